@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fd.c - see fd.h. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <sys/stat.h>
+
+#include "base/fd.h"
+#include "base/status.h"
+
+void
+fd_close(int fd)
+{
+	int saved = errno;
+
+	if (fd >= 0)
+		close(fd);
+	errno = saved;
+}
+
+int
+fd_write_all(int fd, const void *data, size_t len)
+{
+	const char *p = data;
+	ssize_t n;
+
+	while (len > 0) {
+		n = write(fd, p, len);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -1;
+		p += n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
+ssize_t
+fd_read_some(int fd, void *data, size_t cap)
+{
+	size_t got = 0;
+	ssize_t n;
+
+	while (got < cap) {
+		n = read(fd, (char *)data + got, cap - got);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -1;
+		if (n == 0)
+			break;
+		got += (size_t)n;
+	}
+	return (ssize_t)got;
+}
+
+enum xr_status
+fd_read_file(int dirfd, const char *path, size_t max, char **text, size_t *len,
+	struct xr_error *err)
+{
+	enum xr_status status = XR_OK;
+	struct stat st;
+	char *data = NULL;
+	ssize_t n = 0;
+	int fd;
+
+	fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (fd == -1 || fstat(fd, &st) == -1) {
+		status = fail(err, XR_E_SYS, "%s: %s", path, strerror(errno));
+		goto out;
+	}
+	if (!S_ISREG(st.st_mode)) {
+		status = fail(err, XR_E_INVAL, "%s: not a regular file", path);
+		goto out;
+	}
+	if ((uintmax_t)st.st_size > max) {
+		status = fail(err, XR_E_RANGE, "%s: larger than %zu bytes",
+			path, max);
+		goto out;
+	}
+	data = malloc((size_t)st.st_size + 1);
+	if (data == NULL) {
+		status = fail(err, XR_E_NOMEM, "%s: out of memory", path);
+		goto out;
+	}
+	n = fd_read_some(fd, data, (size_t)st.st_size);
+	if (n < 0) {
+		status = fail(err, XR_E_SYS, "%s: %s", path, strerror(errno));
+		goto out;
+	}
+	data[n] = '\0';
+	*text = data;
+	*len = (size_t)n;
+	data = NULL;
+out:
+	free(data);
+	fd_close(fd);
+	return status;
+}

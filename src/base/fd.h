@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fd.h - descriptors: whole reads and writes, and closing that keeps errno. */
+#ifndef BASE_FD_H
+#define BASE_FD_H
+
+#include <stddef.h>
+
+#include <sys/types.h>
+
+#include "xrun/error.h"
+
+/* fd_close() - close if not -1; errno survives. */
+void fd_close(int fd);
+
+/* fd_write_all() - every byte, through EINTR and short writes.
+ * Returns 0, or -1 with errno. Blocks as the descriptor does. */
+int fd_write_all(int fd, const void *data, size_t len);
+
+/* fd_read_some() - up to @cap bytes until EOF, through EINTR.
+ * Returns the count, or -1 with errno. */
+ssize_t fd_read_some(int fd, void *data, size_t cap);
+
+/*
+ * fd_read_file() - a whole regular file as terminated text.
+ *
+ * Opened without following a FIFO or device into a wait (O_NONBLOCK, fstat).
+ * @max:  refuse anything larger
+ * @text: receives malloc'ed memory, the caller frees
+ * Returns  XR_OK, XR_E_SYS, XR_E_INVAL (not a regular file), XR_E_RANGE,
+ *          XR_E_NOMEM
+ */
+enum xr_status fd_read_file(int dirfd, const char *path, size_t max,
+	char **text, size_t *len, struct xr_error *err);
+
+#endif /* BASE_FD_H */

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* status.h - failing in one statement: return fail(err, XR_E_X, "...", ...). */
+#ifndef BASE_STATUS_H
+#define BASE_STATUS_H
+
+#include <xrun/error.h>
+#include <xrun/status.h>
+
+/*
+ * fail() - fill @err (NULL is fine) and give @status back.
+ *
+ * XR_E_SYS keeps errno in @err->sys. errno itself survives the call.
+ */
+enum xr_status fail(struct xr_error *err, enum xr_status status,
+	const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+
+/* XR_ASSERT() - our own mistakes; always on, file and line, then abort. */
+#define XR_ASSERT(x) \
+	do { \
+		if (__builtin_expect(!(x), 0)) \
+			assert_failed(__FILE__, __LINE__, #x); \
+	} while (0)
+
+void assert_failed(const char *file, int line, const char *what)
+	__attribute__((noreturn, cold));
+
+#endif /* BASE_STATUS_H */
