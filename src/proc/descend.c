@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* descend.c - see descend.h. Static buffers only. */
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "proc/descend.h"
+
+#define PF_EXITING 0x4 /* linux/sched.h; field 9 of /proc/PID/stat */
+
+struct dirent64_head { /* getdents64(2) */
+	uint64_t ino;
+	int64_t off;
+	uint16_t len;
+	uint8_t type;
+	char name[];
+};
+
+typedef void pid_fn(pid_t pid, void *ctx);
+
+static bool
+read_proc(pid_t pid, const char *file, char *out, size_t cap)
+{
+	char path[64];
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, file);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd == -1)
+		return false;
+	n = fd_read_some(fd, out, cap - 1);
+	fd_close(fd);
+	if (n <= 0)
+		return false;
+	out[n] = '\0';
+	return true;
+}
+
+bool
+proc_stat_read(pid_t pid, struct proc_stat *out)
+{
+	char text[512], *open, *close;
+	unsigned flags = 0;
+	int ppid = 0, session = 0;
+
+	if (!read_proc(pid, "stat", text, sizeof(text)))
+		return false;
+	open = strchr(text, '(');
+	close = strrchr(text, ')'); /* the name may hold parentheses */
+	if (open == NULL || close == NULL ||
+		sscanf(close + 1, " %c %d %*d %d %*d %*d %u", &out->state,
+			&ppid, &session, &flags) != 4)
+		return false;
+	*close = '\0';
+	snprintf(out->comm, sizeof(out->comm), "%.16s", open + 1);
+	out->ppid = ppid;
+	out->session = session;
+	out->exiting = (flags & PF_EXITING) != 0;
+	return true;
+}
+
+bool
+proc_dumps_core(pid_t pid)
+{
+	char text[4096], *at;
+
+	if (!read_proc(pid, "status", text, sizeof(text)))
+		return false;
+	at = strstr(text, "CoreDumping:");
+	return at != NULL && atol(at + 12) == 1;
+}
+
+/* Every numeric name of /proc. */
+static void
+each_process(pid_fn *fn, void *ctx)
+{
+	static char names[16384];
+	const struct dirent64_head *d;
+	long n;
+	int fd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd == -1)
+		return;
+	while ((n = syscall(SYS_getdents64, fd, names, sizeof(names))) > 0) {
+		for (long at = 0; at < n; at += d->len) {
+			d = (const void *)(names + at);
+			if (isdigit((unsigned char)d->name[0]))
+				fn((pid_t)strtol(d->name, NULL, 10), ctx);
+		}
+	}
+	fd_close(fd);
+}
+
+struct child_walk {
+	pid_fn *fn;
+	void *ctx;
+	pid_t self;
+};
+
+static void
+if_child(pid_t pid, void *arg)
+{
+	struct child_walk *w = arg;
+	struct proc_stat st;
+
+	if (proc_stat_read(pid, &st) && st.ppid == w->self)
+		w->fn(pid, w->ctx);
+}
+
+/* Our children by the kernel's own list, which is long in one piece; a number
+ * cut at the end of the buffer is left to the next round. */
+static void
+each_listed_child(pid_fn *fn, void *ctx)
+{
+	static char text[65536];
+	char path[64], *p = text, *end;
+	long pid;
+
+	snprintf(path, sizeof(path), "task/%d/children", (int)getpid());
+	if (!read_proc(getpid(), path, text, sizeof(text)))
+		return;
+	for (pid = strtol(p, &end, 10); end != p && *end != '\0';
+		pid = strtol(p, &end, 10)) {
+		fn((pid_t)pid, ctx);
+		p = end;
+	}
+}
+
+static void
+each_child(pid_fn *fn, void *ctx)
+{
+	struct child_walk w = { .fn = fn, .ctx = ctx, .self = getpid() };
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/children",
+		(int)getpid());
+	if (access(path, R_OK) == 0)
+		each_listed_child(fn, ctx);
+	else
+		each_process(if_child, &w);
+}
+
+struct sweep {
+	const struct descend *d;
+	bool end; /* kill, or only reap */
+	uint32_t alive;
+};
+
+static bool
+reaped(pid_t pid)
+{
+	siginfo_t info = { 0 };
+
+	return waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG) == 0 &&
+		info.si_pid == pid;
+}
+
+static void
+sweep_one(pid_t pid, void *arg)
+{
+	struct sweep *s = arg;
+	struct proc_stat st;
+
+	if (s->d->keep != NULL && s->d->keep(pid, s->d->ctx))
+		return;
+	if (reaped(pid))
+		return;
+	s->alive++;
+	if (!s->end)
+		return;
+	if (s->d->tell != NULL && proc_stat_read(pid, &st))
+		s->d->tell(pid, st.comm, s->d->ctx);
+	kill(pid, SIGKILL);
+}
+
+uint32_t
+descend_reap(const struct descend *d)
+{
+	struct sweep s = { .d = d };
+
+	each_child(sweep_one, &s);
+	return s.alive;
+}
+
+/* The first few rounds at once, then a millisecond apart. */
+uint32_t
+descend_end(const struct descend *d, int64_t deadline)
+{
+	struct descend quiet = *d;
+	struct sweep s;
+
+	for (unsigned round = 0;; round++) {
+		s = (struct sweep){ .d = round == 0 ? d : &quiet, .end = true };
+		each_child(sweep_one, &s);
+		quiet.tell = NULL;
+		if (s.alive == 0 || clock_now() >= deadline)
+			return s.alive;
+		poll(NULL, 0, round < 3 ? 0 : 1);
+	}
+}
+
+struct session_walk {
+	pid_t sid;
+	int sig;
+	uint32_t met;
+};
+
+static void
+signal_if_in(pid_t pid, void *arg)
+{
+	struct session_walk *w = arg;
+	struct proc_stat st;
+	int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+
+	/* The descriptor pins the process; the question comes after. */
+	if (fd == -1)
+		return;
+	if (proc_stat_read(pid, &st) && st.session == w->sid &&
+		syscall(SYS_pidfd_send_signal, fd, w->sig, NULL, 0) == 0)
+		w->met++;
+	fd_close(fd);
+}
+
+uint32_t
+descend_signal(pid_t sid, int sig)
+{
+	struct session_walk w = { .sid = sid, .sig = sig };
+
+	each_process(signal_if_in, &w);
+	return w.met;
+}

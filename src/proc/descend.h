@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * descend.h - ending what a job left behind.
+ *
+ * A subreaper inherits every process whose parent died. Only direct children
+ * are ever signalled here: a child's pid cannot be used again before we reap
+ * it, so no stranger can be met. Grandchildren become children when their
+ * parent is gone, so rounds of "kill all children, reap them" end with none.
+ *
+ * No heap: the keeper calls this after a crash of the supervisor.
+ */
+#ifndef PROC_DESCEND_H
+#define PROC_DESCEND_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <sys/types.h>
+
+/* Asked for each child: true keeps it out of the sweep. */
+typedef bool descend_keep_fn(pid_t pid, void *ctx);
+
+/* Told of each living child before its end; comm is its name. */
+typedef void descend_tell_fn(pid_t pid, const char *comm, void *ctx);
+
+struct descend {
+	descend_keep_fn *keep; /* NULL keeps none */
+	descend_tell_fn *tell; /* NULL tells nobody */
+	void *ctx;
+};
+
+/*
+ * descend_end() - SIGKILL and reap all children, and theirs, until none is
+ * left or @deadline (clock_now) has passed.
+ *
+ * Returns  children still there at the deadline: in an uninterruptible sleep
+ * Blocks   up to @deadline; ~0.1 ms per generation
+ */
+uint32_t descend_end(const struct descend *d, int64_t deadline);
+
+/* descend_reap() - reap children that ended by themselves; signals nobody.
+ * Returns how many living ones remain. */
+uint32_t descend_reap(const struct descend *d);
+
+/*
+ * descend_signal() - send @sig to every process of session @sid whose leader
+ * is our unreaped child. Returns how many were met.
+ */
+uint32_t descend_signal(pid_t sid, int sig);
+
+/* What /proc/PID/stat says; false if there is no such process. */
+struct proc_stat {
+	char comm[17];
+	char state; /* R S D T Z X ... */
+	pid_t ppid, session;
+	bool exiting; /* PF_EXITING: on its way out */
+};
+bool proc_stat_read(pid_t pid, struct proc_stat *out);
+
+/* proc_dumps_core() - is the kernel writing its core file right now? */
+bool proc_dumps_core(pid_t pid);
+
+#endif /* PROC_DESCEND_H */

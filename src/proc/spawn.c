@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* spawn.c - see spawn.h. Between clone and exec: async-signal-safe calls. */
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stddef.h>
+#include <unistd.h>
+
+#include <linux/close_range.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "base/fd.h"
+#include "proc/spawn.h"
+
+#define STACK_SIZE (64 * 1024)
+
+/* What the child of a fork tells its maker instead of sharing memory. */
+struct word {
+	int step, sys;
+};
+
+static char stack[STACK_SIZE] __attribute__((aligned(64)));
+
+int
+spawn_slots_init(void)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC), high;
+
+	if (null == -1)
+		return -1;
+	high = fcntl(null, F_DUPFD_CLOEXEC, SPAWN_SLOTS);
+	if (high == -1)
+		return -1;
+	if (null != SPAWN_SLOT_NULL && null > STDERR_FILENO)
+		close(null);
+	for (int slot = SPAWN_SLOT_IN; slot < SPAWN_SLOTS; slot++)
+		if (dup3(high, slot, O_CLOEXEC) == -1)
+			return -1;
+	close(high);
+	return 0;
+}
+
+int
+spawn_slot_set(enum spawn_slot slot, int fd)
+{
+	return dup3(fd < 0 ? SPAWN_SLOT_NULL : fd, (int)slot, O_CLOEXEC) == -1 ?
+		-1 :
+		0;
+}
+
+/* A table of our own without what the maker has open from SPAWN_SLOTS up. */
+static int
+own_files(void)
+{
+	if (close_range(SPAWN_SLOTS, ~0u, CLOSE_RANGE_UNSHARE) == 0)
+		return 0;
+	/* Older kernels copy the whole table; all of it is close-on-exec. */
+	return unshare(CLONE_FILES);
+}
+
+/* Runs in the child; gives the failed step back, and never on success. */
+static enum spawn_step
+become(const struct spawn *s, pid_t maker)
+{
+	sigset_t none;
+
+	if (own_files() == -1)
+		return SPAWN_FILES;
+	if (setsid() == -1)
+		return SPAWN_SESSION;
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) == -1)
+		return SPAWN_DEATHSIG;
+	if (getppid() != maker)
+		_exit(125); /* the maker died before the line above */
+	if ((s->in != 0 && dup2(s->in, 0) == -1) ||
+		(s->out != 1 && dup2(s->out, 1) == -1) ||
+		(s->err != 2 && dup2(s->err, 2) == -1))
+		return SPAWN_STDIO;
+	if (setrlimit(RLIMIT_NOFILE, &s->files) == -1)
+		return SPAWN_LIMIT;
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	execve(s->path, s->argv, s->envp);
+	return SPAWN_EXEC;
+}
+
+struct order {
+	struct spawn *s;
+	pid_t maker;
+};
+
+/* The child of the clone: its maker sleeps, and sees what is stored here. */
+static int __attribute__((no_sanitize("address"))) child_of_clone(void *arg)
+{
+	const struct order *o = arg;
+	enum spawn_step step = become(o->s, o->maker);
+
+	o->s->sys = errno;
+	o->s->step = step;
+	_exit(127);
+}
+
+/* A child that never became the program: reap it, forget it. */
+static bool
+bury(struct spawn *s)
+{
+	siginfo_t info;
+
+	while (waitid(P_PID, (id_t)s->pid, &info, WEXITED) == -1)
+		if (errno != EINTR)
+			break;
+	fd_close(s->pidfd);
+	s->pidfd = -1;
+	s->pid = 0;
+	return false;
+}
+
+static bool
+start_by_clone(struct spawn *s)
+{
+	struct order o = { .s = s, .maker = getpid() };
+	int pidfd = -1;
+	pid_t pid;
+
+	pid = clone(child_of_clone, stack + STACK_SIZE,
+		CLONE_VM | CLONE_VFORK | CLONE_PIDFD | CLONE_FILES | SIGCHLD,
+		&o, &pidfd);
+	if (pid == -1) {
+		s->step = SPAWN_CLONE;
+		s->sys = errno;
+		return false;
+	}
+	s->pid = pid;
+	s->pidfd = pidfd;
+	return s->step == SPAWN_OK ? true : bury(s);
+}
+
+/* The child of the fork waits for a byte, then reports by pipe. */
+static void __attribute__((noreturn))
+child_of_fork(struct spawn *s, pid_t maker, int gate, int report)
+{
+	struct word w;
+	char go;
+
+	/* Up, out of the way of the slots; the table is our own already. */
+	report = fcntl(report, F_DUPFD_CLOEXEC, SPAWN_SLOTS);
+	if (read(gate, &go, 1) != 1)
+		_exit(125);
+	w.step = (int)become(s, maker);
+	w.sys = errno;
+	if (write(report, &w, sizeof(w)) < 0)
+		_exit(126);
+	_exit(127);
+}
+
+static bool
+start_by_fork(struct spawn *s)
+{
+	struct word w = { 0 };
+	int gate[2] = { -1, -1 }, report[2] = { -1, -1 };
+	pid_t maker = getpid();
+
+	s->step = SPAWN_CLONE;
+	if (pipe2(gate, O_CLOEXEC) == -1 || pipe2(report, O_CLOEXEC) == -1)
+		goto out;
+	s->pid = fork();
+	if (s->pid == 0)
+		child_of_fork(s, maker, gate[0], report[1]);
+	if (s->pid == -1) {
+		s->pid = 0;
+		goto out;
+	}
+	s->pidfd = (int)syscall(SYS_pidfd_open, s->pid, 0);
+	fd_close(report[1]);
+	report[1] = -1;
+	/* Let go only now that the pid is known. */
+	if (s->pidfd != -1 && write(gate[1], "", 1) == 1)
+		s->step = SPAWN_OK;
+	fd_close(gate[1]);
+	gate[1] = -1;
+	if (fd_read_some(report[0], &w, sizeof(w)) == sizeof(w)) {
+		s->step = (enum spawn_step)w.step;
+		errno = w.sys;
+	}
+	if (s->step != SPAWN_OK) {
+		s->sys = errno;
+		bury(s);
+	}
+out:
+	if (s->step == SPAWN_CLONE)
+		s->sys = errno;
+	for (int i = 0; i < 2; i++) {
+		fd_close(gate[i]);
+		fd_close(report[i]);
+	}
+	return s->step == SPAWN_OK;
+}
+
+bool
+spawn_start(struct spawn *s)
+{
+	s->pid = 0;
+	s->pidfd = -1;
+	s->step = SPAWN_OK;
+	s->sys = 0;
+	if (start_by_clone(s))
+		return true;
+	/* A sandbox that knows no clone like ours; a full process table is
+	 * not that. */
+	if ((s->step == SPAWN_CLONE || s->step == SPAWN_FILES) &&
+		(s->sys == ENOSYS || s->sys == EPERM || s->sys == EINVAL)) {
+		s->step = SPAWN_OK;
+		return start_by_fork(s);
+	}
+	return false;
+}
+
+const char *
+spawn_step_name(enum spawn_step step)
+{
+	static const char *const names[] = {
+		[SPAWN_OK] = "start",
+		[SPAWN_CLONE] = "clone",
+		[SPAWN_FILES] = "close_range",
+		[SPAWN_SESSION] = "setsid",
+		[SPAWN_DEATHSIG] = "prctl",
+		[SPAWN_STDIO] = "dup2",
+		[SPAWN_LIMIT] = "setrlimit",
+		[SPAWN_EXEC] = "exec",
+	};
+
+	return names[step];
+}

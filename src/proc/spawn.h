@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * spawn.h - starting a program without an event loop.
+ *
+ * spawn_start() clones, sets the child up and runs the program. It returns
+ * after the exec: either the program runs, or @step and @sys say what failed,
+ * and nothing is left. The child shares the maker's memory until then (vfork
+ * semantics), so everything it needs is prepared before.
+ *
+ * Descriptors of the child come from slots below SPAWN_SLOTS, which the maker
+ * keeps for that purpose: the child drops everything from SPAWN_SLOTS up in
+ * one call without copying the maker's table. Every descriptor of the maker is
+ * close-on-exec.
+ *
+ * The maker has all signals blocked and no ignored ones, so that the child
+ * need not reset dispositions one by one. The child becomes a session leader
+ * and dies when the thread that made it dies: only the main thread makes
+ * children. One maker at a time.
+ */
+#ifndef PROC_SPAWN_H
+#define PROC_SPAWN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <sys/resource.h>
+#include <sys/types.h>
+
+/* Descriptors the maker stages for the child; see spawn_slots_init(). */
+enum spawn_slot {
+	SPAWN_SLOT_IN = 3,
+	SPAWN_SLOT_OUT,
+	SPAWN_SLOT_ERR,
+	SPAWN_SLOT_NULL,
+	SPAWN_SLOTS, /* first descriptor that no child sees */
+};
+
+enum spawn_step {
+	SPAWN_OK,
+	SPAWN_CLONE,
+	SPAWN_FILES,
+	SPAWN_SESSION,
+	SPAWN_DEATHSIG,
+	SPAWN_STDIO,
+	SPAWN_LIMIT,
+	SPAWN_EXEC,
+};
+
+struct spawn {
+	const char *path;    /* program file, not searched for */
+	char *const *argv;   /* NULL-terminated */
+	char *const *envp;   /* NULL-terminated */
+	int in, out, err;    /* slots or 0..2: what becomes 0, 1 and 2 */
+	struct rlimit files; /* RLIMIT_NOFILE of the child */
+
+	/* Results. */
+	pid_t pid; /* 0 if nothing was started */
+	int pidfd; /* close-on-exec; the caller closes */
+	enum spawn_step step;
+	int sys; /* errno of the step that failed */
+};
+
+/*
+ * spawn_slots_init() - take the slots, filled with /dev/null.
+ *
+ * To be called once, early: what stands in the slots is moved away first.
+ * Returns 0, or -1 with errno.
+ */
+int spawn_slots_init(void);
+
+/* spawn_slot_set() - the slot shares @fd from now on; @fd -1: /dev/null. */
+int spawn_slot_set(enum spawn_slot slot, int fd);
+
+/*
+ * spawn_start() - see above.
+ *
+ * Returns true if the program runs (@pid, @pidfd), false if @step failed.
+ * A refused clone is tried again as fork with a gate, for old sandboxes.
+ * Blocks: until the exec.
+ */
+bool spawn_start(struct spawn *s);
+
+/* spawn_step_name() - "exec", "setsid", ...: what was being done. */
+const char *spawn_step_name(enum spawn_step step);
+
+#endif /* PROC_SPAWN_H */
