@@ -23,6 +23,8 @@ static const struct row table[] = {
 };
 /* clang-format on */
 
+void (*status_on_fail)(enum xr_status status);
+
 /* The row of @status, or the last one, which says so. */
 static const struct row *
 find(enum xr_status status)
@@ -34,19 +36,19 @@ find(enum xr_status status)
 	return row;
 }
 
-const char *
+XR_EXPORT const char *
 xr_status_name(enum xr_status status)
 {
 	return find(status)->name;
 }
 
-const char *
+XR_EXPORT const char *
 xr_status_text(enum xr_status status)
 {
 	return find(status)->text;
 }
 
-bool
+XR_EXPORT bool
 xr_status_retryable(enum xr_status status)
 {
 	return find(status)->retry;
@@ -58,6 +60,8 @@ fail(struct xr_error *err, enum xr_status status, const char *fmt, ...)
 	int saved = errno;
 	va_list ap;
 
+	if (status_on_fail != NULL)
+		status_on_fail(status);
 	if (err == NULL)
 		return status;
 	err->status = status;
@@ -69,7 +73,7 @@ fail(struct xr_error *err, enum xr_status status, const char *fmt, ...)
 	return status;
 }
 
-enum xr_status
+XR_EXPORT enum xr_status
 xr_error_set(struct xr_error *err, enum xr_status status, const char *text)
 {
 	return fail(err, status, "%s", text);

@@ -14,6 +14,20 @@
 enum xr_status fail(struct xr_error *err, enum xr_status status,
 	const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
+/*
+ * status_on_fail - called by every fail() and xr_error_set() with the status,
+ * before anything else, on the failing thread. NULL unless xr_main() of
+ * libxrun.so has set it, once, to keep the place of a failure; it keeps errno.
+ * The launcher never sets it.
+ */
+extern void (*status_on_fail)(enum xr_status status);
+
+/*
+ * XR_EXPORT - shown by libxrun.so, where worker/libxrun.map names the function
+ * too. Everything without it is hidden, whatever the map says.
+ */
+#define XR_EXPORT __attribute__((visibility("default")))
+
 /* XR_ASSERT() - our own mistakes; always on, file and line, then abort. */
 #define XR_ASSERT(x) \
 	do { \

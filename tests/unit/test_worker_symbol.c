@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_worker_symbol.c - naming a function from a file's symbol table. */
+#include <elf.h>
+#include <fcntl.h>
+#include <link.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <sys/mman.h>
+
+#include <criterion/criterion.h>
+
+#include "base/fd.h"
+#include "worker/job/symbol.h"
+
+/* A function without the table's knowledge of it would have no name. */
+__attribute__((noinline)) static int
+some_function(int x)
+{
+	__asm__ volatile("" ::: "memory");
+	return x + 1;
+}
+
+struct file {
+	char *data;
+	size_t len;
+	int fd; /* a copy that may be cut */
+};
+
+static struct file
+copy_of_self(void)
+{
+	struct file f = { 0 };
+
+	cr_assert_eq(fd_read_file(AT_FDCWD, "/proc/self/exe", 256u << 20,
+			     &f.data, &f.len, NULL),
+		XR_OK);
+	f.fd = memfd_create("self", MFD_CLOEXEC);
+	cr_assert_neq(f.fd, -1);
+	cr_assert_eq(fd_write_all(f.fd, f.data, f.len), 0);
+	return f;
+}
+
+static void
+drop(struct file *f)
+{
+	close(f->fd);
+	free(f->data);
+}
+
+static int
+first_load(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	*(ElfW(Addr) *)arg = info->dlpi_addr;
+	return 1;
+}
+
+/* As the file counts it. */
+static uint64_t
+address_of(int (*fn)(int))
+{
+	ElfW(Addr) base = 0;
+
+	dl_iterate_phdr(first_load, &base);
+	return (uintptr_t)fn - base;
+}
+
+Test(symbol, a_static_function_is_named)
+{
+	struct file f = copy_of_self();
+	struct symbol s;
+
+	cr_assert_eq(some_function(1), 2);
+	cr_assert(symbol_find(f.fd, address_of(some_function) + 1, &s));
+	cr_assert_str_eq(s.name, "some_function");
+	cr_assert_eq(s.offset, 1u);
+	drop(&f);
+}
+
+Test(symbol, an_address_outside_every_function_has_no_name)
+{
+	struct file f = copy_of_self();
+	struct symbol s;
+
+	cr_assert_not(symbol_find(f.fd, 1, &s));
+	cr_assert_not(symbol_find(f.fd, UINT64_MAX, &s));
+	drop(&f);
+}
+
+Test(symbol, what_is_no_elf_file_has_no_names)
+{
+	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	struct symbol s;
+
+	cr_assert_not(symbol_find(fd, 1, &s));
+	cr_assert_not(symbol_find(-1, 1, &s));
+	close(fd);
+}
+
+Test(symbol, every_truncation_has_no_name)
+{
+	struct file f = copy_of_self();
+	uint64_t address = address_of(some_function);
+	struct symbol s;
+	size_t len, step = f.len / 500 + 1;
+
+	/* The section headers stand at the end. */
+	for (len = f.len - 1; len > 0; len -= len > step + 4096 ? step : 1) {
+		cr_assert_eq(ftruncate(f.fd, (off_t)len), 0);
+		if (symbol_find(f.fd, address, &s))
+			cr_assert_str_eq(s.name, "some_function");
+		if (len < f.len / 2)
+			cr_assert_not(symbol_find(f.fd, address, &s));
+	}
+	drop(&f);
+}
+
+Test(symbol, no_spoilt_byte_does_harm)
+{
+	struct file f = copy_of_self();
+	const ElfW(Ehdr) *head = (const void *)f.data;
+	uint64_t address = address_of(some_function);
+	size_t from[2] = { 0, head->e_shoff }, at;
+	struct symbol s;
+	char c;
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		for (at = from[i]; at < from[i] + 4096 && at < f.len; at++) {
+			c = (char)(f.data[at] ^ 0xff);
+			cr_assert_eq(pwrite(f.fd, &c, 1, (off_t)at), 1);
+			if (symbol_find(f.fd, address, &s))
+				cr_assert(memchr(s.name, 0, sizeof(s.name)));
+			cr_assert_eq(pwrite(f.fd, &f.data[at], 1, (off_t)at),
+				1);
+		}
+	}
+	drop(&f);
+}
