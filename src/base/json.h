@@ -5,11 +5,15 @@
  * Writer: values are put in order, commas and colons come by themselves.
  * A struct json holds only the nesting; the text goes straight to the buf,
  * whose sticky error is the only error. Text that is not UTF-8 is written with
- * U+FFFD for each bad byte. No newline is written.
+ * U+FFFD for each bad byte. No newline is written. Integers beyond 2^53 are
+ * written as text, since a reader's double cannot hold them; what is written
+ * so passes the gate. Opening deeper than 32 fails the buf, XR_E_RANGE.
  *
  * Gate: json_check() reads the whole text once and refuses what cJSON would
  * let through: trailing rubbish, duplicate keys, bad UTF-8, a byte order mark,
  * numbers like 012 or beyond 2^53, \u0000, lone surrogates, depth beyond 32.
+ * A number that passed fits into int64_t when truncated. Keys are equal if
+ * they are after unescaping. Time is O(n log n) whatever the text.
  */
 #ifndef BASE_JSON_H
 #define BASE_JSON_H
@@ -25,7 +29,8 @@
 struct json {
 	struct buf *out;
 	uint32_t depth;
-	bool some[JSON_DEPTH_MAX + 1]; /* a value already stands at this depth */
+	/* whether a value already stands at each depth */
+	bool some[JSON_DEPTH_MAX + 1];
 };
 
 void json_init(struct json *j, struct buf *out);
@@ -33,7 +38,8 @@ void json_open_object(struct json *j, const char *key); /* key NULL in arrays */
 void json_open_array(struct json *j, const char *key);
 void json_close_object(struct json *j);
 void json_close_array(struct json *j);
-void json_text(struct json *j, const char *key, const char *value); /* NULL: null */
+/* json_text() - NULL is written as null. */
+void json_text(struct json *j, const char *key, const char *value);
 void json_bytes(struct json *j, const char *key, struct span value);
 void json_int(struct json *j, const char *key, int64_t value);
 void json_real(struct json *j, const char *key, double value); /* nan: null */
@@ -44,7 +50,8 @@ void json_bool(struct json *j, const char *key, bool value);
  *
  * @name:  what to call the text in the error: "job.json"
  * Returns XR_OK, or XR_E_DECODE with "name:line:col: what is wrong" in @err,
- *         or XR_E_RANGE when larger than @max bytes or nested deeper than 32
+ *         or XR_E_RANGE when larger than @max bytes or nested deeper than 32,
+ *         or XR_E_NOMEM. Lines and columns count from 1, columns in characters
  */
 enum xr_status json_check(const char *name, const char *text, size_t len,
 	size_t max, struct xr_error *err);

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* opt_print.c - see opt_print.h. */
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/opt_inner.h"
+#include "base/opt_print.h"
+
+#define WIDTH 80u
+#define HELP  28u /* column at which the help of -h begins */
+
+/* A flag that is on by default is asked for by its --no- form. */
+static const char *
+no_of(const struct opt *o)
+{
+	bool on = o->type == OPT_FLAG && o->dflt != NULL;
+
+	return on && strcmp(o->dflt, "yes") == 0 ? "no-" : "";
+}
+
+/* "=N", "[=RANK]" or "". */
+static void
+put_arg(const struct opt *o, struct buf *out)
+{
+	char arg[96];
+
+	if (o->type == OPT_FLAG)
+		return;
+	opt_arg(o, arg, sizeof(arg));
+	buf_fmt(out, o->maybe ? "[=%s]" : "=%s", arg);
+}
+
+/* Blanks up to column @to of the line that began at @from; one at least. */
+static void
+put_blanks(struct buf *out, size_t from, size_t to)
+{
+	do
+		buf_put_char(out, ' ');
+	while (out->bad == XR_OK && out->len - from < to);
+}
+
+void
+opt_print_short(const struct opt *table, struct buf *out)
+{
+	size_t from;
+
+	for (const struct opt *o = table; o->name != NULL; o++) {
+		if (!o->common)
+			continue;
+		from = out->len;
+		if (o->letter != 0)
+			buf_fmt(out, "  -%c, ", o->letter);
+		else
+			buf_put_text(out, "      ");
+		buf_fmt(out, "--%s%s", no_of(o), o->name);
+		put_arg(o, out);
+		put_blanks(out, from, HELP);
+		buf_fmt(out, "%s\n", o->help);
+	}
+}
+
+/* Marks stand at the edge of a word; inside it they are letters. */
+static bool
+is_mark(const char *text, const char *p)
+{
+	if (*p == '*')
+		return true;
+	return *p == '_' &&
+		(p == text || !isalnum((unsigned char)p[-1]) ||
+			!isalnum((unsigned char)p[1]));
+}
+
+/* The next word without its marks; returns what follows it. */
+static const char *
+next_word(const char *text, const char *p, char *word, size_t cap)
+{
+	size_t n = 0;
+
+	while (*p == ' ')
+		p++;
+	for (; *p != '\0' && *p != ' '; p++)
+		if (!is_mark(text, p) && n + 1 < cap)
+			word[n++] = *p;
+	word[n] = '\0';
+	return p;
+}
+
+void
+opt_print_fill(const char *text, unsigned indent, struct buf *out)
+{
+	size_t from = out->len;
+	const char *p = text;
+	char word[WIDTH];
+
+	for (;;) {
+		p = next_word(text, p, word, sizeof(word));
+		if (word[0] == '\0')
+			break;
+		if (out->len == from) {
+			buf_fmt(out, "%*s", (int)indent, "");
+		} else if (out->len - from + 1 + strlen(word) > WIDTH) {
+			buf_fmt(out, "\n%*s", (int)indent, "");
+			from = out->len - indent;
+		} else {
+			buf_put_char(out, ' ');
+		}
+		buf_put_text(out, word);
+	}
+	buf_put_char(out, '\n');
+}
+
+void
+opt_print_row(const struct opt *o, struct buf *out)
+{
+	size_t from = out->len;
+	char env[64], name[64], text[2048];
+
+	snprintf(name, sizeof(name), "%s%s", no_of(o), o->name);
+	opt_env_name(name, env, sizeof(env));
+	buf_put_text(out, "  ");
+	if (o->letter != 0)
+		buf_fmt(out, "-%c, ", o->letter);
+	if (o->alias != NULL)
+		buf_fmt(out, "-%s, ", o->alias);
+	buf_fmt(out, "--%s", name);
+	put_arg(o, out);
+	put_blanks(out, from, WIDTH - strlen(env));
+	buf_fmt(out, "%s\n", env);
+	snprintf(text, sizeof(text), "%s", o->text);
+	if (o->dflt != NULL && o->type != OPT_FLAG)
+		snprintf(text, sizeof(text), "%s Default: %s.", o->text,
+			o->dflt);
+	opt_print_fill(text, 6, out);
+}
+
+void
+opt_print_all(const struct opt *table, struct buf *out)
+{
+	for (const struct opt *o = table; o->name != NULL; o++) {
+		if (o->group != NULL)
+			buf_fmt(out, "%s%s\n\n", o == table ? "" : "\n",
+				o->group);
+		opt_print_row(o, out);
+	}
+}
+
+/* "=_N_", with the choices as they are. */
+static void
+put_man_arg(const struct opt *o, const char *before, struct buf *out)
+{
+	char arg[96];
+
+	if (o->type == OPT_FLAG)
+		return;
+	opt_arg(o, arg, sizeof(arg));
+	buf_fmt(out, o->maybe ? "[%s_%s_]" : "%s_%s_", before, arg);
+}
+
+static void
+put_man_names(const struct opt *o, struct buf *out)
+{
+	char letter[2] = { o->letter, '\0' };
+	const char *shorts[] = { letter, o->alias };
+
+	for (size_t i = 0; i < 2; i++) {
+		if (shorts[i] == NULL || shorts[i][0] == '\0')
+			continue;
+		buf_fmt(out, "*-%s*", shorts[i]);
+		put_man_arg(o, " ", out);
+		buf_put_text(out, ", ");
+	}
+	buf_fmt(out, "*--%s%s*", no_of(o), o->name);
+	put_man_arg(o, "=", out);
+	buf_put_char(out, '\n');
+}
+
+void
+opt_print_man(const struct opt *table, struct buf *out)
+{
+	char env[64], name[64];
+
+	for (const struct opt *o = table; o->name != NULL; o++) {
+		if (o->group != NULL)
+			buf_fmt(out, "## %s\n\n", o->group);
+		put_man_names(o, out);
+		buf_fmt(out, "\t%s", o->text);
+		if (o->dflt != NULL && o->type != OPT_FLAG)
+			buf_fmt(out, " Default: %s.", o->dflt);
+		snprintf(name, sizeof(name), "%s%s", no_of(o), o->name);
+		opt_env_name(name, env, sizeof(env));
+		buf_fmt(out, " Environment: *%s*.\n\n", env);
+	}
+}
+
+/* What a shell shall propose for @o, or NULL. */
+static const char *
+kind_of(const struct opt *o)
+{
+	if (o->type == OPT_SIGNAL)
+		return "@signal";
+	if (o->arg == NULL)
+		return NULL;
+	if (strcmp(o->arg, "FILE") == 0)
+		return "@file";
+	return strcmp(o->arg, "DIR") == 0 ? "@dir" : NULL;
+}
+
+static bool
+takes_word(const struct opt *o)
+{
+	return o->type != OPT_FLAG && !o->maybe;
+}
+
+/* "-n|-np|--ranks" */
+static void
+put_pattern(const struct opt *o, struct buf *out)
+{
+	if (o->letter != 0)
+		buf_fmt(out, "-%c|", o->letter);
+	if (o->alias != NULL)
+		buf_fmt(out, "-%s|", o->alias);
+	buf_fmt(out, "--%s", o->name);
+}
+
+static void
+put_bash_values(const struct opt *table, struct buf *out)
+{
+	buf_put_text(out, "_xrun_values()\n{\n\tcase $1 in\n");
+	for (const struct opt *o = table; o->name != NULL; o++) {
+		if (o->choices == NULL && kind_of(o) == NULL)
+			continue;
+		buf_put_char(out, '\t');
+		put_pattern(o, out);
+		buf_put_text(out, ") echo '");
+		for (int i = 0; o->choices && o->choices[i]; i++)
+			buf_fmt(out, "%s%s", i == 0 ? "" : " ", o->choices[i]);
+		if (o->choices == NULL)
+			buf_put_text(out, kind_of(o));
+		buf_put_text(out, "' ;;\n");
+	}
+	buf_put_text(out, "\tesac\n}\n");
+}
+
+void
+opt_print_bash(const struct opt *table, struct buf *out)
+{
+	const char *bar = "";
+
+	buf_put_text(out, "_xrun_words()\n{\n\techo '");
+	for (const struct opt *o = table; o->name != NULL; o++) {
+		if (o->letter != 0)
+			buf_fmt(out, "-%c ", o->letter);
+		buf_fmt(out, "--%s%s ", o->name, takes_word(o) ? "=" : "");
+		if (opt_negatable(o) && o->letter != 'h')
+			buf_fmt(out, "--no-%s ", o->name);
+	}
+	buf_put_text(out, "'\n}\n_xrun_takes()\n{\n\tcase $1 in\n\t");
+	for (const struct opt *o = table; o->name != NULL; o++) {
+		if (!takes_word(o))
+			continue;
+		buf_put_text(out, bar);
+		put_pattern(o, out);
+		bar = "|\\\n\t";
+	}
+	buf_put_text(out, ") return 0 ;;\n\tesac\n\treturn 1\n}\n");
+	put_bash_values(table, out);
+}

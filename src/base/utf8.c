@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* utf8.c - see utf8.h. */
+#include "base/utf8.h"
+
+size_t
+utf8_step(const char *p, size_t len)
+{
+	/* the least code point that needs 2, 3 and 4 bytes */
+	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
+	const unsigned char *u = (const unsigned char *)p;
+	uint32_t code;
+	size_t n;
+
+	if (len == 0)
+		return 0;
+	if (u[0] < 0x80)
+		return 1;
+	if (u[0] < 0xc2 || u[0] > 0xf4)
+		return 0;
+	n = 2u + (u[0] >= 0xe0) + (u[0] >= 0xf0);
+	if (n > len)
+		return 0;
+	code = u[0] & (0x7fu >> n);
+	for (size_t i = 1; i < n; i++) {
+		if ((u[i] & 0xc0) != 0x80)
+			return 0;
+		code = code << 6 | (u[i] & 0x3fu);
+	}
+	if (code < least[n] || code > 0x10ffff ||
+		(code >= 0xd800 && code <= 0xdfff))
+		return 0;
+	return n;
+}
+
+size_t
+utf8_put(uint32_t code, char out[4])
+{
+	size_t n = 1;
+
+	if (code < 0x80) {
+		out[0] = (char)code;
+		return 1;
+	}
+	n += code >= 0x80;
+	n += code >= 0x800;
+	n += code >= 0x10000;
+	for (size_t i = n - 1; i > 0; i--) {
+		out[i] = (char)(0x80 | (code & 0x3f));
+		code >>= 6;
+	}
+	out[0] = (char)((0xf00u >> n & 0xf0u) | code);
+	return n;
+}

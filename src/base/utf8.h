@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* utf8.h - one character of UTF-8 at a time, strictly (RFC 3629). */
+#ifndef BASE_UTF8_H
+#define BASE_UTF8_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ * utf8_step() - bytes of the character at @p, of which @len bytes are there.
+ *
+ * Returns 1 to 4; 0 if it is none: a stray or missing continuation, a form
+ * longer than needed, a surrogate, or beyond U+10FFFF. An ASCII control
+ * character is a character.
+ */
+size_t utf8_step(const char *p, size_t len);
+
+/* utf8_put() - @code, at most U+10FFFF, as 1 to 4 bytes; returns how many. */
+size_t utf8_put(uint32_t code, char out[4]);
+
+#endif /* BASE_UTF8_H */
