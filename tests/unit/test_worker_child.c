@@ -75,7 +75,7 @@ body(uint32_t ordinal, void *ctx, struct xr_error *err)
 		return fail_by_system(err);
 	if (strcmp(what, "recover") == 0)
 		return recover_then_fail(err);
-	exit(atoi(what));
+	exit((int)strtol(what, NULL, 10));
 }
 
 /* One line, a word on stderr, and another line when stdin ends. */

@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# headers.sh - every public header can be included alone, from C11 and from
+# C++17, without a warning, and names no header that is not public.
+. "$(dirname "$0")/common.bash"
+
+warnings='-Wall -Wextra -pedantic -Werror'
+
+# compile HEADER LANGUAGE STANDARD COMPILER - the header twice, as any program
+# with several files would have it.
+compile()
+{
+	local said
+
+	command -v "$4" >/dev/null || return 0
+	# shellcheck disable=SC2086 # the warnings are words
+	said=$(printf '#include <%s>\n#include <%s>\n' "$1" "$1" |
+		"$4" -x "$2" -std="$3" $warnings -Isrc/include -fsyntax-only - 2>&1) ||
+		problem "$1 as $3 by $4: $(printf '%s\n' "$said" | grep -m 1 error)"
+}
+
+# have TOOL... - is one of them here?
+have()
+{
+	local tool
+
+	for tool in "$@"; do
+		command -v "$tool" >/dev/null && return 0
+	done
+	return 1
+}
+
+have gcc clang-14 || cannot "headers.sh: needs gcc or clang-14"
+have g++ clang++-14 || cannot "headers.sh: needs g++ or clang++-14"
+
+for file in src/include/xrun/*.h; do
+	header=${file#src/include/}
+	for tool in gcc clang-14; do
+		compile "$header" c c11 "$tool"
+	done
+	for tool in g++ clang++-14; do
+		compile "$header" c++ c++17 "$tool"
+	done
+	grep -q 'extern "C"' "$file" || problem "$file: nothing for C++"
+done
+
+problems_from < <(grep -nE '^[[:space:]]*#[[:space:]]*include "' \
+	src/include/xrun/*.h | grep -v '"xrun/' |
+	sed 's/$/: not a public header/')
+problems_from < <(grep -nE ':[[:space:]]*[0-9]+;' src/include/xrun/*.h |
+	sed 's/$/: a bit field/')
+finish
