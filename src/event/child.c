@@ -17,6 +17,7 @@ struct children {
 	int epoll;
 	struct watch *watch;
 	child_fn *fn;
+	child_after_fn *after;
 	void *ctx;
 };
 
@@ -26,11 +27,13 @@ children_turn(struct children *c)
 	struct epoll_event events[BATCH];
 	int n;
 
+	/* The kernel's list is in the order of the deaths; see child.h. */
 	do {
 		n = epoll_wait(c->epoll, events, BATCH, 0);
 		for (int i = 0; i < n; i++)
 			c->fn(events[i].data.u32, c->ctx);
 	} while (n == BATCH);
+	c->after(c->ctx);
 }
 
 static void
@@ -41,13 +44,14 @@ on_readable(int fd, void *ctx)
 }
 
 struct children *
-children_open(struct loop *loop, child_fn *fn, void *ctx)
+children_open(struct loop *loop, child_fn *fn, child_after_fn *after, void *ctx)
 {
 	struct children *c = calloc(1, sizeof(*c));
 
 	if (c == NULL)
 		return NULL;
 	c->fn = fn;
+	c->after = after;
 	c->ctx = ctx;
 	c->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (c->epoll != -1)

@@ -22,7 +22,11 @@ struct children;
 /* @id: as given to children_add(); called once for each death, in order. */
 typedef void child_fn(uint32_t id, void *ctx);
 
-struct children *children_open(struct loop *loop, child_fn *fn, void *ctx);
+/* Called when all deaths known by now were told: time to judge them. */
+typedef void child_after_fn(void *ctx);
+
+struct children *children_open(struct loop *loop, child_fn *fn,
+	child_after_fn *after, void *ctx);
 
 /* children_add() - watch @pidfd, right after its process was made. */
 bool children_add(struct children *c, int pidfd, uint32_t id);

@@ -67,7 +67,6 @@ loop_new(void)
 		goto fail;
 	event_config_set_flag(config, EVENT_BASE_FLAG_NOLOCK);
 	event_config_set_flag(config, EVENT_BASE_FLAG_IGNORE_ENV);
-	event_config_set_flag(config, EVENT_BASE_FLAG_PRECISE_TIMER);
 	loop->base = event_base_new_with_config(config);
 	if (loop->base == NULL)
 		goto fail;

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* check.c - see check.h. */
+#include <stdio.h>
+
+#include "base/status.h"
+#include "launcher/check.h"
+
+#define MEMORY_A_RANK (64 * 1024) /* xrun's own share, not the program's */
+#define PROCESSES_OWN 8
+
+/* Half of what would just fit, in one digit: others need some, too. */
+static uint64_t
+comfortable(uint64_t most)
+{
+	uint64_t unit = 1;
+
+	for (most /= 2; most / unit >= 10; unit *= 10)
+		continue;
+	return most / unit * unit > 0 ? most / unit * unit : 1;
+}
+
+static uint64_t
+least(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* "31999 processes (ulimit -u)"; nothing where there is no limit. */
+static void
+put_processes(const struct limits *l, char *out, size_t cap)
+{
+	out[0] = '\0';
+	if (l->processes != UINT64_MAX)
+		snprintf(out, cap, ", and %llu processes (%s)",
+			(unsigned long long)l->processes, l->processes_by);
+}
+
+enum xr_status
+check_limits(const struct limits *l, uint32_t ranks, struct xr_error *err)
+{
+	uint64_t fds = (uint64_t)ranks * CHECK_FDS_A_RANK + CHECK_FDS_OWN;
+	uint64_t by_fds = l->files_max < CHECK_FDS_OWN ?
+		0 :
+		(l->files_max - CHECK_FDS_OWN) / CHECK_FDS_A_RANK;
+	uint64_t by_processes =
+		l->processes < PROCESSES_OWN ? 0 : l->processes - PROCESSES_OWN;
+	uint64_t by_memory = l->memory / MEMORY_A_RANK;
+	char processes[96];
+
+	put_processes(l, processes, sizeof(processes));
+	if (ranks > by_fds || ranks > by_processes)
+		return fail(err, XR_E_RANGE,
+			"%u ranks need %llu descriptors; this shell allows %llu%s\t-n %llu or less",
+			ranks, (unsigned long long)fds,
+			(unsigned long long)l->files_max, processes,
+			(unsigned long long)comfortable(least(by_fds,
+				by_processes)));
+	if (ranks > by_memory)
+		return fail(err, XR_E_RANGE,
+			"%u ranks need %llu MiB for xrun alone; %llu MiB are available\t-n %llu or less",
+			ranks, (unsigned long long)ranks * MEMORY_A_RANK >> 20,
+			(unsigned long long)l->memory >> 20,
+			(unsigned long long)comfortable(by_memory));
+	return XR_OK;
+}
+
+uint32_t
+check_files_max(const struct limits *l, uint32_t ranks)
+{
+	uint64_t fds = (uint64_t)ranks * CHECK_FDS_A_RANK + CHECK_FDS_OWN;
+
+	return fds >= l->files_max ?
+		8 :
+		(uint32_t)least(l->files_max - fds + 8, UINT32_MAX / 2);
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* death.c - who died when, and what follows from it. */
+#include <signal.h>
+
+#include <sys/wait.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "launcher/sup.h"
+#include "proc/descend.h"
+
+void
+death_of(uint32_t r, void *ctx)
+{
+	struct job *job = ctx;
+	struct rank *rank = &job->rank[r];
+
+	if (!child_reap(rank->pidfd, &rank->status, &rank->usage))
+		return;
+	children_remove(job->sup->children, rank->pidfd);
+	fd_close(rank->pidfd);
+	rank->pidfd = -1;
+	rank->ended_ns = clock_now();
+	rank->death = ++job->deaths;
+	rank->after_stop = job->stop_ns != 0 && !rank->was_exiting;
+	bus_tell(job->sup->bus, BUS_RANK_EXIT, r);
+	sup_step(job, r, RANK_EV_EXITED);
+}
+
+bool
+death_is_failure(const struct rank *rank)
+{
+	return rank->failed_step != SPAWN_OK ||
+		(rank->death != 0 && rank->status != 0);
+}
+
+/* A failure that is nobody's doing but the rank's. */
+static bool
+any_failure(const struct job *job)
+{
+	for (uint32_t i = 0; i < job_size(job); i++)
+		if (death_is_failure(&job->rank[i]) && !job->rank[i].after_stop)
+			return true;
+	return false;
+}
+
+/* Who is dying at this moment? They began before xrun could tell them to. */
+static void
+mark_exiting(struct job *job)
+{
+	struct proc_stat st;
+
+	for (uint32_t i = 0; i < job_size(job); i++) {
+		struct rank *r = &job->rank[i];
+
+		if (r->pidfd == -1)
+			continue;
+		r->was_exiting = (proc_stat_read(r->pid, &st) &&
+					 (st.exiting || st.state == 'Z')) ||
+			proc_dumps_core(r->pid);
+	}
+}
+
+/*
+ * Called after each batch of deaths. With the first failure the evidence is
+ * taken and the others are told to stop; the verdict is found in the end, when
+ * all are reaped, those that were already dying included: one of them may be
+ * the cause.
+ */
+void
+death_judge(void *ctx)
+{
+	struct job *job = ctx;
+
+	if (job->cause == CAUSE_NONE &&
+		job->opt.on_failure == ON_FAILURE_STOP && any_failure(job)) {
+		mark_exiting(job);
+		stop_job(job, CAUSE_FAILURE);
+	}
+	finish_if_over(job);
+}
+
+/* Processes whose parents died were adopted; the dead among them are reaped,
+ * by pid, never by waitpid(-1). */
+static bool
+is_rank(pid_t pid, void *ctx)
+{
+	const struct job *job = ctx;
+
+	for (uint32_t i = 0; i < job_size(job); i++)
+		if (job->rank[i].pid == pid && job->rank[i].pidfd != -1)
+			return true;
+	return false;
+}
+
+void
+death_reap_strangers(void *ctx)
+{
+	struct descend d = { .keep = is_rank, .ctx = ctx };
+
+	descend_reap(&d);
+}

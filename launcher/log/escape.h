@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * escape.h - keeping a rank's escape sequences off the user's terminal. Pure.
+ *
+ * Colour (SGR, ESC [ ... m) passes; everything else that steers a terminal
+ * (title, clipboard, cursor, bells) does not. Text, tabs, carriage returns and
+ * bytes of 128 and above pass. The raw files hold the original.
+ */
+#ifndef LAUNCHER_LOG_ESCAPE_H
+#define LAUNCHER_LOG_ESCAPE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+
+/*
+ * escape_filter() - append @data to @out without such sequences.
+ *
+ * @state:   kept between pieces of one stream; 0 at its beginning
+ * @colored: set when an SGR sequence went through
+ */
+void escape_filter(struct buf *out, struct span data, uint8_t *state,
+	bool *colored);
+
+#endif /* LAUNCHER_LOG_ESCAPE_H */

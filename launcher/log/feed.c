@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* feed.c - see feed.h. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "launcher/log/feed.h"
+#include "launcher/log/raw.h"
+
+static bool
+peek_file(struct feed *f, int dir, char *scratch, struct span *out)
+{
+	uint64_t left = f->end - f->at;
+	size_t want = left < FEED_CHUNK ? (size_t)left : FEED_CHUNK;
+	int fd = f->file;
+	char name[64];
+	ssize_t n;
+
+	if (fd < 0)
+		fd = openat(dir, raw_name(f->stream, name, sizeof(name)),
+			O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	do {
+		n = pread(fd, scratch, want, (off_t)f->at);
+	} while (n < 0 && errno == EINTR);
+	if (fd != f->file)
+		fd_close(fd);
+	if (n < 0)
+		return false;
+	*out = (struct span){ .at = scratch, .len = (size_t)n };
+	return true;
+}
+
+/* Keep the last bytes; the account shows them if the rank fails. */
+static void
+remember(struct feed *f, const char *data, size_t len)
+{
+	size_t keep;
+
+	if (f->tail == NULL)
+		f->tail = malloc(FEED_TAIL);
+	if (f->tail == NULL || len == 0)
+		return;
+	if (len >= FEED_TAIL) {
+		memcpy(f->tail, data + len - FEED_TAIL, FEED_TAIL);
+		f->tail_len = FEED_TAIL;
+		return;
+	}
+	keep = FEED_TAIL - len < f->tail_len ? FEED_TAIL - len : f->tail_len;
+	memmove(f->tail, f->tail + f->tail_len - keep, keep);
+	memcpy(f->tail + keep, data, len);
+	f->tail_len = (uint32_t)(keep + len);
+}
+
+/* Our end of the pipe does not block; its writers' ends do. */
+static bool
+peek_pipe(struct feed *f, char *scratch, struct span *out)
+{
+	ssize_t n = 0;
+
+	if (f->held_len > 0)
+		memcpy(scratch, f->held, f->held_len);
+	if (!f->eof) {
+		do {
+			n = read(f->pipe, scratch + f->held_len, FEED_CHUNK);
+		} while (n < 0 && errno == EINTR);
+		if (n < 0 && errno != EAGAIN)
+			return false;
+		f->eof = n == 0 || (n < 0 && f->dropped);
+		n = n < 0 ? 0 : n;
+		f->end += (uint64_t)n;
+		remember(f, scratch + f->held_len, (size_t)n);
+	}
+	*out = (struct span){ .at = scratch, .len = f->held_len + (size_t)n };
+	return true;
+}
+
+bool
+feed_peek(struct feed *f, int dir, char *scratch, struct span *out)
+{
+	if (f->pipe >= 0)
+		return peek_pipe(f, scratch, out);
+	return peek_file(f, dir, scratch, out);
+}
+
+bool
+feed_took(struct feed *f, struct span data, size_t used)
+{
+	size_t rest = data.len - used;
+
+	f->at += used;
+	if (f->pipe < 0)
+		return true;
+	if (rest > 0 && f->held == NULL)
+		f->held = malloc(LINE_HOLD);
+	if (rest > LINE_HOLD || (rest > 0 && f->held == NULL))
+		return false;
+	if (rest > 0)
+		memcpy(f->held, data.at + used, rest);
+	f->held_len = (uint32_t)rest;
+	return true;
+}
+
+void
+feed_fini(struct feed *f)
+{
+	free(f->held);
+	free(f->tail);
+	fd_close(f->pipe);
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * feed.h - one stream as a sink sees it: a raw file at an offset, or a pipe.
+ *
+ * Everything here belongs to the sink's thread, but the fields under "shared",
+ * which the sink's lock guards.
+ */
+#ifndef LAUNCHER_LOG_FEED_H
+#define LAUNCHER_LOG_FEED_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <sys/queue.h>
+
+#include "base/buf.h"
+#include "launcher/log/line.h"
+
+#define FEED_CHUNK (64 * 1024)
+#define FEED_TAIL  2048 /* of a pipe, kept for the account */
+
+struct feed {
+	/* Shared: set by the mover, taken over by the sink. */
+	int new_file;
+	uint64_t new_end;
+	bool new_eof, queued;
+	TAILQ_ENTRY(feed) queue;
+
+	uint32_t stream;
+	int file;     /* -1: open it by name, each time */
+	int pipe;     /* -1: a file, or ended */
+	uint64_t at;  /* next byte to deliver */
+	uint64_t end; /* bytes that exist */
+	bool eof;     /* and no more will */
+	bool over;    /* its end was delivered, too */
+	bool listed;  /* on the ready or the parked list */
+	TAILQ_ENTRY(feed) list;
+	int64_t grew; /* clock_now() when its unfinished line last grew; 0 */
+	TAILQ_ENTRY(feed) waiting;
+	struct line_stream line;
+
+	/* Pipes only. */
+	bool dropped; /* what it holds now is its end */
+	char *held;   /* an unfinished line, at most LINE_HOLD bytes */
+	uint32_t held_len;
+	char *tail; /* the last FEED_TAIL bytes */
+	uint32_t tail_len;
+};
+
+TAILQ_HEAD(feed_list, feed);
+
+/*
+ * feed_peek() - the next bytes, at most FEED_CHUNK (and what was held).
+ *
+ * @scratch: FEED_CHUNK + LINE_HOLD bytes, which the span borrows
+ * Returns false if they cannot be read now (errno); an empty span at the end.
+ */
+bool feed_peek(struct feed *f, int dir, char *scratch, struct span *out);
+
+/* feed_took() - @used bytes of the span are delivered; false: no memory. */
+bool feed_took(struct feed *f, struct span data, size_t used);
+void feed_fini(struct feed *f);
+
+#endif /* LAUNCHER_LOG_FEED_H */

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* index.c - see index.h. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/fd.h"
+#include "launcher/log/index.h"
+#include "launcher/log/raw.h"
+
+/* The file is opened for each record, 100 times a second at most: a descriptor
+ * kept for each of 2 N streams would be the dearer thing. A record that cannot
+ * be written is lost; the bytes it speaks of are not. */
+static void
+append(struct index *index, int dir, uint32_t stream)
+{
+	char name[80];
+	int fd;
+
+	raw_name(stream, name, sizeof(name) - 4);
+	strcat(name, ".idx");
+	fd = openat(dir, name,
+		O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd == -1)
+		return;
+	index->file = true;
+	fd_write_all(fd, &index->held, sizeof(index->held));
+	fd_close(fd);
+}
+
+void
+index_moved(struct index *index, int dir, uint32_t stream, uint64_t end,
+	int64_t ns)
+{
+	struct index_record *held = &index->held;
+
+	if (held->ns != 0 && ns - held->ns >= INDEX_STEP_NS) {
+		append(index, dir, stream);
+		held->ns = 0;
+	}
+	if (held->ns == 0)
+		held->ns = ns;
+	held->end = end;
+}
+
+void
+index_finish(struct index *index, int dir, uint32_t stream)
+{
+	if (index->file && index->held.ns != 0)
+		append(index, dir, stream);
+	index->held.ns = 0;
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * line.h - cutting what ranks wrote into lines for one reader. Pure.
+ *
+ * Several streams share a sink, and no line on it may hold bytes of two. A
+ * line of any length is allowed: when a stream's unfinished line has grown
+ * past LINE_HOLD, the stream takes hold of the sink and its bytes go out in
+ * pieces; the others wait. A hold ends with the newline, at the end of the
+ * stream, or when line_give_up() is told that nothing came for LINE_IDLE_NS:
+ * then a newline is put, and the continuation is marked with "…".
+ */
+#ifndef LAUNCHER_LOG_LINE_H
+#define LAUNCHER_LOG_LINE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+
+#define LINE_HOLD       (32 * 1024)
+#define LINE_IDLE_NS    200000000LL
+#define LINE_PREFIX_MAX 80
+
+/* What stands before each line of a stream. */
+struct line_prefix {
+	char text[LINE_PREFIX_MAX];
+	uint32_t len; /* 0: lines go out as they are */
+};
+
+/* What is known about the bytes after those offered. */
+enum line_end {
+	LINE_MORE, /* some may come */
+	LINE_IDLE, /* none came for LINE_IDLE_NS */
+	LINE_LAST, /* none will come */
+};
+
+struct line_stream {
+	bool resumed;   /* the next piece continues a line that was given up */
+	bool colored;   /* the line so far holds an SGR sequence */
+	uint8_t escape; /* state of the filter, see escape.h */
+};
+
+struct line_sink {
+	struct buf *out;
+	struct line_stream *holder; /* or NULL */
+	bool filter; /* a terminal: let no escape sequences but colour through */
+};
+
+/*
+ * line_cut() - put the lines of @data on the sink.
+ *
+ * With LINE_IDLE and LINE_LAST an unfinished line is put, too, with a newline.
+ *
+ * Returns how many bytes were used; the rest is an unfinished line, to be
+ * offered again with what follows it. 0 if another stream holds the sink.
+ */
+size_t line_cut(struct line_sink *sink, struct line_stream *stream,
+	const struct line_prefix *prefix, struct span data, enum line_end end);
+
+/* line_give_up() - the holder, if any, ends its piece with a newline. */
+void line_give_up(struct line_sink *sink);
+
+#endif /* LAUNCHER_LOG_LINE_H */

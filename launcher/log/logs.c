@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* logs.c - see logs.h. */
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <sys/stat.h>
+
+#include "base/fd.h"
+#include "launcher/log/logs.h"
+#include "launcher/log/mover.h"
+#include "launcher/log/sink.h"
+
+#define TAIL_BYTES (16 * 1024) /* of a file, looked through for last lines */
+
+struct logs {
+	struct logs_config config;
+	struct notes notes;
+	struct mover *mover; /* NULL: no files, the sinks read */
+	struct sink *sink[RAW_STREAMS];
+	uint32_t sinks; /* 1: stdout and stderr are one file */
+};
+
+static bool
+same_file(int a, int b)
+{
+	struct stat sa, sb;
+
+	return fstat(a, &sa) == 0 && fstat(b, &sb) == 0 &&
+		sa.st_dev == sb.st_dev && sa.st_ino == sb.st_ino;
+}
+
+static struct sink *
+open_sink(struct logs *l, uint32_t kind)
+{
+	const struct route *r = &l->config.route;
+	struct sink_config config = {
+		.id = l->sinks++,
+		.fd = kind == RAW_OUT ? STDOUT_FILENO : STDERR_FILENO,
+		.lines = r->lines,
+		.filter = r->lines && r->tty[kind],
+		.dir = l->config.share->dir,
+		.streams = l->config.ranks * RAW_STREAMS,
+		.prefix = r->prefix,
+		.shown = r->shown,
+		.notes = &l->notes,
+	};
+
+	return sink_open(&config);
+}
+
+static bool
+open_mover(struct logs *l)
+{
+	struct mover_config config = {
+		.share = l->config.share,
+		.notes = &l->notes,
+		.sink = { l->sink[RAW_OUT], l->sink[RAW_ERR] },
+		.files_max = l->config.files_max,
+	};
+
+	if (l->config.share->dir < 0)
+		return true;
+	l->mover = mover_open(&config);
+	return l->mover != NULL;
+}
+
+struct logs *
+logs_open(const struct logs_config *config)
+{
+	struct logs *l = calloc(1, sizeof(*l));
+
+	if (l == NULL)
+		return NULL;
+	l->config = *config;
+	if (notes_init(&l->notes) == -1)
+		goto fail;
+	l->sink[RAW_OUT] = open_sink(l, RAW_OUT);
+	l->sink[RAW_ERR] = same_file(STDOUT_FILENO, STDERR_FILENO) ?
+		l->sink[RAW_OUT] :
+		open_sink(l, RAW_ERR);
+	if (l->sink[RAW_OUT] == NULL || l->sink[RAW_ERR] == NULL ||
+		!open_mover(l))
+		goto fail;
+	return l;
+fail:
+	free(l);
+	return NULL;
+}
+
+bool
+logs_add(struct logs *l, uint32_t stream, int pipe)
+{
+	if (l->mover != NULL)
+		return mover_add(l->mover, stream, pipe);
+	return sink_add(l->sink[stream % RAW_STREAMS], stream, pipe);
+}
+
+int
+logs_start(struct logs *l)
+{
+	return l->mover == NULL ? 0 : mover_start(l->mover);
+}
+
+const struct notes *
+logs_notes(const struct logs *l)
+{
+	return &l->notes;
+}
+
+void
+logs_drop(struct logs *l, uint32_t stream)
+{
+	if (l->mover != NULL)
+		mover_drop(l->mover, stream);
+	else
+		sink_drop(l->sink[stream % RAW_STREAMS], stream);
+}
+
+void
+logs_put(struct logs *l, const char *text, size_t len)
+{
+	if (len > 0)
+		sink_say(l->sink[RAW_ERR], text, len);
+}
+
+void
+logs_say(struct logs *l, const char *fmt, ...)
+{
+	char line[2048];
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = vsnprintf(line, sizeof(line) - 1, fmt, ap);
+	va_end(ap);
+	if (n < 0)
+		return;
+	if ((size_t)n > sizeof(line) - 2)
+		n = sizeof(line) - 2;
+	line[n] = '\n';
+	logs_put(l, line, (size_t)n + 1);
+}
+
+void
+logs_hint(struct logs *l, const char *text)
+{
+	sink_hint(l->sink[RAW_ERR], text, strlen(text));
+}
+
+uint32_t
+logs_sinks(const struct logs *l)
+{
+	return l->sinks;
+}
+
+/* Sinks are numbered in the order they were opened: stderr's is the last. */
+static struct sink *
+sink_of(const struct logs *l, uint32_t id)
+{
+	return id + 1 == l->sinks ? l->sink[RAW_ERR] : l->sink[RAW_OUT];
+}
+
+void
+logs_finish(struct logs *l, uint32_t sink)
+{
+	sink_finish(sink_of(l, sink));
+}
+
+uint64_t
+logs_backlog(const struct logs *l, uint32_t sink)
+{
+	return sink_backlog(sink_of(l, sink));
+}
+
+uint64_t
+logs_bytes(const struct logs *l, uint32_t stream)
+{
+	if (l->mover != NULL)
+		return mover_bytes(l->mover, stream);
+	return sink_bytes(l->sink[stream % RAW_STREAMS], stream);
+}
+
+uint64_t
+logs_total(const struct logs *l)
+{
+	uint64_t total = 0;
+
+	for (uint32_t i = 0; i < l->config.ranks * RAW_STREAMS; i++)
+		total += logs_bytes(l, i);
+	return total;
+}
+
+int64_t
+logs_last(const struct logs *l, uint32_t stream)
+{
+	return l->mover == NULL ? 0 : mover_last(l->mover, stream);
+}
+
+/* The last bytes of a stream, wherever they are; the count. */
+static size_t
+read_tail(const struct logs *l, uint32_t stream, char *out, size_t cap)
+{
+	const struct raw_slot *slot = &l->config.share->slot[stream];
+	uint64_t at = slot->moved > cap ? slot->moved - cap : 0;
+	struct span kept;
+	char name[64];
+	ssize_t n;
+	int fd;
+
+	if (l->mover == NULL) {
+		kept = sink_tail(l->sink[stream % RAW_STREAMS], stream);
+		if (kept.len > 0)
+			memcpy(out, kept.at, kept.len);
+		return kept.len;
+	}
+	fd = openat(l->config.share->dir, raw_name(stream, name, sizeof(name)),
+		O_RDONLY | O_CLOEXEC);
+	if (fd == -1)
+		return 0;
+	n = pread(fd, out, cap, (off_t)at);
+	fd_close(fd);
+	return n < 0 ? 0 : (size_t)n;
+}
+
+uint32_t
+logs_tail(const struct logs *l, uint32_t stream, uint32_t lines,
+	struct buf *out)
+{
+	char *data = malloc(TAIL_BYTES);
+	size_t len, at;
+	uint32_t got = 0;
+
+	if (data == NULL)
+		return 0;
+	len = read_tail(l, stream, data, TAIL_BYTES);
+	if (len > 0 && data[len - 1] == '\n')
+		len--; /* the newline ends the last line, it begins none */
+	at = len;
+	while (at > 0 && got < lines) {
+		while (at > 0 && data[at - 1] != '\n')
+			at--;
+		got++;
+		if (at > 0 && got < lines)
+			at--;
+	}
+	if (len > at) {
+		buf_put(out, data + at, len - at);
+		buf_put_char(out, '\n');
+	}
+	free(data);
+	return len > at ? got : 0;
+}

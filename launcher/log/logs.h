@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * logs.h - the output of a job as one thing: mover, sinks, routes.
+ *
+ * The supervisor opens it before the first rank, hands it the read ends of the
+ * pipes, and hears through logs_notes_fd() what happened to them.
+ */
+#ifndef LAUNCHER_LOG_LOGS_H
+#define LAUNCHER_LOG_LOGS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "launcher/log/note.h"
+#include "launcher/log/raw.h"
+#include "launcher/log/route.h"
+
+struct logs;
+
+struct logs_config {
+	uint32_t ranks;
+	struct raw_share *share; /* share->dir -1: no files are kept */
+	struct route route;
+	uint32_t files_max; /* raw files that may stay open */
+};
+
+/* logs_open() - NULL with errno. */
+struct logs *logs_open(const struct logs_config *config);
+
+/* logs_add() - the read end of a stream's pipe; logs owns it from now on. */
+bool logs_add(struct logs *logs, uint32_t stream, int pipe);
+
+/* logs_start() - the mover's thread, after the first ranks; 0 or an errno. */
+int logs_start(struct logs *logs);
+
+/* logs_notes() - descriptor to watch; then notes_take(). */
+const struct notes *logs_notes(const struct logs *logs);
+
+/* logs_drop() - give a stream up whose writers outlived their rank. */
+void logs_drop(struct logs *logs, uint32_t stream);
+
+/* logs_say() - xrun's own words, whole lines, to stderr between other lines. */
+void logs_say(struct logs *logs, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+void logs_put(struct logs *logs, const char *text, size_t len);
+
+/* logs_hint() - one dim line on a terminal, erased by the next output. */
+void logs_hint(struct logs *logs, const char *text);
+
+/* logs_finish() - NOTE_SINK_DONE will come for the given sink. */
+void logs_finish(struct logs *logs, uint32_t sink);
+uint32_t logs_sinks(const struct logs *logs); /* 1 or 2; the last is stderr */
+
+/* logs_backlog() - bytes that a sink has not delivered yet. */
+uint64_t logs_backlog(const struct logs *logs, uint32_t sink);
+
+/* logs_bytes() - what the rank wrote to the stream so far. */
+uint64_t logs_bytes(const struct logs *logs, uint32_t stream);
+uint64_t logs_total(const struct logs *logs);
+
+/* logs_last() - wall time of the last byte of a stream; 0: none, or no files. */
+int64_t logs_last(const struct logs *logs, uint32_t stream);
+
+/* logs_tail() - append at most @lines last lines of a stream to @out, each
+ * ended by a newline; returns how many. At the end of a job. */
+uint32_t logs_tail(const struct logs *logs, uint32_t stream, uint32_t lines,
+	struct buf *out);
+
+#endif /* LAUNCHER_LOG_LOGS_H */

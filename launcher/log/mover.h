@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * mover.h - the thread that moves what ranks write into their raw files.
+ *
+ * Pipe to file by splice(2): a byte is in the one or in the other, whenever a
+ * kill comes. The loop never touches a raw file; it makes the pipes and hands
+ * their read ends over. After each move the sink of that stream is told.
+ *
+ * A full disk leaves the bytes in the pipe: the rank waits, the mover tries
+ * once a second, nothing is lost.
+ */
+#ifndef LAUNCHER_LOG_MOVER_H
+#define LAUNCHER_LOG_MOVER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "launcher/log/note.h"
+#include "launcher/log/raw.h"
+
+struct mover;
+struct sink;
+
+struct mover_config {
+	struct raw_share *share; /* borrowed, outlives the mover */
+	const struct notes *notes;
+	struct sink *sink[RAW_STREAMS]; /* of stdout and stderr; NULL: none */
+	uint32_t files_max; /* raw files kept open; others are opened a move */
+};
+
+/* mover_open() - make it; its thread starts with mover_start(). NULL, errno. */
+struct mover *mover_open(const struct mover_config *config);
+
+/* mover_add() - from now on @pipe belongs to the mover. Loop thread only. */
+bool mover_add(struct mover *mover, uint32_t stream, int pipe);
+
+/* mover_start() - 0 or an errno. */
+int mover_start(struct mover *mover);
+
+/* mover_drop() - stop reading a pipe that somebody holds open for ever; what
+ * it holds now is still moved. NOTE_EOF follows. Loop thread. */
+void mover_drop(struct mover *mover, uint32_t stream);
+
+/* mover_bytes() - moved so far, of one stream. Any thread; may lag. */
+uint64_t mover_bytes(const struct mover *mover, uint32_t stream);
+
+/* mover_last() - clock_wall() of the last byte of a stream; 0: none. */
+int64_t mover_last(const struct mover *mover, uint32_t stream);
+
+#endif /* LAUNCHER_LOG_MOVER_H */

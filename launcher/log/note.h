@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * note.h - what the threads of the log tell the loop.
+ *
+ * One pipe, fixed little records, written whole: no lock is shared with the
+ * loop. A sender that finds the pipe full waits; the loop never does.
+ */
+#ifndef LAUNCHER_LOG_NOTE_H
+#define LAUNCHER_LOG_NOTE_H
+
+#include <stdint.h>
+
+enum note_kind {
+	NOTE_EOF,  /* @value: stream: its pipe ended, all bytes are moved */
+	NOTE_FULL, /* @value: stream: no room for its file (@sys) */
+	NOTE_ROOM, /* @value: stream: there is room again */
+	NOTE_SINK_CLOSED, /* @value: sink: its reader is gone, or @sys */
+	NOTE_SINK_DONE,   /* @value: sink: everything is delivered */
+};
+
+struct note {
+	uint16_t kind; /* enum note_kind */
+	int16_t sys;   /* errno, or 0 */
+	uint32_t value;
+};
+
+struct notes {
+	int rd; /* the loop's end, non-blocking */
+	int wr; /* the threads' end */
+};
+
+/* notes_init() - 0, or -1 with errno. */
+int notes_init(struct notes *notes);
+void notes_send(const struct notes *notes, const struct note *note, uint32_t n);
+
+/* notes_take() - up to @cap notes; 0 when there are none now. */
+uint32_t notes_take(const struct notes *notes, struct note *out, uint32_t cap);
+
+#endif /* LAUNCHER_LOG_NOTE_H */

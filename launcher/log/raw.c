@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* raw.c - see raw.h. No heap: the keeper runs this after a crash. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "launcher/log/raw.h"
+
+struct raw_share *
+raw_share_new(uint32_t ranks, int dir)
+{
+	uint32_t streams = ranks * RAW_STREAMS;
+	struct raw_share *share = mmap(NULL,
+		sizeof(*share) + streams * sizeof(share->slot[0]),
+		PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	if (share == MAP_FAILED)
+		return NULL;
+	share->dir = dir;
+	share->streams = streams;
+	for (uint32_t i = 0; i < streams; i++)
+		share->slot[i] = (struct raw_slot){ .pipe = -1, .file = -1 };
+	return share;
+}
+
+const char *
+raw_name(uint32_t stream, char *out, unsigned long cap)
+{
+	snprintf(out, cap, "rank-%04u/%s", stream / RAW_STREAMS,
+		stream % RAW_STREAMS == RAW_OUT ? "stdout" : "stderr");
+	return out;
+}
+
+int
+raw_open(int dir, uint32_t stream)
+{
+	int flags = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, fd;
+	char name[64], *slash;
+
+	raw_name(stream, name, sizeof(name));
+	slash = strchr(name, '/');
+	fd = openat(dir, name, flags, 0600);
+	if (fd == -1 && errno == ENOENT) {
+		*slash = '\0';
+		if (mkdirat(dir, name, 0700) == -1 && errno != EEXIST)
+			return -1;
+		*slash = '/';
+		fd = openat(dir, name, flags, 0600);
+	}
+	if (fd != -1 && lseek(fd, 0, SEEK_END) == -1) {
+		fd_close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+static bool
+no_room(int sys)
+{
+	return sys == ENOSPC || sys == EDQUOT;
+}
+
+/* One pipe to its file; false if the disk has no room for it now. */
+static bool
+drain_one(struct raw_share *share, uint32_t stream)
+{
+	struct raw_slot *slot = &share->slot[stream];
+	ssize_t n;
+
+	if (slot->pipe < 0)
+		return true;
+	for (;;) {
+		int waiting = 0;
+
+		if (ioctl(slot->pipe, FIONREAD, &waiting) == -1 || waiting == 0)
+			return true;
+		if (slot->file < 0)
+			slot->file = raw_open(share->dir, stream);
+		if (slot->file < 0)
+			return !no_room(errno);
+		n = splice(slot->pipe, NULL, slot->file, NULL, 1 << 20,
+			SPLICE_F_NONBLOCK);
+		if (n > 0)
+			slot->moved += (uint64_t)n;
+		else if (n == 0 || errno != EINTR)
+			return n == 0 || !no_room(errno);
+	}
+}
+
+static uint64_t
+left_in(const struct raw_share *share)
+{
+	uint64_t left = 0;
+	int waiting;
+
+	for (uint32_t i = 0; i < share->streams; i++) {
+		waiting = 0;
+		if (share->slot[i].pipe >= 0 &&
+			ioctl(share->slot[i].pipe, FIONREAD, &waiting) == 0)
+			left += (uint64_t)waiting;
+	}
+	return left;
+}
+
+uint64_t
+raw_drain(struct raw_share *share, int64_t patience)
+{
+	int64_t deadline = clock_now() + patience;
+	bool all;
+
+	if (share->dir < 0)
+		return 0;
+	do {
+		all = true;
+		for (uint32_t i = 0; i < share->streams; i++)
+			all = drain_one(share, i) && all;
+		if (!all)
+			poll(NULL, 0, 100);
+	} while (!all && clock_now() < deadline);
+	share->failed = left_in(share);
+	return share->failed;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * route.h - which stream goes where, and what stands before its lines.
+ * Compiled once, before the first rank; then only looked up.
+ */
+#ifndef LAUNCHER_LOG_ROUTE_H
+#define LAUNCHER_LOG_ROUTE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "launcher/log/line.h"
+#include "launcher/log/raw.h"
+#include "xrun/error.h"
+
+struct route_config {
+	uint32_t ranks;
+	uint32_t first;   /* number of the first rank here */
+	uint32_t size;    /* of the job: the widest number */
+	const char *show; /* "auto", "all", "first", "none" or a rank list */
+	bool prefix;
+	bool tty[RAW_STREAMS]; /* xrun's stdout, stderr is a terminal */
+	bool color[RAW_STREAMS];
+	bool utf8; /* bars rather than brackets on terminals */
+};
+
+struct route {
+	bool lines; /* cut into lines; false: bytes as they are */
+	bool tty[RAW_STREAMS];
+	bool *shown;                /* [ranks * RAW_STREAMS] */
+	struct line_prefix *prefix; /* [ranks * RAW_STREAMS] */
+	bool reduced;               /* `auto` shows only a part: worth a line */
+};
+
+/* route_compile() - XR_OK, or XR_E_INVAL / XR_E_RANGE for a bad --show. */
+enum xr_status route_compile(struct route *route,
+	const struct route_config *config, struct xr_error *err);
+void route_fini(struct route *route);
+
+#endif /* LAUNCHER_LOG_ROUTE_H */

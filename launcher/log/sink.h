@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * sink.h - the thread behind one output descriptor: terminal, pipe or file.
+ *
+ * A sink reads the raw files at offsets of its own, cuts what is new into
+ * lines, puts the prefix before each and writes once a turn. It may fall
+ * behind by any amount, and block in write(2) as long as its reader likes:
+ * neither the ranks nor the loop notice. Descriptors are used as inherited;
+ * nothing is ever set on them.
+ *
+ * Without files (--no-logs) the sink reads the pipes itself, so that a slow
+ * reader pushes back through them, and keeps the last bytes of each stream
+ * for the account.
+ *
+ * stdout and stderr of xrun that are the same file are one sink. The words of
+ * xrun itself go through the sink of stderr, between whole lines.
+ *
+ * The thread starts with the first thing it has to do.
+ */
+#ifndef LAUNCHER_LOG_SINK_H
+#define LAUNCHER_LOG_SINK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "launcher/log/line.h"
+#include "launcher/log/note.h"
+
+struct sink;
+
+struct sink_config {
+	uint32_t id; /* value of its notes */
+	int fd;      /* borrowed */
+	bool lines;  /* cut into lines with prefixes; else bytes as they are */
+	bool filter; /* keep escape sequences but colour off */
+	int dir;     /* the attempt folder; -1: no files, read the pipes */
+	uint32_t streams;
+	const struct line_prefix *prefix; /* [streams]; borrowed */
+	const bool *shown;                /* [streams]; borrowed */
+	const struct notes *notes;
+};
+
+/* sink_open() - NULL with errno. */
+struct sink *sink_open(const struct sink_config *config);
+
+/* sink_grew() - @stream has @end bytes in its file @fd (-1: open it by name),
+ * and no more will come if @eof. Mover thread. */
+void sink_grew(struct sink *sink, uint32_t stream, int fd, uint64_t end,
+	bool eof);
+
+/* sink_add() - read @pipe for @stream; it is the sink's now. Loop thread, for
+ * a sink without files. */
+bool sink_add(struct sink *sink, uint32_t stream, int pipe);
+
+/* sink_drop() - as mover_drop(), for a sink without files. */
+void sink_drop(struct sink *sink, uint32_t stream);
+
+/* sink_say() - words of xrun, whole lines. Loop thread. */
+void sink_say(struct sink *sink, const char *text, size_t len);
+
+/* sink_hint() - one line that the next output erases; terminals only. */
+void sink_hint(struct sink *sink, const char *text, size_t len);
+
+/* sink_finish() - when all that was announced is delivered, send
+ * NOTE_SINK_DONE and end the thread. At once if it never started. */
+void sink_finish(struct sink *sink);
+
+/* sink_backlog() - bytes announced and not yet delivered. Any thread; lags. */
+uint64_t sink_backlog(struct sink *sink);
+
+/* sink_bytes() - bytes that came by a pipe of a sink without files. */
+uint64_t sink_bytes(struct sink *sink, uint32_t stream);
+
+/* sink_tail() - the last bytes of a stream of a sink without files; only after
+ * NOTE_SINK_DONE. Borrowed. */
+struct span sink_tail(const struct sink *sink, uint32_t stream);
+
+#endif /* LAUNCHER_LOG_SINK_H */

@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sup.c - see sup.h. */
+#include <errno.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <sys/prctl.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "launcher/account.h"
+#include "launcher/keeper.h"
+#include "launcher/outcome.h"
+#include "launcher/report.h"
+#include "launcher/sup.h"
+
+#define SILENCE_NS (10 * NS_PER_S)
+#define PUBLISH_NS (20 * NS_PER_MS) /* shorter jobs need no job.json yet */
+#define FULL_NS    (60 * NS_PER_S)  /* between two words about a full disk */
+
+void
+sup_fail(struct job *job, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (job->cause != CAUSE_NONE)
+		return;
+	va_start(ap, fmt);
+	vsnprintf(job->cause_text, sizeof(job->cause_text), fmt, ap);
+	va_end(ap);
+	stop_job(job, CAUSE_XRUN);
+}
+
+/* Its pipes may be open for ever: give them up after a while. */
+static void
+arm_drain(struct job *job, struct rank *rank)
+{
+	if (rank->open == 0)
+		return;
+	rank->drain_ns = clock_now() + DRAIN_NS;
+	if (!timer_armed(job->sup->drain))
+		timer_arm(job->sup->drain, DRAIN_NS);
+}
+
+static void
+act(struct job *job, uint32_t r, unsigned what)
+{
+	struct rank *rank = &job->rank[r];
+
+	if (what & RANK_DO_STOP)
+		stop_signal_rank(job, r, job->opt.stop_signal);
+	if (what & RANK_DO_KILL)
+		stop_signal_rank(job, r, SIGKILL);
+	if (what & RANK_DO_DRAIN)
+		arm_drain(job, rank);
+	if (what & RANK_DO_CLOSE) {
+		rank->left_open = true;
+		for (uint32_t k = 0; k < RAW_STREAMS; k++)
+			logs_drop(job->sup->logs, r * RAW_STREAMS + k);
+	}
+	if (what & RANK_DO_SETTLE)
+		job->settled++;
+}
+
+void
+sup_step(struct job *job, uint32_t r, enum rank_event event)
+{
+	struct rank *rank = &job->rank[r];
+	enum rank_state to;
+	unsigned what;
+
+	if (!rank_next(rank->state, event, &to, &what)) {
+		logs_say(job->sup->logs,
+			"xrun: bug: rank %u: %s while %s; please report it", r,
+			rank_event_name(event), rank_state_name(rank->state));
+		return;
+	}
+	rank->state = to;
+	act(job, r, what);
+	/* Dead, and the pipes were at their end before. */
+	if (to == RANK_ENDED && event == RANK_EV_EXITED && rank->open == 0)
+		sup_step(job, r, RANK_EV_CLOSED);
+}
+
+/* Pipes that nobody of the job should hold open any more. */
+static void
+on_drain(void *ctx)
+{
+	struct job *job = ctx;
+	int64_t now = clock_now(), next = INT64_MAX;
+
+	for (uint32_t i = 0; i < job_size(job); i++) {
+		struct rank *r = &job->rank[i];
+
+		if (r->state != RANK_ENDED || r->left_open)
+			continue;
+		if (r->drain_ns <= now)
+			sup_step(job, i, RANK_EV_TIMEOUT);
+		else if (r->drain_ns < next)
+			next = r->drain_ns;
+	}
+	if (next != INT64_MAX)
+		timer_arm(job->sup->drain, next - now);
+}
+
+static void
+on_eof(struct job *job, uint32_t stream)
+{
+	uint32_t r = stream / RAW_STREAMS;
+	struct rank *rank = &job->rank[r];
+
+	if (rank->open > 0)
+		rank->open--;
+	if (rank->open == 0 && rank->state != RANK_DONE)
+		sup_step(job, r, RANK_EV_CLOSED);
+	finish_if_over(job);
+}
+
+static void
+on_full(struct job *job, uint32_t stream, int sys)
+{
+	struct sup *sup = job->sup;
+	bool room = sys == ENOSPC || sys == EDQUOT;
+	char *dir;
+
+	bus_tell(sup->bus, BUS_LOG_FULL, stream);
+	if (sup->full_ns != 0 && clock_now() - sup->full_ns < FULL_NS)
+		return;
+	sup->full_ns = clock_now();
+	dir = state_tilde(job->state.dir);
+	logs_say(sup->logs,
+		room ? "xrun: rank %u: log file system full (%s): ranks wait until there is room; nothing is lost" :
+		       "xrun: rank %u: log file in %s: %s: ranks wait until it can be written; nothing is lost",
+		stream / RAW_STREAMS, dir, strerror(sys));
+	free(dir);
+}
+
+static void
+on_sink_closed(struct job *job, uint32_t sink, int sys)
+{
+	struct sup *sup = job->sup;
+	bool last = sink + 1 == logs_sinks(sup->logs);
+
+	sup->sink_closed[sink] = true;
+	if (job->state.dir_fd == -1) {
+		if (sup->phase == PHASE_RUN && sink == 0)
+			stop_job(job, CAUSE_CLOSED);
+		return;
+	}
+	if (sink == 0 && !last && sup->phase == PHASE_RUN)
+		logs_say(sup->logs,
+			sys == EPIPE ?
+				"xrun: stdout was closed by its reader: the job goes on, its output is in %s" :
+				"xrun: stdout cannot be written: the job goes on, its output is in %s (%s)",
+			job->state.attempt, strerror(sys));
+}
+
+static void
+on_notes(int fd, void *ctx)
+{
+	struct job *job = ctx;
+	struct note note[64];
+	uint32_t n = notes_take(logs_notes(job->sup->logs), note, 64);
+
+	(void)fd;
+	for (uint32_t i = 0; i < n; i++)
+		switch ((enum note_kind)note[i].kind) {
+		case NOTE_EOF:
+			on_eof(job, note[i].value);
+			break;
+		case NOTE_FULL:
+			on_full(job, note[i].value, note[i].sys);
+			break;
+		case NOTE_ROOM:
+			bus_tell(job->sup->bus, BUS_LOG_ROOM, note[i].value);
+			break;
+		case NOTE_SINK_CLOSED:
+			on_sink_closed(job, note[i].value, note[i].sys);
+			break;
+		case NOTE_SINK_DONE:
+			finish_note_sink(job, note[i].value);
+			break;
+		}
+}
+
+/* Nobody is left to clean up after us: end the job in order, now. */
+static void
+on_keeper_died(int fd, void *ctx)
+{
+	struct job *job = ctx;
+
+	(void)fd;
+	watch_pause(job->sup->keeper);
+	sup_fail(job, "the process that was started as xrun was killed");
+	finish_hurry(job);
+}
+
+static void
+on_timeout(void *ctx)
+{
+	struct job *job = ctx;
+
+	if (job->sup->phase == PHASE_RUN)
+		stop_job(job, CAUSE_TIMEOUT);
+	else
+		finish_hurry(job);
+}
+
+/* One timer for both: ranks that do not end, readers that do not read. */
+static void
+on_grace(void *ctx)
+{
+	struct job *job = ctx;
+
+	if (job->sup->phase == PHASE_RUN)
+		stop_kill(job);
+	else
+		finish_give_up(job);
+}
+
+static void
+on_silence(void *ctx)
+{
+	struct job *job = ctx;
+	char text[160];
+
+	if (logs_total(job->sup->logs) > 0)
+		return;
+	snprintf(text, sizeof(text),
+		"\033[2mxrun: %u rank%s running, no output yet\033[0m",
+		job_size(job), job_size(job) == 1 ? "" : "s");
+	logs_hint(job->sup->logs, text);
+}
+
+static bool
+open_timers(struct job *job)
+{
+	struct sup *s = job->sup;
+
+	s->start = timer_open(s->loop, start_turn, job);
+	s->timeout = timer_open(s->loop, on_timeout, job);
+	s->grace = timer_open(s->loop, on_grace, job);
+	s->drain = timer_open(s->loop, on_drain, job);
+	s->silence = timer_open(s->loop, on_silence, job);
+	s->strangers = timer_open(s->loop, death_reap_strangers, job);
+	s->publish = timer_open(s->loop, report_begin, job);
+	return s->start != NULL && s->timeout != NULL && s->grace != NULL &&
+		s->drain != NULL && s->silence != NULL &&
+		s->strangers != NULL && s->publish != NULL;
+}
+
+static bool
+open_watches(struct job *job)
+{
+	struct sup *s = job->sup;
+	int signals = signals_open();
+
+	s->children = children_open(s->loop, death_of, death_judge, job);
+	if (s->children == NULL || signals == -1)
+		return false;
+	s->signals = watch_open(s->loop, signals, false, signals_read, job);
+	s->keeper = watch_open(s->loop, job->page->keeper, false,
+		on_keeper_died, job);
+	s->notes = watch_open(s->loop, logs_notes(s->logs)->rd, false, on_notes,
+		job);
+	return s->signals != NULL && s->keeper != NULL && s->notes != NULL;
+}
+
+static bool
+open_all(struct job *job)
+{
+	struct sup *s = job->sup;
+	struct logs_config logs = {
+		.ranks = job_size(job),
+		.share = job->share,
+		.route = job->route,
+		.files_max = job->files_max,
+	};
+
+	s->loop = loop_new();
+	s->work = work_new();
+	s->logs = logs_open(&logs);
+	if (s->loop == NULL || s->work == NULL || s->logs == NULL)
+		return false;
+	s->bus = bus_new(job, s->loop, s->work, job->events_fd);
+	return s->bus != NULL && open_timers(job) && open_watches(job);
+}
+
+static void
+begin(struct job *job)
+{
+	struct sup *s = job->sup;
+
+	account_header(job);
+	bus_tell(s->bus, BUS_JOB_START, 0);
+	start_turn(job);
+	if (job->opt.timeout > 0)
+		timer_arm(s->timeout, job->opt.timeout);
+	if (job->errors_are_tty && !job->opt.quiet)
+		timer_arm(s->silence, SILENCE_NS);
+	if (job->state.dir_fd != -1)
+		timer_arm(s->publish, PUBLISH_NS);
+}
+
+int
+supervise(struct job *job)
+{
+	struct sup sup = { 0 };
+
+	job->sup = &sup;
+	if (prctl(PR_SET_CHILD_SUBREAPER, 1) == -1 || !open_all(job)) {
+		dprintf(STDERR_FILENO, "xrun: cannot start: %s\n",
+			strerror(errno));
+		state_remove(&job->state);
+		return EXIT_XRUN;
+	}
+	begin(job);
+	loop_run(sup.loop);
+	return outcome_of(job).exit_status;
+}

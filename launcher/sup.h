@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * sup.h - the supervisor: one loop that starts ranks, watches them, ends them
+ * and says what happened. Its files share struct job and struct sup:
+ *
+ *   start.c   ranks come to life          death.c   who died when, and why
+ *   stop.c    the ladder that ends them   finish.c  output delivered, account
+ *   signals.c what xrun is told           tty_in.c  the terminal's input
+ *
+ * Everything runs on the loop's thread.
+ */
+#ifndef LAUNCHER_SUP_H
+#define LAUNCHER_SUP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "event/child.h"
+#include "event/loop.h"
+#include "event/work.h"
+#include "launcher/bus.h"
+#include "launcher/job.h"
+
+enum phase {
+	PHASE_RUN,     /* ranks live */
+	PHASE_DELIVER, /* all are over; their output goes out */
+	PHASE_ACCOUNT, /* xrun's last words go out */
+	PHASE_END,
+};
+
+struct tty_in;
+
+struct sup {
+	struct loop *loop;
+	struct children *children;
+	struct logs *logs;
+	struct work *work;
+	struct bus *bus;
+	struct tty_in *tty_in; /* NULL: stdin is no terminal */
+
+	struct watch *signals, *keeper, *notes;
+	struct timer *start;     /* the next turn of starts */
+	struct timer *timeout;   /* --timeout */
+	struct timer *grace;     /* from the stop signal to SIGKILL */
+	struct timer *drain;     /* pipes that outlive their rank */
+	struct timer *silence;   /* nothing said for a while */
+	struct timer *strangers; /* look for adopted children to reap */
+	struct timer *publish;   /* job.json, and `latest` */
+
+	enum phase phase;
+	uint32_t interrupts; /* how often Ctrl-C was pressed */
+	bool logs_started;
+	bool delivery_over; /* its patience is at an end */
+	int64_t full_ns;    /* clock_now() of the last word about a full disk */
+	int64_t retry_ns;   /* start.c: clock_now() of the first refusal; 0 */
+	bool sink_closed[2];
+};
+
+/* supervise() - run the job to its end; gives xrun's exit status. */
+int supervise(struct job *job);
+
+/* sup_step() - @event happened to rank @r: its state, and what follows. */
+void sup_step(struct job *job, uint32_t r, enum rank_event event);
+
+/* sup_fail() - xrun itself cannot go on; the ranks are stopped, exit 125. */
+void sup_fail(struct job *job, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* start.c */
+void start_turn(void *job); /* timer_fn: the next ranks, at most 16 */
+
+/* death.c */
+void death_of(uint32_t r, void *job); /* child_fn */
+void death_judge(void *job);          /* child_after_fn, timer_fn */
+bool death_is_failure(const struct rank *rank);
+void death_reap_strangers(void *job); /* timer_fn */
+
+/* stop.c */
+void stop_job(struct job *job, enum cause cause);
+void stop_kill(void *job); /* timer_fn: no more patience */
+void stop_signal_rank(struct job *job, uint32_t r, int sig);
+void stop_signal_all(struct job *job, int sig);
+void stop_sweep(struct job *job);
+
+/* finish.c */
+void finish_if_over(struct job *job);
+void finish_note_sink(struct job *job, uint32_t sink);
+void finish_hurry(struct job *job); /* told to stop while delivering */
+void finish_give_up(void *job);     /* timer_fn */
+
+/* signals.c */
+int signals_open(void); /* a signalfd for what xrun reacts to; -1, errno */
+void signals_read(int fd, void *job); /* watch_fn */
+
+/* tty_in.c */
+struct tty_in *tty_in_open(struct job *job, int *rank_end); /* NULL: errno */
+void tty_in_resume(struct tty_in *in); /* in the foreground again */
+void tty_in_close(struct tty_in *in);  /* NULL is fine */
+
+#endif /* LAUNCHER_SUP_H */

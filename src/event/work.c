@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* work.c - see work.h. */
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "event/work.h"
+
+struct task {
+	struct task *next;
+	work_fn *fn;
+	void *ctx;
+};
+
+struct work {
+	pthread_mutex_t lock;
+	pthread_cond_t more; /* a task was posted */
+	pthread_cond_t done; /* nothing is left */
+	struct task *first, **last;
+	bool started, busy;
+};
+
+struct work *
+work_new(void)
+{
+	struct work *w = calloc(1, sizeof(*w));
+	pthread_condattr_t attr;
+
+	if (w == NULL)
+		return NULL;
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_mutex_init(&w->lock, NULL);
+	pthread_cond_init(&w->more, &attr);
+	pthread_cond_init(&w->done, &attr);
+	pthread_condattr_destroy(&attr);
+	w->last = &w->first;
+	return w;
+}
+
+static struct task *
+take(struct work *w)
+{
+	struct task *t = w->first;
+
+	w->first = t->next;
+	if (w->first == NULL)
+		w->last = &w->first;
+	return t;
+}
+
+static void *
+run(void *arg)
+{
+	struct work *w = arg;
+	struct task *t;
+
+	pthread_mutex_lock(&w->lock);
+	for (;;) {
+		while (w->first == NULL) {
+			w->busy = false;
+			pthread_cond_broadcast(&w->done);
+			pthread_cond_wait(&w->more, &w->lock);
+		}
+		t = take(w);
+		pthread_mutex_unlock(&w->lock);
+		t->fn(t->ctx);
+		free(t);
+		pthread_mutex_lock(&w->lock);
+	}
+	return NULL;
+}
+
+/* With the lock held; a thread that cannot be made is tried again. */
+static void
+start(struct work *w)
+{
+	pthread_t thread;
+
+	if (w->started || pthread_create(&thread, NULL, run, w) != 0)
+		return;
+	pthread_detach(thread);
+	w->started = true;
+}
+
+bool
+work_post(struct work *w, work_fn *fn, void *ctx)
+{
+	struct task *t = malloc(sizeof(*t));
+
+	if (t == NULL)
+		return false;
+	*t = (struct task){ .fn = fn, .ctx = ctx };
+	pthread_mutex_lock(&w->lock);
+	*w->last = t;
+	w->last = &t->next;
+	w->busy = true;
+	start(w);
+	pthread_cond_signal(&w->more);
+	pthread_mutex_unlock(&w->lock);
+	return true;
+}
+
+bool
+work_wait(struct work *w, int64_t ns)
+{
+	int64_t due = clock_now() + ns;
+	struct timespec at = {
+		.tv_sec = due / NS_PER_S,
+		.tv_nsec = due % NS_PER_S,
+	};
+	int sys = 0;
+
+	pthread_mutex_lock(&w->lock);
+	while (w->busy && sys != ETIMEDOUT)
+		sys = pthread_cond_timedwait(&w->done, &w->lock, &at);
+	sys = w->busy;
+	pthread_mutex_unlock(&w->lock);
+	return sys == 0;
+}

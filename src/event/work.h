@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * work.h - the helper thread for calls that may block: small files, retention.
+ *
+ * Jobs run one after the other, in the order posted, and never on the loop.
+ * The thread starts with the first of them. Nothing waits for it but
+ * work_wait(), at the end of a program, with a limit: a frozen file system
+ * must not keep xrun alive.
+ */
+#ifndef EVENT_WORK_H
+#define EVENT_WORK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct work;
+
+typedef void work_fn(void *ctx);
+
+/* work_new() - NULL if out of memory. */
+struct work *work_new(void);
+
+/* work_post() - @fn runs on the helper thread; it owns @ctx from now on.
+ * False, and @fn was not called, if out of memory. */
+bool work_post(struct work *work, work_fn *fn, void *ctx);
+
+/* work_wait() - until all is done or @ns have passed; true if all is done. */
+bool work_wait(struct work *work, int64_t ns);
+
+#endif /* EVENT_WORK_H */
