@@ -1,0 +1,295 @@
+# SPDX-License-Identifier: Apache-2.0
+# helper.bash - what every end-to-end test starts with: `load helper`.
+#
+# Each test gets a home, a state and a runtime directory of its own, an
+# environment without anybody's settings, and is checked at its end for
+# processes that it left behind. A file with its own setup() calls
+# private_place in it; one with its own teardown() calls nothing_left.
+#
+# Nothing here sleeps for an event that can be awaited: see await_line,
+# await_file and await_exit. wait_for is for what gives no sign.
+# shellcheck shell=bash
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+root=$(cd "$here/../.." && pwd)
+
+# What the tests drive: $XRUN, which may be an installed program; $BUILD is
+# where meson built, $PROG holds the programs of tests/prog.
+BUILD=${BUILD:-$root/build}
+XRUN=${XRUN:-$BUILD/xrun}
+PROG=$BUILD/tests/prog
+PTY=$BUILD/tests/e2e/pty
+export BUILD XRUN PROG PTY
+
+# clean_environment - no setting of whoever runs the tests reaches them.
+clean_environment()
+{
+	local name
+
+	for name in $(compgen -e); do
+		case $name in
+		XRUN) ;;
+		XRUN_* | SLURM_* | PMI_* | PMIX_* | OMPI_* | TORCHELASTIC_* | \
+			XRT_* | TPU_* | MASTER_* | RANK | WORLD_SIZE | LOCAL_RANK | \
+			LOCAL_WORLD_SIZE | GROUP_RANK | CUDA_VISIBLE_DEVICES | \
+			NO_COLOR | CLICOLOR* | COLORTERM | LD_PRELOAD | \
+			PYTHONUNBUFFERED | OMP_NUM_THREADS)
+			unset "$name"
+			;;
+		esac
+	done
+	export LC_ALL=C.UTF-8 TERM=dumb TZ=UTC
+	# Debian's python3 and friends, whatever shims the user's PATH begins
+	# with; bats has its own directory in PATH.
+	export PATH="/usr/local/bin:/usr/bin:/bin:$PATH"
+}
+
+# private_place - directories of this test alone. Short: socket paths end at
+# 107 bytes.
+private_place()
+{
+	clean_environment
+	export HOME=$BATS_TEST_TMPDIR/home
+	export XDG_STATE_HOME=$BATS_TEST_TMPDIR/state
+	export XDG_RUNTIME_DIR=$BATS_TEST_TMPDIR/run
+	export XDG_CONFIG_HOME=$BATS_TEST_TMPDIR/config
+	mkdir -p "$HOME" "$XDG_STATE_HOME" "$XDG_CONFIG_HOME"
+	mkdir "$XDG_RUNTIME_DIR"
+	chmod 0700 "$XDG_RUNTIME_DIR"
+	cd "$BATS_TEST_TMPDIR" || return 1
+}
+
+setup()
+{
+	private_place
+}
+
+teardown()
+{
+	nothing_left
+}
+
+# need PROGRAM... - skips the test where one of them is missing.
+need()
+{
+	local program
+
+	for program in "$@"; do
+		command -v "$program" >/dev/null || skip "$program is not installed"
+	done
+}
+
+# spawn NAME COMMAND... - runs COMMAND behind the test, as a shell's foreground
+# job would run: a shell's "&" alone would have it ignore SIGINT. Its output
+# goes to NAME.out and NAME.err; its pid is in $pid; `wait "$pid"` is its end.
+spawn()
+{
+	local name=$1
+
+	shift
+	env --default-signal=INT,QUIT "$@" \
+		>"$BATS_TEST_TMPDIR/$name.out" 2>"$BATS_TEST_TMPDIR/$name.err" 3>&- &
+	# shellcheck disable=SC2034 # for the test
+	pid=$!
+}
+
+# --- waiting ---------------------------------------------------------------
+
+# now_ms - a monotonic clock, enough for deadlines.
+now_ms()
+{
+	local up _
+
+	read -r up _ </proc/uptime
+	printf '%s\n' "$((10#${up/./} * 10))"
+}
+
+declare -gA await_fd=()
+
+# await_line FILE PATTERN SECONDS - sets $line to the first line of FILE that
+# the extended regular expression fits; false after SECONDS.
+#
+# FILE may be a FIFO: it is kept open from the first call on, so that its
+# writers never meet a closed pipe, the next call goes on where this one ended,
+# and what was read is kept in FILE.seen. Or it is a file that somebody writes
+# or will make: each call reads it from its beginning.
+await_line()
+{
+	if [ -p "$1" ]; then
+		await_fifo "$@"
+	else
+		await_growing "$@"
+	fi
+}
+
+await_fifo()
+{
+	local fifo=$1 pattern=$2 end left fd
+
+	end=$(($(now_ms) + $3 * 1000))
+	if [ -z "${await_fd[$fifo]:-}" ]; then
+		exec {fd}<>"$fifo"
+		await_fd[$fifo]=$fd
+	fi
+	while left=$((end - $(now_ms))) && [ "$left" -gt 0 ]; do
+		IFS= read -r -t "$((left / 1000)).$(printf %03d $((left % 1000)))" \
+			-u "${await_fd[$fifo]}" line || break
+		printf '%s\n' "$line" >>"$fifo.seen"
+		[[ ! $line =~ $pattern ]] || return 0
+	done
+	echo "await_line: no '$pattern' in $fifo for $3 s" >&2
+	return 1
+}
+
+# tail follows through inotify.
+await_growing()
+{
+	local file=$1 pattern=$2 tail fd status=1
+
+	exec {fd}< <(exec timeout "$3" tail -q -n +1 -F "$file" 2>/dev/null 3>&-)
+	tail=$!
+	while IFS= read -r -u "$fd" line; do
+		[[ ! $line =~ $pattern ]] || {
+			status=0
+			break
+		}
+	done
+	kill "$tail" 2>/dev/null || true
+	exec {fd}<&-
+	[ "$status" -eq 0 ] ||
+		echo "await_line: no '$pattern' in $file for $3 s" >&2
+	return "$status"
+}
+
+# await_file FILE SECONDS - until FILE exists and holds a line.
+await_file()
+{
+	await_growing "$1" '' "$2"
+}
+
+# await_exit PID SECONDS - until the process is gone (or a zombie of ours).
+await_exit()
+{
+	timeout "$2" tail --pid="$1" -s 0.02 -f /dev/null
+}
+
+# wait_for SECONDS COMMAND... - until COMMAND succeeds; for states of the
+# system that tell nobody when they change, such as /proc.
+wait_for()
+{
+	local end quiet
+
+	end=$(($(now_ms) + $1 * 1000))
+	shift
+	exec {quiet}<> <(:)
+	until "$@"; do
+		if [ "$(now_ms)" -ge "$end" ]; then
+			echo "wait_for: still false: $*" >&2
+			return 1
+		fi
+		read -r -t 0.02 -u "$quiet" || true
+	done
+	exec {quiet}>&-
+}
+
+# --- processes -------------------------------------------------------------
+
+# left_behind JOB - the living processes of JOB ('.*': of any job of this
+# test): those that bear its XRUN_JOB and our state directory in their
+# environment. One line each: pid, name, command line.
+left_behind()
+{
+	local file
+
+	grep -lzsx -e "XRUN_JOB=$1" /proc/[0-9]*/environ |
+		xargs -r grep -lzsxF -e "XDG_STATE_HOME=$XDG_STATE_HOME" |
+		while IFS= read -r file; do
+			file=${file%/environ}
+			printf '%s %s %s\n' "${file#/proc/}" \
+				"$(cat "$file/comm" 2>/dev/null)" \
+				"$(tr '\0' ' ' 2>/dev/null <"$file/cmdline")"
+		done
+}
+
+# xruns - the keepers and supervisors of this test that are alive: pid, name.
+xruns()
+{
+	local file
+
+	find /proc/[0-9]*/exe -maxdepth 0 -lname "$(readlink -f "$XRUN")" \
+		-printf '%h/environ\n' 2>/dev/null |
+		xargs -r grep -lzsxF -e "XDG_STATE_HOME=$XDG_STATE_HOME" |
+		while IFS= read -r file; do
+			file=${file%/environ}
+			printf '%s %s\n' "${file#/proc/}" "$(cat "$file/comm" 2>/dev/null)"
+		done
+}
+
+# nothing_left - true if no rank and no xrun of this test is alive; what is
+# found is named and ended, so that the next test starts clean.
+nothing_left()
+{
+	local left
+
+	left=$(left_behind '.*' && xruns)
+	[ -n "$left" ] || return 0
+	printf 'left behind:\n%s\n' "$left" >&2
+	# shellcheck disable=SC2046 # one pid a word
+	kill -KILL $(printf '%s\n' "$left" | cut -d' ' -f1) 2>/dev/null
+	return 1
+}
+
+# in_pty [OPTION]... COMMAND - runs COMMAND on a terminal of its own; what it
+# can do is told at the top of pty.c.
+in_pty()
+{
+	"$PTY" "$@"
+}
+
+# --- text ------------------------------------------------------------------
+
+# plain - stdin without the escape sequences and carriage returns of a
+# terminal.
+plain()
+{
+	sed -E 's/\x1b\[[0-9;?]*[A-Za-z]//g; s/\x1b[()][A-Z0-9]//g; s/\r//g'
+}
+
+# stable - stdin with placeholders for what differs from run to run.
+stable()
+{
+	sed -e "s,$BATS_TEST_TMPDIR,TMP,g" -e "s,$root,ROOT,g" |
+		sed -E -f "$here/golden.sed"
+}
+
+# golden NAME - stdin, made stable, is golden/NAME to the letter.
+# UPDATE_GOLDEN=1 writes the file instead: read the difference before you
+# commit it.
+golden()
+{
+	local want=$here/golden/$1 got
+
+	got=$BATS_TEST_TMPDIR/golden.$1
+	stable >"$got"
+	if [ -n "${UPDATE_GOLDEN:-}" ]; then
+		cp "$got" "$want"
+		return 0
+	fi
+	diff -u --label "golden/$1" --label "what xrun says" "$want" "$got"
+}
+
+# assert_eq GOT WANT - says both when they differ.
+assert_eq()
+{
+	[ "$1" = "$2" ] && return 0
+	printf 'got:  %s\nwant: %s\n' "$1" "$2" >&2
+	return 1
+}
+
+# assert_has TEXT PATTERN - the extended regular expression fits some line.
+assert_has()
+{
+	grep -qE -e "$2" <<<"$1" && return 0
+	printf "no '%s' in:\n%s\n" "$2" "$1" >&2
+	return 1
+}

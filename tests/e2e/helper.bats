@@ -1,0 +1,135 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# helper.bats - the helpers themselves: a helper that says yes to everything
+# would make every test above it worthless.
+
+load helper
+
+@test "a test has places of its own and nobody's settings" {
+	[ "$XDG_STATE_HOME" = "$BATS_TEST_TMPDIR/state" ]
+	[ "$(stat -c %a "$XDG_RUNTIME_DIR")" = 700 ]
+	export XRUN_RANKS=3 RANK=5 SLURM_JOB_ID=1
+	clean_environment
+	[ -z "${XRUN_RANKS+set}${RANK+set}${SLURM_JOB_ID+set}" ]
+}
+
+@test "await_line finds a line in a FIFO and keeps its place" {
+	mkfifo pipe
+	printf 'one\ntwo\nthree\n' >pipe 3>&- &
+	await_line pipe '^t' 5
+	[ "$line" = two ]
+	await_line pipe '^t' 5
+	[ "$line" = three ]
+	[ "$(cat pipe.seen)" = "$(printf 'one\ntwo\nthree')" ]
+}
+
+@test "await_line says no when the line does not come" {
+	local status=0
+
+	mkfifo pipe
+	echo other >file
+	await_line pipe line 1 2>/dev/null || status=$?
+	[ "$status" -eq 1 ]
+	status=0
+	await_line file line 1 2>/dev/null || status=$?
+	[ "$status" -eq 1 ]
+}
+
+@test "await_line waits for a file that does not exist yet" {
+	mkfifo go
+	{ read -r _ <go; echo 'rank 0 ready' >late; } 3>&- &
+	{ await_line late 'never' 1 2>/dev/null || echo >go; } 3>&-
+	await_line late 'rank 0' 5
+	[ "$line" = 'rank 0 ready' ]
+	await_file late 5
+}
+
+@test "spawn gives the program SIGINT as a foreground job has it" {
+	local status=0
+
+	spawn one bash -c 'echo ready; exec sleep 60'
+	await_line one.out ready 5
+	kill -INT "$pid"
+	wait "$pid" || status=$?
+	[ "$status" -eq 130 ]
+}
+
+@test "await_exit and wait_for tell done from not done" {
+	local status=0
+
+	spawn one sleep 60
+	await_exit "$pid" 1 || status=$?
+	[ "$status" -eq 124 ]
+	kill "$pid"
+	await_exit "$pid" 5
+	wait_for 1 true
+	run wait_for 1 false
+	[ "$status" -eq 1 ]
+}
+
+@test "a process left behind is found, named and ended" {
+	local status=0
+
+	XRUN_JOB="test" spawn one sleep 60
+	wait_for 5 grep -qzx XRUN_JOB=test "/proc/$pid/environ"
+	[[ "$(left_behind test)" == "$pid sleep sleep 60 " ]]
+	[ -z "$(left_behind other)" ]
+	nothing_left 2>err || status=$?
+	[ "$status" -eq 1 ]
+	grep -q "$pid sleep" err
+	status=0
+	wait "$pid" || status=$?
+	[ "$status" -eq 137 ]
+	nothing_left
+}
+
+@test "golden tells a difference and hides what may differ" {
+	local here=$BATS_TEST_TMPDIR
+
+	mkdir golden
+	cp "$BATS_TEST_DIRNAME/golden.sed" .
+	echo 'xrun: job JOB: rank 2: SIGSEGV after TIME (pid PID)' >golden/x
+	echo 'xrun: job k7m2: rank 2: SIGSEGV after 1.8 s (pid 4711)' | golden x
+	run golden x <<<'xrun: job k7m2: rank 3: SIGSEGV after 1.8 s (pid 4711)'
+	[ "$status" -eq 1 ]
+}
+
+@test "pty: the command has a terminal of the size asked for" {
+	run in_pty -c 100x30 -T vt100 bash -c 'stty size; echo $TERM; [ -t 1 ]'
+	[ "$status" -eq 0 ]
+	[ "$(plain <<<"$output")" = "$(printf '30 100\nvt100')" ]
+}
+
+@test "pty: Ctrl-C is typed when the text was seen, and the status comes back" {
+	run in_pty -w ready -s '\003' -w 'got it' -- bash -c \
+		'trap "echo got it; exit 9" INT; echo ready; while :; do read -r _; done'
+	[ "$status" -eq 9 ]
+}
+
+@test "pty: closing the terminal is a hang-up" {
+	run in_pty -w ready -h -- bash -c \
+		'trap "exit 11" HUP; echo ready; while :; do read -r -t 60 _; done'
+	[ "$status" -eq 11 ]
+}
+
+@test "pty: what never came is named" {
+	run in_pty -w never true
+	[ "$status" -eq 97 ]
+	assert_has "$output" "before 'never' came"
+	run in_pty -d 1 -w never sleep 60
+	[ "$status" -eq 124 ]
+	assert_has "$output" "while 'never' was waited for"
+}
+
+@test "pty: modes that were left changed are told" {
+	run in_pty -m true
+	[ "$status" -eq 0 ]
+	run in_pty -m stty raw
+	[ "$status" -eq 98 ]
+}
+
+@test "pty: no byte of the output is missing" {
+	in_pty -o record seq 20000 </dev/null >out
+	seq 20000 | sed 's/$/\r/' | cmp - out
+	cmp record out
+}

@@ -1,0 +1,91 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# layers.sh - the include rule: a file includes what lies below it, never
+# beside or above. The table is the house as xrun-hacking(7) tells it.
+. "$(dirname "$0")/common.bash"
+
+# folder | what of ours it may include | third-party headers it may include
+rules='
+src/include/xrun|xrun
+src/base|xrun base|cjson
+src/proc|xrun base proc
+src/event|xrun base proc event|event2
+src/place|xrun base place
+src/wire|xrun base wire
+src/store|xrun base wire store
+src/segment|xrun base segment
+launcher|xrun base proc event place wire store segment launcher|cjson event2 curl
+worker|xrun base wire store segment worker
+plugins|plugin
+examples|xrun
+tests/prog|xrun base tests
+'
+
+# rule_of FILE - sets own and outside to what FILE may include; false if no
+# rule speaks of it.
+rule_of()
+{
+	local folder
+
+	while IFS='|' read -r folder own outside; do
+		[ -n "$folder" ] || continue
+		case $1 in "$folder"/*) return 0 ;; esac
+	done <<<"$rules"
+	return 1
+}
+
+# owner_of HEADER - the folder of ours that HEADER names, or nothing.
+owner_of()
+{
+	case $1 in
+	src/*) echo "src" ;;
+	xrun/* | base/* | proc/* | event/* | place/* | wire/* | store/* | \
+		segment/* | launcher/* | worker/* | tests/*)
+		echo "${1%%/*}"
+		;;
+	plugins/*) echo "plugins" ;;
+	esac
+}
+
+# plugin_allowed FILE HEADER - a plug-in sees the plug-in header and the files
+# of its own folder.
+plugin_allowed()
+{
+	[ "$2" = xrun/plugin.h ] || [ "$(dirname "$1")" = "$(dirname "$2")" ]
+}
+
+check()
+{
+	local file=$1 line=$2 header=$3 owner
+
+	owner=$(owner_of "$header")
+	if [ "$own" = plugin ]; then
+		if [ -n "$owner" ] && ! plugin_allowed "$file" "$header"; then
+			problem "$file:$line: includes $header; a plug-in sees <xrun/plugin.h> only"
+		fi
+		return
+	fi
+	if [ -n "$owner" ]; then
+		case " $own " in
+		*" $owner "*) ;;
+		*) problem "$file:$line: includes $header; $(dirname "$file") may see: $own" ;;
+		esac
+		return
+	fi
+	case $header in
+	event2/* | cjson/* | curl/* | openssl/* | criterion/*)
+		case " $outside " in
+		*" ${header%%/*} "*) ;;
+		*) problem "$file:$line: includes <$header>, which is not for this folder" ;;
+		esac
+		;;
+	esac
+}
+
+while IFS=: read -r file line text; do
+	rule_of "$file" || continue
+	header=${text#*[\"<]}
+	check "$file" "$line" "${header%%[\">]*}"
+done < <(tracked '*.c' '*.h' '*.def' |
+	xargs -r grep -HnE '^[[:space:]]*#[[:space:]]*include[[:space:]]*["<]')
+finish
