@@ -17,6 +17,7 @@
 #include "base/status.h"
 #include "launcher/outcome.h"
 #include "launcher/report.h"
+#include "launcher/retain.h"
 #include "launcher/sup.h"
 
 struct parcel {
@@ -194,13 +195,29 @@ post(struct job *job, const struct parcel *parcel, bool end)
 	}
 }
 
+/* Old folders go while the helper thread has nothing better to do. */
+static void
+retain_once(struct job *job)
+{
+	char *root;
+
+	if (job->sup->retained || job->state.root == NULL)
+		return;
+	job->sup->retained = true;
+	root = strdup(job->state.root);
+	if (root == NULL || !work_post(job->sup->work, retain_run, root))
+		free(root);
+}
+
 void
 report_begin(void *ctx)
 {
 	struct job *job = ctx;
 
-	if (job->state.dir_fd != -1 && job->sup->phase == PHASE_RUN)
-		post(job, &(struct parcel){ .state = &job->state }, false);
+	if (job->state.dir_fd == -1 || job->sup->phase != PHASE_RUN)
+		return;
+	post(job, &(struct parcel){ .state = &job->state }, false);
+	retain_once(job);
 }
 
 void
@@ -214,6 +231,8 @@ report_end(struct job *job, bool keep)
 
 	if (p.state != NULL || p.report != NULL)
 		post(job, &p, true);
+	if (keep)
+		retain_once(job);
 }
 
 enum xr_status

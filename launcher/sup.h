@@ -50,6 +50,7 @@ struct sup {
 	enum phase phase;
 	uint32_t interrupts; /* how often Ctrl-C was pressed */
 	bool logs_started;
+	bool retained; /* old folders were looked at in this run */
 	bool delivery_over; /* its patience is at an end */
 	int64_t full_ns;    /* clock_now() of the last word about a full disk */
 	int64_t retry_ns;   /* start.c: clock_now() of the first refusal; 0 */

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* main.c - options, then a verb, an answer, or a job. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "launcher/cmd_help.h"
+#include "launcher/cmd_run.h"
+#include "launcher/jobs.h"
+#include "launcher/options.h"
+#include "launcher/outcome.h"
+#include "launcher/platform.h"
+#include "launcher/verb.h"
+#include "launcher/words.h"
+
+extern char **environ;
+
+/* "cuda:0-1": the accelerators one sees without opening a driver. */
+static void
+put_devices(const struct platform_choice *p, char *out, size_t cap)
+{
+	out[0] = '\0';
+	if (p->count == 1)
+		snprintf(out, cap, "%s:%u", p->plugin->name,
+			p->devices[0].index);
+	else if (p->count > 1)
+		snprintf(out, cap, "%s:%u-%u", p->plugin->name,
+			p->devices[0].index, p->devices[p->count - 1].index);
+}
+
+static int
+say_alone(void)
+{
+	struct platform_choice platform = { 0 };
+	struct buf out = { 0 };
+	struct help_here here;
+	char devices[64] = "";
+
+	if (platform_choose("auto", environ, &platform, NULL) == XR_OK)
+		put_devices(&platform, devices, sizeof(devices));
+	here = (struct help_here){
+		.accelerators = platform.count,
+		.devices = devices,
+		.jobs = (int32_t)jobs_running(),
+	};
+	help_alone(&out, &here);
+	fd_write_all(STDERR_FILENO, buf_text(&out), out.len);
+	buf_fini(&out);
+	platform_fini(&platform);
+	return EXIT_XRUN;
+}
+
+static void
+say_warnings(const struct buf *warnings)
+{
+	const char *p = buf_text(warnings), *nl;
+
+	for (; (nl = strchr(p, '\n')) != NULL; p = nl + 1)
+		words_line("%.*s", (int)(nl - p), p);
+}
+
+int
+main(int argc, char **argv)
+{
+	struct options_in in = { .argc = argc, .argv = argv, .vars = environ };
+	struct options_found found;
+	struct run_options opt;
+	struct xr_error err = { 0 };
+	const struct verb *verb;
+
+	if (options_read(&in, &opt, &found, &err) != XR_OK) {
+		words_error(&err);
+		return EXIT_XRUN;
+	}
+	say_warnings(&found.warnings);
+	if (opt.help) {
+		help_short(stdout);
+		return fflush(stdout) == 0 ? 0 : EXIT_XRUN;
+	}
+	if (found.first >= argc)
+		return say_alone();
+	argv += found.first;
+	verb = found.dashes ? NULL : verb_find(argv[0]);
+	if (verb != NULL)
+		return verb_run(verb, argc - found.first, argv);
+	return cmd_run(&opt, argv);
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_status.c - the one table of statuses. */
+#include <errno.h>
+#include <string.h>
+
+#include <criterion/criterion.h>
+
+#include "base/status.h"
+
+Test(status, every_row_has_a_name_and_a_text_of_its_own)
+{
+#define S(name, number, retry, text) \
+	cr_assert_str_eq(xr_status_name(XR_##name), "XR_" #name); \
+	cr_assert_str_eq(xr_status_text(XR_##name), text); \
+	cr_assert_eq(xr_status_retryable(XR_##name), retry); \
+	cr_assert_eq(XR_##name, -(number));
+	XR_STATUS_TABLE(S)
+#undef S
+}
+
+Test(status, a_number_of_no_row_is_said_to_be_unknown)
+{
+	cr_assert_str_eq(xr_status_name((enum xr_status) - 999), "XR_?");
+	cr_assert_str_eq(xr_status_name(XR_OK), "XR_OK");
+}
+
+Test(status, failing_fills_the_error_and_keeps_errno)
+{
+	struct xr_error err = { 0 };
+
+	errno = ENOSPC;
+	cr_assert_eq(fail(&err, XR_E_SYS, "open %s", "x"), XR_E_SYS);
+	cr_assert_eq(errno, ENOSPC);
+	cr_assert_eq(err.sys, ENOSPC);
+	cr_assert_str_eq(err.text, "open x");
+	cr_assert_eq(fail(NULL, XR_E_INVAL, "nobody listens"), XR_E_INVAL);
+}
+
+Test(status, a_long_text_is_cut_and_terminated)
+{
+	struct xr_error err;
+	char text[1000];
+
+	memset(text, 'x', sizeof(text) - 1);
+	text[sizeof(text) - 1] = '\0';
+	xr_error_set(&err, XR_E_INVAL, text);
+	cr_assert_eq(strlen(err.text), sizeof(err.text) - 1);
+}
