@@ -21,9 +21,11 @@ static const struct layer layers[] = {
 
 enum { LAYERS = 3, WIDEST = NET_A };
 
-/* What every layer saw and gave for one picture. */
+/* One picture's way through the net: what goes into each layer, what comes out
+ * of the last, and how the loss changes with each of these. */
 struct pass {
 	float value[LAYERS + 1][WIDEST];
+	float slope[LAYERS + 1][WIDEST];
 };
 
 void
@@ -60,25 +62,27 @@ forward(const struct layer *layer, const float *weight, const float *in,
 	}
 }
 
-/* From the slope at the outputs to that of the weights and of the inputs. */
+/* From the slopes behind layer @i to those of its weights and in front. */
 static void
-backward(const struct layer *layer, const float *weight, const float *in,
-	const float *slope, float *gradient, float *slope_in)
+backward(int i, const float *weight, struct pass *pass, float *gradient)
 {
-	const float *row = weight + layer->at;
-	float *g = gradient + layer->at;
-	int j, k;
+	const float *row = weight + layers[i].at;
+	const float *in = pass->value[i], *slope = pass->slope[i + 1];
+	float *slope_in = pass->slope[i], *g = gradient + layers[i].at;
+	int count = layers[i].in, j, k;
 
-	memset(slope_in, 0, (size_t)layer->in * sizeof(float));
-	for (j = 0; j < layer->out; j++) {
-		for (k = 0; k < layer->in; k++) {
+	memset(slope_in, 0, (size_t)count * sizeof(*slope_in));
+	for (j = 0; j < layers[i].out; j++) {
+		for (k = 0; k < count; k++) {
 			g[k] += slope[j] * in[k];
 			slope_in[k] += slope[j] * row[k];
 		}
-		g[layer->in] += slope[j];
-		row += layer->in + 1;
-		g += layer->in + 1;
+		g[count] += slope[j];
+		row += count + 1;
+		g += count + 1;
 	}
+	for (k = 0; i > 0 && k < count; k++)
+		slope_in[k] = in[k] > 0 ? slope_in[k] : 0;
 }
 
 static void
@@ -110,25 +114,17 @@ soften(float *out)
 float
 net_learn(const float *weight, const uint8_t *image, int label, float *gradient)
 {
-	float slope[2][WIDEST], *now = slope[0], *next = slope[1], *t;
 	struct pass pass;
-	float likely;
-	int i, k;
+	float *slope = pass.slope[LAYERS], likely;
+	int i;
 
 	run(weight, image, &pass);
-	memcpy(now, pass.value[LAYERS], sizeof(float) * NET_OUT);
-	soften(now);
-	likely = now[label];
-	now[label] -= 1;
-	for (i = LAYERS - 1; i >= 0; i--) {
-		backward(&layers[i], weight, pass.value[i], now, gradient,
-			next);
-		for (k = 0; i > 0 && k < layers[i].in; k++)
-			next[k] = pass.value[i][k] > 0 ? next[k] : 0;
-		t = now;
-		now = next;
-		next = t;
-	}
+	memcpy(slope, pass.value[LAYERS], sizeof(*slope) * NET_OUT);
+	soften(slope);
+	likely = slope[label];
+	slope[label] -= 1;
+	for (i = LAYERS - 1; i >= 0; i--)
+		backward(i, weight, &pass, gradient);
 	return -logf(fmaxf(likely, 1e-9f));
 }
 
