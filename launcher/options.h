@@ -11,7 +11,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/buf.h"
 #include "base/opt.h"
+#include "xrun/error.h"
 
 enum on_failure { ON_FAILURE_STOP, ON_FAILURE_CONTINUE };
 enum exit_rule { EXIT_FIRST, EXIT_MAX, EXIT_RANK0 };
@@ -58,5 +60,42 @@ struct run_options {
 
 extern const struct opt run_options[];
 extern const struct opt_later run_options_later[]; /* named, not built yet */
+
+struct options_in {
+	int argc;
+	char **argv;       /* argv[0] is not looked at */
+	char *const *vars; /* environ */
+};
+
+/* What is known beside the values. */
+struct options_found {
+	int first;           /* index of the program in argv; argc: none */
+	bool dashes;         /* "--" stands before it: it is not a verb */
+	struct buf warnings; /* lines, each with its newline; mostly empty */
+	struct opts opts;    /* for opt_source(&found->opts, "ranks") */
+};
+
+/*
+ * options_read() - defaults, environment, command line, in this order.
+ *
+ * Allocates only for --env and warnings. If the command line says -h, what is
+ * wrong with the environment is no failure. @out and @found are valid on
+ * failure, too, and options_fini() is due in any case.
+ *
+ * Returns  XR_OK; XR_E_NOTFOUND (unknown option, or it comes later),
+ *          XR_E_INVAL, XR_E_RANGE, XR_E_NOMEM, with the words in @err
+ */
+enum xr_status options_read(const struct options_in *in,
+	struct run_options *out, struct options_found *found,
+	struct xr_error *err);
+void options_fini(struct options_found *found);
+
+/*
+ * options_env_is() - is it XRUN_<option>, which ranks are not to see?
+ *
+ * The names that ranks get are none. Fits env_facts.is_option; @unused may be
+ * NULL.
+ */
+bool options_env_is(const void *unused, struct span name);
 
 #endif /* LAUNCHER_OPTIONS_H */

@@ -8,7 +8,7 @@
 #include "base/opt_print.h"
 
 #define WIDTH 80u
-#define HELP  28u /* column at which the help of -h begins */
+#define HELP  30u /* column at which the help of -h begins */
 
 /* A flag that is on by default is asked for by its --no- form. */
 static const char *
@@ -60,44 +60,58 @@ opt_print_short(const struct opt *table, struct buf *out)
 	}
 }
 
-/* Marks stand at the edge of a word; inside it they are letters. */
+/* A reader of scdoc, as far as the texts of rows need one. */
+struct reader {
+	const char *text, *p;
+	bool under; /* inside of _..._ */
+};
+
+/* Is the character at p a mark? An underscore inside a word is a letter. */
 static bool
-is_mark(const char *text, const char *p)
+is_mark(struct reader *r)
 {
-	if (*p == '*')
+	bool after = r->p > r->text && isalnum((unsigned char)r->p[-1]);
+
+	if (*r->p == '*')
 		return true;
-	return *p == '_' &&
-		(p == text || !isalnum((unsigned char)p[-1]) ||
-			!isalnum((unsigned char)p[1]));
+	if (*r->p != '_' || (after && !r->under) ||
+		(r->under && isalnum((unsigned char)r->p[1])))
+		return false;
+	r->under = !r->under;
+	return true;
 }
 
-/* The next word without its marks; returns what follows it. */
-static const char *
-next_word(const char *text, const char *p, char *word, size_t cap)
+/* The next word without its marks; "" at the end. */
+static void
+next_word(struct reader *r, char *word, size_t cap)
 {
 	size_t n = 0;
 
-	while (*p == ' ')
-		p++;
-	for (; *p != '\0' && *p != ' '; p++)
-		if (!is_mark(text, p) && n + 1 < cap)
-			word[n++] = *p;
+	while (*r->p == ' ')
+		r->p++;
+	for (; *r->p != '\0' && *r->p != ' '; r->p++) {
+		if (is_mark(r))
+			continue;
+		if (*r->p == '\\' && r->p[1] != '\0')
+			r->p++; /* what follows is no mark */
+		if (n + 1 < cap)
+			word[n++] = *r->p;
+	}
 	word[n] = '\0';
-	return p;
 }
 
 void
 opt_print_fill(const char *text, unsigned indent, struct buf *out)
 {
-	size_t from = out->len;
-	const char *p = text;
+	struct reader r = { .text = text, .p = text };
+	size_t from = out->len, start = from;
 	char word[WIDTH];
 
 	for (;;) {
-		p = next_word(text, p, word, sizeof(word));
+		next_word(&r, word, sizeof(word));
 		if (word[0] == '\0')
 			break;
-		if (out->len == from) {
+		if (out->len == start) {
 			buf_fmt(out, "%*s", (int)indent, "");
 		} else if (out->len - from + 1 + strlen(word) > WIDTH) {
 			buf_fmt(out, "\n%*s", (int)indent, "");
@@ -198,7 +212,7 @@ static const char *
 kind_of(const struct opt *o)
 {
 	if (o->type == OPT_SIGNAL)
-		return "@signal";
+		return "HUP INT QUIT TERM USR1 USR2 KILL";
 	if (o->arg == NULL)
 		return NULL;
 	if (strcmp(o->arg, "FILE") == 0)

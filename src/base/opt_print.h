@@ -28,7 +28,7 @@ void opt_print_man(const struct opt *table, struct buf *out);
  *
  *   _xrun_words          prints all options; those with values end in '='
  *   _xrun_takes OPTION   true if the next word is OPTION's value
- *   _xrun_values OPTION  prints its choices, or @file, @dir, @signal
+ *   _xrun_values OPTION  prints words for it, or @file, or @dir
  */
 void opt_print_bash(const struct opt *table, struct buf *out);
 

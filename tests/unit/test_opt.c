@@ -616,8 +616,8 @@ Test(opt, the_help_comes_from_the_rows)
 
 	opt_print_short(table, &b);
 	cr_expect_str_eq(buf_text(&b),
-		"  -n, --ranks=N             how many\n"
-		"  -l, --no-logs             keep no files\n");
+		"  -n, --ranks=N               how many\n"
+		"  -l, --no-logs               keep no files\n");
 	buf_clear(&b);
 	opt_print_row(&table[0], &b);
 	cr_expect_str_eq(buf_text(&b),
@@ -636,7 +636,7 @@ Test(opt, the_help_comes_from_the_rows)
 	cr_expect(strstr(b.data, "*--show-env*[=_RANK_]\n"));
 	buf_clear(&b);
 	opt_print_bash(table, &b);
-	cr_expect(strstr(b.data, "--stop-signal) echo '@signal' ;;"));
+	cr_expect(strstr(b.data, "--stop-signal) echo 'HUP INT"));
 	cr_expect(strstr(b.data, "--buffer) echo 'line full none' ;;"));
 	cr_expect(strstr(b.data, "--report) echo '@file' ;;"));
 	cr_expect_null(strstr(b.data, "restarts"));
@@ -653,5 +653,9 @@ Test(opt, paragraphs_are_filled_to_80_columns)
 	cr_expect_str_eq(buf_text(&b),
 		"      one two three four five six seven eight nine ten eleven "
 		"twelve thirteen\n      fourteen fifteen\n");
+	buf_clear(&b);
+	opt_print_fill("_N_ of *XRUN_\\**, XRUN_A_B_, a_b _x_y_, (_z_)", 0, &b);
+	cr_expect_str_eq(buf_text(&b),
+		"N of XRUN_*, XRUN_A_B_, a_b x_y, (z)\n");
 	buf_fini(&b);
 }
