@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* account.c - see account.h. */
+#include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +10,11 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
+#include <cjson/cJSON.h>
+
 #include "base/clock.h"
+#include "base/fd.h"
+#include "base/json.h"
 #include "base/ranks.h"
 #include "base/signo.h"
 #include "launcher/account.h"
@@ -16,9 +22,10 @@
 #include "launcher/outcome.h"
 #include "launcher/sup.h"
 
-#define TAIL_LINES  10
-#define LONG_RUN_NS (10 * NS_PER_S) /* worth a closing line */
-#define LIST_MAX    16              /* ranks shown one by one */
+#define TAIL_LINES     10
+#define LONG_RUN_NS    (10 * NS_PER_S) /* worth a closing line */
+#define ERROR_FILE_MAX (1 << 20)
+#define LIST_MAX       16 /* ranks shown one by one */
 
 static const char *
 plural(uint32_t n, const char *one, const char *many)
@@ -140,6 +147,34 @@ put_tail(const struct job *job, uint32_t stream, uint32_t lines,
 	}
 	buf_fini(&tail);
 	return got;
+}
+
+/* What torch's @record left, in a line: {"message": {"message": "..."}}. */
+static void
+put_error_file(const struct job *job, uint32_t r, struct buf *out)
+{
+	char path[PATH_MAX], *text = NULL;
+	const cJSON *message = NULL;
+	cJSON *json = NULL;
+	size_t len;
+
+	if (!job->error_files ||
+		snprintf(path, sizeof(path), "%s/rank-%04u/error.json",
+			job->state.attempt, r) >= (int)sizeof(path) ||
+		fd_read_file(AT_FDCWD, path, ERROR_FILE_MAX, &text, &len,
+			NULL) != XR_OK)
+		return;
+	if (json_check("error.json", text, len, ERROR_FILE_MAX, NULL) == XR_OK)
+		json = cJSON_ParseWithLength(text, len);
+	message = cJSON_GetObjectItemCaseSensitive(json, "message");
+	if (cJSON_IsObject(message))
+		message = cJSON_GetObjectItemCaseSensitive(message, "message");
+	if (cJSON_IsString(message))
+		buf_fmt(out, "  error.json: %.*s\n",
+			(int)strcspn(message->valuestring, "\n"),
+			message->valuestring);
+	cJSON_Delete(json);
+	free(text);
 }
 
 /* stderr says why; stdout fills up what is left of ten lines, before it. */
@@ -291,6 +326,7 @@ put_failure(const struct job *job, uint32_t culprit, struct buf *out)
 	}
 	buf_put_char(out, '\n');
 	put_last_lines(job, culprit, out);
+	put_error_file(job, culprit, out);
 	put_others(job, culprit, out);
 }
 

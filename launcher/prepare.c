@@ -186,6 +186,19 @@ hold_ports(struct job *job, struct prepared *p, struct xr_error *err)
 	return status;
 }
 
+/* torch's @record writes error.json into the folder of its rank, which must be
+ * there then. Only Python programs do. */
+static bool
+is_python(const struct job *job)
+{
+	const char *slash = strrchr(job->argv[0], '/');
+	const char *name = slash == NULL ? job->argv[0] : slash + 1;
+	size_t len = strlen(name);
+
+	return strncmp(name, "python", 6) == 0 ||
+		(len > 3 && strcmp(name + len - 3, ".py") == 0);
+}
+
 /* Options and settings of plug-ins: a nested xrun starts clean. */
 static bool
 is_ours(const void *unused, struct span name)
@@ -203,7 +216,8 @@ prepare_env(struct job *job, struct prepared *p, struct xr_error *err)
 	p->env.plan = &job->plan;
 	p->env.job = job->state.id;
 	p->env.master_addr = "127.0.0.1";
-	p->env.attempt_dir = job->state.attempt;
+	job->error_files = job->state.attempt != NULL && is_python(job);
+	p->env.attempt_dir = job->error_files ? job->state.attempt : NULL;
 	p->env.full_buffers = job->opt.buffer == BUFFER_FULL;
 	p->env.preload = p->preload;
 	p->env.platform = p->platform.plugin->name;

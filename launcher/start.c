@@ -91,6 +91,8 @@ spawn_rank(struct job *job, uint32_t r, struct spawn *s)
 		return false;
 	}
 	job->rank[r].open = RAW_STREAMS;
+	if (job->error_files)
+		state_make_rank(&job->state, r);
 	stdio_tag_format(&tag, text);
 	env.stdio = text;
 	s->envp = env_of_rank(job->env, &env);

@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -243,16 +244,41 @@ state_write(const struct state *st, const char *name, const char *text,
 void
 state_latest(const struct state *st)
 {
-	char *temp, *link;
+	char temp[PATH_MAX], link[PATH_MAX];
 
-	if (st->root == NULL || st->dir == NULL)
+	if (st->root == NULL || st->dir == NULL ||
+		snprintf(temp, sizeof(temp), "%s/.latest.%s", st->root,
+			st->id) >= (int)sizeof(temp))
 		return;
-	temp = xasprintf("%s/.latest.%s", st->root, st->id);
-	link = xasprintf("%s/latest", st->root);
+	snprintf(link, sizeof(link), "%s/latest", st->root);
 	if (symlink(st->id, temp) == 0 && rename(temp, link) == -1)
 		unlink(temp);
-	free(temp);
-	free(link);
+}
+
+int
+state_make_rank(const struct state *st, uint32_t rank)
+{
+	char name[32];
+
+	snprintf(name, sizeof(name), "rank-%04u", rank);
+	return mkdirat(st->attempt_fd, name, 0700);
+}
+
+/* Those made by state_make_rank(); the others hold bytes and stay. */
+static void
+remove_empty_ranks(const struct state *st)
+{
+	const struct dirent *d;
+	int fd = openat(st->dir_fd, "0", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd == -1 ? NULL : fdopendir(fd);
+
+	while (dir != NULL && (d = readdir(dir)) != NULL)
+		if (strncmp(d->d_name, "rank-", 5) == 0)
+			unlinkat(fd, d->d_name, AT_REMOVEDIR);
+	if (dir != NULL)
+		closedir(dir);
+	else
+		fd_close(fd);
 }
 
 /* Only what was made here is removed; a folder with more in it stays. */
@@ -266,6 +292,7 @@ state_remove(const struct state *st)
 		return;
 	for (unsigned i = 0; i < sizeof(files) / sizeof(files[0]); i++)
 		unlinkat(st->dir_fd, files[i], 0);
+	remove_empty_ranks(st);
 	unlinkat(st->dir_fd, "0", AT_REMOVEDIR);
 	rmdir(st->dir);
 }

@@ -50,6 +50,10 @@ enum xr_status state_open(struct state *state, const char *log_dir, bool logs,
 int state_write(const struct state *state, const char *name, const char *text,
 	size_t len);
 
+/* state_make_rank() - the folder of a rank, before its first byte: for
+ * programs that put files of their own there. 0, or -1 with errno. */
+int state_make_rank(const struct state *state, uint32_t rank);
+
 /* state_latest() - let `latest` point to this job. */
 void state_latest(const struct state *state);
 
