@@ -100,7 +100,7 @@ const struct opt
 			.arg = "DIR",
 			.offset = AT(log_dir),
 			.help = "keep the ranks' output in DIR",
-			.text = "Keep the files with the output of the ranks in _DIR_ if it is absent or empty, else in a folder in it that is named after the job. Without it: in the state directory, see FILES in xrun(1)." },
+			.text = "Keep the files with the output of the ranks in _DIR_ if it is absent or empty, else in a folder in it that is named after the job. {job} and {host} in _DIR_ are replaced. Without it: in the state directory, see FILES in xrun(1)." },
 		{ .name = "logs",
 			.common = true,
 			.type = OPT_FLAG,

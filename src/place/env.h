@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * env.h - the environment of every rank of a job, made once.
+ *
+ * env_new() works out what all ranks have in common: what is inherited, what
+ * is scrubbed, the rows of the profiles (profile.h), the platform's variables
+ * and --env. env_of_rank() then writes the few texts that differ into room
+ * that was set aside, and hands out an array for execve(2). It allocates
+ * nothing, costs about a microsecond, and its result is good until the next
+ * call: exec copies it.
+ *
+ * Of several sources for one name the strongest wins: --env, platform, rows,
+ * inherited. Nobody else gets to see the names that scrubbing or a row took.
+ *
+ * Everything in struct env_facts is borrowed for the life of the env. Values
+ * are bytes and are never looked into.
+ */
+#ifndef PLACE_ENV_H
+#define PLACE_ENV_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <xrun/error.h>
+
+#include "base/buf.h"
+#include "base/stdio_tag.h"
+#include "place/pjrt.h"
+#include "place/plan.h"
+#include "place/profile.h"
+
+struct env;
+
+struct env_var {
+	const char *name, *value;
+};
+
+/* What the platform gives to the ranks of one deal. */
+struct env_given {
+	const struct env_var *vars;
+	uint32_t count;
+};
+
+struct env_facts {
+	char *const *inherited;
+	const struct plan *plan;
+	unsigned profiles; /* of profiles_parse() */
+
+	const char *job;         /* id */
+	const char *master_addr; /* NULL: no MASTER_* rows */
+	uint16_t master_port;    /* 0: no MASTER_PORT row */
+	uint16_t mesh_port;      /* 0: env_needs() said there is no need */
+	uint32_t max_restarts;
+	const char *attempt_dir; /* NULL: no TORCHELASTIC_ERROR_FILE */
+	bool full_buffers;       /* --buffer full: leave Python alone */
+	const char *preload;     /* agent, put behind LD_PRELOAD; or NULL */
+
+	const char *platform;          /* name of the plug-in: "cuda" */
+	const struct env_given *given; /* one a deal of the plan; or NULL */
+	const struct pjrt *pjrt;       /* NULL without the profile */
+
+	const char *const *user; /* --env, in order */
+	size_t user_count;
+	/* Is it XRUN_<option>? Asked of XRUN_ names only. NULL: none is. */
+	bool (*is_option)(const void *arg, struct span name);
+	const void *is_option_arg;
+};
+
+/* What differs from rank to rank beyond its number. */
+struct env_rank {
+	uint32_t local_rank;
+	uint32_t attempt;  /* 0 at the first start */
+	const char *stdio; /* XRUN_STDIO, under STDIO_TAG_MAX bytes; or NULL */
+};
+
+/*
+ * env_new() - everything that can fail, before the first rank.
+ *
+ * Returns  XR_OK; XR_E_INVAL: an --env that is no NAME=VALUE, or says what
+ *          only xrun can say; @err names it
+ */
+enum xr_status env_new(struct env **env, const struct env_facts *facts,
+	struct xr_error *err);
+void env_free(struct env *env);
+
+/* env_of_rank() - NULL-terminated, good until the next call on @env. */
+char *const *env_of_rank(struct env *env, const struct env_rank *rank);
+
+/* Which held ports the variables will name. */
+struct env_needs {
+	bool master_port, mesh_port;
+};
+
+/* env_needs() - ask before env_new(), with the ports still 0. */
+struct env_needs env_needs(const struct env_facts *facts);
+
+/* One variable of a rank, for --show-env. All borrowed. */
+struct env_item {
+	struct span name;
+	const char *value;
+	enum env_origin origin;
+	const char *source; /* "inherited", "profile torch", "platform cuda" */
+	const char *hides;  /* the inherited value it replaced; or NULL */
+};
+
+typedef void env_item_fn(void *arg, const struct env_item *item);
+
+/* env_each() - every variable of @rank, as env_of_rank() has them. */
+void env_each(struct env *env, const struct env_rank *rank, env_item_fn *fn,
+	void *arg);
+
+/* One inherited variable that ranks do not get. */
+struct env_removed {
+	struct span name;
+	const char *value;
+	const struct env_scrub *rule;
+};
+
+typedef void env_removed_fn(void *arg, const struct env_removed *removed);
+
+void env_each_removed(const struct env *env, env_removed_fn *fn, void *arg);
+
+#endif /* PLACE_ENV_H */

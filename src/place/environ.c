@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* environ.c - see environ.h. */
+#include <string.h>
+
+#include "place/environ.h"
+
+const char *
+environ_get(char *const *vars, const char *name)
+{
+	size_t len = strlen(name);
+
+	for (; vars != NULL && *vars != NULL; vars++)
+		if (strncmp(*vars, name, len) == 0 && (*vars)[len] == '=')
+			return *vars + len + 1;
+	return NULL;
+}
+
+struct span
+environ_name(const char *entry)
+{
+	return (struct span){ .at = entry, .len = strcspn(entry, "=") };
+}
+
+bool
+number_parse(struct span text, uint32_t max, uint32_t *number)
+{
+	uint64_t value = 0;
+
+	if (text.len == 0)
+		return false;
+	for (size_t i = 0; i < text.len; i++) {
+		if (text.at[i] < '0' || text.at[i] > '9')
+			return false;
+		value = value * 10 + (uint64_t)(text.at[i] - '0');
+		if (value > max)
+			return false;
+	}
+	*number = (uint32_t)value;
+	return true;
+}
+
+struct span
+span_next(struct span *rest, char sep)
+{
+	struct span piece = *rest;
+	const char *end = memchr(rest->at, sep, rest->len);
+
+	if (end == NULL) {
+		*rest = (struct span){ 0 };
+		return piece;
+	}
+	piece.len = (size_t)(end - piece.at);
+	rest->at = end + 1;
+	rest->len -= piece.len + 1;
+	return piece;
+}
+
+struct span
+span_of(const char *text)
+{
+	return (struct span){
+		.at = text,
+		.len = text == NULL ? 0 : strlen(text),
+	};
+}
+
+size_t
+span_count(struct span text, char sep)
+{
+	size_t count = 1;
+
+	for (size_t i = 0; i < text.len; i++)
+		count += text.at[i] == sep;
+	return count;
+}
