@@ -22,6 +22,7 @@
 #include "launcher/outcome.h"
 #include "launcher/sup.h"
 
+#define FEW_RANKS      4 /* listed one by one */
 #define TAIL_LINES     10
 #define LONG_RUN_NS    (10 * NS_PER_S) /* worth a closing line */
 #define ERROR_FILE_MAX (1 << 20)
@@ -191,6 +192,29 @@ put_last_lines(const struct job *job, uint32_t r, struct buf *out)
 	buf_fini(&err);
 }
 
+/* "0, 1, 3"; beyond a few, ranges: "0-1, 3-63". */
+static void
+put_set(const struct ranks *set, uint32_t count, struct buf *out)
+{
+	struct buf list = { 0 };
+	const char *comma = "";
+
+	if (count <= FEW_RANKS) {
+		RANKS_EACH(r, set) {
+			buf_fmt(out, "%s%u", comma, r);
+			comma = ", ";
+		}
+		return;
+	}
+	ranks_put(set, &list);
+	for (const char *p = buf_text(&list); *p != '\0'; p++) {
+		buf_put_char(out, *p);
+		if (*p == ',')
+			buf_put_char(out, ' ');
+	}
+	buf_fini(&list);
+}
+
 /* The ranks for which @pick holds, as a list in a buffer. */
 typedef bool pick_fn(const struct job *job, uint32_t r, uint32_t arg);
 
@@ -207,7 +231,7 @@ put_ranks(const struct job *job, pick_fn *pick, uint32_t arg, struct buf *out)
 			ranks_add(&set, i);
 	count = ranks_count(&set);
 	buf_put_text(out, plural(count, "rank ", "ranks "));
-	ranks_put(&set, out);
+	put_set(&set, count, out);
 	ranks_fini(&set);
 	return count;
 }
@@ -287,7 +311,8 @@ put_where(const struct job *job, uint32_t r, struct buf *out)
 			logs_bytes(job->sup->logs, r * RAW_STREAMS + 1) == 0))
 		return;
 	dir = state_tilde(job->state.attempt);
-	buf_fmt(out, "All output: %s/rank-%04u", dir, r);
+	buf_fmt(out, "%sAll output: %s/rank-%04u", out->len > 0 ? ". " : "",
+		dir, r);
 	free(dir);
 }
 
@@ -297,10 +322,9 @@ put_others(const struct job *job, uint32_t culprit, struct buf *out)
 	struct buf line = { 0 }, more = { 0 };
 
 	put_stopped(job, &line);
-	if (line.len > 0)
-		buf_put_text(&line, ". ");
 	if (put_ranks(job, failed_too, culprit, &more) > 0)
-		buf_fmt(&line, "%s failed after it. ", buf_text(&more));
+		buf_fmt(&line, "%s%s failed after it", line.len > 0 ? ". " : "",
+			buf_text(&more));
 	put_where(job, culprit, &line);
 	if (line.len > 0)
 		buf_fmt(out, "  %s\n", buf_text(&line));
@@ -341,7 +365,7 @@ put_cause(const struct job *job, struct buf *out)
 	case CAUSE_FAILURE:
 		return;
 	case CAUSE_TIMEOUT:
-		buf_fmt(out, "xrun: --timeout: %s are over: ",
+		buf_fmt(out, "xrun: --timeout reached after %s: ",
 			clock_text(job->opt.timeout, time, sizeof(time)));
 		break;
 	case CAUSE_SIGNAL:
@@ -464,7 +488,10 @@ put_rank_now(const struct job *job, uint32_t r, struct buf *out)
 	}
 	buf_fmt(out, "  rank %-5u %-9s ", r, rank_state_name(rank->state));
 	if (last == 0)
-		buf_put_text(out, "no output yet\n");
+		buf_put_text(out,
+			logs_bytes(job->sup->logs, r * RAW_STREAMS) > 0 ?
+				"has written output\n" :
+				"no output yet\n");
 	else
 		buf_fmt(out, "last output %s ago\n",
 			clock_text(clock_wall() - last, time, sizeof(time)));

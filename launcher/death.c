@@ -9,15 +9,20 @@
 #include "launcher/sup.h"
 #include "proc/descend.h"
 
+#define LATE_NS (50 * NS_PER_MS)
+
 void
 death_of(uint32_t r, void *ctx)
 {
 	struct job *job = ctx;
 	struct rank *rank = &job->rank[r];
 
-	if (!child_reap(rank->pidfd, &rank->status, &rank->usage))
-		return;
 	children_remove(job->sup->children, rank->pidfd);
+	rank->late = !child_reap(rank->pidfd, &rank->status, &rank->usage);
+	if (rank->late) {
+		timer_arm(job->sup->late, LATE_NS);
+		return;
+	}
 	fd_close(rank->pidfd);
 	rank->pidfd = -1;
 	rank->ended_ns = clock_now();
@@ -25,6 +30,18 @@ death_of(uint32_t r, void *ctx)
 	rank->after_stop = job->stop_ns != 0 && !rank->was_exiting;
 	bus_tell(job->sup->bus, BUS_RANK_EXIT, r);
 	sup_step(job, r, RANK_EV_EXITED);
+}
+
+/* A debugger sees its dead first, and may take its time. */
+void
+death_of_late(void *ctx)
+{
+	struct job *job = ctx;
+
+	for (uint32_t i = 0; i < job_size(job); i++)
+		if (job->rank[i].late && job->rank[i].pidfd != -1)
+			death_of(i, job);
+	death_judge(job);
 }
 
 bool

@@ -110,5 +110,8 @@ outcome_of(const struct job *job)
 		o.exit_status = EXIT_CLOSED;
 	else if (job->cause == CAUSE_XRUN)
 		o.exit_status = EXIT_XRUN;
+	for (uint32_t i = 0; i < job_size(job); i++)
+		if (job->rank[i].lost)
+			o.exit_status = EXIT_INFRA;
 	return o;
 }

@@ -13,6 +13,7 @@
 #define OUTCOME_NOBODY UINT32_MAX
 
 enum {
+	EXIT_INFRA = 120, /* a process or machine was lost */
 	EXIT_HANG = 121,
 	EXIT_TIMEOUT = 124,
 	EXIT_XRUN = 125,

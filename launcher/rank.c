@@ -37,6 +37,7 @@ static const struct cell cells[RANK_STATE_COUNT][RANK_EVENT_COUNT] = {
 		[RANK_EV_KILL]        = GO(KILLED,   RANK_DO_KILL),
 		[RANK_EV_EXITED]      = GO(ENDED,    RANK_DO_DRAIN),
 		[RANK_EV_CLOSED]      = GO(KILLED,   0),
+		[RANK_EV_LOST]        = GO(DONE,     RANK_DO_CLOSE | RANK_DO_SETTLE),
 	},
 	[RANK_ENDED] = {
 		[RANK_EV_STOP]        = GO(ENDED,    0),

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "base/clock.h"
+#include "base/fd.h"
 #include "launcher/sup.h"
 #include "proc/descend.h"
 
@@ -61,7 +62,34 @@ stop_kill(void *ctx)
 
 	if (job->stop_ns == 0)
 		job->stop_ns = clock_now();
+	job->sup->killed = true;
 	each_rank(job, RANK_EV_KILL);
+	timer_arm(job->sup->grace, SWEEP_PATIENCE);
+	finish_if_over(job);
+}
+
+/* A sleep that no signal ends (a device, a file server), or another user's
+ * process. Waiting on would only hide it. */
+void
+stop_give_up(struct job *job)
+{
+	struct proc_stat st = { .state = '?' };
+
+	for (uint32_t i = 0; i < job_size(job); i++) {
+		struct rank *r = &job->rank[i];
+
+		if (r->pidfd == -1)
+			continue;
+		proc_stat_read(r->pid, &st);
+		logs_say(job->sup->logs,
+			"xrun: rank %u (pid %d, state %c) cannot be ended, not even with SIGKILL, and is left; look at: cat /proc/%d/wchan /proc/%d/stack",
+			i, (int)r->pid, st.state, (int)r->pid, (int)r->pid);
+		children_remove(job->sup->children, r->pidfd);
+		fd_close(r->pidfd);
+		r->pidfd = -1;
+		r->lost = true;
+		sup_step(job, i, RANK_EV_LOST);
+	}
 	finish_if_over(job);
 }
 

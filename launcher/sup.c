@@ -210,16 +210,18 @@ on_timeout(void *ctx)
 		finish_hurry(job);
 }
 
-/* One timer for both: ranks that do not end, readers that do not read. */
+/* One timer: ranks that do not end, readers that do not read. */
 static void
 on_grace(void *ctx)
 {
 	struct job *job = ctx;
 
-	if (job->sup->phase == PHASE_RUN)
-		stop_kill(job);
-	else
+	if (job->sup->phase != PHASE_RUN)
 		finish_give_up(job);
+	else if (job->sup->killed)
+		stop_give_up(job);
+	else
+		stop_kill(job);
 }
 
 static void
@@ -246,10 +248,11 @@ open_timers(struct job *job)
 	s->grace = timer_open(s->loop, on_grace, job);
 	s->drain = timer_open(s->loop, on_drain, job);
 	s->silence = timer_open(s->loop, on_silence, job);
+	s->late = timer_open(s->loop, death_of_late, job);
 	s->strangers = timer_open(s->loop, death_reap_strangers, job);
 	s->publish = timer_open(s->loop, report_begin, job);
 	return s->start != NULL && s->timeout != NULL && s->grace != NULL &&
-		s->drain != NULL && s->silence != NULL &&
+		s->drain != NULL && s->silence != NULL && s->late != NULL &&
 		s->strangers != NULL && s->publish != NULL;
 }
 

@@ -44,13 +44,15 @@ struct sup {
 	struct timer *grace;     /* from the stop signal to SIGKILL */
 	struct timer *drain;     /* pipes that outlive their rank */
 	struct timer *silence;   /* nothing said for a while */
+	struct timer *late;      /* dead ranks that a debugger holds */
 	struct timer *strangers; /* look for adopted children to reap */
 	struct timer *publish;   /* job.json, and `latest` */
 
 	enum phase phase;
 	uint32_t interrupts; /* how often Ctrl-C was pressed */
 	bool logs_started;
-	bool retained; /* old folders were looked at in this run */
+	bool killed;        /* SIGKILL was sent to all */
+	bool retained;      /* old folders were looked at in this run */
 	bool delivery_over; /* its patience is at an end */
 	int64_t full_ns;    /* clock_now() of the last word about a full disk */
 	int64_t retry_ns;   /* start.c: clock_now() of the first refusal; 0 */
@@ -73,12 +75,14 @@ void start_turn(void *job); /* timer_fn: the next ranks, at most 16 */
 /* death.c */
 void death_of(uint32_t r, void *job); /* child_fn */
 void death_judge(void *job);          /* child_after_fn, timer_fn */
+void death_of_late(void *job);        /* timer_fn */
 bool death_is_failure(const struct rank *rank);
 void death_reap_strangers(void *job); /* timer_fn */
 
 /* stop.c */
 void stop_job(struct job *job, enum cause cause);
-void stop_kill(void *job); /* timer_fn: no more patience */
+void stop_kill(void *job);          /* timer_fn: no more patience */
+void stop_give_up(struct job *job); /* not even SIGKILL helped */
 void stop_signal_rank(struct job *job, uint32_t r, int sig);
 void stop_signal_all(struct job *job, int sig);
 void stop_sweep(struct job *job);
