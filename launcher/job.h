@@ -44,6 +44,8 @@ struct rank {
 	uint32_t death; /* 1 for the first death of the job, in kernel order */
 	bool was_exiting; /* on its way out when the first death was seen */
 	bool after_stop;  /* died after xrun had told it to */
+	bool late;        /* dead, and its debugger has not let it go */
+	bool lost;        /* could not be ended; given up */
 
 	/* sup.c */
 	uint8_t open;     /* streams not at their end */
