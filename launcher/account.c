@@ -75,6 +75,10 @@ account_header(struct job *job)
 		dir = state_tilde(job->state.dir);
 	buf_fmt(&out, ", %s%s\n", dir == NULL ? "no logs" : "logs ",
 		dir == NULL ? "" : dir);
+	if (job->route.reduced)
+		buf_fmt(&out,
+			"xrun: %u ranks: showing rank 0's stdout and everybody's stderr; --show all shows the rest\n",
+			n);
 	say(job, &out);
 	free(dir);
 	buf_fini(&out);
@@ -161,7 +165,8 @@ put_error_file(const struct job *job, uint32_t r, struct buf *out)
 
 	if (!job->error_files ||
 		snprintf(path, sizeof(path), "%s/rank-%04u/error.json",
-			job->state.attempt, r) >= (int)sizeof(path) ||
+			job->state.attempt,
+			job_rank(job, r)) >= (int)sizeof(path) ||
 		fd_read_file(AT_FDCWD, path, ERROR_FILE_MAX, &text, &len,
 			NULL) != XR_OK)
 		return;
@@ -224,11 +229,11 @@ put_ranks(const struct job *job, pick_fn *pick, uint32_t arg, struct buf *out)
 	struct ranks set;
 	uint32_t count;
 
-	if (ranks_init(&set, job_size(job)) != XR_OK)
+	if (ranks_init(&set, job->plan.size) != XR_OK)
 		return 0;
 	for (uint32_t i = 0; i < job_size(job); i++)
 		if (pick(job, i, arg))
-			ranks_add(&set, i);
+			ranks_add(&set, job_rank(job, i));
 	count = ranks_count(&set);
 	buf_put_text(out, plural(count, "rank ", "ranks "));
 	put_set(&set, count, out);
@@ -312,7 +317,7 @@ put_where(const struct job *job, uint32_t r, struct buf *out)
 		return;
 	dir = state_tilde(job->state.attempt);
 	buf_fmt(out, "%sAll output: %s/rank-%04u", out->len > 0 ? ". " : "",
-		dir, r);
+		dir, job_rank(job, r));
 	free(dir);
 }
 
@@ -338,7 +343,7 @@ put_failure(const struct job *job, uint32_t culprit, struct buf *out)
 	const struct rank *r = &job->rank[culprit];
 	char time[32];
 
-	buf_fmt(out, "xrun: rank %u failed first: ", culprit);
+	buf_fmt(out, "xrun: rank %u failed first: ", job_rank(job, culprit));
 	put_how(r, out);
 	if (r->failed_step == SPAWN_OK) {
 		buf_fmt(out, " after %s (pid %d",
@@ -446,9 +451,10 @@ put_resources(const struct job *job, struct buf *out)
 		int64_t ran =
 			r->ended_ns == 0 ? 0 : r->ended_ns - r->started_ns;
 
-		buf_fmt(out, "  %4u  %4d  %9.3f %9.3f %9.3f %9.1f %15llu\n", i,
-			outcome_rank_status(r), (double)ran / NS_PER_S,
-			seconds(r->usage.ru_utime), seconds(r->usage.ru_stime),
+		buf_fmt(out, "  %4u  %4d  %9.3f %9.3f %9.3f %9.1f %15llu\n",
+			job_rank(job, i), outcome_rank_status(r),
+			(double)ran / NS_PER_S, seconds(r->usage.ru_utime),
+			seconds(r->usage.ru_stime),
 			(double)r->usage.ru_maxrss / 1024,
 			(unsigned long long)(logs_bytes(job->sup->logs,
 						     i * RAW_STREAMS) +
@@ -471,7 +477,7 @@ job_account(struct job *job)
 	put_closing(job, &o, &out);
 	if (job->opt.verbose)
 		put_resources(job, &out);
-	say(job, &out);
+	logs_last_words(job->sup->logs, buf_text(&out), out.len);
 	buf_fini(&out);
 }
 
@@ -486,7 +492,8 @@ put_rank_now(const struct job *job, uint32_t r, struct buf *out)
 		one = logs_last(job->sup->logs, r * RAW_STREAMS + k);
 		last = one > last ? one : last;
 	}
-	buf_fmt(out, "  rank %-5u %-9s ", r, rank_state_name(rank->state));
+	buf_fmt(out, "  rank %-5u %-9s ", job_rank(job, r),
+		rank_state_name(rank->state));
 	if (last == 0)
 		buf_put_text(out,
 			logs_bytes(job->sup->logs, r * RAW_STREAMS) > 0 ?

@@ -133,14 +133,14 @@ put_job_start(struct json *j, const struct job *job, uint32_t r)
 static void
 put_rank_start(struct json *j, const struct job *job, uint32_t r)
 {
-	json_int(j, "rank", r);
+	json_int(j, "rank", job_rank(job, r));
 	json_int(j, "pid", job->rank[r].pid);
 }
 
 static void
 put_rank_error(struct json *j, const struct job *job, uint32_t r)
 {
-	json_int(j, "rank", r);
+	json_int(j, "rank", job_rank(job, r));
 	json_text(j, "step", spawn_step_name(job->rank[r].failed_step));
 	json_text(j, "error", strerror(job->rank[r].failed_sys));
 }
@@ -151,7 +151,7 @@ put_rank_exit(struct json *j, const struct job *job, uint32_t r)
 	const struct rank *rank = &job->rank[r];
 	char name[16];
 
-	json_int(j, "rank", r);
+	json_int(j, "rank", job_rank(job, r));
 	json_int(j, "pid", rank->pid);
 	if (WIFSIGNALED(rank->status)) {
 		json_text(j, "signal",
@@ -179,8 +179,7 @@ put_job_stop(struct json *j, const struct job *job, uint32_t r)
 static void
 put_log(struct json *j, const struct job *job, uint32_t stream)
 {
-	(void)job;
-	json_int(j, "rank", stream / RAW_STREAMS);
+	json_int(j, "rank", job_rank(job, stream / RAW_STREAMS));
 	json_text(j, "stream",
 		stream % RAW_STREAMS == RAW_OUT ? "stdout" : "stderr");
 }
@@ -194,7 +193,7 @@ put_job_end(struct json *j, const struct job *job, uint32_t r)
 	json_int(j, "exit", o.exit_status);
 	json_text(j, "reason", o.reason);
 	if (o.culprit != OUTCOME_NOBODY)
-		json_int(j, "culprit", o.culprit);
+		json_int(j, "culprit", job_rank(job, o.culprit));
 }
 
 typedef void put_fn(struct json *j, const struct job *job, uint32_t about);

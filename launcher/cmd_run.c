@@ -113,7 +113,8 @@ static enum xr_status
 make_shared(struct job *job, struct xr_error *err)
 {
 	job->page = keeper_page_new();
-	job->share = raw_share_new(job_size(job), job->state.attempt_fd);
+	job->share = raw_share_new(job_size(job), job->plan.first,
+		job->state.attempt_fd);
 	job->rank = calloc(job_size(job), sizeof(*job->rank));
 	if (job->page == NULL || job->share == NULL || job->rank == NULL)
 		return out_of_memory(err);

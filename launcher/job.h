@@ -105,4 +105,11 @@ job_size(const struct job *job)
 	return job->plan.local_size;
 }
 
+/* job_rank() - the number of the rank at @local of the tables here. */
+static inline uint32_t
+job_rank(const struct job *job, uint32_t local)
+{
+	return job->plan.first + local;
+}
+
 #endif /* LAUNCHER_JOB_H */

@@ -95,7 +95,7 @@ put_rank(struct json *j, const struct job *job, uint32_t r)
 	const struct rank *rank = &job->rank[r];
 
 	json_open_object(j, NULL);
-	json_int(j, "rank", job->plan.first + r);
+	json_int(j, "rank", job_rank(job, r));
 	json_int(j, "pid", rank->pid);
 	json_text(j, "device", plan_deal(&job->plan, r)->text);
 	json_int(j, "exit", outcome_rank_status(rank));
@@ -137,7 +137,7 @@ put_end(struct json *j, const struct job *job)
 	json_text(j, "reason", o.reason);
 	put_cause(j, job);
 	if (o.culprit != OUTCOME_NOBODY)
-		json_int(j, "culprit", o.culprit);
+		json_int(j, "culprit", job_rank(job, o.culprit));
 	json_int(j, "failed", o.failed);
 	json_int(j, "left_behind", job->left);
 	json_int(j, "bytes", (int64_t)logs_total(job->sup->logs));

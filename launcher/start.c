@@ -92,7 +92,7 @@ spawn_rank(struct job *job, uint32_t r, struct spawn *s)
 	}
 	job->rank[r].open = RAW_STREAMS;
 	if (job->error_files)
-		state_make_rank(&job->state, r);
+		state_make_rank(&job->state, job_rank(job, r));
 	stdio_tag_format(&tag, text);
 	env.stdio = text;
 	s->envp = env_of_rank(job->env, &env);
@@ -120,7 +120,7 @@ started(struct job *job, uint32_t r, const struct spawn *s)
 	sup_step(job, r, RANK_EV_EXECED);
 	bus_tell(job->sup->bus, BUS_RANK_START, r);
 	if (!children_add(job->sup->children, s->pidfd, r))
-		sup_fail(job, "rank %u cannot be watched: %s", r,
+		sup_fail(job, "rank %u cannot be watched: %s", job_rank(job, r),
 			strerror(errno));
 }
 
@@ -175,7 +175,8 @@ start_one(struct job *job, uint32_t r)
 	}
 	sup_fail(job,
 		"rank %u could not be started (%s: %s); %u ranks were started and are stopped",
-		r, spawn_step_name(s.step), strerror(s.sys), job->started);
+		job_rank(job, r), spawn_step_name(s.step), strerror(s.sys),
+		job->started);
 	return false;
 }
 

@@ -83,7 +83,8 @@ stop_give_up(struct job *job)
 		proc_stat_read(r->pid, &st);
 		logs_say(job->sup->logs,
 			"xrun: rank %u (pid %d, state %c) cannot be ended, not even with SIGKILL, and is left; look at: cat /proc/%d/wchan /proc/%d/stack",
-			i, (int)r->pid, st.state, (int)r->pid, (int)r->pid);
+			job_rank(job, i), (int)r->pid, st.state, (int)r->pid,
+			(int)r->pid);
 		children_remove(job->sup->children, r->pidfd);
 		fd_close(r->pidfd);
 		r->pidfd = -1;

@@ -75,8 +75,9 @@ sup_step(struct job *job, uint32_t r, enum rank_event event)
 
 	if (!rank_next(rank->state, event, &to, &what)) {
 		logs_say(job->sup->logs,
-			"xrun: bug: rank %u: %s while %s; please report it", r,
-			rank_event_name(event), rank_state_name(rank->state));
+			"xrun: bug: rank %u: %s while %s; please report it",
+			job_rank(job, r), rank_event_name(event),
+			rank_state_name(rank->state));
 		return;
 	}
 	rank->state = to;
@@ -135,7 +136,7 @@ on_full(struct job *job, uint32_t stream, int sys)
 	logs_say(sup->logs,
 		room ? "xrun: rank %u: log file system full (%s): ranks wait until there is room; nothing is lost" :
 		       "xrun: rank %u: log file in %s: %s: ranks wait until it can be written; nothing is lost",
-		stream / RAW_STREAMS, dir, strerror(sys));
+		job_rank(job, stream / RAW_STREAMS), dir, strerror(sys));
 	free(dir);
 }
 

@@ -20,7 +20,7 @@ peek_file(struct feed *f, int dir, char *scratch, struct span *out)
 	ssize_t n;
 
 	if (fd < 0)
-		fd = openat(dir, raw_name(f->stream, name, sizeof(name)),
+		fd = openat(dir, raw_name(f->named, name, sizeof(name)),
 			O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return false;

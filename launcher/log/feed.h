@@ -27,13 +27,14 @@ struct feed {
 	TAILQ_ENTRY(feed) queue;
 
 	uint32_t stream;
-	int file;     /* -1: open it by name, each time */
-	int pipe;     /* -1: a file, or ended */
-	uint64_t at;  /* next byte to deliver */
-	uint64_t end; /* bytes that exist */
-	bool eof;     /* and no more will */
-	bool over;    /* its end was delivered, too */
-	bool listed;  /* on the ready or the parked list */
+	uint32_t named; /* see raw.h */
+	int file;       /* -1: open it by name, each time */
+	int pipe;       /* -1: a file, or ended */
+	uint64_t at;    /* next byte to deliver */
+	uint64_t end;   /* bytes that exist */
+	bool eof;       /* and no more will */
+	bool over;      /* its end was delivered, too */
+	bool listed;    /* on the ready or the parked list */
 	TAILQ_ENTRY(feed) list;
 	int64_t grew; /* clock_now() when its unfinished line last grew; 0 */
 	TAILQ_ENTRY(feed) waiting;

@@ -12,12 +12,12 @@
  * kept for each of 2 N streams would be the dearer thing. A record that cannot
  * be written is lost; the bytes it speaks of are not. */
 static void
-append(struct index *index, int dir, uint32_t stream)
+append(struct index *index, int dir, uint32_t named)
 {
 	char name[80];
 	int fd;
 
-	raw_name(stream, name, sizeof(name) - 4);
+	raw_name(named, name, sizeof(name) - 4);
 	strcat(name, ".idx");
 	fd = openat(dir, name,
 		O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -29,13 +29,13 @@ append(struct index *index, int dir, uint32_t stream)
 }
 
 void
-index_moved(struct index *index, int dir, uint32_t stream, uint64_t end,
+index_moved(struct index *index, int dir, uint32_t named, uint64_t end,
 	int64_t ns)
 {
 	struct index_record *held = &index->held;
 
 	if (held->ns != 0 && ns - held->ns >= INDEX_STEP_NS) {
-		append(index, dir, stream);
+		append(index, dir, named);
 		held->ns = 0;
 	}
 	if (held->ns == 0)
@@ -44,9 +44,9 @@ index_moved(struct index *index, int dir, uint32_t stream, uint64_t end,
 }
 
 void
-index_finish(struct index *index, int dir, uint32_t stream)
+index_finish(struct index *index, int dir, uint32_t named)
 {
 	if (index->file && index->held.ns != 0)
-		append(index, dir, stream);
+		append(index, dir, named);
 	index->held.ns = 0;
 }

@@ -24,11 +24,11 @@ struct index {
 	bool file;                /* the file exists */
 };
 
-/* index_moved() - the file of @stream has @end bytes, the last at @ns. */
-void index_moved(struct index *index, int dir, uint32_t stream, uint64_t end,
+/* index_moved() - the file of @named has @end bytes, the last at @ns. */
+void index_moved(struct index *index, int dir, uint32_t named, uint64_t end,
 	int64_t ns);
 
 /* index_finish() - the stream ended: what is held goes to the file, if any. */
-void index_finish(struct index *index, int dir, uint32_t stream);
+void index_finish(struct index *index, int dir, uint32_t named);
 
 #endif /* LAUNCHER_LOG_INDEX_H */

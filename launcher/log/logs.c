@@ -44,6 +44,7 @@ open_sink(struct logs *l, uint32_t kind)
 		.filter = r->lines && r->tty[kind],
 		.dir = l->config.share->dir,
 		.streams = l->config.ranks * RAW_STREAMS,
+		.base = l->config.share->base,
 		.prefix = r->prefix,
 		.shown = r->shown,
 		.notes = &l->notes,
@@ -125,6 +126,13 @@ logs_put(struct logs *l, const char *text, size_t len)
 {
 	if (len > 0)
 		sink_say(l->sink[RAW_ERR], text, len);
+}
+
+void
+logs_last_words(struct logs *l, const char *text, size_t len)
+{
+	if (len > 0)
+		sink_last(l->sink[RAW_ERR], text, len);
 }
 
 void
@@ -217,7 +225,8 @@ read_tail(const struct logs *l, uint32_t stream, char *out, size_t cap)
 			memcpy(out, kept.at, kept.len);
 		return kept.len;
 	}
-	fd = openat(l->config.share->dir, raw_name(stream, name, sizeof(name)),
+	fd = openat(l->config.share->dir,
+		raw_name(l->config.share->base + stream, name, sizeof(name)),
 		O_RDONLY | O_CLOEXEC);
 	if (fd == -1)
 		return 0;

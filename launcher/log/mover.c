@@ -128,7 +128,8 @@ end_stream(struct mover *m, uint32_t stream)
 
 	if (pipe < 0)
 		return;
-	index_finish(&m->stream[stream].index, m->config.share->dir, stream);
+	index_finish(&m->stream[stream].index, m->config.share->dir,
+		m->config.share->base + stream);
 	epoll_ctl(m->epoll, EPOLL_CTL_DEL, pipe, NULL);
 	slot->pipe = -1;
 	fd_close(pipe);
@@ -173,7 +174,8 @@ moved(struct mover *m, uint32_t stream, size_t n)
 
 	__atomic_store_n(&slot->moved, slot->moved + n, __ATOMIC_RELAXED);
 	__atomic_store_n(&st->last_ns, now, __ATOMIC_RELAXED);
-	index_moved(&st->index, m->config.share->dir, stream, slot->moved, now);
+	index_moved(&st->index, m->config.share->dir,
+		m->config.share->base + stream, slot->moved, now);
 	tell_sink(m, stream, false);
 }
 
@@ -186,7 +188,7 @@ file_of(struct mover *m, uint32_t stream)
 
 	if (slot->file >= 0)
 		return slot->file;
-	fd = raw_open(m->config.share->dir, stream);
+	fd = raw_open(m->config.share->dir, m->config.share->base + stream);
 	if (fd >= 0 && m->files < m->config.files_max) {
 		m->files++;
 		slot->file = fd;

@@ -16,7 +16,7 @@
 #include "launcher/log/raw.h"
 
 struct raw_share *
-raw_share_new(uint32_t ranks, int dir)
+raw_share_new(uint32_t ranks, uint32_t first, int dir)
 {
 	uint32_t streams = ranks * RAW_STREAMS;
 	struct raw_share *share = mmap(NULL,
@@ -27,26 +27,27 @@ raw_share_new(uint32_t ranks, int dir)
 		return NULL;
 	share->dir = dir;
 	share->streams = streams;
+	share->base = first * RAW_STREAMS;
 	for (uint32_t i = 0; i < streams; i++)
 		share->slot[i] = (struct raw_slot){ .pipe = -1, .file = -1 };
 	return share;
 }
 
 const char *
-raw_name(uint32_t stream, char *out, unsigned long cap)
+raw_name(uint32_t named, char *out, unsigned long cap)
 {
-	snprintf(out, cap, "rank-%04u/%s", stream / RAW_STREAMS,
-		stream % RAW_STREAMS == RAW_OUT ? "stdout" : "stderr");
+	snprintf(out, cap, "rank-%04u/%s", named / RAW_STREAMS,
+		named % RAW_STREAMS == RAW_OUT ? "stdout" : "stderr");
 	return out;
 }
 
 int
-raw_open(int dir, uint32_t stream)
+raw_open(int dir, uint32_t named)
 {
 	int flags = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, fd;
 	char name[64], *slash;
 
-	raw_name(stream, name, sizeof(name));
+	raw_name(named, name, sizeof(name));
 	slash = strchr(name, '/');
 	fd = openat(dir, name, flags, 0600);
 	if (fd == -1 && errno == ENOENT) {
@@ -84,7 +85,7 @@ drain_one(struct raw_share *share, uint32_t stream)
 		if (ioctl(slot->pipe, FIONREAD, &waiting) == -1 || waiting == 0)
 			return true;
 		if (slot->file < 0)
-			slot->file = raw_open(share->dir, stream);
+			slot->file = raw_open(share->dir, share->base + stream);
 		if (slot->file < 0)
 			return !no_room(errno);
 		n = splice(slot->pipe, NULL, slot->file, NULL, 1 << 20,

@@ -31,19 +31,21 @@ struct raw_slot {
 struct raw_share {
 	int32_t dir; /* the attempt folder; -1: no files are kept */
 	uint32_t streams;
+	uint32_t base;   /* name of stream 0: RAW_STREAMS * its rank's number */
 	uint64_t failed; /* bytes the keeper could not save */
 	struct raw_slot slot[];
 };
 
-/* raw_share_new() - shared with children made later; NULL with errno. */
-struct raw_share *raw_share_new(uint32_t ranks, int dir);
+/* raw_share_new() - shared with children made later; NULL with errno.
+ * @first: number of the first of @ranks */
+struct raw_share *raw_share_new(uint32_t ranks, uint32_t first, int dir);
 
-/* raw_name() - "rank-0003/stdout". */
-const char *raw_name(uint32_t stream, char *out, unsigned long cap);
+/* raw_name() - "rank-0003/stdout" of @named: base + stream. */
+const char *raw_name(uint32_t named, char *out, unsigned long cap);
 
-/* raw_open() - the file of @stream, made with its folder if need be, at its
+/* raw_open() - the file of @named, made with its folder if need be, at its
  * end. Readable and writable. -1 with errno. */
-int raw_open(int dir, uint32_t stream);
+int raw_open(int dir, uint32_t named);
 
 /*
  * raw_drain() - what is still in the pipes goes to the files; for the keeper.

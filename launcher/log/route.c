@@ -36,15 +36,15 @@ make_prefix(struct line_prefix *p, const struct route_config *c,
 
 	if (c->utf8 && c->tty[kind])
 		snprintf(name, sizeof(name), "%*u%s", width, rank,
-			err ? "┃" : "│");
+			err ? "┃ " : "│ ");
 	else
 		snprintf(name, sizeof(name), "[%*u]%s", width, rank,
-			err ? "!" : "");
+			err ? "!" : " ");
 	if (c->color[kind])
-		n = snprintf(p->text, sizeof(p->text), "\033[%s%um%s\033[0m ",
+		n = snprintf(p->text, sizeof(p->text), "\033[%s%um%s\033[0m",
 			err ? "1;" : "", colors[rank % sizeof(colors)], name);
 	else
-		n = snprintf(p->text, sizeof(p->text), "%s ", name);
+		n = snprintf(p->text, sizeof(p->text), "%s", name);
 	p->len = (uint32_t)n;
 }
 

@@ -34,6 +34,7 @@ struct sink {
 
 	pthread_mutex_t say_lock; /* loop and sink; held for a few stores */
 	struct buf words;
+	struct buf last; /* words for the very end */
 	struct buf hint;
 	struct buf drops; /* uint32_t streams */
 	bool finishing;
@@ -86,6 +87,7 @@ sink_open(const struct sink_config *config)
 	}
 	for (uint32_t i = 0; i < config->streams; i++) {
 		s->feed[i].stream = i;
+		s->feed[i].named = config->base + i;
 		s->feed[i].file = s->feed[i].new_file = s->feed[i].pipe = -1;
 	}
 	pthread_mutex_init(&s->grow_lock, NULL);
@@ -163,6 +165,12 @@ void
 sink_say(struct sink *s, const char *text, size_t len)
 {
 	to_thread(s, &s->words, text, len);
+}
+
+void
+sink_last(struct sink *s, const char *text, size_t len)
+{
+	to_thread(s, &s->last, text, len);
 }
 
 void
@@ -511,6 +519,17 @@ idle(const struct sink *s)
 		TAILQ_EMPTY(&s->waiting);
 }
 
+/* Nothing else is left to say; the loop waits and adds no more. */
+static void
+put_last(struct sink *s)
+{
+	line_give_up(&s->lines);
+	pthread_mutex_lock(&s->say_lock);
+	buf_put(&s->out, buf_text(&s->last), s->last.len);
+	pthread_mutex_unlock(&s->say_lock);
+	flush(s);
+}
+
 static void *
 run(void *arg)
 {
@@ -538,6 +557,7 @@ run(void *arg)
 				make_ready(s, &s->feed[events[i].data.u64]);
 		ready_overdue(s);
 	}
+	put_last(s);
 	note(s, NOTE_SINK_DONE, s->config.id, 0);
 	return NULL;
 }

@@ -36,6 +36,7 @@ struct sink_config {
 	bool filter; /* keep escape sequences but colour off */
 	int dir;     /* the attempt folder; -1: no files, read the pipes */
 	uint32_t streams;
+	uint32_t base;                    /* see raw.h */
 	const struct line_prefix *prefix; /* [streams]; borrowed */
 	const bool *shown;                /* [streams]; borrowed */
 	const struct notes *notes;
@@ -61,6 +62,9 @@ void sink_say(struct sink *sink, const char *text, size_t len);
 
 /* sink_hint() - one line that the next output erases; terminals only. */
 void sink_hint(struct sink *sink, const char *text, size_t len);
+
+/* sink_last() - words that come after everything else, at the finish. */
+void sink_last(struct sink *sink, const char *text, size_t len);
 
 /* sink_finish() - when all that was announced is delivered, send
  * NOTE_SINK_DONE and end the thread. At once if it never started. */
