@@ -167,8 +167,7 @@ put_error_file(const struct job *job, uint32_t r, struct buf *out)
 		snprintf(path, sizeof(path), "%s/rank-%04u/error.json",
 			job->state.attempt,
 			job_rank(job, r)) >= (int)sizeof(path) ||
-		fd_read_file(AT_FDCWD, path, ERROR_FILE_MAX, &text, &len,
-			NULL) != XR_OK)
+		fd_read_file(path, ERROR_FILE_MAX, &text, &len, NULL) != XR_OK)
 		return;
 	if (json_check("error.json", text, len, ERROR_FILE_MAX, NULL) == XR_OK)
 		json = cJSON_ParseWithLength(text, len);

@@ -7,6 +7,7 @@
 #include "launcher/cmd_completion.h"
 #include "launcher/cmd_help.h"
 #include "launcher/options.h"
+#include "launcher/rank.h"
 #include "launcher/say.h"
 #include "launcher/verb.h"
 
@@ -83,6 +84,76 @@ put_exits_man(struct buf *out)
 		buf_fmt(out, "%s\n\t%s\n\n", exits[i].code, exits[i].text);
 }
 
+/* What is done on the way, in words. */
+static const struct {
+	unsigned act;
+	const char *text;
+} acts[] = {
+	{ RANK_DO_STOP, "stop signal" },
+	{ RANK_DO_KILL, "SIGKILL" },
+	{ RANK_DO_DRAIN, "wait for its pipes" },
+	{ RANK_DO_CLOSE, "give its pipes up" },
+	{ RANK_DO_SETTLE, "count it" },
+};
+
+/* @first before the first of them, @next before each other one. */
+static void
+put_acts(struct buf *out, unsigned act, const char *first, const char *next)
+{
+	for (size_t i = 0; i < sizeof(acts) / sizeof(acts[0]); i++) {
+		if ((act & acts[i].act) == 0)
+			continue;
+		buf_fmt(out, "%s%s", first, acts[i].text);
+		first = next;
+	}
+}
+
+static void
+put_states(struct buf *out)
+{
+	enum rank_state to;
+	unsigned act;
+
+	buf_put_text(out,
+		"  state     event        leads to, and what is done on the way\n\n");
+	for (int s = 0; s < RANK_STATE_COUNT; s++)
+		for (int e = 0; e < RANK_EVENT_COUNT; e++) {
+			if (!rank_next((enum rank_state)s, (enum rank_event)e,
+				    &to, &act))
+				continue;
+			buf_fmt(out, "  %-9s %-12s %s",
+				rank_state_name((enum rank_state)s),
+				rank_event_name((enum rank_event)e),
+				rank_state_name(to));
+			put_acts(out, act, ", ", ", ");
+			buf_put_char(out, '\n');
+		}
+}
+
+/* Steps that stay where they are are left out. */
+static void
+put_states_dot(struct buf *out)
+{
+	enum rank_state to;
+	unsigned act;
+
+	buf_put_text(out, "digraph rank {\n");
+	for (int s = 0; s < RANK_STATE_COUNT; s++)
+		for (int e = 0; e < RANK_EVENT_COUNT; e++) {
+			if (!rank_next((enum rank_state)s, (enum rank_event)e,
+				    &to, &act) ||
+				(int)to == s)
+				continue;
+			buf_fmt(out, "\t%s -> %s [label=\"%s",
+				rank_state_name((enum rank_state)s),
+				rank_state_name(to),
+				rank_event_name((enum rank_event)e));
+			put_acts(out, act, "\\n", ", ");
+			buf_put_text(out, "\"];\n");
+		}
+	buf_put_text(out, "}\n");
+}
+
 const struct help_topic help_topics[] = {
 	{ "options", "every option of the main form",
 		{ [HELP_TEXT] = put_options,
@@ -90,6 +161,8 @@ const struct help_topic help_topics[] = {
 			[HELP_BASH] = completion_bash } },
 	{ "exit", "what xrun's exit status means",
 		{ [HELP_TEXT] = put_exits, [HELP_MAN] = put_exits_man } },
+	{ "states", "the life of a rank, step by step",
+		{ [HELP_TEXT] = put_states, [HELP_DOT] = put_states_dot } },
 	{ 0 },
 };
 

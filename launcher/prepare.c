@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -79,7 +80,7 @@ prepare_plan(struct job *job, struct prepared *p, struct xr_error *err)
 	p->exit_status = EXIT_XRUN;
 	p->master.fd = p->mesh.fd = -1;
 	if (gethostname(p->host, sizeof(p->host) - 1) == -1)
-		strcpy(p->host, "localhost");
+		snprintf(p->host, sizeof(p->host), "localhost");
 	status = change_directory(job->opt.chdir, err);
 	if (status == XR_OK)
 		status = choose_devices(job, p, err);

@@ -121,8 +121,7 @@ read_job(const char *dir)
 	if (snprintf(path, sizeof(path), "%s/job.json", dir) >=
 		(int)sizeof(path))
 		return NULL;
-	if (fd_read_file(AT_FDCWD, path, JOB_JSON_MAX, &text, &len, NULL) !=
-		XR_OK)
+	if (fd_read_file(path, JOB_JSON_MAX, &text, &len, NULL) != XR_OK)
 		return NULL;
 	if (json_check("job.json", text, len, JOB_JSON_MAX, NULL) == XR_OK)
 		json = cJSON_ParseWithLength(text, len);
@@ -159,7 +158,7 @@ consider(void *ctx, const char *dir, const char *id, bool running)
 			.bytes = number_of(json, "bytes", 0),
 			.failed = number_of(json, "exit", -1) != 0,
 		};
-		strcpy(job->id, id);
+		memcpy(job->id, id, strlen(id) + 1);
 	}
 	cJSON_Delete(json);
 }

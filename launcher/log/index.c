@@ -2,7 +2,6 @@
 /* index.c - see index.h. */
 #include <fcntl.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "base/fd.h"
 #include "launcher/log/index.h"
@@ -14,12 +13,12 @@
 static void
 append(struct index *index, int dir, uint32_t named)
 {
-	char name[80];
+	char name[64], file[80];
 	int fd;
 
-	raw_name(named, name, sizeof(name) - 4);
-	strcat(name, ".idx");
-	fd = openat(dir, name,
+	snprintf(file, sizeof(file), "%s.idx",
+		raw_name(named, name, sizeof(name)));
+	fd = openat(dir, file,
 		O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd == -1)
 		return;

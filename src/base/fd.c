@@ -60,7 +60,7 @@ fd_read_some(int fd, void *data, size_t cap)
 }
 
 enum xr_status
-fd_read_file(int dirfd, const char *path, size_t max, char **text, size_t *len,
+fd_read_file(const char *path, size_t max, char **text, size_t *len,
 	struct xr_error *err)
 {
 	enum xr_status status = XR_OK;
@@ -69,7 +69,7 @@ fd_read_file(int dirfd, const char *path, size_t max, char **text, size_t *len,
 	ssize_t n = 0;
 	int fd;
 
-	fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (fd == -1 || fstat(fd, &st) == -1) {
 		status = fail(err, XR_E_SYS, "%s: %s", path, strerror(errno));
 		goto out;

@@ -29,7 +29,7 @@ ssize_t fd_read_some(int fd, void *data, size_t cap);
  * Returns  XR_OK, XR_E_SYS, XR_E_INVAL (not a regular file), XR_E_RANGE,
  *          XR_E_NOMEM
  */
-enum xr_status fd_read_file(int dirfd, const char *path, size_t max,
-	char **text, size_t *len, struct xr_error *err);
+enum xr_status fd_read_file(const char *path, size_t max, char **text,
+	size_t *len, struct xr_error *err);
 
 #endif /* BASE_FD_H */

@@ -80,7 +80,7 @@ proc_dumps_core(pid_t pid)
 	if (!read_proc(pid, "status", text, sizeof(text)))
 		return false;
 	at = strstr(text, "CoreDumping:");
-	return at != NULL && atol(at + 12) == 1;
+	return at != NULL && strtol(at + 12, NULL, 10) == 1;
 }
 
 /* Every numeric name of /proc. */
