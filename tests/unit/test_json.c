@@ -256,6 +256,8 @@ Test(json, each_class_of_error_is_named_with_its_place)
 			"f:1:19: a key that was there" },
 		{ "{\"b\":1,\"c\":1,\"c\":1,\"b\":1}",
 			"f:1:14: a key that was there" },
+		{ "{\"c\":1,\"b\":1,\"b\":1,\"c\":1}",
+			"f:1:14: a key that was there" },
 		{ "[{\"x\":{\"k\":1,\"k\":1}}]",
 			"f:1:14: a key that was there" },
 	};

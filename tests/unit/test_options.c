@@ -455,7 +455,7 @@ Test(options, help_has_the_exit_statuses_for_the_manual)
 	int status;
 
 	cr_expect(strstr(output_of("help", "exit", "--man", &status),
-		"128+_n_\n\t"));
+		"128 + _n_\n\t"));
 	cr_expect_eq(status, 0);
 }
 
