@@ -13,6 +13,7 @@ import platform
 import random
 import shlex
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -37,6 +38,7 @@ class Place:
     def __init__(self, build, xrun, keep_in=None):
         self.build = os.path.abspath(build)
         self.xrun = os.path.abspath(xrun) if xrun else None
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
         self.tmp = tempfile.mkdtemp(prefix="xrun-bench-", dir=keep_in)
         for path in (self.bench("timed"), self.prog("spew")):
             if not os.access(path, os.X_OK):
@@ -164,8 +166,11 @@ def compare(count, base, peer, keys=("wall", "cpu")):
 
 
 def verdict(row):
-    """performance.md's rule: ahead, parity or behind."""
+    """Ahead, parity or behind, as RESULTS.md says; not of a noisy row."""
     ratio = row["wall"]["ratio"]
+    if ratio["low"] < 1 < ratio["high"] and \
+            ratio["high"] - ratio["low"] > 0.3 * ratio["median"]:
+        return "not settled: too noisy"
     p99 = row["wall"]["peer"]["p99"] / row["wall"]["base"]["p99"]
     if ratio["median"] >= 1.10 and ratio["low"] > 1.0:
         if p99 < 1.0:
@@ -262,6 +267,7 @@ def save(place, options, kind, rows, started):
     """The document of a run; into --json FILE, too."""
     words = [f"tests/bench/{kind}"] + shown_options(sys.argv[1:])
     started["files"] = file_system(place.tmp)
+    started["load_end"] = round(os.getloadavg()[0], 2)
     document = {"kind": kind, "machine": started,
                 "versions": versions(place.xrun),
                 "command": shlex.join(words), "rows": rows}
