@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Make a page: in TEMPLATE, a line @TOPIC@ is replaced by what
 # `XRUN help TOPIC --man` prints; scdoc makes the rest.
 # usage: page.sh TEMPLATE XRUN SCDOC OUTPUT

@@ -3,11 +3,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
 #include <sys/wait.h>
 
 #include <criterion/criterion.h>
 #include <criterion/redirect.h>
 
+#include "base/fd.h"
 #include "base/opt_print.h"
 #include "launcher/cmd_completion.h"
 #include "launcher/cmd_help.h"
@@ -480,7 +483,7 @@ Test(options, what_help_does_not_have_is_said)
 		char *argv[] = { "help", (char *)rows[i].words[0],
 			(char *)rows[i].words[1], NULL };
 
-		strcat(want, rows[i].error);
+		snprintf(want + strlen(want), 128, "%s", rows[i].error);
 		cr_expect_eq(cmd_help(argv[2] == NULL ? 2 : 3, argv), 125);
 	}
 	fflush(stderr);
@@ -532,6 +535,26 @@ Test(options, a_misspelt_verb_is_known_again)
 
 /* --- completion --- */
 
+/* A bash that runs what is written to @in. */
+static pid_t
+start_bash(int *in)
+{
+	int ends[2];
+	pid_t pid;
+
+	cr_assert_eq(pipe(ends), 0);
+	pid = fork();
+	if (pid == 0) {
+		dup2(ends[0], STDIN_FILENO);
+		close(ends[1]);
+		execlp("bash", "bash", "--norc", "-s", (char *)NULL);
+		_exit(127);
+	}
+	close(ends[0]);
+	*in = ends[1];
+	return pid;
+}
+
 /* Does @check hold in a bash that has the completion? `at` completes words. */
 static bool
 bash_says(const char *check)
@@ -540,13 +563,14 @@ bash_says(const char *check)
 		"at() { COMP_WORDS=(\"$@\"); COMP_CWORD=$(($# - 1)); "
 		"COMPREPLY=(); _xrun; got=\"${COMPREPLY[*]}\"; }\n";
 	struct buf b = { 0 };
-	FILE *bash = popen("bash --norc -s", "w");
-	int status;
+	int in, status = -1;
+	pid_t pid = start_bash(&in);
 
-	cr_assert_not_null(bash);
 	completion_bash(&b);
-	fprintf(bash, "%s%s%s\n", buf_text(&b), at, check);
-	status = pclose(bash);
+	buf_fmt(&b, "%s%s\n", at, check);
+	cr_assert_eq(fd_write_all(in, b.data, b.len), 0);
+	close(in);
+	cr_assert_eq(waitpid(pid, &status, 0), pid);
 	buf_fini(&b);
 	return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_ranks.c - sets of ranks: read, written, walked. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,9 +8,11 @@
 
 #include "base/ranks.h"
 
+#define OUT 4096
+
 /* The set that @text means in a job of @size, written again; or the status. */
 static enum xr_status
-again(uint32_t size, const char *text, char *out, struct xr_error *err)
+again(uint32_t size, const char *text, char out[OUT], struct xr_error *err)
 {
 	struct buf b = { 0 };
 	struct ranks set;
@@ -18,7 +21,7 @@ again(uint32_t size, const char *text, char *out, struct xr_error *err)
 	cr_assert_eq(ranks_init(&set, size), XR_OK);
 	status = ranks_parse(&set, text, err);
 	ranks_put(&set, &b);
-	strcpy(out, buf_text(&b));
+	snprintf(out, OUT, "%s", buf_text(&b));
 	buf_fini(&b);
 	ranks_fini(&set);
 	return status;
@@ -33,7 +36,7 @@ Test(ranks, lists_are_read_and_written_in_order)
 		{ "5,4,3", "3-5" }, { "0-7", "0-7" }, { "3-3", "3" },
 		{ "1,1,1-2", "1-2" }, { "4--2", "4-6" }, { "007", "7" },
 		{ "0,2,4,6", "0,2,4,6" } };
-	char out[64];
+	char out[OUT];
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		cr_expect_eq(again(8, rows[i].text, out, NULL), XR_OK, "%s",
@@ -48,7 +51,7 @@ Test(ranks, what_is_no_list_is_refused_and_adds_nothing)
 		"1-", "-", "--1", "-0", "1-2-3", "0 ", " 0", "+1", "3-1",
 		"-1--2", "0x1", "1;2", "1-a", "\xff" };
 	struct xr_error err;
-	char out[64];
+	char out[OUT];
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		cr_expect_eq(again(8, rows[i], out, &err), XR_E_INVAL, "%s",
@@ -60,7 +63,7 @@ Test(ranks, what_is_no_list_is_refused_and_adds_nothing)
 Test(ranks, a_rank_that_is_not_there_is_named)
 {
 	struct xr_error err;
-	char out[64];
+	char out[OUT];
 
 	cr_expect_eq(again(8, "0,8", out, &err), XR_E_RANGE);
 	cr_expect_str_eq(err.text, "'8': the ranks are 0 to 7");
@@ -81,7 +84,7 @@ Test(ranks, a_rank_that_is_not_there_is_named)
 Test(ranks, every_truncation_is_a_list_or_refused)
 {
 	static const char text[] = "0,13-17,-1,2-3,-4--3";
-	char *cut, out[256];
+	char *cut, out[OUT];
 
 	for (size_t n = 0; n < sizeof(text); n++) {
 		enum xr_status status;
@@ -102,7 +105,7 @@ Test(ranks, every_truncation_is_a_list_or_refused)
 Test(ranks, any_set_reads_back_as_it_was_written)
 {
 	unsigned seed = 1;
-	char first[4096], second[4096];
+	char first[OUT], second[OUT];
 
 	for (uint32_t size = 1; size < 200; size += 7) {
 		struct ranks set;
@@ -114,7 +117,7 @@ Test(ranks, any_set_reads_back_as_it_was_written)
 			if (rand_r(&seed) & 8)
 				ranks_add(&set, r);
 		ranks_put(&set, &b);
-		strcpy(first, buf_text(&b));
+		snprintf(first, OUT, "%s", buf_text(&b));
 		cr_expect_eq(again(size, first, second, NULL), XR_OK);
 		cr_expect_str_eq(first, second);
 		buf_fini(&b);
