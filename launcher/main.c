@@ -68,8 +68,10 @@ main(int argc, char **argv)
 	struct options_found found;
 	struct run_options opt;
 	struct xr_error err = { 0 };
-	const struct verb *verb;
+	const struct verb *verb = argc > 1 ? verb_find(argv[1]) : NULL;
 
+	if (verb != NULL)
+		return verb_run(verb, argc - 1, argv + 1);
 	if (options_read(&in, &opt, &found, &err) != XR_OK) {
 		words_error(&err);
 		return EXIT_XRUN;
@@ -81,9 +83,5 @@ main(int argc, char **argv)
 	}
 	if (found.first >= argc)
 		return say_alone();
-	argv += found.first;
-	verb = found.dashes ? NULL : verb_find(argv[0]);
-	if (verb != NULL)
-		return verb_run(verb, argc - found.first, argv);
-	return cmd_run(&opt, argv);
+	return cmd_run(&opt, argv + found.first);
 }

@@ -15,6 +15,7 @@
 #include "base/status.h"
 #include "launcher/outcome.h"
 #include "launcher/program.h"
+#include "launcher/verb.h"
 
 /* What runs a file of this kind if it cannot run by itself. */
 static const struct {
@@ -112,6 +113,7 @@ not_in_path(struct program *p, const char *name, uint32_t ranks,
 	struct xr_error *err)
 {
 	char other[NAME_MAX + 8], *found;
+	const char *verb;
 
 	snprintf(other, sizeof(other), "./%s", name);
 	p->exit_status = EXIT_NOT_FOUND;
@@ -128,6 +130,11 @@ not_in_path(struct program *p, const char *name, uint32_t ranks,
 	if (found != NULL)
 		return fail(err, XR_E_NOTFOUND, "%s: not found in PATH\t%s",
 			name, other);
+	verb = verb_suggest(name);
+	if (verb != NULL)
+		return fail(err, XR_E_NOTFOUND,
+			"%s: not found in PATH (did you mean xrun %s?)", name,
+			verb);
 	return fail(err, XR_E_NOTFOUND, "%s: not found in PATH", name);
 }
 
