@@ -35,6 +35,17 @@ put_processes(const struct limits *l, char *out, size_t cap)
 			(unsigned long long)l->processes, l->processes_by);
 }
 
+/* "-n 10000 or less"; where not even one fits, the limit has to go up. */
+static const char *
+advice(uint64_t most, char *out, size_t cap)
+{
+	if (most == 0)
+		return "a higher limit (ulimit -n, ulimit -u)";
+	snprintf(out, cap, "-n %llu or less",
+		(unsigned long long)comfortable(most));
+	return out;
+}
+
 enum xr_status
 check_limits(const struct limits *l, uint32_t ranks, struct xr_error *err)
 {
@@ -45,22 +56,23 @@ check_limits(const struct limits *l, uint32_t ranks, struct xr_error *err)
 	uint64_t by_processes =
 		l->processes < PROCESSES_OWN ? 0 : l->processes - PROCESSES_OWN;
 	uint64_t by_memory = l->memory / MEMORY_A_RANK;
-	char processes[96];
+	uint64_t most = least(least(by_fds, by_processes), by_memory);
+	char processes[96], less[64];
 
 	put_processes(l, processes, sizeof(processes));
 	if (ranks > by_fds || ranks > by_processes)
 		return fail(err, XR_E_RANGE,
-			"%u ranks need %llu descriptors; this shell allows %llu%s\t-n %llu or less",
-			ranks, (unsigned long long)fds,
+			"%u %s %llu descriptors; this shell allows %llu%s\t%s",
+			ranks, ranks == 1 ? "rank needs" : "ranks need",
+			(unsigned long long)fds,
 			(unsigned long long)l->files_max, processes,
-			(unsigned long long)comfortable(least(by_fds,
-				by_processes)));
+			advice(most, less, sizeof(less)));
 	if (ranks > by_memory)
 		return fail(err, XR_E_RANGE,
-			"%u ranks need %llu MiB for xrun alone; %llu MiB are available\t-n %llu or less",
+			"%u ranks need %llu MiB for xrun alone; %llu MiB are available\t%s",
 			ranks, (unsigned long long)ranks * MEMORY_A_RANK >> 20,
 			(unsigned long long)l->memory >> 20,
-			(unsigned long long)comfortable(by_memory));
+			advice(most, less, sizeof(less)));
 	return XR_OK;
 }
 

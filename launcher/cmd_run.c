@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/mem.h"
+#include "base/fd.h"
 #include "base/status.h"
 #include "launcher/check.h"
 #include "launcher/cmd_run.h"
@@ -17,43 +17,43 @@
 #include "launcher/normal.h"
 #include "launcher/outcome.h"
 #include "launcher/prepare.h"
-#include "launcher/report.h"
 #include "launcher/words.h"
 #include "launcher/show.h"
 #include "launcher/sup.h"
 
-static const char *
-absolute(const char *path)
+/* Above the slots, which normal_init() takes. */
+static enum xr_status
+open_output(int *out, const char *option, const char *path,
+	struct xr_error *err)
 {
-	char *cwd, *whole;
+	int fd;
 
-	if (path[0] == '/')
-		return path;
-	cwd = getcwd(NULL, 0);
-	whole = xasprintf("%s/%s", cwd == NULL ? "." : cwd, path);
-	free(cwd);
-	return whole;
+	*out = -1;
+	if (path == NULL)
+		return XR_OK;
+	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY, 0666);
+	if (fd != -1)
+		*out = fcntl(fd, F_DUPFD_CLOEXEC, SPAWN_SLOTS);
+	fd_close(fd);
+	if (*out == -1)
+		return fail(err, XR_E_SYS, "%s: %s: %s", option, path,
+			strerror(errno));
+	return XR_OK;
 }
 
-/* Files are opened, or found to be writable, where xrun was started: before
- * --chdir. */
+/* Found to be writable before the first rank, where xrun was started. */
 static enum xr_status
 open_outputs(struct job *job, struct xr_error *err)
 {
-	job->events_fd = -1;
-	if (job->opt.report != NULL) {
-		job->opt.report = absolute(job->opt.report);
-		if (report_file_check(job->opt.report, err) != XR_OK)
-			return err->status;
-	}
-	if (job->opt.events == NULL)
-		return XR_OK;
-	job->events_fd = open(job->opt.events,
-		O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-	if (job->events_fd == -1)
-		return fail(err, XR_E_SYS, "--events: %s: %s", job->opt.events,
-			strerror(errno));
-	return XR_OK;
+	enum xr_status status;
+
+	status = open_output(&job->report_fd, "--report", job->opt.report, err);
+	if (status == XR_OK)
+		status = open_output(&job->events_fd, "--events",
+			job->opt.events, err);
+	if (status == XR_OK && job->events_fd != -1)
+		lseek(job->events_fd, 0, SEEK_END);
+	return status;
 }
 
 /* Does this terminal draw bars? What the locale says, in its order. */
@@ -175,6 +175,16 @@ prepare(struct job *job, struct prepared *p, struct xr_error *err)
 	return status;
 }
 
+/* What the keeper holds to its end, and nobody needs then. */
+static void
+release(struct job *job, struct prepared *p)
+{
+	prepare_fini(p, job);
+	route_fini(&job->route);
+	state_fini(&job->state);
+	free(job->rank);
+}
+
 int
 cmd_run(const struct run_options *opt, char *const *argv)
 {
@@ -186,20 +196,21 @@ cmd_run(const struct run_options *opt, char *const *argv)
 
 	job.begun_ns = clock_now();
 	job.begun_wall = clock_wall();
-	if (normal_init(&normal) == -1) {
-		words_line("/dev/null: %s", strerror(errno));
-		return EXIT_XRUN;
-	}
-	job.hup_ignored = normal.hup_ignored;
 	p.exit_status = EXIT_XRUN;
+	/* First: the file may be a descriptor that is taken next. */
 	status = open_outputs(&job, &err);
-	if (status == XR_OK)
+	if (status == XR_OK && normal_init(&normal) == -1)
+		status = fail(&err, XR_E_SYS, "/dev/null: %s", strerror(errno));
+	if (status == XR_OK) {
+		job.hup_ignored = normal.hup_ignored;
 		status = prepare(&job, &p, &err);
-	if (status != XR_OK) {
-		words_error(&err);
-		return p.exit_status;
 	}
-	if (only_asks(&job))
-		return answer(&job, &p);
-	return keeper_run(&job, supervise);
+	if (status != XR_OK)
+		words_error(&err);
+	else if (only_asks(&job))
+		p.exit_status = answer(&job, &p);
+	else
+		p.exit_status = keeper_run(&job, supervise);
+	release(&job, &p);
+	return p.exit_status;
 }

@@ -77,6 +77,7 @@ struct job {
 	struct route route;
 	uint32_t files_max;  /* raw files that may stay open */
 	int events_fd;       /* of --events, or -1 */
+	int report_fd;       /* of --report, or -1 */
 	bool error_files;    /* ranks may write error.json into their folders */
 	bool hup_ignored;    /* started by nohup */
 	bool errors_are_tty; /* stderr is a terminal: header and closing line */

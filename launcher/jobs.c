@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <sys/file.h>
@@ -39,7 +40,7 @@ jobs_each(const char *root, jobs_fn *fn, void *ctx)
 	bool running;
 
 	while (dir != NULL && (d = readdir(dir)) != NULL) {
-		if (d->d_name[0] == '.' || d->d_type == DT_LNK)
+		if (d->d_name[0] == '.' || strcmp(d->d_name, "latest") == 0)
 			continue;
 		if (snprintf(path, sizeof(path), "%s/%s", root, d->d_name) <
 				(int)sizeof(path) &&

@@ -237,3 +237,18 @@ prepare_env(struct job *job, struct prepared *p, struct xr_error *err)
 		status = env_new(&job->env, &p->env, err);
 	return status;
 }
+
+void
+prepare_fini(struct prepared *p, struct job *job)
+{
+	env_free(job->env);
+	platform_given_free(p->given, job->plan.deal_count);
+	pjrt_fini(&p->pjrt);
+	tpu_facts_fini(&p->tpu);
+	port_release(&p->master);
+	port_release(&p->mesh);
+	plan_fini(&job->plan);
+	platform_fini(&p->platform);
+	free(job->program);
+	free(p->preload);
+}

@@ -37,4 +37,7 @@ enum xr_status prepare_plan(struct job *job, struct prepared *p,
 enum xr_status prepare_env(struct job *job, struct prepared *p,
 	struct xr_error *err);
 
+/* prepare_fini() - free all of it, ports included. */
+void prepare_fini(struct prepared *p, struct job *job);
+
 #endif /* LAUNCHER_PREPARE_H */

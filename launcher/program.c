@@ -46,6 +46,14 @@ exists(const char *path)
 	return stat(path, &st) == 0;
 }
 
+static bool
+is_file(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && S_ISREG(st.st_mode);
+}
+
 /* The first file of that name in PATH that runs; NULL if none does. */
 static char *
 search(const char *name)
@@ -120,7 +128,7 @@ not_in_path(struct program *p, const char *name, uint32_t ranks,
 	if (runs(other))
 		return fail(err, XR_E_NOTFOUND, "%s: not found in PATH\t%s",
 			name, other);
-	if (exists(other)) {
+	if (is_file(other)) {
 		p->exit_status = EXIT_CANNOT;
 		return cannot_run(name, other, ranks, err);
 	}

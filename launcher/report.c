@@ -14,7 +14,6 @@
 #include "base/fd.h"
 #include "base/json.h"
 #include "base/signo.h"
-#include "base/status.h"
 #include "launcher/outcome.h"
 #include "launcher/report.h"
 #include "launcher/retain.h"
@@ -22,7 +21,7 @@
 
 struct parcel {
 	const struct state *state; /* write job.json there; NULL: do not */
-	const char *report;        /* write this file; NULL: do not */
+	int report;                /* write there; -1: do not */
 	bool latest;
 	struct buf text;
 };
@@ -147,15 +146,14 @@ put_end(struct json *j, const struct job *job)
 	json_close_array(j);
 }
 
+/* What stood in the file goes only now that there is something new. */
 static void
-write_file(const char *path, const struct buf *text)
+write_report(int fd, const struct buf *text)
 {
-	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-
-	if (fd == -1 || fd_write_all(fd, text->data, text->len) == -1)
-		dprintf(STDERR_FILENO, "xrun: --report: %s: %s\n", path,
-			strerror(errno));
-	fd_close(fd);
+	if (ftruncate(fd, 0) == -1 && errno != EINVAL)
+		dprintf(STDERR_FILENO, "xrun: --report: %s\n", strerror(errno));
+	if (fd_write_all(fd, text->data, text->len) == -1)
+		dprintf(STDERR_FILENO, "xrun: --report: %s\n", strerror(errno));
 }
 
 static void
@@ -167,8 +165,8 @@ deliver(void *ctx)
 		state_write(p->state, "job.json", p->text.data, p->text.len);
 	if (p->latest)
 		state_latest(p->state);
-	if (p->report != NULL)
-		write_file(p->report, &p->text);
+	if (p->report != -1)
+		write_report(p->report, &p->text);
 	buf_fini(&p->text);
 	free(p);
 }
@@ -216,7 +214,8 @@ report_begin(void *ctx)
 
 	if (job->state.dir_fd == -1 || job->sup->phase != PHASE_RUN)
 		return;
-	post(job, &(struct parcel){ .state = &job->state }, false);
+	post(job, &(struct parcel){ .state = &job->state, .report = -1 },
+		false);
 	retain_once(job);
 }
 
@@ -226,23 +225,11 @@ report_end(struct job *job, bool keep)
 	struct parcel p = {
 		.state = keep ? &job->state : NULL,
 		.latest = keep,
-		.report = job->opt.report,
+		.report = job->report_fd,
 	};
 
-	if (p.state != NULL || p.report != NULL)
+	if (p.state != NULL || p.report != -1)
 		post(job, &p, true);
 	if (keep)
 		retain_once(job);
-}
-
-enum xr_status
-report_file_check(const char *path, struct xr_error *err)
-{
-	int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
-
-	if (fd == -1)
-		return fail(err, XR_E_SYS, "--report: %s: %s", path,
-			strerror(errno));
-	fd_close(fd);
-	return XR_OK;
 }

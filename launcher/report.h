@@ -18,7 +18,4 @@ void report_begin(void *job);
 /* report_end() - the final job.json if @keep, and the file of --report. */
 void report_end(struct job *job, bool keep);
 
-/* report_file_check() - can --report FILE be written? Before the start. */
-enum xr_status report_file_check(const char *path, struct xr_error *err);
-
 #endif /* LAUNCHER_REPORT_H */

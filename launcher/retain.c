@@ -44,13 +44,13 @@ retain_choose(struct retain_job *jobs, uint32_t n, int64_t now)
 	if (n == 0)
 		return;
 	qsort(jobs, n, sizeof(*jobs), by_worth);
-	for (uint32_t i = 0; i < n; i++)
-		total += jobs[i].bytes;
 	for (uint32_t i = 0; i < n; i++) {
-		jobs[i].kept = now - jobs[i].ended < RETAIN_AGE_NS &&
-			total <= RETAIN_BYTES;
-		if (!jobs[i].kept)
-			total -= jobs[i].bytes;
+		jobs[i].kept = now - jobs[i].ended < RETAIN_AGE_NS;
+		total += jobs[i].kept ? jobs[i].bytes : 0;
+	}
+	for (uint32_t i = 0; i < n && total > RETAIN_BYTES; i++) {
+		total -= jobs[i].kept ? jobs[i].bytes : 0;
+		jobs[i].kept = false;
 	}
 }
 
@@ -71,10 +71,8 @@ remove_tree(int parent, const char *name, int depth)
 	while ((d = readdir(dir)) != NULL) {
 		if (strcmp(d->d_name, ".") == 0 || strcmp(d->d_name, "..") == 0)
 			continue;
-		if (d->d_type == DT_DIR && depth < 4)
+		if (unlinkat(dirfd(dir), d->d_name, 0) == -1 && depth < 4)
 			remove_tree(dirfd(dir), d->d_name, depth + 1);
-		else
-			unlinkat(dirfd(dir), d->d_name, 0);
 	}
 	closedir(dir);
 	unlinkat(parent, name, AT_REMOVEDIR);
@@ -99,7 +97,9 @@ number_of(const cJSON *json, const char *key, int64_t otherwise)
 {
 	const cJSON *item = cJSON_GetObjectItemCaseSensitive(json, key);
 
-	return cJSON_IsNumber(item) ? (int64_t)item->valuedouble : otherwise;
+	if (!cJSON_IsNumber(item) || item->valuedouble < 0)
+		return otherwise;
+	return (int64_t)item->valuedouble;
 }
 
 static const char *

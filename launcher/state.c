@@ -111,9 +111,10 @@ make_folder(struct state *st, const char *root, struct xr_error *err)
 		make_id(st->id);
 		free(st->dir);
 		st->dir = xasprintf("%s/%s", root, st->id);
-		if (mkdir(st->dir, 0700) == 0)
+		st->made = mkdir(st->dir, 0700) == 0;
+		if (st->made)
 			return XR_OK;
-		if (errno == ENOENT && make_path(root) == 0)
+		if (errno == ENOENT && tries == 0 && make_path(root) == 0)
 			continue;
 		if (errno != EEXIST)
 			return cannot(err, st->dir);
@@ -174,6 +175,7 @@ use_log_dir(struct state *st, const char *log_dir, struct xr_error *err)
 	dir = expand(log_dir, st->id);
 	if (absent_or_empty(dir)) {
 		st->dir = dir;
+		st->made = access(dir, F_OK) == -1;
 		return make_path(dir) == 0 ? XR_OK : cannot(err, dir);
 	}
 	status = make_folder(st, dir, err);
@@ -185,12 +187,14 @@ static enum xr_status
 open_folder(struct state *st, struct xr_error *err)
 {
 	st->attempt = xasprintf("%s/0", st->dir);
-	st->dir_fd = open(st->dir, O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	st->dir_fd = open(st->dir, O_DIRECTORY | O_CLOEXEC);
 	if (st->dir_fd == -1)
 		return cannot(err, st->dir);
-	st->lock_fd = openat(st->dir_fd, "lock",
+	/* Locked before it has its name: whoever finds it finds it held. */
+	st->lock_fd = openat(st->dir_fd, ".lock",
 		O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (st->lock_fd == -1 || flock(st->lock_fd, LOCK_EX | LOCK_NB) == -1)
+	if (st->lock_fd == -1 || flock(st->lock_fd, LOCK_EX | LOCK_NB) == -1 ||
+		renameat(st->dir_fd, ".lock", st->dir_fd, "lock") == -1)
 		return cannot(err, st->dir);
 	if (mkdirat(st->dir_fd, "0", 0700) == -1)
 		return cannot(err, st->attempt);
@@ -221,6 +225,14 @@ state_open(struct state *st, const char *log_dir, bool logs,
 	if (status != XR_OK && st->dir_fd != -1)
 		state_remove(st);
 	return status;
+}
+
+void
+state_fini(struct state *st)
+{
+	free(st->root);
+	free(st->dir);
+	free(st->attempt);
 }
 
 int
@@ -285,8 +297,8 @@ remove_empty_ranks(const struct state *st)
 void
 state_remove(const struct state *st)
 {
-	static const char *const files[] = { "lock", "job.json",
-		"events.jsonl" };
+	static const char *const files[] = { "lock", ".lock", "job.json",
+		".job.json.new", "events.jsonl" };
 
 	if (st->dir == NULL)
 		return;
@@ -294,5 +306,6 @@ state_remove(const struct state *st)
 		unlinkat(st->dir_fd, files[i], 0);
 	remove_empty_ranks(st);
 	unlinkat(st->dir_fd, "0", AT_REMOVEDIR);
-	rmdir(st->dir);
+	if (st->made)
+		rmdir(st->dir);
 }

@@ -26,6 +26,7 @@ struct state {
 	char *root;    /* "/home/a/.local/state/xrun"; NULL under --log-dir */
 	char *dir;     /* absolute path of the job's folder; NULL: none */
 	char *attempt; /* absolute path of <dir>/0 */
+	bool made;     /* the folder was not there before */
 	int dir_fd, attempt_fd, lock_fd; /* -1: none */
 };
 
@@ -44,6 +45,9 @@ char *state_home(void);
  */
 enum xr_status state_open(struct state *state, const char *log_dir, bool logs,
 	struct xr_error *err);
+
+/* state_fini() - free what is in memory; folder and lock stay. */
+void state_fini(struct state *state);
 
 /* state_write() - replace @name in the folder as a whole, by rename.
  * Returns 0, or -1 with errno. */

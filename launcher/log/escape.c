@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* escape.c - see escape.h. ECMA-48: CSI is ESC [ parameters final, strings
- * (OSC, DCS, SOS, PM, APC) end with BEL or ESC \. */
+ * (OSC, DCS, SOS, PM, APC) end with BEL or ESC \. Each of these has a form of
+ * one character, too, U+0080 to U+009F: c2 80 to c2 9f in UTF-8. */
 #include "launcher/log/escape.h"
 
 enum state {
@@ -10,7 +11,11 @@ enum state {
 	STRING,     /* inside OSC and the like */
 	STRING_ESC, /* ESC inside of it */
 	CSI_SKIP, /* too long or not SGR: to be dropped up to its final byte */
+	LEAD,     /* after c2 in text, which is held back */
+	STRING_LEAD, /* after c2 inside a string */
 };
+
+#define C2 ((char)0xc2)
 
 /* A colour is put together again from its parameters, which the state cannot
  * hold: a sequence cut between two pieces is therefore dropped whole. */
@@ -55,24 +60,93 @@ after_escape(char c)
 	}
 }
 
+/* After c2: the control characters of 8 bits. */
+static enum state
+after_lead(unsigned char c)
+{
+	switch (c) {
+	case 0x9b:
+		return CSI;
+	case 0x90:
+	case 0x98:
+	case 0x9d:
+	case 0x9e:
+	case 0x9f:
+		return STRING;
+	default:
+		return TEXT;
+	}
+}
+
+static enum state
+in_string(char c)
+{
+	switch (c) {
+	case '\a':
+		return TEXT;
+	case '\033':
+		return STRING_ESC;
+	case C2:
+		return STRING_LEAD;
+	default:
+		return STRING;
+	}
+}
+
 /* A byte that is not plain text; gives the new state. */
 static enum state
 step(enum state state, char c)
 {
 	switch (state) {
 	case TEXT:
-		return c == '\033' ? ESC : TEXT;
+		return c == '\033' ? ESC : LEAD;
 	case ESC:
 		return c == '\033' ? ESC : after_escape(c);
 	case CSI:
 	case CSI_SKIP:
 		return c >= 0x40 && c <= 0x7e ? TEXT : CSI_SKIP;
 	case STRING:
-		return c == '\a' ? TEXT : c == '\033' ? STRING_ESC : STRING;
+		return in_string(c);
 	case STRING_ESC:
 		return c == '\\' ? TEXT : STRING;
+	case LEAD:
+		return after_lead((unsigned char)c);
+	case STRING_LEAD:
+		return (unsigned char)c == 0x9c ? TEXT : in_string(c);
 	}
 	return TEXT;
+}
+
+/* Nothing unfinished eats the next line. */
+static void
+end_line(struct buf *out, enum state *state)
+{
+	if (*state == LEAD)
+		buf_put_char(out, C2);
+	*state = TEXT;
+}
+
+void
+escape_end(struct buf *out, uint8_t *kept)
+{
+	enum state state = (enum state) * kept;
+
+	end_line(out, &state);
+	*kept = (uint8_t)state;
+}
+
+/* Is the byte for step(), and not for the reader? A c2 that begins no letter
+ * goes out only together with the byte behind it: something that is dropped
+ * between the two must not let it meet another. */
+static bool
+is_control(struct buf *out, enum state *state, char c)
+{
+	if (*state == LEAD && ((unsigned char)c & 0xe0) != 0x80) {
+		if (c != C2 && passes((unsigned char)c))
+			buf_put_char(out, C2);
+		*state = TEXT;
+	}
+	return *state != TEXT || c == '\033' || c == C2;
 }
 
 void
@@ -83,8 +157,8 @@ escape_filter(struct buf *out, struct span data, uint8_t *kept, bool *colored)
 
 	while (i < data.len) {
 		if (data.at[i] == '\n')
-			state = TEXT; /* nothing unfinished eats a line */
-		if (state == TEXT && data.at[i] != '\033') {
+			end_line(out, &state);
+		if (!is_control(out, &state, data.at[i])) {
 			if (passes((unsigned char)data.at[i]))
 				buf_put_char(out, data.at[i]);
 			i++;

@@ -3,7 +3,8 @@
  * escape.h - keeping a rank's escape sequences off the user's terminal. Pure.
  *
  * Colour (SGR, ESC [ ... m) passes; everything else that steers a terminal
- * (title, clipboard, cursor, bells) does not. Text, tabs, carriage returns and
+ * (title, clipboard, cursor, bells) does not, be it written with ESC or as a
+ * control character of 8 bits in UTF-8. Text, tabs, carriage returns and other
  * bytes of 128 and above pass. The raw files hold the original.
  */
 #ifndef LAUNCHER_LOG_ESCAPE_H
@@ -22,5 +23,8 @@
  */
 void escape_filter(struct buf *out, struct span data, uint8_t *state,
 	bool *colored);
+
+/* escape_end() - the line ends here: what was held back of it goes out. */
+void escape_end(struct buf *out, uint8_t *state);
 
 #endif /* LAUNCHER_LOG_ESCAPE_H */

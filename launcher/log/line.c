@@ -21,10 +21,10 @@ put_text(struct line_sink *sink, struct line_stream *st, const char *at,
 static void
 put_newline(struct line_sink *sink, struct line_stream *st)
 {
+	escape_end(sink->out, &st->escape);
 	if (st->colored)
 		buf_put_text(sink->out, "\033[0m");
 	st->colored = false;
-	st->escape = 0;
 	buf_put_char(sink->out, '\n');
 }
 

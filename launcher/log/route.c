@@ -85,12 +85,12 @@ route_compile(struct route *r, const struct route_config *c,
 	uint32_t streams = c->ranks * RAW_STREAMS;
 	enum xr_status status;
 
-	*r = (struct route){ .lines = c->size > 1 && c->prefix };
+	*r = (struct route){ .lines = c->size > 1 };
 	memcpy(r->tty, c->tty, sizeof(r->tty));
 	r->shown = xcalloc(streams, sizeof(*r->shown));
 	r->prefix = xcalloc(streams, sizeof(*r->prefix));
 	status = choose(r, c, err);
-	for (uint32_t i = 0; i < streams && r->lines; i++)
+	for (uint32_t i = 0; i < streams && r->lines && c->prefix; i++)
 		make_prefix(&r->prefix[i], c, i);
 	return status;
 }
