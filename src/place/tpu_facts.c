@@ -193,8 +193,7 @@ unquote(char *value, char *end)
 	if (end - value < 2 || end[-1] != quote)
 		return NULL;
 	while (from < end - 1) {
-		if (quote == '\'' && from[0] == '\'' && from[1] == '\'' &&
-			from + 1 < end - 1)
+		if (quote == '\'' && from[0] == '\'' && from[1] == '\'')
 			from++;
 		*to++ = *from++;
 	}

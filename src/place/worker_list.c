@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* worker_list.c - see worker_list.h. */
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,15 +19,17 @@ struct spot {
 		(spot)->variable, QUOTED(piece), \
 		(size_t)((piece).at - (spot)->text), ##__VA_ARGS__)
 
+/* Letters, digits, '_' and @more; whatever the locale calls a letter. */
 static bool
 is_word(struct span s, const char *more)
 {
-	for (size_t i = 0; i < s.len; i++) {
-		unsigned char c = (unsigned char)s.at[i];
+	static const char word[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_";
 
-		if (c >= 128 || (!isalnum(c) && c != '_' && !strchr(more, c)))
+	for (size_t i = 0; i < s.len; i++)
+		if (strchr(word, s.at[i]) == NULL &&
+			strchr(more, s.at[i]) == NULL)
 			return false;
-	}
 	return s.len > 0;
 }
 

@@ -315,6 +315,7 @@ Test(env, option_values_are_bytes_and_win)
 	cr_assert(eq(str, of(1, "B"), "x=y\n\xff{rank} $HOME"));
 	cr_assert(eq(str, of(1, "MASTER_PORT"), "29500"));
 	cr_assert(eq(str, of(1, "ROLE_NAME"), "r"));
+	cr_assert(not(env_needs(&facts).master_port));
 }
 
 Test(env, a_value_of_a_megabyte_passes)

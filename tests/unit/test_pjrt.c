@@ -247,6 +247,23 @@ Test(pjrt, preset_addresses_give_the_ports)
 	cr_assert(eq(u16, pjrt.ports[3], 65535));
 }
 
+Test(pjrt, each_host_has_its_own_ports_of_preset_addresses)
+{
+	char id[] = "TPU_WORKER_ID=0";
+
+	for (uint32_t w = 0; w < 2; w++) {
+		id[sizeof(id) - 2] = (char)('0' + w);
+		cr_assert(run(VARS("TPU_ACCELERATOR_TYPE=v4-16",
+				      "TPU_HOST_BOUNDS=1,1,2",
+				      "TPU_CHIPS_PER_HOST_BOUNDS=2,1,1",
+				      "TPU_WORKER_HOSTNAMES=a,b", id,
+				      "TPU_PROCESS_ADDRESSES=a:1,a:2,b:3,b:4"),
+				  2) == XR_OK);
+		cr_assert(eq(u16, pjrt.ports[0], 1 + 2 * w));
+		cr_assert(eq(u16, pjrt.ports[1], 2 + 2 * w));
+	}
+}
+
 Test(pjrt, a_count_of_addresses_that_is_wrong_is_refused)
 {
 	cr_assert(run(VARS(V4_8, "TPU_PROCESS_ADDRESSES=a:1,a:2,a:3"), 4) ==

@@ -55,6 +55,7 @@ put_gpus(int count)
 		snprintf(path, sizeof(path), "dev/nvidia%d", i);
 		put(path, "");
 	}
+	put("dev/nvidia", "");
 	put("dev/nvidiactl", "");
 	put("dev/nvidia-uvm", "");
 	put("dev/nvidia-caps/nvidia-cap1", "");
@@ -217,6 +218,10 @@ Test(platform, tpus_are_counted_by_variables_where_the_bus_is_hidden)
 	cr_assert(choose("auto",
 			  VARS("TPU_ACCELERATOR_TYPE=v4-8",
 				  "TPU_CHIPS_PER_HOST_BOUNDS=2,x")) == XR_OK);
+	cr_assert(eq(str, chosen(), "cpu"));
+	cr_assert(choose("auto",
+			  VARS("TPU_ACCELERATOR_TYPE=v4-8",
+				  "TPU_CHIPS_PER_HOST_BOUNDS=2;2,1")) == XR_OK);
 	cr_assert(eq(str, chosen(), "cpu"));
 }
 

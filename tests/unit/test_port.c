@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -70,6 +71,23 @@ expect_taken(int family, uint16_t port)
 	cr_assert(eq(i32, errno, EADDRINUSE));
 }
 
+/* Not even the loopback of IPv6 alone, which an IPv4 holder would let go. */
+static void
+expect_taken_alone(uint16_t port)
+{
+	struct sockaddr_in6 at = {
+		.sin6_family = AF_INET6,
+		.sin6_port = htons(port),
+		.sin6_addr = IN6ADDR_LOOPBACK_INIT,
+	};
+	int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
+
+	setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));
+	cr_assert(eq(i32, bind(fd, (struct sockaddr *)&at, sizeof(at)), -1));
+	cr_assert(eq(i32, errno, EADDRINUSE));
+	close(fd);
+}
+
 static bool
 have_ipv6(void)
 {
@@ -88,6 +106,7 @@ start_load(uint16_t low)
 
 	if (pid != 0)
 		return pid;
+	prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that fails ends here, too */
 	for (;;) {
 		struct sockaddr_in at = { .sin_family = AF_INET };
 		socklen_t len = sizeof(at);
@@ -132,6 +151,7 @@ Test(port, AC_L9_a_held_port_lets_listeners_in_and_nobody_else, .timeout = 60)
 		expect_listener(AF_INET, port.number, 1);
 		if (six) {
 			expect_taken(AF_INET6, port.number);
+			expect_taken_alone(port.number);
 			expect_listener(AF_INET6, port.number, 0);
 			expect_listener(AF_INET6, port.number, 1);
 		}
