@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_feed.c - one stream as a sink sees it: a file at an offset, a pipe. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <criterion/criterion.h>
+
+#include "base/fd.h"
+#include "launcher/log/feed.h"
+#include "launcher/log/raw.h"
+
+#define BIG (3 * FEED_CHUNK + 100)
+
+static char place[] = "/tmp/xrun-feed-XXXXXX";
+static char scratch[FEED_CHUNK + LINE_HOLD], big[BIG];
+static struct feed feed;
+static struct span data;
+static int dir = -1, writer = -1;
+
+static void
+begin(void)
+{
+	cr_assert_not_null(mkdtemp(place));
+	dir = open(place, O_DIRECTORY | O_CLOEXEC);
+	feed = (struct feed){ .file = -1, .pipe = -1 };
+	for (size_t i = 0; i < BIG; i++)
+		big[i] = (char)(i * 31 >> 3);
+}
+
+static void
+end(void)
+{
+	feed_fini(&feed);
+	unlinkat(dir, "rank-0000/stdout", 0);
+	unlinkat(dir, "rank-0000", AT_REMOVEDIR);
+	fd_close(dir);
+	fd_close(writer);
+	rmdir(place);
+}
+
+TestSuite(feed, .init = begin, .fini = end);
+
+static bool
+peek(void)
+{
+	return feed_peek(&feed, dir, scratch, &data);
+}
+
+static void
+expect(const char *at, size_t len)
+{
+	cr_assert_eq(data.len, len);
+	cr_expect_eq(memcmp(data.at, at, len), 0);
+}
+
+/* --- files --- */
+
+static int
+make_file(const char *at, size_t len)
+{
+	int fd = raw_open(dir, 0);
+
+	cr_assert_neq(fd, -1);
+	cr_assert_eq(fd_write_all(fd, at, len), 0);
+	feed.end += len;
+	return fd;
+}
+
+static void
+read_all_of_big(void)
+{
+	uint64_t at = 0;
+
+	while (at < BIG) {
+		cr_assert(peek());
+		cr_assert_gt(data.len, 0);
+		cr_assert_leq(data.len, FEED_CHUNK);
+		cr_expect_eq(memcmp(data.at, big + at, data.len), 0);
+		cr_assert(feed_took(&feed, data, data.len - data.len / 3));
+		at += data.len - data.len / 3;
+		cr_assert_eq(feed.at, at);
+	}
+	cr_assert(peek());
+	cr_expect_eq(data.len, 0);
+}
+
+Test(feed, a_file_is_read_at_the_offset_of_its_reader)
+{
+	feed.file = make_file(big, BIG);
+	read_all_of_big();
+	fd_close(feed.file);
+}
+
+Test(feed, a_file_that_is_not_open_is_found_by_name)
+{
+	int before = make_file(big, BIG), after;
+
+	fd_close(before);
+	read_all_of_big();
+	after = dup(STDIN_FILENO);
+	cr_expect_eq(after, before, "descriptors are left open");
+	fd_close(after);
+}
+
+Test(feed, bytes_beyond_what_was_announced_are_not_read)
+{
+	feed.file = make_file("announced and more", 18);
+	feed.end = 9;
+	cr_assert(peek());
+	expect("announced", 9);
+	fd_close(feed.file);
+}
+
+Test(feed, a_file_that_is_gone_says_so)
+{
+	feed.end = 5;
+	cr_expect_not(peek());
+	cr_expect_eq(errno, ENOENT);
+}
+
+Test(feed, a_file_that_was_cut_short_ends)
+{
+	feed.file = make_file("shorter", 7);
+	feed.end = 100;
+	feed.at = 7;
+	cr_assert(peek());
+	cr_expect_eq(data.len, 0);
+	fd_close(feed.file);
+}
+
+/* --- pipes --- */
+
+static void
+make_pipe(void)
+{
+	int fd[2];
+
+	cr_assert_eq(pipe2(fd, O_CLOEXEC | O_NONBLOCK), 0);
+	feed.pipe = fd[0];
+	writer = fd[1];
+}
+
+static void
+say(const char *text)
+{
+	cr_assert_eq(fd_write_all(writer, text, strlen(text)), 0);
+}
+
+Test(feed, a_pipe_that_is_empty_is_not_at_its_end)
+{
+	make_pipe();
+	cr_assert(peek());
+	cr_expect_eq(data.len, 0);
+	cr_expect_not(feed.eof);
+}
+
+Test(feed, what_was_not_taken_from_a_pipe_comes_again)
+{
+	make_pipe();
+	say("one\ntw");
+	cr_assert(peek());
+	expect("one\ntw", 6);
+	cr_assert(feed_took(&feed, data, 4));
+	cr_assert(peek());
+	expect("tw", 2);
+	cr_assert(feed_took(&feed, data, 0));
+	say("o\n");
+	cr_assert(peek());
+	expect("two\n", 4);
+	cr_assert(feed_took(&feed, data, 4));
+	cr_expect_eq(feed.held_len, 0);
+	cr_expect_eq(feed.end, 8);
+	cr_expect_eq(feed.at, 8);
+}
+
+Test(feed, a_closed_pipe_ends_with_what_was_held)
+{
+	make_pipe();
+	say("last");
+	cr_assert(peek());
+	cr_assert(feed_took(&feed, data, 0));
+	cr_expect_not(feed.eof);
+	fd_close(writer);
+	writer = -1;
+	cr_assert(peek());
+	cr_expect(feed.eof);
+	expect("last", 4);
+	cr_assert(feed_took(&feed, data, 4));
+	cr_assert(peek());
+	cr_expect_eq(data.len, 0);
+}
+
+Test(feed, a_dropped_pipe_ends_when_it_is_empty)
+{
+	make_pipe();
+	say("rest");
+	feed.dropped = true;
+	cr_assert(peek());
+	expect("rest", 4);
+	cr_expect_not(feed.eof);
+	cr_assert(feed_took(&feed, data, 4));
+	cr_assert(peek());
+	cr_expect(feed.eof);
+	cr_expect_eq(data.len, 0);
+}
+
+Test(feed, more_than_the_hold_is_not_kept)
+{
+	make_pipe();
+	cr_assert_eq(fd_write_all(writer, big, LINE_HOLD), 0);
+	cr_assert(peek());
+	cr_expect(feed_took(&feed, data, 0));
+	cr_expect_eq(feed.held_len, LINE_HOLD);
+	say("x");
+	cr_assert(peek());
+	cr_assert_eq(data.len, LINE_HOLD + 1);
+	cr_expect_not(feed_took(&feed, data, 0));
+}
+
+/* Whatever the pieces, the account has the last FEED_TAIL bytes. */
+Test(feed, the_tail_of_a_pipe_is_its_last_bytes)
+{
+	for (size_t piece = 1; piece <= 9000; piece = piece * 2 + 1) {
+		size_t at = 0, want;
+
+		make_pipe();
+		while (at < 12000) {
+			size_t len = at + piece > 12000 ? 12000 - at : piece;
+
+			cr_assert_eq(fd_write_all(writer, big + at, len), 0);
+			at += len;
+			cr_assert(peek());
+			cr_assert_eq(data.len, len);
+			cr_assert(feed_took(&feed, data, data.len));
+			want = at < FEED_TAIL ? at : FEED_TAIL;
+			cr_assert_eq(feed.tail_len, want);
+			cr_assert_eq(memcmp(feed.tail, big + at - want, want),
+				0, "pieces of %zu", piece);
+		}
+		feed_fini(&feed);
+		fd_close(writer);
+		writer = -1;
+		feed = (struct feed){ .file = -1, .pipe = -1 };
+	}
+}
