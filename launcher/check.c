@@ -76,6 +76,13 @@ check_limits(const struct limits *l, uint32_t ranks, struct xr_error *err)
 	return XR_OK;
 }
 
+bool
+check_spare(const struct limits *l, uint32_t ranks)
+{
+	return (uint64_t)ranks * (CHECK_FDS_A_RANK + 1) + CHECK_FDS_OWN <=
+		l->files_max;
+}
+
 uint32_t
 check_files_max(const struct limits *l, uint32_t ranks)
 {

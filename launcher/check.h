@@ -6,6 +6,8 @@
 #ifndef LAUNCHER_CHECK_H
 #define LAUNCHER_CHECK_H
 
+#include <stdbool.h>
+
 #include "proc/limit.h"
 #include "xrun/error.h"
 
@@ -18,6 +20,9 @@
  */
 enum xr_status check_limits(const struct limits *limits, uint32_t ranks,
 	struct xr_error *err);
+
+/* check_spare() - does one more descriptor a rank fit? Pure. */
+bool check_spare(const struct limits *limits, uint32_t ranks);
 
 /* check_files_max() - raw files that may stay open beside all ranks. Pure. */
 uint32_t check_files_max(const struct limits *limits, uint32_t ranks);

@@ -162,7 +162,9 @@ prepare(struct job *job, struct prepared *p, struct xr_error *err)
 		status = check_limits(&job->limits, job_size(job), err);
 	if (status == XR_OK)
 		status = compile_route(job, err);
-	job->files_max = check_files_max(&job->limits, job_size(job));
+	job->spare_files = check_spare(&job->limits, job_size(job));
+	job->files_max = check_files_max(&job->limits,
+		job_size(job) + (job->spare_files ? job_size(job) / 3 + 1 : 0));
 	if (status == XR_OK)
 		status = state_open(&job->state, job->opt.log_dir, logs, err);
 	if (status != XR_OK)

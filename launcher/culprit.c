@@ -19,7 +19,13 @@ broken_pipe(const struct evidence *e)
 	return WIFSIGNALED(e->status) && WTERMSIG(e->status) == SIGPIPE;
 }
 
-/* The first death of a candidate; everything else is compared with it. */
+/* Before another in the order of deaths; what never started comes first. */
+static bool
+died_before(const struct evidence *a, const struct evidence *b)
+{
+	return a->death != b->death ? a->death < b->death : a->rank < b->rank;
+}
+
 static const struct evidence *
 first_death(const struct evidence *e, uint32_t n)
 {
@@ -27,9 +33,20 @@ first_death(const struct evidence *e, uint32_t n)
 
 	for (uint32_t i = 0; i < n; i++)
 		if (candidate(&e[i]) &&
-			(first == NULL || e[i].death < first->death))
+			(first == NULL || died_before(&e[i], first)))
 			first = &e[i];
 	return first;
+}
+
+/* Of all candidates the one whose lifeline ended first, if before @best's. */
+static const struct evidence *
+first_closed(const struct evidence *e, uint32_t n, const struct evidence *best)
+{
+	for (uint32_t i = 0; i < n && best->closed != 0; i++)
+		if (candidate(&e[i]) && e[i].closed != 0 &&
+			e[i].closed < best->closed)
+			best = &e[i];
+	return best;
 }
 
 uint32_t
@@ -39,14 +56,10 @@ culprit_of(const struct evidence *e, uint32_t n)
 
 	if (best == NULL)
 		return CULPRIT_NOBODY;
-	if (!broken_pipe(best))
-		return best->rank;
-	for (uint32_t i = 0; i < n; i++) {
-		if (!candidate(&e[i]) || !e[i].was_exiting ||
-			broken_pipe(&e[i]))
-			continue;
-		if (broken_pipe(best) || e[i].death < best->death)
+	if (best->closed != 0)
+		return first_closed(e, n, best)->rank;
+	for (uint32_t i = 0; i < n && broken_pipe(best); i++)
+		if (candidate(&e[i]) && e[i].was_exiting && !broken_pipe(&e[i]))
 			best = &e[i];
-	}
 	return best->rank;
 }

@@ -2,12 +2,12 @@
 /*
  * culprit.h - who failed first. A pure function over evidence.
  *
- * The order in which the kernel reports deaths names a victim when a dying
- * rank takes long to be torn down and others hear of its death before. So:
- * (1) a death after xrun's own stop is never a cause; (2) the ranks that were
- * already on their way out when the first death was seen are judged together
- * with it; among them one that died of a broken pipe yields to one that did
- * not, since somebody else must have broken it; (3) then the order of deaths.
+ * The order in which the kernel reports deaths names a victim when others hear
+ * of a death before the dead is torn down. So: (1) a death after xrun's own
+ * stop is never a cause; (2) the first reported death counts, unless a rank
+ * that was dying then, too, had let go of its lifeline before it did (see
+ * lifeline.h); (3) without that evidence a death by broken pipe yields to one
+ * that is not among those dying then, since somebody must have broken it.
  */
 #ifndef LAUNCHER_CULPRIT_H
 #define LAUNCHER_CULPRIT_H
@@ -24,6 +24,7 @@ struct evidence {
 	bool failed;      /* died, and not with 0; or could not be started */
 	bool after_stop;  /* xrun had told it to end */
 	bool was_exiting; /* already on its way out at the first death */
+	uint32_t closed;  /* order in which lifelines ended; 0: unknown */
 };
 
 /* culprit_of() - the rank, or CULPRIT_NOBODY if none failed by itself. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* death.c - who died when, and what follows from it. */
 #include <signal.h>
+#include <stdlib.h>
 
 #include <sys/wait.h>
 
@@ -28,6 +29,8 @@ death_of(uint32_t r, void *ctx)
 	rank->ended_ns = clock_now();
 	rank->death = ++job->deaths;
 	rank->after_stop = job->stop_ns != 0 && !rank->was_exiting;
+	if (rank->status == 0 && job->sup->lifelines != NULL)
+		lifelines_drop(job->sup->lifelines, r);
 	bus_tell(job->sup->bus, BUS_RANK_EXIT, r);
 	sup_step(job, r, RANK_EV_EXITED);
 }
@@ -78,6 +81,33 @@ mark_exiting(struct job *job)
 	}
 }
 
+/* In which order the dead and dying let go of their lifelines. One that lives
+ * has closed its own, and says nothing by it. */
+static void
+read_lifelines(struct job *job)
+{
+	uint32_t *order = calloc(job_size(job), sizeof(*order));
+
+	if (order != NULL && job->sup->lifelines != NULL)
+		lifelines_order(job->sup->lifelines, order);
+	for (uint32_t i = 0; order != NULL && i < job_size(job); i++)
+		job->rank[i].closed = order[i];
+	free(order);
+}
+
+static void
+take_evidence(struct job *job)
+{
+	read_lifelines(job);
+	mark_exiting(job);
+	for (uint32_t i = 0; i < job_size(job); i++) {
+		struct rank *r = &job->rank[i];
+
+		if (r->pidfd != -1 && !r->was_exiting)
+			r->closed = 0;
+	}
+}
+
 /*
  * Called after each batch of deaths. With the first failure the evidence is
  * taken and the others are told to stop; the verdict is found in the end, when
@@ -88,11 +118,13 @@ void
 death_judge(void *ctx)
 {
 	struct job *job = ctx;
+	struct sup *sup = job->sup;
 
-	if (job->cause == CAUSE_NONE &&
-		job->opt.on_failure == ON_FAILURE_STOP && any_failure(job)) {
-		mark_exiting(job);
-		stop_job(job, CAUSE_FAILURE);
+	if (!sup->judged && job->stop_ns == 0 && any_failure(job)) {
+		sup->judged = true;
+		take_evidence(job);
+		if (job->opt.on_failure == ON_FAILURE_STOP)
+			stop_job(job, CAUSE_FAILURE);
 	}
 	finish_if_over(job);
 }

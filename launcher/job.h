@@ -43,6 +43,7 @@ struct rank {
 	struct rusage usage;
 	uint32_t death; /* 1 for the first death of the job, in kernel order */
 	bool was_exiting; /* on its way out when the first death was seen */
+	uint32_t closed;  /* order in which lifelines ended; 0: no evidence */
 	bool after_stop;  /* died after xrun had told it to */
 	bool late;        /* dead, and its debugger has not let it go */
 	bool lost;        /* could not be ended; given up */
@@ -76,6 +77,7 @@ struct job {
 	struct keeper_page *page;
 	struct route route;
 	uint32_t files_max;  /* raw files that may stay open */
+	bool spare_files;    /* descriptors are left for lifelines */
 	int events_fd;       /* of --events, or -1 */
 	int report_fd;       /* of --report, or -1 */
 	bool error_files;    /* ranks may write error.json into their folders */

@@ -42,6 +42,7 @@ find_culprit(const struct job *job)
 			.failed = failed(r),
 			.after_stop = r->after_stop,
 			.was_exiting = r->was_exiting,
+			.closed = r->closed,
 		};
 	}
 	who = e == NULL ? CULPRIT_NOBODY : culprit_of(e, job_size(job));

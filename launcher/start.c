@@ -59,6 +59,26 @@ input_of(struct job *job, uint32_t r)
 	return SPAWN_SLOT_IN;
 }
 
+/* The highest descriptor the rank may have, for lifeline.h. */
+static void
+give_lifeline(struct job *job, uint32_t r, struct spawn *s)
+{
+	rlim_t limit = s->files.rlim_cur;
+	int fd;
+
+	s->life = -1;
+	s->life_at = limit > LIFELINE_FD ? LIFELINE_FD : (int)limit - 1;
+	if (job->sup->lifelines == NULL || s->life_at < SPAWN_SLOTS)
+		return;
+	lifelines_drop(job->sup->lifelines, r);
+	fd = lifelines_add(job->sup->lifelines, r);
+	if (fd == -1)
+		return;
+	if (spawn_slot_set(SPAWN_SLOT_LIFE, fd) == 0)
+		s->life = SPAWN_SLOT_LIFE;
+	fd_close(fd);
+}
+
 static const enum stdio_mode modes[] = {
 	[BUFFER_LINE] = STDIO_LINE,
 	[BUFFER_FULL] = STDIO_FULL,
@@ -91,6 +111,7 @@ spawn_rank(struct job *job, uint32_t r, struct spawn *s)
 		return false;
 	}
 	job->rank[r].open = RAW_STREAMS;
+	give_lifeline(job, r, s);
 	if (job->error_files)
 		state_make_rank(&job->state, job_rank(job, r));
 	stdio_tag_format(&tag, text);
@@ -107,6 +128,7 @@ close_slots(void)
 	spawn_slot_set(SPAWN_SLOT_IN, -1);
 	spawn_slot_set(SPAWN_SLOT_OUT, -1);
 	spawn_slot_set(SPAWN_SLOT_ERR, -1);
+	spawn_slot_set(SPAWN_SLOT_LIFE, -1);
 }
 
 static void

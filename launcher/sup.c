@@ -290,6 +290,8 @@ open_all(struct job *job)
 	s->logs = logs_open(&logs);
 	if (s->loop == NULL || s->work == NULL || s->logs == NULL)
 		return false;
+	if (job->spare_files)
+		s->lifelines = lifelines_open(job_size(job));
 	s->bus = bus_new(job, s->loop, s->work, job->events_fd);
 	return s->bus != NULL && open_timers(job) && open_watches(job);
 }

@@ -20,6 +20,7 @@
 #include "event/work.h"
 #include "launcher/bus.h"
 #include "launcher/job.h"
+#include "launcher/lifeline.h"
 
 enum phase {
 	PHASE_RUN,     /* ranks live */
@@ -34,6 +35,7 @@ struct sup {
 	struct loop *loop;
 	struct children *children;
 	struct logs *logs;
+	struct lifelines *lifelines; /* NULL: too few descriptors */
 	struct work *work;
 	struct bus *bus;
 	struct tty_in *tty_in; /* NULL: stdin is no terminal */
@@ -51,6 +53,7 @@ struct sup {
 	enum phase phase;
 	uint32_t interrupts; /* how often Ctrl-C was pressed */
 	bool logs_started;
+	bool judged;        /* the evidence of the first failure was taken */
 	bool killed;        /* SIGKILL was sent to all */
 	bool retained;      /* old folders were looked at in this run */
 	bool delivery_over; /* its patience is at an end */

@@ -79,6 +79,8 @@ become(const struct spawn *s, pid_t maker)
 		(s->out != 1 && dup2(s->out, 1) == -1) ||
 		(s->err != 2 && dup2(s->err, 2) == -1))
 		return SPAWN_STDIO;
+	if (s->life != -1 && dup2(s->life, s->life_at) == -1)
+		return SPAWN_STDIO;
 	if (setrlimit(RLIMIT_NOFILE, &s->files) == -1)
 		return SPAWN_LIMIT;
 	sigemptyset(&none);

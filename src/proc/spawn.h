@@ -31,6 +31,7 @@ enum spawn_slot {
 	SPAWN_SLOT_IN = 3,
 	SPAWN_SLOT_OUT,
 	SPAWN_SLOT_ERR,
+	SPAWN_SLOT_LIFE,
 	SPAWN_SLOT_NULL,
 	SPAWN_SLOTS, /* first descriptor that no child sees */
 };
@@ -51,6 +52,8 @@ struct spawn {
 	char *const *argv;   /* NULL-terminated */
 	char *const *envp;   /* NULL-terminated */
 	int in, out, err;    /* slots or 0..2: what becomes 0, 1 and 2 */
+	int life;            /* slot that becomes @life_at; -1: none */
+	int life_at;         /* below the limit of @files */
 	struct rlimit files; /* RLIMIT_NOFILE of the child */
 
 	/* Results. */
