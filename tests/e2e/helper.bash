@@ -79,6 +79,13 @@ need()
 	done
 }
 
+# unsanitized WHY - skips the test where tests/run runs it under sanitizers:
+# a program built without them cannot be linked with a library that has them.
+unsanitized()
+{
+	[ -z "${SANITIZED:-}" ] || skip "under sanitizers: $1"
+}
+
 # spawn NAME COMMAND... - runs COMMAND behind the test, as a shell's foreground
 # job would run: a shell's "&" alone would have it ignore SIGINT. Its output
 # goes to NAME.out and NAME.err; its pid is in $pid; `wait "$pid"` is its end.
