@@ -165,6 +165,16 @@ expand(const char *text, const char *id)
 	return out.data;
 }
 
+/* A link that somebody else laid here would choose where we write. */
+static bool
+is_strange_link(const char *path)
+{
+	struct stat st;
+
+	return lstat(path, &st) == 0 && S_ISLNK(st.st_mode) &&
+		st.st_uid != geteuid() && st.st_uid != 0;
+}
+
 static enum xr_status
 use_log_dir(struct state *st, const char *log_dir, struct xr_error *err)
 {
@@ -173,6 +183,12 @@ use_log_dir(struct state *st, const char *log_dir, struct xr_error *err)
 
 	make_id(st->id);
 	dir = expand(log_dir, st->id);
+	if (is_strange_link(dir)) {
+		status = fail(err, XR_E_INVAL,
+			"--log-dir: %s: is another user's symbolic link", dir);
+		free(dir);
+		return status;
+	}
 	if (absent_or_empty(dir)) {
 		st->dir = dir;
 		st->made = access(dir, F_OK) == -1;
