@@ -262,32 +262,41 @@ put_user(struct env *env, struct xr_error *err)
 	return XR_OK;
 }
 
-/* Behind whatever is to be loaded already: the user's libraries go first. */
+/* Behind whatever the user has there. */
 static void
-put_preload(struct env *env)
+append_to(struct env *env, const char *name, const char *value)
 {
-	const char *agent = env->facts.preload;
-	struct entry *old = find(env, "LD_PRELOAD");
+	struct entry *old = find(env, name);
 	const char *before = old == NULL ? "" : value_of(old);
 
-	if (agent == NULL)
-		return;
 	put(env,
 		(struct entry){
 			.kind = ENTRY_FIXED,
 			.origin = ENV_XRUN,
-			.name_len = strlen("LD_PRELOAD"),
+			.name_len = strlen(name),
 			.owned = true,
-			.text = xasprintf("LD_PRELOAD=%s%s%s", before,
-				*before == '\0' ? "" : ":", agent),
+			.text = xasprintf("%s=%s%s%s", name, before,
+				*before == '\0' ? "" : ":", value),
 		});
+}
+
+/* The agent behind the user's own libraries. A program built with the address
+ * sanitizer that a rank runs in turn (a shell script, say) would refuse to
+ * start behind it; the program of the rank itself gets no agent then. */
+static void
+put_preload(struct env *env)
+{
+	if (env->facts.preload == NULL)
+		return;
+	append_to(env, "LD_PRELOAD", env->facts.preload);
+	append_to(env, "ASAN_OPTIONS", "verify_asan_link_order=0");
 }
 
 /* Room for every entry there can be, and an index at most half full. */
 static void
 make_room(struct env *env)
 {
-	uint32_t inherited = 0, room = 1, size = 64;
+	uint32_t inherited = 0, room = 2, size = 64;
 
 	for (char *const *v = env->facts.inherited; v != NULL && *v; v++)
 		inherited++;
