@@ -10,14 +10,16 @@
  *          also jax/_src/hardware_utils.py (v5p, 7x)
  */
 #include <dirent.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <xrun/plugin.h>
 
-#define VENDOR    "0x1ae0"
+#define VENDOR    "1ae0"
 #define CHIPS_MAX 1024
 
 static const struct xr_setting settings[] = {
@@ -34,24 +36,51 @@ probe(const struct xr_host *h, struct xr_error *err)
 	return XR_OK;
 }
 
+/*
+ * Is a Google device among all there are, in one file? A machine may have
+ * hundreds, and looking at each in sysfs takes ten microseconds. True where
+ * the file is missing, too: then sysfs has to say.
+ *
+ * A line is "0020\t1ae0005e\t...": slot, then vendor and device.
+ */
+static bool
+may_have_chip(const char *root)
+{
+	char path[4096], line[1024] = { 0 };
+	bool found = false;
+	FILE *in = NULL;
+
+	if (snprintf(path, sizeof(path), "%s/proc/bus/pci/devices", root) >=
+		(int)sizeof(path))
+		return true;
+	in = fopen(path, "re");
+	if (in == NULL)
+		return true;
+	while (!found && fgets(line, sizeof(line), in) != NULL)
+		found = strncmp(line + 5, VENDOR, strlen(VENDOR)) == 0;
+	fclose(in);
+	return found;
+}
+
 /* One word of a small file of sysfs; "" if there is none. */
 static void
 read_word(const char *bus, const char *device, const char *file, char word[16])
 {
 	char path[4096];
-	FILE *in = NULL;
+	ssize_t len = -1;
+	int fd = -1;
 
 	word[0] = '\0';
 	if (snprintf(path, sizeof(path), "%s/%s/%s", bus, device, file) >=
 		(int)sizeof(path))
 		return;
-	in = fopen(path, "re");
-	if (in == NULL)
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd == -1)
 		return;
-	if (fgets(word, 16, in) == NULL)
-		word[0] = '\0';
+	len = read(fd, word, 15);
+	close(fd);
+	word[len < 0 ? 0 : len] = '\0';
 	word[strcspn(word, " \n")] = '\0';
-	fclose(in);
 }
 
 static bool
@@ -62,7 +91,7 @@ is_chip(const char *bus, const char *device)
 	char word[16];
 
 	read_word(bus, device, "vendor", word);
-	if (strcmp(word, VENDOR) != 0)
+	if (strcmp(word, "0x" VENDOR) != 0)
 		return false;
 	read_word(bus, device, "device", word);
 	for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++)
@@ -110,16 +139,16 @@ count_by_variable(void)
 	}
 }
 
-static enum xr_status
-find(xr_add_device_fn *add, void *arg, struct xr_error *err)
+/* By the bus; returns how many. In the order of their addresses. */
+static uint32_t
+find_on_bus(xr_add_device_fn *add, void *arg, const char *root)
 {
 	struct dirent **entries = NULL;
 	char bus[4096 - 300];
 	uint32_t chips = 0;
 	int count = 0;
 
-	snprintf(bus, sizeof(bus), "%s/sys/bus/pci/devices",
-		host->setting(host, "tpu", "root"));
+	snprintf(bus, sizeof(bus), "%s/sys/bus/pci/devices", root);
 	count = scandir(bus, &entries, NULL, alphasort);
 	for (int i = 0; i < count; i++) {
 		if (is_chip(bus, entries[i]->d_name))
@@ -127,11 +156,22 @@ find(xr_add_device_fn *add, void *arg, struct xr_error *err)
 		free(entries[i]);
 	}
 	free(entries);
+	return chips;
+}
+
+static enum xr_status
+find(xr_add_device_fn *add, void *arg, struct xr_error *err)
+{
+	const char *root = host->setting(host, "tpu", "root");
+	uint32_t chips = 0;
+
+	if (may_have_chip(root))
+		chips = find_on_bus(add, arg, root);
 	if (chips > 0)
 		return XR_OK;
-	count = (int)count_by_variable();
-	for (chips = 0; chips < (uint32_t)count; chips++)
-		add_chip(add, arg, chips, "");
+	chips = count_by_variable();
+	for (uint32_t i = 0; i < chips; i++)
+		add_chip(add, arg, i, "");
 	return XR_OK;
 }
 

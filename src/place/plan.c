@@ -124,6 +124,16 @@ join(const struct plan_deal *deal, bool platforms)
 	return text.data != NULL ? text.data : xstrdup("");
 }
 
+static void
+free_deals(struct plan *plan)
+{
+	for (uint32_t i = 0; i < plan->deal_count; i++) {
+		free(plan->deals[i].text);
+		free(plan->deals[i].ids);
+	}
+	free(plan->deals);
+}
+
 /* Puts the devices of each deal side by side, in plan->devices. */
 static void
 deal_out(struct plan *plan, uint32_t most)
@@ -153,6 +163,25 @@ deal_out(struct plan *plan, uint32_t most)
 	plan->device_count = at;
 }
 
+/* Under a worker list a device is of the whole job: tpu:11 is local rank 3 of
+ * the second host. So every rank has a deal of its own. */
+static void
+deal_by_list(struct plan *plan)
+{
+	struct plan_deal *deals = xcalloc(plan->local_size, sizeof(*deals));
+
+	for (uint32_t i = 0; i < plan->local_size; i++) {
+		const struct plan_deal *from = plan_deal(plan, i);
+
+		deals[i] = *from;
+		deals[i].text = xasprintf("tpu:%u", plan->first + i);
+		deals[i].ids = xstrdup(from->ids);
+	}
+	free_deals(plan);
+	plan->deals = deals;
+	plan->deal_count = plan->local_size;
+}
+
 enum xr_status
 plan_make(struct plan *plan, const struct plan_facts *facts,
 	struct xr_error *err)
@@ -172,6 +201,8 @@ plan_make(struct plan *plan, const struct plan_facts *facts,
 		return status;
 	}
 	deal_out(&out, facts->most);
+	if (out.workers.present && !out.devices_none)
+		deal_by_list(&out);
 	*plan = out;
 	return XR_OK;
 }
@@ -179,11 +210,7 @@ plan_make(struct plan *plan, const struct plan_facts *facts,
 void
 plan_fini(struct plan *plan)
 {
-	for (uint32_t i = 0; i < plan->deal_count; i++) {
-		free(plan->deals[i].text);
-		free(plan->deals[i].ids);
-	}
-	free(plan->deals);
+	free_deals(plan);
 	free(plan->devices);
 	worker_env_fini(&plan->workers);
 	*plan = (struct plan){ 0 };

@@ -13,7 +13,8 @@
  * r + 2n, ... of n ranks. So no device is idle, a single rank has them all,
  * and with more ranks than devices ranks share. (Where a process can use only
  * so many, a deal ends there and the rest of the devices is not used.) Ranks
- * with equal devices form a deal; local rank r is of deal r % deals.
+ * with equal devices form a deal; local rank r is of deal r % deals. Under a
+ * worker list each rank is a deal, since each is named after its ordinal.
  */
 #ifndef PLACE_PLAN_H
 #define PLACE_PLAN_H
@@ -39,7 +40,7 @@ enum plan_reason {
 struct plan_deal {
 	const struct xr_device *devices; /* count of them; borrowed */
 	uint32_t count;
-	char *text; /* "cuda:3", "cuda:0,cuda:2"; "cpu" */
+	char *text; /* "cuda:3", "cuda:0,cuda:2", "tpu:11"; "cpu" */
 	char *ids;  /* "3", "0,2"; "" */
 };
 

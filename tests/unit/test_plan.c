@@ -174,6 +174,24 @@ Test(plan, the_second_host_has_the_second_block)
 	cr_assert(eq(u32, plan.size, 16));
 }
 
+Test(plan, the_device_of_a_worker_list_has_its_ordinal)
+{
+	cr_assert(MAKE(.vars = VARS("XRT_LOCAL_WORKER=c_tpu_worker:1",
+			       "XRT_SHARD_WORLD_SIZE=2"),
+			  .found_count = 2) == XR_OK);
+	cr_assert(eq(u32, plan.deal_count, 8));
+	for (uint32_t i = 0; i < 8; i++) {
+		char text[16];
+
+		snprintf(text, sizeof(text), "tpu:%u", 8 + i);
+		cr_assert(eq(str, (char *)device_of(i), text));
+		cr_assert(eq(str, plan_deal(&plan, i)->ids,
+			i % 2 == 0 ? "0" : "1"));
+	}
+	cr_assert(MAKE(.vars = VARS(LIST), .devices = "none") == XR_OK);
+	cr_assert(eq(str, (char *)device_of(0), "cpu"));
+}
+
 Test(plan, AC_L20_two_hosts_with_one_rank_each_are_0_and_1_of_2)
 {
 	char host[] = "XRT_LOCAL_WORKER=w:0";

@@ -206,6 +206,18 @@ Test(platform, tpus_are_counted_on_the_bus)
 	cr_assert(eq(str, chosen(), "tpu 1"));
 }
 
+Test(platform, one_look_tells_that_there_is_no_tpu)
+{
+	put_pci("0000:00:04.0", "0x1ae0\n", "0x0063\n");
+	put("proc/bus/pci/devices",
+		"0018\t1af41042\t0\n0020\t8086005e\t1ae00063\n");
+	cr_assert(choose("auto", VARS("A=b")) == XR_OK);
+	cr_assert(eq(str, chosen(), "cpu"));
+	put("proc/bus/pci/devices", "0018\t1af41042\t0\n0020\t1ae00063\t0\n");
+	cr_assert(choose("auto", VARS("A=b")) == XR_OK);
+	cr_assert(eq(str, chosen(), "tpu 0"));
+}
+
 Test(platform, tpus_are_counted_by_variables_where_the_bus_is_hidden)
 {
 	cr_assert(choose("auto",
