@@ -521,10 +521,13 @@ Test(env, an_agent_goes_behind_the_users_libraries)
 	facts.preload = "/lib/agent.so";
 	cr_assert(build() == XR_OK);
 	cr_assert(eq(str, of(0, "LD_PRELOAD"), "/lib/agent.so"));
-	begin(VARS("LD_PRELOAD=/a.so"), 1);
+	cr_assert(eq(str, of(0, "ASAN_OPTIONS"), "verify_asan_link_order=0"));
+	begin(VARS("LD_PRELOAD=/a.so", "ASAN_OPTIONS=a=1"), 1);
 	facts.preload = "/lib/agent.so";
 	cr_assert(build() == XR_OK);
 	cr_assert(eq(str, of(0, "LD_PRELOAD"), "/a.so:/lib/agent.so"));
+	cr_assert(eq(str, of(0, "ASAN_OPTIONS"),
+		"a=1:verify_asan_link_order=0"));
 	facts.user = &mine;
 	facts.user_count = 1;
 	cr_assert(build() == XR_OK);
