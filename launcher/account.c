@@ -20,6 +20,7 @@
 #include "launcher/account.h"
 #include "launcher/log/escape.h"
 #include "launcher/outcome.h"
+#include "launcher/platform.h"
 #include "launcher/sup.h"
 
 #define FEW_RANKS      4 /* listed one by one */
@@ -40,20 +41,6 @@ say(struct job *job, const struct buf *text)
 	logs_put(job->sup->logs, buf_text(text), text->len);
 }
 
-/* "cuda:0-3" is the platform and how many of its devices are used. */
-static void
-put_devices(const struct job *job, struct buf *out)
-{
-	const struct plan *p = &job->plan;
-
-	if (p->device_count == 0) {
-		buf_put_text(out, "cpu");
-		return;
-	}
-	buf_fmt(out, "%u %s device%s", p->device_count, p->devices[0].platform,
-		plural(p->device_count, "", "s"));
-}
-
 void
 account_header(struct job *job)
 {
@@ -70,7 +57,9 @@ account_header(struct job *job)
 	else if (job->plan.reason == PLAN_WORKER_LIST)
 		buf_put_text(&out, " (from the TPU worker list)");
 	buf_put_text(&out, ", ");
-	put_devices(job, &out);
+	if (job->plan.device_count == 0)
+		buf_put_text(&out, "cpu");
+	platform_put(&out, job->plan.devices, job->plan.device_count);
 	if (job->state.dir != NULL)
 		dir = state_tilde(job->state.dir);
 	buf_fmt(&out, ", %s%s\n", dir == NULL ? "no logs" : "logs ",

@@ -17,37 +17,24 @@
 
 extern char **environ;
 
-/* "cuda:0-1": the accelerators one sees without opening a driver. */
-static void
-put_devices(const struct platform_choice *p, char *out, size_t cap)
-{
-	out[0] = '\0';
-	if (p->count == 1)
-		snprintf(out, cap, "%s:%u", p->plugin->name,
-			p->devices[0].index);
-	else if (p->count > 1)
-		snprintf(out, cap, "%s:%u-%u", p->plugin->name,
-			p->devices[0].index, p->devices[p->count - 1].index);
-}
-
 static int
 say_alone(void)
 {
 	struct platform_choice platform = { 0 };
-	struct buf out = { 0 };
+	struct buf out = { 0 }, devices = { 0 };
 	struct help_here here;
-	char devices[64] = "";
 
 	if (platform_choose("auto", environ, &platform, NULL) == XR_OK)
-		put_devices(&platform, devices, sizeof(devices));
+		platform_put(&devices, platform.devices, platform.count);
 	here = (struct help_here){
 		.accelerators = platform.count,
-		.devices = devices,
+		.devices = buf_text(&devices),
 		.jobs = (int32_t)jobs_running(),
 	};
 	help_alone(&out, &here);
 	fd_write_all(STDERR_FILENO, buf_text(&out), out.len);
 	buf_fini(&out);
+	buf_fini(&devices);
 	platform_fini(&platform);
 	return EXIT_XRUN;
 }

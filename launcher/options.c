@@ -5,6 +5,7 @@
 
 #include "base/status.h"
 #include "launcher/options.h"
+#include "launcher/platform.h"
 #include "launcher/verb.h"
 #include "place/profile.h"
 
@@ -64,7 +65,7 @@ read_var(struct options_found *found, const char *entry, struct seen *seen,
 		seen->rank = seen->rank || span_is(name, "XRUN_RANK");
 		return XR_OK;
 	}
-	if (is_among(others, name))
+	if (is_among(others, name) || platform_is_setting(name))
 		return XR_OK;
 	status = opt_env(&found->opts, entry, &known, err);
 	if (!known)

@@ -395,3 +395,29 @@ platform_next(const struct xr_plugin *last)
 		i++;
 	return builtin[i + 1];
 }
+
+/* Do they count up by one, by numbers that a person knows? */
+static bool
+in_a_row(const struct xr_device *devices, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		if (devices[i].index == UINT32_MAX ||
+			devices[i].index != devices[0].index + i)
+			return false;
+	return count > 1;
+}
+
+void
+platform_put(struct buf *out, const struct xr_device *devices, uint32_t count)
+{
+	if (count == 0)
+		return;
+	buf_fmt(out, "%s:", devices[0].platform);
+	if (in_a_row(devices, count)) {
+		buf_fmt(out, "%u-%u", devices[0].index,
+			devices[count - 1].index);
+		return;
+	}
+	for (uint32_t i = 0; i < count; i++)
+		buf_fmt(out, "%s%s", i > 0 ? "," : "", devices[i].id);
+}

@@ -64,6 +64,10 @@ enum xr_status platform_give(const struct platform_choice *choice,
 	struct xr_error *err);
 void platform_given_free(struct env_given *given, uint32_t deals);
 
+/* platform_put() - "cuda:0-3", "cuda:3,0"; nothing for no device. */
+void platform_put(struct buf *out, const struct xr_device *devices,
+	uint32_t count);
+
 /* platform_is_setting() - is it XRUN_<PLUGIN>_<SETTING>? Ranks do not get it. */
 bool platform_is_setting(struct span name);
 

@@ -50,6 +50,7 @@ make_plan(struct job *job, struct prepared *p, struct xr_error *err)
 		.devices = job->opt.devices,
 		.found = p->platform.devices,
 		.found_count = p->platform.count,
+		.most = p->platform.most,
 		.vars = environ,
 	};
 

@@ -17,13 +17,15 @@
 #include "launcher/log/thread.h"
 
 #define BATCH    64
-#define MOVE_MAX (1 << 20) /* a pipe holds 64 KiB; larger ones are allowed */
 #define RETRY_MS 1000
+#define TELL_NS  (60 * NS_PER_S) /* between two notes about the same trouble */
 
 struct stream {
 	struct index index;
 	int64_t last_ns; /* wall time of the last move */
+	int64_t told_ns; /* clock_now() of the last NOTE_FULL */
 	bool stalled;    /* no room: out of the epoll set, tried each second */
+	bool dropped;    /* to be ended with what its pipe holds now */
 };
 
 struct mover {
@@ -143,12 +145,15 @@ stall(struct mover *m, uint32_t stream, int sys)
 {
 	struct stream *st = &m->stream[stream];
 
-	if (st->stalled)
+	if (!st->stalled) {
+		st->stalled = true;
+		m->stalled++;
+		epoll_ctl(m->epoll, EPOLL_CTL_DEL,
+			m->config.share->slot[stream].pipe, NULL);
+	} else if (clock_now() - st->told_ns < TELL_NS) {
 		return;
-	st->stalled = true;
-	m->stalled++;
-	epoll_ctl(m->epoll, EPOLL_CTL_DEL, m->config.share->slot[stream].pipe,
-		NULL);
+	}
+	st->told_ns = clock_now();
 	tell(m, NOTE_FULL, stream, sys);
 }
 
@@ -202,11 +207,11 @@ move(struct mover *m, uint32_t stream)
 {
 	struct raw_slot *slot = &m->config.share->slot[stream];
 	int fd = file_of(m, stream);
-	ssize_t n;
+	long n;
 
 	if (fd < 0)
 		return -1;
-	n = splice(slot->pipe, NULL, fd, NULL, MOVE_MAX, SPLICE_F_NONBLOCK);
+	n = raw_move(slot->pipe, fd);
 	if (fd != slot->file)
 		fd_close(fd);
 	if (n > 0)
@@ -214,19 +219,43 @@ move(struct mover *m, uint32_t stream)
 	return n > 0 ? 1 : (int)n;
 }
 
+/* Bytes that wait in its pipe. */
+static int
+waiting_in(const struct mover *m, uint32_t stream)
+{
+	int waiting = 0;
+
+	ioctl(m->config.share->slot[stream].pipe, FIONREAD, &waiting);
+	return waiting;
+}
+
 /* Is the pipe at its end, with nothing in it? Asked before a file is made for
  * a rank that says nothing. */
 static bool
 silent_end(struct mover *m, uint32_t stream, uint32_t events)
 {
-	int waiting = 0;
-
 	return (events & EPOLLIN) == 0 ||
 		(m->config.share->slot[stream].moved == 0 &&
-			(events & EPOLLHUP) != 0 &&
-			ioctl(m->config.share->slot[stream].pipe, FIONREAD,
-				&waiting) == 0 &&
-			waiting == 0);
+			(events & EPOLLHUP) != 0 && waiting_in(m, stream) == 0);
+}
+
+/* Its writers outlived their rank: what is there is taken, and no more. A full
+ * disk is waited for all the same. */
+static void
+serve_dropped(struct mover *m, uint32_t stream)
+{
+	int left = waiting_in(m, stream), more = 1;
+	struct raw_slot *slot = &m->config.share->slot[stream];
+	uint64_t end = slot->moved + (uint64_t)left;
+
+	while (more == 1 && slot->moved < end)
+		more = move(m, stream);
+	if (more == -1 && errno != EAGAIN && errno != EINTR) {
+		stall(m, stream, errno);
+		return;
+	}
+	unstall(m, stream);
+	end_stream(m, stream);
 }
 
 static void
@@ -236,6 +265,10 @@ serve(struct mover *m, uint32_t stream, uint32_t events)
 
 	if (m->config.share->slot[stream].pipe < 0)
 		return;
+	if (m->stream[stream].dropped) {
+		serve_dropped(m, stream);
+		return;
+	}
 	if (silent_end(m, stream, events)) {
 		end_stream(m, stream);
 		return;
@@ -249,20 +282,26 @@ serve(struct mover *m, uint32_t stream, uint32_t events)
 		stall(m, stream, errno);
 }
 
-/* Streams whose writers outlived their rank: take what is there, and close. */
+/* The second call for a stream that waits for room: nobody waits any more. */
 static void
-serve_drops(struct mover *m)
+take_drop(struct mover *m)
 {
+	struct raw_share *share = m->config.share;
 	uint32_t stream;
-	int more = 1;
 
 	if (fd_read_some(m->drops[0], &stream, sizeof(stream)) !=
-		sizeof(stream))
+			sizeof(stream) ||
+		share->slot[stream].pipe < 0)
 		return;
-	while (more == 1 && m->config.share->slot[stream].pipe >= 0)
-		more = move(m, stream);
-	unstall(m, stream);
-	end_stream(m, stream);
+	if (m->stream[stream].dropped) {
+		__atomic_fetch_add(&share->failed,
+			(uint64_t)waiting_in(m, stream), __ATOMIC_RELAXED);
+		unstall(m, stream);
+		end_stream(m, stream);
+		return;
+	}
+	m->stream[stream].dropped = true;
+	serve_dropped(m, stream);
 }
 
 static void
@@ -286,7 +325,7 @@ run(void *arg)
 			m->stalled > 0 ? RETRY_MS : -1);
 		for (int i = 0; i < n; i++) {
 			if (events[i].data.u64 == DROPS)
-				serve_drops(m);
+				take_drop(m);
 			else
 				serve(m, (uint32_t)events[i].data.u64,
 					events[i].events);

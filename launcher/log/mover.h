@@ -38,7 +38,9 @@ bool mover_add(struct mover *mover, uint32_t stream, int pipe);
 int mover_start(struct mover *mover);
 
 /* mover_drop() - stop reading a pipe that somebody holds open for ever; what
- * it holds now is still moved. NOTE_EOF follows. Loop thread. */
+ * it holds now is still moved, when there is room for it. NOTE_EOF follows.
+ * Said twice, a stream without room is given up: its bytes are lost, and
+ * counted in the share. Loop thread. */
 void mover_drop(struct mover *mover, uint32_t stream);
 
 /* mover_bytes() - moved so far, of one stream. Any thread; may lag. */

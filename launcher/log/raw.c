@@ -15,6 +15,9 @@
 #include "base/fd.h"
 #include "launcher/log/raw.h"
 
+#define MOVE_MAX (1 << 20) /* a pipe holds 64 KiB; larger ones are allowed */
+#define COPY_MAX (64 * 1024)
+
 struct raw_share *
 raw_share_new(uint32_t ranks, uint32_t first, int dir)
 {
@@ -64,6 +67,42 @@ raw_open(int dir, uint32_t named)
 	return fd;
 }
 
+/* Reading only what there is room for: what was read cannot be put back. */
+static long
+copy(int pipe, int file)
+{
+	static char data[COPY_MAX];
+	struct pollfd p = { .fd = pipe, .events = POLLIN };
+	off_t at = lseek(file, 0, SEEK_CUR);
+	int waiting = 0;
+
+	if (ioctl(pipe, FIONREAD, &waiting) == -1)
+		return -1;
+	if (waiting == 0) {
+		errno = EAGAIN;
+		return poll(&p, 1, 0) == 1 && p.revents == POLLHUP ? 0 : -1;
+	}
+	if (waiting > COPY_MAX)
+		waiting = COPY_MAX;
+	if (fallocate(file, FALLOC_FL_KEEP_SIZE, at, waiting) == -1 &&
+		errno != EOPNOTSUPP && errno != ENOSYS)
+		return -1;
+	waiting = (int)fd_read_some(pipe, data, (size_t)waiting);
+	if (waiting > 0 && fd_write_all(file, data, (size_t)waiting) == -1)
+		return -1;
+	return waiting;
+}
+
+long
+raw_move(int pipe, int file)
+{
+	long n = splice(pipe, NULL, file, NULL, MOVE_MAX, SPLICE_F_NONBLOCK);
+
+	if (n == -1 && (errno == EINVAL || errno == ENOSYS || errno == EPERM))
+		return copy(pipe, file);
+	return n;
+}
+
 static bool
 no_room(int sys)
 {
@@ -88,8 +127,7 @@ drain_one(struct raw_share *share, uint32_t stream)
 			slot->file = raw_open(share->dir, share->base + stream);
 		if (slot->file < 0)
 			return !no_room(errno);
-		n = splice(slot->pipe, NULL, slot->file, NULL, 1 << 20,
-			SPLICE_F_NONBLOCK);
+		n = raw_move(slot->pipe, slot->file);
 		if (n > 0)
 			slot->moved += (uint64_t)n;
 		else if (n == 0 || errno != EINTR)
@@ -127,6 +165,6 @@ raw_drain(struct raw_share *share, int64_t patience)
 		if (!all)
 			poll(NULL, 0, 100);
 	} while (!all && clock_now() < deadline);
-	share->failed = left_in(share);
+	share->failed += left_in(share);
 	return share->failed;
 }

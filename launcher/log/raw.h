@@ -48,6 +48,18 @@ const char *raw_name(uint32_t named, char *out, unsigned long cap);
 int raw_open(int dir, uint32_t named);
 
 /*
+ * raw_move() - what waits in @pipe goes to @file, at its offset.
+ *
+ * By splice(2). Where that is refused (a sandbox, an odd file system) by
+ * copying: then a kill in between loses what was under way, 64 KiB at most.
+ *
+ * Returns  the bytes, 0 at the end of the pipe, -1 with errno: EAGAIN if there
+ *          is nothing now; else all bytes are still in the pipe
+ * Blocks   as the file does, never for the pipe
+ */
+long raw_move(int pipe, int file);
+
+/*
  * raw_drain() - what is still in the pipes goes to the files; for the keeper.
  *
  * Does not wait for writers: all of them are gone. A full disk is given
