@@ -29,8 +29,7 @@ load(const char *path)
 {
 	struct program p = { 0 };
 
-	cr_assert_eq(fd_read_file(path, 64u << 20, &p.data, &p.len,
-			     NULL),
+	cr_assert_eq(fd_read_file(path, 64u << 20, &p.data, &p.len, NULL),
 		XR_OK);
 	return p;
 }

@@ -33,8 +33,8 @@ copy_of_self(void)
 {
 	struct file f = { 0 };
 
-	cr_assert_eq(fd_read_file("/proc/self/exe", 256u << 20,
-			     &f.data, &f.len, NULL),
+	cr_assert_eq(fd_read_file("/proc/self/exe", 256u << 20, &f.data, &f.len,
+			     NULL),
 		XR_OK);
 	f.fd = memfd_create("self", MFD_CLOEXEC);
 	cr_assert_neq(f.fd, -1);
