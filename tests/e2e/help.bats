@@ -1,0 +1,138 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# help.bats - what xrun says about itself: alone, -h, help, version, completion,
+# --dry-run, --show-env. All of it from the built-in tables, without installation.
+
+bats_require_minimum_version 1.5.0
+load helper
+
+# said NAME COMMAND... - both streams and the status, against golden/NAME.
+said()
+{
+	local name=$1
+
+	shift
+	run --separate-stderr "$@"
+	{
+		printf '$ %s\n' "${*//$XRUN/xrun}"
+		[ -z "$output" ] || printf '%s\n' "$output"
+		[ -z "$stderr" ] || sed 's/^/2> /' <<<"$stderr"
+		printf '= %s\n' "$status"
+	} | golden "$name"
+}
+
+@test "xrun alone shows the way, on stderr, and ends with 125" {
+	run --separate-stderr "$XRUN"
+	assert_eq "$status" 125
+	assert_eq "$output" ""
+	# The last line is live.
+	sed '$d' <<<"$stderr" | golden alone
+	assert_has "$(tail -n 1 <<<"$stderr")" \
+		'^(No accelerator|[0-9]+ accelerators?) here.*\. (No|[0-9]+) jobs? running'
+}
+
+@test "-h is short, and a success" {
+	said short "$XRUN" -h
+	run --separate-stderr "$XRUN" --help
+	assert_eq "$status" 0
+	"$XRUN" -h | cmp - <(printf '%s\n' "$output")
+}
+
+@test "help has every option, with its variable" {
+	local name variable
+
+	"$XRUN" help >all
+	while read -r name; do
+		variable=${name^^}
+		grep -qE -e "--(no-)?$name([= []|$)" all
+		grep -qE "XRUN_(NO_)?${variable//-/_}$" all
+	done < <(sed -nE 's/.*\.name = "([a-z0-9-]+)".*/\1/p' \
+		"$root/launcher/options_table.c")
+}
+
+@test "help fits a screen of 80 columns" {
+	run ! grep -nE '^.{81}' <("$XRUN" help)
+	run ! grep -nE '^.{81}' <("$XRUN" -h)
+}
+
+@test "help of one option, of a topic, of a verb" {
+	said help-option "$XRUN" help grace
+	run -0 "$XRUN" help exit
+	assert_has "$output" '^ *124 '
+	run -0 "$XRUN" help version
+	assert_has "$output" '^usage: xrun version'
+}
+
+@test "help of what is not there suggests what was meant" {
+	said help-wrong "$XRUN" help grac
+}
+
+@test "version tells which xrun this is, and a program the same" {
+	run -0 "$XRUN" version
+	assert_has "$output" '^xrun [0-9]+\.[0-9]+\.[0-9]+$'
+	assert_has "$output" 'Cadence'
+	run -0 "$XRUN" version --json
+	assert_eq "xrun $(jq -r .xrun <<<"$output")" "$("$XRUN" version | head -n 1)"
+	run -125 "$XRUN" version --yaml
+	assert_has "$output" "'--yaml' is not --json"
+}
+
+@test "the manual's part of the help is good scdoc" {
+	need scdoc
+	{ printf 'xrun(1)\n\n# OPTIONS\n\n'; "$XRUN" help options --man; } >page.scd
+	scdoc <page.scd >page
+	assert_has "$(cat page)" '--stop-signal|\\-\\-stop\\-signal|stop-signal'
+}
+
+@test "bash completes verbs, options and values" {
+	run -0 bash -c '
+		source <("$XRUN" completion bash)
+		try() {
+			COMP_WORDS=("$@")
+			COMP_CWORD=$(($# - 1))
+			COMPREPLY=()
+			"$(complete -p xrun | sed "s/.*-F \([^ ]*\) .*/\1/")" xrun "${@: -1}"
+			echo "${COMPREPLY[*]}"
+		}
+		try xrun --time
+		try xrun he
+		try xrun help gra
+		try xrun --on-failure co'
+	assert_has "${lines[0]}" '^--timeout=? *$'
+	# Programs are offered behind the verbs.
+	assert_has "${lines[1]}" '^help( |$)'
+	assert_has "${lines[2]}" '^grace *$'
+	assert_has "${lines[3]}" 'continue'
+}
+
+@test "--dry-run says who would run where, and starts nothing" {
+	run -0 --separate-stderr "$XRUN" --dry-run -n 3 touch ran
+	assert_has "$output" '^ *2 +[^ ]+ +cpu +touch ran$'
+	[ ! -e ran ]
+	run -0 --separate-stderr "$XRUN" --dry-run --json -n 3 touch ran
+	assert_eq "$(jq '.ranks | length' <<<"$output")" 3
+}
+
+@test "--show-env says every variable of a rank and where it comes from" {
+	run -0 --separate-stderr "$XRUN" -n 4 --show-env=3 --env A=b touch ran
+	assert_has "$output" '^xrun +XRUN_RANK=3$'
+	assert_has "$output" '^profile torch +WORLD_SIZE=4$'
+	assert_has "$output" '^--env +A=b$'
+	assert_has "$output" '^inherited +HOME='
+	[ ! -e ran ]
+	run -0 --separate-stderr "$XRUN" -n 4 --show-env=3 --json true
+	jq -e . <<<"$output" >/dev/null
+}
+
+# What differs between any two jobs.
+changing='^(XRUN_JOB|XRUN_(CONTROL|SEGMENT|BELL)_FD|XRUN_STDIO|MASTER_PORT'
+changing+='|TORCHELASTIC_(RUN_ID|ERROR_FILE))='
+
+@test "what --show-env promises is what a rank gets" {
+	"$XRUN" -n 1 --show-env --json true |
+		jq -j '.variables[] | "\(.name)=\(.value)\u0000"' |
+		grep -zvE "$changing" | sort -z >promised
+	"$XRUN" -n 1 cp /proc/self/environ environ
+	grep -zvE "$changing" environ | sort -z >got
+	diff -u <(tr '\0' '\n' <promised) <(tr '\0' '\n' <got)
+}
