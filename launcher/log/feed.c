@@ -72,7 +72,8 @@ peek_pipe(struct feed *f, char *scratch, struct span *out)
 			return false;
 		f->eof = n == 0 || (n < 0 && f->dropped);
 		n = n < 0 ? 0 : n;
-		f->end += (uint64_t)n;
+		__atomic_store_n(&f->end, f->end + (uint64_t)n,
+			__ATOMIC_RELAXED);
 		remember(f, scratch + f->held_len, (size_t)n);
 	}
 	*out = (struct span){ .at = scratch, .len = f->held_len + (size_t)n };

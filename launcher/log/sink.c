@@ -45,8 +45,10 @@ struct sink {
 	struct buf out;
 	struct line_sink lines;
 	char *scratch;
-	bool dead;   /* its reader is gone: what comes is thrown away */
-	bool hinted; /* a hint stands on the terminal */
+	bool torn;      /* passed as it is, the last line has no newline yet */
+	bool dead;      /* its reader is gone: what comes is thrown away */
+	bool hinted;    /* a hint stands on the terminal */
+	uint64_t taken; /* bytes of ranks in out */
 	uint64_t announced, delivered; /* bytes; read by others, may lag */
 };
 
@@ -132,7 +134,7 @@ sink_grew(struct sink *s, uint32_t stream, int fd, uint64_t end, bool eof)
 	if (!f->queued && end > 0)
 		TAILQ_INSERT_TAIL(&s->grown, f, queue);
 	f->queued = f->queued || end > 0;
-	asleep = s->asleep || !s->started;
+	asleep = s->asleep || !__atomic_load_n(&s->started, __ATOMIC_RELAXED);
 	s->asleep = false;
 	pthread_mutex_unlock(&s->grow_lock);
 	if (asleep && end > 0)
@@ -197,10 +199,25 @@ note(struct sink *s, enum note_kind kind, uint32_t value, int sys)
 	notes_send(s->config.notes, &n, 1);
 }
 
+/* A thread that could not be made when there were things to say. */
+static bool
+has_work(struct sink *s)
+{
+	bool any;
+
+	pthread_mutex_lock(&s->say_lock);
+	any = s->words.len > 0 || s->last.len > 0;
+	pthread_mutex_unlock(&s->say_lock);
+	pthread_mutex_lock(&s->grow_lock);
+	any = any || !TAILQ_EMPTY(&s->grown);
+	pthread_mutex_unlock(&s->grow_lock);
+	return any;
+}
+
 void
 sink_finish(struct sink *s)
 {
-	if (!__atomic_load_n(&s->started, __ATOMIC_ACQUIRE)) {
+	if (!__atomic_load_n(&s->started, __ATOMIC_ACQUIRE) && !has_work(s)) {
 		note(s, NOTE_SINK_DONE, s->config.id, 0);
 		return;
 	}
@@ -208,11 +225,16 @@ sink_finish(struct sink *s)
 	s->finishing = true;
 	pthread_mutex_unlock(&s->say_lock);
 	wake_up(s);
+	/* Still none, and nothing else is left to do: do it here. */
+	if (!__atomic_load_n(&s->started, __ATOMIC_ACQUIRE))
+		run(s);
 }
 
 uint64_t
 sink_backlog(struct sink *s)
 {
+	if (s->config.dir < 0)
+		return 0;
 	return __atomic_load_n(&s->announced, __ATOMIC_RELAXED) -
 		__atomic_load_n(&s->delivered, __ATOMIC_RELAXED);
 }
@@ -264,6 +286,8 @@ flush(struct sink *s)
 	if (s->out.len > 0)
 		s->hinted = false;
 	buf_clear(&s->out);
+	__atomic_fetch_add(&s->delivered, s->taken, __ATOMIC_RELAXED);
+	s->taken = 0;
 	if (sys == 0)
 		return;
 	s->dead = true;
@@ -346,6 +370,8 @@ deliver(struct sink *s, struct feed *f, struct span data, bool idle)
 		return data.len;
 	if (!s->config.lines) {
 		buf_put(&s->out, data.at, data.len);
+		if (data.len > 0)
+			s->torn = data.at[data.len - 1] != '\n';
 		return data.len;
 	}
 	return line_cut(&s->lines, &f->line, &s->config.prefix[f->stream], data,
@@ -388,18 +414,28 @@ serve(struct sink *s, struct feed *f)
 	used = deliver(s, f, data, idle);
 	if (!feed_took(f, data, used))
 		used = data.len; /* out of memory: the rest of a line is lost */
-	__atomic_fetch_add(&s->delivered, used, __ATOMIC_RELAXED);
+	s->taken += used;
 	after(s, f, data, used);
 	if (held && s->lines.holder == NULL)
 		unpark_all(s);
+}
+
+/* Nobody's line is to be continued by words of ours. */
+static void
+begin_line(struct sink *s)
+{
+	line_give_up(&s->lines);
+	unpark_all(s);
+	if (s->torn)
+		buf_put_char(&s->out, '\n');
+	s->torn = false;
 }
 
 static void
 put_words(struct sink *s, struct buf *words, struct buf *hint)
 {
 	if (words->len > 0) {
-		line_give_up(&s->lines);
-		unpark_all(s);
+		begin_line(s);
 		buf_put(&s->out, words->data, words->len);
 	}
 	if (hint->len > 0 && !s->dead) {
@@ -502,8 +538,11 @@ static void
 ready_overdue(struct sink *s)
 {
 	struct feed *f, *next;
-	int64_t now = clock_now();
+	int64_t now;
 
+	if (TAILQ_EMPTY(&s->waiting))
+		return;
+	now = clock_now();
 	for (f = TAILQ_FIRST(&s->waiting); f != NULL; f = next) {
 		next = TAILQ_NEXT(f, waiting);
 		if (now - f->grew < LINE_IDLE_NS)
@@ -523,9 +562,11 @@ idle(const struct sink *s)
 static void
 put_last(struct sink *s)
 {
-	line_give_up(&s->lines);
 	pthread_mutex_lock(&s->say_lock);
-	buf_put(&s->out, buf_text(&s->last), s->last.len);
+	if (s->last.len > 0) {
+		begin_line(s);
+		buf_put(&s->out, s->last.data, s->last.len);
+	}
 	pthread_mutex_unlock(&s->say_lock);
 	flush(s);
 }
@@ -544,6 +585,7 @@ run(void *arg)
 	buf_clear(&s->out);
 	for (;;) {
 		finishing = take_words(s);
+		ready_overdue(s);
 		grown = take_grown(s);
 		serve_ready(s);
 		flush(s);
@@ -555,7 +597,6 @@ run(void *arg)
 		for (int i = 0; i < n; i++)
 			if (events[i].data.u64 != WAKE)
 				make_ready(s, &s->feed[events[i].data.u64]);
-		ready_overdue(s);
 	}
 	put_last(s);
 	note(s, NOTE_SINK_DONE, s->config.id, 0);

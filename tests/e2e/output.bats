@@ -1,0 +1,449 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# output.bats - what ranks write: on the screen by whole lines, in the files to
+# the byte, and when.
+#
+# The ranks are mostly tests/prog/spew, which keeps a copy of what it writes;
+# tests/prog/verify compares.
+
+
+bats_require_minimum_version 1.5.0
+load helper
+
+# job ARG... - runs xrun into the files out and err; $status is its.
+job()
+{
+	status=0
+	"$XRUN" "$@" >out 2>err || status=$?
+}
+
+# raw RANK STREAM - the file of a rank of the latest job, below $LOGS if set.
+raw()
+{
+	printf '%s/rank-%04d/%s' "${LOGS:-$XDG_STATE_HOME/xrun/latest/0}" "$1" "$2"
+}
+
+# identical RANKS [OPTION] - the files hold what spew --both --copy ref wrote.
+identical()
+{
+	local pairs=() r
+
+	for ((r = 0; r < $1; r++)); do
+		pairs+=("$(raw "$r" stdout)" "ref.$r.out")
+		pairs+=("$(raw "$r" stderr)" "ref.$r.err")
+	done
+	"$PROG/verify" raw ${2:+"$2"} "${pairs[@]}"
+}
+
+# stuck NAME - a FIFO that is open for reading, and that nobody reads: spawn
+# NAME then writes to it. $reader holds it.
+stuck()
+{
+	mkfifo "$1.out"
+	exec {reader}<>"$1.out"
+}
+
+# spawn_in NAME COMMAND... - spawn with the FIFO in as its stdin, which it makes
+# at first and $hold keeps open.
+spawn_in()
+{
+	local name=$1
+
+	shift
+	if [ ! -p in ]; then
+		mkfifo in
+		exec {hold}<>in
+	fi
+	spawn "$name" bash -c 'exec "$@" <in' - "$@"
+}
+
+# supervisor - the pid of the one that runs.
+supervisor()
+{
+	xruns | sed -n 's/ xrun-super$//p'
+}
+
+# rank_named NAME - the pid of a rank whose program is called so.
+rank_named()
+{
+	pgrep -P "$(supervisor)" -x "$1" 2>/dev/null
+}
+
+# no_ranks - have all of them ended?
+no_ranks()
+{
+	[ -z "$(left_behind '.*')" ]
+}
+
+# reads PID - is it asleep in a read of an empty pipe?
+reads()
+{
+	grep -qs pipe_read "/proc/$1/wchan"
+}
+
+# writes_wait PID - is it asleep in a write to a full pipe?
+writes_wait()
+{
+	grep -qs pipe_write "/proc/$1"/task/*/wchan
+}
+
+# all_wait PID... - are all of them?
+all_wait()
+{
+	local one
+
+	for one; do
+		writes_wait "$one" || return 1
+	done
+}
+
+# --- lines ------------------------------------------------------------------
+
+@test "AC-L19 lines carry the rank prefix and are never mixed" {
+	job -n 8 "$PROG/spew" --lines 5000 --size 80 --both
+	assert_eq "$status" 0
+	"$PROG/verify" merged --ranks 8 --lines 5000 out
+	"$PROG/verify" merged --ranks 8 --lines 5000 --streams 2 err
+	"$XRUN" -n 8 "$PROG/spew" --lines 5000 --size 80 | cat >piped
+	"$PROG/verify" merged --ranks 8 --lines 5000 piped
+}
+
+@test "AC-L19 64 ranks that write a line a call" {
+	job -n 64 "$PROG/spew" --lines 500 --size 60
+	assert_eq "$status" 0
+	"$PROG/verify" merged --ranks 64 --lines 500 out
+}
+
+@test "wild bytes in wild pieces: files to the byte, lines whole" {
+	job -n 8 "$PROG/spew" --wild 7 --lines 300 --both --copy ref
+	assert_eq "$status" 0
+	identical 8
+	"$PROG/verify" merged --joins --ranks 8 --lines 300 out
+	"$PROG/verify" merged --joins --ranks 8 --lines 300 --streams 2 err
+}
+
+@test "without prefixes the lines of several ranks are whole, too" {
+	job -n 8 --no-prefix "$PROG/spew" --lines 3000 --size 200
+	assert_eq "$status" 0
+	"$PROG/verify" merged --prefix '' --ranks 8 --lines 3000 out
+}
+
+@test "stdout and stderr in one file: nothing is overwritten or mixed" {
+	"$XRUN" -n 4 "$PROG/spew" --lines 3000 --both >both 2>&1
+	"$PROG/verify" merged --ranks 4 --lines 3000 --streams 3 both
+	"$XRUN" -n 4 "$PROG/spew" --lines 3000 --both >>twice 2>>twice
+	"$PROG/verify" merged --ranks 4 --lines 3000 --streams 3 twice
+}
+
+@test "a line without its newline shows after 200 ms and goes on behind a mark" {
+	local hold
+
+	mkfifo go
+	exec {hold}<>go
+	spawn job "$XRUN" -n 2 bash -c \
+		'[ "$RANK" = 1 ] || { printf wait; read -r _ <go; echo ing; }'
+	await_line job.out '^\[0\] wait$' 5
+	assert_eq "$(cat job.out)" '[0] wait'
+	echo >&"$hold"
+	wait "$pid"
+	assert_eq "$(cat job.out)" $'[0] wait\n[0] …ing'
+	assert_eq "$(cat "$(raw 0 stdout)")" waiting
+}
+
+# 200 ms are counted for the silent one, however much the other writes.
+@test "a line without its newline shows while another rank never pauses" {
+	local torn last
+
+	mkfifo never
+	job -n 2 bash -c '[ "$RANK" = 1 ] && exec "$1" --size 1000 --lines 400000
+		printf torn; read -r -t 1 _ <>never; true' - "$PROG/spew"
+	assert_eq "$status" 0
+	torn=$(grep -n '^\[0\] torn$' out | cut -d: -f1)
+	last=$(wc -l <out)
+	[ "$torn" -lt "$last" ]
+	"$PROG/verify" merged --ranks 2 --skip '[0] torn' out
+}
+
+@test "the last line needs no newline" {
+	job -n 2 printf 'one\ntwo'
+	assert_eq "$(sort out)" $'[0] one\n[0] two\n[1] one\n[1] two'
+	assert_eq "$(cat "$(raw 1 stdout)")" $'one\ntwo'
+}
+
+@test "one rank alone passes untouched, stdout and stderr" {
+	job "$PROG/spew" --wild 3 --lines 300 --both --torn --copy ref
+	assert_eq "$status" 0
+	cmp out ref.0.out
+	cmp err ref.0.err
+	identical 1
+}
+
+@test "xrun's own words begin a line of their own" {
+	status=0
+	"$XRUN" bash -c 'printf torn; exit 3' >both 2>&1 || status=$?
+	assert_eq "$status" 3
+	assert_eq "$(head -n 1 both)" torn
+	assert_has "$(sed -n 2p both)" '^xrun: rank 0 failed first: exit status 3'
+}
+
+@test "the account comes behind all output" {
+	for _ in 1 2 3 4 5; do
+		status=0
+		"$XRUN" -n 4 bash -c '"$1" --lines 300 --both; exit 4' - \
+			"$PROG/spew" >both 2>&1 || status=$?
+		assert_eq "$status" 4
+		sed '1,/^xrun: rank [0-9] failed first/d' both >behind
+		! grep -vE '^(  |xrun: )' behind
+	done
+}
+
+# --- who is shown -----------------------------------------------------------
+
+@test "--show: all, first, none, a list; the files have everything" {
+	local show want
+	local -A expected=([all]='0 1 2 3' [first]='0' [none]='' [1,3]='1 3'
+		[-1]='3' [0-2]='0 1 2' [auto]='0 1 2 3')
+
+	for show in "${!expected[@]}"; do
+		want=${expected[$show]}
+		job -n 4 --show="$show" "$PROG/spew" --lines 1 --both --copy ref
+		assert_eq "$status" 0
+		assert_eq "$(cut -c2 out | sort | paste -sd' ')" "$want"
+		assert_eq "$(cut -c2 err | sort | paste -sd' ')" "$want"
+		identical 4
+	done
+}
+
+@test "--show: a failing rank that is not shown has its last lines in the account" {
+	job -n 2 --show none bash -c 'echo why; exit 1'
+	assert_eq "$(cat out)" ''
+	assert_has "$(cat err)" '^  \| why$'
+}
+
+# --- when -------------------------------------------------------------------
+
+@test "--buffer line: the first line of a plain program comes at once" {
+	local hold
+
+	spawn_in job "$XRUN" -n 2 "$PROG/talk" --ask --lines 2
+	await_line job.out '^\[0\] line 0$' 5
+	echo >&"$hold"
+	await_line job.out '^\[0\] line 1$' 5
+	echo >&"$hold"
+	wait "$pid"
+}
+
+@test "--buffer full: in blocks; --buffer none: byte by byte" {
+	local hold
+
+	spawn_in full "$XRUN" --buffer full "$PROG/talk" --ask
+	wait_for 5 reads "$(wait_for 5 rank_named talk)"
+	assert_eq "$(cat full.out)" ''
+	echo >&"$hold"
+	wait "$pid"
+	assert_eq "$(cat full.out)" 'line 0'
+	spawn_in none "$XRUN" --buffer none "$PROG/talk" --ask --lines 0 --part torn
+	wait_for 5 grep -qx torn none.out
+	echo >&"$hold"
+	wait "$pid"
+}
+
+@test "--buffer line: the last lines before a crash are there" {
+	job -n 2 "$PROG/talk" --lines 3 --crash
+	assert_eq "$status" 139
+	assert_eq "$(cat "$(raw 0 stdout)")" $'line 0\nline 1\nline 2'
+	assert_has "$(cat out)" '^\[0\] line 2$'
+	assert_has "$(cat err)" '^  \| line 2$'
+}
+
+@test "Python shows its lines when it prints them" {
+	local hold
+
+	need /usr/bin/python3
+	spawn_in job "$XRUN" -n 2 /usr/bin/python3 -c 'print("hello"); input()'
+	await_line job.out '^\[0\] hello$' 10
+	echo >&"$hold"
+	await_exit "$pid" 10
+}
+
+# --- readers ----------------------------------------------------------------
+
+@test "a reader who leaves: the job goes on, one line says so, files complete" {
+	local codes
+
+	"$XRUN" -n 4 "$PROG/spew" --lines 20000 --both --copy ref 2>err |
+		head -n 1 >first
+	codes=("${PIPESTATUS[@]}")
+	assert_eq "${codes[0]}" 0
+	assert_eq "$(grep -c '' first)" 1
+	assert_eq "$(grep '^xrun: ' err)" \
+		"xrun: stdout was closed by its reader: the job goes on, its output is in $(readlink -f "$XDG_STATE_HOME/xrun/latest")/0"
+	identical 4
+	"$PROG/verify" merged --ranks 4 --lines 20000 --streams 2 --skip xrun: err
+}
+
+@test "a slow reader: ranks do not wait for it, and it gets everything" {
+	stuck job
+	spawn job "$XRUN" -n 2 "$PROG/spew" --lines 20000 --both --copy ref
+	wait_for 10 test -e ref.1.err.count
+	wait_for 10 no_ranks
+	writes_wait "$(supervisor)"
+	exec {copy}<job.out
+	exec {reader}>&-
+	cat <&"$copy" >out
+	wait "$pid"
+	"$PROG/verify" merged --ranks 2 --lines 20000 out
+	identical 2
+}
+
+# left_in_files ERR - the number of bytes it tells are only in the files.
+left_in_files()
+{
+	sed -nE 's/^xrun: the reader of the output is slow: ([0-9]+) bytes are only in the files \(.*\)$/\1/p' "$1"
+}
+
+@test "a reader who does not read does not stop --timeout" {
+	local left
+
+	stuck job
+	spawn job "$XRUN" --timeout 1s --grace 300ms "$PROG/spew" --lines 3000 \
+		--copy ref
+	await_exit "$pid" 15
+	wait "$pid"
+	left=$(left_in_files job.err)
+	# The pipe took 64 KiB of 300,000 bytes.
+	[ "$left" -ge $((300000 - 65536)) ]
+	[ "$left" -le 300000 ]
+	cmp "$(raw 0 stdout)" ref.0.out
+}
+
+@test "a reader who does not read does not stop TERM" {
+	local status=0
+
+	stuck job
+	spawn job "$XRUN" --grace 300ms -n 2 "$PROG/spew" --lines 3000 --copy ref
+	wait_for 10 test -e ref.1.out.count
+	wait_for 10 no_ranks
+	kill -TERM "$pid"
+	await_exit "$pid" 15
+	wait "$pid" || status=$?
+	assert_eq "$status" 0
+	[ "$(left_in_files job.err)" -gt 0 ]
+}
+
+# --- --no-logs --------------------------------------------------------------
+
+@test "--no-logs: the same lines, and no file" {
+	job --no-logs -n 8 "$PROG/spew" --lines 3000 --both
+	assert_eq "$status" 0
+	"$PROG/verify" merged --ranks 8 --lines 3000 out
+	"$PROG/verify" merged --ranks 8 --lines 3000 --streams 2 err
+	job --no-logs -n 4 "$PROG/spew" --wild 5 --lines 300 --both
+	"$PROG/verify" merged --joins --ranks 4 --lines 300 out
+	"$PROG/verify" merged --joins --ranks 4 --lines 300 --streams 2 err
+	[ ! -e "$XDG_STATE_HOME/xrun" ]
+}
+
+@test "--no-logs: one rank alone passes untouched" {
+	job --no-logs "$PROG/spew" --wild 9 --lines 300 --both --torn --copy ref
+	assert_eq "$status" 0
+	cmp out ref.0.out
+	cmp err ref.0.err
+}
+
+@test "--no-logs: a slow reader makes the ranks wait, and gets everything" {
+	local rank taken copy
+
+	stuck job
+	spawn job "$XRUN" --no-logs "$PROG/spew" --lines 100000 --copy ref
+	wait_for 5 test -e ref.0.out.count
+	rank=$(wait_for 5 rank_named spew)
+	wait_for 5 all_wait "$rank" "$(supervisor)"
+	taken=$(od -An -t u8 ref.0.out.count | tr -d ' ')
+	[ "$taken" -lt 1000000 ]
+	exec {copy}<job.out
+	exec {reader}>&-
+	cat <&"$copy" >out
+	wait "$pid"
+	cmp out ref.0.out
+	assert_eq "$(stat -c %s out)" 10000000
+}
+
+@test "--no-logs: a stdout that is closed ends the job with 141" {
+	local codes
+
+	"$XRUN" --no-logs -n 4 "$PROG/spew" --endless 2>err | head -n 1 >first
+	codes=("${PIPESTATUS[@]}")
+	assert_eq "${codes[0]}" 141
+	assert_eq "$(grep -c '' first)" 1
+	assert_has "$(cat err)" '^xrun: nobody reads stdout any more'
+}
+
+@test "--no-logs: a reader who does not read does not stop --timeout" {
+	local status=0
+
+	stuck job
+	spawn job "$XRUN" --no-logs --timeout 500ms --grace 300ms -n 2 \
+		"$PROG/spew" --endless
+	await_exit "$pid" 15
+	wait "$pid" || status=$?
+	assert_eq "$status" 124
+}
+
+@test "--no-logs: the account has the last lines all the same" {
+	job --no-logs -n 2 bash -c \
+		'seq 1000; [ "$RANK" = 0 ] || { echo because >&2; exit 3; }; sleep 60'
+	assert_eq "$status" 3
+	assert_has "$(cat err)" '^  \| because$'
+	assert_has "$(cat err)" '^  \| 1000$'
+}
+
+# --- input ------------------------------------------------------------------
+
+@test "stdin: rank 0 inherits the pipe or file, the others have /dev/null" {
+	printf 'typed\n' | "$XRUN" -n 3 "$PROG/tty" >out
+	assert_eq "$(grep '^\[0\]' out | paste -sd' ')" \
+		'[0] stdin: pipe [0] controlling: no [0] foreground: no [0] read: typed [0] eof'
+	assert_eq "$(grep -c 'stdin: null' out)" 2
+	seq 3 >file
+	"$XRUN" -n 2 "$PROG/tty" <file >out
+	assert_has "$(cat out)" '^\[0\] stdin: file$'
+	assert_has "$(cat out)" '^\[0\] read: 3$'
+	"$XRUN" -n 1 "$PROG/tty" <&- >out
+	assert_has "$(cat out)" '^stdin: null$'
+}
+
+# xrun takes no byte: the pipe belongs to rank 0 and to who comes after it.
+@test "stdin: what rank 0 leaves in the pipe is there for the next" {
+	printf 'one\ntwo\n' | {
+		"$XRUN" bash -c 'read -r line; echo "got $line"'
+		cat
+	} >out
+	assert_eq "$(cat out)" $'got one\ntwo'
+}
+
+# --- streams that close -----------------------------------------------------
+
+@test "a process left behind that keeps the output open is waited for 2 s" {
+	local begun
+
+	begun=$(now_ms)
+	job -n 2 "$PROG/fork_away" --last 20000
+	assert_eq "$status" 0
+	[ $(($(now_ms) - begun)) -ge 1900 ]
+	[ $(($(now_ms) - begun)) -lt 15000 ]
+	assert_has "$(cat err)" \
+		'^xrun: ranks 0, 1: a process left behind kept the output open; what it wrote after 2 s is not kept$'
+	assert_has "$(cat err)" \
+		'^xrun: 2 processes outlived the ranks and were ended: fork_away \(pid [0-9]+\), fork_away \(pid [0-9]+\)$'
+	[ ! -e "$(raw 0 stderr)" ]
+	nothing_left
+}
+
+@test "what such a process writes within 2 s is kept" {
+	mkfifo never
+	job bash -c '(read -r -t 0.5 _ <>never; echo late) & echo first'
+	assert_eq "$status" 0
+	assert_eq "$(cat out)" $'first\nlate'
+	assert_eq "$(cat err)" ''
+}
