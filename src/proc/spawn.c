@@ -61,14 +61,13 @@ own_files(void)
 	return unshare(CLONE_FILES);
 }
 
-/* Runs in the child; gives the failed step back, and never on success. */
+/* Runs in the child, whose table is its own by now; gives the failed step
+ * back, and never on success. */
 static enum spawn_step
 become(const struct spawn *s, pid_t maker)
 {
 	sigset_t none;
 
-	if (own_files() == -1)
-		return SPAWN_FILES;
 	if (setsid() == -1)
 		return SPAWN_SESSION;
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) == -1)
@@ -98,7 +97,8 @@ struct order {
 static int __attribute__((no_sanitize("address"))) child_of_clone(void *arg)
 {
 	const struct order *o = arg;
-	enum spawn_step step = become(o->s, o->maker);
+	enum spawn_step step =
+		own_files() == -1 ? SPAWN_FILES : become(o->s, o->maker);
 
 	o->s->sys = errno;
 	o->s->step = step;
@@ -140,64 +140,103 @@ start_by_clone(struct spawn *s)
 	return s->step == SPAWN_OK ? true : bury(s);
 }
 
-/* The child of the fork waits for a byte, then reports by pipe. */
+/* Between a fork's two sides: pipes, both ends, -1 when closed. */
+struct gate {
+	int go[2];     /* a byte to the child: its pid is known, run */
+	int report[2]; /* a struct word to the maker; the end: it runs */
+};
+
+static void
+close_end(int *fd)
+{
+	fd_close(*fd);
+	*fd = -1;
+}
+
+static void
+gate_close(struct gate *g)
+{
+	for (int i = 0; i < 2; i++) {
+		close_end(&g->go[i]);
+		close_end(&g->report[i]);
+	}
+}
+
+static int
+gate_open(struct gate *g)
+{
+	if (pipe2(g->go, O_CLOEXEC) == 0 && pipe2(g->report, O_CLOEXEC) == 0)
+		return 0;
+	gate_close(g);
+	return -1;
+}
+
+/* The child of the fork waits for a byte, then reports by pipe. Its table is a
+ * copy that exec empties; the pipe has to last till then. */
 static void __attribute__((noreturn))
-child_of_fork(struct spawn *s, pid_t maker, int gate, int report)
+child_of_fork(struct spawn *s, pid_t maker, struct gate *g)
 {
 	struct word w;
 	char go;
 
-	/* Up, out of the way of the slots; the table is our own already. */
-	report = fcntl(report, F_DUPFD_CLOEXEC, SPAWN_SLOTS);
-	if (read(gate, &go, 1) != 1)
+	/* Or a maker that dies now would leave us here for ever. */
+	close_end(&g->go[1]);
+	/* Whatever has the number of the lifeline makes way for it. */
+	if (g->report[1] == s->life_at)
+		g->report[1] = fcntl(s->life_at, F_DUPFD_CLOEXEC, 0);
+	if (read(g->go[0], &go, 1) != 1)
 		_exit(125);
 	w.step = (int)become(s, maker);
 	w.sys = errno;
-	if (write(report, &w, sizeof(w)) < 0)
+	if (write(g->report[1], &w, sizeof(w)) < 0)
 		_exit(126);
 	_exit(127);
+}
+
+/* The maker's side: lets the child go only now that it can be watched, and
+ * hears what became of it. */
+static void
+await_child(struct spawn *s, struct gate *g)
+{
+	struct word w = { 0 };
+
+	s->pidfd = (int)syscall(SYS_pidfd_open, s->pid, 0);
+	close_end(&g->report[1]);
+	if (s->pidfd != -1 && write(g->go[1], "", 1) == 1)
+		s->step = SPAWN_OK;
+	else
+		s->sys = errno;
+	close_end(&g->go[1]);
+	if (fd_read_some(g->report[0], &w, sizeof(w)) == sizeof(w)) {
+		s->step = (enum spawn_step)w.step;
+		s->sys = w.sys;
+	}
 }
 
 static bool
 start_by_fork(struct spawn *s)
 {
-	struct word w = { 0 };
-	int gate[2] = { -1, -1 }, report[2] = { -1, -1 };
-	pid_t maker = getpid();
+	struct gate g = { { -1, -1 }, { -1, -1 } };
+	pid_t maker = getpid(), pid;
 
 	s->step = SPAWN_CLONE;
-	if (pipe2(gate, O_CLOEXEC) == -1 || pipe2(report, O_CLOEXEC) == -1)
-		goto out;
-	s->pid = fork();
-	if (s->pid == 0)
-		child_of_fork(s, maker, gate[0], report[1]);
-	if (s->pid == -1) {
-		s->pid = 0;
-		goto out;
-	}
-	s->pidfd = (int)syscall(SYS_pidfd_open, s->pid, 0);
-	fd_close(report[1]);
-	report[1] = -1;
-	/* Let go only now that the pid is known. */
-	if (s->pidfd != -1 && write(gate[1], "", 1) == 1)
-		s->step = SPAWN_OK;
-	fd_close(gate[1]);
-	gate[1] = -1;
-	if (fd_read_some(report[0], &w, sizeof(w)) == sizeof(w)) {
-		s->step = (enum spawn_step)w.step;
-		errno = w.sys;
-	}
-	if (s->step != SPAWN_OK) {
+	s->sys = 0;
+	if (gate_open(&g) == -1) {
 		s->sys = errno;
+		return false;
+	}
+	pid = fork();
+	if (pid == 0)
+		child_of_fork(s, maker, &g);
+	if (pid == -1) {
+		s->sys = errno;
+	} else {
+		s->pid = pid;
+		await_child(s, &g);
+	}
+	gate_close(&g);
+	if (s->step != SPAWN_OK && pid != -1)
 		bury(s);
-	}
-out:
-	if (s->step == SPAWN_CLONE)
-		s->sys = errno;
-	for (int i = 0; i < 2; i++) {
-		fd_close(gate[i]);
-		fd_close(report[i]);
-	}
 	return s->step == SPAWN_OK;
 }
 
@@ -213,10 +252,8 @@ spawn_start(struct spawn *s)
 	/* A sandbox that knows no clone like ours; a full process table is
 	 * not that. */
 	if ((s->step == SPAWN_CLONE || s->step == SPAWN_FILES) &&
-		(s->sys == ENOSYS || s->sys == EPERM || s->sys == EINVAL)) {
-		s->step = SPAWN_OK;
+		(s->sys == ENOSYS || s->sys == EPERM || s->sys == EINVAL))
 		return start_by_fork(s);
-	}
 	return false;
 }
 

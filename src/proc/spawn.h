@@ -12,10 +12,10 @@
  * one call without copying the maker's table. Every descriptor of the maker is
  * close-on-exec.
  *
- * The maker has all signals blocked and no ignored ones, so that the child
- * need not reset dispositions one by one. The child becomes a session leader
- * and dies when the thread that made it dies: only the main thread makes
- * children. One maker at a time.
+ * The maker has 0 to 2 open, all signals blocked and no ignored ones, so that
+ * the child need not reset dispositions one by one. The child becomes a
+ * session leader and dies when the thread that made it dies: only the main
+ * thread makes children. One maker at a time.
  */
 #ifndef PROC_SPAWN_H
 #define PROC_SPAWN_H
@@ -51,7 +51,7 @@ struct spawn {
 	const char *path;    /* program file, not searched for */
 	char *const *argv;   /* NULL-terminated */
 	char *const *envp;   /* NULL-terminated */
-	int in, out, err;    /* slots or 0..2: what becomes 0, 1 and 2 */
+	int in, out, err;    /* a slot, or 0, 1, 2 itself: what becomes it */
 	int life;            /* slot that becomes @life_at; -1: none */
 	int life_at;         /* below the limit of @files */
 	struct rlimit files; /* RLIMIT_NOFILE of the child */
@@ -66,7 +66,7 @@ struct spawn {
 /*
  * spawn_slots_init() - take the slots, filled with /dev/null.
  *
- * To be called once, early: what stands in the slots is moved away first.
+ * To be called once, early: what stood in the slots is closed.
  * Returns 0, or -1 with errno.
  */
 int spawn_slots_init(void);
