@@ -75,12 +75,13 @@ proc_stat_read(pid_t pid, struct proc_stat *out)
 bool
 proc_dumps_core(pid_t pid)
 {
-	char text[4096], *at;
+	char text[8192], *at;
 
 	if (!read_proc(pid, "status", text, sizeof(text)))
 		return false;
-	at = strstr(text, "CoreDumping:");
-	return at != NULL && strtol(at + 12, NULL, 10) == 1;
+	/* At the beginning of a line, where no name can stand. */
+	at = strstr(text, "\nCoreDumping:");
+	return at != NULL && strtol(at + 13, NULL, 10) == 1;
 }
 
 /* Every numeric name of /proc. */
@@ -120,23 +121,28 @@ if_child(pid_t pid, void *arg)
 		w->fn(pid, w->ctx);
 }
 
-/* Our children by the kernel's own list, which is long in one piece; a number
- * cut at the end of the buffer is left to the next round. */
+/* Our children by the kernel's own list. Who is reaped by @fn moves those
+ * behind him up, and one may slip past. */
 static void
-each_listed_child(pid_fn *fn, void *ctx)
+each_listed_child(const char *path, pid_fn *fn, void *ctx)
 {
-	static char text[65536];
-	char path[64], *p = text, *end;
-	long pid;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	char text[4096];
+	pid_t pid = 0;
+	ssize_t n;
 
-	snprintf(path, sizeof(path), "task/%d/children", (int)getpid());
-	if (!read_proc(getpid(), path, text, sizeof(text)))
-		return;
-	for (pid = strtol(p, &end, 10); end != p && *end != '\0';
-		pid = strtol(p, &end, 10)) {
-		fn((pid_t)pid, ctx);
-		p = end;
+	/* Each number is followed by a space; one may be cut by a read. */
+	while (fd != -1 && (n = fd_read_some(fd, text, sizeof(text))) > 0) {
+		for (ssize_t i = 0; i < n; i++) {
+			if (isdigit((unsigned char)text[i])) {
+				pid = pid * 10 + (text[i] - '0');
+			} else if (pid != 0) {
+				fn(pid, ctx);
+				pid = 0;
+			}
+		}
 	}
+	fd_close(fd);
 }
 
 static void
@@ -148,7 +154,7 @@ each_child(pid_fn *fn, void *ctx)
 	snprintf(path, sizeof(path), "/proc/self/task/%d/children",
 		(int)getpid());
 	if (access(path, R_OK) == 0)
-		each_listed_child(fn, ctx);
+		each_listed_child(path, fn, ctx);
 	else
 		each_process(if_child, &w);
 }
@@ -156,7 +162,7 @@ each_child(pid_fn *fn, void *ctx)
 struct sweep {
 	const struct descend *d;
 	bool end; /* kill, or only reap */
-	uint32_t alive;
+	uint32_t alive, dead;
 };
 
 static bool
@@ -176,8 +182,10 @@ sweep_one(pid_t pid, void *arg)
 
 	if (s->d->keep != NULL && s->d->keep(pid, s->d->ctx))
 		return;
-	if (reaped(pid))
+	if (reaped(pid)) {
+		s->dead++;
 		return;
+	}
 	s->alive++;
 	if (!s->end)
 		return;
@@ -186,29 +194,36 @@ sweep_one(pid_t pid, void *arg)
 	kill(pid, SIGKILL);
 }
 
+/* Who was found dead may have left children after the list was read, and they
+ * are ours now: only a look that meets nobody is the last. Here a few do, since
+ * the next call comes anyway. */
 uint32_t
 descend_reap(const struct descend *d)
 {
-	struct sweep s = { .d = d };
+	struct sweep s;
+	int looks = 0;
 
-	each_child(sweep_one, &s);
+	do {
+		s = (struct sweep){ .d = d };
+		each_child(sweep_one, &s);
+	} while (s.dead > 0 && ++looks < 4);
 	return s.alive;
 }
 
-/* The first few rounds at once, then a millisecond apart. */
+/* The first few looks at once, then a millisecond apart. */
 uint32_t
 descend_end(const struct descend *d, int64_t deadline)
 {
 	struct descend quiet = *d;
 	struct sweep s;
 
-	for (unsigned round = 0;; round++) {
-		s = (struct sweep){ .d = round == 0 ? d : &quiet, .end = true };
+	quiet.tell = NULL;
+	for (unsigned look = 0;; look++) {
+		s = (struct sweep){ .d = look == 0 ? d : &quiet, .end = true };
 		each_child(sweep_one, &s);
-		quiet.tell = NULL;
-		if (s.alive == 0 || clock_now() >= deadline)
+		if (s.alive + s.dead == 0 || clock_now() >= deadline)
 			return s.alive;
-		poll(NULL, 0, round < 3 ? 0 : 1);
+		poll(NULL, 0, look < 3 || s.alive == 0 ? 0 : 1);
 	}
 }
 

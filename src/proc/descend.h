@@ -20,7 +20,8 @@
 /* Asked for each child: true keeps it out of the sweep. */
 typedef bool descend_keep_fn(pid_t pid, void *ctx);
 
-/* Told of each living child before its end; comm is its name. */
+/* Told of each child that lives at the first look, before its end; comm is its
+ * name. Those that become children meanwhile were theirs. */
 typedef void descend_tell_fn(pid_t pid, const char *comm, void *ctx);
 
 struct descend {
