@@ -25,6 +25,24 @@ number_in(const char *path)
 	return value;
 }
 
+/* Free memory, and what the page cache would give back: on a machine that has
+ * run for a while little is free, and much is available. */
+static uint64_t
+memory_available(void)
+{
+	static const char name[] = "\nMemAvailable:";
+	char text[4096] = "";
+	const char *at = NULL;
+	int fd = open("/proc/meminfo", O_RDONLY | O_CLOEXEC);
+
+	if (fd != -1 && fd_read_some(fd, text, sizeof(text) - 1) > 0)
+		at = strstr(text, name);
+	fd_close(fd);
+	if (at == NULL)
+		return UINT64_MAX;
+	return strtoull(at + sizeof(name) - 1, NULL, 10) * 1024;
+}
+
 static void
 lower(struct limits *l, uint64_t value, const char *by)
 {
@@ -51,7 +69,7 @@ limit_read(struct limits *l)
 {
 	struct rlimit r;
 
-	*l = (struct limits){ .processes = UINT64_MAX, .memory = UINT64_MAX };
+	*l = (struct limits){ .processes = UINT64_MAX };
 	getrlimit(RLIMIT_NOFILE, &l->files);
 	raise_files(l);
 	if (getrlimit(RLIMIT_NPROC, &r) == 0 && r.rlim_cur != RLIM_INFINITY &&
@@ -61,7 +79,5 @@ limit_read(struct limits *l)
 	lower(l, number_in("/proc/sys/kernel/threads-max"),
 		"kernel.threads-max");
 	lower(l, number_in("/sys/fs/cgroup/pids.max"), "cgroup pids.max");
-	if (sysconf(_SC_AVPHYS_PAGES) > 0)
-		l->memory = (uint64_t)sysconf(_SC_AVPHYS_PAGES) *
-			(uint64_t)sysconf(_SC_PAGESIZE);
+	l->memory = memory_available();
 }

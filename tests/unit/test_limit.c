@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_limit.c - what this shell and this machine allow. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <sys/resource.h>
+
+#include <criterion/criterion.h>
+
+#include "proc/limit.h"
+#include "tests/unit/folder.h"
+#include "tests/unit/forked.h"
+
+static struct limits l;
+
+FORKED_TEST(limit, descriptors_are_raised_and_ranks_get_the_old_limit)
+{
+	struct rlimit r = { .rlim_cur = 400, .rlim_max = 600 };
+
+	NEED(setrlimit(RLIMIT_NOFILE, &r) == 0);
+	limit_read(&l);
+	EXPECT_EQ(l.files.rlim_cur, 400);
+	EXPECT_EQ(l.files.rlim_max, 600);
+	EXPECT_EQ(l.files_max, 600);
+	NEED(getrlimit(RLIMIT_NOFILE, &r) == 0);
+	EXPECT_EQ(r.rlim_cur, 600);
+	EXPECT_EQ(r.rlim_max, 600);
+	limit_read(&l);
+	EXPECT_EQ(l.files.rlim_cur, 600);
+	EXPECT_EQ(l.files_max, 600);
+}
+
+/* Root is not bound by it. */
+FORKED_TEST(limit, a_user_has_only_so_many_processes)
+{
+	const struct rlimit r = { .rlim_cur = 123, .rlim_max = 123 };
+
+	limit_read(&l);
+	EXPECT(l.processes > 123);
+	NEED(setrlimit(RLIMIT_NPROC, &r) == 0);
+	limit_read(&l);
+	if (geteuid() == 0) {
+		EXPECT(l.processes > 123);
+		NEED(setresuid(12345, 12345, 12345) == 0);
+		limit_read(&l);
+	}
+	EXPECT_EQ(l.processes, 123);
+	EXPECT_STR(l.processes_by, "ulimit -u");
+}
+
+FORKED_TEST(limit, the_machine_has_only_so_many_processes)
+{
+	limit_read(&l);
+	EXPECT(l.processes > 0);
+	EXPECT(l.processes <= 1 << 22); /* PID_MAX_LIMIT of the kernel */
+	EXPECT(l.processes_by != NULL);
+}
+
+static unsigned long long
+meminfo(const char *name)
+{
+	unsigned long long kib = 0;
+	char line[256];
+	FILE *f = fopen("/proc/meminfo", "re");
+
+	NEED(f != NULL);
+	while (kib == 0 && fgets(line, sizeof(line), f) != NULL)
+		if (strncmp(line, name, strlen(name)) == 0)
+			kib = strtoull(line + strlen(name), NULL, 10);
+	fclose(f);
+	return kib * 1024;
+}
+
+/* What the page cache holds can be had back. */
+FORKED_TEST(limit, memory_is_what_is_available_and_not_what_is_free)
+{
+	unsigned long long available = meminfo("MemAvailable:"), apart;
+
+	limit_read(&l);
+	EXPECT(l.memory <= meminfo("MemTotal:"));
+	apart = l.memory > available ? l.memory - available :
+				       available - l.memory;
+	EXPECT(apart < available / 4); /* others run, too */
+}
+
+FORKED_TEST(limit, asking_leaves_no_descriptor)
+{
+	int before = folder_entries("/proc/self/fd");
+
+	limit_read(&l);
+	EXPECT_EQ(folder_entries("/proc/self/fd"), before);
+}
