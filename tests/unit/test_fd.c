@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_fd.c - whole reads and writes. */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <sys/socket.h>
+#include <sys/time.h>
+
+#include <criterion/criterion.h>
+
+#include "base/fd.h"
+#include "tests/unit/folder.h"
+
+#define MUCH (1 << 20) /* more than any pipe holds */
+
+TestSuite(fd, .init = folder_make, .fini = folder_remove);
+
+Test(fd, closing_keeps_errno)
+{
+	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+	errno = ENOSPC;
+	fd_close(fd);
+	cr_expect_eq(errno, ENOSPC);
+	fd_close(fd); /* EBADF inside */
+	cr_expect_eq(errno, ENOSPC);
+	fd_close(-1);
+	cr_expect_eq(errno, ENOSPC);
+	cr_expect_eq(fcntl(fd, F_GETFD), -1);
+}
+
+static volatile sig_atomic_t alarms;
+
+static void
+on_alarm(int sig)
+{
+	(void)sig;
+	alarms++;
+}
+
+/* Every millisecond a signal breaks what blocks. */
+static void
+interrupt_always(void)
+{
+	const struct sigaction sa = { .sa_handler = on_alarm };
+	const struct itimerval every = { .it_interval.tv_usec = 1000,
+		.it_value.tv_usec = 1000 };
+
+	cr_assert_eq(sigaction(SIGALRM, &sa, NULL), 0);
+	cr_assert_eq(setitimer(ITIMER_REAL, &every, NULL), 0);
+}
+
+static void
+interrupt_no_more(void)
+{
+	const struct itimerval never = { 0 };
+
+	cr_assert_eq(setitimer(ITIMER_REAL, &never, NULL), 0);
+}
+
+static char sent[MUCH], got[MUCH];
+
+static void
+fill(void)
+{
+	for (int i = 0; i < MUCH; i++)
+		sent[i] = (char)(i * 7 + i / 251);
+}
+
+/* The other end: takes a little at a time, and only after some signals. */
+static void *
+read_slowly(void *arg)
+{
+	int fd = *(int *)arg;
+	sig_atomic_t seen;
+	size_t at = 0;
+	ssize_t n;
+
+	do {
+		seen = alarms;
+		while (at < MUCH / 8 && alarms < seen + 3)
+			sched_yield();
+		n = read(fd, got + at, MUCH / 16);
+		at += n > 0 ? (size_t)n : 0;
+	} while (n > 0);
+	return (void *)at;
+}
+
+static void
+block_alarms(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGALRM);
+	cr_assert_eq(pthread_sigmask(SIG_BLOCK, &set, NULL), 0);
+}
+
+static void
+unblock_alarms(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGALRM);
+	cr_assert_eq(pthread_sigmask(SIG_UNBLOCK, &set, NULL), 0);
+}
+
+Test(fd, every_byte_is_written_through_signals_and_short_writes)
+{
+	pthread_t reader;
+	void *count;
+	int p[2];
+
+	fill();
+	cr_assert_eq(pipe2(p, O_CLOEXEC), 0);
+	block_alarms(); /* only this thread hears them */
+	cr_assert_eq(pthread_create(&reader, NULL, read_slowly, &p[0]), 0);
+	unblock_alarms();
+	interrupt_always();
+	cr_expect_eq(fd_write_all(p[1], sent, MUCH), 0);
+	interrupt_no_more();
+	close(p[1]);
+	cr_assert_eq(pthread_join(reader, &count), 0);
+	cr_expect_eq((size_t)count, MUCH);
+	cr_expect_eq(memcmp(sent, got, MUCH), 0);
+	cr_expect_gt(alarms, 0);
+}
+
+static void *
+write_slowly(void *arg)
+{
+	int fd = *(int *)arg;
+	sig_atomic_t seen;
+
+	for (int at = 0; at < MUCH; at += MUCH / 16) {
+		seen = alarms;
+		while (at < MUCH / 8 && alarms < seen + 3)
+			sched_yield();
+		if (fd_write_all(fd, sent + at, MUCH / 16) == -1)
+			break;
+	}
+	close(fd);
+	return NULL;
+}
+
+Test(fd, everything_is_read_through_signals_and_short_reads)
+{
+	pthread_t writer;
+	int p[2];
+
+	fill();
+	cr_assert_eq(pipe2(p, O_CLOEXEC), 0);
+	block_alarms();
+	cr_assert_eq(pthread_create(&writer, NULL, write_slowly, &p[1]), 0);
+	unblock_alarms();
+	interrupt_always();
+	cr_expect_eq(fd_read_some(p[0], got, MUCH), MUCH);
+	interrupt_no_more();
+	cr_assert_eq(pthread_join(writer, NULL), 0);
+	cr_expect_eq(memcmp(sent, got, MUCH), 0);
+	cr_expect_eq(fd_read_some(p[0], got, 1), 0, "the end stays the end");
+	cr_expect_gt(alarms, 0);
+}
+
+Test(fd, reading_stops_at_what_there_is_room_for)
+{
+	char two[2] = "";
+	int p[2];
+
+	cr_assert_eq(pipe2(p, O_CLOEXEC), 0);
+	cr_assert_eq(write(p[1], "abc", 3), 3);
+	cr_expect_eq(fd_read_some(p[0], two, 0), 0);
+	cr_expect_eq(fd_read_some(p[0], two, 2), 2);
+	cr_expect_eq(memcmp(two, "ab", 2), 0);
+	close(p[1]);
+	cr_expect_eq(fd_read_some(p[0], two, 2), 1);
+	cr_expect_eq(two[0], 'c');
+}
+
+Test(fd, failures_have_their_errno)
+{
+	int p[2], full = open("/dev/full", O_WRONLY | O_CLOEXEC);
+	char c;
+
+	cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, p), 0);
+	close(p[0]);
+	cr_assert_neq(sigaction(SIGPIPE,
+			      &(struct sigaction){ .sa_handler = SIG_IGN },
+			      NULL),
+		-1);
+	errno = 0;
+	cr_expect_eq(fd_write_all(p[1], "x", 1), -1);
+	cr_expect_eq(errno, EPIPE);
+	errno = 0;
+	cr_expect_eq(fd_read_some(-1, &c, 1), -1);
+	cr_expect_eq(errno, EBADF);
+	errno = 0;
+	cr_expect_eq(fd_write_all(full, "x", 1), -1);
+	cr_expect_eq(errno, ENOSPC);
+	cr_expect_eq(fd_write_all(full, "x", 0), 0, "nothing needs no room");
+}
+
+static struct xr_error err;
+
+static enum xr_status
+read_file(const char *path, size_t max, char **text, size_t *len)
+{
+	*text = NULL;
+	*len = 99;
+	err = (struct xr_error){ 0 };
+	return fd_read_file(path, max, text, len, &err);
+}
+
+static void
+expect_text(const char *path, size_t max, const char *want)
+{
+	char *text;
+	size_t len;
+
+	cr_assert_eq(read_file(path, max, &text, &len), XR_OK, "%s", err.text);
+	cr_expect_eq(len, strlen(want));
+	cr_expect_str_eq(text, want);
+	free(text);
+}
+
+static void
+expect_no_text(const char *path, size_t max, enum xr_status status,
+	const char *words)
+{
+	char *text;
+	size_t len;
+
+	cr_expect_eq(read_file(path, max, &text, &len), status, "%s", path);
+	cr_expect_str_eq(err.text, words);
+	cr_expect_null(text, "outputs are written only on success");
+	cr_expect_eq(len, 99);
+	cr_expect_eq(fd_read_file(path, max, &text, &len, NULL), status);
+}
+
+Test(fd, a_file_is_read_whole_and_terminated)
+{
+	folder_write("a", "hello\n", 0600);
+	folder_write("empty", "", 0600);
+	expect_text("a", 1000, "hello\n");
+	expect_text("a", 6, "hello\n");
+	expect_text("empty", 0, "");
+}
+
+Test(fd, a_file_that_is_too_large_is_refused)
+{
+	folder_write("a", "hello\n", 0600);
+	expect_no_text("a", 5, XR_E_RANGE, "a: larger than 5 bytes");
+	cr_assert_eq(truncate("a", 1LL << 40), 0);
+	expect_no_text("a", 1 << 20, XR_E_RANGE,
+		"a: larger than 1048576 bytes");
+}
+
+/* Nobody has its other end open: opening it could wait for ever. */
+Test(fd, what_is_no_regular_file_is_refused_without_waiting)
+{
+	cr_assert_eq(mkfifo("fifo", 0600), 0);
+	expect_no_text("fifo", 10, XR_E_INVAL, "fifo: not a regular file");
+	expect_no_text(".", 10, XR_E_INVAL, ".: not a regular file");
+	expect_no_text("/dev/null", 10, XR_E_INVAL,
+		"/dev/null: not a regular file");
+	expect_no_text("gone", 10, XR_E_SYS, "gone: No such file or directory");
+	cr_expect_eq(read_file("gone", 1, &(char *){ NULL }, &(size_t){ 0 }),
+		XR_E_SYS);
+	cr_expect_eq(err.sys, ENOENT);
+}
+
+Test(fd, reading_files_leaves_no_descriptor)
+{
+	int before = folder_entries("/proc/self/fd");
+
+	folder_write("a", "hello\n", 0600);
+	for (int i = 0; i < 5; i++) {
+		expect_text("a", 6, "hello\n");
+		expect_no_text("a", 5, XR_E_RANGE, "a: larger than 5 bytes");
+		expect_no_text(".", 10, XR_E_INVAL, ".: not a regular file");
+		expect_no_text("gone", 10, XR_E_SYS,
+			"gone: No such file or directory");
+	}
+	cr_expect_eq(folder_entries("/proc/self/fd"), before);
+}
