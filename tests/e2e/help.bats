@@ -16,6 +16,7 @@ said()
 	{
 		printf '$ %s\n' "${*//$XRUN/xrun}"
 		[ -z "$output" ] || printf '%s\n' "$output"
+		# shellcheck disable=SC2001 # at each line
 		[ -z "$stderr" ] || sed 's/^/2> /' <<<"$stderr"
 		printf '= %s\n' "$status"
 	} | golden "$name"
@@ -135,4 +136,21 @@ changing+='|TORCHELASTIC_(RUN_ID|ERROR_FILE))='
 	"$XRUN" -n 1 cp /proc/self/environ environ
 	grep -zvE "$changing" environ | sort -z >got
 	diff -u <(tr '\0' '\n' <promised) <(tr '\0' '\n' <got)
+}
+
+@test "--quiet leaves xrun's own words out, but not what went wrong" {
+	run --separate-stderr in_pty "$XRUN" --quiet -n 2 true
+	assert_eq "$output" ""
+	run in_pty "$XRUN" -n 2 true
+	assert_has "$output" '^xrun: job [a-z0-9]+: 2 ranks'
+	run --separate-stderr "$XRUN" --quiet -n 2 sh -c 'exit 3'
+	assert_eq "$status" 3
+	assert_has "$stderr" '^xrun: rank [01] failed first: exit status 3'
+}
+
+@test "--verbose ends with a table of what each rank used" {
+	run --separate-stderr "$XRUN" --verbose -n 2 true
+	assert_eq "$status" 0
+	assert_eq "$output" ""
+	assert_has "$stderr" '^ *1 .*[0-9]'
 }
