@@ -1,0 +1,260 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# lossless.bats - no byte that a rank wrote is lost or doubled: not when xrun is
+# killed with -9, not when the disk is full.
+#
+# A rank keeps a copy of what it writes, filled before each write(2), and a
+# counter of what write(2) accepted, moved on after it. Killed at any moment,
+# its file must therefore begin its copy and be as long as the counter at least:
+# between the two lies only the write that was under way.
+#
+# ROUNDS is how often the supervisor is killed, 3 without it.
+
+bats_require_minimum_version 1.5.0
+load helper
+
+# No test here needs a larger file, whatever goes wrong.
+setup()
+{
+	private_place
+	ulimit -f 2000000
+}
+
+# raw RANK STREAM - the file of a rank of the only job.
+raw()
+{
+	printf '%s/rank-%04d/%s' "$(echo "${VIEW:-}$XDG_STATE_HOME"/xrun/????/0)" \
+		"$1" "$2"
+}
+
+# identical RANKS [OPTION] - the files hold what spew --both --copy ref wrote.
+identical()
+{
+	local pairs=() r
+
+	for ((r = 0; r < $1; r++)); do
+		pairs+=("$(raw "$r" stdout)" "ref.$r.out")
+		pairs+=("$(raw "$r" stderr)" "ref.$r.err")
+	done
+	"$PROG/verify" raw ${2:+"$2"} "${pairs[@]}"
+}
+
+# pass SECONDS - so that a kill comes at any moment.
+pass()
+{
+	local quiet
+
+	exec {quiet}<> <(:)
+	read -r -t "$1" -u "$quiet" || true
+	exec {quiet}>&-
+}
+
+# files_of COUNT - are there so many files of output?
+files_of()
+{
+	[ "$(compgen -G "${VIEW:-}$XDG_STATE_HOME/xrun/????/0/*/std???" |
+		wc -l)" -ge "$1" ]
+}
+
+# --- kill -9 ----------------------------------------------------------------
+
+# kill_round OPTION... - 8 ranks that write both streams without end; the
+# supervisor is killed; everything accepted is in the files, nobody is left.
+# Adds the time from the kill to the end to $took, in ms.
+kill_round()
+{
+	local status=0 begun
+
+	rm -rf "$XDG_STATE_HOME/xrun" ref.*
+	spawn job "$XRUN" -n 8 "$PROG/spew" --endless --both --copy ref "$@"
+	wait_for 10 files_of 16
+	pass "0.0$((RANDOM % 90 + 10))"
+	begun=$(date +%s%N)
+	kill -KILL "$(pgrep -P "$pid" -x xrun-super)"
+	wait "$pid" || status=$?
+	took+=($((($(date +%s%N) - begun) / 1000000)))
+	assert_eq "$(left_behind '.*')" ''
+	assert_eq "$status" 125
+	assert_eq "$(grep -ao 'xrun: the supervisor.*' job.err)" \
+		"xrun: the supervisor ended (SIGKILL): all ranks were ended with it; what they wrote is in $(echo "$XDG_STATE_HOME"/xrun/????)/0"
+	identical 8 --killed >verified || {
+		grep -v identical verified
+		return 1
+	}
+}
+
+@test "the supervisor is killed under 8 writers: no line lost, none twice" {
+	local took=() round
+
+	for ((round = 0; round < ${ROUNDS:-3}; round++)); do
+		case $((round % 3)) in
+		0) kill_round ;;
+		1) kill_round --size 40 --batch 50 ;;
+		2) kill_round --wild $((round + 1)) ;;
+		esac
+	done
+	mapfile -t took < <(printf '%s\n' "${took[@]}" | sort -n)
+	# G1 wants 1 s; ten times that is a failure on any machine.
+	[ "${took[-1]}" -lt 10000 ]
+	[ -z "${ROUNDS:-}" ] || printf '# kill to end: %s rounds, median %s ms, 99 %% %s ms, most %s ms\n' \
+		"${#took[@]}" "${took[$((${#took[@]} / 2))]}" \
+		"${took[$((${#took[@]} * 99 / 100))]}" "${took[-1]}" >&3
+}
+
+@test "killed while its reader sleeps: what nobody saw is in the files" {
+	local reader status=0
+
+	mkfifo job.out
+	exec {reader}<>job.out
+	spawn job "$XRUN" -n 4 "$PROG/spew" --lines 20000 --both --copy ref
+	wait_for 10 files_of 8
+	wait_for 10 no_ranks
+	kill -KILL "$(pgrep -P "$pid" -x xrun-super)"
+	wait "$pid" || status=$?
+	assert_eq "$status" 125
+	identical 4
+}
+
+no_ranks()
+{
+	[ -z "$(left_behind '.*')" ]
+}
+
+@test "killed while it is stopped: the pipes are full, and drained" {
+	local status=0 super
+
+	spawn job "$XRUN" -n 4 "$PROG/spew" --endless --both --copy ref
+	wait_for 10 files_of 8
+	super=$(pgrep -P "$pid" -x xrun-super)
+	kill -STOP "$super"
+	wait_for 10 all_blocked "$super"
+	kill -KILL "$super"
+	wait "$pid" || status=$?
+	assert_eq "$status" 125
+	identical 4 --killed
+}
+
+# all_blocked SUPERVISOR - each rank sleeps in a write to its full pipe.
+all_blocked()
+{
+	local one
+
+	for one in $(pgrep -P "$1"); do
+		grep -qs pipe_write "/proc/$one/wchan" || return 1
+	done
+}
+
+@test "where splice(2) is refused the files are whole all the same" {
+	"$PROG/deny" splice=EINVAL -- "$XRUN" -n 4 "$PROG/spew" --wild 2 \
+		--lines 200 --both --copy ref >out 2>err
+	identical 4
+	"$PROG/verify" merged --joins --ranks 4 --lines 200 out
+}
+
+# --- a full disk ------------------------------------------------------------
+
+# on_small_disk MIB COMMAND... - spawns COMMAND with a state directory of 1 MiB
+# and a ballast of MIB, which make_room takes away. $VIEW is its view of files.
+on_small_disk()
+{
+	local mib=$1 flags=-m
+
+	shift
+	[ "$(id -u)" -eq 0 ] || flags=-rm
+	unshare $flags true 2>/dev/null || skip "mount namespaces are not allowed here"
+	spawn job unshare $flags bash -c \
+		'mount -t tmpfs -o "size=$(($1 + 1))m" none "$XDG_STATE_HOME" &&
+		fallocate -l "$1m" "$XDG_STATE_HOME/ballast" && shift && exec "$@"' \
+		- "$mib" "$@"
+	VIEW=/proc/$pid/root
+}
+
+make_room()
+{
+	rm "$VIEW$XDG_STATE_HOME/ballast"
+}
+
+@test "a full disk: ranks wait, one warning, and with room all is complete" {
+	on_small_disk 30 "$XRUN" -n 2 "$PROG/spew" --lines 20000 --both --copy ref
+	await_line job.err '^xrun: ' 10
+	[[ $line =~ ^xrun:\ rank\ [01]:\ log\ file\ system\ full\ \(.*\):\ ranks\ wait\ until\ there\ is\ room\;\ nothing\ is\ lost$ ]]
+	wait_for 10 all_blocked "$(pgrep -P "$pid" -x xrun-super)"
+	# Held open, for the mount goes with its last process.
+	exec {held}<"$VIEW$XDG_STATE_HOME"
+	make_room
+	wait "$pid"
+	VIEW=/proc/$$/fd/$held
+	XDG_STATE_HOME='' identical 2
+	assert_eq "$(grep -c '^xrun: ' job.err)" 1
+	"$PROG/verify" merged --joins --ranks 2 --lines 20000 job.out
+}
+
+# Their last bytes fit into the pipes: the ranks are gone, their output is not.
+@test "a full disk when the ranks end: their last bytes wait for room" {
+	on_small_disk 30 "$XRUN" -n 2 "$PROG/spew" --lines 5300 --copy ref
+	await_line job.err 'log file system full' 10
+	wait_for 10 no_ranks
+	pass 3
+	exec {held}<"$VIEW$XDG_STATE_HOME"
+	make_room
+	wait "$pid"
+	VIEW=/proc/$$/fd/$held
+	"$PROG/verify" raw "$(XDG_STATE_HOME='' raw 0 stdout)" ref.0.out \
+		"$(XDG_STATE_HOME='' raw 1 stdout)" ref.1.out
+	assert_eq "$(grep -c '^xrun' job.err)" 1
+}
+
+@test "a full disk does not stop TERM; what found no room is counted" {
+	local status=0
+
+	on_small_disk 30 "$XRUN" --grace 300ms -n 2 "$PROG/spew" --endless
+	await_line job.err 'log file system full' 10
+	kill -TERM "$pid"
+	await_exit "$pid" 15
+	wait "$pid" || status=$?
+	assert_eq "$status" 143
+	assert_has "$(cat job.err)" '[0-9]+ bytes found no room on the disk and are lost'
+}
+
+@test "a full disk and the supervisor killed: with room all is complete" {
+	local status=0
+
+	on_small_disk 30 "$XRUN" -n 2 "$PROG/spew" --endless --both --copy ref
+	await_line job.err 'log file system full' 10
+	wait_for 10 all_blocked "$(pgrep -P "$pid" -x xrun-super)"
+	exec {held}<"$VIEW$XDG_STATE_HOME"
+	kill -KILL "$(pgrep -P "$pid" -x xrun-super)"
+	wait_for 10 no_ranks
+	make_room
+	wait "$pid" || status=$?
+	assert_eq "$status" 125
+	VIEW=/proc/$$/fd/$held
+	XDG_STATE_HOME='' identical 2 --killed
+	run ! grep 'are lost' job.err
+}
+
+@test "a full disk and the supervisor killed: what is lost is counted" {
+	local status=0
+
+	on_small_disk 30 "$XRUN" -n 2 "$PROG/spew" --endless
+	await_line job.err 'log file system full' 10
+	wait_for 10 all_blocked "$(pgrep -P "$pid" -x xrun-super)"
+	kill -KILL "$(pgrep -P "$pid" -x xrun-super)"
+	await_exit "$pid" 20
+	wait "$pid" || status=$?
+	assert_eq "$status" 125
+	assert_has "$(cat job.err)" '[0-9]+ bytes found no room on the disk and are lost'
+}
+
+@test "a disk that is full from the start is an error before any rank" {
+	local status=0
+
+	on_small_disk 1 bash -c \
+		'mount -o remount,nr_inodes=3 "$XDG_STATE_HOME"; exec "$@"' - \
+		"$XRUN" "$PROG/stamp" "$PWD/ran"
+	wait "$pid" || status=$?
+	assert_eq "$status" 125
+	assert_has "$(cat job.err)" \
+		'No space left on device   try: --log-dir DIR or --no-logs$'
+	[ ! -e ran ]
+}
