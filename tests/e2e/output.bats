@@ -331,6 +331,20 @@ left_in_files()
 	[ "$(left_in_files job.err)" -gt 0 ]
 }
 
+@test "a reader who does not read does not stop TERM while the ranks run" {
+	local status=0
+
+	ulimit -f 2000000
+	stuck job
+	spawn job "$XRUN" --grace 300ms -n 2 "$PROG/spew" --endless
+	wait_for 10 compgen -G "$XDG_STATE_HOME/xrun/????/0/rank-0001/stdout"
+	kill -TERM "$pid"
+	await_exit "$pid" 15
+	wait "$pid" || status=$?
+	assert_eq "$status" 143
+	[ "$(left_in_files job.err)" -gt 0 ]
+}
+
 # --- --no-logs --------------------------------------------------------------
 
 @test "--no-logs: the same lines, and no file" {

@@ -1,0 +1,279 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# kills.bats - kill -9 of each process of xrun, alone and together: nobody of
+# the job lives on, nothing is locked, and the files are whole.
+
+bats_require_minimum_version 1.5.0
+load helper
+
+setup()
+{
+	private_place
+	ulimit -f 2000000
+}
+
+# supervisor - of the job whose keeper is $pid.
+supervisor()
+{
+	pgrep -P "$pid" -x xrun-super
+}
+
+# ends CODE SECONDS - the job is over in time, with that status.
+ends()
+{
+	local status=0
+
+	await_exit "$pid" "$2"
+	wait "$pid" || status=$?
+	assert_eq "$status" "$1"
+}
+
+# nobody - no process of the job and none of xrun lives.
+nobody()
+{
+	[ -z "$(left_behind '.*' && xruns)" ]
+}
+
+# free - each job's lock can be had, and xrun counts no running job.
+free()
+{
+	local lock
+
+	for lock in "$XDG_STATE_HOME"/xrun/????/lock; do
+		[ ! -e "$lock" ] || flock -n "$lock" true
+	done
+	run -125 "$XRUN"
+	run ! grep -E '[0-9] jobs? running' <<<"$output"
+}
+
+# identical RANKS - the files begin the copies, and hold what was accepted.
+identical()
+{
+	local pairs=() r
+
+	for ((r = 0; r < $1; r++)); do
+		pairs+=("$(printf '%s/rank-%04d/stdout' \
+			"$(echo "$XDG_STATE_HOME"/xrun/????/0)" "$r")" "ref.$r.out")
+	done
+	"$PROG/verify" raw --killed "${pairs[@]}"
+}
+
+# family - a job of two ranks with children that nobody would miss: setsid, deaf
+# to TERM, without the rank's streams.
+family()
+{
+	spawn job "$XRUN" "$@" -n 2 "$PROG/fork_away" --depth 2 --width 2 \
+		--setsid --ignore-term --close --stay --pids pids --last 60000
+	await_line job.out '^\[1\] ready$' 10
+	await_line job.out '^\[0\] ready$' 10
+	assert_eq "$(wc -l <pids)" 12
+}
+
+none_of_pids()
+{
+	! xargs -n 1 kill -0 <pids 2>/dev/null
+}
+
+# --- the supervisor ---------------------------------------------------------
+
+@test "rel-29 the supervisor is killed: ranks and descendants are gone, 125" {
+	family
+	kill -KILL "$(supervisor)"
+	ends 125 10
+	nobody
+	none_of_pids
+	free
+	assert_has "$(cat job.err)" \
+		'^xrun: the supervisor ended \(SIGKILL\): all ranks were ended with it; what they wrote is in '
+}
+
+@test "rel-29 --no-logs: the same, and the message knows of no files" {
+	family --no-logs
+	kill -KILL "$(supervisor)"
+	ends 125 10
+	nobody
+	none_of_pids
+	assert_eq "$(cat job.err)" \
+		'xrun: the supervisor ended (SIGKILL): all ranks were ended with it'
+}
+
+@test "rel-29 a silent job leaves no folder when its supervisor is killed" {
+	spawn job "$XRUN" -n 2 "$PROG/die" --rank 5
+	wait_for 10 ranks 2
+	kill -KILL "$(supervisor)"
+	ends 125 10
+	nobody
+	assert_eq "$(ls -A "$XDG_STATE_HOME/xrun")" ''
+	assert_eq "$(cat job.err)" \
+		'xrun: the supervisor ended (SIGKILL): all ranks were ended with it'
+}
+
+# ranks COUNT - so many ranks are there.
+ranks()
+{
+	[ "$(pgrep -c -P "$(supervisor)")" = "$1" ]
+}
+
+# At any moment of the start: ranks half made, no folder, no thread yet.
+@test "rel-29 the supervisor is killed while it starts 64 ranks" {
+	local round
+
+	for round in 1 2 3 4 5 6 7 8 9 10 11 12; do
+		spawn job "$XRUN" -n 64 "$PROG/deaf"
+		wait_for 5 supervisor >/dev/null
+		for ((i = 0; i < round * 100; i++)); do :; done
+		kill -KILL "$(supervisor)"
+		ends 125 10
+		nobody
+	done
+	free
+}
+
+@test "rel-34 the supervisor stands still: output waits, nobody is judged" {
+	local super left
+
+	spawn job "$XRUN" -n 4 "$PROG/spew" --lines 200000 --copy ref
+	wait_for 10 compgen -G "$XDG_STATE_HOME/xrun/????/0/rank-0003/stdout"
+	super=$(supervisor)
+	kill -STOP "$super"
+	wait_for 10 grep -q '^State:.T' "/proc/$super/status"
+	left=$(pgrep -c -P "$super")
+	kill -CONT "$super"
+	ends 0 20
+	[ "$left" -gt 0 ]
+	identical 4
+	"$PROG/verify" merged --joins --ranks 4 --lines 200000 job.out
+	assert_eq "$(cat job.err)" ''
+}
+
+@test "rel-34 the keeper stands still: the job does not" {
+	mkfifo go
+	spawn job "$XRUN" -n 2 bash -c 'echo ready; read -r _ <go; echo done'
+	await_line job.out ready 10
+	kill -STOP "$pid"
+	wait_for 10 grep -q '^State:.T' "/proc/$pid/status"
+	printf '\n\n' >go
+	wait_for 10 ended
+	assert_eq "$(grep -c 'done' job.out)" 2
+	kill -CONT "$pid"
+	ends 0 10
+}
+
+ended()
+{
+	grep -qs '"exit":0,"reason":"ok"' "$XDG_STATE_HOME"/xrun/????/job.json
+}
+
+# --- the keeper -------------------------------------------------------------
+
+@test "rel-30 the keeper is killed: the ranks are stopped in order" {
+	local super
+
+	spawn job "$XRUN" -n 2 bash -c \
+		'trap "echo told; exit 0" TERM; echo ready; while :; do read -r -t 60 _ <>never; done'
+	mkfifo never
+	await_line job.out '^\[1\] ready$' 10
+	await_line job.out '^\[0\] ready$' 10
+	super=$(supervisor)
+	kill -KILL "$pid"
+	await_exit "$super" 10
+	wait_for 5 nobody
+	assert_eq "$(grep -c told job.out)" 2
+	assert_has "$(cat job.err)" \
+		'^xrun: the process that was started as xrun was killed$'
+	free
+	assert_has "$(cat "$XDG_STATE_HOME"/xrun/????/job.json)" '"exit":125'
+}
+
+@test "rel-30 the keeper is killed: descendants are swept, too" {
+	local super
+
+	family --grace 200ms
+	super=$(supervisor)
+	kill -KILL "$pid"
+	await_exit "$super" 15
+	wait_for 5 nobody
+	none_of_pids
+	free
+}
+
+@test "rel-30 the keeper is killed under writers: files are whole" {
+	local super
+
+	spawn job "$XRUN" --grace 200ms -n 4 "$PROG/spew" --endless --copy ref
+	wait_for 10 compgen -G "$XDG_STATE_HOME/xrun/????/0/rank-0003/stdout"
+	super=$(supervisor)
+	kill -KILL "$pid"
+	await_exit "$super" 15
+	nobody
+	identical 4
+}
+
+@test "rel-30 the keeper is killed, and nobody reads the output: it ends" {
+	local super reader
+
+	mkfifo job.out
+	exec {reader}<>job.out
+	spawn job "$XRUN" --grace 200ms -n 2 "$PROG/spew" --lines 100000
+	wait_for 10 compgen -G "$XDG_STATE_HOME/xrun/????/0/rank-0001/stdout"
+	super=$(supervisor)
+	kill -KILL "$pid"
+	await_exit "$super" 15
+	nobody
+}
+
+# --- both -------------------------------------------------------------------
+
+@test "rel-31 both are killed at once: ranks die with them, locks are free" {
+	local i super
+
+	for i in 1 2 3 4 5; do
+		spawn job "$XRUN" -n 8 "$PROG/spew" --endless --copy ref
+		wait_for 10 compgen -G "$XDG_STATE_HOME/xrun/????/0/rank-0007/stdout"
+		super=$(supervisor)
+		if ((i % 2)); then
+			kill -KILL "$super" "$pid"
+		else
+			kill -KILL "$pid" "$super"
+		fi
+		wait_for 5 nobody
+		free
+		rm -rf "$XDG_STATE_HOME/xrun"
+	done
+	"$XRUN" -n 2 echo next
+}
+
+# --- ranks ------------------------------------------------------------------
+
+@test "a rank is killed: it is named, the others are stopped, 137" {
+	local who
+
+	spawn job "$XRUN" -n 4 --grace 5s bash -c \
+		'echo "pid $$"; trap "exit 0" TERM; while :; do read -r -t 60 _ <>never; done'
+	mkfifo never
+	await_line job.out '^\[2\] pid ' 10
+	who=${line##* }
+	kill -KILL "$who"
+	ends 137 10
+	assert_has "$(cat job.err)" \
+		"^xrun: rank 2 failed first: SIGKILL after .* \\(pid $who\\)"
+	assert_has "$(cat job.err)" 'ranks 0, 1, 3 were stopped by xrun'
+	nobody
+}
+
+@test "random ranks are killed under load: always the one that was" {
+	local i victim rank
+
+	for i in 1 2 3 4 5 6; do
+		rm -rf "$XDG_STATE_HOME/xrun" ref.*
+		spawn job "$XRUN" -n 8 "$PROG/spew" --endless --copy ref
+		wait_for 10 compgen -G "$XDG_STATE_HOME/xrun/????/0/rank-0007/stdout"
+		victim=$(pgrep -P "$(supervisor)" | shuf -n 1)
+		rank=$(tr '\0' '\n' <"/proc/$victim/environ" | sed -n 's/^XRUN_RANK=//p')
+		kill -KILL "$victim"
+		ends 137 15
+		assert_has "$(cat job.err)" "^xrun: rank $rank failed first: SIGKILL"
+		identical 8
+		nobody
+	done
+}
