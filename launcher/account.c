@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* account.c - see account.h. */
-#include <fcntl.h>
+#include <errno.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
@@ -73,16 +73,13 @@ account_header(struct job *job)
 	buf_fini(&out);
 }
 
-/* "SIGSEGV", "exit status 3", "could not be started". */
+/* "SIGSEGV", "exit status 3". */
 static void
 put_how(const struct rank *r, struct buf *out)
 {
 	char name[16];
 
-	if (r->failed_step != SPAWN_OK)
-		buf_fmt(out, "%s: %s", spawn_step_name(r->failed_step),
-			strerror(r->failed_sys));
-	else if (WIFSIGNALED(r->status))
+	if (WIFSIGNALED(r->status))
 		buf_put_text(out,
 			signo_name(WTERMSIG(r->status), name, sizeof(name)));
 	else
@@ -325,23 +322,48 @@ put_others(const struct job *job, uint32_t culprit, struct buf *out)
 	buf_fini(&more);
 }
 
+/* Why the kernel would not run it, in words that say what to do. */
+static const struct {
+	int sys;
+	const char *text;
+} refusals[] = {
+	{ E2BIG,
+		"arguments and environment are too long for this system (ulimit -s, and 128 KiB each)   try: a file instead of arguments" },
+	{ ENOENT, "its interpreter is missing   try: head -n 1, or file" },
+	{ ENOEXEC, "not in a format this machine runs   try: file" },
+	{ ETXTBSY, "is being written to   try: again when the build is done" },
+	{ EACCES, "may not be executed   try: ls -l, and mount options" },
+};
+
+static void
+put_refusal(const struct job *job, const struct rank *r, struct buf *out)
+{
+	const char *text = strerror(r->failed_sys);
+
+	for (unsigned i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++)
+		if (r->failed_step == SPAWN_EXEC &&
+			refusals[i].sys == r->failed_sys)
+			text = refusals[i].text;
+	buf_fmt(out, "xrun: %s: %s\n", job->argv[0], text);
+}
+
 static void
 put_failure(const struct job *job, uint32_t culprit, struct buf *out)
 {
 	const struct rank *r = &job->rank[culprit];
 	char time[32];
 
+	if (r->failed_step != SPAWN_OK) {
+		put_refusal(job, r, out);
+		return;
+	}
 	buf_fmt(out, "xrun: rank %u failed first: ", job_rank(job, culprit));
 	put_how(r, out);
-	if (r->failed_step == SPAWN_OK) {
-		buf_fmt(out, " after %s (pid %d",
-			clock_text(r->ended_ns - r->started_ns, time,
-				sizeof(time)),
-			(int)r->pid);
-		put_core(job, r, out);
-		buf_put_char(out, ')');
-	}
-	buf_put_char(out, '\n');
+	buf_fmt(out, " after %s (pid %d",
+		clock_text(r->ended_ns - r->started_ns, time, sizeof(time)),
+		(int)r->pid);
+	put_core(job, r, out);
+	buf_put_text(out, ")\n");
 	put_last_lines(job, culprit, out);
 	put_error_file(job, culprit, out);
 	put_others(job, culprit, out);
@@ -394,6 +416,15 @@ put_undelivered(const struct job *job, struct buf *out)
 			"xrun: the reader of the output is slow: %llu bytes are only in the files (%s)\n",
 			(unsigned long long)bytes,
 			job->state.attempt == NULL ? "" : job->state.attempt);
+}
+
+static void
+put_lost(const struct job *job, struct buf *out)
+{
+	if (job->share->failed > 0)
+		buf_fmt(out,
+			"xrun: %llu bytes found no room on the disk and are lost\n",
+			(unsigned long long)job->share->failed);
 }
 
 static void
@@ -458,6 +489,7 @@ job_account(struct job *job)
 	struct buf out = { 0 };
 
 	put_undelivered(job, &out);
+	put_lost(job, &out);
 	put_left_open(job, &out);
 	put_cause(job, &out);
 	if (o.culprit != OUTCOME_NOBODY)

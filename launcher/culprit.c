@@ -49,6 +49,18 @@ first_closed(const struct evidence *e, uint32_t n, const struct evidence *best)
 	return best;
 }
 
+/* Of those dying then by anything but a broken pipe the first to be dead. */
+static const struct evidence *
+first_breaker(const struct evidence *e, uint32_t n, const struct evidence *best)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (candidate(&e[i]) && e[i].was_exiting &&
+			!broken_pipe(&e[i]) &&
+			(broken_pipe(best) || died_before(&e[i], best)))
+			best = &e[i];
+	return best;
+}
+
 uint32_t
 culprit_of(const struct evidence *e, uint32_t n)
 {
@@ -58,8 +70,5 @@ culprit_of(const struct evidence *e, uint32_t n)
 		return CULPRIT_NOBODY;
 	if (best->closed != 0)
 		return first_closed(e, n, best)->rank;
-	for (uint32_t i = 0; i < n && broken_pipe(best); i++)
-		if (candidate(&e[i]) && e[i].was_exiting && !broken_pipe(&e[i]))
-			best = &e[i];
-	return best->rank;
+	return (broken_pipe(best) ? first_breaker(e, n, best) : best)->rank;
 }

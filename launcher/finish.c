@@ -7,23 +7,12 @@
 
 #define FILES_PATIENCE (5 * NS_PER_S) /* for a frozen file system */
 
-static bool
-all_reaped(const struct job *job)
-{
-	if (job->started < job_size(job) && job->stop_ns == 0)
-		return false;
-	for (uint32_t i = 0; i < job_size(job); i++)
-		if (job->rank[i].pidfd != -1)
-			return false;
-	return true;
-}
-
 /* The ranks were told to end and are gone: nobody may hold their pipes any
  * longer. Otherwise those get two seconds to say what they have to. */
 static void
 sweep_when_stopped(struct job *job)
 {
-	if (job->stop_ns != 0 && all_reaped(job))
+	if (job->stop_ns != 0 && stop_all_reaped(job))
 		stop_sweep(job);
 }
 
@@ -51,6 +40,8 @@ finish_if_over(struct job *job)
 	sup->phase = PHASE_DELIVER;
 	job->ended_ns = clock_now();
 	timer_disarm(sup->grace);
+	if (job->stop_ns != 0 && job->cause != CAUSE_FAILURE)
+		timer_arm(sup->grace, job->opt.grace); /* told to end: soon */
 	timer_disarm(sup->silence);
 	stop_sweep(job);
 	tty_in_close(sup->tty_in);

@@ -52,6 +52,7 @@ struct rank {
 	uint8_t open;     /* streams not at their end */
 	int64_t drain_ns; /* clock_now() when its pipes are given up; 0 */
 	bool left_open;   /* a process it left behind held its output */
+	uint8_t full;     /* streams whose file has no room now */
 };
 
 /* Why the job is being ended, or was; the first one stays. */

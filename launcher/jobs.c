@@ -5,10 +5,10 @@
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include <sys/file.h>
+#include <sys/stat.h>
 
 #include "base/fd.h"
 #include "launcher/jobs.h"
@@ -31,6 +31,15 @@ is_job(const char *dir, bool *running)
 	return true;
 }
 
+/* And no link to one: `latest`, or what a person made. */
+static bool
+is_folder(const char *path)
+{
+	struct stat st;
+
+	return lstat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
 void
 jobs_each(const char *root, jobs_fn *fn, void *ctx)
 {
@@ -40,11 +49,11 @@ jobs_each(const char *root, jobs_fn *fn, void *ctx)
 	bool running;
 
 	while (dir != NULL && (d = readdir(dir)) != NULL) {
-		if (d->d_name[0] == '.' || strcmp(d->d_name, "latest") == 0)
+		if (d->d_name[0] == '.' ||
+			snprintf(path, sizeof(path), "%s/%s", root,
+				d->d_name) >= (int)sizeof(path))
 			continue;
-		if (snprintf(path, sizeof(path), "%s/%s", root, d->d_name) <
-				(int)sizeof(path) &&
-			is_job(path, &running))
+		if (is_folder(path) && is_job(path, &running))
 			fn(ctx, path, d->d_name, running);
 	}
 	if (dir != NULL)

@@ -44,6 +44,7 @@ static const struct cell cells[RANK_STATE_COUNT][RANK_EVENT_COUNT] = {
 		[RANK_EV_KILL]        = GO(ENDED,    0),
 		[RANK_EV_CLOSED]      = GO(DONE,     RANK_DO_SETTLE),
 		[RANK_EV_TIMEOUT]     = GO(ENDED,    RANK_DO_CLOSE),
+		[RANK_EV_LOST]        = GO(DONE,     RANK_DO_SETTLE),
 	},
 	[RANK_DONE] = {
 		[RANK_EV_STOP]        = GO(DONE,     0),

@@ -10,7 +10,8 @@
  * A rank is over only when it was reaped and its pipes reached their end, in
  * either order. Between the two a timer runs, because a process it left behind
  * may hold the pipes for ever. LOST is for a rank that even SIGKILL does not end
- * (an uninterruptible sleep, another user's): it is given up.
+ * (an uninterruptible sleep, another user's), or whose output nobody takes: it
+ * is given up.
  */
 #ifndef LAUNCHER_RANK_H
 #define LAUNCHER_RANK_H

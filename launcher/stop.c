@@ -11,6 +11,7 @@
 #include "proc/descend.h"
 
 #define SWEEP_PATIENCE (30 * NS_PER_S) /* for uninterruptible sleeps */
+#define FILES_PATIENCE (5 * NS_PER_S)  /* for a full or frozen disk */
 
 /* To its whole group. The leader is not reaped yet, so its number is its own;
  * a group that forbids it (setuid) is met when it is swept. */
@@ -91,6 +92,42 @@ stop_give_up(struct job *job)
 		r->lost = true;
 		sup_step(job, i, RANK_EV_LOST);
 	}
+	finish_if_over(job);
+}
+
+bool
+stop_all_reaped(const struct job *job)
+{
+	if (job->started < job_size(job) && job->stop_ns == 0)
+		return false;
+	for (uint32_t i = 0; i < job_size(job); i++)
+		if (job->rank[i].pidfd != -1)
+			return false;
+	return true;
+}
+
+/*
+ * The ranks are gone, and their last bytes are not where they should be: the
+ * disk is full, or nobody reads. Files get five more seconds; then what is left
+ * is counted as lost, and said.
+ */
+void
+stop_output(struct job *job)
+{
+	struct sup *sup = job->sup;
+	bool files = job->state.dir_fd != -1;
+
+	for (uint32_t i = 0; i < job_size(job); i++) {
+		if (job->rank[i].state != RANK_ENDED)
+			continue;
+		if (sup->output_dropped || !files)
+			sup_step(job, i, RANK_EV_LOST);
+		for (uint32_t k = 0; k < 2 * RAW_STREAMS && files; k++)
+			logs_drop(sup->logs, i * RAW_STREAMS + k % RAW_STREAMS);
+	}
+	if (!sup->output_dropped && files)
+		timer_arm(sup->grace, FILES_PATIENCE);
+	sup->output_dropped = true;
 	finish_if_over(job);
 }
 

@@ -97,7 +97,7 @@ on_drain(void *ctx)
 	for (uint32_t i = 0; i < job_size(job); i++) {
 		struct rank *r = &job->rank[i];
 
-		if (r->state != RANK_ENDED || r->left_open)
+		if (r->state != RANK_ENDED || r->left_open || r->full != 0)
 			continue;
 		if (r->drain_ns <= now)
 			sup_step(job, i, RANK_EV_TIMEOUT);
@@ -128,6 +128,7 @@ on_full(struct job *job, uint32_t stream, int sys)
 	bool room = sys == ENOSPC || sys == EDQUOT;
 	char *dir;
 
+	job->rank[stream / RAW_STREAMS].full |= 1u << stream % RAW_STREAMS;
 	bus_tell(sup->bus, BUS_LOG_FULL, stream);
 	if (sup->full_ns != 0 && clock_now() - sup->full_ns < FULL_NS)
 		return;
@@ -138,6 +139,17 @@ on_full(struct job *job, uint32_t stream, int sys)
 		       "xrun: rank %u: log file in %s: %s: ranks wait until it can be written; nothing is lost",
 		job_rank(job, stream / RAW_STREAMS), dir, strerror(sys));
 	free(dir);
+}
+
+static void
+on_room(struct job *job, uint32_t stream)
+{
+	struct rank *rank = &job->rank[stream / RAW_STREAMS];
+
+	rank->full &= (uint8_t) ~(1u << stream % RAW_STREAMS);
+	if (rank->state == RANK_ENDED)
+		arm_drain(job, rank);
+	bus_tell(job->sup->bus, BUS_LOG_ROOM, stream);
 }
 
 static void
@@ -177,7 +189,7 @@ on_notes(int fd, void *ctx)
 			on_full(job, note[i].value, note[i].sys);
 			break;
 		case NOTE_ROOM:
-			bus_tell(job->sup->bus, BUS_LOG_ROOM, note[i].value);
+			on_room(job, note[i].value);
 			break;
 		case NOTE_SINK_CLOSED:
 			on_sink_closed(job, note[i].value, note[i].sys);
@@ -219,6 +231,8 @@ on_grace(void *ctx)
 
 	if (job->sup->phase != PHASE_RUN)
 		finish_give_up(job);
+	else if (stop_all_reaped(job))
+		stop_output(job);
 	else if (job->sup->killed)
 		stop_give_up(job);
 	else

@@ -53,12 +53,13 @@ struct sup {
 	enum phase phase;
 	uint32_t interrupts; /* how often Ctrl-C was pressed */
 	bool logs_started;
-	bool judged;        /* the evidence of the first failure was taken */
-	bool killed;        /* SIGKILL was sent to all */
-	bool retained;      /* old folders were looked at in this run */
-	bool delivery_over; /* its patience is at an end */
-	int64_t full_ns;    /* clock_now() of the last word about a full disk */
-	int64_t retry_ns;   /* start.c: clock_now() of the first refusal; 0 */
+	bool judged;         /* the evidence of the first failure was taken */
+	bool killed;         /* SIGKILL was sent to all */
+	bool output_dropped; /* no more patience for pipes of the dead */
+	bool retained;       /* old folders were looked at in this run */
+	bool delivery_over;  /* its patience is at an end */
+	int64_t full_ns;  /* clock_now() of the last word about a full disk */
+	int64_t retry_ns; /* start.c: clock_now() of the first refusal; 0 */
 	bool sink_closed[2];
 };
 
@@ -86,6 +87,8 @@ void death_reap_strangers(void *job); /* timer_fn */
 void stop_job(struct job *job, enum cause cause);
 void stop_kill(void *job);          /* timer_fn: no more patience */
 void stop_give_up(struct job *job); /* not even SIGKILL helped */
+void stop_output(struct job *job);  /* no more patience for their pipes */
+bool stop_all_reaped(const struct job *job);
 void stop_signal_rank(struct job *job, uint32_t r, int sig);
 void stop_signal_all(struct job *job, int sig);
 void stop_sweep(struct job *job);
