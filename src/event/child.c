@@ -19,6 +19,8 @@ struct children {
 	child_fn *fn;
 	child_after_fn *after;
 	void *ctx;
+	uint32_t turns; /* of children_turn() under way */
+	bool closed;    /* within one of them */
 };
 
 void
@@ -27,13 +29,17 @@ children_turn(struct children *c)
 	struct epoll_event events[BATCH];
 	int n;
 
+	c->turns++;
 	/* The kernel's list is in the order of the deaths; see child.h. */
 	do {
 		n = epoll_wait(c->epoll, events, BATCH, 0);
-		for (int i = 0; i < n; i++)
+		for (int i = 0; i < n && !c->closed; i++)
 			c->fn(events[i].data.u32, c->ctx);
-	} while (n == BATCH);
-	c->after(c->ctx);
+	} while (n == BATCH && !c->closed);
+	if (!c->closed)
+		c->after(c->ctx);
+	if (--c->turns == 0 && c->closed)
+		free(c);
 }
 
 static void
@@ -84,7 +90,10 @@ children_close(struct children *c)
 		return;
 	watch_close(c->watch);
 	fd_close(c->epoll);
-	free(c);
+	c->epoll = -1;
+	c->closed = true;
+	if (c->turns == 0)
+		free(c);
 }
 
 /* The status of waitpid(2), made from what waitid(2) says. */

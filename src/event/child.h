@@ -37,7 +37,10 @@ void children_remove(struct children *c, int pidfd);
 
 /* children_turn() - read deaths now rather than in the next turn. */
 void children_turn(struct children *c);
-void children_close(struct children *c); /* NULL is fine */
+
+/* children_close() - also inside a callback, which is then the last; NULL is
+ * fine. */
+void children_close(struct children *c);
 
 /*
  * child_reap() - take the status of a dead child.

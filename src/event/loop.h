@@ -41,7 +41,7 @@ void watch_close(struct watch *watch); /* NULL is fine */
 /* timer_open() - a timer that is not armed. NULL if out of memory. */
 struct timer *timer_open(struct loop *loop, timer_fn *fn, void *ctx);
 
-/* timer_arm() - fire once, @ns from now; arming again replaces. */
+/* timer_arm() - fire once, @ns from now, not before; arming again replaces. */
 void timer_arm(struct timer *timer, int64_t ns);
 void timer_disarm(struct timer *timer);
 bool timer_armed(const struct timer *timer);

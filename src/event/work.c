@@ -114,6 +114,8 @@ work_wait(struct work *w, int64_t ns)
 	int sys = 0;
 
 	pthread_mutex_lock(&w->lock);
+	if (w->busy)
+		start(w);
 	while (w->busy && sys != ETIMEDOUT)
 		sys = pthread_cond_timedwait(&w->done, &w->lock, &at);
 	sys = w->busy;
