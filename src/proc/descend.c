@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* descend.c - see descend.h. Static buffers only. */
+/* descend.c - see descend.h. No heap. */
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
@@ -49,23 +49,25 @@ read_proc(pid_t pid, const char *file, char *out, size_t cap)
 	return true;
 }
 
-bool
-proc_stat_read(pid_t pid, struct proc_stat *out)
+/* Of a process or, by "task/TID/stat", of one of its threads. */
+static bool
+read_stat(pid_t pid, const char *file, struct proc_stat *out)
 {
-	char text[512], *open, *close;
+	char text[512], *open, *close, state;
 	unsigned flags = 0;
 	int ppid = 0, session = 0;
 
-	if (!read_proc(pid, "stat", text, sizeof(text)))
+	if (!read_proc(pid, file, text, sizeof(text)))
 		return false;
 	open = strchr(text, '(');
 	close = strrchr(text, ')'); /* the name may hold parentheses */
 	if (open == NULL || close == NULL ||
-		sscanf(close + 1, " %c %d %*d %d %*d %*d %u", &out->state,
-			&ppid, &session, &flags) != 4)
+		sscanf(close + 1, " %c %d %*d %d %*d %*d %u", &state, &ppid,
+			&session, &flags) != 4)
 		return false;
 	*close = '\0';
 	snprintf(out->comm, sizeof(out->comm), "%.16s", open + 1);
+	out->state = state;
 	out->ppid = ppid;
 	out->session = session;
 	out->exiting = (flags & PF_EXITING) != 0;
@@ -84,14 +86,14 @@ proc_dumps_core(pid_t pid)
 	return at != NULL && strtol(at + 13, NULL, 10) == 1;
 }
 
-/* Every numeric name of /proc. */
+/* Every numeric name in a folder of /proc. */
 static void
-each_process(pid_fn *fn, void *ctx)
+each_number(const char *path, pid_fn *fn, void *ctx)
 {
-	static char names[16384];
+	_Alignas(struct dirent64_head) char names[4096];
 	const struct dirent64_head *d;
 	long n;
-	int fd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
 	if (fd == -1)
 		return;
@@ -103,6 +105,40 @@ each_process(pid_fn *fn, void *ctx)
 		}
 	}
 	fd_close(fd);
+}
+
+struct thread_walk {
+	pid_t pid;
+	bool lives;
+};
+
+static void
+if_thread_lives(pid_t tid, void *arg)
+{
+	struct thread_walk *w = arg;
+	struct proc_stat st;
+	char file[32];
+
+	snprintf(file, sizeof(file), "task/%d/stat", (int)tid);
+	if (read_stat(w->pid, file, &st) && !st.exiting)
+		w->lives = true;
+}
+
+/* A main thread may end long before the others. */
+bool
+proc_stat_read(pid_t pid, struct proc_stat *out)
+{
+	struct thread_walk w = { .pid = pid };
+	char path[64];
+
+	if (!read_stat(pid, "stat", out))
+		return false;
+	if (out->exiting) {
+		snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+		each_number(path, if_thread_lives, &w);
+		out->exiting = !w.lives;
+	}
+	return true;
 }
 
 struct child_walk {
@@ -156,7 +192,7 @@ each_child(pid_fn *fn, void *ctx)
 	if (access(path, R_OK) == 0)
 		each_listed_child(path, fn, ctx);
 	else
-		each_process(if_child, &w);
+		each_number("/proc", if_child, &w);
 }
 
 struct sweep {
@@ -189,7 +225,7 @@ sweep_one(pid_t pid, void *arg)
 	s->alive++;
 	if (!s->end)
 		return;
-	if (s->d->tell != NULL && proc_stat_read(pid, &st))
+	if (s->d->tell != NULL && proc_stat_read(pid, &st) && !st.exiting)
 		s->d->tell(pid, st.comm, s->d->ctx);
 	kill(pid, SIGKILL);
 }
@@ -254,6 +290,6 @@ descend_signal(pid_t sid, int sig)
 {
 	struct session_walk w = { .sid = sid, .sig = sig };
 
-	each_process(signal_if_in, &w);
+	each_number("/proc", signal_if_in, &w);
 	return w.met;
 }

@@ -20,8 +20,9 @@
 /* Asked for each child: true keeps it out of the sweep. */
 typedef bool descend_keep_fn(pid_t pid, void *ctx);
 
-/* Told of each child that lives at the first look, before its end; comm is its
- * name. Those that become children meanwhile were theirs. */
+/* Told of each child that lives at the first look, and is not on its way out,
+ * before its end; comm is its name. Those that become children meanwhile were
+ * theirs. */
 typedef void descend_tell_fn(pid_t pid, const char *comm, void *ctx);
 
 struct descend {
@@ -52,9 +53,9 @@ uint32_t descend_signal(pid_t sid, int sig);
 /* What /proc/PID/stat says; false if there is no such process. */
 struct proc_stat {
 	char comm[17];
-	char state; /* R S D T Z X ... */
+	char state; /* R S D T Z X ..., of its main thread */
 	pid_t ppid, session;
-	bool exiting; /* PF_EXITING: on its way out */
+	bool exiting; /* PF_EXITING of all threads: on its way out, or dead */
 };
 bool proc_stat_read(pid_t pid, struct proc_stat *out);
 

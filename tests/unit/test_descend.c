@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -327,6 +328,51 @@ FORKED_TEST(descend, the_living_are_told_of_once_and_by_name)
 	expect_extinct();
 }
 
+/* Memory that takes a while to be given back. */
+static void
+touch(size_t size)
+{
+	char *p = mmap(NULL, size, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+
+	if (p == MAP_FAILED)
+		_exit(1);
+	memset(p, 'x', size);
+}
+
+/* A child that is on its way out, and not dead yet; 0: it was too fast. */
+static pid_t
+catch_exiting(size_t size)
+{
+	struct proc_stat st;
+	pid_t pid = fork();
+
+	NEED(pid != -1);
+	if (pid == 0) {
+		touch(size);
+		_exit(0);
+	}
+	do {
+		NEED(proc_stat_read(pid, &st));
+	} while (!st.exiting);
+	if (st.state != 'Z')
+		return pid;
+	NEED(waitpid(pid, NULL, 0) == pid);
+	return 0;
+}
+
+FORKED_TEST(descend, who_ends_by_himself_is_not_told_of)
+{
+	struct told told = { 0 };
+	const struct descend d = { .tell = note, .ctx = &told };
+	pid_t pid = 0;
+
+	for (size_t mib = 32; mib <= 256 && pid == 0; mib *= 2)
+		pid = catch_exiting(mib << 20);
+	EXPECT_EQ(descend_end(&d, clock_now() + PATIENCE), 0);
+	EXPECT_EQ(told.count, 0);
+}
+
 FORKED_TEST(descend, reaping_signals_nobody)
 {
 	const struct descend everybody = { 0 };
@@ -569,6 +615,42 @@ FORKED_TEST(proc_stat, the_dead_and_the_gone_are_told_apart)
 	EXPECT(!proc_stat_read(pid, &st));
 	EXPECT_EQ(st.ppid, 77);
 	EXPECT(!proc_dumps_core(pid));
+}
+
+static void *
+live_on(void *arg)
+{
+	(void)arg;
+	sleep_for_ever();
+}
+
+static void
+leave_to_a_thread(void)
+{
+	pthread_t thread;
+
+	NEED(pthread_create(&thread, NULL, live_on, NULL) == 0);
+	pthread_exit(NULL);
+}
+
+/* A zombie by its main thread, and as alive as any. */
+FORKED_TEST(proc_stat, a_process_lives_while_one_of_its_threads_does)
+{
+	struct told told = { 0 };
+	const struct descend d = { .tell = note, .ctx = &told };
+	struct proc_stat st;
+	pid_t pid;
+
+	begin_family();
+	pid = child(leave_to_a_thread);
+	await(1);
+	do {
+		NEED(proc_stat_read(pid, &st));
+	} while (st.state != 'Z');
+	EXPECT(!st.exiting);
+	EXPECT_EQ(descend_end(&d, clock_now() + PATIENCE), 0);
+	EXPECT_EQ(told.count, 1);
+	expect_extinct();
 }
 
 FORKED_TEST(proc_stat, a_name_is_no_core)
