@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_check.c - so many ranks, and what this shell allows. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <criterion/criterion.h>
+
+#include "launcher/check.h"
+
+#define GIB ((uint64_t)1 << 30)
+
+static const struct limits plenty = {
+	.files_max = UINT64_MAX / 4,
+	.processes = UINT64_MAX,
+	.memory = UINT64_MAX,
+};
+
+/* "" if so many ranks are fine. */
+static const char *
+check(const struct limits *l, uint32_t ranks)
+{
+	static struct xr_error err;
+	enum xr_status status;
+
+	err = (struct xr_error){ 0 };
+	status = check_limits(l, ranks, &err);
+	cr_expect_eq(status, err.text[0] == '\0' ? XR_OK : XR_E_RANGE);
+	cr_expect_eq(check_limits(l, ranks, NULL), status);
+	return err.text;
+}
+
+Test(check, too_many_ranks_are_told_what_would_do)
+{
+	struct limits l = {
+		.files_max = 1048576,
+		.processes = 31999,
+		.processes_by = "ulimit -u",
+		.memory = 64 * GIB,
+	};
+
+	cr_expect_str_eq(check(&l, 100000),
+		"100000 ranks need 300040 descriptors; this shell allows 1048576, and 31999 processes (ulimit -u)\t-n 10000 or less");
+	l.processes_by = "cgroup pids.max";
+	cr_expect_str_eq(check(&l, 31992),
+		"31992 ranks need 96016 descriptors; this shell allows 1048576, and 31999 processes (cgroup pids.max)\t-n 10000 or less");
+	cr_expect_str_eq(check(&l, 31991), "");
+}
+
+Test(check, no_limit_on_processes_is_not_told)
+{
+	struct limits l = plenty;
+
+	l.files_max = 1024;
+	cr_expect_str_eq(check(&l, 1000),
+		"1000 ranks need 3040 descriptors; this shell allows 1024\t-n 100 or less");
+	cr_expect_str_eq(check(&l, 328), "");
+	cr_expect_neq(check(&l, 329)[0], '\0');
+}
+
+Test(check, memory_is_told_by_itself)
+{
+	struct limits l = plenty;
+
+	l.memory = GIB;
+	cr_expect_str_eq(check(&l, 16384), "");
+	cr_expect_str_eq(check(&l, 20000),
+		"20000 ranks need 1250 MiB for xrun alone; 1024 MiB are available\t-n 8000 or less");
+}
+
+Test(check, no_limits_allow_everything)
+{
+	cr_expect_str_eq(check(&plenty, 1), "");
+	cr_expect_str_eq(check(&plenty, UINT32_MAX), "");
+}
+
+Test(check, limits_below_what_xrun_itself_needs_wrap_nothing)
+{
+	struct limits l = plenty;
+
+	for (l.files_max = 0; l.files_max < CHECK_FDS_OWN + CHECK_FDS_A_RANK;
+		l.files_max++)
+		cr_expect_neq(check(&l, 1)[0], '\0', "%llu",
+			(unsigned long long)l.files_max);
+	cr_expect_str_eq(check(&l, 1), "");
+	l.processes_by = "ulimit -u";
+	for (l.processes = 0; l.processes <= 8; l.processes++)
+		cr_expect_neq(check(&l, 1)[0], '\0');
+	cr_expect_str_eq(check(&l, 1), "");
+}
+
+Test(check, where_not_even_one_fits_the_limit_has_to_go_up)
+{
+	struct limits l = plenty;
+
+	l.files_max = 42;
+	cr_expect_str_eq(check(&l, 1),
+		"1 rank needs 43 descriptors; this shell allows 42\ta higher limit (ulimit -n, ulimit -u)");
+}
+
+Test(check, what_is_advised_fits_the_memory_too)
+{
+	struct limits l = plenty;
+
+	l.files_max = 100000;
+	l.memory = GIB;
+	cr_expect_str_eq(check(&l, 50000),
+		"50000 ranks need 150040 descriptors; this shell allows 100000\t-n 8000 or less");
+}
+
+Test(check, a_spare_descriptor_a_rank_is_there_or_not)
+{
+	struct limits l = { .files_max = 40 + 4 * 100 };
+
+	cr_expect(check_spare(&l, 100));
+	cr_expect_not(check_spare(&l, 101));
+	cr_expect_not(check_spare(&l, UINT32_MAX));
+}
+
+/* The number behind the tab, 0 if there is none. */
+static unsigned long
+advice(const char *text)
+{
+	const char *tab = strchr(text, '\t');
+	unsigned long n = 0;
+	char less[16];
+
+	if (tab != NULL && sscanf(tab, "\t-n %lu or %15s", &n, less) == 2)
+		cr_expect_str_eq(less, "less");
+	return n;
+}
+
+static bool
+one_digit(unsigned long n)
+{
+	while (n >= 10 && n % 10 == 0)
+		n /= 10;
+	return n > 0 && n < 10;
+}
+
+/* Between two and 2^34. */
+static uint64_t
+some(void)
+{
+	return (uint64_t)2 << random() % 33 | (uint64_t)random() % 1024;
+}
+
+Test(check, what_is_advised_is_round_and_would_do)
+{
+	struct limits l;
+	unsigned long n;
+	int told = 0;
+
+	srandom(20261121);
+	for (int i = 0; i < 100000; i++) {
+		l = plenty;
+		l.files_max = CHECK_FDS_OWN + CHECK_FDS_A_RANK + some();
+		if (random() % 2 != 0)
+			l.processes = 8 + some();
+		if (random() % 2 != 0)
+			l.memory = some() << 16;
+		l.processes_by = "ulimit -u";
+		n = advice(check(&l, (uint32_t)some()));
+		if (n == 0)
+			continue;
+		told++;
+		cr_assert(one_digit(n), "%lu", n);
+		cr_assert_str_eq(check(&l, (uint32_t)n), "");
+	}
+	cr_expect_gt(told, 10000);
+}
+
+Test(check, files_have_what_the_ranks_leave)
+{
+	struct limits l = { .files_max = 1024 };
+
+	cr_expect_eq(check_files_max(&l, 8), 1024 - 3 * 8 - 40 + 8);
+	cr_expect_eq(check_files_max(&l, 327), 1024 - 3 * 327 - 40 + 8);
+	cr_expect_eq(check_files_max(&l, 328), 8);
+	cr_expect_eq(check_files_max(&l, UINT32_MAX), 8);
+	l.files_max = UINT64_MAX / 4;
+	cr_expect_eq(check_files_max(&l, 1), UINT32_MAX / 2);
+}

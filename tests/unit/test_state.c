@@ -1,0 +1,499 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_state.c - the folder of a job: made, locked, written, removed. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <sys/file.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+
+#include <criterion/criterion.h>
+
+#include "launcher/jobs.h"
+#include "launcher/state.h"
+#include "tests/unit/folder.h"
+
+#define ADVICE "\t--log-dir DIR or --no-logs"
+
+static struct state st;
+static struct xr_error err;
+
+static void
+prepare(void)
+{
+	char path[PATH_MAX + 8];
+
+	folder_make();
+	snprintf(path, sizeof(path), "%s/state", folder);
+	setenv("XDG_STATE_HOME", path, 1);
+	setenv("HOME", folder, 1);
+	umask(0); /* the modes are ours, not the shell's */
+}
+
+TestSuite(state, .init = prepare, .fini = folder_remove);
+
+/* @log_dir: NULL is the state folder. */
+static void
+begin(const char *log_dir)
+{
+	cr_assert_eq(state_open(&st, log_dir, true, &err), XR_OK, "%s",
+		err.text);
+}
+
+static void
+let_go(void)
+{
+	close(st.dir_fd);
+	close(st.attempt_fd);
+	close(st.lock_fd);
+	state_fini(&st);
+}
+
+/* folder/@relative, in a buffer of its own. */
+static const char *
+in_folder(const char *relative)
+{
+	static char path[2 * PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/%s", folder, relative);
+	return path;
+}
+
+static void
+expect_mode(const char *path, mode_t mode)
+{
+	struct stat s;
+
+	cr_assert_eq(lstat(path, &s), 0, "%s: %s", path, strerror(errno));
+	cr_expect_eq(s.st_mode & (S_IFMT | 07777), mode, "%s: %o", path,
+		(unsigned)s.st_mode);
+}
+
+static void
+expect_home(const char *xdg, const char *home, const char *want)
+{
+	char *got;
+
+	setenv("XDG_STATE_HOME", xdg, 1);
+	setenv("HOME", home, 1);
+	got = state_home();
+	cr_expect_str_eq(got, want, "'%s' '%s': %s", xdg, home, got);
+	free(got);
+}
+
+Test(state, the_root_is_where_the_XDG_says)
+{
+	expect_home("/x", "/h", "/x/xrun");
+	expect_home("", "/h", "/h/.local/state/xrun");
+	expect_home("relative", "/h", "/h/.local/state/xrun");
+	unsetenv("XDG_STATE_HOME");
+}
+
+Test(state, without_a_HOME_the_root_is_absolute_all_the_same)
+{
+	char *got;
+
+	unsetenv("XDG_STATE_HOME");
+	setenv("HOME", "relative", 1);
+	got = state_home();
+	cr_assert_not_null(got);
+	cr_expect_eq(got[0], '/');
+	free(got);
+	unsetenv("HOME");
+	got = state_home();
+	cr_expect_eq(got[0], '/');
+	free(got);
+}
+
+Test(state, an_id_can_be_said_aloud_and_typed_without_doubt)
+{
+	static const char set[] = "abcdefghijkmnpqrstuvwxyz23456789";
+	char last[8] = "";
+	unsigned same = 0;
+
+	for (int i = 0; i < 5000; i++) {
+		cr_assert_eq(state_open(&st, NULL, false, &err), XR_OK);
+		cr_assert_eq(strlen(st.id), 4);
+		cr_assert_eq(strspn(st.id, set), 4, "%s", st.id);
+		cr_assert(st.id[0] >= 'a' && st.id[0] <= 'z', "%s", st.id);
+		same += strcmp(st.id, last) == 0;
+		memcpy(last, st.id, 5);
+	}
+	cr_expect_lt(same, 10);
+}
+
+Test(state, without_logs_nothing_is_made)
+{
+	cr_assert_eq(state_open(&st, "/nowhere", false, &err), XR_OK);
+	cr_expect_null(st.dir);
+	cr_expect_eq(st.dir_fd, -1);
+	cr_expect_eq(st.attempt_fd, -1);
+	cr_expect_eq(st.lock_fd, -1);
+	state_latest(&st);
+	state_remove(&st);
+	cr_expect_eq(folder_entries(folder), 0);
+}
+
+Test(state, folders_are_for_their_owner_only)
+{
+	begin(NULL);
+	cr_expect_str_eq(st.root, in_folder("state/xrun"));
+	expect_mode(in_folder("state"), S_IFDIR | 0700);
+	expect_mode(st.root, S_IFDIR | 0700);
+	expect_mode(st.dir, S_IFDIR | 0700);
+	expect_mode(st.attempt, S_IFDIR | 0700);
+	cr_assert_eq(state_write(&st, "job.json", "{}", 2), 0);
+	cr_assert_eq(state_make_rank(&st, 3), 0);
+	cr_assert_eq(chdir(st.dir), 0);
+	expect_mode("lock", S_IFREG | 0600);
+	expect_mode("job.json", S_IFREG | 0600);
+	expect_mode("0/rank-0003", S_IFDIR | 0700);
+	let_go();
+}
+
+Test(state, folders_that_are_there_keep_their_mode)
+{
+	cr_assert_eq(mkdir("state", 0755), 0);
+	begin(NULL);
+	expect_mode("state", S_IFDIR | 0755);
+	expect_mode("state/xrun", S_IFDIR | 0700);
+	let_go();
+}
+
+Test(state, no_descriptor_is_inherited)
+{
+	begin(NULL);
+	cr_expect(fcntl(st.dir_fd, F_GETFD) & FD_CLOEXEC);
+	cr_expect(fcntl(st.attempt_fd, F_GETFD) & FD_CLOEXEC);
+	cr_expect(fcntl(st.lock_fd, F_GETFD) & FD_CLOEXEC);
+	let_go();
+}
+
+struct seen {
+	char id[8];
+	int all, running;
+};
+
+static void
+see(void *ctx, const char *dir, const char *id, bool running)
+{
+	struct seen *s = ctx;
+
+	cr_expect_str_eq(dir + strlen(dir) - strlen(id), id);
+	snprintf(s->id, sizeof(s->id), "%s", id);
+	s->all++;
+	s->running += running;
+}
+
+Test(state, a_job_runs_while_its_lock_is_held)
+{
+	struct seen s = { 0 };
+
+	begin(NULL);
+	state_latest(&st);
+	cr_expect_eq(jobs_running(), 1);
+	jobs_each(st.root, see, &s);
+	cr_expect_eq(s.all, 1, "the link is no job");
+	cr_expect_eq(s.running, 1);
+	cr_expect_str_eq(s.id, st.id);
+	close(st.lock_fd);
+	s = (struct seen){ 0 };
+	jobs_each(st.root, see, &s);
+	cr_expect_eq(s.all, 1);
+	cr_expect_eq(s.running, 0);
+	cr_expect_eq(jobs_running(), 0);
+}
+
+Test(state, no_root_has_no_jobs)
+{
+	struct seen s = { 0 };
+
+	jobs_each("/nowhere", see, &s);
+	cr_expect_eq(s.all, 0);
+	cr_expect_eq(jobs_running(), 0);
+}
+
+Test(state, jobs_have_folders_of_their_own)
+{
+	struct state other;
+
+	begin(NULL);
+	cr_assert_eq(state_open(&other, NULL, true, &err), XR_OK);
+	cr_expect_str_neq(st.id, other.id);
+	cr_expect_eq(jobs_running(), 2);
+	state_remove(&other);
+	cr_expect_eq(jobs_running(), 1);
+	cr_expect_eq(access(st.attempt, F_OK), 0);
+}
+
+Test(state, a_removed_job_leaves_nothing)
+{
+	begin(NULL);
+	cr_assert_eq(state_write(&st, "job.json", "{}", 2), 0);
+	cr_assert_eq(state_write(&st, "events.jsonl", "{}", 2), 0);
+	cr_assert_eq(state_write(&st, ".job.json.new", "{", 1), 0);
+	cr_assert_eq(state_make_rank(&st, 0), 0);
+	cr_assert_eq(state_make_rank(&st, 12345), 0);
+	state_remove(&st);
+	cr_expect_eq(folder_entries(st.root), 0);
+	let_go();
+}
+
+Test(state, a_folder_that_was_there_before_stays)
+{
+	cr_assert_eq(mkdir("mine", 0755), 0);
+	begin("mine");
+	state_remove(&st);
+	cr_expect_eq(folder_entries("mine"), 0);
+	let_go();
+}
+
+/* Whoever finds a lock finds it held: it gets its name afterwards. */
+Test(state, a_lock_has_its_name_only_when_it_is_held)
+{
+	char events[4096];
+	const struct inotify_event *e;
+	bool moved = false;
+	int notify = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+	ssize_t n;
+
+	cr_assert_eq(mkdir("mine", 0755), 0);
+	cr_assert_neq(inotify_add_watch(notify, "mine",
+			      IN_CREATE | IN_MOVED_TO),
+		-1);
+	begin("mine");
+	n = read(notify, events, sizeof(events));
+	for (ssize_t at = 0; at < n; at += (ssize_t)(sizeof(*e) + e->len)) {
+		e = (const void *)(events + at);
+		if (e->len == 0 || strcmp(e->name, "lock") != 0)
+			continue;
+		cr_expect(e->mask & IN_MOVED_TO);
+		moved = true;
+	}
+	cr_expect(moved);
+	close(notify);
+	let_go();
+}
+
+Test(state, what_a_rank_wrote_is_never_removed)
+{
+	begin(NULL);
+	cr_assert_eq(state_make_rank(&st, 0), 0);
+	cr_assert_eq(chdir(st.attempt), 0);
+	folder_write("rank-0000/stdout", "x", 0600);
+	state_remove(&st);
+	cr_expect_eq(access("rank-0000/stdout", F_OK), 0);
+	let_go();
+}
+
+Test(state, a_log_dir_that_is_absent_or_empty_is_the_folder)
+{
+	begin("logs/of/mine");
+	cr_expect_str_eq(st.dir, in_folder("logs/of/mine"));
+	cr_expect_str_eq(st.attempt, in_folder("logs/of/mine/0"));
+	cr_expect_null(st.root);
+	expect_mode("logs", S_IFDIR | 0700);
+	expect_mode("logs/of/mine/0", S_IFDIR | 0700);
+	let_go();
+	cr_assert_eq(mkdir("empty", 0755), 0);
+	begin(in_folder("empty/"));
+	cr_expect_str_eq(st.dir, in_folder("empty/"));
+	cr_expect_eq(access("empty/0", F_OK), 0);
+	let_go();
+}
+
+Test(state, a_log_dir_that_is_used_gets_a_folder_a_job)
+{
+	char want[2 * PATH_MAX + 8];
+
+	cr_assert_eq(mkdir("logs", 0755), 0);
+	folder_write("logs/.hidden", "", 0600);
+	begin("logs");
+	snprintf(want, sizeof(want), "%s/logs/%s", folder, st.id);
+	cr_expect_str_eq(st.dir, want);
+	expect_mode(st.dir, S_IFDIR | 0700);
+	let_go();
+}
+
+Test(state, a_log_dir_knows_job_and_host)
+{
+	char want[3 * PATH_MAX], host[256] = "";
+
+	cr_assert_eq(gethostname(host, sizeof(host) - 1), 0);
+	begin("a{job}b/{host}/{job}{host}");
+	snprintf(want, sizeof(want), "%s/a%sb/%s/%s%s", folder, st.id, host,
+		st.id, host);
+	cr_expect_str_eq(st.dir, want);
+	let_go();
+}
+
+Test(state, other_braces_are_part_of_a_name)
+{
+	begin("{jobs}/{/}/{rank}{job");
+	cr_expect_str_eq(st.dir, in_folder("{jobs}/{/}/{rank}{job"));
+	let_go();
+}
+
+Test(state, a_log_dir_has_no_link_to_the_latest)
+{
+	begin("logs");
+	state_latest(&st);
+	cr_expect_eq(folder_entries("logs"), 2, "lock and 0");
+	cr_expect_eq(folder_entries(folder), 1);
+	let_go();
+}
+
+static int
+open_descriptors(void)
+{
+	return folder_entries("/proc/self/fd");
+}
+
+static void
+expect_refused(const char *log_dir, const char *text)
+{
+	int before = open_descriptors();
+
+	err.text[0] = '\0';
+	cr_expect_eq(state_open(&st, log_dir, true, &err), XR_E_SYS);
+	cr_expect_not_null(strstr(err.text, text), "%s", err.text);
+	cr_expect_not_null(strstr(err.text, ADVICE), "%s", err.text);
+	cr_expect_eq(open_descriptors(), before);
+}
+
+Test(state, a_link_of_another_user_in_place_of_the_folder_is_refused)
+{
+	if (geteuid() != 0)
+		cr_skip_test("only root can make such a link");
+	cr_assert_eq(mkdir("target", 0755), 0);
+	cr_assert_eq(symlink("target", "link"), 0);
+	cr_assert_eq(lchown("link", 12345, 12345), 0);
+	cr_expect_eq(state_open(&st, "link", true, &err), XR_E_INVAL);
+	cr_expect_not_null(strstr(err.text,
+		"link: is another user's symbolic link"));
+	cr_expect_eq(folder_entries("target"), 0);
+}
+
+Test(state, a_link_of_ones_own_is_followed)
+{
+	cr_assert_eq(mkdir("target", 0755), 0);
+	cr_assert_eq(symlink("target", "link"), 0);
+	begin("link");
+	cr_expect_eq(access("target/lock", F_OK), 0);
+	state_remove(&st);
+	cr_expect_eq(folder_entries("target"), 0);
+	cr_expect_eq(folder_entries("link"), 0);
+	let_go();
+}
+
+Test(state, a_place_that_cannot_be_written_is_told_with_advice)
+{
+	folder_write("file", "", 0600);
+	expect_refused("file", ": Not a directory");
+	expect_refused("file/logs", ": Not a directory");
+	setenv("XDG_STATE_HOME", in_folder("file"), 1);
+	expect_refused(NULL, ": Not a directory");
+	setenv("XDG_STATE_HOME", "/proc", 1);
+	expect_refused(NULL, "/proc/xrun/");
+	cr_assert_eq(symlink("gone", "file2"), 0);
+	setenv("XDG_STATE_HOME", in_folder("file2"), 1);
+	expect_refused(NULL, "file2/xrun/");
+	cr_expect_eq(folder_entries(folder), 2);
+}
+
+Test(state, a_file_is_replaced_as_a_whole)
+{
+	char text[8] = "";
+	int old;
+
+	begin(NULL);
+	cr_assert_eq(state_write(&st, "job.json", "first", 5), 0);
+	old = openat(st.dir_fd, "job.json", O_RDONLY);
+	cr_assert_eq(state_write(&st, "job.json", "2nd", 3), 0);
+	cr_expect_eq(read(old, text, sizeof(text)), 5);
+	cr_expect_str_eq(text, "first");
+	close(old);
+	old = openat(st.dir_fd, "job.json", O_RDONLY);
+	cr_expect_eq(read(old, text, sizeof(text)), 3);
+	cr_expect_eq(memcmp(text, "2nd", 3), 0);
+	close(old);
+	cr_expect_eq(folder_entries(st.dir), 3, "lock, 0, job.json");
+	let_go();
+}
+
+Test(state, a_link_in_place_of_a_new_file_is_not_followed)
+{
+	begin(NULL);
+	folder_write("mine", "precious", 0600);
+	cr_assert_eq(symlinkat(in_folder("mine"), st.dir_fd, ".job.json.new"),
+		0);
+	errno = 0;
+	cr_expect_eq(state_write(&st, "job.json", "{}", 2), -1);
+	cr_expect_eq(errno, ELOOP);
+	cr_assert_eq(symlinkat(in_folder("mine"), st.dir_fd, "job.json"), 0);
+	cr_assert_eq(unlinkat(st.dir_fd, ".job.json.new", 0), 0);
+	cr_expect_eq(state_write(&st, "job.json", "{}", 2), 0);
+	cr_expect_eq(access("mine", F_OK), 0);
+	expect_mode("mine", S_IFREG | 0600);
+	let_go();
+}
+
+static void
+expect_latest(const char *id)
+{
+	char to[64] = "";
+
+	cr_assert_gt(readlink("state/xrun/latest", to, sizeof(to) - 1), 0);
+	cr_expect_str_eq(to, id);
+}
+
+Test(state, latest_points_to_the_last_job_that_said_so)
+{
+	struct state other;
+
+	begin(NULL);
+	state_latest(&st);
+	expect_latest(st.id);
+	cr_assert_eq(state_open(&other, NULL, true, &err), XR_OK);
+	expect_latest(st.id);
+	state_latest(&other);
+	expect_latest(other.id);
+	cr_expect_eq(folder_entries("state/xrun"), 3, "nothing else is left");
+	let_go();
+}
+
+Test(state, a_folder_named_latest_is_left_alone)
+{
+	begin(NULL);
+	cr_assert_eq(mkdir("state/xrun/latest", 0700), 0);
+	state_latest(&st);
+	expect_mode("state/xrun/latest", S_IFDIR | 0700);
+	cr_expect_eq(folder_entries("state/xrun"), 2);
+	let_go();
+}
+
+Test(state, a_path_at_home_is_shown_with_a_tilde)
+{
+	static const struct {
+		const char *home, *path, *shown;
+	} rows[] = {
+		{ "/home/a", "/home/a", "~" },
+		{ "/home/a", "/home/a/b/c", "~/b/c" },
+		{ "/home/a", "/home/ab", "/home/ab" },
+		{ "/home/a", "/home", "/home" },
+		{ "/home/a", "/x/home/a", "/x/home/a" },
+		{ "/", "/etc", "/etc" },
+	};
+	char *shown;
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		setenv("HOME", rows[i].home, 1);
+		shown = state_tilde(rows[i].path);
+		cr_expect_str_eq(shown, rows[i].shown, "%s", shown);
+		free(shown);
+	}
+}
