@@ -31,6 +31,7 @@ struct stream {
 struct mover {
 	struct mover_config config;
 	int epoll;
+	bool started;
 	int drops[2];   /* streams to drop, from the loop */
 	uint32_t files; /* raw files kept open */
 	uint32_t stalled;
@@ -78,12 +79,6 @@ mover_add(struct mover *m, uint32_t stream, int pipe)
 {
 	m->config.share->slot[stream].pipe = pipe;
 	return listen_to(m, stream);
-}
-
-void
-mover_drop(struct mover *m, uint32_t stream)
-{
-	fd_write_all(m->drops[1], &stream, sizeof(stream));
 }
 
 uint64_t
@@ -284,14 +279,11 @@ serve(struct mover *m, uint32_t stream, uint32_t events)
 
 /* The second call for a stream that waits for room: nobody waits any more. */
 static void
-take_drop(struct mover *m)
+drop(struct mover *m, uint32_t stream)
 {
 	struct raw_share *share = m->config.share;
-	uint32_t stream;
 
-	if (fd_read_some(m->drops[0], &stream, sizeof(stream)) !=
-			sizeof(stream) ||
-		share->slot[stream].pipe < 0)
+	if (share->slot[stream].pipe < 0)
 		return;
 	if (m->stream[stream].dropped) {
 		__atomic_fetch_add(&share->failed,
@@ -302,6 +294,16 @@ take_drop(struct mover *m)
 	}
 	m->stream[stream].dropped = true;
 	serve_dropped(m, stream);
+}
+
+static void
+take_drop(struct mover *m)
+{
+	uint32_t stream;
+
+	if (fd_read_some(m->drops[0], &stream, sizeof(stream)) ==
+		sizeof(stream))
+		drop(m, stream);
 }
 
 static void
@@ -342,6 +344,19 @@ int
 mover_start(struct mover *m)
 {
 	pthread_t thread;
+	int sys = m->started ? 0 : thread_start(&thread, run, m);
 
-	return thread_start(&thread, run, m);
+	m->started = sys == 0;
+	return sys;
+}
+
+/* Where there was no room for a thread, and still is none, the bytes that the
+ * ranks left are moved here: the loop has nothing better to do. */
+void
+mover_drop(struct mover *m, uint32_t stream)
+{
+	if (mover_start(m) == 0)
+		fd_write_all(m->drops[1], &stream, sizeof(stream));
+	else
+		drop(m, stream);
 }

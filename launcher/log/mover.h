@@ -34,7 +34,7 @@ struct mover *mover_open(const struct mover_config *config);
 /* mover_add() - from now on @pipe belongs to the mover. Loop thread only. */
 bool mover_add(struct mover *mover, uint32_t stream, int pipe);
 
-/* mover_start() - 0 or an errno. */
+/* mover_start() - 0 or an errno; then it may be tried again. */
 int mover_start(struct mover *mover);
 
 /* mover_drop() - stop reading a pipe that somebody holds open for ever; what

@@ -1,0 +1,403 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# limits.bats - machines that allow little: processes, descriptors, system
+# calls, folders, and a container in which xrun is everybody's parent.
+
+bats_require_minimum_version 1.5.0
+load helper
+
+# A place that another user can reach, too; and a user that nobody is, so that
+# its processes are only ours.
+setup()
+{
+	private_place
+	stranger=$((60000 + $$ % 5000))
+	holders=()
+	place=$(mktemp -d /tmp/xrun-limits-XXXXXX)
+	chmod 0777 "$place"
+}
+
+teardown()
+{
+	release
+	rm -rf "$place"
+	nothing_left
+}
+
+# job ARG... - runs xrun into the files out and err; $status is its.
+job()
+{
+	status=0
+	"$XRUN" "$@" >out 2>err || status=$?
+}
+
+# --- processes --------------------------------------------------------------
+
+need_stranger()
+{
+	need setpriv prlimit
+	[ "$(id -u)" -eq 0 ] || skip "only root can be somebody else"
+	as_stranger test -x "$XRUN" -a -x "$PROG/spew" ||
+		skip "another user cannot reach $XRUN"
+	export XDG_STATE_HOME=$place
+}
+
+as_stranger()
+{
+	setpriv --reuid=$stranger --regid=$stranger --clear-groups "$@"
+}
+
+# hold COUNT - so many processes of the stranger, until release.
+hold()
+{
+	local i
+
+	[ -p "$place/hold" ] || mkfifo -m 0666 "$place/hold"
+	for ((i = 0; i < $1; i++)); do
+		setpriv --reuid=$stranger --regid=$stranger --clear-groups \
+			bash -c 'read -r _ <>"$1"' - "$place/hold" 3>&- &
+		holders+=($!)
+	done
+	wait_for 10 held "$1"
+}
+
+held()
+{
+	[ "$(pgrep -c -U $stranger -x bash)" -eq "$1" ]
+}
+
+release()
+{
+	local one
+
+	for one in "${holders[@]}"; do
+		kill -KILL "$one"
+		wait "$one" || true
+	done 2>/dev/null
+	holders=()
+}
+
+# limited ARG... - spawns xrun as the stranger, who may have 30 processes.
+limited()
+{
+	spawn job setpriv --reuid=$stranger --regid=$stranger --clear-groups \
+		prlimit --nproc=30:30 "$XRUN" "$@"
+}
+
+# ends CODE SECONDS - the job is over in time, with that status.
+ends()
+{
+	local status=0
+
+	await_exit "$pid" "$2"
+	wait "$pid" || status=$?
+	assert_eq "$status" "$1"
+}
+
+@test "rel-43 more ranks than processes are allowed: refused at once" {
+	need_stranger
+	limited -n 100 "$PROG/stamp" "$place/ran"
+	ends 125 10
+	assert_has "$(cat job.err)" \
+		'^xrun: 100 ranks need [0-9]+ descriptors; this shell allows [0-9]+, and 30 processes \(ulimit -u\)   try: -n [0-9]+ or less$'
+	[ ! -e "$place/ran" ]
+	[ -z "$(ls -A "$place")" ]
+}
+
+@test "rel-43 the table is full in the middle of the start: undone, and said" {
+	need_stranger
+	hold 18
+	limited --grace 300ms -n 16 "$PROG/deaf" --last 60000
+	ends 125 20
+	assert_has "$(cat job.err)" 'Resource temporarily unavailable'
+	assert_has "$(cat job.err)" 'ulimit -u'
+	assert_eq "$(left_behind '.*')" ''
+	release
+}
+
+@test "rel-43 the table is full for a moment: the start goes on" {
+	need_stranger
+	hold 18
+	limited -n 16 "$PROG/deaf" --last 60000
+	wait_for 10 full
+	release
+	await_line job.out '^\[15\] ready$' 10
+	assert_eq "$(grep -c ready job.out)" 16
+	kill -KILL $(pgrep -U $stranger -x deaf)
+	ends 137 20
+}
+
+full()
+{
+	[ "$(pgrep -c -U $stranger)" -ge 30 ]
+}
+
+@test "rel-43 room for the ranks but not for xrun's threads" {
+	local held
+
+	need_stranger
+	for held in 13 14 15 16; do
+		hold $held
+		limited --grace 300ms -n 12 "$PROG/deaf" --last 60000
+		wait_for 10 pgrep -U $stranger -x xrun-super
+		wait_for 10 settled
+		release
+		kill -TERM "$pid" 2>/dev/null || true
+		await_exit "$pid" 20
+		assert_eq "$(left_behind '.*')" ''
+	done
+}
+
+# settled - all twelve ranks are there, or the job is over.
+settled()
+{
+	[ "$(pgrep -c -U $stranger -x deaf)" -eq 12 ] ||
+		! kill -0 "$pid" 2>/dev/null || full
+}
+
+@test "rel-43 no room for the supervisor: 125, and no folder" {
+	need_stranger
+	hold 29
+	limited "$PROG/talk"
+	ends 125 10
+	assert_has "$(cat job.err)" \
+		'^xrun: cannot start the supervisor: Resource temporarily unavailable'
+	release
+	[ -z "$(ls -A "$place/xrun")" ]
+}
+
+# --- descriptors ------------------------------------------------------------
+
+@test "rel-44 too few descriptors: refused with the number, which is enough" {
+	local needed
+
+	need prlimit
+	run -125 prlimit --nofile=60:60 "$XRUN" -n 64 "$PROG/stamp" ran
+	assert_has "$output" \
+		'^xrun: 64 ranks need [0-9]+ descriptors; this shell allows 60(, and .*)?   try: -n [0-9]+ or less$'
+	[ ! -e ran ]
+	needed=$(sed -E 's/.*need ([0-9]+) desc.*/\1/' <<<"$output")
+	run -125 prlimit --nofile=$((needed - 1)):$((needed - 1)) "$XRUN" -n 64 true
+	prlimit --nofile="$needed:$needed" "$XRUN" -n 64 "$PROG/spew" --lines 50 \
+		--both >out 2>err
+	"$PROG/verify" merged --ranks 64 --lines 50 out
+	"$PROG/verify" merged --ranks 64 --lines 50 --streams 2 err
+}
+
+@test "rel-44 the advice can be followed" {
+	local most
+
+	need prlimit
+	run -125 prlimit --nofile=100:100 "$XRUN" -n 1000 true
+	most=$(sed -E 's/.*try: -n ([0-9]+) or less/\1/' <<<"$output")
+	prlimit --nofile=100:100 "$XRUN" -n "$most" "$PROG/spew" --lines 1 >out
+	"$PROG/verify" merged --ranks "$most" --lines 1 out
+}
+
+@test "rel-44 the soft limit is raised for xrun, and given back to the ranks" {
+	need prlimit
+	prlimit --nofile=64:4096 "$XRUN" -n 32 bash -c 'ulimit -Sn; ulimit -Hn' >out
+	assert_eq "$(cut -d' ' -f2- out | sed 's/^[0-9]*\] //' | sort | uniq -c | tr -s ' ' | paste -sd' ')" \
+		' 32 4096  32 64'
+}
+
+# Files are then opened for each move.
+@test "rel-44 with few descriptors left the files are whole all the same" {
+	local needed pairs=() r
+
+	need prlimit
+	run -125 prlimit --nofile=60:60 "$XRUN" -n 64 true
+	needed=$(sed -E 's/.*need ([0-9]+) desc.*/\1/' <<<"$output")
+	prlimit --nofile="$needed:$needed" "$XRUN" -n 64 --show none \
+		"$PROG/spew" --wild 4 --lines 40 --copy ref
+	for ((r = 0; r < 64; r++)); do
+		pairs+=("$(printf '%s/rank-%04d/stdout' \
+			"$XDG_STATE_HOME/xrun/latest/0" "$r")" "ref.$r.out")
+	done
+	"$PROG/verify" raw "${pairs[@]}"
+}
+
+# --- system calls -----------------------------------------------------------
+
+# A sandbox that refuses the calls by which ranks are made.
+in_sandbox()
+{
+	"$PROG/deny" vfork=EPERM close_range=ENOSYS -- "$XRUN" "$@"
+}
+
+@test "rel-60 clone and close_range refused: the same results" {
+	local how
+
+	for how in "$XRUN" in_sandbox; do
+		$how -n 4 "$PROG/spew" --lines 500 --both --copy ref >out 2>err
+		"$PROG/verify" merged --ranks 4 --lines 500 out
+		run -3 $how -n 4 "$PROG/die" --rank 2 --exit 3
+		assert_has "$output" '^xrun: rank 2 failed first: exit status 3'
+		run -139 $how -n 2 "$PROG/die" --rank 0 --signal SEGV
+		run -127 $how ./missing
+		assert_has "$output" '^xrun: \./missing: not found'
+		printf '\177ELFnothing' >broken
+		chmod +x broken
+		run -126 $how -n 3 ./broken
+		assert_eq "$(printf 'in\n' | $how -n 2 "$PROG/tty" | grep -c 'read: in')" 1
+	done
+}
+
+@test "rel-60 clone and close_range refused: ranks are born the same" {
+	# Less what differs anyway: pids, inodes, the pipes' numbers.
+	"$XRUN" -n 1 "$PROG/sigshow" </dev/null | same >here
+	in_sandbox -n 1 "$PROG/sigshow" </dev/null | same >there
+	diff here there
+	assert_has "$(cat here)" '^fd: 2 pipe'
+}
+
+same()
+{
+	sed -E 's/^(pid|parent|group|session): .*/\1/; s/[0-9]{3,}/N/g'
+}
+
+@test "rel-60 clone and close_range refused: nobody is left, whoever is killed" {
+	spawn job "$PROG/deny" vfork=EPERM close_range=ENOSYS -- "$XRUN" -n 4 \
+		"$PROG/deaf" --last 60000
+	await_line job.out '^\[3\] ready$' 10
+	kill -KILL "$(pgrep -P "$pid" -x xrun-super)"
+	ends 125 10
+	[ -z "$(left_behind '.*' && xruns)" ]
+	spawn job "$PROG/deny" vfork=EPERM close_range=ENOSYS -- "$XRUN" -n 4 \
+		"$PROG/deaf" --last 60000
+	await_line job.out '^\[3\] ready$' 10
+	kill -KILL "$pid" "$(pgrep -P "$pid" -x xrun-super)"
+	wait_for 5 nobody
+	in_sandbox -n 2 "$PROG/fork_away" --setsid --close --ignore-term --pids pids
+	run ! xargs -n 1 kill -0 <pids
+}
+
+nobody()
+{
+	[ -z "$(left_behind '.*' && xruns)" ]
+}
+
+@test "rel-60 pidfd_open refused: works, or names what is missing" {
+	run "$PROG/deny" pidfd_open=ENOSYS -- "$XRUN" -n 2 "$PROG/talk"
+	[ "$status" -eq 0 ] || {
+		assert_eq "$status" 125
+		assert_has "$output" pidfd
+	}
+}
+
+# --- folders ----------------------------------------------------------------
+
+@test "rel-61 no HOME: the folder of the passwd entry" {
+	need setpriv unshare
+	[ "$(id -u)" -eq 0 ] || skip "only root can hide root's home"
+	run unshare -m bash -c 'mount -t tmpfs none ~root &&
+		env -u HOME -u XDG_STATE_HOME "$1" echo hello && ls ~root/.local/state/xrun' \
+		- "$XRUN"
+	[ "$status" -eq 0 ] || {
+		case $XRUN in "$(eval echo ~root)"*) skip "xrun is in the home" ;; esac
+	}
+	assert_eq "${lines[0]}" hello
+	assert_has "$output" '^latest$'
+}
+
+@test "rel-61 no HOME and no passwd entry: a folder in /var/tmp" {
+	need_stranger
+	spawn job setpriv --reuid=$stranger --regid=$stranger --clear-groups \
+		env -u HOME -u XDG_STATE_HOME -u XDG_RUNTIME_DIR "$XRUN" -n 2 "$PROG/talk"
+	ends 0 10
+	assert_eq "$(sort job.out)" $'[0] line 0\n[1] line 0'
+	assert_eq "$(stat -c '%a %u' /var/tmp/xrun-$stranger)" "700 $stranger"
+	assert_eq "$(cat /var/tmp/xrun-$stranger/latest/0/rank-0001/stdout)" 'line 0'
+	rm -r /var/tmp/xrun-$stranger
+}
+
+# in_namespace COMMAND - a shell with mounts of its own.
+in_namespace()
+{
+	local flags=-m
+
+	[ "$(id -u)" -eq 0 ] || flags=-rm
+	unshare $flags true 2>/dev/null || skip "mount namespaces are not allowed here"
+	unshare $flags bash -c "$@"
+}
+
+@test "rel-61 no /proc: ranks run, fail and end as always" {
+	in_namespace 'umount -l /proc && "$1" -n 4 "$2/spew" --lines 100' - \
+		"$XRUN" "$PROG" >out
+	"$PROG/verify" merged --ranks 4 --lines 100 out
+	run -3 in_namespace 'umount -l /proc && "$1" -n 4 "$2/die" --rank 2 --exit 3' \
+		- "$XRUN" "$PROG"
+	assert_has "$output" '^xrun: rank 2 failed first: exit status 3'
+}
+
+@test "rel-61 no /proc: leftovers are ended, or xrun says that it cannot" {
+	status=0
+	in_namespace 'umount -l /proc && "$1" -n 2 "$2/fork_away" --setsid \
+		--close --last 3000 --pids pids' - "$XRUN" "$PROG" >out 2>err || status=$?
+	assert_eq "$status" 0
+	if xargs -n 1 kill -0 <pids 2>/dev/null; then
+		xargs kill -KILL <pids
+		assert_has "$(cat err)" '/proc'
+	fi
+}
+
+@test "rel-61 no /dev/shm, and a read-only state folder" {
+	in_namespace 'umount -l /dev/shm && "$1" -n 2 "$2/talk"' - "$XRUN" "$PROG" >out
+	assert_eq "$(sort out)" $'[0] line 0\n[1] line 0'
+	run -125 in_namespace 'mount --bind "$2" "$2" && mount -o remount,ro,bind "$2" &&
+		"$1" true' - "$XRUN" "$XDG_STATE_HOME"
+	assert_has "$output" 'Read-only file system   try: --log-dir DIR or --no-logs$'
+	run -0 in_namespace 'mount --bind "$2" "$2" && mount -o remount,ro,bind "$2" &&
+		"$1" --no-logs echo goes' - "$XRUN" "$XDG_STATE_HOME"
+	assert_eq "$output" goes
+}
+
+# --- PID 1 ------------------------------------------------------------------
+
+# contained ARG... - spawns xrun as the first process of a container.
+contained()
+{
+	unshare $contain true 2>/dev/null || skip "namespaces are not allowed here"
+	spawn job unshare $contain "$XRUN" "$@"
+}
+
+contain='-pf --mount-proc'
+[ "$(id -u)" -eq 0 ] || contain="-r $contain"
+
+@test "rel-62 as PID 1: runs, fails with the rank's code, reaps" {
+	contained -n 2 "$PROG/talk"
+	ends 0 10
+	contained -n 2 "$PROG/die" --rank 1 --exit 4
+	ends 4 10
+	contained -n 2 "$PROG/fork_away" --depth 2 --orphan --close
+	ends 0 10
+	assert_has "$(cat job.err)" \
+		'^xrun: 2 processes outlived the ranks and were ended'
+	contained bash -c 'for i in {1..30}; do (true &); done; sleep 1.5; ps -eo stat'
+	ends 0 10
+	run ! grep Z job.out
+}
+
+@test "rel-62 as PID 1: TERM and INT are heard" {
+	local sig code
+
+	for sig in TERM INT HUP; do
+		contained -n 2 bash -c \
+			'trap "echo told; exit 0" TERM; echo ready; while :; do read -r -t 60 _ <>never; done'
+		rm -f never
+		mkfifo never
+		await_line job.out '^\[0\] ready$' 10
+		await_line job.out '^\[1\] ready$' 10
+		kill -$sig "$(pgrep -P "$pid")"
+		ends $((128 + $(kill -l $sig))) 15
+		assert_eq "$(grep -c told job.out)" 2
+	done
+}
+
+@test "rel-62 as PID 1: the supervisor is killed, and all of it ends" {
+	contained -n 2 "$PROG/deaf" --last 60000
+	await_line job.out '^\[1\] ready$' 10
+	kill -KILL "$(pgrep -P "$(pgrep -P "$pid")" -x xrun-super)"
+	ends 125 10
+	assert_has "$(cat job.err)" '^xrun: the supervisor ended \(SIGKILL\)'
+}
