@@ -70,7 +70,7 @@ modes()
 	await_file "$dir/job.json" 5
 	assert_eq "$(jq -r '[.pid, has("exit"), has("end")] | @csv' "$dir/job.json")" \
 		"$pid,false,false"
-	! flock -n "$dir/lock" true
+	run ! flock -n "$dir/lock" true
 	kill -KILL "$(pgrep -P "$(xruns | sed -n 's/ xrun-super$//p')")"
 	wait "$pid" || true
 	flock -n "$dir/lock" true
@@ -291,5 +291,5 @@ kept()
 	assert_has "$(kept)" aged
 	rm "$XDG_STATE_HOME/xrun/.retained"
 	job echo
-	! grep -w aged <<<"$(kept)"
+	run ! grep -w aged <<<"$(kept)"
 }

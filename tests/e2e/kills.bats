@@ -103,9 +103,8 @@ none_of_pids()
 	kill -KILL "$(supervisor)"
 	ends 125 10
 	nobody
-	assert_eq "$(ls -A "$XDG_STATE_HOME/xrun")" ''
-	assert_eq "$(cat job.err)" \
-		'xrun: the supervisor ended (SIGKILL): all ranks were ended with it'
+	assert_eq "$(ls "$XDG_STATE_HOME/xrun")" ''
+	assert_has "$(cat job.err)" '^xrun: the supervisor ended \(SIGKILL\): '
 }
 
 # ranks COUNT - so many ranks are there.

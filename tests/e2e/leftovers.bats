@@ -17,7 +17,10 @@ job()
 gone()
 {
 	assert_eq "$(wc -l <pids)" "$1"
-	! xargs -n 1 kill -0 <pids 2>/dev/null
+	if xargs -n 1 kill -0 <pids 2>/dev/null; then
+		echo "one of these lives: $(paste -sd' ' pids)" >&2
+		return 1
+	fi
 	assert_eq "$(left_behind '.*')" ''
 }
 

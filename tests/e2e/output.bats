@@ -260,8 +260,8 @@ all_wait()
 	local hold
 
 	need /usr/bin/python3
-	spawn_in job "$XRUN" -n 2 /usr/bin/python3 -c 'print("hello"); input()'
-	await_line job.out '^\[0\] hello$' 10
+	spawn_in job "$XRUN" /usr/bin/python3 -c 'print("hello"); input()'
+	await_line job.out '^hello$' 10
 	echo >&"$hold"
 	await_exit "$pid" 10
 }

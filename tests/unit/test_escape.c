@@ -162,7 +162,7 @@ Test(escape, a_colour_of_absurd_length_is_dropped)
 	char text[100] = "\033[";
 
 	memset(text + 2, '1', 60);
-	strcpy(text + 62, "mZ");
+	memcpy(text + 62, "mZ", 3);
 	cr_expect_str_eq(filtered(text), "Z");
 	cr_expect_not(colored);
 }

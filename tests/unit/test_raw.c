@@ -276,9 +276,10 @@ Test(raw, a_limit_of_the_file_splits_between_saved_and_lost)
 {
 	struct raw_share *share = raw_share_new(1, 0, dir);
 	struct rlimit size = { .rlim_cur = 6, .rlim_max = RLIM_INFINITY };
+	const struct sigaction ignore = { .sa_handler = SIG_IGN };
 	int w = fill(share, 0, "saved lost");
 
-	signal(SIGXFSZ, SIG_IGN);
+	sigaction(SIGXFSZ, &ignore, NULL);
 	cr_assert_eq(setrlimit(RLIMIT_FSIZE, &size), 0);
 	cr_expect_eq(raw_drain(share, 0), 4);
 	size.rlim_cur = RLIM_INFINITY;
