@@ -1,0 +1,295 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# account.bats - who failed first, and what is told of it: on the screen, in
+# the exit status, in --report and --events. The culprit is never a victim.
+#
+# ROUNDS=100 looks for the culprit that often in each kind of failure, not 3
+# times.
+
+load helper
+
+ROUNDS=${ROUNDS:-3}
+
+# try COMMAND... - runs it; $status, $output and $stderr are its.
+try()
+{
+	status=0
+	"$@" >"$BATS_TEST_TMPDIR/.out" 2>"$BATS_TEST_TMPDIR/.err" </dev/null ||
+		status=$?
+	output=$(cat "$BATS_TEST_TMPDIR/.out")
+	stderr=$(cat "$BATS_TEST_TMPDIR/.err")
+}
+
+# job ARG... - a job of xrun.
+job()
+{
+	try "$XRUN" "$@"
+}
+
+# account - xrun's own words, and what hangs below them.
+account()
+{
+	sed -n '/^xrun: /,$p' <<<"$stderr"
+}
+
+# blames RANK HOW CODE - the job before this ended so, and says so everywhere.
+blames()
+{
+	assert_has "$stderr" "^xrun: rank $1 failed first: $2 "
+	assert_eq "$status" "$3"
+}
+
+# --- the block ---------------------------------------------------------------
+
+@test "a training that crashes: the account, to the letter" {
+	job -n 4 "$BUILD/examples/train" --crash 2
+	assert_eq "$status" 139
+	# Whether a peer hears of it before it is stopped is a matter of luck.
+	account | sed -E '5s/.*(All output)/OTHERS. \1/; s/train\.c:[0-9]+/train.c:LINE/' |
+		golden account-train
+}
+
+@test "a C program's last lines are in the account, though it crashes" {
+	need cc
+	cat >crash.c <<-'END'
+		#include <stdio.h>
+		#include <stdlib.h>
+
+		int
+		main(void)
+		{
+			int rank = atoi(getenv("RANK"));
+
+			printf("rank %d reads\n", rank);
+			if (rank == 1) {
+				printf("the last thing it says\n");
+				fprintf(stderr, "about to fall\n");
+				abort();
+			}
+			for (;;)
+				getchar();
+		}
+	END
+	cc crash.c -o crash
+	job -n 2 ./crash
+	assert_eq "$status" 134
+	assert_has "$stderr" '^xrun: rank 1 failed first: SIGABRT after '
+	assert_eq "$(account | sed -n '2,4s/^  | //p')" \
+		$'rank 1 reads\nthe last thing it says\nabout to fall'
+}
+
+@test "of many last lines the account shows ten, stderr before stdout" {
+	job sh -c 'seq -f "out %g" 20; seq -f "err %g" 4 >&2; exit 1'
+	assert_eq "$(account | sed -n 's/^  | //p')" \
+		"$(seq -f 'out %g' 15 20; seq -f 'err %g' 4)"
+	job sh -c 'echo out; seq -f "err %g" 30 >&2; exit 1'
+	assert_eq "$(account | sed -n 's/^  | //p')" "$(seq -f 'err %g' 21 30)"
+}
+
+@test "a rank that says nothing has an account of its own" {
+	job -n 2 "$PROG/die" --rank 1 --exit 3
+	account | golden account-silent
+}
+
+@test "-q leaves the account of a failure, and nothing else" {
+	job -q -n 2 "$PROG/die" --rank 1 --exit 3
+	blames 1 'exit status 3' 3
+	job --quiet -n 2 true
+	assert_eq "$stderr$output" ''
+	job -n 2 true
+	assert_eq "$stderr$output" ''
+}
+
+@test "-v ends with a table of what each rank used" {
+	job -v -n 2 sh -c 'echo 1234567; exit $((RANK * 3))'
+	assert_eq "$status" 3
+	assert_has "$stderr" '^ +rank +exit +wall s +user s +sys s +peak MiB +bytes logged$'
+	assert_has "$stderr" '^ +0 +(0|143) +[0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9.]+ +8$'
+	assert_has "$(tail -n 1 <<<"$stderr")" '^ +1 +3 .* 8$'
+	job --verbose true
+	assert_eq "$status" 0
+	assert_has "$stderr" ' bytes logged$'
+}
+
+@test "the account says why there is no core file" {
+	try prlimit --core=0 "$XRUN" "$PROG/die" --signal SEGV
+	assert_has "$stderr" 'SIGSEGV after .* \(pid [0-9]+, core: none, ulimit -c is 0\)$'
+	job "$PROG/die" --signal TERM
+	assert_has "$stderr" 'SIGTERM after .* \(pid [0-9]+\)$'
+}
+
+# --- statuses ----------------------------------------------------------------
+
+@test "--on-failure continue lets the others end by themselves" {
+	job -n 3 --on-failure continue sh -c '
+		[ "$RANK" = 1 ] && exit 4
+		until [ -e "done" ]; do [ "$RANK" = 2 ] && touch "done"; done
+		echo well'
+	assert_eq "$status" 4
+	assert_eq "$(grep -c 'well$' <<<"$output")" 2
+	assert_has "$stderr" '^xrun: rank 1 failed first: exit status 4 '
+	assert_eq "$(grep -c 'stopped by xrun' <<<"$stderr")" 0
+}
+
+@test "--exit-code first, max, rank0" {
+	local script='[ "$RANK" != 2 ] || until [ -e first ]; do sleep 0.01; done
+		[ "$RANK" != 1 ] || touch first
+		exit $((RANK * 3))'
+
+	job -n 3 --on-failure continue sh -c "$script"
+	assert_eq "$status" 3
+	rm first
+	job -n 3 --on-failure continue --exit-code first sh -c "$script"
+	assert_eq "$status" 3
+	job -n 3 --on-failure continue --exit-code max sh -c "$script"
+	assert_eq "$status" 6
+	job -n 3 --on-failure continue --exit-code rank0 sh -c "$script"
+	assert_eq "$status" 0
+	assert_has "$stderr" '^xrun: rank [12] failed first: '
+}
+
+@test "--timeout: 124, and who was stopped" {
+	need jq
+	job -n 2 --timeout 200ms --report report sleep 60
+	assert_eq "$status" 124
+	assert_has "$stderr" '^xrun: --timeout reached after 0.2 s: ranks 0, 1 were stopped by xrun \(TERM, '
+	assert_eq "$(jq -r '.reason, .exit, .culprit' report | paste -sd' ')" \
+		'timeout 124 null'
+	XRUN_TIMEOUT=10s job -n 2 true
+	assert_eq "$status" 0
+}
+
+@test "a rank's own 124, 125, 126 and 127 pass through; the report tells" {
+	local code
+
+	need jq
+	for code in 120 121 124 125 126 127 141; do
+		job --report report "$PROG/die" --exit "$code"
+		assert_eq "$status" "$code"
+		assert_eq "$(jq -r '.reason, .culprit' report | paste -sd' ')" \
+			'failure 0'
+	done
+}
+
+# --- report and events -------------------------------------------------------
+
+@test "--report of a job that went well" {
+	need jq
+	job -n 3 --report report sh -c 'echo out; echo error >&2'
+	assert_eq "$status" 0
+	jq -e '.v == 1 and .exit == 0 and .reason == "ok" and .ranks == 3 and
+		.failed == 0 and .left_behind == 0 and .bytes == 30 and
+		has("culprit") == false and .argv[0] == "sh" and
+		.start < .end and (.rank | length) == 3' report
+	jq -e '[.rank[] | .exit == 0 and .stopped == false and .death > 0 and
+		.stdout_bytes == 4 and .stderr_bytes == 6 and .pid > 0 and
+		.device == "cpu" and .seconds > 0 and .rss_peak_bytes > 0] | all' \
+		report
+	assert_eq "$(jq -c '[.rank[].rank]' report)" '[0,1,2]'
+}
+
+@test "--report of a failure agrees with the exit status" {
+	need jq
+	job -n 3 --report report "$PROG/die" --rank 1 --signal SEGV
+	assert_eq "$(jq .exit report)" "$status"
+	jq -e '.exit == 139 and .reason == "failure" and .culprit == 1 and
+		.failed == 1' report
+	jq -e '.rank[1] | .exit == 139 and .signal == "SIGSEGV" and
+		.stopped == false and .death == 1' report
+	jq -e '.rank[0] | .exit == 143 and .signal == "SIGTERM" and .stopped' report
+}
+
+@test "--report of a program that cannot be run" {
+	need jq
+	# It is there when xrun looks, and not a program when the rank starts.
+	cp "$PROG/argshow" busy
+	exec {writer}>>busy
+	job -n 2 --report report ./busy
+	exec {writer}>&-
+	assert_eq "$status" 126
+	assert_eq "$(jq .exit report)" 126
+	jq -e '.rank[0] | .step == "exec" and .error == "Text file busy"' report
+}
+
+@test "--events: every start, end and stop, in order" {
+	need jq
+	job -n 3 --events events "$PROG/die" --rank 1 --exit 5
+	assert_eq "$status" 5
+	assert_eq "$(jq -s 'map(.seq) == [range(length)]' events)" true
+	assert_eq "$(jq -s 'map(.mono_ns) | . == sort' events)" true
+	assert_eq "$(jq -rs 'map(.event) | .[0], .[-1]' events | paste -sd' ')" \
+		'job.start job.end'
+	assert_eq "$(jq -s 'map(select(.event == "rank.exit")) | length' events)" 3
+	jq -es 'map(select(.event == "rank.exit" and .rank == 1))[0] |
+		.status == 5 and .stopped == false' events
+	jq -es 'map(select(.event == "job.stop"))[0].reason == "failure"' events
+	jq -es '.[-1] | .exit == 5 and .reason == "failure" and .culprit == 1' events
+	job --events events true
+	assert_eq "$(grep -c '"job.end"' events)" 2
+}
+
+@test "--report and --events hold arguments of any bytes" {
+	need jq
+	job --report report --events events -n 1 "$PROG/argshow" \
+		$'\xff"\\\n' '$(x)' ''
+	assert_eq "$status" 0
+	jq -e '.argv | length == 4' report
+	jq -es '.[0].argv | length == 4' events
+}
+
+# --- the culprit -------------------------------------------------------------
+
+@test "rel-4 one of 64 dies by SIGSEGV, the others of broken pipes within 50 ms" {
+	local round
+
+	for ((round = 0; round < ROUNDS; round++)); do
+		mkdir meet
+		job -n 64 "$PROG/die" --rank 41 --signal SEGV --star meet/s --within 50
+		rm -r meet
+		blames 41 SIGSEGV 139
+	done
+}
+
+@test "rel-4 one exits with 3, the others die by SIGSEGV at once" {
+	local round
+
+	for ((round = 0; round < ROUNDS; round++)); do
+		mkdir meet
+		job -n 16 "$PROG/die" --rank 7 --exit 3 --star meet/s --how segv \
+			--within 1
+		rm -r meet
+		blames 7 'exit status 3' 3
+	done
+}
+
+@test "rel-4 death goes round a ring: the one who began is named" {
+	local round
+
+	for ((round = 0; round < ROUNDS; round++)); do
+		mkdir meet
+		job -n 16 "$PROG/die" --rank 5 --exit 9 --ring meet/r --how exit \
+			--victim-exit 1
+		rm -r meet
+		blames 5 'exit status 9' 9
+	done
+}
+
+@test "rel-4 the culprit has much memory and dumps core, its peers die faster" {
+	local round
+
+	[ -z "${SANITIZED:-}" ] || skip 'much memory, and more under a sanitizer'
+	for ((round = 0; round < ROUNDS; round++)); do
+		mkdir meet
+		job -n 8 --chdir meet "$PROG/die" --rank 3 --signal SEGV \
+			--touch 256M --core --star s --within 5
+		rm -r meet
+		blames 3 SIGSEGV 139
+	done
+}
+
+@test "rel-4 several fail by themselves: all are listed" {
+	job -n 4 --on-failure continue sh -c 'exit $((RANK > 1))'
+	assert_eq "$status" 1
+	assert_has "$stderr" '^xrun: rank [23] failed first: '
+	assert_has "$stderr" '^  rank [23] failed after it'
+}
