@@ -1,0 +1,162 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# terminal.bats - what a person at a terminal sees and types.
+
+load helper
+
+# screen STEP... -- ARG... - xrun on a terminal of its own: what was written to
+# it is in $raw, without escape sequences in $output, the status in $status.
+screen()
+{
+	local steps=()
+
+	while [ "$1" != -- ]; do
+		steps+=("$1")
+		shift
+	done
+	shift
+	status=0
+	in_pty -d 20 "${steps[@]}" -- "$XRUN" "$@" >"$BATS_TEST_TMPDIR/.raw" \
+		</dev/null || status=$?
+	raw=$(cat "$BATS_TEST_TMPDIR/.raw")
+	output=$(plain <<<"$raw")
+}
+
+# --- lines -------------------------------------------------------------------
+
+@test "on a terminal: a header, and the rank before a bar" {
+	screen -- -n 2 sh -c '
+		[ "$RANK" = 1 ] || { echo out; touch next; exit; }
+		until [ -e next ]; do sleep 0.01; done
+		echo error >&2'
+	assert_eq "$status" 0
+	sort <<<"$output" | golden terminal-lines
+}
+
+@test "ranks are padded to the widest" {
+	screen -- -n 11 --show 0,10 sh -c 'echo x'
+	assert_has "$output" '^ 0│ x$'
+	assert_has "$output" '^10│ x$'
+}
+
+@test "brackets where the locale has no bars" {
+	LC_ALL=C screen -- -n 2 sh -c 'echo out; echo error >&2'
+	assert_has "$output" '^\[1\] out$'
+	assert_has "$output" '^\[1\]!error$'
+}
+
+@test "one rank alone has no prefix, --no-prefix takes it from several" {
+	screen -- -n 1 echo alone
+	assert_has "$output" '^alone$'
+	screen -- -n 2 --no-prefix echo both
+	assert_eq "$(grep -c '^both$' <<<"$output")" 2
+}
+
+@test "a failure on a terminal: the last lines behind a bar" {
+	screen -- -n 2 "$PROG/die" --rank 1 --exit 3 --say 'last words'
+	assert_eq "$status" 3
+	golden terminal-failure <<<"$output"
+}
+
+@test "-q: no header" {
+	screen -- -q -n 2 true
+	assert_eq "$output" ''
+}
+
+@test "more than 16 ranks: rank 0's stdout, everybody's stderr, and a word" {
+	screen -- -n 17 sh -c 'echo out; [ "$RANK" != 9 ] || echo error >&2'
+	assert_eq "$status" 0
+	assert_has "$output" "^xrun: 17 ranks: showing rank 0's stdout and everybody's stderr; --show all shows the rest\$"
+	assert_eq "$(grep -c 'out$' <<<"$output")" 1
+	assert_has "$output" '^ 0│ out$'
+	assert_has "$output" '^ 9┃ error$'
+	screen -- -n 17 --show all echo out
+	assert_eq "$(grep -c '│ out$' <<<"$output")" 17
+	assert_eq "$(grep -c showing <<<"$output")" 0
+}
+
+# --- colour ------------------------------------------------------------------
+
+@test "prefixes have colours, by rank; the text has none" {
+	screen -- -n 2 echo text
+	assert_has "$raw" $'\x1b\\[[0-9;]+m1│ ?\x1b\\[0m ?text'
+	[ "$(grep -o $'\x1b\\[[0-9;]*m[01]' <<<"$raw" | sort -u | wc -l)" -eq 2 ]
+}
+
+@test "NO_COLOR, TERM=dumb and --color never: none" {
+	NO_COLOR=1 screen -- -n 2 echo text
+	assert_eq "$(grep -c $'\x1b' <<<"$raw")" 0
+	screen -T dumb -- -n 2 echo text
+	assert_eq "$(grep -c $'\x1b' <<<"$raw")" 0
+	screen -- --color never -n 2 echo text
+	assert_eq "$(grep -c $'\x1b' <<<"$raw")" 0
+}
+
+@test "--color always: in a pipe, too; auto: not there" {
+	assert_has "$("$XRUN" --color always -n 2 echo text)" $'\x1b\\['
+	[ "$("$XRUN" -n 2 echo text | grep -c $'\x1b')" -eq 0 ]
+}
+
+@test "rel-16 escape sequences do not reach the terminal, colours do; files are raw" {
+	printf 'a\033]52;c;SGk=\007b\033[2Jc\033[31mred\033]0;title\033\\d\n' >bytes
+	screen -- --log-dir logs -n 2 cat bytes
+	assert_eq "$(grep -c $'\x1b]' <<<"$raw")" 0
+	assert_eq "$(grep -cF $'\x1b[2J' <<<"$raw")" 0
+	assert_has "$raw" $'\x1b\\[31mred'
+	assert_has "$output" '│ abcredd$'
+	cmp bytes logs/0/rank-0000/stdout
+	cmp bytes logs/0/rank-0001/stdout
+	[ "$("$XRUN" -n 2 cat bytes | grep -cF $'\x1b[2J')" -eq 2 ]
+}
+
+# --- input -------------------------------------------------------------------
+
+@test "rel-20 what is typed reaches rank 0 only, and ^D ends it" {
+	screen -w 'foreground' -w 'foreground' -s 'hello\n' -w 'read: hello' \
+		-s '\004' -- -n 2 "$PROG/tty"
+	assert_eq "$status" 0
+	assert_has "$output" '^0│ read: hello$'
+	assert_has "$output" '^0│ eof$'
+	assert_has "$output" '^0│ stdin: pipe$'
+	assert_has "$output" '^1│ stdin: null$'
+	assert_eq "$(grep -c '│ read:' <<<"$output")" 1
+}
+
+@test "rel-20 a job in the background is not stopped by the terminal" {
+	status=0
+	in_pty -d 20 -- bash --norc -c '
+		set -m
+		"$0" -n 2 sh -c "echo out; touch up.\$RANK; cat; sleep 60" </dev/tty &
+		until [ -e up.0 ] && [ -e up.1 ]; do sleep 0.02; done
+		jobs -l
+		kill -TERM %1
+		wait %1
+		echo "status $?"' "$XRUN" >screen </dev/null || status=$?
+	output=$(plain <screen)
+	assert_has "$output" '^status 143$'
+	assert_eq "$(grep -c Stopped <<<"$output")" 0
+	assert_eq "$(grep -c '│ out$' <<<"$output")" 2
+}
+
+@test "rel-21 the terminal's modes are kept" {
+	screen -m -- -n 2 true
+	assert_eq "$status" 0
+	screen -m -- -n 2 "$PROG/die" --rank 1 --signal SEGV
+	assert_eq "$status" 139
+}
+
+@test "a terminal that changes its size disturbs nobody" {
+	screen -w ready -r 40x10 -s '\003' -- -n 1 "$PROG/sigshow" --wait 1
+	assert_eq "$status" 130
+	assert_has "$output" '^signal: INT '
+}
+
+# --- silence -----------------------------------------------------------------
+
+@test "after 10 s without a word, one line says that it runs; the next erases it" {
+	screen -w 'no output yet' -s '\003' -- -n 2 --interrupt stop \
+		sh -c 'trap "echo at last; exit 0" INT; while :; do sleep 0.1; done'
+	assert_eq "$status" 130
+	assert_eq "$(grep -c '2 ranks running, no output yet' <<<"$output")" 1
+	assert_has "$raw" $'\r\x1b\\['
+}
