@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* account.c - see account.h. */
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
@@ -322,29 +323,45 @@ put_others(const struct job *job, uint32_t culprit, struct buf *out)
 	buf_fini(&more);
 }
 
-/* Why the kernel would not run it, in words that say what to do. */
+/* What to do about what the kernel says when it will not run a program. */
 static const struct {
 	int sys;
-	const char *text;
+	const char *advice;
 } refusals[] = {
 	{ E2BIG,
-		"arguments and environment are too long for this system (ulimit -s, and 128 KiB each)   try: a file instead of arguments" },
-	{ ENOENT, "its interpreter is missing   try: head -n 1, or file" },
-	{ ENOEXEC, "not in a format this machine runs   try: file" },
-	{ ETXTBSY, "is being written to   try: again when the build is done" },
-	{ EACCES, "may not be executed   try: ls -l, and mount options" },
+		"shorter arguments and environment (ulimit -s; 128 KiB each)" },
+	{ ENOENT, "head -n 1 of it, or: file" },
+	{ ENOEXEC, "file, to see what machine it is for" },
+	{ ETXTBSY, "again when it is no longer written to" },
+	{ EACCES, "ls -l, and the mount options" },
 };
+
+/* "#!/no/such/interpreter": the file is there, what runs it is not. */
+static void
+put_interpreter(const char *program, struct buf *out)
+{
+	char line[256] = "", *p = line + 2;
+	int fd = open(program, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd == -1 ? -1 : fd_read_some(fd, line, sizeof(line) - 1);
+
+	fd_close(fd);
+	if (n < 3 || memcmp(line, "#!", 2) != 0)
+		return;
+	p += strspn(p, " \t");
+	p[strcspn(p, " \t\r\n")] = '\0';
+	buf_fmt(out, " (its interpreter %s)", p);
+}
 
 static void
 put_refusal(const struct job *job, const struct rank *r, struct buf *out)
 {
-	const char *text = strerror(r->failed_sys);
-
+	buf_fmt(out, "xrun: %s: %s", job->argv[0], strerror(r->failed_sys));
+	if (r->failed_sys == ENOENT)
+		put_interpreter(job->program, out);
 	for (unsigned i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++)
-		if (r->failed_step == SPAWN_EXEC &&
-			refusals[i].sys == r->failed_sys)
-			text = refusals[i].text;
-	buf_fmt(out, "xrun: %s: %s\n", job->argv[0], text);
+		if (refusals[i].sys == r->failed_sys)
+			buf_fmt(out, "   try: %s", refusals[i].advice);
+	buf_put_char(out, '\n');
 }
 
 static void

@@ -85,6 +85,8 @@ static enum xr_status
 compile_route(struct job *job, struct xr_error *err)
 {
 	bool out = isatty(STDOUT_FILENO), errs = isatty(STDERR_FILENO);
+	struct xr_error why = { 0 };
+	enum xr_status status;
 	struct route_config c = {
 		.ranks = job_size(job),
 		.first = job->plan.first,
@@ -98,7 +100,10 @@ compile_route(struct job *job, struct xr_error *err)
 	};
 
 	job->errors_are_tty = errs;
-	return route_compile(&job->route, &c, err);
+	status = route_compile(&job->route, &c, &why);
+	if (status != XR_OK)
+		return fail(err, status, "--show: %s", why.text);
+	return XR_OK;
 }
 
 static enum xr_status

@@ -75,8 +75,7 @@ mark_exiting(struct job *job)
 
 		if (r->pidfd == -1)
 			continue;
-		r->was_exiting = (proc_stat_read(r->pid, &st) &&
-					 (st.exiting || st.state == 'Z')) ||
+		r->was_exiting = (proc_stat_read(r->pid, &st) && st.exiting) ||
 			proc_dumps_core(r->pid);
 	}
 }

@@ -116,6 +116,15 @@ say_lost(struct keeper *k, uint32_t alive, uint64_t failed)
 	fd_write_all(STDERR_FILENO, text, (size_t)n);
 }
 
+static bool
+wrote_nothing(const struct raw_share *share)
+{
+	for (uint32_t i = 0; i < share->streams; i++)
+		if (share->slot[i].moved > 0)
+			return false;
+	return true;
+}
+
 /* The supervisor is dead. With a verdict that is the end of the job; without
  * one it crashed, and everything below it is ours now. */
 static bool
@@ -140,6 +149,8 @@ supervisor_died(struct keeper *k)
 	alive = descend_end(&everybody, clock_now() + SWEEP_PATIENCE);
 	failed = raw_drain(k->job->share, DRAIN_PATIENCE);
 	say_lost(k, alive, failed);
+	if (wrote_nothing(k->job->share))
+		state_remove(&k->job->state);
 	k->status = EXIT_XRUN;
 	return true;
 }
@@ -198,6 +209,15 @@ be_supervisor(struct job *job, keeper_fn *supervise)
 	_exit(0);
 }
 
+static int
+cannot(const struct job *job, const char *call)
+{
+	dprintf(STDERR_FILENO, "xrun: cannot start the supervisor: %s: %s\n",
+		call, strerror(errno));
+	state_remove(&job->state);
+	return EXIT_XRUN;
+}
+
 int
 keeper_run(struct job *job, keeper_fn *supervise)
 {
@@ -206,18 +226,15 @@ keeper_run(struct job *job, keeper_fn *supervise)
 
 	sigfillset(&all);
 	k.signals = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (k.signals == -1 || prctl(PR_SET_CHILD_SUBREAPER, 1) == -1)
+		return cannot(job, "signalfd");
 	job->page->keeper = (int)syscall(SYS_pidfd_open, getpid(), 0);
-	if (k.signals == -1 || job->page->keeper == -1 ||
-		prctl(PR_SET_CHILD_SUBREAPER, 1) == -1)
-		goto fail;
+	if (job->page->keeper == -1)
+		return cannot(job, "pidfd_open (Linux 5.3 or later has it)");
 	k.pid = fork_shared(&k.pidfd);
 	if (k.pid == 0)
 		be_supervisor(job, supervise);
 	if (k.pid == -1)
-		goto fail;
+		return cannot(job, "clone");
 	return watch_over(&k);
-fail:
-	dprintf(STDERR_FILENO, "xrun: cannot start the supervisor: %s\n",
-		strerror(errno));
-	return EXIT_XRUN;
 }

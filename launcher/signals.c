@@ -58,7 +58,8 @@ pressed(struct job *job)
 static void
 on_interrupt(struct job *job, const struct signalfd_siginfo *info)
 {
-	if (info->ssi_code == SI_KERNEL && job->sup->phase == PHASE_RUN) {
+	if (info->ssi_signo == SIGINT && info->ssi_code == SI_KERNEL &&
+		job->sup->phase == PHASE_RUN) {
 		pressed(job);
 		return;
 	}

@@ -175,6 +175,13 @@ may_retry(struct job *job, const struct spawn *s)
 	return clock_now() - sup->retry_ns < RETRY_MAX_NS;
 }
 
+/* Which limit it is that the kernel keeps to itself. */
+static const char *
+limits_text(int sys)
+{
+	return sys == EAGAIN ? " (ulimit -u, or pids.max of the cgroup)" : "";
+}
+
 /* False: not now, or never. */
 static bool
 start_one(struct job *job, uint32_t r)
@@ -196,9 +203,9 @@ start_one(struct job *job, uint32_t r)
 		return true;
 	}
 	sup_fail(job,
-		"rank %u could not be started (%s: %s); %u ranks were started and are stopped",
+		"rank %u could not be started: %s: %s%s; %u ranks were started and are stopped",
 		job_rank(job, r), spawn_step_name(s.step), strerror(s.sys),
-		job->started);
+		limits_text(s.sys), job->started);
 	return false;
 }
 
@@ -213,6 +220,25 @@ skip_rest(struct job *job)
 	finish_if_over(job);
 }
 
+/* The threads behind the output; where processes are refused, so are they. */
+static void
+start_logs(struct job *job)
+{
+	struct spawn s = { .step = SPAWN_CLONE };
+
+	if (job->sup->logs_started)
+		return;
+	s.sys = logs_start(job->sup->logs);
+	job->sup->logs_started = s.sys == 0;
+	if (s.sys == 0)
+		return;
+	if (may_retry(job, &s))
+		timer_arm(job->sup->start, RETRY_NS);
+	else
+		sup_fail(job, "no thread for the output: %s%s", strerror(s.sys),
+			limits_text(s.sys));
+}
+
 void
 start_turn(void *ctx)
 {
@@ -223,12 +249,10 @@ start_turn(void *ctx)
 		job->started < last)
 		if (!start_one(job, job->started))
 			break;
-	if (!job->sup->logs_started && logs_start(job->sup->logs) != 0)
-		sup_fail(job, "no thread for the output: %s", strerror(EAGAIN));
-	job->sup->logs_started = true;
+	start_logs(job);
 	if (job->stop_ns != 0)
 		skip_rest(job);
-	else if (job->started == job_size(job))
+	else if (job->started == job_size(job) && job->sup->logs_started)
 		close_slots();
 	else if (!timer_armed(job->sup->start))
 		timer_arm(job->sup->start, 0);

@@ -167,6 +167,9 @@ stop_sweep(struct job *job)
 			l.count, l.count == 1 ? "" : "es",
 			job_size(job) == 1 ? "its rank" : "the ranks",
 			l.count == 1 ? "was" : "were", l.text);
+	if (alive == 0 && descend_hidden())
+		logs_say(job->sup->logs,
+			"xrun: /proc is not mounted: processes that the ranks left behind cannot be found");
 	if (alive > 0)
 		logs_say(job->sup->logs,
 			"xrun: %u process%s cannot be ended (uninterruptible sleep); look at: ps -eo pid,stat,wchan,comm",

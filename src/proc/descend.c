@@ -293,3 +293,11 @@ descend_signal(pid_t sid, int sig)
 	each_number("/proc", signal_if_in, &w);
 	return w.met;
 }
+
+bool
+descend_hidden(void)
+{
+	siginfo_t info = { 0 };
+
+	return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
+}

@@ -50,6 +50,10 @@ uint32_t descend_reap(const struct descend *d);
  */
 uint32_t descend_signal(pid_t sid, int sig);
 
+/* descend_hidden() - are there children? Asked after a sweep that met nobody:
+ * without /proc they cannot be listed. */
+bool descend_hidden(void);
+
 /* What /proc/PID/stat says; false if there is no such process. */
 struct proc_stat {
 	char comm[17];
