@@ -148,9 +148,11 @@ supervisor_died(struct keeper *k)
 		close(slot);
 	alive = descend_end(&everybody, clock_now() + SWEEP_PATIENCE);
 	failed = raw_drain(k->job->share, DRAIN_PATIENCE);
-	say_lost(k, alive, failed);
-	if (wrote_nothing(k->job->share))
+	if (wrote_nothing(k->job->share)) {
 		state_remove(&k->job->state);
+		k->job->page->where[0] = '\0';
+	}
+	say_lost(k, alive, failed);
 	k->status = EXIT_XRUN;
 	return true;
 }
