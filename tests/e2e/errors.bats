@@ -95,11 +95,11 @@ may_mount()
 	says 126 './script: neither a program nor a script with a #! line   try: xrun -n 2 sh ./script'
 }
 
-@test "rel-80 a script whose interpreter is missing: 126, and it is named" {
+@test "rel-80 a script whose interpreter is missing: 127, and it is named" {
 	printf '#!/no/such/interpreter\n' >script
 	chmod +x script
 	job -n 2 ./script
-	says_like 126 '\./script: .*/no/such/interpreter'
+	says_like 127 '\./script: .*/no/such/interpreter'
 }
 
 @test "rel-80 a directory, a pipe and a loop of links: 126" {
@@ -223,8 +223,8 @@ may_mount()
 	local size
 
 	[ -z "${SANITIZED:-}" ] || skip 'a sanitizer takes all address space'
-	for size in 3 4 5 6 8 12 16 24 40 64 100; do
-		try timeout -k 1 5 \
+	for size in 3 6 24 64; do
+		try timeout -k 1 9 \
 			prlimit --as=$((size << 20)) "$XRUN" -n 16 "$PROG/argshow"
 		printf '%s MiB: %s\n%s\n' "$size" "$status" "$stderr"
 		case $status in
@@ -621,19 +621,22 @@ log_dir()
 	says_like 125 "/proc/no.*: No such file or directory   try: --log-dir DIR or --no-logs$"
 }
 
-@test "rel-82 --log-dir that is a symbolic link is refused, full or empty" {
+@test "rel-82 --log-dir follows one's own links, not another user's" {
 	mkdir full empty
 	touch full/file
-	ln -s full link1
-	ln -s empty link2
-	ln -s nowhere link3
-	for link in link1 link2 link3; do
+	ln -s full mine
+	job --log-dir mine -n 2 echo hi
+	assert_eq "$status" 0
+	assert_eq "$(cat full/????/0/rank-0001/stdout)" hi
+	[ "$(id -u)" = 0 ] || skip 'another user is needed'
+	ln -s empty foreign1
+	ln -s full foreign2
+	chown -h 65534 foreign1 foreign2
+	for link in foreign1 foreign2; do
 		job --log-dir "$link" "$PROG/stamp" ran
-		assert_eq "$status" 125
-		[ ! -e ran ]
-		says_like 125 ".*/$link"
+		says_like 125 "--log-dir: .*$link: is another user's symbolic link"
 	done
-	assert_eq "$(ls full empty nowhere 2>/dev/null)" $'empty:\n\nfull:\nfile'
+	assert_eq "$(ls empty)" ''
 }
 
 @test "--report and --events that cannot be written: 125 before the first rank" {
