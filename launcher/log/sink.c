@@ -124,20 +124,21 @@ sink_grew(struct sink *s, uint32_t stream, int fd, uint64_t end, bool eof)
 	struct feed *f = &s->feed[stream];
 	bool asleep;
 
-	if (!s->config.shown[stream])
+	/* A stream that ends without a byte is nothing to wake up for. */
+	if (!s->config.shown[stream] || end == 0)
 		return;
 	pthread_mutex_lock(&s->grow_lock);
 	__atomic_fetch_add(&s->announced, end - f->new_end, __ATOMIC_RELAXED);
 	f->new_file = fd;
 	f->new_end = end;
 	f->new_eof = eof;
-	if (!f->queued && end > 0)
+	if (!f->queued)
 		TAILQ_INSERT_TAIL(&s->grown, f, queue);
-	f->queued = f->queued || end > 0;
+	f->queued = true;
 	asleep = s->asleep || !__atomic_load_n(&s->started, __ATOMIC_RELAXED);
 	s->asleep = false;
 	pthread_mutex_unlock(&s->grow_lock);
-	if (asleep && end > 0)
+	if (asleep)
 		wake_up(s);
 }
 

@@ -87,7 +87,7 @@ modes()
 	job ./missing
 	assert_eq "$status" 127
 	job -n 2 python3 -c pass
-	assert_eq "$(ls -A "$XDG_STATE_HOME/xrun")" ''
+	assert_eq "$(ls "$XDG_STATE_HOME/xrun")" ''
 }
 
 @test "an empty write makes no file" {
@@ -163,8 +163,8 @@ modes()
 @test "a link in place of a rank's file is not followed" {
 	local dir
 
-	spawn job "$XRUN" bash -c 'read -r _ <go; echo secret; exit 5'
 	mkfifo go
+	spawn job "$XRUN" bash -c 'read -r _ <go; echo secret; exit 5'
 	wait_for 5 test -d "$XDG_STATE_HOME/xrun"
 	wait_for 5 compgen -G "$XDG_STATE_HOME/xrun/????/0"
 	dir=$(echo "$XDG_STATE_HOME"/xrun/????/0)

@@ -168,9 +168,9 @@ ended()
 @test "rel-30 the keeper is killed: the ranks are stopped in order" {
 	local super
 
+	mkfifo never
 	spawn job "$XRUN" -n 2 bash -c \
 		'trap "echo told; exit 0" TERM; echo ready; while :; do read -r -t 60 _ <>never; done'
-	mkfifo never
 	await_line job.out '^\[1\] ready$' 10
 	await_line job.out '^\[0\] ready$' 10
 	super=$(supervisor)
@@ -247,9 +247,9 @@ ended()
 @test "a rank is killed: it is named, the others are stopped, 137" {
 	local who
 
+	mkfifo never
 	spawn job "$XRUN" -n 4 --grace 5s bash -c \
 		'echo "pid $$"; trap "exit 0" TERM; while :; do read -r -t 60 _ <>never; done'
-	mkfifo never
 	await_line job.out '^\[2\] pid ' 10
 	who=${line##* }
 	kill -KILL "$who"

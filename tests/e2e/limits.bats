@@ -379,13 +379,12 @@ contain='-pf --mount-proc'
 }
 
 @test "rel-62 as PID 1: TERM and INT are heard" {
-	local sig code
+	local sig
 
+	mkfifo never
 	for sig in TERM INT HUP; do
 		contained -n 2 bash -c \
 			'trap "echo told; exit 0" TERM; echo ready; while :; do read -r -t 60 _ <>never; done'
-		rm -f never
-		mkfifo never
 		await_line job.out '^\[0\] ready$' 10
 		await_line job.out '^\[1\] ready$' 10
 		kill -$sig "$(pgrep -P "$pid")"

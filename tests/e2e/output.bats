@@ -233,6 +233,24 @@ all_wait()
 	wait "$pid"
 }
 
+# Nothing else happens that would wake the one who shows it.
+@test "a line shows at once after another stream ended without a byte" {
+	mkfifo close go never
+	spawn job "$XRUN" -n 2 bash -c 'if [ "$RANK" = 0 ]; then
+			read -r _ <close; exec >&- 2>&-; : >closed
+		else
+			echo first; read -r _ <go; echo second
+		fi
+		read -r -t 60 _ <>never'
+	await_line job.out '^\[1\] first$' 5
+	echo >close
+	wait_for 5 test -e closed
+	echo >go
+	await_line job.out '^\[1\] second$' 5
+	kill -TERM "$pid"
+	await_exit "$pid" 15
+}
+
 @test "--buffer full: in blocks; --buffer none: byte by byte" {
 	local hold
 
