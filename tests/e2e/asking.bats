@@ -45,10 +45,11 @@ removed()
 	assert_has "$(tail -n 1 <<<"$stderr")" ' No job running\.$'
 	mkfifo pipe
 	"$XRUN" "$PROG/deaf" --linger 0 >pipe 2>/dev/null 3>&- &
+	launched=$!
 	await_line pipe ready 5
 	job
-	kill %1
-	wait %1 || true
+	kill "$launched"
+	wait "$launched" || true
 	assert_has "$(tail -n 1 <<<"$stderr")" ' 1 job running\.$'
 }
 
