@@ -104,7 +104,8 @@ none_of_pids()
 	ends 125 10
 	nobody
 	assert_eq "$(ls "$XDG_STATE_HOME/xrun")" ''
-	assert_has "$(cat job.err)" '^xrun: the supervisor ended \(SIGKILL\): '
+	assert_eq "$(cat job.err)" \
+		'xrun: the supervisor ended (SIGKILL): all ranks were ended with it'
 }
 
 # ranks COUNT - so many ranks are there.
