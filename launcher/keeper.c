@@ -65,7 +65,8 @@ pass_on(struct keeper *k)
 		.si_code = SI_QUEUE,
 	};
 
-	if (k->info.ssi_code == SI_KERNEL)
+	/* A terminal that is gone tells the leader of the session only. */
+	if (k->info.ssi_code == SI_KERNEL && info.si_signo != SIGHUP)
 		return false;
 	syscall(SYS_pidfd_send_signal, k->pidfd, info.si_signo, &info, 0);
 	return false;

@@ -103,6 +103,22 @@ work_post(struct work *w, work_fn *fn, void *ctx)
 	return true;
 }
 
+/* No thread is to be had: late is better than never. With the lock held. */
+static void
+run_here(struct work *w)
+{
+	struct task *t;
+
+	while (w->first != NULL) {
+		t = take(w);
+		pthread_mutex_unlock(&w->lock);
+		t->fn(t->ctx);
+		free(t);
+		pthread_mutex_lock(&w->lock);
+	}
+	w->busy = false;
+}
+
 bool
 work_wait(struct work *w, int64_t ns)
 {
@@ -116,6 +132,8 @@ work_wait(struct work *w, int64_t ns)
 	pthread_mutex_lock(&w->lock);
 	if (w->busy)
 		start(w);
+	if (!w->started)
+		run_here(w);
 	while (w->busy && sys != ETIMEDOUT)
 		sys = pthread_cond_timedwait(&w->done, &w->lock, &at);
 	sys = w->busy;
