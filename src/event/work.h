@@ -24,7 +24,8 @@ struct work *work_new(void);
  * False, and @fn was not called, if out of memory. */
 bool work_post(struct work *work, work_fn *fn, void *ctx);
 
-/* work_wait() - until all is done or @ns have passed; true if all is done. */
+/* work_wait() - until all is done or @ns have passed; true if all is done. If
+ * there is no thread to be had, it is done here, however long it takes. */
 bool work_wait(struct work *work, int64_t ns);
 
 #endif /* EVENT_WORK_H */
