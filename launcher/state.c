@@ -240,6 +240,8 @@ state_open(struct state *st, const char *log_dir, bool logs,
 		status = open_folder(st, err);
 	if (status != XR_OK && st->dir_fd != -1)
 		state_remove(st);
+	if (status != XR_OK)
+		state_fini(st);
 	return status;
 }
 
@@ -249,6 +251,7 @@ state_fini(struct state *st)
 	free(st->root);
 	free(st->dir);
 	free(st->attempt);
+	st->root = st->dir = st->attempt = NULL;
 }
 
 int

@@ -228,6 +228,8 @@ Test(state, jobs_have_folders_of_their_own)
 	state_remove(&other);
 	cr_expect_eq(jobs_running(), 1);
 	cr_expect_eq(access(st.attempt, F_OK), 0);
+	state_fini(&other);
+	let_go();
 }
 
 Test(state, a_removed_job_leaves_nothing)
@@ -463,6 +465,7 @@ Test(state, latest_points_to_the_last_job_that_said_so)
 	state_latest(&other);
 	expect_latest(other.id);
 	cr_expect_eq(folder_entries("state/xrun"), 3, "nothing else is left");
+	state_fini(&other);
 	let_go();
 }
 
