@@ -2,6 +2,7 @@
 /* test_retain.c - which folders of ended jobs go, and that only those do. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -37,14 +38,16 @@ job(const char *id, int64_t days_ago, int64_t bytes, bool failed)
 static const char *
 kept(struct retain_job *jobs, uint32_t n)
 {
-	static char text[MOST * 4];
+	static char text[MOST * 65];
+	size_t len = 0;
 
 	retain_choose(jobs, n, NOW);
 	text[0] = '\0';
 	for (char c = 'a'; c <= 'z'; c++)
 		for (uint32_t i = 0; i < n; i++)
 			if (jobs[i].id[0] == c && jobs[i].kept)
-				strncat(text, jobs[i].id, 4);
+				len += (size_t)snprintf(text + len,
+					sizeof(text) - len, "%s", jobs[i].id);
 	return text;
 }
 
