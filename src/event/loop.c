@@ -205,7 +205,8 @@ timer_open(struct loop *loop, timer_fn *fn, void *ctx)
 void
 timer_arm(struct timer *t, int64_t ns)
 {
-	int64_t us = (ns + NS_PER_US - 1) / NS_PER_US;
+	/* libevent's clock leaves out what is no whole microsecond. */
+	int64_t us = ns == 0 ? 0 : ns / NS_PER_US + 1;
 	struct timeval tv = {
 		.tv_sec = us / (NS_PER_S / NS_PER_US),
 		.tv_usec = us % (NS_PER_S / NS_PER_US),

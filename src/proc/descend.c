@@ -168,7 +168,8 @@ each_listed_child(const char *path, pid_fn *fn, void *ctx)
 	ssize_t n;
 
 	/* Each number is followed by a space; one may be cut by a read. */
-	while (fd != -1 && (n = fd_read_some(fd, text, sizeof(text))) > 0) {
+	do {
+		n = fd == -1 ? 0 : fd_read_some(fd, text, sizeof(text));
 		for (ssize_t i = 0; i < n; i++) {
 			if (isdigit((unsigned char)text[i])) {
 				pid = pid * 10 + (text[i] - '0');
@@ -177,7 +178,7 @@ each_listed_child(const char *path, pid_fn *fn, void *ctx)
 				pid = 0;
 			}
 		}
-	}
+	} while (n == sizeof(text));
 	fd_close(fd);
 }
 

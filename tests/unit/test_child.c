@@ -6,17 +6,14 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include <criterion/criterion.h>
 
-#include "base/clock.h"
 #include "event/child.h"
 #include "tests/unit/folder.h"
 #include "tests/unit/forked.h"
@@ -148,7 +145,8 @@ expect_order(const uint32_t *order, uint32_t n)
 		EXPECT_EQ(kids[order[i]].told, i + 1);
 }
 
-/* @n children die one after the other, in any order, and nobody looks. */
+/* @n children die one after the other, in any order, and nobody looks at the
+ * set meanwhile. */
 static void
 expect_exact(uint32_t n)
 {
@@ -189,72 +187,6 @@ FORKED_TEST(child, many_deaths_are_told_in_their_order)
 	expect_exact(256);
 	expect_exact(257);
 	expect_exact(files.rlim_max > 3 * MOST ? MOST : 300);
-	end();
-}
-
-/* When each of them died, by its own word and in memory that all share. */
-static int64_t *died_ns;
-
-static void
-sleep_until(int64_t when)
-{
-	const struct timespec t = { .tv_sec = when / NS_PER_S,
-		.tv_nsec = when % NS_PER_S };
-
-	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) != 0)
-		continue;
-}
-
-/* Rank @id dies @at; nobody has to tell it. */
-static void
-make_mortal(uint32_t id, int64_t at)
-{
-	struct kid *kid = &kids[id];
-
-	kid->told = 0;
-	kid->pid = fork();
-	NEED(kid->pid != -1);
-	if (kid->pid == 0) {
-		sleep_until(at);
-		died_ns[id] = clock_now();
-		_exit(0);
-	}
-	watch(kid);
-}
-
-/* 64 children die 2 ms apart, and nobody looks. By what they say themselves a
- * busy machine turns a few round, which it held up after they had said it; in
- * the order of their births half of them would be. */
-static void
-expect_order_of_clock(void)
-{
-	int64_t begin_ns = clock_now() + 100 * NS_PER_MS;
-	uint32_t order[64], by_told[64] = { 0 }, turned = 0;
-
-	told = 0;
-	shuffle(order, 64);
-	for (uint32_t i = 0; i < 64; i++)
-		make_mortal(order[i], begin_ns + i * 2 * NS_PER_MS);
-	for (uint32_t i = 0; i < 64; i++)
-		await_death(&kids[i]);
-	children_turn(children);
-	EXPECT_EQ(told, 64);
-	for (uint32_t i = 0; i < 64; i++)
-		by_told[kids[i].told - 1] = i;
-	for (uint32_t i = 1; i < 64; i++)
-		turned += died_ns[by_told[i]] < died_ns[by_told[i - 1]];
-	EXPECT(turned < 8);
-}
-
-FORKED_TEST(child, deaths_2_ms_apart_are_told_in_their_order)
-{
-	died_ns = mmap(NULL, 64 * sizeof(*died_ns), PROT_READ | PROT_WRITE,
-		MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	NEED(died_ns != MAP_FAILED);
-	srandom(20261121);
-	begin(on_death, after);
-	for (int round = 0; round < 3; round++)
-		expect_order_of_clock();
 	end();
 }
 
@@ -441,6 +373,7 @@ static int
 status_of(int sig, int code)
 {
 	struct rusage usage = { 0 };
+	const struct sigaction plain = { .sa_handler = SIG_DFL };
 	const struct rlimit none = { 0 };
 	int status = -1, pidfd;
 	pid_t pid = fork();
@@ -448,6 +381,7 @@ status_of(int sig, int code)
 	NEED(pid != -1);
 	if (pid == 0) {
 		setrlimit(RLIMIT_CORE, &none);
+		sigaction(sig, &plain, NULL); /* sanitizers have their own */
 		if (sig != 0)
 			raise(sig);
 		_exit(code);

@@ -523,6 +523,33 @@ hear(int fd, void *ctx)
 	e->calls++;
 }
 
+/* Begun anywhere between two ticks of the kernel, and looked at all the time:
+ * the loop has always something to do. */
+Test(loop, no_tick_makes_a_timer_early)
+{
+	struct alarm a = { 0 };
+	struct end e = { 0 };
+	int64_t until;
+
+	open_pipe(&e);
+	e.watch = watch_open(loop, e.fd[0], false, hear, &e);
+	put(&e);
+	a = open_alarm(note, &a);
+	for (int i = 0; i < 30; i++) {
+		until = clock_now() + i * 317 * NS_PER_US;
+		while (clock_now() < until)
+			continue;
+		arm(&a, 2 * MS);
+		while (a.calls <= i)
+			settle();
+		cr_expect_geq(a.fired, a.due, "%lld us early",
+			(long long)(a.due - a.fired) / 1000);
+	}
+	timer_close(a.timer);
+	watch_close(e.watch);
+	close_pipe(&e);
+}
+
 Test(loop, what_is_always_ready_starves_nobody)
 {
 	struct end e = { 0 };

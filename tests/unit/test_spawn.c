@@ -630,9 +630,16 @@ FORKED_TEST(spawn, a_forked_child_without_a_pidfd_is_buried)
 /* The pipe that reports has, in the maker, every number there is. */
 FORKED_TEST(spawn, a_forked_child_reports_beside_any_lifeline)
 {
+	struct spawn s;
+
 	enter_sandbox(EPERM);
-	for (int at = SPAWN_SLOTS; at < SPAWN_SLOTS + 16; at++)
+	for (int at = SPAWN_SLOTS; at < SPAWN_SLOTS + 16; at++) {
 		expect_lifeline(at);
+		s = order("/nowhere", NULL, NULL, NULL);
+		s.life = SPAWN_SLOT_LIFE;
+		s.life_at = at;
+		expect_failure(&s, SPAWN_EXEC, ENOENT);
+	}
 }
 
 /* The maker is killed between the fork and the byte that lets the child go. */
