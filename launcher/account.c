@@ -541,12 +541,20 @@ put_rank_now(const struct job *job, uint32_t r, struct buf *out)
 			clock_text(clock_wall() - last, time, sizeof(time)));
 }
 
+/* The terminal has just echoed "^C": what follows stands over it. */
+static const char *
+over_echo(const struct job *job)
+{
+	return job->errors_are_tty ? "\r" : "";
+}
+
 void
 account_interrupt(struct job *job)
 {
 	struct buf out = { 0 }, who = { 0 };
 	uint32_t alive = put_ranks(job, lives, 0, &who), shown = 0;
 
+	buf_put_text(&out, over_echo(job));
 	for (uint32_t i = 0; i < job_size(job) && shown < LIST_MAX; i++) {
 		if (job->rank[i].pidfd == -1 && alive > 0)
 			continue;
@@ -572,8 +580,10 @@ account_interrupt_again(struct job *job, uint32_t times)
 
 	if (times == 2)
 		logs_say(job->sup->logs,
-			"xrun: TERM to all ranks, KILL after %s; Ctrl-C again: kill now",
+			"%sxrun: TERM to all ranks, KILL after %s; Ctrl-C again: kill now",
+			over_echo(job),
 			clock_text(job->opt.grace, time, sizeof(time)));
 	else
-		logs_say(job->sup->logs, "xrun: killing all ranks");
+		logs_say(job->sup->logs, "%sxrun: killing all ranks",
+			over_echo(job));
 }

@@ -92,3 +92,13 @@ check_files_max(const struct limits *l, uint32_t ranks)
 		8 :
 		(uint32_t)least(l->files_max - fds + 8, UINT32_MAX / 2);
 }
+
+uint32_t
+check_table(const struct limits *l, uint32_t ranks)
+{
+	uint64_t fds =
+		(uint64_t)ranks * (CHECK_FDS_A_RANK + 1 + CHECK_FILES_A_RANK) +
+		CHECK_FDS_OWN;
+
+	return (uint32_t)least(least(fds, l->files_max), INT32_MAX);
+}

@@ -11,8 +11,9 @@
 #include "proc/limit.h"
 #include "xrun/error.h"
 
-#define CHECK_FDS_A_RANK 3  /* pidfd and the read ends of two pipes */
-#define CHECK_FDS_OWN    40 /* xrun's own, and a few raw files at a time */
+#define CHECK_FDS_A_RANK   3  /* pidfd and the read ends of two pipes */
+#define CHECK_FILES_A_RANK 2  /* raw files, kept open where that many fit */
+#define CHECK_FDS_OWN      40 /* xrun's own, and a few raw files at a time */
 
 /*
  * check_limits() - XR_OK, or XR_E_RANGE: "N ranks need D descriptors; this
@@ -26,5 +27,9 @@ bool check_spare(const struct limits *limits, uint32_t ranks);
 
 /* check_files_max() - raw files that may stay open beside all ranks. Pure. */
 uint32_t check_files_max(const struct limits *limits, uint32_t ranks);
+
+/* check_table() - descriptors that xrun may come to hold at once, at most: for
+ * fd_reserve(). Pure. */
+uint32_t check_table(const struct limits *limits, uint32_t ranks);
 
 #endif /* LAUNCHER_CHECK_H */

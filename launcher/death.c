@@ -128,23 +128,39 @@ death_judge(void *ctx)
 	finish_if_over(job);
 }
 
-/* Processes whose parents died were adopted; the dead among them are reaped,
- * by pid, never by waitpid(-1). */
+/* Looks for a living rank from @at on, round the table. */
+struct seek {
+	const struct job *job;
+	uint32_t at;
+};
+
+/* Children are listed as they were born, and so are ranks: the next one asked
+ * for is nearly always the next one in the table. */
 static bool
 is_rank(pid_t pid, void *ctx)
 {
-	const struct job *job = ctx;
+	struct seek *seek = ctx;
+	uint32_t n = job_size(seek->job);
 
-	for (uint32_t i = 0; i < job_size(job); i++)
-		if (job->rank[i].pid == pid && job->rank[i].pidfd != -1)
-			return true;
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t r = (seek->at + i) % n;
+		const struct rank *rank = &seek->job->rank[r];
+
+		if (rank->pid != pid || rank->pidfd == -1)
+			continue;
+		seek->at = r + 1;
+		return true;
+	}
 	return false;
 }
 
+/* Processes whose parents died were adopted; the dead among them are reaped,
+ * by pid, never by waitpid(-1). */
 void
 death_reap_strangers(void *ctx)
 {
-	struct descend d = { .keep = is_rank, .ctx = ctx };
+	struct seek seek = { .job = ctx };
+	struct descend d = { .keep = is_rank, .ctx = &seek };
 
 	descend_reap(&d);
 }

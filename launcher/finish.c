@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* finish.c - after the last rank: output delivered, files closed, account. */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
 #include "base/clock.h"
 #include "launcher/account.h"
 #include "launcher/report.h"
@@ -69,11 +73,24 @@ end(struct job *job)
 	loop_stop(sup->loop);
 }
 
+/* No sink has room for a word: nobody else can say it. */
+static void
+say_not_shown(struct job *job, int sys)
+{
+	job->sup->not_shown = true;
+	dprintf(STDERR_FILENO,
+		"xrun: some output could not be shown (%s); %s%s\n",
+		strerror(sys), job->opt.logs ? "it is in " : "it is lost",
+		job->opt.logs ? job->state.attempt : "");
+}
+
 void
-finish_note_sink(struct job *job, uint32_t sink)
+finish_note_sink(struct job *job, uint32_t sink, int sys)
 {
 	struct sup *sup = job->sup;
 
+	if (sys != 0 && !sup->not_shown)
+		say_not_shown(job, sys);
 	if (sup->phase == PHASE_DELIVER && sink == 0)
 		begin_account(job);
 	else if (sup->phase == PHASE_ACCOUNT &&

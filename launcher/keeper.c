@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/signo.h"
+#include "launcher/check.h"
 #include "launcher/keeper.h"
 #include "launcher/log/raw.h"
 #include "launcher/outcome.h"
@@ -80,6 +81,21 @@ is_supervisor(pid_t pid, void *ctx)
 	return pid == k->pid;
 }
 
+/* Stopped as a shell expects of a program that was told to (148). The kernel
+ * stops no group that nobody could continue: then all go on. */
+static void
+stop_here(struct keeper *k)
+{
+	sigset_t stop;
+
+	sigemptyset(&stop);
+	sigaddset(&stop, SIGTSTP);
+	raise(SIGTSTP);
+	sigprocmask(SIG_UNBLOCK, &stop, NULL);
+	sigprocmask(SIG_BLOCK, &stop, NULL);
+	syscall(SYS_pidfd_send_signal, k->pidfd, SIGCONT, NULL, 0);
+}
+
 /* The supervisor stopped itself, and so the job; or an orphan came to us. */
 static bool
 child_changed(struct keeper *k)
@@ -87,7 +103,7 @@ child_changed(struct keeper *k)
 	struct descend d = { .keep = is_supervisor, .ctx = k };
 
 	if (__atomic_exchange_n(&k->job->page->follow, 0, __ATOMIC_SEQ_CST))
-		raise(SIGSTOP);
+		stop_here(k);
 	descend_reap(&d);
 	return false;
 }
@@ -234,6 +250,7 @@ keeper_run(struct job *job, keeper_fn *supervise)
 	job->page->keeper = (int)syscall(SYS_pidfd_open, getpid(), 0);
 	if (job->page->keeper == -1)
 		return cannot(job, "pidfd_open (Linux 5.3 or later has it)");
+	fd_reserve(check_table(&job->limits, job->plan.local_size));
 	k.pid = fork_shared(&k.pidfd);
 	if (k.pid == 0)
 		be_supervisor(job, supervise);

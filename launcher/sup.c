@@ -195,7 +195,7 @@ on_notes(int fd, void *ctx)
 			on_sink_closed(job, note[i].value, note[i].sys);
 			break;
 		case NOTE_SINK_DONE:
-			finish_note_sink(job, note[i].value);
+			finish_note_sink(job, note[i].value, note[i].sys);
 			break;
 		}
 }

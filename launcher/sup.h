@@ -53,6 +53,7 @@ struct sup {
 	enum phase phase;
 	uint32_t interrupts; /* how often Ctrl-C was pressed */
 	bool logs_started;
+	bool not_shown;      /* a sink had no memory, and it was said */
 	bool judged;         /* the evidence of the first failure was taken */
 	bool killed;         /* SIGKILL was sent to all */
 	bool output_dropped; /* no more patience for pipes of the dead */
@@ -95,7 +96,7 @@ void stop_sweep(struct job *job);
 
 /* finish.c */
 void finish_if_over(struct job *job);
-void finish_note_sink(struct job *job, uint32_t sink);
+void finish_note_sink(struct job *job, uint32_t sink, int sys);
 void finish_hurry(struct job *job); /* told to stop while delivering */
 void finish_give_up(void *job);     /* timer_fn */
 

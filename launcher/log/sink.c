@@ -103,6 +103,19 @@ sink_open(const struct sink_config *config)
 	return s;
 }
 
+/* What the thread needs, before there is one: it could tell nobody. */
+static bool
+prepare(struct sink *s)
+{
+	if (s->scratch == NULL)
+		s->scratch = malloc(FEED_CHUNK + LINE_HOLD);
+	buf_clear(&s->out);
+	if (s->scratch == NULL || buf_room(&s->out, OUT_FIRST) == NULL)
+		return false;
+	buf_clear(&s->out);
+	return true;
+}
+
 /* First use: the thread. Two threads may come here at once. */
 static void
 wake_up(struct sink *s)
@@ -111,7 +124,7 @@ wake_up(struct sink *s)
 	pthread_t thread;
 
 	if (!__atomic_exchange_n(&s->started, true, __ATOMIC_ACQ_REL)) {
-		if (thread_start(&thread, run, s) != 0)
+		if (!prepare(s) || thread_start(&thread, run, s) != 0)
 			__atomic_store_n(&s->started, false, __ATOMIC_RELEASE);
 		return;
 	}
@@ -227,8 +240,12 @@ sink_finish(struct sink *s)
 	pthread_mutex_unlock(&s->say_lock);
 	wake_up(s);
 	/* Still none, and nothing else is left to do: do it here. */
-	if (!__atomic_load_n(&s->started, __ATOMIC_ACQUIRE))
+	if (__atomic_load_n(&s->started, __ATOMIC_ACQUIRE))
+		return;
+	if (prepare(s))
 		run(s);
+	else
+		note(s, NOTE_SINK_DONE, s->config.id, ENOMEM);
 }
 
 uint64_t
@@ -580,10 +597,6 @@ run(void *arg)
 	bool finishing, grown;
 	int n;
 
-	s->scratch = malloc(FEED_CHUNK + LINE_HOLD);
-	if (s->scratch == NULL || buf_room(&s->out, OUT_FIRST) == NULL)
-		return NULL;
-	buf_clear(&s->out);
 	for (;;) {
 		finishing = take_words(s);
 		ready_overdue(s);

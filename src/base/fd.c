@@ -2,6 +2,7 @@
 /* fd.c - see fd.h. */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +20,16 @@ fd_close(int fd)
 
 	if (fd >= 0)
 		close(fd);
+	errno = saved;
+}
+
+void
+fd_reserve(unsigned int count)
+{
+	int saved = errno;
+
+	if (count > 0 && count <= INT_MAX)
+		fd_close(fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, (int)count - 1));
 	errno = saved;
 }
 

@@ -12,6 +12,17 @@
 /* fd_close() - close if not -1; errno survives. */
 void fd_close(int fd);
 
+/*
+ * fd_reserve() - make room for descriptors 0 to @count - 1 in the table.
+ *
+ * Where threads or processes share a table (CLONE_FILES), the kernel waits
+ * some milliseconds for all processors each time it makes it larger
+ * (synchronize_rcu in fs/file.c, expand_fdtable), and it only doubles it: call
+ * this before the table is shared. Costs 8 bytes a descriptor; what cannot be
+ * reserved is not. errno survives.
+ */
+void fd_reserve(unsigned int count);
+
 /* fd_write_all() - every byte, through EINTR and short writes.
  * Returns 0, or -1 with errno. Blocks as the descriptor does. */
 int fd_write_all(int fd, const void *data, size_t len);

@@ -21,6 +21,9 @@ static const char *const names[] = {
 	[SIGSEGV] = "SEGV",
 	[SIGUSR2] = "USR2",
 	[SIGPIPE] = "PIPE",
+#ifdef SIGSTKFLT /* not everywhere */
+	[SIGSTKFLT] = "STKFLT",
+#endif
 	[SIGALRM] = "ALRM",
 	[SIGTERM] = "TERM",
 	[SIGCHLD] = "CHLD",

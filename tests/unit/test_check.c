@@ -181,3 +181,14 @@ Test(check, files_have_what_the_ranks_leave)
 	l.files_max = UINT64_MAX / 4;
 	cr_expect_eq(check_files_max(&l, 1), UINT32_MAX / 2);
 }
+
+Test(check, the_table_holds_all_there_will_be_within_the_limit)
+{
+	struct limits l = { .files_max = 1024 };
+
+	cr_expect_eq(check_table(&l, 8), 8 * (3 + 1 + 2) + 40);
+	cr_expect_eq(check_table(&l, 164), 1024);
+	cr_expect_eq(check_table(&l, UINT32_MAX), 1024);
+	l.files_max = UINT64_MAX;
+	cr_expect_eq(check_table(&l, UINT32_MAX), INT32_MAX);
+}

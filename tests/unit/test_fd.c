@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 
@@ -32,6 +33,39 @@ Test(fd, closing_keeps_errno)
 	fd_close(-1);
 	cr_expect_eq(errno, ENOSPC);
 	cr_expect_eq(fcntl(fd, F_GETFD), -1);
+}
+
+/* Places in the table of descriptors, as the kernel counts them. */
+static long
+table_size(void)
+{
+	static char text[8192];
+	int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd_read_some(fd, text, sizeof(text) - 1);
+	char *at;
+
+	fd_close(fd);
+	text[n > 0 ? n : 0] = '\0';
+	at = strstr(text, "FDSize:");
+	return at == NULL ? -1 : strtol(at + strlen("FDSize:"), NULL, 10);
+}
+
+Test(fd, room_is_made_at_once_and_nothing_stays_open)
+{
+	const struct rlimit limit = { .rlim_cur = 900, .rlim_max = 900 };
+	int first = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+	fd_close(first);
+	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	errno = ENOSPC;
+	fd_reserve(0);
+	fd_reserve(1000); /* beyond the limit: nothing happens */
+	cr_expect_eq(errno, ENOSPC);
+	cr_expect_lt(table_size(), 900);
+	fd_reserve(900);
+	cr_expect_geq(table_size(), 900);
+	cr_expect_eq(fcntl(899, F_GETFD), -1);
+	cr_expect_eq(open("/dev/null", O_RDONLY | O_CLOEXEC), first);
 }
 
 static volatile sig_atomic_t alarms;
