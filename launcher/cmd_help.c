@@ -18,7 +18,7 @@ static const struct {
 } examples[] = {
 	{ "xrun -n 8 ./train", "8 ranks on this machine" },
 	{ "xrun -n 4 python3 train.py",
-		"PyTorch, JAX, MPI: nothing to change" },
+		"PyTorch: nothing to change" },
 	{ "XRUN_RANKS=8 xrun ./train", "every option is a variable, too" },
 	{ "xrun --dry-run -n 8 ./train", "who would run where, with what" },
 };

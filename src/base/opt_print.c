@@ -8,7 +8,7 @@
 #include "base/opt_print.h"
 
 #define WIDTH 80u
-#define HELP  30u /* column at which the help of -h begins */
+#define HELP  34u /* column at which the help of -h begins */
 
 /* A flag that is on by default is asked for by its --no- form. */
 static const char *
