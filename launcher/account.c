@@ -239,7 +239,7 @@ failed_too(const struct job *job, uint32_t r, uint32_t culprit)
 {
 	const struct rank *rank = &job->rank[r];
 
-	return r != culprit && !rank->after_stop && death_is_failure(rank);
+	return r != culprit && !rank->after_stop && outcome_is_failure(rank);
 }
 
 static bool

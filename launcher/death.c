@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "launcher/outcome.h"
 #include "launcher/sup.h"
 #include "proc/descend.h"
 
@@ -32,7 +33,7 @@ death_of(uint32_t r, void *ctx)
 	if (rank->status == 0 && job->sup->lifelines != NULL)
 		lifelines_drop(job->sup->lifelines, r);
 	bus_tell(job->sup->bus, BUS_RANK_EXIT, r);
-	sup_step(job, r, RANK_EV_EXITED);
+	step_rank(job, r, RANK_EV_EXITED);
 }
 
 /* A debugger sees its dead first, and may take its time. */
@@ -47,19 +48,13 @@ death_of_late(void *ctx)
 	death_judge(job);
 }
 
-bool
-death_is_failure(const struct rank *rank)
-{
-	return rank->failed_step != SPAWN_OK ||
-		(rank->death != 0 && rank->status != 0);
-}
-
 /* A failure that is nobody's doing but the rank's. */
 static bool
 any_failure(const struct job *job)
 {
 	for (uint32_t i = 0; i < job_size(job); i++)
-		if (death_is_failure(&job->rank[i]) && !job->rank[i].after_stop)
+		if (outcome_is_failure(&job->rank[i]) &&
+			!job->rank[i].after_stop)
 			return true;
 	return false;
 }

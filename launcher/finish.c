@@ -16,8 +16,8 @@
 static void
 sweep_when_stopped(struct job *job)
 {
-	if (job->stop_ns != 0 && stop_all_reaped(job))
-		stop_sweep(job);
+	if (job->stop_ns != 0 && sweep_due(job))
+		sweep_leftovers(job);
 }
 
 static void
@@ -47,7 +47,7 @@ finish_if_over(struct job *job)
 	if (job->stop_ns != 0 && job->cause != CAUSE_FAILURE)
 		timer_arm(sup->grace, job->opt.grace); /* told to end: soon */
 	timer_disarm(sup->silence);
-	stop_sweep(job);
+	sweep_leftovers(job);
 	tty_in_close(sup->tty_in);
 	sup->tty_in = NULL;
 	if (logs_sinks(sup->logs) == 2)

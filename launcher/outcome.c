@@ -9,6 +9,13 @@
 #include "launcher/culprit.h"
 #include "launcher/outcome.h"
 
+bool
+outcome_is_failure(const struct rank *rank)
+{
+	return rank->failed_step != SPAWN_OK ||
+		(rank->death != 0 && rank->status != 0);
+}
+
 int
 outcome_rank_status(const struct rank *r)
 {

@@ -39,7 +39,7 @@ pressed(struct job *job)
 		job->cause_signal = SIGINT;
 		job->stop_ns = clock_now();
 		bus_tell(sup->bus, BUS_JOB_STOP, 0);
-		stop_signal_all(job, SIGINT);
+		step_signal_all(job, SIGINT);
 		return;
 	}
 	account_interrupt_again(job, sup->interrupts);
@@ -114,7 +114,7 @@ on_stop(struct job *job, const struct signalfd_siginfo *info)
 	deadlines(job->sup, timer);
 	for (int i = 0; i < 4; i++)
 		left[i] = timer_armed(timer[i]) ? timer_left(timer[i]) + 1 : 0;
-	stop_signal_all(job, SIGSTOP);
+	step_signal_all(job, SIGSTOP);
 	stopped_at = clock_now();
 	keeper_follow_stop(job->page);
 	raise(SIGSTOP);
@@ -122,7 +122,7 @@ on_stop(struct job *job, const struct signalfd_siginfo *info)
 	for (int i = 0; i < 4; i++)
 		if (left[i] != 0)
 			timer_arm(timer[i], left[i]);
-	stop_signal_all(job, SIGCONT);
+	step_signal_all(job, SIGCONT);
 	if (job->sup->tty_in != NULL)
 		tty_in_resume(job->sup->tty_in);
 }
@@ -131,7 +131,7 @@ static void
 on_continue(struct job *job, const struct signalfd_siginfo *info)
 {
 	(void)info;
-	stop_signal_all(job, SIGCONT);
+	step_signal_all(job, SIGCONT);
 	if (job->sup->tty_in != NULL)
 		tty_in_resume(job->sup->tty_in);
 }

@@ -139,11 +139,11 @@ started(struct job *job, uint32_t r, const struct spawn *s)
 	rank->pid = s->pid;
 	rank->pidfd = s->pidfd;
 	job->started++;
-	sup_step(job, r, RANK_EV_EXECED);
+	step_rank(job, r, RANK_EV_EXECED);
 	bus_tell(job->sup->bus, BUS_RANK_START, r);
 	if (!children_add(job->sup->children, s->pidfd, r))
-		sup_fail(job, "rank %u cannot be watched: %s", job_rank(job, r),
-			strerror(errno));
+		stop_fail(job, "rank %u cannot be watched: %s",
+			job_rank(job, r), strerror(errno));
 }
 
 /* The program itself cannot be run: the same for every rank, said once. */
@@ -157,7 +157,7 @@ refused(struct job *job, uint32_t r, const struct spawn *s)
 	rank->failed_sys = s->sys;
 	job->started++;
 	bus_tell(job->sup->bus, BUS_RANK_ERROR, r);
-	sup_step(job, r, RANK_EV_EXEC_FAILED);
+	step_rank(job, r, RANK_EV_EXEC_FAILED);
 	if (job->opt.on_failure == ON_FAILURE_STOP)
 		stop_job(job, CAUSE_FAILURE);
 }
@@ -202,7 +202,7 @@ start_one(struct job *job, uint32_t r)
 		refused(job, r, &s);
 		return true;
 	}
-	sup_fail(job,
+	stop_fail(job,
 		"rank %u could not be started: %s: %s%s; %u ranks were started and are stopped",
 		job_rank(job, r), spawn_step_name(s.step), strerror(s.sys),
 		limits_text(s.sys), job->started);
@@ -216,7 +216,7 @@ skip_rest(struct job *job)
 	close_slots();
 	for (uint32_t r = 0; r < job_size(job); r++)
 		if (job->rank[r].state == RANK_NEW)
-			sup_step(job, r, RANK_EV_STOP);
+			step_rank(job, r, RANK_EV_STOP);
 	finish_if_over(job);
 }
 
@@ -235,8 +235,8 @@ start_logs(struct job *job)
 	if (may_retry(job, &s))
 		timer_arm(job->sup->start, RETRY_NS);
 	else
-		sup_fail(job, "no thread for the output: %s%s", strerror(s.sys),
-			limits_text(s.sys));
+		stop_fail(job, "no thread for the output: %s%s",
+			strerror(s.sys), limits_text(s.sys));
 }
 
 void

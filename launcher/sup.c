@@ -2,7 +2,6 @@
 /* sup.c - see sup.h. */
 #include <errno.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,71 +21,6 @@
 #define PUBLISH_NS (20 * NS_PER_MS) /* shorter jobs need no job.json yet */
 #define FULL_NS    (60 * NS_PER_S)  /* between two words about a full disk */
 
-void
-sup_fail(struct job *job, const char *fmt, ...)
-{
-	va_list ap;
-
-	if (job->cause != CAUSE_NONE)
-		return;
-	va_start(ap, fmt);
-	vsnprintf(job->cause_text, sizeof(job->cause_text), fmt, ap);
-	va_end(ap);
-	stop_job(job, CAUSE_XRUN);
-}
-
-/* Its pipes may be open for ever: give them up after a while. */
-static void
-arm_drain(struct job *job, struct rank *rank)
-{
-	if (rank->open == 0)
-		return;
-	rank->drain_ns = clock_now() + DRAIN_NS;
-	if (!timer_armed(job->sup->drain))
-		timer_arm(job->sup->drain, DRAIN_NS);
-}
-
-static void
-act(struct job *job, uint32_t r, unsigned what)
-{
-	struct rank *rank = &job->rank[r];
-
-	if (what & RANK_DO_STOP)
-		stop_signal_rank(job, r, job->opt.stop_signal);
-	if (what & RANK_DO_KILL)
-		stop_signal_rank(job, r, SIGKILL);
-	if (what & RANK_DO_DRAIN)
-		arm_drain(job, rank);
-	if (what & RANK_DO_CLOSE) {
-		rank->left_open = true;
-		for (uint32_t k = 0; k < RAW_STREAMS; k++)
-			logs_drop(job->sup->logs, r * RAW_STREAMS + k);
-	}
-	if (what & RANK_DO_SETTLE)
-		job->settled++;
-}
-
-void
-sup_step(struct job *job, uint32_t r, enum rank_event event)
-{
-	struct rank *rank = &job->rank[r];
-	enum rank_state to;
-	unsigned what;
-
-	if (!rank_next(rank->state, event, &to, &what)) {
-		logs_say(job->sup->logs,
-			"xrun: bug: rank %u: %s while %s; please report it",
-			job_rank(job, r), rank_event_name(event),
-			rank_state_name(rank->state));
-		return;
-	}
-	rank->state = to;
-	act(job, r, what);
-	/* Dead, and the pipes were at their end before. */
-	if (to == RANK_ENDED && event == RANK_EV_EXITED && rank->open == 0)
-		sup_step(job, r, RANK_EV_CLOSED);
-}
-
 /* Pipes that nobody of the job should hold open any more. */
 static void
 on_drain(void *ctx)
@@ -100,7 +34,7 @@ on_drain(void *ctx)
 		if (r->state != RANK_ENDED || r->left_open || r->full != 0)
 			continue;
 		if (r->drain_ns <= now)
-			sup_step(job, i, RANK_EV_TIMEOUT);
+			step_rank(job, i, RANK_EV_TIMEOUT);
 		else if (r->drain_ns < next)
 			next = r->drain_ns;
 	}
@@ -117,7 +51,7 @@ on_eof(struct job *job, uint32_t stream)
 	if (rank->open > 0)
 		rank->open--;
 	if (rank->open == 0 && rank->state != RANK_DONE)
-		sup_step(job, r, RANK_EV_CLOSED);
+		step_rank(job, r, RANK_EV_CLOSED);
 	finish_if_over(job);
 }
 
@@ -148,7 +82,7 @@ on_room(struct job *job, uint32_t stream)
 
 	rank->full &= (uint8_t) ~(1u << stream % RAW_STREAMS);
 	if (rank->state == RANK_ENDED)
-		arm_drain(job, rank);
+		step_drain(job, rank);
 	bus_tell(job->sup->bus, BUS_LOG_ROOM, stream);
 }
 
@@ -208,7 +142,7 @@ on_keeper_died(int fd, void *ctx)
 
 	(void)fd;
 	watch_pause(job->sup->keeper);
-	sup_fail(job, "the process that was started as xrun was killed");
+	stop_fail(job, "the process that was started as xrun was killed");
 	finish_hurry(job);
 }
 
@@ -231,7 +165,7 @@ on_grace(void *ctx)
 
 	if (job->sup->phase != PHASE_RUN)
 		finish_give_up(job);
-	else if (stop_all_reaped(job))
+	else if (sweep_due(job))
 		stop_output(job);
 	else if (job->sup->killed)
 		stop_give_up(job);

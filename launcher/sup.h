@@ -64,15 +64,43 @@ struct sup {
 	bool sink_closed[2];
 };
 
-/* supervise() - run the job to its end; gives xrun's exit status. */
-int supervise(struct job *job);
+/*
+ * The files of the supervisor, from the ground up; each calls only what stands
+ * above its own lines here.
+ */
 
-/* sup_step() - @event happened to rank @r: its state, and what follows. */
-void sup_step(struct job *job, uint32_t r, enum rank_event event);
+/* step.c */
+/* To a rank's whole group; nothing if it is reaped. */
+void step_signal(struct job *job, uint32_t r, int sig);
+void step_signal_all(struct job *job, int sig);
+/* Give its pipes up after a while, if they are open. */
+void step_drain(struct job *job, struct rank *rank);
+/* @event happened to rank @r: its state, and what follows. */
+void step_rank(struct job *job, uint32_t r, enum rank_event event);
 
-/* sup_fail() - xrun itself cannot go on; the ranks are stopped, exit 125. */
-void sup_fail(struct job *job, const char *fmt, ...)
+/* sweep.c */
+bool sweep_due(const struct job *job); /* no rank is left, and none comes */
+void sweep_leftovers(struct job *job);
+
+/* finish.c */
+void finish_if_over(struct job *job);
+void finish_note_sink(struct job *job, uint32_t sink, int sys);
+void finish_hurry(struct job *job); /* told to stop while delivering */
+void finish_give_up(void *job);     /* timer_fn */
+
+/* stop.c */
+void stop_job(struct job *job, enum cause cause);
+/* xrun itself cannot go on: why; the ranks are stopped, exit 125. */
+void stop_fail(struct job *job, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
+void stop_kill(void *job);          /* timer_fn: no more patience */
+void stop_give_up(struct job *job); /* not even SIGKILL helped */
+void stop_output(struct job *job);  /* no more patience for their pipes */
+
+/* tty_in.c */
+struct tty_in *tty_in_open(struct job *job, int *rank_end); /* NULL: errno */
+void tty_in_resume(struct tty_in *in); /* in the foreground again */
+void tty_in_close(struct tty_in *in);  /* NULL is fine */
 
 /* start.c */
 void start_turn(void *job); /* timer_fn: the next ranks, at most 16 */
@@ -81,32 +109,14 @@ void start_turn(void *job); /* timer_fn: the next ranks, at most 16 */
 void death_of(uint32_t r, void *job); /* child_fn */
 void death_judge(void *job);          /* child_after_fn, timer_fn */
 void death_of_late(void *job);        /* timer_fn */
-bool death_is_failure(const struct rank *rank);
 void death_reap_strangers(void *job); /* timer_fn */
-
-/* stop.c */
-void stop_job(struct job *job, enum cause cause);
-void stop_kill(void *job);          /* timer_fn: no more patience */
-void stop_give_up(struct job *job); /* not even SIGKILL helped */
-void stop_output(struct job *job);  /* no more patience for their pipes */
-bool stop_all_reaped(const struct job *job);
-void stop_signal_rank(struct job *job, uint32_t r, int sig);
-void stop_signal_all(struct job *job, int sig);
-void stop_sweep(struct job *job);
-
-/* finish.c */
-void finish_if_over(struct job *job);
-void finish_note_sink(struct job *job, uint32_t sink, int sys);
-void finish_hurry(struct job *job); /* told to stop while delivering */
-void finish_give_up(void *job);     /* timer_fn */
 
 /* signals.c */
 int signals_open(void); /* a signalfd for what xrun reacts to; -1, errno */
 void signals_read(int fd, void *job); /* watch_fn */
 
-/* tty_in.c */
-struct tty_in *tty_in_open(struct job *job, int *rank_end); /* NULL: errno */
-void tty_in_resume(struct tty_in *in); /* in the foreground again */
-void tty_in_close(struct tty_in *in);  /* NULL is fine */
+/* sup.c */
+/* Run the job to its end; gives xrun's exit status. */
+int supervise(struct job *job);
 
 #endif /* LAUNCHER_SUP_H */
