@@ -23,6 +23,8 @@
 #include "launcher/outcome.h"
 #include "launcher/platform.h"
 #include "launcher/sup.h"
+#include "proc/core.h"
+#include "proc/descend.h"
 
 #define FEW_RANKS      4 /* listed one by one */
 #define TAIL_LINES     10
@@ -87,6 +89,33 @@ put_how(const struct rank *r, struct buf *out)
 		buf_fmt(out, "exit status %d", WEXITSTATUS(r->status));
 }
 
+/* Where the kernel put it. */
+static void
+put_core_file(const struct job *job, const struct rank *r, struct buf *out)
+{
+	const struct core core = {
+		.pid = r->pid,
+		.sig = WTERMSIG(r->status),
+		.program = job->program,
+		.since = job->begun_wall,
+	};
+	char found[PATH_MAX], path[PATH_MAX], *shown;
+
+	switch (core_find(&core, found, sizeof(found))) {
+	case CORE_FILE:
+		shown = state_tilde(realpath(found, path) ? path : found);
+		buf_fmt(out, ", core: %s", shown);
+		free(shown);
+		break;
+	case CORE_PIPED:
+		buf_fmt(out, ", core: handed to %s", found);
+		break;
+	case CORE_UNKNOWN:
+		buf_put_text(out, ", core: written");
+		break;
+	}
+}
+
 /* Where the core file is, or why there is none. */
 static void
 put_core(const struct job *job, const struct rank *r, struct buf *out)
@@ -109,12 +138,11 @@ put_core(const struct job *job, const struct rank *r, struct buf *out)
 		return; /* nobody expects one */
 	}
 	if (WCOREDUMP(r->status))
-		buf_put_text(out, ", core: written");
+		put_core_file(job, r, out);
 	else if (getrlimit(RLIMIT_CORE, &core) == 0 && core.rlim_cur == 0)
 		buf_put_text(out, ", core: none, ulimit -c is 0");
 	else
 		buf_put_text(out, ", core: none");
-	(void)job;
 }
 
 /* The last lines of one stream, each behind a bar. */
@@ -518,6 +546,16 @@ job_account(struct job *job)
 	buf_fini(&out);
 }
 
+/* Nobody's fault if it says nothing. */
+static bool
+is_stopped(const struct rank *rank)
+{
+	struct proc_stat st;
+
+	return rank->state == RANK_RUNNING && proc_stat_read(rank->pid, &st) &&
+		(st.state == 'T' || st.state == 't');
+}
+
 static void
 put_rank_now(const struct job *job, uint32_t r, struct buf *out)
 {
@@ -530,7 +568,7 @@ put_rank_now(const struct job *job, uint32_t r, struct buf *out)
 		last = one > last ? one : last;
 	}
 	buf_fmt(out, "  rank %-5u %-9s ", job_rank(job, r),
-		rank_state_name(rank->state));
+		is_stopped(rank) ? "stopped" : rank_state_name(rank->state));
 	if (last == 0)
 		buf_put_text(out,
 			logs_bytes(job->sup->logs, r * RAW_STREAMS) > 0 ?

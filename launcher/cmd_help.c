@@ -17,8 +17,7 @@ static const struct {
 	const char *line, *what;
 } examples[] = {
 	{ "xrun -n 8 ./train", "8 ranks on this machine" },
-	{ "xrun -n 4 python3 train.py",
-		"PyTorch: nothing to change" },
+	{ "xrun -n 4 python3 train.py", "PyTorch: nothing to change" },
 	{ "XRUN_RANKS=8 xrun ./train", "every option is a variable, too" },
 	{ "xrun --dry-run -n 8 ./train", "who would run where, with what" },
 };
@@ -239,11 +238,11 @@ help_alone(struct buf *out, const struct help_here *here)
 			here->accelerators == 1 ? "" : "s",
 			*devices == '\0' ? "" : " (", devices,
 			*devices == '\0' ? "" : ")");
-	if (here->jobs == 0)
+	if (here->running != NULL && here->jobs == 0)
 		buf_put_text(out, " No job running.");
-	else if (here->jobs > 0)
-		buf_fmt(out, " %d job%s running.", here->jobs,
-			here->jobs == 1 ? "" : "s");
+	else if (here->running != NULL)
+		buf_fmt(out, " %u job%s running: %s.", here->jobs,
+			here->jobs == 1 ? "" : "s", here->running);
 	buf_put_char(out, '\n');
 }
 

@@ -43,7 +43,8 @@ void help_short(FILE *out);
 struct help_here {
 	uint32_t accelerators;
 	const char *devices; /* "cuda:0-1"; NULL or "" if there are none */
-	int32_t jobs;        /* of this user that run; -1: nobody asked */
+	uint32_t jobs;       /* of this user that run */
+	const char *running; /* which; NULL: nobody asked */
 };
 
 /* help_alone() - the screen of `xrun` without a program, for stderr. */

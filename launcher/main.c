@@ -21,7 +21,7 @@ static int
 say_alone(void)
 {
 	struct platform_choice platform = { 0 };
-	struct buf out = { 0 }, devices = { 0 };
+	struct buf out = { 0 }, devices = { 0 }, running = { 0 };
 	struct help_here here;
 
 	if (platform_choose("auto", environ, &platform, NULL) == XR_OK)
@@ -29,12 +29,14 @@ say_alone(void)
 	here = (struct help_here){
 		.accelerators = platform.count,
 		.devices = buf_text(&devices),
-		.jobs = (int32_t)jobs_running(),
+		.jobs = jobs_running(&running),
 	};
+	here.running = buf_text(&running);
 	help_alone(&out, &here);
 	fd_write_all(STDERR_FILENO, buf_text(&out), out.len);
 	buf_fini(&out);
 	buf_fini(&devices);
+	buf_fini(&running);
 	platform_fini(&platform);
 	return EXIT_XRUN;
 }
@@ -48,6 +50,21 @@ say_warnings(const struct buf *warnings)
 		words_line("%.*s", (int)(nl - p), p);
 }
 
+/* What the options ask for. */
+static int
+do_as_told(const struct options_in *in, const struct run_options *opt,
+	const struct options_found *found)
+{
+	say_warnings(&found->warnings);
+	if (opt->help) {
+		help_short(stdout);
+		return fflush(stdout) == 0 ? 0 : EXIT_XRUN;
+	}
+	if (found->first >= in->argc)
+		return say_alone();
+	return cmd_run(opt, in->argv + found->first);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -56,19 +73,14 @@ main(int argc, char **argv)
 	struct run_options opt;
 	struct xr_error err = { 0 };
 	const struct verb *verb = argc > 1 ? verb_find(argv[1]) : NULL;
+	int status = EXIT_XRUN;
 
 	if (verb != NULL)
 		return verb_run(verb, argc - 1, argv + 1);
-	if (options_read(&in, &opt, &found, &err) != XR_OK) {
+	if (options_read(&in, &opt, &found, &err) == XR_OK)
+		status = do_as_told(&in, &opt, &found);
+	else
 		words_error(&err);
-		return EXIT_XRUN;
-	}
-	say_warnings(&found.warnings);
-	if (opt.help) {
-		help_short(stdout);
-		return fflush(stdout) == 0 ? 0 : EXIT_XRUN;
-	}
-	if (found.first >= argc)
-		return say_alone();
-	return cmd_run(&opt, argv + found.first);
+	options_fini(&found);
+	return status;
 }

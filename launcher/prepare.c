@@ -66,9 +66,8 @@ find_program(struct job *job, struct prepared *p, struct xr_error *err)
 
 	status =
 		program_find(&program, job->argv[0], job->plan.local_size, err);
-	if (status == XR_OK)
-		job->program = program.path;
-	else
+	job->program = program.path;
+	if (status != XR_OK)
 		p->exit_status = program.exit_status;
 	return status;
 }

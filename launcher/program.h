@@ -9,8 +9,8 @@
 #include "xrun/error.h"
 
 struct program {
-	char *path;      /* what execve(2) gets; the caller frees */
-	int exit_status; /* on failure: 126 or 127 */
+	char *path;      /* what execve(2) gets; the caller frees, or NULL */
+	int exit_status; /* on failure, after which path may be set: 126, 127 */
 };
 
 /*

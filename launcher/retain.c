@@ -23,7 +23,6 @@
 
 #define STAMP         ".retained"
 #define STAMP_EVERY_S 600
-#define JOB_JSON_MAX  (64 << 20) /* a line a rank, of many thousand ranks */
 
 /* Goes first, goes last: well before failed, then old before young. */
 static int
@@ -110,25 +109,6 @@ text_of(const cJSON *json, const char *key)
 	return cJSON_IsString(item) ? item->valuestring : "";
 }
 
-/* job.json of a folder; NULL if it has none, or one that is not ours. */
-static cJSON *
-read_job(const char *dir)
-{
-	char path[PATH_MAX], *text = NULL;
-	cJSON *json = NULL;
-	size_t len;
-
-	if (snprintf(path, sizeof(path), "%s/job.json", dir) >=
-		(int)sizeof(path))
-		return NULL;
-	if (fd_read_file(path, JOB_JSON_MAX, &text, &len, NULL) != XR_OK)
-		return NULL;
-	if (json_check("job.json", text, len, JOB_JSON_MAX, NULL) == XR_OK)
-		json = cJSON_ParseWithLength(text, len);
-	free(text);
-	return json;
-}
-
 struct survey {
 	struct retain_job *jobs;
 	uint32_t n, cap;
@@ -149,7 +129,7 @@ consider(void *ctx, const char *dir, const char *id, bool running)
 	if (running || strlen(id) >= sizeof(job->id) || s->n == s->cap ||
 		clock_now() >= s->deadline || stat(dir, &st) == -1)
 		return;
-	json = read_job(dir);
+	json = jobs_read(dir);
 	if (json != NULL && strcmp(text_of(json, "host"), s->host) == 0) {
 		job = &s->jobs[s->n++];
 		*job = (struct retain_job){

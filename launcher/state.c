@@ -59,6 +59,26 @@ state_tilde(const char *path)
 	return xstrdup(path);
 }
 
+char *
+state_mount(const char *path)
+{
+	char at[PATH_MAX], *slash, *end;
+	struct stat st, above;
+
+	if (realpath(path, at) == NULL || stat(at, &st) == -1)
+		return xstrdup(path);
+	for (end = at + strlen(at); end > at + 1; end = slash) {
+		slash = strrchr(at, '/');
+		*slash = '\0';
+		if (stat(slash == at ? "/" : at, &above) == -1 ||
+			above.st_dev != st.st_dev) {
+			*slash = '/';
+			return xstrdup(at);
+		}
+	}
+	return xstrdup("/");
+}
+
 /* Four of [a-z0-9] without l, o, 0 and 1, a letter first: said aloud and typed
  * without doubt; 24 * 32^3 of them. */
 static void

@@ -64,6 +64,9 @@ void state_latest(const struct state *state);
 /* state_remove() - the folder of a job that wrote nothing. */
 void state_remove(const struct state *state);
 
+/* state_mount() - where the file system of @path is mounted; caller frees. */
+char *state_mount(const char *path);
+
 /* state_tilde() - @path with the home folder as "~"; caller frees. */
 char *state_tilde(const char *path);
 

@@ -67,7 +67,7 @@ on_full(struct job *job, uint32_t stream, int sys)
 	if (sup->full_ns != 0 && clock_now() - sup->full_ns < FULL_NS)
 		return;
 	sup->full_ns = clock_now();
-	dir = state_tilde(job->state.dir);
+	dir = state_mount(job->state.dir);
 	logs_say(sup->logs,
 		room ? "xrun: rank %u: log file system full (%s): ranks wait until there is room; nothing is lost" :
 		       "xrun: rank %u: log file in %s: %s: ranks wait until it can be written; nothing is lost",

@@ -43,6 +43,27 @@ clock_text(int64_t ns, char *out, size_t cap)
 }
 
 const char *
+clock_rough(int64_t ns, char *out, size_t cap)
+{
+	static const struct {
+		const char *unit;
+		long long seconds, most;
+	} units[] = {
+		{ "s", 1, 60 },
+		{ "min", 60, 3600 },
+		{ "h", 3600, 48 * 3600 },
+		{ "days", 24 * 3600, INT64_MAX },
+	};
+	long long s = ns > 0 ? ns / NS_PER_S : 0;
+	unsigned i = 0;
+
+	while (s >= units[i].most)
+		i++;
+	snprintf(out, cap, "%lld %s", s / units[i].seconds, units[i].unit);
+	return out;
+}
+
+const char *
 clock_stamp(int64_t wall_ns, char *out, size_t cap)
 {
 	time_t s = wall_ns / NS_PER_S;

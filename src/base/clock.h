@@ -21,6 +21,9 @@ int64_t clock_wall(void); /* CLOCK_REALTIME, since the epoch */
 /* clock_text() - "1.8 s", "12 ms", "3 min 20 s", "2 h 5 min"; fits in 32. */
 const char *clock_text(int64_t ns, char *out, size_t cap);
 
+/* clock_rough() - in one unit, cut: "45 s", "3 min", "2 h", "5 days". */
+const char *clock_rough(int64_t ns, char *out, size_t cap);
+
 /* clock_stamp() - "2026-11-21T02:14:21.123456Z" of wall ns; fits in 32. */
 const char *clock_stamp(int64_t wall_ns, char *out, size_t cap);
 

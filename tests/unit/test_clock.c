@@ -95,3 +95,28 @@ Test(clock, a_text_is_cut_where_its_room_ends)
 	cr_expect_str_eq(out, "1970");
 	cr_expect_eq(out[5], 'x');
 }
+
+Test(clock, a_rough_time_has_one_unit)
+{
+	static const struct {
+		int64_t s;
+		const char *text;
+	} rows[] = {
+		{ -5, "0 s" },
+		{ 0, "0 s" },
+		{ 59, "59 s" },
+		{ 60, "1 min" },
+		{ 239, "3 min" },
+		{ 3599, "59 min" },
+		{ 3600, "1 h" },
+		{ 48 * 3600 - 1, "47 h" },
+		{ 48 * 3600, "2 days" },
+		{ 9000000000, "104166 days" },
+	};
+	char out[32];
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		cr_expect_str_eq(clock_rough(rows[i].s * NS_PER_S, out,
+					 sizeof(out)),
+			rows[i].text);
+}

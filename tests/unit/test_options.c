@@ -341,14 +341,16 @@ Test(options, xrun_alone_shows_what_works_today)
 {
 	struct buf b = { 0 };
 
-	help_alone(&b, &(struct help_here){ 2, "cuda:0-1", 1 });
+	help_alone(&b,
+		&(struct help_here){ 2, "cuda:0-1", 1,
+			"k7m2 (8 ranks, 3 min)" });
 	cr_expect_str_eq(buf_text(&b),
 		"xrun: no program given\n"
 		"\n"
 		"  xrun -n 8 ./train                      8 ranks on this "
 		"machine\n"
-		"  xrun -n 4 python3 train.py             PyTorch, JAX, MPI: "
-		"nothing to change\n"
+		"  xrun -n 4 python3 train.py             PyTorch: nothing to "
+		"change\n"
 		"  XRUN_RANKS=8 xrun ./train              every option is a "
 		"variable, too\n"
 		"  xrun --dry-run -n 8 ./train            who would run where, "
@@ -356,12 +358,13 @@ Test(options, xrun_alone_shows_what_works_today)
 		"\n"
 		"  xrun -h  short help      xrun help         all of it\n"
 		"\n"
-		"2 accelerators here (cuda:0-1). 1 job running.\n");
+		"2 accelerators here (cuda:0-1). 1 job running: k7m2 (8 "
+		"ranks, 3 min).\n");
 	buf_clear(&b);
-	help_alone(&b, &(struct help_here){ .jobs = -1 });
+	help_alone(&b, &(struct help_here){ 0 });
 	cr_expect(strstr(b.data, "\n\nNo accelerator here.\n"));
 	buf_clear(&b);
-	help_alone(&b, &(struct help_here){ 1, NULL, 0 });
+	help_alone(&b, &(struct help_here){ .accelerators = 1, .running = "" });
 	cr_expect(strstr(b.data, "\n1 accelerator here. No job running.\n"));
 	buf_fini(&b);
 }

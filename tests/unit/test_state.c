@@ -195,7 +195,7 @@ Test(state, a_job_runs_while_its_lock_is_held)
 
 	begin(NULL);
 	state_latest(&st);
-	cr_expect_eq(jobs_running(), 1);
+	cr_expect_eq(jobs_running(NULL), 1);
 	jobs_each(st.root, see, &s);
 	cr_expect_eq(s.all, 1, "the link is no job");
 	cr_expect_eq(s.running, 1);
@@ -205,7 +205,7 @@ Test(state, a_job_runs_while_its_lock_is_held)
 	jobs_each(st.root, see, &s);
 	cr_expect_eq(s.all, 1);
 	cr_expect_eq(s.running, 0);
-	cr_expect_eq(jobs_running(), 0);
+	cr_expect_eq(jobs_running(NULL), 0);
 }
 
 Test(state, no_root_has_no_jobs)
@@ -214,7 +214,7 @@ Test(state, no_root_has_no_jobs)
 
 	jobs_each("/nowhere", see, &s);
 	cr_expect_eq(s.all, 0);
-	cr_expect_eq(jobs_running(), 0);
+	cr_expect_eq(jobs_running(NULL), 0);
 }
 
 Test(state, jobs_have_folders_of_their_own)
@@ -224,9 +224,9 @@ Test(state, jobs_have_folders_of_their_own)
 	begin(NULL);
 	cr_assert_eq(state_open(&other, NULL, true, &err), XR_OK);
 	cr_expect_str_neq(st.id, other.id);
-	cr_expect_eq(jobs_running(), 2);
+	cr_expect_eq(jobs_running(NULL), 2);
 	state_remove(&other);
-	cr_expect_eq(jobs_running(), 1);
+	cr_expect_eq(jobs_running(NULL), 1);
 	cr_expect_eq(access(st.attempt, F_OK), 0);
 	state_fini(&other);
 	let_go();
@@ -499,4 +499,24 @@ Test(state, a_path_at_home_is_shown_with_a_tilde)
 		cr_expect_str_eq(shown, rows[i].shown, "%s", shown);
 		free(shown);
 	}
+}
+
+Test(state, a_file_system_is_named_by_its_mount_point)
+{
+	struct stat got, root;
+	char *at = state_mount("/");
+
+	cr_expect_str_eq(at, "/");
+	free(at);
+	at = state_mount("/proc/self/fdinfo");
+	cr_expect_str_eq(at, "/proc");
+	free(at);
+	at = state_mount("/nowhere/at/all");
+	cr_expect_str_eq(at, "/nowhere/at/all");
+	free(at);
+	at = state_mount(".");
+	cr_assert_eq(stat(at, &got), 0);
+	cr_assert_eq(stat(".", &root), 0);
+	cr_expect_eq(got.st_dev, root.st_dev);
+	free(at);
 }
