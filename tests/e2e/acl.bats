@@ -425,6 +425,7 @@ fails_at()
 			return xr_main(fall, NULL);
 		}
 	END
+	unsanitized 'a plain program cannot link a library that has them'
 	cc -O1 -fno-optimize-sibling-calls -I"$root/src/include" deep.c -o deep \
 		-L"$BUILD/worker" -lxrun -Wl,-rpath,"$BUILD/worker"
 	job -n 2 --on-failure continue ./deep
