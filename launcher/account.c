@@ -44,6 +44,23 @@ say(struct job *job, const struct buf *text)
 	logs_put(job->sup->logs, buf_text(text), text->len);
 }
 
+/* "cuda:0-3", "tpu:8-15", "cpu". */
+static void
+put_devices(const struct plan *plan, struct buf *out)
+{
+	uint32_t last = plan->local_size - 1;
+
+	if (plan_by_list(plan)) {
+		buf_put_text(out, plan_deal(plan, 0)->text);
+		if (last > 0)
+			buf_fmt(out, "-%u", plan->first + last);
+	} else if (plan->device_count == 0) {
+		buf_put_text(out, "cpu");
+	} else {
+		platform_put(out, plan->devices, plan->device_count);
+	}
+}
+
 void
 account_header(struct job *job)
 {
@@ -60,9 +77,7 @@ account_header(struct job *job)
 	else if (job->plan.reason == PLAN_WORKER_LIST)
 		buf_put_text(&out, " (from the TPU worker list)");
 	buf_put_text(&out, ", ");
-	if (job->plan.device_count == 0)
-		buf_put_text(&out, "cpu");
-	platform_put(&out, job->plan.devices, job->plan.device_count);
+	put_devices(&job->plan, &out);
 	if (job->state.dir != NULL)
 		dir = state_tilde(job->state.dir);
 	buf_fmt(&out, ", %s%s\n", dir == NULL ? "no logs" : "logs ",
@@ -302,7 +317,8 @@ means(const struct job *job, char *out, size_t cap)
 	return out;
 }
 
-static void
+/* False, and nothing is put, if there are none. */
+static bool
 put_stopped(const struct job *job, struct buf *out)
 {
 	int64_t last = job->stop_ns;
@@ -318,6 +334,7 @@ put_stopped(const struct job *job, struct buf *out)
 			plural(n, "was", "were"), means(job, how, sizeof(how)),
 			clock_text(last - job->stop_ns, time, sizeof(time)));
 	buf_fini(&who);
+	return n > 0;
 }
 
 static void
@@ -444,7 +461,8 @@ put_cause(const struct job *job, struct buf *out)
 		buf_put_text(out, "xrun: ");
 		break;
 	}
-	put_stopped(job, out);
+	if (!put_stopped(job, out))
+		buf_put_text(out, "no rank was ended by it");
 	buf_put_char(out, '\n');
 }
 

@@ -29,6 +29,8 @@ static const struct {
 	{ "_N_",
 		"The status of the first rank that failed, see *--exit-code*." },
 	{ "128 + _n_", "The first rank that failed was ended by signal _n_." },
+	{ "120",
+		"A rank could not be ended, not even with SIGKILL, and is left." },
 	{ "124", "The job was stopped by *--timeout*." },
 	{ "125", "xrun itself: usage, limits, or a failure of its own." },
 	{ "126", "The program cannot be executed." },

@@ -70,15 +70,23 @@ speaks_utf8(void)
 			strcasestr(value, "utf8") != NULL);
 }
 
+/* Does the terminal, if there is one, take escape sequences? */
+static bool
+takes_escapes(void)
+{
+	const char *term = getenv("TERM");
+
+	return term != NULL && term[0] != '\0' && strcmp(term, "dumb") != 0;
+}
+
 static bool
 wants_color(int mode, bool tty)
 {
-	const char *term = getenv("TERM"), *no = getenv("NO_COLOR");
+	const char *no = getenv("NO_COLOR");
 
 	if (mode != COLOR_AUTO)
 		return mode == COLOR_ALWAYS;
-	return tty && (no == NULL || no[0] == '\0') && term != NULL &&
-		strcmp(term, "dumb") != 0;
+	return tty && (no == NULL || no[0] == '\0') && takes_escapes();
 }
 
 static enum xr_status
@@ -100,6 +108,7 @@ compile_route(struct job *job, struct xr_error *err)
 	};
 
 	job->errors_are_tty = errs;
+	job->hints = errs && takes_escapes() && !job->opt.quiet;
 	status = route_compile(&job->route, &c, &why);
 	if (status != XR_OK)
 		return fail(err, status, "--show: %s", why.text);

@@ -29,7 +29,8 @@ death_of(uint32_t r, void *ctx)
 	rank->pidfd = -1;
 	rank->ended_ns = clock_now();
 	rank->death = ++job->deaths;
-	rank->after_stop = job->stop_ns != 0 && !rank->was_exiting;
+	rank->after_stop =
+		job->stop_ns != 0 && !rank->was_exiting && !rank->foreign;
 	if (rank->status == 0 && job->sup->lifelines != NULL)
 		lifelines_drop(job->sup->lifelines, r);
 	bus_tell(job->sup->bus, BUS_RANK_EXIT, r);

@@ -48,6 +48,9 @@ struct rank {
 	bool late;        /* dead, and its debugger has not let it go */
 	bool lost;        /* could not be ended; given up */
 
+	/* step.c */
+	bool foreign; /* another user's by now: takes no signal of ours */
+
 	/* sup.c */
 	uint8_t open;     /* streams not at their end */
 	int64_t drain_ns; /* clock_now() when its pipes are given up; 0 */
@@ -84,6 +87,7 @@ struct job {
 	bool error_files;    /* ranks may write error.json into their folders */
 	bool hup_ignored;    /* started by nohup */
 	bool errors_are_tty; /* stderr is a terminal: header and closing line */
+	bool hints;          /* lines that are erased again may be shown */
 	int64_t begun_ns;    /* clock_now() */
 	int64_t begun_wall;
 

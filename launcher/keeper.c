@@ -124,7 +124,7 @@ say_lost(struct keeper *k, uint32_t alive, uint64_t failed)
 		where[0] != '\0' ? "; what they wrote is in " : "", where);
 	if (alive > 0)
 		n += snprintf(text + n, sizeof(text) - (size_t)n,
-			"xrun: %u processes cannot be ended (uninterruptible sleep)\n",
+			"xrun: %u processes cannot be ended, not even with SIGKILL, and are left\n",
 			alive);
 	if (failed > 0)
 		n += snprintf(text + n, sizeof(text) - (size_t)n,

@@ -38,6 +38,13 @@ put_command(struct buf *out, char *const *argv)
 	}
 }
 
+/* A worker list names the devices, whatever was found on this machine. */
+static const char *
+platform_of(const struct job *job, const struct prepared *p)
+{
+	return plan_by_list(&job->plan) ? "tpu" : p->platform.plugin->name;
+}
+
 static void
 plan_as_json(const struct job *job, const struct prepared *p, struct buf *out)
 {
@@ -48,7 +55,7 @@ plan_as_json(const struct job *job, const struct prepared *p, struct buf *out)
 	json_int(&j, "v", 1);
 	json_int(&j, "size", job->plan.size);
 	json_text(&j, "why", plan_reason_text(job->plan.reason));
-	json_text(&j, "platform", p->platform.plugin->name);
+	json_text(&j, "platform", platform_of(job, p));
 	json_text(&j, "program", job->program);
 	json_open_array(&j, "argv");
 	for (char *const *a = job->argv; *a != NULL; a++)
@@ -77,7 +84,7 @@ plan_as_text(const struct job *job, const struct prepared *p, struct buf *out)
 
 	buf_fmt(out, "%u rank%s (%s), platform %s; nothing was started\n\n", n,
 		n == 1 ? "" : "s", plan_reason_text(job->plan.reason),
-		p->platform.plugin->name);
+		platform_of(job, p));
 	buf_put_text(out,
 		" rank  host              device            command\n");
 	for (uint32_t i = 0; i < n; i++) {

@@ -1,12 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* step.c - something happened to a rank: its next state, and what is due. */
+#include <errno.h>
 #include <signal.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "launcher/sup.h"
 
-/* To its whole group. The leader is not reaped yet, so its number is its own;
- * a group that forbids it (setuid) is met when it is swept. */
+/* Once a rank. kill(2) gives EPERM only if no process of the group may be
+ * signalled. */
+static void
+note_foreign(struct job *job, uint32_t r)
+{
+	struct rank *rank = &job->rank[r];
+
+	if (rank->foreign)
+		return;
+	rank->foreign = true;
+	logs_say(job->sup->logs,
+		"xrun: rank %u (pid %d) is another user's by now and cannot be signalled (%s)",
+		job_rank(job, r), (int)rank->pid, strerror(EPERM));
+}
+
+/* The leader is not reaped yet, so its number is its own. */
 void
 step_signal(struct job *job, uint32_t r, int sig)
 {
@@ -14,7 +30,8 @@ step_signal(struct job *job, uint32_t r, int sig)
 
 	if (rank->pidfd == -1)
 		return;
-	kill(-rank->pid, sig);
+	if (kill(-rank->pid, sig) == -1 && errno == EPERM)
+		note_foreign(job, r);
 	if (sig != SIGSTOP && sig != SIGCONT && sig != SIGKILL)
 		kill(-rank->pid, SIGCONT); /* a stopped one would not hear it */
 }

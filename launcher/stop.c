@@ -83,6 +83,7 @@ stop_give_up(struct job *job)
 		fd_close(r->pidfd);
 		r->pidfd = -1;
 		r->lost = true;
+		job->sup->stuck++;
 		step_rank(job, i, RANK_EV_LOST);
 	}
 	finish_if_over(job);

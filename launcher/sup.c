@@ -254,7 +254,7 @@ begin(struct job *job)
 	start_turn(job);
 	if (job->opt.timeout > 0)
 		timer_arm(s->timeout, job->opt.timeout);
-	if (job->errors_are_tty && !job->opt.quiet)
+	if (job->hints)
 		timer_arm(s->silence, SILENCE_NS);
 	if (job->state.dir_fd != -1)
 		timer_arm(s->publish, PUBLISH_NS);

@@ -53,9 +53,10 @@ struct sup {
 	enum phase phase;
 	uint32_t interrupts; /* how often Ctrl-C was pressed */
 	bool logs_started;
-	bool not_shown;      /* a sink had no memory, and it was said */
-	bool judged;         /* the evidence of the first failure was taken */
-	bool killed;         /* SIGKILL was sent to all */
+	uint32_t stuck; /* processes that SIGKILL did not end, and were named */
+	bool not_shown; /* a sink had no memory, and it was said */
+	bool judged;    /* the evidence of the first failure was taken */
+	bool killed;    /* SIGKILL was sent to all */
 	bool output_dropped; /* no more patience for pipes of the dead */
 	bool retained;       /* old folders were looked at in this run */
 	bool delivery_over;  /* its patience is at an end */

@@ -7,6 +7,7 @@
 #include "proc/descend.h"
 
 #define SWEEP_PATIENCE (30 * NS_PER_S) /* for uninterruptible sleeps */
+#define STUCK_PATIENCE NS_PER_S        /* where some are known already */
 
 bool
 sweep_due(const struct job *job)
@@ -46,7 +47,9 @@ sweep_leftovers(struct job *job)
 {
 	struct leftover l = { .job = job };
 	struct descend d = { .tell = note_leftover, .ctx = &l };
-	uint32_t alive = descend_end(&d, clock_now() + SWEEP_PATIENCE);
+	struct sup *sup = job->sup;
+	int64_t patience = sup->stuck > 0 ? STUCK_PATIENCE : SWEEP_PATIENCE;
+	uint32_t alive = descend_end(&d, clock_now() + patience), more;
 
 	job->left += l.count;
 	if (l.count > 0 && job->stop_ns == 0 && !job->opt.quiet)
@@ -58,8 +61,10 @@ sweep_leftovers(struct job *job)
 	if (alive == 0 && descend_hidden())
 		logs_say(job->sup->logs,
 			"xrun: /proc is not mounted: processes that the ranks left behind cannot be found");
-	if (alive > 0)
-		logs_say(job->sup->logs,
-			"xrun: %u process%s cannot be ended (uninterruptible sleep); look at: ps -eo pid,stat,wchan,comm",
-			alive, alive == 1 ? "" : "es");
+	more = alive > sup->stuck ? alive - sup->stuck : 0;
+	sup->stuck += more;
+	if (more > 0)
+		logs_say(sup->logs,
+			"xrun: %u process%s cannot be ended, not even with SIGKILL, and %s left; look at: ps -eo pid,stat,wchan,comm",
+			more, more == 1 ? "" : "es", more == 1 ? "is" : "are");
 }

@@ -201,10 +201,16 @@ plan_make(struct plan *plan, const struct plan_facts *facts,
 		return status;
 	}
 	deal_out(&out, facts->most);
-	if (out.workers.present && !out.devices_none)
+	if (plan_by_list(&out))
 		deal_by_list(&out);
 	*plan = out;
 	return XR_OK;
+}
+
+bool
+plan_by_list(const struct plan *plan)
+{
+	return plan->workers.present && !plan->devices_none;
 }
 
 void

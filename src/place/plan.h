@@ -88,6 +88,10 @@ void plan_fini(struct plan *plan);
 /* plan_deal() - what local rank @local_rank may use; never NULL. */
 const struct plan_deal *plan_deal(const struct plan *plan, uint32_t local_rank);
 
+/* plan_by_list() - are devices named after the ordinals of a worker list,
+ * "tpu:11", and not as this machine's platform names them? */
+bool plan_by_list(const struct plan *plan);
+
 /* plan_reason_text() - "given", "worker list", "accelerators", "default". */
 const char *plan_reason_text(enum plan_reason reason);
 

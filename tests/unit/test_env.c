@@ -215,9 +215,9 @@ Test(env, other_launchers_variables_are_scrubbed)
 	char *vars[GONE + KEPT + 1] = { 0 };
 
 	for (int i = 0; i < GONE; i++)
-		asprintf(&vars[i], "%s=1", gone[i]);
+		cr_assert(asprintf(&vars[i], "%s=1", gone[i]) > 0);
 	for (int i = 0; i < KEPT; i++)
-		asprintf(&vars[GONE + i], "%s=1", kept[i]);
+		cr_assert(asprintf(&vars[GONE + i], "%s=1", kept[i]) > 0);
 	begin(vars, 1);
 	cr_assert(build() == XR_OK);
 	for (int i = 0; i < GONE; i++)
