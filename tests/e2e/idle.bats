@@ -81,7 +81,7 @@ holds()
 	await_exit "$pid" 10
 }
 
-@test "ranks that close their streams are not dead, and cost nothing" {
+@test "rel-12 ranks that close their streams are not dead, and cost nothing" {
 	local before
 
 	mkfifo never
@@ -111,7 +111,7 @@ holds()
 	await_exit "$pid" 15
 }
 
-@test "200 MB without a newline: exact, in less than 64 MiB" {
+@test "rel-14 200 MB without a newline: exact, in less than 64 MiB" {
 	local mixed
 
 	mkfifo go job.out
@@ -136,7 +136,7 @@ holds()
 		<(cat line && printf '\n\n')
 }
 
-@test "100 MB that nobody reads: in the files, and in less than 64 MiB" {
+@test "rel-18 100 MB that nobody reads: in the files, and in less than 64 MiB" {
 	local reader
 
 	mkfifo job.out
@@ -156,7 +156,7 @@ all_gone()
 	[ -z "$(left_behind '.*')" ]
 }
 
-@test "--no-logs: 100 MB without a newline in less than 64 MiB" {
+@test "rel-14 --no-logs: 100 MB without a newline in less than 64 MiB" {
 	mkfifo go
 	spawn job "$XRUN" --no-logs -n 2 bash -c '[ "$RANK" = 0 ] || exit 0
 		"$1" --joined --size 1000 --lines 100000

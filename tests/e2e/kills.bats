@@ -87,6 +87,30 @@ none_of_pids()
 		'^xrun: the supervisor ended \(SIGKILL\): all ranks were ended with it; what they wrote is in '
 }
 
+# 1 s from the kill to the end of everything; and what xrun had made beside the
+# files, sockets above all, is gone.
+@test "rel-29 the supervisor is killed: all is over within 1 s" {
+	local round begun took=()
+
+	for round in 1 2 3 4 5; do
+		rm -f pids job.out
+		family
+		begun=$(now_ms)
+		kill -KILL "$(supervisor)"
+		ends 125 10
+		took+=($(($(now_ms) - begun)))
+		nobody
+		none_of_pids
+	done
+	mapfile -t took < <(printf '%s\n' "${took[@]}" | sort -n)
+	[ "${took[2]}" -le 1000 ] || {
+		echo "ms: ${took[*]}" >&2
+		return 1
+	}
+	assert_eq "$(find "$XDG_RUNTIME_DIR" -mindepth 1)" ''
+	assert_eq "$(find "$XDG_STATE_HOME" -type s)" ''
+}
+
 @test "rel-29 --no-logs: the same, and the message knows of no files" {
 	family --no-logs
 	kill -KILL "$(supervisor)"

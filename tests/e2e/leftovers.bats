@@ -57,8 +57,31 @@ named()
 	assert_eq "$status" 0
 	gone 4
 	named 4
-	# 100 ms is the goal; their own lives last 30 s.
+	# Their own lives last 30 s.
 	[ $(($(now_ms) - begun)) -lt 10000 ]
+}
+
+# 100 ms from the last rank's end to the end of the job, as its events have it;
+# the best of five, since others work on this machine, too.
+@test "rel-9 all of them are gone within 100 ms" {
+	local took
+
+	need jq
+	for _ in 1 2 3 4 5; do
+		rm -f pids events
+		job -n 4 --events events "$PROG/fork_away" --depth 2 --width 2 \
+			--setsid --close --ignore-term --pids pids
+		assert_eq "$status" 0
+		gone 24
+		jq -s '(map(select(.event == "job.end"))[0].mono_ns -
+			(map(select(.event == "rank.exit").mono_ns) | max)) / 1e6 |
+			floor' events >>took
+	done
+	took=$(sort -n took | head -n 1)
+	[ "$took" -le 100 ] || {
+		echo "ms: $(paste -sd' ' took)" >&2
+		return 1
+	}
 }
 
 @test "rel-9 a whole tree of such" {

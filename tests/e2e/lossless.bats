@@ -83,7 +83,7 @@ kill_round()
 	}
 }
 
-@test "the supervisor is killed under 8 writers: no line lost, none twice" {
+@test "rel-29 rel-32 the supervisor is killed under 8 writers: no line lost, none twice" {
 	local took=() round
 
 	for ((round = 0; round < ${ROUNDS:-3}; round++)); do
@@ -101,7 +101,7 @@ kill_round()
 		"${took[$((${#took[@]} * 99 / 100))]}" "${took[-1]}" >&3
 }
 
-@test "killed while its reader sleeps: what nobody saw is in the files" {
+@test "rel-29 killed while its reader sleeps: what nobody saw is in the files" {
 	local reader status=0
 
 	mkfifo job.out
@@ -120,7 +120,7 @@ no_ranks()
 	[ -z "$(left_behind '.*')" ]
 }
 
-@test "killed while it is stopped: the pipes are full, and drained" {
+@test "rel-29 killed while it is stopped: the pipes are full, and drained" {
 	local status=0 super
 
 	spawn job "$XRUN" -n 4 "$PROG/spew" --endless --both --copy ref
@@ -144,7 +144,7 @@ all_blocked()
 	done
 }
 
-@test "where splice(2) is refused the files are whole all the same" {
+@test "rel-60 where splice(2) is refused the files are whole all the same" {
 	"$PROG/deny" splice=EINVAL -- "$XRUN" -n 4 "$PROG/spew" --wild 2 \
 		--lines 200 --both --copy ref >out 2>err
 	identical 4
@@ -174,7 +174,7 @@ make_room()
 	rm "$VIEW$XDG_STATE_HOME/ballast"
 }
 
-@test "a full disk: ranks wait, one warning, and with room all is complete" {
+@test "rel-46 a full disk: ranks wait, one warning, and with room all is complete" {
 	on_small_disk 30 "$XRUN" -n 2 "$PROG/spew" --lines 20000 --both --copy ref
 	await_line job.err '^xrun: ' 10
 	[[ $line =~ ^xrun:\ rank\ [01]:\ log\ file\ system\ full\ \(.*\):\ ranks\ wait\ until\ there\ is\ room\;\ nothing\ is\ lost$ ]]
@@ -190,7 +190,7 @@ make_room()
 }
 
 # Their last bytes fit into the pipes: the ranks are gone, their output is not.
-@test "a full disk when the ranks end: their last bytes wait for room" {
+@test "rel-46 a full disk when the ranks end: their last bytes wait for room" {
 	on_small_disk 30 "$XRUN" -n 2 "$PROG/spew" --lines 5300 --copy ref
 	await_line job.err 'log file system full' 10
 	wait_for 10 no_ranks
@@ -204,7 +204,7 @@ make_room()
 	assert_eq "$(grep -c '^xrun' job.err)" 1
 }
 
-@test "a full disk does not stop TERM; what found no room is counted" {
+@test "rel-46 a full disk does not stop TERM; what found no room is counted" {
 	local status=0
 
 	on_small_disk 30 "$XRUN" --grace 300ms -n 2 "$PROG/spew" --endless
@@ -216,7 +216,7 @@ make_room()
 	assert_has "$(cat job.err)" '[0-9]+ bytes found no room on the disk and are lost'
 }
 
-@test "a full disk and the supervisor killed: with room all is complete" {
+@test "rel-46 a full disk and the supervisor killed: with room all is complete" {
 	local status=0
 
 	on_small_disk 30 "$XRUN" -n 2 "$PROG/spew" --endless --both --copy ref
@@ -233,7 +233,7 @@ make_room()
 	run ! grep 'are lost' job.err
 }
 
-@test "a full disk and the supervisor killed: what is lost is counted" {
+@test "rel-46 a full disk and the supervisor killed: what is lost is counted" {
 	local status=0
 
 	on_small_disk 30 "$XRUN" -n 2 "$PROG/spew" --endless
@@ -246,7 +246,7 @@ make_room()
 	assert_has "$(cat job.err)" '[0-9]+ bytes found no room on the disk and are lost'
 }
 
-@test "a disk that is full from the start is an error before any rank" {
+@test "rel-47 a disk that is full from the start is an error before any rank" {
 	local status=0
 
 	on_small_disk 1 bash -c \

@@ -114,12 +114,56 @@ all_wait()
 	"$PROG/verify" merged --ranks 64 --lines 500 out
 }
 
-@test "wild bytes in wild pieces: files to the byte, lines whole" {
+@test "rel-15 wild bytes in wild pieces: files to the byte, lines whole" {
 	job -n 8 "$PROG/spew" --wild 7 --lines 300 --both --copy ref
 	assert_eq "$status" 0
 	identical 8
 	"$PROG/verify" merged --joins --ranks 8 --lines 300 out
 	"$PROG/verify" merged --joins --ranks 8 --lines 300 --streams 2 err
+}
+
+@test "rel-15 NUL, BOM, carriage returns, invalid UTF-8: exact, and JSON stays valid" {
+	need jq
+	printf '\xef\xbb\xbfbom\r\n\0nul\0\r\xff\xfe\xc3(\xed\xa0\x80\n\xf0\x9f' >bytes
+	job -n 2 --report report --events events sh -c \
+		'cat bytes; cat bytes >&2; exit 3' $'\xff\r'
+	assert_eq "$status" 3
+	for rank in 0 1; do
+		cmp bytes "$(raw $rank stdout)"
+		cmp bytes "$(raw $rank stderr)"
+	done
+	for file in report "$XDG_STATE_HOME"/xrun/latest/job.json; do
+		iconv -f UTF-8 -t UTF-8 "$file" >/dev/null
+		jq -e '.argv | length == 4' "$file"
+	done
+	for file in events "$XDG_STATE_HOME"/xrun/latest/events.jsonl; do
+		iconv -f UTF-8 -t UTF-8 "$file" >/dev/null
+		jq -es '.[-1].event == "job.end"' "$file"
+	done
+}
+
+# 64 MB in all; G13 with its 6.4 GB is a campaign's.
+@test "rel-17 64 ranks write a million lines: none is lost" {
+	local pairs=() r
+
+	job -n 64 "$PROG/spew" --lines 15625 --size 64 --copy ref
+	assert_eq "$status" 0
+	for ((r = 0; r < 64; r++)); do
+		pairs+=("$(raw "$r" stdout)" "ref.$r.out")
+	done
+	"$PROG/verify" raw "${pairs[@]}"
+	"$PROG/verify" merged --ranks 64 --lines 15625 out
+}
+
+@test "rel-19 a crash in the middle of a line: it is kept, shown, and ended" {
+	job -n 2 sh -c '[ "$RANK" = 1 ] || exec sleep 60
+		printf "half a line"; printf "why" >&2; kill -SEGV $$'
+	assert_eq "$status" 139
+	assert_eq "$(cat "$(raw 1 stdout)") $(cat "$(raw 1 stderr)")" \
+		'half a line why'
+	assert_eq "$(cat out)" '[1] half a line'
+	assert_eq "$(head -n 1 err)" '[1]!why'
+	assert_eq "$(grep '^  |' err)" $'  | half a line\n  | why'
 }
 
 @test "without prefixes the lines of several ranks are whole, too" {
@@ -164,7 +208,7 @@ all_wait()
 	"$PROG/verify" merged --ranks 2 --skip '[0] torn' out
 }
 
-@test "the last line needs no newline" {
+@test "rel-19 the last line needs no newline" {
 	job -n 2 printf 'one\ntwo'
 	assert_eq "$(sort out)" $'[0] one\n[0] two\n[1] one\n[1] two'
 	assert_eq "$(cat "$(raw 1 stdout)")" $'one\ntwo'
@@ -286,7 +330,7 @@ all_wait()
 
 # --- readers ----------------------------------------------------------------
 
-@test "a reader who leaves: the job goes on, one line says so, files complete" {
+@test "rel-18 a reader who leaves: the job goes on, one line says so, files complete" {
 	local codes
 
 	"$XRUN" -n 4 "$PROG/spew" --lines 20000 --both --copy ref 2>err |
@@ -300,7 +344,7 @@ all_wait()
 	"$PROG/verify" merged --ranks 4 --lines 20000 --streams 2 --skip xrun: err
 }
 
-@test "a slow reader: ranks do not wait for it, and it gets everything" {
+@test "rel-18 a slow reader: ranks do not wait for it, and it gets everything" {
 	stuck job
 	spawn job "$XRUN" -n 2 "$PROG/spew" --lines 20000 --both --copy ref
 	wait_for 10 test -e ref.1.err.count
@@ -320,7 +364,7 @@ left_in_files()
 	sed -nE 's/^xrun: the reader of the output is slow: ([0-9]+) bytes are only in the files \(.*\)$/\1/p' "$1"
 }
 
-@test "a reader who does not read does not stop --timeout" {
+@test "rel-18 a reader who does not read does not stop --timeout" {
 	local left
 
 	stuck job
@@ -456,14 +500,14 @@ left_in_files()
 
 # --- streams that close -----------------------------------------------------
 
-@test "a process left behind that keeps the output open is waited for 2 s" {
+@test "rel-13 a process left behind that keeps the output open is waited for 2 s" {
 	local begun
 
 	begun=$(now_ms)
 	job -n 2 "$PROG/fork_away" --last 20000
 	assert_eq "$status" 0
 	[ $(($(now_ms) - begun)) -ge 1900 ]
-	[ $(($(now_ms) - begun)) -lt 15000 ]
+	[ $(($(now_ms) - begun)) -lt 3500 ]
 	assert_has "$(cat err)" \
 		'^xrun: ranks 0, 1: a process left behind kept the output open; what it wrote after 2 s is not kept$'
 	assert_has "$(cat err)" \
@@ -472,7 +516,7 @@ left_in_files()
 	nothing_left
 }
 
-@test "what such a process writes within 2 s is kept" {
+@test "rel-13 what such a process writes within 2 s is kept" {
 	mkfifo never
 	job bash -c '(read -r -t 0.5 _ <>never; echo late) & echo first'
 	assert_eq "$status" 0

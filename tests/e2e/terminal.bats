@@ -143,20 +143,66 @@ screen()
 	assert_eq "$status" 0
 	screen -m -- -n 2 "$PROG/die" --rank 1 --signal SEGV
 	assert_eq "$status" 139
+	screen -m -w ready -w ready -s '\003' -w 'terminate now' -s '\003' \
+		-w 'kill now' -s '\003' -- -n 2 "$PROG/deaf" --int
+	assert_eq "$status" 130
+	screen -m -w ready -- --timeout 1s "$PROG/deaf" --linger 0
+	assert_eq "$status" 124
+}
+
+@test "rel-21 the supervisor is killed: the terminal's modes are kept" {
+	screen -m -- -n 2 sh -c '[ "$RANK" = 0 ] || kill -KILL $PPID; exec sleep 60'
+	assert_eq "$status" 125
+}
+
+@test "rel-21 a rank that would leave the terminal raw has none" {
+	screen -m -- -n 2 --on-failure continue sh -c '
+		stty raw </dev/tty; stty raw <&0; stty raw <&1; stty raw <&2; exit 3'
+	assert_eq "$status" 3
+	# The account says them again.
+	assert_eq "$(grep -c '^[01]┃ .*Inappropriate ioctl for device' \
+		<<<"$output")" 6
+}
+
+# key BYTES - types them at the terminal of the job that runs.
+key()
+{
+	printf '%b' "$1" >&"$keys"
+}
+
+# holds FILE LINES - it has so many by now.
+holds()
+{
+	[ "$(wc -l <"$1" 2>/dev/null)" = "$2" ]
+}
+
+@test "rel-18 a terminal paused by ^S: the ranks go on, and it gets all at ^Q" {
+	local keys
+
+	mkfifo keys
+	exec {keys}<>keys
+	"$PTY" -d 30 -T dumb -w paused -- "$XRUN" -n 2 --log-dir logs sh -c '
+		echo ready
+		[ "$RANK" = 0 ] || until [ -e go ]; do sleep 0.02; done
+		[ "$RANK" = 1 ] || exec sleep 1
+		seq 20000; echo paused; touch over' <keys >screen 3>&- &
+	pid=$!
+	await_line screen '1│ ready' 10
+	key '\023'
+	touch go
+	# Far more than terminal and pipe hold; the job does not wait for them.
+	wait_for 10 test -e over
+	wait_for 10 holds logs/0/rank-0001/stdout 20002
+	[ "$(wc -c <screen)" -lt 50000 ]
+	key '\021'
+	await_exit "$pid" 20
+	wait "$pid"
+	assert_eq "$(plain <screen | sed -nE 's/^1│ ([0-9]+)$/\1/p' | cksum)" \
+		"$(seq 20000 | cksum)"
 }
 
 @test "a terminal that changes its size disturbs nobody" {
 	screen -w ready -r 40x10 -s '\003' -- -n 1 "$PROG/sigshow" --wait 1
 	assert_eq "$status" 130
 	assert_has "$output" '^signal: INT '
-}
-
-# --- silence -----------------------------------------------------------------
-
-@test "after 10 s without a word, one line says that it runs; the next erases it" {
-	screen -w 'no output yet' -s '\003' -- -n 2 --interrupt stop \
-		sh -c 'trap "echo at last; exit 0" INT; while :; do sleep 0.1; done'
-	assert_eq "$status" 130
-	assert_eq "$(grep -c '2 ranks running, no output yet' <<<"$output")" 1
-	assert_has "$raw" $'\r\x1b\\['
 }
