@@ -165,7 +165,8 @@ static uint32_t
 put_tail(const struct job *job, uint32_t stream, uint32_t lines,
 	struct buf *out)
 {
-	const char *bar = job->errors_are_tty ? "  ┃ " : "  | ", *p, *nl;
+	bool draw = job->errors_are_tty && job->utf8;
+	const char *bar = draw ? "  ┃ " : "  | ", *p, *nl;
 	struct buf tail = { 0 };
 	uint32_t got = logs_tail(job->sup->logs, stream, lines, &tail);
 	uint8_t state = 0;

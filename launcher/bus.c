@@ -55,9 +55,9 @@ deliver(void *ctx)
 	if (p->file != -1)
 		fd_write_all(p->file, p->lines.data, p->lines.len);
 	if (p->state != NULL) {
-		fd = openat(p->state->dir_fd, "events.jsonl",
+		fd = fd_sole(openat(p->state->dir_fd, "events.jsonl",
 			O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW,
-			0600);
+			0600));
 		if (fd != -1)
 			fd_write_all(fd, p->lines.data, p->lines.len);
 		fd_close(fd);

@@ -87,6 +87,7 @@ struct job {
 	bool error_files;    /* ranks may write error.json into their folders */
 	bool hup_ignored;    /* started by nohup */
 	bool errors_are_tty; /* stderr is a terminal: header and closing line */
+	bool utf8;           /* the locale's, so that bars may be drawn */
 	bool hints;          /* lines that are erased again may be shown */
 	int64_t begun_ns;    /* clock_now() */
 	int64_t begun_wall;

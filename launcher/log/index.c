@@ -18,8 +18,8 @@ append(struct index *index, int dir, uint32_t named)
 
 	snprintf(file, sizeof(file), "%s.idx",
 		raw_name(named, name, sizeof(name)));
-	fd = openat(dir, file,
-		O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	fd = fd_sole(openat(dir, file,
+		O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
 	if (fd == -1)
 		return;
 	index->file = true;

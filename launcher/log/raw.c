@@ -60,6 +60,7 @@ raw_open(int dir, uint32_t named)
 		*slash = '/';
 		fd = openat(dir, name, flags, 0600);
 	}
+	fd = fd_sole(fd);
 	if (fd != -1 && lseek(fd, 0, SEEK_END) == -1) {
 		fd_close(fd);
 		return -1;

@@ -34,6 +34,20 @@ fd_reserve(unsigned int count)
 }
 
 int
+fd_sole(int fd)
+{
+	struct stat st;
+
+	if (fd == -1 ||
+		(fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
+			st.st_nlink == 1 && st.st_uid == geteuid()))
+		return fd;
+	fd_close(fd);
+	errno = EMLINK;
+	return -1;
+}
+
+int
 fd_write_all(int fd, const void *data, size_t len)
 {
 	const char *p = data;

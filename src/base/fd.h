@@ -23,6 +23,16 @@ void fd_close(int fd);
  */
 void fd_reserve(unsigned int count);
 
+/*
+ * fd_sole() - @fd, if it is a regular file of ours with one name; else -1 with
+ * EMLINK, and @fd is closed.
+ *
+ * For files that are made in folders: O_NOFOLLOW refuses a symbolic link that
+ * somebody put there, and not a hard link to another file. -1 and errno pass
+ * through.
+ */
+int fd_sole(int fd);
+
 /* fd_write_all() - every byte, through EINTR and short writes.
  * Returns 0, or -1 with errno. Blocks as the descriptor does. */
 int fd_write_all(int fd, const void *data, size_t len);

@@ -68,6 +68,21 @@ Test(fd, room_is_made_at_once_and_nothing_stays_open)
 	cr_expect_eq(open("/dev/null", O_RDONLY | O_CLOEXEC), first);
 }
 
+Test(fd, a_file_with_two_names_is_not_sole)
+{
+	int fd = open("one", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+
+	cr_expect_eq(fd_sole(fd), fd);
+	cr_assert_eq(link("one", "two"), 0);
+	cr_expect_eq(fd_sole(fd), -1);
+	cr_expect_eq(errno, EMLINK);
+	cr_expect_eq(fcntl(fd, F_GETFD), -1);
+	cr_expect_eq(fd_sole(open(".", O_RDONLY | O_CLOEXEC)), -1);
+	errno = ENOSPC;
+	cr_expect_eq(fd_sole(-1), -1);
+	cr_expect_eq(errno, ENOSPC);
+}
+
 static volatile sig_atomic_t alarms;
 
 static void

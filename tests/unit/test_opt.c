@@ -616,8 +616,8 @@ Test(opt, the_help_comes_from_the_rows)
 
 	opt_print_short(table, &b);
 	cr_expect_str_eq(buf_text(&b),
-		"  -n, --ranks=N               how many\n"
-		"  -l, --no-logs               keep no files\n");
+		"  -n, --ranks=N                   how many\n"
+		"  -l, --no-logs                   keep no files\n");
 	buf_clear(&b);
 	opt_print_row(&table[0], &b);
 	cr_expect_str_eq(buf_text(&b),
