@@ -278,13 +278,15 @@ int
 state_write(const struct state *st, const char *name, const char *text,
 	size_t len)
 {
+	int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, fd, made = -1;
 	char temp[64];
-	int fd, made = -1;
 
 	snprintf(temp, sizeof(temp), ".%s.new", name);
-	unlinkat(st->dir_fd, temp, 0); /* of a write that failed, or a link */
-	fd = openat(st->dir_fd, temp,
-		O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	fd = openat(st->dir_fd, temp, flags, 0600);
+	if (fd == -1 && errno == EEXIST) { /* of a write that failed; a link */
+		unlinkat(st->dir_fd, temp, 0);
+		fd = openat(st->dir_fd, temp, flags, 0600);
+	}
 	if (fd == -1)
 		return -1;
 	if (fd_write_all(fd, text, len) == 0)
