@@ -118,6 +118,43 @@ blames()
 	assert_has "$stderr" 'SIGTERM after .* \(pid [0-9]+\)$'
 }
 
+@test "rel-1 a fault at once, and one later: named, timed, the others stopped, 139" {
+	need jq
+	for after in 0 300; do
+		try prlimit --core=0 "$XRUN" -n 4 --report report "$PROG/die" \
+			--rank 2 --signal SEGV --after "$after" --say "after $after"
+		blames 2 SIGSEGV 139
+		assert_has "$stderr" ' \(pid [0-9]+, core: none, ulimit -c is 0\)$'
+		assert_has "$stderr" "^  \| after $after\$"
+		assert_has "$stderr" '^  ranks 0, 1, 3 were stopped by xrun \(TERM, '
+		jq -e --argjson after "$after" '.rank[2].signal == "SIGSEGV" and
+			.rank[2].seconds >= $after / 1000 and
+			.rank[2].seconds < $after / 1000 + 5' report
+	done
+}
+
+@test "rel-1 a core file that was written is named" {
+	[ "$(cat /proc/sys/kernel/core_pattern)" = core ] ||
+		skip "core files go elsewhere here"
+	[ "$(cat /proc/sys/kernel/core_uses_pid)" = 0 ] ||
+		skip "core files bear pids here"
+	[ -z "${SANITIZED:-}" ] || skip 'a sanitizer dumps no core'
+	mkdir place
+	job -n 2 --chdir place "$PROG/die" --rank 1 --signal SEGV --core
+	[ -s place/core ]
+	blames 1 SIGSEGV 139
+	assert_has "$stderr" ' \(pid [0-9]+, core: ([^ ]*/)?core\)$'
+}
+
+@test "rel-3 a rank that ends early and well lets the others run" {
+	job -n 3 sh -c '[ "$RANK" != 0 ] || { touch early; exit 0; }
+		until [ -e early ]; do sleep 0.01; done
+		sleep 0.3; echo on'
+	assert_eq "$status" 0
+	assert_eq "$(grep -c 'on$' <<<"$output")" 2
+	assert_eq "$stderr" ''
+}
+
 # --- statuses ----------------------------------------------------------------
 
 @test "--on-failure continue lets the others end by themselves" {
@@ -261,10 +298,22 @@ blames()
 
 	for ((round = 0; round < ROUNDS; round++)); do
 		mkdir meet
-		job -n 16 "$PROG/die" --rank 7 --exit 3 --star meet/s --how segv \
+		job -n 64 "$PROG/die" --rank 7 --exit 3 --star meet/s --how segv \
 			--within 1
 		rm -r meet
 		blames 7 'exit status 3' 3
+	done
+}
+
+@test "rel-4 one exits with 9, its peers over TCP fail by reset connections" {
+	local round
+
+	for ((round = 0; round < ROUNDS; round++)); do
+		mkdir meet
+		job -n 64 "$PROG/die" --rank 13 --exit 9 --star meet/t --tcp \
+			--how exit --victim-exit 1 --within 2
+		rm -r meet
+		blames 13 'exit status 9' 9
 	done
 }
 

@@ -160,22 +160,37 @@ modes()
 	assert_eq "$status" 0
 }
 
-@test "a link in place of a rank's file is not followed" {
+# in_place_of_file LINK-COMMAND... - somebody makes a link where rank 0's file is
+# to be; what it leads to stays as it was, and nothing is lost.
+in_place_of_file()
+{
 	local dir
 
+	rm -rf "$XDG_STATE_HOME/xrun" job.err go
 	mkfifo go
 	spawn job "$XRUN" bash -c 'read -r _ <go; echo secret; exit 5'
 	wait_for 5 test -d "$XDG_STATE_HOME/xrun"
 	wait_for 5 compgen -G "$XDG_STATE_HOME/xrun/????/0"
 	dir=$(echo "$XDG_STATE_HOME"/xrun/????/0)
 	mkdir -p "$dir/rank-0000"
-	ln -s "$PWD/victim" "$dir/rank-0000/stdout"
+	"$@" "$PWD/victim" "$dir/rank-0000/stdout"
 	echo >go
 	await_line job.err 'ranks wait until it can be written' 5
-	[ ! -e victim ]
+	[ ! -s victim ]
 	rm "$dir/rank-0000/stdout"
 	await_exit "$pid" 10
 	assert_eq "$(cat "$dir/rank-0000/stdout")" secret
+	[ ! -s victim ]
+}
+
+@test "rel-82 a link in place of a rank's file is not followed" {
+	in_place_of_file ln -s
+	[ ! -e victim ]
+}
+
+@test "rel-82 a hard link in place of a rank's file is not written to" {
+	touch victim
+	in_place_of_file ln
 }
 
 # --- the index --------------------------------------------------------------
@@ -270,6 +285,30 @@ kept()
 	old_job dddd 2 200000000
 	job echo
 	assert_eq "$(kept)" 'aaaa cccc dddd'
+}
+
+@test "rel-57 a state file that is garbage is never half-trusted: its job stays" {
+	local here id
+
+	here=$(hostname)
+	for id in good none half list text deep huge tail; do
+		old_job $id 8
+	done
+	cd "$XDG_STATE_HOME/xrun" || return 1
+	: >none/job.json
+	printf '{"v":1,"job":"half","host":"%s","ex' "$here" >half/job.json
+	printf '[1,2]' >list/job.json
+	printf '{"v":1,"host":5,"exit":"0","bytes":"5"}' >text/job.json
+	printf '[%.0s' {1..100000} >deep/job.json
+	printf '{"v":1,"host":"%s","exit":0,"bytes":1e999}' "$here" >huge/job.json
+	printf '{"v":1,"host":"%s","exit":0,"bytes":5} x' "$here" >tail/job.json
+	touch -d '8 days ago' ./*
+	job echo hi
+	assert_eq "$status" 0
+	assert_eq "$(cat out err)" hi
+	assert_eq "$(kept)" 'deep half huge list none tail text'
+	run -125 "$XRUN"
+	assert_has "$output" ' No job running\.$'
 }
 
 @test "retention: a link is removed, never followed" {

@@ -1,10 +1,17 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 # kills.bats - kill -9 of each process of xrun, alone and together: nobody of
-# the job lives on, nothing is locked, and the files are whole.
+# the job lives on, nothing is locked, and the files are whole. And a rank that
+# not even kill -9 ends.
 
 bats_require_minimum_version 1.5.0
 load helper
+
+# What takes 30 s begins with the file and is judged by its last test.
+setup_file()
+{
+	unkillable >"$BATS_FILE_TMPDIR/log" 2>&1 3>&- &
+}
 
 setup()
 {
@@ -300,4 +307,67 @@ ended()
 		identical 8
 		nobody
 	done
+}
+
+# --- what no signal ends ----------------------------------------------------
+
+# hold PID - a tracer that asked to be told of its end: the kernel stops a killed
+# process there, and drops every further SIGKILL until the tracer is gone, too.
+# As near to a driver that never answers as one comes without such a driver.
+hold()
+{
+	exec /usr/bin/python3 -c '
+import ctypes, signal, sys
+libc = ctypes.CDLL(None, use_errno=True)
+libc.ptrace.argtypes = [ctypes.c_long] * 4
+SEIZE, TRACEEXIT = 0x4206, 0x40
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+if libc.ptrace(SEIZE, int(sys.argv[1]), 0, TRACEEXIT) != 0:
+    sys.exit("ptrace: errno %d" % ctypes.get_errno())
+print("held", flush=True)
+signal.sigtimedwait([signal.SIGTERM], 100)' "$1"
+}
+
+# unkillable - a job with such a rank is told to stop; what came of it is in the
+# folder of this file: status, took (ms), lives, job.err, and then over.
+unkillable()
+{
+	local begun tracer status=0
+
+	BATS_TEST_TMPDIR=$BATS_FILE_TMPDIR private_place
+	BATS_TEST_TMPDIR=$BATS_FILE_TMPDIR
+	spawn job "$XRUN" --grace 300ms -n 2 sh -c \
+		'echo $$ >pid.$RANK; exec "$0"' "$PROG/deaf"
+	await_line job.out '^\[0\] ready$' 10
+	await_line job.out '^\[1\] ready$' 10
+	hold "$(cat pid.0)" >held 2>&1 &
+	tracer=$!
+	await_line held . 10
+	begun=$(now_ms)
+	kill -TERM "$pid"
+	await_exit "$pid" 50 || true
+	echo $(($(now_ms) - begun)) >took
+	! kill -0 "$(cat pid.0)" || echo yes >lives
+	kill "$tracer" || true
+	wait "$tracer" || true
+	wait "$pid" || status=$?
+	echo "$status" >status
+	echo over >over
+}
+
+@test "rel-6 a rank that cannot be ended: waited for 30 s, named, 120" {
+	local of=$BATS_FILE_TMPDIR who
+
+	await_file "$of/over" 50
+	assert_eq "$(cat "$of/held")" held
+	assert_eq "$(cat "$of/status")" 120
+	assert_eq "$(cat "$of/lives")" yes
+	[ "$(cat "$of/took")" -ge 30000 ]
+	[ "$(cat "$of/took")" -lt 36000 ]
+	who=$(cat "$of/pid.0")
+	assert_eq "$(grep -c 'cannot be ended' "$of/job.err")" 1
+	assert_has "$(cat "$of/job.err")" \
+		"^xrun: rank 0 \\(pid $who, state [a-zA-Z]\\) cannot be ended, not even with SIGKILL, and is left; look at: cat /proc/$who/wchan /proc/$who/stack\$"
+	assert_has "$(cat "$of/job.err")" \
+		'^xrun: SIGTERM: rank 1 was stopped by xrun \(TERM, then KILL, '
 }

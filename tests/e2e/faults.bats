@@ -1,0 +1,143 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# faults.bats - rarer faults of the host: numbers that come again, clocks that
+# jump, programs that are replaced, terminals that can little.
+
+load helper
+
+# try COMMAND... - runs it; $status, $output and $stderr are its.
+try()
+{
+	status=0
+	"$@" >"$BATS_TEST_TMPDIR/.out" 2>"$BATS_TEST_TMPDIR/.err" </dev/null ||
+		status=$?
+	output=$(cat "$BATS_TEST_TMPDIR/.out")
+	stderr=$(cat "$BATS_TEST_TMPDIR/.err")
+}
+
+# --- numbers -----------------------------------------------------------------
+
+# Rank 0 has ended, and a stranger bears its number, as process, group and
+# session, when the rest of the job is stopped.
+@test "rel-40 a stranger who got the number of a rank that ended is left alone" {
+	unshare -fp --mount-proc true 2>/dev/null ||
+		skip 'a pid namespace needs root'
+	[ -w /proc/sys/kernel/ns_last_pid ] || skip 'no ns_last_pid here'
+	cat >script <<-'END'
+		. "$1/helper.bash"
+		spawn job "$XRUN" -n 3 --grace 200ms sh -c '
+			if [ "$RANK" = 0 ]; then echo $$ >number; exit 0; fi
+			exec "$0"' "$PROG/deaf"
+		job=$pid
+		await_line job.out '^\[1\] ready$' 10
+		await_line job.out '^\[2\] ready$' 10
+		number=$(cat number)
+		wait_for 10 test ! -e "/proc/$number"
+		for try in $(seq 50); do
+			echo $((number - 1)) >/proc/sys/kernel/ns_last_pid
+			setsid sleep 30 &
+			stranger=$!
+			[ $stranger != "$number" ] || break
+			kill $stranger
+		done
+		[ $stranger = "$number" ] || { echo "no luck" >&3; exit 9; }
+		kill -TERM $job
+		code=0
+		wait $job || code=$?
+		kill -0 $stranger && echo "job $code, stranger lives" >result
+		kill $stranger
+	END
+	try unshare -fp --mount-proc bash script "$here" 3>&1
+	[ "$status" != 9 ] || skip 'the number was not to be had'
+	assert_eq "$(cat result)" 'job 143, stranger lives'
+}
+
+@test "rel-41 ranks that end before anybody looked: 20 times 64, no hang" {
+	local round
+
+	for ((round = 0; round < 20; round++)); do
+		try timeout 10 "$XRUN" -n 64 "$PROG/die" --exit $((round % 2))
+		assert_eq "$status" $((round % 2))
+	done
+	assert_eq "$(left_behind '.*')" ''
+}
+
+# --- clocks ------------------------------------------------------------------
+
+# A wall clock that is a day early, then a day late, at each second look.
+@test "rel-52 the wall clock jumps by days: no timeout fires, nothing is late" {
+	local begun
+
+	need cc jq
+	unsanitized 'another library comes first'
+	cat >jump.c <<-'END'
+		#define _GNU_SOURCE
+		#include <stdlib.h>
+		#include <sys/syscall.h>
+		#include <time.h>
+		#include <unistd.h>
+
+		int
+		clock_gettime(clockid_t clock, struct timespec *out)
+		{
+			static int looks;
+			int failed = (int)syscall(SYS_clock_gettime, clock, out);
+
+			if (clock == CLOCK_REALTIME)
+				out->tv_sec += looks++ % 2 ? 86400 : -86400;
+			return failed;
+		}
+	END
+	cc -shared -fPIC -o jump.so jump.c
+	begun=$(now_ms)
+	LD_PRELOAD=$PWD/jump.so try "$XRUN" -n 2 --timeout 20s --report report \
+		sh -c 'for i in 1 2 3 4 5; do echo $i; sleep 0.1; done'
+	assert_eq "$status" 0
+	assert_eq "$stderr" ''
+	assert_eq "$(grep -c '5$' <<<"$output")" 2
+	jq -e '[.rank[].seconds | . >= 0.5 and . < 10] | all' report
+	# The stamps alone are wild.
+	jq -e '(.end[0:10]) != (now | todate)[0:10]' report
+	LD_PRELOAD=$PWD/jump.so try "$XRUN" -n 2 --timeout 500ms --grace 300ms \
+		"$PROG/deaf"
+	assert_eq "$status" 124
+	[ $(($(now_ms) - begun)) -lt 10000 ]
+}
+
+# --- programs ----------------------------------------------------------------
+
+@test "rel-59 the program xrun is replaced while it runs" {
+	local xrun=$BATS_TEST_TMPDIR/xrun status=0
+
+	cp "$XRUN" "$xrun"
+	mkfifo go
+	spawn job "$xrun" -n 2 sh -c 'echo ready; read -r _ <go; echo on; exit 5'
+	await_line job.out '^\[0\] ready$' 5
+	await_line job.out '^\[1\] ready$' 5
+	rm "$xrun"
+	printf 'no program at all\n' >"$xrun"
+	printf '\n\n' >go
+	await_exit "$pid" 10
+	wait "$pid" || status=$?
+	assert_eq "$status" 5
+	assert_has "$(cat job.out)" '\] on$'
+	assert_has "$(cat job.err)" '^xrun: rank [01] failed first: exit status 5 '
+}
+
+# --- poor terminals ----------------------------------------------------------
+
+@test "rel-63 locale C, TERM dumb, no size, no terminal: plain text" {
+	local terminal
+
+	for terminal in dumb ''; do
+		LC_ALL=C COLUMNS=0 LINES=0 try in_pty -d 10 -T "$terminal" -c 0x0 \
+			-- "$XRUN" -n 2 sh -c 'echo out; echo error >&2; exit 3'
+		assert_eq "$status" 3
+		assert_eq "$(grep -c $'\x1b' <<<"$output")" 0
+		assert_eq "$(LC_ALL=C grep -c $'[\x80-\xff]' <<<"$output")" 0
+		assert_has "$(plain <<<"$output")" '^\[[01]\] out$'
+		assert_has "$(plain <<<"$output")" '^\[[01]\]!error$'
+	done
+	LC_ALL=C try env -u TERM "$XRUN" -n 2 echo out
+	assert_eq "$(sort <<<"$output")" $'[0] out\n[1] out'
+}
