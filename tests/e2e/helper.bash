@@ -79,8 +79,8 @@ need()
 	done
 }
 
-# unsanitized WHY - skips the test where tests/run runs it under sanitizers:
-# a program built without them cannot be linked with a library that has them.
+# unsanitized WHY - skips the test where tests/run runs it under sanitizers, for
+# what they themselves cannot do without: memory to reserve, /proc, a process.
 unsanitized()
 {
 	[ -z "${SANITIZED:-}" ] || skip "under sanitizers: $1"
