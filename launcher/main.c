@@ -6,14 +6,14 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "launcher/cmd_help.h"
-#include "launcher/cmd_run.h"
-#include "launcher/jobs.h"
-#include "launcher/options.h"
-#include "launcher/outcome.h"
-#include "launcher/platform.h"
-#include "launcher/verb.h"
-#include "launcher/words.h"
+#include "launcher/cmd/help.h"
+#include "launcher/cmd/run.h"
+#include "launcher/cmd/verb.h"
+#include "launcher/cmd/words.h"
+#include "launcher/host/platform.h"
+#include "launcher/job/options.h"
+#include "launcher/job/outcome.h"
+#include "launcher/state/jobs.h"
 
 extern char **environ;
 
@@ -65,10 +65,19 @@ do_as_told(const struct options_in *in, const struct run_options *opt,
 	return cmd_run(opt, in->argv + found->first);
 }
 
+static bool
+is_verb(const char *word)
+{
+	return verb_find(word) != NULL;
+}
+
 int
 main(int argc, char **argv)
 {
-	struct options_in in = { .argc = argc, .argv = argv, .vars = environ };
+	struct options_in in = { .argc = argc,
+		.argv = argv,
+		.vars = environ,
+		.is_verb = is_verb };
 	struct options_found found;
 	struct run_options opt;
 	struct xr_error err = { 0 };

@@ -14,7 +14,13 @@ src/place|xrun base place
 src/wire|xrun base wire
 src/store|xrun base wire store
 src/segment|xrun base segment
-launcher|xrun base proc event place wire store segment launcher|cjson event2 curl
+launcher/host|xrun base proc place launcher/host
+launcher/state|xrun base launcher/state|cjson
+launcher/log|xrun base launcher/log
+launcher/job|xrun base proc place launcher/host launcher/state launcher/log launcher/job
+launcher/sup|xrun base proc event place wire store segment launcher/host launcher/state launcher/log launcher/job launcher/sup|cjson event2 curl
+launcher/cmd|xrun base proc event place wire store segment launcher/host launcher/state launcher/log launcher/job launcher/sup launcher/cmd|cjson event2 curl
+launcher|xrun base launcher/host launcher/state launcher/job launcher/cmd
 worker|xrun base wire store segment worker
 plugins|plugin
 examples|xrun
@@ -39,6 +45,7 @@ owner_of()
 {
 	case $1 in
 	src/*) echo "src" ;;
+	launcher/*/*) dirname "$1" ;;
 	xrun/* | base/* | proc/* | event/* | place/* | wire/* | store/* | \
 		segment/* | launcher/* | worker/* | tests/*)
 		echo "${1%%/*}"

@@ -3,7 +3,7 @@
 # shellcheck shell=bash
 
 # The file with the rows of run_options[] and run_options_later[].
-table=launcher/options_table.c
+table=launcher/job/options_table.c
 
 [ -f "$table" ] || {
 	echo "$table is not there: what the lint reads"

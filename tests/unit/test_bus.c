@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/json.h"
-#include "launcher/bus.h"
+#include "launcher/sup/bus.h"
 #include "tests/unit/folder.h"
 
 #define MANY    5000

@@ -6,7 +6,7 @@
 
 #include <criterion/criterion.h>
 
-#include "launcher/check.h"
+#include "launcher/host/check.h"
 
 #define GIB ((uint64_t)1 << 30)
 

@@ -6,7 +6,7 @@
 
 #include <criterion/criterion.h>
 
-#include "launcher/culprit.h"
+#include "launcher/job/culprit.h"
 
 #define MOST      6
 #define CODE(n)   ((n) << 8) /* of waitpid(2): ended with exit status n */

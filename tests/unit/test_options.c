@@ -12,11 +12,11 @@
 
 #include "base/fd.h"
 #include "base/opt_print.h"
-#include "launcher/cmd_completion.h"
-#include "launcher/cmd_help.h"
-#include "launcher/cmd_version.h"
-#include "launcher/options.h"
-#include "launcher/verb.h"
+#include "launcher/cmd/completion.h"
+#include "launcher/cmd/help.h"
+#include "launcher/cmd/verb.h"
+#include "launcher/cmd/version.h"
+#include "launcher/job/options.h"
 #include "place/profile.h"
 
 static struct run_options o;
@@ -26,10 +26,18 @@ static struct xr_error err;
 #define ARGV(...) ((char *[]){ "xrun", __VA_ARGS__, NULL })
 #define VARS(...) ((char *[]){ __VA_ARGS__, NULL })
 
+static bool
+is_verb(const char *word)
+{
+	return verb_find(word) != NULL;
+}
+
 static enum xr_status
 read_all(char **argv, char *const *vars)
 {
-	struct options_in in = { .argv = argv, .vars = vars };
+	struct options_in in = { .argv = argv,
+		.vars = vars,
+		.is_verb = is_verb };
 
 	while (argv[in.argc] != NULL)
 		in.argc++;

@@ -7,7 +7,7 @@
 
 #include <criterion/criterion.h>
 
-#include "launcher/outcome.h"
+#include "launcher/job/outcome.h"
 
 #define MOST    4
 #define CODE(n) ((n) << 8) /* of waitpid(2): ended with exit status n */

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "launcher/platform.h"
+#include "launcher/host/platform.h"
 #include "place/environ.h"
 #include "place/mask.h"
 

@@ -8,7 +8,7 @@
 
 #include <criterion/criterion.h>
 
-#include "launcher/program.h"
+#include "launcher/cmd/program.h"
 #include "tests/unit/folder.h"
 
 static struct program found;

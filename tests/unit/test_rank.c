@@ -6,8 +6,8 @@
 
 #include <criterion/criterion.h>
 
-#include "launcher/cmd_help.h"
-#include "launcher/rank.h"
+#include "launcher/cmd/help.h"
+#include "launcher/job/rank.h"
 
 struct step {
 	enum rank_state from, to;

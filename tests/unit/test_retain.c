@@ -13,7 +13,7 @@
 #include <criterion/criterion.h>
 
 #include "base/clock.h"
-#include "launcher/retain.h"
+#include "launcher/state/retain.h"
 #include "tests/unit/folder.h"
 
 #define MOST   64

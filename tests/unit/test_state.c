@@ -13,8 +13,8 @@
 
 #include <criterion/criterion.h>
 
-#include "launcher/jobs.h"
-#include "launcher/state.h"
+#include "launcher/state/jobs.h"
+#include "launcher/state/state.h"
 #include "tests/unit/folder.h"
 
 #define ADVICE "\t--log-dir DIR or --no-logs"

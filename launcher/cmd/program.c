@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* program.c - see program.h. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <sys/stat.h>
+
+#include "base/fd.h"
+#include "base/mem.h"
+#include "base/status.h"
+#include "launcher/cmd/program.h"
+#include "launcher/cmd/verb.h"
+#include "launcher/job/outcome.h"
+
+/* What runs a file of this kind if it cannot run by itself. */
+static const struct {
+	const char *suffix, *interpreter;
+} interpreters[] = {
+	{ ".py", "python3" },
+	{ ".sh", "bash" },
+	{ ".pl", "perl" },
+	{ ".jl", "julia" },
+	{ ".R", "Rscript" },
+	{ ".js", "node" },
+};
+
+static bool
+runs(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && S_ISREG(st.st_mode) &&
+		access(path, X_OK) == 0;
+}
+
+static bool
+exists(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0;
+}
+
+static bool
+is_file(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+/* The first file of that name in PATH that runs; NULL if none does. */
+static char *
+search(const char *name)
+{
+	const char *path = getenv("PATH"), *end;
+	char one[PATH_MAX];
+	int n;
+
+	if (path == NULL)
+		path = "/usr/local/bin:/usr/bin:/bin";
+	for (; path != NULL; path = *end == ':' ? end + 1 : NULL) {
+		end = path + strcspn(path, ":");
+		n = snprintf(one, sizeof(one), "%.*s%s%s", (int)(end - path),
+			path, end > path ? "/" : "", name);
+		if (n > 0 && n < (int)sizeof(one) && runs(one))
+			return xstrdup(one);
+	}
+	return NULL;
+}
+
+static const char *
+interpreter_of(const char *name)
+{
+	const char *dot = strrchr(name, '.');
+	unsigned n = sizeof(interpreters) / sizeof(interpreters[0]);
+
+	for (unsigned i = 0; dot != NULL && i < n; i++)
+		if (strcmp(dot, interpreters[i].suffix) == 0)
+			return interpreters[i].interpreter;
+	return NULL;
+}
+
+static enum xr_status
+not_executable(const char *name, uint32_t ranks, struct xr_error *err)
+{
+	const char *with = interpreter_of(name);
+
+	if (with != NULL)
+		return fail(err, XR_E_INVAL,
+			"%s: not executable\txrun -n %u %s %s", name, ranks,
+			with, name);
+	return fail(err, XR_E_INVAL, "%s: not executable\tchmod +x %s", name,
+		name);
+}
+
+/* A file that cannot be run: 126 and why. */
+static enum xr_status
+cannot_run(const char *name, const char *path, uint32_t ranks,
+	struct xr_error *err)
+{
+	struct stat st;
+
+	if (stat(path, &st) == -1)
+		return fail(err, XR_E_INVAL, "%s: %s", name, strerror(errno));
+	if (S_ISDIR(st.st_mode))
+		return fail(err, XR_E_INVAL, "%s: is a directory", name);
+	if (!S_ISREG(st.st_mode))
+		return fail(err, XR_E_INVAL, "%s: not a regular file", name);
+	return not_executable(name, ranks, err);
+}
+
+/* A name without a slash that PATH does not have. */
+static enum xr_status
+not_in_path(struct program *p, const char *name, uint32_t ranks,
+	struct xr_error *err)
+{
+	char other[NAME_MAX + 8], *found;
+	const char *verb;
+
+	snprintf(other, sizeof(other), "./%s", name);
+	p->exit_status = EXIT_NOT_FOUND;
+	if (runs(other))
+		return fail(err, XR_E_NOTFOUND, "%s: not found in PATH\t%s",
+			name, other);
+	if (is_file(other)) {
+		p->exit_status = EXIT_CANNOT;
+		return cannot_run(name, other, ranks, err);
+	}
+	snprintf(other, sizeof(other), "%s3", name);
+	found = search(other);
+	free(found);
+	if (found != NULL)
+		return fail(err, XR_E_NOTFOUND, "%s: not found in PATH\t%s",
+			name, other);
+	verb = verb_suggest(name);
+	if (verb != NULL)
+		return fail(err, XR_E_NOTFOUND,
+			"%s: not found in PATH (did you mean xrun %s?)", name,
+			verb);
+	return fail(err, XR_E_NOTFOUND, "%s: not found in PATH", name);
+}
+
+/* No ELF file and no #! line: the kernel would refuse it, rank by rank. */
+static enum xr_status
+check_format(struct program *p, const char *name, uint32_t ranks,
+	struct xr_error *err)
+{
+	unsigned char head[4] = { 0 };
+	int fd = open(p->path, O_RDONLY | O_CLOEXEC);
+	ssize_t n;
+	const char *with = interpreter_of(name);
+
+	if (fd == -1)
+		return XR_OK; /* may be run and not read */
+	n = fd_read_some(fd, head, sizeof(head));
+	fd_close(fd);
+	if (n < 0 || memcmp(head, "\177ELF", 4) == 0 ||
+		memcmp(head, "#!", 2) == 0 ||
+		access("/proc/sys/fs/binfmt_misc/status", F_OK) == 0)
+		return XR_OK;
+	p->exit_status = EXIT_CANNOT;
+	return fail(err, XR_E_INVAL,
+		"%s: neither a program nor a script with a #! line\txrun -n %u %s %s",
+		name, ranks, with != NULL ? with : "sh", name);
+}
+
+enum xr_status
+program_find(struct program *p, const char *name, uint32_t ranks,
+	struct xr_error *err)
+{
+	*p = (struct program){ .exit_status = EXIT_CANNOT };
+	if (name[0] == '\0') {
+		p->exit_status = EXIT_NOT_FOUND;
+		return fail(err, XR_E_NOTFOUND,
+			"the name of the program is empty");
+	}
+	if (strchr(name, '/') == NULL) {
+		p->path = search(name);
+		if (p->path == NULL)
+			return not_in_path(p, name, ranks, err);
+		return check_format(p, name, ranks, err);
+	}
+	if (!exists(name) && (errno == ENOENT || errno == ENOTDIR)) {
+		p->exit_status = EXIT_NOT_FOUND;
+		return fail(err, XR_E_NOTFOUND, "%s: not found\tbuild it first",
+			name);
+	}
+	if (!runs(name))
+		return cannot_run(name, name, ranks, err);
+	p->path = xstrdup(name);
+	return check_format(p, name, ranks, err);
+}

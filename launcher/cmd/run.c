@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* run.c - see run.h. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/status.h"
+#include "launcher/cmd/prepare.h"
+#include "launcher/cmd/run.h"
+#include "launcher/cmd/show.h"
+#include "launcher/cmd/words.h"
+#include "launcher/host/check.h"
+#include "launcher/host/normal.h"
+#include "launcher/job/job.h"
+#include "launcher/job/outcome.h"
+#include "launcher/sup/keeper.h"
+#include "launcher/sup/sup.h"
+
+/* Above the slots, which normal_init() takes. */
+static enum xr_status
+open_output(int *out, const char *option, const char *path,
+	struct xr_error *err)
+{
+	int fd;
+
+	*out = -1;
+	if (path == NULL)
+		return XR_OK;
+	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY, 0666);
+	if (fd != -1)
+		*out = fcntl(fd, F_DUPFD_CLOEXEC, SPAWN_SLOTS);
+	fd_close(fd);
+	if (*out == -1)
+		return fail(err, XR_E_SYS, "%s: %s: %s", option, path,
+			strerror(errno));
+	return XR_OK;
+}
+
+/* Found to be writable before the first rank, where xrun was started. */
+static enum xr_status
+open_outputs(struct job *job, struct xr_error *err)
+{
+	enum xr_status status;
+
+	status = open_output(&job->report_fd, "--report", job->opt.report, err);
+	if (status == XR_OK)
+		status = open_output(&job->events_fd, "--events",
+			job->opt.events, err);
+	if (status == XR_OK && job->events_fd != -1)
+		lseek(job->events_fd, 0, SEEK_END);
+	return status;
+}
+
+/* Does this terminal draw bars? What the locale says, in its order. */
+static bool
+speaks_utf8(void)
+{
+	static const char *const names[] = { "LC_ALL", "LC_CTYPE", "LANG" };
+	const char *value = NULL;
+
+	for (int i = 0; i < 3 && (value == NULL || value[0] == '\0'); i++)
+		value = getenv(names[i]);
+	return value != NULL &&
+		(strcasestr(value, "utf-8") != NULL ||
+			strcasestr(value, "utf8") != NULL);
+}
+
+/* Does the terminal, if there is one, take escape sequences? */
+static bool
+takes_escapes(void)
+{
+	const char *term = getenv("TERM");
+
+	return term != NULL && term[0] != '\0' && strcmp(term, "dumb") != 0;
+}
+
+static bool
+wants_color(int mode, bool tty)
+{
+	const char *no = getenv("NO_COLOR");
+
+	if (mode != COLOR_AUTO)
+		return mode == COLOR_ALWAYS;
+	return tty && (no == NULL || no[0] == '\0') && takes_escapes();
+}
+
+static enum xr_status
+compile_route(struct job *job, struct xr_error *err)
+{
+	bool out = isatty(STDOUT_FILENO), errs = isatty(STDERR_FILENO);
+	struct xr_error why = { 0 };
+	enum xr_status status;
+	struct route_config c = {
+		.ranks = job_size(job),
+		.first = job->plan.first,
+		.size = job->plan.size,
+		.show = job->opt.show,
+		.prefix = job->opt.prefix,
+		.tty = { out, errs },
+		.color = { wants_color(job->opt.color, out),
+			wants_color(job->opt.color, errs) },
+		.utf8 = speaks_utf8(),
+	};
+
+	job->errors_are_tty = errs;
+	job->utf8 = c.utf8;
+	job->hints = errs && takes_escapes() && !job->opt.quiet;
+	status = route_compile(&job->route, &c, &why);
+	if (status != XR_OK)
+		return fail(err, status, "--show: %s", why.text);
+	return XR_OK;
+}
+
+static enum xr_status
+out_of_memory(struct xr_error *err)
+{
+	return fail(err, XR_E_NOMEM, "no memory for %s: %s", "the job",
+		strerror(errno));
+}
+
+/* Everything two processes will share, and one table of ranks. */
+static enum xr_status
+make_shared(struct job *job, struct xr_error *err)
+{
+	job->page = keeper_page_new();
+	job->share = raw_share_new(job_size(job), job->plan.first,
+		job->state.attempt_fd);
+	job->rank = calloc(job_size(job), sizeof(*job->rank));
+	if (job->page == NULL || job->share == NULL || job->rank == NULL)
+		return out_of_memory(err);
+	for (uint32_t i = 0; i < job_size(job); i++)
+		job->rank[i].pidfd = -1;
+	if (job->state.attempt != NULL)
+		snprintf(job->page->where, sizeof(job->page->where), "%s",
+			job->state.attempt);
+	return XR_OK;
+}
+
+static bool
+only_asks(const struct job *job)
+{
+	return job->opt.dry_run || job->opt.show_env;
+}
+
+static int
+answer(struct job *job, const struct prepared *p)
+{
+	uint32_t rank = (uint32_t)job->opt.show_env_rank;
+
+	if (!job->opt.show_env)
+		return show_plan(job, p);
+	if (job->opt.show_env_rank < job->plan.first ||
+		job->opt.show_env_rank >= job->plan.first + job_size(job)) {
+		words_line(
+			"--show-env: there is no rank %lld here, only %u to %u",
+			(long long)job->opt.show_env_rank, job->plan.first,
+			job->plan.first + job_size(job) - 1);
+		return EXIT_XRUN;
+	}
+	return show_env(job, rank);
+}
+
+static enum xr_status
+prepare(struct job *job, struct prepared *p, struct xr_error *err)
+{
+	bool logs = job->opt.logs && !only_asks(job);
+	enum xr_status status;
+
+	limit_read(&job->limits);
+	status = prepare_plan(job, p, err);
+	if (status == XR_OK)
+		status = check_limits(&job->limits, job_size(job), err);
+	if (status == XR_OK)
+		status = compile_route(job, err);
+	job->spare_files = check_spare(&job->limits, job_size(job));
+	job->files_max = check_files_max(&job->limits,
+		job_size(job) + (job->spare_files ? job_size(job) / 3 + 1 : 0));
+	if (status == XR_OK)
+		status = state_open(&job->state, job->opt.log_dir, logs, err);
+	if (status != XR_OK)
+		return status;
+	status = prepare_env(job, p, err);
+	if (status == XR_OK)
+		status = make_shared(job, err);
+	if (status != XR_OK)
+		state_remove(&job->state);
+	return status;
+}
+
+/* What the keeper holds to its end, and nobody needs then. */
+static void
+release(struct job *job, struct prepared *p)
+{
+	prepare_fini(p, job);
+	route_fini(&job->route);
+	state_fini(&job->state);
+	free(job->rank);
+}
+
+int
+cmd_run(const struct run_options *opt, char *const *argv)
+{
+	struct job job = { .opt = *opt, .argv = argv };
+	struct prepared p = { 0 };
+	struct xr_error err = { 0 };
+	struct normal normal;
+	enum xr_status status;
+
+	job.begun_ns = clock_now();
+	job.begun_wall = clock_wall();
+	p.exit_status = EXIT_XRUN;
+	/* First: the file may be a descriptor that is taken next. */
+	status = open_outputs(&job, &err);
+	if (status == XR_OK && normal_init(&normal) == -1)
+		status = fail(&err, XR_E_SYS, "/dev/null: %s", strerror(errno));
+	if (status == XR_OK) {
+		job.hup_ignored = normal.hup_ignored;
+		status = prepare(&job, &p, &err);
+	}
+	if (status != XR_OK)
+		words_error(&err);
+	else if (only_asks(&job))
+		p.exit_status = answer(&job, &p);
+	else
+		p.exit_status = keeper_run(&job, supervise);
+	release(&job, &p);
+	return p.exit_status;
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* run.h - the main form: xrun [options] PROGRAM [ARG...]. */
+#ifndef LAUNCHER_CMD_RUN_H
+#define LAUNCHER_CMD_RUN_H
+
+#include "launcher/job/options.h"
+
+/*
+ * cmd_run() - run a job.
+ *
+ * @opt:  taken over as they are
+ * @argv: program and arguments, NULL-terminated, borrowed
+ * Returns the exit status of xrun
+ */
+int cmd_run(const struct run_options *opt, char *const *argv);
+
+#endif /* LAUNCHER_CMD_RUN_H */

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* say.h - what a verb answers, to stdout, and what it cannot, to stderr. */
+#ifndef LAUNCHER_CMD_SAY_H
+#define LAUNCHER_CMD_SAY_H
+
+#include "base/buf.h"
+
+/* say() - print @out, all of it, and free it. Gives the exit status: 0, or
+ * 125 with one line on stderr if it could not be written. */
+int say(struct buf *out);
+
+/* say_no() - "xrun: ..." on stderr; gives 125. */
+int say_no(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+#endif /* LAUNCHER_CMD_SAY_H */

@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* version.h - xrun version: which xrun this is, and made with what. */
+#ifndef LAUNCHER_CMD_VERSION_H
+#define LAUNCHER_CMD_VERSION_H
+
+int cmd_version(int argc, char **argv);
+
+#endif /* LAUNCHER_CMD_VERSION_H */

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* words.c - see words.h. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "launcher/cmd/words.h"
+
+void
+words_line(const char *fmt, ...)
+{
+	char line[2048];
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = vsnprintf(line, sizeof(line), fmt, ap);
+	va_end(ap);
+	if (n >= 0)
+		dprintf(STDERR_FILENO, "xrun: %s\n", line);
+}
+
+void
+words_error(const struct xr_error *err)
+{
+	const char *tab = strchr(err->text, '\t');
+
+	if (tab == NULL)
+		words_line("%s", err->text);
+	else
+		words_line("%.*s   try: %s", (int)(tab - err->text), err->text,
+			tab + 1);
+}

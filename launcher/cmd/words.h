@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* words.h - xrun's words on stderr before a job has an output of its own. */
+#ifndef LAUNCHER_CMD_WORDS_H
+#define LAUNCHER_CMD_WORDS_H
+
+#include "xrun/error.h"
+
+/* words_error() - "xrun: what is wrong   try: what to do"; the two are parted
+ * by a tab in the text, "try: " is put here. */
+void words_error(const struct xr_error *err);
+
+/* words_line() - "xrun: " and one line, in one write. */
+void words_line(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+#endif /* LAUNCHER_CMD_WORDS_H */

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* check.c - see check.h. */
+#include <stdio.h>
+
+#include "base/status.h"
+#include "launcher/host/check.h"
+
+#define MEMORY_A_RANK (64 * 1024) /* xrun's own share, not the program's */
+#define PROCESSES_OWN 8
+
+/* Half of what would just fit, in one digit: others need some, too. */
+static uint64_t
+comfortable(uint64_t most)
+{
+	uint64_t unit = 1;
+
+	for (most /= 2; most / unit >= 10; unit *= 10)
+		continue;
+	return most / unit * unit > 0 ? most / unit * unit : 1;
+}
+
+static uint64_t
+least(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* "31999 processes (ulimit -u)"; nothing where there is no limit. */
+static void
+put_processes(const struct limits *l, char *out, size_t cap)
+{
+	out[0] = '\0';
+	if (l->processes != UINT64_MAX)
+		snprintf(out, cap, ", and %llu processes (%s)",
+			(unsigned long long)l->processes, l->processes_by);
+}
+
+/* "-n 10000 or less"; where not even one fits, the limit has to go up. */
+static const char *
+advice(uint64_t most, char *out, size_t cap)
+{
+	if (most == 0)
+		return "a higher limit (ulimit -n, ulimit -u)";
+	snprintf(out, cap, "-n %llu or less",
+		(unsigned long long)comfortable(most));
+	return out;
+}
+
+enum xr_status
+check_limits(const struct limits *l, uint32_t ranks, struct xr_error *err)
+{
+	uint64_t fds = (uint64_t)ranks * CHECK_FDS_A_RANK + CHECK_FDS_OWN;
+	uint64_t by_fds = l->files_max < CHECK_FDS_OWN ?
+		0 :
+		(l->files_max - CHECK_FDS_OWN) / CHECK_FDS_A_RANK;
+	uint64_t by_processes =
+		l->processes < PROCESSES_OWN ? 0 : l->processes - PROCESSES_OWN;
+	uint64_t by_memory = l->memory / MEMORY_A_RANK;
+	uint64_t most = least(least(by_fds, by_processes), by_memory);
+	char processes[96], less[64];
+
+	put_processes(l, processes, sizeof(processes));
+	if (ranks > by_fds || ranks > by_processes)
+		return fail(err, XR_E_RANGE,
+			"%u %s %llu descriptors; this shell allows %llu%s\t%s",
+			ranks, ranks == 1 ? "rank needs" : "ranks need",
+			(unsigned long long)fds,
+			(unsigned long long)l->files_max, processes,
+			advice(most, less, sizeof(less)));
+	if (ranks > by_memory)
+		return fail(err, XR_E_RANGE,
+			"%u ranks need %llu MiB for xrun alone; %llu MiB are available\t%s",
+			ranks, (unsigned long long)ranks * MEMORY_A_RANK >> 20,
+			(unsigned long long)l->memory >> 20,
+			advice(most, less, sizeof(less)));
+	return XR_OK;
+}
+
+bool
+check_spare(const struct limits *l, uint32_t ranks)
+{
+	return (uint64_t)ranks * (CHECK_FDS_A_RANK + 1) + CHECK_FDS_OWN <=
+		l->files_max;
+}
+
+uint32_t
+check_files_max(const struct limits *l, uint32_t ranks)
+{
+	uint64_t fds = (uint64_t)ranks * CHECK_FDS_A_RANK + CHECK_FDS_OWN;
+
+	return fds >= l->files_max ?
+		8 :
+		(uint32_t)least(l->files_max - fds + 8, UINT32_MAX / 2);
+}
+
+uint32_t
+check_table(const struct limits *l, uint32_t ranks)
+{
+	uint64_t fds =
+		(uint64_t)ranks * (CHECK_FDS_A_RANK + 1 + CHECK_FILES_A_RANK) +
+		CHECK_FDS_OWN;
+
+	return (uint32_t)least(least(fds, l->files_max), INT32_MAX);
+}

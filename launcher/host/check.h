@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * check.h - are there descriptors, processes and memory for so many ranks?
+ * Asked before the first of them exists.
+ */
+#ifndef LAUNCHER_HOST_CHECK_H
+#define LAUNCHER_HOST_CHECK_H
+
+#include <stdbool.h>
+
+#include "proc/limit.h"
+#include "xrun/error.h"
+
+#define CHECK_FDS_A_RANK   3  /* pidfd and the read ends of two pipes */
+#define CHECK_FILES_A_RANK 2  /* raw files, kept open where that many fit */
+#define CHECK_FDS_OWN      40 /* xrun's own, and a few raw files at a time */
+
+/*
+ * check_limits() - XR_OK, or XR_E_RANGE: "N ranks need D descriptors; this
+ * shell allows ...", with a number that would do behind a tab. Pure.
+ */
+enum xr_status check_limits(const struct limits *limits, uint32_t ranks,
+	struct xr_error *err);
+
+/* check_spare() - does one more descriptor a rank fit? Pure. */
+bool check_spare(const struct limits *limits, uint32_t ranks);
+
+/* check_files_max() - raw files that may stay open beside all ranks. Pure. */
+uint32_t check_files_max(const struct limits *limits, uint32_t ranks);
+
+/* check_table() - descriptors that xrun may come to hold at once, at most: for
+ * fd_reserve(). Pure. */
+uint32_t check_table(const struct limits *limits, uint32_t ranks);
+
+#endif /* LAUNCHER_HOST_CHECK_H */

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * job.h - what is known of the running job. Shared by the files of the
+ * supervisor; every field has one writer, named here by its group.
+ *
+ * cmd/run.c fills the plan before any process exists. sup.c owns the loop and
+ * decides; start.c makes ranks; stop.c ends them; death.c keeps the evidence
+ * of who died when; outcome.c says what it all means.
+ */
+#ifndef LAUNCHER_JOB_JOB_H
+#define LAUNCHER_JOB_JOB_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <sys/resource.h>
+#include <sys/types.h>
+
+#include "base/clock.h"
+#include "launcher/job/options.h"
+#include "launcher/job/rank.h"
+#include "launcher/log/logs.h"
+#include "launcher/state/state.h"
+#include "place/env.h"
+#include "place/plan.h"
+#include "proc/limit.h"
+#include "proc/spawn.h"
+
+#define DRAIN_NS (2 * NS_PER_S) /* for pipes that outlive their rank */
+
+struct rank {
+	/* start.c */
+	enum rank_state state;
+	pid_t pid;          /* 0: never started */
+	int pidfd;          /* -1 when reaped */
+	int64_t started_ns; /* clock_now() */
+	enum spawn_step failed_step;
+	int failed_sys;
+
+	/* death.c */
+	int64_t ended_ns; /* 0: lives */
+	int status;       /* as waitpid(2) gives it */
+	struct rusage usage;
+	uint32_t death; /* 1 for the first death of the job, in kernel order */
+	bool was_exiting; /* on its way out when the first death was seen */
+	uint32_t closed;  /* order in which lifelines ended; 0: no evidence */
+	bool after_stop;  /* died after xrun had told it to */
+	bool late;        /* dead, and its debugger has not let it go */
+	bool lost;        /* could not be ended; given up */
+
+	/* step.c */
+	bool foreign; /* another user's by now: takes no signal of ours */
+
+	/* sup.c */
+	uint8_t open;     /* streams not at their end */
+	int64_t drain_ns; /* clock_now() when its pipes are given up; 0 */
+	bool left_open;   /* a process it left behind held its output */
+	uint8_t full;     /* streams whose file has no room now */
+};
+
+/* Why the job is being ended, or was; the first one stays. */
+enum cause {
+	CAUSE_NONE,    /* all ranks ended by themselves */
+	CAUSE_FAILURE, /* a rank failed */
+	CAUSE_TIMEOUT, /* --timeout */
+	CAUSE_SIGNAL,  /* xrun was told to stop */
+	CAUSE_CLOSED,  /* nobody reads stdout, and no files are kept */
+	CAUSE_XRUN,    /* xrun itself cannot go on */
+};
+
+struct job {
+	/* cmd/run.c, before the first process */
+	struct run_options opt;
+	char *const *argv; /* the program and its arguments */
+	char *program;     /* its file */
+	struct plan plan;
+	struct env *env;
+	struct state state;
+	struct limits limits;
+	struct raw_share *share;
+	struct keeper_page *page;
+	struct route route;
+	uint32_t files_max;  /* raw files that may stay open */
+	bool spare_files;    /* descriptors are left for lifelines */
+	int events_fd;       /* of --events, or -1 */
+	int report_fd;       /* of --report, or -1 */
+	bool error_files;    /* ranks may write error.json into their folders */
+	bool hup_ignored;    /* started by nohup */
+	bool errors_are_tty; /* stderr is a terminal: header and closing line */
+	bool utf8;           /* the locale's, so that bars may be drawn */
+	bool hints;          /* lines that are erased again may be shown */
+	int64_t begun_ns;    /* clock_now() */
+	int64_t begun_wall;
+
+	struct rank *rank; /* [plan.local_size] */
+	struct sup *sup;
+
+	/* sup.c */
+	enum cause cause;
+	int cause_signal;     /* with CAUSE_SIGNAL */
+	char cause_text[160]; /* with CAUSE_XRUN: what went wrong */
+	int64_t stop_ns;      /* clock_now() of the first stop; 0: none */
+	uint32_t started;     /* ranks that were started, or failed to */
+	uint32_t settled;     /* ranks that are over */
+	uint32_t deaths;
+	uint32_t stopped; /* ranks that xrun ended */
+	int64_t ended_ns;
+	uint32_t left; /* processes that outlived the job's ranks */
+};
+
+static inline uint32_t
+job_size(const struct job *job)
+{
+	return job->plan.local_size;
+}
+
+/* job_rank() - the number of the rank at @local of the tables here. */
+static inline uint32_t
+job_rank(const struct job *job, uint32_t local)
+{
+	return job->plan.first + local;
+}
+
+#endif /* LAUNCHER_JOB_JOB_H */

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * options.h - what the main form can be told. The table is in options.c;
+ * base/opt.h says what a row gives.
+ *
+ * Text values borrow from argv and environ, which outlive the settings.
+ */
+#ifndef LAUNCHER_JOB_OPTIONS_H
+#define LAUNCHER_JOB_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/opt.h"
+#include "xrun/error.h"
+
+enum on_failure { ON_FAILURE_STOP, ON_FAILURE_CONTINUE };
+enum exit_rule { EXIT_FIRST, EXIT_MAX, EXIT_RANK0 };
+enum port_hold { PORT_HOLD_AUTO, PORT_HOLD_ALWAYS, PORT_HOLD_NEVER };
+enum buffer_mode { BUFFER_LINE, BUFFER_FULL, BUFFER_NONE };
+enum color_mode { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
+enum interrupt_mode { INTERRUPT_STOP, INTERRUPT_ASK };
+
+struct run_options {
+	int64_t ranks;        /* 0: not given */
+	const char *chdir;    /* NULL: stay */
+	const char *devices;  /* "auto", "none" or a list */
+	const char *platform; /* "auto", "cpu", "cuda", "tpu" */
+	bool any_ranks;
+
+	struct opt_list env;     /* NAME=VALUE, in order given */
+	const char *env_profile; /* "auto", "none", "torch,..." */
+	int port_hold;           /* enum port_hold */
+
+	const char *log_dir; /* NULL: the state directory */
+	bool logs;
+	const char *show; /* "auto", "all", "first", "none" or a rank list */
+	bool prefix;
+	int buffer; /* enum buffer_mode */
+	int color;  /* enum color_mode */
+	bool quiet, verbose;
+
+	int64_t timeout; /* ns; 0: none */
+	int64_t grace;   /* ns */
+	int stop_signal; /* number */
+	int interrupt;   /* enum interrupt_mode */
+	int on_failure;  /* enum on_failure */
+	int exit_code;   /* enum exit_rule */
+
+	const char *report; /* file or NULL */
+	const char *events; /* file or NULL */
+
+	bool dry_run;
+	bool show_env;
+	int64_t show_env_rank; /* which rank --show-env asked for; 0 */
+	bool json;
+	bool help; /* -h */
+};
+
+extern const struct opt run_options[];
+extern const struct opt_later run_options_later[]; /* named, not built yet */
+
+struct options_in {
+	int argc;
+	char **argv;       /* argv[0] is not looked at */
+	char *const *vars; /* environ */
+	/* Is it a verb, for "did you mean"? NULL: nothing is. */
+	bool (*is_verb)(const char *word);
+};
+
+/* What is known beside the values. */
+struct options_found {
+	int first;           /* index of the program in argv; argc: none */
+	bool dashes;         /* "--" stands before it: it is not a verb */
+	struct buf warnings; /* lines, each with its newline; mostly empty */
+	struct opts opts;    /* for opt_source(&found->opts, "ranks") */
+};
+
+/*
+ * options_read() - defaults, environment, command line, in this order.
+ *
+ * Allocates only for --env and warnings. If the command line says -h, what is
+ * wrong with the environment is no failure. @out and @found are valid on
+ * failure, too, and options_fini() is due in any case.
+ *
+ * Returns  XR_OK; XR_E_NOTFOUND (unknown option, or it comes later),
+ *          XR_E_INVAL, XR_E_RANGE, XR_E_NOMEM, with the words in @err
+ */
+enum xr_status options_read(const struct options_in *in,
+	struct run_options *out, struct options_found *found,
+	struct xr_error *err);
+void options_fini(struct options_found *found);
+
+/*
+ * options_env_is() - is it XRUN_<option>, which ranks are not to see?
+ *
+ * The names that ranks get are none. Fits env_facts.is_option; @unused may be
+ * NULL.
+ */
+bool options_env_is(const void *unused, struct span name);
+
+#endif /* LAUNCHER_JOB_OPTIONS_H */

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* jobs.c - see jobs.h. */
+#include <dirent.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#include <cjson/cJSON.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/json.h"
+#include "launcher/state/jobs.h"
+#include "launcher/state/state.h"
+
+#define JOB_JSON_MAX (64 << 20) /* a line a rank, of many thousand ranks */
+#define NAMES        3          /* jobs that are named */
+
+/* A job holds the lock of its folder as long as any process of xrun lives. */
+static bool
+is_job(const char *dir, bool *running)
+{
+	char lock[PATH_MAX];
+	int fd;
+
+	if (snprintf(lock, sizeof(lock), "%s/lock", dir) >= (int)sizeof(lock))
+		return false;
+	fd = open(lock, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	if (fd == -1)
+		return false;
+	*running = flock(fd, LOCK_EX | LOCK_NB) == -1;
+	fd_close(fd);
+	return true;
+}
+
+/* And no link to one: `latest`, or what a person made. */
+static bool
+is_folder(const char *path)
+{
+	struct stat st;
+
+	return lstat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+void
+jobs_each(const char *root, jobs_fn *fn, void *ctx)
+{
+	DIR *dir = opendir(root);
+	const struct dirent *d;
+	char path[PATH_MAX];
+	bool running;
+
+	while (dir != NULL && (d = readdir(dir)) != NULL) {
+		if (d->d_name[0] == '.' ||
+			snprintf(path, sizeof(path), "%s/%s", root,
+				d->d_name) >= (int)sizeof(path))
+			continue;
+		if (is_folder(path) && is_job(path, &running))
+			fn(ctx, path, d->d_name, running);
+	}
+	if (dir != NULL)
+		closedir(dir);
+}
+
+cJSON *
+jobs_read(const char *dir)
+{
+	char path[PATH_MAX], *text = NULL;
+	cJSON *json = NULL;
+	size_t len;
+
+	if (snprintf(path, sizeof(path), "%s/job.json", dir) >=
+		(int)sizeof(path))
+		return NULL;
+	if (fd_read_file(path, JOB_JSON_MAX, &text, &len, NULL) != XR_OK)
+		return NULL;
+	if (json_check("job.json", text, len, JOB_JSON_MAX, NULL) == XR_OK)
+		json = cJSON_ParseWithLength(text, len);
+	free(text);
+	return json;
+}
+
+struct running {
+	uint32_t count;
+	struct buf *out;
+};
+
+/* " (8 ranks, 3 min)": the lock is as old as the job, and a job writes its
+ * job.json only when it is 20 ms old. */
+static void
+put_job(struct buf *out, const char *dir, const char *id)
+{
+	cJSON *json = jobs_read(dir);
+	const cJSON *ranks = cJSON_GetObjectItemCaseSensitive(json, "ranks");
+	char path[PATH_MAX], age[32];
+	struct stat st;
+
+	buf_fmt(out, "%s%s (", out->len > 0 ? ", " : "", id);
+	if (cJSON_IsNumber(ranks))
+		buf_fmt(out, "%.0f rank%s, ", ranks->valuedouble,
+			ranks->valuedouble == 1 ? "" : "s");
+	cJSON_Delete(json);
+	if (snprintf(path, sizeof(path), "%s/lock", dir) >= (int)sizeof(path) ||
+		stat(path, &st) == -1)
+		st.st_mtime = time(NULL);
+	buf_fmt(out, "%s)",
+		clock_rough((time(NULL) - st.st_mtime) * NS_PER_S, age,
+			sizeof(age)));
+}
+
+static void
+note_running(void *ctx, const char *dir, const char *id, bool running)
+{
+	struct running *r = ctx;
+
+	if (!running)
+		return;
+	if (r->out != NULL && r->count < NAMES)
+		put_job(r->out, dir, id);
+	else if (r->out != NULL && r->count == NAMES)
+		buf_put_text(r->out, ", ...");
+	r->count++;
+}
+
+uint32_t
+jobs_running(struct buf *out)
+{
+	struct running r = { .out = out };
+	char *root = state_home();
+
+	jobs_each(root, note_running, &r);
+	free(root);
+	return r.count;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * retain.h - folders of ended jobs go when they are old or take too much room.
+ *
+ * Kept is everything younger than 7 days, up to 2 GiB in all. Beyond that the
+ * oldest goes first, and jobs that failed go last. Never touched: a job whose
+ * lock is held, one of another machine (a home shared by many), and what does
+ * not look like a job. At most 100 ms a run, on the helper thread, and not
+ * more often than every ten minutes.
+ */
+#ifndef LAUNCHER_STATE_RETAIN_H
+#define LAUNCHER_STATE_RETAIN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define RETAIN_AGE_NS  (7 * 24 * 3600 * 1000000000LL)
+#define RETAIN_BYTES   (2LL << 30)
+#define RETAIN_TURN_NS 100000000LL
+
+struct retain_job {
+	char id[65];
+	int64_t ended; /* wall ns */
+	int64_t bytes;
+	bool failed;
+	bool kept; /* result of retain_choose() */
+};
+
+/*
+ * retain_choose() - which stay. Pure; sorts @jobs into the order in which the
+ * others go.
+ */
+void retain_choose(struct retain_job *jobs, uint32_t n, int64_t now);
+
+/* retain_run() - a work_fn: look at the state root and remove what may go.
+ * @root: malloc'ed path, freed here */
+void retain_run(void *root);
+
+#endif /* LAUNCHER_STATE_RETAIN_H */

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * state.h - the folder of a job.
+ *
+ *   $XDG_STATE_HOME/xrun/latest -> k7m2
+ *                        k7m2/lock          flock'd while the job lives
+ *                        k7m2/job.json      replaced at the end
+ *                        k7m2/events.jsonl
+ *                        k7m2/0/rank-0003/  stdout stderr, with .idx each
+ *
+ * With --log-dir D the folder is D itself if D is absent or empty, else
+ * D/JOB. With --no-logs there is none. A run that wrote no byte leaves none.
+ */
+#ifndef LAUNCHER_STATE_STATE_H
+#define LAUNCHER_STATE_STATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "xrun/error.h"
+
+#define STATE_ID_MAX 64
+
+struct state {
+	char id[STATE_ID_MAX + 1];
+	char *root;    /* "/home/a/.local/state/xrun"; NULL under --log-dir */
+	char *dir;     /* absolute path of the job's folder; NULL: none */
+	char *attempt; /* absolute path of <dir>/0 */
+	bool made;     /* the folder was not there before */
+	int dir_fd, attempt_fd, lock_fd; /* -1: none */
+};
+
+/* state_home() - the root folder by the rules of the XDG; caller frees. NULL
+ * if there is no absolute one. */
+char *state_home(void);
+
+/*
+ * state_open() - choose an id, make and lock the folder.
+ *
+ * @log_dir: of --log-dir, with {job} and {host}; NULL: the state folder
+ * @logs: false makes an id and nothing else
+ *
+ * Returns  XR_OK, or XR_E_SYS / XR_E_INVAL with what, where and why; nothing
+ *          is left behind then
+ */
+enum xr_status state_open(struct state *state, const char *log_dir, bool logs,
+	struct xr_error *err);
+
+/* state_fini() - free what is in memory; folder and lock stay. */
+void state_fini(struct state *state);
+
+/* state_write() - replace @name in the folder as a whole, by rename.
+ * Returns 0, or -1 with errno. */
+int state_write(const struct state *state, const char *name, const char *text,
+	size_t len);
+
+/* state_make_rank() - the folder of a rank, before its first byte: for
+ * programs that put files of their own there. 0, or -1 with errno. */
+int state_make_rank(const struct state *state, uint32_t rank);
+
+/* state_latest() - let `latest` point to this job. */
+void state_latest(const struct state *state);
+
+/* state_remove() - the folder of a job that wrote nothing. */
+void state_remove(const struct state *state);
+
+/* state_mount() - where the file system of @path is mounted; caller frees. */
+char *state_mount(const char *path);
+
+/* state_tilde() - @path with the home folder as "~"; caller frees. */
+char *state_tilde(const char *path);
+
+#endif /* LAUNCHER_STATE_STATE_H */

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* account.c - see account.h. */
+#include <signal.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/signo.h"
+#include "launcher/job/outcome.h"
+#include "launcher/sup/account.h"
+#include "launcher/sup/failure.h"
+#include "launcher/sup/sup.h"
+#include "launcher/sup/who.h"
+
+#define LONG_RUN_NS (10 * NS_PER_S) /* worth a closing line */
+
+static bool
+left_open(const struct job *job, uint32_t r, uint32_t arg)
+{
+	(void)arg;
+	return job->rank[r].left_open;
+}
+
+/* Why xrun itself ended the job. */
+static void
+put_cause(const struct job *job, struct buf *out)
+{
+	char time[32], name[16];
+
+	switch (job->cause) {
+	case CAUSE_NONE:
+	case CAUSE_FAILURE:
+		return;
+	case CAUSE_TIMEOUT:
+		buf_fmt(out, "xrun: --timeout reached after %s: ",
+			clock_text(job->opt.timeout, time, sizeof(time)));
+		break;
+	case CAUSE_SIGNAL:
+		buf_fmt(out, "xrun: %s: ",
+			job->sup->interrupts > 0 ? "Ctrl-C" :
+						   signo_name(job->cause_signal,
+							   name, sizeof(name)));
+		break;
+	case CAUSE_CLOSED:
+		buf_put_text(out, "xrun: nobody reads stdout any more: ");
+		break;
+	case CAUSE_XRUN:
+		buf_fmt(out, "xrun: %s\n", job->cause_text);
+		if (job->deaths == 0)
+			return;
+		buf_put_text(out, "xrun: ");
+		break;
+	}
+	if (!who_put_stopped(job, out))
+		buf_put_text(out, "no rank was ended by it");
+	buf_put_char(out, '\n');
+}
+
+static void
+put_undelivered(const struct job *job, struct buf *out)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t i = 0; i < logs_sinks(job->sup->logs); i++)
+		if (!job->sup->sink_closed[i])
+			bytes += logs_backlog(job->sup->logs, i);
+	if (job->sup->delivery_over && bytes > 0)
+		buf_fmt(out,
+			"xrun: the reader of the output is slow: %llu bytes are only in the files (%s)\n",
+			(unsigned long long)bytes,
+			job->state.attempt == NULL ? "" : job->state.attempt);
+}
+
+static void
+put_lost(const struct job *job, struct buf *out)
+{
+	if (job->share->failed > 0)
+		buf_fmt(out,
+			"xrun: %llu bytes found no room on the disk and are lost\n",
+			(unsigned long long)job->share->failed);
+}
+
+static void
+put_left_open(const struct job *job, struct buf *out)
+{
+	struct buf who = { 0 };
+
+	if (who_put(job, left_open, 0, &who) > 0 && job->stop_ns == 0)
+		buf_fmt(out,
+			"xrun: %s: a process left behind kept the output open; what it wrote after 2 s is not kept\n",
+			buf_text(&who));
+	buf_fini(&who);
+}
+
+static void
+put_closing(const struct job *job, const struct outcome *o, struct buf *out)
+{
+	int64_t ran = job->ended_ns - job->begun_ns;
+	char time[32];
+	uint32_t n = job_size(job);
+
+	if (!job->errors_are_tty || job->opt.quiet || o->exit_status != 0 ||
+		ran < LONG_RUN_NS)
+		return;
+	buf_fmt(out, "xrun: job %s: %u %s ended well after %s\n", job->state.id,
+		n, who_plural(n, "rank", "ranks"),
+		clock_text(ran, time, sizeof(time)));
+}
+
+static double
+seconds(struct timeval t)
+{
+	return (double)t.tv_sec + (double)t.tv_usec / 1e6;
+}
+
+static void
+put_resources(const struct job *job, struct buf *out)
+{
+	buf_put_text(out,
+		"  rank  exit     wall s    user s     sys s  peak MiB    bytes logged\n");
+	for (uint32_t i = 0; i < job_size(job); i++) {
+		const struct rank *r = &job->rank[i];
+		int64_t ran =
+			r->ended_ns == 0 ? 0 : r->ended_ns - r->started_ns;
+
+		buf_fmt(out, "  %4u  %4d  %9.3f %9.3f %9.3f %9.1f %15llu\n",
+			job_rank(job, i), outcome_rank_status(r),
+			(double)ran / NS_PER_S, seconds(r->usage.ru_utime),
+			seconds(r->usage.ru_stime),
+			(double)r->usage.ru_maxrss / 1024,
+			(unsigned long long)(logs_bytes(job->sup->logs,
+						     i * RAW_STREAMS) +
+				logs_bytes(job->sup->logs,
+					i * RAW_STREAMS + 1)));
+	}
+}
+
+void
+job_account(struct job *job)
+{
+	struct outcome o = outcome_of(job);
+	struct buf out = { 0 };
+
+	put_undelivered(job, &out);
+	put_lost(job, &out);
+	put_left_open(job, &out);
+	put_cause(job, &out);
+	if (o.culprit != OUTCOME_NOBODY)
+		failure_put(job, o.culprit, &out);
+	put_closing(job, &o, &out);
+	if (job->opt.verbose)
+		put_resources(job, &out);
+	logs_last_words(job->sup->logs, buf_text(&out), out.len);
+	buf_fini(&out);
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * account.h - xrun's last words: why it ended, who failed first, what is lost.
+ *
+ * All of them go to stderr, between whole lines of the ranks. Where stderr is
+ * no terminal, a job that went well has none.
+ */
+#ifndef LAUNCHER_SUP_ACCOUNT_H
+#define LAUNCHER_SUP_ACCOUNT_H
+
+#include <stdint.h>
+
+#include "launcher/job/job.h"
+
+/* job_account() - the end: who failed first, how, with its last lines; what
+ * happened to the others; the table of resources with -v. */
+void job_account(struct job *job);
+
+#endif /* LAUNCHER_SUP_ACCOUNT_H */

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* bus.c - see bus.h. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <sys/wait.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/json.h"
+#include "base/signo.h"
+#include "launcher/job/outcome.h"
+#include "launcher/sup/bus.h"
+
+#define FLUSH_BYTES (64 * 1024)
+#define FLUSH_NS    (50 * NS_PER_MS)
+
+struct bus {
+	struct job *job;
+	struct work *work;
+	struct timer *timer;
+	int file; /* of --events, or -1 */
+	struct buf lines;
+	uint64_t seq;
+};
+
+/* Lines on their way to the files, on the helper thread. */
+struct parcel {
+	const struct state *state; /* NULL: not to the job's own file */
+	int file;
+	struct buf lines;
+};
+
+const char *
+bus_event_name(enum bus_event event)
+{
+	static const char *const names[] = {
+#define E(name, text) text,
+		BUS_EVENTS(E)
+#undef E
+	};
+
+	return names[event];
+}
+
+static void
+deliver(void *ctx)
+{
+	struct parcel *p = ctx;
+	int fd;
+
+	if (p->file != -1)
+		fd_write_all(p->file, p->lines.data, p->lines.len);
+	if (p->state != NULL) {
+		fd = fd_sole(openat(p->state->dir_fd, "events.jsonl",
+			O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW,
+			0600));
+		if (fd != -1)
+			fd_write_all(fd, p->lines.data, p->lines.len);
+		fd_close(fd);
+	}
+	buf_fini(&p->lines);
+	free(p);
+}
+
+void
+bus_flush(struct bus *bus, bool keep)
+{
+	struct parcel *p;
+
+	if (bus->lines.len == 0)
+		return;
+	p = malloc(sizeof(*p));
+	if (p == NULL)
+		return; /* kept till the next time */
+	*p = (struct parcel){
+		.state = keep && bus->job->state.dir_fd != -1 ?
+			&bus->job->state :
+			NULL,
+		.file = bus->file,
+		.lines = bus->lines,
+	};
+	if (!work_post(bus->work, deliver, p)) {
+		free(p);
+		return;
+	}
+	bus->lines = (struct buf){ 0 };
+	timer_disarm(bus->timer);
+}
+
+static void
+on_timer(void *ctx)
+{
+	bus_flush(ctx, true);
+}
+
+struct bus *
+bus_new(struct job *job, struct loop *loop, struct work *work, int file)
+{
+	struct bus *bus = calloc(1, sizeof(*bus));
+
+	if (bus == NULL)
+		return NULL;
+	*bus = (struct bus){ .job = job, .work = work, .file = file };
+	bus->timer = timer_open(loop, on_timer, bus);
+	if (bus->timer == NULL) {
+		free(bus);
+		return NULL;
+	}
+	return bus;
+}
+
+static void
+put_job_start(struct json *j, const struct job *job, uint32_t r)
+{
+	char host[256] = "";
+
+	(void)r;
+	gethostname(host, sizeof(host) - 1);
+	json_text(j, "job", job->state.id);
+	json_text(j, "host", host);
+	json_int(j, "pid", getppid());
+	json_int(j, "ranks", job_size(job));
+	json_open_array(j, "argv");
+	for (char *const *a = job->argv; *a != NULL; a++)
+		json_bytes(j, NULL, (struct span){ *a, strlen(*a) });
+	json_close_array(j);
+}
+
+static void
+put_rank_start(struct json *j, const struct job *job, uint32_t r)
+{
+	json_int(j, "rank", job_rank(job, r));
+	json_int(j, "pid", job->rank[r].pid);
+}
+
+static void
+put_rank_error(struct json *j, const struct job *job, uint32_t r)
+{
+	json_int(j, "rank", job_rank(job, r));
+	json_text(j, "step", spawn_step_name(job->rank[r].failed_step));
+	json_text(j, "error", strerror(job->rank[r].failed_sys));
+}
+
+static void
+put_rank_exit(struct json *j, const struct job *job, uint32_t r)
+{
+	const struct rank *rank = &job->rank[r];
+	char name[16];
+
+	json_int(j, "rank", job_rank(job, r));
+	json_int(j, "pid", rank->pid);
+	if (WIFSIGNALED(rank->status)) {
+		json_text(j, "signal",
+			signo_name(WTERMSIG(rank->status), name, sizeof(name)));
+		json_bool(j, "core", WCOREDUMP(rank->status));
+	} else {
+		json_int(j, "status", WEXITSTATUS(rank->status));
+	}
+	json_bool(j, "stopped", rank->after_stop);
+}
+
+static void
+put_job_stop(struct json *j, const struct job *job, uint32_t r)
+{
+	struct outcome o = outcome_of(job);
+	char name[16];
+
+	(void)r;
+	json_text(j, "reason", o.reason);
+	if (job->cause == CAUSE_SIGNAL)
+		json_text(j, "signal",
+			signo_name(job->cause_signal, name, sizeof(name)));
+}
+
+static void
+put_log(struct json *j, const struct job *job, uint32_t stream)
+{
+	json_int(j, "rank", job_rank(job, stream / RAW_STREAMS));
+	json_text(j, "stream",
+		stream % RAW_STREAMS == RAW_OUT ? "stdout" : "stderr");
+}
+
+static void
+put_job_end(struct json *j, const struct job *job, uint32_t r)
+{
+	struct outcome o = outcome_of(job);
+
+	(void)r;
+	json_int(j, "exit", o.exit_status);
+	json_text(j, "reason", o.reason);
+	if (o.culprit != OUTCOME_NOBODY)
+		json_int(j, "culprit", job_rank(job, o.culprit));
+}
+
+typedef void put_fn(struct json *j, const struct job *job, uint32_t about);
+
+static put_fn *const fields[BUS_EVENT_COUNT] = {
+	[BUS_JOB_START] = put_job_start,
+	[BUS_RANK_START] = put_rank_start,
+	[BUS_RANK_ERROR] = put_rank_error,
+	[BUS_RANK_EXIT] = put_rank_exit,
+	[BUS_JOB_STOP] = put_job_stop,
+	[BUS_LOG_FULL] = put_log,
+	[BUS_LOG_ROOM] = put_log,
+	[BUS_JOB_END] = put_job_end,
+};
+
+/* Nobody will ever read them: no files are kept, none was asked for. */
+static bool
+unheard(const struct bus *bus)
+{
+	return bus->file == -1 && bus->job->state.dir_fd == -1;
+}
+
+void
+bus_tell(struct bus *bus, enum bus_event event, uint32_t about)
+{
+	char stamp[40];
+	struct json j;
+
+	if (unheard(bus))
+		return;
+	json_init(&j, &bus->lines);
+	json_open_object(&j, NULL);
+	json_int(&j, "v", 1);
+	json_int(&j, "seq", (int64_t)bus->seq++);
+	json_int(&j, "mono_ns", clock_now());
+	json_text(&j, "time", clock_stamp(clock_wall(), stamp, sizeof(stamp)));
+	json_text(&j, "event", bus_event_name(event));
+	fields[event](&j, bus->job, about);
+	json_close_object(&j);
+	buf_put_char(&bus->lines, '\n');
+	if (bus->lines.len >= FLUSH_BYTES)
+		bus_flush(bus, true);
+	else if (!timer_armed(bus->timer))
+		timer_arm(bus->timer, FLUSH_NS);
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * bus.h - what happens to the job, told to whoever wants to know.
+ *
+ * Each happening is one row of the table below and becomes one JSON line:
+ * v, seq, mono_ns, time, event, and the fields of the row. Lines are made on
+ * the loop and written by the helper thread: to the job's events.jsonl and to
+ * --events FILE. Nothing is lost when the disk is slow; the loop never waits.
+ */
+#ifndef LAUNCHER_SUP_BUS_H
+#define LAUNCHER_SUP_BUS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "event/loop.h"
+#include "event/work.h"
+#include "launcher/job/job.h"
+
+/* E(NAME, "name") */
+#define BUS_EVENTS(E) \
+	E(JOB_START, "job.start")   /* job, host, pid, ranks, argv */ \
+	E(RANK_START, "rank.start") /* rank, pid */ \
+	E(RANK_ERROR, "rank.error") /* rank, step, error: it did not start */ \
+	E(RANK_EXIT, "rank.exit")   /* rank, pid, status | signal, stopped */ \
+	E(JOB_STOP, "job.stop")     /* reason, signal */ \
+	E(LOG_FULL, "log.full")     /* rank, stream, error */ \
+	E(LOG_ROOM, "log.room")     /* rank, stream */ \
+	E(JOB_END, "job.end")       /* exit, reason, culprit */
+
+enum bus_event {
+#define E(name, text) BUS_##name,
+	BUS_EVENTS(E)
+#undef E
+		BUS_EVENT_COUNT,
+};
+
+struct bus;
+
+/*
+ * bus_new() - @file: descriptor of --events, or -1; the job's own file is
+ * opened by the helper thread with the first line that goes there.
+ * NULL if out of memory.
+ */
+struct bus *bus_new(struct job *job, struct loop *loop, struct work *work,
+	int file);
+
+/* bus_tell() - @r: the rank it is about, ignored by rows without one. */
+void bus_tell(struct bus *bus, enum bus_event event, uint32_t r);
+
+/* bus_flush() - hand what is collected to the helper thread. @keep: false if
+ * the job's folder will be removed. */
+void bus_flush(struct bus *bus, bool keep);
+
+/* bus_event_name() - "rank.exit". */
+const char *bus_event_name(enum bus_event event);
+
+#endif /* LAUNCHER_SUP_BUS_H */

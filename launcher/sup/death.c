@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* death.c - who died when, and what follows from it. */
+#include <signal.h>
+#include <stdlib.h>
+
+#include <sys/wait.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "launcher/job/outcome.h"
+#include "launcher/sup/sup.h"
+#include "proc/descend.h"
+
+#define LATE_NS (50 * NS_PER_MS)
+
+void
+death_of(uint32_t r, void *ctx)
+{
+	struct job *job = ctx;
+	struct rank *rank = &job->rank[r];
+
+	children_remove(job->sup->children, rank->pidfd);
+	rank->late = !child_reap(rank->pidfd, &rank->status, &rank->usage);
+	if (rank->late) {
+		timer_arm(job->sup->late, LATE_NS);
+		return;
+	}
+	fd_close(rank->pidfd);
+	rank->pidfd = -1;
+	rank->ended_ns = clock_now();
+	rank->death = ++job->deaths;
+	rank->after_stop =
+		job->stop_ns != 0 && !rank->was_exiting && !rank->foreign;
+	if (rank->status == 0 && job->sup->lifelines != NULL)
+		lifelines_drop(job->sup->lifelines, r);
+	bus_tell(job->sup->bus, BUS_RANK_EXIT, r);
+	step_rank(job, r, RANK_EV_EXITED);
+}
+
+/* A debugger sees its dead first, and may take its time. */
+void
+death_of_late(void *ctx)
+{
+	struct job *job = ctx;
+
+	for (uint32_t i = 0; i < job_size(job); i++)
+		if (job->rank[i].late && job->rank[i].pidfd != -1)
+			death_of(i, job);
+	death_judge(job);
+}
+
+/* A failure that is nobody's doing but the rank's. */
+static bool
+any_failure(const struct job *job)
+{
+	for (uint32_t i = 0; i < job_size(job); i++)
+		if (outcome_is_failure(&job->rank[i]) &&
+			!job->rank[i].after_stop)
+			return true;
+	return false;
+}
+
+/* Who is dying at this moment? They began before xrun could tell them to. */
+static void
+mark_exiting(struct job *job)
+{
+	struct proc_stat st;
+
+	for (uint32_t i = 0; i < job_size(job); i++) {
+		struct rank *r = &job->rank[i];
+
+		if (r->pidfd == -1)
+			continue;
+		r->was_exiting = (proc_stat_read(r->pid, &st) && st.exiting) ||
+			proc_dumps_core(r->pid);
+	}
+}
+
+/* In which order the dead and dying let go of their lifelines. One that lives
+ * has closed its own, and says nothing by it. */
+static void
+read_lifelines(struct job *job)
+{
+	uint32_t *order = calloc(job_size(job), sizeof(*order));
+
+	if (order != NULL && job->sup->lifelines != NULL)
+		lifelines_order(job->sup->lifelines, order);
+	for (uint32_t i = 0; order != NULL && i < job_size(job); i++)
+		job->rank[i].closed = order[i];
+	free(order);
+}
+
+static void
+take_evidence(struct job *job)
+{
+	read_lifelines(job);
+	mark_exiting(job);
+	for (uint32_t i = 0; i < job_size(job); i++) {
+		struct rank *r = &job->rank[i];
+
+		if (r->pidfd != -1 && !r->was_exiting)
+			r->closed = 0;
+	}
+}
+
+/*
+ * Called after each batch of deaths. With the first failure the evidence is
+ * taken and the others are told to stop; the verdict is found in the end, when
+ * all are reaped, those that were already dying included: one of them may be
+ * the cause.
+ */
+void
+death_judge(void *ctx)
+{
+	struct job *job = ctx;
+	struct sup *sup = job->sup;
+
+	if (!sup->judged && job->stop_ns == 0 && any_failure(job)) {
+		sup->judged = true;
+		take_evidence(job);
+		if (job->opt.on_failure == ON_FAILURE_STOP)
+			stop_job(job, CAUSE_FAILURE);
+	}
+	finish_if_over(job);
+}
+
+/* Looks for a living rank from @at on, round the table. */
+struct seek {
+	const struct job *job;
+	uint32_t at;
+};
+
+/* Children are listed as they were born, and so are ranks: the next one asked
+ * for is nearly always the next one in the table. */
+static bool
+is_rank(pid_t pid, void *ctx)
+{
+	struct seek *seek = ctx;
+	uint32_t n = job_size(seek->job);
+
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t r = (seek->at + i) % n;
+		const struct rank *rank = &seek->job->rank[r];
+
+		if (rank->pid != pid || rank->pidfd == -1)
+			continue;
+		seek->at = r + 1;
+		return true;
+	}
+	return false;
+}
+
+/* Processes whose parents died were adopted; the dead among them are reaped,
+ * by pid, never by waitpid(-1). */
+void
+death_reap_strangers(void *ctx)
+{
+	struct seek seek = { .job = ctx };
+	struct descend d = { .keep = is_rank, .ctx = &seek };
+
+	descend_reap(&d);
+}

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* failure.c - see failure.h. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#include <cjson/cJSON.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/json.h"
+#include "base/signo.h"
+#include "launcher/log/escape.h"
+#include "launcher/sup/failure.h"
+#include "launcher/sup/sup.h"
+#include "launcher/sup/who.h"
+#include "proc/core.h"
+
+#define TAIL_LINES     10
+#define ERROR_FILE_MAX (1 << 20)
+
+/* "SIGSEGV", "exit status 3". */
+static void
+put_how(const struct rank *r, struct buf *out)
+{
+	char name[16];
+
+	if (WIFSIGNALED(r->status))
+		buf_put_text(out,
+			signo_name(WTERMSIG(r->status), name, sizeof(name)));
+	else
+		buf_fmt(out, "exit status %d", WEXITSTATUS(r->status));
+}
+
+/* Where the kernel put it. */
+static void
+put_core_file(const struct job *job, const struct rank *r, struct buf *out)
+{
+	const struct core core = {
+		.pid = r->pid,
+		.sig = WTERMSIG(r->status),
+		.program = job->program,
+		.since = job->begun_wall,
+	};
+	char found[PATH_MAX], path[PATH_MAX], *shown;
+
+	switch (core_find(&core, found, sizeof(found))) {
+	case CORE_FILE:
+		shown = state_tilde(realpath(found, path) ? path : found);
+		buf_fmt(out, ", core: %s", shown);
+		free(shown);
+		break;
+	case CORE_PIPED:
+		buf_fmt(out, ", core: handed to %s", found);
+		break;
+	case CORE_UNKNOWN:
+		buf_put_text(out, ", core: written");
+		break;
+	}
+}
+
+/* Where the core file is, or why there is none. */
+static void
+put_core(const struct job *job, const struct rank *r, struct buf *out)
+{
+	struct rlimit core;
+
+	if (!WIFSIGNALED(r->status))
+		return;
+	switch (WTERMSIG(r->status)) {
+	case SIGSEGV:
+	case SIGABRT:
+	case SIGBUS:
+	case SIGFPE:
+	case SIGILL:
+	case SIGTRAP:
+	case SIGSYS:
+	case SIGQUIT:
+		break;
+	default:
+		return; /* nobody expects one */
+	}
+	if (WCOREDUMP(r->status))
+		put_core_file(job, r, out);
+	else if (getrlimit(RLIMIT_CORE, &core) == 0 && core.rlim_cur == 0)
+		buf_put_text(out, ", core: none, ulimit -c is 0");
+	else
+		buf_put_text(out, ", core: none");
+}
+
+/* The last lines of one stream, each behind a bar. */
+static uint32_t
+put_tail(const struct job *job, uint32_t stream, uint32_t lines,
+	struct buf *out)
+{
+	bool draw = job->errors_are_tty && job->utf8;
+	const char *bar = draw ? "  ┃ " : "  | ", *p, *nl;
+	struct buf tail = { 0 };
+	uint32_t got = logs_tail(job->sup->logs, stream, lines, &tail);
+	uint8_t state = 0;
+	bool colored = false;
+
+	for (p = tail.data; got > 0 && p < tail.data + tail.len; p = nl + 1) {
+		nl = memchr(p, '\n', (size_t)(tail.data + tail.len - p));
+		buf_put_text(out, bar);
+		escape_filter(out, (struct span){ p, (size_t)(nl - p) }, &state,
+			&colored);
+		buf_put_text(out, colored ? "\033[0m\n" : "\n");
+		colored = false;
+		state = 0;
+	}
+	buf_fini(&tail);
+	return got;
+}
+
+/* What torch's @record left, in a line: {"message": {"message": "..."}}. */
+static void
+put_error_file(const struct job *job, uint32_t r, struct buf *out)
+{
+	char path[PATH_MAX], *text = NULL;
+	const cJSON *message = NULL;
+	cJSON *json = NULL;
+	size_t len;
+
+	if (!job->error_files ||
+		snprintf(path, sizeof(path), "%s/rank-%04u/error.json",
+			job->state.attempt,
+			job_rank(job, r)) >= (int)sizeof(path) ||
+		fd_read_file(path, ERROR_FILE_MAX, &text, &len, NULL) != XR_OK)
+		return;
+	if (json_check("error.json", text, len, ERROR_FILE_MAX, NULL) == XR_OK)
+		json = cJSON_ParseWithLength(text, len);
+	message = cJSON_GetObjectItemCaseSensitive(json, "message");
+	if (cJSON_IsObject(message))
+		message = cJSON_GetObjectItemCaseSensitive(message, "message");
+	if (cJSON_IsString(message))
+		buf_fmt(out, "  error.json: %.*s\n",
+			(int)strcspn(message->valuestring, "\n"),
+			message->valuestring);
+	cJSON_Delete(json);
+	free(text);
+}
+
+/* stderr says why; stdout fills up what is left of ten lines, before it. */
+static void
+put_last_lines(const struct job *job, uint32_t r, struct buf *out)
+{
+	struct buf err = { 0 };
+	uint32_t got =
+		put_tail(job, r * RAW_STREAMS + RAW_ERR, TAIL_LINES, &err);
+
+	if (got < TAIL_LINES)
+		put_tail(job, r * RAW_STREAMS + RAW_OUT, TAIL_LINES - got, out);
+	buf_put(out, buf_text(&err), err.len);
+	buf_fini(&err);
+}
+
+static void
+put_where(const struct job *job, uint32_t r, struct buf *out)
+{
+	char *dir;
+
+	if (job->state.attempt == NULL ||
+		(logs_bytes(job->sup->logs, r * RAW_STREAMS) == 0 &&
+			logs_bytes(job->sup->logs, r * RAW_STREAMS + 1) == 0))
+		return;
+	dir = state_tilde(job->state.attempt);
+	buf_fmt(out, "%sAll output: %s/rank-%04u", out->len > 0 ? ". " : "",
+		dir, job_rank(job, r));
+	free(dir);
+}
+
+static void
+put_others(const struct job *job, uint32_t culprit, struct buf *out)
+{
+	struct buf line = { 0 }, more = { 0 };
+
+	who_put_stopped(job, &line);
+	if (who_put(job, who_failed_too, culprit, &more) > 0)
+		buf_fmt(&line, "%s%s failed after it", line.len > 0 ? ". " : "",
+			buf_text(&more));
+	put_where(job, culprit, &line);
+	if (line.len > 0)
+		buf_fmt(out, "  %s\n", buf_text(&line));
+	buf_fini(&line);
+	buf_fini(&more);
+}
+
+/* What to do about what the kernel says when it will not run a program. */
+static const struct {
+	int sys;
+	const char *advice;
+} refusals[] = {
+	{ E2BIG,
+		"shorter arguments and environment (ulimit -s; 128 KiB each)" },
+	{ ENOENT, "head -n 1 of it, or: file" },
+	{ ENOEXEC, "file, to see what machine it is for" },
+	{ ETXTBSY, "again when it is no longer written to" },
+	{ EACCES, "ls -l, and the mount options" },
+};
+
+/* "#!/no/such/interpreter": the file is there, what runs it is not. */
+static void
+put_interpreter(const char *program, struct buf *out)
+{
+	char line[256] = "", *p = line + 2;
+	int fd = open(program, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd == -1 ? -1 : fd_read_some(fd, line, sizeof(line) - 1);
+
+	fd_close(fd);
+	if (n < 3 || memcmp(line, "#!", 2) != 0)
+		return;
+	p += strspn(p, " \t");
+	p[strcspn(p, " \t\r\n")] = '\0';
+	buf_fmt(out, " (its interpreter %s)", p);
+}
+
+static void
+put_refusal(const struct job *job, const struct rank *r, struct buf *out)
+{
+	buf_fmt(out, "xrun: %s: %s", job->argv[0], strerror(r->failed_sys));
+	if (r->failed_sys == ENOENT)
+		put_interpreter(job->program, out);
+	for (unsigned i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++)
+		if (refusals[i].sys == r->failed_sys)
+			buf_fmt(out, "   try: %s", refusals[i].advice);
+	buf_put_char(out, '\n');
+}
+
+void
+failure_put(const struct job *job, uint32_t culprit, struct buf *out)
+{
+	const struct rank *r = &job->rank[culprit];
+	char time[32];
+
+	if (r->failed_step != SPAWN_OK) {
+		put_refusal(job, r, out);
+		return;
+	}
+	buf_fmt(out, "xrun: rank %u failed first: ", job_rank(job, culprit));
+	put_how(r, out);
+	buf_fmt(out, " after %s (pid %d",
+		clock_text(r->ended_ns - r->started_ns, time, sizeof(time)),
+		(int)r->pid);
+	put_core(job, r, out);
+	buf_put_text(out, ")\n");
+	put_last_lines(job, culprit, out);
+	put_error_file(job, culprit, out);
+	put_others(job, culprit, out);
+}

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* finish.c - after the last rank: output delivered, files closed, account. */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "launcher/sup/account.h"
+#include "launcher/sup/report.h"
+#include "launcher/sup/sup.h"
+
+#define FILES_PATIENCE (5 * NS_PER_S) /* for a frozen file system */
+
+/* The ranks were told to end and are gone: nobody may hold their pipes any
+ * longer. Otherwise those get two seconds to say what they have to. */
+static void
+sweep_when_stopped(struct job *job)
+{
+	if (job->stop_ns != 0 && sweep_due(job))
+		sweep_leftovers(job);
+}
+
+static void
+begin_account(struct job *job)
+{
+	struct sup *sup = job->sup;
+
+	sup->phase = PHASE_ACCOUNT;
+	timer_disarm(sup->timeout);
+	job_account(job);
+	logs_finish(sup->logs, logs_sinks(sup->logs) - 1);
+}
+
+void
+finish_if_over(struct job *job)
+{
+	struct sup *sup = job->sup;
+
+	if (sup->phase != PHASE_RUN)
+		return;
+	sweep_when_stopped(job);
+	if (job->settled < job_size(job))
+		return;
+	sup->phase = PHASE_DELIVER;
+	job->ended_ns = clock_now();
+	timer_disarm(sup->grace);
+	if (job->stop_ns != 0 && job->cause != CAUSE_FAILURE)
+		timer_arm(sup->grace, job->opt.grace); /* told to end: soon */
+	timer_disarm(sup->silence);
+	sweep_leftovers(job);
+	tty_in_close(sup->tty_in);
+	sup->tty_in = NULL;
+	if (logs_sinks(sup->logs) == 2)
+		logs_finish(sup->logs, 0);
+	else
+		begin_account(job);
+}
+
+/* The files are complete; what remains is small and may be given up on. */
+static void
+end(struct job *job)
+{
+	struct sup *sup = job->sup;
+	bool keep = job->state.dir != NULL && logs_total(sup->logs) > 0;
+
+	sup->phase = PHASE_END;
+	bus_tell(sup->bus, BUS_JOB_END, 0);
+	report_end(job, keep);
+	bus_flush(sup->bus, keep);
+	work_wait(sup->work, FILES_PATIENCE);
+	if (!keep)
+		state_remove(&job->state);
+	loop_stop(sup->loop);
+}
+
+/* No sink has room for a word: nobody else can say it. */
+static void
+say_not_shown(struct job *job, int sys)
+{
+	job->sup->not_shown = true;
+	dprintf(STDERR_FILENO,
+		"xrun: some output could not be shown (%s); %s%s\n",
+		strerror(sys), job->opt.logs ? "it is in " : "it is lost",
+		job->opt.logs ? job->state.attempt : "");
+}
+
+void
+finish_note_sink(struct job *job, uint32_t sink, int sys)
+{
+	struct sup *sup = job->sup;
+
+	if (sys != 0 && !sup->not_shown)
+		say_not_shown(job, sys);
+	if (sup->phase == PHASE_DELIVER && sink == 0)
+		begin_account(job);
+	else if (sup->phase == PHASE_ACCOUNT &&
+		sink + 1 == logs_sinks(sup->logs))
+		end(job);
+}
+
+void
+finish_hurry(struct job *job)
+{
+	struct sup *sup = job->sup;
+
+	if (sup->delivery_over || timer_armed(sup->grace))
+		return;
+	timer_arm(sup->grace, job->opt.grace);
+}
+
+/* The reader of stdout or stderr had its time. Its sink's thread sleeps in
+ * write(2) and ends with the process. */
+void
+finish_give_up(void *ctx)
+{
+	struct job *job = ctx;
+	struct sup *sup = job->sup;
+
+	sup->delivery_over = true;
+	if (sup->phase == PHASE_DELIVER)
+		begin_account(job);
+	else if (sup->phase == PHASE_ACCOUNT)
+		end(job);
+}

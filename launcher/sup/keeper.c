@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* keeper.c - see keeper.h. */
+#include <errno.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/signo.h"
+#include "launcher/host/check.h"
+#include "launcher/job/outcome.h"
+#include "launcher/log/raw.h"
+#include "launcher/sup/keeper.h"
+#include "proc/descend.h"
+
+#define SWEEP_PATIENCE (30 * NS_PER_S)
+#define DRAIN_PATIENCE (5 * NS_PER_S) /* for a full disk */
+
+enum event { EV_SIGNAL, EV_CHILD, EV_DEATH, EVENTS };
+
+struct keeper {
+	struct job *job;
+	pid_t pid; /* the supervisor */
+	int pidfd;
+	int signals;
+	struct signalfd_siginfo info; /* of EV_SIGNAL and EV_CHILD */
+	int status;                   /* of xrun */
+	int wait_status;              /* how the supervisor ended */
+};
+
+/* True when the job is over. */
+typedef bool action_fn(struct keeper *k);
+
+struct keeper_page *
+keeper_page_new(void)
+{
+	struct keeper_page *page = mmap(NULL, sizeof(*page),
+		PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	return page == MAP_FAILED ? NULL : page;
+}
+
+void
+keeper_follow_stop(struct keeper_page *page)
+{
+	__atomic_store_n(&page->follow, 1, __ATOMIC_SEQ_CST);
+}
+
+/* To the supervisor, with the mark of one that was sent with kill(1). The
+ * terminal's own reach it without us. */
+static bool
+pass_on(struct keeper *k)
+{
+	siginfo_t info = {
+		.si_signo = (int)k->info.ssi_signo,
+		.si_code = SI_QUEUE,
+	};
+
+	/* A terminal that is gone tells the leader of the session only. */
+	if (k->info.ssi_code == SI_KERNEL && info.si_signo != SIGHUP)
+		return false;
+	syscall(SYS_pidfd_send_signal, k->pidfd, info.si_signo, &info, 0);
+	return false;
+}
+
+static bool
+is_supervisor(pid_t pid, void *ctx)
+{
+	const struct keeper *k = ctx;
+
+	return pid == k->pid;
+}
+
+/* Stopped as a shell expects of a program that was told to (148). The kernel
+ * stops no group that nobody could continue: then all go on. */
+static void
+stop_here(struct keeper *k)
+{
+	sigset_t stop;
+
+	sigemptyset(&stop);
+	sigaddset(&stop, SIGTSTP);
+	raise(SIGTSTP);
+	sigprocmask(SIG_UNBLOCK, &stop, NULL);
+	sigprocmask(SIG_BLOCK, &stop, NULL);
+	syscall(SYS_pidfd_send_signal, k->pidfd, SIGCONT, NULL, 0);
+}
+
+/* The supervisor stopped itself, and so the job; or an orphan came to us. */
+static bool
+child_changed(struct keeper *k)
+{
+	struct descend d = { .keep = is_supervisor, .ctx = k };
+
+	if (__atomic_exchange_n(&k->job->page->follow, 0, __ATOMIC_SEQ_CST))
+		stop_here(k);
+	descend_reap(&d);
+	return false;
+}
+
+static void
+say_lost(struct keeper *k, uint32_t alive, uint64_t failed)
+{
+	const char *where = k->job->page->where;
+	char text[768], name[16];
+	int n;
+
+	n = snprintf(text, sizeof(text),
+		"xrun: the supervisor ended (%s): all ranks were ended with it%s%s\n",
+		WIFSIGNALED(k->wait_status) ?
+			signo_name(WTERMSIG(k->wait_status), name,
+				sizeof(name)) :
+			"without a verdict",
+		where[0] != '\0' ? "; what they wrote is in " : "", where);
+	if (alive > 0)
+		n += snprintf(text + n, sizeof(text) - (size_t)n,
+			"xrun: %u processes cannot be ended, not even with SIGKILL, and are left\n",
+			alive);
+	if (failed > 0)
+		n += snprintf(text + n, sizeof(text) - (size_t)n,
+			"xrun: %llu bytes found no room on the disk and are lost\n",
+			(unsigned long long)failed);
+	fd_write_all(STDERR_FILENO, text, (size_t)n);
+}
+
+static bool
+wrote_nothing(const struct raw_share *share)
+{
+	for (uint32_t i = 0; i < share->streams; i++)
+		if (share->slot[i].moved > 0)
+			return false;
+	return true;
+}
+
+/* The supervisor is dead. With a verdict that is the end of the job; without
+ * one it crashed, and everything below it is ours now. */
+static bool
+supervisor_died(struct keeper *k)
+{
+	struct descend everybody = { 0 };
+	siginfo_t info = { 0 };
+	uint32_t alive;
+	uint64_t failed;
+
+	if (waitid(P_PID, (id_t)k->pid, &info, WEXITED) == -1)
+		return true;
+	if (k->job->page->verdict != 0) {
+		k->status = k->job->page->verdict & 0xff;
+		return true;
+	}
+	k->wait_status = info.si_code == CLD_EXITED ? info.si_status << 8 :
+						      info.si_status;
+	/* The last rank's write ends stand in the slots. */
+	for (int slot = SPAWN_SLOT_IN; slot < SPAWN_SLOTS; slot++)
+		close(slot);
+	alive = descend_end(&everybody, clock_now() + SWEEP_PATIENCE);
+	failed = raw_drain(k->job->share, DRAIN_PATIENCE);
+	if (wrote_nothing(k->job->share)) {
+		state_remove(&k->job->state);
+		k->job->page->where[0] = '\0';
+	}
+	say_lost(k, alive, failed);
+	k->status = EXIT_XRUN;
+	return true;
+}
+
+static action_fn *const actions[EVENTS] = {
+	[EV_SIGNAL] = pass_on,
+	[EV_CHILD] = child_changed,
+	[EV_DEATH] = supervisor_died,
+};
+
+static enum event
+wait_for_event(struct keeper *k)
+{
+	struct pollfd p[] = {
+		{ .fd = k->signals, .events = POLLIN },
+		{ .fd = k->pidfd, .events = POLLIN },
+	};
+
+	for (;;) {
+		if (poll(p, 2, -1) < 0)
+			continue;
+		if (p[1].revents != 0)
+			return EV_DEATH;
+		if (p[0].revents == 0 ||
+			read(k->signals, &k->info, sizeof(k->info)) !=
+				sizeof(k->info))
+			continue;
+		return k->info.ssi_signo == SIGCHLD ? EV_CHILD : EV_SIGNAL;
+	}
+}
+
+static int
+watch_over(struct keeper *k)
+{
+	bool over = false;
+
+	while (!over)
+		over = actions[wait_for_event(k)](k);
+	return k->status;
+}
+
+/* A fork that shares the table of descriptors. libc's own fork cannot, and
+ * nothing of libc that needs telling was used yet: there is one thread. */
+static pid_t
+fork_shared(int *pidfd)
+{
+	return (pid_t)syscall(SYS_clone, CLONE_FILES | CLONE_PIDFD | SIGCHLD,
+		NULL, pidfd, NULL, 0);
+}
+
+static void
+be_supervisor(struct job *job, keeper_fn *job_fn)
+{
+	prctl(PR_SET_NAME, "xrun-super");
+	job->page->verdict = KEEPER_VERDICT | (job_fn(job) & 0xff);
+	_exit(0);
+}
+
+static int
+cannot(const struct job *job, const char *call)
+{
+	dprintf(STDERR_FILENO, "xrun: cannot start the supervisor: %s: %s\n",
+		call, strerror(errno));
+	state_remove(&job->state);
+	return EXIT_XRUN;
+}
+
+int
+keeper_run(struct job *job, keeper_fn *job_fn)
+{
+	struct keeper k = { .job = job, .status = EXIT_XRUN };
+	sigset_t all;
+
+	sigfillset(&all);
+	k.signals = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (k.signals == -1 || prctl(PR_SET_CHILD_SUBREAPER, 1) == -1)
+		return cannot(job, "signalfd");
+	job->page->keeper = (int)syscall(SYS_pidfd_open, getpid(), 0);
+	if (job->page->keeper == -1)
+		return cannot(job, "pidfd_open (Linux 5.3 or later has it)");
+	fd_reserve(check_table(&job->limits, job->plan.local_size));
+	k.pid = fork_shared(&k.pidfd);
+	if (k.pid == 0)
+		be_supervisor(job, job_fn);
+	if (k.pid == -1)
+		return cannot(job, "clone");
+	return watch_over(&k);
+}

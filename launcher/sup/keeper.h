@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * keeper.h - the process the user sees: parent of the supervisor, subreaper,
+ * and the one who cleans up should the supervisor die.
+ *
+ * Both share one descriptor table, so that nothing has to be handed over: the
+ * pipes, the raw files and the lock are the keeper's as well. A page of shared
+ * memory tells the rest. After the start the keeper uses no heap and sleeps in
+ * one poll(2); what it does at each event is the table in keeper.c.
+ */
+#ifndef LAUNCHER_SUP_KEEPER_H
+#define LAUNCHER_SUP_KEEPER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "launcher/job/job.h"
+
+#define KEEPER_VERDICT 0x100 /* set in the verdict when there is one */
+
+/* Shared; the supervisor writes, the keeper reads. */
+struct keeper_page {
+	int32_t verdict; /* KEEPER_VERDICT | exit status; 0: none yet */
+	int32_t follow;  /* the supervisor stops itself: do the same */
+	int32_t keeper;  /* pidfd of the keeper, for the supervisor */
+	char where[256]; /* the job's output, for the last word; "": nowhere */
+};
+
+typedef int keeper_fn(struct job *job);
+
+/*
+ * keeper_run() - make the supervisor, run @job_fn in it, keep watch.
+ *
+ * Returns the exit status of xrun, in the keeper. The supervisor never
+ * returns: it leaves its verdict in the page and exits.
+ */
+int keeper_run(struct job *job, keeper_fn *job_fn);
+
+/* keeper_follow_stop() - announce that the supervisor will stop itself. */
+void keeper_follow_stop(struct keeper_page *page);
+
+/* keeper_page_new() - NULL with errno. */
+struct keeper_page *keeper_page_new(void);
+
+#endif /* LAUNCHER_SUP_KEEPER_H */

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * report.h - the job as one JSON object: job.json in its folder, and --report.
+ *
+ * The text is made on the loop and written by the helper thread.
+ */
+#ifndef LAUNCHER_SUP_REPORT_H
+#define LAUNCHER_SUP_REPORT_H
+
+#include <stdbool.h>
+
+#include "launcher/job/job.h"
+
+/* report_begin() - job.json of a running job, and `latest`. A timer_fn: jobs
+ * that are over at once and say nothing never get there. */
+void report_begin(void *job);
+
+/* report_end() - the final job.json if @keep, and the file of --report. */
+void report_end(struct job *job, bool keep);
+
+#endif /* LAUNCHER_SUP_REPORT_H */

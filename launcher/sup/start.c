@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* start.c - ranks come to life: pipes, environment, program; 16 a turn. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <sys/stat.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/stdio_tag.h"
+#include "launcher/sup/sup.h"
+
+#define A_TURN       16
+#define RETRY_NS     (50 * NS_PER_MS) /* between tries at a full table */
+#define RETRY_MAX_NS (5 * NS_PER_S)
+
+/* The write end goes to the child's slot, the read end to the logs. */
+static bool
+open_stream(struct job *job, uint32_t stream, enum spawn_slot slot,
+	struct stdio_pipe *tag)
+{
+	struct stat st;
+	int fd[2];
+
+	if (pipe2(fd, O_CLOEXEC) == -1)
+		return false;
+	if (fstat(fd[1], &st) == -1 || spawn_slot_set(slot, fd[1]) == -1 ||
+		!logs_add(job->sup->logs, stream, fd[0])) {
+		fd_close(fd[0]);
+		fd_close(fd[1]);
+		return false;
+	}
+	fd_close(fd[1]);
+	*tag = (struct stdio_pipe){ .dev = st.st_dev, .ino = st.st_ino };
+	return true;
+}
+
+/* A pipe or file is inherited as it is; what a terminal says is copied. */
+static int
+input_of(struct job *job, uint32_t r)
+{
+	struct sup *sup = job->sup;
+	int fd;
+
+	if (r != 0 || job->plan.first != 0)
+		return SPAWN_SLOT_NULL;
+	if (!isatty(STDIN_FILENO))
+		return STDIN_FILENO;
+	if (sup->tty_in == NULL) {
+		sup->tty_in = tty_in_open(job, &fd);
+		if (sup->tty_in == NULL)
+			return SPAWN_SLOT_NULL;
+		spawn_slot_set(SPAWN_SLOT_IN, fd);
+		fd_close(fd);
+	}
+	return SPAWN_SLOT_IN;
+}
+
+/* The highest descriptor the rank may have, for lifeline.h. */
+static void
+give_lifeline(struct job *job, uint32_t r, struct spawn *s)
+{
+	rlim_t limit = s->files.rlim_cur;
+	int fd;
+
+	s->life = -1;
+	s->life_at = limit > LIFELINE_FD ? LIFELINE_FD : (int)limit - 1;
+	if (job->sup->lifelines == NULL || s->life_at < SPAWN_SLOTS)
+		return;
+	lifelines_drop(job->sup->lifelines, r);
+	fd = lifelines_add(job->sup->lifelines, r);
+	if (fd == -1)
+		return;
+	if (spawn_slot_set(SPAWN_SLOT_LIFE, fd) == 0)
+		s->life = SPAWN_SLOT_LIFE;
+	fd_close(fd);
+}
+
+static const enum stdio_mode modes[] = {
+	[BUFFER_LINE] = STDIO_LINE,
+	[BUFFER_FULL] = STDIO_FULL,
+	[BUFFER_NONE] = STDIO_NONE,
+};
+
+static bool
+spawn_rank(struct job *job, uint32_t r, struct spawn *s)
+{
+	struct stdio_tag tag = { .mode = modes[job->opt.buffer] };
+	struct env_rank env = { .local_rank = r };
+	char text[STDIO_TAG_MAX];
+	uint32_t stream = r * RAW_STREAMS;
+
+	*s = (struct spawn){
+		.path = job->program,
+		.argv = job->argv,
+		.in = input_of(job, r),
+		.out = SPAWN_SLOT_OUT,
+		.err = SPAWN_SLOT_ERR,
+		.files = job->limits.files,
+	};
+	if (job->rank[r].open == 0 &&
+		(!open_stream(job, stream + RAW_OUT, SPAWN_SLOT_OUT,
+			 &tag.out) ||
+			!open_stream(job, stream + RAW_ERR, SPAWN_SLOT_ERR,
+				&tag.err))) {
+		s->step = SPAWN_STDIO;
+		s->sys = errno;
+		return false;
+	}
+	job->rank[r].open = RAW_STREAMS;
+	give_lifeline(job, r, s);
+	if (job->error_files)
+		state_make_rank(&job->state, job_rank(job, r));
+	stdio_tag_format(&tag, text);
+	env.stdio = text;
+	s->envp = env_of_rank(job->env, &env);
+	job->rank[r].started_ns = clock_now();
+	return spawn_start(s);
+}
+
+/* The pipes of a rank that will never be have no writer any more. */
+static void
+close_slots(void)
+{
+	spawn_slot_set(SPAWN_SLOT_IN, -1);
+	spawn_slot_set(SPAWN_SLOT_OUT, -1);
+	spawn_slot_set(SPAWN_SLOT_ERR, -1);
+	spawn_slot_set(SPAWN_SLOT_LIFE, -1);
+}
+
+static void
+started(struct job *job, uint32_t r, const struct spawn *s)
+{
+	struct rank *rank = &job->rank[r];
+
+	rank->pid = s->pid;
+	rank->pidfd = s->pidfd;
+	job->started++;
+	step_rank(job, r, RANK_EV_EXECED);
+	bus_tell(job->sup->bus, BUS_RANK_START, r);
+	if (!children_add(job->sup->children, s->pidfd, r))
+		stop_fail(job, "rank %u cannot be watched: %s",
+			job_rank(job, r), strerror(errno));
+}
+
+/* The program itself cannot be run: the same for every rank, said once. */
+static void
+refused(struct job *job, uint32_t r, const struct spawn *s)
+{
+	struct rank *rank = &job->rank[r];
+
+	close_slots();
+	rank->failed_step = s->step;
+	rank->failed_sys = s->sys;
+	job->started++;
+	bus_tell(job->sup->bus, BUS_RANK_ERROR, r);
+	step_rank(job, r, RANK_EV_EXEC_FAILED);
+	if (job->opt.on_failure == ON_FAILURE_STOP)
+		stop_job(job, CAUSE_FAILURE);
+}
+
+/* No process or memory for it now: others may end. True: try again. */
+static bool
+may_retry(struct job *job, const struct spawn *s)
+{
+	struct sup *sup = job->sup;
+
+	if (s->step != SPAWN_CLONE || (s->sys != EAGAIN && s->sys != ENOMEM))
+		return false;
+	if (sup->retry_ns == 0)
+		sup->retry_ns = clock_now();
+	return clock_now() - sup->retry_ns < RETRY_MAX_NS;
+}
+
+/* Which limit it is that the kernel keeps to itself. */
+static const char *
+limits_text(int sys)
+{
+	return sys == EAGAIN ? " (ulimit -u, or pids.max of the cgroup)" : "";
+}
+
+/* False: not now, or never. */
+static bool
+start_one(struct job *job, uint32_t r)
+{
+	struct sup *sup = job->sup;
+	struct spawn s;
+
+	if (spawn_rank(job, r, &s)) {
+		started(job, r, &s);
+		sup->retry_ns = 0;
+		return true;
+	}
+	if (may_retry(job, &s)) {
+		timer_arm(sup->start, RETRY_NS);
+		return false;
+	}
+	if (s.step == SPAWN_EXEC) {
+		refused(job, r, &s);
+		return true;
+	}
+	stop_fail(job,
+		"rank %u could not be started: %s: %s%s; %u ranks were started and are stopped",
+		job_rank(job, r), spawn_step_name(s.step), strerror(s.sys),
+		limits_text(s.sys), job->started);
+	return false;
+}
+
+/* Told to stop before all were started: the rest never will be. */
+static void
+skip_rest(struct job *job)
+{
+	close_slots();
+	for (uint32_t r = 0; r < job_size(job); r++)
+		if (job->rank[r].state == RANK_NEW)
+			step_rank(job, r, RANK_EV_STOP);
+	finish_if_over(job);
+}
+
+/* The threads behind the output; where processes are refused, so are they. */
+static void
+start_logs(struct job *job)
+{
+	struct spawn s = { .step = SPAWN_CLONE };
+
+	if (job->sup->logs_started)
+		return;
+	s.sys = logs_start(job->sup->logs);
+	job->sup->logs_started = s.sys == 0;
+	if (s.sys == 0)
+		return;
+	if (may_retry(job, &s))
+		timer_arm(job->sup->start, RETRY_NS);
+	else
+		stop_fail(job, "no thread for the output: %s%s",
+			strerror(s.sys), limits_text(s.sys));
+}
+
+void
+start_turn(void *ctx)
+{
+	struct job *job = ctx;
+	uint32_t last = job->started + A_TURN;
+
+	while (job->stop_ns == 0 && job->started < job_size(job) &&
+		job->started < last)
+		if (!start_one(job, job->started))
+			break;
+	start_logs(job);
+	if (job->stop_ns != 0)
+		skip_rest(job);
+	else if (job->started == job_size(job) && job->sup->logs_started)
+		close_slots();
+	else if (!timer_armed(job->sup->start))
+		timer_arm(job->sup->start, 0);
+}

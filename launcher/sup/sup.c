@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sup.c - see sup.h. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <sys/prctl.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "launcher/job/outcome.h"
+#include "launcher/sup/keeper.h"
+#include "launcher/sup/report.h"
+#include "launcher/sup/screen.h"
+#include "launcher/sup/sup.h"
+
+#define SILENCE_NS (10 * NS_PER_S)
+#define PUBLISH_NS (20 * NS_PER_MS) /* shorter jobs need no job.json yet */
+#define FULL_NS    (60 * NS_PER_S)  /* between two words about a full disk */
+
+/* Pipes that nobody of the job should hold open any more. */
+static void
+on_drain(void *ctx)
+{
+	struct job *job = ctx;
+	int64_t now = clock_now(), next = INT64_MAX;
+
+	for (uint32_t i = 0; i < job_size(job); i++) {
+		struct rank *r = &job->rank[i];
+
+		if (r->state != RANK_ENDED || r->left_open || r->full != 0)
+			continue;
+		if (r->drain_ns <= now)
+			step_rank(job, i, RANK_EV_TIMEOUT);
+		else if (r->drain_ns < next)
+			next = r->drain_ns;
+	}
+	if (next != INT64_MAX)
+		timer_arm(job->sup->drain, next - now);
+}
+
+static void
+on_eof(struct job *job, uint32_t stream)
+{
+	uint32_t r = stream / RAW_STREAMS;
+	struct rank *rank = &job->rank[r];
+
+	if (rank->open > 0)
+		rank->open--;
+	if (rank->open == 0 && rank->state != RANK_DONE)
+		step_rank(job, r, RANK_EV_CLOSED);
+	finish_if_over(job);
+}
+
+static void
+on_full(struct job *job, uint32_t stream, int sys)
+{
+	struct sup *sup = job->sup;
+	bool room = sys == ENOSPC || sys == EDQUOT;
+	char *dir;
+
+	job->rank[stream / RAW_STREAMS].full |= 1u << stream % RAW_STREAMS;
+	bus_tell(sup->bus, BUS_LOG_FULL, stream);
+	if (sup->full_ns != 0 && clock_now() - sup->full_ns < FULL_NS)
+		return;
+	sup->full_ns = clock_now();
+	dir = state_mount(job->state.dir);
+	logs_say(sup->logs,
+		room ? "xrun: rank %u: log file system full (%s): ranks wait until there is room; nothing is lost" :
+		       "xrun: rank %u: log file in %s: %s: ranks wait until it can be written; nothing is lost",
+		job_rank(job, stream / RAW_STREAMS), dir, strerror(sys));
+	free(dir);
+}
+
+static void
+on_room(struct job *job, uint32_t stream)
+{
+	struct rank *rank = &job->rank[stream / RAW_STREAMS];
+
+	rank->full &= (uint8_t) ~(1u << stream % RAW_STREAMS);
+	if (rank->state == RANK_ENDED)
+		step_drain(job, rank);
+	bus_tell(job->sup->bus, BUS_LOG_ROOM, stream);
+}
+
+static void
+on_sink_closed(struct job *job, uint32_t sink, int sys)
+{
+	struct sup *sup = job->sup;
+	bool last = sink + 1 == logs_sinks(sup->logs);
+
+	sup->sink_closed[sink] = true;
+	if (job->state.dir_fd == -1) {
+		if (sup->phase == PHASE_RUN && sink == 0)
+			stop_job(job, CAUSE_CLOSED);
+		return;
+	}
+	if (sink == 0 && !last && sup->phase == PHASE_RUN)
+		logs_say(sup->logs,
+			sys == EPIPE ?
+				"xrun: stdout was closed by its reader: the job goes on, its output is in %s" :
+				"xrun: stdout cannot be written: the job goes on, its output is in %s (%s)",
+			job->state.attempt, strerror(sys));
+}
+
+static void
+on_notes(int fd, void *ctx)
+{
+	struct job *job = ctx;
+	struct note note[64];
+	uint32_t n = notes_take(logs_notes(job->sup->logs), note, 64);
+
+	(void)fd;
+	for (uint32_t i = 0; i < n; i++)
+		switch ((enum note_kind)note[i].kind) {
+		case NOTE_EOF:
+			on_eof(job, note[i].value);
+			break;
+		case NOTE_FULL:
+			on_full(job, note[i].value, note[i].sys);
+			break;
+		case NOTE_ROOM:
+			on_room(job, note[i].value);
+			break;
+		case NOTE_SINK_CLOSED:
+			on_sink_closed(job, note[i].value, note[i].sys);
+			break;
+		case NOTE_SINK_DONE:
+			finish_note_sink(job, note[i].value, note[i].sys);
+			break;
+		}
+}
+
+/* Nobody is left to clean up after us: end the job in order, now. */
+static void
+on_keeper_died(int fd, void *ctx)
+{
+	struct job *job = ctx;
+
+	(void)fd;
+	watch_pause(job->sup->keeper);
+	stop_fail(job, "the process that was started as xrun was killed");
+	finish_hurry(job);
+}
+
+static void
+on_timeout(void *ctx)
+{
+	struct job *job = ctx;
+
+	if (job->sup->phase == PHASE_RUN)
+		stop_job(job, CAUSE_TIMEOUT);
+	else
+		finish_hurry(job);
+}
+
+/* One timer: ranks that do not end, readers that do not read. */
+static void
+on_grace(void *ctx)
+{
+	struct job *job = ctx;
+
+	if (job->sup->phase != PHASE_RUN)
+		finish_give_up(job);
+	else if (sweep_due(job))
+		stop_output(job);
+	else if (job->sup->killed)
+		stop_give_up(job);
+	else
+		stop_kill(job);
+}
+
+static void
+on_silence(void *ctx)
+{
+	struct job *job = ctx;
+	char text[160];
+
+	if (logs_total(job->sup->logs) > 0)
+		return;
+	snprintf(text, sizeof(text),
+		"\033[2mxrun: %u rank%s running, no output yet\033[0m",
+		job_size(job), job_size(job) == 1 ? "" : "s");
+	logs_hint(job->sup->logs, text);
+}
+
+static bool
+open_timers(struct job *job)
+{
+	struct sup *s = job->sup;
+
+	s->start = timer_open(s->loop, start_turn, job);
+	s->timeout = timer_open(s->loop, on_timeout, job);
+	s->grace = timer_open(s->loop, on_grace, job);
+	s->drain = timer_open(s->loop, on_drain, job);
+	s->silence = timer_open(s->loop, on_silence, job);
+	s->late = timer_open(s->loop, death_of_late, job);
+	s->strangers = timer_open(s->loop, death_reap_strangers, job);
+	s->publish = timer_open(s->loop, report_begin, job);
+	return s->start != NULL && s->timeout != NULL && s->grace != NULL &&
+		s->drain != NULL && s->silence != NULL && s->late != NULL &&
+		s->strangers != NULL && s->publish != NULL;
+}
+
+static bool
+open_watches(struct job *job)
+{
+	struct sup *s = job->sup;
+	int signals = signals_open();
+
+	s->children = children_open(s->loop, death_of, death_judge, job);
+	if (s->children == NULL || signals == -1)
+		return false;
+	s->signals = watch_open(s->loop, signals, false, signals_read, job);
+	s->keeper = watch_open(s->loop, job->page->keeper, false,
+		on_keeper_died, job);
+	s->notes = watch_open(s->loop, logs_notes(s->logs)->rd, false, on_notes,
+		job);
+	return s->signals != NULL && s->keeper != NULL && s->notes != NULL;
+}
+
+static bool
+open_all(struct job *job)
+{
+	struct sup *s = job->sup;
+	struct logs_config logs = {
+		.ranks = job_size(job),
+		.share = job->share,
+		.route = job->route,
+		.files_max = job->files_max,
+	};
+
+	s->loop = loop_new();
+	s->work = work_new();
+	s->logs = logs_open(&logs);
+	if (s->loop == NULL || s->work == NULL || s->logs == NULL)
+		return false;
+	if (job->spare_files)
+		s->lifelines = lifelines_open(job_size(job));
+	s->bus = bus_new(job, s->loop, s->work, job->events_fd);
+	return s->bus != NULL && open_timers(job) && open_watches(job);
+}
+
+static void
+begin(struct job *job)
+{
+	struct sup *s = job->sup;
+
+	screen_header(job);
+	bus_tell(s->bus, BUS_JOB_START, 0);
+	start_turn(job);
+	if (job->opt.timeout > 0)
+		timer_arm(s->timeout, job->opt.timeout);
+	if (job->hints)
+		timer_arm(s->silence, SILENCE_NS);
+	if (job->state.dir_fd != -1)
+		timer_arm(s->publish, PUBLISH_NS);
+}
+
+int
+supervise(struct job *job)
+{
+	struct sup sup = { 0 };
+
+	job->sup = &sup;
+	if (prctl(PR_SET_CHILD_SUBREAPER, 1) == -1 || !open_all(job)) {
+		dprintf(STDERR_FILENO, "xrun: cannot start: %s\n",
+			strerror(errno));
+		state_remove(&job->state);
+		return EXIT_XRUN;
+	}
+	begin(job);
+	loop_run(sup.loop);
+	return outcome_of(job).exit_status;
+}

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * sup.h - the supervisor: one loop that starts ranks, watches them, ends them
+ * and says what happened. Its files share struct job and struct sup:
+ *
+ *   start.c   ranks come to life          death.c   who died when, and why
+ *   stop.c    the ladder that ends them   finish.c  output delivered, account
+ *   signals.c what xrun is told           tty_in.c  the terminal's input
+ *
+ * Everything runs on the loop's thread.
+ */
+#ifndef LAUNCHER_SUP_SUP_H
+#define LAUNCHER_SUP_SUP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "event/child.h"
+#include "event/loop.h"
+#include "event/work.h"
+#include "launcher/job/job.h"
+#include "launcher/sup/bus.h"
+#include "launcher/sup/lifeline.h"
+
+enum phase {
+	PHASE_RUN,     /* ranks live */
+	PHASE_DELIVER, /* all are over; their output goes out */
+	PHASE_ACCOUNT, /* xrun's last words go out */
+	PHASE_END,
+};
+
+struct tty_in;
+
+struct sup {
+	struct loop *loop;
+	struct children *children;
+	struct logs *logs;
+	struct lifelines *lifelines; /* NULL: too few descriptors */
+	struct work *work;
+	struct bus *bus;
+	struct tty_in *tty_in; /* NULL: stdin is no terminal */
+
+	struct watch *signals, *keeper, *notes;
+	struct timer *start;     /* the next turn of starts */
+	struct timer *timeout;   /* --timeout */
+	struct timer *grace;     /* from the stop signal to SIGKILL */
+	struct timer *drain;     /* pipes that outlive their rank */
+	struct timer *silence;   /* nothing said for a while */
+	struct timer *late;      /* dead ranks that a debugger holds */
+	struct timer *strangers; /* look for adopted children to reap */
+	struct timer *publish;   /* job.json, and `latest` */
+
+	enum phase phase;
+	uint32_t interrupts; /* how often Ctrl-C was pressed */
+	bool logs_started;
+	uint32_t stuck; /* processes that SIGKILL did not end, and were named */
+	bool not_shown; /* a sink had no memory, and it was said */
+	bool judged;    /* the evidence of the first failure was taken */
+	bool killed;    /* SIGKILL was sent to all */
+	bool output_dropped; /* no more patience for pipes of the dead */
+	bool retained;       /* old folders were looked at in this run */
+	bool delivery_over;  /* its patience is at an end */
+	int64_t full_ns;  /* clock_now() of the last word about a full disk */
+	int64_t retry_ns; /* start.c: clock_now() of the first refusal; 0 */
+	bool sink_closed[2];
+};
+
+/*
+ * The files of the supervisor, from the ground up; each calls only what stands
+ * above its own lines here.
+ */
+
+/* step.c */
+/* To a rank's whole group; nothing if it is reaped. */
+void step_signal(struct job *job, uint32_t r, int sig);
+void step_signal_all(struct job *job, int sig);
+/* Give its pipes up after a while, if they are open. */
+void step_drain(struct job *job, struct rank *rank);
+/* @event happened to rank @r: its state, and what follows. */
+void step_rank(struct job *job, uint32_t r, enum rank_event event);
+
+/* sweep.c */
+bool sweep_due(const struct job *job); /* no rank is left, and none comes */
+void sweep_leftovers(struct job *job);
+
+/* finish.c */
+void finish_if_over(struct job *job);
+void finish_note_sink(struct job *job, uint32_t sink, int sys);
+void finish_hurry(struct job *job); /* told to stop while delivering */
+void finish_give_up(void *job);     /* timer_fn */
+
+/* stop.c */
+void stop_job(struct job *job, enum cause cause);
+/* xrun itself cannot go on: why; the ranks are stopped, exit 125. */
+void stop_fail(struct job *job, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+void stop_kill(void *job);          /* timer_fn: no more patience */
+void stop_give_up(struct job *job); /* not even SIGKILL helped */
+void stop_output(struct job *job);  /* no more patience for their pipes */
+
+/* tty_in.c */
+struct tty_in *tty_in_open(struct job *job, int *rank_end); /* NULL: errno */
+void tty_in_resume(struct tty_in *in); /* in the foreground again */
+void tty_in_close(struct tty_in *in);  /* NULL is fine */
+
+/* start.c */
+void start_turn(void *job); /* timer_fn: the next ranks, at most 16 */
+
+/* death.c */
+void death_of(uint32_t r, void *job); /* child_fn */
+void death_judge(void *job);          /* child_after_fn, timer_fn */
+void death_of_late(void *job);        /* timer_fn */
+void death_reap_strangers(void *job); /* timer_fn */
+
+/* signals.c */
+int signals_open(void); /* a signalfd for what xrun reacts to; -1, errno */
+void signals_read(int fd, void *job); /* watch_fn */
+
+/* sup.c */
+/* Run the job to its end; gives xrun's exit status. */
+int supervise(struct job *job);
+
+#endif /* LAUNCHER_SUP_SUP_H */
