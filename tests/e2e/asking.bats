@@ -50,7 +50,7 @@ removed()
 	job
 	kill "$launched"
 	wait "$launched" || true
-	assert_has "$(tail -n 1 <<<"$stderr")" ' 1 job running\.$'
+	assert_has "$(tail -n 1 <<<"$stderr")" ' 1 job running: [a-z0-9]{4} \(([0-9]+ ranks?, )?[0-9]+ s\)\.$'
 }
 
 @test "-h fits 24 lines of 80 columns" {

@@ -48,7 +48,7 @@ said()
 		grep -qE -e "--(no-)?$name([= []|$)" all
 		grep -qE "XRUN_(NO_)?${variable//-/_}$" all
 	done < <(sed -nE 's/.*\.name = "([a-z0-9-]+)".*/\1/p' \
-		"$root/launcher/options_table.c")
+		"$root/launcher/job/options_table.c")
 }
 
 @test "help fits a screen of 80 columns" {
