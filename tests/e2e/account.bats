@@ -138,7 +138,6 @@ blames()
 		skip "core files go elsewhere here"
 	[ "$(cat /proc/sys/kernel/core_uses_pid)" = 0 ] ||
 		skip "core files bear pids here"
-	[ -z "${SANITIZED:-}" ] || skip 'a sanitizer dumps no core'
 	mkdir place
 	job -n 2 --chdir place "$PROG/die" --rank 1 --signal SEGV --core
 	[ -s place/core ]
