@@ -55,6 +55,7 @@ try()
 @test "rel-41 ranks that end before anybody looked: 20 times 64, no hang" {
 	local round
 
+	# shellcheck disable=SC2153 # of the helper
 	for ((round = 0; round < 20; round++)); do
 		try timeout 10 "$XRUN" -n 64 "$PROG/die" --exit $((round % 2))
 		assert_eq "$status" $((round % 2))
