@@ -6,6 +6,12 @@
 
 load helper
 
+# What takes 10 s begins with the file and is judged by its last test.
+setup_file()
+{
+	long_silence >"$BATS_FILE_TMPDIR/log" 2>&1 3>&- &
+}
+
 # try COMMAND... - runs it; $status, $output and $stderr are its.
 try()
 {
@@ -65,17 +71,6 @@ ends()
 	sed -n '/^xrun: rank/,$p' <<<"$output" |
 		sed -E '$s/.*(All output)/OTHERS. \1/; s/train\.c:[0-9]+/train.c:LINE/' |
 		golden screen-train
-}
-
-@test "a job of more than 10 s: one word of its silence, and one of its end" {
-	screen -w 'no output yet' -s 'go\n' -- -n 2 sh -c '
-		[ "$RANK" = 0 ] || { until [ -e over ]; do sleep 0.1; done; exit; }
-		read -r line && echo "read $line"; touch over'
-	assert_eq "$status" 0
-	# Dim while it stands there; the first line erases it.
-	assert_has "$raw" $'\x1b\\[2mxrun: 2 ranks running, no output yet\x1b\\[0m'
-	assert_has "$raw" $'\r\x1b\\[(2)?K'
-	golden screen-long <<<"$output"
 }
 
 @test "the header says where the number of ranks comes from" {
@@ -211,4 +206,29 @@ ends()
 @test "what a rank sees of xrun: the names of the contract, and no others" {
 	"$XRUN" -n 2 env | sed -nE 's/^\[1\] ((XRUN|TORCHELASTIC|GROUP|LOCAL|MASTER|WORLD)_[A-Z_]+|RANK)=.*/\1/p' |
 		sort | golden rank-names
+}
+
+# --- a long run --------------------------------------------------------------
+
+# long_silence - on a terminal: 10 s without a word, then one; its screen is in
+# the folder of this file: .raw, status, over.
+long_silence()
+{
+	BATS_TEST_TMPDIR=$BATS_FILE_TMPDIR private_place
+	BATS_TEST_TMPDIR=$BATS_FILE_TMPDIR
+	screen -w 'no output yet' -s 'go\n' -- -n 2 sh -c '
+		[ "$RANK" = 0 ] || { until [ -e gone ]; do sleep 0.1; done; exit; }
+		read -r line && echo "read $line"; touch gone'
+	echo "$status" >status
+	echo over >over
+}
+
+@test "a job of more than 10 s: one word of its silence, and one of its end" {
+	await_file "$BATS_FILE_TMPDIR/over" 30
+	assert_eq "$(cat "$BATS_FILE_TMPDIR/status")" 0
+	raw=$(cat "$BATS_FILE_TMPDIR/.raw")
+	# Dim while it stands there; the first line erases it.
+	assert_has "$raw" $'\x1b\\[2mxrun: 2 ranks running, no output yet\x1b\\[0m'
+	assert_has "$raw" $'\r\x1b\\[(2)?K'
+	plain <<<"$raw" | sed "s,$BATS_FILE_TMPDIR,TMP,g" | golden screen-long
 }
