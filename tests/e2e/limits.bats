@@ -105,10 +105,16 @@ ends()
 }
 
 @test "rel-43 the table is full in the middle of the start: undone, and said" {
+	local begun
+
 	need_stranger
 	hold 18
+	begun=$(now_ms)
 	limited --grace 300ms -n 16 "$PROG/deaf" --last 60000
 	ends 125 20
+	# Tried again for 5 s, then what was started is stopped.
+	[ $(($(now_ms) - begun)) -ge 5000 ]
+	[ $(($(now_ms) - begun)) -lt 10000 ]
 	assert_has "$(cat job.err)" 'Resource temporarily unavailable'
 	assert_has "$(cat job.err)" 'ulimit -u'
 	assert_eq "$(left_behind '.*')" ''

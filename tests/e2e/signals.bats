@@ -247,7 +247,7 @@ nobody_left()
 		exec ./become --reuid=0 --regid=0 --clear-groups sleep 2' \
 		sh sleep 60
 	assert_eq "$status" 124
-	assert_eq "$(grep -cE '^xrun: rank 0 .*(cannot be signalled|Operation not permitted)' \
+	assert_eq "$(grep -cE '^xrun: rank 0 \(pid [0-9]+\) is another user.s by now and cannot be signalled \(Operation not permitted\)$' \
 		<<<"$stderr")" 1
 	assert_has "$stderr" '^xrun: --timeout reached .*: rank 1 was stopped by xrun'
 }
