@@ -206,7 +206,7 @@ int
 cmd_run(const struct run_options *opt, char *const *argv)
 {
 	struct job job = { .opt = *opt, .argv = argv };
-	struct prepared p = { 0 };
+	struct prepared p = { .master.fd = -1, .mesh.fd = -1 };
 	struct xr_error err = { 0 };
 	struct normal normal;
 	enum xr_status status;

@@ -77,8 +77,11 @@ set_env_list(struct opts *opts, const struct opt *o,
 	struct opt_list *list = (void *)((char *)opts->base + o->offset);
 	struct opt_said item = *said;
 	enum xr_status status = XR_OK;
-	char *own = strdup(said->text), *line = own, *next;
+	char *own, *line, *next;
 
+	if (list->own != NULL) /* twice in environ: as getenv(3), the first */
+		return XR_OK;
+	own = line = strdup(said->text);
 	if (own == NULL)
 		return fail(err, XR_E_NOMEM, "out of memory");
 	while (line != NULL && status == XR_OK) {

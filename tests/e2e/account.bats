@@ -10,22 +10,6 @@ load helper
 
 ROUNDS=${ROUNDS:-3}
 
-# try COMMAND... - runs it; $status, $output and $stderr are its.
-try()
-{
-	status=0
-	"$@" >"$BATS_TEST_TMPDIR/.out" 2>"$BATS_TEST_TMPDIR/.err" </dev/null ||
-		status=$?
-	output=$(cat "$BATS_TEST_TMPDIR/.out")
-	stderr=$(cat "$BATS_TEST_TMPDIR/.err")
-}
-
-# job ARG... - a job of xrun.
-job()
-{
-	try "$XRUN" "$@"
-}
-
 # account - xrun's own words, and what hangs below them.
 account()
 {

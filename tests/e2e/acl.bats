@@ -10,23 +10,6 @@ load helper
 
 LIST='a;0;h:1|b;1;h:2'
 
-# try COMMAND... - runs it; $status, $output and $stderr are its. Not bats' own
-# run, which takes a status of 127 for a slip.
-try()
-{
-	status=0
-	"$@" >"$BATS_TEST_TMPDIR/.out" 2>"$BATS_TEST_TMPDIR/.err" </dev/null ||
-		status=$?
-	output=$(cat "$BATS_TEST_TMPDIR/.out")
-	stderr=$(cat "$BATS_TEST_TMPDIR/.err")
-}
-
-# job ARG... - a job of xrun.
-job()
-{
-	try "$XRUN" "$@"
-}
-
 # refused - the job before this ended with 125, and no rank ever ran.
 refused()
 {

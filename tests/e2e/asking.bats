@@ -6,22 +6,6 @@
 
 load helper
 
-# try COMMAND... - runs it; $status, $output and $stderr are its.
-try()
-{
-	status=0
-	"$@" >"$BATS_TEST_TMPDIR/.out" 2>"$BATS_TEST_TMPDIR/.err" </dev/null ||
-		status=$?
-	output=$(cat "$BATS_TEST_TMPDIR/.out")
-	stderr=$(cat "$BATS_TEST_TMPDIR/.err")
-}
-
-# job ARG... - a job of xrun.
-job()
-{
-	try "$XRUN" "$@"
-}
-
 # variable NAME - its object in the JSON of --show-env.
 variable()
 {

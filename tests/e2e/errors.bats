@@ -5,23 +5,6 @@
 
 load helper
 
-# try COMMAND... - runs it; $status, $output and $stderr are its. Not bats' own
-# run, which takes a status of 127 for a slip.
-try()
-{
-	status=0
-	"$@" >"$BATS_TEST_TMPDIR/.out" 2>"$BATS_TEST_TMPDIR/.err" </dev/null ||
-		status=$?
-	output=$(cat "$BATS_TEST_TMPDIR/.out")
-	stderr=$(cat "$BATS_TEST_TMPDIR/.err")
-}
-
-# job ARG... - a job of xrun.
-job()
-{
-	try "$XRUN" "$@"
-}
-
 # says CODE TEXT - the job before this was refused with these words.
 says()
 {

@@ -5,16 +5,6 @@
 
 load helper
 
-# try COMMAND... - runs it; $status, $output and $stderr are its.
-try()
-{
-	status=0
-	"$@" >"$BATS_TEST_TMPDIR/.out" 2>"$BATS_TEST_TMPDIR/.err" </dev/null ||
-		status=$?
-	output=$(cat "$BATS_TEST_TMPDIR/.out")
-	stderr=$(cat "$BATS_TEST_TMPDIR/.err")
-}
-
 # --- numbers -----------------------------------------------------------------
 
 # Rank 0 has ended, and a stranger bears its number, as process, group and

@@ -102,6 +102,25 @@ spawn()
 
 # --- waiting ---------------------------------------------------------------
 
+# try COMMAND... - runs it; $status, $output and $stderr are its. Not bats' own
+# run, which takes a status of 127 for a slip.
+# shellcheck disable=SC2034 # read by the tests
+try()
+{
+	status=0
+	"$@" >"$BATS_TEST_TMPDIR/.out" 2>"$BATS_TEST_TMPDIR/.err" </dev/null ||
+		status=$?
+	output=$(cat "$BATS_TEST_TMPDIR/.out")
+	stderr=$(cat "$BATS_TEST_TMPDIR/.err")
+}
+
+# job ARG... - a job of xrun. Files that look at the bytes of its streams have
+# one of their own.
+job()
+{
+	try "$XRUN" "$@"
+}
+
 # now_ms - a monotonic clock, enough for deadlines.
 now_ms()
 {

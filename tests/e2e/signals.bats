@@ -11,23 +11,6 @@ setup_file()
 	stand_still >"$BATS_FILE_TMPDIR/log" 2>&1 3>&- &
 }
 
-# try COMMAND... - runs it; $status, $output and $stderr are its. Not bats' own
-# run, which takes a status of 127 for a slip.
-try()
-{
-	status=0
-	"$@" >"$BATS_TEST_TMPDIR/.out" 2>"$BATS_TEST_TMPDIR/.err" </dev/null ||
-		status=$?
-	output=$(cat "$BATS_TEST_TMPDIR/.out")
-	stderr=$(cat "$BATS_TEST_TMPDIR/.err")
-}
-
-# job ARG... - a job of xrun.
-job()
-{
-	try "$XRUN" "$@"
-}
-
 # begin COUNT ARG... - a job behind the test whose ranks say "ready", which is
 # waited for COUNT times. Its stdout goes to the FIFO `pipe`, stderr to `err`.
 begin()

@@ -12,16 +12,6 @@ setup_file()
 	long_silence >"$BATS_FILE_TMPDIR/log" 2>&1 3>&- &
 }
 
-# try COMMAND... - runs it; $status, $output and $stderr are its.
-try()
-{
-	status=0
-	"$@" >"$BATS_TEST_TMPDIR/.out" 2>"$BATS_TEST_TMPDIR/.err" </dev/null ||
-		status=$?
-	output=$(cat "$BATS_TEST_TMPDIR/.out")
-	stderr=$(cat "$BATS_TEST_TMPDIR/.err")
-}
-
 # screen STEP... -- ARG... - xrun on a terminal of its own: what was written to
 # it is in $raw, without escape sequences in $output, the status in $status.
 screen()

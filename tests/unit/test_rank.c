@@ -108,7 +108,7 @@ goes_forward(const struct step *s)
 }
 
 /* The enum is in the order of a life; with it, done is final. */
-Test(rank, no_step_goes_back)
+Test(rank, rel_42_no_step_goes_back)
 {
 	each_step(goes_forward);
 }
