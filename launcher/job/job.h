@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * job.h - what is known of the running job. Shared by the files of the
- * supervisor; every field has one writer, named here by its group.
+ * supervisor (sup/sup.h lists them); each field has one writer, named here.
  *
- * cmd/run.c fills the plan before any process exists. sup.c owns the loop and
- * decides; start.c makes ranks; stop.c ends them; death.c keeps the evidence
- * of who died when; outcome.c says what it all means.
+ * cmd/run.c fills the plan before any process exists; outcome.c says what it
+ * all meant.
  */
 #ifndef LAUNCHER_JOB_JOB_H
 #define LAUNCHER_JOB_JOB_H
@@ -17,6 +16,7 @@
 #include <sys/types.h>
 
 #include "base/clock.h"
+#include "launcher/job/ending.h"
 #include "launcher/job/options.h"
 #include "launcher/job/rank.h"
 #include "launcher/log/logs.h"
@@ -29,10 +29,11 @@
 #define DRAIN_NS (2 * NS_PER_S) /* for pipes that outlive their rank */
 
 struct rank {
+	enum rank_state state; /* step.c */
+
 	/* start.c */
-	enum rank_state state;
 	pid_t pid;          /* 0: never started */
-	int pidfd;          /* -1 when reaped */
+	int pidfd;          /* -1: none; death.c and stop.c take it away */
 	int64_t started_ns; /* clock_now() */
 	enum spawn_step failed_step;
 	int failed_sys;
@@ -46,16 +47,13 @@ struct rank {
 	uint32_t closed;  /* order in which lifelines ended; 0: no evidence */
 	bool after_stop;  /* died after xrun had told it to */
 	bool late;        /* dead, and its debugger has not let it go */
-	bool lost;        /* could not be ended; given up */
 
-	/* step.c */
-	bool foreign; /* another user's by now: takes no signal of ours */
-
-	/* sup.c */
-	uint8_t open;     /* streams not at their end */
-	int64_t drain_ns; /* clock_now() when its pipes are given up; 0 */
-	bool left_open;   /* a process it left behind held its output */
-	uint8_t full;     /* streams whose file has no room now */
+	bool lost;        /* stop.c: could not be ended; given up */
+	bool foreign;     /* step.c: another user's: takes no signal of ours */
+	int64_t drain_ns; /* step.c: when its pipes are given up; 0 */
+	bool left_open;   /* step.c: what it left behind held its output */
+	uint8_t open;     /* sup.c: streams not at their end */
+	uint8_t full;     /* sup.c: streams whose file has no room now */
 };
 
 /* Why the job is being ended, or was; the first one stays. */
@@ -95,17 +93,19 @@ struct job {
 	struct rank *rank; /* [plan.local_size] */
 	struct sup *sup;
 
-	/* sup.c */
+	/* stop.c */
+	enum ending ending;
 	enum cause cause;
 	int cause_signal;     /* with CAUSE_SIGNAL */
+	bool ctrl_c;          /* with CAUSE_SIGNAL: it was pressed */
 	char cause_text[160]; /* with CAUSE_XRUN: what went wrong */
 	int64_t stop_ns;      /* clock_now() of the first stop; 0: none */
-	uint32_t started;     /* ranks that were started, or failed to */
-	uint32_t settled;     /* ranks that are over */
-	uint32_t deaths;
-	uint32_t stopped; /* ranks that xrun ended */
-	int64_t ended_ns;
-	uint32_t left; /* processes that outlived the job's ranks */
+
+	uint32_t started; /* start.c: ranks that were, or failed to */
+	uint32_t settled; /* step.c: ranks that are over */
+	uint32_t deaths;  /* death.c */
+	uint32_t left;    /* sweep.c: processes that outlived the ranks */
+	int64_t ended_ns; /* finish.c */
 };
 
 static inline uint32_t

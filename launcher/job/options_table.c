@@ -203,7 +203,7 @@ const struct
 					.choices = exits,
 					.offset = AT(exit_code),
 					.help = "whose exit status becomes xrun's",
-					.text = "What xrun exits with when ranks failed: with the status of the *first* that failed, with the largest (*max*), or with that of rank 0 (*rank0*)." },
+					.text = "What xrun exits with when ranks failed: with the status of the *first* that failed, with the largest (*max*), or with that of rank 0 (*rank0*; where xrun itself had to stop it, with the first)." },
 
 				{ .name = "report",
 					.group = "Reports",

@@ -26,11 +26,21 @@ outcome_rank_status(const struct rank *r)
 	return WEXITSTATUS(r->status);
 }
 
-static bool
-failed(const struct rank *r)
+/* Without memory for the evidence: the first that died of itself. */
+static uint32_t
+first_failed(const struct job *job)
 {
-	return (r->failed_step != SPAWN_OK || r->death != 0) &&
-		outcome_rank_status(r) != 0;
+	uint32_t who = CULPRIT_NOBODY;
+
+	for (uint32_t i = 0; i < job_size(job); i++) {
+		const struct rank *r = &job->rank[i];
+
+		if (outcome_is_failure(r) && !r->after_stop &&
+			(who == CULPRIT_NOBODY ||
+				r->death < job->rank[who].death))
+			who = i;
+	}
+	return who;
 }
 
 static uint32_t
@@ -39,25 +49,28 @@ find_culprit(const struct job *job)
 	struct evidence *e = calloc(job_size(job), sizeof(*e));
 	uint32_t who;
 
-	for (uint32_t i = 0; e != NULL && i < job_size(job); i++) {
+	if (e == NULL)
+		return first_failed(job);
+	for (uint32_t i = 0; i < job_size(job); i++) {
 		const struct rank *r = &job->rank[i];
 
 		e[i] = (struct evidence){
 			.rank = i,
 			.death = r->death,
 			.status = r->status,
-			.failed = failed(r),
+			.failed = outcome_is_failure(r),
 			.after_stop = r->after_stop,
 			.was_exiting = r->was_exiting,
 			.closed = r->closed,
 		};
 	}
-	who = e == NULL ? CULPRIT_NOBODY : culprit_of(e, job_size(job));
+	who = culprit_of(e, job_size(job));
 	free(e);
 	return who;
 }
 
-/* The status by --exit-code, of ranks that ended without being told to. */
+/* The status by --exit-code. What xrun itself ended says nothing; then rank 0
+ * gives way to the first that failed. */
 static int
 ranks_status(const struct job *job, uint32_t culprit)
 {
@@ -65,7 +78,9 @@ ranks_status(const struct job *job, uint32_t culprit)
 
 	switch ((enum exit_rule)job->opt.exit_code) {
 	case EXIT_RANK0:
-		return outcome_rank_status(&job->rank[0]);
+		if (!job->rank[0].after_stop)
+			return outcome_rank_status(&job->rank[0]);
+		break;
 	case EXIT_MAX:
 		for (uint32_t i = 0; i < job_size(job); i++) {
 			const struct rank *r = &job->rank[i];
@@ -107,7 +122,8 @@ outcome_of(const struct job *job)
 	struct outcome o = { .culprit = find_culprit(job) };
 
 	for (uint32_t i = 0; i < job_size(job); i++)
-		o.failed += failed(&job->rank[i]) && !job->rank[i].after_stop;
+		o.failed += outcome_is_failure(&job->rank[i]) &&
+			!job->rank[i].after_stop;
 	o.exit_status = ranks_status(job, o.culprit);
 	o.reason = reason_of(job->cause, &o);
 	if (job->cause == CAUSE_TIMEOUT)

@@ -36,9 +36,9 @@ put_cause(const struct job *job, struct buf *out)
 		break;
 	case CAUSE_SIGNAL:
 		buf_fmt(out, "xrun: %s: ",
-			job->sup->interrupts > 0 ? "Ctrl-C" :
-						   signo_name(job->cause_signal,
-							   name, sizeof(name)));
+			job->ctrl_c ? "Ctrl-C" :
+				      signo_name(job->cause_signal, name,
+					      sizeof(name)));
 		break;
 	case CAUSE_CLOSED:
 		buf_put_text(out, "xrun: nobody reads stdout any more: ");

@@ -43,9 +43,10 @@ finish_if_over(struct job *job)
 		return;
 	sup->phase = PHASE_DELIVER;
 	job->ended_ns = clock_now();
-	timer_disarm(sup->grace);
+	timer_disarm(sup->patience);
 	if (job->stop_ns != 0 && job->cause != CAUSE_FAILURE)
-		timer_arm(sup->grace, job->opt.grace); /* told to end: soon */
+		timer_arm(sup->patience,
+			job->opt.grace); /* told to end: soon */
 	timer_disarm(sup->silence);
 	sweep_leftovers(job);
 	tty_in_close(sup->tty_in);
@@ -103,9 +104,9 @@ finish_hurry(struct job *job)
 {
 	struct sup *sup = job->sup;
 
-	if (sup->delivery_over || timer_armed(sup->grace))
+	if (sup->delivery_over || timer_armed(sup->patience))
 		return;
-	timer_arm(sup->grace, job->opt.grace);
+	timer_arm(sup->patience, job->opt.grace);
 }
 
 /* The reader of stdout or stderr had its time. Its sink's thread sleeps in

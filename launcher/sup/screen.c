@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/signo.h"
 #include "launcher/host/platform.h"
 #include "launcher/sup/screen.h"
 #include "launcher/sup/sup.h"
@@ -137,14 +138,15 @@ screen_interrupt(struct job *job)
 }
 
 void
-screen_interrupt_again(struct job *job, uint32_t times)
+screen_interrupt_again(struct job *job)
 {
-	char time[32];
+	char time[32], name[16];
 
-	if (times == 2)
+	if (job->ending == ENDING_STOPPING)
 		logs_say(job->sup->logs,
-			"%sxrun: TERM to all ranks, KILL after %s; Ctrl-C again: kill now",
+			"%sxrun: %s to all ranks, KILL after %s; Ctrl-C again: kill now",
 			over_echo(job),
+			signo_short(job->opt.stop_signal, name, sizeof(name)),
 			clock_text(job->opt.grace, time, sizeof(time)));
 	else
 		logs_say(job->sup->logs, "%sxrun: killing all ranks",

@@ -4,8 +4,6 @@
 #ifndef LAUNCHER_SUP_SCREEN_H
 #define LAUNCHER_SUP_SCREEN_H
 
-#include <stdint.h>
-
 #include "launcher/job/job.h"
 
 /* screen_header() - "xrun: job k7m2: 4 ranks, cpu, logs ~/..."; on a terminal
@@ -14,6 +12,8 @@ void screen_header(struct job *job);
 
 /* screen_interrupt() - after the first Ctrl-C: what each rank is at. */
 void screen_interrupt(struct job *job);
-void screen_interrupt_again(struct job *job, uint32_t times);
+/* screen_interrupt_again() - after a further one: what it does; the job's
+ * ending has advanced already. */
+void screen_interrupt_again(struct job *job);
 
 #endif /* LAUNCHER_SUP_SCREEN_H */

@@ -16,7 +16,6 @@
 
 #include "base/clock.h"
 #include "launcher/sup/keeper.h"
-#include "launcher/sup/screen.h"
 #include "launcher/sup/sup.h"
 
 struct row {
@@ -24,51 +23,15 @@ struct row {
 	void (*fn)(struct job *job, const struct signalfd_siginfo *info);
 };
 
-/* Ctrl-C on a terminal: a word with the ranks first, then the ladder. */
-static void
-pressed(struct job *job)
-{
-	struct sup *sup = job->sup;
-
-	sup->interrupts++;
-	if (sup->interrupts == 1 && job->cause == CAUSE_NONE) {
-		screen_interrupt(job);
-		if (job->opt.interrupt == INTERRUPT_ASK)
-			return;
-		job->cause = CAUSE_SIGNAL;
-		job->cause_signal = SIGINT;
-		job->stop_ns = clock_now();
-		bus_tell(sup->bus, BUS_JOB_STOP, 0);
-		step_signal_all(job, SIGINT);
-		return;
-	}
-	screen_interrupt_again(job, sup->interrupts);
-	if (job->opt.interrupt == INTERRUPT_ASK && sup->interrupts == 2 &&
-		job->cause == CAUSE_NONE) {
-		job->cause_signal = SIGINT;
-		stop_job(job, CAUSE_SIGNAL);
-	} else if (sup->interrupts == 2 && !timer_armed(sup->grace)) {
-		job->cause = CAUSE_NONE; /* the ladder starts here */
-		stop_job(job, CAUSE_SIGNAL);
-	} else {
-		stop_kill(job);
-	}
-}
-
 static void
 on_interrupt(struct job *job, const struct signalfd_siginfo *info)
 {
-	if (info->ssi_signo == SIGINT && info->ssi_code == SI_KERNEL &&
-		job->sup->phase == PHASE_RUN) {
-		pressed(job);
-		return;
-	}
-	job->cause_signal = job->cause == CAUSE_NONE ? (int)info->ssi_signo :
-						       job->cause_signal;
-	if (job->sup->phase == PHASE_RUN)
-		stop_job(job, CAUSE_SIGNAL);
-	else
+	if (job->sup->phase != PHASE_RUN)
 		finish_hurry(job);
+	else if (info->ssi_signo == SIGINT && info->ssi_code == SI_KERNEL)
+		stop_by_ctrl_c(job);
+	else
+		stop_by_signal(job, (int)info->ssi_signo);
 }
 
 static void
@@ -90,38 +53,37 @@ on_user(struct job *job, const struct signalfd_siginfo *info)
 			kill(-job->rank[i].pid, (int)info->ssi_signo);
 }
 
-static int64_t stopped_at;
-
-static struct timer **
-deadlines(struct sup *sup, struct timer *out[4])
+/* The clocks of the job stand still while it is stopped. */
+static void
+resume_clocks(struct job *job, const int64_t *left, int64_t stood)
 {
-	out[0] = sup->timeout;
-	out[1] = sup->grace;
-	out[2] = sup->drain;
-	out[3] = sup->silence;
-	return out;
+	struct timer **timer = job->sup->deadlines;
+
+	for (int i = 0; i < SUP_DEADLINES; i++)
+		if (left[i] != 0)
+			timer_arm(timer[i], left[i]);
+	if (job->sup->retry_ns != 0)
+		job->sup->retry_ns += stood;
+	for (uint32_t i = 0; i < job_size(job); i++)
+		if (job->rank[i].drain_ns != 0)
+			job->rank[i].drain_ns += stood;
 }
 
-/* Ctrl-Z: ranks, supervisor, keeper. Going on is the reverse; the clocks of
- * the job stand still in between. */
+/* Ctrl-Z: ranks, supervisor, keeper. Going on is the reverse. */
 static void
 on_stop(struct job *job, const struct signalfd_siginfo *info)
 {
-	struct timer *timer[4];
-	int64_t left[4];
+	struct timer **timer = job->sup->deadlines;
+	int64_t left[SUP_DEADLINES], begun = clock_now();
 
 	(void)info;
-	deadlines(job->sup, timer);
-	for (int i = 0; i < 4; i++)
+	for (int i = 0; i < SUP_DEADLINES; i++)
 		left[i] = timer_armed(timer[i]) ? timer_left(timer[i]) + 1 : 0;
 	step_signal_all(job, SIGSTOP);
-	stopped_at = clock_now();
 	keeper_follow_stop(job->page);
 	raise(SIGSTOP);
 	/* Continued. */
-	for (int i = 0; i < 4; i++)
-		if (left[i] != 0)
-			timer_arm(timer[i], left[i]);
+	resume_clocks(job, left, clock_now() - begun);
 	step_signal_all(job, SIGCONT);
 	if (job->sup->tty_in != NULL)
 		tty_in_resume(job->sup->tty_in);

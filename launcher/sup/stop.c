@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stop.c - the ladder: stop signal to all, one grace period, SIGKILL to all,
- * and patience that comes to an end. */
+/* stop.c - what the table of job/ending.h asks for is done, and patience with
+ * pipes and disks comes to an end. */
 #include <errno.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "launcher/sup/screen.h"
 #include "launcher/sup/sup.h"
 #include "proc/descend.h"
 
@@ -21,19 +22,97 @@ each_rank(struct job *job, enum rank_event event)
 		step_rank(job, i, event);
 }
 
-void
-stop_job(struct job *job, enum cause cause)
+/* A sleep that no signal ends (a device, a file server), or another user's
+ * process. Waiting on would only hide it. */
+static void
+leave_rank(struct job *job, uint32_t i)
+{
+	struct rank *r = &job->rank[i];
+	struct proc_stat st = { .state = '?' };
+
+	proc_stat_read(r->pid, &st);
+	logs_say(job->sup->logs,
+		"xrun: rank %u (pid %d, state %c) cannot be ended, not even with SIGKILL, and is left; look at: cat /proc/%d/wchan /proc/%d/stack",
+		job_rank(job, i), (int)r->pid, st.state, (int)r->pid,
+		(int)r->pid);
+	children_remove(job->sup->children, r->pidfd);
+	fd_close(r->pidfd);
+	r->pidfd = -1;
+	r->lost = true;
+	job->sup->stuck++;
+	step_rank(job, i, RANK_EV_LOST);
+}
+
+static void
+leave_all(struct job *job)
+{
+	for (uint32_t i = 0; i < job_size(job); i++)
+		if (job->rank[i].pidfd != -1)
+			leave_rank(job, i);
+}
+
+static void
+advance(struct job *job, enum ending_event event)
+{
+	unsigned what;
+
+	job->ending = ending_next(job->ending, event, &what);
+	if (what & ENDING_DO_SHOW)
+		screen_interrupt(job);
+	if (what & ENDING_DO_TELL)
+		screen_interrupt_again(job);
+	if (what & ENDING_DO_INT)
+		step_signal_all(job, SIGINT);
+	if (what & ENDING_DO_STOP) {
+		each_rank(job, RANK_EV_STOP);
+		timer_arm(job->sup->patience, job->opt.grace);
+	}
+	if (what & ENDING_DO_KILL) {
+		each_rank(job, RANK_EV_KILL);
+		timer_arm(job->sup->patience, KILL_PATIENCE);
+	}
+	if (what & ENDING_DO_LEAVE)
+		leave_all(job);
+	if (what & (ENDING_DO_KILL | ENDING_DO_LEAVE))
+		finish_if_over(job);
+}
+
+/* The first cause stays, whatever comes after it. */
+static void
+set_cause(struct job *job, enum cause cause, int sig)
 {
 	if (job->cause != CAUSE_NONE)
 		return;
 	job->cause = cause;
+	job->cause_signal = sig;
 	job->stop_ns = clock_now();
 	bus_tell(job->sup->bus, BUS_JOB_STOP, 0);
-	each_rank(job, RANK_EV_STOP);
-	if (job->opt.grace == 0)
-		stop_kill(job);
-	else
-		timer_arm(job->sup->grace, job->opt.grace);
+}
+
+void
+stop_job(struct job *job, enum cause cause)
+{
+	set_cause(job, cause, 0);
+	advance(job, ENDING_EV_STOP);
+}
+
+void
+stop_by_signal(struct job *job, int sig)
+{
+	set_cause(job, CAUSE_SIGNAL, sig);
+	advance(job, ENDING_EV_STOP);
+}
+
+void
+stop_by_ctrl_c(struct job *job)
+{
+	bool ask = job->opt.interrupt == INTERRUPT_ASK;
+
+	if (!ask || job->ending != ENDING_RUNNING) {
+		job->ctrl_c = job->ctrl_c || job->cause == CAUSE_NONE;
+		set_cause(job, CAUSE_SIGNAL, SIGINT);
+	}
+	advance(job, ask ? ENDING_EV_CTRL_C_ASK : ENDING_EV_CTRL_C);
 }
 
 void
@@ -41,52 +120,18 @@ stop_fail(struct job *job, const char *fmt, ...)
 {
 	va_list ap;
 
-	if (job->cause != CAUSE_NONE)
-		return;
-	va_start(ap, fmt);
-	vsnprintf(job->cause_text, sizeof(job->cause_text), fmt, ap);
-	va_end(ap);
+	if (job->cause == CAUSE_NONE) {
+		va_start(ap, fmt);
+		vsnprintf(job->cause_text, sizeof(job->cause_text), fmt, ap);
+		va_end(ap);
+	}
 	stop_job(job, CAUSE_XRUN);
 }
 
 void
-stop_kill(void *ctx)
+stop_now(struct job *job)
 {
-	struct job *job = ctx;
-
-	if (job->stop_ns == 0)
-		job->stop_ns = clock_now();
-	job->sup->killed = true;
-	each_rank(job, RANK_EV_KILL);
-	timer_arm(job->sup->grace, KILL_PATIENCE);
-	finish_if_over(job);
-}
-
-/* A sleep that no signal ends (a device, a file server), or another user's
- * process. Waiting on would only hide it. */
-void
-stop_give_up(struct job *job)
-{
-	struct proc_stat st = { .state = '?' };
-
-	for (uint32_t i = 0; i < job_size(job); i++) {
-		struct rank *r = &job->rank[i];
-
-		if (r->pidfd == -1)
-			continue;
-		proc_stat_read(r->pid, &st);
-		logs_say(job->sup->logs,
-			"xrun: rank %u (pid %d, state %c) cannot be ended, not even with SIGKILL, and is left; look at: cat /proc/%d/wchan /proc/%d/stack",
-			job_rank(job, i), (int)r->pid, st.state, (int)r->pid,
-			(int)r->pid);
-		children_remove(job->sup->children, r->pidfd);
-		fd_close(r->pidfd);
-		r->pidfd = -1;
-		r->lost = true;
-		job->sup->stuck++;
-		step_rank(job, i, RANK_EV_LOST);
-	}
-	finish_if_over(job);
+	advance(job, ENDING_EV_PATIENCE);
 }
 
 /*
@@ -109,7 +154,7 @@ stop_output(struct job *job)
 			logs_drop(sup->logs, i * RAW_STREAMS + k % RAW_STREAMS);
 	}
 	if (!sup->output_dropped && files)
-		timer_arm(sup->grace, FILES_PATIENCE);
+		timer_arm(sup->patience, FILES_PATIENCE);
 	sup->output_dropped = true;
 	finish_if_over(job);
 }

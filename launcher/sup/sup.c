@@ -159,7 +159,7 @@ on_timeout(void *ctx)
 
 /* One timer: ranks that do not end, readers that do not read. */
 static void
-on_grace(void *ctx)
+on_patience(void *ctx)
 {
 	struct job *job = ctx;
 
@@ -167,10 +167,8 @@ on_grace(void *ctx)
 		finish_give_up(job);
 	else if (sweep_due(job))
 		stop_output(job);
-	else if (job->sup->killed)
-		stop_give_up(job);
 	else
-		stop_kill(job);
+		stop_now(job);
 }
 
 static void
@@ -194,13 +192,13 @@ open_timers(struct job *job)
 
 	s->start = timer_open(s->loop, start_turn, job);
 	s->timeout = timer_open(s->loop, on_timeout, job);
-	s->grace = timer_open(s->loop, on_grace, job);
+	s->patience = timer_open(s->loop, on_patience, job);
 	s->drain = timer_open(s->loop, on_drain, job);
 	s->silence = timer_open(s->loop, on_silence, job);
 	s->late = timer_open(s->loop, death_of_late, job);
 	s->strangers = timer_open(s->loop, death_reap_strangers, job);
 	s->publish = timer_open(s->loop, report_begin, job);
-	return s->start != NULL && s->timeout != NULL && s->grace != NULL &&
+	return s->start != NULL && s->timeout != NULL && s->patience != NULL &&
 		s->drain != NULL && s->silence != NULL && s->late != NULL &&
 		s->strangers != NULL && s->publish != NULL;
 }

@@ -3,9 +3,16 @@
  * sup.h - the supervisor: one loop that starts ranks, watches them, ends them
  * and says what happened. Its files share struct job and struct sup:
  *
- *   start.c   ranks come to life          death.c   who died when, and why
- *   stop.c    the ladder that ends them   finish.c  output delivered, account
- *   signals.c what xrun is told           tty_in.c  the terminal's input
+ *   keeper.c   the process a person sees; makes the supervisor
+ *   sup.c      the loop and what it listens to; who is asked what
+ *   signals.c  what xrun is told             tty_in.c  the terminal's input
+ *   start.c    ranks come to life            death.c   who died when, and why
+ *   stop.c     the ladder that ends them     step.c    a rank's next state
+ *   sweep.c    what ranks left behind        finish.c  delivery, account, end
+ *   bus.c      events to files               report.c  job.json, --report
+ *   screen.c   words while the job runs      account.c the last words
+ *   failure.c  words about the culprit       who.c     ranks by number
+ *   lifeline.c the order of deaths, as evidence
  *
  * Everything runs on the loop's thread.
  */
@@ -29,6 +36,8 @@ enum phase {
 	PHASE_END,
 };
 
+#define SUP_DEADLINES 4
+
 struct tty_in;
 
 struct sup {
@@ -41,22 +50,25 @@ struct sup {
 	struct tty_in *tty_in; /* NULL: stdin is no terminal */
 
 	struct watch *signals, *keeper, *notes;
-	struct timer *start;     /* the next turn of starts */
-	struct timer *timeout;   /* --timeout */
-	struct timer *grace;     /* from the stop signal to SIGKILL */
-	struct timer *drain;     /* pipes that outlive their rank */
-	struct timer *silence;   /* nothing said for a while */
+	struct timer *start; /* the next turn of starts */
+	union {
+		struct {
+			struct timer *timeout;  /* --timeout */
+			struct timer *patience; /* with ranks, disks, readers */
+			struct timer *drain;    /* pipes outlive their rank */
+			struct timer *silence;  /* nothing said for a while */
+		};
+		struct timer *deadlines[SUP_DEADLINES]; /* Ctrl-Z holds them */
+	};
 	struct timer *late;      /* dead ranks that a debugger holds */
 	struct timer *strangers; /* look for adopted children to reap */
 	struct timer *publish;   /* job.json, and `latest` */
 
 	enum phase phase;
-	uint32_t interrupts; /* how often Ctrl-C was pressed */
 	bool logs_started;
 	uint32_t stuck; /* processes that SIGKILL did not end, and were named */
 	bool not_shown; /* a sink had no memory, and it was said */
 	bool judged;    /* the evidence of the first failure was taken */
-	bool killed;    /* SIGKILL was sent to all */
 	bool output_dropped; /* no more patience for pipes of the dead */
 	bool retained;       /* old folders were looked at in this run */
 	bool delivery_over;  /* its patience is at an end */
@@ -83,25 +95,26 @@ void step_rank(struct job *job, uint32_t r, enum rank_event event);
 bool sweep_due(const struct job *job); /* no rank is left, and none comes */
 void sweep_leftovers(struct job *job);
 
+/* tty_in.c */
+struct tty_in *tty_in_open(struct job *job, int *rank_end); /* NULL: errno */
+void tty_in_resume(struct tty_in *in); /* in the foreground again */
+void tty_in_close(struct tty_in *in);  /* NULL is fine */
+
 /* finish.c */
 void finish_if_over(struct job *job);
 void finish_note_sink(struct job *job, uint32_t sink, int sys);
 void finish_hurry(struct job *job); /* told to stop while delivering */
 void finish_give_up(void *job);     /* timer_fn */
 
-/* stop.c */
+/* stop.c: down the ladder of job/ending.h; the first cause stays */
 void stop_job(struct job *job, enum cause cause);
+void stop_by_signal(struct job *job, int sig);
+void stop_by_ctrl_c(struct job *job); /* on xrun's terminal */
 /* xrun itself cannot go on: why; the ranks are stopped, exit 125. */
 void stop_fail(struct job *job, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
-void stop_kill(void *job);          /* timer_fn: no more patience */
-void stop_give_up(struct job *job); /* not even SIGKILL helped */
-void stop_output(struct job *job);  /* no more patience for their pipes */
-
-/* tty_in.c */
-struct tty_in *tty_in_open(struct job *job, int *rank_end); /* NULL: errno */
-void tty_in_resume(struct tty_in *in); /* in the foreground again */
-void tty_in_close(struct tty_in *in);  /* NULL is fine */
+void stop_now(struct job *job);    /* no more patience with the ranks */
+void stop_output(struct job *job); /* no more patience for their pipes */
 
 /* start.c */
 void start_turn(void *job); /* timer_fn: the next ranks, at most 16 */

@@ -88,9 +88,10 @@ means(const struct job *job, char *out, size_t cap)
 			(job->rank[i].after_stop &&
 				WIFSIGNALED(job->rank[i].status) &&
 				WTERMSIG(job->rank[i].status) == SIGKILL);
-	signo_name(job->sup->interrupts == 1 ? SIGINT : job->opt.stop_signal,
+	signo_short(job->ending == ENDING_INTERRUPTED ? SIGINT :
+							job->opt.stop_signal,
 		name, sizeof(name));
-	snprintf(out, cap, "%s%s", name + 3, killed ? ", then KILL" : "");
+	snprintf(out, cap, "%s%s", name, killed ? ", then KILL" : "");
 	return out;
 }
 

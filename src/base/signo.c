@@ -72,3 +72,13 @@ signo_name(int signo, char *out, size_t cap)
 		snprintf(out, cap, "signal %d", signo);
 	return out;
 }
+
+const char *
+signo_short(int signo, char *out, size_t cap)
+{
+	if (signo > 0 && signo < COUNT && names[signo] != NULL)
+		snprintf(out, cap, "%s", names[signo]);
+	else
+		snprintf(out, cap, "signal %d", signo);
+	return out;
+}

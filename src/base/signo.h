@@ -11,4 +11,7 @@ int signo_parse(const char *text);
 /* signo_name() - "SIGTERM", or "signal 42"; written to @out, 16 is enough. */
 const char *signo_name(int signo, char *out, size_t cap);
 
+/* signo_short() - "TERM", or "signal 42"; written to @out, 16 is enough. */
+const char *signo_short(int signo, char *out, size_t cap);
+
 #endif /* BASE_SIGNO_H */

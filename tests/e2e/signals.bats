@@ -393,6 +393,40 @@ except KeyboardInterrupt:
 	assert_has "$(plain <<<"$output")" '^interrupted$'
 }
 
+# One Ctrl-C leaves the ranks all the time they want; whatever else ends a job
+# still does. 130: the first cause stays.
+after_one_ctrl_c() # STEP... -- OPTION...
+{
+	local begun steps=()
+
+	while [ "$1" != -- ]; do
+		steps+=("$1")
+		shift
+	done
+	shift
+	mkfifo gate
+	begun=$(now_ms)
+	try in_pty -d 20 -w ready -s '\003' -w 'terminate now' "${steps[@]}" -- \
+		"$XRUN" -n 2 --grace 300ms --report "$PWD/report" "$@" \
+		sh -c "$deaf_pair"
+	assert_eq "$status" 130
+	assert_eq "$(jq -r .signal report)" SIGINT
+	[ $(($(now_ms) - begun)) -lt 15000 ]
+}
+
+@test "after one Ctrl-C: TERM is heard, and ends with KILL" {
+	after_one_ctrl_c -S 15 --
+}
+
+@test "after one Ctrl-C: a hang-up is heard" {
+	after_one_ctrl_c -h --
+	wait_for 5 nobody_left
+}
+
+@test "after one Ctrl-C: --timeout is heard" {
+	after_one_ctrl_c -- --timeout 1s
+}
+
 @test "--interrupt ask: the first Ctrl-C only shows, the second stops" {
 	mkfifo gate
 	try in_pty -d 20 -w ready -s '\003' -w 'Ctrl-C again: stop' -s '\003' \

@@ -34,4 +34,6 @@ Test(signo, every_name_reads_back)
 	cr_expect_str_eq(signo_name(11, name, sizeof(name)), "SIGSEGV");
 	cr_expect_str_eq(signo_name(42, name, sizeof(name)), "signal 42");
 	cr_expect_str_eq(signo_name(0, name, sizeof(name)), "signal 0");
+	cr_expect_str_eq(signo_short(11, name, sizeof(name)), "SEGV");
+	cr_expect_str_eq(signo_short(42, name, sizeof(name)), "signal 42");
 }
