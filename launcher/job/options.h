@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * options.h - what the main form can be told. The table is in options.c;
+ * options.h - what the main form can be told. The table is in options_table.c;
  * base/opt.h says what a row gives.
  *
  * Text values borrow from argv and environ, which outlive the settings.

@@ -44,23 +44,64 @@ raw_name(uint32_t named, char *out, unsigned long cap)
 	return out;
 }
 
+void
+raw_lose(struct raw_share *share, uint64_t bytes, int sys)
+{
+	int32_t none = 0;
+
+	if (bytes == 0)
+		return;
+	__atomic_compare_exchange_n(&share->sys, &none, sys, false,
+		__ATOMIC_RELAXED, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&share->failed, bytes, __ATOMIC_RELEASE);
+}
+
+uint64_t
+raw_lost(const struct raw_share *share, int *sys)
+{
+	uint64_t bytes = __atomic_load_n(&share->failed, __ATOMIC_ACQUIRE);
+
+	*sys = __atomic_load_n(&share->sys, __ATOMIC_RELAXED);
+	return bytes;
+}
+
+bool
+raw_no_room(int sys)
+{
+	return sys == ENOSPC || sys == EDQUOT;
+}
+
+/* Its folder may be missing, or be removed in between: then it is made again.
+ * Only where @dir has no inode any more can that not be done. */
+static int
+open_in_folder(int dir, char *name)
+{
+	int flags = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, fd;
+	char *slash = strchr(name, '/');
+
+	for (int tries = 0; tries < 3; tries++) {
+		fd = openat(dir, name, flags, 0600);
+		if (fd != -1 || errno != ENOENT)
+			return fd;
+		*slash = '\0';
+		if (mkdirat(dir, name, 0700) == -1 && errno != EEXIST) {
+			if (errno == ENOENT)
+				errno = ESTALE;
+			return -1;
+		}
+		*slash = '/';
+	}
+	return -1;
+}
+
 int
 raw_open(int dir, uint32_t named)
 {
-	int flags = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, fd;
-	char name[64], *slash;
+	char name[64];
+	int fd;
 
 	raw_name(named, name, sizeof(name));
-	slash = strchr(name, '/');
-	fd = openat(dir, name, flags, 0600);
-	if (fd == -1 && errno == ENOENT) {
-		*slash = '\0';
-		if (mkdirat(dir, name, 0700) == -1 && errno != EEXIST)
-			return -1;
-		*slash = '/';
-		fd = openat(dir, name, flags, 0600);
-	}
-	fd = fd_sole(fd);
+	fd = fd_sole(open_in_folder(dir, name));
 	if (fd != -1 && lseek(fd, 0, SEEK_END) == -1) {
 		fd_close(fd);
 		return -1;
@@ -68,104 +109,193 @@ raw_open(int dir, uint32_t named)
 	return fd;
 }
 
-/* Reading only what there is room for: what was read cannot be put back. */
+/* What was read from a pipe and is in no file yet; there is one. What refuses
+ * one file refuses them all, mostly, and a buffer for each would be memory that
+ * is never used: only copying needs it, and only where it fails. */
+static struct {
+	char data[COPY_MAX];
+	size_t len; /* 0: free */
+	int pipe;
+	int sys; /* why it is held */
+} held = { .pipe = -1 };
+
+/* All of it or nothing: a part would have to be told of as moved and as
+ * refused. */
 static long
-copy(int pipe, int file)
+write_held(int file, off_t at)
 {
-	static char data[COPY_MAX];
+	long len = (long)held.len;
+
+	if (fd_write_all(file, held.data, held.len) == 0) {
+		held.len = 0;
+		return len;
+	}
+	held.sys = errno;
+	if (ftruncate(file, at) == -1 || lseek(file, at, SEEK_SET) == -1)
+		held.len = 0; /* nobody knows what the file has */
+	errno = held.sys;
+	return -1;
+}
+
+/* How much there is to read: 0 at the end; -1 with errno, EAGAIN if none. */
+static long
+readable(int pipe)
+{
 	struct pollfd p = { .fd = pipe, .events = POLLIN };
-	off_t at = lseek(file, 0, SEEK_CUR);
 	int waiting = 0;
 
 	if (ioctl(pipe, FIONREAD, &waiting) == -1)
 		return -1;
-	if (waiting == 0) {
-		errno = EAGAIN;
-		return poll(&p, 1, 0) == 1 && p.revents == POLLHUP ? 0 : -1;
+	if (waiting > 0)
+		return waiting > COPY_MAX ? COPY_MAX : waiting;
+	if (poll(&p, 1, 0) == 1 && p.revents == POLLHUP)
+		return 0;
+	errno = EAGAIN;
+	return -1;
+}
+
+/* Reading only what there is room for, as far as the file system tells. */
+static long
+copy(int pipe, int file)
+{
+	off_t at = lseek(file, 0, SEEK_CUR);
+	long n;
+
+	if (held.len > 0 && held.pipe == pipe)
+		return write_held(file, at);
+	n = readable(pipe);
+	if (n <= 0)
+		return n;
+	if (held.len > 0) {
+		errno = held.sys;
+		return -1;
 	}
-	if (waiting > COPY_MAX)
-		waiting = COPY_MAX;
-	if (fallocate(file, FALLOC_FL_KEEP_SIZE, at, waiting) == -1 &&
+	if (fallocate(file, FALLOC_FL_KEEP_SIZE, at, n) == -1 &&
 		errno != EOPNOTSUPP && errno != ENOSYS)
 		return -1;
-	waiting = (int)fd_read_some(pipe, data, (size_t)waiting);
-	if (waiting > 0 && fd_write_all(file, data, (size_t)waiting) == -1)
-		return -1;
-	return waiting;
+	n = fd_read_some(pipe, held.data, (size_t)n);
+	if (n <= 0)
+		return n;
+	held.len = (size_t)n;
+	held.pipe = pipe;
+	return write_held(file, at);
 }
 
 long
 raw_move(int pipe, int file)
 {
-	long n = splice(pipe, NULL, file, NULL, MOVE_MAX, SPLICE_F_NONBLOCK);
+	long n = -1;
 
+	if (held.len > 0 && held.pipe == pipe)
+		return copy(pipe, file);
+	n = splice(pipe, NULL, file, NULL, MOVE_MAX, SPLICE_F_NONBLOCK);
 	if (n == -1 && (errno == EINVAL || errno == ENOSYS || errno == EPERM))
 		return copy(pipe, file);
 	return n;
 }
 
-static bool
-no_room(int sys)
+long
+raw_discard(int pipe)
 {
-	return sys == ENOSPC || sys == EDQUOT;
+	char data[4096];
+	long n;
+
+	if (held.len > 0 && held.pipe == pipe) {
+		n = (long)held.len;
+		held.len = 0;
+		return n;
+	}
+	n = readable(pipe);
+	if (n <= 0)
+		return n;
+	return read(pipe, data, sizeof(data));
 }
 
-/* One pipe to its file; false if the disk has no room for it now. */
-static bool
+uint64_t
+raw_waiting(int pipe)
+{
+	int waiting = 0;
+
+	ioctl(pipe, FIONREAD, &waiting);
+	return (uint64_t)waiting + (held.pipe == pipe ? held.len : 0);
+}
+
+void
+raw_close(int pipe)
+{
+	if (held.pipe == pipe)
+		held.len = 0;
+	fd_close(pipe);
+}
+
+/* Nothing is left in its pipe: both descriptors are free for others. */
+static int
+drained(struct raw_slot *slot)
+{
+	raw_close(slot->pipe);
+	fd_close(slot->file);
+	slot->pipe = slot->file = -1;
+	return 0;
+}
+
+/* One pipe to its file; 0, or the errno of what is in the way. */
+static int
 drain_one(struct raw_share *share, uint32_t stream)
 {
 	struct raw_slot *slot = &share->slot[stream];
-	ssize_t n;
+	long n;
 
 	if (slot->pipe < 0)
-		return true;
-	for (;;) {
-		int waiting = 0;
-
-		if (ioctl(slot->pipe, FIONREAD, &waiting) == -1 || waiting == 0)
-			return true;
+		return 0;
+	while (raw_waiting(slot->pipe) > 0) {
 		if (slot->file < 0)
 			slot->file = raw_open(share->dir, share->base + stream);
 		if (slot->file < 0)
-			return !no_room(errno);
+			return errno;
 		n = raw_move(slot->pipe, slot->file);
 		if (n > 0)
 			slot->moved += (uint64_t)n;
-		else if (n == 0 || errno != EINTR)
-			return n == 0 || !no_room(errno);
+		else if (n < 0 && errno != EINTR)
+			return errno;
 	}
+	return drained(slot);
 }
 
-static uint64_t
-left_in(const struct raw_share *share)
+/* May another try go better, in a while or after other streams? */
+static bool
+passes(int sys)
 {
-	uint64_t left = 0;
-	int waiting;
+	return raw_no_room(sys) || sys == EMFILE || sys == ENFILE ||
+		sys == ENOMEM;
+}
 
+/* Why a stream cannot be saved is not kept: the last try tells it again. */
+static void
+count_left(struct raw_share *share)
+{
 	for (uint32_t i = 0; i < share->streams; i++) {
-		waiting = 0;
-		if (share->slot[i].pipe >= 0 &&
-			ioctl(share->slot[i].pipe, FIONREAD, &waiting) == 0)
-			left += (uint64_t)waiting;
+		int sys = drain_one(share, i);
+
+		if (sys != 0)
+			raw_lose(share, raw_waiting(share->slot[i].pipe), sys);
 	}
-	return left;
 }
 
 uint64_t
 raw_drain(struct raw_share *share, int64_t patience)
 {
 	int64_t deadline = clock_now() + patience;
-	bool all;
+	bool all = share->dir < 0;
+	int sys;
 
-	if (share->dir < 0)
-		return 0;
-	do {
+	while (!all && clock_now() < deadline) {
 		all = true;
 		for (uint32_t i = 0; i < share->streams; i++)
-			all = drain_one(share, i) && all;
+			all = !passes(drain_one(share, i)) && all;
 		if (!all)
 			poll(NULL, 0, 100);
-	} while (!all && clock_now() < deadline);
-	share->failed += left_in(share);
-	return share->failed;
+	}
+	if (share->dir >= 0)
+		count_left(share);
+	return raw_lost(share, &sys);
 }

@@ -9,8 +9,12 @@
  * its time of modification is the record.
  *
  * The keeper shares the descriptor table: struct raw_share tells it which pipe
- * belongs to which file, should it have to finish the job alone. The mover is
- * its only writer.
+ * belongs to which file, should it have to finish the job alone.
+ *
+ * Who writes it: the loop enters a pipe before the mover can hear of it; from
+ * then on the slot is the mover's, and after the supervisor's death all is the
+ * keeper's. Others read @moved and what is lost atomically, with
+ * mover_bytes() and raw_lost().
  */
 #ifndef LAUNCHER_LOG_RAW_H
 #define LAUNCHER_LOG_RAW_H
@@ -32,7 +36,8 @@ struct raw_share {
 	int32_t dir; /* the attempt folder; -1: no files are kept */
 	uint32_t streams;
 	uint32_t base;   /* name of stream 0: RAW_STREAMS * its rank's number */
-	uint64_t failed; /* bytes the keeper could not save */
+	uint64_t failed; /* bytes that came to no file; see raw_lose() */
+	int32_t sys;     /* why, of the first of them */
 	struct raw_slot slot[];
 };
 
@@ -43,8 +48,18 @@ struct raw_share *raw_share_new(uint32_t ranks, uint32_t first, int dir);
 /* raw_name() - "rank-0003/stdout" of @named: base + stream. */
 const char *raw_name(uint32_t named, char *out, unsigned long cap);
 
+/* raw_lose() - @bytes of ranks are in no file, because of @sys. */
+void raw_lose(struct raw_share *share, uint64_t bytes, int sys);
+
+/* raw_lost() - how many, and the first reason. Any thread. */
+uint64_t raw_lost(const struct raw_share *share, int *sys);
+
+/* raw_no_room() - is @sys that of a disk, not of something that broke? */
+bool raw_no_room(int sys);
+
 /* raw_open() - the file of @named, made with its folder if need be, at its
- * end. Readable and writable. -1 with errno. */
+ * end. Readable and writable. -1 with errno: ESTALE if @dir itself was removed,
+ * so that no file can be made any more. */
 int raw_open(int dir, uint32_t named);
 
 /*
@@ -52,18 +67,30 @@ int raw_open(int dir, uint32_t named);
  *
  * By splice(2). Where that is refused (a sandbox, an odd file system) by
  * copying: then a kill in between loses what was under way, 64 KiB at most.
+ * What was copied and found no room is held back for the next call with that
+ * pipe; no other pipe is copied before it. One thread.
  *
  * Returns  the bytes, 0 at the end of the pipe, -1 with errno: EAGAIN if there
- *          is nothing now; else all bytes are still in the pipe
+ *          is nothing now; else all bytes are still in the pipe, or held
  * Blocks   as the file does, never for the pipe
  */
 long raw_move(int pipe, int file);
 
+/* raw_discard() - as raw_move(), to nowhere. */
+long raw_discard(int pipe);
+
+/* raw_waiting() - bytes in @pipe, and held back for it. */
+uint64_t raw_waiting(int pipe);
+
+/* raw_close() - the pipe is of no use any more, nor what is held for it. */
+void raw_close(int pipe);
+
 /*
  * raw_drain() - what is still in the pipes goes to the files; for the keeper.
  *
- * Does not wait for writers: all of them are gone. A full disk is given
- * @patience ns. Returns the bytes that could not be saved, also in @failed.
+ * Does not wait for writers: all of them are gone. A pipe that is empty is
+ * closed with its file: others may need the descriptors. A full disk is given
+ * @patience ns. Returns raw_lost().
  */
 uint64_t raw_drain(struct raw_share *share, int64_t patience);
 

@@ -24,7 +24,7 @@
 	E(RANK_ERROR, "rank.error") /* rank, step, error: it did not start */ \
 	E(RANK_EXIT, "rank.exit")   /* rank, pid, status | signal, stopped */ \
 	E(JOB_STOP, "job.stop")     /* reason, signal */ \
-	E(LOG_FULL, "log.full")     /* rank, stream, error */ \
+	E(LOG_FULL, "log.full")     /* rank, stream */ \
 	E(LOG_ROOM, "log.room")     /* rank, stream */ \
 	E(JOB_END, "job.end")       /* exit, reason, culprit */
 
@@ -45,7 +45,8 @@ struct bus;
 struct bus *bus_new(struct job *job, struct loop *loop, struct work *work,
 	int file);
 
-/* bus_tell() - @r: the rank it is about, ignored by rows without one. */
+/* bus_tell() - @r: the rank it is about, or with LOG_FULL and LOG_ROOM the
+ * stream; ignored by rows without one. */
 void bus_tell(struct bus *bus, enum bus_event event, uint32_t r);
 
 /* bus_flush() - hand what is collected to the helper thread. @keep: false if
