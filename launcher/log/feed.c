@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <sys/ioctl.h>
+
 #include "base/fd.h"
 #include "launcher/log/feed.h"
 #include "launcher/log/raw.h"
@@ -29,7 +31,9 @@ peek_file(struct feed *f, int dir, char *scratch, struct span *out)
 	} while (n < 0 && errno == EINTR);
 	if (fd != f->file)
 		fd_close(fd);
-	if (n < 0)
+	if (n == 0 && want > 0)
+		errno = ENODATA; /* somebody cut it short */
+	if (n < 0 || (n == 0 && want > 0))
 		return false;
 	*out = (struct span){ .at = scratch, .len = (size_t)n };
 	return true;
@@ -60,18 +64,23 @@ remember(struct feed *f, const char *data, size_t len)
 static bool
 peek_pipe(struct feed *f, char *scratch, struct span *out)
 {
+	size_t want = FEED_CHUNK;
 	ssize_t n = 0;
 
+	if (f->dropped && f->left < want)
+		want = f->left;
 	if (f->held_len > 0)
 		memcpy(scratch, f->held, f->held_len);
 	if (!f->eof) {
 		do {
-			n = read(f->pipe, scratch + f->held_len, FEED_CHUNK);
+			n = read(f->pipe, scratch + f->held_len, want);
 		} while (n < 0 && errno == EINTR);
 		if (n < 0 && errno != EAGAIN)
 			return false;
 		f->eof = n == 0 || (n < 0 && f->dropped);
 		n = n < 0 ? 0 : n;
+		if (f->dropped)
+			f->left -= (uint32_t)n;
 		__atomic_store_n(&f->end, f->end + (uint64_t)n,
 			__ATOMIC_RELAXED);
 		remember(f, scratch + f->held_len, (size_t)n);
@@ -86,6 +95,18 @@ feed_peek(struct feed *f, int dir, char *scratch, struct span *out)
 	if (f->pipe >= 0)
 		return peek_pipe(f, scratch, out);
 	return peek_file(f, dir, scratch, out);
+}
+
+void
+feed_drop(struct feed *f)
+{
+	int waiting = 0;
+
+	if (f->pipe < 0 || f->dropped)
+		return;
+	ioctl(f->pipe, FIONREAD, &waiting);
+	f->dropped = true;
+	f->left = (uint32_t)waiting;
 }
 
 bool

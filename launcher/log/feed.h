@@ -36,13 +36,15 @@ struct feed {
 	bool over;      /* its end was delivered, too */
 	bool listed;    /* on the ready or the parked list */
 	TAILQ_ENTRY(feed) list;
+	bool unread;  /* could not be read; waits for another try */
 	int64_t grew; /* clock_now() when its unfinished line last grew; 0 */
 	TAILQ_ENTRY(feed) waiting;
 	struct line_stream line;
 
 	/* Pipes only. */
-	bool dropped; /* what it holds now is its end */
-	char *held;   /* an unfinished line, at most LINE_HOLD bytes */
+	bool dropped; /* its end is after @left more bytes */
+	uint32_t left;
+	char *held; /* an unfinished line, at most LINE_HOLD bytes */
 	uint32_t held_len;
 	char *tail; /* the last FEED_TAIL bytes */
 	uint32_t tail_len;
@@ -54,9 +56,13 @@ TAILQ_HEAD(feed_list, feed);
  * feed_peek() - the next bytes, at most FEED_CHUNK (and what was held).
  *
  * @scratch: FEED_CHUNK + LINE_HOLD bytes, which the span borrows
- * Returns false if they cannot be read now (errno); an empty span at the end.
+ * Returns false if they cannot be read now (errno; ENODATA: the file is shorter
+ * than was announced); an empty span at the end.
  */
 bool feed_peek(struct feed *f, int dir, char *scratch, struct span *out);
+
+/* feed_drop() - what the pipe holds now is all that will be read of it. */
+void feed_drop(struct feed *f);
 
 /* feed_took() - @used bytes of the span are delivered; false: no memory. */
 bool feed_took(struct feed *f, struct span data, size_t used);

@@ -208,31 +208,40 @@ logs_last(const struct logs *l, uint32_t stream)
 	return l->mover == NULL ? 0 : mover_last(l->mover, stream);
 }
 
+static size_t
+read_file_tail(const struct logs *l, uint32_t stream, char *out, size_t cap)
+{
+	const struct raw_share *share = l->config.share;
+	uint64_t end = mover_bytes(l->mover, stream);
+	int open = __atomic_load_n(&share->slot[stream].file, __ATOMIC_ACQUIRE);
+	int fd = open;
+	char name[64];
+	ssize_t n;
+
+	if (open < 0)
+		fd = openat(share->dir,
+			raw_name(share->base + stream, name, sizeof(name)),
+			O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return 0;
+	n = pread(fd, out, cap, (off_t)(end > cap ? end - cap : 0));
+	if (open < 0)
+		fd_close(fd);
+	return n < 0 ? 0 : (size_t)n;
+}
+
 /* The last bytes of a stream, wherever they are; the count. */
 static size_t
 read_tail(const struct logs *l, uint32_t stream, char *out, size_t cap)
 {
-	const struct raw_slot *slot = &l->config.share->slot[stream];
-	uint64_t at = slot->moved > cap ? slot->moved - cap : 0;
 	struct span kept;
-	char name[64];
-	ssize_t n;
-	int fd;
 
-	if (l->mover == NULL) {
-		kept = sink_tail(l->sink[stream % RAW_STREAMS], stream);
-		if (kept.len > 0)
-			memcpy(out, kept.at, kept.len);
-		return kept.len;
-	}
-	fd = openat(l->config.share->dir,
-		raw_name(l->config.share->base + stream, name, sizeof(name)),
-		O_RDONLY | O_CLOEXEC);
-	if (fd == -1)
-		return 0;
-	n = pread(fd, out, cap, (off_t)at);
-	fd_close(fd);
-	return n < 0 ? 0 : (size_t)n;
+	if (l->mover != NULL)
+		return read_file_tail(l, stream, out, cap);
+	kept = sink_tail(l->sink[stream % RAW_STREAMS], stream);
+	if (kept.len > 0)
+		memcpy(out, kept.at, kept.len);
+	return kept.len;
 }
 
 uint32_t

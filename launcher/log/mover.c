@@ -3,11 +3,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include <sys/epoll.h>
-#include <sys/ioctl.h>
 
 #include "base/clock.h"
 #include "base/fd.h"
@@ -25,7 +25,9 @@ struct stream {
 	int64_t last_ns; /* wall time of the last move */
 	int64_t told_ns; /* clock_now() of the last NOTE_FULL */
 	bool stalled;    /* no room: out of the epoll set, tried each second */
+	int sys;         /* why */
 	bool dropped;    /* to be ended with what its pipe holds now */
+	bool discarded;  /* no file can be had: what comes is counted */
 };
 
 struct mover {
@@ -35,6 +37,7 @@ struct mover {
 	int drops[2];   /* streams to drop, from the loop */
 	uint32_t files; /* raw files kept open */
 	uint32_t stalled;
+	bool gone; /* the folder was removed, and that was told */
 	struct stream *stream;
 };
 
@@ -49,7 +52,7 @@ mover_open(const struct mover_config *config)
 	if (m == NULL)
 		return NULL;
 	m->config = *config;
-	m->epoll = -1;
+	m->epoll = m->drops[0] = m->drops[1] = -1;
 	m->stream = calloc(config->share->streams, sizeof(*m->stream));
 	if (m->stream == NULL || pipe2(m->drops, O_CLOEXEC) == -1)
 		goto fail;
@@ -60,6 +63,8 @@ mover_open(const struct mover_config *config)
 	return m;
 fail:
 	fd_close(m->epoll);
+	fd_close(m->drops[0]);
+	fd_close(m->drops[1]);
 	free(m->stream);
 	free(m);
 	return NULL;
@@ -77,8 +82,13 @@ listen_to(struct mover *m, uint32_t stream)
 bool
 mover_add(struct mover *m, uint32_t stream, int pipe)
 {
-	m->config.share->slot[stream].pipe = pipe;
-	return listen_to(m, stream);
+	struct raw_slot *slot = &m->config.share->slot[stream];
+
+	slot->pipe = pipe; /* the first event may come at once */
+	if (listen_to(m, stream))
+		return true;
+	slot->pipe = -1;
+	return false;
 }
 
 uint64_t
@@ -129,7 +139,7 @@ end_stream(struct mover *m, uint32_t stream)
 		m->config.share->base + stream);
 	epoll_ctl(m->epoll, EPOLL_CTL_DEL, pipe, NULL);
 	slot->pipe = -1;
-	fd_close(pipe);
+	raw_close(pipe);
 	tell_sink(m, stream, true);
 	tell(m, NOTE_EOF, stream, 0);
 }
@@ -140,6 +150,7 @@ stall(struct mover *m, uint32_t stream, int sys)
 {
 	struct stream *st = &m->stream[stream];
 
+	st->sys = sys;
 	if (!st->stalled) {
 		st->stalled = true;
 		m->stalled++;
@@ -179,7 +190,22 @@ moved(struct mover *m, uint32_t stream, size_t n)
 	tell_sink(m, stream, false);
 }
 
-/* A raw file, kept open while there are descriptors for it. */
+/* There is no folder to make a file in. A file without a name can be shown,
+ * for a stream that begins: earlier bytes of another would be missing in it. */
+static int
+nameless(struct mover *m, uint32_t stream)
+{
+	if (!m->gone)
+		tell(m, NOTE_GONE, stream, ESTALE);
+	m->gone = true;
+	if (m->config.share->slot[stream].moved > 0 ||
+		m->files >= m->config.files_max)
+		return -1;
+	return open(P_tmpdir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+}
+
+/* A raw file, kept open while there are descriptors for it. -1 with errno, for
+ * now, or for ever if the stream is to be discarded. */
 static int
 file_of(struct mover *m, uint32_t stream)
 {
@@ -189,21 +215,37 @@ file_of(struct mover *m, uint32_t stream)
 	if (slot->file >= 0)
 		return slot->file;
 	fd = raw_open(m->config.share->dir, m->config.share->base + stream);
+	if (fd < 0 && errno == ESTALE) {
+		fd = nameless(m, stream);
+		m->stream[stream].discarded = fd < 0;
+	}
 	if (fd >= 0 && m->files < m->config.files_max) {
 		m->files++;
-		slot->file = fd;
+		__atomic_store_n(&slot->file, fd, __ATOMIC_RELEASE);
 	}
 	return fd;
 }
 
-/* One move; gives 1 if there may be more, 0 at the end, -1 with errno. */
-static int
+static long
+discard(struct mover *m, uint32_t stream)
+{
+	long n = raw_discard(m->config.share->slot[stream].pipe);
+
+	if (n > 0)
+		raw_lose(m->config.share, (uint64_t)n, ESTALE);
+	return n;
+}
+
+/* One move; gives the bytes, 0 at the end, -1 with errno. */
+static long
 move(struct mover *m, uint32_t stream)
 {
 	struct raw_slot *slot = &m->config.share->slot[stream];
-	int fd = file_of(m, stream);
+	int fd = m->stream[stream].discarded ? -1 : file_of(m, stream);
 	long n;
 
+	if (m->stream[stream].discarded)
+		return discard(m, stream);
 	if (fd < 0)
 		return -1;
 	n = raw_move(slot->pipe, fd);
@@ -211,17 +253,7 @@ move(struct mover *m, uint32_t stream)
 		fd_close(fd);
 	if (n > 0)
 		moved(m, stream, (size_t)n);
-	return n > 0 ? 1 : (int)n;
-}
-
-/* Bytes that wait in its pipe. */
-static int
-waiting_in(const struct mover *m, uint32_t stream)
-{
-	int waiting = 0;
-
-	ioctl(m->config.share->slot[stream].pipe, FIONREAD, &waiting);
-	return waiting;
+	return n;
 }
 
 /* Is the pipe at its end, with nothing in it? Asked before a file is made for
@@ -229,9 +261,11 @@ waiting_in(const struct mover *m, uint32_t stream)
 static bool
 silent_end(struct mover *m, uint32_t stream, uint32_t events)
 {
+	const struct raw_slot *slot = &m->config.share->slot[stream];
+
 	return (events & EPOLLIN) == 0 ||
-		(m->config.share->slot[stream].moved == 0 &&
-			(events & EPOLLHUP) != 0 && waiting_in(m, stream) == 0);
+		(slot->moved == 0 && (events & EPOLLHUP) != 0 &&
+			raw_waiting(slot->pipe) == 0);
 }
 
 /* Its writers outlived their rank: what is there is taken, and no more. A full
@@ -239,13 +273,12 @@ silent_end(struct mover *m, uint32_t stream, uint32_t events)
 static void
 serve_dropped(struct mover *m, uint32_t stream)
 {
-	int left = waiting_in(m, stream), more = 1;
-	struct raw_slot *slot = &m->config.share->slot[stream];
-	uint64_t end = slot->moved + (uint64_t)left;
+	long left = (long)raw_waiting(m->config.share->slot[stream].pipe);
+	long n = 1;
 
-	while (more == 1 && slot->moved < end)
-		more = move(m, stream);
-	if (more == -1 && errno != EAGAIN && errno != EINTR) {
+	for (; n > 0 && left > 0; left -= n)
+		n = move(m, stream);
+	if (n == -1 && errno != EAGAIN && errno != EINTR) {
 		stall(m, stream, errno);
 		return;
 	}
@@ -256,7 +289,7 @@ serve_dropped(struct mover *m, uint32_t stream)
 static void
 serve(struct mover *m, uint32_t stream, uint32_t events)
 {
-	int more;
+	long n;
 
 	if (m->config.share->slot[stream].pipe < 0)
 		return;
@@ -268,10 +301,10 @@ serve(struct mover *m, uint32_t stream, uint32_t events)
 		end_stream(m, stream);
 		return;
 	}
-	more = move(m, stream);
-	if (more == 0)
+	n = move(m, stream);
+	if (n == 0)
 		end_stream(m, stream);
-	else if (more == 1)
+	else if (n > 0)
 		unstall(m, stream);
 	else if (errno != EAGAIN && errno != EINTR)
 		stall(m, stream, errno);
@@ -286,8 +319,8 @@ drop(struct mover *m, uint32_t stream)
 	if (share->slot[stream].pipe < 0)
 		return;
 	if (m->stream[stream].dropped) {
-		__atomic_fetch_add(&share->failed,
-			(uint64_t)waiting_in(m, stream), __ATOMIC_RELAXED);
+		raw_lose(share, raw_waiting(share->slot[stream].pipe),
+			m->stream[stream].sys);
 		unstall(m, stream);
 		end_stream(m, stream);
 		return;

@@ -8,6 +8,11 @@
  *
  * A full disk leaves the bytes in the pipe: the rank waits, the mover tries
  * once a second, nothing is lost.
+ *
+ * If the attempt's folder is removed under a job, no file can be made any more
+ * and waiting would be for ever. NOTE_GONE is sent once. Files that are open go
+ * on; a stream that had none yet gets one without a name, so that its sink can
+ * show it; what can have neither is thrown away and counted in the share.
  */
 #ifndef LAUNCHER_LOG_MOVER_H
 #define LAUNCHER_LOG_MOVER_H
@@ -31,7 +36,8 @@ struct mover_config {
 /* mover_open() - make it; its thread starts with mover_start(). NULL, errno. */
 struct mover *mover_open(const struct mover_config *config);
 
-/* mover_add() - from now on @pipe belongs to the mover. Loop thread only. */
+/* mover_add() - from now on @pipe belongs to the mover; false, errno: it does
+ * not. Loop thread only. */
 bool mover_add(struct mover *mover, uint32_t stream, int pipe);
 
 /* mover_start() - 0 or an errno; then it may be tried again. */

@@ -11,11 +11,14 @@
 #include <stdint.h>
 
 enum note_kind {
-	NOTE_EOF,  /* @value: stream: its pipe ended, all bytes are moved */
-	NOTE_FULL, /* @value: stream: no room for its file (@sys) */
-	NOTE_ROOM, /* @value: stream: there is room again */
+	NOTE_EOF,    /* @value: stream: its pipe ended, all bytes are moved */
+	NOTE_FULL,   /* @value: stream: no room for its file (@sys) */
+	NOTE_ROOM,   /* @value: stream: there is room again */
+	NOTE_GONE,   /* the folder was removed; @value: the first to need it */
+	NOTE_UNREAD, /* @value: stream: its sink cannot read it (@sys) */
 	NOTE_SINK_CLOSED, /* @value: sink: its reader is gone, or @sys */
-	NOTE_SINK_DONE,   /* @value: sink: everything is delivered */
+	NOTE_SINK_DONE, /* @value: sink: all that can be is delivered; @sys: why
+			 * that is not everything */
 };
 
 struct note {

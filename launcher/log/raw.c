@@ -65,6 +65,29 @@ raw_lost(const struct raw_share *share, int *sys)
 	return bytes;
 }
 
+const char *
+raw_lost_text(const struct raw_share *share, char out[static RAW_LOST_MAX])
+{
+	int sys;
+	unsigned long long bytes = raw_lost(share, &sys);
+
+	if (bytes == 0)
+		out[0] = '\0';
+	else if (raw_no_room(sys))
+		snprintf(out, RAW_LOST_MAX,
+			"xrun: %llu bytes found no room on the disk and are lost\n",
+			bytes);
+	else if (sys == ESTALE)
+		snprintf(out, RAW_LOST_MAX,
+			"xrun: %llu bytes came after the folder of the job was removed and are lost\n",
+			bytes);
+	else
+		snprintf(out, RAW_LOST_MAX,
+			"xrun: %llu bytes could not be written to their files (%s) and are lost\n",
+			bytes, strerror(sys));
+	return out;
+}
+
 bool
 raw_no_room(int sys)
 {
@@ -131,8 +154,9 @@ write_held(int file, off_t at)
 		return len;
 	}
 	held.sys = errno;
-	if (ftruncate(file, at) == -1 || lseek(file, at, SEEK_SET) == -1)
-		held.len = 0; /* nobody knows what the file has */
+	/* Where this fails the next try writes over what is there. */
+	lseek(file, at, SEEK_SET);
+	(void)!ftruncate(file, at);
 	errno = held.sys;
 	return -1;
 }
@@ -228,37 +252,45 @@ raw_close(int pipe)
 	fd_close(pipe);
 }
 
-/* Nothing is left in its pipe: both descriptors are free for others. */
+/* All that waits in the pipe of @slot to @file; 0, or an errno. */
 static int
-drained(struct raw_slot *slot)
+drain_to(struct raw_slot *slot, int file)
 {
-	raw_close(slot->pipe);
-	fd_close(slot->file);
-	slot->pipe = slot->file = -1;
-	return 0;
-}
+	long n = 1;
 
-/* One pipe to its file; 0, or the errno of what is in the way. */
-static int
-drain_one(struct raw_share *share, uint32_t stream)
-{
-	struct raw_slot *slot = &share->slot[stream];
-	long n;
-
-	if (slot->pipe < 0)
-		return 0;
-	while (raw_waiting(slot->pipe) > 0) {
-		if (slot->file < 0)
-			slot->file = raw_open(share->dir, share->base + stream);
-		if (slot->file < 0)
-			return errno;
-		n = raw_move(slot->pipe, slot->file);
+	while (n != 0 && raw_waiting(slot->pipe) > 0) {
+		n = raw_move(slot->pipe, file);
 		if (n > 0)
 			slot->moved += (uint64_t)n;
 		else if (n < 0 && errno != EINTR)
 			return errno;
 	}
-	return drained(slot);
+	return 0;
+}
+
+/* One pipe to its file; 0, or the errno of what is in the way. Descriptors may
+ * be short: those of a stream that is done are given back, and so is that of a
+ * file that was opened for it here. */
+static int
+drain_one(struct raw_share *share, uint32_t stream)
+{
+	struct raw_slot *slot = &share->slot[stream];
+	int fd = slot->file, sys = 0;
+
+	if (slot->pipe < 0)
+		return 0;
+	if (raw_waiting(slot->pipe) > 0) {
+		if (fd < 0)
+			fd = raw_open(share->dir, share->base + stream);
+		sys = fd < 0 ? errno : drain_to(slot, fd);
+	}
+	if (sys == 0) {
+		raw_close(slot->pipe);
+		slot->pipe = slot->file = -1;
+	}
+	if (fd != slot->file)
+		fd_close(fd);
+	return sys;
 }
 
 /* May another try go better, in a while or after other streams? */

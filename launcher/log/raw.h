@@ -54,6 +54,12 @@ void raw_lose(struct raw_share *share, uint64_t bytes, int sys);
 /* raw_lost() - how many, and the first reason. Any thread. */
 uint64_t raw_lost(const struct raw_share *share, int *sys);
 
+#define RAW_LOST_MAX 160
+
+/* raw_lost_text() - the same as a line of words; "" if none is lost. */
+const char *raw_lost_text(const struct raw_share *share,
+	char out[static RAW_LOST_MAX]);
+
 /* raw_no_room() - is @sys that of a disk, not of something that broke? */
 bool raw_no_room(int sys);
 

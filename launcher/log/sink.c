@@ -49,7 +49,12 @@ struct sink {
 	bool dead;      /* its reader is gone: what comes is thrown away */
 	bool hinted;    /* a hint stands on the terminal */
 	uint64_t taken; /* bytes of ranks in out */
-	uint64_t announced, delivered; /* bytes; read by others, may lag */
+	int unread;     /* errno of a feed that cannot be read; 0 */
+
+	/* Atomic, for whoever asks; may lag. Beside them @started, of loop and
+	 * mover, and the @end of a feed that is a pipe, of the thread. */
+	uint64_t announced; /* bytes; by the mover */
+	uint64_t delivered; /* bytes; by the thread */
 };
 
 static void *run(void *arg);
@@ -158,11 +163,13 @@ sink_grew(struct sink *s, uint32_t stream, int fd, uint64_t end, bool eof)
 bool
 sink_add(struct sink *s, uint32_t stream, int pipe)
 {
-	s->feed[stream].pipe = pipe;
+	s->feed[stream].pipe = pipe; /* the first event may come at once */
 	/* Only our end: the file behind the writers' end is another one. */
 	if (fcntl(pipe, F_SETFL, O_NONBLOCK) == -1 ||
-		!watch(s, pipe, EPOLLIN, stream))
+		!watch(s, pipe, EPOLLIN, stream)) {
+		s->feed[stream].pipe = -1;
 		return false;
+	}
 	if (!__atomic_load_n(&s->started, __ATOMIC_ACQUIRE))
 		wake_up(s);
 	return true;
@@ -413,10 +420,32 @@ after(struct sink *s, struct feed *f, struct span data, size_t used)
 		start_waiting(s, f);
 }
 
+/* Descriptors and memory are short for a while; anything else stays as it is,
+ * and what was announced of @f and after it is never delivered. */
+static void
+cannot_read(struct sink *s, struct feed *f, int sys)
+{
+	f->unread = sys == EMFILE || sys == ENFILE || sys == ENOMEM;
+	if (f->unread) {
+		start_waiting(s, f);
+		return;
+	}
+	stop_waiting(s, f);
+	if (s->lines.holder == &f->line) {
+		line_give_up(&s->lines);
+		unpark_all(s);
+	}
+	end_feed(s, f);
+	if (s->unread == 0)
+		note(s, NOTE_UNREAD, f->stream, sys);
+	s->unread = sys;
+}
+
 static void
 serve(struct sink *s, struct feed *f)
 {
-	bool idle = f->grew != 0 && clock_now() - f->grew >= LINE_IDLE_NS;
+	bool idle = f->grew != 0 && !f->unread &&
+		clock_now() - f->grew >= LINE_IDLE_NS;
 	bool held = s->lines.holder != NULL;
 	struct span data;
 	size_t used;
@@ -427,8 +456,11 @@ serve(struct sink *s, struct feed *f)
 		park(s, f);
 		return;
 	}
-	if (!feed_peek(f, s->config.dir, s->scratch, &data))
+	if (!feed_peek(f, s->config.dir, s->scratch, &data)) {
+		cannot_read(s, f, errno);
 		return;
+	}
+	f->unread = false;
 	used = deliver(s, f, data, idle);
 	if (!feed_took(f, data, used))
 		used = data.len; /* out of memory: the rest of a line is lost */
@@ -470,8 +502,9 @@ drop_feeds(struct sink *s, const struct buf *drops)
 
 	for (size_t at = 0; at < drops->len; at += sizeof(stream)) {
 		memcpy(&stream, drops->data + at, sizeof(stream));
-		s->feed[stream].dropped = true;
-		make_ready(s, &s->feed[stream]);
+		feed_drop(&s->feed[stream]);
+		if (s->feed[stream].dropped)
+			make_ready(s, &s->feed[stream]);
 	}
 }
 
@@ -613,6 +646,6 @@ run(void *arg)
 				make_ready(s, &s->feed[events[i].data.u64]);
 	}
 	put_last(s);
-	note(s, NOTE_SINK_DONE, s->config.id, 0);
+	note(s, NOTE_SINK_DONE, s->config.id, s->unread);
 	return NULL;
 }

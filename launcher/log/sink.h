@@ -66,8 +66,8 @@ void sink_hint(struct sink *sink, const char *text, size_t len);
 /* sink_last() - words that come after everything else, at the finish. */
 void sink_last(struct sink *sink, const char *text, size_t len);
 
-/* sink_finish() - when all that was announced is delivered, send
- * NOTE_SINK_DONE and end the thread. At once if it never started. */
+/* sink_finish() - when all that was announced and can be read is delivered,
+ * send NOTE_SINK_DONE and end the thread. At once if it never started. */
 void sink_finish(struct sink *sink);
 
 /* sink_backlog() - bytes announced and not yet delivered. Any thread; lags. */

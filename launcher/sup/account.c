@@ -73,10 +73,9 @@ put_undelivered(const struct job *job, struct buf *out)
 static void
 put_lost(const struct job *job, struct buf *out)
 {
-	if (job->share->failed > 0)
-		buf_fmt(out,
-			"xrun: %llu bytes found no room on the disk and are lost\n",
-			(unsigned long long)job->share->failed);
+	char text[RAW_LOST_MAX];
+
+	buf_put_text(out, raw_lost_text(job->share, text));
 }
 
 static void

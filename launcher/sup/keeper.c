@@ -109,10 +109,10 @@ child_changed(struct keeper *k)
 }
 
 static void
-say_lost(struct keeper *k, uint32_t alive, uint64_t failed)
+say_lost(struct keeper *k, uint32_t alive)
 {
 	const char *where = k->job->page->where;
-	char text[768], name[16];
+	char text[768], name[16], lost[RAW_LOST_MAX];
 	int n;
 
 	n = snprintf(text, sizeof(text),
@@ -126,10 +126,8 @@ say_lost(struct keeper *k, uint32_t alive, uint64_t failed)
 		n += snprintf(text + n, sizeof(text) - (size_t)n,
 			"xrun: %u processes cannot be ended, not even with SIGKILL, and are left\n",
 			alive);
-	if (failed > 0)
-		n += snprintf(text + n, sizeof(text) - (size_t)n,
-			"xrun: %llu bytes found no room on the disk and are lost\n",
-			(unsigned long long)failed);
+	n += snprintf(text + n, sizeof(text) - (size_t)n, "%s",
+		raw_lost_text(k->job->share, lost));
 	fd_write_all(STDERR_FILENO, text, (size_t)n);
 }
 
@@ -150,7 +148,6 @@ supervisor_died(struct keeper *k)
 	struct descend everybody = { 0 };
 	siginfo_t info = { 0 };
 	uint32_t alive;
-	uint64_t failed;
 
 	if (waitid(P_PID, (id_t)k->pid, &info, WEXITED) == -1)
 		return true;
@@ -164,12 +161,12 @@ supervisor_died(struct keeper *k)
 	for (int slot = SPAWN_SLOT_IN; slot < SPAWN_SLOTS; slot++)
 		close(slot);
 	alive = descend_end(&everybody, clock_now() + SWEEP_PATIENCE);
-	failed = raw_drain(k->job->share, DRAIN_PATIENCE);
+	raw_drain(k->job->share, DRAIN_PATIENCE);
 	if (wrote_nothing(k->job->share)) {
 		state_remove(&k->job->state);
 		k->job->page->where[0] = '\0';
 	}
-	say_lost(k, alive, failed);
+	say_lost(k, alive);
 	k->status = EXIT_XRUN;
 	return true;
 }

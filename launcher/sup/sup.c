@@ -86,6 +86,24 @@ on_room(struct job *job, uint32_t stream)
 	bus_tell(job->sup->bus, BUS_LOG_ROOM, stream);
 }
 
+/* Files that are open, or need no name, go on. */
+static void
+on_gone(struct job *job)
+{
+	logs_say(job->sup->logs,
+		"xrun: the folder of the job was removed (%s): the job goes on; what ranks write is shown, but kept no more",
+		job->state.attempt);
+}
+
+/* Once a sink; finish_note_sink() tells it again. */
+static void
+on_unread(struct job *job, uint32_t stream, int sys)
+{
+	logs_say(job->sup->logs,
+		"xrun: rank %u: its log file cannot be read (%s): what it writes is not shown any more",
+		job_rank(job, stream / RAW_STREAMS), strerror(sys));
+}
+
 static void
 on_sink_closed(struct job *job, uint32_t sink, int sys)
 {
@@ -124,6 +142,12 @@ on_notes(int fd, void *ctx)
 			break;
 		case NOTE_ROOM:
 			on_room(job, note[i].value);
+			break;
+		case NOTE_GONE:
+			on_gone(job);
+			break;
+		case NOTE_UNREAD:
+			on_unread(job, note[i].value, note[i].sys);
 			break;
 		case NOTE_SINK_CLOSED:
 			on_sink_closed(job, note[i].value, note[i].sys);

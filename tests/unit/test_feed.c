@@ -121,13 +121,13 @@ Test(feed, a_file_that_is_gone_says_so)
 	cr_expect_eq(errno, ENOENT);
 }
 
-Test(feed, a_file_that_was_cut_short_ends)
+Test(feed, a_file_that_was_cut_short_says_so)
 {
 	feed.file = make_file("shorter", 7);
 	feed.end = 100;
 	feed.at = 7;
-	cr_assert(peek());
-	cr_expect_eq(data.len, 0);
+	cr_expect_not(peek());
+	cr_expect_eq(errno, ENODATA);
 	fd_close(feed.file);
 }
 
@@ -197,7 +197,7 @@ Test(feed, a_dropped_pipe_ends_when_it_is_empty)
 {
 	make_pipe();
 	say("rest");
-	feed.dropped = true;
+	feed_drop(&feed);
 	cr_assert(peek());
 	expect("rest", 4);
 	cr_expect_not(feed.eof);
@@ -205,6 +205,27 @@ Test(feed, a_dropped_pipe_ends_when_it_is_empty)
 	cr_assert(peek());
 	cr_expect(feed.eof);
 	cr_expect_eq(data.len, 0);
+}
+
+/* Somebody who goes on writing would otherwise keep it open for ever. */
+Test(feed, a_dropped_pipe_ends_under_a_writer)
+{
+	make_pipe();
+	say("rest");
+	feed_drop(&feed);
+	say(" and more");
+	cr_assert(peek());
+	expect("rest", 4);
+	cr_assert(feed_took(&feed, data, 4));
+	cr_assert(peek());
+	cr_expect(feed.eof);
+	cr_expect_eq(data.len, 0);
+}
+
+Test(feed, what_has_no_pipe_is_not_dropped)
+{
+	feed_drop(&feed);
+	cr_expect_not(feed.dropped);
 }
 
 Test(feed, more_than_the_hold_is_not_kept)

@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "launcher/log/raw.h"
+#include "tests/unit/seccomp.h"
 
 static char place[] = "/tmp/xrun-raw-XXXXXX";
 static int dir = -1;
@@ -170,6 +171,130 @@ Test(raw, a_share_begins_empty_and_is_seen_by_children)
 	cr_expect_eq(share->slot[5].moved, 42);
 }
 
+Test(raw, a_folder_of_a_rank_that_was_removed_is_made_again)
+{
+	fd_close(raw_open(dir, 0));
+	cr_assert_eq(unlinkat(dir, "rank-0000/stdout", 0), 0);
+	cr_assert_eq(unlinkat(dir, "rank-0000", AT_REMOVEDIR), 0);
+	fd_close(raw_open(dir, 0));
+	cr_expect(exists("rank-0000/stdout"));
+}
+
+Test(raw, in_a_folder_that_was_removed_no_file_can_be_made)
+{
+	cr_assert_eq(rmdir(place), 0);
+	cr_expect_eq(raw_open(dir, 0), -1);
+	cr_expect_eq(errno, ESTALE);
+}
+
+Test(raw, what_is_lost_has_the_words_of_its_reason)
+{
+	const struct {
+		int sys;
+		const char *text;
+	} row[] = {
+		{ ENOSPC,
+			"xrun: 7 bytes found no room on the disk and are lost\n" },
+		{ EDQUOT,
+			"xrun: 7 bytes found no room on the disk and are lost\n" },
+		{ ESTALE,
+			"xrun: 7 bytes came after the folder of the job was removed and are lost\n" },
+		{ EMFILE,
+			"xrun: 7 bytes could not be written to their files (Too many open files) and are lost\n" },
+	};
+	char text[RAW_LOST_MAX];
+
+	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+		struct raw_share *share = raw_share_new(1, 0, dir);
+
+		raw_lose(share, 0, EIO);
+		cr_expect_str_eq(raw_lost_text(share, text), "");
+		raw_lose(share, 3, row[i].sys);
+		raw_lose(share, 4, EIO);
+		cr_expect_str_eq(raw_lost_text(share, text), row[i].text);
+	}
+}
+
+/* --- where splice(2) is refused --- */
+
+/* No larger files, and no signal about it. */
+static void
+limit_files(rlim_t bytes)
+{
+	struct rlimit size = { .rlim_cur = bytes, .rlim_max = RLIM_INFINITY };
+	const struct sigaction ignore = { .sa_handler = SIG_IGN };
+
+	sigaction(SIGXFSZ, &ignore, NULL);
+	cr_assert_eq(setrlimit(RLIMIT_FSIZE, &size), 0);
+}
+
+static void
+refuse_splice(void)
+{
+	cr_assert_eq(seccomp_refuse(SYS_splice, EINVAL), 0);
+	cr_assert_eq(seccomp_refuse(SYS_fallocate, EOPNOTSUPP), 0);
+}
+
+Test(raw, copied_bytes_without_room_are_held_for_the_next_try)
+{
+	struct raw_share *share = raw_share_new(2, 0, dir);
+	int w[2] = { fill(share, 0, "whole "), fill(share, 2, "other") };
+	int file[2] = { raw_open(dir, 0), raw_open(dir, 2) };
+
+	refuse_splice();
+	limit_files(3);
+	for (int i = 0; i < 2; i++) {
+		cr_expect_eq(raw_move(share->slot[0].pipe, file[0]), -1);
+		cr_expect_eq(errno, EFBIG);
+		cr_expect_eq(raw_waiting(share->slot[0].pipe), 6);
+		cr_expect_str_eq(content("rank-0000/stdout"), "");
+	}
+	cr_expect_eq(raw_move(share->slot[2].pipe, file[1]), -1);
+	cr_expect_eq(errno, EFBIG);
+	limit_files(RLIM_INFINITY);
+	cr_assert_eq(fd_write_all(w[0], "again", 5), 0);
+	cr_expect_eq(raw_move(share->slot[0].pipe, file[0]), 6);
+	cr_expect_eq(raw_move(share->slot[0].pipe, file[0]), 5);
+	cr_expect_eq(raw_move(share->slot[2].pipe, file[1]), 5);
+	cr_expect_str_eq(content("rank-0000/stdout"), "whole again");
+	cr_expect_str_eq(content("rank-0001/stdout"), "other");
+	fd_close(w[0]);
+	cr_expect_eq(raw_move(share->slot[0].pipe, file[0]), 0);
+	cr_expect_eq(raw_move(share->slot[2].pipe, file[1]), -1);
+	cr_expect_eq(errno, EAGAIN);
+}
+
+Test(raw, what_is_held_goes_with_its_pipe)
+{
+	struct raw_share *share = raw_share_new(1, 0, dir);
+	int w = fill(share, 0, "first"), pipe = share->slot[0].pipe;
+	int file = raw_open(dir, 0);
+
+	refuse_splice();
+	limit_files(3);
+	cr_expect_eq(raw_move(pipe, file), -1);
+	raw_close(pipe);
+	fd_close(w);
+	limit_files(RLIM_INFINITY);
+	w = fill(share, 0, "second");
+	cr_assert_eq(share->slot[0].pipe, pipe);
+	cr_expect_eq(raw_move(pipe, file), 6);
+	cr_expect_str_eq(content("rank-0000/stdout"), "second");
+	fd_close(w);
+}
+
+Test(raw, a_pipe_is_emptied_to_nowhere_without_waiting)
+{
+	struct raw_share *share = raw_share_new(1, 0, dir);
+	int w = fill(share, 0, "text"), pipe = share->slot[0].pipe;
+
+	cr_expect_eq(raw_discard(pipe), 4);
+	cr_expect_eq(raw_discard(pipe), -1);
+	cr_expect_eq(errno, EAGAIN);
+	fd_close(w);
+	cr_expect_eq(raw_discard(pipe), 0);
+}
+
 /* --- what the keeper does after a crash --- */
 
 Test(raw, files_are_named_by_the_number_in_the_job)
@@ -271,19 +396,55 @@ Test(raw, what_cannot_be_saved_is_counted)
 	fd_close(w[1]);
 }
 
+/* The table is full of the pipes of those who died. */
+Test(raw, few_descriptors_save_many_streams)
+{
+	struct raw_share *share = raw_share_new(40, 0, dir);
+	struct rlimit files, few;
+	char name[64];
+	int top;
+
+	for (uint32_t i = 0; i < share->streams; i++)
+		fd_close(fill(share, i, raw_name(i, name, sizeof(name))));
+	top = dup(dir);
+	cr_assert_eq(getrlimit(RLIMIT_NOFILE, &files), 0);
+	few = files;
+	few.rlim_cur = (rlim_t)top + 1;
+	fd_close(top);
+	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
+	cr_expect_eq(raw_drain(share, NS_PER_S), 0);
+	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &files), 0);
+	for (uint32_t i = 0; i < share->streams; i++)
+		cr_expect_str_eq(content(raw_name(i, name, sizeof(name))),
+			name);
+}
+
+Test(raw, without_descriptors_the_reason_is_kept)
+{
+	struct raw_share *share = raw_share_new(1, 0, dir);
+	int w = fill(share, 0, "text"), sys = 0;
+	struct rlimit files, none;
+
+	cr_assert_eq(getrlimit(RLIMIT_NOFILE, &files), 0);
+	none = files;
+	none.rlim_cur = 0;
+	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
+	cr_expect_eq(raw_drain(share, 0), 4);
+	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &files), 0);
+	cr_expect_eq(raw_lost(share, &sys), 4);
+	cr_expect_eq(sys, EMFILE);
+	fd_close(w);
+}
+
 /* A file that may not grow takes what fits and loses the rest by count. */
 Test(raw, a_limit_of_the_file_splits_between_saved_and_lost)
 {
 	struct raw_share *share = raw_share_new(1, 0, dir);
-	struct rlimit size = { .rlim_cur = 6, .rlim_max = RLIM_INFINITY };
-	const struct sigaction ignore = { .sa_handler = SIG_IGN };
 	int w = fill(share, 0, "saved lost");
 
-	sigaction(SIGXFSZ, &ignore, NULL);
-	cr_assert_eq(setrlimit(RLIMIT_FSIZE, &size), 0);
+	limit_files(6);
 	cr_expect_eq(raw_drain(share, 0), 4);
-	size.rlim_cur = RLIM_INFINITY;
-	setrlimit(RLIMIT_FSIZE, &size);
+	limit_files(RLIM_INFINITY);
 	cr_expect_str_eq(content("rank-0000/stdout"), "saved ");
 	cr_expect_eq(share->slot[0].moved, 6);
 	fd_close(w);
