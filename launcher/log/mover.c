@@ -191,15 +191,14 @@ moved(struct mover *m, uint32_t stream, size_t n)
 }
 
 /* There is no folder to make a file in. A file without a name can be shown,
- * for a stream that begins: earlier bytes of another would be missing in it. */
+ * while it may stay open; and while it may, whoever has none yet begins. */
 static int
 nameless(struct mover *m, uint32_t stream)
 {
 	if (!m->gone)
 		tell(m, NOTE_GONE, stream, ESTALE);
 	m->gone = true;
-	if (m->config.share->slot[stream].moved > 0 ||
-		m->files >= m->config.files_max)
+	if (m->files >= m->config.files_max)
 		return -1;
 	return open(P_tmpdir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 }

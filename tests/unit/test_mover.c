@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_mover.c - pipes to files: what is refused, and folders that go away. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <sys/resource.h>
+
+#include <criterion/criterion.h>
+
+#include "base/fd.h"
+#include "launcher/log/mover.h"
+#include "tests/unit/folder.h"
+
+static struct notes notes;
+static struct raw_share *share;
+static struct mover *mover;
+static int dir = -1;
+
+static void
+begin(void)
+{
+	folder_make();
+	dir = open(".", O_DIRECTORY | O_CLOEXEC);
+	cr_assert_neq(dir, -1);
+	cr_assert_eq(notes_init(&notes), 0);
+	share = raw_share_new(3, 0, dir);
+	cr_assert_not_null(share);
+}
+
+TestSuite(mover, .init = begin, .fini = folder_remove);
+
+static void
+open_mover(uint32_t files_max)
+{
+	struct mover_config config = {
+		.share = share,
+		.notes = &notes,
+		.files_max = files_max,
+	};
+
+	mover = mover_open(&config);
+	cr_assert_not_null(mover);
+}
+
+/* A stream of the mover; gives the end to write to. */
+static int
+add(uint32_t stream)
+{
+	int fd[2];
+
+	cr_assert_eq(pipe2(fd, O_CLOEXEC), 0);
+	cr_assert(mover_add(mover, stream, fd[0]));
+	return fd[1];
+}
+
+static void
+say(int fd, const char *text)
+{
+	cr_assert_eq(fd_write_all(fd, text, strlen(text)), 0);
+}
+
+static struct note
+next_note(void)
+{
+	struct pollfd p = { .fd = notes.rd, .events = POLLIN };
+	struct note note = { 0 };
+
+	cr_assert_eq(poll(&p, 1, 20000), 1, "no note came");
+	cr_assert_eq(notes_take(&notes, &note, 1), 1);
+	return note;
+}
+
+static void
+expect_note(enum note_kind kind, uint32_t stream)
+{
+	struct note note = next_note();
+
+	cr_expect_eq(note.kind, kind, "got %d, not %d", note.kind, kind);
+	cr_expect_eq(note.value, stream);
+}
+
+static int
+next_descriptor(void)
+{
+	int fd = dup(dir);
+
+	fd_close(fd);
+	return fd;
+}
+
+static int
+open_descriptors(void)
+{
+	int count = 0;
+
+	for (int fd = 0; fd < 256; fd++)
+		count += fcntl(fd, F_GETFD) != -1;
+	return count;
+}
+
+Test(mover, a_pipe_that_cannot_be_watched_stays_its_callers)
+{
+	int file = open("plain", O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+
+	open_mover(1);
+	cr_expect_not(mover_add(mover, 1, file)); /* epoll takes no files */
+	cr_expect_eq(errno, EPERM);
+	cr_expect_eq(share->slot[1].pipe, -1);
+	fd_close(file);
+}
+
+Test(mover, a_mover_that_cannot_be_made_leaves_no_descriptor)
+{
+	struct mover_config config = { .share = share, .notes = &notes };
+	int next = next_descriptor(), open = open_descriptors();
+	struct rlimit files, few;
+
+	cr_assert_eq(getrlimit(RLIMIT_NOFILE, &files), 0);
+	for (rlim_t room = 0; mover == NULL && room < 64; room++) {
+		few = files;
+		few.rlim_cur = (rlim_t)next + room;
+		cr_assert_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
+		mover = mover_open(&config);
+		cr_assert_eq(setrlimit(RLIMIT_NOFILE, &files), 0);
+		if (mover == NULL)
+			cr_expect_eq(open_descriptors(), open);
+	}
+	cr_expect_not_null(mover);
+}
+
+/* Stream 0 has a file, and goes on; 2 gets one without a name; 5 finds no room
+ * for its own; 4 says nothing. */
+Test(mover, without_its_folder_every_stream_still_ends)
+{
+	char text[64] = "";
+	int w[6];
+
+	open_mover(2);
+	for (uint32_t i = 0; i < 6; i++)
+		w[i] = i == 1 || i == 3 ? -1 : add(i);
+	say(w[0], "one ");
+	cr_assert_eq(mover_start(mover), 0);
+	while (mover_bytes(mover, 0) < 4)
+		poll(NULL, 0, 1);
+	cr_assert_eq(unlinkat(dir, "rank-0000/stdout", 0), 0);
+	cr_assert_eq(unlinkat(dir, "rank-0000", AT_REMOVEDIR), 0);
+	cr_assert_eq(rmdir(folder), 0);
+	say(w[2], "begins here");
+	expect_note(NOTE_GONE, 2);
+	say(w[0], "two");
+	fd_close(w[0]);
+	expect_note(NOTE_EOF, 0);
+	fd_close(w[2]);
+	expect_note(NOTE_EOF, 2);
+	say(w[5], "lost");
+	fd_close(w[5]);
+	expect_note(NOTE_EOF, 5);
+	cr_expect_eq(pread(share->slot[0].file, text, 63, 0), 7);
+	cr_expect_str_eq(text, "one two");
+	memset(text, 0, sizeof(text));
+	cr_expect_eq(pread(share->slot[2].file, text, 63, 0), 11);
+	cr_expect_str_eq(text, "begins here");
+	cr_expect_str_eq(raw_lost_text(share, (char[RAW_LOST_MAX]){ 0 }),
+		"xrun: 4 bytes came after the folder of the job was removed and are lost\n");
+	fd_close(w[4]);
+	expect_note(NOTE_EOF, 4);
+}
+
+/* Its file would begin in the middle. */
+Test(mover, a_stream_whose_file_was_removed_is_counted)
+{
+	int w[2];
+
+	open_mover(0);
+	for (uint32_t i = 0; i < 2; i++)
+		w[i] = add(2 * i);
+	say(w[0], "saved");
+	cr_assert_eq(mover_start(mover), 0);
+	while (mover_bytes(mover, 0) < 5)
+		poll(NULL, 0, 1);
+	folder_remove();
+	say(w[0], "lost");
+	expect_note(NOTE_GONE, 0);
+	for (int i = 0; i < 40; i++) /* more than a pipe takes */
+		for (int k = 0; k < 100; k++)
+			say(w[0], "all of these forty bytes are lost, too.\n");
+	mover_drop(mover, 2);
+	expect_note(NOTE_EOF, 2);
+	fd_close(w[0]);
+	expect_note(NOTE_EOF, 0);
+	cr_expect_eq(raw_lost(share, &(int){ 0 }), 4 + 160000);
+	cr_expect_eq(mover_bytes(mover, 0), 5);
+	fd_close(w[1]);
+}
+
+/* A folder that cannot be made, and nobody waits for it any more. */
+Test(mover, what_is_given_up_is_counted_with_its_reason)
+{
+	int w, sys = 0;
+
+	open_mover(1);
+	w = add(0);
+	cr_assert_eq(symlink("elsewhere", "rank-0000"), 0);
+	say(w, "text");
+	cr_assert_eq(mover_start(mover), 0);
+	expect_note(NOTE_FULL, 0);
+	mover_drop(mover, 0);
+	mover_drop(mover, 0);
+	expect_note(NOTE_ROOM, 0);
+	expect_note(NOTE_EOF, 0);
+	cr_expect_eq(raw_lost(share, &sys), 4);
+	cr_expect_neq(sys, 0);
+	fd_close(w);
+}

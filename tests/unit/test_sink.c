@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_sink.c - a sink that cannot read what it is to show. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <sys/resource.h>
+
+#include <criterion/criterion.h>
+
+#include "base/fd.h"
+#include "launcher/log/raw.h"
+#include "launcher/log/sink.h"
+#include "tests/unit/folder.h"
+
+#define STREAMS 4
+
+static struct line_prefix prefix[STREAMS];
+static bool shown[STREAMS] = { true, true, true, true };
+static struct notes notes;
+static struct sink *sink;
+static int dir = -1, screen = -1;
+
+static void
+begin(void)
+{
+	folder_make();
+	dir = open(".", O_DIRECTORY | O_CLOEXEC);
+	cr_assert_neq(dir, -1);
+	cr_assert_eq(notes_init(&notes), 0);
+}
+
+TestSuite(sink, .init = begin, .fini = folder_remove);
+
+static void
+open_sink(int files)
+{
+	struct sink_config config = {
+		.id = 7,
+		.lines = true,
+		.dir = files,
+		.streams = STREAMS,
+		.prefix = prefix,
+		.shown = shown,
+		.notes = &notes,
+	};
+	int fd[2];
+
+	cr_assert_eq(pipe2(fd, O_CLOEXEC), 0);
+	screen = fd[0];
+	config.fd = fd[1];
+	sink = sink_open(&config);
+	cr_assert_not_null(sink);
+}
+
+/* Stream @named of the mover, which keeps no file open. */
+static void
+moved(uint32_t named, const char *text)
+{
+	int fd = raw_open(dir, named);
+
+	cr_assert_eq(fd_write_all(fd, text, strlen(text)), 0);
+	fd_close(fd);
+}
+
+static void
+expect_note(enum note_kind kind, uint32_t value, int sys)
+{
+	struct pollfd p = { .fd = notes.rd, .events = POLLIN };
+	struct note note = { 0 };
+
+	cr_assert_eq(poll(&p, 1, 20000), 1, "note %d did not come", kind);
+	cr_assert_eq(notes_take(&notes, &note, 1), 1);
+	cr_expect_eq(note.kind, kind, "got %d, not %d", note.kind, kind);
+	cr_expect_eq(note.value, value);
+	cr_expect_eq(note.sys, sys, "%s", strerror(note.sys));
+}
+
+static void
+expect_screen(const char *want)
+{
+	char text[256] = "";
+	struct pollfd p = { .fd = screen, .events = POLLIN };
+	size_t len = 0;
+
+	while (len < strlen(want)) {
+		cr_assert_eq(poll(&p, 1, 20000), 1, "only '%s'", text);
+		len += (size_t)read(screen, text + len, 255 - len);
+		text[len] = '\0';
+	}
+	cr_expect_str_eq(text, want);
+	cr_expect_eq(poll(&p, 1, 0), 0);
+}
+
+Test(sink, a_pipe_that_cannot_be_watched_stays_its_callers)
+{
+	int file = open("plain", O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+
+	open_sink(-1);
+	cr_expect_not(sink_add(sink, 0, file)); /* epoll takes no files */
+	fd_close(file);
+	sink_drop(sink, 0);
+	sink_finish(sink);
+	expect_note(NOTE_SINK_DONE, 7, 0);
+}
+
+Test(sink, a_file_that_is_gone_is_told_and_the_others_go_on)
+{
+	open_sink(dir);
+	moved(2, "of another\n");
+	sink_grew(sink, 0, -1, 5, false);
+	expect_note(NOTE_UNREAD, 0, ENOENT);
+	sink_grew(sink, 2, -1, 11, true);
+	expect_screen("of another\n");
+	sink_grew(sink, 0, -1, 8, true);
+	sink_finish(sink);
+	expect_note(NOTE_SINK_DONE, 7, ENOENT);
+	cr_expect_eq(sink_backlog(sink), 8);
+}
+
+/* Its long line holds the sink: nothing else could come out. */
+Test(sink, a_file_that_is_cut_short_gives_the_sink_back)
+{
+	static char big[LINE_HOLD + 1];
+	char got[4096];
+	size_t len = 0;
+
+	memset(big, 'x', LINE_HOLD);
+	open_sink(dir);
+	moved(0, big);
+	moved(2, "of another\n");
+	sink_grew(sink, 0, -1, LINE_HOLD, false);
+	while (len < LINE_HOLD)
+		len += (size_t)read(screen, got, sizeof(got));
+	cr_assert_eq(truncate("rank-0000/stdout", 0), 0);
+	sink_grew(sink, 0, -1, LINE_HOLD + 4, true);
+	expect_note(NOTE_UNREAD, 0, ENODATA);
+	sink_grew(sink, 2, -1, 11, true);
+	expect_screen("\nof another\n");
+	sink_finish(sink);
+	expect_note(NOTE_SINK_DONE, 7, ENODATA);
+	cr_expect_eq(sink_backlog(sink), 4);
+}
+
+Test(sink, for_want_of_descriptors_it_waits)
+{
+	struct pollfd p = { .fd = notes.rd, .events = POLLIN };
+	struct rlimit files, none;
+	int gave_up;
+
+	open_sink(dir);
+	moved(0, "whole line\nhalf");
+	cr_assert_eq(getrlimit(RLIMIT_NOFILE, &files), 0);
+	none = files;
+	none.rlim_cur = 1; /* poll(2) may watch that many */
+	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
+	sink_grew(sink, 0, -1, 15, true);
+	sink_finish(sink);
+	gave_up = poll(&p, 1, 300);
+	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &files), 0);
+	cr_expect_eq(gave_up, 0);
+	expect_screen("whole line\nhalf\n");
+	expect_note(NOTE_SINK_DONE, 7, 0);
+	cr_expect_eq(sink_backlog(sink), 0);
+}
