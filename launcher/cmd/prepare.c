@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/host.h"
 #include "base/mem.h"
 #include "base/status.h"
 #include "launcher/cmd/prepare.h"
@@ -79,8 +80,7 @@ prepare_plan(struct job *job, struct prepared *p, struct xr_error *err)
 
 	p->exit_status = EXIT_XRUN;
 	p->master.fd = p->mesh.fd = -1;
-	if (gethostname(p->host, sizeof(p->host) - 1) == -1)
-		snprintf(p->host, sizeof(p->host), "localhost");
+	host_name(p->host, sizeof(p->host));
 	status = change_directory(job->opt.chdir, err);
 	if (status == XR_OK)
 		status = choose_devices(job, p, err);

@@ -34,7 +34,8 @@ is_job(const char *dir, bool *running)
 	fd = open(lock, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	if (fd == -1)
 		return false;
-	*running = flock(fd, LOCK_EX | LOCK_NB) == -1;
+	/* Shared: two who look at once are no job. */
+	*running = flock(fd, LOCK_SH | LOCK_NB) == -1;
 	fd_close(fd);
 	return true;
 }

@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/host.h"
 #include "base/json.h"
 #include "launcher/state/jobs.h"
 #include "launcher/state/retain.h"
@@ -40,7 +41,7 @@ retain_choose(struct retain_job *jobs, uint32_t n, int64_t now)
 {
 	int64_t total = 0;
 
-	if (n == 0)
+	if (jobs == NULL || n == 0)
 		return;
 	qsort(jobs, n, sizeof(*jobs), by_worth);
 	for (uint32_t i = 0; i < n; i++) {
@@ -168,7 +169,7 @@ retain_run(void *path)
 	int root = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
 	if (root != -1 && !done_lately(root)) {
-		gethostname(s.host, sizeof(s.host) - 1);
+		host_name(s.host, sizeof(s.host));
 		s.jobs = calloc(s.cap, sizeof(*s.jobs));
 		if (s.jobs != NULL)
 			jobs_each(path, consider, &s);

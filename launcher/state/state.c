@@ -16,6 +16,7 @@
 
 #include "base/buf.h"
 #include "base/fd.h"
+#include "base/host.h"
 #include "base/mem.h"
 #include "base/status.h"
 #include "launcher/state/state.h"
@@ -47,16 +48,16 @@ state_home(void)
 	return xasprintf("/var/tmp/xrun-%u", (unsigned)getuid());
 }
 
-char *
-state_tilde(const char *path)
+const char *
+state_tilde(const char *path, char *out, size_t cap)
 {
 	const char *dir = home();
 	size_t len = dir == NULL ? 0 : strlen(dir);
+	bool below = len > 1 && strncmp(path, dir, len) == 0 &&
+		(path[len] == '/' || path[len] == '\0');
 
-	if (len > 1 && strncmp(path, dir, len) == 0 &&
-		(path[len] == '/' || path[len] == '\0'))
-		return xasprintf("~%s", path + len);
-	return xstrdup(path);
+	snprintf(out, cap, "%s%s", below ? "~" : "", path + (below ? len : 0));
+	return out;
 }
 
 char *
@@ -96,14 +97,16 @@ make_id(char out[static 5])
 	out[4] = '\0';
 }
 
-/* Like mkdir -p, 0700 for what is made. */
+/* Like mkdir -p of what stands before the last name, 0700 for what is made. */
 static int
-make_path(const char *path)
+make_parents(const char *path)
 {
-	char *copy = xstrdup(path);
+	char *copy = xstrdup(path), *end = copy + strlen(copy);
 	int made = 0;
 
-	for (char *p = copy + 1; made == 0 && *p != '\0'; p++) {
+	while (end > copy + 1 && end[-1] == '/')
+		*--end = '\0';
+	for (char *p = copy + 1; made == 0 && p < end; p++) {
 		if (*p != '/')
 			continue;
 		*p = '\0';
@@ -111,10 +114,16 @@ make_path(const char *path)
 			made = -1;
 		*p = '/';
 	}
-	if (made == 0 && mkdir(copy, 0700) == -1 && errno != EEXIST)
-		made = -1;
 	free(copy);
 	return made;
+}
+
+static int
+make_path(const char *path)
+{
+	if (make_parents(path) == -1)
+		return -1;
+	return mkdir(path, 0700) == -1 && errno != EEXIST ? -1 : 0;
 }
 
 static enum xr_status
@@ -143,16 +152,18 @@ make_folder(struct state *st, const char *root, struct xr_error *err)
 		root, ADVICE);
 }
 
-/* Absent, or a folder with nothing in it: then it is ours as a whole. */
 static bool
-absent_or_empty(const char *path)
+is_empty(int fd)
 {
+	int own = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = own == -1 ? NULL : fdopendir(own);
 	const struct dirent *d;
-	DIR *dir = opendir(path);
 	int entries = 0;
 
-	if (dir == NULL)
-		return errno == ENOENT;
+	if (dir == NULL) {
+		fd_close(own);
+		return false;
+	}
 	while ((d = readdir(dir)) != NULL)
 		entries += strcmp(d->d_name, ".") != 0 &&
 			strcmp(d->d_name, "..") != 0;
@@ -164,13 +175,15 @@ absent_or_empty(const char *path)
 static char *
 expand(const char *text, const char *id)
 {
-	char host[256] = "localhost", *cwd = NULL;
+	char host[256], *cwd = NULL;
 	struct buf out = { 0 };
 
-	gethostname(host, sizeof(host) - 1);
-	if (text[0] != '/' && (cwd = getcwd(NULL, 0)) != NULL)
+	if (text[0] != '/')
+		cwd = getcwd(NULL, 0);
+	if (cwd != NULL)
 		buf_fmt(&out, "%s/", cwd);
 	free(cwd);
+	host_name(host, sizeof(host));
 	while (*text != '\0') {
 		if (strncmp(text, "{job}", 5) == 0) {
 			buf_put_text(&out, id);
@@ -182,6 +195,8 @@ expand(const char *text, const char *id)
 			buf_put_char(&out, *text++);
 		}
 	}
+	if (out.bad != XR_OK)
+		buf_fini(&out);
 	return out.data;
 }
 
@@ -195,73 +210,153 @@ is_strange_link(const char *path)
 		st.st_uid != geteuid() && st.st_uid != 0;
 }
 
-static enum xr_status
-use_log_dir(struct state *st, const char *log_dir, struct xr_error *err)
+/*
+ * Of all who find @dir absent or empty at once, it goes to the one whose "0" it
+ * is; and only that one writes into it or takes anything away.
+ *
+ * Returns  1: it is ours; 0: it is used; -1 with errno
+ */
+static int
+claim(struct state *st, const char *dir)
 {
-	enum xr_status status = XR_OK;
-	char *dir;
+	bool made = mkdir(dir, 0700) == 0;
+	int ours = 0;
 
-	make_id(st->id);
-	dir = expand(log_dir, st->id);
-	if (is_strange_link(dir)) {
-		status = fail(err, XR_E_INVAL,
+	if (!made && errno == ENOENT) {
+		if (make_parents(dir) == -1)
+			return -1;
+		made = mkdir(dir, 0700) == 0;
+	}
+	if (!made && errno != EEXIST)
+		return -1;
+	st->dir_fd = open(dir, O_DIRECTORY | O_CLOEXEC);
+	if (st->dir_fd == -1)
+		return errno == EACCES ? 0 : -1;
+	if (made || is_empty(st->dir_fd)) {
+		st->made_attempt = mkdirat(st->dir_fd, "0", 0700) == 0;
+		ours = st->made_attempt ? 1 : errno == EEXIST ? 0 : -1;
+	}
+	st->made = made && ours != 0;
+	if (ours == 1)
+		return ours;
+	fd_close(st->dir_fd);
+	st->dir_fd = -1;
+	return ours;
+}
+
+/* Absent or empty: @dir is the folder as a whole. Else it is one in it. */
+static enum xr_status
+use_log_dir(struct state *st, const char *dir, struct xr_error *err)
+{
+	int ours = -1;
+
+	if (is_strange_link(dir))
+		return fail(err, XR_E_INVAL,
 			"--log-dir: %s: is another user's symbolic link", dir);
-		free(dir);
-		return status;
+	st->dir = xstrdup(dir);
+	/* Another job may just be taking it away again. */
+	for (int tries = 0; ours == -1 && tries < 10; tries++) {
+		ours = claim(st, dir);
+		if (ours == -1 && errno != ENOENT)
+			break;
 	}
-	if (absent_or_empty(dir)) {
-		st->dir = dir;
-		st->made = access(dir, F_OK) == -1;
-		return make_path(dir) == 0 ? XR_OK : cannot(err, dir);
-	}
-	status = make_folder(st, dir, err);
-	free(dir);
-	return status;
+	if (ours == -1)
+		return cannot(err, dir);
+	return ours == 1 ? XR_OK : make_folder(st, dir, err);
+}
+
+/* Locked before it has its name: whoever finds it finds it held. Where files
+ * have one name only (FAT, object stores), right after. */
+static int
+take_lock(struct state *st)
+{
+	int flags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
+	char temp[STATE_ID_MAX + 8];
+
+	snprintf(temp, sizeof(temp), ".lock.%s", st->id);
+	st->lock_fd = openat(st->dir_fd, temp, flags, 0600);
+	if (st->lock_fd == -1)
+		return -1;
+	if (flock(st->lock_fd, LOCK_EX | LOCK_NB) == 0)
+		st->made_lock =
+			linkat(st->dir_fd, temp, st->dir_fd, "lock", 0) == 0;
+	unlinkat(st->dir_fd, temp, 0);
+	if (st->made_lock)
+		return 0;
+	fd_close(st->lock_fd);
+	st->lock_fd = openat(st->dir_fd, "lock", flags, 0600);
+	st->made_lock = st->lock_fd != -1;
+	return st->made_lock ? flock(st->lock_fd, LOCK_EX | LOCK_NB) : -1;
 }
 
 static enum xr_status
 open_folder(struct state *st, struct xr_error *err)
 {
 	st->attempt = xasprintf("%s/0", st->dir);
-	st->dir_fd = open(st->dir, O_DIRECTORY | O_CLOEXEC);
+	st->mount = state_mount(st->dir);
+	if (st->dir_fd == -1)
+		st->dir_fd = open(st->dir, O_DIRECTORY | O_CLOEXEC);
 	if (st->dir_fd == -1)
 		return cannot(err, st->dir);
-	/* Locked before it has its name: whoever finds it finds it held. */
-	st->lock_fd = openat(st->dir_fd, ".lock",
-		O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (st->lock_fd == -1 || flock(st->lock_fd, LOCK_EX | LOCK_NB) == -1 ||
-		renameat(st->dir_fd, ".lock", st->dir_fd, "lock") == -1)
-		return cannot(err, st->dir);
-	if (mkdirat(st->dir_fd, "0", 0700) == -1)
+	if (!st->made_attempt)
+		st->made_attempt = mkdirat(st->dir_fd, "0", 0700) == 0;
+	if (!st->made_attempt)
 		return cannot(err, st->attempt);
+	if (take_lock(st) == -1)
+		return cannot(err, st->dir);
 	st->attempt_fd =
 		openat(st->dir_fd, "0", O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	return st->attempt_fd == -1 ? cannot(err, st->attempt) : XR_OK;
+}
+
+/* Both --log-dir, with its words, and the state folder. */
+static enum xr_status
+choose_folder(struct state *st, const char *log_dir, struct xr_error *err)
+{
+	enum xr_status status;
+	char *dir;
+
+	if (log_dir == NULL) {
+		st->root = state_home();
+		return make_folder(st, st->root, err);
+	}
+	make_id(st->id);
+	dir = expand(log_dir, st->id);
+	if (dir == NULL)
+		return fail(err, XR_E_NOMEM, "--log-dir: no memory for it");
+	status = use_log_dir(st, dir, err);
+	free(dir);
+	return status;
+}
+
+static void
+close_all(struct state *st)
+{
+	fd_close(st->dir_fd);
+	fd_close(st->attempt_fd);
+	fd_close(st->lock_fd);
+	st->dir_fd = st->attempt_fd = st->lock_fd = -1;
 }
 
 enum xr_status
 state_open(struct state *st, const char *log_dir, bool logs,
 	struct xr_error *err)
 {
-	enum xr_status status = XR_OK;
+	enum xr_status status;
 
 	*st = (struct state){ .dir_fd = -1, .attempt_fd = -1, .lock_fd = -1 };
 	if (!logs) {
 		make_id(st->id);
 		return XR_OK;
 	}
-	if (log_dir != NULL) {
-		status = use_log_dir(st, log_dir, err);
-	} else {
-		st->root = state_home();
-		status = make_folder(st, st->root, err);
-	}
+	status = choose_folder(st, log_dir, err);
 	if (status == XR_OK)
 		status = open_folder(st, err);
-	if (status != XR_OK && st->dir_fd != -1)
+	if (status != XR_OK) {
 		state_remove(st);
-	if (status != XR_OK)
+		close_all(st);
 		state_fini(st);
+	}
 	return status;
 }
 
@@ -271,7 +366,8 @@ state_fini(struct state *st)
 	free(st->root);
 	free(st->dir);
 	free(st->attempt);
-	st->root = st->dir = st->attempt = NULL;
+	free(st->mount);
+	st->root = st->dir = st->attempt = st->mount = NULL;
 }
 
 int
@@ -335,19 +431,20 @@ remove_empty_ranks(const struct state *st)
 		fd_close(fd);
 }
 
-/* Only what was made here is removed; a folder with more in it stays. */
+/* Only what this run made; a folder with more in it stays. */
 void
 state_remove(const struct state *st)
 {
-	static const char *const files[] = { "lock", ".lock", "job.json",
-		".job.json.new", "events.jsonl" };
+	static const char *const files[] = { "job.json", ".job.json.new",
+		"events.jsonl", "lock" };
 
-	if (st->dir == NULL)
-		return;
-	for (unsigned i = 0; i < sizeof(files) / sizeof(files[0]); i++)
+	for (unsigned i = 0;
+		st->made_lock && i < sizeof(files) / sizeof(files[0]); i++)
 		unlinkat(st->dir_fd, files[i], 0);
-	remove_empty_ranks(st);
-	unlinkat(st->dir_fd, "0", AT_REMOVEDIR);
+	if (st->made_attempt) {
+		remove_empty_ranks(st);
+		unlinkat(st->dir_fd, "0", AT_REMOVEDIR);
+	}
 	if (st->made)
 		rmdir(st->dir);
 }

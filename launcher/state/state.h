@@ -9,12 +9,13 @@
  *                        k7m2/0/rank-0003/  stdout stderr, with .idx each
  *
  * With --log-dir D the folder is D itself if D is absent or empty, else
- * D/JOB. With --no-logs there is none. A run that wrote no byte leaves none.
+ * D/JOB; of jobs that start at once, one gets D. With --no-logs there is none. A run that wrote no byte leaves none.
  */
 #ifndef LAUNCHER_STATE_STATE_H
 #define LAUNCHER_STATE_STATE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "xrun/error.h"
@@ -26,7 +27,11 @@ struct state {
 	char *root;    /* "/home/a/.local/state/xrun"; NULL under --log-dir */
 	char *dir;     /* absolute path of the job's folder; NULL: none */
 	char *attempt; /* absolute path of <dir>/0 */
-	bool made;     /* the folder was not there before */
+	char *mount;   /* where the file system of <dir> is mounted */
+	/* What this run made and may take away: */
+	bool made;         /* <dir> */
+	bool made_attempt; /* <dir>/0 */
+	bool made_lock;    /* <dir>/lock, and so what else is in <dir> */
 	int dir_fd, attempt_fd, lock_fd; /* -1: none */
 };
 
@@ -67,7 +72,7 @@ void state_remove(const struct state *state);
 /* state_mount() - where the file system of @path is mounted; caller frees. */
 char *state_mount(const char *path);
 
-/* state_tilde() - @path with the home folder as "~"; caller frees. */
-char *state_tilde(const char *path);
+/* state_tilde() - @path with the home folder as "~", in @out. */
+const char *state_tilde(const char *path, char *out, size_t cap);
 
 #endif /* LAUNCHER_STATE_STATE_H */

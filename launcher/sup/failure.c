@@ -49,13 +49,13 @@ put_core_file(const struct job *job, const struct rank *r, struct buf *out)
 		.program = job->program,
 		.since = job->begun_wall,
 	};
-	char found[PATH_MAX], path[PATH_MAX], *shown;
+	char found[PATH_MAX], path[PATH_MAX], shown[PATH_MAX];
 
 	switch (core_find(&core, found, sizeof(found))) {
 	case CORE_FILE:
-		shown = state_tilde(realpath(found, path) ? path : found);
-		buf_fmt(out, ", core: %s", shown);
-		free(shown);
+		buf_fmt(out, ", core: %s",
+			state_tilde(realpath(found, path) ? path : found, shown,
+				sizeof(shown)));
 		break;
 	case CORE_PIPED:
 		buf_fmt(out, ", core: handed to %s", found);
@@ -165,16 +165,15 @@ put_last_lines(const struct job *job, uint32_t r, struct buf *out)
 static void
 put_where(const struct job *job, uint32_t r, struct buf *out)
 {
-	char *dir;
+	char dir[PATH_MAX];
 
 	if (job->state.attempt == NULL ||
 		(logs_bytes(job->sup->logs, r * RAW_STREAMS) == 0 &&
 			logs_bytes(job->sup->logs, r * RAW_STREAMS + 1) == 0))
 		return;
-	dir = state_tilde(job->state.attempt);
 	buf_fmt(out, "%sAll output: %s/rank-%04u", out->len > 0 ? ". " : "",
-		dir, job_rank(job, r));
-	free(dir);
+		state_tilde(job->state.attempt, dir, sizeof(dir)),
+		job_rank(job, r));
 }
 
 static void

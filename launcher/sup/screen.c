@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* screen.c - see screen.h. */
-#include <stdlib.h>
+#include <limits.h>
 
 #include "base/clock.h"
 #include "base/signo.h"
@@ -47,7 +47,7 @@ screen_header(struct job *job)
 {
 	uint32_t n = job_size(job);
 	struct buf out = { 0 };
-	char *dir = NULL;
+	char dir[PATH_MAX];
 
 	if (!job->errors_are_tty || job->opt.quiet)
 		return;
@@ -60,15 +60,15 @@ screen_header(struct job *job)
 	buf_put_text(&out, ", ");
 	put_devices(&job->plan, &out);
 	if (job->state.dir != NULL)
-		dir = state_tilde(job->state.dir);
-	buf_fmt(&out, ", %s%s\n", dir == NULL ? "no logs" : "logs ",
-		dir == NULL ? "" : dir);
+		buf_fmt(&out, ", logs %s\n",
+			state_tilde(job->state.dir, dir, sizeof(dir)));
+	else
+		buf_put_text(&out, ", no logs\n");
 	if (job->route.reduced)
 		buf_fmt(&out,
 			"xrun: %u ranks: showing rank 0's stdout and everybody's stderr; --show all shows the rest\n",
 			n);
 	say(job, &out);
-	free(dir);
 	buf_fini(&out);
 }
 

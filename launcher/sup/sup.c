@@ -60,19 +60,17 @@ on_full(struct job *job, uint32_t stream, int sys)
 {
 	struct sup *sup = job->sup;
 	bool room = sys == ENOSPC || sys == EDQUOT;
-	char *dir;
 
 	job->rank[stream / RAW_STREAMS].full |= 1u << stream % RAW_STREAMS;
 	bus_tell(sup->bus, BUS_LOG_FULL, stream);
 	if (sup->full_ns != 0 && clock_now() - sup->full_ns < FULL_NS)
 		return;
 	sup->full_ns = clock_now();
-	dir = state_mount(job->state.dir);
 	logs_say(sup->logs,
 		room ? "xrun: rank %u: log file system full (%s): ranks wait until there is room; nothing is lost" :
 		       "xrun: rank %u: log file in %s: %s: ranks wait until it can be written; nothing is lost",
-		job_rank(job, stream / RAW_STREAMS), dir, strerror(sys));
-	free(dir);
+		job_rank(job, stream / RAW_STREAMS), job->state.mount,
+		strerror(sys));
 }
 
 static void

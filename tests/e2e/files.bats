@@ -151,7 +151,7 @@ modes()
 	job --log-dir file/x "$PROG/stamp" ran
 	assert_eq "$status" 125
 	assert_has "$(cat err)" \
-		"^xrun: $PWD/file/x/....: Not a directory   try: --log-dir DIR or --no-logs\$"
+		"^xrun: $PWD/file/x: Not a directory   try: --log-dir DIR or --no-logs\$"
 	XDG_STATE_HOME=$PWD/file job "$PROG/stamp" ran
 	assert_eq "$status" 125
 	assert_has "$(cat err)" 'try: --log-dir DIR or --no-logs'

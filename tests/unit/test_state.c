@@ -10,6 +10,7 @@
 #include <sys/file.h>
 #include <sys/inotify.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include <criterion/criterion.h>
 
@@ -254,31 +255,140 @@ Test(state, a_folder_that_was_there_before_stays)
 	let_go();
 }
 
+/* Where in @events something happened to @name; -1 if nowhere. */
+static int
+nth_event(const char *events, ssize_t n, uint32_t what, const char *name)
+{
+	const struct inotify_event *e;
+	int nth = 0;
+
+	for (ssize_t at = 0; at < n; at += (ssize_t)(sizeof(*e) + e->len)) {
+		e = (const void *)(events + at);
+		if ((e->mask & what) != 0 && e->len > 0 &&
+			strncmp(e->name, name, strlen(name)) == 0)
+			return nth;
+		nth++;
+	}
+	return -1;
+}
+
 /* Whoever finds a lock finds it held: it gets its name afterwards. */
 Test(state, a_lock_has_its_name_only_when_it_is_held)
 {
 	char events[4096];
-	const struct inotify_event *e;
-	bool moved = false;
-	int notify = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+	int notify = inotify_init1(IN_CLOEXEC | IN_NONBLOCK), first, named;
 	ssize_t n;
 
 	cr_assert_eq(mkdir("mine", 0755), 0);
 	cr_assert_neq(inotify_add_watch(notify, "mine",
-			      IN_CREATE | IN_MOVED_TO),
+			      IN_CREATE | IN_DELETE | IN_MOVED_TO),
 		-1);
 	begin("mine");
 	n = read(notify, events, sizeof(events));
-	for (ssize_t at = 0; at < n; at += (ssize_t)(sizeof(*e) + e->len)) {
-		e = (const void *)(events + at);
-		if (e->len == 0 || strcmp(e->name, "lock") != 0)
-			continue;
-		cr_expect(e->mask & IN_MOVED_TO);
-		moved = true;
-	}
-	cr_expect(moved);
+	first = nth_event(events, n, IN_CREATE, ".lock.");
+	named = nth_event(events, n, IN_CREATE, "lock");
+	cr_expect_geq(first, 0);
+	cr_expect_gt(named, first);
+	cr_expect_gt(nth_event(events, n, IN_DELETE, ".lock."), named);
+	cr_expect_eq(nth_event(events, n, IN_MOVED_TO, "lock"), -1);
 	close(notify);
 	let_go();
+}
+
+/* One of a pair that starts when @go is closed; says where it found room and
+ * lets its job go when @stay is. */
+static void
+be_one_of_a_pair(int go, int tell, int stay)
+{
+	char c;
+
+	if (read(go, &c, 1) != 0 ||
+		state_open(&st, "pair", true, &err) != XR_OK)
+		_exit(1);
+	if (write(tell, "x", 1) != 1 || read(stay, &c, 1) != 0)
+		_exit(2);
+	_exit(access(st.attempt, F_OK) == 0 &&
+				faccessat(st.dir_fd, "lock", F_OK, 0) == 0 ?
+			0 :
+			3);
+}
+
+static int
+locks_in(const char *dir)
+{
+	char path[PATH_MAX];
+	struct dirent **list;
+	int n = scandir(dir, &list, NULL, NULL), locks = 0;
+
+	for (int i = 0; i < n; i++) {
+		snprintf(path, sizeof(path), "%s/%s/lock", dir,
+			list[i]->d_name);
+		locks += strcmp(list[i]->d_name, "..") != 0 &&
+			access(path, F_OK) == 0;
+		free(list[i]);
+	}
+	free(list);
+	return locks;
+}
+
+Test(state, of_two_that_start_at_once_each_has_a_folder)
+{
+	int go[2], tell[2], stay[2], status;
+	char two[2];
+
+	for (int round = 0; round < 200; round++) {
+		cr_assert_eq(pipe(go) + pipe(tell) + pipe(stay), 0);
+		if (round % 2 != 0)
+			cr_assert_eq(mkdir("pair", 0700), 0);
+		for (int i = 0; i < 2; i++)
+			if (fork() == 0) {
+				close(go[1]);
+				close(stay[1]);
+				close(tell[0]);
+				be_one_of_a_pair(go[0], tell[1], stay[0]);
+			}
+		close(tell[1]);
+		close(go[1]);
+		for (int i = 0; i < 2; i++)
+			cr_assert_eq(read(tell[0], two + i, 1), 1, "round %d",
+				round);
+		cr_assert_eq(locks_in("pair"), 2, "round %d", round);
+		close(stay[1]);
+		for (int i = 0; i < 2; i++) {
+			cr_assert_gt(wait(&status), 0);
+			cr_assert_eq(status, 0, "round %d: %x", round, status);
+		}
+		close(go[0]);
+		close(tell[0]);
+		close(stay[0]);
+		nftw("pair", folder_forget, 16, FTW_DEPTH | FTW_PHYS);
+	}
+}
+
+/* Somebody's files in a folder that a job did not get are not the job's. */
+Test(state, what_a_failed_start_did_not_make_stays)
+{
+	cr_assert_eq(mkdir("mine", 0755), 0);
+	begin("mine");
+	st.made_lock = st.made_attempt = st.made = false;
+	state_remove(&st);
+	cr_expect_eq(folder_entries("mine"), 2, "lock and 0");
+	let_go();
+}
+
+Test(state, two_who_look_at_once_see_no_job)
+{
+	struct seen s = { 0 };
+	int other;
+
+	begin(NULL);
+	other = openat(st.dir_fd, "lock", O_RDWR | O_CLOEXEC);
+	close(st.lock_fd);
+	cr_assert_eq(flock(other, LOCK_SH | LOCK_NB), 0);
+	jobs_each(st.root, see, &s);
+	cr_expect_eq(s.all, 1);
+	cr_expect_eq(s.running, 0);
+	close(other);
 }
 
 Test(state, what_a_rank_wrote_is_never_removed)
@@ -495,13 +605,13 @@ Test(state, a_path_at_home_is_shown_with_a_tilde)
 		{ "/home/a", "/x/home/a", "/x/home/a" },
 		{ "/", "/etc", "/etc" },
 	};
-	char *shown;
+	char shown[64];
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		setenv("HOME", rows[i].home, 1);
-		shown = state_tilde(rows[i].path);
+		cr_expect_eq(state_tilde(rows[i].path, shown, sizeof(shown)),
+			shown);
 		cr_expect_str_eq(shown, rows[i].shown, "%s", shown);
-		free(shown);
 	}
 }
 
