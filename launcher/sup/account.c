@@ -105,12 +105,6 @@ put_closing(const struct job *job, const struct outcome *o, struct buf *out)
 		clock_text(ran, time, sizeof(time)));
 }
 
-static double
-seconds(struct timeval t)
-{
-	return (double)t.tv_sec + (double)t.tv_usec / 1e6;
-}
-
 static void
 put_resources(const struct job *job, struct buf *out)
 {
@@ -123,8 +117,8 @@ put_resources(const struct job *job, struct buf *out)
 
 		buf_fmt(out, "  %4u  %4d  %9.3f %9.3f %9.3f %9.1f %15llu\n",
 			job_rank(job, i), outcome_rank_status(r),
-			(double)ran / NS_PER_S, seconds(r->usage.ru_utime),
-			seconds(r->usage.ru_stime),
+			(double)ran / NS_PER_S, clock_seconds(r->usage.ru_utime),
+			clock_seconds(r->usage.ru_stime),
 			(double)r->usage.ru_maxrss / 1024,
 			(unsigned long long)(logs_bytes(job->sup->logs,
 						     i * RAW_STREAMS) +

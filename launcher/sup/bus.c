@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/host.h"
 #include "base/json.h"
 #include "base/signo.h"
 #include "launcher/job/outcome.h"
@@ -29,7 +30,8 @@ struct bus {
 
 /* Lines on their way to the files, on the helper thread. */
 struct parcel {
-	const struct state *state; /* NULL: not to the job's own file */
+	struct job *job;
+	bool keep; /* to the job's own file, too */
 	int file;
 	struct buf lines;
 };
@@ -46,6 +48,15 @@ bus_event_name(enum bus_event event)
 	return names[event];
 }
 
+/* The first failure ends a file, so that no line in it is torn or missing. */
+static void
+write_lines(int fd, const struct buf *lines, int *sys)
+{
+	if (__atomic_load_n(sys, __ATOMIC_SEQ_CST) == 0 &&
+		fd_write_all(fd, lines->data, lines->len) == -1)
+		bus_lose(sys, errno);
+}
+
 static void
 deliver(void *ctx)
 {
@@ -53,13 +64,15 @@ deliver(void *ctx)
 	int fd;
 
 	if (p->file != -1)
-		fd_write_all(p->file, p->lines.data, p->lines.len);
-	if (p->state != NULL) {
-		fd = fd_sole(openat(p->state->dir_fd, "events.jsonl",
+		write_lines(p->file, &p->lines, &p->job->events_sys);
+	if (p->keep) {
+		fd = fd_sole(openat(p->job->state.dir_fd, "events.jsonl",
 			O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW,
 			0600));
-		if (fd != -1)
-			fd_write_all(fd, p->lines.data, p->lines.len);
+		if (fd == -1)
+			bus_lose(&p->job->state_sys, errno);
+		else
+			write_lines(fd, &p->lines, &p->job->state_sys);
 		fd_close(fd);
 	}
 	buf_fini(&p->lines);
@@ -67,28 +80,51 @@ deliver(void *ctx)
 }
 
 void
+bus_lose(int *sys, int why)
+{
+	int none = 0;
+
+	__atomic_compare_exchange_n(sys, &none, why, false, __ATOMIC_SEQ_CST,
+		__ATOMIC_SEQ_CST);
+}
+
+/* There was no memory for a line: those before it are whole. */
+static void
+cut(struct bus *bus)
+{
+	struct buf *b = &bus->lines;
+	const char *end = b->len == 0 ? NULL : memrchr(b->data, '\n', b->len);
+
+	b->len = end == NULL ? 0 : (size_t)(end - b->data) + 1;
+	b->bad = XR_OK;
+	bus_lose(&bus->job->events_sys, ENOMEM);
+}
+
+bool
 bus_flush(struct bus *bus, bool keep)
 {
 	struct parcel *p;
 
+	if (bus->lines.bad != XR_OK)
+		cut(bus);
 	if (bus->lines.len == 0)
-		return;
+		return true;
 	p = malloc(sizeof(*p));
 	if (p == NULL)
-		return; /* kept till the next time */
+		return false;
 	*p = (struct parcel){
-		.state = keep && bus->job->state.dir_fd != -1 ?
-			&bus->job->state :
-			NULL,
+		.job = bus->job,
+		.keep = keep && bus->job->state.dir_fd != -1,
 		.file = bus->file,
 		.lines = bus->lines,
 	};
 	if (!work_post(bus->work, deliver, p)) {
 		free(p);
-		return;
+		return false;
 	}
 	bus->lines = (struct buf){ 0 };
 	timer_disarm(bus->timer);
+	return true;
 }
 
 static void
@@ -113,21 +149,26 @@ bus_new(struct job *job, struct loop *loop, struct work *work, int file)
 	return bus;
 }
 
-static void
-put_job_start(struct json *j, const struct job *job, uint32_t r)
+void
+bus_put_job(struct json *j, const struct job *job, pid_t pid)
 {
-	char host[256] = "";
+	char host[256];
 
-	(void)r;
-	gethostname(host, sizeof(host) - 1);
 	json_text(j, "job", job->state.id);
-	json_text(j, "host", host);
-	json_int(j, "pid", getppid());
+	json_text(j, "host", host_name(host, sizeof(host)));
+	json_int(j, "pid", pid);
 	json_int(j, "ranks", job_size(job));
 	json_open_array(j, "argv");
 	for (char *const *a = job->argv; *a != NULL; a++)
 		json_bytes(j, NULL, (struct span){ *a, strlen(*a) });
 	json_close_array(j);
+}
+
+static void
+put_job_start(struct json *j, const struct job *job, uint32_t r)
+{
+	(void)r;
+	bus_put_job(j, job, getppid());
 }
 
 static void

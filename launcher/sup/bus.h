@@ -36,6 +36,7 @@ enum bus_event {
 };
 
 struct bus;
+struct json;
 
 /*
  * bus_new() - @file: descriptor of --events, or -1; the job's own file is
@@ -50,8 +51,15 @@ struct bus *bus_new(struct job *job, struct loop *loop, struct work *work,
 void bus_tell(struct bus *bus, enum bus_event event, uint32_t r);
 
 /* bus_flush() - hand what is collected to the helper thread. @keep: false if
- * the job's folder will be removed. */
-void bus_flush(struct bus *bus, bool keep);
+ * the job's folder will be removed. False if there was no memory; it is kept
+ * till the next time. */
+bool bus_flush(struct bus *bus, bool keep);
+
+/* bus_lose() - note why in job->events_sys and the like; the first stays. */
+void bus_lose(int *sys, int why);
+
+/* bus_put_job() - what job.start and reports begin with; @pid: of the keeper */
+void bus_put_job(struct json *j, const struct job *job, pid_t pid);
 
 /* bus_event_name() - "rank.exit". */
 const char *bus_event_name(enum bus_event event);

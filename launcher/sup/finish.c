@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* finish.c - after the last rank: output delivered, files closed, account. */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -8,8 +9,6 @@
 #include "launcher/sup/account.h"
 #include "launcher/sup/report.h"
 #include "launcher/sup/sup.h"
-
-#define FILES_PATIENCE (5 * NS_PER_S) /* for a frozen file system */
 
 /* The ranks were told to end and are gone: nobody may hold their pipes any
  * longer. Otherwise those get two seconds to say what they have to. */
@@ -65,23 +64,38 @@ end(struct job *job)
 	bool keep = job->state.dir != NULL && logs_total(sup->logs) > 0;
 
 	sup->phase = PHASE_END;
-	bus_tell(sup->bus, BUS_JOB_END, 0);
 	report_end(job, keep);
-	bus_flush(sup->bus, keep);
-	work_wait(sup->work, FILES_PATIENCE);
 	if (!keep)
 		state_remove(&job->state);
 	loop_stop(sup->loop);
 }
 
+/* Where it is instead. */
+static const char *
+not_shown_where(const struct job *job, int sys)
+{
+	if (!job->opt.logs)
+		return "it is lost";
+	return sys == ENOENT || sys == ENODATA ? "it was removed from " :
+						 "it is in ";
+}
+
 /* No sink has room for a word: nobody else can say it. */
 static void
-say_not_shown(struct job *job, int sys)
+say_not_shown(struct job *job, uint32_t sink, int sys)
 {
+	uint64_t bytes = logs_backlog(job->sup->logs, sink);
+	char count[40] = "some";
+
+	if (bytes > 0)
+		snprintf(count, sizeof(count), "%llu bytes of",
+			(unsigned long long)bytes);
+	else if (job->sup->not_shown)
+		return;
 	job->sup->not_shown = true;
 	dprintf(STDERR_FILENO,
-		"xrun: some output could not be shown (%s); %s%s\n",
-		strerror(sys), job->opt.logs ? "it is in " : "it is lost",
+		"xrun: %s output could not be shown (%s); %s%s\n", count,
+		strerror(sys), not_shown_where(job, sys),
 		job->opt.logs ? job->state.attempt : "");
 }
 
@@ -90,8 +104,8 @@ finish_note_sink(struct job *job, uint32_t sink, int sys)
 {
 	struct sup *sup = job->sup;
 
-	if (sys != 0 && !sup->not_shown)
-		say_not_shown(job, sys);
+	if (sys != 0)
+		say_not_shown(job, sink, sys);
 	if (sup->phase == PHASE_DELIVER && sink == 0)
 		begin_account(job);
 	else if (sup->phase == PHASE_ACCOUNT &&

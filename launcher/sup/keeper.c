@@ -70,6 +70,10 @@ pass_on(struct keeper *k)
 	if (k->info.ssi_code == SI_KERNEL && info.si_signo != SIGHUP)
 		return false;
 	syscall(SYS_pidfd_send_signal, k->pidfd, info.si_signo, &info, 0);
+	/* Whoever stopped it (a rank can) does not keep it from ending. */
+	if (info.si_signo == SIGTERM || info.si_signo == SIGINT ||
+		info.si_signo == SIGHUP || info.si_signo == SIGQUIT)
+		syscall(SYS_pidfd_send_signal, k->pidfd, SIGCONT, NULL, 0);
 	return false;
 }
 
@@ -221,6 +225,7 @@ static void
 be_supervisor(struct job *job, keeper_fn *job_fn)
 {
 	prctl(PR_SET_NAME, "xrun-super");
+	prctl(PR_SET_PDEATHSIG, SIGCONT); /* stopped or not: it has to know */
 	job->page->verdict = KEEPER_VERDICT | (job_fn(job) & 0xff);
 	_exit(0);
 }

@@ -23,6 +23,7 @@ struct keeper_page {
 	int32_t verdict; /* KEEPER_VERDICT | exit status; 0: none yet */
 	int32_t follow;  /* the supervisor stops itself: do the same */
 	int32_t keeper;  /* pidfd of the keeper, for the supervisor */
+	int32_t closed;  /* the account is written, or was given up */
 	char where[256]; /* the job's output, for the last word; "": nowhere */
 };
 

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,21 +17,20 @@
 #include "base/signo.h"
 #include "launcher/job/outcome.h"
 #include "launcher/state/retain.h"
+#include "launcher/sup/bus.h"
+#include "launcher/sup/keeper.h"
 #include "launcher/sup/report.h"
 #include "launcher/sup/sup.h"
 
+#define PATIENCE (5 * NS_PER_S) /* with a frozen file system */
+
 struct parcel {
-	const struct state *state; /* write job.json there; NULL: do not */
-	int report;                /* write there; -1: do not */
+	struct job *job;
+	bool state;  /* write job.json */
+	bool report; /* write the file of --report */
 	bool latest;
 	struct buf text;
 };
-
-static double
-seconds(struct timeval t)
-{
-	return (double)t.tv_sec + (double)t.tv_usec / 1e6;
-}
 
 static void
 put_time(struct json *j, const char *key, int64_t wall_ns)
@@ -52,23 +52,15 @@ put_boot(struct json *j)
 }
 
 static void
-put_beginning(struct json *j, const struct job *job)
+put_beginning(struct json *j, const struct job *job, pid_t pid)
 {
-	char host[256] = "", cwd[PATH_MAX];
+	char cwd[PATH_MAX];
 
-	gethostname(host, sizeof(host) - 1);
 	json_int(j, "v", 1);
-	json_text(j, "job", job->state.id);
-	json_text(j, "host", host);
+	bus_put_job(j, job, pid);
 	put_boot(j);
-	json_int(j, "pid", getppid());
 	put_time(j, "start", job->begun_wall);
 	json_text(j, "cwd", getcwd(cwd, sizeof(cwd)));
-	json_open_array(j, "argv");
-	for (char *const *a = job->argv; *a != NULL; a++)
-		json_bytes(j, NULL, (struct span){ *a, strlen(*a) });
-	json_close_array(j);
-	json_int(j, "ranks", job_size(job));
 }
 
 static void
@@ -104,8 +96,8 @@ put_rank(struct json *j, const struct job *job, uint32_t r)
 	if (rank->ended_ns != 0)
 		json_real(j, "seconds",
 			(double)(rank->ended_ns - rank->started_ns) / NS_PER_S);
-	json_real(j, "cpu_user", seconds(rank->usage.ru_utime));
-	json_real(j, "cpu_system", seconds(rank->usage.ru_stime));
+	json_real(j, "cpu_user", clock_seconds(rank->usage.ru_utime));
+	json_real(j, "cpu_system", clock_seconds(rank->usage.ru_stime));
 	json_int(j, "rss_peak_bytes", rank->usage.ru_maxrss * 1024);
 	json_int(j, "stdout_bytes",
 		(int64_t)logs_bytes(job->sup->logs, r * RAW_STREAMS));
@@ -146,51 +138,59 @@ put_end(struct json *j, const struct job *job)
 	json_close_array(j);
 }
 
-/* What stood in the file goes only now that there is something new. */
-static void
+/* What stood in the file goes only now that there is something new. Returns 0
+ * or errno. */
+static int
 write_report(int fd, const struct buf *text)
 {
 	if (ftruncate(fd, 0) == -1 && errno != EINVAL)
-		dprintf(STDERR_FILENO, "xrun: --report: %s\n", strerror(errno));
-	if (fd_write_all(fd, text->data, text->len) == -1)
-		dprintf(STDERR_FILENO, "xrun: --report: %s\n", strerror(errno));
+		return errno;
+	return fd_write_all(fd, text->data, text->len) == 0 ? 0 : errno;
 }
 
 static void
 deliver(void *ctx)
 {
 	struct parcel *p = ctx;
+	struct job *job = p->job;
 
-	if (p->state != NULL)
-		state_write(p->state, "job.json", p->text.data, p->text.len);
+	if (p->state &&
+		state_write(&job->state, "job.json", p->text.data,
+			p->text.len) == -1)
+		bus_lose(&job->state_sys, errno);
 	if (p->latest)
-		state_latest(p->state);
-	if (p->report != -1)
-		write_report(p->report, &p->text);
+		state_latest(&job->state);
+	if (p->report)
+		__atomic_store_n(&job->report_sys,
+			write_report(job->report_fd, &p->text),
+			__ATOMIC_SEQ_CST);
 	buf_fini(&p->text);
 	free(p);
 }
 
-static void
+/* False if there is no memory for it. */
+static bool
 post(struct job *job, const struct parcel *parcel, bool end)
 {
 	struct parcel *p = malloc(sizeof(*p));
 	struct json j;
 
 	if (p == NULL)
-		return;
+		return false;
 	*p = *parcel;
+	p->job = job;
 	json_init(&j, &p->text);
 	json_open_object(&j, NULL);
-	put_beginning(&j, job);
+	put_beginning(&j, job, getppid());
 	if (end)
 		put_end(&j, job);
 	json_close_object(&j);
 	buf_put_char(&p->text, '\n');
-	if (p->text.bad != XR_OK || !work_post(job->sup->work, deliver, p)) {
-		buf_fini(&p->text);
-		free(p);
-	}
+	if (p->text.bad == XR_OK && work_post(job->sup->work, deliver, p))
+		return true;
+	buf_fini(&p->text);
+	free(p);
+	return false;
 }
 
 /* Old folders go while the helper thread has nothing better to do. */
@@ -214,22 +214,110 @@ report_begin(void *ctx)
 
 	if (job->state.dir_fd == -1 || job->sup->phase != PHASE_RUN)
 		return;
-	post(job, &(struct parcel){ .state = &job->state, .report = -1 },
-		false);
+	if (!post(job, &(struct parcel){ .state = true }, false))
+		bus_lose(&job->state_sys, ENOMEM);
 	retain_once(job);
+}
+
+/* Said once, and where nobody reads stderr any more, not waited for. A job
+ * that went well has failed with it: its status is xrun's own, 125. */
+static void
+say_lost(struct job *job, const char *option, const char *path, int sys)
+{
+	struct pollfd room = { .fd = STDERR_FILENO, .events = POLLOUT };
+
+	if (sys == 0)
+		return;
+	if (poll(&room, 1, 0) == 1)
+		dprintf(STDERR_FILENO, "xrun: %s: %s: %s; it is not complete\n",
+			option, path, strerror(sys));
+	if (outcome_of(job).exit_status != 0)
+		return;
+	job->cause = CAUSE_XRUN;
+	snprintf(job->cause_text, sizeof(job->cause_text), "%s: %s: %s", option,
+		path, strerror(sys));
+}
+
+/* Until all that was told is in the files, as far as they take it. */
+static void
+settle_events(struct job *job, bool keep)
+{
+	int *sys = &job->events_sys;
+
+	if (!bus_flush(job->sup->bus, keep))
+		bus_lose(sys, ENOMEM);
+	if (job->events_fd != -1 &&
+		__atomic_load_n(sys, __ATOMIC_SEQ_CST) == 0 &&
+		!work_wait(job->sup->work, PATIENCE))
+		bus_lose(sys, ETIMEDOUT);
+}
+
+/* The last event and the report say how it ended, a lost file included. */
+static void
+end_events(struct job *job, bool keep)
+{
+	int lost;
+
+	settle_events(job, keep);
+	lost = __atomic_load_n(&job->events_sys, __ATOMIC_SEQ_CST);
+	if (job->events_fd != -1)
+		say_lost(job, "--events", job->opt.events, lost);
+	bus_tell(job->sup->bus, BUS_JOB_END, 0);
+	settle_events(job, keep);
+	if (job->events_fd != -1 && lost == 0)
+		say_lost(job, "--events", job->opt.events,
+			__atomic_load_n(&job->events_sys, __ATOMIC_SEQ_CST));
 }
 
 void
 report_end(struct job *job, bool keep)
 {
 	struct parcel p = {
-		.state = keep ? &job->state : NULL,
+		.state = keep,
 		.latest = keep,
-		.report = job->report_fd,
+		.report = job->report_fd != -1,
 	};
+	int sys;
 
-	if (p.state != NULL || p.report != -1)
-		post(job, &p, true);
+	end_events(job, keep);
+	job->report_sys = p.report ? ETIMEDOUT : 0; /* until it is there */
+	if ((p.state || p.report) && !post(job, &p, true)) {
+		job->report_sys = p.report ? ENOMEM : 0;
+		bus_lose(&job->state_sys, ENOMEM);
+	}
 	if (keep)
 		retain_once(job);
+	work_wait(job->sup->work, PATIENCE);
+	job->page->closed = 1;
+	if (p.report)
+		say_lost(job, "--report", job->opt.report,
+			__atomic_load_n(&job->report_sys, __ATOMIC_SEQ_CST));
+	sys = __atomic_load_n(&job->state_sys, __ATOMIC_SEQ_CST);
+	if (keep && sys != 0)
+		dprintf(STDERR_FILENO,
+			"xrun: %s: job.json or events.jsonl: %s; not complete\n",
+			job->state.dir, strerror(sys));
+}
+
+void
+report_refused(const struct job *job, int exit_status, const char *why)
+{
+	struct buf text = { 0 };
+	struct json j;
+	int sys;
+
+	json_init(&j, &text);
+	json_open_object(&j, NULL);
+	put_beginning(&j, job, getpid());
+	put_time(&j, "end", clock_wall());
+	json_int(&j, "exit", exit_status);
+	json_text(&j, "reason", "refused");
+	json_bytes(&j, "error", (struct span){ why, strcspn(why, "\t") });
+	json_close_object(&j);
+	buf_put_char(&text, '\n');
+	sys = text.bad != XR_OK ? ENOMEM : write_report(job->report_fd, &text);
+	if (sys != 0)
+		dprintf(STDERR_FILENO, "xrun: --report: %s: %s\n",
+			job->opt.report, strerror(sys));
+	buf_fini(&text);
 }

@@ -15,7 +15,15 @@
  * that are over at once and say nothing never get there. */
 void report_begin(void *job);
 
-/* report_end() - the final job.json if @keep, and the file of --report. */
+/*
+ * report_end() - the last event, the final job.json if @keep, and the file of
+ * --report; waits until they are written, some seconds at most. What was asked
+ * for and is not complete is said, and is job->cause if the job went well.
+ */
 void report_end(struct job *job, bool keep);
+
+/* report_refused() - to --report: no rank was started, or the supervisor ended
+ * without a verdict. @why: ends at a tab. Not on the loop: it writes. */
+void report_refused(const struct job *job, int exit_status, const char *why);
 
 #endif /* LAUNCHER_SUP_REPORT_H */

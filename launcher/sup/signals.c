@@ -23,11 +23,23 @@ struct row {
 	void (*fn)(struct job *job, const struct signalfd_siginfo *info);
 };
 
+/* Ranks are over: the first word begins the patience with slow readers, unless
+ * it began with the end of the job; the next one ends it. */
+static void
+hurry(struct job *job)
+{
+	if (job->sup->told)
+		finish_give_up(job);
+	else
+		finish_hurry(job);
+	job->sup->told = true;
+}
+
 static void
 on_interrupt(struct job *job, const struct signalfd_siginfo *info)
 {
 	if (job->sup->phase != PHASE_RUN)
-		finish_hurry(job);
+		hurry(job);
 	else if (info->ssi_signo == SIGINT && info->ssi_code == SI_KERNEL)
 		stop_by_ctrl_c(job);
 	else

@@ -47,7 +47,8 @@ input_of(struct job *job, uint32_t r)
 
 	if (r != 0 || job->plan.first != 0)
 		return SPAWN_SLOT_NULL;
-	if (!isatty(STDIN_FILENO))
+	/* A terminal that is not ours asks nobody who may read. */
+	if (!isatty(STDIN_FILENO) || tcgetpgrp(STDIN_FILENO) == -1)
 		return STDIN_FILENO;
 	if (sup->tty_in == NULL) {
 		sup->tty_in = tty_in_open(job, &fd);

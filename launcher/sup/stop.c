@@ -89,11 +89,26 @@ set_cause(struct job *job, enum cause cause, int sig)
 	bus_tell(job->sup->bus, BUS_JOB_STOP, 0);
 }
 
+/* The job is to end now, whatever began its end: with the ranks gone, patience
+ * with readers and disks is measured from here. */
+void
+stop_waiting(struct job *job)
+{
+	struct sup *sup = job->sup;
+
+	sup->told = true;
+	if (sup->phase == PHASE_RUN && sweep_due(job) &&
+		!timer_armed(sup->patience))
+		timer_arm(sup->patience, job->opt.grace);
+}
+
 void
 stop_job(struct job *job, enum cause cause)
 {
 	set_cause(job, cause, 0);
 	advance(job, ENDING_EV_STOP);
+	if (cause != CAUSE_FAILURE)
+		stop_waiting(job);
 }
 
 void
@@ -101,6 +116,7 @@ stop_by_signal(struct job *job, int sig)
 {
 	set_cause(job, CAUSE_SIGNAL, sig);
 	advance(job, ENDING_EV_STOP);
+	stop_waiting(job);
 }
 
 void
@@ -111,6 +127,7 @@ stop_by_ctrl_c(struct job *job)
 	if (!ask || job->ending != ENDING_RUNNING) {
 		job->ctrl_c = job->ctrl_c || job->cause == CAUSE_NONE;
 		set_cause(job, CAUSE_SIGNAL, SIGINT);
+		stop_waiting(job);
 	}
 	advance(job, ask ? ENDING_EV_CTRL_C_ASK : ENDING_EV_CTRL_C);
 }

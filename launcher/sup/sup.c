@@ -102,6 +102,23 @@ on_unread(struct job *job, uint32_t stream, int sys)
 		job_rank(job, stream / RAW_STREAMS), strerror(sys));
 }
 
+/* A reader who has seen enough, such as head, needs no word at the end. */
+static void
+say_closed(struct job *job, int sys)
+{
+	bool runs = job->sup->phase == PHASE_RUN;
+
+	if (sys == EPIPE && runs)
+		logs_say(job->sup->logs,
+			"xrun: stdout was closed by its reader: the job goes on, its output is in %s",
+			job->state.attempt);
+	else if (sys != EPIPE)
+		logs_say(job->sup->logs,
+			"xrun: stdout cannot be written: %sits output is in %s (%s)",
+			runs ? "the job goes on, " : "", job->state.attempt,
+			strerror(sys));
+}
+
 static void
 on_sink_closed(struct job *job, uint32_t sink, int sys)
 {
@@ -109,17 +126,14 @@ on_sink_closed(struct job *job, uint32_t sink, int sys)
 	bool last = sink + 1 == logs_sinks(sup->logs);
 
 	sup->sink_closed[sink] = true;
-	if (job->state.dir_fd == -1) {
-		if (sup->phase == PHASE_RUN && sink == 0)
-			stop_job(job, CAUSE_CLOSED);
+	if (sup->phase > PHASE_DELIVER || sink != 0)
 		return;
-	}
-	if (sink == 0 && !last && sup->phase == PHASE_RUN)
-		logs_say(sup->logs,
-			sys == EPIPE ?
-				"xrun: stdout was closed by its reader: the job goes on, its output is in %s" :
-				"xrun: stdout cannot be written: the job goes on, its output is in %s (%s)",
-			job->state.attempt, strerror(sys));
+	if (job->state.dir_fd == -1 && sys != EPIPE)
+		stop_fail(job, "stdout cannot be written (%s)", strerror(sys));
+	else if (job->state.dir_fd == -1 && sup->phase == PHASE_RUN)
+		stop_job(job, CAUSE_CLOSED);
+	else if (job->state.dir_fd != -1 && !last)
+		say_closed(job, sys);
 }
 
 static void
@@ -168,15 +182,20 @@ on_keeper_died(int fd, void *ctx)
 	finish_hurry(job);
 }
 
+/* Whoever died before is not stopped by it: xrun itself may have been stopped,
+ * and timers are heard before deaths. */
 static void
 on_timeout(void *ctx)
 {
 	struct job *job = ctx;
 
-	if (job->sup->phase == PHASE_RUN)
-		stop_job(job, CAUSE_TIMEOUT);
-	else
+	children_turn(job->sup->children);
+	if (job->sup->phase != PHASE_RUN)
 		finish_hurry(job);
+	else if (sweep_due(job))
+		stop_waiting(job);
+	else
+		stop_job(job, CAUSE_TIMEOUT);
 }
 
 /* One timer: ranks that do not end, readers that do not read. */
@@ -187,10 +206,10 @@ on_patience(void *ctx)
 
 	if (job->sup->phase != PHASE_RUN)
 		finish_give_up(job);
-	else if (sweep_due(job))
-		stop_output(job);
-	else
+	else if (!sweep_due(job))
 		stop_now(job);
+	else if (job->sup->told)
+		stop_output(job);
 }
 
 static void
@@ -294,5 +313,9 @@ supervise(struct job *job)
 	}
 	begin(job);
 	loop_run(sup.loop);
-	return outcome_of(job).exit_status;
+	if (sup.phase == PHASE_END)
+		return outcome_of(job).exit_status;
+	dprintf(STDERR_FILENO, "xrun: its event loop failed (%s)\n",
+		strerror(errno));
+	return EXIT_XRUN;
 }

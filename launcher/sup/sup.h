@@ -67,6 +67,7 @@ struct sup {
 	enum phase phase;
 	bool logs_started;
 	uint32_t stuck; /* processes that SIGKILL did not end, and were named */
+	bool told;      /* by a signal, --timeout, ...: not only by a failure */
 	bool not_shown; /* a sink had no memory, and it was said */
 	bool judged;    /* the evidence of the first failure was taken */
 	bool output_dropped; /* no more patience for pipes of the dead */
@@ -113,6 +114,8 @@ void stop_by_ctrl_c(struct job *job); /* on xrun's terminal */
 /* xrun itself cannot go on: why; the ranks are stopped, exit 125. */
 void stop_fail(struct job *job, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
+/* Whoever is gone has his say for --grace at most from now on. */
+void stop_waiting(struct job *job);
 void stop_now(struct job *job);    /* no more patience with the ranks */
 void stop_output(struct job *job); /* no more patience for their pipes */
 

@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stddef.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <linux/close_range.h>
@@ -61,6 +62,19 @@ own_files(void)
 	return unshare(CLONE_FILES);
 }
 
+/* What was sent to our maker's group before we had one of our own was not for
+ * the program; it would end it in the instant that the mask is lifted. */
+static void
+drop_pending(void)
+{
+	const struct timespec now = { 0 };
+	sigset_t all;
+
+	sigfillset(&all);
+	while (sigtimedwait(&all, NULL, &now) > 0)
+		continue;
+}
+
 /* Runs in the child, whose table is its own by now; gives the failed step
  * back, and never on success. */
 static enum spawn_step
@@ -70,6 +84,7 @@ become(const struct spawn *s, pid_t maker)
 
 	if (setsid() == -1)
 		return SPAWN_SESSION;
+	drop_pending();
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) == -1)
 		return SPAWN_DEATHSIG;
 	if (getppid() != maker)

@@ -334,6 +334,42 @@ zombies()
 	[ "$(ps -o state= --ppid "$1" | tr -cd Z | wc -c)" -eq "$2" ]
 }
 
+@test "a signal to the group of xrun ends no rank that is being started" {
+	mkfifo first
+	setsid "$XRUN" -n 150 bash -c 'echo up' >first 2>job.err 3>&- &
+	launched=$!
+	await_line first up 10
+	while kill -s VTALRM -- "-$launched" 2>/dev/null; do :; done
+	status=0
+	wait "$launched" || status=$?
+	cat job.err
+	assert_eq "$status" 0
+}
+
+is_stopped() # PID
+{
+	grep -qs '^State:.*T (stopped)' "/proc/$1/status"
+}
+
+@test "a stopped supervisor hears what xrun is told, and of the keeper's death" {
+	local round
+
+	for round in TERM KILL; do
+		spawn job "$XRUN" --grace 300ms -n 2 sh -c '
+			[ "$RANK" = 1 ] || { echo $PPID >sup; kill -s STOP $PPID; }
+			exec sleep 60'
+		launched=$pid
+		wait_for 5 test -s sup
+		wait_for 5 is_stopped "$(cat sup)"
+		kill -s "$round" "$launched"
+		status=0
+		wait "$launched" || status=$?
+		[ "$status" -eq 143 ] || [ "$round" = KILL ]
+		wait_for 5 nobody_left
+		rm sup
+	done
+}
+
 # --- the terminal ------------------------------------------------------------
 
 # Both ranks ignore INT and TERM; rank 0 says so when rank 1 does.
