@@ -86,10 +86,12 @@ main(int argc, char **argv)
 
 	if (verb != NULL)
 		return verb_run(verb, argc - 1, argv + 1);
-	if (options_read(&in, &opt, &found, &err) == XR_OK)
+	if (options_read(&in, &opt, &found, &err) == XR_OK) {
 		status = do_as_told(&in, &opt, &found);
-	else
+	} else {
 		words_error(&err);
+		cmd_refused(&opt, err.text);
+	}
 	options_fini(&found);
 	return status;
 }

@@ -19,19 +19,20 @@
 #include "launcher/job/job.h"
 #include "launcher/job/outcome.h"
 #include "launcher/sup/keeper.h"
+#include "launcher/sup/report.h"
 #include "launcher/sup/sup.h"
 
 /* Above the slots, which normal_init() takes. */
 static enum xr_status
-open_output(int *out, const char *option, const char *path,
+open_output(int *out, const char *option, const char *path, int flags,
 	struct xr_error *err)
 {
 	int fd;
 
-	*out = -1;
 	if (path == NULL)
 		return XR_OK;
-	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY, 0666);
+	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY | flags,
+		0666);
 	if (fd != -1)
 		*out = fcntl(fd, F_DUPFD_CLOEXEC, SPAWN_SLOTS);
 	fd_close(fd);
@@ -41,18 +42,26 @@ open_output(int *out, const char *option, const char *path,
 	return XR_OK;
 }
 
-/* Found to be writable before the first rank, where xrun was started. */
+static bool
+only_asks(const struct run_options *opt)
+{
+	return opt->dry_run || opt->show_env;
+}
+
+/* Found to be writable before the first rank, where xrun was started. Several
+ * jobs may append to one file of events. */
 static enum xr_status
 open_outputs(struct job *job, struct xr_error *err)
 {
 	enum xr_status status;
 
-	status = open_output(&job->report_fd, "--report", job->opt.report, err);
+	if (only_asks(&job->opt))
+		return XR_OK;
+	status = open_output(&job->report_fd, "--report", job->opt.report, 0,
+		err);
 	if (status == XR_OK)
 		status = open_output(&job->events_fd, "--events",
-			job->opt.events, err);
-	if (status == XR_OK && job->events_fd != -1)
-		lseek(job->events_fd, 0, SEEK_END);
+			job->opt.events, O_APPEND, err);
 	return status;
 }
 
@@ -141,12 +150,6 @@ make_shared(struct job *job, struct xr_error *err)
 	return XR_OK;
 }
 
-static bool
-only_asks(const struct job *job)
-{
-	return job->opt.dry_run || job->opt.show_env;
-}
-
 static int
 answer(struct job *job, const struct prepared *p)
 {
@@ -168,7 +171,7 @@ answer(struct job *job, const struct prepared *p)
 static enum xr_status
 prepare(struct job *job, struct prepared *p, struct xr_error *err)
 {
-	bool logs = job->opt.logs && !only_asks(job);
+	bool logs = job->opt.logs && !only_asks(&job->opt);
 	enum xr_status status;
 
 	limit_read(&job->limits);
@@ -178,8 +181,8 @@ prepare(struct job *job, struct prepared *p, struct xr_error *err)
 	if (status == XR_OK)
 		status = compile_route(job, err);
 	job->spare_files = check_spare(&job->limits, job_size(job));
-	job->files_max = check_files_max(&job->limits,
-		job_size(job) + (job->spare_files ? job_size(job) / 3 + 1 : 0));
+	job->files_max =
+		check_files_max(&job->limits, job_size(job), job->spare_files);
 	if (status == XR_OK)
 		status = state_open(&job->state, job->opt.log_dir, logs, err);
 	if (status != XR_OK)
@@ -202,15 +205,54 @@ release(struct job *job, struct prepared *p)
 	free(job->rank);
 }
 
+void
+cmd_refused(const struct run_options *opt, const char *why)
+{
+	static char *const nothing[] = { NULL };
+	struct job job = {
+		.opt = *opt,
+		.argv = nothing,
+		.begun_wall = clock_wall(),
+		.report_fd = -1,
+	};
+
+	if (!only_asks(opt) &&
+		open_output(&job.report_fd, "--report", opt->report, 0, NULL) ==
+			XR_OK &&
+		job.report_fd != -1)
+		report_refused(&job, EXIT_XRUN, why);
+	fd_close(job.report_fd);
+}
+
+/* Its supervisor has the last word, unless it had none. */
+static int
+run(struct job *job)
+{
+	int status = keeper_run(job, supervise);
+
+	if (job->report_fd != -1 && job->page->closed == 0)
+		report_refused(job, status,
+			"xrun itself could not go on; its words on stderr say why");
+	return status;
+}
+
 int
 cmd_run(const struct run_options *opt, char *const *argv)
 {
-	struct job job = { .opt = *opt, .argv = argv };
+	struct job job = {
+		.opt = *opt,
+		.argv = argv,
+		.report_fd = -1,
+		.events_fd = -1,
+	};
 	struct prepared p = { .master.fd = -1, .mesh.fd = -1 };
 	struct xr_error err = { 0 };
 	struct normal normal;
 	enum xr_status status;
 
+	if (opt->json && !only_asks(opt))
+		words_line(
+			"--json is for --dry-run and --show-env; a job's account as JSON: --report FILE");
 	job.begun_ns = clock_now();
 	job.begun_wall = clock_wall();
 	p.exit_status = EXIT_XRUN;
@@ -224,10 +266,10 @@ cmd_run(const struct run_options *opt, char *const *argv)
 	}
 	if (status != XR_OK)
 		words_error(&err);
-	else if (only_asks(&job))
-		p.exit_status = answer(&job, &p);
-	else
-		p.exit_status = keeper_run(&job, supervise);
+	if (status != XR_OK && job.report_fd != -1)
+		report_refused(&job, p.exit_status, err.text);
+	else if (status == XR_OK)
+		p.exit_status = only_asks(opt) ? answer(&job, &p) : run(&job);
 	release(&job, &p);
 	return p.exit_status;
 }

@@ -14,4 +14,8 @@
  */
 int cmd_run(const struct run_options *opt, char *const *argv);
 
+/* cmd_refused() - the options are wrong: @why goes to the file of --report, if
+ * that was read before. */
+void cmd_refused(const struct run_options *opt, const char *why);
+
 #endif /* LAUNCHER_CMD_RUN_H */

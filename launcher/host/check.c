@@ -84,9 +84,10 @@ check_spare(const struct limits *l, uint32_t ranks)
 }
 
 uint32_t
-check_files_max(const struct limits *l, uint32_t ranks)
+check_files_max(const struct limits *l, uint32_t ranks, bool spare)
 {
-	uint64_t fds = (uint64_t)ranks * CHECK_FDS_A_RANK + CHECK_FDS_OWN;
+	uint64_t fds =
+		(uint64_t)ranks * (CHECK_FDS_A_RANK + spare) + CHECK_FDS_OWN;
 
 	return fds >= l->files_max ?
 		8 :

@@ -25,8 +25,10 @@ enum xr_status check_limits(const struct limits *limits, uint32_t ranks,
 /* check_spare() - does one more descriptor a rank fit? Pure. */
 bool check_spare(const struct limits *limits, uint32_t ranks);
 
-/* check_files_max() - raw files that may stay open beside all ranks. Pure. */
-uint32_t check_files_max(const struct limits *limits, uint32_t ranks);
+/* check_files_max() - raw files that may stay open beside all ranks; @spare:
+ * each has one descriptor more. Pure. */
+uint32_t check_files_max(const struct limits *limits, uint32_t ranks,
+	bool spare);
 
 /* check_table() - descriptors that xrun may come to hold at once, at most: for
  * fd_reserve(). Pure. */

@@ -82,6 +82,9 @@ struct job {
 	bool spare_files;    /* descriptors are left for lifelines */
 	int events_fd;       /* of --events, or -1 */
 	int report_fd;       /* of --report, or -1 */
+	int events_sys;      /* bus.c: errno of the first write that failed */
+	int report_sys;      /* report.c: the same of --report */
+	int state_sys;       /* the same of job.json and events.jsonl */
 	bool error_files;    /* ranks may write error.json into their folders */
 	bool hup_ignored;    /* started by nohup */
 	bool errors_are_tty; /* stderr is a terminal: header and closing line */

@@ -8,8 +8,8 @@
 #include "launcher/job/options.h"
 #include "place/profile.h"
 
-/* Variables of xrun that are neither options nor said to ranks. */
-static const char *const others[] = { "XRUN_DEBUG", "XRUN_LOG_FILE", NULL };
+/* Names that are decided and do nothing yet. */
+static const char *const later[] = { "XRUN_DEBUG", "XRUN_LOG_FILE", NULL };
 
 static const struct opts rows = {
 	.table = run_options,
@@ -64,8 +64,13 @@ read_var(struct options_found *found, const char *entry, struct seen *seen,
 		seen->rank = seen->rank || span_is(name, "XRUN_RANK");
 		return XR_OK;
 	}
-	if (is_among(others, name) || platform_is_setting(name))
+	if (platform_is_setting(name))
 		return XR_OK;
+	if (is_among(later, name)) {
+		buf_fmt(&found->warnings, "%.*s comes with a later version\n",
+			(int)name.len, name.at);
+		return XR_OK;
+	}
 	status = opt_env(&found->opts, entry, &known, err);
 	if (!known)
 		warn_unknown(found, name);

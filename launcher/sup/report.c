@@ -89,7 +89,10 @@ put_rank(struct json *j, const struct job *job, uint32_t r)
 	json_int(j, "rank", job_rank(job, r));
 	json_int(j, "pid", rank->pid);
 	json_text(j, "device", plan_deal(&job->plan, r)->text);
-	json_int(j, "exit", outcome_rank_status(rank));
+	if (outcome_is_unborn(rank))
+		json_text(j, "exit", NULL);
+	else
+		json_int(j, "exit", outcome_rank_status(rank));
 	put_ending_of(j, rank);
 	json_bool(j, "stopped", rank->after_stop);
 	json_int(j, "death", rank->death);
@@ -219,6 +222,12 @@ report_begin(void *ctx)
 	retain_once(job);
 }
 
+static const char *
+lost_text(int sys)
+{
+	return sys == ETIMEDOUT ? "not written within 5 s" : strerror(sys);
+}
+
 /* Said once, and where nobody reads stderr any more, not waited for. A job
  * that went well has failed with it: its status is xrun's own, 125. */
 static void
@@ -230,43 +239,58 @@ say_lost(struct job *job, const char *option, const char *path, int sys)
 		return;
 	if (poll(&room, 1, 0) == 1)
 		dprintf(STDERR_FILENO, "xrun: %s: %s: %s; it is not complete\n",
-			option, path, strerror(sys));
+			option, path, lost_text(sys));
 	if (outcome_of(job).exit_status != 0)
 		return;
 	job->cause = CAUSE_XRUN;
 	snprintf(job->cause_text, sizeof(job->cause_text), "%s: %s: %s", option,
-		path, strerror(sys));
+		path, lost_text(sys));
+}
+
+static int
+lost_events(const struct job *job)
+{
+	return job->events_fd == -1 ?
+		0 :
+		__atomic_load_n(&job->events_sys, __ATOMIC_SEQ_CST);
 }
 
 /* Until all that was told is in the files, as far as they take it. */
 static void
-settle_events(struct job *job, bool keep)
+settle_events(struct job *job, bool keep, int64_t due)
 {
-	int *sys = &job->events_sys;
-
 	if (!bus_flush(job->sup->bus, keep))
-		bus_lose(sys, ENOMEM);
-	if (job->events_fd != -1 &&
-		__atomic_load_n(sys, __ATOMIC_SEQ_CST) == 0 &&
-		!work_wait(job->sup->work, PATIENCE))
-		bus_lose(sys, ETIMEDOUT);
+		bus_lose(&job->events_sys, ENOMEM);
+	if (job->events_fd != -1 && lost_events(job) == 0 &&
+		!work_wait(job->sup->work, due - clock_now()))
+		bus_lose(&job->events_sys, ETIMEDOUT);
 }
 
 /* The last event and the report say how it ended, a lost file included. */
 static void
-end_events(struct job *job, bool keep)
+end_events(struct job *job, bool keep, int64_t due)
 {
+	const char *path = job->opt.events;
 	int lost;
 
-	settle_events(job, keep);
-	lost = __atomic_load_n(&job->events_sys, __ATOMIC_SEQ_CST);
-	if (job->events_fd != -1)
-		say_lost(job, "--events", job->opt.events, lost);
+	settle_events(job, keep, due);
+	lost = lost_events(job);
+	say_lost(job, "--events", path, lost);
 	bus_tell(job->sup->bus, BUS_JOB_END, 0);
-	settle_events(job, keep);
-	if (job->events_fd != -1 && lost == 0)
-		say_lost(job, "--events", job->opt.events,
-			__atomic_load_n(&job->events_sys, __ATOMIC_SEQ_CST));
+	settle_events(job, keep, due);
+	if (lost == 0)
+		say_lost(job, "--events", path, lost_events(job));
+}
+
+static void
+say_state_lost(const struct job *job)
+{
+	int sys = __atomic_load_n(&job->state_sys, __ATOMIC_SEQ_CST);
+
+	if (sys != 0)
+		dprintf(STDERR_FILENO,
+			"xrun: %s: job.json or events.jsonl: %s; not complete\n",
+			job->state.dir, strerror(sys));
 }
 
 void
@@ -277,9 +301,9 @@ report_end(struct job *job, bool keep)
 		.latest = keep,
 		.report = job->report_fd != -1,
 	};
-	int sys;
+	int64_t due = clock_now() + PATIENCE;
 
-	end_events(job, keep);
+	end_events(job, keep, due);
 	job->report_sys = p.report ? ETIMEDOUT : 0; /* until it is there */
 	if ((p.state || p.report) && !post(job, &p, true)) {
 		job->report_sys = p.report ? ENOMEM : 0;
@@ -287,16 +311,12 @@ report_end(struct job *job, bool keep)
 	}
 	if (keep)
 		retain_once(job);
-	work_wait(job->sup->work, PATIENCE);
+	work_wait(job->sup->work, due - clock_now());
 	job->page->closed = 1;
-	if (p.report)
-		say_lost(job, "--report", job->opt.report,
-			__atomic_load_n(&job->report_sys, __ATOMIC_SEQ_CST));
-	sys = __atomic_load_n(&job->state_sys, __ATOMIC_SEQ_CST);
-	if (keep && sys != 0)
-		dprintf(STDERR_FILENO,
-			"xrun: %s: job.json or events.jsonl: %s; not complete\n",
-			job->state.dir, strerror(sys));
+	say_lost(job, "--report", job->opt.report,
+		__atomic_load_n(&job->report_sys, __ATOMIC_SEQ_CST));
+	if (keep)
+		say_state_lost(job);
 }
 
 void

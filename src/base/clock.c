@@ -26,6 +26,12 @@ clock_wall(void)
 	return read_clock(CLOCK_REALTIME);
 }
 
+double
+clock_seconds(struct timeval t)
+{
+	return (double)t.tv_sec + (double)t.tv_usec / 1e6;
+}
+
 const char *
 clock_text(int64_t ns, char *out, size_t cap)
 {

@@ -11,12 +11,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <sys/time.h>
+
 #define NS_PER_US 1000LL
 #define NS_PER_MS 1000000LL
 #define NS_PER_S  1000000000LL
 
 int64_t clock_now(void);  /* CLOCK_MONOTONIC */
 int64_t clock_wall(void); /* CLOCK_REALTIME, since the epoch */
+
+/* clock_seconds() - of struct rusage, for a person. */
+double clock_seconds(struct timeval t);
 
 /* clock_text() - "1.8 s", "12 ms", "3 min 20 s", "2 h 5 min"; fits in 32. */
 const char *clock_text(int64_t ns, char *out, size_t cap);

@@ -263,6 +263,99 @@ blames()
 	jq -es '.[0].argv | length == 4' events
 }
 
+@test "--events: two jobs may append to one file, and no line is lost" {
+	local round first second
+
+	need jq
+	for round in 1 2 3 4 5; do
+		"$XRUN" --no-logs -n 16 --events events true 3>&- &
+		first=$!
+		"$XRUN" --no-logs -n 16 --events events true 3>&- &
+		second=$!
+		wait "$first"
+		wait "$second"
+	done
+	assert_eq "$(jq -r .event events | sort | uniq -c | sed 's/^ *//' |
+		paste -sd,)" '10 job.end,10 job.start,160 rank.exit,160 rank.start'
+}
+
+@test "--report: a job that is refused says why, and nothing old is left" {
+	need jq
+	# refused CODE ERROR - the report says the same as the job.
+	refused()
+	{
+		assert_eq "$status" "$1"
+		assert_eq "$(jq -r '.exit, .reason, .error' report | paste -sd'|')" \
+			"$1|refused|$2"
+		echo '{"exit": 0, "reason": "ok", "long": "old old old old old"}' >report
+	}
+	echo old >report
+	job --report report -n 3 ./train a
+	assert_eq "$(jq -c .argv report)" '["./train","a"]'
+	refused 127 './train: not found'
+	echo >tool
+	job --report report ./tool
+	refused 126 './tool: not executable'
+	job --report report --chdir /no/such true
+	refused 125 '--chdir: /no/such: No such file or directory'
+	job --report report --events /no/such/file true
+	refused 125 '--events: /no/such/file: No such file or directory'
+	job --report report -n x true
+	refused 125 "-n: 'x' is not a number; 1 to 1000000"
+	try prlimit --nofile=30:30 "$XRUN" --report report true
+	refused 125 "1 rank needs 43 descriptors; this shell allows 30$(jq -r .error \
+		report | grep -o ', and .*' || true)"
+}
+
+@test "--report: a supervisor that was killed leaves no old account" {
+	local super
+
+	need jq
+	echo '{"exit": 0}' >report
+	mkfifo pipe
+	"$XRUN" --report report "$PROG/deaf" >pipe 2>err 3>&- &
+	launched=$!
+	await_line pipe ready 5
+	super=$(xruns | sed -n 's/ xrun-super$//p')
+	kill -KILL "$super"
+	status=0
+	wait "$launched" || status=$?
+	assert_eq "$status" 125
+	jq -e '.exit == 125 and .reason == "refused" and (.error | length) > 0' \
+		report
+}
+
+@test "--report and --events that are lost: said once, 125 if the job was well" {
+	need jq
+	[ -c /dev/full ] || skip 'no /dev/full'
+	job --events /dev/full -n 3 --report report true
+	assert_eq "$stderr" \
+		'xrun: --events: /dev/full: No space left on device; it is not complete'
+	assert_eq "$status" 125
+	assert_eq "$(jq -r '.exit, .reason, .error' report | paste -sd'|')" \
+		'125|xrun|--events: /dev/full: No space left on device'
+	job --report /dev/full true
+	assert_eq "$stderr" \
+		'xrun: --report: /dev/full: No space left on device; it is not complete'
+	assert_eq "$status" 125
+	job --report /dev/full --events /dev/full -n 2 "$PROG/die" --rank 1 --exit 7
+	assert_eq "$status" 7
+	assert_eq "$(grep -c 'not complete' <<<"$stderr")" 2
+}
+
+@test "--report that nobody takes: given up after 5 s, and said" {
+	local full
+
+	mkfifo pipe
+	exec {full}<>pipe
+	head -c 65536 /dev/zero >pipe
+	job --report pipe true
+	exec {full}>&-
+	assert_eq "$stderr" \
+		'xrun: --report: pipe: not written within 5 s; it is not complete'
+	assert_eq "$status" 125
+}
+
 # --- the culprit -------------------------------------------------------------
 
 @test "rel-4 one of 64 dies by SIGSEGV, the others of broken pipes within 50 ms" {

@@ -126,6 +126,27 @@ removed()
 	assert_eq "$status" 125
 }
 
+@test "--dry-run and --show-env touch no file" {
+	echo old >report
+	job --dry-run --report report --events events true
+	assert_eq "$status" 0
+	job --show-env --report report --events events true
+	assert_eq "$status" 0
+	job --dry-run --report report --events events ./train
+	assert_eq "$status" 127
+	job --dry-run --report report -n x true
+	assert_eq "$status" 125
+	assert_eq "$(cat report)" old
+	[ ! -e events ]
+}
+
+@test "--json without anything that was asked says so" {
+	job --json echo hi
+	assert_eq "$output" hi
+	assert_eq "$status" 0
+	assert_eq "$stderr" "xrun: --json is for --dry-run and --show-env; a job's account as JSON: --report FILE"
+}
+
 # --- --show-env --------------------------------------------------------------
 
 @test "--show-env says where each value comes from, and what it hides" {
@@ -188,6 +209,13 @@ removed()
 	assert_eq "$output" RANK=0
 	XRUN_XYZZY=3 job true
 	assert_eq "$stderr" 'xrun: unknown variable XRUN_XYZZY'
+}
+
+@test "a variable that means nothing yet is said to come later" {
+	XRUN_DEBUG=wire XRUN_LOG_FILE=/x job true
+	assert_eq "$status" 0
+	assert_eq "$(sort <<<"$stderr")" 'xrun: XRUN_DEBUG comes with a later version
+xrun: XRUN_LOG_FILE comes with a later version'
 }
 
 @test "XRUN_RANK is what ranks are told, and a warning says so" {

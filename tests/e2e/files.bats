@@ -129,6 +129,24 @@ modes()
 	[ ! -e "$XDG_STATE_HOME/xrun/latest" ]
 }
 
+@test "--log-dir: of two that start at once each keeps its output" {
+	local round first second
+
+	for round in {1..30}; do
+		"$XRUN" --timeout 20s --log-dir "pair$round" echo one >/dev/null 2>>errs 3>&- &
+		first=$!
+		"$XRUN" --timeout 20s --log-dir "pair$round" echo two >/dev/null 2>>errs 3>&- &
+		second=$!
+		wait "$first"
+		wait "$second"
+		assert_eq "$(find "pair$round" -name stdout -exec cat {} + | sort |
+			paste -sd' ')" 'one two'
+		assert_eq "$(find "pair$round" -name lock | wc -l)" 2
+		assert_eq "$(find "pair$round" -name job.json | wc -l)" 2
+	done
+	[ ! -s errs ]
+}
+
 @test "--log-dir: {job} and {host} stand for themselves" {
 	job --log-dir 'logs/{host}/{job}-x' "$PROG/envshow" XRUN_JOB
 	assert_eq "$status" 0

@@ -449,3 +449,35 @@ Test(bus, a_slow_reader_holds_nobody_up)
 	cr_expect_not(work_wait(work, 0));
 	close(p[0]);
 }
+
+Test(bus, the_first_failure_ends_a_file_and_is_remembered)
+{
+	begin("/dev/full");
+	bus_tell(bus, BUS_RANK_START, 0);
+	flush(true);
+	cr_expect_eq(job.events_sys, ENOSPC);
+	bus_lose(&job.events_sys, EIO);
+	cr_expect_eq(job.events_sys, ENOSPC);
+}
+
+Test(bus, after_a_failure_nothing_more_is_written)
+{
+	begin("events");
+	bus_tell(bus, BUS_RANK_START, 0);
+	flush(true);
+	bus_lose(&job.events_sys, ENOSPC);
+	bus_tell(bus, BUS_RANK_START, 1);
+	flush(true);
+	cr_expect_eq(read_lines("events"), 1);
+}
+
+Test(bus, a_file_of_the_job_that_cannot_be_made_is_remembered)
+{
+	begin(NULL);
+	keep_files();
+	cr_assert_eq(mkdir("events.jsonl", 0700), 0);
+	bus_tell(bus, BUS_RANK_START, 0);
+	flush(true);
+	cr_expect_eq(job.state_sys, EISDIR);
+	cr_expect_eq(job.events_sys, 0);
+}

@@ -174,12 +174,15 @@ Test(check, files_have_what_the_ranks_leave)
 {
 	struct limits l = { .files_max = 1024 };
 
-	cr_expect_eq(check_files_max(&l, 8), 1024 - 3 * 8 - 40 + 8);
-	cr_expect_eq(check_files_max(&l, 327), 1024 - 3 * 327 - 40 + 8);
-	cr_expect_eq(check_files_max(&l, 328), 8);
-	cr_expect_eq(check_files_max(&l, UINT32_MAX), 8);
+	cr_expect_eq(check_files_max(&l, 8, false), 1024 - 3 * 8 - 40 + 8);
+	cr_expect_eq(check_files_max(&l, 327, false), 1024 - 3 * 327 - 40 + 8);
+	cr_expect_eq(check_files_max(&l, 328, false), 8);
+	cr_expect_eq(check_files_max(&l, UINT32_MAX, false), 8);
+	cr_expect_eq(check_files_max(&l, 8, true), 1024 - 4 * 8 - 40 + 8);
+	cr_expect_eq(check_files_max(&l, 245, true), 1024 - 4 * 245 - 40 + 8);
+	cr_expect_eq(check_files_max(&l, 246, true), 8);
 	l.files_max = UINT64_MAX / 4;
-	cr_expect_eq(check_files_max(&l, 1), UINT32_MAX / 2);
+	cr_expect_eq(check_files_max(&l, 1, false), UINT32_MAX / 2);
 }
 
 Test(check, the_table_holds_all_there_will_be_within_the_limit)

@@ -188,7 +188,9 @@ Test(options, an_unknown_variable_is_a_warning_with_its_neighbour)
 		XR_OK);
 	cr_expect_str_eq(buf_text(&found.warnings),
 		"unknown variable XRUN_RNAKS (did you mean XRUN_RANKS?)\n"
-		"unknown variable XRUN_XYZZY\n");
+		"unknown variable XRUN_XYZZY\n"
+		"XRUN_DEBUG comes with a later version\n"
+		"XRUN_LOG_FILE comes with a later version\n");
 }
 
 Test(options, xrun_rank_is_no_way_to_say_the_number_of_ranks)
