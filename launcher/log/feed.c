@@ -21,6 +21,10 @@ peek_file(struct feed *f, int dir, char *scratch, struct span *out)
 	char name[64];
 	ssize_t n;
 
+	/* Its end alone is news, too. */
+	*out = (struct span){ .at = scratch };
+	if (want == 0)
+		return true;
 	if (fd < 0)
 		fd = openat(dir, raw_name(f->named, name, sizeof(name)),
 			O_RDONLY | O_CLOEXEC);
@@ -31,11 +35,11 @@ peek_file(struct feed *f, int dir, char *scratch, struct span *out)
 	} while (n < 0 && errno == EINTR);
 	if (fd != f->file)
 		fd_close(fd);
-	if (n == 0 && want > 0)
+	if (n == 0)
 		errno = ENODATA; /* somebody cut it short */
-	if (n < 0 || (n == 0 && want > 0))
+	if (n <= 0)
 		return false;
-	*out = (struct span){ .at = scratch, .len = (size_t)n };
+	out->len = (size_t)n;
 	return true;
 }
 

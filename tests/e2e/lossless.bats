@@ -134,6 +134,38 @@ no_ranks()
 	identical 4 --killed
 }
 
+# few_descriptors COMMAND... - just enough for 60 ranks, not for their files;
+# bats' own are not passed on. Spawns it.
+few_descriptors()
+{
+	spawn job bash -c 'for fd in /proc/self/fd/*; do
+			fd=${fd##*/}
+			[ "$fd" -le 2 ] || eval "exec $fd>&-"
+		done
+		ulimit -n 256
+		exec "$@"' - "$@"
+}
+
+# The keeper has the supervisor's descriptors, and few more to open files with.
+@test "rel-44 killed while it is stopped, with few descriptors: all is saved" {
+	local go status=0 super
+
+	mkfifo go
+	few_descriptors "$XRUN" -n 60 bash -c 'echo ready; read -r _ <go; echo saved'
+	wait_for 20 files_of 60
+	super=$(pgrep -P "$pid" -x xrun-super)
+	kill -STOP "$super"
+	exec {go}<>go
+	printf '\n%.0s' {1..60} >&"$go"
+	wait_for 20 no_ranks
+	kill -KILL "$super"
+	wait "$pid" || status=$?
+	assert_eq "$status" 125
+	run ! grep 'are lost' job.err
+	assert_eq "$(cat "$XDG_STATE_HOME"/xrun/????/0/*/stdout | sort | uniq -c |
+		tr -s ' ' | paste -sd,)" ' 60 ready, 60 saved'
+}
+
 # all_blocked SUPERVISOR - each rank sleeps in a write to its full pipe.
 all_blocked()
 {
@@ -244,6 +276,85 @@ make_room()
 	wait "$pid" || status=$?
 	assert_eq "$status" 125
 	assert_has "$(cat job.err)" '[0-9]+ bytes found no room on the disk and are lost'
+}
+
+# --- a folder that is removed -----------------------------------------------
+
+# removed_under SPAWN... - spawned by that, ranks say ready, their job's folder goes,
+# they say more on both streams and end; $status is that of xrun.
+removed_under()
+{
+	local go
+
+	mkfifo go
+	status=0
+	"$@" bash -c \
+		'echo ready; read -r _ <go; echo later; echo error >&2'
+	wait_for 20 said_by "$ranks"
+	rm -rf "$XDG_STATE_HOME"/xrun/????
+	exec {go}<>go
+	printf '\n%.0s' $(seq "$ranks") >&"$go"
+	await_exit "$pid" 20
+	wait "$pid" || status=$?
+}
+
+said_by()
+{
+	[ "$(grep -c 'ready$' job.out)" -eq "$1" ]
+}
+
+@test "the folder of the job is removed: it goes on, is shown, and says so once" {
+	local ranks=4
+
+	removed_under spawn job "$XRUN" -n 4
+	assert_eq "$status" 0
+	assert_eq "$(grep -c 'later$' job.out)" 4
+	assert_eq "$(grep -c 'error$' job.err)" 4
+	assert_eq "$(grep 'was removed' job.err | sed 's,/[0-9a-z]\{4\}/0,/ID/0,')" \
+		"xrun: the folder of the job was removed ($XDG_STATE_HOME/xrun/ID/0): the job goes on; what ranks write is shown, but kept no more"
+}
+
+@test "the folder of the job is removed, with few descriptors: what is lost is counted" {
+	local lost ranks=60 shown
+
+	removed_under few_descriptors "$XRUN" -n 60
+	assert_eq "$status" 0
+	lost=$(sed -nE 's/^xrun: ([0-9]+) bytes came after the folder of the job was removed and are lost$/\1/p' job.err)
+	shown=$(grep -cE '(later|error)$' job.out job.err | cut -d: -f2 | paste -sd+)
+	assert_eq "$lost" $(((120 - shown) * 6))
+}
+
+# The sink opens most files when it reads them, and it comes to this one late.
+@test "a file that is removed before it is shown: said with the bytes, and it ends" {
+	local cat reader status=0
+
+	mkfifo in job.out
+	exec {reader}<>job.out
+	few_descriptors "$XRUN" -n 60 bash -c '
+		[ "$RANK" -ne 0 ] || printf "%200000s\n" full
+		[ "$RANK" -ne 59 ] || read -r _ <in
+		echo "$RANK says this"'
+	wait_for 20 files_of 59
+	wait_for 10 blocks "$(pgrep -P "$pid" -x xrun-super)"
+	echo >in
+	wait_for 20 test -s "$(raw 59 stdout)"
+	rm "$(raw 59 stdout)"
+	timeout 20 cat <&"$reader" >shown 3>&- &
+	cat=$!
+	await_exit "$pid" 20
+	wait "$pid" || status=$?
+	kill "$cat"
+	assert_eq "$status" 125
+	assert_has "$(cat job.err)" \
+		'^xrun: rank 59: its log file cannot be read \(No such file or directory\): what it writes is not shown any more$'
+	assert_has "$(cat job.err)" \
+		'^xrun: 13 bytes of output could not be shown \(No such file or directory\); it was removed from .*/0$'
+}
+
+# blocks PID - does a thread of it sleep in a write to a full pipe?
+blocks()
+{
+	grep -qs pipe_write "/proc/$1"/task/*/wchan
 }
 
 @test "rel-47 a disk that is full from the start is an error before any rank" {

@@ -121,6 +121,14 @@ Test(feed, a_file_that_is_gone_says_so)
 	cr_expect_eq(errno, ENOENT);
 }
 
+Test(feed, for_an_end_without_bytes_no_file_is_needed)
+{
+	feed.at = feed.end = 5;
+	feed.eof = true;
+	cr_assert(peek());
+	cr_expect_eq(data.len, 0);
+}
+
 Test(feed, a_file_that_was_cut_short_says_so)
 {
 	feed.file = make_file("shorter", 7);
