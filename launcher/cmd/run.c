@@ -117,6 +117,7 @@ compile_route(struct job *job, struct xr_error *err)
 	};
 
 	job->errors_are_tty = errs;
+	job->on_tty = out || errs;
 	job->utf8 = c.utf8;
 	job->hints = errs && takes_escapes() && !job->opt.quiet;
 	status = route_compile(&job->route, &c, &why);

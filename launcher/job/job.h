@@ -88,6 +88,7 @@ struct job {
 	bool error_files;    /* ranks may write error.json into their folders */
 	bool hup_ignored;    /* started by nohup */
 	bool errors_are_tty; /* stderr is a terminal: header and closing line */
+	bool on_tty;         /* stdout or stderr is one, and may hang up */
 	bool utf8;           /* the locale's, so that bars may be drawn */
 	bool hints;          /* lines that are erased again may be shown */
 	int64_t begun_ns;    /* clock_now() */
@@ -109,6 +110,7 @@ struct job {
 	uint32_t deaths;  /* death.c */
 	uint32_t left;    /* sweep.c: processes that outlived the ranks */
 	int64_t ended_ns; /* finish.c */
+	bool unshown;     /* sup.c: stdout or stderr could not be written */
 };
 
 static inline uint32_t

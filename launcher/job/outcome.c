@@ -16,6 +16,12 @@ outcome_is_failure(const struct rank *rank)
 		(rank->death != 0 && rank->status != 0);
 }
 
+bool
+outcome_is_unborn(const struct rank *rank)
+{
+	return rank->pid == 0 && rank->failed_step == SPAWN_OK;
+}
+
 int
 outcome_rank_status(const struct rank *r)
 {
@@ -134,6 +140,10 @@ outcome_of(const struct job *job)
 		o.exit_status = EXIT_CLOSED;
 	else if (job->cause == CAUSE_XRUN)
 		o.exit_status = EXIT_XRUN;
+	if (o.exit_status == 0 && job->unshown) {
+		o.exit_status = EXIT_XRUN;
+		o.reason = "xrun";
+	}
 	for (uint32_t i = 0; i < job_size(job); i++)
 		if (job->rank[i].lost)
 			o.exit_status = EXIT_INFRA;

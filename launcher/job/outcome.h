@@ -35,6 +35,9 @@ struct outcome outcome_of(const struct job *job);
 /* outcome_is_failure() - was it refused, or did it die of something but 0? */
 bool outcome_is_failure(const struct rank *rank);
 
+/* outcome_is_unborn() - was it never started, because the job ended first? */
+bool outcome_is_unborn(const struct rank *rank);
+
 /* outcome_rank_status() - 0..255 as a shell would say it: code, 128 + signal,
  * or 126/127 when the program could not be started. */
 int outcome_rank_status(const struct rank *rank);

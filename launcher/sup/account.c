@@ -65,8 +65,7 @@ put_undelivered(const struct job *job, struct buf *out)
 			bytes += logs_backlog(job->sup->logs, i);
 	if (job->sup->delivery_over && bytes > 0)
 		buf_fmt(out,
-			"xrun: the reader of the output is slow: %llu bytes are only in "
-			"the files (%s)\n",
+			"xrun: the reader of the output is slow: %llu bytes are only in the files (%s)\n",
 			(unsigned long long)bytes,
 			job->state.attempt == NULL ? "" : job->state.attempt);
 }
@@ -86,8 +85,7 @@ put_left_open(const struct job *job, struct buf *out)
 
 	if (who_put(job, left_open, 0, &who) > 0 && job->stop_ns == 0)
 		buf_fmt(out,
-			"xrun: %s: a process left behind kept the output open; what it "
-			"wrote after 2 s is not kept\n",
+			"xrun: %s: a process left behind kept the output open; what it wrote after 2 s is not kept\n",
 			buf_text(&who));
 	buf_fini(&who);
 }
@@ -111,13 +109,16 @@ static void
 put_resources(const struct job *job, struct buf *out)
 {
 	buf_put_text(out,
-		"  rank  exit     wall s    user s     sys s  peak MiB    "
-		"bytes logged\n");
+		"  rank  exit     wall s    user s     sys s  peak MiB    bytes logged\n");
 	for (uint32_t i = 0; i < job_size(job); i++) {
 		const struct rank *r = &job->rank[i];
 		int64_t ran =
 			r->ended_ns == 0 ? 0 : r->ended_ns - r->started_ns;
 
+		if (outcome_is_unborn(r)) {
+			buf_fmt(out, "  %4u     -\n", job_rank(job, i));
+			continue;
+		}
 		buf_fmt(out, "  %4u  %4d  %9.3f %9.3f %9.3f %9.1f %15llu\n",
 			job_rank(job, i), outcome_rank_status(r),
 			(double)ran / NS_PER_S,

@@ -17,6 +17,7 @@
 #include "base/fd.h"
 #include "base/json.h"
 #include "base/signo.h"
+#include "launcher/job/outcome.h"
 #include "launcher/log/escape.h"
 #include "launcher/sup/failure.h"
 #include "launcher/sup/sup.h"
@@ -176,20 +177,42 @@ put_where(const struct job *job, uint32_t r, struct buf *out)
 		job_rank(job, r));
 }
 
+static bool
+unborn(const struct job *job, uint32_t r, uint32_t arg)
+{
+	(void)arg;
+	return outcome_is_unborn(&job->rank[r]);
+}
+
+/* ". rank 3 failed after it", if there are such. */
+static void
+put_more(const struct job *job, who_fn *pick, uint32_t culprit,
+	struct buf *line)
+{
+	struct buf who = { 0 };
+	uint32_t n = who_put(job, pick, culprit, &who);
+	const char *what = pick == who_failed_too ? "failed after it" :
+		n == 1                            ? "was not started" :
+						    "were not started";
+
+	if (n > 0)
+		buf_fmt(line, "%s%s %s", line->len > 0 ? ". " : "",
+			buf_text(&who), what);
+	buf_fini(&who);
+}
+
 static void
 put_others(const struct job *job, uint32_t culprit, struct buf *out)
 {
-	struct buf line = { 0 }, more = { 0 };
+	struct buf line = { 0 };
 
 	who_put_stopped(job, &line);
-	if (who_put(job, who_failed_too, culprit, &more) > 0)
-		buf_fmt(&line, "%s%s failed after it", line.len > 0 ? ". " : "",
-			buf_text(&more));
+	put_more(job, who_failed_too, culprit, &line);
+	put_more(job, unborn, culprit, &line);
 	put_where(job, culprit, &line);
 	if (line.len > 0)
 		buf_fmt(out, "  %s\n", buf_text(&line));
 	buf_fini(&line);
-	buf_fini(&more);
 }
 
 /* What to do about what the kernel says when it will not run a program. */

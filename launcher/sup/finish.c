@@ -92,7 +92,7 @@ say_not_shown(struct job *job, uint32_t sink, int sys)
 			(unsigned long long)bytes);
 	else if (job->sup->not_shown)
 		return;
-	job->sup->not_shown = true;
+	job->sup->not_shown = job->unshown = true;
 	dprintf(STDERR_FILENO,
 		"xrun: %s output could not be shown (%s); %s%s\n", count,
 		strerror(sys), not_shown_where(job, sys),

@@ -89,7 +89,10 @@ put_rank(struct json *j, const struct job *job, uint32_t r)
 	json_int(j, "rank", job_rank(job, r));
 	json_int(j, "pid", rank->pid);
 	json_text(j, "device", plan_deal(&job->plan, r)->text);
-	json_int(j, "exit", outcome_rank_status(rank));
+	if (outcome_is_unborn(rank))
+		json_text(j, "exit", NULL);
+	else
+		json_int(j, "exit", outcome_rank_status(rank));
 	put_ending_of(j, rank);
 	json_bool(j, "stopped", rank->after_stop);
 	json_int(j, "death", rank->death);

@@ -104,36 +104,39 @@ on_unread(struct job *job, uint32_t stream, int sys)
 
 /* A reader who has seen enough, such as head, needs no word at the end. */
 static void
-say_closed(struct job *job, int sys)
+say_closed(struct job *job, bool gone, int sys)
 {
 	bool runs = job->sup->phase == PHASE_RUN;
 
-	if (sys == EPIPE && runs)
+	if (gone && runs)
 		logs_say(job->sup->logs,
 			"xrun: stdout was closed by its reader: the job goes on, its output is in %s",
 			job->state.attempt);
-	else if (sys != EPIPE)
+	else if (!gone)
 		logs_say(job->sup->logs,
 			"xrun: stdout cannot be written: %sits output is in %s (%s)",
 			runs ? "the job goes on, " : "", job->state.attempt,
 			strerror(sys));
 }
 
+/* Gone is the reader of a pipe, or the terminal; all else is a failure. */
 static void
 on_sink_closed(struct job *job, uint32_t sink, int sys)
 {
 	struct sup *sup = job->sup;
 	bool last = sink + 1 == logs_sinks(sup->logs);
+	bool gone = sys == EPIPE || (sys == EIO && job->on_tty);
 
 	sup->sink_closed[sink] = true;
+	job->unshown = job->unshown || !gone;
 	if (sup->phase > PHASE_DELIVER || sink != 0)
 		return;
-	if (job->state.dir_fd == -1 && sys != EPIPE)
+	if (job->state.dir_fd == -1 && !gone)
 		stop_fail(job, "stdout cannot be written (%s)", strerror(sys));
 	else if (job->state.dir_fd == -1 && sup->phase == PHASE_RUN)
 		stop_job(job, CAUSE_CLOSED);
 	else if (job->state.dir_fd != -1 && !last)
-		say_closed(job, sys);
+		say_closed(job, gone, sys);
 }
 
 static void

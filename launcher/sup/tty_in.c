@@ -4,7 +4,8 @@
  *
  * A rank is in a session of its own and cannot read the terminal itself: what
  * is typed is copied to it through a pipe, and only while xrun's own group is
- * in the foreground. A pipe or file as stdin is not ours to read: the rank
+ * in the foreground; nothing tells a process that it came there, so that is
+ * looked at again and again as long as input waits. A pipe or file as stdin is not ours to read: the rank
  * inherits it.
  */
 #include <errno.h>
@@ -13,12 +14,16 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "launcher/sup/sup.h"
 
+#define AGAIN_NS (500 * NS_PER_MS)
+
 struct tty_in {
 	struct watch *input, *room;
-	int pipe; /* to the rank; non-blocking */
+	struct timer *again; /* in the background: is it still? */
+	int pipe;            /* to the rank; non-blocking */
 	char data[4096];
 	size_t len; /* typed, and not taken by the rank yet */
 };
@@ -28,7 +33,9 @@ stop_reading(struct tty_in *in)
 {
 	watch_close(in->input);
 	watch_close(in->room);
+	timer_close(in->again);
 	in->input = in->room = NULL;
+	in->again = NULL;
 	fd_close(in->pipe);
 	in->pipe = -1;
 }
@@ -73,6 +80,7 @@ on_input(int fd, void *ctx)
 	/* In the background a read would fail, and the line is not ours. */
 	if (tcgetpgrp(fd) != getpgrp()) {
 		watch_pause(in->input);
+		timer_arm(in->again, AGAIN_NS);
 		return;
 	}
 	if (poll(&p, 1, 0) != 1)
@@ -86,6 +94,12 @@ on_input(int fd, void *ctx)
 	}
 	in->len = (size_t)n;
 	pass_on(in);
+}
+
+static void
+on_again(void *ctx)
+{
+	tty_in_resume(ctx);
 }
 
 struct tty_in *
@@ -104,9 +118,10 @@ tty_in_open(struct job *job, int *rank_end)
 	fcntl(in->pipe, F_SETFL, O_NONBLOCK);
 	in->room = watch_open(loop, in->pipe, true, on_room, in);
 	in->input = watch_open(loop, STDIN_FILENO, false, on_input, in);
+	in->again = timer_open(loop, on_again, in);
 	if (in->room != NULL)
 		watch_pause(in->room);
-	if (in->room == NULL || in->input == NULL) {
+	if (in->room == NULL || in->input == NULL || in->again == NULL) {
 		fd_close(fd[0]);
 		tty_in_close(in);
 		return NULL;
