@@ -2,6 +2,7 @@
 /* run.c - see run.h. */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,20 +23,45 @@
 #include "launcher/sup/report.h"
 #include "launcher/sup/sup.h"
 
+/* The number of a descriptor of ours that @path names; -1: it is a file. To
+ * open it by its name would begin a file that stdout stands in anew. */
+static int
+own_descriptor(const char *path)
+{
+	static const char *const folders[] = { "/dev/fd/", "/proc/self/fd/" };
+	char *end = NULL;
+	long fd = -1;
+
+	if (strcmp(path, "-") == 0 || strcmp(path, "/dev/stdout") == 0)
+		return STDOUT_FILENO;
+	if (strcmp(path, "/dev/stderr") == 0)
+		return STDERR_FILENO;
+	for (int i = 0; i < 2; i++)
+		if (strncmp(path, folders[i], strlen(folders[i])) == 0)
+			fd = strtol(path + strlen(folders[i]), &end, 10);
+	return end != NULL && *end == '\0' && fd >= 0 && fd <= INT_MAX ?
+		(int)fd :
+		-1;
+}
+
 /* Above the slots, which normal_init() takes. */
 static enum xr_status
 open_output(int *out, const char *option, const char *path, int flags,
 	struct xr_error *err)
 {
-	int fd;
+	int own, fd;
 
 	if (path == NULL)
 		return XR_OK;
-	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY | flags,
-		0666);
+	own = own_descriptor(path);
+	fd = own != -1 ?
+		own :
+		open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY | flags,
+			0666);
 	if (fd != -1)
 		*out = fcntl(fd, F_DUPFD_CLOEXEC, SPAWN_SLOTS);
-	fd_close(fd);
+	if (fd != own)
+		fd_close(fd);
 	if (*out == -1)
 		return fail(err, XR_E_SYS, "%s: %s: %s", option, path,
 			strerror(errno));

@@ -141,12 +141,15 @@ put_end(struct json *j, const struct job *job)
 	json_close_array(j);
 }
 
-/* What stood in the file goes only now that there is something new. Returns 0
- * or errno. */
+/* What stood in the file goes only now that there is something new, unless it
+ * is stdout's or the like. Returns 0 or errno. */
 static int
 write_report(int fd, const struct buf *text)
 {
-	if (ftruncate(fd, 0) == -1 && errno != EINVAL)
+	bool fresh = (fcntl(fd, F_GETFL) & O_APPEND) == 0 &&
+		lseek(fd, 0, SEEK_CUR) == 0;
+
+	if (fresh && ftruncate(fd, 0) == -1 && errno != EINVAL)
 		return errno;
 	return fd_write_all(fd, text->data, text->len) == 0 ? 0 : errno;
 }
