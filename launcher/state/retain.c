@@ -182,3 +182,12 @@ retain_run(void *path)
 	fd_close(root);
 	free(path);
 }
+
+void
+retain_soon(const char *root)
+{
+	char path[PATH_MAX];
+
+	if (snprintf(path, sizeof(path), "%s/" STAMP, root) < PATH_MAX)
+		unlink(path);
+}

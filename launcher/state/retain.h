@@ -36,4 +36,8 @@ void retain_choose(struct retain_job *jobs, uint32_t n, int64_t now);
  * @root: malloc'ed path, freed here */
 void retain_run(void *root);
 
+/* retain_soon() - the next job looks, and not the first in ten minutes: much
+ * was written under @root. */
+void retain_soon(const char *root);
+
 #endif /* LAUNCHER_STATE_RETAIN_H */

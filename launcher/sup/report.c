@@ -22,6 +22,7 @@
 #include "launcher/sup/report.h"
 #include "launcher/sup/sup.h"
 
+#define MUCH     (64 << 20)     /* bytes: room may be short soon */
 #define PATIENCE (5 * NS_PER_S) /* with a frozen file system */
 
 struct parcel {
@@ -314,6 +315,8 @@ report_end(struct job *job, bool keep)
 	}
 	if (keep)
 		retain_once(job);
+	if (job->state.root != NULL && logs_total(job->sup->logs) > MUCH)
+		retain_soon(job->state.root);
 	work_wait(job->sup->work, due - clock_now());
 	job->page->closed = 1;
 	say_lost(job, "--report", job->opt.report,

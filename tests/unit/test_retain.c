@@ -373,6 +373,16 @@ Test(retain, once_in_ten_minutes_is_enough)
 	cr_expect_not(is_there("aaaa"));
 }
 
+Test(retain, after_much_was_written_the_next_job_looks_at_once)
+{
+	run();
+	make_job("aaaa", ended(0, 6), 100);
+	retain_soon(".");
+	run();
+	cr_expect_not(is_there("aaaa"));
+	retain_soon("/nowhere/at/all");
+}
+
 /* A job that xrun did not live to end counts as failed. */
 Test(retain, a_job_without_an_end_goes_after_those_with_one)
 {
