@@ -99,30 +99,62 @@ is_reserved(const struct port_limits *limits, uint32_t port)
 	return (limits->reserved[port / 8] & 1u << port % 8) != 0;
 }
 
-/* How good a candidate is: 0 the best, 3 none. */
-static int
-rank_of(const struct port_limits *limits, uint32_t port)
+/* Ports from @low on, @high is none of them. */
+struct range {
+	uint32_t low, high;
+};
+
+static struct range
+overlap(struct range a, struct range b)
 {
-	if (port < POLITE_LOW || is_reserved(limits, port))
-		return 3;
-	if (port >= limits->low && port <= limits->high)
-		return 2;
-	return port >= PRIVATE_LOW ? 0 : 1;
+	struct range r = {
+		.low = a.low > b.low ? a.low : b.low,
+		.high = a.high < b.high ? a.high : b.high,
+	};
+
+	if (r.low > r.high)
+		r.high = r.low;
+	return r;
+}
+
+/* The candidates in two ranges; 0 are the best: private, and not handed out by
+ * the kernel; 1 are registered ones; 2 are the kernel's. */
+static void
+ranges_of(const struct port_limits *limits, int rank, struct range out[2])
+{
+	static const struct range wide[] = {
+		{ PRIVATE_LOW, 65536 },
+		{ POLITE_LOW, PRIVATE_LOW },
+		{ POLITE_LOW, 65536 },
+	};
+	struct range kernel = { limits->low, limits->high + 1u };
+
+	if (kernel.low > kernel.high)
+		kernel.low = kernel.high = 0;
+	if (rank == 2) {
+		out[0] = overlap(wide[rank], kernel);
+		out[1] = (struct range){ 0, 0 };
+		return;
+	}
+	out[0] = overlap(wide[rank], (struct range){ 0, kernel.low });
+	out[1] = overlap(wide[rank], (struct range){ kernel.high, 65536 });
 }
 
 uint16_t
 port_choose(const struct port_limits *limits, uint32_t seed, uint32_t nth)
 {
-	uint32_t span = 65536 - POLITE_LOW;
-
 	for (int rank = 0; rank < 3; rank++) {
-		for (uint32_t i = 0; i < span; i++) {
-			uint32_t port = POLITE_LOW + (seed % span + i) % span;
+		struct range r[2];
+		uint32_t first, count, at;
 
-			if (rank_of(limits, port) != rank)
-				continue;
-			if (nth-- == 0)
-				return (uint16_t)port;
+		ranges_of(limits, rank, r);
+		first = r[0].high - r[0].low;
+		count = first + r[1].high - r[1].low;
+		for (uint32_t i = 0; i < count; i++) {
+			at = (seed % count + i) % count;
+			at = at < first ? r[0].low + at : r[1].low + at - first;
+			if (!is_reserved(limits, at) && nth-- == 0)
+				return (uint16_t)at;
 		}
 	}
 	return 0;

@@ -316,3 +316,22 @@ Test(port, choices_are_outside_of_range_and_reservations)
 	cr_assert(gt(u32, count, 50000));
 	cr_assert(eq(u16, port_choose(&limits, 0, 0), 65001));
 }
+
+/* Jobs that start at once and let their ports go would meet else. */
+Test(port, seeds_are_spread_over_all_that_are_best)
+{
+	struct port_limits limits = { .low = 32768, .high = 60999 };
+	bool seen[65536] = { 0 };
+	int distinct = 0, low_half = 0;
+	uint16_t number;
+
+	for (uint32_t i = 0; i < 1000; i++) {
+		number = port_choose(&limits, i * 2654435761u, 0);
+		cr_assert(number >= 61000);
+		distinct += !seen[number];
+		seen[number] = true;
+		low_half += number < 63268;
+	}
+	cr_expect(distinct > 800, "%d", distinct);
+	cr_expect(low_half > 400 && low_half < 600, "%d", low_half);
+}
