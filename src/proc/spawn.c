@@ -75,9 +75,12 @@ drop_pending(void)
 		continue;
 }
 
+/* The sanitizer does not know the stack on which a clone ends. */
+#define OTHER_STACK __attribute__((no_sanitize("address")))
+
 /* Runs in the child, whose table is its own by now; gives the failed step
  * back, and never on success. */
-static enum spawn_step
+static OTHER_STACK enum spawn_step
 become(const struct spawn *s, pid_t maker)
 {
 	sigset_t none;
@@ -109,7 +112,8 @@ struct order {
 };
 
 /* The child of the clone: its maker sleeps, and sees what is stored here. */
-static int __attribute__((no_sanitize("address"))) child_of_clone(void *arg)
+static OTHER_STACK int
+child_of_clone(void *arg)
 {
 	const struct order *o = arg;
 	enum spawn_step step =
