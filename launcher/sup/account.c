@@ -20,6 +20,17 @@ left_open(const struct job *job, uint32_t r, uint32_t arg)
 	return job->rank[r].left_open;
 }
 
+static void
+put_own_failure(const struct job *job, struct buf *out)
+{
+	struct buf who = { 0 };
+
+	buf_fmt(out, "xrun: %s\n", job->cause_text);
+	if (job->deaths > 0 && who_put_stopped(job, &who))
+		buf_fmt(out, "xrun: %s\n", buf_text(&who));
+	buf_fini(&who);
+}
+
 /* Why xrun itself ended the job. */
 static void
 put_cause(const struct job *job, struct buf *out)
@@ -44,11 +55,8 @@ put_cause(const struct job *job, struct buf *out)
 		buf_put_text(out, "xrun: nobody reads stdout any more: ");
 		break;
 	case CAUSE_XRUN:
-		buf_fmt(out, "xrun: %s\n", job->cause_text);
-		if (job->deaths == 0)
-			return;
-		buf_put_text(out, "xrun: ");
-		break;
+		put_own_failure(job, out);
+		return;
 	}
 	if (!who_put_stopped(job, out))
 		buf_put_text(out, "no rank was ended by it");

@@ -26,6 +26,9 @@ begin_account(struct job *job)
 
 	sup->phase = PHASE_ACCOUNT;
 	timer_disarm(sup->timeout);
+	/* The account has its own time: the ranks' output used up the other. */
+	if (sup->delivery_over || timer_armed(sup->patience))
+		timer_arm(sup->patience, job->opt.grace);
 	job_account(job);
 	logs_finish(sup->logs, logs_sinks(sup->logs) - 1);
 }
@@ -43,11 +46,11 @@ finish_if_over(struct job *job)
 	sup->phase = PHASE_DELIVER;
 	job->ended_ns = clock_now();
 	timer_disarm(sup->patience);
+	timer_disarm(sup->silence);
+	sweep_leftovers(job);
 	if (job->stop_ns != 0 && job->cause != CAUSE_FAILURE)
 		timer_arm(sup->patience,
 			job->opt.grace); /* told to end: soon */
-	timer_disarm(sup->silence);
-	sweep_leftovers(job);
 	tty_in_close(sup->tty_in);
 	sup->tty_in = NULL;
 	if (logs_sinks(sup->logs) == 2)

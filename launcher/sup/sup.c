@@ -129,7 +129,10 @@ on_sink_closed(struct job *job, uint32_t sink, int sys)
 
 	sup->sink_closed[sink] = true;
 	job->unshown = job->unshown || !gone;
-	if (sup->phase > PHASE_DELIVER || sink != 0)
+	if (sink != 0)
+		return;
+	children_turn(sup->children); /* who died before was not stopped */
+	if (sup->phase > PHASE_DELIVER)
 		return;
 	if (job->state.dir_fd == -1 && !gone)
 		stop_fail(job, "stdout cannot be written (%s)", strerror(sys));

@@ -98,16 +98,17 @@ load helper
 # --- programs ----------------------------------------------------------------
 
 @test "rel-59 the program xrun is replaced while it runs" {
-	local xrun=$BATS_TEST_TMPDIR/xrun status=0
+	local xrun=$BATS_TEST_TMPDIR/xrun status=0 go
 
 	cp "$XRUN" "$xrun"
 	mkfifo go
+	exec {go}<>go
 	spawn job "$xrun" -n 2 sh -c 'echo ready; read -r _ <go; echo on; exit 5'
 	await_line job.out '^\[0\] ready$' 5
 	await_line job.out '^\[1\] ready$' 5
 	rm "$xrun"
 	printf 'no program at all\n' >"$xrun"
-	printf '\n\n' >go
+	printf '\n\n' >&"$go"
 	await_exit "$pid" 10
 	wait "$pid" || status=$?
 	assert_eq "$status" 5

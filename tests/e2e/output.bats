@@ -379,6 +379,20 @@ left_in_files()
 	cmp "$(raw 0 stdout)" ref.0.out
 }
 
+@test "readers of stdout and of stderr who do not read do not stop --timeout" {
+	local said
+
+	stuck job
+	mkfifo said
+	exec {said}<>said
+	head -c 65536 /dev/zero >said
+	"$XRUN" --timeout 500ms --grace 300ms "$PROG/spew" --lines 3000 \
+		>job.out 2>said &
+	pid=$!
+	await_exit "$pid" 15
+	wait "$pid"
+}
+
 @test "a reader who does not read does not stop TERM" {
 	local status=0
 
