@@ -15,7 +15,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
-#include "base/json.h"
+#include "base/gate.h"
 #include "launcher/state/jobs.h"
 #include "launcher/state/state.h"
 
@@ -81,7 +81,7 @@ jobs_read(const char *dir)
 		return NULL;
 	if (fd_read_file(path, JOB_JSON_MAX, &text, &len, NULL) != XR_OK)
 		return NULL;
-	if (json_check("job.json", text, len, JOB_JSON_MAX, NULL) == XR_OK)
+	if (gate_check("job.json", text, len, JOB_JSON_MAX, NULL) == XR_OK)
 		json = cJSON_ParseWithLength(text, len);
 	free(text);
 	return json;

@@ -97,7 +97,8 @@ number_of(const cJSON *json, const char *key, int64_t otherwise)
 {
 	const cJSON *item = cJSON_GetObjectItemCaseSensitive(json, key);
 
-	if (!cJSON_IsNumber(item) || item->valuedouble < 0)
+	if (!cJSON_IsNumber(item) || item->valuedouble < 0 ||
+		item->valuedouble >= (double)INT64_MAX)
 		return otherwise;
 	return (int64_t)item->valuedouble;
 }

@@ -15,7 +15,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
-#include "base/json.h"
+#include "base/gate.h"
 #include "base/signo.h"
 #include "launcher/job/outcome.h"
 #include "launcher/log/escape.h"
@@ -136,7 +136,7 @@ put_error_file(const struct job *job, uint32_t r, struct buf *out)
 			job_rank(job, r)) >= (int)sizeof(path) ||
 		fd_read_file(path, ERROR_FILE_MAX, &text, &len, NULL) != XR_OK)
 		return;
-	if (json_check("error.json", text, len, ERROR_FILE_MAX, NULL) == XR_OK)
+	if (gate_check("error.json", text, len, ERROR_FILE_MAX, NULL) == XR_OK)
 		json = cJSON_ParseWithLength(text, len);
 	message = cJSON_GetObjectItemCaseSensitive(json, "message");
 	if (cJSON_IsObject(message))

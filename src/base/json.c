@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* json.c - see json.h: the writer. The gate is json_check.c. */
+/* json.c - see json.h. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>

@@ -1,19 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * json.h - writing JSON into a buf, and the strict gate in front of a parser.
+ * json.h - writing JSON into a buf. The gate for JSON from outside: gate.h.
  *
- * Writer: values are put in order, commas and colons come by themselves.
+ * Values are put in order, commas and colons come by themselves.
  * A struct json holds only the nesting; the text goes straight to the buf,
  * whose sticky error is the only error. Text that is not UTF-8 is written with
  * U+FFFD for each bad byte. No newline is written. Integers beyond 2^53 are
  * written as text, since a reader's double cannot hold them; what is written
  * so passes the gate. Opening deeper than 32 fails the buf, XR_E_RANGE.
- *
- * Gate: json_check() reads the whole text once and refuses what cJSON would
- * let through: trailing rubbish, duplicate keys, bad UTF-8, a byte order mark,
- * numbers like 012 or beyond 2^53, \u0000, lone surrogates, depth beyond 32.
- * A number that passed fits into int64_t when truncated. Keys are equal if
- * they are after unescaping. Time is O(n log n) whatever the text.
  */
 #ifndef BASE_JSON_H
 #define BASE_JSON_H
@@ -44,16 +38,5 @@ void json_bytes(struct json *j, const char *key, struct span value);
 void json_int(struct json *j, const char *key, int64_t value);
 void json_real(struct json *j, const char *key, double value); /* nan: null */
 void json_bool(struct json *j, const char *key, bool value);
-
-/*
- * json_check() - is @text one strict JSON value?
- *
- * @name:  what to call the text in the error: "job.json"
- * Returns XR_OK, or XR_E_DECODE with "name:line:col: what is wrong" in @err,
- *         or XR_E_RANGE when larger than @max bytes or nested deeper than 32,
- *         or XR_E_NOMEM. Lines and columns count from 1, columns in characters
- */
-enum xr_status json_check(const char *name, const char *text, size_t len,
-	size_t max, struct xr_error *err);
 
 #endif /* BASE_JSON_H */

@@ -13,7 +13,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
-#include "base/json.h"
+#include "base/gate.h"
 #include "launcher/sup/bus.h"
 #include "tests/unit/folder.h"
 
@@ -88,7 +88,7 @@ read_lines(const char *path)
 		return -1;
 	for (at = text; (end = strchr(at, '\n')) != NULL; at = end + 1) {
 		cr_assert_leq(n, MANY);
-		cr_assert_eq(json_check("line", at, (size_t)(end - at), 1 << 20,
+		cr_assert_eq(gate_check("line", at, (size_t)(end - at), 1 << 20,
 				     NULL),
 			XR_OK, "%.*s", (int)(end - at), at);
 		lines[n] = cJSON_ParseWithLength(at, (size_t)(end - at));

@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * json_check.c - the gate of json.h: a reader by RFC 8259 that keeps nothing
- * but the places of the keys, to find doubles.
+ * gate.c - the gate of gate.h: a reader by RFC 8259 that keeps nothing but the
+ * places of the keys, to find doubles. The reader of what passed: gate_read.c.
  */
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
+#include "base/gate.h"
+#include "base/gate_inner.h"
 #include "base/status.h"
 #include "base/utf8.h"
 
-#define EXACT_MAX (UINT64_C(1) << 53)
-#define DIGITS    "0123456789"
+#define EXACT_MAX  (UINT64_C(1) << 53)
+#define REAL_MAX   308 /* DBL_MAX is 1.7976931348623157e308 */
+#define REAL_FIRST UINT64_C(17976931348623157)
+#define TEN_TO_16  UINT64_C(10000000000000000)
+#define DIGITS     "0123456789"
 
 /* A key as it stands in the text, without its quotes. */
 struct key {
@@ -25,27 +29,27 @@ struct gate {
 	struct key *keys; /* of all open objects, outer ones first */
 	size_t n, cap;
 	unsigned depth;
+	bool commented; /* comments and a last comma are let through */
 	struct xr_error *err;
 };
 
 static enum xr_status value(struct gate *g);
 
-/* Fail at @at: count its line and column, which nobody needs before. */
+/* Fail at @at, a byte of the text or its end. */
 static enum xr_status
 bad(struct gate *g, enum xr_status status, const char *at, const char *what)
 {
-	size_t line = 1, column = 1;
+	struct gate_place place = gate_place(g->text, at);
 
-	for (const char *p = g->text; p < at; p++) {
-		if (*p == '\n') {
-			line++;
-			column = 1;
-		} else if (((unsigned char)*p & 0xc0) != 0x80) {
-			column++;
-		}
-	}
-	return fail(g->err, status, "%s:%zu:%zu: %s", g->name, line, column,
-		what);
+	return fail(g->err, status, "%s:%u:%u: %s", g->name, place.line,
+		place.column, what);
+}
+
+static bool
+begins_comment(const struct gate *g)
+{
+	return g->end - g->p > 1 && g->p[0] == '/' &&
+		(g->p[1] == '/' || g->p[1] == '*');
 }
 
 static enum xr_status
@@ -53,6 +57,10 @@ bad_here(struct gate *g, const char *what)
 {
 	if (g->p == g->end)
 		what = "the text ends too early";
+	else if (begins_comment(g))
+		what = g->commented ?
+			"a comment that does not end, or is not plain UTF-8" :
+			"a comment, which this JSON may not have";
 	return bad(g, XR_E_DECODE, g->p, what);
 }
 
@@ -62,11 +70,20 @@ next_is(const struct gate *g, char c)
 	return g->p < g->end && *g->p == c;
 }
 
+/* Stops at a comment that is none, for bad_here() to name. */
 static void
 skip_blanks(struct gate *g)
 {
-	while (g->p < g->end && *g->p != '\0' && strchr(" \t\r\n", *g->p))
-		g->p++;
+	const char *behind;
+
+	for (;;) {
+		while (g->p < g->end && gate_is_blank(*g->p))
+			g->p++;
+		behind = g->commented ? gate_comment(g->p, g->end) : NULL;
+		if (behind == NULL)
+			return;
+		g->p = behind;
+	}
 }
 
 /* The size of a number: digits times ten to the exponent. */
@@ -108,21 +125,20 @@ exponent(struct gate *g, struct decimal *d)
 	return true;
 }
 
+/* More than a double holds? Its 17 first digits decide. */
 static bool
-beyond(struct decimal d)
+beyond_real(struct decimal d)
 {
-	bool rest = false;
+	int64_t power = d.exponent;
+	uint64_t first = d.digits;
 
-	for (; d.exponent > 0 && d.digits != 0; d.exponent--) {
-		if (d.digits > EXACT_MAX)
-			return true;
-		d.digits *= 10;
-	}
-	for (; d.exponent < 0 && d.digits != 0; d.exponent++) {
-		rest = rest || d.digits % 10 != 0;
-		d.digits /= 10;
-	}
-	return d.digits > EXACT_MAX || (d.digits == EXACT_MAX && rest);
+	if (first == 0)
+		return false;
+	for (uint64_t rest = first; rest >= 10; rest /= 10)
+		power++;
+	while (first < TEN_TO_16)
+		first *= 10;
+	return power > REAL_MAX || (power == REAL_MAX && first > REAL_FIRST);
 }
 
 static enum xr_status
@@ -130,6 +146,7 @@ number(struct gate *g)
 {
 	struct decimal d = { 0 };
 	const char *from = g->p;
+	bool whole = true;
 
 	g->p += next_is(g, '-');
 	if (next_is(g, '0') && g->p + 1 < g->end &&
@@ -139,16 +156,20 @@ number(struct gate *g)
 		return bad_here(g, "expected a digit");
 	if (next_is(g, '.')) {
 		g->p++;
+		whole = false;
 		if (!digits(g, &d, true))
 			return bad_here(g, "expected a digit after the point");
 	}
 	if (next_is(g, 'e') || next_is(g, 'E')) {
 		g->p++;
+		whole = false;
 		if (!exponent(g, &d))
 			return bad_here(g, "expected a digit in the exponent");
 	}
-	if (beyond(d))
-		return bad(g, XR_E_DECODE, from, "a number beyond 2^53");
+	if (whole && (d.digits > EXACT_MAX || d.exponent > 0))
+		return bad(g, XR_E_DECODE, from, "an integer beyond 2^53");
+	if (!whole && beyond_real(d))
+		return bad(g, XR_E_DECODE, from, "a number beyond 1.8e308");
 	return XR_OK;
 }
 
@@ -171,12 +192,8 @@ hex4(const char *p, const char *end)
 	return code;
 }
 
-/*
- * What the escape at @p, a backslash, stands for; *p moves behind it.
- * UINT32_MAX if it is none.
- */
-static uint32_t
-escape(const char **p, const char *end)
+uint32_t
+gate_escape(const char **p, const char *end)
 {
 	static const char letters[] = "\"\\/bfnrt";
 	static const char meaning[] = "\"\\/\b\f\n\r\t";
@@ -221,9 +238,9 @@ string(struct gate *g, struct key *out)
 		if (g->p == g->end)
 			return bad_here(g, "");
 		if (*g->p == '\\') {
-			if (escape(&g->p, g->end) == UINT32_MAX)
+			if (gate_escape(&g->p, g->end) == UINT32_MAX)
 				return bad(g, XR_E_DECODE, from,
-					"not an escape that can be used");
+					"an escape that means nothing, or no character");
 			continue;
 		}
 		if ((unsigned char)*g->p < 0x20)
@@ -254,7 +271,7 @@ next_byte(struct bytes *b)
 		return -1;
 	if (*b->p != '\\')
 		return (unsigned char)*b->p++;
-	b->n = utf8_put(escape(&b->p, b->end), b->held);
+	b->n = utf8_put(gate_escape(&b->p, b->end), b->held);
 	b->at = 1;
 	return (unsigned char)b->held[0];
 }
@@ -285,22 +302,34 @@ by_key(const void *a, const void *b)
 	return x->at < y->at ? -1 : x->at > y->at;
 }
 
+static enum xr_status
+bad_twice(struct gate *g, const struct key *key)
+{
+	struct gate_place place = gate_place(g->text, key->at - 1);
+	int shown = key->len < 60 ? (int)key->len : 60;
+
+	return fail(g->err, XR_E_DECODE, "%s:%u:%u: the key \"%.*s%s\" again",
+		g->name, place.line, place.column, shown, key->at,
+		(size_t)shown < key->len ? "..." : "");
+}
+
 /* The object whose keys are those from @base on has ended. */
 static enum xr_status
 check_keys(struct gate *g, size_t base)
 {
-	const char *twice = NULL;
+	const struct key *twice = NULL;
+	enum xr_status status = XR_OK;
 
 	if (g->n - base > 1)
 		qsort(g->keys + base, g->n - base, sizeof(*g->keys), by_key);
 	for (size_t i = base + 1; i < g->n; i++)
 		if (compare_keys(&g->keys[i - 1], &g->keys[i]) == 0 &&
-			(twice == NULL || g->keys[i].at < twice))
-			twice = g->keys[i].at;
-	g->n = base;
+			(twice == NULL || g->keys[i].at < twice->at))
+			twice = &g->keys[i];
 	if (twice != NULL)
-		return bad(g, XR_E_DECODE, twice - 1, "a key that was there");
-	return XR_OK;
+		status = bad_twice(g, twice);
+	g->n = base;
+	return status;
 }
 
 static enum xr_status
@@ -349,7 +378,7 @@ container(struct gate *g, char close)
 	enum xr_status status = XR_OK;
 	size_t base = g->n;
 
-	if (g->depth == JSON_DEPTH_MAX)
+	if (g->depth == GATE_DEPTH_MAX)
 		return bad(g, XR_E_RANGE, g->p, "nested deeper than 32");
 	g->depth++;
 	g->p++;
@@ -370,6 +399,8 @@ container(struct gate *g, char close)
 					       "expected ',' or ']'");
 		g->p++;
 		skip_blanks(g);
+		if (g->commented && next_is(g, close))
+			break;
 	}
 	g->p++;
 	g->depth--;
@@ -407,26 +438,51 @@ value(struct gate *g)
 	return word(g);
 }
 
-enum xr_status
-json_check(const char *name, const char *text, size_t len, size_t max,
-	struct xr_error *err)
+static enum xr_status
+check(struct gate *g, size_t len, size_t max)
 {
-	struct gate g = { .name = name, .text = text, .p = text, .err = err };
 	enum xr_status status;
 
 	if (len > max)
-		return fail(err, XR_E_RANGE, "%s: larger than %zu bytes", name,
-			max);
-	g.end = text + len;
-	if (len >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0)
-		return bad(&g, XR_E_DECODE, text, "a byte order mark");
-	skip_blanks(&g);
-	status = value(&g);
+		return fail(g->err, XR_E_RANGE, "%s: larger than %zu bytes",
+			g->name, max);
+	g->p = g->text;
+	g->end = g->text + len;
+	if (len >= 3 && memcmp(g->text, "\xef\xbb\xbf", 3) == 0)
+		return bad(g, XR_E_DECODE, g->text, "a byte order mark");
+	skip_blanks(g);
+	status = value(g);
 	if (status == XR_OK) {
-		skip_blanks(&g);
-		if (g.p != g.end)
-			status = bad_here(&g, "more text after the value");
+		skip_blanks(g);
+		if (g->p != g->end)
+			status = bad_here(g, "more text after the value");
 	}
-	free(g.keys);
+	free(g->keys);
+	return status;
+}
+
+enum xr_status
+gate_check(const char *name, const char *text, size_t len, size_t max,
+	struct xr_error *err)
+{
+	struct gate g = { .name = name, .text = text, .err = err };
+
+	return check(&g, len, max);
+}
+
+enum xr_status
+gate_check_commented(const char *name, char *text, size_t len, size_t max,
+	struct xr_error *err)
+{
+	struct gate g = {
+		.name = name,
+		.text = text,
+		.commented = true,
+		.err = err,
+	};
+	enum xr_status status = check(&g, len, max);
+
+	if (status == XR_OK)
+		gate_blank(text, len);
 	return status;
 }
