@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/fault.h"
 #include "base/fd.h"
 #include "launcher/cmd/help.h"
 #include "launcher/cmd/run.h"
@@ -86,7 +87,9 @@ main(int argc, char **argv)
 
 	if (verb != NULL)
 		return verb_run(verb, argc - 1, argv + 1);
-	if (options_read(&in, &opt, &found, &err) == XR_OK) {
+	if (options_read(&in, &opt, &found, &err) == XR_OK &&
+		(found.fault == NULL ||
+			fault_arm(found.fault, &err) == XR_OK)) {
 		status = do_as_told(&in, &opt, &found);
 	} else {
 		words_error(&err);

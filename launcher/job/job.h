@@ -46,7 +46,7 @@ struct rank {
 	bool was_exiting; /* on its way out when the first death was seen */
 	uint32_t closed;  /* order in which lifelines ended; 0: no evidence */
 	bool after_stop;  /* died after xrun had told it to */
-	bool late;        /* dead, and its debugger has not let it go */
+	bool late;        /* looked for: a debugger holds it, or no watch */
 
 	bool lost;        /* stop.c: could not be ended; given up */
 	bool foreign;     /* step.c: another user's: takes no signal of ours */

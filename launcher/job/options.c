@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <sys/auxv.h>
+
 #include "base/status.h"
 #include "launcher/host/platform.h"
 #include "launcher/job/options.h"
@@ -10,6 +12,9 @@
 
 /* Names that are decided and do nothing yet. */
 static const char *const later[] = { "XRUN_DEBUG", "XRUN_LOG_FILE", NULL };
+
+/* Not for ranks: a fault of this xrun is none of theirs. */
+#define FAULT "XRUN_FAULT"
 
 static const struct opts rows = {
 	.table = run_options,
@@ -28,7 +33,8 @@ is_among(const char *const *names, struct span name)
 bool
 options_env_is(const void *unused, struct span name)
 {
-	return opt_env_is(&rows, name) && !is_among(env_output_names, name);
+	return (opt_env_is(&rows, name) || span_is(name, FAULT)) &&
+		!is_among(env_output_names, name);
 }
 
 /* What the pass over the environment has seen. */
@@ -66,6 +72,10 @@ read_var(struct options_found *found, const char *entry, struct seen *seen,
 	}
 	if (platform_is_setting(name))
 		return XR_OK;
+	if (span_is(name, FAULT)) {
+		found->fault = entry + sizeof(FAULT);
+		return XR_OK;
+	}
 	if (is_among(later, name)) {
 		buf_fmt(&found->warnings, "%.*s comes with a later version\n",
 			(int)name.len, name.at);
@@ -96,6 +106,28 @@ read_vars(struct options_found *found, char *const *vars, struct xr_error *err)
 		buf_put_text(&found->warnings,
 			"XRUN_RANK is what xrun tells its ranks; the number of ranks is XRUN_RANKS or -n\n");
 	return first;
+}
+
+/* Faults are for who types the word, never for who inherits a variable; and
+ * what the variable says is for no program that runs with another's rights. */
+static void
+keep_faults(struct options_found *found, struct run_options *out)
+{
+	bool typed = opt_source(&found->opts, "debug-faults") == OPT_ARGV;
+
+	if (out->debug_faults && !typed)
+		buf_put_text(&found->warnings,
+			"--debug-faults counts on the command line only\n");
+	else if (out->debug_faults && getauxval(AT_SECURE) != 0)
+		buf_put_text(&found->warnings,
+			"--debug-faults does nothing in a program with the rights of another\n");
+	else if (found->fault != NULL && !out->debug_faults)
+		buf_put_text(&found->warnings,
+			FAULT " does nothing without --debug-faults\n");
+	if (!out->debug_faults || !typed || getauxval(AT_SECURE) != 0) {
+		out->debug_faults = false;
+		found->fault = NULL;
+	}
 }
 
 /* --version and the like: verbs are not options. */
@@ -144,6 +176,7 @@ options_read(const struct options_in *in, struct run_options *out,
 	status = opt_argv(&found->opts, in->argc, in->argv, &found->first, err);
 	if (status != XR_OK)
 		return name_verb(in, status, in->argv[found->first], err);
+	keep_faults(found, out);
 	found->dashes = found->first > 1 &&
 		strcmp(in->argv[found->first - 1], "--") == 0;
 	if (out->help)

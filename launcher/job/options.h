@@ -55,7 +55,8 @@ struct run_options {
 	bool show_env;
 	int64_t show_env_rank; /* which rank --show-env asked for; 0 */
 	bool json;
-	bool help; /* -h */
+	bool debug_faults; /* said on the command line, and only there */
+	bool help;         /* -h */
 };
 
 extern const struct opt run_options[];
@@ -73,6 +74,7 @@ struct options_in {
 struct options_found {
 	int first;           /* index of the program in argv; argc: none */
 	bool dashes;         /* "--" stands before it: it is not a verb */
+	const char *fault;   /* XRUN_FAULT, or NULL; base/fault.h */
 	struct buf warnings; /* lines, each with its newline; mostly empty */
 	struct opts opts;    /* for opt_source(&found->opts, "ranks") */
 };

@@ -8,6 +8,7 @@
 
 #include <sys/ioctl.h>
 
+#include "base/fault.h"
 #include "base/fd.h"
 #include "launcher/log/feed.h"
 #include "launcher/log/raw.h"
@@ -25,6 +26,8 @@ peek_file(struct feed *f, int dir, char *scratch, struct span *out)
 	*out = (struct span){ .at = scratch };
 	if (want == 0)
 		return true;
+	if (fault(FAULT_SINK_READ, f->stream / RAW_STREAMS) != 0)
+		return false;
 	if (fd < 0)
 		fd = openat(dir, raw_name(f->named, name, sizeof(name)),
 			O_RDONLY | O_CLOEXEC);

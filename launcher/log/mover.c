@@ -10,6 +10,7 @@
 #include <sys/epoll.h>
 
 #include "base/clock.h"
+#include "base/fault.h"
 #include "base/fd.h"
 #include "launcher/log/index.h"
 #include "launcher/log/mover.h"
@@ -213,6 +214,8 @@ file_of(struct mover *m, uint32_t stream)
 
 	if (slot->file >= 0)
 		return slot->file;
+	if (fault(FAULT_MOVE_OPEN, stream / RAW_STREAMS) != 0)
+		return -1;
 	fd = raw_open(m->config.share->dir, m->config.share->base + stream);
 	if (fd < 0 && errno == ESTALE) {
 		fd = nameless(m, stream);
@@ -247,7 +250,10 @@ move(struct mover *m, uint32_t stream)
 		return discard(m, stream);
 	if (fd < 0)
 		return -1;
-	n = raw_move(slot->pipe, fd);
+	n = fault(FAULT_MOVE_BEFORE, stream / RAW_STREAMS) != 0 ?
+		-1 :
+		raw_move(slot->pipe, fd);
+	fault(FAULT_MOVE_AFTER, stream / RAW_STREAMS);
 	if (fd != slot->file)
 		fd_close(fd);
 	if (n > 0)

@@ -12,6 +12,7 @@
 #include <sys/eventfd.h>
 
 #include "base/clock.h"
+#include "base/fault.h"
 #include "base/fd.h"
 #include "launcher/log/feed.h"
 #include "launcher/log/sink.h"
@@ -285,7 +286,9 @@ write_out(int fd, const char *data, size_t len)
 	struct pollfd p = { .fd = fd, .events = POLLOUT };
 
 	while (len > 0) {
-		ssize_t n = write(fd, data, len);
+		ssize_t n = fault(FAULT_SINK_WRITE, FAULT_ANY) != 0 ?
+			-1 :
+			write(fd, data, len);
 
 		if (n >= 0) {
 			data += n;

@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 
 #include "base/buf.h"
+#include "base/fault.h"
 #include "base/fd.h"
 #include "base/host.h"
 #include "base/mem.h"
@@ -302,7 +303,7 @@ open_folder(struct state *st, struct xr_error *err)
 		st->made_attempt = mkdirat(st->dir_fd, "0", 0700) == 0;
 	if (!st->made_attempt)
 		return cannot(err, st->attempt);
-	if (take_lock(st) == -1)
+	if (fault(FAULT_STATE_LOCK, FAULT_ANY) != 0 || take_lock(st) == -1)
 		return cannot(err, st->dir);
 	st->attempt_fd =
 		openat(st->dir_fd, "0", O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
@@ -349,6 +350,8 @@ state_open(struct state *st, const char *log_dir, bool logs,
 		make_id(st->id);
 		return XR_OK;
 	}
+	if (fault(FAULT_STATE_OPEN, FAULT_ANY) != 0)
+		return cannot(err, "the job's folder");
 	status = choose_folder(st, log_dir, err);
 	if (status == XR_OK)
 		status = open_folder(st, err);
@@ -377,6 +380,8 @@ state_write(const struct state *st, const char *name, const char *text,
 	int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, fd, made = -1;
 	char temp[64];
 
+	if (fault(FAULT_STATE_WRITE, FAULT_ANY) != 0)
+		return -1;
 	snprintf(temp, sizeof(temp), ".%s.new", name);
 	fd = openat(st->dir_fd, temp, flags, 0600);
 	if (fd == -1 && errno == EEXIST) { /* of a write that failed; a link */

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 
 #include "base/clock.h"
+#include "base/fault.h"
 #include "base/fd.h"
 #include "base/host.h"
 #include "base/json.h"
@@ -53,7 +54,8 @@ static void
 write_lines(int fd, const struct buf *lines, int *sys)
 {
 	if (__atomic_load_n(sys, __ATOMIC_SEQ_CST) == 0 &&
-		fd_write_all(fd, lines->data, lines->len) == -1)
+		(fault(FAULT_EVENTS_WRITE, FAULT_ANY) != 0 ||
+			fd_write_all(fd, lines->data, lines->len) == -1))
 		bus_lose(sys, errno);
 }
 

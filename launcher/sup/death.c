@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 
 #include "base/clock.h"
+#include "base/fault.h"
 #include "base/fd.h"
 #include "launcher/job/outcome.h"
 #include "launcher/sup/sup.h"
@@ -19,12 +20,13 @@ death_of(uint32_t r, void *ctx)
 	struct job *job = ctx;
 	struct rank *rank = &job->rank[r];
 
+	fault(FAULT_DEATH_SEEN, r);
 	children_remove(job->sup->children, rank->pidfd);
-	rank->late = !child_reap(rank->pidfd, &rank->status, &rank->usage);
-	if (rank->late) {
-		timer_arm(job->sup->late, LATE_NS);
+	if (!child_reap(rank->pidfd, &rank->status, &rank->usage)) {
+		death_look_for(job, r);
 		return;
 	}
+	rank->late = false;
 	fd_close(rank->pidfd);
 	rank->pidfd = -1;
 	rank->ended_ns = clock_now();
@@ -35,6 +37,14 @@ death_of(uint32_t r, void *ctx)
 		lifelines_drop(job->sup->lifelines, r);
 	bus_tell(job->sup->bus, BUS_RANK_EXIT, r);
 	step_rank(job, r, RANK_EV_EXITED);
+}
+
+/* Nobody tells when rank @r dies. */
+void
+death_look_for(struct job *job, uint32_t r)
+{
+	job->rank[r].late = true;
+	timer_arm(job->sup->late, LATE_NS);
 }
 
 /* A debugger sees its dead first, and may take its time. */
@@ -115,6 +125,7 @@ death_judge(void *ctx)
 	struct job *job = ctx;
 	struct sup *sup = job->sup;
 
+	fault(FAULT_DEATH_JUDGE, FAULT_ANY);
 	if (!sup->judged && job->stop_ns == 0 && any_failure(job)) {
 		sup->judged = true;
 		take_evidence(job);

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/fault.h"
 #include "launcher/sup/account.h"
 #include "launcher/sup/report.h"
 #include "launcher/sup/sup.h"
@@ -29,6 +30,7 @@ begin_account(struct job *job)
 	/* The account has its own time: the ranks' output used up the other. */
 	if (sup->delivery_over || timer_armed(sup->patience))
 		timer_arm(sup->patience, job->opt.grace);
+	fault(FAULT_ACCOUNT, FAULT_ANY);
 	job_account(job);
 	logs_finish(sup->logs, logs_sinks(sup->logs) - 1);
 }
@@ -44,6 +46,7 @@ finish_if_over(struct job *job)
 	if (job->settled < job_size(job))
 		return;
 	sup->phase = PHASE_DELIVER;
+	fault(FAULT_DELIVER, FAULT_ANY);
 	job->ended_ns = clock_now();
 	timer_disarm(sup->patience);
 	timer_disarm(sup->silence);
@@ -67,6 +70,7 @@ end(struct job *job)
 	bool keep = job->state.dir != NULL && logs_total(sup->logs) > 0;
 
 	sup->phase = PHASE_END;
+	fault(FAULT_END, FAULT_ANY);
 	report_end(job, keep);
 	if (!keep)
 		state_remove(&job->state);

@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 
 #include "base/clock.h"
+#include "base/fault.h"
 #include "base/fd.h"
 #include "base/signo.h"
 #include "launcher/host/check.h"
@@ -69,6 +70,7 @@ pass_on(struct keeper *k)
 	/* A terminal that is gone tells the leader of the session only. */
 	if (k->info.ssi_code == SI_KERNEL && info.si_signo != SIGHUP)
 		return false;
+	fault(FAULT_KEEPER_SIGNAL, FAULT_ANY);
 	syscall(SYS_pidfd_send_signal, k->pidfd, info.si_signo, &info, 0);
 	/* Whoever stopped it (a rank can) does not keep it from ending. */
 	if (info.si_signo == SIGTERM || info.si_signo == SIGINT ||
@@ -153,6 +155,7 @@ supervisor_died(struct keeper *k)
 	siginfo_t info = { 0 };
 	uint32_t alive;
 
+	fault(FAULT_KEEPER_DEATH, FAULT_ANY);
 	if (waitid(P_PID, (id_t)k->pid, &info, WEXITED) == -1)
 		return true;
 	if (k->job->page->verdict != 0) {
@@ -164,7 +167,9 @@ supervisor_died(struct keeper *k)
 	/* The last rank's write ends stand in the slots. */
 	for (int slot = SPAWN_SLOT_IN; slot < SPAWN_SLOTS; slot++)
 		close(slot);
+	fault(FAULT_KEEPER_SWEEP, FAULT_ANY);
 	alive = descend_end(&everybody, clock_now() + SWEEP_PATIENCE);
+	fault(FAULT_KEEPER_DRAIN, FAULT_ANY);
 	raw_drain(k->job->share, DRAIN_PATIENCE);
 	if (wrote_nothing(k->job->share)) {
 		state_remove(&k->job->state);
@@ -224,9 +229,14 @@ fork_shared(int *pidfd)
 static void
 be_supervisor(struct job *job, keeper_fn *job_fn)
 {
+	int status;
+
 	prctl(PR_SET_NAME, "xrun-super");
 	prctl(PR_SET_PDEATHSIG, SIGCONT); /* stopped or not: it has to know */
-	job->page->verdict = KEEPER_VERDICT | (job_fn(job) & 0xff);
+	fault(FAULT_SUPER_START, FAULT_ANY);
+	status = job_fn(job);
+	fault(FAULT_SUPER_END, FAULT_ANY);
+	job->page->verdict = KEEPER_VERDICT | (status & 0xff);
 	_exit(0);
 }
 
@@ -253,10 +263,13 @@ keeper_run(struct job *job, keeper_fn *job_fn)
 	if (job->page->keeper == -1)
 		return cannot(job, "pidfd_open (Linux 5.3 or later has it)");
 	fd_reserve(check_table(&job->limits, job->plan.local_size));
+	if (fault(FAULT_KEEPER_CLONE, FAULT_ANY) != 0)
+		return cannot(job, "clone");
 	k.pid = fork_shared(&k.pidfd);
 	if (k.pid == 0)
 		be_supervisor(job, job_fn);
 	if (k.pid == -1)
 		return cannot(job, "clone");
+	fault(FAULT_KEEPER_WATCH, FAULT_ANY);
 	return watch_over(&k);
 }

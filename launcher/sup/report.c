@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 
 #include "base/clock.h"
+#include "base/fault.h"
 #include "base/fd.h"
 #include "base/json.h"
 #include "base/signo.h"
@@ -151,6 +152,8 @@ write_report(int fd, const struct buf *text)
 		lseek(fd, 0, SEEK_CUR) == 0;
 
 	if (fresh && ftruncate(fd, 0) == -1 && errno != EINVAL)
+		return errno;
+	if (fault(FAULT_REPORT_WRITE, FAULT_ANY) != 0)
 		return errno;
 	return fd_write_all(fd, text->data, text->len) == 0 ? 0 : errno;
 }

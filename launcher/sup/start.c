@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "base/clock.h"
+#include "base/fault.h"
 #include "base/fd.h"
 #include "base/stdio_tag.h"
 #include "launcher/sup/sup.h"
@@ -25,7 +26,8 @@ open_stream(struct job *job, uint32_t stream, enum spawn_slot slot,
 	struct stat st;
 	int fd[2];
 
-	if (pipe2(fd, O_CLOEXEC) == -1)
+	if (fault(FAULT_SPAWN_PIPE, stream / RAW_STREAMS) != 0 ||
+		pipe2(fd, O_CLOEXEC) == -1)
 		return false;
 	if (fstat(fd[1], &st) == -1 || spawn_slot_set(slot, fd[1]) == -1 ||
 		!logs_add(job->sup->logs, stream, fd[0])) {
@@ -118,6 +120,7 @@ spawn_rank(struct job *job, uint32_t r, struct spawn *s)
 	stdio_tag_format(&tag, text);
 	env.stdio = text;
 	s->envp = env_of_rank(job->env, &env);
+	s->rank = r;
 	job->rank[r].started_ns = clock_now();
 	return spawn_start(s);
 }
@@ -137,14 +140,18 @@ started(struct job *job, uint32_t r, const struct spawn *s)
 {
 	struct rank *rank = &job->rank[r];
 
+	fault(FAULT_SPAWN_AFTER, r);
 	rank->pid = s->pid;
 	rank->pidfd = s->pidfd;
 	job->started++;
 	step_rank(job, r, RANK_EV_EXECED);
 	bus_tell(job->sup->bus, BUS_RANK_START, r);
-	if (!children_add(job->sup->children, s->pidfd, r))
-		stop_fail(job, "rank %u cannot be watched: %s",
-			job_rank(job, r), strerror(errno));
+	if (fault(FAULT_SPAWN_WATCH, r) == 0 &&
+		children_add(job->sup->children, s->pidfd, r))
+		return;
+	stop_fail(job, "rank %u cannot be watched: %s", job_rank(job, r),
+		strerror(errno));
+	death_look_for(job, r);
 }
 
 /* The program itself cannot be run: the same for every rank, said once. */

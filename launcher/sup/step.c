@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/fault.h"
 #include "launcher/sup/sup.h"
 
 /* Once a rank. kill(2) gives EPERM only if no process of the group may be
@@ -30,6 +31,7 @@ step_signal(struct job *job, uint32_t r, int sig)
 
 	if (rank->pidfd == -1)
 		return;
+	fault(FAULT_STOP_SIGNAL, r);
 	if (kill(-rank->pid, sig) == -1 && errno == EPERM)
 		note_foreign(job, r);
 	if (sig != SIGSTOP && sig != SIGCONT && sig != SIGKILL)

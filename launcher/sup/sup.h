@@ -60,7 +60,7 @@ struct sup {
 		};
 		struct timer *deadlines[SUP_DEADLINES]; /* Ctrl-Z holds them */
 	};
-	struct timer *late;      /* dead ranks that a debugger holds */
+	struct timer *late;      /* ranks of whose death no event tells */
 	struct timer *strangers; /* look for adopted children to reap */
 	struct timer *publish;   /* job.json, and `latest` */
 
@@ -123,10 +123,11 @@ void stop_output(struct job *job); /* no more patience for their pipes */
 void start_turn(void *job); /* timer_fn: the next ranks, at most 16 */
 
 /* death.c */
-void death_of(uint32_t r, void *job); /* child_fn */
-void death_judge(void *job);          /* child_after_fn, timer_fn */
-void death_of_late(void *job);        /* timer_fn */
-void death_reap_strangers(void *job); /* timer_fn */
+void death_of(uint32_t r, void *job);             /* child_fn */
+void death_judge(void *job);                      /* child_after_fn, timer_fn */
+void death_of_late(void *job);                    /* timer_fn */
+void death_look_for(struct job *job, uint32_t r); /* it is not watched */
+void death_reap_strangers(void *job);             /* timer_fn */
 
 /* signals.c */
 int signals_open(void); /* a signalfd for what xrun reacts to; -1, errno */

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "base/clock.h"
+#include "base/fault.h"
 #include "launcher/sup/sup.h"
 #include "proc/descend.h"
 
@@ -49,8 +50,10 @@ sweep_leftovers(struct job *job)
 	struct descend d = { .tell = note_leftover, .ctx = &l };
 	struct sup *sup = job->sup;
 	int64_t patience = sup->stuck > 0 ? STUCK_PATIENCE : SWEEP_PATIENCE;
-	uint32_t alive = descend_end(&d, clock_now() + patience), more;
+	uint32_t alive, more;
 
+	fault(FAULT_SWEEP, FAULT_ANY);
+	alive = descend_end(&d, clock_now() + patience);
 	job->left += l.count;
 	if (l.count > 0 && job->stop_ns == 0 && !job->opt.quiet)
 		logs_say(job->sup->logs,

@@ -13,6 +13,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
+#include "base/fault.h"
 #include "base/fd.h"
 #include "proc/spawn.h"
 
@@ -96,6 +97,8 @@ become(const struct spawn *s, pid_t maker)
 		(s->out != 1 && dup2(s->out, 1) == -1) ||
 		(s->err != 2 && dup2(s->err, 2) == -1))
 		return SPAWN_STDIO;
+	if (fault(FAULT_SPAWN_CHILD, s->rank) != 0)
+		return SPAWN_LIMIT;
 	if (s->life != -1 && dup2(s->life, s->life_at) == -1)
 		return SPAWN_STDIO;
 	if (setrlimit(RLIMIT_NOFILE, &s->files) == -1)
@@ -266,6 +269,11 @@ spawn_start(struct spawn *s)
 	s->pidfd = -1;
 	s->step = SPAWN_OK;
 	s->sys = 0;
+	if (fault(FAULT_SPAWN_BEFORE, s->rank) != 0) {
+		s->step = SPAWN_CLONE;
+		s->sys = errno;
+		return false;
+	}
 	if (start_by_clone(s))
 		return true;
 	/* A sandbox that knows no clone like ours; a full process table is

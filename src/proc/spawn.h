@@ -55,6 +55,7 @@ struct spawn {
 	int life;            /* slot that becomes @life_at; -1: none */
 	int life_at;         /* below the limit of @files */
 	struct rlimit files; /* RLIMIT_NOFILE of the child */
+	uint32_t rank;       /* for faults; base/fault.h */
 
 	/* Results. */
 	pid_t pid; /* 0 if nothing was started */

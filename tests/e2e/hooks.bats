@@ -1,0 +1,89 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# hooks.bats - faults at named points: who may ask for them, and what xrun does.
+
+load helper
+
+# broken FAULT ARG... - a job of xrun with that fault.
+broken()
+{
+	export XRUN_FAULT=$1
+	shift
+	job --debug-faults "$@"
+}
+
+@test "a fault is for who types --debug-faults, and for nobody else" {
+	XRUN_FAULT=end:kill job true
+	assert_eq "$status" 0
+	assert_eq "$stderr" 'xrun: XRUN_FAULT does nothing without --debug-faults'
+	XRUN_DEBUG_FAULTS=1 XRUN_FAULT=end:kill job true
+	assert_eq "$status" 0
+	assert_eq "$stderr" 'xrun: --debug-faults counts on the command line only'
+	broken end:kill true
+	assert_eq "$status" 125
+	assert_has "$stderr" '^xrun: the supervisor ended \(SIGKILL\)'
+}
+
+@test "an xrun within a rank inherits no fault" {
+	broken end:delay=1ms -n 1 sh -c 'env | grep XRUN_FAULT; exec "$0" true' "$XRUN"
+	assert_eq "$status" 0
+	assert_eq "$output$stderr" ''
+}
+
+@test "a fault that is none is refused with its word" {
+	broken 'end:kill,nowhere:kill' true
+	assert_eq "$status" 125
+	assert_eq "$stderr" \
+		"xrun: XRUN_FAULT: 'nowhere' is no point; man xrun-hacking lists them"
+}
+
+@test "xrun-hacking(7) lists every point" {
+	local point
+
+	while read -r point; do
+		grep -qxF -- "|  $point" "$root/man/xrun-hacking.7.scd" ||
+			echo "$point is not in the manual"
+	done < <(sed -nE 's/^\tP\([A-Z_]+, "([^"]+)".*/\1/p' \
+		"$root/src/base/fault.h") >missing
+	assert_eq "$(cat missing)" ''
+}
+
+# A child that is gone before its number is known must be heard of all the same.
+@test "rel-41 a rank that dies before its pid is recorded ends the job" {
+	broken 'spawn.after:delay=100ms' -n 3 true
+	assert_eq "$status" 0
+	broken 'spawn.after:delay=100ms;rank=1' -n 2 "$PROG/die" --rank 1 --exit 3
+	assert_eq "$status" 3
+	assert_has "$stderr" '^xrun: rank 1 failed first: exit status 3'
+}
+
+@test "a rank that cannot be watched is not left alone" {
+	broken 'spawn.watch:fail=ENOSPC;rank=1' -n 2 "$PROG/deaf"
+	assert_eq "$status" 125
+	assert_has "$stderr" 'rank 1 cannot be watched: No space left on device'
+}
+
+@test "rel-43 processes refused for a while are asked for again" {
+	broken 'spawn.before:fail=EAGAIN;rank=1;nth=1' -n 2 echo hi
+	assert_eq "$status" 0
+	assert_eq "$(sort <<<"$output")" $'[0] hi\n[1] hi'
+}
+
+@test "rel-43 processes refused for ever: the limit is named" {
+	broken 'spawn.before:fail=EAGAIN;rank=1' -n 2 "$PROG/deaf"
+	assert_eq "$status" 125
+	assert_has "$stderr" 'rank 1 could not be started: clone: .*ulimit -u'
+}
+
+@test "the keeper stands still while the job begins: nothing is lost" {
+	broken 'keeper.watch:delay=300ms' -n 2 echo hi
+	assert_eq "$status" 0
+	assert_eq "$(sort <<<"$output")" $'[0] hi\n[1] hi'
+}
+
+@test "files that find no room for a second are whole" {
+	broken 'move.before:fail=ENOSPC;nth=1' -n 1 echo hi
+	assert_eq "$status" 0
+	assert_eq "$output" hi
+	assert_eq "$(cat "$XDG_STATE_HOME"/xrun/????/0/rank-0000/stdout)" hi
+}
