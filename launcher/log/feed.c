@@ -82,6 +82,8 @@ peek_pipe(struct feed *f, char *scratch, struct span *out)
 		do {
 			n = read(f->pipe, scratch + f->held_len, want);
 		} while (n < 0 && errno == EINTR);
+		if (n < 0 && errno == EIO)
+			n = 0; /* a terminal that nobody has open */
 		if (n < 0 && errno != EAGAIN)
 			return false;
 		f->eof = n == 0 || (n < 0 && f->dropped);

@@ -100,6 +100,14 @@ logs_add(struct logs *l, uint32_t stream, int pipe)
 	return sink_add(l->sink[stream % RAW_STREAMS], stream, pipe);
 }
 
+bool
+logs_add_tty(struct logs *l, uint32_t stream, int master)
+{
+	if (l->mover != NULL)
+		return mover_add_tty(l->mover, stream, master);
+	return sink_add(l->sink[stream % RAW_STREAMS], stream, master);
+}
+
 int
 logs_start(struct logs *l)
 {

@@ -31,6 +31,9 @@ struct logs *logs_open(const struct logs_config *config);
 /* logs_add() - the read end of a stream's pipe; logs owns it from now on. */
 bool logs_add(struct logs *logs, uint32_t stream, int pipe);
 
+/* logs_add_tty() - the same of the master of a terminal, which does not block. */
+bool logs_add_tty(struct logs *logs, uint32_t stream, int master);
+
 /* logs_start() - the mover's thread, after the first ranks; 0 or an errno. */
 int logs_start(struct logs *logs);
 

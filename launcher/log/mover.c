@@ -71,13 +71,27 @@ fail:
 	return NULL;
 }
 
+/* What tells that there are bytes: the pipe of a rank, or its terminal. */
+static int
+source_of(const struct raw_slot *slot)
+{
+	return slot->tty >= 0 ? slot->tty : slot->pipe;
+}
+
 static bool
 listen_to(struct mover *m, uint32_t stream)
 {
 	struct epoll_event e = { .events = EPOLLIN, .data.u64 = stream };
 
 	return epoll_ctl(m->epoll, EPOLL_CTL_ADD,
-		       m->config.share->slot[stream].pipe, &e) == 0;
+		       source_of(&m->config.share->slot[stream]), &e) == 0;
+}
+
+static void
+turn_from(struct mover *m, uint32_t stream)
+{
+	epoll_ctl(m->epoll, EPOLL_CTL_DEL,
+		source_of(&m->config.share->slot[stream]), NULL);
 }
 
 bool
@@ -89,6 +103,24 @@ mover_add(struct mover *m, uint32_t stream, int pipe)
 	if (listen_to(m, stream))
 		return true;
 	slot->pipe = -1;
+	return false;
+}
+
+bool
+mover_add_tty(struct mover *m, uint32_t stream, int master)
+{
+	struct raw_slot *slot = &m->config.share->slot[stream];
+	int fd[2];
+
+	if (pipe2(fd, O_CLOEXEC) == -1)
+		return false;
+	slot->fill = fd[1];
+	slot->tty = master;
+	if (mover_add(m, stream, fd[0]))
+		return true;
+	slot->tty = slot->fill = -1;
+	fd_close(fd[0]);
+	fd_close(fd[1]);
 	return false;
 }
 
@@ -132,15 +164,13 @@ static void
 end_stream(struct mover *m, uint32_t stream)
 {
 	struct raw_slot *slot = &m->config.share->slot[stream];
-	int pipe = slot->pipe;
 
-	if (pipe < 0)
+	if (slot->pipe < 0)
 		return;
 	index_finish(&m->stream[stream].index, m->config.share->dir,
 		m->config.share->base + stream);
-	epoll_ctl(m->epoll, EPOLL_CTL_DEL, pipe, NULL);
-	slot->pipe = -1;
-	raw_close(pipe);
+	turn_from(m, stream);
+	raw_close(slot);
 	tell_sink(m, stream, true);
 	tell(m, NOTE_EOF, stream, 0);
 }
@@ -155,8 +185,7 @@ stall(struct mover *m, uint32_t stream, int sys)
 	if (!st->stalled) {
 		st->stalled = true;
 		m->stalled++;
-		epoll_ctl(m->epoll, EPOLL_CTL_DEL,
-			m->config.share->slot[stream].pipe, NULL);
+		turn_from(m, stream);
 	} else if (clock_now() - st->told_ns < TELL_NS) {
 		return;
 	}
@@ -261,6 +290,22 @@ move(struct mover *m, uint32_t stream)
 	return n;
 }
 
+/* The same of a terminal, through the pipe behind it, until that is empty. No
+ * file is made for one that says nothing. */
+static long
+move_tty(struct mover *m, uint32_t stream)
+{
+	struct raw_slot *slot = &m->config.share->slot[stream];
+	long n = 1;
+
+	do {
+		raw_fill(slot);
+		if (raw_waiting(slot->pipe) > 0)
+			n = move(m, stream);
+	} while (n > 0 && raw_waiting(slot->pipe) > 0);
+	return n > 0 && slot->fill < 0 ? 0 : n;
+}
+
 /* Is the pipe at its end, with nothing in it? Asked before a file is made for
  * a rank that says nothing. */
 static bool
@@ -278,9 +323,11 @@ silent_end(struct mover *m, uint32_t stream, uint32_t events)
 static void
 serve_dropped(struct mover *m, uint32_t stream)
 {
-	long left = (long)raw_waiting(m->config.share->slot[stream].pipe);
-	long n = 1;
+	struct raw_slot *slot = &m->config.share->slot[stream];
+	long left, n = 1;
 
+	raw_fill(slot);
+	left = (long)raw_waiting(slot->pipe);
 	for (; n > 0 && left > 0; left -= n)
 		n = move(m, stream);
 	if (n == -1 && errno != EAGAIN && errno != EINTR) {
@@ -294,19 +341,20 @@ serve_dropped(struct mover *m, uint32_t stream)
 static void
 serve(struct mover *m, uint32_t stream, uint32_t events)
 {
+	const struct raw_slot *slot = &m->config.share->slot[stream];
 	long n;
 
-	if (m->config.share->slot[stream].pipe < 0)
+	if (slot->pipe < 0)
 		return;
 	if (m->stream[stream].dropped) {
 		serve_dropped(m, stream);
 		return;
 	}
-	if (silent_end(m, stream, events)) {
+	if (slot->tty < 0 && silent_end(m, stream, events)) {
 		end_stream(m, stream);
 		return;
 	}
-	n = move(m, stream);
+	n = slot->tty < 0 ? move(m, stream) : move_tty(m, stream);
 	if (n == 0)
 		end_stream(m, stream);
 	else if (n > 0)
@@ -324,7 +372,7 @@ drop(struct mover *m, uint32_t stream)
 	if (share->slot[stream].pipe < 0)
 		return;
 	if (m->stream[stream].dropped) {
-		raw_lose(share, raw_waiting(share->slot[stream].pipe),
+		raw_lose(share, raw_left(&share->slot[stream]),
 			m->stream[stream].sys);
 		unstall(m, stream);
 		end_stream(m, stream);

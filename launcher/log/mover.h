@@ -40,6 +40,10 @@ struct mover *mover_open(const struct mover_config *config);
  * not. Loop thread only. */
 bool mover_add(struct mover *mover, uint32_t stream, int pipe);
 
+/* mover_add_tty() - the same of @master, whose terminal is what the rank writes
+ * to; it does not block. Its end is EIO. Takes a pipe more, see raw.h. */
+bool mover_add_tty(struct mover *mover, uint32_t stream, int master);
+
 /* mover_start() - 0 or an errno; then it may be tried again. */
 int mover_start(struct mover *mover);
 

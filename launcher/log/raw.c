@@ -32,7 +32,12 @@ raw_share_new(uint32_t ranks, uint32_t first, int dir)
 	share->streams = streams;
 	share->base = first * RAW_STREAMS;
 	for (uint32_t i = 0; i < streams; i++)
-		share->slot[i] = (struct raw_slot){ .pipe = -1, .file = -1 };
+		share->slot[i] = (struct raw_slot){
+			.pipe = -1,
+			.file = -1,
+			.tty = -1,
+			.fill = -1,
+		};
 	return share;
 }
 
@@ -245,11 +250,69 @@ raw_waiting(int pipe)
 }
 
 void
-raw_close(int pipe)
+raw_close(struct raw_slot *slot)
 {
+	int pipe = slot->pipe;
+
+	slot->pipe = -1;
 	if (held.pipe == pipe)
 		held.len = 0;
 	fd_close(pipe);
+	fd_close(slot->fill);
+	fd_close(slot->tty);
+	slot->fill = slot->tty = -1;
+}
+
+/* Where splice(2) knows no terminals: what there is room for in the pipe. */
+static long
+copy_tty(const struct raw_slot *slot)
+{
+	char data[4096]; /* PIPE_BUF: room for all of it, or none */
+	struct pollfd room = { .fd = slot->fill, .events = POLLOUT };
+	long n;
+
+	if (poll(&room, 1, 0) != 1) {
+		errno = EAGAIN;
+		return -1;
+	}
+	n = read(slot->tty, data, sizeof(data));
+	if (n > 0)
+		fd_write_all(slot->fill, data, (size_t)n);
+	return n;
+}
+
+void
+raw_fill(struct raw_slot *slot)
+{
+	long n = 1;
+
+	while (slot->fill >= 0 && (n > 0 || errno == EINTR)) {
+		n = splice(slot->tty, NULL, slot->fill, NULL, COPY_MAX,
+			SPLICE_F_NONBLOCK);
+		if (n == -1 &&
+			(errno == EINVAL || errno == ENOSYS || errno == EPERM))
+			n = copy_tty(slot);
+		/* EIO: nobody has the other side open any more. */
+		if (n == 0 || (n == -1 && errno == EIO)) {
+			fd_close(slot->fill);
+			slot->fill = -1;
+		}
+	}
+}
+
+uint64_t
+raw_left(struct raw_slot *slot)
+{
+	uint64_t bytes = slot->pipe < 0 ? 0 : raw_waiting(slot->pipe);
+	char data[4096];
+	long n = 1;
+
+	/* No more than it may hold: somebody may go on writing. */
+	for (int i = 0; i < 32 && slot->tty >= 0 && n > 0; i++) {
+		n = read(slot->tty, data, sizeof(data));
+		bytes += n > 0 ? (uint64_t)n : 0;
+	}
+	return bytes;
 }
 
 /* All that waits in the pipe of @slot to @file; 0, or an errno. */
@@ -264,6 +327,7 @@ drain_to(struct raw_slot *slot, int file)
 			slot->moved += (uint64_t)n;
 		else if (n < 0 && errno != EINTR)
 			return errno;
+		raw_fill(slot);
 	}
 	return 0;
 }
@@ -279,14 +343,15 @@ drain_one(struct raw_share *share, uint32_t stream)
 
 	if (slot->pipe < 0)
 		return 0;
+	raw_fill(slot);
 	if (raw_waiting(slot->pipe) > 0) {
 		if (fd < 0)
 			fd = raw_open(share->dir, share->base + stream);
 		sys = fd < 0 ? errno : drain_to(slot, fd);
 	}
 	if (sys == 0) {
-		raw_close(slot->pipe);
-		slot->pipe = slot->file = -1;
+		raw_close(slot);
+		slot->file = -1;
 	}
 	if (fd != slot->file)
 		fd_close(fd);
@@ -309,7 +374,7 @@ count_left(struct raw_share *share)
 		int sys = drain_one(share, i);
 
 		if (sys != 0)
-			raw_lose(share, raw_waiting(share->slot[i].pipe), sys);
+			raw_lose(share, raw_left(&share->slot[i]), sys);
 	}
 }
 

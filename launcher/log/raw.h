@@ -8,6 +8,11 @@
  * at most one per 10 ms. A file that was written within 10 ms has no index:
  * its time of modification is the record.
  *
+ * A terminal (--pty) is no pipe, and a byte read from it is nowhere but in
+ * memory. So it has a pipe of our own behind it: splice(2) takes bytes from the
+ * terminal to the pipe, and from there to the file, as of any rank. Where that
+ * is refused they are copied, see raw_move().
+ *
  * The keeper shares the descriptor table: struct raw_share tells it which pipe
  * belongs to which file, should it have to finish the job alone.
  *
@@ -29,6 +34,8 @@ enum { RAW_OUT, RAW_ERR };
 struct raw_slot {
 	int32_t pipe;   /* read end, -1 after its end */
 	int32_t file;   /* -1: not open (yet) */
+	int32_t tty;    /* master of a terminal, does not block; -1: none */
+	int32_t fill;   /* write end of its pipe; -1: the terminal ended */
 	uint64_t moved; /* bytes in the file */
 };
 
@@ -82,14 +89,23 @@ int raw_open(int dir, uint32_t named);
  */
 long raw_move(int pipe, int file);
 
+/* raw_fill() - what waits in the terminal of @slot, if it has one, goes to its
+ * pipe, as far as there is room. At the end of the terminal the pipe has no
+ * writer any more. Never blocks. */
+void raw_fill(struct raw_slot *slot);
+
+/* raw_left() - bytes of @slot in no file; its terminal is emptied to know. */
+uint64_t raw_left(struct raw_slot *slot);
+
 /* raw_discard() - as raw_move(), to nowhere. */
 long raw_discard(int pipe);
 
 /* raw_waiting() - bytes in @pipe, and held back for it. */
 uint64_t raw_waiting(int pipe);
 
-/* raw_close() - the pipe is of no use any more, nor what is held for it. */
-void raw_close(int pipe);
+/* raw_close() - the pipe of @slot is of no use any more, nor what is held for
+ * it, nor its terminal. */
+void raw_close(struct raw_slot *slot);
 
 /*
  * raw_drain() - what is still in the pipes goes to the files; for the keeper.

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pty.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -216,4 +217,70 @@ Test(mover, what_is_given_up_is_counted_with_its_reason)
 	cr_expect_eq(raw_lost(share, &sys), 4);
 	cr_expect_neq(sys, 0);
 	fd_close(w);
+}
+
+/* More than the pipe behind it holds; the last of it when nobody has it open
+ * any more. */
+Test(mover, a_terminal_is_moved_to_its_end)
+{
+	char line[101], text[101];
+	int master, slave, fd;
+	struct termios modes;
+
+	memset(line, 'x', 99);
+	line[99] = '\n';
+	open_mover(1);
+	cr_assert_eq(openpty(&master, &slave, NULL, NULL, NULL), 0);
+	cr_assert_eq(tcgetattr(slave, &modes), 0);
+	cfmakeraw(&modes);
+	cr_assert_eq(tcsetattr(slave, TCSANOW, &modes), 0);
+	cr_assert_eq(fcntl(master, F_SETFL, O_NONBLOCK), 0);
+	cr_assert(mover_add_tty(mover, 0, master));
+	cr_assert_eq(mover_start(mover), 0);
+	for (int i = 0; i < 2000; i++)
+		cr_assert_eq(fd_write_all(slave, line, 100), 0);
+	fd_close(slave);
+	expect_note(NOTE_EOF, 0);
+	cr_expect_eq(mover_bytes(mover, 0), 200000);
+	fd = open("rank-0000/stdout", O_RDONLY | O_CLOEXEC);
+	for (int i = 0; i < 2000; i++) {
+		cr_assert_eq(fd_read_some(fd, text, 100), 100);
+		cr_assert_eq(memcmp(text, line, 100), 0);
+	}
+	fd_close(fd);
+}
+
+Test(mover, a_silent_terminal_makes_no_file)
+{
+	int master, slave;
+
+	open_mover(1);
+	cr_assert_eq(openpty(&master, &slave, NULL, NULL, NULL), 0);
+	cr_assert_eq(fcntl(master, F_SETFL, O_NONBLOCK), 0);
+	cr_assert(mover_add_tty(mover, 0, master));
+	cr_assert_eq(mover_start(mover), 0);
+	fd_close(slave);
+	expect_note(NOTE_EOF, 0);
+	cr_expect_eq(access("rank-0000", F_OK), -1);
+}
+
+Test(mover, a_terminal_without_room_loses_nothing_till_it_is_given_up)
+{
+	int master, slave, sys;
+
+	open_mover(1);
+	cr_assert_eq(symlink("elsewhere", "rank-0000"), 0);
+	cr_assert_eq(openpty(&master, &slave, NULL, NULL, NULL), 0);
+	cr_assert_eq(fcntl(master, F_SETFL, O_NONBLOCK), 0);
+	cr_assert(mover_add_tty(mover, 0, master));
+	say(slave, "text");
+	cr_assert_eq(mover_start(mover), 0);
+	expect_note(NOTE_FULL, 0);
+	cr_assert_eq(unlink("rank-0000"), 0);
+	expect_note(NOTE_ROOM, 0);
+	say(slave, "more");
+	fd_close(slave);
+	expect_note(NOTE_EOF, 0);
+	cr_expect_eq(raw_lost(share, &sys), 0);
+	cr_expect_eq(mover_bytes(mover, 0), 8);
 }

@@ -2,6 +2,8 @@
 /* test_raw.c - the files that hold what ranks wrote. */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <pty.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -273,7 +275,7 @@ Test(raw, what_is_held_goes_with_its_pipe)
 	refuse_splice();
 	limit_files(3);
 	cr_expect_eq(raw_move(pipe, file), -1);
-	raw_close(pipe);
+	raw_close(&share->slot[0]);
 	fd_close(w);
 	limit_files(RLIM_INFINITY);
 	w = fill(share, 0, "second");
@@ -369,6 +371,73 @@ Test(raw, a_drain_of_silent_streams_makes_no_file)
 	cr_expect_eq(raw_drain(share, 0), 0);
 	cr_expect_not(exists("rank-0000"));
 	fd_close(w);
+}
+
+/* A terminal of which we have the master; gives the other side. */
+static int
+open_terminal(struct raw_share *share, uint32_t stream)
+{
+	struct raw_slot *slot = &share->slot[stream];
+	struct termios modes;
+	int master, slave, fd[2];
+
+	cr_assert_eq(openpty(&master, &slave, NULL, NULL, NULL), 0);
+	cr_assert_eq(tcgetattr(slave, &modes), 0);
+	cfmakeraw(&modes);
+	cr_assert_eq(tcsetattr(slave, TCSANOW, &modes), 0);
+	cr_assert_eq(fcntl(master, F_SETFL, O_NONBLOCK), 0);
+	cr_assert_eq(pipe2(fd, O_CLOEXEC), 0);
+	slot->tty = master;
+	slot->pipe = fd[0];
+	slot->fill = fd[1];
+	return slave;
+}
+
+/* Some in the pipe, some still in the terminal. */
+static void
+drain_terminal(void)
+{
+	struct raw_share *share = raw_share_new(1, 0, dir);
+	int slave = open_terminal(share, RAW_OUT);
+	struct pollfd p = { .fd = share->slot[0].tty, .events = POLLIN };
+
+	cr_assert_eq(fd_write_all(slave, "one\n", 4), 0);
+	cr_assert_eq(poll(&p, 1, 10000), 1);
+	raw_fill(&share->slot[0]);
+	cr_expect_geq(share->slot[0].fill, 0);
+	cr_expect_eq(raw_waiting(share->slot[0].pipe), 4);
+	cr_assert_eq(fd_write_all(slave, "two\n", 4), 0);
+	fd_close(slave);
+	cr_expect_eq(raw_drain(share, 0), 0);
+	cr_expect_str_eq(content("rank-0000/stdout"), "one\ntwo\n");
+	cr_expect_eq(share->slot[0].moved, 8);
+	cr_expect_eq(share->slot[0].pipe, -1);
+	cr_expect_eq(share->slot[0].tty, -1);
+	cr_expect_eq(share->slot[0].fill, -1);
+}
+
+Test(raw, a_drain_empties_terminals_and_the_pipes_behind_them)
+{
+	drain_terminal();
+}
+
+Test(raw, a_drain_empties_terminals_where_nothing_can_be_spliced)
+{
+	refuse_splice();
+	drain_terminal();
+}
+
+Test(raw, what_a_terminal_holds_and_cannot_be_saved_is_counted)
+{
+	struct raw_share *share = raw_share_new(1, 0, dir);
+	int slave = open_terminal(share, RAW_OUT);
+
+	cr_assert_eq(symlink("elsewhere", "rank-0000"), 0);
+	cr_assert_eq(fd_write_all(slave, "text", 4), 0);
+	raw_fill(&share->slot[0]);
+	cr_assert_eq(fd_write_all(slave, "more", 4), 0);
+	fd_close(slave);
+	cr_expect_eq(raw_left(&share->slot[0]), 8);
 }
 
 Test(raw, without_a_folder_nothing_is_drained)
