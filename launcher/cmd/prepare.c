@@ -98,7 +98,7 @@ find_preload(void)
 	char exe[PATH_MAX], *slash, *path = NULL;
 	ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
 	static const char *const places[] = { "../worker/" PRELOAD,
-		"../lib/xrun/" PRELOAD };
+		XRUN_LIBDIR_FROM_BIN "/xrun/" PRELOAD };
 
 	exe[n < 0 ? 0 : n] = '\0';
 	slash = strrchr(exe, '/');

@@ -109,6 +109,18 @@ logs_add_tty(struct logs *l, uint32_t stream, int master)
 }
 
 int
+logs_first(const struct logs *l)
+{
+	return l->mover == NULL ? -1 : mover_fd(l->mover);
+}
+
+bool
+logs_peek(struct logs *l)
+{
+	return mover_peek(l->mover);
+}
+
+int
 logs_start(struct logs *l)
 {
 	return l->mover == NULL ? 0 : mover_start(l->mover);

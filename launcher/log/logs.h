@@ -34,7 +34,14 @@ bool logs_add(struct logs *logs, uint32_t stream, int pipe);
 /* logs_add_tty() - the same of the master of a terminal, which does not block. */
 bool logs_add_tty(struct logs *logs, uint32_t stream, int master);
 
-/* logs_start() - the mover's thread, after the first ranks; 0 or an errno. */
+/* logs_first() - descriptor to watch until logs_start() gave 0; -1: none.
+ * Readable: logs_peek(), and logs_start() if that is true. */
+int logs_first(const struct logs *logs);
+
+/* logs_peek() - end streams without a byte; true if one has bytes. */
+bool logs_peek(struct logs *logs);
+
+/* logs_start() - the thread that moves bytes into files; 0 or an errno. */
 int logs_start(struct logs *logs);
 
 /* logs_notes() - descriptor to watch; then notes_take(). */

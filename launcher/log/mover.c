@@ -382,6 +382,36 @@ drop(struct mover *m, uint32_t stream)
 	serve_dropped(m, stream);
 }
 
+int
+mover_fd(const struct mover *m)
+{
+	return m->epoll;
+}
+
+/* Or may have: the kernel brings what is written to a terminal later. */
+static bool
+has_bytes(const struct mover *m, const struct epoll_event *e)
+{
+	return (e->events & EPOLLIN) != 0 ||
+		m->config.share->slot[e->data.u64].tty >= 0;
+}
+
+bool
+mover_peek(struct mover *m)
+{
+	struct epoll_event events[BATCH];
+	int n = epoll_wait(m->epoll, events, BATCH, 0);
+	bool bytes = false;
+
+	for (int i = 0; i < n; i++) {
+		if (has_bytes(m, &events[i]))
+			bytes = true;
+		else
+			end_stream(m, (uint32_t)events[i].data.u64);
+	}
+	return bytes;
+}
+
 static void
 take_drop(struct mover *m)
 {

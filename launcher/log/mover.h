@@ -33,8 +33,16 @@ struct mover_config {
 	uint32_t files_max; /* raw files kept open; others are opened a move */
 };
 
-/* mover_open() - make it; its thread starts with mover_start(). NULL, errno. */
+/* mover_open() - make it; a thread is made when it is needed. NULL, errno. */
 struct mover *mover_open(const struct mover_config *config);
+
+/* mover_fd() - readable while there is something to move or to end. To be
+ * watched by the loop until mover_start() gave 0; then it is the thread's. */
+int mover_fd(const struct mover *mover);
+
+/* mover_peek() - end the streams whose writers left without a byte; true if
+ * some have bytes, for which the thread is needed. Loop thread, until then. */
+bool mover_peek(struct mover *mover);
 
 /* mover_add() - from now on @pipe belongs to the mover; false, errno: it does
  * not. Loop thread only. */

@@ -109,14 +109,17 @@ bus_flush(struct bus *bus, bool keep)
 
 	if (bus->lines.bad != XR_OK)
 		cut(bus);
-	if (bus->lines.len == 0)
+	keep = keep && bus->job->state.dir_fd != -1;
+	if (bus->lines.len == 0 || (!keep && bus->file == -1)) {
+		buf_clear(&bus->lines); /* its folder goes: nobody to tell */
 		return true;
+	}
 	p = malloc(sizeof(*p));
 	if (p == NULL)
 		return false;
 	*p = (struct parcel){
 		.job = bus->job,
-		.keep = keep && bus->job->state.dir_fd != -1,
+		.keep = keep,
 		.file = bus->file,
 		.lines = bus->lines,
 	};

@@ -228,20 +228,27 @@ skip_rest(struct job *job)
 	finish_if_over(job);
 }
 
-/* The threads behind the output; where processes are refused, so are they. */
-static void
-start_logs(struct job *job)
+/* Not before a rank writes: many say nothing, or nothing for a while. Where
+ * processes are refused, threads are, too. */
+void
+start_output(int fd, void *ctx)
 {
+	struct job *job = ctx;
+	struct sup *sup = job->sup;
 	struct spawn s = { .step = SPAWN_CLONE };
 
-	if (job->sup->logs_started)
+	(void)fd;
+	if (!logs_peek(sup->logs))
 		return;
-	s.sys = logs_start(job->sup->logs);
-	job->sup->logs_started = s.sys == 0;
-	if (s.sys == 0)
+	s.sys = logs_start(sup->logs);
+	if (s.sys == 0) {
+		watch_close(sup->output);
+		sup->output = NULL;
 		return;
+	}
+	watch_pause(sup->output);
 	if (may_retry(job, &s))
-		timer_arm(job->sup->start, RETRY_NS);
+		timer_arm(sup->start, RETRY_NS);
 	else
 		stop_fail(job, "no thread for the output: %s%s",
 			strerror(s.sys), limits_text(s.sys));
@@ -251,17 +258,19 @@ void
 start_turn(void *ctx)
 {
 	struct job *job = ctx;
+	struct sup *sup = job->sup;
 	uint32_t last = job->started + A_TURN;
 
 	while (job->stop_ns == 0 && job->started < job_size(job) &&
 		job->started < last)
 		if (!start_one(job, job->started))
 			break;
-	start_logs(job);
+	if (sup->output != NULL)
+		watch_resume(sup->output);
 	if (job->stop_ns != 0)
 		skip_rest(job);
-	else if (job->started == job_size(job) && job->sup->logs_started)
+	else if (job->started == job_size(job))
 		close_slots();
-	else if (!timer_armed(job->sup->start))
-		timer_arm(job->sup->start, 0);
+	else if (!timer_armed(sup->start))
+		timer_arm(sup->start, 0);
 }

@@ -264,7 +264,11 @@ open_watches(struct job *job)
 		on_keeper_died, job);
 	s->notes = watch_open(s->loop, logs_notes(s->logs)->rd, false, on_notes,
 		job);
-	return s->signals != NULL && s->keeper != NULL && s->notes != NULL;
+	if (logs_first(s->logs) != -1)
+		s->output = watch_open(s->loop, logs_first(s->logs), false,
+			start_output, job);
+	return s->signals != NULL && s->keeper != NULL && s->notes != NULL &&
+		(s->output != NULL || logs_first(s->logs) == -1);
 }
 
 static bool

@@ -50,7 +50,8 @@ struct sup {
 	struct tty_in *tty_in; /* NULL: stdin is no terminal */
 
 	struct watch *signals, *keeper, *notes;
-	struct timer *start; /* the next turn of starts */
+	struct watch *output; /* for the first byte; NULL: it has a thread */
+	struct timer *start;  /* the next turn of starts */
 	union {
 		struct {
 			struct timer *timeout;  /* --timeout */
@@ -65,7 +66,6 @@ struct sup {
 	struct timer *publish;   /* job.json, and `latest` */
 
 	enum phase phase;
-	bool logs_started;
 	uint32_t stuck; /* processes that SIGKILL did not end, and were named */
 	bool told;      /* by a signal, --timeout, ...: not only by a failure */
 	bool not_shown; /* a sink had no memory, and it was said */
@@ -120,7 +120,8 @@ void stop_now(struct job *job);    /* no more patience with the ranks */
 void stop_output(struct job *job); /* no more patience for their pipes */
 
 /* start.c */
-void start_turn(void *job); /* timer_fn: the next ranks, at most 16 */
+void start_turn(void *job);           /* timer_fn: the next ranks, at most 16 */
+void start_output(int fd, void *job); /* watch_fn: the first bytes, or ends */
 
 /* death.c */
 void death_of(uint32_t r, void *job);             /* child_fn */

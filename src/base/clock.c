@@ -69,16 +69,41 @@ clock_rough(int64_t ns, char *out, size_t cap)
 	return out;
 }
 
+/* libc's gmtime_r() reads the file of the local time zone first. Source: days
+ * to dates, Howard Hinnant, chrono-compatible low-level date algorithms. */
+static void
+date_of(int64_t days, int *year, int *month, int *day)
+{
+	int64_t z = days + 719468;
+	int64_t era = (z >= 0 ? z : z - 146096) / 146097;
+	int64_t of_era = z - era * 146097;
+	int64_t y =
+		(of_era - of_era / 1460 + of_era / 36524 - of_era / 146096) /
+		365;
+	int64_t of_year = of_era - (365 * y + y / 4 - y / 100);
+	int64_t m = (5 * of_year + 2) / 153; /* from March */
+
+	*day = (int)(of_year - (153 * m + 2) / 5 + 1);
+	*month = (int)(m < 10 ? m + 3 : m - 9);
+	*year = (int)(y + era * 400 + (*month <= 2));
+}
+
 const char *
 clock_stamp(int64_t wall_ns, char *out, size_t cap)
 {
-	time_t s = wall_ns / NS_PER_S;
-	struct tm tm;
-	char date[24];
+	int64_t s = wall_ns / NS_PER_S, ns = wall_ns % NS_PER_S;
+	int64_t day_s, days;
+	int year, month, day;
 
-	gmtime_r(&s, &tm);
-	strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%S", &tm);
-	snprintf(out, cap, "%s.%06lldZ", date,
-		(long long)(wall_ns % NS_PER_S / NS_PER_US));
+	if (ns < 0) {
+		ns += NS_PER_S;
+		s--;
+	}
+	days = s / 86400 - (s % 86400 < 0);
+	day_s = s - days * 86400;
+	date_of(days, &year, &month, &day);
+	snprintf(out, cap, "%04d-%02d-%02dT%02d:%02d:%02d.%06dZ", year, month,
+		day, (int)(day_s / 3600), (int)(day_s / 60 % 60),
+		(int)(day_s % 60), (int)(ns / NS_PER_US));
 	return out;
 }

@@ -54,6 +54,30 @@ holds()
 	[ "$(stat -c %s $1 2>/dev/null)" = "$2" ]
 }
 
+# threads - how many the supervisor has.
+threads()
+{
+	awk '/^Threads/ { print $2 }' "/proc/$(supervisor)/status"
+}
+
+@test "the thread that moves output is made at the first byte" {
+	local go
+
+	mkfifo go
+	exec {go}<>go
+	spawn job "$XRUN" sh -c \
+		'echo >ready; read -r word <go; echo "$word"; read -r word <go'
+	await_file ready 10
+	# One is the helper's, which wrote job.json.
+	wait_for 10 compgen -G "$XDG_STATE_HOME/xrun/*/job.json" >/dev/null
+	assert_eq "$(threads)" 2
+	echo word >&"$go"
+	await_line job.out '^word$' 10
+	assert_eq "$(threads)" 4
+	echo end >&"$go"
+	wait "$pid"
+}
+
 @test "an idle job: no context switch of keeper and supervisor in 5 s" {
 	local before
 

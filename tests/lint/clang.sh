@@ -11,7 +11,8 @@ flags=(-std=gnu17 -D_GNU_SOURCE -fsyntax-only -I. -Isrc -Isrc/include
 	-Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla
 	-Winitializer-overrides -Wformat=2 -Wno-unused-parameter
 	-Wno-missing-field-initializers
-	'-DXRUN_VERSION=""' '-DXRUN_LIBDIR=""' -DXR_BUILTIN)
+	'-DXRUN_VERSION=""' '-DXRUN_LIBDIR=""' '-DXRUN_LIBDIR_FROM_BIN=""'
+	-DXR_BUILTIN)
 
 # Files are small: eight a process, one process a core.
 problems_from < <(tracked 'src/*.c' 'launcher/*.c' 'worker/*.c' 'plugins/*.c' \

@@ -69,6 +69,15 @@ Test(clock, stamps_are_UTC_to_the_microsecond)
 		"2026-11-21T02:14:21.123456Z");
 	cr_expect_str_eq(clock_stamp(NS_PER_S - 1, out, sizeof(out)),
 		"1970-01-01T00:00:00.999999Z");
+	/* The end of February of years that leap, and do not. */
+	cr_expect_str_eq(clock_stamp(951782400 * NS_PER_S, out, sizeof(out)),
+		"2000-02-29T00:00:00.000000Z");
+	cr_expect_str_eq(clock_stamp(4107542399 * NS_PER_S, out, sizeof(out)),
+		"2100-02-28T23:59:59.000000Z");
+	cr_expect_str_eq(clock_stamp(4107542400 * NS_PER_S, out, sizeof(out)),
+		"2100-03-01T00:00:00.000000Z");
+	cr_expect_str_eq(clock_stamp(-1, out, sizeof(out)),
+		"1969-12-31T23:59:59.999999Z");
 	cr_expect_str_eq(clock_stamp(INT64_MAX, out, sizeof(out)),
 		"2262-04-11T23:47:16.854775Z");
 }
