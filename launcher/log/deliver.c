@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* deliver.c - see sink_inner.h: a sink's thread. */
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <sys/epoll.h>
+
+#include "base/clock.h"
+#include "base/fault.h"
+#include "base/fd.h"
+#include "launcher/log/sink_inner.h"
+
+#define BATCH    64
+#define FLUSH_AT (128 * 1024)
+
+/* Everything, however long the reader takes. */
+static int
+write_out(int fd, const char *data, size_t len)
+{
+	struct pollfd p = { .fd = fd, .events = POLLOUT };
+
+	while (len > 0) {
+		ssize_t n = fault(FAULT_SINK_WRITE, FAULT_ANY) != 0 ?
+			-1 :
+			write(fd, data, len);
+
+		if (n >= 0) {
+			data += n;
+			len -= (size_t)n;
+		} else if (errno == EAGAIN) {
+			poll(&p, 1, -1); /* somebody else set O_NONBLOCK */
+		} else if (errno != EINTR) {
+			return errno;
+		}
+	}
+	return 0;
+}
+
+static void
+flush(struct sink *s)
+{
+	int sys = 0;
+
+	if (s->out.len > 0 && !s->dead && s->hinted)
+		sys = write_out(s->config.fd, "\r\033[K", 4);
+	if (s->out.len > 0 && !s->dead && sys == 0)
+		sys = write_out(s->config.fd, s->out.data, s->out.len);
+	if (s->out.len > 0)
+		s->hinted = false;
+	buf_clear(&s->out);
+	__atomic_fetch_add(&s->delivered, s->taken, __ATOMIC_RELAXED);
+	s->taken = 0;
+	if (sys == 0)
+		return;
+	s->dead = true;
+	sink_note(s, NOTE_SINK_CLOSED, s->config.id, sys);
+}
+
+static void
+stop_waiting(struct sink *s, struct feed *f)
+{
+	if (f->grew != 0)
+		TAILQ_REMOVE(&s->waiting, f, waiting);
+	f->grew = 0;
+}
+
+/* The list stays in the order of time, because only now is ever appended. */
+static void
+start_waiting(struct sink *s, struct feed *f)
+{
+	stop_waiting(s, f);
+	f->grew = clock_now();
+	TAILQ_INSERT_TAIL(&s->waiting, f, waiting);
+}
+
+static void
+make_ready(struct sink *s, struct feed *f)
+{
+	if (!f->listed)
+		TAILQ_INSERT_TAIL(&s->ready, f, list);
+	f->listed = true;
+}
+
+/* Another stream holds the sink. A pipe must not be read meanwhile. */
+static void
+park(struct sink *s, struct feed *f)
+{
+	if (f->pipe >= 0)
+		epoll_ctl(s->epoll, EPOLL_CTL_DEL, f->pipe, NULL);
+	stop_waiting(s, f);
+	TAILQ_INSERT_TAIL(&s->parked, f, list);
+	f->listed = true;
+}
+
+static void
+unpark_all(struct sink *s)
+{
+	struct feed *f;
+
+	while ((f = TAILQ_FIRST(&s->parked)) != NULL) {
+		TAILQ_REMOVE(&s->parked, f, list);
+		if (f->pipe >= 0)
+			sink_watch(s, f->pipe, EPOLLIN, f->stream);
+		TAILQ_INSERT_TAIL(&s->ready, f, list);
+	}
+}
+
+static void
+end_feed(struct sink *s, struct feed *f)
+{
+	f->over = true;
+	if (f->pipe < 0)
+		return;
+	epoll_ctl(s->epoll, EPOLL_CTL_DEL, f->pipe, NULL);
+	fd_close(f->pipe);
+	f->pipe = -1;
+	sink_note(s, NOTE_EOF, f->stream, 0);
+}
+
+static enum line_end
+end_of(const struct feed *f, struct span data, bool idle)
+{
+	if (f->eof && (f->pipe >= 0 || f->at + data.len == f->end))
+		return LINE_LAST;
+	return idle && f->at + data.len == f->end ? LINE_IDLE : LINE_MORE;
+}
+
+static size_t
+put_bytes(struct sink *s, struct feed *f, struct span data, bool idle)
+{
+	if (s->dead || !s->config.shown[f->stream])
+		return data.len;
+	if (!s->config.lines) {
+		buf_put(&s->out, data.at, data.len);
+		if (data.len > 0)
+			s->torn = data.at[data.len - 1] != '\n';
+		return data.len;
+	}
+	return line_cut(&s->lines, &f->line, &s->config.prefix[f->stream], data,
+		end_of(f, data, idle));
+}
+
+/* When @f has its next turn: is there more, an unfinished line, or the end? */
+static void
+schedule(struct sink *s, struct feed *f, struct span data, size_t used)
+{
+	bool holds = s->lines.holder == &f->line;
+
+	stop_waiting(s, f);
+	if (f->eof && used == data.len && (f->pipe >= 0 || f->at == f->end)) {
+		end_feed(s, f);
+		return;
+	}
+	if ((f->pipe < 0 && f->at < f->end && used > 0) || f->dropped)
+		make_ready(s, f);
+	else if (holds || used < data.len)
+		start_waiting(s, f);
+}
+
+/* Descriptors and memory are short for a while; anything else stays as it is,
+ * and what was announced of @f and after it is never delivered. */
+static void
+cannot_read(struct sink *s, struct feed *f, int sys)
+{
+	f->unread = sys == EMFILE || sys == ENFILE || sys == ENOMEM;
+	if (f->unread) {
+		start_waiting(s, f);
+		return;
+	}
+	stop_waiting(s, f);
+	if (s->lines.holder == &f->line) {
+		line_give_up(&s->lines);
+		unpark_all(s);
+	}
+	end_feed(s, f);
+	if (s->unread == 0)
+		sink_note(s, NOTE_UNREAD, f->stream, sys);
+	s->unread = sys;
+}
+
+static void
+deliver_feed(struct sink *s, struct feed *f)
+{
+	bool idle = f->grew != 0 && !f->unread &&
+		clock_now() - f->grew >= LINE_IDLE_NS;
+	bool held = s->lines.holder != NULL;
+	struct span data;
+	size_t used;
+
+	if (f->over)
+		return;
+	if (held && s->lines.holder != &f->line && s->config.lines) {
+		park(s, f);
+		return;
+	}
+	if (!feed_peek(f, s->config.dir, s->scratch, &data)) {
+		cannot_read(s, f, errno);
+		return;
+	}
+	f->unread = false;
+	used = put_bytes(s, f, data, idle);
+	if (!feed_took(f, data, used))
+		used = data.len; /* out of memory: the rest of a line is lost */
+	s->taken += used;
+	schedule(s, f, data, used);
+	if (held && s->lines.holder == NULL)
+		unpark_all(s);
+}
+
+/* Nobody's line is to be continued by words of ours. */
+static void
+begin_line(struct sink *s)
+{
+	line_give_up(&s->lines);
+	unpark_all(s);
+	if (s->torn)
+		buf_put_char(&s->out, '\n');
+	s->torn = false;
+}
+
+static void
+put_words(struct sink *s, struct buf *words, struct buf *hint)
+{
+	if (words->len > 0) {
+		begin_line(s);
+		buf_put(&s->out, words->data, words->len);
+	}
+	if (hint->len > 0 && !s->dead) {
+		flush(s);
+		write_out(s->config.fd, hint->data, hint->len);
+		s->hinted = true;
+	}
+}
+
+static void
+drop_feeds(struct sink *s, const struct buf *drops)
+{
+	uint32_t stream;
+
+	for (size_t at = 0; at < drops->len; at += sizeof(stream)) {
+		memcpy(&stream, drops->data + at, sizeof(stream));
+		feed_drop(&s->feed[stream]);
+		if (s->feed[stream].dropped)
+			make_ready(s, &s->feed[stream]);
+	}
+}
+
+/* What the loop has for us; true if it wants us to end. */
+static bool
+take_words(struct sink *s)
+{
+	struct buf words, hint, drops;
+	bool finishing;
+
+	pthread_mutex_lock(&s->say_lock);
+	words = s->words;
+	hint = s->hint;
+	drops = s->drops;
+	finishing = s->finishing;
+	s->words = s->hint = s->drops = (struct buf){ 0 };
+	pthread_mutex_unlock(&s->say_lock);
+	put_words(s, &words, &hint);
+	drop_feeds(s, &drops);
+	buf_fini(&words);
+	buf_fini(&hint);
+	buf_fini(&drops);
+	return finishing;
+}
+
+/* What the mover has for us; false, and asleep from now on, if nothing. */
+static bool
+take_grown(struct sink *s)
+{
+	struct feed *f;
+	bool any;
+
+	pthread_mutex_lock(&s->grow_lock);
+	any = !TAILQ_EMPTY(&s->grown);
+	while ((f = TAILQ_FIRST(&s->grown)) != NULL) {
+		TAILQ_REMOVE(&s->grown, f, queue);
+		f->queued = false;
+		f->file = f->new_file;
+		f->end = f->new_end;
+		f->eof = f->new_eof;
+		if (f->grew != 0)
+			stop_waiting(s, f); /* it grew: a new 200 ms */
+		make_ready(s, f);
+	}
+	s->asleep = !any && TAILQ_EMPTY(&s->ready);
+	pthread_mutex_unlock(&s->grow_lock);
+	return any;
+}
+
+static void
+deliver_ready(struct sink *s)
+{
+	struct feed_list now;
+	struct feed *f;
+
+	TAILQ_INIT(&now);
+	TAILQ_CONCAT(&now, &s->ready, list);
+	while ((f = TAILQ_FIRST(&now)) != NULL) {
+		TAILQ_REMOVE(&now, f, list);
+		f->listed = false;
+		deliver_feed(s, f);
+		if (s->out.len >= FLUSH_AT)
+			flush(s);
+	}
+}
+
+static int
+next_timeout(const struct sink *s)
+{
+	const struct feed *f = TAILQ_FIRST(&s->waiting);
+	int64_t left;
+
+	if (!TAILQ_EMPTY(&s->ready))
+		return 0;
+	if (f == NULL)
+		return -1;
+	left = f->grew + LINE_IDLE_NS - clock_now();
+	return left <= 0 ? 0 : (int)(left / NS_PER_MS) + 1;
+}
+
+static void
+ready_overdue(struct sink *s)
+{
+	struct feed *f, *next;
+	int64_t now;
+
+	if (TAILQ_EMPTY(&s->waiting))
+		return;
+	now = clock_now();
+	for (f = TAILQ_FIRST(&s->waiting); f != NULL; f = next) {
+		next = TAILQ_NEXT(f, waiting);
+		if (now - f->grew < LINE_IDLE_NS)
+			break;
+		make_ready(s, f);
+	}
+}
+
+static bool
+nothing_left(const struct sink *s)
+{
+	return TAILQ_EMPTY(&s->ready) && TAILQ_EMPTY(&s->parked) &&
+		TAILQ_EMPTY(&s->waiting);
+}
+
+/* Nothing else is left to say; the loop waits and adds no more. */
+static void
+put_last(struct sink *s)
+{
+	pthread_mutex_lock(&s->say_lock);
+	if (s->last.len > 0) {
+		begin_line(s);
+		buf_put(&s->out, s->last.data, s->last.len);
+	}
+	pthread_mutex_unlock(&s->say_lock);
+	flush(s);
+}
+
+/* Gives whether anything came meanwhile, too. */
+static bool
+turn(struct sink *s, bool *grown)
+{
+	bool finishing = take_words(s);
+
+	ready_overdue(s);
+	*grown = take_grown(s);
+	deliver_ready(s);
+	flush(s);
+	return finishing;
+}
+
+static void
+wait_for_events(struct sink *s)
+{
+	struct epoll_event events[BATCH];
+	int n = epoll_wait(s->epoll, events, BATCH, next_timeout(s));
+
+	for (int i = 0; i < n; i++)
+		if (events[i].data.u64 != SINK_WAKE)
+			make_ready(s, &s->feed[events[i].data.u64]);
+}
+
+void *
+deliver_run(void *sink)
+{
+	struct sink *s = sink;
+	bool finishing, grown;
+
+	for (;;) {
+		finishing = turn(s, &grown);
+		if (grown)
+			continue;
+		if (finishing && nothing_left(s))
+			break;
+		wait_for_events(s);
+	}
+	put_last(s);
+	sink_note(s, NOTE_SINK_DONE, s->config.id, s->unread);
+	return NULL;
+}
