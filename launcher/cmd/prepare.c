@@ -115,15 +115,14 @@ find_preload(void)
 }
 
 static void
-choose_preload(struct job *job, struct prepared *p)
+choose_preload(struct job *job, struct prepared *p, struct elf_facts *facts)
 {
-	struct elf_facts facts;
 	enum elf_verdict verdict;
 
 	p->no_preload = "";
+	verdict = elf_probe(AT_FDCWD, job->program, getenv("PATH"), facts);
 	if (job->opt.buffer == BUFFER_FULL)
 		return;
-	verdict = elf_probe(AT_FDCWD, job->program, getenv("PATH"), &facts);
 	if (verdict != ELF_FITS) {
 		p->no_preload = elf_verdict_text(verdict);
 		return;
@@ -131,6 +130,45 @@ choose_preload(struct job *job, struct prepared *p)
 	p->preload = find_preload();
 	if (p->preload == NULL)
 		p->no_preload = PRELOAD " is not where xrun is";
+}
+
+/* A person who asks for threads wants more than a core for a rank. */
+static bool
+asks_for_threads(const struct job *job)
+{
+	static const char name[] = "OMP_NUM_THREADS=";
+	const char *value = getenv("OMP_NUM_THREADS");
+
+	for (size_t i = 0; i < job->opt.env.n; i++)
+		if (strncmp(job->opt.env.items[i], name, sizeof(name) - 1) == 0)
+			value = job->opt.env.items[i] + sizeof(name) - 1;
+	return value != NULL && strcmp(value, "1") != 0;
+}
+
+/* Does "auto" bind? One rank has nobody near whom it should be. */
+static bool
+gains_by_binding(const struct job *job, const struct elf_facts *facts)
+{
+	return facts->needs_xrun && job_size(job) > 1 && !asks_for_threads(job);
+}
+
+/* A lease a processor, where that many descriptors are left. */
+static enum xr_status
+choose_processors(struct job *job, struct prepared *p,
+	const struct elf_facts *facts, struct xr_error *err)
+{
+	struct processors *mine = &job->processors;
+	enum xr_status status;
+
+	if (!processors_wanted(job->opt.bind, gains_by_binding(job, facts)))
+		return XR_OK;
+	status = processors_bind(mine, job->opt.bind, job_size(job),
+		job->files_max / 2, err);
+	job->files_max -= mine->lease_count;
+	for (uint32_t i = 0; i < mine->bind.count; i++)
+		if (i == 0 || mine->bind.sets[i].cores < p->env.threads)
+			p->env.threads = mine->bind.sets[i].cores;
+	return status;
 }
 
 static enum xr_status
@@ -210,9 +248,10 @@ is_ours(const void *unused, struct span name)
 enum xr_status
 prepare_env(struct job *job, struct prepared *p, struct xr_error *err)
 {
+	struct elf_facts facts = { 0 };
 	enum xr_status status;
 
-	choose_preload(job, p);
+	choose_preload(job, p, &facts);
 	p->env.inherited = environ;
 	p->env.plan = &job->plan;
 	p->env.job = job->state.id;
@@ -232,6 +271,8 @@ prepare_env(struct job *job, struct prepared *p, struct xr_error *err)
 			platform_give(&p->platform, &job->plan, &p->given, err);
 	p->env.given = p->given;
 	if (status == XR_OK)
+		status = choose_processors(job, p, &facts, err);
+	if (status == XR_OK)
 		status = hold_ports(job, p, err);
 	if (status == XR_OK)
 		status = env_new(&job->env, &p->env, err);
@@ -247,6 +288,7 @@ prepare_fini(struct prepared *p, struct job *job)
 	tpu_facts_fini(&p->tpu);
 	port_release(&p->master);
 	port_release(&p->mesh);
+	processors_fini(&job->processors);
 	plan_fini(&job->plan);
 	platform_fini(&p->platform);
 	free(job->program);

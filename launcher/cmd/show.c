@@ -70,6 +70,9 @@ plan_as_json(const struct job *job, const struct prepared *p, struct buf *out)
 		json_int(&j, "node", job->plan.node);
 		json_text(&j, "host", p->host);
 		json_text(&j, "device", plan_deal(&job->plan, i)->text);
+		if (bind_of(&job->processors.bind, i) != NULL)
+			json_text(&j, "cpus",
+				bind_of(&job->processors.bind, i)->text);
 		json_close_object(&j);
 	}
 	json_close_array(&j);
@@ -80,16 +83,20 @@ plan_as_json(const struct job *job, const struct prepared *p, struct buf *out)
 static void
 plan_as_text(const struct job *job, const struct prepared *p, struct buf *out)
 {
+	const struct bind_set *bound = bind_of(&job->processors.bind, 0);
 	uint32_t n = job_size(job);
 
 	buf_fmt(out, "%u rank%s (%s), platform %s; nothing was started\n\n", n,
 		n == 1 ? "" : "s", plan_reason_text(job->plan.reason),
 		platform_of(job, p));
-	buf_put_text(out,
-		" rank  host              device            command\n");
+	buf_fmt(out, " rank  host              device            %scommand\n",
+		bound == NULL ? "" : "cpus      ");
 	for (uint32_t i = 0; i < n; i++) {
 		buf_fmt(out, "%5u  %-16s  %-16s  ", job->plan.first + i,
 			p->host, plan_deal(&job->plan, i)->text);
+		bound = bind_of(&job->processors.bind, i);
+		if (bound != NULL)
+			buf_fmt(out, "%-8s  ", bound->text);
 		put_command(out, job->argv);
 		buf_put_char(out, '\n');
 	}

@@ -16,6 +16,7 @@
 #include <sys/types.h>
 
 #include "base/clock.h"
+#include "launcher/host/processors.h"
 #include "launcher/job/ending.h"
 #include "launcher/job/options.h"
 #include "launcher/job/rank.h"
@@ -75,6 +76,7 @@ struct job {
 	struct env *env;
 	struct state state;
 	struct limits limits;
+	struct processors processors; /* start.c may drop the binding */
 	struct raw_share *share;
 	struct keeper_page *page;
 	struct route route;

@@ -28,6 +28,7 @@ struct run_options {
 	const char *devices;  /* "auto", "none" or a list */
 	const char *platform; /* "auto", "cpu", "cuda", "tpu" */
 	bool any_ranks;
+	const char *bind; /* "auto", "none", "core" or a list of CPUs */
 
 	struct opt_list env;     /* NAME=VALUE, in order given */
 	const char *env_profile; /* "auto", "none", "torch,..." */

@@ -91,6 +91,8 @@ put_rank(struct json *j, const struct job *job, uint32_t r)
 	json_int(j, "rank", job_rank(job, r));
 	json_int(j, "pid", rank->pid);
 	json_text(j, "device", plan_deal(&job->plan, r)->text);
+	if (bind_of(&job->processors.bind, r) != NULL)
+		json_text(j, "cpus", bind_of(&job->processors.bind, r)->text);
 	if (outcome_is_unborn(rank))
 		json_text(j, "exit", NULL);
 	else

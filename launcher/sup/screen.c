@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* screen.c - see screen.h. */
 #include <limits.h>
+#include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/signo.h"
@@ -8,6 +9,7 @@
 #include "launcher/sup/screen.h"
 #include "launcher/sup/sup.h"
 #include "launcher/sup/who.h"
+#include "place/environ.h"
 #include "proc/descend.h"
 
 #define LIST_MAX 16 /* ranks shown one by one */
@@ -42,6 +44,34 @@ put_devices(const struct plan *plan, struct buf *out)
 	}
 }
 
+/* " on 2 CPUs (OMP_NUM_THREADS=1)", where not all that runs can run at once. */
+static void
+put_crowd(const struct job *job, struct buf *out)
+{
+	char *const *vars = env_of_rank(job->env, &(struct env_rank){ 0 });
+	const char *text = environ_get(vars, "OMP_NUM_THREADS");
+	unsigned long threads = text == NULL ? 1 : strtoul(text, NULL, 10);
+	uint32_t cpus = processors_count();
+
+	if (job_size(job) * (uint64_t)(threads == 0 ? 1 : threads) <= cpus)
+		return;
+	buf_fmt(out, " on %u %s", cpus, who_plural(cpus, "CPU", "CPUs"));
+	if (text != NULL)
+		buf_fmt(out, " (OMP_NUM_THREADS=%.20s)", text);
+}
+
+/* Said wherever stderr is if --bind asked for it. */
+static void
+say_taken(struct job *job)
+{
+	const struct processors *p = &job->processors;
+
+	if (p->taken && (job->errors_are_tty || !p->unasked) && !job->opt.quiet)
+		logs_say(job->sup->logs,
+			"xrun: other jobs of xrun have all the processors: ranks %s",
+			p->unasked ? "are not bound" : "share them");
+}
+
 void
 screen_header(struct job *job)
 {
@@ -49,10 +79,12 @@ screen_header(struct job *job)
 	struct buf out = { 0 };
 	char dir[PATH_MAX];
 
+	say_taken(job);
 	if (!job->errors_are_tty || job->opt.quiet)
 		return;
 	buf_fmt(&out, "xrun: job %s: %u %s", job->state.id, n,
 		who_plural(n, "rank", "ranks"));
+	put_crowd(job, &out);
 	if (job->plan.reason == PLAN_ACCELERATORS)
 		buf_put_text(&out, " (one an accelerator)");
 	else if (job->plan.reason == PLAN_WORKER_LIST)

@@ -88,6 +88,17 @@ static const enum stdio_mode modes[] = {
 	[BUFFER_NONE] = STDIO_NONE,
 };
 
+static void
+give_processors(const struct job *job, uint32_t r, struct spawn *s)
+{
+	const struct bind_set *set = bind_of(&job->processors.bind, r);
+
+	if (set == NULL)
+		return;
+	s->cpus = set->cpus.word;
+	s->cpus_len = set->cpus.size / 8;
+}
+
 static bool
 spawn_rank(struct job *job, uint32_t r, struct spawn *s)
 {
@@ -115,6 +126,7 @@ spawn_rank(struct job *job, uint32_t r, struct spawn *s)
 	}
 	job->rank[r].open = RAW_STREAMS;
 	give_lifeline(job, r, s);
+	give_processors(job, r, s);
 	if (job->error_files)
 		state_make_rank(&job->state, job_rank(job, r));
 	stdio_tag_format(&tag, text);
@@ -205,6 +217,12 @@ start_one(struct job *job, uint32_t r)
 	if (may_retry(job, &s)) {
 		timer_arm(sup->start, RETRY_NS);
 		return false;
+	}
+	/* Nobody asked to be bound: a sandbox or a shrunk cpuset is no reason
+	 * not to run. */
+	if (s.step == SPAWN_AFFINITY && job->processors.unasked) {
+		bind_fini(&job->processors.bind);
+		return start_one(job, r);
 	}
 	if (s.step == SPAWN_EXEC) {
 		refused(job, r, &s);

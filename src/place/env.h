@@ -51,6 +51,7 @@ struct env_facts {
 	uint16_t master_port;    /* 0: no MASTER_PORT row */
 	uint16_t mesh_port;      /* 0: env_needs() said there is no need */
 	uint32_t max_restarts;
+	uint32_t threads; /* cores a rank is bound to, the fewest; 0: as 1 */
 	const char *attempt_dir; /* NULL: no TORCHELASTIC_ERROR_FILE */
 	bool full_buffers;       /* --buffer full: leave Python alone */
 	const char *preload;     /* agent, put behind LD_PRELOAD; or NULL */

@@ -58,6 +58,8 @@ set_job_fields(struct env *env)
 	set_text(env, FIELD_master_addr, facts->master_addr);
 	set_number(env, FIELD_max_restarts, facts->max_restarts, 1);
 	set_text(env, FIELD_attempt_dir, facts->attempt_dir);
+	set_number(env, FIELD_threads, facts->threads == 0 ? 1 : facts->threads,
+		1);
 	set_text(env, FIELD_pjrt_device, pjrt_device(facts));
 	if (facts->master_port != 0 && facts->master_addr != NULL)
 		set_number(env, FIELD_master_port, facts->master_port, 1);

@@ -43,7 +43,7 @@
 	R(TORCH, "TORCHELASTIC_ERROR_FILE", \
 		"{attempt_dir}/rank-{rank4}/error.json", ALWAYS) \
 	R(TORCH, "TORCH_NCCL_ASYNC_ERROR_HANDLING", "1", UNSET) \
-	R(TORCH, "OMP_NUM_THREADS", "1", CROWD) \
+	R(TORCH, "OMP_NUM_THREADS", "{threads}", CROWD) \
 	R(TORCH, "PYTHONUNBUFFERED", "1", LINES) \
 	\
 	R(XRT, "XRT_LOCAL_WORKER", "{local_worker}", UNSET) \

@@ -50,6 +50,7 @@ enum env_when {
 	F(mesh_port, false) \
 	F(max_restarts, false) \
 	F(attempt_dir, false) \
+	F(threads, false) \
 	F(local_worker, false) \
 	F(pjrt_device, false) \
 	F(tpu_process_bounds, false) \

@@ -99,6 +99,9 @@ become(const struct spawn *s, pid_t maker)
 		return SPAWN_STDIO;
 	if (fault(FAULT_SPAWN_CHILD, s->rank) != 0)
 		return SPAWN_LIMIT;
+	if (s->cpus != NULL &&
+		syscall(SYS_sched_setaffinity, 0, s->cpus_len, s->cpus) == -1)
+		return SPAWN_AFFINITY;
 	if (s->life != -1 && dup2(s->life, s->life_at) == -1)
 		return SPAWN_STDIO;
 	if (setrlimit(RLIMIT_NOFILE, &s->files) == -1)
@@ -295,6 +298,7 @@ spawn_step_name(enum spawn_step step)
 		[SPAWN_DEATHSIG] = "prctl",
 		[SPAWN_STDIO] = "dup2",
 		[SPAWN_LIMIT] = "setrlimit",
+		[SPAWN_AFFINITY] = "sched_setaffinity",
 		[SPAWN_EXEC] = "exec",
 	};
 

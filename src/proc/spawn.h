@@ -44,6 +44,7 @@ enum spawn_step {
 	SPAWN_DEATHSIG,
 	SPAWN_STDIO,
 	SPAWN_LIMIT,
+	SPAWN_AFFINITY,
 	SPAWN_EXEC,
 };
 
@@ -55,6 +56,8 @@ struct spawn {
 	int life;            /* slot that becomes @life_at; -1: none */
 	int life_at;         /* below the limit of @files */
 	struct rlimit files; /* RLIMIT_NOFILE of the child */
+	const void *cpus;    /* mask for sched_setaffinity(2); NULL: as it is */
+	uint32_t cpus_len;   /* its bytes, whole words */
 	uint32_t rank;       /* for faults; base/fault.h */
 
 	/* Results. */

@@ -18,3 +18,5 @@ s/"(mono_ns|wall_ns|[a-z_]*_ns)": ?[0-9]+/"\1":TIME/g
 # Versions and ports.
 s/\<xrun [0-9]+\.[0-9]+\.[0-9]+[^ ]*/xrun VERSION/g
 s/\<(127\.0\.0\.1|localhost|\[::1\]):[0-9]+/\1:PORT/g
+# How many CPUs this machine has, where that is fewer than the ranks.
+s/ on [0-9]+ CPUs? \(OMP_NUM_THREADS=[0-9]+\)//

@@ -34,6 +34,7 @@ static const struct call {
 	{ "pidfd_open", SYS_pidfd_open, 0 },
 	{ "pidfd_send_signal", SYS_pidfd_send_signal, 0 },
 	{ "splice", SYS_splice, 0 },
+	{ "sched_setaffinity", SYS_sched_setaffinity, 0 },
 };
 
 static const struct error {

@@ -135,6 +135,18 @@ Test(env, the_torch_profile_has_all_its_rows)
 	cr_assert(eq(str, of(1, "PYTHONUNBUFFERED"), "1"));
 }
 
+Test(env, ranks_get_as_many_threads_as_cores_they_are_bound_to)
+{
+	begin(VARS("A=b"), 2);
+	facts.threads = 12;
+	cr_assert(build() == XR_OK);
+	cr_assert(eq(str, of(1, "OMP_NUM_THREADS"), "12"));
+	begin(VARS("A=b"), 1);
+	facts.threads = 12;
+	cr_assert(build() == XR_OK);
+	cr_assert(eq(str, of(0, "OMP_NUM_THREADS"), "(none)"));
+}
+
 Test(env, soft_rows_leave_what_the_user_exported)
 {
 	begin(VARS("OMP_NUM_THREADS=6",

@@ -283,6 +283,32 @@ FORKED_TEST(spawn, a_lifeline_is_held_where_it_is_wanted)
 	expect_lifeline(SPAWN_SLOTS);
 }
 
+FORKED_TEST(spawn, a_child_runs_on_the_processors_it_is_given)
+{
+	unsigned long mask[2] = { 0, 0 }, none[1] = { 0 };
+	cpu_set_t may;
+	char want[64];
+	struct spawn s;
+	int cpu = 0;
+
+	NEED(sched_getaffinity(0, sizeof(may), &may) == 0);
+	while (cpu < 63 && !CPU_ISSET(cpu, &may))
+		cpu++;
+	mask[0] = 1UL << cpu;
+	snprintf(want, sizeof(want), "Cpus_allowed_list:\t%d\n", cpu);
+	become_maker();
+	s = order("/bin/grep", "Cpus_allowed_list", "/proc/self/status", NULL);
+	s.cpus = mask;
+	s.cpus_len = sizeof(mask);
+	EXPECT_STR(output_of(&s), want);
+	s = order(TRUE_PROGRAM, NULL, NULL, NULL);
+	s.cpus = none;
+	s.cpus_len = sizeof(none);
+	expect_failure(&s, SPAWN_AFFINITY, EINVAL);
+	NEED(sched_getaffinity(0, sizeof(may), &may) == 0);
+	EXPECT(CPU_COUNT(&may) >= 1);
+}
+
 FORKED_TEST(spawn, a_child_leads_a_session_of_its_own)
 {
 	struct spawn s;
