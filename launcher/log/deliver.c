@@ -374,6 +374,14 @@ turn(struct sink *s, bool *grown)
 	return finishing;
 }
 
+void
+deliver_turn(struct sink *s)
+{
+	bool grown;
+
+	turn(s, &grown);
+}
+
 static void
 wait_for_events(struct sink *s)
 {

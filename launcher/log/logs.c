@@ -123,7 +123,12 @@ logs_peek(struct logs *l)
 int
 logs_start(struct logs *l)
 {
-	return l->mover == NULL ? 0 : mover_start(l->mover);
+	int sys;
+
+	if (l->mover != NULL)
+		return mover_start(l->mover);
+	sys = sink_start(l->sink[RAW_OUT]);
+	return sys != 0 ? sys : sink_start(l->sink[RAW_ERR]);
 }
 
 const struct notes *

@@ -34,14 +34,15 @@ bool logs_add(struct logs *logs, uint32_t stream, int pipe);
 /* logs_add_tty() - the same of the master of a terminal, which does not block. */
 bool logs_add_tty(struct logs *logs, uint32_t stream, int master);
 
-/* logs_first() - descriptor to watch until logs_start() gave 0; -1: none.
- * Readable: logs_peek(), and logs_start() if that is true. */
+/* logs_first() - descriptor to watch until logs_start() gave 0. Readable:
+ * logs_peek(), and logs_start() if that is true. -1: logs_start() at once. */
 int logs_first(const struct logs *logs);
 
 /* logs_peek() - end streams without a byte; true if one has bytes. */
 bool logs_peek(struct logs *logs);
 
-/* logs_start() - the thread that moves bytes into files; 0 or an errno. */
+/* logs_start() - the threads that read the pipes; 0 or an errno; then it may be
+ * tried again. Done once, it does nothing more. */
 int logs_start(struct logs *logs);
 
 /* logs_notes() - descriptor to watch; then notes_take(). */

@@ -73,19 +73,38 @@ prepare(struct sink *s)
 	return true;
 }
 
-/* First use: the thread. Two threads may come here at once. */
+/* Two threads may come here at once. */
+int
+sink_start(struct sink *s)
+{
+	pthread_t thread;
+	int sys;
+
+	if (__atomic_exchange_n(&s->started, true, __ATOMIC_ACQ_REL))
+		return 0;
+	sys = prepare(s) ? thread_start(&thread, deliver_run, s) : ENOMEM;
+	if (sys != 0)
+		__atomic_store_n(&s->started, false, __ATOMIC_RELEASE);
+	return sys;
+}
+
+static bool
+has_thread(const struct sink *s)
+{
+	return __atomic_load_n(&s->started, __ATOMIC_ACQUIRE);
+}
+
+/* First use: the thread. Where it is refused, what is queued waits for a later
+ * try, at last for sink_finish(). */
 static void
 wake_up(struct sink *s)
 {
 	uint64_t one = 1;
-	pthread_t thread;
 
-	if (!__atomic_exchange_n(&s->started, true, __ATOMIC_ACQ_REL)) {
-		if (!prepare(s) || thread_start(&thread, deliver_run, s) != 0)
-			__atomic_store_n(&s->started, false, __ATOMIC_RELEASE);
-		return;
-	}
-	fd_write_all(s->wake, &one, sizeof(one));
+	if (has_thread(s))
+		fd_write_all(s->wake, &one, sizeof(one));
+	else
+		sink_start(s);
 }
 
 void
@@ -122,8 +141,6 @@ sink_add(struct sink *s, uint32_t stream, int pipe)
 		s->feed[stream].pipe = -1;
 		return false;
 	}
-	if (!__atomic_load_n(&s->started, __ATOMIC_ACQUIRE))
-		wake_up(s);
 	return true;
 }
 
@@ -158,6 +175,11 @@ void
 sink_drop(struct sink *s, uint32_t stream)
 {
 	to_thread(s, &s->drops, &stream, sizeof(stream));
+	/* Still no thread. The ranks are gone, and what they left in the pipe
+	 * is read here: the loop has nothing better to do. */
+	if (!has_thread(s) && prepare(s))
+		while (s->feed[stream].pipe >= 0)
+			deliver_turn(s);
 }
 
 void
@@ -190,7 +212,7 @@ has_work(struct sink *s)
 void
 sink_finish(struct sink *s)
 {
-	if (!__atomic_load_n(&s->started, __ATOMIC_ACQUIRE) && !has_work(s)) {
+	if (!has_thread(s) && !has_work(s)) {
 		sink_note(s, NOTE_SINK_DONE, s->config.id, 0);
 		return;
 	}
@@ -199,7 +221,7 @@ sink_finish(struct sink *s)
 	pthread_mutex_unlock(&s->say_lock);
 	wake_up(s);
 	/* Still none, and nothing else is left to do: do it here. */
-	if (__atomic_load_n(&s->started, __ATOMIC_ACQUIRE))
+	if (has_thread(s))
 		return;
 	if (prepare(s))
 		deliver_run(s);

@@ -15,7 +15,7 @@
  * stdout and stderr of xrun that are the same file are one sink. The words of
  * xrun itself go through the sink of stderr, between whole lines.
  *
- * The thread starts with the first thing it has to do.
+ * The thread starts with the first thing it has to do, or by sink_start().
  */
 #ifndef LAUNCHER_LOG_SINK_H
 #define LAUNCHER_LOG_SINK_H
@@ -50,8 +50,12 @@ struct sink *sink_open(const struct sink_config *config);
 void sink_grew(struct sink *sink, uint32_t stream, int fd, uint64_t end,
 	bool eof);
 
+/* sink_start() - the thread, now: who reads pipes is waited for. 0 or an errno;
+ * then it may be tried again. */
+int sink_start(struct sink *sink);
+
 /* sink_add() - read @pipe for @stream; it is the sink's now. Loop thread, for
- * a sink without files. */
+ * a sink without files; it is read once the sink is started. */
 bool sink_add(struct sink *sink, uint32_t stream, int pipe);
 
 /* sink_drop() - as mover_drop(), for a sink without files. */

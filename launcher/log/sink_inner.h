@@ -5,7 +5,7 @@
  * sink.c is what other threads call: they leave things in the queues, each
  * under its lock, and wake the thread. deliver.c is the thread: it takes them
  * and puts what they mean on the screen. Where no thread can be had, the loop
- * calls the thread's part itself, at the finish.
+ * calls the thread's part itself, at the end of a stream and at the finish.
  */
 #ifndef LAUNCHER_LOG_SINK_INNER_H
 #define LAUNCHER_LOG_SINK_INNER_H
@@ -59,5 +59,9 @@ void sink_note(struct sink *s, enum note_kind kind, uint32_t value, int sys);
 
 /* deliver_run() - the thread, a struct sink's: until sink_finish(). */
 void *deliver_run(void *sink);
+
+/* deliver_turn() - what is there to be done now; waits for nothing but the
+ * reader. For a sink whose thread was refused. */
+void deliver_turn(struct sink *s);
 
 #endif /* LAUNCHER_LOG_SINK_INNER_H */

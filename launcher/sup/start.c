@@ -246,30 +246,37 @@ skip_rest(struct job *job)
 	finish_if_over(job);
 }
 
-/* Not before a rank writes: many say nothing, or nothing for a while. Where
- * processes are refused, threads are, too. */
-void
-start_output(int fd, void *ctx)
+/* Where processes are refused, threads are, too. */
+static void
+start_threads(struct job *job)
 {
-	struct job *job = ctx;
 	struct sup *sup = job->sup;
 	struct spawn s = { .step = SPAWN_CLONE };
 
-	(void)fd;
-	if (!logs_peek(sup->logs))
-		return;
 	s.sys = logs_start(sup->logs);
 	if (s.sys == 0) {
 		watch_close(sup->output);
 		sup->output = NULL;
 		return;
 	}
-	watch_pause(sup->output);
+	if (sup->output != NULL)
+		watch_pause(sup->output);
 	if (may_retry(job, &s))
 		timer_arm(sup->start, RETRY_NS);
 	else
 		stop_fail(job, "no thread for the output: %s%s",
 			strerror(s.sys), limits_text(s.sys));
+}
+
+/* Not before a rank writes: many say nothing, or nothing for a while. */
+void
+start_output(int fd, void *ctx)
+{
+	struct job *job = ctx;
+
+	(void)fd;
+	if (logs_peek(job->sup->logs))
+		start_threads(job);
 }
 
 void
@@ -285,6 +292,8 @@ start_turn(void *ctx)
 			break;
 	if (sup->output != NULL)
 		watch_resume(sup->output);
+	else if (logs_first(sup->logs) == -1)
+		start_threads(job);
 	if (job->stop_ns != 0)
 		skip_rest(job);
 	else if (job->started == job_size(job))

@@ -284,6 +284,20 @@ nobody()
 	[ -z "$(left_behind '.*' && xruns)" ]
 }
 
+@test "rel-60 threads are refused: words and 125" {
+	local logs
+
+	for logs in --logs --no-logs; do
+		status=0
+		timeout 20 "$PROG/deny" clone3=ENOSYS thread=EPERM -- "$XRUN" \
+			$logs -n 2 sh -c 'echo up; exec sleep 60' 2>err ||
+			status=$?
+		assert_eq "$status" 125
+		assert_has "$(cat err)" \
+			'^xrun: no thread for the output: Operation not permitted$'
+	done
+}
+
 @test "rel-60 pidfd_open refused: works, or names what is missing" {
 	run "$PROG/deny" pidfd_open=ENOSYS -- "$XRUN" -n 2 "$PROG/talk"
 	[ "$status" -eq 0 ] || {

@@ -5,7 +5,8 @@
  *
  *   deny CALL=ERROR... -- COMMAND [ARG]...
  *
- * CALL is vfork (clone with CLONE_VFORK, nothing else), close_range,
+ * CALL is vfork (clone with CLONE_VFORK, nothing else), thread (clone with
+ * CLONE_THREAD; libc asks clone3 first), clone3, close_range,
  * pidfd_open, pidfd_send_signal or splice; ERROR is EPERM, ENOSYS, EINVAL or
  * EAGAIN.
  */
@@ -30,6 +31,8 @@ static const struct call {
 	unsigned flags; /* of the first argument; 0: whatever it is */
 } calls[] = {
 	{ "vfork", SYS_clone, CLONE_VFORK },
+	{ "thread", SYS_clone, CLONE_THREAD },
+	{ "clone3", SYS_clone3, 0 },
 	{ "close_range", SYS_close_range, 0 },
 	{ "pidfd_open", SYS_pidfd_open, 0 },
 	{ "pidfd_send_signal", SYS_pidfd_send_signal, 0 },

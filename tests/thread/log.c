@@ -234,6 +234,8 @@ run(struct flow *f)
 		start_writer(f, i);
 	if (f->mover != NULL)
 		must(mover_start(f->mover) == 0, "start");
+	for (uint32_t k = 0; k < RAW_STREAMS && f->mover == NULL; k++)
+		must(sink_start(f->sink[k]) == 0, "start");
 	while (f->over + 1 < STREAMS) {
 		look(f);
 		words++;

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -15,6 +16,7 @@
 #include "launcher/log/raw.h"
 #include "launcher/log/sink.h"
 #include "tests/unit/folder.h"
+#include "tests/unit/seccomp.h"
 
 #define STREAMS 4
 
@@ -105,6 +107,28 @@ Test(sink, a_pipe_that_cannot_be_watched_stays_its_callers)
 	sink_drop(sink, 0);
 	sink_finish(sink);
 	expect_note(NOTE_SINK_DONE, 7, 0);
+}
+
+Test(sink, without_a_thread_what_was_left_in_a_pipe_is_shown_at_its_end)
+{
+	int fd[2];
+
+	open_sink(-1);
+	cr_assert_eq(pipe2(fd, O_CLOEXEC), 0);
+	cr_assert_eq(seccomp_refuse(SYS_clone3, ENOSYS), 0);
+	cr_assert_eq(seccomp_refuse_flag(SYS_clone, CLONE_THREAD, EPERM), 0);
+	cr_expect(sink_add(sink, 1, fd[0]));
+	cr_expect_eq(sink_start(sink), EPERM);
+	cr_assert_eq(fd_write_all(fd[1], "whole\nhalf", 10), 0);
+	sink_drop(sink, 1);
+	expect_note(NOTE_EOF, 1, 0);
+	expect_screen("whole\nhalf\n");
+	cr_expect_eq(sink_tail(sink, 1).len, 10);
+	sink_say(sink, "words\n", 6);
+	sink_finish(sink);
+	expect_note(NOTE_SINK_DONE, 7, 0);
+	expect_screen("words\n");
+	fd_close(fd[1]);
 }
 
 Test(sink, a_file_that_is_gone_is_told_and_the_others_go_on)
