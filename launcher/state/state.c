@@ -61,24 +61,24 @@ state_tilde(const char *path, char *out, size_t cap)
 	return out;
 }
 
-char *
-state_mount(const char *path)
+const char *
+state_mount(const char *path, char at[static PATH_MAX])
 {
-	char at[PATH_MAX], *slash, *end;
+	char *slash, *end;
 	struct stat st, above;
 
 	if (realpath(path, at) == NULL || stat(at, &st) == -1)
-		return xstrdup(path);
+		return path;
 	for (end = at + strlen(at); end > at + 1; end = slash) {
 		slash = strrchr(at, '/');
 		*slash = '\0';
 		if (stat(slash == at ? "/" : at, &above) == -1 ||
 			above.st_dev != st.st_dev) {
 			*slash = '/';
-			return xstrdup(at);
+			return at;
 		}
 	}
-	return xstrdup("/");
+	return "/";
 }
 
 /* Four of [a-z0-9] without l, o, 0 and 1, a letter first: said aloud and typed
@@ -294,7 +294,6 @@ static enum xr_status
 open_folder(struct state *st, struct xr_error *err)
 {
 	st->attempt = xasprintf("%s/0", st->dir);
-	st->mount = state_mount(st->dir);
 	if (st->dir_fd == -1)
 		st->dir_fd = open(st->dir, O_DIRECTORY | O_CLOEXEC);
 	if (st->dir_fd == -1)
@@ -369,8 +368,7 @@ state_fini(struct state *st)
 	free(st->root);
 	free(st->dir);
 	free(st->attempt);
-	free(st->mount);
-	st->root = st->dir = st->attempt = st->mount = NULL;
+	st->root = st->dir = st->attempt = NULL;
 }
 
 int

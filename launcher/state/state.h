@@ -16,6 +16,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <limits.h>
 #include <stdint.h>
 
 #include "xrun/error.h"
@@ -27,7 +28,6 @@ struct state {
 	char *root;    /* "/home/a/.local/state/xrun"; NULL under --log-dir */
 	char *dir;     /* absolute path of the job's folder; NULL: none */
 	char *attempt; /* absolute path of <dir>/0 */
-	char *mount;   /* where the file system of <dir> is mounted */
 	/* What this run made and may take away: */
 	bool made;         /* <dir> */
 	bool made_attempt; /* <dir>/0 */
@@ -69,8 +69,9 @@ void state_latest(const struct state *state);
 /* state_remove() - the folder of a job that wrote nothing. */
 void state_remove(const struct state *state);
 
-/* state_mount() - where the file system of @path is mounted; caller frees. */
-char *state_mount(const char *path);
+/* state_mount() - where the file system of @path is mounted: in @at, @path
+ * itself where that cannot be known, or a constant. */
+const char *state_mount(const char *path, char at[static PATH_MAX]);
 
 /* state_tilde() - @path with the home folder as "~", in @out. */
 const char *state_tilde(const char *path, char *out, size_t cap);

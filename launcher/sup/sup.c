@@ -60,6 +60,7 @@ on_full(struct job *job, uint32_t stream, int sys)
 {
 	struct sup *sup = job->sup;
 	bool room = sys == ENOSPC || sys == EDQUOT;
+	char at[PATH_MAX];
 
 	job->rank[stream / RAW_STREAMS].full |= 1u << stream % RAW_STREAMS;
 	bus_tell(sup->bus, BUS_LOG_FULL, stream);
@@ -69,8 +70,8 @@ on_full(struct job *job, uint32_t stream, int sys)
 	logs_say(sup->logs,
 		room ? "xrun: rank %u: log file system full (%s): ranks wait until there is room; nothing is lost" :
 		       "xrun: rank %u: log file in %s: %s: ranks wait until it can be written; nothing is lost",
-		job_rank(job, stream / RAW_STREAMS), job->state.mount,
-		strerror(sys));
+		job_rank(job, stream / RAW_STREAMS),
+		state_mount(job->state.dir, at), strerror(sys));
 }
 
 static void

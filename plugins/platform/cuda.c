@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <xrun/plugin.h>
 
@@ -86,18 +87,32 @@ is_gpu(const char *name)
 	return *name != '\0' && name[strspn(name, "0123456789")] == '\0';
 }
 
+/* The driver makes its control file first, and nothing works without it: most
+ * machines need not have the whole of /dev looked through. */
+static bool
+has_driver(const char *dev)
+{
+	char path[4096];
+
+	return snprintf(path, sizeof(path), "%s/nvidiactl", dev) >=
+		(int)sizeof(path) ||
+		access(path, F_OK) == 0;
+}
+
 /* Files are counted, not their numbers believed: a container that was given
  * /dev/nvidia3 alone has one GPU, which CUDA and NVML call 0. */
 static enum xr_status
 count_files(uint32_t *count, struct xr_error *err)
 {
-	char path[4096];
+	char path[3072];
 	struct dirent *entry = NULL;
 	DIR *dir = NULL;
 
 	*count = 0;
 	snprintf(path, sizeof(path), "%s/dev",
 		host->setting(host, "cuda", "root"));
+	if (!has_driver(path) && access(path, F_OK) == 0)
+		return XR_OK;
 	dir = opendir(path);
 	if (dir == NULL)
 		return refuse(err, XR_E_SYS, "cuda: open %s: %s", path,

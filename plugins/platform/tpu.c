@@ -43,22 +43,43 @@ probe(const struct xr_host *h, struct xr_error *err)
  *
  * A line is "0020\t1ae0005e\t...": slot, then vendor and device.
  */
+#define AWAY SIZE_MAX /* past the column that matters */
+
+static bool
+names_vendor(const char *text, size_t len, size_t *column)
+{
+	for (size_t i = 0; i < len; i++) {
+		if (text[i] == '\n')
+			*column = 0;
+		else if (*column < 5 ||
+			(*column != AWAY && text[i] == VENDOR[*column - 5]))
+			++*column;
+		else
+			*column = AWAY;
+		if (*column == 5 + strlen(VENDOR))
+			return true;
+	}
+	return false;
+}
+
 static bool
 may_have_chip(const char *root)
 {
-	char path[4096], line[1024] = { 0 };
+	char path[4096], text[2048];
 	bool found = false;
-	FILE *in = NULL;
+	size_t column = 0;
+	ssize_t n;
+	int fd;
 
 	if (snprintf(path, sizeof(path), "%s/proc/bus/pci/devices", root) >=
 		(int)sizeof(path))
 		return true;
-	in = fopen(path, "re");
-	if (in == NULL)
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd == -1)
 		return true;
-	while (!found && fgets(line, sizeof(line), in) != NULL)
-		found = strncmp(line + 5, VENDOR, strlen(VENDOR)) == 0;
-	fclose(in);
+	while (!found && (n = read(fd, text, sizeof(text))) > 0)
+		found = names_vendor(text, (size_t)n, &column);
+	close(fd);
 	return found;
 }
 

@@ -144,6 +144,8 @@ Test(platform, gpus_are_counted_by_their_files)
 Test(platform, a_container_with_one_file_has_gpu_0)
 {
 	put("dev/nvidia3", "");
+	cr_expect(choose("cuda", VARS("A=b")) == XR_E_NODEV);
+	put("dev/nvidiactl", "");
 	cr_assert(choose("cuda", VARS("A=b")) == XR_OK);
 	cr_assert(eq(str, chosen(), "cuda 0"));
 }
