@@ -46,11 +46,13 @@ struct seen {
 static void
 warn_unknown(struct options_found *found, struct span name)
 {
-	int shown = name.len < 60 ? (int)name.len : 60;
-	char near[64];
+	char near[64], shown[61];
+	size_t len = name.len < 60 ? name.len : 60;
 
+	for (size_t i = 0; i < len; i++)
+		shown[i] = (unsigned char)name.at[i] < 0x20 ? '?' : name.at[i];
 	opt_suggest_env(run_options, name, near, sizeof(near));
-	buf_fmt(&found->warnings, "unknown variable %.*s", shown, name.at);
+	buf_fmt(&found->warnings, "unknown variable %.*s", (int)len, shown);
 	if (near[0] != '\0')
 		buf_fmt(&found->warnings, " (did you mean %s?)", near);
 	buf_put_char(&found->warnings, '\n');

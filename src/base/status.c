@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/status.h"
 
@@ -54,6 +55,17 @@ xr_status_retryable(enum xr_status status)
 	return find(status)->retry;
 }
 
+/* One line, whatever was quoted in it: no newline, nothing that would steer a
+ * terminal. A tab parts what is wrong from what to try. */
+static void
+make_line(char *text)
+{
+	for (; *text != '\0'; text++)
+		if (((unsigned char)*text < 0x20 && *text != '\t') ||
+			*text == 0x7f)
+			*text = '?';
+}
+
 enum xr_status
 fail(struct xr_error *err, enum xr_status status, const char *fmt, ...)
 {
@@ -69,6 +81,7 @@ fail(struct xr_error *err, enum xr_status status, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(err->text, sizeof(err->text), fmt, ap);
 	va_end(ap);
+	make_line(err->text);
 	errno = saved;
 	return status;
 }

@@ -36,6 +36,16 @@ Test(status, failing_fills_the_error_and_keeps_errno)
 	cr_assert_eq(fail(NULL, XR_E_INVAL, "nobody listens"), XR_E_INVAL);
 }
 
+Test(status, what_is_quoted_cannot_break_the_line_or_steer_a_terminal)
+{
+	struct xr_error err = { 0 };
+
+	fail(&err, XR_E_INVAL, "'%s' is no name", "a\nb\033[2J\x7f");
+	cr_assert_str_eq(err.text, "'a?b?[2J?' is no name");
+	fail(&err, XR_E_INVAL, "'%s' is no name\ttry this", "a\nb");
+	cr_assert_str_eq(err.text, "'a?b' is no name\ttry this");
+}
+
 Test(status, a_long_text_is_cut_and_terminated)
 {
 	struct xr_error err;

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * lines.c - fuzz target: cutting what ranks wrote into lines, and keeping
+ * their escape sequences off a terminal.
+ *
+ * Input: the first byte chooses: bit 0, a terminal's
+ * filter; bit 1, room for whole lines; bit 2, long lines. Then
+ * steps of one byte, STREAM + 4 * STEP: a byte count follows and that many
+ * bytes of output; see enum step.
+ *
+ * Claims without the filter: each line that comes out is of one stream, bears
+ * its prefix, and all pieces of a stream, put together, are what it wrote.
+ * With it: nothing but colour steers the terminal, and what went through once
+ * goes through unchanged. Always: what is held back is bounded.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/mem.h"
+#include "launcher/log/escape.h"
+#include "launcher/log/line.h"
+#include "tests/fuzz/fuzz.h"
+
+#define STREAMS   3
+#define TOTAL_MAX (48 * 1024)
+
+enum step {
+	STEP_WRITE, /* the bytes that follow */
+	STEP_LONG,  /* the byte that follows, count times 1 or 160 */
+	STEP_IDLE,  /* nothing came for a while */
+	STEP_LAST,  /* the stream ends */
+	STEP_WORDS, /* xrun has something to say: the holder gives up */
+};
+
+/* A stream, and what a reader of the sink makes of it. */
+struct side {
+	struct line_stream line;
+	struct line_prefix prefix;
+	struct buf wrote; /* all of it */
+	size_t taken;     /* of it by the cutter */
+	struct buf read;  /* what the reader has put together */
+	bool ended;
+	bool joined; /* the last newline that was read may be the cutter's */
+};
+
+struct run {
+	struct side side[STREAMS];
+	struct line_sink sink;
+	struct buf out;
+	size_t times; /* STEP_LONG */
+};
+
+/* \1 begins a prefix and e2 a mark: without the filter ranks write neither,
+ * or the reader could not know whose they are. */
+static char
+tame(const struct run *r, uint8_t byte)
+{
+	if (r->sink.filter)
+		return (char)byte;
+	return byte == 1 || byte == 0xe2 ? '?' : (char)byte;
+}
+
+static void
+put_many(struct buf *out, char byte, size_t count)
+{
+	char *room = buf_room(out, count);
+
+	HOLDS(room != NULL);
+	memset(room, byte, count);
+}
+
+static void
+offer(struct run *r, uint32_t n, enum line_end end)
+{
+	struct side *s = &r->side[n];
+	struct span data = { .at = buf_text(&s->wrote) + s->taken,
+		.len = s->wrote.len - s->taken };
+	char *exact = xcalloc(1, data.len == 0 ? 1 : data.len);
+	bool free_sink = r->sink.holder == NULL || r->sink.holder == &s->line;
+	size_t used;
+
+	memcpy(exact, data.at, data.len);
+	data.at = exact;
+	used = line_cut(&r->sink, &s->line, &s->prefix, data, end);
+	free(exact);
+	HOLDS(used <= data.len);
+	HOLDS(free_sink || used == 0);
+	if (free_sink && end != LINE_MORE) {
+		HOLDS(used == data.len);
+		HOLDS(r->sink.holder != &s->line);
+	}
+	HOLDS(!free_sink || data.len - used < LINE_HOLD);
+	HOLDS(r->out.bad == XR_OK);
+	s->taken += used;
+	s->ended = s->ended || (end == LINE_LAST && free_sink);
+}
+
+/* One step at @at; how many bytes of input it took. */
+static size_t
+do_step(struct run *r, const uint8_t *at, size_t left)
+{
+	uint32_t n = (at[0] & 3) % STREAMS;
+	enum step step = (at[0] >> 2) % (STEP_WORDS + 1);
+	size_t count = left > 1 ? at[1] : 0, took = 2;
+	struct side *s = &r->side[n];
+	size_t room = TOTAL_MAX - s->wrote.len;
+
+	if (step == STEP_WORDS || s->ended) {
+		line_give_up(&r->sink);
+		return took;
+	}
+	if (step == STEP_WRITE) {
+		if (left < took || count > left - took)
+			count = left < took ? 0 : left - took;
+		for (size_t i = 0; i < count; i++)
+			buf_put_char(&s->wrote, tame(r, at[took + i]));
+		took += count;
+	}
+	if (step == STEP_LONG && left > 2)
+		put_many(&s->wrote, tame(r, at[2]),
+			count * r->times < room ? count * r->times : room);
+	took += step == STEP_LONG;
+	offer(r, n,
+		step == STEP_IDLE         ? LINE_IDLE :
+			step == STEP_LAST ? LINE_LAST :
+					    LINE_MORE);
+	return took;
+}
+
+/* Whose line is it? Without the filter each begins with \1 and a digit. */
+static struct side *
+reader_of(struct run *r, const char **line, const char *nl)
+{
+	HOLDS(nl - *line >= 3 && (*line)[0] == 1);
+	HOLDS((*line)[1] >= '0' && (*line)[1] < '0' + STREAMS);
+	*line += 3;
+	return &r->side[(*line)[-2] - '0'];
+}
+
+/* Puts together what each stream wrote, from the lines on the sink. */
+static void
+read_back(struct run *r)
+{
+	const char *p = buf_text(&r->out), *end = p + r->out.len;
+
+	while (p < end) {
+		const char *nl = memchr(p, '\n', (size_t)(end - p));
+		struct side *s;
+
+		HOLDS(nl != NULL);
+		HOLDS(memchr(p + 1, 1, (size_t)(nl - p - 1)) == NULL ||
+			nl == p);
+		s = reader_of(r, &p, nl);
+		if (nl - p >= 3 && memcmp(p, "…", 3) == 0) {
+			HOLDS(s->read.len > 0);
+			s->read.len--; /* that newline was the cutter's */
+			p += 3;
+		}
+		buf_put(&s->read, p, (size_t)(nl + 1 - p));
+		p = nl + 1;
+	}
+}
+
+static void
+check_streams(struct run *r)
+{
+	for (uint32_t n = 0; n < STREAMS; n++) {
+		struct side *s = &r->side[n];
+		size_t len = s->read.len;
+
+		/* One newline more, if the last line had none. */
+		if (len == s->taken + 1) {
+			HOLDS(s->read.data[len - 1] == '\n');
+			len--;
+		}
+		HOLDS(len == s->taken);
+		HOLDS(len == 0 ||
+			memcmp(s->read.data, s->wrote.data, len) == 0);
+		HOLDS(!s->ended || s->taken == s->wrote.len);
+	}
+}
+
+/* What a terminal would obey, but colour, is not in it. */
+static void
+check_tame(const char *p, size_t len)
+{
+	for (size_t i = 0; i < len; i++) {
+		unsigned char c = (unsigned char)p[i];
+
+		HOLDS(c >= 0x20 || c == '\n' || c == '\t' || c == '\r' ||
+			c == 1 || c == '\033');
+		HOLDS(c != 0x7f);
+		HOLDS(c != 0xc2 || i + 1 == len ||
+			((unsigned char)p[i + 1] & 0xe0) != 0x80);
+		if (c != '\033')
+			continue;
+		HOLDS(i + 1 < len && p[i + 1] == '[');
+		i += 2 + strspn(p + i + 2, "0123456789;:");
+		HOLDS(i < len && p[i] == 'm');
+	}
+}
+
+/* What went through the filter is all the filter lets through; but for half a
+ * letter at the end of a coloured line, which has the reset behind it now. */
+static void
+check_filtered(const struct buf *out)
+{
+	struct buf again = { 0 };
+	struct span all = { .at = buf_text(out), .len = out->len };
+	uint8_t state = 0;
+	bool colored = false;
+	size_t n = 0;
+
+	check_tame(all.at, all.len);
+	for (size_t i = 0; i < all.len; i++)
+		if (all.at[i] == 1)
+			out->data[i] = '?'; /* of our prefixes */
+	escape_filter(&again, all, &state, &colored);
+	for (size_t i = 0; i < all.len; i++)
+		if ((unsigned char)all.at[i] != 0xc2 || all.at[i + 1] != '\033')
+			HOLDS(n < again.len && again.data[n++] == all.at[i]);
+	HOLDS(n == again.len);
+	buf_fini(&again);
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct run *r = xcalloc(1, sizeof(*r));
+	size_t at = 1;
+
+	r->times = size > 0 && (data[0] & 4) != 0 ? 160 : 1;
+	r->sink = (struct line_sink){ .out = &r->out,
+		.filter = size > 0 && (data[0] & 1) != 0 };
+	for (uint32_t n = 0; n < STREAMS; n++)
+		r->side[n].prefix.len =
+			(uint32_t)snprintf(r->side[n].prefix.text,
+				LINE_PREFIX_MAX, "\001%u|", n);
+	if (size > 0 && (data[0] & 2) != 0) {
+		/* As the sink has it: room for the line that is copied once. */
+		buf_room(&r->out, LINE_HOLD);
+		buf_clear(&r->out);
+	}
+	while (at < size)
+		at += do_step(r, data + at, size - at);
+	line_give_up(&r->sink);
+	for (uint32_t n = 0; n < STREAMS; n++)
+		if (!r->side[n].ended)
+			offer(r, n, LINE_LAST);
+	if (r->sink.filter) {
+		check_filtered(&r->out);
+	} else {
+		read_back(r);
+		check_streams(r);
+	}
+	for (uint32_t n = 0; n < STREAMS; n++) {
+		buf_fini(&r->side[n].wrote);
+		buf_fini(&r->side[n].read);
+	}
+	buf_fini(&r->out);
+	free(r);
+	return 0;
+}
