@@ -42,13 +42,14 @@ say_alone(void)
 	return EXIT_XRUN;
 }
 
+/* Of files, everything that is wrong in them. */
 static void
-say_warnings(const struct buf *warnings)
+say_errors(const struct options_found *found, const struct xr_error *err)
 {
-	const char *p = buf_text(warnings), *nl;
-
-	for (; (nl = strchr(p, '\n')) != NULL; p = nl + 1)
-		words_line("%.*s", (int)(nl - p), p);
+	if (found->config.errors.len > 0)
+		words_lines(&found->config.errors);
+	else
+		words_error(err);
 }
 
 /* What the options ask for. */
@@ -56,7 +57,7 @@ static int
 do_as_told(const struct options_in *in, const struct run_options *opt,
 	const struct options_found *found)
 {
-	say_warnings(&found->warnings);
+	words_lines(&found->warnings);
 	if (opt->help) {
 		help_short(stdout);
 		return fflush(stdout) == 0 ? 0 : EXIT_XRUN;
@@ -92,7 +93,7 @@ main(int argc, char **argv)
 			fault_arm(found.fault, &err) == XR_OK)) {
 		status = do_as_told(&in, &opt, &found);
 	} else {
-		words_error(&err);
+		say_errors(&found, &err);
 		cmd_refused(&opt, err.text);
 	}
 	options_fini(&found);

@@ -61,6 +61,18 @@ put_options_man(struct buf *out)
 }
 
 static void
+put_keys(struct buf *out)
+{
+	opt_print_keys(run_options, out);
+}
+
+static void
+put_keys_man(struct buf *out)
+{
+	opt_print_keys_man(run_options, out);
+}
+
+static void
 put_exits(struct buf *out)
 {
 	char code[16], text[128];
@@ -161,6 +173,8 @@ const struct help_topic help_topics[] = {
 		{ [HELP_TEXT] = put_options,
 			[HELP_MAN] = put_options_man,
 			[HELP_BASH] = completion_bash } },
+	{ "keys", "what may stand in a file of settings",
+		{ [HELP_TEXT] = put_keys, [HELP_MAN] = put_keys_man } },
 	{ "exit", "what xrun's exit status means",
 		{ [HELP_TEXT] = put_exits, [HELP_MAN] = put_exits_man } },
 	{ "states", "the life of a rank, step by step",
@@ -191,12 +205,14 @@ static void
 put_all(struct buf *out)
 {
 	buf_put_text(out,
-		USAGE "       xrun help|version|completion [ARG...]\n\n"
-		      "Start PROGRAM as several ranks of one job, carry their "
-		      "output, watch them, and\nend with a true account of "
-		      "what happened. Options end at PROGRAM or behind --.\n"
-		      "Every option is a variable, too, and every flag has a "
-		      "--no- form; the command\nline wins.\n\n");
+		USAGE
+		"       xrun help|version|completion|config [ARG...]\n\n"
+		"Start PROGRAM as several ranks of one job, carry their "
+		"output, watch them, and\nend with a true account of "
+		"what happened. Options end at PROGRAM or behind --.\n"
+		"Every option is a variable and a key in a file, too, and "
+		"every flag has a --no-\nform. The command line wins, "
+		"then variables, then files.\n\n");
 	put_examples(out);
 	buf_put_char(out, '\n');
 	put_options(out);

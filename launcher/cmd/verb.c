@@ -4,6 +4,7 @@
 
 #include "base/suggest.h"
 #include "launcher/cmd/completion.h"
+#include "launcher/cmd/config.h"
 #include "launcher/cmd/help.h"
 #include "launcher/cmd/say.h"
 #include "launcher/cmd/verb.h"
@@ -14,6 +15,8 @@ const struct verb verbs[] = {
 	{ "version", "[--json]", "which xrun this is", cmd_version },
 	{ "completion", "bash", "words for the shell to complete",
 		cmd_completion },
+	{ "config", "show|check|schema",
+		"what settings are, and errors in files", cmd_config },
 	{ "ps", NULL, NULL, NULL },
 	{ "top", NULL, NULL, NULL },
 	{ "logs", NULL, NULL, NULL },
@@ -24,7 +27,6 @@ const struct verb verbs[] = {
 	{ "stop", NULL, NULL, NULL },
 	{ "restart", NULL, NULL, NULL },
 	{ "stacks", NULL, NULL, NULL },
-	{ "config", NULL, NULL, NULL },
 	{ "doctor", NULL, NULL, NULL },
 	{ "node", NULL, NULL, NULL },
 	{ 0 },

@@ -22,6 +22,15 @@ words_line(const char *fmt, ...)
 }
 
 void
+words_lines(const struct buf *lines)
+{
+	const char *p = buf_text(lines), *nl;
+
+	for (; (nl = strchr(p, '\n')) != NULL; p = nl + 1)
+		words_line("%.*s", (int)(nl - p), p);
+}
+
+void
 words_error(const struct xr_error *err)
 {
 	const char *tab = strchr(err->text, '\t');

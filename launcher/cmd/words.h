@@ -3,11 +3,15 @@
 #ifndef LAUNCHER_CMD_WORDS_H
 #define LAUNCHER_CMD_WORDS_H
 
+#include "base/buf.h"
 #include "xrun/error.h"
 
 /* words_error() - "xrun: what is wrong   try: what to do"; the two are parted
  * by a tab in the text, "try: " is put here. */
 void words_error(const struct xr_error *err);
+
+/* words_lines() - "xrun: " and a line, for each line of @lines. */
+void words_lines(const struct buf *lines);
 
 /* words_line() - "xrun: " and one line, in one write. */
 void words_line(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

@@ -163,29 +163,63 @@ check_parts(const struct options_in *in, const struct options_found *found,
 	return XR_OK;
 }
 
-enum xr_status
-options_read(const struct options_in *in, struct run_options *out,
+/* Defaults, files as far as they are read, environment, command line. */
+static enum xr_status
+read_sources(const struct options_in *in, struct run_options *out,
 	struct options_found *found, struct xr_error *err)
 {
-	enum xr_status status, from_vars;
+	enum xr_status status, before;
 	struct xr_error wrong = { 0 };
 
 	*out = (struct run_options){ 0 };
-	*found = (struct options_found){ 0 };
 	opt_init(&found->opts, run_options, out);
 	found->opts.later = run_options_later;
-	from_vars = read_vars(found, in->vars, &wrong);
+	before = config_apply(&found->config, &found->opts, &wrong);
+	status = read_vars(found, in->vars, before == XR_OK ? &wrong : NULL);
+	if (before == XR_OK)
+		before = status;
 	status = opt_argv(&found->opts, in->argc, in->argv, &found->first, err);
 	if (status != XR_OK)
 		return name_verb(in, status, in->argv[found->first], err);
 	keep_faults(found, out);
 	found->dashes = found->first > 1 &&
 		strcmp(in->argv[found->first - 1], "--") == 0;
-	if (out->help)
-		return XR_OK;
-	if (from_vars != XR_OK)
-		return fail(err, from_vars, "%s", wrong.text);
-	return check_parts(in, found, err);
+	if (before != XR_OK && !out->help)
+		return fail(err, before, "%s", wrong.text);
+	return XR_OK;
+}
+
+/* Which file is asked for stands in stronger sources: if there are files, all
+ * is read again, on top of them. */
+static enum xr_status
+read_files(const struct options_in *in, struct run_options *out,
+	struct options_found *found, struct xr_error *err)
+{
+	enum xr_status status;
+
+	status = config_open(&found->config, out->config, err);
+	if (status == XR_OK && found->config.n > 0) {
+		buf_clear(&found->warnings);
+		opt_fini(&found->opts);
+		status = read_sources(in, out, found, err);
+	}
+	buf_put(&found->warnings, found->config.warnings.data,
+		found->config.warnings.len);
+	return status;
+}
+
+enum xr_status
+options_read(const struct options_in *in, struct run_options *out,
+	struct options_found *found, struct xr_error *err)
+{
+	enum xr_status status;
+
+	*found = (struct options_found){ 0 };
+	status = read_sources(in, out, found, err);
+	if (status != XR_OK || out->help)
+		return status;
+	status = read_files(in, out, found, err);
+	return status == XR_OK ? check_parts(in, found, err) : status;
 }
 
 void
@@ -194,4 +228,5 @@ options_fini(struct options_found *found)
 	if (found->opts.table != NULL)
 		opt_fini(&found->opts);
 	buf_fini(&found->warnings);
+	config_fini(&found->config);
 }

@@ -3,7 +3,8 @@
  * options.h - what the main form can be told. The table is in options_table.c;
  * base/opt.h says what a row gives.
  *
- * Text values borrow from argv and environ, which outlive the settings.
+ * Text values borrow from argv, environ and the files of settings, which
+ * outlive the settings.
  */
 #ifndef LAUNCHER_JOB_OPTIONS_H
 #define LAUNCHER_JOB_OPTIONS_H
@@ -13,6 +14,7 @@
 
 #include "base/buf.h"
 #include "base/opt.h"
+#include "launcher/job/config.h"
 #include "xrun/error.h"
 
 enum on_failure { ON_FAILURE_STOP, ON_FAILURE_CONTINUE };
@@ -56,8 +58,9 @@ struct run_options {
 	bool show_env;
 	int64_t show_env_rank; /* which rank --show-env asked for; 0 */
 	bool json;
-	bool debug_faults; /* said on the command line, and only there */
-	bool help;         /* -h */
+	bool debug_faults;  /* said on the command line, and only there */
+	const char *config; /* file, "none" or NULL */
+	bool help;          /* -h */
 };
 
 extern const struct opt run_options[];
@@ -73,22 +76,25 @@ struct options_in {
 
 /* What is known beside the values. */
 struct options_found {
-	int first;           /* index of the program in argv; argc: none */
-	bool dashes;         /* "--" stands before it: it is not a verb */
-	const char *fault;   /* XRUN_FAULT, or NULL; base/fault.h */
-	struct buf warnings; /* lines, each with its newline; mostly empty */
-	struct opts opts;    /* for opt_source(&found->opts, "ranks") */
+	int first;            /* index of the program in argv; argc: none */
+	bool dashes;          /* "--" stands before it: it is not a verb */
+	const char *fault;    /* XRUN_FAULT, or NULL; base/fault.h */
+	struct buf warnings;  /* lines, each with its newline; mostly empty */
+	struct opts opts;     /* for opt_source(&found->opts, "ranks") */
+	struct config config; /* the files of settings that were read */
 };
 
 /*
- * options_read() - defaults, environment, command line, in this order.
+ * options_read() - defaults, files, environment, command line, in this order.
  *
- * Allocates only for --env and warnings. If the command line says -h, what is
- * wrong with the environment is no failure. @out and @found are valid on
- * failure, too, and options_fini() is due in any case.
+ * Allocates only for --env, warnings and files. If the command line says -h,
+ * what is wrong with the environment is no failure, and no file is read. @out
+ * and @found are valid on failure, too, and options_fini() is due in any case.
+ * Of the errors in files, @err has the first; found->config.errors has all.
  *
  * Returns  XR_OK; XR_E_NOTFOUND (unknown option, or it comes later),
- *          XR_E_INVAL, XR_E_RANGE, XR_E_NOMEM, with the words in @err
+ *          XR_E_INVAL, XR_E_RANGE, XR_E_DECODE, XR_E_SYS, XR_E_NOMEM, with the
+ *          words in @err
  */
 enum xr_status options_read(const struct options_in *in,
 	struct run_options *out, struct options_found *found,

@@ -24,8 +24,8 @@
 
 #define ADVICE "\t--log-dir DIR or --no-logs"
 
-static const char *
-home(void)
+const char *
+state_user_home(void)
 {
 	const char *dir = getenv("HOME");
 	const struct passwd *pw;
@@ -43,7 +43,7 @@ state_home(void)
 
 	if (xdg != NULL && xdg[0] == '/')
 		return xasprintf("%s/xrun", xdg);
-	dir = home();
+	dir = state_user_home();
 	if (dir != NULL)
 		return xasprintf("%s/.local/state/xrun", dir);
 	return xasprintf("/var/tmp/xrun-%u", (unsigned)getuid());
@@ -52,7 +52,7 @@ state_home(void)
 const char *
 state_tilde(const char *path, char *out, size_t cap)
 {
-	const char *dir = home();
+	const char *dir = state_user_home();
 	size_t len = dir == NULL ? 0 : strlen(dir);
 	bool below = len > 1 && strncmp(path, dir, len) == 0 &&
 		(path[len] == '/' || path[len] == '\0');

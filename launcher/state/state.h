@@ -35,6 +35,9 @@ struct state {
 	int dir_fd, attempt_fd, lock_fd; /* -1: none */
 };
 
+/* state_user_home() - the user's home, absolute; NULL if there is none. */
+const char *state_user_home(void);
+
 /* state_home() - the root folder by the rules of the XDG; caller frees. NULL
  * if there is no absolute one. */
 char *state_home(void);

@@ -84,46 +84,59 @@ fd_read_some(int fd, void *data, size_t cap)
 	return (ssize_t)got;
 }
 
+/* A regular file that is not too large; @file->st says what it is. */
+static enum xr_status
+look_at(struct fd_file *file, struct xr_error *err)
+{
+	if (fstat(file->fd, &file->st) == -1)
+		return fail(err, XR_E_SYS, "%s: %s", file->name,
+			strerror(errno));
+	if (!S_ISREG(file->st.st_mode))
+		return fail(err, XR_E_INVAL, "%s: not a regular file",
+			file->name);
+	if ((uintmax_t)file->st.st_size > file->max)
+		return fail(err, XR_E_RANGE, "%s: larger than %zu bytes",
+			file->name, file->max);
+	return XR_OK;
+}
+
 enum xr_status
-fd_read_file(const char *path, size_t max, char **text, size_t *len,
+fd_read_text(struct fd_file *file, char **text, size_t *len,
 	struct xr_error *err)
 {
-	enum xr_status status = XR_OK;
-	struct stat st;
-	char *data = NULL;
-	ssize_t n = 0;
-	int fd;
+	enum xr_status status = look_at(file, err);
+	char *data;
+	ssize_t n;
 
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	if (fd == -1 || fstat(fd, &st) == -1) {
-		status = fail(err, XR_E_SYS, "%s: %s", path, strerror(errno));
-		goto out;
-	}
-	if (!S_ISREG(st.st_mode)) {
-		status = fail(err, XR_E_INVAL, "%s: not a regular file", path);
-		goto out;
-	}
-	if ((uintmax_t)st.st_size > max) {
-		status = fail(err, XR_E_RANGE, "%s: larger than %zu bytes",
-			path, max);
-		goto out;
-	}
-	data = malloc((size_t)st.st_size + 1);
-	if (data == NULL) {
-		status = fail(err, XR_E_NOMEM, "%s: out of memory", path);
-		goto out;
-	}
-	n = fd_read_some(fd, data, (size_t)st.st_size);
+	if (status != XR_OK)
+		return status;
+	data = malloc((size_t)file->st.st_size + 1);
+	if (data == NULL)
+		return fail(err, XR_E_NOMEM, "%s: out of memory", file->name);
+	n = fd_read_some(file->fd, data, (size_t)file->st.st_size);
 	if (n < 0) {
-		status = fail(err, XR_E_SYS, "%s: %s", path, strerror(errno));
-		goto out;
+		status = fail(err, XR_E_SYS, "%s: %s", file->name,
+			strerror(errno));
+		free(data);
+		return status;
 	}
 	data[n] = '\0';
 	*text = data;
 	*len = (size_t)n;
-	data = NULL;
-out:
-	free(data);
-	fd_close(fd);
+	return XR_OK;
+}
+
+enum xr_status
+fd_read_file(const char *path, size_t max, char **text, size_t *len,
+	struct xr_error *err)
+{
+	struct fd_file file = { .name = path, .max = max };
+	enum xr_status status;
+
+	file.fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (file.fd == -1)
+		return fail(err, XR_E_SYS, "%s: %s", path, strerror(errno));
+	status = fd_read_text(&file, text, len, err);
+	fd_close(file.fd);
 	return status;
 }

@@ -5,6 +5,7 @@
 
 #include <stddef.h>
 
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include "xrun/error.h"
@@ -52,5 +53,17 @@ ssize_t fd_read_some(int fd, void *data, size_t cap);
  */
 enum xr_status fd_read_file(const char *path, size_t max, char **text,
 	size_t *len, struct xr_error *err);
+
+/* What fd_read_text() reads. */
+struct fd_file {
+	int fd;
+	const char *name; /* in errors */
+	size_t max;
+	struct stat st; /* receives what fstat(2) says */
+};
+
+/* fd_read_text() - fd_read_file() of what is open already, with O_NONBLOCK. */
+enum xr_status fd_read_text(struct fd_file *file, char **text, size_t *len,
+	struct xr_error *err);
 
 #endif /* BASE_FD_H */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * opt.c - see opt.h: the table, and values from the command line. Values from
- * the environment: opt_env.c; what a text means: opt_value.c.
+ * the environment: opt_env.c; from files: opt_file.c; what a text means:
+ * opt_value.c.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -83,27 +84,31 @@ is_later_letter(const struct opts *opts, char letter)
 	return false;
 }
 
-/* A list that a weaker source filled begins anew. */
-static void
-begin_list(struct opt_list *list)
+void
+opt_begin_list(struct opts *opts, const struct opt *o, enum opt_source who)
 {
+	struct opt_list *list = (void *)((char *)opts->base + o->offset);
+	uint8_t *source = &opts->source[o - opts->table];
+
+	if (*source == who)
+		return;
 	free(list->own);
 	list->own = NULL;
 	list->n = 0;
+	*source = (uint8_t)who;
 }
 
 enum xr_status
 opt_set(struct opts *opts, const struct opt *o, const struct opt_said *said,
 	struct xr_error *err)
 {
-	uint8_t *source = &opts->source[o - opts->table];
 	enum xr_status status;
 
-	if (o->type == OPT_LIST && *source != said->who)
-		begin_list((void *)((char *)opts->base + o->offset));
+	if (o->type == OPT_LIST)
+		opt_begin_list(opts, o, said->who);
 	status = opt_parse(o, opts->base, said, err);
 	if (status == XR_OK)
-		*source = (uint8_t)said->who;
+		opts->source[o - opts->table] = (uint8_t)said->who;
 	return status;
 }
 

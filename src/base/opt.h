@@ -3,14 +3,15 @@
  * opt.h - one table of settings; everything about a setting follows from it.
  *
  * From a row come --name, -l and --no-name on the command line, XRUN_NAME (and
- * XRUN_NO_NAME) in the environment, the lines of the help, the paragraph of
- * the manual and the word in shell completion. Defaults are written as a
- * person would type them and go through the same parser.
+ * XRUN_NO_NAME) in the environment, the key "name" in a file, the lines of the
+ * help, the paragraph of the manual and the word in shell completion. Defaults
+ * are written as a person would type them and go through the same parser.
  *
- * A value is set by the strongest of: default, environment, command line; of
- * two on the command line the last counts. It lands in the caller's struct at
- * `offset`. Text borrows from argv and environ, which outlive the settings.
- * Only lists allocate; opt_fini() frees them. One owner, one thread.
+ * Sources are read from the weakest to the strongest, in the order of enum
+ * opt_source, and the last that says something counts; of two on the command
+ * line, too. A value lands in the caller's struct at `offset`. Text borrows
+ * from argv, environ and what opt_file() keeps, which outlive the settings.
+ * Only lists and files allocate; opt_fini() frees lists. One owner, one thread.
  */
 #ifndef BASE_OPT_H
 #define BASE_OPT_H
@@ -20,6 +21,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "base/gate.h"
 #include "xrun/error.h"
 
 enum opt_type {
@@ -33,7 +35,14 @@ enum opt_type {
 	OPT_LIST,     /* struct opt_list: repeatable text */
 };
 
-enum opt_source { OPT_DEFAULT, OPT_ENV, OPT_ARGV };
+enum opt_source {
+	OPT_DEFAULT,
+	OPT_SYSTEM, /* the file of the machine */
+	OPT_USER,   /* the file of the user */
+	OPT_FILE,   /* the file that was asked for */
+	OPT_ENV,
+	OPT_ARGV,
+};
 
 /* What a stronger source says replaces all that a weaker one said. */
 struct opt_list {
@@ -49,6 +58,7 @@ struct opt {
 	enum opt_type type;
 	bool maybe;        /* --name or --name=VALUE; `given` says if at all */
 	bool common;       /* among the few that -h shows */
+	bool no_file;      /* cannot stand in a file */
 	const char *group; /* heading; on the first row of each group */
 	const char *arg;   /* "FILE", as shown; NULL for flags and choices */
 	const char *dflt;  /* as typed; NULL: the field is left as it is */
@@ -76,6 +86,8 @@ struct opts {
 	const struct opt_later *later; /* or NULL */
 	void *base;                    /* the settings */
 	uint8_t source[OPT_ROWS_MAX];  /* enum opt_source of each row */
+	/* where the value of each row stands, if its source is a file */
+	struct gate_place place[OPT_ROWS_MAX];
 };
 
 /* opt_init() - every row's default. A wrong one is a bug and aborts. */
@@ -107,6 +119,31 @@ enum xr_status opt_env(struct opts *opts, const char *entry, bool *known,
  *          XR_E_INVAL (bad or missing value), XR_E_RANGE, XR_E_NOMEM
  */
 enum xr_status opt_argv(struct opts *opts, int argc, char **argv, int *next,
+	struct xr_error *err);
+
+/* A file of settings, and what its settings borrow from. */
+struct opt_file {
+	const char *name; /* in errors; borrowed */
+	enum opt_source who;
+	char *text; /* JSON with comments; becomes JSON */
+	size_t len;
+	char *values;       /* NULL at first; the caller frees, at the end */
+	struct buf *errors; /* receives a line for each; or NULL */
+	unsigned count;     /* receives how many settings it has */
+};
+
+/*
+ * opt_file() - take the settings of a file: one object, names and values.
+ *
+ * A flag is true or false, a number a number or text with its unit, a list an
+ * array; a list of NAME=VALUE also an object. "$schema" is passed over.
+ *
+ * Returns  XR_OK; else the status of the first error with its words in @err,
+ *          "FILE:LINE:COLUMN: what is wrong", and all of them in file->errors.
+ *          XR_E_DECODE (no JSON), XR_E_NOTFOUND (no such key, or it comes
+ *          later), XR_E_INVAL, XR_E_RANGE, XR_E_NOMEM
+ */
+enum xr_status opt_file(struct opts *opts, struct opt_file *file,
 	struct xr_error *err);
 
 /* opt_source() - who set the row called @name; it must exist. */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * opt_inner.h - what opt.c, opt_env.c, opt_value.c and opt_print.c share. No
- * other file includes it.
+ * opt_inner.h - what the files opt*.c share. No other file includes it.
  */
 #ifndef BASE_OPT_INNER_H
 #define BASE_OPT_INNER_H
@@ -38,6 +37,10 @@ void opt_offer_all(struct suggest *near, const struct opt *table);
 enum xr_status opt_set(struct opts *opts, const struct opt *o,
 	const struct opt_said *said, struct xr_error *err);
 
+/* opt_begin_list() - a list that a weaker source than @who filled is empty. */
+void opt_begin_list(struct opts *opts, const struct opt *o,
+	enum opt_source who);
+
 /* opt_set_given() - a flag, or whether a value that may go without was given */
 void opt_set_given(struct opts *opts, const struct opt *o, enum opt_source who,
 	bool yes);
@@ -52,6 +55,16 @@ void opt_set_given(struct opts *opts, const struct opt *o, enum opt_source who,
  */
 enum xr_status opt_parse(const struct opt *o, void *base,
 	const struct opt_said *said, struct xr_error *err);
+
+/* opt_refuse() - "NAME: 'TEXT' is not ...": XR_E_INVAL. */
+enum xr_status opt_refuse(const struct opt *o, const struct opt_said *said,
+	struct xr_error *err);
+
+/* opt_takes_pairs() - is it a list of NAME=VALUE? */
+bool opt_takes_pairs(const struct opt *o);
+
+/* opt_amount() - @v of a number, size or time as typed: "64k", "1500ms". */
+void opt_amount(const struct opt *o, int64_t v, char *out, size_t cap);
 
 /* opt_parse_bool() - 1 true yes on, 0 false no off; false: neither. */
 bool opt_parse_bool(const char *text, bool *out);

@@ -11,6 +11,8 @@
 
 #include "base/opt.h"
 
+struct json;
+
 /* opt_print_short() - one line for each row that is `common`. */
 void opt_print_short(const struct opt *table, struct buf *out);
 
@@ -22,6 +24,27 @@ void opt_print_row(const struct opt *o, struct buf *out);
 
 /* opt_print_man() - the same for the manual: scdoc, headings of level 2. */
 void opt_print_man(const struct opt *table, struct buf *out);
+
+/* opt_print_keys() - one entry for each row that may stand in a file. */
+void opt_print_keys(const struct opt *table, struct buf *out);
+
+/* opt_print_keys_man() - the same for the manual. */
+void opt_print_keys_man(const struct opt *table, struct buf *out);
+
+/*
+ * opt_print_schema() - the same as members of "properties" of a JSON Schema,
+ * draft 2020-12. It asks for the plainest form: what passes it is of the right
+ * kind, but a number as text passes opt_file() only.
+ */
+void opt_print_schema(const struct opt *table, struct json *j);
+
+/* opt_print_value() - what @base says of a row, as a person would type it; the
+ * items of a list a line each, "" if there is none. */
+void opt_print_value(const struct opt *o, const void *base, struct buf *out);
+
+/* opt_print_json() - the same as a JSON value called @key. */
+void opt_print_json(const struct opt *o, const void *base, const char *key,
+	struct json *j);
 
 /*
  * opt_print_bash() - shell functions for completion.

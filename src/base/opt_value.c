@@ -100,9 +100,9 @@ scan(const char *text, const struct unit *units, int64_t *out)
 	return true;
 }
 
-/* @v as a person would write it, in the largest unit that leaves no rest. */
-static void
-print_amount(const struct opt *o, int64_t v, char *out, size_t cap)
+/* In the largest unit that leaves no rest. */
+void
+opt_amount(const struct opt *o, int64_t v, char *out, size_t cap)
 {
 	const struct unit *best = NULL;
 
@@ -123,8 +123,8 @@ print_range(const struct opt *o, char *out, size_t cap)
 {
 	char min[32], max[32];
 
-	print_amount(o, o->min, min, sizeof(min));
-	print_amount(o, o->max, max, sizeof(max));
+	opt_amount(o, o->min, min, sizeof(min));
+	opt_amount(o, o->max, max, sizeof(max));
 	snprintf(out, cap, "%s to %s", min, max);
 }
 
@@ -136,6 +136,13 @@ join_choices(const struct opt *o, char *out, size_t cap)
 	for (int i = 0; o->choices[i] != NULL && n < cap; i++)
 		n += (size_t)snprintf(out + n, cap - n, "%s%s",
 			i == 0 ? "" : "|", o->choices[i]);
+}
+
+bool
+opt_takes_pairs(const struct opt *o)
+{
+	return o->type == OPT_LIST && o->arg != NULL &&
+		strchr(o->arg, '=') != NULL;
 }
 
 const char *
@@ -208,8 +215,9 @@ opt_shown(const char *text, char out[OPT_SHOWN_MAX])
 	return out;
 }
 
-static enum xr_status
-refuse(const struct opt *o, const struct opt_said *said, struct xr_error *err)
+enum xr_status
+opt_refuse(const struct opt *o, const struct opt_said *said,
+	struct xr_error *err)
 {
 	char shown[OPT_SHOWN_MAX], want[128];
 
@@ -225,7 +233,7 @@ parse_number(const struct opt *o, void *at, const struct opt_said *said,
 	int64_t v;
 
 	if (!scan(said->text, units_of(o), &v))
-		return refuse(o, said, err);
+		return opt_refuse(o, said, err);
 	if (v < o->min || v > o->max) {
 		print_range(o, range, sizeof(range));
 		return fail(err, XR_E_RANGE, "%s: '%s' is too %s; %s",
@@ -296,7 +304,7 @@ opt_parse(const struct opt *o, void *base, const struct opt_said *said,
 	switch (o->type) {
 	case OPT_FLAG:
 		if (!opt_parse_bool(text, at))
-			return refuse(o, said, err);
+			return opt_refuse(o, said, err);
 		return XR_OK;
 	case OPT_INT:
 	case OPT_SIZE:
@@ -311,16 +319,16 @@ opt_parse(const struct opt *o, void *base, const struct opt_said *said,
 		break;
 	case OPT_TEXT:
 		if (!valid_text(o, text))
-			return refuse(o, said, err);
+			return opt_refuse(o, said, err);
 		memcpy(at, &text, sizeof(text));
 		return XR_OK;
 	case OPT_LIST:
 		if (!valid_text(o, text))
-			return refuse(o, said, err);
+			return opt_refuse(o, said, err);
 		return append(at, text, err);
 	}
 	if (number < 0)
-		return refuse(o, said, err);
+		return opt_refuse(o, said, err);
 	memcpy(at, &number, sizeof(number));
 	return XR_OK;
 }

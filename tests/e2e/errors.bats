@@ -283,12 +283,12 @@ may_mount()
 @test "what is not built yet is refused and never guessed" {
 	local word
 
-	for word in --hosts=a:8 --hostfile=f --via=ssh --bind=core --detach \
+	for word in --hosts=a:8 --hostfile=f --via=ssh --detach \
 		--job=x --env-pass=A --env-force --template --log-rotate=1M \
 		--log-full=drop --timestamps --merge-stderr --collapse=off --pty \
 		--stdin=all --restarts=3 --restart-window=1h --heartbeat=1s \
 		--hang-timeout=1m --stacks-on=hang --agent=none --http=:80 \
-		--on-event=x --exec-on=x --metrics-file=f --config=f \
+		--on-event=x --exec-on=x --metrics-file=f \
 		--ranks-per-node=2; do
 		job "$word" "$PROG/stamp" ran
 		says 125 "${word%%=*} comes with a later version"
@@ -300,7 +300,7 @@ may_mount()
 	XRUN_RESTARTS=3 job "$PROG/stamp" ran
 	says 125 'XRUN_RESTARTS comes with a later version'
 	for word in ps top logs events wait attach signal stop restart stacks \
-		config doctor node; do
+		doctor node; do
 		job "$word"
 		says 125 "$word comes with a later version"
 	done
