@@ -53,6 +53,7 @@ struct rank {
 	bool foreign;     /* step.c: another user's: takes no signal of ours */
 	int64_t drain_ns; /* step.c: when its pipes are given up; 0 */
 	bool left_open;   /* step.c: what it left behind held its output */
+	bool unsaved;     /* stop.c: its last bytes were not seen in a file */
 	uint8_t open;     /* sup.c: streams not at their end */
 	uint8_t full;     /* sup.c: streams whose file has no room now */
 };

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 
 #include "base/clock.h"
 #include "base/fault.h"
@@ -27,6 +28,7 @@ struct stream {
 	int64_t told_ns; /* clock_now() of the last NOTE_FULL */
 	bool stalled;    /* no room: out of the epoll set, tried each second */
 	int sys;         /* why */
+	uint8_t drops;   /* atomic: calls of mover_drop() not yet heard */
 	bool dropped;    /* to be ended with what its pipe holds now */
 	bool discarded;  /* no file can be had: what comes is counted */
 };
@@ -35,14 +37,14 @@ struct mover {
 	struct mover_config config;
 	int epoll;
 	bool started;
-	int drops[2];   /* streams to drop, from the loop */
+	int drops;      /* eventfd: the loop has streams to drop */
 	uint32_t files; /* raw files kept open */
 	uint32_t stalled;
 	bool gone; /* the folder was removed, and that was told */
 	struct stream *stream;
 };
 
-#define DROPS UINT64_MAX /* the event of the command pipe */
+#define DROPS UINT64_MAX /* the event of @drops */
 
 struct mover *
 mover_open(const struct mover_config *config)
@@ -53,19 +55,16 @@ mover_open(const struct mover_config *config)
 	if (m == NULL)
 		return NULL;
 	m->config = *config;
-	m->epoll = m->drops[0] = m->drops[1] = -1;
 	m->stream = calloc(config->share->streams, sizeof(*m->stream));
-	if (m->stream == NULL || pipe2(m->drops, O_CLOEXEC) == -1)
-		goto fail;
+	m->drops = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	m->epoll = epoll_create1(EPOLL_CLOEXEC);
-	if (m->epoll == -1 ||
-		epoll_ctl(m->epoll, EPOLL_CTL_ADD, m->drops[0], &e) == -1)
+	if (m->stream == NULL || m->drops == -1 || m->epoll == -1 ||
+		epoll_ctl(m->epoll, EPOLL_CTL_ADD, m->drops, &e) == -1)
 		goto fail;
 	return m;
 fail:
 	fd_close(m->epoll);
-	fd_close(m->drops[0]);
-	fd_close(m->drops[1]);
+	fd_close(m->drops);
 	free(m->stream);
 	free(m);
 	return NULL;
@@ -413,13 +412,19 @@ mover_peek(struct mover *m)
 }
 
 static void
-take_drop(struct mover *m)
+take_drops(struct mover *m)
 {
-	uint32_t stream;
+	uint64_t calls;
 
-	if (fd_read_some(m->drops[0], &stream, sizeof(stream)) ==
-		sizeof(stream))
-		drop(m, stream);
+	if (read(m->drops, &calls, sizeof(calls)) == -1)
+		return;
+	for (uint32_t i = 0; i < m->config.share->streams; i++) {
+		uint8_t n = __atomic_exchange_n(&m->stream[i].drops, 0,
+			__ATOMIC_ACQ_REL);
+
+		for (; n > 0; n--)
+			drop(m, i);
+	}
 }
 
 static void
@@ -443,7 +448,7 @@ run(void *arg)
 			m->stalled > 0 ? RETRY_MS : -1);
 		for (int i = 0; i < n; i++) {
 			if (events[i].data.u64 == DROPS)
-				take_drop(m);
+				take_drops(m);
 			else
 				serve(m, (uint32_t)events[i].data.u64,
 					events[i].events);
@@ -471,8 +476,16 @@ mover_start(struct mover *m)
 void
 mover_drop(struct mover *m, uint32_t stream)
 {
-	if (mover_start(m) == 0)
-		fd_write_all(m->drops[1], &stream, sizeof(stream));
-	else
+	uint8_t *drops = &m->stream[stream].drops;
+	uint64_t one = 1;
+
+	if (mover_start(m) != 0) {
 		drop(m, stream);
+		return;
+	}
+	/* It may sleep in a write for as long as it likes: not more than twice
+	 * does any good, and nothing here waits for it. */
+	if (__atomic_load_n(drops, __ATOMIC_ACQUIRE) < 2)
+		__atomic_fetch_add(drops, 1, __ATOMIC_ACQ_REL);
+	(void)!write(m->drops, &one, sizeof(one));
 }

@@ -17,6 +17,8 @@ enum note_kind {
 	NOTE_GONE,   /* the folder was removed; @value: the first to need it */
 	NOTE_UNREAD, /* @value: stream: its sink cannot read it (@sys) */
 	NOTE_SINK_CLOSED, /* @value: sink: its reader is gone, or @sys */
+	NOTE_WRITTEN,   /* the helper thread did what it was given; @value: the
+		       * supervisor's own */
 	NOTE_SINK_DONE, /* @value: sink: all that can be is delivered; @sys: why
 			 * that is not everything */
 };

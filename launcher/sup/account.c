@@ -20,6 +20,13 @@ left_open(const struct job *job, uint32_t r, uint32_t arg)
 	return job->rank[r].left_open;
 }
 
+static bool
+unsaved(const struct job *job, uint32_t r, uint32_t arg)
+{
+	(void)arg;
+	return job->rank[r].unsaved;
+}
+
 static void
 put_own_failure(const struct job *job, struct buf *out)
 {
@@ -82,8 +89,14 @@ static void
 put_lost(const struct job *job, struct buf *out)
 {
 	char text[RAW_LOST_MAX];
+	struct buf who = { 0 };
 
 	buf_put_text(out, raw_lost_text(job->share, text));
+	if (who_put(job, unsaved, 0, &who) > 0)
+		buf_fmt(out,
+			"xrun: %s: the file system of %s does not answer: what was written last may be lost\n",
+			buf_text(&who), job->state.attempt);
+	buf_fini(&who);
 }
 
 static void
@@ -140,8 +153,14 @@ put_resources(const struct job *job, struct buf *out)
 	}
 }
 
+bool
+job_account_needs_files(const struct job *job)
+{
+	return outcome_of(job).culprit != OUTCOME_NOBODY;
+}
+
 void
-job_account(struct job *job)
+job_account(struct job *job, bool files)
 {
 	struct outcome o = outcome_of(job);
 	struct buf out = { 0 };
@@ -151,10 +170,12 @@ job_account(struct job *job)
 	put_left_open(job, &out);
 	put_cause(job, &out);
 	if (o.culprit != OUTCOME_NOBODY)
-		failure_put(job, o.culprit, &out);
+		failure_put(job, o.culprit, files, &out);
 	put_closing(job, &o, &out);
 	if (job->opt.verbose)
 		put_resources(job, &out);
-	logs_last_words(job->sup->logs, buf_text(&out), out.len);
+	if (!__atomic_exchange_n(&job->sup->account_said, true,
+		    __ATOMIC_ACQ_REL))
+		logs_last_words(job->sup->logs, buf_text(&out), out.len);
 	buf_fini(&out);
 }

@@ -12,8 +12,16 @@
 
 #include "launcher/job/job.h"
 
-/* job_account() - the end: who failed first, how, with its last lines; what
- * happened to the others; the table of resources with -v. */
-void job_account(struct job *job);
+/*
+ * job_account() - the end: who failed first, how, with its last lines; what
+ * happened to the others; the table of resources with -v.
+ *
+ * @files: false leaves out what only files tell. With them it is for the helper
+ *         thread, which alone may wait for a disk. The first account counts.
+ */
+void job_account(struct job *job, bool files);
+
+/* job_account_needs_files() - is there more to tell with them? */
+bool job_account_needs_files(const struct job *job);
 
 #endif /* LAUNCHER_SUP_ACCOUNT_H */

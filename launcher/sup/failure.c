@@ -245,10 +245,11 @@ put_interpreter(const char *program, struct buf *out)
 }
 
 static void
-put_refusal(const struct job *job, const struct rank *r, struct buf *out)
+put_refusal(const struct job *job, const struct rank *r, bool files,
+	struct buf *out)
 {
 	buf_fmt(out, "xrun: %s: %s", job->argv[0], strerror(r->failed_sys));
-	if (r->failed_sys == ENOENT)
+	if (files && r->failed_sys == ENOENT)
 		put_interpreter(job->program, out);
 	for (unsigned i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++)
 		if (refusals[i].sys == r->failed_sys)
@@ -257,13 +258,14 @@ put_refusal(const struct job *job, const struct rank *r, struct buf *out)
 }
 
 void
-failure_put(const struct job *job, uint32_t culprit, struct buf *out)
+failure_put(const struct job *job, uint32_t culprit, bool files,
+	struct buf *out)
 {
 	const struct rank *r = &job->rank[culprit];
 	char time[32];
 
 	if (r->failed_step != SPAWN_OK) {
-		put_refusal(job, r, out);
+		put_refusal(job, r, files, out);
 		return;
 	}
 	buf_fmt(out, "xrun: rank %u failed first: ", job_rank(job, culprit));
@@ -271,9 +273,12 @@ failure_put(const struct job *job, uint32_t culprit, struct buf *out)
 	buf_fmt(out, " after %s (pid %d",
 		clock_text(r->ended_ns - r->started_ns, time, sizeof(time)),
 		(int)r->pid);
-	put_core(job, r, out);
+	if (files)
+		put_core(job, r, out);
 	buf_put_text(out, ")\n");
-	put_last_lines(job, culprit, out);
-	put_error_file(job, culprit, out);
+	if (files) {
+		put_last_lines(job, culprit, out);
+		put_error_file(job, culprit, out);
+	}
 	put_others(job, culprit, out);
 }

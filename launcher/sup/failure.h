@@ -9,7 +9,9 @@
 #include "launcher/job/job.h"
 
 /* failure_put() - local rank @culprit: how and when it ended, its core file,
- * its last lines, what became of the others, where its output is. */
-void failure_put(const struct job *job, uint32_t culprit, struct buf *out);
+ * its last lines, what became of the others, where its output is. @files: read
+ * what only files tell, and wait for the disk. */
+void failure_put(const struct job *job, uint32_t culprit, bool files,
+	struct buf *out);
 
 #endif /* LAUNCHER_SUP_FAILURE_H */

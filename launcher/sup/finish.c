@@ -8,16 +8,35 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "launcher/sup/account.h"
+#include "launcher/sup/keeper.h"
 #include "launcher/sup/report.h"
 #include "launcher/sup/sup.h"
 
-/* The ranks were told to end and are gone: nobody may hold their pipes any
- * longer. Otherwise those get two seconds to say what they have to. */
+#define ACCOUNT_PATIENCE (5 * NS_PER_S) /* with a frozen file system */
+
+/* The account has its own time: the ranks' output used up the other. */
 static void
-sweep_when_stopped(struct job *job)
+deliver_account(struct job *job)
 {
-	if (job->stop_ns != 0 && sweep_due(job))
-		sweep_leftovers(job);
+	struct sup *sup = job->sup;
+
+	sup->accounting = false;
+	if (sup->hurried || sup->told)
+		timer_arm(sup->patience, job->opt.grace);
+	else
+		timer_disarm(sup->patience);
+	logs_finish(sup->logs, logs_sinks(sup->logs) - 1);
+}
+
+/* On the helper thread. */
+static void
+make_account(void *ctx)
+{
+	struct job *job = ctx;
+	struct note note = { .kind = NOTE_WRITTEN, .value = PHASE_ACCOUNT };
+
+	job_account(job, true);
+	notes_send(logs_notes(job->sup->logs), &note, 1);
 }
 
 static void
@@ -26,13 +45,18 @@ begin_account(struct job *job)
 	struct sup *sup = job->sup;
 
 	sup->phase = PHASE_ACCOUNT;
-	timer_disarm(sup->timeout);
-	/* The account has its own time: the ranks' output used up the other. */
-	if (sup->delivery_over || timer_armed(sup->patience))
-		timer_arm(sup->patience, job->opt.grace);
+	sup->hurried = sup->delivery_over || timer_armed(sup->patience);
 	fault(FAULT_ACCOUNT, FAULT_ANY);
-	job_account(job);
-	logs_finish(sup->logs, logs_sinks(sup->logs) - 1);
+	timer_disarm(sup->timeout);
+	if (job_account_needs_files(job) &&
+		work_post(sup->work, make_account, job)) {
+		sup->accounting = true;
+		timer_arm(sup->patience, ACCOUNT_PATIENCE);
+		work_push(sup->work);
+		return;
+	}
+	job_account(job, false);
+	deliver_account(job);
 }
 
 void
@@ -42,15 +66,18 @@ finish_if_over(struct job *job)
 
 	if (sup->phase != PHASE_RUN)
 		return;
-	sweep_when_stopped(job);
-	if (job->settled < job_size(job))
+	/* The ranks were told to end and are gone: nobody may hold their pipes
+	 * any longer. Otherwise those get two seconds to say what they have
+	 * to. */
+	if (job->stop_ns != 0 && sweep_due(job))
+		sweep_leftovers(job);
+	if (job->settled < job_size(job) || !sweep_leftovers(job))
 		return;
 	sup->phase = PHASE_DELIVER;
 	fault(FAULT_DELIVER, FAULT_ANY);
 	job->ended_ns = clock_now();
 	timer_disarm(sup->patience);
 	timer_disarm(sup->silence);
-	sweep_leftovers(job);
 	if (job->stop_ns != 0 && job->cause != CAUSE_FAILURE)
 		timer_arm(sup->patience,
 			job->opt.grace); /* told to end: soon */
@@ -62,6 +89,27 @@ finish_if_over(struct job *job)
 		begin_account(job);
 }
 
+static void
+write_next(struct job *job)
+{
+	if (!report_next(job))
+		return;
+	job->sup->phase = PHASE_END;
+	loop_stop(job->sup->loop);
+}
+
+void
+finish_written(struct job *job, enum phase phase)
+{
+	/* Not what was given up meanwhile. */
+	if (phase != job->sup->phase)
+		return;
+	if (job->sup->accounting)
+		deliver_account(job);
+	else if (phase == PHASE_WRITE)
+		write_next(job);
+}
+
 /* The files are complete; what remains is small and may be given up on. */
 static void
 end(struct job *job)
@@ -69,12 +117,11 @@ end(struct job *job)
 	struct sup *sup = job->sup;
 	bool keep = job->state.dir != NULL && logs_total(sup->logs) > 0;
 
-	sup->phase = PHASE_END;
+	sup->phase = PHASE_WRITE;
 	fault(FAULT_END, FAULT_ANY);
-	report_end(job, keep);
-	if (!keep)
-		state_remove(&job->state);
-	loop_stop(sup->loop);
+	sup->writing.keep = keep;
+	job->page->silent = job->state.dir != NULL && !keep;
+	write_next(job);
 }
 
 /* Where it is instead. */
@@ -138,9 +185,18 @@ finish_give_up(void *ctx)
 	struct job *job = ctx;
 	struct sup *sup = job->sup;
 
+	if (sup->accounting) {
+		job_account(job, false);
+		deliver_account(job);
+		return;
+	}
 	sup->delivery_over = true;
 	if (sup->phase == PHASE_DELIVER)
 		begin_account(job);
 	else if (sup->phase == PHASE_ACCOUNT)
 		end(job);
+	else if (sup->phase == PHASE_WRITE) {
+		sup->writing.late = true;
+		write_next(job);
+	}
 }

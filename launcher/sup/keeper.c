@@ -12,6 +12,7 @@
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
+#include <sys/timerfd.h>
 #include <sys/wait.h>
 
 #include "base/clock.h"
@@ -26,8 +27,9 @@
 
 #define SWEEP_PATIENCE (30 * NS_PER_S)
 #define DRAIN_PATIENCE (5 * NS_PER_S) /* for a full disk */
+#define EXIT_PATIENCE  1              /* seconds; a thread may be frozen */
 
-enum event { EV_SIGNAL, EV_CHILD, EV_DEATH, EVENTS };
+enum event { EV_SIGNAL, EV_CHILD, EV_DEATH, EV_OVERDUE, EVENTS };
 
 struct keeper {
 	struct job *job;
@@ -57,6 +59,24 @@ keeper_follow_stop(struct keeper_page *page)
 	__atomic_store_n(&page->follow, 1, __ATOMIC_SEQ_CST);
 }
 
+/* Its last word is said, but a thread of it may be in a sleep that no signal
+ * ends, as in a write to a frozen file system. True if there was a word. */
+static bool
+take_verdict(struct keeper *k)
+{
+	if (k->job->page->verdict == 0)
+		return false;
+	k->status = k->job->page->verdict & 0xff;
+	return true;
+}
+
+static bool
+tells_to_end(int sig)
+{
+	return sig == SIGTERM || sig == SIGINT || sig == SIGHUP ||
+		sig == SIGQUIT;
+}
+
 /* To the supervisor, with the mark of one that was sent with kill(1). The
  * terminal's own reach it without us. */
 static bool
@@ -67,14 +87,15 @@ pass_on(struct keeper *k)
 		.si_code = SI_QUEUE,
 	};
 
+	if (tells_to_end(info.si_signo) && take_verdict(k))
+		return true;
 	/* A terminal that is gone tells the leader of the session only. */
 	if (k->info.ssi_code == SI_KERNEL && info.si_signo != SIGHUP)
 		return false;
 	fault(FAULT_KEEPER_SIGNAL, FAULT_ANY);
 	syscall(SYS_pidfd_send_signal, k->pidfd, info.si_signo, &info, 0);
 	/* Whoever stopped it (a rank can) does not keep it from ending. */
-	if (info.si_signo == SIGTERM || info.si_signo == SIGINT ||
-		info.si_signo == SIGHUP || info.si_signo == SIGQUIT)
+	if (tells_to_end(info.si_signo))
 		syscall(SYS_pidfd_send_signal, k->pidfd, SIGCONT, NULL, 0);
 	return false;
 }
@@ -146,6 +167,17 @@ wrote_nothing(const struct raw_share *share)
 	return true;
 }
 
+/* By the supervisor, after its verdict; by the keeper, should it have been
+ * killed before it came to that. */
+static void
+remove_silent(struct job *job)
+{
+	if (job->page->silent == 0)
+		return;
+	state_remove(&job->state);
+	job->page->silent = 0;
+}
+
 /* The supervisor is dead. With a verdict that is the end of the job; without
  * one it crashed, and everything below it is ours now. */
 static bool
@@ -158,8 +190,8 @@ supervisor_died(struct keeper *k)
 	fault(FAULT_KEEPER_DEATH, FAULT_ANY);
 	if (waitid(P_PID, (id_t)k->pid, &info, WEXITED) == -1)
 		return true;
-	if (k->job->page->verdict != 0) {
-		k->status = k->job->page->verdict & 0xff;
+	if (take_verdict(k)) {
+		remove_silent(k->job);
 		return true;
 	}
 	k->wait_status = info.si_code == CLD_EXITED ? info.si_status << 8 :
@@ -184,6 +216,7 @@ static action_fn *const actions[EVENTS] = {
 	[EV_SIGNAL] = pass_on,
 	[EV_CHILD] = child_changed,
 	[EV_DEATH] = supervisor_died,
+	[EV_OVERDUE] = take_verdict,
 };
 
 static enum event
@@ -192,13 +225,16 @@ wait_for_event(struct keeper *k)
 	struct pollfd p[] = {
 		{ .fd = k->signals, .events = POLLIN },
 		{ .fd = k->pidfd, .events = POLLIN },
+		{ .fd = k->job->page->overdue, .events = POLLIN },
 	};
 
 	for (;;) {
-		if (poll(p, 2, -1) < 0)
+		if (poll(p, 3, -1) < 0)
 			continue;
 		if (p[1].revents != 0)
 			return EV_DEATH;
+		if (p[2].revents != 0)
+			return EV_OVERDUE;
 		if (p[0].revents == 0 ||
 			read(k->signals, &k->info, sizeof(k->info)) !=
 				sizeof(k->info))
@@ -226,9 +262,12 @@ fork_shared(int *pidfd)
 		NULL, pidfd, NULL, 0);
 }
 
+/* The verdict first: what touches the disk after it keeps nobody waiting for
+ * ever. */
 static void
 be_supervisor(struct job *job, keeper_fn *job_fn)
 {
+	struct itimerspec soon = { .it_value.tv_sec = EXIT_PATIENCE };
 	int status;
 
 	prctl(PR_SET_NAME, "xrun-super");
@@ -237,6 +276,8 @@ be_supervisor(struct job *job, keeper_fn *job_fn)
 	status = job_fn(job);
 	fault(FAULT_SUPER_END, FAULT_ANY);
 	job->page->verdict = KEEPER_VERDICT | (status & 0xff);
+	timerfd_settime(job->page->overdue, 0, &soon, NULL);
+	remove_silent(job);
 	_exit(0);
 }
 
@@ -260,6 +301,9 @@ keeper_run(struct job *job, keeper_fn *job_fn)
 	if (k.signals == -1 || prctl(PR_SET_CHILD_SUBREAPER, 1) == -1)
 		return cannot(job, "signalfd");
 	job->page->keeper = (int)syscall(SYS_pidfd_open, getpid(), 0);
+	job->page->overdue = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
+	if (job->page->overdue == -1)
+		return cannot(job, "timerfd_create");
 	if (job->page->keeper == -1)
 		return cannot(job, "pidfd_open (Linux 5.3 or later has it)");
 	fd_reserve(check_table(&job->limits, job->plan.local_size));

@@ -24,6 +24,8 @@ struct keeper_page {
 	int32_t follow;  /* the supervisor stops itself: do the same */
 	int32_t keeper;  /* pidfd of the keeper, for the supervisor */
 	int32_t closed;  /* the account is written, or was given up */
+	int32_t overdue; /* timer of the keeper's: the supervisor ends by then */
+	int32_t silent;  /* no rank wrote a byte: the folder is to go */
 	char where[256]; /* the job's output, for the last word; "": nowhere */
 };
 

@@ -23,8 +23,10 @@
 #include "launcher/sup/report.h"
 #include "launcher/sup/sup.h"
 
-#define MUCH     (64 << 20)     /* bytes: room may be short soon */
-#define PATIENCE (5 * NS_PER_S) /* with a frozen file system */
+#define MUCH (64 << 20) /* bytes: room may be short soon */
+/* With a frozen file system; the less if it has been waited for already. */
+#define PATIENCE       (5 * NS_PER_S)
+#define PATIENCE_AGAIN NS_PER_S
 
 struct parcel {
 	struct job *job;
@@ -237,16 +239,23 @@ lost_text(int sys)
 	return sys == ETIMEDOUT ? "not written within 5 s" : strerror(sys);
 }
 
-/* Said once, and where nobody reads stderr any more, not waited for. A job
+/* Where nobody reads stderr any more, nobody waits for it. */
+static bool
+somebody_reads(void)
+{
+	struct pollfd room = { .fd = STDERR_FILENO, .events = POLLOUT };
+
+	return poll(&room, 1, 0) == 1;
+}
+
+/* Said once. A job
  * that went well has failed with it: its status is xrun's own, 125. */
 static void
 say_lost(struct job *job, const char *option, const char *path, int sys)
 {
-	struct pollfd room = { .fd = STDERR_FILENO, .events = POLLOUT };
-
 	if (sys == 0)
 		return;
-	if (poll(&room, 1, 0) == 1)
+	if (somebody_reads())
 		dprintf(STDERR_FILENO, "xrun: %s: %s: %s; it is not complete\n",
 			option, path, lost_text(sys));
 	if (outcome_of(job).exit_status != 0)
@@ -264,55 +273,78 @@ lost_events(const struct job *job)
 		__atomic_load_n(&job->events_sys, __ATOMIC_SEQ_CST);
 }
 
-/* Until all that was told is in the files, as far as they take it. */
 static void
-settle_events(struct job *job, bool keep, int64_t due)
+written(void *ctx)
 {
-	if (!bus_flush(job->sup->bus, keep))
+	struct job *job = ctx;
+	struct note note = { .kind = NOTE_WRITTEN, .value = PHASE_WRITE };
+
+	notes_send(logs_notes(job->sup->logs), &note, 1);
+}
+
+/* Will NOTE_WRITTEN come, when the helper thread has done what it has to? Not
+ * if it has nothing to do, and not for ever. */
+static bool
+wait_for_files(struct job *job)
+{
+	struct sup *sup = job->sup;
+
+	if (sup->writing.late || work_idle(sup->work))
+		return false;
+	if (!work_post(sup->work, written, job))
+		return false;
+	if (!sup->writing.waits)
+		timer_arm(sup->patience,
+			sup->output_dropped ? PATIENCE_AGAIN : PATIENCE);
+	sup->writing.waits = true;
+	work_push(sup->work);
+	return true;
+}
+
+/* All that was told goes to the files; true if that is to be waited for. */
+static bool
+send_events(struct job *job)
+{
+	if (!bus_flush(job->sup->bus, job->sup->writing.keep))
 		bus_lose(&job->events_sys, ENOMEM);
-	if (job->events_fd != -1 && lost_events(job) == 0 &&
-		!work_wait(job->sup->work, due - clock_now()))
+	return job->events_fd != -1 && lost_events(job) == 0 &&
+		wait_for_files(job);
+}
+
+static void
+note_late(struct job *job)
+{
+	if (job->sup->writing.late && job->events_fd != -1)
 		bus_lose(&job->events_sys, ETIMEDOUT);
 }
 
 /* The last event and the report say how it ended, a lost file included. */
-static void
-end_events(struct job *job, bool keep, int64_t due)
+static bool
+send_last_event(struct job *job)
 {
-	const char *path = job->opt.events;
 	int lost;
 
-	settle_events(job, keep, due);
+	note_late(job);
 	lost = lost_events(job);
-	say_lost(job, "--events", path, lost);
+	say_lost(job, "--events", job->opt.events, lost);
+	job->sup->writing.told = lost != 0;
 	bus_tell(job->sup->bus, BUS_JOB_END, 0);
-	settle_events(job, keep, due);
-	if (lost == 0)
-		say_lost(job, "--events", path, lost_events(job));
+	return send_events(job);
 }
 
-static void
-say_state_lost(const struct job *job)
+static bool
+send_report(struct job *job)
 {
-	int sys = __atomic_load_n(&job->state_sys, __ATOMIC_SEQ_CST);
-
-	if (sys != 0)
-		dprintf(STDERR_FILENO,
-			"xrun: %s: job.json or events.jsonl: %s; not complete\n",
-			job->state.dir, strerror(sys));
-}
-
-void
-report_end(struct job *job, bool keep)
-{
+	bool keep = job->sup->writing.keep;
 	struct parcel p = {
 		.state = keep,
 		.latest = keep,
 		.report = job->report_fd != -1,
 	};
-	int64_t due = clock_now() + PATIENCE;
 
-	end_events(job, keep, due);
+	note_late(job);
+	if (!job->sup->writing.told)
+		say_lost(job, "--events", job->opt.events, lost_events(job));
 	job->report_sys = p.report ? ETIMEDOUT : 0; /* until it is there */
 	if ((p.state || p.report) && !post(job, &p, true)) {
 		job->report_sys = p.report ? ENOMEM : 0;
@@ -322,12 +354,61 @@ report_end(struct job *job, bool keep)
 		retain_once(job);
 	if (job->state.root != NULL && logs_total(job->sup->logs) > MUCH)
 		retain_soon(job->state.root);
-	work_wait(job->sup->work, due - clock_now());
+	return wait_for_files(job);
+}
+
+static void
+say_state_lost(const struct job *job)
+{
+	int sys = __atomic_load_n(&job->state_sys, __ATOMIC_SEQ_CST);
+
+	if (sys != 0 && somebody_reads())
+		dprintf(STDERR_FILENO,
+			"xrun: %s: job.json or events.jsonl: %s; not complete\n",
+			job->state.dir, lost_text(sys));
+}
+
+static void
+say_rest(struct job *job)
+{
 	job->page->closed = 1;
 	say_lost(job, "--report", job->opt.report,
 		__atomic_load_n(&job->report_sys, __ATOMIC_SEQ_CST));
-	if (keep)
-		say_state_lost(job);
+	if (!job->sup->writing.keep)
+		return;
+	if (job->sup->writing.late)
+		bus_lose(&job->state_sys, ETIMEDOUT);
+	say_state_lost(job);
+}
+
+bool
+report_next(struct job *job)
+{
+	struct writing *w = &job->sup->writing;
+	bool waits = false;
+
+	while (!waits && w->stage != WRITE_OVER)
+		switch (w->stage) {
+		case WRITE_EVENTS:
+			w->stage = WRITE_LAST_EVENT;
+			waits = send_events(job);
+			break;
+		case WRITE_LAST_EVENT:
+			w->stage = WRITE_REPORT;
+			waits = send_last_event(job);
+			break;
+		case WRITE_REPORT:
+			w->stage = WRITE_REST;
+			waits = send_report(job);
+			break;
+		case WRITE_REST:
+			w->stage = WRITE_OVER;
+			say_rest(job);
+			break;
+		case WRITE_OVER:
+			break;
+		}
+	return !waits;
 }
 
 void

@@ -16,11 +16,15 @@
 void report_begin(void *job);
 
 /*
- * report_end() - the last event, the final job.json if @keep, and the file of
- * --report; waits until they are written, some seconds at most. What was asked
- * for and is not complete is said, and is job->cause if the job went well.
+ * report_next() - the last event, the final job.json if sup->writing.keep, and
+ * the file of --report.
+ *
+ * In stages, between which the loop goes on: to be called again at each
+ * NOTE_WRITTEN, and when sup->patience, which it arms, ends (writing.late).
+ * True when all is written or given up. What was asked for and is not complete
+ * is said, and is job->cause if the job went well.
  */
-void report_end(struct job *job, bool keep);
+bool report_next(struct job *job);
 
 /* report_refused() - to --report: no rank was started, or the supervisor ended
  * without a verdict. @why: ends at a tab. Not on the loop: it writes. */

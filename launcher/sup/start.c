@@ -127,8 +127,6 @@ spawn_rank(struct job *job, uint32_t r, struct spawn *s)
 	job->rank[r].open = RAW_STREAMS;
 	give_lifeline(job, r, s);
 	give_processors(job, r, s);
-	if (job->error_files)
-		state_make_rank(&job->state, job_rank(job, r));
 	stdio_tag_format(&tag, text);
 	env.stdio = text;
 	s->envp = env_of_rank(job->env, &env);

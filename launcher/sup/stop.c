@@ -153,8 +153,8 @@ stop_now(struct job *job)
 
 /*
  * The ranks are gone, and their last bytes are not where they should be: the
- * disk is full, or nobody reads. Files get five more seconds; then what is left
- * is counted as lost, and said.
+ * disk is full, or nobody reads. What has no room is counted as lost, and said.
+ * A mover that does not answer for five seconds sleeps on the disk.
  */
 void
 stop_output(struct job *job)
@@ -165,8 +165,10 @@ stop_output(struct job *job)
 	for (uint32_t i = 0; i < job_size(job); i++) {
 		if (job->rank[i].state != RANK_ENDED)
 			continue;
-		if (sup->output_dropped || !files)
+		if (sup->output_dropped || !files) {
+			job->rank[i].unsaved = files;
 			step_rank(job, i, RANK_EV_LOST);
+		}
 		for (uint32_t k = 0; k < 2 * RAW_STREAMS && files; k++)
 			logs_drop(sup->logs, i * RAW_STREAMS + k % RAW_STREAMS);
 	}

@@ -59,7 +59,7 @@ static void
 on_full(struct job *job, uint32_t stream, int sys)
 {
 	struct sup *sup = job->sup;
-	bool room = sys == ENOSPC || sys == EDQUOT;
+	bool room = raw_no_room(sys);
 	char at[PATH_MAX];
 
 	job->rank[stream / RAW_STREAMS].full |= 1u << stream % RAW_STREAMS;
@@ -71,7 +71,8 @@ on_full(struct job *job, uint32_t stream, int sys)
 		room ? "xrun: rank %u: log file system full (%s): ranks wait until there is room; nothing is lost" :
 		       "xrun: rank %u: log file in %s: %s: ranks wait until it can be written; nothing is lost",
 		job_rank(job, stream / RAW_STREAMS),
-		state_mount(job->state.dir, at), strerror(sys));
+		room ? state_mount(job->state.dir, at) : job->state.attempt,
+		strerror(sys));
 }
 
 static void
@@ -174,6 +175,9 @@ on_notes(int fd, void *ctx)
 		case NOTE_SINK_DONE:
 			finish_note_sink(job, note[i].value, note[i].sys);
 			break;
+		case NOTE_WRITTEN:
+			finish_written(job, (enum phase)note[i].value);
+			break;
 		}
 }
 
@@ -246,9 +250,11 @@ open_timers(struct job *job)
 	s->late = timer_open(s->loop, death_of_late, job);
 	s->strangers = timer_open(s->loop, death_reap_strangers, job);
 	s->publish = timer_open(s->loop, report_begin, job);
+	s->sweep.timer = timer_open(s->loop, sweep_again, job);
 	return s->start != NULL && s->timeout != NULL && s->patience != NULL &&
 		s->drain != NULL && s->silence != NULL && s->late != NULL &&
-		s->strangers != NULL && s->publish != NULL;
+		s->strangers != NULL && s->publish != NULL &&
+		s->sweep.timer != NULL;
 }
 
 static bool
@@ -294,11 +300,24 @@ open_all(struct job *job)
 	return s->bus != NULL && open_timers(job) && open_watches(job);
 }
 
+/* For programs that put files of their own there; on the helper thread. A disk
+ * that keeps it waiting keeps them, too. */
+static void
+make_rank_folders(void *ctx)
+{
+	const struct job *job = ctx;
+
+	for (uint32_t i = 0; i < job_size(job); i++)
+		state_make_rank(&job->state, job_rank(job, i));
+}
+
 static void
 begin(struct job *job)
 {
 	struct sup *s = job->sup;
 
+	if (job->error_files)
+		work_post(s->work, make_rank_folders, job);
 	screen_header(job);
 	bus_tell(s->bus, BUS_JOB_START, 0);
 	start_turn(job);

@@ -33,10 +33,37 @@ enum phase {
 	PHASE_RUN,     /* ranks live */
 	PHASE_DELIVER, /* all are over; their output goes out */
 	PHASE_ACCOUNT, /* xrun's last words go out */
+	PHASE_WRITE,   /* events, job.json and --report are written */
 	PHASE_END,
 };
 
 #define SUP_DEADLINES 4
+
+/* What ranks left behind is being ended; sweep.c. */
+struct sweep {
+	enum { SWEEP_NONE, SWEEP_RUNS, SWEEP_OVER } state;
+	struct timer *timer; /* the next look */
+	int64_t deadline;    /* clock_now() */
+	unsigned looks;
+	uint32_t count; /* who was met, by name: */
+	char text[1024];
+	size_t len;
+};
+
+/* The files of the end; report.c. */
+struct writing {
+	enum {
+		WRITE_EVENTS,
+		WRITE_LAST_EVENT,
+		WRITE_REPORT,
+		WRITE_REST,
+		WRITE_OVER,
+	} stage;
+	bool keep;  /* the job's folder stays */
+	bool waits; /* the patience has begun */
+	bool late;  /* it is at an end */
+	bool told;  /* that --events is not complete */
+};
 
 struct tty_in;
 
@@ -64,6 +91,8 @@ struct sup {
 	struct timer *late;      /* ranks of whose death no event tells */
 	struct timer *strangers; /* look for adopted children to reap */
 	struct timer *publish;   /* job.json, and `latest` */
+	struct sweep sweep;
+	struct writing writing;
 
 	enum phase phase;
 	uint32_t stuck; /* processes that SIGKILL did not end, and were named */
@@ -73,6 +102,9 @@ struct sup {
 	bool output_dropped; /* no more patience for pipes of the dead */
 	bool retained;       /* old folders were looked at in this run */
 	bool delivery_over;  /* its patience is at an end */
+	bool hurried;        /* so had the delivery before */
+	bool accounting;     /* the helper thread makes the account */
+	bool account_said;   /* atomic: it was handed to the sink */
 	int64_t full_ns;  /* clock_now() of the last word about a full disk */
 	int64_t retry_ns; /* start.c: clock_now() of the first refusal; 0 */
 	bool sink_closed[2];
@@ -94,7 +126,10 @@ void step_rank(struct job *job, uint32_t r, enum rank_event event);
 
 /* sweep.c */
 bool sweep_due(const struct job *job); /* no rank is left, and none comes */
-void sweep_leftovers(struct job *job);
+/* Begins once; true when it is over. Until then finish_if_over() is called
+ * again, when it is. */
+bool sweep_leftovers(struct job *job);
+void sweep_again(void *job); /* timer_fn */
 
 /* tty_in.c */
 struct tty_in *tty_in_open(struct job *job, int *rank_end); /* NULL: errno */
@@ -104,6 +139,8 @@ void tty_in_close(struct tty_in *in);  /* NULL is fine */
 /* finish.c */
 void finish_if_over(struct job *job);
 void finish_note_sink(struct job *job, uint32_t sink, int sys);
+/* The helper thread has done what was posted to it in @phase. */
+void finish_written(struct job *job, enum phase phase);
 void finish_hurry(struct job *job); /* told to stop while delivering */
 void finish_give_up(void *job);     /* timer_fn */
 

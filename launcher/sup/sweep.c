@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sweep.c - all ranks are reaped: what they left behind is ended, and named. */
+/*
+ * sweep.c - all ranks are reaped: what they left behind is ended, and named.
+ *
+ * In rounds, between which the loop hears what else happens: who is in an
+ * uninterruptible sleep may need half a minute, or never end.
+ */
 #include <stdio.h>
 
 #include "base/clock.h"
@@ -9,6 +14,10 @@
 
 #define SWEEP_PATIENCE (30 * NS_PER_S) /* for uninterruptible sleeps */
 #define STUCK_PATIENCE NS_PER_S        /* where some are known already */
+#define A_TURN         3 /* looks; mostly the last is among them */
+#define SOON_NS        NS_PER_MS
+#define SOON_LOOKS     100
+#define LATER_NS       (50 * NS_PER_MS)
 
 bool
 sweep_due(const struct job *job)
@@ -21,53 +30,93 @@ sweep_due(const struct job *job)
 	return true;
 }
 
-struct leftover {
-	struct job *job;
-	char text[1024];
-	size_t len;
-	uint32_t count;
-};
-
 static void
 note_leftover(pid_t pid, const char *comm, void *ctx)
 {
-	struct leftover *l = ctx;
+	struct sweep *s = ctx;
 	int n;
 
-	l->count++;
-	if (l->len > sizeof(l->text) - 64)
+	s->count++;
+	if (s->len > sizeof(s->text) - 64)
 		return;
-	n = snprintf(l->text + l->len, sizeof(l->text) - l->len,
-		"%s%s (pid %d)", l->len > 0 ? ", " : "", comm, (int)pid);
-	l->len += (size_t)n;
+	n = snprintf(s->text + s->len, sizeof(s->text) - s->len,
+		"%s%s (pid %d)", s->len > 0 ? ", " : "", comm, (int)pid);
+	s->len += (size_t)n;
 }
 
-/* All ranks are reaped: every child that is left is one they left behind. */
-void
-sweep_leftovers(struct job *job)
+static void
+say_ended(struct job *job)
 {
-	struct leftover l = { .job = job };
-	struct descend d = { .tell = note_leftover, .ctx = &l };
-	struct sup *sup = job->sup;
-	int64_t patience = sup->stuck > 0 ? STUCK_PATIENCE : SWEEP_PATIENCE;
-	uint32_t alive, more;
+	const struct sweep *s = &job->sup->sweep;
 
-	fault(FAULT_SWEEP, FAULT_ANY);
-	alive = descend_end(&d, clock_now() + patience);
-	job->left += l.count;
-	if (l.count > 0 && job->stop_ns == 0 && !job->opt.quiet)
+	job->left += s->count;
+	if (s->count > 0 && job->stop_ns == 0 && !job->opt.quiet)
 		logs_say(job->sup->logs,
 			"xrun: %u process%s outlived %s and %s ended: %s",
-			l.count, l.count == 1 ? "" : "es",
+			s->count, s->count == 1 ? "" : "es",
 			job_size(job) == 1 ? "its rank" : "the ranks",
-			l.count == 1 ? "was" : "were", l.text);
+			s->count == 1 ? "was" : "were", s->text);
+}
+
+static void
+say_stuck(struct job *job, uint32_t alive)
+{
+	struct sup *sup = job->sup;
+	uint32_t more = alive > sup->stuck ? alive - sup->stuck : 0;
+
 	if (alive == 0 && descend_hidden())
-		logs_say(job->sup->logs,
+		logs_say(sup->logs,
 			"xrun: /proc is not mounted: processes that the ranks left behind cannot be found");
-	more = alive > sup->stuck ? alive - sup->stuck : 0;
 	sup->stuck += more;
 	if (more > 0)
 		logs_say(sup->logs,
 			"xrun: %u process%s cannot be ended, not even with SIGKILL, and %s left; look at: ps -eo pid,stat,wchan,comm",
 			more, more == 1 ? "" : "es", more == 1 ? "is" : "are");
+}
+
+/* Those that become children later belonged to those that were told of. */
+static void
+look(struct job *job)
+{
+	struct sweep *s = &job->sup->sweep;
+	struct descend d = { .ctx = s };
+	uint32_t alive = 0, met = 1;
+
+	for (int i = 0; i < A_TURN && met > 0; i++) {
+		d.tell = s->looks++ == 0 ? note_leftover : NULL;
+		met = descend_look(&d, &alive);
+	}
+	if (met > 0 && clock_now() < s->deadline) {
+		timer_arm(s->timer, s->looks < SOON_LOOKS ? SOON_NS : LATER_NS);
+		return;
+	}
+	s->state = SWEEP_OVER;
+	say_ended(job);
+	say_stuck(job, alive);
+}
+
+void
+sweep_again(void *ctx)
+{
+	struct job *job = ctx;
+
+	look(job);
+	if (job->sup->sweep.state == SWEEP_OVER)
+		finish_if_over(job);
+}
+
+bool
+sweep_leftovers(struct job *job)
+{
+	struct sweep *s = &job->sup->sweep;
+	int64_t patience =
+		job->sup->stuck > 0 ? STUCK_PATIENCE : SWEEP_PATIENCE;
+
+	if (s->state == SWEEP_NONE) {
+		s->state = SWEEP_RUNS;
+		fault(FAULT_SWEEP, FAULT_ANY);
+		s->deadline = clock_now() + patience;
+		look(job);
+	}
+	return s->state == SWEEP_OVER;
 }

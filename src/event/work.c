@@ -120,6 +120,35 @@ run_here(struct work *w)
 }
 
 bool
+work_idle(struct work *w)
+{
+	bool idle;
+
+	pthread_mutex_lock(&w->lock);
+	idle = !w->busy;
+	pthread_mutex_unlock(&w->lock);
+	return idle;
+}
+
+/* With the lock held. */
+static void
+push(struct work *w)
+{
+	if (w->busy)
+		start(w);
+	if (!w->started)
+		run_here(w);
+}
+
+void
+work_push(struct work *w)
+{
+	pthread_mutex_lock(&w->lock);
+	push(w);
+	pthread_mutex_unlock(&w->lock);
+}
+
+bool
 work_wait(struct work *w, int64_t ns)
 {
 	int64_t due = clock_now() + ns;
@@ -130,10 +159,7 @@ work_wait(struct work *w, int64_t ns)
 	int sys = 0;
 
 	pthread_mutex_lock(&w->lock);
-	if (w->busy)
-		start(w);
-	if (!w->started)
-		run_here(w);
+	push(w);
 	while (w->busy && sys != ETIMEDOUT)
 		sys = pthread_cond_timedwait(&w->done, &w->lock, &at);
 	sys = w->busy;

@@ -24,6 +24,13 @@ struct work *work_new(void);
  * False, and @fn was not called, if out of memory. */
 bool work_post(struct work *work, work_fn *fn, void *ctx);
 
+/* work_idle() - is nothing to do, and nothing being done? */
+bool work_idle(struct work *work);
+
+/* work_push() - what was posted is done without work_wait(): where no thread
+ * was to be had yet another try, and if that fails, it is done here. */
+void work_push(struct work *work);
+
 /* work_wait() - until all is done or @ns have passed; true if all is done. If
  * there is no thread to be had, it is done here, however long it takes. */
 bool work_wait(struct work *work, int64_t ns);

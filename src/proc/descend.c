@@ -247,20 +247,29 @@ descend_reap(const struct descend *d)
 	return s.alive;
 }
 
+uint32_t
+descend_look(const struct descend *d, uint32_t *alive)
+{
+	struct sweep s = { .d = d, .end = true };
+
+	each_child(sweep_one, &s);
+	*alive = s.alive;
+	return s.alive + s.dead;
+}
+
 /* The first few looks at once, then a millisecond apart. */
 uint32_t
 descend_end(const struct descend *d, int64_t deadline)
 {
 	struct descend quiet = *d;
-	struct sweep s;
+	uint32_t alive;
 
 	quiet.tell = NULL;
 	for (unsigned look = 0;; look++) {
-		s = (struct sweep){ .d = look == 0 ? d : &quiet, .end = true };
-		each_child(sweep_one, &s);
-		if (s.alive + s.dead == 0 || clock_now() >= deadline)
-			return s.alive;
-		poll(NULL, 0, look < 3 || s.alive == 0 ? 0 : 1);
+		if (descend_look(look == 0 ? d : &quiet, &alive) == 0 ||
+			clock_now() >= deadline)
+			return alive;
+		poll(NULL, 0, look < 3 || alive == 0 ? 0 : 1);
 	}
 }
 

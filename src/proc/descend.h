@@ -40,6 +40,15 @@ struct descend {
  */
 uint32_t descend_end(const struct descend *d, int64_t deadline);
 
+/*
+ * descend_look() - one round of descend_end(): SIGKILL to each child, and who
+ * is dead is reaped. For callers that have more to do than to wait.
+ *
+ * @alive: receives how many were signalled
+ * Returns  how many were met; with none of them nobody is left, or to be found
+ */
+uint32_t descend_look(const struct descend *d, uint32_t *alive);
+
 /* descend_reap() - reap children that ended by themselves; signals nobody.
  * Returns how many living ones remain. */
 uint32_t descend_reap(const struct descend *d);

@@ -274,6 +274,23 @@ FORKED_TEST(descend, who_is_kept_is_neither_killed_nor_reaped)
 	expect_extinct();
 }
 
+FORKED_TEST(descend, a_look_ends_and_reaps_without_waiting)
+{
+	const struct descend everybody = { 0 };
+	uint32_t alive;
+
+	begin_family();
+	for (int i = 0; i < 3; i++)
+		child(sleep_for_ever);
+	await(3);
+	EXPECT_EQ(descend_look(&everybody, &alive), 3);
+	EXPECT_EQ(alive, 3);
+	while (descend_look(&everybody, &alive) > 0)
+		poll(NULL, 0, 1);
+	EXPECT_EQ(alive, 0);
+	expect_extinct();
+}
+
 /* The first look kills, but what it met is not gone yet. */
 FORKED_TEST(descend, a_deadline_that_has_passed_ends_the_wait)
 {

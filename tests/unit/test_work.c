@@ -120,6 +120,18 @@ Test(work, a_wait_has_a_limit)
 	cr_expect_eq(count, 1);
 }
 
+Test(work, it_is_idle_only_when_all_is_done)
+{
+	cr_expect(work_idle(work));
+	cr_assert_eq(pipe2(gate, O_CLOEXEC), 0);
+	cr_assert(work_post(work, block, NULL));
+	work_push(work);
+	cr_expect_not(work_idle(work), "and a push does not wait");
+	let_go();
+	cr_expect(work_wait(work, LONG_NS));
+	cr_expect(work_idle(work));
+}
+
 /* When the main thread sleeps in its wait. */
 static void *
 let_go_later(void *arg)
