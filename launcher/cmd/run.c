@@ -203,6 +203,7 @@ prepare(struct job *job, struct prepared *p, struct xr_error *err)
 
 	limit_read(&job->limits);
 	status = prepare_plan(job, p, err);
+	limit_count(&job->limits, job_size(job), check_files(job_size(job)));
 	if (status == XR_OK)
 		status = check_limits(&job->limits, job_size(job), err);
 	if (status == XR_OK)

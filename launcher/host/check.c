@@ -49,10 +49,11 @@ advice(uint64_t most, char *out, size_t cap)
 enum xr_status
 check_limits(const struct limits *l, uint32_t ranks, struct xr_error *err)
 {
-	uint64_t fds = (uint64_t)ranks * CHECK_FDS_A_RANK + CHECK_FDS_OWN;
-	uint64_t by_fds = l->files_max < CHECK_FDS_OWN ?
+	uint64_t own = CHECK_FDS_OWN + l->held;
+	uint64_t fds = (uint64_t)ranks * CHECK_FDS_A_RANK + own;
+	uint64_t by_fds = l->files_max < own ?
 		0 :
-		(l->files_max - CHECK_FDS_OWN) / CHECK_FDS_A_RANK;
+		(l->files_max - own) / CHECK_FDS_A_RANK;
 	uint64_t by_processes =
 		l->processes < PROCESSES_OWN ? 0 : l->processes - PROCESSES_OWN;
 	uint64_t by_memory = l->memory / MEMORY_A_RANK;
@@ -76,18 +77,23 @@ check_limits(const struct limits *l, uint32_t ranks, struct xr_error *err)
 	return XR_OK;
 }
 
+uint64_t
+check_files(uint32_t ranks)
+{
+	return (uint64_t)ranks * (CHECK_FDS_A_RANK + 1) + CHECK_FDS_OWN;
+}
+
 bool
 check_spare(const struct limits *l, uint32_t ranks)
 {
-	return (uint64_t)ranks * (CHECK_FDS_A_RANK + 1) + CHECK_FDS_OWN <=
-		l->files_max;
+	return check_files(ranks) + l->held <= l->files_max;
 }
 
 uint32_t
 check_files_max(const struct limits *l, uint32_t ranks, bool spare)
 {
-	uint64_t fds =
-		(uint64_t)ranks * (CHECK_FDS_A_RANK + spare) + CHECK_FDS_OWN;
+	uint64_t fds = (uint64_t)ranks * (CHECK_FDS_A_RANK + spare) +
+		CHECK_FDS_OWN + l->held;
 
 	return fds >= l->files_max ?
 		8 :
@@ -99,7 +105,7 @@ check_table(const struct limits *l, uint32_t ranks)
 {
 	uint64_t fds =
 		(uint64_t)ranks * (CHECK_FDS_A_RANK + 1 + CHECK_FILES_A_RANK) +
-		CHECK_FDS_OWN;
+		CHECK_FDS_OWN + l->held;
 
 	return (uint32_t)least(least(fds, l->files_max), INT32_MAX);
 }

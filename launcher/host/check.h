@@ -22,6 +22,10 @@
 enum xr_status check_limits(const struct limits *limits, uint32_t ranks,
 	struct xr_error *err);
 
+/* check_files() - descriptors that so many ranks want, raw files aside: for
+ * limit_count(). Pure. */
+uint64_t check_files(uint32_t ranks);
+
 /* check_spare() - does one more descriptor a rank fit? Pure. */
 bool check_spare(const struct limits *limits, uint32_t ranks);
 

@@ -105,7 +105,7 @@ struct job {
 	enum cause cause;
 	int cause_signal;     /* with CAUSE_SIGNAL */
 	bool ctrl_c;          /* with CAUSE_SIGNAL: it was pressed */
-	char cause_text[160]; /* with CAUSE_XRUN: what went wrong */
+	char cause_text[400]; /* with CAUSE_XRUN: what went wrong */
 	int64_t stop_ns;      /* clock_now() of the first stop; 0: none */
 
 	uint32_t started; /* start.c: ranks that were, or failed to */

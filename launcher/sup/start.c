@@ -193,11 +193,37 @@ may_retry(struct job *job, const struct spawn *s)
 	return clock_now() - sup->retry_ns < RETRY_MAX_NS;
 }
 
-/* Which limit it is that the kernel keeps to itself. */
-static const char *
-limits_text(int sys)
+/* Of a process that was refused the kernel keeps to itself which limit it was.
+ * The job is over: /proc may be read. */
+static void
+put_error(struct buf *out, int sys)
 {
-	return sys == EAGAIN ? " (ulimit -u, or pids.max of the cgroup)" : "";
+	buf_put_text(out, strerror(sys));
+	if (sys == EAGAIN)
+		limit_put_why(out, "");
+}
+
+static void
+cannot_start(struct job *job, uint32_t r, const struct spawn *s)
+{
+	struct buf why = { 0 };
+
+	put_error(&why, s->sys);
+	stop_fail(job,
+		"rank %u could not be started: %s: %s; %u ranks were started and are stopped",
+		job_rank(job, r), spawn_step_name(s->step), buf_text(&why),
+		job->started);
+	buf_fini(&why);
+}
+
+static void
+cannot_move_output(struct job *job, int sys)
+{
+	struct buf why = { 0 };
+
+	put_error(&why, sys);
+	stop_fail(job, "no thread for the output: %s", buf_text(&why));
+	buf_fini(&why);
 }
 
 /* False: not now, or never. */
@@ -226,10 +252,7 @@ start_one(struct job *job, uint32_t r)
 		refused(job, r, &s);
 		return true;
 	}
-	stop_fail(job,
-		"rank %u could not be started: %s: %s%s; %u ranks were started and are stopped",
-		job_rank(job, r), spawn_step_name(s.step), strerror(s.sys),
-		limits_text(s.sys), job->started);
+	cannot_start(job, r, &s);
 	return false;
 }
 
@@ -262,8 +285,7 @@ start_threads(struct job *job)
 	if (may_retry(job, &s))
 		timer_arm(sup->start, RETRY_NS);
 	else
-		stop_fail(job, "no thread for the output: %s%s",
-			strerror(s.sys), limits_text(s.sys));
+		cannot_move_output(job, s.sys);
 }
 
 /* Not before a rank writes: many say nothing, or nothing for a while. */

@@ -20,6 +20,7 @@ setup()
 teardown()
 {
 	release
+	remove_pids_cgroup
 	rm -rf "$place"
 	nothing_left
 }
@@ -206,6 +207,76 @@ settled()
 	prlimit --nofile=64:4096 "$XRUN" -n 32 bash -c 'ulimit -Sn; ulimit -Hn' >out
 	assert_eq "$(cut -d' ' -f2- out | sed 's/^[0-9]*\] //' | sort | uniq -c | tr -s ' ' | paste -sd' ')" \
 		' 32 4096  32 64'
+}
+
+# holding COUNT COMMAND... - with so many descriptors more, from 20 on.
+holding()
+{
+	local fd most=$((19 + $1))
+
+	shift
+	for ((fd = 20; fd <= most; fd++)); do
+		eval "exec $fd</dev/null"
+	done
+	exec prlimit --nofile=256:256 "$@"
+}
+
+@test "rel-44 descriptors that xrun was started with count, too" {
+	local most
+
+	need prlimit
+	run -125 holding 100 "$XRUN" -n 60 true
+	assert_has "$output" '^xrun: 60 ranks need [0-9]+ descriptors; this shell allows 256'
+	for most in 38 36 30 9; do
+		holding 100 "$XRUN" -n $most "$PROG/spew" --lines 3 --both \
+			>out 2>err &
+		wait $!
+		"$PROG/verify" merged --ranks $most --lines 3 out
+	done
+}
+
+# in_pids_cgroup MAX COMMAND... - in a control group of so many processes.
+in_pids_cgroup()
+{
+	local group=$pids_cgroup max=$1
+
+	shift
+	(
+		echo "$max" >"$group/pids.max"
+		echo "$BASHPID" >"$group/cgroup.procs"
+		exec "$@"
+	)
+}
+
+make_pids_cgroup()
+{
+	pids_cgroup=/sys/fs/cgroup/pids/xrun-test-$$
+	mkdir "$pids_cgroup" 2>/dev/null || skip 'no pids controller here'
+}
+
+remove_pids_cgroup()
+{
+	[ -z "${pids_cgroup:-}" ] || wait_for 5 rmdir "$pids_cgroup"
+}
+
+@test "rel-43 a control group with few processes: refused, or named with its numbers" {
+	make_pids_cgroup
+	try in_pids_cgroup 40 "$XRUN" -n 100 true
+	assert_eq "$status" 125
+	assert_has "$stderr" '^xrun: 100 ranks need [0-9]+ descriptors; this shell allows [0-9]+, and 39 processes \(cgroup pids\.max\)   try: -n 10 or less$'
+	try in_pids_cgroup 12 "$XRUN" --grace 300ms -n 16 "$PROG/deaf" --linger 0
+	assert_eq "$status" 125
+	assert_has "$stderr" "^xrun: rank [0-9]+ could not be started: clone: Resource temporarily unavailable \\(pids\\.max of cgroup /xrun-test-$$ is 12, and [0-9]+ are used\\); [0-9]+ ranks were started and are stopped$"
+	assert_eq "$(left_behind '.*')" ''
+}
+
+@test "rel-43 who is limited in processes is told of how many he has" {
+	need_stranger
+	hold 18
+	limited --grace 300ms -n 16 "$PROG/deaf" --linger 0
+	ends 125 20
+	assert_has "$(cat job.err)" 'ulimit -u is 30, and this user has [23][0-9]\)'
+	release
 }
 
 # Files are then opened for each move.

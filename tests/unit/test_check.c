@@ -195,3 +195,20 @@ Test(check, the_table_holds_all_there_will_be_within_the_limit)
 	l.files_max = UINT64_MAX;
 	cr_expect_eq(check_table(&l, UINT32_MAX), INT32_MAX);
 }
+
+Test(check, descriptors_that_were_inherited_count)
+{
+	struct limits l = { .files_max = 256,
+		.processes = UINT64_MAX,
+		.memory = UINT64_MAX };
+
+	cr_expect_str_eq(check(&l, 60), "");
+	l.held = 37;
+	cr_expect_str_eq(check(&l, 60),
+		"60 ranks need 257 descriptors; this shell allows 256\t-n 20 or less");
+	cr_expect_str_eq(check(&l, 59), "");
+	cr_expect_not(check_spare(&l, 59));
+	cr_expect_eq(check_files_max(&l, 50, false), 256 - 150 - 40 - 37 + 8);
+	l.held = 300;
+	cr_expect_neq(check(&l, 1)[0], '\0');
+}

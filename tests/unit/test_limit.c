@@ -10,10 +10,12 @@
 #include <criterion/criterion.h>
 
 #include "proc/limit.h"
-#include "tests/unit/folder.h"
 #include "tests/unit/forked.h"
+#include "tests/unit/machine.h"
 
 static struct limits l;
+
+TestSuite(limit, .init = folder_make, .fini = folder_remove);
 
 FORKED_TEST(limit, descriptors_are_raised_and_ranks_get_the_old_limit)
 {
@@ -53,6 +55,7 @@ FORKED_TEST(limit, a_user_has_only_so_many_processes)
 FORKED_TEST(limit, the_machine_has_only_so_many_processes)
 {
 	limit_read(&l);
+	limit_count(&l, LIMIT_FEW + 1, 0);
 	EXPECT(l.processes > 0);
 	EXPECT(l.processes <= 1 << 22); /* PID_MAX_LIMIT of the kernel */
 	EXPECT(l.processes_by != NULL);
@@ -79,6 +82,7 @@ FORKED_TEST(limit, memory_is_what_is_available_and_not_what_is_free)
 	unsigned long long available = meminfo("MemAvailable:"), apart;
 
 	limit_read(&l);
+	limit_count(&l, LIMIT_FEW + 1, 0);
 	EXPECT(l.memory <= meminfo("MemTotal:"));
 	apart = l.memory > available ? l.memory - available :
 				       available - l.memory;
@@ -90,5 +94,49 @@ FORKED_TEST(limit, asking_leaves_no_descriptor)
 	int before = folder_entries("/proc/self/fd");
 
 	limit_read(&l);
+	limit_count(&l, 1000, UINT32_MAX);
 	EXPECT_EQ(folder_entries("/proc/self/fd"), before);
+}
+
+FORKED_TEST(limit, for_a_few_ranks_no_file_is_read)
+{
+	limit_read(&l);
+	limit_count(&l, LIMIT_FEW, 100);
+	EXPECT(l.memory == UINT64_MAX);
+	EXPECT_EQ(l.held, 0);
+}
+
+FORKED_TEST(limit, inherited_descriptors_are_counted_where_they_may_matter)
+{
+	const struct rlimit r = { .rlim_cur = 256, .rlim_max = 256 };
+
+	close_range(3, ~0u, 0);
+	NEED(setrlimit(RLIMIT_NOFILE, &r) == 0);
+	limit_read(&l);
+	limit_count(&l, 10, 100);
+	EXPECT_EQ(l.held, 0);
+	for (int fd = 3; fd < 40; fd++) /* of which 3 to 7 are slots */
+		NEED(dup2(0, fd) == fd);
+	limit_count(&l, 10, 100);
+	EXPECT_EQ(l.held, 32);
+}
+
+/* A machine of files: the group that has reached its limit is named. */
+FORKED_TEST(limit, the_limit_that_refused_a_process_is_named)
+{
+	struct buf why = { 0 };
+
+	machine_file("proc/self/cgroup", "0::/a/b\n");
+	machine_file("proc/self/mountinfo",
+		"30 23 0:26 / /g rw - cgroup2 cgroup2 rw\n");
+	machine_file("g/a/pids.max", "20\n");
+	machine_file("g/a/pids.current", "19\n");
+	limit_put_why(&why, "sys");
+	EXPECT_STR(buf_text(&why),
+		" (pids.max of cgroup /a is 20, and 19 are used)");
+	buf_clear(&why);
+	machine_file("g/a/pids.current", "2\n");
+	limit_put_why(&why, "sys");
+	EXPECT_STR(buf_text(&why), " (ulimit -u, or pids.max of the cgroup)");
+	buf_fini(&why);
 }
