@@ -125,17 +125,18 @@ wants_color(int mode, bool tty)
 }
 
 static enum xr_status
-compile_route(struct job *job, struct xr_error *err)
+compile_route(struct job *job, const char *host, struct xr_error *err)
 {
 	bool out = isatty(STDOUT_FILENO), errs = isatty(STDERR_FILENO);
-	struct xr_error why = { 0 };
-	enum xr_status status;
 	struct route_config c = {
 		.ranks = job_size(job),
 		.first = job->plan.first,
 		.size = job->plan.size,
 		.show = job->opt.show,
 		.prefix = job->opt.prefix,
+		.timestamps = job->opt.timestamps,
+		.host = host,
+		.job = job->state.id,
 		.tty = { out, errs },
 		.color = { wants_color(job->opt.color, out),
 			wants_color(job->opt.color, errs) },
@@ -146,10 +147,7 @@ compile_route(struct job *job, struct xr_error *err)
 	job->on_tty = out || errs;
 	job->utf8 = c.utf8;
 	job->hints = errs && takes_escapes() && !job->opt.quiet;
-	status = route_compile(&job->route, &c, &why);
-	if (status != XR_OK)
-		return fail(err, status, "--show: %s", why.text);
-	return XR_OK;
+	return route_compile(&job->route, &c, err);
 }
 
 static enum xr_status
@@ -206,8 +204,6 @@ prepare(struct job *job, struct prepared *p, struct xr_error *err)
 	limit_count(&job->limits, job_size(job), check_files(job_size(job)));
 	if (status == XR_OK)
 		status = check_limits(&job->limits, job_size(job), err);
-	if (status == XR_OK)
-		status = compile_route(job, err);
 	job->spare_files = check_spare(&job->limits, job_size(job));
 	job->files_max =
 		check_files_max(&job->limits, job_size(job), job->spare_files);
@@ -215,7 +211,9 @@ prepare(struct job *job, struct prepared *p, struct xr_error *err)
 		status = state_open(&job->state, job->opt.log_dir, logs, err);
 	if (status != XR_OK)
 		return status;
-	status = prepare_env(job, p, err);
+	status = compile_route(job, p->host, err);
+	if (status == XR_OK)
+		status = prepare_env(job, p, err);
 	if (status == XR_OK)
 		status = make_shared(job, err);
 	if (status != XR_OK)

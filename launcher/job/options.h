@@ -38,8 +38,9 @@ struct run_options {
 
 	const char *log_dir; /* NULL: the state directory */
 	bool logs;
-	const char *show; /* "auto", "all", "first", "none" or a rank list */
-	bool prefix;
+	const char *show;   /* "auto", "all", "first", "none" or a rank list */
+	const char *prefix; /* "auto", "none" or a format */
+	bool timestamps;
 	int buffer; /* enum buffer_mode */
 	int color;  /* enum color_mode */
 	bool quiet, verbose;

@@ -127,6 +127,42 @@ end_of(const struct feed *f, struct span data, bool idle)
 	return idle && f->at + data.len == f->end ? LINE_IDLE : LINE_MORE;
 }
 
+/* Up to which byte of @data, behind @from, came at the same time; that is then
+ * the time of the lines that end there. */
+static size_t
+same_time(struct sink *s, struct feed *f, struct span data, size_t from)
+{
+	struct feed_mark mark = { .end = f->at + data.len };
+	bool known;
+
+	pthread_mutex_lock(&s->grow_lock);
+	known = f->pipe < 0 && feed_when(f, f->at + from, &mark);
+	pthread_mutex_unlock(&s->grow_lock);
+	s->lines.wall = known ? mark.wall : clock_wall();
+	return mark.end - f->at < data.len ? (size_t)(mark.end - f->at) :
+					     data.len;
+}
+
+static size_t
+cut(struct sink *s, struct feed *f, struct span data, enum line_end end)
+{
+	return line_cut(&s->lines, &f->line, &s->config.prefix[f->stream], data,
+		end);
+}
+
+static size_t
+cut_timed(struct sink *s, struct feed *f, struct span data, enum line_end end)
+{
+	size_t used = 0, till = 0;
+
+	do {
+		till = same_time(s, f, data, till);
+		used += cut(s, f, (struct span){ data.at + used, till - used },
+			till == data.len ? end : LINE_MORE);
+	} while (till < data.len);
+	return used;
+}
+
 static size_t
 put_bytes(struct sink *s, struct feed *f, struct span data, bool idle)
 {
@@ -138,7 +174,7 @@ put_bytes(struct sink *s, struct feed *f, struct span data, bool idle)
 			s->torn = data.at[data.len - 1] != '\n';
 		return data.len;
 	}
-	return line_cut(&s->lines, &f->line, &s->config.prefix[f->stream], data,
+	return (s->config.times ? cut_timed : cut)(s, f, data,
 		end_of(f, data, idle));
 }
 

@@ -8,6 +8,7 @@
 
 #include <sys/ioctl.h>
 
+#include "base/clock.h"
 #include "base/fault.h"
 #include "base/fd.h"
 #include "launcher/log/feed.h"
@@ -118,6 +119,60 @@ feed_drop(struct feed *f)
 	f->left = (uint32_t)waiting;
 }
 
+/* Twice as coarse: a line is never told to have come too soon. */
+static void
+thin_out(struct feed *f)
+{
+	for (uint32_t i = 0; i < FEED_MARKS / 2; i++)
+		f->mark[i] = f->mark[2 * i + 1];
+	f->marks = FEED_MARKS / 2;
+	f->step = (f->mark[f->marks - 1].wall - f->mark[0].wall) / f->marks;
+}
+
+void
+feed_mark(struct feed *f, uint64_t end, int64_t wall)
+{
+	struct feed_mark *last;
+
+	if (f->mark == NULL)
+		f->mark = malloc(FEED_MARKS * sizeof(*f->mark));
+	if (f->mark == NULL)
+		return;
+	last = f->marks == 0 ? NULL : &f->mark[f->marks - 1];
+	if (last != NULL && end <= last->end)
+		return;
+	if (last != NULL && wall / NS_PER_MS == last->wall / NS_PER_MS) {
+		last->end = end;
+		return;
+	}
+	if (f->marks > 1 && last->wall - last[-1].wall < f->step)
+		f->marks--;
+	if (f->marks == FEED_MARKS)
+		thin_out(f);
+	f->mark[f->marks++] = (struct feed_mark){ end, wall };
+}
+
+bool
+feed_when(struct feed *f, uint64_t at, struct feed_mark *out)
+{
+	uint32_t over = 0, i;
+
+	while (over < f->marks && f->mark[over].end <= f->at)
+		over++;
+	if (over > 0)
+		memmove(f->mark, f->mark + over,
+			(f->marks - over) * sizeof(*f->mark));
+	f->marks -= over;
+	if (f->marks == 0)
+		f->step = 0;
+	for (i = 0; i < f->marks && f->mark[i].end <= at; i++)
+		;
+	if (i == f->marks)
+		return false;
+	*out = f->mark[i];
+	return true;
+}
+
 bool
 feed_took(struct feed *f, struct span data, size_t used)
 {
@@ -141,5 +196,6 @@ feed_fini(struct feed *f)
 {
 	free(f->held);
 	free(f->tail);
+	free(f->mark);
 	fd_close(f->pipe);
 }

@@ -18,6 +18,14 @@
 
 #define FEED_CHUNK (64 * 1024)
 #define FEED_TAIL  2048 /* of a pipe, kept for the account */
+#define FEED_MARKS 32
+
+/* When which bytes of a file arrived: those before @end, and behind the end of
+ * the mark before, at @wall. A reader that is far behind finds coarser ones. */
+struct feed_mark {
+	uint64_t end;
+	int64_t wall;
+};
 
 struct feed {
 	/* Shared: set by the mover, taken over by the sink. */
@@ -25,6 +33,9 @@ struct feed {
 	uint64_t new_end;
 	bool new_eof, queued;
 	TAILQ_ENTRY(feed) queue;
+	struct feed_mark *mark; /* [FEED_MARKS] once one is set, or NULL */
+	uint32_t marks;
+	int64_t step; /* ns between two of them, at least */
 
 	uint32_t stream;
 	uint32_t named; /* see raw.h */
@@ -63,6 +74,12 @@ bool feed_peek(struct feed *f, int dir, char *scratch, struct span *out);
 
 /* feed_drop() - what the pipe holds now is all that will be read of it. */
 void feed_drop(struct feed *f);
+
+/* feed_mark() - the bytes up to @end are there since @wall; shared. */
+void feed_mark(struct feed *f, uint64_t end, int64_t wall);
+
+/* feed_when() - when the byte @at came; false: nobody knows. Shared. */
+bool feed_when(struct feed *f, uint64_t at, struct feed_mark *out);
 
 /* feed_took() - @used bytes of the span are delivered; false: no memory. */
 bool feed_took(struct feed *f, struct span data, size_t used);

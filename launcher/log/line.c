@@ -33,6 +33,10 @@ put_prefix(struct line_sink *sink, struct line_stream *st,
 	const struct line_prefix *prefix)
 {
 	buf_put(sink->out, prefix->text, prefix->len);
+	if (prefix->time != 0 && sink->out->bad == XR_OK)
+		memcpy(sink->out->data + sink->out->len - prefix->len +
+				prefix->time - PREFIX_TIME,
+			prefix_clock(&sink->clock, sink->wall), PREFIX_TIME);
 	if (st->resumed)
 		buf_put_text(sink->out, "…");
 	st->resumed = false;
@@ -45,15 +49,15 @@ put_line(struct line_sink *sink, struct line_stream *st,
 {
 	struct buf *out = sink->out;
 
-	if (sink->filter || st->resumed ||
-		out->cap - out->len < line.len + LINE_PREFIX_MAX + 1) {
+	if (sink->filter || sink->clocked || st->resumed ||
+		out->cap - out->len < line.len + PREFIX_MAX + 1) {
 		put_prefix(sink, st, prefix);
 		put_text(sink, st, line.at, line.len - 1);
 		put_newline(sink, st);
 		return;
 	}
 	/* The common case: one copy of fixed length, one of the line. */
-	memcpy(out->data + out->len, prefix->text, LINE_PREFIX_MAX);
+	memcpy(out->data + out->len, prefix->text, PREFIX_MAX);
 	memcpy(out->data + out->len + prefix->len, line.at, line.len);
 	out->len += prefix->len + line.len;
 	out->data[out->len] = '\0';

@@ -16,16 +16,10 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "launcher/log/prefix.h"
 
-#define LINE_HOLD       (32 * 1024)
-#define LINE_IDLE_NS    200000000LL
-#define LINE_PREFIX_MAX 80
-
-/* What stands before each line of a stream. */
-struct line_prefix {
-	char text[LINE_PREFIX_MAX];
-	uint32_t len; /* 0: lines go out as they are */
-};
+#define LINE_HOLD    (32 * 1024)
+#define LINE_IDLE_NS 200000000LL
 
 /* What is known about the bytes after those offered. */
 enum line_end {
@@ -44,6 +38,9 @@ struct line_sink {
 	struct buf *out;
 	struct line_stream *holder; /* or NULL */
 	bool filter; /* a terminal: let no escape sequences but colour through */
+	bool clocked; /* some prefix has a clock, which is to show @wall */
+	int64_t wall; /* clock_wall() of the bytes that are offered */
+	struct prefix_clock clock;
 };
 
 /*

@@ -14,38 +14,77 @@
 /* ANSI foregrounds; red is xrun's own. */
 static const unsigned char colors[] = { 36, 32, 33, 35, 34, 96 };
 
-static int
-width_of(uint32_t size)
+/* @number, as wide as the largest of @count. */
+static const char *
+put_number(char out[16], uint32_t number, uint32_t count)
 {
 	int width = 1;
 
-	for (uint32_t last = size - 1; last >= 10; last /= 10)
+	for (uint32_t last = count - 1; last >= 10 && width < 10; last /= 10)
 		width++;
-	return width;
+	snprintf(out, 16, "%*u", width, number);
+	return out;
 }
 
-static void
-make_prefix(struct line_prefix *p, const struct route_config *c,
-	uint32_t stream)
+/* What xrun puts there by itself; one rank alone needs no name. */
+static const char *
+format_of(const struct route_config *c, uint32_t kind)
 {
-	uint32_t rank = c->first + stream / RAW_STREAMS,
-		 kind = stream % RAW_STREAMS;
-	bool err = kind == RAW_ERR;
-	int width = width_of(c->size), n;
-	char name[32];
+	bool bars = c->utf8 && c->tty[kind];
 
-	if (c->utf8 && c->tty[kind])
-		snprintf(name, sizeof(name), "%*u%s", width, rank,
-			err ? "┃ " : "│ ");
-	else
-		snprintf(name, sizeof(name), "[%*u]%s", width, rank,
-			err ? "!" : " ");
-	if (c->color[kind])
-		n = snprintf(p->text, sizeof(p->text), "\033[%s%um%s\033[0m",
-			err ? "1;" : "", colors[rank % sizeof(colors)], name);
-	else
-		n = snprintf(p->text, sizeof(p->text), "%s", name);
-	p->len = (uint32_t)n;
+	if (strcmp(c->prefix, "auto") != 0)
+		return strcmp(c->prefix, "none") == 0 ? "" : c->prefix;
+	if (c->size == 1)
+		return "";
+	if (kind == RAW_OUT)
+		return bars ? "{rank}│ " : "[{rank}] ";
+	return bars ? "{rank}┃ " : "[{rank}]!";
+}
+
+static enum xr_status
+parse_formats(struct route *r, struct xr_error *err)
+{
+	enum xr_status status = XR_OK;
+
+	for (uint32_t k = 0; k < RAW_STREAMS && status == XR_OK; k++) {
+		const char *text = format_of(&r->config, k);
+
+		status = prefix_parse(&r->format[k],
+			(struct span){ text, strlen(text) }, err);
+		r->format[k].time_first = r->config.timestamps &&
+			!prefix_has(&r->format[k], PREFIX_CLOCK);
+		r->times = r->times || r->config.timestamps ||
+			prefix_has(&r->format[k], PREFIX_CLOCK);
+	}
+	return status;
+}
+
+enum xr_status
+route_prefix(const struct route *r, uint32_t stream, const char *ranks,
+	struct line_prefix *out, struct xr_error *err)
+{
+	const struct route_config *c = &r->config;
+	uint32_t local = stream / RAW_STREAMS, kind = stream % RAW_STREAMS;
+	uint32_t rank = c->first + local;
+	char number[3][16], color[16];
+	const char *values[PREFIX_NAMES] = {
+		[PREFIX_RANK] = ranks,
+		[PREFIX_LOCAL_RANK] = ranks,
+		[PREFIX_SIZE] = put_number(number[0], c->size, 1),
+		[PREFIX_HOST] = c->host,
+		[PREFIX_JOB] = c->job,
+		[PREFIX_STREAM] = kind == RAW_OUT ? "stdout" : "stderr",
+	};
+
+	if (ranks == NULL) {
+		values[PREFIX_RANK] = put_number(number[1], rank, c->size);
+		values[PREFIX_LOCAL_RANK] =
+			put_number(number[2], local, c->ranks);
+	}
+	snprintf(color, sizeof(color), "%s%u", kind == RAW_ERR ? "1;" : "",
+		colors[rank % sizeof(colors)]);
+	return prefix_make(&r->format[kind], values,
+		c->color[kind] ? color : NULL, out, err);
 }
 
 static enum xr_status
@@ -78,21 +117,39 @@ choose(struct route *r, const struct route_config *c, struct xr_error *err)
 	return status;
 }
 
+static enum xr_status
+make_prefixes(struct route *r, struct xr_error *err)
+{
+	enum xr_status status = parse_formats(r, err);
+
+	for (uint32_t i = 0;
+		status == XR_OK && i < r->config.ranks * RAW_STREAMS; i++)
+		status = route_prefix(r, i, NULL, &r->prefix[i], err);
+	return status;
+}
+
 enum xr_status
 route_compile(struct route *r, const struct route_config *c,
 	struct xr_error *err)
 {
 	uint32_t streams = c->ranks * RAW_STREAMS;
+	struct xr_error why = { 0 };
 	enum xr_status status;
 
-	*r = (struct route){ .lines = c->size > 1 };
-	memcpy(r->tty, c->tty, sizeof(r->tty));
+	*r = (struct route){ .config = *c };
+	r->lines = c->size > 1 || c->timestamps ||
+		(strcmp(c->prefix, "auto") != 0 &&
+			strcmp(c->prefix, "none") != 0);
 	r->shown = xcalloc(streams, sizeof(*r->shown));
 	r->prefix = xcalloc(streams, sizeof(*r->prefix));
-	status = choose(r, c, err);
-	for (uint32_t i = 0; i < streams && r->lines && c->prefix; i++)
-		make_prefix(&r->prefix[i], c, i);
-	return status;
+	status = choose(r, c, &why);
+	if (status != XR_OK)
+		return fail(err, status, "--show: %s", why.text);
+	if (r->lines)
+		status = make_prefixes(r, &why);
+	if (status != XR_OK)
+		return fail(err, status, "--prefix: %s", why.text);
+	return XR_OK;
 }
 
 void

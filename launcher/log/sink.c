@@ -7,6 +7,7 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "launcher/log/sink_inner.h"
 #include "launcher/log/thread.h"
@@ -55,8 +56,11 @@ sink_open(const struct sink_config *config)
 	TAILQ_INIT(&s->ready);
 	TAILQ_INIT(&s->parked);
 	TAILQ_INIT(&s->waiting);
-	s->lines =
-		(struct line_sink){ .out = &s->out, .filter = config->filter };
+	s->lines = (struct line_sink){
+		.out = &s->out,
+		.filter = config->filter,
+		.clocked = config->times,
+	};
 	return s;
 }
 
@@ -121,6 +125,8 @@ sink_grew(struct sink *s, uint32_t stream, int fd, uint64_t end, bool eof)
 	f->new_file = fd;
 	f->new_end = end;
 	f->new_eof = eof;
+	if (s->config.times)
+		feed_mark(f, end, clock_wall());
 	if (!f->queued)
 		TAILQ_INSERT_TAIL(&s->grown, f, queue);
 	f->queued = true;

@@ -23,9 +23,15 @@ struct words {
 };
 
 bool
-opt_negatable(const struct opt *o)
+opt_alone(const struct opt *o)
 {
 	return o->type == OPT_FLAG || o->maybe;
+}
+
+bool
+opt_negatable(const struct opt *o)
+{
+	return opt_alone(o) || o->no != NULL;
 }
 
 const struct opt *
@@ -121,6 +127,18 @@ opt_set_given(struct opts *opts, const struct opt *o, enum opt_source who,
 
 	memcpy((char *)opts->base + offset, &yes, sizeof(yes));
 	opts->source[o - opts->table] = (uint8_t)who;
+}
+
+enum xr_status
+opt_set_no(struct opts *opts, const struct opt *o, enum opt_source who,
+	const char *what, struct xr_error *err)
+{
+	struct opt_said said = { .who = who, .what = what, .text = o->no };
+
+	if (o->no != NULL)
+		return opt_set(opts, o, &said, err);
+	opt_set_given(opts, o, who, false);
+	return XR_OK;
 }
 
 void
@@ -247,8 +265,10 @@ set_long(struct opts *opts, struct words *w, const char *dashes,
 	snprintf(what, sizeof(what), "%s%.*s", dashes, (int)name.len, name.at);
 	if (o == NULL && said.text != NULL)
 		return fail(err, XR_E_INVAL, "%s takes no value", what);
-	if (o == NULL || (opt_negatable(o) && said.text == NULL)) {
-		opt_set_given(opts, o == NULL ? off : o, OPT_ARGV, o != NULL);
+	if (o == NULL)
+		return opt_set_no(opts, off, OPT_ARGV, what, err);
+	if (opt_alone(o) && said.text == NULL) {
+		opt_set_given(opts, o, OPT_ARGV, true);
 		return XR_OK;
 	}
 	status = set_value(opts, o, w, &said, err);
@@ -287,7 +307,7 @@ set_short(struct opts *opts, struct words *w, struct xr_error *err)
 		if (o == NULL)
 			return unknown_letter(opts, word, *p, err);
 		what[1] = *p;
-		if (!opt_negatable(o)) {
+		if (!opt_alone(o)) {
 			said.text = p[1] == '\0' ? NULL : p + 1;
 			return set_value(opts, o, w, &said, err);
 		}

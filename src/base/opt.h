@@ -61,6 +61,7 @@ struct opt {
 	bool no_file;      /* cannot stand in a file */
 	const char *group; /* heading; on the first row of each group */
 	const char *arg;   /* "FILE", as shown; NULL for flags and choices */
+	const char *no;    /* text: what --no-NAME means, as typed; or NULL */
 	const char *dflt;  /* as typed; NULL: the field is left as it is */
 	int64_t min,
 		max; /* inclusive, in the value's unit; numbers need them */

@@ -126,6 +126,28 @@ set_env_flag(struct opts *opts, const struct opt *o, bool negated, bool yes,
 	return XR_OK;
 }
 
+/* A text and its no- form are both there; @no: the later one means no. */
+static enum xr_status
+agree(const struct opts *opts, const struct opt *o, bool no,
+	struct xr_error *err)
+{
+	const char *before;
+
+	memcpy(&before, (char *)opts->base + o->offset, sizeof(before));
+	return no == (strcmp(before, o->no) == 0) ? XR_OK :
+						    contradiction(o, err);
+}
+
+/* The no- form of a text. */
+static enum xr_status
+set_env_no(struct opts *opts, const struct opt *o, bool yes,
+	const struct opt_said *said, struct xr_error *err)
+{
+	if (opts->source[o - opts->table] == OPT_ENV)
+		return agree(opts, o, yes, err);
+	return yes ? opt_set_no(opts, o, OPT_ENV, said->what, err) : XR_OK;
+}
+
 static enum xr_status
 set_env(struct opts *opts, const struct opt *o, bool negated,
 	const struct opt_said *said, struct xr_error *err)
@@ -139,13 +161,18 @@ set_env(struct opts *opts, const struct opt *o, bool negated,
 		status = opt_parse(&flag, &yes, said, err);
 		if (status != XR_OK)
 			return status;
+		if (negated && o->no != NULL)
+			return set_env_no(opts, o, yes, said, err);
 		return set_env_flag(opts, o, negated, yes, err);
 	}
 	if (o->maybe && said->text[digits] != '\0' &&
 		opt_parse_bool(said->text, &yes))
 		return set_env_flag(opts, o, false, yes, err);
+	/* Twice in environ: the first, as getenv(3). */
 	if (opts->source[o - opts->table] == OPT_ENV)
-		return XR_OK; /* twice in environ: the first, as getenv(3) */
+		return o->no == NULL ?
+			XR_OK :
+			agree(opts, o, strcmp(said->text, o->no) == 0, err);
 	if (o->type == OPT_LIST)
 		return set_env_list(opts, o, said, err);
 	status = opt_set(opts, o, said, err);

@@ -149,8 +149,10 @@ set_value(struct reader *r, const struct opt *o, struct span value,
 
 	if (o->type == OPT_LIST)
 		return set_list(r, o, value, err);
-	if ((kind == GATE_TRUE || kind == GATE_FALSE) && opt_negatable(o)) {
-		opt_set_given(r->opts, o, said.who, kind == GATE_TRUE);
+	if (kind == GATE_FALSE && opt_negatable(o))
+		return opt_set_no(r->opts, o, said.who, o->name, err);
+	if (kind == GATE_TRUE && opt_alone(o)) {
+		opt_set_given(r->opts, o, said.who, true);
 		return XR_OK;
 	}
 	if (!is_word(value))

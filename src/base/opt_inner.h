@@ -25,6 +25,13 @@ opt_span(const char *at, size_t len)
 /* opt_negatable() - is there a --no- form? */
 bool opt_negatable(const struct opt *o);
 
+/* opt_alone() - may its name stand without a value? */
+bool opt_alone(const struct opt *o);
+
+/* opt_set_no() - what its --no- form, called @what, means. */
+enum xr_status opt_set_no(struct opts *opts, const struct opt *o,
+	enum opt_source who, const char *what, struct xr_error *err);
+
 /* opt_find_negated() - "no-logs" finds logs; NULL if it is no no- form. */
 const struct opt *opt_find_negated(const struct opt *table, struct span name);
 

@@ -212,7 +212,7 @@ put_property(struct json *j, const struct opt *o)
 	json_open_object(j, o->name);
 	json_text(j, "description", help);
 	put_default(j, o);
-	if (!o->maybe || o->type == OPT_FLAG) {
+	if ((!o->maybe && o->no == NULL) || o->type == OPT_FLAG) {
 		put_kind(j, o);
 	} else {
 		json_open_array(j, "anyOf");

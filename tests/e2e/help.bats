@@ -95,7 +95,7 @@ said()
 			"$(complete -p xrun | sed "s/.*-F \([^ ]*\) .*/\1/")" xrun "${@: -1}"
 			echo "${COMPREPLY[*]}"
 		}
-		try xrun --time
+		try xrun --timeo
 		try xrun he
 		try xrun help gra
 		try xrun --on-failure co'

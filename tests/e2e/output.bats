@@ -488,6 +488,74 @@ left_in_files()
 	assert_has "$(cat err)" '^  \| 1000$'
 }
 
+# --- what begins a line ------------------------------------------------------
+
+@test "--prefix: names in braces are filled in, numbers padded" {
+	job -n 11 --show 2,10 --prefix '{job} {rank}/{size} {stream}{{}} ' --report r \
+		sh -c 'echo out; echo err >&2'
+	assert_eq "$status" 0
+	id=$(jq -r .job r)
+	assert_eq "$(sort out)" "$id  2/11 stdout{} out
+$id 10/11 stdout{} out"
+	assert_has "$(cat err)" "^$id  2/11 stderr\\{\\} err\$"
+	XRUN_PREFIX='{local_rank}:' job -n 1 echo alone
+	assert_eq "$(cat out)" '0:alone'
+	XRUN_NO_PREFIX=1 job -n 2 echo both
+	assert_eq "$(cat out)" $'both\nboth'
+}
+
+@test "--prefix: what is wrong is named with its byte, and nothing is left" {
+	job -n 2 --prefix 'x{rnak}' true
+	assert_eq "$status" 125
+	assert_eq "$(cat err)" "xrun: --prefix: byte 1: '{rnak}' is not one of {rank} {local_rank} {size} {host} {job} {stream} {time}"
+	[ -z "$(ls -A "$XDG_STATE_HOME/xrun")" ]
+}
+
+# ms HH:MM:SS.mmm - of the day.
+ms()
+{
+	awk -F '[:.]' '{ print (($1 * 60 + $2) * 60 + $3) * 1000 + $4 }' <<<"$1"
+}
+
+@test "--timestamps: the time at which a line arrived, not that of its reader" {
+	local first last
+
+	mkfifo go gate
+	stuck job
+	spawn job "$XRUN" --log-dir logs --timestamps -n 2 --show 0 bash -c '
+		[ "$RANK" = 0 ] || exit 0
+		echo first; yes "" | head -n 300000
+		read -r _ <go; echo last'
+	wait_for 10 holds_bytes logs/0/rank-0000/stdout 300006
+	read -r -t 0.5 _ <>gate || true
+	echo >go
+	wait_for 10 holds_bytes logs/0/rank-0000/stdout 300011
+	exec {copy}<job.out
+	exec {reader}>&-
+	cat <&"$copy" >out
+	wait "$pid"
+	assert_eq "$(grep -cE '^[0-2][0-9]:[0-5][0-9]:[0-5][0-9]\.[0-9]{3} \[0\] ' out)" 300002
+	first=$(ms "$(head -n 1 out)")
+	last=$(ms "$(tail -n 1 out)")
+	assert_has "$(tail -n 1 out)" ' \[0\] last$'
+	[ "$last" -ge "$((first + 500))" ] || [ "$last" -lt "$first" ]
+	first=$(ms "$(tail -n 2 out | head -n 1)")
+	[ "$last" -ge "$((first + 500))" ] || [ "$last" -lt "$first" ]
+}
+
+# holds_bytes FILE SIZE - by now.
+holds_bytes()
+{
+	[ "$(stat -c %s "$1" 2>/dev/null)" = "$2" ]
+}
+
+@test "--timestamps: of one rank, and without files" {
+	job --timestamps echo alone
+	assert_has "$(cat out)" '^[0-9:]{8}\.[0-9]{3} alone$'
+	TZ=XXX-5 job --timestamps --no-logs -n 2 --prefix '{rank} at {time}: ' echo x
+	assert_has "$(cat out)" "^1 at $(TZ=XXX-5 date +%H):[0-9:]{5}\.[0-9]{3}: x\$"
+}
+
 # --- input ------------------------------------------------------------------
 
 @test "stdin: rank 0 inherits the pipe or file, the others have /dev/null" {

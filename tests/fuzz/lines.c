@@ -236,8 +236,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		.filter = size > 0 && (data[0] & 1) != 0 };
 	for (uint32_t n = 0; n < STREAMS; n++)
 		r->side[n].prefix.len =
-			(uint32_t)snprintf(r->side[n].prefix.text,
-				LINE_PREFIX_MAX, "\001%u|", n);
+			(uint16_t)snprintf(r->side[n].prefix.text, PREFIX_MAX,
+				"\001%u|", n);
 	if (size > 0 && (data[0] & 2) != 0) {
 		/* As the sink has it: room for the line that is copied once. */
 		buf_room(&r->out, LINE_HOLD);

@@ -159,8 +159,8 @@ open_all(struct flow *f, int dir)
 	memset(f, 0, sizeof(*f));
 	f->dir = dir;
 	for (uint32_t i = 0; i < STREAMS; i++) {
-		f->prefix[i].len = (uint32_t)snprintf(f->prefix[i].text,
-			LINE_PREFIX_MAX, "[%u] ", i);
+		f->prefix[i].len = (uint16_t)snprintf(f->prefix[i].text,
+			PREFIX_MAX, "[%u] ", i);
 		f->shown[i] = true;
 	}
 	must(notes_init(&f->notes) == 0, "notes");

@@ -8,6 +8,7 @@
 
 #include <criterion/criterion.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "launcher/log/feed.h"
 #include "launcher/log/raw.h"
@@ -274,4 +275,45 @@ Test(feed, the_tail_of_a_pipe_is_its_last_bytes)
 		writer = -1;
 		feed = (struct feed){ .file = -1, .pipe = -1 };
 	}
+}
+
+/* --- when --- */
+
+static int64_t
+when(uint64_t at)
+{
+	struct feed_mark mark = { 0 };
+
+	return feed_when(&feed, at, &mark) ? mark.wall / NS_PER_MS : -1;
+}
+
+Test(feed, a_byte_came_with_the_move_that_brought_it)
+{
+	cr_expect_eq(when(0), -1);
+	feed_mark(&feed, 10, 5 * NS_PER_MS);
+	feed_mark(&feed, 20, 7 * NS_PER_MS);
+	feed_mark(&feed, 30, 7 * NS_PER_MS + 1000); /* as good as at once */
+	feed_mark(&feed, 30, 9 * NS_PER_MS);        /* only its end */
+	cr_expect_eq(when(0), 5);
+	cr_expect_eq(when(9), 5);
+	cr_expect_eq(when(10), 7);
+	cr_expect_eq(when(29), 7);
+	cr_expect_eq(when(30), -1);
+	feed.at = 10;
+	cr_expect_eq(when(15), 7);
+	cr_expect_eq(feed.marks, 1);
+}
+
+Test(feed, a_reader_far_behind_finds_later_times_never_earlier_ones)
+{
+	for (int64_t i = 1; i <= 1000; i++)
+		feed_mark(&feed, (uint64_t)i, i * NS_PER_MS);
+	cr_expect_leq(feed.marks, FEED_MARKS);
+	for (uint64_t i = 0; i < 1000; i++) {
+		int64_t ms = when(i);
+
+		cr_expect_geq(ms, (int64_t)i + 1);
+		cr_expect_leq(ms, (int64_t)i + 1000 / 8);
+	}
+	cr_expect_eq(when(999), 1000);
 }

@@ -21,7 +21,7 @@ static struct flow a, b;
 static void
 set_prefix(struct flow *f, const char *text)
 {
-	f->prefix.len = (uint32_t)strlen(text);
+	f->prefix.len = (uint16_t)strlen(text);
 	memcpy(f->prefix.text, text, f->prefix.len);
 }
 

@@ -12,7 +12,7 @@
 struct settings {
 	int64_t count, size, time, maybe;
 	bool given, quiet, logs;
-	const char *file;
+	const char *file, *prefix;
 	int mode, sig;
 	struct opt_list env, tags;
 };
@@ -42,6 +42,8 @@ static const struct opt table[] = {
 	{ .name = "logs", .type = OPT_FLAG, .dflt = "yes", .offset = AT(logs) },
 	{ .name = "report", .type = OPT_TEXT, .arg = "FILE",
 		.offset = AT(file) },
+	{ .name = "prefix", .type = OPT_TEXT, .arg = "FORMAT", .no = "none",
+		.offset = AT(prefix) },
 	{ .name = "buffer", .type = OPT_CHOICE, .dflt = "line",
 		.choices = modes, .offset = AT(mode) },
 	{ .name = "stop-signal", .type = OPT_SIGNAL, .arg = "SIGNAL",
@@ -128,6 +130,14 @@ Test(opt_file, every_type_is_read_from_its_own_kind_of_value)
 	cr_expect_str_eq(s.tags.items[1], "x");
 	cr_expect_eq(file.count, 11);
 	cr_expect_eq(errors.len, 0);
+}
+
+Test(opt_file, false_is_the_no_form_of_a_text_that_has_one)
+{
+	cr_assert_eq(read_text("{\"prefix\": false}"), XR_OK, "%s", err.text);
+	cr_expect_str_eq(s.prefix, "none");
+	cr_assert_eq(read_text("{\"prefix\": \"{rank}\"}"), XR_OK);
+	cr_expect_str_eq(s.prefix, "{rank}");
 }
 
 Test(opt_file, text_does_for_numbers_and_flags_as_on_the_command_line)
@@ -219,6 +229,7 @@ static const char *const wrong[][2] = {
 		"f:1:12: buffer: 'x' is not one of line|full|none" },
 	{ "{\"report\": \"\"}", "f:1:12: report: '' is not a FILE" },
 	{ "{\"report\": false}", "f:1:12: report: 'false' is not a FILE" },
+	{ "{\"prefix\": true}", "f:1:12: prefix: 'true' is not a FORMAT" },
 	{ "{\"env\": \"A=b\"}",
 		"f:1:9: env: expected a list, [\"NAME=VALUE\"], or an object, {\"NAME\": \"VALUE\"}" },
 	{ "{\"tag\": {\"a\": 1}}", "f:1:9: tag: expected a list, [\"TAG\"]" },

@@ -77,7 +77,7 @@ Test(options, the_defaults_are_those_of_the_design)
 	cr_expect_null(o.log_dir);
 	cr_expect(o.logs);
 	cr_expect_str_eq(o.show, "auto");
-	cr_expect(o.prefix);
+	cr_expect_str_eq(o.prefix, "auto");
 	cr_expect_eq(o.buffer, BUFFER_LINE);
 	cr_expect_eq(o.color, COLOR_AUTO);
 	cr_expect_not(o.quiet || o.verbose);

@@ -20,7 +20,7 @@ begin(void)
 	config = (struct route_config){ .ranks = 4,
 		.size = 4,
 		.show = "auto",
-		.prefix = true };
+		.prefix = "auto" };
 	err = (struct xr_error){ 0 };
 }
 
@@ -161,13 +161,13 @@ Test(route, the_longest_prefix_has_room)
 		.first = 999999,
 		.size = 1000000,
 		.show = "none",
-		.prefix = true,
+		.prefix = "auto",
 		.tty = { true, true },
 		.color = { true, true },
 		.utf8 = true,
 	};
 	compile();
-	cr_expect_lt(route.prefix[ERR(0)].len, LINE_PREFIX_MAX);
+	cr_expect_lt(route.prefix[ERR(0)].len, PREFIX_MAX);
 	expect_prefix(ERR(0), "\033[1;35m999999┃ \033[0m");
 }
 
@@ -196,11 +196,78 @@ Test(route, one_rank_alone_passes_untouched)
 
 Test(route, without_prefixes_the_lines_of_several_are_whole_all_the_same)
 {
-	config.prefix = false;
+	config.prefix = "none";
 	compile();
 	cr_expect(route.lines);
 	expect_prefix(OUT(0), "");
 	expect_prefix(ERR(3), "");
+}
+
+Test(route, one_rank_that_is_given_a_prefix_or_times_is_cut)
+{
+	ranks(1);
+	config.prefix = "none";
+	compile();
+	cr_expect_not(route.lines);
+	config.timestamps = true;
+	compile();
+	cr_expect(route.lines);
+	cr_expect(route.times);
+	expect_prefix(OUT(0), "00:00:00.000 ");
+	config.prefix = "auto";
+	compile();
+	expect_prefix(OUT(0), "00:00:00.000 ");
+	config.timestamps = false;
+	config.prefix = "{rank}:";
+	compile();
+	cr_expect(route.lines);
+	cr_expect_not(route.times);
+	expect_prefix(ERR(0), "0:");
+}
+
+Test(route, the_time_comes_first_unless_the_format_has_it)
+{
+	config.timestamps = true;
+	compile();
+	expect_prefix(OUT(1), "00:00:00.000 [1] ");
+	config.prefix = "{rank} {time} ";
+	compile();
+	expect_prefix(OUT(1), "1 00:00:00.000 ");
+	cr_expect_eq(route.prefix[OUT(1)].time, 2 + PREFIX_TIME);
+	config.timestamps = false;
+	compile();
+	cr_expect(route.times);
+}
+
+Test(route, a_format_is_filled_in)
+{
+	struct line_prefix some;
+
+	ranks(12);
+	config.first = 12;
+	config.size = 24;
+	config.host = "tpu3";
+	config.job = "k7m2";
+	config.color[RAW_ERR] = true;
+	config.prefix = "{host}/{job} {rank}.{local_rank}/{size} {stream}: ";
+	compile();
+	expect_prefix(OUT(1), "tpu3/k7m2 13. 1/24 stdout: ");
+	expect_prefix(ERR(1), "\033[1;32mtpu3/k7m2 13. 1/24 stderr: \033[0m");
+	cr_expect_eq(route_prefix(&route, OUT(1), "12-15", &some, &err), XR_OK);
+	cr_expect_eq(memcmp(some.text, "tpu3/k7m2 12-15.12-15/24", 24), 0);
+}
+
+Test(route, a_format_that_is_wrong_is_refused)
+{
+	config.prefix = "{rnak}";
+	cr_expect_eq(route_compile(&route, &config, &err), XR_E_INVAL);
+	cr_expect_eq(strncmp(err.text, "--prefix: byte 0: ", 18), 0, "%s",
+		err.text);
+	route_fini(&route);
+	config.prefix = "{host}";
+	config.host =
+		"a-name-of-a-machine-that-is-longer-than-anybody-would-ever-want-to-read";
+	cr_expect_eq(route_compile(&route, &config, &err), XR_E_RANGE);
 }
 
 /* --- who is shown --- */
