@@ -16,6 +16,7 @@ cd "$(dirname "$0")"
 
 build_needs='gcc libc6-dev meson ninja-build pkg-config libevent-dev libcjson-dev'
 test_needs='libcriterion-dev bats jq procps scdoc g++ clang-format-14 shellcheck'
+welcome_needs='zsh fish mandoc'
 all_needs='python3-torch'
 
 started=$(date +%s)
@@ -210,7 +211,7 @@ test_all()
 
 case "$#:$*" in
 1:demo) demo ;;
-1:test) test_all ;;
-2:'test --all') test_all $all_needs ;;
+1:test) test_all $welcome_needs ;;
+2:'test --all') test_all $welcome_needs $all_needs ;;
 *) usage ;;
 esac

@@ -1,147 +1,103 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* completion.c - see completion.h. */
+#include <ctype.h>
 #include <string.h>
 
-#include "base/opt_print.h"
+#include "base/opt_shell.h"
 #include "launcher/cmd/completion.h"
 #include "launcher/cmd/help.h"
 #include "launcher/cmd/say.h"
 #include "launcher/cmd/verb.h"
 #include "launcher/job/options.h"
 
-/* clang-format off */
+/* How a shell writes a function that prints words by its first argument. */
+struct dialect {
+	const char *prefix;             /* of every function */
+	const char *begin, *end;        /* of its body */
+	const char *choose, *chosen;    /* switch on the first argument */
+	const char *is, *then, *unless; /* one case of it: name, words */
+};
 
-/*
- * What does not depend on the tables. Readline splits --name=value into three
- * words, unless the user took '=' out of COMP_WORDBREAKS.
- */
-static const char script[] =
-"# _xrun_propose OPTION WORD [PREFIX]: values of OPTION that begin with WORD\n"
-"_xrun_propose()\n"
-"{\n"
-"	local values\n"
-"	values=$(_xrun_values \"$1\")\n"
-"	case $values in\n"
-"	@file)\n"
-"		compopt -o filenames 2>/dev/null\n"
-"		mapfile -t COMPREPLY < <(compgen -f -- \"$2\")\n"
-"		;;\n"
-"	@dir)\n"
-"		compopt -o filenames 2>/dev/null\n"
-"		mapfile -t COMPREPLY < <(compgen -d -- \"$2\")\n"
-"		;;\n"
-"	*)\n"
-"		mapfile -t COMPREPLY < <(compgen -W \"$values\" -- \"$2\")\n"
-"		;;\n"
-"	esac\n"
-"	COMPREPLY=(\"${COMPREPLY[@]/#/${3-}}\")\n"
-"}\n"
-"# _xrun_word WORD AT: options, verbs if it is the first, programs\n"
-"_xrun_word()\n"
-"{\n"
-"	local words=''\n"
-"	case $1 in\n"
-"	--*=*)\n"
-"		_xrun_propose \"${1%%=*}\" \"${1#*=}\" \"${1%%=*}=\"\n"
-"		;;\n"
-"	-*)\n"
-"		mapfile -t COMPREPLY < <(compgen -W \"$(_xrun_words)\" -- \"$1\")\n"
-"		if [[ ${#COMPREPLY[@]} -eq 1 && ${COMPREPLY[0]} == *= ]]; then\n"
-"			compopt -o nospace 2>/dev/null\n"
-"		fi\n"
-"		;;\n"
-"	*)\n"
-"		if ((COMP_CWORD == 1)); then words=$(_xrun_verbs); fi\n"
-"		compopt -o filenames 2>/dev/null\n"
-"		mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$1\"\n"
-"			if [[ -n $1 ]]; then compgen -c -- \"$1\"; fi\n"
-"			compgen -f -- \"$1\")\n"
-"		;;\n"
-"	esac\n"
-"}\n"
-"_xrun()\n"
-"{\n"
-"	local at=1 word cur=${COMP_WORDS[COMP_CWORD]} rest=0\n"
-"	COMPREPLY=()\n"
-"	if ((COMP_CWORD == 2)); then\n"
-"		case ${COMP_WORDS[1]} in\n"
-"		help)\n"
-"			mapfile -t COMPREPLY < <(\n"
-"				compgen -W \"$(_xrun_topics)\" -- \"$cur\")\n"
-"			return\n"
-"			;;\n"
-"		completion)\n"
-"			mapfile -t COMPREPLY < <(compgen -W bash -- \"$cur\")\n"
-"			return\n"
-"			;;\n"
-"		config)\n"
-"			mapfile -t COMPREPLY < <(\n"
-"				compgen -W 'show check schema' -- \"$cur\")\n"
-"			return\n"
-"			;;\n"
-"		version)\n"
-"			mapfile -t COMPREPLY < <(compgen -W --json -- \"$cur\")\n"
-"			return\n"
-"			;;\n"
-"		esac\n"
-"	fi\n"
-"	while ((at < COMP_CWORD)); do\n"
-"		word=${COMP_WORDS[at]}\n"
-"		if [[ $word == -- ]]; then\n"
-"			((at++))\n"
-"			rest=1\n"
-"			break\n"
-"		elif [[ $word != -?* ]]; then\n"
-"			break\n"
-"		elif [[ ${COMP_WORDS[at + 1]} == = && $word == --* ]]; then\n"
-"			if ((COMP_CWORD <= at + 2)); then\n"
-"				_xrun_propose \"$word\" \"${cur#=}\"\n"
-"				return\n"
-"			fi\n"
-"			((at += 3))\n"
-"		elif _xrun_takes \"$word\"; then\n"
-"			if ((COMP_CWORD == at + 1)); then\n"
-"				_xrun_propose \"$word\" \"$cur\"\n"
-"				return\n"
-"			fi\n"
-"			((at += 2))\n"
-"		else\n"
-"			((at++))\n"
-"		fi\n"
-"	done\n"
-"	if ((at < COMP_CWORD)); then\n"
-"		if declare -F _command_offset >/dev/null; then\n"
-"			_command_offset \"$at\"\n"
-"		fi\n"
-"	elif ((rest)); then\n"
-"		compopt -o filenames 2>/dev/null\n"
-"		mapfile -t COMPREPLY < <(compgen -c -- \"$cur\"; compgen -f -- \"$cur\")\n"
-"	else\n"
-"		_xrun_word \"$cur\"\n"
-"	fi\n"
-"}\n"
-"complete -o bashdefault -o default -F _xrun xrun\n";
-/* clang-format on */
+static const struct dialect posix = {
+	.prefix = "_xrun_",
+	.begin = "()\n{\n",
+	.end = "}\n",
+	.choose = "\tcase $1 in\n",
+	.chosen = "\tesac\n",
+	.is = "\t",
+	.then = ") echo '",
+	.unless = "' ;;\n",
+};
 
+static const struct dialect fish = {
+	.prefix = "function __xrun_",
+	.begin = "\n",
+	.end = "end\n",
+	.choose = "\tswitch $argv[1]\n",
+	.chosen = "\tend\n",
+	.is = "\t\tcase ",
+	.then = "\n\t\t\tstring split -- ' ' '",
+	.unless = "'\n",
+};
+
+/* Words that may stand for @word of a verb's operands: itself, or, where it is
+ * in capitals, what it stands for. */
 static void
-put_verbs(struct buf *out)
+put_operand(struct buf *out, struct span word)
 {
-	buf_put_text(out, "_xrun_verbs()\n{\n\techo '");
-	for (const struct verb *v = verbs; v->name != NULL; v++)
-		if (v->run != NULL)
-			buf_fmt(out, "%s ", v->name);
-	buf_put_text(out, "'\n}\n");
+	if (span_is(word, "TOPIC")) {
+		for (const struct help_topic *t = help_topics; t->name != NULL;
+			t++)
+			buf_fmt(out, " %s", t->name);
+	} else if (span_is(word, "OPTION")) {
+		for (const struct opt *o = run_options; o->name != NULL; o++)
+			buf_fmt(out, " %s", o->name);
+	} else if (!isupper((unsigned char)*word.at)) {
+		buf_fmt(out, " %.*s", (int)word.len, word.at);
+	}
+}
+
+/* "[TOPIC|OPTION]", "bash|zsh", "[--json]": the words of the first operand. */
+static void
+put_operands(struct buf *out, const char *operands)
+{
+	struct buf words = { 0 };
+	struct span word;
+
+	for (const char *p = operands; p != NULL && *p != '\0' && *p != ' ';) {
+		word = (struct span){ .at = p, .len = strcspn(p, "[]| ") };
+		if (word.len > 0)
+			put_operand(&words, word);
+		p += word.len == 0 ? 1 : word.len;
+	}
+	if (words.len > 0)
+		buf_put_text(out, words.data + 1);
+	buf_fini(&words);
 }
 
 static void
-put_topics(struct buf *out)
+put_verbs(struct buf *out, const struct dialect *d)
 {
-	buf_put_text(out, "_xrun_topics()\n{\n\techo '");
-	for (const struct help_topic *t = help_topics; t->name != NULL; t++)
-		buf_fmt(out, "%s ", t->name);
-	for (const struct opt *o = run_options; o->name != NULL; o++)
-		buf_fmt(out, "%s ", o->name);
-	buf_put_text(out, "'\n}\n");
+	bool first = true;
+
+	buf_fmt(out, "%sverbs%s", d->prefix, d->begin);
+	buf_fmt(out, "\t%s '", d == &fish ? "string split -- ' '" : "echo");
+	for (const struct verb *v = verbs; v->name != NULL; v++) {
+		if (v->run == NULL)
+			continue;
+		buf_fmt(out, "%s%s", first ? "" : " ", v->name);
+		first = false;
+	}
+	buf_fmt(out, "'\n%s%soperands%s%s", d->end, d->prefix, d->begin,
+		d->choose);
+	for (const struct verb *v = verbs; v->name != NULL; v++) {
+		if (v->run == NULL || v->operands == NULL)
+			continue;
+		buf_fmt(out, "%s%s%s", d->is, v->name, d->then);
+		put_operands(out, v->operands);
+		buf_put_text(out, d->unless);
+	}
+	buf_fmt(out, "%s%s", d->chosen, d->end);
 }
 
 void
@@ -150,11 +106,45 @@ completion_bash(struct buf *out)
 	buf_put_text(out,
 		"# bash completion of xrun, from its tables: xrun "
 		"completion bash\n");
-	put_verbs(out);
-	put_topics(out);
-	opt_print_bash(run_options, out);
-	buf_put_text(out, script);
+	put_verbs(out, &posix);
+	opt_shell_bash(run_options, out);
+	buf_put_text(out, completion_bash_script);
 }
+
+/* As a file of $fpath, or sourced. */
+void
+completion_zsh(struct buf *out)
+{
+	buf_put_text(out,
+		"#compdef xrun\n"
+		"# zsh completion of xrun, from its tables: xrun "
+		"completion zsh\n");
+	put_verbs(out, &posix);
+	buf_put_text(out, "_xrun_set_options()\n{\n");
+	opt_shell_zsh(run_options, out);
+	buf_put_text(out, "}\n");
+	buf_put_text(out, completion_zsh_script);
+}
+
+void
+completion_fish(struct buf *out)
+{
+	buf_put_text(out,
+		"# fish completion of xrun, from its tables: xrun "
+		"completion fish\n");
+	put_verbs(out, &fish);
+	buf_put_text(out, completion_fish_script);
+	opt_shell_fish(run_options, out);
+}
+
+static const struct {
+	const char *name;
+	void (*put)(struct buf *out);
+} shells[] = {
+	{ "bash", completion_bash },
+	{ "zsh", completion_zsh },
+	{ "fish", completion_fish },
+};
 
 int
 cmd_completion(int argc, char **argv)
@@ -162,10 +152,12 @@ cmd_completion(int argc, char **argv)
 	struct buf out = { 0 };
 
 	if (argc < 2)
-		return say_no("completion: for which shell? (bash)");
-	if (argc > 2 || strcmp(argv[1], "bash") != 0)
-		return say_no("completion: '%s' is not one of bash",
+		return say_no("completion: for which shell? (bash, zsh, fish)");
+	for (size_t i = 0; i < sizeof(shells) / sizeof(shells[0]); i++)
+		if (argc == 2 && strcmp(argv[1], shells[i].name) == 0)
+			shells[i].put(&out);
+	if (out.len == 0)
+		return say_no("completion: '%s' is not one of bash|zsh|fish",
 			argv[argc - 1]);
-	completion_bash(&out);
 	return say(&out);
 }

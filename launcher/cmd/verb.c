@@ -13,7 +13,7 @@
 const struct verb verbs[] = {
 	{ "help", "[TOPIC|OPTION]", "all of it, or one thing", cmd_help },
 	{ "version", "[--json]", "which xrun this is", cmd_version },
-	{ "completion", "bash", "words for the shell to complete",
+	{ "completion", "bash|zsh|fish", "words for the shell to complete",
 		cmd_completion },
 	{ "config", "show|check|schema",
 		"what settings are, and errors in files", cmd_config },

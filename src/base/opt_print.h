@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * opt_print.h - a table of settings as people and shells read it.
+ * opt_print.h - a table of settings as people read it; as shells do: opt_shell.h.
  *
  * Everything here comes from the rows and goes to a buf. The `text` of a row
  * is scdoc(5), of which only *bold* and _underlined_ are used; plain text is
@@ -45,15 +45,6 @@ void opt_print_value(const struct opt *o, const void *base, struct buf *out);
 /* opt_print_json() - the same as a JSON value called @key. */
 void opt_print_json(const struct opt *o, const void *base, const char *key,
 	struct json *j);
-
-/*
- * opt_print_bash() - shell functions for completion.
- *
- *   _xrun_words          prints all options; those with values end in '='
- *   _xrun_takes OPTION   true if the next word is OPTION's value
- *   _xrun_values OPTION  prints words for it, or @file, or @dir
- */
-void opt_print_bash(const struct opt *table, struct buf *out);
 
 /* opt_print_fill() - @text without marks, @indent blanks before each line. */
 void opt_print_fill(const char *text, unsigned indent, struct buf *out);

@@ -9,6 +9,7 @@
 
 #include "base/opt.h"
 #include "base/opt_print.h"
+#include "base/opt_shell.h"
 
 struct settings {
 	int64_t count, size, time, maybe;
@@ -635,7 +636,7 @@ Test(opt, the_help_comes_from_the_rows)
 	cr_expect(strstr(b.data, "*-l*, *--no-logs*\n"));
 	cr_expect(strstr(b.data, "*--show-env*[=_RANK_]\n"));
 	buf_clear(&b);
-	opt_print_bash(table, &b);
+	opt_shell_bash(table, &b);
 	cr_expect(strstr(b.data, "--stop-signal) echo 'HUP INT"));
 	cr_expect(strstr(b.data, "--buffer) echo 'line full none' ;;"));
 	cr_expect(strstr(b.data, "--report) echo '@file' ;;"));

@@ -1,0 +1,111 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# completion.bats - what real shells make of `xrun completion`. bash's is in
+# help.bats, and word by word in tests/unit/test_options.c.
+
+bats_require_minimum_version 1.5.0
+load helper
+
+# fish_offers LINE - what fish would complete LINE with, a word a line.
+fish_offers()
+{
+	fish -c 'source (echo $argv[1] | psub); complete -C $argv[2]' \
+		"$("$XRUN" completion fish)" "$1" | cut -f1 | sort
+}
+
+# with_zsh - a home whose zsh has the completion; xrun there prints its words.
+with_zsh()
+{
+	need zsh
+	mkdir functions
+	"$XRUN" completion zsh >functions/_xrun
+	cat >"$HOME/.zshrc" <<-END
+		PS1='READY '
+		fpath=($PWD/functions \$fpath)
+		autoload -U compinit
+		compinit -u -D
+		xrun() { print -r -- "<\${(j:,:)@}>" }
+	END
+}
+
+# typed WORDS WANT - WORDS and a tab, typed at zsh and entered, run WANT.
+typed()
+{
+	run in_pty -d 20 -w READY -s "$1\\t" -s ' \n' -w "<$2>" -w READY \
+		-s 'exit 0\n' -- zsh -d -i
+	assert_eq "$status" 0
+}
+
+# offered WORDS WANT... - WORDS and a tab show each WANT, in this order.
+offered()
+{
+	local words=$1 want steps=()
+
+	shift
+	for want; do
+		steps+=(-w "$want")
+	done
+	run in_pty -d 20 -w READY -s "$words\\t" "${steps[@]}" \
+		-s '\025exit 0\n' -- zsh -d -i
+	assert_eq "$status" 0
+}
+
+@test "zsh completes options and their values" {
+	with_zsh
+	typed 'xrun --timeo\t5s' '--timeout=5s'
+	typed 'xrun -n 4 --stop-signal=K' '-n,4,--stop-signal=KILL'
+	typed 'xrun -n 4 --no-lo' '-n,4,--no-logs'
+	offered 'xrun --on-failure ' continue stop
+}
+
+@test "zsh completes verbs and what may stand behind them" {
+	with_zsh
+	typed 'xrun vers' version
+	typed 'xrun help grac' help,grace
+	offered 'xrun completion ' bash fish zsh
+}
+
+@test "zsh completes the program and its own words as it would without xrun" {
+	with_zsh
+	mkdir place
+	touch place/program
+	chmod +x place/program
+	typed 'xrun -n 2 ./place/pro' '-n,2,./place/program'
+	typed 'xrun -n 2 ls --almost' '-n,2,ls,--almost-all'
+}
+
+@test "fish completes options and their values" {
+	need fish
+	assert_eq "$(fish_offers 'xrun --timeo')" --timeout
+	assert_eq "$(fish_offers 'xrun -n 4 --on-failure ')" $'continue\nstop'
+	assert_eq "$(fish_offers 'xrun --stop-signal=K')" --stop-signal=KILL
+	assert_eq "$(fish_offers 'xrun -n 4 --no-lo')" --no-logs
+	assert_eq "$(fish_offers 'xrun ls --timeo')" ''
+}
+
+@test "fish completes verbs and what may stand behind them" {
+	need fish
+	assert_eq "$(fish_offers 'xrun versio')" version
+	run ! grep -x version <(fish_offers 'xrun -q versio')
+	assert_eq "$(fish_offers 'xrun help grac')" grace
+	assert_eq "$(fish_offers 'xrun completion ')" $'bash\nfish\nzsh'
+	assert_eq "$(fish_offers 'xrun version ')" --json
+}
+
+@test "fish completes the program and its own words as it would without xrun" {
+	need fish
+	mkdir place
+	touch place/program
+	chmod +x place/program
+	assert_eq "$(fish_offers 'xrun -n 2 ./place/pro')" ./place/program
+	assert_eq "$(fish_offers 'xrun -n 2 ls --almost')" --almost-all
+	assert_eq "$(fish_offers 'xrun -- ls --almost')" --almost-all
+	assert_eq "$(fish_offers 'xrun -q sh ./pla')" ./place/
+}
+
+@test "what is no shell that xrun knows is refused" {
+	run --separate-stderr -125 "$XRUN" completion tcsh
+	assert_eq "$stderr" "xrun: completion: 'tcsh' is not one of bash|zsh|fish"
+	run --separate-stderr -125 "$XRUN" completion
+	assert_eq "$stderr" 'xrun: completion: for which shell? (bash, zsh, fish)'
+}
