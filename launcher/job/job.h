@@ -16,6 +16,7 @@
 #include <sys/types.h>
 
 #include "base/clock.h"
+#include "launcher/host/oom.h"
 #include "launcher/host/processors.h"
 #include "launcher/job/ending.h"
 #include "launcher/job/options.h"
@@ -48,6 +49,8 @@ struct rank {
 	uint32_t closed;  /* order in which lifelines ended; 0: no evidence */
 	bool after_stop;  /* died after xrun had told it to */
 	bool late;        /* looked for: a debugger holds it, or no watch */
+
+	enum oom_kind oom; /* why.c */
 
 	bool lost;        /* stop.c: could not be ended; given up */
 	bool foreign;     /* step.c: another user's: takes no signal of ours */

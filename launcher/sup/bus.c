@@ -206,6 +206,8 @@ put_rank_exit(struct json *j, const struct job *job, uint32_t r)
 	} else {
 		json_int(j, "status", WEXITSTATUS(rank->status));
 	}
+	if (rank->oom != OOM_NO)
+		json_text(j, "oom", oom_kind_name(rank->oom));
 	json_bool(j, "stopped", rank->after_stop);
 }
 

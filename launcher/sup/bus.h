@@ -22,11 +22,12 @@
 	E(JOB_START, "job.start")   /* job, host, pid, ranks, argv */ \
 	E(RANK_START, "rank.start") /* rank, pid */ \
 	E(RANK_ERROR, "rank.error") /* rank, step, error: it did not start */ \
-	E(RANK_EXIT, "rank.exit")   /* rank, pid, status | signal, stopped */ \
-	E(JOB_STOP, "job.stop")     /* reason, signal */ \
-	E(LOG_FULL, "log.full")     /* rank, stream */ \
-	E(LOG_ROOM, "log.room")     /* rank, stream */ \
-	E(JOB_END, "job.end")       /* exit, reason, culprit */
+	E(RANK_EXIT, \
+		"rank.exit")    /* rank, pid, status | signal, oom, stopped */ \
+	E(JOB_STOP, "job.stop") /* reason, signal */ \
+	E(LOG_FULL, "log.full") /* rank, stream */ \
+	E(LOG_ROOM, "log.room") /* rank, stream */ \
+	E(JOB_END, "job.end")   /* exit, reason, culprit */
 
 enum bus_event {
 #define E(name, text) BUS_##name,

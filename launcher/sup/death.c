@@ -10,6 +10,7 @@
 #include "base/fd.h"
 #include "launcher/job/outcome.h"
 #include "launcher/sup/sup.h"
+#include "launcher/sup/why.h"
 #include "proc/descend.h"
 
 #define LATE_NS (50 * NS_PER_MS)
@@ -35,6 +36,7 @@ death_of(uint32_t r, void *ctx)
 		job->stop_ns != 0 && !rank->was_exiting && !rank->foreign;
 	if (rank->status == 0 && job->sup->lifelines != NULL)
 		lifelines_drop(job->sup->lifelines, r);
+	why_note(job, r);
 	bus_tell(job->sup->bus, BUS_RANK_EXIT, r);
 	step_rank(job, r, RANK_EV_EXITED);
 }

@@ -22,6 +22,7 @@
 #include "launcher/sup/failure.h"
 #include "launcher/sup/sup.h"
 #include "launcher/sup/who.h"
+#include "launcher/sup/why.h"
 #include "proc/core.h"
 
 #define TAIL_LINES     10
@@ -275,6 +276,7 @@ failure_put(const struct job *job, uint32_t culprit, bool files,
 		(int)r->pid);
 	if (files)
 		put_core(job, r, out);
+	why_put(job, r, out);
 	buf_put_text(out, ")\n");
 	if (files) {
 		put_last_lines(job, culprit, out);

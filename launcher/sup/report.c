@@ -100,6 +100,8 @@ put_rank(struct json *j, const struct job *job, uint32_t r)
 	else
 		json_int(j, "exit", outcome_rank_status(rank));
 	put_ending_of(j, rank);
+	if (rank->oom != OOM_NO)
+		json_text(j, "oom", oom_kind_name(rank->oom));
 	json_bool(j, "stopped", rank->after_stop);
 	json_int(j, "death", rank->death);
 	if (rank->ended_ns != 0)

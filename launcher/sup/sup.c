@@ -16,6 +16,7 @@
 #include "launcher/sup/report.h"
 #include "launcher/sup/screen.h"
 #include "launcher/sup/sup.h"
+#include "launcher/sup/why.h"
 
 #define SILENCE_NS (10 * NS_PER_S)
 #define PUBLISH_NS (20 * NS_PER_MS) /* shorter jobs need no job.json yet */
@@ -237,6 +238,14 @@ on_silence(void *ctx)
 	logs_hint(job->sup->logs, text);
 }
 
+/* The ranks run, and this job is no short one. */
+static void
+on_publish(void *ctx)
+{
+	report_begin(ctx);
+	why_begin(ctx);
+}
+
 static bool
 open_timers(struct job *job)
 {
@@ -249,7 +258,7 @@ open_timers(struct job *job)
 	s->silence = timer_open(s->loop, on_silence, job);
 	s->late = timer_open(s->loop, death_of_late, job);
 	s->strangers = timer_open(s->loop, death_reap_strangers, job);
-	s->publish = timer_open(s->loop, report_begin, job);
+	s->publish = timer_open(s->loop, on_publish, job);
 	s->sweep.timer = timer_open(s->loop, sweep_again, job);
 	return s->start != NULL && s->timeout != NULL && s->patience != NULL &&
 		s->drain != NULL && s->silence != NULL && s->late != NULL &&
@@ -325,8 +334,7 @@ begin(struct job *job)
 		timer_arm(s->timeout, job->opt.timeout);
 	if (job->hints)
 		timer_arm(s->silence, SILENCE_NS);
-	if (job->state.dir_fd != -1)
-		timer_arm(s->publish, PUBLISH_NS);
+	timer_arm(s->publish, PUBLISH_NS);
 }
 
 int
@@ -343,6 +351,7 @@ supervise(struct job *job)
 	}
 	begin(job);
 	loop_run(sup.loop);
+	oom_end(&sup.oom);
 	if (sup.phase == PHASE_END)
 		return outcome_of(job).exit_status;
 	dprintf(STDERR_FILENO, "xrun: its event loop failed (%s)\n",

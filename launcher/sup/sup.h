@@ -12,6 +12,7 @@
  *   bus.c      events to files               report.c  job.json, --report
  *   screen.c   words while the job runs      account.c the last words
  *   failure.c  words about the culprit       who.c     ranks by number
+ *   why.c      what the kernel ended a rank for
  *   lifeline.c the order of deaths, as evidence
  *
  * Everything runs on the loop's thread.
@@ -90,9 +91,11 @@ struct sup {
 	};
 	struct timer *late;      /* ranks of whose death no event tells */
 	struct timer *strangers; /* look for adopted children to reap */
-	struct timer *publish;   /* job.json, and `latest` */
+	struct timer *publish;   /* job.json; counters of the kernel */
 	struct sweep sweep;
 	struct writing writing;
+
+	struct oom oom; /* why.c; the helper thread fills it */
 
 	enum phase phase;
 	uint32_t stuck; /* processes that SIGKILL did not end, and were named */

@@ -20,7 +20,7 @@ setup()
 teardown()
 {
 	release
-	remove_pids_cgroup
+	remove_cgroups
 	rm -rf "$place"
 	nothing_left
 }
@@ -254,9 +254,13 @@ make_pids_cgroup()
 	mkdir "$pids_cgroup" 2>/dev/null || skip 'no pids controller here'
 }
 
-remove_pids_cgroup()
+remove_cgroups()
 {
-	[ -z "${pids_cgroup:-}" ] || wait_for 5 rmdir "$pids_cgroup"
+	local group
+
+	for group in "${pids_cgroup:-}" "${memory_cgroup:-}"; do
+		[ ! -d "$group" ] || wait_for 5 rmdir "$group"
+	done
 }
 
 @test "rel-43 a control group with few processes: refused, or named with its numbers" {
@@ -293,6 +297,73 @@ remove_pids_cgroup()
 			"$XDG_STATE_HOME/xrun/latest/0" "$r")" "ref.$r.out")
 	done
 	"$PROG/verify" raw "${pairs[@]}"
+}
+
+# --- memory, processor time, file sizes ----------------------------------------
+
+# in_memory_cgroup BYTES COMMAND...
+in_memory_cgroup()
+{
+	local group=$memory_cgroup max=$1
+
+	shift
+	(
+		echo "$max" >"$group/memory.limit_in_bytes"
+		echo "$BASHPID" >"$group/cgroup.procs"
+		exec "$@"
+	)
+}
+
+make_memory_cgroup()
+{
+	memory_cgroup=/sys/fs/cgroup/memory/xrun-test-$$
+	mkdir "$memory_cgroup" 2>/dev/null || skip 'no memory controller here'
+}
+
+@test "rel-26 out of memory: said from the counter, with limit and peak" {
+	unsanitized 'takes more memory than 20 MB itself'
+	need python3 jq
+	make_memory_cgroup
+	# Later than the look at the counters, which comes 20 ms after the start.
+	try in_memory_cgroup 20971520 "$XRUN" -n 2 --report report.json \
+		--events events sh -c '[ "$RANK" = 1 ] || exec sleep 60
+		sleep 0.5
+		exec python3 -c "
+x = []
+while True: x.append(bytearray(1 << 20))"'
+	assert_eq "$status" 137
+	assert_has "$stderr" "^xrun: rank 1 failed first: SIGKILL after .* \(pid [0-9]+, out of memory: the limit of cgroup /xrun-test-$$ is 20 MiB, its peak 20 MiB, the rank's peak [0-9.]+ MiB\)$"
+	assert_eq "$(jq -c '[.rank[].oom]' report.json)" '[null,"cgroup"]'
+	assert_eq "$(jq -c 'select(.event == "rank.exit") | [.rank, .oom]' events | sort | paste -sd' ')" \
+		'[0,null] [1,"cgroup"]'
+}
+
+@test "rel-26 out of memory: a worker of a rank, and SIGKILL by a person" {
+	unsanitized 'takes more memory than 20 MB itself'
+	need python3
+	make_memory_cgroup
+	try in_memory_cgroup 20971520 "$XRUN" sh -c 'sleep 0.5
+		python3 -c "
+x = []
+while True: x.append(bytearray(1 << 20))" || exit 1'
+	assert_eq "$status" 1
+	assert_has "$stderr" "^xrun: rank 0 failed first: exit status 1 after .*, and the kernel killed another process, out of memory: the limit of cgroup /xrun-test-$$ is 20 MiB"
+	try in_memory_cgroup 2097152000 "$XRUN" sh -c 'sleep 0.5; kill -9 $$'
+	assert_eq "$status" 137
+	assert_has "$stderr" '^xrun: rank 0 failed first: SIGKILL after [^,]* \(pid [0-9]+\)$'
+}
+
+@test "limits of ulimit that end a rank are named" {
+	need prlimit
+	try prlimit --cpu=1:4 "$XRUN" sh -c 'while :; do :; done'
+	assert_eq "$status" 152
+	assert_has "$stderr" '^xrun: rank 0 failed first: SIGXCPU after .*, ulimit -t is 1 s\)$'
+	try prlimit --cpu=1:1 "$XRUN" sh -c 'while :; do :; done'
+	assert_eq "$status" 137
+	assert_has "$stderr" '^xrun: rank 0 failed first: SIGKILL after .*, ulimit -Ht is 1 s\)$'
+	try prlimit --fsize=65536 "$XRUN" dd if=/dev/zero of=big bs=128K count=1
+	assert_eq "$status" 153
+	assert_has "$stderr" '^xrun: rank 0 failed first: SIGXFSZ after .*, ulimit -f is 64 KiB\)$'
 }
 
 # --- system calls -----------------------------------------------------------
