@@ -11,13 +11,16 @@
 #include "launcher/job/options.h"
 #include "launcher/job/rank.h"
 
-#define USAGE "usage: xrun [options] [--] PROGRAM [ARG...]\n"
+#define USAGE \
+	"usage: xrun [options] [--] PROGRAM [ARG...] [: [options] PROGRAM [ARG...]]...\n"
 
 static const struct {
 	const char *line, *what;
 } examples[] = {
 	{ "xrun -n 8 ./train", "8 ranks on this machine" },
 	{ "xrun -n 4 python3 train.py", "PyTorch: nothing to change" },
+	{ "xrun -n 1 ./server : -n 7 ./worker",
+		"different programs in one job" },
 	{ "XRUN_RANKS=8 xrun ./train", "every option is a variable, too" },
 	{ "xrun --dry-run -n 8 ./train", "who would run where, with what" },
 };

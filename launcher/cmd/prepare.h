@@ -22,14 +22,11 @@ struct prepared {
 	struct port master, mesh; /* held till the end of the job */
 	struct env_facts env;
 	char host[256];
-	char stdio[STDIO_TAG_MAX];
-	char *preload;          /* the shim; NULL: none, for this reason: */
-	const char *no_preload; /* "" if --buffer full asked for it */
-	int exit_status;        /* of xrun, on failure */
+	int exit_status; /* of xrun, on failure */
 };
 
 /* prepare_plan() - program, devices, ranks: what can be wrong, is wrong here.
- * Fills job->program, job->plan. */
+ * Fills job->plan and, but for their environment, job->parts. */
 enum xr_status prepare_plan(struct job *job, struct prepared *p,
 	struct xr_error *err);
 

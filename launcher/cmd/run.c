@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/status.h"
+#include "launcher/cmd/part.h"
 #include "launcher/cmd/prepare.h"
 #include "launcher/cmd/run.h"
 #include "launcher/cmd/show.h"
@@ -225,6 +226,7 @@ prepare(struct job *job, struct prepared *p, struct xr_error *err)
 static void
 release(struct job *job, struct prepared *p)
 {
+	parts_fini(job); /* their environments borrow from the rest */
 	prepare_fini(p, job);
 	route_fini(&job->route);
 	state_fini(&job->state);
@@ -234,10 +236,8 @@ release(struct job *job, struct prepared *p)
 void
 cmd_refused(const struct run_options *opt, const char *why)
 {
-	static char *const nothing[] = { NULL };
 	struct job job = {
 		.opt = *opt,
-		.argv = nothing,
 		.begun_wall = clock_wall(),
 		.report_fd = -1,
 	};
@@ -263,11 +263,11 @@ run(struct job *job)
 }
 
 int
-cmd_run(const struct run_options *opt, char *const *argv)
+cmd_run(const struct run_options *opt, const struct options_found *found,
+	char *const *argv)
 {
 	struct job job = {
 		.opt = *opt,
-		.argv = argv,
 		.report_fd = -1,
 		.events_fd = -1,
 	};
@@ -281,6 +281,7 @@ cmd_run(const struct run_options *opt, char *const *argv)
 			"--json is for --dry-run and --show-env; a job's account as JSON: --report FILE");
 	job.begun_ns = clock_now();
 	job.begun_wall = clock_wall();
+	parts_init(&job, found, argv);
 	p.exit_status = EXIT_XRUN;
 	/* First: the file may be a descriptor that is taken next. */
 	status = open_outputs(&job, &err);

@@ -61,6 +61,22 @@ struct rank {
 	uint8_t full;     /* sup.c: streams whose file has no room now */
 };
 
+/* One program of the job and the ranks that run it. */
+struct part {
+	/* cmd/prepare.c, before the first process */
+	const struct run_options *opt; /* rows that are a part's own count */
+	char *const *argv;             /* the program and its arguments */
+	char *program;                 /* its file, as seen from dir */
+	char *dir;      /* of --chdir, absolute; NULL: xrun's own */
+	uint32_t first; /* local rank of its first rank */
+	uint32_t size;  /* ranks here */
+	struct env *env;
+	const char *preload;    /* the agent; NULL: none, for this reason: */
+	const char *no_preload; /* "" if --buffer full asked for it */
+	bool needs_xrun;        /* it is linked with libxrun */
+	bool error_files; /* ranks may write error.json into their folders */
+};
+
 /* Why the job is being ended, or was; the first one stays. */
 enum cause {
 	CAUSE_NONE,    /* all ranks ended by themselves */
@@ -74,10 +90,10 @@ enum cause {
 struct job {
 	/* cmd/run.c, before the first process */
 	struct run_options opt;
-	char *const *argv; /* the program and its arguments */
-	char *program;     /* its file */
+	struct part *parts; /* in the order of their ranks */
+	uint32_t part_count;
+	char *preload; /* the agent; NULL: no program takes it */
 	struct plan plan;
-	struct env *env;
 	struct state state;
 	struct limits limits;
 	struct processors processors; /* start.c may drop the binding */
@@ -91,7 +107,7 @@ struct job {
 	int events_sys;      /* bus.c: errno of the first write that failed */
 	int report_sys;      /* report.c: the same of --report */
 	int state_sys;       /* the same of job.json and events.jsonl */
-	bool error_files;    /* ranks may write error.json into their folders */
+	bool error_files;    /* some program's ranks may write them */
 	bool hup_ignored;    /* started by nohup */
 	bool errors_are_tty; /* stderr is a terminal: header and closing line */
 	bool on_tty;         /* stdout or stderr is one, and may hang up */
@@ -130,6 +146,29 @@ static inline uint32_t
 job_rank(const struct job *job, uint32_t local)
 {
 	return job->plan.first + local;
+}
+
+/* job_part() - the program that local rank @local runs. */
+static inline const struct part *
+job_part(const struct job *job, uint32_t local)
+{
+	uint32_t low = 0, high = job->part_count, mid;
+
+	while (high - low > 1) {
+		mid = low + (high - low) / 2;
+		if (job->parts[mid].first <= local)
+			low = mid;
+		else
+			high = mid;
+	}
+	return &job->parts[low];
+}
+
+/* job_part_index() - XRUN_PART of the ranks of @part. */
+static inline uint32_t
+job_part_index(const struct job *job, const struct part *part)
+{
+	return (uint32_t)(part - job->parts);
 }
 
 #endif /* LAUNCHER_JOB_JOB_H */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* options.c - see options.h. The table stands in options_table.c. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <sys/auxv.h>
@@ -145,25 +146,45 @@ name_verb(const struct options_in *in, enum xr_status status, const char *word,
 	return status;
 }
 
-/* A lone ':' will split a job into parts; until it does, nobody may rely on
- * its being passed on. */
-static enum xr_status
-check_parts(const struct options_in *in, const struct options_found *found,
-	struct xr_error *err)
+/* The next lone ':' from argv[@at] on, where one splits; else argc. */
+static int
+next_colon(const struct options_in *in, int at)
 {
-	if (found->dashes)
-		return XR_OK;
-	for (int i = found->first; i < in->argc; i++) {
-		if (strcmp(in->argv[i], "--") == 0)
-			return XR_OK;
-		if (strcmp(in->argv[i], ":") == 0)
-			return fail(err, XR_E_NOTFOUND,
-				"':' between programs comes with a later version; to pass it on, write -- before the program");
+	for (; at < in->argc; at++) {
+		if (strcmp(in->argv[at], "--") == 0)
+			return in->argc;
+		if (strcmp(in->argv[at], ":") == 0)
+			return at;
 	}
-	return XR_OK;
+	return at;
 }
 
-/* Defaults, files as far as they are read, environment, command line. */
+static uint32_t
+count_colons(const struct options_in *in, int at)
+{
+	uint32_t n = 0;
+
+	for (; at < in->argc; at++)
+		n += strcmp(in->argv[at], ":") == 0;
+	return n;
+}
+
+/* Defaults, files as far as they are read, environment. */
+static enum xr_status
+read_weak(const struct options_in *in, struct run_options *out,
+	struct options_found *found, struct xr_error *err)
+{
+	enum xr_status before, status;
+
+	*out = (struct run_options){ 0 };
+	opt_init(&found->opts, run_options, out);
+	found->opts.later = run_options_later;
+	before = config_apply(&found->config, &found->opts, err);
+	status = read_vars(found, in->vars, before == XR_OK ? err : NULL);
+	return before != XR_OK ? before : status;
+}
+
+/* And the command line, up to the first program. */
 static enum xr_status
 read_sources(const struct options_in *in, struct run_options *out,
 	struct options_found *found, struct xr_error *err)
@@ -171,13 +192,7 @@ read_sources(const struct options_in *in, struct run_options *out,
 	enum xr_status status, before;
 	struct xr_error wrong = { 0 };
 
-	*out = (struct run_options){ 0 };
-	opt_init(&found->opts, run_options, out);
-	found->opts.later = run_options_later;
-	before = config_apply(&found->config, &found->opts, &wrong);
-	status = read_vars(found, in->vars, before == XR_OK ? &wrong : NULL);
-	if (before == XR_OK)
-		before = status;
+	before = read_weak(in, out, found, &wrong);
 	status = opt_argv(&found->opts, in->argc, in->argv, &found->first, err);
 	if (status != XR_OK)
 		return name_verb(in, status, in->argv[found->first], err);
@@ -208,6 +223,92 @@ read_files(const struct options_in *in, struct run_options *out,
 	return status;
 }
 
+/* Program @number, from 1, whose ranks the command line does not tell: what
+ * stands elsewhere cannot mean each of them. */
+static enum xr_status
+check_ranks(const struct options_found *found, const struct opts *opts,
+	uint32_t number, struct xr_error *err)
+{
+	enum opt_source source = opt_source(opts, "ranks");
+	const struct config_file *file = config_file_of(&found->config, source);
+
+	if (source == OPT_DEFAULT || source == OPT_ARGV)
+		return XR_OK;
+	return fail(err, XR_E_INVAL,
+		"%s%s does not say how many ranks are of which program, and program %u has no -n\t-n N before each program",
+		file == NULL ? "XRUN_RANKS" : "\"ranks\" of ",
+		file == NULL ? "" : file->name, number);
+}
+
+static enum xr_status
+check_of_part(const struct opts *opts, const char *program,
+	struct xr_error *err)
+{
+	const struct opt *o = opt_of_job(opts);
+
+	if (o == NULL)
+		return XR_OK;
+	return fail(err, XR_E_INVAL,
+		"--%s is for the whole job, and stands before '%s', which is not the first program\tgive it before the first program",
+		o->name, program);
+}
+
+/* The options and the program between argv[*@colon] and the next one. What was
+ * read without failure for the first program does not fail for this one. */
+static enum xr_status
+read_part(const struct options_in *in, const struct options_found *found,
+	struct options_part *part, int *colon, struct xr_error *err)
+{
+	struct options_found weak = { .config = found->config };
+	char **argv = in->argv + *colon;
+	int end = next_colon(in, *colon + 1), argc = end - *colon, first;
+	enum xr_status status;
+
+	status = read_weak(in, &part->opt, &weak, err);
+	buf_fini(&weak.warnings);
+	part->opts = weak.opts;
+	if (status != XR_OK)
+		return status;
+	status = opt_argv(&part->opts, argc, argv, &first, err);
+	if (status != XR_OK)
+		return name_verb(in, status, argv[first], err);
+	if (first >= argc)
+		return fail(err, XR_E_INVAL,
+			"program %u is missing: nothing stands behind %s ':'\t-- before the first program, to pass ':' on to it",
+			found->more_count + 1,
+			end < in->argc ? "a" : "the last");
+	part->argv = argv + first;
+	*colon = end;
+	return check_of_part(&part->opts, argv[first], err);
+}
+
+/* What stands behind the first program. */
+static enum xr_status
+read_more(const struct options_in *in, struct options_found *found,
+	struct xr_error *err)
+{
+	int colon = next_colon(in, found->first);
+	enum xr_status status = XR_OK;
+	struct options_part *part;
+
+	if (colon == found->first)
+		return fail(err, XR_E_INVAL,
+			"program 1 is missing: nothing stands before the first ':'\txrun -n 1 ./server : -n 7 ./worker");
+	status = check_ranks(found, &found->opts, 1, err);
+	found->more = calloc(count_colons(in, colon), sizeof(*found->more));
+	if (found->more == NULL)
+		return fail(err, XR_E_NOMEM, "out of memory");
+	while (colon < in->argc && status == XR_OK) {
+		part = &found->more[found->more_count++];
+		in->argv[colon] = NULL;
+		status = read_part(in, found, part, &colon, err);
+		if (status == XR_OK)
+			status = check_ranks(found, &part->opts,
+				found->more_count + 1, err);
+	}
+	return status;
+}
+
 enum xr_status
 options_read(const struct options_in *in, struct run_options *out,
 	struct options_found *found, struct xr_error *err)
@@ -216,15 +317,21 @@ options_read(const struct options_in *in, struct run_options *out,
 
 	*found = (struct options_found){ 0 };
 	status = read_sources(in, out, found, err);
-	if (status != XR_OK || out->help)
+	if (status == XR_OK && !out->help)
+		status = read_files(in, out, found, err);
+	if (status != XR_OK || out->help || found->dashes ||
+		found->first >= in->argc ||
+		next_colon(in, found->first) == in->argc)
 		return status;
-	status = read_files(in, out, found, err);
-	return status == XR_OK ? check_parts(in, found, err) : status;
+	return read_more(in, found, err);
 }
 
 void
 options_fini(struct options_found *found)
 {
+	for (uint32_t i = 0; i < found->more_count; i++)
+		opt_fini(&found->more[i].opts);
+	free(found->more);
 	if (found->opts.table != NULL)
 		opt_fini(&found->opts);
 	buf_fini(&found->warnings);

@@ -69,16 +69,25 @@ extern const struct opt_later run_options_later[]; /* named, not built yet */
 
 struct options_in {
 	int argc;
-	char **argv;       /* argv[0] is not looked at */
+	char **argv;       /* argv[0] is not looked at; NULL for each ':' */
 	char *const *vars; /* environ */
 	/* Is it a verb, for "did you mean"? NULL: nothing is. */
 	bool (*is_verb)(const char *word);
 };
 
+/* A program behind a ':', with options of its own. */
+struct options_part {
+	struct run_options opt; /* only the rows that are a part's count */
+	struct opts opts;
+	char *const *argv; /* the program and its arguments */
+};
+
 /* What is known beside the values. */
 struct options_found {
-	int first;            /* index of the program in argv; argc: none */
-	bool dashes;          /* "--" stands before it: it is not a verb */
+	int first;   /* index of the program in argv; argc: none */
+	bool dashes; /* "--" stands before it: it is not a verb */
+	struct options_part *more; /* programs after the first */
+	uint32_t more_count;
 	const char *fault;    /* XRUN_FAULT, or NULL; base/fault.h */
 	struct buf warnings;  /* lines, each with its newline; mostly empty */
 	struct opts opts;     /* for opt_source(&found->opts, "ranks") */
@@ -88,10 +97,15 @@ struct options_found {
 /*
  * options_read() - defaults, files, environment, command line, in this order.
  *
- * Allocates only for --env, warnings and files. If the command line says -h,
- * what is wrong with the environment is no failure, and no file is read. @out
- * and @found are valid on failure, too, and options_fini() is due in any case.
- * Of the errors in files, @err has the first; found->config.errors has all.
+ * With programs behind a ':', what files and environment say holds for each of
+ * them, and what the command line says of the first for the first alone, as far
+ * as a row is a part's; all other options stand before the first program.
+ *
+ * Allocates only for lists, warnings, files and further programs. If the command
+ * line says -h, what is wrong with the environment is no failure, and no file
+ * is read. @out and @found are valid on failure, too, and options_fini() is due
+ * in any case. Of the errors in files, @err has the first; found->config.errors
+ * has all.
  *
  * Returns  XR_OK; XR_E_NOTFOUND (unknown option, or it comes later),
  *          XR_E_INVAL, XR_E_RANGE, XR_E_DECODE, XR_E_SYS, XR_E_NOMEM, with the

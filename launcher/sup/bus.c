@@ -154,6 +154,40 @@ bus_new(struct job *job, struct loop *loop, struct work *work, int file)
 	return bus;
 }
 
+/* The words of all programs, with the ':' between them. */
+static void
+put_argv(struct json *j, const struct job *job)
+{
+	json_open_array(j, "argv");
+	for (uint32_t i = 0; i < job->part_count; i++) {
+		if (i > 0)
+			json_text(j, NULL, ":");
+		json_items(j, job->parts[i].argv);
+	}
+	json_close_array(j);
+}
+
+static void
+put_parts(struct json *j, const struct job *job)
+{
+	json_open_array(j, "parts");
+	for (uint32_t i = 0; i < job->part_count; i++) {
+		const struct part *part = &job->parts[i];
+
+		json_open_object(j, NULL);
+		json_int(j, "first", job_rank(job, part->first));
+		json_int(j, "ranks", part->size);
+		json_open_array(j, "argv");
+		json_items(j, part->argv);
+		json_close_array(j);
+		if (part->dir != NULL)
+			json_bytes(j, "cwd",
+				(struct span){ part->dir, strlen(part->dir) });
+		json_close_object(j);
+	}
+	json_close_array(j);
+}
+
 void
 bus_put_job(struct json *j, const struct job *job, pid_t pid)
 {
@@ -163,10 +197,9 @@ bus_put_job(struct json *j, const struct job *job, pid_t pid)
 	json_text(j, "host", host_name(host, sizeof(host)));
 	json_int(j, "pid", pid);
 	json_int(j, "ranks", job_size(job));
-	json_open_array(j, "argv");
-	for (char *const *a = job->argv; *a != NULL; a++)
-		json_bytes(j, NULL, (struct span){ *a, strlen(*a) });
-	json_close_array(j);
+	put_argv(j, job);
+	if (job->part_count > 1)
+		put_parts(j, job);
 }
 
 static void

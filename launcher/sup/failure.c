@@ -45,10 +45,12 @@ put_how(const struct rank *r, struct buf *out)
 static void
 put_core_file(const struct job *job, const struct rank *r, struct buf *out)
 {
+	const struct part *part = job_part(job, (uint32_t)(r - job->rank));
 	const struct core core = {
 		.pid = r->pid,
 		.sig = WTERMSIG(r->status),
-		.program = job->program,
+		.program = part->program,
+		.dir = part->dir,
 		.since = job->begun_wall,
 	};
 	char found[PATH_MAX], path[PATH_MAX], shown[PATH_MAX];
@@ -131,7 +133,7 @@ put_error_file(const struct job *job, uint32_t r, struct buf *out)
 	cJSON *json = NULL;
 	size_t len;
 
-	if (!job->error_files ||
+	if (!job_part(job, r)->error_files ||
 		snprintf(path, sizeof(path), "%s/rank-%04u/error.json",
 			job->state.attempt,
 			job_rank(job, r)) >= (int)sizeof(path) ||
@@ -231,12 +233,18 @@ static const struct {
 
 /* "#!/no/such/interpreter": the file is there, what runs it is not. */
 static void
-put_interpreter(const char *program, struct buf *out)
+put_interpreter(const struct part *part, struct buf *out)
 {
-	char line[256] = "", *p = line + 2;
-	int fd = open(program, O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd == -1 ? -1 : fd_read_some(fd, line, sizeof(line) - 1);
+	char path[PATH_MAX], line[256] = "", *p = line + 2;
+	bool aside = part->dir != NULL && part->program[0] != '/';
+	ssize_t n;
+	int fd;
 
+	if (snprintf(path, sizeof(path), "%s%s%s", aside ? part->dir : "",
+		    aside ? "/" : "", part->program) >= (int)sizeof(path))
+		return;
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	n = fd == -1 ? -1 : fd_read_some(fd, line, sizeof(line) - 1);
 	fd_close(fd);
 	if (n < 3 || memcmp(line, "#!", 2) != 0)
 		return;
@@ -246,16 +254,26 @@ put_interpreter(const char *program, struct buf *out)
 }
 
 static void
-put_refusal(const struct job *job, const struct rank *r, bool files,
+put_refusal(const struct part *part, const struct rank *r, bool files,
 	struct buf *out)
 {
-	buf_fmt(out, "xrun: %s: %s", job->argv[0], strerror(r->failed_sys));
+	buf_fmt(out, "xrun: %s: %s", part->argv[0], strerror(r->failed_sys));
 	if (files && r->failed_sys == ENOENT)
-		put_interpreter(job->program, out);
+		put_interpreter(part, out);
 	for (unsigned i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++)
 		if (refusals[i].sys == r->failed_sys)
 			buf_fmt(out, "   try: %s", refusals[i].advice);
 	buf_put_char(out, '\n');
+}
+
+/* With several programs, the one it ran. */
+static void
+put_culprit(const struct job *job, uint32_t culprit, struct buf *out)
+{
+	buf_fmt(out, "xrun: rank %u", job_rank(job, culprit));
+	if (job->part_count > 1)
+		buf_fmt(out, " (%s)", job_part(job, culprit)->argv[0]);
+	buf_put_text(out, " failed first: ");
 }
 
 void
@@ -266,10 +284,10 @@ failure_put(const struct job *job, uint32_t culprit, bool files,
 	char time[32];
 
 	if (r->failed_step != SPAWN_OK) {
-		put_refusal(job, r, files, out);
+		put_refusal(job_part(job, culprit), r, files, out);
 		return;
 	}
-	buf_fmt(out, "xrun: rank %u failed first: ", job_rank(job, culprit));
+	put_culprit(job, culprit, out);
 	put_how(r, out);
 	buf_fmt(out, " after %s (pid %d",
 		clock_text(r->ended_ns - r->started_ns, time, sizeof(time)),

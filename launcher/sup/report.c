@@ -64,7 +64,10 @@ put_beginning(struct json *j, const struct job *job, pid_t pid)
 	bus_put_job(j, job, pid);
 	put_boot(j);
 	put_time(j, "start", job->begun_wall);
-	json_text(j, "cwd", getcwd(cwd, sizeof(cwd)));
+	if (job->part_count == 1 && job->parts[0].dir != NULL)
+		json_text(j, "cwd", job->parts[0].dir);
+	else
+		json_text(j, "cwd", getcwd(cwd, sizeof(cwd)));
 }
 
 static void
@@ -91,6 +94,8 @@ put_rank(struct json *j, const struct job *job, uint32_t r)
 
 	json_open_object(j, NULL);
 	json_int(j, "rank", job_rank(job, r));
+	if (job->part_count > 1)
+		json_int(j, "part", job_part_index(job, job_part(job, r)));
 	json_int(j, "pid", rank->pid);
 	json_text(j, "device", plan_deal(&job->plan, r)->text);
 	if (bind_of(&job->processors.bind, r) != NULL)

@@ -48,7 +48,8 @@ put_devices(const struct plan *plan, struct buf *out)
 static void
 put_crowd(const struct job *job, struct buf *out)
 {
-	char *const *vars = env_of_rank(job->env, &(struct env_rank){ 0 });
+	char *const *vars =
+		env_of_rank(job->parts[0].env, &(struct env_rank){ 0 });
 	const char *text = environ_get(vars, "OMP_NUM_THREADS");
 	unsigned long threads = text == NULL ? 1 : strtoul(text, NULL, 10);
 	uint32_t cpus = processors_count();
@@ -89,6 +90,8 @@ screen_header(struct job *job)
 		buf_put_text(&out, " (one an accelerator)");
 	else if (job->plan.reason == PLAN_WORKER_LIST)
 		buf_put_text(&out, " (from the TPU worker list)");
+	if (job->part_count > 1)
+		buf_fmt(&out, " of %u programs", job->part_count);
 	buf_put_text(&out, ", ");
 	put_devices(&job->plan, &out);
 	if (job->state.dir != NULL)
@@ -119,6 +122,7 @@ put_rank_now(const struct job *job, uint32_t r, struct buf *out)
 {
 	const struct rank *rank = &job->rank[r];
 	int64_t last = 0, one;
+	const char *name = job_part(job, r)->argv[0];
 	char time[32];
 
 	for (uint32_t k = 0; k < RAW_STREAMS; k++) {
@@ -130,11 +134,14 @@ put_rank_now(const struct job *job, uint32_t r, struct buf *out)
 	if (last == 0)
 		buf_put_text(out,
 			logs_bytes(job->sup->logs, r * RAW_STREAMS) > 0 ?
-				"has written output\n" :
-				"no output yet\n");
+				"has written output" :
+				"no output yet");
 	else
-		buf_fmt(out, "last output %s ago\n",
+		buf_fmt(out, "last output %s ago",
 			clock_text(clock_wall() - last, time, sizeof(time)));
+	if (job->part_count > 1)
+		buf_fmt(out, ", %s", name);
+	buf_put_char(out, '\n');
 }
 
 /* The terminal has just echoed "^C": what follows stands over it. */

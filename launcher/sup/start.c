@@ -102,14 +102,16 @@ give_processors(const struct job *job, uint32_t r, struct spawn *s)
 static bool
 spawn_rank(struct job *job, uint32_t r, struct spawn *s)
 {
-	struct stdio_tag tag = { .mode = modes[job->opt.buffer] };
+	const struct part *part = job_part(job, r);
+	struct stdio_tag tag = { .mode = modes[part->opt->buffer] };
 	struct env_rank env = { .local_rank = r };
 	char text[STDIO_TAG_MAX];
 	uint32_t stream = r * RAW_STREAMS;
 
 	*s = (struct spawn){
-		.path = job->program,
-		.argv = job->argv,
+		.dir = part->dir,
+		.path = part->program,
+		.argv = part->argv,
 		.in = input_of(job, r),
 		.out = SPAWN_SLOT_OUT,
 		.err = SPAWN_SLOT_ERR,
@@ -129,7 +131,7 @@ spawn_rank(struct job *job, uint32_t r, struct spawn *s)
 	give_processors(job, r, s);
 	stdio_tag_format(&tag, text);
 	env.stdio = text;
-	s->envp = env_of_rank(job->env, &env);
+	s->envp = env_of_rank(part->env, &env);
 	s->rank = r;
 	job->rank[r].started_ns = clock_now();
 	return spawn_start(s);

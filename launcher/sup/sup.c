@@ -317,7 +317,8 @@ make_rank_folders(void *ctx)
 	const struct job *job = ctx;
 
 	for (uint32_t i = 0; i < job_size(job); i++)
-		state_make_rank(&job->state, job_rank(job, i));
+		if (job_part(job, i)->error_files)
+			state_make_rank(&job->state, job_rank(job, i));
 }
 
 static void

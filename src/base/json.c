@@ -132,6 +132,13 @@ json_bytes(struct json *j, const char *key, struct span value)
 }
 
 void
+json_items(struct json *j, char *const *texts)
+{
+	for (; *texts != NULL; texts++)
+		json_bytes(j, NULL, (struct span){ *texts, strlen(*texts) });
+}
+
+void
 json_int(struct json *j, const char *key, int64_t value)
 {
 	bool exact = value >= -EXACT_MAX && value <= EXACT_MAX;

@@ -35,6 +35,8 @@ void json_close_array(struct json *j);
 /* json_text() - NULL is written as null. */
 void json_text(struct json *j, const char *key, const char *value);
 void json_bytes(struct json *j, const char *key, struct span value);
+/* json_items() - texts, up to NULL, into the array that is open. */
+void json_items(struct json *j, char *const *texts);
 void json_int(struct json *j, const char *key, int64_t value);
 void json_real(struct json *j, const char *key, double value); /* nan: null */
 void json_bool(struct json *j, const char *key, bool value);

@@ -174,6 +174,15 @@ opt_fini(struct opts *opts)
 	}
 }
 
+const struct opt *
+opt_of_job(const struct opts *opts)
+{
+	for (const struct opt *o = opts->table; o->name != NULL; o++)
+		if (!o->part && opts->source[o - opts->table] == OPT_ARGV)
+			return o;
+	return NULL;
+}
+
 enum opt_source
 opt_source(const struct opts *opts, const char *name)
 {

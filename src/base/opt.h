@@ -59,6 +59,7 @@ struct opt {
 	bool maybe;        /* --name or --name=VALUE; `given` says if at all */
 	bool common;       /* among the few that -h shows */
 	bool no_file;      /* cannot stand in a file */
+	bool part;         /* of one program of several, not of the job */
 	const char *group; /* heading; on the first row of each group */
 	const char *arg;   /* "FILE", as shown; NULL for flags and choices */
 	const char *no;    /* text: what --no-NAME means, as typed; or NULL */
@@ -146,6 +147,9 @@ struct opt_file {
  */
 enum xr_status opt_file(struct opts *opts, struct opt_file *file,
 	struct xr_error *err);
+/* opt_of_job() - the first row set on the command line that is not of a part;
+ * NULL: there is none. */
+const struct opt *opt_of_job(const struct opts *opts);
 
 /* opt_source() - who set the row called @name; it must exist. */
 enum opt_source opt_source(const struct opts *opts, const char *name);

@@ -321,6 +321,8 @@ env_new(struct env **env, const struct env_facts *facts, struct xr_error *err)
 	enum xr_status status = XR_OK;
 
 	out->facts = *facts;
+	if (out->facts.part.size == 0)
+		out->facts.part.size = facts->plan->local_size;
 	out->platform_source = xasprintf("platform %s",
 		facts->platform == NULL ? "cpu" : facts->platform);
 	make_room(out);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * env.h - the environment of every rank of a job, made once.
+ * env.h - the environment of every rank of a program, made once.
  *
- * env_new() works out what all ranks have in common: what is inherited, what
+ * env_new() works out what its ranks have in common: what is inherited, what
  * is scrubbed, the rows of the profiles (profile.h), the platform's variables
  * and --env. env_of_rank() then writes the few texts that differ into room
  * that was set aside, and hands out an array for execve(2). It allocates
@@ -41,9 +41,17 @@ struct env_given {
 	uint32_t count;
 };
 
+/* The ranks of one program of several. */
+struct env_part {
+	uint32_t index; /* from 0 */
+	uint32_t first; /* local rank of its first rank here */
+	uint32_t size;  /* ranks here; 0: all there are */
+};
+
 struct env_facts {
 	char *const *inherited;
 	const struct plan *plan;
+	struct env_part part;
 	unsigned profiles; /* of profiles_parse() */
 
 	const char *job;         /* id */
@@ -84,7 +92,8 @@ enum xr_status env_new(struct env **env, const struct env_facts *facts,
 	struct xr_error *err);
 void env_free(struct env *env);
 
-/* env_of_rank() - NULL-terminated, good until the next call on @env. */
+/* env_of_rank() - NULL-terminated, good until the next call on @env. @rank is
+ * one of the program's. */
 char *const *env_of_rank(struct env *env, const struct env_rank *rank);
 
 /* Which held ports the variables will name. */

@@ -60,6 +60,9 @@ set_job_fields(struct env *env)
 	set_text(env, FIELD_attempt_dir, facts->attempt_dir);
 	set_number(env, FIELD_threads, facts->threads == 0 ? 1 : facts->threads,
 		1);
+	set_number(env, FIELD_part, facts->part.index, 1);
+	set_number(env, FIELD_part_size, facts->plan->nodes * facts->part.size,
+		1);
 	set_text(env, FIELD_pjrt_device, pjrt_device(facts));
 	if (facts->master_port != 0 && facts->master_addr != NULL)
 		set_number(env, FIELD_master_port, facts->master_port, 1);
@@ -108,6 +111,16 @@ env_fields_init(struct env *env)
 		strcmp(env->fields[FIELD_pjrt_device].at, "TPU") != 0;
 }
 
+/* A program has as many ranks on each machine as on this one; those of the
+ * machines before this one come first. */
+static uint32_t
+part_rank(const struct env *env, uint32_t local_rank)
+{
+	const struct env_part *part = &env->facts.part;
+
+	return env->facts.plan->node * part->size + local_rank - part->first;
+}
+
 /* What differs from rank to rank. */
 static void
 set_rank_fields(struct env *env, const struct env_rank *rank)
@@ -122,6 +135,7 @@ set_rank_fields(struct env *env, const struct env_rank *rank)
 	set_number(env, FIELD_rank, number, 1);
 	set_number(env, FIELD_rank4, number, 4);
 	set_number(env, FIELD_local_rank, rank->local_rank, 1);
+	set_number(env, FIELD_part_rank, part_rank(env, rank->local_rank), 1);
 	set_number(env, FIELD_attempt, rank->attempt, 1);
 	set_text(env, FIELD_device, deal->text);
 	set_text(env, FIELD_stdio, rank->stdio);

@@ -15,17 +15,19 @@ static enum xr_status
 check_list_rule(const struct plan_facts *facts, uint32_t devices,
 	struct xr_error *err)
 {
+	const char *all = facts->parts > 1 ? " in all" : "";
+
 	if (facts->any_ranks || facts->ranks == 1 || facts->ranks == devices)
 		return XR_OK;
 	if (devices == 1)
 		return fail(err, XR_E_INVAL,
 			"-n %" PRId64
-			": this TPU worker list has 1 device a host, so 1\t-n 1, or --any-ranks",
-			facts->ranks);
+			"%s: this TPU worker list has 1 device a host, so 1\t-n 1%s, or --any-ranks",
+			facts->ranks, all, all);
 	return fail(err, XR_E_INVAL,
 		"-n %" PRId64
-		": this TPU worker list has %u devices a host, so 1 or %u\t-n %u, or --any-ranks",
-		facts->ranks, devices, devices, devices);
+		"%s: this TPU worker list has %u devices a host, so 1 or %u\t-n %u%s, or --any-ranks",
+		facts->ranks, all, devices, devices, devices, all);
 }
 
 static enum xr_status

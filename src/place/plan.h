@@ -46,6 +46,7 @@ struct plan_deal {
 
 struct plan_facts {
 	int64_t ranks;       /* of one node; 0: not given */
+	uint32_t parts;      /* programs they are of; 0 counts as 1 */
 	bool any_ranks;      /* lift the 1-or-D rule of worker lists */
 	uint32_t node;       /* of this machine, when no worker list says it */
 	uint32_t nodes;      /* 0 counts as 1 */

@@ -19,9 +19,9 @@
 	R(XRUN, "XRUN_NODE", "{node}", ALWAYS) \
 	R(XRUN, "XRUN_NODES", "{nodes}", ALWAYS) \
 	R(XRUN, "XRUN_HOST", "{host}", ALWAYS) \
-	R(XRUN, "XRUN_PART", "0", ALWAYS) \
-	R(XRUN, "XRUN_PART_RANK", "{rank}", ALWAYS) \
-	R(XRUN, "XRUN_PART_SIZE", "{size}", ALWAYS) \
+	R(XRUN, "XRUN_PART", "{part}", ALWAYS) \
+	R(XRUN, "XRUN_PART_RANK", "{part_rank}", ALWAYS) \
+	R(XRUN, "XRUN_PART_SIZE", "{part_size}", ALWAYS) \
 	R(XRUN, "XRUN_DEVICE", "{device}", ALWAYS) \
 	R(XRUN, "XRUN_STDIO", "{stdio}", ALWAYS) \
 	\

@@ -51,6 +51,8 @@ enum env_when {
 	F(max_restarts, false) \
 	F(attempt_dir, false) \
 	F(threads, false) \
+	F(part, false) \
+	F(part_size, false) \
 	F(local_worker, false) \
 	F(pjrt_device, false) \
 	F(tpu_process_bounds, false) \
@@ -59,6 +61,7 @@ enum env_when {
 	F(rank, true) \
 	F(rank4, true) /* with leading zeros: rank-0003 */ \
 	F(local_rank, true) \
+	F(part_rank, true) \
 	F(attempt, true) \
 	F(device, true) \
 	F(stdio, true) \

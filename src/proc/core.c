@@ -100,6 +100,23 @@ read_setting(const char *path, char *out, size_t cap)
 	out[strcspn(out, "\n")] = '\0';
 }
 
+/* The name as seen from here. False if @cap is too small for it. */
+static bool
+put_dir(const struct core *c, char *out, size_t cap)
+{
+	size_t dir = c->dir == NULL ? 0 : strlen(c->dir) + 1;
+	size_t len = strlen(out);
+
+	if (dir == 0 || out[0] == '/')
+		return true;
+	if (dir + len >= cap)
+		return false;
+	memmove(out + dir, out, len + 1);
+	memcpy(out, c->dir, dir - 1);
+	out[dir - 1] = '/';
+	return true;
+}
+
 enum core_kind
 core_find(const struct core *c, char *out, size_t cap)
 {
@@ -116,7 +133,7 @@ core_find(const struct core *c, char *out, size_t cap)
 	}
 	if (pattern[0] == '\0' || strchr(pattern, '@') == pattern ||
 		!core_expand(pattern, uses_pid[0] == '1', c, out, cap) ||
-		stat(out, &st) == -1 ||
+		!put_dir(c, out, cap) || stat(out, &st) == -1 ||
 		st.st_mtim.tv_sec < c->since / NS_PER_S - 1)
 		return CORE_UNKNOWN;
 	return CORE_FILE;

@@ -14,6 +14,7 @@ struct core {
 	pid_t pid;
 	int sig;
 	const char *program; /* its file, for %e */
+	const char *dir;     /* where it ran; NULL: where we are */
 	int64_t since;       /* clock_wall() before its death */
 };
 
@@ -34,8 +35,8 @@ enum core_kind {
 bool core_expand(const char *pattern, bool add_pid, const struct core *c,
 	char *out, size_t cap);
 
-/* core_find() - reads kernel.core_pattern; a relative one is taken from the
- * working directory. A file counts if it is younger than @c->since. */
+/* core_find() - reads kernel.core_pattern; a relative one is taken from
+ * @c->dir. A file counts if it is younger than @c->since. */
 enum core_kind core_find(const struct core *c, char *out, size_t cap);
 
 #endif /* PROC_CORE_H */

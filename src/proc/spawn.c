@@ -106,6 +106,8 @@ become(const struct spawn *s, pid_t maker)
 		return SPAWN_STDIO;
 	if (setrlimit(RLIMIT_NOFILE, &s->files) == -1)
 		return SPAWN_LIMIT;
+	if (s->dir != NULL && chdir(s->dir) == -1)
+		return SPAWN_CHDIR;
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	execve(s->path, s->argv, s->envp);
@@ -299,6 +301,7 @@ spawn_step_name(enum spawn_step step)
 		[SPAWN_STDIO] = "dup2",
 		[SPAWN_LIMIT] = "setrlimit",
 		[SPAWN_AFFINITY] = "sched_setaffinity",
+		[SPAWN_CHDIR] = "chdir",
 		[SPAWN_EXEC] = "exec",
 	};
 

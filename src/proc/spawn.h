@@ -45,11 +45,13 @@ enum spawn_step {
 	SPAWN_STDIO,
 	SPAWN_LIMIT,
 	SPAWN_AFFINITY,
+	SPAWN_CHDIR,
 	SPAWN_EXEC,
 };
 
 struct spawn {
-	const char *path;    /* program file, not searched for */
+	const char *dir;     /* working directory; NULL: the maker's */
+	const char *path;    /* program file, not searched for; seen from dir */
 	char *const *argv;   /* NULL-terminated */
 	char *const *envp;   /* NULL-terminated */
 	int in, out, err;    /* a slot, or 0, 1, 2 itself: what becomes it */

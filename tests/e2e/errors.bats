@@ -304,8 +304,6 @@ may_mount()
 		job "$word"
 		says 125 "$word comes with a later version"
 	done
-	job ./a : ./b
-	says 125 "':' between programs comes with a later version; to pass it on, write -- before the program"
 }
 
 @test "a program named like a verb runs behind --" {

@@ -134,7 +134,9 @@ ends()
 		XRT_LOCAL_WORKER=w ends "$XRUN" true
 		ends "$XRUN" --detach true
 		ends "$XRUN" ps
-		ends "$XRUN" true : true
+		ends "$XRUN" true :
+		ends "$XRUN" true : --timeout 1s true
+		XRUN_RANKS=2 ends "$XRUN" true : true
 		ends "$XRUN" --env RANK=3 true
 		ends "$XRUN" --env FOO true
 		ends "$XRUN" -n 0 true

@@ -22,6 +22,7 @@
 
 static char *argv[] = { "./train", "--name", "two words", "\xff\"\n", NULL };
 
+static struct part part = { .argv = argv, .size = 4 };
 static struct rank rank[4];
 static struct job job;
 static struct loop *loop;
@@ -36,7 +37,8 @@ begin(const char *events)
 	int file = -1;
 
 	job = (struct job){
-		.argv = argv,
+		.parts = &part,
+		.part_count = 1,
 		.rank = rank,
 		.plan = { .local_size = 4, .first = 0 },
 		.state = { .id = "k7m2", .dir_fd = -1, .attempt_fd = -1 },

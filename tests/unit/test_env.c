@@ -486,6 +486,21 @@ Test(env, ranks_get_what_the_platform_gives_to_their_deal)
 	}
 }
 
+Test(env, a_program_of_several_is_told_its_place_among_all_hosts)
+{
+	begin(VARS("XRT_LOCAL_WORKER=w:1", "XRT_SHARD_WORLD_SIZE=2",
+		      "TPU_NUM_DEVICES=5"),
+		5);
+	facts.part = (struct env_part){ .index = 1, .first = 2, .size = 3 };
+	cr_assert(build() == XR_OK);
+	cr_assert(eq(str, of(2, "XRUN_RANK"), "7"));
+	cr_assert(eq(str, of(2, "XRUN_PART"), "1"));
+	cr_assert(eq(str, of(2, "XRUN_PART_RANK"), "3"));
+	cr_assert(eq(str, of(4, "XRUN_PART_RANK"), "5"));
+	cr_assert(eq(str, of(4, "XRUN_PART_SIZE"), "6"));
+	cr_assert(eq(str, of(4, "XRUN_LOCAL_SIZE"), "5"));
+}
+
 Test(env, pjrt_rows_of_four_chips)
 {
 	struct xr_device chips[4];

@@ -273,9 +273,6 @@ Test(options, errors_read_as_the_design_says)
 			"version?)" },
 		{ { "--platform", "gpu" }, NULL,
 			"--platform: 'gpu' is not one of auto|cpu|cuda|tpu" },
-		{ { "a", ":", "b" }, NULL,
-			"':' between programs comes with a later version; to "
-			"pass it on, write -- before the program" },
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -368,6 +365,8 @@ Test(options, xrun_alone_shows_what_works_today)
 		"machine\n"
 		"  xrun -n 4 python3 train.py             PyTorch: nothing to "
 		"change\n"
+		"  xrun -n 1 ./server : -n 7 ./worker     different programs "
+		"in one job\n"
 		"  XRUN_RANKS=8 xrun ./train              every option is a "
 		"variable, too\n"
 		"  xrun --dry-run -n 8 ./train            who would run where, "

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* part.c - see part.h. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/mem.h"
+#include "base/status.h"
+#include "launcher/cmd/part.h"
+#include "launcher/cmd/program.h"
+#include "launcher/job/outcome.h"
+#include "proc/elf.h"
+
+#define PRELOAD "libxrun-preload.so"
+
+void
+parts_init(struct job *job, const struct options_found *found,
+	char *const *argv)
+{
+	job->part_count = 1 + found->more_count;
+	job->parts = xcalloc(job->part_count, sizeof(*job->parts));
+	job->parts[0].opt = &job->opt;
+	job->parts[0].argv = argv;
+	for (uint32_t i = 1; i < job->part_count; i++) {
+		job->parts[i].opt = &found->more[i - 1].opt;
+		job->parts[i].argv = found->more[i - 1].argv;
+	}
+}
+
+void
+parts_fini(struct job *job)
+{
+	for (uint32_t i = 0; i < job->part_count; i++) {
+		free(job->parts[i].program);
+		free(job->parts[i].dir);
+		env_free(job->parts[i].env);
+	}
+	free(job->parts);
+	free(job->preload);
+}
+
+static int64_t
+ranks_of(const struct part *part)
+{
+	return part->opt->ranks == 0 ? 1 : part->opt->ranks;
+}
+
+int64_t
+parts_ranks(const struct job *job)
+{
+	int64_t sum = 0;
+
+	if (job->part_count == 1)
+		return job->opt.ranks;
+	for (uint32_t i = 0; i < job->part_count; i++)
+		sum += ranks_of(&job->parts[i]);
+	return sum;
+}
+
+static void
+number_ranks(struct job *job)
+{
+	uint32_t next = 0;
+
+	if (job->part_count == 1)
+		job->parts[0].size = job->plan.local_size;
+	for (uint32_t i = 0; job->part_count > 1 && i < job->part_count; i++) {
+		job->parts[i].first = next;
+		job->parts[i].size = (uint32_t)ranks_of(&job->parts[i]);
+		next += job->parts[i].size;
+	}
+}
+
+/* Beside this program, installed or in the build tree; NULL if it is not. */
+static char *
+find_preload(void)
+{
+	char exe[PATH_MAX], *slash, *path = NULL;
+	ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
+	static const char *const places[] = { "../worker/" PRELOAD,
+		XRUN_LIBDIR_FROM_BIN "/xrun/" PRELOAD };
+
+	exe[n < 0 ? 0 : n] = '\0';
+	slash = strrchr(exe, '/');
+	for (unsigned i = 0; slash != NULL && path == NULL && i < 2; i++) {
+		path = xasprintf("%.*s/%s", (int)(slash - exe), exe, places[i]);
+		if (access(path, R_OK) == -1) {
+			free(path);
+			path = NULL;
+		}
+	}
+	if (path == NULL && access(XRUN_LIBDIR "/xrun/" PRELOAD, R_OK) == 0)
+		path = xstrdup(XRUN_LIBDIR "/xrun/" PRELOAD);
+	return path;
+}
+
+static void
+choose_preload(struct job *job, struct part *part)
+{
+	struct elf_facts facts = { 0 };
+	enum elf_verdict verdict;
+
+	part->no_preload = "";
+	verdict = elf_probe(AT_FDCWD, part->program, getenv("PATH"), &facts);
+	part->needs_xrun = facts.needs_xrun;
+	if (part->opt->buffer == BUFFER_FULL)
+		return;
+	if (verdict != ELF_FITS) {
+		part->no_preload = elf_verdict_text(verdict);
+		return;
+	}
+	if (job->preload == NULL)
+		job->preload = find_preload();
+	part->preload = job->preload;
+	if (part->preload == NULL)
+		part->no_preload = PRELOAD " is not where xrun is";
+}
+
+/* The program is looked for where its ranks will be. */
+static enum xr_status
+find_one(struct job *job, struct part *part, int *exit_status,
+	struct xr_error *err)
+{
+	const char *dir = part->opt->chdir;
+	struct program program;
+	char cwd[PATH_MAX];
+	enum xr_status status;
+
+	if (dir != NULL && chdir(dir) == -1)
+		return fail(err, XR_E_SYS, "--chdir: %s: %s", dir,
+			strerror(errno));
+	if (dir != NULL)
+		part->dir = xstrdup(getcwd(cwd, sizeof(cwd)) ? cwd : dir);
+	status = program_find(&program, part->argv[0], part->size, err);
+	part->program = program.path;
+	if (status == XR_OK)
+		choose_preload(job, part);
+	else
+		*exit_status = program.exit_status;
+	return status;
+}
+
+enum xr_status
+parts_find(struct job *job, int *exit_status, struct xr_error *err)
+{
+	enum xr_status status = XR_OK;
+	int home = -1;
+
+	number_ranks(job);
+	for (uint32_t i = 0; i < job->part_count && status == XR_OK; i++) {
+		struct part *part = &job->parts[i];
+
+		if (part->opt->chdir != NULL && home == -1)
+			home = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+		status = find_one(job, part, exit_status, err);
+		if (part->dir != NULL && fchdir(home) == -1 && status == XR_OK)
+			status = fail(err, XR_E_SYS,
+				"--chdir: cannot go back: %s", strerror(errno));
+	}
+	fd_close(home);
+	return status;
+}
+
+/* torch's @record writes error.json into the folder of its rank, which must be
+ * there then. Only Python programs do. */
+static bool
+is_python(const struct part *part)
+{
+	const char *slash = strrchr(part->argv[0], '/');
+	const char *name = slash == NULL ? part->argv[0] : slash + 1;
+	size_t len = strlen(name);
+
+	return strncmp(name, "python", 6) == 0 ||
+		(len > 3 && strcmp(name + len - 3, ".py") == 0);
+}
+
+/* What the options of the program add. */
+static struct env_facts
+facts_of(const struct job *job, const struct part *part,
+	const struct env_facts *common)
+{
+	struct env_facts facts = *common;
+
+	facts.part = (struct env_part){
+		.index = job_part_index(job, part),
+		.first = part->first,
+		.size = part->size,
+	};
+	facts.attempt_dir = part->error_files ? job->state.attempt : NULL;
+	facts.full_buffers = part->opt->buffer == BUFFER_FULL;
+	facts.preload = part->preload;
+	facts.user = part->opt->env.items;
+	facts.user_count = part->opt->env.n;
+	return facts;
+}
+
+struct env_needs
+parts_needs(const struct job *job, const struct env_facts *common)
+{
+	struct env_needs all = { 0 };
+
+	for (uint32_t i = 0; i < job->part_count; i++) {
+		struct env_facts facts = facts_of(job, &job->parts[i], common);
+		struct env_needs one = env_needs(&facts);
+
+		all.master_port |= one.master_port;
+		all.mesh_port |= one.mesh_port;
+	}
+	return all;
+}
+
+enum xr_status
+parts_env(struct job *job, const struct env_facts *common, struct xr_error *err)
+{
+	enum xr_status status = XR_OK;
+
+	for (uint32_t i = 0; i < job->part_count && status == XR_OK; i++) {
+		struct part *part = &job->parts[i];
+		struct env_facts facts;
+
+		part->error_files =
+			job->state.attempt != NULL && is_python(part);
+		job->error_files |= part->error_files;
+		facts = facts_of(job, part, common);
+		status = env_new(&part->env, &facts, err);
+	}
+	return status;
+}

@@ -1,0 +1,160 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# parts.bats - several programs in one job: xrun A : B.
+
+load helper
+
+@test "ranks are numbered through the programs, and each is told its place" {
+	local tell='echo "$0 $XRUN_RANK/$XRUN_SIZE $XRUN_PART $XRUN_PART_RANK/$XRUN_PART_SIZE $RANK"'
+
+	job -n 2 sh -c "$tell" a : sh -c "$tell" b : -n 3 sh -c "$tell" c
+	assert_eq "$status" 0
+	assert_eq "$(sort <<<"$output")" '[0] a 0/6 0 0/2 0
+[1] a 1/6 0 1/2 1
+[2] b 2/6 1 0/1 2
+[3] c 3/6 2 0/3 3
+[4] c 4/6 2 1/3 4
+[5] c 5/6 2 2/3 5'
+}
+
+@test "-n, --chdir, --env and --buffer are of the program behind them" {
+	local tell='echo "$(pwd) ${A-no} ${B-no} ${PYTHONUNBUFFERED-no}"'
+
+	mkdir one two
+	job --chdir one --env A=1 sh -c "$tell" : \
+		--chdir two --env B=2 --buffer full sh -c "$tell" : sh -c "$tell"
+	assert_eq "$(sort <<<"$output")" "[0] $PWD/one 1 no 1
+[1] $PWD/two no 2 no
+[2] $PWD no no 1"
+}
+
+@test "variables hold for each program that says nothing else" {
+	local tell='echo "$(pwd) ${A-no} ${B-no}"'
+
+	mkdir one two
+	XRUN_CHDIR=one XRUN_ENV=A=1 job sh -c "$tell" : \
+		--chdir two --env B=2 sh -c "$tell"
+	assert_eq "$(sort <<<"$output")" "[0] $PWD/one 1 no
+[1] $PWD/two no 2"
+}
+
+@test "a program is looked for in its own directory" {
+	mkdir one two
+	printf '#!/bin/sh\necho one\n' >one/prog
+	printf '#!/bin/sh\necho two\n' >two/prog
+	chmod +x one/prog two/prog
+	job --chdir one ./prog : --chdir two ./prog
+	assert_eq "$(sort <<<"$output")" '[0] one
+[1] two'
+	job --chdir one ./prog : ./prog
+	assert_eq "$status" 127
+	assert_eq "$output" ''
+	printf '#!/no/such/thing\n' >two/prog
+	job --chdir one ./prog : --chdir two ./prog
+	assert_has "$stderr" '^xrun: \./prog: No such file or directory \(its interpreter /no/such/thing\)'
+}
+
+@test "behind -- nothing splits" {
+	job -- echo a : b
+	assert_eq "$output" 'a : b'
+	job echo a -- : b
+	assert_eq "$output" 'a -- : b'
+	job true : -- echo x : y
+	assert_eq "$output" '[1] x : y'
+	job sh -c :
+	assert_eq "$status" 125
+	assert_has "$stderr" "program 2 is missing.* try: -- before the first program"
+	job -- sh -c :
+	assert_eq "$status" 0
+}
+
+@test "what is wrong with several programs is said before any starts" {
+	job "$PROG/stamp" ran : no-such-program
+	assert_eq "$status" 127
+	assert_eq "$stderr" 'xrun: no-such-program: not found in PATH'
+	job "$PROG/stamp" ran : -n 0 true
+	assert_eq "$status" 125
+	job "$PROG/stamp" ran : -n 1000000 true : -n 1000000 true
+	assert_eq "$status" 125
+	job "$PROG/stamp" ran : --chdir /no/such true
+	assert_eq "$stderr" 'xrun: --chdir: /no/such: No such file or directory'
+	job "$PROG/stamp" ran : --grace 1s true
+	assert_eq "$stderr" "xrun: --grace is for the whole job, and stands before 'true', which is not the first program   try: give it before the first program"
+	job "$PROG/stamp" ran : --env RANK=3 true
+	assert_has "$stderr" '^xrun: --env: RANK is what xrun tells its ranks'
+	XRUN_RANKS=2 job -n 1 "$PROG/stamp" ran : true
+	assert_has "$stderr" '^xrun: XRUN_RANKS does not say how many .* program 2 has no -n'
+	XRT_LOCAL_WORKER=w:0 job -n 2 "$PROG/stamp" ran : true
+	assert_eq "$stderr" 'xrun: -n 3 in all: this TPU worker list has 8 devices a host, so 1 or 8   try: -n 8 in all, or --any-ranks'
+	[ ! -e ran ]
+	XRUN_RANKS=2 job -n 1 true : -n 1 true
+	assert_eq "$status" 0
+}
+
+@test "the program that failed first is named" {
+	job -n 2 "$PROG/deaf" : "$PROG/die" --exit 3
+	assert_eq "$status" 3
+	assert_has "$stderr" "^xrun: rank 2 \\($PROG/die\\) failed first: exit status 3 after "
+	assert_has "$stderr" '^  ranks 0, 1 were stopped by xrun '
+}
+
+@test "devices are dealt to all ranks in order" {
+	mkdir -p root/dev
+	touch root/dev/nvidia0 root/dev/nvidia1 root/dev/nvidia2 \
+		root/dev/nvidiactl
+	export XRUN_CUDA_ROOT=$PWD/root
+	job --dry-run -n 2 true : echo
+	assert_eq "$(awk '/^ +[0-9]+ / { print $1, $3, $4 }' <<<"$output")" \
+		'0 cuda:0 true
+1 cuda:1 true
+2 cuda:2 echo'
+}
+
+@test "--dry-run, --show-env and the report know the programs" {
+	need jq
+	mkdir there
+	job --dry-run -n 2 echo a : --chdir there --buffer full echo b
+	assert_eq "$(head -n 1 <<<"$output")" \
+		'3 ranks of 2 programs (given), platform cpu; nothing was started'
+	assert_has "$output" '^part     0, ranks 0-1$'
+	assert_has "$output" "^part     1, rank 2, in $PWD/there\$"
+	assert_has "$output" '^agent    none \(--buffer full\)$'
+	job --dry-run --json -n 2 echo a : --chdir there echo b
+	jq -e --arg dir "$PWD/there" '[.ranks[].part] == [0, 0, 1] and
+		.parts[1] == {program: .parts[0].program, argv: ["echo", "b"],
+			preload: .parts[0].preload, first: 2, ranks: 1, cwd: $dir}' \
+		<<<"$output"
+	job --show-env=2 -n 2 true : --env A=1 true
+	assert_has "$output" '^--env +A=1$'
+	assert_has "$output" '^xrun +XRUN_PART=1$'
+	job --report report --events events -n 2 echo a : --chdir there echo b
+	assert_eq "$status" 0
+	jq -e --arg here "$PWD" '.ranks == 3 and .cwd == $here and
+		.argv == ["echo", "a", ":", "echo", "b"] and
+		.parts == [{first: 0, ranks: 2, argv: ["echo", "a"]},
+			{first: 2, ranks: 1, argv: ["echo", "b"],
+				cwd: ($here + "/there")}] and
+		[.rank[].part] == [0, 0, 1]' report
+	jq -es '.[0].event == "job.start" and (.[0].parts | length) == 2' events
+	job --report report --chdir there true
+	jq -e --arg dir "$PWD/there" '.cwd == $dir and (has("parts") | not)' \
+		report
+}
+
+@test "Python programs among others have their error files" {
+	need python3
+	job -n 1 sh -c 'echo "${TORCHELASTIC_ERROR_FILE-none}"' : \
+		-n 1 python3 -c 'import os; print(os.environ["TORCHELASTIC_ERROR_FILE"])'
+	assert_has "$output" '^\[0\] none$'
+	assert_has "$output" '^\[1\] .*/rank-0001/error\.json$'
+}
+
+@test "a thousand programs are started" {
+	unsanitized 'a thousand processes of it take memory and minutes'
+	local -a words=(-n 1 "$PROG/argshow")
+
+	for ((i = 1; i < 1000; i++)); do words+=(: "$PROG/argshow" "$i"); done
+	job --show 0,999 "${words[@]}"
+	assert_eq "$status" 0
+	assert_has "$output" '^\[999\] argv\[1\] 3 393939$'
+}
