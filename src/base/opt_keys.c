@@ -217,7 +217,10 @@ put_property(struct json *j, const struct opt *o)
 	} else {
 		json_open_array(j, "anyOf");
 		json_open_object(j, NULL);
-		json_text(j, "type", "boolean");
+		if (o->maybe)
+			json_text(j, "type", "boolean");
+		else
+			json_bool(j, "const", false);
 		json_close_object(j);
 		json_open_object(j, NULL);
 		put_kind(j, o);

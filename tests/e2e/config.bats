@@ -243,7 +243,7 @@ setting()
 	assert_eq "$stderr" ''
 	assert_has "$output" '^ranks +4 +command line$'
 	assert_has "$output" '^buffer +none +command line$'
-	assert_has "$output" '^prefix +no +XRUN_NO_PREFIX$'
+	assert_has "$output" '^prefix +none +XRUN_NO_PREFIX$'
 	assert_has "$output" '^timeout +1h +XRUN_TIMEOUT$'
 	assert_has "$output" '^stop-signal +INT +job.json:1:31$'
 	assert_has "$output" "^grace +1500ms +$file:1:12\$"

@@ -100,6 +100,20 @@ spawn()
 	pid=$!
 }
 
+# need_schemas - skips the test where no JSON can be checked.
+need_schemas()
+{
+	"$here/fits.py" --strict "$root/share/schema/version.json" 2>/dev/null ||
+		skip 'python3-jsonschema is not installed'
+}
+
+# fits NAME FILE... - the JSON of each fits share/schema/NAME.json; *.jsonl has
+# a value a line, - is stdin.
+fits()
+{
+	"$here/fits.py" "$root/share/schema/$1.json" "${@:2}"
+}
+
 # --- waiting ---------------------------------------------------------------
 
 # try COMMAND... - runs it; $status, $output and $stderr are its. Not bats' own

@@ -1,0 +1,256 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# schema.bats - every machine-readable output fits its schema in share/schema,
+# whatever became of the job. A member that a schema does not name fails here:
+# name it there, in the change that makes xrun write it.
+
+load helper
+
+# fit COUNT - each report, job.json and line of events that the jobs of this
+# test left fits, and there are at least COUNT accounts and COUNT lines.
+fit()
+{
+	local accounts events
+
+	mapfile -t accounts < <(find . -name '*.report' -o -name job.json)
+	mapfile -t events < <(find . -name '*.jsonl')
+	[ "${#accounts[@]}" -ge "$1" ]
+	[ "$(cat "${events[@]}" | wc -l)" -ge "$1" ]
+	fits job "${accounts[@]}"
+	fits event "${events[@]}"
+}
+
+# account NAME ARG... - a job with its account and events in files.
+account()
+{
+	local name=$1
+
+	shift
+	job --report "$name.report" --events "$name.jsonl" "$@"
+}
+
+# reason FILE - exit status and reason.
+reason()
+{
+	jq -r '"\(.exit) \(.reason)"' "$1"
+}
+
+@test "every schema is a schema, and names all that it lets through" {
+	need_schemas
+	"$XRUN" config schema >config.json
+	"$here/fits.py" --strict "$root"/share/schema/*.json config.json
+}
+
+@test "a misfit is found: too much, too little, of another kind" {
+	need_schemas
+	account ok -n 2 true
+	fits job ok.report
+	jq '. + {more: 1}' ok.report >more.report
+	jq 'del(.rank[1].device)' ok.report >less.report
+	jq '.rank[0].seconds = "1"' ok.report >kind.report
+	jq '.reason = "refused"' ok.report >other.report
+	sed '2s/"pid"/"id"/' ok.jsonl >wrong.jsonl
+	for name in more less kind other; do
+		try fits job $name.report
+		assert_eq "$status" 1
+		assert_has "$stderr" "^$name.report: "
+	done
+	try fits event wrong.jsonl
+	assert_eq "$stderr" \
+		"wrong.jsonl:2: \$: 'pid' is a required property"
+}
+
+@test "accounts and events of jobs that went well" {
+	need_schemas
+	account one true
+	account four -n 4 sh -c 'echo out; echo err >&2'
+	account quiet --no-logs -n 2 echo hi
+	account dir --log-dir logs -n 2 echo hi
+	account bound --bind core -n 1 echo hi
+	account odd printf '%s' "$(printf '\377\001 "\\ \n')"
+	fit 10
+	assert_eq "$(reason four.report)" '0 ok'
+	assert_eq "$(jq -c '[.rank[].stdout_bytes]' four.report)" '[4,4,4,4]'
+}
+
+@test "accounts and events of jobs that failed" {
+	need_schemas
+	account code -n 3 sh -c 'exit $RANK'
+	account signal -n 2 "$PROG/die" --rank 1 --signal SEGV
+	account real -n 2 sh -c 'kill -RTMIN+1 $$'
+	account go-on --on-failure continue -n 3 sh -c 'echo x; exit $RANK'
+	account worst --exit-code max -n 3 sh -c 'exit $RANK'
+	fit 5
+	assert_eq "$(reason signal.report)" '139 failure'
+	assert_eq "$(jq .culprit signal.report)" 1
+	[ "$(jq -s 'map(select(.event == "rank.exit" and .signal == "SIGSEGV")) |
+		length' signal.jsonl)" = 1 ]
+}
+
+@test "accounts and events of jobs that were stopped" {
+	need_schemas
+	account late --timeout 100ms -n 2 sleep 100
+	account deaf --timeout 100ms --grace 100ms -n 2 "$PROG/deaf"
+	assert_eq "$(reason late.report)" '124 timeout'
+	for signal in TERM INT HUP; do
+		spawn $signal "$XRUN" --report $signal.report \
+			--events $signal.jsonl -n 2 sh -c 'echo up; exec sleep 100'
+		await_line $signal.out up 10
+		kill -s $signal "$pid"
+		wait "$pid" || true
+		assert_has "$(reason $signal.report)" ' signal$'
+	done
+	"$XRUN" --no-logs --report closed.report --events closed.jsonl -n 1 \
+		yes | head -n 1 || true
+	assert_eq "$(reason closed.report)" '141 stdout closed'
+	fit 10
+}
+
+@test "accounts of jobs that were refused" {
+	need_schemas
+	account option --ranks 0 true
+	account program ./no/such/program
+	account script ./.
+	account folder --chdir /no/such/folder true
+	account limit -n 900000 true
+	account show --show 9 -n 2 true
+	account file --config missing true
+	XRUN_GRACE=x account variable true
+	for file in *.report; do
+		assert_eq "$(jq -r .reason "$file")" refused
+	done
+	assert_eq "$(find . -name '*.report' | wc -l)" 8
+	fits job ./*.report
+}
+
+@test "accounts and events of jobs whose ranks could not be started" {
+	need_schemas
+	for point in spawn.before spawn.child spawn.watch spawn.pipe; do
+		XRUN_FAULT="$point:fail=ENOMEM;rank=1" account $point --debug-faults \
+			-n 3 sh -c 'echo x'
+		[ "$status" -ne 0 ]
+	done
+	cp "$(type -P true)" busy
+	exec 5<>busy
+	account busy -n 2 ./busy 5>&-
+	exec 5>&-
+	assert_eq "$(jq -r '.rank[0].step' busy.report)" exec
+	[ "$(jq -s 'map(select(.event == "rank.error")) | length' busy.jsonl)" -gt 0 ]
+	fit 5
+}
+
+@test "accounts of jobs that xrun could not bring to their end" {
+	need_schemas
+	job --report lost.report --events /dev/full -n 2 echo hi
+	assert_eq "$(reason lost.report)" '125 xrun'
+	XRUN_FAULT=end:kill account killed --debug-faults -n 2 echo hi
+	XRUN_FAULT=super.start:kill account early --debug-faults -n 2 echo hi
+	XRUN_FAULT=deliver:kill account late --debug-faults -n 2 echo hi
+	fits job ./*.report
+	fit 2
+}
+
+@test "job.json of a job that runs" {
+	need_schemas
+	mkfifo gate
+	spawn run "$XRUN" -n 2 sh -c 'echo up; read -r line <gate'
+	await_line run.out up 10
+	wait_for 10 compgen -G "$XDG_STATE_HOME/xrun/*/job.json"
+	cp "$XDG_STATE_HOME"/xrun/*/job.json running.json
+	assert_eq "$(jq 'has("exit")' running.json)" false
+	fits job running.json
+	exec 4<>gate
+	printf 'a\nb\n' >&4
+	wait "$pid"
+	exec 4>&-
+	fits job "$XDG_STATE_HOME"/xrun/*/job.json
+}
+
+@test "events of a full disk" {
+	need_schemas
+	unshare -m true 2>/dev/null || skip 'mounting needs root'
+	mkdir disk
+	cat >script <<-'END'
+		mount -t tmpfs -o size=2m none disk
+		head -c 1500000 /dev/zero >disk/filler
+		mkfifo words
+		timeout -s KILL 15 "$XRUN" -n 1 --log-dir disk/job --timeout 10s \
+			--events full.jsonl --report full.report \
+			head -c 1000000 /dev/zero >out 2>words &
+		exec 3<words
+		while IFS= read -r line <&3; do
+			case $line in *'file system full'*) break ;; esac
+		done
+		rm disk/filler
+		cat <&3 >>err &
+		wait %1
+	END
+	try unshare -m bash script
+	assert_eq "$status" 0
+	fits event full.jsonl
+	fits job full.report
+	[ "$(jq -s 'map(select(.event == "log.full" or .event == "log.room")) |
+		length' full.jsonl)" = 2 ]
+}
+
+@test "answers: --dry-run, --show-env, config show, version" {
+	need_schemas
+	"$XRUN" --dry-run --json -n 3 true | fits dry-run -
+	"$XRUN" --dry-run --json --bind core -n 1 true | fits dry-run -
+	"$XRUN" --dry-run --json --buffer full true a 'b c' | fits dry-run -
+	"$XRUN" --show-env --json true | fits show-env -
+	RANK=7 XRUN_QUIET=1 "$XRUN" -n 3 --show-env=2 --json --env A=b \
+		--env HOME=/ --env-profile torch,pjrt true | fits show-env -
+	echo '{ "ranks": 2, "env": { "A": "b" } }' >f
+	XRUN_NO_PREFIX=1 "$XRUN" config show --json --config f --grace 1s |
+		fits config-show -
+	"$XRUN" config show --json | fits config-show -
+	"$XRUN" version --json | fits version -
+}
+
+@test "files of settings: the schema and xrun agree" {
+	need_schemas
+	"$XRUN" config schema >config.json
+	cat >good <<-'END'
+	{}
+	{ "$schema": "x", "ranks": 8, "grace": "1.5s", "timeout": 0 }
+	{ "logs": false, "quiet": true, "on-failure": "stop" }
+	{ "env": ["A=b"], "show": 0, "stop-signal": "INT" }
+	{ "env": { "A": "b", "N": 1 }, "stop-signal": 15 }
+	{ "prefix": false }
+	{ "prefix": "{rank}> " }
+	{ "platform": "cpu", "show-env": true, "report": "x" }
+	END
+	cat >bad <<-'END'
+	[]
+	{ "rank": 8 }
+	{ "ranks": 0 }
+	{ "ranks": 1000001 }
+	{ "ranks": 1.5 }
+	{ "grace": 1 }
+	{ "grace": "1 s" }
+	{ "logs": null }
+	{ "logs": "maybe" }
+	{ "on-failure": "panic" }
+	{ "env": "A=b" }
+	{ "env": ["A"] }
+	{ "env": { "A=": 1 } }
+	{ "env": { "A": true } }
+	{ "report": "" }
+	{ "prefix": true }
+	{ "config": "x" }
+	{ "hosts": "x" }
+	END
+	while read -r line; do
+		echo "$line" >one
+		"$XRUN" config check one
+		"$here/fits.py" config.json one
+	done <good
+	while read -r line; do
+		echo "$line" >one
+		try "$XRUN" config check one
+		assert_eq "$line: $status" "$line: 125"
+		try "$here/fits.py" config.json one
+		assert_eq "$line: $status" "$line: 1"
+	done <bad
+}
