@@ -67,6 +67,7 @@ reason()
 	account quiet --no-logs -n 2 echo hi
 	account dir --log-dir logs -n 2 echo hi
 	account bound --bind core -n 1 echo hi
+	account parts -n 1 echo a : -n 2 --chdir / echo b
 	account odd printf '%s' "$(printf '\377\001 "\\ \n')"
 	fit 10
 	assert_eq "$(reason four.report)" '0 ok'
@@ -198,6 +199,8 @@ reason()
 	"$XRUN" --dry-run --json -n 3 true | fits dry-run -
 	"$XRUN" --dry-run --json --bind core -n 1 true | fits dry-run -
 	"$XRUN" --dry-run --json --buffer full true a 'b c' | fits dry-run -
+	"$XRUN" --dry-run --json -n 1 true : -n 2 --chdir / true a |
+		fits dry-run -
 	"$XRUN" --show-env --json true | fits show-env -
 	RANK=7 XRUN_QUIET=1 "$XRUN" -n 3 --show-env=2 --json --env A=b \
 		--env HOME=/ --env-profile torch,pjrt true | fits show-env -
