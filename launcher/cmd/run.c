@@ -21,6 +21,7 @@
 #include "launcher/job/job.h"
 #include "launcher/job/outcome.h"
 #include "launcher/sup/keeper.h"
+#include "launcher/sup/own_tty.h"
 #include "launcher/sup/report.h"
 #include "launcher/sup/sup.h"
 
@@ -143,12 +144,19 @@ compile_route(struct job *job, const char *host, struct xr_error *err)
 			wants_color(job->opt.color, errs) },
 		.utf8 = speaks_utf8(),
 	};
+	enum xr_status status;
 
 	job->errors_are_tty = errs;
 	job->on_tty = out || errs;
 	job->utf8 = c.utf8;
-	job->hints = errs && takes_escapes() && !job->opt.quiet;
-	return route_compile(&job->route, &c, err);
+	status = route_compile(&job->route, &c, err);
+	if (status != XR_OK)
+		return status;
+	job->interactive =
+		job->opt.pty && !job->route.lines && out && own_tty_is_stdin();
+	job->hints =
+		errs && takes_escapes() && !job->opt.quiet && !job->interactive;
+	return XR_OK;
 }
 
 static enum xr_status
@@ -169,7 +177,7 @@ make_shared(struct job *job, struct xr_error *err)
 	if (job->page == NULL || job->share == NULL || job->rank == NULL)
 		return out_of_memory(err);
 	for (uint32_t i = 0; i < job_size(job); i++)
-		job->rank[i].pidfd = -1;
+		job->rank[i].pidfd = job->rank[i].tty = -1;
 	if (job->state.attempt != NULL)
 		snprintf(job->page->where, sizeof(job->page->where), "%s",
 			job->state.attempt);

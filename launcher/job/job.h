@@ -57,6 +57,7 @@ struct rank {
 	int64_t drain_ns; /* step.c: when its pipes are given up; 0 */
 	bool left_open;   /* step.c: what it left behind held its output */
 	bool unsaved;     /* stop.c: its last bytes were not seen in a file */
+	int tty;          /* pty.c: master of its terminal, or -1 */
 	uint8_t open;     /* sup.c: streams not at their end */
 	uint8_t full;     /* sup.c: streams whose file has no room now */
 };
@@ -112,8 +113,9 @@ struct job {
 	bool errors_are_tty; /* stderr is a terminal: header and closing line */
 	bool on_tty;         /* stdout or stderr is one, and may hang up */
 	bool utf8;           /* the locale's, so that bars may be drawn */
-	bool hints;          /* lines that are erased again may be shown */
-	int64_t begun_ns;    /* clock_now() */
+	bool interactive; /* --pty: stdin and stdout are windows to the rank */
+	bool hints;       /* lines that are erased again may be shown */
+	int64_t begun_ns; /* clock_now() */
 	int64_t begun_wall;
 
 	struct rank *rank; /* [plan.local_size] */

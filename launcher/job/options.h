@@ -43,6 +43,7 @@ struct run_options {
 	bool timestamps;
 	int buffer; /* enum buffer_mode */
 	int color;  /* enum color_mode */
+	bool pty;
 	bool quiet, verbose;
 
 	int64_t timeout; /* ns; 0: none */

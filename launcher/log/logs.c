@@ -104,9 +104,17 @@ logs_add(struct logs *l, uint32_t stream, int pipe)
 bool
 logs_add_tty(struct logs *l, uint32_t stream, int master)
 {
+	int own;
+
 	if (l->mover != NULL)
 		return mover_add_tty(l->mover, stream, master);
-	return sink_add(l->sink[stream % RAW_STREAMS], stream, master);
+	own = fcntl(master, F_DUPFD_CLOEXEC, 0);
+	if (own == -1)
+		return false;
+	if (sink_add(l->sink[stream % RAW_STREAMS], stream, own))
+		return true;
+	fd_close(own);
+	return false;
 }
 
 int
@@ -147,18 +155,35 @@ logs_drop(struct logs *l, uint32_t stream)
 		sink_drop(l->sink[stream % RAW_STREAMS], stream);
 }
 
+/* Whole lines to stderr. Where the terminal moves down only at "\n" each begins
+ * at its left edge all the same. */
+static void
+put_words(struct logs *l, sink_words_fn *put, struct span text)
+{
+	struct buf out = { 0 };
+
+	for (size_t i = 0; l->config.carriage && i < text.len; i++) {
+		if (i == 0 || text.at[i] == '\n')
+			buf_put_char(&out, '\r');
+		buf_put_char(&out, text.at[i]);
+	}
+	if (out.len > 0 && out.bad == XR_OK)
+		put(l->sink[RAW_ERR], out.data, out.len);
+	else if (text.len > 0)
+		put(l->sink[RAW_ERR], text.at, text.len);
+	buf_fini(&out);
+}
+
 void
 logs_put(struct logs *l, const char *text, size_t len)
 {
-	if (len > 0)
-		sink_say(l->sink[RAW_ERR], text, len);
+	put_words(l, sink_say, (struct span){ text, len });
 }
 
 void
 logs_last_words(struct logs *l, const char *text, size_t len)
 {
-	if (len > 0)
-		sink_last(l->sink[RAW_ERR], text, len);
+	put_words(l, sink_last, (struct span){ text, len });
 }
 
 void

@@ -22,6 +22,7 @@ struct logs_config {
 	uint32_t ranks;
 	struct raw_share *share; /* share->dir -1: no files are kept */
 	struct route route;
+	bool carriage; /* words at a terminal in raw mode: begin and end with \r */
 	uint32_t files_max; /* raw files that may stay open */
 };
 
@@ -31,7 +32,8 @@ struct logs *logs_open(const struct logs_config *config);
 /* logs_add() - the read end of a stream's pipe; logs owns it from now on. */
 bool logs_add(struct logs *logs, uint32_t stream, int pipe);
 
-/* logs_add_tty() - the same of the master of a terminal, which does not block. */
+/* logs_add_tty() - the same of the master of a terminal, which does not block
+ * and stays open till its NOTE_EOF. */
 bool logs_add_tty(struct logs *logs, uint32_t stream, int master);
 
 /* logs_first() - descriptor to watch until logs_start() gave 0. Readable:

@@ -49,7 +49,8 @@ bool mover_peek(struct mover *mover);
 bool mover_add(struct mover *mover, uint32_t stream, int pipe);
 
 /* mover_add_tty() - the same of @master, whose terminal is what the rank writes
- * to; it does not block. Its end is EIO. Takes a pipe more, see raw.h. */
+ * to; it does not block. Its end is EIO. Stays the caller's, until its
+ * NOTE_EOF open. Takes a pipe more, see raw.h. */
 bool mover_add_tty(struct mover *mover, uint32_t stream, int master);
 
 /* mover_start() - 0 or an errno; then it may be tried again. */

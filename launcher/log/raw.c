@@ -259,7 +259,6 @@ raw_close(struct raw_slot *slot)
 		held.len = 0;
 	fd_close(pipe);
 	fd_close(slot->fill);
-	fd_close(slot->tty);
 	slot->fill = slot->tty = -1;
 }
 

@@ -34,7 +34,7 @@ enum { RAW_OUT, RAW_ERR };
 struct raw_slot {
 	int32_t pipe;   /* read end, -1 after its end */
 	int32_t file;   /* -1: not open (yet) */
-	int32_t tty;    /* master of a terminal, does not block; -1: none */
+	int32_t tty;    /* borrowed master, does not block; -1: no terminal */
 	int32_t fill;   /* write end of its pipe; -1: the terminal ended */
 	uint64_t moved; /* bytes in the file */
 };
@@ -104,7 +104,7 @@ long raw_discard(int pipe);
 uint64_t raw_waiting(int pipe);
 
 /* raw_close() - the pipe of @slot is of no use any more, nor what is held for
- * it, nor its terminal. */
+ * it; its terminal is forgotten. */
 void raw_close(struct raw_slot *slot);
 
 /*

@@ -62,6 +62,9 @@ bool sink_add(struct sink *sink, uint32_t stream, int pipe);
 /* sink_drop() - as mover_drop(), for a sink without files. */
 void sink_drop(struct sink *sink, uint32_t stream);
 
+/* What puts words of xrun on a sink. */
+typedef void sink_words_fn(struct sink *sink, const char *text, size_t len);
+
 /* sink_say() - words of xrun, whole lines. Loop thread. */
 void sink_say(struct sink *sink, const char *text, size_t len);
 

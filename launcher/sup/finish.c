@@ -9,6 +9,7 @@
 #include "base/fault.h"
 #include "launcher/sup/account.h"
 #include "launcher/sup/keeper.h"
+#include "launcher/sup/own_tty.h"
 #include "launcher/sup/report.h"
 #include "launcher/sup/sup.h"
 
@@ -83,6 +84,7 @@ finish_if_over(struct job *job)
 			job->opt.grace); /* told to end: soon */
 	tty_in_close(sup->tty_in);
 	sup->tty_in = NULL;
+	own_tty_restore(&job->page->own);
 	if (logs_sinks(sup->logs) == 2)
 		logs_finish(sup->logs, 0);
 	else

@@ -194,6 +194,7 @@ supervisor_died(struct keeper *k)
 		remove_silent(k->job);
 		return true;
 	}
+	own_tty_restore(&k->job->page->own);
 	k->wait_status = info.si_code == CLD_EXITED ? info.si_status << 8 :
 						      info.si_status;
 	/* The last rank's write ends stand in the slots. */
@@ -250,6 +251,7 @@ watch_over(struct keeper *k)
 
 	while (!over)
 		over = actions[wait_for_event(k)](k);
+	own_tty_restore(&k->job->page->own);
 	return k->status;
 }
 

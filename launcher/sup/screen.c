@@ -151,6 +151,13 @@ over_echo(const struct job *job)
 	return job->errors_are_tty ? "\r" : "";
 }
 
+/* At a rank's own terminal ^C is the program's, see tty_in.c. */
+static const char *
+way_out(const struct job *job)
+{
+	return job->interactive ? "Ctrl-] three times" : "Ctrl-C";
+}
+
 void
 screen_interrupt(struct job *job)
 {
@@ -168,9 +175,9 @@ screen_interrupt(struct job *job)
 		buf_fmt(&out, "  ... and %u more\n", alive - shown);
 	buf_fmt(&out,
 		job->opt.interrupt == INTERRUPT_ASK ?
-			"xrun: %u %s running; Ctrl-C again: stop\n" :
-			"xrun: stopping %u %s; Ctrl-C again: terminate now\n",
-		alive, who_plural(alive, "rank", "ranks"));
+			"xrun: %u %s running; %s again: stop\n" :
+			"xrun: stopping %u %s; %s again: terminate now\n",
+		alive, who_plural(alive, "rank", "ranks"), way_out(job));
 	say(job, &out);
 	buf_fini(&out);
 	buf_fini(&who);
@@ -183,10 +190,11 @@ screen_interrupt_again(struct job *job)
 
 	if (job->ending == ENDING_STOPPING)
 		logs_say(job->sup->logs,
-			"%sxrun: %s to all ranks, KILL after %s; Ctrl-C again: kill now",
+			"%sxrun: %s to all ranks, KILL after %s; %s again: kill now",
 			over_echo(job),
 			signo_short(job->opt.stop_signal, name, sizeof(name)),
-			clock_text(job->opt.grace, time, sizeof(time)));
+			clock_text(job->opt.grace, time, sizeof(time)),
+			way_out(job));
 	else
 		logs_say(job->sup->logs, "%sxrun: killing all ranks",
 			over_echo(job));

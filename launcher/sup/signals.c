@@ -92,22 +92,32 @@ on_stop(struct job *job, const struct signalfd_siginfo *info)
 	for (int i = 0; i < SUP_DEADLINES; i++)
 		left[i] = timer_armed(timer[i]) ? timer_left(timer[i]) + 1 : 0;
 	step_signal_all(job, SIGSTOP);
+	own_tty_restore(&job->page->own);
 	keeper_follow_stop(job->page);
 	raise(SIGSTOP);
 	/* Continued. */
 	resume_clocks(job, left, clock_now() - begun);
-	step_signal_all(job, SIGCONT);
 	if (job->sup->tty_in != NULL)
 		tty_in_resume(job->sup->tty_in);
+	pty_resize(job);
+	step_signal_all(job, SIGCONT);
 }
 
 static void
 on_continue(struct job *job, const struct signalfd_siginfo *info)
 {
 	(void)info;
-	step_signal_all(job, SIGCONT);
 	if (job->sup->tty_in != NULL)
 		tty_in_resume(job->sup->tty_in);
+	pty_resize(job);
+	step_signal_all(job, SIGCONT);
+}
+
+static void
+on_resize(struct job *job, const struct signalfd_siginfo *info)
+{
+	(void)info;
+	pty_resize(job);
 }
 
 static void
@@ -127,6 +137,7 @@ static const struct row rows[] = {
 	{ SIGUSR2, on_user },
 	{ SIGTSTP, on_stop },
 	{ SIGCONT, on_continue },
+	{ SIGWINCH, on_resize },
 	{ SIGCHLD, on_child },
 };
 

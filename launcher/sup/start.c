@@ -12,6 +12,7 @@
 #include "base/fault.h"
 #include "base/fd.h"
 #include "base/stdio_tag.h"
+#include "launcher/sup/own_tty.h"
 #include "launcher/sup/sup.h"
 
 #define A_TURN       16
@@ -40,6 +41,51 @@ open_stream(struct job *job, uint32_t stream, enum spawn_slot slot,
 	return true;
 }
 
+/* One terminal instead of the two pipes. */
+static bool
+open_terminal(struct job *job, uint32_t r, struct stdio_tag *tag)
+{
+	bool typed = r == 0 && job->plan.first == 0 && own_tty_is_stdin();
+	int slave = pty_open(job, r, typed);
+	struct stat st;
+
+	if (slave == -1)
+		return false;
+	if (fstat(slave, &st) == -1 ||
+		spawn_slot_set(SPAWN_SLOT_OUT, slave) == -1 ||
+		!logs_add_tty(job->sup->logs, r * RAW_STREAMS,
+			job->rank[r].tty)) {
+		pty_close(job, r);
+		fd_close(slave);
+		return false;
+	}
+	fd_close(slave);
+	tag->out.dev = tag->err.dev = st.st_dev;
+	tag->out.ino = tag->err.ino = st.st_ino;
+	if (typed)
+		job->sup->tty_in = tty_in_open_pty(job, job->rank[r].tty);
+	return true;
+}
+
+/* What the rank's output goes through; its names in @tag. */
+static bool
+open_output(struct job *job, uint32_t r, struct stdio_tag *tag)
+{
+	uint32_t stream = r * RAW_STREAMS;
+	bool opened;
+
+	if (job->opt.pty)
+		opened = open_terminal(job, r, tag);
+	else
+		opened = open_stream(job, stream + RAW_OUT, SPAWN_SLOT_OUT,
+				 &tag->out) &&
+			open_stream(job, stream + RAW_ERR, SPAWN_SLOT_ERR,
+				&tag->err);
+	if (opened)
+		job->rank[r].open = job->opt.pty ? 1 : RAW_STREAMS;
+	return opened;
+}
+
 /* A pipe or file is inherited as it is; what a terminal says is copied. */
 static int
 input_of(struct job *job, uint32_t r)
@@ -48,10 +94,11 @@ input_of(struct job *job, uint32_t r)
 	int fd;
 
 	if (r != 0 || job->plan.first != 0)
-		return SPAWN_SLOT_NULL;
-	/* A terminal that is not ours asks nobody who may read. */
-	if (!isatty(STDIN_FILENO) || tcgetpgrp(STDIN_FILENO) == -1)
+		return job->opt.pty ? SPAWN_SLOT_OUT : SPAWN_SLOT_NULL;
+	if (!own_tty_is_stdin())
 		return STDIN_FILENO;
+	if (job->opt.pty)
+		return SPAWN_SLOT_OUT;
 	if (sup->tty_in == NULL) {
 		sup->tty_in = tty_in_open(job, &fd);
 		if (sup->tty_in == NULL)
@@ -103,10 +150,10 @@ static bool
 spawn_rank(struct job *job, uint32_t r, struct spawn *s)
 {
 	const struct part *part = job_part(job, r);
-	struct stdio_tag tag = { .mode = modes[part->opt->buffer] };
+	/* Of a rank that is tried again: what it has, it has already. */
+	static struct stdio_tag tag;
 	struct env_rank env = { .local_rank = r };
 	char text[STDIO_TAG_MAX];
-	uint32_t stream = r * RAW_STREAMS;
 
 	*s = (struct spawn){
 		.dir = part->dir,
@@ -114,21 +161,18 @@ spawn_rank(struct job *job, uint32_t r, struct spawn *s)
 		.argv = part->argv,
 		.in = input_of(job, r),
 		.out = SPAWN_SLOT_OUT,
-		.err = SPAWN_SLOT_ERR,
+		.err = job->opt.pty ? SPAWN_SLOT_OUT : SPAWN_SLOT_ERR,
+		.tty = job->opt.pty,
 		.files = job->limits.files,
 	};
-	if (job->rank[r].open == 0 &&
-		(!open_stream(job, stream + RAW_OUT, SPAWN_SLOT_OUT,
-			 &tag.out) ||
-			!open_stream(job, stream + RAW_ERR, SPAWN_SLOT_ERR,
-				&tag.err))) {
-		s->step = SPAWN_STDIO;
+	if (job->rank[r].open == 0 && !open_output(job, r, &tag)) {
+		s->step = job->opt.pty ? SPAWN_TERMINAL : SPAWN_STDIO;
 		s->sys = errno;
 		return false;
 	}
-	job->rank[r].open = RAW_STREAMS;
 	give_lifeline(job, r, s);
 	give_processors(job, r, s);
+	tag.mode = modes[part->opt->buffer];
 	stdio_tag_format(&tag, text);
 	env.stdio = text;
 	s->envp = env_of_rank(part->env, &env);
@@ -203,6 +247,8 @@ put_error(struct buf *out, int sys)
 	buf_put_text(out, strerror(sys));
 	if (sys == EAGAIN)
 		limit_put_why(out, "");
+	if (sys == ENOSPC)
+		buf_put_text(out, " (/proc/sys/kernel/pty/max)");
 }
 
 static void

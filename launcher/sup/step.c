@@ -72,8 +72,10 @@ act(struct job *job, uint32_t r, unsigned what)
 		for (uint32_t k = 0; k < RAW_STREAMS; k++)
 			logs_drop(job->sup->logs, r * RAW_STREAMS + k);
 	}
-	if (what & RANK_DO_SETTLE)
+	if (what & RANK_DO_SETTLE) {
 		job->settled++;
+		pty_close_if_over(job, r);
+	}
 }
 
 void

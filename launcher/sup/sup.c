@@ -53,6 +53,7 @@ on_eof(struct job *job, uint32_t stream)
 		rank->open--;
 	if (rank->open == 0 && rank->state != RANK_DONE)
 		step_rank(job, r, RANK_EV_CLOSED);
+	pty_close_if_over(job, r);
 	finish_if_over(job);
 }
 
@@ -295,6 +296,7 @@ open_all(struct job *job)
 		.ranks = job_size(job),
 		.share = job->share,
 		.route = job->route,
+		.carriage = job->interactive && job->errors_are_tty,
 		.files_max = job->files_max,
 	};
 

@@ -14,6 +14,7 @@
  *   failure.c  words about the culprit       who.c     ranks by number
  *   why.c      what the kernel ended a rank for
  *   lifeline.c the order of deaths, as evidence
+ *   pty.c      a terminal for each rank      own_tty.c xrun's own terminal
  *
  * Everything runs on the loop's thread.
  */
@@ -136,8 +137,21 @@ void sweep_again(void *job); /* timer_fn */
 
 /* tty_in.c */
 struct tty_in *tty_in_open(struct job *job, int *rank_end); /* NULL: errno */
+/* The same for the terminal behind @master, which is borrowed. */
+struct tty_in *tty_in_open_pty(struct job *job, int master);
+bool tty_in_is_for(const struct tty_in *in, int master);
 void tty_in_resume(struct tty_in *in); /* in the foreground again */
 void tty_in_close(struct tty_in *in);  /* NULL is fine */
+
+/* pty.c */
+/* A new terminal for rank @r, whose master is then job->rank[r].tty; gives the
+ * rank's side, or -1 with errno. @typed: somebody types there */
+int pty_open(struct job *job, uint32_t r, bool typed);
+void pty_resize(struct job *job); /* as xrun's own is by now */
+/* Not before both the rank and its output are over: that closes its program's
+ * terminal, which would be told by SIGHUP, and the mover's. */
+void pty_close_if_over(struct job *job, uint32_t r);
+void pty_close(struct job *job, uint32_t r);
 
 /* finish.c */
 void finish_if_over(struct job *job);

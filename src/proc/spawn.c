@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <linux/close_range.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -102,6 +103,8 @@ become(const struct spawn *s, pid_t maker)
 	if (s->cpus != NULL &&
 		syscall(SYS_sched_setaffinity, 0, s->cpus_len, s->cpus) == -1)
 		return SPAWN_AFFINITY;
+	if (s->tty && ioctl(1, TIOCSCTTY, 0) == -1)
+		return SPAWN_TERMINAL;
 	if (s->life != -1 && dup2(s->life, s->life_at) == -1)
 		return SPAWN_STDIO;
 	if (setrlimit(RLIMIT_NOFILE, &s->files) == -1)
@@ -302,6 +305,7 @@ spawn_step_name(enum spawn_step step)
 		[SPAWN_LIMIT] = "setrlimit",
 		[SPAWN_AFFINITY] = "sched_setaffinity",
 		[SPAWN_CHDIR] = "chdir",
+		[SPAWN_TERMINAL] = "terminal",
 		[SPAWN_EXEC] = "exec",
 	};
 

@@ -46,17 +46,19 @@ enum spawn_step {
 	SPAWN_LIMIT,
 	SPAWN_AFFINITY,
 	SPAWN_CHDIR,
+	SPAWN_TERMINAL,
 	SPAWN_EXEC,
 };
 
 struct spawn {
-	const char *dir;     /* working directory; NULL: the maker's */
-	const char *path;    /* program file, not searched for; seen from dir */
-	char *const *argv;   /* NULL-terminated */
-	char *const *envp;   /* NULL-terminated */
-	int in, out, err;    /* a slot, or 0, 1, 2 itself: what becomes it */
-	int life;            /* slot that becomes @life_at; -1: none */
-	int life_at;         /* below the limit of @files */
+	const char *dir;   /* working directory; NULL: the maker's */
+	const char *path;  /* program file, not searched for; seen from dir */
+	char *const *argv; /* NULL-terminated */
+	char *const *envp; /* NULL-terminated */
+	int in, out, err;  /* a slot, or 0, 1, 2 itself: what becomes it */
+	bool tty;          /* @out is a terminal: make it the controlling one */
+	int life;          /* slot that becomes @life_at; -1: none */
+	int life_at;       /* below the limit of @files */
 	struct rlimit files; /* RLIMIT_NOFILE of the child */
 	const void *cpus;    /* mask for sched_setaffinity(2); NULL: as it is */
 	uint32_t cpus_len;   /* its bytes, whole words */

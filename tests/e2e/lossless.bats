@@ -101,6 +101,49 @@ kill_round()
 		"${took[$((${#took[@]} * 99 / 100))]}" "${took[-1]}" >&3
 }
 
+# The same of terminals, which no splice(2) takes to a file at once.
+@test "rel-29 --pty: the supervisor is killed under 8 writers: no line lost, none twice" {
+	local round status super
+
+	for ((round = 0; round < ${ROUNDS:-3}; round++)); do
+		status=0
+		rm -rf "$XDG_STATE_HOME/xrun" ref.*
+		spawn job "$XRUN" --pty -n 8 "$PROG/spew" --endless --copy ref \
+			--wild $((round + 1))
+		wait_for 10 files_of 8
+		pass "0.0$((RANDOM % 90 + 10))"
+		super=$(pgrep -P "$pid" -x xrun-super)
+		# What is in terminals and pipes by then is the keeper's.
+		[ $((round % 3)) -ne 1 ] || {
+			kill -STOP "$super"
+			pass 0.2
+		}
+		kill -KILL "$super"
+		wait "$pid" || status=$?
+		assert_eq "$status" 125
+		identical_out 8 --killed
+	done
+}
+
+# identical_out RANKS [OPTION] - the same of stdout alone.
+identical_out()
+{
+	local pairs=() r
+
+	for ((r = 0; r < $1; r++)); do
+		pairs+=("$(raw "$r" stdout)" "ref.$r.out")
+	done
+	"$PROG/verify" raw ${2:+"$2"} "${pairs[@]}"
+}
+
+@test "--pty: a long output is whole, in files and in lines" {
+	"$XRUN" --pty -n 4 --no-prefix "$PROG/spew" --lines 20000 --copy ref >lines
+	identical_out 4
+	assert_eq "$(sort lines | cksum)" "$(cat ref.*.out | sort | cksum)"
+	"$XRUN" --pty -n 4 --no-logs --no-prefix "$PROG/spew" --lines 20000 >lines
+	assert_eq "$(sort lines | cksum)" "$(cat ref.*.out | sort | cksum)"
+}
+
 @test "rel-29 killed while its reader sleeps: what nobody saw is in the files" {
 	local reader status=0
 
