@@ -236,6 +236,9 @@ deliver_feed(struct sink *s, struct feed *f)
 		return;
 	}
 	f->unread = false;
+	/* Nothing came for a while, but it has come by now. */
+	if (f->pipe >= 0 && data.len > f->held_len)
+		idle = false;
 	used = put_bytes(s, f, data, idle);
 	if (!feed_took(f, data, used))
 		used = data.len; /* out of memory: the rest of a line is lost */

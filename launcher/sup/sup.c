@@ -13,6 +13,7 @@
 #include "base/fd.h"
 #include "launcher/job/outcome.h"
 #include "launcher/sup/keeper.h"
+#include "launcher/sup/own_tty.h"
 #include "launcher/sup/report.h"
 #include "launcher/sup/screen.h"
 #include "launcher/sup/sup.h"
@@ -330,6 +331,9 @@ begin(struct job *job)
 
 	if (job->error_files)
 		work_post(s->work, make_rank_folders, job);
+	/* Who sees the header may type. */
+	if (job->interactive)
+		own_tty_raw(&job->page->own);
 	screen_header(job);
 	bus_tell(s->bus, BUS_JOB_START, 0);
 	start_turn(job);

@@ -145,6 +145,8 @@ on_input(int fd, void *ctx)
 		timer_arm(in->again, AGAIN_NS);
 		return;
 	}
+	if (in->job->interactive)
+		own_tty_raw(&in->job->page->own);
 	if (poll(&p, 1, 0) != 1)
 		return;
 	n = read(fd, in->data, sizeof(in->data) - 1);

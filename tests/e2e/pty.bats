@@ -202,10 +202,10 @@ no_xrun()
 
 @test "--pty in the background leaves the terminal alone, and goes on in front" {
 	PS1='B# ' at_terminal -w 'B# ' \
-		-s "'$XRUN' -q --pty -n 1 sh -c 'touch job; cat' & until [ -e job ]; do sleep 0.02; done\\n" \
+		-s "'$XRUN' -q --pty -n 1 sh -c 'touch job; read -r x; echo got\$x; cat' & until [ -e job ]; do sleep 0.02; done\\n" \
 		-w 'B# ' -s 'stty -a | grep -ow -e -*icanon\n' -w $'\nicanon' -w 'B# ' \
-		-s 'fg\n' -w "cat'" -s 'hello\n' -w $'hello\r\nhello\r\n' -s 'x' \
-		-w x -s '\003' -w 'B# ' \
+		-s 'fg\n' -w "cat'" -s 'hello\n' -w 'gothello' -s '\003' \
+		-w 'failed first: SIGINT' -w 'B# ' \
 		-s 'exit 5\n' -- bash --norc --noediting
 	assert_eq "$status" 5
 }
