@@ -487,5 +487,5 @@ mover_drop(struct mover *m, uint32_t stream)
 	 * does any good, and nothing here waits for it. */
 	if (__atomic_load_n(drops, __ATOMIC_ACQUIRE) < 2)
 		__atomic_fetch_add(drops, 1, __ATOMIC_ACQ_REL);
-	(void)!write(m->drops, &one, sizeof(one));
+	fd_tell(m->drops, &one, sizeof(one));
 }

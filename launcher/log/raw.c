@@ -173,12 +173,12 @@ readable(int pipe)
 	struct pollfd p = { .fd = pipe, .events = POLLIN };
 	int waiting = 0;
 
-	if (ioctl(pipe, FIONREAD, &waiting) == -1)
-		return -1;
-	if (waiting > 0)
+	if (ioctl(pipe, FIONREAD, &waiting) == 0 && waiting > 0)
 		return waiting > COPY_MAX ? COPY_MAX : waiting;
 	if (poll(&p, 1, 0) == 1 && p.revents == POLLHUP)
 		return 0;
+	if ((p.revents & POLLIN) != 0)
+		return COPY_MAX;
 	errno = EAGAIN;
 	return -1;
 }
@@ -243,9 +243,13 @@ raw_discard(int pipe)
 uint64_t
 raw_waiting(int pipe)
 {
+	struct pollfd p = { .fd = pipe, .events = POLLIN };
 	int waiting = 0;
 
-	ioctl(pipe, FIONREAD, &waiting);
+	/* Where it may not be asked how much: whatever a pipe can hold. */
+	if (ioctl(pipe, FIONREAD, &waiting) == -1 && poll(&p, 1, 0) == 1 &&
+		(p.revents & POLLIN) != 0)
+		waiting = COPY_MAX;
 	return (uint64_t)waiting + (held.pipe == pipe ? held.len : 0);
 }
 

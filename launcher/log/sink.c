@@ -106,7 +106,7 @@ wake_up(struct sink *s)
 	uint64_t one = 1;
 
 	if (has_thread(s))
-		fd_write_all(s->wake, &one, sizeof(one));
+		fd_tell(s->wake, &one, sizeof(one));
 	else
 		sink_start(s);
 }

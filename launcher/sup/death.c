@@ -23,7 +23,7 @@ death_of(uint32_t r, void *ctx)
 
 	fault(FAULT_DEATH_SEEN, r);
 	children_remove(job->sup->children, rank->pidfd);
-	if (!child_reap(rank->pidfd, &rank->status, &rank->usage)) {
+	if (!child_reap(rank->pidfd, rank->pid, &rank->status, &rank->usage)) {
 		death_look_for(job, r);
 		return;
 	}

@@ -17,7 +17,8 @@
 #include "launcher/job/job.h"
 #include "launcher/sup/own_tty.h"
 
-#define KEEPER_VERDICT 0x100 /* set in the verdict when there is one */
+#define KEEPER_VERDICT    0x100 /* set in the verdict when there is one */
+#define KEEPER_NO_VERDICT -1    /* the job is not over: the keeper ends it */
 
 /* Shared; the supervisor writes, the keeper reads. */
 struct keeper_page {

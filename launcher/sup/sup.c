@@ -134,6 +134,9 @@ on_sink_closed(struct job *job, uint32_t sink, int sys)
 
 	sup->sink_closed[sink] = true;
 	job->unshown = job->unshown || !gone;
+	if (last && !gone)
+		dprintf(STDERR_FILENO, "xrun: stderr cannot be written (%s)\n",
+			strerror(sys));
 	if (sink != 0)
 		return;
 	children_turn(sup->children); /* who died before was not stopped */
@@ -363,5 +366,5 @@ supervise(struct job *job)
 		return outcome_of(job).exit_status;
 	dprintf(STDERR_FILENO, "xrun: its event loop failed (%s)\n",
 		strerror(errno));
-	return EXIT_XRUN;
+	return KEEPER_NO_VERDICT;
 }

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,6 +64,21 @@ fd_write_all(int fd, const void *data, size_t len)
 		len -= (size_t)n;
 	}
 	return 0;
+}
+
+void
+fd_tell(int fd, const void *data, size_t len)
+{
+	int saved = errno;
+
+	/* A word is below PIPE_BUF, and so is never written in part. */
+	for (int tries = 0; tries < 1000; tries++) {
+		if (fd_write_all(fd, data, len) == 0 || errno == EPIPE ||
+			errno == EBADF)
+			break;
+		poll(NULL, 0, 1);
+	}
+	errno = saved;
 }
 
 ssize_t

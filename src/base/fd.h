@@ -38,6 +38,14 @@ int fd_sole(int fd);
  * Returns 0, or -1 with errno. Blocks as the descriptor does. */
 int fd_write_all(int fd, const void *data, size_t len);
 
+/*
+ * fd_tell() - write to a pipe or eventfd whose other end is ours.
+ *
+ * Whoever waits there for a word that is lost waits for ever, so whatever
+ * refuses it is tried again, for a second. errno survives.
+ */
+void fd_tell(int fd, const void *data, size_t len);
+
 /* fd_read_some() - up to @cap bytes until EOF, through EINTR.
  * Returns the count, or -1 with errno. */
 ssize_t fd_read_some(int fd, void *data, size_t cap);

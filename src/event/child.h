@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include <sys/resource.h>
+#include <sys/types.h>
 
 #include "event/loop.h"
 
@@ -43,10 +44,10 @@ void children_turn(struct children *c);
 void children_close(struct children *c);
 
 /*
- * child_reap() - take the status of a dead child.
+ * child_reap() - take the status of a dead child, which bears @pid.
  * @status: as waitpid(2) gives it; @usage: its own and its reaped children's
  * Returns true if it was dead.
  */
-bool child_reap(int pidfd, int *status, struct rusage *usage);
+bool child_reap(int pidfd, pid_t pid, int *status, struct rusage *usage);
 
 #endif /* EVENT_CHILD_H */

@@ -24,7 +24,8 @@ typedef void timer_fn(void *ctx);
 struct loop *loop_new(void);
 void loop_free(struct loop *loop);
 
-/* loop_run() - until loop_stop(), which may be called from any callback. */
+/* loop_run() - until loop_stop(), which may be called from any callback; or
+ * until the kernel refuses to wait for a second, with errno. */
 void loop_run(struct loop *loop);
 void loop_stop(struct loop *loop);
 

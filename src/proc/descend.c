@@ -207,8 +207,10 @@ reaped(pid_t pid)
 {
 	siginfo_t info = { 0 };
 
-	return waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG) == 0 &&
-		info.si_pid == pid;
+	if (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG) == 0)
+		return info.si_pid == pid;
+	/* A sandbox may know only one of the two. */
+	return errno != ECHILD && waitpid(pid, NULL, WNOHANG) == pid;
 }
 
 static void

@@ -87,3 +87,41 @@ broken()
 	assert_eq "$output" hi
 	assert_eq "$(cat "$XDG_STATE_HOME"/xrun/????/0/rank-0000/stdout)" hi
 }
+
+# --- what a sandbox refuses --------------------------------------------------
+
+# sandboxed CALL ERROR - a job there ends: well, or with 125 and words.
+sandboxed()
+{
+	try timeout 20 "$PROG/deny" "$1=$2" -- "$XRUN" -n 2 "$PROG/spew" \
+		--lines 3
+	if [ "$status" -eq 0 ]; then
+		assert_eq "$(wc -l <<<"$output")" 6
+	else
+		assert_eq "$1 $status" "$1 125"
+		assert_has "$stderr" '^xrun: '
+	fi
+	nothing_left
+}
+
+@test "rel-60 a call that the sandbox refuses: it goes another way, or says so" {
+	local call error
+
+	for call in poll waitid ioctl epoll_wait epoll_ctl clone3 splice; do
+		for error in ENOSYS EPERM; do
+			sandboxed "$call" "$error"
+		done
+	done
+}
+
+@test "rel-60 without poll, waitid or ioctl a job ends as it does with them" {
+	local call
+
+	for call in poll waitid ioctl; do
+		try timeout 20 "$PROG/deny" "$call=EPERM" -- "$XRUN" -n 2 \
+			"$PROG/die" --rank 1 --exit 3 --say boo
+		assert_eq "$call $status" "$call 3"
+		assert_has "$stderr" '^xrun: rank 1 failed first: exit status 3'
+		assert_has "$stderr" 'boo'
+	done
+}

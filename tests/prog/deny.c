@@ -7,7 +7,8 @@
  *
  * CALL is vfork (clone with CLONE_VFORK, nothing else), thread (clone with
  * CLONE_THREAD; libc asks clone3 first), clone3, close_range,
- * pidfd_open, pidfd_send_signal or splice; ERROR is EPERM, ENOSYS, EINVAL or
+ * pidfd_open, pidfd_send_signal, splice, waitid, ioctl, epoll_ctl,
+ * epoll_wait, poll or sched_setaffinity; ERROR is EPERM, ENOSYS, EINVAL or
  * EAGAIN.
  */
 #include <errno.h>
@@ -37,6 +38,16 @@ static const struct call {
 	{ "pidfd_open", SYS_pidfd_open, 0 },
 	{ "pidfd_send_signal", SYS_pidfd_send_signal, 0 },
 	{ "splice", SYS_splice, 0 },
+	{ "waitid", SYS_waitid, 0 },
+	{ "ioctl", SYS_ioctl, 0 },
+	{ "epoll_ctl", SYS_epoll_ctl, 0 },
+#ifdef SYS_poll
+	{ "poll", SYS_poll, 0 },
+	{ "epoll_wait", SYS_epoll_wait, 0 },
+#else
+	{ "poll", SYS_ppoll, 0 },
+	{ "epoll_wait", SYS_epoll_pwait, 0 },
+#endif
 	{ "sched_setaffinity", SYS_sched_setaffinity, 0 },
 };
 

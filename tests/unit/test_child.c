@@ -17,6 +17,7 @@
 #include "event/child.h"
 #include "tests/unit/folder.h"
 #include "tests/unit/forked.h"
+#include "tests/unit/seccomp.h"
 
 #define MOST 600
 
@@ -40,7 +41,7 @@ reap(struct kid *kid)
 {
 	struct rusage usage;
 
-	EXPECT(child_reap(kid->pidfd, &kid->status, &usage));
+	EXPECT(child_reap(kid->pidfd, kid->pid, &kid->status, &usage));
 	children_remove(children, kid->pidfd);
 	close(kid->pidfd);
 	kid->pidfd = -1;
@@ -270,7 +271,8 @@ bury_the_rest(uint32_t n)
 	for (uint32_t i = 0; i < n; i++) {
 		if (kids[i].pidfd == -1)
 			continue;
-		EXPECT(child_reap(kids[i].pidfd, &kids[i].status, &usage));
+		EXPECT(child_reap(kids[i].pidfd, kids[i].pid, &kids[i].status,
+			&usage));
 		close(kids[i].pidfd);
 	}
 }
@@ -390,9 +392,9 @@ status_of(int sig, int code)
 	EXPECT_EQ(waitid(P_PID, (id_t)pid, &(siginfo_t){ 0 },
 			  WEXITED | WNOWAIT),
 		0);
-	EXPECT(child_reap(pidfd, &status, &usage));
+	EXPECT(child_reap(pidfd, pid, &status, &usage));
 	EXPECT(usage.ru_maxrss > 0);
-	EXPECT(!child_reap(pidfd, &status, &usage));
+	EXPECT(!child_reap(pidfd, pid, &status, &usage));
 	close(pidfd);
 	return status;
 }
@@ -429,7 +431,7 @@ FORKED_TEST(child_reap, a_core_is_told)
 	EXPECT_EQ(waitid(P_PID, (id_t)pid[0], &(siginfo_t){ 0 },
 			  WEXITED | WNOWAIT),
 		0);
-	EXPECT(child_reap(pidfd, &status, &usage));
+	EXPECT(child_reap(pidfd, pid[0], &status, &usage));
 	EXPECT_EQ(status & 0x7f, SIGABRT);
 	EXPECT_EQ(WCOREDUMP(status), WCOREDUMP(plain));
 	close(pidfd);
@@ -448,18 +450,52 @@ FORKED_TEST(child_reap, the_living_and_the_stopped_are_not_reaped)
 		_exit(0);
 	}
 	pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
-	EXPECT(!child_reap(pidfd, &status, &usage));
+	EXPECT(!child_reap(pidfd, pid, &status, &usage));
 	EXPECT_EQ(waitid(P_PID, (id_t)pid, &(siginfo_t){ 0 },
 			  WSTOPPED | WNOWAIT),
 		0);
-	EXPECT(!child_reap(pidfd, &status, &usage));
+	EXPECT(!child_reap(pidfd, pid, &status, &usage));
 	EXPECT_EQ(status, 77);
 	EXPECT_EQ(kill(pid, SIGKILL), 0);
 	EXPECT_EQ(waitid(P_PID, (id_t)pid, &(siginfo_t){ 0 },
 			  WEXITED | WNOWAIT),
 		0);
-	EXPECT(child_reap(pidfd, &status, &usage));
+	EXPECT(child_reap(pidfd, pid, &status, &usage));
 	EXPECT_EQ(status, SIGKILL);
-	EXPECT(!child_reap(-1, &status, &usage));
+	EXPECT(!child_reap(-1, pid, &status, &usage));
 	close(pidfd);
+}
+
+/* In the sandbox. */
+static int
+reaped_otherwise(void)
+{
+	struct rusage usage;
+	int status = 77, pidfd;
+	siginfo_t info;
+	pid_t pid = fork();
+
+	if (pid == 0)
+		_exit(3);
+	pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	if (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT) == -1 ||
+		seccomp_refuse(SYS_waitid, EPERM) == -1)
+		return 1;
+	if (!child_reap(pidfd, pid, &status, &usage))
+		return 2;
+	if (WEXITSTATUS(status) != 3)
+		return 3;
+	return child_reap(pidfd, pid, &status, &usage) ? 4 : 0;
+}
+
+FORKED_TEST(child_reap, a_sandbox_that_knows_no_waitid_is_asked_otherwise)
+{
+	int status = -1;
+	pid_t pid = fork();
+
+	NEED(pid != -1);
+	if (pid == 0)
+		_exit(reaped_otherwise());
+	EXPECT_EQ(waitpid(pid, &status, 0), pid);
+	EXPECT_EQ(status, 0);
 }

@@ -2,6 +2,7 @@
 /* test_fd.c - whole reads and writes. */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/time.h>
+#include <sys/wait.h>
 
 #include <criterion/criterion.h>
 
@@ -337,4 +339,40 @@ Test(fd, reading_files_leaves_no_descriptor)
 			"gone: No such file or directory");
 	}
 	cr_expect_eq(folder_entries("/proc/self/fd"), before);
+}
+
+/* The other end makes room after a while. */
+Test(fd, a_word_is_told_again_until_there_is_room_for_it)
+{
+	char data[4096] = "";
+	int fd[2];
+
+	cr_assert_eq(pipe2(fd, O_CLOEXEC | O_NONBLOCK), 0);
+	while (write(fd[1], data, sizeof(data)) > 0)
+		continue;
+	if (fork() == 0) {
+		poll(NULL, 0, 20);
+		_exit(read(fd[0], data, sizeof(data)) == sizeof(data) ? 0 : 1);
+	}
+	errno = EBADF;
+	fd_tell(fd[1], "word", 4);
+	cr_expect_eq(errno, EBADF);
+	wait(NULL);
+	while (read(fd[0], data, sizeof(data)) == sizeof(data))
+		continue;
+	cr_expect_eq(strncmp(data, "word", 4), 0);
+}
+
+Test(fd, nobody_is_told_where_nobody_is)
+{
+	int fd[2];
+
+	cr_assert_eq(sigaction(SIGPIPE,
+			     &(struct sigaction){ .sa_handler = SIG_IGN },
+			     NULL),
+		0);
+	cr_assert_eq(pipe2(fd, O_CLOEXEC), 0);
+	close(fd[0]);
+	fd_tell(fd[1], "word", 4);
+	fd_tell(-1, "word", 4);
 }

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "event/loop.h"
 #include "tests/unit/folder.h"
+#include "tests/unit/seccomp.h"
 
 #define MS NS_PER_MS
 
@@ -613,5 +614,22 @@ Test(loop, its_descriptors_are_closed_at_exec)
 		added++;
 	}
 	cr_expect_gt(added, 0);
+	loop_free(l);
+}
+
+/* A process of its own: the filter stays. */
+Test(loop, a_kernel_that_does_not_let_it_wait_ends_it)
+{
+	struct loop *l = loop_new();
+	int64_t begun = clock_now();
+
+#ifdef SYS_epoll_wait
+	cr_assert_eq(seccomp_refuse(SYS_epoll_wait, EPERM), 0);
+#else
+	cr_assert_eq(seccomp_refuse(SYS_epoll_pwait, EPERM), 0);
+#endif
+	loop_run(l);
+	cr_expect_geq(clock_now() - begun, NS_PER_S / 2);
+	cr_expect_lt(clock_now() - begun, 20 * NS_PER_S);
 	loop_free(l);
 }

@@ -531,3 +531,17 @@ Test(raw, a_limit_of_the_file_splits_between_saved_and_lost)
 	cr_expect_eq(share->slot[0].moved, 6);
 	fd_close(w);
 }
+
+Test(raw, what_waits_is_known_where_nobody_may_ask_how_much)
+{
+	int fd[2];
+
+	cr_assert_eq(pipe2(fd, O_CLOEXEC), 0);
+	cr_assert_eq(seccomp_refuse(SYS_ioctl, EPERM), 0);
+	cr_expect_eq(raw_waiting(fd[0]), 0);
+	cr_assert_eq(write(fd[1], "abc", 3), 3);
+	cr_expect_gt(raw_waiting(fd[0]), 0);
+	fd_close(fd[1]);
+	cr_expect_gt(raw_waiting(fd[0]), 0);
+	fd_close(fd[0]);
+}
