@@ -299,8 +299,10 @@ cmd_run(const struct run_options *opt, const struct options_found *found,
 		job.hup_ignored = normal.hup_ignored;
 		status = prepare(&job, &p, &err);
 	}
-	if (status != XR_OK)
+	if (status != XR_OK) {
+		options_blame(found, &err);
 		words_error(&err);
+	}
 	if (status != XR_OK && job.report_fd != -1)
 		report_refused(&job, p.exit_status, err.text);
 	else if (status == XR_OK)

@@ -326,6 +326,47 @@ options_read(const struct options_in *in, struct run_options *out,
 	return read_more(in, found, err);
 }
 
+/* Programs may have different sources; then nobody knows which is meant. */
+static bool
+is_of_all(const struct options_found *found, size_t row)
+{
+	for (uint32_t i = 0; i < found->more_count; i++)
+		if (found->more[i].opts.source[row] != found->opts.source[row])
+			return false;
+	return true;
+}
+
+void
+options_blame(const struct options_found *found, struct xr_error *err)
+{
+	size_t len = strcspn(err->text, ":");
+	struct span name = { .at = err->text + 2,
+		.len = len < 2 ? 0 : len - 2 };
+	struct xr_error was = *err;
+	const struct config_file *file;
+	const struct opt *o;
+	char variable[64];
+
+	if (strncmp(err->text, "--", 2) != 0 || was.text[len] != ':')
+		return;
+	o = opt_find(run_options, name);
+	if (o == NULL || !is_of_all(found, (size_t)(o - run_options)))
+		return;
+	file = config_file_of(&found->config,
+		opt_source(&found->opts, o->name));
+	if (file != NULL) {
+		const struct gate_place *p =
+			&found->opts.place[o - run_options];
+
+		fail(err, was.status, "%s:%u:%u: %s", file->name, p->line,
+			p->column, was.text + 2);
+	} else if (opt_source(&found->opts, o->name) == OPT_ENV) {
+		opt_env_name(o->name, variable, sizeof(variable));
+		fail(err, was.status, "%s%s", variable, was.text + len);
+	}
+	err->sys = was.sys;
+}
+
 void
 options_fini(struct options_found *found)
 {

@@ -118,6 +118,14 @@ enum xr_status options_read(const struct options_in *in,
 void options_fini(struct options_found *found);
 
 /*
+ * options_blame() - let an error about an option say where it was said.
+ *
+ * What is found out about a value only later begins with "--show: "; said in
+ * a file that becomes "FILE:4:12: show: ", in a variable "XRUN_SHOW: ".
+ */
+void options_blame(const struct options_found *found, struct xr_error *err);
+
+/*
  * options_env_is() - is it XRUN_<option>, which ranks are not to see?
  *
  * The names that ranks get are none. Fits env_facts.is_option; @unused may be

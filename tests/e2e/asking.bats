@@ -198,7 +198,7 @@ removed()
 	assert_eq "$(grep -c 'WORLD_SIZE=2' <<<"$output")" 2
 	XRUN_ENV=$'A=1\nB=2' job "$PROG/envshow" A B
 	assert_eq "$output" $'A=1\nB=2'
-	XRUN_PREFIX=no job -n 2 echo x
+	XRUN_NO_PREFIX=1 job -n 2 echo x
 	assert_eq "$output" $'x\nx'
 }
 

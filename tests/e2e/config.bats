@@ -178,6 +178,26 @@ refused()
 	assert_eq "$status" 0
 }
 
+@test "what is found out about a value later names its place, too" {
+	user_file <<<'{ "show": "9", "quiet": true }'
+	job -n 2 touch ran
+	refused "$XDG_CONFIG_HOME/xrun/config.json:1:11: show: '9': the ranks are 0 to 1"
+	job -n 2 --show 8 touch ran
+	refused "--show: '8': the ranks are 0 to 1"
+	try env XRUN_SHOW=7 "$XRUN" -n 2 touch ran
+	refused "XRUN_SHOW: '7': the ranks are 0 to 1"
+	rm "$XDG_CONFIG_HOME/xrun/config.json"
+	echo '{ "env": { "RANK": 1 } }' >f
+	job --config f touch ran
+	assert_has "$stderr" '^xrun: f:1:10: env: '
+	echo '{ "report": "/no/such/folder/report" }' >f
+	job --config f touch ran
+	refused 'f:1:13: report: /no/such/folder/report: No such file or directory'
+	echo '{ "show": "1", "env": ["RANK=2"] }' >f
+	job -n 1 --config f touch ran
+	assert_has "$stderr" '^xrun: f:1:11: show: '
+}
+
 @test "rel-67 rel-70 syntax errors are named with their place" {
 	local text want
 

@@ -286,7 +286,7 @@ may_mount()
 
 	for word in --hosts=a:8 --hostfile=f --via=ssh --detach \
 		--job=x --env-pass=A --env-force --template --log-rotate=1M \
-		--log-full=drop --timestamps --merge-stderr --collapse=off --pty \
+		--log-full=drop --merge-stderr --collapse=off --pty \
 		--stdin=all --restarts=3 --restart-window=1h --heartbeat=1s \
 		--hang-timeout=1m --stacks-on=hang --agent=none --http=:80 \
 		--on-event=x --exec-on=x --metrics-file=f \
