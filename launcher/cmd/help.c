@@ -10,6 +10,7 @@
 #include "launcher/cmd/verb.h"
 #include "launcher/job/options.h"
 #include "launcher/job/rank.h"
+#include "place/profile.h"
 
 #define USAGE \
 	"usage: xrun [options] [--] PROGRAM [ARG...] [: [options] PROGRAM [ARG...]]...\n"
@@ -285,9 +286,30 @@ form_of(const char *word)
 	return (enum help_form)form;
 }
 
+/* "XRUN_STOP_SIGNAL", "XRUN_NO_LOGS". */
+static const struct opt *
+find_variable(const char *word)
+{
+	char name[80], no[64];
+
+	for (const struct opt *o = run_options; o->name != NULL; o++) {
+		opt_env_name(o->name, name, sizeof(name));
+		if (strcmp(word, name) == 0)
+			return o;
+		snprintf(no, sizeof(no), "no-%s", o->name);
+		opt_env_name(no, name, sizeof(name));
+		if (strcmp(word, name) == 0)
+			return o;
+	}
+	return NULL;
+}
+
+/* "--timeout", "-n", "no-logs", "XRUN_RANKS". */
 static const struct opt *
 find_option(const char *word)
 {
+	if (strncmp(word, "XRUN_", 5) == 0)
+		return find_variable(word);
 	word += strspn(word, "-");
 	if (word[0] != '\0' && word[1] == '\0')
 		for (const struct opt *o = run_options; o->name != NULL; o++)
@@ -299,7 +321,17 @@ find_option(const char *word)
 		(struct span){ .at = word, .len = strlen(word) });
 }
 
-/* No topic of that name: perhaps an option, a verb, or a slip. */
+/* Does xrun tell its ranks a variable of this name? */
+static bool
+is_told(const char *word)
+{
+	for (int i = 0; env_output_names[i] != NULL; i++)
+		if (strcmp(env_output_names[i], word) == 0)
+			return true;
+	return false;
+}
+
+/* No topic of that name: perhaps an option, a variable, a verb, or a slip. */
 static int
 help_other(const char *word, struct buf *out)
 {
@@ -309,6 +341,13 @@ help_other(const char *word, struct buf *out)
 
 	if (option != NULL) {
 		opt_print_row(option, out);
+		return say(out);
+	}
+	if (is_told(word)) {
+		buf_fmt(out,
+			"  %s is what xrun tells a rank, and no option. What it is there:\n"
+			"      xrun -n N --show-env=RANK PROGRAM; see xrun(1), ENVIRONMENT.\n",
+			word);
 		return say(out);
 	}
 	if (verb != NULL)

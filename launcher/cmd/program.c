@@ -196,3 +196,12 @@ program_find(struct program *p, const char *name, uint32_t ranks,
 	p->path = xstrdup(name);
 	return check_format(p, name, ranks, err);
 }
+
+bool
+program_exists(const char *name)
+{
+	char *found = search(name);
+
+	free(found);
+	return found != NULL;
+}

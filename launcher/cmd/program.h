@@ -6,6 +6,9 @@
 #ifndef LAUNCHER_CMD_PROGRAM_H
 #define LAUNCHER_CMD_PROGRAM_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "xrun/error.h"
 
 struct program {
@@ -22,5 +25,8 @@ struct program {
  */
 enum xr_status program_find(struct program *program, const char *name,
 	uint32_t ranks, struct xr_error *err);
+
+/* program_exists() - would PATH have a program called @name? */
+bool program_exists(const char *name);
 
 #endif /* LAUNCHER_CMD_PROGRAM_H */

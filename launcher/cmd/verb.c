@@ -6,6 +6,7 @@
 #include "launcher/cmd/completion.h"
 #include "launcher/cmd/config.h"
 #include "launcher/cmd/help.h"
+#include "launcher/cmd/program.h"
 #include "launcher/cmd/say.h"
 #include "launcher/cmd/verb.h"
 #include "launcher/cmd/version.h"
@@ -53,6 +54,10 @@ verb_run(const struct verb *verb, int argc, char **argv)
 {
 	struct buf out = { 0 };
 
+	if (verb->run == NULL && program_exists(verb->name))
+		return say_no(
+			"%s comes with a later version   try: xrun -- %s, for the program of that name",
+			verb->name, verb->name);
 	if (verb->run == NULL)
 		return say_no("%s comes with a later version", verb->name);
 	if (!asks_for_help(argc, argv))

@@ -8,6 +8,7 @@
 
 #include "base/status.h"
 #include "launcher/host/platform.h"
+#include "launcher/job/foreign.h"
 #include "launcher/job/options.h"
 #include "place/profile.h"
 
@@ -133,13 +134,22 @@ keep_faults(struct options_found *found, struct run_options *out)
 	}
 }
 
-/* --version and the like: verbs are not options. */
+/* An unknown option may be another launcher's, or a verb, as in --version. */
 static enum xr_status
-name_verb(const struct options_in *in, enum xr_status status, const char *word,
+explain(const struct options_in *in, enum xr_status status, const char *word,
 	struct xr_error *err)
 {
-	if (status == XR_E_NOTFOUND && strncmp(word, "--", 2) == 0 &&
-		in->is_verb != NULL && in->is_verb(word + 2))
+	const struct foreign *foreign;
+
+	if (status != XR_E_NOTFOUND)
+		return status;
+	foreign = foreign_find(word);
+	if (foreign != NULL)
+		return fail(err, status, "unknown option %.*s, as of %s\t%s",
+			(int)strcspn(word, "="), word, foreign->whose,
+			foreign->instead);
+	if (strncmp(word, "--", 2) == 0 && in->is_verb != NULL &&
+		in->is_verb(word + 2))
 		return fail(err, status,
 			"unknown option %s (did you mean xrun %s?)", word,
 			word + 2);
@@ -195,7 +205,7 @@ read_sources(const struct options_in *in, struct run_options *out,
 	before = read_weak(in, out, found, &wrong);
 	status = opt_argv(&found->opts, in->argc, in->argv, &found->first, err);
 	if (status != XR_OK)
-		return name_verb(in, status, in->argv[found->first], err);
+		return explain(in, status, in->argv[found->first], err);
 	keep_faults(found, out);
 	found->dashes = found->first > 1 &&
 		strcmp(in->argv[found->first - 1], "--") == 0;
@@ -271,7 +281,7 @@ read_part(const struct options_in *in, const struct options_found *found,
 		return status;
 	status = opt_argv(&part->opts, argc, argv, &first, err);
 	if (status != XR_OK)
-		return name_verb(in, status, argv[first], err);
+		return explain(in, status, argv[first], err);
 	if (first >= argc)
 		return fail(err, XR_E_INVAL,
 			"program %u is missing: nothing stands behind %s ':'\t-- before the first program, to pass ':' on to it",

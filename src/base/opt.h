@@ -28,7 +28,7 @@ enum opt_type {
 	OPT_FLAG,     /* bool: 1 true yes on, 0 false no off */
 	OPT_INT,      /* int64_t */
 	OPT_SIZE,     /* int64_t bytes: 64k, 1.5M, 1G (powers of 1024) */
-	OPT_DURATION, /* int64_t nanoseconds: 250ms, 1.5s, 10m, 1h, or 0 */
+	OPT_DURATION, /* int64_t nanoseconds: 250ms, 1.5s, 10m, 1h30m, or 0 */
 	OPT_TEXT,     /* const char *, never empty; one of choices if given */
 	OPT_CHOICE,   /* int: index into choices */
 	OPT_SIGNAL,   /* int: TERM, SIGTERM, 15 */

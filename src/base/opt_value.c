@@ -64,38 +64,87 @@ scan_fraction(const char **p, int64_t scale)
 	return (int64_t)(part + 0.5);
 }
 
+/* The unit of the first @len bytes at @p, or NULL. */
+static const struct unit *
+find_unit(const struct unit *units, const char *p, size_t len)
+{
+	for (; units->name != NULL; units++)
+		if (span_is(opt_span(p, len), units->name))
+			return units;
+	return NULL;
+}
+
+/* "1.5s" at *@p: a number and a unit, which ends at the next digit. Gives the
+ * unit, or NULL. */
+static const struct unit *
+scan_amount(const char **p, const struct unit *units, int64_t *out)
+{
+	const struct unit *unit = NULL;
+	const char *point = NULL;
+	int64_t v;
+
+	if (!is_digit(**p))
+		return NULL;
+	v = scan_digits(p);
+	if (units != plain && **p == '.' && is_digit((*p)[1])) {
+		point = ++*p;
+		while (is_digit(**p))
+			++*p;
+	}
+	unit = find_unit(units, *p, strcspn(*p, "0123456789"));
+	if (unit == NULL)
+		return NULL;
+	*p += strlen(unit->name);
+	if (__builtin_mul_overflow(v, unit->scale, &v) ||
+		(point != NULL &&
+			__builtin_add_overflow(v,
+				scan_fraction(&point, unit->scale), &v)))
+		v = INT64_MAX;
+	*out = v;
+	return unit;
+}
+
+/* "1h30m": amounts whose units grow smaller; nothing but "0" has none. */
+static bool
+scan_time(const char *text, int64_t *out)
+{
+	const struct unit *unit, *last = NULL;
+	const char *p = text;
+	int64_t sum = 0, v;
+
+	if (*text == '0' && text[strspn(text, "0")] == '\0') {
+		*out = 0;
+		return true;
+	}
+	do {
+		unit = scan_amount(&p, times, &v);
+		if (unit == NULL ||
+			(last != NULL && unit->scale >= last->scale))
+			return false;
+		if (__builtin_add_overflow(sum, v, &sum))
+			sum = INT64_MAX;
+		last = unit;
+	} while (*p != '\0');
+	*out = sum;
+	return true;
+}
+
 /*
- * "-3", "8", "1.5s": a number and one of @units, whole where there are none.
- * Too large is INT64_MAX, which every range leaves out. False: not a number.
+ * "-3", "8", "1.5G", "1h30m": a number and one of @units, whole where there are
+ * none, or several of a time. Too large is INT64_MAX, which every range leaves
+ * out. False: not a number.
  */
 static bool
 scan(const char *text, const struct unit *units, int64_t *out)
 {
-	bool whole = units == plain, minus = whole && *text == '-';
-	const char *p = text + minus, *point = NULL;
+	bool minus = units == plain && *text == '-';
+	const char *p = text + minus;
 	int64_t v;
 
-	if (!is_digit(*p))
+	if (units == times)
+		return scan_time(text, out);
+	if (scan_amount(&p, units, &v) == NULL || *p != '\0')
 		return false;
-	v = scan_digits(&p);
-	if (!whole && *p == '.' && is_digit(p[1])) {
-		point = ++p;
-		while (is_digit(*p))
-			p++;
-	}
-	if (units == times && v == 0 && *p == '\0' && point == NULL) {
-		*out = 0;
-		return true;
-	}
-	while (units->name != NULL && strcmp(units->name, p) != 0)
-		units++;
-	if (units->name == NULL)
-		return false;
-	if (__builtin_mul_overflow(v, units->scale, &v) ||
-		(point != NULL &&
-			__builtin_add_overflow(v,
-				scan_fraction(&point, units->scale), &v)))
-		v = INT64_MAX;
 	*out = minus ? -v : v;
 	return true;
 }
@@ -180,7 +229,7 @@ opt_want(const struct opt *o, char *out, size_t cap)
 		snprintf(out, cap, "a size such as 64k, 10M or 1G");
 		break;
 	case OPT_DURATION:
-		snprintf(out, cap, "a time such as 250ms, 30s, 10m or 1h");
+		snprintf(out, cap, "a time such as 250ms, 30s, 10m or 1h30m");
 		break;
 	case OPT_SIGNAL:
 		snprintf(out, cap, "a signal such as TERM, INT or 15");
@@ -221,8 +270,14 @@ opt_refuse(const struct opt *o, const struct opt_said *said,
 {
 	char shown[OPT_SHOWN_MAX], want[128];
 
-	return fail(err, XR_E_INVAL, "%s: '%s' is not %s", said->what,
-		opt_shown(said->text, shown), opt_want(o, want, sizeof(want)));
+	opt_shown(said->text, shown);
+	if (o->type == OPT_DURATION && is_digit(*said->text) &&
+		said->text[strspn(said->text, "0123456789.")] == '\0')
+		return fail(err, XR_E_INVAL,
+			"%s: '%s' has no unit, such as %ss, %sm or %sh",
+			said->what, shown, shown, shown, shown);
+	return fail(err, XR_E_INVAL, "%s: '%s' is not %s", said->what, shown,
+		opt_want(o, want, sizeof(want)));
 }
 
 static enum xr_status

@@ -162,7 +162,7 @@ refused()
 		'xrun.json:3:24: "no-logs" is written "logs": false' \
 		"xrun.json:4:18: env: 'C' is not a NAME=VALUE" \
 		'xrun.json:4:23: env: expected a text or a number' \
-		"xrun.json:4:41: timeout: 'true' is not a time such as 250ms, 30s, 10m or 1h" \
+		"xrun.json:4:41: timeout: 'true' is not a time such as 250ms, 30s, 10m or 1h30m" \
 		'xrun.json:5:3: "config" cannot stand in a file' \
 		"xrun.json:5:27: color: 'red' is not one of auto|always|never" \
 		'xrun.json:5:34: unknown key "frobnicate"'

@@ -230,8 +230,8 @@ may_mount()
 	says 125 'unknown option --timout (did you mean --timeout?)'
 	job --no-log "$PROG/stamp" ran
 	says 125 'unknown option --no-log (did you mean --no-logs?)'
-	job -x "$PROG/stamp" ran
-	says 125 'unknown option -x'
+	job -y "$PROG/stamp" ran
+	says 125 'unknown option -y'
 	job --xyzzyplugh "$PROG/stamp" ran
 	says 125 'unknown option --xyzzyplugh'
 	job --version
@@ -242,7 +242,7 @@ may_mount()
 	job --chdir
 	says 125 '--chdir needs a DIR'
 	job --timeout 3x "$PROG/stamp" ran
-	says 125 "--timeout: '3x' is not a time such as 250ms, 30s, 10m or 1h"
+	says 125 "--timeout: '3x' is not a time such as 250ms, 30s, 10m or 1h30m"
 	job --grace=-1s "$PROG/stamp" ran
 	says_like 125 "--grace: '-1s' is not a time"
 	job --on-failure panic "$PROG/stamp" ran
@@ -264,7 +264,7 @@ may_mount()
 	job --env-profile foo "$PROG/stamp" ran
 	says 125 "--env-profile: 'foo' is not one of auto|none|torch|xla|xrt|pjrt|xrun"
 	XRUN_TIMEOUT=soon job "$PROG/stamp" ran
-	says 125 "XRUN_TIMEOUT: 'soon' is not a time such as 250ms, 30s, 10m or 1h"
+	says 125 "XRUN_TIMEOUT: 'soon' is not a time such as 250ms, 30s, 10m or 1h30m"
 	job -n 2 --show 9 "$PROG/stamp" ran
 	says_like 125 "--show: '9'.* 0 to 1"
 	job -n 2 --show x "$PROG/stamp" ran
@@ -282,29 +282,49 @@ may_mount()
 }
 
 @test "what is not built yet is refused and never guessed" {
-	local word
+	local name word
 
-	for word in --hosts=a:8 --hostfile=f --via=ssh --detach \
-		--job=x --env-pass=A --env-force --template --log-rotate=1M \
-		--log-full=drop --merge-stderr --collapse=off --pty \
-		--stdin=all --restarts=3 --restart-window=1h --heartbeat=1s \
-		--hang-timeout=1m --stacks-on=hang --agent=none --http=:80 \
-		--on-event=x --exec-on=x --metrics-file=f \
-		--ranks-per-node=2; do
-		job "$word" "$PROG/stamp" ran
-		says 125 "${word%%=*} comes with a later version"
-	done
-	job -d "$PROG/stamp" ran
-	says 125 '-d comes with a later version'
-	job --no-pty "$PROG/stamp" ran
-	says 125 '--no-pty comes with a later version'
-	XRUN_RESTARTS=3 job "$PROG/stamp" ran
-	says 125 'XRUN_RESTARTS comes with a later version'
-	for word in ps top logs events wait attach signal stop restart stacks \
-		doctor node; do
-		job "$word"
+	sed -n '/run_options_later\[\]/,/^};/s/^\t{ "\([^"]*\)".*/\1/p' \
+		"$root/launcher/job/options_table.c" >later
+	while read -r name; do
+		job "--$name=1" "$PROG/stamp" ran
+		says 125 "--$name comes with a later version"
+		job "--no-$name" "$PROG/stamp" ran
+		says 125 "--no-$name comes with a later version"
+		word=${name^^}
+		word=XRUN_${word//-/_}
+		[ "$word" != XRUN_JOB ] || continue # ranks are told it
+		try env "$word=1" "$XRUN" "$PROG/stamp" ran
 		says 125 "$word comes with a later version"
-	done
+	done <later
+	[ "$(wc -l <later)" -gt 5 ]
+	[ ! -e ran ]
+	mkdir bin
+	while read -r name; do
+		PATH=$PWD/bin job "$name"
+		says 125 "$name comes with a later version"
+	done < <(sed -n 's/^\t{ "\([^"]*\)", NULL, .*/\1/p' \
+		"$root/launcher/cmd/verb.c")
+	ln -s "$PROG/argshow" bin/node
+	PATH=$PWD/bin job node
+	says 125 'node comes with a later version   try: xrun -- node, for the program of that name'
+}
+
+@test "options of other launchers are answered with xrun's own" {
+	job --nproc-per-node=8 true
+	says 125 'unknown option --nproc-per-node, as of torchrun   try: -n N'
+	job -ppn 2 true
+	says 125 'unknown option -ppn, as of mpiexec   try: -n N'
+	job -x PATH true
+	says 125 'unknown option -x, as of mpirun   try: --env NAME=VALUE; ranks inherit what xrun was started with'
+	job --oversubscribe true
+	says 125 'unknown option --oversubscribe, as of mpirun   try: without it: any number of ranks is started'
+	job --timeout 5 true
+	says 125 "--timeout: '5' has no unit, such as 5s, 5m or 5h"
+	job -n 1 true : -genv A 1 true
+	says_like 125 'unknown option -genv, as of mpiexec'
+	job --timeout 1h30m --grace 1m0.5s true
+	assert_eq "$status" 0
 }
 
 @test "a program named like a verb runs behind --" {

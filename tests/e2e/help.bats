@@ -60,6 +60,12 @@ said()
 	said help-option "$XRUN" help grace
 	run -0 "$XRUN" help exit
 	assert_has "$output" '^ *124 '
+	for word in --grace XRUN_GRACE; do
+		assert_eq "$("$XRUN" help "$word")" "$("$XRUN" help grace)"
+	done
+	assert_eq "$("$XRUN" help XRUN_NO_LOGS)" "$("$XRUN" help logs)"
+	run -0 "$XRUN" help XRUN_RANK
+	assert_has "$output" '^ *XRUN_RANK is what xrun tells a rank, and no option'
 	run -0 "$XRUN" help version
 	assert_has "$output" '^usage: xrun version'
 }

@@ -262,6 +262,10 @@ Test(opt, units_are_what_people_write)
 		int64_t size, time;
 	} rows[] = { { "--grace 250ms", 1 << 20, 250000000 },
 		{ "--grace 1.5s", 1 << 20, 1500000000 },
+		{ "--grace 1h30m", 1 << 20, 5400000000000 },
+		{ "--grace 2m0.5s", 1 << 20, 120500000000 },
+		{ "--grace 1s5ms", 1 << 20, 1005000000 },
+		{ "--grace 0000", 1 << 20, 0 },
 		{ "--grace 10m", 1 << 20, 600000000000 },
 		{ "--grace 1h", 1 << 20, 3600000000000 },
 		{ "--grace 24h", 1 << 20, 86400000000000 },
@@ -322,13 +326,24 @@ Test(opt, a_bad_number_of_ranks_is_told_the_range)
 
 Test(opt, other_bad_values_are_told_what_would_be_right)
 {
-#define TIMES "a time such as 250ms, 30s, 10m or 1h"
+#define TIMES "a time such as 250ms, 30s, 10m or 1h30m"
 #define SIZES "a size such as 64k, 10M or 1G"
 #define WORDS "one of 1|true|yes|on|0|false|no|off"
 	static const struct {
 		const char *line, *error;
 	} rows[] = {
-		{ "--grace 30", "--grace: '30' is not " TIMES },
+		{ "--grace 30",
+			"--grace: '30' has no unit, such as 30s, 30m or 30h" },
+		{ "--grace 1.5",
+			"--grace: '1.5' has no unit, such as 1.5s, 1.5m or "
+			"1.5h" },
+		{ "--grace 1h30", "--grace: '1h30' is not " TIMES },
+		{ "--grace 30m1h", "--grace: '30m1h' is not " TIMES },
+		{ "--grace 1m1m", "--grace: '1m1m' is not " TIMES },
+		{ "--grace 1mms", "--grace: '1mms' is not " TIMES },
+		{ "--grace 9999999999999h9999999999m",
+			"--grace: '9999999999999h9999999999m' is too large; 0 "
+			"to 24h" },
 		{ "-g 30x", "-g: '30x' is not " TIMES },
 		{ "--grace -5s", "--grace: '-5s' is not " TIMES },
 		{ "--grace 1.s", "--grace: '1.s' is not " TIMES },

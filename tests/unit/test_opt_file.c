@@ -222,7 +222,7 @@ static const char *const wrong[][2] = {
 	{ "{\"ranks\": [1]}",
 		"f:1:11: ranks: '[1]' is not a number; 1 to 1000000" },
 	{ "{\"grace\": 90}",
-		"f:1:11: grace: '90' is not a time such as 250ms, 30s, 10m or 1h" },
+		"f:1:11: grace: '90' has no unit, such as 90s, 90m or 90h" },
 	{ "{\"quiet\": \"si\"}",
 		"f:1:11: quiet: 'si' is not one of 1|true|yes|on|0|false|no|off" },
 	{ "{\"buffer\": \"x\"}",
@@ -277,7 +277,7 @@ Test(opt_file, all_errors_are_told_at_once_and_the_rest_is_set)
 		XR_E_NOTFOUND);
 	cr_expect_str_eq(buf_text(&errors),
 		"f:1:2: unknown key \"rank\" (did you mean \"ranks\"?)\n"
-		"f:2:11: grace: 'x' is not a time such as 250ms, 30s, 10m or 1h\n"
+		"f:2:11: grace: 'x' is not a time such as 250ms, 30s, 10m or 1h30m\n"
 		"f:3:17: env: 'B' is not a NAME=VALUE\n"
 		"f:3:22: env: 'C' is not a NAME=VALUE\n");
 	cr_expect_eq(s.count, 3);

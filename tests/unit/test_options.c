@@ -16,6 +16,7 @@
 #include "launcher/cmd/help.h"
 #include "launcher/cmd/verb.h"
 #include "launcher/cmd/version.h"
+#include "launcher/job/foreign.h"
 #include "launcher/job/options.h"
 #include "place/profile.h"
 
@@ -286,6 +287,29 @@ Test(options, errors_read_as_the_design_says)
 	}
 }
 
+Test(options, options_of_other_launchers_are_told_what_to_write_instead)
+{
+	cr_expect_eq(read_all(ARGV("--nproc_per_node=8", "x"), NULL),
+		XR_E_NOTFOUND);
+	cr_expect_str_eq(err.text,
+		"unknown option --nproc_per_node, as of torchrun\t-n N");
+	cr_expect_eq(read_all(ARGV("-genv", "A", "1", "x"), NULL),
+		XR_E_NOTFOUND);
+	cr_expect_str_eq(err.text,
+		"unknown option -genv, as of mpiexec\t--env NAME=VALUE; ranks "
+		"inherit what xrun was started with");
+	for (const struct foreign *f = foreign_options; f->name != NULL; f++) {
+		char word[64];
+
+		snprintf(word, sizeof(word), "%s%s",
+			f->name[1] == '\0' ? "-" : "--", f->name);
+		cr_expect_eq(foreign_find(word), f, "%s stands twice", word);
+		cr_expect_eq(read_all(ARGV(word, "x"), NULL), XR_E_NOTFOUND);
+		cr_expect_not_null(strchr(err.text, '\t'),
+			"%s is an option by now", word);
+	}
+}
+
 Test(options, AC_L18_env_without_a_value_is_refused)
 {
 	cr_expect_eq(read_all(ARGV("--env", "FOO", "x"), NULL), XR_E_INVAL);
@@ -525,19 +549,18 @@ Test(options, version_tells_which_xrun_it_is)
 
 Test(options, a_verb_that_is_not_built_says_so)
 {
-	static const char *const later[] = { "ps", "top", "logs", "events",
-		"wait", "attach", "signal", "stop", "restart", "stacks",
-		"doctor", "node" };
 	char want[2048] = "";
 
+	setenv("PATH", "/nonexistent", 1);
 	cr_redirect_stderr();
-	for (size_t i = 0; i < sizeof(later) / sizeof(later[0]); i++) {
-		char *argv[] = { (char *)later[i], NULL };
+	for (const struct verb *v = verbs; v->name != NULL; v++) {
+		char *argv[] = { (char *)v->name, NULL };
 
-		cr_assert_not_null(verb_find(later[i]));
-		cr_expect_eq(verb_run(verb_find(later[i]), 1, argv), 125);
+		if (v->run != NULL)
+			continue;
+		cr_expect_eq(verb_run(v, 1, argv), 125);
 		snprintf(want + strlen(want), 128,
-			"xrun: %s comes with a later version\n", later[i]);
+			"xrun: %s comes with a later version\n", v->name);
 	}
 	cr_assert_stderr_eq_str(want);
 }

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* foreign.c - see foreign.h. */
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "launcher/job/foreign.h"
+
+#define TORCH  "torchrun"
+#define HYDRA  "mpiexec"
+#define OMPI   "mpirun"
+#define SRUN   "srun"
+#define ONE    "without it: all ranks are on this machine"
+#define RANKS  "-n N"
+#define ENV    "--env NAME=VALUE; ranks inherit what xrun was started with"
+#define PREFIX "without it: lines bear their rank"
+#define CROWD  "without it: any number of ranks is started"
+#define FILES  "--log-dir DIR; all output is kept anyway"
+#define PORT   "--env MASTER_PORT=N; xrun finds a free one"
+
+/* clang-format off */
+
+/* After the manuals of torchrun, accelerate, deepspeed, horovodrun, MPICH's
+ * mpiexec, Open MPI's mpirun and srun. */
+const struct foreign foreign_options[] = {
+	{ "nproc-per-node", TORCH, RANKS },
+	{ "nnodes", TORCH, ONE },
+	{ "node-rank", TORCH, ONE },
+	{ "master-addr", TORCH, ONE },
+	{ "master-port", TORCH, PORT },
+	{ "standalone", TORCH, ONE },
+	{ "rdzv-backend", TORCH, ONE },
+	{ "rdzv-endpoint", TORCH, ONE },
+	{ "rdzv-id", TORCH, ONE },
+	{ "rdzv-conf", TORCH, ONE },
+	{ "redirects", TORCH, FILES },
+	{ "tee", TORCH, FILES },
+	{ "no-python", TORCH, "without it: any program is run as it is" },
+	{ "m", TORCH, "python3 -m MODULE behind xrun's options" },
+	{ "module", TORCH, "python3 -m MODULE behind xrun's options" },
+	{ "num-processes", "accelerate", RANKS },
+	{ "num-gpus", "deepspeed", RANKS },
+	{ "num-proc", "horovodrun", RANKS },
+
+	{ "n-per-node", HYDRA, RANKS },
+	{ "ppn", HYDRA, RANKS },
+	{ "genv", HYDRA, ENV },
+	{ "genvall", HYDRA, "without it: ranks inherit all variables" },
+	{ "genvnone", HYDRA, "env -i xrun ..." },
+	{ "genvlist", HYDRA, ENV },
+	{ "envall", HYDRA, "without it: ranks inherit all variables" },
+	{ "envnone", HYDRA, "env -i xrun ..." },
+	{ "envlist", HYDRA, ENV },
+	{ "prepend-rank", HYDRA, PREFIX },
+	{ "outfile-pattern", HYDRA, FILES },
+	{ "errfile-pattern", HYDRA, FILES },
+	{ "print-all-exitcodes", HYDRA, "--report FILE, or -v" },
+	{ "wdir", HYDRA, "--chdir DIR" },
+	{ "wd", HYDRA, "--chdir DIR" },
+	{ "bind-to", HYDRA, "--bind core" },
+	{ "map-by", HYDRA, "--bind core" },
+	{ "l", HYDRA, PREFIX },
+
+	{ "x", OMPI, ENV },
+	{ "mca", OMPI, "--env OMPI_MCA_NAME=VALUE" },
+	{ "oversubscribe", OMPI, CROWD },
+	{ "use-hwthread-cpus", OMPI, CROWD },
+	{ "allow-run-as-root", OMPI, "without it: root needs no leave" },
+	{ "report-bindings", OMPI, "--dry-run" },
+	{ "display-map", OMPI, "--dry-run" },
+	{ "tag-output", OMPI, PREFIX },
+	{ "output-filename", OMPI, FILES },
+	{ "cpus-per-proc", OMPI, "--bind LIST" },
+
+	{ "ntasks", SRUN, RANKS },
+	{ "ntasks-per-node", SRUN, RANKS },
+	{ "nodes", SRUN, ONE },
+	{ "label", SRUN, PREFIX },
+	{ "kill-on-bad-exit", SRUN, "without it: a failure stops the others; --on-failure continue" },
+	{ "export", SRUN, ENV },
+	{ "unbuffered", SRUN, "--buffer none" },
+	{ "cpu-bind", SRUN, "--bind core" },
+	{ "gpus", SRUN, "--devices LIST" },
+	{ "gres", SRUN, "--devices LIST" },
+	{ "overcommit", SRUN, CROWD },
+	{ "output", SRUN, FILES },
+	{ "error", SRUN, FILES },
+
+	{ "e", "docker", ENV },
+	{ "cwd", "others", "--chdir DIR" },
+	{ "workdir", "others", "--chdir DIR" },
+	{ "kill-after", "timeout", "--grace TIME" },
+	{ "jobs", "parallel", RANKS },
+	{ "j", "parallel", RANKS },
+	{ 0 },
+};
+/* clang-format on */
+
+/* Is the name of @word, up to its value, this one? '_' counts as '-'. */
+static bool
+is_name(const char *word, const char *name)
+{
+	for (; *name != '\0' && *word != '\0' && *word != '='; name++, word++)
+		if (*word != *name && !(*word == '_' && *name == '-'))
+			return false;
+	return *name == '\0' && (*word == '\0' || *word == '=');
+}
+
+const struct foreign *
+foreign_find(const char *word)
+{
+	word += strspn(word, "-");
+	for (const struct foreign *f = foreign_options; f->name != NULL; f++)
+		if (is_name(word, f->name))
+			return f;
+	return NULL;
+}
