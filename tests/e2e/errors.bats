@@ -301,12 +301,12 @@ may_mount()
 	[ ! -e ran ]
 	mkdir bin
 	while read -r name; do
-		PATH=$PWD/bin job "$name"
+		try env PATH="$PWD/bin" "$XRUN" "$name"
 		says 125 "$name comes with a later version"
 	done < <(sed -n 's/^\t{ "\([^"]*\)", NULL, .*/\1/p' \
 		"$root/launcher/cmd/verb.c")
 	ln -s "$PROG/argshow" bin/node
-	PATH=$PWD/bin job node
+	try env PATH="$PWD/bin" "$XRUN" node
 	says 125 'node comes with a later version   try: xrun -- node, for the program of that name'
 }
 
