@@ -3,7 +3,7 @@
  * state.h - the folder of a job.
  *
  *   $XDG_STATE_HOME/xrun/latest -> k7m2
- *                        k7m2/lock          flock'd while the job lives
+ *                        k7m2/lock          flock'd while the job lives; empty until it is closed
  *                        k7m2/job.json      replaced at the end
  *                        k7m2/events.jsonl
  *                        k7m2/0/rank-0003/  stdout stderr, with .idx each
@@ -65,6 +65,10 @@ int state_write(const struct state *state, const char *name, const char *text,
 /* state_make_rank() - the folder of a rank, before its first byte: for
  * programs that put files of their own there. 0, or -1 with errno. */
 int state_make_rank(const struct state *state, uint32_t rank);
+
+/* state_close() - mark the job as over: its lock file has a byte from now on,
+ * so that nobody need read job.json to know (sup/orphan.h). errno is not kept. */
+void state_close(const struct state *state);
 
 /* state_latest() - let `latest` point to this job. */
 void state_latest(const struct state *state);

@@ -20,8 +20,10 @@
 #include "launcher/state/retain.h"
 #include "launcher/sup/bus.h"
 #include "launcher/sup/keeper.h"
+#include "launcher/sup/orphan.h"
 #include "launcher/sup/report.h"
 #include "launcher/sup/sup.h"
+#include "proc/cgroup.h"
 
 #define MUCH (64 << 20) /* bytes: room may be short soon */
 /* With a frozen file system; the less if it has been waited for already. */
@@ -53,6 +55,17 @@ put_boot(struct json *j)
 	if (fd != -1 && fd_read_some(fd, id, 36) == 36)
 		json_text(j, "boot", id);
 	fd_close(fd);
+}
+
+/* For whoever has to end what is left of this job. */
+static void
+put_cgroup(struct json *j)
+{
+	char *path = cgroup_path(0);
+
+	if (path != NULL)
+		json_text(j, "cgroup", path);
+	free(path);
 }
 
 static void
@@ -179,8 +192,10 @@ deliver(void *ctx)
 		state_write(&job->state, "job.json", p->text.data,
 			p->text.len) == -1)
 		bus_lose(&job->state_sys, errno);
-	if (p->latest)
+	if (p->latest) {
 		state_latest(&job->state);
+		state_close(&job->state);
+	}
 	if (p->report)
 		__atomic_store_n(&job->report_sys,
 			write_report(job->report_fd, &p->text),
@@ -205,6 +220,8 @@ post(struct job *job, const struct parcel *parcel, bool end)
 	put_beginning(&j, job, getppid());
 	if (end)
 		put_end(&j, job);
+	else
+		put_cgroup(&j);
 	json_close_object(&j);
 	buf_put_char(&p->text, '\n');
 	if (p->text.bad == XR_OK && work_post(job->sup->work, deliver, p))
@@ -214,18 +231,24 @@ post(struct job *job, const struct parcel *parcel, bool end)
 	return false;
 }
 
-/* Old folders go while the helper thread has nothing better to do. */
+static void
+tidy(struct job *job, work_fn *fn)
+{
+	char *root = strdup(job->state.root);
+
+	if (root == NULL || !work_post(job->sup->work, fn, root))
+		free(root);
+}
+
+/* What others left is ended, and old folders go, while the helper thread has nothing better to do. */
 static void
 retain_once(struct job *job)
 {
-	char *root;
-
 	if (job->sup->retained || job->state.root == NULL)
 		return;
 	job->sup->retained = true;
-	root = strdup(job->state.root);
-	if (root == NULL || !work_post(job->sup->work, retain_run, root))
-		free(root);
+	tidy(job, orphan_run);
+	tidy(job, retain_run);
 }
 
 void

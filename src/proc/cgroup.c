@@ -21,7 +21,7 @@ read_proc(const char *root, const char *name)
 	ssize_t n = -1;
 	int fd;
 
-	snprintf(path, sizeof(path), "%s/proc/self/%s", root, name);
+	snprintf(path, sizeof(path), "%s/proc/%s", root, name);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd != -1)
 		text = malloc(PROC_MAX);
@@ -86,11 +86,11 @@ path_in(const char *line, const char *controller)
 		NULL;
 }
 
-/* The path of this process, malloc'ed; NULL. */
+/* The path that such a file tells, malloc'ed; NULL. */
 static char *
-own_path(const char *root, const char *controller)
+read_path(const char *root, const char *file, const char *controller)
 {
-	char *text = read_proc(root, "cgroup"), *rest = text, *line, *out;
+	char *text = read_proc(root, file), *rest = text, *line, *out;
 	const char *path = NULL;
 
 	while (path == NULL && (line = next_line(&rest)) != NULL)
@@ -163,12 +163,13 @@ place(struct cgroup *out, const char *root, const struct mount *m,
 static bool
 find(struct cgroup *out, const char *root, const char *controller)
 {
-	char *path = own_path(root, controller), *text = NULL, *rest, *line;
+	char *path = read_path(root, "self/cgroup", controller);
+	char *text = NULL, *rest, *line;
 	bool found = false;
 	struct mount m;
 
 	if (path != NULL)
-		text = read_proc(root, "mountinfo");
+		text = read_proc(root, "self/mountinfo");
 	rest = text;
 	while (!found && (line = next_line(&rest)) != NULL)
 		found = parse_mount(line, &m) && is_wanted(&m, controller) &&
@@ -186,6 +187,16 @@ cgroup_find(struct cgroup *out, const char *root, const char *controller)
 		return true;
 	*out = (struct cgroup){ 0 };
 	return find(out, root, NULL);
+}
+
+char *
+cgroup_path(pid_t pid)
+{
+	char file[32];
+
+	snprintf(file, sizeof(file), pid == 0 ? "self/cgroup" : "%d/cgroup",
+		(int)pid);
+	return read_path("", file, NULL);
 }
 
 const char *

@@ -14,6 +14,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <sys/types.h>
+
 #define CGROUP_DIR_MAX 1024
 #define CGROUP_NONE    UINT64_MAX /* no limit, or no number */
 
@@ -30,6 +32,10 @@ struct cgroup {
  * Returns  false if there is none, or it cannot be seen from here
  */
 bool cgroup_find(struct cgroup *out, const char *root, const char *controller);
+
+/* cgroup_path() - "/system.slice/x.service": the group of version 2 of a
+ * process, 0: this one. The caller frees; NULL if it has none, or is gone. */
+char *cgroup_path(pid_t pid);
 
 /* cgroup_name() - as people know it: "/system.slice/x.service". */
 const char *cgroup_name(const struct cgroup *cgroup);

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* orphan.c - see orphan.h. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#include <cjson/cJSON.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/host.h"
+#include "launcher/job/outcome.h"
+#include "launcher/state/jobs.h"
+#include "launcher/state/state.h"
+#include "launcher/sup/orphan.h"
+#include "proc/stray.h"
+
+#define PATIENCE (2 * NS_PER_S) /* with processes that take time to end */
+#define YOUNG_NS NS_PER_S       /* has perhaps not written job.json yet */
+
+struct orphan {
+	const char *id;
+	char dir[PATH_MAX];
+	int lock;            /* held */
+	int64_t since;       /* its mtime */
+	struct timespec age; /* of the folder */
+	cJSON *json;         /* of job.json; NULL: there is none */
+};
+
+static const char *
+text_of(const cJSON *json, const char *key)
+{
+	return cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json,
+		key));
+}
+
+static bool
+is_same(const char *text, const char *here)
+{
+	return text == NULL || strcmp(text, here) == 0;
+}
+
+static const char *
+boot_id(char *out, size_t cap)
+{
+	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+	ssize_t n = -1;
+
+	if (fd != -1)
+		n = fd_read_some(fd, out, cap - 1);
+	fd_close(fd);
+	out[n < 0 ? 0 : n] = '\0';
+	out[strcspn(out, "\n")] = '\0';
+	return out;
+}
+
+/* Did it begin since this machine was started? */
+static bool
+is_of_this_boot(const struct orphan *o)
+{
+	struct timespec up;
+	char boot[64];
+
+	if (o->json != NULL)
+		return is_same(text_of(o->json, "boot"),
+			boot_id(boot, sizeof(boot)));
+	return clock_gettime(CLOCK_BOOTTIME, &up) == 0 &&
+		clock_wall() - o->since < up.tv_sec * NS_PER_S;
+}
+
+/* Only what it said in time can be said of it: its beginning. */
+static cJSON *
+beginning(const struct orphan *o)
+{
+	char text[256];
+	cJSON *json = cJSON_CreateObject();
+
+	cJSON_AddNumberToObject(json, "v", 1);
+	cJSON_AddStringToObject(json, "job", o->id);
+	cJSON_AddStringToObject(json, "host", host_name(text, sizeof(text)));
+	cJSON_AddStringToObject(json, "start",
+		clock_stamp(o->since, text, sizeof(text)));
+	return json;
+}
+
+/* By which retention goes: the job ended long ago. */
+static void
+keep_age(const struct state *st, const struct orphan *o)
+{
+	const struct timespec times[] = { { .tv_nsec = UTIME_OMIT }, o->age };
+
+	if (st->dir_fd != -1)
+		futimens(st->dir_fd, times);
+}
+
+static void
+close_record(struct orphan *o, uint32_t ended)
+{
+	struct state st = { .lock_fd = o->lock, .attempt_fd = -1 };
+	char stamp[40], *text;
+
+	if (o->json == NULL)
+		o->json = beginning(o);
+	cJSON_AddStringToObject(o->json, "end",
+		clock_stamp(clock_wall(), stamp, sizeof(stamp)));
+	cJSON_AddNumberToObject(o->json, "exit", EXIT_XRUN);
+	cJSON_AddStringToObject(o->json, "reason", "supervisor lost");
+	cJSON_AddNumberToObject(o->json, "left_behind", ended);
+	text = cJSON_PrintUnformatted(o->json);
+	st.dir_fd = open(o->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (text != NULL && st.dir_fd != -1 &&
+		state_write(&st, "job.json", text, strlen(text)) == 0)
+		state_close(&st);
+	keep_age(&st, o);
+	fd_close(st.dir_fd);
+	free(text);
+}
+
+/* A folder whose job.json is not to be understood is nobody's to touch; one
+ * without has had no time to write it, or is being made. */
+static bool
+is_readable(struct orphan *o)
+{
+	char path[PATH_MAX];
+	struct stat st;
+
+	if (stat(o->dir, &st) == -1 ||
+		snprintf(path, sizeof(path), "%s/job.json", o->dir) >=
+			(int)sizeof(path))
+		return false;
+	o->age = st.st_mtim;
+	o->json = jobs_read(o->dir);
+	if (o->json != NULL)
+		return true;
+	return lstat(path, &st) == -1 && errno == ENOENT &&
+		clock_wall() - o->since >= YOUNG_NS;
+}
+
+/* With its lock in hand. */
+static void
+end_orphan(struct orphan *o)
+{
+	struct stray_job job = { .id = o->id, .since = o->since };
+	const struct state closed = { .lock_fd = o->lock };
+	char host[256];
+
+	if (!is_readable(o))
+		return;
+	if (cJSON_HasObjectItem(o->json, "exit")) {
+		state_close(&closed); /* by an xrun that did not mark it */
+	} else if (is_same(text_of(o->json, "host"),
+			   host_name(host, sizeof(host)))) {
+		job.cgroup = text_of(o->json, "cgroup");
+		close_record(o,
+			is_of_this_boot(o) ?
+				stray_end(&job, clock_now() + PATIENCE) :
+				0);
+	}
+	cJSON_Delete(o->json);
+}
+
+static void
+look_at(int root, const char *path, const char *id)
+{
+	struct orphan o = { .id = id, .lock = -1 };
+	char lock[NAME_MAX + 8];
+	struct stat st;
+
+	snprintf(lock, sizeof(lock), "%s/lock", id);
+	if (fstatat(root, lock, &st, AT_SYMLINK_NOFOLLOW) == -1 ||
+		!S_ISREG(st.st_mode) || st.st_size != 0 ||
+		st.st_uid != geteuid() ||
+		snprintf(o.dir, sizeof(o.dir), "%s/%s", path, id) >=
+			(int)sizeof(o.dir))
+		return;
+	o.since = st.st_mtim.tv_sec * NS_PER_S + st.st_mtim.tv_nsec;
+	o.lock = openat(root, lock, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+	if (o.lock != -1 && flock(o.lock, LOCK_EX | LOCK_NB) == 0 &&
+		fstat(o.lock, &st) == 0 && st.st_nlink > 0)
+		end_orphan(&o); /* and not one that ended just now, silently */
+	fd_close(o.lock);
+}
+
+void
+orphan_run(void *path)
+{
+	DIR *dir = opendir(path);
+	const struct dirent *d;
+
+	while (dir != NULL && (d = readdir(dir)) != NULL)
+		if (d->d_name[0] != '.' && d->d_type != DT_LNK)
+			look_at(dirfd(dir), path, d->d_name);
+	if (dir != NULL)
+		closedir(dir);
+	free(path);
+}

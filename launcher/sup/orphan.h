@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * orphan.h - jobs whose xrun did not live to end them.
+ *
+ * When keeper and supervisor are killed at once, nobody is left to sweep. The
+ * next job of the same user does: it looks for folders whose lock is free and
+ * whose lock file says that the job is not closed (state.h), ends what is left
+ * of the job (proc/stray.h), and closes the record: job.json with "exit": 125
+ * and "reason": "supervisor lost". It runs on the helper thread, after the
+ * ranks have started, and costs one look at each folder.
+ */
+#ifndef LAUNCHER_SUP_ORPHAN_H
+#define LAUNCHER_SUP_ORPHAN_H
+
+/* orphan_run() - work_fn: all below the root folder @path, which it frees. */
+void orphan_run(void *path);
+
+#endif /* LAUNCHER_SUP_ORPHAN_H */

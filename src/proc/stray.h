@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * stray.h - processes of a job whose keeper and supervisor were both killed.
+ *
+ * Its ranks died with the supervisor; what had left their sessions lives on,
+ * and nobody is its parent. Such a process bears the job's XRUN_JOB in its
+ * environment. That alone could be said by a stranger, so all of this must
+ * hold, too: it is this user's; it began after the job; it is in the job's
+ * control group, where that is known; and no ancestor of it is an xrun that
+ * lives, since then it is that one's to end.
+ *
+ * A nested xrun among them is told to end (SIGTERM) and ends its job in order;
+ * all others are killed.
+ */
+#ifndef PROC_STRAY_H
+#define PROC_STRAY_H
+
+#include <stdint.h>
+
+struct stray_job {
+	const char *id;     /* what XRUN_JOB says */
+	int64_t since;      /* clock_wall() when it began */
+	const char *cgroup; /* of cgroup_path(), of its xrun; NULL: not known */
+};
+
+/*
+ * stray_end() - end them, until none is found or @deadline (clock_now).
+ *
+ * Returns  how many were ended, or told to
+ * Blocks   a look at all of /proc a round; for the helper thread
+ */
+uint32_t stray_end(const struct stray_job *job, int64_t deadline);
+
+#endif /* PROC_STRAY_H */

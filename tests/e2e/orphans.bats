@@ -1,0 +1,132 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# orphans.bats - keeper and supervisor are killed at once: what their ranks left
+# is ended by the next job of the same user, and nobody else is.
+
+bats_require_minimum_version 1.5.0
+load helper
+
+# kill_both - keeper and supervisor of the job $pid, before either can act.
+kill_both()
+{
+	local super
+
+	super=$(pgrep -P "$pid" -x xrun-super)
+	kill -STOP "$pid" "$super"
+	kill -KILL "$pid" "$super"
+	wait "$pid" || true
+}
+
+# of_job JOB - how many processes bear it.
+of_job()
+{
+	left_behind "$1" | wc -l
+}
+
+none_of()
+{
+	[ "$(of_job "$1")" -eq 0 ]
+}
+
+# lost - a job of two ranks that left twelve processes and has no xrun; its id
+# is in $id.
+lost()
+{
+	spawn job "$XRUN" -n 2 "$PROG/fork_away" --depth 2 --width 2 \
+		--setsid --ignore-term --close --stay --last 60000
+	await_line job.out '^\[1\] ready$' 10
+	await_line job.out '^\[0\] ready$' 10
+	id=$(basename "$(echo "$XDG_STATE_HOME"/xrun/????)")
+	kill_both
+	wait_for 10 only_children
+	[ "$(of_job "$id")" -ge 1 ]
+}
+
+# only_children - the ranks themselves are gone.
+only_children()
+{
+	[ "$(of_job "$id")" -le 12 ]
+}
+
+@test "both killed: the next job ends what is left, and closes the record" {
+	need jq
+	lost
+	record=$XDG_STATE_HOME/xrun/$id/job.json
+	"$XRUN" --log-dir elsewhere sh -c 'echo not of this folder'
+	[ "$(of_job "$id")" -ge 1 ]
+	"$XRUN" sh -c 'echo next'
+	none_of "$id"
+	assert_eq "$(jq -c '[.exit, .reason, has("end"), .left_behind > 0]' "$record")" \
+		'[125,"supervisor lost",true,true]'
+	# Once only.
+	cp "$record" before
+	"$XRUN" sh -c 'echo another'
+	cmp before "$record"
+}
+
+@test "both killed: a job without a record is closed, too" {
+	need jq
+	lost
+	record=$XDG_STATE_HOME/xrun/$id/job.json
+	rm -f "$record"
+	touch -d '1 minute ago' "$XDG_STATE_HOME/xrun/$id/lock"
+	"$XRUN" sh -c 'echo next'
+	none_of "$id"
+	assert_eq "$(jq -c '[.job, .exit, .reason]' "$record")" \
+		"[\"$id\",125,\"supervisor lost\"]"
+}
+
+@test "both killed: jobs of other hosts and boots are not ours to end" {
+	local left
+
+	need jq
+	lost
+	left=$(of_job "$id")
+	record=$XDG_STATE_HOME/xrun/$id/job.json
+	jq -c '.host = "elsewhere"' "$record" >there
+	cp there "$record"
+	"$XRUN" sh -c 'echo next'
+	assert_eq "$(of_job "$id")" "$left"
+	cmp there "$record"
+	# An earlier boot: the record is closed, and nobody is ended.
+	jq -c --arg host "$(hostname)" '.host = $host | .boot = "another"' there \
+		>"$record"
+	"$XRUN" sh -c 'echo next'
+	assert_eq "$(of_job "$id")" "$left"
+	assert_eq "$(jq -r .reason "$record")" 'supervisor lost'
+	left_behind "$id" | cut -d' ' -f1 | xargs kill -KILL
+	wait_for 10 none_of "$id"
+}
+
+@test "both killed: who has a living xrun above is spared" {
+	lost
+	spawn other "$XRUN" env "XRUN_JOB=$id" "$PROG/deaf" --linger 0
+	await_line other.out ready 10
+	wait_for 10 only_deaf
+	"$XRUN" sh -c 'echo next'
+	only_deaf
+	kill "$pid"
+	wait "$pid" || true
+}
+
+only_deaf()
+{
+	[ "$(left_behind "$id" | cut -d' ' -f2 | sort -u)" = deaf ]
+}
+
+@test "both killed: a nested xrun ends its job in order" {
+	need jq
+	spawn job "$XRUN" sh -c 'setsid "$XRUN" sh -c "echo inner; sleep 60" & wait'
+	await_line job.out inner 10
+	wait_for 10 records 2
+	kill_both
+	"$XRUN" sh -c 'echo next'
+	wait_for 10 none_of '.*'
+	assert_eq "$(jq -r .reason "$XDG_STATE_HOME"/xrun/????/job.json |
+		sort | paste -sd,)" 'ok,signal,supervisor lost'
+}
+
+records()
+{
+	[ "$(find "$XDG_STATE_HOME" -name job.json | wc -l)" -eq "$1" ]
+}

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_stray.c - who is ended for a job that has no xrun any more, and who not. */
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "proc/cgroup.h"
+#include "proc/stray.h"
+#include "tests/unit/forked.h"
+
+static struct stray_job job;
+
+/* A sleep whose environment says XRUN_JOB=@id. */
+static pid_t
+sleeper(const char *id)
+{
+	char entry[64], *const argv[] = { "sleep", "60", NULL };
+	char *const envp[] = { "A=b", entry, "C=d", NULL };
+	int started[2];
+	pid_t pid;
+	char c;
+
+	snprintf(entry, sizeof(entry), "XRUN_JOB=%s", id);
+	NEED(pipe2(started, O_CLOEXEC) == 0);
+	pid = fork();
+	NEED(pid != -1);
+	if (pid == 0) {
+		execve("/bin/sleep", argv, envp);
+		_exit(127);
+	}
+	close(started[1]);
+	EXPECT_EQ(read(started[0], &c, 1), 0); /* until the exec */
+	close(started[0]);
+	return pid;
+}
+
+/* The signal that ended it; 0: it lived, and is ended now. */
+static int
+ended_by(pid_t pid)
+{
+	int status = 0;
+
+	if (waitpid(pid, &status, WNOHANG) == pid)
+		return WTERMSIG(status);
+	kill(pid, SIGTERM);
+	EXPECT_EQ(waitpid(pid, &status, 0), pid);
+	return WTERMSIG(status) == SIGTERM ? 0 : WTERMSIG(status);
+}
+
+static uint32_t
+end(const char *id)
+{
+	job.id = id;
+	return stray_end(&job, clock_now() + NS_PER_S);
+}
+
+static void
+begin(void)
+{
+	job = (struct stray_job){ .since = clock_wall() };
+}
+
+FORKED_TEST(stray, who_bears_the_job_is_ended_and_nobody_else)
+{
+	pid_t one, two, longer, shorter;
+
+	begin();
+	one = sleeper("zz9t");
+	two = sleeper("zz9t");
+	longer = sleeper("zz9tt");
+	shorter = sleeper("zz9");
+	EXPECT_EQ(end("zz9t"), 2);
+	EXPECT_EQ(ended_by(one), SIGKILL);
+	EXPECT_EQ(ended_by(two), SIGKILL);
+	EXPECT_EQ(ended_by(longer), 0);
+	EXPECT_EQ(ended_by(shorter), 0);
+	EXPECT_EQ(end("zz9t"), 0);
+}
+
+FORKED_TEST(stray, who_began_before_the_job_is_not_of_it)
+{
+	pid_t one;
+
+	begin();
+	one = sleeper("zz8t");
+	job.since = clock_wall() + 60 * NS_PER_S;
+	EXPECT_EQ(end("zz8t"), 0);
+	EXPECT_EQ(ended_by(one), 0);
+}
+
+FORKED_TEST(stray, who_is_in_another_control_group_is_not_of_it)
+{
+	char *here = cgroup_path(0);
+	pid_t one;
+
+	begin();
+	NEED(here != NULL);
+	one = sleeper("zz7t");
+	job.cgroup = "/no/such/group";
+	EXPECT_EQ(end("zz7t"), 0);
+	job.cgroup = here;
+	EXPECT_EQ(end("zz7t"), 1);
+	EXPECT_EQ(ended_by(one), SIGKILL);
+	free(here);
+}
+
+static void
+call_me(const char *name)
+{
+	NEED(prctl(PR_SET_NAME, name) == 0);
+}
+
+FORKED_TEST(stray, who_has_an_xrun_above_is_left_to_that)
+{
+	pid_t one;
+
+	begin();
+	call_me("xrun-super");
+	one = sleeper("zz6t");
+	EXPECT_EQ(end("zz6t"), 0);
+	EXPECT_EQ(ended_by(one), 0);
+}
+
+/* A nested one ends its job in order. */
+FORKED_TEST(stray, an_xrun_among_them_is_told_to_end)
+{
+	char *const argv[] = { "bash", "-c",
+		"printf xrun >/proc/self/comm; read <&9", NULL };
+	char *const envp[] = { "XRUN_JOB=zz5t", NULL };
+	int hold[2], status;
+	char comm[32] = "";
+	FILE *f = NULL;
+	pid_t one;
+
+	begin();
+	NEED(pipe(hold) == 0);
+	NEED(dup2(hold[0], 9) == 9);
+	one = fork();
+	if (one == 0) {
+		execve("/bin/bash", argv, envp);
+		_exit(127);
+	}
+	while (strcmp(comm, "xrun\n") != 0) {
+		char path[64];
+
+		snprintf(path, sizeof(path), "/proc/%d/comm", (int)one);
+		f = fopen(path, "re");
+		NEED(f != NULL && fgets(comm, sizeof(comm), f) != NULL);
+		fclose(f);
+	}
+	EXPECT_EQ(end("zz5t"), 1);
+	EXPECT_EQ(waitpid(one, &status, 0), one);
+	EXPECT_EQ(WTERMSIG(status), SIGTERM);
+}
