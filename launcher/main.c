@@ -64,7 +64,7 @@ do_as_told(const struct options_in *in, const struct run_options *opt,
 	}
 	if (found->first >= in->argc)
 		return say_alone();
-	return cmd_run(opt, found, in->argv + found->first);
+	return cmd_run(opt, found);
 }
 
 static bool

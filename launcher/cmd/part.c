@@ -19,13 +19,12 @@
 #define PRELOAD "libxrun-preload.so"
 
 void
-parts_init(struct job *job, const struct options_found *found,
-	char *const *argv)
+parts_init(struct job *job, const struct options_found *found)
 {
 	job->part_count = 1 + found->more_count;
 	job->parts = xcalloc(job->part_count, sizeof(*job->parts));
 	job->parts[0].opt = &job->opt;
-	job->parts[0].argv = argv;
+	job->parts[0].argv = found->argv;
 	for (uint32_t i = 1; i < job->part_count; i++) {
 		job->parts[i].opt = &found->more[i - 1].opt;
 		job->parts[i].argv = found->more[i - 1].argv;

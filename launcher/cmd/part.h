@@ -15,10 +15,8 @@
 #include "place/env.h"
 #include "xrun/error.h"
 
-/* parts_init() - job->parts from what was read: @argv is the first program's.
- * Borrows job->opt and @found. */
-void parts_init(struct job *job, const struct options_found *found,
-	char *const *argv);
+/* parts_init() - job->parts from what was read. Borrows job->opt and @found. */
+void parts_init(struct job *job, const struct options_found *found);
 void parts_fini(struct job *job);
 
 /* parts_ranks() - what -n says in all; 0: nothing, of a single program. One of

@@ -271,8 +271,7 @@ run(struct job *job)
 }
 
 int
-cmd_run(const struct run_options *opt, const struct options_found *found,
-	char *const *argv)
+cmd_run(const struct run_options *opt, const struct options_found *found)
 {
 	struct job job = {
 		.opt = *opt,
@@ -289,7 +288,7 @@ cmd_run(const struct run_options *opt, const struct options_found *found,
 			"--json is for --dry-run and --show-env; a job's account as JSON: --report FILE");
 	job.begun_ns = clock_now();
 	job.begun_wall = clock_wall();
-	parts_init(&job, found, argv);
+	parts_init(&job, found);
 	p.exit_status = EXIT_XRUN;
 	/* First: the file may be a descriptor that is taken next. */
 	status = open_outputs(&job, &err);

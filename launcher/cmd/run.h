@@ -9,12 +9,10 @@
  * cmd_run() - run a job.
  *
  * @opt:   taken over as they are
- * @found: with the programs after the first; borrowed
- * @argv:  program and arguments, NULL-terminated, borrowed
+ * @found: with the programs; borrowed
  * Returns the exit status of xrun
  */
-int cmd_run(const struct run_options *opt, const struct options_found *found,
-	char *const *argv);
+int cmd_run(const struct run_options *opt, const struct options_found *found);
 
 /* cmd_refused() - the options are wrong: @why goes to the file of --report, if
  * that was read before. */

@@ -297,6 +297,7 @@ static enum xr_status
 read_more(const struct options_in *in, struct options_found *found,
 	struct xr_error *err)
 {
+	struct options_in own = *in;
 	int colon = next_colon(in, found->first);
 	enum xr_status status = XR_OK;
 	struct options_part *part;
@@ -306,12 +307,16 @@ read_more(const struct options_in *in, struct options_found *found,
 			"program 1 is missing: nothing stands before the first ':'\txrun -n 1 ./server : -n 7 ./worker");
 	status = check_ranks(found, &found->opts, 1, err);
 	found->more = calloc(count_colons(in, colon), sizeof(*found->more));
-	if (found->more == NULL)
+	found->words = calloc((size_t)in->argc + 1, sizeof(*found->words));
+	if (found->more == NULL || found->words == NULL)
 		return fail(err, XR_E_NOMEM, "out of memory");
+	memcpy(found->words, in->argv, (size_t)in->argc * sizeof(*in->argv));
+	own.argv = found->words;
+	found->argv = own.argv + found->first;
 	while (colon < in->argc && status == XR_OK) {
 		part = &found->more[found->more_count++];
-		in->argv[colon] = NULL;
-		status = read_part(in, found, part, &colon, err);
+		own.argv[colon] = NULL;
+		status = read_part(&own, found, part, &colon, err);
 		if (status == XR_OK)
 			status = check_ranks(found, &part->opts,
 				found->more_count + 1, err);
@@ -329,6 +334,7 @@ options_read(const struct options_in *in, struct run_options *out,
 	status = read_sources(in, out, found, err);
 	if (status == XR_OK && !out->help)
 		status = read_files(in, out, found, err);
+	found->argv = in->argv + found->first;
 	if (status != XR_OK || out->help || found->dashes ||
 		found->first >= in->argc ||
 		next_colon(in, found->first) == in->argc)
@@ -383,6 +389,7 @@ options_fini(struct options_found *found)
 	for (uint32_t i = 0; i < found->more_count; i++)
 		opt_fini(&found->more[i].opts);
 	free(found->more);
+	free(found->words);
 	if (found->opts.table != NULL)
 		opt_fini(&found->opts);
 	buf_fini(&found->warnings);

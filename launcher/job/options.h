@@ -70,7 +70,7 @@ extern const struct opt_later run_options_later[]; /* named, not built yet */
 
 struct options_in {
 	int argc;
-	char **argv;       /* argv[0] is not looked at; NULL for each ':' */
+	char **argv;       /* argv[0] is not looked at */
 	char *const *vars; /* environ */
 	/* Is it a verb, for "did you mean"? NULL: nothing is. */
 	bool (*is_verb)(const char *word);
@@ -85,10 +85,12 @@ struct options_part {
 
 /* What is known beside the values. */
 struct options_found {
-	int first;   /* index of the program in argv; argc: none */
-	bool dashes; /* "--" stands before it: it is not a verb */
+	int first;         /* index of the program in argv; argc: none */
+	bool dashes;       /* "--" stands before it: it is not a verb */
+	char *const *argv; /* the first program and its arguments */
 	struct options_part *more; /* programs after the first */
 	uint32_t more_count;
+	char **words; /* argv with a NULL for each ':' that parts; or NULL */
 	const char *fault;    /* XRUN_FAULT, or NULL; base/fault.h */
 	struct buf warnings;  /* lines, each with its newline; mostly empty */
 	struct opts opts;     /* for opt_source(&found->opts, "ranks") */

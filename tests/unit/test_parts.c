@@ -43,8 +43,9 @@ Test(parts, each_program_has_its_own_ranks_directory_and_variables)
 	cr_assert_eq(found.more_count, 2);
 	cr_expect_eq(o.ranks, 2);
 	cr_expect_str_eq(o.env.items[0], "A=1");
-	cr_expect_str_eq(argv[found.first], "a");
-	cr_expect_null(argv[found.first + 2]);
+	cr_expect_str_eq(found.argv[0], "a");
+	cr_expect_null(found.argv[2]);
+	cr_expect_str_eq(argv[7], ":");
 	cr_expect_eq(found.more[0].opt.ranks, 0);
 	cr_expect_str_eq(found.more[0].opt.chdir, "/d");
 	cr_expect_eq(found.more[0].opt.buffer, BUFFER_FULL);
