@@ -503,3 +503,9 @@ nobody_left()
 	"$XRUN" -n 8 "$PROG/spew" --lines 2000 --both --wild 8 >both 2>&1
 	"$PROG/verify" merged --ranks 8 --lines 2000 --streams 3 both
 }
+
+@test "AC-L19 lines that are longer than anything is held are never mixed" {
+	"$XRUN" -n 8 "$PROG/spew" --lines 6 --size 100000 --both >out 2>err
+	"$PROG/verify" merged --joins --ranks 8 --lines 6 out
+	"$PROG/verify" merged --joins --ranks 8 --lines 6 --streams 2 err
+}
