@@ -159,8 +159,11 @@ opt_amount(const struct opt *o, int64_t v, char *out, size_t cap)
 		if (v % u->scale == 0 &&
 			(best == NULL || u->scale > best->scale))
 			best = u;
-	if (v == 0 || best == NULL)
-		snprintf(out, cap, "%" PRId64, v);
+	if (v == 0)
+		snprintf(out, cap, "0");
+	else if (best == NULL) /* a time that is no whole number of ms */
+		snprintf(out, cap, "%lld.%06lldms", v / NS_PER_MS,
+			v % NS_PER_MS);
 	else
 		snprintf(out, cap, "%" PRId64 "%s", v / best->scale,
 			best->name);

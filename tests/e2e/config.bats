@@ -358,3 +358,11 @@ xrun: missing.json: No such file or directory"
 	jq -r '.properties | keys[]' schema.json | grep -v '^\$' | sort | diff shown -
 	"$XRUN" help keys | sed -n 's/^  "\(.*\)":.*/\1/p' | sort | diff shown -
 }
+
+@test "what config show prints can be typed again" {
+	run env XRUN_TIMEOUT=1.0000005s XRUN_GRACE=90s "$XRUN" config show
+	assert_has "$output" '^timeout +1000\.000500ms$'
+	assert_has "$output" '^grace +90s$'
+	run env XRUN_TIMEOUT=1000.000500ms "$XRUN" config show
+	assert_has "$output" '^timeout +1000\.000500ms$'
+}

@@ -15,11 +15,15 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
+#include "base/opt_print.h"
 #include "base/signo.h"
 #include "launcher/job/options.h"
 #include "tests/fuzz/fuzz.h"
 
 #define LINES_MAX 64
+
+/* Files are another target's; of two in environ the first counts. */
+static char no_files[] = "XRUN_CONFIG=none";
 
 static bool
 is_verb(const char *word)
@@ -30,7 +34,7 @@ is_verb(const char *word)
 /* Environment and words of an input; argv[0] is not among the lines. */
 struct said {
 	struct fuzz_lines lines;
-	char *vars[LINES_MAX + 1];
+	char *vars[LINES_MAX + 2];
 	char *argv[LINES_MAX + 2];
 	struct options_in in;
 };
@@ -41,8 +45,9 @@ take_apart(struct said *s, const uint8_t *data, size_t size)
 	size_t i = 0, n = 0;
 
 	s->lines = fuzz_lines(data, size, LINES_MAX);
+	s->vars[0] = no_files;
 	for (; i < s->lines.n && *s->lines.at[i] != '\0'; i++)
-		s->vars[i] = s->lines.at[i];
+		s->vars[i + 1] = s->lines.at[i];
 	s->argv[n++] = (char *)"xrun";
 	while (i + 1 < s->lines.n)
 		s->argv[n++] = s->lines.at[++i];
@@ -157,33 +162,21 @@ check_value(const struct opt *o, const struct run_options *opt, bool set)
 	}
 }
 
-/* One word of a command line that says what the row holds. */
+/* One word of a command line that says what the row holds, as xrun config show
+ * prints it. */
 static char *
 say_value(const struct opt *o, const struct run_options *opt)
 {
-	int64_t v = o->type == OPT_DURATION ? number_of(o, opt) : 0;
+	struct buf text = { 0 };
+	char *word;
 
-	switch (o->type) {
-	case OPT_FLAG:
+	if (o->type == OPT_FLAG)
 		return xasprintf("--%s%s", flag_of(o->offset, opt) ? "" : "no-",
 			o->name);
-	case OPT_INT:
-	case OPT_SIZE:
-		return xasprintf("--%s=%" PRId64, o->name, number_of(o, opt));
-	case OPT_DURATION:
-		return xasprintf("--%s=%" PRId64 ".%09" PRId64 "s", o->name,
-			v / 1000000000, v % 1000000000);
-	case OPT_TEXT:
-		return xasprintf("--%s=%s", o->name, text_of(o, opt));
-	case OPT_CHOICE:
-		return xasprintf("--%s=%s", o->name,
-			o->choices[small_of(o, opt)]);
-	case OPT_SIGNAL:
-		return xasprintf("--%s=%d", o->name, small_of(o, opt));
-	case OPT_LIST:
-		break;
-	}
-	return NULL;
+	opt_print_value(o, opt, &text);
+	word = xasprintf("--%s=%s", o->name, buf_text(&text));
+	buf_fini(&text);
+	return word;
 }
 
 static bool
@@ -213,7 +206,8 @@ static void
 check_again(const struct opt *o, const struct run_options *opt)
 {
 	char *argv[] = { (char *)"xrun", say_value(o, opt), NULL };
-	struct options_in in = { .argc = 2, .argv = argv };
+	char *vars[] = { no_files, NULL };
+	struct options_in in = { .argc = 2, .argv = argv, .vars = vars };
 	struct options_found found;
 	struct run_options again;
 	struct xr_error err = { 0 };
@@ -246,7 +240,7 @@ static void
 check_twins(char *entry)
 {
 	size_t len = strcspn(entry, "=");
-	char *vars[] = { entry, NULL }, *none[] = { NULL };
+	char *vars[] = { no_files, entry, NULL }, *none[] = { no_files, NULL };
 	char *argv[] = { (char *)"xrun", NULL, NULL };
 	struct options_in from_env = { .argc = 1, .argv = argv, .vars = vars };
 	struct options_in from_argv = { .argc = 2, .argv = argv, .vars = none };
@@ -259,7 +253,8 @@ check_twins(char *entry)
 		if (strlen(name) != len || strncmp(name, entry, len) != 0)
 			continue;
 		if (entry[len] != '=' || entry[len + 1] == '\0' || o->maybe ||
-			o->type == OPT_FLAG || o->type == OPT_LIST)
+			o->type == OPT_FLAG || o->type == OPT_LIST ||
+			strcmp(o->name, "config") == 0)
 			continue;
 		argv[1] = xasprintf("--%s=%s", o->name, entry + len + 1);
 		enum xr_status status =
@@ -302,10 +297,13 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	size_t vars = 0;
 
 	take_apart(&said, data, size);
+	for (int i = 1; i < said.in.argc; i++)
+		if (strncmp(said.argv[i], "--config", 8) == 0)
+			said.in.argc = i; /* it would be opened */
 	status = options_read(&said.in, &opt, &found, &err);
 	fuzz_error(status, &err);
 	HOLDS(found.first >= 1 && found.first <= said.in.argc);
-	for (; said.vars[vars] != NULL; vars++)
+	for (vars = 1; said.vars[vars] != NULL; vars++)
 		check_twins(said.vars[vars]);
 	check_warnings(&found.warnings, vars);
 	if (status == XR_OK)
