@@ -38,6 +38,7 @@ parts_fini(struct job *job)
 		free(job->parts[i].program);
 		free(job->parts[i].dir);
 		env_free(job->parts[i].env);
+		args_free(job->parts[i].args);
 	}
 	free(job->parts);
 	free(job->preload);
@@ -213,6 +214,19 @@ parts_needs(const struct job *job, const struct env_facts *common)
 	return all;
 }
 
+static enum xr_status
+make_args(struct part *part, const struct env_facts *env, struct xr_error *err)
+{
+	struct args_facts facts = {
+		.argv = part->argv,
+		.plan = env->plan,
+		.job = env->job,
+		.part = env->part,
+	};
+
+	return args_new(&part->args, &facts, err);
+}
+
 enum xr_status
 parts_env(struct job *job, const struct env_facts *common, struct xr_error *err)
 {
@@ -227,6 +241,8 @@ parts_env(struct job *job, const struct env_facts *common, struct xr_error *err)
 		job->error_files |= part->error_files;
 		facts = facts_of(job, part, common);
 		status = env_new(&part->env, &facts, err);
+		if (status == XR_OK && part->opt->template)
+			status = make_args(part, &facts, err);
 	}
 	return status;
 }

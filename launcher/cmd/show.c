@@ -159,7 +159,7 @@ plan_as_text(const struct job *job, const struct prepared *p, struct buf *out)
 		bound = bind_of(&job->processors.bind, i);
 		if (bound != NULL)
 			buf_fmt(out, "%-8s  ", bound->text);
-		put_command(out, job_part(job, i)->argv);
+		put_command(out, job_argv(job, i));
 		buf_put_char(out, '\n');
 	}
 	for (uint32_t i = 0; i < job->part_count; i++)

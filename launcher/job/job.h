@@ -23,6 +23,7 @@
 #include "launcher/job/rank.h"
 #include "launcher/log/logs.h"
 #include "launcher/state/state.h"
+#include "place/args.h"
 #include "place/env.h"
 #include "place/plan.h"
 #include "proc/limit.h"
@@ -72,6 +73,7 @@ struct part {
 	uint32_t first; /* local rank of its first rank */
 	uint32_t size;  /* ranks here */
 	struct env *env;
+	struct args *args;      /* of --template; NULL: argv is every rank's */
 	const char *preload;    /* the agent; NULL: none, for this reason: */
 	const char *no_preload; /* "" if --buffer full asked for it */
 	bool needs_xrun;        /* it is linked with libxrun */
@@ -164,6 +166,16 @@ job_part(const struct job *job, uint32_t local)
 			high = mid;
 	}
 	return &job->parts[low];
+}
+
+/* job_argv() - what local rank @local is started with; good until the next. */
+static inline char *const *
+job_argv(const struct job *job, uint32_t local)
+{
+	const struct part *part = job_part(job, local);
+
+	return part->args == NULL ? part->argv :
+				    args_of_rank(part->args, local, 0);
 }
 
 /* job_part_index() - XRUN_PART of the ranks of @part. */

@@ -158,7 +158,7 @@ spawn_rank(struct job *job, uint32_t r, struct spawn *s)
 	*s = (struct spawn){
 		.dir = part->dir,
 		.path = part->program,
-		.argv = part->argv,
+		.argv = job_argv(job, r),
 		.in = input_of(job, r),
 		.out = SPAWN_SLOT_OUT,
 		.err = job->opt.pty ? SPAWN_SLOT_OUT : SPAWN_SLOT_ERR,

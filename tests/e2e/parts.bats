@@ -158,3 +158,41 @@ load helper
 	assert_eq "$status" 0
 	assert_has "$output" '^\[999\] argv\[1\] 3 393939$'
 }
+
+# --- --template ---------------------------------------------------------------
+
+@test "--template puts a rank's place into its arguments" {
+	job -n 2 --template echo '{rank}/{size} {local_rank} {node} {attempt} {{}' plain : \
+		--template echo '{part} {part_rank}/{part_size}' : echo '{rank}'
+	assert_eq "$status" 0
+	assert_eq "$(sort <<<"$output")" '[0] 0/4 0 0 0 {} plain
+[1] 1/4 1 0 0 {} plain
+[2] 1 0/1
+[3] {rank}'
+	job --template sh -c 'echo "$0" "$XRUN_JOB" "$1" "$XRUN_HOST"' '{job}' '{host}'
+	read -r -a words <<<"$output"
+	assert_eq "${words[0]} ${words[2]}" "${words[1]} ${words[3]}"
+	mkdir '{rank}'
+	ln -s "$PROG/argshow" '{rank}/show'
+	job --template './{rank}/show' '{rank}'
+	assert_eq "$status" 0
+	assert_has "$output" '^argv\[1\] 1 30$'
+}
+
+@test "--template names what it does not know, before anything starts" {
+	job --template "$PROG/stamp" 'ran{rnak}'
+	assert_eq "$status" 125
+	assert_has "$stderr" '^xrun: --template: argument 1: \{rnak\} is not one of \{rank\} .*\{part_size\}   try: \{\{ for a brace$'
+	job --template "$PROG/stamp" ran 'x{'
+	assert_has "$stderr" "nothing closes '\\{'"
+	[ -z "$(find . -name 'ran*')" ]
+	[ -z "$(ls "$XDG_STATE_HOME/xrun")" ]
+	job --no-template echo '{rnak}'
+	assert_eq "$output" '{rnak}'
+}
+
+@test "--dry-run shows the arguments of each rank" {
+	job --dry-run -n 2 --template echo 'out.{rank}'
+	assert_has "$output" '^ +0 .* echo out\.0$'
+	assert_has "$output" '^ +1 .* echo out\.1$'
+}
