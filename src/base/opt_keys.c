@@ -13,8 +13,10 @@
 #include "base/opt_print.h"
 #include "base/signo.h"
 
-#define TIME_PATTERN "^([0-9]+(\\.[0-9]+)?(ms|s|m|h)|0)$"
-#define SIZE_PATTERN "^[0-9]+(\\.[0-9]+)?[kKMGT]?$"
+#define AMOUNT "[0-9]+(\\.[0-9]+)?"
+#define TIME_PATTERN \
+	"^(0+|(" AMOUNT "h)?(" AMOUNT "m)?(" AMOUNT "s)?(" AMOUNT "ms)?)$"
+#define SIZE_PATTERN "^" AMOUNT "[kKMGT]?$"
 
 /* Is it on unless something is said? Then its help says what false does. */
 static bool
@@ -120,6 +122,7 @@ put_amount(struct json *j, const struct opt *o)
 	json_close_object(j);
 	json_open_object(j, NULL);
 	json_text(j, "type", "string");
+	json_int(j, "minLength", 1);
 	json_text(j, "pattern",
 		o->type == OPT_SIZE ? SIZE_PATTERN : TIME_PATTERN);
 	json_close_object(j);

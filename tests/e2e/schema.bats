@@ -220,6 +220,7 @@ reason()
 	{ "logs": false, "quiet": true, "on-failure": "stop" }
 	{ "env": ["A=b"], "show": 0, "stop-signal": "INT" }
 	{ "env": { "A": "b", "N": 1 }, "stop-signal": 15 }
+	{ "grace": "1h30m", "timeout": "1m0.5s250ms" }
 	{ "prefix": false }
 	{ "prefix": "{rank}> " }
 	{ "platform": "cpu", "show-env": true, "report": "x" }
@@ -232,6 +233,8 @@ reason()
 	{ "ranks": 1.5 }
 	{ "grace": 1 }
 	{ "grace": "1 s" }
+	{ "grace": "1s1m" }
+	{ "grace": "" }
 	{ "logs": null }
 	{ "logs": "maybe" }
 	{ "on-failure": "panic" }
