@@ -26,6 +26,7 @@
 #include "proc/descend.h"
 
 #define SWEEP_PATIENCE (30 * NS_PER_S)
+#define LEAF_TRIES     1000           /* a millisecond each */
 #define DRAIN_PATIENCE (5 * NS_PER_S) /* for a full disk */
 #define EXIT_PATIENCE  1              /* seconds; a thread may be frozen */
 
@@ -178,6 +179,17 @@ remove_silent(struct job *job)
 	job->page->silent = 0;
 }
 
+/* Those who were killed in them need a moment. */
+static void
+remove_leaves(struct keeper *k)
+{
+	const struct timespec pause = { .tv_nsec = NS_PER_MS };
+	int tries = 0;
+
+	while (!leaf_remove(&k->job->page->leaves) && tries++ < LEAF_TRIES)
+		nanosleep(&pause, NULL);
+}
+
 /* The supervisor is dead. With a verdict that is the end of the job; without
  * one it crashed, and everything below it is ours now. */
 static bool
@@ -193,6 +205,7 @@ supervisor_died(struct keeper *k)
 		errno == EINTR)
 		continue;
 	if (take_verdict(k)) {
+		remove_leaves(k);
 		remove_silent(k->job);
 		return true;
 	}
@@ -203,7 +216,10 @@ supervisor_died(struct keeper *k)
 	for (int slot = SPAWN_SLOT_IN; slot < SPAWN_SLOTS; slot++)
 		close(slot);
 	fault(FAULT_KEEPER_SWEEP, FAULT_ANY);
+	if (k->job->page->leaves.on)
+		leaf_kill(&k->job->page->leaves);
 	alive = descend_end(&everybody, clock_now() + SWEEP_PATIENCE);
+	remove_leaves(k);
 	fault(FAULT_KEEPER_DRAIN, FAULT_ANY);
 	raw_drain(k->job->share, DRAIN_PATIENCE);
 	if (wrote_nothing(k->job->share)) {

@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "launcher/job/job.h"
+#include "proc/leaf.h"
 #include "launcher/sup/own_tty.h"
 
 #define KEEPER_VERDICT    0x100 /* set in the verdict when there is one */
@@ -29,6 +30,7 @@ struct keeper_page {
 	int32_t overdue; /* timer of the keeper's: the supervisor ends by then */
 	int32_t silent;  /* no rank wrote a byte: the folder is to go */
 	struct own_tty own;
+	struct leaves leaves; /* control groups of the ranks */
 	char where[256]; /* the job's output, for the last word; "": nowhere */
 };
 

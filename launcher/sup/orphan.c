@@ -22,10 +22,12 @@
 #include "launcher/state/jobs.h"
 #include "launcher/state/state.h"
 #include "launcher/sup/orphan.h"
+#include "proc/leaf.h"
 #include "proc/stray.h"
 
-#define PATIENCE (2 * NS_PER_S) /* with processes that take time to end */
-#define YOUNG_NS NS_PER_S       /* has perhaps not written job.json yet */
+#define PATIENCE    (2 * NS_PER_S) /* with processes that take time to end */
+#define GROUP_TRIES 1000     /* a millisecond each, for the killed to go */
+#define YOUNG_NS    NS_PER_S /* has perhaps not written job.json yet */
 
 struct orphan {
 	const char *id;
@@ -125,6 +127,41 @@ close_record(struct orphan *o, uint32_t ended)
 	free(text);
 }
 
+/* All of it is in groups of its own: whatever they did to their environment. */
+static void
+end_groups(const struct orphan *o)
+{
+	const struct timespec pause = { .tv_nsec = NS_PER_MS };
+	const char *group = text_of(o->json, "cgroup");
+	struct leaves leaves;
+	int tries = 0;
+
+	if (!cJSON_HasObjectItem(o->json, "rank_cgroups") || group == NULL ||
+		!leaf_reopen(&leaves, group, o->id))
+		return;
+	leaf_kill(&leaves);
+	while (!leaf_remove(&leaves) && tries++ < GROUP_TRIES)
+		nanosleep(&pause, NULL);
+	leaf_close(&leaves);
+}
+
+static uint32_t
+end_all(const struct orphan *o)
+{
+	const struct stray_job job = {
+		.id = o->id,
+		.since = o->since,
+		.cgroup = text_of(o->json, "cgroup"),
+	};
+	uint32_t ended;
+
+	if (!is_of_this_boot(o))
+		return 0;
+	ended = stray_end(&job, clock_now() + PATIENCE);
+	end_groups(o);
+	return ended;
+}
+
 /* A folder whose job.json is not to be understood is nobody's to touch; one
  * without has had no time to write it, or is being made. */
 static bool
@@ -149,7 +186,6 @@ is_readable(struct orphan *o)
 static void
 end_orphan(struct orphan *o)
 {
-	struct stray_job job = { .id = o->id, .since = o->since };
 	const struct state closed = { .lock_fd = o->lock };
 	char host[256];
 
@@ -159,11 +195,7 @@ end_orphan(struct orphan *o)
 		state_close(&closed); /* by an xrun that did not mark it */
 	} else if (is_same(text_of(o->json, "host"),
 			   host_name(host, sizeof(host)))) {
-		job.cgroup = text_of(o->json, "cgroup");
-		close_record(o,
-			is_of_this_boot(o) ?
-				stray_end(&job, clock_now() + PATIENCE) :
-				0);
+		close_record(o, end_all(o));
 	}
 	cJSON_Delete(o->json);
 }

@@ -59,12 +59,14 @@ put_boot(struct json *j)
 
 /* For whoever has to end what is left of this job. */
 static void
-put_cgroup(struct json *j)
+put_cgroup(struct json *j, const struct job *job)
 {
 	char *path = cgroup_path(0);
 
 	if (path != NULL)
 		json_text(j, "cgroup", path);
+	if (job->page->leaves.on)
+		json_bool(j, "rank_cgroups", true);
 	free(path);
 }
 
@@ -221,7 +223,7 @@ post(struct job *job, const struct parcel *parcel, bool end)
 	if (end)
 		put_end(&j, job);
 	else
-		put_cgroup(&j);
+		put_cgroup(&j, job);
 	json_close_object(&j);
 	buf_put_char(&p->text, '\n');
 	if (p->text.bad == XR_OK && work_post(job->sup->work, deliver, p))

@@ -13,6 +13,7 @@
 #include "base/fd.h"
 #include "base/stdio_tag.h"
 #include "launcher/sup/own_tty.h"
+#include "launcher/sup/keeper.h"
 #include "launcher/sup/sup.h"
 
 #define A_TURN       16
@@ -146,6 +147,17 @@ give_processors(const struct job *job, uint32_t r, struct spawn *s)
 	s->cpus_len = set->cpus.size / 8;
 }
 
+/* None where it cannot be made: that ends the job no less. */
+static void
+give_group(struct job *job, uint32_t r, struct spawn *s)
+{
+	int fd = -1;
+
+	if (job->page->leaves.on && !job->sup->no_leaves)
+		fd = leaf_make(&job->page->leaves, job_rank(job, r));
+	s->group = fd == -1 ? 0 : fd;
+}
+
 static bool
 spawn_rank(struct job *job, uint32_t r, struct spawn *s)
 {
@@ -154,6 +166,7 @@ spawn_rank(struct job *job, uint32_t r, struct spawn *s)
 	static struct stdio_tag tag;
 	struct env_rank env = { .local_rank = r };
 	char text[STDIO_TAG_MAX];
+	bool runs;
 
 	*s = (struct spawn){
 		.dir = part->dir,
@@ -172,13 +185,17 @@ spawn_rank(struct job *job, uint32_t r, struct spawn *s)
 	}
 	give_lifeline(job, r, s);
 	give_processors(job, r, s);
+	give_group(job, r, s);
 	tag.mode = modes[part->opt->buffer];
 	stdio_tag_format(&tag, text);
 	env.stdio = text;
 	s->envp = env_of_rank(part->env, &env);
 	s->rank = r;
 	job->rank[r].started_ns = clock_now();
-	return spawn_start(s);
+	runs = spawn_start(s);
+	if (s->group != 0)
+		fd_close(s->group);
+	return runs;
 }
 
 /* The pipes of a rank that will never be have no writer any more. */
@@ -289,6 +306,11 @@ start_one(struct job *job, uint32_t r)
 	if (may_retry(job, &s)) {
 		timer_arm(sup->start, RETRY_NS);
 		return false;
+	}
+	/* A group that may be made and not be entered is no reason either. */
+	if (s.step == SPAWN_GROUP) {
+		sup->no_leaves = true;
+		return start_one(job, r);
 	}
 	/* Nobody asked to be bound: a sandbox or a shrunk cpuset is no reason
 	 * not to run. */

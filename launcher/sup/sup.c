@@ -332,6 +332,8 @@ begin(struct job *job)
 {
 	struct sup *s = job->sup;
 
+	if (leaf_look())
+		leaf_open(&job->page->leaves, job->state.id);
 	if (job->error_files)
 		work_post(s->work, make_rank_folders, job);
 	/* Who sees the header may type. */

@@ -98,6 +98,7 @@ struct sup {
 
 	struct oom oom; /* why.c; the helper thread fills it */
 
+	bool no_leaves; /* start.c: ranks cannot enter groups of their own */
 	enum phase phase;
 	uint32_t stuck; /* processes that SIGKILL did not end, and were named */
 	bool told;      /* by a signal, --timeout, ...: not only by a failure */

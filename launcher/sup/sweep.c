@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/fault.h"
+#include "launcher/sup/keeper.h"
 #include "launcher/sup/sup.h"
 #include "proc/descend.h"
 
@@ -85,7 +86,11 @@ look(struct job *job)
 	for (int i = 0; i < A_TURN && met > 0; i++) {
 		d.tell = s->looks++ == 0 ? note_leftover : NULL;
 		met = descend_look(&d, &alive);
+		if (d.tell != NULL && job->page->leaves.on)
+			leaf_kill(&job->page->leaves);
 	}
+	if (met == 0 && s->looks < SOON_LOOKS)
+		met = !leaf_remove(&job->page->leaves);
 	if (met > 0 && clock_now() < s->deadline) {
 		timer_arm(s->timer, s->looks < SOON_LOOKS ? SOON_NS : LATER_NS);
 		return;

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 
 #include "base/clock.h"
+#include "launcher/sup/keeper.h"
 #include "launcher/sup/sup.h"
 #include "launcher/sup/why.h"
 
@@ -24,6 +25,14 @@ why_begin(void *ctx)
 		work_post(job->sup->work, look, &job->sup->oom);
 }
 
+static uint64_t
+kills_of(const struct job *job, uint32_t r)
+{
+	const struct leaves *leaves = &job->page->leaves;
+
+	return leaves->on ? leaf_kills(leaves, job_rank(job, r)) : CGROUP_NONE;
+}
+
 void
 why_note(struct job *job, uint32_t r)
 {
@@ -31,10 +40,16 @@ why_note(struct job *job, uint32_t r)
 	bool sent = rank->state == RANK_KILLED ||
 		(rank->state == RANK_STOPPING &&
 			job->opt.stop_signal == SIGKILL);
+	uint64_t kills;
 
-	if (WIFSIGNALED(rank->status) && WTERMSIG(rank->status) == SIGKILL &&
-		!sent)
-		rank->oom = oom_killed(&job->sup->oom);
+	if (!WIFSIGNALED(rank->status) || WTERMSIG(rank->status) != SIGKILL ||
+		sent)
+		return;
+	rank->oom = oom_killed(&job->sup->oom);
+	/* Its own group, where that counts, knows better. */
+	kills = kills_of(job, r);
+	if (kills != CGROUP_NONE)
+		rank->oom = kills > 0 ? OOM_CGROUP : OOM_NO;
 }
 
 /* Of the soft or the hard one; RLIM_INFINITY if there is none. */

@@ -122,14 +122,24 @@ struct order {
 	pid_t maker;
 };
 
+/* Before anything else, so that nothing of the program is outside. The child
+ * does it: CLONE_INTO_CGROUP is of clone3 only, which would need a stub in
+ * assembly for a stack of its own, one for each processor. */
+static OTHER_STACK bool
+enter_group(const struct spawn *s)
+{
+	return s->group == 0 || write(s->group, "0", 1) == 1;
+}
+
 /* The child of the clone: its maker sleeps, and sees what is stored here. */
 static OTHER_STACK int
 child_of_clone(void *arg)
 {
 	const struct order *o = arg;
-	enum spawn_step step =
-		own_files() == -1 ? SPAWN_FILES : become(o->s, o->maker);
+	enum spawn_step step = SPAWN_GROUP;
 
+	if (enter_group(o->s))
+		step = own_files() == -1 ? SPAWN_FILES : become(o->s, o->maker);
 	o->s->sys = errno;
 	o->s->step = step;
 	_exit(127);
@@ -216,7 +226,7 @@ child_of_fork(struct spawn *s, pid_t maker, struct gate *g)
 		g->report[1] = fcntl(s->life_at, F_DUPFD_CLOEXEC, 0);
 	if (read(g->go[0], &go, 1) != 1)
 		_exit(125);
-	w.step = (int)become(s, maker);
+	w.step = (int)(enter_group(s) ? become(s, maker) : SPAWN_GROUP);
 	w.sys = errno;
 	if (write(g->report[1], &w, sizeof(w)) < 0)
 		_exit(126);
@@ -298,6 +308,7 @@ spawn_step_name(enum spawn_step step)
 	static const char *const names[] = {
 		[SPAWN_OK] = "start",
 		[SPAWN_CLONE] = "clone",
+		[SPAWN_GROUP] = "cgroup.procs",
 		[SPAWN_FILES] = "close_range",
 		[SPAWN_SESSION] = "setsid",
 		[SPAWN_DEATHSIG] = "prctl",

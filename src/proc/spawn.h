@@ -39,6 +39,7 @@ enum spawn_slot {
 enum spawn_step {
 	SPAWN_OK,
 	SPAWN_CLONE,
+	SPAWN_GROUP,
 	SPAWN_FILES,
 	SPAWN_SESSION,
 	SPAWN_DEATHSIG,
@@ -60,6 +61,7 @@ struct spawn {
 	int life;          /* slot that becomes @life_at; -1: none */
 	int life_at;       /* below the limit of @files */
 	struct rlimit files; /* RLIMIT_NOFILE of the child */
+	int group;           /* cgroup.procs of its group; 0: the maker's */
 	const void *cpus;    /* mask for sched_setaffinity(2); NULL: as it is */
 	uint32_t cpus_len;   /* its bytes, whole words */
 	uint32_t rank;       /* for faults; base/fault.h */

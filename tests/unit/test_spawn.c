@@ -309,6 +309,30 @@ FORKED_TEST(spawn, a_child_runs_on_the_processors_it_is_given)
 	EXPECT(CPU_COUNT(&may) >= 1);
 }
 
+/* It is the child that writes, and before anything else. */
+FORKED_TEST(spawn, a_child_enters_the_group_it_is_given)
+{
+	char text[4] = "";
+	struct spawn s;
+	int end[2];
+
+	become_maker();
+	NEED(pipe2(end, O_CLOEXEC) == 0);
+	s = order("/bin/echo", "runs", NULL, NULL);
+	s.group = end[1];
+	EXPECT_STR(output_of(&s), "runs\n");
+	EXPECT_EQ(read(end[0], text, sizeof(text)), 1);
+	EXPECT_STR(text, "0");
+	close(end[0]);
+	close(end[1]);
+	end[0] = open("/dev/full", O_WRONLY | O_CLOEXEC);
+	NEED(end[0] != -1);
+	s = order(TRUE_PROGRAM, NULL, NULL, NULL);
+	s.group = end[0];
+	expect_failure(&s, SPAWN_GROUP, ENOSPC);
+	close(end[0]);
+}
+
 FORKED_TEST(spawn, a_child_leads_a_session_of_its_own)
 {
 	struct spawn s;

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* leaf.c - see leaf.h. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/xattr.h>
+
+#include "base/fd.h"
+#include "proc/cgroup.h"
+#include "proc/leaf.h"
+
+#define DEPTH_MAX 8 /* groups that ranks make in their own */
+
+/* Where version 2 is mounted: alone, or beside version 1. */
+static const char *const mounts[] = { "/sys/fs/cgroup",
+	"/sys/fs/cgroup/unified" };
+
+struct dirent64_head { /* getdents64(2) */
+	uint64_t ino;
+	int64_t off;
+	uint16_t len;
+	uint8_t type;
+	char name[];
+};
+
+bool
+leaf_look(void)
+{
+	return getenv("INVOCATION_ID") != NULL ||
+		access("/sys/fs/cgroup/cgroup.type", F_OK) == 0;
+}
+
+static bool
+is_marked(int dir)
+{
+	char value[2];
+
+	return (fgetxattr(dir, "user.delegate", value, sizeof(value)) == 1 &&
+		       value[0] == '1') ||
+		(fgetxattr(dir, "trusted.delegate", value, sizeof(value)) ==
+				1 &&
+			value[0] == '1');
+}
+
+/* The top of what can be seen here, and not of the machine; and ours. */
+static bool
+is_own_top(int dir, const char *path)
+{
+	struct stat st;
+
+	return strcmp(path, "/") == 0 && fstat(dir, &st) == 0 &&
+		st.st_uid == geteuid() &&
+		faccessat(dir, "cgroup.type", F_OK, 0) == 0;
+}
+
+/* The folder of the group @path; -1. */
+static int
+open_group(const char *path)
+{
+	char full[CGROUP_DIR_MAX];
+	int dir = -1;
+
+	for (unsigned i = 0; dir == -1 && i < 2; i++) {
+		if (snprintf(full, sizeof(full), "%s%s/cgroup.procs", mounts[i],
+			    path) >= (int)sizeof(full))
+			return -1;
+		if (access(full, W_OK) == -1)
+			continue;
+		*strrchr(full, '/') = '\0';
+		dir = open(full, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	}
+	return dir;
+}
+
+static void
+name_it(struct leaves *l, const char *job)
+{
+	*l = (struct leaves){ .own = -1, .dir = -1 };
+	snprintf(l->job, sizeof(l->job), "xrun-%.70s", job);
+}
+
+static bool
+open_dir(struct leaves *l)
+{
+	l->dir = openat(l->own, l->job,
+		O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	return l->dir != -1;
+}
+
+void
+leaf_open(struct leaves *l, const char *job)
+{
+	char *path = cgroup_path(0);
+
+	name_it(l, job);
+	if (path != NULL)
+		l->own = open_group(path);
+	if (l->own != -1 && (is_marked(l->own) || is_own_top(l->own, path)) &&
+		mkdirat(l->own, l->job, 0755) == 0) {
+		l->on = open_dir(l);
+		if (!l->on)
+			unlinkat(l->own, l->job, AT_REMOVEDIR);
+	}
+	free(path);
+	if (!l->on)
+		leaf_close(l);
+}
+
+bool
+leaf_reopen(struct leaves *l, const char *group, const char *job)
+{
+	struct stat st;
+
+	name_it(l, job);
+	l->own = open_group(group);
+	l->on = l->own != -1 && open_dir(l) && fstat(l->dir, &st) == 0 &&
+		st.st_uid == geteuid();
+	if (!l->on)
+		leaf_close(l);
+	return l->on;
+}
+
+int
+leaf_make(const struct leaves *l, uint32_t rank)
+{
+	char name[48];
+
+	snprintf(name, sizeof(name), "rank-%04u", rank);
+	if (mkdirat(l->dir, name, 0755) == -1 && errno != EEXIST)
+		return -1;
+	snprintf(name, sizeof(name), "rank-%04u/cgroup.procs", rank);
+	return openat(l->dir, name, O_WRONLY | O_CLOEXEC);
+}
+
+uint64_t
+leaf_kills(const struct leaves *l, uint32_t rank)
+{
+	char name[48], text[1024];
+	ssize_t n = -1;
+	int fd;
+
+	snprintf(name, sizeof(name), "rank-%04u/memory.events", rank);
+	fd = openat(l->dir, name, O_RDONLY | O_CLOEXEC);
+	if (fd != -1)
+		n = fd_read_some(fd, text, sizeof(text) - 1);
+	fd_close(fd);
+	text[n < 0 ? 0 : n] = '\0';
+	return cgroup_field(text, "oom_kill");
+}
+
+/* Kernels before 5.14 have no such file; then there is only the removal. */
+void
+leaf_kill(const struct leaves *l)
+{
+	int fd = openat(l->dir, "cgroup.kill", O_WRONLY | O_CLOEXEC);
+
+	if (fd != -1 && write(fd, "1", 1) < 0)
+		errno = 0; /* as if it were not there */
+	fd_close(fd);
+}
+
+static bool remove_group(int parent, const char *name, int depth);
+
+/* What stands in a group, files of the kernel aside. */
+static bool
+remove_below(int dir, int depth)
+{
+	_Alignas(struct dirent64_head) char names[2048];
+	const struct dirent64_head *d;
+	bool gone = true;
+	long n;
+
+	lseek(dir, 0, SEEK_SET);
+	while ((n = syscall(SYS_getdents64, dir, names, sizeof(names))) > 0)
+		for (long at = 0; at < n; at += d->len) {
+			d = (const void *)(names + at);
+			if (d->type == DT_DIR && d->name[0] != '.')
+				gone = remove_group(dir, d->name, depth) &&
+					gone;
+		}
+	return gone;
+}
+
+static bool
+remove_group(int parent, const char *name, int depth)
+{
+	int dir;
+
+	if (unlinkat(parent, name, AT_REMOVEDIR) == 0 || errno == ENOENT)
+		return true;
+	if (depth == 0)
+		return false;
+	dir = openat(parent, name,
+		O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	if (dir == -1)
+		return errno == ENOENT;
+	remove_below(dir, depth - 1);
+	fd_close(dir);
+	return unlinkat(parent, name, AT_REMOVEDIR) == 0 || errno == ENOENT;
+}
+
+bool
+leaf_remove(struct leaves *l)
+{
+	if (!l->on)
+		return true;
+	if (!remove_group(l->own, l->job, DEPTH_MAX))
+		return false;
+	leaf_close(l);
+	return true;
+}
+
+void
+leaf_close(struct leaves *l)
+{
+	l->on = false;
+	fd_close(l->dir);
+	fd_close(l->own);
+	l->dir = l->own = -1;
+}

@@ -1,0 +1,140 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# leaves.bats - a control group for each rank, where groups were delegated; made
+# here by hand, by root, as systemd does it. And none where they were not.
+
+bats_require_minimum_version 1.5.0
+load helper
+
+setup()
+{
+	private_place
+	group=
+}
+
+teardown()
+{
+	nothing_left
+	[ -z "$group" ] || wait_for 5 rmdir "$group"
+}
+
+# delegated - a group in $group that systemd might have made for us.
+delegated()
+{
+	local top
+
+	need python3
+	top=$(awk '$3 == "cgroup2" { print $2; exit }' /proc/mounts)
+	[ -n "$top" ] || skip 'no control groups of version 2 here'
+	mkdir "$top/xrun-test-$$" 2>/dev/null ||
+		skip 'no control group may be made here'
+	group=$top/xrun-test-$$
+	python3 -c 'import os, sys
+os.setxattr(sys.argv[1], "trusted.delegate", b"1")' "$group" ||
+		skip 'no mark may be set here'
+}
+
+# inside COMMAND... - runs it in the group, as systemd starts a service.
+inside()
+{
+	bash -c 'echo $$ >"$0/cgroup.procs" && exec "$@"' "$group" \
+		env INVOCATION_ID=0123 "$@"
+}
+
+# groups - those below ours.
+groups()
+{
+	find "$group" -mindepth 1 -type d | sort
+}
+
+no_groups()
+{
+	[ -z "$(groups)" ]
+}
+
+# populated - does anybody live in it?
+populated()
+{
+	grep -q '^populated 1' "$group/cgroup.events"
+}
+
+empty()
+{
+	! populated
+}
+
+@test "delegated: each rank is in a group of its own, which goes with the job" {
+	delegated
+	try inside "$XRUN" -n 3 grep 0:: /proc/self/cgroup
+	assert_eq "$status" 0
+	assert_eq "$(sed -E 's,xrun-[a-z0-9]{4}/,xrun-JOB/,; s,.*/xrun-test-[0-9]*,,' \
+		<<<"$output" | sort | paste -sd' ')" \
+		'/xrun-JOB/rank-0000 /xrun-JOB/rank-0001 /xrun-JOB/rank-0002'
+	no_groups
+}
+
+@test "delegated: who left session, parent and environment is ended and named" {
+	delegated
+	try inside "$XRUN" sh -c 'mkdir "$0/xrun-$XRUN_JOB/rank-0000/own"
+		env -i setsid sleep 60 >/dev/null 2>&1 &
+		sleep 0.1' "$group"
+	assert_eq "$status" 0
+	assert_has "$stderr" '^xrun: 1 process outlived its rank and was ended: sleep'
+	no_groups
+}
+
+@test "delegated: the supervisor is killed, and nobody is left in the groups" {
+	delegated
+	spawn job bash -c 'echo $$ >"$0/cgroup.procs" && exec "$@"' "$group" \
+		env INVOCATION_ID=0123 "$XRUN" -n 2 sh -c \
+		'env -i setsid sleep 60 & echo ready; wait'
+	await_line job.out '^\[1\] ready' 10
+	await_line job.out '^\[0\] ready' 10
+	kill -KILL "$(pgrep -P "$pid" -x xrun-super)"
+	wait "$pid" || status=$?
+	assert_eq "$status" 125
+	empty
+	no_groups
+}
+
+@test "delegated: both are killed, and the next job ends what is in the groups" {
+	local super
+
+	delegated
+	spawn job bash -c 'echo $$ >"$0/cgroup.procs" && exec "$@"' "$group" \
+		env INVOCATION_ID=0123 "$XRUN" -n 2 sh -c \
+		'env -i setsid sleep 60 & echo ready; wait'
+	await_line job.out '^\[1\] ready' 10
+	await_line job.out '^\[0\] ready' 10
+	await_file "$(echo "$XDG_STATE_HOME"/xrun/????)/job.json" 10
+	super=$(pgrep -P "$pid" -x xrun-super)
+	kill -STOP "$pid" "$super"
+	kill -KILL "$pid" "$super"
+	wait "$pid" || true
+	populated
+	"$XRUN" sh -c 'echo next'
+	wait_for 5 empty
+	no_groups
+}
+
+@test "delegated: no room for groups is no reason not to run" {
+	delegated
+	echo 1 >"$group/cgroup.max.descendants"
+	try inside "$XRUN" -n 2 grep 0:: /proc/self/cgroup
+	assert_eq "$status" 0
+	assert_eq "$(grep -c "/xrun-test-$$$" <<<"$output")" 2
+	no_groups
+}
+
+@test "not delegated: no group is made, and looking is one call" {
+	delegated
+	python3 -c 'import os, sys
+os.removexattr(sys.argv[1], "trusted.delegate")' "$group"
+	try inside "$XRUN" -n 2 grep 0:: /proc/self/cgroup
+	assert_eq "$(grep -c "/xrun-test-$$$" <<<"$output")" 2
+	no_groups
+	need strace
+	unsanitized 'has files of its own in /proc'
+	env -u INVOCATION_ID strace -f -o trace "$XRUN" true
+	assert_eq "$(grep -c cgroup trace)" 1
+}
