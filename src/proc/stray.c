@@ -2,6 +2,7 @@
 /* stray.c - see stray.h. */
 #include <dirent.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -20,7 +21,8 @@
 #include "proc/stray.h"
 
 #define ENVIRON_MAX (256 * 1024)
-#define ROUND_NS    (2 * NS_PER_MS) /* for the killed to be gone */
+#define ROUND_NS    (2 * NS_PER_MS) /* for what they just made */
+#define GONE_MS     100             /* more is an uninterruptible sleep */
 #define EARLY_NS    (2 * NS_PER_S)  /* clocks are not that exact */
 #define DEPTH_MAX   64              /* generations looked at */
 
@@ -149,6 +151,9 @@ look_at(struct round *r, pid_t pid)
 		if (!xrun || r->first)
 			syscall(SYS_pidfd_send_signal, pidfd,
 				xrun ? SIGTERM : SIGKILL, NULL, 0);
+		/* Gone before the next look, so that it counts once. */
+		if (!xrun)
+			poll(&(struct pollfd){ pidfd, POLLIN, 0 }, 1, GONE_MS);
 		r->met += !xrun;
 		r->told += xrun && r->first;
 	}
