@@ -20,6 +20,7 @@
 #include "launcher/host/normal.h"
 #include "launcher/job/job.h"
 #include "launcher/job/outcome.h"
+#include "launcher/log/piece.h"
 #include "launcher/sup/keeper.h"
 #include "launcher/sup/own_tty.h"
 #include "launcher/sup/report.h"
@@ -126,6 +127,15 @@ wants_color(int mode, bool tty)
 	return tty && (no == NULL || no[0] == '\0') && takes_escapes();
 }
 
+/* Many ranks on a terminal: where everybody's standard error is in the other
+ * stream, both are shown. */
+static const char *
+show_of(const struct run_options *opt)
+{
+	return opt->merge_stderr && strcmp(opt->show, "auto") == 0 ? "all" :
+								     opt->show;
+}
+
 static enum xr_status
 compile_route(struct job *job, const char *host, struct xr_error *err)
 {
@@ -134,7 +144,7 @@ compile_route(struct job *job, const char *host, struct xr_error *err)
 		.ranks = job_size(job),
 		.first = job->plan.first,
 		.size = job->plan.size,
-		.show = job->opt.show,
+		.show = show_of(&job->opt),
 		.prefix = job->opt.prefix,
 		.timestamps = job->opt.timestamps,
 		.host = host,
@@ -176,6 +186,8 @@ make_shared(struct job *job, struct xr_error *err)
 	job->rank = calloc(job_size(job), sizeof(*job->rank));
 	if (job->page == NULL || job->share == NULL || job->rank == NULL)
 		return out_of_memory(err);
+	if (job->opt.log_rotate != NULL)
+		piece_rule_parse(job->opt.log_rotate, &job->share->rule);
 	for (uint32_t i = 0; i < job_size(job); i++)
 		job->rank[i].pidfd = job->rank[i].tty = -1;
 	if (job->state.attempt != NULL)

@@ -7,6 +7,7 @@
 
 #define MEMORY_A_RANK (64 * 1024) /* xrun's own share, not the program's */
 #define PROCESSES_OWN 8
+#define FILES_LEAST   2 /* of CHECK_FDS_OWN: what the other 38 leave */
 
 /* Half of what would just fit, in one digit: others need some, too. */
 static uint64_t
@@ -96,8 +97,9 @@ check_files_max(const struct limits *l, uint32_t ranks, bool spare)
 		CHECK_FDS_OWN + l->held;
 
 	return fds >= l->files_max ?
-		8 :
-		(uint32_t)least(l->files_max - fds + 8, UINT32_MAX / 2);
+		FILES_LEAST :
+		(uint32_t)least(l->files_max - fds + FILES_LEAST,
+			UINT32_MAX / 2);
 }
 
 uint32_t

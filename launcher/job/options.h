@@ -22,6 +22,7 @@ enum exit_rule { EXIT_FIRST, EXIT_MAX, EXIT_RANK0 };
 enum port_hold { PORT_HOLD_AUTO, PORT_HOLD_ALWAYS, PORT_HOLD_NEVER };
 enum buffer_mode { BUFFER_LINE, BUFFER_FULL, BUFFER_NONE };
 enum color_mode { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
+enum log_full { LOG_FULL_BLOCK, LOG_FULL_DROP };
 enum interrupt_mode { INTERRUPT_STOP, INTERRUPT_ASK };
 
 struct run_options {
@@ -39,6 +40,9 @@ struct run_options {
 
 	const char *log_dir; /* NULL: the state directory */
 	bool logs;
+	const char *log_rotate; /* "SIZE[,COUNT]", see log/piece.h; or NULL */
+	int log_full;           /* enum log_full */
+	bool merge_stderr;
 	const char *show;   /* "auto", "all", "first", "none" or a rank list */
 	const char *prefix; /* "auto", "none" or a format */
 	bool timestamps;

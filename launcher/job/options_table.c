@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "launcher/job/options.h"
+#include "launcher/log/piece.h"
 
 #define AT(field) offsetof(struct run_options, field)
 
@@ -17,6 +18,7 @@ static const char *const holds[] = { "auto", "always", "never", NULL };
 static const char *const buffers[] = { "line", "full", "none", NULL };
 static const char *const colors[] = { "auto", "always", "never", NULL };
 static const char *const interrupts[] = { "stop", "ask", NULL };
+static const char *const fulls[] = { "block", "drop", NULL };
 static const char *const failures[] = { "stop", "continue", NULL };
 static const char *const exits[] = { "first", "max", "rank0", NULL };
 
@@ -126,6 +128,26 @@ const struct opt run_options[] = {
 		.offset = AT(logs),
 		.help = "keep no files of output",
 		.text = "Keep no files. Then a slow reader of xrun's output makes the ranks wait, and what xrun held is lost when it is killed." },
+	{ .name = "log-rotate",
+		.type = OPT_TEXT,
+		.arg = "SIZE[,COUNT]",
+		.valid = piece_rule_valid,
+		.offset = AT(log_rotate),
+		.help = "begin a rank's file anew at SIZE; keep COUNT",
+		.text = "Begin the file of a rank's output anew when it has _SIZE_ bytes (at least 64k; k, M, G and T are powers of 1024), behind a line end. The newest is called stdout, an older one stdout.OFFSET after the place of its first byte in the output, with an index of its own. With _COUNT_ (at least 2) no more than so many files of an output are kept, the newest included; what was removed before it was shown is counted. Without it all are." },
+	{ .name = "log-full",
+		.type = OPT_CHOICE,
+		.dflt = "block",
+		.choices = fulls,
+		.offset = AT(log_full),
+		.help = "when the disk is full: ranks wait, or bytes go",
+		.text = "While there is no room for the ranks' output, *block* leaves it in their pipes: they wait, and nothing is lost. *drop* throws it away and lets them go on; how many bytes of which rank is said at the end and stands in the report." },
+	{ .name = "merge-stderr",
+		.type = OPT_FLAG,
+		.dflt = "no",
+		.offset = AT(merge_stderr),
+		.help = "standard error goes into standard output",
+		.text = "Let standard error of a rank be its standard output: one pipe, one file, and what it wrote to both in the order in which it wrote." },
 	{ .name = "show",
 		.common = true,
 		.type = OPT_TEXT,
@@ -313,9 +335,6 @@ const struct opt_later run_options_later[] = {
 	{ "job", 0 },
 	{ "env-pass", 0 },
 	{ "env-force", 0 },
-	{ "log-rotate", 0 },
-	{ "log-full", 0 },
-	{ "merge-stderr", 0 },
 	{ "collapse", 0 },
 	{ "stdin", 0 },
 	{ "restarts", 0 },

@@ -216,6 +216,20 @@ cannot_read(struct sink *s, struct feed *f, int sys)
 	s->unread = sys;
 }
 
+/* What was removed before it was read cannot be shown, but is no backlog. */
+static void
+note_skipped(struct sink *s, struct feed *f)
+{
+	if (f->skipped == 0)
+		return;
+	if (s->lines.holder == &f->line)
+		line_give_up(&s->lines);
+	__atomic_fetch_add(&s->config.share->slot[f->stream].unseen, f->skipped,
+		__ATOMIC_RELAXED);
+	s->taken += f->skipped;
+	f->skipped = 0;
+}
+
 static void
 deliver_feed(struct sink *s, struct feed *f)
 {
@@ -239,6 +253,7 @@ deliver_feed(struct sink *s, struct feed *f)
 	/* Nothing came for a while, but it has come by now. */
 	if (f->pipe >= 0 && data.len > f->held_len)
 		idle = false;
+	note_skipped(s, f);
 	used = put_bytes(s, f, data, idle);
 	if (!feed_took(f, data, used))
 		used = data.len; /* out of memory: the rest of a line is lost */

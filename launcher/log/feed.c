@@ -14,13 +14,64 @@
 #include "launcher/log/feed.h"
 #include "launcher/log/raw.h"
 
+/* To the first piece that is there; false if it is where it was. */
+static bool
+skip_removed(struct feed *f)
+{
+	uint64_t next = piece_after(f->share, f->stream, f->at);
+
+	if (next > f->end)
+		return false;
+	f->skipped += next - f->at;
+	f->at = f->piece.start = next;
+	return true;
+}
+
+static ssize_t
+read_pieces(struct feed *f, char *scratch)
+{
+	ssize_t n = -1;
+
+	while (n == -1) {
+		uint64_t left = f->end - f->at;
+
+		f->piece.offset = f->at;
+		n = piece_read(f->share, f->stream, &f->piece, scratch,
+			left < FEED_CHUNK ? (size_t)left : FEED_CHUNK);
+		/* At the end of one whose follower is gone, too. */
+		if (n == 0 && f->at < f->end && skip_removed(f))
+			n = -1;
+		else if (n == -1 && (errno != ENOENT || !skip_removed(f)))
+			break;
+	}
+	return n;
+}
+
+static ssize_t
+read_file(const struct feed *f, int dir, char *scratch, size_t want)
+{
+	int fd = f->file;
+	char name[64];
+	ssize_t n;
+
+	if (fd < 0)
+		fd = openat(dir, raw_name(f->named, name, sizeof(name)),
+			O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -1;
+	do {
+		n = pread(fd, scratch, want, (off_t)f->at);
+	} while (n < 0 && errno == EINTR);
+	if (fd != f->file)
+		fd_close(fd);
+	return n;
+}
+
 static bool
 peek_file(struct feed *f, int dir, char *scratch, struct span *out)
 {
 	uint64_t left = f->end - f->at;
 	size_t want = left < FEED_CHUNK ? (size_t)left : FEED_CHUNK;
-	int fd = f->file;
-	char name[64];
 	ssize_t n;
 
 	/* Its end alone is news, too. */
@@ -29,16 +80,10 @@ peek_file(struct feed *f, int dir, char *scratch, struct span *out)
 		return true;
 	if (fault(FAULT_SINK_READ, f->stream / RAW_STREAMS) != 0)
 		return false;
-	if (fd < 0)
-		fd = openat(dir, raw_name(f->named, name, sizeof(name)),
-			O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return false;
-	do {
-		n = pread(fd, scratch, want, (off_t)f->at);
-	} while (n < 0 && errno == EINTR);
-	if (fd != f->file)
-		fd_close(fd);
+	n = f->share != NULL ? read_pieces(f, scratch) :
+			       read_file(f, dir, scratch, want);
+	if (n == 0 && f->at == f->end)
+		return true; /* the rest of it was removed */
 	if (n == 0)
 		errno = ENODATA; /* somebody cut it short */
 	if (n <= 0)
@@ -179,6 +224,8 @@ feed_took(struct feed *f, struct span data, size_t used)
 	size_t rest = data.len - used;
 
 	f->at += used;
+	if (f->share != NULL)
+		piece_pass(&f->piece, used);
 	if (f->pipe < 0)
 		return true;
 	if (rest > 0 && f->held == NULL)

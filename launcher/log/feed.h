@@ -15,6 +15,7 @@
 
 #include "base/buf.h"
 #include "launcher/log/line.h"
+#include "launcher/log/piece.h"
 
 #define FEED_CHUNK (64 * 1024)
 #define FEED_TAIL  2048 /* of a pipe, kept for the account */
@@ -38,14 +39,17 @@ struct feed {
 	int64_t step; /* ns between two of them, at least */
 
 	uint32_t stream;
-	uint32_t named; /* see raw.h */
-	int file;       /* -1: open it by name, each time */
-	int pipe;       /* -1: a file, or ended */
-	uint64_t at;    /* next byte to deliver */
-	uint64_t end;   /* bytes that exist */
-	bool eof;       /* and no more will */
-	bool over;      /* its end was delivered, too */
-	bool listed;    /* on the ready or the parked list */
+	uint32_t named;                /* see raw.h */
+	int file;                      /* -1: open it by name, each time */
+	int pipe;                      /* -1: a file, or ended */
+	uint64_t at;                   /* next byte to deliver */
+	uint64_t end;                  /* bytes that exist */
+	bool eof;                      /* and no more will */
+	const struct raw_share *share; /* its pieces; NULL: it has none */
+	struct piece_at piece;         /* where @at is */
+	uint64_t skipped; /* by feed_peek(): removed before it was read */
+	bool over;        /* its end was delivered, too */
+	bool listed;      /* on the ready or the parked list */
 	TAILQ_ENTRY(feed) list;
 	bool unread;  /* could not be read; waits for another try */
 	int64_t grew; /* clock_now() when its unfinished line last grew; 0 */
@@ -67,6 +71,9 @@ TAILQ_HEAD(feed_list, feed);
  * feed_peek() - the next bytes, at most FEED_CHUNK (and what was held).
  *
  * @scratch: FEED_CHUNK + LINE_HOLD bytes, which the span borrows
+ * Where they were removed by then (--log-rotate) it goes on with what is there,
+ * and @skipped is how much is not.
+ *
  * Returns false if they cannot be read now (errno; ENODATA: the file is shorter
  * than was announced); an empty span at the end.
  */

@@ -5,6 +5,7 @@
 
 #include "base/fd.h"
 #include "launcher/log/index.h"
+#include "launcher/log/piece.h"
 #include "launcher/log/raw.h"
 
 /* The file is opened for each record, 100 times a second at most: a descriptor
@@ -48,4 +49,20 @@ index_finish(struct index *index, int dir, uint32_t named)
 	if (index->file && index->held.ns != 0)
 		append(index, dir, named);
 	index->held.ns = 0;
+}
+
+void
+index_cut(struct index *index, int dir, uint32_t named, uint64_t start)
+{
+	char name[64], from[80], to[96];
+
+	index_finish(index, dir, named);
+	if (!index->file)
+		return;
+	index->file = false;
+	snprintf(from, sizeof(from), "%s.idx",
+		raw_name(named, name, sizeof(name)));
+	snprintf(to, sizeof(to), "%s.idx",
+		piece_name(named, start, name, sizeof(name)));
+	renameat(dir, from, dir, to);
 }

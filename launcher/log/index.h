@@ -28,6 +28,10 @@ struct index {
 void index_moved(struct index *index, int dir, uint32_t named, uint64_t end,
 	int64_t ns);
 
+/* index_cut() - that file is a piece by now, which begins at @start; its index
+ * goes with it. */
+void index_cut(struct index *index, int dir, uint32_t named, uint64_t start);
+
 /* index_finish() - the stream ended: what is held goes to the file, if any. */
 void index_finish(struct index *index, int dir, uint32_t named);
 

@@ -12,6 +12,7 @@
 #include "base/fd.h"
 #include "launcher/log/logs.h"
 #include "launcher/log/mover.h"
+#include "launcher/log/piece.h"
 #include "launcher/log/sink.h"
 
 #define TAIL_BYTES (16 * 1024) /* of a file, looked through for last lines */
@@ -49,6 +50,8 @@ open_sink(struct logs *l, uint32_t kind)
 		.prefix = r->prefix,
 		.shown = r->shown,
 		.notes = &l->notes,
+		.share = l->config.share->rule.size != 0 ? l->config.share :
+							   NULL,
 	};
 
 	return sink_open(&config);
@@ -61,6 +64,7 @@ open_mover(struct logs *l)
 		.share = l->config.share,
 		.notes = &l->notes,
 		.sink = { l->sink[RAW_OUT], l->sink[RAW_ERR] },
+		.drop = l->config.drop,
 		.files_max = l->config.files_max,
 	};
 
@@ -253,10 +257,41 @@ logs_total(const struct logs *l)
 	return total;
 }
 
+uint64_t
+logs_dropped(const struct logs *l, uint32_t stream)
+{
+	return __atomic_load_n(&l->config.share->slot[stream].dropped,
+		__ATOMIC_RELAXED);
+}
+
+uint64_t
+logs_unseen(const struct logs *l, uint32_t stream)
+{
+	return __atomic_load_n(&l->config.share->slot[stream].unseen,
+		__ATOMIC_RELAXED);
+}
+
 int64_t
 logs_last(const struct logs *l, uint32_t stream)
 {
 	return l->mover == NULL ? 0 : mover_last(l->mover, stream);
+}
+
+/* Of the newest piece, and the one before it. */
+static size_t
+read_pieces_tail(const struct raw_share *share, uint32_t stream, uint64_t from,
+	char *out, size_t cap)
+{
+	struct piece_at at = { from, piece_of(share, stream, from), 0 };
+	ssize_t n;
+
+	if (at.start == PIECE_NONE) {
+		at.start = piece_after(share, stream, from);
+		cap -= at.start - from < cap ? at.start - from : cap;
+		at.offset = at.start;
+	}
+	n = piece_read(share, stream, &at, out, cap);
+	return n < 0 ? 0 : (size_t)n;
 }
 
 static size_t
@@ -264,18 +299,21 @@ read_file_tail(const struct logs *l, uint32_t stream, char *out, size_t cap)
 {
 	const struct raw_share *share = l->config.share;
 	uint64_t end = mover_bytes(l->mover, stream);
+	uint64_t from = end > cap ? end - cap : 0;
 	int open = __atomic_load_n(&share->slot[stream].file, __ATOMIC_ACQUIRE);
 	int fd = open;
 	char name[64];
 	ssize_t n;
 
+	if (share->rule.size != 0)
+		return read_pieces_tail(share, stream, from, out, cap);
 	if (open < 0)
 		fd = openat(share->dir,
 			raw_name(share->base + stream, name, sizeof(name)),
 			O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return 0;
-	n = pread(fd, out, cap, (off_t)(end > cap ? end - cap : 0));
+	n = pread(fd, out, cap, (off_t)from);
 	if (open < 0)
 		fd_close(fd);
 	return n < 0 ? 0 : (size_t)n;

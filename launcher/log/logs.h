@@ -23,6 +23,7 @@ struct logs_config {
 	struct raw_share *share; /* share->dir -1: no files are kept */
 	struct route route;
 	bool carriage; /* words at a terminal in raw mode: begin and end with \r */
+	bool drop;     /* what finds no room on the disk goes */
 	uint32_t files_max; /* raw files that may stay open */
 };
 
@@ -74,6 +75,11 @@ uint64_t logs_backlog(const struct logs *logs, uint32_t sink);
 /* logs_bytes() - what the rank wrote to the stream so far. */
 uint64_t logs_bytes(const struct logs *logs, uint32_t stream);
 uint64_t logs_total(const struct logs *logs);
+
+/* logs_dropped() - bytes of a stream for which there was no room, and
+ * logs_unseen() - those that were removed before they were shown. */
+uint64_t logs_dropped(const struct logs *logs, uint32_t stream);
+uint64_t logs_unseen(const struct logs *logs, uint32_t stream);
 
 /* logs_last() - wall time of the last byte of a stream; 0: none, or no files. */
 int64_t logs_last(const struct logs *logs, uint32_t stream);

@@ -15,12 +15,14 @@
 #include "base/fd.h"
 #include "launcher/log/index.h"
 #include "launcher/log/mover.h"
+#include "launcher/log/piece.h"
 #include "launcher/log/sink.h"
 #include "launcher/log/thread.h"
 
-#define BATCH    64
-#define RETRY_MS 1000
-#define TELL_NS  (60 * NS_PER_S) /* between two notes about the same trouble */
+#define BATCH     64
+#define RETRY_MS  1000
+#define THROW_MAX (1 << 20)       /* a turn */
+#define TELL_NS   (60 * NS_PER_S) /* between two notes about the same trouble */
 
 struct stream {
 	struct index index;
@@ -28,9 +30,11 @@ struct stream {
 	int64_t told_ns; /* clock_now() of the last NOTE_FULL */
 	bool stalled;    /* no room: out of the epoll set, tried each second */
 	int sys;         /* why */
-	uint8_t drops;   /* atomic: calls of mover_drop() not yet heard */
-	bool dropped;    /* to be ended with what its pipe holds now */
-	bool discarded;  /* no file can be had: what comes is counted */
+	bool dropping;   /* no room, and what comes is thrown away */
+	uint64_t cut_again; /* a piece could not be cut: not before this */
+	uint8_t drops;      /* atomic: calls of mover_drop() not yet heard */
+	bool dropped;       /* to be ended with what its pipe holds now */
+	bool discarded;     /* no file can be had: what comes is counted */
 };
 
 struct mover {
@@ -174,12 +178,37 @@ end_stream(struct mover *m, uint32_t stream)
 	tell(m, NOTE_EOF, stream, 0);
 }
 
+/* All that waits goes, and the rank goes on. */
+static void
+throw_away(struct mover *m, uint32_t stream, int sys)
+{
+	struct raw_slot *slot = &m->config.share->slot[stream];
+	struct stream *st = &m->stream[stream];
+	uint64_t bytes = 0;
+	long n = 1;
+
+	while (n > 0 && bytes < THROW_MAX && raw_waiting(slot->pipe) > 0) {
+		n = raw_discard(slot->pipe);
+		bytes += n > 0 ? (uint64_t)n : 0;
+		raw_fill(slot);
+	}
+	__atomic_store_n(&slot->dropped, slot->dropped + bytes,
+		__ATOMIC_RELAXED);
+	if (!st->dropping)
+		tell(m, NOTE_FULL, stream, sys);
+	st->dropping = true;
+}
+
 /* Its bytes stay in the pipe, and the rank waits when that is full. */
 static void
 stall(struct mover *m, uint32_t stream, int sys)
 {
 	struct stream *st = &m->stream[stream];
 
+	if (m->config.drop && raw_no_room(sys)) {
+		throw_away(m, stream, sys);
+		return;
+	}
 	st->sys = sys;
 	if (!st->stalled) {
 		st->stalled = true;
@@ -197,6 +226,9 @@ unstall(struct mover *m, uint32_t stream)
 {
 	struct stream *st = &m->stream[stream];
 
+	if (st->dropping)
+		tell(m, NOTE_ROOM, stream, 0);
+	st->dropping = false;
 	if (!st->stalled)
 		return;
 	st->stalled = false;
@@ -266,6 +298,29 @@ discard(struct mover *m, uint32_t stream)
 	return n;
 }
 
+/* How much may go to the newest piece, which may be a new one now. Where none
+ * can be made the old one grows. */
+static uint64_t
+room_in(struct mover *m, uint32_t stream, int file)
+{
+	struct raw_share *share = m->config.share;
+	struct raw_slot *slot = &share->slot[stream];
+	struct stream *st = &m->stream[stream];
+	uint64_t start = slot->start, room;
+
+	if (slot->moved < st->cut_again)
+		return UINT64_MAX;
+	room = piece_room(share, stream, file);
+	if (room > 0)
+		return room;
+	if (piece_cut(share, stream, file) == -1) {
+		st->cut_again = slot->moved + share->rule.size;
+		return UINT64_MAX;
+	}
+	index_cut(&st->index, share->dir, share->base + stream, start);
+	return piece_room(share, stream, file);
+}
+
 /* One move; gives the bytes, 0 at the end, -1 with errno. */
 static long
 move(struct mover *m, uint32_t stream)
@@ -280,7 +335,7 @@ move(struct mover *m, uint32_t stream)
 		return -1;
 	n = fault(FAULT_MOVE_BEFORE, stream / RAW_STREAMS) != 0 ?
 		-1 :
-		raw_move(slot->pipe, fd);
+		raw_move_some(slot->pipe, fd, room_in(m, stream, fd));
 	fault(FAULT_MOVE_AFTER, stream / RAW_STREAMS);
 	if (fd != slot->file)
 		fd_close(fd);
@@ -331,7 +386,8 @@ serve_dropped(struct mover *m, uint32_t stream)
 		n = move(m, stream);
 	if (n == -1 && errno != EAGAIN && errno != EINTR) {
 		stall(m, stream, errno);
-		return;
+		if (m->stream[stream].stalled)
+			return;
 	}
 	unstall(m, stream);
 	end_stream(m, stream);

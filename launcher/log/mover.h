@@ -9,6 +9,9 @@
  * A full disk leaves the bytes in the pipe: the rank waits, the mover tries
  * once a second, nothing is lost.
  *
+ * With --log-full drop they are thrown away, and counted in the share; NOTE_FULL
+ * and NOTE_ROOM are told all the same.
+ *
  * If the attempt's folder is removed under a job, no file can be made any more
  * and waiting would be for ever. NOTE_GONE is sent once. Files that are open go
  * on; a stream that had none yet gets one without a name, so that its sink can
@@ -30,6 +33,7 @@ struct mover_config {
 	struct raw_share *share; /* borrowed, outlives the mover */
 	const struct notes *notes;
 	struct sink *sink[RAW_STREAMS]; /* of stdout and stderr; NULL: none */
+	bool drop;          /* what finds no room is thrown away, and counted */
 	uint32_t files_max; /* raw files kept open; others are opened a move */
 };
 

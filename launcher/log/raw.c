@@ -185,7 +185,7 @@ readable(int pipe)
 
 /* Reading only what there is room for, as far as the file system tells. */
 static long
-copy(int pipe, int file)
+copy(int pipe, int file, uint64_t max)
 {
 	off_t at = lseek(file, 0, SEEK_CUR);
 	long n;
@@ -195,6 +195,7 @@ copy(int pipe, int file)
 	n = readable(pipe);
 	if (n <= 0)
 		return n;
+	n = (uint64_t)n < max ? n : (long)max;
 	if (held.len > 0) {
 		errno = held.sys;
 		return -1;
@@ -211,16 +212,23 @@ copy(int pipe, int file)
 }
 
 long
-raw_move(int pipe, int file)
+raw_move_some(int pipe, int file, uint64_t max)
 {
 	long n = -1;
 
+	max = max < MOVE_MAX ? max : MOVE_MAX;
 	if (held.len > 0 && held.pipe == pipe)
-		return copy(pipe, file);
-	n = splice(pipe, NULL, file, NULL, MOVE_MAX, SPLICE_F_NONBLOCK);
+		return copy(pipe, file, max);
+	n = splice(pipe, NULL, file, NULL, (size_t)max, SPLICE_F_NONBLOCK);
 	if (n == -1 && (errno == EINVAL || errno == ENOSYS || errno == EPERM))
-		return copy(pipe, file);
+		return copy(pipe, file, max);
 	return n;
+}
+
+long
+raw_move(int pipe, int file)
+{
+	return raw_move_some(pipe, file, MOVE_MAX);
 }
 
 long

@@ -36,12 +36,23 @@ struct raw_slot {
 	int32_t file;   /* -1: not open (yet) */
 	int32_t tty;    /* borrowed master, does not block; -1: no terminal */
 	int32_t fill;   /* write end of its pipe; -1: the terminal ended */
-	uint64_t moved; /* bytes in the file */
+	uint64_t moved; /* bytes in the file, or the files */
+	uint64_t
+		start; /* atomic: offset of the file's first byte, see piece.h */
+	uint64_t dropped; /* atomic: bytes for which there was no room */
+	uint64_t unseen; /* atomic: bytes removed before a sink had read them */
+};
+
+/* --log-rotate, see piece.h */
+struct piece_rule {
+	uint64_t size;  /* bytes; 0: one file for all */
+	uint32_t count; /* files that are kept, the newest included; 0: all */
 };
 
 struct raw_share {
 	int32_t dir; /* the attempt folder; -1: no files are kept */
 	uint32_t streams;
+	struct piece_rule rule;
 	uint32_t base;   /* name of stream 0: RAW_STREAMS * its rank's number */
 	uint64_t failed; /* bytes that came to no file; see raw_lose() */
 	int32_t sys;     /* why, of the first of them */
@@ -88,6 +99,9 @@ int raw_open(int dir, uint32_t named);
  * Blocks   as the file does, never for the pipe
  */
 long raw_move(int pipe, int file);
+
+/* raw_move_some() - the same of at most @max bytes, but what is held back. */
+long raw_move_some(int pipe, int file, uint64_t max);
 
 /* raw_fill() - what waits in the terminal of @slot, if it has one, goes to its
  * pipe, as far as there is room. At the end of the terminal the pipe has no

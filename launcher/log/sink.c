@@ -48,6 +48,8 @@ sink_open(const struct sink_config *config)
 	for (uint32_t i = 0; i < config->streams; i++) {
 		s->feed[i].stream = i;
 		s->feed[i].named = config->base + i;
+		s->feed[i].share = config->share;
+		s->feed[i].piece.border = PIECE_NONE;
 		s->feed[i].file = s->feed[i].new_file = s->feed[i].pipe = -1;
 	}
 	pthread_mutex_init(&s->grow_lock, NULL);

@@ -27,6 +27,7 @@
 #include "launcher/log/line.h"
 #include "launcher/log/note.h"
 
+struct raw_share;
 struct sink;
 
 struct sink_config {
@@ -41,6 +42,7 @@ struct sink_config {
 	const struct line_prefix *prefix; /* [streams]; borrowed */
 	const bool *shown;                /* [streams]; borrowed */
 	const struct notes *notes;
+	struct raw_share *share; /* if files are begun anew; else NULL */
 };
 
 /* sink_open() - NULL with errno. */

@@ -11,6 +11,7 @@
 #include "launcher/sup/sup.h"
 #include "launcher/sup/who.h"
 
+#define NAMED_MAX   8               /* ranks with their bytes */
 #define LONG_RUN_NS (10 * NS_PER_S) /* worth a closing line */
 
 static bool
@@ -99,6 +100,43 @@ put_lost(const struct job *job, struct buf *out)
 	buf_fini(&who);
 }
 
+typedef uint64_t bytes_fn(const struct logs *logs, uint32_t stream);
+
+/* "rank 0: 120 bytes, rank 3: 7 bytes", the first few. */
+static void
+put_bytes_of(const struct job *job, bytes_fn *of, const char *what,
+	struct buf *out)
+{
+	uint32_t named = 0, more = 0;
+
+	for (uint32_t i = 0; i < job_size(job); i++) {
+		unsigned long long n = of(job->sup->logs, i * RAW_STREAMS) +
+			of(job->sup->logs, i * RAW_STREAMS + 1);
+
+		if (n == 0)
+			continue;
+		if (named == NAMED_MAX) {
+			more++;
+			continue;
+		}
+		buf_fmt(out, "%srank %u: %llu bytes",
+			named++ == 0 ? what : ", ", job_rank(job, i), n);
+	}
+	if (more > 0)
+		buf_fmt(out, ", and of %u more", more);
+	if (named > 0)
+		buf_put_char(out, '\n');
+}
+
+static void
+put_gaps(const struct job *job, struct buf *out)
+{
+	put_bytes_of(job, logs_dropped,
+		"xrun: dropped, because the log file system was full: ", out);
+	put_bytes_of(job, logs_unseen,
+		"xrun: removed by --log-rotate before it was shown: ", out);
+}
+
 static void
 put_left_open(const struct job *job, struct buf *out)
 {
@@ -167,6 +205,7 @@ job_account(struct job *job, bool files)
 
 	put_undelivered(job, &out);
 	put_lost(job, &out);
+	put_gaps(job, &out);
 	put_left_open(job, &out);
 	put_cause(job, &out);
 	if (o.culprit != OUTCOME_NOBODY)

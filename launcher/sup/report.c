@@ -102,6 +102,14 @@ put_ending_of(struct json *j, const struct rank *r)
 	}
 }
 
+/* Only where --log-full drop did. */
+static void
+put_dropped(struct json *j, uint64_t bytes)
+{
+	if (bytes > 0)
+		json_int(j, "dropped_bytes", (int64_t)bytes);
+}
+
 static void
 put_rank(struct json *j, const struct job *job, uint32_t r)
 {
@@ -134,6 +142,9 @@ put_rank(struct json *j, const struct job *job, uint32_t r)
 		(int64_t)logs_bytes(job->sup->logs, r * RAW_STREAMS));
 	json_int(j, "stderr_bytes",
 		(int64_t)logs_bytes(job->sup->logs, r * RAW_STREAMS + 1));
+	put_dropped(j,
+		logs_dropped(job->sup->logs, r * RAW_STREAMS) +
+			logs_dropped(job->sup->logs, r * RAW_STREAMS + 1));
 	json_close_object(j);
 }
 

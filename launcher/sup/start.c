@@ -68,22 +68,33 @@ open_terminal(struct job *job, uint32_t r, struct stdio_tag *tag)
 	return true;
 }
 
+/* Standard error is standard output. */
+static bool
+one_stream(const struct job *job)
+{
+	return job->opt.pty || job->opt.merge_stderr;
+}
+
 /* What the rank's output goes through; its names in @tag. */
 static bool
 open_output(struct job *job, uint32_t r, struct stdio_tag *tag)
 {
 	uint32_t stream = r * RAW_STREAMS;
-	bool opened;
+	bool one = one_stream(job), opened;
 
 	if (job->opt.pty)
 		opened = open_terminal(job, r, tag);
 	else
 		opened = open_stream(job, stream + RAW_OUT, SPAWN_SLOT_OUT,
-				 &tag->out) &&
+			&tag->out);
+	if (one)
+		tag->err = tag->out;
+	else
+		opened = opened &&
 			open_stream(job, stream + RAW_ERR, SPAWN_SLOT_ERR,
 				&tag->err);
 	if (opened)
-		job->rank[r].open = job->opt.pty ? 1 : RAW_STREAMS;
+		job->rank[r].open = one ? 1 : RAW_STREAMS;
 	return opened;
 }
 
@@ -174,7 +185,7 @@ spawn_rank(struct job *job, uint32_t r, struct spawn *s)
 		.argv = job_argv(job, r),
 		.in = input_of(job, r),
 		.out = SPAWN_SLOT_OUT,
-		.err = job->opt.pty ? SPAWN_SLOT_OUT : SPAWN_SLOT_ERR,
+		.err = one_stream(job) ? SPAWN_SLOT_OUT : SPAWN_SLOT_ERR,
 		.tty = job->opt.pty,
 		.files = job->limits.files,
 	};

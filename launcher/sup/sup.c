@@ -58,24 +58,41 @@ on_eof(struct job *job, uint32_t stream)
 	finish_if_over(job);
 }
 
+/* Once a minute. */
+static void
+say_full(struct job *job, uint32_t rank, int sys, bool drop)
+{
+	struct logs *logs = job->sup->logs;
+	char at[PATH_MAX];
+
+	if (!raw_no_room(sys))
+		logs_say(logs,
+			"xrun: rank %u: log file in %s: %s: ranks wait until it can be written; nothing is lost",
+			rank, job->state.attempt, strerror(sys));
+	else if (drop)
+		logs_say(logs,
+			"xrun: rank %u: log file system full (%s): what ranks write is dropped until there is room",
+			rank, state_mount(job->state.dir, at));
+	else
+		logs_say(logs,
+			"xrun: rank %u: log file system full (%s): ranks wait until there is room; nothing is lost",
+			rank, state_mount(job->state.dir, at));
+}
+
 static void
 on_full(struct job *job, uint32_t stream, int sys)
 {
 	struct sup *sup = job->sup;
-	bool room = raw_no_room(sys);
-	char at[PATH_MAX];
+	struct rank *rank = &job->rank[stream / RAW_STREAMS];
+	bool drop = raw_no_room(sys) && job->opt.log_full == LOG_FULL_DROP;
 
-	job->rank[stream / RAW_STREAMS].full |= 1u << stream % RAW_STREAMS;
+	if (!drop)
+		rank->full |= (uint8_t)(1u << stream % RAW_STREAMS);
 	bus_tell(sup->bus, BUS_LOG_FULL, stream);
 	if (sup->full_ns != 0 && clock_now() - sup->full_ns < FULL_NS)
 		return;
 	sup->full_ns = clock_now();
-	logs_say(sup->logs,
-		room ? "xrun: rank %u: log file system full (%s): ranks wait until there is room; nothing is lost" :
-		       "xrun: rank %u: log file in %s: %s: ranks wait until it can be written; nothing is lost",
-		job_rank(job, stream / RAW_STREAMS),
-		room ? state_mount(job->state.dir, at) : job->state.attempt,
-		strerror(sys));
+	say_full(job, job_rank(job, stream / RAW_STREAMS), sys, drop);
 }
 
 static void
@@ -301,6 +318,7 @@ open_all(struct job *job)
 		.share = job->share,
 		.route = job->route,
 		.carriage = job->interactive && job->errors_are_tty,
+		.drop = job->opt.log_full == LOG_FULL_DROP,
 		.files_max = job->files_max,
 	};
 

@@ -174,13 +174,13 @@ Test(check, files_have_what_the_ranks_leave)
 {
 	struct limits l = { .files_max = 1024 };
 
-	cr_expect_eq(check_files_max(&l, 8, false), 1024 - 3 * 8 - 40 + 8);
-	cr_expect_eq(check_files_max(&l, 327, false), 1024 - 3 * 327 - 40 + 8);
-	cr_expect_eq(check_files_max(&l, 328, false), 8);
-	cr_expect_eq(check_files_max(&l, UINT32_MAX, false), 8);
-	cr_expect_eq(check_files_max(&l, 8, true), 1024 - 4 * 8 - 40 + 8);
-	cr_expect_eq(check_files_max(&l, 245, true), 1024 - 4 * 245 - 40 + 8);
-	cr_expect_eq(check_files_max(&l, 246, true), 8);
+	cr_expect_eq(check_files_max(&l, 8, false), 1024 - 3 * 8 - 40 + 2);
+	cr_expect_eq(check_files_max(&l, 327, false), 1024 - 3 * 327 - 40 + 2);
+	cr_expect_eq(check_files_max(&l, 328, false), 2);
+	cr_expect_eq(check_files_max(&l, UINT32_MAX, false), 2);
+	cr_expect_eq(check_files_max(&l, 8, true), 1024 - 4 * 8 - 40 + 2);
+	cr_expect_eq(check_files_max(&l, 245, true), 1024 - 4 * 245 - 40 + 2);
+	cr_expect_eq(check_files_max(&l, 246, true), 2);
 	l.files_max = UINT64_MAX / 4;
 	cr_expect_eq(check_files_max(&l, 1, false), UINT32_MAX / 2);
 }
@@ -189,7 +189,7 @@ Test(check, the_table_holds_all_there_will_be_within_the_limit)
 {
 	struct limits l = { .files_max = 1024 };
 
-	cr_expect_eq(check_table(&l, 8), 8 * (3 + 1 + 2) + 40);
+	cr_expect_eq(check_table(&l, 8), 8 * (3 + 1 + 2) + CHECK_FDS_OWN);
 	cr_expect_eq(check_table(&l, 164), 1024);
 	cr_expect_eq(check_table(&l, UINT32_MAX), 1024);
 	l.files_max = UINT64_MAX;
@@ -208,7 +208,7 @@ Test(check, descriptors_that_were_inherited_count)
 		"60 ranks need 257 descriptors; this shell allows 256\t-n 20 or less");
 	cr_expect_str_eq(check(&l, 59), "");
 	cr_expect_not(check_spare(&l, 59));
-	cr_expect_eq(check_files_max(&l, 50, false), 256 - 150 - 40 - 37 + 8);
+	cr_expect_eq(check_files_max(&l, 50, false), 256 - 150 - 40 - 37 + 2);
 	l.held = 300;
 	cr_expect_neq(check(&l, 1)[0], '\0');
 }
