@@ -341,6 +341,9 @@ help_other(const char *word, struct buf *out)
 
 	if (option != NULL) {
 		opt_print_row(option, out);
+		if (verb != NULL && verb->run != NULL)
+			buf_fmt(out, "  xrun %s %s\n      %s\n", verb->name,
+				verb->operands, verb->help);
 		return say(out);
 	}
 	if (is_told(word)) {

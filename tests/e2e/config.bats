@@ -341,6 +341,9 @@ xrun: missing.json: No such file or directory"
 	assert_eq "$status" 125
 	job config -h
 	assert_has "$output" '^usage: xrun config show\|check\|schema'
+	job help config
+	assert_has "$output" '^  --config=FILE +XRUN_CONFIG$'
+	assert_has "$output" '^  xrun config show\|check\|schema$'
 }
 
 @test "config schema has every key, with its kind and limits" {
