@@ -107,6 +107,8 @@ empty()
 	await_line job.out '^\[1\] ready' 10
 	await_line job.out '^\[0\] ready' 10
 	await_file "$(echo "$XDG_STATE_HOME"/xrun/????)/job.json" 10
+	assert_has "$(cat "$XDG_STATE_HOME"/xrun/????/job.json)" \
+		'"cgroup":"[^"]*/xrun-test-[0-9]+","rank_cgroups":true'
 	super=$(pgrep -P "$pid" -x xrun-super)
 	kill -STOP "$pid" "$super"
 	kill -KILL "$pid" "$super"

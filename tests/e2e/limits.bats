@@ -336,6 +336,10 @@ while True: x.append(bytearray(1 << 20))"'
 	assert_eq "$(jq -c '[.rank[].oom]' report.json)" '[null,"cgroup"]'
 	assert_eq "$(jq -c 'select(.event == "rank.exit") | [.rank, .oom]' events | sort | paste -sd' ')" \
 		'[0,null] [1,"cgroup"]'
+	mv events events.jsonl
+	need_schemas
+	fits job report.json
+	fits event events.jsonl
 }
 
 @test "rel-26 out of memory: a worker of a rank, and SIGKILL by a person" {

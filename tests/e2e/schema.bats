@@ -151,6 +151,20 @@ reason()
 	fit 2
 }
 
+@test "job.json of a job whose xrun was killed, with a record and without" {
+	need_schemas
+	for point in super.start deliver; do
+		XRUN_FAULT=$point:kill account $point --debug-faults -n 2 \
+			sh -c 'echo hi; sleep 0.2'
+	done
+	rm -f "$(find "$XDG_STATE_HOME" -name job.json | head -n 1)"
+	find "$XDG_STATE_HOME" -name lock -exec touch -d '1 minute ago' {} +
+	job sh -c 'echo next'
+	[ "$(cat "$XDG_STATE_HOME"/xrun/????/job.json |
+		jq -s 'map(select(.reason == "supervisor lost")) | length')" -ge 1 ]
+	fits job "$XDG_STATE_HOME"/xrun/????/job.json
+}
+
 @test "job.json of a job that runs" {
 	need_schemas
 	mkfifo gate
