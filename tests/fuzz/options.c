@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * options.c - fuzz target: what xrun was told by environment and command line.
+ * options.c - fuzz target: what xrun was told by environment, command line,
+ * and files.
  *
- * Input: lines of the environment up to an empty one, then a line a word.
+ * Input: lines of the environment up to an empty one, then a line a word; or,
+ * if it begins with a brace, a file of settings.
  *
  * Claims: a refusal has words; an accepted value is what its row allows; a job
  * is the same when each value is said again, printed, on a command line of its
@@ -14,6 +16,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/gate.h"
 #include "base/mem.h"
 #include "base/opt_print.h"
 #include "base/signo.h"
@@ -286,6 +289,67 @@ check_warnings(const struct buf *warnings, size_t vars)
 	HOLDS(lines <= vars + 1);
 }
 
+/* An error that is found later about a value of each row names its place. */
+static void
+check_blame(const struct options_found *found)
+{
+	for (const struct opt *o = run_options; o->name != NULL; o++) {
+		struct xr_error err;
+
+		fail(&err, XR_E_RANGE, "--%s: no", o->name);
+		options_blame(found, &err);
+		fuzz_error(XR_E_RANGE, &err);
+		HOLDS(strncmp(err.text, "--", 2) == 0 ||
+			strncmp(err.text, "XRUN_", 5) == 0);
+		HOLDS(opt_source(&found->opts, o->name) != OPT_DEFAULT ||
+			strncmp(err.text, "--", 2) == 0);
+	}
+}
+
+/* All that was accepted: the first program's and those of the others. */
+static void
+check_accepted(const struct run_options *opt, const struct options_found *found)
+{
+	struct options_found part = { 0 };
+
+	check_values(opt, found);
+	check_blame(found);
+	for (uint32_t i = 0; i < found->more_count; i++) {
+		HOLDS(found->more[i].argv != NULL);
+		HOLDS(found->more[i].argv[0] != NULL);
+		part.opts = found->more[i].opts;
+		check_values(&found->more[i].opt, &part);
+	}
+}
+
+/* A file of settings says what the same options would. */
+static void
+run_file(const uint8_t *data, size_t size)
+{
+	struct run_options opt = { 0 };
+	struct options_found found = { 0 };
+	struct buf errors = { 0 };
+	struct opt_file file = { .name = "f",
+		.who = OPT_FILE,
+		.text = fuzz_text(data, size),
+		.errors = &errors };
+	struct xr_error err = { 0 };
+	enum xr_status status;
+
+	file.len = strlen(file.text);
+	opt_init(&found.opts, run_options, &opt);
+	found.opts.later = run_options_later;
+	status = opt_file(&found.opts, &file, &err);
+	fuzz_error(status, &err);
+	HOLDS((status == XR_OK) == (errors.len == 0));
+	if (status == XR_OK)
+		check_values(&opt, &found);
+	opt_fini(&found.opts);
+	buf_fini(&errors);
+	free(file.values);
+	free(file.text);
+}
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -296,6 +360,10 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	enum xr_status status;
 	size_t vars = 0;
 
+	if (size > 0 && data[0] == '{') {
+		run_file(data, size);
+		return 0;
+	}
 	take_apart(&said, data, size);
 	for (int i = 1; i < said.in.argc; i++)
 		if (strncmp(said.argv[i], "--config", 8) == 0)
@@ -306,8 +374,10 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (vars = 1; said.vars[vars] != NULL; vars++)
 		check_twins(said.vars[vars]);
 	check_warnings(&found.warnings, vars);
-	if (status == XR_OK)
-		check_values(&opt, &found);
+	if (status == XR_OK && !opt.help)
+		check_accepted(&opt, &found);
+	for (char **var = said.vars; *var != NULL; var++)
+		options_env_is(NULL, (struct span){ *var, strcspn(*var, "=") });
 	options_fini(&found);
 	fuzz_lines_free(&said.lines);
 	return 0;
