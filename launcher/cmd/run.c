@@ -153,6 +153,9 @@ compile_route(struct job *job, const char *host, struct xr_error *err)
 		.color = { wants_color(job->opt.color, out),
 			wants_color(job->opt.color, errs) },
 		.utf8 = speaks_utf8(),
+		.escapes = takes_escapes(),
+		.collapse = job->opt.collapse != COLLAPSE_OFF,
+		.everywhere = job->opt.collapse == COLLAPSE_ON,
 	};
 	enum xr_status status;
 

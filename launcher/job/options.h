@@ -21,6 +21,7 @@ enum on_failure { ON_FAILURE_STOP, ON_FAILURE_CONTINUE };
 enum exit_rule { EXIT_FIRST, EXIT_MAX, EXIT_RANK0 };
 enum port_hold { PORT_HOLD_AUTO, PORT_HOLD_ALWAYS, PORT_HOLD_NEVER };
 enum buffer_mode { BUFFER_LINE, BUFFER_FULL, BUFFER_NONE };
+enum collapse_mode { COLLAPSE_AUTO, COLLAPSE_ON, COLLAPSE_OFF };
 enum color_mode { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
 enum log_full { LOG_FULL_BLOCK, LOG_FULL_DROP };
 enum interrupt_mode { INTERRUPT_STOP, INTERRUPT_ASK };
@@ -46,8 +47,9 @@ struct run_options {
 	const char *show;   /* "auto", "all", "first", "none" or a rank list */
 	const char *prefix; /* "auto", "none" or a format */
 	bool timestamps;
-	int buffer; /* enum buffer_mode */
-	int color;  /* enum color_mode */
+	int collapse; /* enum collapse_mode */
+	int buffer;   /* enum buffer_mode */
+	int color;    /* enum color_mode */
 	bool pty;
 	bool quiet, verbose;
 

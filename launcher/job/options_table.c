@@ -16,6 +16,7 @@ static const char *const platforms[] = { "auto", "cpu", "cuda", "tpu", NULL };
 /* In the order of the enums of options.h. */
 static const char *const holds[] = { "auto", "always", "never", NULL };
 static const char *const buffers[] = { "line", "full", "none", NULL };
+static const char *const collapses[] = { "auto", "on", "off", NULL };
 static const char *const colors[] = { "auto", "always", "never", NULL };
 static const char *const interrupts[] = { "stop", "ask", NULL };
 static const char *const fulls[] = { "block", "drop", NULL };
@@ -171,6 +172,13 @@ const struct opt run_options[] = {
 		.offset = AT(timestamps),
 		.help = "begin each line with the time of its arrival",
 		.text = "Begin each line with the local time at which it arrived, such as 12:34:56.789, whenever it is shown: a reader that is slow changes nothing. Nothing is added if *--prefix* has {time} already. The files hold what the ranks wrote, and no times." },
+	{ .name = "collapse",
+		.type = OPT_CHOICE,
+		.dflt = "auto",
+		.choices = collapses,
+		.offset = AT(collapse),
+		.help = "show equal lines of several ranks as one",
+		.text = "Show a line that other ranks write, too, within 100 ms once, with all of them before it: 0-7. *auto* does so on a terminal, where the first is shown at once and then changed. *on* does it in pipes and files, too: there each line waits 100 ms for others. Where _FORMAT_ of *--prefix* has no {rank}, nothing is collapsed." },
 	{ .name = "buffer",
 		.part = true,
 		.type = OPT_CHOICE,
@@ -335,7 +343,6 @@ const struct opt_later run_options_later[] = {
 	{ "job", 0 },
 	{ "env-pass", 0 },
 	{ "env-force", 0 },
-	{ "collapse", 0 },
 	{ "stdin", 0 },
 	{ "restarts", 0 },
 	{ "restart-window", 0 },

@@ -11,6 +11,7 @@
 #include "base/fault.h"
 #include "base/fd.h"
 #include "launcher/log/sink_inner.h"
+#include "launcher/log/view.h"
 
 #define BATCH    64
 #define FLUSH_AT (128 * 1024)
@@ -38,17 +39,29 @@ write_out(int fd, const char *data, size_t len)
 	return 0;
 }
 
+/* Before all that goes out now. */
+static void
+erase_hint(struct sink *s)
+{
+	static const char erase[] = "\r\033[K";
+	size_t len = s->out.len;
+
+	if (buf_room(&s->out, sizeof(erase) - 1) == NULL)
+		return;
+	memmove(s->out.data + sizeof(erase) - 1, s->out.data, len);
+	memcpy(s->out.data, erase, sizeof(erase) - 1);
+	s->hinted = false;
+}
+
 static void
 flush(struct sink *s)
 {
 	int sys = 0;
 
-	if (s->out.len > 0 && !s->dead && s->hinted)
-		sys = write_out(s->config.fd, "\r\033[K", 4);
-	if (s->out.len > 0 && !s->dead && sys == 0)
+	if (s->out.len > 0 && s->hinted)
+		erase_hint(s);
+	if (s->out.len > 0 && !s->dead)
 		sys = write_out(s->config.fd, s->out.data, s->out.len);
-	if (s->out.len > 0)
-		s->hinted = false;
 	buf_clear(&s->out);
 	__atomic_fetch_add(&s->delivered, s->taken, __ATOMIC_RELAXED);
 	s->taken = 0;
@@ -183,15 +196,16 @@ static void
 schedule(struct sink *s, struct feed *f, struct span data, size_t used)
 {
 	bool holds = s->lines.holder == &f->line;
+	bool more = f->pipe < 0 && f->at + (data.len - used) < f->end;
 
 	stop_waiting(s, f);
 	if (f->eof && used == data.len && (f->pipe >= 0 || f->at == f->end)) {
 		end_feed(s, f);
 		return;
 	}
-	if ((f->pipe < 0 && f->at < f->end && used > 0) || f->dropped)
+	if ((more && used > 0) || f->dropped)
 		make_ready(s, f);
-	else if (holds || used < data.len)
+	else if (holds || (used < data.len && !f->line.quiet))
 		start_waiting(s, f);
 }
 
@@ -268,6 +282,8 @@ static void
 begin_line(struct sink *s)
 {
 	line_give_up(&s->lines);
+	if (s->lines.view != NULL)
+		view_break(s->lines.view);
 	unpark_all(s);
 	if (s->torn)
 		buf_put_char(&s->out, '\n');
@@ -323,7 +339,8 @@ take_words(struct sink *s)
 	return finishing;
 }
 
-/* What the mover has for us; false, and asleep from now on, if nothing. */
+/* What the mover has for us. False, and to be woken from now on, if there is
+ * nothing and nothing else is to be done: only then may the thread sleep. */
 static bool
 take_grown(struct sink *s)
 {
@@ -342,7 +359,8 @@ take_grown(struct sink *s)
 			stop_waiting(s, f); /* it grew: a new 200 ms */
 		make_ready(s, f);
 	}
-	s->asleep = !any && TAILQ_EMPTY(&s->ready);
+	any = any || !TAILQ_EMPTY(&s->ready);
+	s->asleep = !any;
 	pthread_mutex_unlock(&s->grow_lock);
 	return any;
 }
@@ -364,17 +382,30 @@ deliver_ready(struct sink *s)
 	}
 }
 
+/* 0: nothing but an event is waited for. */
+static int64_t
+next_deadline(const struct sink *s)
+{
+	const struct feed *f = TAILQ_FIRST(&s->waiting);
+	int64_t due = 0;
+
+	if (s->lines.view != NULL && s->lines.holder == NULL)
+		due = view_due(s->lines.view);
+	if (f != NULL && (due == 0 || f->grew + LINE_IDLE_NS < due))
+		due = f->grew + LINE_IDLE_NS;
+	return due;
+}
+
 static int
 next_timeout(const struct sink *s)
 {
-	const struct feed *f = TAILQ_FIRST(&s->waiting);
-	int64_t left;
+	int64_t due = next_deadline(s), left;
 
 	if (!TAILQ_EMPTY(&s->ready))
 		return 0;
-	if (f == NULL)
+	if (due == 0)
 		return -1;
-	left = f->grew + LINE_IDLE_NS - clock_now();
+	left = due - clock_now();
 	return left <= 0 ? 0 : (int)(left / NS_PER_MS) + 1;
 }
 
@@ -406,6 +437,8 @@ nothing_left(const struct sink *s)
 static void
 put_last(struct sink *s)
 {
+	if (s->lines.view != NULL)
+		view_end(s->lines.view);
 	pthread_mutex_lock(&s->say_lock);
 	if (s->last.len > 0) {
 		begin_line(s);
@@ -415,15 +448,20 @@ put_last(struct sink *s)
 	flush(s);
 }
 
-/* Gives whether anything came meanwhile, too. */
+/* @busy receives whether the thread may not sleep yet. */
 static bool
-turn(struct sink *s, bool *grown)
+turn(struct sink *s, bool *busy)
 {
-	bool finishing = take_words(s);
+	bool finishing;
 
+	if (s->lines.view != NULL)
+		view_begin(s->lines.view, clock_now());
+	finishing = take_words(s);
 	ready_overdue(s);
-	*grown = take_grown(s);
+	*busy = take_grown(s) && s->config.dir >= 0;
 	deliver_ready(s);
+	if (s->lines.view != NULL && s->lines.holder == NULL)
+		view_paint(s->lines.view);
 	flush(s);
 	return finishing;
 }
@@ -431,9 +469,9 @@ turn(struct sink *s, bool *grown)
 void
 deliver_turn(struct sink *s)
 {
-	bool grown;
+	bool busy;
 
-	turn(s, &grown);
+	turn(s, &busy);
 }
 
 static void
@@ -451,11 +489,11 @@ void *
 deliver_run(void *sink)
 {
 	struct sink *s = sink;
-	bool finishing, grown;
+	bool finishing, busy;
 
 	for (;;) {
-		finishing = turn(s, &grown);
-		if (grown)
+		finishing = turn(s, &busy);
+		if (busy)
 			continue;
 		if (finishing && nothing_left(s))
 			break;

@@ -149,13 +149,32 @@ is_control(struct buf *out, enum state *state, char c)
 	return *state != TEXT || c == '\033' || c == C2;
 }
 
+/* Bytes from @at on that mean nothing to a terminal: most, and copied at once.
+ */
+static size_t
+plain_run(struct span data, size_t at)
+{
+	size_t i = at;
+
+	while (i < data.len && data.at[i] != C2 &&
+		passes((unsigned char)data.at[i]))
+		i++;
+	return i - at;
+}
+
 void
 escape_filter(struct buf *out, struct span data, uint8_t *kept, bool *colored)
 {
 	enum state state = (enum state) * kept;
-	size_t i = 0, sgr;
+	size_t i = 0, sgr, run;
 
 	while (i < data.len) {
+		run = state == TEXT ? plain_run(data, i) : 0;
+		if (run > 0) {
+			buf_put(out, data.at + i, run);
+			i += run;
+			continue;
+		}
 		if (data.at[i] == '\n')
 			end_line(out, &state);
 		if (!is_control(out, &state, data.at[i])) {

@@ -4,6 +4,8 @@
 
 #include "launcher/log/escape.h"
 #include "launcher/log/line.h"
+#include "launcher/log/live.h"
+#include "launcher/log/view.h"
 
 static void
 put_text(struct line_sink *sink, struct line_stream *st, const char *at,
@@ -42,26 +44,130 @@ put_prefix(struct line_sink *sink, struct line_stream *st,
 	st->resumed = false;
 }
 
-/* A whole line, its newline included: prefix and text in one go. */
-static void
-put_line(struct line_sink *sink, struct line_stream *st,
-	const struct line_prefix *prefix, struct span line)
-{
-	struct buf *out = sink->out;
+/* --- with a view ---------------------------------------------------------- */
 
-	if (sink->filter || sink->clocked || st->resumed ||
-		out->cap - out->len < line.len + PREFIX_MAX + 1) {
-		put_prefix(sink, st, prefix);
-		put_text(sink, st, line.at, line.len - 1);
-		put_newline(sink, st);
-		return;
-	}
-	/* The common case: one copy of fixed length, one of the line. */
-	memcpy(out->data + out->len, prefix->text, PREFIX_MAX);
-	memcpy(out->data + out->len + prefix->len, line.at, line.len);
-	out->len += prefix->len + line.len;
-	out->data[out->len] = '\0';
+/* On a terminal a carriage return is no byte. */
+static struct span
+seen_of(const struct line_sink *sink, struct span line)
+{
+	return sink->filter ? live_seen(line) : line;
 }
+
+/* A whole line, without its newline. */
+static void
+view_whole(struct line_sink *sink, struct line_stream *st, struct span line)
+{
+	struct span seen = seen_of(sink, line);
+
+	if (seen.at != line.at)
+		st->resumed = false;
+	if (seen.len > 0 || !st->shown)
+		view_line(sink->view, st, seen, sink->wall);
+	st->carriage = st->shown = st->quiet = false;
+}
+
+static size_t
+view_lines(struct line_sink *sink, struct line_stream *st, struct span data)
+{
+	size_t at = 0, len;
+	const char *nl;
+
+	while (at < data.len) {
+		nl = memchr(data.at + at, '\n', data.len - at);
+		if (nl == NULL)
+			break;
+		len = (size_t)(nl - data.at) - at;
+		view_whole(sink, st, (struct span){ data.at + at, len });
+		at += len + 1;
+	}
+	return at;
+}
+
+/* Where @at, at its newline or carriage return, a held line is at its end; or
+ * SIZE_MAX: what follows the carriage return decides, and is not there yet. */
+static size_t
+held_end(struct line_stream *st, struct span data, size_t at, bool last)
+{
+	if (data.at[at] == '\n')
+		return at + 1;
+	if (at + 1 == data.len && !last)
+		return SIZE_MAX;
+	if (at + 1 < data.len && data.at[at + 1] == '\n')
+		return at + 2;
+	st->carriage = st->shown = true;
+	return at + 1;
+}
+
+/* As put_held(). What is written over stays as far as it is out. */
+static size_t
+view_held(struct line_sink *sink, struct line_stream *st, struct span data,
+	bool last)
+{
+	size_t len = 0, end;
+
+	while (len < data.len && data.at[len] != '\n' &&
+		(data.at[len] != '\r' || !sink->filter))
+		len++;
+	put_text(sink, st, data.at, len);
+	if (len == data.len)
+		return len;
+	end = held_end(st, data, len, last);
+	if (end == SIZE_MAX)
+		return len;
+	put_newline(sink, st);
+	sink->holder = NULL;
+	return end;
+}
+
+/* The unfinished line is shown as it stands, where that is possible and due.
+ * Gives how much of it is over with. */
+static size_t
+view_state(struct line_sink *sink, struct line_stream *st, struct span seen,
+	enum line_end end)
+{
+	bool moves = view_moves(sink->view);
+
+	if (moves && (st->carriage || st->live != NULL || end == LINE_IDLE)) {
+		view_live(sink->view, st, seen, sink->wall);
+		st->quiet = true;
+		return 0;
+	}
+	if (moves || (!st->carriage && end == LINE_MORE))
+		return 0;
+	st->quiet = true;
+	if (st->carriage && !view_sample(sink->view, st))
+		return 0;
+	view_line(sink->view, st, seen, sink->wall);
+	st->resumed = true;
+	st->shown = st->carriage;
+	return seen.len;
+}
+
+/* What stands behind the last newline; gives how much of it is over with. */
+static size_t
+view_rest(struct line_sink *sink, struct line_stream *st, struct span rest,
+	enum line_end end)
+{
+	struct span seen = seen_of(sink, rest);
+	size_t over = seen.len > 0 ? (size_t)(seen.at - rest.at) : 0;
+
+	st->quiet = false;
+	st->carriage = st->carriage || seen.len < rest.len;
+	if (end == LINE_LAST) {
+		if (seen.len > 0)
+			view_whole(sink, st, rest);
+		return rest.len;
+	}
+	if (over > 0)
+		st->resumed = st->shown = false;
+	if (seen.len == 0)
+		st->quiet = true;
+	else if (seen.len < LINE_HOLD)
+		over += view_state(sink, st, seen, end);
+	return over;
+}
+
+/* --- without -------------------------------------------------------------- */
 
 /* The rest of a line whose beginning is out already. */
 static size_t
@@ -78,43 +184,109 @@ put_held(struct line_sink *sink, struct line_stream *st, struct span data)
 	return len + 1;
 }
 
+/* A whole line, its newline included, that may need more than copying. */
+static void
+put_line(struct line_sink *sink, struct line_stream *st,
+	const struct line_prefix *prefix, struct span line)
+{
+	put_prefix(sink, st, prefix);
+	put_text(sink, st, line.at, line.len - 1);
+	put_newline(sink, st);
+}
+
+/* The loop that counts: a line is one copy of fixed length, and one of it. */
 static size_t
 put_lines(struct line_sink *sink, struct line_stream *st,
 	const struct line_prefix *prefix, struct span data)
 {
 	const char *p = data.at, *end = data.at + data.len, *nl;
+	bool plain = !sink->filter && !sink->clocked;
+	struct buf *out = sink->out;
+	struct span line;
 
-	while (p < end) {
+	for (; p < end; p = nl + 1) {
 		nl = memchr(p, '\n', (size_t)(end - p));
 		if (nl == NULL)
 			break;
-		put_line(sink, st, prefix,
-			(struct span){ p, (size_t)(nl + 1 - p) });
-		p = nl + 1;
+		line = (struct span){ p, (size_t)(nl + 1 - p) };
+		if (!plain || st->resumed ||
+			out->cap - out->len < line.len + PREFIX_MAX + 1) {
+			put_line(sink, st, prefix, line);
+			continue;
+		}
+		memcpy(out->data + out->len, prefix->text, PREFIX_MAX);
+		memcpy(out->data + out->len + prefix->len, line.at, line.len);
+		out->len += prefix->len + line.len;
+		out->data[out->len] = '\0';
 	}
 	return (size_t)(p - data.at);
+}
+
+/* A long line takes hold of the sink; a short one goes out at the end. */
+static size_t
+put_unfinished(struct line_sink *sink, struct line_stream *st,
+	const struct line_prefix *prefix, struct span rest)
+{
+	if (sink->view != NULL) {
+		view_break(sink->view);
+		rest = seen_of(sink, rest);
+	}
+	put_prefix(sink, st, prefix);
+	put_text(sink, st, rest.at, rest.len);
+	sink->holder = st;
+	return rest.len;
+}
+
+static struct span
+behind(struct span data, size_t used)
+{
+	return (struct span){ data.at + used, data.len - used };
+}
+
+/* All but a line that takes hold, or ends without its newline. */
+static size_t
+put_finished(struct line_sink *sink, struct line_stream *st,
+	const struct line_prefix *prefix, struct span data)
+{
+	size_t used = 0;
+
+	if (sink->holder == st)
+		used = put_held(sink, st, data);
+	if (sink->holder == NULL)
+		used += put_lines(sink, st, prefix, behind(data, used));
+	return used;
+}
+
+static size_t
+view_finished(struct line_sink *sink, struct line_stream *st, struct span data,
+	enum line_end end)
+{
+	size_t used = 0;
+
+	if (sink->holder == st)
+		used = view_held(sink, st, data, end != LINE_MORE);
+	if (sink->holder != NULL)
+		return used;
+	used += view_lines(sink, st, behind(data, used));
+	if (used < data.len)
+		used += view_rest(sink, st, behind(data, used), end);
+	return used;
 }
 
 size_t
 line_cut(struct line_sink *sink, struct line_stream *st,
 	const struct line_prefix *prefix, struct span data, enum line_end end)
 {
-	size_t used = 0;
+	bool ends = end != LINE_MORE && sink->view == NULL;
+	size_t used;
 
 	if (sink->holder != NULL && sink->holder != st)
 		return 0;
-	if (sink->holder == st)
-		used = put_held(sink, st, data);
-	if (sink->holder == NULL)
-		used += put_lines(sink, st, prefix,
-			(struct span){ data.at + used, data.len - used });
-	if (used < data.len &&
-		(end != LINE_MORE || data.len - used >= LINE_HOLD)) {
-		put_prefix(sink, st, prefix);
-		put_text(sink, st, data.at + used, data.len - used);
-		sink->holder = st;
-		used = data.len;
-	}
+	used = sink->view == NULL ? put_finished(sink, st, prefix, data) :
+				    view_finished(sink, st, data, end);
+	if (sink->holder == NULL && used < data.len &&
+		(ends || data.len - used >= LINE_HOLD))
+		used += put_unfinished(sink, st, prefix, behind(data, used));
 	if (end != LINE_MORE && sink->holder == st) {
 		line_give_up(sink);
 		st->resumed = end == LINE_IDLE;

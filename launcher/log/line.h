@@ -8,6 +8,10 @@
  * pieces; the others wait. A hold ends with the newline, at the end of the
  * stream, or when line_give_up() is told that nothing came for LINE_IDLE_NS:
  * then a newline is put, and the continuation is marked with "…".
+ *
+ * A carriage return is a byte as any other. With a view (a terminal, or where
+ * equal lines are collapsed), what stands before it is written over: only the
+ * last state of a line is shown, while it grows and at its end.
  */
 #ifndef LAUNCHER_LOG_LINE_H
 #define LAUNCHER_LOG_LINE_H
@@ -28,18 +32,30 @@ enum line_end {
 	LINE_LAST, /* none will come */
 };
 
+struct live;
+struct view;
+
 struct line_stream {
-	bool resumed;   /* the next piece continues a line that was given up */
-	bool colored;   /* the line so far holds an SGR sequence */
-	uint8_t escape; /* state of the filter, see escape.h */
+	uint32_t number; /* of the stream; for a view */
+	bool resumed;    /* the next piece continues a line that was given up */
+	bool colored;    /* the line so far holds an SGR sequence */
+	uint8_t escape;  /* state of the filter, see escape.h */
+
+	/* Of an unfinished line, for a view. */
+	bool carriage; /* it was written over, or will be */
+	bool shown;    /* as it was: nothing more need follow */
+	bool quiet;    /* as long as it does not grow, nothing is to be done */
+	struct live *live;
+	int64_t sampled_ns; /* see view_sample(); 0 */
 };
 
 struct line_sink {
 	struct buf *out;
 	struct line_stream *holder; /* or NULL */
 	bool filter; /* a terminal: let no escape sequences but colour through */
-	bool clocked; /* some prefix has a clock, which is to show @wall */
-	int64_t wall; /* clock_wall() of the bytes that are offered */
+	struct view *view; /* lines go through it; or NULL */
+	bool clocked;      /* some prefix has a clock, which is to show @wall */
+	int64_t wall;      /* clock_wall() of the bytes that are offered */
 	struct prefix_clock clock;
 };
 

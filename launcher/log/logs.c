@@ -34,6 +34,33 @@ same_file(int a, int b)
 		sa.st_dev == sb.st_dev && sa.st_ino == sb.st_ino;
 }
 
+/* Nobody else writes to the terminal behind @fd because of us. What reads a
+ * pipe may well write to the same one: `xrun ... | tee log`. */
+static bool
+ours_alone(uint32_t kind)
+{
+	int other = kind == RAW_OUT ? STDERR_FILENO : STDOUT_FILENO;
+	struct stat st;
+
+	if (same_file(STDOUT_FILENO, STDERR_FILENO))
+		return true;
+	return fstat(other, &st) == 0 &&
+		(S_ISREG(st.st_mode) ||
+			(S_ISCHR(st.st_mode) && !isatty(other)));
+}
+
+static void
+choose_view(const struct logs *l, uint32_t kind, struct sink_config *config)
+{
+	const struct route_config *c = &l->config.route.config;
+
+	if (!l->config.route.lines || (!c->tty[kind] && !c->everywhere))
+		return;
+	config->view = &l->config.route;
+	config->screen = c->tty[kind] && c->escapes && ours_alone(kind);
+	config->collapse = c->collapse;
+}
+
 static struct sink *
 open_sink(struct logs *l, uint32_t kind)
 {
@@ -54,6 +81,7 @@ open_sink(struct logs *l, uint32_t kind)
 							   NULL,
 	};
 
+	choose_view(l, kind, &config);
 	return sink_open(&config);
 }
 

@@ -66,7 +66,7 @@ route_prefix(const struct route *r, uint32_t stream, const char *ranks,
 	const struct route_config *c = &r->config;
 	uint32_t local = stream / RAW_STREAMS, kind = stream % RAW_STREAMS;
 	uint32_t rank = c->first + local;
-	char number[3][16], color[16];
+	char number[3][16], color[16], set[32];
 	const char *values[PREFIX_NAMES] = {
 		[PREFIX_RANK] = ranks,
 		[PREFIX_LOCAL_RANK] = ranks,
@@ -76,7 +76,11 @@ route_prefix(const struct route *r, uint32_t stream, const char *ranks,
 		[PREFIX_STREAM] = kind == RAW_OUT ? "stdout" : "stderr",
 	};
 
-	if (ranks == NULL) {
+	if (ranks != NULL) {
+		snprintf(set, sizeof(set), "%*s",
+			(int)strlen(put_number(number[1], 0, c->size)), ranks);
+		values[PREFIX_RANK] = set;
+	} else {
 		values[PREFIX_RANK] = put_number(number[1], rank, c->size);
 		values[PREFIX_LOCAL_RANK] =
 			put_number(number[2], local, c->ranks);

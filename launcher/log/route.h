@@ -23,7 +23,10 @@ struct route_config {
 	const char *host, *job; /* borrowed for as long as the route */
 	bool tty[RAW_STREAMS];  /* xrun's stdout, stderr is a terminal */
 	bool color[RAW_STREAMS];
-	bool utf8; /* bars rather than brackets on terminals */
+	bool utf8;     /* bars rather than brackets on terminals */
+	bool escapes;  /* terminals take sequences for the cursor */
+	bool collapse; /* equal lines of several ranks are one, on terminals */
+	bool everywhere; /* and in pipes and files */
 };
 
 struct route {

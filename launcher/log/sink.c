@@ -11,6 +11,7 @@
 #include "base/fd.h"
 #include "launcher/log/sink_inner.h"
 #include "launcher/log/thread.h"
+#include "launcher/log/view.h"
 
 bool
 sink_watch(struct sink *s, int fd, uint32_t events, uint64_t tag)
@@ -20,9 +21,28 @@ sink_watch(struct sink *s, int fd, uint32_t events, uint64_t tag)
 	return epoll_ctl(s->epoll, EPOLL_CTL_ADD, fd, &e) == 0;
 }
 
+static bool
+make_view(struct sink *s)
+{
+	struct view_config config = {
+		.out = &s->out,
+		.route = s->config.view,
+		.fd = s->config.fd,
+		.tty = s->config.filter,
+		.screen = s->config.screen,
+		.collapse = s->config.collapse,
+	};
+
+	if (s->config.view == NULL)
+		return true;
+	s->lines.view = view_new(&config);
+	return s->lines.view != NULL;
+}
+
 static void
 sink_free(struct sink *s)
 {
+	view_free(s->lines.view);
 	fd_close(s->epoll);
 	fd_close(s->wake);
 	free(s->feed);
@@ -37,16 +57,22 @@ sink_open(const struct sink_config *config)
 	if (s == NULL)
 		return NULL;
 	s->config = *config;
+	s->lines = (struct line_sink){
+		.out = &s->out,
+		.filter = config->filter,
+		.clocked = config->times,
+	};
 	s->feed = calloc(config->streams, sizeof(*s->feed));
 	s->epoll = epoll_create1(EPOLL_CLOEXEC);
 	s->wake = eventfd(0, EFD_CLOEXEC);
 	if (s->feed == NULL || s->epoll == -1 || s->wake == -1 ||
-		!sink_watch(s, s->wake, EPOLLIN | EPOLLET, SINK_WAKE)) {
+		!sink_watch(s, s->wake, EPOLLIN | EPOLLET, SINK_WAKE) ||
+		!make_view(s)) {
 		sink_free(s);
 		return NULL;
 	}
 	for (uint32_t i = 0; i < config->streams; i++) {
-		s->feed[i].stream = i;
+		s->feed[i].stream = s->feed[i].line.number = i;
 		s->feed[i].named = config->base + i;
 		s->feed[i].share = config->share;
 		s->feed[i].piece.border = PIECE_NONE;
@@ -58,11 +84,6 @@ sink_open(const struct sink_config *config)
 	TAILQ_INIT(&s->ready);
 	TAILQ_INIT(&s->parked);
 	TAILQ_INIT(&s->waiting);
-	s->lines = (struct line_sink){
-		.out = &s->out,
-		.filter = config->filter,
-		.clocked = config->times,
-	};
 	return s;
 }
 

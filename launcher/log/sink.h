@@ -40,7 +40,9 @@ struct sink_config {
 	uint32_t streams;
 	uint32_t base;                    /* see raw.h */
 	const struct line_prefix *prefix; /* [streams]; borrowed */
-	const bool *shown;                /* [streams]; borrowed */
+	const struct route *view; /* lines change; or NULL, see view.h */
+	bool screen, collapse;    /* of the view */
+	const bool *shown;        /* [streams]; borrowed */
 	const struct notes *notes;
 	struct raw_share *share; /* if files are begun anew; else NULL */
 };

@@ -194,6 +194,24 @@ all_wait()
 	assert_eq "$(cat "$(raw 0 stdout)")" waiting
 }
 
+# The thread that shows it must be woken again.
+@test "what follows a line without its newline shows at once" {
+	local hold
+
+	mkfifo go
+	exec {hold}<>go
+	spawn job "$XRUN" -n 2 bash -c '[ "$RANK" = 1 ] || printf wait
+		[ "$RANK" = 1 ] && for i in 1 2; do read -r _ <go; echo "line $i"; done
+		exec sleep 60'
+	await_line job.out '^\[0\] wait$' 5
+	echo >&"$hold"
+	await_line job.out '^\[1\] line 1$' 5
+	echo >&"$hold"
+	await_line job.out '^\[1\] line 2$' 5
+	kill "$pid"
+	await_exit "$pid" 10
+}
+
 # 200 ms are counted for the silent one, however much the other writes.
 @test "a line without its newline shows while another rank never pauses" {
 	local torn last

@@ -42,7 +42,7 @@ ends()
 
 @test "a training on a terminal: header, lines, no last word" {
 	unset XDG_STATE_HOME
-	screen -- -n 4 "$BUILD/examples/train"
+	screen -- --collapse off -n 4 "$BUILD/examples/train"
 	assert_eq "$status" 0
 	assert_eq "$(stable <<<"$output" | head -n 1)" \
 		'xrun: job JOB: 4 ranks, cpu, logs ~/.local/state/xrun/JOB'
@@ -81,7 +81,7 @@ ends()
 @test "six colours by rank, in the prefix only; red is xrun's own" {
 	local rank
 
-	screen -- -n 7 echo text
+	screen -- --collapse off -n 7 echo text
 	for rank in 0 1 2 3 4 5 6; do
 		grep -oE $'\x1b\\[[0-9;]*m'" *$rank│" <<<"$raw" |
 			grep -oE '[0-9;]+m' >>colours
@@ -91,7 +91,7 @@ ends()
 	assert_eq "$(sed -n 1p colours)" "$(sed -n 7p colours)"
 	assert_eq "$(grep -cE '(^|;)(31|91)(;|m)' colours)" 0
 	# The text has none, the bar of a stderr line is bold.
-	screen -- -n 2 sh -c 'echo text >&2'
+	screen -- --collapse off -n 2 sh -c 'echo text >&2'
 	assert_has "$raw" $'\x1b\\[1;[0-9]+m0┃ ?\x1b\\[0m ?text'
 }
 
