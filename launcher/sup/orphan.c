@@ -26,8 +26,7 @@
 #include "proc/stray.h"
 
 #define PATIENCE    (2 * NS_PER_S) /* with processes that take time to end */
-#define GROUP_TRIES 1000     /* a millisecond each, for the killed to go */
-#define YOUNG_NS    NS_PER_S /* has perhaps not written job.json yet */
+#define GROUP_TRIES 1000 /* a millisecond each, for the killed to go */
 
 struct orphan {
 	const char *id;
@@ -163,7 +162,7 @@ end_all(const struct orphan *o)
 }
 
 /* A folder whose job.json is not to be understood is nobody's to touch; one
- * without has had no time to write it, or is being made. */
+ * without has had no time to write it. (One that is being made is locked.) */
 static bool
 is_readable(struct orphan *o)
 {
@@ -178,8 +177,7 @@ is_readable(struct orphan *o)
 	o->json = jobs_read(o->dir);
 	if (o->json != NULL)
 		return true;
-	return lstat(path, &st) == -1 && errno == ENOENT &&
-		clock_wall() - o->since >= YOUNG_NS;
+	return lstat(path, &st) == -1 && errno == ENOENT;
 }
 
 /* With its lock in hand. */

@@ -243,30 +243,8 @@ reap(void)
 	return pid == -1 && errno == ECHILD;
 }
 
-/* What a rank had started, and nobody is left to end. */
-static bool
-is_stray(pid_t pid)
-{
-	char name[32];
-
-	name_of(pid, name);
-	return strcmp(name, "fork_away") == 0;
-}
-
-static bool
-only_strays(void)
-{
-	pid_t list[256];
-
-	children_of(getpid(), list, 256);
-	for (int i = 0; list[i] != 0; i++)
-		if (!is_stray(list[i]))
-			return false;
-	return true;
-}
-
 static void
-end_orphans(struct scene *s, const struct scene_end *end)
+end_orphans(struct scene *s)
 {
 	pid_t list[256];
 	char name[32];
@@ -275,7 +253,7 @@ end_orphans(struct scene *s, const struct scene_end *end)
 		children_of(getpid(), list, 256);
 		for (int i = 0; list[i] != 0; i++) {
 			name_of(list[i], name);
-			if (tries == 0 && !(end->strays && is_stray(list[i])))
+			if (tries == 0)
 				scene_broken(s, "left behind: %s (pid %d)",
 					name, (int)list[i]);
 			kill(list[i], SIGKILL);
@@ -291,12 +269,12 @@ await_nobody(struct scene *s, const struct scene_end *end)
 
 	while (gone == -1 &&
 		clock_now() - begun < end->orphans_ms * NS_PER_MS) {
-		if (reap() || (end->strays && only_strays()))
+		if (reap())
 			gone = (clock_now() - begun) / NS_PER_MS;
 		else
 			poll(NULL, 0, 2);
 	}
-	end_orphans(s, end);
+	end_orphans(s);
 	return gone;
 }
 

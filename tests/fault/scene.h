@@ -32,7 +32,6 @@ struct scene {
 /* What the end of a round may look like. */
 struct scene_end {
 	int64_t orphans_ms; /* everybody is gone so long after the end */
-	bool strays;        /* but for the children of ranks */
 	uint32_t ranks;     /* that ran spew --both --copy; 0: other programs */
 	uint64_t pipe_bytes; /* of a stream may be lost: nobody was left */
 	bool complete;       /* every byte of the copies is there */
