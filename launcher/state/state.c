@@ -371,6 +371,16 @@ state_fini(struct state *st)
 	st->root = st->dir = st->attempt = NULL;
 }
 
+/* Of a disk that is full; errno survives. */
+static void
+give_back(int dir, const char *name)
+{
+	int sys = errno;
+
+	unlinkat(dir, name, 0);
+	errno = sys;
+}
+
 int
 state_write(const struct state *st, const char *name, const char *text,
 	size_t len)
@@ -391,6 +401,8 @@ state_write(const struct state *st, const char *name, const char *text,
 	if (fd_write_all(fd, text, len) == 0)
 		made = renameat(st->dir_fd, temp, st->dir_fd, name);
 	fd_close(fd);
+	if (made == -1)
+		give_back(st->dir_fd, temp);
 	return made;
 }
 

@@ -18,22 +18,32 @@
 #include "launcher/sup/bus.h"
 
 #define FLUSH_BYTES (64 * 1024)
+#define LEFT_MAX    (16 << 20)
 #define FLUSH_NS    (50 * NS_PER_MS)
+
+/* What found no room in a file yet: a full disk may have some again. The helper
+ * thread's. */
+struct outlet {
+	struct buf left; /* may begin in the midst of a line */
+	int *sys;        /* where its failure is kept; atomic */
+};
 
 struct bus {
 	struct job *job;
 	struct work *work;
 	struct timer *timer;
 	int file; /* of --events, or -1 */
+	struct outlet events, state;
 	struct buf lines;
+	bool last; /* what is told now is the end of it */
 	uint64_t seq;
 };
 
 /* Lines on their way to the files, on the helper thread. */
 struct parcel {
-	struct job *job;
+	struct bus *bus;
 	bool keep; /* to the job's own file, too */
-	int file;
+	bool last; /* there is no other time */
 	struct buf lines;
 };
 
@@ -49,32 +59,68 @@ bus_event_name(enum bus_event event)
 	return names[event];
 }
 
-/* The first failure ends a file, so that no line in it is torn or missing. */
-static void
-write_lines(int fd, const struct buf *lines, int *sys)
+static ssize_t
+write_some(int fd, const char *data, size_t len)
 {
-	if (__atomic_load_n(sys, __ATOMIC_SEQ_CST) == 0 &&
-		(fault(FAULT_EVENTS_WRITE, FAULT_ANY) != 0 ||
-			fd_write_all(fd, lines->data, lines->len) == -1))
-		bus_lose(sys, errno);
+	ssize_t n;
+
+	if (fault(FAULT_EVENTS_WRITE, FAULT_ANY) != 0)
+		return -1;
+	do {
+		n = write(fd, data, len);
+	} while (n == -1 && errno == EINTR);
+	return n;
+}
+
+/* As much as there is room for, and from the next byte on another time. Any
+ * other failure ends a file, so that no line in it is missing. */
+static void
+write_left(int fd, struct outlet *out, bool last)
+{
+	struct buf *left = &out->left;
+	size_t at = 0;
+	ssize_t n = 0;
+
+	while (fd != -1 && at < left->len && n >= 0) {
+		n = write_some(fd, left->data + at, left->len - at);
+		at += n > 0 ? (size_t)n : 0;
+	}
+	if (at < left->len && (last || !raw_no_room(errno)))
+		bus_lose(out->sys, errno);
+	if (at > 0)
+		memmove(left->data, left->data + at, left->len - at);
+	left->len -= at;
+}
+
+static void
+put_lines(int fd, struct outlet *out, const struct parcel *p)
+{
+	int sys = errno; /* of a file that could not be opened */
+
+	if (__atomic_load_n(out->sys, __ATOMIC_SEQ_CST) != 0)
+		return;
+	buf_put(&out->left, p->lines.data, p->lines.len);
+	errno = sys;
+	if (out->left.bad != XR_OK || out->left.len > LEFT_MAX)
+		bus_lose(out->sys, out->left.bad != XR_OK ? ENOMEM : ENOSPC);
+	else
+		write_left(fd, out, p->last);
 }
 
 static void
 deliver(void *ctx)
 {
 	struct parcel *p = ctx;
+	struct bus *bus = p->bus;
 	int fd;
 
-	if (p->file != -1)
-		write_lines(p->file, &p->lines, &p->job->events_sys);
+	if (bus->file != -1)
+		put_lines(bus->file, &bus->events, p);
 	if (p->keep) {
-		fd = fd_sole(openat(p->job->state.dir_fd, "events.jsonl",
+		fd = fd_sole(openat(bus->job->state.dir_fd, "events.jsonl",
 			O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW,
 			0600));
-		if (fd == -1)
-			bus_lose(&p->job->state_sys, errno);
-		else
-			write_lines(fd, &p->lines, &p->job->state_sys);
+		put_lines(fd, &bus->state, p);
 		fd_close(fd);
 	}
 	buf_fini(&p->lines);
@@ -118,9 +164,9 @@ bus_flush(struct bus *bus, bool keep)
 	if (p == NULL)
 		return false;
 	*p = (struct parcel){
-		.job = bus->job,
+		.bus = bus,
 		.keep = keep,
-		.file = bus->file,
+		.last = bus->last,
 		.lines = bus->lines,
 	};
 	if (!work_post(bus->work, deliver, p)) {
@@ -130,6 +176,13 @@ bus_flush(struct bus *bus, bool keep)
 	bus->lines = (struct buf){ 0 };
 	timer_disarm(bus->timer);
 	return true;
+}
+
+bool
+bus_flush_last(struct bus *bus, bool keep)
+{
+	bus->last = true;
+	return bus_flush(bus, keep);
 }
 
 static void
@@ -145,7 +198,13 @@ bus_new(struct job *job, struct loop *loop, struct work *work, int file)
 
 	if (bus == NULL)
 		return NULL;
-	*bus = (struct bus){ .job = job, .work = work, .file = file };
+	*bus = (struct bus){
+		.job = job,
+		.work = work,
+		.file = file,
+		.events.sys = &job->events_sys,
+		.state.sys = &job->state_sys,
+	};
 	bus->timer = timer_open(loop, on_timer, bus);
 	if (bus->timer == NULL) {
 		free(bus);

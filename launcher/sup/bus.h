@@ -5,7 +5,8 @@
  * Each happening is one row of the table below and becomes one JSON line:
  * v, seq, mono_ns, time, event, and the fields of the row. Lines are made on
  * the loop and written by the helper thread: to the job's events.jsonl and to
- * --events FILE. Nothing is lost when the disk is slow; the loop never waits.
+ * --events FILE. Nothing is lost when the disk is slow, or full for a while; the loop never
+ * waits.
  */
 #ifndef LAUNCHER_SUP_BUS_H
 #define LAUNCHER_SUP_BUS_H
@@ -55,6 +56,10 @@ void bus_tell(struct bus *bus, enum bus_event event, uint32_t r);
  * the job's folder will be removed. False if there was no memory; it is kept
  * till the next time. */
 bool bus_flush(struct bus *bus, bool keep);
+
+/* bus_flush_last() - the same; what finds no room now is lost. Before, it is
+ * tried again with each flush. */
+bool bus_flush_last(struct bus *bus, bool keep);
 
 /* bus_lose() - note why in job->events_sys and the like; the first stays. */
 void bus_lose(int *sys, int why);

@@ -35,6 +35,7 @@ struct parcel {
 	bool state;  /* write job.json */
 	bool report; /* write the file of --report */
 	bool latest;
+	bool end; /* of the job: there is no other time */
 	struct buf text;
 };
 
@@ -195,6 +196,14 @@ write_report(int fd, const struct buf *text)
 	return fd_write_all(fd, text->data, text->len) == 0 ? 0 : errno;
 }
 
+/* At the end it is written anew, and there may be room. */
+static void
+lose_state(struct job *job, bool end, int sys)
+{
+	if (end || !raw_no_room(sys))
+		bus_lose(&job->state_sys, sys);
+}
+
 static void
 deliver(void *ctx)
 {
@@ -204,7 +213,7 @@ deliver(void *ctx)
 	if (p->state &&
 		state_write(&job->state, "job.json", p->text.data,
 			p->text.len) == -1)
-		bus_lose(&job->state_sys, errno);
+		lose_state(job, p->end, errno);
 	if (p->latest) {
 		state_latest(&job->state);
 		state_close(&job->state);
@@ -228,6 +237,7 @@ post(struct job *job, const struct parcel *parcel, bool end)
 		return false;
 	*p = *parcel;
 	p->job = job;
+	p->end = end;
 	json_init(&j, &p->text);
 	json_open_object(&j, NULL);
 	put_beginning(&j, job, getppid());
@@ -346,9 +356,9 @@ wait_for_files(struct job *job)
 
 /* All that was told goes to the files; true if that is to be waited for. */
 static bool
-send_events(struct job *job)
+send_events(struct job *job, bool (*flush)(struct bus *, bool))
 {
-	if (!bus_flush(job->sup->bus, job->sup->writing.keep))
+	if (!flush(job->sup->bus, job->sup->writing.keep))
 		bus_lose(&job->events_sys, ENOMEM);
 	return job->events_fd != -1 && lost_events(job) == 0 &&
 		wait_for_files(job);
@@ -372,7 +382,7 @@ send_last_event(struct job *job)
 	say_lost(job, "--events", job->opt.events, lost);
 	job->sup->writing.told = lost != 0;
 	bus_tell(job->sup->bus, BUS_JOB_END, 0);
-	return send_events(job);
+	return send_events(job, bus_flush_last);
 }
 
 static bool
@@ -434,7 +444,7 @@ report_next(struct job *job)
 		switch (w->stage) {
 		case WRITE_EVENTS:
 			w->stage = WRITE_LAST_EVENT;
-			waits = send_events(job);
+			waits = send_events(job, bus_flush);
 			break;
 		case WRITE_LAST_EVENT:
 			w->stage = WRITE_REPORT;

@@ -193,3 +193,43 @@ full_disk()
 	[ "$status" != 77 ] || skip "a tmpfs cannot be mounted here"
 	[ "$status" = 0 ]
 }
+
+# Full from the first rank's end on, and with room again before the job's.
+full_for_a_while()
+{
+	local super
+	mount -t tmpfs -o size=1m none disk || exit 77
+	mkfifo go
+	"$XRUN" --log-dir disk/job -n 2 bash -c '
+		[ "$RANK" = 0 ] || { read -r _ <go; exit 0; }
+		'"$PROG"'/spew --lines 20000' >out 2>err 3>&- &
+	pid=$!
+	wait_for 20 grep -q 'ranks wait until there is room' err
+	echo >go
+	super=$(pgrep -P "$pid" -x xrun-super)
+	# The other rank ends, and that is to be told.
+	# shellcheck disable=SC2016 # for the other shell
+	wait_for 20 bash -c '[ "$(pgrep -cP "$0")" = 1 ]' "$super"
+	read -rt 0.3 _ <> <(:) || :
+	mount -o remount,size=8m disk
+	wait "$pid"
+	! grep -q 'not complete' err
+	[ "$(wc -l <disk/job/0/rank-0000/stdout)" = 20000 ]
+	[ "$(jq -r .event disk/job/events.jsonl | sort | uniq -c | tr -s ' \n' ' ')" = \
+		' 1 job.end 1 job.start 1 log.full 1 log.room 2 rank.exit 2 rank.start ' ]
+	[ "$(jq .seq disk/job/events.jsonl | paste -sd' ')" = '0 1 2 3 4 5 6 7' ]
+	[ "$(jq .exit disk/job/job.json)" = 0 ]
+}
+
+@test "a disk that is full for a while: events and job.json are complete in the end" {
+	need jq unshare
+	[ "$(id -u)" = 0 ] || skip "only root mounts"
+	mkdir disk
+	export -f full_for_a_while wait_for now_ms
+	status=0
+	unshare -m --propagation private bash -c 'set -eE; full_for_a_while' ||
+		status=$?
+	[ "$status" != 77 ] || skip "a tmpfs cannot be mounted here"
+	cat err >&2
+	[ "$status" = 0 ]
+}

@@ -31,7 +31,7 @@ static struct bus *bus, *buses[8]; /* none is ever freed */
 static int bus_count;
 
 /* A job that keeps files in the working directory; @events: of --events. */
-static void
+static int
 begin(const char *events)
 {
 	int file = -1;
@@ -51,6 +51,7 @@ begin(const char *events)
 		file = open(events, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
 	bus = buses[bus_count++] = bus_new(&job, loop, work, file);
 	cr_assert_not_null(bus);
+	return file;
 }
 
 static void
@@ -452,11 +453,26 @@ Test(bus, a_slow_reader_holds_nobody_up)
 	close(p[0]);
 }
 
+Test(bus, what_finds_no_room_is_written_when_there_is_some)
+{
+	int fd = begin("/dev/full");
+
+	bus_tell(bus, BUS_RANK_START, 0);
+	flush(true);
+	cr_expect_eq(job.events_sys, 0, "not for the time being");
+	cr_assert_eq(dup2(open("events", O_WRONLY | O_CREAT, 0600), fd), fd);
+	bus_tell(bus, BUS_RANK_START, 1);
+	flush(true);
+	cr_expect_eq(job.events_sys, 0);
+	cr_expect_eq(read_lines("events"), 2);
+}
+
 Test(bus, the_first_failure_ends_a_file_and_is_remembered)
 {
 	begin("/dev/full");
 	bus_tell(bus, BUS_RANK_START, 0);
-	flush(true);
+	cr_assert(bus_flush_last(bus, true));
+	cr_assert(work_wait(work, LONG_NS));
 	cr_expect_eq(job.events_sys, ENOSPC);
 	bus_lose(&job.events_sys, EIO);
 	cr_expect_eq(job.events_sys, ENOSPC);
