@@ -48,69 +48,47 @@ is_unset(const struct shown *s, const struct opt *o)
 		(o->dflt == NULL || o->maybe);
 }
 
-/* "XRUN_GRACE", or "XRUN_NO_LOGS" if that was said. */
+/* Name, value and, if asked for, origin; the items of a list a line each. */
 static void
-variable_of(const struct opt *o, char *out, size_t cap)
+put_lines(struct buf *out, const char *name, const char *value,
+	const char *origin)
 {
-	char no[64];
-	const char *value;
+	const char *nl = NULL;
+	int len;
 
-	opt_env_name(o->name, out, cap);
-	value = getenv(out);
-	if (value != NULL && value[0] != '\0')
-		return;
-	snprintf(no, sizeof(no), "no-%s", o->name);
-	opt_env_name(no, out, cap);
-}
-
-static void
-put_origin(const struct shown *s, const struct opt *o, struct buf *out)
-{
-	enum opt_source source = source_of(s, o);
-	const struct config_file *file =
-		config_file_of(&s->found.config, source);
-	const struct gate_place *place = &s->found.opts.place[o - run_options];
-	char name[80];
-
-	if (file != NULL) {
-		buf_fmt(out, "%s:%u:%u", file->name, place->line,
-			place->column);
-	} else if (source == OPT_ENV) {
-		variable_of(o, name, sizeof(name));
-		buf_put_text(out, name);
-	} else {
-		buf_put_text(out, sources[source]);
+	for (const char *p = value; p != NULL; p = nl == NULL ? NULL : nl + 1) {
+		nl = strchr(p, '\n');
+		len = nl == NULL ? (int)strlen(p) : (int)(nl - p);
+		if (origin == NULL)
+			buf_fmt(out, "%-16s %.*s\n", name, len, p);
+		else
+			buf_fmt(out, "%-16s %-20.*s %s\n", name, len, p,
+				origin);
 	}
 }
 
 static void
 put_text(const struct shown *s, struct buf *out)
 {
-	struct buf value = { 0 }, origin = { 0 };
+	struct buf value = { 0 };
+	const char *word;
+	char *origin;
 
 	for (const struct opt *o = run_options; o->name != NULL; o++) {
 		if (o->no_file)
 			continue;
 		buf_clear(&value);
-		buf_clear(&origin);
 		if (is_unset(s, o))
 			buf_put_text(&value, "-");
 		else
 			opt_print_value(o, &s->opt, &value);
-		if (s->origin)
-			put_origin(s, o, &origin);
-		/* The items of a list, a line each. */
-		for (const char *p = buf_text(&value), *nl; p != NULL;
-			p = nl == NULL ? NULL : nl + 1) {
-			nl = strchr(p, '\n');
-			buf_fmt(out, "%-16s %-*.*s%s%s\n", o->name,
-				s->origin ? 20 : 0,
-				nl == NULL ? -1 : (int)(nl - p), p,
-				s->origin ? " " : "", buf_text(&origin));
-		}
+		origin = options_origin(&s->found, &s->found.opts, o);
+		word = origin == NULL ? sources[source_of(s, o)] : origin;
+		put_lines(out, o->name, buf_text(&value),
+			s->origin ? word : NULL);
+		free(origin);
 	}
 	buf_fini(&value);
-	buf_fini(&origin);
 }
 
 static void
@@ -120,12 +98,13 @@ put_json_origin(const struct shown *s, const struct opt *o, struct json *j)
 	const struct config_file *file =
 		config_file_of(&s->found.config, source);
 	const struct gate_place *place = &s->found.opts.place[o - run_options];
-	char name[80];
+	char *variable;
 
 	json_text(j, "source", sources[source]);
 	if (source == OPT_ENV) {
-		variable_of(o, name, sizeof(name));
-		json_text(j, "variable", name);
+		variable = options_origin(&s->found, &s->found.opts, o);
+		json_text(j, "variable", variable);
+		free(variable);
 	}
 	if (file == NULL)
 		return;

@@ -18,6 +18,17 @@
 
 #define PRELOAD "libxrun-preload.so"
 
+static char *
+env_source(const struct options_found *found, const struct opts *opts,
+	const struct run_options *opt)
+{
+	static const struct span name = { .at = "env", .len = 3 };
+
+	if (opt->env.n == 0)
+		return NULL;
+	return options_origin(found, opts, opt_find(run_options, name));
+}
+
 void
 parts_init(struct job *job, const struct options_found *found)
 {
@@ -25,9 +36,12 @@ parts_init(struct job *job, const struct options_found *found)
 	job->parts = xcalloc(job->part_count, sizeof(*job->parts));
 	job->parts[0].opt = &job->opt;
 	job->parts[0].argv = found->argv;
+	job->parts[0].env_source = env_source(found, &found->opts, &job->opt);
 	for (uint32_t i = 1; i < job->part_count; i++) {
 		job->parts[i].opt = &found->more[i - 1].opt;
 		job->parts[i].argv = found->more[i - 1].argv;
+		job->parts[i].env_source = env_source(found,
+			&found->more[i - 1].opts, job->parts[i].opt);
 	}
 }
 
@@ -37,6 +51,7 @@ parts_fini(struct job *job)
 	for (uint32_t i = 0; i < job->part_count; i++) {
 		free(job->parts[i].program);
 		free(job->parts[i].dir);
+		free(job->parts[i].env_source);
 		env_free(job->parts[i].env);
 		args_free(job->parts[i].args);
 	}
@@ -196,6 +211,7 @@ facts_of(const struct job *job, const struct part *part,
 	facts.preload = part->preload;
 	facts.user = part->opt->env.items;
 	facts.user_count = part->opt->env.n;
+	facts.user_source = part->env_source;
 	return facts;
 }
 

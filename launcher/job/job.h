@@ -77,6 +77,7 @@ struct part {
 	const char *preload;    /* the agent; NULL: none, for this reason: */
 	const char *no_preload; /* "" if --buffer full asked for it */
 	bool needs_xrun;        /* it is linked with libxrun */
+	char *env_source; /* where --env was said; NULL: the command line */
 	bool error_files; /* ranks may write error.json into their folders */
 };
 

@@ -6,6 +6,7 @@
 
 #include <sys/auxv.h>
 
+#include "base/mem.h"
 #include "base/status.h"
 #include "launcher/host/platform.h"
 #include "launcher/job/foreign.h"
@@ -342,6 +343,37 @@ options_read(const struct options_in *in, struct run_options *out,
 	return read_more(in, found, err);
 }
 
+/* "XRUN_GRACE", or "XRUN_NO_LOGS" if that was said. */
+static char *
+variable_of(const struct opt *row)
+{
+	char name[64], no[64];
+	const char *value;
+
+	opt_env_name(row->name, name, sizeof(name));
+	value = getenv(name);
+	if (value != NULL && value[0] != '\0')
+		return xstrdup(name);
+	snprintf(no, sizeof(no), "no-%s", row->name);
+	opt_env_name(no, name, sizeof(name));
+	return xstrdup(name);
+}
+
+char *
+options_origin(const struct options_found *found, const struct opts *opts,
+	const struct opt *row)
+{
+	enum opt_source source = opt_source(opts, row->name);
+	const struct config_file *file = config_file_of(&found->config, source);
+	const struct gate_place *place = &opts->place[row - opts->table];
+
+	if (source == OPT_ENV)
+		return variable_of(row);
+	if (file == NULL)
+		return NULL;
+	return xasprintf("%s:%u:%u", file->name, place->line, place->column);
+}
+
 /* Programs may have different sources; then nobody knows which is meant. */
 static bool
 is_of_all(const struct options_found *found, size_t row)
@@ -356,31 +388,24 @@ void
 options_blame(const struct options_found *found, struct xr_error *err)
 {
 	size_t len = strcspn(err->text, ":");
-	struct span name = { .at = err->text + 2,
-		.len = len < 2 ? 0 : len - 2 };
 	struct xr_error was = *err;
-	const struct config_file *file;
 	const struct opt *o;
-	char variable[64];
+	char *origin;
 
 	if (strncmp(err->text, "--", 2) != 0 || was.text[len] != ':')
 		return;
-	o = opt_find(run_options, name);
+	o = opt_find(run_options,
+		(struct span){ .at = was.text + 2, .len = len - 2 });
 	if (o == NULL || !is_of_all(found, (size_t)(o - run_options)))
 		return;
-	file = config_file_of(&found->config,
-		opt_source(&found->opts, o->name));
-	if (file != NULL) {
-		const struct gate_place *p =
-			&found->opts.place[o - run_options];
-
-		fail(err, was.status, "%s:%u:%u: %s", file->name, p->line,
-			p->column, was.text + 2);
-	} else if (opt_source(&found->opts, o->name) == OPT_ENV) {
-		opt_env_name(o->name, variable, sizeof(variable));
-		fail(err, was.status, "%s%s", variable, was.text + len);
-	}
+	origin = options_origin(found, &found->opts, o);
+	if (origin != NULL)
+		fail(err, was.status, "%s: %s", origin,
+			opt_source(&found->opts, o->name) == OPT_ENV ?
+				was.text + len + 2 :
+				was.text + 2);
 	err->sys = was.sys;
+	free(origin);
 }
 
 void

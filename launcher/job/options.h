@@ -127,6 +127,15 @@ enum xr_status options_read(const struct options_in *in,
 void options_fini(struct options_found *found);
 
 /*
+ * options_origin() - where a row got its value: "FILE:4:12", "XRUN_NO_LOGS".
+ *
+ * @opts: of the first program, or of another
+ * Returns what the caller frees; NULL: the command line, or the default
+ */
+char *options_origin(const struct options_found *found, const struct opts *opts,
+	const struct opt *row);
+
+/*
  * options_blame() - let an error about an option say where it was said.
  *
  * What is found out about a value only later begins with "--show: "; said in

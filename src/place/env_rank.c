@@ -310,7 +310,8 @@ source_of(const struct env *env, enum env_origin origin)
 	case ENV_PLATFORM:
 		return env->platform_source;
 	case ENV_OPTION:
-		return "--env";
+		return env->facts.user_source != NULL ? env->facts.user_source :
+							"--env";
 	}
 	return "?";
 }

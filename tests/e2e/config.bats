@@ -275,6 +275,18 @@ setting()
 	assert_has "$output" '^grace +1500ms$'
 }
 
+@test "--show-env says where a variable of --env was said" {
+	echo '{ "env": { "A": "file" } }' >f
+	job --config f --show-env true
+	assert_has "$output" '^f:1:10 +A=file$'
+	try env XRUN_ENV=A=variable "$XRUN" --show-env true
+	assert_has "$output" '^XRUN_ENV +A=variable$'
+	job --config f --show-env --env A=line true
+	assert_has "$output" '^--env +A=line$'
+	job --config f --show-env=1 -n 1 true : -n 1 --env A=line true
+	assert_has "$output" '^--env +A=line$'
+}
+
 @test "config show --json has values of their own kind" {
 	user_file <<<'{ "env": { "A": "1" }, "logs": false }'
 	try env XRUN_GRACE=2s "$XRUN" config show --json -n 3
