@@ -49,24 +49,50 @@ is_folder(const char *path)
 	return lstat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-void
-jobs_each(const char *root, jobs_fn *fn, void *ctx)
+struct walk {
+	const char *root;
+	jobs_fn *fn;
+	void *ctx;
+};
+
+/* Entries @from to @to - 1 of the folder; how many were met. */
+static uint64_t
+walk(const struct walk *w, uint64_t from, uint64_t to)
 {
-	DIR *dir = opendir(root);
+	DIR *dir = opendir(w->root);
 	const struct dirent *d;
 	char path[PATH_MAX];
-	bool running;
+	bool running, more = true;
+	uint64_t met = 0;
 
-	while (dir != NULL && (d = readdir(dir)) != NULL) {
-		if (d->d_name[0] == '.' ||
-			snprintf(path, sizeof(path), "%s/%s", root,
+	while (dir != NULL && more && met < to && (d = readdir(dir)) != NULL) {
+		if (met++ < from || d->d_name[0] == '.' ||
+			snprintf(path, sizeof(path), "%s/%s", w->root,
 				d->d_name) >= (int)sizeof(path))
 			continue;
 		if (is_folder(path) && is_job(path, &running))
-			fn(ctx, path, d->d_name, running);
+			more = w->fn(w->ctx, path, d->d_name, running);
 	}
 	if (dir != NULL)
 		closedir(dir);
+	return more ? met : UINT64_MAX;
+}
+
+void
+jobs_each(const char *root, jobs_fn *fn, void *ctx)
+{
+	walk(&(struct walk){ root, fn, ctx }, 0, UINT64_MAX);
+}
+
+void
+jobs_each_anywhere(const char *root, jobs_fn *fn, void *ctx)
+{
+	const struct walk w = { root, fn, ctx };
+	uint64_t count = walk(&w, UINT64_MAX, UINT64_MAX);
+	uint64_t from = count == 0 ? 0 : (uint64_t)clock_now() % count;
+
+	if (walk(&w, from, UINT64_MAX) != UINT64_MAX)
+		walk(&w, 0, from);
 }
 
 cJSON *
@@ -115,18 +141,19 @@ put_job(struct buf *out, const char *dir, const char *id)
 			sizeof(age)));
 }
 
-static void
+static bool
 note_running(void *ctx, const char *dir, const char *id, bool running)
 {
 	struct running *r = ctx;
 
 	if (!running)
-		return;
+		return true;
 	if (r->out != NULL && r->count < NAMES)
 		put_job(r->out, dir, id);
 	else if (r->out != NULL && r->count == NAMES)
 		buf_put_text(r->out, ", ...");
 	r->count++;
+	return true;
 }
 
 uint32_t

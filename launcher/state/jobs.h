@@ -8,11 +8,15 @@
 
 #include "base/buf.h"
 
-/* Told of each job's folder; @running: its lock is held. */
-typedef void jobs_fn(void *ctx, const char *dir, const char *id, bool running);
+/* Told of each job's folder; @running: its lock is held. False: enough. */
+typedef bool jobs_fn(void *ctx, const char *dir, const char *id, bool running);
 
 /* jobs_each() - every folder of the state root @root that is a job's. */
 void jobs_each(const char *root, jobs_fn *fn, void *ctx);
+
+/* jobs_each_anywhere() - the same, beginning anywhere: for who has no time for
+ * all of them, each has its turn some day. */
+void jobs_each_anywhere(const char *root, jobs_fn *fn, void *ctx);
 
 /* jobs_read() - job.json of the job's folder @dir; NULL if it has none yet, or
  * one that is not ours. The caller deletes it. */

@@ -54,42 +54,101 @@ retain_choose(struct retain_job *jobs, uint32_t n, int64_t now)
 	}
 }
 
-/* Everything below; links are removed, never followed. */
-static void
-remove_tree(int parent, const char *name, int depth)
+static bool
+is_late(int64_t deadline)
 {
-	const struct dirent *d;
+	return clock_now() >= deadline;
+}
+
+static DIR *
+open_folder(int parent, const char *name)
+{
 	int fd = openat(parent, name,
 		O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	DIR *dir = fd == -1 ? NULL : fdopendir(fd);
 
-	if (dir == NULL) {
+	if (dir == NULL)
 		fd_close(fd);
-		unlinkat(parent, name, 0);
-		return;
-	}
-	while ((d = readdir(dir)) != NULL) {
-		if (strcmp(d->d_name, ".") == 0 || strcmp(d->d_name, "..") == 0)
+	return dir;
+}
+
+/* By what a folder is known for a job: these go last, so that what is begun is
+ * ended the next time. */
+static bool
+is_mark(const char *name)
+{
+	return strcmp(name, "job.json") == 0 || strcmp(name, "lock") == 0;
+}
+
+/* Everything in @dir, which is closed, but the marks of a job at @depth 0; links
+ * are removed, never followed. False: not all, yet. */
+static bool
+empty_folder(DIR *dir, int depth, int64_t deadline)
+{
+	const struct dirent *d;
+	bool all = true;
+	DIR *sub;
+
+	while (!is_late(deadline) && (d = readdir(dir)) != NULL) {
+		if (strcmp(d->d_name, ".") == 0 ||
+			strcmp(d->d_name, "..") == 0 ||
+			(depth == 0 && is_mark(d->d_name)) ||
+			unlinkat(dirfd(dir), d->d_name, 0) == 0)
 			continue;
-		if (unlinkat(dirfd(dir), d->d_name, 0) == -1 && depth < 4)
-			remove_tree(dirfd(dir), d->d_name, depth + 1);
+		sub = depth < 4 ? open_folder(dirfd(dir), d->d_name) : NULL;
+		if (sub == NULL || !empty_folder(sub, depth + 1, deadline) ||
+			unlinkat(dirfd(dir), d->d_name, AT_REMOVEDIR) == -1)
+			all = false;
 	}
 	closedir(dir);
-	unlinkat(parent, name, AT_REMOVEDIR);
+	return all && !is_late(deadline);
 }
 
 /* With its lock in hand, so that nobody begins a job there meanwhile. */
 static void
-remove_job(int root, const char *id)
+remove_job(int root, const char *id, int64_t deadline)
 {
-	char lock[PATH_MAX];
+	static const char *const marks[] = { "job.json", "lock", "" };
+	char path[PATH_MAX];
+	DIR *dir = NULL;
 	int fd;
 
-	snprintf(lock, sizeof(lock), "%s/lock", id);
-	fd = openat(root, lock, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+	snprintf(path, sizeof(path), "%s/lock", id);
+	fd = openat(root, path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
 	if (fd != -1 && flock(fd, LOCK_EX | LOCK_NB) == 0)
-		remove_tree(root, id, 0);
+		dir = open_folder(root, id);
+	if (dir != NULL && empty_folder(dir, 0, deadline))
+		for (int i = 0; i < 3; i++) {
+			snprintf(path, sizeof(path), "%s/%s", id, marks[i]);
+			unlinkat(root, path,
+				marks[i][0] == '\0' ? AT_REMOVEDIR : 0);
+		}
 	fd_close(fd);
+}
+
+/* What the files in @dir, which is closed, hold. */
+static int64_t
+bytes_in(DIR *dir, int depth, int64_t deadline)
+{
+	const struct dirent *d;
+	struct stat st;
+	int64_t bytes = 0;
+
+	while (dir != NULL && !is_late(deadline) &&
+		(d = readdir(dir)) != NULL) {
+		if (d->d_name[0] == '.' ||
+			fstatat(dirfd(dir), d->d_name, &st,
+				AT_SYMLINK_NOFOLLOW) == -1)
+			continue;
+		if (S_ISREG(st.st_mode))
+			bytes += st.st_size;
+		else if (S_ISDIR(st.st_mode) && depth < 4)
+			bytes += bytes_in(open_folder(dirfd(dir), d->d_name),
+				depth + 1, deadline);
+	}
+	if (dir != NULL)
+		closedir(dir);
+	return bytes;
 }
 
 static int64_t
@@ -118,31 +177,51 @@ struct survey {
 	int64_t deadline;
 };
 
-/* A job that xrun did not live to end has no "exit"; it counts as failed, and
- * by the age of its folder. */
-static void
+/* When it ended. A folder that was begun to be removed is younger than its
+ * job.json; one that xrun did not live to end has an older one. */
+static int64_t
+end_of(const char *dir, bool ended)
+{
+	char path[PATH_MAX];
+	struct stat st, json;
+
+	if (stat(dir, &st) == -1)
+		return INT64_MAX;
+	snprintf(path, sizeof(path), "%s/job.json", dir);
+	if (ended && stat(path, &json) == 0 &&
+		json.st_mtim.tv_sec < st.st_mtim.tv_sec)
+		st = json;
+	return st.st_mtim.tv_sec * NS_PER_S + st.st_mtim.tv_nsec;
+}
+
+/* A job that xrun did not live to end has neither "exit" nor "bytes"; it counts
+ * as failed. */
+static bool
 consider(void *ctx, const char *dir, const char *id, bool running)
 {
 	struct survey *s = ctx;
 	struct retain_job *job;
-	struct stat st;
 	cJSON *json;
 
-	if (running || strlen(id) >= sizeof(job->id) || s->n == s->cap ||
-		clock_now() >= s->deadline || stat(dir, &st) == -1)
-		return;
+	if (is_late(s->deadline) || s->n == s->cap)
+		return false;
+	if (running || strlen(id) >= sizeof(job->id))
+		return true;
 	json = jobs_read(dir);
 	if (json != NULL && strcmp(text_of(json, "host"), s->host) == 0) {
 		job = &s->jobs[s->n++];
 		*job = (struct retain_job){
-			.ended = st.st_mtim.tv_sec * NS_PER_S +
-				st.st_mtim.tv_nsec,
-			.bytes = number_of(json, "bytes", 0),
+			.bytes = number_of(json, "bytes", -1),
 			.failed = number_of(json, "exit", -1) != 0,
+			.ended = end_of(dir, number_of(json, "exit", -1) != -1),
 		};
 		memcpy(job->id, id, strlen(id) + 1);
+		if (job->bytes < 0)
+			job->bytes = bytes_in(open_folder(AT_FDCWD, dir), 0,
+				s->deadline);
 	}
 	cJSON_Delete(json);
+	return true;
 }
 
 static bool
@@ -166,18 +245,19 @@ void
 retain_run(void *path)
 {
 	struct survey s = { .cap = 100000,
-		.deadline = clock_now() + RETAIN_TURN_NS };
+		.deadline = clock_now() + RETAIN_LOOK_NS };
 	int root = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
 	if (root != -1 && !done_lately(root)) {
 		host_name(s.host, sizeof(s.host));
 		s.jobs = calloc(s.cap, sizeof(*s.jobs));
 		if (s.jobs != NULL)
-			jobs_each(path, consider, &s);
+			jobs_each_anywhere(path, consider, &s);
 		retain_choose(s.jobs, s.n, clock_wall());
-		for (uint32_t i = 0; i < s.n && clock_now() < s.deadline; i++)
+		s.deadline += RETAIN_TURN_NS - RETAIN_LOOK_NS;
+		for (uint32_t i = 0; i < s.n && !is_late(s.deadline); i++)
 			if (!s.jobs[i].kept)
-				remove_job(root, s.jobs[i].id);
+				remove_job(root, s.jobs[i].id, s.deadline);
 		free(s.jobs);
 	}
 	fd_close(root);

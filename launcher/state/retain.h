@@ -6,7 +6,9 @@
  * oldest goes first, and jobs that failed go last. Never touched: a job whose
  * lock is held, one of another machine (a home shared by many), and what does
  * not look like a job. At most 100 ms a run, on the helper thread, and not
- * more often than every ten minutes.
+ * more often than every ten minutes: where that is too short for all, another
+ * run begins elsewhere, and what was begun to be removed is ended. Half of the
+ * time is for finding out.
  */
 #ifndef LAUNCHER_STATE_RETAIN_H
 #define LAUNCHER_STATE_RETAIN_H
@@ -17,6 +19,7 @@
 #define RETAIN_AGE_NS  (7 * 24 * 3600 * 1000000000LL)
 #define RETAIN_BYTES   (2LL << 30)
 #define RETAIN_TURN_NS 100000000LL
+#define RETAIN_LOOK_NS (RETAIN_TURN_NS / 2)
 
 struct retain_job {
 	char id[65];

@@ -397,6 +397,53 @@ Test(retain, a_job_without_an_end_goes_after_those_with_one)
 	cr_expect_not(is_there("bbbb"));
 }
 
+Test(retain, what_a_job_without_an_end_wrote_is_counted_itself)
+{
+	char json[300];
+
+	snprintf(json, sizeof(json), "{\"host\": \"%s\"}", host);
+	make_job("aaaa", json, 2);
+	make_job("bbbb", ended(1, 6), 3);
+	cr_assert_eq(truncate("aaaa/0/rank-0000/stdout", 3LL << 30), 0);
+	run();
+	cr_expect_not(is_there("aaaa"));
+	cr_expect_not(is_there("bbbb"), "the older of those that failed first");
+}
+
+static void
+set_end(const char *json, int days)
+{
+	struct timespec times[2] = { { .tv_nsec = UTIME_OMIT } };
+
+	times[1].tv_sec = clock_wall() / NS_PER_S - days * 24 * 3600L;
+	cr_assert_eq(utimensat(AT_FDCWD, json, times, 0), 0);
+}
+
+/* Or the next run would not know it for a job. */
+Test(retain, a_job_that_cannot_be_removed_whole_stays_one)
+{
+	make_job("aaaa", ended(0, 6), 8);
+	cr_assert_eq(mkdir("aaaa/1", 0700), 0);
+	cr_assert_eq(mkdir("aaaa/1/2", 0700), 0);
+	cr_assert_eq(mkdir("aaaa/1/2/3", 0700), 0);
+	cr_assert_eq(mkdir("aaaa/1/2/3/4", 0700), 0);
+	cr_assert_eq(mkdir("aaaa/1/2/3/4/5", 0700), 0);
+	set_end("aaaa/job.json", 8);
+	run();
+	cr_expect(is_there("aaaa/job.json"));
+	cr_expect(is_there("aaaa/lock"));
+	cr_expect_not(is_there("aaaa/0"));
+}
+
+/* Its folder is as young as what was removed from it last. */
+Test(retain, a_job_whose_removal_was_begun_is_as_old_as_it_was)
+{
+	make_job("aaaa", ended(0, 6), 0);
+	set_end("aaaa/job.json", 8);
+	run();
+	cr_expect_not(is_there("aaaa"));
+}
+
 Test(retain, a_root_that_is_not_there_is_no_work)
 {
 	retain_run(strdup("/nowhere/at/all"));

@@ -179,7 +179,7 @@ struct seen {
 	int all, running;
 };
 
-static void
+static bool
 see(void *ctx, const char *dir, const char *id, bool running)
 {
 	struct seen *s = ctx;
@@ -188,6 +188,23 @@ see(void *ctx, const char *dir, const char *id, bool running)
 	snprintf(s->id, sizeof(s->id), "%s", id);
 	s->all++;
 	s->running += running;
+	return true;
+}
+
+Test(state, a_walk_that_begins_anywhere_comes_to_all_once)
+{
+	struct seen s;
+
+	for (int i = 0; i < 5; i++)
+		begin(NULL);
+	for (int i = 0; i < 20; i++) {
+		s = (struct seen){ 0 };
+		jobs_each_anywhere(st.root, see, &s);
+		cr_assert_eq(s.all, 5);
+	}
+	s = (struct seen){ 0 };
+	jobs_each_anywhere("/nowhere", see, &s);
+	cr_expect_eq(s.all, 0);
 }
 
 Test(state, a_job_runs_while_its_lock_is_held)
