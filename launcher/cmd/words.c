@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/utf8.h"
 #include "launcher/cmd/words.h"
 
 void
@@ -17,8 +18,10 @@ words_line(const char *fmt, ...)
 	va_start(ap, fmt);
 	n = vsnprintf(line, sizeof(line), fmt, ap);
 	va_end(ap);
-	if (n >= 0)
-		dprintf(STDERR_FILENO, "xrun: %s\n", line);
+	if (n < 0)
+		return;
+	utf8_tame(line);
+	dprintf(STDERR_FILENO, "xrun: %s\n", line);
 }
 
 void

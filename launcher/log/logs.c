@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "base/fd.h"
+#include "base/utf8.h"
 #include "launcher/log/logs.h"
 #include "launcher/log/mover.h"
 #include "launcher/log/piece.h"
@@ -232,6 +233,8 @@ logs_say(struct logs *l, const char *fmt, ...)
 		return;
 	if ((size_t)n > sizeof(line) - 2)
 		n = sizeof(line) - 2;
+	/* It may stand over the echo of a key. */
+	utf8_tame(line + (line[0] == '\r'));
 	line[n] = '\n';
 	logs_put(l, line, (size_t)n + 1);
 }

@@ -19,6 +19,7 @@
 #include "base/signo.h"
 #include "launcher/job/outcome.h"
 #include "launcher/log/escape.h"
+#include "launcher/log/live.h"
 #include "launcher/sup/failure.h"
 #include "launcher/sup/sup.h"
 #include "launcher/sup/who.h"
@@ -114,7 +115,9 @@ put_tail(const struct job *job, uint32_t stream, uint32_t lines,
 	for (p = tail.data; got > 0 && p < tail.data + tail.len; p = nl + 1) {
 		nl = memchr(p, '\n', (size_t)(tail.data + tail.len - p));
 		buf_put_text(out, bar);
-		escape_filter(out, (struct span){ p, (size_t)(nl - p) }, &state,
+		/* Progress that was written over itself: its last state. */
+		escape_filter(out,
+			live_seen((struct span){ p, (size_t)(nl - p) }), &state,
 			&colored);
 		buf_put_text(out, colored ? "\033[0m\n" : "\n");
 		colored = false;

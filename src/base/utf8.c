@@ -32,6 +32,20 @@ utf8_step(const char *p, size_t len)
 	return n;
 }
 
+void
+utf8_tame(char *text)
+{
+	unsigned char *p = (unsigned char *)text;
+
+	for (; *p != '\0'; p++) {
+		if ((*p < 0x20 && *p != '\t' && *p != '\n') || *p == 0x7f)
+			*p = '?';
+		/* U+0080 to U+009F are c2 80 to c2 9f. */
+		else if (*p == 0xc2 && (p[1] & 0xe0) == 0x80)
+			p[0] = p[1] = '?';
+	}
+}
+
 size_t
 utf8_put(uint32_t code, char out[4])
 {

@@ -15,6 +15,11 @@
  */
 size_t utf8_step(const char *p, size_t len);
 
+/* utf8_tame() - in @text, what would steer a terminal becomes '?': control
+ * characters but tab and newline, those of 8 bits, too. For words of ours about
+ * names that anybody chose. */
+void utf8_tame(char *text);
+
 /* utf8_put() - @code, at most U+10FFFF, as 1 to 4 bytes; returns how many. */
 size_t utf8_put(uint32_t code, char out[4]);
 

@@ -423,3 +423,11 @@ blames()
 	assert_has "$stderr" '^xrun: rank [23] failed first: '
 	assert_has "$stderr" '^  rank [23] failed after it'
 }
+
+@test "progress that was written over: the account has its last state" {
+	job -n 2 sh -c '[ "$RANK" = 1 ] || exec sleep 60
+		printf "\r10%%\r20%%\r30%%\n\r40%%" >&2; exit 3'
+	assert_eq "$status" 3
+	assert_has "$stderr" '^  \| 30%$'
+	assert_has "$stderr" '^  \| 40%$'
+}

@@ -669,3 +669,9 @@ log_dir()
 		[ -d /var/tmp/xrun-64998/xrun/latest ]
 	rm -r /var/tmp/xrun-64998
 }
+
+@test "a name that would steer the terminal is tamed in xrun's words" {
+	job -n 2 $'./no\e]0;title\a\xc2\x9b2J'
+	assert_eq "$status" 127
+	assert_eq "$stderr" 'xrun: ./no?]0;title???2J: not found   try: build it first'
+}
