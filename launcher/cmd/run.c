@@ -25,6 +25,7 @@
 #include "launcher/sup/own_tty.h"
 #include "launcher/sup/report.h"
 #include "launcher/sup/sup.h"
+#include "place/environ.h"
 
 /* The number of a descriptor of ours that @path names; -1: it is a file. To
  * open it by its name would begin a file that stdout stands in anew. */
@@ -165,8 +166,8 @@ compile_route(struct job *job, const char *host, struct xr_error *err)
 	status = route_compile(&job->route, &c, err);
 	if (status != XR_OK)
 		return status;
-	job->interactive =
-		job->opt.pty && !job->route.lines && out && own_tty_is_stdin();
+	job->interactive = job->opt.pty && !job->route.lines && out &&
+		job->input_rank != JOB_NOBODY && own_tty_is_stdin();
 	job->hints =
 		errs && takes_escapes() && !job->opt.quiet && !job->interactive;
 	return XR_OK;
@@ -217,6 +218,30 @@ answer(struct job *job, const struct prepared *p)
 	return show_env(job, rank);
 }
 
+/* Who has standard input. Of a rank on another machine, nobody here. */
+static enum xr_status
+choose_input(struct job *job, struct xr_error *err)
+{
+	const char *text = job->opt.input;
+	uint32_t rank = 0;
+
+	job->input_rank = JOB_NOBODY;
+	job->input_all = strcmp(text, "all") == 0;
+	if (job->input_all && job->opt.pty)
+		return fail(err, XR_E_INVAL,
+			"--stdin all: with --pty each rank's standard input is its own terminal\t--stdin RANK, or --no-pty");
+	if (job->input_all || strcmp(text, "none") == 0)
+		return XR_OK;
+	if (!number_parse(span_of(text), UINT32_MAX, &rank) ||
+		rank >= job->plan.size)
+		return fail(err, XR_E_INVAL,
+			"--stdin: '%.*s' is not all, none or a rank, 0 to %u",
+			QUOTED(span_of(text)), job->plan.size - 1);
+	if (rank >= job->plan.first && rank - job->plan.first < job_size(job))
+		job->input_rank = rank - job->plan.first;
+	return XR_OK;
+}
+
 static enum xr_status
 prepare(struct job *job, struct prepared *p, struct xr_error *err)
 {
@@ -225,7 +250,11 @@ prepare(struct job *job, struct prepared *p, struct xr_error *err)
 
 	limit_read(&job->limits);
 	status = prepare_plan(job, p, err);
+	if (status == XR_OK)
+		status = choose_input(job, err);
 	limit_count(&job->limits, job_size(job), check_files(job_size(job)));
+	if (job->input_all)
+		job->limits.held += job_size(job); /* a pipe a rank */
 	if (status == XR_OK)
 		status = check_limits(&job->limits, job_size(job), err);
 	job->spare_files = check_spare(&job->limits, job_size(job));

@@ -29,6 +29,8 @@
 #include "proc/limit.h"
 #include "proc/spawn.h"
 
+#define JOB_NOBODY UINT32_MAX
+
 #define DRAIN_NS (2 * NS_PER_S) /* for pipes that outlive their rank */
 
 struct rank {
@@ -111,6 +113,8 @@ struct job {
 	int events_sys;      /* bus.c: errno of the first write that failed */
 	int report_sys;      /* report.c: the same of --report */
 	int state_sys;       /* the same of job.json and events.jsonl */
+	uint32_t input_rank; /* local, who has stdin; JOB_NOBODY */
+	bool input_all;      /* every rank has it */
 	bool error_files;    /* some program's ranks may write them */
 	bool hup_ignored;    /* started by nohup */
 	bool errors_are_tty; /* stderr is a terminal: header and closing line */

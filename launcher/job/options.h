@@ -53,6 +53,8 @@ struct run_options {
 	bool pty;
 	bool quiet, verbose;
 
+	const char *input; /* --stdin: "none", "all" or a rank */
+
 	int64_t timeout; /* ns; 0: none */
 	int64_t grace;   /* ns */
 	int stop_signal; /* number */

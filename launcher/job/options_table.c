@@ -216,6 +216,15 @@ const struct opt run_options[] = {
 		.help = "end with a table of what each rank used",
 		.text = "End with a table of what each rank used: time, processor time, memory, bytes of output." },
 
+	{ .name = "stdin",
+		.group = "Input",
+		.type = OPT_TEXT,
+		.arg = "RANK",
+		.dflt = "0",
+		.offset = AT(input),
+		.help = "who reads standard input: a rank, all, none",
+		.text = "Which rank has xrun's standard input; the others have _/dev/null_. A pipe or file it inherits as it is, and xrun reads no byte of it; what is typed at a terminal is copied to it, while xrun is in the foreground. With *all* xrun reads and copies to every rank, no faster than the slowest of them; one that closes its input or ends is left out. *none*: nobody has it." },
+
 	{ .name = "timeout",
 		.group = "Ending",
 		.common = true,
@@ -343,7 +352,6 @@ const struct opt_later run_options_later[] = {
 	{ "job", 0 },
 	{ "env-pass", 0 },
 	{ "env-force", 0 },
-	{ "stdin", 0 },
 	{ "restarts", 0 },
 	{ "restart-window", 0 },
 	{ "heartbeat", 0 },

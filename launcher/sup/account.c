@@ -2,12 +2,14 @@
 /* account.c - see account.h. */
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/signo.h"
 #include "launcher/job/outcome.h"
 #include "launcher/sup/account.h"
 #include "launcher/sup/failure.h"
+#include "launcher/sup/stdin_all.h"
 #include "launcher/sup/sup.h"
 #include "launcher/sup/who.h"
 
@@ -138,6 +140,18 @@ put_gaps(const struct job *job, struct buf *out)
 }
 
 static void
+put_input(const struct job *job, struct buf *out)
+{
+	const struct stdin_all *all = job->sup->stdin_all;
+	int sys = all == NULL ? 0 : stdin_all_sys(all);
+
+	if (sys != 0)
+		buf_fmt(out,
+			"xrun: standard input cannot be read (%s): the ranks saw its end\n",
+			strerror(sys));
+}
+
+static void
 put_left_open(const struct job *job, struct buf *out)
 {
 	struct buf who = { 0 };
@@ -207,6 +221,7 @@ job_account(struct job *job, bool files)
 	put_lost(job, &out);
 	put_gaps(job, &out);
 	put_left_open(job, &out);
+	put_input(job, &out);
 	put_cause(job, &out);
 	if (o.culprit != OUTCOME_NOBODY)
 		failure_put(job, o.culprit, files, &out);

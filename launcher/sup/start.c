@@ -14,6 +14,7 @@
 #include "base/stdio_tag.h"
 #include "launcher/sup/own_tty.h"
 #include "launcher/sup/keeper.h"
+#include "launcher/sup/stdin_all.h"
 #include "launcher/sup/sup.h"
 
 #define A_TURN       16
@@ -46,7 +47,7 @@ open_stream(struct job *job, uint32_t stream, enum spawn_slot slot,
 static bool
 open_terminal(struct job *job, uint32_t r, struct stdio_tag *tag)
 {
-	bool typed = r == 0 && job->plan.first == 0 && own_tty_is_stdin();
+	bool typed = r == job->input_rank && own_tty_is_stdin();
 	int slave = pty_open(job, r, typed);
 	struct stat st;
 
@@ -98,6 +99,22 @@ open_output(struct job *job, uint32_t r, struct stdio_tag *tag)
 	return opened;
 }
 
+/* A rank that is tried again has its pipe in the slot already. */
+static bool
+open_input(struct job *job, uint32_t r)
+{
+	struct stdin_all *all = job->sup->stdin_all;
+	bool done;
+	int fd;
+
+	if (all == NULL || stdin_all_has(all, r))
+		return true;
+	fd = stdin_all_add(all, r);
+	done = fd != -1 && spawn_slot_set(SPAWN_SLOT_IN, fd) == 0;
+	fd_close(fd);
+	return done;
+}
+
 /* A pipe or file is inherited as it is; what a terminal says is copied. */
 static int
 input_of(struct job *job, uint32_t r)
@@ -105,7 +122,9 @@ input_of(struct job *job, uint32_t r)
 	struct sup *sup = job->sup;
 	int fd;
 
-	if (r != 0 || job->plan.first != 0)
+	if (job->input_all)
+		return SPAWN_SLOT_IN;
+	if (r != job->input_rank)
 		return job->opt.pty ? SPAWN_SLOT_OUT : SPAWN_SLOT_NULL;
 	if (!own_tty_is_stdin())
 		return STDIN_FILENO;
@@ -189,6 +208,11 @@ spawn_rank(struct job *job, uint32_t r, struct spawn *s)
 		.tty = job->opt.pty,
 		.files = job->limits.files,
 	};
+	if (!open_input(job, r)) {
+		s->step = SPAWN_STDIO;
+		s->sys = errno;
+		return false;
+	}
 	if (job->rank[r].open == 0 && !open_output(job, r, &tag)) {
 		s->step = job->opt.pty ? SPAWN_TERMINAL : SPAWN_STDIO;
 		s->sys = errno;
@@ -380,6 +404,21 @@ start_output(int fd, void *ctx)
 		start_threads(job);
 }
 
+/* Input flows once nothing of ours holds the ranks' ends of it. */
+static void
+all_started(struct job *job)
+{
+	int sys;
+
+	close_slots();
+	if (job->sup->stdin_all == NULL || job->sup->input_flows)
+		return;
+	sys = stdin_all_start(job->sup->stdin_all);
+	job->sup->input_flows = sys == 0;
+	if (sys != 0)
+		stop_fail(job, "no thread for --stdin all: %s", strerror(sys));
+}
+
 void
 start_turn(void *ctx)
 {
@@ -398,7 +437,7 @@ start_turn(void *ctx)
 	if (job->stop_ns != 0)
 		skip_rest(job);
 	else if (job->started == job_size(job))
-		close_slots();
+		all_started(job);
 	else if (!timer_armed(sup->start))
 		timer_arm(sup->start, 0);
 }

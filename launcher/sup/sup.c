@@ -16,6 +16,7 @@
 #include "launcher/sup/own_tty.h"
 #include "launcher/sup/report.h"
 #include "launcher/sup/screen.h"
+#include "launcher/sup/stdin_all.h"
 #include "launcher/sup/sup.h"
 #include "launcher/sup/why.h"
 
@@ -329,6 +330,10 @@ open_all(struct job *job)
 		return false;
 	if (job->spare_files)
 		s->lifelines = lifelines_open(job_size(job));
+	if (job->input_all)
+		s->stdin_all = stdin_all_open(job_size(job), STDIN_FILENO);
+	if (job->input_all && s->stdin_all == NULL)
+		return false;
 	s->bus = bus_new(job, s->loop, s->work, job->events_fd);
 	return s->bus != NULL && open_timers(job) && open_watches(job);
 }

@@ -13,6 +13,7 @@
  *   screen.c   words while the job runs      account.c the last words
  *   failure.c  words about the culprit       who.c     ranks by number
  *   why.c      what the kernel ended a rank for
+ *   stdin_all.c  xrun's input for every rank
  *   lifeline.c the order of deaths, as evidence
  *   pty.c      a terminal for each rank      own_tty.c xrun's own terminal
  *
@@ -67,6 +68,7 @@ struct writing {
 	bool told;  /* that --events is not complete */
 };
 
+struct stdin_all;
 struct tty_in;
 
 struct sup {
@@ -76,7 +78,8 @@ struct sup {
 	struct lifelines *lifelines; /* NULL: too few descriptors */
 	struct work *work;
 	struct bus *bus;
-	struct tty_in *tty_in; /* NULL: stdin is no terminal */
+	struct stdin_all *stdin_all; /* NULL: not --stdin all */
+	struct tty_in *tty_in;       /* NULL: stdin is no terminal */
 
 	struct watch *signals, *keeper, *notes;
 	struct watch *output; /* for the first byte; NULL: it has a thread */
@@ -101,6 +104,7 @@ struct sup {
 	bool no_leaves; /* start.c: ranks cannot enter groups of their own */
 	enum phase phase;
 	uint32_t stuck; /* processes that SIGKILL did not end, and were named */
+	bool input_flows; /* start.c: to every rank */
 	bool told;      /* by a signal, --timeout, ...: not only by a failure */
 	bool not_shown; /* a sink had no memory, and it was said */
 	bool judged;    /* the evidence of the first failure was taken */
