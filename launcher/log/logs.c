@@ -180,6 +180,13 @@ logs_notes(const struct logs *l)
 }
 
 void
+logs_tell_first(struct logs *l)
+{
+	if (l->mover != NULL)
+		mover_tell_first(l->mover);
+}
+
+void
 logs_drop(struct logs *l, uint32_t stream)
 {
 	if (l->mover != NULL)

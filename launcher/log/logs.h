@@ -51,6 +51,10 @@ int logs_start(struct logs *logs);
 /* logs_notes() - descriptor to watch; then notes_take(). */
 const struct notes *logs_notes(const struct logs *logs);
 
+/* logs_tell_first() - NOTE_FIRST is to come with the next byte that goes to a
+ * file. */
+void logs_tell_first(struct logs *logs);
+
 /* logs_drop() - give a stream up whose writers outlived their rank. */
 void logs_drop(struct logs *logs, uint32_t stream);
 

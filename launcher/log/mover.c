@@ -44,7 +44,8 @@ struct mover {
 	int drops;      /* eventfd: the loop has streams to drop */
 	uint32_t files; /* raw files kept open */
 	uint32_t stalled;
-	bool gone; /* the folder was removed, and that was told */
+	bool tell_first; /* atomic: NOTE_FIRST with the next byte */
+	bool gone;       /* the folder was removed, and that was told */
 	struct stream *stream;
 };
 
@@ -249,6 +250,15 @@ moved(struct mover *m, uint32_t stream, size_t n)
 	index_moved(&st->index, m->config.share->dir,
 		m->config.share->base + stream, slot->moved, now);
 	tell_sink(m, stream, false);
+	if (__atomic_load_n(&m->tell_first, __ATOMIC_RELAXED) &&
+		__atomic_exchange_n(&m->tell_first, false, __ATOMIC_RELAXED))
+		tell(m, NOTE_FIRST, stream, 0);
+}
+
+void
+mover_tell_first(struct mover *m)
+{
+	__atomic_store_n(&m->tell_first, true, __ATOMIC_RELAXED);
 }
 
 /* There is no folder to make a file in. A file without a name can be shown,

@@ -60,6 +60,9 @@ bool mover_add_tty(struct mover *mover, uint32_t stream, int master);
 /* mover_start() - 0 or an errno; then it may be tried again. */
 int mover_start(struct mover *mover);
 
+/* mover_tell_first() - NOTE_FIRST is to come with the next byte. Loop thread. */
+void mover_tell_first(struct mover *mover);
+
 /* mover_drop() - stop reading a pipe that somebody holds open for ever; what
  * it holds now is still moved, when there is room for it. NOTE_EOF follows.
  * Said twice, a stream without room is given up: its bytes are lost, and

@@ -11,11 +11,12 @@
 #include <stdint.h>
 
 enum note_kind {
-	NOTE_EOF,    /* @value: stream: its pipe ended, all bytes are moved */
-	NOTE_FULL,   /* @value: stream: no room for its file (@sys) */
-	NOTE_ROOM,   /* @value: stream: there is room again */
-	NOTE_GONE,   /* the folder was removed; @value: the first to need it */
-	NOTE_UNREAD, /* @value: stream: its sink cannot read it (@sys) */
+	NOTE_EOF,   /* @value: stream: its pipe ended, all bytes are moved */
+	NOTE_FIRST, /* the first byte of any came, as mover_tell_first() asked */
+	NOTE_FULL,  /* @value: stream: no room for its file (@sys) */
+	NOTE_ROOM,  /* @value: stream: there is room again */
+	NOTE_GONE,  /* the folder was removed; @value: the first to need it */
+	NOTE_UNREAD,      /* @value: stream: its sink cannot read it (@sys) */
 	NOTE_SINK_CLOSED, /* @value: sink: its reader is gone, or @sys */
 	NOTE_WRITTEN,   /* the helper thread did what it was given; @value: the
 		       * supervisor's own */

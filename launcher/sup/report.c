@@ -274,6 +274,19 @@ retain_once(struct job *job)
 	tidy(job, retain_run);
 }
 
+static void
+point_to(void *job)
+{
+	state_latest(&((struct job *)job)->state);
+}
+
+void
+report_latest(struct job *job)
+{
+	if (!job->sup->latest)
+		job->sup->latest = work_post(job->sup->work, point_to, job);
+}
+
 void
 report_begin(void *ctx)
 {
@@ -283,6 +296,9 @@ report_begin(void *ctx)
 		return;
 	if (!post(job, &(struct parcel){ .state = true }, false))
 		bus_lose(&job->state_sys, ENOMEM);
+	logs_tell_first(job->sup->logs);
+	if (logs_total(job->sup->logs) > 0)
+		report_latest(job);
 	retain_once(job);
 }
 
@@ -391,7 +407,7 @@ send_report(struct job *job)
 	bool keep = job->sup->writing.keep;
 	struct parcel p = {
 		.state = keep,
-		.latest = keep,
+		.latest = keep && !job->sup->latest,
 		.report = job->report_fd != -1,
 	};
 

@@ -11,9 +11,12 @@
 
 #include "launcher/job/job.h"
 
-/* report_begin() - job.json of a running job, and `latest`. A timer_fn: jobs
- * that are over at once and say nothing never get there. */
+/* report_begin() - job.json of a running job, and `latest`, once it has written
+ * a byte. A timer_fn: jobs that are over at once never get there. */
 void report_begin(void *job);
+
+/* report_latest() - `latest` is to point to the job; once. */
+void report_latest(struct job *job);
 
 /*
  * report_next() - the last event, the final job.json if sup->writing.keep, and

@@ -181,6 +181,9 @@ on_notes(int fd, void *ctx)
 		case NOTE_EOF:
 			on_eof(job, note[i].value);
 			break;
+		case NOTE_FIRST:
+			report_latest(job);
+			break;
 		case NOTE_FULL:
 			on_full(job, note[i].value, note[i].sys);
 			break;

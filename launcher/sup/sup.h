@@ -109,6 +109,7 @@ struct sup {
 	bool not_shown; /* a sink had no memory, and it was said */
 	bool judged;    /* the evidence of the first failure was taken */
 	bool output_dropped; /* no more patience for pipes of the dead */
+	bool latest;         /* `latest` points to the job */
 	bool retained;       /* old folders were looked at in this run */
 	bool delivery_over;  /* its patience is at an end */
 	bool hurried;        /* so had the delivery before */
