@@ -211,6 +211,8 @@ facts_of(const struct job *job, const struct part *part,
 	facts.preload = part->preload;
 	facts.user = part->opt->env.items;
 	facts.user_count = part->opt->env.n;
+	facts.pass = part->opt->env_pass.items;
+	facts.pass_count = part->opt->env_pass.n;
 	facts.user_source = part->env_source;
 	return facts;
 }

@@ -35,9 +35,10 @@ struct run_options {
 	bool template;    /* {rank} and the like in arguments */
 	const char *bind; /* "auto", "none", "core" or a list of CPUs */
 
-	struct opt_list env;     /* NAME=VALUE, in order given */
-	const char *env_profile; /* "auto", "none", "torch,..." */
-	int port_hold;           /* enum port_hold */
+	struct opt_list env;      /* NAME=VALUE, in order given */
+	struct opt_list env_pass; /* globs; none: all that is inherited */
+	const char *env_profile;  /* "auto", "none", "torch,..." */
+	int port_hold;            /* enum port_hold */
 
 	const char *log_dir; /* NULL: the state directory */
 	bool logs;

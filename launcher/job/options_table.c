@@ -29,6 +29,12 @@ is_assignment(const char *value)
 	return *value != '=' && strchr(value, '=') != NULL;
 }
 
+static bool
+is_glob(const char *value)
+{
+	return *value != '\0' && strchr(value, '=') == NULL;
+}
+
 /* A row a paragraph; clang-format would put each at five tabs. */
 /* clang-format off */
 const struct opt run_options[] = {
@@ -99,6 +105,14 @@ const struct opt run_options[] = {
 		.offset = AT(env),
 		.help = "set a variable for the ranks (repeatable)",
 		.text = "Set the variable for every rank, or with several programs for those of the one that follows; it wins over what is inherited and over what *--env-profile* sets. May be given several times; in XRUN_ENV, one a line. The variables by which a rank knows itself (XRUN_\\*, RANK, WORLD_SIZE, LOCAL_\\*, XRT_\\*) cannot be set." },
+	{ .name = "env-pass",
+		.part = true,
+		.type = OPT_LIST,
+		.arg = "GLOB",
+		.valid = is_glob,
+		.offset = AT(env_pass),
+		.help = "variables to inherit, and no others",
+		.text = "Of the variables that xrun was started with, ranks inherit only those whose name is _GLOB_, where \\* is any letters and ? is one; several are split by commas, or the option is given several times. Without it they inherit all. PATH, HOME, USER, LOGNAME, SHELL, TMPDIR, TZ, LANG, LC_\\*, TERM and LD_LIBRARY_PATH always pass, and what xrun itself sets is not touched. Of several programs, for the one that follows." },
 	{ .name = "env-profile",
 		.type = OPT_TEXT,
 		.arg = "LIST",
@@ -350,7 +364,6 @@ const struct opt_later run_options_later[] = {
 	{ "via", 0 },
 	{ "detach", 'd' },
 	{ "job", 0 },
-	{ "env-pass", 0 },
 	{ "env-force", 0 },
 	{ "restarts", 0 },
 	{ "restart-window", 0 },

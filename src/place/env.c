@@ -111,6 +111,21 @@ scrub_rule(const struct env *env, struct span name, bool inner)
 	return env_scrub_find(name, inner);
 }
 
+static bool
+passes(const struct env_facts *facts, struct span name)
+{
+	if (facts->pass_count == 0 || env_basic(name))
+		return true;
+	for (size_t i = 0; i < facts->pass_count; i++) {
+		struct span rest = span_of(facts->pass[i]);
+
+		while (rest.at != NULL)
+			if (span_fits(span_next(&rest, ','), name))
+				return true;
+	}
+	return false;
+}
+
 static void
 inherit(struct env *env)
 {
@@ -126,6 +141,8 @@ inherit(struct env *env)
 			.text = *vars,
 		};
 
+		if (rule == NULL && !passes(&env->facts, name))
+			rule = &env_scrub_pass;
 		if (rule == NULL && *cell_of(env, name) != 0)
 			rule = &twice;
 		if (rule != NULL)
@@ -370,8 +387,10 @@ user_sets(const struct env_facts *facts, const char *name)
 struct env_needs
 env_needs(const struct env_facts *facts)
 {
-	const char *mesh =
-		environ_get(facts->inherited, "XRT_MESH_SERVICE_ADDRESS");
+	static const char name[] = "XRT_MESH_SERVICE_ADDRESS";
+	const char *mesh = passes(facts, span_of(name)) ?
+		environ_get(facts->inherited, name) :
+		NULL;
 
 	return (struct env_needs){
 		.master_port = (facts->profiles & 1u << ENV_TORCH) != 0 &&

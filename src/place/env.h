@@ -70,6 +70,8 @@ struct env_facts {
 
 	const char *const *user; /* --env, in order */
 	size_t user_count;
+	const char *const *pass; /* --env-pass: globs, with commas */
+	size_t pass_count;       /* 0: all that is inherited passes */
 	const char *user_source; /* where they were said; NULL: "--env" */
 	/* Is it XRUN_<option>? Asked of XRUN_ names only. NULL: none is. */
 	bool (*is_option)(const void *arg, struct span name);

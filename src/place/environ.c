@@ -73,3 +73,30 @@ span_count(struct span text, char sep)
 		count += text.at[i] == sep;
 	return count;
 }
+
+/* After a '*' that failed, it takes a byte more and all behind it is tried
+ * again; an earlier one need never take more. */
+bool
+span_fits(struct span pattern, struct span text)
+{
+	size_t p = 0, t = 0, star = SIZE_MAX, from = 0;
+
+	while (t < text.len) {
+		if (p < pattern.len && pattern.at[p] == '*') {
+			star = p++;
+			from = t;
+		} else if (p < pattern.len &&
+			(pattern.at[p] == '?' || pattern.at[p] == text.at[t])) {
+			p++;
+			t++;
+		} else if (star != SIZE_MAX) {
+			p = star + 1;
+			t = ++from;
+		} else {
+			return false;
+		}
+	}
+	while (p < pattern.len && pattern.at[p] == '*')
+		p++;
+	return p == pattern.len;
+}

@@ -33,6 +33,10 @@ struct span span_of(const char *text);
 /* span_count() - how many pieces span_next() will give. */
 size_t span_count(struct span text, char sep);
 
+/* span_fits() - is @text what the glob @pattern means? '*' is any bytes, '?' one;
+ * all else is itself. */
+bool span_fits(struct span pattern, struct span text);
+
 /* QUOTED - print a span as a person can bear it: at most 60 bytes. */
 #define QUOTED(s) (int)((s).len < 60 ? (s).len : 60), (s).at
 

@@ -152,6 +152,11 @@ const struct env_scrub env_scrub_option = {
 	"XRUN_*", "an option of xrun; an xrun in a rank starts clean", false
 };
 
+const struct env_scrub env_scrub_pass = { "*", "not among --env-pass", false };
+
+static const char *const basics[] = { "PATH", "HOME", "USER", "LOGNAME",
+	"SHELL", "TMPDIR", "TZ", "LANG", "LC_*", "TERM", "LD_LIBRARY_PATH" };
+
 static const struct {
 	const char *word;
 	unsigned bits;
@@ -208,6 +213,15 @@ env_scrub_find(struct span name, bool inner)
 			(inner || !rule->inner) && fits(rule->pattern, name))
 			return rule;
 	return NULL;
+}
+
+bool
+env_basic(struct span name)
+{
+	for (size_t i = 0; i < sizeof(basics) / sizeof(basics[0]); i++)
+		if (fits(basics[i], name))
+			return true;
+	return false;
 }
 
 bool

@@ -106,6 +106,12 @@ const struct env_scrub *env_scrub_find(struct span name, bool inner);
 /* env_scrub_option - the rule behind what env_facts.is_option() says. */
 extern const struct env_scrub env_scrub_option;
 
+/* env_scrub_pass - the rule behind --env-pass: it was not asked for. */
+extern const struct env_scrub env_scrub_pass;
+
+/* env_basic() - does every program need it, whatever --env-pass says? */
+bool env_basic(struct span name);
+
 /* env_identity() - can only xrun itself say it? Then --env may not. */
 bool env_identity(struct span name);
 

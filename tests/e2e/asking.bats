@@ -171,6 +171,27 @@ removed()
 	assert_has "$(removed XRUN_TIMEOUT)" '^an option of xrun'
 }
 
+@test "--env-pass: what else ranks do not inherit" {
+	need jq
+	export NCCL_A=1 NCCL_B=2 MINE=3 OTHER=4
+	job --show-env --json --env-pass 'NCCL_*' --env-pass MINE,YOURS true
+	assert_eq "$(variable NCCL_A)" \
+		'{"name":"NCCL_A","value":"1","source":"inherited"}'
+	assert_eq "$(variable MINE | jq -r .source)" inherited
+	assert_eq "$(variable HOME | jq -r .source)" inherited
+	assert_eq "$(variable XRUN_RANK | jq -r .source)" xrun
+	assert_eq "$(variable OTHER)" ''
+	assert_eq "$(removed OTHER)" 'not among --env-pass'
+	job -n 1 --env-pass MINE sh -c 'echo "${MINE-no} ${OTHER-no} ${NCCL_A-no}"' : \
+		-n 1 sh -c 'echo "${MINE-no} ${OTHER-no} ${NCCL_A-no}"'
+	assert_eq "$(sort <<<"$output")" $'[0] 3 no no\n[1] 3 4 1'
+	XRUN_ENV_PASS='OTHER' job sh -c 'echo "${MINE-no} ${OTHER-no}"'
+	assert_eq "$output" 'no 4'
+	job --env-pass A=1 true
+	assert_eq "$status" 125
+	assert_eq "$stderr" "xrun: --env-pass: 'A=1' is not a GLOB"
+}
+
 @test "--show-env as text has the same" {
 	export PMI_RANK=3 MASTER_PORT=4711
 	job --show-env -n 2 true

@@ -501,6 +501,68 @@ Test(env, a_program_of_several_is_told_its_place_among_all_hosts)
 	cr_assert(eq(str, of(4, "XRUN_LOCAL_SIZE"), "5"));
 }
 
+Test(env, only_what_passes_is_inherited)
+{
+	static const char *const globs[] = { "NCCL_*,M?NE", "XRT_NO" };
+
+	begin(VARS("NCCL_DEBUG=1", "MINE=2", "MIINE=3", "OTHER=4", "LC_ALL=C",
+		      "PATH=/bin", "OMP_NUM_THREADS=9", "RANK=7"),
+		2);
+	facts.pass = globs;
+	facts.pass_count = 2;
+	cr_assert(build() == XR_OK);
+	cr_assert(eq(str, of(0, "NCCL_DEBUG"), "1"));
+	cr_assert(eq(str, of(0, "MINE"), "2"));
+	cr_assert(eq(str, of(0, "MIINE"), "(none)"));
+	cr_assert(eq(str, of(0, "OTHER"), "(none)"));
+	cr_assert(eq(str, of(0, "LC_ALL"), "C"));
+	cr_assert(eq(str, of(0, "PATH"), "/bin"));
+	cr_assert(eq(str, of(0, "OMP_NUM_THREADS"), "1"));
+	cr_assert(eq(str, of(0, "RANK"), "0"));
+}
+
+Test(env, a_mesh_address_that_does_not_pass_is_not_relied_upon)
+{
+	static const char *const none[] = { "NONE" };
+
+	begin(VARS("XRT_MESH_SERVICE_ADDRESS=host:1", "XRT_LOCAL_WORKER=w:0"),
+		8);
+	cr_assert(not(env_needs(&facts).mesh_port));
+	facts.pass = none;
+	facts.pass_count = 1;
+	cr_assert(env_needs(&facts).mesh_port);
+}
+
+Test(env, a_glob_is_the_whole_name)
+{
+	static const struct {
+		const char *pattern, *text;
+		bool fits;
+	} rows[] = {
+		{ "", "", true },
+		{ "*", "", true },
+		{ "**", "abc", true },
+		{ "a*", "abc", true },
+		{ "*c", "abc", true },
+		{ "a*b*c", "aXbYbZc", true },
+		{ "a?c", "abc", true },
+		{ "a?c", "ac", false },
+		{ "?", "", false },
+		{ "abc", "ab", false },
+		{ "ab", "abc", false },
+		{ "*ab", "aab", true },
+		{ "*aab*b", "aaaabxb", true },
+		{ "*a*a*a*a*a*b", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+			false },
+		{ "[a]", "a", false },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		cr_assert_eq(span_fits(span_of(rows[i].pattern),
+				     span_of(rows[i].text)),
+			rows[i].fits, "%s %s", rows[i].pattern, rows[i].text);
+}
+
 Test(env, pjrt_rows_of_four_chips)
 {
 	struct xr_device chips[4];
