@@ -6,6 +6,7 @@
 #include "base/suggest.h"
 #include "launcher/cmd/completion.h"
 #include "launcher/cmd/help.h"
+#include "launcher/cmd/help_env.h"
 #include "launcher/cmd/say.h"
 #include "launcher/cmd/verb.h"
 #include "launcher/job/options.h"
@@ -179,6 +180,8 @@ const struct help_topic help_topics[] = {
 			[HELP_BASH] = completion_bash } },
 	{ "keys", "what may stand in a file of settings",
 		{ [HELP_TEXT] = put_keys, [HELP_MAN] = put_keys_man } },
+	{ "environ", "variables, those of ranks and those of xrun",
+		{ [HELP_TEXT] = help_environ, [HELP_MAN] = help_environ_man } },
 	{ "exit", "what xrun's exit status means",
 		{ [HELP_TEXT] = put_exits, [HELP_MAN] = put_exits_man } },
 	{ "states", "the life of a rank, step by step",
@@ -224,7 +227,7 @@ put_all(struct buf *out)
 	put_exits(out);
 	buf_put_text(out, "\nAbout xrun itself\n\n");
 	put_verbs(out);
-	buf_put_text(out, "\nTopics of xrun help: the name of an option");
+	buf_put_text(out, "\nTopics of xrun help: an option by name");
 	for (const struct help_topic *t = help_topics; t->name != NULL; t++)
 		buf_fmt(out, ", %s", t->name);
 	buf_put_text(out, ".\n");

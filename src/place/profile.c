@@ -104,7 +104,7 @@ static const struct {
  * to people. The rest after flux-core's spectrum.lua and the environment
  * pages of torchrun, horovodrun and srun.
  */
-static const struct env_scrub scrub[] = {
+const struct env_scrub env_scrub_rules[] = {
 	{ "PMI_*", MPI, false },
 	{ "PMIX_*", MPI, false },
 	{ "OMPI_COMM_WORLD_*", MPI, false },
@@ -142,6 +142,7 @@ static const struct env_scrub scrub[] = {
 	{ "XRT_SHARD_*", INNER, true },
 	{ "XRT_LOCAL_WORKER", INNER, true },
 	{ "XRT_TPU_CONFIG", INNER, true },
+	{ NULL, NULL, false },
 };
 
 static const struct env_scrub outer = {
@@ -199,8 +200,7 @@ fits(const char *pattern, struct span name)
 const struct env_scrub *
 env_scrub_find(struct span name, bool inner)
 {
-	const struct env_scrub *rule = scrub;
-	const struct env_scrub *end = scrub + sizeof(scrub) / sizeof(*scrub);
+	const struct env_scrub *rule = env_scrub_rules;
 
 	if (fits("XRUN_*", name)) {
 		for (int i = 0; env_output_names[i] != NULL; i++)
@@ -208,7 +208,7 @@ env_scrub_find(struct span name, bool inner)
 				return &outer;
 		return NULL;
 	}
-	for (; rule < end; rule++)
+	for (; rule->pattern != NULL; rule++)
 		if (name.len > 0 && *rule->pattern == *name.at &&
 			(inner || !rule->inner) && fits(rule->pattern, name))
 			return rule;

@@ -100,6 +100,9 @@ struct env_scrub {
 	bool inner; /* only where xrun runs inside of an XRT rank */
 };
 
+/* What is taken away, but for xrun's own; pattern NULL ends the table. */
+extern const struct env_scrub env_scrub_rules[];
+
 /* env_scrub_find() - the rule that removes @name, or NULL. */
 const struct env_scrub *env_scrub_find(struct span name, bool inner);
 

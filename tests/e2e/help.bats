@@ -160,3 +160,16 @@ changing+='|TORCHELASTIC_(RUN_ID|ERROR_FILE))='
 	assert_eq "$output" ""
 	assert_has "$stderr" '^ *1 .*[0-9]'
 }
+
+@test "help environ has what ranks get, what is kept from them, and every option" {
+	run -0 "$XRUN" help environ
+	assert_has "$output" '^  XRUN_RANK +\{rank\}$'
+	assert_has "$output" '^  PMI_\* +the ranks of another MPI launcher$'
+	assert_has "$output" '^  XRUN_NO_LOGS +keep no files of output$'
+	"$XRUN" -n 2 --show-env=1 true | sed -n 's/^\(xrun\|profile torch\) *\([A-Z_]*\)=.*/\2/p' >got
+	[ -s got ]
+	while read -r name; do
+		assert_has "$output" "^  $name "
+	done <got
+	run ! grep -nE '^.{81}' <<<"$output"
+}
