@@ -166,7 +166,9 @@ changing+='|TORCHELASTIC_(RUN_ID|ERROR_FILE))='
 	assert_has "$output" '^  XRUN_RANK +\{rank\}$'
 	assert_has "$output" '^  PMI_\* +the ranks of another MPI launcher$'
 	assert_has "$output" '^  XRUN_NO_LOGS +keep no files of output$'
-	"$XRUN" -n 2 --show-env=1 true | sed -n 's/^\(xrun\|profile torch\) *\([A-Z_]*\)=.*/\2/p' >got
+	# LD_PRELOAD and the like only get something added.
+	"$XRUN" -n 2 --buffer full --show-env=1 true |
+		sed -nE 's/^(xrun|profile torch) +([A-Z_]+)=.*/\2/p' >got
 	[ -s got ]
 	while read -r name; do
 		assert_has "$output" "^  $name "
