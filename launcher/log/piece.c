@@ -242,28 +242,34 @@ int
 piece_cut(struct raw_share *share, uint32_t stream, int file)
 {
 	struct raw_slot *slot = &share->slot[stream];
+	uint64_t start = slot->start;
 	char name[PIECE_NAME], old[PIECE_NAME], new[PIECE_NAME + 8];
 	int fd;
 
 	raw_name(share->base + stream, name, sizeof(name));
-	piece_name(share->base + stream, slot->start, old, sizeof(old));
+	piece_name(share->base + stream, start, old, sizeof(old));
 	snprintf(new, sizeof(new), "%s.new", name);
 	unlinkat(share->dir, new, 0); /* of a kill in the midst of this */
 	fd = openat(share->dir, new,
 		O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd == -1)
 		return -1;
-	if (renameat(share->dir, name, share->dir, old) == -1) {
-		fd_close(fd);
-		unlinkat(share->dir, new, 0);
-		return -1;
-	}
+	if (renameat(share->dir, name, share->dir, old) == -1)
+		goto fail;
 	__atomic_store_n(&slot->start, slot->moved, __ATOMIC_SEQ_CST);
-	renameat(share->dir, new, share->dir, name);
+	if (renameat(share->dir, new, share->dir, name) == -1) {
+		renameat(share->dir, old, share->dir, name);
+		__atomic_store_n(&slot->start, start, __ATOMIC_SEQ_CST);
+		goto fail;
+	}
 	dup3(fd, file, O_CLOEXEC);
 	fd_close(fd);
 	remove_oldest(share, stream);
 	return 0;
+fail:
+	fd_close(fd);
+	unlinkat(share->dir, new, 0);
+	return -1;
 }
 
 /* The piece of @stream that begins at @start: the mover's own descriptor if it

@@ -196,24 +196,18 @@ write_report(int fd, const struct buf *text)
 	return fd_write_all(fd, text->data, text->len) == 0 ? 0 : errno;
 }
 
-/* At the end it is written anew, and there may be room. */
-static void
-lose_state(struct job *job, bool end, int sys)
-{
-	if (end || !raw_no_room(sys))
-		bus_lose(&job->state_sys, sys);
-}
-
 static void
 deliver(void *ctx)
 {
 	struct parcel *p = ctx;
 	struct job *job = p->job;
 
+	/* That of the beginning is replaced by that of the end. */
 	if (p->state &&
 		state_write(&job->state, "job.json", p->text.data,
-			p->text.len) == -1)
-		lose_state(job, p->end, errno);
+			p->text.len) == -1 &&
+		p->end)
+		bus_lose(&job->state_sys, errno);
 	if (p->latest) {
 		state_latest(&job->state);
 		state_close(&job->state);

@@ -125,6 +125,23 @@ lines_late()
 	done
 }
 
+@test "--log-rotate: a file that cannot be renamed costs no byte" {
+	local nth
+	need strace
+	unsanitized 'a tracer beside their own'
+	for nth in 1 2 3 4 5; do
+		rm -rf logs copy.*
+		strace -f -qq -o trace -e trace=renameat \
+			-e inject="renameat:error=EIO:when=$nth" \
+			"$XRUN" --log-dir logs --log-rotate 64k -n 1 "$PROG/spew" \
+			--lines 5000 --copy "$PWD/copy" >shown
+		pieces logs/0/rank-0000 | cmp - copy.0.out
+		cmp shown copy.0.out
+		[ ! -e logs/0/rank-0000/stdout.new ]
+	done
+	grep -q 'EIO.*INJECTED' trace
+}
+
 @test "--log-rotate: what is no SIZE[,COUNT] is refused" {
 	local bad
 	for bad in x 10k "64k," "64k,1" 64kk 1.5M 99999999T ",5"; do
