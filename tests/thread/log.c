@@ -8,12 +8,15 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include <sys/stat.h>
 
 #include "base/fd.h"
 #include "launcher/log/mover.h"
@@ -138,6 +141,9 @@ open_screen(struct flow *f, uint32_t kind)
 		.prefix = f->prefix,
 		.shown = f->shown,
 		.notes = &f->notes,
+		.share = f->share != NULL && f->share->rule.size != 0 ?
+			f->share :
+			NULL,
 	};
 	int fd[2];
 
@@ -152,7 +158,7 @@ open_screen(struct flow *f, uint32_t kind)
 }
 
 static void
-open_all(struct flow *f, int dir)
+open_all(struct flow *f, int dir, uint64_t piece)
 {
 	struct mover_config config = { .notes = &f->notes, .files_max = 4 };
 
@@ -164,14 +170,17 @@ open_all(struct flow *f, int dir)
 		f->shown[i] = true;
 	}
 	must(notes_init(&f->notes) == 0, "notes");
+	if (dir >= 0) {
+		config.share = f->share = raw_share_new(RANKS, 0, dir);
+		must(f->share != NULL, "share");
+		f->share->rule.size = piece;
+	}
 	for (uint32_t k = 0; k < RAW_STREAMS; k++)
 		open_screen(f, k);
 	if (dir < 0)
 		return;
-	config.share = f->share = raw_share_new(RANKS, 0, dir);
 	config.sink[RAW_OUT] = f->sink[RAW_OUT];
 	config.sink[RAW_ERR] = f->sink[RAW_ERR];
-	must(f->share != NULL, "share");
 	f->mover = mover_open(&config);
 	must(f->mover != NULL, "mover");
 }
@@ -295,22 +304,24 @@ file_is_whole(int dir, uint32_t stream)
 	return n == LINES * LINE;
 }
 
-static void
-remove_files(const char *place, int dir)
+static int
+forget(const char *path, const struct stat *st, int type, struct FTW *ftw)
 {
-	char name[64];
+	(void)st;
+	(void)type;
+	(void)ftw;
+	return remove(path);
+}
 
-	for (uint32_t i = 0; i < STREAMS; i++) {
-		size_t len = strlen(raw_name(i, name, sizeof(name)));
+static int
+make_folder(char *place)
+{
+	int dir;
 
-		unlinkat(dir, name, 0);
-		memcpy(name + len, ".idx", 5);
-		unlinkat(dir, name, 0);
-		*strchr(name, '/') = '\0';
-		unlinkat(dir, name, AT_REMOVEDIR);
-	}
-	fd_close(dir);
-	rmdir(place);
+	must(mkdtemp(place) != NULL, "mkdtemp");
+	dir = open(place, O_DIRECTORY | O_CLOEXEC);
+	must(dir >= 0, "open");
+	return dir;
 }
 
 static void
@@ -323,25 +334,28 @@ tell(int number, bool good, const char *what)
 int
 main(void)
 {
-	static struct flow kept, plain; /* their movers live on */
+	static struct flow kept, plain, pieces; /* their movers live on */
 	char place[] = "/tmp/xrun-thread-XXXXXX";
+	char other[] = "/tmp/xrun-thread-XXXXXX";
+	int dir = make_folder(place);
 	bool files = true, tail;
-	int dir;
 
-	puts("1..4");
-	must(mkdtemp(place) != NULL, place);
-	dir = open(place, O_DIRECTORY | O_CLOEXEC);
-	open_all(&kept, dir);
+	puts("1..5");
+	open_all(&kept, dir, 0);
 	run(&kept);
 	for (uint32_t i = 0; i < STREAMS; i++)
 		files = files && file_is_whole(dir, i);
-	remove_files(place, dir);
+	nftw(place, forget, 16, FTW_DEPTH | FTW_PHYS);
 	tell(1, files, "files hold what was written");
 	tell(2, screen_is_whole(&kept), "screens show it by whole lines");
-	open_all(&plain, -1);
+	open_all(&plain, -1, 0);
 	run(&plain);
 	tell(3, screen_is_whole(&plain), "without files, too");
 	tail = sink_tail(plain.sink[RAW_ERR], 1).len == 2048;
 	tell(4, tail, "the last bytes are kept for the account");
+	open_all(&pieces, make_folder(other), 1000);
+	run(&pieces);
+	nftw(other, forget, 16, FTW_DEPTH | FTW_PHYS);
+	tell(5, screen_is_whole(&pieces), "and of files in pieces");
 	return 0;
 }
