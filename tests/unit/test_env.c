@@ -533,36 +533,6 @@ Test(env, a_mesh_address_that_does_not_pass_is_not_relied_upon)
 	cr_assert(env_needs(&facts).mesh_port);
 }
 
-Test(env, a_glob_is_the_whole_name)
-{
-	static const struct {
-		const char *pattern, *text;
-		bool fits;
-	} rows[] = {
-		{ "", "", true },
-		{ "*", "", true },
-		{ "**", "abc", true },
-		{ "a*", "abc", true },
-		{ "*c", "abc", true },
-		{ "a*b*c", "aXbYbZc", true },
-		{ "a?c", "abc", true },
-		{ "a?c", "ac", false },
-		{ "?", "", false },
-		{ "abc", "ab", false },
-		{ "ab", "abc", false },
-		{ "*ab", "aab", true },
-		{ "*aab*b", "aaaabxb", true },
-		{ "*a*a*a*a*a*b", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
-			false },
-		{ "[a]", "a", false },
-	};
-
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-		cr_assert_eq(span_fits(span_of(rows[i].pattern),
-				     span_of(rows[i].text)),
-			rows[i].fits, "%s %s", rows[i].pattern, rows[i].text);
-}
-
 Test(env, pjrt_rows_of_four_chips)
 {
 	struct xr_device chips[4];

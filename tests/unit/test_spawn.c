@@ -309,6 +309,21 @@ FORKED_TEST(spawn, a_child_runs_on_the_processors_it_is_given)
 	EXPECT(CPU_COUNT(&may) >= 1);
 }
 
+FORKED_TEST(spawn, a_program_is_seen_from_its_directory)
+{
+	struct spawn s;
+
+	NEED(mkdir("there", 0700) == 0);
+	NEED(symlink("/bin/pwd", "there/where") == 0);
+	become_maker();
+	s = order("./where", "-P", NULL, NULL);
+	s.dir = "there";
+	EXPECT(strstr(output_of(&s), "/there\n") != NULL);
+	s = order("/bin/pwd", NULL, NULL, NULL);
+	s.dir = "nowhere";
+	expect_failure(&s, SPAWN_CHDIR, ENOENT);
+}
+
 /* It is the child that writes, and before anything else. */
 FORKED_TEST(spawn, a_child_enters_the_group_it_is_given)
 {
