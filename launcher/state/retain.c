@@ -175,6 +175,7 @@ struct survey {
 	uint32_t n, cap;
 	char host[256];
 	int64_t deadline;
+	bool cut; /* there was no time for all */
 };
 
 /* When it ended. A folder that was begun to be removed is younger than its
@@ -203,7 +204,8 @@ consider(void *ctx, const char *dir, const char *id, bool running)
 	struct retain_job *job;
 	cJSON *json;
 
-	if (is_late(s->deadline) || s->n == s->cap)
+	s->cut = is_late(s->deadline) || s->n == s->cap;
+	if (s->cut)
 		return false;
 	if (running || strlen(id) >= sizeof(job->id))
 		return true;
@@ -259,6 +261,8 @@ retain_run(void *path)
 			if (!s.jobs[i].kept)
 				remove_job(root, s.jobs[i].id, s.deadline);
 		free(s.jobs);
+		if (s.cut || is_late(s.deadline))
+			retain_soon(path);
 	}
 	fd_close(root);
 	free(path);

@@ -284,12 +284,25 @@ kept()
 		sort | paste -sd' '
 }
 
+# look - jobs, until one had the time to look at all. What they leave is new.
+look()
+{
+	local i
+
+	for ((i = 0; i < 10; i++)); do
+		job echo
+		[ ! -e "$XDG_STATE_HOME/xrun/.retained" ] || return 0
+		rm -r "$XDG_STATE_HOME/xrun/$(readlink "$XDG_STATE_HOME/xrun/latest")"
+	done
+	return 1
+}
+
 @test "retention: what is older than 7 days goes, failed or not" {
 	old_job aged 8
 	old_job fail 8 5 1
 	old_job week 6
 	old_job news 0
-	job echo
+	look
 	assert_eq "$(kept)" 'news week'
 }
 
@@ -302,12 +315,14 @@ kept()
 	old_job host 8 5 0 elsewhere
 	mkdir "$XDG_STATE_HOME/xrun/mine"
 	touch -d '30 days ago' "$XDG_STATE_HOME/xrun/mine"
+	# Of an xrun that was killed: closed by the next one, and then as old as
+	# its folder.
 	old_job nojs 8
 	rm "$XDG_STATE_HOME/xrun/nojs/job.json"
 	touch -d '8 days ago' "$XDG_STATE_HOME/xrun/nojs"
 	old_job aged 8
-	job echo
-	assert_eq "$(kept)" 'host mine nojs runs'
+	look
+	assert_eq "$(kept)" 'host mine runs'
 }
 
 @test "retention: beyond 2 GiB the oldest goes first, failed ones last" {
@@ -315,7 +330,7 @@ kept()
 	old_job bbbb 4 900000000
 	old_job cccc 3 900000000
 	old_job dddd 2 200000000
-	job echo
+	look
 	assert_eq "$(kept)" 'aaaa cccc dddd'
 }
 
@@ -350,7 +365,7 @@ kept()
 	ln -s "$PWD/precious" "$XDG_STATE_HOME/xrun/aged/0/link"
 	ln -s "$PWD/precious" "$XDG_STATE_HOME/xrun/link"
 	touch -d '8 days ago' "$XDG_STATE_HOME/xrun/aged"
-	job echo
+	look
 	assert_eq "$(kept)" ''
 	assert_eq "$(cat precious/deep/file)" gold
 }
