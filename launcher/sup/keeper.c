@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* keeper.c - see keeper.h. */
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -11,6 +12,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <sys/wait.h>
@@ -29,6 +31,8 @@
 #define LEAF_TRIES     1000           /* a millisecond each */
 #define DRAIN_PATIENCE (5 * NS_PER_S) /* for a full disk */
 #define EXIT_PATIENCE  1              /* seconds; a thread may be frozen */
+#define START_PATIENCE 1              /* seconds; a newborn may be stopped */
+#define SUPER_NAME     "xrun-super"
 
 enum event { EV_SIGNAL, EV_CHILD, EV_DEATH, EV_OVERDUE, EVENTS };
 
@@ -76,6 +80,12 @@ tells_to_end(int sig)
 {
 	return sig == SIGTERM || sig == SIGINT || sig == SIGHUP ||
 		sig == SIGQUIT;
+}
+
+void
+keeper_all_started(struct keeper_page *page)
+{
+	__atomic_store_n(&page->started, 1, __ATOMIC_SEQ_CST);
 }
 
 /* To the supervisor, with the mark of one that was sent with kill(1). The
@@ -136,6 +146,22 @@ child_changed(struct keeper *k)
 	return false;
 }
 
+/* Where that can be seen, the last word begins a line of its own: whoever wrote
+ * before was killed, and may have been amid one. */
+static bool
+amid_a_line(void)
+{
+	int fd = open("/proc/self/fd/2", O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	char last = '\n';
+	struct stat st;
+
+	if (fd != -1 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
+		st.st_size > 0 && pread(fd, &last, 1, st.st_size - 1) != 1)
+		last = '\n';
+	fd_close(fd);
+	return last != '\n';
+}
+
 static void
 say_lost(struct keeper *k, uint32_t alive)
 {
@@ -144,7 +170,8 @@ say_lost(struct keeper *k, uint32_t alive)
 	int n;
 
 	n = snprintf(text, sizeof(text),
-		"xrun: the supervisor ended (%s): all ranks were ended with it%s%s\n",
+		"%sxrun: the supervisor ended (%s): all ranks were ended with it%s%s\n",
+		amid_a_line() ? "\n" : "",
 		WIFSIGNALED(k->wait_status) ?
 			signo_name(WTERMSIG(k->wait_status), name,
 				sizeof(name)) :
@@ -231,11 +258,37 @@ supervisor_died(struct keeper *k)
 	return true;
 }
 
+static void
+arm(const struct job *job, int seconds)
+{
+	struct itimerspec in = { .it_value.tv_sec = seconds };
+
+	timerfd_settime(job->page->overdue, 0, &in, NULL);
+}
+
+/* Ranks are still being made. The supervisor sleeps from the clone of one to
+ * its exec, and hears nothing; a rank that stops its newborn sibling would have
+ * it sleep for ever. */
+static bool
+overdue(struct keeper *k)
+{
+	uint64_t times;
+
+	if (take_verdict(k))
+		return true;
+	(void)!read(k->job->page->overdue, &times, sizeof(times));
+	if (__atomic_load_n(&k->job->page->started, __ATOMIC_SEQ_CST))
+		return false;
+	descend_wake(k->pid, SUPER_NAME);
+	arm(k->job, START_PATIENCE);
+	return false;
+}
+
 static action_fn *const actions[EVENTS] = {
 	[EV_SIGNAL] = pass_on,
 	[EV_CHILD] = child_changed,
 	[EV_DEATH] = supervisor_died,
-	[EV_OVERDUE] = take_verdict,
+	[EV_OVERDUE] = overdue,
 };
 
 static enum event
@@ -292,17 +345,17 @@ fork_shared(int *pidfd)
 static void
 be_supervisor(struct job *job, keeper_fn *job_fn)
 {
-	struct itimerspec soon = { .it_value.tv_sec = EXIT_PATIENCE };
 	int status;
 
-	prctl(PR_SET_NAME, "xrun-super");
+	prctl(PR_SET_NAME, SUPER_NAME);
 	prctl(PR_SET_PDEATHSIG, SIGCONT); /* stopped or not: it has to know */
 	fault(FAULT_SUPER_START, FAULT_ANY);
 	status = job_fn(job);
+	keeper_all_started(job->page);
 	fault(FAULT_SUPER_END, FAULT_ANY);
 	if (status != KEEPER_NO_VERDICT) {
 		job->page->verdict = KEEPER_VERDICT | (status & 0xff);
-		timerfd_settime(job->page->overdue, 0, &soon, NULL);
+		arm(job, EXIT_PATIENCE);
 		remove_silent(job);
 	}
 	_exit(0);
@@ -328,9 +381,11 @@ keeper_run(struct job *job, keeper_fn *job_fn)
 	if (k.signals == -1 || prctl(PR_SET_CHILD_SUBREAPER, 1) == -1)
 		return cannot(job, "signalfd");
 	job->page->keeper = (int)syscall(SYS_pidfd_open, getpid(), 0);
-	job->page->overdue = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
+	job->page->overdue =
+		timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	if (job->page->overdue == -1)
 		return cannot(job, "timerfd_create");
+	arm(job, START_PATIENCE);
 	if (job->page->keeper == -1)
 		return cannot(job, "pidfd_open (Linux 5.3 or later has it)");
 	fd_reserve(check_table(&job->limits, job->plan.local_size));

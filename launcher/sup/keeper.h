@@ -27,7 +27,9 @@ struct keeper_page {
 	int32_t follow;  /* the supervisor stops itself: do the same */
 	int32_t keeper;  /* pidfd of the keeper, for the supervisor */
 	int32_t closed;  /* the account is written, or was given up */
-	int32_t overdue; /* timer of the keeper's: the supervisor ends by then */
+	int32_t overdue; /* timer of the keeper's: the supervisor ends by then,
+			  * or has started all ranks */
+	int32_t started; /* all ranks are, or none will be */
 	int32_t silent;  /* no rank wrote a byte: the folder is to go */
 	struct own_tty own;
 	struct leaves leaves; /* control groups of the ranks */
@@ -43,6 +45,9 @@ typedef int keeper_fn(struct job *job);
  * returns: it leaves its verdict in the page and exits.
  */
 int keeper_run(struct job *job, keeper_fn *job_fn);
+
+/* keeper_all_started() - no rank is, or will be, between clone and exec. */
+void keeper_all_started(struct keeper_page *page);
 
 /* keeper_follow_stop() - announce that the supervisor will stop itself. */
 void keeper_follow_stop(struct keeper_page *page);

@@ -434,6 +434,8 @@ start_turn(void *ctx)
 		watch_resume(sup->output);
 	else if (logs_first(sup->logs) == -1)
 		start_threads(job);
+	if (job->stop_ns != 0 || job->started == job_size(job))
+		keeper_all_started(job->page);
 	if (job->stop_ns != 0)
 		skip_rest(job);
 	else if (job->started == job_size(job))

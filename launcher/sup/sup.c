@@ -20,6 +20,7 @@
 #include "launcher/sup/sup.h"
 #include "launcher/sup/why.h"
 
+#define LATE_NS    NS_PER_S /* more is no scheduling any more */
 #define SILENCE_NS (10 * NS_PER_S)
 #define PUBLISH_NS (20 * NS_PER_MS) /* shorter jobs need no job.json yet */
 #define FULL_NS    (60 * NS_PER_S)  /* between two words about a full disk */
@@ -30,10 +31,13 @@ on_drain(void *ctx)
 {
 	struct job *job = ctx;
 	int64_t now = clock_now(), next = INT64_MAX;
+	int64_t late = timer_late(job->sup->drain);
 
 	for (uint32_t i = 0; i < job_size(job); i++) {
 		struct rank *r = &job->rank[i];
 
+		if (r->drain_ns != 0 && late >= LATE_NS)
+			r->drain_ns += late;
 		if (r->state != RANK_ENDED || r->left_open || r->full != 0)
 			continue;
 		if (r->drain_ns <= now)
@@ -220,6 +224,22 @@ on_keeper_died(int fd, void *ctx)
 	finish_hurry(job);
 }
 
+/*
+ * @timer fired late: xrun stood still (SIGSTOP, a machine that was suspended or
+ * has no time for it), and the ranks may have, too. They get what it was late;
+ * true if there is more to wait for.
+ */
+static bool
+stood_still(struct timer *timer)
+{
+	int64_t late = timer_late(timer);
+
+	if (late < LATE_NS)
+		return false;
+	timer_arm(timer, late);
+	return true;
+}
+
 /* Whoever died before is not stopped by it: xrun itself may have been stopped,
  * and timers are heard before deaths. */
 static void
@@ -227,6 +247,8 @@ on_timeout(void *ctx)
 {
 	struct job *job = ctx;
 
+	if (stood_still(job->sup->timeout))
+		return;
 	children_turn(job->sup->children);
 	if (job->sup->phase != PHASE_RUN)
 		finish_hurry(job);
@@ -242,6 +264,8 @@ on_patience(void *ctx)
 {
 	struct job *job = ctx;
 
+	if (stood_still(job->sup->patience))
+		return;
 	if (job->sup->phase != PHASE_RUN)
 		finish_give_up(job);
 	else if (!sweep_due(job))

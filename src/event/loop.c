@@ -37,6 +37,7 @@ struct timer {
 	timer_fn *fn;
 	void *ctx;
 	int64_t due;
+	int64_t late;
 };
 
 static void
@@ -194,6 +195,7 @@ timer_fired(evutil_socket_t fd, short what, void *arg)
 
 	(void)fd;
 	(void)what;
+	t->late = clock_now() - t->due;
 	t->due = 0;
 	t->fn(t->ctx);
 }
@@ -249,6 +251,12 @@ timer_left(const struct timer *t)
 	int64_t left = t->due - clock_now();
 
 	return t->due == 0 || left < 0 ? 0 : left;
+}
+
+int64_t
+timer_late(const struct timer *t)
+{
+	return t->late;
 }
 
 void

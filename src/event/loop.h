@@ -47,6 +47,7 @@ void timer_arm(struct timer *timer, int64_t ns);
 void timer_disarm(struct timer *timer);
 bool timer_armed(const struct timer *timer);
 int64_t timer_left(const struct timer *timer); /* ns until it fires; 0: none */
+int64_t timer_late(const struct timer *timer); /* ns; when it fired last */
 void timer_close(struct timer *timer);         /* NULL is fine */
 
 #endif /* EVENT_LOOP_H */

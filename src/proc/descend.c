@@ -306,6 +306,38 @@ descend_signal(pid_t sid, int sig)
 	return w.met;
 }
 
+struct wake_walk {
+	pid_t parent;
+	const char *comm;
+};
+
+/* As above: the descriptor first, the question after. */
+static void
+wake_if_stopped(pid_t pid, void *arg)
+{
+	const struct wake_walk *w = arg;
+	struct proc_stat st;
+	int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+
+	if (fd == -1)
+		return;
+	if (proc_stat_read(pid, &st) && st.state == 'T' &&
+		st.ppid == w->parent && strcmp(st.comm, w->comm) == 0)
+		syscall(SYS_pidfd_send_signal, fd, SIGCONT, NULL, 0);
+	fd_close(fd);
+}
+
+void
+descend_wake(pid_t parent, const char *comm)
+{
+	struct wake_walk w = { .parent = parent, .comm = comm };
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)parent,
+		(int)parent);
+	each_listed_child(path, wake_if_stopped, &w);
+}
+
 bool
 descend_hidden(void)
 {

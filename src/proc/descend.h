@@ -59,6 +59,13 @@ uint32_t descend_reap(const struct descend *d);
  */
 uint32_t descend_signal(pid_t sid, int sig);
 
+/*
+ * descend_wake() - SIGCONT to each stopped child of @parent that still bears
+ * the name @comm of its maker: it is not a program yet, and a maker that
+ * shares its memory waits for it.
+ */
+void descend_wake(pid_t parent, const char *comm);
+
 /* descend_hidden() - are there children? Asked after a sweep that met nobody:
  * without /proc they cannot be listed. */
 bool descend_hidden(void);

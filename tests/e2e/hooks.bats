@@ -88,6 +88,37 @@ broken()
 	assert_eq "$(cat "$XDG_STATE_HOME"/xrun/????/0/rank-0000/stdout)" hi
 }
 
+# The supervisor sleeps until the newborn is a program; who wakes that one?
+@test "a rank that is stopped before its program runs is waited for no longer than needed" {
+	local call
+
+	for call in '' vfork=EPERM; do
+		export XRUN_FAULT='spawn.child:stop;rank=1'
+		try timeout 20 "$PROG/deny" ${call:-splice=EINVAL} -- "$XRUN" \
+			--debug-faults -n 3 echo hi
+		assert_eq "$status" 0
+		assert_eq "$(wc -l <<<"$output")" 3
+	done
+}
+
+# Everything stands still for longer than --grace, as in a suspended machine.
+@test "rel-34 who stood still with xrun has his --grace all the same" {
+	local super
+
+	spawn job "$XRUN" --grace 2s -n 1 bash -c \
+		'trap "echo told; read -rt 1 _ <>fifo; echo saved; exit 0" TERM
+		mkfifo fifo; echo ready; while :; do read -rt 60 _ <>fifo; done'
+	await_line job.out ready 10
+	super=$(pgrep -P "$pid" -x xrun-super)
+	kill -TERM "$pid"
+	await_line job.out told 10
+	kill -STOP "$super" "-$(pgrep -P "$super")"
+	read -rt 3.5 _ <> <(:) || true
+	kill -CONT "$super" "-$(pgrep -P "$super")"
+	await_exit "$pid" 15
+	assert_has "$(cat job.out)" '^saved$'
+}
+
 # --- what a sandbox refuses --------------------------------------------------
 
 # sandboxed CALL ERROR - a job there ends: well, or with 125 and words.

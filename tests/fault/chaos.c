@@ -191,7 +191,9 @@ next_job(struct chaos *c)
 static void
 judge_both(struct chaos *c, int status, struct scene_end *end)
 {
-	judge_keeper(c, status, end);
+	/* The keeper may have been quick. */
+	if (!is(status, 125))
+		judge_keeper(c, status, end);
 	next_job(c);
 	end->pipe_bytes = PIPE;
 }

@@ -757,3 +757,26 @@ FORKED_TEST(proc_stat, a_core_in_the_making_is_seen)
 	nftw(dir, folder_forget, 4, FTW_DEPTH | FTW_PHYS);
 	folder_remove();
 }
+
+FORKED_TEST(descend_wake, who_is_stopped_and_bears_the_name_goes_on)
+{
+	siginfo_t info = { 0 };
+	char name[17] = "";
+	pid_t pid = fork();
+
+	NEED(pid != -1);
+	if (pid == 0) {
+		raise(SIGSTOP);
+		_exit(3);
+	}
+	EXPECT_EQ(waitid(P_PID, (id_t)pid, &info, WSTOPPED | WNOWAIT), 0);
+	prctl(PR_GET_NAME, name);
+	descend_wake(getpid(), "another");
+	descend_wake(1, name);
+	info.si_pid = 0;
+	EXPECT_EQ(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG), 0);
+	EXPECT_EQ(info.si_pid, 0);
+	descend_wake(getpid(), name);
+	EXPECT_EQ(waitid(P_PID, (id_t)pid, &info, WEXITED), 0);
+	EXPECT_EQ(info.si_status, 3);
+}

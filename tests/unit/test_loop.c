@@ -2,6 +2,7 @@
 /* test_loop.c - watches and timers, closed wherever one may close them. */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -615,6 +616,20 @@ Test(loop, its_descriptors_are_closed_at_exec)
 	}
 	cr_expect_gt(added, 0);
 	loop_free(l);
+}
+
+Test(loop, a_timer_knows_how_late_it_was)
+{
+	struct timer *t = timer_open(loop, stop_it, NULL);
+
+	timer_arm(t, NS_PER_MS);
+	poll(NULL, 0, 30);
+	loop_run(loop);
+	cr_expect_geq(timer_late(t), 20 * NS_PER_MS);
+	timer_arm(t, NS_PER_MS);
+	loop_run(loop);
+	cr_expect_lt(timer_late(t), 20 * NS_PER_MS);
+	timer_close(t);
 }
 
 /* A process of its own: the filter stays. */
