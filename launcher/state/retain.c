@@ -175,7 +175,6 @@ struct survey {
 	uint32_t n, cap;
 	char host[256];
 	int64_t deadline;
-	bool cut; /* there was no time for all */
 };
 
 /* When it ended. A folder that was begun to be removed is younger than its
@@ -204,8 +203,7 @@ consider(void *ctx, const char *dir, const char *id, bool running)
 	struct retain_job *job;
 	cJSON *json;
 
-	s->cut = is_late(s->deadline) || s->n == s->cap;
-	if (s->cut)
+	if (is_late(s->deadline) || s->n == s->cap)
 		return false;
 	if (running || strlen(id) >= sizeof(job->id))
 		return true;
@@ -243,6 +241,20 @@ done_lately(int root)
 	return false;
 }
 
+/* False: there was no time for all that may go. */
+static bool
+remove_chosen(int root, const struct survey *s)
+{
+	for (uint32_t i = 0; i < s->n; i++) {
+		if (s->jobs[i].kept)
+			continue;
+		remove_job(root, s->jobs[i].id, s->deadline);
+		if (is_late(s->deadline))
+			return false;
+	}
+	return true;
+}
+
 void
 retain_run(void *path)
 {
@@ -257,12 +269,9 @@ retain_run(void *path)
 			jobs_each_anywhere(path, consider, &s);
 		retain_choose(s.jobs, s.n, clock_wall());
 		s.deadline += RETAIN_TURN_NS - RETAIN_LOOK_NS;
-		for (uint32_t i = 0; i < s.n && !is_late(s.deadline); i++)
-			if (!s.jobs[i].kept)
-				remove_job(root, s.jobs[i].id, s.deadline);
-		free(s.jobs);
-		if (s.cut || is_late(s.deadline))
+		if (!remove_chosen(root, &s))
 			retain_soon(path);
+		free(s.jobs);
 	}
 	fd_close(root);
 	free(path);

@@ -6,8 +6,8 @@
  * oldest goes first, and jobs that failed go last. Never touched: a job whose
  * lock is held, one of another machine (a home shared by many), and what does
  * not look like a job. At most 100 ms a run, on the helper thread, and not
- * more often than every ten minutes: where that is too short for all, the next
- * job's run begins elsewhere, and what was begun to be removed is ended. Half of the
+ * more often than every ten minutes: where that is too short to see all, the next
+ * run begins elsewhere; where it is to remove all, the next job goes on with it. Half of the
  * time is for finding out.
  */
 #ifndef LAUNCHER_STATE_RETAIN_H
