@@ -5,10 +5,10 @@
  * Kept is everything younger than 7 days, up to 2 GiB in all. Beyond that the
  * oldest goes first, and jobs that failed go last. Never touched: a job whose
  * lock is held, one of another machine (a home shared by many), and what does
- * not look like a job. At most 100 ms a run, on the helper thread, and not
- * more often than every ten minutes: where that is too short to see all, the next
- * run begins elsewhere; where it is to remove all, the next job goes on with it. Half of the
- * time is for finding out.
+ * not look like a job. At most 100 ms a run, half of it to find out, on the
+ * helper thread, and not more often than every ten minutes. Where that is too
+ * short to see all, the next run begins elsewhere; where it is too short to
+ * remove all, the next job goes on with it.
  */
 #ifndef LAUNCHER_STATE_RETAIN_H
 #define LAUNCHER_STATE_RETAIN_H
