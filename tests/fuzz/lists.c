@@ -1,21 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lists.c - fuzz target: lists of ranks, of devices, and of profiles, as
- * people and other launchers write them.
+ * lists.c - fuzz target: lists of ranks, devices, processors and profiles,
+ * and globs, as people and other launchers write them.
  *
  * Input: first line, how many ranks and devices there are (two numbers); then
- * one text for ranks_parse(), mask_apply(), mask_select() and profiles_parse().
+ * one text for all of these; a glob is parted from what it may fit by a comma.
  *
  * Claims: a refusal has words and changes nothing; what was accepted, printed
  * and read again, is the same; no device comes twice; a chosen device is one
  * of those that were found.
  */
+#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "base/ranks.h"
+#include "place/bind.h"
+#include "place/environ.h"
 #include "place/mask.h"
 #include "place/profile.h"
 #include "tests/fuzz/fuzz.h"
@@ -130,6 +133,59 @@ check_profiles(const char *text, bool list)
 	HOLDS(list || (bits & 1u << ENV_XRT) == 0);
 }
 
+/* What --bind says of a machine with eight processors on four cores. */
+static void
+check_bind(const char *text, uint32_t ranks)
+{
+	struct topology_cpu cpus[8];
+	struct topology machine = { .cpus = cpus, .count = 8, .cores = 4 };
+	struct xr_error err = { 0 };
+	struct bind bind = { 0 };
+	enum xr_status status;
+	uint32_t all = 0, shared = 0;
+
+	for (uint32_t i = 0; i < 8; i++)
+		cpus[i] = (struct topology_cpu){ .cpu = i, .core = i / 2 };
+	status = bind_list(&bind, &machine, text, ranks, &err);
+	fuzz_error(status, &err);
+	HOLDS((status == XR_OK) == (bind.count > 0));
+	for (uint32_t i = 0; i < bind.count; i++) {
+		const struct bind_set *set = &bind.sets[i];
+
+		HOLDS(ranks_count(&set->cpus) >= 1 && set->text != NULL);
+		HOLDS(set->cores >= 1 && set->cores <= 4);
+		RANKS_EACH(cpu, &set->cpus) {
+			HOLDS(cpu < 8);
+			shared += (all & 1u << cpu) != 0;
+			all |= 1u << cpu;
+		}
+		HOLDS(bind_of(&bind, i) == set);
+	}
+	HOLDS(shared == 0); /* each CPU is of one share */
+	HOLDS(bind.count <= ranks);
+	bind_fini(&bind);
+}
+
+/* A glob, a comma, a text: as fnmatch(3) has it, but for what we do not know. */
+static void
+check_glob(const char *text)
+{
+	struct span rest = span_of(text);
+	struct span pattern = span_next(&rest, ',');
+	char *glob;
+
+	if (rest.at == NULL || strchr(text, '[') != NULL)
+		return;
+	glob = xasprintf("%.*s", (int)pattern.len, pattern.at);
+	for (const char *p = text; *p != '\0'; p++)
+		if ((unsigned char)*p >= 0x80)
+			goto out; /* a letter of several bytes is one to fnmatch */
+	HOLDS(span_fits(pattern, rest) ==
+		(fnmatch(glob, rest.at, FNM_NOESCAPE) == 0));
+out:
+	free(glob);
+}
+
 static struct mask_from
 make_devices(struct xr_device devices[DEVICES_MAX], uint32_t count)
 {
@@ -162,6 +218,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	check_mask(mask_apply, &from, text, false);
 	check_mask(mask_select, &from, text, true);
 	check_profiles(text, ranks % 2 == 0);
+	check_bind(text, ranks % 20 + 1);
+	check_glob(text);
 	HOLDS(!mask_needs_driver("auto") && !mask_needs_driver("none"));
 	mask_needs_driver(text);
 	fuzz_lines_free(&lines);
