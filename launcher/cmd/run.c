@@ -137,6 +137,14 @@ show_of(const struct run_options *opt)
 								     opt->show;
 }
 
+static uint32_t
+part_of(const void *ctx, uint32_t local)
+{
+	const struct job *job = ctx;
+
+	return job_part_index(job, job_part(job, local));
+}
+
 static enum xr_status
 compile_route(struct job *job, const char *host, struct xr_error *err)
 {
@@ -150,6 +158,8 @@ compile_route(struct job *job, const char *host, struct xr_error *err)
 		.timestamps = job->opt.timestamps,
 		.host = host,
 		.job = job->state.id,
+		.part = part_of,
+		.ctx = job,
 		.tty = { out, errs },
 		.color = { wants_color(job->opt.color, out),
 			wants_color(job->opt.color, errs) },

@@ -17,12 +17,13 @@ static const char *const names[PREFIX_NAMES] = {
 	[PREFIX_SIZE] = "size",
 	[PREFIX_HOST] = "host",
 	[PREFIX_JOB] = "job",
+	[PREFIX_PART] = "part",
 	[PREFIX_STREAM] = "stream",
 	[PREFIX_CLOCK] = "time",
 };
 
 static const char all_names[] =
-	"{rank} {local_rank} {size} {host} {job} {stream} {time}";
+	"{rank} {local_rank} {size} {host} {job} {part} {stream} {time}";
 
 /* PREFIX_TEXT: it is none. */
 static enum prefix_name

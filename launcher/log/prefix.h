@@ -26,6 +26,7 @@ enum prefix_name {
 	PREFIX_SIZE,
 	PREFIX_HOST,
 	PREFIX_JOB,
+	PREFIX_PART,
 	PREFIX_STREAM,
 	PREFIX_CLOCK, /* {time} */
 	PREFIX_NAMES,

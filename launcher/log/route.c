@@ -66,13 +66,15 @@ route_prefix(const struct route *r, uint32_t stream, const char *ranks,
 	const struct route_config *c = &r->config;
 	uint32_t local = stream / RAW_STREAMS, kind = stream % RAW_STREAMS;
 	uint32_t rank = c->first + local;
-	char number[3][16], color[16], set[32];
+	char number[4][16], color[16], set[32];
 	const char *values[PREFIX_NAMES] = {
 		[PREFIX_RANK] = ranks,
 		[PREFIX_LOCAL_RANK] = ranks,
 		[PREFIX_SIZE] = put_number(number[0], c->size, 1),
 		[PREFIX_HOST] = c->host,
 		[PREFIX_JOB] = c->job,
+		[PREFIX_PART] = put_number(number[3],
+			c->part == NULL ? 0 : c->part(c->ctx, local), 1),
 		[PREFIX_STREAM] = kind == RAW_OUT ? "stdout" : "stderr",
 	};
 

@@ -21,7 +21,10 @@ struct route_config {
 	const char *prefix; /* "auto", "none" or a format */
 	bool timestamps;
 	const char *host, *job; /* borrowed for as long as the route */
-	bool tty[RAW_STREAMS];  /* xrun's stdout, stderr is a terminal */
+	/* The number of the program that local rank @local runs; NULL: 0. */
+	uint32_t (*part)(const void *ctx, uint32_t local);
+	const void *ctx;
+	bool tty[RAW_STREAMS]; /* xrun's stdout, stderr is a terminal */
 	bool color[RAW_STREAMS];
 	bool utf8;     /* bars rather than brackets on terminals */
 	bool escapes;  /* terminals take sequences for the cursor */

@@ -36,7 +36,8 @@ struct view {
 	struct prefix_clock clock;
 };
 
-/* The longest list of ranks must leave room for the rest. */
+/* The longest list of ranks must leave room for the rest, and nothing else tell
+ * one rank from another. */
 static bool
 sets_fit(const struct route *route)
 {
@@ -45,6 +46,7 @@ sets_fit(const struct route *route)
 
 	for (uint32_t k = 0; k < RAW_STREAMS; k++)
 		if (!prefix_has(&route->format[k], PREFIX_RANK) ||
+			prefix_has(&route->format[k], PREFIX_PART) ||
 			route_prefix(route, k, longest, &prefix, NULL) != XR_OK)
 			return false;
 	return true;

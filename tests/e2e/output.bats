@@ -516,6 +516,8 @@ left_in_files()
 	assert_eq "$(sort out)" "$id  2/11 stdout{} out
 $id 10/11 stdout{} out"
 	assert_has "$(cat err)" "^$id  2/11 stderr\\{\\} err\$"
+	job --prefix '{part}.{rank} ' -n 1 echo server : -n 2 echo worker
+	assert_eq "$(sort out)" $'0.0 server\n1.1 worker\n1.2 worker'
 	XRUN_PREFIX='{local_rank}:' job -n 1 echo alone
 	assert_eq "$(cat out)" '0:alone'
 	XRUN_NO_PREFIX=1 job -n 2 echo both
@@ -525,7 +527,7 @@ $id 10/11 stdout{} out"
 @test "--prefix: what is wrong is named with its byte, and nothing is left" {
 	job -n 2 --prefix 'x{rnak}' true
 	assert_eq "$status" 125
-	assert_eq "$(cat err)" "xrun: --prefix: byte 1: '{rnak}' is not one of {rank} {local_rank} {size} {host} {job} {stream} {time}"
+	assert_eq "$(cat err)" "xrun: --prefix: byte 1: '{rnak}' is not one of {rank} {local_rank} {size} {host} {job} {part} {stream} {time}"
 	[ -z "$(ls -A "$XDG_STATE_HOME/xrun")" ]
 }
 

@@ -19,7 +19,7 @@
 #define CLOCK "00:00:00.000"
 
 static const char *const names[PREFIX_NAMES] = { "", "{rank}", "{local_rank}",
-	"{size}", "{host}", "{job}", "{stream}", "{time}" };
+	"{size}", "{host}", "{job}", "{part}", "{stream}", "{time}" };
 
 /* Is a name of the format here? Its length; 0 if not. */
 static size_t

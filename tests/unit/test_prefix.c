@@ -19,6 +19,7 @@ static const char *const values[PREFIX_NAMES] = {
 	[PREFIX_SIZE] = "16",
 	[PREFIX_HOST] = "tpu3",
 	[PREFIX_JOB] = "k7m2",
+	[PREFIX_PART] = "2",
 	[PREFIX_STREAM] = "stderr",
 };
 
@@ -74,7 +75,7 @@ Test(prefix, names_are_replaced_and_text_stays)
 	expect("text ", "text ");
 	expect("{rank}> ", " 3> ");
 	expect("{host}:{rank}/{size} {stream}|", "tpu3: 3/16 stderr|");
-	expect("{job}.{local_rank}.{local_rank}", "k7m2.1.1");
+	expect("{job}.{local_rank}.{part}.{part}", "k7m2.1.2.2");
 	expect("Grüße│\t", "Grüße│\t");
 }
 
