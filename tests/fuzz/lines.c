@@ -4,7 +4,8 @@
  * their escape sequences off a terminal.
  *
  * Input: the first byte chooses: bit 0, a terminal's
- * filter; bit 1, room for whole lines; bit 2, long lines. Then
+ * filter; bit 1, room for whole lines; bit 2, long lines;
+ * bit 3, a view, which collapses equal lines with bit 4. Then
  * steps of one byte, STREAM + 4 * STEP: a byte count follows and that many
  * bytes of output; see enum step.
  *
@@ -21,6 +22,8 @@
 #include "base/mem.h"
 #include "launcher/log/escape.h"
 #include "launcher/log/line.h"
+#include "launcher/log/route.h"
+#include "launcher/log/view.h"
 #include "tests/fuzz/fuzz.h"
 
 #define STREAMS   3
@@ -49,7 +52,9 @@ struct run {
 	struct side side[STREAMS];
 	struct line_sink sink;
 	struct buf out;
-	size_t times; /* STEP_LONG */
+	size_t times;       /* STEP_LONG */
+	struct route route; /* of a view */
+	int64_t now;
 };
 
 /* \1 begins a prefix and e2 a mark: without the filter ranks write neither,
@@ -87,7 +92,9 @@ offer(struct run *r, uint32_t n, enum line_end end)
 	free(exact);
 	HOLDS(used <= data.len);
 	HOLDS(free_sink || used == 0);
-	if (free_sink && end != LINE_MORE) {
+	if (free_sink && end == LINE_LAST)
+		HOLDS(used == data.len);
+	if (free_sink && end == LINE_IDLE && r->sink.view == NULL) {
 		HOLDS(used == data.len);
 		HOLDS(r->sink.holder != &s->line);
 	}
@@ -225,6 +232,39 @@ check_filtered(const struct buf *out)
 	buf_fini(&again);
 }
 
+/* No screen: of what may still change, people with one get to see more. */
+static void
+open_view(struct run *r, bool collapse)
+{
+	struct route_config route = { .ranks = 2,
+		.size = 2,
+		.show = "all",
+		.prefix = "{rank}|" };
+	struct view_config config = { .out = &r->out,
+		.route = &r->route,
+		.fd = -1,
+		.tty = r->sink.filter,
+		.collapse = collapse };
+
+	HOLDS(route_compile(&r->route, &route, NULL) == XR_OK);
+	for (uint32_t n = 0; n < STREAMS; n++)
+		r->side[n].line.number = n;
+	r->sink.view = view_new(&config);
+	HOLDS(r->sink.view != NULL);
+	view_begin(r->sink.view, r->now = 1000000000);
+}
+
+static void
+close_view(struct run *r)
+{
+	view_end(r->sink.view);
+	HOLDS(r->out.len == 0 || r->out.data[r->out.len - 1] == '\n');
+	view_free(r->sink.view);
+	route_fini(&r->route);
+	if (r->sink.filter)
+		check_tame(buf_text(&r->out), r->out.len);
+}
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -234,6 +274,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	r->times = size > 0 && (data[0] & 4) != 0 ? 160 : 1;
 	r->sink = (struct line_sink){ .out = &r->out,
 		.filter = size > 0 && (data[0] & 1) != 0 };
+	if (size > 0 && (data[0] & 8) != 0)
+		open_view(r, (data[0] & 16) != 0);
 	for (uint32_t n = 0; n < STREAMS; n++)
 		r->side[n].prefix.len =
 			(uint16_t)snprintf(r->side[n].prefix.text, PREFIX_MAX,
@@ -243,13 +285,20 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		buf_room(&r->out, LINE_HOLD);
 		buf_clear(&r->out);
 	}
-	while (at < size)
+	while (at < size) {
 		at += do_step(r, data + at, size - at);
+		if (r->sink.view == NULL)
+			continue;
+		view_paint(r->sink.view);
+		view_begin(r->sink.view, r->now += 30000000);
+	}
 	line_give_up(&r->sink);
 	for (uint32_t n = 0; n < STREAMS; n++)
 		if (!r->side[n].ended)
 			offer(r, n, LINE_LAST);
-	if (r->sink.filter) {
+	if (r->sink.view != NULL) {
+		close_view(r);
+	} else if (r->sink.filter) {
 		check_filtered(&r->out);
 	} else {
 		read_back(r);
