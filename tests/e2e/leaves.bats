@@ -83,6 +83,21 @@ empty()
 	no_groups
 }
 
+@test "delegated: who came into the group and is no child of anybody goes, too" {
+	local guest status=0
+
+	delegated
+	setsid sleep 60 >/dev/null 2>&1 3>&- &
+	guest=$!
+	try inside "$XRUN" sh -c \
+		'echo "$1" >"$0/xrun-$XRUN_JOB/rank-0000/cgroup.procs"' "$group" \
+		"$guest"
+	assert_eq "$status" 0
+	wait "$guest" || status=$?
+	assert_eq "$status" 137
+	no_groups
+}
+
 @test "delegated: the supervisor is killed, and nobody is left in the groups" {
 	delegated
 	spawn job bash -c 'echo $$ >"$0/cgroup.procs" && exec "$@"' "$group" \

@@ -62,6 +62,11 @@ only_children()
 	cp "$record" before
 	"$XRUN" sh -c 'echo another'
 	cmp before "$record"
+	# A record that is closed stays, marked as such or not.
+	: >"$XDG_STATE_HOME/xrun/$id/lock"
+	"$XRUN" sh -c 'echo another'
+	cmp before "$record"
+	[ -s "$XDG_STATE_HOME/xrun/$id/lock" ]
 }
 
 @test "both killed: a job without a record is closed, too" {

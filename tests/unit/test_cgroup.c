@@ -65,6 +65,7 @@ Test(cgroup, the_root_of_a_mount_is_cut_off)
 {
 	proc("4:memory:/docker/77/x\n",
 		"31 30 0:27 /docker/7 /wrong rw - cgroup cgroup rw,memory\n"
+		"31 30 0:27 /docker/66 /wrong rw - cgroup cgroup rw,memory\n"
 		"31 30 0:27 /docker/77 /" SYS
 		"/memory rw - cgroup cgroup rw,memory\n");
 	cr_assert(cgroup_find(&c, "sys", "memory"));
