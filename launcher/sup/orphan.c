@@ -180,12 +180,14 @@ is_readable(struct orphan *o)
 	return lstat(path, &st) == -1 && errno == ENOENT;
 }
 
-/* With its lock in hand. */
+/* With its lock in hand. Where no record names a host, only what was found here
+ * tells that the job was ours. */
 static void
 end_orphan(struct orphan *o)
 {
 	const struct state closed = { .lock_fd = o->lock };
 	char host[256];
+	uint32_t ended;
 
 	if (!is_readable(o))
 		return;
@@ -193,7 +195,11 @@ end_orphan(struct orphan *o)
 		state_close(&closed); /* by an xrun that did not mark it */
 	} else if (is_same(text_of(o->json, "host"),
 			   host_name(host, sizeof(host)))) {
-		close_record(o, end_all(o));
+		ended = end_all(o);
+		if (o->json != NULL || ended > 0)
+			close_record(o, ended);
+		else
+			state_close(&closed); /* not to be asked again */
 	}
 	cJSON_Delete(o->json);
 }

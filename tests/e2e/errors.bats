@@ -176,13 +176,13 @@ may_mount()
 @test "rel-44 few descriptors: counted before the first rank" {
 	try prlimit --nofile=64:64 "$XRUN" -n 100 \
 		"$PROG/stamp" ran
-	says_like 125 '100 ranks need 340 descriptors; this shell allows 64(,.*)?   try: -n 4 or less$'
+	says_like 125 '100 ranks need 34[0-9] descriptors; this shell allows 64(,.*)?   try: -n [1-4] or less$'
 	try prlimit --nofile=64:64 "$XRUN" -n 4 "$PROG/argshow"
 	assert_eq "$status" 0
 	assert_eq "$(grep -c 'argv\[0\]' <<<"$output")" 4
 	try prlimit --nofile=30:30 "$XRUN" -n 1 \
 		"$PROG/stamp" ran
-	says_like 125 '1 rank needs 43 descriptors; this shell allows 30.*   try: .*ulimit -n'
+	says_like 125 '1 rank needs 4[0-9] descriptors; this shell allows 30.*   try: .*ulimit -n'
 }
 
 @test "rel-44 a soft limit is raised for xrun, and not for the ranks" {

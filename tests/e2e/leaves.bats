@@ -126,7 +126,7 @@ empty()
 		'"cgroup":"[^"]*/xrun-test-[0-9]+","rank_cgroups":true'
 	super=$(pgrep -P "$pid" -x xrun-super)
 	kill -STOP "$pid" "$super"
-	kill -KILL "$pid" "$super"
+	kill -KILL "$super" "$pid" # whose death wakes its supervisor up
 	wait "$pid" || true
 	populated
 	"$XRUN" sh -c 'echo next'

@@ -151,14 +151,12 @@ reason()
 	fit 2
 }
 
-@test "job.json of a job whose xrun was killed, with a record and without" {
+@test "job.json of a job whose xrun was killed" {
 	need_schemas
 	for point in super.start deliver; do
 		XRUN_FAULT=$point:kill account $point --debug-faults -n 2 \
 			sh -c 'echo hi; sleep 0.2'
 	done
-	rm -f "$(find "$XDG_STATE_HOME" -name job.json | head -n 1)"
-	find "$XDG_STATE_HOME" -name lock -exec touch -d '1 minute ago' {} +
 	job sh -c 'echo next'
 	[ "$(cat "$XDG_STATE_HOME"/xrun/????/job.json |
 		jq -s 'map(select(.reason == "supervisor lost")) | length')" -ge 1 ]
