@@ -9,6 +9,7 @@
 #include "base/opt_print.h"
 #include "launcher/cmd/config.h"
 #include "launcher/cmd/say.h"
+#include "launcher/cmd/verb.h"
 #include "launcher/cmd/words.h"
 #include "launcher/job/config.h"
 #include "launcher/job/options.h"
@@ -193,10 +194,13 @@ show(int argc, char **argv)
 		else
 			in.argv[in.argc++] = argv[i];
 	}
-	if (options_read(&in, &s.opt, &s.found, &err) == XR_OK)
-		status = say_shown(&s, &in);
-	else
+	if (options_read(&in, &s.opt, &s.found, &err) != XR_OK)
 		status = say_wrong(&s.found.config, &err);
+	else if (s.opt.help)
+		status = verb_run(verb_find("config"), 2,
+			(char *[]){ "config", "-h", NULL });
+	else
+		status = say_shown(&s, &in);
 	options_fini(&s.found);
 	free(in.argv);
 	return status;

@@ -18,6 +18,16 @@
 #define OTHERS      0002
 #define GROUP       0020
 
+static void
+free_file(struct config_file *file)
+{
+	free(file->name);
+	free(file->path);
+	free(file->opt.text);
+	free(file->opt.values);
+	*file = (struct config_file){ 0 };
+}
+
 /* False if the user has no place for it. */
 static bool
 user_path(char out[PATH_MAX])
@@ -58,56 +68,71 @@ distrust(const struct stat *st, const char *name, bool asked,
 	return XR_OK;
 }
 
-/* Read what is open; the file is there then. */
-static enum xr_status
-read_file(struct config *config, const struct config_file *file, int fd,
-	struct xr_error *err)
+/* As shown: "~/.config/xrun/config.json"; what was asked for, as it was said. */
+static char *
+name_of(const char *path, enum opt_source who)
 {
+	char name[PATH_MAX];
+
+	return xstrdup(who == OPT_USER ? state_tilde(path, name, sizeof(name)) :
+					 path);
+}
+
+/* Read what is open, into the next file of @config. */
+static enum xr_status
+read_file(struct config *config, int fd, struct xr_error *err)
+{
+	struct config_file *file = &config->file[config->n];
 	struct fd_file in = { .fd = fd, .name = file->name, .max = GATE_MAX };
 	enum xr_status status;
-	char *text;
-	size_t len;
 
-	status = fd_read_text(&in, &text, &len, err);
-	if (status != XR_OK)
-		return status;
-	status = distrust(&in.st, file->name, file->opt.who == OPT_FILE, err);
-	if (status != XR_OK) {
-		free(text);
-		return status;
+	status = fd_read_text(&in, &file->opt.text, &file->opt.len, err);
+	if (status == XR_OK)
+		status = distrust(&in.st, file->name, file->opt.who == OPT_FILE,
+			err);
+	return status;
+}
+
+/* Why a file could not be opened. One is not told of what lies in a home that
+ * is not ours to look into, as under sudo -u. */
+static enum xr_status
+not_opened(struct config *config, int sys, struct xr_error *err)
+{
+	const struct config_file *file = &config->file[config->n];
+
+	if (sys != EACCES || file->opt.who == OPT_FILE) {
+		errno = sys;
+		return fail(err, XR_E_SYS, "%s: %s", file->name, strerror(sys));
 	}
-	config->file[config->n] = *file;
-	config->file[config->n].name = xstrdup(file->name);
-	config->file[config->n].path = xstrdup(file->path);
-	config->file[config->n].opt.text = text;
-	config->file[config->n].opt.len = len;
-	config->n++;
+	if (access(file->path, F_OK) == 0)
+		buf_fmt(&config->warnings, "%s: %s; it was not read\n",
+			file->name, strerror(sys));
 	return XR_OK;
 }
 
-/* One that nobody asked for need not be there. Nor is one told of that lies in
- * a home which is not ours to look into, as under sudo -u. */
+/* One that nobody asked for need not be there. */
 static enum xr_status
-open_file(struct config *config, const struct config_file *file,
+open_file(struct config *config, const char *path, enum opt_source who,
 	struct xr_error *err)
 {
-	bool asked = file->opt.who == OPT_FILE;
+	struct config_file *file = &config->file[config->n];
 	enum xr_status status;
-	int fd = open(file->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	int sys = errno;
 
-	if (fd == -1 && !asked && (errno == ENOENT || errno == ENOTDIR))
+	if (fd == -1 && who != OPT_FILE && (sys == ENOENT || sys == ENOTDIR))
 		return XR_OK;
-	if (fd == -1 && !asked && errno == EACCES) {
-		if (access(file->path, F_OK) == -1)
-			return XR_OK;
-		buf_fmt(&config->warnings, "%s: %s; it was not read\n",
-			file->name, strerror(EACCES));
-		return XR_OK;
-	}
-	if (fd == -1)
-		return fail(err, XR_E_SYS, "%s: %s", file->name,
-			strerror(errno));
-	status = read_file(config, file, fd, err);
+	*file = (struct config_file){
+		.name = name_of(path, who),
+		.path = xstrdup(path),
+		.opt.who = who,
+	};
+	status = fd == -1 ? not_opened(config, sys, err) :
+			    read_file(config, fd, err);
+	if (fd != -1 && status == XR_OK)
+		config->n++;
+	else
+		free_file(file);
 	fd_close(fd);
 	return status;
 }
@@ -115,37 +140,29 @@ open_file(struct config *config, const struct config_file *file,
 enum xr_status
 config_open_one(struct config *config, const char *path, struct xr_error *err)
 {
-	struct config_file file = {
-		.name = (char *)path,
-		.path = (char *)path,
-		.opt.who = OPT_FILE,
-	};
+	return open_file(config, path, OPT_FILE, err);
+}
 
-	return open_file(config, &file, err);
+/* The user's own; nobody has to have one. */
+static enum xr_status
+open_user(struct config *config, struct xr_error *err)
+{
+	char path[PATH_MAX];
+
+	return user_path(path) ? open_file(config, path, OPT_USER, err) : XR_OK;
 }
 
 enum xr_status
 config_open(struct config *config, const char *given, struct xr_error *err)
 {
-	char path[PATH_MAX], name[PATH_MAX];
 	struct xr_error wrong = { 0 };
-	struct config_file file = {
-		.name = SYSTEM_FILE,
-		.path = SYSTEM_FILE,
-		.opt.who = OPT_SYSTEM,
-	};
 	enum xr_status status;
 
 	if (given != NULL && strcmp(given, "none") == 0)
 		return XR_OK;
-	status = open_file(config, &file, err);
-	if (status == XR_OK && user_path(path)) {
-		state_tilde(path, name, sizeof(name));
-		file.name = name;
-		file.path = path;
-		file.opt.who = OPT_USER;
-		status = open_file(config, &file, err);
-	}
+	status = open_file(config, SYSTEM_FILE, OPT_SYSTEM, err);
+	if (status == XR_OK)
+		status = open_user(config, err);
 	if (status != XR_OK || given == NULL)
 		return status;
 	status = config_open_one(config, given, &wrong);
@@ -183,12 +200,8 @@ config_file_of(const struct config *config, enum opt_source who)
 void
 config_fini(struct config *config)
 {
-	for (unsigned i = 0; i < config->n; i++) {
-		free(config->file[i].name);
-		free(config->file[i].path);
-		free(config->file[i].opt.text);
-		free(config->file[i].opt.values);
-	}
+	for (unsigned i = 0; i < config->n; i++)
+		free_file(&config->file[i]);
 	buf_fini(&config->errors);
 	buf_fini(&config->warnings);
 	*config = (struct config){ 0 };

@@ -353,6 +353,9 @@ xrun: missing.json: No such file or directory"
 	assert_eq "$status" 125
 	job config -h
 	assert_has "$output" '^usage: xrun config show\|check\|schema'
+	job config show -n 2 -h
+	assert_has "$output" '^usage: xrun config show'
+	assert_eq "$status" 0
 	job help config
 	assert_has "$output" '^  --config=FILE +XRUN_CONFIG$'
 	assert_has "$output" '^  xrun config show\|check\|schema$'
