@@ -168,15 +168,15 @@ reason()
 	mkfifo gate
 	spawn run "$XRUN" -n 2 sh -c 'echo up; read -r line <gate'
 	await_line run.out up 10
-	wait_for 10 compgen -G "$XDG_STATE_HOME/xrun/*/job.json"
-	cp "$XDG_STATE_HOME"/xrun/*/job.json running.json
+	wait_for 10 test -e "$XDG_STATE_HOME/xrun/latest/job.json"
+	cp "$XDG_STATE_HOME/xrun/latest/job.json" running.json
 	assert_eq "$(jq 'has("exit")' running.json)" false
 	fits job running.json
 	exec 4<>gate
 	printf 'a\nb\n' >&4
 	wait "$pid"
 	exec 4>&-
-	fits job "$XDG_STATE_HOME"/xrun/*/job.json
+	fits job "$XDG_STATE_HOME/xrun/latest/job.json"
 }
 
 @test "events of a full disk" {
