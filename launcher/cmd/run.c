@@ -252,10 +252,28 @@ choose_input(struct job *job, struct xr_error *err)
 	return XR_OK;
 }
 
+/* The id that Slurm's own tools know it by. */
+static const char *
+batch_job(void)
+{
+	const char *id = getenv("SLURM_JOB_ID");
+
+	/* Room for what tells several apart. */
+	return id != NULL && state_name_valid(id) &&
+			strlen(id) < STATE_ID_MAX / 2 ?
+		id :
+		NULL;
+}
+
 static enum xr_status
 prepare(struct job *job, struct prepared *p, struct xr_error *err)
 {
-	bool logs = job->opt.logs && !only_asks(&job->opt);
+	struct state_wish wish = {
+		.name = job->opt.job,
+		.batch = batch_job(),
+		.log_dir = job->opt.log_dir,
+		.logs = job->opt.logs && !only_asks(&job->opt),
+	};
 	enum xr_status status;
 
 	limit_read(&job->limits);
@@ -271,7 +289,7 @@ prepare(struct job *job, struct prepared *p, struct xr_error *err)
 	job->files_max =
 		check_files_max(&job->limits, job_size(job), job->spare_files);
 	if (status == XR_OK)
-		status = state_open(&job->state, job->opt.log_dir, logs, err);
+		status = state_open(&job->state, &wish, err);
 	if (status != XR_OK)
 		return status;
 	status = compile_route(job, p->host, err);

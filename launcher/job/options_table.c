@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "launcher/job/options.h"
 #include "launcher/log/piece.h"
+#include "launcher/state/state.h"
 
 #define AT(field) offsetof(struct run_options, field)
 
@@ -94,6 +95,14 @@ const struct opt run_options[] = {
 		.offset = AT(template),
 		.help = "replace {rank} and the like in arguments",
 		.text = "Replace {rank}, {local_rank}, {size}, {node}, {host}, {job}, {attempt}, {part}, {part_rank} and {part_size} in the arguments of the program, rank by rank, by what the variable of that name is: *--template* _PROGRAM_ --out=run.{rank}. {{ is a brace. The name of the program stays as it is. Of several programs, for the one that follows." },
+	{ .name = "job",
+		.type = OPT_TEXT,
+		.arg = "NAME",
+		.valid = state_name_valid,
+		.no_variable = true,
+		.offset = AT(job),
+		.help = "call the job NAME, not by four letters",
+		.text = "Call the job _NAME_: up to 64 letters, digits, dots, hyphens and underscores, the first no dot or hyphen. If a job of that name has ended, this is its next attempt: its output stands beside the former in folder 1 and so on, and XRUN_ATTEMPT says which it is. If one runs, xrun exits with 125. Under *--log-dir* the folder is DIR/NAME, or DIR if {job} is in it. With *--no-logs* nothing keeps two jobs of one name apart. Without a name: four letters and digits, or SLURM_JOB_ID inside of a Slurm job. There is no variable, since XRUN_JOB tells ranks the job that they are of." },
 
 	{ .name = "env",
 		.part = true,
@@ -363,7 +372,6 @@ const struct opt_later run_options_later[] = {
 	{ "hostfile", 0 },
 	{ "via", 0 },
 	{ "detach", 'd' },
-	{ "job", 0 },
 	{ "env-force", 0 },
 	{ "restarts", 0 },
 	{ "restart-window", 0 },

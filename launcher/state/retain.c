@@ -219,6 +219,8 @@ consider(void *ctx, const char *dir, const char *id, bool running)
 		if (job->bytes < 0)
 			job->bytes = bytes_in(open_folder(AT_FDCWD, dir), 0,
 				s->deadline);
+		else
+			job->bytes += number_of(json, "bytes_before", 0);
 	}
 	cJSON_Delete(json);
 	return true;

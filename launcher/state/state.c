@@ -20,7 +20,7 @@
 #include "base/host.h"
 #include "base/mem.h"
 #include "base/status.h"
-#include "launcher/state/state.h"
+#include "launcher/state/state_inner.h"
 
 #define ADVICE "\t--log-dir DIR or --no-logs"
 
@@ -98,9 +98,20 @@ make_id(char out[static 5])
 	out[4] = '\0';
 }
 
+bool
+state_name_valid(const char *name)
+{
+	static const char set[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
+	size_t len = strlen(name);
+
+	return len > 0 && len <= STATE_ID_MAX && strspn(name, set) == len &&
+		name[0] != '.' && name[0] != '-' && strcmp(name, "latest") != 0;
+}
+
 /* Like mkdir -p of what stands before the last name, 0700 for what is made. */
-static int
-make_parents(const char *path)
+int
+state_make_parents(const char *path)
 {
 	char *copy = xstrdup(path), *end = copy + strlen(copy);
 	int made = 0;
@@ -122,23 +133,38 @@ make_parents(const char *path)
 static int
 make_path(const char *path)
 {
-	if (make_parents(path) == -1)
+	if (state_make_parents(path) == -1)
 		return -1;
 	return mkdir(path, 0700) == -1 && errno != EEXIST ? -1 : 0;
 }
 
-static enum xr_status
-cannot(struct xr_error *err, const char *path)
+enum xr_status
+state_cannot(struct xr_error *err, const char *path)
 {
 	return fail(err, XR_E_SYS, "%s: %s%s", path, strerror(errno), ADVICE);
 }
 
+/* @want, then @want.2 and so on: of several in one batch job each is one. */
+static void
+next_id(struct state *st, const char *want, int taken)
+{
+	if (want == NULL)
+		make_id(st->id);
+	else if (taken == 0)
+		snprintf(st->id, sizeof(st->id), "%s", want);
+	else
+		snprintf(st->id, sizeof(st->id), "%s.%d", want, taken + 1);
+}
+
 /* A new folder below @root, named by a fresh id. */
 static enum xr_status
-make_folder(struct state *st, const char *root, struct xr_error *err)
+make_folder(struct state *st, const char *root, const char *want,
+	struct xr_error *err)
 {
+	int taken = 0;
+
 	for (int tries = 0; tries < 1000; tries++) {
-		make_id(st->id);
+		next_id(st, want, taken);
 		free(st->dir);
 		st->dir = xasprintf("%s/%s", root, st->id);
 		st->made = mkdir(st->dir, 0700) == 0;
@@ -147,14 +173,15 @@ make_folder(struct state *st, const char *root, struct xr_error *err)
 		if (errno == ENOENT && tries == 0 && make_path(root) == 0)
 			continue;
 		if (errno != EEXIST)
-			return cannot(err, st->dir);
+			return state_cannot(err, st->dir);
+		taken++;
 	}
 	return fail(err, XR_E_EXISTS, "%s: no free job id in 1000 tries%s",
 		root, ADVICE);
 }
 
-static bool
-is_empty(int fd)
+bool
+state_is_empty(int fd)
 {
 	int own = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *dir = own == -1 ? NULL : fdopendir(own);
@@ -173,8 +200,8 @@ is_empty(int fd)
 }
 
 /* "{job}" and "{host}" in --log-dir, and an absolute path of it. */
-static char *
-expand(const char *text, const char *id)
+char *
+state_expand(const char *text, const char *id)
 {
 	char host[256], *cwd = NULL;
 	struct buf out = { 0 };
@@ -202,8 +229,8 @@ expand(const char *text, const char *id)
 }
 
 /* A link that somebody else laid here would choose where we write. */
-static bool
-is_strange_link(const char *path)
+bool
+state_is_strange_link(const char *path)
 {
 	struct stat st;
 
@@ -224,7 +251,7 @@ claim(struct state *st, const char *dir)
 	int ours = 0;
 
 	if (!made && errno == ENOENT) {
-		if (make_parents(dir) == -1)
+		if (state_make_parents(dir) == -1)
 			return -1;
 		made = mkdir(dir, 0700) == 0;
 	}
@@ -233,7 +260,7 @@ claim(struct state *st, const char *dir)
 	st->dir_fd = open(dir, O_DIRECTORY | O_CLOEXEC);
 	if (st->dir_fd == -1)
 		return errno == EACCES ? 0 : -1;
-	if (made || is_empty(st->dir_fd)) {
+	if (made || state_is_empty(st->dir_fd)) {
 		st->made_attempt = mkdirat(st->dir_fd, "0", 0700) == 0;
 		ours = st->made_attempt ? 1 : errno == EEXIST ? 0 : -1;
 	}
@@ -247,11 +274,12 @@ claim(struct state *st, const char *dir)
 
 /* Absent or empty: @dir is the folder as a whole. Else it is one in it. */
 static enum xr_status
-use_log_dir(struct state *st, const char *dir, struct xr_error *err)
+use_log_dir(struct state *st, const char *dir, const char *want,
+	struct xr_error *err)
 {
 	int ours = -1;
 
-	if (is_strange_link(dir))
+	if (state_is_strange_link(dir))
 		return fail(err, XR_E_INVAL,
 			"--log-dir: %s: is another user's symbolic link", dir);
 	st->dir = xstrdup(dir);
@@ -262,14 +290,14 @@ use_log_dir(struct state *st, const char *dir, struct xr_error *err)
 			break;
 	}
 	if (ours == -1)
-		return cannot(err, dir);
-	return ours == 1 ? XR_OK : make_folder(st, dir, err);
+		return state_cannot(err, dir);
+	return ours == 1 ? XR_OK : make_folder(st, dir, want, err);
 }
 
 /* Locked before it has its name: whoever finds it finds it held. Where files
  * have one name only (FAT, object stores), right after. */
-static int
-take_lock(struct state *st)
+int
+state_take_lock(struct state *st)
 {
 	int flags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
 	char temp[STATE_ID_MAX + 8];
@@ -290,41 +318,59 @@ take_lock(struct state *st)
 	return st->made_lock ? flock(st->lock_fd, LOCK_EX | LOCK_NB) : -1;
 }
 
+enum xr_status
+state_open_attempt(struct state *st, struct xr_error *err)
+{
+	char name[16];
+
+	snprintf(name, sizeof(name), "%u", st->number);
+	st->attempt = xasprintf("%s/%s", st->dir, name);
+	if (!st->made_attempt)
+		st->made_attempt = mkdirat(st->dir_fd, name, 0700) == 0;
+	if (!st->made_attempt)
+		return state_cannot(err, st->attempt);
+	st->attempt_fd =
+		openat(st->dir_fd, name, O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	return st->attempt_fd == -1 ? state_cannot(err, st->attempt) : XR_OK;
+}
+
 static enum xr_status
 open_folder(struct state *st, struct xr_error *err)
 {
-	st->attempt = xasprintf("%s/0", st->dir);
+	enum xr_status status;
+
 	if (st->dir_fd == -1)
 		st->dir_fd = open(st->dir, O_DIRECTORY | O_CLOEXEC);
 	if (st->dir_fd == -1)
-		return cannot(err, st->dir);
-	if (!st->made_attempt)
-		st->made_attempt = mkdirat(st->dir_fd, "0", 0700) == 0;
-	if (!st->made_attempt)
-		return cannot(err, st->attempt);
-	if (fault(FAULT_STATE_LOCK, FAULT_ANY) != 0 || take_lock(st) == -1)
-		return cannot(err, st->dir);
-	st->attempt_fd =
-		openat(st->dir_fd, "0", O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-	return st->attempt_fd == -1 ? cannot(err, st->attempt) : XR_OK;
+		return state_cannot(err, st->dir);
+	status = state_open_attempt(st, err);
+	if (status != XR_OK)
+		return status;
+	if (fault(FAULT_STATE_LOCK, FAULT_ANY) != 0 ||
+		state_take_lock(st) == -1)
+		return state_cannot(err, st->dir);
+	return XR_OK;
 }
 
 /* Both --log-dir, with its words, and the state folder. */
 static enum xr_status
-choose_folder(struct state *st, const char *log_dir, struct xr_error *err)
+choose_folder(struct state *st, const struct state_wish *wish,
+	struct xr_error *err)
 {
 	enum xr_status status;
 	char *dir;
 
-	if (log_dir == NULL) {
+	if (wish->name != NULL)
+		return state_open_named(st, wish, err);
+	if (wish->log_dir == NULL) {
 		st->root = state_home();
-		return make_folder(st, st->root, err);
+		return make_folder(st, st->root, wish->batch, err);
 	}
-	make_id(st->id);
-	dir = expand(log_dir, st->id);
+	next_id(st, wish->batch, 0);
+	dir = state_expand(wish->log_dir, st->id);
 	if (dir == NULL)
 		return fail(err, XR_E_NOMEM, "--log-dir: no memory for it");
-	status = use_log_dir(st, dir, err);
+	status = use_log_dir(st, dir, wish->batch, err);
 	free(dir);
 	return status;
 }
@@ -339,20 +385,22 @@ close_all(struct state *st)
 }
 
 enum xr_status
-state_open(struct state *st, const char *log_dir, bool logs,
+state_open(struct state *st, const struct state_wish *wish,
 	struct xr_error *err)
 {
 	enum xr_status status;
 
-	*st = (struct state){ .dir_fd = -1, .attempt_fd = -1, .lock_fd = -1 };
-	if (!logs) {
-		make_id(st->id);
+	*st = STATE_NONE;
+	if (!wish->logs && wish->name != NULL)
+		snprintf(st->id, sizeof(st->id), "%s", wish->name);
+	else if (!wish->logs)
+		next_id(st, wish->batch, 0);
+	if (!wish->logs)
 		return XR_OK;
-	}
 	if (fault(FAULT_STATE_OPEN, FAULT_ANY) != 0)
-		return cannot(err, "the job's folder");
-	status = choose_folder(st, log_dir, err);
-	if (status == XR_OK)
+		return state_cannot(err, "the job's folder");
+	status = choose_folder(st, wish, err);
+	if (status == XR_OK && wish->name == NULL)
 		status = open_folder(st, err);
 	if (status != XR_OK) {
 		state_remove(st);
@@ -439,10 +487,11 @@ state_make_rank(const struct state *st, uint32_t rank)
 
 /* Those made by state_make_rank(); the others hold bytes and stay. */
 static void
-remove_empty_ranks(const struct state *st)
+remove_empty_ranks(const struct state *st, const char *attempt)
 {
 	const struct dirent *d;
-	int fd = openat(st->dir_fd, "0", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int fd =
+		openat(st->dir_fd, attempt, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *dir = fd == -1 ? NULL : fdopendir(fd);
 
 	while (dir != NULL && (d = readdir(dir)) != NULL)
@@ -460,13 +509,15 @@ state_remove(const struct state *st)
 {
 	static const char *const files[] = { "job.json", ".job.json.new",
 		"events.jsonl", "lock" };
+	char attempt[16];
 
 	for (unsigned i = 0;
 		st->made_lock && i < sizeof(files) / sizeof(files[0]); i++)
 		unlinkat(st->dir_fd, files[i], 0);
 	if (st->made_attempt) {
-		remove_empty_ranks(st);
-		unlinkat(st->dir_fd, "0", AT_REMOVEDIR);
+		snprintf(attempt, sizeof(attempt), "%u", st->number);
+		remove_empty_ranks(st, attempt);
+		unlinkat(st->dir_fd, attempt, AT_REMOVEDIR);
 	}
 	if (st->made)
 		rmdir(st->dir);

@@ -8,8 +8,13 @@
  *                        k7m2/events.jsonl
  *                        k7m2/0/rank-0003/  stdout stderr, with .idx each
  *
+ * A job that was named (--job) has its next attempt in the same folder: 1/ and so
+ * on; job.json is the last one's, events.jsonl tells of all.
+ *
  * With --log-dir D the folder is D itself if D is absent or empty, else
- * D/JOB; of jobs that start at once, one gets D. With --no-logs there is none. A run that wrote no byte leaves none.
+ * D/JOB, and of a named job always D/JOB, or D if {job} is in it; of jobs that
+ * start at once, one gets D. With --no-logs there is none. A run that wrote no
+ * byte leaves none, but for a further attempt.
  */
 #ifndef LAUNCHER_STATE_STATE_H
 #define LAUNCHER_STATE_STATE_H
@@ -25,12 +30,14 @@
 
 struct state {
 	char id[STATE_ID_MAX + 1];
-	char *root;    /* "/home/a/.local/state/xrun"; NULL under --log-dir */
-	char *dir;     /* absolute path of the job's folder; NULL: none */
-	char *attempt; /* absolute path of <dir>/0 */
+	char *root;      /* "/home/a/.local/state/xrun"; NULL under --log-dir */
+	char *dir;       /* absolute path of the job's folder; NULL: none */
+	char *attempt;   /* absolute path of <dir>/<number> */
+	uint32_t number; /* of the attempt; above 0 only with --job */
+	int64_t bytes_before; /* written by those before */
 	/* What this run made and may take away: */
 	bool made;         /* <dir> */
-	bool made_attempt; /* <dir>/0 */
+	bool made_attempt; /* <dir>/<number> */
 	bool made_lock;    /* <dir>/lock, and so what else is in <dir> */
 	int dir_fd, attempt_fd, lock_fd; /* -1: none */
 };
@@ -42,16 +49,27 @@ const char *state_user_home(void);
  * if there is no absolute one. */
 char *state_home(void);
 
+struct state_wish {
+	const char *name;    /* of --job, or NULL */
+	const char *batch;   /* id of the batch job we are in, or NULL */
+	const char *log_dir; /* with {job} and {host}; NULL: the state folder */
+	bool logs;           /* false: an id and nothing else */
+};
+
+/* state_name_valid() - may a job be called so? A name is a file's as well. */
+bool state_name_valid(const char *name);
+
 /*
  * state_open() - choose an id, make and lock the folder.
  *
- * @log_dir: of --log-dir, with {job} and {host}; NULL: the state folder
- * @logs: false makes an id and nothing else
+ * With a name, the folder that bears it: a new one, or if the job of that name
+ * has ended the next attempt in it. May wait a second for a folder that
+ * somebody is making or removing.
  *
- * Returns  XR_OK, or XR_E_SYS / XR_E_INVAL with what, where and why; nothing
- *          is left behind then
+ * Returns  XR_OK, or XR_E_SYS / XR_E_INVAL / XR_E_EXISTS (a job of that name
+ *          runs) with what, where and why; nothing is left behind then
  */
-enum xr_status state_open(struct state *state, const char *log_dir, bool logs,
+enum xr_status state_open(struct state *state, const struct state_wish *wish,
 	struct xr_error *err);
 
 /* state_fini() - free what is in memory; folder and lock stay. */

@@ -253,6 +253,7 @@ bus_put_job(struct json *j, const struct job *job, pid_t pid)
 	char host[256];
 
 	json_text(j, "job", job->state.id);
+	json_int(j, "attempt", job->state.number);
 	json_text(j, "host", host_name(host, sizeof(host)));
 	json_int(j, "pid", pid);
 	json_int(j, "ranks", job_size(job));

@@ -117,7 +117,9 @@ static void
 end(struct job *job)
 {
 	struct sup *sup = job->sup;
-	bool keep = job->state.dir != NULL && logs_total(sup->logs) > 0;
+	/* The folder of a further attempt tells of those before, too. */
+	bool keep = job->state.dir != NULL &&
+		(logs_total(sup->logs) > 0 || job->state.number > 0);
 
 	sup->phase = PHASE_WRITE;
 	fault(FAULT_END, FAULT_ANY);

@@ -175,6 +175,8 @@ put_end(struct json *j, const struct job *job)
 	json_int(j, "failed", o.failed);
 	json_int(j, "left_behind", job->left);
 	json_int(j, "bytes", (int64_t)logs_total(job->sup->logs));
+	if (job->state.bytes_before > 0)
+		json_int(j, "bytes_before", job->state.bytes_before);
 	json_open_array(j, "rank");
 	for (uint32_t i = 0; i < job_size(job); i++)
 		put_rank(j, job, i);

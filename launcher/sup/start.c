@@ -194,7 +194,10 @@ spawn_rank(struct job *job, uint32_t r, struct spawn *s)
 	const struct part *part = job_part(job, r);
 	/* Of a rank that is tried again: what it has, it has already. */
 	static struct stdio_tag tag;
-	struct env_rank env = { .local_rank = r };
+	struct env_rank env = {
+		.local_rank = r,
+		.attempt = job->state.number,
+	};
 	char text[STDIO_TAG_MAX];
 	bool runs;
 

@@ -59,6 +59,7 @@ struct opt {
 	bool maybe;        /* --name or --name=VALUE; `given` says if at all */
 	bool common;       /* among the few that -h shows */
 	bool no_file;      /* cannot stand in a file */
+	bool no_variable;  /* XRUN_NAME means something else */
 	bool part;         /* of one program of several, not of the job */
 	const char *group; /* heading; on the first row of each group */
 	const char *arg;   /* "FILE", as shown; NULL for flags and choices */

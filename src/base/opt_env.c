@@ -52,7 +52,9 @@ find_env(const struct opt *table, const char *name, bool *negated)
 		o = opt_find_negated(table, all);
 		*negated = o != NULL;
 	}
-	if (o != NULL && strcmp(name + (*negated ? 3 : 0), o->name) != 0)
+	if (o != NULL &&
+		(o->no_variable ||
+			strcmp(name + (*negated ? 3 : 0), o->name) != 0))
 		return NULL;
 	return o;
 }

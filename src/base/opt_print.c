@@ -131,7 +131,9 @@ opt_print_row(const struct opt *o, struct buf *out)
 	char env[64], name[64], text[2048];
 
 	snprintf(name, sizeof(name), "%s%s", no_of(o), o->name);
-	opt_env_name(name, env, sizeof(env));
+	env[0] = '\0';
+	if (!o->no_variable)
+		opt_env_name(name, env, sizeof(env));
 	buf_put_text(out, "  ");
 	if (o->letter != 0)
 		buf_fmt(out, "-%c, ", o->letter);
@@ -139,7 +141,8 @@ opt_print_row(const struct opt *o, struct buf *out)
 		buf_fmt(out, "-%s, ", o->alias);
 	buf_fmt(out, "--%s", name);
 	put_arg(o, out);
-	put_blanks(out, from, WIDTH - strlen(env));
+	if (!o->no_variable)
+		put_blanks(out, from, WIDTH - strlen(env));
 	buf_fmt(out, "%s\n", env);
 	snprintf(text, sizeof(text), "%s", o->text);
 	if (o->dflt != NULL && o->type != OPT_FLAG)
@@ -203,6 +206,9 @@ opt_print_man(const struct opt *table, struct buf *out)
 			buf_fmt(out, " Default: %s.", o->dflt);
 		snprintf(name, sizeof(name), "%s%s", no_of(o), o->name);
 		opt_env_name(name, env, sizeof(env));
-		buf_fmt(out, " Environment: *%s*.\n\n", env);
+		if (o->no_variable)
+			buf_put_text(out, "\n\n");
+		else
+			buf_fmt(out, " Environment: *%s*.\n\n", env);
 	}
 }

@@ -46,7 +46,9 @@ said()
 	while read -r name; do
 		variable=${name^^}
 		grep -qE -e "--(no-)?$name([= []|$)" all
-		grep -qE "XRUN_(NO_)?${variable//-/_}$" all
+		# The name of a job is no setting: XRUN_JOB is what ranks are told.
+		[ "$name" = job ] ||
+			grep -qE "XRUN_(NO_)?${variable//-/_}$" all
 	done < <(sed -nE 's/.*\.name = "([a-z0-9-]+)".*/\1/p' \
 		"$root/launcher/job/options_table.c")
 }

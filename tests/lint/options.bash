@@ -29,3 +29,10 @@ option_variable()
 
 	printf 'XRUN_%s\n' "${name//-/_}"
 }
+
+# option_names_without_variable - of the rows that say so.
+option_names_without_variable()
+{
+	awk -F'"' '/\.name = "/ { name = $2 } /\.no_variable = true/ { print name }' \
+		"$table"
+}

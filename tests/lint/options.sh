@@ -27,12 +27,9 @@ names=$(option_names; option_names_later)
 for name in $names; do
 	variable=$(option_variable "$name")
 	if grep -qxF "${variable#XRUN_}" <<<"$told"; then
-		case $name in
-		# Decided before the lint: --job names the job, whose id is told
-		# as XRUN_JOB. It has no variable.
-		job) ;;
-		*) problem "--$name: $variable is what xrun tells its ranks" ;;
-		esac
+		# --job names the job, whose id is told as XRUN_JOB.
+		option_names_without_variable | grep -qxF "$name" ||
+			problem "--$name: $variable is what xrun tells its ranks"
 	fi
 done
 problems_from < <(sort <<<"$names" | uniq -d | sed 's/.*/--&: named twice/')

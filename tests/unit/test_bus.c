@@ -185,7 +185,8 @@ Test(bus, every_line_says_when_and_in_which_order)
 
 Test(bus, the_start_of_a_job_has_its_words_whatever_bytes_they_are)
 {
-	const cJSON *l = tell(BUS_JOB_START, 0, "job,host,pid,ranks,argv,");
+	const cJSON *l =
+		tell(BUS_JOB_START, 0, "job,attempt,host,pid,ranks,argv,");
 	const cJSON *words = cJSON_GetObjectItem(l, "argv");
 	char host[256] = "";
 

@@ -164,8 +164,17 @@ Test(options, no_option_bears_the_name_of_a_variable_of_ranks)
 	for (const struct opt *r = run_options; r->name != NULL; r++) {
 		opt_env_name(r->name, name, sizeof(name));
 		for (int i = 0; env_output_names[i] != NULL; i++)
-			cr_expect_str_neq(env_output_names[i], name);
+			if (!r->no_variable)
+				cr_expect_str_neq(env_output_names[i], name);
 	}
+}
+
+Test(options, the_name_of_a_job_has_no_variable)
+{
+	const struct opts opts = { .table = run_options };
+
+	cr_expect_not(opt_env_is(&opts, (struct span){ "XRUN_JOB", 8 }));
+	cr_expect(opt_env_is(&opts, (struct span){ "XRUN_RANKS", 10 }));
 }
 
 /* --- sources and warnings --- */

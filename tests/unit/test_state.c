@@ -37,12 +37,19 @@ prepare(void)
 
 TestSuite(state, .init = prepare, .fini = folder_remove);
 
+static enum xr_status
+open_state(struct state *state, const char *log_dir, bool logs)
+{
+	struct state_wish wish = { .log_dir = log_dir, .logs = logs };
+
+	return state_open(state, &wish, &err);
+}
+
 /* @log_dir: NULL is the state folder. */
 static void
 begin(const char *log_dir)
 {
-	cr_assert_eq(state_open(&st, log_dir, true, &err), XR_OK, "%s",
-		err.text);
+	cr_assert_eq(open_state(&st, log_dir, true), XR_OK, "%s", err.text);
 }
 
 static void
@@ -117,7 +124,7 @@ Test(state, an_id_can_be_said_aloud_and_typed_without_doubt)
 	unsigned same = 0;
 
 	for (int i = 0; i < 5000; i++) {
-		cr_assert_eq(state_open(&st, NULL, false, &err), XR_OK);
+		cr_assert_eq(open_state(&st, NULL, false), XR_OK);
 		cr_assert_eq(strlen(st.id), 4);
 		cr_assert_eq(strspn(st.id, set), 4, "%s", st.id);
 		cr_assert(st.id[0] >= 'a' && st.id[0] <= 'z', "%s", st.id);
@@ -129,7 +136,7 @@ Test(state, an_id_can_be_said_aloud_and_typed_without_doubt)
 
 Test(state, without_logs_nothing_is_made)
 {
-	cr_assert_eq(state_open(&st, "/nowhere", false, &err), XR_OK);
+	cr_assert_eq(open_state(&st, "/nowhere", false), XR_OK);
 	cr_expect_null(st.dir);
 	cr_expect_eq(st.dir_fd, -1);
 	cr_expect_eq(st.attempt_fd, -1);
@@ -240,7 +247,7 @@ Test(state, jobs_have_folders_of_their_own)
 	struct state other;
 
 	begin(NULL);
-	cr_assert_eq(state_open(&other, NULL, true, &err), XR_OK);
+	cr_assert_eq(open_state(&other, NULL, true), XR_OK);
 	cr_expect_str_neq(st.id, other.id);
 	cr_expect_eq(jobs_running(NULL), 2);
 	state_remove(&other);
@@ -321,7 +328,7 @@ be_one_of_a_pair(int go, int tell, int stay)
 
 	if (read(go, &c, 1) != 0)
 		_exit(1);
-	c = state_open(&st, "pair", true, &err) == XR_OK ? 'x' : '!';
+	c = open_state(&st, "pair", true) == XR_OK ? 'x' : '!';
 	if (write(tell, &c, 1) != 1 || read(stay, &c, 1) != 0)
 		_exit(2);
 	_exit(access(st.attempt, F_OK) == 0 &&
@@ -488,7 +495,7 @@ expect_refused(const char *log_dir, const char *text)
 	int before = open_descriptors();
 
 	err.text[0] = '\0';
-	cr_expect_eq(state_open(&st, log_dir, true, &err), XR_E_SYS);
+	cr_expect_eq(open_state(&st, log_dir, true), XR_E_SYS);
 	cr_expect_not_null(strstr(err.text, text), "%s", err.text);
 	cr_expect_not_null(strstr(err.text, ADVICE), "%s", err.text);
 	cr_expect_eq(open_descriptors(), before);
@@ -501,7 +508,7 @@ Test(state, a_link_of_another_user_in_place_of_the_folder_is_refused)
 	cr_assert_eq(mkdir("target", 0755), 0);
 	cr_assert_eq(symlink("target", "link"), 0);
 	cr_assert_eq(lchown("link", 12345, 12345), 0);
-	cr_expect_eq(state_open(&st, "link", true, &err), XR_E_INVAL);
+	cr_expect_eq(open_state(&st, "link", true), XR_E_INVAL);
 	cr_expect_not_null(strstr(err.text,
 		"link: is another user's symbolic link"));
 	cr_expect_eq(folder_entries("target"), 0);
@@ -591,7 +598,7 @@ Test(state, latest_points_to_the_last_job_that_said_so)
 	begin(NULL);
 	state_latest(&st);
 	expect_latest(st.id);
-	cr_assert_eq(state_open(&other, NULL, true, &err), XR_OK);
+	cr_assert_eq(open_state(&other, NULL, true), XR_OK);
 	expect_latest(st.id);
 	state_latest(&other);
 	expect_latest(other.id);

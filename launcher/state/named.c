@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * named.c - jobs that somebody named (--job): one folder, attempt after attempt.
+ *
+ * Who holds its lock is the job of that name. Of several that start at once one
+ * gets it, whether the folder was there or is being made, or removed: a lock
+ * counts only while it has its name, and who finds none looks again for a while.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include <cjson/cJSON.h>
+
+#include "base/fd.h"
+#include "base/mem.h"
+#include "base/status.h"
+#include "launcher/state/jobs.h"
+#include "launcher/state/state_inner.h"
+
+#define TRIES    100
+#define TRY_MS   10
+#define RUNS_TRY 5 /* who only looks at a lock holds it for a moment */
+
+enum take {
+	TAKEN,
+	AGAIN,   /* somebody is making or removing it */
+	RUNS,    /* somebody has it */
+	STRANGE, /* no job's */
+	BROKEN,  /* errno */
+};
+
+static void
+let_go(struct state *st)
+{
+	fd_close(st->lock_fd);
+	fd_close(st->dir_fd);
+	st->lock_fd = st->dir_fd = -1;
+}
+
+/* No lock: it is being made, or it never will be. */
+static enum take
+take_unlocked(struct state *st, bool last)
+{
+	if (!st->made && !last)
+		return AGAIN;
+	if (!st->made && !state_is_empty(st->dir_fd))
+		return STRANGE;
+	if (state_take_lock(st) == 0)
+		return TAKEN;
+	return errno == EEXIST || errno == EWOULDBLOCK || errno == ENOENT ?
+		AGAIN :
+		BROKEN;
+}
+
+/* One try. */
+static enum take
+take(struct state *st, bool last)
+{
+	struct stat lock;
+
+	st->made = mkdir(st->dir, 0700) == 0;
+	if (!st->made && errno == ENOENT && state_make_parents(st->dir) == 0)
+		st->made = mkdir(st->dir, 0700) == 0;
+	if (!st->made && errno != EEXIST)
+		return BROKEN;
+	st->dir_fd = open(st->dir, O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (st->dir_fd == -1)
+		return errno == ENOENT ? AGAIN : BROKEN;
+	st->lock_fd =
+		openat(st->dir_fd, "lock", O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+	if (st->lock_fd == -1)
+		return errno == ENOENT ? take_unlocked(st, last) : BROKEN;
+	if (flock(st->lock_fd, LOCK_EX | LOCK_NB) == -1)
+		return errno == EWOULDBLOCK ? RUNS : BROKEN;
+	if (fstat(st->lock_fd, &lock) == -1)
+		return BROKEN;
+	return lock.st_nlink == 0 ? AGAIN : TAKEN;
+}
+
+/* By the kernel's own list; 0 where it is another machine's. */
+static int
+holder_of(const char *dir)
+{
+	char path[PATH_MAX], line[256];
+	unsigned long inode;
+	unsigned major, minor;
+	struct stat st;
+	int pid = 0, found = 0;
+	FILE *locks;
+
+	if (snprintf(path, sizeof(path), "%s/lock", dir) >= (int)sizeof(path) ||
+		stat(path, &st) == -1)
+		return 0;
+	locks = fopen("/proc/locks", "re");
+	while (locks != NULL && fgets(line, sizeof(line), locks) != NULL)
+		if (sscanf(line, "%*u: FLOCK %*s WRITE %d %x:%x:%lu", &pid,
+			    &major, &minor, &inode) == 4 &&
+			inode == st.st_ino && major == major(st.st_dev) &&
+			minor == minor(st.st_dev))
+			found = pid;
+	if (locks != NULL)
+		fclose(locks);
+	return found;
+}
+
+static enum xr_status
+refuse(const struct state *st, const char *name, enum take why,
+	struct xr_error *err)
+{
+	int pid = holder_of(st->dir);
+
+	if (why == RUNS && pid > 0)
+		return fail(err, XR_E_EXISTS,
+			"--job: %s runs (pid %d, %s)\tanother name, or end that one: kill %d",
+			name, pid, st->dir, pid);
+	if (why == RUNS)
+		return fail(err, XR_E_EXISTS,
+			"--job: %s runs (%s)\tanother name", name, st->dir);
+	if (why == BROKEN)
+		return state_cannot(err, st->dir);
+	return fail(err, XR_E_EXISTS,
+		"--job: %s is there, and not the folder of a job\tanother name",
+		st->dir);
+}
+
+/* The one behind the last. */
+static uint32_t
+next_number(int dir_fd)
+{
+	int own = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = own == -1 ? NULL : fdopendir(own);
+	const struct dirent *d;
+	uint32_t next = 0;
+
+	if (dir == NULL)
+		fd_close(own);
+	while (dir != NULL && (d = readdir(dir)) != NULL) {
+		char *end;
+		unsigned long n = strtoul(d->d_name, &end, 10);
+
+		if (d->d_name[0] >= '0' && d->d_name[0] <= '9' &&
+			*end == '\0' && n >= next && n < 1000000000)
+			next = (uint32_t)n + 1;
+	}
+	if (dir != NULL)
+		closedir(dir);
+	return next;
+}
+
+/* What the attempts before have written, for whoever makes room. */
+static int64_t
+bytes_of(const char *dir)
+{
+	static const char *const keys[] = { "bytes", "bytes_before" };
+	cJSON *json = jobs_read(dir);
+	int64_t bytes = 0;
+
+	for (int i = 0; i < 2; i++) {
+		const cJSON *n =
+			cJSON_GetObjectItemCaseSensitive(json, keys[i]);
+
+		if (cJSON_IsNumber(n) && n->valuedouble > 0)
+			bytes += (int64_t)n->valuedouble;
+	}
+	cJSON_Delete(json);
+	return bytes;
+}
+
+/* In D/NAME; in D itself if its name has {job} in it. */
+static enum xr_status
+find_place(struct state *st, const struct state_wish *wish,
+	struct xr_error *err)
+{
+	char *dir;
+
+	if (wish->log_dir == NULL) {
+		st->root = state_home();
+		st->dir = xasprintf("%s/%s", st->root, wish->name);
+		return XR_OK;
+	}
+	dir = state_expand(wish->log_dir, wish->name);
+	if (dir == NULL)
+		return fail(err, XR_E_NOMEM, "--log-dir: no memory for it");
+	if (state_is_strange_link(dir)) {
+		fail(err, XR_E_INVAL,
+			"--log-dir: %s: is another user's symbolic link", dir);
+		free(dir);
+		return XR_E_INVAL;
+	}
+	st->dir = strstr(wish->log_dir, "{job}") != NULL ?
+		xstrdup(dir) :
+		xasprintf("%s/%s", dir, wish->name);
+	free(dir);
+	return XR_OK;
+}
+
+static enum xr_status
+begin_attempt(struct state *st, struct xr_error *err)
+{
+	enum xr_status status;
+
+	st->number = next_number(st->dir_fd);
+	status = state_open_attempt(st, err);
+	if (status != XR_OK || st->number == 0)
+		return status;
+	st->bytes_before = bytes_of(st->dir);
+	futimens(st->lock_fd, NULL); /* as old as this attempt */
+	return XR_OK;
+}
+
+enum xr_status
+state_open_named(struct state *st, const struct state_wish *wish,
+	struct xr_error *err)
+{
+	enum xr_status status = find_place(st, wish, err);
+	enum take what = AGAIN;
+
+	if (status != XR_OK)
+		return status;
+	snprintf(st->id, sizeof(st->id), "%s", wish->name);
+	for (int i = 0; i < TRIES && what != TAKEN; i++) {
+		what = take(st, i + 1 == TRIES);
+		if (what == TAKEN)
+			return begin_attempt(st, err);
+		let_go(st);
+		st->made = false;
+		if (what == STRANGE || what == BROKEN ||
+			(what == RUNS && i >= RUNS_TRY))
+			break;
+		poll(NULL, 0, TRY_MS);
+	}
+	return refuse(st, wish->name, what, err);
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* state_inner.h - what state.c and named.c share; see state.h. */
+#ifndef LAUNCHER_STATE_STATE_INNER_H
+#define LAUNCHER_STATE_STATE_INNER_H
+
+#include "launcher/state/state.h"
+
+/* Closed, empty. */
+#define STATE_NONE \
+	((struct state){ .dir_fd = -1, .attempt_fd = -1, .lock_fd = -1 })
+
+/* As errno says; what a person may try instead. */
+enum xr_status state_cannot(struct xr_error *err, const char *path);
+
+/* "{job}" and "{host}" in --log-dir, and an absolute path of it; malloc'ed. */
+char *state_expand(const char *text, const char *id);
+
+/* Like mkdir -p of what stands before the last name; 0, or -1 with errno. */
+int state_make_parents(const char *path);
+
+bool state_is_empty(int dir_fd);
+bool state_is_strange_link(const char *path);
+
+/* A lock where there is none: 0, or -1 with errno, EEXIST if there is. */
+int state_take_lock(struct state *state);
+
+/* The attempt's own folder, by st->number, in st->dir. */
+enum xr_status state_open_attempt(struct state *state, struct xr_error *err);
+
+/* named.c: the folder of the job that is called @wish->name. */
+enum xr_status state_open_named(struct state *state,
+	const struct state_wish *wish, struct xr_error *err);
+
+#endif /* LAUNCHER_STATE_STATE_INNER_H */

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_named.c - jobs that have a name, and the attempts of each. */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include <criterion/criterion.h>
+
+#include "launcher/state/state.h"
+#include "tests/unit/folder.h"
+
+static struct state st;
+static struct xr_error err;
+
+static void
+prepare(void)
+{
+	char path[PATH_MAX + 8];
+
+	folder_make();
+	snprintf(path, sizeof(path), "%s/state", folder);
+	setenv("XDG_STATE_HOME", path, 1);
+	setenv("HOME", folder, 1);
+	umask(0); /* the modes are ours, not the shell's */
+}
+
+TestSuite(named, .init = prepare, .fini = folder_remove);
+
+static void
+let_go(void)
+{
+	close(st.dir_fd);
+	close(st.attempt_fd);
+	close(st.lock_fd);
+	state_fini(&st);
+}
+
+/* folder/@relative, in a buffer of its own. */
+static const char *
+in_folder(const char *relative)
+{
+	static char path[2 * PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/%s", folder, relative);
+	return path;
+}
+
+Test(named, names_are_file_names_that_nothing_else_bears)
+{
+	static const char *const good[] = { "a", "1", "train-2.b_c", "A..b" };
+	static const char *const bad[] = { "", ".", "..", ".a", "-a", "a/b",
+		"a b", "latest", "\303\244" };
+	char text[STATE_ID_MAX + 2];
+
+	for (unsigned i = 0; i < sizeof(good) / sizeof(good[0]); i++)
+		cr_expect(state_name_valid(good[i]), "%s", good[i]);
+	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		cr_expect_not(state_name_valid(bad[i]), "%s", bad[i]);
+	memset(text, 'x', sizeof(text));
+	text[STATE_ID_MAX + 1] = '\0';
+	cr_expect_not(state_name_valid(text));
+	text[STATE_ID_MAX] = '\0';
+	cr_expect(state_name_valid(text));
+}
+
+static enum xr_status
+open_named(struct state *state, const char *name, const char *log_dir)
+{
+	struct state_wish wish = { .name = name,
+		.log_dir = log_dir,
+		.logs = true };
+
+	return state_open(state, &wish, &err);
+}
+
+Test(named, a_named_job_has_attempt_after_attempt_in_one_folder)
+{
+	for (uint32_t i = 0; i < 3; i++) {
+		cr_assert_eq(open_named(&st, "train", NULL), XR_OK, "%s",
+			err.text);
+		cr_expect_str_eq(st.id, "train");
+		cr_expect_eq(st.number, i);
+		cr_expect_eq(access(st.attempt, F_OK), 0);
+		cr_expect_eq(st.bytes_before, (int64_t)i * 100);
+		cr_expect_eq(
+			state_write(&st, "job.json",
+				i == 0 ? "{\"bytes\":100}" :
+					 "{\"bytes\":100,\"bytes_before\":100}",
+				i == 0 ? 13 : 32),
+			0);
+		let_go();
+	}
+}
+
+Test(named, a_job_that_runs_has_its_name_alone_and_its_pid_is_told)
+{
+	struct state other;
+	char pid[32];
+
+	snprintf(pid, sizeof(pid), "pid %d,", (int)getpid());
+	cr_assert_eq(open_named(&st, "train", NULL), XR_OK);
+	cr_expect_eq(open_named(&other, "train", NULL), XR_E_EXISTS);
+	cr_expect_not_null(strstr(err.text, "--job: train runs ("), "%s",
+		err.text);
+	cr_expect_not_null(strstr(err.text, pid), "%s", err.text);
+	cr_expect_eq(other.dir_fd, -1);
+	cr_expect_eq(access(st.attempt, F_OK), 0);
+	let_go();
+}
+
+Test(named, a_further_attempt_that_is_taken_back_leaves_those_before)
+{
+	cr_assert_eq(open_named(&st, "train", NULL), XR_OK);
+	cr_assert_eq(state_write(&st, "job.json", "{}", 2), 0);
+	let_go();
+	cr_assert_eq(open_named(&st, "train", NULL), XR_OK);
+	cr_expect_eq(state_make_rank(&st, 3), 0);
+	state_remove(&st);
+	let_go();
+	cr_expect_eq(access(in_folder("state/xrun/train/1"), F_OK), -1);
+	cr_expect_eq(access(in_folder("state/xrun/train/0"), F_OK), 0);
+	cr_expect_eq(access(in_folder("state/xrun/train/lock"), F_OK), 0);
+	cr_expect_eq(access(in_folder("state/xrun/train/job.json"), F_OK), 0);
+}
+
+Test(named, a_first_attempt_that_wrote_nothing_leaves_no_folder)
+{
+	cr_assert_eq(open_named(&st, "train", NULL), XR_OK);
+	state_remove(&st);
+	let_go();
+	cr_expect_eq(access(in_folder("state/xrun/train"), F_OK), -1);
+}
+
+Test(named, a_folder_that_is_no_jobs_is_not_taken)
+{
+	cr_assert_eq(mkdir(in_folder("d"), 0700), 0);
+	cr_assert_eq(mkdir(in_folder("d/mine"), 0700), 0);
+	cr_assert_eq(mkdir(in_folder("d/mine/data"), 0700), 0);
+	cr_expect_eq(open_named(&st, "mine", "d"), XR_E_EXISTS);
+	cr_expect_not_null(strstr(err.text, "not the folder of a job"));
+	/* An empty one is what a killed xrun left. */
+	cr_assert_eq(rmdir(in_folder("d/mine/data")), 0);
+	cr_expect_eq(open_named(&st, "mine", "d"), XR_OK, "%s", err.text);
+	cr_expect_eq(st.number, 0);
+	let_go();
+}
+
+Test(named, under_log_dir_a_named_job_has_the_folder_of_its_name)
+{
+	cr_assert_eq(open_named(&st, "a", "d"), XR_OK);
+	cr_expect_str_eq(st.dir, in_folder("d/a"));
+	let_go();
+	cr_assert_eq(open_named(&st, "b", "all/{job}"), XR_OK);
+	cr_expect_str_eq(st.dir, in_folder("all/b"));
+	let_go();
+}
+
+/* Holds what it has till all have said. */
+static void
+compete(int go, int said, int over)
+{
+	char c;
+
+	alarm(30);
+	(void)!read(go, &c, 1);
+	c = open_named(&st, "race", NULL) == XR_OK ? 'x' : '-';
+	(void)!write(said, &c, 1);
+	(void)!read(over, &c, 1);
+	_exit(0);
+}
+
+/* Each tries to be the job; how many were? */
+static int
+race(int many)
+{
+	int go[2], said[2], over[2], won = 0;
+	char c;
+
+	cr_assert_eq(pipe(go), 0);
+	cr_assert_eq(pipe(said), 0);
+	cr_assert_eq(pipe(over), 0);
+	for (int i = 0; i < many; i++)
+		if (fork() == 0) {
+			close(go[1]);
+			close(over[1]);
+			compete(go[0], said[1], over[0]);
+		}
+	close(go[1]);
+	for (int i = 0; i < many; i++) {
+		cr_assert_eq(read(said[0], &c, 1), 1);
+		won += c == 'x';
+	}
+	close(over[1]);
+	while (wait(NULL) > 0)
+		continue;
+	return won;
+}
+
+Test(named, of_many_that_want_one_name_at_once_one_has_it, .timeout = 60)
+{
+	cr_expect_eq(race(8), 1);
+}
+
+Test(named, in_a_batch_job_each_job_has_its_id_and_a_number)
+{
+	struct state_wish wish = { .batch = "4711", .logs = true };
+	struct state other;
+
+	cr_assert_eq(state_open(&st, &wish, &err), XR_OK);
+	cr_expect_str_eq(st.id, "4711");
+	cr_assert_eq(state_open(&other, &wish, &err), XR_OK);
+	cr_expect_str_eq(other.id, "4711.2");
+	let_go();
+	st = other;
+	let_go();
+}
