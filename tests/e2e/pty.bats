@@ -109,7 +109,7 @@ out()
 
 @test "--pty: of several ranks each line fits with its prefix, and Ctrl-C is xrun's" {
 	at_terminal -w 'ready' -w 'ready' -s '\003' -- \
-		"$XRUN" --pty -n 2 sh -c 'stty size; echo ready; exec sleep 50'
+		"$XRUN" --pty --collapse off -n 2 sh -c 'stty size; echo ready; exec sleep 50'
 	assert_eq "$status" 130
 	assert_has "$output" '^0│ 30 97$'
 	assert_has "$output" 'xrun: Ctrl-C: ranks 0, 1 were stopped by xrun'
