@@ -85,13 +85,13 @@ screen_header(struct job *job)
 		return;
 	buf_fmt(&out, "xrun: job %s: %u %s", job->state.id, n,
 		who_plural(n, "rank", "ranks"));
+	if (job->part_count > 1)
+		buf_fmt(&out, " of %u programs", job->part_count);
 	put_crowd(job, &out);
 	if (job->plan.reason == PLAN_ACCELERATORS)
 		buf_put_text(&out, " (one an accelerator)");
 	else if (job->plan.reason == PLAN_WORKER_LIST)
 		buf_put_text(&out, " (from the TPU worker list)");
-	if (job->part_count > 1)
-		buf_fmt(&out, " of %u programs", job->part_count);
 	buf_put_text(&out, ", ");
 	put_devices(&job->plan, &out);
 	if (job->state.dir != NULL)

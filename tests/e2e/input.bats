@@ -126,12 +126,12 @@ load helper
 @test "--stdin all: who writes learns that nobody reads" {
 	local -a ends
 
-	yes | timeout 20 "$XRUN" --stdin all -n 2 true
+	yes | "$XRUN" --stdin all -n 2 true
 	ends=("${PIPESTATUS[@]}")
 	assert_eq "${ends[*]}" '141 0'
 	# The job goes on without its input, until its writer has ended.
 	mkfifo ended
-	{ yes || true; echo >ended; } | timeout 20 "$XRUN" --stdin all -n 2 sh -c '
+	{ yes || true; echo >ended; } | "$XRUN" --stdin all --timeout 20s -n 2 sh -c '
 		exec <&-
 		[ "$RANK" = 1 ] || read -r _ <ended'
 }

@@ -98,6 +98,15 @@ load helper
 	assert_has "$stderr" '^  ranks 0, 1 were stopped by xrun '
 }
 
+@test "on a terminal the header counts the programs, and Ctrl-C names them" {
+	status=0
+	in_pty -d 20 -w begun -s '\003' -- "$XRUN" -n 1 sh -c 'exec sleep 60' : \
+		-n 2 sh -c 'echo begun; exec sleep 60' >out || status=$?
+	assert_eq "$status" 130
+	assert_has "$(plain <out)" '^xrun: job [a-z0-9]+: 3 ranks of 2 programs( on .*)?, cpu'
+	assert_has "$(plain <out)" '^  rank 1 .*, sh$'
+}
+
 @test "devices are dealt to all ranks in order" {
 	mkdir -p root/dev
 	touch root/dev/nvidia0 root/dev/nvidia1 root/dev/nvidia2 \
