@@ -209,6 +209,8 @@ begin_attempt(struct state *st, struct xr_error *err)
 {
 	enum xr_status status;
 
+	if (!st->live)
+		live_enter(st);
 	st->number = next_number(st->dir_fd);
 	status = state_open_attempt(st, err);
 	if (status != XR_OK || st->number == 0)

@@ -302,6 +302,10 @@ state_take_lock(struct state *st)
 	int flags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
 	char temp[STATE_ID_MAX + 8];
 
+	st->lock_fd = live_lock(st);
+	st->made_lock = st->lock_fd != -1;
+	if (st->made_lock)
+		return 0;
 	snprintf(temp, sizeof(temp), ".lock.%s", st->id);
 	st->lock_fd = openat(st->dir_fd, temp, flags, 0600);
 	if (st->lock_fd == -1)
@@ -460,6 +464,7 @@ state_close(const struct state *st)
 	/* A hole: there is room for it on a full disk. */
 	if (st->lock_fd != -1 && ftruncate(st->lock_fd, 1) == -1)
 		return; /* somebody will read job.json, then */
+	live_leave(st);
 }
 
 void
@@ -511,6 +516,7 @@ state_remove(const struct state *st)
 		"events.jsonl", "lock" };
 	char attempt[16];
 
+	live_leave(st);
 	for (unsigned i = 0;
 		st->made_lock && i < sizeof(files) / sizeof(files[0]); i++)
 		unlinkat(st->dir_fd, files[i], 0);

@@ -3,10 +3,13 @@
  * state.h - the folder of a job.
  *
  *   $XDG_STATE_HOME/xrun/latest -> k7m2
- *                        k7m2/lock          flock'd while the job lives; empty until it is closed
+ *                        k7m2/lock          flock'd while the job lives;
+ *                                           empty until it is closed
  *                        k7m2/job.json      replaced at the end
  *                        k7m2/events.jsonl
  *                        k7m2/0/rank-0003/  stdout stderr, with .idx each
+ *                        .live/k7m2         the same file as k7m2/lock, until
+ *                                           it is closed: live.c
  *
  * A job that was named (--job) has its next attempt in the same folder: 1/ and so
  * on; job.json is the last one's, events.jsonl tells of all.
@@ -39,6 +42,8 @@ struct state {
 	bool made;         /* <dir> */
 	bool made_attempt; /* <dir>/<number> */
 	bool made_lock;    /* <dir>/lock, and so what else is in <dir> */
+	bool live;         /* <root>/.live/<id> */
+	bool others;       /* other jobs were open when this one began */
 	int dir_fd, attempt_fd, lock_fd; /* -1: none */
 };
 
@@ -85,8 +90,17 @@ int state_write(const struct state *state, const char *name, const char *text,
 int state_make_rank(const struct state *state, uint32_t rank);
 
 /* state_close() - mark the job as over: its lock file has a byte from now on,
- * so that nobody need read job.json to know (sup/orphan.h). errno is not kept. */
+ * and its name is not among the open ones. errno is not kept. */
 void state_close(const struct state *state);
+
+/*
+ * state_each_open() - jobs below @root that no xrun has closed: those that
+ * run, and those whose xrun was killed.
+ *
+ * @fn: true if the job is closed by now and need not be met again
+ */
+typedef bool state_open_fn(void *ctx, int root, const char *id);
+void state_each_open(const char *root, state_open_fn *fn, void *ctx);
 
 /* state_latest() - let `latest` point to this job. */
 void state_latest(const struct state *state);

@@ -18,6 +18,14 @@ char *state_expand(const char *text, const char *id);
 /* Like mkdir -p of what stands before the last name; 0, or -1 with errno. */
 int state_make_parents(const char *path);
 
+/* live.c: a lock that has a name among the open jobs as well; its descriptor,
+ * or -1 where that cannot be had. */
+int live_lock(struct state *state);
+
+/* The same for a lock that is there already. */
+void live_enter(struct state *state);
+void live_leave(const struct state *state);
+
 bool state_is_empty(int dir_fd);
 bool state_is_strange_link(const char *path);
 

@@ -204,38 +204,35 @@ end_orphan(struct orphan *o)
 	cJSON_Delete(o->json);
 }
 
-static void
-look_at(int root, const char *path, const char *id)
+/* True if it is closed: now, or it was. */
+static bool
+look_at(void *path, int root, const char *id)
 {
 	struct orphan o = { .id = id, .lock = -1 };
 	char lock[NAME_MAX + 8];
 	struct stat st;
+	bool closed = false;
 
 	snprintf(lock, sizeof(lock), "%s/lock", id);
-	if (fstatat(root, lock, &st, AT_SYMLINK_NOFOLLOW) == -1 ||
-		!S_ISREG(st.st_mode) || st.st_size != 0 ||
-		st.st_uid != geteuid() ||
-		snprintf(o.dir, sizeof(o.dir), "%s/%s", path, id) >=
-			(int)sizeof(o.dir))
-		return;
-	o.since = st.st_mtim.tv_sec * NS_PER_S + st.st_mtim.tv_nsec;
+	if (snprintf(o.dir, sizeof(o.dir), "%s/%s", (const char *)path, id) >=
+		(int)sizeof(o.dir))
+		return false;
 	o.lock = openat(root, lock, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
 	if (o.lock != -1 && flock(o.lock, LOCK_EX | LOCK_NB) == 0 &&
-		fstat(o.lock, &st) == 0 && st.st_nlink > 0)
-		end_orphan(&o); /* and not one that ended just now, silently */
+		fstat(o.lock, &st) == 0 && S_ISREG(st.st_mode) &&
+		st.st_uid == geteuid()) {
+		o.since = st.st_mtim.tv_sec * NS_PER_S + st.st_mtim.tv_nsec;
+		if (st.st_size == 0)
+			end_orphan(&o);
+		closed = fstat(o.lock, &st) == 0 && st.st_size != 0;
+	}
 	fd_close(o.lock);
+	return closed;
 }
 
 void
 orphan_run(void *path)
 {
-	DIR *dir = opendir(path);
-	const struct dirent *d;
-
-	while (dir != NULL && (d = readdir(dir)) != NULL)
-		if (d->d_name[0] != '.' && d->d_type != DT_LNK)
-			look_at(dirfd(dir), path, d->d_name);
-	if (dir != NULL)
-		closedir(dir);
+	state_each_open(path, look_at, path);
 	free(path);
 }

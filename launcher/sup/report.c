@@ -210,10 +210,10 @@ deliver(void *ctx)
 			p->text.len) == -1 &&
 		p->end)
 		bus_lose(&job->state_sys, errno);
-	if (p->latest) {
+	if (p->latest)
 		state_latest(&job->state);
+	if (p->state && p->end)
 		state_close(&job->state);
-	}
 	if (p->report)
 		__atomic_store_n(&job->report_sys,
 			write_report(job->report_fd, &p->text),
@@ -259,14 +259,16 @@ tidy(struct job *job, work_fn *fn)
 		free(root);
 }
 
-/* What others left is ended, and old folders go, while the helper thread has nothing better to do. */
+/* What others left is ended, and old folders go, while the helper thread has
+ * nothing better to do. */
 static void
 retain_once(struct job *job)
 {
 	if (job->sup->retained || job->state.root == NULL)
 		return;
 	job->sup->retained = true;
-	tidy(job, orphan_run);
+	if (job->state.others)
+		tidy(job, orphan_run);
 	tidy(job, retain_run);
 }
 
@@ -417,6 +419,8 @@ send_report(struct job *job)
 	}
 	if (keep)
 		retain_once(job);
+	else if (job->state.others && !job->sup->retained)
+		tidy(job, orphan_run);
 	if (job->state.root != NULL && logs_total(job->sup->logs) > MUCH)
 		retain_soon(job->state.root);
 	return wait_for_files(job);

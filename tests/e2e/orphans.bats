@@ -48,6 +48,13 @@ only_children()
 	[ "$(of_job "$id")" -le 12 ]
 }
 
+# reopen - as if no xrun had closed the job.
+reopen()
+{
+	: >"$XDG_STATE_HOME/xrun/$id/lock"
+	ln -f "$XDG_STATE_HOME/xrun/$id/lock" "$XDG_STATE_HOME/xrun/.live/$id"
+}
+
 @test "both killed: the next job ends what is left, and closes the record" {
 	need jq
 	lost
@@ -63,10 +70,35 @@ only_children()
 	"$XRUN" sh -c 'echo another'
 	cmp before "$record"
 	# A record that is closed stays, marked as such or not.
-	: >"$XDG_STATE_HOME/xrun/$id/lock"
+	reopen
 	"$XRUN" sh -c 'echo another'
 	cmp before "$record"
 	[ -s "$XDG_STATE_HOME/xrun/$id/lock" ]
+}
+
+@test "both killed: a job that says nothing ends what is left, too" {
+	lost
+	[ "$(of_job "$id")" -ge 1 ]
+	"$XRUN" true
+	none_of "$id"
+	[ ! -e "$XDG_STATE_HOME/xrun/.live/$id" ]
+}
+
+@test "a job stands among the open ones until it is over" {
+	mkfifo go
+	spawn job "$XRUN" sh -c 'echo ready; read -r _ <go'
+	await_line job.out ready 10
+	wait_for 10 test -L "$XDG_STATE_HOME/xrun/latest"
+	assert_eq "$(ls "$XDG_STATE_HOME/xrun/.live")" \
+		"$(readlink "$XDG_STATE_HOME/xrun/latest")"
+	"$XRUN" true
+	assert_eq "$(ls "$XDG_STATE_HOME/xrun/.live")" \
+		"$(readlink "$XDG_STATE_HOME/xrun/latest")"
+	echo >go
+	wait "$pid"
+	assert_eq "$(ls "$XDG_STATE_HOME/xrun/.live")" ''
+	"$XRUN" sh -c 'exec 1>&- 2>&-; kill -9 $$' || true
+	assert_eq "$(ls "$XDG_STATE_HOME/xrun/.live")" ''
 }
 
 @test "both killed: a job without a record is closed, too" {
@@ -81,7 +113,7 @@ only_children()
 		"[\"$id\",125,\"supervisor lost\"]"
 	# Nobody was found: whose it was is not known, and it is let alone.
 	rm "$record"
-	: >"$XDG_STATE_HOME/xrun/$id/lock"
+	reopen
 	"$XRUN" sh -c 'echo next'
 	[ ! -e "$record" ]
 	[ -s "$XDG_STATE_HOME/xrun/$id/lock" ]

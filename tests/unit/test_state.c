@@ -266,7 +266,8 @@ Test(state, a_removed_job_leaves_nothing)
 	cr_assert_eq(state_make_rank(&st, 0), 0);
 	cr_assert_eq(state_make_rank(&st, 12345), 0);
 	state_remove(&st);
-	cr_expect_eq(folder_entries(st.root), 0);
+	cr_expect_eq(folder_entries(st.root), 1, ".live");
+	cr_expect_eq(folder_entries("state/xrun/.live"), 0);
 	let_go();
 }
 
@@ -602,7 +603,8 @@ Test(state, latest_points_to_the_last_job_that_said_so)
 	expect_latest(st.id);
 	state_latest(&other);
 	expect_latest(other.id);
-	cr_expect_eq(folder_entries("state/xrun"), 3, "nothing else is left");
+	cr_expect_eq(folder_entries("state/xrun"), 4,
+		"and .live: nothing else is left");
 	state_fini(&other);
 	let_go();
 }
@@ -613,7 +615,7 @@ Test(state, a_folder_named_latest_is_left_alone)
 	cr_assert_eq(mkdir("state/xrun/latest", 0700), 0);
 	state_latest(&st);
 	expect_mode("state/xrun/latest", S_IFDIR | 0700);
-	cr_expect_eq(folder_entries("state/xrun"), 2);
+	cr_expect_eq(folder_entries("state/xrun"), 3, "and .live");
 	let_go();
 }
 
