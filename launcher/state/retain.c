@@ -194,6 +194,19 @@ end_of(const char *dir, bool ended)
 	return st.st_mtim.tv_sec * NS_PER_S + st.st_mtim.tv_nsec;
 }
 
+/* xrun was killed before it could say whose job that is; by its age it runs
+ * nowhere any more. */
+static bool
+is_lost(const char *dir)
+{
+	char path[PATH_MAX];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "%s/job.json", dir);
+	return lstat(path, &st) == -1 && errno == ENOENT &&
+		clock_wall() - end_of(dir, false) > RETAIN_AGE_NS;
+}
+
 /* A job that xrun did not live to end has neither "exit" nor "bytes"; it counts
  * as failed. */
 static bool
@@ -208,7 +221,8 @@ consider(void *ctx, const char *dir, const char *id, bool running)
 	if (running || strlen(id) >= sizeof(job->id))
 		return true;
 	json = jobs_read(dir);
-	if (json != NULL && strcmp(text_of(json, "host"), s->host) == 0) {
+	if (json == NULL ? is_lost(dir) :
+			   strcmp(text_of(json, "host"), s->host) == 0) {
 		job = &s->jobs[s->n++];
 		*job = (struct retain_job){
 			.bytes = number_of(json, "bytes", -1),

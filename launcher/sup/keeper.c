@@ -85,7 +85,10 @@ tells_to_end(int sig)
 void
 keeper_all_started(struct keeper_page *page)
 {
+	const struct itimerspec never = { 0 };
+
 	__atomic_store_n(&page->started, 1, __ATOMIC_SEQ_CST);
+	timerfd_settime(page->overdue, 0, &never, NULL);
 }
 
 /* To the supervisor, with the mark of one that was sent with kill(1). The

@@ -461,7 +461,7 @@ nobody_left()
 }
 
 @test "AC-L15 Ctrl-C: the ranks get SIGINT and xrun exits 130, though they end well" {
-	run in_pty -w ready -w ready -s '\003' -- "$XRUN" -n 2 \
+	run in_pty -w ready -w ready -s '\003' -- "$XRUN" --collapse off -n 2 \
 		"$PROG/sigshow" --wait 1
 	assert_eq "$status" 130
 	assert_eq "$(plain <<<"$output" | grep -c 'signal: INT ')" 2

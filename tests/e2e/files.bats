@@ -280,7 +280,7 @@ old_job()
 kept()
 {
 	find "$XDG_STATE_HOME/xrun" -mindepth 1 -maxdepth 1 -type d \
-		! -name "$(readlink "$XDG_STATE_HOME/xrun/latest")" -printf '%f\n' |
+		! -name .live ! -name "$(readlink "$XDG_STATE_HOME/xrun/latest")" -printf '%f\n' |
 		sort | paste -sd' '
 }
 
@@ -315,14 +315,16 @@ look()
 	old_job host 8 5 0 elsewhere
 	mkdir "$XDG_STATE_HOME/xrun/mine"
 	touch -d '30 days ago' "$XDG_STATE_HOME/xrun/mine"
-	# Of an xrun that was killed: closed by the next one, and then as old as
-	# its folder.
+	# Of an xrun that was killed before it wrote down whose it is.
 	old_job nojs 8
 	rm "$XDG_STATE_HOME/xrun/nojs/job.json"
 	touch -d '8 days ago' "$XDG_STATE_HOME/xrun/nojs"
+	old_job newl 1
+	rm "$XDG_STATE_HOME/xrun/newl/job.json"
+	touch -d '6 days ago' "$XDG_STATE_HOME/xrun/newl"
 	old_job aged 8
 	look
-	assert_eq "$(kept)" 'host mine runs'
+	assert_eq "$(kept)" 'host mine newl runs'
 }
 
 @test "retention: beyond 2 GiB the oldest goes first, failed ones last" {

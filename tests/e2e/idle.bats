@@ -148,7 +148,7 @@ threads()
 		"$1" --joined --size 1000 --lines 200000
 		echo; read -r _ <>go; echo' - "$PROG/spew"
 	# The line and its newline; what follows comes when we say so.
-	wait_for 30 holds "$XDG_STATE_HOME"/xrun/'*'/0/rank-0000/stdout \
+	wait_for 30 holds "$XDG_STATE_HOME"/xrun/'????'/0/rank-0000/stdout \
 		$(($(stat -c %s line) + 1))
 	wait_for 30 calm
 	[ "$(peak_mib)" -lt 64 ]

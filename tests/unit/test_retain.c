@@ -313,7 +313,7 @@ Test(retain, a_running_job_is_left_alone)
 Test(retain, what_is_not_a_job_of_ours_is_left_alone)
 {
 	make_job("other", "{\"host\": \"another\", \"exit\": 0}", 100);
-	make_job("nojson", NULL, 100);
+	make_job("nojson", NULL, 6);
 	make_job("broken", "{\"host\": ", 100);
 	make_job("nohost", "{\"exit\": 0}", 100);
 	make_job("number", "{\"host\": 3, \"exit\": 0}", 100);
@@ -324,6 +324,15 @@ Test(retain, what_is_not_a_job_of_ours_is_left_alone)
 	folder_write("file", "x", 0600);
 	run();
 	cr_expect_eq(folder_entries("."), 10, "nine and the stamp");
+}
+
+Test(retain, what_was_lost_before_it_had_a_record_goes_by_age)
+{
+	make_job("lost", NULL, 8);
+	make_job("young", NULL, 6);
+	run();
+	cr_expect(!is_there("lost"));
+	cr_expect(is_there("young"));
 }
 
 Test(retain, a_link_to_a_job_is_not_followed)
