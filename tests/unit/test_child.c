@@ -417,7 +417,7 @@ FORKED_TEST(child_reap, a_core_is_told)
 	int status, pidfd, plain;
 	pid_t pid[2];
 
-	folder_make(); /* for the core */
+	folder_make(); /* for the core, one after the other: it has one name */
 	for (int i = 0; i < 2; i++) {
 		pid[i] = fork();
 		NEED(pid[i] != -1);
@@ -425,13 +425,14 @@ FORKED_TEST(child_reap, a_core_is_told)
 			setrlimit(RLIMIT_CORE, &all);
 			abort();
 		}
+		if (i == 0)
+			EXPECT_EQ(waitpid(pid[0], &plain, 0), pid[0]);
 	}
-	pidfd = (int)syscall(SYS_pidfd_open, pid[0], 0);
-	EXPECT_EQ(waitpid(pid[1], &plain, 0), pid[1]);
-	EXPECT_EQ(waitid(P_PID, (id_t)pid[0], &(siginfo_t){ 0 },
+	pidfd = (int)syscall(SYS_pidfd_open, pid[1], 0);
+	EXPECT_EQ(waitid(P_PID, (id_t)pid[1], &(siginfo_t){ 0 },
 			  WEXITED | WNOWAIT),
 		0);
-	EXPECT(child_reap(pidfd, pid[0], &status, &usage));
+	EXPECT(child_reap(pidfd, pid[1], &status, &usage));
 	EXPECT_EQ(status & 0x7f, SIGABRT);
 	EXPECT_EQ(WCOREDUMP(status), WCOREDUMP(plain));
 	close(pidfd);
