@@ -92,7 +92,7 @@ out()
 	at_terminal -w '>>> ' -s 'import time\n' -w '>>> ' \
 		-s 'print("as"+"leep"), time.sleep(50)\n' -w asleep \
 		-s '\003' -w KeyboardInterrupt -w '>>> ' \
-		-s 'print(6*7)\n' -w '42' -s '\004' -- \
+		-s 'print(6*7)\n' -w '42' -w '>>> ' -s '\004' -- \
 		"$XRUN" --pty -n 1 python3 -q
 	assert_eq "$status" 0
 	assert_has "$output" '^>>> print\(6\*7\)$'
@@ -195,8 +195,12 @@ no_xrun()
 }
 
 @test "--pty: job control inside, ^Z too" {
-	PS1='C# ' at_terminal -w 'C# ' -s 'sh -c "echo u""p; exec sleep 50"\n' -w up -s '\032' -w Stopped \
-		-w 'C# ' -s 'fg\n' -w '50"' -s '\003' -w 'C# ' -s 'exit 7\n' -- \
+	# It says when it is in front again: keys before that are the shell's.
+	printf '%s\n' '#!/bin/sh' 'trap "echo back" CONT' 'echo up' \
+		'while :; do sleep 0.1; done' >runner
+	chmod +x runner
+	PS1='C# ' at_terminal -w 'C# ' -s './runner\n' -w up -s '\032' -w Stopped \
+		-w 'C# ' -s 'fg\n' -w back -s '\003' -w 'C# ' -s 'exit 7\n' -- \
 		"$XRUN" --pty -n 1 bash --norc --noediting
 	assert_eq "$status" 7
 }

@@ -475,7 +475,7 @@ after_one_ctrl_c() # STEP... -- OPTION...
 }
 
 @test "Ctrl-\\ stops the job with 131" {
-	try in_pty -d 20 -w ready -w ready -s '\034' -- "$XRUN" -n 2 --grace 5s \
+	try in_pty -d 20 -w ready -w ready -s '\034' -- "$XRUN" --collapse off -n 2 --grace 5s \
 		"$PROG/sigshow" --wait 1
 	assert_eq "$status" 131
 }
@@ -495,7 +495,7 @@ after_one_ctrl_c() # STEP... -- OPTION...
 	cat >script <<-'END'
 		. "$1/helper.bash"
 		set -m
-		"$XRUN" -n 2 --timeout 2s ./waiter
+		"$XRUN" --collapse off -n 2 --timeout 2s ./waiter
 		echo "stopped: $?"
 		xruns=$(xruns | cut -d' ' -f1)
 		for pid in $xruns $(pgrep -x -P "${xruns//$'\n'/,}" waiter); do
@@ -528,7 +528,7 @@ after_one_ctrl_c() # STEP... -- OPTION...
 }
 
 @test "rel-35 the terminal of xrun alone is closed: the ranks are stopped" {
-	try in_pty -d 10 -w ready -w ready -h -- "$XRUN" -n 2 --grace 5s \
+	try in_pty -d 10 -w ready -w ready -h -- "$XRUN" --collapse off -n 2 --grace 5s \
 		--report "$PWD/report" "$PROG/sigshow" --until TERM
 	assert_eq "$status" 129
 	wait_for 5 nobody_left
@@ -537,7 +537,7 @@ after_one_ctrl_c() # STEP... -- OPTION...
 
 @test "rel-35 the terminal of a shell with xrun is closed: the ranks are stopped" {
 	try in_pty -d 10 -w ready -w ready -h -- bash -c \
-		'"$0" -n 2 --report "$PWD/report" "$PROG/sigshow" --until TERM; :' \
+		'"$0" --collapse off -n 2 --report "$PWD/report" "$PROG/sigshow" --until TERM; :' \
 		"$XRUN"
 	wait_for 5 nobody_left
 	wait_for 5 test -s report
@@ -553,7 +553,7 @@ after_one_ctrl_c() # STEP... -- OPTION...
 			while stty -a <&2; do sleep 0.02; done >/dev/null
 			touch gone
 		} &
-		"$0" -n 2 --log-dir logs sh -c "
+		"$0" --collapse off -n 2 --log-dir logs sh -c "
 			echo ready
 			until [ -e gone ]; do sleep 0.02; done
 			echo on; echo on"

@@ -46,7 +46,9 @@ ends()
 	assert_eq "$status" 0
 	assert_eq "$(stable <<<"$output" | head -n 1)" \
 		'xrun: job JOB: 4 ranks, cpu, logs ~/.local/state/xrun/JOB'
-	assert_eq "$(grep -c '^xrun:' <<<"$output")" 1
+	# Beyond ten seconds, as on a busy machine, it has a last word.
+	assert_eq "$(grep -v 'ended well after [0-9]' <<<"$output" |
+		grep -c '^xrun:')" 1
 	assert_eq "$(grep -c '^[0-3]│ digits: 1797 images, 450 a rank$' \
 		<<<"$output")" 4
 	assert_has "$output" '^0│ epoch 1  loss [0-9.]+  accuracy [0-9.]+ %$'
