@@ -17,14 +17,18 @@
 	"usage: xrun [options] [--] PROGRAM [ARG...] [: [options] PROGRAM [ARG...]]...\n"
 
 static const struct {
+	bool brief; /* in the 24 lines of the short help, too */
 	const char *line, *what;
 } examples[] = {
-	{ "xrun -n 8 ./train", "8 ranks on this machine" },
-	{ "xrun -n 4 python3 train.py", "PyTorch: nothing to change" },
-	{ "xrun -n 1 ./server : -n 7 ./worker",
+	{ true, "xrun -n 8 ./train", "8 ranks on this machine" },
+	{ true, "xrun -n 4 python3 train.py", "PyTorch: nothing to change" },
+	{ true, "xrun -n 1 ./server : -n 7 ./worker",
 		"different programs in one job" },
-	{ "XRUN_RANKS=8 xrun ./train", "every option is a variable, too" },
-	{ "xrun --dry-run -n 8 ./train", "who would run where, with what" },
+	{ true, "XRUN_RANKS=8 xrun ./train",
+		"every option is a variable, too" },
+	{ false, "xrun --dry-run -n 8 ./train",
+		"who would run where, with what" },
+	{ true, "xrun -d -n 8 ./train", "leave it running" },
 };
 
 static const struct {
@@ -47,10 +51,12 @@ static const struct {
 };
 
 static void
-put_examples(struct buf *out)
+put_examples(struct buf *out, bool all)
 {
 	for (size_t i = 0; i < sizeof(examples) / sizeof(examples[0]); i++)
-		buf_fmt(out, "  %-39s%s\n", examples[i].line, examples[i].what);
+		if (all || examples[i].brief)
+			buf_fmt(out, "  %-39s%s\n", examples[i].line,
+				examples[i].what);
 }
 
 static void
@@ -220,7 +226,7 @@ put_all(struct buf *out)
 		"Every option is a variable and a key in a file, too, and "
 		"every flag has a --no-\nform. The command line wins, "
 		"then variables, then files.\n\n");
-	put_examples(out);
+	put_examples(out, true);
 	buf_put_char(out, '\n');
 	put_options(out);
 	buf_put_text(out, "\nExit status\n\n");
@@ -239,7 +245,7 @@ help_short(FILE *out)
 	struct buf b = { 0 };
 
 	buf_put_text(&b, USAGE "\n");
-	put_examples(&b);
+	put_examples(&b, false);
 	buf_put_char(&b, '\n');
 	opt_print_short(run_options, &b);
 	buf_put_text(&b,
@@ -254,7 +260,7 @@ help_alone(struct buf *out, const struct help_here *here)
 	const char *devices = here->devices == NULL ? "" : here->devices;
 
 	buf_put_text(out, "xrun: no program given\n\n");
-	put_examples(out);
+	put_examples(out, true);
 	buf_put_text(out,
 		"\n  xrun -h  short help      xrun help         all of it\n\n");
 	if (here->accelerators == 0)

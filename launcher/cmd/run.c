@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/status.h"
+#include "launcher/cmd/detach.h"
 #include "launcher/cmd/part.h"
 #include "launcher/cmd/prepare.h"
 #include "launcher/cmd/run.h"
@@ -21,6 +22,7 @@
 #include "launcher/job/job.h"
 #include "launcher/job/outcome.h"
 #include "launcher/log/piece.h"
+#include "launcher/sup/detach.h"
 #include "launcher/sup/keeper.h"
 #include "launcher/sup/own_tty.h"
 #include "launcher/sup/report.h"
@@ -78,6 +80,18 @@ only_asks(const struct run_options *opt)
 	return opt->dry_run || opt->show_env;
 }
 
+/* -d leaves none of them. */
+static enum xr_status
+check_output(const struct job *job, const char *option, const char *path,
+	struct xr_error *err)
+{
+	if (job->detach == NULL || path == NULL || own_descriptor(path) == -1)
+		return XR_OK;
+	return fail(err, XR_E_INVAL,
+		"%s: %s: with -d it can only be a file\tthe name of a file",
+		option, path);
+}
+
 /* Found to be writable before the first rank, where xrun was started. Several
  * jobs may append to one file of events. */
 static enum xr_status
@@ -87,8 +101,12 @@ open_outputs(struct job *job, struct xr_error *err)
 
 	if (only_asks(&job->opt))
 		return XR_OK;
-	status = open_output(&job->report_fd, "--report", job->opt.report, 0,
-		err);
+	status = check_output(job, "--report", job->opt.report, err);
+	if (status == XR_OK)
+		status = open_output(&job->report_fd, "--report",
+			job->opt.report, 0, err);
+	if (status == XR_OK)
+		status = check_output(job, "--events", job->opt.events, err);
 	if (status == XR_OK)
 		status = open_output(&job->events_fd, "--events",
 			job->opt.events, O_APPEND, err);
@@ -176,6 +194,10 @@ compile_route(struct job *job, const char *host, struct xr_error *err)
 	status = route_compile(&job->route, &c, err);
 	if (status != XR_OK)
 		return status;
+	if (job->detach != NULL) /* nobody to show it to */
+		memset(job->route.shown, 0,
+			job_size(job) * RAW_STREAMS *
+				sizeof(*job->route.shown));
 	job->interactive = job->opt.pty && !job->route.lines && out &&
 		job->input_rank != JOB_NOBODY && own_tty_is_stdin();
 	job->hints =
@@ -236,6 +258,8 @@ choose_input(struct job *job, struct xr_error *err)
 	uint32_t rank = 0;
 
 	job->input_rank = JOB_NOBODY;
+	if (job->detach != NULL)
+		return XR_OK;
 	job->input_all = strcmp(text, "all") == 0;
 	if (job->input_all && job->opt.pty)
 		return fail(err, XR_E_INVAL,
@@ -283,6 +307,8 @@ prepare(struct job *job, struct prepared *p, struct xr_error *err)
 	limit_count(&job->limits, job_size(job), check_files(job_size(job)));
 	if (job->input_all)
 		job->limits.held += job_size(job); /* a pipe a rank */
+	if (job->detach != NULL)
+		job->limits.held += 2;
 	if (status == XR_OK)
 		status = check_limits(&job->limits, job_size(job), err);
 	job->spare_files = check_spare(&job->limits, job_size(job));
@@ -297,6 +323,8 @@ prepare(struct job *job, struct prepared *p, struct xr_error *err)
 		status = prepare_env(job, p, err);
 	if (status == XR_OK)
 		status = make_shared(job, err);
+	if (status == XR_OK && job->detach != NULL)
+		status = detach_open(job, err);
 	if (status != XR_OK)
 		state_remove(&job->state);
 	return status;
@@ -358,16 +386,21 @@ cmd_run(const struct run_options *opt, const struct options_found *found)
 	if (opt->json && !only_asks(opt))
 		words_line(
 			"--json is for --dry-run and --show-env; a job's account as JSON: --report FILE");
+	if (opt->detach && !only_asks(opt) &&
+		detach_call(opt, &job.detach, &p.exit_status))
+		return p.exit_status;
 	job.begun_ns = clock_now();
 	job.begun_wall = clock_wall();
 	parts_init(&job, found);
 	p.exit_status = EXIT_XRUN;
 	/* First: the file may be a descriptor that is taken next. */
 	status = open_outputs(&job, &err);
+	if (status == XR_OK && job.detach != NULL)
+		status = detach_check(opt, found, &err);
 	if (status == XR_OK && normal_init(&normal) == -1)
 		status = fail(&err, XR_E_SYS, "/dev/null: %s", strerror(errno));
 	if (status == XR_OK) {
-		job.hup_ignored = normal.hup_ignored;
+		job.hup_ignored = normal.hup_ignored || job.detach != NULL;
 		status = prepare(&job, &p, &err);
 	}
 	if (status != XR_OK) {

@@ -27,9 +27,9 @@ open_standard(void)
 	return 0;
 }
 
-/* Kernels before 5.11 cannot do it in one call. */
+/* Kernels before 5.11 cannot do it in one call, before 5.9 neither. */
 static void
-close_at_exec_one_by_one(void)
+close_one_by_one(bool at_exec)
 {
 	DIR *dir = opendir("/proc/self/fd");
 	const struct dirent *d;
@@ -37,11 +37,22 @@ close_at_exec_one_by_one(void)
 	while (dir != NULL && (d = readdir(dir)) != NULL) {
 		int fd = (int)strtol(d->d_name, NULL, 10);
 
-		if (fd > STDERR_FILENO)
+		if (fd <= STDERR_FILENO || fd == dirfd(dir))
+			continue;
+		if (at_exec)
 			fcntl(fd, F_SETFD, FD_CLOEXEC);
+		else
+			close(fd);
 	}
 	if (dir != NULL)
 		closedir(dir);
+}
+
+void
+normal_close_others(void)
+{
+	if (close_range(STDERR_FILENO + 1, ~0u, 0) == -1)
+		close_one_by_one(false);
 }
 
 static bool
@@ -73,7 +84,7 @@ normal_init(struct normal *normal)
 	if (open_standard() == -1)
 		return -1;
 	if (close_range(STDERR_FILENO + 1, ~0u, CLOSE_RANGE_CLOEXEC) == -1)
-		close_at_exec_one_by_one();
+		close_one_by_one(true);
 	reset_signals(normal);
 	return spawn_slots_init();
 }

@@ -16,4 +16,7 @@ struct normal {
 /* normal_init() - once, first of all. -1 with errno: nothing can be opened. */
 int normal_init(struct normal *normal);
 
+/* normal_close_others() - all descriptors but 0 to 2, now. */
+void normal_close_others(void);
+
 #endif /* LAUNCHER_HOST_NORMAL_H */

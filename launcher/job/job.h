@@ -105,6 +105,7 @@ struct job {
 	struct processors processors; /* start.c may drop the binding */
 	struct raw_share *share;
 	struct keeper_page *page;
+	struct detach *detach; /* -d; else NULL */
 	struct route route;
 	uint32_t files_max;  /* raw files that may stay open */
 	bool spare_files;    /* descriptors are left for lifelines */
@@ -116,7 +117,7 @@ struct job {
 	uint32_t input_rank; /* local, who has stdin; JOB_NOBODY */
 	bool input_all;      /* every rank has it */
 	bool error_files;    /* some program's ranks may write them */
-	bool hup_ignored;    /* started by nohup */
+	bool hup_ignored;    /* nohup, or -d */
 	bool errors_are_tty; /* stderr is a terminal: header and closing line */
 	bool on_tty;         /* stdout or stderr is one, and may hang up */
 	bool utf8;           /* the locale's, so that bars may be drawn */

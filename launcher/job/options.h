@@ -33,6 +33,7 @@ struct run_options {
 	const char *platform; /* "auto", "cpu", "cuda", "tpu" */
 	bool any_ranks;
 	bool template;    /* {rank} and the like in arguments */
+	bool detach;      /* leave it running */
 	const char *job;  /* its name, or NULL */
 	const char *bind; /* "auto", "none", "core" or a list of CPUs */
 

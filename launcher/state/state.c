@@ -482,6 +482,16 @@ state_latest(const struct state *st)
 }
 
 int
+state_open_words(struct state *st)
+{
+	int flags = O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC;
+	int fd = openat(st->attempt_fd, STATE_WORDS, flags, 0600);
+
+	st->made_words = st->made_words || fd != -1;
+	return fd;
+}
+
+int
 state_make_rank(const struct state *st, uint32_t rank)
 {
 	char name[32];
@@ -490,9 +500,10 @@ state_make_rank(const struct state *st, uint32_t rank)
 	return mkdirat(st->attempt_fd, name, 0700);
 }
 
-/* Those made by state_make_rank(); the others hold bytes and stay. */
+/* The folders made by state_make_rank(), but those that hold bytes; and the
+ * words of a job that is told of nowhere. */
 static void
-remove_empty_ranks(const struct state *st, const char *attempt)
+empty_attempt(const struct state *st, const char *attempt)
 {
 	const struct dirent *d;
 	int fd =
@@ -502,6 +513,8 @@ remove_empty_ranks(const struct state *st, const char *attempt)
 	while (dir != NULL && (d = readdir(dir)) != NULL)
 		if (strncmp(d->d_name, "rank-", 5) == 0)
 			unlinkat(fd, d->d_name, AT_REMOVEDIR);
+	if (st->made_words)
+		unlinkat(fd, STATE_WORDS, 0);
 	if (dir != NULL)
 		closedir(dir);
 	else
@@ -522,7 +535,7 @@ state_remove(const struct state *st)
 		unlinkat(st->dir_fd, files[i], 0);
 	if (st->made_attempt) {
 		snprintf(attempt, sizeof(attempt), "%u", st->number);
-		remove_empty_ranks(st, attempt);
+		empty_attempt(st, attempt);
 		unlinkat(st->dir_fd, attempt, AT_REMOVEDIR);
 	}
 	if (st->made)

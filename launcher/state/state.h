@@ -8,6 +8,7 @@
  *                        k7m2/job.json      replaced at the end
  *                        k7m2/events.jsonl
  *                        k7m2/0/rank-0003/  stdout stderr, with .idx each
+ *                        k7m2/0/xrun.log    with -d: xrun's own words
  *                        .live/k7m2         the same file as k7m2/lock, until
  *                                           it is closed: live.c
  *
@@ -17,7 +18,7 @@
  * With --log-dir D the folder is D itself if D is absent or empty, else
  * D/JOB, and of a named job always D/JOB, or D if {job} is in it; of jobs that
  * start at once, one gets D. With --no-logs there is none. A run that wrote no
- * byte leaves none, but for a further attempt.
+ * byte leaves none, but for a further attempt, and with -d.
  */
 #ifndef LAUNCHER_STATE_STATE_H
 #define LAUNCHER_STATE_STATE_H
@@ -30,6 +31,7 @@
 #include "xrun/error.h"
 
 #define STATE_ID_MAX 64
+#define STATE_WORDS  "xrun.log"
 
 struct state {
 	char id[STATE_ID_MAX + 1];
@@ -41,6 +43,7 @@ struct state {
 	/* What this run made and may take away: */
 	bool made;         /* <dir> */
 	bool made_attempt; /* <dir>/<number> */
+	bool made_words;   /* <dir>/<number>/xrun.log */
 	bool made_lock;    /* <dir>/lock, and so what else is in <dir> */
 	bool live;         /* <root>/.live/<id> */
 	bool others;       /* other jobs were open when this one began */
@@ -84,6 +87,10 @@ void state_fini(struct state *state);
  * Returns 0, or -1 with errno. */
 int state_write(const struct state *state, const char *name, const char *text,
 	size_t len);
+
+/* state_open_words() - a new file for xrun's own words in the attempt's folder,
+ * to append to; -1 with errno. */
+int state_open_words(struct state *state);
 
 /* state_make_rank() - the folder of a rank, before its first byte: for
  * programs that put files of their own there. 0, or -1 with errno. */

@@ -252,7 +252,7 @@ supervisor_died(struct keeper *k)
 	remove_leaves(k);
 	fault(FAULT_KEEPER_DRAIN, FAULT_ANY);
 	raw_drain(k->job->share, DRAIN_PATIENCE);
-	if (wrote_nothing(k->job->share)) {
+	if (!k->job->page->kept && wrote_nothing(k->job->share)) {
 		state_remove(&k->job->state);
 		k->job->page->where[0] = '\0';
 	}

@@ -31,6 +31,7 @@ struct keeper_page {
 			  * or has started all ranks */
 	int32_t started; /* all ranks are, or none will be */
 	int32_t silent;  /* no rank wrote a byte: the folder is to go */
+	int32_t kept;    /* it stays all the same */
 	struct own_tty own;
 	struct leaves leaves; /* control groups of the ranks */
 	char where[256]; /* the job's output, for the last word; "": nowhere */

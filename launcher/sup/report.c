@@ -286,14 +286,21 @@ report_latest(struct job *job)
 }
 
 void
+report_job(struct job *job)
+{
+	if (!post(job, &(struct parcel){ .state = true }, false))
+		bus_lose(&job->state_sys, ENOMEM);
+}
+
+void
 report_begin(void *ctx)
 {
 	struct job *job = ctx;
 
 	if (job->state.dir_fd == -1 || job->sup->phase != PHASE_RUN)
 		return;
-	if (!post(job, &(struct parcel){ .state = true }, false))
-		bus_lose(&job->state_sys, ENOMEM);
+	if (job->detach == NULL) /* else it is there, or is to come */
+		report_job(job);
 	logs_tell_first(job->sup->logs);
 	if (logs_total(job->sup->logs) > 0)
 		report_latest(job);

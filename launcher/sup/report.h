@@ -11,6 +11,9 @@
 
 #include "launcher/job/job.h"
 
+/* report_job() - job.json of a running job, with -d at its start already. */
+void report_job(struct job *job);
+
 /* report_begin() - job.json of a running job, and `latest`, once it has written
  * a byte. A timer_fn: jobs that are over at once never get there. */
 void report_begin(void *job);

@@ -12,6 +12,7 @@
 #include "base/fault.h"
 #include "base/fd.h"
 #include "base/stdio_tag.h"
+#include "launcher/sup/detach.h"
 #include "launcher/sup/own_tty.h"
 #include "launcher/sup/keeper.h"
 #include "launcher/sup/stdin_all.h"
@@ -414,6 +415,7 @@ all_started(struct job *job)
 	int sys;
 
 	close_slots();
+	detach_started(job);
 	if (job->sup->stdin_all == NULL || job->sup->input_flows)
 		return;
 	sys = stdin_all_start(job->sup->stdin_all);

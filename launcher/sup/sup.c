@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "launcher/job/outcome.h"
+#include "launcher/sup/detach.h"
 #include "launcher/sup/keeper.h"
 #include "launcher/sup/own_tty.h"
 #include "launcher/sup/report.h"
@@ -334,7 +335,8 @@ open_watches(struct job *job)
 		s->output = watch_open(s->loop, logs_first(s->logs), false,
 			start_output, job);
 	return s->signals != NULL && s->keeper != NULL && s->notes != NULL &&
-		(s->output != NULL || logs_first(s->logs) == -1);
+		(s->output != NULL || logs_first(s->logs) == -1) &&
+		detach_watch(job);
 }
 
 static bool

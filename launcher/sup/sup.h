@@ -15,6 +15,7 @@
  *   why.c      what the kernel ended a rank for
  *   stdin_all.c  xrun's input for every rank
  *   lifeline.c the order of deaths, as evidence
+ *   detach.c   a job that is left to itself
  *   pty.c      a terminal for each rank      own_tty.c xrun's own terminal
  *
  * Everything runs on the loop's thread.
@@ -82,6 +83,7 @@ struct sup {
 	struct tty_in *tty_in;       /* NULL: stdin is no terminal */
 
 	struct watch *signals, *keeper, *notes;
+	struct watch *caller; /* of detach.h; NULL: nobody waits */
 	struct watch *output; /* for the first byte; NULL: it has a thread */
 	struct timer *start;  /* the next turn of starts */
 	union {

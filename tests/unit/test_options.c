@@ -275,7 +275,8 @@ Test(options, errors_read_as_the_design_says)
 			"XRUN_RESTARTS comes with a later version" },
 		{ { "--restarts", "3" }, NULL,
 			"--restarts comes with a later version" },
-		{ { "-d", "x" }, NULL, "-d comes with a later version" },
+		{ { "--hosts", "x" }, NULL,
+			"--hosts comes with a later version" },
 		{ { "--on-failure", "panic" }, NULL,
 			"--on-failure: 'panic' is not one of stop|continue" },
 		{ { "--version" }, NULL,
@@ -404,6 +405,7 @@ Test(options, xrun_alone_shows_what_works_today)
 		"variable, too\n"
 		"  xrun --dry-run -n 8 ./train            who would run where, "
 		"with what\n"
+		"  xrun -d -n 8 ./train                   leave it running\n"
 		"\n"
 		"  xrun -h  short help      xrun help         all of it\n"
 		"\n"

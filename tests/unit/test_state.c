@@ -273,6 +273,24 @@ Test(state, a_removed_job_leaves_nothing)
 	let_go();
 }
 
+Test(state, the_words_of_xrun_go_with_a_job_that_is_removed)
+{
+	char path[PATH_MAX];
+	int fd;
+
+	begin(NULL);
+	snprintf(path, sizeof(path), "%s/" STATE_WORDS, st.attempt);
+	fd = state_open_words(&st);
+	cr_assert_neq(fd, -1, "%s", strerror(errno));
+	expect_mode(path, S_IFREG | 0600);
+	cr_expect_eq(fcntl(fd, F_GETFD), FD_CLOEXEC);
+	cr_expect_eq(state_open_words(&st), -1, "not another's, nor a link");
+	close(fd);
+	state_remove(&st);
+	cr_expect_eq(folder_entries(st.root), 1, ".live");
+	let_go();
+}
+
 Test(state, a_folder_that_was_there_before_stays)
 {
 	cr_assert_eq(mkdir("mine", 0755), 0);
