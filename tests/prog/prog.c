@@ -36,10 +36,13 @@ unit(const char *suffix)
 	if (suffix[1] != '\0')
 		return 0;
 	switch (*suffix) {
+	case 'k':
 	case 'K':
 		return 1LL << 10;
+	case 'm':
 	case 'M':
 		return 1LL << 20;
+	case 'g':
 	case 'G':
 		return 1LL << 30;
 	default:

@@ -15,7 +15,7 @@
 
 enum prog_kind {
 	PROG_FLAG,   /* bool */
-	PROG_NUM,    /* int64_t; K, M and G multiply by 1024 */
+	PROG_NUM,    /* int64_t; K, M, G (or k, m, g) multiply by 1024 */
 	PROG_TEXT,   /* const char * */
 	PROG_SIGNAL, /* int; "SEGV", "SIGSEGV" or a number */
 };
