@@ -41,9 +41,10 @@ exit_of()
 }
 
 @test "-d: the id is printed while the ranks run, and nothing of ours is held" {
-	local id fd end=0
+	local id fd go end=0
 
 	mkfifo go
+	exec {go}<>go # what is written waits for whoever opens it late
 	# As $(...) would wait, but not for ever; other descriptors count, too.
 	exec {fd}< <("$XRUN" -d -n 2 sh -c \
 		'echo "out $RANK"; echo err >&2; read -r x <go; echo $x' \
@@ -55,7 +56,7 @@ exit_of()
 	[[ $id =~ ^[a-z0-9]{4}$ ]]
 	jq -e '.ranks == 2 and (has("exit") | not)' "$(folder "$id")/job.json"
 	await_line "$(folder "$id")/0/rank-0001/stdout" 'out 1' 10
-	yes on | head -n 2 >go
+	printf 'on\non\n' >&"$go"
 	ended "$id"
 	assert_eq "$(exit_of "$id")" '[0,"ok"]'
 	assert_eq "$(cat "$(folder "$id")/0/rank-0000/stdout")" $'out 0\non'

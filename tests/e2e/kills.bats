@@ -178,12 +178,15 @@ ranks()
 }
 
 @test "rel-34 the keeper stands still: the job does not" {
+	local go
+
 	mkfifo go
+	exec {go}<>go # what is written waits for whoever opens it late
 	spawn job "$XRUN" -n 2 bash -c 'echo ready; read -r _ <go; echo done'
 	await_line job.out ready 10
 	kill -STOP "$pid"
 	wait_for 10 grep -q '^State:.T' "/proc/$pid/status"
-	printf '\n\n' >go
+	printf '\n\n' >&"$go"
 	wait_for 10 ended
 	assert_eq "$(grep -c 'done' job.out)" 2
 	kill -CONT "$pid"
