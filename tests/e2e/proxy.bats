@@ -248,6 +248,7 @@ ends()
 		assert receive(near, 2) == b"12"
 		assert passes(near, far, b"the other direction")
 		far.sendall(b"345678")
+		assert receive(near, 4) == b"3456" and is_reset(near)
 		line.event("connection 3 over: reset")
 	END
 }
