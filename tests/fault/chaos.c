@@ -345,7 +345,9 @@ show_words(struct chaos *c)
 static void
 play(struct chaos *c, const struct campaign *what, int64_t round)
 {
-	struct scene_end end = { .orphans_ms = c->within, .ranks = RANKS };
+	struct scene_end end = { .orphans_ms = c->within,
+		.ranks = RANKS,
+		.report = what->start == load };
 	uint32_t before = c->scene.broken;
 	int64_t took;
 	int status;
@@ -359,6 +361,7 @@ play(struct chaos *c, const struct campaign *what, int64_t round)
 	if (what->strike != NULL)
 		what->strike(c);
 	status = scene_wait(&c->scene, PATIENCE);
+	end.status = status;
 	what->judge(c, status, &end);
 	took = scene_check(&c->scene, &end);
 	if (c->taken < 10000 && took >= 0)

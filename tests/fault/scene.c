@@ -446,6 +446,47 @@ check_raw(struct scene *s, const struct scene_end *end)
 	}
 }
 
+/* What the report says of the exit status; -1: it is not one whole object. */
+static long
+told_exit(struct bytes b)
+{
+	static const char key[] = "\"exit\":", begin[] = "{\"v\":";
+	char digits[8] = "-1";
+	const char *at, *end = b.at + b.len;
+
+	if (b.len < sizeof(begin) || memcmp(b.at, begin, sizeof(begin) - 1) ||
+		end[-2] != '}' || memchr(b.at, '\n', b.len) != end - 1)
+		return -1;
+	at = memmem(b.at, b.len, key, sizeof(key) - 1);
+	if (at != NULL)
+		snprintf(digits, sizeof(digits), "%.7s", at + sizeof(key) - 1);
+	return strtol(digits, NULL, 10);
+}
+
+/* An exit status is also in the report. Where the keeper was killed, its
+ * supervisor reports, unless there was none yet; where both were, the report may
+ * lack its end. */
+static void
+check_report(struct scene *s, const struct scene_end *end)
+{
+	char path[600];
+	struct bytes b;
+	long told;
+
+	if (!end->report || end->status == -1)
+		return;
+	snprintf(path, sizeof(path), "%s/report", s->dir);
+	b = map(path);
+	told = told_exit(b);
+	if (WIFEXITED(end->status) && told != WEXITSTATUS(end->status))
+		scene_broken(s, "exit status %d, and the report says %ld: %.*s",
+			WEXITSTATUS(end->status), told,
+			b.len < 2000 ? (int)b.len : 2000, b.at);
+	else if (told == -1 && b.len > 0 && end->pipe_bytes == 0)
+		scene_broken(s, "a report that is not whole: %zu bytes", b.len);
+	unmap(b);
+}
+
 int64_t
 scene_check(struct scene *s, const struct scene_end *end)
 {
@@ -454,6 +495,7 @@ scene_check(struct scene *s, const struct scene_end *end)
 	check_places(s);
 	check_terminal(s);
 	check_raw(s, end);
+	check_report(s, end);
 	return gone;
 }
 

@@ -35,6 +35,8 @@ struct scene_end {
 	uint32_t ranks;     /* that ran spew --both --copy; 0: other programs */
 	uint64_t pipe_bytes; /* of a stream may be lost: nobody was left */
 	bool complete;       /* every byte of the copies is there */
+	bool report;         /* it had --report=report */
+	int status;          /* of scene_wait(), for the report */
 };
 
 /* scene_init() - be a subreaper; @dir is made. Dies where that fails. */
