@@ -92,6 +92,15 @@ int state_write(const struct state *state, const char *name, const char *text,
  * to append to; -1 with errno. */
 int state_open_words(struct state *state);
 
+/*
+ * state_amend() - @members (",\"a\":1") for the object in the file @name, unless
+ * @key ("\"a\":") is in it. For who may not use the heap.
+ *
+ * Returns  0, or -1 with errno: EEXIST if it has the key, or is no object
+ */
+int state_amend(const struct state *state, const char *name, const char *key,
+	const char *members);
+
 /* state_make_rank() - the folder of a rank, before its first byte: for
  * programs that put files of their own there. 0, or -1 with errno. */
 int state_make_rank(const struct state *state, uint32_t rank);

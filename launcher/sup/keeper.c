@@ -189,13 +189,33 @@ say_lost(struct keeper *k, uint32_t alive)
 	fd_write_all(STDERR_FILENO, text, (size_t)n);
 }
 
-static bool
-wrote_nothing(const struct raw_share *share)
+static int64_t
+written(const struct raw_share *share)
 {
+	int64_t bytes = 0;
+
 	for (uint32_t i = 0; i < share->streams; i++)
-		if (share->slot[i].moved > 0)
-			return false;
-	return true;
+		bytes += (int64_t)share->slot[i].moved;
+	return bytes;
+}
+
+/* So that nobody takes it for one whose keeper was killed as well, and ends
+ * whatever has its name by then. */
+static void
+close_record(const struct job *job)
+{
+	char members[200], stamp[40];
+
+	if (job->state.dir_fd == -1)
+		return;
+	snprintf(members, sizeof(members),
+		",\"end\":\"%s\",\"exit\":%d,\"reason\":\"supervisor lost\""
+		",\"bytes\":%lld,\"bytes_before\":%lld",
+		clock_stamp(clock_wall(), stamp, sizeof(stamp)), EXIT_XRUN,
+		(long long)written(job->share),
+		(long long)job->state.bytes_before);
+	state_amend(&job->state, "job.json", ",\"exit\":", members);
+	state_close(&job->state);
 }
 
 /* By the supervisor, after its verdict; by the keeper, should it have been
@@ -228,6 +248,7 @@ supervisor_died(struct keeper *k)
 	struct descend everybody = { 0 };
 	siginfo_t info = { 0 };
 	uint32_t alive;
+	bool silent;
 
 	fault(FAULT_KEEPER_DEATH, FAULT_ANY);
 	/* It is dead, whatever becomes of asking how. */
@@ -252,11 +273,14 @@ supervisor_died(struct keeper *k)
 	remove_leaves(k);
 	fault(FAULT_KEEPER_DRAIN, FAULT_ANY);
 	raw_drain(k->job->share, DRAIN_PATIENCE);
-	if (!k->job->page->kept && wrote_nothing(k->job->share)) {
+	silent = !k->job->page->kept && written(k->job->share) == 0;
+	if (silent) {
 		state_remove(&k->job->state);
 		k->job->page->where[0] = '\0';
 	}
 	say_lost(k, alive);
+	if (!silent)
+		close_record(k->job);
 	k->status = EXIT_XRUN;
 	return true;
 }

@@ -132,11 +132,12 @@ end_groups(const struct orphan *o)
 {
 	const struct timespec pause = { .tv_nsec = NS_PER_MS };
 	const char *group = text_of(o->json, "cgroup");
+	const char *leaf = text_of(o->json, "rank_cgroups");
 	struct leaves leaves;
 	int tries = 0;
 
-	if (!cJSON_HasObjectItem(o->json, "rank_cgroups") || group == NULL ||
-		!leaf_reopen(&leaves, group, o->id))
+	if (leaf == NULL || group == NULL ||
+		!leaf_reopen(&leaves, group, o->id, leaf))
 		return;
 	leaf_kill(&leaves);
 	while (!leaf_remove(&leaves) && tries++ < GROUP_TRIES)

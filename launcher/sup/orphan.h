@@ -6,7 +6,8 @@
  * next job of the same user does: it looks for folders whose lock is free and
  * whose lock file says that the job is not closed (state.h), ends what is left
  * of the job (proc/stray.h), and closes the record: job.json with "exit": 125
- * and "reason": "supervisor lost". It runs on the helper thread, after the
+ * and "reason": "supervisor lost" (where only the supervisor was killed, the
+ * keeper has done so). It runs on the helper thread, after the
  * ranks have started, and costs one look at each folder.
  */
 #ifndef LAUNCHER_SUP_ORPHAN_H

@@ -62,12 +62,12 @@ put_boot(struct json *j)
 static void
 put_cgroup(struct json *j, const struct job *job)
 {
-	char *path = cgroup_path(0);
+	char *path = cgroup_path(0), id[LEAF_ID_MAX];
 
 	if (path != NULL)
 		json_text(j, "cgroup", path);
 	if (job->page->leaves.on)
-		json_bool(j, "rank_cgroups", true);
+		json_text(j, "rank_cgroups", leaf_id(&job->page->leaves, id));
 	free(path);
 }
 

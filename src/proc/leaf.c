@@ -113,15 +113,30 @@ leaf_open(struct leaves *l, const char *job)
 		leaf_close(l);
 }
 
-bool
-leaf_reopen(struct leaves *l, const char *group, const char *job)
+const char *
+leaf_id(const struct leaves *l, char out[static LEAF_ID_MAX])
 {
+	struct stat st;
+
+	out[0] = '\0';
+	if (l->dir != -1 && fstat(l->dir, &st) == 0)
+		snprintf(out, LEAF_ID_MAX, "%llu:%llu",
+			(unsigned long long)st.st_dev,
+			(unsigned long long)st.st_ino);
+	return out;
+}
+
+bool
+leaf_reopen(struct leaves *l, const char *group, const char *job,
+	const char *id)
+{
+	char found[LEAF_ID_MAX];
 	struct stat st;
 
 	name_it(l, job);
 	l->own = open_group(group);
 	l->on = l->own != -1 && open_dir(l) && fstat(l->dir, &st) == 0 &&
-		st.st_uid == geteuid();
+		st.st_uid == geteuid() && strcmp(leaf_id(l, found), id) == 0;
 	if (!l->on)
 		leaf_close(l);
 	return l->on;

@@ -20,6 +20,7 @@
 #include <stdint.h>
 
 #define LEAF_JOB_MAX 80
+#define LEAF_ID_MAX  48
 
 struct leaves {
 	bool on;
@@ -37,9 +38,14 @@ bool leaf_look(void);
  * if anything fails, @leaves->on stays false. */
 void leaf_open(struct leaves *leaves, const char *job);
 
+/* leaf_id() - what tells the job's group from a later one of its name, until
+ * the machine is started anew; "" if there is none. */
+const char *leaf_id(const struct leaves *leaves, char out[static LEAF_ID_MAX]);
+
 /* leaf_reopen() - the group that another xrun made for @job in @group, the path
- * of cgroup_path(); false if there is none of ours. */
-bool leaf_reopen(struct leaves *leaves, const char *group, const char *job);
+ * of cgroup_path(), if its leaf_id() is @id; false if there is none of ours. */
+bool leaf_reopen(struct leaves *leaves, const char *group, const char *job,
+	const char *id);
 
 /* leaf_make() - a rank's group: a descriptor of its cgroup.procs, for
  * spawn.group; the caller closes it. -1 with errno. */

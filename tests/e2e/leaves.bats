@@ -123,7 +123,7 @@ empty()
 	await_line job.out '^\[0\] ready' 10
 	await_file "$(echo "$XDG_STATE_HOME"/xrun/????)/job.json" 10
 	assert_has "$(cat "$XDG_STATE_HOME"/xrun/????/job.json)" \
-		'"cgroup":"[^"]*/xrun-test-[0-9]+","rank_cgroups":true'
+		'"cgroup":"[^"]*/xrun-test-[0-9]+","rank_cgroups":"[0-9]+:[0-9]+"'
 	super=$(pgrep -P "$pid" -x xrun-super)
 	kill -STOP "$pid" "$super"
 	kill -KILL "$super" "$pid" # whose death wakes its supervisor up
@@ -132,6 +132,33 @@ empty()
 	"$XRUN" sh -c 'echo next'
 	wait_for 5 empty
 	no_groups
+}
+
+@test "delegated: a later group of the same name is another job's" {
+	delegated
+	spawn one bash -c 'echo $$ >"$0/cgroup.procs" && exec "$@"' "$group" \
+		env INVOCATION_ID=0123 "$XRUN" --job train sh -c 'echo up; sleep 60'
+	await_line one.out up 10
+	record=$XDG_STATE_HOME/xrun/train/job.json
+	await_file "$record" 10
+	cp "$record" before
+	kill -KILL "$(pgrep -P "$pid" -x xrun-super)"
+	wait "$pid" || true
+	no_groups
+	# As if the keeper had been killed as well.
+	cp before "$record"
+	: >"$XDG_STATE_HOME/xrun/train/lock"
+	ln -f "$XDG_STATE_HOME/xrun/train/lock" "$XDG_STATE_HOME/xrun/.live/train"
+	spawn two bash -c 'echo $$ >"$0/cgroup.procs" && exec "$@"' "$group" \
+		env INVOCATION_ID=0123 "$XRUN" --job train --log-dir elsewhere \
+		sh -c 'echo up; sleep 60'
+	await_line two.out up 10
+	"$XRUN" sh -c 'echo next'
+	[ -s "$XDG_STATE_HOME/xrun/train/lock" ]
+	populated
+	kill "$pid"
+	wait "$pid" || status=$?
+	assert_eq "$status" 143
 }
 
 @test "delegated: no room for groups is no reason not to run" {

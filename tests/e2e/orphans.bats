@@ -76,6 +76,22 @@ reopen()
 	[ -s "$XDG_STATE_HOME/xrun/$id/lock" ]
 }
 
+@test "the supervisor is killed: the keeper closes the record" {
+	need jq
+	spawn job "$XRUN" sh -c 'echo ready; exec sleep 60'
+	await_line job.out ready 10
+	wait_for 10 records 1
+	kill -KILL "$(pgrep -P "$pid" -x xrun-super)"
+	status=0
+	wait "$pid" || status=$?
+	assert_eq "$status" 125
+	assert_eq "$(jq -c '[.exit, .reason, .bytes, has("end"), .argv[0]]' \
+		"$XDG_STATE_HOME"/xrun/????/job.json)" \
+		'[125,"supervisor lost",6,true,"sh"]'
+	[ -s "$(echo "$XDG_STATE_HOME"/xrun/????/lock)" ]
+	assert_eq "$(ls "$XDG_STATE_HOME/xrun/.live")" ''
+}
+
 @test "both killed: a job that says nothing ends what is left, too" {
 	lost
 	[ "$(of_job "$id")" -ge 1 ]

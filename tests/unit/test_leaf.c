@@ -93,7 +93,7 @@ Test(leaf, here_nobody_made_one_for_a_job_that_is_not)
 {
 	struct leaves other;
 
-	cr_expect_not(leaf_reopen(&other, "/no/such/group", "k7m2"));
+	cr_expect_not(leaf_reopen(&other, "/no/such/group", "k7m2", "1:2"));
 	cr_expect_not(other.on);
 	cr_expect_eq(other.dir, -1);
 }
