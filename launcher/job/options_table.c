@@ -3,9 +3,12 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/ranks.h"
 #include "launcher/job/options.h"
-#include "launcher/log/piece.h"
-#include "launcher/state/state.h"
+#include "launcher/job/options_form.h"
+#include "place/env.h"
+#include "place/mask.h"
+#include "place/profile.h"
 
 #define AT(field) offsetof(struct run_options, field)
 
@@ -23,6 +26,16 @@ static const char *const interrupts[] = { "stop", "ask", NULL };
 static const char *const fulls[] = { "block", "drop", NULL };
 static const char *const failures[] = { "stop", "continue", NULL };
 static const char *const exits[] = { "first", "max", "rank0", NULL };
+
+/* What a text may be beside its form. */
+static const char *const words_devices[] = { "auto", "none", NULL };
+static const char *const words_bind[] = { "auto", "none", "core", NULL };
+static const char *const words_profile[] = { "auto", "none", "torch", "xla",
+	"xrt", "pjrt", "xrun", NULL };
+static const char *const words_show[] = { "auto", "all", "first", "none",
+	NULL };
+static const char *const words_prefix[] = { "auto", "none", NULL };
+static const char *const words_stdin[] = { "all", "none", NULL };
 
 static bool
 is_assignment(const char *value)
@@ -65,6 +78,8 @@ const struct opt run_options[] = {
 		.type = OPT_TEXT,
 		.arg = "LIST",
 		.dflt = "auto",
+		.words = words_devices,
+		.check = mask_check,
 		.offset = AT(devices),
 		.help = "accelerators to deal out: auto, none, 0,2-3",
 		.text = "Deal the accelerators of _LIST_ to the ranks: indices and ranges such as 0,2-3, or UUIDs. *auto* takes all that can be seen, *none* hides them from the ranks." },
@@ -79,6 +94,8 @@ const struct opt run_options[] = {
 		.type = OPT_TEXT,
 		.arg = "LIST",
 		.dflt = "auto",
+		.words = words_bind,
+		.check = form_bind,
 		.offset = AT(bind),
 		.help = "processors: auto, none, core, 0-3,8",
 		.text = "Bind ranks to processors. *core* gives each rank a core with all its hardware threads, spread over the machine in its order (rank r of N on C cores begins at core r\\*C/N), and round robin when there are more ranks. A list such as 0-3,8 is cut into equal shares in the order written; with more ranks than CPUs each has one, round robin. *auto* does what *core* does for several ranks of a program that is linked with libxrun, unless OMP_NUM_THREADS asks for threads, and leaves all others unbound; *none* binds nothing. Of cores and hardware threads, only those count that xrun itself may use. With *auto* and *core* processors of other jobs of xrun are passed over; when these have them all, *auto* binds nothing and *core* shares them." },
@@ -105,8 +122,8 @@ const struct opt run_options[] = {
 	{ .name = "job",
 		.type = OPT_TEXT,
 		.arg = "NAME",
-		.valid = state_name_valid,
 		.no_variable = true,
+		.check = form_job,
 		.offset = AT(job),
 		.help = "call the job NAME, not by four letters",
 		.text = "Call the job _NAME_: up to 64 letters, digits, dots, hyphens and underscores, the first no dot or hyphen. If a job of that name has ended, this is its next attempt: its output stands beside the former in folder 1 and so on, and XRUN_ATTEMPT says which it is. If one runs, xrun exits with 125. Under *--log-dir* the folder is DIR/NAME, or DIR if {job} is in it. With *--no-logs* nothing keeps two jobs of one name apart. Without a name: four letters and digits, or SLURM_JOB_ID inside of a Slurm job. There is no variable, since XRUN_JOB tells ranks the job that they are of." },
@@ -118,6 +135,7 @@ const struct opt run_options[] = {
 		.type = OPT_LIST,
 		.arg = "NAME=VALUE",
 		.valid = is_assignment,
+		.check = env_check,
 		.offset = AT(env),
 		.help = "set a variable for the ranks (repeatable)",
 		.text = "Set the variable for every rank, or with several programs for those of the one that follows; it wins over what is inherited and over what *--env-profile* sets. May be given several times; in XRUN_ENV, one a line. The variables by which a rank knows itself (XRUN_\\*, RANK, WORLD_SIZE, LOCAL_\\*, XRT_\\*) cannot be set." },
@@ -133,6 +151,8 @@ const struct opt run_options[] = {
 		.type = OPT_TEXT,
 		.arg = "LIST",
 		.dflt = "auto",
+		.words = words_profile,
+		.check = profiles_check,
 		.offset = AT(env_profile),
 		.help = "frameworks whose variables ranks get",
 		.text = "Set the variables of these frameworks beside xrun's own: *auto*, *none*, or names split by commas, such as torch,pjrt. A word that is no profile is answered with all there are." },
@@ -162,7 +182,7 @@ const struct opt run_options[] = {
 	{ .name = "log-rotate",
 		.type = OPT_TEXT,
 		.arg = "SIZE[,COUNT]",
-		.valid = piece_rule_valid,
+		.check = form_log_rotate,
 		.offset = AT(log_rotate),
 		.help = "begin a rank's file anew at SIZE; keep COUNT",
 		.text = "Begin the file of a rank's output anew when it has _SIZE_ bytes (at least 64k; k, M, G and T are powers of 1024), behind a line end. The newest is called stdout, an older one stdout.OFFSET after the place of its first byte in the output, with an index of its own. With _COUNT_ (at least 2) no more than so many files of an output are kept, the newest included; what was removed before it was shown is counted. Without it all are." },
@@ -184,6 +204,8 @@ const struct opt run_options[] = {
 		.type = OPT_TEXT,
 		.arg = "RANKS",
 		.dflt = "auto",
+		.words = words_show,
+		.check = ranks_check,
 		.offset = AT(show),
 		.help = "ranks to show: all, first, none, 0,4-7",
 		.text = "Show the output of these ranks: *all*, *first*, *none*, or a list such as 0,4-7,-1, where -1 is the last. *auto* shows all, but of more than 16 ranks on a terminal the standard output of rank 0 and everybody's standard error." },
@@ -193,6 +215,8 @@ const struct opt run_options[] = {
 		.arg = "FORMAT",
 		.no = "none",
 		.dflt = "auto",
+		.words = words_prefix,
+		.check = form_prefix,
 		.offset = AT(prefix),
 		.help = "what begins each line: '{rank}> '",
 		.text = "Begin each line with _FORMAT_, in which {rank}, {local_rank}, {size}, {host}, {job}, {part} (its program, counted from 0), {stream} (stdout or stderr) and {time} (of arrival, such as 12:34:56.789) are replaced; a brace of the text is doubled. Numbers are padded to the widest. *auto* is the rank, of a job of one nothing; *none*, or *--no-prefix*, is nothing." },
@@ -251,6 +275,8 @@ const struct opt run_options[] = {
 		.type = OPT_TEXT,
 		.arg = "RANK",
 		.dflt = "0",
+		.words = words_stdin,
+		.check = form_stdin,
 		.offset = AT(input),
 		.help = "who reads standard input: a rank, all, none",
 		.text = "Which rank has xrun's standard input; the others have _/dev/null_. A pipe or file it inherits as it is, and xrun reads no byte of it; what is typed at a terminal is copied to it, while xrun is in the foreground. With *all* xrun reads and copies to every rank, no faster than the slowest of them; one that closes its input or ends is left out. *none*: nobody has it." },

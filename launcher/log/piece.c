@@ -14,7 +14,8 @@
 
 #define DIGITS 15 /* of an offset in a name: 909 TiB */
 
-/* Digits, and k, M, G or T of 1024; NULL if it is none. */
+/* Digits, and k, M, G or T of 1024: what follows; NULL if it is none. Too large
+ * is UINT64_MAX. */
 static const char *
 parse_size(const char *text, uint64_t *out)
 {
@@ -24,47 +25,36 @@ parse_size(const char *text, uint64_t *out)
 
 	if (!isdigit((unsigned char)text[0]))
 		return NULL;
-	errno = 0;
 	*out = strtoull(text, &end, 10);
 	unit = *end == '\0' ? NULL :
 			      strchr(units, tolower((unsigned char)*end));
 	for (const char *u = units; unit != NULL && u <= unit; u++)
 		if (__builtin_mul_overflow(*out, 1024, out))
-			return NULL;
-	return errno != 0 ? NULL : end + (unit != NULL);
+			*out = UINT64_MAX;
+	return end + (unit != NULL);
 }
 
-bool
+enum piece_rule_verdict
 piece_rule_parse(const char *text, struct piece_rule *out)
 {
 	struct piece_rule rule = { 0 };
-	unsigned long count;
-	char *end;
+	unsigned long count = 2;
+	char *end = NULL;
 
 	text = parse_size(text, &rule.size);
-	if (text == NULL || rule.size < PIECE_SIZE_MIN ||
-		rule.size > INT64_MAX / 2)
-		return false;
-	if (*text == ',' && isdigit((unsigned char)text[1])) {
-		errno = 0;
+	if (text != NULL && *text == ',' && isdigit((unsigned char)text[1])) {
 		count = strtoul(text + 1, &end, 10);
-		if (errno != 0 || count < 2 || count > UINT32_MAX)
-			return false;
-		rule.count = (uint32_t)count;
 		text = end;
 	}
-	if (*text != '\0')
-		return false;
+	if (text == NULL || *text != '\0')
+		return PIECE_RULE_NONE;
+	if (rule.size < PIECE_SIZE_MIN || rule.size > INT64_MAX / 2)
+		return PIECE_RULE_SIZE;
+	if (count < 2 || count > UINT32_MAX)
+		return PIECE_RULE_COUNT;
+	rule.count = end == NULL ? 0 : (uint32_t)count;
 	*out = rule;
-	return true;
-}
-
-bool
-piece_rule_valid(const char *text)
-{
-	struct piece_rule rule;
-
-	return piece_rule_parse(text, &rule);
+	return PIECE_RULE_OK;
 }
 
 const char *

@@ -31,11 +31,16 @@
 #define PIECE_NONE     UINT64_MAX
 #define PIECE_NAME     64 /* bytes of a name */
 
-/* piece_rule_parse() - "10M", or "10M,5" with at least 2; false: neither. */
-bool piece_rule_parse(const char *text, struct piece_rule *out);
+enum piece_rule_verdict {
+	PIECE_RULE_OK,
+	PIECE_RULE_NONE,  /* neither */
+	PIECE_RULE_SIZE,  /* one, but not of a size that may be */
+	PIECE_RULE_COUNT, /* the same of the count */
+};
 
-/* piece_rule_valid() - the same, as opt.valid. */
-bool piece_rule_valid(const char *text);
+/* piece_rule_parse() - "10M", or "10M,5" with at least 2. */
+enum piece_rule_verdict piece_rule_parse(const char *text,
+	struct piece_rule *out);
 
 /* piece_name() - of the piece of @named that begins at @start, once cut. */
 const char *piece_name(uint32_t named, uint64_t start, char *out,

@@ -69,7 +69,12 @@ struct opt {
 		max; /* inclusive, in the value's unit; numbers need them */
 	const char *const *choices;       /* NULL-terminated */
 	bool (*valid)(const char *value); /* is it an `arg`?  or NULL */
-	size_t offset;                    /* of the value in the settings */
+	/* Of a text: fixed words that it may also be; NULL-terminated. */
+	const char *const *words;
+	/* Why it is no `arg`, without a name before it; not asked about the
+	 * words. Looks at the value alone, not at the machine. Or NULL */
+	enum xr_status (*check)(const char *value, struct xr_error *err);
+	size_t offset;    /* of the value in the settings */
 	size_t given;     /* of a bool in the settings, if `maybe` */
 	const char *help; /* one line, no full stop */
 	const char *text; /* sentences for the manual, *bold* and _under_ */

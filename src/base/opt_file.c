@@ -69,6 +69,10 @@ refuse_kind(const struct opt *o, struct span value, struct xr_error *err)
 		value.len < sizeof(text) ? (int)value.len :
 					   (int)sizeof(text) - 1,
 		value.at);
+	if (o->words != NULL && gate_kind(value) == GATE_ARRAY)
+		return fail(err, XR_E_INVAL,
+			"%s: expected one text, with commas in it, such as \"0,1\", and no list",
+			o->name);
 	if (o->type != OPT_LIST)
 		return opt_refuse(o, &said, err);
 	return fail(err, XR_E_INVAL, "%s: expected a list, [\"%s\"]%s", o->name,

@@ -302,12 +302,12 @@ parse_number(const struct opt *o, void *at, const struct opt_said *said,
 	return XR_OK;
 }
 
-/* The index of @text among the choices, or -1. */
+/* The index of @text among @words, or -1. */
 static int
-find_choice(const struct opt *o, const char *text)
+find_word(const char *const *words, const char *text)
 {
-	for (int i = 0; o->choices[i] != NULL; i++)
-		if (strcmp(o->choices[i], text) == 0)
+	for (int i = 0; words[i] != NULL; i++)
+		if (strcmp(words[i], text) == 0)
 			return i;
 	return -1;
 }
@@ -316,8 +316,31 @@ static bool
 valid_text(const struct opt *o, const char *text)
 {
 	if (o->choices != NULL)
-		return find_choice(o, text) >= 0;
-	return *text != '\0' && (o->valid == NULL || o->valid(text));
+		return find_word(o->choices, text) >= 0;
+	return o->valid == NULL || o->valid(text);
+}
+
+static enum xr_status
+check_text(const struct opt *o, const struct opt_said *said,
+	struct xr_error *err)
+{
+	struct xr_error why = { 0 };
+	enum xr_status status;
+	char arg[96];
+
+	if (*said->text == '\0')
+		return fail(err, XR_E_INVAL,
+			"%s: '' is empty, where %s should stand", said->what,
+			opt_arg(o, arg, sizeof(arg)));
+	if (!valid_text(o, said->text))
+		return opt_refuse(o, said, err);
+	if (o->check == NULL ||
+		(o->words != NULL && find_word(o->words, said->text) >= 0))
+		return XR_OK;
+	status = o->check(said->text, &why);
+	return status == XR_OK ?
+		XR_OK :
+		fail(err, status, "%s: %s", said->what, why.text);
 }
 
 /* Room grows when the count is a power of two. */
@@ -357,6 +380,7 @@ opt_parse(const struct opt *o, void *base, const struct opt_said *said,
 {
 	void *at = (char *)base + o->offset;
 	const char *text = said->text;
+	enum xr_status status;
 	int number = 0;
 
 	switch (o->type) {
@@ -369,20 +393,22 @@ opt_parse(const struct opt *o, void *base, const struct opt_said *said,
 	case OPT_DURATION:
 		return parse_number(o, at, said, err);
 	case OPT_CHOICE:
-		number = find_choice(o, text);
+		number = find_word(o->choices, text);
 		break;
 	case OPT_SIGNAL:
 		number = signo_parse(text);
 		number = number == 0 ? -1 : number;
 		break;
 	case OPT_TEXT:
-		if (!valid_text(o, text))
-			return opt_refuse(o, said, err);
+		status = check_text(o, said, err);
+		if (status != XR_OK)
+			return status;
 		memcpy(at, &text, sizeof(text));
 		return XR_OK;
 	case OPT_LIST:
-		if (!valid_text(o, text))
-			return opt_refuse(o, said, err);
+		status = check_text(o, said, err);
+		if (status != XR_OK)
+			return status;
 		return append(at, text, err);
 	}
 	if (number < 0)

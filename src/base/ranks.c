@@ -2,6 +2,7 @@
 /* ranks.c - see ranks.h. */
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/ranks.h"
 #include "base/status.h"
@@ -102,12 +103,23 @@ resolve(const struct ranks *set, int64_t *rank)
 	return *rank >= 0 && *rank < set->size;
 }
 
-/* One piece, a number or a range, from @text up to @len. */
-static enum xr_status
-scan_piece(const struct ranks *set, struct span piece, int64_t range[2],
-	struct xr_error *err)
+static int
+shown_of(struct span piece)
 {
-	int shown = piece.len < 40 ? (int)piece.len : 40;
+	return piece.len < 40 ? (int)piece.len : 40;
+}
+
+static enum xr_status
+backwards(struct span piece, struct xr_error *err)
+{
+	return fail(err, XR_E_INVAL, "'%.*s' runs backwards", shown_of(piece),
+		piece.at);
+}
+
+/* A number or a range as it is written. */
+static enum xr_status
+scan_form(struct span piece, int64_t range[2], struct xr_error *err)
+{
 	const char *end = scan(piece.at, &range[0]);
 
 	range[1] = range[0];
@@ -116,7 +128,20 @@ scan_piece(const struct ranks *set, struct span piece, int64_t range[2],
 	if (end != piece.at + piece.len)
 		return fail(err, XR_E_INVAL,
 			"'%.*s' is not a rank or a range such as 0,3-7,-1",
-			shown, piece.at);
+			shown_of(piece), piece.at);
+	return XR_OK;
+}
+
+/* One piece, a number or a range of ranks that there are. */
+static enum xr_status
+scan_piece(const struct ranks *set, struct span piece, int64_t range[2],
+	struct xr_error *err)
+{
+	int shown = shown_of(piece);
+	enum xr_status status = scan_form(piece, range, err);
+
+	if (status != XR_OK)
+		return status;
 	if (!resolve(set, &range[0]) || !resolve(set, &range[1])) {
 		if (set->size == 0)
 			return fail(err, XR_E_RANGE,
@@ -125,10 +150,31 @@ scan_piece(const struct ranks *set, struct span piece, int64_t range[2],
 			"'%.*s': the ranks are 0 to %" PRIu32, shown, piece.at,
 			set->size - 1);
 	}
-	if (range[0] > range[1])
-		return fail(err, XR_E_INVAL, "'%.*s' runs backwards", shown,
-			piece.at);
-	return XR_OK;
+	return range[0] > range[1] ? backwards(piece, err) : XR_OK;
+}
+
+static struct span
+first_piece(const char *text)
+{
+	return (struct span){ .at = text, .len = strcspn(text, ",") };
+}
+
+enum xr_status
+ranks_check(const char *text, struct xr_error *err)
+{
+	struct span piece = first_piece(text);
+	int64_t range[2] = { 0, 0 };
+	enum xr_status status;
+
+	for (;; piece = first_piece(piece.at + piece.len + 1)) {
+		status = scan_form(piece, range, err);
+		/* From the end and from the beginning: as many as there are */
+		if (status == XR_OK && range[0] > range[1] &&
+			(range[0] < 0) == (range[1] < 0))
+			status = backwards(piece, err);
+		if (status != XR_OK || piece.at[piece.len] == '\0')
+			return status;
+	}
 }
 
 /* Every piece of @text; added to @set only if @add. */
@@ -136,13 +182,10 @@ static enum xr_status
 scan_list(struct ranks *set, const char *text, bool add, struct xr_error *err)
 {
 	enum xr_status status = XR_OK;
-	struct span piece = { .at = text };
+	struct span piece = first_piece(text);
 	int64_t range[2] = { 0, 0 };
 
-	for (;; piece.at += piece.len + 1) {
-		piece.len = 0;
-		while (piece.at[piece.len] != ',' && piece.at[piece.len] != 0)
-			piece.len++;
+	for (;; piece = first_piece(piece.at + piece.len + 1)) {
 		status = scan_piece(set, piece, range, err);
 		if (status != XR_OK)
 			return status;

@@ -39,6 +39,9 @@ uint32_t ranks_next(const struct ranks *set, uint32_t from);
 enum xr_status ranks_parse(struct ranks *set, const char *text,
 	struct xr_error *err);
 
+/* ranks_check() - is it such a list? Whatever ranks there are. */
+enum xr_status ranks_check(const char *text, struct xr_error *err);
+
 /* ranks_put() - append "0-3,7" to @out; "none" for the empty set. */
 void ranks_put(const struct ranks *set, struct buf *out);
 

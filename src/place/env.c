@@ -234,26 +234,25 @@ put_given(struct env *env)
 	}
 }
 
-static enum xr_status
-check_user(const char *text, struct span name, struct xr_error *err)
+enum xr_status
+env_check(const char *text, struct xr_error *err)
 {
-	struct span all = span_of(text);
+	struct span all = span_of(text), name = environ_name(text);
 
 	if (text[name.len] != '=')
 		return fail(err, XR_E_INVAL,
-			"--env: '%.*s' is not NAME=VALUE\t--env %.*s=VALUE",
+			"'%.*s' is not NAME=VALUE\t--env %.*s=VALUE",
 			QUOTED(all), QUOTED(all));
 	if (name.len == 0)
-		return fail(err, XR_E_INVAL, "--env: '%.*s' has no name",
-			QUOTED(all));
+		return fail(err, XR_E_INVAL, "'%.*s' has no name", QUOTED(all));
 	for (size_t i = 0; i < name.len; i++)
 		if ((unsigned char)name.at[i] <= ' ' || name.at[i] == 127)
 			return fail(err, XR_E_INVAL,
-				"--env: '%.*s' is no name of a variable",
+				"'%.*s' is no name of a variable",
 				QUOTED(name));
 	if (env_identity(name))
 		return fail(err, XR_E_INVAL,
-			"--env: %.*s is what xrun tells its ranks and cannot be set",
+			"%.*s is what xrun tells its ranks and cannot be set",
 			QUOTED(name));
 	return XR_OK;
 }
@@ -261,13 +260,15 @@ check_user(const char *text, struct span name, struct xr_error *err)
 static enum xr_status
 put_user(struct env *env, struct xr_error *err)
 {
+	struct xr_error why = { 0 };
+
 	for (size_t i = 0; i < env->facts.user_count; i++) {
 		const char *text = env->facts.user[i];
 		struct span name = environ_name(text);
-		enum xr_status status = check_user(text, name, err);
+		enum xr_status status = env_check(text, &why);
 
 		if (status != XR_OK)
-			return status;
+			return fail(err, status, "--env: %s", why.text);
 		put(env,
 			(struct entry){
 				.kind = ENTRY_FIXED,

@@ -263,6 +263,50 @@ mask_select(const struct mask_from *from, const char *text,
 	return finish(&job, status, out, count);
 }
 
+/* The beginning of a name of a device: of "GPU-", or something behind it. */
+static bool
+begins_name(struct span s)
+{
+	return s.len > 0 &&
+		(is_name(s) ||
+			(s.len <= 4 &&
+				(begins("GPU-", s) || begins("MIG-", s))));
+}
+
+static enum xr_status
+check_piece(struct span piece, size_t at, struct xr_error *err)
+{
+	struct span high = piece;
+	struct span low = span_next(&high, '-');
+	uint32_t from = 0, to = UINT32_MAX;
+	bool number = number_parse(low, INDEX_MAX, &from);
+
+	if (!number && begins_name(piece))
+		return XR_OK;
+	if (number && high.at != NULL && !number_parse(high, INDEX_MAX, &to))
+		return fail(err, XR_E_INVAL,
+			"'%.*s' (byte %zu) is not a range like 0-3",
+			QUOTED(piece), at);
+	if (number && from <= to)
+		return XR_OK;
+	return fail(err, XR_E_INVAL, "'%.*s' (byte %zu) %s", QUOTED(piece), at,
+		number ? "runs backwards" :
+			 "is neither an index nor GPU-... nor MIG-...");
+}
+
+enum xr_status
+mask_check(const char *text, struct xr_error *err)
+{
+	struct span rest = span_of(text), piece;
+	enum xr_status status = XR_OK;
+
+	while (rest.at != NULL && status == XR_OK) {
+		piece = trim(span_next(&rest, ','));
+		status = check_piece(piece, (size_t)(piece.at - text), err);
+	}
+	return status;
+}
+
 bool
 mask_needs_driver(const char *text)
 {

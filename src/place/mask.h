@@ -49,6 +49,10 @@ enum xr_status mask_apply(const struct mask_from *from, const char *text,
 enum xr_status mask_select(const struct mask_from *from, const char *text,
 	struct xr_device **out, uint32_t *count, struct xr_error *err);
 
+/* mask_check() - could it be a selection, whatever devices there are? With the
+ * piece and its byte. */
+enum xr_status mask_check(const char *text, struct xr_error *err);
+
 /* mask_needs_driver() - does @text, of --devices, name UUIDs? "auto" and "none"
  * do not. */
 bool mask_needs_driver(const char *text);

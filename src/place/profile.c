@@ -264,7 +264,7 @@ add_word(struct span word, const struct profile_facts *facts, unsigned *bits,
 		return XR_OK;
 	}
 	return fail(err, XR_E_INVAL,
-		"--env-profile: '%.*s' is not one of auto|none|torch|xla|xrt|pjrt|xrun",
+		"'%.*s' is not one of auto|none|torch|xla|xrt|pjrt|xrun",
 		QUOTED(word));
 }
 
@@ -275,14 +275,28 @@ profiles_parse(const char *text, const struct profile_facts *facts,
 	struct span rest = span_of(text);
 	unsigned bits = 1u << ENV_XRUN;
 	enum xr_status status = XR_OK;
+	struct xr_error why = { 0 };
 
 	while (rest.at != NULL && status == XR_OK)
-		status = add_word(span_next(&rest, ','), facts, &bits, err);
+		status = add_word(span_next(&rest, ','), facts, &bits, &why);
 	if (status != XR_OK)
-		return status;
+		return fail(err, status, "--env-profile: %s", why.text);
 	if ((bits & 1u << ENV_XRT) != 0 && !facts->worker_list)
 		return fail(err, XR_E_INVAL,
 			"--env-profile: xrt needs a worker list, XRT_TPU_CONFIG or XRT_LOCAL_WORKER");
 	*profiles = bits;
 	return XR_OK;
+}
+
+enum xr_status
+profiles_check(const char *text, struct xr_error *err)
+{
+	static const struct profile_facts none;
+	struct span rest = span_of(text);
+	enum xr_status status = XR_OK;
+	unsigned bits = 0;
+
+	while (rest.at != NULL && status == XR_OK)
+		status = add_word(span_next(&rest, ','), &none, &bits, err);
+	return status;
 }

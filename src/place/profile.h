@@ -138,4 +138,7 @@ enum xr_status profiles_parse(const char *text,
 	const struct profile_facts *facts, unsigned *profiles,
 	struct xr_error *err);
 
+/* profiles_check() - are all its words such? Whatever the worker list. */
+enum xr_status profiles_check(const char *text, struct xr_error *err);
+
 #endif /* PLACE_PROFILE_H */

@@ -168,6 +168,50 @@ refused()
 		'xrun.json:5:34: unknown key "frobnicate"'
 }
 
+# forms FILE - words of all the values of FILE that no job can have.
+forms()
+{
+	refused "$1:2:13: prefix: byte 0: '{foo}' is not one of {rank} {local_rank} {size} {host} {job} {part} {stream} {time}" \
+		"$1:2:30: bind: 'foo' is not auto, none, core or a list of CPUs such as 0-3,8" \
+		"$1:3:11: show: 'a' is not a rank or a range such as 0,3-7,-1" \
+		"$1:3:25: stdin: 'foo' is not all, none or a rank" \
+		"$1:4:14: devices: 'x-y' (byte 0) is neither an index nor GPU-... nor MIG-..." \
+		"$1:4:36: env-profile: 'foo' is not one of auto|none|torch|xla|xrt|pjrt|xrun" \
+		"$1:5:20: env: RANK is what xrun tells its ranks and cannot be set" \
+		"$1:6:17: log-rotate: '1k': the size is too small or too large; 64k to 4194303T" \
+		"$1:7:10: job: 'latest' is what xrun calls the newest job; another name"
+}
+
+@test "check, show and a job tell all values that no job can have" {
+	cat >g <<-'END'
+	{
+	  "prefix": "{foo}", "bind": "foo",
+	  "show": "a", "stdin": "foo",
+	  "devices": "x-y", "env-profile": "foo",
+	  "env": { "RANK": "1" },
+	  "log-rotate": "1k",
+	  "job": "latest"
+	}
+	END
+	job config check g
+	forms g
+	job config show --config g
+	assert_has "$stderr" 'xrun: g:7:10: job: '
+	assert_eq "$(wc -l <<<"$stderr")" 9
+	job --config g touch ran
+	forms g
+	cat >g <<-'END'
+	{ "prefix": "{{{rank}", "bind": "0-3,8", "show": "0,4-7,-1",
+	  "stdin": 3, "devices": "0-2,GPU-1,GP", "env-profile": "torch,pjrt",
+	  "log-rotate": "64k,2", "job": "a.b" }
+	END
+	job config check g
+	assert_eq "$output" 'g: 8 settings, nothing wrong'
+	echo '{ "show": [0, 1] }' >g
+	job config check g
+	refused 'g:1:11: show: expected one text, with commas in it, such as "0,1", and no list'
+}
+
 @test "what is wrong in a file is found although a stronger source says it, too" {
 	user_file <<<'{ "ranks": "many" }'
 	job -n 2 touch ran
@@ -189,11 +233,11 @@ refused()
 	rm "$XDG_CONFIG_HOME/xrun/config.json"
 	echo '{ "env": { "RANK": 1 } }' >f
 	job --config f touch ran
-	assert_has "$stderr" '^xrun: f:1:10: env: '
+	assert_has "$stderr" '^xrun: f:1:20: env: '
 	echo '{ "report": "/no/such/folder/report" }' >f
 	job --config f touch ran
 	refused 'f:1:13: report: /no/such/folder/report: No such file or directory'
-	echo '{ "show": "1", "env": ["RANK=2"] }' >f
+	echo '{ "show": "1", "env": ["A=2"] }' >f
 	job -n 1 --config f touch ran
 	assert_has "$stderr" '^xrun: f:1:11: show: '
 }

@@ -38,11 +38,13 @@ load helper
 @test "--stdin of what is no rank is refused" {
 	local word
 
-	for word in 2 -1 x 0,1 4294967296; do
+	for word in -1 x 0,1 4294967296; do
 		job --stdin "$word" -n 2 "$PROG/stamp" ran
 		assert_eq "$status" 125
-		assert_eq "$stderr" "xrun: --stdin: '$word' is not all, none or a rank, 0 to 1"
+		assert_eq "$stderr" "xrun: --stdin: '$word' is not all, none or a rank"
 	done
+	job --stdin 2 -n 2 "$PROG/stamp" ran
+	assert_eq "$stderr" "xrun: --stdin: '2' is not all, none or a rank, 0 to 1"
 	job --stdin all --pty -n 2 "$PROG/stamp" ran
 	assert_eq "$status" 125
 	assert_has "$stderr" "^xrun: --stdin all: with --pty .* try: --stdin RANK, or --no-pty\$"

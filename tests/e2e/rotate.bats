@@ -147,7 +147,7 @@ lines_late()
 	for bad in x 10k "64k," "64k,1" 64kk 1.5M 99999999T ",5"; do
 		job --log-rotate "$bad" true
 		assert_eq "$status" 125
-		assert_has "$stderr" '^xrun: --log-rotate: .* SIZE\[,COUNT\]'
+		assert_has "$stderr" '^xrun: --log-rotate: .*(is not a size|is too small)'
 	done
 }
 

@@ -219,3 +219,20 @@ Test(mask, only_names_need_the_driver)
 	cr_assert(not(mask_needs_driver("auto")));
 	cr_assert(not(mask_needs_driver("none")));
 }
+
+Test(mask, a_selection_is_checked_whatever_devices_there_are)
+{
+	static const char *const good[] = { "0", "0, 2-3", "GPU-1,GP",
+		"MIG-a" };
+	static const char *const bad[] = { "", "x-y", "2-1", "0-", "0,", "-1",
+		"GPU 1" };
+	struct xr_error why = { 0 };
+
+	for (unsigned i = 0; i < sizeof(good) / sizeof(good[0]); i++)
+		cr_expect(eq(int, mask_check(good[i], &why), XR_OK));
+	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		cr_expect(eq(int, mask_check(bad[i], &why), XR_E_INVAL));
+	mask_check("0, x-y", &why);
+	cr_expect(eq(str, why.text,
+		"'x-y' (byte 3) is neither an index nor GPU-... nor MIG-..."));
+}

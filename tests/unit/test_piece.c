@@ -42,13 +42,13 @@ Test(piece, a_rule_is_a_size_and_maybe_a_count)
 {
 	struct piece_rule rule;
 
-	cr_assert(piece_rule_parse("64k", &rule));
+	cr_assert_eq(piece_rule_parse("64k", &rule), PIECE_RULE_OK);
 	cr_expect_eq(rule.size, 65536);
 	cr_expect_eq(rule.count, 0);
-	cr_assert(piece_rule_parse("2G,10", &rule));
+	cr_assert_eq(piece_rule_parse("2G,10", &rule), PIECE_RULE_OK);
 	cr_expect_eq(rule.size, 2ull << 30);
 	cr_expect_eq(rule.count, 10);
-	cr_assert(piece_rule_parse("65536,2", &rule));
+	cr_assert_eq(piece_rule_parse("65536,2", &rule), PIECE_RULE_OK);
 	cr_expect_eq(rule.size, 65536);
 }
 
@@ -62,11 +62,13 @@ Test(piece, what_is_no_rule_is_refused_at_every_truncation)
 	char text[] = "128k,12";
 
 	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-		cr_expect_not(piece_rule_parse(bad[i], &rule), "'%s'", bad[i]);
+		cr_expect_neq(piece_rule_parse(bad[i], &rule), PIECE_RULE_OK,
+			"'%s'", bad[i]);
 	cr_expect_eq(rule.size, 7, "a refusal changes nothing");
 	for (size_t len = strlen(text); len-- > 0;) {
 		text[len] = '\0';
-		cr_expect_eq(piece_rule_valid(text), len == 4, "'%s'", text);
+		cr_expect_eq(piece_rule_parse(text, &rule) == PIECE_RULE_OK,
+			len == 4, "'%s'", text);
 	}
 }
 

@@ -159,3 +159,25 @@ Test(ranks, the_empty_set_is_none)
 	buf_fini(&b);
 	ranks_fini(&set);
 }
+
+Test(ranks, a_list_is_checked_whatever_ranks_there_are)
+{
+	static const char *const good[] = { "0", "0,4-7,-1", "-3--1", "2--1",
+		"4294967295" };
+	static const char *const bad[] = { "", "a", "0,", "5-3", "-1--3", "1-",
+		"-0", "0,,1" };
+	char text[] = "10,4-7,-1";
+	struct xr_error err;
+
+	for (unsigned i = 0; i < sizeof(good) / sizeof(good[0]); i++)
+		cr_expect_eq(ranks_check(good[i], &err), XR_OK, "%s", good[i]);
+	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		cr_expect_eq(ranks_check(bad[i], &err), XR_E_INVAL, "%s",
+			bad[i]);
+	for (size_t len = strlen(text); len-- > 0;) {
+		text[len] = '\0';
+		cr_expect_eq(ranks_check(text, &err) == XR_OK,
+			len > 0 && strchr(",-", text[len - 1]) == NULL, "%s",
+			text);
+	}
+}
