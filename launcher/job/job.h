@@ -143,6 +143,7 @@ struct job {
 	uint32_t left;    /* sweep.c: processes that outlived the ranks */
 	int64_t ended_ns; /* finish.c */
 	bool unshown;     /* sup.c: stdout or stderr could not be written */
+	bool waited_out;  /* sup.c: --timeout came when only output was open */
 };
 
 static inline uint32_t

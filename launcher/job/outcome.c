@@ -122,6 +122,26 @@ reason_of(enum cause cause, const struct outcome *o)
 	return o->culprit == OUTCOME_NOBODY ? "ok" : "failure";
 }
 
+/* What xrun could not keep or show, of a job that went well else. */
+static void
+judge_output(const struct job *job, struct outcome *o)
+{
+	bool lost = outcome_lost(job) > 0;
+
+	if (o->exit_status != 0 || (!lost && !job->unshown))
+		return;
+	o->exit_status = lost && job->waited_out ? EXIT_TIMEOUT : EXIT_XRUN;
+	o->reason = lost && job->waited_out ? "timeout" : "xrun";
+}
+
+uint64_t
+outcome_lost(const struct job *job)
+{
+	int sys;
+
+	return job->share == NULL ? 0 : raw_lost(job->share, &sys);
+}
+
 struct outcome
 outcome_of(const struct job *job)
 {
@@ -140,10 +160,7 @@ outcome_of(const struct job *job)
 		o.exit_status = EXIT_CLOSED;
 	else if (job->cause == CAUSE_XRUN)
 		o.exit_status = EXIT_XRUN;
-	if (o.exit_status == 0 && job->unshown) {
-		o.exit_status = EXIT_XRUN;
-		o.reason = "xrun";
-	}
+	judge_output(job, &o);
 	for (uint32_t i = 0; i < job_size(job); i++)
 		if (job->rank[i].lost)
 			o.exit_status = EXIT_INFRA;

@@ -32,6 +32,10 @@ struct outcome {
 /* outcome_of() - the one place where exit statuses are decided. */
 struct outcome outcome_of(const struct job *job);
 
+/* outcome_lost() - bytes of the ranks that came to no file, though they were to:
+ * then the job did not go well. What --log-full drop drops is not among them. */
+uint64_t outcome_lost(const struct job *job);
+
 /* outcome_is_failure() - was it refused, or did it die of something but 0? */
 bool outcome_is_failure(const struct rank *rank);
 

@@ -30,7 +30,7 @@ struct stream {
 	int64_t told_ns; /* clock_now() of the last NOTE_FULL */
 	bool stalled;    /* no room: out of the epoll set, tried each second */
 	int sys;         /* why */
-	bool dropping;   /* no room, and what comes is thrown away */
+	bool dropping;   /* no room, or never any: what comes is thrown away */
 	uint64_t cut_again; /* a piece could not be cut: not before this */
 	uint8_t drops;      /* atomic: calls of mover_drop() not yet heard */
 	bool dropped;       /* to be ended with what its pipe holds now */
@@ -179,7 +179,8 @@ end_stream(struct mover *m, uint32_t stream)
 	tell(m, NOTE_EOF, stream, 0);
 }
 
-/* All that waits goes, and the rank goes on. */
+/* All that waits goes, and the rank goes on. Where that was not asked for it is
+ * lost, and the loop ends the job. */
 static void
 throw_away(struct mover *m, uint32_t stream, int sys)
 {
@@ -193,8 +194,11 @@ throw_away(struct mover *m, uint32_t stream, int sys)
 		bytes += n > 0 ? (uint64_t)n : 0;
 		raw_fill(slot);
 	}
-	__atomic_store_n(&slot->dropped, slot->dropped + bytes,
-		__ATOMIC_RELAXED);
+	if (m->config.drop)
+		__atomic_store_n(&slot->dropped, slot->dropped + bytes,
+			__ATOMIC_RELAXED);
+	else
+		raw_lose(m->config.share, bytes, sys);
 	if (!st->dropping)
 		tell(m, NOTE_FULL, stream, sys);
 	st->dropping = true;
@@ -206,7 +210,7 @@ stall(struct mover *m, uint32_t stream, int sys)
 {
 	struct stream *st = &m->stream[stream];
 
-	if (m->config.drop && raw_no_room(sys)) {
+	if (raw_hopeless(sys) || (m->config.drop && raw_no_room(sys))) {
 		throw_away(m, stream, sys);
 		return;
 	}

@@ -7,7 +7,8 @@
  * their read ends over. After each move the sink of that stream is told.
  *
  * A full disk leaves the bytes in the pipe: the rank waits, the mover tries
- * once a second, nothing is lost.
+ * once a second, nothing is lost. For one that will never grow (raw_hopeless())
+ * nobody waits: what comes is thrown away, and counted.
  *
  * With --log-full drop they are thrown away, and counted in the share; NOTE_FULL
  * and NOTE_ROOM are told all the same.

@@ -82,6 +82,10 @@ raw_lost_text(const struct raw_share *share, char out[static RAW_LOST_MAX])
 		snprintf(out, RAW_LOST_MAX,
 			"xrun: %llu bytes found no room on the disk and are lost\n",
 			bytes);
+	else if (raw_hopeless(sys))
+		snprintf(out, RAW_LOST_MAX,
+			"xrun: %llu bytes came when their file could not grow any more and are lost\n",
+			bytes);
 	else if (sys == ESTALE)
 		snprintf(out, RAW_LOST_MAX,
 			"xrun: %llu bytes came after the folder of the job was removed and are lost\n",
@@ -97,6 +101,12 @@ bool
 raw_no_room(int sys)
 {
 	return sys == ENOSPC || sys == EDQUOT;
+}
+
+bool
+raw_hopeless(int sys)
+{
+	return sys == EFBIG;
 }
 
 /* Its folder may be missing, or be removed in between: then it is made again.

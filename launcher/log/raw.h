@@ -81,6 +81,11 @@ const char *raw_lost_text(const struct raw_share *share,
 /* raw_no_room() - is @sys that of a disk, not of something that broke? */
 bool raw_no_room(int sys);
 
+/* raw_hopeless() - of a file that will never grow, whatever is waited for: the
+ * limit (ulimit -f) is xrun's own, or the file system takes no larger one. All
+ * else may be mended by somebody while the job waits. */
+bool raw_hopeless(int sys);
+
 /* raw_open() - the file of @named, made with its folder if need be, at its
  * end. Readable and writable. -1 with errno: ESTALE if @dir itself was removed,
  * so that no file can be made any more. */

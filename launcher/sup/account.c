@@ -41,19 +41,45 @@ put_own_failure(const struct job *job, struct buf *out)
 	buf_fini(&who);
 }
 
+/* The cause found no rank to end: there was only the wait for their output. */
+static void
+put_nobody(const struct job *job, struct buf *out)
+{
+	bool ended = job->deaths > 0 && job->deaths == job->started;
+
+	if (!ended)
+		buf_put_text(out, "no rank was ended by it");
+	else if (outcome_lost(job) > 0)
+		buf_put_text(out,
+			"all ranks had ended; their last output was waited for no longer");
+	else
+		buf_put_text(out, "all ranks had ended by themselves");
+}
+
+static void
+put_timeout(const struct job *job, struct buf *out)
+{
+	char time[32];
+
+	buf_fmt(out, "xrun: --timeout reached after %s: ",
+		clock_text(job->opt.timeout, time, sizeof(time)));
+}
+
 /* Why xrun itself ended the job. */
 static void
 put_cause(const struct job *job, struct buf *out)
 {
-	char time[32], name[16];
+	char name[16];
 
 	switch (job->cause) {
 	case CAUSE_NONE:
 	case CAUSE_FAILURE:
-		return;
+		if (!job->waited_out || outcome_lost(job) == 0)
+			return;
+		put_timeout(job, out);
+		break;
 	case CAUSE_TIMEOUT:
-		buf_fmt(out, "xrun: --timeout reached after %s: ",
-			clock_text(job->opt.timeout, time, sizeof(time)));
+		put_timeout(job, out);
 		break;
 	case CAUSE_SIGNAL:
 		buf_fmt(out, "xrun: %s: ",
@@ -69,7 +95,7 @@ put_cause(const struct job *job, struct buf *out)
 		return;
 	}
 	if (!who_put_stopped(job, out))
-		buf_put_text(out, "no rank was ended by it");
+		put_nobody(job, out);
 	buf_put_char(out, '\n');
 }
 
@@ -134,7 +160,10 @@ static void
 put_gaps(const struct job *job, struct buf *out)
 {
 	put_bytes_of(job, logs_dropped,
-		"xrun: dropped, because the log file system was full: ", out);
+		job->sup->too_large ?
+			"xrun: dropped, because log files could not grow: " :
+			"xrun: dropped, because the log file system was full: ",
+		out);
 	put_bytes_of(job, logs_unseen,
 		"xrun: removed by --log-rotate before it was shown: ", out);
 }

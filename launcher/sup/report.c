@@ -103,12 +103,12 @@ put_ending_of(struct json *j, const struct rank *r)
 	}
 }
 
-/* Only where --log-full drop did. */
+/* What is not in the files, or was not shown; most jobs have none of it. */
 static void
-put_dropped(struct json *j, uint64_t bytes)
+put_gap(struct json *j, const char *key, uint64_t bytes)
 {
 	if (bytes > 0)
-		json_int(j, "dropped_bytes", (int64_t)bytes);
+		json_int(j, key, (int64_t)bytes);
 }
 
 static void
@@ -143,9 +143,12 @@ put_rank(struct json *j, const struct job *job, uint32_t r)
 		(int64_t)logs_bytes(job->sup->logs, r * RAW_STREAMS));
 	json_int(j, "stderr_bytes",
 		(int64_t)logs_bytes(job->sup->logs, r * RAW_STREAMS + 1));
-	put_dropped(j,
+	put_gap(j, "dropped_bytes",
 		logs_dropped(job->sup->logs, r * RAW_STREAMS) +
 			logs_dropped(job->sup->logs, r * RAW_STREAMS + 1));
+	put_gap(j, "unseen_bytes",
+		logs_unseen(job->sup->logs, r * RAW_STREAMS) +
+			logs_unseen(job->sup->logs, r * RAW_STREAMS + 1));
 	json_close_object(j);
 }
 
@@ -175,8 +178,8 @@ put_end(struct json *j, const struct job *job)
 	json_int(j, "failed", o.failed);
 	json_int(j, "left_behind", job->left);
 	json_int(j, "bytes", (int64_t)logs_total(job->sup->logs));
-	if (job->state.bytes_before > 0)
-		json_int(j, "bytes_before", job->state.bytes_before);
+	put_gap(j, "lost_bytes", outcome_lost(job));
+	put_gap(j, "bytes_before", (uint64_t)job->state.bytes_before);
 	json_open_array(j, "rank");
 	for (uint32_t i = 0; i < job_size(job); i++)
 		put_rank(j, job, i);

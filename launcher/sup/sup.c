@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <sys/prctl.h>
+#include <sys/resource.h>
 
 #include "base/clock.h"
 #include "base/fd.h"
@@ -64,6 +65,38 @@ on_eof(struct job *job, uint32_t stream)
 	finish_if_over(job);
 }
 
+/* A limit of ranks is xrun's own. */
+static void
+put_size_limit(char *out, size_t cap)
+{
+	struct rlimit r;
+
+	if (getrlimit(RLIMIT_FSIZE, &r) == 0 && r.rlim_cur != RLIM_INFINITY)
+		snprintf(out, cap, "ulimit -f is %llu KiB",
+			(unsigned long long)(r.rlim_cur / 1024));
+	else
+		snprintf(out, cap, "%s", strerror(EFBIG));
+}
+
+/* Waiting would be for ever: it is dropped, as was asked for, or the job ends. */
+static void
+on_hopeless(struct job *job, uint32_t rank)
+{
+	struct sup *sup = job->sup;
+	char limit[64];
+
+	put_size_limit(limit, sizeof(limit));
+	if (job->opt.log_full != LOG_FULL_DROP)
+		stop_fail(job,
+			"rank %u: log file in %s cannot grow any more (%s): raise the limit, or take --log-rotate SIZE, --log-full drop or --no-logs",
+			rank, job->state.attempt, limit);
+	else if (!sup->too_large)
+		logs_say(sup->logs,
+			"xrun: rank %u: log file cannot grow any more (%s): what such ranks write is dropped",
+			rank, limit);
+	sup->too_large = true;
+}
+
 /* Once a minute. */
 static void
 say_full(struct job *job, uint32_t rank, int sys, bool drop)
@@ -73,7 +106,7 @@ say_full(struct job *job, uint32_t rank, int sys, bool drop)
 
 	if (!raw_no_room(sys))
 		logs_say(logs,
-			"xrun: rank %u: log file in %s: %s: ranks wait until it can be written; nothing is lost",
+			"xrun: rank %u: log file in %s: %s: ranks wait until it can be written; nothing is lost while the job goes on",
 			rank, job->state.attempt, strerror(sys));
 	else if (drop)
 		logs_say(logs,
@@ -81,7 +114,7 @@ say_full(struct job *job, uint32_t rank, int sys, bool drop)
 			rank, state_mount(job->state.dir, at));
 	else
 		logs_say(logs,
-			"xrun: rank %u: log file system full (%s): ranks wait until there is room; nothing is lost",
+			"xrun: rank %u: log file system full (%s): ranks wait until there is room; nothing is lost while the job goes on",
 			rank, state_mount(job->state.dir, at));
 }
 
@@ -92,6 +125,11 @@ on_full(struct job *job, uint32_t stream, int sys)
 	struct rank *rank = &job->rank[stream / RAW_STREAMS];
 	bool drop = raw_no_room(sys) && job->opt.log_full == LOG_FULL_DROP;
 
+	if (raw_hopeless(sys)) {
+		bus_tell(sup->bus, BUS_LOG_FULL, stream);
+		on_hopeless(job, job_rank(job, stream / RAW_STREAMS));
+		return;
+	}
 	if (!drop)
 		rank->full |= (uint8_t)(1u << stream % RAW_STREAMS);
 	bus_tell(sup->bus, BUS_LOG_FULL, stream);
@@ -253,9 +291,10 @@ on_timeout(void *ctx)
 	children_turn(job->sup->children);
 	if (job->sup->phase != PHASE_RUN)
 		finish_hurry(job);
-	else if (sweep_due(job))
+	else if (sweep_due(job)) {
+		job->waited_out = true;
 		stop_waiting(job);
-	else
+	} else
 		stop_job(job, CAUSE_TIMEOUT);
 }
 

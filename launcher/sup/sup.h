@@ -117,6 +117,7 @@ struct sup {
 	bool hurried;        /* so had the delivery before */
 	bool accounting;     /* the helper thread makes the account */
 	bool account_said;   /* atomic: it was handed to the sink */
+	bool too_large;      /* a log file will never grow, and it was said */
 	int64_t full_ns;  /* clock_now() of the last word about a full disk */
 	int64_t retry_ns; /* start.c: clock_now() of the first refusal; 0 */
 	bool sink_closed[2];

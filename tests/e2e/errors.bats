@@ -559,7 +559,7 @@ full_disk()
 	printf '%s\n' "$output"
 	assert_eq "$status" 0
 	assert_eq "$(grep -c 'file system full' err)" 1
-	assert_has "$(cat err)" '^xrun: rank [01]: log file system full \(/[^)]*\): ranks wait until there is room; nothing is lost$'
+	assert_has "$(cat err)" '^xrun: rank [01]: log file system full \(/[^)]*\): ranks wait until there is room; nothing is lost while the job goes on$'
 	"$PROG/verify" merged --ranks 2 --lines 30000 --joins out
 }
 

@@ -252,7 +252,7 @@ make_room()
 @test "rel-46 a full disk: ranks wait, one warning, and with room all is complete" {
 	on_small_disk 30 "$XRUN" -n 2 "$PROG/spew" --lines 20000 --both --copy ref
 	await_line job.err '^xrun: ' 10
-	[[ $line =~ ^xrun:\ rank\ [01]:\ log\ file\ system\ full\ \(.*\):\ ranks\ wait\ until\ there\ is\ room\;\ nothing\ is\ lost$ ]]
+	[[ $line =~ ^xrun:\ rank\ [01]:\ log\ file\ system\ full\ \(.*\):\ ranks\ wait\ until\ there\ is\ room\;\ nothing\ is\ lost\ while\ the\ job\ goes\ on$ ]]
 	wait_for 10 all_blocked "$(pgrep -P "$pid" -x xrun-super)"
 	# Held open, for the mount goes with its last process.
 	exec {held}<"$VIEW$XDG_STATE_HOME"
@@ -321,6 +321,74 @@ make_room()
 	assert_has "$(cat job.err)" '[0-9]+ bytes found no room on the disk and are lost'
 }
 
+# on_full_disk OPTION... - ranks that say a few bytes, on a disk without room for
+# one; $status is that of xrun.
+on_full_disk()
+{
+	status=0
+	on_small_disk 1 bash -c '! head -c 2m /dev/zero >"$XDG_STATE_HOME/rest" 2>/dev/null
+		exec "$@"' - "$XRUN" --report "$PWD/report.json" --grace 300ms \
+		-n 2 "$@" echo said
+}
+
+@test "a disk that stays full, and ranks that have ended: --timeout is 124, with the bytes" {
+	on_full_disk --timeout 1s
+	wait "$pid" || status=$?
+	assert_eq "$status" 124
+	assert_has "$(cat job.err)" \
+		'^xrun: --timeout reached after 1.0 s: all ranks had ended; their last output was waited for no longer$'
+	assert_has "$(cat job.err)" '^xrun: 10 bytes found no room on the disk and are lost$'
+	fits job report.json
+	assert_eq "$(jq -c '[.exit, .reason, .lost_bytes]' report.json)" \
+		'[124,"timeout",10]'
+}
+
+@test "a disk that stays full, and ranks that have ended: a signal says what it ended" {
+	on_full_disk
+	await_line job.err 'log file system full' 10
+	wait_for 10 no_ranks
+	kill -INT "$pid"
+	wait "$pid" || status=$?
+	assert_eq "$status" 130
+	assert_has "$(cat job.err)" \
+		'^xrun: SIGINT: all ranks had ended; their last output was waited for no longer$'
+	assert_eq "$(jq -c '[.exit, .lost_bytes]' report.json)" '[130,10]'
+}
+
+# --- a file that may not grow -----------------------------------------------
+
+# says_more OPTION... - two ranks say more than ulimit -f lets their files hold.
+says_more()
+{
+	try bash -c 'ulimit -f 100
+		timeout 30 "$@" | wc -c; exit "${PIPESTATUS[0]}"' - "$XRUN" \
+		--report report.json -n 2 "$@" sh -c \
+		'head -c 300000 /dev/zero | tr "\0" "\n"; echo the end'
+	fits job report.json
+}
+
+@test "ulimit -f: a file that cannot grow ends the job at once, by name" {
+	says_more
+	assert_eq "$status" 125
+	assert_has "$stderr" \
+		'^xrun: rank [01]: log file in .*/0 cannot grow any more \(ulimit -f is 100 KiB\): raise the limit'
+	assert_has "$stderr" '^xrun: [0-9]+ bytes came when their file could not grow any more and are lost$'
+	jq -e '.exit == 125 and .reason == "xrun" and .lost_bytes > 0' report.json
+}
+
+@test "ulimit -f: --log-full drop goes on and counts; --log-rotate needs no more" {
+	says_more --log-full drop
+	assert_eq "$status" 0
+	assert_has "$stderr" \
+		'^xrun: rank [01]: log file cannot grow any more \(ulimit -f is 100 KiB\): what such ranks write is dropped$'
+	jq -e '(has("lost_bytes") | not) and all(.rank[];
+		.stdout_bytes + .dropped_bytes == 300008)' report.json
+	assert_has "$stderr" '^xrun: dropped, because log files could not grow: rank 0: 197608 bytes, rank 1: 197608 bytes$'
+	says_more --log-rotate 64k
+	assert_eq "$status" 0
+	jq -e 'all(.rank[]; .stdout_bytes == 300008)' report.json
+}
+
 # --- a folder that is removed -----------------------------------------------
 
 # removed_under SPAWN... - spawned by that, ranks say ready, their job's folder goes,
@@ -334,7 +402,8 @@ removed_under()
 	"$@" bash -c \
 		'echo ready; read -r _ <go; echo later; echo error >&2'
 	wait_for 20 said_by "$ranks"
-	rm -rf "$XDG_STATE_HOME"/xrun/????
+	# Its xrun may make one more file meanwhile.
+	wait_for 5 rm -rf "$XDG_STATE_HOME"/xrun/????
 	exec {go}<>go
 	printf '\n%.0s' $(seq "$ranks") >&"$go"
 	await_exit "$pid" 20
@@ -361,7 +430,7 @@ said_by()
 	local lost ranks=60 shown
 
 	removed_under few_descriptors "$XRUN" -n 60
-	assert_eq "$status" 0
+	assert_eq "$status" 125
 	lost=$(sed -nE 's/^xrun: ([0-9]+) bytes came after the folder of the job was removed and are lost$/\1/p' job.err)
 	shown=$(grep -cE '(later|error)$' job.out job.err | cut -d: -f2 | paste -sd+)
 	assert_eq "$lost" $(((120 - shown) * 6))

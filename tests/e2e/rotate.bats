@@ -209,6 +209,7 @@ full_disk()
 	unshare -m --propagation private bash -c 'set -eE; full_disk' || status=$?
 	[ "$status" != 77 ] || skip "a tmpfs cannot be mounted here"
 	[ "$status" = 0 ]
+	fits job report.json
 }
 
 # Full from the first rank's end on, and with room again before the job's.

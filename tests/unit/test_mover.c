@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pty.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -197,6 +198,29 @@ Test(mover, a_stream_whose_file_was_removed_is_counted)
 	cr_expect_eq(raw_lost(share, &(int){ 0 }), 4 + 160000);
 	cr_expect_eq(mover_bytes(mover, 0), 5);
 	fd_close(w[1]);
+}
+
+/* Its writer goes on, and nobody has to give it up. */
+Test(mover, of_a_file_that_may_not_grow_the_rest_is_counted_at_once)
+{
+	const struct rlimit small = { .rlim_cur = 5, .rlim_max = 5 };
+	const struct sigaction ignore = { .sa_handler = SIG_IGN };
+	int w, sys = 0;
+
+	open_mover(1);
+	w = add(0);
+	cr_assert_eq(sigaction(SIGXFSZ, &ignore, NULL), 0);
+	cr_assert_eq(setrlimit(RLIMIT_FSIZE, &small), 0);
+	say(w, "saved");
+	cr_assert_eq(mover_start(mover), 0);
+	while (mover_bytes(mover, 0) < 5)
+		poll(NULL, 0, 1);
+	say(w, "not");
+	expect_note(NOTE_FULL, 0);
+	fd_close(w);
+	expect_note(NOTE_EOF, 0);
+	cr_expect_eq(raw_lost(share, &sys), 3);
+	cr_expect_eq(sys, EFBIG);
 }
 
 /* A folder that cannot be made, and nobody waits for it any more. */

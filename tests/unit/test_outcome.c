@@ -118,6 +118,32 @@ Test(outcome, every_end_under_every_cause_and_rule)
 				try(&rows[r], c, k);
 }
 
+/* What it means that bytes came to no file, by what the job was else. */
+Test(outcome, output_that_is_lost_is_no_success)
+{
+	struct raw_share *share = raw_share_new(1, 0, -1);
+	struct rank rank = { .death = 1 };
+	struct job job = { .rank = &rank, .plan.local_size = 1 };
+
+	cr_assert_not_null(share);
+	job.share = share;
+	job.waited_out = true;
+	cr_expect_eq(outcome_of(&job).exit_status, 0);
+	raw_lose(share, 4, ENOSPC);
+	cr_expect_eq(outcome_lost(&job), 4);
+	cr_expect_eq(outcome_of(&job).exit_status, EXIT_TIMEOUT);
+	cr_expect_str_eq(outcome_of(&job).reason, "timeout");
+	job.waited_out = false;
+	cr_expect_eq(outcome_of(&job).exit_status, EXIT_XRUN);
+	cr_expect_str_eq(outcome_of(&job).reason, "xrun");
+	rank.status = CODE(3);
+	cr_expect_eq(outcome_of(&job).exit_status, 3);
+	rank.status = 0;
+	job.cause = CAUSE_SIGNAL;
+	job.cause_signal = SIGINT;
+	cr_expect_eq(outcome_of(&job).exit_status, 130);
+}
+
 Test(outcome, a_rank_ends_as_a_shell_would_say_it)
 {
 	struct rank r = { .death = 1 };

@@ -201,6 +201,8 @@ Test(raw, what_is_lost_has_the_words_of_its_reason)
 			"xrun: 7 bytes found no room on the disk and are lost\n" },
 		{ ESTALE,
 			"xrun: 7 bytes came after the folder of the job was removed and are lost\n" },
+		{ EFBIG,
+			"xrun: 7 bytes came when their file could not grow any more and are lost\n" },
 		{ EMFILE,
 			"xrun: 7 bytes could not be written to their files (Too many open files) and are lost\n" },
 	};
