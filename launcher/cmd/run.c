@@ -24,6 +24,7 @@
 #include "launcher/log/piece.h"
 #include "launcher/sup/detach.h"
 #include "launcher/sup/keeper.h"
+#include "launcher/sup/orphan.h"
 #include "launcher/sup/own_tty.h"
 #include "launcher/sup/report.h"
 #include "launcher/sup/sup.h"
@@ -296,6 +297,7 @@ prepare(struct job *job, struct prepared *p, struct xr_error *err)
 		.name = job->opt.job,
 		.batch = batch_job(),
 		.log_dir = job->opt.log_dir,
+		.lost = orphan_end,
 		.logs = job->opt.logs && !only_asks(&job->opt),
 	};
 	enum xr_status status;

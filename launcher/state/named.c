@@ -134,16 +134,13 @@ refuse(const struct state *st, const char *name, enum take why,
 }
 
 /* The one behind the last. */
-static uint32_t
-next_number(int dir_fd)
+uint32_t
+state_next_number(const char *path)
 {
-	int own = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *dir = own == -1 ? NULL : fdopendir(own);
+	DIR *dir = opendir(path);
 	const struct dirent *d;
 	uint32_t next = 0;
 
-	if (dir == NULL)
-		fd_close(own);
 	while (dir != NULL && (d = readdir(dir)) != NULL) {
 		char *end;
 		unsigned long n = strtoul(d->d_name, &end, 10);
@@ -204,19 +201,34 @@ find_place(struct state *st, const struct state_wish *wish,
 	return XR_OK;
 }
 
+/* The job is open again; what was lost of it is ended first. */
+static void
+reopen(struct state *st, const struct state_wish *wish)
+{
+	struct stat lock;
+
+	if (fstat(st->lock_fd, &lock) == 0 && lock.st_size == 0 &&
+		wish->lost != NULL)
+		wish->lost(st);
+	futimens(st->lock_fd, NULL); /* as old as this attempt */
+	(void)!ftruncate(st->lock_fd, 0);
+}
+
 static enum xr_status
-begin_attempt(struct state *st, struct xr_error *err)
+begin_attempt(struct state *st, const struct state_wish *wish,
+	struct xr_error *err)
 {
 	enum xr_status status;
 
+	if (!st->made_lock)
+		reopen(st, wish);
 	if (!st->live)
 		live_enter(st);
-	st->number = next_number(st->dir_fd);
+	st->number = state_next_number(st->dir);
 	status = state_open_attempt(st, err);
 	if (status != XR_OK || st->number == 0)
 		return status;
 	st->bytes_before = bytes_of(st->dir);
-	futimens(st->lock_fd, NULL); /* as old as this attempt */
 	return XR_OK;
 }
 
@@ -233,7 +245,7 @@ state_open_named(struct state *st, const struct state_wish *wish,
 	for (int i = 0; i < TRIES && what != TAKEN; i++) {
 		what = take(st, i + 1 == TRIES);
 		if (what == TAKEN)
-			return begin_attempt(st, err);
+			return begin_attempt(st, wish, err);
 		let_go(st);
 		st->made = false;
 		if (what == STRANGE || what == BROKEN ||

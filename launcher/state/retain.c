@@ -151,6 +151,12 @@ bytes_in(DIR *dir, int depth, int64_t deadline)
 	return bytes;
 }
 
+int64_t
+retain_bytes(const char *dir, int64_t deadline)
+{
+	return bytes_in(open_folder(AT_FDCWD, dir), 0, deadline);
+}
+
 static int64_t
 number_of(const cJSON *json, const char *key, int64_t otherwise)
 {
@@ -231,8 +237,7 @@ consider(void *ctx, const char *dir, const char *id, bool running)
 		};
 		memcpy(job->id, id, strlen(id) + 1);
 		if (job->bytes < 0)
-			job->bytes = bytes_in(open_folder(AT_FDCWD, dir), 0,
-				s->deadline);
+			job->bytes = retain_bytes(dir, s->deadline);
 		else
 			job->bytes += number_of(json, "bytes_before", 0);
 	}

@@ -39,6 +39,10 @@ void retain_choose(struct retain_job *jobs, uint32_t n, int64_t now);
  * @root: malloc'ed path, freed here */
 void retain_run(void *root);
 
+/* retain_bytes() - what the files in the folder @dir hold, as far as they are
+ * seen before @deadline (clock_now). */
+int64_t retain_bytes(const char *dir, int64_t deadline);
+
 /* retain_soon() - the next job looks, and not the first in ten minutes: much
  * was written under @root. */
 void retain_soon(const char *root);

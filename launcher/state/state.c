@@ -540,4 +540,6 @@ state_remove(const struct state *st)
 	}
 	if (st->made)
 		rmdir(st->dir);
+	else if (!st->made_lock)
+		state_close(st); /* as it was before this attempt */
 }

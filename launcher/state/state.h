@@ -62,6 +62,9 @@ struct state_wish {
 	const char *batch;   /* id of the batch job we are in, or NULL */
 	const char *log_dir; /* with {job} and {host}; NULL: the state folder */
 	bool logs;           /* false: an id and nothing else */
+	/* Told of a named job's former attempt that nobody closed, with its
+	 * lock in hand and before anything is changed; or NULL. */
+	void (*lost)(const struct state *state);
 };
 
 /* state_name_valid() - may a job be called so? A name is a file's as well. */
@@ -104,6 +107,10 @@ int state_amend(const struct state *state, const char *name, const char *key,
 /* state_make_rank() - the folder of a rank, before its first byte: for
  * programs that put files of their own there. 0, or -1 with errno. */
 int state_make_rank(const struct state *state, uint32_t rank);
+
+/* state_next_number() - that of the attempt behind the last in the job's folder
+ * @dir. */
+uint32_t state_next_number(const char *dir);
 
 /* state_close() - mark the job as over: its lock file has a byte from now on,
  * and its name is not among the open ones. errno is not kept. */

@@ -20,6 +20,7 @@
 #include "base/host.h"
 #include "launcher/job/outcome.h"
 #include "launcher/state/jobs.h"
+#include "launcher/state/retain.h"
 #include "launcher/state/state.h"
 #include "launcher/sup/orphan.h"
 #include "proc/leaf.h"
@@ -34,6 +35,7 @@ struct orphan {
 	int lock;            /* held */
 	int64_t since;       /* its mtime */
 	struct timespec age; /* of the folder */
+	uint32_t attempt;    /* that was lost */
 	cJSON *json;         /* of job.json; NULL: there is none */
 };
 
@@ -87,6 +89,7 @@ beginning(const struct orphan *o)
 
 	cJSON_AddNumberToObject(json, "v", 1);
 	cJSON_AddStringToObject(json, "job", o->id);
+	cJSON_AddNumberToObject(json, "attempt", o->attempt);
 	cJSON_AddStringToObject(json, "host", host_name(text, sizeof(text)));
 	cJSON_AddStringToObject(json, "start",
 		clock_stamp(o->since, text, sizeof(text)));
@@ -103,6 +106,32 @@ keep_age(const struct state *st, const struct orphan *o)
 		futimens(st->dir_fd, times);
 }
 
+static int64_t
+bytes_of(const struct orphan *o, uint32_t attempt)
+{
+	char path[PATH_MAX];
+
+	if (snprintf(path, sizeof(path), "%s/%u", o->dir, attempt) >=
+		(int)sizeof(path))
+		return 0;
+	return retain_bytes(path, clock_now() + PATIENCE);
+}
+
+/* What nobody lived to count. */
+static void
+add_bytes(const struct orphan *o)
+{
+	int64_t before = 0;
+
+	for (uint32_t i = 0; i < o->attempt; i++)
+		before += bytes_of(o, i);
+	cJSON_AddNumberToObject(o->json, "bytes",
+		(double)bytes_of(o, o->attempt));
+	if (before > 0)
+		cJSON_AddNumberToObject(o->json, "bytes_before",
+			(double)before);
+}
+
 static void
 close_record(struct orphan *o, uint32_t ended)
 {
@@ -116,6 +145,7 @@ close_record(struct orphan *o, uint32_t ended)
 	cJSON_AddNumberToObject(o->json, "exit", EXIT_XRUN);
 	cJSON_AddStringToObject(o->json, "reason", "supervisor lost");
 	cJSON_AddNumberToObject(o->json, "left_behind", ended);
+	add_bytes(o);
 	text = cJSON_PrintUnformatted(o->json);
 	st.dir_fd = open(o->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (text != NULL && st.dir_fd != -1 &&
@@ -145,21 +175,37 @@ end_groups(const struct orphan *o)
 	leaf_close(&leaves);
 }
 
-static uint32_t
-end_all(const struct orphan *o)
+/* False if somebody is left. */
+static bool
+end_all(const struct orphan *o, uint32_t *ended)
 {
 	const struct stray_job job = {
 		.id = o->id,
 		.since = o->since,
 		.cgroup = text_of(o->json, "cgroup"),
 	};
-	uint32_t ended;
+	bool gone;
 
+	*ended = 0;
 	if (!is_of_this_boot(o))
-		return 0;
-	ended = stray_end(&job, clock_now() + PATIENCE);
+		return true;
+	gone = stray_end(&job, clock_now() + PATIENCE, ended);
 	end_groups(o);
-	return ended;
+	return gone;
+}
+
+/* The record of an attempt before it says nothing of the one that was lost. */
+static void
+forget_former(struct orphan *o)
+{
+	const cJSON *n = cJSON_GetObjectItemCaseSensitive(o->json, "attempt");
+	uint32_t next = state_next_number(o->dir);
+
+	o->attempt = next > 0 ? next - 1 : 0;
+	if (!cJSON_IsNumber(n) || n->valuedouble >= o->attempt)
+		return;
+	cJSON_Delete(o->json);
+	o->json = NULL;
 }
 
 /* A folder whose job.json is not to be understood is nobody's to touch; one
@@ -176,8 +222,10 @@ is_readable(struct orphan *o)
 		return false;
 	o->age = st.st_mtim;
 	o->json = jobs_read(o->dir);
-	if (o->json != NULL)
+	if (o->json != NULL) {
+		forget_former(o);
 		return true;
+	}
 	return lstat(path, &st) == -1 && errno == ENOENT;
 }
 
@@ -195,8 +243,8 @@ end_orphan(struct orphan *o)
 	if (cJSON_HasObjectItem(o->json, "exit")) {
 		state_close(&closed); /* by an xrun that did not mark it */
 	} else if (is_same(text_of(o->json, "host"),
-			   host_name(host, sizeof(host)))) {
-		ended = end_all(o);
+			   host_name(host, sizeof(host))) &&
+		end_all(o, &ended)) {
 		if (o->json != NULL || ended > 0)
 			close_record(o, ended);
 		else
@@ -229,6 +277,20 @@ look_at(void *path, int root, const char *id)
 	}
 	fd_close(o.lock);
 	return closed;
+}
+
+void
+orphan_end(const struct state *st)
+{
+	struct orphan o = { .id = st->id, .lock = st->lock_fd };
+	struct stat lock;
+
+	if (fstat(st->lock_fd, &lock) == -1 ||
+		snprintf(o.dir, sizeof(o.dir), "%s", st->dir) >=
+			(int)sizeof(o.dir))
+		return;
+	o.since = lock.st_mtim.tv_sec * NS_PER_S + lock.st_mtim.tv_nsec;
+	end_orphan(&o);
 }
 
 void

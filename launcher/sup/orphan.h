@@ -13,6 +13,12 @@
 #ifndef LAUNCHER_SUP_ORPHAN_H
 #define LAUNCHER_SUP_ORPHAN_H
 
+#include "launcher/state/state.h"
+
+/* orphan_end() - the same for one job, whose lock @state holds: of its name is
+ * the next attempt. Blocks for seconds if somebody is left of it. */
+void orphan_end(const struct state *state);
+
 /* orphan_run() - work_fn: all below the root folder @path, which it frees. */
 void orphan_run(void *path);
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* stray.c - see stray.h. */
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -26,10 +28,37 @@
 #define EARLY_NS    (2 * NS_PER_S)  /* clocks are not that exact */
 #define DEPTH_MAX   64              /* generations looked at */
 
-static bool
-is_xrun(const char *comm)
+enum kind {
+	OTHER,
+	NAMED, /* perhaps another build of xrun */
+	XRUN,
+};
+
+/* Whoever wants to can call itself so. What it runs can be seen of processes of
+ * this user's; others are believed. */
+static enum kind
+kind_of(pid_t pid, const char *comm)
 {
-	return strcmp(comm, "xrun") == 0 || strcmp(comm, "xrun-super") == 0;
+	char path[64], exe[PATH_MAX], *name;
+	struct stat st, own;
+	ssize_t n;
+
+	if (strcmp(comm, "xrun") != 0 && strcmp(comm, "xrun-super") != 0)
+		return OTHER;
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
+	if (stat(path, &st) == -1)
+		return errno == EACCES || errno == EPERM ? XRUN : NAMED;
+	if (stat("/proc/self/exe", &own) == 0 && own.st_dev == st.st_dev &&
+		own.st_ino == st.st_ino)
+		return XRUN;
+	n = readlink(path, exe, sizeof(exe) - 1);
+	exe[n < 0 ? 0 : n] = '\0';
+	name = strrchr(exe, '/');
+	return name != NULL &&
+			(strcmp(name, "/xrun") == 0 ||
+				strcmp(name, "/xrun (deleted)") == 0) ?
+		NAMED :
+		OTHER;
 }
 
 static bool
@@ -118,7 +147,7 @@ is_looked_after(pid_t pid)
 	struct proc_stat st;
 
 	for (int i = 0; i < DEPTH_MAX && proc_stat_read(pid, &st); i++) {
-		if (i > 0 && is_xrun(st.comm))
+		if (i > 0 && kind_of(pid, st.comm) != OTHER)
 			return true;
 		pid = st.ppid;
 		if (pid <= 1)
@@ -130,9 +159,26 @@ is_looked_after(pid_t pid)
 struct round {
 	const struct stray_job *job;
 	char *room; /* ENVIRON_MAX */
-	uint32_t met, told;
-	bool first;
+	uint32_t met, ended, told;
+	bool first, late;
 };
+
+/* True if it is there still, and to be gone. */
+static bool
+end_one(struct round *r, int pidfd, enum kind kind)
+{
+	bool kills = kind == OTHER || (kind == NAMED && r->late);
+
+	if (kills || r->first)
+		syscall(SYS_pidfd_send_signal, pidfd, kills ? SIGKILL : SIGTERM,
+			NULL, 0);
+	/* Gone before the next look, so that it counts once. */
+	if (kills)
+		poll(&(struct pollfd){ pidfd, POLLIN, 0 }, 1, GONE_MS);
+	r->ended += kind == OTHER;
+	r->told += kind != OTHER && r->first;
+	return kind != XRUN;
+}
 
 /* What is read after @pidfd was opened is of that process, or the signal goes
  * to one that is gone. */
@@ -141,22 +187,12 @@ look_at(struct round *r, pid_t pid)
 {
 	int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
 	struct proc_stat st;
-	bool xrun;
 
-	if (pidfd != -1 && bears(pid, r->job->id, r->room) &&
+	if (pidfd != -1 && pid != getpid() && bears(pid, r->job->id, r->room) &&
 		began(pid) >= r->job->since - EARLY_NS &&
 		is_in(pid, r->job->cgroup) && !is_looked_after(pid) &&
-		proc_stat_read(pid, &st) && !st.exiting) {
-		xrun = is_xrun(st.comm);
-		if (!xrun || r->first)
-			syscall(SYS_pidfd_send_signal, pidfd,
-				xrun ? SIGTERM : SIGKILL, NULL, 0);
-		/* Gone before the next look, so that it counts once. */
-		if (!xrun)
-			poll(&(struct pollfd){ pidfd, POLLIN, 0 }, 1, GONE_MS);
-		r->met += !xrun;
-		r->told += xrun && r->first;
-	}
+		proc_stat_read(pid, &st) && !st.exiting)
+		r->met += end_one(r, pidfd, kind_of(pid, st.comm));
 	fd_close(pidfd);
 }
 
@@ -174,23 +210,24 @@ look_round(struct round *r)
 		closedir(dir);
 }
 
-uint32_t
-stray_end(const struct stray_job *job, int64_t deadline)
+bool
+stray_end(const struct stray_job *job, int64_t deadline, uint32_t *ended)
 {
 	const struct timespec pause = { .tv_nsec = ROUND_NS };
-	struct round r = { .job = job, .first = true };
-	uint32_t all = 0;
+	int64_t begun = clock_now();
+	struct round r = { .job = job, .first = true, .met = 1 };
 
 	r.room = malloc(ENVIRON_MAX);
 	while (r.room != NULL) {
 		r.met = 0;
 		look_round(&r);
-		all += r.met;
 		r.first = false;
 		if (r.met == 0 || clock_now() >= deadline)
 			break;
 		nanosleep(&pause, NULL);
+		r.late = clock_now() - begun > (deadline - begun) / 2;
 	}
 	free(r.room);
-	return all + r.told;
+	*ended = r.ended + r.told;
+	return r.met == 0;
 }

@@ -10,11 +10,14 @@
  * lives, since then it is that one's to end.
  *
  * A nested xrun among them is told to end (SIGTERM) and ends its job in order;
- * all others are killed.
+ * all others are killed. What calls itself xrun is one if it runs our own
+ * executable; one of that name may be another build, and is killed if it has
+ * not gone half way to the deadline.
  */
 #ifndef PROC_STRAY_H
 #define PROC_STRAY_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct stray_job {
@@ -26,9 +29,10 @@ struct stray_job {
 /*
  * stray_end() - end them, until none is found or @deadline (clock_now).
  *
- * Returns  how many were ended, or told to
+ * @ended:  how many were ended, or told to
+ * Returns  true if none is left but such as were told
  * Blocks   a look at all of /proc a round; for the helper thread
  */
-uint32_t stray_end(const struct stray_job *job, int64_t deadline);
+bool stray_end(const struct stray_job *job, int64_t deadline, uint32_t *ended);
 
 #endif /* PROC_STRAY_H */

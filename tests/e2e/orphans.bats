@@ -189,3 +189,46 @@ records()
 {
 	[ "$(find "$XDG_STATE_HOME" -name job.json | wc -l)" -eq "$1" ]
 }
+
+# lost_train N - attempt N of the job train is lost; who is left is in $left.
+lost_train()
+{
+	spawn "job$1" "$XRUN" --job train sh -c \
+		'setsid sleep 60 <&- >&- 2>&- & echo ready; exec sleep 60'
+	await_line "job$1.out" ready 10
+	wait_for 10 attempt_is "$1"
+}
+
+attempt_is()
+{
+	[ "$(jq .attempt "$XDG_STATE_HOME/xrun/train/job.json")" = "$1" ]
+}
+
+@test "both killed: the next attempt of a named job ends what is left" {
+	local left
+
+	need jq
+	record=$XDG_STATE_HOME/xrun/train/job.json
+	"$XRUN" --job train echo first
+	cp "$record" first
+	lost_train 1
+	kill_both
+	wait_for 10 one_of_train
+	left=$(left_behind train | cut -d' ' -f1)
+	lost_train 2
+	[ "$(left_behind train | grep -c "^$left ")" -eq 0 ]
+	kill_both
+	wait_for 10 one_of_train
+	# Killed before its record was there: an old end is not its own.
+	cp first "$record"
+	"$XRUN" true
+	none_of train
+	"$XRUN" --job train sh -c 'echo third'
+	assert_eq "$(jq -c '[.attempt, .bytes, .bytes_before]' "$record")" \
+		'[3,6,18]'
+}
+
+one_of_train()
+{
+	[ "$(of_job train)" -eq 1 ]
+}

@@ -127,6 +127,48 @@ Test(named, a_further_attempt_that_is_taken_back_leaves_those_before)
 	cr_expect_eq(access(in_folder("state/xrun/train/job.json"), F_OK), 0);
 }
 
+static off_t
+lock_size(void)
+{
+	struct stat lock;
+
+	cr_assert_eq(fstat(st.lock_fd, &lock), 0);
+	return lock.st_size;
+}
+
+static uint32_t lost;
+
+static void
+note_lost(const struct state *state)
+{
+	cr_expect_eq(state->lock_fd, st.lock_fd);
+	cr_expect_eq(state_next_number(state->dir), lost + 1);
+	lost++;
+}
+
+Test(named, a_former_attempt_that_nobody_closed_is_told_and_each_is_open_anew)
+{
+	struct state_wish wish = { .name = "train",
+		.logs = true,
+		.lost = note_lost };
+
+	for (uint32_t i = 0; i < 3; i++) {
+		cr_assert_eq(state_open(&st, &wish, &err), XR_OK);
+		cr_expect_eq(lost, i);
+		let_go();
+	}
+	cr_assert_eq(state_open(&st, &wish, &err), XR_OK);
+	state_close(&st);
+	cr_expect_eq(lock_size(), 1);
+	let_go();
+	cr_assert_eq(state_open(&st, &wish, &err), XR_OK);
+	cr_expect_eq(lost, 3);
+	cr_expect_eq(lock_size(), 0);
+	state_remove(&st);
+	cr_expect_eq(lock_size(), 1);
+	let_go();
+}
+
 Test(named, a_first_attempt_that_wrote_nothing_leaves_no_folder)
 {
 	cr_assert_eq(open_named(&st, "train", NULL), XR_OK);

@@ -676,27 +676,3 @@ Test(state, a_file_system_is_named_by_its_mount_point)
 	cr_assert_eq(stat(".", &root), 0);
 	cr_expect_eq(got.st_dev, root.st_dev);
 }
-
-Test(state, members_are_added_to_an_object_in_a_file_once)
-{
-	static const char *const bad[] = { "", "{", "}", "\n", "{\"a\":1" };
-	char text[64] = "";
-	int fd;
-
-	begin(NULL);
-	cr_expect_eq(state_amend(&st, "job.json", ",\"b\":", ",\"b\":2"), -1);
-	cr_expect_eq(errno, ENOENT);
-	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		state_write(&st, "job.json", bad[i], strlen(bad[i]));
-		cr_expect_eq(state_amend(&st, "job.json",
-				     ",\"b\":", ",\"b\":2"),
-			-1, "%s", bad[i]);
-	}
-	state_write(&st, "job.json", "{\"a\":1}\n", 8);
-	cr_expect_eq(state_amend(&st, "job.json", ",\"b\":", ",\"b\":2"), 0);
-	cr_expect_eq(state_amend(&st, "job.json", ",\"b\":", ",\"b\":3"), -1);
-	fd = openat(st.dir_fd, "job.json", O_RDONLY);
-	cr_assert_gt(read(fd, text, sizeof(text) - 1), 0);
-	cr_expect_str_eq(text, "{\"a\":1,\"b\":2}\n");
-	close(fd);
-}

@@ -49,8 +49,11 @@ ended_by(pid_t pid)
 static uint32_t
 end(const char *id)
 {
+	uint32_t ended = 0;
+
 	job.id = id;
-	return stray_end(&job, clock_now() + NS_PER_S);
+	EXPECT(stray_end(&job, clock_now() + NS_PER_S, &ended));
+	return ended;
 }
 
 static void
@@ -120,34 +123,71 @@ FORKED_TEST(stray, who_has_an_xrun_above_is_left_to_that)
 	EXPECT_EQ(ended_by(one), 0);
 }
 
-/* A nested one ends its job in order. */
-FORKED_TEST(stray, an_xrun_among_them_is_told_to_end)
+/* A bash that is the file @path, calls itself xrun, and on SIGTERM does @trap. */
+static pid_t
+pretender(const char *path, const char *id, const char *trap)
 {
-	char *const argv[] = { "bash", "-c",
-		"printf xrun >/proc/self/comm; read <&9", NULL };
-	char *const envp[] = { "XRUN_JOB=zz5t", NULL };
-	int hold[2], status;
-	char comm[32] = "";
-	FILE *f = NULL;
+	char text[160], entry[64], c;
+	char *const argv[] = { "bash", "-c", text, NULL };
+	char *const envp[] = { entry, NULL };
+	int hold[2], said[2];
+	pid_t pid;
+
+	snprintf(entry, sizeof(entry), "XRUN_JOB=%s", id);
+	snprintf(text, sizeof(text),
+		"trap %s TERM; printf xrun >/proc/self/comm; echo >&8; while :; do read <&9; done",
+		trap);
+	NEED(pipe(hold) == 0 && dup2(hold[0], 9) == 9);
+	NEED(pipe(said) == 0 && dup2(said[1], 8) == 8);
+	pid = fork();
+	if (pid == 0) {
+		execve(path, argv, envp);
+		_exit(127);
+	}
+	EXPECT_EQ(read(said[0], &c, 1), 1);
+	return pid;
+}
+
+static int
+signal_of(pid_t pid)
+{
+	int status = 0;
+
+	EXPECT_EQ(waitpid(pid, &status, 0), pid);
+	return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+}
+
+FORKED_TEST(stray, who_only_calls_itself_xrun_is_killed)
+{
 	pid_t one;
 
 	begin();
-	NEED(pipe(hold) == 0);
-	NEED(dup2(hold[0], 9) == 9);
+	one = pretender("/bin/bash", "zz5t", "''");
+	EXPECT_EQ(end("zz5t"), 1);
+	EXPECT_EQ(signal_of(one), SIGKILL);
+}
+
+/* A nested one ends its job in order; it has its time. */
+FORKED_TEST(stray, an_xrun_among_them_is_told_to_end_and_killed_if_it_stays)
+{
+	char dir[] = "/tmp/xrun-stray-XXXXXX", path[64];
+	pid_t one;
+
+	begin();
+	NEED(mkdtemp(dir) != NULL);
+	snprintf(path, sizeof(path), "%s/xrun", dir);
 	one = fork();
 	if (one == 0) {
-		execve("/bin/bash", argv, envp);
+		execl("/bin/cp", "cp", "/bin/bash", path, NULL);
 		_exit(127);
 	}
-	while (strcmp(comm, "xrun\n") != 0) {
-		char path[64];
-
-		snprintf(path, sizeof(path), "/proc/%d/comm", (int)one);
-		f = fopen(path, "re");
-		NEED(f != NULL && fgets(comm, sizeof(comm), f) != NULL);
-		fclose(f);
-	}
-	EXPECT_EQ(end("zz5t"), 1);
-	EXPECT_EQ(waitpid(one, &status, 0), one);
-	EXPECT_EQ(WTERMSIG(status), SIGTERM);
+	EXPECT_EQ(signal_of(one), 0);
+	one = pretender(path, "zz4t", "-");
+	EXPECT_EQ(end("zz4t"), 1);
+	EXPECT_EQ(signal_of(one), SIGTERM);
+	one = pretender(path, "zz3t", "''");
+	EXPECT_EQ(end("zz3t"), 1);
+	EXPECT_EQ(signal_of(one), SIGKILL);
+	unlink(path);
+	rmdir(dir);
 }
