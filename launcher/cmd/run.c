@@ -8,6 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <sys/resource.h>
+#include <sys/stat.h>
+
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/status.h"
@@ -93,6 +96,29 @@ check_output(const struct job *job, const char *option, const char *path,
 		option, path);
 }
 
+/* One would write over the other. Through a descriptor of xrun's caller they
+ * share its place in the file. */
+static enum xr_status
+check_apart(struct job *job, struct xr_error *err)
+{
+	const struct run_options *opt = &job->opt;
+	struct stat report, events;
+
+	if (job->report_fd == -1 || job->events_fd == -1 ||
+		own_descriptor(opt->report) != -1 ||
+		own_descriptor(opt->events) != -1 ||
+		fstat(job->report_fd, &report) == -1 ||
+		fstat(job->events_fd, &events) == -1 ||
+		!S_ISREG(report.st_mode) || report.st_dev != events.st_dev ||
+		report.st_ino != events.st_ino)
+		return XR_OK;
+	fd_close(job->report_fd); /* it may be full of events */
+	job->report_fd = -1;
+	return fail(err, XR_E_INVAL,
+		"--events: %s: this is the file of --report, too\tanother file for one of them",
+		opt->events);
+}
+
 /* Found to be writable before the first rank, where xrun was started. Several
  * jobs may append to one file of events. */
 static enum xr_status
@@ -111,6 +137,8 @@ open_outputs(struct job *job, struct xr_error *err)
 	if (status == XR_OK)
 		status = open_output(&job->events_fd, "--events",
 			job->opt.events, O_APPEND, err);
+	if (status == XR_OK)
+		status = check_apart(job, err);
 	return status;
 }
 
@@ -372,6 +400,21 @@ run(struct job *job)
 	return status;
 }
 
+/* Descriptors are moved above those of ranks: EINVAL where none may be. */
+static enum xr_status
+normal_failed(struct xr_error *err)
+{
+	int sys = errno;
+	struct rlimit files;
+
+	if ((sys == EINVAL || sys == EMFILE) &&
+		getrlimit(RLIMIT_NOFILE, &files) == 0)
+		return fail(err, XR_E_SYS,
+			"ulimit -n is %llu: too few descriptors for xrun itself\tulimit -n 1024",
+			(unsigned long long)files.rlim_cur);
+	return fail(err, XR_E_SYS, "/dev/null: %s", strerror(sys));
+}
+
 int
 cmd_run(const struct run_options *opt, const struct options_found *found)
 {
@@ -400,7 +443,7 @@ cmd_run(const struct run_options *opt, const struct options_found *found)
 	if (status == XR_OK && job.detach != NULL)
 		status = detach_check(opt, found, &err);
 	if (status == XR_OK && normal_init(&normal) == -1)
-		status = fail(&err, XR_E_SYS, "/dev/null: %s", strerror(errno));
+		status = normal_failed(&err);
 	if (status == XR_OK) {
 		job.hup_ignored = normal.hup_ignored || job.detach != NULL;
 		status = prepare(&job, &p, &err);

@@ -91,6 +91,11 @@ rank_as_json(const struct job *job, const struct prepared *p, uint32_t r,
 	json_text(j, "device", plan_deal(&job->plan, r)->text);
 	if (bind_of(&job->processors.bind, r) != NULL)
 		json_text(j, "cpus", bind_of(&job->processors.bind, r)->text);
+	if (job_part(job, r)->args != NULL) {
+		json_open_array(j, "argv");
+		json_items(j, job_argv(job, r));
+		json_close_array(j);
+	}
 	json_close_object(j);
 }
 

@@ -126,7 +126,7 @@ const struct opt run_options[] = {
 		.check = form_job,
 		.offset = AT(job),
 		.help = "call the job NAME, not by four letters",
-		.text = "Call the job _NAME_: up to 64 letters, digits, dots, hyphens and underscores, the first no dot or hyphen. If a job of that name has ended, this is its next attempt: its output stands beside the former in folder 1 and so on, and XRUN_ATTEMPT says which it is. If one runs, xrun exits with 125. Under *--log-dir* the folder is DIR/NAME, or DIR if {job} is in it. With *--no-logs* nothing keeps two jobs of one name apart. Without a name: four letters and digits, or SLURM_JOB_ID inside of a Slurm job. There is no variable, since XRUN_JOB tells ranks the job that they are of." },
+		.text = "Call the job _NAME_: up to 64 letters, digits, dots, hyphens and underscores, the first no dot or hyphen. If a job of that name has ended, this is its next attempt: its output stands beside the former in folder 1 and so on, and XRUN_ATTEMPT says which it is. If one runs, xrun exits with 125. Under *--log-dir* the folder is DIR/NAME, or DIR if {job} is in it. Its folder stays, also where ranks wrote nothing: it counts the attempts. With *--no-logs* there is none: attempts are not counted, and nothing keeps two jobs of one name apart. Without a name: four letters and digits, or SLURM_JOB_ID inside of a Slurm job. There is no variable, since XRUN_JOB tells ranks the job that they are of." },
 
 	{ .name = "env",
 		.part = true,

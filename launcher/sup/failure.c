@@ -190,7 +190,7 @@ unborn(const struct job *job, uint32_t r, uint32_t arg)
 	return outcome_is_unborn(&job->rank[r]);
 }
 
-/* ". rank 3 failed after it", if there are such. */
+/* ". Rank 3 failed after it", if there are such. */
 static void
 put_more(const struct job *job, who_fn *pick, uint32_t culprit,
 	struct buf *line)
@@ -201,9 +201,10 @@ put_more(const struct job *job, who_fn *pick, uint32_t culprit,
 		n == 1                            ? "was not started" :
 						    "were not started";
 
-	if (n > 0)
-		buf_fmt(line, "%s%s %s", line->len > 0 ? ". " : "",
-			buf_text(&who), what);
+	if (n > 0 && line->len > 0)
+		buf_fmt(line, ". R%s %s", buf_text(&who) + 1, what);
+	else if (n > 0)
+		buf_fmt(line, "%s %s", buf_text(&who), what);
 	buf_fini(&who);
 }
 
@@ -212,7 +213,8 @@ put_others(const struct job *job, uint32_t culprit, struct buf *out)
 {
 	struct buf line = { 0 };
 
-	who_put_stopped(job, &line);
+	if (job->cause == CAUSE_FAILURE) /* else it was said before */
+		who_put_stopped(job, &line);
 	put_more(job, who_failed_too, culprit, &line);
 	put_more(job, unborn, culprit, &line);
 	put_where(job, culprit, &line);

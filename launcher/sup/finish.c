@@ -117,11 +117,12 @@ static void
 end(struct job *job)
 {
 	struct sup *sup = job->sup;
-	/* The folder of a further attempt tells of those before, too; and of a
-	 * job that was left to itself nothing else does. */
+	/* The folder of a further attempt tells of those before, too, and that
+	 * of a named job counts them; and of a job that was left to itself
+	 * nothing else does. */
 	bool keep = job->state.dir != NULL &&
 		(logs_total(sup->logs) > 0 || job->state.number > 0 ||
-			job->page->kept);
+			job->opt.job != NULL || job->page->kept);
 
 	sup->phase = PHASE_WRITE;
 	fault(FAULT_END, FAULT_ANY);

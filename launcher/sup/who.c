@@ -2,6 +2,7 @@
 /* who.c - see who.h. */
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 
 #include <sys/wait.h>
 
@@ -12,7 +13,7 @@
 #include "launcher/sup/sup.h"
 #include "launcher/sup/who.h"
 
-#define FEW_RANKS 4 /* listed one by one */
+#define FEW_RANKS 3 /* listed one by one */
 
 const char *
 who_plural(uint32_t n, const char *one, const char *many)
@@ -91,6 +92,7 @@ means(const struct job *job, char *out, size_t cap)
 	signo_short(job->ending == ENDING_INTERRUPTED ? SIGINT :
 							job->opt.stop_signal,
 		name, sizeof(name));
+	killed = killed && strcmp(name, "KILL") != 0;
 	snprintf(out, cap, "%s%s", name, killed ? ", then KILL" : "");
 	return out;
 }

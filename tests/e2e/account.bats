@@ -431,3 +431,14 @@ blames()
 	assert_has "$stderr" '^  \| 30%$'
 	assert_has "$stderr" '^  \| 40%$'
 }
+
+@test "--stop-signal KILL is one signal, and who was stopped is said once" {
+	job --stop-signal KILL -n 4 --timeout 200ms sleep 60
+	assert_eq "$status" 124
+	assert_has "$stderr" '^xrun: --timeout reached after 0.2 s: ranks 0-3 were stopped by xrun \(KILL, [^,]*\)$'
+	job --on-failure continue --timeout 500ms -n 2 sh -c '
+		[ "$RANK" = 1 ] || exit 2; exec sleep 60'
+	assert_eq "$status" 124
+	assert_has "$stderr" 'rank 0 failed first: exit status 2'
+	assert_eq "$(grep -c 'rank 1 was stopped by xrun' <<<"$stderr")" 1
+}

@@ -675,3 +675,22 @@ log_dir()
 	assert_eq "$status" 127
 	assert_eq "$stderr" 'xrun: ./no?]0;title???2J: not found   try: build it first'
 }
+
+@test "--report and --events of one file are refused before the first rank" {
+	ln -s one link
+	: >one
+	try "$XRUN" --report one --events link "$PROG/stamp" ran
+	says_like 125 '--events: link: this is the file of --report, too   try: another file for one of them$'
+	[ ! -e ran ]
+	[ ! -s one ]
+	# What the caller opened has one place, and they share it.
+	try "$XRUN" --report - --events - true
+	assert_eq "$status" 0
+	assert_eq "$(jq -c 'has("exit")' <<<"$output" | tail -n 1)" true
+}
+
+@test "too few descriptors for xrun itself: the limit is named" {
+	try bash -c 'ulimit -n 8; exec "$@"' - "$XRUN" "$PROG/stamp" ran
+	says_like 125 'ulimit -n is 8: too few descriptors for xrun itself   try: ulimit -n 1024$'
+	[ ! -e ran ]
+}

@@ -65,15 +65,11 @@ refused()
 	[ "$(cat err.? | grep -c 'race runs')" -eq "$1" ]
 }
 
-@test "--job: silent jobs leave nothing, further attempts their account" {
-	job --job quiet true
-	assert_eq "$status" 0
-	[ ! -e "$XDG_STATE_HOME/xrun/quiet" ]
+@test "--job: what is silent has its account, what is refused is no attempt" {
 	job --job quiet echo out
 	job --job quiet -n 2 false
 	assert_eq "$status" 1
 	jq -e '.attempt == 1 and .exit == 1' "$XDG_STATE_HOME/xrun/quiet/job.json"
-	# What is refused is no attempt.
 	job --job quiet ./no-such-program
 	[ ! -e "$XDG_STATE_HOME/xrun/quiet/2" ]
 }
@@ -134,4 +130,14 @@ refused()
 	assert_eq "$output" 4711
 	job -n 1 sh -c 'echo "$XRUN_JOB $XRUN_ATTEMPT"'
 	assert_eq "$output" '4711.2 0'
+}
+
+@test "--job: an attempt that says nothing counts, too; with --no-logs none does" {
+	job --job quiet false
+	assert_eq "$status" 1
+	[ -d "$XDG_STATE_HOME/xrun/quiet" ]
+	job --job quiet sh -c 'echo $XRUN_ATTEMPT'
+	assert_eq "$output" 1
+	job --job quiet --no-logs sh -c 'echo $XRUN_ATTEMPT'
+	assert_eq "$output" 0
 }

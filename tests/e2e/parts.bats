@@ -205,3 +205,10 @@ load helper
 	assert_has "$output" '^ +0 .* echo out\.0$'
 	assert_has "$output" '^ +1 .* echo out\.1$'
 }
+
+@test "--template: --dry-run --json has the arguments of each rank" {
+	job --dry-run --json -n 2 --template echo '{rank}' : -n 1 echo '{rank}'
+	assert_eq "$(jq -c '[.ranks[].argv]' <<<"$output")" \
+		'[["echo","0"],["echo","1"],null]'
+	fits dry-run - <<<"$output"
+}
