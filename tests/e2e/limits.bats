@@ -171,7 +171,7 @@ settled()
 	assert_has "$(cat job.err)" \
 		'^xrun: cannot start the supervisor: .*Resource temporarily unavailable'
 	release
-	[ -z "$(ls -A "$place/xrun")" ]
+	[ -z "$(ls -A --ignore=.live "$place/xrun")" ]
 }
 
 # --- descriptors ------------------------------------------------------------

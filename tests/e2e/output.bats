@@ -528,7 +528,7 @@ $id 10/11 stdout{} out"
 	job -n 2 --prefix 'x{rnak}' true
 	assert_eq "$status" 125
 	assert_eq "$(cat err)" "xrun: --prefix: byte 1: '{rnak}' is not one of {rank} {local_rank} {size} {host} {job} {part} {stream} {time}"
-	[ -z "$(ls -A "$XDG_STATE_HOME/xrun")" ]
+	[ -z "$(ls -A --ignore=.live "$XDG_STATE_HOME/xrun")" ]
 }
 
 # ms HH:MM:SS.mmm - of the day.
