@@ -27,9 +27,10 @@
 #include "launcher/state/jobs.h"
 #include "launcher/state/state_inner.h"
 
-#define TRIES    100
-#define TRY_MS   10
-#define RUNS_TRY 5 /* who only looks at a lock holds it for a moment */
+#define TRIES      100
+#define TRY_MS     10
+#define RUNS_TRIES 300 /* who only looks after it holds a lock for seconds */
+#define ASK_EVERY  5
 
 enum take {
 	TAKEN,
@@ -89,7 +90,7 @@ take(struct state *st, bool last)
 
 /* By the kernel's own list; 0 where it is another machine's. */
 static int
-holder_of(const char *dir)
+lock_pid(const char *dir)
 {
 	char path[PATH_MAX], line[256];
 	unsigned long inode;
@@ -113,12 +114,33 @@ holder_of(const char *dir)
 	return found;
 }
 
+/* Who may be told to end: the xrun of that job. Others have its lock for a
+ * while, to look after it. 0 if it is nobody, or cannot be told. */
+static int
+holder_of(const char *dir)
+{
+	char path[32];
+	cJSON *json = jobs_read(dir);
+	const cJSON *n = cJSON_GetObjectItemCaseSensitive(json, "pid");
+	int pid = cJSON_IsNumber(n) && n->valuedouble > 0 &&
+			n->valuedouble < INT_MAX ?
+		(int)n->valuedouble :
+		0;
+	struct stat st;
+
+	snprintf(path, sizeof(path), "/proc/%d", pid);
+	if (pid != 0 &&
+		(pid != lock_pid(dir) || stat(path, &st) == -1 ||
+			st.st_uid != geteuid()))
+		pid = 0;
+	cJSON_Delete(json);
+	return pid;
+}
+
 static enum xr_status
-refuse(const struct state *st, const char *name, enum take why,
+refuse(const struct state *st, const char *name, enum take why, int pid,
 	struct xr_error *err)
 {
-	int pid = holder_of(st->dir);
-
 	if (why == RUNS && pid > 0)
 		return fail(err, XR_E_EXISTS,
 			"--job: %s runs (pid %d, %s)\tanother name, or end that one: kill %d",
@@ -238,20 +260,22 @@ state_open_named(struct state *st, const struct state_wish *wish,
 {
 	enum xr_status status = find_place(st, wish, err);
 	enum take what = AGAIN;
+	int pid = 0;
 
 	if (status != XR_OK)
 		return status;
 	snprintf(st->id, sizeof(st->id), "%s", wish->name);
-	for (int i = 0; i < TRIES && what != TAKEN; i++) {
-		what = take(st, i + 1 == TRIES);
+	for (int i = 0; i < (what == RUNS ? RUNS_TRIES : TRIES); i++) {
+		what = take(st, i + 1 >= TRIES);
 		if (what == TAKEN)
 			return begin_attempt(st, wish, err);
 		let_go(st);
 		st->made = false;
-		if (what == STRANGE || what == BROKEN ||
-			(what == RUNS && i >= RUNS_TRY))
+		if (what == RUNS && i % ASK_EVERY == 0)
+			pid = holder_of(st->dir);
+		if (what == STRANGE || what == BROKEN || pid != 0)
 			break;
 		poll(NULL, 0, TRY_MS);
 	}
-	return refuse(st, wish->name, what, err);
+	return refuse(st, wish->name, what, pid, err);
 }

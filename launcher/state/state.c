@@ -194,7 +194,8 @@ state_is_empty(int fd)
 	}
 	while ((d = readdir(dir)) != NULL)
 		entries += strcmp(d->d_name, ".") != 0 &&
-			strcmp(d->d_name, "..") != 0;
+			strcmp(d->d_name, "..") != 0 &&
+			strncmp(d->d_name, ".lock.", 6) != 0;
 	closedir(dir);
 	return entries == 0;
 }
@@ -294,6 +295,32 @@ use_log_dir(struct state *st, const char *dir, const char *want,
 	return ours == 1 ? XR_OK : make_folder(st, dir, want, err);
 }
 
+/* Of an xrun that was killed on the way to its lock; nobody holds it. */
+static bool
+drop_left(int dir, const char *name)
+{
+	int fd = openat(dir, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+	bool gone = fd != -1 && flock(fd, LOCK_EX | LOCK_NB) == 0 &&
+		unlinkat(dir, name, 0) == 0;
+
+	fd_close(fd);
+	if (!gone)
+		errno = EEXIST;
+	return gone;
+}
+
+/* Is what bears the name what we hold? While we came to it, somebody may have
+ * taken our temporary name for a leftover. */
+static bool
+is_lock(const struct state *st)
+{
+	struct stat named, held;
+
+	return fstatat(st->dir_fd, "lock", &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+		fstat(st->lock_fd, &held) == 0 && named.st_ino == held.st_ino &&
+		named.st_dev == held.st_dev;
+}
+
 /* Locked before it has its name: whoever finds it finds it held. Where files
  * have one name only (FAT, object stores), right after. */
 int
@@ -308,11 +335,14 @@ state_take_lock(struct state *st)
 		return 0;
 	snprintf(temp, sizeof(temp), ".lock.%s", st->id);
 	st->lock_fd = openat(st->dir_fd, temp, flags, 0600);
+	if (st->lock_fd == -1 && errno == EEXIST && drop_left(st->dir_fd, temp))
+		st->lock_fd = openat(st->dir_fd, temp, flags, 0600);
 	if (st->lock_fd == -1)
 		return -1;
 	if (flock(st->lock_fd, LOCK_EX | LOCK_NB) == 0)
 		st->made_lock =
-			linkat(st->dir_fd, temp, st->dir_fd, "lock", 0) == 0;
+			linkat(st->dir_fd, temp, st->dir_fd, "lock", 0) == 0 &&
+			is_lock(st);
 	unlinkat(st->dir_fd, temp, 0);
 	if (st->made_lock)
 		return 0;
@@ -471,13 +501,17 @@ void
 state_latest(const struct state *st)
 {
 	char temp[PATH_MAX], link[PATH_MAX];
+	int made;
 
 	if (st->root == NULL || st->dir == NULL ||
 		snprintf(temp, sizeof(temp), "%s/.latest.%s", st->root,
 			st->id) >= (int)sizeof(temp))
 		return;
 	snprintf(link, sizeof(link), "%s/latest", st->root);
-	if (symlink(st->id, temp) == 0 && rename(temp, link) == -1)
+	made = symlink(st->id, temp);
+	if (made == -1 && errno == EEXIST && unlink(temp) == 0)
+		made = symlink(st->id, temp); /* one was killed right here */
+	if (made == 0 && rename(temp, link) == -1)
 		unlink(temp);
 }
 

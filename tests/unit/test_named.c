@@ -102,13 +102,56 @@ Test(named, a_job_that_runs_has_its_name_alone_and_its_pid_is_told)
 	char pid[32];
 
 	snprintf(pid, sizeof(pid), "pid %d,", (int)getpid());
+	char json[32];
+
+	snprintf(json, sizeof(json), "{\"pid\":%d}", (int)getpid());
 	cr_assert_eq(open_named(&st, "train", NULL), XR_OK);
+	cr_assert_eq(state_write(&st, "job.json", json, strlen(json)), 0);
 	cr_expect_eq(open_named(&other, "train", NULL), XR_E_EXISTS);
 	cr_expect_not_null(strstr(err.text, "--job: train runs ("), "%s",
 		err.text);
 	cr_expect_not_null(strstr(err.text, pid), "%s", err.text);
 	cr_expect_eq(other.dir_fd, -1);
 	cr_expect_eq(access(st.attempt, F_OK), 0);
+	let_go();
+}
+
+Test(named, who_only_looks_after_a_job_is_waited_for_and_not_named)
+{
+	struct state other;
+	pid_t pid;
+
+	cr_assert_eq(open_named(&st, "train", NULL), XR_OK);
+	cr_assert_eq(state_write(&st, "job.json", "{\"pid\":1}", 9), 0);
+	cr_expect_eq(open_named(&other, "train", NULL), XR_E_EXISTS);
+	cr_expect_null(strstr(err.text, "pid"), "%s", err.text);
+	pid = fork();
+	if (pid == 0) { /* for longer than a moment */
+		usleep(500000);
+		_exit(0);
+	}
+	let_go();
+	cr_expect_eq(open_named(&other, "train", NULL), XR_OK, "%s", err.text);
+	cr_expect_eq(waitpid(pid, NULL, 0), pid);
+	st = other;
+	let_go();
+}
+
+Test(named, what_a_killed_one_left_on_the_way_is_no_obstacle)
+{
+	int fd;
+
+	cr_assert_eq(mkdir(in_folder("d"), 0700), 0);
+	cr_assert_eq(mkdir(in_folder("d/a"), 0700), 0);
+	fd = open(in_folder("d/a/.lock.a"), O_CREAT | O_WRONLY | O_CLOEXEC,
+		0600);
+	close(fd);
+	cr_expect_eq(open_named(&st, "a", "d"), XR_OK, "%s", err.text);
+	let_go();
+	cr_assert_eq(open_named(&st, "b", NULL), XR_OK);
+	cr_expect_eq(symlink("x", in_folder("state/xrun/.latest.b")), 0);
+	state_latest(&st);
+	cr_expect_eq(access(in_folder("state/xrun/latest/lock"), F_OK), 0);
 	let_go();
 }
 
