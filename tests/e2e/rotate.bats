@@ -89,6 +89,8 @@ lines_late()
 	local said
 	lines_late 64k,3
 	said=$(sed -nE 's/^xrun: removed by --log-rotate before it was shown: rank 0: ([0-9]+) bytes$/\1/p' err)
+	assert_eq "$(jq '.rank[0].unseen_bytes' logs/job.json)" "$said"
+	fits job logs/job.json
 	[ "$said" -gt 1000000 ]
 	assert_eq $((said + $(stat -c %s shown))) "$(stat -c %s copy.0.out)"
 	# What is shown is of it, in order; one line was torn at most.
