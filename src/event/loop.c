@@ -5,39 +5,57 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <sys/queue.h>
+
 #include <event2/event.h>
 
 #include "base/clock.h"
 #include "event/loop.h"
 
-#define TURN_NS (10 * NS_PER_MS)
+#define TURN_NS  (10 * NS_PER_MS)
+#define AGAIN_NS (10 * NS_PER_MS) /* to what the kernel would not watch */
 
 struct closing { /* freed at the end of the turn */
 	struct closing *next;
 };
 
-struct loop {
-	struct event_base *base;
-	struct event *reaper; /* frees what was closed */
-	struct closing *closing;
+struct timer {
+	struct closing closing; /* first */
+	TAILQ_ENTRY(timer) list;
+	struct loop *loop;
+	timer_fn *fn;
+	void *ctx;
+	int64_t due; /* 0: not armed, and in no list */
+	int64_t late;
 };
+
+TAILQ_HEAD(timer_list, timer);
 
 struct watch {
 	struct closing closing; /* first */
+	TAILQ_ENTRY(watch) list;
 	struct loop *loop;
 	struct event *event;
 	watch_fn *fn;
 	void *ctx;
+	bool refused; /* resumed, but the kernel had no memory for it */
 };
 
-struct timer {
-	struct closing closing; /* first */
-	struct loop *loop;
-	struct event *event;
-	timer_fn *fn;
-	void *ctx;
-	int64_t due;
-	int64_t late;
+TAILQ_HEAD(watch_list, watch);
+
+/*
+ * Timers are in a list of ours, and libevent knows only when the next is due:
+ * its own heap grows with malloc(), and a timer that is not armed for want of
+ * memory is a job that nobody ends. There are few of them.
+ */
+struct loop {
+	struct event_base *base;
+	struct event *reaper; /* frees what was closed */
+	struct closing *closing;
+	struct event *clock;      /* the first of timers is due */
+	struct timer_list timers; /* armed, by time */
+	struct watch_list refused;
+	struct timer again; /* the refused are tried */
 };
 
 static void
@@ -72,6 +90,84 @@ on_log(int severity, const char *text)
 		dprintf(STDERR_FILENO, "libevent: %s\n", text);
 }
 
+/* Only if there is one is it woken up. It has room since loop_new(). */
+static void
+set_clock(struct loop *loop)
+{
+	const struct timer *next = TAILQ_FIRST(&loop->timers);
+	int64_t ns, us;
+	struct timeval tv;
+
+	if (next == NULL) {
+		event_del(loop->clock);
+		return;
+	}
+	ns = next->due - clock_now();
+	/* libevent's clock leaves out what is no whole microsecond. */
+	us = ns <= 0 ? 0 : ns / NS_PER_US + 1;
+	tv.tv_sec = us / (NS_PER_S / NS_PER_US);
+	tv.tv_usec = us % (NS_PER_S / NS_PER_US);
+	event_add(loop->clock, &tv);
+}
+
+/* What is armed by one of them, for now, is due in the next turn. */
+static void
+clock_fired(evutil_socket_t fd, short what, void *arg)
+{
+	struct loop *loop = arg;
+	int64_t now = clock_now();
+	struct timer *t = TAILQ_FIRST(&loop->timers);
+
+	(void)fd;
+	(void)what;
+	while (t != NULL && t->due <= now &&
+		!event_base_got_break(loop->base)) {
+		TAILQ_REMOVE(&loop->timers, t, list);
+		t->late = clock_now() - t->due;
+		t->due = 0;
+		t->fn(t->ctx);
+		t = TAILQ_FIRST(&loop->timers);
+	}
+	set_clock(loop);
+}
+
+static void
+try_refused(void *ctx)
+{
+	struct loop *loop = ctx;
+	struct watch *w, *next;
+
+	for (w = TAILQ_FIRST(&loop->refused); w != NULL; w = next) {
+		next = TAILQ_NEXT(w, list);
+		if (event_add(w->event, NULL) != 0)
+			continue;
+		TAILQ_REMOVE(&loop->refused, w, list);
+		w->refused = false;
+	}
+	if (!TAILQ_EMPTY(&loop->refused))
+		timer_arm(&loop->again, AGAIN_NS);
+}
+
+/* The events of @loop itself. Arming the clock once has libevent make room for
+ * it, for good. */
+static bool
+open_own(struct loop *loop)
+{
+	struct timeval tv = { .tv_sec = 1 };
+
+	TAILQ_INIT(&loop->timers);
+	TAILQ_INIT(&loop->refused);
+	loop->again = (struct timer){
+		.loop = loop,
+		.fn = try_refused,
+		.ctx = loop,
+	};
+	loop->reaper = event_new(loop->base, -1, 0, free_closed, loop);
+	loop->clock = event_new(loop->base, -1, 0, clock_fired, loop);
+	return loop->reaper != NULL && loop->clock != NULL &&
+		event_add(loop->clock, &tv) == 0 && event_del(loop->clock) == 0;
+}
+
 struct loop *
 loop_new(void)
 {
@@ -87,10 +183,7 @@ loop_new(void)
 	event_config_set_flag(config, EVENT_BASE_FLAG_NO_CACHE_TIME);
 	event_config_set_flag(config, EVENT_BASE_FLAG_PRECISE_TIMER);
 	loop->base = event_base_new_with_config(config);
-	if (loop->base == NULL)
-		goto fail;
-	loop->reaper = event_new(loop->base, -1, 0, free_closed, loop);
-	if (loop->reaper == NULL)
+	if (loop->base == NULL || !open_own(loop))
 		goto fail;
 	event_config_free(config);
 	return loop;
@@ -109,6 +202,8 @@ loop_free(struct loop *loop)
 	free_closed(-1, 0, loop);
 	if (loop->reaper != NULL)
 		event_free(loop->reaper);
+	if (loop->clock != NULL)
+		event_free(loop->clock);
 	if (loop->base != NULL)
 		event_base_free(loop->base);
 	free(loop);
@@ -170,13 +265,20 @@ watch_open(struct loop *loop, int fd, bool write, watch_fn *fn, void *ctx)
 void
 watch_pause(struct watch *w)
 {
+	if (w->refused)
+		TAILQ_REMOVE(&w->loop->refused, w, list);
+	w->refused = false;
 	event_del(w->event);
 }
 
 void
 watch_resume(struct watch *w)
 {
-	event_add(w->event, NULL);
+	if (w->refused || event_add(w->event, NULL) == 0)
+		return;
+	w->refused = true;
+	TAILQ_INSERT_TAIL(&w->loop->refused, w, list);
+	timer_arm(&w->loop->again, AGAIN_NS);
 }
 
 void
@@ -184,20 +286,9 @@ watch_close(struct watch *w)
 {
 	if (w == NULL)
 		return;
+	watch_pause(w);
 	event_free(w->event);
 	free_later(w->loop, &w->closing);
-}
-
-static void
-timer_fired(evutil_socket_t fd, short what, void *arg)
-{
-	struct timer *t = arg;
-
-	(void)fd;
-	(void)what;
-	t->late = clock_now() - t->due;
-	t->due = 0;
-	t->fn(t->ctx);
 }
 
 struct timer *
@@ -210,33 +301,41 @@ timer_open(struct loop *loop, timer_fn *fn, void *ctx)
 	t->loop = loop;
 	t->fn = fn;
 	t->ctx = ctx;
-	t->event = event_new(loop->base, -1, 0, timer_fired, t);
-	if (t->event == NULL) {
-		free(t);
-		return NULL;
-	}
 	return t;
 }
 
 void
 timer_arm(struct timer *t, int64_t ns)
 {
-	/* libevent's clock leaves out what is no whole microsecond. */
-	int64_t us = ns == 0 ? 0 : ns / NS_PER_US + 1;
-	struct timeval tv = {
-		.tv_sec = us / (NS_PER_S / NS_PER_US),
-		.tv_usec = us % (NS_PER_S / NS_PER_US),
-	};
+	struct timer_list *timers = &t->loop->timers;
+	const struct timer *first = TAILQ_FIRST(timers);
+	struct timer *later;
 
+	if (t->due != 0)
+		TAILQ_REMOVE(timers, t, list);
 	t->due = clock_now() + ns;
-	event_add(t->event, &tv);
+	TAILQ_FOREACH(later, timers, list)
+	if (later->due > t->due)
+		break;
+	if (later == NULL)
+		TAILQ_INSERT_TAIL(timers, t, list);
+	else
+		TAILQ_INSERT_BEFORE(later, t, list);
+	if (first == t || TAILQ_FIRST(timers) == t)
+		set_clock(t->loop);
 }
 
 void
 timer_disarm(struct timer *t)
 {
+	bool first = TAILQ_FIRST(&t->loop->timers) == t;
+
+	if (t->due == 0)
+		return;
 	t->due = 0;
-	event_del(t->event);
+	TAILQ_REMOVE(&t->loop->timers, t, list);
+	if (first)
+		set_clock(t->loop);
 }
 
 bool
@@ -264,6 +363,6 @@ timer_close(struct timer *t)
 {
 	if (t == NULL)
 		return;
-	event_free(t->event);
+	timer_disarm(t);
 	free_later(t->loop, &t->closing);
 }

@@ -36,13 +36,15 @@ void loop_stop(struct loop *loop);
 struct watch *watch_open(struct loop *loop, int fd, bool write, watch_fn *fn,
 	void *ctx);
 void watch_pause(struct watch *watch);
+/* watch_resume() - where the kernel refuses it for now, it is tried again. */
 void watch_resume(struct watch *watch);
 void watch_close(struct watch *watch); /* NULL is fine */
 
 /* timer_open() - a timer that is not armed. NULL if out of memory. */
 struct timer *timer_open(struct loop *loop, timer_fn *fn, void *ctx);
 
-/* timer_arm() - fire once, @ns from now, not before; arming again replaces. */
+/* timer_arm() - fire once, @ns from now, not before; arming again replaces. It
+ * needs no memory and cannot fail. */
 void timer_arm(struct timer *timer, int64_t ns);
 void timer_disarm(struct timer *timer);
 bool timer_armed(const struct timer *timer);

@@ -618,18 +618,37 @@ Test(loop, its_descriptors_are_closed_at_exec)
 	loop_free(l);
 }
 
-Test(loop, a_timer_knows_how_late_it_was)
+static void
+hear_and_stop(int fd, void *ctx)
 {
-	struct timer *t = timer_open(loop, stop_it, NULL);
+	(void)fd;
+	*(bool *)ctx = true;
+	loop_stop(loop);
+}
 
-	timer_arm(t, NS_PER_MS);
-	poll(NULL, 0, 30);
-	loop_run(loop);
-	cr_expect_geq(timer_late(t), 20 * NS_PER_MS);
-	timer_arm(t, NS_PER_MS);
-	loop_run(loop);
-	cr_expect_lt(timer_late(t), 20 * NS_PER_MS);
-	timer_close(t);
+/* A number without a file stands for a kernel without memory. */
+Test(loop, a_watch_that_cannot_be_resumed_is_tried_again)
+{
+	bool heard = false;
+	struct watch *w;
+	int p[2], kept;
+
+	cr_assert_eq(pipe2(p, O_CLOEXEC), 0);
+	cr_assert_eq(write(p[1], "x", 1), 1);
+	w = watch_open(loop, p[0], false, hear_and_stop, &heard);
+	watch_pause(w);
+	kept = fcntl(p[0], F_DUPFD_CLOEXEC, 0);
+	close(p[0]);
+	watch_resume(w);
+	cr_assert_eq(dup2(kept, p[0]), p[0]);
+	run();
+	cr_expect(heard);
+	watch_pause(w);
+	close(p[0]);
+	watch_resume(w);
+	watch_close(w);
+	close(kept);
+	close(p[1]);
 }
 
 /* A process of its own: the filter stays. */
