@@ -62,6 +62,8 @@ flush(struct sink *s)
 		erase_hint(s);
 	if (s->out.len > 0 && !s->dead)
 		sys = write_out(s->config.fd, s->out.data, s->out.len);
+	if (s->out.bad != XR_OK && s->unread == 0)
+		s->unread = ENOMEM; /* what did not fit is lost */
 	buf_clear(&s->out);
 	__atomic_fetch_add(&s->delivered, s->taken, __ATOMIC_RELAXED);
 	s->taken = 0;

@@ -297,24 +297,44 @@ make_room(struct view *v)
 		burst_drop(&v->burst, BURST_LINES / 2);
 }
 
-/* As it will stand there, in v->text. */
+/* As it will stand there. */
 static void
-make_text(struct view *v, bool resumed, struct span text)
+put_text(const struct view *v, struct buf *out, bool resumed, struct span text)
 {
 	bool colored = false;
 	uint8_t state = 0;
 
-	buf_clear(&v->text);
 	if (resumed)
-		buf_put_text(&v->text, "…");
+		buf_put_text(out, "…");
 	if (!v->config.tty) {
-		buf_put(&v->text, text.at, text.len);
+		buf_put(out, text.at, text.len);
 		return;
 	}
-	escape_filter(&v->text, text, &state, &colored);
-	escape_end(&v->text, &state);
+	escape_filter(out, text, &state, &colored);
+	escape_end(out, &state);
 	if (colored)
-		buf_put_text(&v->text, "\033[0m");
+		buf_put_text(out, "\033[0m");
+}
+
+/* In v->text; false if there is no memory for it. */
+static bool
+make_text(struct view *v, bool resumed, struct span text)
+{
+	buf_clear(&v->text);
+	put_text(v, &v->text, resumed, text);
+	return v->text.bad == XR_OK;
+}
+
+/* A line that cannot be kept goes out at once, below all others: none can join
+ * it, and it is not known where it stands. */
+static void
+pass_line(struct view *v, const struct line_stream *st, struct span text,
+	int64_t wall)
+{
+	view_break(v);
+	put_prefix(v, &v->config.route->prefix[st->number], wall);
+	put_text(v, v->config.out, st->resumed, text);
+	buf_put_char(v->config.out, '\n');
 }
 
 static void
@@ -332,11 +352,15 @@ void
 view_line(struct view *v, struct line_stream *st, struct span text,
 	int64_t wall)
 {
+	bool kept = make_text(v, st->resumed, text);
 	struct span whole;
 
-	make_text(v, st->resumed, text);
-	st->resumed = false;
 	end_live(v, st);
+	if (!kept)
+		pass_line(v, st, text, wall);
+	st->resumed = false;
+	if (!kept)
+		return;
 	whole = (struct span){ buf_text(&v->text), v->text.len };
 	if (v->config.collapse && (v->moves || holds(v)) &&
 		burst_join(&v->burst, st->number, whole, v->now))
@@ -359,9 +383,8 @@ view_live(struct view *v, struct line_stream *st, struct span text,
 		st->live = live_of(&v->live, st->number);
 		v->lives += st->live != NULL;
 	}
-	if (st->live == NULL)
+	if (st->live == NULL || !make_text(v, st->resumed, text))
 		return;
-	make_text(v, st->resumed, text);
 	old = st->live->text;
 	if (old.len == v->text.len && old.len > 0 &&
 		memcmp(old.data, v->text.data, old.len) == 0)

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 
 #include <criterion/criterion.h>
 
@@ -468,4 +469,33 @@ Test(view, a_prefix_without_ranks_collapses_nothing)
 	say(0, "a\n");
 	say(1, "a\n");
 	expect("a\na\n");
+}
+
+/* Longer than what the heap has to give; what malloc() asks the kernel for is
+ * refused. */
+Test(view, a_line_without_memory_goes_straight_out)
+{
+	static char text[300001], want[300032];
+	struct rlimit none = { .rlim_cur = 1, .rlim_max = RLIM_INFINITY };
+	struct rlimit before;
+
+#ifdef __SANITIZE_ADDRESS__
+	cr_skip_test("it reserves memory itself");
+#endif
+	memset(text, 'x', sizeof(text) - 2);
+	text[sizeof(text) - 2] = '\n';
+	open_view(false, false, true);
+	turn(0);
+	cr_assert_not_null(buf_room(&out, 2 * sizeof(text)));
+	buf_clear(&out);
+	say(0, "held\n");
+	cr_assert_eq(getrlimit(RLIMIT_AS, &before), 0);
+	none.rlim_max = before.rlim_max;
+	cr_assert_eq(setrlimit(RLIMIT_AS, &none), 0);
+	say(1, text);
+	cr_assert_eq(setrlimit(RLIMIT_AS, &before), 0);
+	say(0, "next\n");
+	view_end(sink.view);
+	snprintf(want, sizeof(want), " 0:held\n 1:%s 0:next\n", text);
+	cr_expect_str_eq(buf_text(&out), want);
 }
