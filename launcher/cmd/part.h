@@ -36,8 +36,8 @@ enum xr_status parts_find(struct job *job, int *exit_status,
 struct env_needs parts_needs(const struct job *job,
 	const struct env_facts *common);
 
-/* parts_env() - the environments, and the arguments of --template; @common is what they have in common, and
- * outlives them. Returns as env_new(). */
+/* parts_env() - the environments, and the arguments of --template; @common is
+ * what they have in common, and outlives them. Returns as env_new(). */
 enum xr_status parts_env(struct job *job, const struct env_facts *common,
 	struct xr_error *err);
 

@@ -3,7 +3,7 @@
  * logs.h - the output of a job as one thing: mover, sinks, routes.
  *
  * The supervisor opens it before the first rank, hands it the read ends of the
- * pipes, and hears through logs_notes_fd() what happened to them.
+ * pipes, and hears through logs_notes() what happened to them.
  */
 #ifndef LAUNCHER_LOG_LOGS_H
 #define LAUNCHER_LOG_LOGS_H
@@ -48,7 +48,7 @@ bool logs_peek(struct logs *logs);
  * tried again. Done once, it does nothing more. */
 int logs_start(struct logs *logs);
 
-/* logs_notes() - descriptor to watch; then notes_take(). */
+/* logs_notes() - its rd is to be watched; then notes_take(). */
 const struct notes *logs_notes(const struct logs *logs);
 
 /* logs_tell_first() - NOTE_FIRST is to come with the next byte that goes to a

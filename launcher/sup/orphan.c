@@ -52,20 +52,6 @@ is_same(const char *text, const char *here)
 	return text == NULL || strcmp(text, here) == 0;
 }
 
-static const char *
-boot_id(char *out, size_t cap)
-{
-	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-	ssize_t n = -1;
-
-	if (fd != -1)
-		n = fd_read_some(fd, out, cap - 1);
-	fd_close(fd);
-	out[n < 0 ? 0 : n] = '\0';
-	out[strcspn(out, "\n")] = '\0';
-	return out;
-}
-
 /* Did it begin since this machine was started? */
 static bool
 is_of_this_boot(const struct orphan *o)
@@ -75,7 +61,7 @@ is_of_this_boot(const struct orphan *o)
 
 	if (o->json != NULL)
 		return is_same(text_of(o->json, "boot"),
-			boot_id(boot, sizeof(boot)));
+			host_boot(boot, sizeof(boot)));
 	return clock_gettime(CLOCK_BOOTTIME, &up) == 0 &&
 		clock_wall() - o->since < up.tv_sec * NS_PER_S;
 }

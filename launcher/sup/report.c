@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/fd.h"
+#include "base/host.h"
 #include "base/json.h"
 #include "base/signo.h"
 #include "launcher/job/outcome.h"
@@ -50,12 +51,10 @@ put_time(struct json *j, const char *key, int64_t wall_ns)
 static void
 put_boot(struct json *j)
 {
-	char id[64] = "";
-	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+	char id[64];
 
-	if (fd != -1 && fd_read_some(fd, id, 36) == 36)
+	if (host_boot(id, sizeof(id))[0] != '\0')
 		json_text(j, "boot", id);
-	fd_close(fd);
 }
 
 /* For whoever has to end what is left of this job. */
@@ -325,8 +324,8 @@ somebody_reads(void)
 	return poll(&room, 1, 0) == 1;
 }
 
-/* Said once. A job
- * that went well has failed with it: its status is xrun's own, 125. */
+/* Said once. A job that went well has failed with it: its status is xrun's
+ * own, 125. */
 static void
 say_lost(struct job *job, const char *option, const char *path, int sys)
 {
@@ -368,8 +367,7 @@ wait_for_files(struct job *job)
 
 	if (sup->writing.late || work_idle(sup->work))
 		return false;
-	if (!work_post(sup->work, written, job))
-		return false;
+	work_post_own(sup->work, &sup->writing.written, written, job);
 	if (!sup->writing.waits)
 		timer_arm(sup->patience,
 			sup->output_dropped ? PATIENCE_AGAIN : PATIENCE);

@@ -76,6 +76,10 @@ resume_clocks(struct job *job, const int64_t *left, int64_t stood)
 			timer_arm(timer[i], left[i]);
 	if (job->sup->retry_ns != 0)
 		job->sup->retry_ns += stood;
+	if (job->sup->unread_ns != 0)
+		job->sup->unread_ns += stood;
+	if (job->sup->unfed_ns != 0)
+		job->sup->unfed_ns += stood;
 	for (uint32_t i = 0; i < job_size(job); i++)
 		if (job->rank[i].drain_ns != 0)
 			job->rank[i].drain_ns += stood;

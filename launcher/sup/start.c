@@ -282,17 +282,19 @@ refused(struct job *job, uint32_t r, const struct spawn *s)
 		stop_job(job, CAUSE_FAILURE);
 }
 
-/* No process or memory for it now: others may end. True: try again. */
+/* No process, thread or memory for it now: others may end. True: there will be
+ * another try; @since is when the first one failed. */
 static bool
-may_retry(struct job *job, const struct spawn *s)
+may_retry(struct job *job, int64_t *since, int sys)
 {
-	struct sup *sup = job->sup;
-
-	if (s->step != SPAWN_CLONE || (s->sys != EAGAIN && s->sys != ENOMEM))
+	if (sys != EAGAIN && sys != ENOMEM)
 		return false;
-	if (sup->retry_ns == 0)
-		sup->retry_ns = clock_now();
-	return clock_now() - sup->retry_ns < RETRY_MAX_NS;
+	if (*since == 0)
+		*since = clock_now();
+	if (clock_now() - *since >= RETRY_MAX_NS)
+		return false;
+	timer_arm(job->sup->start, RETRY_NS);
+	return true;
 }
 
 /* Of a process that was refused the kernel keeps to itself which limit it was.
@@ -342,10 +344,8 @@ start_one(struct job *job, uint32_t r)
 		sup->retry_ns = 0;
 		return true;
 	}
-	if (may_retry(job, &s)) {
-		timer_arm(sup->start, RETRY_NS);
+	if (s.step == SPAWN_CLONE && may_retry(job, &sup->retry_ns, s.sys))
 		return false;
-	}
 	/* A group that may be made and not be entered is no reason either. */
 	if (s.step == SPAWN_GROUP) {
 		sup->no_leaves = true;
@@ -381,20 +381,26 @@ static void
 start_threads(struct job *job)
 {
 	struct sup *sup = job->sup;
-	struct spawn s = { .step = SPAWN_CLONE };
+	int sys = logs_start(sup->logs);
 
-	s.sys = logs_start(sup->logs);
-	if (s.sys == 0) {
+	if (sys == 0) {
 		watch_close(sup->output);
 		sup->output = NULL;
+		sup->unread_ns = 0;
 		return;
 	}
 	if (sup->output != NULL)
 		watch_pause(sup->output);
-	if (may_retry(job, &s))
-		timer_arm(sup->start, RETRY_NS);
-	else
-		cannot_move_output(job, s.sys);
+	if (!may_retry(job, &sup->unread_ns, sys))
+		cannot_move_output(job, sys);
+}
+
+bool
+start_lacks_output(const struct job *job)
+{
+	int64_t since = job->sup->unread_ns;
+
+	return since != 0 && clock_now() - since < RETRY_MAX_NS;
 }
 
 /* Not before a rank writes: many say nothing, or nothing for a while. */
@@ -420,7 +426,7 @@ all_started(struct job *job)
 		return;
 	sys = stdin_all_start(job->sup->stdin_all);
 	job->sup->input_flows = sys == 0;
-	if (sys != 0)
+	if (sys != 0 && !may_retry(job, &job->sup->unfed_ns, sys))
 		stop_fail(job, "no thread for --stdin all: %s", strerror(sys));
 }
 

@@ -27,19 +27,31 @@
 #define PUBLISH_NS (20 * NS_PER_MS) /* shorter jobs need no job.json yet */
 #define FULL_NS    (60 * NS_PER_S)  /* between two words about a full disk */
 
+/* What the pipes of the dead have more time for: xrun stood still, or has no
+ * thread that reads them. */
+static int64_t
+drain_pause(const struct job *job)
+{
+	int64_t late = timer_late(job->sup->drain);
+
+	if (start_lacks_output(job))
+		return DRAIN_NS;
+	return late >= LATE_NS ? late : 0;
+}
+
 /* Pipes that nobody of the job should hold open any more. */
 static void
 on_drain(void *ctx)
 {
 	struct job *job = ctx;
 	int64_t now = clock_now(), next = INT64_MAX;
-	int64_t late = timer_late(job->sup->drain);
+	int64_t pause = drain_pause(job);
 
 	for (uint32_t i = 0; i < job_size(job); i++) {
 		struct rank *r = &job->rank[i];
 
-		if (r->drain_ns != 0 && late >= LATE_NS)
-			r->drain_ns += late;
+		if (r->drain_ns != 0)
+			r->drain_ns += pause;
 		if (r->state != RANK_ENDED || r->left_open || r->full != 0)
 			continue;
 		if (r->drain_ns <= now)

@@ -63,10 +63,11 @@ struct writing {
 		WRITE_REST,
 		WRITE_OVER,
 	} stage;
-	bool keep;  /* the job's folder stays */
-	bool waits; /* the patience has begun */
-	bool late;  /* it is at an end */
-	bool told;  /* that --events is not complete */
+	bool keep;                /* the job's folder stays */
+	bool waits;               /* the patience has begun */
+	bool late;                /* it is at an end */
+	bool told;                /* that --events is not complete */
+	struct work_task written; /* tells that they are written */
 };
 
 struct stdin_all;
@@ -118,8 +119,11 @@ struct sup {
 	bool accounting;     /* the helper thread makes the account */
 	bool account_said;   /* atomic: it was handed to the sink */
 	bool too_large;      /* a log file will never grow, and it was said */
-	int64_t full_ns;  /* clock_now() of the last word about a full disk */
-	int64_t retry_ns; /* start.c: clock_now() of the first refusal; 0 */
+	int64_t full_ns; /* clock_now() of the last word about a full disk */
+	/* start.c: clock_now() of the first refusal, or 0: */
+	int64_t retry_ns;  /* of a rank */
+	int64_t unread_ns; /* of threads for the output */
+	int64_t unfed_ns;  /* of the thread for --stdin all */
 	bool sink_closed[2];
 };
 
@@ -185,6 +189,8 @@ void stop_output(struct job *job); /* no more patience for their pipes */
 /* start.c */
 void start_turn(void *job);           /* timer_fn: the next ranks, at most 16 */
 void start_output(int fd, void *job); /* watch_fn: the first bytes, or ends */
+/* Is there no thread for it, and might there be one soon? */
+bool start_lacks_output(const struct job *job);
 
 /* death.c */
 void death_of(uint32_t r, void *job);             /* child_fn */

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* host.c - see host.h. */
+#include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "base/host.h"
 
 const char *
@@ -12,5 +15,19 @@ host_name(char *out, size_t cap)
 	if (gethostname(out, cap) == -1 || out[0] == '\0')
 		snprintf(out, cap, "localhost");
 	out[cap - 1] = '\0';
+	return out;
+}
+
+const char *
+host_boot(char *out, size_t cap)
+{
+	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+	ssize_t n = -1;
+
+	if (fd != -1)
+		n = fd_read_some(fd, out, cap - 1);
+	fd_close(fd);
+	out[n < 0 ? 0 : n] = '\0';
+	out[strcspn(out, "\n")] = '\0';
 	return out;
 }

@@ -8,17 +8,11 @@
 #include "base/clock.h"
 #include "event/work.h"
 
-struct task {
-	struct task *next;
-	work_fn *fn;
-	void *ctx;
-};
-
 struct work {
 	pthread_mutex_t lock;
 	pthread_cond_t more; /* a task was posted */
 	pthread_cond_t done; /* nothing is left */
-	struct task *first, **last;
+	struct work_task *first, **last;
 	bool started, busy;
 };
 
@@ -40,22 +34,28 @@ work_new(void)
 	return w;
 }
 
-static struct task *
-take(struct work *w)
+/* The next task is done, with the lock held before and after. One of the
+ * caller's own may be posted again as soon as it has begun. */
+static void
+do_next(struct work *w)
 {
-	struct task *t = w->first;
+	struct work_task *t = w->first;
+	struct work_task todo = *t;
 
 	w->first = t->next;
 	if (w->first == NULL)
 		w->last = &w->first;
-	return t;
+	pthread_mutex_unlock(&w->lock);
+	todo.fn(todo.ctx);
+	if (!todo.own)
+		free(t);
+	pthread_mutex_lock(&w->lock);
 }
 
 static void *
 run(void *arg)
 {
 	struct work *w = arg;
-	struct task *t;
 
 	pthread_mutex_lock(&w->lock);
 	for (;;) {
@@ -64,11 +64,7 @@ run(void *arg)
 			pthread_cond_broadcast(&w->done);
 			pthread_cond_wait(&w->more, &w->lock);
 		}
-		t = take(w);
-		pthread_mutex_unlock(&w->lock);
-		t->fn(t->ctx);
-		free(t);
-		pthread_mutex_lock(&w->lock);
+		do_next(w);
 	}
 	return NULL;
 }
@@ -85,14 +81,9 @@ start(struct work *w)
 	w->started = true;
 }
 
-bool
-work_post(struct work *w, work_fn *fn, void *ctx)
+static void
+post(struct work *w, struct work_task *t)
 {
-	struct task *t = malloc(sizeof(*t));
-
-	if (t == NULL)
-		return false;
-	*t = (struct task){ .fn = fn, .ctx = ctx };
 	pthread_mutex_lock(&w->lock);
 	*w->last = t;
 	w->last = &t->next;
@@ -100,22 +91,33 @@ work_post(struct work *w, work_fn *fn, void *ctx)
 	start(w);
 	pthread_cond_signal(&w->more);
 	pthread_mutex_unlock(&w->lock);
+}
+
+bool
+work_post(struct work *w, work_fn *fn, void *ctx)
+{
+	struct work_task *t = malloc(sizeof(*t));
+
+	if (t == NULL)
+		return false;
+	*t = (struct work_task){ .fn = fn, .ctx = ctx };
+	post(w, t);
 	return true;
+}
+
+void
+work_post_own(struct work *w, struct work_task *t, work_fn *fn, void *ctx)
+{
+	*t = (struct work_task){ .fn = fn, .ctx = ctx, .own = true };
+	post(w, t);
 }
 
 /* No thread is to be had: late is better than never. With the lock held. */
 static void
 run_here(struct work *w)
 {
-	struct task *t;
-
-	while (w->first != NULL) {
-		t = take(w);
-		pthread_mutex_unlock(&w->lock);
-		t->fn(t->ctx);
-		free(t);
-		pthread_mutex_lock(&w->lock);
-	}
+	while (w->first != NULL)
+		do_next(w);
 	w->busy = false;
 }
 

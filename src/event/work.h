@@ -17,12 +17,25 @@ struct work;
 
 typedef void work_fn(void *ctx);
 
+/* A task of the caller's own memory, for work_post_own(). */
+struct work_task {
+	struct work_task *next;
+	work_fn *fn;
+	void *ctx;
+	bool own;
+};
+
 /* work_new() - NULL if out of memory. */
 struct work *work_new(void);
 
 /* work_post() - @fn runs on the helper thread; it owns @ctx from now on.
  * False, and @fn was not called, if out of memory. */
 bool work_post(struct work *work, work_fn *fn, void *ctx);
+
+/* work_post_own() - the same where memory must not fail: @task stays as it is
+ * until @fn has begun. */
+void work_post_own(struct work *work, struct work_task *task, work_fn *fn,
+	void *ctx);
 
 /* work_idle() - is nothing to do, and nothing being done? */
 bool work_idle(struct work *work);

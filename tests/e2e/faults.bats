@@ -133,3 +133,59 @@ load helper
 	LC_ALL=C try env -u TERM "$XRUN" -n 2 echo out
 	assert_eq "$(sort <<<"$output")" $'[0] out\n[1] out'
 }
+
+# --- threads -----------------------------------------------------------------
+
+# thread_late SECONDS - preload late.so: no thread for so long after the first
+# was asked for.
+thread_late()
+{
+	need cc
+	unsanitized 'another library comes first'
+	cat >late.c <<-'END'
+		#define _GNU_SOURCE
+		#include <dlfcn.h>
+		#include <errno.h>
+		#include <pthread.h>
+		#include <stdlib.h>
+		#include <time.h>
+
+		int
+		pthread_create(pthread_t *thread, const pthread_attr_t *attr,
+			void *(*fn)(void *), void *arg)
+		{
+			static long first;
+			struct timespec now;
+			int (*make)(pthread_t *, const pthread_attr_t *,
+				void *(*)(void *), void *);
+
+			clock_gettime(CLOCK_MONOTONIC, &now);
+			if (first == 0)
+				first = now.tv_sec * 1000 + now.tv_nsec / 1000000;
+			if (now.tv_sec * 1000 + now.tv_nsec / 1000000 - first <
+				atol(getenv("LATE_MS")))
+				return EAGAIN;
+			make = (int (*)(pthread_t *, const pthread_attr_t *,
+				void *(*)(void *), void *))
+				dlsym(RTLD_NEXT, "pthread_create");
+			return make(thread, attr, fn, arg);
+		}
+	END
+	cc -shared -fPIC -o late.so late.c -ldl
+	export LATE_MS=$1
+}
+
+@test "output waits for a thread to read it; nobody is said to hold it open" {
+	thread_late 3500
+	try env LD_PRELOAD="$PWD/late.so" "$XRUN" -n 2 sh -c 'echo "rank $RANK"'
+	assert_eq "$(sort <<<"$output")" $'[0] rank 0\n[1] rank 1'
+	assert_eq "$status: $stderr" '0: '
+}
+
+@test "--stdin all waits for its thread, too" {
+	thread_late 1000
+	try env LD_PRELOAD="$PWD/late.so" sh -c 'echo word |
+		"$1" -n 2 --stdin all cat' sh "$XRUN"
+	assert_eq "$(sort <<<"$output")" $'[0] word\n[1] word'
+	assert_eq "$status: $stderr" '0: '
+}
