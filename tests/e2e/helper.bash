@@ -232,6 +232,16 @@ wait_for()
 	exec {quiet}>&-
 }
 
+# pass SECONDS - the time over which something is measured.
+pass()
+{
+	local quiet
+
+	exec {quiet}<> <(:)
+	read -r -t "$1" -u "$quiet" || true
+	exec {quiet}>&-
+}
+
 # --- processes -------------------------------------------------------------
 
 # left_behind JOB - the living processes of JOB ('.*': of any job of this
@@ -263,6 +273,32 @@ xruns()
 			file=${file%/environ}
 			printf '%s %s\n' "${file#/proc/}" "$(cat "$file/comm" 2>/dev/null)"
 		done
+}
+
+# supervisor - the pid of the one that runs.
+supervisor()
+{
+	xruns | sed -n 's/ xrun-super$//p'
+}
+
+# switches - context switches of all threads of keeper and supervisor so far.
+switches()
+{
+	local one
+
+	for one in $(xruns | cut -d' ' -f1); do
+		cat "/proc/$one"/task/*/status
+	done | awk '/ctxt_switches/ { sum += $2 } END { print sum }'
+}
+
+# calm - true when nothing was switched for half a second.
+calm()
+{
+	local before
+
+	before=$(switches)
+	pass 0.5
+	[ "$(switches)" = "$before" ]
 }
 
 # nothing_left - true if no rank and no xrun of this test is alive; what is

@@ -6,42 +6,6 @@
 bats_require_minimum_version 1.5.0
 load helper
 
-# supervisor - the pid of the one that runs.
-supervisor()
-{
-	xruns | sed -n 's/ xrun-super$//p'
-}
-
-# switches - context switches of all threads of keeper and supervisor so far.
-switches()
-{
-	local pid
-
-	for pid in $(xruns | cut -d' ' -f1); do
-		cat "/proc/$pid"/task/*/status
-	done | awk '/ctxt_switches/ { sum += $2 } END { print sum }'
-}
-
-# pass SECONDS - the time over which something is measured.
-pass()
-{
-	local quiet
-
-	exec {quiet}<> <(:)
-	read -r -t "$1" -u "$quiet" || true
-	exec {quiet}>&-
-}
-
-# calm - true when nothing was switched for half a second.
-calm()
-{
-	local before
-
-	before=$(switches)
-	pass 0.5
-	[ "$(switches)" = "$before" ]
-}
-
 # peak_mib - the most memory the supervisor ever had.
 peak_mib()
 {

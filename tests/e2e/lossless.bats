@@ -39,16 +39,6 @@ identical()
 	"$PROG/verify" raw ${2:+"$2"} "${pairs[@]}"
 }
 
-# pass SECONDS - so that a kill comes at any moment.
-pass()
-{
-	local quiet
-
-	exec {quiet}<> <(:)
-	read -r -t "$1" -u "$quiet" || true
-	exec {quiet}>&-
-}
-
 # files_of COUNT - are there so many files of output?
 files_of()
 {

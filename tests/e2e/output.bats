@@ -57,12 +57,6 @@ spawn_in()
 	spawn "$name" bash -c 'exec "$@" <in' - "$@"
 }
 
-# supervisor - the pid of the one that runs.
-supervisor()
-{
-	xruns | sed -n 's/ xrun-super$//p'
-}
-
 # rank_named NAME - the pid of a rank whose program is called so.
 rank_named()
 {

@@ -102,35 +102,6 @@ moves()
 	assert_eq "$("$VT" <raw | grep -c '│ half of')" 2
 }
 
-# switches - of all threads of keeper and supervisor so far.
-switches()
-{
-	local one
-
-	for one in $(xruns | cut -d' ' -f1); do
-		cat "/proc/$one"/task/*/status
-	done | awk '/ctxt_switches/ { sum += $2 } END { print sum }'
-}
-
-# pass SECONDS - the time over which something is measured.
-pass()
-{
-	local quiet
-
-	exec {quiet}<> <(:)
-	read -r -t "$1" -u "$quiet" || true
-	exec {quiet}>&-
-}
-
-calm()
-{
-	local before
-
-	before=$(switches)
-	pass 0.3
-	[ "$(switches)" = "$before" ]
-}
-
 @test "a dumb terminal, and one that tee writes to, too: no cursor moves" {
 	bars
 	in_pty -d 20 -T dumb -- "$XRUN" -n 2 sh bars >raw </dev/null
