@@ -82,6 +82,8 @@ put_options(struct buf *out)
 	char name[80];
 
 	for (const struct opt *o = run_options; o->name != NULL; o++) {
+		if (o->no_variable || o->argv_only)
+			continue;
 		put_variable(o, name, sizeof(name));
 		put_pair(out, name, o->help, "");
 	}

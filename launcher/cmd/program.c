@@ -138,6 +138,10 @@ not_in_path(struct program *p, const char *name, uint32_t ranks,
 	if (found != NULL)
 		return fail(err, XR_E_NOTFOUND, "%s: not found in PATH\t%s",
 			name, other);
+	if (verb_find(name) != NULL)
+		return fail(err, XR_E_NOTFOUND,
+			"%s: not found in PATH; a verb of xrun stands first, before options and without --\txrun %s",
+			name, name);
 	verb = verb_suggest(name);
 	if (verb != NULL)
 		return fail(err, XR_E_NOTFOUND,

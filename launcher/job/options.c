@@ -11,6 +11,7 @@
 #include "launcher/host/platform.h"
 #include "launcher/job/foreign.h"
 #include "launcher/job/options.h"
+#include "place/environ.h"
 #include "place/profile.h"
 
 /* Names that are decided and do nothing yet. */
@@ -195,6 +196,25 @@ read_weak(const struct options_in *in, struct run_options *out,
 	return before != XR_OK ? before : status;
 }
 
+/* "--show-env 1 true" means no program called 1. */
+static enum xr_status
+check_alone(const struct options_in *in, int first, struct xr_error *err)
+{
+	const char *before = first > 1 ? in->argv[first - 1] : "";
+	const char *word = first < in->argc ? in->argv[first] : "";
+	const struct opt *o;
+
+	if (strncmp(before, "--", 2) != 0 || *word == '\0' ||
+		word[strspn(word, "0123456789")] != '\0')
+		return XR_OK;
+	o = opt_find(run_options, span_of(before + 2));
+	if (o == NULL || !o->maybe)
+		return XR_OK;
+	return fail(err, XR_E_INVAL,
+		"%s: its value stands behind a '=', and '%.20s' would be the program\t%s=%.20s, or -- before the program",
+		before, word, before, word);
+}
+
 /* And the command line, up to the first program. */
 static enum xr_status
 read_sources(const struct options_in *in, struct run_options *out,
@@ -207,6 +227,9 @@ read_sources(const struct options_in *in, struct run_options *out,
 	status = opt_argv(&found->opts, in->argc, in->argv, &found->first, err);
 	if (status != XR_OK)
 		return explain(in, status, in->argv[found->first], err);
+	status = check_alone(in, found->first, err);
+	if (status != XR_OK && !out->help)
+		return status;
 	keep_faults(found, out);
 	found->dashes = found->first > 1 &&
 		strcmp(in->argv[found->first - 1], "--") == 0;
@@ -283,6 +306,11 @@ read_part(const struct options_in *in, const struct options_found *found,
 	status = opt_argv(&part->opts, argc, argv, &first, err);
 	if (status != XR_OK)
 		return explain(in, status, argv[first], err);
+	if (first >= argc && argc > 1)
+		return fail(err, XR_E_INVAL,
+			"program %u is missing: behind %s ':' are options, beginning with '%.40s', and no program\tthe program behind them",
+			found->more_count + 1,
+			end < in->argc ? "a" : "the last", argv[1]);
 	if (first >= argc)
 		return fail(err, XR_E_INVAL,
 			"program %u is missing: nothing stands behind %s ':'\t-- before the first program, to pass ':' on to it",

@@ -60,6 +60,7 @@ struct opt {
 	bool common;       /* among the few that -h shows */
 	bool no_file;      /* cannot stand in a file */
 	bool no_variable;  /* XRUN_NAME means something else */
+	bool argv_only;    /* said elsewhere, it does not count */
 	bool part;         /* of one program of several, not of the job */
 	const char *group; /* heading; on the first row of each group */
 	const char *arg;   /* "FILE", as shown; NULL for flags and choices */

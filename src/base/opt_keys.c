@@ -26,6 +26,14 @@ is_on(const struct opt *o)
 		strcmp(o->dflt, "yes") == 0;
 }
 
+/* Is its default worth telling? Of what may go without a value it is none: not
+ * asked for is another thing. */
+static bool
+has_default(const struct opt *o)
+{
+	return o->dflt != NULL && o->type != OPT_FLAG && !o->maybe;
+}
+
 /* The value as it is written: 8, "10s", ["NAME=VALUE"]. */
 static void
 put_form(const struct opt *o, const char *mark, struct buf *out)
@@ -62,7 +70,7 @@ opt_print_keys(const struct opt *table, struct buf *out)
 		buf_fmt(out, "  \"%s\": ", o->name);
 		put_form(o, "", out);
 		buf_fmt(out, "\n      %s", o->help);
-		if (o->dflt != NULL && o->type != OPT_FLAG)
+		if (has_default(o))
 			buf_fmt(out, " (%s)", o->dflt);
 		buf_put_char(out, '\n');
 	}
@@ -77,7 +85,7 @@ opt_print_keys_man(const struct opt *table, struct buf *out)
 		buf_fmt(out, "*\"%s\"*: ", o->name);
 		put_form(o, "_", out);
 		buf_fmt(out, "\n\t%s", o->help);
-		if (o->dflt != NULL && o->type != OPT_FLAG)
+		if (has_default(o))
 			buf_fmt(out, "; \"%s\" unless it is said", o->dflt);
 		buf_put_text(out, "\n\n");
 	}

@@ -327,6 +327,23 @@ may_mount()
 	assert_eq "$status" 0
 }
 
+@test "options and verbs in a place that is not theirs are told the right one" {
+	job true : -n 2
+	says 125 "program 2 is missing: behind the last ':' are options, beginning with '-n', and no program   try: the program behind them"
+	job --show-env 1 true
+	says 125 "--show-env: its value stands behind a '=', and '1' would be the program   try: --show-env=1, or -- before the program"
+	job -- help
+	says 127 "help: not found in PATH; a verb of xrun stands first, before options and without --   try: xrun help"
+	job --config none config show
+	says 127 "config: not found in PATH; a verb of xrun stands first, before options and without --   try: xrun config"
+	job --time 3s true
+	says 125 'unknown option --time, as of srun   try: --timeout TIME'
+	job --log x true
+	says 125 'unknown option --log, as of others   try: --log-dir DIR'
+	job -host a true
+	says_like 125 'unknown option -host, as of mpirun'
+}
+
 @test "a program named like a verb runs behind --" {
 	mkdir bin
 	ln -s "$PROG/argshow" bin/ps

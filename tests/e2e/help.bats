@@ -177,3 +177,10 @@ changing+='|TORCHELASTIC_(RUN_ID|ERROR_FILE))='
 	done <got
 	run ! grep -nE '^.{81}' <<<"$output"
 }
+
+@test "help environ names no variable that sets nothing" {
+	job help environ
+	assert_eq "$(sed -n '/^Options as variables/,$p' <<<"$output" |
+		grep -cE 'XRUN_(JOB|DEBUG_FAULTS) ')" 0
+	assert_has "$output" '^  XRUN_GRACE '
+}

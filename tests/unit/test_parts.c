@@ -92,6 +92,10 @@ Test(parts, what_stands_nowhere_is_missing_and_what_cannot_be_meant_is_said)
 			"program 2 is missing: nothing stands behind the last "
 			"':'\t-- before the first program, to pass ':' on to "
 			"it" },
+		{ { "a", ":", "-n", "2" }, NULL,
+			"program 2 is missing: behind the last ':' are "
+			"options, beginning with '-n', and no program\tthe "
+			"program behind them" },
 		{ { "a", ":", ":", "b" }, NULL,
 			"program 2 is missing: nothing stands behind a ':'\t-- "
 			"before the first program, to pass ':' on to it" },
