@@ -15,6 +15,12 @@
 /* Eleven years: any deadline still fits into 64 bits of nanoseconds. */
 #define TIME_MAX (100000 * 3600 * NS_PER_S)
 
+/* At least 64k, and a count of at least 2. */
+#define ROTATE \
+	"^0*(6553[6-9]|655[4-9][0-9]|65[6-9][0-9]{2}|6[6-9][0-9]{3}" \
+	"|[7-9][0-9]{4}|[1-9][0-9]{5,}|(6[4-9]|[7-9][0-9]|[1-9][0-9]{2,})[kK]" \
+	"|[1-9][0-9]*[mMgGtT])(,0*([2-9]|[1-9][0-9]+))?$"
+
 static const char *const platforms[] = { "auto", "cpu", "cuda", "tpu", NULL };
 
 /* In the order of the enums of options.h. */
@@ -124,6 +130,7 @@ const struct opt run_options[] = {
 		.arg = "NAME",
 		.no_variable = true,
 		.check = form_job,
+		.pattern = "^(?!latest$)[A-Za-z0-9_][A-Za-z0-9._-]{0,63}$",
 		.offset = AT(job),
 		.help = "call the job NAME, not by four letters",
 		.text = "Call the job _NAME_: up to 64 letters, digits, dots, hyphens and underscores, the first no dot or hyphen. If a job of that name has ended, this is its next attempt: its output stands beside the former in folder 1 and so on, and XRUN_ATTEMPT says which it is. If one runs, xrun exits with 125. Under *--log-dir* the folder is DIR/NAME, or DIR if {job} is in it. Its folder stays, also where ranks wrote nothing: it counts the attempts. With *--no-logs* there is none: attempts are not counted, and nothing keeps two jobs of one name apart. Without a name: four letters and digits, or SLURM_JOB_ID inside of a Slurm job, whose second job is called SLURM_JOB_ID.2, and so on. There is no variable, since XRUN_JOB tells ranks the job that they are of." },
@@ -183,6 +190,8 @@ const struct opt run_options[] = {
 		.type = OPT_TEXT,
 		.arg = "SIZE[,COUNT]",
 		.check = form_log_rotate,
+		.pattern = ROTATE,
+		.min = 64 * 1024,
 		.offset = AT(log_rotate),
 		.help = "begin a rank's file anew at SIZE; keep COUNT",
 		.text = "Begin the file of a rank's output anew when it has _SIZE_ bytes (at least 64k; k, M, G and T are powers of 1024), behind a line end. The newest is called stdout, an older one stdout.OFFSET after the place of its first byte in the output, with an index of its own. With _COUNT_ (at least 2) no more than so many files of an output are kept, the newest included; what was removed before it was shown is counted. Without it all are." },

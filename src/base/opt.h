@@ -72,6 +72,9 @@ struct opt {
 	bool (*valid)(const char *value); /* is it an `arg`?  or NULL */
 	/* Of a text: fixed words that it may also be; NULL-terminated. */
 	const char *const *words;
+	/* Of a text: a regular expression of all it may be, for the schema;
+	 * of a number instead of that text, `min`. Or NULL */
+	const char *pattern;
 	/* Why it is no `arg`, without a name before it; not asked about the
 	 * words. Looks at the value alone, not at the machine. Or NULL */
 	enum xr_status (*check)(const char *value, struct xr_error *err);

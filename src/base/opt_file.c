@@ -16,6 +16,7 @@
 #include "base/status.h"
 #include "base/suggest.h"
 
+#define NUMBER     24 /* room for one that is whole */
 #define ERRORS_MAX 20 /* that are told one by one */
 
 struct reader {
@@ -143,6 +144,29 @@ set_list(struct reader *r, const struct opt *o, struct span value,
 	return XR_OK;
 }
 
+/* Is it a whole number that is written as others are, 2.0 or 1e3? Then @out is
+ * it in digits. Of settings that borrow their text none is. */
+static bool
+is_whole(const struct opt *o, struct span value, char out[NUMBER])
+{
+	char text[NUMBER], *end;
+	double number;
+
+	if (o->type == OPT_TEXT || gate_kind(value) != GATE_NUMBER ||
+		value.len >= NUMBER)
+		return false;
+	memcpy(text, value.at, value.len);
+	text[value.len] = '\0';
+	if (strpbrk(text, ".eE") == NULL)
+		return false;
+	number = strtod(text, &end);
+	if (*end != '\0' || number < -1e15 || number > 1e15 ||
+		(double)(int64_t)number != number)
+		return false;
+	snprintf(out, NUMBER, "%lld", (long long)number);
+	return true;
+}
+
 static enum xr_status
 set_value(struct reader *r, const struct opt *o, struct span value,
 	struct xr_error *err)
@@ -150,6 +174,7 @@ set_value(struct reader *r, const struct opt *o, struct span value,
 	struct opt_said said = { .who = r->file->who, .what = o->name };
 	enum gate_kind kind = gate_kind(value);
 	enum xr_status status;
+	char number[NUMBER];
 
 	if (o->type == OPT_LIST)
 		return set_list(r, o, value, err);
@@ -161,7 +186,13 @@ set_value(struct reader *r, const struct opt *o, struct span value,
 	}
 	if (!is_word(value))
 		return refuse_kind(o, value, err);
-	said.text = keep(r, value);
+	if (o->type == OPT_FLAG)
+		return fail(err, XR_E_INVAL, "%s: expected true or false",
+			o->name);
+	if (o->type == OPT_INT && kind == GATE_TEXT)
+		return fail(err, XR_E_INVAL,
+			"%s: expected a number, without quotes", o->name);
+	said.text = is_whole(o, value, number) ? number : keep(r, value);
 	status = opt_set(r->opts, o, &said, err);
 	if (status == XR_OK && o->maybe)
 		opt_set_given(r->opts, o, said.who, true);

@@ -4,6 +4,8 @@
  * the manual's part, the schema by which editors and others check a file, and
  * what the settings are.
  */
+#include <ctype.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -162,6 +164,35 @@ put_list(struct json *j, const struct opt *o)
 	json_close_object(j);
 }
 
+/* Its number, or a name with or without SIG, in any case. */
+static void
+put_signal(struct json *j)
+{
+	struct buf pattern = { 0 };
+	char name[64];
+
+	put_two_types(j, "string", "integer");
+	json_int(j, "minimum", 1);
+	json_int(j, "maximum", NSIG - 1);
+	buf_put_text(&pattern,
+		"^(0*([1-9]|[1-5][0-9]|6[0-4])|([sS][iI][gG])?(");
+	for (int i = 1; i < NSIG; i++) {
+		signo_short(i, name, sizeof(name));
+		if (strchr(name, ' ') != NULL) /* it has none */
+			continue;
+		buf_put_text(&pattern, i == 1 ? "" : "|");
+		for (const char *p = name; *p != '\0'; p++)
+			if (isalpha((unsigned char)*p))
+				buf_fmt(&pattern, "[%c%c]", *p,
+					tolower((unsigned char)*p));
+			else
+				buf_put_char(&pattern, *p);
+	}
+	buf_put_text(&pattern, "))$");
+	json_text(j, "pattern", buf_text(&pattern));
+	buf_fini(&pattern);
+}
+
 static void
 put_kind(struct json *j, const struct opt *o)
 {
@@ -186,9 +217,13 @@ put_kind(struct json *j, const struct opt *o)
 		}
 		put_two_types(j, "string", "number");
 		json_int(j, "minLength", 1);
+		if (o->pattern != NULL)
+			json_text(j, "pattern", o->pattern);
+		if (o->min > 0)
+			json_int(j, "minimum", o->min);
 		break;
 	case OPT_SIGNAL:
-		put_two_types(j, "string", "integer");
+		put_signal(j);
 		break;
 	case OPT_LIST:
 		put_list(j, o);

@@ -234,6 +234,8 @@ reason()
 	{ "env": { "A": "b", "N": 1 }, "stop-signal": 15 }
 	{ "grace": "1h30m", "timeout": "1m0.5s250ms" }
 	{ "prefix": false }
+	{ "ranks": 2.0, "job": "a.b", "log-rotate": 65536 }
+	{ "stop-signal": "sigusr1", "log-rotate": "64k,2" }
 	{ "prefix": "{rank}> " }
 	{ "platform": "cpu", "show-env": true, "report": "x" }
 	END
@@ -257,6 +259,16 @@ reason()
 	{ "report": "" }
 	{ "prefix": true }
 	{ "config": "x" }
+	{ "ranks": "8" }
+	{ "show-env": "1" }
+	{ "quiet": 1 }
+	{ "quiet": "yes" }
+	{ "job": "a b" }
+	{ "job": "latest" }
+	{ "log-rotate": 100 }
+	{ "log-rotate": "63k" }
+	{ "stop-signal": "FOO" }
+	{ "stop-signal": 99 }
 	{ "hosts": "x" }
 	END
 	while read -r line; do

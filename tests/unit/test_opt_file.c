@@ -140,11 +140,11 @@ Test(opt_file, false_is_the_no_form_of_a_text_that_has_one)
 	cr_expect_str_eq(s.prefix, "{rank}");
 }
 
-Test(opt_file, text_does_for_numbers_and_flags_as_on_the_command_line)
+Test(opt_file, text_does_for_amounts_and_numbers_may_be_written_as_fractions)
 {
-	cr_assert_eq(read_text("{\"ranks\": \"8\", \"cache\": \"64k\", "
-			       "\"grace\": \"1.5s\", \"quiet\": \"yes\", "
-			       "\"logs\": 0, \"stop-signal\": 10, "
+	cr_assert_eq(read_text("{\"ranks\": 8.0, \"cache\": \"64k\", "
+			       "\"grace\": \"1.5s\", \"quiet\": true, "
+			       "\"logs\": false, \"stop-signal\": 1e1, "
 			       "\"show-env\": true}"),
 		XR_OK, "%s", err.text);
 	cr_expect_eq(s.count, 8);
@@ -223,8 +223,10 @@ static const char *const wrong[][2] = {
 		"f:1:11: ranks: '[1]' is not a number; 1 to 1000000" },
 	{ "{\"grace\": 90}",
 		"f:1:11: grace: '90' has no unit, such as 90s, 90m or 90h" },
-	{ "{\"quiet\": \"si\"}",
-		"f:1:11: quiet: 'si' is not one of 1|true|yes|on|0|false|no|off" },
+	{ "{\"quiet\": \"si\"}", "f:1:11: quiet: expected true or false" },
+	{ "{\"quiet\": 1}", "f:1:11: quiet: expected true or false" },
+	{ "{\"ranks\": \"8\"}",
+		"f:1:11: ranks: expected a number, without quotes" },
 	{ "{\"buffer\": \"x\"}",
 		"f:1:12: buffer: 'x' is not one of line|full|none" },
 	{ "{\"report\": \"\"}",
