@@ -215,7 +215,7 @@ forms()
 @test "what is wrong in a file is found although a stronger source says it, too" {
 	user_file <<<'{ "ranks": "many" }'
 	job -n 2 touch ran
-	refused "$XDG_CONFIG_HOME/xrun/config.json:1:12: ranks: 'many' is not a number; 1 to 1000000"
+	refused "$XDG_CONFIG_HOME/xrun/config.json:1:12: ranks: expected a number, without quotes"
 	job -h
 	assert_eq "$status" 0
 	job --config none true
