@@ -144,7 +144,7 @@ screen()
 	screen -m -- -n 2 "$PROG/die" --rank 1 --signal SEGV
 	assert_eq "$status" 139
 	screen -m -w ready -w ready -s '\003' -w 'terminate now' -s '\003' \
-		-w 'kill now' -s '\003' -- -n 2 "$PROG/deaf" --int
+		-w 'kill now' -s '\003' -- --collapse off -n 2 "$PROG/deaf" --int
 	assert_eq "$status" 130
 	screen -m -w ready -- --timeout 1s "$PROG/deaf" --linger 0
 	assert_eq "$status" 124
