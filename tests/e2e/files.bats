@@ -21,15 +21,17 @@ modes()
 # --- layout -----------------------------------------------------------------
 
 @test "latest points to a running job once it has written a byte" {
-	local root=$XDG_STATE_HOME/xrun
+	local root=$XDG_STATE_HOME/xrun go
+
 	mkfifo go
+	exec {go}<>go
 	spawn run "$XRUN" -n 1 bash -c 'read -r _ <go; echo hi; read -r _ <go'
 	# shellcheck disable=SC2016 # for the other shell
 	wait_for 10 bash -c 'compgen -G "$0/*/job.json" >/dev/null' "$root"
 	[ ! -e "$root/latest" ]
-	echo >go
+	echo >&"$go"
 	wait_for 10 test -e "$root/latest/0/rank-0000/stdout"
-	echo >go
+	echo >&"$go"
 	wait "$pid"
 	[ -e "$root/latest/job.json" ]
 }

@@ -195,9 +195,11 @@ no_xrun()
 }
 
 @test "--pty: job control inside, ^Z too" {
-	# It says when it is in front again: keys before that are the shell's.
-	printf '%s\n' '#!/bin/sh' 'trap "echo back" CONT' 'echo up' \
-		'while :; do sleep 0.1; done' >runner
+	# It says when it is in front again: keys before that are the shell's. It
+	# makes no process: one that is stopped before its exec holds its maker.
+	mkfifo never
+	printf '%s\n' '#!/usr/bin/env bash' 'trap "echo back" CONT' 'echo up' \
+		'while :; do read -r -t 0.1 _ <>never; done' >runner
 	chmod +x runner
 	PS1='C# ' at_terminal -w 'C# ' -s './runner\n' -w up -s '\032' -w Stopped \
 		-w 'C# ' -s 'fg\n' -w back -s '\003' -w 'C# ' -s 'exit 7\n' -- \
