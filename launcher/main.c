@@ -7,13 +7,14 @@
 
 #include "base/fault.h"
 #include "base/fd.h"
+#include "base/utf8.h"
 #include "launcher/cmd/help.h"
 #include "launcher/cmd/run.h"
 #include "launcher/cmd/verb.h"
-#include "launcher/cmd/words.h"
 #include "launcher/host/platform.h"
 #include "launcher/job/options.h"
 #include "launcher/job/outcome.h"
+#include "launcher/job/words.h"
 #include "launcher/state/jobs.h"
 
 extern char **environ;
@@ -34,6 +35,8 @@ say_alone(void)
 	};
 	here.running = buf_text(&running);
 	help_alone(&out, &here);
+	if (out.len > 0)
+		utf8_tame(out.data, utf8_narrow(STDERR_FILENO));
 	fd_write_all(STDERR_FILENO, buf_text(&out), out.len);
 	buf_fini(&out);
 	buf_fini(&devices);

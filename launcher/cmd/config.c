@@ -10,9 +10,9 @@
 #include "launcher/cmd/config.h"
 #include "launcher/cmd/say.h"
 #include "launcher/cmd/verb.h"
-#include "launcher/cmd/words.h"
 #include "launcher/job/config.h"
 #include "launcher/job/options.h"
+#include "launcher/job/words.h"
 
 extern char **environ;
 

@@ -13,9 +13,9 @@
 #include "base/status.h"
 #include "launcher/cmd/detach.h"
 #include "launcher/cmd/say.h"
-#include "launcher/cmd/words.h"
 #include "launcher/host/normal.h"
 #include "launcher/job/outcome.h"
+#include "launcher/job/words.h"
 #include "launcher/sup/detach.h"
 
 /* normal_init() puts /dev/null where nothing is. */

@@ -14,16 +14,17 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/status.h"
+#include "base/utf8.h"
 #include "launcher/cmd/detach.h"
 #include "launcher/cmd/part.h"
 #include "launcher/cmd/prepare.h"
 #include "launcher/cmd/run.h"
 #include "launcher/cmd/show.h"
-#include "launcher/cmd/words.h"
 #include "launcher/host/check.h"
 #include "launcher/host/normal.h"
 #include "launcher/job/job.h"
 #include "launcher/job/outcome.h"
+#include "launcher/job/words.h"
 #include "launcher/log/piece.h"
 #include "launcher/sup/detach.h"
 #include "launcher/sup/keeper.h"
@@ -142,20 +143,6 @@ open_outputs(struct job *job, struct xr_error *err)
 	return status;
 }
 
-/* Does this terminal draw bars? What the locale says, in its order. */
-static bool
-speaks_utf8(void)
-{
-	static const char *const names[] = { "LC_ALL", "LC_CTYPE", "LANG" };
-	const char *value = NULL;
-
-	for (int i = 0; i < 3 && (value == NULL || value[0] == '\0'); i++)
-		value = getenv(names[i]);
-	return value != NULL &&
-		(strcasestr(value, "utf-8") != NULL ||
-			strcasestr(value, "utf8") != NULL);
-}
-
 /* Does the terminal, if there is one, take escape sequences? */
 static bool
 takes_escapes(void)
@@ -210,7 +197,9 @@ compile_route(struct job *job, const char *host, struct xr_error *err)
 		.tty = { out, errs },
 		.color = { wants_color(job->opt.color, out),
 			wants_color(job->opt.color, errs) },
-		.utf8 = speaks_utf8(),
+		.utf8 = utf8_spoken(),
+		.narrow = { out && utf8_narrow(STDOUT_FILENO),
+			errs && utf8_narrow(STDERR_FILENO) },
 		.escapes = takes_escapes(),
 		.collapse = job->opt.collapse != COLLAPSE_OFF,
 		.everywhere = job->opt.collapse == COLLAPSE_ON,

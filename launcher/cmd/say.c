@@ -7,8 +7,9 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/utf8.h"
 #include "launcher/cmd/say.h"
-#include "launcher/cmd/words.h"
+#include "launcher/job/words.h"
 
 int
 say_no(const char *fmt, ...)
@@ -23,6 +24,15 @@ say_no(const char *fmt, ...)
 	return 125;
 }
 
+/* A terminal shows names and values of anybody's; programs get each byte. */
+static int
+write_out(struct buf *out)
+{
+	if (out->len > 0 && isatty(STDOUT_FILENO))
+		utf8_tame(out->data, utf8_narrow(STDOUT_FILENO));
+	return fd_write_all(STDOUT_FILENO, buf_text(out), out->len);
+}
+
 int
 say(struct buf *out)
 {
@@ -30,7 +40,7 @@ say(struct buf *out)
 
 	if (out->bad != XR_OK)
 		status = say_no("%s", xr_status_text(out->bad));
-	else if (fd_write_all(STDOUT_FILENO, buf_text(out), out->len) == -1)
+	else if (write_out(out) == -1)
 		status = say_no("standard output: %s", strerror(errno));
 	buf_fini(out);
 	return status;

@@ -2,6 +2,7 @@
 /* escape.c - see escape.h. ECMA-48: CSI is ESC [ parameters final, strings
  * (OSC, DCS, SOS, PM, APC) end with BEL or ESC \. Each of these has a form of
  * one character, too, U+0080 to U+009F: c2 80 to c2 9f in UTF-8. */
+#include "base/utf8.h"
 #include "launcher/log/escape.h"
 
 enum state {
@@ -12,7 +13,12 @@ enum state {
 	STRING_ESC, /* ESC inside of it */
 	CSI_SKIP, /* too long or not SGR: to be dropped up to its final byte */
 	LEAD,     /* after c2 in text, which is held back */
-	STRING_LEAD, /* after c2 inside a string */
+	STRING_LEAD,    /* after c2 inside a string */
+	LAST_OF_LETTER, /* a letter of UTF-8 has so many bytes to come */
+	TWO_OF_LETTER,
+	THREE_OF_LETTER,
+	AFTER_E0, /* two and three, the first not so low */
+	AFTER_F0,
 };
 
 #define C2 ((char)0xc2)
@@ -31,10 +37,46 @@ sgr_length(struct span data, size_t at)
 	return i < data.len && data.at[i] == 'm' ? i + 1 - at : 0;
 }
 
+/* On its own: from 80 to 9f only as a part of a letter. */
 static bool
 passes(unsigned char c)
 {
-	return c >= 0x20 ? c != 0x7f : c == '\t' || c == '\n' || c == '\r';
+	if (c < 0x20)
+		return c == '\t' || c == '\n' || c == '\r';
+	return c < 0x7f || c >= 0xa0;
+}
+
+/* Behind @c, which is no c2. */
+static enum state
+begin_letter(unsigned char c)
+{
+	if (c < 0xc2 || c > 0xf4)
+		return TEXT;
+	if (c < 0xe0)
+		return LAST_OF_LETTER;
+	if (c < 0xf0)
+		return c == 0xe0 ? AFTER_E0 : TWO_OF_LETTER;
+	return c == 0xf0 ? AFTER_F0 : THREE_OF_LETTER;
+}
+
+/* Does @c go on with a letter? If not, the letter is given up. A form that is
+ * longer than need be could hide a control character: it is none. */
+static bool
+continues(enum state *state, unsigned char c)
+{
+	enum state was = *state;
+
+	if (was < LAST_OF_LETTER)
+		return false;
+	*state = TEXT;
+	if ((c & 0xc0) != 0x80 || (was == AFTER_E0 && c < 0xa0) ||
+		(was == AFTER_F0 && c < 0x90))
+		return false;
+	if (was == THREE_OF_LETTER || was == AFTER_F0)
+		*state = TWO_OF_LETTER;
+	else if (was != LAST_OF_LETTER)
+		*state = LAST_OF_LETTER;
+	return true;
 }
 
 static enum state
@@ -113,8 +155,9 @@ step(enum state state, char c)
 		return after_lead((unsigned char)c);
 	case STRING_LEAD:
 		return (unsigned char)c == 0x9c ? TEXT : in_string(c);
+	default:
+		return TEXT;
 	}
-	return TEXT;
 }
 
 /* Nothing unfinished eats the next line. */
@@ -146,50 +189,79 @@ is_control(struct buf *out, enum state *state, char c)
 			buf_put_char(out, C2);
 		*state = TEXT;
 	}
-	return *state != TEXT || c == '\033' || c == C2;
+	if (*state >= LAST_OF_LETTER && (c == '\033' || c == C2))
+		*state = TEXT; /* given up */
+	return (*state != TEXT && *state < LAST_OF_LETTER) || c == '\033' ||
+		c == C2;
 }
 
 /* Bytes from @at on that mean nothing to a terminal: most, and copied at once.
  */
 static size_t
-plain_run(struct span data, size_t at)
+plain_run(struct span data, size_t at, bool narrow)
 {
-	size_t i = at;
+	size_t i = at, step = 1;
 
-	while (i < data.len && data.at[i] != C2 &&
-		passes((unsigned char)data.at[i]))
-		i++;
+	for (; i < data.len && step > 0; i += step) {
+		if ((signed char)data.at[i] >= 0)
+			step = passes((unsigned char)data.at[i]);
+		else if (!narrow && data.at[i] != C2)
+			step = utf8_step(data.at + i, data.len - i);
+		else
+			step = 0;
+	}
 	return i - at;
 }
 
+/* A byte that is no part of a sequence, as far as it is for the reader. */
+static void
+put_byte(struct buf *out, enum state *state, char c, bool narrow)
+{
+	if (!continues(state, (unsigned char)c)) {
+		if (!passes((unsigned char)c))
+			return;
+		*state = narrow ? TEXT : begin_letter((unsigned char)c);
+	}
+	buf_put_char(out, c);
+}
+
+/* A colour, which goes out whole; its length, or 0 if none is there. */
+static size_t
+put_colour(struct buf *out, struct span data, size_t at)
+{
+	size_t sgr = sgr_length(data, at);
+
+	if (sgr > 0) {
+		buf_put(out, "\033[", 2);
+		buf_put(out, data.at + at, sgr);
+	}
+	return sgr;
+}
+
 void
-escape_filter(struct buf *out, struct span data, uint8_t *kept, bool *colored)
+escape_filter(struct buf *out, struct span data, bool narrow, uint8_t *kept,
+	bool *colored)
 {
 	enum state state = (enum state) * kept;
-	size_t i = 0, sgr, run;
+	size_t i = 0, some;
 
 	while (i < data.len) {
-		run = state == TEXT ? plain_run(data, i) : 0;
-		if (run > 0) {
-			buf_put(out, data.at + i, run);
-			i += run;
-			continue;
-		}
+		some = state == TEXT ? plain_run(data, i, narrow) : 0;
+		buf_put(out, data.at + i, some);
+		i += some;
+		if (i == data.len)
+			break;
 		if (data.at[i] == '\n')
 			end_line(out, &state);
 		if (!is_control(out, &state, data.at[i])) {
-			if (passes((unsigned char)data.at[i]))
-				buf_put_char(out, data.at[i]);
-			i++;
+			put_byte(out, &state, data.at[i++], narrow);
 			continue;
 		}
-		sgr = state == CSI ? sgr_length(data, i) : 0;
-		if (sgr != 0) {
-			buf_put(out, "\033[", 2);
-			buf_put(out, data.at + i, sgr);
+		some = state == CSI ? put_colour(out, data, i) : 0;
+		if (some > 0) {
 			*colored = true;
 			state = TEXT;
-			i += sgr;
+			i += some;
 			continue;
 		}
 		state = step(state, data.at[i++]);

@@ -14,7 +14,8 @@ put_text(struct line_sink *sink, struct line_stream *st, const char *at,
 	struct span text = { .at = at, .len = len };
 
 	if (sink->filter)
-		escape_filter(sink->out, text, &st->escape, &st->colored);
+		escape_filter(sink->out, text, sink->narrow, &st->escape,
+			&st->colored);
 	else
 		buf_put(sink->out, at, len);
 }

@@ -53,6 +53,7 @@ struct line_sink {
 	struct buf *out;
 	struct line_stream *holder; /* or NULL */
 	bool filter; /* a terminal: let no escape sequences but colour through */
+	bool narrow;       /* and it does not read UTF-8 */
 	struct view *view; /* lines go through it; or NULL */
 	bool clocked;      /* some prefix has a clock, which is to show @wall */
 	int64_t wall;      /* clock_wall() of the bytes that are offered */

@@ -11,6 +11,7 @@
 
 #include "base/fd.h"
 #include "base/utf8.h"
+#include "launcher/log/escape.h"
 #include "launcher/log/logs.h"
 #include "launcher/log/mover.h"
 #include "launcher/log/piece.h"
@@ -71,6 +72,7 @@ open_sink(struct logs *l, uint32_t kind)
 		.fd = kind == RAW_OUT ? STDOUT_FILENO : STDERR_FILENO,
 		.lines = r->lines,
 		.filter = r->lines && r->config.tty[kind],
+		.narrow = r->config.narrow[kind],
 		.times = r->times,
 		.dir = l->config.share->dir,
 		.streams = l->config.ranks * RAW_STREAMS,
@@ -214,6 +216,12 @@ put_words(struct logs *l, sink_words_fn *put, struct span text)
 	buf_fini(&out);
 }
 
+static bool
+is_narrow(const struct logs *l)
+{
+	return l->config.route.config.narrow[RAW_ERR];
+}
+
 void
 logs_put(struct logs *l, const char *text, size_t len)
 {
@@ -223,7 +231,18 @@ logs_put(struct logs *l, const char *text, size_t len)
 void
 logs_last_words(struct logs *l, const char *text, size_t len)
 {
+	struct buf tame = { 0 };
+	uint8_t state = 0;
+	bool colored = false;
+
+	escape_filter(&tame, (struct span){ text, len }, is_narrow(l), &state,
+		&colored);
+	if (tame.bad == XR_OK) {
+		text = buf_text(&tame);
+		len = tame.len;
+	}
 	put_words(l, sink_last, (struct span){ text, len });
+	buf_fini(&tame);
 }
 
 void
@@ -241,7 +260,7 @@ logs_say(struct logs *l, const char *fmt, ...)
 	if ((size_t)n > sizeof(line) - 2)
 		n = sizeof(line) - 2;
 	/* It may stand over the echo of a key. */
-	utf8_tame(line + (line[0] == '\r'));
+	utf8_tame(line + (line[0] == '\r'), is_narrow(l));
 	line[n] = '\n';
 	logs_put(l, line, (size_t)n + 1);
 }

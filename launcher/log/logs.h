@@ -63,7 +63,8 @@ void logs_say(struct logs *logs, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 void logs_put(struct logs *logs, const char *text, size_t len);
 
-/* logs_last_words() - as logs_put(), behind all that is still to come out. */
+/* logs_last_words() - as logs_put(), behind all that is still to come out, and
+ * through the filter of escape.h. */
 void logs_last_words(struct logs *logs, const char *text, size_t len);
 
 /* logs_hint() - one dim line on a terminal, erased by the next output. */

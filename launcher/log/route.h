@@ -26,8 +26,9 @@ struct route_config {
 	const void *ctx;
 	bool tty[RAW_STREAMS]; /* xrun's stdout, stderr is a terminal */
 	bool color[RAW_STREAMS];
-	bool utf8;     /* bars rather than brackets on terminals */
-	bool escapes;  /* terminals take sequences for the cursor */
+	bool utf8;                /* bars rather than brackets on terminals */
+	bool narrow[RAW_STREAMS]; /* a terminal that does not read UTF-8 */
+	bool escapes;             /* terminals take sequences for the cursor */
 	bool collapse; /* equal lines of several ranks are one, on terminals */
 	bool everywhere; /* and in pipes and files */
 };

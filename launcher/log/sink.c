@@ -29,6 +29,7 @@ make_view(struct sink *s)
 		.route = s->config.view,
 		.fd = s->config.fd,
 		.tty = s->config.filter,
+		.narrow = s->config.narrow,
 		.screen = s->config.screen,
 		.collapse = s->config.collapse,
 	};
@@ -60,6 +61,7 @@ sink_open(const struct sink_config *config)
 	s->lines = (struct line_sink){
 		.out = &s->out,
 		.filter = config->filter,
+		.narrow = config->narrow,
 		.clocked = config->times,
 	};
 	s->feed = calloc(config->streams, sizeof(*s->feed));

@@ -35,6 +35,7 @@ struct sink_config {
 	int fd;      /* borrowed */
 	bool lines;  /* cut into lines with prefixes; else bytes as they are */
 	bool filter; /* keep escape sequences but colour off */
+	bool narrow; /* see escape.h */
 	bool times;  /* lines bear the time of their arrival */
 	int dir;     /* the attempt folder; -1: no files, read the pipes */
 	uint32_t streams;

@@ -310,7 +310,7 @@ put_text(const struct view *v, struct buf *out, bool resumed, struct span text)
 		buf_put(out, text.at, text.len);
 		return;
 	}
-	escape_filter(out, text, &state, &colored);
+	escape_filter(out, text, v->config.narrow, &state, &colored);
 	escape_end(out, &state);
 	if (colored)
 		buf_put_text(out, "\033[0m");

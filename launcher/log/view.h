@@ -35,6 +35,7 @@ struct view_config {
 	const struct route *route; /* outlives the view */
 	int fd;
 	bool tty;      /* no sequences but colour pass */
+	bool narrow;   /* see escape.h */
 	bool screen;   /* see above */
 	bool collapse; /* equal lines of several ranks are one */
 };

@@ -17,6 +17,7 @@
 #include "base/fd.h"
 #include "base/gate.h"
 #include "base/signo.h"
+#include "base/utf8.h"
 #include "launcher/job/outcome.h"
 #include "launcher/log/escape.h"
 #include "launcher/log/live.h"
@@ -28,6 +29,21 @@
 
 #define TAIL_LINES     10
 #define ERROR_FILE_MAX (1 << 20)
+
+/* A name that anybody chose, in a line. The bytes that steer terminals which do
+ * not read UTF-8 are the filter's of logs_last_words(). */
+static void
+put_name(struct buf *out, const char *name)
+{
+	size_t at = out->len;
+
+	buf_put_text(out, name);
+	if (out->bad != XR_OK || out->len == at)
+		return;
+	utf8_tame(out->data + at, false);
+	for (char *p = out->data + at; (p = strchr(p, '\n')) != NULL;)
+		*p = '?';
+}
 
 /* "SIGSEGV", "exit status 3". */
 static void
@@ -58,12 +74,14 @@ put_core_file(const struct job *job, const struct rank *r, struct buf *out)
 
 	switch (core_find(&core, found, sizeof(found))) {
 	case CORE_FILE:
-		buf_fmt(out, ", core: %s",
+		buf_put_text(out, ", core: ");
+		put_name(out,
 			state_tilde(realpath(found, path) ? path : found, shown,
 				sizeof(shown)));
 		break;
 	case CORE_PIPED:
-		buf_fmt(out, ", core: handed to %s", found);
+		buf_put_text(out, ", core: handed to ");
+		put_name(out, found);
 		break;
 	case CORE_UNKNOWN:
 		buf_put_text(out, ", core: written");
@@ -100,28 +118,35 @@ put_core(const struct job *job, const struct rank *r, struct buf *out)
 		buf_put_text(out, ", core: none");
 }
 
+/* What a rank wrote, in a line that it ends: nothing of it but colour steers. */
+static void
+put_line(struct span text, bool narrow, struct buf *out)
+{
+	uint8_t state = 0;
+	bool colored = false;
+
+	escape_filter(out, text, narrow, &state, &colored);
+	escape_end(out, &state);
+	buf_put_text(out, colored ? "\033[0m\n" : "\n");
+}
+
 /* The last lines of one stream, each behind a bar. */
 static uint32_t
 put_tail(const struct job *job, uint32_t stream, uint32_t lines,
 	struct buf *out)
 {
 	bool draw = job->errors_are_tty && job->utf8;
+	bool narrow = job->route.config.narrow[RAW_ERR];
 	const char *bar = draw ? "  ┃ " : "  | ", *p, *nl;
 	struct buf tail = { 0 };
 	uint32_t got = logs_tail(job->sup->logs, stream, lines, &tail);
-	uint8_t state = 0;
-	bool colored = false;
 
 	for (p = tail.data; got > 0 && p < tail.data + tail.len; p = nl + 1) {
 		nl = memchr(p, '\n', (size_t)(tail.data + tail.len - p));
 		buf_put_text(out, bar);
 		/* Progress that was written over itself: its last state. */
-		escape_filter(out,
-			live_seen((struct span){ p, (size_t)(nl - p) }), &state,
-			&colored);
-		buf_put_text(out, colored ? "\033[0m\n" : "\n");
-		colored = false;
-		state = 0;
+		put_line(live_seen((struct span){ p, (size_t)(nl - p) }),
+			narrow, out);
 	}
 	buf_fini(&tail);
 	return got;
@@ -147,10 +172,12 @@ put_error_file(const struct job *job, uint32_t r, struct buf *out)
 	message = cJSON_GetObjectItemCaseSensitive(json, "message");
 	if (cJSON_IsObject(message))
 		message = cJSON_GetObjectItemCaseSensitive(message, "message");
-	if (cJSON_IsString(message))
-		buf_fmt(out, "  error.json: %.*s\n",
-			(int)strcspn(message->valuestring, "\n"),
-			message->valuestring);
+	if (cJSON_IsString(message)) {
+		buf_put_text(out, "  error.json: ");
+		put_line((struct span){ message->valuestring,
+				 strcspn(message->valuestring, "\r\n") },
+			job->route.config.narrow[RAW_ERR], out);
+	}
 	cJSON_Delete(json);
 	free(text);
 }
@@ -255,14 +282,18 @@ put_interpreter(const struct part *part, struct buf *out)
 		return;
 	p += strspn(p, " \t");
 	p[strcspn(p, " \t\r\n")] = '\0';
-	buf_fmt(out, " (its interpreter %s)", p);
+	buf_put_text(out, " (its interpreter ");
+	put_name(out, p);
+	buf_put_char(out, ')');
 }
 
 static void
 put_refusal(const struct part *part, const struct rank *r, bool files,
 	struct buf *out)
 {
-	buf_fmt(out, "xrun: %s: %s", part->argv[0], strerror(r->failed_sys));
+	buf_put_text(out, "xrun: ");
+	put_name(out, part->argv[0]);
+	buf_fmt(out, ": %s", strerror(r->failed_sys));
 	if (files && r->failed_sys == ENOENT)
 		put_interpreter(part, out);
 	for (unsigned i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++)
@@ -276,8 +307,11 @@ static void
 put_culprit(const struct job *job, uint32_t culprit, struct buf *out)
 {
 	buf_fmt(out, "xrun: rank %u", job_rank(job, culprit));
-	if (job->part_count > 1)
-		buf_fmt(out, " (%s)", job_part(job, culprit)->argv[0]);
+	if (job->part_count > 1) {
+		buf_put_text(out, " (");
+		put_name(out, job_part(job, culprit)->argv[0]);
+		buf_put_char(out, ')');
+	}
 	buf_put_text(out, " failed first: ");
 }
 

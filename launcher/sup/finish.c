@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/fault.h"
+#include "launcher/job/words.h"
 #include "launcher/sup/account.h"
 #include "launcher/sup/keeper.h"
 #include "launcher/sup/own_tty.h"
@@ -154,8 +155,7 @@ say_not_shown(struct job *job, uint32_t sink, int sys)
 	else if (job->sup->not_shown)
 		return;
 	job->sup->not_shown = job->unshown = true;
-	dprintf(STDERR_FILENO,
-		"xrun: %s output could not be shown (%s); %s%s\n", count,
+	words_line("%s output could not be shown (%s); %s%s", count,
 		strerror(sys), not_shown_where(job, sys),
 		job->opt.logs ? job->state.attempt : "");
 }

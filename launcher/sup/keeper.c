@@ -21,6 +21,7 @@
 #include "base/fault.h"
 #include "base/fd.h"
 #include "base/signo.h"
+#include "base/utf8.h"
 #include "launcher/host/check.h"
 #include "launcher/job/outcome.h"
 #include "launcher/log/raw.h"
@@ -186,6 +187,7 @@ say_lost(struct keeper *k, uint32_t alive)
 			alive);
 	n += snprintf(text + n, sizeof(text) - (size_t)n, "%s",
 		raw_lost_text(k->job->share, lost));
+	utf8_tame(text, utf8_narrow(STDERR_FILENO));
 	fd_write_all(STDERR_FILENO, text, (size_t)n);
 }
 

@@ -18,6 +18,7 @@
 #include "base/json.h"
 #include "base/signo.h"
 #include "launcher/job/outcome.h"
+#include "launcher/job/words.h"
 #include "launcher/state/retain.h"
 #include "launcher/sup/bus.h"
 #include "launcher/sup/keeper.h"
@@ -332,8 +333,8 @@ say_lost(struct job *job, const char *option, const char *path, int sys)
 	if (sys == 0)
 		return;
 	if (somebody_reads())
-		dprintf(STDERR_FILENO, "xrun: %s: %s: %s; it is not complete\n",
-			option, path, lost_text(sys));
+		words_line("%s: %s: %s; it is not complete", option, path,
+			lost_text(sys));
 	if (outcome_of(job).exit_status != 0)
 		return;
 	job->cause = CAUSE_XRUN;
@@ -440,8 +441,7 @@ say_state_lost(const struct job *job)
 	int sys = __atomic_load_n(&job->state_sys, __ATOMIC_SEQ_CST);
 
 	if (sys != 0 && somebody_reads())
-		dprintf(STDERR_FILENO,
-			"xrun: %s: job.json or events.jsonl: %s; not complete\n",
+		words_line("%s: job.json or events.jsonl: %s; not complete",
 			job->state.dir, lost_text(sys));
 }
 
@@ -506,7 +506,6 @@ report_refused(const struct job *job, int exit_status, const char *why)
 	buf_put_char(&text, '\n');
 	sys = text.bad != XR_OK ? ENOMEM : write_report(job->report_fd, &text);
 	if (sys != 0)
-		dprintf(STDERR_FILENO, "xrun: --report: %s: %s\n",
-			job->opt.report, strerror(sys));
+		words_line("--report: %s: %s", job->opt.report, strerror(sys));
 	buf_fini(&text);
 }

@@ -6,6 +6,7 @@
  * uninterruptible sleep may need half a minute, or never end.
  */
 #include <stdio.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/fault.h"
@@ -42,6 +43,10 @@ note_leftover(pid_t pid, const char *comm, void *ctx)
 		return;
 	n = snprintf(s->text + s->len, sizeof(s->text) - s->len,
 		"%s%s (pid %d)", s->len > 0 ? ", " : "", comm, (int)pid);
+	/* A name that would begin a line; what else it may hold, logs_say()
+	 * tames. */
+	for (char *p = s->text + s->len; (p = strchr(p, '\n')) != NULL;)
+		*p = '?';
 	s->len += (size_t)n;
 }
 

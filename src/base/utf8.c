@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* utf8.c - see utf8.h. */
+#include <stdlib.h>
+#include <string.h>
+#include <termios.h>
+
 #include "base/utf8.h"
 
 size_t
@@ -33,17 +37,56 @@ utf8_step(const char *p, size_t len)
 }
 
 void
-utf8_tame(char *text)
+utf8_tame(char *text, bool narrow)
 {
 	unsigned char *p = (unsigned char *)text;
+	size_t left = strlen(text), step;
 
-	for (; *p != '\0'; p++) {
-		if ((*p < 0x20 && *p != '\t' && *p != '\n') || *p == 0x7f)
+	for (; left > 0; p += step, left -= step) {
+		step = utf8_step((const char *)p, left);
+		if (narrow || step == 0)
+			step = 1;
+		if (step > 1) {
+			/* U+0080 to U+009F are c2 80 to c2 9f. */
+			if (*p == 0xc2 && p[1] < 0xa0)
+				p[0] = p[1] = '?';
+		} else if ((*p < 0x20 && *p != '\t' && *p != '\n') ||
+			(*p >= 0x7f && *p < 0xa0)) {
 			*p = '?';
-		/* U+0080 to U+009F are c2 80 to c2 9f. */
-		else if (*p == 0xc2 && (p[1] & 0xe0) == 0x80)
-			p[0] = p[1] = '?';
+		}
 	}
+}
+
+/* locale_name() - the one that counts for characters; NULL if none is set. */
+static const char *
+locale_name(void)
+{
+	static const char *const names[] = { "LC_ALL", "LC_CTYPE", "LANG" };
+	const char *value = NULL;
+
+	for (int i = 0; i < 3 && (value == NULL || value[0] == '\0'); i++)
+		value = getenv(names[i]);
+	return value;
+}
+
+bool
+utf8_spoken(void)
+{
+	const char *name = locale_name();
+
+	return name != NULL &&
+		(strcasestr(name, "utf-8") != NULL ||
+			strcasestr(name, "utf8") != NULL);
+}
+
+bool
+utf8_narrow(int fd)
+{
+	const char *name = locale_name();
+	struct termios mode;
+
+	return name != NULL && strchr(name, '.') != NULL && !utf8_spoken() &&
+		tcgetattr(fd, &mode) == 0 && (mode.c_iflag & IUTF8) == 0;
 }
 
 size_t

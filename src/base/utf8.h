@@ -3,6 +3,7 @@
 #ifndef BASE_UTF8_H
 #define BASE_UTF8_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -16,9 +17,19 @@
 size_t utf8_step(const char *p, size_t len);
 
 /* utf8_tame() - in @text, what would steer a terminal becomes '?': control
- * characters but tab and newline, those of 8 bits, too. For words of ours about
- * names that anybody chose. */
-void utf8_tame(char *text);
+ * characters but tab and newline, those of 8 bits, too, and bytes from 80 to 9f
+ * that are no part of a character. With @narrow, all of those: for a terminal
+ * that does not read UTF-8. For words of ours about names that anybody chose. */
+void utf8_tame(char *text, bool narrow);
+
+/* utf8_spoken() - does the locale, by its variables, have UTF-8? */
+bool utf8_spoken(void);
+
+/* utf8_narrow() - is @fd a terminal that does not read UTF-8? The locale names
+ * another set of characters (de_DE.ISO-8859-1) and the terminal's own settings
+ * (stty iutf8) do not say otherwise. A locale that is unset or C, as containers
+ * have it, says nothing of the terminal: today's read UTF-8. */
+bool utf8_narrow(int fd);
 
 /* utf8_put() - @code, at most U+10FFFF, as 1 to 4 bytes; returns how many. */
 size_t utf8_put(uint32_t code, char out[4]);

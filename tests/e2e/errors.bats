@@ -711,3 +711,69 @@ log_dir()
 	says_like 125 'ulimit -n is 8: too few descriptors for xrun itself   try: ulimit -n 1024$'
 	[ ! -e ran ]
 }
+
+# steers TEXT - how many of its lines hold what a terminal would obey but colour.
+steers()
+{
+	LC_ALL=C sed -E 's/\x1b\[[0-9;:]*m//g' <<<"$1" | LC_ALL=C grep -cP \
+		'[\x00-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]' || true
+}
+
+@test "rel-16 the account of a failure is tame, whatever ranks called themselves and wrote" {
+	local name=$'./pro\e]0;pwned\a\nxrun: gram'
+
+	cat >python3 <<-'END'
+		#!/bin/sh
+		until [ -d "${TORCHELASTIC_ERROR_FILE%/*}" ]; do sleep 0.01; done
+		cat >"$TORCHELASTIC_ERROR_FILE" <<-'JSON'
+		{"message":{"message":"boo \u001b]0;pwned\u0007\u001b[2J \u001b[31mred \u009b2J\u0001\nmore"}}
+		JSON
+		exit 3
+	END
+	chmod +x python3
+	job -n 2 ./python3
+	assert_eq "$status" 3
+	assert_has "$stderr" $'^  error.json: boo  \x1b\\[31mred \x1b\\[0m$'
+	assert_eq "$(steers "$stderr")" 0
+
+	cp /bin/false "$name"
+	job -n 1 "$name" : -n 1 sleep 60
+	assert_eq "$status" 1
+	assert_has "$stderr" \
+		'^xrun: rank 0 \(\./pro\?\]0;pwned\?\?xrun: gram\) failed first'
+	assert_eq "$(steers "$stderr")" 0
+
+	printf '#!/no/such\033]0;T\007\n' >script
+	chmod +x script
+	job -n 2 ./script
+	assert_eq "$status" 127
+	assert_has "$stderr" 'its interpreter /no/such\?\]0;T\?\)'
+	assert_eq "$(steers "$stderr")" 0
+}
+
+@test "rel-16 a process left behind cannot begin a line by its name" {
+	local name=$'a\nxrun: \e[2Jb'
+
+	[ "$(steers "$name")" -eq 1 ]
+	cp /bin/sleep "$name"
+	job -n 2 sh -c 'setsid "./$1" 60 >/dev/null 2>&1 </dev/null &
+		until grep -q 2Jb "/proc/$!/comm"; do sleep 0.01; done' - "$name"
+	assert_has "$stderr" 'outlived the ranks .*a\?xrun: \?\[2Jb \(pid'
+	assert_eq "$(steers "$stderr")" 0
+}
+
+@test "rel-16 a file of settings cannot steer the terminal, nor begin a line" {
+	local file=$'se\e]0;T\at.json' text
+
+	for text in '{"a\nxrun: b\tc\u001b[2J": 1}' '{"show": "\n\u001b[2J"}' \
+		'{"env": {"A\n\u009b=": "x"}}' '{"ranks": "\n\t\u001b[2J"}' \
+		$'{"si\e[2Jze": 1}' $'{"show": "\x9b"}'; do
+		printf '%s' "$text" >"$file"
+		job --config "$file" -n 2 true
+		assert_eq "$status" 125
+		assert_eq "$(steers "$stderr")" 0
+		assert_eq "$(wc -l <<<"$stderr")" 1
+		try "$XRUN" config check "$file"
+		assert_eq "$(steers "$stderr")" 0
+	done
+}

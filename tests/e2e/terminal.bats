@@ -109,6 +109,27 @@ screen()
 	[ "$("$XRUN" -n 2 cat bytes | grep -cF $'\x1b[2J')" -eq 2 ]
 }
 
+@test "rel-16 control characters of 8 bits do not reach a terminal, letters do" {
+	printf 'A\x9b31mB \xc3\x9c\xc3\x9b2JC\n' >bytes
+	screen -- -n 2 --collapse off cat bytes
+	assert_has "$raw" 'A31mB ÜÛ2JC'
+	LC_ALL=C screen -- -n 2 --collapse off cat bytes
+	assert_has "$raw" 'A31mB ÜÛ2JC'
+	LC_ALL=de_DE.ISO-8859-1 screen -- -n 2 --collapse off cat bytes
+	[ "$(LC_ALL=C grep -c $'\x9b' "$BATS_TEST_TMPDIR/.raw")" -eq 0 ]
+	[ "$(LC_ALL=C grep -c $'A31mB' "$BATS_TEST_TMPDIR/.raw")" -eq 2 ]
+}
+
+@test "rel-16 what xrun shows of values is tame on a terminal, whole in a pipe" {
+	local value=$'a\e]0;pwned\ab\x9b2J'
+
+	X=$value screen -- --show-env -n 2 true
+	assert_has "$output" "X='a\\?\\]0;pwned\\?b\\?2J'"
+	screen -- --dry-run -n 2 echo "$value"
+	assert_has "$output" "echo 'a\\?\\]0;pwned\\?b\\?2J'"
+	X=$value "$XRUN" --show-env -n 2 true | LC_ALL=C grep -qF "$value"
+}
+
 # --- input -------------------------------------------------------------------
 
 @test "rel-20 what is typed reaches rank 0 only, and ^D ends it" {

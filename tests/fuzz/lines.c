@@ -5,13 +5,15 @@
  *
  * Input: the first byte chooses: bit 0, a terminal's
  * filter; bit 1, room for whole lines; bit 2, long lines;
- * bit 3, a view, which collapses equal lines with bit 4. Then
+ * bit 3, a view, which collapses equal lines with bit 4; bit 5, a terminal
+ * that does not read UTF-8. Then
  * steps of one byte, STREAM + 4 * STEP: a byte count follows and that many
  * bytes of output; see enum step.
  *
  * Claims without the filter: each line that comes out is of one stream, bears
  * its prefix, and all pieces of a stream, put together, are what it wrote.
- * With it: nothing but colour steers the terminal, and what went through once
+ * With it: nothing but colour steers the terminal, not even a control character
+ * of 8 bits, and what went through once
  * goes through unchanged. Always: what is held back is bounded.
  */
 #include <stdio.h>
@@ -189,9 +191,42 @@ check_streams(struct run *r)
 	}
 }
 
-/* What a terminal would obey, but colour, is not in it. */
+/* A byte from 80 to 9f is a control character of its own, but in a letter of
+ * UTF-8, be it cut. Is this one, behind the @before bytes before it, in one? */
+static bool
+in_letter(const char *p, size_t before)
+{
+	const unsigned char *u = (const unsigned char *)p;
+	size_t n = 1;
+
+	while (n < before && n < 3 && (*(u - n) & 0xc0) == 0x80)
+		n++;
+	if (n > before)
+		return false;
+	switch (*(u - n) >> 4) {
+	case 0xc:
+	case 0xd:
+		return n == 1 && *(u - n) > 0xc2;
+	case 0xe:
+		return n == 2 || (n == 1 && *(u - n) != 0xe0);
+	case 0xf:
+		return *(u - n) <= 0xf4 &&
+			(n > 1 || *(u - n) != 0xf0 || *u >= 0x90);
+	default:
+		return false;
+	}
+}
+
+/* The 80 of "…", which xrun puts itself? */
+static bool
+is_mark(const char *p, size_t before)
+{
+	return before > 0 && memcmp(p - 1, "…", 3) == 0;
+}
+
+/* What a terminal would obey, but colour, is not in it; xrun's own mark is. */
 static void
-check_tame(const char *p, size_t len)
+check_tame(const char *p, size_t len, bool narrow)
 {
 	for (size_t i = 0; i < len; i++) {
 		unsigned char c = (unsigned char)p[i];
@@ -201,6 +236,8 @@ check_tame(const char *p, size_t len)
 		HOLDS(c != 0x7f);
 		HOLDS(c != 0xc2 || i + 1 == len ||
 			((unsigned char)p[i + 1] & 0xe0) != 0x80);
+		if (c >= 0x80 && c < 0xa0)
+			HOLDS(narrow ? is_mark(p + i, i) : in_letter(p + i, i));
 		if (c != '\033')
 			continue;
 		HOLDS(i + 1 < len && p[i + 1] == '[');
@@ -212,7 +249,7 @@ check_tame(const char *p, size_t len)
 /* What went through the filter is all the filter lets through; but for half a
  * letter at the end of a coloured line, which has the reset behind it now. */
 static void
-check_filtered(const struct buf *out)
+check_filtered(const struct buf *out, bool narrow)
 {
 	struct buf again = { 0 };
 	struct span all = { .at = buf_text(out), .len = out->len };
@@ -220,11 +257,11 @@ check_filtered(const struct buf *out)
 	bool colored = false;
 	size_t n = 0;
 
-	check_tame(all.at, all.len);
+	check_tame(all.at, all.len, narrow);
 	for (size_t i = 0; i < all.len; i++)
-		if (all.at[i] == 1)
-			out->data[i] = '?'; /* of our prefixes */
-	escape_filter(&again, all, &state, &colored);
+		if (all.at[i] == 1 || (narrow && all.at[i] == '\x80'))
+			out->data[i] = '?'; /* of our prefixes and marks */
+	escape_filter(&again, all, narrow, &state, &colored);
 	for (size_t i = 0; i < all.len; i++)
 		if ((unsigned char)all.at[i] != 0xc2 || all.at[i + 1] != '\033')
 			HOLDS(n < again.len && again.data[n++] == all.at[i]);
@@ -244,6 +281,7 @@ open_view(struct run *r, bool collapse)
 		.route = &r->route,
 		.fd = -1,
 		.tty = r->sink.filter,
+		.narrow = r->sink.narrow,
 		.collapse = collapse };
 
 	HOLDS(route_compile(&r->route, &route, NULL) == XR_OK);
@@ -262,7 +300,7 @@ close_view(struct run *r)
 	view_free(r->sink.view);
 	route_fini(&r->route);
 	if (r->sink.filter)
-		check_tame(buf_text(&r->out), r->out.len);
+		check_tame(buf_text(&r->out), r->out.len, r->sink.narrow);
 }
 
 int
@@ -273,7 +311,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	r->times = size > 0 && (data[0] & 4) != 0 ? 160 : 1;
 	r->sink = (struct line_sink){ .out = &r->out,
-		.filter = size > 0 && (data[0] & 1) != 0 };
+		.filter = size > 0 && (data[0] & 1) != 0,
+		.narrow = size > 0 && (data[0] & 32) != 0 };
 	if (size > 0 && (data[0] & 8) != 0)
 		open_view(r, (data[0] & 16) != 0);
 	for (uint32_t n = 0; n < STREAMS; n++)
@@ -299,7 +338,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (r->sink.view != NULL) {
 		close_view(r);
 	} else if (r->sink.filter) {
-		check_filtered(&r->out);
+		check_filtered(&r->out, r->sink.narrow);
 	} else {
 		read_back(r);
 		check_streams(r);

@@ -8,7 +8,7 @@
 
 static struct buf out;
 static uint8_t state;
-static bool colored;
+static bool colored, narrow;
 
 static void
 begin(void)
@@ -29,7 +29,7 @@ TestSuite(escape, .init = begin, .fini = end);
 static void
 put(const char *at, size_t len)
 {
-	escape_filter(&out, (struct span){ at, len }, &state, &colored);
+	escape_filter(&out, (struct span){ at, len }, narrow, &state, &colored);
 }
 
 /* From the beginning, in one piece. */
@@ -112,6 +112,20 @@ static const struct row rows[] = {
 		"AZ" },
 	{ "device control in UTF-8", "A\xc2\x90q\xc2\x9cZ", "AZ" },
 	{ "next line in UTF-8", "A\xc2\x85Z", "AZ" },
+	{ "control sequence of a byte",
+		"A\x9b"
+		"2JZ",
+		"A2JZ" },
+	{ "titles of a byte", "A\x9d\x90\x98\x85Z", "AZ" },
+	{ "control behind an escape", "A\033\xc2\x9bZ", "AZ" },
+	{ "control behind no letter", "A\xc1\x9b\xff\x9b\xa0\x9bZ",
+		"A\xc1\xff\xa0Z" },
+	{ "a form too long", "A\xe0\x82\x9b\xf0\x80\x82\x9bZ", "A\xe0\xf0Z" },
+	{ "control behind a letter", "A\xc3\x9b\x9b\xe4\xb8\x96\x96Z",
+		"A\xc3\x9b\xe4\xb8\x96Z" },
+	{ "letter with a bell in it", "A\xe4\a\x96Z", "A\xe4Z" },
+	{ "letters of four bytes", "A\xf0\x9f\x98\x80\xf3\x80\x80\x80Z",
+		"A\xf0\x9f\x98\x80\xf3\x80\x80\x80Z" },
 	{ "no control in UTF-8", "A\xc2\xa0\xc2\xb5Z", "A\xc2\xa0\xc2\xb5Z" },
 };
 
@@ -122,6 +136,18 @@ Test(escape, what_steers_the_terminal_does_not_pass)
 	for (size_t i = 0; i < ROWS; i++)
 		cr_expect_str_eq(filtered(rows[i].in), rows[i].out, "%s",
 			rows[i].name);
+}
+
+Test(escape, a_terminal_without_utf8_gets_no_control_within_a_letter)
+{
+	narrow = true;
+	cr_expect_str_eq(filtered("A\xc3\x9b"
+				  "2J \xe4\xb8\x96 \xdc\xa0\x9bZ"),
+		"A\xc3"
+		"2J \xe4\xb8 \xdc\xa0Z");
+	cr_expect_str_eq(filtered("A\xc2\x9b"
+				  "2J\033[31mZ"),
+		"A\033[31mZ");
 }
 
 Test(escape, a_split_anywhere_makes_no_difference)
@@ -173,6 +199,24 @@ Test(escape, a_nul_does_not_pass)
 	cr_expect_str_eq(buf_text(&out), "ab");
 }
 
+/* Is the byte at @at, 80 to 9f, in a letter, be it cut? */
+static bool
+in_letter(size_t at)
+{
+	size_t i = at;
+	unsigned char lead;
+
+	while (i > 0 && ((unsigned char)out.data[i] & 0xc0) == 0x80)
+		i--;
+	lead = (unsigned char)out.data[i];
+	if (lead < 0xc3 || lead > 0xf4 ||
+		at - i > 1u + (lead >= 0xe0) + (lead >= 0xf0))
+		return false;
+	return at - i > 1 ||
+		(lead != 0xe0 &&
+			(lead != 0xf0 || (unsigned char)out.data[at] >= 0x90));
+}
+
 /* Whatever comes in: ESC goes out only as the beginning of a colour, and no
  * control but tab, newline and carriage return. */
 static void
@@ -190,6 +234,7 @@ check_harmless(void)
 		}
 		cr_assert(c >= 0x20 || c == '\t' || c == '\n' || c == '\r');
 		cr_assert_neq(c, 0x7f);
+		cr_assert(c < 0x80 || c > 0x9f || (!narrow && in_letter(i)));
 		cr_assert_not(c == 0xc2 && i + 1 < out.len &&
 			(unsigned char)out.data[i + 1] >= 0x80 &&
 			(unsigned char)out.data[i + 1] < 0xa0);
@@ -200,7 +245,8 @@ Test(escape, no_bytes_in_any_pieces_make_it_let_a_sequence_through)
 {
 	/* Bytes that mean something to it are more frequent than chance. */
 	static const char likely[] =
-		"\033\033\033[[]PX^_\\\a\n;:0123mmmHJK(? \xc2\x9b\x9d\x9cxyz";
+		"\033\033\033[[]PX^_\\\a\n;:0123mmmHJK(? \xc2\x9b\x9d\x9cxyz"
+		"\xc3\xe0\xe4\xf0\xb8\x96\xa0";
 	uint64_t r = 0x9e3779b97f4a7c15ULL;
 	char text[64];
 
@@ -216,6 +262,7 @@ Test(escape, no_bytes_in_any_pieces_make_it_let_a_sequence_through)
 				likely[(r >> 8) % (sizeof(likely) - 1)];
 		}
 		begin();
+		narrow = round % 2;
 		cut = (r >> 32) % (sizeof(text) + 1);
 		put(text, cut);
 		put(text + cut, sizeof(text) - cut);

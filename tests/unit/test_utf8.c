@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_utf8.c - names that would steer a terminal. */
+#include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <termios.h>
+#include <unistd.h>
 
 #include <criterion/criterion.h>
 
@@ -13,7 +17,17 @@ tame(const char *text)
 	static char copy[128];
 
 	snprintf(copy, sizeof(copy), "%s", text);
-	utf8_tame(copy);
+	utf8_tame(copy, false);
+	return copy;
+}
+
+static const char *
+tame_narrow(const char *text)
+{
+	static char copy[128];
+
+	snprintf(copy, sizeof(copy), "%s", text);
+	utf8_tame(copy, true);
 	return copy;
 }
 
@@ -27,6 +41,59 @@ Test(utf8, words_of_ours_steer_no_terminal)
 		"??2J\xc2\xa0\xc2");
 }
 
+Test(utf8, controls_of_8_bits_pass_only_as_parts_of_letters)
+{
+	cr_expect_str_eq(tame("a\x9b"
+			      "31mb\x9d\xa0"),
+		"a?31mb?\xa0");
+	cr_expect_str_eq(tame("\xe0\x82\x9b|\xc1\x9b|\xf0\x80\x82\x9b"),
+		"\xe0??|\xc1?|\xf0???");
+	cr_expect_str_eq(tame("Ü世\xf0\x9f\x98\x80"), "Ü世\xf0\x9f\x98\x80");
+	cr_expect_str_eq(tame_narrow("a\xdc\xc3\x9b"
+				     "b\xc2\x9b"),
+		"a\xdc\xc3?b\xc2?");
+}
+
+Test(utf8, the_locale_says_whether_it_is_spoken)
+{
+	setenv("LANG", "de_DE.UTF-8", 1);
+	unsetenv("LC_CTYPE");
+	setenv("LC_ALL", "", 1);
+	cr_expect(utf8_spoken());
+	setenv("LC_ALL", "C", 1);
+	cr_expect_not(utf8_spoken());
+	unsetenv("LC_ALL");
+	unsetenv("LANG");
+	cr_expect_not(utf8_spoken());
+}
+
+Test(utf8, a_terminal_is_narrow_where_the_locale_names_another_charset)
+{
+	int master = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC), pipe[2];
+	struct termios mode;
+
+	cr_assert_neq(master, -1);
+	cr_assert_eq(pipe2(pipe, O_CLOEXEC), 0);
+	setenv("LC_ALL", "de_DE.ISO-8859-1", 1);
+	cr_expect_not(utf8_narrow(pipe[1]));
+	cr_assert_eq(tcgetattr(master, &mode), 0);
+	mode.c_iflag &= ~(tcflag_t)IUTF8;
+	tcsetattr(master, TCSANOW, &mode);
+	cr_expect(utf8_narrow(master));
+	mode.c_iflag |= IUTF8;
+	tcsetattr(master, TCSANOW, &mode);
+	cr_expect_not(utf8_narrow(master));
+	mode.c_iflag &= ~(tcflag_t)IUTF8;
+	tcsetattr(master, TCSANOW, &mode);
+	setenv("LC_ALL", "C.UTF-8", 1);
+	cr_expect_not(utf8_narrow(master));
+	setenv("LC_ALL", "C", 1);
+	cr_expect_not(utf8_narrow(master));
+	close(master);
+	close(pipe[0]);
+	close(pipe[1]);
+}
+
 Test(utf8, every_truncation_is_tamed)
 {
 	static const char text[] = "é\033\xc2\x9d\xe4\xb8\x96\x01";
@@ -35,7 +102,7 @@ Test(utf8, every_truncation_is_tamed)
 	for (size_t len = 0; len < sizeof(text); len++) {
 		memcpy(cut, text, len);
 		cut[len] = '\0';
-		utf8_tame(cut);
+		utf8_tame(cut, false);
 		cr_expect_eq(strlen(cut), len);
 		cr_expect_null(strpbrk(cut, "\033\001"));
 		cr_expect_null(strstr(cut, "\xc2\x9d"));

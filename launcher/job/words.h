@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* words.h - xrun's words on stderr before a job has an output of its own. */
+/* words.h - xrun's words on stderr where a job has no output of its own, not yet
+ * or no more. Tame, whatever names are in them. */
 #ifndef LAUNCHER_CMD_WORDS_H
 #define LAUNCHER_CMD_WORDS_H
 

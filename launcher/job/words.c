@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/utf8.h"
-#include "launcher/cmd/words.h"
+#include "launcher/job/words.h"
 
 void
 words_line(const char *fmt, ...)
@@ -20,7 +20,7 @@ words_line(const char *fmt, ...)
 	va_end(ap);
 	if (n < 0)
 		return;
-	utf8_tame(line);
+	utf8_tame(line, utf8_narrow(STDERR_FILENO));
 	dprintf(STDERR_FILENO, "xrun: %s\n", line);
 }
 
