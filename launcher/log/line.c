@@ -144,6 +144,20 @@ view_state(struct line_sink *sink, struct line_stream *st, struct span seen,
 	return seen.len;
 }
 
+/* Carriage returns without end behind a state: it may be their last, so it is
+ * shown as it is. One of them stays, for what follows it writes over it. */
+static size_t
+view_returns(struct line_sink *sink, struct line_stream *st, struct span seen,
+	struct span rest)
+{
+	if (seen.len > 0) {
+		view_line(sink->view, st, seen, sink->wall);
+		st->shown = true;
+	}
+	st->quiet = true;
+	return rest.len - 1;
+}
+
 /* What stands behind the last newline; gives how much of it is over with. */
 static size_t
 view_rest(struct line_sink *sink, struct line_stream *st, struct span rest,
@@ -161,11 +175,11 @@ view_rest(struct line_sink *sink, struct line_stream *st, struct span rest,
 	}
 	if (over > 0)
 		st->resumed = st->shown = false;
-	if (seen.len == 0)
-		st->quiet = true;
-	else if (seen.len < LINE_HOLD)
-		over += view_state(sink, st, seen, end);
-	return over;
+	if (seen.len >= LINE_HOLD)
+		return over;
+	if (seen.len == 0 || rest.len - over >= LINE_HOLD)
+		return view_returns(sink, st, seen, rest);
+	return over + view_state(sink, st, seen, end);
 }
 
 /* --- without -------------------------------------------------------------- */
@@ -288,6 +302,9 @@ line_cut(struct line_sink *sink, struct line_stream *st,
 	if (sink->holder == NULL && used < data.len &&
 		(ends || data.len - used >= LINE_HOLD))
 		used += put_unfinished(sink, st, prefix, behind(data, used));
+	/* Behind what is to be seen of it may stand carriage returns. */
+	if (sink->view != NULL && sink->holder == st && used < data.len)
+		used += view_finished(sink, st, behind(data, used), end);
 	if (end != LINE_MORE && sink->holder == st) {
 		line_give_up(sink);
 		st->resumed = end == LINE_IDLE;

@@ -65,8 +65,9 @@ struct line_sink {
  *
  * With LINE_IDLE and LINE_LAST an unfinished line is put, too, with a newline.
  *
- * Returns how many bytes were used; the rest is an unfinished line, to be
- * offered again with what follows it. 0 if another stream holds the sink.
+ * Returns how many bytes were used; the rest is an unfinished line of less
+ * than LINE_HOLD, to be offered again with what follows it. 0 if another stream
+ * holds the sink.
  */
 size_t line_cut(struct line_sink *sink, struct line_stream *stream,
 	const struct line_prefix *prefix, struct span data, enum line_end end);

@@ -364,6 +364,34 @@ Test(view, a_long_line_stands_alone_and_ends_at_a_carriage_return)
 	expect("y\n" LIVE(" 0:next" NEXT " 1:1"));
 }
 
+/* A reader that keeps what waits would fill its memory, or read no further. */
+Test(view, carriage_returns_without_end_do_not_wait)
+{
+	static char many[2 * LINE_HOLD + 1], big[2 * LINE_HOLD + 1];
+
+	memset(many, '\r', 2 * LINE_HOLD);
+	memcpy(big, many, sizeof(big));
+	memset(big, 'x', LINE_HOLD);
+	open_view(true, true, true);
+	turn(0);
+	cr_expect_eq(say(0, many), 1);
+	cr_expect(stream[0].quiet);
+	expect("");
+	memcpy(many, "100%", 4);
+	cr_expect_eq(say(0, many), 1);
+	expect(" 0:100%\n");
+	turn(1);
+	cr_expect_eq(say(0, "\r\n"), 0);
+	expect("");
+	turn(1);
+	cr_expect_eq(say(0, big), 1);
+	cr_expect_null(sink.holder);
+	cr_expect_eq(buf_text(&out)[out.len - 1], '\n');
+	turn(1);
+	cr_expect_eq(say(0, "\rnext\n"), 0);
+	expect(" 0:next\n");
+}
+
 /* --- other terminals --- */
 
 Test(view, elsewhere_progress_is_a_line_now_and_then)
