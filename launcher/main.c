@@ -13,6 +13,7 @@
 #include "launcher/cmd/verb.h"
 #include "launcher/host/platform.h"
 #include "launcher/job/options.h"
+#include "launcher/job/options_pair.h"
 #include "launcher/job/outcome.h"
 #include "launcher/job/words.h"
 #include "launcher/state/jobs.h"
@@ -55,11 +56,23 @@ say_errors(const struct options_found *found, const struct xr_error *err)
 		words_error(err);
 }
 
+static int
+refuse(const struct run_options *opt, const struct xr_error *err)
+{
+	words_error(err);
+	cmd_refused(opt, err->text);
+	return EXIT_XRUN;
+}
+
 /* What the options ask for. */
 static int
-do_as_told(const struct options_in *in, const struct run_options *opt,
-	const struct options_found *found)
+do_as_told(const struct options_in *in, struct run_options *opt,
+	struct options_found *found)
 {
+	bool asked = opt->help || found->first >= in->argc;
+	struct xr_error err = { 0 };
+	enum xr_status status = asked ? XR_OK : options_pairs(opt, found, &err);
+
 	words_lines(&found->warnings);
 	if (opt->help) {
 		help_short(stdout);
@@ -67,6 +80,8 @@ do_as_told(const struct options_in *in, const struct run_options *opt,
 	}
 	if (found->first >= in->argc)
 		return say_alone();
+	if (status != XR_OK)
+		return refuse(opt, &err);
 	return cmd_run(opt, found);
 }
 

@@ -112,17 +112,3 @@ detach_call(const struct run_options *opt, struct detach **detach,
 		exit_of(child);
 	return true;
 }
-
-enum xr_status
-detach_check(const struct run_options *opt, const struct options_found *found,
-	struct xr_error *err)
-{
-	if (!opt->logs)
-		return fail(err, XR_E_INVAL,
-			"--detach: nothing would be left of the output with --no-logs\t--log-dir DIR");
-	if (opt_source(&found->opts, "stdin") != OPT_DEFAULT &&
-		strcmp(opt->input, "none") != 0)
-		return fail(err, XR_E_INVAL,
-			"--stdin: with -d no rank has standard input\t--stdin none");
-	return XR_OK;
-}

@@ -19,8 +19,4 @@ struct detach;
 bool detach_call(const struct run_options *opt, struct detach **detach,
 	int *exit_status);
 
-/* detach_check() - what cannot be had with -d. */
-enum xr_status detach_check(const struct run_options *opt,
-	const struct options_found *found, struct xr_error *err);
-
 #endif /* LAUNCHER_CMD_DETACH_H */

@@ -417,7 +417,8 @@ cmd_run(const struct run_options *opt, const struct options_found *found)
 	struct normal normal;
 	enum xr_status status;
 
-	if (opt->json && !only_asks(opt))
+	if (opt->json && !only_asks(opt) &&
+		opt_source(&found->opts, "json") == OPT_ARGV)
 		words_line(
 			"--json is for --dry-run and --show-env; a job's account as JSON: --report FILE");
 	if (opt->detach && !only_asks(opt) &&
@@ -429,8 +430,6 @@ cmd_run(const struct run_options *opt, const struct options_found *found)
 	p.exit_status = EXIT_XRUN;
 	/* First: the file may be a descriptor that is taken next. */
 	status = open_outputs(&job, &err);
-	if (status == XR_OK && job.detach != NULL)
-		status = detach_check(opt, found, &err);
 	if (status == XR_OK && normal_init(&normal) == -1)
 		status = normal_failed(&err);
 	if (status == XR_OK) {

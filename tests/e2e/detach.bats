@@ -47,7 +47,7 @@ exit_of()
 	exec {go}<>go # what is written waits for whoever opens it late
 	# As $(...) would wait, but not for ever; other descriptors count, too.
 	exec {fd}< <("$XRUN" -d -n 2 sh -c \
-		'echo "out $RANK"; echo err >&2; read -r x <go; echo $x' \
+		'echo "out $RANK"; echo err >&2; read -r x <go; echo on$x' \
 		2>&1 7>&1 8>&1)
 	IFS= read -r -t 20 -u "$fd" id
 	read -r -t 20 -u "$fd" || end=$?
@@ -56,7 +56,8 @@ exit_of()
 	[[ $id =~ ^[a-z0-9]{4}$ ]]
 	jq -e '.ranks == 2 and (has("exit") | not)' "$(folder "$id")/job.json"
 	await_line "$(folder "$id")/0/rank-0001/stdout" 'out 1' 10
-	printf 'on\non\n' >&"$go"
+	# A byte each: a shell reads byte by byte, and the other one between.
+	printf '\n\n' >&"$go"
 	ended "$id"
 	assert_eq "$(exit_of "$id")" '[0,"ok"]'
 	assert_eq "$(cat "$(folder "$id")/0/rank-0000/stdout")" $'out 0\non'
@@ -93,7 +94,7 @@ exit_of()
 	chmod +x script
 	touch data
 	for args in ./no-such-program ./data ./script \
-		'--on-failure continue ./script' '-n 3 : true' '--show 9 true'; do
+		'--on-failure continue ./script' '-n 3 : true' '--stdin none --chdir /no/dir true'; do
 		# shellcheck disable=SC2086 # several words
 		job $args
 		printf '%s\n' "$status" "$stderr" >plain
