@@ -133,7 +133,7 @@ const struct opt run_options[] = {
 		.pattern = "^(?!latest$)[A-Za-z0-9_][A-Za-z0-9._-]{0,63}$",
 		.offset = AT(job),
 		.help = "call the job NAME, not by four letters",
-		.text = "Call the job _NAME_: up to 64 letters, digits, dots, hyphens and underscores, the first no dot or hyphen. If a job of that name has ended, this is its next attempt: its output stands beside the former in folder 1 and so on, and XRUN_ATTEMPT says which it is. If one runs, xrun exits with 125. Under *--log-dir* the folder is DIR/NAME, or DIR if {job} is in it. Its folder stays, also where ranks wrote nothing: it counts the attempts. With *--no-logs* there is none: attempts are not counted, and nothing keeps two jobs of one name apart. Without a name: four letters and digits, or SLURM_JOB_ID inside of a Slurm job, whose second job is called SLURM_JOB_ID.2, and so on. There is no variable, since XRUN_JOB tells ranks the job that they are of." },
+		.text = "Call the job _NAME_: up to 64 letters, digits, dots, hyphens and underscores, the first no dot or hyphen. If a job of that name has ended, this is its next attempt: its output stands beside the former in folder 1 and so on, and XRUN_ATTEMPT says which it is. If one runs, or if other users may write into the folder, xrun exits with 125. Under *--log-dir* the folder is DIR/NAME, or DIR if {job} is in it. Its folder stays, also where ranks wrote nothing: it counts the attempts. With *--no-logs* there is none: attempts are not counted, and nothing keeps two jobs of one name apart. Without a name: four letters and digits, or SLURM_JOB_ID inside of a Slurm job, whose second job is called SLURM_JOB_ID.2, and so on. There is no variable, since XRUN_JOB tells ranks the job that they are of." },
 
 	{ .name = "env",
 		.part = true,
@@ -178,7 +178,7 @@ const struct opt run_options[] = {
 		.arg = "DIR",
 		.offset = AT(log_dir),
 		.help = "keep the ranks' output in DIR",
-		.text = "Keep the files with the output of the ranks in _DIR_ if it is absent or empty, else in a folder in it that is named after the job. {job} and {host} in _DIR_ are replaced. Without it: in the state directory, see FILES in xrun(1)." },
+		.text = "Keep the files with the output of the ranks in _DIR_ if it is absent, or empty and yours alone to write into, else in a folder in it that is named after the job. {job} and {host} in _DIR_ are replaced. Without it: in the state directory, see FILES in xrun(1)." },
 	{ .name = "logs",
 		.common = true,
 		.type = OPT_FLAG,

@@ -40,13 +40,14 @@ is_job(const char *dir, bool *running)
 	return true;
 }
 
-/* And no link to one: `latest`, or what a person made. */
+/* And no link to one: `latest`, or what a person made; and no other user's. */
 static bool
 is_folder(const char *path)
 {
 	struct stat st;
 
-	return lstat(path, &st) == 0 && S_ISDIR(st.st_mode);
+	return lstat(path, &st) == 0 && S_ISDIR(st.st_mode) &&
+		state_is_trusted(&st);
 }
 
 struct walk {

@@ -37,6 +37,7 @@ enum take {
 	AGAIN,   /* somebody is making or removing it */
 	RUNS,    /* somebody has it */
 	STRANGE, /* no job's */
+	OTHERS,  /* another user's, or open to all */
 	BROKEN,  /* errno */
 };
 
@@ -63,6 +64,15 @@ take_unlocked(struct state *st, bool last)
 		BROKEN;
 }
 
+/* Whoever can write there would have a say in the job. */
+static bool
+is_others(const struct state *st)
+{
+	struct stat dir;
+
+	return fstat(st->dir_fd, &dir) == -1 || !state_is_trusted(&dir);
+}
+
 /* One try. */
 static enum take
 take(struct state *st, bool last)
@@ -77,6 +87,8 @@ take(struct state *st, bool last)
 	st->dir_fd = open(st->dir, O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (st->dir_fd == -1)
 		return errno == ENOENT ? AGAIN : BROKEN;
+	if (is_others(st))
+		return OTHERS;
 	st->lock_fd =
 		openat(st->dir_fd, "lock", O_RDWR | O_CLOEXEC | O_NOFOLLOW);
 	if (st->lock_fd == -1)
@@ -150,6 +162,10 @@ refuse(const struct state *st, const char *name, enum take why, int pid,
 			"--job: %s runs (%s)\tanother name", name, st->dir);
 	if (why == BROKEN)
 		return state_cannot(err, st->dir);
+	if (why == OTHERS)
+		return fail(err, XR_E_EXISTS,
+			"--job: %s is there, and other users may write into it\tanother name, or --log-dir DIR",
+			st->dir);
 	return fail(err, XR_E_EXISTS,
 		"--job: %s is there, and not the folder of a job\tanother name",
 		st->dir);
@@ -200,12 +216,13 @@ static enum xr_status
 find_place(struct state *st, const struct state_wish *wish,
 	struct xr_error *err)
 {
+	enum xr_status status;
 	char *dir;
 
 	if (wish->log_dir == NULL) {
-		st->root = state_home();
+		status = state_find_root(&st->root, err);
 		st->dir = xasprintf("%s/%s", st->root, wish->name);
-		return XR_OK;
+		return status;
 	}
 	dir = state_expand(wish->log_dir, wish->name);
 	if (dir == NULL)
@@ -273,7 +290,8 @@ state_open_named(struct state *st, const struct state_wish *wish,
 		st->made = false;
 		if (what == RUNS && i % ASK_EVERY == 0)
 			pid = holder_of(st->dir);
-		if (what == STRANGE || what == BROKEN || pid != 0)
+		if (what == STRANGE || what == OTHERS || what == BROKEN ||
+			pid != 0)
 			break;
 		poll(NULL, 0, TRY_MS);
 	}

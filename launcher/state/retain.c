@@ -255,7 +255,7 @@ done_lately(int root)
 		time(NULL) - st.st_mtim.tv_sec < STAMP_EVERY_S)
 		return true;
 	fd = openat(root, STAMP,
-		O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+		O_WRONLY | O_CREAT | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd != -1)
 		futimens(fd, NULL);
 	fd_close(fd);

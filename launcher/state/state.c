@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,43 +22,6 @@
 #include "launcher/state/state_inner.h"
 
 #define ADVICE "\t--log-dir DIR or --no-logs"
-
-const char *
-state_user_home(void)
-{
-	const char *dir = getenv("HOME");
-	const struct passwd *pw;
-
-	if (dir != NULL && dir[0] == '/')
-		return dir;
-	pw = getpwuid(getuid());
-	return pw != NULL && pw->pw_dir[0] == '/' ? pw->pw_dir : NULL;
-}
-
-char *
-state_home(void)
-{
-	const char *xdg = getenv("XDG_STATE_HOME"), *dir;
-
-	if (xdg != NULL && xdg[0] == '/')
-		return xasprintf("%s/xrun", xdg);
-	dir = state_user_home();
-	if (dir != NULL)
-		return xasprintf("%s/.local/state/xrun", dir);
-	return xasprintf("/var/tmp/xrun-%u", (unsigned)getuid());
-}
-
-const char *
-state_tilde(const char *path, char *out, size_t cap)
-{
-	const char *dir = state_user_home();
-	size_t len = dir == NULL ? 0 : strlen(dir);
-	bool below = len > 1 && strncmp(path, dir, len) == 0 &&
-		(path[len] == '/' || path[len] == '\0');
-
-	snprintf(out, cap, "%s%s", below ? "~" : "", path + (below ? len : 0));
-	return out;
-}
 
 const char *
 state_mount(const char *path, char at[static PATH_MAX])
@@ -229,21 +191,20 @@ state_expand(const char *text, const char *id)
 	return out.data;
 }
 
-/* A link that somebody else laid here would choose where we write. */
-bool
-state_is_strange_link(const char *path)
+static bool
+is_ours(int dir)
 {
 	struct stat st;
 
-	return lstat(path, &st) == 0 && S_ISLNK(st.st_mode) &&
-		st.st_uid != geteuid() && st.st_uid != 0;
+	return fstat(dir, &st) == 0 && state_is_trusted(&st);
 }
 
 /*
  * Of all who find @dir absent or empty at once, it goes to the one whose "0" it
- * is; and only that one writes into it or takes anything away.
+ * is; and only that one writes into it or takes anything away. In one that
+ * others may write into, somebody else would hold names of ours.
  *
- * Returns  1: it is ours; 0: it is used; -1 with errno
+ * Returns  1: it is ours; 0: it is used, or others'; -1 with errno
  */
 static int
 claim(struct state *st, const char *dir)
@@ -258,10 +219,11 @@ claim(struct state *st, const char *dir)
 	}
 	if (!made && errno != EEXIST)
 		return -1;
-	st->dir_fd = open(dir, O_DIRECTORY | O_CLOEXEC);
+	st->dir_fd =
+		open(dir, O_DIRECTORY | O_CLOEXEC | (made ? O_NOFOLLOW : 0));
 	if (st->dir_fd == -1)
 		return errno == EACCES ? 0 : -1;
-	if (made || state_is_empty(st->dir_fd)) {
+	if (is_ours(st->dir_fd) && (made || state_is_empty(st->dir_fd))) {
 		st->made_attempt = mkdirat(st->dir_fd, "0", 0700) == 0;
 		ours = st->made_attempt ? 1 : errno == EEXIST ? 0 : -1;
 	}
@@ -374,9 +336,15 @@ open_folder(struct state *st, struct xr_error *err)
 	enum xr_status status;
 
 	if (st->dir_fd == -1)
-		st->dir_fd = open(st->dir, O_DIRECTORY | O_CLOEXEC);
+		st->dir_fd =
+			open(st->dir, O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (st->dir_fd == -1)
 		return state_cannot(err, st->dir);
+	/* Who may write where it was made can give its name to another. */
+	if (st->root == NULL && !is_ours(st->dir_fd)) {
+		errno = EPERM;
+		return state_cannot(err, st->dir);
+	}
 	status = state_open_attempt(st, err);
 	if (status != XR_OK)
 		return status;
@@ -397,8 +365,10 @@ choose_folder(struct state *st, const struct state_wish *wish,
 	if (wish->name != NULL)
 		return state_open_named(st, wish, err);
 	if (wish->log_dir == NULL) {
-		st->root = state_home();
-		return make_folder(st, st->root, wish->batch, err);
+		status = state_find_root(&st->root, err);
+		return status != XR_OK ?
+			status :
+			make_folder(st, st->root, wish->batch, err);
 	}
 	next_id(st, wish->batch, 0);
 	dir = state_expand(wish->log_dir, st->id);

@@ -17,7 +17,8 @@
  *
  * With --log-dir D the folder is D itself if D is absent or empty, else
  * D/JOB, and of a named job always D/JOB, or D if {job} is in it; of jobs that
- * start at once, one gets D. With --no-logs there is none. A run that wrote no
+ * start at once, one gets D. A folder that is there and that others may write
+ * into is never taken as a whole. With --no-logs there is none. A run that wrote no
  * byte leaves none, but for a further attempt, and with -d.
  */
 #ifndef LAUNCHER_STATE_STATE_H
@@ -27,6 +28,8 @@
 #include <stddef.h>
 #include <limits.h>
 #include <stdint.h>
+
+#include <sys/stat.h>
 
 #include "xrun/error.h"
 
@@ -56,6 +59,10 @@ const char *state_user_home(void);
 /* state_home() - the root folder by the rules of the XDG; caller frees. NULL
  * if there is no absolute one. */
 char *state_home(void);
+
+/* state_is_trusted() - may a folder that is there be taken for one's own? It is
+ * ours, and not everybody's to write into; or root's, and root's alone. */
+bool state_is_trusted(const struct stat *dir);
 
 struct state_wish {
 	const char *name;    /* of --job, or NULL */

@@ -27,6 +27,13 @@ void live_enter(struct state *state);
 void live_leave(const struct state *state);
 
 bool state_is_empty(int dir_fd);
+
+/* home.c: state_home() for who writes there. Where the user has no home it is
+ * in a place where everybody could have made it: XR_E_INVAL unless it is ours,
+ * and for us alone. @root is the caller's to free, whatever is returned. */
+enum xr_status state_find_root(char **root, struct xr_error *err);
+
+/* home.c */
 bool state_is_strange_link(const char *path);
 
 /* A lock where there is none: 0, or -1 with errno, EEXIST if there is. */

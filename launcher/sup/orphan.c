@@ -194,15 +194,15 @@ forget_former(struct orphan *o)
 	o->json = NULL;
 }
 
-/* A folder whose job.json is not to be understood is nobody's to touch; one
- * without has had no time to write it. (One that is being made is locked.) */
+/* A folder whose job.json is not to be understood, or another user's, is nobody's
+ * to touch; one without has had no time to write it. (One that is being made is locked.) */
 static bool
 is_readable(struct orphan *o)
 {
 	char path[PATH_MAX];
 	struct stat st;
 
-	if (stat(o->dir, &st) == -1 ||
+	if (lstat(o->dir, &st) == -1 || !state_is_trusted(&st) ||
 		snprintf(path, sizeof(path), "%s/job.json", o->dir) >=
 			(int)sizeof(path))
 		return false;

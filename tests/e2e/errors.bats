@@ -687,6 +687,62 @@ log_dir()
 	rm -r /var/tmp/xrun-64998
 }
 
+# homeless ARG... - a job of user 64997, who has no home; and what becomes of
+# its folder below /var/tmp, which this made.
+homeless()
+{
+	try env -u HOME -u XDG_STATE_HOME setpriv \
+		--reuid=64997 --clear-groups "$XRUN" "$@"
+	rm -rf "$shared"
+}
+
+@test "without a HOME a folder that somebody else laid in /var/tmp is refused" {
+	[ "$(id -u)" = 0 ] || skip 'another user is needed'
+	shared=/var/tmp/xrun-64997
+	local advice='   try: HOME=DIR, --log-dir DIR or --no-logs$'
+
+	rm -rf "$shared"
+	chmod 755 "$BATS_TEST_TMPDIR" # it writes "ran" nowhere
+	mkdir -m 0777 theirs
+	ln -s "$PWD/theirs" "$shared"
+	for job in '' '--job=mine'; do
+		homeless $job -n 2 echo hi
+		says_like 125 "$shared: is no folder, .*$advice"
+		ln -s "$PWD/theirs" "$shared"
+	done
+	rm "$shared"
+	mkdir -m 0777 "$shared"
+	homeless -n 2 echo hi
+	says_like 125 "$shared: belongs to user 0, .*$advice"
+	assert_eq "$(ls theirs)" ''
+	# What is ours is for us alone from then on.
+	install -d -m 0777 -o 64997 "$shared"
+	try env -u HOME -u XDG_STATE_HOME setpriv \
+		--reuid=64997 --clear-groups "$XRUN" -n 2 echo hi
+	assert_eq "$status" 0
+	assert_eq "$(stat -c '%a %u' "$shared")" '700 64997'
+	[ -d "$shared/latest/0/rank-0001" ]
+	rm -r "$shared"
+}
+
+@test "--log-dir in a folder that others may write makes a folder a job" {
+	[ "$(id -u)" = 0 ] || skip 'another user is needed'
+	mkdir -m 0775 shared
+	chown 64997 shared
+	for _ in 1 2; do
+		job --log-dir shared -n 2 echo hi
+		assert_eq "$status" 0
+	done
+	assert_eq "$(find shared -mindepth 1 -maxdepth 1 | wc -l)" 2
+	assert_eq "$(cat shared/*/0/rank-0001/stdout)" $'hi\nhi'
+	job --log-dir shared --job mine -n 2 echo hi
+	assert_eq "$status" 0
+	chown 64997 shared/mine
+	job --log-dir shared --job mine "$PROG/stamp" ran
+	says_like 125 '--job: .*/shared/mine is there, and other users may write into it   try: another name, or --log-dir DIR$'
+	[ ! -e shared/mine/1 ]
+}
+
 @test "a name that would steer the terminal is tamed in xrun's words" {
 	job -n 2 $'./no\e]0;title\a\xc2\x9b2J'
 	assert_eq "$status" 127

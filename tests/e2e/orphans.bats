@@ -76,6 +76,17 @@ reopen()
 	[ -s "$XDG_STATE_HOME/xrun/$id/lock" ]
 }
 
+@test "what stands in another user's folder decides nothing" {
+	[ "$(id -u)" = 0 ] || skip 'another user is needed'
+	lost
+	chown 64997 "$XDG_STATE_HOME/xrun/$id"
+	"$XRUN" sh -c 'echo next'
+	[ "$(of_job "$id")" -ge 1 ]
+	chown 0 "$XDG_STATE_HOME/xrun/$id"
+	"$XRUN" sh -c 'echo next'
+	none_of "$id"
+}
+
 @test "the supervisor is killed: the keeper closes the record" {
 	need jq
 	spawn job "$XRUN" sh -c 'echo ready; exec sleep 60'

@@ -234,6 +234,39 @@ Test(named, a_folder_that_is_no_jobs_is_not_taken)
 	let_go();
 }
 
+/* With lock, record and attempt: a whole job, but for whose it is. */
+static void
+expect_others(const char *dir)
+{
+	cr_expect_eq(open_named(&st, "mine", "d"), XR_E_EXISTS);
+	cr_expect_not_null(strstr(err.text, "other users may write into it"),
+		"%s", err.text);
+	cr_expect_eq(folder_entries(dir), 2);
+}
+
+Test(named, a_folder_that_others_may_write_is_not_taken)
+{
+	char dir[2 * PATH_MAX];
+
+	cr_assert_eq(open_named(&st, "mine", "d"), XR_OK);
+	let_go();
+	snprintf(dir, sizeof(dir), "%s", in_folder("d/mine"));
+	cr_assert_eq(chmod(dir, 0777), 0);
+	expect_others(dir);
+	cr_assert_eq(chmod(dir, 0775), 0);
+	cr_expect_eq(open_named(&st, "mine", "d"), XR_OK, "%s", err.text);
+	cr_expect_eq(st.number, 1);
+	state_remove(&st);
+	let_go();
+	if (geteuid() != 0)
+		cr_skip_test("another user's folder needs root");
+	cr_assert_eq(chown(dir, 12345, 12345), 0);
+	expect_others(dir);
+	/* A link to what is ours is no folder. */
+	cr_assert_eq(symlink("mine", in_folder("d/link")), 0);
+	cr_expect_eq(open_named(&st, "link", "d"), XR_E_SYS);
+}
+
 Test(named, under_log_dir_a_named_job_has_the_folder_of_its_name)
 {
 	cr_assert_eq(open_named(&st, "a", "d"), XR_OK);

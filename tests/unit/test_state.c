@@ -81,42 +81,6 @@ expect_mode(const char *path, mode_t mode)
 		(unsigned)s.st_mode);
 }
 
-static void
-expect_home(const char *xdg, const char *home, const char *want)
-{
-	char *got;
-
-	setenv("XDG_STATE_HOME", xdg, 1);
-	setenv("HOME", home, 1);
-	got = state_home();
-	cr_expect_str_eq(got, want, "'%s' '%s': %s", xdg, home, got);
-	free(got);
-}
-
-Test(state, the_root_is_where_the_XDG_says)
-{
-	expect_home("/x", "/h", "/x/xrun");
-	expect_home("", "/h", "/h/.local/state/xrun");
-	expect_home("relative", "/h", "/h/.local/state/xrun");
-	unsetenv("XDG_STATE_HOME");
-}
-
-Test(state, without_a_HOME_the_root_is_absolute_all_the_same)
-{
-	char *got;
-
-	unsetenv("XDG_STATE_HOME");
-	setenv("HOME", "relative", 1);
-	got = state_home();
-	cr_assert_not_null(got);
-	cr_expect_eq(got[0], '/');
-	free(got);
-	unsetenv("HOME");
-	got = state_home();
-	cr_expect_eq(got[0], '/');
-	free(got);
-}
-
 Test(state, an_id_can_be_said_aloud_and_typed_without_doubt)
 {
 	static const char set[] = "abcdefghijkmnpqrstuvwxyz23456789";
@@ -476,6 +440,60 @@ Test(state, a_log_dir_that_is_used_gets_a_folder_a_job)
 	let_go();
 }
 
+/* A job under --log-dir @dir is one folder in it, and nothing else is there. */
+static void
+expect_folder_in(const char *dir)
+{
+	char want[2 * PATH_MAX + 8];
+
+	begin(dir);
+	snprintf(want, sizeof(want), "%s/%s/%s", folder, dir, st.id);
+	cr_expect_str_eq(st.dir, want);
+	cr_expect_eq(folder_entries(dir), 1);
+	expect_mode(st.dir, S_IFDIR | 0700);
+	let_go();
+}
+
+Test(state, a_log_dir_that_others_may_write_gets_a_folder_a_job)
+{
+	cr_assert_eq(mkdir("open", 0777), 0);
+	expect_folder_in("open");
+	if (geteuid() != 0)
+		cr_skip_test("another user's folder needs root");
+	cr_assert_eq(mkdir("foreign", 0755), 0);
+	cr_assert_eq(chown("foreign", 12345, 12345), 0);
+	expect_folder_in("foreign");
+	cr_assert_eq(mkdir("shared", 0775), 0);
+	cr_assert_eq(chown("shared", 12345, getegid()), 0);
+	expect_folder_in("shared");
+}
+
+static bool
+note_one(void *count, const char *dir, const char *id, bool running)
+{
+	(void)dir;
+	(void)id;
+	(void)running;
+	++*(int *)count;
+	return true;
+}
+
+Test(state, another_users_folder_is_no_job_of_ours)
+{
+	int jobs = 0;
+	char *root;
+
+	begin(NULL);
+	root = state_home();
+	jobs_each(root, note_one, &jobs);
+	cr_expect_eq(jobs, 1);
+	cr_assert_eq(chmod(st.dir, 0777), 0);
+	jobs_each(root, note_one, &jobs);
+	cr_expect_eq(jobs, 1);
+	free(root);
+	let_go();
+}
+
 Test(state, a_log_dir_knows_job_and_host)
 {
 	char want[3 * PATH_MAX], host[256] = "";
@@ -637,42 +655,4 @@ Test(state, a_folder_named_latest_is_left_alone)
 	expect_mode("state/xrun/latest", S_IFDIR | 0700);
 	cr_expect_eq(folder_entries("state/xrun"), 3, "and .live");
 	let_go();
-}
-
-Test(state, a_path_at_home_is_shown_with_a_tilde)
-{
-	static const struct {
-		const char *home, *path, *shown;
-	} rows[] = {
-		{ "/home/a", "/home/a", "~" },
-		{ "/home/a", "/home/a/b/c", "~/b/c" },
-		{ "/home/a", "/home/ab", "/home/ab" },
-		{ "/home/a", "/home", "/home" },
-		{ "/home/a", "/x/home/a", "/x/home/a" },
-		{ "/", "/etc", "/etc" },
-	};
-	char shown[64];
-
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		setenv("HOME", rows[i].home, 1);
-		cr_expect_eq(state_tilde(rows[i].path, shown, sizeof(shown)),
-			shown);
-		cr_expect_str_eq(shown, rows[i].shown, "%s", shown);
-	}
-}
-
-Test(state, a_file_system_is_named_by_its_mount_point)
-{
-	struct stat got, root;
-	char buf[PATH_MAX];
-	const char *at;
-
-	cr_expect_str_eq(state_mount("/", buf), "/");
-	cr_expect_str_eq(state_mount("/proc/self/fdinfo", buf), "/proc");
-	cr_expect_str_eq(state_mount("/nowhere/at/all", buf),
-		"/nowhere/at/all");
-	at = state_mount(".", buf);
-	cr_assert_eq(stat(at, &got), 0);
-	cr_assert_eq(stat(".", &root), 0);
-	cr_expect_eq(got.st_dev, root.st_dev);
 }
