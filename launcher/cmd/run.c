@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/mem.h"
 #include "base/status.h"
 #include "base/utf8.h"
 #include "launcher/cmd/detach.h"
@@ -386,6 +387,7 @@ run(struct job *job)
 	if (job->report_fd != -1 && job->page->closed == 0)
 		report_refused(job, status,
 			"xrun itself could not go on; its words on stderr say why");
+	leave(status);
 	return status;
 }
 

@@ -16,6 +16,7 @@
 #include "launcher/sup/own_tty.h"
 #include "launcher/sup/keeper.h"
 #include "launcher/sup/stdin_all.h"
+#include "launcher/sup/report.h"
 #include "launcher/sup/sup.h"
 
 #define A_TURN       16
@@ -410,8 +411,12 @@ start_output(int fd, void *ctx)
 	struct job *job = ctx;
 
 	(void)fd;
-	if (logs_peek(job->sup->logs))
-		start_threads(job);
+	if (!logs_peek(job->sup->logs))
+		return;
+	start_threads(job);
+	/* Now, while the ranks work, and not when they are done. */
+	if (job->state.dir_fd != -1)
+		report_latest(job);
 }
 
 /* Input flows once nothing of ours holds the ranks' ends of it. */

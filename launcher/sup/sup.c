@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sup.c - see sup.h. */
 #include <errno.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -458,6 +459,8 @@ supervise(struct job *job)
 	struct sup sup = { 0 };
 
 	job->sup = &sup;
+	/* An arena for each thread costs it more than what it asks for. */
+	mallopt(M_ARENA_MAX, 1);
 	if (prctl(PR_SET_CHILD_SUBREAPER, 1) == -1 || !open_all(job)) {
 		dprintf(STDERR_FILENO, "xrun: cannot start: %s\n",
 			strerror(errno));

@@ -14,4 +14,9 @@ char *xstrdup(const char *text) __attribute__((malloc));
 char *xasprintf(const char *fmt, ...)
 	__attribute__((malloc, format(printf, 1, 2)));
 
+/* leave() - ends the process at once: the kernel takes back all it had, and
+ * cheaper than free(3) and destructors could. Returns where a sanitizer wants to
+ * see it given back. Nothing of stdio is flushed. */
+void leave(int status);
+
 #endif /* BASE_MEM_H */
