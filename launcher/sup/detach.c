@@ -13,7 +13,7 @@
 #include "base/fd.h"
 #include "base/status.h"
 #include "launcher/sup/detach.h"
-#include "launcher/sup/keeper.h"
+#include "launcher/keeper/keeper.h"
 #include "launcher/sup/report.h"
 #include "launcher/sup/sup.h"
 

@@ -9,8 +9,8 @@
 #include "base/fault.h"
 #include "launcher/job/words.h"
 #include "launcher/sup/account.h"
-#include "launcher/sup/keeper.h"
-#include "launcher/sup/own_tty.h"
+#include "launcher/keeper/keeper.h"
+#include "launcher/keeper/own_tty.h"
 #include "launcher/sup/report.h"
 #include "launcher/sup/sup.h"
 

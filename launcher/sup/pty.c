@@ -21,8 +21,8 @@
 #include <sys/ioctl.h>
 
 #include "base/fd.h"
-#include "launcher/sup/keeper.h"
-#include "launcher/sup/own_tty.h"
+#include "launcher/keeper/keeper.h"
+#include "launcher/keeper/own_tty.h"
 #include "launcher/sup/sup.h"
 
 static void

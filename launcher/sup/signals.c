@@ -15,7 +15,7 @@
 #include <sys/signalfd.h>
 
 #include "base/clock.h"
-#include "launcher/sup/keeper.h"
+#include "launcher/keeper/keeper.h"
 #include "launcher/sup/sup.h"
 
 struct row {

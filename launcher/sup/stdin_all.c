@@ -8,7 +8,7 @@
 
 #include "base/fd.h"
 #include "launcher/log/thread.h"
-#include "launcher/sup/own_tty.h"
+#include "launcher/keeper/own_tty.h"
 #include "launcher/sup/stdin_all.h"
 
 #define CHUNK    (64 * 1024) /* what a pipe holds */

@@ -3,7 +3,6 @@
  * sup.h - the supervisor: one loop that starts ranks, watches them, ends them
  * and says what happened. Its files share struct job and struct sup:
  *
- *   keeper.c   the process a person sees; makes the supervisor
  *   sup.c      the loop and what it listens to; who is asked what
  *   signals.c  what xrun is told             tty_in.c  the terminal's input
  *   start.c    ranks come to life            death.c   who died when, and why
@@ -16,9 +15,9 @@
  *   stdin_all.c  xrun's input for every rank
  *   lifeline.c the order of deaths, as evidence
  *   detach.c   a job that is left to itself
- *   pty.c      a terminal for each rank      own_tty.c xrun's own terminal
+ *   pty.c      a terminal for each rank
  *
- * Everything runs on the loop's thread.
+ * keeper/ made it and outlives it. Everything runs on the loop's thread.
  */
 #ifndef LAUNCHER_SUP_SUP_H
 #define LAUNCHER_SUP_SUP_H

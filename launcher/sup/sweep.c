@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 #include "base/fault.h"
-#include "launcher/sup/keeper.h"
+#include "launcher/keeper/keeper.h"
 #include "launcher/sup/sup.h"
 #include "proc/descend.h"
 

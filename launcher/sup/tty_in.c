@@ -23,8 +23,8 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
-#include "launcher/sup/keeper.h"
-#include "launcher/sup/own_tty.h"
+#include "launcher/keeper/keeper.h"
+#include "launcher/keeper/own_tty.h"
 #include "launcher/sup/sup.h"
 
 #define AGAIN_NS (500 * NS_PER_MS)

@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 
 #include "base/clock.h"
-#include "launcher/sup/keeper.h"
+#include "launcher/keeper/keeper.h"
 #include "launcher/sup/sup.h"
 #include "launcher/sup/why.h"
 

@@ -7,8 +7,8 @@
  * page that keeper and supervisor share; either of them puts it back, at the
  * end, before it stops, or when the other one has died.
  */
-#ifndef LAUNCHER_SUP_OWN_TTY_H
-#define LAUNCHER_SUP_OWN_TTY_H
+#ifndef LAUNCHER_KEEPER_OWN_TTY_H
+#define LAUNCHER_KEEPER_OWN_TTY_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -42,4 +42,4 @@ bool own_tty_modes(const struct own_tty *tty, struct termios *modes);
 /* own_tty_size() - of the terminal at stdin, stdout or stderr; else 80x24. */
 void own_tty_size(struct winsize *size);
 
-#endif /* LAUNCHER_SUP_OWN_TTY_H */
+#endif /* LAUNCHER_KEEPER_OWN_TTY_H */

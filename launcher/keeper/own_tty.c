@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "launcher/sup/own_tty.h"
+#include "launcher/keeper/own_tty.h"
 
 bool
 own_tty_is_stdin(void)

@@ -22,7 +22,7 @@
 #include "launcher/state/jobs.h"
 #include "launcher/state/retain.h"
 #include "launcher/state/state.h"
-#include "launcher/sup/orphan.h"
+#include "launcher/keeper/orphan.h"
 #include "proc/leaf.h"
 #include "proc/stray.h"
 

@@ -25,7 +25,7 @@
 #include "launcher/host/check.h"
 #include "launcher/job/outcome.h"
 #include "launcher/log/raw.h"
-#include "launcher/sup/keeper.h"
+#include "launcher/keeper/keeper.h"
 #include "proc/descend.h"
 
 #define SWEEP_PATIENCE (30 * NS_PER_S)

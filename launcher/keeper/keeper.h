@@ -8,15 +8,15 @@
  * memory tells the rest. After the start the keeper uses no heap and sleeps in
  * one poll(2); what it does at each event is the table in keeper.c.
  */
-#ifndef LAUNCHER_SUP_KEEPER_H
-#define LAUNCHER_SUP_KEEPER_H
+#ifndef LAUNCHER_KEEPER_KEEPER_H
+#define LAUNCHER_KEEPER_KEEPER_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "launcher/job/job.h"
 #include "proc/leaf.h"
-#include "launcher/sup/own_tty.h"
+#include "launcher/keeper/own_tty.h"
 
 #define KEEPER_VERDICT    0x100 /* set in the verdict when there is one */
 #define KEEPER_NO_VERDICT -1    /* the job is not over: the keeper ends it */
@@ -56,4 +56,4 @@ void keeper_follow_stop(struct keeper_page *page);
 /* keeper_page_new() - NULL with errno. */
 struct keeper_page *keeper_page_new(void);
 
-#endif /* LAUNCHER_SUP_KEEPER_H */
+#endif /* LAUNCHER_KEEPER_KEEPER_H */

@@ -10,8 +10,8 @@
  * keeper has done so). It runs on the helper thread, after the
  * ranks have started, and costs one look at each folder.
  */
-#ifndef LAUNCHER_SUP_ORPHAN_H
-#define LAUNCHER_SUP_ORPHAN_H
+#ifndef LAUNCHER_KEEPER_ORPHAN_H
+#define LAUNCHER_KEEPER_ORPHAN_H
 
 #include "launcher/state/state.h"
 
@@ -22,4 +22,4 @@ void orphan_end(const struct state *state);
 /* orphan_run() - work_fn: all below the root folder @path, which it frees. */
 void orphan_run(void *path);
 
-#endif /* LAUNCHER_SUP_ORPHAN_H */
+#endif /* LAUNCHER_KEEPER_ORPHAN_H */
