@@ -26,6 +26,7 @@
 #include "launcher/job/outcome.h"
 #include "launcher/log/raw.h"
 #include "launcher/keeper/keeper.h"
+#include "launcher/keeper/report_file.h"
 #include "proc/descend.h"
 
 #define SWEEP_PATIENCE (30 * NS_PER_S)
@@ -204,7 +205,7 @@ written(const struct raw_share *share)
 /* So that nobody takes it for one whose keeper was killed as well, and ends
  * whatever has its name by then. */
 static void
-close_record(const struct job *job)
+close_record(const struct job *job, int status)
 {
 	char members[200], stamp[40];
 
@@ -213,7 +214,7 @@ close_record(const struct job *job)
 	snprintf(members, sizeof(members),
 		",\"end\":\"%s\",\"exit\":%d,\"reason\":\"supervisor lost\""
 		",\"bytes\":%lld,\"bytes_before\":%lld",
-		clock_stamp(clock_wall(), stamp, sizeof(stamp)), EXIT_XRUN,
+		clock_stamp(clock_wall(), stamp, sizeof(stamp)), status,
 		(long long)written(job->share),
 		(long long)job->state.bytes_before);
 	state_amend(&job->state, "job.json", ",\"exit\":", members);
@@ -242,6 +243,31 @@ remove_leaves(struct keeper *k)
 		nanosleep(&pause, NULL);
 }
 
+/* The job had ended, and its supervisor was killed while it said so: what was
+ * begun to be told is told whole, and xrun ends as it says. True if it had. */
+static bool
+end_as_told(struct keeper *k)
+{
+	struct job *job = k->job;
+	int sys = 0;
+
+	if (job->page->told == 0)
+		return false;
+	k->status = job->page->told & 0xff;
+	if (job->page->closed == 0 && job->report_fd != -1)
+		sys = report_file_finish(job);
+	if (sys != 0) {
+		dprintf(STDERR_FILENO,
+			"xrun: --report: %s: %s; it is not complete\n",
+			job->opt.report, strerror(sys));
+		k->status = k->status == 0 ? EXIT_XRUN : k->status;
+	}
+	job->page->closed = 1;
+	if (job->page->silent == 0)
+		close_record(job, k->status);
+	return true;
+}
+
 /* The supervisor is dead. With a verdict that is the end of the job; without
  * one it crashed, and everything below it is ours now. */
 static bool
@@ -257,7 +283,7 @@ supervisor_died(struct keeper *k)
 	while (waitid(P_PID, (id_t)k->pid, &info, WEXITED) == -1 &&
 		errno == EINTR)
 		continue;
-	if (take_verdict(k)) {
+	if (take_verdict(k) || end_as_told(k)) {
 		remove_leaves(k);
 		remove_silent(k->job);
 		return true;
@@ -282,7 +308,7 @@ supervisor_died(struct keeper *k)
 	}
 	say_lost(k, alive);
 	if (!silent)
-		close_record(k->job);
+		close_record(k->job, EXIT_XRUN);
 	k->status = EXIT_XRUN;
 	return true;
 }

@@ -26,6 +26,10 @@ struct keeper_page {
 	int32_t verdict; /* KEEPER_VERDICT | exit status; 0: none yet */
 	int32_t follow;  /* the supervisor stops itself: do the same */
 	int32_t keeper;  /* pidfd of the keeper, for the supervisor */
+	int32_t told;    /* the same as verdict, once files may say so: the
+			  * job has ended, and what remains can be done by
+			  * the keeper */
+	int32_t text;    /* report_file.h: all of the report; 0: none yet */
 	int32_t closed;  /* the account is written, or was given up */
 	int32_t overdue; /* timer of the keeper's: the supervisor ends by then,
 			  * or has started all ranks */

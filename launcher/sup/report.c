@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* report.c - see report.h. */
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <stdio.h>
@@ -23,6 +22,7 @@
 #include "launcher/sup/bus.h"
 #include "launcher/keeper/keeper.h"
 #include "launcher/keeper/orphan.h"
+#include "launcher/keeper/report_file.h"
 #include "launcher/sup/report.h"
 #include "launcher/sup/sup.h"
 #include "proc/cgroup.h"
@@ -37,7 +37,8 @@ struct parcel {
 	bool state;  /* write job.json */
 	bool report; /* write the file of --report */
 	bool latest;
-	bool end; /* of the job: there is no other time */
+	bool end;        /* of the job: there is no other time */
+	int exit_status; /* with @end */
 	struct buf text;
 };
 
@@ -186,19 +187,25 @@ put_end(struct json *j, const struct job *job)
 	json_close_array(j);
 }
 
-/* What stood in the file goes only now that there is something new, unless it
- * is stdout's or the like. Returns 0 or errno. */
-static int
-write_report(int fd, const struct buf *text)
+/* From now on the job has ended so, should xrun-super not live to say it. */
+static void
+tell(const struct job *job, int exit_status)
 {
-	bool fresh = (fcntl(fd, F_GETFL) & O_APPEND) == 0 &&
-		lseek(fd, 0, SEEK_CUR) == 0;
+	__atomic_store_n(&job->page->told,
+		KEEPER_VERDICT | (exit_status & 0xff), __ATOMIC_RELEASE);
+}
 
-	if (fresh && ftruncate(fd, 0) == -1 && errno != EINVAL)
-		return errno;
-	if (fault(FAULT_REPORT_WRITE, FAULT_ANY) != 0)
-		return errno;
-	return fd_write_all(fd, text->data, text->len) == 0 ? 0 : errno;
+/* Without a copy of the text only what is written is told. */
+static int
+write_report(const struct parcel *p, bool prepared)
+{
+	int sys = prepared ? report_file_write(p->job) :
+			     report_file_put(p->job->report_fd, &p->text);
+
+	if (sys == 0)
+		tell(p->job, p->exit_status);
+	fault(FAULT_REPORT_AFTER, FAULT_ANY);
+	return sys;
 }
 
 static void
@@ -206,7 +213,10 @@ deliver(void *ctx)
 {
 	struct parcel *p = ctx;
 	struct job *job = p->job;
+	bool prepared = p->report && report_file_prepare(job, &p->text);
 
+	if (p->end && (!p->report || prepared))
+		tell(job, p->exit_status);
 	/* That of the beginning is replaced by that of the end. */
 	if (p->state &&
 		state_write(&job->state, "job.json", p->text.data,
@@ -218,8 +228,7 @@ deliver(void *ctx)
 	if (p->state && p->end)
 		state_close(&job->state);
 	if (p->report)
-		__atomic_store_n(&job->report_sys,
-			write_report(job->report_fd, &p->text),
+		__atomic_store_n(&job->report_sys, write_report(p, prepared),
 			__ATOMIC_SEQ_CST);
 	buf_fini(&p->text);
 	free(p);
@@ -240,10 +249,12 @@ post(struct job *job, const struct parcel *parcel, bool end)
 	json_init(&j, &p->text);
 	json_open_object(&j, NULL);
 	put_beginning(&j, job, getppid());
-	if (end)
+	if (end) {
+		p->exit_status = outcome_of(job).exit_status;
 		put_end(&j, job);
-	else
+	} else {
 		put_cgroup(&j, job);
+	}
 	json_close_object(&j);
 	buf_put_char(&p->text, '\n');
 	if (p->text.bad == XR_OK && work_post(job->sup->work, deliver, p))
@@ -448,9 +459,10 @@ say_state_lost(const struct job *job)
 static void
 say_rest(struct job *job)
 {
-	job->page->closed = 1;
 	say_lost(job, "--report", job->opt.report,
 		__atomic_load_n(&job->report_sys, __ATOMIC_SEQ_CST));
+	tell(job, outcome_of(job).exit_status);
+	job->page->closed = 1;
 	if (!job->sup->writing.keep)
 		return;
 	if (job->sup->writing.late)
@@ -504,7 +516,8 @@ report_refused(const struct job *job, int exit_status, const char *why)
 	json_bytes(&j, "error", (struct span){ why, strcspn(why, "\t") });
 	json_close_object(&j);
 	buf_put_char(&text, '\n');
-	sys = text.bad != XR_OK ? ENOMEM : write_report(job->report_fd, &text);
+	sys = text.bad != XR_OK ? ENOMEM :
+				  report_file_put(job->report_fd, &text);
 	if (sys != 0)
 		words_line("--report: %s: %s", job->opt.report, strerror(sys));
 	buf_fini(&text);

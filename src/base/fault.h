@@ -60,6 +60,8 @@
 	P(STATE_WRITE, "state.write", "before job.json is written", true) \
 	P(EVENTS_WRITE, "events.write", "before events are written", true) \
 	P(REPORT_WRITE, "report.write", "before the report is written", true) \
+	P(REPORT_AFTER, "report.after", "it is there, and nobody knows", \
+		false) \
 	P(THREAD_START, "thread.start", "before a thread is made", true)
 
 enum fault_point {

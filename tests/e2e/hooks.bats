@@ -48,6 +48,88 @@ broken()
 	assert_eq "$(cat missing)" ''
 }
 
+# agrees - the report is one object, and says how xrun ended.
+agrees()
+{
+	assert_eq "$(jq -s 'length, .[0].exit' report | paste -sd ' ')" \
+		"1 $status"
+}
+
+@test "xrun-super is killed while it says how the job ended: said once, and so it ends" {
+	local at end
+
+	need jq
+	need_schemas
+	for at in report.write report.after super.end; do
+		for end in true 'echo hi' 'exit 3' 'sleep 0.1; echo hi; exit 4'; do
+			broken "$at:kill" --report report -n 2 sh -c "$end"
+			agrees
+			assert_eq "$(jq -c '[.reason, (.rank | length)]' report)" \
+				"$([ "$status" -eq 0 ] && echo '["ok",2]' || echo '["failure",2]')"
+			fits job report
+		done
+	done
+	# What was not begun to be told is nobody's: all of it is 125.
+	for at in end events.write; do
+		broken "$at:kill" --report report sh -c 'echo hi'
+		assert_eq "$status" 125
+		agrees
+	done
+}
+
+@test "xrun-super is killed before its last words: job.json says as xrun does" {
+	local end
+
+	need jq
+	need_schemas
+	for end in 'echo hi' 'sleep 0.1; echo hi' 'sleep 0.1; echo hi; exit 4'; do
+		broken super.end:kill --log-dir "logs$end" sh -c "$end"
+		assert_eq "$(jq .exit "logs$end/job.json")" "$status"
+		fits job "logs$end/job.json"
+	done
+	assert_eq "$status" 4
+	# It had told how it began, and no more.
+	broken 'state.write:kill;nth=2' --log-dir late \
+		sh -c 'sleep 0.2; echo hi; exit 4'
+	assert_eq "$status" 4
+	assert_eq "$(jq -c '[.exit, .reason, has("end")]' late/job.json)" \
+		'[4,"supervisor lost",true]'
+	fits job late/job.json
+}
+
+@test "xrun-super is killed amid the report: the keeper writes the rest" {
+	local first
+
+	need jq
+	mkfifo pipe
+	spawn job "$XRUN" --report pipe sh -c 'exit 3' "$(head -c 100000 /dev/zero | tr '\0' x)"
+	exec 5<pipe
+	IFS= read -r -n 1 -u 5 first
+	kill -KILL "$(supervisor)"
+	{
+		printf %s "$first"
+		cat <&5
+	} >report
+	exec 5<&-
+	status=0
+	wait "$pid" || status=$?
+	assert_eq "$status" 3
+	agrees
+	assert_eq "$(jq '.argv[-1] | length' report)" 100000
+}
+
+@test "a report that is appended to a file is whole as well" {
+	need jq
+	echo '{"exit":"before"}' >log
+	status=0
+	"$XRUN" --report - sh -c 'exit 3' "$(head -c 100000 /dev/zero | tr '\0' x)" \
+		>>log 2>err || status=$?
+	assert_eq "$(jq -c '[.exit, (.argv[-1]? | length)]' log | paste -sd ' ')" \
+		'["before",0] [3,100000]'
+	sed 1d log >report
+	agrees
+}
+
 # A child that is gone before its number is known must be heard of all the same.
 @test "rel-41 a rank that dies before its pid is recorded ends the job" {
 	broken 'spawn.after:delay=100ms' -n 3 true

@@ -469,7 +469,7 @@ struct settings {
 	int64_t most, every, first;
 	bool refuse;
 	char *argv[32];
-	bool logs;
+	bool logs, report;
 };
 
 static void
@@ -532,6 +532,9 @@ judge(struct scene *s, const struct settings *set)
 		.ranks = set->logs ? 2 : 0,
 		.complete = WIFEXITED(first_status) &&
 			WEXITSTATUS(first_status) == 0,
+		.report =
+			set->report && !late && shot != NULL && shot->sys == 0,
+		.status = first_status,
 	};
 	uint32_t before = s->broken;
 	char path[600];
@@ -671,6 +674,8 @@ main(int argc, char **argv)
 		set.argv[n++] = argv[i];
 		if (strcmp(argv[i], "--no-logs") == 0)
 			set.logs = false;
+		if (strcmp(argv[i], "--report=report") == 0)
+			set.report = true;
 	}
 	set.argv[n++] = "-n2";
 	set.argv[n++] = argv[at + 1];
