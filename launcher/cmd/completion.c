@@ -121,7 +121,9 @@ completion_zsh(struct buf *out)
 		"completion zsh\n");
 	put_verbs(out, &posix);
 	buf_put_text(out, "_xrun_set_options()\n{\n");
-	opt_shell_zsh(run_options, out);
+	opt_shell_zsh(run_options, false, out);
+	buf_put_text(out, "}\n_xrun_set_part_options()\n{\n");
+	opt_shell_zsh(run_options, true, out);
 	buf_put_text(out, "}\n");
 	buf_put_text(out, completion_zsh_script);
 }

@@ -19,6 +19,26 @@ kind_of(const struct opt *o)
 	return strcmp(o->arg, "DIR") == 0 ? "@dir" : NULL;
 }
 
+/* The words that a value may be; NULL: none are known. */
+static const char *const *
+words_of(const struct opt *o)
+{
+	return o->choices != NULL ? o->choices : o->words;
+}
+
+/* "auto none", or what kind_of() says. */
+static void
+put_values(const struct opt *o, struct buf *out)
+{
+	const char *const *words = words_of(o);
+	const char *kind = kind_of(o);
+
+	for (int i = 0; words != NULL && words[i] != NULL; i++)
+		buf_fmt(out, "%s%s", i == 0 ? "" : " ", words[i]);
+	if (words == NULL && kind != NULL)
+		buf_put_text(out, kind);
+}
+
 static bool
 takes_word(const struct opt *o)
 {
@@ -41,18 +61,31 @@ put_bash_values(const struct opt *table, struct buf *out)
 {
 	buf_put_text(out, "_xrun_values()\n{\n\tcase $1 in\n");
 	for (const struct opt *o = table; o->name != NULL; o++) {
-		if (o->choices == NULL && kind_of(o) == NULL)
+		if (words_of(o) == NULL && kind_of(o) == NULL)
 			continue;
 		buf_put_char(out, '\t');
 		put_pattern(o, out);
 		buf_put_text(out, ") echo '");
-		for (int i = 0; o->choices && o->choices[i]; i++)
-			buf_fmt(out, "%s%s", i == 0 ? "" : " ", o->choices[i]);
-		if (o->choices == NULL)
-			buf_put_text(out, kind_of(o));
+		put_values(o, out);
 		buf_put_text(out, "' ;;\n");
 	}
 	buf_put_text(out, "\tesac\n}\n");
+}
+
+static void
+put_bash_words(const struct opt *table, bool part, struct buf *out)
+{
+	buf_fmt(out, "_xrun_%swords()\n{\n\techo '", part ? "part_" : "");
+	for (const struct opt *o = table; o->name != NULL; o++) {
+		if (part && !o->part)
+			continue;
+		if (o->letter != 0)
+			buf_fmt(out, "-%c ", o->letter);
+		buf_fmt(out, "--%s%s ", o->name, takes_word(o) ? "=" : "");
+		if (opt_negatable(o) && o->letter != 'h')
+			buf_fmt(out, "--no-%s ", o->name);
+	}
+	buf_put_text(out, "'\n}\n");
 }
 
 void
@@ -60,15 +93,9 @@ opt_shell_bash(const struct opt *table, struct buf *out)
 {
 	const char *bar = "";
 
-	buf_put_text(out, "_xrun_words()\n{\n\techo '");
-	for (const struct opt *o = table; o->name != NULL; o++) {
-		if (o->letter != 0)
-			buf_fmt(out, "-%c ", o->letter);
-		buf_fmt(out, "--%s%s ", o->name, takes_word(o) ? "=" : "");
-		if (opt_negatable(o) && o->letter != 'h')
-			buf_fmt(out, "--no-%s ", o->name);
-	}
-	buf_put_text(out, "'\n}\n_xrun_takes()\n{\n\tcase $1 in\n\t");
+	put_bash_words(table, false, out);
+	put_bash_words(table, true, out);
+	buf_put_text(out, "_xrun_takes()\n{\n\tcase $1 in\n\t");
 	for (const struct opt *o = table; o->name != NULL; o++) {
 		if (!takes_word(o))
 			continue;
@@ -125,7 +152,7 @@ put_zsh_value(const struct opt *o, struct buf *out)
 	buf_put_char(out, ':');
 	put_quoted(out, o->arg == NULL ? o->name : o->arg, "'\\''", ":");
 	buf_put_char(out, ':');
-	if (kind == NULL && o->choices == NULL)
+	if (kind == NULL && words_of(o) == NULL)
 		return;
 	if (kind != NULL && strcmp(kind, "@file") == 0) {
 		buf_put_text(out, "_files");
@@ -133,9 +160,8 @@ put_zsh_value(const struct opt *o, struct buf *out)
 		buf_put_text(out, "_files -/");
 	} else {
 		buf_put_char(out, '(');
-		for (int i = 0; o->choices && o->choices[i]; i++)
-			buf_fmt(out, "%s%s", i == 0 ? "" : " ", o->choices[i]);
-		buf_fmt(out, "%s)", o->choices == NULL ? kind : "");
+		put_values(o, out);
+		buf_put_char(out, ')');
 	}
 }
 
@@ -170,7 +196,7 @@ put_zsh_spec(const struct opt *o, const char *name, const char *end, bool no,
 }
 
 void
-opt_shell_zsh(const struct opt *table, struct buf *out)
+opt_shell_zsh(const struct opt *table, bool part, struct buf *out)
 {
 	char name[64];
 
@@ -178,6 +204,8 @@ opt_shell_zsh(const struct opt *table, struct buf *out)
 	for (const struct opt *o = table; o->name != NULL; o++) {
 		bool value = takes_word(o);
 
+		if (part && !o->part)
+			continue;
 		snprintf(name, sizeof(name), "-%c", o->letter);
 		if (o->letter != 0)
 			put_zsh_spec(o, name, value ? "+" : "", false, out);
@@ -198,7 +226,7 @@ opt_shell_zsh(const struct opt *table, struct buf *out)
 	buf_put_text(out, ")\n");
 }
 
-/* What follows `complete -c xrun -n __xrun_at_options`. */
+/* What follows `complete -c xrun -n __xrun_at_...`. */
 static void
 put_fish_value(const struct opt *o, struct buf *out)
 {
@@ -212,12 +240,11 @@ put_fish_value(const struct opt *o, struct buf *out)
 		buf_put_text(out, " -x -a '(__fish_complete_directories)'");
 	} else {
 		buf_put_text(out, " -x");
-		if (kind == NULL && o->choices == NULL)
+		if (kind == NULL && words_of(o) == NULL)
 			return;
 		buf_put_text(out, " -a '");
-		for (int i = 0; o->choices && o->choices[i]; i++)
-			buf_fmt(out, "%s%s", i == 0 ? "" : " ", o->choices[i]);
-		buf_fmt(out, "%s'", o->choices == NULL ? kind : "");
+		put_values(o, out);
+		buf_put_char(out, '\'');
 	}
 }
 
@@ -226,7 +253,8 @@ put_fish_line(const struct opt *o, bool no, struct buf *out)
 {
 	char help[120];
 
-	buf_put_text(out, "complete -c xrun -n __xrun_at_options");
+	buf_fmt(out, "complete -c xrun -n __xrun_at_%s",
+		o->part ? "options" : "first_options");
 	if (o->letter != 0 && !no)
 		buf_fmt(out, " -s %c", o->letter);
 	if (o->alias != NULL && !no)

@@ -12,17 +12,20 @@
  * opt_shell_bash() - shell functions for completion.
  *
  *   _xrun_words          prints all options; those with values end in '='
+ *   _xrun_part_words     prints those of one program of several
  *   _xrun_takes OPTION   true if the next word is OPTION's value
  *   _xrun_values OPTION  prints words for it, or @file, or @dir
  */
 void opt_shell_bash(const struct opt *table, struct buf *out);
 
-/* opt_shell_zsh() - the array _xrun_options, of specs for _arguments. */
-void opt_shell_zsh(const struct opt *table, struct buf *out);
+/* opt_shell_zsh() - the array _xrun_options, of specs for _arguments. @part:
+ * only those of one program of several. */
+void opt_shell_zsh(const struct opt *table, bool part, struct buf *out);
 
 /*
  * opt_shell_fish() - a `complete` for each option, where __xrun_at_options
- * holds; and __xrun_takes, a list of the words whose next word is a value.
+ * holds, or of options of the whole job __xrun_at_first_options; and
+ * __xrun_takes, a list of the words whose next word is a value.
  */
 void opt_shell_fish(const struct opt *table, struct buf *out);
 

@@ -74,6 +74,23 @@ offered()
 	typed 'xrun -n 2 ls --almost' '-n,2,ls,--almost-all'
 }
 
+@test "zsh begins anew behind a ':' that parts programs" {
+	with_zsh
+	typed 'xrun ls : --buf\tfu' 'ls,:,--buffer=full'
+	typed 'xrun -n 1 ls : --time' '-n,1,ls,:,--time'
+	typed 'xrun ls : -n 2 ls --almost' 'ls,:,-n,2,ls,--almost-all'
+	typed 'xrun ls a:b --almost' 'ls,a:b,--almost-all'
+}
+
+@test "zsh completes words that stand beside a form, and xrun config show" {
+	with_zsh
+	typed 'xrun --show fir' '--show,first'
+	typed 'xrun config show --orig' config,show,--origin
+	typed 'xrun config show --origin --timeo\t1s' 'config,show,--origin,--timeout=1s'
+	touch settings.json
+	typed 'xrun config check sett' config,check,settings.json
+}
+
 @test "fish completes options and their values" {
 	need fish
 	assert_eq "$(fish_offers 'xrun --timeo')" --timeout
@@ -101,6 +118,24 @@ offered()
 	assert_eq "$(fish_offers 'xrun -n 2 ls --almost')" --almost-all
 	assert_eq "$(fish_offers 'xrun -- ls --almost')" --almost-all
 	assert_eq "$(fish_offers 'xrun -q sh ./pla')" ./place/
+}
+
+@test "fish begins anew behind a ':' that parts programs" {
+	need fish
+	assert_eq "$(fish_offers 'xrun ls : --buf')" --buffer
+	assert_eq "$(fish_offers 'xrun ls : --buffer ')" $'full\nline\nnone'
+	assert_eq "$(fish_offers 'xrun ls : --time')" ''
+	assert_eq "$(fish_offers 'xrun ls : -n 2 ls --almost')" --almost-all
+	assert_eq "$(fish_offers 'xrun -- ls : --almost')" --almost-all
+}
+
+@test "fish completes words that stand beside a form, and xrun config show" {
+	need fish
+	assert_eq "$(fish_offers 'xrun --show ')" $'all\nauto\nfirst\nnone'
+	assert_eq "$(fish_offers 'xrun config show --ori')" --origin
+	assert_eq "$(fish_offers 'xrun config show --origin --timeo')" --timeout
+	touch settings.json
+	assert_eq "$(fish_offers 'xrun config check sett')" settings.json
 }
 
 @test "what is no shell that xrun knows is refused" {

@@ -648,6 +648,25 @@ Test(options, the_shell_completes_from_the_rows)
 		"at xrun completion ''; [[ $got == 'bash zsh fish' ]]",
 		"at xrun ls --x; [[ $got == '' ]]",
 		"at xrun --restar; [[ $got == '' ]]",
+		"at xrun --show ''; [[ $got == 'auto all first none' ]]",
+		"at xrun ls : --buf; [[ $got == --buffer= ]]",
+		"at xrun ls : --buffer = fu; [[ $got == full ]]",
+		"at xrun ls : --time; [[ $got == '' ]]",
+		"at xrun -n 2 ls x : -n 1 ls : --ch; [[ $got == --chdir= ]]",
+		"at xrun ls : vers; [[ \" $got \" != *' version '* ]]",
+		"COMP_LINE='xrun scp host:-'; "
+		"at xrun scp host : -; [[ $got == '' ]]",
+		"COMP_LINE='xrun  scp \"a b\"  :  --buf'; "
+		"at xrun scp '\"a b\"' : --buf; [[ $got == --buffer= ]]",
+		"at xrun -- ls : --buf; [[ $got == '' ]]",
+		"at xrun ls -- : --buf; [[ $got == '' ]]",
+		"at xrun config show ''; [[ $got == '--origin --json' ]]",
+		"at xrun config show --ori; [[ $got == --origin ]]",
+		"at xrun config show --timeo; [[ $got == --timeout= ]]",
+		"at xrun config show --show ''; [[ $got == auto* ]]",
+		"at xrun config check /etc/passw; [[ $got == */etc/passwd* ]]",
+		"_command_offset() { got2=$1; }; "
+		"at xrun -q ls : -n 1 ls --x; [[ $got2 == 6 ]]",
 		"_command_offset() { got2=$1; }; "
 		"at xrun -n 8 -q ls --x; [[ $got2 == 4 ]]",
 		"_command_offset() { got2=$1; }; "
