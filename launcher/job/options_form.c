@@ -48,6 +48,12 @@ form_job(const char *value, struct xr_error *err)
 }
 
 enum xr_status
+form_log_dir(const char *value, struct xr_error *err)
+{
+	return state_dir_check(value, err);
+}
+
+enum xr_status
 form_log_rotate(const char *value, struct xr_error *err)
 {
 	struct piece_rule rule;

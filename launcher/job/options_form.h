@@ -14,6 +14,7 @@
 /* Each returns XR_OK, or XR_E_INVAL and XR_E_RANGE with the words in @err. */
 enum xr_status form_bind(const char *value, struct xr_error *err);
 enum xr_status form_job(const char *value, struct xr_error *err);
+enum xr_status form_log_dir(const char *value, struct xr_error *err);
 enum xr_status form_log_rotate(const char *value, struct xr_error *err);
 enum xr_status form_prefix(const char *value, struct xr_error *err);
 enum xr_status form_stdin(const char *value, struct xr_error *err);

@@ -4,36 +4,27 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/brace.h"
 #include "base/clock.h"
 #include "base/status.h"
 #include "launcher/log/prefix.h"
 
 #define ROOM (PREFIX_MAX - 16) /* less what a colour takes */
 
-static const char *const names[PREFIX_NAMES] = {
-	[PREFIX_TEXT] = "",
-	[PREFIX_RANK] = "rank",
-	[PREFIX_LOCAL_RANK] = "local_rank",
-	[PREFIX_SIZE] = "size",
-	[PREFIX_HOST] = "host",
-	[PREFIX_JOB] = "job",
-	[PREFIX_PART] = "part",
-	[PREFIX_STREAM] = "stream",
-	[PREFIX_CLOCK] = "time",
+#define NAME(field) [PREFIX_##field - PREFIX_RANK]
+
+/* From PREFIX_RANK on. */
+static const char *const names[] = {
+	NAME(RANK) = "rank",
+	NAME(LOCAL_RANK) = "local_rank",
+	NAME(SIZE) = "size",
+	NAME(HOST) = "host",
+	NAME(JOB) = "job",
+	NAME(PART) = "part",
+	NAME(STREAM) = "stream",
+	NAME(CLOCK) = "time",
+	NAME(NAMES) = NULL,
 };
-
-static const char all_names[] =
-	"{rank} {local_rank} {size} {host} {job} {part} {stream} {time}";
-
-/* PREFIX_TEXT: it is none. */
-static enum prefix_name
-find_name(struct span name)
-{
-	for (int i = PREFIX_TEXT + 1; i < PREFIX_NAMES; i++)
-		if (span_is(name, names[i]))
-			return (enum prefix_name)i;
-	return PREFIX_TEXT;
-}
 
 /* What is wrong with the byte @at. */
 static enum xr_status
@@ -43,47 +34,22 @@ wrong(struct xr_error *err, size_t at, const char *what)
 }
 
 static enum xr_status
-add(struct prefix *p, struct prefix_piece piece, size_t at,
+add(struct prefix *p, const struct brace_piece *piece, bool braces,
 	struct xr_error *err)
 {
-	if (piece.name == PREFIX_TEXT && piece.text.len == 0)
-		return XR_OK;
-	if (p->count == PREFIX_PIECES)
-		return wrong(err, at, "too many pieces; 24 at most");
-	if (piece.name == PREFIX_CLOCK && prefix_has(p, PREFIX_CLOCK))
-		return wrong(err, at, "{time} is there already; once is all");
-	p->piece[p->count++] = piece;
-	p->names |= 1u << piece.name;
+	enum prefix_name name = piece->name == BRACE_TEXT ?
+		PREFIX_TEXT :
+		(enum prefix_name)(piece->name + PREFIX_RANK);
+
+	if (braces && p->braces++ == PREFIX_BRACES)
+		return wrong(err, piece->at,
+			"too many names and braces; 24 at most");
+	if (name == PREFIX_CLOCK && prefix_has(p, PREFIX_CLOCK))
+		return wrong(err, piece->at,
+			"{time} is there already; once is all");
+	p->piece[p->count++] = (struct prefix_piece){ name, piece->text };
+	p->names |= 1u << name;
 	return XR_OK;
-}
-
-/* The brace at @at: a name, or one half of a doubled one. @next: behind it. */
-static enum xr_status
-parse_brace(struct prefix *p, struct span f, size_t at, size_t *next,
-	struct xr_error *err)
-{
-	const char *begin = f.at + at, *end;
-	struct prefix_piece piece = { .name = PREFIX_TEXT };
-
-	*next = at + 2;
-	piece.text = (struct span){ begin, 1 };
-	if (at + 1 < f.len && begin[1] == begin[0])
-		return add(p, piece, at, err);
-	if (begin[0] == '}')
-		return wrong(err, at, "a '}' alone; one of the text is }}");
-	end = memchr(begin, '}', f.len - at);
-	if (end == NULL)
-		return wrong(err, at,
-			"'{' without its '}'; one of the text is {{");
-	piece.text = (struct span){ begin + 1, (size_t)(end - begin) - 1 };
-	piece.name = find_name(piece.text);
-	*next = at + piece.text.len + 2;
-	if (piece.name == PREFIX_TEXT)
-		return fail(err, XR_E_INVAL,
-			"byte %zu: '{%.*s}' is not one of %s", at,
-			piece.text.len > 40 ? 40 : (int)piece.text.len,
-			piece.text.at, all_names);
-	return add(p, piece, at, err);
 }
 
 static bool
@@ -95,24 +61,20 @@ is_control(char c)
 enum xr_status
 prefix_parse(struct prefix *out, struct span f, struct xr_error *err)
 {
-	struct prefix p = { 0 };
+	struct brace b = brace_of(f, names);
+	struct brace_piece piece = { 0 };
 	enum xr_status status = XR_OK;
-	size_t at = 0, from;
+	struct prefix p = { 0 };
 
 	for (size_t i = 0; i < f.len; i++)
 		if (is_control(f.at[i]))
 			return wrong(err, i,
 				"a control character; colours: --color");
-	while (at < f.len && status == XR_OK) {
-		from = at;
-		while (at < f.len && f.at[at] != '{' && f.at[at] != '}')
-			at++;
-		status = add(&p,
-			(struct prefix_piece){
-				.text = { f.at + from, at - from } },
-			from, err);
-		if (status == XR_OK && at < f.len)
-			status = parse_brace(&p, f, at, &at, err);
+	while (status == XR_OK && piece.name != BRACE_END) {
+		status = brace_next(&b, &piece, err);
+		if (status == XR_OK && piece.name != BRACE_END)
+			status = add(&p, &piece,
+				strchr("{}", f.at[piece.at]) != NULL, err);
 	}
 	if (status == XR_OK)
 		*out = p;

@@ -2,8 +2,8 @@
 /*
  * prefix.h - what stands before a line, as --prefix describes it. Pure.
  *
- * A FORMAT is text with names in braces: "{time} {host}:{rank}> "; a brace of
- * the text is doubled. It is parsed once, and made into the text of a stream
+ * A FORMAT is text with names in braces (base/brace.h): "{time} {host}:{rank}> ".
+ * It is parsed once, and made into the text of a stream
  * once; only the clock of {time} is put in for each line.
  */
 #ifndef LAUNCHER_LOG_PREFIX_H
@@ -16,7 +16,8 @@
 #include "xrun/error.h"
 
 #define PREFIX_MAX    80 /* with its colour */
-#define PREFIX_PIECES 24
+#define PREFIX_BRACES 24 /* names and braces of the text */
+#define PREFIX_PIECES (2 * PREFIX_BRACES + 1)
 #define PREFIX_TIME   12 /* "12:34:56.789" */
 
 enum prefix_name {
@@ -40,6 +41,7 @@ struct prefix_piece {
 struct prefix {
 	struct prefix_piece piece[PREFIX_PIECES];
 	uint32_t count;
+	uint32_t braces; /* pieces that are no plain text */
 	uint32_t names;  /* a bit for each that occurs */
 	bool time_first; /* a clock and a blank before all else */
 };

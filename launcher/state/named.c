@@ -233,7 +233,7 @@ find_place(struct state *st, const struct state_wish *wish,
 		free(dir);
 		return XR_E_INVAL;
 	}
-	st->dir = strstr(wish->log_dir, "{job}") != NULL ?
+	st->dir = state_dir_has_job(wish->log_dir) ?
 		xstrdup(dir) :
 		xasprintf("%s/%s", dir, wish->name);
 	free(dir);

@@ -13,6 +13,7 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 
+#include "base/brace.h"
 #include "base/buf.h"
 #include "base/fault.h"
 #include "base/fd.h"
@@ -162,11 +163,28 @@ state_is_empty(int fd)
 	return entries == 0;
 }
 
-/* "{job}" and "{host}" in --log-dir, and an absolute path of it. */
+/* What --log-dir knows. */
+enum { NAME_JOB, NAME_HOST };
+static const char *const names[] = { "job", "host", NULL };
+
+enum xr_status
+state_dir_check(const char *text, struct xr_error *err)
+{
+	return brace_check((struct span){ text, strlen(text) }, names, err);
+}
+
+bool
+state_dir_has_job(const char *text)
+{
+	return brace_has((struct span){ text, strlen(text) }, names, NAME_JOB);
+}
+
 char *
 state_expand(const char *text, const char *id)
 {
+	struct brace b = brace_of((struct span){ text, strlen(text) }, names);
 	char host[256], *cwd = NULL;
+	struct brace_piece piece;
 	struct buf out = { 0 };
 
 	if (text[0] != '/')
@@ -174,17 +192,14 @@ state_expand(const char *text, const char *id)
 	if (cwd != NULL)
 		buf_fmt(&out, "%s/", cwd);
 	free(cwd);
-	host_name(host, sizeof(host));
-	while (*text != '\0') {
-		if (strncmp(text, "{job}", 5) == 0) {
+	while (brace_next(&b, &piece, NULL) == XR_OK &&
+		piece.name != BRACE_END) {
+		if (piece.name == BRACE_TEXT)
+			buf_put(&out, piece.text.at, piece.text.len);
+		else if (piece.name == NAME_JOB)
 			buf_put_text(&out, id);
-			text += 5;
-		} else if (strncmp(text, "{host}", 6) == 0) {
-			buf_put_text(&out, host);
-			text += 6;
-		} else {
-			buf_put_char(&out, *text++);
-		}
+		else
+			buf_put_text(&out, host_name(host, sizeof(host)));
 	}
 	if (out.bad != XR_OK)
 		buf_fini(&out);

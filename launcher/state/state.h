@@ -74,6 +74,9 @@ struct state_wish {
 	void (*lost)(const struct state *state);
 };
 
+/* state_dir_check() - is @text a --log-dir? XR_OK, or as brace_next(). */
+enum xr_status state_dir_check(const char *text, struct xr_error *err);
+
 /* state_name_valid() - may a job be called so? A name is a file's as well. */
 bool state_name_valid(const char *name);
 

@@ -12,7 +12,11 @@
 /* As errno says; what a person may try instead. */
 enum xr_status state_cannot(struct xr_error *err, const char *path);
 
-/* "{job}" and "{host}" in --log-dir, and an absolute path of it; malloc'ed. */
+/* Is {job} in a --log-dir? */
+bool state_dir_has_job(const char *text);
+
+/* An absolute path of a --log-dir that was checked, with {job} and {host}
+ * replaced; malloc'ed. */
 char *state_expand(const char *text, const char *id);
 
 /* Like mkdir -p of what stands before the last name; 0, or -1 with errno. */

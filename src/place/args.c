@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/brace.h"
 #include "base/mem.h"
 #include "base/status.h"
 #include "place/args.h"
@@ -10,12 +11,20 @@
 #include "place/template.h"
 
 #define DIGITS 10 /* of a u32 */
+#define BRACES "{}"
 
 struct args {
 	struct args_facts facts;
 	size_t count;
 	char *room;   /* for the texts of one rank, behind the array */
 	char *argv[]; /* count and NULL */
+};
+
+const char *const template_names[] = {
+#define F(name) #name,
+	TEMPLATE_FIELDS(F)
+#undef F
+		NULL,
 };
 
 static const char *
@@ -52,8 +61,6 @@ number_of(const struct args_facts *facts, enum template_field field,
 		return plan->nodes * part->size;
 	case TEMPLATE_host:
 	case TEMPLATE_job:
-	case TEMPLATE_TEXT:
-	case TEMPLATE_END:
 		break;
 	}
 	return 0;
@@ -77,19 +84,22 @@ static enum xr_status
 widest(const struct args_facts *facts, const char *text, size_t *room,
 	struct xr_error *err)
 {
-	struct template_piece piece;
+	struct brace b = brace_of(span_of(text), template_names);
+	struct brace_piece piece;
 	enum xr_status status;
 	const char *value;
 
 	for (;;) {
-		status = template_next(&text, &piece, err);
+		status = brace_next(&b, &piece, err);
 		if (status != XR_OK)
 			return status;
-		if (piece.field == TEMPLATE_END)
+		if (piece.name == BRACE_END)
 			break;
-		value = text_of(facts, piece.field);
-		if (piece.field == TEMPLATE_TEXT)
-			*room += piece.len;
+		value = piece.name < 0 ?
+			NULL :
+			text_of(facts, (enum template_field)piece.name);
+		if (piece.name == BRACE_TEXT)
+			*room += piece.text.len;
 		else
 			*room += value != NULL ? strlen(value) : DIGITS;
 	}
@@ -108,7 +118,7 @@ measure(const struct args_facts *facts, size_t *count, size_t *room,
 	for (*count = 1; facts->argv[*count] != NULL; ++*count) {
 		const char *text = facts->argv[*count];
 
-		if (strchr(text, '{') == NULL)
+		if (strpbrk(text, BRACES) == NULL)
 			continue;
 		status = widest(facts, text, room, &why);
 		if (status != XR_OK)
@@ -150,21 +160,23 @@ static char *
 put_text(const struct args *args, const char *text, uint32_t local_rank,
 	uint32_t attempt, char *at)
 {
-	struct template_piece piece;
-	const char *value;
+	struct brace b = brace_of(span_of(text), template_names);
+	struct brace_piece piece;
+	enum template_field field;
+	struct span value;
 
-	while (template_next(&text, &piece, NULL) == XR_OK &&
-		piece.field != TEMPLATE_END) {
-		value = text_of(&args->facts, piece.field);
-		if (piece.field == TEMPLATE_TEXT) {
-			memcpy(at, piece.at, piece.len);
-			at += piece.len;
-		} else if (value != NULL) {
-			memcpy(at, value, strlen(value));
-			at += strlen(value);
+	while (brace_next(&b, &piece, NULL) == XR_OK &&
+		piece.name != BRACE_END) {
+		field = (enum template_field)piece.name;
+		value = piece.text;
+		if (piece.name != BRACE_TEXT)
+			value = span_of(text_of(&args->facts, field));
+		if (value.at != NULL) {
+			memcpy(at, value.at, value.len);
+			at += value.len;
 		} else {
 			at = put_number(at,
-				number_of(&args->facts, piece.field, local_rank,
+				number_of(&args->facts, field, local_rank,
 					attempt));
 		}
 	}
@@ -180,7 +192,7 @@ args_of_rank(struct args *args, uint32_t local_rank, uint32_t attempt)
 	for (size_t i = 1; i < args->count; i++) {
 		const char *text = args->facts.argv[i];
 
-		if (strchr(text, '{') == NULL)
+		if (strpbrk(text, BRACES) == NULL)
 			continue;
 		args->argv[i] = at;
 		at = put_text(args, text, local_rank, attempt, at);

@@ -25,7 +25,7 @@ struct args_facts {
 /*
  * args_new() - everything that can fail, before the first rank.
  *
- * Returns  XR_OK; XR_E_INVAL as template_next(), with the argument's number
+ * Returns  XR_OK; XR_E_INVAL as brace_next(), with the argument's number
  */
 enum xr_status args_new(struct args **args, const struct args_facts *facts,
 	struct xr_error *err);

@@ -171,7 +171,7 @@ refused()
 # forms FILE - words of all the values of FILE that no job can have.
 forms()
 {
-	refused "$1:2:13: prefix: byte 0: '{foo}' is not one of {rank} {local_rank} {size} {host} {job} {part} {stream} {time}" \
+	refused "$1:2:13: prefix: byte 0: '{foo}' is not one of {rank} {local_rank} {size} {host} {job} {part} {stream} {time}; a brace of the text is doubled" \
 		"$1:2:30: bind: 'foo' is not auto, none, core or a list of CPUs such as 0-3,8" \
 		"$1:3:11: show: 'a' is not a rank or a range such as 0,3-7,-1" \
 		"$1:3:25: stdin: 'foo' is not all, none or a rank" \

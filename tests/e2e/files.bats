@@ -170,6 +170,31 @@ modes()
 		"$(cat out)"
 }
 
+@test "--log-dir: what stands in braces is a name, and a doubled one a brace" {
+	local text
+
+	job --log-dir 'a{{job}}b' echo hi
+	assert_eq "$(cat 'a{job}b/0/rank-0000/stdout')" hi
+	job --job me --log-dir 'c{{job}}' echo hi
+	assert_eq "$(cat 'c{job}/me/0/rank-0000/stdout')" hi
+	try "$XRUN" --log-dir 'out.{jbo}' true
+	assert_eq "$status" 125
+	assert_eq "$stderr" "xrun: --log-dir: byte 4: '{jbo}' is not one of {job} {host} (did you mean {job}?)"
+	XRUN_LOG_DIR='x{rank}' try "$XRUN" true
+	assert_eq "$status" 125
+	assert_eq "$stderr" "xrun: XRUN_LOG_DIR: byte 1: '{rank}' is not one of {job} {host}; a brace of the text is doubled"
+	for text in 'a{' 'a}' '{}' '{job}}' '{{job}'; do
+		try "$XRUN" --log-dir "$text" true
+		assert_eq "$status" 125
+		assert_has "$stderr" '^xrun: --log-dir: byte [0-9]+: '
+	done
+	echo '{"log-dir": "{foo}"}' >c.json
+	try "$XRUN" config check c.json
+	assert_eq "$status" 125
+	assert_has "$stderr" "^xrun: c.json:1:13: log-dir: byte 0: '\\{foo\\}' is not one of"
+	[ ! -e x ]
+}
+
 @test "--log-dir: a run that wrote no byte leaves a given folder as it was" {
 	mkdir given
 	job --log-dir given true

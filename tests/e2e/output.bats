@@ -521,7 +521,7 @@ $id 10/11 stdout{} out"
 @test "--prefix: what is wrong is named with its byte, and nothing is left" {
 	job -n 2 --prefix 'x{rnak}' true
 	assert_eq "$status" 125
-	assert_eq "$(cat err)" "xrun: --prefix: byte 1: '{rnak}' is not one of {rank} {local_rank} {size} {host} {job} {part} {stream} {time}"
+	assert_eq "$(cat err)" "xrun: --prefix: byte 1: '{rnak}' is not one of {rank} {local_rank} {size} {host} {job} {part} {stream} {time} (did you mean {rank}?)"
 	[ -z "$(ls -A --ignore=.live "$XDG_STATE_HOME/xrun")" ]
 }
 

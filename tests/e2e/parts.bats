@@ -171,7 +171,7 @@ load helper
 # --- --template ---------------------------------------------------------------
 
 @test "--template puts a rank's place into its arguments" {
-	job -n 2 --template echo '{rank}/{size} {local_rank} {node} {attempt} {{}' plain : \
+	job -n 2 --template echo '{rank}/{size} {local_rank} {node} {attempt} {{}}' plain : \
 		--template echo '{part} {part_rank}/{part_size}' : echo '{rank}'
 	assert_eq "$status" 0
 	assert_eq "$(sort <<<"$output")" '[0] 0/4 0 0 0 {} plain
@@ -191,9 +191,9 @@ load helper
 @test "--template names what it does not know, before anything starts" {
 	job --template "$PROG/stamp" 'ran{rnak}'
 	assert_eq "$status" 125
-	assert_has "$stderr" '^xrun: --template: argument 1: \{rnak\} is not one of \{rank\} .*\{part_size\}   try: \{\{ for a brace$'
+	assert_has "$stderr" "^xrun: --template: argument 1: byte 3: '\\{rnak\\}' is not one of \\{rank\\} .*\\{part_size\\} \\(did you mean \\{rank\\}\\?\\)\$"
 	job --template "$PROG/stamp" ran 'x{'
-	assert_has "$stderr" "nothing closes '\\{'"
+	assert_has "$stderr" "byte 1: '\\{' without its"
 	[ -z "$(find . -name 'ran*')" ]
 	[ -z "$(ls "$XDG_STATE_HOME/xrun")" ]
 	job --no-template echo '{rnak}'

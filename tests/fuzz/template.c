@@ -13,7 +13,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/brace.h"
 #include "place/args.h"
+#include "place/environ.h"
 #include "place/template.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -21,23 +23,26 @@
 static void
 check_pieces(const char *text)
 {
-	const char *end = text + strlen(text), *last = text;
-	struct template_piece piece;
+	struct brace b = brace_of(span_of(text), template_names);
+	struct brace_piece piece;
 	struct xr_error err = { 0 };
 	enum xr_status status = XR_OK;
+	size_t last = 0, len = strlen(text);
 
 	do {
-		status = template_next(&text, &piece, &err);
+		status = brace_next(&b, &piece, &err);
 		fuzz_error(status, &err);
-		HOLDS(text >= last && text <= end);
-		if (status == XR_OK && piece.field == TEMPLATE_TEXT)
-			HOLDS(piece.len > 0 && piece.at >= last &&
-				piece.at + piece.len == text);
-		HOLDS(status != XR_OK || piece.field == TEMPLATE_END ||
-			text > last);
-		last = text;
-	} while (status == XR_OK && piece.field != TEMPLATE_END);
-	HOLDS(status != XR_OK || text == end);
+		if (status != XR_OK)
+			return;
+		HOLDS(piece.at == last && b.at <= len);
+		HOLDS(piece.name == BRACE_END || b.at > last);
+		if (piece.name == BRACE_TEXT)
+			HOLDS(piece.text.len > 0 &&
+				piece.text.at >= text + last &&
+				piece.text.at + piece.text.len <= text + b.at);
+		last = b.at;
+	} while (piece.name != BRACE_END);
+	HOLDS(last == len);
 }
 
 static void
@@ -47,7 +52,7 @@ check_rank(struct args *args, const struct fuzz_lines *in, uint32_t local)
 
 	for (size_t i = 1; i < in->n; i++) {
 		HOLDS(argv[i - 1] != NULL);
-		if (i == 1 || strchr(in->at[i], '{') == NULL)
+		if (i == 1 || strpbrk(in->at[i], "{}") == NULL)
 			HOLDS(argv[i - 1] == in->at[i]);
 		else
 			HOLDS(strlen(argv[i - 1]) < 12 * strlen(in->at[i]));

@@ -89,7 +89,9 @@ Test(prefix, a_doubled_brace_is_one)
 Test(prefix, what_is_wrong_is_named_with_its_byte)
 {
 	expect_wrong("ab{rnak}", "byte 2: '{rnak}' is not one of {rank}");
+	expect_wrong("{rnak}", "{stream} {time} (did you mean {rank}?)");
 	expect_wrong("{}", "byte 0: '{}' is not one of");
+	expect_wrong("{}", "{time}; a brace of the text is doubled");
 	expect_wrong("x{rank", "byte 1: '{' without its '}'");
 	expect_wrong("a}b", "byte 1: a '}' alone");
 	expect_wrong("{rank}}", "byte 6: a '}' alone");

@@ -506,10 +506,10 @@ Test(state, a_log_dir_knows_job_and_host)
 	let_go();
 }
 
-Test(state, other_braces_are_part_of_a_name)
+Test(state, doubled_braces_are_part_of_a_name)
 {
-	begin("{jobs}/{/}/{rank}{job");
-	cr_expect_str_eq(st.dir, in_folder("{jobs}/{/}/{rank}{job"));
+	begin("{{jobs}}/{{/}}/{{{{");
+	cr_expect_str_eq(st.dir, in_folder("{jobs}/{/}/{{"));
 	let_go();
 }
 
