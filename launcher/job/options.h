@@ -26,6 +26,8 @@ enum color_mode { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
 enum log_full { LOG_FULL_BLOCK, LOG_FULL_DROP };
 enum interrupt_mode { INTERRUPT_STOP, INTERRUPT_ASK };
 
+#define OPTIONS_RANK_MAX 999999 /* whatever the number of ranks */
+
 struct run_options {
 	int64_t ranks;        /* 0: not given */
 	const char *chdir;    /* NULL: stay */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/status.h"
+#include "launcher/job/options.h"
 #include "launcher/job/options_form.h"
 #include "launcher/log/piece.h"
 #include "launcher/log/prefix.h"
@@ -90,7 +91,7 @@ form_stdin(const char *value, struct xr_error *err)
 {
 	uint32_t rank;
 
-	if (number_parse(span_of(value), UINT32_MAX, &rank))
+	if (number_parse(span_of(value), OPTIONS_RANK_MAX, &rank))
 		return XR_OK;
 	return fail(err, XR_E_INVAL, "'%.*s' is not all, none or a rank",
 		QUOTED(span_of(value)));

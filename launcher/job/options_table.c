@@ -21,6 +21,34 @@
 	"|[7-9][0-9]{4}|[1-9][0-9]{5,}|(6[4-9]|[7-9][0-9]|[1-9][0-9]{2,})[kK]" \
 	"|[1-9][0-9]*[mMgGtT])(,0*([2-9]|[1-9][0-9]+))?$"
 
+/* Numbers of JSON that every reader reads alike. */
+#define EXACT (1LL << 53)
+
+/* Beside their words. A range that runs backwards is no form, and found by the
+ * check alone; numbers that no machine has are. */
+#define BLANKS  "[ \\t]*"
+#define LIST(a) a "(," a ")*"
+#define RANK    "([0-9]+|-0*[1-9][0-9]*)"
+#define SHOW    "^(auto|all|first|none|" LIST(RANK "(-" RANK ")?") ")$"
+#define CPU     "0*([0-9]{1,3}|[1-7][0-9]{3}|80[0-9]{2}|81[0-8][0-9]|819[01])"
+#define BIND    "^(auto|none|core|" LIST(CPU "(-" CPU ")?") ")$"
+#define DEVICE  "0*([0-9]{1,6}|1000000)"
+#define DEVICES \
+	"^(auto|none|" LIST(BLANKS \
+		"(" DEVICE "(-" DEVICE ")?|G|GP|GPU|M|MI|MIG" \
+		"|(GPU|MIG)-[A-Za-z0-9/-]{0,59})" BLANKS) ")$"
+#define PROFILE  "(auto|none|torch|xla|xrt|pjrt|xrun)"
+#define PROFILES "^" LIST(PROFILE) "$"
+#define STDIN    "^(all|none|0*[0-9]{1,6})$"
+#define VARIABLE \
+	"(?!XRUN_|LOCAL_|XRT_|(RANK|WORLD_SIZE)(=|$))[^=\\x00-\\x20\\x7f]+"
+#define LOG_DIR "^([^{}]|\\{\\{|\\}\\}|\\{(job|host)\\})+$"
+#define LETTER  "[^{}\\x00-\\x08\\x0a-\\x1f\\x7f]"
+#define BRACE \
+	"(\\{\\{|\\}\\}|\\{(rank|local_rank|size|host|job|part|stream|time)\\})"
+#define CLOCK  "(" LETTER "|" BRACE ")*\\{time\\}"
+#define PREFIX "^(?!" CLOCK CLOCK ")" LETTER "*(" BRACE LETTER "*){0,24}$"
+
 static const char *const platforms[] = { "auto", "cpu", "cuda", "tpu", NULL };
 
 /* In the order of the enums of options.h. */
@@ -86,6 +114,9 @@ const struct opt run_options[] = {
 		.dflt = "auto",
 		.words = words_devices,
 		.check = mask_check,
+		.pattern = DEVICES,
+		.min = 0,
+		.max = 1000000,
 		.offset = AT(devices),
 		.help = "accelerators to deal out: auto, none, 0,2-3",
 		.text = "Deal the accelerators of _LIST_ to the ranks: indices and ranges such as 0,2-3, or UUIDs. *auto* takes all that can be seen, *none* hides them from the ranks." },
@@ -102,6 +133,9 @@ const struct opt run_options[] = {
 		.dflt = "auto",
 		.words = words_bind,
 		.check = form_bind,
+		.pattern = BIND,
+		.min = 0,
+		.max = 8191,
 		.offset = AT(bind),
 		.help = "processors: auto, none, core, 0-3,8",
 		.text = "Bind ranks to processors. *core* gives each rank a core with all its hardware threads, spread over the machine in its order (rank r of N on C cores begins at core r\\*C/N), and round robin when there are more ranks. A list such as 0-3,8 is cut into equal shares in the order written; with more ranks than CPUs each has one, round robin. *auto* does what *core* does for several ranks of a program that is linked with libxrun, unless OMP_NUM_THREADS asks for threads, and leaves all others unbound; *none* binds nothing. Of cores and hardware threads, only those count that xrun itself may use. With *auto* and *core* processors of other jobs of xrun are passed over; when these have them all, *auto* binds nothing and *core* shares them." },
@@ -131,6 +165,8 @@ const struct opt run_options[] = {
 		.no_variable = true,
 		.check = form_job,
 		.pattern = "^(?!latest$)[A-Za-z0-9_][A-Za-z0-9._-]{0,63}$",
+		.min = 0,
+		.max = EXACT,
 		.offset = AT(job),
 		.help = "call the job NAME, not by four letters",
 		.text = "Call the job _NAME_: up to 64 letters, digits, dots, hyphens and underscores, the first no dot or hyphen. If a job of that name has ended, this is its next attempt: its output stands beside the former in folder 1 and so on, and XRUN_ATTEMPT says which it is. If one runs, or if other users may write into the folder, xrun exits with 125. Under *--log-dir* the folder is DIR/NAME, or DIR if {job} is in it. Its folder stays, also where ranks wrote nothing: it counts the attempts. With *--no-logs* there is none: attempts are not counted, and nothing keeps two jobs of one name apart. Without a name: four letters and digits, or SLURM_JOB_ID inside of a Slurm job, whose second job is called SLURM_JOB_ID.2, and so on. There is no variable, since XRUN_JOB tells ranks the job that they are of." },
@@ -143,6 +179,7 @@ const struct opt run_options[] = {
 		.arg = "NAME=VALUE",
 		.valid = is_assignment,
 		.check = env_check,
+		.pattern = VARIABLE,
 		.offset = AT(env),
 		.help = "set a variable for the ranks (repeatable)",
 		.text = "Set the variable for every rank, or with several programs for those of the one that follows; it wins over what is inherited and over what *--env-profile* sets. May be given several times; in XRUN_ENV, one a line. The variables by which a rank knows itself (XRUN_\\*, RANK, WORLD_SIZE, LOCAL_\\*, XRT_\\*) cannot be set." },
@@ -151,6 +188,7 @@ const struct opt run_options[] = {
 		.type = OPT_LIST,
 		.arg = "GLOB",
 		.valid = is_glob,
+		.pattern = "^[^=]+$",
 		.offset = AT(env_pass),
 		.help = "variables to inherit, and no others",
 		.text = "Of the variables that xrun was started with, ranks inherit only those whose name is _GLOB_, where \\* is any letters and ? is one; several are split by commas, or the option is given several times. Without it they inherit all. PATH, HOME, USER, LOGNAME, SHELL, TMPDIR, TZ, LANG, LC_\\*, TERM and LD_LIBRARY_PATH always pass, and what xrun itself sets is not touched. Of several programs, for the one that follows." },
@@ -160,6 +198,7 @@ const struct opt run_options[] = {
 		.dflt = "auto",
 		.words = words_profile,
 		.check = profiles_check,
+		.pattern = PROFILES,
 		.offset = AT(env_profile),
 		.help = "frameworks whose variables ranks get",
 		.text = "Set the variables of these frameworks beside xrun's own: *auto*, *none*, or names split by commas, such as torch,pjrt. A word that is no profile is answered with all there are." },
@@ -177,6 +216,7 @@ const struct opt run_options[] = {
 		.type = OPT_TEXT,
 		.arg = "DIR",
 		.check = form_log_dir,
+		.pattern = LOG_DIR,
 		.offset = AT(log_dir),
 		.help = "keep the ranks' output in DIR",
 		.text = "Keep the files with the output of the ranks in _DIR_ if it is absent, or empty and yours alone to write into, else in a folder in it that is named after the job. {job} and {host} in _DIR_ are replaced, a brace of the text is doubled, and any other name is an error. Without it: in the state directory, see FILES in xrun(1)." },
@@ -193,6 +233,7 @@ const struct opt run_options[] = {
 		.check = form_log_rotate,
 		.pattern = ROTATE,
 		.min = 64 * 1024,
+		.max = EXACT,
 		.offset = AT(log_rotate),
 		.help = "begin a rank's file anew at SIZE; keep COUNT",
 		.text = "Begin the file of a rank's output anew when it has _SIZE_ bytes (at least 64k; k, M, G and T are powers of 1024), behind a line end. The newest is called stdout, an older one stdout.OFFSET after the place of its first byte in the output, with an index of its own. With _COUNT_ (at least 2) no more than so many files of an output are kept, the newest included; what was removed before it was shown is counted. Without it all are." },
@@ -216,6 +257,9 @@ const struct opt run_options[] = {
 		.dflt = "auto",
 		.words = words_show,
 		.check = ranks_check,
+		.pattern = SHOW,
+		.min = -EXACT,
+		.max = EXACT,
 		.offset = AT(show),
 		.help = "ranks to show: all, first, none, 0,4-7",
 		.text = "Show the output of these ranks: *all*, *first*, *none*, or a list such as 0,4-7,-1, where -1 is the last. *auto* shows all, but of more than 16 ranks on a terminal the standard output of rank 0 and everybody's standard error." },
@@ -227,6 +271,7 @@ const struct opt run_options[] = {
 		.dflt = "auto",
 		.words = words_prefix,
 		.check = form_prefix,
+		.pattern = PREFIX,
 		.offset = AT(prefix),
 		.help = "what begins each line: '{rank}> '",
 		.text = "Begin each line with _FORMAT_, in which {rank}, {local_rank}, {size}, {host}, {job}, {part} (its program, counted from 0), {stream} (stdout or stderr) and {time} (of arrival, such as 12:34:56.789) are replaced; a brace of the text is doubled. Numbers are padded to the widest. *auto* is the rank, of a job of one nothing; *none*, or *--no-prefix*, is nothing." },
@@ -287,6 +332,9 @@ const struct opt run_options[] = {
 		.dflt = "0",
 		.words = words_stdin,
 		.check = form_stdin,
+		.pattern = STDIN,
+		.min = 0,
+		.max = OPTIONS_RANK_MAX,
 		.offset = AT(input),
 		.help = "who reads standard input: a rank, all, none",
 		.text = "Which rank has xrun's standard input; the others have _/dev/null_. A pipe or file it inherits as it is, and xrun reads no byte of it; what is typed at a terminal is copied to it, while xrun is in the foreground. With *all* xrun reads and copies to every rank, no faster than the slowest of them; one that closes its input or ends is left out. *none*: nobody has it." },

@@ -72,8 +72,10 @@ struct opt {
 	bool (*valid)(const char *value); /* is it an `arg`?  or NULL */
 	/* Of a text: fixed words that it may also be; NULL-terminated. */
 	const char *const *words;
-	/* Of a text: a regular expression of all it may be, for the schema;
-	 * of a number instead of that text, `min`. Or NULL */
+	/* Of a text: a regular expression of all it may be, for the schema,
+	 * and in a file a whole number from `min` to `max` may stand for it,
+	 * unless both are 0. Without a pattern any number may. Of a list of
+	 * NAME=VALUE: of a name, without ^ and $. Or NULL */
 	const char *pattern;
 	/* Why it is no `arg`, without a name before it; not asked about the
 	 * words. Looks at the value alone, not at the machine. Or NULL */

@@ -144,27 +144,60 @@ set_list(struct reader *r, const struct opt *o, struct span value,
 	return XR_OK;
 }
 
-/* Is it a whole number that is written as others are, 2.0 or 1e3? Then @out is
- * it in digits. Of settings that borrow their text none is. */
+/* Is it written with a point or an exponent? */
 static bool
-is_whole(const struct opt *o, struct span value, char out[NUMBER])
+is_broken(struct span value)
+{
+	for (size_t i = 0; i < value.len; i++)
+		if (strchr(".eE", value.at[i]) != NULL)
+			return true;
+	return false;
+}
+
+/* Is it a whole number that is written as others are, 2.0 or 1e3? Then @out is
+ * it in digits. */
+static bool
+is_whole(struct span value, char out[NUMBER])
 {
 	char text[NUMBER], *end;
 	double number;
 
-	if (o->type == OPT_TEXT || gate_kind(value) != GATE_NUMBER ||
-		value.len >= NUMBER)
+	if (gate_kind(value) != GATE_NUMBER || value.len >= NUMBER)
+		return false;
+	if (!is_broken(value))
 		return false;
 	memcpy(text, value.at, value.len);
 	text[value.len] = '\0';
-	if (strpbrk(text, ".eE") == NULL)
-		return false;
 	number = strtod(text, &end);
 	if (*end != '\0' || number < -1e15 || number > 1e15 ||
 		(double)(int64_t)number != number)
 		return false;
 	snprintf(out, NUMBER, "%lld", (long long)number);
 	return true;
+}
+
+/* A number that may stand for a text of some form. What it means as a text is
+ * for the row's check; 1e3, which is shorter than its digits, stays as it is. */
+static enum xr_status
+keep_number(struct reader *r, const struct opt *o, struct span value,
+	const char **text, struct xr_error *err)
+{
+	char number[NUMBER];
+	bool whole;
+
+	if (o->min == 0 && o->max == 0)
+		return fail(err, XR_E_INVAL, "%s: expected a text, in quotes",
+			o->name);
+	whole = is_whole(value, number);
+	if (!whole && is_broken(value))
+		return fail(err, XR_E_INVAL,
+			"%s: '%.*s' is no whole number; a text stands in quotes",
+			o->name, (int)(value.len < NUMBER ? value.len : NUMBER),
+			value.at);
+	if (whole && strlen(number) <= value.len)
+		value = (struct span){ number, strlen(number) };
+	*text = keep(r, value);
+	return XR_OK;
 }
 
 static enum xr_status
@@ -192,8 +225,15 @@ set_value(struct reader *r, const struct opt *o, struct span value,
 	if (o->type == OPT_INT && kind == GATE_TEXT)
 		return fail(err, XR_E_INVAL,
 			"%s: expected a number, without quotes", o->name);
-	said.text = is_whole(o, value, number) ? number : keep(r, value);
-	status = opt_set(r->opts, o, &said, err);
+	status = XR_OK;
+	if (o->type == OPT_TEXT && o->pattern != NULL && kind == GATE_NUMBER)
+		status = keep_number(r, o, value, &said.text, err);
+	else if (o->type != OPT_TEXT && is_whole(value, number))
+		said.text = number;
+	else
+		said.text = keep(r, value);
+	if (status == XR_OK)
+		status = opt_set(r->opts, o, &said, err);
 	if (status == XR_OK && o->maybe)
 		opt_set_given(r->opts, o, said.who, true);
 	return status;

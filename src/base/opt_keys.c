@@ -139,25 +139,37 @@ put_amount(struct json *j, const struct opt *o)
 	json_close_array(j);
 }
 
-/* Of text; of NAME=VALUE also an object. */
+/* A list of text. */
 static void
 put_list(struct json *j, const struct opt *o)
 {
-	bool pairs = opt_takes_pairs(o);
-
-	if (pairs)
-		put_two_types(j, "array", "object");
-	else
-		json_text(j, "type", "array");
+	json_text(j, "type", "array");
 	json_open_object(j, "items");
 	put_two_types(j, "string", "number");
-	if (pairs)
-		json_text(j, "pattern", "^[^=]+=");
+	json_int(j, "minLength", 1);
+	if (o->pattern != NULL)
+		json_text(j, "pattern", o->pattern);
 	json_close_object(j);
-	if (!pairs)
-		return;
+}
+
+/* NAME=VALUE, as a list or as an object. */
+static void
+put_pairs(struct json *j, const struct opt *o)
+{
+	const char *name = o->pattern == NULL ? "[^=]+" : o->pattern;
+	struct buf pattern = { 0 };
+
+	put_two_types(j, "array", "object");
+	json_open_object(j, "items");
+	json_text(j, "type", "string");
+	buf_fmt(&pattern, "^%s=", name);
+	json_text(j, "pattern", buf_text(&pattern));
+	json_close_object(j);
+	buf_clear(&pattern);
+	buf_fmt(&pattern, "^%s$", name);
 	json_open_object(j, "propertyNames");
-	json_text(j, "pattern", "^[^=]+$");
+	json_text(j, "pattern", buf_text(&pattern));
+	buf_fini(&pattern);
 	json_close_object(j);
 	json_open_object(j, "additionalProperties");
 	put_two_types(j, "string", "number");
@@ -193,6 +205,27 @@ put_signal(struct json *j)
 	buf_fini(&pattern);
 }
 
+/* Text, or where a number may stand for it that, too. */
+static void
+put_text(struct json *j, const struct opt *o)
+{
+	bool bounds = o->min != 0 || o->max != 0;
+
+	if (o->pattern == NULL)
+		put_two_types(j, "string", "number");
+	else if (bounds)
+		put_two_types(j, "string", "integer");
+	else
+		json_text(j, "type", "string");
+	json_int(j, "minLength", 1);
+	if (o->pattern != NULL)
+		json_text(j, "pattern", o->pattern);
+	if (bounds) {
+		json_int(j, "minimum", o->min);
+		json_int(j, "maximum", o->max);
+	}
+}
+
 static void
 put_kind(struct json *j, const struct opt *o)
 {
@@ -215,18 +248,16 @@ put_kind(struct json *j, const struct opt *o)
 			put_choices(j, o);
 			break;
 		}
-		put_two_types(j, "string", "number");
-		json_int(j, "minLength", 1);
-		if (o->pattern != NULL)
-			json_text(j, "pattern", o->pattern);
-		if (o->min > 0)
-			json_int(j, "minimum", o->min);
+		put_text(j, o);
 		break;
 	case OPT_SIGNAL:
 		put_signal(j);
 		break;
 	case OPT_LIST:
-		put_list(j, o);
+		if (opt_takes_pairs(o))
+			put_pairs(j, o);
+		else
+			put_list(j, o);
 		break;
 	}
 }

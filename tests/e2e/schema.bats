@@ -284,3 +284,100 @@ reason()
 		assert_eq "$line: $status" "$line: 1"
 	done <bad
 }
+
+# each_value - of lines KEY VALUE... on standard input, {"KEY": VALUE} a line.
+each_value()
+{
+	python3 -c '
+import json, sys
+for line in sys.stdin:
+    key, rest = line.strip().split(" ", 1)
+    while rest:
+        _, end = json.JSONDecoder().raw_decode(rest)
+        print(json.dumps({key: 0})[:-2] + rest[:end] + "}")
+        rest = rest[end:].lstrip()
+'
+}
+
+@test "files of settings: the schema and xrun agree about the form of values" {
+	local n=1000 key
+
+	need_schemas
+	"$XRUN" config schema >config.json
+	mkdir v
+	each_value >values <<-'END'
+	show "all" "auto" "first" "none" "0" "-1" "0-3" "0,4-7,-1" "-3--1"
+	show "0--1" "007" "-0" "-00" "" "," "0," ",0" "0-" "--1" "all,0" "x"
+	show "1 " "0-1-2" "99999999999" 0 -1 3 1.5 2.0 true [0]
+	bind "auto" "none" "core" "0" "0-3,8" "8191" "08191" "8192" "0-8192"
+	bind "-1" "" "0," "cores" "0-3:2" 0 8191 8192 -1 1.5 2.0
+	devices "auto" "none" "0,2-3" " 0 , 1\t" "1000000" "1000001" "0-" "-1"
+	devices "" "0,,1" "GPU-1b5c" "GPU-" "G" "GPX" "MIG-a/1/0" "MIG_"
+	devices "GPU-é" "cuda:0"
+	devices "GPU-0123456789012345678901234567890123456789012345678901234567x"
+	devices "GPU-0123456789012345678901234567890123456789012345678901234567xy"
+	devices "GPU-0123456789012345678901234567890123456789012345678901234567xyz"
+	devices 0 1000000 1000001 -1 0.5
+	stdin "all" "none" "0" "0007" "999999" "1000000" "-1" "" "0,1" "first"
+	stdin 0 999999 1000000 -1 1.5 2.0
+	prefix "auto" "none" "{rank}> "
+	prefix "{time} {host}:{local_rank}/{size}{job}{part}{stream}"
+	prefix "{{rank}}" "{{{rank}}}" "}}{{" "{rank" "rank}" "{}" "{foo}"
+	prefix "{ rank}" "{time}{time}" "{{time}}{{time}}" "{{time}}{time}"
+	prefix "{{{time}{time}" "a\tb" "a\u001bb" "a\u007fb" "é│" ""
+	prefix "{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{"
+	prefix "{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{{"
+	prefix "x{{x{{x{{x{{x{{x{{x{{x{{x{{x{{x{{x{{x{{x{{x{{x{{x{{x{{x{{x{{x{{x{{x{{x{{x"
+	prefix false true 3
+	log-dir "/tmp/a" "logs/{job}.{host}" "a{{b}}" "{rank}" "{" "}" "{{"
+	log-dir "{{job}" "{job}}" "" "a b\né" 3 1.5 false
+	env-profile "auto" "none" "torch,pjrt" "xla" "xrt" "xrun,none"
+	env-profile "torch," ",torch" "torch, pjrt" "jax" "" "auto,auto" 0 1
+	env ["A=b"] ["A="] ["=b"] ["A"] [] ["A b=c"] ["A\tb=c"] ["A\u007f=c"]
+	env ["é=x"] ["RANK=1"] ["WORLD_SIZE=1"] ["RANKS=1"] ["WORLD_SIZE_X=1"]
+	env ["XRUN_X=1"] ["XRUN=1"] ["LOCAL_RANK=1"] ["LOCAL=1"] ["XRT_X=1"]
+	env ["OMP_NUM_THREADS=1","B=c=d"] [1] {"A":"b"} {"A":1.5} {"A":true}
+	env {"":"b"} {"A=":"b"} {"A b":"c"} {"RANK":1} {"RANKS":1}
+	env {"XRUN_JOB":"x"} {"LOCAL_":"x"} {"WORLD_SIZE":"x"} {"A":""} "A=b"
+	env-pass ["A*"] ["A=b"] [""] ["A,B"] [1] [] ["é"] "A*" {"A":"b"}
+	job "a.b" "_x" "-x" ".x" "latest" "latest1" "a b" ""
+	job "0123456789012345678901234567890123456789012345678901234567890123"
+	job "01234567890123456789012345678901234567890123456789012345678901234"
+	job 7 4711 -1 1.5 2.0
+	log-rotate "64k" "65536" "65535" "64K,2" "64k,1" "1M,5" "1 M" "" 65536
+	log-rotate 65535 1048576 1.5 "63k" 65536.0
+	chdir "/" "" 3 true
+	report "r.json" "" 3 1.5 []
+	END
+	while IFS= read -r line; do
+		n=$((n + 1))
+		printf '%s\n' "$line" >"v/$n.json"
+	done <values
+	[ "$n" -gt 1200 ]
+	try "$XRUN" config check v/*
+	printf '%s\n' "$stderr" | sed -n 's/^xrun: \(v[^:]*\):.*/\1/p' |
+		sort -u >xrun.says
+	try "$here/fits.py" config.json v/*
+	printf '%s\n' "$stderr" | cut -d: -f1 | sort -u >schema.says
+	for file in $(comm -3 xrun.says schema.says); do
+		echo "not agreed: $(cat "$file")"
+	done >differ
+	assert_eq "$(cat differ)" ''
+	cut -d'"' -f2 values | sort -u >keys
+	while read -r key; do
+		# Neither takes all, nor refuses all.
+		[ "$(xargs cat <xrun.says | grep -c "^{\"$key\"")" -lt \
+			"$(grep -c "^{\"$key\"" values)" ]
+	done <keys
+}
+
+@test "files of settings: a range that runs backwards is xrun's to find" {
+	need_schemas
+	"$XRUN" config schema >config.json
+	for line in '{"show": "3-1"}' '{"bind": "3-1"}' '{"devices": "3-1"}'; do
+		echo "$line" >one.json
+		"$here/fits.py" config.json one.json
+		try "$XRUN" config check one.json
+		assert_eq "$status" 125
+	done
+}
