@@ -32,6 +32,7 @@
 #define SWEEP_PATIENCE (30 * NS_PER_S)
 #define LEAF_TRIES     1000           /* a millisecond each */
 #define DRAIN_PATIENCE (5 * NS_PER_S) /* for a full disk */
+#define SAVE_PATIENCE  6000           /* ms; so for one, and a frozen one */
 #define EXIT_PATIENCE  1              /* seconds; a thread may be frozen */
 #define START_PATIENCE 1              /* seconds; a newborn may be stopped */
 #define SUPER_NAME     "xrun-super"
@@ -268,6 +269,46 @@ end_as_told(struct keeper *k)
 	return true;
 }
 
+/* A fork that shares the table of descriptors. libc's own fork cannot, and
+ * nothing of libc that needs telling was used yet: there is one thread. */
+static pid_t
+fork_shared(int *pidfd)
+{
+	return (pid_t)syscall(SYS_clone, CLONE_FILES | CLONE_PIDFD | SIGCHLD,
+		NULL, pidfd, NULL, 0);
+}
+
+/*
+ * Where no thread was to be had, what ranks wrote last is still in their pipes.
+ * A process of its own moves it, as a disk may keep that waiting for ever; and
+ * where none can be had, either, nothing else is left to do.
+ */
+static void
+save_left(struct keeper *k)
+{
+	struct raw_share *share = k->job->share;
+	char lost[RAW_LOST_MAX];
+	struct pollfd p = { .events = POLLIN };
+	uint64_t before = raw_lost(share, &(int){ 0 });
+	pid_t child;
+
+	if (share->left == 0)
+		return;
+	child = fork_shared(&p.fd);
+	if (child > 0) {
+		poll(&p, 1, SAVE_PATIENCE);
+	} else {
+		if (child == 0)
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+		raw_drain(share, DRAIN_PATIENCE);
+		if (child == 0)
+			_exit(0);
+	}
+	raw_lost_text(share, lost);
+	if (raw_lost(share, &(int){ 0 }) > before)
+		fd_write_all(STDERR_FILENO, lost, strlen(lost));
+}
+
 /* The supervisor is dead. With a verdict that is the end of the job; without
  * one it crashed, and everything below it is ours now. */
 static bool
@@ -284,6 +325,7 @@ supervisor_died(struct keeper *k)
 		errno == EINTR)
 		continue;
 	if (take_verdict(k) || end_as_told(k)) {
+		save_left(k);
 		remove_leaves(k);
 		remove_silent(k->job);
 		return true;
@@ -384,15 +426,6 @@ watch_over(struct keeper *k)
 		over = actions[wait_for_event(k)](k);
 	own_tty_restore(&k->job->page->own);
 	return k->status;
-}
-
-/* A fork that shares the table of descriptors. libc's own fork cannot, and
- * nothing of libc that needs telling was used yet: there is one thread. */
-static pid_t
-fork_shared(int *pidfd)
-{
-	return (pid_t)syscall(SYS_clone, CLONE_FILES | CLONE_PIDFD | SIGCHLD,
-		NULL, pidfd, NULL, 0);
 }
 
 /* The verdict first: what touches the disk after it keeps nobody waiting for

@@ -62,8 +62,8 @@ flush(struct sink *s)
 		erase_hint(s);
 	if (s->out.len > 0 && !s->dead)
 		sys = write_out(s->config.fd, s->out.data, s->out.len);
-	if (s->out.bad != XR_OK && s->unread == 0)
-		s->unread = ENOMEM; /* what did not fit is lost */
+	if (s->out.bad != XR_OK && s->unread_sys == 0)
+		s->unread_sys = ENOMEM; /* what did not fit is lost */
 	buf_clear(&s->out);
 	__atomic_fetch_add(&s->delivered, s->taken, __ATOMIC_RELAXED);
 	s->taken = 0;
@@ -227,9 +227,9 @@ cannot_read(struct sink *s, struct feed *f, int sys)
 		unpark_all(s);
 	}
 	end_feed(s, f);
-	if (s->unread == 0)
+	if (s->unread_sys == 0)
 		sink_note(s, NOTE_UNREAD, f->stream, sys);
-	s->unread = sys;
+	s->unread_sys = sys;
 }
 
 /* What was removed before it was read cannot be shown, but is no backlog. */
@@ -468,14 +468,6 @@ turn(struct sink *s, bool *busy)
 	return finishing;
 }
 
-void
-deliver_turn(struct sink *s)
-{
-	bool busy;
-
-	turn(s, &busy);
-}
-
 static void
 wait_for_events(struct sink *s)
 {
@@ -502,6 +494,6 @@ deliver_run(void *sink)
 		wait_for_events(s);
 	}
 	put_last(s);
-	sink_note(s, NOTE_SINK_DONE, s->config.id, s->unread);
+	sink_note(s, NOTE_SINK_DONE, s->config.id, s->unread_sys);
 	return NULL;
 }

@@ -158,10 +158,12 @@ logs_first(const struct logs *l)
 	return l->mover == NULL ? -1 : mover_fd(l->mover);
 }
 
+_Static_assert(LOGS_PEEK == MOVER_PEEK, "one is the other");
+
 bool
-logs_peek(struct logs *l)
+logs_peek(struct logs *l, uint32_t ended[static LOGS_PEEK], uint32_t *count)
 {
-	return mover_peek(l->mover);
+	return mover_peek(l->mover, ended, count);
 }
 
 int
@@ -188,13 +190,12 @@ logs_tell_first(struct logs *l)
 		mover_tell_first(l->mover);
 }
 
-void
+bool
 logs_drop(struct logs *l, uint32_t stream)
 {
 	if (l->mover != NULL)
-		mover_drop(l->mover, stream);
-	else
-		sink_drop(l->sink[stream % RAW_STREAMS], stream);
+		return mover_drop(l->mover, stream);
+	return sink_drop(l->sink[stream % RAW_STREAMS], stream);
 }
 
 /* Whole lines to stderr. Where the terminal moves down only at "\n" each begins
@@ -284,16 +285,26 @@ sink_of(const struct logs *l, uint32_t id)
 	return id + 1 == l->sinks ? l->sink[RAW_ERR] : l->sink[RAW_OUT];
 }
 
-void
-logs_finish(struct logs *l, uint32_t sink)
+enum sink_end
+logs_finish(struct logs *l, uint32_t sink, int *sys)
 {
-	sink_finish(sink_of(l, sink));
+	return sink_finish(sink_of(l, sink), sys);
 }
 
 uint64_t
 logs_backlog(const struct logs *l, uint32_t sink)
 {
 	return sink_backlog(sink_of(l, sink));
+}
+
+uint32_t
+logs_left(const struct logs *l)
+{
+	uint32_t count = l->config.share->left;
+
+	for (uint32_t i = 0; i < l->sinks; i++)
+		count += sink_left(sink_of(l, i));
+	return count;
 }
 
 uint64_t

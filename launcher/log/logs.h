@@ -15,6 +15,9 @@
 #include "launcher/log/note.h"
 #include "launcher/log/raw.h"
 #include "launcher/log/route.h"
+#include "launcher/log/sink.h"
+
+#define LOGS_PEEK 64 /* streams */
 
 struct logs;
 
@@ -41,8 +44,10 @@ bool logs_add_tty(struct logs *logs, uint32_t stream, int master);
  * logs_peek(), and logs_start() if that is true. -1: logs_start() at once. */
 int logs_first(const struct logs *logs);
 
-/* logs_peek() - end streams without a byte; true if one has bytes. */
-bool logs_peek(struct logs *logs);
+/* logs_peek() - end streams without a byte: those @ended, without a note. True if
+ * one has bytes. */
+bool logs_peek(struct logs *logs, uint32_t ended[static LOGS_PEEK],
+	uint32_t *count);
 
 /* logs_start() - the threads that read the pipes; 0 or an errno; then it may be
  * tried again. Done once, it does nothing more. */
@@ -55,8 +60,9 @@ const struct notes *logs_notes(const struct logs *logs);
  * file. */
 void logs_tell_first(struct logs *logs);
 
-/* logs_drop() - give a stream up whose writers outlived their rank. */
-void logs_drop(struct logs *logs, uint32_t stream);
+/* logs_drop() - give a stream up whose writers outlived their rank. True if it
+ * is over at once, and no NOTE_EOF comes: there is no thread. */
+bool logs_drop(struct logs *logs, uint32_t stream);
 
 /* logs_say() - xrun's own words, whole lines, to stderr between other lines. */
 void logs_say(struct logs *logs, const char *fmt, ...)
@@ -70,12 +76,16 @@ void logs_last_words(struct logs *logs, const char *text, size_t len);
 /* logs_hint() - one dim line on a terminal, erased by the next output. */
 void logs_hint(struct logs *logs, const char *text);
 
-/* logs_finish() - NOTE_SINK_DONE will come for the given sink. */
-void logs_finish(struct logs *logs, uint32_t sink);
+/* logs_finish() - see sink_finish(). */
+enum sink_end logs_finish(struct logs *logs, uint32_t sink, int *sys);
 uint32_t logs_sinks(const struct logs *logs); /* 1 or 2; the last is stderr */
 
 /* logs_backlog() - bytes that a sink has not delivered yet. */
 uint64_t logs_backlog(const struct logs *logs, uint32_t sink);
+
+/* logs_left() - streams whose last bytes nobody read, as there was no thread for
+ * it: they are left to the keeper; lost, where no files are kept. */
+uint32_t logs_left(const struct logs *logs);
 
 /* logs_bytes() - what the rank wrote to the stream so far. */
 uint64_t logs_bytes(const struct logs *logs, uint32_t stream);

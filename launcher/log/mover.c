@@ -19,7 +19,7 @@
 #include "launcher/log/sink.h"
 #include "launcher/log/thread.h"
 
-#define BATCH     64
+#define BATCH     MOVER_PEEK
 #define RETRY_MS  1000
 #define THROW_MAX (1 << 20)       /* a turn */
 #define TELL_NS   (60 * NS_PER_S) /* between two notes about the same trouble */
@@ -34,6 +34,7 @@ struct stream {
 	uint64_t cut_again; /* a piece could not be cut: not before this */
 	uint8_t drops;      /* atomic: calls of mover_drop() not yet heard */
 	bool dropped;       /* to be ended with what its pipe holds now */
+	bool left;          /* by the loop, with what its pipe holds now */
 	bool discarded;     /* no file can be had: what comes is counted */
 };
 
@@ -165,17 +166,21 @@ tell_sink(struct mover *m, uint32_t stream, bool eof)
 
 /* The pipe is at its end, or nobody waits for it any more. */
 static void
-end_stream(struct mover *m, uint32_t stream)
+close_stream(struct mover *m, uint32_t stream)
 {
-	struct raw_slot *slot = &m->config.share->slot[stream];
-
-	if (slot->pipe < 0)
-		return;
 	index_finish(&m->stream[stream].index, m->config.share->dir,
 		m->config.share->base + stream);
 	turn_from(m, stream);
-	raw_close(slot);
+	raw_close(&m->config.share->slot[stream]);
 	tell_sink(m, stream, true);
+}
+
+static void
+end_stream(struct mover *m, uint32_t stream)
+{
+	if (m->config.share->slot[stream].pipe < 0)
+		return;
+	close_stream(m, stream);
 	tell(m, NOTE_EOF, stream, 0);
 }
 
@@ -465,18 +470,23 @@ has_bytes(const struct mover *m, const struct epoll_event *e)
 		m->config.share->slot[e->data.u64].tty >= 0;
 }
 
+/* The loop gets no note of itself: it reads them, and would wait for ever in
+ * front of a full pipe. */
 bool
-mover_peek(struct mover *m)
+mover_peek(struct mover *m, uint32_t ended[static MOVER_PEEK], uint32_t *count)
 {
 	struct epoll_event events[BATCH];
 	int n = epoll_wait(m->epoll, events, BATCH, 0);
 	bool bytes = false;
 
+	*count = 0;
 	for (int i = 0; i < n; i++) {
-		if (has_bytes(m, &events[i]))
+		if (has_bytes(m, &events[i])) {
 			bytes = true;
-		else
-			end_stream(m, (uint32_t)events[i].data.u64);
+			continue;
+		}
+		ended[*count] = (uint32_t)events[i].data.u64;
+		close_stream(m, ended[(*count)++]);
 	}
 	return bytes;
 }
@@ -541,21 +551,35 @@ mover_start(struct mover *m)
 	return sys;
 }
 
-/* Where there was no room for a thread, and still is none, the bytes that the
- * ranks left are moved here: the loop has nothing better to do. */
-void
+/* As drop(), where there is no thread to do it. True the first time. */
+static bool
+leave(struct mover *m, uint32_t stream)
+{
+	struct raw_share *share = m->config.share;
+	struct raw_slot *slot = &share->slot[stream];
+	struct stream *st = &m->stream[stream];
+
+	if (slot->pipe < 0 || st->left)
+		return false;
+	st->left = true;
+	turn_from(m, stream);
+	if (!raw_leave(share, stream))
+		close_stream(m, stream);
+	return true;
+}
+
+bool
 mover_drop(struct mover *m, uint32_t stream)
 {
 	uint8_t *drops = &m->stream[stream].drops;
 	uint64_t one = 1;
 
-	if (mover_start(m) != 0) {
-		drop(m, stream);
-		return;
-	}
+	if (m->stream[stream].left || mover_start(m) != 0)
+		return leave(m, stream);
 	/* It may sleep in a write for as long as it likes: not more than twice
 	 * does any good, and nothing here waits for it. */
 	if (__atomic_load_n(drops, __ATOMIC_ACQUIRE) < 2)
 		__atomic_fetch_add(drops, 1, __ATOMIC_ACQ_REL);
 	fd_tell(m->drops, &one, sizeof(one));
+	return false;
 }

@@ -27,6 +27,8 @@
 #include "launcher/log/note.h"
 #include "launcher/log/raw.h"
 
+#define MOVER_PEEK 64 /* streams */
+
 struct mover;
 struct sink;
 
@@ -45,9 +47,11 @@ struct mover *mover_open(const struct mover_config *config);
  * watched by the loop until mover_start() gave 0; then it is the thread's. */
 int mover_fd(const struct mover *mover);
 
-/* mover_peek() - end the streams whose writers left without a byte; true if
- * some have bytes, for which the thread is needed. Loop thread, until then. */
-bool mover_peek(struct mover *mover);
+/* mover_peek() - end the streams whose writers left without a byte: those, for
+ * which no NOTE_EOF comes, are in @ended, @n of them. True if some have bytes,
+ * for which the thread is needed. Loop thread, until then. */
+bool mover_peek(struct mover *mover, uint32_t ended[static MOVER_PEEK],
+	uint32_t *n);
 
 /* mover_add() - from now on @pipe belongs to the mover; false, errno: it does
  * not. Loop thread only. */
@@ -67,8 +71,12 @@ void mover_tell_first(struct mover *mover);
 /* mover_drop() - stop reading a pipe that somebody holds open for ever; what
  * it holds now is still moved, when there is room for it. NOTE_EOF follows.
  * Said twice, a stream without room is given up: its bytes are lost, and
- * counted in the share. Loop thread. */
-void mover_drop(struct mover *mover, uint32_t stream);
+ * counted in the share. Loop thread.
+ *
+ * True if it is over at once and no NOTE_EOF comes: there is no thread, not even
+ * now, and the loop waits for no file. What the pipe holds stays there, for the
+ * keeper to move at the end; see raw_leave(). */
+bool mover_drop(struct mover *mover, uint32_t stream);
 
 /* mover_bytes() - moved so far, of one stream. Any thread; may lag. */
 uint64_t mover_bytes(const struct mover *mover, uint32_t stream);

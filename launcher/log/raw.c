@@ -321,19 +321,43 @@ raw_fill(struct raw_slot *slot)
 	}
 }
 
-uint64_t
-raw_left(struct raw_slot *slot)
+/* No more than it may hold: somebody may go on writing. */
+static uint64_t
+empty_tty(const struct raw_slot *slot)
 {
-	uint64_t bytes = slot->pipe < 0 ? 0 : raw_waiting(slot->pipe);
+	uint64_t bytes = 0;
 	char data[4096];
 	long n = 1;
 
-	/* No more than it may hold: somebody may go on writing. */
 	for (int i = 0; i < 32 && slot->tty >= 0 && n > 0; i++) {
 		n = read(slot->tty, data, sizeof(data));
 		bytes += n > 0 ? (uint64_t)n : 0;
 	}
 	return bytes;
+}
+
+uint64_t
+raw_left(struct raw_slot *slot)
+{
+	return (slot->pipe < 0 ? 0 : raw_waiting(slot->pipe)) + empty_tty(slot);
+}
+
+bool
+raw_leave(struct raw_share *share, uint32_t stream)
+{
+	struct raw_slot *slot = &share->slot[stream];
+	uint64_t lost;
+
+	raw_fill(slot);
+	lost = empty_tty(slot);
+	if (lost > 0)
+		raw_lose(share, lost, EAGAIN);
+	fd_close(slot->fill);
+	slot->fill = slot->tty = -1;
+	if (raw_waiting(slot->pipe) == 0)
+		return false;
+	share->left++;
+	return true;
 }
 
 /* All that waits in the pipe of @slot to @file; 0, or an errno. */

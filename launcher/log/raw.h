@@ -19,7 +19,8 @@
  * Who writes it: the loop enters a pipe before the mover can hear of it; from
  * then on the slot is the mover's, and after the supervisor's death all is the
  * keeper's. Others read @moved and what is lost atomically, with
- * mover_bytes() and raw_lost().
+ * mover_bytes() and raw_lost(). A supervisor that has no thread leaves a stream
+ * to the keeper, too, with raw_leave(), on the loop.
  */
 #ifndef LAUNCHER_LOG_RAW_H
 #define LAUNCHER_LOG_RAW_H
@@ -56,6 +57,7 @@ struct raw_share {
 	uint32_t base;   /* name of stream 0: RAW_STREAMS * its rank's number */
 	uint64_t failed; /* bytes that came to no file; see raw_lose() */
 	int32_t sys;     /* why, of the first of them */
+	uint32_t left;   /* pipes left to the keeper, see raw_leave() */
 	struct raw_slot slot[];
 };
 
@@ -112,6 +114,13 @@ long raw_move_some(int pipe, int file, uint64_t max);
  * pipe, as far as there is room. At the end of the terminal the pipe has no
  * writer any more. Never blocks. */
 void raw_fill(struct raw_slot *slot);
+
+/*
+ * raw_leave() - nobody of the supervisor moves what waits in the pipe of
+ * @stream: it stays there, and @left counts it. Its terminal is forgotten, and
+ * what the pipe has no room for is lost. Never blocks. False: there is nothing.
+ */
+bool raw_leave(struct raw_share *share, uint32_t stream);
 
 /* raw_left() - bytes of @slot in no file; its terminal is emptied to know. */
 uint64_t raw_left(struct raw_slot *slot);

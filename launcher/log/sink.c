@@ -3,9 +3,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
 
 #include "base/clock.h"
 #include "base/fd.h"
@@ -112,6 +114,7 @@ sink_start(struct sink *s)
 	if (__atomic_exchange_n(&s->started, true, __ATOMIC_ACQ_REL))
 		return 0;
 	sys = prepare(s) ? thread_start(&thread, deliver_run, s) : ENOMEM;
+	__atomic_store_n(&s->refused, sys, __ATOMIC_RELAXED);
 	if (sys != 0)
 		__atomic_store_n(&s->started, false, __ATOMIC_RELEASE);
 	return sys;
@@ -202,15 +205,31 @@ sink_hint(struct sink *s, const char *text, size_t len)
 	to_thread(s, &s->hint, text, len);
 }
 
-void
+/* There is no thread that shows what the pipe holds. */
+static bool
+leave(struct sink *s, uint32_t stream)
+{
+	struct feed *f = &s->feed[stream];
+	int waiting = 0;
+
+	if (f->pipe < 0)
+		return false;
+	ioctl(f->pipe, FIONREAD, &waiting);
+	s->left += waiting > 0;
+	epoll_ctl(s->epoll, EPOLL_CTL_DEL, f->pipe, NULL);
+	fd_close(f->pipe);
+	f->pipe = -1;
+	f->over = true;
+	return true;
+}
+
+bool
 sink_drop(struct sink *s, uint32_t stream)
 {
+	if (sink_start(s) != 0)
+		return leave(s, stream);
 	to_thread(s, &s->drops, &stream, sizeof(stream));
-	/* Still no thread. The ranks are gone, and what they left in the pipe
-	 * is read here: the loop has nothing better to do. */
-	if (!has_thread(s) && prepare(s))
-		while (s->feed[stream].pipe >= 0)
-			deliver_turn(s);
+	return false;
 }
 
 void
@@ -225,6 +244,17 @@ sink_note(struct sink *s, enum note_kind kind, uint32_t value, int sys)
 	notes_send(s->config.notes, &n, 1);
 }
 
+static bool
+has_grown(struct sink *s)
+{
+	bool any;
+
+	pthread_mutex_lock(&s->grow_lock);
+	any = !TAILQ_EMPTY(&s->grown);
+	pthread_mutex_unlock(&s->grow_lock);
+	return any;
+}
+
 /* A thread that could not be made when there were things to say. */
 static bool
 has_work(struct sink *s)
@@ -234,30 +264,55 @@ has_work(struct sink *s)
 	pthread_mutex_lock(&s->say_lock);
 	any = s->words.len > 0 || s->last.len > 0;
 	pthread_mutex_unlock(&s->say_lock);
-	pthread_mutex_lock(&s->grow_lock);
-	any = any || !TAILQ_EMPTY(&s->grown);
-	pthread_mutex_unlock(&s->grow_lock);
-	return any;
+	return any || has_grown(s);
 }
 
-void
-sink_finish(struct sink *s)
+/* As many of them as the reader takes now. False: more are left. */
+static bool
+say_here(struct sink *s, struct buf *words)
 {
-	if (!has_thread(s) && !has_work(s)) {
-		sink_note(s, NOTE_SINK_DONE, s->config.id, 0);
-		return;
+	ssize_t n = words->len == 0 ?
+		0 :
+		fd_write_now(s->config.fd, words->data, words->len);
+
+	if (n == -1) {
+		buf_clear(words);
+		return true;
 	}
+	memmove(words->data, words->data + n, words->len - (size_t)n);
+	words->len -= (size_t)n;
+	return words->len == 0;
+}
+
+enum sink_end
+sink_finish(struct sink *s, int *sys)
+{
+	bool said;
+
+	*sys = 0;
+	if (!has_thread(s) && !has_work(s))
+		return SINK_OVER;
 	pthread_mutex_lock(&s->say_lock);
 	s->finishing = true;
 	pthread_mutex_unlock(&s->say_lock);
 	wake_up(s);
-	/* Still none, and nothing else is left to do: do it here. */
 	if (has_thread(s))
-		return;
-	if (prepare(s))
-		deliver_run(s);
-	else
-		sink_note(s, NOTE_SINK_DONE, s->config.id, ENOMEM);
+		return SINK_LATER;
+	/* The mover may still make one: nothing is taken from it then. */
+	pthread_mutex_lock(&s->say_lock);
+	said = say_here(s, &s->words) && say_here(s, &s->last);
+	pthread_mutex_unlock(&s->say_lock);
+	if (!said)
+		return SINK_AGAIN;
+	*sys = has_grown(s) ? __atomic_load_n(&s->refused, __ATOMIC_RELAXED) :
+			      0;
+	return SINK_OVER;
+}
+
+uint32_t
+sink_left(const struct sink *s)
+{
+	return s->left;
 }
 
 uint64_t

@@ -64,8 +64,9 @@ int sink_start(struct sink *sink);
  * a sink without files; it is read once the sink is started. */
 bool sink_add(struct sink *sink, uint32_t stream, int pipe);
 
-/* sink_drop() - as mover_drop(), for a sink without files. */
-void sink_drop(struct sink *sink, uint32_t stream);
+/* sink_drop() - as mover_drop(), for a sink without files; without a thread what
+ * the pipe holds is not read, see sink_left(). */
+bool sink_drop(struct sink *sink, uint32_t stream);
 
 /* What puts words of xrun on a sink. */
 typedef void sink_words_fn(struct sink *sink, const char *text, size_t len);
@@ -79,12 +80,27 @@ void sink_hint(struct sink *sink, const char *text, size_t len);
 /* sink_last() - words that come after everything else, at the finish. */
 void sink_last(struct sink *sink, const char *text, size_t len);
 
-/* sink_finish() - when all that was announced and can be read is delivered,
- * send NOTE_SINK_DONE and end the thread. At once if it never started. */
-void sink_finish(struct sink *sink);
+enum sink_end {
+	SINK_LATER, /* NOTE_SINK_DONE tells */
+	SINK_OVER,  /* now; no note comes */
+	SINK_AGAIN, /* ask again in a while: its words wait for their reader */
+};
+
+/*
+ * sink_finish() - when all that was announced and can be read is delivered, the
+ * thread ends. If none was needed that is at once. If none can be had, only the
+ * words of xrun go out, as far as the reader takes them without a wait; a file
+ * that is read or written by others is not.
+ *
+ * @sys: with SINK_OVER: why not all could be shown, or 0
+ */
+enum sink_end sink_finish(struct sink *sink, int *sys);
 
 /* sink_backlog() - bytes announced and not yet delivered. Any thread; lags. */
 uint64_t sink_backlog(struct sink *sink);
+
+/* sink_left() - pipes with bytes that sink_drop() closed unread. Loop. */
+uint32_t sink_left(const struct sink *sink);
 
 /* sink_bytes() - bytes that came by a pipe of a sink without files. */
 uint64_t sink_bytes(struct sink *sink, uint32_t stream);

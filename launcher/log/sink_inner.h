@@ -5,7 +5,7 @@
  * sink.c is what other threads call: they leave things in the queues, each
  * under its lock, and wake the thread. deliver.c is the thread: it takes them
  * and puts what they mean on the screen. Where no thread can be had, the loop
- * calls the thread's part itself, at the end of a stream and at the finish.
+ * says xrun's words itself at the finish, as far as that needs no wait.
  */
 #ifndef LAUNCHER_LOG_SINK_INNER_H
 #define LAUNCHER_LOG_SINK_INNER_H
@@ -23,6 +23,8 @@ struct sink {
 	int epoll;
 	int wake; /* eventfd, edge-triggered: never read */
 	bool started;
+	int refused; /* atomic: errno of the last thread that could not be made */
+	uint32_t left; /* pipes that were closed unread, without a thread */
 
 	pthread_mutex_t grow_lock; /* mover and sink; held for a few stores */
 	struct feed_list grown;
@@ -45,7 +47,7 @@ struct sink {
 	bool dead;      /* its reader is gone: what comes is thrown away */
 	bool hinted;    /* a hint stands on the terminal */
 	uint64_t taken; /* bytes of ranks in out */
-	int unread;     /* errno of a feed that cannot be read; 0 */
+	int unread_sys; /* errno of a feed that cannot be read; 0 */
 
 	/* Atomic, for whoever asks; may lag. Beside them @started, of loop and
 	 * mover, and the @end of a feed that is a pipe, of the thread. */
@@ -59,9 +61,5 @@ void sink_note(struct sink *s, enum note_kind kind, uint32_t value, int sys);
 
 /* deliver_run() - the thread, a struct sink's: until sink_finish(). */
 void *deliver_run(void *sink);
-
-/* deliver_turn() - what is there to be done now; waits for nothing but the
- * reader. For a sink whose thread was refused. */
-void deliver_turn(struct sink *s);
 
 #endif /* LAUNCHER_LOG_SINK_INNER_H */

@@ -121,6 +121,11 @@ put_lost(const struct job *job, struct buf *out)
 	struct buf who = { 0 };
 
 	buf_put_text(out, raw_lost_text(job->share, text));
+	if (logs_left(job->sup->logs) > 0)
+		buf_fmt(out,
+			"xrun: no thread could read what ranks wrote last: it is not shown; it is %s%s\n",
+			job->opt.logs ? "saved in " : "lost",
+			job->opt.logs ? job->state.attempt : "");
 	if (who_put(job, unsaved, 0, &who) > 0)
 		buf_fmt(out,
 			"xrun: %s: the file system of %s does not answer: what was written last may be lost\n",

@@ -14,7 +14,21 @@
 #include "launcher/sup/report.h"
 #include "launcher/sup/sup.h"
 
-#define ACCOUNT_PATIENCE (5 * NS_PER_S) /* with a frozen file system */
+#define AGAIN_NS         (20 * NS_PER_MS) /* for a reader of words */
+#define ACCOUNT_PATIENCE (5 * NS_PER_S)   /* with a frozen file system */
+
+/* A sink that is over at once is heard of in the next turn of the loop, as any
+ * other: who asked may still have work to do. */
+static void
+finish_sink(struct job *job, uint32_t sink)
+{
+	struct sup *sup = job->sup;
+	enum sink_end end = logs_finish(sup->logs, sink, &sup->sink_sys);
+
+	sup->sink_over = end == SINK_OVER;
+	if (end != SINK_LATER)
+		timer_arm(sup->deliver, end == SINK_OVER ? 0 : AGAIN_NS);
+}
 
 /* The account has its own time: the ranks' output used up the other. */
 static void
@@ -27,7 +41,7 @@ deliver_account(struct job *job)
 		timer_arm(sup->patience, job->opt.grace);
 	else
 		timer_disarm(sup->patience);
-	logs_finish(sup->logs, logs_sinks(sup->logs) - 1);
+	finish_sink(job, logs_sinks(sup->logs) - 1);
 }
 
 /* On the helper thread. */
@@ -87,7 +101,7 @@ finish_if_over(struct job *job)
 	sup->tty_in = NULL;
 	own_tty_restore(&job->page->own);
 	if (logs_sinks(sup->logs) == 2)
-		logs_finish(sup->logs, 0);
+		finish_sink(job, 0);
 	else
 		begin_account(job);
 }
@@ -122,8 +136,9 @@ end(struct job *job)
 	 * of a named job counts them; and of a job that was left to itself
 	 * nothing else does. */
 	bool keep = job->state.dir != NULL &&
-		(logs_total(sup->logs) > 0 || job->state.number > 0 ||
-			job->opt.job != NULL || job->page->kept);
+		(logs_total(sup->logs) > 0 || logs_left(sup->logs) > 0 ||
+			job->state.number > 0 || job->opt.job != NULL ||
+			job->page->kept);
 
 	sup->phase = PHASE_WRITE;
 	fault(FAULT_END, FAULT_ANY);
@@ -172,6 +187,23 @@ finish_note_sink(struct job *job, uint32_t sink, int sys)
 	else if (sup->phase == PHASE_ACCOUNT &&
 		sink + 1 == logs_sinks(sup->logs))
 		end(job);
+}
+
+void
+finish_turn(void *ctx)
+{
+	struct job *job = ctx;
+	struct sup *sup = job->sup;
+	uint32_t sink = 0;
+
+	if (sup->phase != PHASE_DELIVER && sup->phase != PHASE_ACCOUNT)
+		return;
+	if (sup->phase == PHASE_ACCOUNT)
+		sink = logs_sinks(sup->logs) - 1;
+	if (sup->sink_over)
+		finish_note_sink(job, sink, sup->sink_sys);
+	else
+		finish_sink(job, sink);
 }
 
 void

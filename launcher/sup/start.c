@@ -409,14 +409,18 @@ void
 start_output(int fd, void *ctx)
 {
 	struct job *job = ctx;
+	uint32_t ended[LOGS_PEEK], n;
+	bool bytes = logs_peek(job->sup->logs, ended, &n);
 
 	(void)fd;
-	if (!logs_peek(job->sup->logs))
-		return;
-	start_threads(job);
+	for (uint32_t i = 0; i < n; i++)
+		step_eof(job, ended[i]);
+	if (bytes)
+		start_threads(job);
 	/* Now, while the ranks work, and not when they are done. */
-	if (job->state.dir_fd != -1)
+	if (bytes && job->state.dir_fd != -1)
 		report_latest(job);
+	finish_if_over(job);
 }
 
 /* Input flows once nothing of ours holds the ranks' ends of it. */

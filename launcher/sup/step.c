@@ -70,7 +70,8 @@ act(struct job *job, uint32_t r, unsigned what)
 	if (what & RANK_DO_CLOSE) {
 		rank->left_open = true;
 		for (uint32_t k = 0; k < RAW_STREAMS; k++)
-			logs_drop(job->sup->logs, r * RAW_STREAMS + k);
+			if (logs_drop(job->sup->logs, r * RAW_STREAMS + k))
+				step_eof(job, r * RAW_STREAMS + k);
 	}
 	if (what & RANK_DO_SETTLE) {
 		job->settled++;
@@ -97,4 +98,17 @@ step_rank(struct job *job, uint32_t r, enum rank_event event)
 	/* Dead, and the pipes were at their end before. */
 	if (to == RANK_ENDED && event == RANK_EV_EXITED && rank->open == 0)
 		step_rank(job, r, RANK_EV_CLOSED);
+}
+
+void
+step_eof(struct job *job, uint32_t stream)
+{
+	uint32_t r = stream / RAW_STREAMS;
+	struct rank *rank = &job->rank[r];
+
+	if (rank->open > 0)
+		rank->open--;
+	if (rank->open == 0 && rank->state != RANK_DONE)
+		step_rank(job, r, RANK_EV_CLOSED);
+	pty_close_if_over(job, r);
 }

@@ -62,19 +62,6 @@ on_drain(void *ctx)
 	}
 	if (next != INT64_MAX)
 		timer_arm(job->sup->drain, next - now);
-}
-
-static void
-on_eof(struct job *job, uint32_t stream)
-{
-	uint32_t r = stream / RAW_STREAMS;
-	struct rank *rank = &job->rank[r];
-
-	if (rank->open > 0)
-		rank->open--;
-	if (rank->open == 0 && rank->state != RANK_DONE)
-		step_rank(job, r, RANK_EV_CLOSED);
-	pty_close_if_over(job, r);
 	finish_if_over(job);
 }
 
@@ -235,7 +222,8 @@ on_notes(int fd, void *ctx)
 	for (uint32_t i = 0; i < n; i++)
 		switch ((enum note_kind)note[i].kind) {
 		case NOTE_EOF:
-			on_eof(job, note[i].value);
+			step_eof(job, note[i].value);
+			finish_if_over(job);
 			break;
 		case NOTE_FIRST:
 			report_latest(job);
@@ -362,11 +350,12 @@ open_timers(struct job *job)
 	s->late = timer_open(s->loop, death_of_late, job);
 	s->strangers = timer_open(s->loop, death_reap_strangers, job);
 	s->publish = timer_open(s->loop, on_publish, job);
+	s->deliver = timer_open(s->loop, finish_turn, job);
 	s->sweep.timer = timer_open(s->loop, sweep_again, job);
 	return s->start != NULL && s->timeout != NULL && s->patience != NULL &&
 		s->drain != NULL && s->silence != NULL && s->late != NULL &&
 		s->strangers != NULL && s->publish != NULL &&
-		s->sweep.timer != NULL;
+		s->deliver != NULL && s->sweep.timer != NULL;
 }
 
 static bool

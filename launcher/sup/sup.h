@@ -98,6 +98,7 @@ struct sup {
 	struct timer *late;      /* ranks of whose death no event tells */
 	struct timer *strangers; /* look for adopted children to reap */
 	struct timer *publish;   /* job.json; counters of the kernel */
+	struct timer *deliver;   /* finish.c: a sink without a thread */
 	struct sweep sweep;
 	struct writing writing;
 
@@ -124,6 +125,10 @@ struct sup {
 	int64_t unread_ns; /* of threads for the output */
 	int64_t unfed_ns;  /* of the thread for --stdin all */
 	bool sink_closed[2];
+	/* finish.c: the sink that ended without a note, and why not all of it
+	 * could be shown */
+	bool sink_over;
+	int sink_sys;
 };
 
 /*
@@ -139,6 +144,8 @@ void step_signal_all(struct job *job, int sig);
 void step_drain(struct job *job, struct rank *rank);
 /* @event happened to rank @r: its state, and what follows. */
 void step_rank(struct job *job, uint32_t r, enum rank_event event);
+/* A stream is at its end. Whoever tells calls finish_if_over() afterwards. */
+void step_eof(struct job *job, uint32_t stream);
 
 /* sweep.c */
 bool sweep_due(const struct job *job); /* no rank is left, and none comes */
@@ -168,6 +175,7 @@ void pty_close(struct job *job, uint32_t r);
 /* finish.c */
 void finish_if_over(struct job *job);
 void finish_note_sink(struct job *job, uint32_t sink, int sys);
+void finish_turn(void *job); /* timer_fn: a sink without a thread goes on */
 /* The helper thread has done what was posted to it in @phase. */
 void finish_written(struct job *job, enum phase phase);
 void finish_hurry(struct job *job); /* told to stop while delivering */

@@ -5,10 +5,12 @@
 #include <limits.h>
 #include <poll.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include <sys/socket.h>
 #include <sys/stat.h>
 
 #include "base/fd.h"
@@ -64,6 +66,43 @@ fd_write_all(int fd, const void *data, size_t len)
 		len -= (size_t)n;
 	}
 	return 0;
+}
+
+/* Flags belong to the file behind @fd, which others have, too: so it is opened
+ * once more. A regular one would begin anew, and is not. */
+static int
+open_again(int fd)
+{
+	char path[40];
+	struct stat st;
+
+	if (fstat(fd, &st) == -1 ||
+		!(S_ISFIFO(st.st_mode) || S_ISCHR(st.st_mode)))
+		return -1;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	return open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+}
+
+ssize_t
+fd_write_now(int fd, const void *data, size_t len)
+{
+	struct pollfd room = { .fd = fd, .events = POLLOUT };
+	ssize_t n = send(fd, data, len, MSG_DONTWAIT | MSG_NOSIGNAL);
+	int own = -1;
+
+	if (n == -1 && errno == ENOTSOCK) {
+		own = open_again(fd);
+		if (own == -1 && poll(&room, 1, 0) != 1)
+			return 0;
+		/* With room for one byte a pipe has room for PIPE_BUF. */
+		n = own != -1 ?
+			write(own, data, len) :
+			write(fd, data, len < PIPE_BUF ? len : PIPE_BUF);
+		fd_close(own);
+	}
+	if (n == -1 && (errno == EAGAIN || errno == EINTR))
+		return 0;
+	return n;
 }
 
 void

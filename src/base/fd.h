@@ -39,6 +39,15 @@ int fd_sole(int fd);
 int fd_write_all(int fd, const void *data, size_t len);
 
 /*
+ * fd_write_now() - as much as goes without a wait, of a pipe, a terminal or a
+ * socket, whatever flags @fd has, and without changing one. A regular file
+ * takes all, as always.
+ *
+ * Returns how many bytes, maybe 0; or -1 with errno.
+ */
+ssize_t fd_write_now(int fd, const void *data, size_t len);
+
+/*
  * fd_tell() - write to a pipe or eventfd whose other end is ours.
  *
  * Whoever waits there for a word that is lost waits for ever, so whatever

@@ -189,3 +189,49 @@ thread_late()
 	assert_eq "$(sort <<<"$output")" $'[0] word\n[1] word'
 	assert_eq "$status: $stderr" '0: '
 }
+
+# no_threads ERROR ARG... - xrun on a machine that has none for it; EAGAIN is
+# tried again for a while.
+no_threads()
+{
+	XRUN_FAULT=thread.start:fail=$1 exec "$XRUN" --debug-faults "${@:2}"
+}
+
+@test "without threads what ranks wrote is saved at the end, and said" {
+	local files=$XDG_STATE_HOME/xrun/latest/0
+
+	export -f no_threads
+	try bash -c 'no_threads EPERM -n 1 sh -c "echo up; exec sleep 60"'
+	assert_eq "$status: $output" '125: '
+	assert_has "$stderr" 'no thread for the output'
+	assert_has "$stderr" \
+		'what ranks wrote last: it is not shown; it is saved in .*/0$'
+	assert_eq "$(cat "$files"/rank-*/stdout)" up
+	try bash -c 'no_threads EAGAIN --no-logs -n 2 sh -c "echo up; exec sleep 60"'
+	assert_eq "$status: $output" '125: '
+	assert_has "$stderr" 'what ranks wrote last: it is not shown; it is lost$'
+}
+
+# no_ranks PID - xrun PID has none any more.
+no_ranks()
+{
+	[ -z "$(pgrep -P "$(pgrep -P "$1" -x xrun-super)")" ]
+}
+
+# The loop has things to say there, and still hears.
+@test "without threads a reader that does not read keeps no signal waiting" {
+	mkfifo fifo
+	exec 7<>fifo
+	dd if=/dev/zero bs=64K count=1 oflag=nonblock of=fifo status=none
+	no_threads EPERM --grace 300ms -n 1 sh -c 'echo up; : >begun; exec sleep 60' \
+		2>&7 3>&- &
+	pid=$!
+	wait_for 10 test -e begun
+	wait_for 10 no_ranks "$pid"
+	kill -TERM "$pid"
+	await_exit "$pid" 10
+	status=0
+	wait "$pid" || status=$?
+	assert_eq "$status" 125
+	exec 7>&-
+}

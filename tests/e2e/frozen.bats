@@ -155,6 +155,27 @@ one_fails()
 	on_disk one_fails
 }
 
+# Neither the loop nor the keeper waits for it.
+without_threads()
+{
+	XRUN_FAULT='thread.start:fail=EAGAIN' "$XRUN" --debug-faults \
+		--log-dir "$disk/job" --grace 300ms -n 1 \
+		sh -c 'echo up; : >begun; exec sleep 60' >out 2>err 3>&- &
+	xrun=$!
+	wait_for 10 test -e begun
+	freeze
+	kill -TERM "$xrun"
+	wait_for 3 no_ranks
+	ended_within 20000
+	thaw
+	grep -q 'no thread could read what ranks wrote last' err
+}
+
+@test "a frozen disk, and no thread to wait for it: xrun ends" {
+	export -f no_ranks
+	on_disk without_threads
+}
+
 frozen_and_thawed()
 {
 	begin -n 2 bash -c "$slowly" _ 1500

@@ -323,7 +323,7 @@ all_wait()
 }
 
 @test "--buffer line: the last lines before a crash are there" {
-	job -n 2 "$PROG/talk" --lines 3 --crash
+	job -n 2 --on-failure continue "$PROG/talk" --lines 3 --crash
 	assert_eq "$status" 139
 	assert_eq "$(cat "$(raw 0 stdout)")" $'line 0\nline 1\nline 2'
 	assert_has "$(cat out)" '^\[0\] line 2$'

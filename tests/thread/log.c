@@ -261,8 +261,9 @@ run(struct flow *f)
 		if (i != 3)
 			pthread_join(f->writer[i].thread, NULL);
 	sink_last(f->sink[RAW_ERR], WORDS, sizeof(WORDS) - 1);
-	sink_finish(f->sink[RAW_OUT]);
-	sink_finish(f->sink[RAW_ERR]);
+	for (uint32_t k = 0; k < RAW_STREAMS; k++)
+		must(sink_finish(f->sink[k], &(int){ 0 }) == SINK_LATER,
+			"finish");
 	while (f->done < RAW_STREAMS)
 		take_notes(f);
 	for (uint32_t k = 0; k < RAW_STREAMS; k++) {

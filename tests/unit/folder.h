@@ -61,6 +61,19 @@ folder_write(const char *name, const char *text, mode_t mode)
 	cr_assert_eq(chmod(name, mode), 0);
 }
 
+/* folder_expect() - the file holds just @text. */
+static inline void
+folder_expect(const char *name, const char *text)
+{
+	char got[4096] = "";
+	FILE *f = fopen(name, "r");
+
+	cr_assert_not_null(f, "%s", name);
+	got[fread(got, 1, sizeof(got) - 1, f)] = '\0';
+	fclose(f);
+	cr_expect_str_eq(got, text, "%s", name);
+}
+
 /* folder_entries() - how many names @dir holds; -1 if it is no folder. */
 static inline int
 folder_entries(const char *dir)

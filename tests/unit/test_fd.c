@@ -4,9 +4,11 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <pty.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include <sys/resource.h>
@@ -35,6 +37,57 @@ Test(fd, closing_keeps_errno)
 	fd_close(-1);
 	cr_expect_eq(errno, ENOSPC);
 	cr_expect_eq(fcntl(fd, F_GETFD), -1);
+}
+
+/* It may be anybody's, so its flags stay; and a reader may take his time. */
+static void
+fill_now(int fd, int reader)
+{
+	static char data[300 * 1024];
+	int flags = fcntl(fd, F_GETFL);
+	size_t sent = 0, got = 0;
+	ssize_t n = 1;
+
+	while (n > 0 && sent < 64 * sizeof(data)) {
+		n = fd_write_now(fd, data, sizeof(data));
+		sent += n > 0 ? (size_t)n : 0;
+	}
+	cr_expect_eq(n, 0);
+	cr_expect_gt(sent, 0);
+	cr_expect_eq(fcntl(fd, F_GETFL), flags);
+	cr_assert_eq(fcntl(reader, F_SETFL, O_NONBLOCK), 0);
+	while ((n = read(reader, data, sizeof(data))) > 0)
+		got += (size_t)n;
+	cr_expect_eq(got, sent);
+	cr_expect_gt(fd_write_now(fd, data, 1), 0);
+}
+
+Test(fd, what_would_wait_is_not_written_now)
+{
+	struct termios raw;
+	int pair[2];
+
+	cr_assert_eq(pipe2(pair, O_CLOEXEC), 0);
+	fill_now(pair[1], pair[0]);
+	cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+	fill_now(pair[1], pair[0]);
+	cr_assert_eq(openpty(&pair[0], &pair[1], NULL, NULL, NULL), 0);
+	cr_assert_eq(tcgetattr(pair[1], &raw), 0);
+	cfmakeraw(&raw);
+	cr_assert_eq(tcsetattr(pair[1], TCSANOW, &raw), 0);
+	fill_now(pair[1], pair[0]);
+}
+
+Test(fd, a_file_takes_all_now_behind_what_it_has)
+{
+	int fd = open("file", O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+
+	cr_expect_eq(fd_write_now(fd, "one ", 4), 4);
+	cr_expect_eq(fd_write_now(fd, "two", 3), 3);
+	folder_expect("file", "one two");
+	fd_close(fd);
+	cr_expect_eq(fd_write_now(fd, "three", 5), -1);
+	cr_expect_eq(errno, EBADF);
 }
 
 /* Places in the table of descriptors, as the kernel counts them. */

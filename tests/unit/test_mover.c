@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pty.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,12 +12,14 @@
 #include <unistd.h>
 
 #include <sys/resource.h>
+#include <sys/syscall.h>
 
 #include <criterion/criterion.h>
 
 #include "base/fd.h"
 #include "launcher/log/mover.h"
 #include "tests/unit/folder.h"
+#include "tests/unit/seccomp.h"
 
 static struct notes notes;
 static struct raw_share *share;
@@ -241,6 +244,50 @@ Test(mover, what_is_given_up_is_counted_with_its_reason)
 	cr_expect_eq(raw_lost(share, &sys), 4);
 	cr_expect_neq(sys, 0);
 	fd_close(w);
+}
+
+static void
+refuse_threads(void)
+{
+	cr_assert_eq(seccomp_refuse(SYS_clone3, ENOSYS), 0);
+	cr_assert_eq(seccomp_refuse_flag(SYS_clone, CLONE_THREAD, EPERM), 0);
+}
+
+Test(mover, without_a_thread_the_loop_leaves_what_is_in_pipes_to_the_keeper)
+{
+	int w[2];
+
+	open_mover(1);
+	w[0] = add(0);
+	w[1] = add(1);
+	say(w[0], "text");
+	refuse_threads();
+	cr_expect(mover_drop(mover, 0), "over at once");
+	cr_expect_not(mover_drop(mover, 0), "once");
+	cr_expect(mover_drop(mover, 1), "nothing is in it");
+	cr_expect_eq(share->left, 1);
+	cr_expect_eq(share->slot[1].pipe, -1);
+	cr_expect_eq(access("rank-0000", F_OK), -1, "no file was touched");
+	cr_expect_eq(raw_drain(share, 1000000000), 0);
+	folder_expect("rank-0000/stdout", "text");
+	for (int i = 0; i < 2; i++)
+		fd_close(w[i]);
+}
+
+/* It reads the notes itself. */
+Test(mover, the_loop_tells_itself_nothing)
+{
+	uint32_t ended[MOVER_PEEK], n = 0, streams = 0;
+	struct note note;
+
+	open_mover(1);
+	for (uint32_t i = 0; i < 3; i++)
+		fd_close(add(i));
+	cr_expect_not(mover_peek(mover, ended, &n));
+	for (uint32_t i = 0; i < n; i++)
+		streams |= 1u << ended[i];
+	cr_expect_eq(streams, 7);
+	cr_expect_eq(notes_take(&notes, &note, 1), 0);
 }
 
 /* More than the pipe behind it holds; the last of it when nobody has it open

@@ -97,6 +97,22 @@ expect_screen(const char *want)
 	cr_expect_eq(poll(&p, 1, 0), 0);
 }
 
+/* A thread was made, or nothing was to be done. */
+static void
+finish(void)
+{
+	int sys = 0;
+	enum sink_end end = sink_finish(sink, &sys);
+
+	cr_expect_neq(end, SINK_AGAIN);
+	if (end == SINK_OVER)
+		notes_send(&notes,
+			&(struct note){ .kind = NOTE_SINK_DONE,
+				.value = 7,
+				.sys = (int16_t)sys },
+			1);
+}
+
 Test(sink, a_pipe_that_cannot_be_watched_stays_its_callers)
 {
 	int file = open("plain", O_CREAT | O_RDWR | O_CLOEXEC, 0600);
@@ -105,13 +121,16 @@ Test(sink, a_pipe_that_cannot_be_watched_stays_its_callers)
 	cr_expect_not(sink_add(sink, 0, file)); /* epoll takes no files */
 	fd_close(file);
 	sink_drop(sink, 0);
-	sink_finish(sink);
+	finish();
 	expect_note(NOTE_SINK_DONE, 7, 0);
 }
 
-Test(sink, without_a_thread_what_was_left_in_a_pipe_is_shown_at_its_end)
+/* The loop has no time for a reader; words go as far as he takes them. */
+Test(sink, without_a_thread_the_loop_waits_for_no_reader)
 {
-	int fd[2];
+	static char words[32 * 1024], got[sizeof(words)];
+	int fd[2], sys = -1, again = 0;
+	size_t len = 0;
 
 	open_sink(-1);
 	cr_assert_eq(pipe2(fd, O_CLOEXEC), 0);
@@ -120,15 +139,38 @@ Test(sink, without_a_thread_what_was_left_in_a_pipe_is_shown_at_its_end)
 	cr_expect(sink_add(sink, 1, fd[0]));
 	cr_expect_eq(sink_start(sink), EPERM);
 	cr_assert_eq(fd_write_all(fd[1], "whole\nhalf", 10), 0);
-	sink_drop(sink, 1);
-	expect_note(NOTE_EOF, 1, 0);
-	expect_screen("whole\nhalf\n");
-	cr_expect_eq(sink_tail(sink, 1).len, 10);
-	sink_say(sink, "words\n", 6);
-	sink_finish(sink);
-	expect_note(NOTE_SINK_DONE, 7, 0);
-	expect_screen("words\n");
+	cr_expect(sink_drop(sink, 1), "over at once");
+	cr_expect_not(sink_drop(sink, 1), "once");
+	cr_expect_eq(sink_left(sink), 1);
+	memset(words, 'w', sizeof(words));
+	sink_say(sink, words, sizeof(words));
+	for (size_t n = sizeof(words); n < 3 * 64 * 1024; n += sizeof(words))
+		sink_last(sink, words, sizeof(words));
+	while (sink_finish(sink, &sys) == SINK_AGAIN) {
+		again++;
+		len += (size_t)read(screen, got, sizeof(got));
+	}
+	cr_expect_gt(again, 0);
+	cr_expect_eq(sys, 0);
+	cr_assert_eq(fcntl(screen, F_SETFL, O_NONBLOCK), 0);
+	for (ssize_t n; (n = read(screen, got, sizeof(got))) > 0;)
+		len += (size_t)n;
+	cr_expect_eq(len, 3 * 64 * 1024);
 	fd_close(fd[1]);
+}
+
+Test(sink, without_a_thread_no_file_is_read)
+{
+	int sys = 0;
+
+	open_sink(dir);
+	moved(0, "line\n");
+	cr_assert_eq(seccomp_refuse(SYS_clone3, ENOSYS), 0);
+	cr_assert_eq(seccomp_refuse_flag(SYS_clone, CLONE_THREAD, EPERM), 0);
+	sink_grew(sink, 0, -1, 5, true);
+	cr_expect_eq(sink_finish(sink, &sys), SINK_OVER);
+	cr_expect_eq(sys, EPERM);
+	cr_expect_eq(sink_backlog(sink), 5);
 }
 
 Test(sink, a_file_that_is_gone_is_told_and_the_others_go_on)
@@ -140,7 +182,7 @@ Test(sink, a_file_that_is_gone_is_told_and_the_others_go_on)
 	sink_grew(sink, 2, -1, 11, true);
 	expect_screen("of another\n");
 	sink_grew(sink, 0, -1, 8, true);
-	sink_finish(sink);
+	finish();
 	expect_note(NOTE_SINK_DONE, 7, ENOENT);
 	cr_expect_eq(sink_backlog(sink), 8);
 }
@@ -164,7 +206,7 @@ Test(sink, a_file_that_is_cut_short_gives_the_sink_back)
 	expect_note(NOTE_UNREAD, 0, ENODATA);
 	sink_grew(sink, 2, -1, 11, true);
 	expect_screen("\nof another\n");
-	sink_finish(sink);
+	finish();
 	expect_note(NOTE_SINK_DONE, 7, ENODATA);
 	cr_expect_eq(sink_backlog(sink), 4);
 }
@@ -182,7 +224,7 @@ Test(sink, for_want_of_descriptors_it_waits)
 	none.rlim_cur = 1; /* poll(2) may watch that many */
 	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
 	sink_grew(sink, 0, -1, 15, true);
-	sink_finish(sink);
+	finish();
 	gave_up = poll(&p, 1, 300);
 	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &files), 0);
 	cr_expect_eq(gave_up, 0);
