@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # errors.bats - what is wrong is said in one line, with what to try, and no
 # rank was started; and what only looks wrong arrives byte for byte.
+#
+# Takes long, so it begins early.
 
 load helper
 

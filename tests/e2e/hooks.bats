@@ -1,6 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 # hooks.bats - faults at named points: who may ask for them, and what xrun does.
+#
+# Takes long, so it begins early.
 
 load helper
 
@@ -140,7 +142,8 @@ agrees()
 }
 
 @test "a rank that cannot be watched is not left alone" {
-	broken 'spawn.watch:fail=ENOSPC;rank=1' -n 2 "$PROG/deaf"
+	broken 'spawn.watch:fail=ENOSPC;rank=1' --grace 300ms -n 2 \
+		"$PROG/deaf"
 	assert_eq "$status" 125
 	assert_has "$stderr" 'rank 1 cannot be watched: No space left on device'
 }
@@ -152,7 +155,8 @@ agrees()
 }
 
 @test "rel-43 processes refused for ever: the limit is named" {
-	broken 'spawn.before:fail=EAGAIN;rank=1' -n 2 "$PROG/deaf"
+	broken 'spawn.before:fail=EAGAIN;rank=1' --grace 300ms -n 2 \
+		"$PROG/deaf"
 	assert_eq "$status" 125
 	assert_has "$stderr" 'rank 1 could not be started: clone: .*ulimit -u'
 }

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # limits.bats - machines that allow little: processes, descriptors, system
 # calls, folders, and a container in which xrun is everybody's parent.
+#
+# Takes long, so it begins early.
 
 bats_require_minimum_version 1.5.0
 load helper

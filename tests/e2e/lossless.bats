@@ -9,6 +9,8 @@
 # between the two lies only the write that was under way.
 #
 # ROUNDS is how often the supervisor is killed, 3 without it.
+#
+# Takes long, so it begins early.
 
 bats_require_minimum_version 1.5.0
 load helper

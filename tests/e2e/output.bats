@@ -5,6 +5,8 @@
 #
 # The ranks are mostly tests/prog/spew, which keeps a copy of what it writes;
 # tests/prog/verify compares.
+#
+# Takes long, so it begins early.
 
 
 bats_require_minimum_version 1.5.0

@@ -92,7 +92,7 @@ load helper
 }
 
 @test "the program that failed first is named" {
-	job -n 2 "$PROG/deaf" : "$PROG/die" --exit 3
+	job --grace 300ms -n 2 "$PROG/deaf" : "$PROG/die" --exit 3
 	assert_eq "$status" 3
 	assert_has "$stderr" "^xrun: rank 2 \\($PROG/die\\) failed first: exit status 3 after "
 	assert_has "$stderr" '^  ranks 0, 1 were stopped by xrun '

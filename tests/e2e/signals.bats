@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # signals.bats - how ranks may end and what xrun makes of it; what xrun does
 # with signals of its own; what ranks are born with.
+#
+# Takes long, so it begins early.
 
 load helper
 
@@ -90,7 +92,8 @@ nobody_left()
 @test "rel-2 each of the 256 exit codes of a rank becomes xrun's" {
 	local code status
 
-	for code in {0..255}; do
+	# Under sanitizers some, for all take the same way.
+	for code in $(seq 0 ${SANITIZED:+17} 255); do
 		status=0
 		"$XRUN" "$PROG/die" --exit "$code" 2>err || status=$?
 		assert_eq "$status" "$code"
