@@ -181,19 +181,6 @@ parts_find(struct job *job, int *exit_status, struct xr_error *err)
 	return status;
 }
 
-/* torch's @record writes error.json into the folder of its rank, which must be
- * there then. Only Python programs do. */
-static bool
-is_python(const struct part *part)
-{
-	const char *slash = strrchr(part->argv[0], '/');
-	const char *name = slash == NULL ? part->argv[0] : slash + 1;
-	size_t len = strlen(name);
-
-	return strncmp(name, "python", 6) == 0 ||
-		(len > 3 && strcmp(name + len - 3, ".py") == 0);
-}
-
 /* What the options of the program add. */
 static struct env_facts
 facts_of(const struct job *job, const struct part *part,
@@ -206,7 +193,7 @@ facts_of(const struct job *job, const struct part *part,
 		.first = part->first,
 		.size = part->size,
 	};
-	facts.attempt_dir = part->error_files ? job->state.attempt : NULL;
+	facts.attempt_dir = job->state.attempt;
 	facts.full_buffers = part->opt->buffer == BUFFER_FULL;
 	facts.preload = part->preload;
 	facts.user = part->opt->env.items;
@@ -254,9 +241,6 @@ parts_env(struct job *job, const struct env_facts *common, struct xr_error *err)
 		struct part *part = &job->parts[i];
 		struct env_facts facts;
 
-		part->error_files =
-			job->state.attempt != NULL && is_python(part);
-		job->error_files |= part->error_files;
 		facts = facts_of(job, part, common);
 		status = env_new(&part->env, &facts, err);
 		if (status == XR_OK && part->opt->template)

@@ -80,7 +80,6 @@ struct part {
 	const char *no_preload; /* "" if --buffer full asked for it */
 	bool needs_xrun;        /* it is linked with libxrun */
 	char *env_source; /* where --env was said; NULL: the command line */
-	bool error_files; /* ranks may write error.json into their folders */
 };
 
 /* Why the job is being ended, or was; the first one stays. */
@@ -116,7 +115,6 @@ struct job {
 	int state_sys;       /* the same of job.json and events.jsonl */
 	uint32_t input_rank; /* local, who has stdin; JOB_NOBODY */
 	bool input_all;      /* every rank has it */
-	bool error_files;    /* some program's ranks may write them */
 	bool hup_ignored;    /* nohup, or -d */
 	bool errors_are_tty; /* stderr is a terminal: header and closing line */
 	bool on_tty;         /* stdout or stderr is one, and may hang up */

@@ -510,17 +510,8 @@ state_open_words(struct state *st)
 	return fd;
 }
 
-int
-state_make_rank(const struct state *st, uint32_t rank)
-{
-	char name[32];
-
-	snprintf(name, sizeof(name), "rank-%04u", rank);
-	return mkdirat(st->attempt_fd, name, 0700);
-}
-
-/* The folders made by state_make_rank(), but those that hold bytes; and the
- * words of a job that is told of nowhere. */
+/* Folders that were made for bytes which did not come; and the words of a job
+ * that is told of nowhere. */
 static void
 empty_attempt(const struct state *st, const char *attempt)
 {
@@ -540,23 +531,35 @@ empty_attempt(const struct state *st, const char *attempt)
 		fd_close(fd);
 }
 
+/* False if somebody put something into it: then all of it stays. */
+static bool
+remove_attempt(const struct state *st)
+{
+	char attempt[16];
+
+	if (!st->made_attempt)
+		return true;
+	snprintf(attempt, sizeof(attempt), "%u", st->number);
+	empty_attempt(st, attempt);
+	return unlinkat(st->dir_fd, attempt, AT_REMOVEDIR) == 0 ||
+		errno == ENOENT;
+}
+
 /* Only what this run made; a folder with more in it stays. */
 void
 state_remove(const struct state *st)
 {
 	static const char *const files[] = { "job.json", ".job.json.new",
 		"events.jsonl", "lock" };
-	char attempt[16];
 
+	if (!remove_attempt(st)) {
+		state_close(st);
+		return;
+	}
 	live_leave(st);
 	for (unsigned i = 0;
 		st->made_lock && i < sizeof(files) / sizeof(files[0]); i++)
 		unlinkat(st->dir_fd, files[i], 0);
-	if (st->made_attempt) {
-		snprintf(attempt, sizeof(attempt), "%u", st->number);
-		empty_attempt(st, attempt);
-		unlinkat(st->dir_fd, attempt, AT_REMOVEDIR);
-	}
 	if (st->made)
 		rmdir(st->dir);
 	else if (!st->made_lock)

@@ -8,6 +8,7 @@
  *                        k7m2/job.json      replaced at the end
  *                        k7m2/events.jsonl
  *                        k7m2/0/rank-0003/  stdout stderr, with .idx each
+ *                        k7m2/0/rank-0003.error.json  by the rank itself
  *                        k7m2/0/xrun.log    with -d: xrun's own words
  *                        .live/k7m2         the same file as k7m2/lock, until
  *                                           it is closed: live.c
@@ -114,10 +115,6 @@ int state_open_words(struct state *state);
 int state_amend(const struct state *state, const char *name, const char *key,
 	const char *members);
 
-/* state_make_rank() - the folder of a rank, before its first byte: for
- * programs that put files of their own there. 0, or -1 with errno. */
-int state_make_rank(const struct state *state, uint32_t rank);
-
 /* state_next_number() - that of the attempt behind the last in the job's folder
  * @dir. */
 uint32_t state_next_number(const char *dir);
@@ -138,7 +135,8 @@ void state_each_open(const char *root, state_open_fn *fn, void *ctx);
 /* state_latest() - let `latest` point to this job. */
 void state_latest(const struct state *state);
 
-/* state_remove() - the folder of a job that wrote nothing. */
+/* state_remove() - the folder of a job that wrote nothing; unless its ranks have
+ * left something there, which retention then finds with it. */
 void state_remove(const struct state *state);
 
 /* state_mount() - where the file system of @path is mounted: in @at, @path

@@ -21,6 +21,7 @@
 #include "launcher/job/outcome.h"
 #include "launcher/log/escape.h"
 #include "launcher/log/live.h"
+#include "launcher/keeper/keeper.h"
 #include "launcher/sup/failure.h"
 #include "launcher/sup/sup.h"
 #include "launcher/sup/who.h"
@@ -152,7 +153,8 @@ put_tail(const struct job *job, uint32_t stream, uint32_t lines,
 	return got;
 }
 
-/* What torch's @record left, in a line: {"message": {"message": "..."}}. */
+/* What torch's @record left, in a line: {"message": {"message": "..."}}. A job
+ * whose ranks said nothing else keeps its folder for it. */
 static void
 put_error_file(const struct job *job, uint32_t r, struct buf *out)
 {
@@ -161,12 +163,13 @@ put_error_file(const struct job *job, uint32_t r, struct buf *out)
 	cJSON *json = NULL;
 	size_t len;
 
-	if (!job_part(job, r)->error_files ||
-		snprintf(path, sizeof(path), "%s/rank-%04u/error.json",
+	if (job->state.attempt == NULL ||
+		snprintf(path, sizeof(path), "%s/rank-%04u.error.json",
 			job->state.attempt,
 			job_rank(job, r)) >= (int)sizeof(path) ||
 		fd_read_file(path, ERROR_FILE_MAX, &text, &len, NULL) != XR_OK)
 		return;
+	job->page->kept = 1;
 	if (gate_check("error.json", text, len, ERROR_FILE_MAX, NULL) == XR_OK)
 		json = cJSON_ParseWithLength(text, len);
 	message = cJSON_GetObjectItemCaseSensitive(json, "message");

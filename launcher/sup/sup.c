@@ -408,18 +408,6 @@ open_all(struct job *job)
 	return s->bus != NULL && open_timers(job) && open_watches(job);
 }
 
-/* For programs that put files of their own there; on the helper thread. A disk
- * that keeps it waiting keeps them, too. */
-static void
-make_rank_folders(void *ctx)
-{
-	const struct job *job = ctx;
-
-	for (uint32_t i = 0; i < job_size(job); i++)
-		if (job_part(job, i)->error_files)
-			state_make_rank(&job->state, job_rank(job, i));
-}
-
 static void
 begin(struct job *job)
 {
@@ -427,8 +415,6 @@ begin(struct job *job)
 
 	if (leaf_look())
 		leaf_open(&job->page->leaves, job->state.id);
-	if (job->error_files)
-		work_post(s->work, make_rank_folders, job);
 	/* Who sees the header may type. */
 	if (job->interactive)
 		own_tty_raw(&job->page->own);

@@ -150,12 +150,40 @@ load helper
 		report
 }
 
-@test "Python programs among others have their error files" {
-	need python3
-	job -n 1 sh -c 'echo "${TORCHELASTIC_ERROR_FILE-none}"' : \
-		-n 1 python3 -c 'import os; print(os.environ["TORCHELASTIC_ERROR_FILE"])'
-	assert_has "$output" '^\[0\] none$'
-	assert_has "$output" '^\[1\] .*/rank-0001/error\.json$'
+@test "an error file can be written before anything else, by whatever program" {
+	local dir
+
+	# Nothing else is written by this job.
+	job -n 16 sh -c '
+		echo "{\"message\": {\"message\": \"no data\"}}" >"$TORCHELASTIC_ERROR_FILE"
+		[ "$RANK" = 0 ] || exit 0
+		cd "${TORCHELASTIC_ERROR_FILE%/*}"
+		until [ "$(cat ./*.error.json | wc -l)" = 16 ]; do sleep 0.02; done
+		exit 7'
+	assert_eq "$status" 7
+	assert_has "$stderr" '^  error.json: no data$'
+	dir=$(echo "$XDG_STATE_HOME"/xrun/????)
+	assert_eq "$(grep -lF 'no data' "$dir"/0/rank-00??.error.json | wc -l)" 16
+	[ -s "$dir/job.json" ]
+	[ -s "$dir/lock" ]
+	rm -r "$dir"
+	# Kept, too, where it is not the culprit's, as a job's that has ended.
+	job -n 2 sh -c '
+		[ "$RANK" = 0 ] || { : >"$TORCHELASTIC_ERROR_FILE"; exit 0; }
+		until [ -e "${TORCHELASTIC_ERROR_FILE%/*}/rank-0001.error.json" ]; do
+			sleep 0.02
+		done
+		exit 7'
+	assert_eq "$status" 7
+	dir=$(echo "$XDG_STATE_HOME"/xrun/????)
+	[ -s "$dir/lock" ]
+	rm -r "$dir"
+	# And a job that writes nothing at all leaves nothing.
+	job -n 2 sh -c 'exit 7'
+	job -n 2 python3 -c ''
+	[ ! -e "$(echo "$XDG_STATE_HOME"/xrun/????)" ]
+	job --no-logs sh -c 'echo "${TORCHELASTIC_ERROR_FILE-none}"'
+	assert_eq "$output" none
 }
 
 @test "a thousand programs are started" {

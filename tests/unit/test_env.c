@@ -129,7 +129,7 @@ Test(env, the_torch_profile_has_all_its_rows)
 	cr_assert(eq(str, of(1, "TORCHELASTIC_MAX_RESTARTS"), "0"));
 	cr_assert(eq(str, of(1, "TORCHELASTIC_USE_AGENT_STORE"), "False"));
 	cr_assert(eq(str, of(1, "TORCHELASTIC_ERROR_FILE"),
-		"/tmp/x/k7m2/0/rank-0001/error.json"));
+		"/tmp/x/k7m2/0/rank-0001.error.json"));
 	cr_assert(eq(str, of(1, "TORCH_NCCL_ASYNC_ERROR_HANDLING"), "1"));
 	cr_assert(eq(str, of(1, "OMP_NUM_THREADS"), "1"));
 	cr_assert(eq(str, of(1, "PYTHONUNBUFFERED"), "1"));
@@ -201,9 +201,9 @@ Test(env, long_and_short_numbers_take_turns)
 	cr_assert(eq(str, of(11999, "XRUN_RANK"), "11999"));
 	cr_assert(eq(str, of(3, "XRUN_RANK"), "3"));
 	cr_assert(eq(str, of(11999, "TORCHELASTIC_ERROR_FILE"),
-		"d/rank-11999/error.json"));
+		"d/rank-11999.error.json"));
 	cr_assert(eq(str, of(7, "TORCHELASTIC_ERROR_FILE"),
-		"d/rank-0007/error.json"));
+		"d/rank-0007.error.json"));
 }
 
 Test(env, other_launchers_variables_are_scrubbed)

@@ -119,7 +119,7 @@ Test(state, folders_are_for_their_owner_only)
 	expect_mode(st.dir, S_IFDIR | 0700);
 	expect_mode(st.attempt, S_IFDIR | 0700);
 	cr_assert_eq(state_write(&st, "job.json", "{}", 2), 0);
-	cr_assert_eq(state_make_rank(&st, 3), 0);
+	cr_assert_eq(mkdirat(st.attempt_fd, "rank-0003", 0700), 0);
 	cr_assert_eq(chdir(st.dir), 0);
 	expect_mode("lock", S_IFREG | 0600);
 	expect_mode("job.json", S_IFREG | 0600);
@@ -229,8 +229,8 @@ Test(state, a_removed_job_leaves_nothing)
 	cr_assert_eq(state_write(&st, "job.json", "{}", 2), 0);
 	cr_assert_eq(state_write(&st, "events.jsonl", "{}", 2), 0);
 	cr_assert_eq(state_write(&st, ".job.json.new", "{", 1), 0);
-	cr_assert_eq(state_make_rank(&st, 0), 0);
-	cr_assert_eq(state_make_rank(&st, 12345), 0);
+	cr_assert_eq(mkdirat(st.attempt_fd, "rank-0000", 0700), 0);
+	cr_assert_eq(mkdirat(st.attempt_fd, "rank-12345", 0700), 0);
 	state_remove(&st);
 	cr_expect_eq(folder_entries(st.root), 1, ".live");
 	cr_expect_eq(folder_entries("state/xrun/.live"), 0);
@@ -403,7 +403,7 @@ Test(state, two_who_look_at_once_see_no_job)
 Test(state, what_a_rank_wrote_is_never_removed)
 {
 	begin(NULL);
-	cr_assert_eq(state_make_rank(&st, 0), 0);
+	cr_assert_eq(mkdirat(st.attempt_fd, "rank-0000", 0700), 0);
 	cr_assert_eq(chdir(st.attempt), 0);
 	folder_write("rank-0000/stdout", "x", 0600);
 	state_remove(&st);
