@@ -141,3 +141,15 @@ refused()
 	job --job quiet --no-logs sh -c 'echo $XRUN_ATTEMPT'
 	assert_eq "$output" 0
 }
+
+@test "in a Slurm job a silent one leaves neither folder nor number" {
+	export SLURM_JOB_ID=4711
+	job -n 2 true
+	assert_eq "$status" 0
+	[ ! -e "$XDG_STATE_HOME/xrun/4711" ]
+	job sh -c 'echo $XRUN_JOB $XRUN_ATTEMPT'
+	assert_eq "$output" '4711 0'
+	job true
+	job sh -c 'echo $XRUN_JOB $XRUN_ATTEMPT'
+	assert_eq "$output" '4711.2 0'
+}
