@@ -342,5 +342,6 @@ failure_put(const struct job *job, uint32_t culprit, bool files,
 		put_last_lines(job, culprit, out);
 		put_error_file(job, culprit, out);
 	}
+	why_put_refused(job, culprit, out);
 	put_others(job, culprit, out);
 }

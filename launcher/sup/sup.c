@@ -445,6 +445,7 @@ supervise(struct job *job)
 	begin(job);
 	loop_run(sup.loop);
 	oom_end(&sup.oom);
+	pids_end(&sup.pids);
 	if (sup.phase == PHASE_END)
 		return outcome_of(job).exit_status;
 	dprintf(STDERR_FILENO, "xrun: its event loop failed (%s)\n",

@@ -28,6 +28,7 @@
 #include "event/child.h"
 #include "event/loop.h"
 #include "event/work.h"
+#include "launcher/host/pids.h"
 #include "launcher/job/job.h"
 #include "launcher/sup/bus.h"
 #include "launcher/sup/lifeline.h"
@@ -102,7 +103,8 @@ struct sup {
 	struct sweep sweep;
 	struct writing writing;
 
-	struct oom oom; /* why.c; the helper thread fills it */
+	struct oom oom;   /* why.c; the helper thread fills it */
+	struct pids pids; /* the same */
 
 	bool no_leaves; /* start.c: ranks cannot enter groups of their own */
 	enum phase phase;

@@ -13,7 +13,10 @@
 static void
 look(void *ctx)
 {
-	oom_begin(ctx, "");
+	struct sup *sup = ctx;
+
+	oom_begin(&sup->oom, "");
+	pids_begin(&sup->pids, "");
 }
 
 void
@@ -22,7 +25,7 @@ why_begin(void *ctx)
 	struct job *job = ctx;
 
 	if (job->sup->phase == PHASE_RUN)
-		work_post(job->sup->work, look, &job->sup->oom);
+		work_post(job->sup->work, look, job->sup);
 }
 
 static uint64_t
@@ -130,4 +133,21 @@ why_put(const struct job *job, const struct rank *rank, struct buf *out)
 	default:
 		break;
 	}
+}
+
+void
+why_put_refused(const struct job *job, uint32_t r, struct buf *out)
+{
+	const struct leaves *leaves = &job->page->leaves;
+	uint64_t own = leaves->on ? leaf_refused(leaves, job_rank(job, r)) :
+				    CGROUP_NONE;
+	uint64_t refused = own != CGROUP_NONE && own > 0 ?
+		own :
+		pids_refused(&job->sup->pids);
+
+	if (refused == 0)
+		return;
+	buf_put_text(out, "  ");
+	pids_put(out, refused, "");
+	buf_put_char(out, '\n');
 }

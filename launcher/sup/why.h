@@ -17,4 +17,8 @@ void why_note(struct job *job, uint32_t r);
 /* why_put() - ", ulimit -t is 1 s"; nothing where nothing is known. */
 void why_put(const struct job *job, const struct rank *rank, struct buf *out);
 
+/* why_put_refused() - a line, if the control group of local rank @r, which
+ * failed, or ours had no room for new processes meanwhile. */
+void why_put_refused(const struct job *job, uint32_t r, struct buf *out);
+
 #endif /* LAUNCHER_SUP_WHY_H */

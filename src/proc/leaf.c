@@ -154,20 +154,33 @@ leaf_make(const struct leaves *l, uint32_t rank)
 	return openat(l->dir, name, O_WRONLY | O_CLOEXEC);
 }
 
-uint64_t
-leaf_kills(const struct leaves *l, uint32_t rank)
+static uint64_t
+count_of(const struct leaves *l, uint32_t rank, const char *file,
+	const char *key)
 {
 	char name[48], text[1024];
 	ssize_t n = -1;
 	int fd;
 
-	snprintf(name, sizeof(name), "rank-%04u/memory.events", rank);
+	snprintf(name, sizeof(name), "rank-%04u/%s", rank, file);
 	fd = openat(l->dir, name, O_RDONLY | O_CLOEXEC);
 	if (fd != -1)
 		n = fd_read_some(fd, text, sizeof(text) - 1);
 	fd_close(fd);
 	text[n < 0 ? 0 : n] = '\0';
-	return cgroup_field(text, "oom_kill");
+	return cgroup_field(text, key);
+}
+
+uint64_t
+leaf_kills(const struct leaves *l, uint32_t rank)
+{
+	return count_of(l, rank, "memory.events", "oom_kill");
+}
+
+uint64_t
+leaf_refused(const struct leaves *l, uint32_t rank)
+{
+	return count_of(l, rank, "pids.events", "max");
 }
 
 /* Kernels before 5.14 have no such file; then there is only the removal. */

@@ -55,6 +55,10 @@ int leaf_make(const struct leaves *leaves, uint32_t rank);
  * CGROUP_NONE if that has no memory controller. */
 uint64_t leaf_kills(const struct leaves *leaves, uint32_t rank);
 
+/* leaf_refused() - how many new processes were refused in a rank's group;
+ * CGROUP_NONE if that has no pids controller. */
+uint64_t leaf_refused(const struct leaves *leaves, uint32_t rank);
+
 /* leaf_kill() - SIGKILL to everything in the job's group. */
 void leaf_kill(const struct leaves *leaves);
 

@@ -301,6 +301,24 @@ remove_cgroups()
 	"$PROG/verify" raw "${pairs[@]}"
 }
 
+@test "a rank that gets no more processes: the limit of the group is named" {
+	make_pids_cgroup
+	# Later than the look at the counters, which comes 20 ms after the start.
+	try in_pids_cgroup 30 "$XRUN" sh -c 'sleep 0.5
+		for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 \
+			22 23 24 25 26 27 28 29 30 31; do
+			sleep 60 &
+		done'
+	assert_eq "$status" 2
+	assert_has "$stderr" "^  the kernel refused [0-9]+ new processe?s? or threads?: pids\\.max of cgroup /xrun-test-$$ is 30\$"
+	try in_pids_cgroup 30 "$XRUN" sh -c 'exit 3'
+	[[ $stderr != *refused* ]]
+	# What was refused long before is none of this job's.
+	try in_pids_cgroup 30 "$XRUN" sh -c 'sleep 0.2; exit 3'
+	assert_eq "$status" 3
+	[[ $stderr != *refused* ]]
+}
+
 # --- memory, processor time, file sizes ----------------------------------------
 
 # in_memory_cgroup BYTES COMMAND...
