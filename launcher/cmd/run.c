@@ -56,11 +56,27 @@ own_descriptor(const char *path)
 		-1;
 }
 
-/* Above the slots, which normal_init() takes. */
+/* Descriptors are moved above those of ranks: EINVAL where none may be. */
+static enum xr_status
+opening_failed(const char *what, struct xr_error *err)
+{
+	int sys = errno;
+	struct rlimit files;
+
+	if ((sys == EINVAL || sys == EMFILE) &&
+		getrlimit(RLIMIT_NOFILE, &files) == 0)
+		return fail(err, XR_E_SYS,
+			"ulimit -n is %llu: too few descriptors for xrun itself\tulimit -n 1024",
+			(unsigned long long)files.rlim_cur);
+	return fail(err, XR_E_SYS, "%s: %s", what, strerror(sys));
+}
+
+/* Above the slots, which normal_init() takes; below them for the refusal. */
 static enum xr_status
 open_output(int *out, const char *option, const char *path, int flags,
 	struct xr_error *err)
 {
+	char what[200];
 	int own, fd;
 
 	if (path == NULL)
@@ -72,12 +88,15 @@ open_output(int *out, const char *option, const char *path, int flags,
 			0666);
 	if (fd != -1)
 		*out = fcntl(fd, F_DUPFD_CLOEXEC, SPAWN_SLOTS);
+	if (*out != -1) {
+		if (fd != own)
+			fd_close(fd);
+		return XR_OK;
+	}
+	snprintf(what, sizeof(what), "%s: %s", option, path);
 	if (fd != own)
-		fd_close(fd);
-	if (*out == -1)
-		return fail(err, XR_E_SYS, "%s: %s: %s", option, path,
-			strerror(errno));
-	return XR_OK;
+		*out = fd;
+	return opening_failed(what, err);
 }
 
 static bool
@@ -391,21 +410,6 @@ run(struct job *job)
 	return status;
 }
 
-/* Descriptors are moved above those of ranks: EINVAL where none may be. */
-static enum xr_status
-normal_failed(struct xr_error *err)
-{
-	int sys = errno;
-	struct rlimit files;
-
-	if ((sys == EINVAL || sys == EMFILE) &&
-		getrlimit(RLIMIT_NOFILE, &files) == 0)
-		return fail(err, XR_E_SYS,
-			"ulimit -n is %llu: too few descriptors for xrun itself\tulimit -n 1024",
-			(unsigned long long)files.rlim_cur);
-	return fail(err, XR_E_SYS, "/dev/null: %s", strerror(sys));
-}
-
 int
 cmd_run(const struct run_options *opt, const struct options_found *found)
 {
@@ -433,7 +437,7 @@ cmd_run(const struct run_options *opt, const struct options_found *found)
 	/* First: the file may be a descriptor that is taken next. */
 	status = open_outputs(&job, &err);
 	if (status == XR_OK && normal_init(&normal) == -1)
-		status = normal_failed(&err);
+		status = opening_failed("/dev/null", &err);
 	if (status == XR_OK) {
 		job.hup_ignored = normal.hup_ignored || job.detach != NULL;
 		status = prepare(&job, &p, &err);

@@ -36,14 +36,31 @@ put_processes(const struct limits *l, char *out, size_t cap)
 			(unsigned long long)l->processes, l->processes_by);
 }
 
-/* "-n 10000 or less"; where not even one fits, the limit has to go up. */
+/* "-n 10000 or less"; "-n 1" */
 static const char *
-advice(uint64_t most, char *out, size_t cap)
+fewer(uint64_t most, char *out, size_t cap)
 {
-	if (most == 0)
-		return "a higher limit (ulimit -n, ulimit -u)";
-	snprintf(out, cap, "-n %llu or less",
-		(unsigned long long)comfortable(most));
+	uint64_t ranks = comfortable(most);
+
+	snprintf(out, cap, "-n %llu%s", (unsigned long long)ranks,
+		ranks == 1 ? "" : " or less");
+	return out;
+}
+
+/* Where not even one rank fits, a limit has to go up: which, and by how much.
+ * xrun takes all that the hard one allows. */
+static const char *
+advice(const struct limits *l, uint64_t most, uint64_t fds, char *out,
+	size_t cap)
+{
+	if (most > 0)
+		return fewer(most, out, cap);
+	if (l->files_max < fds)
+		snprintf(out, cap,
+			"ulimit -Hn %llu, by root or in limits.conf(5)",
+			(unsigned long long)fds);
+	else
+		snprintf(out, cap, "a higher limit (%s)", l->processes_by);
 	return out;
 }
 
@@ -68,13 +85,13 @@ check_limits(const struct limits *l, uint32_t ranks, struct xr_error *err)
 			ranks, ranks == 1 ? "rank needs" : "ranks need",
 			(unsigned long long)fds,
 			(unsigned long long)l->files_max, processes,
-			advice(most, less, sizeof(less)));
+			advice(l, most, fds, less, sizeof(less)));
 	if (ranks > by_memory)
 		return fail(err, XR_E_RANGE,
 			"%u ranks need %llu MiB for xrun alone; %llu MiB are available\t%s",
 			ranks, (unsigned long long)ranks * MEMORY_A_RANK >> 20,
 			(unsigned long long)l->memory >> 20,
-			advice(most, less, sizeof(less)));
+			fewer(most, less, sizeof(less)));
 	return XR_OK;
 }
 

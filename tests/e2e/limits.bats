@@ -178,6 +178,43 @@ settled()
 
 # --- descriptors ------------------------------------------------------------
 
+@test "from 4 descriptors on: the job runs whole, or one line says what to do" {
+	local files mode
+
+	need jq
+	for files in {4..64}; do
+		for mode in --no-logs \
+			'-n 2 --stdin all --report r --events e'; do
+			rm -f r e
+			# shellcheck disable=SC2086 # several words
+			try timeout 20 bash -c '
+				exec 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&-
+				ulimit -n "$1"; shift; exec "$@"' \
+				- "$files" "$XRUN" $mode echo hi
+			if [ "$status" -eq 0 ]; then
+				assert_eq "$stderr" ''
+				assert_eq "$(sort -u <<<"$output" | tail -c 3)" hi
+			else
+				assert_eq "$files $mode: $status" "$files $mode: 125"
+				assert_eq "$output" ''
+				assert_has "$stderr" '^xrun: .*(ulimit -n is [0-9]+|need).*   try: (ulimit -H?n [0-9]+.*|-n [0-9]+.*)$'
+				assert_eq "$(wc -l <<<"$stderr")" 1
+			fi
+			case $mode in
+			*report*) assert_eq "$(jq .exit r)" "$status" ;;
+			esac
+			case $mode,$status in
+			*events*,0) assert_eq "$(jq -s length e)" 6 ;;
+			esac
+		done
+	done
+	# Not refused for ever: with what it says it runs.
+	need prlimit
+	try prlimit --nofile=20:20 "$XRUN" -n 1 --report r --events e true
+	files=$(sed -nE 's/.*try: ulimit -Hn ([0-9]+).*/\1/p' <<<"$stderr")
+	prlimit --nofile="$files:$files" "$XRUN" -n 1 --report r --events e true
+}
+
 @test "rel-44 too few descriptors: refused with the number, which is enough" {
 	local needed
 

@@ -95,7 +95,7 @@ Test(check, where_not_even_one_fits_the_limit_has_to_go_up)
 
 	l.files_max = 42;
 	cr_expect_str_eq(check(&l, 1),
-		"1 rank needs 43 descriptors; this shell allows 42\ta higher limit (ulimit -n, ulimit -u)");
+		"1 rank needs 43 descriptors; this shell allows 42\tulimit -Hn 43, by root or in limits.conf(5)");
 }
 
 Test(check, what_is_advised_fits_the_memory_too)
