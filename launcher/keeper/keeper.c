@@ -309,6 +309,20 @@ save_left(struct keeper *k)
 		fd_write_all(STDERR_FILENO, lost, strlen(lost));
 }
 
+/* A terminal in which a rank had switched something on is as it was. */
+static void
+put_back(struct keeper *k)
+{
+	char off[MODES_END_MAX];
+
+	for (int kind = 0; kind < RAW_STREAMS; kind++) {
+		size_t len = modes_end(&k->job->page->screen[kind], off);
+
+		fd_write_all(kind == RAW_OUT ? STDOUT_FILENO : STDERR_FILENO,
+			off, len);
+	}
+}
+
 /* The supervisor is dead. With a verdict that is the end of the job; without
  * one it crashed, and everything below it is ours now. */
 static bool
@@ -343,6 +357,7 @@ supervisor_died(struct keeper *k)
 	remove_leaves(k);
 	fault(FAULT_KEEPER_DRAIN, FAULT_ANY);
 	raw_drain(k->job->share, DRAIN_PATIENCE);
+	put_back(k);
 	silent = !k->job->page->kept && written(k->job->share) == 0;
 	if (silent) {
 		state_remove(&k->job->state);

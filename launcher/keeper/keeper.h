@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "launcher/job/job.h"
+#include "launcher/log/modes.h"
 #include "proc/leaf.h"
 #include "launcher/keeper/own_tty.h"
 
@@ -37,7 +38,8 @@ struct keeper_page {
 	int32_t silent;  /* no rank wrote a byte: the folder is to go */
 	int32_t kept;    /* it stays all the same */
 	struct own_tty own;
-	struct leaves leaves; /* control groups of the ranks */
+	struct modes screen[RAW_STREAMS]; /* what the rank switched there */
+	struct leaves leaves;             /* control groups of the ranks */
 	char where[256]; /* the job's output, for the last word; "": nowhere */
 };
 

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/fd.h"
+#include "launcher/log/modes.h"
 #include "launcher/log/sink_inner.h"
 #include "launcher/log/view.h"
 
@@ -185,6 +186,8 @@ put_bytes(struct sink *s, struct feed *f, struct span data, bool idle)
 		return data.len;
 	if (!s->config.lines) {
 		buf_put(&s->out, data.at, data.len);
+		if (s->config.modes != NULL)
+			modes_follow(s->config.modes, data);
 		if (data.len > 0)
 			s->torn = data.at[data.len - 1] != '\n';
 		return data.len;
@@ -435,12 +438,23 @@ nothing_left(const struct sink *s)
 		TAILQ_EMPTY(&s->waiting);
 }
 
+/* The ranks are over: their terminal is as it was. */
+static void
+put_back(struct sink *s)
+{
+	char off[MODES_END_MAX];
+
+	if (s->config.modes != NULL)
+		buf_put(&s->out, off, modes_end(s->config.modes, off));
+}
+
 /* Nothing else is left to say; the loop waits and adds no more. */
 static void
 put_last(struct sink *s)
 {
 	if (s->lines.view != NULL)
 		view_end(s->lines.view);
+	put_back(s);
 	pthread_mutex_lock(&s->say_lock);
 	if (s->last.len > 0) {
 		begin_line(s);

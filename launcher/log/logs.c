@@ -13,6 +13,7 @@
 #include "base/utf8.h"
 #include "launcher/log/escape.h"
 #include "launcher/log/logs.h"
+#include "launcher/log/modes.h"
 #include "launcher/log/mover.h"
 #include "launcher/log/piece.h"
 #include "launcher/log/sink.h"
@@ -85,6 +86,8 @@ open_sink(struct logs *l, uint32_t kind)
 	};
 
 	choose_view(l, kind, &config);
+	if (!r->lines && r->config.tty[kind] && l->config.modes != NULL)
+		config.modes = &l->config.modes[kind];
 	return sink_open(&config);
 }
 

@@ -20,6 +20,7 @@
 #define LOGS_PEEK 64 /* streams */
 
 struct logs;
+struct modes;
 
 struct logs_config {
 	uint32_t ranks;
@@ -27,7 +28,8 @@ struct logs_config {
 	struct route route;
 	bool carriage; /* words at a terminal in raw mode: begin and end with \r */
 	bool drop;     /* what finds no room on the disk goes */
-	uint32_t files_max; /* raw files that may stay open */
+	uint32_t files_max;  /* raw files that may stay open */
+	struct modes *modes; /* [RAW_STREAMS] of xrun's terminals; or NULL */
 };
 
 /* logs_open() - NULL with errno. */

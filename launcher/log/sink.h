@@ -27,6 +27,7 @@
 #include "launcher/log/line.h"
 #include "launcher/log/note.h"
 
+struct modes;
 struct raw_share;
 struct sink;
 
@@ -44,6 +45,8 @@ struct sink_config {
 	const struct route *view; /* lines change; or NULL, see view.h */
 	bool screen, collapse;    /* of the view */
 	const bool *shown;        /* [streams]; borrowed */
+	struct modes *modes;      /* of a terminal that gets bytes as they are;
+				   * borrowed, or NULL */
 	const struct notes *notes;
 	struct raw_share *share; /* if files are begun anew; else NULL */
 };

@@ -391,6 +391,7 @@ open_all(struct job *job)
 		.carriage = job->interactive && job->errors_are_tty,
 		.drop = job->opt.log_full == LOG_FULL_DROP,
 		.files_max = job->files_max,
+		.modes = job->page->screen,
 	};
 
 	s->loop = loop_new();

@@ -182,6 +182,30 @@ no_xrun()
 	assert_eq "$status" 0
 }
 
+@test "what a rank leaves on in the terminal is put back, whoever is killed" {
+	local pty on='\033[?1049h\033[?25l\033[?2004h\033[?1000h\033(0\033[31mup'
+	local off=$'\e[?1049l\e[?25h\e[?1000l\e[?2004l\e(B\e[0m'
+
+	for pty in --pty --no-pty; do
+		at_terminal -- "$XRUN" $pty -q -n 1 \
+			sh -c "printf '$on'; kill -KILL \$\$"
+		assert_eq "$status" 137
+		[[ $raw == *up"$off"*'rank 0 failed first'* ]]
+		at_terminal -w up -- "$XRUN" $pty -q -n 1 sh -c "printf '$on'
+			sleep 0.3; kill -KILL \$PPID; sleep 60"
+		assert_eq "$status" 125
+		[[ $raw == *up"$off"*'the supervisor ended'* ]]
+	done
+}
+
+@test "what a rank did not switch, or put back itself, is left alone" {
+	at_terminal -- "$XRUN" --pty -q -n 1 \
+		printf 'a\033[?1049h\033[?25l\033[31mb\033[0m\033[?25h\033[?1049l'
+	assert_eq "$raw" $'a\e[?1049h\e[?25l\e[31mb\e[0m\e[?25h\e[?1049l'
+	assert_eq "$("$XRUN" --pty -n 1 printf '\033[?1049h\033[31m')" \
+		$'\e[?1049h\e[31m'
+}
+
 @test "--pty: full-screen programs draw on it" {
 	need vim less
 	seq 300 >lines
@@ -205,6 +229,18 @@ no_xrun()
 		-w 'C# ' -s 'fg\n' -w back -s '\003' -w 'C# ' -s 'exit 7\n' -- \
 		"$XRUN" --pty -n 1 bash --norc --noediting
 	assert_eq "$status" 7
+}
+
+@test "--pty: ^Z stops no program that nobody could continue; a line job is xrun's" {
+	at_terminal -w up -s '\032more\n' -w 'got more' -s '\004' -- "$XRUN" \
+		--pty -n 1 bash -c 'echo up; while read -r x; do echo "got $x"; done'
+	assert_eq "$status" 0
+	PS1='B# ' at_terminal -w 'B# ' \
+		-s "'$XRUN' -q --pty --timestamps -n 1 sh -c 'echo up; read -r x; echo got\$x'\n" \
+		-w 'up' -w 'up' -s '\032' -w Stopped -w 'B# ' -s 'fg\n' -w 'echo got' \
+		-s 'line\n' -w 'gotline' -w 'B# ' -s 'exit 5\n' -- \
+		bash --norc --noediting
+	assert_eq "$status" 5
 }
 
 @test "--pty in the background leaves the terminal alone, and goes on in front" {
