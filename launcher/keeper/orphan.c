@@ -39,13 +39,6 @@ struct orphan {
 	cJSON *json;         /* of job.json; NULL: there is none */
 };
 
-static const char *
-text_of(const cJSON *json, const char *key)
-{
-	return cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json,
-		key));
-}
-
 static bool
 is_same(const char *text, const char *here)
 {
@@ -60,7 +53,7 @@ is_of_this_boot(const struct orphan *o)
 	char boot[64];
 
 	if (o->json != NULL)
-		return is_same(text_of(o->json, "boot"),
+		return is_same(jobs_text(o->json, "boot"),
 			host_boot(boot, sizeof(boot)));
 	return clock_gettime(CLOCK_BOOTTIME, &up) == 0 &&
 		clock_wall() - o->since < up.tv_sec * NS_PER_S;
@@ -147,8 +140,8 @@ static void
 end_groups(const struct orphan *o)
 {
 	const struct timespec pause = { .tv_nsec = NS_PER_MS };
-	const char *group = text_of(o->json, "cgroup");
-	const char *leaf = text_of(o->json, "rank_cgroups");
+	const char *group = jobs_text(o->json, "cgroup");
+	const char *leaf = jobs_text(o->json, "rank_cgroups");
 	struct leaves leaves;
 	int tries = 0;
 
@@ -168,7 +161,7 @@ end_all(const struct orphan *o, uint32_t *ended)
 	const struct stray_job job = {
 		.id = o->id,
 		.since = o->since,
-		.cgroup = text_of(o->json, "cgroup"),
+		.cgroup = jobs_text(o->json, "cgroup"),
 	};
 	bool gone;
 
@@ -228,7 +221,7 @@ end_orphan(struct orphan *o)
 		return;
 	if (cJSON_HasObjectItem(o->json, "exit")) {
 		state_close(&closed); /* by an xrun that did not mark it */
-	} else if (is_same(text_of(o->json, "host"),
+	} else if (is_same(jobs_text(o->json, "host"),
 			   host_name(host, sizeof(host))) &&
 		end_all(o, &ended)) {
 		if (o->json != NULL || ended > 0)

@@ -114,6 +114,24 @@ jobs_read(const char *dir)
 	return json;
 }
 
+const char *
+jobs_text(const cJSON *json, const char *key)
+{
+	return cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json,
+		key));
+}
+
+int64_t
+jobs_number(const cJSON *json, const char *key, int64_t otherwise)
+{
+	const cJSON *item = cJSON_GetObjectItemCaseSensitive(json, key);
+
+	if (!cJSON_IsNumber(item) || item->valuedouble < 0 ||
+		item->valuedouble >= (double)INT64_MAX)
+		return otherwise;
+	return (int64_t)item->valuedouble;
+}
+
 struct running {
 	uint32_t count;
 	struct buf *out;

@@ -22,6 +22,13 @@ void jobs_each_anywhere(const char *root, jobs_fn *fn, void *ctx);
  * one that is not ours. The caller deletes it. */
 struct cJSON *jobs_read(const char *dir);
 
+/* jobs_text() - a member of such an object; NULL if it is no text. */
+const char *jobs_text(const struct cJSON *json, const char *key);
+
+/* jobs_number() - the same of a number from 0 on; else @otherwise. */
+int64_t jobs_number(const struct cJSON *json, const char *key,
+	int64_t otherwise);
+
 /* jobs_running() - how many run now; @out, unless NULL, is told which:
  * "k7m2 (8 ranks, 3 min), b4kw (1 rank, 2 s)", the first three. */
 uint32_t jobs_running(struct buf *out);

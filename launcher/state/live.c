@@ -16,22 +16,13 @@
 
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 
+#include "base/dents.h"
 #include "base/fd.h"
 #include "launcher/state/state_inner.h"
 
 #define FOLDER  ".live"
 #define YOUNG_S 2 /* has perhaps not linked its lock yet */
-
-/* Of <root>/.live and what stands in it. */
-struct entry {
-	uint64_t ino;
-	int64_t off;
-	uint16_t len;
-	uint8_t type;
-	char name[];
-};
 
 static int
 open_folder(const char *root, bool make)
@@ -54,17 +45,13 @@ open_folder(const char *root, bool make)
 static bool
 has_others(int folder, const char *own)
 {
-	_Alignas(struct entry) char room[1024];
-	long n = syscall(SYS_getdents64, folder, room, sizeof(room));
+	struct dents names;
+	const struct dent *d;
 
-	for (long at = 0; at < n;) {
-		const struct entry *e = (const struct entry *)(room + at);
-
-		if (strcmp(e->name, ".") != 0 && strcmp(e->name, "..") != 0 &&
-			strcmp(e->name, own) != 0)
+	dents_read(&names, folder);
+	while ((d = dents_next(&names)) != NULL)
+		if (strcmp(d->name, own) != 0)
 			return true;
-		at += e->len;
-	}
 	return false;
 }
 

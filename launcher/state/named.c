@@ -133,11 +133,8 @@ holder_of(const char *dir)
 {
 	char path[32];
 	cJSON *json = jobs_read(dir);
-	const cJSON *n = cJSON_GetObjectItemCaseSensitive(json, "pid");
-	int pid = cJSON_IsNumber(n) && n->valuedouble > 0 &&
-			n->valuedouble < INT_MAX ?
-		(int)n->valuedouble :
-		0;
+	int64_t told = jobs_number(json, "pid", 0);
+	int pid = told < INT_MAX ? (int)told : 0;
 	struct stat st;
 
 	snprintf(path, sizeof(path), "/proc/%d", pid);
@@ -196,17 +193,10 @@ state_next_number(const char *path)
 static int64_t
 bytes_of(const char *dir)
 {
-	static const char *const keys[] = { "bytes", "bytes_before" };
 	cJSON *json = jobs_read(dir);
-	int64_t bytes = 0;
+	int64_t bytes = jobs_number(json, "bytes", 0) +
+		jobs_number(json, "bytes_before", 0);
 
-	for (int i = 0; i < 2; i++) {
-		const cJSON *n =
-			cJSON_GetObjectItemCaseSensitive(json, keys[i]);
-
-		if (cJSON_IsNumber(n) && n->valuedouble > 0)
-			bytes += (int64_t)n->valuedouble;
-	}
 	cJSON_Delete(json);
 	return bytes;
 }

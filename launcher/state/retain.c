@@ -157,25 +157,6 @@ retain_bytes(const char *dir, int64_t deadline)
 	return bytes_in(open_folder(AT_FDCWD, dir), 0, deadline);
 }
 
-static int64_t
-number_of(const cJSON *json, const char *key, int64_t otherwise)
-{
-	const cJSON *item = cJSON_GetObjectItemCaseSensitive(json, key);
-
-	if (!cJSON_IsNumber(item) || item->valuedouble < 0 ||
-		item->valuedouble >= (double)INT64_MAX)
-		return otherwise;
-	return (int64_t)item->valuedouble;
-}
-
-static const char *
-text_of(const cJSON *json, const char *key)
-{
-	const cJSON *item = cJSON_GetObjectItemCaseSensitive(json, key);
-
-	return cJSON_IsString(item) ? item->valuestring : "";
-}
-
 struct survey {
 	struct retain_job *jobs;
 	uint32_t n, cap;
@@ -213,6 +194,14 @@ is_lost(const char *dir)
 		clock_wall() - end_of(dir, false) > RETAIN_AGE_NS;
 }
 
+static bool
+is_from(const cJSON *json, const char *host)
+{
+	const char *text = jobs_text(json, "host");
+
+	return text != NULL && strcmp(text, host) == 0;
+}
+
 /* A job that xrun did not live to end has neither "exit" nor "bytes"; it counts
  * as failed. */
 static bool
@@ -227,19 +216,19 @@ consider(void *ctx, const char *dir, const char *id, bool running)
 	if (running || strlen(id) >= sizeof(job->id))
 		return true;
 	json = jobs_read(dir);
-	if (json == NULL ? is_lost(dir) :
-			   strcmp(text_of(json, "host"), s->host) == 0) {
+	if (json == NULL ? is_lost(dir) : is_from(json, s->host)) {
 		job = &s->jobs[s->n++];
 		*job = (struct retain_job){
-			.bytes = number_of(json, "bytes", -1),
-			.failed = number_of(json, "exit", -1) != 0,
-			.ended = end_of(dir, number_of(json, "exit", -1) != -1),
+			.bytes = jobs_number(json, "bytes", -1),
+			.failed = jobs_number(json, "exit", -1) != 0,
+			.ended = end_of(dir,
+				jobs_number(json, "exit", -1) != -1),
 		};
 		memcpy(job->id, id, strlen(id) + 1);
 		if (job->bytes < 0)
 			job->bytes = retain_bytes(dir, s->deadline);
 		else
-			job->bytes += number_of(json, "bytes_before", 0);
+			job->bytes += jobs_number(json, "bytes_before", 0);
 	}
 	cJSON_Delete(json);
 	return true;

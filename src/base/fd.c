@@ -139,6 +139,18 @@ fd_read_some(int fd, void *data, size_t cap)
 	return (ssize_t)got;
 }
 
+size_t
+fd_read_small(const char *path, char *out, size_t cap)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd == -1 ? -1 : fd_read_some(fd, out, cap - 1);
+
+	fd_close(fd);
+	n = n < 0 ? 0 : n;
+	out[n] = '\0';
+	return (size_t)n;
+}
+
 /* A regular file that is not too large; @file->st says what it is. */
 static enum xr_status
 look_at(struct fd_file *file, struct xr_error *err)

@@ -60,6 +60,14 @@ void fd_tell(int fd, const void *data, size_t len);
 ssize_t fd_read_some(int fd, void *data, size_t cap);
 
 /*
+ * fd_read_small() - the beginning of a file as terminated text, at most @cap - 1
+ * bytes: of /proc and /sys, where files have no size. No heap.
+ *
+ * Returns the count; 0 and "" where there is nothing, or no such file
+ */
+size_t fd_read_small(const char *path, char *out, size_t cap);
+
+/*
  * fd_read_file() - a whole regular file as terminated text.
  *
  * Opened without following a FIFO or device into a wait (O_NONBLOCK, fstat).

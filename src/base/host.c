@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* host.c - see host.h. */
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -21,13 +20,7 @@ host_name(char *out, size_t cap)
 const char *
 host_boot(char *out, size_t cap)
 {
-	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-	ssize_t n = -1;
-
-	if (fd != -1)
-		n = fd_read_some(fd, out, cap - 1);
-	fd_close(fd);
-	out[n < 0 ? 0 : n] = '\0';
+	fd_read_small("/proc/sys/kernel/random/boot_id", out, cap);
 	out[strcspn(out, "\n")] = '\0';
 	return out;
 }

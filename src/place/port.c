@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* port.c - see port.h. The only file of place/ that touches the machine. */
 #include <errno.h>
-#include <fcntl.h>
 #include <netinet/in.h>
 #include <string.h>
 #include <sys/random.h>
@@ -70,26 +69,13 @@ port_limits_parse(struct port_limits *limits, const char *range,
 		reserve(limits, span_next(&list, ','));
 }
 
-/* Files of /proc have no size, so they are read to their end. */
-static void
-read_proc(const char *path, char *text, size_t cap)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t len = -1;
-
-	if (fd != -1)
-		len = fd_read_some(fd, text, cap - 1);
-	text[len < 0 ? 0 : len] = '\0';
-	fd_close(fd);
-}
-
 void
 port_limits_read(struct port_limits *limits)
 {
 	char range[64], reserved[16384];
 
-	read_proc(range_path, range, sizeof(range));
-	read_proc(reserved_path, reserved, sizeof(reserved));
+	fd_read_small(range_path, range, sizeof(range));
+	fd_read_small(reserved_path, reserved, sizeof(reserved));
 	port_limits_parse(limits, range, reserved);
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* topology.c - see topology.h. */
 #include <dirent.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -80,19 +79,12 @@ static bool __attribute__((format(printf, 3, 4)))
 read_text(char *text, size_t cap, const char *fmt, ...)
 {
 	char path[PATH_MAX];
-	ssize_t n = -1;
 	va_list ap;
-	int fd;
 
 	va_start(ap, fmt);
 	vsnprintf(path, sizeof(path), fmt, ap);
 	va_end(ap);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd != -1)
-		n = fd_read_some(fd, text, cap - 1);
-	fd_close(fd);
-	text[n < 0 ? 0 : n] = '\0';
-	return n > 0;
+	return fd_read_small(path, text, cap) > 0;
 }
 
 /* The lowest CPU that shares the core of @cpu; it names the core. */

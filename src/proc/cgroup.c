@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cgroup.c - see cgroup.h. The files are described in cgroups(7) and proc(5). */
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,27 +11,16 @@
 
 #define PROC_MAX (256 * 1024) /* mounts of a machine with many containers */
 
-/* A whole file of /proc, whose size is not known before; NULL. Freed by the
- * caller. */
+/* A whole file of /proc, whose size is not known before; "" if it is not
+ * there. Freed by the caller; NULL: no memory. */
 static char *
 read_proc(const char *root, const char *name)
 {
-	char path[PATH_MAX], *text = NULL;
-	ssize_t n = -1;
-	int fd;
+	char path[PATH_MAX], *text = malloc(PROC_MAX);
 
 	snprintf(path, sizeof(path), "%s/proc/%s", root, name);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd != -1)
-		text = malloc(PROC_MAX);
 	if (text != NULL)
-		n = fd_read_some(fd, text, PROC_MAX - 1);
-	fd_close(fd);
-	if (n < 0) {
-		free(text);
-		return NULL;
-	}
-	text[n] = '\0';
+		fd_read_small(path, text, PROC_MAX);
 	return text;
 }
 
@@ -212,16 +200,9 @@ static bool
 read_file(const struct cgroup *cgroup, const char *name, char *text, size_t cap)
 {
 	char path[PATH_MAX];
-	ssize_t n = -1;
-	int fd;
 
 	snprintf(path, sizeof(path), "%s/%s", cgroup->dir, name);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd != -1)
-		n = fd_read_some(fd, text, cap - 1);
-	fd_close(fd);
-	text[n < 0 ? 0 : n] = '\0';
-	return n > 0;
+	return fd_read_small(path, text, cap) > 0;
 }
 
 /* Version 1 says "no limit" with the largest number of pages. */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* core.c - see core.h. */
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -92,11 +91,7 @@ core_expand(const char *pattern, bool add_pid, const struct core *c, char *out,
 static void
 read_setting(const char *path, char *out, size_t cap)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd == -1 ? 0 : fd_read_some(fd, out, cap - 1);
-
-	fd_close(fd);
-	out[n > 0 ? n : 0] = '\0';
+	fd_read_small(path, out, cap);
 	out[strcspn(out, "\n")] = '\0';
 }
 

@@ -15,18 +15,11 @@
 #include <sys/wait.h>
 
 #include "base/clock.h"
+#include "base/dents.h"
 #include "base/fd.h"
 #include "proc/descend.h"
 
 #define PF_EXITING 0x4 /* linux/sched.h; field 9 of /proc/PID/stat */
-
-struct dirent64_head { /* getdents64(2) */
-	uint64_t ino;
-	int64_t off;
-	uint16_t len;
-	uint8_t type;
-	char name[];
-};
 
 typedef void pid_fn(pid_t pid, void *ctx);
 
@@ -34,19 +27,9 @@ static bool
 read_proc(pid_t pid, const char *file, char *out, size_t cap)
 {
 	char path[64];
-	ssize_t n;
-	int fd;
 
 	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, file);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd == -1)
-		return false;
-	n = fd_read_some(fd, out, cap - 1);
-	fd_close(fd);
-	if (n <= 0)
-		return false;
-	out[n] = '\0';
-	return true;
+	return fd_read_small(path, out, cap) > 0;
 }
 
 /* Of a process or, by "task/TID/stat", of one of its threads. */
@@ -90,20 +73,16 @@ proc_dumps_core(pid_t pid)
 static void
 each_number(const char *path, pid_fn *fn, void *ctx)
 {
-	_Alignas(struct dirent64_head) char names[4096];
-	const struct dirent64_head *d;
-	long n;
+	struct dents names;
+	const struct dent *d;
 	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
 	if (fd == -1)
 		return;
-	while ((n = syscall(SYS_getdents64, fd, names, sizeof(names))) > 0) {
-		for (long at = 0; at < n; at += d->len) {
-			d = (const void *)(names + at);
+	while (dents_read(&names, fd))
+		while ((d = dents_next(&names)) != NULL)
 			if (isdigit((unsigned char)d->name[0]))
 				fn((pid_t)strtol(d->name, NULL, 10), ctx);
-		}
-	}
 	fd_close(fd);
 }
 

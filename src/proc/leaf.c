@@ -9,9 +9,9 @@
 #include <unistd.h>
 
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/xattr.h>
 
+#include "base/dents.h"
 #include "base/fd.h"
 #include "proc/cgroup.h"
 #include "proc/leaf.h"
@@ -21,14 +21,6 @@
 /* Where version 2 is mounted: alone, or beside version 1. */
 static const char *const mounts[] = { "/sys/fs/cgroup",
 	"/sys/fs/cgroup/unified" };
-
-struct dirent64_head { /* getdents64(2) */
-	uint64_t ino;
-	int64_t off;
-	uint16_t len;
-	uint8_t type;
-	char name[];
-};
 
 bool
 leaf_look(void)
@@ -200,19 +192,16 @@ static bool remove_group(int parent, const char *name, int depth);
 static bool
 remove_below(int dir, int depth)
 {
-	_Alignas(struct dirent64_head) char names[2048];
-	const struct dirent64_head *d;
+	struct dents names;
+	const struct dent *d;
 	bool gone = true;
-	long n;
 
 	lseek(dir, 0, SEEK_SET);
-	while ((n = syscall(SYS_getdents64, dir, names, sizeof(names))) > 0)
-		for (long at = 0; at < n; at += d->len) {
-			d = (const void *)(names + at);
-			if (d->type == DT_DIR && d->name[0] != '.')
+	while (dents_read(&names, dir))
+		while ((d = dents_next(&names)) != NULL)
+			if (d->type == DT_DIR)
 				gone = remove_group(dir, d->name, depth) &&
 					gone;
-		}
 	return gone;
 }
 

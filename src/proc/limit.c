@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* limit.c - see limit.h. */
 #include <dirent.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -23,17 +22,11 @@
 static uint64_t
 number_in(const char *path)
 {
-	char text[64] = { 0 };
-	uint64_t value = UINT64_MAX;
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	char text[64];
 
-	if (fd == -1)
-		return value;
-	if (fd_read_some(fd, text, sizeof(text) - 1) > 0 && text[0] >= '0' &&
-		text[0] <= '9')
-		value = strtoull(text, NULL, 10);
-	fd_close(fd);
-	return value;
+	fd_read_small(path, text, sizeof(text));
+	return text[0] >= '0' && text[0] <= '9' ? strtoull(text, NULL, 10) :
+						  UINT64_MAX;
 }
 
 /* Free memory, and what the page cache would give back: on a machine that has
@@ -42,13 +35,11 @@ static uint64_t
 memory_available(void)
 {
 	static const char name[] = "\nMemAvailable:";
-	char text[4096] = "";
-	const char *at = NULL;
-	int fd = open("/proc/meminfo", O_RDONLY | O_CLOEXEC);
+	char text[4096];
+	const char *at;
 
-	if (fd != -1 && fd_read_some(fd, text, sizeof(text) - 1) > 0)
-		at = strstr(text, name);
-	fd_close(fd);
+	fd_read_small("/proc/meminfo", text, sizeof(text));
+	at = strstr(text, name);
 	if (at == NULL)
 		return UINT64_MAX;
 	return strtoull(at + sizeof(name) - 1, NULL, 10) * 1024;

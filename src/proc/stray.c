@@ -99,16 +99,12 @@ bears(pid_t pid, const char *id, char *room)
 static int64_t
 began(pid_t pid)
 {
-	char path[64], text[1024] = "", *at;
+	char path[64], text[1024], *at;
 	unsigned long long ticks = 0;
 	struct timespec up;
-	int fd;
 
 	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd != -1 && fd_read_some(fd, text, sizeof(text) - 1) < 0)
-		text[0] = '\0';
-	fd_close(fd);
+	fd_read_small(path, text, sizeof(text));
 	at = strrchr(text, ')'); /* field 22 is the 20th behind it */
 	for (int field = 2; at != NULL && field < 22; field++)
 		at = strchr(at + 1, ' ');

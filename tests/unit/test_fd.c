@@ -394,6 +394,26 @@ Test(fd, reading_files_leaves_no_descriptor)
 	cr_expect_eq(folder_entries("/proc/self/fd"), before);
 }
 
+Test(fd, the_beginning_of_a_small_file_is_text_and_none_is_empty)
+{
+	char text[8];
+
+	folder_write("small", "abc", 0600);
+	cr_expect_eq(fd_read_small("small", text, sizeof(text)), 3);
+	cr_expect_str_eq(text, "abc");
+	for (size_t cap = 1; cap < 4; cap++) {
+		cr_expect_eq(fd_read_small("small", text, cap), cap - 1);
+		cr_expect_eq(strlen(text), cap - 1);
+	}
+	cr_expect_eq(fd_read_small("/proc/self/comm", text, sizeof(text)), 7);
+	memset(text, 'x', sizeof(text));
+	cr_expect_eq(fd_read_small("none", text, sizeof(text)), 0);
+	cr_expect_str_eq(text, "");
+	memset(text, 'x', sizeof(text));
+	cr_expect_eq(fd_read_small("/", text, sizeof(text)), 0);
+	cr_expect_str_eq(text, "");
+}
+
 /* The other end makes room after a while. */
 Test(fd, a_word_is_told_again_until_there_is_room_for_it)
 {
