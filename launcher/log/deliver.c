@@ -322,6 +322,22 @@ drop_feeds(struct sink *s, const struct buf *drops)
 	}
 }
 
+static void
+begin_view(struct sink *s)
+{
+	bool lost;
+
+	if (s->lines.view == NULL)
+		return;
+	pthread_mutex_lock(&s->say_lock);
+	lost = s->lost;
+	s->lost = false;
+	pthread_mutex_unlock(&s->say_lock);
+	if (lost)
+		view_lost(s->lines.view);
+	view_begin(s->lines.view, clock_now());
+}
+
 /* What the loop has for us; true if it wants us to end. */
 static bool
 take_words(struct sink *s)
@@ -470,8 +486,7 @@ turn(struct sink *s, bool *busy)
 {
 	bool finishing;
 
-	if (s->lines.view != NULL)
-		view_begin(s->lines.view, clock_now());
+	begin_view(s);
 	finishing = take_words(s);
 	ready_overdue(s);
 	*busy = take_grown(s) && s->config.dir >= 0;

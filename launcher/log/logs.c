@@ -288,6 +288,13 @@ sink_of(const struct logs *l, uint32_t id)
 	return id + 1 == l->sinks ? l->sink[RAW_ERR] : l->sink[RAW_OUT];
 }
 
+void
+logs_look(struct logs *l, bool lost)
+{
+	for (uint32_t i = 0; i < l->sinks; i++)
+		sink_look(sink_of(l, i), lost);
+}
+
 enum sink_end
 logs_finish(struct logs *l, uint32_t sink, int *sys)
 {

@@ -78,6 +78,9 @@ void logs_last_words(struct logs *logs, const char *text, size_t len);
 /* logs_hint() - one dim line on a terminal, erased by the next output. */
 void logs_hint(struct logs *logs, const char *text);
 
+/* logs_look() - see sink_look(). */
+void logs_look(struct logs *logs, bool lost);
+
 /* logs_finish() - see sink_finish(). */
 enum sink_end logs_finish(struct logs *logs, uint32_t sink, int *sys);
 uint32_t logs_sinks(const struct logs *logs); /* 1 or 2; the last is stderr */

@@ -205,6 +205,17 @@ sink_hint(struct sink *s, const char *text, size_t len)
 	to_thread(s, &s->hint, text, len);
 }
 
+void
+sink_look(struct sink *s, bool lost)
+{
+	if (s->lines.view == NULL || !has_thread(s))
+		return;
+	pthread_mutex_lock(&s->say_lock);
+	s->lost = s->lost || lost;
+	pthread_mutex_unlock(&s->say_lock);
+	wake_up(s);
+}
+
 /* There is no thread that shows what the pipe holds. */
 static bool
 leave(struct sink *s, uint32_t stream)

@@ -80,6 +80,10 @@ void sink_say(struct sink *sink, const char *text, size_t len);
 /* sink_hint() - one line that the next output erases; terminals only. */
 void sink_hint(struct sink *sink, const char *text, size_t len);
 
+/* sink_look() - the terminal has another size, or, if @lost, was somebody else's
+ * meanwhile: what stands there is painted anew. Loop thread. */
+void sink_look(struct sink *sink, bool lost);
+
 /* sink_last() - words that come after everything else, at the finish. */
 void sink_last(struct sink *sink, const char *text, size_t len);
 

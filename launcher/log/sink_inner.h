@@ -36,6 +36,7 @@ struct sink {
 	struct buf hint;
 	struct buf drops; /* uint32_t streams */
 	bool finishing;
+	bool lost; /* the terminal was somebody else's meanwhile */
 
 	/* The thread's own. */
 	struct feed *feed;

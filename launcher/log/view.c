@@ -146,17 +146,28 @@ erase(struct view *v, uint32_t rows)
 }
 
 void
+view_lost(struct view *v)
+{
+	v->moves = false;
+	v->changed = v->changed || v->painted > 0;
+	v->painted = 0;
+}
+
+/*
+ * Live rows are found again after another size: each is a row of its own, which
+ * is cut or wrapped, as the terminal likes, where it has become too narrow. One
+ * that wraps has more rows than we go up: the first of them stay, and a line
+ * above is never painted over.
+ */
+void
 view_begin(struct view *v, int64_t now)
 {
 	bool moved = v->moves, stays;
-	uint32_t cols = v->cols;
+	uint32_t cols = v->cols, rows = v->rows;
 
 	v->now = now;
 	v->moves = look(v);
-	stays = moved && v->moves && v->cols == cols;
-	/* Of its rows only that of the cursor can be found again. */
-	if (!stays && v->moves && v->painted > 0)
-		v->painted = 1;
+	stays = moved && v->moves && v->cols == cols && v->rows == rows;
 	if (!stays && v->moves)
 		erase(v, 0);
 	if (!v->moves)

@@ -47,6 +47,10 @@ void view_free(struct view *view);
 /* view_begin() - a turn begins at @now: how large is the screen, is it ours? */
 void view_begin(struct view *view, int64_t now);
 
+/* view_lost() - others wrote meanwhile: nobody knows where the cursor is. What
+ * stands is left as it is. Before view_begin(). */
+void view_lost(struct view *view);
+
 /* view_moves() - is it a screen, in this turn? */
 bool view_moves(const struct view *view);
 

@@ -104,6 +104,7 @@ on_stop(struct job *job, const struct signalfd_siginfo *info)
 	if (job->sup->tty_in != NULL)
 		tty_in_resume(job->sup->tty_in);
 	pty_resize(job);
+	logs_look(job->sup->logs, true);
 	step_signal_all(job, SIGCONT);
 }
 
@@ -114,6 +115,7 @@ on_continue(struct job *job, const struct signalfd_siginfo *info)
 	if (job->sup->tty_in != NULL)
 		tty_in_resume(job->sup->tty_in);
 	pty_resize(job);
+	logs_look(job->sup->logs, true);
 	step_signal_all(job, SIGCONT);
 }
 
@@ -122,6 +124,7 @@ on_resize(struct job *job, const struct signalfd_siginfo *info)
 {
 	(void)info;
 	pty_resize(job);
+	logs_look(job->sup->logs, false);
 }
 
 static void

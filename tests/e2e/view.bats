@@ -121,6 +121,34 @@ moves()
 	assert_eq "$(grep -c '20 of 20' raw)" 2
 }
 
+@test "another size: progress that stands still is painted anew, each row once" {
+	status=0
+	mkfifo never
+	"$PTY" -d 20 -c 80x24 -w '1│ half' -r 60x20 -w '0│ half' -w '1│ half' \
+		-s '\003' -- "$XRUN" -n 2 --collapse off --color never \
+		bash -c 'printf "\rhalf "; read -r _ <>never' >raw </dev/null ||
+		status=$?
+	assert_eq "$status" 130
+	output=$("$VT" -c 80x24 <raw)
+	assert_eq "$(grep -c '0│ half' <<<"$output")" 1
+	assert_eq "$(grep -c '1│ half' <<<"$output")" 1
+}
+
+@test "stopped and continued: what the shell wrote meanwhile stays" {
+	status=0
+	mkfifo never
+	echo 'printf "\rhalf "; read -r _ <>never' >rank
+	PS1='B# ' in_pty -d 20 -w 'B# ' \
+		-s "'$XRUN' -q -n 2 --collapse off --color never bash rank\n" \
+		-w '1│ half' -s '\032' -w Stopped -w 'B# ' -s 'fg\n' \
+		-w '0│ half' -w '1│ half' -s '\003' -w 'B# ' -s 'exit 5\n' -- \
+		bash --norc --noediting >raw </dev/null || status=$?
+	assert_eq "$status" 5
+	output=$("$VT" -c 80x24 <raw)
+	assert_has "$output" 'Stopped'
+	assert_has "$output" '^B# fg$'
+}
+
 @test "a prompt is shown after 200 ms, and its line is whole" {
 	status=0
 	in_pty -d 20 -w 'name? ' -s 'joe\n' -- "$XRUN" -n 2 bash -c '

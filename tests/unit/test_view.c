@@ -318,7 +318,7 @@ Test(view, words_between_find_no_live_row)
 	expect("\r\033[Jxrun: words\n" LIVE(" 0:1"));
 }
 
-Test(view, another_size_leaves_what_stands)
+Test(view, another_size_paints_live_rows_anew_and_leaves_lines)
 {
 	open_view(true, true, true);
 	turn(0);
@@ -329,7 +329,27 @@ Test(view, another_size_leaves_what_stands)
 	resize(30, 10);
 	turn(10);
 	say(2, "line\n");
-	expect("\r\033[J 2:line\n" LIVE(" 0:1" NEXT " 1:1"));
+	expect("\r\033[1A\033[J 2:line\n" LIVE(" 0:1" NEXT " 1:1"));
+	resize(30, 8);
+	turn(1); /* though nothing came */
+	expect("\r\033[1A\033[J" LIVE(" 0:1" NEXT " 1:1"));
+	turn(1);
+	say(3, "line\n"); /* where the other stands by now, nobody knows */
+	expect("\r\033[1A\033[J 3:line\n" LIVE(" 0:1" NEXT " 1:1"));
+}
+
+Test(view, where_others_wrote_meanwhile_nothing_is_erased)
+{
+	open_view(true, true, true);
+	turn(0);
+	say(0, "line\n");
+	say(1, "\r1");
+	say(2, "\r2");
+	view_paint(sink.view);
+	view_lost(sink.view);
+	turn(100);
+	say(3, "line\n");
+	expect(" 3:line\n" LIVE(" 1:1" NEXT " 2:2"));
 }
 
 Test(view, the_last_states_stay)
