@@ -183,19 +183,16 @@ await_fifo()
 	return 1
 }
 
-# tail follows through inotify.
+# tail follows through inotify; grep reads, since bash takes each byte of a pipe
+# alone: seconds for a file of many lines.
 await_growing()
 {
-	local file=$1 pattern=$2 tail fd status=1
+	local file=$1 pattern=$2 tail fd status=0
 
 	exec {fd}< <(exec timeout "$3" tail -q -n +1 -F "$file" 2>/dev/null 3>&-)
 	tail=$!
-	while IFS= read -r -u "$fd" line; do
-		[[ ! $line =~ $pattern ]] || {
-			status=0
-			break
-		}
-	done
+	IFS= read -r line < <(exec grep -a -m 1 -E -e "$pattern" <&"$fd" 3>&-) ||
+		status=1
 	kill "$tail" 2>/dev/null || true
 	exec {fd}<&-
 	[ "$status" -eq 0 ] ||
