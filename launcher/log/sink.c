@@ -282,10 +282,11 @@ has_work(struct sink *s)
 static bool
 say_here(struct sink *s, struct buf *words)
 {
-	ssize_t n = words->len == 0 ?
-		0 :
-		fd_write_now(s->config.fd, words->data, words->len);
+	ssize_t n;
 
+	if (words->len == 0)
+		return true; /* and has no data to move */
+	n = fd_write_now(s->config.fd, words->data, words->len);
 	if (n == -1) {
 		buf_clear(words);
 		return true;
