@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * home.c - the folder of a user's jobs, and which folders are believed to be
- * one's own.
+ * home.c - the folder of a user's jobs, which folders are believed to be one's
+ * own, and how paths are shown.
  */
 #include <errno.h>
 #include <pwd.h>
@@ -65,6 +65,14 @@ state_is_trusted(const struct stat *dir)
 	return dir->st_uid == 0 && (dir->st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }
 
+bool
+state_is_ours(int dir)
+{
+	struct stat st;
+
+	return fstat(dir, &st) == 0 && state_is_trusted(&st);
+}
+
 /* A link that somebody else laid here would choose where we write. */
 bool
 state_is_strange_link(const char *path)
@@ -119,4 +127,24 @@ state_tilde(const char *path, char *out, size_t cap)
 
 	snprintf(out, cap, "%s%s", below ? "~" : "", path + (below ? len : 0));
 	return out;
+}
+
+const char *
+state_mount(const char *path, char at[static PATH_MAX])
+{
+	char *slash, *end;
+	struct stat st, above;
+
+	if (realpath(path, at) == NULL || stat(at, &st) == -1)
+		return path;
+	for (end = at + strlen(at); end > at + 1; end = slash) {
+		slash = strrchr(at, '/');
+		*slash = '\0';
+		if (stat(slash == at ? "/" : at, &above) == -1 ||
+			above.st_dev != st.st_dev) {
+			*slash = '/';
+			return at;
+		}
+	}
+	return "/";
 }

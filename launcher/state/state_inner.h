@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* state_inner.h - what state.c and named.c share; see state.h. */
+/* state_inner.h - what the files of a job's folder share; see state.h. */
 #ifndef LAUNCHER_STATE_STATE_INNER_H
 #define LAUNCHER_STATE_STATE_INNER_H
 
@@ -9,45 +9,54 @@
 #define STATE_NONE \
 	((struct state){ .dir_fd = -1, .attempt_fd = -1, .lock_fd = -1 })
 
+/* What a person may try where files cannot be kept. */
+#define STATE_ADVICE "\t--log-dir DIR or --no-logs"
+
+/* state.c */
 /* As errno says; what a person may try instead. */
 enum xr_status state_cannot(struct xr_error *err, const char *path);
+/* The attempt's own folder, by st->number, in st->dir. */
+enum xr_status state_open_attempt(struct state *state, struct xr_error *err);
 
+/* home.c */
+/* state_home() for who writes there. Where the user has no home it is in a place
+ * where everybody could have made it: XR_E_INVAL unless it is ours, and for us
+ * alone. @root is the caller's to free, whatever is returned. */
+enum xr_status state_find_root(char **root, struct xr_error *err);
+/* state_is_trusted() of a folder that is open. */
+bool state_is_ours(int dir);
+bool state_is_strange_link(const char *path);
+
+/* place.c */
+/* @want, then @want.2 and so on: of several in one batch job each is one. NULL:
+ * any. */
+void state_next_id(struct state *state, const char *want, int taken);
+/* Both --log-dir, with its words, and the state folder: state->dir is made. */
+enum xr_status state_choose_folder(struct state *state,
+	const struct state_wish *wish, struct xr_error *err);
 /* Is {job} in a --log-dir? */
 bool state_dir_has_job(const char *text);
-
 /* An absolute path of a --log-dir that was checked, with {job} and {host}
  * replaced; malloc'ed. */
 char *state_expand(const char *text, const char *id);
-
-/* Like mkdir -p of what stands before the last name; 0, or -1 with errno. */
+/* Like mkdir -p of what stands before the last name, 0700 for what is made; 0,
+ * or -1 with errno. */
 int state_make_parents(const char *path);
-
-/* live.c: a lock that has a name among the open jobs as well; its descriptor,
- * or -1 where that cannot be had. */
-int live_lock(struct state *state);
-
-/* The same for a lock that is there already. */
-void live_enter(struct state *state);
-void live_leave(const struct state *state);
-
 bool state_is_empty(int dir_fd);
-
-/* home.c: state_home() for who writes there. Where the user has no home it is
- * in a place where everybody could have made it: XR_E_INVAL unless it is ours,
- * and for us alone. @root is the caller's to free, whatever is returned. */
-enum xr_status state_find_root(char **root, struct xr_error *err);
-
-/* home.c */
-bool state_is_strange_link(const char *path);
-
-/* A lock where there is none: 0, or -1 with errno, EEXIST if there is. */
-int state_take_lock(struct state *state);
-
-/* The attempt's own folder, by st->number, in st->dir. */
-enum xr_status state_open_attempt(struct state *state, struct xr_error *err);
 
 /* named.c: the folder of the job that is called @wish->name. */
 enum xr_status state_open_named(struct state *state,
 	const struct state_wish *wish, struct xr_error *err);
+
+/* lock.c: a lock where there is none: 0, or -1 with errno, EEXIST if there is. */
+int state_take_lock(struct state *state);
+
+/* live.c */
+/* A lock that has a name among the open jobs as well; its descriptor, or -1 where
+ * that cannot be had. */
+int live_lock(struct state *state);
+/* The same for a lock that is there already. */
+void live_enter(struct state *state);
+void live_leave(const struct state *state);
 
 #endif /* LAUNCHER_STATE_STATE_INNER_H */
