@@ -137,7 +137,7 @@ moves()
 @test "stopped and continued: what the shell wrote meanwhile stays" {
 	status=0
 	mkfifo never
-	echo 'printf "\rhalf "; read -r _ <>never' >rank
+	printf '%s\n' 'printf "\rhalf "; read -r _ <>never' >rank
 	PS1='B# ' in_pty -d 20 -w 'B# ' \
 		-s "'$XRUN' -q -n 2 --collapse off --color never bash rank\n" \
 		-w '1│ half' -s '\032' -w Stopped -w 'B# ' -s 'fg\n' \
