@@ -8,6 +8,11 @@
 
 #include "base/status.h"
 
+#define TEXT_MAX  sizeof(((struct xr_error *)NULL)->text)
+#define WHOLE_MAX 6000 /* a path, and words */
+#define CUT_AT    (TEXT_MAX / 2)
+#define CUT_REST  (TEXT_MAX - 1 - CUT_AT - 3)
+
 struct row {
 	int number;
 	bool retry;
@@ -66,10 +71,37 @@ make_line(char *text)
 			*text = '?';
 }
 
+/* Of a character of UTF-8, any byte but the first. */
+static bool
+is_inside(char c)
+{
+	return ((unsigned char)c & 0xc0) == 0x80;
+}
+
+/* What is wrong stands at the end of a text, and what to try: of one that is
+ * too long, with a path in it mostly, the middle goes. Not inlined: few pay for
+ * the room. */
+static void __attribute__((noinline, format(printf, 2, 0)))
+print_ends(struct xr_error *err, const char *fmt, va_list ap)
+{
+	char whole[WHOLE_MAX];
+	int n = vsnprintf(whole, sizeof(whole), fmt, ap);
+	size_t len = n < (int)sizeof(whole) ? (size_t)n : sizeof(whole) - 1;
+	const char *rest = whole + len - CUT_REST;
+	size_t at = CUT_AT;
+
+	while (at > 0 && is_inside(whole[at]))
+		at--;
+	while (is_inside(*rest))
+		rest++;
+	snprintf(err->text, sizeof(err->text), "%.*s...%s", (int)at, whole,
+		rest);
+}
+
 enum xr_status
 fail(struct xr_error *err, enum xr_status status, const char *fmt, ...)
 {
-	int saved = errno;
+	int saved = errno, n;
 	va_list ap;
 
 	if (status_on_fail != NULL)
@@ -79,8 +111,13 @@ fail(struct xr_error *err, enum xr_status status, const char *fmt, ...)
 	err->status = status;
 	err->sys = status == XR_E_SYS ? saved : 0;
 	va_start(ap, fmt);
-	vsnprintf(err->text, sizeof(err->text), fmt, ap);
+	n = vsnprintf(err->text, sizeof(err->text), fmt, ap);
 	va_end(ap);
+	if (n >= (int)sizeof(err->text)) {
+		va_start(ap, fmt);
+		print_ends(err, fmt, ap);
+		va_end(ap);
+	}
 	make_line(err->text);
 	errno = saved;
 	return status;

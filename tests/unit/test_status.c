@@ -56,3 +56,39 @@ Test(status, a_long_text_is_cut_and_terminated)
 	xr_error_set(&err, XR_E_INVAL, text);
 	cr_assert_eq(strlen(err.text), sizeof(err.text) - 1);
 }
+
+Test(status, of_a_long_text_the_middle_is_left_out)
+{
+	struct xr_error err;
+	char path[7000];
+
+	for (size_t len = 150; len < sizeof(path); len += 97) {
+		memset(path, 'x', len);
+		path[len] = '\0';
+		fail(&err, XR_E_SYS, "--chdir: %s: %s\t%s", path,
+			"File name too long", "another");
+		cr_assert_eq(strncmp(err.text, "--chdir: xxx", 12), 0);
+		cr_expect_lt(strlen(err.text), sizeof(err.text));
+		if (len < 5900) /* more than a path can have */
+			cr_expect_not_null(strstr(err.text,
+				"x: File name too long\tanother"));
+		if (len > 210)
+			cr_expect_not_null(strstr(err.text, "xxx...xxx"));
+	}
+}
+
+Test(status, no_character_is_cut_in_two)
+{
+	struct xr_error err;
+	char text[1001] = "";
+
+	for (int shift = 0; shift < 4; shift++) {
+		memset(text, 'x', (size_t)shift);
+		for (size_t i = (size_t)shift; i + 3 < sizeof(text); i += 3)
+			memcpy(text + i, "\xe2\x94\x82", 4);
+		fail(&err, XR_E_INVAL, "%s", text);
+		cr_assert_not_null(strstr(err.text,
+			"\xe2\x94\x82...\xe2\x94\x82"));
+		cr_expect_eq(strlen(err.text) % 3, (size_t)shift % 3);
+	}
+}
