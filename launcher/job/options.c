@@ -247,6 +247,8 @@ read_files(const struct options_in *in, struct run_options *out,
 	enum xr_status status;
 
 	status = config_open(&found->config, out->config, err);
+	if (status != XR_OK)
+		options_blame(found, err);
 	if (status == XR_OK && found->config.n > 0) {
 		buf_clear(&found->warnings);
 		opt_fini(&found->opts);

@@ -218,6 +218,13 @@ opt_suggest_env(const struct opt *table, struct span name, char *out,
 	out[0] = '\0';
 	if (!option_name(name, option, sizeof(option)))
 		return;
+	/* Its short names are no variables. */
+	for (const struct opt *o = table; o->name != NULL; o++)
+		if ((o->alias != NULL && strcmp(o->alias, option) == 0) ||
+			(option[1] == '\0' && o->letter == option[0])) {
+			opt_env_name(o->name, out, cap);
+			return;
+		}
 	suggest_init(&near, option, strlen(option));
 	opt_offer_all(&near, table);
 	if (suggest_best(&near) != NULL)

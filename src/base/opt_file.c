@@ -59,6 +59,14 @@ keep(struct reader *r, struct span value)
 	return text;
 }
 
+/* A list that is one text: its names are in the plural. */
+static bool
+takes_commas(const struct opt *o)
+{
+	return o->type == OPT_TEXT && o->arg != NULL &&
+		(strcmp(o->arg, "LIST") == 0 || strcmp(o->arg, "RANKS") == 0);
+}
+
 /* A value that is not even of the right kind, as it is written. */
 static enum xr_status
 refuse_kind(const struct opt *o, struct span value, struct xr_error *err)
@@ -70,9 +78,9 @@ refuse_kind(const struct opt *o, struct span value, struct xr_error *err)
 		value.len < sizeof(text) ? (int)value.len :
 					   (int)sizeof(text) - 1,
 		value.at);
-	if (o->words != NULL && gate_kind(value) == GATE_ARRAY)
+	if (takes_commas(o) && gate_kind(value) == GATE_ARRAY)
 		return fail(err, XR_E_INVAL,
-			"%s: expected one text, with commas in it, such as \"0,1\", and no list",
+			"%s: expected one text, with commas in it, and no list",
 			o->name);
 	if (o->type != OPT_LIST)
 		return opt_refuse(o, &said, err);

@@ -209,7 +209,7 @@ forms()
 	assert_eq "$output" 'g: 8 settings, nothing wrong'
 	echo '{ "show": [0, 1] }' >g
 	job config check g
-	refused 'g:1:11: show: expected one text, with commas in it, such as "0,1", and no list'
+	refused 'g:1:11: show: expected one text, with commas in it, and no list'
 }
 
 @test "what is wrong in a file is found although a stronger source says it, too" {
@@ -427,4 +427,12 @@ xrun: missing.json: No such file or directory"
 	assert_has "$output" '^grace +90s$'
 	run env XRUN_TIMEOUT=1000.000500ms "$XRUN" config show
 	assert_has "$output" '^timeout +1000\.000500ms$'
+}
+
+@test "a file that a variable names and that is not there: the variable is named" {
+	XRUN_CONFIG=$PWD/none.json job true
+	assert_eq "$status" 125
+	assert_eq "$stderr" "xrun: XRUN_CONFIG: $PWD/none.json: No such file or directory"
+	job --config none.json true
+	assert_eq "$stderr" 'xrun: --config: none.json: No such file or directory'
 }

@@ -622,6 +622,12 @@ Test(opt, a_variable_gets_its_nearest_name)
 	opt_suggest_env(table, (struct span){ "XRUN_NO_LOG", 11 }, near,
 		sizeof(near));
 	cr_expect_str_eq(near, "XRUN_NO_LOGS");
+	opt_suggest_env(table, (struct span){ "XRUN_NP", 7 }, near,
+		sizeof(near));
+	cr_expect_str_eq(near, "XRUN_RANKS");
+	opt_suggest_env(table, (struct span){ "XRUN_N", 6 }, near,
+		sizeof(near));
+	cr_expect_str_eq(near, "XRUN_RANKS");
 	opt_suggest_env(table, (struct span){ "XRUN_FOOBAR", 11 }, near,
 		sizeof(near));
 	cr_expect_str_eq(near, "");
