@@ -35,6 +35,8 @@
 #include "launcher/sup/sup.h"
 #include "place/environ.h"
 
+#define RANKS_TEXT_MAX 32
+
 /* The number of a descriptor of ours that @path names; -1: it is a file. To
  * open it by its name would begin a file that stdout stands in anew. */
 static int
@@ -270,19 +272,31 @@ make_shared(struct job *job, struct xr_error *err)
 	return XR_OK;
 }
 
+/* "0 to 7"; "0" if that is all. */
+static const char *
+ranks_text(uint32_t first, uint32_t n, char out[static RANKS_TEXT_MAX])
+{
+	int len = snprintf(out, RANKS_TEXT_MAX, "%u", first);
+
+	if (n > 1)
+		snprintf(out + len, RANKS_TEXT_MAX - (size_t)len, " to %u",
+			first + n - 1);
+	return out;
+}
+
 static int
 answer(struct job *job, const struct prepared *p)
 {
 	uint32_t rank = (uint32_t)job->opt.show_env_rank;
+	char ranks[RANKS_TEXT_MAX];
 
 	if (!job->opt.show_env)
 		return show_plan(job, p);
 	if (job->opt.show_env_rank < job->plan.first ||
 		job->opt.show_env_rank >= job->plan.first + job_size(job)) {
-		words_line(
-			"--show-env: there is no rank %lld here, only %u to %u",
-			(long long)job->opt.show_env_rank, job->plan.first,
-			job->plan.first + job_size(job) - 1);
+		words_line("--show-env: there is no rank %lld here, only %s",
+			(long long)job->opt.show_env_rank,
+			ranks_text(job->plan.first, job_size(job), ranks));
 		return EXIT_XRUN;
 	}
 	return show_env(job, rank);
@@ -293,6 +307,7 @@ static enum xr_status
 choose_input(struct job *job, struct xr_error *err)
 {
 	const char *text = job->opt.input;
+	char ranks[RANKS_TEXT_MAX];
 	uint32_t rank = 0;
 
 	job->input_rank = JOB_NOBODY;
@@ -307,8 +322,9 @@ choose_input(struct job *job, struct xr_error *err)
 	if (!number_parse(span_of(text), UINT32_MAX, &rank) ||
 		rank >= job->plan.size)
 		return fail(err, XR_E_INVAL,
-			"--stdin: '%.*s' is not all, none or a rank, 0 to %u",
-			QUOTED(span_of(text)), job->plan.size - 1);
+			"--stdin: '%.*s' is not all, none or a rank, %s",
+			QUOTED(span_of(text)),
+			ranks_text(0, job->plan.size, ranks));
 	if (rank >= job->plan.first && rank - job->plan.first < job_size(job))
 		job->input_rank = rank - job->plan.first;
 	return XR_OK;

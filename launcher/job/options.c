@@ -276,6 +276,18 @@ check_ranks(const struct options_found *found, const struct opts *opts,
 		file == NULL ? "" : file->name, number);
 }
 
+/* Was it --no-NAME that was said? */
+static bool
+is_off(const struct opts *opts, const struct opt *flag)
+{
+	bool on = true;
+
+	if (flag->type == OPT_FLAG)
+		memcpy(&on, (const char *)opts->base + flag->offset,
+			sizeof(on));
+	return !on;
+}
+
 static enum xr_status
 check_of_part(const struct opts *opts, const char *program,
 	struct xr_error *err)
@@ -285,8 +297,8 @@ check_of_part(const struct opts *opts, const char *program,
 	if (o == NULL)
 		return XR_OK;
 	return fail(err, XR_E_INVAL,
-		"--%s is for the whole job, and stands before '%s', which is not the first program\tgive it before the first program",
-		o->name, program);
+		"--%s%s is for the whole job, and stands before '%s', which is not the first program\tgive it before the first program",
+		is_off(opts, o) ? "no-" : "", o->name, program);
 }
 
 /* The options and the program between argv[*@colon] and the next one. What was

@@ -146,6 +146,9 @@ scan_piece(const struct ranks *set, struct span piece, int64_t range[2],
 		if (set->size == 0)
 			return fail(err, XR_E_RANGE,
 				"'%.*s': there are no ranks", shown, piece.at);
+		if (set->size == 1)
+			return fail(err, XR_E_RANGE,
+				"'%.*s': the only rank is 0", shown, piece.at);
 		return fail(err, XR_E_RANGE,
 			"'%.*s': the ranks are 0 to %" PRIu32, shown, piece.at,
 			set->size - 1);

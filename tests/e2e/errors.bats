@@ -273,6 +273,8 @@ may_mount()
 	says_like 125 "--show: 'x' is not "
 	job --show-env=5 -n 2 "$PROG/stamp" ran
 	says 125 '--show-env: there is no rank 5 here, only 0 to 1'
+	job --show-env=1 -n 1 true
+	says 125 '--show-env: there is no rank 1 here, only 0'
 }
 
 @test "rel-66 an option given twice: the last one counts" {

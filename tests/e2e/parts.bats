@@ -80,6 +80,8 @@ load helper
 	assert_eq "$stderr" 'xrun: --chdir: /no/such: No such file or directory'
 	job "$PROG/stamp" ran : --grace 1s true
 	assert_eq "$stderr" "xrun: --grace is for the whole job, and stands before 'true', which is not the first program   try: give it before the first program"
+	job "$PROG/stamp" ran : --no-logs true
+	assert_has "$stderr" "^xrun: --no-logs is for the whole job, and stands before 'true'"
 	job "$PROG/stamp" ran : --env RANK=3 true
 	assert_has "$stderr" '^xrun: --env: RANK is what xrun tells its ranks'
 	XRUN_RANKS=2 job -n 1 "$PROG/stamp" ran : true

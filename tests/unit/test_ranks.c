@@ -71,6 +71,8 @@ Test(ranks, a_rank_that_is_not_there_is_named)
 	cr_expect_eq(again(8, "-9", out, &err), XR_E_RANGE);
 	cr_expect_eq(again(8, "6-9", out, &err), XR_E_RANGE);
 	cr_expect_str_eq(err.text, "'6-9': the ranks are 0 to 7");
+	cr_expect_eq(again(1, "-2", out, &err), XR_E_RANGE);
+	cr_expect_str_eq(err.text, "'-2': the only rank is 0");
 	cr_expect_eq(again(8, "18446744073709551616", out, &err), XR_E_RANGE);
 	cr_expect_eq(again(8, "4294967296", out, &err), XR_E_RANGE);
 	cr_expect_eq(again(0, "0", out, &err), XR_E_RANGE);
