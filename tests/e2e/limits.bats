@@ -181,6 +181,7 @@ settled()
 @test "from 4 descriptors on: the job runs whole, or one line says what to do" {
 	local files mode
 
+	unsanitized "the leak check at exit never ends without descriptors"
 	need jq
 	for files in {4..64}; do
 		for mode in --no-logs \
