@@ -184,7 +184,7 @@ may_mount()
 	assert_eq "$(grep -c 'argv\[0\]' <<<"$output")" 4
 	try prlimit --nofile=30:30 "$XRUN" -n 1 \
 		"$PROG/stamp" ran
-	says_like 125 '1 rank needs 4[0-9] descriptors; this shell allows 30.*   try: .*ulimit -n'
+	says_like 125 '1 rank needs 4[0-9] descriptors; this shell allows 30.*   try: ulimit -Hn 4[0-9]'
 }
 
 @test "rel-44 a soft limit is raised for xrun, and not for the ranks" {
