@@ -321,6 +321,43 @@ in_pty()
 	"$PTY" "$@"
 }
 
+# on_screen [STEP]... -- COMMAND... - on a terminal of its own: what was written
+# to it is in $raw, without escape sequences in $output, the status in $status.
+# STEP is what in_pty takes.
+on_screen()
+{
+	status=0
+	in_pty -d 30 "$@" >"$BATS_TEST_TMPDIR/.raw" </dev/null || status=$?
+	raw=$(cat "$BATS_TEST_TMPDIR/.raw")
+	output=$(plain <<<"$raw")
+}
+
+# screen [STEP]... -- ARG... - the same with xrun ARG...
+screen()
+{
+	local steps=()
+
+	while [ "$1" != -- ]; do
+		steps+=("$1")
+		shift
+	done
+	shift
+	on_screen "${steps[@]}" -- "$XRUN" "$@"
+}
+
+# same_bytes RANKS [OPTION] - the raw files, which the file's own raw() names,
+# hold what spew --both --copy ref wrote.
+same_bytes()
+{
+	local pairs=() r
+
+	for ((r = 0; r < $1; r++)); do
+		pairs+=("$(raw "$r" stdout)" "ref.$r.out")
+		pairs+=("$(raw "$r" stderr)" "ref.$r.err")
+	done
+	"$PROG/verify" raw ${2:+"$2"} "${pairs[@]}"
+}
+
 # --- text ------------------------------------------------------------------
 
 # plain - stdin without the escape sequences and carriage returns of a

@@ -29,18 +29,6 @@ raw()
 		"$1" "$2"
 }
 
-# identical RANKS [OPTION] - the files hold what spew --both --copy ref wrote.
-identical()
-{
-	local pairs=() r
-
-	for ((r = 0; r < $1; r++)); do
-		pairs+=("$(raw "$r" stdout)" "ref.$r.out")
-		pairs+=("$(raw "$r" stderr)" "ref.$r.err")
-	done
-	"$PROG/verify" raw ${2:+"$2"} "${pairs[@]}"
-}
-
 # files_of COUNT - are there so many files of output?
 files_of()
 {
@@ -69,7 +57,7 @@ kill_round()
 	assert_eq "$status" 125
 	assert_eq "$(grep -ao 'xrun: the supervisor.*' job.err)" \
 		"xrun: the supervisor ended (SIGKILL): all ranks were ended with it; what they wrote is in $(echo "$XDG_STATE_HOME"/xrun/????)/0"
-	identical 8 --killed >verified || {
+	same_bytes 8 --killed >verified || {
 		grep -v identical verified
 		return 1
 	}
@@ -147,7 +135,7 @@ identical_out()
 	kill -KILL "$(pgrep -P "$pid" -x xrun-super)"
 	wait "$pid" || status=$?
 	assert_eq "$status" 125
-	identical 4
+	same_bytes 4
 }
 
 no_ranks()
@@ -166,7 +154,7 @@ no_ranks()
 	kill -KILL "$super"
 	wait "$pid" || status=$?
 	assert_eq "$status" 125
-	identical 4 --killed
+	same_bytes 4 --killed
 }
 
 # few_descriptors COMMAND... - just enough for 60 ranks, not for their files;
@@ -214,7 +202,7 @@ all_blocked()
 @test "rel-60 where splice(2) is refused the files are whole all the same" {
 	"$PROG/deny" splice=EINVAL -- "$XRUN" -n 4 "$PROG/spew" --wild 2 \
 		--lines 200 --both --copy ref >out 2>err
-	identical 4
+	same_bytes 4
 	"$PROG/verify" merged --joins --ranks 4 --lines 200 out
 }
 
@@ -251,7 +239,7 @@ make_room()
 	make_room
 	wait "$pid"
 	VIEW=/proc/$$/fd/$held
-	XDG_STATE_HOME='' identical 2
+	XDG_STATE_HOME='' same_bytes 2
 	assert_eq "$(grep -c '^xrun: rank' job.err)" 1
 	"$PROG/verify" merged --joins --ranks 2 --lines 20000 job.out
 }
@@ -296,7 +284,7 @@ make_room()
 	wait "$pid" || status=$?
 	assert_eq "$status" 125
 	VIEW=/proc/$$/fd/$held
-	XDG_STATE_HOME='' identical 2 --killed
+	XDG_STATE_HOME='' same_bytes 2 --killed
 	run ! grep 'are lost' job.err
 }
 

@@ -25,18 +25,6 @@ raw()
 	printf '%s/rank-%04d/%s' "${LOGS:-$XDG_STATE_HOME/xrun/latest/0}" "$1" "$2"
 }
 
-# identical RANKS [OPTION] - the files hold what spew --both --copy ref wrote.
-identical()
-{
-	local pairs=() r
-
-	for ((r = 0; r < $1; r++)); do
-		pairs+=("$(raw "$r" stdout)" "ref.$r.out")
-		pairs+=("$(raw "$r" stderr)" "ref.$r.err")
-	done
-	"$PROG/verify" raw ${2:+"$2"} "${pairs[@]}"
-}
-
 # stuck NAME - a FIFO that is open for reading, and that nobody reads: spawn
 # NAME then writes to it. $reader holds it.
 stuck()
@@ -113,7 +101,7 @@ all_wait()
 @test "rel-15 wild bytes in wild pieces: files to the byte, lines whole" {
 	job -n 8 "$PROG/spew" --wild 7 --lines 300 --both --copy ref
 	assert_eq "$status" 0
-	identical 8
+	same_bytes 8
 	"$PROG/verify" merged --joins --ranks 8 --lines 300 out
 	"$PROG/verify" merged --joins --ranks 8 --lines 300 --streams 2 err
 }
@@ -233,7 +221,7 @@ all_wait()
 	assert_eq "$status" 0
 	cmp out ref.0.out
 	cmp err ref.0.err
-	identical 1
+	same_bytes 1
 }
 
 @test "xrun's own words begin a line of their own" {
@@ -268,7 +256,7 @@ all_wait()
 		assert_eq "$status" 0
 		assert_eq "$(cut -c2 out | sort | paste -sd' ')" "$want"
 		assert_eq "$(cut -c2 err | sort | paste -sd' ')" "$want"
-		identical 4
+		same_bytes 4
 	done
 }
 
@@ -354,7 +342,7 @@ all_wait()
 	assert_eq "$(grep -c '' first)" 1
 	assert_eq "$(grep '^xrun: ' err)" \
 		"xrun: stdout was closed by its reader: the job goes on, its output is in $(readlink -f "$XDG_STATE_HOME/xrun/latest")/0"
-	identical 4
+	same_bytes 4
 	"$PROG/verify" merged --ranks 4 --lines 20000 --streams 2 --skip xrun: err
 }
 
@@ -369,7 +357,7 @@ all_wait()
 	cat <&"$copy" >out
 	wait "$pid"
 	"$PROG/verify" merged --ranks 2 --lines 20000 out
-	identical 2
+	same_bytes 2
 }
 
 # left_in_files ERR - the number of bytes it tells are only in the files.

@@ -10,18 +10,7 @@ load helper
 # the terminal are the same afterwards, or it is 98.
 at_terminal()
 {
-	local steps=()
-
-	while [ "$1" != -- ]; do
-		steps+=("$1")
-		shift
-	done
-	shift
-	status=0
-	in_pty -d 30 -m -c 100x30 "${steps[@]}" -- "$@" \
-		>"$BATS_TEST_TMPDIR/.raw" </dev/null || status=$?
-	raw=$(cat "$BATS_TEST_TMPDIR/.raw")
-	output=$(plain <<<"$raw")
+	on_screen -m -c 100x30 "$@"
 }
 
 # out RANK - the file of a rank of the only job.

@@ -4,24 +4,6 @@
 
 load helper
 
-# screen STEP... -- ARG... - xrun on a terminal of its own: what was written to
-# it is in $raw, without escape sequences in $output, the status in $status.
-screen()
-{
-	local steps=()
-
-	while [ "$1" != -- ]; do
-		steps+=("$1")
-		shift
-	done
-	shift
-	status=0
-	in_pty -d 20 "${steps[@]}" -- "$XRUN" "$@" >"$BATS_TEST_TMPDIR/.raw" \
-		</dev/null || status=$?
-	raw=$(cat "$BATS_TEST_TMPDIR/.raw")
-	output=$(plain <<<"$raw")
-}
-
 # --- lines -------------------------------------------------------------------
 
 @test "on a terminal: a header, and the rank before a bar" {

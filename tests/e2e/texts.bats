@@ -12,24 +12,6 @@ setup_file()
 	long_silence >"$BATS_FILE_TMPDIR/log" 2>&1 3>&- &
 }
 
-# screen STEP... -- ARG... - xrun on a terminal of its own: what was written to
-# it is in $raw, without escape sequences in $output, the status in $status.
-screen()
-{
-	local steps=()
-
-	while [ "$1" != -- ]; do
-		steps+=("$1")
-		shift
-	done
-	shift
-	status=0
-	in_pty -d 30 "${steps[@]}" -- "$XRUN" "$@" >"$BATS_TEST_TMPDIR/.raw" \
-		</dev/null || status=$?
-	raw=$(cat "$BATS_TEST_TMPDIR/.raw")
-	output=$(plain <<<"$raw")
-}
-
 # ends COMMAND... - xrun's words of a run, and its status, as one entry of a
 # golden file that collects them.
 ends()

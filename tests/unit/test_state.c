@@ -15,27 +15,11 @@
 #include <criterion/criterion.h>
 
 #include "launcher/state/jobs.h"
-#include "launcher/state/state.h"
-#include "tests/unit/folder.h"
+#include "tests/unit/state_folder.h"
 
 #define ADVICE "\t--log-dir DIR or --no-logs"
 
-static struct state st;
-static struct xr_error err;
-
-static void
-prepare(void)
-{
-	char path[PATH_MAX + 8];
-
-	folder_make();
-	snprintf(path, sizeof(path), "%s/state", folder);
-	setenv("XDG_STATE_HOME", path, 1);
-	setenv("HOME", folder, 1);
-	umask(0); /* the modes are ours, not the shell's */
-}
-
-TestSuite(state, .init = prepare, .fini = folder_remove);
+TestSuite(state, .init = state_folder_make, .fini = folder_remove);
 
 static enum xr_status
 open_state(struct state *state, const char *log_dir, bool logs)
@@ -50,25 +34,6 @@ static void
 begin(const char *log_dir)
 {
 	cr_assert_eq(open_state(&st, log_dir, true), XR_OK, "%s", err.text);
-}
-
-static void
-let_go(void)
-{
-	close(st.dir_fd);
-	close(st.attempt_fd);
-	close(st.lock_fd);
-	state_fini(&st);
-}
-
-/* folder/@relative, in a buffer of its own. */
-static const char *
-in_folder(const char *relative)
-{
-	static char path[2 * PATH_MAX];
-
-	snprintf(path, sizeof(path), "%s/%s", folder, relative);
-	return path;
 }
 
 static void
