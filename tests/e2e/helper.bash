@@ -329,6 +329,7 @@ on_screen()
 	status=0
 	in_pty -d 30 "$@" >"$BATS_TEST_TMPDIR/.raw" </dev/null || status=$?
 	raw=$(cat "$BATS_TEST_TMPDIR/.raw")
+	# shellcheck disable=SC2034 # the tests read it
 	output=$(plain <<<"$raw")
 }
 
