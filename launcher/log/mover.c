@@ -110,8 +110,8 @@ bool
 mover_peek(struct mover *m, uint32_t ended[static MOVER_PEEK], uint32_t *count)
 {
 	struct epoll_event events[BATCH];
-	int n = epoll_wait(m->epoll, events, BATCH, 0);
-	bool bytes = false;
+	bool bytes = m->started;
+	int n = bytes ? 0 : epoll_wait(m->epoll, events, BATCH, 0);
 
 	*count = 0;
 	for (int i = 0; i < n; i++) {

@@ -49,7 +49,8 @@ int mover_fd(const struct mover *mover);
 
 /* mover_peek() - end the streams whose writers left without a byte: those, for
  * which no NOTE_EOF comes, are in @ended, @n of them. True if some have bytes,
- * for which the thread is needed. Loop thread, until then. */
+ * for which the thread is needed, or if it is there: mover_drop() may have made
+ * it. Then all are the thread's, and none is ended. Loop thread. */
 bool mover_peek(struct mover *mover, uint32_t ended[static MOVER_PEEK],
 	uint32_t *n);
 

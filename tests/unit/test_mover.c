@@ -290,6 +290,25 @@ Test(mover, the_loop_tells_itself_nothing)
 	cr_expect_eq(notes_take(&notes, &note, 1), 0);
 }
 
+/* It may be made for a stream that is given up, without a byte of any; and it may
+ * have heard of that before the loop asks. An end told by both would count for
+ * two streams. */
+Test(mover, what_the_thread_has_the_loop_does_not_end)
+{
+	uint32_t ended[MOVER_PEEK], n = 1;
+	int w[2];
+
+	open_mover(1);
+	w[0] = add(0);
+	w[1] = add(1);
+	cr_expect_not(mover_drop(mover, 0), "there is a thread");
+	expect_note(NOTE_EOF, 0);
+	cr_expect(mover_peek(mover, ended, &n), "the loop need not ask again");
+	cr_expect_eq(n, 0);
+	for (int i = 0; i < 2; i++)
+		fd_close(w[i]);
+}
+
 /* More than the pipe behind it holds; the last of it when nobody has it open
  * any more. */
 Test(mover, a_terminal_is_moved_to_its_end)
