@@ -33,6 +33,7 @@
 #define LEAF_TRIES     1000           /* a millisecond each */
 #define DRAIN_PATIENCE (5 * NS_PER_S) /* for a full disk */
 #define SAVE_PATIENCE  6000           /* ms; so for one, and a frozen one */
+#define PUT_PATIENCE   1000           /* ms; with a terminal that is stopped */
 #define EXIT_PATIENCE  1              /* seconds; a thread may be frozen */
 #define START_PATIENCE 1              /* seconds; a newborn may be stopped */
 #define SUPER_NAME     "xrun-super"
@@ -309,17 +310,20 @@ save_left(struct keeper *k)
 		fd_write_all(STDERR_FILENO, lost, strlen(lost));
 }
 
-/* A terminal in which a rank had switched something on is as it was. */
+/* A terminal in which a rank had switched something on is as it was; unless
+ * somebody stopped it (Ctrl-S), who may never come back. */
 static void
 put_back(struct keeper *k)
 {
+	struct pollfd room = { .events = POLLOUT };
 	char off[MODES_END_MAX];
 
 	for (int kind = 0; kind < RAW_STREAMS; kind++) {
 		size_t len = modes_end(&k->job->page->screen[kind], off);
 
-		fd_write_all(kind == RAW_OUT ? STDOUT_FILENO : STDERR_FILENO,
-			off, len);
+		room.fd = kind == RAW_OUT ? STDOUT_FILENO : STDERR_FILENO;
+		if (len > 0 && poll(&room, 1, PUT_PATIENCE) == 1)
+			fd_write_now(room.fd, off, len);
 	}
 }
 

@@ -187,6 +187,19 @@ no_xrun()
 	done
 }
 
+@test "a terminal that is stopped is not waited for when xrun-super was killed" {
+	need python3
+	printf '%s\n' "printf '\\033[?1049hup'; read -r _" \
+		"python3 -c 'import os, sys, termios
+termios.tcflow(os.open(sys.argv[1], os.O_RDWR | os.O_NOCTTY), termios.TCOOFF)
+' \"\$1\"; kill -KILL \$PPID; sleep 60" >rank
+	# shellcheck disable=SC2016
+	at_terminal -d 20 -w up -s '\n' -- \
+		bash -c '"$0" -q -n 1 sh rank "$(tty)" 2>errors; echo $? >code' "$XRUN"
+	assert_eq "$(cat code)" 125
+	[[ $(cat errors) == *'the supervisor ended'* ]]
+}
+
 @test "what a rank did not switch, or put back itself, is left alone" {
 	at_terminal -- "$XRUN" --pty -q -n 1 \
 		printf 'a\033[?1049h\033[?25l\033[31mb\033[0m\033[?25h\033[?1049l'
