@@ -362,11 +362,10 @@ supervisor_died(struct keeper *k)
 	fault(FAULT_KEEPER_DRAIN, FAULT_ANY);
 	raw_drain(k->job->share, DRAIN_PATIENCE);
 	put_back(k);
-	silent = !k->job->page->kept && written(k->job->share) == 0;
-	if (silent) {
+	silent = !k->job->page->kept && written(k->job->share) == 0 &&
 		state_remove(&k->job->state);
+	if (silent)
 		k->job->page->where[0] = '\0';
-	}
 	say_lost(k, alive);
 	if (!silent)
 		close_record(k->job, EXIT_XRUN);

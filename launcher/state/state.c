@@ -208,7 +208,7 @@ remove_attempt(const struct state *st)
 }
 
 /* Only what this run made; a folder with more in it stays. */
-void
+bool
 state_remove(const struct state *st)
 {
 	static const char *const files[] = { "job.json", ".job.json.new",
@@ -216,7 +216,7 @@ state_remove(const struct state *st)
 
 	if (!remove_attempt(st)) {
 		state_close(st);
-		return;
+		return false;
 	}
 	live_leave(st);
 	for (unsigned i = 0;
@@ -226,4 +226,5 @@ state_remove(const struct state *st)
 		rmdir(st->dir);
 	else if (!st->made_lock)
 		state_close(st); /* as it was before this attempt */
+	return true;
 }

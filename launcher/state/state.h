@@ -135,9 +135,9 @@ void state_each_open(const char *root, state_open_fn *fn, void *ctx);
 /* state_latest() - let `latest` point to this job. */
 void state_latest(const struct state *state);
 
-/* state_remove() - the folder of a job that wrote nothing; unless its ranks have
+/* state_remove() - the folder of a job that wrote nothing. False: its ranks have
  * left something there, which retention then finds with it. */
-void state_remove(const struct state *state);
+bool state_remove(const struct state *state);
 
 /* state_mount() - where the file system of @path is mounted: in @at, @path
  * itself where that cannot be known, or a constant. */

@@ -188,6 +188,22 @@ load helper
 	assert_eq "$output" none
 }
 
+@test "a job that left an error file alone has a record of its end, its supervisor killed" {
+	need jq
+	job -n 1 sh -c '
+		cd "${TORCHELASTIC_ERROR_FILE%/*}"
+		until [ -s ../job.json ]; do sleep 0.02; done
+		: >"$TORCHELASTIC_ERROR_FILE"
+		kill -KILL $PPID
+		sleep 60'
+	assert_eq "$status" 125
+	dir=$(echo "$XDG_STATE_HOME"/xrun/????)
+	assert_has "$stderr" "what they wrote is in $dir"
+	assert_eq "$(jq -r '"\(.exit) \(.reason)"' "$dir/job.json")" \
+		'125 supervisor lost'
+	[ -s "$dir/lock" ]
+}
+
 @test "a thousand programs are started" {
 	unsanitized 'a thousand processes of it take memory and minutes'
 	local -a words=(-n 1 "$PROG/argshow")
