@@ -19,15 +19,24 @@
 #include "base/fd.h"
 #include "base/host.h"
 #include "launcher/job/outcome.h"
+#include "launcher/keeper/orphan.h"
 #include "launcher/state/jobs.h"
 #include "launcher/state/retain.h"
 #include "launcher/state/state.h"
-#include "launcher/keeper/orphan.h"
+#include "proc/descend.h"
 #include "proc/leaf.h"
+#include "proc/locks.h"
 #include "proc/stray.h"
 
 #define PATIENCE    (2 * NS_PER_S) /* with processes that take time to end */
 #define GROUP_TRIES 1000 /* a millisecond each, for the killed to go */
+#define DYING_NS    (NS_PER_S / 2) /* for an xrun that was killed to be gone */
+#define AGAIN_NS    (5 * NS_PER_MS)
+
+struct tour { /* of the open jobs */
+	const char *root;
+	bool dying; /* an xrun that was killed holds its lock still */
+};
 
 struct orphan {
 	const char *id;
@@ -232,28 +241,65 @@ end_orphan(struct orphan *o)
 	cJSON_Delete(o->json);
 }
 
+static bool
+lives(pid_t pid)
+{
+	struct proc_stat st;
+
+	return proc_stat_read(pid, &st) && !st.exiting;
+}
+
+/* Somebody else has the lock. One who was killed has it until the last of its
+ * threads is gone, and a disk can hold that up. Of one that left its terminal
+ * (-d) the process that took the lock is gone, too: then its record counts. */
+static bool
+is_dying(const struct orphan *o, ino_t lock)
+{
+	pid_t taker = locks_owner(lock), keeper;
+	cJSON *json = jobs_read(o->dir);
+
+	keeper = (pid_t)jobs_number(json, "pid", 0);
+	cJSON_Delete(json);
+	if (keeper > 0 && lives(keeper))
+		return false;
+	return taker != 0 ? !lives(taker) : keeper > 0;
+}
+
 /* True if it is closed: now, or it was. */
 static bool
-look_at(void *path, int root, const char *id)
+take(struct orphan *o)
 {
+	struct stat st;
+
+	if (fstat(o->lock, &st) == -1 || !S_ISREG(st.st_mode) ||
+		st.st_uid != geteuid())
+		return false;
+	o->since = st.st_mtim.tv_sec * NS_PER_S + st.st_mtim.tv_nsec;
+	if (st.st_size == 0)
+		end_orphan(o);
+	return fstat(o->lock, &st) == 0 && st.st_size != 0;
+}
+
+static bool
+look_at(void *ctx, int root, const char *id)
+{
+	struct tour *tour = ctx;
 	struct orphan o = { .id = id, .lock = -1 };
 	char lock[NAME_MAX + 8];
 	struct stat st;
 	bool closed = false;
 
 	snprintf(lock, sizeof(lock), "%s/lock", id);
-	if (snprintf(o.dir, sizeof(o.dir), "%s/%s", (const char *)path, id) >=
+	if (snprintf(o.dir, sizeof(o.dir), "%s/%s", tour->root, id) >=
 		(int)sizeof(o.dir))
 		return false;
 	o.lock = openat(root, lock, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-	if (o.lock != -1 && flock(o.lock, LOCK_EX | LOCK_NB) == 0 &&
-		fstat(o.lock, &st) == 0 && S_ISREG(st.st_mode) &&
-		st.st_uid == geteuid()) {
-		o.since = st.st_mtim.tv_sec * NS_PER_S + st.st_mtim.tv_nsec;
-		if (st.st_size == 0)
-			end_orphan(&o);
-		closed = fstat(o.lock, &st) == 0 && st.st_size != 0;
-	}
+	if (o.lock == -1)
+		return false;
+	if (flock(o.lock, LOCK_EX | LOCK_NB) == 0)
+		closed = take(&o);
+	else if (errno == EWOULDBLOCK && fstat(o.lock, &st) == 0)
+		tour->dying = tour->dying || is_dying(&o, st.st_ino);
 	fd_close(o.lock);
 	return closed;
 }
@@ -275,6 +321,16 @@ orphan_end(const struct state *st)
 void
 orphan_run(void *path)
 {
-	state_each_open(path, look_at, path);
+	const struct timespec pause = { .tv_nsec = AGAIN_NS };
+	int64_t deadline = clock_now() + DYING_NS;
+	struct tour tour = { .root = path };
+
+	for (;;) {
+		tour.dying = false;
+		state_each_open(path, look_at, &tour);
+		if (!tour.dying || clock_now() >= deadline)
+			break;
+		nanosleep(&pause, NULL);
+	}
 	free(path);
 }

@@ -8,7 +8,8 @@
  * of the job (proc/stray.h), and closes the record: job.json with "exit": 125
  * and "reason": "supervisor lost" (where only the supervisor was killed, the
  * keeper has done so). It runs on the helper thread, after the
- * ranks have started, and costs one look at each folder.
+ * ranks have started, and costs one look at each folder. For an xrun that was
+ * killed and is not gone yet, it looks again for half a second.
  */
 #ifndef LAUNCHER_KEEPER_ORPHAN_H
 #define LAUNCHER_KEEPER_ORPHAN_H

@@ -76,6 +76,22 @@ reopen()
 	[ -s "$XDG_STATE_HOME/xrun/$id/lock" ]
 }
 
+@test "an xrun that was killed, and is slow to go, is waited for" {
+	local next
+
+	lost
+	mkfifo never
+	# Its lock is taken by one who ends, and held by us who have the file.
+	exec {held}<>"$XDG_STATE_HOME/xrun/$id/lock"
+	flock "$held"
+	"$XRUN" sh -c 'echo next; read -r _ <>never' {held}>&- & next=$!
+	wait_for 10 grep -q '"pid":'"$next" "$XDG_STATE_HOME"/xrun/*/job.json
+	exec {held}>&- # it looks for half a second
+	wait_for 10 none_of "$id"
+	kill "$next"
+	wait "$next" || true
+}
+
 @test "what stands in another user's folder decides nothing" {
 	[ "$(id -u)" = 0 ] || skip 'another user is needed'
 	lost

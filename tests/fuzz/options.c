@@ -256,8 +256,8 @@ check_twins(char *entry)
 		if (strlen(name) != len || strncmp(name, entry, len) != 0)
 			continue;
 		if (entry[len] != '=' || entry[len + 1] == '\0' || o->maybe ||
-			o->type == OPT_FLAG || o->type == OPT_LIST ||
-			strcmp(o->name, "config") == 0)
+			o->no_variable || o->type == OPT_FLAG ||
+			o->type == OPT_LIST || strcmp(o->name, "config") == 0)
 			continue;
 		argv[1] = xasprintf("--%s=%s", o->name, entry + len + 1);
 		enum xr_status status =
