@@ -52,10 +52,10 @@ open_folder(struct state *st, struct xr_error *err)
 	if (st->dir_fd == -1)
 		return state_cannot(err, st->dir);
 	/* Who may write where it was made can give its name to another. */
-	if (st->root == NULL && !state_is_ours(st->dir_fd)) {
-		errno = EPERM;
-		return state_cannot(err, st->dir);
-	}
+	if (st->root == NULL && !state_is_ours(st->dir_fd))
+		return fail(err, XR_E_INVAL,
+			"%s: was made, and is another user's or open to all: so its file system shows it, or somebody changed it\t--log-dir DIR on another file system, or --no-logs",
+			st->dir);
 	status = state_open_attempt(st, err);
 	if (status != XR_OK)
 		return status;
