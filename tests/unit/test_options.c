@@ -325,6 +325,7 @@ Test(options, AC_L18_env_without_a_value_is_refused)
 	cr_expect_eq(read_all(ARGV("--env", "FOO", "x"), NULL), XR_E_INVAL);
 	cr_expect_str_eq(err.text, "--env: 'FOO' is not a NAME=VALUE");
 	cr_expect_eq(read_all(ARGV("--env", "=1", "x"), NULL), XR_E_INVAL);
+	cr_expect_str_eq(err.text, "--env: '=1' is not a NAME=VALUE");
 	cr_expect_eq(read_all(ARGV("--env", "A=\n\xff=", "x"), NULL), XR_OK);
 	cr_expect_str_eq(o.env.items[0], "A=\n\xff=");
 }
