@@ -223,7 +223,7 @@ no_ranks()
 	mkfifo fifo
 	exec 7<>fifo
 	dd if=/dev/zero bs=64K count=1 oflag=nonblock of=fifo status=none
-	no_threads EPERM --grace 300ms -n 1 sh -c 'echo up; : >begun; exec sleep 60' \
+	no_threads EPERM --grace 300ms -n 1 sh -c ': >begun; echo up; exec sleep 60' \
 		2>&7 3>&- &
 	pid=$!
 	wait_for 10 test -e begun
