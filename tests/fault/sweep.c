@@ -274,6 +274,34 @@ add(pid_t tid, enum role role)
 	return t;
 }
 
+/* A number of /proc/TID/status, or 0. */
+static pid_t
+number_of(pid_t tid, const char *name)
+{
+	char path[64], line[256];
+	pid_t number = 0;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)tid);
+	file = fopen(path, "re");
+	while (file != NULL && fgets(line, sizeof(line), file) != NULL)
+		if (strncmp(line, name, strlen(name)) == 0)
+			number = (pid_t)strtol(line + strlen(name), NULL, 10);
+	if (file != NULL)
+		fclose(file);
+	return number;
+}
+
+static enum role
+role_of(pid_t tid)
+{
+	const struct tracee *parent = find(number_of(tid, "PPid:"));
+
+	if (number_of(tid, "Tgid:") != tid)
+		return THREAD;
+	return parent != NULL && parent->role == KEEPER ? SUPER : CHILD;
+}
+
 /* Threads are CLONE, ranks VFORK (or FORK, where that is refused). */
 static void
 on_birth(const struct tracee *parent, int event)
@@ -414,7 +442,7 @@ follow(pid_t tid, int status)
 
 	/* A newborn may be seen before its parent tells of it. */
 	if (t == NULL)
-		t = add(tid, THREAD);
+		t = add(tid, role_of(tid));
 	if (t->role == CHILD && status >> 16 == PTRACE_EVENT_EXEC) {
 		ptrace(PTRACE_DETACH, tid, NULL, NULL);
 		t->tid = 0;
