@@ -232,6 +232,23 @@ scene_child(pid_t pid, const char *name)
 	return 0;
 }
 
+pid_t
+scene_number(pid_t tid, const char *name)
+{
+	char path[64], line[256];
+	pid_t number = 0;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)tid);
+	file = fopen(path, "re");
+	while (file != NULL && fgets(line, sizeof(line), file) != NULL)
+		if (strncmp(line, name, strlen(name)) == 0)
+			number = (pid_t)strtol(line + strlen(name), NULL, 10);
+	if (file != NULL)
+		fclose(file);
+	return number;
+}
+
 static bool
 reap(void)
 {

@@ -68,6 +68,9 @@ void scene_broken(struct scene *s, const char *fmt, ...)
 /* scene_child() - a child of @pid that is called @name; 0: none. */
 pid_t scene_child(pid_t pid, const char *name);
 
+/* scene_number() - behind @name in /proc/TID/status; 0: none, or gone. */
+pid_t scene_number(pid_t tid, const char *name);
+
 /* scene_count() - lines of the file @name that begin with @prefix. */
 uint32_t scene_count(const struct scene *s, const char *name,
 	const char *prefix);

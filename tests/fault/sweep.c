@@ -264,40 +264,20 @@ find(pid_t tid)
 static struct tracee *
 add(pid_t tid, enum role role)
 {
-	struct tracee *t = find(tid);
+	struct tracee *t = find(tid) != NULL ? find(tid) : find(0);
 
-	if (t == NULL)
-		t = find(0);
 	if (t == NULL)
 		prog_die(0, "more than %d threads", TRACEES);
 	*t = (struct tracee){ .tid = tid, .role = role, .counted = true };
 	return t;
 }
 
-/* A number of /proc/TID/status, or 0. */
-static pid_t
-number_of(pid_t tid, const char *name)
-{
-	char path[64], line[256];
-	pid_t number = 0;
-	FILE *file;
-
-	snprintf(path, sizeof(path), "/proc/%d/status", (int)tid);
-	file = fopen(path, "re");
-	while (file != NULL && fgets(line, sizeof(line), file) != NULL)
-		if (strncmp(line, name, strlen(name)) == 0)
-			number = (pid_t)strtol(line + strlen(name), NULL, 10);
-	if (file != NULL)
-		fclose(file);
-	return number;
-}
-
 static enum role
 role_of(pid_t tid)
 {
-	const struct tracee *parent = find(number_of(tid, "PPid:"));
+	const struct tracee *parent = find(scene_number(tid, "PPid:"));
 
-	if (number_of(tid, "Tgid:") != tid)
+	if (scene_number(tid, "Tgid:") != tid)
 		return THREAD;
 	return parent != NULL && parent->role == KEEPER ? SUPER : CHILD;
 }
