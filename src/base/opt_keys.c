@@ -344,10 +344,14 @@ put_int(const struct opt *o, const void *base, struct buf *out)
 	int number;
 
 	memcpy(&number, field(o, base), sizeof(number));
-	if (o->type == OPT_SIGNAL)
-		buf_put_text(out, signo_short(number, text, sizeof(text)));
-	else
+	if (o->type == OPT_CHOICE) {
 		buf_put_text(out, o->choices[number]);
+		return;
+	}
+	/* One without a name is written as a number. */
+	if (signo_parse(signo_short(number, text, sizeof(text))) != number)
+		snprintf(text, sizeof(text), "%d", number);
+	buf_put_text(out, text);
 }
 
 void
