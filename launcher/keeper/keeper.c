@@ -24,9 +24,9 @@
 #include "base/utf8.h"
 #include "launcher/host/check.h"
 #include "launcher/job/outcome.h"
-#include "launcher/log/raw.h"
 #include "launcher/keeper/keeper.h"
 #include "launcher/keeper/report_file.h"
+#include "launcher/log/raw.h"
 #include "proc/descend.h"
 
 #define SWEEP_PATIENCE (30 * NS_PER_S)
@@ -37,6 +37,7 @@
 #define EXIT_PATIENCE  1              /* seconds; a thread may be frozen */
 #define START_PATIENCE 1              /* seconds; a newborn may be stopped */
 #define SUPER_NAME     "xrun-super"
+#define LOST           "supervisor lost" /* the reason of an end */
 
 enum event { EV_SIGNAL, EV_CHILD, EV_DEATH, EV_OVERDUE, EVENTS };
 
@@ -207,16 +208,16 @@ written(const struct raw_share *share)
 /* So that nobody takes it for one whose keeper was killed as well, and ends
  * whatever has its name by then. */
 static void
-close_record(const struct job *job, int status)
+close_record(const struct job *job, int status, const char *reason)
 {
 	char members[200], stamp[40];
 
 	if (job->state.dir_fd == -1)
 		return;
 	snprintf(members, sizeof(members),
-		",\"end\":\"%s\",\"exit\":%d,\"reason\":\"supervisor lost\""
+		",\"end\":\"%s\",\"exit\":%d,\"reason\":\"%s\""
 		",\"bytes\":%lld,\"bytes_before\":%lld",
-		clock_stamp(clock_wall(), stamp, sizeof(stamp)), status,
+		clock_stamp(clock_wall(), stamp, sizeof(stamp)), status, reason,
 		(long long)written(job->share),
 		(long long)job->state.bytes_before);
 	state_amend(&job->state, "job.json", ",\"exit\":", members);
@@ -224,13 +225,15 @@ close_record(const struct job *job, int status)
 }
 
 /* By the supervisor, after its verdict; by the keeper, should it have been
- * killed before it came to that. */
+ * killed before it came to that. What stays, since a rank that said nothing
+ * left a file there, has an end. */
 static void
-remove_silent(struct job *job)
+remove_silent(struct job *job, int status, const char *reason)
 {
 	if (job->page->silent == 0)
 		return;
-	state_remove(&job->state);
+	if (!state_remove(&job->state))
+		close_record(job, status, reason);
 	job->page->silent = 0;
 }
 
@@ -266,7 +269,7 @@ end_as_told(struct keeper *k)
 	}
 	job->page->closed = 1;
 	if (job->page->silent == 0)
-		close_record(job, k->status);
+		close_record(job, k->status, LOST);
 	return true;
 }
 
@@ -345,7 +348,7 @@ supervisor_died(struct keeper *k)
 	if (take_verdict(k) || end_as_told(k)) {
 		save_left(k);
 		remove_leaves(k);
-		remove_silent(k->job);
+		remove_silent(k->job, k->status, LOST);
 		return true;
 	}
 	own_tty_restore(&k->job->page->own);
@@ -368,7 +371,7 @@ supervisor_died(struct keeper *k)
 		k->job->page->where[0] = '\0';
 	say_lost(k, alive);
 	if (!silent)
-		close_record(k->job, EXIT_XRUN);
+		close_record(k->job, EXIT_XRUN, LOST);
 	k->status = EXIT_XRUN;
 	return true;
 }
@@ -462,7 +465,7 @@ be_supervisor(struct job *job, keeper_fn *job_fn)
 	if (status != KEEPER_NO_VERDICT) {
 		job->page->verdict = KEEPER_VERDICT | (status & 0xff);
 		arm(job, EXIT_PATIENCE);
-		remove_silent(job);
+		remove_silent(job, status, outcome_of(job).reason);
 	}
 	_exit(0);
 }

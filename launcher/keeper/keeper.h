@@ -15,9 +15,9 @@
 #include <stdint.h>
 
 #include "launcher/job/job.h"
+#include "launcher/keeper/own_tty.h"
 #include "launcher/log/modes.h"
 #include "proc/leaf.h"
-#include "launcher/keeper/own_tty.h"
 
 #define KEEPER_VERDICT    0x100 /* set in the verdict when there is one */
 #define KEEPER_NO_VERDICT -1    /* the job is not over: the keeper ends it */

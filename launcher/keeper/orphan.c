@@ -196,8 +196,9 @@ forget_former(struct orphan *o)
 	o->json = NULL;
 }
 
-/* A folder whose job.json is not to be understood, or another user's, is nobody's
- * to touch; one without has had no time to write it. (One that is being made is locked.) */
+/* A folder whose job.json is not to be understood, or another user's, is
+ * nobody's to touch; one without has had no time to write it. (One that is
+ * being made is locked.) */
 static bool
 is_readable(struct orphan *o)
 {

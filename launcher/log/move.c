@@ -43,13 +43,7 @@ move_deaf(struct mover *m, uint32_t stream)
 static void
 tell(struct mover *m, enum note_kind kind, uint32_t stream, int sys)
 {
-	struct note note = {
-		.kind = (uint16_t)kind,
-		.sys = (int16_t)sys,
-		.value = stream,
-	};
-
-	notes_send(m->config.notes, &note, 1);
+	notes_send(m->config.notes, kind, stream, sys);
 }
 
 static void

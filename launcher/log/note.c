@@ -19,13 +19,16 @@ notes_init(struct notes *notes)
 }
 
 void
-notes_send(const struct notes *notes, const struct note *note, uint32_t n)
+notes_send(const struct notes *notes, enum note_kind kind, uint32_t value,
+	int sys)
 {
-	/* 64 notes are 512 bytes: below PIPE_BUF, so never split. */
-	for (uint32_t at = 0, some; at < n; at += some) {
-		some = n - at < 64 ? n - at : 64;
-		fd_tell(notes->wr, note + at, some * sizeof(*note));
-	}
+	struct note note = {
+		.kind = (uint16_t)kind,
+		.sys = (int16_t)sys,
+		.value = value,
+	};
+
+	fd_tell(notes->wr, &note, sizeof(note));
 }
 
 uint32_t

@@ -37,7 +37,8 @@ struct notes {
 
 /* notes_init() - 0, or -1 with errno. */
 int notes_init(struct notes *notes);
-void notes_send(const struct notes *notes, const struct note *note, uint32_t n);
+void notes_send(const struct notes *notes, enum note_kind kind, uint32_t value,
+	int sys);
 
 /* notes_take() - up to @cap notes; 0 when there are none now. */
 uint32_t notes_take(const struct notes *notes, struct note *out, uint32_t cap);

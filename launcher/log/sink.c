@@ -246,13 +246,7 @@ sink_drop(struct sink *s, uint32_t stream)
 void
 sink_note(struct sink *s, enum note_kind kind, uint32_t value, int sys)
 {
-	struct note n = {
-		.kind = (uint16_t)kind,
-		.sys = (int16_t)sys,
-		.value = value,
-	};
-
-	notes_send(s->config.notes, &n, 1);
+	notes_send(s->config.notes, kind, value, sys);
 }
 
 static bool

@@ -64,15 +64,6 @@ take_unlocked(struct state *st, bool last)
 		BROKEN;
 }
 
-/* Whoever can write there would have a say in the job. */
-static bool
-is_others(const struct state *st)
-{
-	struct stat dir;
-
-	return fstat(st->dir_fd, &dir) == -1 || !state_is_trusted(&dir);
-}
-
 /* One try. */
 static enum take
 take(struct state *st, bool last)
@@ -87,7 +78,8 @@ take(struct state *st, bool last)
 	st->dir_fd = open(st->dir, O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (st->dir_fd == -1)
 		return errno == ENOENT ? AGAIN : BROKEN;
-	if (is_others(st))
+	/* Whoever can write there would have a say in the job. */
+	if (!state_is_ours(st->dir_fd))
 		return OTHERS;
 	st->lock_fd =
 		openat(st->dir_fd, "lock", O_RDWR | O_CLOEXEC | O_NOFOLLOW);

@@ -49,10 +49,9 @@ static void
 make_account(void *ctx)
 {
 	struct job *job = ctx;
-	struct note note = { .kind = NOTE_WRITTEN, .value = PHASE_ACCOUNT };
 
 	job_account(job, true);
-	notes_send(logs_notes(job->sup->logs), &note, 1);
+	notes_send(logs_notes(job->sup->logs), NOTE_WRITTEN, PHASE_ACCOUNT, 0);
 }
 
 static void

@@ -365,9 +365,8 @@ static void
 written(void *ctx)
 {
 	struct job *job = ctx;
-	struct note note = { .kind = NOTE_WRITTEN, .value = PHASE_WRITE };
 
-	notes_send(logs_notes(job->sup->logs), &note, 1);
+	notes_send(logs_notes(job->sup->logs), NOTE_WRITTEN, PHASE_WRITE, 0);
 }
 
 /* Will NOTE_WRITTEN come, when the helper thread has done what it has to? Not

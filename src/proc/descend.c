@@ -161,15 +161,20 @@ each_listed_child(const char *path, pid_fn *fn, void *ctx)
 	fd_close(fd);
 }
 
-/* The kernel says so at once; to list them costs thirty times as much. */
-static bool
-childless(void)
+bool
+descend_hidden(void)
 {
 	siginfo_t info = { 0 };
 
 	return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT | __WALL) ==
-		-1 &&
-		errno == ECHILD;
+		0;
+}
+
+/* The kernel says so at once; to list them costs thirty times as much. */
+static bool
+childless(void)
+{
+	return !descend_hidden() && errno == ECHILD;
 }
 
 static void
@@ -328,12 +333,4 @@ descend_wake(pid_t parent, const char *comm)
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)parent,
 		(int)parent);
 	each_listed_child(path, wake_if_stopped, &w);
-}
-
-bool
-descend_hidden(void)
-{
-	siginfo_t info = { 0 };
-
-	return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
 }

@@ -204,6 +204,21 @@ load helper
 	[ -s "$dir/lock" ]
 }
 
+@test "a silent job that left an error file and ended well has a record of that" {
+	need jq
+	# What takes longer than 20 ms has a job.json before its end is known.
+	job -n 1 sh -c '
+		until [ -s "${TORCHELASTIC_ERROR_FILE%/*}/../job.json" ]; do
+			sleep 0.02
+		done
+		echo "{}" >"$TORCHELASTIC_ERROR_FILE"'
+	assert_eq "$status" 0
+	dir=$(echo "$XDG_STATE_HOME"/xrun/????)
+	[ -s "$dir/0/rank-0000.error.json" ]
+	[ -s "$dir/lock" ]
+	jq -e '.exit == 0 and .end != null and .reason != null' "$dir/job.json"
+}
+
 @test "a thousand programs are started" {
 	unsanitized 'a thousand processes of it take memory and minutes'
 	local -a words=(-n 1 "$PROG/argshow")

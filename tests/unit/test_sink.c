@@ -106,11 +106,7 @@ finish(void)
 
 	cr_expect_neq(end, SINK_AGAIN);
 	if (end == SINK_OVER)
-		notes_send(&notes,
-			&(struct note){ .kind = NOTE_SINK_DONE,
-				.value = 7,
-				.sys = (int16_t)sys },
-			1);
+		notes_send(&notes, NOTE_SINK_DONE, 7, sys);
 }
 
 Test(sink, a_pipe_that_cannot_be_watched_stays_its_callers)
