@@ -15,6 +15,7 @@ set -eu
 cd "$(dirname "$0")"
 
 build_needs='gcc libc6-dev meson ninja-build pkg-config libevent-dev libcjson-dev'
+archive_needs='patch xz-utils'
 test_needs='libcriterion-dev bats jq procps scdoc g++ clang-format-14 shellcheck'
 welcome_needs='zsh fish mandoc python3-jsonschema'
 all_needs='python3-torch'
@@ -171,6 +172,62 @@ install_wanted()
 	installed="$installed$begun s to install $count packages (${size:-?}), "
 }
 
+# offered PACKAGE - "URL SUITE COMPONENT" of the server its version here is from.
+offered()
+{
+	LC_ALL=C apt-cache policy "$1" | awk '
+		/^ \*\*\* / { here = 1; next }
+		here && $2 ~ /:/ { sub("/", " ", $3); print $2, $3; exit }'
+}
+
+# source_of SOURCE VERSION URL SUITE COMPONENT - fetched, checked by apt, into
+# the current directory. Nothing of the system's own apt is touched.
+source_of()
+{
+	mkdir -p lists/partial cache
+	echo "deb-src $3 $4 $5" >sources.list
+	for step in update "source --download-only $1=$2"; do
+		LC_ALL=C apt-get -o Dir::Etc::SourceList="$PWD/sources.list" \
+			-o Dir::Etc::SourceParts=- -o Dir::State::lists="$PWD/lists" \
+			-o Dir::Cache="$PWD/cache" -o APT::Sandbox::User=root \
+			-o Acquire::Retries=2 $step >>"$log" 2>&1 || return
+	done
+}
+
+# make_archive VERSION URL SUITE COMPONENT - libcjson.a, of Debian's source with
+# Debian's patches.
+make_archive()
+(
+	cd build-archives/work && source_of cjson "$@" &&
+		tar -xf cjson_*.orig.tar.* && cd cJSON-*/ &&
+		tar -xf ../cjson_*.debian.tar.* || return
+	while read -r change; do
+		patch -p1 -s <"debian/patches/$change" || return
+	done <debian/patches/series
+	cc -O2 -fPIE -fstack-protector-strong -D_FORTIFY_SOURCE=2 -c cJSON.c &&
+		ar rcs libcjson.a cJSON.o && mv libcjson.a ../..
+)
+
+# What xrun is linked with is in Debian as an archive but for one library. xrun
+# works without: it only starts more slowly.
+archives()
+{
+	[ ! -f build-archives/libcjson.a ] || return 0
+	begun=$(date +%s)
+	mkdir -p build-archives/work
+	: >"$log"
+	version=$(dpkg-query -W -f '${Version}' libcjson-dev 2>/dev/null || :)
+	server=$(offered libcjson-dev)
+	if need $archive_needs && [ -n "$version" ] &&
+		make_archive "$version" $server >>"$log" 2>&1; then
+		installed="$installed$(($(date +%s) - begun)) s to make an archive, "
+	else
+		tail -n 3 "$log" | sed 's/^/    /'
+		say 'no libcjson.a could be made: xrun will start more slowly'
+	fi
+	rm -rf build-archives/work
+}
+
 build()
 {
 	say 'building in build/'
@@ -191,6 +248,7 @@ build()
 demo()
 {
 	need $build_needs
+	archives
 	build
 	say '$ build/xrun -n 8 build/examples/train'
 	begun=$(date +%s)
@@ -203,6 +261,7 @@ demo()
 test_all()
 {
 	need $build_needs $test_needs
+	archives
 	welcome "$@"
 	say "${installed:-nothing to install, }now tests/run"
 	rm -f "$log"

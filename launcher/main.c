@@ -5,6 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <sys/prctl.h>
+
 #include "base/fault.h"
 #include "base/fd.h"
 #include "base/utf8.h"
@@ -12,6 +14,7 @@
 #include "launcher/cmd/run.h"
 #include "launcher/cmd/verb.h"
 #include "launcher/host/platform.h"
+#include "launcher/host/twin.h"
 #include "launcher/job/options.h"
 #include "launcher/job/options_pair.h"
 #include "launcher/job/outcome.h"
@@ -80,6 +83,8 @@ do_as_told(const struct options_in *in, struct run_options *opt,
 	}
 	if (found->first >= in->argc)
 		return say_alone();
+	if (status == XR_OK && options_need_driver(opt))
+		status = twin_take_over(in->argv, "--devices", &err);
 	if (status != XR_OK)
 		return refuse(opt, &err);
 	return cmd_run(opt, found);
@@ -104,6 +109,10 @@ main(int argc, char **argv)
 	const struct verb *verb = argc > 1 ? verb_find(argv[1]) : NULL;
 	int status = EXIT_XRUN;
 
+#ifdef XRUN_DYNAMIC
+	prctl(PR_SET_NAME,
+		"xrun"); /* for killall, as that whose place it took */
+#endif
 	if (verb != NULL)
 		return verb_run(verb, argc - 1, argv + 1);
 	if (options_read(&in, &opt, &found, &err) == XR_OK &&

@@ -13,6 +13,7 @@
 #include "base/status.h"
 #include "launcher/cmd/part.h"
 #include "launcher/cmd/program.h"
+#include "launcher/host/own_file.h"
 #include "launcher/job/outcome.h"
 #include "proc/elf.h"
 
@@ -92,28 +93,6 @@ number_ranks(struct job *job)
 }
 
 /* Beside this program, installed or in the build tree; NULL if it is not. */
-static char *
-find_preload(void)
-{
-	char exe[PATH_MAX], *slash, *path = NULL;
-	ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
-	static const char *const places[] = { "../worker/" PRELOAD,
-		XRUN_LIBDIR_FROM_BIN "/xrun/" PRELOAD };
-
-	exe[n < 0 ? 0 : n] = '\0';
-	slash = strrchr(exe, '/');
-	for (unsigned i = 0; slash != NULL && path == NULL && i < 2; i++) {
-		path = xasprintf("%.*s/%s", (int)(slash - exe), exe, places[i]);
-		if (access(path, R_OK) == -1) {
-			free(path);
-			path = NULL;
-		}
-	}
-	if (path == NULL && access(XRUN_LIBDIR "/xrun/" PRELOAD, R_OK) == 0)
-		path = xstrdup(XRUN_LIBDIR "/xrun/" PRELOAD);
-	return path;
-}
-
 static void
 choose_preload(struct job *job, struct part *part)
 {
@@ -130,7 +109,7 @@ choose_preload(struct job *job, struct part *part)
 		return;
 	}
 	if (job->preload == NULL)
-		job->preload = find_preload();
+		job->preload = own_file(PRELOAD, "../worker");
 	part->preload = job->preload;
 	if (part->preload == NULL)
 		part->no_preload = PRELOAD " is not where xrun is";

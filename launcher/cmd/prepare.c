@@ -7,7 +7,6 @@
 #include "launcher/cmd/part.h"
 #include "launcher/cmd/prepare.h"
 #include "launcher/job/outcome.h"
-#include "place/mask.h"
 
 extern char **environ;
 
@@ -17,7 +16,7 @@ choose_devices(struct job *job, struct prepared *p, struct xr_error *err)
 	enum xr_status status;
 
 	status = platform_choose(job->opt.platform, environ, &p->platform, err);
-	if (status == XR_OK && mask_needs_driver(job->opt.devices))
+	if (status == XR_OK && options_need_driver(&job->opt))
 		status = platform_list(&p->platform, err);
 	return status;
 }

@@ -12,6 +12,7 @@
 #include "launcher/job/foreign.h"
 #include "launcher/job/options.h"
 #include "place/environ.h"
+#include "place/mask.h"
 #include "place/profile.h"
 
 /* Names that are decided and do nothing yet. */
@@ -461,4 +462,10 @@ options_fini(struct options_found *found)
 		opt_fini(&found->opts);
 	buf_fini(&found->warnings);
 	config_fini(&found->config);
+}
+
+bool
+options_need_driver(const struct run_options *opt)
+{
+	return mask_needs_driver(opt->devices);
 }

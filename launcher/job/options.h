@@ -158,4 +158,8 @@ void options_blame(const struct options_found *found, struct xr_error *err);
  */
 bool options_env_is(const void *unused, struct span name);
 
+/* options_need_driver() - are devices asked for by what only their driver
+ * knows, as a UUID? */
+bool options_need_driver(const struct run_options *opt);
+
 #endif /* LAUNCHER_JOB_OPTIONS_H */

@@ -18,15 +18,23 @@
 
 #define OWN_ADVICE "\tHOME=DIR, --log-dir DIR or --no-logs"
 
+/* From the file; to ask a directory service takes libraries that are opened at
+ * run time, and whoever is known there alone has HOME. */
 const char *
 state_user_home(void)
 {
 	const char *dir = getenv("HOME");
-	const struct passwd *pw;
+	const struct passwd *pw = NULL;
+	FILE *users;
 
 	if (dir != NULL && dir[0] == '/')
 		return dir;
-	pw = getpwuid(getuid());
+	users = fopen("/etc/passwd", "re");
+	while (users != NULL && (pw = fgetpwent(users)) != NULL)
+		if (pw->pw_uid == getuid())
+			break;
+	if (users != NULL)
+		fclose(users);
 	return pw != NULL && pw->pw_dir[0] == '/' ? pw->pw_dir : NULL;
 }
 

@@ -20,6 +20,25 @@
 #define DYNAMIC_MAX 65536 /* bytes of the dynamic section looked at */
 #define SCRIPTS_MAX 5     /* interpreters of interpreters, as in Linux */
 
+/* Where the GNU libc of this machine's kind has its loader, "" if unknown.
+ * Source   glibc, the ABI list of its wiki and sysdeps/unix/sysv/linux */
+#if !defined(__GLIBC__)
+#define ABI_LOADER ""
+#elif defined(__x86_64__) && defined(__LP64__)
+#define ABI_LOADER "/lib64/ld-linux-x86-64.so.2"
+#elif defined(__aarch64__) && defined(__AARCH64EL__)
+#define ABI_LOADER "/lib/ld-linux-aarch64.so.1"
+#elif defined(__riscv) && __riscv_xlen == 64 && \
+	defined(__riscv_float_abi_double)
+#define ABI_LOADER "/lib/ld-linux-riscv64-lp64d.so.1"
+#elif defined(__powerpc64__) && _CALL_ELF == 2
+#define ABI_LOADER "/lib64/ld64.so.2"
+#elif defined(__s390x__)
+#define ABI_LOADER "/lib/ld64.so.1"
+#else
+#define ABI_LOADER ""
+#endif
+
 /* A program file while it is being looked at. */
 struct image {
 	int fd;
@@ -95,7 +114,7 @@ static const ElfW(Phdr) *
 	return NULL;
 }
 
-/* The loader that runs ourselves; "" in a static program. */
+/* The loader that runs ourselves, NULL in a static program. */
 static const char *
 own_loader(void)
 {
@@ -106,7 +125,22 @@ own_loader(void)
 	for (i = 0; i < own->e_phnum; i++)
 		if (h[i].p_type == PT_INTERP)
 			return __ehdr_start + h[i].p_offset;
-	return "";
+	return NULL;
+}
+
+bool
+elf_is_static(void)
+{
+	return own_loader() == NULL;
+}
+
+/* The loader of programs that fit to what we preload. */
+static const char *
+usual_loader(void)
+{
+	const char *own = own_loader();
+
+	return own != NULL ? own : ABI_LOADER;
 }
 
 static bool
@@ -175,7 +209,7 @@ check_loader(const struct image *image, struct elf_facts *facts)
 	read_text(image, h->p_offset, path, sizeof(path));
 	if (h->p_filesz < 2 || strnlen(path, sizeof(path)) >= h->p_filesz)
 		return ELF_DAMAGED;
-	if (is_same_file(path, own_loader()))
+	if (is_same_file(path, usual_loader()))
 		return ELF_FITS;
 	snprintf(facts->what, sizeof(facts->what), "%.63s", path);
 	return ELF_LIBC;

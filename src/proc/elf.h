@@ -17,7 +17,7 @@ enum elf_verdict {
 	ELF_FITS,       /* preload */
 	ELF_STATIC,     /* no loader will read LD_PRELOAD */
 	ELF_MACHINE,    /* other word size, byte order or processor */
-	ELF_LIBC,       /* other loader than this program's, so other libc */
+	ELF_LIBC,       /* other loader than ours would be, so other libc */
 	ELF_SECURE,     /* set-user-id and the like: the loader ignores it */
 	ELF_SANITIZER,  /* wants to be the first library, and dies if not */
 	ELF_DAMAGED,    /* an ELF file whose parts are not where it says */
@@ -46,6 +46,10 @@ struct elf_facts {
  */
 enum elf_verdict elf_probe(int dirfd, const char *path, const char *search,
 	struct elf_facts *facts);
+
+/* elf_is_static() - is this program one file, without a loader? It cannot open
+ * a library, then. */
+bool elf_is_static(void);
 
 /* elf_verdict_text() - "statically linked"; fits behind "it is ". */
 const char *elf_verdict_text(enum elf_verdict verdict);

@@ -208,8 +208,9 @@ may_mount()
 	local size
 
 	unsanitized 'they reserve more address space than is allowed here'
-	# At 3 MiB the dynamic linker itself may have no memory, and crash.
-	for size in 2 4 6 24 64; do
+	# Below 5 MiB the kernel may have no room for the program, or its loader
+	# none for libraries, and end it before its first step.
+	for size in 5 6 7 24 64; do
 		try timeout -k 1 9 \
 			prlimit --as=$((size << 20)) "$XRUN" -n 16 "$PROG/argshow"
 		printf '%s MiB: %s\n%s\n' "$size" "$status" "$stderr"

@@ -81,7 +81,7 @@ load helper
 	END
 	cc -shared -fPIC -o jump.so jump.c
 	begun=$(now_ms)
-	LD_PRELOAD=$PWD/jump.so try "$XRUN" -n 2 --timeout 20s --report report \
+	LD_PRELOAD=$PWD/jump.so try "$TWIN" -n 2 --timeout 20s --report report \
 		sh -c 'for i in 1 2 3 4 5; do echo $i; sleep 0.1; done'
 	assert_eq "$status" 0
 	assert_eq "$stderr" ''
@@ -89,7 +89,7 @@ load helper
 	jq -e '[.rank[].seconds | . >= 0.5 and . < 10] | all' report
 	# The stamps alone are wild.
 	jq -e '(.end[0:10]) != (now | todate)[0:10]' report
-	LD_PRELOAD=$PWD/jump.so try "$XRUN" -n 2 --timeout 500ms --grace 300ms \
+	LD_PRELOAD=$PWD/jump.so try "$TWIN" -n 2 --timeout 500ms --grace 300ms \
 		"$PROG/deaf"
 	assert_eq "$status" 124
 	[ $(($(now_ms) - begun)) -lt 10000 ]
@@ -177,7 +177,7 @@ thread_late()
 
 @test "output waits for a thread to read it; nobody is said to hold it open" {
 	thread_late 3500
-	try env LD_PRELOAD="$PWD/late.so" "$XRUN" -n 2 sh -c 'echo "rank $RANK"'
+	try env LD_PRELOAD="$PWD/late.so" "$TWIN" -n 2 sh -c 'echo "rank $RANK"'
 	assert_eq "$(sort <<<"$output")" $'[0] rank 0\n[1] rank 1'
 	assert_eq "$status: $stderr" '0: '
 }
@@ -185,7 +185,7 @@ thread_late()
 @test "--stdin all waits for its thread, too" {
 	thread_late 1000
 	try env LD_PRELOAD="$PWD/late.so" sh -c 'echo word |
-		"$1" -n 2 --stdin all cat' sh "$XRUN"
+		"$1" -n 2 --stdin all cat' sh "$TWIN"
 	assert_eq "$(sort <<<"$output")" $'[0] word\n[1] word'
 	assert_eq "$status: $stderr" '0: '
 }

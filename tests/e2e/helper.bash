@@ -17,9 +17,12 @@ root=$(cd "$here/../.." && pwd)
 # where meson built, $PROG holds the programs of tests/prog.
 BUILD=${BUILD:-$root/build}
 XRUN=${XRUN:-$BUILD/xrun}
+# The same for who reads LD_PRELOAD.
+TWIN=$BUILD/launcher/xrun-dynamic
+[ -x "$TWIN" ] || TWIN=$XRUN
 PROG=$BUILD/tests/prog
 PTY=$BUILD/tests/e2e/pty
-export BUILD XRUN PROG PTY
+export BUILD XRUN TWIN PROG PTY
 
 # clean_environment - no setting of whoever runs the tests reaches them.
 clean_environment()

@@ -20,8 +20,50 @@ setup_file()
 	assert_eq "$(grep -c "$BATS_FILE_TMPDIR/.*/libxrun-preload.so\$" <<<"$output")" 2
 }
 
+# needed PROGRAM - the libraries that it names.
+needed()
+{
+	objdump -p "$1" | awk '/NEEDED/ { print $2 }' | sort
+}
+
 @test "it needs libevent_core, libcjson and libc, and nothing else" {
+	local all=$'libc.so.6\nlibcjson.so.1\nlibevent_core-2.1.so.7' dynamic
+
 	unsanitized 'their libraries are needed, too'
-	assert_eq "$(objdump -p "$XRUN" | awk '/NEEDED/ { print $2 }' | sort)" \
-		$'libc.so.6\nlibcjson.so.1\nlibevent_core-2.1.so.7'
+	dynamic=$(find "$BATS_FILE_TMPDIR" -name xrun-dynamic)
+	if [ -z "$dynamic" ]; then
+		assert_eq "$(needed "$XRUN")" "$all"
+	else
+		assert_eq "$(needed "$dynamic")" "$all"
+		assert_eq "$(needed "$XRUN")" ''
+		assert_eq "$(objdump -p "$XRUN" | grep -c INTERP)" 0
+	fi
+}
+
+@test "a driver is asked by the twin, which takes over before a rank starts" {
+	local dynamic
+
+	unsanitized 'it can open libraries itself'
+	dynamic=$(find "$BATS_FILE_TMPDIR" -name xrun-dynamic)
+	[ -n "$dynamic" ] || skip 'xrun is linked with shared libraries'
+	mkdir -p root/dev
+	: >root/dev/nvidiactl
+	for i in 0 1 2; do
+		: >root/dev/nvidia$i
+	done
+	export XRUN_CUDA_ROOT=$PWD/root LD_LIBRARY_PATH=$BUILD/tests/fake \
+		FAKE_NVML_RECORD=$PWD/record FAKE_NVML_DEVICES=3
+	try "$XRUN" --devices GPU-00000001 sh -c '
+		echo "$CUDA_VISIBLE_DEVICES $(cat /proc/$PPID/comm) ${LD_PRELOAD##*/}"'
+	assert_eq "$status: $stderr" '0: '
+	assert_eq "$output" '1 xrun-super libxrun-preload.so'
+	# Nobody else loads it.
+	rm record
+	try "$XRUN" --devices 1 true
+	[ ! -e record ]
+	mv "$dynamic" "$dynamic.away"
+	try "$XRUN" --devices GPU-00000001 true
+	mv "$dynamic.away" "$dynamic"
+	assert_eq "$status" 125
+	assert_has "$stderr" '--devices: the driver is asked by xrun-dynamic, which is not'
 }

@@ -17,9 +17,9 @@
  * With --refuse there is a round for each kind of call instead, in which all
  * processes are refused it, always, with ENOSYS or EPERM, as a sandbox would.
  *
- * Not counted are calls before the loader is done (its first munmap), and what
- * libc cannot do without: futex, munmap, and the like, which are killed at
- * only.
+ * Not counted are calls before the loader is done (its first munmap; or the
+ * first mprotect, where no library was opened), and what libc cannot do
+ * without: futex, munmap, and the like, which are killed at only.
  */
 #include <errno.h>
 #include <signal.h>
@@ -55,6 +55,7 @@ struct tracee {
 	pid_t tid;
 	enum role role;
 	bool counted;  /* the loader is done */
+	bool opened;   /* a library, by its loader */
 	bool replaced; /* this call will not be made; its result is ours */
 };
 
@@ -352,7 +353,8 @@ on_entry(struct tracee *t, int call)
 	uint32_t index;
 
 	if (!t->counted) {
-		t->counted = call == SYS_munmap;
+		t->opened |= call == SYS_openat;
+		t->counted = call == (t->opened ? SYS_munmap : SYS_mprotect);
 		return;
 	}
 	if (call < 0 || call >= CALLS)

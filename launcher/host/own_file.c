@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* own_file.c - see own_file.h. */
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "launcher/host/own_file.h"
+
+char *
+own_file(const char *name, const char *built)
+{
+	const char *places[] = { built, XRUN_LIBDIR_FROM_BIN "/xrun", "." };
+	unsigned count = sizeof(places) / sizeof(places[0]);
+	char exe[PATH_MAX], *slash, *path = NULL;
+	ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
+
+	exe[n < 0 ? 0 : n] = '\0';
+	slash = strrchr(exe, '/');
+	for (unsigned i = 0; slash != NULL && i < count; i++) {
+		path = xasprintf("%.*s/%s/%s", (int)(slash - exe), exe,
+			places[i], name);
+		if (access(path, R_OK) == 0)
+			return path;
+		free(path);
+	}
+	path = xasprintf(XRUN_LIBDIR "/xrun/%s", name);
+	if (access(path, R_OK) == 0)
+		return path;
+	free(path);
+	return NULL;
+}
