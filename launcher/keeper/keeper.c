@@ -60,7 +60,10 @@ keeper_page_new(void)
 	struct keeper_page *page = mmap(NULL, sizeof(*page),
 		PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
-	return page == MAP_FAILED ? NULL : page;
+	if (page == MAP_FAILED)
+		return NULL;
+	page->ctl = CTL_PLACE_NONE;
+	return page;
 }
 
 void
@@ -348,6 +351,7 @@ supervisor_died(struct keeper *k)
 	if (take_verdict(k) || end_as_told(k)) {
 		save_left(k);
 		remove_leaves(k);
+		ctl_place_remove(&k->job->page->ctl);
 		remove_silent(k->job, k->status, LOST);
 		return true;
 	}
@@ -362,6 +366,7 @@ supervisor_died(struct keeper *k)
 		leaf_kill(&k->job->page->leaves);
 	alive = descend_end(&everybody, clock_now() + SWEEP_PATIENCE);
 	remove_leaves(k);
+	ctl_place_remove(&k->job->page->ctl);
 	fault(FAULT_KEEPER_DRAIN, FAULT_ANY);
 	raw_drain(k->job->share, DRAIN_PATIENCE);
 	put_back(k);

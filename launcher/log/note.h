@@ -20,6 +20,7 @@ enum note_kind {
 	NOTE_SINK_CLOSED, /* @value: sink: its reader is gone, or @sys */
 	NOTE_WRITTEN,   /* the helper thread did what it was given; @value: the
 		       * supervisor's own */
+	NOTE_STEER,     /* the control socket listens; @value: its descriptor */
 	NOTE_SINK_DONE, /* @value: sink: all that can be is delivered; @sys: why
 			 * that is not everything */
 };

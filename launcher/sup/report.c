@@ -154,6 +154,59 @@ put_rank(struct json *j, const struct job *job, uint32_t r)
 }
 
 static void
+put_rank_now(struct json *j, const struct job *job, uint32_t r)
+{
+	const struct rank *rank = &job->rank[r];
+	int64_t until = rank->ended_ns != 0 ? rank->ended_ns : clock_now();
+
+	json_open_object(j, NULL);
+	json_int(j, "rank", job_rank(job, r));
+	if (job->part_count > 1)
+		json_int(j, "part", job_part_index(job, job_part(job, r)));
+	json_int(j, "pid", rank->pid);
+	json_text(j, "state", rank_state_name(rank->state));
+	json_text(j, "device", plan_deal(&job->plan, r)->text);
+	if (rank->pid != 0)
+		json_real(j, "seconds",
+			(double)(until - rank->started_ns) / NS_PER_S);
+	if (rank->ended_ns != 0)
+		json_int(j, "exit", outcome_rank_status(rank));
+	if (rank->ended_ns != 0 || rank->failed_step != SPAWN_OK)
+		put_ending_of(j, rank);
+	json_int(j, "stdout_bytes",
+		(int64_t)logs_bytes(job->sup->logs, r * RAW_STREAMS));
+	json_int(j, "stderr_bytes",
+		(int64_t)logs_bytes(job->sup->logs, r * RAW_STREAMS + 1));
+	json_close_object(j);
+}
+
+static const char *
+phase_name(const struct job *job)
+{
+	if (job->sup->phase != PHASE_RUN)
+		return "ending";
+	return job->stop_ns != 0 ? "stopping" : "running";
+}
+
+void
+report_put_now(const struct job *job, struct buf *out)
+{
+	struct json j;
+
+	json_init(&j, out);
+	json_open_object(&j, NULL);
+	put_beginning(&j, job, getppid());
+	json_text(&j, "phase", phase_name(job));
+	if (job->state.attempt != NULL)
+		json_text(&j, "output", job->state.attempt);
+	json_open_array(&j, "rank");
+	for (uint32_t i = 0; i < job_size(job); i++)
+		put_rank_now(&j, job, i);
+	json_close_array(&j);
+	json_close_object(&j);
+}
+
+static void
 put_cause(struct json *j, const struct job *job)
 {
 	char name[16];

@@ -20,6 +20,7 @@
 #include "launcher/sup/report.h"
 #include "launcher/sup/screen.h"
 #include "launcher/sup/stdin_all.h"
+#include "launcher/sup/steer.h"
 #include "launcher/sup/sup.h"
 #include "launcher/sup/why.h"
 
@@ -246,6 +247,9 @@ on_notes(int fd, void *ctx)
 		case NOTE_SINK_DONE:
 			finish_note_sink(job, note[i].value, note[i].sys);
 			break;
+		case NOTE_STEER:
+			steer_made(job, (int)note[i].value);
+			break;
 		case NOTE_WRITTEN:
 			finish_written(job, (enum phase)note[i].value);
 			break;
@@ -335,6 +339,7 @@ on_publish(void *ctx)
 {
 	report_begin(ctx);
 	why_begin(ctx);
+	steer_begin(ctx);
 }
 
 static bool
@@ -447,6 +452,7 @@ supervise(struct job *job)
 	loop_run(sup.loop);
 	oom_end(&sup.oom);
 	pids_end(&sup.pids);
+	steer_end(job);
 	if (sup.phase == PHASE_END)
 		return outcome_of(job).exit_status;
 	dprintf(STDERR_FILENO, "xrun: its event loop failed (%s)\n",

@@ -15,6 +15,7 @@
  *   stdin_all.c  xrun's input for every rank
  *   lifeline.c the order of deaths, as evidence
  *   detach.c   a job that is left to itself
+ *   steer.c    the control socket: who asks, who steers
  *   pty.c      a terminal for each rank
  *
  * keeper/ made it and outlives it. Everything runs on the loop's thread.
@@ -80,6 +81,7 @@ struct sup {
 	struct lifelines *lifelines; /* NULL: too few descriptors */
 	struct work *work;
 	struct bus *bus;
+	struct ctl *ctl; /* steer.c; NULL: no control socket (yet) */
 	struct stdin_all *stdin_all; /* NULL: not --stdin all */
 	struct tty_in *tty_in;       /* NULL: stdin is no terminal */
 

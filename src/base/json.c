@@ -175,3 +175,10 @@ json_bool(struct json *j, const char *key, bool value)
 	begin(j, key);
 	buf_put_text(j->out, value ? "true" : "false");
 }
+
+void
+json_raw(struct json *j, const char *key, struct span value)
+{
+	begin(j, key);
+	buf_put(j->out, value.at, value.len);
+}

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* place.c - see place.h. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include "base/fd.h"
+#include "base/status.h"
+#include "launcher/ctl/place.h"
+
+#define SOCKET  "control"
+#define FOLDER  (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+#define BACKLOG 128
+
+/* Nobody else can look into it or change what we do there. */
+static bool
+is_ours_alone(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && st.st_uid == geteuid() &&
+		(st.st_mode & 0077) == 0;
+}
+
+/* A folder of the system's for us; -1 if there is none that is ours alone. */
+static int
+open_runtime(const char *path)
+{
+	int fd = path != NULL && path[0] == '/' ? open(path, FOLDER) : -1;
+
+	if (fd != -1 && is_ours_alone(fd))
+		return fd;
+	fd_close(fd);
+	return -1;
+}
+
+/* @name below @at, made if it is not there. */
+static int
+open_made(int at, const char *name, bool make)
+{
+	int fd;
+
+	if (make && mkdirat(at, name, 0700) == -1 && errno != EEXIST)
+		return -1;
+	fd = openat(at, name, FOLDER);
+	if (fd == -1 || is_ours_alone(fd))
+		return fd;
+	fd_close(fd);
+	errno = EPERM;
+	return -1;
+}
+
+/* The folder of all jobs; -1 with errno and its name in @where. */
+static int
+open_root(bool make, char where[static 64])
+{
+	char path[64];
+	int runtime, root;
+
+	snprintf(path, sizeof(path), "/run/user/%u", (unsigned)geteuid());
+	runtime = open_runtime(getenv("XDG_RUNTIME_DIR"));
+	if (runtime == -1)
+		runtime = open_runtime(path);
+	snprintf(where, 64, "xrun in $XDG_RUNTIME_DIR");
+	if (runtime != -1) {
+		root = open_made(runtime, "xrun", make);
+		fd_close(runtime);
+		return root;
+	}
+	snprintf(where, 64, "/tmp/xrun-%u", (unsigned)geteuid());
+	return open_made(AT_FDCWD, where, make);
+}
+
+/* True if the folder, which is open, is ours by now, and there. */
+static bool
+take(const struct ctl_place *p)
+{
+	struct stat held, named;
+
+	return flock(p->dir, LOCK_EX | LOCK_NB) == 0 &&
+		fstat(p->dir, &held) == 0 &&
+		fstatat(p->root, p->id, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+		held.st_ino == named.st_ino && held.st_dev == named.st_dev;
+}
+
+enum xr_status
+ctl_place_open(struct ctl_place *p, const char *id, struct xr_error *err)
+{
+	char where[64];
+
+	snprintf(p->id, sizeof(p->id), "%s", id);
+	p->dir = -1;
+	p->root = open_root(true, where);
+	if (p->root == -1)
+		return fail(err, XR_E_SYS, "%s: %s", where, strerror(errno));
+	p->dir = open_made(p->root, p->id, true);
+	if (p->dir == -1)
+		return fail(err, XR_E_SYS, "%s: %s: %s", where, id,
+			strerror(errno));
+	if (!take(p))
+		return fail(err, XR_E_EXISTS,
+			"%s: %s: another job of that name runs", where, id);
+	return XR_OK;
+}
+
+static void
+name_socket(int dir, struct sockaddr_un *out)
+{
+	*out = (struct sockaddr_un){ .sun_family = AF_UNIX };
+	snprintf(out->sun_path, sizeof(out->sun_path),
+		"/proc/self/fd/%d/" SOCKET, dir);
+}
+
+int
+ctl_place_listen(const struct ctl_place *p)
+{
+	struct sockaddr_un name;
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	if (fd == -1)
+		return -1;
+	unlinkat(p->dir, SOCKET, 0); /* of a job that was killed */
+	name_socket(p->dir, &name);
+	if (bind(fd, (struct sockaddr *)&name, sizeof(name)) == 0 &&
+		fchmodat(p->dir, SOCKET, 0600, 0) == 0 &&
+		listen(fd, BACKLOG) == 0)
+		return fd;
+	fd_close(fd);
+	return -1;
+}
+
+void
+ctl_place_remove(const struct ctl_place *p)
+{
+	if (p->dir == -1)
+		return;
+	unlinkat(p->dir, SOCKET, 0);
+	unlinkat(p->root, p->id, AT_REMOVEDIR);
+}
+
+static void
+sweep_one(int root, const char *name)
+{
+	struct ctl_place p = { .root = root, .dir = -1 };
+
+	if (snprintf(p.id, sizeof(p.id), "%s", name) >= (int)sizeof(p.id))
+		return;
+	p.dir = openat(root, name, FOLDER);
+	if (p.dir != -1 && take(&p))
+		ctl_place_remove(&p);
+	fd_close(p.dir);
+}
+
+void
+ctl_place_sweep(void)
+{
+	char where[64];
+	int root = open_root(false, where);
+	DIR *dir = root == -1 ? NULL : fdopendir(root);
+	const struct dirent *d;
+
+	while (dir != NULL && (d = readdir(dir)) != NULL)
+		if (d->d_name[0] != '.')
+			sweep_one(root, d->d_name);
+	if (dir != NULL)
+		closedir(dir);
+	else
+		fd_close(root);
+}
+
+int
+ctl_connect(const char *id)
+{
+	char where[64];
+	struct sockaddr_un name;
+	int root = open_root(false, where), dir, fd, status;
+
+	if (root == -1)
+		return -1;
+	dir = openat(root, id, FOLDER);
+	fd_close(root);
+	if (dir == -1)
+		return -1;
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	name_socket(dir, &name);
+	status = fd == -1 ? -1 :
+			    connect(fd, (struct sockaddr *)&name, sizeof(name));
+	fd_close(dir);
+	if (status == 0)
+		return fd;
+	fd_close(fd);
+	return -1;
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * place.h - where the control sockets of this user's jobs are.
+ *
+ *   $XDG_RUNTIME_DIR/xrun/k7m2/control    or below /run/user/UID, or
+ *   /tmp/xrun-UID/k7m2/control            where neither is ours and 0700
+ *
+ * All folders are 0700. That of a job is flock'd while the job lives: what is
+ * not is a leftover, and whoever comes by removes it. Everything goes through
+ * descriptors of folders, so no path is too long for a socket and no name can
+ * be changed below us.
+ */
+#ifndef LAUNCHER_CTL_PLACE_H
+#define LAUNCHER_CTL_PLACE_H
+
+#include <stdbool.h>
+
+#include "xrun/error.h"
+
+#define CTL_ID_MAX 64
+
+struct ctl_place {
+	int root, dir; /* descriptors; -1: none */
+	char id[CTL_ID_MAX + 1];
+};
+
+#define CTL_PLACE_NONE ((struct ctl_place){ .root = -1, .dir = -1 })
+
+/*
+ * ctl_place_open() - the folder of job @id, made and locked.
+ *
+ * Returns  XR_OK; XR_E_EXISTS (a job of that name has it), XR_E_SYS, XR_E_INVAL
+ *          (not ours to trust) with words in @err
+ */
+enum xr_status ctl_place_open(struct ctl_place *p, const char *id,
+	struct xr_error *err);
+
+/* ctl_place_listen() - the socket in it; its descriptor, or -1 with errno. */
+int ctl_place_listen(const struct ctl_place *p);
+
+/* ctl_place_remove() - socket and folder, by whoever shares our descriptors.
+ * No heap. The descriptors stay open. */
+void ctl_place_remove(const struct ctl_place *p);
+
+/* ctl_place_sweep() - remove what jobs left that are no more. */
+void ctl_place_sweep(void);
+
+/*
+ * ctl_connect() - to the socket of job @id.
+ *
+ * Returns  its descriptor; -1 and errno: ENOENT and ECONNREFUSED if there is no
+ *          such job, or it is too young to have one
+ */
+int ctl_connect(const char *id);
+
+#endif /* LAUNCHER_CTL_PLACE_H */

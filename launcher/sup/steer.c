@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* steer.c - see steer.h. */
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/ranks.h"
+#include "base/signo.h"
+#include "base/status.h"
+#include "launcher/ctl/server.h"
+#include "launcher/job/outcome.h"
+#include "launcher/keeper/keeper.h"
+#include "launcher/sup/report.h"
+#include "launcher/sup/steer.h"
+#include "launcher/sup/sup.h"
+
+#define CLIENTS_MAX 64
+
+/* --- making it ------------------------------------------------------------ */
+
+/* On the helper thread. */
+static void
+make(void *ctx)
+{
+	struct job *job = ctx;
+	struct xr_error err = { 0 };
+	int fd = -1;
+
+	if (ctl_place_open(&job->page->ctl, job->state.id, &err) == XR_OK)
+		fd = ctl_place_listen(&job->page->ctl);
+	else if (err.status == XR_E_EXISTS)
+		job->page->ctl.dir = -1; /* not ours to remove */
+	notes_send(logs_notes(job->sup->logs), NOTE_STEER, (uint32_t)fd, 0);
+}
+
+void
+steer_begin(struct job *job)
+{
+	if (job->sup->phase == PHASE_RUN)
+		work_post(job->sup->work, make, job);
+}
+
+/* --- what is asked -------------------------------------------------------- */
+
+static void
+answer_done(struct ctl_client *from, int64_t id, int64_t count)
+{
+	struct control m = control_new(CONTROL_DONE, id);
+
+	m.done.count = count;
+	ctl_send(from, &m);
+}
+
+static void
+on_status(struct job *job, struct ctl_client *from, const struct control *m)
+{
+	struct control answer = control_new(CONTROL_JOB, m->id);
+	struct buf text = { 0 };
+
+	report_put_now(job, &text);
+	answer.job.status = (struct span){ buf_text(&text), text.len };
+	ctl_send(from, &answer);
+	buf_fini(&text);
+}
+
+static enum xr_status
+chosen_ranks(const struct job *job, const char *text, struct ranks *set,
+	struct xr_error *err)
+{
+	enum xr_status status = ranks_init(set, job->plan.size);
+
+	for (uint32_t r = 0; status == XR_OK && text == NULL && r < set->size;
+		r++)
+		ranks_add(set, r);
+	return status == XR_OK && text != NULL ? ranks_parse(set, text, err) :
+						 status;
+}
+
+static void
+on_signal(struct job *job, struct ctl_client *from, const struct control *m)
+{
+	struct ranks set = { 0 };
+	struct xr_error err = { 0 };
+	enum xr_status status;
+	int sig = signo_parse(m->signal.signal);
+	int64_t count = 0;
+
+	status = sig == 0 ? fail(&err, XR_E_INVAL, "signal: '%.20s' is none",
+				    m->signal.signal) :
+			    chosen_ranks(job, m->signal.ranks, &set, &err);
+	for (uint32_t r = 0; status == XR_OK && r < job_size(job); r++) {
+		if (!ranks_has(&set, job_rank(job, r)) ||
+			job->rank[r].pidfd == -1)
+			continue;
+		step_signal(job, r, sig);
+		count++;
+	}
+	ranks_fini(&set);
+	if (status == XR_OK)
+		answer_done(from, m->id, count);
+	else
+		ctl_refuse(from, m->id, status, &err);
+}
+
+static void
+on_stop(struct job *job, struct ctl_client *from, const struct control *m)
+{
+	if (job->sup->phase == PHASE_RUN)
+		stop_by_signal(job, SIGTERM);
+	answer_done(from, m->id, CONTROL_NONE);
+}
+
+static void
+on_wait(struct job *job, struct ctl_client *from, const struct control *m)
+{
+	(void)job;
+	ctl_wait(from, m->id);
+}
+
+typedef void steer_fn(struct job *job, struct ctl_client *from,
+	const struct control *m);
+
+static steer_fn *const handlers[CONTROL_TYPES] = {
+	[CONTROL_STATUS] = on_status,
+	[CONTROL_SIGNAL] = on_signal,
+	[CONTROL_STOP] = on_stop,
+	[CONTROL_WAIT] = on_wait,
+};
+
+static void
+on_message(struct ctl_client *from, const struct control *m, void *ctx)
+{
+	handlers[m->type](ctx, from, m);
+}
+
+void
+steer_made(struct job *job, int fd)
+{
+	struct ctl_config config = {
+		.loop = job->sup->loop,
+		.fd = fd,
+		.job = job->state.id,
+		.pid = getppid(),
+		.most = CLIENTS_MAX,
+		.fn = on_message,
+		.ctx = job,
+	};
+
+	if (fd != -1)
+		job->sup->ctl = ctl_open(&config);
+}
+
+void
+steer_end(struct job *job)
+{
+	struct outcome o = outcome_of(job);
+	struct control_over over = {
+		.exit = o.exit_status,
+		.reason = o.reason,
+	};
+
+	ctl_end(job->sup->ctl, &over);
+	ctl_close(job->sup->ctl);
+	job->sup->ctl = NULL;
+	ctl_place_remove(&job->page->ctl);
+	job->page->ctl.dir = -1;
+}

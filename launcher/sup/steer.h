@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * steer.h - the job's control socket: who asks how it is, and who steers it.
+ *
+ * A job has none before it is 20 ms old: short ones do not pay for it. The
+ * helper thread makes it, since $XDG_RUNTIME_DIR may be on a disk; the loop
+ * serves it. Without one the job goes on, and says so with -v.
+ */
+#ifndef LAUNCHER_SUP_STEER_H
+#define LAUNCHER_SUP_STEER_H
+
+#include "launcher/job/job.h"
+
+/* steer_begin() - have the socket made. */
+void steer_begin(struct job *job);
+
+/* steer_made() - NOTE_STEER: the socket listens as descriptor @fd, or could not
+ * be made (-1). */
+void steer_made(struct job *job, int fd);
+
+/* steer_end() - the last words to who waits; then there is no socket. */
+void steer_end(struct job *job);
+
+#endif /* LAUNCHER_SUP_STEER_H */
