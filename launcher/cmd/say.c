@@ -24,6 +24,13 @@ say_no(const char *fmt, ...)
 	return 125;
 }
 
+int
+say_error(const struct xr_error *err)
+{
+	words_error(err);
+	return 125;
+}
+
 /* A terminal shows names and values of anybody's; programs get each byte. */
 static int
 write_out(struct buf *out)

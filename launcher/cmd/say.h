@@ -4,6 +4,7 @@
 #define LAUNCHER_CMD_SAY_H
 
 #include "base/buf.h"
+#include "xrun/error.h"
 
 /* say() - print @out, all of it, and free it. Gives the exit status: 0, or
  * 125 with one line on stderr if it could not be written. */
@@ -11,5 +12,8 @@ int say(struct buf *out);
 
 /* say_no() - "xrun: ..." on stderr; gives 125. */
 int say_no(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* say_error() - the same of an error; what to try stands behind a tab. */
+int say_error(const struct xr_error *err);
 
 #endif /* LAUNCHER_CMD_SAY_H */

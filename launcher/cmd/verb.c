@@ -2,34 +2,40 @@
 /* verb.c - see verb.h. */
 #include <string.h>
 
+#include "base/opt_print.h"
 #include "base/suggest.h"
 #include "launcher/cmd/completion.h"
 #include "launcher/cmd/config.h"
 #include "launcher/cmd/help.h"
 #include "launcher/cmd/program.h"
+#include "launcher/cmd/ps.h"
 #include "launcher/cmd/say.h"
+#include "launcher/cmd/steer.h"
 #include "launcher/cmd/verb.h"
 #include "launcher/cmd/version.h"
 
 const struct verb verbs[] = {
-	{ "help", "[TOPIC|OPTION]", "all of it, or one thing", cmd_help },
-	{ "version", "[--json]", "which xrun this is", cmd_version },
+	{ "ps", "[JOB]", "jobs, or the ranks of one", ps_options, cmd_ps },
+	{ "signal", "SIGNAL [JOB]", "a signal to the ranks of a job",
+		signal_options, cmd_signal },
+	{ "stop", "[JOB]", "end a job as SIGTERM does", stop_options,
+		cmd_stop },
+	{ "wait", "[JOB]", "for the end of a job; exits as it did",
+		wait_options, cmd_wait },
+	{ "help", "[TOPIC|OPTION]", "all of it, or one thing", NULL, cmd_help },
+	{ "version", "[--json]", "which xrun this is", NULL, cmd_version },
 	{ "completion", "bash|zsh|fish", "words for the shell to complete",
-		cmd_completion },
+		NULL, cmd_completion },
 	{ "config", "show|check|schema",
-		"what settings are, and errors in files", cmd_config },
-	{ "ps", NULL, NULL, NULL },
-	{ "top", NULL, NULL, NULL },
-	{ "logs", NULL, NULL, NULL },
-	{ "events", NULL, NULL, NULL },
-	{ "wait", NULL, NULL, NULL },
-	{ "attach", NULL, NULL, NULL },
-	{ "signal", NULL, NULL, NULL },
-	{ "stop", NULL, NULL, NULL },
-	{ "restart", NULL, NULL, NULL },
-	{ "stacks", NULL, NULL, NULL },
-	{ "doctor", NULL, NULL, NULL },
-	{ "node", NULL, NULL, NULL },
+		"what settings are, and errors in files", NULL, cmd_config },
+	{ .name = "top" },
+	{ .name = "logs" },
+	{ .name = "events" },
+	{ .name = "attach" },
+	{ .name = "restart" },
+	{ .name = "stacks" },
+	{ .name = "doctor" },
+	{ .name = "node" },
 	{ 0 },
 };
 
@@ -62,8 +68,13 @@ verb_run(const struct verb *verb, int argc, char **argv)
 		return say_no("%s comes with a later version", verb->name);
 	if (!asks_for_help(argc, argv))
 		return verb->run(argc, argv);
-	buf_fmt(&out, "usage: xrun %s %s\n\n  %s\n", verb->name, verb->operands,
+	buf_fmt(&out, "usage: xrun %s%s %s\n\n  %s\n", verb->name,
+		verb->options == NULL ? "" : " [OPTION...]", verb->operands,
 		verb->help);
+	if (verb->options != NULL) {
+		buf_put_char(&out, '\n');
+		opt_print_short(verb->options, &out);
+	}
 	return say(&out);
 }
 

@@ -11,10 +11,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+struct opt;
+
 struct verb {
-	const char *name;     /* NULL ends the table */
-	const char *operands; /* "[TOPIC]", as shown */
-	const char *help;     /* one line, no full stop */
+	const char *name;          /* NULL ends the table */
+	const char *operands;      /* "[TOPIC]", as shown */
+	const char *help;          /* one line, no full stop */
+	const struct opt *options; /* its own; NULL: it has none */
 	/* argv[0] is the verb; gives xrun's exit status. NULL: comes later. */
 	int (*run)(int argc, char **argv);
 };

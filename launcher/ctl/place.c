@@ -147,34 +147,64 @@ ctl_place_remove(const struct ctl_place *p)
 	unlinkat(p->root, p->id, AT_REMOVEDIR);
 }
 
-static void
-sweep_one(int root, const char *name)
+/* What a walk over the folders of jobs does with each. */
+struct walk {
+	ctl_place_fn *fn; /* for those that live; NULL: remove all others */
+	void *ctx;
+};
+
+/* False: enough. */
+static bool
+visit(const struct walk *w, int root, const char *name)
 {
 	struct ctl_place p = { .root = root, .dir = -1 };
+	bool lives, more = true;
 
 	if (snprintf(p.id, sizeof(p.id), "%s", name) >= (int)sizeof(p.id))
-		return;
+		return true;
 	p.dir = openat(root, name, FOLDER);
-	if (p.dir != -1 && take(&p))
-		ctl_place_remove(&p);
+	if (p.dir == -1)
+		return true;
+	if (w->fn == NULL) {
+		if (take(&p))
+			ctl_place_remove(&p);
+	} else {
+		/* Shared: two who look at once are no job. */
+		lives = flock(p.dir, LOCK_SH | LOCK_NB) == -1;
+		more = !lives || w->fn(w->ctx, name);
+	}
 	fd_close(p.dir);
+	return more;
 }
 
-void
-ctl_place_sweep(void)
+static void
+walk(const struct walk *w)
 {
 	char where[64];
 	int root = open_root(false, where);
 	DIR *dir = root == -1 ? NULL : fdopendir(root);
 	const struct dirent *d;
+	bool more = true;
 
-	while (dir != NULL && (d = readdir(dir)) != NULL)
+	while (dir != NULL && more && (d = readdir(dir)) != NULL)
 		if (d->d_name[0] != '.')
-			sweep_one(root, d->d_name);
+			more = visit(w, root, d->d_name);
 	if (dir != NULL)
 		closedir(dir);
 	else
 		fd_close(root);
+}
+
+void
+ctl_place_each(ctl_place_fn *fn, void *ctx)
+{
+	walk(&(struct walk){ fn, ctx });
+}
+
+void
+ctl_place_sweep(void)
+{
+	walk(&(struct walk){ 0 });
 }
 
 int

@@ -45,6 +45,11 @@ void ctl_place_remove(const struct ctl_place *p);
 /* ctl_place_sweep() - remove what jobs left that are no more. */
 void ctl_place_sweep(void);
 
+/* ctl_place_each() - @fn for the id of each job that has such a folder, and
+ * lives; false from it: enough. */
+typedef bool ctl_place_fn(void *ctx, const char *id);
+void ctl_place_each(ctl_place_fn *fn, void *ctx);
+
 /*
  * ctl_connect() - to the socket of job @id.
  *

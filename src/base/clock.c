@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* clock.c - see clock.h. */
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "base/clock.h"
@@ -106,4 +108,21 @@ clock_stamp(int64_t wall_ns, char *out, size_t cap)
 		day, (int)(day_s / 3600), (int)(day_s / 60 % 60),
 		(int)(day_s % 60), (int)(ns / NS_PER_US));
 	return out;
+}
+
+int64_t
+clock_parse(const char *stamp)
+{
+	struct tm tm = { 0 };
+	const char *rest = stamp == NULL ?
+		NULL :
+		strptime(stamp, "%Y-%m-%dT%H:%M:%S", &tm);
+	double part = 0;
+	char *end = (char *)rest;
+
+	if (rest != NULL && *rest == '.')
+		part = strtod(rest, &end);
+	if (rest == NULL || strcmp(end, "Z") != 0)
+		return -1;
+	return (int64_t)timegm(&tm) * NS_PER_S + (int64_t)(part * NS_PER_S);
 }

@@ -32,4 +32,7 @@ const char *clock_rough(int64_t ns, char *out, size_t cap);
 /* clock_stamp() - "2026-11-21T02:14:21.123456Z" of wall ns; fits in 32. */
 const char *clock_stamp(int64_t wall_ns, char *out, size_t cap);
 
+/* clock_parse() - wall ns of such a stamp; -1 if it is none. */
+int64_t clock_parse(const char *stamp);
+
 #endif /* BASE_CLOCK_H */

@@ -136,3 +136,12 @@ assert_failed(const char *file, int line, const char *what)
 		what);
 	abort();
 }
+
+enum xr_status
+status_of_name(const char *name)
+{
+	for (const struct row *row = table; row->number != 1; row++)
+		if (row->number < 0 && strcmp(row->name, name) == 0)
+			return (enum xr_status)row->number;
+	return XR_E_PROTO;
+}

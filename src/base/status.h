@@ -38,4 +38,8 @@ extern void (*status_on_fail)(enum xr_status status);
 void assert_failed(const char *file, int line, const char *what)
 	__attribute__((noreturn, cold));
 
+/* status_of_name() - of "XR_E_TIMEOUT"; XR_E_PROTO of a name without a row, and
+ * of that of success. */
+enum xr_status status_of_name(const char *name);
+
 #endif /* BASE_STATUS_H */

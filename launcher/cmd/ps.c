@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ps.c - see ps.h. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cjson/cJSON.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "launcher/cmd/ps.h"
+#include "launcher/cmd/ps_ranks.h"
+#include "launcher/cmd/say.h"
+#include "launcher/cmd/verb_args.h"
+#include "launcher/cmd/which.h"
+#include "launcher/ctl/client.h"
+#include "launcher/job/outcome.h"
+#include "launcher/state/jobs.h"
+
+struct settings {
+	bool all, quiet, json;
+};
+
+#define AT(field) .offset = offsetof(struct settings, field)
+
+const struct opt ps_options[] = {
+	{ .name = "all",
+		.letter = 'a',
+		.type = OPT_FLAG,
+		.common = true,
+		AT(all),
+		.help = "jobs that have ended, too, as long as they are kept" },
+	{ .name = "quiet",
+		.letter = 'q',
+		.type = OPT_FLAG,
+		.common = true,
+		AT(quiet),
+		.help = "their ids and nothing else" },
+	{ .name = "json",
+		.type = OPT_FLAG,
+		.common = true,
+		AT(json),
+		.help = "as JSON: an array of jobs, or one job with its ranks" },
+	{ 0 },
+};
+
+/* One job: what its folder or, where it has none there, it says itself. */
+struct row {
+	struct which job;
+	cJSON *json;   /* NULL: it is too young to have said anything */
+	int64_t start; /* wall ns; INT64_MAX: not known, so now */
+};
+
+struct rows {
+	struct row *row;
+	size_t count;
+	bool all;
+};
+
+cJSON *
+ps_status(const struct which *job)
+{
+	const struct control m = control_new(CONTROL_STATUS, CONTROL_NONE);
+	struct control answer;
+	struct ctl_call call;
+	cJSON *json = NULL;
+
+	if (!job->running || ctl_dial(&call, job->id, NULL) != XR_OK)
+		return NULL;
+	if (ctl_ask(&call, &m, &answer, CTL_PATIENCE, NULL) == XR_OK)
+		json = cJSON_ParseWithLength(answer.job.status.at,
+			answer.job.status.len);
+	ctl_hang_up(&call);
+	return json;
+}
+
+static bool
+add_row(void *ctx, const struct which *job)
+{
+	struct rows *rows = ctx;
+	struct row *r;
+
+	if (!job->running && !rows->all)
+		return true;
+	rows->row = xrealloc(rows->row, (rows->count + 1) * sizeof(*r));
+	r = &rows->row[rows->count++];
+	*r = (struct row){ .job = *job, .start = INT64_MAX };
+	if (job->dir[0] != '\0')
+		r->json = jobs_read(job->dir);
+	if (r->json == NULL)
+		r->json = ps_status(job);
+	if (r->json != NULL)
+		r->start = clock_parse(jobs_text(r->json, "start"));
+	return true;
+}
+
+/* Those that run, then those that have ended; the youngest of each last. */
+static int
+compare(const void *a, const void *b)
+{
+	const struct row *x = a, *y = b;
+
+	if (x->job.running != y->job.running)
+		return x->job.running ? 1 : -1;
+	return x->start < y->start ? -1 : x->start > y->start;
+}
+
+static const char *
+state_of(const struct row *r)
+{
+	static const struct {
+		const char *reason, *state;
+	} names[] = {
+		{ "ok", "done" },
+		{ "failure", "failed" },
+		{ "signal", "stopped" },
+		{ "supervisor lost", "lost" },
+	};
+	const char *reason = jobs_text(r->json, "reason");
+
+	if (r->job.running)
+		return "running";
+	for (size_t i = 0; reason != NULL && i < 4; i++)
+		if (strcmp(reason, names[i].reason) == 0)
+			return names[i].state;
+	return reason != NULL ? reason : "lost";
+}
+
+static void
+put_time(struct buf *out, const struct row *r)
+{
+	int64_t end = r->job.running ? clock_wall() :
+				       clock_parse(jobs_text(r->json, "end"));
+	char text[32];
+
+	if (r->json == NULL || r->start == -1 || end < r->start)
+		buf_fmt(out, "%-8s", "-");
+	else
+		buf_fmt(out, "%-8s",
+			clock_rough(end - r->start, text, sizeof(text)));
+}
+
+static void
+put_command(struct buf *out, const cJSON *json)
+{
+	const cJSON *word;
+
+	cJSON_ArrayForEach(word, cJSON_GetObjectItemCaseSensitive(json, "argv"))
+	{
+		if (cJSON_IsString(word))
+			buf_fmt(out, " %s", word->valuestring);
+	}
+}
+
+static void
+put_row(struct buf *out, const struct row *r)
+{
+	int64_t ranks = jobs_number(r->json, "ranks", -1);
+	int64_t exit_status = jobs_number(r->json, "exit", -1);
+
+	buf_fmt(out, "%-8s ", r->job.id);
+	if (ranks == -1)
+		buf_fmt(out, "%5s  ", "-");
+	else
+		buf_fmt(out, "%5lld  ", (long long)ranks);
+	buf_fmt(out, "%-8s ", state_of(r));
+	put_time(out, r);
+	if (r->job.running || exit_status == -1)
+		buf_fmt(out, " %4s ", "");
+	else
+		buf_fmt(out, " %4lld ", (long long)exit_status);
+	put_command(out, r->json);
+	buf_put_char(out, '\n');
+}
+
+static void
+put_rows(struct buf *out, const struct rows *rows, const struct settings *s)
+{
+	if (!s->quiet && rows->count > 0)
+		buf_fmt(out, "%-8s %5s  %-8s %-8s %4s  %s\n", "JOB", "RANKS",
+			"STATE", "TIME", "EXIT", "COMMAND");
+	for (size_t i = 0; i < rows->count; i++)
+		if (s->quiet)
+			buf_fmt(out, "%s\n", rows->row[i].job.id);
+		else
+			put_row(out, &rows->row[i]);
+}
+
+/* Each with what it said, and whether it runs. */
+static void
+put_json(struct buf *out, const struct rows *rows)
+{
+	cJSON *all = cJSON_CreateArray(), *one;
+	char *text;
+
+	for (size_t i = 0; i < rows->count; i++) {
+		one = rows->row[i].json != NULL ?
+			cJSON_Duplicate(rows->row[i].json, true) :
+			cJSON_CreateObject();
+		cJSON_DeleteItemFromObjectCaseSensitive(one, "rank");
+		if (!cJSON_HasObjectItem(one, "job"))
+			cJSON_AddStringToObject(one, "job",
+				rows->row[i].job.id);
+		cJSON_AddBoolToObject(one, "running", rows->row[i].job.running);
+		cJSON_AddItemToArray(all, one);
+	}
+	text = cJSON_PrintUnformatted(all);
+	if (text == NULL)
+		out->bad = XR_E_NOMEM;
+	else
+		buf_fmt(out, "%s\n", text);
+	cJSON_free(text);
+	cJSON_Delete(all);
+}
+
+static int
+list_jobs(const struct settings *s)
+{
+	struct rows rows = { .all = s->all };
+	struct buf out = { 0 };
+
+	which_each(add_row, &rows);
+	if (rows.count > 1)
+		qsort(rows.row, rows.count, sizeof(*rows.row), compare);
+	if (s->json)
+		put_json(&out, &rows);
+	else
+		put_rows(&out, &rows, s);
+	for (size_t i = 0; i < rows.count; i++)
+		cJSON_Delete(rows.row[i].json);
+	free(rows.row);
+	return say(&out);
+}
+
+int
+cmd_ps(int argc, char **argv)
+{
+	struct settings s = { 0 };
+	struct verb_args args;
+	struct which job;
+	struct xr_error err = { 0 };
+
+	(void)argc;
+	if (!verb_args_read(&args, ps_options, &s, 1, argv))
+		return EXIT_XRUN;
+	if (args.count == 0)
+		return list_jobs(&s);
+	if (which_job(args.operand[0], WHICH_RUNNING, &job, &err) != XR_OK)
+		return say_error(&err);
+	if (s.quiet)
+		return say_no("ps: -q is for a list of jobs");
+	return ps_ranks(&job, s.json);
+}

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ps_ranks.c - see ps_ranks.h.
+ *
+ * What a job counts comes from the job. CPU time and memory of its processes
+ * are read from /proc here, so that the job has no work with it: those of a
+ * rank's process and of its descendants.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cjson/cJSON.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "launcher/cmd/ps_ranks.h"
+#include "launcher/cmd/say.h"
+#include "launcher/state/jobs.h"
+
+#define TREE_DEPTH 8
+#define TREE_MAX   256 /* processes of a rank */
+
+struct usage {
+	double cpu;  /* seconds */
+	int64_t rss; /* bytes */
+	unsigned processes;
+};
+
+/* Fields 14, 15 (clock ticks) and 24 (pages) of proc_pid_stat(5); the name in
+ * field 2 may hold anything, so they are counted from its last ')'. */
+static bool
+read_stat(int pid, struct usage *u)
+{
+	char path[64], text[1024], *p;
+	unsigned long long user = 0, system = 0;
+	long long pages = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	if (fd_read_small(path, text, sizeof(text)) == 0)
+		return false;
+	p = strrchr(text, ')');
+	if (p == NULL ||
+		sscanf(p + 1,
+			" %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %*d %*d %*d %*d %*d %*d %*u %*u %lld",
+			&user, &system, &pages) != 3)
+		return false;
+	u->cpu += (double)(user + system) / (double)sysconf(_SC_CLK_TCK);
+	u->rss += pages * sysconf(_SC_PAGESIZE);
+	u->processes++;
+	return true;
+}
+
+static void
+read_tree(int pid, unsigned depth, struct usage *u)
+{
+	char path[64], text[4096], *p = text, *end;
+	long child;
+
+	if (u->processes >= TREE_MAX || !read_stat(pid, u) || depth == 0)
+		return;
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", pid, pid);
+	fd_read_small(path, text, sizeof(text));
+	while ((child = strtol(p, &end, 10)) > 0 && end != p) {
+		read_tree((int)child, depth - 1, u);
+		p = end;
+	}
+}
+
+/* Into the object, under the names that the report has for those that ended. */
+static void
+add_usage(cJSON *rank)
+{
+	int64_t pid = jobs_number(rank, "pid", 0);
+	struct usage u = { 0 };
+
+	if (pid == 0 || cJSON_HasObjectItem(rank, "exit"))
+		return;
+	read_tree((int)pid, TREE_DEPTH, &u);
+	if (u.processes == 0)
+		return;
+	cJSON_AddNumberToObject(rank, "cpu_seconds", u.cpu);
+	cJSON_AddNumberToObject(rank, "rss_bytes", (double)u.rss);
+	cJSON_AddNumberToObject(rank, "processes", u.processes);
+}
+
+/* --- a table -------------------------------------------------------------- */
+
+static double
+real_of(const cJSON *json, const char *key)
+{
+	const cJSON *item = cJSON_GetObjectItemCaseSensitive(json, key);
+
+	return cJSON_IsNumber(item) ? item->valuedouble : 0;
+}
+
+/* "1.2G", three characters and a letter, for columns. */
+static void
+put_bytes(struct buf *out, double bytes)
+{
+	static const char units[] = "BKMGTP";
+	int unit = 0;
+
+	while (bytes >= 999.5 && unit < 5) {
+		bytes /= 1024;
+		unit++;
+	}
+	if (bytes < 9.95 && unit > 0)
+		buf_fmt(out, "%5.1f%c ", bytes, units[unit]);
+	else
+		buf_fmt(out, "%5.0f%c ", bytes, units[unit]);
+}
+
+/* "running", "exit 3", "SIGSEGV". */
+static void
+put_state(struct buf *out, const cJSON *rank)
+{
+	const char *state = jobs_text(rank, "state");
+	const char *sig = jobs_text(rank, "signal");
+	int64_t exit_status = jobs_number(rank, "exit", -1);
+	char text[32];
+
+	if (sig != NULL)
+		snprintf(text, sizeof(text), "%s", sig);
+	else if (exit_status != -1)
+		snprintf(text, sizeof(text), "exit %lld",
+			(long long)exit_status);
+	else
+		snprintf(text, sizeof(text), "%s", state ? state : "new");
+	buf_fmt(out, "%-9s ", text);
+}
+
+static void
+put_rank(struct buf *out, const cJSON *rank)
+{
+	double seconds = real_of(rank, "seconds");
+	double cpu = real_of(rank, "cpu_seconds") + real_of(rank, "cpu_user") +
+		real_of(rank, "cpu_system");
+	const char *device = jobs_text(rank, "device");
+	char time[32];
+
+	buf_fmt(out, "%5lld %8lld ", (long long)jobs_number(rank, "rank", 0),
+		(long long)jobs_number(rank, "pid", 0));
+	put_state(out, rank);
+	buf_fmt(out, "%-8s ",
+		clock_rough((int64_t)(seconds * NS_PER_S), time, sizeof(time)));
+	if (seconds > 0)
+		buf_fmt(out, "%5.0f%% ", 100 * cpu / seconds);
+	else
+		buf_fmt(out, "%6s ", "-");
+	put_bytes(out,
+		real_of(rank, "rss_bytes") + real_of(rank, "rss_peak_bytes"));
+	put_bytes(out,
+		real_of(rank, "stdout_bytes") + real_of(rank, "stderr_bytes"));
+	buf_fmt(out, " %s\n", device != NULL ? device : "-");
+}
+
+static void
+put_table(struct buf *out, const cJSON *json)
+{
+	const cJSON *rank;
+
+	buf_fmt(out, "%5s %8s %-9s %-8s %6s %6s %6s  %s\n", "RANK", "PID",
+		"STATE", "TIME", "CPU", "RSS", "OUT", "DEVICE");
+	cJSON_ArrayForEach(rank, cJSON_GetObjectItemCaseSensitive(json, "rank"))
+		put_rank(out, rank);
+}
+
+int
+ps_ranks(const struct which *job, bool json)
+{
+	cJSON *all = ps_status(job), *rank;
+	struct buf out = { 0 };
+	char *text = NULL;
+
+	if (all == NULL && job->dir[0] != '\0')
+		all = jobs_read(job->dir);
+	if (all == NULL)
+		return say_no("%s says nothing of itself yet", job->id);
+	cJSON_ArrayForEach(rank, cJSON_GetObjectItemCaseSensitive(all, "rank"))
+		add_usage(rank);
+	if (json) {
+		cJSON_AddBoolToObject(all, "running", job->running);
+		text = cJSON_PrintUnformatted(all);
+		buf_fmt(&out, "%s\n", text != NULL ? text : "");
+	} else {
+		put_table(&out, all);
+	}
+	if (json && text == NULL)
+		out.bad = XR_E_NOMEM;
+	cJSON_free(text);
+	cJSON_Delete(all);
+	return say(&out);
+}

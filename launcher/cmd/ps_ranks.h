@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ps_ranks.h - xrun ps JOB: a line a rank. */
+#ifndef LAUNCHER_CMD_PS_RANKS_H
+#define LAUNCHER_CMD_PS_RANKS_H
+
+#include <stdbool.h>
+
+#include "launcher/cmd/which.h"
+
+/* ps_ranks() - say how the ranks of @job are, or were; the exit status. */
+int ps_ranks(const struct which *job, bool json);
+
+/* ps_status() - what a running job says of itself; NULL if it does not. The
+ * caller deletes it. */
+struct cJSON *ps_status(const struct which *job);
+
+#endif /* LAUNCHER_CMD_PS_RANKS_H */

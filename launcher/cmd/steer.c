@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* steer.c - see steer.h. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <sys/file.h>
+
+#include <cjson/cJSON.h>
+
+#include "base/fd.h"
+#include "base/json.h"
+#include "base/ranks.h"
+#include "base/status.h"
+#include "launcher/cmd/say.h"
+#include "launcher/cmd/steer.h"
+#include "launcher/cmd/verb_args.h"
+#include "launcher/cmd/which.h"
+#include "launcher/ctl/client.h"
+#include "launcher/job/outcome.h"
+#include "launcher/state/jobs.h"
+
+struct settings {
+	const char *ranks;
+	bool json;
+};
+
+#define AT(field) .offset = offsetof(struct settings, field)
+#define JSON \
+	{ \
+		.name = "json", .type = OPT_FLAG, .common = true, AT(json), \
+		.help = "as one JSON object" \
+	}
+
+const struct opt signal_options[] = {
+	{ .name = "rank",
+		.letter = 'r',
+		.type = OPT_TEXT,
+		.common = true,
+		.arg = "RANKS",
+		.check = ranks_check,
+		AT(ranks),
+		.help = "to these ranks, 0-3,7; to all without" },
+	JSON,
+	{ 0 },
+};
+
+const struct opt stop_options[] = { JSON, { 0 } };
+const struct opt wait_options[] = { JSON, { 0 } };
+
+/* --- a question ----------------------------------------------------------- */
+
+static enum xr_status
+ask(const struct which *job, const struct control *question,
+	struct control *answer, int64_t patience, struct xr_error *err)
+{
+	struct ctl_call call;
+	enum xr_status status = ctl_dial(&call, job->id, err);
+
+	if (status != XR_OK)
+		return status;
+	status = ctl_ask(&call, question, answer, patience, err);
+	ctl_hang_up(&call);
+	return status;
+}
+
+/* Nobody can be told anything any more. */
+static enum xr_status
+refuse_ended(const struct which *job, struct xr_error *err)
+{
+	return job->running ? XR_OK :
+			      fail(err, XR_E_STATE, "%s has ended\txrun ps %s",
+				      job->id, job->id);
+}
+
+/* --- signal --------------------------------------------------------------- */
+
+static int
+say_done(const struct which *job, const struct settings *s, int64_t count)
+{
+	struct buf out = { 0 };
+	struct json j;
+
+	if (!s->json)
+		return 0;
+	json_init(&j, &out);
+	json_open_object(&j, NULL);
+	json_text(&j, "job", job->id);
+	if (count != CONTROL_NONE)
+		json_int(&j, "count", count);
+	json_close_object(&j);
+	buf_put_char(&out, '\n');
+	return say(&out);
+}
+
+/* What has no answer but "done". */
+static int
+tell(const char *name, const struct settings *s, const struct control *question)
+{
+	struct control answer;
+	struct which job;
+	struct xr_error err = { 0 };
+	enum xr_status status = which_job(name, WHICH_RUNNING, &job, &err);
+
+	if (status == XR_OK)
+		status = refuse_ended(&job, &err);
+	if (status == XR_OK)
+		status = ask(&job, question, &answer, CTL_PATIENCE, &err);
+	if (status != XR_OK)
+		return say_error(&err);
+	return say_done(&job, s, answer.done.count);
+}
+
+int
+cmd_signal(int argc, char **argv)
+{
+	struct settings s = { 0 };
+	struct verb_args args;
+	struct control m = control_new(CONTROL_SIGNAL, CONTROL_NONE);
+
+	(void)argc;
+	if (!verb_args_read(&args, signal_options, &s, 2, argv))
+		return EXIT_XRUN;
+	if (args.count == 0)
+		return say_no("signal: which one?   try: xrun signal USR1 JOB");
+	m.signal.signal = args.operand[0];
+	m.signal.ranks = s.ranks;
+	return tell(args.count > 1 ? args.operand[1] : NULL, &s, &m);
+}
+
+int
+cmd_stop(int argc, char **argv)
+{
+	struct settings s = { 0 };
+	struct verb_args args;
+	const struct control m = control_new(CONTROL_STOP, CONTROL_NONE);
+
+	(void)argc;
+	if (!verb_args_read(&args, stop_options, &s, 1, argv))
+		return EXIT_XRUN;
+	return tell(args.count > 0 ? args.operand[0] : NULL, &s, &m);
+}
+
+/* --- wait ----------------------------------------------------------------- */
+
+/* How it ended, by its folder; false: it has not, or nobody knows. */
+static bool
+read_end(const struct which *job, struct control_over *over, cJSON **json)
+{
+	int64_t exit_status;
+
+	*json = job->dir[0] == '\0' ? NULL : jobs_read(job->dir);
+	exit_status = jobs_number(*json, "exit", -1);
+	over->exit = exit_status;
+	over->reason = jobs_text(*json, "reason");
+	return exit_status != -1;
+}
+
+/* Until nobody holds the job's lock: whatever became of its xrun. */
+static void
+await_lock(const struct which *job)
+{
+	char path[PATH_MAX + 8];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/lock", job->dir);
+	fd = job->dir[0] == '\0' ?
+		-1 :
+		open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	while (fd != -1 && flock(fd, LOCK_SH) == -1 && errno == EINTR)
+		continue;
+	fd_close(fd);
+}
+
+static int
+say_over(const struct which *job, const struct settings *s,
+	const struct control_over *over)
+{
+	struct buf out = { 0 };
+	struct json j;
+	int status = 0;
+
+	if (s->json) {
+		json_init(&j, &out);
+		json_open_object(&j, NULL);
+		json_text(&j, "job", job->id);
+		json_int(&j, "exit", over->exit);
+		json_text(&j, "reason", over->reason);
+		json_close_object(&j);
+		buf_put_char(&out, '\n');
+		status = say(&out);
+	}
+	return status != 0 ? status : (int)over->exit;
+}
+
+static int
+wait_for(const struct which *job, const struct settings *s)
+{
+	const struct control m = control_new(CONTROL_WAIT, CONTROL_NONE);
+	struct xr_error err = { 0 };
+	struct control answer;
+	struct ctl_call call;
+	cJSON *json = NULL;
+	int status;
+
+	if (job->running && ctl_dial(&call, job->id, &err) == XR_OK) {
+		enum xr_status asked =
+			ctl_ask(&call, &m, &answer, CTL_FOREVER, &err);
+
+		status = asked == XR_OK ? say_over(job, s, &answer.over) : 0;
+		ctl_hang_up(&call);
+		if (asked == XR_OK)
+			return status;
+	}
+	await_lock(job);
+	if (read_end(job, &answer.over, &json))
+		status = say_over(job, s, &answer.over);
+	else
+		status = say_no("%s has ended, and how is not known", job->id);
+	cJSON_Delete(json);
+	return status;
+}
+
+int
+cmd_wait(int argc, char **argv)
+{
+	struct settings s = { 0 };
+	struct verb_args args;
+	struct which job;
+	struct xr_error err = { 0 };
+
+	(void)argc;
+	if (!verb_args_read(&args, wait_options, &s, 1, argv))
+		return EXIT_XRUN;
+	if (which_job(args.count > 0 ? args.operand[0] : NULL, WHICH_RUNNING,
+		    &job, &err) != XR_OK)
+		return say_error(&err);
+	return wait_for(&job, &s);
+}

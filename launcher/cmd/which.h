@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * which.h - the job that a verb is about.
+ *
+ * Jobs are found by their folders, and those that run by their control sockets
+ * as well, since with --no-logs and --log-dir there is no folder where others
+ * are. A few characters of an id are enough if no other begins with them.
+ */
+#ifndef LAUNCHER_CMD_WHICH_H
+#define LAUNCHER_CMD_WHICH_H
+
+#include <stdbool.h>
+#include <limits.h>
+
+#include "launcher/state/state.h"
+#include "xrun/error.h"
+
+struct which {
+	char id[STATE_ID_MAX + 1];
+	char dir[PATH_MAX]; /* its folder; "": not where folders are */
+	bool running;
+};
+
+/* Told of each job; false: enough. */
+typedef bool which_fn(void *ctx, const struct which *job);
+void which_each(which_fn *fn, void *ctx);
+
+/* What a job is looked for, where none is named. */
+enum which_none {
+	WHICH_RUNNING, /* the only one that runs */
+	WHICH_LATEST,  /* that, else the one that began last */
+};
+
+/*
+ * which_job() - the job called @text, or whose id begins so.
+ *
+ * @text: NULL: as @none says
+ * Returns  XR_OK; XR_E_NOTFOUND, XR_E_INVAL (several) with words in @err
+ */
+enum xr_status which_job(const char *text, enum which_none none,
+	struct which *job, struct xr_error *err);
+
+#endif /* LAUNCHER_CMD_WHICH_H */

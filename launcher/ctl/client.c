@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* client.c - see client.h. */
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <sys/socket.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/status.h"
+#include "launcher/ctl/client.h"
+#include "launcher/ctl/place.h"
+
+#define READ_SIZE (64 << 10)
+
+/* Until there is something to read; false: not in time. */
+static bool
+wait_for(int fd, int64_t until)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	int64_t left;
+	int n;
+
+	do {
+		left = until == INT64_MAX ? -1 : until - clock_now();
+		if (until != INT64_MAX && left <= 0)
+			return false;
+		n = poll(&p, 1,
+			left < 0 ? -1 : (int)((left + NS_PER_MS) / NS_PER_MS));
+	} while (n == 0 || (n == -1 && errno == EINTR));
+	return n == 1;
+}
+
+static enum xr_status
+read_more(struct ctl_call *c, int64_t until, struct xr_error *err)
+{
+	char *room;
+	ssize_t n;
+
+	if (!wait_for(c->fd, until))
+		return fail(err, XR_E_TIMEOUT, "the job does not answer");
+	memmove(c->in.data, c->in.data + c->at, c->in.len - c->at);
+	c->in.len -= c->at;
+	c->at = 0;
+	room = buf_room(&c->in, READ_SIZE);
+	if (room == NULL)
+		return fail(err, c->in.bad, "an answer is too long");
+	c->in.len -= READ_SIZE;
+	n = recv(c->fd, room, READ_SIZE, 0);
+	if (n > 0)
+		c->in.len += (size_t)n;
+	if (n == 0)
+		return fail(err, XR_E_CLOSED, "the job is over");
+	return n > 0 || errno == EINTR ?
+		XR_OK :
+		fail(err, XR_E_SYS, "the job's control socket: %s",
+			strerror(errno));
+}
+
+/* The next line, terminated, without its end. */
+static enum xr_status
+read_line(struct ctl_call *c, int64_t until, struct span *line,
+	struct xr_error *err)
+{
+	enum xr_status status = XR_OK;
+	char *end = NULL;
+
+	while (status == XR_OK) {
+		end = c->in.len == c->at ?
+			NULL :
+			memchr(c->in.data + c->at, '\n', c->in.len - c->at);
+		if (end != NULL)
+			break;
+		status = read_more(c, until, err);
+	}
+	if (status != XR_OK)
+		return status;
+	*end = '\0';
+	line->at = c->in.data + c->at;
+	line->len = (size_t)(end - line->at);
+	c->at += line->len + 1;
+	return XR_OK;
+}
+
+static enum xr_status
+read_message(struct ctl_call *c, struct control *m, int64_t until,
+	struct xr_error *err)
+{
+	struct span line = { 0 };
+	enum xr_status status = read_line(c, until, &line, err);
+
+	return status == XR_OK ? control_read(m, (char *)line.at, line.len,
+					 CONTROL_BY_JOB, err) :
+				 status;
+}
+
+static int64_t
+deadline(int64_t patience)
+{
+	return patience == CTL_FOREVER ? INT64_MAX : clock_now() + patience;
+}
+
+enum xr_status
+ctl_dial(struct ctl_call *call, const char *id, struct xr_error *err)
+{
+	struct control m;
+	enum xr_status status;
+
+	*call = (struct ctl_call){ .fd = ctl_connect(id) };
+	if (call->fd == -1)
+		return fail(err,
+			errno == ENOENT || errno == ECONNREFUSED ?
+				XR_E_NOTFOUND :
+				XR_E_SYS,
+			"%s: its control socket: %s", id, strerror(errno));
+	status = read_message(call, &m, deadline(CTL_PATIENCE), err);
+	if (status == XR_OK && m.type != CONTROL_WELCOME)
+		status = fail(err, XR_E_PROTO, "%s: it does not greet", id);
+	if (status != XR_OK)
+		ctl_hang_up(call);
+	return status;
+}
+
+void
+ctl_hang_up(struct ctl_call *call)
+{
+	fd_close(call->fd);
+	call->fd = -1;
+	buf_fini(&call->in);
+}
+
+enum xr_status
+ctl_ask(struct ctl_call *call, const struct control *question,
+	struct control *answer, int64_t patience, struct xr_error *err)
+{
+	struct buf line = { 0 };
+	enum xr_status status = XR_OK;
+
+	control_put(&line, question);
+	if (line.bad != XR_OK)
+		status = fail(err, line.bad, "no memory for a question");
+	else if (send(call->fd, line.data, line.len, MSG_NOSIGNAL) !=
+		(ssize_t)line.len)
+		status = fail(err, XR_E_CLOSED, "the job is over");
+	buf_fini(&line);
+	if (status == XR_OK)
+		status = read_message(call, answer, deadline(patience), err);
+	if (status == XR_OK && answer->type == CONTROL_ERROR)
+		status = fail(err, status_of_name(answer->error.code), "%s",
+			answer->error.text);
+	return status;
+}
