@@ -39,7 +39,7 @@ struct keeper_page {
 	int32_t silent;  /* no rank wrote a byte: the folder is to go */
 	int32_t kept;    /* it stays all the same */
 	struct own_tty own;
-	struct ctl_place ctl; /* the control socket's */
+	struct ctl_place ctl;             /* the control socket's */
 	struct modes screen[RAW_STREAMS]; /* what the rank switched there */
 	struct leaves leaves;             /* control groups of the ranks */
 	char where[256]; /* the job's output, for the last word; "": nowhere */

@@ -60,19 +60,19 @@ unset(struct control *m, const struct control_field *f)
 
 	switch (f->kind) {
 	case CONTROL_KIND_text:
-		*(control_text *)at = NULL;
+		*(const char **)at = NULL;
 		break;
 	case CONTROL_KIND_int:
-		*(control_int *)at = CONTROL_NONE;
+		*(CONTROL_C_int *)at = CONTROL_NONE;
 		break;
 	case CONTROL_KIND_real:
-		*(control_real *)at = NAN;
+		*(CONTROL_C_real *)at = NAN;
 		break;
 	case CONTROL_KIND_flag:
-		*(control_flag *)at = false;
+		*(CONTROL_C_flag *)at = false;
 		break;
 	case CONTROL_KIND_json:
-		*(control_json *)at = (struct span){ 0 };
+		*(CONTROL_C_json *)at = (struct span){ 0 };
 		break;
 	}
 }
@@ -132,19 +132,19 @@ read_field(struct control *m, const struct control_field *f, struct span value)
 	switch (f->kind) {
 	case CONTROL_KIND_text:
 		if (kind == GATE_TEXT)
-			*(control_text *)at = text_of(value);
+			*(const char **)at = text_of(value);
 		return kind == GATE_TEXT;
 	case CONTROL_KIND_int:
 		return read_int(value, at);
 	case CONTROL_KIND_real:
 		if (kind == GATE_NUMBER)
-			*(control_real *)at = strtod(value.at, NULL);
+			*(CONTROL_C_real *)at = strtod(value.at, NULL);
 		return kind == GATE_NUMBER;
 	case CONTROL_KIND_flag:
-		*(control_flag *)at = kind == GATE_TRUE;
+		*(CONTROL_C_flag *)at = kind == GATE_TRUE;
 		return kind == GATE_TRUE || kind == GATE_FALSE;
 	case CONTROL_KIND_json:
-		*(control_json *)at = value;
+		*(CONTROL_C_json *)at = value;
 		return true;
 	}
 	return false;
@@ -157,15 +157,15 @@ is_set(const struct control *m, const struct control_field *f)
 
 	switch (f->kind) {
 	case CONTROL_KIND_text:
-		return *(const control_text *)at != NULL;
+		return *(const char *const *)at != NULL;
 	case CONTROL_KIND_int:
-		return *(const control_int *)at != CONTROL_NONE;
+		return *(const CONTROL_C_int *)at != CONTROL_NONE;
 	case CONTROL_KIND_real:
-		return !isnan(*(const control_real *)at);
+		return !isnan(*(const CONTROL_C_real *)at);
 	case CONTROL_KIND_flag:
-		return *(const control_flag *)at;
+		return *(const CONTROL_C_flag *)at;
 	case CONTROL_KIND_json:
-		return ((const control_json *)at)->at != NULL;
+		return ((const CONTROL_C_json *)at)->at != NULL;
 	}
 	return false;
 }
@@ -282,19 +282,19 @@ put_field(struct json *j, const struct control *m,
 
 	switch (f->kind) {
 	case CONTROL_KIND_text:
-		json_text(j, f->name, *(const control_text *)at);
+		json_text(j, f->name, *(const char *const *)at);
 		break;
 	case CONTROL_KIND_int:
-		json_int(j, f->name, *(const control_int *)at);
+		json_int(j, f->name, *(const CONTROL_C_int *)at);
 		break;
 	case CONTROL_KIND_real:
-		json_real(j, f->name, *(const control_real *)at);
+		json_real(j, f->name, *(const CONTROL_C_real *)at);
 		break;
 	case CONTROL_KIND_flag:
-		json_bool(j, f->name, *(const control_flag *)at);
+		json_bool(j, f->name, *(const CONTROL_C_flag *)at);
 		break;
 	case CONTROL_KIND_json:
-		json_raw(j, f->name, *(const control_json *)at);
+		json_raw(j, f->name, *(const CONTROL_C_json *)at);
 		break;
 	}
 }

@@ -39,11 +39,11 @@ enum control_kind {
 };
 
 /* What each kind is in C, and what says that a field is not there. */
-typedef const char *control_text; /* NULL */
-typedef int64_t control_int;      /* CONTROL_NONE */
-typedef double control_real;      /* NaN */
-typedef bool control_flag;        /* false */
-typedef struct span control_json; /* .at is NULL; raw JSON otherwise */
+#define CONTROL_C_text const char * /* NULL */
+#define CONTROL_C_int  int64_t      /* CONTROL_NONE */
+#define CONTROL_C_real double       /* NaN */
+#define CONTROL_C_flag bool         /* false */
+#define CONTROL_C_json struct span  /* .at is NULL; raw JSON otherwise */
 
 /* clang-format off */
 #define MSG(NAME, name, by, help) CONTROL_##NAME,
@@ -57,7 +57,7 @@ enum control_type {
 #undef F
 
 #define MSG(NAME, name, by, help) struct control_##name {
-#define F(kind, field, need, help) control_##kind field;
+#define F(kind, field, need, help) CONTROL_C_##kind field;
 #undef END
 #define END(name) char end_; };
 #include "wire/control.def"
