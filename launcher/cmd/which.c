@@ -102,8 +102,7 @@ begins_so(const struct which *w, const char *text)
 static bool
 runs(const struct which *w, const char *text)
 {
-	(void)text;
-	return w->running;
+	return w->running && (text == NULL || begins_so(w, text));
 }
 
 /* How many are meant; the last of them, or who bears just that name, in @job. */
@@ -167,15 +166,21 @@ static enum xr_status
 choose(const struct list *l, const char *text, struct which *job,
 	struct xr_error *err)
 {
+	bool (*is)(const struct which *, const char *) = begins_so;
 	char names[3 * (STATE_ID_MAX + 2) + 8];
-	unsigned count = pick(l, begins_so, text, job);
+	unsigned count = pick(l, is, text, job);
 
+	/* Of several, one that runs is meant. */
+	if (count > 1 && pick(l, runs, text, job) > 0) {
+		is = runs;
+		count = pick(l, is, text, job);
+	}
 	if (count == 1)
 		return XR_OK;
 	if (count == 0)
 		return fail(err, XR_E_NOTFOUND,
 			"there is no job '%s'\txrun ps -a", text);
-	put_names(l, begins_so, text, names, sizeof(names));
+	put_names(l, is, text, names, sizeof(names));
 	return fail(err, XR_E_INVAL,
 		"'%s' may be any of %u jobs: %s\tmore of its id", text, count,
 		names);

@@ -4,7 +4,8 @@
  *
  * Jobs are found by their folders, and those that run by their control sockets
  * as well, since with --no-logs and --log-dir there is no folder where others
- * are. A few characters of an id are enough if no other begins with them.
+ * are. A few characters of an id are enough if no other begins with them, or none
+ * that runs.
  */
 #ifndef LAUNCHER_CMD_WHICH_H
 #define LAUNCHER_CMD_WHICH_H

@@ -29,6 +29,7 @@ make(void *ctx)
 	struct xr_error err = { 0 };
 	int fd = -1;
 
+	ctl_place_sweep();
 	if (ctl_place_open(&job->page->ctl, job->state.id, &err) == XR_OK)
 		fd = ctl_place_listen(&job->page->ctl);
 	else if (err.status == XR_E_EXISTS)

@@ -1,0 +1,286 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# steer.bats - the control socket, and the verbs that speak through it.
+
+load helper
+
+# up NAME ARG... - a job in the background that can be asked; its id is in $id.
+up()
+{
+	spawn "$1" "$XRUN" "${@:2}"
+	wait_for 5 any_socket
+	id=$(cd "$XDG_RUNTIME_DIR/xrun" && echo *)
+	id=${id##* }
+}
+
+any_socket()
+{
+	compgen -G "$XDG_RUNTIME_DIR/xrun/*/control" >/dev/null
+}
+
+# over - the job of $pid has ended, and so has its socket.
+over()
+{
+	status=0
+	wait "$pid" || status=$?
+	! any_socket
+	[ -z "$(ls "$XDG_RUNTIME_DIR/xrun")" ]
+}
+
+# talk LINE... - what the job answers to them, without its greeting.
+talk()
+{
+	need socat
+	printf '%s\n' "$@" |
+		socat -t 2 - "UNIX-CONNECT:$XDG_RUNTIME_DIR/xrun/$id/control" |
+		tail -n +2
+}
+
+@test "ps tells what runs, and with -a what ran" {
+	need jq
+	try "$XRUN" ps
+	assert_eq "$status: $output$stderr" '0: '
+	job -n 2 sh -c 'echo x; exit $RANK'
+	up one -n 3 sleep 60
+	try "$XRUN" ps
+	assert_has "$output" '^JOB +RANKS +STATE +TIME +EXIT +COMMAND$'
+	assert_has "$output" "^$id +3 +running +[0-9]+ s +sleep 60\$"
+	assert_eq "$(wc -l <<<"$output")" 2
+	try "$XRUN" ps --all
+	assert_has "$output" '^[a-z0-9]{4} +2 +failed +0 s +1 +sh -c echo x'
+	assert_eq "$(wc -l <<<"$output")" 3
+	try "$XRUN" ps -q
+	assert_eq "$output" "$id"
+	try "$XRUN" ps --json -a
+	jq -e --arg id "$id" 'length == 2 and .[1].job == $id and .[1].running
+		and (.[0].running | not) and .[0].exit == 1' <<<"$output"
+	kill "$pid"
+	over
+}
+
+@test "ps JOB has a line a rank, of a job that runs and of one that ended" {
+	need jq
+	up one -n 2 sh -c 'echo word; [ $RANK = 1 ] || exec sleep 60; exit 0'
+	wait_for 5 rank_is 1 'exit 0'
+	try "$XRUN" ps "$id"
+	assert_has "$output" '^ RANK +PID STATE +TIME +CPU +RSS +OUT +DEVICE$'
+	assert_has "$output" '^ +0 +[0-9]+ running +[0-9]+ s +[0-9]+% .* 5B +cpu$'
+	assert_has "$output" '^ +1 +[0-9]+ exit 0 '
+	try "$XRUN" ps --json "$id"
+	jq -e '.phase == "running" and .running and .ranks == 2 and
+		(.rank[0] | .state == "running" and .stdout_bytes == 5 and
+		.rss_bytes > 100000 and .processes == 1) and
+		.rank[1].exit == 0' <<<"$output"
+	"$XRUN" stop "$id"
+	over
+	assert_eq "$status" 143
+	try "$XRUN" ps "$id"
+	assert_has "$output" '^ +0 +[0-9]+ SIGTERM +'
+	try "$XRUN" ps "$id" --json
+	jq -e '.exit == 143 and (.running | not)' <<<"$output"
+}
+
+rank_is()
+{
+	"$XRUN" ps "$id" | grep -Eq "^ +$1 +[0-9]+ $2 "
+}
+
+@test "a job is found by the beginning of its id, if no other begins so" {
+	up one --job alpha1 sleep 60
+	spawn two "$XRUN" --job alpha2 sleep 60
+	wait_for 5 [ -e "$XDG_RUNTIME_DIR/xrun/alpha2/control" ]
+	try "$XRUN" ps alpha
+	assert_eq "$status" 125
+	assert_has "$stderr" "^xrun: 'alpha' may be any of 2 jobs: alpha[12], alpha[12]   try: more of its id"
+	try "$XRUN" stop
+	assert_has "$stderr" '^xrun: which job\? 2 run: alpha[12], alpha[12]   try: xrun ps$'
+	try "$XRUN" stop beta
+	assert_eq "$stderr" "xrun: there is no job 'beta'   try: xrun ps -a"
+	"$XRUN" stop alpha2
+	wait_for 5 [ ! -e "$XDG_RUNTIME_DIR/xrun/alpha2" ]
+	"$XRUN" stop al
+	wait_for 5 [ ! -e "$XDG_RUNTIME_DIR/xrun/alpha1" ]
+	try "$XRUN" stop alpha1
+	assert_eq "$status" 125
+	assert_eq "$stderr" 'xrun: alpha1 has ended   try: xrun ps alpha1'
+	try "$XRUN" stop
+	assert_has "$stderr" '^xrun: no job runs   try: xrun ps -a'
+}
+
+@test "signal reaches the ranks it is for, and no other" {
+	need jq
+	up one -n 3 sh -c '
+		trap "echo heard; exit 4" USR1
+		echo ready
+		while :; do sleep 0.02; done'
+	for i in 0 1 2; do
+		await_line "$BATS_TEST_TMPDIR/one.out" "^\[$i\] ready" 5
+	done
+	try "$XRUN" signal SIGUSR1 "$id" -r 1 --json
+	assert_eq "$status" 0
+	jq -e --arg id "$id" '. == {"job": $id, "count": 1}' <<<"$output"
+	over
+	assert_eq "$status" 4
+	assert_eq "$(grep -c heard "$BATS_TEST_TMPDIR/one.out")" 1
+	assert_has "$(cat "$BATS_TEST_TMPDIR/one.out")" '^\[1\] heard$'
+}
+
+@test "signal: what is no signal, no rank, no job is said" {
+	up one -n 2 sleep 60
+	try "$XRUN" signal
+	assert_has "$stderr" '^xrun: signal: which one\?'
+	try "$XRUN" signal NOPE "$id"
+	assert_eq "$status: $stderr" "125: xrun: signal: 'NOPE' is none"
+	try "$XRUN" signal TERM "$id" --rank 7
+	assert_eq "$status" 125
+	assert_has "$stderr" '^xrun: .*7'
+	try "$XRUN" signal TERM "$id" --rank x
+	assert_eq "$status" 125
+	try "$XRUN" signal TERM "$id" more words
+	assert_has "$stderr" "'more' is one word too many"
+	try "$XRUN" signal TERM -- "$id"
+	assert_eq "$status" 0
+	over
+}
+
+@test "wait ends with the job, as it did" {
+	need jq
+	up one -n 2 sh -c 'trap "exit 9" USR1; while :; do sleep 0.02; done'
+	spawn waits "$XRUN" wait --json "$id"
+	local waits=$pid
+	wait_for 5 rank_is 0 running
+	"$XRUN" signal USR1 "$id"
+	status=0
+	wait "$waits" || status=$?
+	assert_eq "$status" 9
+	jq -e '.exit == 9 and .reason == "failure"' "$BATS_TEST_TMPDIR/waits.out"
+	# Of one that has ended, at once, by what it left.
+	job sh -c 'echo; exit 3'
+	try "$XRUN" wait "$(readlink "$XDG_STATE_HOME/xrun/latest")"
+	assert_eq "$status" 3
+}
+
+@test "wait tells of a job whose supervisor was killed" {
+	up one --job lost sh -c 'echo; exec sleep 60'
+	spawn waits "$XRUN" wait lost
+	local waits=$pid
+	wait_for 5 has_client
+	kill -KILL "$(supervisor)"
+	status=0
+	wait "$waits" || status=$?
+	assert_eq "$status" 125
+	[ -z "$(ls "$XDG_RUNTIME_DIR/xrun")" ]
+}
+
+# A socket to a client: more than those of standard streams and the listener.
+has_client()
+{
+	[ "$(ls -l "/proc/$(supervisor)/fd" | grep -c socket:)" -ge 2 ]
+}
+
+@test "the socket is for its user, and gone with the job however that ends" {
+	up one sleep 60
+	assert_eq "$(modes "$XDG_RUNTIME_DIR/xrun/$id/control")" 600
+	assert_eq "$(modes "$XDG_RUNTIME_DIR/xrun/$id")" 700
+	assert_eq "$(modes "$XDG_RUNTIME_DIR/xrun")" 700
+	kill -KILL "$(supervisor)"
+	over
+	assert_eq "$status" 125
+	# Both killed: by the next job.
+	up one sleep 60
+	local first=$id
+	# shellcheck disable=SC2046 # one pid a word
+	kill -KILL $(xruns | cut -d' ' -f1)
+	wait "$pid" || true
+	[ -e "$XDG_RUNTIME_DIR/xrun/$first" ]
+	spawn two "$XRUN" --job next sleep 60
+	wait_for 5 [ -e "$XDG_RUNTIME_DIR/xrun/next/control" ]
+	[ ! -e "$XDG_RUNTIME_DIR/xrun/$first" ]
+	"$XRUN" stop next
+	over
+}
+
+modes()
+{
+	stat -c %a "$1"
+}
+
+@test "a job that is over at once never made a socket" {
+	job -n 4 true
+	[ ! -e "$XDG_RUNTIME_DIR/xrun" ]
+}
+
+@test "jobs without files or elsewhere are found, too; --no-logs, --log-dir" {
+	up one --no-logs sleep 60
+	assert_has "$("$XRUN" ps)" "^$id .*sleep 60"
+	"$XRUN" stop "$id"
+	over
+	up one --log-dir logs sleep 60
+	assert_has "$("$XRUN" ps)" "^$id .*sleep 60"
+	"$XRUN" stop "$id"
+	over
+}
+
+@test "where the runtime folder is not ours alone, it is below /tmp" {
+	local fallback
+	fallback=/tmp/xrun-$(id -u)
+
+	chmod 0755 "$XDG_RUNTIME_DIR"
+	[ ! -d "/run/user/$(id -u)" ] || skip 'there is a /run/user of ours'
+	[ ! -e "$fallback" ] || [ "$(modes "$fallback")" = 700 ] ||
+		skip "$fallback is not ours"
+	spawn one "$XRUN" --job "below-tmp-$$" sleep 60
+	wait_for 5 [ -e "$fallback/below-tmp-$$/control" ]
+	assert_eq "$(modes "$fallback")" 700
+	"$XRUN" stop "below-tmp-$$"
+	wait "$pid" || true
+	[ ! -e "$fallback/below-tmp-$$" ]
+}
+
+@test "a shell can speak to it, and what is wrong is answered" {
+	need jq
+	up one -n 2 sleep 60
+	talk '{"type":"status","id":5}' >answer
+	jq -e '.type == "job" and .id == 5 and .status.ranks == 2' answer
+	talk '{"type":"stopp","id":1}' '{' '[]' '{"type":"signal","id":2}' \
+		'{"type":"done"}' >answer
+	jq -se 'map(.type) == ["error", "error", "error", "error", "error"] and
+		map(.code) == ["XR_E_NOTFOUND", "XR_E_DECODE", "XR_E_PROTO",
+		"XR_E_PROTO", "XR_E_NOTFOUND"] and .[0].id == 1 and .[3].id == 2' \
+		answer
+	# Longer than any message: the connection, and nothing else, ends.
+	head -c 2M /dev/zero | tr '\0' x |
+		timeout 10 socat -t 2 - "UNIX-CONNECT:$XDG_RUNTIME_DIR/xrun/$id/control" \
+			>answer 2>/dev/null || true
+	assert_eq "$("$XRUN" ps -q)" "$id"
+	"$XRUN" stop "$id"
+	over
+}
+
+@test "a crowd that says nothing keeps nobody from asking" {
+	need python3 jq
+	up one -n 2 sleep 60
+	python3 - "$XDG_RUNTIME_DIR/xrun/$id/control" >crowd.out <<-'EOS' 3>&- &
+		import signal, socket, sys
+		crowd = []
+		for i in range(300):
+		    s = socket.socket(socket.AF_UNIX)
+		    s.connect(sys.argv[1])
+		    crowd.append(s)
+		    if i % 3 == 0:
+		        s.sendall(b'{"type":"sta')
+		print('here', flush=True)
+		signal.alarm(60)
+		signal.pause()
+	EOS
+	local crowd=$!
+	await_line crowd.out here 10
+	for i in 1 2 3; do
+		try timeout 2 "$XRUN" ps "$id" --json
+		jq -e '.phase == "running"' <<<"$output"
+	done
+	kill "$crowd"
+	wait "$crowd" || true
+	"$XRUN" stop "$id"
+	over
+}
