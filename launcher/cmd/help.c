@@ -7,6 +7,7 @@
 #include "launcher/cmd/completion.h"
 #include "launcher/cmd/help.h"
 #include "launcher/cmd/help_env.h"
+#include "launcher/cmd/help_protocol.h"
 #include "launcher/cmd/say.h"
 #include "launcher/cmd/verb.h"
 #include "launcher/job/options.h"
@@ -190,6 +191,9 @@ const struct help_topic help_topics[] = {
 		{ [HELP_TEXT] = help_environ, [HELP_MAN] = help_environ_man } },
 	{ "exit", "what xrun's exit status means",
 		{ [HELP_TEXT] = put_exits, [HELP_MAN] = put_exits_man } },
+	{ "protocol", "what can be said on a control socket",
+		{ [HELP_TEXT] = help_protocol,
+			[HELP_MAN] = help_protocol_man } },
 	{ "states", "the life of a rank, step by step",
 		{ [HELP_TEXT] = put_states, [HELP_DOT] = put_states_dot } },
 	{ 0 },
@@ -219,7 +223,7 @@ put_all(struct buf *out)
 {
 	buf_put_text(out,
 		USAGE
-		"       xrun help|version|completion|config [ARG...]\n\n"
+		"       xrun VERB [ARG...]\n\n"
 		"Start PROGRAM as several ranks of one job, carry their "
 		"output, watch them, and\nend with a true account of "
 		"what happened. Options end at PROGRAM or behind --.\n"
@@ -231,12 +235,13 @@ put_all(struct buf *out)
 	put_options(out);
 	buf_put_text(out, "\nExit status\n\n");
 	put_exits(out);
-	buf_put_text(out, "\nAbout xrun itself\n\n");
+	buf_put_text(out, "\nVerbs, each with -h\n\n");
 	put_verbs(out);
-	buf_put_text(out, "\nTopics of xrun help: an option by name");
+	buf_put_text(out,
+		"\nTopics of xrun help, besides verbs and options:\n ");
 	for (const struct help_topic *t = help_topics; t->name != NULL; t++)
-		buf_fmt(out, ", %s", t->name);
-	buf_put_text(out, ".\n");
+		buf_fmt(out, " %s", t->name);
+	buf_put_char(out, '\n');
 }
 
 void
@@ -397,6 +402,11 @@ cmd_help(int argc, char **argv)
 		return say(&out);
 	}
 	topic = find_topic(word == NULL ? "options" : word);
+	if (topic == NULL && form == HELP_MAN && verb_find(word) != NULL &&
+		verb_find(word)->options != NULL) {
+		opt_print_man(verb_find(word)->options, &out);
+		return say(&out);
+	}
 	if (topic == NULL)
 		return help_other(word, &out);
 	if (topic->put[form] == NULL)

@@ -30,7 +30,8 @@ struct settings {
 #define AT(field) .offset = offsetof(struct settings, field)
 #define JSON \
 	{ \
-		.name = "json", .type = OPT_FLAG, .common = true, AT(json), \
+		.name = "json", .type = OPT_FLAG, .common = true, \
+		.no_variable = true, .no_file = true, AT(json), \
 		.help = "as one JSON object" \
 	}
 
@@ -39,6 +40,8 @@ const struct opt signal_options[] = {
 		.letter = 'r',
 		.type = OPT_TEXT,
 		.common = true,
+		.no_variable = true,
+		.no_file = true,
 		.arg = "RANKS",
 		.check = ranks_check,
 		AT(ranks),

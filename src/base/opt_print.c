@@ -201,7 +201,11 @@ opt_print_man(const struct opt *table, struct buf *out)
 		if (o->group != NULL)
 			buf_fmt(out, "## %s\n\n", o->group);
 		put_man_names(o, out);
-		buf_fmt(out, "\t%s", o->text);
+		if (o->text != NULL)
+			buf_fmt(out, "\t%s", o->text);
+		else
+			buf_fmt(out, "\t%c%s.", toupper(o->help[0]),
+				o->help + 1);
 		if (o->dflt != NULL && o->type != OPT_FLAG)
 			buf_fmt(out, " Default: %s.", o->dflt);
 		snprintf(name, sizeof(name), "%s%s", no_of(o), o->name);

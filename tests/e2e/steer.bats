@@ -175,7 +175,7 @@ rank_is()
 # A socket to a client: more than those of standard streams and the listener.
 has_client()
 {
-	[ "$(ls -l "/proc/$(supervisor)/fd" | grep -c socket:)" -ge 2 ]
+	[ "$(find "/proc/$(supervisor)/fd" -lname 'socket:*' | wc -l)" -ge 2 ]
 }
 
 @test "the socket is for its user, and gone with the job however that ends" {

@@ -117,7 +117,7 @@ ends()
 		XRT_TPU_CONFIG='a;0' ends "$XRUN" true
 		XRT_LOCAL_WORKER=w ends "$XRUN" true
 		ends "$XRUN" --restarts=1 true
-		ends "$XRUN" ps
+		ends "$XRUN" top
 		ends "$XRUN" true :
 		ends "$XRUN" true : --timeout 1s true
 		XRUN_RANKS=2 ends "$XRUN" true : true
