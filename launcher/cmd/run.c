@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
+#include "base/span.h"
 #include "base/status.h"
 #include "base/utf8.h"
 #include "launcher/cmd/detach.h"
@@ -33,7 +34,6 @@
 #include "launcher/keeper/own_tty.h"
 #include "launcher/sup/report.h"
 #include "launcher/sup/sup.h"
-#include "place/environ.h"
 
 #define RANKS_TEXT_MAX 32
 

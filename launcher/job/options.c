@@ -7,11 +7,11 @@
 #include <sys/auxv.h>
 
 #include "base/mem.h"
+#include "base/span.h"
 #include "base/status.h"
 #include "launcher/host/platform.h"
 #include "launcher/job/foreign.h"
 #include "launcher/job/options.h"
-#include "place/environ.h"
 #include "place/mask.h"
 #include "place/profile.h"
 

@@ -2,13 +2,13 @@
 /* options_form.c - see options_form.h. */
 #include <string.h>
 
+#include "base/span.h"
 #include "base/status.h"
 #include "launcher/job/options.h"
 #include "launcher/job/options_form.h"
 #include "launcher/log/piece.h"
 #include "launcher/log/prefix.h"
 #include "launcher/state/state.h"
-#include "place/environ.h"
 #include "place/topology.h"
 
 enum xr_status

@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/span.h"
 #include "base/status.h"
 #include "launcher/job/options_pair.h"
-#include "place/environ.h"
 
 enum verdict {
 	IDLE,       /* the second does nothing beside the first */

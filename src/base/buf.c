@@ -111,9 +111,3 @@ buf_fini(struct buf *b)
 	free(b->data);
 	*b = (struct buf){ 0 };
 }
-
-int
-span_is(struct span s, const char *text)
-{
-	return strlen(text) == s.len && memcmp(s.at, text, s.len) == 0;
-}

@@ -15,13 +15,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/span.h"
 #include "xrun/status.h"
-
-/* A length and a borrowed pointer: text from outside, not terminated. */
-struct span {
-	const char *at;
-	size_t len;
-};
 
 struct buf {
 	char *data;         /* NULL until the first byte */
@@ -46,8 +41,5 @@ const char *buf_text(const struct buf *b);
 /* buf_clear() - empty again, memory kept, `bad` forgotten. */
 void buf_clear(struct buf *b);
 void buf_fini(struct buf *b);
-
-/* span_is() - true if the span holds exactly @text. */
-int span_is(struct span s, const char *text);
 
 #endif /* BASE_BUF_H */

@@ -48,12 +48,6 @@ put_string(struct buf *out, struct span text)
 	buf_put_char(out, '"');
 }
 
-static struct span
-span_of(const char *text)
-{
-	return (struct span){ .at = text, .len = strlen(text) };
-}
-
 /* The comma before a value and its key, if it has one. */
 static void
 begin(struct json *j, const char *key)

@@ -5,9 +5,9 @@
 
 #include "base/brace.h"
 #include "base/mem.h"
+#include "base/span.h"
 #include "base/status.h"
 #include "place/args.h"
-#include "place/environ.h"
 #include "place/template.h"
 
 #define DIGITS 10 /* of a u32 */

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/span.h"
 #include "base/status.h"
-#include "place/environ.h"
 #include "place/mask.h"
 
 #define INDEX_MAX 1000000

@@ -7,8 +7,8 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
+#include "base/span.h"
 #include "base/status.h"
-#include "place/environ.h"
 #include "place/pjrt.h"
 
 /* The address of the next worker of the list. */

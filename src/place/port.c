@@ -9,8 +9,8 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/span.h"
 #include "base/status.h"
-#include "place/environ.h"
 #include "place/port.h"
 
 #define PRIVATE_LOW 49152 /* RFC 6335, section 6: never registered */

@@ -2,8 +2,8 @@
 /* profile.c - the tables of variables; see profile.h. */
 #include <string.h>
 
+#include "base/span.h"
 #include "base/status.h"
-#include "place/environ.h"
 #include "place/profile.h"
 
 /* clang-format off */

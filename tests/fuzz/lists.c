@@ -17,8 +17,8 @@
 
 #include "base/mem.h"
 #include "base/ranks.h"
+#include "base/span.h"
 #include "place/bind.h"
-#include "place/environ.h"
 #include "place/mask.h"
 #include "place/profile.h"
 #include "tests/fuzz/fuzz.h"

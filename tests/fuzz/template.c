@@ -14,8 +14,8 @@
 #include <string.h>
 
 #include "base/brace.h"
+#include "base/span.h"
 #include "place/args.h"
-#include "place/environ.h"
 #include "place/template.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -16,7 +16,7 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
-#include "place/environ.h"
+#include "base/span.h"
 #include "place/pjrt.h"
 #include "place/tpu_facts.h"
 #include "tests/fuzz/fuzz.h"

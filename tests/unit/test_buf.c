@@ -43,12 +43,3 @@ Test(buf, a_length_that_would_wrap_is_refused)
 	cr_assert_neq(b.bad, XR_OK);
 	buf_fini(&b);
 }
-
-Test(buf, a_span_is_the_whole_text_or_it_is_not)
-{
-	struct span s = { .at = "rank", .len = 4 };
-
-	cr_assert(span_is(s, "rank"));
-	cr_assert_not(span_is(s, "ran"));
-	cr_assert_not(span_is(s, "ranks"));
-}

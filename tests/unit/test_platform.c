@@ -12,8 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/span.h"
 #include "launcher/host/platform.h"
-#include "place/environ.h"
 #include "place/mask.h"
 
 #define VARS(...) \

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_environ.c - names of variables, and globs for them. */
+/* test_span.c - pieces of text from outside, and globs for them. */
 #include <criterion/criterion.h>
 
-#include "place/environ.h"
+#include "base/span.h"
 
-Test(environ, a_glob_is_the_whole_name)
+Test(span, a_glob_is_the_whole_name)
 {
 	static const struct {
 		const char *pattern, *text;
@@ -32,4 +32,13 @@ Test(environ, a_glob_is_the_whole_name)
 		cr_assert_eq(span_fits(span_of(rows[i].pattern),
 				     span_of(rows[i].text)),
 			rows[i].fits, "%s %s", rows[i].pattern, rows[i].text);
+}
+
+Test(span, a_span_is_the_whole_text_or_it_is_not)
+{
+	struct span s = { .at = "rank", .len = 4 };
+
+	cr_assert(span_is(s, "rank"));
+	cr_assert_not(span_is(s, "ran"));
+	cr_assert_not(span_is(s, "ranks"));
 }
