@@ -132,6 +132,21 @@ put_state(struct buf *out, const cJSON *rank)
 	buf_fmt(out, "%-9s ", text);
 }
 
+/* "120/500", "120"; "ready"; nothing where it told nothing. */
+static void
+put_step(struct buf *out, const cJSON *rank)
+{
+	int64_t step = jobs_number(rank, "step", -1);
+	int64_t total = jobs_number(rank, "total", -1);
+
+	if (step != -1 && total != -1)
+		buf_fmt(out, "  %lld/%lld", (long long)step, (long long)total);
+	else if (step != -1)
+		buf_fmt(out, "  %lld", (long long)step);
+	else if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(rank, "ready")))
+		buf_put_text(out, "  ready");
+}
+
 static void
 put_rank(struct buf *out, const cJSON *rank)
 {
@@ -154,7 +169,11 @@ put_rank(struct buf *out, const cJSON *rank)
 		real_of(rank, "rss_bytes") + real_of(rank, "rss_peak_bytes"));
 	put_bytes(out,
 		real_of(rank, "stdout_bytes") + real_of(rank, "stderr_bytes"));
-	buf_fmt(out, " %s\n", device != NULL ? device : "-");
+	buf_fmt(out, " %-7s", device != NULL ? device : "-");
+	put_step(out, rank);
+	while (out->len > 0 && out->data[out->len - 1] == ' ')
+		out->len--;
+	buf_put_char(out, '\n');
 }
 
 static void
@@ -162,8 +181,8 @@ put_table(struct buf *out, const cJSON *json)
 {
 	const cJSON *rank;
 
-	buf_fmt(out, "%5s %8s %-9s %-8s %6s %6s %6s  %s\n", "RANK", "PID",
-		"STATE", "TIME", "CPU", "RSS", "OUT", "DEVICE");
+	buf_fmt(out, "%5s %8s %-9s %-8s %6s %6s %6s  %-7s  %s\n", "RANK", "PID",
+		"STATE", "TIME", "CPU", "RSS", "OUT", "DEVICE", "STEP");
 	cJSON_ArrayForEach(rank, cJSON_GetObjectItemCaseSensitive(json, "rank"))
 		put_rank(out, rank);
 }

@@ -32,6 +32,7 @@
 #include "launcher/keeper/keeper.h"
 #include "launcher/keeper/orphan.h"
 #include "launcher/keeper/own_tty.h"
+#include "launcher/sup/hear.h"
 #include "launcher/sup/report.h"
 #include "launcher/sup/sup.h"
 
@@ -264,8 +265,10 @@ make_shared(struct job *job, struct xr_error *err)
 		return out_of_memory(err);
 	if (job->opt.log_rotate != NULL)
 		piece_rule_parse(job->opt.log_rotate, &job->share->rule);
-	for (uint32_t i = 0; i < job_size(job); i++)
+	for (uint32_t i = 0; i < job_size(job); i++) {
 		job->rank[i].pidfd = job->rank[i].tty = -1;
+		job->rank[i].step = job->rank[i].total = -1;
+	}
 	if (job->state.attempt != NULL)
 		snprintf(job->page->where, sizeof(job->page->where), "%s",
 			job->state.attempt);
@@ -373,6 +376,8 @@ prepare(struct job *job, struct prepared *p, struct xr_error *err)
 		status = state_open(&job->state, &wish, err);
 	if (status != XR_OK)
 		return status;
+	if (!only_asks(&job->opt))
+		hear_open(job);
 	status = compile_route(job, p->host, err);
 	if (status == XR_OK)
 		status = prepare_env(job, p, err);
@@ -431,6 +436,7 @@ cmd_run(const struct run_options *opt, const struct options_found *found)
 {
 	struct job job = {
 		.opt = *opt,
+		.hear_fd = -1,
 		.report_fd = -1,
 		.events_fd = -1,
 	};

@@ -30,6 +30,7 @@ struct ctl_client {
 	size_t out_at;   /* bytes of `out` that are sent */
 	int64_t sent_ns; /* clock_now(), when it last took something */
 	int64_t waits;   /* for the end, as this message; CONTROL_NONE */
+	uint32_t rank;   /* CTL_NO_RANK: a client's */
 	bool waiting;
 	bool dead;
 };
@@ -38,6 +39,7 @@ TAILQ_HEAD(client_list, ctl_client);
 
 struct ctl {
 	struct ctl_config config;
+	int fd; /* that listens, or -1 */
 	struct watch *listening;
 	struct timer *again; /* accept, messages that are left, slow clients */
 	struct client_list clients;
@@ -51,7 +53,7 @@ drop(struct ctl_client *c)
 	struct ctl *ctl = c->ctl;
 
 	TAILQ_REMOVE(&ctl->clients, c, list);
-	ctl->count--;
+	ctl->count -= c->rank == CTL_NO_RANK;
 	watch_close(c->readable);
 	watch_close(c->writable);
 	fd_close(c->fd);
@@ -143,7 +145,9 @@ take_line(struct ctl_client *c, char *line, size_t len)
 	enum xr_status status;
 
 	line[len] = '\0';
-	status = control_read(&m, line, len, CONTROL_BY_CLIENT, &err);
+	status = control_read(&m, line, len,
+		c->rank == CTL_NO_RANK ? CONTROL_BY_CLIENT : CONTROL_BY_RANK,
+		&err);
 	if (status == XR_OK)
 		c->ctl->config.fn(c, &m, c->ctl->config.ctx);
 	else
@@ -252,38 +256,46 @@ greet(struct ctl_client *c)
 	m.welcome.v = CONTROL_VERSION;
 	m.welcome.job = c->ctl->config.job;
 	m.welcome.pid = c->ctl->config.pid;
+	if (c->rank != CTL_NO_RANK)
+		m.welcome.rank = c->rank;
 	ctl_send(c, &m);
 }
 
+/* Of those who only come to ask, not to wait. */
 static void
 make_room(struct ctl *ctl)
 {
-	struct ctl_client *c;
+	struct ctl_client *c, *first = NULL;
 
 	if (ctl->count < ctl->config.most)
 		return;
 	TAILQ_FOREACH(c, &ctl->clients, list)
-	if (!c->waiting)
-		break;
-	drop(c != NULL ? c : TAILQ_FIRST(&ctl->clients));
+	{
+		if (c->rank != CTL_NO_RANK)
+			continue;
+		if (first == NULL)
+			first = c;
+		if (!c->waiting)
+			break;
+	}
+	drop(c != NULL ? c : first);
 }
 
-static void
-admit(struct ctl *ctl, int fd)
+void
+ctl_admit(struct ctl *ctl, int fd, uint32_t rank)
 {
-	struct ctl_client *c;
+	struct ctl_client *c = calloc(1, sizeof(*c));
 
-	make_room(ctl);
-	c = calloc(1, sizeof(*c));
 	if (c == NULL) {
 		fd_close(fd);
 		return;
 	}
 	c->ctl = ctl;
 	c->fd = fd;
+	c->rank = rank;
 	c->waits = CONTROL_NONE;
 	TAILQ_INSERT_TAIL(&ctl->clients, c, list);
-	ctl->count++;
+	ctl->count += rank == CTL_NO_RANK;
 	c->readable = watch_open(ctl->config.loop, fd, false, on_readable, c);
 	c->writable = watch_open(ctl->config.loop, fd, true, on_writable, c);
 	if (c->readable == NULL || c->writable == NULL) {
@@ -295,6 +307,12 @@ admit(struct ctl *ctl, int fd)
 		drop(c);
 }
 
+uint32_t
+ctl_rank(const struct ctl_client *client)
+{
+	return client->rank;
+}
+
 /* One a turn: a crowd at the door keeps nobody inside waiting. */
 static void
 on_connect(int fd, void *ctx)
@@ -303,7 +321,8 @@ on_connect(int fd, void *ctx)
 	int client = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 	if (client != -1 && may_speak(client)) {
-		admit(ctl, client);
+		make_room(ctl);
+		ctl_admit(ctl, client, CTL_NO_RANK);
 		return;
 	}
 	if (client == -1 && errno != EAGAIN && errno != EINTR &&
@@ -358,19 +377,29 @@ ctl_open(const struct ctl_config *config)
 {
 	struct ctl *ctl = calloc(1, sizeof(*ctl));
 
-	if (ctl == NULL) {
-		fd_close(config->fd);
+	if (ctl == NULL)
 		return NULL;
-	}
 	ctl->config = *config;
+	ctl->fd = -1;
 	TAILQ_INIT(&ctl->clients);
 	ctl->again = timer_open(config->loop, on_again, ctl);
-	ctl->listening =
-		watch_open(config->loop, config->fd, false, on_connect, ctl);
-	if (ctl->again != NULL && ctl->listening != NULL)
+	if (ctl->again != NULL)
 		return ctl;
-	ctl_close(ctl);
+	free(ctl);
 	return NULL;
+}
+
+bool
+ctl_listen(struct ctl *ctl, int fd)
+{
+	ctl->fd = fd;
+	ctl->listening =
+		watch_open(ctl->config.loop, fd, false, on_connect, ctl);
+	if (ctl->listening != NULL)
+		return true;
+	fd_close(fd);
+	ctl->fd = -1;
+	return false;
 }
 
 void
@@ -382,7 +411,7 @@ ctl_close(struct ctl *ctl)
 		drop(TAILQ_FIRST(&ctl->clients));
 	watch_close(ctl->listening);
 	timer_close(ctl->again);
-	fd_close(ctl->config.fd);
+	fd_close(ctl->fd);
 	free(ctl);
 }
 

@@ -23,7 +23,6 @@ typedef void ctl_fn(struct ctl_client *from, const struct control *m,
 
 struct ctl_config {
 	struct loop *loop;
-	int fd;          /* that listens, non-blocking; taken */
 	const char *job; /* its id, borrowed */
 	int64_t pid;     /* of the keeper */
 	uint32_t most;   /* clients at a time */
@@ -31,8 +30,21 @@ struct ctl_config {
 	void *ctx;
 };
 
-/* ctl_open() - NULL if out of memory; the descriptor is closed then, too. */
+#define CTL_NO_RANK UINT32_MAX
+
+/* ctl_open() - NULL if out of memory. */
 struct ctl *ctl_open(const struct ctl_config *config);
+
+/* ctl_listen() - clients come through @fd, non-blocking, which is taken. False
+ * if out of memory; it is closed then, too. */
+bool ctl_listen(struct ctl *ctl, int fd);
+
+/* ctl_admit() - a connection of rank @rank's, a stream socket, which is taken.
+ * It makes room for no client, and none for it. */
+void ctl_admit(struct ctl *ctl, int fd, uint32_t rank);
+
+/* ctl_rank() - whose connection it is, or CTL_NO_RANK. */
+uint32_t ctl_rank(const struct ctl_client *client);
 void ctl_close(struct ctl *ctl); /* NULL is fine; clients see the end */
 
 /* ctl_send() - @m, with what it points to, to a client that may be slow. */

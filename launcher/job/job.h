@@ -59,10 +59,16 @@ struct rank {
 	bool foreign;     /* step.c: another user's: takes no signal of ours */
 	int64_t drain_ns; /* step.c: when its pipes are given up; 0 */
 	bool left_open;   /* step.c: what it left behind held its output */
-	bool unsaved;     /* stop.c: its last bytes were not seen in a file */
-	int tty;          /* pty.c: master of its terminal, or -1 */
-	uint8_t open;     /* sup.c: streams not at their end */
-	uint8_t full;     /* sup.c: streams whose file has no room now */
+	/* steer.c: what it told of itself */
+	bool ready;
+	int64_t step, total; /* -1: not told */
+	int64_t told_ns;     /* clock_now() of the last word; 0: none */
+	char *metrics;       /* a JSON object; or NULL */
+
+	bool unsaved; /* stop.c: its last bytes were not seen in a file */
+	int tty;      /* pty.c: master of its terminal, or -1 */
+	uint8_t open; /* sup.c: streams not at their end */
+	uint8_t full; /* sup.c: streams whose file has no room now */
 };
 
 /* One program of the job and the ranks that run it. */
@@ -108,6 +114,8 @@ struct job {
 	struct route route;
 	uint32_t files_max;  /* raw files that may stay open */
 	bool spare_files;    /* descriptors are left for lifelines */
+	int hear_fd;         /* hear.h: our end; or -1 */
+	char hear_name[32];  /* XRUN_CONTROL_FD; "": there is none */
 	int events_fd;       /* of --events, or -1 */
 	int report_fd;       /* of --report, or -1 */
 	int events_sys;      /* bus.c: errno of the first write that failed */

@@ -9,6 +9,7 @@
 #include "base/fault.h"
 #include "base/fd.h"
 #include "launcher/job/outcome.h"
+#include "launcher/sup/hear.h"
 #include "launcher/sup/sup.h"
 #include "launcher/sup/why.h"
 #include "proc/descend.h"
@@ -128,6 +129,7 @@ death_judge(void *ctx)
 	struct sup *sup = job->sup;
 
 	fault(FAULT_DEATH_JUDGE, FAULT_ANY);
+	hear_turn(job);
 	if (!sup->judged && job->stop_ns == 0 && any_failure(job)) {
 		sup->judged = true;
 		take_evidence(job);

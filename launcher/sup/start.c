@@ -15,6 +15,7 @@
 #include "launcher/sup/detach.h"
 #include "launcher/keeper/own_tty.h"
 #include "launcher/keeper/keeper.h"
+#include "launcher/sup/hear.h"
 #include "launcher/sup/stdin_all.h"
 #include "launcher/sup/report.h"
 #include "launcher/sup/sup.h"
@@ -224,6 +225,10 @@ spawn_rank(struct job *job, uint32_t r, struct spawn *s)
 		return false;
 	}
 	give_lifeline(job, r, s);
+	s->control_at = HEAR_FD;
+	s->control = job->hear_fd != -1 && s->files.rlim_cur > HEAR_FD ?
+		SPAWN_SLOT_CONTROL :
+		-1;
 	give_processors(job, r, s);
 	give_group(job, r, s);
 	tag.mode = modes[part->opt->buffer];

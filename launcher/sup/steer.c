@@ -2,10 +2,12 @@
 /* steer.c - see steer.h. */
 #include <errno.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/fd.h"
 #include "base/json.h"
 #include "base/ranks.h"
 #include "base/signo.h"
@@ -18,6 +20,7 @@
 #include "launcher/sup/sup.h"
 
 #define CLIENTS_MAX 64
+#define METRICS_MAX (4 << 10) /* bytes a rank */
 
 /* --- making it ------------------------------------------------------------ */
 
@@ -131,18 +134,59 @@ static steer_fn *const handlers[CONTROL_TYPES] = {
 	[CONTROL_WAIT] = on_wait,
 };
 
+/* --- what ranks tell ------------------------------------------------------ */
+
 static void
-on_message(struct ctl_client *from, const struct control *m, void *ctx)
+on_progress(struct rank *rank, const struct control_progress *p)
 {
-	handlers[m->type](ctx, from, m);
+	char *metrics;
+
+	if (p->step != CONTROL_NONE)
+		rank->step = p->step;
+	if (p->total != CONTROL_NONE)
+		rank->total = p->total;
+	if (p->metrics.at == NULL || p->metrics.at[0] != '{' ||
+		p->metrics.len > METRICS_MAX)
+		return;
+	metrics = strndup(p->metrics.at, p->metrics.len);
+	if (metrics == NULL)
+		return;
+	free(rank->metrics);
+	rank->metrics = metrics;
 }
 
 void
-steer_made(struct job *job, int fd)
+steer_told(struct job *job, uint32_t r, const struct control *m)
+{
+	struct rank *rank = &job->rank[r];
+
+	rank->told_ns = clock_now();
+	if (m->type == CONTROL_READY)
+		rank->ready = true;
+	else if (m->type == CONTROL_PROGRESS)
+		on_progress(rank, &m->progress);
+}
+
+static void
+on_message(struct ctl_client *from, const struct control *m, void *ctx)
+{
+	struct job *job = ctx;
+
+	if (ctl_rank(from) == CTL_NO_RANK) {
+		handlers[m->type](job, from, m);
+		return;
+	}
+	steer_told(job, ctl_rank(from) - job->plan.first, m);
+	if (m->id != CONTROL_NONE)
+		answer_done(from, m->id, CONTROL_NONE);
+}
+
+/* Made when somebody comes; false: there is no memory for it. */
+static bool
+serve(struct job *job)
 {
 	struct ctl_config config = {
 		.loop = job->sup->loop,
-		.fd = fd,
 		.job = job->state.id,
 		.pid = getppid(),
 		.most = CLIENTS_MAX,
@@ -150,8 +194,29 @@ steer_made(struct job *job, int fd)
 		.ctx = job,
 	};
 
-	if (fd != -1)
+	if (job->sup->ctl == NULL)
 		job->sup->ctl = ctl_open(&config);
+	return job->sup->ctl != NULL;
+}
+
+void
+steer_admit(struct job *job, int fd, uint32_t r)
+{
+	if (serve(job))
+		ctl_admit(job->sup->ctl, fd, job_rank(job, r));
+	else
+		fd_close(fd);
+}
+
+void
+steer_made(struct job *job, int fd)
+{
+	if (fd == -1)
+		return;
+	if (serve(job))
+		ctl_listen(job->sup->ctl, fd);
+	else
+		fd_close(fd);
 }
 
 void
@@ -168,4 +233,8 @@ steer_end(struct job *job)
 	job->sup->ctl = NULL;
 	ctl_place_remove(&job->page->ctl);
 	job->page->ctl.dir = -1;
+	for (uint32_t i = 0; i < job_size(job); i++) {
+		free(job->rank[i].metrics);
+		job->rank[i].metrics = NULL;
+	}
 }

@@ -10,6 +10,7 @@
 #define LAUNCHER_SUP_STEER_H
 
 #include "launcher/job/job.h"
+#include "wire/control.h"
 
 /* steer_begin() - have the socket made. */
 void steer_begin(struct job *job);
@@ -17,6 +18,12 @@ void steer_begin(struct job *job);
 /* steer_made() - NOTE_STEER: the socket listens as descriptor @fd, or could not
  * be made (-1). */
 void steer_made(struct job *job, int fd);
+
+/* steer_admit() - a connection of its own for local rank @r; @fd is taken. */
+void steer_admit(struct job *job, int fd, uint32_t r);
+
+/* steer_told() - local rank @r said @m. */
+void steer_told(struct job *job, uint32_t r, const struct control *m);
 
 /* steer_end() - the last words to who waits; then there is no socket. */
 void steer_end(struct job *job);

@@ -17,6 +17,7 @@
 #include "launcher/sup/detach.h"
 #include "launcher/keeper/keeper.h"
 #include "launcher/keeper/own_tty.h"
+#include "launcher/sup/hear.h"
 #include "launcher/sup/report.h"
 #include "launcher/sup/screen.h"
 #include "launcher/sup/stdin_all.h"
@@ -340,6 +341,7 @@ on_publish(void *ctx)
 	report_begin(ctx);
 	why_begin(ctx);
 	steer_begin(ctx);
+	hear_begin(ctx);
 }
 
 static bool
@@ -453,6 +455,7 @@ supervise(struct job *job)
 	oom_end(&sup.oom);
 	pids_end(&sup.pids);
 	steer_end(job);
+	hear_close(job);
 	if (sup.phase == PHASE_END)
 		return outcome_of(job).exit_status;
 	dprintf(STDERR_FILENO, "xrun: its event loop failed (%s)\n",

@@ -16,6 +16,7 @@
  *   lifeline.c the order of deaths, as evidence
  *   detach.c   a job that is left to itself
  *   steer.c    the control socket: who asks, who steers
+ *   hear.c     what ranks tell
  *   pty.c      a terminal for each rank
  *
  * keeper/ made it and outlives it. Everything runs on the loop's thread.
@@ -81,7 +82,8 @@ struct sup {
 	struct lifelines *lifelines; /* NULL: too few descriptors */
 	struct work *work;
 	struct bus *bus;
-	struct ctl *ctl; /* steer.c; NULL: no control socket (yet) */
+	struct ctl *ctl;             /* steer.c; NULL: nobody spoke yet */
+	struct watch *hear;          /* hear.c */
 	struct stdin_all *stdin_all; /* NULL: not --stdin all */
 	struct tty_in *tty_in;       /* NULL: stdin is no terminal */
 
@@ -128,6 +130,7 @@ struct sup {
 	int64_t retry_ns;  /* of a rank */
 	int64_t unread_ns; /* of threads for the output */
 	int64_t unfed_ns;  /* of the thread for --stdin all */
+	bool odd_told;     /* hear.c: what was no message was told of */
 	bool sink_closed[2];
 	/* finish.c: the sink that ended without a note, and why not all of it
 	 * could be shown */

@@ -23,6 +23,7 @@
 	R(XRUN, "XRUN_PART_RANK", "{part_rank}", ALWAYS) \
 	R(XRUN, "XRUN_PART_SIZE", "{part_size}", ALWAYS) \
 	R(XRUN, "XRUN_DEVICE", "{device}", ALWAYS) \
+	R(XRUN, "XRUN_CONTROL_FD", "{control}", ALWAYS) \
 	R(XRUN, "XRUN_STDIO", "{stdio}", ALWAYS) \
 	\
 	R(TORCH, "RANK", "{rank}", ALWAYS) \

@@ -50,6 +50,7 @@ enum env_when {
 	F(mesh_port, false) \
 	F(max_restarts, false) \
 	F(attempt_dir, false) \
+	F(control, false) \
 	F(threads, false) \
 	F(part, false) \
 	F(part_size, false) \

@@ -105,7 +105,8 @@ become(const struct spawn *s, pid_t maker)
 		return SPAWN_AFFINITY;
 	if (s->tty && ioctl(1, TIOCSCTTY, 0) == -1)
 		return SPAWN_TERMINAL;
-	if (s->life != -1 && dup2(s->life, s->life_at) == -1)
+	if ((s->life != -1 && dup2(s->life, s->life_at) == -1) ||
+		(s->control != -1 && dup2(s->control, s->control_at) == -1))
 		return SPAWN_STDIO;
 	if (setrlimit(RLIMIT_NOFILE, &s->files) == -1)
 		return SPAWN_LIMIT;

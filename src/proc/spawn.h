@@ -32,6 +32,7 @@ enum spawn_slot {
 	SPAWN_SLOT_OUT,
 	SPAWN_SLOT_ERR,
 	SPAWN_SLOT_LIFE,
+	SPAWN_SLOT_CONTROL,
 	SPAWN_SLOT_NULL,
 	SPAWN_SLOTS, /* first descriptor that no child sees */
 };
@@ -60,6 +61,8 @@ struct spawn {
 	bool tty;          /* @out is a terminal: make it the controlling one */
 	int life;          /* slot that becomes @life_at; -1: none */
 	int life_at;       /* below the limit of @files */
+	int control;       /* slot that becomes @control_at; -1: none */
+	int control_at;    /* below the limit of @files */
 	struct rlimit files; /* RLIMIT_NOFILE of the child */
 	int group;           /* cgroup.procs of its group; 0: the maker's */
 	const void *cpus;    /* mask for sched_setaffinity(2); NULL: as it is */

@@ -58,6 +58,7 @@ order(const char *path, char *a, char *b, char *c)
 		.out = SPAWN_SLOT_NULL,
 		.err = STDERR_FILENO,
 		.life = -1,
+		.control = -1,
 	};
 
 	args[0] = (char *)path;
