@@ -55,8 +55,8 @@ rank_of(const struct job *job, pid_t pid)
 	return JOB_NOBODY;
 }
 
-/* A process that made a session of its own, or lives in another name space,
- * says which rank it is. */
+/* A process that made a session of its own, lives in another name space, or is
+ * gone by now, says which rank it is. */
 static uint32_t
 claimed(const struct job *job, int64_t rank)
 {

@@ -67,7 +67,7 @@
 
 /* Names that are fixed though no row sets them yet. */
 #define ENV_LATER \
-	"XRUN_STORE", "XRUN_CONTROL_FD", "XRUN_SEGMENT_FD", "XRUN_BELL_FD"
+	"XRUN_STORE", "XRUN_SEGMENT_FD", "XRUN_BELL_FD"
 
 const struct env_row env_rows[] = {
 #define R(profile, name, value, when) \

@@ -1,0 +1,222 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# hear.bats - what ranks tell, in a shell and in Python (plugins/python/xrun.py).
+
+load helper
+
+setup()
+{
+	private_place
+	export PYTHONPATH=$root/plugins/python PYTHONDONTWRITEBYTECODE=1
+}
+
+# up ARG... - a job in the background that can be asked; its id is in $id.
+up()
+{
+	spawn one "$XRUN" --job hears "$@"
+	id=hears
+	wait_for 5 [ -e "$XDG_RUNTIME_DIR/xrun/$id/control" ]
+}
+
+# rank_has RANK JQ - does `ps --json` say so of the rank?
+rank_has()
+{
+	"$XRUN" ps --json "$id" | jq -e ".rank[$1] | $2" >/dev/null
+}
+
+down()
+{
+	"$XRUN" stop "$id"
+	status=0
+	wait "$pid" || status=$?
+}
+
+@test "a shell tells with echo, or with socat" {
+	need jq socat
+	up -n 2 bash -c '
+		if [ "$RANK" = 0 ]; then
+			echo "{\"type\":\"progress\",\"step\":7,\"total\":9}" >&97
+		else
+			echo "{\"type\":\"ready\",\"rank\":$RANK}" | socat -u - FD:97
+		fi
+		exec sleep 60'
+	wait_for 5 rank_has 0 '.step == 7 and .total == 9 and (.ready | not)'
+	wait_for 5 rank_has 1 '.ready and .step == null'
+	try "$XRUN" ps "$id"
+	assert_has "$output" ' STEP$'
+	assert_has "$output" '^ +0 .* cpu +7/9$'
+	assert_has "$output" '^ +1 .* cpu +ready$'
+	down
+}
+
+@test "who is told of is who told, or says so in a session of its own" {
+	need jq
+	up -n 3 bash -c '
+		case $RANK in
+		0) echo "{\"type\":\"progress\",\"step\":5,\"rank\":2}" >&97 ;;
+		1) setsid bash -c "echo \"{\\\"type\\\":\\\"progress\\\",\\\"step\\\":6,\\\"rank\\\":1}\" >&97" ;;
+		esac
+		exec sleep 60'
+	wait_for 5 rank_has 0 '.step == 5'
+	wait_for 5 rank_has 1 '.step == 6'
+	rank_has 2 '.step == null'
+	down
+}
+
+@test "what is no message is said once, with -v, and harms nobody" {
+	need jq
+	up -n 1 -v bash -c '
+		for i in 1 2 3; do
+			echo rubbish >&97
+			echo "{\"type\":\"stop\"}" >&97
+			head -c 70000 /dev/zero >&97
+		done
+		echo "{\"type\":\"progress\",\"step\":1,\"metrics\":7}" >&97
+		exec sleep 60'
+	wait_for 5 rank_has 0 '.step == 1 and .metrics == null'
+	down
+	assert_eq "$status" 143
+	assert_eq "$(grep -c 'that is no message' "$BATS_TEST_TMPDIR/one.err")" 1
+}
+
+@test "python: progress, metrics and readiness arrive" {
+	need python3 jq
+	cat >train.py <<-'EOS'
+		import time
+		import xrun
+
+		class Tensor:  # as those of numpy and torch
+		    def item(self):
+		        return 0.125
+
+		xrun.ready()
+		for step in range(1, 1001):
+		    xrun.progress(step, total=1000, loss=Tensor(), bad=float("nan"),
+		                  name="x", rate=3)
+		print(xrun.rank(), xrun.size(), xrun.device(), xrun.in_job(), flush=True)
+		time.sleep(60)
+	EOS
+	up -n 2 python3 train.py
+	wait_for 10 rank_has 1 '.step == 1000 and .total == 1000 and .ready and
+		.metrics == {"loss": 0.125, "rate": 3}'
+	await_line one.out '^\[0\] 0 2 cpu True$' 5
+	assert_has "$("$XRUN" ps "$id")" '^ +0 .* 1000/1000$'
+	down
+}
+
+@test "python: outside of a job it is rank 0 of 1 and tells nobody" {
+	need python3
+	try python3 -c 'if True:
+		import xrun
+		xrun.ready()
+		xrun.progress(1, total=2, loss=3)
+		print(xrun.rank(), xrun.size(), xrun.job(), xrun.device(),
+			xrun.attempt(), xrun.in_job(), xrun.stopping())'
+	assert_eq "$status: $output$stderr" '0: 0 1  cpu 0 False False'
+}
+
+@test "python: a descriptor that is something else by now is left alone" {
+	need python3
+	job bash -c '
+		exec 97>file
+		python3 -c "import xrun; xrun.ready(); xrun.progress(3)"'
+	assert_eq "$status" 0
+	assert_eq "$(cat file)" ''
+	job bash -c '
+		exec 97>&-
+		python3 -c "import xrun; xrun.ready(); xrun.progress(3)"'
+	assert_eq "$status: $stderr" '0: '
+}
+
+@test "python: on_stop saves what there is, and the job ends as told" {
+	need python3
+	cat >train.py <<-'EOS'
+		import time
+		import xrun
+
+		@xrun.on_stop
+		def save():
+		    print("saved", flush=True)
+
+		print("up", flush=True)
+		while not xrun.stopping():
+		    time.sleep(0.02)
+	EOS
+	up -n 2 python3 train.py
+	await_line one.out '^\[0\] up' 10
+	await_line one.out '^\[1\] up' 10
+	down
+	assert_eq "$status" 143
+	assert_eq "$(grep -c saved one.out)" 2
+}
+
+@test "python: an exception is told with its words" {
+	need python3
+	cat >train.py <<-'EOS'
+		import xrun
+
+		@xrun.record
+		def main():
+		    if xrun.rank() == 1:
+		        raise ValueError("the loss is nan")
+
+		main()
+	EOS
+	job -n 2 python3 train.py
+	assert_eq "$status" 1
+	assert_has "$stderr" '^  error.json: ValueError: the loss is nan$'
+	# Not written over.
+	job -n 1 bash -c 'echo "{\"message\": {\"message\": \"first\"}}" \
+		>"$TORCHELASTIC_ERROR_FILE"
+		exec python3 -c "
+import xrun
+@xrun.record
+def main(): raise KeyError(1)
+main()"'
+	assert_has "$stderr" '^  error.json: first$'
+}
+
+@test "a rank that sends a socket along has a connection with answers" {
+	need python3 jq
+	cat >talk.py <<-'EOS'
+		import array, os, socket, time
+
+		ours, theirs = socket.socketpair()
+		told = socket.socket(fileno=int(os.environ["XRUN_CONTROL_FD"].split(":")[0]))
+		told.sendmsg([b'{"type":"hello"}'], [(socket.SOL_SOCKET, socket.SCM_RIGHTS,
+		             array.array("i", [theirs.fileno()]))])
+		theirs.close()
+		lines = ours.makefile("rw")
+		print(lines.readline(), end="")
+		for text in ('{"type":"progress","step":4,"id":11}', '{"type":"stop"}', '{"type":"ready"}'):
+		    lines.write(text + "\n")
+		lines.flush()
+		print(lines.readline(), lines.readline(), sep="", flush=True)
+		time.sleep(60)
+	EOS
+	up -n 2 --no-prefix python3 talk.py
+	wait_for 10 rank_has 1 '.step == 4 and .ready'
+	wait_for 10 rank_has 0 '.step == 4 and .ready'
+	assert_eq "$(grep -c '"type":"welcome","v":1,"job":"hears"' one.out)" 2
+	assert_eq "$(grep -c '^{"type":"done","id":11}' one.out)" 2
+	assert_eq "$(grep -c '^{"type":"error","code":"XR_E_NOTFOUND"' one.out)" 2
+	down
+}
+
+@test "a rank that tells without end keeps nobody from asking" {
+	need python3 jq
+	up -n 2 python3 -c 'if True:
+		import os, socket
+		s = socket.socket(fileno=int(os.environ["XRUN_CONTROL_FD"].split(":")[0]))
+		step = 0
+		while True:
+			step += 1
+			s.send(b"{\"type\":\"progress\",\"step\":%d}" % step)'
+	wait_for 10 rank_has 0 '.step > 1000'
+	for i in 1 2 3; do
+		try timeout 2 "$XRUN" ps "$id"
+		assert_eq "$status" 0
+	done
+	down
+	assert_eq "$status" 143
+}
