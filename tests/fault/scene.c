@@ -343,7 +343,8 @@ check_places(struct scene *s)
 	looked_at = s;
 	snprintf(path, sizeof(path), "%s/state", s->dir);
 	nftw(path, look_at, 16, FTW_PHYS);
-	snprintf(path, sizeof(path), "%s/run", s->dir);
+	/* Of the folder of all jobs nothing but itself may be there. */
+	snprintf(path, sizeof(path), "%s/run/xrun", s->dir);
 	if (!is_empty(path))
 		scene_broken(s, "%s is not empty", path);
 }
