@@ -22,6 +22,7 @@
 #include "launcher/cmd/prepare.h"
 #include "launcher/cmd/run.h"
 #include "launcher/cmd/show.h"
+#include "launcher/cmd/terminal.h"
 #include "launcher/host/check.h"
 #include "launcher/host/normal.h"
 #include "launcher/job/job.h"
@@ -166,25 +167,6 @@ open_outputs(struct job *job, struct xr_error *err)
 	return status;
 }
 
-/* Does the terminal, if there is one, take escape sequences? */
-static bool
-takes_escapes(void)
-{
-	const char *term = getenv("TERM");
-
-	return term != NULL && term[0] != '\0' && strcmp(term, "dumb") != 0;
-}
-
-static bool
-wants_color(int mode, bool tty)
-{
-	const char *no = getenv("NO_COLOR");
-
-	if (mode != COLOR_AUTO)
-		return mode == COLOR_ALWAYS;
-	return tty && (no == NULL || no[0] == '\0') && takes_escapes();
-}
-
 /* Many ranks on a terminal: where everybody's standard error is in the other
  * stream, both are shown. */
 static const char *
@@ -218,12 +200,12 @@ compile_route(struct job *job, const char *host, struct xr_error *err)
 		.part = part_of,
 		.ctx = job,
 		.tty = { out, errs },
-		.color = { wants_color(job->opt.color, out),
-			wants_color(job->opt.color, errs) },
+		.color = { terminal_wants_color(job->opt.color, out),
+			terminal_wants_color(job->opt.color, errs) },
 		.utf8 = utf8_spoken(),
 		.narrow = { out && utf8_narrow(STDOUT_FILENO),
 			errs && utf8_narrow(STDERR_FILENO) },
-		.escapes = takes_escapes(),
+		.escapes = terminal_takes_escapes(),
 		.collapse = job->opt.collapse != COLLAPSE_OFF,
 		.everywhere = job->opt.collapse == COLLAPSE_ON,
 	};
@@ -241,8 +223,8 @@ compile_route(struct job *job, const char *host, struct xr_error *err)
 				sizeof(*job->route.shown));
 	job->interactive = job->opt.pty && !job->route.lines && out &&
 		job->input_rank != JOB_NOBODY && own_tty_is_stdin();
-	job->hints =
-		errs && takes_escapes() && !job->opt.quiet && !job->interactive;
+	job->hints = errs && terminal_takes_escapes() && !job->opt.quiet &&
+		!job->interactive;
 	return XR_OK;
 }
 

@@ -7,6 +7,7 @@
 #include "launcher/cmd/completion.h"
 #include "launcher/cmd/config.h"
 #include "launcher/cmd/help.h"
+#include "launcher/cmd/logs.h"
 #include "launcher/cmd/program.h"
 #include "launcher/cmd/ps.h"
 #include "launcher/cmd/say.h"
@@ -16,6 +17,8 @@
 
 const struct verb verbs[] = {
 	{ "ps", "[JOB]", "jobs, or the ranks of one", ps_options, cmd_ps },
+	{ "logs", "[JOB]", "what the ranks of a job wrote", logs_options,
+		cmd_logs },
 	{ "signal", "SIGNAL [JOB]", "a signal to the ranks of a job",
 		signal_options, cmd_signal },
 	{ "stop", "[JOB]", "end a job as SIGTERM does", stop_options,
@@ -29,7 +32,6 @@ const struct verb verbs[] = {
 	{ "config", "show|check|schema",
 		"what settings are, and errors in files", NULL, cmd_config },
 	{ .name = "top" },
-	{ .name = "logs" },
 	{ .name = "events" },
 	{ .name = "attach" },
 	{ .name = "restart" },

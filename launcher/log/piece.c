@@ -130,6 +130,7 @@ struct scan {
 	uint64_t before; /* the last that begins at or before... */
 	uint64_t after;  /* and the first after what is looked for */
 	uint32_t count;
+	uint64_t offset; /* what is looked for */
 };
 
 static bool
@@ -145,6 +146,30 @@ parse_start(const char *name, const char *stem, uint64_t *out)
 	return *end == '\0';
 }
 
+void
+piece_each(int folder, uint32_t named, piece_fn *fn, void *ctx)
+{
+	char name[PIECE_NAME], *stem;
+	const struct dirent *d;
+	uint64_t start;
+	DIR *dir;
+	int fd;
+
+	raw_name(named, name, sizeof(name));
+	stem = strchr(name, '/');
+	*stem++ = '\0';
+	fd = openat(folder, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	dir = fd == -1 ? NULL : fdopendir(fd);
+	if (dir == NULL) {
+		fd_close(fd);
+		return;
+	}
+	while ((d = readdir(dir)) != NULL)
+		if (parse_start(d->d_name, stem, &start))
+			fn(ctx, start);
+	closedir(dir);
+}
+
 static void
 note_piece(struct scan *s, uint64_t start, uint64_t offset)
 {
@@ -157,29 +182,20 @@ note_piece(struct scan *s, uint64_t start, uint64_t offset)
 		s->after = start;
 }
 
+static void
+note_in_scan(void *ctx, uint64_t start)
+{
+	struct scan *s = ctx;
+
+	note_piece(s, start, s->offset);
+}
+
 static struct scan
 scan(const struct raw_share *share, uint32_t stream, uint64_t offset)
 {
-	struct scan s = { PIECE_NONE, PIECE_NONE, PIECE_NONE, 0 };
-	char name[PIECE_NAME], *stem;
-	const struct dirent *d;
-	uint64_t start;
-	DIR *dir;
-	int fd;
+	struct scan s = { PIECE_NONE, PIECE_NONE, PIECE_NONE, 0, offset };
 
-	raw_name(share->base + stream, name, sizeof(name));
-	stem = strchr(name, '/');
-	*stem++ = '\0';
-	fd = openat(share->dir, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	dir = fd == -1 ? NULL : fdopendir(fd);
-	if (dir == NULL) {
-		fd_close(fd);
-		return s;
-	}
-	while ((d = readdir(dir)) != NULL)
-		if (parse_start(d->d_name, stem, &start))
-			note_piece(&s, start, offset);
-	closedir(dir);
+	piece_each(share->dir, share->base + stream, note_in_scan, &s);
 	return s;
 }
 

@@ -46,6 +46,11 @@ enum piece_rule_verdict piece_rule_parse(const char *text,
 const char *piece_name(uint32_t named, uint64_t start, char *out,
 	unsigned long cap);
 
+/* piece_each() - tell the start of each piece of @named that was cut, in no
+ * order. @dir: the attempt folder */
+typedef void piece_fn(void *ctx, uint64_t start);
+void piece_each(int dir, uint32_t named, piece_fn *fn, void *ctx);
+
 /*
  * piece_room() - how many bytes may go from the pipe of @stream to @file, its
  * newest piece, before piece_room() is to be asked again; 0: cut it first.

@@ -169,6 +169,10 @@ enum opt_source opt_source(const struct opts *opts, const char *name);
 /* opt_find() - the row called @name, or NULL. */
 const struct opt *opt_find(const struct opt *table, struct span name);
 
+/* opt_time() - ns of "10m", "1h30m", as an OPT_DURATION is typed; false: it is
+ * none. Too much is INT64_MAX. */
+bool opt_time(const char *text, int64_t *ns);
+
 /* opt_env_is() - does this environment name, "XRUN_...", belong to a row? */
 bool opt_env_is(const struct opts *opts, struct span name);
 

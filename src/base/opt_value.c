@@ -104,9 +104,9 @@ scan_amount(const char **p, const struct unit *units, int64_t *out)
 	return unit;
 }
 
-/* "1h30m": amounts whose units grow smaller; nothing but "0" has none. */
-static bool
-scan_time(const char *text, int64_t *out)
+/* Amounts whose units grow smaller; nothing but "0" has none. */
+bool
+opt_time(const char *text, int64_t *out)
 {
 	const struct unit *unit, *last = NULL;
 	const char *p = text;
@@ -142,7 +142,7 @@ scan(const char *text, const struct unit *units, int64_t *out)
 	int64_t v;
 
 	if (units == times)
-		return scan_time(text, out);
+		return opt_time(text, out);
 	if (scan_amount(&p, units, &v) == NULL || *p != '\0')
 		return false;
 	*out = minus ? -v : v;

@@ -65,7 +65,7 @@ said()
 	for word in --grace XRUN_GRACE; do
 		assert_eq "$("$XRUN" help "$word")" "$("$XRUN" help grace)"
 	done
-	assert_eq "$("$XRUN" help XRUN_NO_LOGS)" "$("$XRUN" help logs)"
+	assert_eq "$("$XRUN" help XRUN_NO_LOGS)" "$("$XRUN" help --no-logs)"
 	run -0 "$XRUN" help XRUN_RANK
 	assert_has "$output" '^ *XRUN_RANK is what xrun tells a rank, and no option'
 	run -0 "$XRUN" help version

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* logs.c - see logs.h. */
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/ranks.h"
+#include "base/status.h"
+#include "launcher/cmd/attempt.h"
+#include "launcher/cmd/logs.h"
+#include "launcher/cmd/logs_put.h"
+#include "launcher/cmd/say.h"
+#include "launcher/cmd/verb_args.h"
+#include "launcher/cmd/when.h"
+#include "launcher/job/options.h"
+#include "launcher/job/outcome.h"
+#include "launcher/job/words.h"
+#include "launcher/log/merge.h"
+#include "proc/limit.h"
+
+struct settings {
+	const char *since, *until, *ranks, *grep;
+	int64_t tail, attempt;
+	bool follow, timestamps, only_stdout, only_stderr, json, prefix;
+	int color;
+};
+
+#define AT(field)     .offset = offsetof(struct settings, field)
+#define VERB_ROW      .common = true, .no_variable = true, .no_file = true
+#define MOST_LINES    (INT64_C(1) << 53)
+#define MOST_ATTEMPTS 999999999
+
+static const char *const colors[] = { "auto", "always", "never", NULL };
+
+/* clang-format off */
+const struct opt logs_options[] = {
+	{ .name = "tail", VERB_ROW, .type = OPT_INT, .arg = "N", .max = MOST_LINES, AT(tail),
+		.help = "the last N lines" },
+	{ .name = "since", VERB_ROW, .type = OPT_TEXT, .arg = "TIME", .check = when_check, AT(since),
+		.help = "lines from then on: 10m (ago), 12:34:56",
+		.text = "Lines that came at _TIME_ or later. _TIME_ is a time back from now such as 10m or 1h30m; a time of day as *--timestamps* prints it, 12:34:56.789, of the day on which the job ran; or one with a date, 2026-11-21 12:34 or 2026-11-21T12:34:56.789Z." },
+	{ .name = "until", VERB_ROW, .type = OPT_TEXT, .arg = "TIME", .check = when_check, AT(until),
+		.help = "lines up to then",
+		.text = "Lines that came up to _TIME_, a second, minute or day that is typed included." },
+	{ .name = "rank", .letter = 'r', VERB_ROW, .type = OPT_TEXT, .arg = "RANKS", .check = ranks_check, AT(ranks),
+		.help = "of these ranks, 0-3,7; of all without" },
+	{ .name = "stdout", VERB_ROW, .type = OPT_FLAG, AT(only_stdout),
+		.help = "standard output alone" },
+	{ .name = "stderr", VERB_ROW, .type = OPT_FLAG, AT(only_stderr),
+		.help = "standard error alone" },
+	{ .name = "grep", VERB_ROW, .type = OPT_TEXT, .arg = "TEXT", AT(grep),
+		.help = "lines that have this text in them, as it is",
+		.text = "Lines that have _TEXT_ in them: letter by letter, it is no pattern. Of *--tail* these are counted." },
+	{ .name = "attempt", VERB_ROW, .type = OPT_INT, .arg = "N", .max = MOST_ATTEMPTS, AT(attempt),
+		.help = "of a job with several: this one; else the last" },
+	{ .name = "timestamps", .letter = 't', VERB_ROW, .type = OPT_FLAG, AT(timestamps),
+		.help = "begin each line with the time when it came" },
+	{ .name = "prefix", VERB_ROW, .type = OPT_FLAG, .dflt = "yes", AT(prefix),
+		.help = "lines without their rank before them" },
+	{ .name = "color", VERB_ROW, .type = OPT_CHOICE, .dflt = "auto", .choices = colors, AT(color),
+		.help = "colour the ranks at the beginning of lines" },
+	{ .name = "json", VERB_ROW, .type = OPT_FLAG, AT(json),
+		.help = "each line as an object: time, rank, stream, text" },
+	{ 0 },
+};
+/* clang-format on */
+
+/* What is read, and how. */
+struct logs {
+	struct settings s;
+	struct attempt attempt;
+	struct reader *reader;
+	size_t count;
+	struct merge merge;
+	struct logs_put put;
+	bool last; /* nobody writes any more */
+};
+
+/* --- what is wanted ------------------------------------------------------- */
+
+static enum xr_status
+chosen_ranks(const struct logs *l, struct ranks *set, struct xr_error *err)
+{
+	enum xr_status status = ranks_init(set, l->attempt.ranks);
+	struct xr_error why = { 0 };
+
+	if (status == XR_OK && l->s.ranks != NULL) {
+		status = ranks_parse(set, l->s.ranks, &why);
+		return status == XR_OK ?
+			XR_OK :
+			fail(err, status, "--rank: %s", why.text);
+	}
+	for (uint32_t r = 0; status == XR_OK && r < set->size; r++)
+		ranks_add(set, r);
+	return status;
+}
+
+static enum xr_status
+choose_readers(struct logs *l, struct xr_error *err)
+{
+	struct ranks set = { 0 };
+	enum xr_status status = chosen_ranks(l, &set, err);
+
+	if (status == XR_OK)
+		l->reader = xcalloc(ranks_count(&set) * RAW_STREAMS,
+			sizeof(*l->reader));
+	RANKS_EACH(r, &set) {
+		if (status == XR_OK && !l->s.only_stderr)
+			reader_init(&l->reader[l->count++], l->attempt.dir,
+				RAW_STREAMS * r + RAW_OUT);
+		if (status == XR_OK && !l->s.only_stdout)
+			reader_init(&l->reader[l->count++], l->attempt.dir,
+				RAW_STREAMS * r + RAW_ERR);
+	}
+	ranks_fini(&set);
+	return status;
+}
+
+static enum xr_status
+choose_times(struct logs *l, int64_t *since, int64_t *until,
+	struct xr_error *err)
+{
+	const struct when_facts facts = {
+		.now = clock_wall(),
+		.start = l->attempt.start,
+		.end = l->attempt.end,
+	};
+	enum xr_status status = XR_OK;
+	struct when from = { .ns = INT64_MIN }, to = { .last = INT64_MAX };
+
+	if (l->s.since != NULL)
+		status = when_parse(l->s.since, &facts, &from, err);
+	if (status == XR_OK && l->s.until != NULL)
+		status = when_parse(l->s.until, &facts, &to, err);
+	*since = from.ns;
+	*until = to.last;
+	return status;
+}
+
+/* --- where it begins ------------------------------------------------------ */
+
+/* The line that holds the first byte of then. */
+static void
+begin_since(struct reader *r, int64_t since)
+{
+	struct back back;
+
+	back_init(&back, &r->track, track_since(&r->track, since), false);
+	reader_go(r, back.at);
+	back_fini(&back);
+}
+
+/* Bytes of all streams that came before what is there. */
+static void
+say_gone(const struct logs *l)
+{
+	uint64_t gone = 0, first;
+
+	for (size_t i = 0; i < l->count; i++) {
+		first = track_first(&l->reader[i].track);
+		gone += l->reader[i].offset <= first ? first : 0;
+	}
+	if (gone > 0)
+		words_line("%llu bytes were rotated away",
+			(unsigned long long)gone);
+}
+
+static void
+begin(struct logs *l, int64_t since, int64_t until)
+{
+	const struct merge_tail tail = {
+		.lines = (uint64_t)l->s.tail,
+		.since = since,
+		.last = l->last,
+		.wanted = l->s.grep != NULL ? logs_put_wants : NULL,
+		.ctx = &l->put,
+	};
+	bool all = true;
+
+	for (size_t i = 0; i < l->count; i++) {
+		struct reader *r = &l->reader[i];
+
+		r->since = since;
+		r->until = until;
+		/* What comes meanwhile is another time's. */
+		if (!l->last)
+			r->limit = track_end(&r->track);
+		if (l->s.tail < 0 && since != INT64_MIN)
+			begin_since(r, since);
+		else if (l->s.tail < 0)
+			reader_go(r, track_first(&r->track));
+	}
+	if (l->s.tail >= 0)
+		all = merge_tail(l->reader, l->count, &tail);
+	if (all)
+		say_gone(l);
+}
+
+/* --- all of it ------------------------------------------------------------ */
+
+static void
+put_all(struct logs *l)
+{
+	const struct reader *r;
+
+	for (size_t i = 0; i < l->count; i++)
+		merge_add(&l->merge, &l->reader[i], l->last);
+	while (l->put.sys == 0 && (r = merge_first(&l->merge)) != NULL) {
+		logs_put_run(&l->put, r);
+		merge_took(&l->merge, l->last);
+	}
+	logs_put_flush(&l->put);
+}
+
+static enum xr_status
+open_put(struct logs *l, struct xr_error *err)
+{
+	l->put = (struct logs_put){
+		.grep = l->s.grep,
+		.job = l->attempt.job.id,
+		.ranks = l->attempt.ranks,
+		.color = l->s.color,
+		.prefix = l->s.prefix,
+		.timestamps = l->s.timestamps,
+		.json = l->s.json,
+	};
+	return logs_put_open(&l->put, err);
+}
+
+static void
+close_all(struct logs *l)
+{
+	for (size_t i = 0; i < l->count; i++)
+		reader_fini(&l->reader[i]);
+	free(l->reader);
+	merge_fini(&l->merge);
+	logs_put_close(&l->put);
+	attempt_close(&l->attempt);
+}
+
+static enum xr_status
+show(struct logs *l, struct xr_error *err)
+{
+	enum xr_status status;
+	int64_t since = 0, until = 0;
+
+	l->last = attempt_is_over(&l->attempt);
+	status = choose_times(l, &since, &until, err);
+	if (status == XR_OK)
+		status = choose_readers(l, err);
+	if (status == XR_OK)
+		status = open_put(l, err);
+	if (status != XR_OK)
+		return status;
+	begin(l, since, until);
+	put_all(l);
+	return XR_OK;
+}
+
+int
+cmd_logs(int argc, char **argv)
+{
+	struct logs l = { .s = { .tail = -1, .attempt = ATTEMPT_LAST } };
+	struct limits limits;
+	struct verb_args args;
+	struct xr_error err = { 0 };
+	enum xr_status status;
+	int exit_status;
+
+	(void)argc;
+	if (!verb_args_read(&args, logs_options, &l.s, 1, argv))
+		return EXIT_XRUN;
+	if (l.s.only_stdout && l.s.only_stderr)
+		l.s.only_stdout = l.s.only_stderr = false;
+	limit_read(&limits); /* as many files as may be open */
+	status = attempt_find_job(args.count > 0 ? args.operand[0] : NULL,
+		"output", &l.attempt, &err);
+	if (status == XR_OK)
+		status = attempt_open(&l.attempt, l.s.attempt, &err);
+	if (status == XR_OK)
+		status = show(&l, &err);
+	exit_status =
+		status == XR_OK ? logs_put_status(&l.put) : say_error(&err);
+	close_all(&l);
+	return exit_status;
+}
