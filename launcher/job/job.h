@@ -55,8 +55,9 @@ struct rank {
 
 	enum oom_kind oom; /* why.c */
 
-	bool lost;        /* stop.c: could not be ended; given up */
-	bool foreign;     /* step.c: another user's: takes no signal of ours */
+	bool asked_time; /* stop.c: it needs more time to end, and it was said */
+	bool lost;       /* stop.c: could not be ended; given up */
+	bool foreign;    /* step.c: another user's: takes no signal of ours */
 	int64_t drain_ns; /* step.c: when its pipes are given up; 0 */
 	bool left_open;   /* step.c: what it left behind held its output */
 	/* steer.c: what it told of itself */

@@ -85,6 +85,8 @@ claim_of(const struct control *m)
 		return m->ready.rank;
 	case CONTROL_PROGRESS:
 		return m->progress.rank;
+	case CONTROL_GRACE:
+		return m->grace.rank;
 	default:
 		return CONTROL_NONE;
 	}

@@ -165,6 +165,8 @@ steer_told(struct job *job, uint32_t r, const struct control *m)
 		rank->ready = true;
 	else if (m->type == CONTROL_PROGRESS)
 		on_progress(rank, &m->progress);
+	else if (m->type == CONTROL_GRACE)
+		stop_later(job, r, m->grace.seconds);
 }
 
 static void

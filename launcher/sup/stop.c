@@ -13,6 +13,7 @@
 #include "proc/descend.h"
 
 #define KILL_PATIENCE  (30 * NS_PER_S) /* for uninterruptible sleeps */
+#define GRACE_MAX_S    600.0           /* that a rank can ask for at once */
 #define FILES_PATIENCE (5 * NS_PER_S)  /* for a full or frozen disk */
 
 static void
@@ -143,6 +144,30 @@ stop_fail(struct job *job, const char *fmt, ...)
 		va_end(ap);
 	}
 	stop_job(job, CAUSE_XRUN);
+}
+
+/* Only while ranks have their time to end: who was told to hurry (SIGKILL is
+ * under way) does not wait, and a deadline never comes nearer. */
+void
+stop_later(struct job *job, uint32_t r, double seconds)
+{
+	struct timer *patience = job->sup->patience;
+	struct rank *rank = &job->rank[r];
+	int64_t ns;
+
+	if (job->ending != ENDING_STOPPING || rank->pidfd == -1 ||
+		!timer_armed(patience) || !(seconds > 0))
+		return;
+	ns = (int64_t)((seconds < GRACE_MAX_S ? seconds : GRACE_MAX_S) *
+		NS_PER_S);
+	if (ns <= timer_left(patience))
+		return;
+	timer_arm(patience, ns);
+	if (!rank->asked_time)
+		logs_say(job->sup->logs,
+			"xrun: rank %u asks for %.3g s more to end",
+			job_rank(job, r), (double)ns / NS_PER_S);
+	rank->asked_time = true;
 }
 
 void

@@ -197,6 +197,8 @@ void stop_fail(struct job *job, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 /* Whoever is gone has his say for --grace at most from now on. */
 void stop_waiting(struct job *job);
+/* Rank @r needs @seconds from now on to end; once a rank it is said. */
+void stop_later(struct job *job, uint32_t r, double seconds);
 void stop_now(struct job *job);    /* no more patience with the ranks */
 void stop_output(struct job *job); /* no more patience for their pipes */
 

@@ -29,7 +29,7 @@ import traceback
 
 __all__ = ["rank", "size", "local_rank", "local_size", "node", "nodes", "job",
            "attempt", "device", "in_job", "ready", "progress", "on_stop",
-           "stopping", "record"]
+           "stopping", "grace", "record"]
 
 PER_SECOND = 10  # reports of progress; more would tell nobody more
 METRICS_MAX = 4096
@@ -183,6 +183,13 @@ def on_stop(function=None, signals=(signal.SIGTERM,)):
     for number in signals:
         signal.signal(number, _on_signal)
     return function
+
+
+def grace(seconds):
+    """The rank needs so many seconds from now on to save what it has, though
+    --grace be less: xrun waits for it before it kills. At most 600; ask again if
+    it takes longer. Before the job is told to stop it does nothing."""
+    _tell({"type": "grace", "seconds": float(seconds)})
 
 
 def stopping():

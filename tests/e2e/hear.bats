@@ -220,3 +220,48 @@ main()"'
 	down
 	assert_eq "$status" 143
 }
+
+@test "a rank that saves is waited for as long as it asks" {
+	need python3
+	cat >train.py <<-'EOS'
+		import time
+		import xrun
+
+		@xrun.on_stop
+		def save():
+		    xrun.grace(30)
+		    time.sleep(0.8)
+		    print("saved", flush=True)
+
+		print("up", flush=True)
+		while not xrun.stopping():
+		    time.sleep(0.02)
+	EOS
+	up -n 2 --grace 200ms python3 train.py
+	await_line one.out '^\[0\] up' 10
+	await_line one.out '^\[1\] up' 10
+	down
+	assert_eq "$status" 143
+	assert_eq "$(grep -c saved one.out)" 2
+	assert_has "$(cat one.err)" '^xrun: rank [01] asks for 30 s more to end$'
+}
+
+@test "nobody is waited for who asks before, or for nothing" {
+	need python3
+	up -n 1 --grace 200ms python3 -c 'if True:
+		import signal, time, xrun
+		xrun.grace(600)
+		def stop(*args):
+			xrun.grace(-1)
+			xrun.grace(0)
+		signal.signal(signal.SIGTERM, stop)
+		print("up", flush=True)
+		while True:
+			time.sleep(0.02)'
+	await_line one.out '^up|^\[0\] up' 10
+	local begun
+	begun=$(now_ms)
+	down
+	[ $(($(now_ms) - begun)) -lt 5000 ]
+	assert_eq "$(grep -c 'asks for' one.err)" 0
+}
