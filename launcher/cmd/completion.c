@@ -4,10 +4,12 @@
 #include <string.h>
 
 #include "base/opt_shell.h"
+#include "base/signo.h"
 #include "launcher/cmd/completion.h"
 #include "launcher/cmd/help.h"
 #include "launcher/cmd/say.h"
 #include "launcher/cmd/verb.h"
+#include "launcher/cmd/which.h"
 #include "launcher/job/options.h"
 
 /* How a shell writes a function that prints words by its first argument. */
@@ -100,6 +102,18 @@ put_verbs(struct buf *out, const struct dialect *d)
 	buf_fmt(out, "%s%s", d->chosen, d->end);
 }
 
+/* Verbs about jobs: their words change, so the shell asks for them. */
+static void
+put_asking(struct buf *out, const struct dialect *d)
+{
+	buf_fmt(out, "%sasks%s%s", d->prefix, d->begin, d->choose);
+	for (const struct verb *v = verbs; v->name != NULL; v++)
+		if (v->options != NULL)
+			buf_fmt(out, "%s%s%syes%s", d->is, v->name, d->then,
+				d->unless);
+	buf_fmt(out, "%s%s", d->chosen, d->end);
+}
+
 void
 completion_bash(struct buf *out)
 {
@@ -107,6 +121,7 @@ completion_bash(struct buf *out)
 		"# bash completion of xrun, from its tables: xrun "
 		"completion bash\n");
 	put_verbs(out, &posix);
+	put_asking(out, &posix);
 	opt_shell_bash(run_options, out);
 	buf_put_text(out, completion_bash_script);
 }
@@ -120,6 +135,7 @@ completion_zsh(struct buf *out)
 		"# zsh completion of xrun, from its tables: xrun "
 		"completion zsh\n");
 	put_verbs(out, &posix);
+	put_asking(out, &posix);
 	buf_put_text(out, "_xrun_set_options()\n{\n");
 	opt_shell_zsh(run_options, false, out);
 	buf_put_text(out, "}\n_xrun_set_part_options()\n{\n");
@@ -135,6 +151,7 @@ completion_fish(struct buf *out)
 		"# fish completion of xrun, from its tables: xrun "
 		"completion fish\n");
 	put_verbs(out, &fish);
+	put_asking(out, &fish);
 	buf_put_text(out, completion_fish_script);
 	opt_shell_fish(run_options, out);
 }
@@ -148,6 +165,45 @@ static const struct {
 	{ "fish", completion_fish },
 };
 
+/* --- words of now --------------------------------------------------------- */
+
+static bool
+put_job(void *ctx, const struct which *job)
+{
+	buf_fmt(ctx, "%s\n", job->id);
+	return true;
+}
+
+static void
+put_signals(struct buf *out)
+{
+	char name[16];
+
+	for (int sig = 1; sig < 32; sig++)
+		buf_fmt(out, "%s\n", signo_short(sig, name, sizeof(name)));
+}
+
+/* What may stand behind @verb: options, jobs, signals; a line each. */
+static int
+put_words(const char *name)
+{
+	const struct verb *verb = verb_find(name);
+	struct buf out = { 0 };
+
+	if (verb == NULL || verb->options == NULL)
+		return 0;
+	for (const struct opt *o = verb->options; o->name != NULL; o++) {
+		buf_fmt(&out, "--%s\n", o->name);
+		if (o->letter != 0)
+			buf_fmt(&out, "-%c\n", o->letter);
+	}
+	if (strstr(verb->operands, "SIGNAL") != NULL)
+		put_signals(&out);
+	if (strstr(verb->operands, "JOB") != NULL)
+		which_each(put_job, &out);
+	return say(&out);
+}
+
 int
 cmd_completion(int argc, char **argv)
 {
@@ -155,6 +211,8 @@ cmd_completion(int argc, char **argv)
 
 	if (argc < 2)
 		return say_no("completion: for which shell? (bash, zsh, fish)");
+	if (argc == 3 && strcmp(argv[1], "words") == 0)
+		return put_words(argv[2]);
 	for (size_t i = 0; i < sizeof(shells) / sizeof(shells[0]); i++)
 		if (argc == 2 && strcmp(argv[1], shells[i].name) == 0)
 			shells[i].put(&out);

@@ -144,3 +144,47 @@ offered()
 	run --separate-stderr -125 "$XRUN" completion
 	assert_eq "$stderr" 'xrun: completion: for which shell? (bash, zsh, fish)'
 }
+
+# --- jobs --------------------------------------------------------------------
+
+# with_jobs - two that have ended, and xrun in PATH.
+with_jobs()
+{
+	job --job alpha echo
+	job --job beta echo
+	mkdir -p bin
+	ln -s "$XRUN" bin/xrun
+	PATH=$PWD/bin:$PATH
+}
+
+# bash_offers WORD... - what bash would complete the last WORD with.
+bash_offers()
+{
+	bash -c 'source <(xrun completion bash)
+		COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
+		_xrun
+		printf "%s\n" "${COMPREPLY[@]}"' - "$@"
+}
+
+@test "shells complete jobs, signals and a verb's own options" {
+	need fish
+	with_jobs
+	assert_eq "$(bash_offers xrun ps al)" alpha
+	assert_eq "$(bash_offers xrun ps --j)" --json
+	assert_eq "$(bash_offers xrun signal US)" $'USR1\nUSR2'
+	assert_eq "$(bash_offers xrun signal USR1 b)" beta
+	assert_eq "$(bash_offers xrun wait --json a)" alpha
+	assert_eq "$(fish_offers 'xrun ps al')" alpha
+	assert_eq "$(fish_offers 'xrun signal USR1 ' | grep -c -e alpha -e beta)" 2
+	assert_eq "$(fish_offers 'xrun stop --j')" --json
+	try "$XRUN" completion words train
+	assert_eq "$status: $output" '0: '
+}
+
+@test "zsh completes jobs, too" {
+	with_jobs
+	with_zsh
+	typed 'xrun ps al' 'ps,alpha'
+	typed 'xrun signal USR1 be' 'signal,USR1,beta'
+	typed 'xrun wait --js' 'wait,--json'
+}
