@@ -136,8 +136,9 @@ put_state(struct buf *out, const cJSON *rank)
 static void
 put_step(struct buf *out, const cJSON *rank)
 {
-	int64_t step = jobs_number(rank, "step", -1);
-	int64_t total = jobs_number(rank, "total", -1);
+	const cJSON *told = cJSON_GetObjectItemCaseSensitive(rank, "progress");
+	int64_t step = jobs_number(told, "step", -1);
+	int64_t total = jobs_number(told, "total", -1);
 
 	if (step != -1 && total != -1)
 		buf_fmt(out, "  %lld/%lld", (long long)step, (long long)total);

@@ -154,6 +154,22 @@ put_rank(struct json *j, const struct job *job, uint32_t r)
 }
 
 static void
+put_progress(struct json *j, const struct rank *rank)
+{
+	json_open_object(j, "progress");
+	if (rank->step != -1)
+		json_int(j, "step", rank->step);
+	if (rank->total != -1)
+		json_int(j, "total", rank->total);
+	if (rank->metrics != NULL)
+		json_raw(j, "metrics",
+			(struct span){ rank->metrics, strlen(rank->metrics) });
+	json_real(j, "seconds_ago",
+		(double)(clock_now() - rank->told_ns) / NS_PER_S);
+	json_close_object(j);
+}
+
+static void
 put_rank_now(struct json *j, const struct job *job, uint32_t r)
 {
 	const struct rank *rank = &job->rank[r];
@@ -178,16 +194,8 @@ put_rank_now(struct json *j, const struct job *job, uint32_t r)
 	json_int(j, "stderr_bytes",
 		(int64_t)logs_bytes(job->sup->logs, r * RAW_STREAMS + 1));
 	json_bool(j, "ready", rank->ready);
-	if (rank->step != -1)
-		json_int(j, "step", rank->step);
-	if (rank->total != -1)
-		json_int(j, "total", rank->total);
 	if (rank->told_ns != 0)
-		json_real(j, "told_seconds_ago",
-			(double)(clock_now() - rank->told_ns) / NS_PER_S);
-	if (rank->metrics != NULL)
-		json_raw(j, "metrics",
-			(struct span){ rank->metrics, strlen(rank->metrics) });
+		put_progress(j, rank);
 	json_close_object(j);
 }
 

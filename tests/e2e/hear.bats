@@ -40,8 +40,8 @@ down()
 			echo "{\"type\":\"ready\",\"rank\":$RANK}" | socat -u - FD:97
 		fi
 		exec sleep 60'
-	wait_for 5 rank_has 0 '.step == 7 and .total == 9 and (.ready | not)'
-	wait_for 5 rank_has 1 '.ready and .step == null'
+	wait_for 5 rank_has 0 '.progress.step == 7 and .progress.total == 9 and (.ready | not)'
+	wait_for 5 rank_has 1 '.ready and .progress.step == null'
 	try "$XRUN" ps "$id"
 	assert_has "$output" ' STEP$'
 	assert_has "$output" '^ +0 .* cpu +7/9$'
@@ -57,9 +57,9 @@ down()
 		1) setsid bash -c "echo \"{\\\"type\\\":\\\"progress\\\",\\\"step\\\":6,\\\"rank\\\":1}\" >&97" ;;
 		esac
 		exec sleep 60'
-	wait_for 5 rank_has 0 '.step == 5'
-	wait_for 5 rank_has 1 '.step == 6'
-	rank_has 2 '.step == null'
+	wait_for 5 rank_has 0 '.progress.step == 5'
+	wait_for 5 rank_has 1 '.progress.step == 6'
+	rank_has 2 '.progress.step == null'
 	down
 }
 
@@ -73,7 +73,7 @@ down()
 		done
 		echo "{\"type\":\"progress\",\"step\":1,\"metrics\":7}" >&97
 		exec sleep 60'
-	wait_for 5 rank_has 0 '.step == 1 and .metrics == null'
+	wait_for 5 rank_has 0 '.progress.step == 1 and .progress.metrics == null'
 	down
 	assert_eq "$status" 143
 	assert_eq "$(grep -c 'that is no message' "$BATS_TEST_TMPDIR/one.err")" 1
@@ -97,8 +97,8 @@ down()
 		time.sleep(60)
 	EOS
 	up -n 2 python3 train.py
-	wait_for 10 rank_has 1 '.step == 1000 and .total == 1000 and .ready and
-		.metrics == {"loss": 0.125, "rate": 3}'
+	wait_for 10 rank_has 1 '.progress.step == 1000 and .progress.total == 1000 and .ready and
+		.progress.metrics == {"loss": 0.125, "rate": 3}'
 	await_line one.out '^\[0\] 0 2 cpu True$' 5
 	assert_has "$("$XRUN" ps "$id")" '^ +0 .* 1000/1000$'
 	down
@@ -195,8 +195,8 @@ main()"'
 		time.sleep(60)
 	EOS
 	up -n 2 --no-prefix python3 talk.py
-	wait_for 10 rank_has 1 '.step == 4 and .ready'
-	wait_for 10 rank_has 0 '.step == 4 and .ready'
+	wait_for 10 rank_has 1 '.progress.step == 4 and .ready'
+	wait_for 10 rank_has 0 '.progress.step == 4 and .ready'
 	assert_eq "$(grep -c '"type":"welcome","v":1,"job":"hears"' one.out)" 2
 	assert_eq "$(grep -c '^{"type":"done","id":11}' one.out)" 2
 	assert_eq "$(grep -c '^{"type":"error","code":"XR_E_NOTFOUND"' one.out)" 2
@@ -212,7 +212,7 @@ main()"'
 		while True:
 			step += 1
 			s.send(b"{\"type\":\"progress\",\"step\":%d}" % step)'
-	wait_for 10 rank_has 0 '.step > 1000'
+	wait_for 10 rank_has 0 '.progress.step > 1000'
 	for i in 1 2 3; do
 		try timeout 2 "$XRUN" ps "$id"
 		assert_eq "$status" 0

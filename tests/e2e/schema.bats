@@ -387,3 +387,35 @@ for line in sys.stdin:
 		assert_eq "$status" 125
 	done
 }
+
+@test "xrun ps --json, and what a job says of itself" {
+	need_schemas
+	need socat
+	job -n 2 sh -c 'echo x; exit $RANK'
+	spawn one "$XRUN" --job runs -n 3 bash -c '
+		[ $RANK = 2 ] || echo "{\"type\":\"progress\",\"step\":1,\"metrics\":{\"a\":1.5}}" >&97
+		[ $RANK = 0 ] || exec sleep 60'
+	local socket=$XDG_RUNTIME_DIR/xrun/runs/control
+	wait_for 5 [ -e "$socket" ]
+	wait_for 5 told
+	echo '{"type":"status"}' | socat -t 2 - "UNIX-CONNECT:$socket" |
+		tail -n 1 | jq .status >status
+	fits status status
+	"$XRUN" ps --json -a >all
+	jq -e 'length == 2' all
+	"$XRUN" ps --json runs >runs
+	jq -e '.rank[1].progress.metrics.a == 1.5 and .rank[1].processes == 1' runs
+	"$XRUN" stop
+	wait "$pid" || true
+	"$XRUN" ps --json runs >ended
+	fits ps all runs ended
+	jq '.rank[0].more = 1' runs >more
+	try fits ps more
+	assert_eq "$status" 1
+}
+
+told()
+{
+	"$XRUN" ps --json runs | jq -e '.rank[1].progress.step == 1 and
+		.rank[0].state == "done"'
+}

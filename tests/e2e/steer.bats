@@ -63,7 +63,7 @@ talk()
 	up one -n 2 sh -c 'echo word; [ $RANK = 1 ] || exec sleep 60; exit 0'
 	wait_for 5 rank_is 1 'exit 0'
 	try "$XRUN" ps "$id"
-	assert_has "$output" '^ RANK +PID STATE +TIME +CPU +RSS +OUT +DEVICE$'
+	assert_has "$output" '^ RANK +PID STATE +TIME +CPU +RSS +OUT +DEVICE +STEP$'
 	assert_has "$output" '^ +0 +[0-9]+ running +[0-9]+ s +[0-9]+% .* 5B +cpu$'
 	assert_has "$output" '^ +1 +[0-9]+ exit 0 '
 	try "$XRUN" ps --json "$id"
