@@ -5,11 +5,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <sys/file.h>
 
 #include <cjson/cJSON.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/json.h"
 #include "base/ranks.h"
@@ -21,6 +23,8 @@
 #include "launcher/ctl/client.h"
 #include "launcher/job/outcome.h"
 #include "launcher/state/jobs.h"
+
+#define DIAL_TRIES 100
 
 struct settings {
 	const char *ranks;
@@ -55,20 +59,6 @@ const struct opt wait_options[] = { JSON, { 0 } };
 
 /* --- a question ----------------------------------------------------------- */
 
-static enum xr_status
-ask(const struct which *job, const struct control *question,
-	struct control *answer, int64_t patience, struct xr_error *err)
-{
-	struct ctl_call call;
-	enum xr_status status = ctl_dial(&call, job->id, err);
-
-	if (status != XR_OK)
-		return status;
-	status = ctl_ask(&call, question, answer, patience, err);
-	ctl_hang_up(&call);
-	return status;
-}
-
 /* Nobody can be told anything any more. */
 static enum xr_status
 refuse_ended(const struct which *job, struct xr_error *err)
@@ -76,6 +66,41 @@ refuse_ended(const struct which *job, struct xr_error *err)
 	return job->running ? XR_OK :
 			      fail(err, XR_E_STATE, "%s has ended\txrun ps %s",
 				      job->id, job->id);
+}
+
+/* A job that runs has no socket in its first 20 ms, and while it ends: it has
+ * one soon, or it has ended. No event tells of both. */
+static enum xr_status
+dial(struct ctl_call *call, struct which *job, struct xr_error *err)
+{
+	const struct timespec pause = { .tv_nsec = 10 * NS_PER_MS };
+	enum xr_status status = refuse_ended(job, err);
+	int tries = 0;
+
+	while (status == XR_OK) {
+		status = ctl_dial(call, job->id, err);
+		if (status != XR_E_NOTFOUND || tries++ == DIAL_TRIES)
+			break;
+		nanosleep(&pause, NULL);
+		status = which_job(job->id, WHICH_RUNNING, job, err);
+		if (status == XR_OK)
+			status = refuse_ended(job, err);
+	}
+	return status;
+}
+
+static enum xr_status
+ask(struct which *job, const struct control *question, struct control *answer,
+	int64_t patience, struct xr_error *err)
+{
+	struct ctl_call call;
+	enum xr_status status = dial(&call, job, err);
+
+	if (status != XR_OK)
+		return status;
+	status = ctl_ask(&call, question, answer, patience, err);
+	ctl_hang_up(&call);
+	return status;
 }
 
 /* --- signal --------------------------------------------------------------- */
@@ -107,8 +132,6 @@ tell(const char *name, const struct settings *s, const struct control *question)
 	struct xr_error err = { 0 };
 	enum xr_status status = which_job(name, WHICH_RUNNING, &job, &err);
 
-	if (status == XR_OK)
-		status = refuse_ended(&job, &err);
 	if (status == XR_OK)
 		status = ask(&job, question, &answer, CTL_PATIENCE, &err);
 	if (status != XR_OK)

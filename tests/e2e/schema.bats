@@ -399,18 +399,18 @@ for line in sys.stdin:
 	wait_for 5 [ -e "$socket" ]
 	wait_for 5 told
 	echo '{"type":"status"}' | socat -t 2 - "UNIX-CONNECT:$socket" |
-		tail -n 1 | jq .status >status
-	fits status status
-	"$XRUN" ps --json -a >all
-	jq -e 'length == 2' all
-	"$XRUN" ps --json runs >runs
-	jq -e '.rank[1].progress.metrics.a == 1.5 and .rank[1].processes == 1' runs
+		tail -n 1 | jq .status >now.json
+	fits status now.json
+	"$XRUN" ps --json -a >all.json
+	jq -e 'length == 2' all.json
+	"$XRUN" ps --json runs >one.json
+	jq -e '.rank[1].progress.metrics.a == 1.5 and .rank[1].processes == 1' one.json
 	"$XRUN" stop
 	wait "$pid" || true
-	"$XRUN" ps --json runs >ended
-	fits ps all runs ended
-	jq '.rank[0].more = 1' runs >more
-	try fits ps more
+	"$XRUN" ps --json runs >ended.json
+	fits ps all.json one.json ended.json
+	jq '.rank[0].more = 1' one.json >more.json
+	try fits ps more.json
 	assert_eq "$status" 1
 }
 
