@@ -352,8 +352,10 @@ static enum xr_status
 read_place(struct reader *r)
 {
 	struct span port = r->place, host;
-	bool bare = port.len == 0 || port.at[0] != '[';
+	bool bare = port.len > 0 && port.at[0] != '[';
 
+	if (port.len == 0)
+		return BAD(r, XR_E_INVAL, "the host is missing");
 	if (bare) {
 		host = cut(&port, ":");
 	} else {

@@ -112,6 +112,7 @@ Test(store, AC_S3_compare_set_says_what_is_there_now)
 	VALUE("k", "new");
 	SWAPPED("k", "x", "newer", "new");
 	SWAPPED("k", "ne", "newer", "new");
+	SWAPPED("k", "old", "newer", "new");
 	SWAPPED("k", "", "newer", "new");
 	VALUE("k", "new");
 	cr_assert(set("empty", "") == XR_OK);
