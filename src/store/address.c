@@ -1,152 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* address.c - see address.h. Forms and messages follow PyTorch's rendezvous. */
+/* address.c - see address.h; address_form.c takes the text apart. Forms follow
+ * PyTorch's rendezvous. */
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
-#include <arpa/inet.h>
-
-#include "base/status.h"
-#include "store/address.h"
-
-enum number {
-	RANK,
-	SIZE,
-	NUMBERS,
-};
+#include "store/address_inner.h"
 
 static const char *const parameters[NUMBERS] = { "rank", "world_size" };
 
 /* Variables of one launcher. */
 static const char *const by_xrun[NUMBERS] = { "XRUN_RANK", "XRUN_SIZE" };
 static const char *const by_torch[NUMBERS] = { "RANK", "WORLD_SIZE" };
-
-/* An address being read. */
-struct reader {
-	const struct store_address_ask *ask;
-	struct store_address *out;
-	struct xr_error *err;
-	const char *what; /* "store address", "XRUN_STORE" */
-	struct span text;
-	struct span scheme, place, path, query; /* .at NULL: it has none */
-	int64_t numbers[NUMBERS];
-};
-
-#define BAD(r, status, fmt, ...) \
-	fail((r)->err, status, "%s '%.*s': " fmt, (r)->what, \
-		QUOTED((r)->text), ##__VA_ARGS__)
-
-/* --- pieces ---------------------------------------------------------------- */
-
-static const char letters[] =
-	"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
-static const char word[] =
-	"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
-
-/* How many bytes from the beginning on are of @set or @more. */
-static size_t
-run_of(struct span s, const char *set, const char *more)
-{
-	size_t n = 0;
-
-	while (n < s.len && s.at[n] != '\0' &&
-		(strchr(set, s.at[n]) != NULL || strchr(more, s.at[n]) != NULL))
-		n++;
-	return n;
-}
-
-struct span
-store_address_scheme(const char *text)
-{
-	struct span all = span_of(text);
-	size_t len = run_of(all, word, "+-.");
-
-	if (len == 0 || len == all.len || text[len] != ':' ||
-		strchr(letters, text[0]) == NULL)
-		return (struct span){ .at = text, .len = 0 };
-	return (struct span){ .at = text, .len = len };
-}
-
-static int
-hex(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
-/* %XX becomes its byte, in @out, of @cap bytes. False: told in @r->err. */
-static bool
-decode(const struct reader *r, struct span in, char *out, size_t cap)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < in.len; i++) {
-		char c = in.at[i];
-
-		if (c == '%') {
-			int high = i + 2 < in.len ? hex(in.at[i + 1]) : -1;
-			int low = i + 2 < in.len ? hex(in.at[i + 2]) : -1;
-
-			if (high < 0 || low < 0 || high + low == 0) {
-				BAD(r, XR_E_INVAL,
-					"byte %zu, a %%, is not followed by two hex digits, 01 to FF",
-					(size_t)(in.at + i - r->text.at));
-				return false;
-			}
-			c = (char)(high * 16 + low);
-			i += 2;
-		}
-		if (n + 1 >= cap) {
-			BAD(r, XR_E_INVAL, "'%.*s' is longer than %zu bytes",
-				QUOTED(in), cap - 1);
-			return false;
-		}
-		out[n++] = c;
-	}
-	out[n] = '\0';
-	return true;
-}
-
-/* Up to the first byte of @ends; it is left in @rest. */
-static struct span
-cut(struct span *rest, const char *ends)
-{
-	struct span piece = { .at = rest->at };
-
-	while (piece.len < rest->len &&
-		strchr(ends, rest->at[piece.len]) == NULL)
-		piece.len++;
-	rest->at += piece.len;
-	rest->len -= piece.len;
-	return piece;
-}
-
-static enum xr_status
-take_apart(struct reader *r)
-{
-	struct span rest = r->text;
-
-	r->scheme = store_address_scheme(rest.at);
-	if (r->scheme.len == 0)
-		return BAD(r, XR_E_INVAL,
-			"there is no scheme\ttry: tcp://HOST:PORT, file:///PATH or env://");
-	if (memchr(rest.at, '#', rest.len) != NULL)
-		return BAD(r, XR_E_INVAL, "a # is written as %%23");
-	rest.at += r->scheme.len + 1;
-	rest.len -= r->scheme.len + 1;
-	if (rest.len >= 2 && memcmp(rest.at, "//", 2) == 0) {
-		rest.at += 2;
-		rest.len -= 2;
-		r->place = cut(&rest, "/?");
-	}
-	r->path = cut(&rest, "?");
-	if (rest.len > 0)
-		r->query = (struct span){ rest.at + 1, rest.len - 1 };
-	return XR_OK;
-}
 
 /* --- rank and size --------------------------------------------------------- */
 
@@ -167,7 +32,7 @@ read_parameter(struct reader *r, struct span piece)
 	if (r->numbers[which] != STORE_UNSAID)
 		return BAD(r, XR_E_INVAL, "%s stands there twice",
 			parameters[which]);
-	if (!decode(r, value, text, sizeof(text)))
+	if (!address_decode(r, value, text, sizeof(text)))
 		return XR_E_INVAL;
 	if (!number_parse(span_of(text), INT32_MAX, &number))
 		return BAD(r, XR_E_INVAL, "%s '%.*s' is not a number",
@@ -305,109 +170,12 @@ needed(const struct reader *r, const char *const *names, const char **out)
 		NULL;
 }
 
-/* --- places ---------------------------------------------------------------- */
-
-/* An IPv6 address, maybe with a zone: fe80::1%eth0. */
-static bool
-is_literal(const char *host)
-{
-	struct span zone = span_of(host), address = span_next(&zone, '%');
-	char text[INET6_ADDRSTRLEN];
-	struct in6_addr in6;
-
-	if (zone.at != NULL &&
-		(zone.len == 0 || run_of(zone, word, "._-~") < zone.len))
-		return false;
-	if (address.len >= sizeof(text))
-		return false;
-	memcpy(text, address.at, address.len);
-	text[address.len] = '\0';
-	return inet_pton(AF_INET6, text, &in6) == 1;
-}
-
-static bool
-is_host(const char *host)
-{
-	struct span all = span_of(host);
-
-	if (strchr(host, ':') != NULL)
-		return is_literal(host);
-	return all.len > 0 && run_of(all, word, "._-") == all.len;
-}
-
-static enum xr_status
-read_port(struct reader *r, struct span text)
-{
-	uint32_t port = 0;
-
-	if (!number_parse(text, UINT16_MAX, &port))
-		return BAD(r, XR_E_RANGE, "port %.*s is not 0 to 65535",
-			QUOTED(text));
-	r->out->port = (uint16_t)port;
-	return XR_OK;
-}
-
-/* HOST:PORT or [ADDRESS]:PORT. */
-static enum xr_status
-read_place(struct reader *r)
-{
-	struct span port = r->place, host;
-	bool bare = port.len > 0 && port.at[0] != '[';
-
-	if (port.len == 0)
-		return BAD(r, XR_E_INVAL, "the host is missing");
-	if (bare) {
-		host = cut(&port, ":");
-	} else {
-		port.at++;
-		port.len--;
-		host = cut(&port, "]");
-		if (port.len > 0) {
-			port.at++;
-			port.len--;
-		}
-	}
-	if (host.len == 0)
-		return BAD(r, XR_E_INVAL, "the host is missing");
-	if (bare && port.len > 1 && memchr(port.at + 1, ':', port.len - 1))
-		return BAD(r, XR_E_INVAL,
-			"an IPv6 address stands in brackets, as in tcp://[::1]:29500");
-	if (!decode(r, host, r->out->host, sizeof(r->out->host)))
-		return XR_E_INVAL;
-	if (!is_host(r->out->host) || bare != !strchr(r->out->host, ':'))
-		return BAD(r, XR_E_INVAL, "'%.*s' is no host", QUOTED(host));
-	if (port.len > 0 && port.at[0] != ':')
-		return BAD(r, XR_E_INVAL, "'%.*s' is no port", QUOTED(port));
-	if (port.len < 2)
-		return BAD(r, XR_E_INVAL, "the port is missing");
-	return read_port(r, (struct span){ port.at + 1, port.len - 1 });
-}
-
-static enum xr_status
-read_tcp(struct reader *r)
-{
-	r->out->place = STORE_AT_TCP;
-	if (r->path.len > 1 || (r->path.len == 1 && r->path.at[0] != '/'))
-		return BAD(r, XR_E_INVAL,
-			"'%.*s' behind the port is no ?rank=", QUOTED(r->path));
-	return read_place(r);
-}
-
-static enum xr_status
-read_nothing(struct reader *r)
-{
-	if (r->place.len > 0 || r->path.len > 0)
-		return BAD(r, XR_E_INVAL,
-			"nothing stands behind %.*s:", QUOTED(r->scheme));
-	return XR_OK;
-}
-
 /* --- schemes --------------------------------------------------------------- */
 
 static enum xr_status
 tcp_scheme(struct reader *r)
 {
-	enum xr_status status = read_tcp(r);
+	enum xr_status status = address_tcp(r);
 
 	if (status == XR_OK)
 		status = need_numbers(r);
@@ -426,7 +194,7 @@ file_scheme(struct reader *r)
 	if (r->path.len == 0 || r->path.at[0] != '/')
 		return BAD(r, XR_E_INVAL,
 			"there is no path that begins with /\ttry: file:///PATH");
-	if (!decode(r, r->path, r->out->path, sizeof(r->out->path)))
+	if (!address_decode(r, r->path, r->out->path, sizeof(r->out->path)))
 		return XR_E_INVAL;
 	return need_numbers(r);
 }
@@ -446,9 +214,8 @@ take_by_xrun(struct reader *r)
 static enum xr_status
 control_scheme(struct reader *r)
 {
-	enum xr_status status = read_nothing(r);
+	enum xr_status status = address_control(r);
 
-	r->out->place = STORE_AT_CONTROL;
 	return status == XR_OK ? take_by_xrun(r) : status;
 }
 
@@ -463,7 +230,7 @@ env_of_xrun(struct reader *r, const char *text)
 		.what = "XRUN_STORE",
 		.text = span_of(text),
 	};
-	enum xr_status status = take_apart(&store);
+	enum xr_status status = address_split(&store);
 
 	if (status != XR_OK)
 		return status;
@@ -471,9 +238,9 @@ env_of_xrun(struct reader *r, const char *text)
 		return BAD(&store, XR_E_INVAL,
 			"rank and size are in XRUN_RANK and XRUN_SIZE");
 	if (span_is(store.scheme, "tcp"))
-		status = read_tcp(&store);
+		status = address_tcp(&store);
 	else if (span_is(store.scheme, "control"))
-		status = read_nothing(&store);
+		status = address_control(&store);
 	else
 		return BAD(&store, XR_E_NOTFOUND,
 			"it is neither control: nor tcp://HOST:PORT");
@@ -493,13 +260,13 @@ master_address(struct reader *r)
 		memcpy(r->out->host, host.at, host.len);
 		r->out->host[host.len] = '\0';
 	}
-	if (host.len >= sizeof(r->out->host) || !is_host(r->out->host))
+	if (host.len >= sizeof(r->out->host) || !address_is_host(r->out->host))
 		return fail(r->err, XR_E_INVAL,
 			"MASTER_ADDR: '%.*s' is no host",
 			QUOTED(span_of(text)));
 	port.what = "MASTER_PORT";
 	port.text = span_of(variable(r, "MASTER_PORT"));
-	return read_port(&port, port.text);
+	return address_port(&port, port.text);
 }
 
 static enum xr_status
@@ -508,7 +275,7 @@ env_scheme(struct reader *r)
 	const char *names[NUMBERS + 2] = { NULL, NULL, "MASTER_ADDR",
 		"MASTER_PORT" };
 	const char *store = variable(r, "XRUN_STORE");
-	enum xr_status status = read_nothing(r);
+	enum xr_status status = address_bare(r);
 
 	if (status != XR_OK)
 		return status;
@@ -562,7 +329,7 @@ store_address_parse(struct store_address *out,
 		.text = span_of(none ? "env://" : ask->text),
 		.numbers = { STORE_UNSAID, STORE_UNSAID },
 	};
-	enum xr_status status = take_apart(&r);
+	enum xr_status status = address_split(&r);
 
 	if (status == XR_OK)
 		status = read_query(&r);
