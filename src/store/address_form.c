@@ -11,13 +11,13 @@ static const char letters[] =
 static const char word[] =
 	"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
 
-/* How many bytes from the beginning on are of @set or @more. */
+/* How many bytes from the beginning on are of @set or @more; none is a NUL. */
 static size_t
 run_of(struct span s, const char *set, const char *more)
 {
 	size_t n = 0;
 
-	while (n < s.len && s.at[n] != '\0' &&
+	while (n < s.len &&
 		(strchr(set, s.at[n]) != NULL || strchr(more, s.at[n]) != NULL))
 		n++;
 	return n;
@@ -29,8 +29,7 @@ store_address_scheme(const char *text)
 	struct span all = span_of(text);
 	size_t len = run_of(all, word, "+-.");
 
-	if (len == 0 || len == all.len || text[len] != ':' ||
-		strchr(letters, text[0]) == NULL)
+	if (len == 0 || text[len] != ':' || strchr(letters, text[0]) == NULL)
 		return (struct span){ .at = text, .len = 0 };
 	return (struct span){ .at = text, .len = len };
 }
