@@ -265,3 +265,17 @@ main()"'
 	[ $(($(now_ms) - begun)) -lt 5000 ]
 	assert_eq "$(grep -c 'asks for' one.err)" 0
 }
+
+@test "C: the example tells how far it is, and is waited for when it saves" {
+	need jq
+	up -n 2 --grace 100ms "$BUILD/examples/progress" 100000
+	wait_for 10 rank_has 1 '.progress.step > 10 and .progress.total == 100000 and
+		.ready and .progress.metrics.loss < 0.5'
+	down
+	assert_eq "$(grep -c 'of 2: saved at step' one.out)" 2
+	job -n 2 "$BUILD/examples/progress" 3
+	assert_eq "$status: $stderr" '0: '
+	# In a program started by hand, too.
+	try "$BUILD/examples/progress" 3
+	assert_eq "$status: $output$stderr" '0: '
+}

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* job.c - see xrun/job.h. What is told is a message of src/wire/control.def; it
+ * is put together on the stack. */
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include <xrun/job.h>
+
+#include "base/status.h"
+
+#define MESSAGE_MAX 8192
+#define NAME_MAX_   64
+#define EVERY_NS    INT64_C(100000000) /* between two reports */
+#define NO_SOCKET   -1
+
+/* --- who we are ----------------------------------------------------------- */
+
+static uint32_t
+number_of(const char *name, uint32_t otherwise)
+{
+	const char *text = getenv(name);
+	char *end = NULL;
+	unsigned long n;
+
+	if (text == NULL || text[0] < '0' || text[0] > '9')
+		return otherwise;
+	errno = 0;
+	n = strtoul(text, &end, 10);
+	return *end != '\0' || errno != 0 || n > UINT32_MAX ? otherwise :
+							      (uint32_t)n;
+}
+
+static const char *
+text_of(const char *name, const char *otherwise)
+{
+	const char *text = getenv(name);
+
+	return text != NULL && text[0] != '\0' ? text : otherwise;
+}
+
+XR_EXPORT const char *
+xr_job_id(void)
+{
+	return text_of("XRUN_JOB", "");
+}
+
+XR_EXPORT uint32_t
+xr_job_attempt(void)
+{
+	return number_of("XRUN_ATTEMPT", 0);
+}
+
+XR_EXPORT uint32_t
+xr_job_rank(void)
+{
+	return number_of("XRUN_RANK", 0);
+}
+
+XR_EXPORT uint32_t
+xr_job_size(void)
+{
+	return number_of("XRUN_SIZE", 1);
+}
+
+XR_EXPORT uint32_t
+xr_job_local_rank(void)
+{
+	return number_of("XRUN_LOCAL_RANK", 0);
+}
+
+XR_EXPORT uint32_t
+xr_job_local_size(void)
+{
+	return number_of("XRUN_LOCAL_SIZE", 1);
+}
+
+XR_EXPORT uint32_t
+xr_job_node(void)
+{
+	return number_of("XRUN_NODE", 0);
+}
+
+XR_EXPORT uint32_t
+xr_job_nodes(void)
+{
+	return number_of("XRUN_NODES", 1);
+}
+
+XR_EXPORT const char *
+xr_job_device(void)
+{
+	return text_of("XRUN_DEVICE", "cpu");
+}
+
+/* --- what we tell --------------------------------------------------------- */
+
+/* The socket that XRUN_CONTROL_FD names, "97:4711", if descriptor and inode
+ * still belong together: the program may have put something else there. */
+static int
+job_socket(void)
+{
+	const char *text = getenv("XRUN_CONTROL_FD");
+	unsigned long long inode;
+	struct stat st;
+	int fd;
+
+	if (text == NULL || sscanf(text, "%d:%llu", &fd, &inode) != 2)
+		return NO_SOCKET;
+	return fstat(fd, &st) == 0 && S_ISSOCK(st.st_mode) &&
+			st.st_ino == inode ?
+		fd :
+		NO_SOCKET;
+}
+
+struct message {
+	char text[MESSAGE_MAX];
+	size_t len;
+};
+
+static void put(struct message *m, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
+static void
+put(struct message *m, const char *fmt, ...)
+{
+	size_t room = sizeof(m->text) - m->len;
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = vsnprintf(m->text + m->len, room, fmt, ap);
+	va_end(ap);
+	m->len += n < 0 ? 0 : (size_t)n < room ? (size_t)n : room - 1;
+}
+
+/* As JSON has it, whatever the program's locale puts for a point. */
+static void
+put_number(struct message *m, double number)
+{
+	char text[40];
+
+	snprintf(text, sizeof(text), "%.17g", number);
+	for (char *p = text; *p != '\0'; p++)
+		if (strchr("0123456789+-e", *p) == NULL)
+			*p = '.';
+	put(m, "%s", text);
+}
+
+static void
+begin(struct message *m, const char *type)
+{
+	m->len = 0;
+	put(m, "{\"type\":\"%s\",\"rank\":%u", type, (unsigned)xr_job_rank());
+}
+
+/* errno survives: a report is nothing that a caller should notice. */
+static enum xr_status
+tell(struct message *m)
+{
+	int saved = errno, fd = job_socket();
+
+	put(m, "}");
+	if (fd != NO_SOCKET)
+		send(fd, m->text, m->len, MSG_DONTWAIT | MSG_NOSIGNAL);
+	errno = saved;
+	return XR_OK;
+}
+
+XR_EXPORT enum xr_status
+xr_job_ready(void)
+{
+	struct message m;
+
+	begin(&m, "ready");
+	return tell(&m);
+}
+
+static bool
+is_name(const char *name)
+{
+	size_t n = name == NULL ?
+		0 :
+		strspn(name,
+			"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-");
+
+	return n > 0 && n <= NAME_MAX_ && name[n] == '\0';
+}
+
+static bool
+is_sound(const struct xr_progress *p)
+{
+	if (p == NULL || p->size < sizeof(*p) || p->step < 0 || p->total < 0 ||
+		p->metric_count > XR_METRICS_MAX ||
+		(p->metric_count > 0 && p->metrics == NULL))
+		return false;
+	for (uint32_t i = 0; i < p->metric_count; i++)
+		if (!is_name(p->metrics[i].name))
+			return false;
+	return true;
+}
+
+/* Ten times a second, whichever thread comes first. */
+static bool
+is_due(const struct xr_progress *p)
+{
+	static int64_t last;
+	int64_t before = __atomic_load_n(&last, __ATOMIC_RELAXED), now;
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	now = (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+	if (p->step == p->total && p->total > 0) {
+		__atomic_store_n(&last, now, __ATOMIC_RELAXED);
+		return true;
+	}
+	return (before == 0 || now - before >= EVERY_NS) &&
+		__atomic_compare_exchange_n(&last, &before, now, false,
+			__ATOMIC_RELAXED, __ATOMIC_RELAXED);
+}
+
+static void
+put_metrics(struct message *m, const struct xr_progress *p)
+{
+	const char *comma = "";
+
+	put(m, ",\"metrics\":{");
+	for (uint32_t i = 0; i < p->metric_count; i++) {
+		if (!isfinite(p->metrics[i].value))
+			continue;
+		put(m, "%s\"%s\":", comma, p->metrics[i].name);
+		put_number(m, p->metrics[i].value);
+		comma = ",";
+	}
+	put(m, "}");
+}
+
+XR_EXPORT enum xr_status
+xr_job_progress(const struct xr_progress *progress)
+{
+	struct message m;
+
+	if (!is_sound(progress))
+		return XR_E_INVAL;
+	if (!is_due(progress))
+		return XR_OK;
+	begin(&m, "progress");
+	put(&m, ",\"step\":%lld", (long long)progress->step);
+	if (progress->total > 0)
+		put(&m, ",\"total\":%lld", (long long)progress->total);
+	if (progress->metric_count > 0)
+		put_metrics(&m, progress);
+	return tell(&m);
+}
+
+XR_EXPORT enum xr_status
+xr_job_extend(int64_t ns)
+{
+	struct message m;
+
+	if (ns <= 0)
+		return XR_E_INVAL;
+	begin(&m, "grace");
+	put(&m, ",\"seconds\":");
+	put_number(&m, (double)ns / 1e9);
+	return tell(&m);
+}
