@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_worker_job.c - xr_job_*(): what a rank knows and tells. */
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include <criterion/criterion.h>
+
+#include <xrun/job.h>
+
+#include "wire/control.h"
+
+static int told = -1;
+static char line[65536];
+static struct control m;
+
+/* A socket as xrun gives it; what is told comes out of `told`. */
+static void
+join_job(void)
+{
+	int fd[2];
+	struct stat st;
+	char name[64];
+
+	cr_assert_eq(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, fd), 0);
+	cr_assert_eq(fstat(fd[1], &st), 0);
+	told = fd[0];
+	snprintf(name, sizeof(name), "%d:%llu", fd[1],
+		(unsigned long long)st.st_ino);
+	setenv("XRUN_CONTROL_FD", name, 1);
+	setenv("XRUN_RANK", "3", 1);
+}
+
+/* The next message, as xrun reads it; false: nothing more was told. */
+static bool
+next(void)
+{
+	ssize_t n = recv(told, line, sizeof(line) - 1, MSG_DONTWAIT);
+	struct xr_error err = { 0 };
+
+	if (n <= 0)
+		return false;
+	line[n] = '\0';
+	cr_assert_eq(control_read(&m, line, (size_t)n, CONTROL_BY_RANK, &err),
+		XR_OK, "%s", err.text);
+	return true;
+}
+
+Test(worker_job, outside_of_a_job_it_is_rank_0_of_1)
+{
+	unsetenv("XRUN_JOB");
+	unsetenv("XRUN_RANK");
+	unsetenv("XRUN_SIZE");
+	unsetenv("XRUN_CONTROL_FD");
+	unsetenv("XRUN_DEVICE");
+	cr_expect_str_eq(xr_job_id(), "");
+	cr_expect_eq(xr_job_rank(), 0);
+	cr_expect_eq(xr_job_size(), 1);
+	cr_expect_eq(xr_job_nodes(), 1);
+	cr_expect_str_eq(xr_job_device(), "cpu");
+	cr_expect_eq(xr_job_ready(), XR_OK);
+	cr_expect_eq(xr_job_extend(1), XR_OK);
+}
+
+Test(worker_job, what_is_no_number_is_as_if_it_were_not_there)
+{
+	static const char *const texts[] = { "", "x", "-1", "1x", " 1",
+		"4294967296", "99999999999999999999" };
+
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		setenv("XRUN_SIZE", texts[i], 1);
+		cr_expect_eq(xr_job_size(), 1, "%s", texts[i]);
+	}
+	setenv("XRUN_SIZE", "4294967295", 1);
+	cr_expect_eq(xr_job_size(), UINT32_MAX);
+}
+
+Test(worker_job, what_is_told_is_a_message_of_the_protocol)
+{
+	struct xr_metric metrics[] = { { "loss", 0.25 }, { "a.B-c_9", -1e300 },
+		{ "bad", NAN }, { "worse", INFINITY } };
+	struct xr_progress p = {
+		.size = sizeof(p),
+		.step = INT64_C(9007199254740991),
+		.total = 0,
+		.metrics = metrics,
+		.metric_count = 4,
+	};
+
+	join_job();
+	cr_expect_eq(xr_job_ready(), XR_OK);
+	cr_assert(next());
+	cr_expect_eq((int)m.type, CONTROL_READY);
+	cr_expect_eq(m.ready.rank, 3);
+	cr_expect_eq(xr_job_progress(&p), XR_OK);
+	cr_assert(next());
+	cr_expect_eq(m.progress.step, INT64_C(9007199254740991));
+	cr_expect_eq(m.progress.total, CONTROL_NONE);
+	cr_expect_eq(strncmp(m.progress.metrics.at,
+			     "{\"loss\":0.25,\"a.B-c_9\":-1", 24),
+		0);
+	cr_expect_eq(xr_job_extend(INT64_C(1500000000)), XR_OK);
+	cr_assert(next());
+	cr_expect_eq((int)m.type, CONTROL_GRACE);
+	cr_expect_float_eq(m.grace.seconds, 1.5, 1e-9);
+}
+
+Test(worker_job, the_last_step_is_told_however_soon_it_comes)
+{
+	struct xr_progress p = { .size = sizeof(p), .total = 1000 };
+	int count = 0;
+
+	join_job();
+	for (p.step = 1; p.step <= 1000; p.step++)
+		cr_expect_eq(xr_job_progress(&p), XR_OK);
+	while (next())
+		count++;
+	cr_expect_eq(m.progress.step, 1000);
+	cr_expect_leq(count, 10, "%d", count);
+}
+
+Test(worker_job, as_much_as_may_be_told_fits)
+{
+	char name[XR_METRICS_MAX][80];
+	struct xr_metric metrics[XR_METRICS_MAX];
+	struct xr_progress p = {
+		.size = sizeof(p),
+		.metrics = metrics,
+		.metric_count = XR_METRICS_MAX,
+	};
+
+	for (int i = 0; i < XR_METRICS_MAX; i++) {
+		snprintf(name[i], sizeof(name[i]), "%064d", i);
+		metrics[i] =
+			(struct xr_metric){ name[i], -1.2345678901234567e-300 };
+	}
+	join_job();
+	cr_expect_eq(xr_job_progress(&p), XR_OK);
+	cr_assert(next());
+	cr_expect_leq(m.progress.metrics.len, 4096);
+}
+
+Test(worker_job, what_makes_no_sense_is_refused_and_not_told)
+{
+	struct xr_metric metric = { "no spaces", 1 };
+	struct xr_progress good = { .size = sizeof(good), .step = 1 }, bad;
+
+	join_job();
+	cr_expect_eq(xr_job_progress(NULL), XR_E_INVAL);
+	bad = good;
+	bad.size = 4;
+	cr_expect_eq(xr_job_progress(&bad), XR_E_INVAL);
+	bad = good;
+	bad.step = -1;
+	cr_expect_eq(xr_job_progress(&bad), XR_E_INVAL);
+	bad = good;
+	bad.total = -1;
+	cr_expect_eq(xr_job_progress(&bad), XR_E_INVAL);
+	bad = good;
+	bad.metric_count = 1;
+	cr_expect_eq(xr_job_progress(&bad), XR_E_INVAL);
+	bad.metrics = &metric;
+	cr_expect_eq(xr_job_progress(&bad), XR_E_INVAL);
+	metric.name = NULL;
+	cr_expect_eq(xr_job_progress(&bad), XR_E_INVAL);
+	metric.name = "";
+	cr_expect_eq(xr_job_progress(&bad), XR_E_INVAL);
+	metric.name = "ok";
+	bad.metric_count = XR_METRICS_MAX + 1;
+	cr_expect_eq(xr_job_progress(&bad), XR_E_INVAL);
+	cr_expect_eq(xr_job_extend(0), XR_E_INVAL);
+	cr_expect_eq(xr_job_extend(-1), XR_E_INVAL);
+	cr_expect_not(next());
+}
+
+Test(worker_job, a_descriptor_that_is_something_else_is_left_alone)
+{
+	int fd[2];
+	char name[64], byte;
+
+	cr_assert_eq(pipe2(fd, 0), 0);
+	snprintf(name, sizeof(name), "%d:1", fd[1]);
+	setenv("XRUN_CONTROL_FD", name, 1);
+	cr_expect_eq(xr_job_ready(), XR_OK);
+	setenv("XRUN_CONTROL_FD", "rubbish", 1);
+	cr_expect_eq(xr_job_ready(), XR_OK);
+	setenv("XRUN_CONTROL_FD", "1000000:1", 1);
+	cr_expect_eq(xr_job_ready(), XR_OK);
+	close(fd[1]);
+	cr_expect_eq(read(fd[0], &byte, 1), 0);
+}
