@@ -96,6 +96,16 @@ attempt_find_job(const char *text, const char *what, struct attempt *a,
 	return status;
 }
 
+bool
+attempt_is_over(const struct attempt *a)
+{
+	char next[16];
+
+	snprintf(next, sizeof(next), "%u", a->number + 1);
+	return faccessat(a->folder, next, F_OK, AT_SYMLINK_NOFOLLOW) == 0 ||
+		!is_locked(a->job.dir);
+}
+
 /* --- what is known -------------------------------------------------------- */
 
 /* One line of events.jsonl tells of the attempt. */
@@ -187,8 +197,19 @@ read_facts(struct attempt *a)
 		read_json(a, json);
 		cJSON_Delete(json);
 	}
-	if (a->ranks == 0 || a->ranks > UINT32_MAX / 4)
+	a->known = a->ranks > 0 && a->ranks <= UINT32_MAX / 4;
+	if (!a->known)
 		a->ranks = highest_rank(a->dir);
+}
+
+bool
+attempt_is_known(struct attempt *a)
+{
+	bool over = attempt_is_over(a);
+
+	if (!a->known)
+		read_facts(a);
+	return a->known || over;
 }
 
 /* --- its folder ----------------------------------------------------------- */
@@ -240,13 +261,9 @@ attempt_next(struct attempt *a)
 }
 
 bool
-attempt_is_over(const struct attempt *a)
+attempt_job_runs(const struct attempt *a)
 {
-	char next[16];
-
-	snprintf(next, sizeof(next), "%u", a->number + 1);
-	return faccessat(a->folder, next, F_OK, AT_SYMLINK_NOFOLLOW) == 0 ||
-		!is_locked(a->job.dir);
+	return is_locked(a->job.dir);
 }
 
 void

@@ -26,6 +26,7 @@ struct attempt {
 	uint32_t number;
 	uint32_t ranks;
 	int64_t start, end; /* wall ns; of one that runs, now */
+	bool known;         /* somebody told of them */
 };
 
 #define ATTEMPT_NONE ((struct attempt){ .folder = -1, .dir = -1 })
@@ -47,12 +48,19 @@ enum xr_status attempt_find_job(const char *text, const char *what,
 enum xr_status attempt_open(struct attempt *a, int64_t number,
 	struct xr_error *err);
 
+/* attempt_is_known() - has anybody told by now how many ranks it has? Of one
+ * that is over, nobody may have; then the files tell. */
+bool attempt_is_known(struct attempt *a);
+
 /* attempt_next() - is there one behind it? Opens that, and closes this. */
 bool attempt_next(struct attempt *a);
 
 /* attempt_is_over() - will nothing more be written by it? Nobody holds the
  * lock of the job, or the next attempt is there. */
 bool attempt_is_over(const struct attempt *a);
+
+/* attempt_job_runs() - does anybody hold the lock of the job that was found? */
+bool attempt_job_runs(const struct attempt *a);
 void attempt_close(struct attempt *a);
 
 #endif /* LAUNCHER_CMD_ATTEMPT_H */

@@ -6,26 +6,17 @@
 #include "base/mem.h"
 #include "base/ranks.h"
 #include "base/status.h"
-#include "launcher/cmd/attempt.h"
 #include "launcher/cmd/logs.h"
-#include "launcher/cmd/logs_put.h"
+#include "launcher/cmd/logs_inner.h"
 #include "launcher/cmd/say.h"
 #include "launcher/cmd/verb_args.h"
 #include "launcher/cmd/when.h"
 #include "launcher/job/options.h"
 #include "launcher/job/outcome.h"
 #include "launcher/job/words.h"
-#include "launcher/log/merge.h"
 #include "proc/limit.h"
 
-struct settings {
-	const char *since, *until, *ranks, *grep;
-	int64_t tail, attempt;
-	bool follow, timestamps, only_stdout, only_stderr, json, prefix;
-	int color;
-};
-
-#define AT(field)     .offset = offsetof(struct settings, field)
+#define AT(field)     .offset = offsetof(struct logs_settings, field)
 #define VERB_ROW      .common = true, .no_variable = true, .no_file = true
 #define MOST_LINES    (INT64_C(1) << 53)
 #define MOST_ATTEMPTS 999999999
@@ -34,6 +25,9 @@ static const char *const colors[] = { "auto", "always", "never", NULL };
 
 /* clang-format off */
 const struct opt logs_options[] = {
+	{ .name = "follow", .letter = 'f', VERB_ROW, .type = OPT_FLAG, AT(follow),
+		.help = "go on with what comes, until the job is over",
+		.text = "Go on with what comes, until the job is over and all of it is printed; of a job that was named (*--job*) with its next attempts, too, as long as one follows the other, unless *--attempt* says which." },
 	{ .name = "tail", VERB_ROW, .type = OPT_INT, .arg = "N", .max = MOST_LINES, AT(tail),
 		.help = "the last N lines" },
 	{ .name = "since", VERB_ROW, .type = OPT_TEXT, .arg = "TIME", .check = when_check, AT(since),
@@ -65,21 +59,10 @@ const struct opt logs_options[] = {
 };
 /* clang-format on */
 
-/* What is read, and how. */
-struct logs {
-	struct settings s;
-	struct attempt attempt;
-	struct reader *reader;
-	size_t count;
-	struct merge merge;
-	struct logs_put put;
-	bool last; /* nobody writes any more */
-};
-
 /* --- what is wanted ------------------------------------------------------- */
 
 static enum xr_status
-chosen_ranks(const struct logs *l, struct ranks *set, struct xr_error *err)
+chosen_ranks(const struct reading *l, struct ranks *set, struct xr_error *err)
 {
 	enum xr_status status = ranks_init(set, l->attempt.ranks);
 	struct xr_error why = { 0 };
@@ -96,7 +79,7 @@ chosen_ranks(const struct logs *l, struct ranks *set, struct xr_error *err)
 }
 
 static enum xr_status
-choose_readers(struct logs *l, struct xr_error *err)
+choose_readers(struct reading *l, struct xr_error *err)
 {
 	struct ranks set = { 0 };
 	enum xr_status status = chosen_ranks(l, &set, err);
@@ -117,7 +100,7 @@ choose_readers(struct logs *l, struct xr_error *err)
 }
 
 static enum xr_status
-choose_times(struct logs *l, int64_t *since, int64_t *until,
+choose_times(struct reading *l, int64_t *since, int64_t *until,
 	struct xr_error *err)
 {
 	const struct when_facts facts = {
@@ -152,7 +135,7 @@ begin_since(struct reader *r, int64_t since)
 
 /* Bytes of all streams that came before what is there. */
 static void
-say_gone(const struct logs *l)
+say_gone(const struct reading *l)
 {
 	uint64_t gone = 0, first;
 
@@ -166,7 +149,7 @@ say_gone(const struct logs *l)
 }
 
 static void
-begin(struct logs *l, int64_t since, int64_t until)
+place_readers(struct reading *l, int64_t since, int64_t until)
 {
 	const struct merge_tail tail = {
 		.lines = (uint64_t)l->s.tail,
@@ -183,7 +166,7 @@ begin(struct logs *l, int64_t since, int64_t until)
 		r->since = since;
 		r->until = until;
 		/* What comes meanwhile is another time's. */
-		if (!l->last)
+		if (!l->last && !l->s.follow)
 			r->limit = track_end(&r->track);
 		if (l->s.tail < 0 && since != INT64_MIN)
 			begin_since(r, since);
@@ -198,24 +181,11 @@ begin(struct logs *l, int64_t since, int64_t until)
 
 /* --- all of it ------------------------------------------------------------ */
 
-static void
-put_all(struct logs *l)
-{
-	const struct reader *r;
-
-	for (size_t i = 0; i < l->count; i++)
-		merge_add(&l->merge, &l->reader[i], l->last);
-	while (l->put.sys == 0 && (r = merge_first(&l->merge)) != NULL) {
-		logs_put_run(&l->put, r);
-		merge_took(&l->merge, l->last);
-	}
-	logs_put_flush(&l->put);
-}
-
 static enum xr_status
-open_put(struct logs *l, struct xr_error *err)
+open_put(struct reading *l, struct xr_error *err)
 {
 	l->put = (struct logs_put){
+		.torn = l->put.torn, /* by the attempt before */
 		.grep = l->s.grep,
 		.job = l->attempt.job.id,
 		.ranks = l->attempt.ranks,
@@ -227,19 +197,8 @@ open_put(struct logs *l, struct xr_error *err)
 	return logs_put_open(&l->put, err);
 }
 
-static void
-close_all(struct logs *l)
-{
-	for (size_t i = 0; i < l->count; i++)
-		reader_fini(&l->reader[i]);
-	free(l->reader);
-	merge_fini(&l->merge);
-	logs_put_close(&l->put);
-	attempt_close(&l->attempt);
-}
-
-static enum xr_status
-show(struct logs *l, struct xr_error *err)
+enum xr_status
+reading_begin(struct reading *l, struct xr_error *err)
 {
 	enum xr_status status;
 	int64_t since = 0, until = 0;
@@ -250,17 +209,79 @@ show(struct logs *l, struct xr_error *err)
 		status = choose_readers(l, err);
 	if (status == XR_OK)
 		status = open_put(l, err);
+	if (status == XR_OK)
+		place_readers(l, since, until);
+	return status;
+}
+
+void
+reading_end(struct reading *l)
+{
+	for (size_t i = 0; i < l->count; i++)
+		reader_fini(&l->reader[i]);
+	free(l->reader);
+	l->reader = NULL;
+	l->count = 0;
+	merge_fini(&l->merge);
+	logs_put_close(&l->put);
+}
+
+void
+reading_look(struct reading *l, size_t reader)
+{
+	struct reader *r = &l->reader[reader];
+
+	if (r->run.len == 0)
+		merge_add(&l->merge, r, l->last);
+}
+
+bool
+reading_put_some(struct reading *l, size_t runs)
+{
+	const struct reader *r = NULL;
+
+	for (; runs > 0 && l->put.sys == 0; runs--) {
+		r = merge_first(&l->merge);
+		if (r == NULL)
+			break;
+		logs_put_run(&l->put, r);
+		merge_took(&l->merge, l->last);
+	}
+	return logs_put_flush(&l->put) && r != NULL;
+}
+
+/* What there is now. */
+static enum xr_status
+put_all(struct reading *l, struct xr_error *err)
+{
+	enum xr_status status;
+
+	if (!attempt_is_known(&l->attempt))
+		return fail(err, XR_E_STATE, "%s says nothing of itself yet",
+			l->attempt.job.id);
+	status = reading_begin(l, err);
 	if (status != XR_OK)
 		return status;
-	begin(l, since, until);
-	put_all(l);
+	for (size_t i = 0; i < l->count; i++)
+		reading_look(l, i);
+	while (reading_put_some(l, SIZE_MAX))
+		continue;
+	return XR_OK;
+}
+
+static enum xr_status
+check(const struct reading *l, struct xr_error *err)
+{
+	if (l->s.follow && l->s.until != NULL)
+		return fail(err, XR_E_INVAL,
+			"logs: --until is for what is there already\t-f or --until");
 	return XR_OK;
 }
 
 int
 cmd_logs(int argc, char **argv)
 {
-	struct logs l = { .s = { .tail = -1, .attempt = ATTEMPT_LAST } };
+	struct reading l = { .s = { .tail = -1, .attempt = ATTEMPT_LAST } };
 	struct limits limits;
 	struct verb_args args;
 	struct xr_error err = { 0 };
@@ -273,14 +294,19 @@ cmd_logs(int argc, char **argv)
 	if (l.s.only_stdout && l.s.only_stderr)
 		l.s.only_stdout = l.s.only_stderr = false;
 	limit_read(&limits); /* as many files as may be open */
-	status = attempt_find_job(args.count > 0 ? args.operand[0] : NULL,
-		"output", &l.attempt, &err);
+	status = check(&l, &err);
+	if (status == XR_OK)
+		status = attempt_find_job(args.count > 0 ? args.operand[0] :
+							   NULL,
+			"output", &l.attempt, &err);
 	if (status == XR_OK)
 		status = attempt_open(&l.attempt, l.s.attempt, &err);
 	if (status == XR_OK)
-		status = show(&l, &err);
+		status = l.s.follow ? reading_follow(&l, &err) :
+				      put_all(&l, &err);
 	exit_status =
-		status == XR_OK ? logs_put_status(&l.put) : say_error(&err);
-	close_all(&l);
+		status == XR_OK ? say_unwritten(l.put.sys) : say_error(&err);
+	reading_end(&l);
+	attempt_close(&l.attempt);
 	return exit_status;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* logs_put.c - see logs_put.h. */
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -12,7 +11,6 @@
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "launcher/cmd/logs_put.h"
-#include "launcher/cmd/say.h"
 #include "launcher/cmd/terminal.h"
 #include "launcher/log/live.h"
 
@@ -53,6 +51,7 @@ void
 logs_put_close(struct logs_put *p)
 {
 	route_fini(&p->route);
+	p->route = (struct route){ 0 };
 	buf_fini(&p->out);
 	free(p->line);
 	p->line = NULL;
@@ -168,13 +167,4 @@ logs_put_flush(struct logs_put *p)
 		p->sys = errno;
 	buf_clear(&p->out);
 	return p->sys == 0;
-}
-
-int
-logs_put_status(const struct logs_put *p)
-{
-	if (p->sys == EPIPE)
-		return 128 + SIGPIPE;
-	return p->sys == 0 ? 0 :
-			     say_no("standard output: %s", strerror(p->sys));
 }

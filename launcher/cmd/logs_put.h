@@ -49,8 +49,4 @@ void logs_put_run(struct logs_put *p, const struct reader *r);
  * is written any more then. */
 bool logs_put_flush(struct logs_put *p);
 
-/* logs_put_status() - exit status for what `sys` says: 0; 141 of a reader that
- * is gone, silently; 125 with a line on stderr. */
-int logs_put_status(const struct logs_put *p);
-
 #endif /* LAUNCHER_CMD_LOGS_PUT_H */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* say.c - see say.h. */
 #include <errno.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -51,4 +52,12 @@ say(struct buf *out)
 		status = say_no("standard output: %s", strerror(errno));
 	buf_fini(out);
 	return status;
+}
+
+int
+say_unwritten(int sys)
+{
+	if (sys == EPIPE)
+		return 128 + SIGPIPE;
+	return sys == 0 ? 0 : say_no("standard output: %s", strerror(sys));
 }

@@ -16,4 +16,8 @@ int say_no(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* say_error() - the same of an error; what to try stands behind a tab. */
 int say_error(const struct xr_error *err);
 
+/* say_unwritten() - exit status of output that could not be written (@sys), or
+ * all was (0): 141 where its reader is gone, silently; else 125 with words. */
+int say_unwritten(int sys);
+
 #endif /* LAUNCHER_CMD_SAY_H */

@@ -6,6 +6,7 @@
 #include "base/suggest.h"
 #include "launcher/cmd/completion.h"
 #include "launcher/cmd/config.h"
+#include "launcher/cmd/events.h"
 #include "launcher/cmd/help.h"
 #include "launcher/cmd/logs.h"
 #include "launcher/cmd/program.h"
@@ -19,6 +20,8 @@ const struct verb verbs[] = {
 	{ "ps", "[JOB]", "jobs, or the ranks of one", ps_options, cmd_ps },
 	{ "logs", "[JOB]", "what the ranks of a job wrote", logs_options,
 		cmd_logs },
+	{ "events", "[JOB]", "what happened to a job", events_options,
+		cmd_events },
 	{ "signal", "SIGNAL [JOB]", "a signal to the ranks of a job",
 		signal_options, cmd_signal },
 	{ "stop", "[JOB]", "end a job as SIGTERM does", stop_options,
@@ -32,7 +35,6 @@ const struct verb verbs[] = {
 	{ "config", "show|check|schema",
 		"what settings are, and errors in files", NULL, cmd_config },
 	{ .name = "top" },
-	{ .name = "events" },
 	{ .name = "attach" },
 	{ .name = "restart" },
 	{ .name = "stacks" },

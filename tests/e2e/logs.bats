@@ -6,8 +6,8 @@
 bats_require_minimum_version 1.5.0
 load helper
 
-# logs ARG... - as try, of xrun logs.
-logs()
+# listed ARG... - as try, of xrun logs.
+listed()
 {
 	try "$XRUN" logs "$@"
 }
@@ -53,59 +53,59 @@ folder()
 
 	turns 3 9
 	want=$(for i in {0..8}; do echo "[$((i % 3))] line $i"; done)
-	logs --stdout
+	listed --stdout
 	assert_eq "$status: $stderr" '0: '
 	assert_eq "$output" "$want"
-	logs --no-prefix --stdout
+	listed --no-prefix --stdout
 	assert_eq "$output" "$(lines 0 8)"
-	logs --stdout --tail 4
+	listed --stdout --tail 4
 	assert_eq "$output" "$(tail -n 4 <<<"$want")"
-	logs --tail=0
+	listed --tail=0
 	assert_eq "$status: $output" '0: '
-	logs -r 0,-1 --no-prefix --stdout
+	listed -r 0,-1 --no-prefix --stdout
 	assert_eq "$output" "$(lines 0 8 | sed '/[147]$/d')"
-	logs --rank 1
+	listed --rank 1
 	assert_eq "$output" $'[1] line 1\n[1] line 4\n[1] line 7\n[1]!end'
-	logs --stderr
+	listed --stderr
 	assert_eq "$output" '[1]!end'
-	logs --grep 'ne 7'
+	listed --grep 'ne 7'
 	assert_eq "$output" '[1] line 7'
-	logs --grep line --tail 2
+	listed --grep line --tail 2
 	assert_eq "$output" $'[1] line 7\n[2] line 8'
-	logs --grep 'line .'
+	listed --grep 'line .'
 	assert_eq "$status: $output" '0: '
 
-	logs -t --stdout
+	listed -t --stdout
 	assert_eq "$(sed -E 's/^..:..:..\.... //' <<<"$output")" "$want"
 	sort -c <<<"$output"
 	at=$(sed -n '/line 4$/s/ .*//p' <<<"$output")
-	logs --stdout --no-prefix --since "$at"
+	listed --stdout --no-prefix --since "$at"
 	assert_eq "$output" "$(lines 4 8)"
-	logs --stdout --no-prefix --until "$at"
+	listed --stdout --no-prefix --until "$at"
 	assert_eq "$output" "$(lines 0 4)"
-	logs --stdout --no-prefix --until "$at" --tail 2
+	listed --stdout --no-prefix --until "$at" --tail 2
 	assert_eq "$output" "$(lines 3 4)"
-	logs --stdout --no-prefix --since "$at" --tail 100
+	listed --stdout --no-prefix --since "$at" --tail 100
 	assert_eq "$output" "$(lines 4 8)"
-	logs --since 0
+	listed --since 0
 	assert_eq "$status: $output" '0: '
-	logs --since 1h --stdout
+	listed --since 1h --stdout
 	assert_eq "$output" "$want"
-	logs --until 1h
+	listed --until 1h
 	assert_eq "$status: $output" '0: '
 }
 
 @test "logs --json: each line with time, rank and stream" {
 	need jq
 	job -n 2 sh -c 'echo "out \"$RANK"; printf "\377\t." >&2'
-	logs --json
+	listed --json
 	assert_eq "$(jq -c '[.rank, .stream, .text]' <<<"$output" | sort)" \
 		$'[0,"stderr","�\\t."]\n[0,"stdout","out \\"0"]\n[1,"stderr","�\\t."]\n[1,"stdout","out \\"1"]'
 	printf '%s\n' "$output" >lines.jsonl
 	need_schemas
 	fits log lines.jsonl
 	# Its time is one that --since takes.
-	logs --since "$(jq -rs 'map(.time) | min' lines.jsonl)" --json
+	listed --since "$(jq -rs 'map(.time) | min' lines.jsonl)" --json
 	assert_eq "$(wc -l <<<"$output")" 4
 }
 
@@ -121,7 +121,7 @@ folder()
 	"$XRUN" logs -t >got
 	assert_eq "$(wc -l <got)" 1
 	job --merge-stderr -n 1 sh -c 'echo out; echo err >&2; echo on'
-	logs
+	listed
 	assert_eq "$output" $'out\nerr\non'
 }
 
@@ -141,15 +141,15 @@ folder()
 @test "logs: of attempts the last, or the one that is named" {
 	job --job night -n 2 echo first
 	job --job night -n 3 echo second
-	logs night
+	listed night
 	assert_eq "$(sort <<<"$output")" $'[0] second\n[1] second\n[2] second'
-	logs nig --attempt 0
+	listed nig --attempt 0
 	assert_eq "$(sort <<<"$output")" $'[0] first\n[1] first'
 	# Its own number of ranks.
-	logs --attempt 0 -r 2
+	listed --attempt 0 -r 2
 	assert_eq "$status" 125
 	assert_eq "$stderr" "xrun: --rank: '2': the ranks are 0 to 1"
-	logs night --attempt 7
+	listed night --attempt 7
 	assert_eq "$status" 125
 	assert_eq "$stderr" 'xrun: night has no attempt 7   try: --attempt 1, its last'
 }
@@ -161,12 +161,12 @@ folder()
 	"$XRUN" logs | cmp - copy.0.out
 	"$XRUN" logs --tail 7000 | cmp - <(tail -n 7000 copy.0.out)
 	job --log-rotate 64k,3 -n 2 "$PROG/spew" --lines 20000 --copy "$PWD/copy"
-	logs --no-prefix -r 1
+	listed --no-prefix -r 1
 	assert_eq "$status" 0
 	gone=$(sed -nE 's/^xrun: ([0-9]+) bytes were rotated away$/\1/p' <<<"$stderr")
 	assert_eq "$(wc -l <<<"$stderr")" 1
 	cmp <(tail -c "+$((gone + 1))" copy.1.out) <(printf '%s\n' "$output")
-	logs --tail 10
+	listed --tail 10
 	assert_eq "$stderr" ''
 }
 
@@ -179,18 +179,18 @@ folder()
 	wait_for 10 grep -qs part elsewhere/busy/0/rank-0001/stdout
 	# The folder is not where folders are: the job says where it is.
 	wait_for 10 "$XRUN" logs busy
-	logs bu
+	listed bu
 	assert_eq "$(sort <<<"$output")" $'[0] whole\n[1] whole'
 	printf '\n\n' >&8
 	wait "$pid"
 	# Later nobody knows of it, but by its path.
-	logs busy
+	listed busy
 	assert_eq "$status: $stderr" \
 		"125: xrun: there is no job 'busy'   try: xrun ps -a"
-	logs ./elsewhere/busy
+	listed ./elsewhere/busy
 	assert_eq "$(sort <<<"$output")" \
 		$'[0] part and rest\n[0] whole\n[1] part and rest\n[1] whole'
-	logs ./home
+	listed ./home
 	assert_eq "$stderr" 'xrun: ./home: is not the folder of a job: it has no lock'
 }
 
@@ -200,24 +200,24 @@ folder()
 	id=$("$XRUN" -d -n 2 sh -c 'echo out; exit 3')
 	wait_for 10 jq -e 'has("exit")' "$XDG_STATE_HOME/xrun/$id/job.json"
 	[ -s "$XDG_STATE_HOME/xrun/$id/0/xrun.log" ]
-	logs "$id"
+	listed "$id"
 	assert_has "$output" '^\[[01]\] out$'
-	! grep -q 'failed first' <<<"$output$stderr"
+	assert_eq "$(grep -c 'failed first' <<<"$output$stderr")" 0
 }
 
 @test "logs: refusals say what to do" {
-	logs
+	listed
 	assert_eq "$status" 125
 	assert_eq "$stderr" 'xrun: there is no job that kept output   try: xrun ps -a'
-	logs --since 12:3x
+	listed --since 12:3x
 	assert_eq "$status" 125
 	assert_eq "$stderr" \
 		"xrun: logs: --since: '12:3x' is no time, such as 10m, 12:34:56 or '2026-11-21 12:34'"
-	logs one two
+	listed one two
 	assert_eq "$status" 125
 	spawn run "$XRUN" --no-logs --job quiet sleep 60
 	wait_for 10 test -S "$XDG_RUNTIME_DIR/xrun/quiet/control"
-	logs quiet
+	listed quiet
 	assert_eq "$status" 125
 	assert_eq "$stderr" \
 		'xrun: quiet keeps no output: it was started with --no-logs   try: start it without that, or with --log-dir DIR'
@@ -251,7 +251,7 @@ folder()
 	assert_eq "$output" $'1│ redx\n1┃ 100%'
 	screen -- logs -r 1 --color never
 	assert_has "$raw" $'^1│ \033\\[31mredx\033\\[0m'
-	logs -r 1 --color always --stderr
+	listed -r 1 --color always --stderr
 	assert_has "$output" $'^\033\\[1;32m\\[1\\]!\033\\[0m 1%\r50%\r100%$'
 }
 
@@ -274,4 +274,283 @@ bytes()
 	assert_eq "$("$XRUN" logs --tail 100 | wc -l)" 100
 	[ "$(bytes "$XRUN" logs --tail 100)" -lt 300000 ]
 	[ "$(bytes "$XRUN" logs --tail 100 --rank 1 -t)" -lt 200000 ]
+}
+
+# --- -f ---------------------------------------------------------------------
+
+# follow NAME ARG... - xrun logs -f in the background; its output is in NAME.out,
+# its pid in $reader.
+follow()
+{
+	spawn "$1" "$XRUN" logs -f "${@:2}"
+	reader=$pid
+}
+
+# begin NAME ARG... - a job that runs in the background: its pid in $ranks, and
+# it has an account of itself.
+begin()
+{
+	spawn "$1" "$XRUN" --job "$1" "${@:2}"
+	ranks=$pid
+	wait_for 10 test -e "$XDG_STATE_HOME/xrun/$1/job.json"
+}
+
+# file NAME RANK STREAM - of what it wrote.
+file()
+{
+	printf '%s\n' "$XDG_STATE_HOME/xrun/$1/${4:-0}/rank-000$2/$3"
+}
+
+@test "logs -f: what there is, what comes, and the end with the job" {
+	mkfifo go
+	exec 8<>go
+	begin one -n 2 sh -c 'echo "early $RANK"; read -r x <go
+		[ $RANK = 0 ] || echo "late $RANK" >&2; printf "part $RANK"'
+	wait_for 10 test -s "$(file one 1 stdout)"
+	follow reader one
+	await_line reader.out '^\[1\] early 1$' 10
+	kill -0 "$reader"
+	printf '\n\n' >&8
+	# A file that was not there before is met, too.
+	await_line reader.out '^\[1\]!late 1$' 10
+	wait "$ranks"
+	await_exit "$reader" 10
+	wait "$reader"
+	assert_eq "$(sort reader.out)" \
+		$'[0] early 0\n[0] part 0\n[1] early 1\n[1] part 1\n[1]!late 1'
+	assert_eq "$(cat reader.err)" ''
+	# Of a job that has ended it is the same as without.
+	try timeout 10 "$XRUN" logs --follow one
+	assert_eq "$status: $(sort <<<"$output")" "0: $(sort reader.out)"
+}
+
+@test "logs -f: --tail, --since and --grep say where it begins" {
+	mkfifo go
+	exec 8<>go
+	begin one -n 1 sh -c 'echo a1; echo b2; echo a3; read -r x <go; echo a4; echo b5'
+	wait_for 10 grep -qs a3 "$(file one 0 stdout)"
+	follow tail --tail 1
+	local tail=$reader
+	follow none --tail 0
+	local none=$reader
+	follow grep --grep a --tail 2 -t
+	local grep=$reader
+	follow since --since 0
+	await_line tail.out '^a3$' 10
+	await_line grep.out ' a3$' 10
+	wait_for 10 asleep "$none"
+	wait_for 10 asleep "$reader"
+	echo >&8
+	wait "$ranks" "$tail" "$none" "$grep" "$reader"
+	assert_eq "$(cat tail.out)" $'a3\na4\nb5'
+	assert_eq "$(cat none.out)" $'a4\nb5'
+	assert_eq "$(cat since.out)" $'a4\nb5'
+	assert_eq "$(sed 's/.* //' grep.out)" $'a1\na3\na4'
+	try "$XRUN" logs -f --until 1m
+	assert_eq "$status" 125
+	assert_has "$stderr" 'until is for what is there already'
+}
+
+# asleep PID - the reader watches job and attempt, and waits.
+asleep()
+{
+	[ "$(cat "/proc/$1"/fdinfo/* 2>/dev/null | grep -c '^inotify wd')" -ge 2 ] &&
+		grep -q '^State:.S (sleeping)' "/proc/$1/status"
+}
+
+@test "logs -f: an idle job costs no wake-up" {
+	mkfifo go
+	exec 8<>go
+	begin one -n 2 sh -c 'echo up; read -r x <go'
+	wait_for 10 test -s "$(file one 0 stdout)"
+	follow reader
+	await_line reader.out up 10
+	turned()
+	{
+		awk '/^voluntary/ { n += $2 } END { print n }' /proc/"$reader"/task/*/status
+	}
+	still()
+	{
+		local before
+
+		before=$(turned)
+		pass 0.5
+		[ "$(turned)" = "$before" ]
+	}
+	wait_for 10 still
+	printf '\n\n' >&8
+	wait "$ranks" "$reader"
+}
+
+@test "logs -f: a reader that is slow, or dies, costs the ranks nothing" {
+	local dead
+
+	mkfifo slow go
+	exec 7<>slow 8<>go
+	begin one --log-rotate 1M -n 2 sh -c \
+		'read -r x <go; exec "$0" "$@"' "$PROG/spew" --lines 20000 --both --copy "$PWD/copy"
+	follow dies -r 0
+	dead=$reader
+	# Nobody reads the pipe: 64 KiB, and it stands still.
+	"$XRUN" logs -f -r 1 --no-prefix --stdout >slow 2>slow.err 3>&- 8>&- &
+	reader=$!
+	wait_for 10 asleep "$reader"
+	printf '\n\n' >&8
+	await_line dies.out . 20
+	kill -KILL "$dead"
+	wait "$ranks"
+	kill -0 "$reader"
+	cat <&7 >got &
+	local cat=$!
+	await_exit "$reader" 20
+	wait "$reader"
+	wait_for 10 cmp -s got copy.1.out
+	kill "$cat"
+	assert_eq "$(cat slow.err)" ''
+	"$XRUN" logs --no-prefix -r 0 --stderr one | cmp - copy.0.err
+}
+
+@test "logs -f: many ranks that write at full speed, over pieces: all of it" {
+	local r
+
+	mkfifo go
+	exec 8<>go
+	begin one --log-rotate 64k -n 4 sh -c \
+		'read -r x <go; exec "$0" "$@"' "$PROG/spew" --lines 10000 --copy "$PWD/ref"
+	follow reader
+	wait_for 10 asleep "$reader"
+	printf '\n\n\n\n' >&8
+	wait "$ranks"
+	await_exit "$reader" 30
+	wait "$reader"
+	for r in 0 1 2 3; do
+		sed -n "s/^\[$r\] //p" reader.out | cmp - "ref.$r.out"
+	done
+	assert_eq "$(cat reader.err)" ''
+}
+
+@test "logs -f goes on with the next attempt, and not if one was named" {
+	mkfifo go
+	exec 8<>go
+	begin one -n 2 sh -c 'echo first; read -r x <go'
+	wait_for 10 test -s "$(file one 0 stdout)"
+	follow all one
+	local all=$reader
+	follow named one --attempt 0
+	await_line all.out '0. first' 10
+	await_line named.out '0. first' 10
+	kill -STOP "$all" "$reader"
+	printf '\n\n' >&8
+	wait "$ranks"
+	spawn next "$XRUN" --job one -n 3 sh -c 'echo second; read -r x <go'
+	ranks=$pid
+	wait_for 10 test -s "$(file one 2 stdout 1)"
+	kill -CONT "$all" "$reader"
+	await_exit "$reader" 10
+	wait "$reader"
+	await_line all.out '^\[2\] second' 10
+	kill -0 "$all"
+	printf '\n\n\n' >&8
+	wait "$ranks"
+	await_exit "$all" 10
+	wait "$all"
+	assert_eq "$(sort all.out)" \
+		$'[0] first\n[0] second\n[1] first\n[1] second\n[2] second'
+	assert_eq "$(sort named.out)" $'[0] first\n[1] first'
+}
+
+@test "logs -f ends by Ctrl-C with 130, without a reader with 141" {
+	begin one -n 1 sh -c 'echo up; exec sleep 60'
+	wait_for 10 test -s "$(file one 0 stdout)"
+	follow reader
+	await_line reader.out up 10
+	kill -INT "$reader"
+	status=0
+	wait "$reader" || status=$?
+	assert_eq "$status" 130
+	# It need not write to hear of it.
+	assert_eq "$(timeout 10 "$XRUN" logs -f 2>err | head -n 1
+		echo "${PIPESTATUS[0]}")" $'up\n141'
+	assert_eq "$(cat reader.err err)" ''
+	kill "$ranks"
+	wait "$ranks" || true
+}
+
+@test "logs -f ends though all of xrun was killed" {
+	begin one -n 1 sh -c 'echo up; exec sleep 60'
+	wait_for 10 test -s "$(file one 0 stdout)"
+	follow reader
+	await_line reader.out up 10
+	# shellcheck disable=SC2046 # a pid a word
+	kill -KILL $(xruns | sed -n '/ xrun-super$\| xrun$/s/ .*//p' | grep -vx "$reader")
+	wait "$ranks" || true
+	await_exit "$reader" 10
+	wait "$reader"
+	assert_eq "$(cat reader.out)" up
+}
+
+@test "logs -f: where the kernel tells of no change, files are looked at" {
+	unsanitized 'strace and they do not go together'
+	need strace
+	mkfifo go
+	exec 8<>go
+	begin one -n 2 sh -c 'echo "early $RANK"; read -r x <go; echo "late $RANK" >&2'
+	wait_for 10 test -s "$(file one 1 stdout)"
+	spawn reader strace -qq -f -o trace -e inject=inotify_init1:error=EMFILE \
+		"$XRUN" logs -f
+	await_line reader.out 'early 1' 10
+	printf '\n\n' >&8
+	wait "$ranks" "$pid"
+	assert_eq "$(sort reader.out)" \
+		$'[0] early 0\n[0]!late 0\n[1] early 1\n[1]!late 1'
+}
+
+# --- events -----------------------------------------------------------------
+
+# what - the columns behind the time.
+what()
+{
+	sed -E '2,$s/^[0-9]{4}-[0-9]{2}-[0-9]{2} ..:..:..\.... {2}//; 1s/^TIME +//'
+}
+
+@test "events: what happened, a row each" {
+	job --job one -n 2 sh -c 'echo x; [ "$RANK" = 1 ] && exit 3
+		exec sleep 60'
+	try "$XRUN" events
+	assert_eq "$status: $stderr" '0: '
+	printf '%s\n' "$output" | what | sed 's/ on [^ ,]*, pid/ on HOST, pid/' | sort | golden events
+	# Each in its own row, in the order in which it happened.
+	assert_eq "$(what <<<"$output" | cut -d' ' -f1 | uniq | tr '\n' ' ')" \
+		'EVENT job.start rank.start rank.exit job.stop rank.exit job.end '
+	"$XRUN" events one --json | cmp - "$XDG_STATE_HOME/xrun/one/events.jsonl"
+	try "$XRUN" events two
+	assert_eq "$status" 125
+	assert_eq "$stderr" "xrun: there is no job 'two'   try: xrun ps -a"
+}
+
+@test "events: one that is not known here is told as it stands" {
+	job --job one true
+	printf '%s\n' '{"v":1,"time":"2026-11-21T12:00:00.5Z","event":"rank.late","rank":7,"seconds":1.5,"where":"in\u001b[2J a \n lock"}' \
+		'no JSON' '{"v":1}' >>"$XDG_STATE_HOME/xrun/one/events.jsonl"
+	try "$XRUN" events one
+	assert_has "$output" '^2026-11-21 12:00:00.500  rank.late     7  seconds 1.5, where in \[2J a   lock$'
+	assert_eq "$(tail -n 1 <<<"$output" | sed 's/ *$//')" '-                        ?'
+}
+
+@test "events -f: until the job is over" {
+	mkfifo go
+	exec 8<>go
+	spawn one "$XRUN" --job one --log-dir "$PWD/logs" -n 1 sh -c \
+		'echo up; read -r x <go'
+	ranks=$pid
+	wait_for 10 "$XRUN" ps one
+	spawn reader "$XRUN" events --follow one
+	await_line reader.out 'rank.start +0  pid' 10
+	kill -0 "$pid"
+	echo >&8
+	await_exit "$pid" 10
+	wait "$pid" "$ranks"
+	assert_eq "$(what <reader.out | cut -d' ' -f1 | tr '\n' ' ')" \
+		'EVENT job.start rank.start rank.exit job.end '
+	assert_eq "$(timeout 10 "$XRUN" events -f --json ./logs/one | jq -r .event | tail -n 1)" job.end
 }

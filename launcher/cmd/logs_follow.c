@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * logs_follow.c - xrun logs -f.
+ *
+ * Each turn: which files changed, then some of what there is. So a rank that
+ * writes without end keeps no other rank's lines from being met.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "base/status.h"
+#include "launcher/cmd/logs_inner.h"
+#include "launcher/cmd/lookout.h"
+#include "launcher/job/words.h"
+
+#define RUNS 64 /* a turn */
+
+struct state_of_rank {
+	bool chosen, grew;
+};
+
+struct follow {
+	struct reading *reading;
+	struct lookout lookout;
+	bool armed;                 /* the end of the lock will be told */
+	struct state_of_rank *rank; /* of the attempt */
+	uint32_t *folder; /* rank of each that is watched, by its number */
+	size_t folders;
+	int parent;    /* number of the attempt's folder */
+	bool look;     /* whether it is over */
+	uint64_t gone; /* bytes, as was said */
+};
+
+#define NO_RANK UINT32_MAX
+
+/* Until there is news, or something changed. */
+static enum lookout_news
+wait_for_news(struct follow *f, bool patient, lookout_fn *fn)
+{
+	enum lookout_news news;
+
+	if (!f->armed)
+		lookout_lock(&f->lookout, f->reading->attempt.job.dir);
+	f->armed = true;
+	news = lookout_wait(&f->lookout, patient, fn, f);
+	if (news == LOOKOUT_OVER)
+		f->armed = false;
+	return news;
+}
+
+/* --- what changes --------------------------------------------------------- */
+
+static void
+remember(struct follow *f, int folder, uint32_t rank)
+{
+	while ((size_t)folder >= f->folders) {
+		f->folder = xrealloc(f->folder,
+			(f->folders + 1) * sizeof(*f->folder));
+		f->folder[f->folders++] = NO_RANK;
+	}
+	f->folder[folder] = rank;
+}
+
+/* A rank has no folder before its first byte. */
+static void
+watch_rank(struct follow *f, uint32_t rank)
+{
+	const struct attempt *a = &f->reading->attempt;
+	char path[PATH_MAX + 32];
+	int folder;
+
+	snprintf(path, sizeof(path), "%s/%u/rank-%04u", a->job.dir, a->number,
+		rank);
+	folder = lookout_folder(&f->lookout, path);
+	if (folder >= 0)
+		remember(f, folder, rank);
+	f->rank[rank].grew = true; /* maybe, before it was watched */
+}
+
+static void
+all_grew(struct follow *f)
+{
+	for (uint32_t r = 0; r < f->reading->attempt.ranks; r++)
+		f->rank[r].grew = true;
+}
+
+static void
+on_change(void *ctx, int folder, const char *name)
+{
+	struct follow *f = ctx;
+	uint32_t ranks = f->reading->attempt.ranks;
+	unsigned rank;
+
+	if (folder == LOOKOUT_ALL) {
+		f->look = true;
+		all_grew(f);
+	} else if (folder == f->parent) {
+		if (sscanf(name, "rank-%u", &rank) == 1 && rank < ranks &&
+			strchr(name, '.') == NULL && f->rank[rank].chosen)
+			watch_rank(f, rank);
+	} else if ((size_t)folder < f->folders &&
+		f->folder[folder] != NO_RANK) {
+		f->rank[f->folder[folder]].grew = true;
+	} else {
+		f->look = true;
+	}
+}
+
+/* --- an attempt ----------------------------------------------------------- */
+
+static void
+watch_attempt(struct follow *f)
+{
+	const struct attempt *a = &f->reading->attempt;
+	char path[PATH_MAX + 32];
+
+	for (size_t i = 0; i < f->folders; i++)
+		f->folder[i] = NO_RANK;
+	f->rank = xcalloc(a->ranks, sizeof(*f->rank));
+	for (size_t i = 0; i < f->reading->count; i++)
+		f->rank[f->reading->reader[i].stream / RAW_STREAMS].chosen =
+			true;
+	snprintf(path, sizeof(path), "%s/%u", a->job.dir, a->number);
+	f->parent = lookout_folder(&f->lookout, path);
+	for (uint32_t r = 0; r < a->ranks; r++)
+		if (f->rank[r].chosen)
+			watch_rank(f, r);
+}
+
+static void
+look_at_grown(struct follow *f)
+{
+	struct reading *l = f->reading;
+
+	for (size_t i = 0; i < l->count; i++)
+		if (f->rank[l->reader[i].stream / RAW_STREAMS].grew)
+			reading_look(l, i);
+	for (uint32_t r = 0; r < l->attempt.ranks; r++)
+		f->rank[r].grew = false;
+}
+
+/* What was removed before it was read: of a reader that is slow. */
+static void
+say_gone(struct follow *f)
+{
+	uint64_t gone = 0;
+
+	for (size_t i = 0; i < f->reading->count; i++)
+		gone += f->reading->reader[i].gone;
+	if (gone > f->gone)
+		words_line("%llu bytes were rotated away",
+			(unsigned long long)(gone - f->gone));
+	f->gone = gone;
+}
+
+/* Is all of it written? Whatever is still to be read is there then. */
+static void
+look_for_end(struct follow *f, enum lookout_news news)
+{
+	struct reading *l = f->reading;
+
+	if (l->last || (!f->look && news != LOOKOUT_OVER))
+		return;
+	f->look = false;
+	l->last = attempt_is_over(&l->attempt);
+	if (l->last)
+		all_grew(f);
+}
+
+static void
+follow_attempt(struct follow *f)
+{
+	struct reading *l = f->reading;
+	enum lookout_news news;
+	bool more = true, last;
+
+	do {
+		last = l->last;
+		news = wait_for_news(f, !more && !last, on_change);
+		if (news == LOOKOUT_CLOSED) {
+			l->put.sys = EPIPE;
+			break;
+		}
+		look_for_end(f, news);
+		look_at_grown(f);
+		more = reading_put_some(l, RUNS);
+		say_gone(f);
+	} while (l->put.sys == 0 && (more || !last));
+}
+
+/* --- one after the other -------------------------------------------------- */
+
+static void
+ignore(void *ctx, int folder, const char *name)
+{
+	(void)ctx;
+	(void)folder;
+	(void)name;
+}
+
+/* An attempt that has just begun; false: nobody reads what is written. */
+static bool
+await_facts(struct follow *f)
+{
+	enum lookout_news news = LOOKOUT_CHANGED;
+
+	while (news != LOOKOUT_CLOSED &&
+		!attempt_is_known(&f->reading->attempt)) {
+		news = wait_for_news(f, true, ignore);
+	}
+	return news != LOOKOUT_CLOSED;
+}
+
+/* The next attempt is there, or will be: somebody has the lock again. */
+static bool
+await_next(struct follow *f)
+{
+	struct reading *l = f->reading;
+
+	while (l->s.attempt == ATTEMPT_LAST) {
+		if (attempt_next(&l->attempt))
+			return true;
+		if (attempt_is_over(&l->attempt) && !attempt_next(&l->attempt))
+			return false;
+		if (wait_for_news(f, true, ignore) == LOOKOUT_CLOSED)
+			return false;
+	}
+	return false;
+}
+
+static enum xr_status
+follow_one(struct follow *f, struct xr_error *err)
+{
+	struct reading *l = f->reading;
+	enum xr_status status;
+
+	if (!await_facts(f)) {
+		l->put.sys = EPIPE;
+		return XR_OK;
+	}
+	status = reading_begin(l, err);
+	if (status != XR_OK)
+		return status;
+	f->gone = 0;
+	f->look = true;
+	watch_attempt(f);
+	follow_attempt(f);
+	free(f->rank);
+	f->rank = NULL;
+	return XR_OK;
+}
+
+enum xr_status
+reading_follow(struct reading *l, struct xr_error *err)
+{
+	struct follow f = { .reading = l };
+	enum xr_status status;
+
+	if (!lookout_open(&f.lookout))
+		return fail(err, XR_E_SYS, "logs: inotify: %s",
+			strerror(errno));
+	lookout_folder(&f.lookout, l->attempt.job.dir);
+	for (;;) {
+		status = follow_one(&f, err);
+		if (status != XR_OK || l->put.sys != 0 || !await_next(&f))
+			break;
+		reading_end(l);
+		l->s.tail = -1;
+		l->s.since = NULL;
+		if (isatty(STDERR_FILENO))
+			words_line("%s: attempt %u", l->attempt.job.id,
+				l->attempt.number);
+	}
+	free(f.folder);
+	lookout_close(&f.lookout);
+	return status;
+}
