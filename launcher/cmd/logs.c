@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* logs.c - see logs.h. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
@@ -250,6 +251,25 @@ reading_put_some(struct reading *l, size_t runs)
 	return logs_put_flush(&l->put) && r != NULL;
 }
 
+enum xr_status
+reading_check(const struct reading *l, struct xr_error *err)
+{
+	char name[64], folder[PATH_MAX];
+	const struct track *t;
+
+	for (size_t i = 0; i < l->count; i++) {
+		t = &l->reader[i].track;
+		if (t->sys != 0)
+			return fail(err, XR_E_SYS, "%s/%u/%s: %s\t-r RANKS",
+				state_tilde(l->attempt.job.dir, folder,
+					sizeof(folder)),
+				l->attempt.number,
+				raw_name(t->named, name, sizeof(name)),
+				strerror(t->sys));
+	}
+	return XR_OK;
+}
+
 /* What there is now. */
 static enum xr_status
 put_all(struct reading *l, struct xr_error *err)
@@ -264,9 +284,10 @@ put_all(struct reading *l, struct xr_error *err)
 		return status;
 	for (size_t i = 0; i < l->count; i++)
 		reading_look(l, i);
-	while (reading_put_some(l, SIZE_MAX))
-		continue;
-	return XR_OK;
+	status = reading_check(l, err);
+	while (status == XR_OK && reading_put_some(l, SIZE_MAX))
+		status = reading_check(l, err);
+	return status;
 }
 
 static enum xr_status

@@ -171,10 +171,11 @@ look_for_end(struct follow *f, enum lookout_news news)
 		all_grew(f);
 }
 
-static void
-follow_attempt(struct follow *f)
+static enum xr_status
+follow_attempt(struct follow *f, struct xr_error *err)
 {
 	struct reading *l = f->reading;
+	enum xr_status status;
 	enum lookout_news news;
 	bool more = true, last;
 
@@ -187,9 +188,13 @@ follow_attempt(struct follow *f)
 		}
 		look_for_end(f, news);
 		look_at_grown(f);
+		status = reading_check(l, err);
+		if (status != XR_OK)
+			return status;
 		more = reading_put_some(l, RUNS);
 		say_gone(f);
 	} while (l->put.sys == 0 && (more || !last));
+	return XR_OK;
 }
 
 /* --- one after the other -------------------------------------------------- */
@@ -248,10 +253,10 @@ follow_one(struct follow *f, struct xr_error *err)
 	f->gone = 0;
 	f->look = true;
 	watch_attempt(f);
-	follow_attempt(f);
+	status = follow_attempt(f, err);
 	free(f->rank);
 	f->rank = NULL;
-	return XR_OK;
+	return status;
 }
 
 enum xr_status

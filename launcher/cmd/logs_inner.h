@@ -35,6 +35,9 @@ void reading_end(struct reading *l);
 /* reading_look() - readers that had nothing are asked whether they have by now. */
 void reading_look(struct reading *l, size_t reader);
 
+/* reading_check() - can all of it be opened? XR_E_SYS with words in @err. */
+enum xr_status reading_check(const struct reading *l, struct xr_error *err);
+
 /* reading_put_some() - what is there now goes out, up to @runs runs; false: there
  * is nothing, any more. */
 bool reading_put_some(struct reading *l, size_t runs);

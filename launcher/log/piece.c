@@ -146,7 +146,7 @@ parse_start(const char *name, const char *stem, uint64_t *out)
 	return *end == '\0';
 }
 
-void
+bool
 piece_each(int folder, uint32_t named, piece_fn *fn, void *ctx)
 {
 	char name[PIECE_NAME], *stem;
@@ -162,12 +162,13 @@ piece_each(int folder, uint32_t named, piece_fn *fn, void *ctx)
 	dir = fd == -1 ? NULL : fdopendir(fd);
 	if (dir == NULL) {
 		fd_close(fd);
-		return;
+		return errno == ENOENT;
 	}
 	while ((d = readdir(dir)) != NULL)
 		if (parse_start(d->d_name, stem, &start))
 			fn(ctx, start);
 	closedir(dir);
+	return true;
 }
 
 static void

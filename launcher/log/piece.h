@@ -47,9 +47,10 @@ const char *piece_name(uint32_t named, uint64_t start, char *out,
 	unsigned long cap);
 
 /* piece_each() - tell the start of each piece of @named that was cut, in no
- * order. @dir: the attempt folder */
+ * order. @dir: the attempt folder. False: it cannot be looked into (errno);
+ * without a folder there is none. */
 typedef void piece_fn(void *ctx, uint64_t start);
-void piece_each(int dir, uint32_t named, piece_fn *fn, void *ctx);
+bool piece_each(int dir, uint32_t named, piece_fn *fn, void *ctx);
 
 /*
  * piece_room() - how many bytes may go from the pipe of @stream to @file, its

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* stamps.c - see stamps.h. */
+#include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -35,7 +36,7 @@ record_of(struct stamps *s, uint64_t number)
 	return r;
 }
 
-void
+bool
 stamps_look(struct stamps *s, int dir, const char *name, int64_t rest)
 {
 	uint64_t before = s->count;
@@ -46,10 +47,11 @@ stamps_look(struct stamps *s, int dir, const char *name, int64_t rest)
 		s->fd = openat(dir, name,
 			O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	if (s->fd == -1 || fstat(s->fd, &st) == -1)
-		return;
+		return errno == ENOENT || errno == ELOOP;
 	s->count = S_ISREG(st.st_mode) ? (uint64_t)st.st_size / SIZE : 0;
 	if (s->count != before)
 		s->known = s->count == 0 ? 0 : record_of(s, s->count - 1).end;
+	return true;
 }
 
 /* Is the first record that ends behind @offset among those that are held, and

@@ -14,6 +14,7 @@
 #ifndef LAUNCHER_LOG_STAMPS_H
 #define LAUNCHER_LOG_STAMPS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "launcher/log/index.h"
@@ -33,8 +34,9 @@ struct stamps {
 #define STAMPS_NONE ((struct stamps){ .fd = -1 })
 
 /* stamps_look() - how much the index @name in @dir tells by now; opens it if
- * it is there. @rest is for what it does not: of the file, looked at before. */
-void stamps_look(struct stamps *s, int dir, const char *name, int64_t rest);
+ * it is there. @rest is for what it does not: of the file, looked at before.
+ * False: it is there and cannot be opened (errno). */
+bool stamps_look(struct stamps *s, int dir, const char *name, int64_t rest);
 
 /* stamps_when() - wall ns of the byte at @offset. @end receives the offset
  * behind those that came with it; UINT64_MAX: all that follow. */

@@ -44,18 +44,18 @@ track_fini(struct track *t)
 
 /* A folder may hold anything: no FIFO is waited for, no link followed. */
 static int
-open_file(const struct track *t, const char *name)
+open_file(struct track *t, const char *name)
 {
 	int fd = openat(t->dir, name,
 		O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	struct stat st;
 
-	if (fd != -1 && (fstat(fd, &st) == -1 || !S_ISREG(st.st_mode))) {
-		fd_close(fd);
-		fd = -1;
-		errno = ENOENT;
-	}
-	return fd;
+	if (fd == -1 && errno != ENOENT && errno != ELOOP)
+		t->sys = errno;
+	if (fd == -1 || (fstat(fd, &st) == 0 && S_ISREG(st.st_mode)))
+		return fd;
+	fd_close(fd);
+	return -1;
 }
 
 /* Does @fd still bear the stream's own name? */
@@ -121,7 +121,8 @@ list(struct track *t)
 	for (int i = 0; i < TRIES; i++) {
 		fd = open_file(t, raw_name(t->named, name, sizeof(name)));
 		t->count = 0;
-		piece_each(t->dir, t->named, add_piece, t);
+		if (!piece_each(t->dir, t->named, add_piece, t))
+			t->sys = errno;
 		if (t->count > 1)
 			qsort(t->piece, t->count, sizeof(*t->piece), compare);
 		sure = end_of_cut(t, &start);
@@ -154,7 +155,8 @@ look(struct track *t)
 	else
 		piece_name(t->named, t->start, name, sizeof(name));
 	snprintf(index, sizeof(index), "%s.idx", name);
-	stamps_look(&t->stamps, t->dir, index, t->changed);
+	if (!stamps_look(&t->stamps, t->dir, index, t->changed))
+		t->sys = errno;
 }
 
 /* Takes @fd. */

@@ -37,6 +37,7 @@ struct track {
 	int64_t changed; /* wall ns of its last byte, then */
 	struct stamps stamps;
 	uint64_t bytes; /* that were read so far */
+	int sys; /* why some of it could not be opened, though it is there */
 };
 
 void track_init(struct track *t, int dir, uint32_t named);

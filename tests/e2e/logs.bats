@@ -225,6 +225,20 @@ folder()
 	wait "$pid" || true
 }
 
+@test "logs: files that cannot be opened are named, and none is left out" {
+	job -n 30 sh -c 'echo out; echo err >&2'
+	status=0
+	(ulimit -n 40; exec "$XRUN" logs) >out 2>err || status=$?
+	assert_eq "$status" 125
+	assert_has "$(cat err)" \
+		'^xrun: /.*/0/rank-00[0-9]{2}/std(out|err): Too many open files   try: -r RANKS$'
+	assert_eq "$(wc -l <err)" 1
+	[ ! -s out ]
+	assert_eq "$( (ulimit -n 40; exec "$XRUN" logs -r 20-29) | wc -l)" 20
+	(ulimit -n 40; exec timeout 10 "$XRUN" logs -f) >out 2>err || true
+	assert_has "$(cat err)" 'Too many open files   try: -r RANKS'
+}
+
 @test "logs: a reader that has enough ends it without a word" {
 	local statuses
 
