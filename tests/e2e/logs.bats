@@ -290,6 +290,28 @@ bytes()
 	[ "$(bytes "$XRUN" logs --tail 100 --rank 1 -t)" -lt 200000 ]
 }
 
+@test "logs: what comes while it prints is another time's" {
+	mkfifo go slow
+	exec 8<>go 7<>slow
+	spawn run "$XRUN" --job one -n 1 sh -c \
+		'seq 200000; echo told >&2; read -r x <go; echo later; echo told >&2'
+	await_line run.err told 10
+	"$XRUN" logs one >slow 2>slow.err 3>&- 7>&- 8>&- &
+	local reader=$!
+	# It prints, and stands still when the pipe is full.
+	IFS= read -r -t 10 line <&7
+	assert_eq "$line" 1
+	echo >&8
+	wait "$pid"
+	cat <slow >got 7>&- 3>&- &
+	local cat=$!
+	exec 7>&-
+	wait "$reader" "$cat"
+	assert_eq "$(grep -c later got)" 0
+	assert_eq "$(grep -vc told got)" 199999
+	assert_eq "$("$XRUN" logs --stdout | tail -n 1)" later
+}
+
 # --- -f ---------------------------------------------------------------------
 
 # follow NAME ARG... - xrun logs -f in the background; its output is in NAME.out,
@@ -316,22 +338,28 @@ file()
 }
 
 @test "logs -f: what there is, what comes, and the end with the job" {
-	mkfifo go
-	exec 8<>go
-	begin one -n 2 sh -c 'echo "early $RANK"; read -r x <go
-		[ $RANK = 0 ] || echo "late $RANK" >&2; printf "part $RANK"'
+	mkfifo go0 go1
+	exec 8<>go0 9<>go1
+	begin one -n 2 sh -c '[ $RANK = 0 ] || echo "early $RANK"; read -r x <go$RANK
+		echo "late $RANK" >&2; read -r x <go$RANK; printf "part $RANK"'
 	wait_for 10 test -s "$(file one 1 stdout)"
 	follow reader one
 	await_line reader.out '^\[1\] early 1$' 10
 	kill -0 "$reader"
-	printf '\n\n' >&8
-	# A file that was not there before is met, too.
+	# A file, and a folder, that were not there before are met, too.
+	[ ! -e "$(file one 1 stderr)" ]
+	echo >&9
 	await_line reader.out '^\[1\]!late 1$' 10
+	[ ! -e "$(dirname "$(file one 0 stderr)")" ]
+	echo >&8
+	await_line reader.out '^\[0\]!late 0$' 10
+	echo >&8
+	echo >&9
 	wait "$ranks"
 	await_exit "$reader" 10
 	wait "$reader"
 	assert_eq "$(sort reader.out)" \
-		$'[0] early 0\n[0] part 0\n[1] early 1\n[1] part 1\n[1]!late 1'
+		$'[0] part 0\n[0]!late 0\n[1] early 1\n[1] part 1\n[1]!late 1'
 	assert_eq "$(cat reader.err)" ''
 	# Of a job that has ended it is the same as without.
 	try timeout 10 "$XRUN" logs --follow one
