@@ -118,6 +118,7 @@ list(struct track *t)
 	bool sure;
 	int fd = -1;
 
+	t->listed = true;
 	for (int i = 0; i < TRIES; i++) {
 		fd = open_file(t, raw_name(t->named, name, sizeof(name)));
 		t->count = 0;
@@ -256,7 +257,8 @@ track_more(struct track *t, uint64_t *offset)
 uint64_t
 track_first(struct track *t)
 {
-	fd_close(list(t));
+	if (!t->listed)
+		use_at(t, 0);
 	return t->count == 0 ? 0 : t->piece[0];
 }
 

@@ -29,6 +29,7 @@ struct track {
 	/* Pieces that were there at the last look, in order. */
 	uint64_t *piece;
 	size_t count;
+	bool listed;
 	/* The one that is open. */
 	int fd;          /* -1: none */
 	bool newest;     /* it bears the stream's own name */
@@ -51,8 +52,8 @@ void track_fini(struct track *t);
  */
 bool track_more(struct track *t, uint64_t *offset);
 
-/* track_first() - offset of the first byte that is there, track_end() - behind
- * the last; 0 where there is none. */
+/* track_first() - offset of the first byte that was there at the last look for
+ * pieces, track_end() - behind the last that is there; 0 where there is none. */
 uint64_t track_first(struct track *t);
 uint64_t track_end(struct track *t);
 
