@@ -82,9 +82,8 @@ dial(struct ctl_call *call, struct which *job, struct xr_error *err)
 		if (status != XR_E_NOTFOUND || tries++ == DIAL_TRIES)
 			break;
 		nanosleep(&pause, NULL);
-		status = which_job(job->id, WHICH_RUNNING, job, err);
-		if (status == XR_OK)
-			status = refuse_ended(job, err);
+		which_runs(job);
+		status = refuse_ended(job, err);
 	}
 	return status;
 }

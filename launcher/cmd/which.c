@@ -168,8 +168,13 @@ choose(const struct list *l, const char *text, struct which *job,
 {
 	bool (*is)(const struct which *, const char *) = begins_so;
 	char names[3 * (STATE_ID_MAX + 2) + 8];
-	unsigned count = pick(l, is, text, job);
+	unsigned count;
 
+	/* All begin so: a script whose variable is unset means none of them. */
+	if (text[0] == '\0')
+		return fail(err, XR_E_INVAL,
+			"which job? the one named is ''\txrun ps");
+	count = pick(l, is, text, job);
 	/* Of several, one that runs is meant. */
 	if (count > 1 && pick(l, runs, text, job) > 0) {
 		is = runs;
@@ -197,4 +202,17 @@ which_job(const char *text, enum which_none none, struct which *job,
 
 	free(l.job);
 	return status;
+}
+
+bool
+which_runs(struct which *job)
+{
+	struct list l = all_jobs();
+
+	job->running = false;
+	for (size_t i = 0; i < l.count; i++)
+		if (strcmp(l.job[i].id, job->id) == 0)
+			job->running = l.job[i].running;
+	free(l.job);
+	return job->running;
 }

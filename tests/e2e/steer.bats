@@ -284,3 +284,67 @@ modes()
 	"$XRUN" stop "$id"
 	over
 }
+
+# pretend ID - a job that runs but has no socket, as in its first moments; it
+# ends with $pretended.
+pretend()
+{
+	need flock
+	mkdir -p -m 0700 "$XDG_RUNTIME_DIR/xrun"
+	mkdir -m 0700 "$XDG_RUNTIME_DIR/xrun/$1"
+	(
+		exec 7<"$XDG_RUNTIME_DIR/xrun/$1"
+		flock 7
+		exec sleep 60 3>&-
+	) &
+	pretended=$!
+	wait_for 5 is_held "$XDG_RUNTIME_DIR/xrun/$1"
+}
+
+is_held()
+{
+	! flock --nonblock --shared "$1" true
+}
+
+# unpretend - that job ends.
+unpretend()
+{
+	kill -KILL "$pretended"
+	wait "$pretended" || true
+}
+
+# naps PID - xrun, by then, waits for something.
+naps()
+{
+	grep -q '^Name:.xrun' "/proc/$1/status" 2>/dev/null &&
+		grep -q '^State:.S' "/proc/$1/status" 2>/dev/null
+}
+
+@test "stop of a job without a socket stops no other whose id begins so" {
+	up one --job alpha2 sleep 60
+	pretend alpha
+	spawn stops "$XRUN" stop alpha
+	local stops=$pid
+	wait_for 5 naps "$stops"
+	unpretend
+	status=0
+	wait "$stops" || status=$?
+	assert_eq "$status: $(cat stops.err)" \
+		'125: xrun: alpha has ended   try: xrun ps alpha'
+	assert_eq "$("$XRUN" ps -q)" alpha2
+	"$XRUN" stop alpha2
+	wait_for 5 [ ! -e "$XDG_RUNTIME_DIR/xrun/alpha2" ]
+}
+
+@test "a JOB that is empty is none, not the only one that runs" {
+	up one sleep 60
+	for verb in stop wait ps 'signal TERM' logs; do
+		# shellcheck disable=SC2086 # a verb and its operand
+		try timeout 10 "$XRUN" $verb ''
+		assert_eq "$status: $stderr" \
+			"125: xrun: which job? the one named is ''   try: xrun ps"
+	done
+	assert_eq "$("$XRUN" ps -q)" "$id"
+	"$XRUN" stop "$id"
+	over
+}
