@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <sys/file.h>
@@ -13,13 +14,15 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/status.h"
 #include "launcher/ctl/place.h"
 
-#define SOCKET  "control"
-#define FOLDER  (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
-#define BACKLOG 128
+#define SOCKET     "control"
+#define FOLDER     (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+#define BACKLOG    128
+#define TAKE_TRIES 20
 
 /* Nobody else can look into it or change what we do there. */
 static bool
@@ -92,24 +95,48 @@ take(const struct ctl_place *p)
 		held.st_ino == named.st_ino && held.st_dev == named.st_dev;
 }
 
+/* Who looks at jobs holds a lock for a moment, and who sweeps may remove what we
+ * just made; only a job holds it for longer. */
+static bool
+make_and_take(struct ctl_place *p)
+{
+	const struct timespec pause = { .tv_nsec = 5 * NS_PER_MS };
+
+	for (int tries = 0; tries < TAKE_TRIES; tries++) {
+		if (tries > 0)
+			nanosleep(&pause, NULL);
+		p->dir = open_made(p->root, p->id, true);
+		if (p->dir == -1 && errno != ENOENT)
+			return false;
+		if (p->dir != -1 && take(p))
+			return true;
+		fd_close(p->dir);
+		p->dir = -1;
+		errno = EEXIST;
+	}
+	return false;
+}
+
 enum xr_status
 ctl_place_open(struct ctl_place *p, const char *id, struct xr_error *err)
 {
 	char where[64];
+	int sys;
 
+	*p = CTL_PLACE_NONE;
 	snprintf(p->id, sizeof(p->id), "%s", id);
-	p->dir = -1;
 	p->root = open_root(true, where);
 	if (p->root == -1)
 		return fail(err, XR_E_SYS, "%s: %s", where, strerror(errno));
-	p->dir = open_made(p->root, p->id, true);
-	if (p->dir == -1)
-		return fail(err, XR_E_SYS, "%s: %s: %s", where, id,
-			strerror(errno));
-	if (!take(p))
+	if (make_and_take(p))
+		return XR_OK;
+	sys = errno;
+	fd_close(p->root);
+	*p = CTL_PLACE_NONE;
+	if (sys == EEXIST)
 		return fail(err, XR_E_EXISTS,
 			"%s: %s: another job of that name runs", where, id);
-	return XR_OK;
+	return fail(err, XR_E_SYS, "%s: %s: %s", where, id, strerror(sys));
 }
 
 static void

@@ -16,8 +16,9 @@
 #define READ_MAX     (64 << 10) /* bytes a turn and client */
 #define MESSAGES_MAX 16         /* messages a turn and client */
 #define OUT_HIGH     (64 << 10) /* bytes unsent: no more is read */
-#define OUT_MAX      (4 << 20)  /* bytes unsent: it is dropped */
+#define OUT_MAX      (80 << 20) /* bytes unsent: it is dropped */
 #define SLOW_NS      (30 * NS_PER_S)
+#define HALF_NS      (10 * NS_PER_S)   /* for the rest of a line */
 #define AGAIN_NS     (100 * NS_PER_MS) /* to a kernel that refused */
 
 struct ctl_client {
@@ -31,7 +32,9 @@ struct ctl_client {
 	int64_t sent_ns; /* clock_now(), when it last took something */
 	int64_t waits;   /* for the end, as this message; CONTROL_NONE */
 	uint32_t rank;   /* CTL_NO_RANK: a client's */
+	int64_t half_ns; /* clock_now(), when a line began that is not whole; 0 */
 	bool waiting;
+	bool ended; /* it will say nothing more */
 	bool dead;
 };
 
@@ -56,7 +59,7 @@ drop(struct ctl_client *c)
 	ctl->count -= c->rank == CTL_NO_RANK;
 	watch_close(c->readable);
 	watch_close(c->writable);
-	fd_close(c->fd);
+	ctl->config.close(ctl->config.ctx, c->fd);
 	buf_fini(&c->in);
 	buf_fini(&c->out);
 	free(c);
@@ -128,11 +131,14 @@ ctl_refuse(struct ctl_client *to, int64_t id, enum xr_status status,
 	ctl_send(to, &m);
 }
 
-void
+bool
 ctl_wait(struct ctl_client *client, int64_t id)
 {
+	if (client->waiting)
+		return false;
 	client->waiting = true;
 	client->waits = id;
+	return true;
 }
 
 /* --- reading -------------------------------------------------------------- */
@@ -150,6 +156,9 @@ take_line(struct ctl_client *c, char *line, size_t len)
 		&err);
 	if (status == XR_OK)
 		c->ctl->config.fn(c, &m, c->ctl->config.ctx);
+	else if (m.type < CONTROL_TYPES &&
+		control_rows[m.type].by == CONTROL_BY_JOB)
+		c->dead = true; /* a job at the other end, and no end to it */
 	else
 		ctl_refuse(c, m.id, status, &err);
 }
@@ -160,27 +169,29 @@ is_choked(const struct ctl_client *c)
 	return c->dead || unsent(c) > OUT_HIGH;
 }
 
-/* The complete lines there are; more of them than a turn has are left. */
+static bool
+has_line(const struct ctl_client *c)
+{
+	size_t left = c->in.len - c->in_at;
+
+	return left > 0 && memchr(c->in.data + c->in_at, '\n', left) != NULL;
+}
+
+/* The complete lines there are; more of them than a turn has are left, and
+ * nothing more is read before they are done. */
 static void
 take_lines(struct ctl_client *c)
 {
-	char *line, *end = NULL;
+	char *line, *end;
 	unsigned done;
 
-	for (done = 0; done < MESSAGES_MAX && !is_choked(c); done++) {
+	for (done = 0; done < MESSAGES_MAX && !is_choked(c) && has_line(c);
+		done++) {
 		line = c->in.data + c->in_at;
-		end = c->in.len == c->in_at ?
-			NULL :
-			memchr(line, '\n', c->in.len - c->in_at);
-		if (end == NULL)
-			break;
+		end = memchr(line, '\n', c->in.len - c->in_at);
 		c->in_at += (size_t)(end - line) + 1;
 		take_line(c, line, (size_t)(end - line));
 	}
-	if (done == MESSAGES_MAX)
-		come_back(c->ctl, 0);
-	if (c->in.len - c->in_at >= CONTROL_LINE_MAX && end == NULL)
-		c->dead = true;
 }
 
 /* Room at the end of what is not done with yet. */
@@ -194,13 +205,34 @@ compact(struct ctl_client *c)
 	c->in_at = 0;
 }
 
+/* What is left of it is half a line, for how long by now. */
+static void
+note_half(struct ctl_client *c)
+{
+	if (c->in.len == c->in_at)
+		c->half_ns = 0;
+	else if (c->half_ns == 0)
+		c->half_ns = clock_now();
+	if (c->half_ns != 0)
+		come_back(c->ctl, HALF_NS);
+	if (c->in.len - c->in_at >= CONTROL_LINE_MAX)
+		c->dead = true;
+}
+
 static void
 go_on(struct ctl_client *c)
 {
+	bool more;
+
 	take_lines(c);
-	if (c->dead)
+	more = has_line(c);
+	if (more && !is_choked(c))
+		come_back(c->ctl, 0);
+	if (!more)
+		note_half(c);
+	if (c->dead || (c->ended && !more && unsent(c) == 0 && !c->waiting))
 		drop(c);
-	else if (is_choked(c))
+	else if (more || c->ended || is_choked(c))
 		watch_pause(c->readable);
 	else
 		watch_resume(c->readable);
@@ -220,7 +252,8 @@ on_readable(int fd, void *ctx)
 	compact(c);
 	if (n > 0)
 		buf_put(&c->in, data, (size_t)n);
-	if (n <= 0 || c->in.bad != XR_OK)
+	c->ended = n == 0; /* who has asked may close this way, and read on */
+	if (n < 0 || c->in.bad != XR_OK)
 		drop(c);
 	else
 		go_on(c);
@@ -281,13 +314,29 @@ make_room(struct ctl *ctl)
 	drop(c != NULL ? c : first);
 }
 
+/* A rank has one. */
+static void
+drop_former(struct ctl *ctl, uint32_t rank)
+{
+	struct ctl_client *c;
+
+	if (rank == CTL_NO_RANK)
+		return;
+	TAILQ_FOREACH(c, &ctl->clients, list)
+	if (c->rank == rank)
+		break;
+	if (c != NULL)
+		drop(c);
+}
+
 void
 ctl_admit(struct ctl *ctl, int fd, uint32_t rank)
 {
 	struct ctl_client *c = calloc(1, sizeof(*c));
 
+	drop_former(ctl, rank);
 	if (c == NULL) {
-		fd_close(fd);
+		ctl->config.close(ctl->config.ctx, fd);
 		return;
 	}
 	c->ctl = ctl;
@@ -340,16 +389,19 @@ on_connect(int fd, void *ctx)
 static int64_t
 look_at(struct ctl_client *c, int64_t now)
 {
-	int64_t slow = c->sent_ns + SLOW_NS;
-	bool full = unsent(c) > 0;
+	int64_t due = INT64_MAX;
 
-	if (full && now >= slow) {
+	if (unsent(c) > 0)
+		due = c->sent_ns + SLOW_NS;
+	if (c->half_ns != 0 && c->half_ns + HALF_NS < due)
+		due = c->half_ns + HALF_NS;
+	if (now >= due) {
 		drop(c);
 		return 0;
 	}
-	if (c->in.len > c->in_at && !is_choked(c))
-		go_on(c);
-	return full ? slow - now : INT64_MAX;
+	if (has_line(c) && !is_choked(c))
+		go_on(c); /* may drop it */
+	return due == INT64_MAX ? INT64_MAX : due - now;
 }
 
 static void

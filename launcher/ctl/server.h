@@ -27,6 +27,9 @@ struct ctl_config {
 	int64_t pid;     /* of the keeper */
 	uint32_t most;   /* clients at a time */
 	ctl_fn *fn;
+	/* Close a connection's descriptor, which may wait for what was sent
+	 * along with messages that nobody read. */
+	void (*close)(void *ctx, int fd);
 	void *ctx;
 };
 
@@ -40,7 +43,8 @@ struct ctl *ctl_open(const struct ctl_config *config);
 bool ctl_listen(struct ctl *ctl, int fd);
 
 /* ctl_admit() - a connection of rank @rank's, a stream socket, which is taken.
- * It makes room for no client, and none for it. */
+ * It makes room for no client, and none for it; the one that the rank had
+ * before is closed. */
 void ctl_admit(struct ctl *ctl, int fd, uint32_t rank);
 
 /* ctl_rank() - whose connection it is, or CTL_NO_RANK. */
@@ -54,8 +58,9 @@ void ctl_send(struct ctl_client *to, const struct control *m);
 void ctl_refuse(struct ctl_client *to, int64_t id, enum xr_status status,
 	const struct xr_error *err);
 
-/* ctl_wait() - the client is told of the end of the job, as message @id. */
-void ctl_wait(struct ctl_client *client, int64_t id);
+/* ctl_wait() - the client is told of the end of the job, as message @id. False:
+ * it waits already. */
+bool ctl_wait(struct ctl_client *client, int64_t id);
 
 /* ctl_end() - @over to all who wait; what goes out at once is sent. */
 void ctl_end(struct ctl *ctl, const struct control_over *over);

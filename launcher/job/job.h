@@ -55,9 +55,9 @@ struct rank {
 
 	enum oom_kind oom; /* why.c */
 
-	bool asked_time; /* stop.c: it needs more time to end, and it was said */
-	bool lost;       /* stop.c: could not be ended; given up */
-	bool foreign;    /* step.c: another user's: takes no signal of ours */
+	int64_t grace_ns; /* stop.c: clock_now(), till when it asked for time */
+	bool lost;        /* stop.c: could not be ended; given up */
+	bool foreign;     /* step.c: another user's: takes no signal of ours */
 	int64_t drain_ns; /* step.c: when its pipes are given up; 0 */
 	bool left_open;   /* step.c: what it left behind held its output */
 	/* steer.c: what it told of itself */

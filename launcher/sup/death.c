@@ -136,6 +136,7 @@ death_judge(void *ctx)
 		if (job->opt.on_failure == ON_FAILURE_STOP)
 			stop_job(job, CAUSE_FAILURE);
 	}
+	stop_recount(job);
 	finish_if_over(job);
 }
 

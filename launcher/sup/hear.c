@@ -16,6 +16,7 @@
 #include "launcher/sup/sup.h"
 
 #define TURN        64         /* messages */
+#define TURN_BYTES  (64 << 10) /* of them */
 #define MESSAGE_MAX (64 << 10) /* bytes of a message of this way */
 
 void
@@ -135,7 +136,7 @@ take(struct job *job, struct told *t)
 
 /* Credentials, and at most one descriptor; of more, all but the first close. */
 static void
-read_ancillary(struct msghdr *h, struct told *t)
+read_ancillary(struct job *job, struct msghdr *h, struct told *t)
 {
 	struct ucred who;
 	int fd[16], count;
@@ -153,14 +154,14 @@ read_ancillary(struct msghdr *h, struct told *t)
 			memcpy(fd, CMSG_DATA(c), (size_t)count * sizeof(fd[0]));
 			t->fd = fd[0];
 			while (--count > 0)
-				fd_close(fd[count]);
+				steer_close(job, fd[count]);
 		}
 	}
 }
 
 /* False: there is nothing now. */
 static bool
-receive(int from, struct told *t)
+receive(struct job *job, struct told *t)
 {
 	union {
 		struct cmsghdr align;
@@ -174,14 +175,16 @@ receive(int from, struct told *t)
 		.msg_control = &ancillary,
 		.msg_controllen = sizeof(ancillary),
 	};
-	ssize_t n = recvmsg(from, &h, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	ssize_t n = recvmsg(job->hear_fd, &h, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 
 	t->pid = 0;
 	t->fd = -1;
-	if (n <= 0)
+	/* Nobody of us closes the other end: 0 is a message, and a descriptor
+	 * may have come with it. */
+	if (n < 0)
 		return false;
 	t->len = (size_t)n;
-	read_ancillary(&h, t);
+	read_ancillary(job, &h, t);
 	if (h.msg_flags & MSG_TRUNC)
 		t->len = 0; /* no message */
 	return true;
@@ -192,8 +195,7 @@ hear_turn(struct job *job)
 {
 	static struct told t; /* the loop's */
 
-	for (int i = 0;
-		job->hear_fd != -1 && i < TURN && receive(job->hear_fd, &t);
+	for (int i = 0; job->hear_fd != -1 && i < TURN && receive(job, &t);
 		i++) {
 		take(job, &t);
 		fd_close(t.fd);

@@ -2,12 +2,17 @@
 /* steer.c - see steer.h. */
 #include <errno.h>
 #include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include <sys/socket.h>
+
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/gate.h"
 #include "base/json.h"
 #include "base/ranks.h"
 #include "base/signo.h"
@@ -24,27 +29,57 @@
 
 /* --- making it ------------------------------------------------------------ */
 
-/* On the helper thread. */
+/* Beside loop and helper thread: neither waits for a runtime folder that is
+ * frozen. Who has the folder is told last to the page, for the keeper. */
 static void
 make(void *ctx)
 {
 	struct job *job = ctx;
+	struct ctl_place place = CTL_PLACE_NONE;
 	struct xr_error err = { 0 };
 	int fd = -1;
 
 	ctl_place_sweep();
-	if (ctl_place_open(&job->page->ctl, job->state.id, &err) == XR_OK)
-		fd = ctl_place_listen(&job->page->ctl);
-	else if (err.status == XR_E_EXISTS)
-		job->page->ctl.dir = -1; /* not ours to remove */
+	if (ctl_place_open(&place, job->state.id, &err) == XR_OK) {
+		job->page->ctl = place;
+		fd = ctl_place_listen(&place);
+		if (fd == -1)
+			fail(&err, XR_E_SYS, "%s", strerror(errno));
+	}
+	if (fd == -1)
+		snprintf(job->sup->no_ctl, sizeof(job->sup->no_ctl), "%s",
+			err.text);
 	notes_send(logs_notes(job->sup->logs), NOTE_STEER, (uint32_t)fd, 0);
+}
+
+/* The thread of it; NULL: there is no memory. */
+static struct work *
+aside(struct job *job)
+{
+	if (job->sup->aside == NULL)
+		job->sup->aside = work_new();
+	return job->sup->aside;
 }
 
 void
 steer_begin(struct job *job)
 {
-	if (job->sup->phase == PHASE_RUN)
-		work_post(job->sup->work, make, job);
+	if (job->sup->phase == PHASE_RUN && aside(job) != NULL)
+		work_post(job->sup->aside, make, job);
+}
+
+static void
+close_one(void *fd)
+{
+	fd_close((int)(intptr_t)fd);
+}
+
+void
+steer_close(struct job *job, int fd)
+{
+	if (aside(job) == NULL ||
+		!work_post(job->sup->aside, close_one, (void *)(intptr_t)fd))
+		fd_close(fd);
 }
 
 /* --- what is asked -------------------------------------------------------- */
@@ -99,7 +134,8 @@ on_signal(struct job *job, struct ctl_client *from, const struct control *m)
 		if (!ranks_has(&set, job_rank(job, r)) ||
 			job->rank[r].pidfd == -1)
 			continue;
-		step_signal(job, r, sig);
+		if (!job->rank[r].foreign)
+			kill(-job->rank[r].pid, sig);
 		count++;
 	}
 	ranks_fini(&set);
@@ -120,8 +156,12 @@ on_stop(struct job *job, struct ctl_client *from, const struct control *m)
 static void
 on_wait(struct job *job, struct ctl_client *from, const struct control *m)
 {
+	struct xr_error err = { 0 };
+
 	(void)job;
-	ctl_wait(from, m->id);
+	if (!ctl_wait(from, m->id))
+		ctl_refuse(from, m->id,
+			fail(&err, XR_E_STATE, "wait: it waits already"), &err);
 }
 
 typedef void steer_fn(struct job *job, struct ctl_client *from,
@@ -136,6 +176,19 @@ static steer_fn *const handlers[CONTROL_TYPES] = {
 
 /* --- what ranks tell ------------------------------------------------------ */
 
+/* Numbers by name, and nothing that would have to be nested. */
+static bool
+are_metrics(struct span value)
+{
+	struct gate_walk walk = gate_walk(value);
+	struct gate_item item;
+
+	while (gate_next(&walk, &item))
+		if (gate_kind(item.value) != GATE_NUMBER)
+			return false;
+	return gate_kind(value) == GATE_OBJECT;
+}
+
 static void
 on_progress(struct rank *rank, const struct control_progress *p)
 {
@@ -145,8 +198,8 @@ on_progress(struct rank *rank, const struct control_progress *p)
 		rank->step = p->step;
 	if (p->total != CONTROL_NONE)
 		rank->total = p->total;
-	if (p->metrics.at == NULL || p->metrics.at[0] != '{' ||
-		p->metrics.len > METRICS_MAX)
+	if (p->metrics.at == NULL || p->metrics.len > METRICS_MAX ||
+		!are_metrics(p->metrics))
 		return;
 	metrics = strndup(p->metrics.at, p->metrics.len);
 	if (metrics == NULL)
@@ -183,6 +236,12 @@ on_message(struct ctl_client *from, const struct control *m, void *ctx)
 		answer_done(from, m->id, CONTROL_NONE);
 }
 
+static void
+close_aside(void *ctx, int fd)
+{
+	steer_close(ctx, fd);
+}
+
 /* Made when somebody comes; false: there is no memory for it. */
 static bool
 serve(struct job *job)
@@ -193,6 +252,7 @@ serve(struct job *job)
 		.pid = getppid(),
 		.most = CLIENTS_MAX,
 		.fn = on_message,
+		.close = close_aside,
 		.ctx = job,
 	};
 
@@ -201,18 +261,36 @@ serve(struct job *job)
 	return job->sup->ctl != NULL;
 }
 
+/* Nothing else: what a descriptor of another kind does when it is read or
+ * closed is not known here. */
+static bool
+is_stream(int fd)
+{
+	int domain = 0, type = 0;
+	socklen_t len = sizeof(int);
+
+	return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &len) == 0 &&
+		domain == AF_UNIX &&
+		getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) == 0 &&
+		type == SOCK_STREAM;
+}
+
 void
 steer_admit(struct job *job, int fd, uint32_t r)
 {
-	if (serve(job))
+	if (is_stream(fd) && serve(job))
 		ctl_admit(job->sup->ctl, fd, job_rank(job, r));
 	else
-		fd_close(fd);
+		steer_close(job, fd);
 }
 
 void
 steer_made(struct job *job, int fd)
 {
+	if (fd == -1 && job->opt.verbose)
+		logs_say(job->sup->logs,
+			"xrun: there is no control socket, so nobody can ask or steer the job: %s",
+			job->sup->no_ctl);
 	if (fd == -1)
 		return;
 	if (serve(job))
@@ -234,7 +312,7 @@ steer_end(struct job *job)
 	ctl_close(job->sup->ctl);
 	job->sup->ctl = NULL;
 	ctl_place_remove(&job->page->ctl);
-	job->page->ctl.dir = -1;
+	job->page->ctl.dir = -1; /* there is nothing left for the keeper */
 	for (uint32_t i = 0; i < job_size(job); i++) {
 		free(job->rank[i].metrics);
 		job->rank[i].metrics = NULL;

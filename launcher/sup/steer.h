@@ -22,6 +22,10 @@ void steer_made(struct job *job, int fd);
 /* steer_admit() - a connection of its own for local rank @r; @fd is taken. */
 void steer_admit(struct job *job, int fd, uint32_t r);
 
+/* steer_close() - a descriptor that a rank sent, beside the loop: to close it
+ * may wait, for a file server or what is unsent. */
+void steer_close(struct job *job, int fd);
+
 /* steer_told() - local rank @r said @m. */
 void steer_told(struct job *job, uint32_t r, const struct control *m);
 

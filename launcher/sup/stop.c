@@ -66,6 +66,7 @@ advance(struct job *job, enum ending_event event)
 		step_signal_all(job, SIGINT);
 	if (what & ENDING_DO_STOP) {
 		each_rank(job, RANK_EV_STOP);
+		job->sup->grace_ns = clock_now() + job->opt.grace;
 		timer_arm(job->sup->patience, job->opt.grace);
 	}
 	if (what & ENDING_DO_KILL) {
@@ -146,28 +147,58 @@ stop_fail(struct job *job, const char *fmt, ...)
 	stop_job(job, CAUSE_XRUN);
 }
 
+/* How long living ranks have: as --grace says, or as the last of those who asked
+ * for more; none beyond GRACE_MAX_S. */
+static int64_t
+last_deadline(const struct job *job)
+{
+	int64_t last = job->sup->grace_ns;
+
+	for (uint32_t i = 0; i < job_size(job); i++)
+		if (job->rank[i].pidfd != -1 && job->rank[i].grace_ns > last)
+			last = job->rank[i].grace_ns;
+	return last;
+}
+
 /* Only while ranks have their time to end: who was told to hurry (SIGKILL is
- * under way) does not wait, and a deadline never comes nearer. */
+ * under way) does not wait. */
 void
 stop_later(struct job *job, uint32_t r, double seconds)
 {
-	struct timer *patience = job->sup->patience;
+	struct sup *sup = job->sup;
 	struct rank *rank = &job->rank[r];
-	int64_t ns;
+	int64_t until, most;
 
 	if (job->ending != ENDING_STOPPING || rank->pidfd == -1 ||
-		!timer_armed(patience) || !(seconds > 0))
+		!timer_armed(sup->patience) || !(seconds > 0))
 		return;
-	ns = (int64_t)((seconds < GRACE_MAX_S ? seconds : GRACE_MAX_S) *
-		NS_PER_S);
-	if (ns <= timer_left(patience))
+	most = sup->grace_ns + (int64_t)(GRACE_MAX_S * NS_PER_S);
+	until = clock_now() +
+		(int64_t)((seconds < GRACE_MAX_S ? seconds : GRACE_MAX_S) *
+			NS_PER_S);
+	if (until > most)
+		until = most;
+	if (until <= rank->grace_ns || until <= sup->grace_ns)
 		return;
-	timer_arm(patience, ns);
-	if (!rank->asked_time)
-		logs_say(job->sup->logs,
-			"xrun: rank %u asks for %.3g s more to end",
-			job_rank(job, r), (double)ns / NS_PER_S);
-	rank->asked_time = true;
+	if (rank->grace_ns == 0)
+		logs_say(sup->logs, "xrun: rank %u asks for %.3g s more to end",
+			job_rank(job, r),
+			(double)(until - clock_now()) / NS_PER_S);
+	rank->grace_ns = until;
+	timer_arm(sup->patience, last_deadline(job) - clock_now());
+}
+
+void
+stop_recount(struct job *job)
+{
+	int64_t left;
+
+	if (job->ending != ENDING_STOPPING ||
+		!timer_armed(job->sup->patience) ||
+		job->sup->phase != PHASE_RUN || sweep_due(job))
+		return;
+	left = last_deadline(job) - clock_now();
+	timer_arm(job->sup->patience, left > 0 ? left : 0);
 }
 
 void

@@ -82,8 +82,11 @@ struct sup {
 	struct lifelines *lifelines; /* NULL: too few descriptors */
 	struct work *work;
 	struct bus *bus;
-	struct ctl *ctl;             /* steer.c; NULL: nobody spoke yet */
-	struct watch *hear;          /* hear.c */
+	struct ctl *ctl; /* steer.c; NULL: nobody spoke yet */
+	struct work
+		*aside; /* steer.c: for what may wait and nobody waits for */
+	struct watch *hear; /* hear.c */
+	char no_ctl[256];   /* steer.c: why there is no control socket */
 	struct stdin_all *stdin_all; /* NULL: not --stdin all */
 	struct tty_in *tty_in;       /* NULL: stdin is no terminal */
 
@@ -125,6 +128,7 @@ struct sup {
 	bool accounting;     /* the helper thread makes the account */
 	bool account_said;   /* atomic: it was handed to the sink */
 	bool too_large;      /* a log file will never grow, and it was said */
+	int64_t grace_ns;    /* stop.c: clock_now(), when --grace is over */
 	int64_t full_ns; /* clock_now() of the last word about a full disk */
 	/* start.c: clock_now() of the first refusal, or 0: */
 	int64_t retry_ns;  /* of a rank */
@@ -199,8 +203,9 @@ void stop_fail(struct job *job, const char *fmt, ...)
 void stop_waiting(struct job *job);
 /* Rank @r needs @seconds from now on to end; once a rank it is said. */
 void stop_later(struct job *job, uint32_t r, double seconds);
-void stop_now(struct job *job);    /* no more patience with the ranks */
-void stop_output(struct job *job); /* no more patience for their pipes */
+void stop_recount(struct job *job); /* one died that may have asked */
+void stop_now(struct job *job);     /* no more patience with the ranks */
+void stop_output(struct job *job);  /* no more patience for their pipes */
 
 /* start.c */
 void start_turn(void *job);           /* timer_fn: the next ranks, at most 16 */

@@ -249,12 +249,15 @@ control_read(struct control *m, char *line, size_t len, enum control_by by,
 	struct xr_error *err)
 {
 	enum xr_status status;
-	enum control_type type;
+	enum control_type type = CONTROL_TYPES;
 	struct span root, name;
 	int64_t id;
 
 	m->id = CONTROL_NONE;
-	status = gate_check("message", line, len, CONTROL_LINE_MAX, err);
+	m->type = CONTROL_TYPES;
+	status = gate_check("message", line, len,
+		by == CONTROL_BY_JOB ? CONTROL_ANSWER_MAX : CONTROL_LINE_MAX,
+		err);
 	if (status != XR_OK)
 		return status;
 	root = gate_root(line, len);
@@ -264,7 +267,9 @@ control_read(struct control *m, char *line, size_t len, enum control_by by,
 	m->id = id;
 	if (name.at == NULL)
 		return fail(err, XR_E_PROTO, "message: type is missing");
-	if (!find_type(name, &type) || (control_rows[type].by & by) == 0)
+	if (find_type(name, &type))
+		m->type = type;
+	if (m->type == CONTROL_TYPES || (control_rows[type].by & by) == 0)
 		return fail(err, XR_E_NOTFOUND,
 			"message: there is no type %.*s here",
 			(int)(name.len < 40 ? name.len : 40), name.at);

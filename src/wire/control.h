@@ -19,9 +19,10 @@
 #include "base/buf.h"
 #include "xrun/error.h"
 
-#define CONTROL_VERSION  1
-#define CONTROL_LINE_MAX (1 << 20) /* bytes, with its line end */
-#define CONTROL_NONE     INT64_MIN /* of an int: it is not there */
+#define CONTROL_VERSION    1
+#define CONTROL_LINE_MAX   (1 << 20)  /* bytes, with its line end */
+#define CONTROL_ANSWER_MAX (64 << 20) /* the same of what the job says */
+#define CONTROL_NONE       INT64_MIN  /* of an int: it is not there */
 
 /* Who sends it; a set. */
 enum control_by {
@@ -110,7 +111,7 @@ struct control control_new(enum control_type type, int64_t id);
  * Returns  XR_OK; XR_E_DECODE (no JSON), XR_E_PROTO (no message: a type or field
  *          that is missing or of another kind), XR_E_NOTFOUND (an unknown type,
  *          or not this sender's) with words in @err. m->id is right even then, if
- *          the line has one.
+ *          the line has one, and so is m->type, or it is CONTROL_TYPES.
  */
 enum xr_status control_read(struct control *m, char *line, size_t len,
 	enum control_by by, struct xr_error *err);

@@ -279,3 +279,105 @@ main()"'
 	try "$BUILD/examples/progress" 3
 	assert_eq "$status: $output$stderr" '0: '
 }
+
+# descriptors - how many the supervisor has.
+descriptors()
+{
+	find "/proc/$(supervisor)/fd" -mindepth 1 | wc -l
+}
+
+# send_all - a program of python that tells with descriptors: MESSAGE COUNT KIND.
+send_all()
+{
+	cat >send.py <<-'EOS'
+		import array, os, socket, sys, time
+		told = socket.socket(fileno=int(os.environ["XRUN_CONTROL_FD"].split(":")[0]))
+		keep = []
+		for i in range(int(sys.argv[2])):
+		    if sys.argv[3] == "pair":
+		        fds = [s for s in socket.socketpair()]
+		        ends = [[fds[0]], [fds[1]]]
+		    elif sys.argv[3] == "many":
+		        ends = [[open("/dev/null") for _ in range(16)]]
+		    elif sys.argv[3] == "tcp":
+		        ends = [[socket.socket()]]
+		    else:
+		        a, b = socket.socketpair()
+		        keep.append(a)
+		        a.sendall(b'{"type":"rea')
+		        ends = [[b]]
+		    for end in ends:
+		        told.sendmsg([sys.argv[1].encode()], [(socket.SOL_SOCKET,
+		            socket.SCM_RIGHTS, array.array("i", [e.fileno() for e in end]))])
+		        for e in end:
+		            e.close()
+		told.send(b'{"type":"progress","step":1}')
+		time.sleep(60)
+	EOS
+}
+
+@test "descriptors that a rank sends are not collected" {
+	need python3 jq
+	send_all
+	local kind before
+	for kind in many tcp half; do
+		up -n 1 python3 send.py "$([ $kind = many ] || echo '{"type":"hello"}')" 0 $kind
+		wait_for 10 rank_has 0 '.progress.step == 1'
+		before=$(descriptors)
+		down
+		up -n 1 python3 send.py "$([ $kind = many ] || echo '{"type":"hello"}')" 200 $kind
+		wait_for 10 rank_has 0 '.progress.step == 1'
+		wait_for 5 no_more_than $((before + 3))
+		down
+		assert_eq "$status" 143
+	done
+}
+
+no_more_than()
+{
+	[ "$(descriptors)" -le "$1" ]
+}
+
+@test "a job that is made to talk to itself does not" {
+	need python3 jq
+	send_all
+	up -n 1 python3 send.py '{"type":"hello"}' 3 pair
+	wait_for 10 rank_has 0 '.progress.step == 1'
+	wait_for 5 calm
+	down
+}
+
+@test "metrics are numbers by name, or none" {
+	need jq
+	up -n 1 bash -c '
+		echo "{\"type\":\"progress\",\"step\":1,\"metrics\":{\"a\":{\"b\":1}}}" >&97
+		echo "{\"type\":\"progress\",\"step\":2,\"metrics\":[1]}" >&97
+		echo "{\"type\":\"progress\",\"step\":3,\"metrics\":{\"a\":\"1\"}}" >&97
+		exec sleep 60'
+	wait_for 5 rank_has 0 '.progress.step == 3 and .progress.metrics == null'
+	down
+}
+
+@test "time that a rank asked for is its own, and ends with it" {
+	cat >ask.bash <<-'EOS'
+		ask()
+		{
+			echo '{"type":"grace","seconds":30}' >&97
+			exit 0
+		}
+		trap '' TERM
+		[ "$RANK" = 1 ] || trap ask TERM
+		echo up
+		while :; do
+			sleep 0.02
+		done
+	EOS
+	up -n 2 --grace 300ms bash ask.bash
+	await_line one.out '^\[0\] up' 10
+	await_line one.out '^\[1\] up' 10
+	local begun
+	begun=$(now_ms)
+	down
+	[ $(($(now_ms) - begun)) -lt 5000 ]
+	assert_has "$(cat one.err)" '^xrun: rank 0 asks for 30 s more'
+}

@@ -243,11 +243,23 @@ modes()
 	talk '{"type":"status","id":5}' >answer
 	jq -e '.type == "job" and .id == 5 and .status.ranks == 2' answer
 	talk '{"type":"stopp","id":1}' '{' '[]' '{"type":"signal","id":2}' \
-		'{"type":"done"}' >answer
+		'{"type":"ready"}' >answer
 	jq -se 'map(.type) == ["error", "error", "error", "error", "error"] and
 		map(.code) == ["XR_E_NOTFOUND", "XR_E_DECODE", "XR_E_PROTO",
 		"XR_E_PROTO", "XR_E_NOTFOUND"] and .[0].id == 1 and .[3].id == 2' \
 		answer
+	# What a job says ends the connection: two jobs would talk for ever.
+	talk '{"type":"done"}' '{"type":"status"}' >answer
+	assert_eq "$(cat answer)" ''
+	# Who has asked all may close that way at once, and gets all.
+	for ((i = 0; i < 400; i++)); do
+		echo '{"type":"status"}'
+	done >many
+	talk "$(cat many)" >answer
+	assert_eq "$(grep -c '"type":"job"' answer)" 400
+	talk '{"type":"wait","id":1}' '{"type":"wait","id":2}' >answer &
+	wait_for 5 grep -q XR_E_STATE answer
+	kill "$!" || true
 	# Longer than any message: the connection, and nothing else, ends.
 	head -c 2M /dev/zero | tr '\0' x |
 		timeout 10 socat -t 2 - "UNIX-CONNECT:$XDG_RUNTIME_DIR/xrun/$id/control" \
