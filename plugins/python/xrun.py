@@ -12,18 +12,19 @@
 Outside of a job the rank is 0 of 1, and what is told is told to nobody: a script
 need not know how it was started. Nothing here needs more than the standard
 library, and nothing here raises because xrun is gone or busy: a job does not fail
-of its reports. Threads may call all of it at once. After a fork both processes
-speak for the rank.
+of its reports. Threads and signal handlers may call all of it at once: there is
+no lock. After a fork both processes speak for the rank.
 
 `xrun ps JOB` shows what was told; the protocol is xrun-protocol(7).
 """
+import faulthandler
 import functools
 import json
+import math
 import os
+import select
 import signal
 import socket
-import sys
-import threading
 import time
 import traceback
 
@@ -33,12 +34,9 @@ __all__ = ["rank", "size", "local_rank", "local_size", "node", "nodes", "job",
 
 PER_SECOND = 10  # reports of progress; more would tell nobody more
 METRICS_MAX = 4096
-
-_lock = threading.Lock()
-_socket = None
-_opened = False
+STEP_MAX = 2**53 - 1  # up to here all who read JSON count alike
 _told = 0.0
-_stopping = threading.Event()
+_stopping = False
 _stop_functions = []
 
 
@@ -104,33 +102,44 @@ def device():
 # --- what we tell -------------------------------------------------------------
 
 def _open():
-    """The socket of the job, or None. Descriptor and inode are both named in
-    XRUN_CONTROL_FD, since a program may have closed the one and opened
-    something else in its place."""
+    """The socket of the job and its inode: both are named in XRUN_CONTROL_FD, as a
+    program may close the one and open something else there. All ranks share its
+    flags; given SOCK_NONBLOCK, Python leaves them, setdefaulttimeout() or not."""
     try:
         fd, inode = map(int, os.environ["XRUN_CONTROL_FD"].split(":"))
-        if os.fstat(fd).st_ino != inode:
-            return None
-        return socket.socket(fileno=os.dup(fd))
+        if os.fstat(fd).st_ino == inode:
+            kind = socket.SOCK_SEQPACKET | socket.SOCK_NONBLOCK
+            return socket.socket(socket.AF_UNIX, kind, 0, os.dup(fd)), inode
     except (KeyError, ValueError, OSError):
-        return None
+        pass
+    return None, 0
 
 
-def _tell(message):
-    """One message, or none: it never waits, and never fails."""
-    global _socket, _opened
-    with _lock:
-        if not _opened:
-            _socket = _open()
-            _opened = True
-        if _socket is None:
+_socket, _inode = _open()
+
+
+def _tell(message, patience=0.1):
+    """One message, or none, without fail: whole, so that nobody needs a lock. Where
+    the queue is full of what others told, it waits for so many seconds."""
+    try:
+        if _socket is None or os.fstat(_socket.fileno()).st_ino != _inode:
             return
-        try:
-            message["rank"] = rank()
-            _socket.send(json.dumps(message, allow_nan=False).encode(),
-                         socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
-        except (OSError, ValueError, TypeError):
-            pass
+        message["rank"] = rank()
+        text = json.dumps(message, allow_nan=False).encode()
+        end = time.monotonic() + patience
+        while not _sent(text) and time.monotonic() < end:
+            room = select.poll()
+            room.register(_socket, select.POLLOUT)
+            room.poll(10)  # ms: there may be some before it says so
+    except (OSError, ValueError, TypeError):
+        pass
+
+
+def _sent(text):
+    try:
+        return _socket.send(text, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
+    except BlockingIOError:
+        return 0
 
 
 def ready():
@@ -139,36 +148,40 @@ def ready():
 
 
 def _as_number(value):
-    """What json can write: numbers of numpy and torch have item()."""
-    value = value.item() if hasattr(value, "item") else value
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
+    """What json can write, or None. Numbers of numpy and torch have item(); that
+    of many numbers raises what it likes."""
+    try:
+        value = value.item() if hasattr(value, "item") else value
+        real = isinstance(value, (int, float)) and not isinstance(value, bool)
+        return float(value) if real and math.isfinite(value) else None
+    except Exception:
         return None
-    return value if value - value == 0 else None  # neither inf nor nan
 
 
 def progress(step, total=None, **metrics):
     """`step` of `total` steps are done. Metrics are numbers by name; what is no
     finite number is left out. At most ten times a second it is told, the last
-    step always."""
+    step always. A step beyond 2**53 - 1 is told as that."""
     global _told
     now = time.monotonic()
     if now - _told < 1 / PER_SECOND and step != total:
         return
     _told = now
-    message = {"type": "progress", "step": int(step)}
+    message = {"type": "progress", "step": min(int(step), STEP_MAX)}
     if total is not None:
-        message["total"] = int(total)
+        message["total"] = min(int(total), STEP_MAX)
     numbers = {name: _as_number(value) for name, value in metrics.items()}
     numbers = {k: v for k, v in numbers.items() if v is not None}
     if numbers and len(json.dumps(numbers)) <= METRICS_MAX:
         message["metrics"] = numbers
-    _tell(message)
+    _tell(message, 0.1 if step == total else 0)
 
 
 # --- how we end ---------------------------------------------------------------
 
 def _on_signal(number, frame):
-    _stopping.set()
+    global _stopping
+    _stopping = True  # no Event: it has a lock, and a second signal may come
     for function in _stop_functions:
         function()
 
@@ -194,7 +207,7 @@ def grace(seconds):
 
 def stopping():
     """Was the job told to stop? Asked for by on_stop()."""
-    return _stopping.is_set()
+    return _stopping
 
 
 def _write_error(error):
@@ -203,8 +216,7 @@ def _write_error(error):
     path = os.environ.get("TORCHELASTIC_ERROR_FILE")
     if not path:
         return
-    text = "".join(traceback.format_exception(type(error), error,
-                                              error.__traceback__))
+    text = traceback.format_exc()
     content = {"message": {
         "message": f"{type(error).__name__}: {error}",
         "extraInfo": {"py_callstack": text, "timestamp": str(int(time.time()))},
@@ -229,16 +241,10 @@ def record(function):
     return wrapper
 
 
-def _watch_crashes():
-    """A crash in native code, too, shows where Python was: on stderr, which
-    xrun keeps. PYTHONFAULTHANDLER or the program itself may have it so."""
-    import faulthandler
-    if sys.stderr is not None and not faulthandler.is_enabled():
-        try:
-            faulthandler.enable()
-        except (OSError, ValueError, AttributeError):
-            pass  # no stderr with a descriptor
-
-
-if in_job():
-    _watch_crashes()
+# A crash in native code, too, shows where Python was: on stderr, which xrun keeps.
+# PYTHONFAULTHANDLER or the program itself may have it so.
+if in_job() and not faulthandler.is_enabled():
+    try:
+        faulthandler.enable()
+    except (OSError, ValueError, AttributeError, RuntimeError):
+        pass  # no stderr with a descriptor

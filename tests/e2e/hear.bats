@@ -104,6 +104,154 @@ down()
 	down
 }
 
+@test "python: a metric that is no single number, or a huge one, costs no report" {
+	need python3 jq
+	cat >train.py <<-'EOS'
+		import time
+		import xrun
+
+		class Many:
+		    def item(self):
+		        raise RuntimeError("a Tensor with 2 elements cannot be converted")
+
+		xrun.progress(2**70, total=2**70, many=Many(), huge=2**60, vast=10**400, rate=3)
+		print("on", flush=True)
+		time.sleep(60)
+	EOS
+	up -n 1 --no-prefix python3 train.py
+	await_line one.out '^on$' 10
+	wait_for 10 rank_has 0 '.progress.step > 9007199254740000 and
+		.progress.total == .progress.step and
+		.progress.metrics == {"huge": 1152921504606846976, "rate": 3}'
+	down
+}
+
+@test "python: a report in the middle of a report, and in a fork of one, arrives" {
+	need python3
+	cat >midst.py <<-'EOS'
+		import os, signal, socket, threading
+
+		ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+		os.environ["XRUN_CONTROL_FD"] = "%d:%d" % (theirs.fileno(), os.fstat(theirs.fileno()).st_ino)
+		import xrun
+
+		os.environ["XRUN_RANK"] = "5"
+		signal.alarm(20)
+		rank = xrun.rank
+
+		@xrun.on_stop
+		def save():
+		    xrun.grace(5)
+
+		def interrupted():  # _tell() asks for the rank while it is at it
+		    xrun.rank = rank
+		    os.kill(os.getpid(), signal.SIGTERM)
+		    return 5
+
+		xrun.rank = interrupted
+		xrun.progress(1)
+		print(ours.recv(999), ours.recv(999), xrun.stopping())
+
+		begun, ended = threading.Event(), threading.Event()
+
+		def slow():
+		    xrun.rank = rank
+		    begun.set()
+		    ended.wait()
+		    return 5
+
+		xrun.rank = slow
+		thread = threading.Thread(target=xrun.ready)
+		thread.start()
+		begun.wait()
+		child = os.fork()
+		if child == 0:
+		    signal.alarm(5)
+		    xrun.grace(6)
+		    os._exit(0)
+		print(os.waitpid(child, 0)[1], ours.recv(999))
+		ended.set()
+		thread.join()
+		print(ours.recv(999))
+	EOS
+	try python3 midst.py
+	assert_eq "$status: $stderr" '0: '
+	assert_eq "$output" "b'{\"type\": \"grace\", \"seconds\": 5.0, \"rank\": 5}' b'{\"type\": \"progress\", \"step\": 1, \"rank\": 5}' True
+0 b'{\"type\": \"grace\", \"seconds\": 6.0, \"rank\": 5}'
+b'{\"type\": \"ready\", \"rank\": 5}'"
+}
+
+@test "python: the flags of the socket, which all ranks share, stay as they are" {
+	need python3 jq
+	up -n 1 --no-prefix python3 -c 'if True:
+		import fcntl, os, socket, time
+		fd = int(os.environ["XRUN_CONTROL_FD"].split(":")[0])
+		before = fcntl.fcntl(fd, fcntl.F_GETFL)
+		socket.setdefaulttimeout(5)
+		import xrun
+		xrun.ready()
+		xrun.progress(1, total=1)
+		print(fcntl.fcntl(fd, fcntl.F_GETFL) == before, flush=True)
+		time.sleep(60)'
+	await_line one.out '^(True|False)$' 10
+	assert_eq "$line" True
+	wait_for 10 rank_has 0 '.ready and .progress.step == 1'
+	down
+}
+
+@test "python: where others fill the queue, what is told once waits for room" {
+	need python3
+	cat >full.py <<-'EOS'
+		import os, socket, threading, time
+
+		ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+		os.environ["XRUN_CONTROL_FD"] = "%d:%d" % (theirs.fileno(), os.fstat(theirs.fileno()).st_ino)
+		import xrun
+
+		def fill():
+		    try:
+		        while True:
+		            theirs.send(b"x" * 999, socket.MSG_DONTWAIT)
+		    except BlockingIOError:
+		        pass
+
+		def drained():
+		    told = []
+		    try:
+		        while True:
+		            told.append(ours.recv(9999, socket.MSG_DONTWAIT))
+		    except BlockingIOError:
+		        return [message for message in told if message[:1] != b"x"]
+
+		def later():
+		    time.sleep(0.03)  # into the wait, of which nothing tells
+		    told.extend(drained())
+
+		for tell in xrun.ready, lambda: xrun.grace(3), lambda: xrun.progress(4, total=4):
+		    fill()
+		    told = []
+		    thread = threading.Thread(target=later)
+		    thread.start()
+		    tell()
+		    thread.join()
+		    print(len(told + drained()))
+		fill()
+		begun = time.monotonic()
+		xrun.ready()
+		waited = time.monotonic() - begun
+		xrun._told = 0.0
+		begun = time.monotonic()
+		xrun.progress(1, total=4)
+		print(0.1 <= waited < 5, time.monotonic() - begun < 0.1, len(drained()))
+	EOS
+	try timeout 30 python3 full.py
+	assert_eq "$status: $stderr" '0: '
+	assert_eq "$output" '1
+1
+1
+True True 0'
+}
+
 @test "python: outside of a job it is rank 0 of 1 and tells nobody" {
 	need python3
 	try python3 -c 'if True:
