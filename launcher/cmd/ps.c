@@ -73,7 +73,7 @@ ps_status(const struct which *job)
 
 	if (!job->running || ctl_dial(&call, job->id, NULL) != XR_OK)
 		return NULL;
-	if (ctl_ask(&call, &m, &answer, CTL_PATIENCE, NULL) == XR_OK)
+	if (ctl_ask(&call, &m, &answer, NULL) == XR_OK)
 		json = cJSON_ParseWithLength(answer.job.status.at,
 			answer.job.status.len);
 	ctl_hang_up(&call);

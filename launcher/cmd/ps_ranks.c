@@ -16,10 +16,13 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/status.h"
+#include "launcher/cmd/dial.h"
 #include "launcher/cmd/ps_ranks.h"
 #include "launcher/cmd/say.h"
 #include "launcher/state/jobs.h"
 
+#define ASK_TRIES  3 /* a job with too many callers drops some */
 #define TREE_DEPTH 8
 #define TREE_MAX   256 /* processes of a rank */
 
@@ -188,17 +191,54 @@ put_table(struct buf *out, const cJSON *json)
 		put_rank(out, rank);
 }
 
-int
-ps_ranks(const struct which *job, bool json)
+static enum xr_status
+ask_status(struct which *job, cJSON **json, struct xr_error *err)
 {
-	cJSON *all = ps_status(job), *rank;
+	const struct control m = control_new(CONTROL_STATUS, CONTROL_NONE);
+	struct control answer;
+	struct ctl_call call;
+	enum xr_status status = dial_ask(&call, job, &m, &answer, err);
+
+	if (status == XR_OK)
+		*json = cJSON_ParseWithLength(answer.job.status.at,
+			answer.job.status.len);
+	ctl_hang_up(&call);
+	if (status == XR_OK && !cJSON_IsObject(*json))
+		status =
+			fail(err, XR_E_PROTO, "%s: that is no status", job->id);
+	return status;
+}
+
+/* What a job that runs says of itself, and nothing else: its folder does not
+ * know how its ranks are. What one that has ended left. */
+static enum xr_status
+read_job(struct which *job, cJSON **json, struct xr_error *err)
+{
+	enum xr_status status = XR_E_CLOSED;
+
+	for (int tries = 0; status == XR_E_CLOSED && tries < ASK_TRIES; tries++)
+		status = ask_status(job, json, err);
+	if (status == XR_OK || job->running)
+		return status;
+	*json = job->dir[0] != '\0' ? jobs_read(job->dir) : NULL;
+	return *json != NULL ?
+		XR_OK :
+		fail(err, XR_E_NOTFOUND, "%s has ended, and left no files",
+			job->id);
+}
+
+int
+ps_ranks(struct which *job, bool json)
+{
+	cJSON *all = NULL, *rank;
 	struct buf out = { 0 };
+	struct xr_error err = { 0 };
 	char *text = NULL;
 
-	if (all == NULL && job->dir[0] != '\0')
-		all = jobs_read(job->dir);
-	if (all == NULL)
-		return say_no("%s says nothing of itself yet", job->id);
+	if (read_job(job, &all, &err) != XR_OK) {
+		cJSON_Delete(all);
+		return say_error(&err);
+	}
 	cJSON_ArrayForEach(rank, cJSON_GetObjectItemCaseSensitive(all, "rank"))
 		add_usage(rank);
 	if (json) {

@@ -8,7 +8,7 @@
 #include "launcher/cmd/which.h"
 
 /* ps_ranks() - say how the ranks of @job are, or were; the exit status. */
-int ps_ranks(const struct which *job, bool json);
+int ps_ranks(struct which *job, bool json);
 
 /* ps_status() - what a running job says of itself; NULL if it does not. The
  * caller deletes it. */

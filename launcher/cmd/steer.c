@@ -5,26 +5,23 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <sys/file.h>
 
 #include <cjson/cJSON.h>
 
-#include "base/clock.h"
 #include "base/fd.h"
 #include "base/json.h"
 #include "base/ranks.h"
 #include "base/status.h"
+#include "launcher/cmd/dial.h"
 #include "launcher/cmd/say.h"
 #include "launcher/cmd/steer.h"
 #include "launcher/cmd/verb_args.h"
 #include "launcher/cmd/which.h"
-#include "launcher/ctl/client.h"
+#include "launcher/ctl/place.h"
 #include "launcher/job/outcome.h"
 #include "launcher/state/jobs.h"
-
-#define DIAL_TRIES 100
 
 struct settings {
 	const char *ranks;
@@ -57,51 +54,6 @@ const struct opt signal_options[] = {
 const struct opt stop_options[] = { JSON, { 0 } };
 const struct opt wait_options[] = { JSON, { 0 } };
 
-/* --- a question ----------------------------------------------------------- */
-
-/* Nobody can be told anything any more. */
-static enum xr_status
-refuse_ended(const struct which *job, struct xr_error *err)
-{
-	return job->running ? XR_OK :
-			      fail(err, XR_E_STATE, "%s has ended\txrun ps %s",
-				      job->id, job->id);
-}
-
-/* A job that runs has no socket in its first 20 ms, and while it ends: it has
- * one soon, or it has ended. No event tells of both. */
-static enum xr_status
-dial(struct ctl_call *call, struct which *job, struct xr_error *err)
-{
-	const struct timespec pause = { .tv_nsec = 10 * NS_PER_MS };
-	enum xr_status status = refuse_ended(job, err);
-	int tries = 0;
-
-	while (status == XR_OK) {
-		status = ctl_dial(call, job->id, err);
-		if (status != XR_E_NOTFOUND || tries++ == DIAL_TRIES)
-			break;
-		nanosleep(&pause, NULL);
-		which_runs(job);
-		status = refuse_ended(job, err);
-	}
-	return status;
-}
-
-static enum xr_status
-ask(struct which *job, const struct control *question, struct control *answer,
-	int64_t patience, struct xr_error *err)
-{
-	struct ctl_call call;
-	enum xr_status status = dial(&call, job, err);
-
-	if (status != XR_OK)
-		return status;
-	status = ctl_ask(&call, question, answer, patience, err);
-	ctl_hang_up(&call);
-	return status;
-}
-
 /* --- signal --------------------------------------------------------------- */
 
 static int
@@ -126,13 +78,16 @@ say_done(const struct which *job, const struct settings *s, int64_t count)
 static int
 tell(const char *name, const struct settings *s, const struct control *question)
 {
+	struct ctl_call call;
 	struct control answer;
 	struct which job;
 	struct xr_error err = { 0 };
 	enum xr_status status = which_job(name, WHICH_RUNNING, &job, &err);
 
-	if (status == XR_OK)
-		status = ask(&job, question, &answer, CTL_PATIENCE, &err);
+	if (status != XR_OK)
+		return say_error(&err);
+	status = dial_ask(&call, &job, question, &answer, &err);
+	ctl_hang_up(&call);
 	if (status != XR_OK)
 		return say_error(&err);
 	return say_done(&job, s, answer.done.count);
@@ -190,10 +145,12 @@ await_lock(const struct which *job)
 	char path[PATH_MAX + 8];
 	int fd;
 
+	if (job->dir[0] == '\0') {
+		ctl_await(job->id);
+		return;
+	}
 	snprintf(path, sizeof(path), "%s/lock", job->dir);
-	fd = job->dir[0] == '\0' ?
-		-1 :
-		open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	while (fd != -1 && flock(fd, LOCK_SH) == -1 && errno == EINTR)
 		continue;
 	fd_close(fd);
@@ -220,28 +177,37 @@ say_over(const struct which *job, const struct settings *s,
 	return status != 0 ? status : (int)over->exit;
 }
 
-static int
-wait_for(const struct which *job, const struct settings *s)
+/* By what it says at its end. One that drops us, having too many, or that
+ * somebody has stopped, is asked again. */
+static bool
+hear_end(struct which *job, const struct settings *s, int *status)
 {
 	const struct control m = control_new(CONTROL_WAIT, CONTROL_NONE);
-	struct xr_error err = { 0 };
 	struct control answer;
 	struct ctl_call call;
+	enum xr_status asked;
+
+	do {
+		asked = dial_ask(&call, job, &m, &answer, NULL);
+		if (asked == XR_OK)
+			*status = say_over(job, s, &answer.over);
+		ctl_hang_up(&call);
+	} while (asked == XR_E_CLOSED || asked == XR_E_TIMEOUT);
+	return asked == XR_OK;
+}
+
+static int
+wait_for(struct which *job, const struct settings *s)
+{
+	struct control_over over;
 	cJSON *json = NULL;
 	int status;
 
-	if (job->running && ctl_dial(&call, job->id, &err) == XR_OK) {
-		enum xr_status asked =
-			ctl_ask(&call, &m, &answer, CTL_FOREVER, &err);
-
-		status = asked == XR_OK ? say_over(job, s, &answer.over) : 0;
-		ctl_hang_up(&call);
-		if (asked == XR_OK)
-			return status;
-	}
+	if (hear_end(job, s, &status))
+		return status;
 	await_lock(job);
-	if (read_end(job, &answer.over, &json))
-		status = say_over(job, s, &answer.over);
+	if (read_end(job, &over, &json))
+		status = say_over(job, s, &over);
 	else
 		status = say_no("%s has ended, and how is not known", job->id);
 	cJSON_Delete(json);

@@ -33,6 +33,26 @@ wait_for(int fd, int64_t until)
 	return n == 1;
 }
 
+static bool
+is_gone(int sys)
+{
+	return sys == ECONNRESET || sys == EPIPE || sys == ENOTCONN;
+}
+
+/* What @sys, of the socket, says of the job; 0: the end of what it says. */
+static enum xr_status
+fail_call(const struct ctl_call *c, int sys, struct xr_error *err)
+{
+	if (sys == 0 || is_gone(sys))
+		return fail(err, XR_E_CLOSED, CTL_HAS_ENDED, c->id, c->id);
+	if (sys == EAGAIN)
+		return fail(err, XR_E_TIMEOUT, "%s runs, but does not answer",
+			c->id);
+	return fail(err,
+		sys == ENOENT || sys == ECONNREFUSED ? XR_E_NOTFOUND : XR_E_SYS,
+		"%s: its control socket: %s", c->id, strerror(sys));
+}
+
 static enum xr_status
 read_more(struct ctl_call *c, int64_t until, struct xr_error *err)
 {
@@ -40,7 +60,7 @@ read_more(struct ctl_call *c, int64_t until, struct xr_error *err)
 	ssize_t n;
 
 	if (!wait_for(c->fd, until))
-		return fail(err, XR_E_TIMEOUT, "the job does not answer");
+		return fail_call(c, EAGAIN, err);
 	memmove(c->in.data, c->in.data + c->at, c->in.len - c->at);
 	c->in.len -= c->at;
 	c->at = 0;
@@ -51,12 +71,9 @@ read_more(struct ctl_call *c, int64_t until, struct xr_error *err)
 	n = recv(c->fd, room, READ_SIZE, 0);
 	if (n > 0)
 		c->in.len += (size_t)n;
-	if (n == 0)
-		return fail(err, XR_E_CLOSED, "the job is over");
-	return n > 0 || errno == EINTR ?
-		XR_OK :
-		fail(err, XR_E_SYS, "the job's control socket: %s",
-			strerror(errno));
+	if (n > 0 || (n == -1 && (errno == EINTR || errno == EAGAIN)))
+		return XR_OK;
+	return fail_call(c, n == 0 ? 0 : errno, err);
 }
 
 /* The next line, terminated, without its end. */
@@ -96,28 +113,33 @@ read_message(struct ctl_call *c, struct control *m, int64_t until,
 				 status;
 }
 
-static int64_t
-deadline(int64_t patience)
+/* Whoever greets otherwise is none of ours, or of another time. */
+static enum xr_status
+check_greeting(const struct ctl_call *c, const struct control *m,
+	struct xr_error *err)
 {
-	return patience == CTL_FOREVER ? INT64_MAX : clock_now() + patience;
+	if (m->type != CONTROL_WELCOME)
+		return fail(err, XR_E_PROTO, "%s: it does not greet", c->id);
+	if (m->welcome.v != CONTROL_VERSION)
+		return fail(err, XR_E_PROTO,
+			"%s: it speaks version %lld of the control protocol, and this xrun %d\tthe xrun that started it",
+			c->id, (long long)m->welcome.v, CONTROL_VERSION);
+	return XR_OK;
 }
 
 enum xr_status
 ctl_dial(struct ctl_call *call, const char *id, struct xr_error *err)
 {
+	const int64_t until = clock_now() + CTL_PATIENCE;
 	struct control m;
 	enum xr_status status;
 
-	*call = (struct ctl_call){ .fd = ctl_connect(id) };
+	*call = (struct ctl_call){ .id = id, .fd = ctl_connect(id, until) };
 	if (call->fd == -1)
-		return fail(err,
-			errno == ENOENT || errno == ECONNREFUSED ?
-				XR_E_NOTFOUND :
-				XR_E_SYS,
-			"%s: its control socket: %s", id, strerror(errno));
-	status = read_message(call, &m, deadline(CTL_PATIENCE), err);
-	if (status == XR_OK && m.type != CONTROL_WELCOME)
-		status = fail(err, XR_E_PROTO, "%s: it does not greet", id);
+		return fail_call(call, errno, err);
+	status = read_message(call, &m, until, err);
+	if (status == XR_OK)
+		status = check_greeting(call, &m, err);
 	if (status != XR_OK)
 		ctl_hang_up(call);
 	return status;
@@ -131,9 +153,22 @@ ctl_hang_up(struct ctl_call *call)
 	buf_fini(&call->in);
 }
 
-enum xr_status
-ctl_ask(struct ctl_call *call, const struct control *question,
-	struct control *answer, int64_t patience, struct xr_error *err)
+static enum control_type
+answer_to(enum control_type question)
+{
+	switch (question) {
+	case CONTROL_STATUS:
+		return CONTROL_JOB;
+	case CONTROL_WAIT:
+		return CONTROL_OVER;
+	default:
+		return CONTROL_DONE;
+	}
+}
+
+static enum xr_status
+put_question(const struct ctl_call *call, const struct control *question,
+	struct xr_error *err)
 {
 	struct buf line = { 0 };
 	enum xr_status status = XR_OK;
@@ -143,12 +178,27 @@ ctl_ask(struct ctl_call *call, const struct control *question,
 		status = fail(err, line.bad, "no memory for a question");
 	else if (send(call->fd, line.data, line.len, MSG_NOSIGNAL) !=
 		(ssize_t)line.len)
-		status = fail(err, XR_E_CLOSED, "the job is over");
+		status = fail_call(call, errno, err);
 	buf_fini(&line);
+	return status;
+}
+
+enum xr_status
+ctl_ask(struct ctl_call *call, const struct control *question,
+	struct control *answer, struct xr_error *err)
+{
+	const bool waits = question->type == CONTROL_WAIT;
+	enum xr_status status = put_question(call, question, err);
+
 	if (status == XR_OK)
-		status = read_message(call, answer, deadline(patience), err);
+		status = read_message(call, answer,
+			waits ? INT64_MAX : clock_now() + CTL_PATIENCE, err);
 	if (status == XR_OK && answer->type == CONTROL_ERROR)
 		status = fail(err, status_of_name(answer->error.code), "%s",
 			answer->error.text);
+	else if (status == XR_OK && answer->type != answer_to(question->type))
+		status = fail(err, XR_E_PROTO, "%s: '%s' is answered by '%s'",
+			call->id, control_rows[question->type].name,
+			control_rows[answer->type].name);
 	return status;
 }

@@ -234,26 +234,59 @@ ctl_place_sweep(void)
 	walk(&(struct walk){ 0 });
 }
 
-int
-ctl_connect(const char *id)
+/* The folder of job @id, or -1 with errno. */
+static int
+open_job(const char *id)
 {
 	char where[64];
-	struct sockaddr_un name;
-	int root = open_root(false, where), dir, fd, status;
+	int root = open_root(false, where), dir;
 
 	if (root == -1)
 		return -1;
 	dir = openat(root, id, FOLDER);
 	fd_close(root);
+	return dir;
+}
+
+/* No event tells of room among those who wait to be let in. */
+static int
+connect_until(int fd, const struct sockaddr_un *name, int64_t until)
+{
+	const struct timespec pause = { .tv_nsec = 10 * NS_PER_MS };
+
+	while (connect(fd, (const struct sockaddr *)name, sizeof(*name)) ==
+		-1) {
+		if (errno != EAGAIN || clock_now() >= until)
+			return -1;
+		nanosleep(&pause, NULL);
+	}
+	return 0;
+}
+
+int
+ctl_connect(const char *id, int64_t until)
+{
+	struct sockaddr_un name;
+	int dir = open_job(id), fd, status;
+
 	if (dir == -1)
 		return -1;
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	name_socket(dir, &name);
-	status = fd == -1 ? -1 :
-			    connect(fd, (struct sockaddr *)&name, sizeof(name));
+	status = fd == -1 ? -1 : connect_until(fd, &name, until);
 	fd_close(dir);
 	if (status == 0)
 		return fd;
 	fd_close(fd);
 	return -1;
+}
+
+void
+ctl_await(const char *id)
+{
+	int dir = open_job(id);
+
+	while (dir != -1 && flock(dir, LOCK_SH) == -1 && errno == EINTR)
+		continue;
+	fd_close(dir);
 }

@@ -14,6 +14,7 @@
 #define LAUNCHER_CTL_PLACE_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "xrun/error.h"
 
@@ -53,9 +54,14 @@ void ctl_place_each(ctl_place_fn *fn, void *ctx);
 /*
  * ctl_connect() - to the socket of job @id.
  *
- * Returns  its descriptor; -1 and errno: ENOENT and ECONNREFUSED if there is no
- *          such job, or it is too young to have one
+ * @until:  clock_now() when to give up a job that lets nobody in
+ * Returns  a descriptor that does not block; -1 and errno: ENOENT and
+ *          ECONNREFUSED if there is no such job, or it is too young to have
+ *          one; EAGAIN if it let nobody in
  */
-int ctl_connect(const char *id);
+int ctl_connect(const char *id, int64_t until);
+
+/* ctl_await() - until nobody holds the lock of job @id's folder any more. */
+void ctl_await(const char *id);
 
 #endif /* LAUNCHER_CTL_PLACE_H */

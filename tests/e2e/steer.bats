@@ -302,8 +302,7 @@ modes()
 pretend()
 {
 	need flock
-	mkdir -p -m 0700 "$XDG_RUNTIME_DIR/xrun"
-	mkdir -m 0700 "$XDG_RUNTIME_DIR/xrun/$1"
+	(umask 077 && mkdir -p "$XDG_RUNTIME_DIR/xrun/$1")
 	(
 		exec 7<"$XDG_RUNTIME_DIR/xrun/$1"
 		flock 7
@@ -359,4 +358,139 @@ naps()
 	assert_eq "$("$XRUN" ps -q)" "$id"
 	"$XRUN" stop "$id"
 	over
+}
+
+# fake ID TURN... - a job that has a socket, and greets; what else it does with
+# each caller is a TURN: a line is its answer, "drop" closes the connection with
+# the question unread, "=LINE" greets so and no more. It ends behind the last.
+fake()
+{
+	need python3
+	(umask 077 && mkdir -p "$XDG_RUNTIME_DIR/xrun/$1")
+	python3 - "$XDG_RUNTIME_DIR/xrun/$1" "${@:2}" <<-'EOS' 3>&- &
+		import fcntl, os, select, signal, socket, sys
+		signal.alarm(60)
+		os.chdir(sys.argv[1])
+		lock = os.open('.', os.O_RDONLY)
+		fcntl.flock(lock, fcntl.LOCK_EX)
+		door = socket.socket(socket.AF_UNIX)
+		door.bind('control')
+		door.listen(8)
+		for turn in sys.argv[2:]:
+		    c, _ = door.accept()
+		    if turn[0] == '=':
+		        c.sendall(turn[1:].encode() + b'\n')
+		        continue
+		    c.sendall(b'{"type":"welcome","v":1,"job":"fake","pid":1}\n')
+		    select.select([c], [], [])
+		    if turn != 'drop':
+		        c.recv(999)
+		        c.sendall(turn.encode() + b'\n')
+		        c.recv(999)
+		    c.close()
+		os.unlink('control')
+	EOS
+	pretended=$!
+	wait_for 5 [ -e "$XDG_RUNTIME_DIR/xrun/$1/control" ]
+}
+
+@test "an answer to something else, and another version, are said" {
+	fake odd '{"type":"done"}' '{"type":"over","exit":0,"reason":"ok"}' \
+		'{"type":"job","status":[]}' \
+		'={"type":"welcome","v":99,"job":"odd","pid":1}' \
+		'=["hello"]' '{"type":"done","count":3}'
+	try "$XRUN" ps odd
+	assert_eq "$status: $output$stderr" \
+		"125: xrun: odd: 'status' is answered by 'done'"
+	try "$XRUN" stop odd
+	assert_eq "$status: $stderr" "125: xrun: odd: 'stop' is answered by 'over'"
+	try "$XRUN" ps odd --json
+	assert_eq "$status: $output$stderr" '125: xrun: odd: that is no status'
+	try "$XRUN" stop odd
+	assert_eq "$status" 125
+	assert_has "$stderr" '^xrun: odd: it speaks version 99 of the control protocol, and this xrun 1 '
+	try "$XRUN" stop odd
+	assert_eq "$status" 125
+	try "$XRUN" stop odd --json
+	assert_eq "$status: $output" '0: {"job":"odd","count":3}'
+	wait "$pretended"
+}
+
+@test "stop of a job that ends meanwhile: it has ended, in one wording" {
+	fake ending drop
+	try "$XRUN" stop ending
+	assert_eq "$status: $stderr" \
+		'125: xrun: ending has ended   try: xrun ps ending'
+	wait "$pretended"
+	fake ending drop
+	try "$XRUN" ps ending
+	assert_eq "$status: $output$stderr" \
+		'125: xrun: ending has ended, and left no files'
+	wait "$pretended"
+}
+
+@test "wait of a job without a folder: until it ends, whoever drops it" {
+	fake bare drop drop '{"type":"over","exit":7,"reason":"failure"}'
+	try timeout 30 "$XRUN" wait bare
+	assert_eq "$status: $stderr" '7: '
+	wait "$pretended"
+	# It has no socket any more, and runs: nobody will know how it ended.
+	rm -r "$XDG_RUNTIME_DIR/xrun/bare"
+	pretend bare
+	spawn waits "$XRUN" wait bare
+	local waits=$pid
+	wait_for 10 awaits_lock "$waits"
+	unpretend
+	status=0
+	wait "$waits" || status=$?
+	assert_eq "$status: $(cat waits.err)" \
+		'125: xrun: bare has ended, and how is not known'
+}
+
+# awaits_lock PID - it waits for a lock.
+awaits_lock()
+{
+	grep -q "> FLOCK .* $1 " /proc/locks
+}
+
+@test "a job that does not answer is said, and no table of nothing" {
+	up one sleep 60
+	kill -STOP "$(supervisor)"
+	try timeout 20 "$XRUN" ps "$id"
+	kill -CONT "$(supervisor)"
+	assert_eq "$status: $output$stderr" \
+		"125: xrun: $id runs, but does not answer"
+	"$XRUN" stop "$id"
+	over
+}
+
+@test "a job that lets nobody in keeps no verb for ever" {
+	need python3
+	(umask 077 && mkdir -p "$XDG_RUNTIME_DIR/xrun/full")
+	python3 - "$XDG_RUNTIME_DIR/xrun/full" >full.out <<-'EOS' 3>&- &
+		import fcntl, os, signal, socket, sys
+		os.chdir(sys.argv[1])
+		lock = os.open('.', os.O_RDONLY)
+		fcntl.flock(lock, fcntl.LOCK_EX)
+		door = socket.socket(socket.AF_UNIX)
+		door.bind('control')
+		door.listen(0)
+		crowd = []
+		try:
+		    while True:
+		        s = socket.socket(socket.AF_UNIX)
+		        s.setblocking(False)
+		        s.connect('control')
+		        crowd.append(s)
+		except BlockingIOError:
+		    print('full', flush=True)
+		signal.alarm(60)
+		signal.pause()
+	EOS
+	pretended=$!
+	await_line full.out full 10
+	try timeout 20 "$XRUN" stop full
+	assert_eq "$status: $stderr" '125: xrun: full runs, but does not answer'
+	kill -KILL "$pretended"
+	wait "$pretended" || true
 }

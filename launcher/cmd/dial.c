@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* dial.c - see dial.h. */
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "launcher/cmd/dial.h"
+
+#define TRIES 100
+
+static void
+nap(void)
+{
+	nanosleep(&(struct timespec){ .tv_nsec = 10 * NS_PER_MS }, NULL);
+}
+
+/* Nobody can be told anything any more. */
+static enum xr_status
+refuse_ended(const struct which *job, struct xr_error *err)
+{
+	return job->running ?
+		XR_OK :
+		fail(err, XR_E_STATE, CTL_HAS_ENDED, job->id, job->id);
+}
+
+/* A job that runs has no socket in its first 20 ms, and while it ends: it has
+ * one soon, or it has ended. No event tells of both. */
+static enum xr_status
+dial(struct ctl_call *call, struct which *job, struct xr_error *err)
+{
+	enum xr_status status = refuse_ended(job, err);
+	int tries = 0;
+
+	while (status == XR_OK) {
+		status = ctl_dial(call, job->id, err);
+		if ((status != XR_E_NOTFOUND && status != XR_E_CLOSED) ||
+			tries++ == TRIES)
+			break;
+		nap();
+		which_runs(job);
+		status = refuse_ended(job, err);
+	}
+	return status;
+}
+
+/* A job that ends closes its connections a little before it is gone. One that
+ * has too many drops some. */
+static enum xr_status
+explain_closed(struct which *job, struct xr_error *err)
+{
+	for (int tries = 0; which_runs(job) && tries < TRIES; tries++)
+		nap();
+	if (!job->running)
+		return refuse_ended(job, err);
+	return fail(err, XR_E_CLOSED,
+		"%s runs, but closed the connection without an answer",
+		job->id);
+}
+
+enum xr_status
+dial_ask(struct ctl_call *call, struct which *job,
+	const struct control *question, struct control *answer,
+	struct xr_error *err)
+{
+	enum xr_status status;
+
+	*call = (struct ctl_call){ .fd = -1 };
+	status = dial(call, job, err);
+	if (status == XR_OK)
+		status = ctl_ask(call, question, answer, err);
+	return status == XR_E_CLOSED ? explain_closed(job, err) : status;
+}

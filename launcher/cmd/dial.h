@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* dial.h - a verb's question to a job that runs, or is about to end. */
+#ifndef LAUNCHER_CMD_DIAL_H
+#define LAUNCHER_CMD_DIAL_H
+
+#include "launcher/cmd/which.h"
+#include "launcher/ctl/client.h"
+
+/*
+ * dial_ask() - call @job, and ask it.
+ *
+ * @call:   the caller hangs up, whatever came of it
+ * @answer: borrows from @call
+ * Returns  as ctl_ask(); XR_E_STATE: it has ended, and job->running is false;
+ *          XR_E_CLOSED: it runs, but closed the connection; XR_E_NOTFOUND: it
+ *          runs, but nobody has listened for a second
+ */
+enum xr_status dial_ask(struct ctl_call *call, struct which *job,
+	const struct control *question, struct control *answer,
+	struct xr_error *err);
+
+#endif /* LAUNCHER_CMD_DIAL_H */
