@@ -13,6 +13,7 @@
 #include "base/fd.h"
 #include "base/json.h"
 #include "base/ranks.h"
+#include "base/signo.h"
 #include "base/status.h"
 #include "launcher/cmd/dial.h"
 #include "launcher/cmd/say.h"
@@ -93,18 +94,52 @@ tell(const char *name, const struct settings *s, const struct control *question)
 	return say_done(&job, s, answer.done.count);
 }
 
+/* As kill(1) has them: the word that is a signal behind a dash; NULL: none. */
+static const char *
+dashed_signal(char **argv)
+{
+	for (int i = 1; argv[i] != NULL && strcmp(argv[i], "--") != 0; i++)
+		if (argv[i][0] == '-' && signo_parse(argv[i] + 1) > 0)
+			return argv[i] + 1;
+	return NULL;
+}
+
+/* The signal stands first, and has no dash; who is used to another form is told
+ * of this one. */
+static bool
+is_form_right(const struct verb_args *args)
+{
+	const char *first = args->operand[0], *second = args->operand[1];
+
+	if (args->count == 0) {
+		say_no("signal: which one?   try: xrun signal USR1 JOB");
+		return false;
+	}
+	if (args->count == 2 && signo_parse(first) == 0 &&
+		signo_parse(second) > 0) {
+		say_no("signal: '%s' is none   try: xrun signal %s %s", first,
+			second, first);
+		return false;
+	}
+	return true;
+}
+
 int
 cmd_signal(int argc, char **argv)
 {
 	struct settings s = { 0 };
 	struct verb_args args;
 	struct control m = control_new(CONTROL_SIGNAL, CONTROL_NONE);
+	const char *dashed = dashed_signal(argv);
 
 	(void)argc;
-	if (!verb_args_read(&args, signal_options, &s, 2, argv))
+	if (dashed != NULL)
+		return say_no(
+			"signal: '-%s': a signal has no dash   try: xrun signal %s JOB",
+			dashed, dashed);
+	if (!verb_args_read(&args, signal_options, &s, 2, argv) ||
+		!is_form_right(&args))
 		return EXIT_XRUN;
-	if (args.count == 0)
-		return say_no("signal: which one?   try: xrun signal USR1 JOB");
 	m.signal.signal = args.operand[0];
 	m.signal.ranks = s.ranks;
 	return tell(args.count > 1 ? args.operand[1] : NULL, &s, &m);

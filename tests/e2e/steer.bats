@@ -131,6 +131,14 @@ rank_is()
 	assert_has "$stderr" '^xrun: signal: which one\?'
 	try "$XRUN" signal NOPE "$id"
 	assert_eq "$status: $stderr" "125: xrun: signal: 'NOPE' is none"
+	try "$XRUN" signal "$id" TERM
+	assert_eq "$status: $stderr" \
+		"125: xrun: signal: '$id' is none   try: xrun signal TERM $id"
+	try "$XRUN" signal -9 "$id"
+	assert_eq "$status: $stderr" \
+		"125: xrun: signal: '-9': a signal has no dash   try: xrun signal 9 JOB"
+	try "$XRUN" signal "$id" -TERM
+	assert_has "$stderr" 'try: xrun signal TERM JOB$'
 	try "$XRUN" signal TERM "$id" --rank 7
 	assert_eq "$status" 125
 	assert_has "$stderr" '^xrun: .*7'
