@@ -1,14 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_worker_job.c - xr_job_*(): what a rank knows and tells. */
+#include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
+#include <locale.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include <criterion/criterion.h>
 
@@ -16,7 +22,7 @@
 
 #include "wire/control.h"
 
-static int told = -1;
+static int told = -1, teller = -1;
 static char line[65536];
 static struct control m;
 
@@ -31,6 +37,7 @@ join_job(void)
 	cr_assert_eq(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, fd), 0);
 	cr_assert_eq(fstat(fd[1], &st), 0);
 	told = fd[0];
+	teller = fd[1];
 	snprintf(name, sizeof(name), "%d:%llu", fd[1],
 		(unsigned long long)st.st_ino);
 	setenv("XRUN_CONTROL_FD", name, 1);
@@ -177,6 +184,189 @@ Test(worker_job, what_makes_no_sense_is_refused_and_not_told)
 	cr_expect_eq(xr_job_extend(0), XR_E_INVAL);
 	cr_expect_eq(xr_job_extend(-1), XR_E_INVAL);
 	cr_expect_not(next());
+}
+
+Test(worker_job, a_whole_number_beyond_what_json_counts_with_is_told)
+{
+	struct xr_metric metrics[] = { { "a", 2e16 }, { "b", -1e16 },
+		{ "c", 3 }, { "d", 1e17 } };
+	struct xr_progress p = {
+		.size = sizeof(p),
+		.step = INT64_MAX,
+		.total = INT64_MAX,
+		.metrics = metrics,
+		.metric_count = 4,
+	};
+
+	join_job();
+	cr_expect_eq(xr_job_progress(&p), XR_OK);
+	cr_assert(next());
+	cr_expect_eq(m.progress.step, INT64_C(9007199254740991));
+	cr_expect_eq(m.progress.total, INT64_C(9007199254740991));
+	cr_expect_not_null(strstr(line,
+		"{\"a\":20000000000000000.0,\"b\":-10000000000000000.0,"
+		"\"c\":3.0,\"d\":1e+17}"));
+}
+
+/* Makes the locale of Pashto, whose point has two bytes, in @folder. */
+static bool
+made_locale(const char *folder)
+{
+	char path[256];
+	int status;
+	pid_t pid;
+
+	snprintf(path, sizeof(path), "%s/ps_AF.UTF-8", folder);
+	pid = fork();
+	if (pid == 0) {
+		dup2(open("/dev/null", O_WRONLY | O_CLOEXEC), STDERR_FILENO);
+		execlp("localedef", "localedef", "-i", "ps_AF", "-f", "UTF-8",
+			path, (char *)NULL);
+		_exit(127);
+	}
+	if (pid < 0 || waitpid(pid, &status, 0) != pid)
+		return false;
+	setenv("LOCPATH", folder, 1);
+	return setlocale(LC_NUMERIC, "ps_AF.UTF-8") != NULL &&
+		strlen(localeconv()->decimal_point) == 2;
+}
+
+static void
+remove_locale(const char *folder)
+{
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		execlp("rm", "rm", "-rf", "--", folder, (char *)NULL);
+		_exit(127);
+	}
+	waitpid(pid, NULL, 0);
+}
+
+Test(worker_job, a_point_of_two_bytes_is_told_as_one)
+{
+	struct xr_metric metric = { "loss", 0.25 };
+	struct xr_progress p = {
+		.size = sizeof(p),
+		.step = 1,
+		.metrics = &metric,
+		.metric_count = 1,
+	};
+	char folder[] = "/tmp/xrun-locale-XXXXXX";
+	bool made;
+
+	cr_assert_not_null(mkdtemp(folder));
+	made = made_locale(folder);
+	remove_locale(folder);
+	if (!made)
+		cr_skip_test("localedef made no ps_AF.UTF-8");
+	join_job();
+	cr_expect_eq(xr_job_progress(&p), XR_OK);
+	setlocale(LC_NUMERIC, "C");
+	cr_assert(next());
+	cr_expect_not_null(strstr(line, "{\"loss\":0.25}"), "%s", line);
+}
+
+/* As a rank does that tells too much. */
+static void
+fill_queue(void)
+{
+	static const char much[999];
+
+	while (send(teller, much, sizeof(much), MSG_DONTWAIT) > 0)
+		continue;
+}
+
+/* How many messages there were, but for what filled the queue. */
+static long
+drained(void)
+{
+	long count = 0;
+	ssize_t n;
+
+	while ((n = recv(told, line, sizeof(line), MSG_DONTWAIT)) > 0)
+		count += line[0] == '{';
+	return count;
+}
+
+/* Into the wait, of which nothing tells from outside. */
+static void *
+drain_later(void *data)
+{
+	const struct timespec t = { .tv_nsec = 30000000 };
+
+	nanosleep(&t, NULL);
+	*(long *)data = drained();
+	return NULL;
+}
+
+static enum xr_status
+last_step(void)
+{
+	struct xr_progress p = { .size = sizeof(p), .step = 9, .total = 9 };
+
+	return xr_job_progress(&p);
+}
+
+static enum xr_status
+save(void)
+{
+	return xr_job_extend(1000000000);
+}
+
+static enum xr_status (*const told_once[])(void) = { xr_job_ready, save,
+	last_step };
+
+Test(worker_job, what_is_told_once_waits_for_room)
+{
+	pthread_t thread;
+	long count;
+
+	join_job();
+	for (size_t i = 0; i < 3; i++) {
+		fill_queue();
+		cr_assert_eq(pthread_create(&thread, NULL, drain_later, &count),
+			0);
+		cr_expect_eq(told_once[i](), XR_OK, "%zu", i);
+		pthread_join(thread, NULL);
+		cr_expect_eq(count + drained(), 1, "%zu", i);
+	}
+}
+
+Test(worker_job, what_is_told_once_and_found_no_room_is_said_to_be_lost)
+{
+	enum xr_status status;
+	int after;
+
+	join_job();
+	fill_queue();
+	for (size_t i = 0; i < 3; i++) {
+		errno = EDOM;
+		status = told_once[i]();
+		after = errno;
+		cr_expect_eq(status, XR_E_AGAIN, "%zu", i);
+		cr_expect_eq(after, EDOM, "%zu", i);
+	}
+	cr_expect_eq(drained(), 0);
+	close(told);
+	for (size_t i = 0; i < 3; i++)
+		cr_expect_eq(told_once[i](), XR_OK, "%zu", i);
+}
+
+Test(worker_job, progress_never_waits_for_room)
+{
+	struct xr_progress p = { .size = sizeof(p), .step = 1, .total = 9 };
+	struct timespec from, to;
+
+	join_job();
+	fill_queue();
+	clock_gettime(CLOCK_MONOTONIC, &from);
+	cr_expect_eq(xr_job_progress(&p), XR_OK);
+	clock_gettime(CLOCK_MONOTONIC, &to);
+	cr_expect_lt((to.tv_sec - from.tv_sec) * 1000 +
+			(to.tv_nsec - from.tv_nsec) / 1000000,
+		90);
+	cr_expect_eq(drained(), 0);
 }
 
 Test(worker_job, a_descriptor_that_is_something_else_is_left_alone)

@@ -3,6 +3,7 @@
  * is put together on the stack. */
 #include <errno.h>
 #include <math.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -20,6 +21,9 @@
 #define MESSAGE_MAX 8192
 #define NAME_MAX_   64
 #define EVERY_NS    INT64_C(100000000) /* between two reports */
+#define PATIENCE_NS INT64_C(100000000) /* for what is told once */
+#define PAUSE_MS    10
+#define STEP_MAX    ((INT64_C(1) << 53) - 1) /* readers of JSON count so far */
 #define NO_SOCKET   -1
 
 /* --- who we are ----------------------------------------------------------- */
@@ -29,14 +33,14 @@ number_of(const char *name, uint32_t otherwise)
 {
 	const char *text = getenv(name);
 	char *end = NULL;
-	unsigned long n;
+	unsigned long long n;
+	int saved = errno;
 
 	if (text == NULL || text[0] < '0' || text[0] > '9')
 		return otherwise;
-	errno = 0;
-	n = strtoul(text, &end, 10);
-	return *end != '\0' || errno != 0 || n > UINT32_MAX ? otherwise :
-							      (uint32_t)n;
+	n = strtoull(text, &end, 10); /* the largest, if it is larger */
+	errno = saved;
+	return *end != '\0' || n > UINT32_MAX ? otherwise : (uint32_t)n;
 }
 
 static const char *
@@ -142,17 +146,22 @@ put(struct message *m, const char *fmt, ...)
 	m->len += n < 0 ? 0 : (size_t)n < room ? (size_t)n : room - 1;
 }
 
-/* As JSON has it, whatever the program's locale puts for a point. */
+/* As JSON has it, whatever bytes the program's locale puts for a point. A whole
+ * number gets one, too: beyond 2^53 it is refused without. */
 static void
 put_number(struct message *m, double number)
 {
-	char text[40];
+	static const char plain[] = "0123456789+-e";
+	char text[64];
+	size_t before, point;
 
 	snprintf(text, sizeof(text), "%.17g", number);
-	for (char *p = text; *p != '\0'; p++)
-		if (strchr("0123456789+-e", *p) == NULL)
-			*p = '.';
-	put(m, "%s", text);
+	before = strspn(text, plain);
+	point = strcspn(text + before, plain);
+	if (point > 0)
+		put(m, "%.*s.%s", (int)before, text, text + before + point);
+	else
+		put(m, "%s%s", text, strchr(text, 'e') == NULL ? ".0" : "");
 }
 
 static void
@@ -162,17 +171,44 @@ begin(struct message *m, const char *type)
 	put(m, "{\"type\":\"%s\",\"rank\":%u", type, (unsigned)xr_job_rank());
 }
 
+static int64_t
+now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* False: the queue, which all ranks share, was full for @patience. There may be
+ * room before poll() says so. */
+static bool
+sent(int fd, const struct message *m, int64_t patience)
+{
+	struct pollfd room = { .fd = fd, .events = POLLOUT };
+	int64_t end = patience > 0 ? now_ns() + patience : 0;
+
+	while (send(fd, m->text, m->len, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
+		if (errno != EAGAIN && errno != EINTR)
+			return true; /* xrun is gone: nobody is there to miss it */
+		if (patience == 0 || now_ns() >= end)
+			return false;
+		poll(&room, 1, PAUSE_MS);
+	}
+	return true;
+}
+
 /* errno survives: a report is nothing that a caller should notice. */
 static enum xr_status
-tell(struct message *m)
+tell(struct message *m, int64_t patience)
 {
 	int saved = errno, fd = job_socket();
+	bool lost;
 
 	put(m, "}");
-	if (fd != NO_SOCKET)
-		send(fd, m->text, m->len, MSG_DONTWAIT | MSG_NOSIGNAL);
+	lost = fd != NO_SOCKET && !sent(fd, m, patience) && patience > 0;
 	errno = saved;
-	return XR_OK;
+	return lost ? XR_E_AGAIN : XR_OK;
 }
 
 XR_EXPORT enum xr_status
@@ -181,7 +217,7 @@ xr_job_ready(void)
 	struct message m;
 
 	begin(&m, "ready");
-	return tell(&m);
+	return tell(&m, PATIENCE_NS);
 }
 
 static bool
@@ -208,23 +244,33 @@ is_sound(const struct xr_progress *p)
 	return true;
 }
 
+static bool
+is_last(const struct xr_progress *p)
+{
+	return p->step == p->total && p->total > 0;
+}
+
 /* Ten times a second, whichever thread comes first. */
 static bool
 is_due(const struct xr_progress *p)
 {
 	static int64_t last;
-	int64_t before = __atomic_load_n(&last, __ATOMIC_RELAXED), now;
-	struct timespec t;
+	int64_t before = __atomic_load_n(&last, __ATOMIC_RELAXED);
+	int64_t now = now_ns();
 
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	now = (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-	if (p->step == p->total && p->total > 0) {
+	if (is_last(p)) {
 		__atomic_store_n(&last, now, __ATOMIC_RELAXED);
 		return true;
 	}
 	return (before == 0 || now - before >= EVERY_NS) &&
 		__atomic_compare_exchange_n(&last, &before, now, false,
 			__ATOMIC_RELAXED, __ATOMIC_RELAXED);
+}
+
+static long long
+told_step(int64_t step)
+{
+	return step < STEP_MAX ? step : STEP_MAX;
 }
 
 static void
@@ -253,12 +299,12 @@ xr_job_progress(const struct xr_progress *progress)
 	if (!is_due(progress))
 		return XR_OK;
 	begin(&m, "progress");
-	put(&m, ",\"step\":%lld", (long long)progress->step);
+	put(&m, ",\"step\":%lld", told_step(progress->step));
 	if (progress->total > 0)
-		put(&m, ",\"total\":%lld", (long long)progress->total);
+		put(&m, ",\"total\":%lld", told_step(progress->total));
 	if (progress->metric_count > 0)
 		put_metrics(&m, progress);
-	return tell(&m);
+	return tell(&m, is_last(progress) ? PATIENCE_NS : 0);
 }
 
 XR_EXPORT enum xr_status
@@ -271,5 +317,5 @@ xr_job_extend(int64_t ns)
 	begin(&m, "grace");
 	put(&m, ",\"seconds\":");
 	put_number(&m, (double)ns / 1e9);
-	return tell(&m);
+	return tell(&m, PATIENCE_NS);
 }

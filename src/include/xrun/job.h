@@ -4,8 +4,10 @@
  *
  * A program that was started by hand is rank 0 of 1, and what it tells is told
  * to nobody: XR_OK all the same. `xrun ps JOB` shows what was told. Nothing here
- * waits, allocates, starts a thread or touches a signal disposition; nothing
- * fails because xrun is gone or busy. Any thread, at any time.
+ * allocates, starts a thread or touches a signal disposition; nothing fails
+ * because xrun is gone. All ranks share a queue: where it is full of what others
+ * told, what is told once, which is all but progress before the last step, waits
+ * for room, at most 100 ms. Any thread, at any time.
  */
 #ifndef XRUN_JOB_H
 #define XRUN_JOB_H
@@ -35,7 +37,11 @@ uint32_t xr_job_nodes(void);      /* at least 1 */
  * Good as long as the environment. */
 const char *xr_job_device(void);
 
-/* xr_job_ready() - it has what it needs, and begins to work. */
+/*
+ * xr_job_ready() - it has what it needs, and begins to work.
+ *
+ * Returns  XR_OK; XR_E_AGAIN: no room for 100 ms, it was not told
+ */
 enum xr_status xr_job_ready(void);
 
 #define XR_METRICS_MAX 40
@@ -58,10 +64,12 @@ struct xr_progress {
  * xr_job_progress() - how far this rank is.
  *
  * At most ten times a second it is told; the last step, which is @progress's
- * total, always.
+ * total, always. What comes between, and finds no room, is passed over: XR_OK. A
+ * step or total beyond 2^53 - 1 is told as that.
  *
  * Returns  XR_OK; XR_E_INVAL: a negative number, a name that is none, too many
- *          metrics. Nothing was told then.
+ *          metrics; XR_E_AGAIN: no room for the last step for 100 ms. Nothing
+ *          was told then.
  */
 enum xr_status xr_job_progress(const struct xr_progress *progress);
 
@@ -71,7 +79,8 @@ enum xr_status xr_job_progress(const struct xr_progress *progress);
  * kills, though --grace be less; at most 600 s for each call. Before, it does
  * nothing.
  *
- * Returns  XR_OK; XR_E_INVAL: not above 0
+ * Returns  XR_OK; XR_E_INVAL: not above 0; XR_E_AGAIN: no room for 100 ms, it
+ *          was not told
  */
 enum xr_status xr_job_extend(int64_t ns);
 
