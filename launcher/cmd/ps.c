@@ -11,6 +11,7 @@
 #include "launcher/cmd/ps.h"
 #include "launcher/cmd/ps_ranks.h"
 #include "launcher/cmd/say.h"
+#include "launcher/cmd/table.h"
 #include "launcher/cmd/verb_args.h"
 #include "launcher/cmd/which.h"
 #include "launcher/ctl/client.h"
@@ -153,14 +154,17 @@ put_command(struct buf *out, const cJSON *json)
 
 	cJSON_ArrayForEach(word, cJSON_GetObjectItemCaseSensitive(json, "argv"))
 	{
-		if (cJSON_IsString(word))
-			buf_fmt(out, " %s", word->valuestring);
+		if (cJSON_IsString(word)) {
+			buf_put_char(out, ' ');
+			table_put_word(out, word->valuestring);
+		}
 	}
 }
 
 static void
-put_row(struct buf *out, const struct row *r)
+put_row(struct buf *out, const struct row *r, uint32_t cols)
 {
+	const size_t at = out->len;
 	int64_t ranks = jobs_number(r->json, "ranks", -1);
 	int64_t exit_status = jobs_number(r->json, "exit", -1);
 
@@ -176,20 +180,24 @@ put_row(struct buf *out, const struct row *r)
 	else
 		buf_fmt(out, " %4lld ", (long long)exit_status);
 	put_command(out, r->json);
-	buf_put_char(out, '\n');
+	table_end_row(out, at, cols);
 }
 
 static void
 put_rows(struct buf *out, const struct rows *rows, const struct settings *s)
 {
-	if (!s->quiet && rows->count > 0)
-		buf_fmt(out, "%-8s %5s  %-8s %-8s %4s  %s\n", "JOB", "RANKS",
+	const uint32_t cols = table_columns();
+
+	if (!s->quiet && rows->count > 0) {
+		buf_fmt(out, "%-8s %5s  %-8s %-8s %4s  %s", "JOB", "RANKS",
 			"STATE", "TIME", "EXIT", "COMMAND");
+		table_end_row(out, 0, cols);
+	}
 	for (size_t i = 0; i < rows->count; i++)
 		if (s->quiet)
 			buf_fmt(out, "%s\n", rows->row[i].job.id);
 		else
-			put_row(out, &rows->row[i]);
+			put_row(out, &rows->row[i], cols);
 }
 
 /* Each with what it said, and whether it runs. */

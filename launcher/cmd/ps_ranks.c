@@ -20,6 +20,7 @@
 #include "launcher/cmd/dial.h"
 #include "launcher/cmd/ps_ranks.h"
 #include "launcher/cmd/say.h"
+#include "launcher/cmd/table.h"
 #include "launcher/state/jobs.h"
 
 #define ASK_TRIES  3 /* a job with too many callers drops some */
@@ -152,8 +153,9 @@ put_step(struct buf *out, const cJSON *rank)
 }
 
 static void
-put_rank(struct buf *out, const cJSON *rank)
+put_rank(struct buf *out, const cJSON *rank, uint32_t cols)
 {
+	const size_t at = out->len;
 	double seconds = real_of(rank, "seconds");
 	double cpu = real_of(rank, "cpu_seconds") + real_of(rank, "cpu_user") +
 		real_of(rank, "cpu_system");
@@ -175,20 +177,20 @@ put_rank(struct buf *out, const cJSON *rank)
 		real_of(rank, "stdout_bytes") + real_of(rank, "stderr_bytes"));
 	buf_fmt(out, " %-7s", device != NULL ? device : "-");
 	put_step(out, rank);
-	while (out->len > 0 && out->data[out->len - 1] == ' ')
-		out->len--;
-	buf_put_char(out, '\n');
+	table_end_row(out, at, cols);
 }
 
 static void
 put_table(struct buf *out, const cJSON *json)
 {
+	const uint32_t cols = table_columns();
 	const cJSON *rank;
 
-	buf_fmt(out, "%5s %8s %-9s %-8s %6s %6s %6s  %-7s  %s\n", "RANK", "PID",
+	buf_fmt(out, "%5s %8s %-9s %-8s %6s %6s %6s  %-7s  %s", "RANK", "PID",
 		"STATE", "TIME", "CPU", "RSS", "OUT", "DEVICE", "STEP");
+	table_end_row(out, 0, cols);
 	cJSON_ArrayForEach(rank, cJSON_GetObjectItemCaseSensitive(json, "rank"))
-		put_rank(out, rank);
+		put_rank(out, rank, cols);
 }
 
 static enum xr_status

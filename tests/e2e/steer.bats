@@ -58,6 +58,22 @@ talk()
 	over
 }
 
+@test "ps: a row is a line, whatever the command, and fits the terminal" {
+	job -n 1 --job odd sh -c $'echo\t\e[31m\r\n: \u009b\u00e9'
+	try "$XRUN" ps -a
+	assert_eq "$(wc -l <<<"$output")" 2
+	assert_has "$output" '^odd .* sh -c echo\?\?\[31m\?\?: \?\?é$'
+	job -n 1 --job long true "$(printf '%0200d' 0)"
+	job -n 1 --job wide true "$(printf '世%.0s' {1..99})"
+	on_screen -c 60x20 -- "$XRUN" ps -a
+	assert_eq "$(grep -Ec '^(odd|long|wide) ' <<<"$output")" 3
+	assert_has "$output" '^long .* true 0+$'
+	assert_has "$output" '^wide .* true 世+$'
+	assert_eq "$(wc -L <<<"$output")" 60
+	try "$XRUN" ps -a
+	assert_has "$output" '^long .* true 0{200}$'
+}
+
 @test "ps JOB has a line a rank, of a job that runs and of one that ended" {
 	need jq
 	up one -n 2 sh -c 'echo word; [ $RANK = 1 ] || exec sleep 60; exit 0'
