@@ -20,6 +20,7 @@
 #include "launcher/ctl/server.h"
 #include "launcher/job/outcome.h"
 #include "launcher/keeper/keeper.h"
+#include "launcher/log/thread.h"
 #include "launcher/sup/report.h"
 #include "launcher/sup/steer.h"
 #include "launcher/sup/sup.h"
@@ -29,9 +30,10 @@
 
 /* --- making it ------------------------------------------------------------ */
 
-/* Beside loop and helper thread: neither waits for a runtime folder that is
- * frozen. Who has the folder is told last to the page, for the keeper. */
-static void
+/* On a thread that ends with it: neither loop nor helper thread waits for a
+ * runtime folder that is frozen. Who has the folder is told last to the page,
+ * for the keeper. */
+static void *
 make(void *ctx)
 {
 	struct job *job = ctx;
@@ -50,35 +52,43 @@ make(void *ctx)
 		snprintf(job->sup->no_ctl, sizeof(job->sup->no_ctl), "%s",
 			err.text);
 	notes_send(logs_notes(job->sup->logs), NOTE_STEER, (uint32_t)fd, 0);
-}
-
-/* The thread of it; NULL: there is no memory. */
-static struct work *
-aside(struct job *job)
-{
-	if (job->sup->aside == NULL)
-		job->sup->aside = work_new();
-	return job->sup->aside;
+	return NULL;
 }
 
 void
 steer_begin(struct job *job)
 {
-	if (job->sup->phase == PHASE_RUN && aside(job) != NULL)
-		work_post(job->sup->aside, make, job);
+	pthread_t thread;
+	int sys;
+
+	if (job->sup->phase != PHASE_RUN)
+		return;
+	sys = thread_start(&thread, make, job);
+	if (sys == 0)
+		return;
+	snprintf(job->sup->no_ctl, sizeof(job->sup->no_ctl), "%s",
+		strerror(sys));
+	steer_made(job, -1);
 }
 
-static void
+static void *
 close_one(void *fd)
 {
 	fd_close((int)(intptr_t)fd);
+	return NULL;
 }
 
 void
 steer_close(struct job *job, int fd)
 {
-	if (aside(job) == NULL ||
-		!work_post(job->sup->aside, close_one, (void *)(intptr_t)fd))
+	pthread_t thread;
+	int type;
+	socklen_t len = sizeof(type);
+
+	(void)job;
+	/* What cannot wait is closed here. */
+	if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) == -1 ||
+		thread_start(&thread, close_one, (void *)(intptr_t)fd) != 0)
 		fd_close(fd);
 }
 

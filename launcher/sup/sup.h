@@ -82,9 +82,7 @@ struct sup {
 	struct lifelines *lifelines; /* NULL: too few descriptors */
 	struct work *work;
 	struct bus *bus;
-	struct ctl *ctl; /* steer.c; NULL: nobody spoke yet */
-	struct work
-		*aside; /* steer.c: for what may wait and nobody waits for */
+	struct ctl *ctl;    /* steer.c; NULL: nobody spoke yet */
 	struct watch *hear; /* hear.c */
 	char no_ctl[256];   /* steer.c: why there is no control socket */
 	struct stdin_all *stdin_all; /* NULL: not --stdin all */

@@ -200,7 +200,7 @@ def on_stop(function=None, signals=(signal.SIGTERM,)):
 
 def grace(seconds):
     """The rank needs so many seconds from now on to save what it has, though
-    --grace be less: xrun waits for it before it kills. At most 600; ask again if
+    --grace be less: xrun waits for it before it kills. 600 beyond --grace are the most in all; ask again if
     it takes longer. Before the job is told to stop it does nothing."""
     _tell({"type": "grace", "seconds": float(seconds)})
 

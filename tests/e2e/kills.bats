@@ -116,7 +116,7 @@ none_of_pids()
 		echo "ms: ${took[*]}" >&2
 		return 1
 	}
-	assert_eq "$(find "$XDG_RUNTIME_DIR" -mindepth 1)" ''
+	assert_eq "$(find "$XDG_RUNTIME_DIR" -mindepth 2)" ''
 	assert_eq "$(find "$XDG_STATE_HOME" -type s)" ''
 }
 

@@ -600,7 +600,7 @@ descriptors()
 	output=$(cat logs/0/rank-0000/stdout)
 	born_default
 	assert_has "$output" '^fd: 0 /dev/null$'
-	assert_eq "$(descriptors)" '0 1 2 1023'
+	assert_eq "$(descriptors)" '0 1 2 97 1023'
 	status=0
 	"$XRUN" "$PROG/die" --exit 3 <&- >&- 2>&- || status=$?
 	assert_eq "$status" 3
@@ -612,7 +612,7 @@ descriptors()
 	exec {a}<"$PROG/argshow" {b}>other 9>nine 63>high
 	job -n 1 "$PROG/sigshow"
 	exec {a}<&- {b}>&- 9>&- 63>&-
-	assert_eq "$(descriptors)" '0 1 2 1023'
+	assert_eq "$(descriptors)" '0 1 2 97 1023'
 	try prlimit --nofile=64:64 "$XRUN" -n 1 "$PROG/sigshow"
 	assert_eq "$(descriptors)" '0 1 2 63'
 }

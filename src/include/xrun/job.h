@@ -76,7 +76,7 @@ enum xr_status xr_job_progress(const struct xr_progress *progress);
 /*
  * xr_job_extend() - this rank saves what it has, and needs @ns from now on to
  * end. xrun, once it has told the ranks to stop, waits that long before it
- * kills, though --grace be less; at most 600 s for each call. Before, it does
+ * kills, though --grace be less; 600 s beyond that are the most in all. Before, it does
  * nothing.
  *
  * Returns  XR_OK; XR_E_INVAL: not above 0; XR_E_AGAIN: no room for 100 ms, it
