@@ -13,7 +13,7 @@
 
 #define CHECK_FDS_A_RANK   3  /* pidfd and the read ends of two pipes */
 #define CHECK_FILES_A_RANK 2  /* raw files, kept open where that many fit */
-#define CHECK_FDS_OWN      46 /* xrun's own, and a few raw files at a time */
+#define CHECK_FDS_OWN      40 /* xrun's own, and a few raw files at a time */
 
 /*
  * check_limits() - XR_OK, or XR_E_RANGE: "N ranks need D descriptors; this

@@ -213,8 +213,11 @@ has_client()
 	# Both killed: by the next job.
 	up one sleep 60
 	local first=$id
-	# shellcheck disable=SC2046 # one pid a word
-	kill -KILL $(xruns | cut -d' ' -f1)
+	local both
+	both=$(xruns | cut -d' ' -f1 | paste -sd' ')
+	# Stopped, so that neither sees the other die. One pid a word.
+	# shellcheck disable=SC2086
+	kill -STOP $both && kill -KILL $both
 	wait "$pid" || true
 	[ -e "$XDG_RUNTIME_DIR/xrun/$first" ]
 	spawn two "$XRUN" --job next sleep 60
