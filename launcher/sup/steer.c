@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* steer.c - see steer.h. */
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -25,8 +26,9 @@
 #include "launcher/sup/steer.h"
 #include "launcher/sup/sup.h"
 
-#define CLIENTS_MAX 64
-#define METRICS_MAX (4 << 10) /* bytes a rank */
+#define MAKE_PATIENCE NS_PER_S
+#define CLIENTS_MAX   64
+#define METRICS_MAX   (4 << 10) /* bytes a rank */
 
 /* --- making it ------------------------------------------------------------ */
 
@@ -64,6 +66,7 @@ steer_begin(struct job *job)
 	if (job->sup->phase != PHASE_RUN)
 		return;
 	sys = thread_start(&thread, make, job);
+	job->sup->making = sys == 0;
 	if (sys == 0)
 		return;
 	snprintf(job->sup->no_ctl, sizeof(job->sup->no_ctl), "%s",
@@ -297,6 +300,7 @@ steer_admit(struct job *job, int fd, uint32_t r)
 void
 steer_made(struct job *job, int fd)
 {
+	job->sup->making = false;
 	if (fd == -1 && job->opt.verbose)
 		logs_say(job->sup->logs,
 			"xrun: there is no control socket, so nobody can ask or steer the job: %s",
@@ -309,6 +313,26 @@ steer_made(struct job *job, int fd)
 		fd_close(fd);
 }
 
+/* A job that ends while its socket is being made would leave the folder of it.
+ * On a file system that is frozen it does, for the next job to find. */
+static void
+await_made(struct job *job)
+{
+	const struct notes *notes = logs_notes(job->sup->logs);
+	int64_t until = clock_now() + MAKE_PATIENCE, left;
+	struct pollfd p = { .fd = notes->rd, .events = POLLIN };
+	struct note note[64];
+	uint32_t n;
+
+	while (job->sup->making && (left = until - clock_now()) > 0) {
+		poll(&p, 1, (int)(left / NS_PER_MS) + 1);
+		n = notes_take(notes, note, 64);
+		for (uint32_t i = 0; i < n; i++)
+			if (note[i].kind == NOTE_STEER)
+				steer_made(job, (int)note[i].value);
+	}
+}
+
 void
 steer_end(struct job *job)
 {
@@ -318,6 +342,7 @@ steer_end(struct job *job)
 		.reason = o.reason,
 	};
 
+	await_made(job);
 	ctl_end(job->sup->ctl, &over);
 	ctl_close(job->sup->ctl);
 	job->sup->ctl = NULL;

@@ -83,6 +83,7 @@ struct sup {
 	struct work *work;
 	struct bus *bus;
 	struct ctl *ctl;    /* steer.c; NULL: nobody spoke yet */
+	bool making;        /* steer.c: a thread makes the control socket */
 	struct watch *hear; /* hear.c */
 	char no_ctl[256];   /* steer.c: why there is no control socket */
 	struct stdin_all *stdin_all; /* NULL: not --stdin all */
