@@ -61,7 +61,8 @@ read_more(struct ctl_call *c, int64_t until, struct xr_error *err)
 
 	if (!wait_for(c->fd, until))
 		return fail_call(c, EAGAIN, err);
-	memmove(c->in.data, c->in.data + c->at, c->in.len - c->at);
+	if (c->at > 0)
+		memmove(c->in.data, c->in.data + c->at, c->in.len - c->at);
 	c->in.len -= c->at;
 	c->at = 0;
 	room = buf_room(&c->in, READ_SIZE);
