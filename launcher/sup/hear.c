@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* hear.c - see hear.h. */
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -8,7 +7,6 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-#include "base/clock.h"
 #include "base/fd.h"
 #include "launcher/ctl/server.h"
 #include "launcher/sup/hear.h"
@@ -16,7 +14,7 @@
 #include "launcher/sup/sup.h"
 
 #define TURN        64         /* messages */
-#define TURN_BYTES  (64 << 10) /* of them */
+#define TURN_BYTES  (64 << 10) /* of them, and one message more */
 #define MESSAGE_MAX (64 << 10) /* bytes of a message of this way */
 
 void
@@ -194,11 +192,15 @@ void
 hear_turn(struct job *job)
 {
 	static struct told t; /* the loop's */
+	size_t bytes = 0;
 
-	for (int i = 0; job->hear_fd != -1 && i < TURN && receive(job, &t);
+	for (int i = 0; job->hear_fd != -1 && i < TURN && bytes < TURN_BYTES &&
+		receive(job, &t);
 		i++) {
+		bytes += t.len;
 		take(job, &t);
-		fd_close(t.fd);
+		if (t.fd != -1)
+			steer_close(job, t.fd);
 	}
 }
 

@@ -145,11 +145,9 @@ on_signal(struct job *job, struct ctl_client *from, const struct control *m)
 			    chosen_ranks(job, m->signal.ranks, &set, &err);
 	for (uint32_t r = 0; status == XR_OK && r < job_size(job); r++) {
 		if (!ranks_has(&set, job_rank(job, r)) ||
-			job->rank[r].pidfd == -1)
+			job->rank[r].pidfd == -1 || job->rank[r].foreign)
 			continue;
-		if (!job->rank[r].foreign)
-			kill(-job->rank[r].pid, sig);
-		count++;
+		count += kill(-job->rank[r].pid, sig) == 0;
 	}
 	ranks_fini(&set);
 	if (status == XR_OK)
