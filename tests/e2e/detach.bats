@@ -182,7 +182,7 @@ exit_of()
 
 	export XRUN_FAULT='spawn.after:delay=1s;rank=1'
 	spawn caller "$XRUN" --debug-faults -d -n 2 sleep 60
-	wait_for 10 any_folder
+	wait_for 10 any_words
 	kill -KILL "$pid"
 	wait "$pid" || true
 	wait_for 10 none_runs
@@ -192,9 +192,9 @@ exit_of()
 	assert_eq "$(jq .exit "$(folder "$id")/job.json")" 125
 }
 
-any_folder()
+any_words()
 {
-	compgen -G "$XDG_STATE_HOME/xrun/*/lock" >/dev/null
+	compgen -G "$XDG_STATE_HOME/xrun/*/0/xrun.log" >/dev/null
 }
 
 none_runs()

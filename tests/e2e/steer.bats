@@ -113,14 +113,19 @@ rank_is()
 	try "$XRUN" stop beta
 	assert_eq "$stderr" "xrun: there is no job 'beta'   try: xrun ps -a"
 	"$XRUN" stop alpha2
-	wait_for 5 [ ! -e "$XDG_RUNTIME_DIR/xrun/alpha2" ]
+	wait_for 5 is_ended alpha2
 	"$XRUN" stop al
-	wait_for 5 [ ! -e "$XDG_RUNTIME_DIR/xrun/alpha1" ]
+	wait_for 5 is_ended alpha1
 	try "$XRUN" stop alpha1
 	assert_eq "$status" 125
 	assert_eq "$stderr" 'xrun: alpha1 has ended   try: xrun ps alpha1'
 	try "$XRUN" stop
 	assert_has "$stderr" '^xrun: no job runs   try: xrun ps -a'
+}
+
+is_ended()
+{
+	! "$XRUN" ps | grep -q "^$1 "
 }
 
 @test "signal reaches the ranks it is for, and no other" {
