@@ -50,15 +50,19 @@ open_runtime(const char *path)
 static int
 open_made(int at, const char *name, bool make)
 {
-	int fd;
+	bool made = make && mkdirat(at, name, 0700) == 0;
+	int fd, sys;
 
-	if (make && mkdirat(at, name, 0700) == -1 && errno != EEXIST)
+	if (make && !made && errno != EEXIST)
 		return -1;
 	fd = openat(at, name, FOLDER);
-	if (fd == -1 || is_ours_alone(fd))
+	if (fd != -1 && is_ours_alone(fd))
 		return fd;
+	sys = fd == -1 ? errno : EPERM;
+	if (made)
+		unlinkat(at, name, AT_REMOVEDIR);
 	fd_close(fd);
-	errno = EPERM;
+	errno = sys;
 	return -1;
 }
 

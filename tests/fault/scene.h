@@ -26,6 +26,7 @@ struct scene {
 	struct termios before; /* of that terminal */
 	pid_t pid;             /* xrun's first process */
 	char what[256];        /* the round, for whoever reads of a violation */
+	bool unremovable;      /* this round nobody can remove a name */
 	uint32_t broken;       /* violations so far */
 };
 

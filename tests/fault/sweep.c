@@ -589,6 +589,7 @@ shoot(struct scene *s, const struct settings *set, struct shot o,
 	shot = &o;
 	snprintf(s->what, sizeof(s->what), "%s %s %u %s", role_names[o.role],
 		call_name(o.call), o.index, action);
+	s->unremovable = o.call == SYS_unlinkat && o.index == 0;
 	run(s, set);
 	judge(s, set);
 	return hit;
