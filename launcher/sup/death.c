@@ -9,6 +9,7 @@
 #include "base/fault.h"
 #include "base/fd.h"
 #include "launcher/job/outcome.h"
+#include "launcher/sup/aide.h"
 #include "launcher/sup/hear.h"
 #include "launcher/sup/sup.h"
 #include "launcher/sup/why.h"
@@ -149,7 +150,7 @@ struct seek {
 /* Children are listed as they were born, and so are ranks: the next one asked
  * for is nearly always the next one in the table. */
 static bool
-is_rank(pid_t pid, void *ctx)
+is_ours(pid_t pid, void *ctx)
 {
 	struct seek *seek = ctx;
 	uint32_t n = job_size(seek->job);
@@ -163,7 +164,7 @@ is_rank(pid_t pid, void *ctx)
 		seek->at = r + 1;
 		return true;
 	}
-	return false;
+	return aide_is(seek->job, pid);
 }
 
 /* Processes whose parents died were adopted; the dead among them are reaped,
@@ -172,7 +173,7 @@ void
 death_reap_strangers(void *ctx)
 {
 	struct seek seek = { .job = ctx };
-	struct descend d = { .keep = is_rank, .ctx = &seek };
+	struct descend d = { .keep = is_ours, .ctx = &seek };
 
 	descend_reap(&d);
 }

@@ -17,6 +17,7 @@
 #include "launcher/sup/detach.h"
 #include "launcher/keeper/keeper.h"
 #include "launcher/keeper/own_tty.h"
+#include "launcher/sup/aide.h"
 #include "launcher/sup/hear.h"
 #include "launcher/sup/report.h"
 #include "launcher/sup/screen.h"
@@ -454,6 +455,7 @@ supervise(struct job *job)
 	loop_run(sup.loop);
 	oom_end(&sup.oom);
 	pids_end(&sup.pids);
+	aide_end_all(job);
 	steer_end(job);
 	hear_close(job);
 	if (sup.phase == PHASE_END)

@@ -18,6 +18,7 @@
  *   steer.c    the control socket: who asks, who steers
  *   hear.c     what ranks tell
  *   pty.c      a terminal for each rank
+ *   aide.c     processes that are no ranks
  *
  * keeper/ made it and outlives it. Everything runs on the loop's thread.
  */
@@ -26,6 +27,8 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+
+#include <sys/queue.h>
 
 #include "event/child.h"
 #include "event/loop.h"
@@ -75,6 +78,8 @@ struct writing {
 struct stdin_all;
 struct tty_in;
 
+LIST_HEAD(aide_list, aide);
+
 struct sup {
 	struct loop *loop;
 	struct children *children;
@@ -88,6 +93,7 @@ struct sup {
 	char no_ctl[256];   /* steer.c: why there is no control socket */
 	struct stdin_all *stdin_all; /* NULL: not --stdin all */
 	struct tty_in *tty_in;       /* NULL: stdin is no terminal */
+	struct aide_list aides;      /* aide.c */
 
 	struct watch *signals, *keeper, *notes;
 	struct watch *caller; /* of detach.h; NULL: nobody waits */

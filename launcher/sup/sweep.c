@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "launcher/keeper/keeper.h"
+#include "launcher/sup/aide.h"
 #include "launcher/sup/sup.h"
 #include "proc/descend.h"
 
@@ -32,10 +33,16 @@ sweep_due(const struct job *job)
 	return true;
 }
 
+static bool
+is_aide(pid_t pid, void *ctx)
+{
+	return aide_is(ctx, pid);
+}
+
 static void
 note_leftover(pid_t pid, const char *comm, void *ctx)
 {
-	struct sweep *s = ctx;
+	struct sweep *s = &((struct job *)ctx)->sup->sweep;
 	int n;
 
 	s->count++;
@@ -70,7 +77,7 @@ say_stuck(struct job *job, uint32_t alive)
 	struct sup *sup = job->sup;
 	uint32_t more = alive > sup->stuck ? alive - sup->stuck : 0;
 
-	if (alive == 0 && descend_hidden())
+	if (alive == 0 && !aide_any(job) && descend_hidden())
 		logs_say(sup->logs,
 			"xrun: /proc is not mounted: processes that the ranks left behind cannot be found");
 	sup->stuck += more;
@@ -85,7 +92,7 @@ static void
 look(struct job *job)
 {
 	struct sweep *s = &job->sup->sweep;
-	struct descend d = { .ctx = s };
+	struct descend d = { .keep = is_aide, .ctx = job };
 	uint32_t alive = 0, met = 1;
 
 	for (int i = 0; i < A_TURN && met > 0; i++) {
