@@ -267,7 +267,9 @@ help_alone(struct buf *out, const struct help_here *here)
 	buf_put_text(out, "xrun: no program given\n\n");
 	put_examples(out, true);
 	buf_put_text(out,
-		"\n  xrun -h  short help      xrun help         all of it\n\n");
+		"\n"
+		"  xrun ps|logs|stop        running jobs      xrun doctor   is this machine ready?\n"
+		"  xrun -h  short help      xrun help         all of it\n\n");
 	if (here->accelerators == 0)
 		buf_put_text(out, "No accelerator here.");
 	else

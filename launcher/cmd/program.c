@@ -15,6 +15,7 @@
 #include "base/status.h"
 #include "launcher/cmd/program.h"
 #include "launcher/cmd/verb.h"
+#include "launcher/host/in_path.h"
 #include "launcher/job/outcome.h"
 
 /* What runs a file of this kind if it cannot run by itself. */
@@ -30,15 +31,6 @@ static const struct {
 };
 
 static bool
-runs(const char *path)
-{
-	struct stat st;
-
-	return stat(path, &st) == 0 && S_ISREG(st.st_mode) &&
-		access(path, X_OK) == 0;
-}
-
-static bool
 exists(const char *path)
 {
 	struct stat st;
@@ -52,26 +44,6 @@ is_file(const char *path)
 	struct stat st;
 
 	return stat(path, &st) == 0 && S_ISREG(st.st_mode);
-}
-
-/* The first file of that name in PATH that runs; NULL if none does. */
-static char *
-search(const char *name)
-{
-	const char *path = getenv("PATH"), *end;
-	char one[PATH_MAX];
-	int n;
-
-	if (path == NULL)
-		path = "/usr/local/bin:/usr/bin:/bin";
-	for (; path != NULL; path = *end == ':' ? end + 1 : NULL) {
-		end = path + strcspn(path, ":");
-		n = snprintf(one, sizeof(one), "%.*s%s%s", (int)(end - path),
-			path, end > path ? "/" : "", name);
-		if (n > 0 && n < (int)sizeof(one) && runs(one))
-			return xstrdup(one);
-	}
-	return NULL;
 }
 
 static const char *
@@ -125,7 +97,7 @@ not_in_path(struct program *p, const char *name, uint32_t ranks,
 
 	snprintf(other, sizeof(other), "./%s", name);
 	p->exit_status = EXIT_NOT_FOUND;
-	if (runs(other))
+	if (in_path_runs(other))
 		return fail(err, XR_E_NOTFOUND, "%s: not found in PATH\t%s",
 			name, other);
 	if (is_file(other)) {
@@ -133,7 +105,7 @@ not_in_path(struct program *p, const char *name, uint32_t ranks,
 		return cannot_run(name, other, ranks, err);
 	}
 	snprintf(other, sizeof(other), "%s3", name);
-	found = search(other);
+	found = in_path(other, 0);
 	free(found);
 	if (found != NULL)
 		return fail(err, XR_E_NOTFOUND, "%s: not found in PATH\t%s",
@@ -185,7 +157,7 @@ program_find(struct program *p, const char *name, uint32_t ranks,
 			"the name of the program is empty");
 	}
 	if (strchr(name, '/') == NULL) {
-		p->path = search(name);
+		p->path = in_path(name, 0);
 		if (p->path == NULL)
 			return not_in_path(p, name, ranks, err);
 		return check_format(p, name, ranks, err);
@@ -195,7 +167,7 @@ program_find(struct program *p, const char *name, uint32_t ranks,
 		return fail(err, XR_E_NOTFOUND, "%s: not found\tbuild it first",
 			name);
 	}
-	if (!runs(name))
+	if (!in_path_runs(name))
 		return cannot_run(name, name, ranks, err);
 	p->path = xstrdup(name);
 	return check_format(p, name, ranks, err);
@@ -204,7 +176,7 @@ program_find(struct program *p, const char *name, uint32_t ranks,
 bool
 program_exists(const char *name)
 {
-	char *found = search(name);
+	char *found = in_path(name, 0);
 
 	free(found);
 	return found != NULL;

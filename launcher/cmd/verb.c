@@ -6,6 +6,7 @@
 #include "base/suggest.h"
 #include "launcher/cmd/completion.h"
 #include "launcher/cmd/config.h"
+#include "launcher/cmd/doctor.h"
 #include "launcher/cmd/events.h"
 #include "launcher/cmd/help.h"
 #include "launcher/cmd/logs.h"
@@ -28,6 +29,7 @@ const struct verb verbs[] = {
 		cmd_stop },
 	{ "wait", "[JOB]", "for the end of a job; exits as it did",
 		wait_options, cmd_wait },
+	{ "doctor", "", "is this machine ready?", doctor_options, cmd_doctor },
 	{ "help", "[TOPIC|OPTION]", "all of it, or one thing", NULL, cmd_help },
 	{ "version", "[--json]", "which xrun this is", NULL, cmd_version },
 	{ "completion", "bash|zsh|fish", "words for the shell to complete",
@@ -38,7 +40,6 @@ const struct verb verbs[] = {
 	{ .name = "attach" },
 	{ .name = "restart" },
 	{ .name = "stacks" },
-	{ .name = "doctor" },
 	{ .name = "node" },
 	{ 0 },
 };

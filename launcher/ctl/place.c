@@ -23,6 +23,7 @@
 #define FOLDER     (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 #define BACKLOG    128
 #define TAKE_TRIES 20
+#define YOUNG_S    2 /* may be on its way to its lock */
 
 /* Nobody else can look into it or change what we do there. */
 static bool
@@ -68,22 +69,24 @@ open_made(int at, const char *name, bool make)
 
 /* The folder of all jobs; -1 with errno and its name in @where. */
 static int
-open_root(bool make, char where[static 64])
+open_root(bool make, char where[static CTL_WHERE_MAX])
 {
-	char path[64];
+	char path[CTL_WHERE_MAX - 8];
 	int runtime, root;
 
 	snprintf(path, sizeof(path), "/run/user/%u", (unsigned)geteuid());
+	snprintf(where, CTL_WHERE_MAX, "xrun in $XDG_RUNTIME_DIR");
 	runtime = open_runtime(getenv("XDG_RUNTIME_DIR"));
-	if (runtime == -1)
+	if (runtime == -1) {
+		snprintf(where, CTL_WHERE_MAX, "%s/xrun", path);
 		runtime = open_runtime(path);
-	snprintf(where, 64, "xrun in $XDG_RUNTIME_DIR");
+	}
 	if (runtime != -1) {
 		root = open_made(runtime, "xrun", make);
 		fd_close(runtime);
 		return root;
 	}
-	snprintf(where, 64, "/tmp/xrun-%u", (unsigned)geteuid());
+	snprintf(where, CTL_WHERE_MAX, "/tmp/xrun-%u", (unsigned)geteuid());
 	return open_made(AT_FDCWD, where, make);
 }
 
@@ -121,10 +124,21 @@ make_and_take(struct ctl_place *p)
 	return false;
 }
 
+bool
+ctl_place_where(char where[static CTL_WHERE_MAX])
+{
+	int root = open_root(false, where);
+
+	if (root == -1)
+		return errno == ENOENT;
+	fd_close(root);
+	return true;
+}
+
 enum xr_status
 ctl_place_open(struct ctl_place *p, const char *id, struct xr_error *err)
 {
-	char where[64];
+	char where[CTL_WHERE_MAX];
 	int sys;
 
 	*p = CTL_PLACE_NONE;
@@ -180,9 +194,36 @@ ctl_place_remove(const struct ctl_place *p)
 
 /* What a walk over the folders of jobs does with each. */
 struct walk {
-	ctl_place_fn *fn; /* for those that live; NULL: remove all others */
+	ctl_place_fn *fn;  /* for those that live; or NULL */
+	ctl_dead_fn *dead; /* for all others; or NULL */
+	bool remove;       /* the others */
 	void *ctx;
 };
+
+/* One that is being made is not locked yet, and one that is being removed not
+ * any more: then it has no socket. */
+static bool
+is_leftover(const struct ctl_place *p, const struct stat *st)
+{
+	struct stat socket;
+
+	return fstatat(p->dir, SOCKET, &socket, AT_SYMLINK_NOFOLLOW) == 0 ||
+		clock_wall() / NS_PER_S - st->st_mtim.tv_sec > YOUNG_S;
+}
+
+static void
+visit_dead(const struct walk *w, const struct ctl_place *p)
+{
+	struct stat st;
+
+	if (fstat(p->dir, &st) == -1 || (!w->remove && !is_leftover(p, &st)))
+		return;
+	if (w->dead != NULL)
+		w->dead(w->ctx, p->id,
+			st.st_mtim.tv_sec * NS_PER_S + st.st_mtim.tv_nsec);
+	if (w->remove)
+		ctl_place_remove(p);
+}
 
 /* False: enough. */
 static bool
@@ -196,14 +237,12 @@ visit(const struct walk *w, int root, const char *name)
 	p.dir = openat(root, name, FOLDER);
 	if (p.dir == -1)
 		return true;
-	if (w->fn == NULL) {
-		if (take(&p))
-			ctl_place_remove(&p);
-	} else {
-		/* Shared: two who look at once are no job. */
-		lives = flock(p.dir, LOCK_SH | LOCK_NB) == -1;
-		more = !lives || w->fn(w->ctx, name);
-	}
+	/* Shared: two who look at once are no job. */
+	lives = w->remove ? !take(&p) : flock(p.dir, LOCK_SH | LOCK_NB) == -1;
+	if (!lives)
+		visit_dead(w, &p);
+	else if (w->fn != NULL)
+		more = w->fn(w->ctx, name);
 	fd_close(p.dir);
 	return more;
 }
@@ -211,7 +250,7 @@ visit(const struct walk *w, int root, const char *name)
 static void
 walk(const struct walk *w)
 {
-	char where[64];
+	char where[CTL_WHERE_MAX];
 	int root = open_root(false, where);
 	DIR *dir = root == -1 ? NULL : fdopendir(root);
 	const struct dirent *d;
@@ -229,20 +268,26 @@ walk(const struct walk *w)
 void
 ctl_place_each(ctl_place_fn *fn, void *ctx)
 {
-	walk(&(struct walk){ fn, ctx });
+	walk(&(struct walk){ .fn = fn, .ctx = ctx });
 }
 
 void
-ctl_place_sweep(void)
+ctl_place_each_dead(ctl_dead_fn *fn, void *ctx)
 {
-	walk(&(struct walk){ 0 });
+	walk(&(struct walk){ .dead = fn, .ctx = ctx });
+}
+
+void
+ctl_place_sweep(ctl_dead_fn *fn, void *ctx)
+{
+	walk(&(struct walk){ .dead = fn, .remove = true, .ctx = ctx });
 }
 
 /* The folder of job @id, or -1 with errno. */
 static int
 open_job(const char *id)
 {
-	char where[64];
+	char where[CTL_WHERE_MAX];
 	int root = open_root(false, where), dir;
 
 	if (root == -1)

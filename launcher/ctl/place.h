@@ -18,7 +18,8 @@
 
 #include "xrun/error.h"
 
-#define CTL_ID_MAX 64
+#define CTL_ID_MAX    64
+#define CTL_WHERE_MAX 64
 
 struct ctl_place {
 	int root, dir; /* descriptors; -1: none */
@@ -26,6 +27,11 @@ struct ctl_place {
 };
 
 #define CTL_PLACE_NONE ((struct ctl_place){ .root = -1, .dir = -1 })
+
+/* ctl_place_where() - the name of the folder of them all, "xrun in
+ * $XDG_RUNTIME_DIR"; false, with errno, if what is there is not to be trusted.
+ * It may have to be made yet. */
+bool ctl_place_where(char where[static CTL_WHERE_MAX]);
 
 /*
  * ctl_place_open() - the folder of job @id, made and locked.
@@ -43,8 +49,16 @@ int ctl_place_listen(const struct ctl_place *p);
  * No heap. The descriptors stay open. */
 void ctl_place_remove(const struct ctl_place *p);
 
-/* ctl_place_sweep() - remove what jobs left that are no more. */
-void ctl_place_sweep(void);
+/* Told of the folder of a job that is no more, and since when (clock_wall) it
+ * is there. */
+typedef void ctl_dead_fn(void *ctx, const char *id, int64_t since);
+
+/* ctl_place_sweep() - remove what jobs left that are no more; @fn, unless NULL,
+ * is told before, with the lock in hand. */
+void ctl_place_sweep(ctl_dead_fn *fn, void *ctx);
+
+/* ctl_place_each_dead() - the same, and nothing is removed. */
+void ctl_place_each_dead(ctl_dead_fn *fn, void *ctx);
 
 /* ctl_place_each() - @fn for the id of each job that has such a folder, and
  * lives; false from it: enough. */

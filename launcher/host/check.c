@@ -64,29 +64,41 @@ advice(const struct limits *l, uint64_t most, uint64_t fds, char *out,
 	return out;
 }
 
+struct check_room
+check_room(const struct limits *l)
+{
+	uint64_t own = CHECK_FDS_OWN + l->held;
+
+	return (struct check_room){
+		.by_files = l->files_max < own ?
+			0 :
+			(l->files_max - own) / CHECK_FDS_A_RANK,
+		.by_processes = l->processes < PROCESSES_OWN ?
+			0 :
+			l->processes - PROCESSES_OWN,
+		.by_memory = l->memory / MEMORY_A_RANK,
+	};
+}
+
 enum xr_status
 check_limits(const struct limits *l, uint32_t ranks, struct xr_error *err)
 {
-	uint64_t own = CHECK_FDS_OWN + l->held;
-	uint64_t fds = (uint64_t)ranks * CHECK_FDS_A_RANK + own;
-	uint64_t by_fds = l->files_max < own ?
-		0 :
-		(l->files_max - own) / CHECK_FDS_A_RANK;
-	uint64_t by_processes =
-		l->processes < PROCESSES_OWN ? 0 : l->processes - PROCESSES_OWN;
-	uint64_t by_memory = l->memory / MEMORY_A_RANK;
-	uint64_t most = least(least(by_fds, by_processes), by_memory);
+	const struct check_room room = check_room(l);
+	uint64_t fds =
+		(uint64_t)ranks * CHECK_FDS_A_RANK + CHECK_FDS_OWN + l->held;
+	uint64_t most =
+		least(least(room.by_files, room.by_processes), room.by_memory);
 	char processes[96], less[64];
 
 	put_processes(l, processes, sizeof(processes));
-	if (ranks > by_fds || ranks > by_processes)
+	if (ranks > room.by_files || ranks > room.by_processes)
 		return fail(err, XR_E_RANGE,
 			"%u %s %llu descriptors; this shell allows %llu%s\t%s",
 			ranks, ranks == 1 ? "rank needs" : "ranks need",
 			(unsigned long long)fds,
 			(unsigned long long)l->files_max, processes,
 			advice(l, most, fds, less, sizeof(less)));
-	if (ranks > by_memory)
+	if (ranks > room.by_memory)
 		return fail(err, XR_E_RANGE,
 			"%u ranks need %llu MiB for xrun alone; %llu MiB are available\t%s",
 			ranks, (unsigned long long)ranks * MEMORY_A_RANK >> 20,

@@ -15,6 +15,14 @@
 #define CHECK_FILES_A_RANK 2  /* raw files, kept open where that many fit */
 #define CHECK_FDS_OWN      40 /* xrun's own, and a few raw files at a time */
 
+/* How many ranks would fit, by each limit alone. */
+struct check_room {
+	uint64_t by_files, by_processes, by_memory;
+};
+
+/* check_room() - Pure. */
+struct check_room check_room(const struct limits *limits);
+
 /*
  * check_limits() - XR_OK, or XR_E_RANGE: "N ranks need D descriptors; this
  * shell allows ...", with a number that would do behind a tab. Pure.

@@ -35,7 +35,9 @@
 
 struct tour { /* of the open jobs */
 	const char *root;
-	bool dying; /* an xrun that was killed holds its lock still */
+	bool dying;    /* an xrun that was killed holds its lock still */
+	orphan_fn *fn; /* to be told, and nobody is ended; or NULL */
+	void *ctx;
 };
 
 struct orphan {
@@ -163,15 +165,21 @@ end_groups(const struct orphan *o)
 	leaf_close(&leaves);
 }
 
-/* False if somebody is left. */
-static bool
-end_all(const struct orphan *o, uint32_t *ended)
+static struct stray_job
+stray_job_of(const struct orphan *o)
 {
-	const struct stray_job job = {
+	return (struct stray_job){
 		.id = o->id,
 		.since = o->since,
 		.cgroup = jobs_text(o->json, "cgroup"),
 	};
+}
+
+/* False if somebody is left. */
+static bool
+end_all(const struct orphan *o, uint32_t *ended)
+{
+	const struct stray_job job = stray_job_of(o);
 	bool gone;
 
 	*ended = 0;
@@ -218,22 +226,58 @@ is_readable(struct orphan *o)
 	return lstat(path, &st) == -1 && errno == ENOENT;
 }
 
+static bool
+is_of_this_host(const struct orphan *o)
+{
+	char host[256];
+
+	return is_same(jobs_text(o->json, "host"),
+		host_name(host, sizeof(host)));
+}
+
+static bool
+has_groups(const struct orphan *o)
+{
+	const char *group = jobs_text(o->json, "cgroup");
+	const char *leaf = jobs_text(o->json, "rank_cgroups");
+	struct leaves leaves;
+
+	if (leaf == NULL || group == NULL ||
+		!leaf_reopen(&leaves, group, o->id, leaf))
+		return false;
+	leaf_close(&leaves);
+	return true;
+}
+
+/* What end_orphan() would end, and nobody else. */
+static void
+tell(const struct tour *tour, struct orphan *o)
+{
+	struct orphan_facts facts = { .dir = o->dir };
+
+	if (is_readable(o) && !cJSON_HasObjectItem(o->json, "exit") &&
+		is_of_this_host(o)) {
+		facts.job = stray_job_of(o);
+		facts.this_boot = is_of_this_boot(o);
+		facts.groups = facts.this_boot && has_groups(o);
+		tour->fn(tour->ctx, &facts);
+	}
+	cJSON_Delete(o->json);
+}
+
 /* With its lock in hand. Where no record names a host, only what was found here
  * tells that the job was ours. */
 static void
 end_orphan(struct orphan *o)
 {
 	const struct state closed = { .lock_fd = o->lock };
-	char host[256];
 	uint32_t ended;
 
 	if (!is_readable(o))
 		return;
 	if (cJSON_HasObjectItem(o->json, "exit")) {
 		state_close(&closed); /* by an xrun that did not mark it */
-	} else if (is_same(jobs_text(o->json, "host"),
-			   host_name(host, sizeof(host))) &&
-		end_all(o, &ended)) {
+	} else if (is_of_this_host(o) && end_all(o, &ended)) {
 		if (o->json != NULL || ended > 0)
 			close_record(o, ended);
 		else
@@ -268,7 +312,7 @@ is_dying(const struct orphan *o, ino_t lock)
 
 /* True if it is closed: now, or it was. */
 static bool
-take(struct orphan *o)
+take(const struct tour *tour, struct orphan *o)
 {
 	struct stat st;
 
@@ -276,9 +320,11 @@ take(struct orphan *o)
 		st.st_uid != geteuid())
 		return false;
 	o->since = st.st_mtim.tv_sec * NS_PER_S + st.st_mtim.tv_nsec;
-	if (st.st_size == 0)
+	if (st.st_size == 0 && tour->fn != NULL)
+		tell(tour, o);
+	else if (st.st_size == 0)
 		end_orphan(o);
-	return fstat(o->lock, &st) == 0 && st.st_size != 0;
+	return tour->fn == NULL && fstat(o->lock, &st) == 0 && st.st_size != 0;
 }
 
 static bool
@@ -297,8 +343,10 @@ look_at(void *ctx, int root, const char *id)
 	o.lock = openat(root, lock, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
 	if (o.lock == -1)
 		return false;
-	if (flock(o.lock, LOCK_EX | LOCK_NB) == 0)
-		closed = take(&o);
+	/* Shared: two who look at once are no job. */
+	if (flock(o.lock, (tour->fn != NULL ? LOCK_SH : LOCK_EX) | LOCK_NB) ==
+		0)
+		closed = take(tour, &o);
 	else if (errno == EWOULDBLOCK && fstat(o.lock, &st) == 0)
 		tour->dying = tour->dying || is_dying(&o, st.st_ino);
 	fd_close(o.lock);
@@ -317,6 +365,26 @@ orphan_end(const struct state *st)
 		return;
 	o.since = lock.st_mtim.tv_sec * NS_PER_S + lock.st_mtim.tv_nsec;
 	end_orphan(&o);
+}
+
+void
+orphan_each(const char *root, orphan_fn *fn, void *ctx)
+{
+	state_look_open(root, look_at,
+		&(struct tour){ .root = root, .fn = fn, .ctx = ctx });
+}
+
+void
+orphan_end_bare(void *root, const char *id, int64_t since)
+{
+	struct orphan o = { .id = id, .lock = -1, .since = since };
+	struct stat st;
+	uint32_t ended;
+
+	if (snprintf(o.dir, sizeof(o.dir), "%s/%s", (const char *)root, id) <
+			(int)sizeof(o.dir) &&
+		lstat(o.dir, &st) == -1 && errno == ENOENT)
+		end_all(&o, &ended);
 }
 
 void

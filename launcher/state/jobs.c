@@ -22,9 +22,8 @@
 #define JOB_JSON_MAX (64 << 20) /* a line a rank, of many thousand ranks */
 #define NAMES        3          /* jobs that are named */
 
-/* A job holds the lock of its folder as long as any process of xrun lives. */
-static bool
-is_job(const char *dir, bool *running)
+bool
+jobs_is(const char *dir, bool *running)
 {
 	char lock[PATH_MAX];
 	int fd;
@@ -71,7 +70,7 @@ walk(const struct walk *w, uint64_t from, uint64_t to)
 			snprintf(path, sizeof(path), "%s/%s", w->root,
 				d->d_name) >= (int)sizeof(path))
 			continue;
-		if (is_folder(path) && is_job(path, &running))
+		if (is_folder(path) && jobs_is(path, &running))
 			more = w->fn(w->ctx, path, d->d_name, running);
 	}
 	if (dir != NULL)

@@ -8,6 +8,10 @@
 
 #include "base/buf.h"
 
+/* jobs_is() - is @dir a job's folder? @running: its lock is held, as it is as
+ * long as any process of its xrun lives. */
+bool jobs_is(const char *dir, bool *running);
+
 /* Told of each job's folder; @running: its lock is held. False: enough. */
 typedef bool jobs_fn(void *ctx, const char *dir, const char *id, bool running);
 

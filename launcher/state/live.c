@@ -120,8 +120,8 @@ is_nobodys(int root, int folder, const char *id)
 	return is;
 }
 
-void
-state_each_open(const char *root, state_open_fn *fn, void *ctx)
+static void
+each_open(const char *root, bool tidy, state_open_fn *fn, void *ctx)
 {
 	int folder = open_folder(root, false);
 	DIR *dir = folder == -1 ? NULL : fdopendir(folder);
@@ -130,7 +130,7 @@ state_each_open(const char *root, state_open_fn *fn, void *ctx)
 
 	while (dir != NULL && root_fd != -1 && (d = readdir(dir)) != NULL)
 		if (d->d_name[0] != '.' &&
-			(is_nobodys(root_fd, folder, d->d_name) ||
+			((tidy && is_nobodys(root_fd, folder, d->d_name)) ||
 				fn(ctx, root_fd, d->d_name)))
 			unlinkat(folder, d->d_name, 0);
 	fd_close(root_fd);
@@ -138,4 +138,16 @@ state_each_open(const char *root, state_open_fn *fn, void *ctx)
 		closedir(dir);
 	else
 		fd_close(folder);
+}
+
+void
+state_each_open(const char *root, state_open_fn *fn, void *ctx)
+{
+	each_open(root, true, fn, ctx);
+}
+
+void
+state_look_open(const char *root, state_open_fn *fn, void *ctx)
+{
+	each_open(root, false, fn, ctx);
 }

@@ -132,6 +132,9 @@ void state_close(const struct state *state);
 typedef bool state_open_fn(void *ctx, int root, const char *id);
 void state_each_open(const char *root, state_open_fn *fn, void *ctx);
 
+/* state_look_open() - the same, and what nobody owns is left there, too. */
+void state_look_open(const char *root, state_open_fn *fn, void *ctx);
+
 /* state_latest() - let `latest` point to this job. */
 void state_latest(const struct state *state);
 

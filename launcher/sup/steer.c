@@ -21,6 +21,7 @@
 #include "launcher/ctl/server.h"
 #include "launcher/job/outcome.h"
 #include "launcher/keeper/keeper.h"
+#include "launcher/keeper/orphan.h"
 #include "launcher/log/thread.h"
 #include "launcher/sup/report.h"
 #include "launcher/sup/steer.h"
@@ -43,7 +44,8 @@ make(void *ctx)
 	struct xr_error err = { 0 };
 	int fd = -1;
 
-	ctl_place_sweep();
+	ctl_place_sweep(job->state.root == NULL ? NULL : orphan_end_bare,
+		job->state.root);
 	if (ctl_place_open(&place, job->state.id, &err) == XR_OK) {
 		job->page->ctl = place;
 		fd = ctl_place_listen(&place);

@@ -57,9 +57,8 @@ utf8_tame(char *text, bool narrow)
 	}
 }
 
-/* locale_name() - the one that counts for characters; NULL if none is set. */
-static const char *
-locale_name(void)
+const char *
+utf8_locale(void)
 {
 	static const char *const names[] = { "LC_ALL", "LC_CTYPE", "LANG" };
 	const char *value = NULL;
@@ -72,7 +71,7 @@ locale_name(void)
 bool
 utf8_spoken(void)
 {
-	const char *name = locale_name();
+	const char *name = utf8_locale();
 
 	return name != NULL &&
 		(strcasestr(name, "utf-8") != NULL ||
@@ -82,7 +81,7 @@ utf8_spoken(void)
 bool
 utf8_narrow(int fd)
 {
-	const char *name = locale_name();
+	const char *name = utf8_locale();
 	struct termios mode;
 
 	return name != NULL && strchr(name, '.') != NULL && !utf8_spoken() &&

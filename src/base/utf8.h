@@ -22,6 +22,10 @@ size_t utf8_step(const char *p, size_t len);
  * that does not read UTF-8. For words of ours about names that anybody chose. */
 void utf8_tame(char *text, bool narrow);
 
+/* utf8_locale() - the variable's value that counts for characters; NULL or "":
+ * none is set. */
+const char *utf8_locale(void);
+
 /* utf8_spoken() - does the locale, by its variables, have UTF-8? */
 bool utf8_spoken(void);
 

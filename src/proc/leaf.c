@@ -86,23 +86,46 @@ open_dir(struct leaves *l)
 	return l->dir != -1;
 }
 
+/* The folder of our own group, if it was delegated; -1. */
+static int
+open_delegated(void)
+{
+	char *path = cgroup_path(0);
+	int own = path == NULL ? -1 : open_group(path);
+
+	if (own != -1 && !is_marked(own) && !is_own_top(own, path)) {
+		fd_close(own);
+		own = -1;
+	}
+	free(path);
+	return own;
+}
+
 void
 leaf_open(struct leaves *l, const char *job)
 {
-	char *path = cgroup_path(0);
-
 	name_it(l, job);
-	if (path != NULL)
-		l->own = open_group(path);
-	if (l->own != -1 && (is_marked(l->own) || is_own_top(l->own, path)) &&
-		mkdirat(l->own, l->job, 0755) == 0) {
+	l->own = open_delegated();
+	if (l->own != -1 && mkdirat(l->own, l->job, 0755) == 0) {
 		l->on = open_dir(l);
 		if (!l->on)
 			unlinkat(l->own, l->job, AT_REMOVEDIR);
 	}
-	free(path);
 	if (!l->on)
 		leaf_close(l);
+}
+
+enum leaf_can
+leaf_can(void)
+{
+	int own = leaf_look() ? open_delegated() : -1;
+	bool kill;
+
+	if (own == -1)
+		return LEAF_NONE;
+	kill = faccessat(own, "cgroup.kill", F_OK, 0) == 0;
+	fd_close(own);
+	return kill ? LEAF_KILL : LEAF_MAKE;
 }
 
 const char *

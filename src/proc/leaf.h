@@ -34,6 +34,14 @@ struct leaves {
  * container has a cgroup.type, which that of a machine has not. */
 bool leaf_look(void);
 
+/* leaf_can() - what leaf_open() would find; makes nothing. */
+enum leaf_can {
+	LEAF_NONE, /* no group of ours to make others in */
+	LEAF_MAKE, /* one, of a kernel before 5.14, that has no cgroup.kill */
+	LEAF_KILL,
+};
+enum leaf_can leaf_can(void);
+
 /* leaf_open() - make the job's group in ours, if ours was delegated; else, and
  * if anything fails, @leaves->on stays false. */
 void leaf_open(struct leaves *leaves, const char *job);

@@ -71,28 +71,36 @@ is_mine(const char *pid)
 	return stat(path, &st) == 0 && st.st_uid == geteuid();
 }
 
-/* Does its environment say XRUN_JOB=@id? */
-static bool
-bears(pid_t pid, const char *id, char *room)
+/* What its environment says of XRUN_JOB, in @room of ENVIRON_MAX: what getenv(3)
+ * of the process would find. NULL: nothing, or nothing to be read. */
+static const char *
+job_of(pid_t pid, char *room)
 {
-	char path[64], want[128];
+	static const char name[] = "XRUN_JOB=";
+	char path[64];
 	ssize_t n = -1;
-	size_t len;
 	int fd;
 
-	len = (size_t)snprintf(want, sizeof(want), "XRUN_JOB=%s", id);
 	snprintf(path, sizeof(path), "/proc/%d/environ", (int)pid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd != -1 && len < sizeof(want))
+	if (fd != -1)
 		n = fd_read_some(fd, room, ENVIRON_MAX - 1);
 	fd_close(fd);
 	if (n <= 0)
-		return false;
+		return NULL;
 	room[n] = '\0';
 	for (const char *at = room; at < room + n; at += strlen(at) + 1)
-		if (strcmp(at, want) == 0)
-			return true;
-	return false;
+		if (strncmp(at, name, sizeof(name) - 1) == 0)
+			return at + sizeof(name) - 1;
+	return NULL;
+}
+
+static bool
+bears(pid_t pid, const char *id, char *room)
+{
+	const char *job = job_of(pid, room);
+
+	return job != NULL && strcmp(job, id) == 0;
 }
 
 /* When it began, as clock_wall(); 0 if that cannot be told. */
@@ -152,6 +160,20 @@ is_looked_after(pid_t pid)
 	return true; /* who knows */
 }
 
+/* Does what is known of the job fit it, beside the name? */
+static bool
+fits(const struct stray_job *job, pid_t pid)
+{
+	return began(pid) >= job->since - EARLY_NS && is_in(pid, job->cgroup);
+}
+
+/* It lives, and no xrun will end it. */
+static bool
+is_stray(pid_t pid, struct proc_stat *st)
+{
+	return !is_looked_after(pid) && proc_stat_read(pid, st) && !st->exiting;
+}
+
 struct round {
 	const struct stray_job *job;
 	char *room; /* ENVIRON_MAX */
@@ -184,24 +206,38 @@ look_at(struct round *r, pid_t pid)
 	int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
 	struct proc_stat st;
 
-	if (pidfd != -1 && pid != getpid() && bears(pid, r->job->id, r->room) &&
-		began(pid) >= r->job->since - EARLY_NS &&
-		is_in(pid, r->job->cgroup) && !is_looked_after(pid) &&
-		proc_stat_read(pid, &st) && !st.exiting)
+	if (pidfd != -1 && bears(pid, r->job->id, r->room) &&
+		fits(r->job, pid) && is_stray(pid, &st))
 		r->met += end_one(r, pidfd, kind_of(pid, st.comm));
 	fd_close(pidfd);
+}
+
+/* The next process of this user, but this one; 0 behind the last. */
+static pid_t
+next_of_mine(DIR *dir)
+{
+	const struct dirent *d;
+	pid_t pid;
+
+	while (dir != NULL && (d = readdir(dir)) != NULL) {
+		if (d->d_name[0] < '1' || d->d_name[0] > '9' ||
+			!is_mine(d->d_name))
+			continue;
+		pid = (pid_t)strtol(d->d_name, NULL, 10);
+		if (pid != getpid())
+			return pid;
+	}
+	return 0;
 }
 
 static void
 look_round(struct round *r)
 {
 	DIR *dir = opendir("/proc");
-	const struct dirent *d;
+	pid_t pid;
 
-	while (dir != NULL && (d = readdir(dir)) != NULL)
-		if (d->d_name[0] >= '1' && d->d_name[0] <= '9' &&
-			is_mine(d->d_name))
-			look_at(r, (pid_t)strtol(d->d_name, NULL, 10));
+	while ((pid = next_of_mine(dir)) != 0)
+		look_at(r, pid);
 	if (dir != NULL)
 		closedir(dir);
 }
@@ -226,4 +262,30 @@ stray_end(const struct stray_job *job, int64_t deadline, uint32_t *ended)
 	free(r.room);
 	*ended = r.ended + r.told;
 	return r.met == 0;
+}
+
+bool
+stray_fits(const struct stray_job *job, const struct stray *stray)
+{
+	return strcmp(job->id, stray->job) == 0 && fits(job, stray->pid);
+}
+
+void
+stray_each(stray_fn *fn, void *ctx)
+{
+	char *room = malloc(ENVIRON_MAX);
+	DIR *dir = room == NULL ? NULL : opendir("/proc");
+	struct proc_stat st;
+	struct stray found;
+
+	while ((found.pid = next_of_mine(dir)) != 0) {
+		found.job = job_of(found.pid, room);
+		if (found.job == NULL || !is_stray(found.pid, &st))
+			continue;
+		found.name = st.comm;
+		fn(ctx, &found);
+	}
+	if (dir != NULL)
+		closedir(dir);
+	free(room);
 }

@@ -20,6 +20,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <sys/types.h>
+
 struct stray_job {
 	const char *id;     /* what XRUN_JOB says */
 	int64_t since;      /* clock_wall() when it began */
@@ -34,5 +36,19 @@ struct stray_job {
  * Blocks   a look at all of /proc a round; for the helper thread
  */
 bool stray_end(const struct stray_job *job, int64_t deadline, uint32_t *ended);
+
+struct stray {
+	pid_t pid;
+	const char *job;  /* what its XRUN_JOB says */
+	const char *name; /* of its program, as ps(1) has it */
+};
+
+/* stray_each() - tell of every process of this user that bears an XRUN_JOB and
+ * has no living xrun above it. Ends nobody. */
+typedef void stray_fn(void *ctx, const struct stray *stray);
+void stray_each(stray_fn *fn, void *ctx);
+
+/* stray_fits() - is @stray one that stray_end() would end for @job? */
+bool stray_fits(const struct stray_job *job, const struct stray *stray);
 
 #endif /* PROC_STRAY_H */

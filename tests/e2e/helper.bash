@@ -317,6 +317,51 @@ nothing_left()
 	return 1
 }
 
+# kill_both - keeper and supervisor of the job $pid, before either can act.
+kill_both()
+{
+	local super
+
+	super=$(pgrep -P "$pid" -x xrun-super)
+	kill -STOP "$pid" "$super"
+	kill -KILL "$super" "$pid" # whose death wakes its supervisor up
+	wait "$pid" || true
+}
+
+# of_job JOB - how many processes bear it.
+of_job()
+{
+	left_behind "$1" | wc -l
+}
+
+none_of()
+{
+	[ "$(of_job "$1")" -eq 0 ]
+}
+
+# lost [OPTION]... - a job of two ranks that left twelve processes and has no
+# xrun; its id is in $id.
+lost()
+{
+	rm -f job.out
+	# shellcheck disable=SC2016 # for the rank's shell
+	spawn job "$XRUN" "$@" -n 2 sh -c 'echo "id $XRUN_JOB"; exec "$@"' - \
+		"$PROG/fork_away" --depth 2 --width 2 \
+		--setsid --ignore-term --close --stay --last 60000
+	await_line job.out '^\[1\] ready$' 10
+	await_line job.out '^\[0\] ready$' 10
+	id=$(sed -n 's/^\[0\] id //p' job.out)
+	kill_both
+	wait_for 10 only_children
+	[ "$(of_job "$id")" -ge 1 ]
+}
+
+# only_children - the ranks themselves are gone.
+only_children()
+{
+	[ "$(of_job "$id")" -le 12 ]
+}
+
 # in_pty [OPTION]... COMMAND - runs COMMAND on a terminal of its own; what it
 # can do is told at the top of pty.c.
 in_pty()

@@ -6,48 +6,6 @@
 bats_require_minimum_version 1.5.0
 load helper
 
-# kill_both - keeper and supervisor of the job $pid, before either can act.
-kill_both()
-{
-	local super
-
-	super=$(pgrep -P "$pid" -x xrun-super)
-	kill -STOP "$pid" "$super"
-	kill -KILL "$super" "$pid" # whose death wakes its supervisor up
-	wait "$pid" || true
-}
-
-# of_job JOB - how many processes bear it.
-of_job()
-{
-	left_behind "$1" | wc -l
-}
-
-none_of()
-{
-	[ "$(of_job "$1")" -eq 0 ]
-}
-
-# lost - a job of two ranks that left twelve processes and has no xrun; its id
-# is in $id.
-lost()
-{
-	spawn job "$XRUN" -n 2 "$PROG/fork_away" --depth 2 --width 2 \
-		--setsid --ignore-term --close --stay --last 60000
-	await_line job.out '^\[1\] ready$' 10
-	await_line job.out '^\[0\] ready$' 10
-	id=$(basename "$(echo "$XDG_STATE_HOME"/xrun/????)")
-	kill_both
-	wait_for 10 only_children
-	[ "$(of_job "$id")" -ge 1 ]
-}
-
-# only_children - the ranks themselves are gone.
-only_children()
-{
-	[ "$(of_job "$id")" -le 12 ]
-}
-
 # reopen - as if no xrun had closed the job.
 reopen()
 {

@@ -408,6 +408,8 @@ Test(options, xrun_alone_shows_what_works_today)
 		"with what\n"
 		"  xrun -d -n 8 ./train                   leave it running\n"
 		"\n"
+		"  xrun ps|logs|stop        running jobs      xrun doctor   is "
+		"this machine ready?\n"
 		"  xrun -h  short help      xrun help         all of it\n"
 		"\n"
 		"2 accelerators here (cuda:0-1). 1 job running: k7m2 (8 "

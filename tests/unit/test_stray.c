@@ -191,3 +191,49 @@ FORKED_TEST(stray, an_xrun_among_them_is_told_to_end_and_killed_if_it_stays)
 	unlink(path);
 	rmdir(dir);
 }
+
+struct seen {
+	const char *job;
+	pid_t pid;
+	bool fits;
+};
+
+static void
+note(void *ctx, const struct stray *stray)
+{
+	struct seen *seen = ctx;
+
+	if (strcmp(stray->job, seen->job) != 0)
+		return;
+	seen->pid = stray->pid;
+	seen->fits = stray_fits(&job, stray);
+	EXPECT(strcmp(stray->name, "sleep") == 0);
+}
+
+static struct seen
+see(const char *id)
+{
+	struct seen seen = { .job = id };
+
+	job.id = id;
+	stray_each(note, &seen);
+	return seen;
+}
+
+FORKED_TEST(stray, who_would_be_ended_is_seen_and_left_alone)
+{
+	pid_t one;
+	struct seen seen;
+
+	begin();
+	one = sleeper("zz2t");
+	seen = see("zz2t");
+	EXPECT_EQ(seen.pid, one);
+	EXPECT(seen.fits);
+	EXPECT_EQ(see("zz2").pid, 0);
+	job.since += 3 * NS_PER_S; /* it is older than the job */
+	EXPECT(!see("zz2t").fits);
+	call_me("xrun");
+	EXPECT_EQ(see("zz2t").pid, 0); /* which has an xrun above it */
+	EXPECT_EQ(ended_by(one), 0);
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* in_path.h - programs by their names, as a shell finds them. */
+#ifndef LAUNCHER_HOST_IN_PATH_H
+#define LAUNCHER_HOST_IN_PATH_H
+
+#include <stdbool.h>
+
+/* in_path() - the @nth file (from 0) called @name in PATH that can be run; NULL:
+ * there are no more. The caller frees. */
+char *in_path(const char *name, unsigned nth);
+
+/* in_path_runs() - is it a file that can be run? */
+bool in_path_runs(const char *path);
+
+#endif /* LAUNCHER_HOST_IN_PATH_H */
