@@ -11,6 +11,7 @@ static const struct {
 	{ CONTROL_BY_CLIENT, "Asked by a client" },
 	{ CONTROL_BY_JOB, "Said by the job" },
 	{ CONTROL_BY_RANK, "Told by a rank" },
+	{ CONTROL_BY_BOTH, "Asked of the store, by a client or a rank" },
 };
 
 static const char *const kinds[] = {
@@ -45,7 +46,7 @@ static bool
 any(enum control_by by)
 {
 	for (int i = 0; i < CONTROL_TYPES; i++)
-		if (control_rows[i].by & by)
+		if (control_rows[i].by == (unsigned)by)
 			return true;
 	return false;
 }
@@ -59,7 +60,7 @@ put_all(struct buf *out, const char *before,
 			continue;
 		buf_fmt(out, "%s%s\n\n", before, senders[s].title);
 		for (int i = 0; i < CONTROL_TYPES; i++)
-			if (control_rows[i].by & senders[s].by)
+			if (control_rows[i].by == (unsigned)senders[s].by)
 				put(out, &control_rows[i]);
 	}
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* server.c - see server.h. */
 #include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -8,6 +10,7 @@
 #include <sys/queue.h>
 #include <sys/socket.h>
 
+#include "base/along.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/status.h"
@@ -19,7 +22,16 @@
 #define OUT_MAX      (80 << 20) /* bytes unsent: it is dropped */
 #define SLOW_NS      (30 * NS_PER_S)
 #define HALF_NS      (10 * NS_PER_S)   /* for the rest of a line */
+#define GONE_NS      NS_PER_S          /* to look whether who waits is there */
 #define AGAIN_NS     (100 * NS_PER_MS) /* to a kernel that refused */
+#define FD_MAX       4         /* that came with lines that are not done */
+#define MORE_MAX     (1 << 20) /* bytes a turn of answers that were wanted */
+
+/* A descriptor on its way: it goes with the byte that is the at-th of all. */
+struct underway {
+	int fd;
+	uint64_t at;
+};
 
 struct ctl_client {
 	TAILQ_ENTRY(ctl_client) list; /* the longest silent first */
@@ -27,8 +39,16 @@ struct ctl_client {
 	int fd;
 	struct watch *readable, *writable;
 	struct buf in, out;
-	size_t in_at;    /* bytes of `in` that are done with */
-	size_t out_at;   /* bytes of `out` that are sent */
+	size_t in_at;   /* bytes of `in` that are done with */
+	size_t out_at;  /* bytes of `out` that are sent */
+	uint64_t taken; /* bytes that were done with, in all */
+	uint64_t sent;  /* bytes that were sent, in all */
+	struct underway in_fd[FD_MAX];
+	unsigned in_fds;
+	struct underway out_fd; /* .fd is -1: none */
+	void *of;
+	unsigned held;   /* answers that are to come */
+	bool wants;      /* more() */
 	int64_t sent_ns; /* clock_now(), when it last took something */
 	int64_t waits;   /* for the end, as this message; CONTROL_NONE */
 	uint32_t rank;   /* CTL_NO_RANK: a client's */
@@ -46,7 +66,6 @@ struct ctl {
 	struct watch *listening;
 	struct timer *again; /* accept, messages that are left, slow clients */
 	struct client_list clients;
-	uint32_t count;
 	bool refused; /* the kernel had no descriptor for one more */
 };
 
@@ -55,10 +74,15 @@ drop(struct ctl_client *c)
 {
 	struct ctl *ctl = c->ctl;
 
+	if (ctl->config.gone != NULL)
+		ctl->config.gone(ctl->config.ctx, c);
 	TAILQ_REMOVE(&ctl->clients, c, list);
-	ctl->count -= c->rank == CTL_NO_RANK;
 	watch_close(c->readable);
 	watch_close(c->writable);
+	for (unsigned i = 0; i < c->in_fds; i++)
+		ctl->config.close(ctl->config.ctx, c->in_fd[i].fd);
+	if (c->out_fd.fd != -1)
+		ctl->config.close(ctl->config.ctx, c->out_fd.fd);
 	ctl->config.close(ctl->config.ctx, c->fd);
 	buf_fini(&c->in);
 	buf_fini(&c->out);
@@ -78,6 +102,31 @@ come_back(struct ctl *ctl, int64_t ns)
 		timer_arm(ctl->again, ns);
 }
 
+/* Bytes, with the descriptor that goes with the first of them, if it does. */
+static ssize_t
+send_some(const struct ctl_client *c)
+{
+	const char *data = c->out.data + c->out_at;
+	uint64_t before = c->out_fd.at - c->sent;
+
+	if (c->out_fd.fd == -1)
+		return along_send(c->fd, data, unsent(c), -1);
+	return before > 0 ? along_send(c->fd, data, before, -1) :
+			    along_send(c->fd, data, unsent(c), c->out_fd.fd);
+}
+
+static void
+note_sent(struct ctl_client *c, size_t n)
+{
+	if (c->out_fd.fd != -1 && c->out_fd.at == c->sent) {
+		fd_close(c->out_fd.fd);
+		c->out_fd.fd = -1;
+	}
+	c->out_at += n;
+	c->sent += n;
+	c->sent_ns = clock_now();
+}
+
 /* What goes now; the rest when it can be written. */
 static void
 flush(struct ctl_client *c)
@@ -85,12 +134,9 @@ flush(struct ctl_client *c)
 	ssize_t n = 0;
 
 	while (unsent(c) > 0 && n >= 0) {
-		n = send(c->fd, c->out.data + c->out_at, unsent(c),
-			MSG_DONTWAIT | MSG_NOSIGNAL);
-		if (n > 0) {
-			c->out_at += (size_t)n;
-			c->sent_ns = clock_now();
-		}
+		n = send_some(c);
+		if (n > 0)
+			note_sent(c, (size_t)n);
 	}
 	if (n < 0 && errno != EAGAIN && errno != EINTR)
 		c->dead = true;
@@ -118,6 +164,55 @@ ctl_send(struct ctl_client *to, const struct control *m)
 		to->dead = true;
 	else if (idle)
 		flush(to);
+	if (to->dead)
+		come_back(to->ctl, 0); /* it may not be its turn */
+}
+
+bool
+ctl_send_fd(struct ctl_client *to, const struct control *m, int fd)
+{
+	if (to->out_fd.fd != -1)
+		return false;
+	to->out_fd.fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	to->out_fd.at = to->sent + unsent(to);
+	if (to->out_fd.fd == -1)
+		return false;
+	ctl_send(to, m);
+	return true;
+}
+
+int
+ctl_take_fd(struct ctl_client *from)
+{
+	int fd = from->in_fds > 0 && from->in_fd[0].at <= from->taken ?
+		from->in_fd[0].fd :
+		-1;
+
+	if (fd == -1)
+		return -1;
+	from->in_fds--;
+	memmove(from->in_fd, from->in_fd + 1,
+		from->in_fds * sizeof(from->in_fd[0]));
+	return fd;
+}
+
+void
+ctl_want(struct ctl_client *client)
+{
+	client->wants = true;
+	come_back(client->ctl, 0);
+}
+
+void
+ctl_hold(struct ctl_client *client, int by)
+{
+	client->held += (unsigned)by;
+}
+
+void **
+ctl_of(struct ctl_client *client)
+{
+	return &client->of;
 }
 
 void
@@ -166,7 +261,13 @@ take_line(struct ctl_client *c, char *line, size_t len)
 static bool
 is_choked(const struct ctl_client *c)
 {
-	return c->dead || unsent(c) > OUT_HIGH;
+	return c->dead || unsent(c) > OUT_HIGH || c->out_fd.fd != -1;
+}
+
+static bool
+is_waiting(const struct ctl_client *c)
+{
+	return c->waiting || c->held > 0;
 }
 
 static bool
@@ -184,14 +285,27 @@ take_lines(struct ctl_client *c)
 {
 	char *line, *end;
 	unsigned done;
+	int fd;
 
 	for (done = 0; done < MESSAGES_MAX && !is_choked(c) && has_line(c);
 		done++) {
 		line = c->in.data + c->in_at;
 		end = memchr(line, '\n', c->in.len - c->in_at);
 		c->in_at += (size_t)(end - line) + 1;
+		c->taken += (size_t)(end - line) + 1;
 		take_line(c, line, (size_t)(end - line));
+		while ((fd = ctl_take_fd(c)) != -1)
+			c->ctl->config.close(c->ctl->config.ctx, fd);
 	}
+}
+
+/* Its other end is closed, and not for sending only. */
+static bool
+is_gone(const struct ctl_client *c)
+{
+	struct pollfd p = { .fd = c->fd };
+
+	return poll(&p, 1, 0) == 1 && (p.revents & (POLLHUP | POLLERR)) != 0;
 }
 
 /* Room at the end of what is not done with yet. */
@@ -226,11 +340,13 @@ go_on(struct ctl_client *c)
 
 	take_lines(c);
 	more = has_line(c);
-	if (more && !is_choked(c))
+	if ((more || c->wants) && !is_choked(c))
 		come_back(c->ctl, 0);
 	if (!more)
 		note_half(c);
-	if (c->dead || (c->ended && !more && unsent(c) == 0 && !c->waiting))
+	if (c->ended)
+		come_back(c->ctl, GONE_NS);
+	if (c->dead || (c->ended && !more && unsent(c) == 0 && !is_waiting(c)))
 		drop(c);
 	else if (more || c->ended || is_choked(c))
 		watch_pause(c->readable);
@@ -238,13 +354,30 @@ go_on(struct ctl_client *c)
 		watch_resume(c->readable);
 }
 
+/* Of what came along, one is kept, with the last of the @n bytes. */
+static void
+keep_fds(struct ctl_client *c, const struct along *got, size_t n)
+{
+	const struct ctl *ctl = c->ctl;
+
+	for (unsigned i = 0; i < got->count; i++)
+		if (i == 0 && n > 0 && c->in_fds < FD_MAX)
+			c->in_fd[c->in_fds++] = (struct underway){ got->fd[i],
+				c->taken + (c->in.len - c->in_at) + n };
+		else
+			ctl->config.close(ctl->config.ctx, got->fd[i]);
+}
+
 static void
 on_readable(int fd, void *ctx)
 {
 	struct ctl_client *c = ctx;
 	char data[READ_MAX];
-	ssize_t n = recv(fd, data, sizeof(data), MSG_DONTWAIT);
+	struct along got;
+	ssize_t n = along_receive(fd, data, sizeof(data), &got);
 
+	if (n >= 0)
+		keep_fds(c, &got, (size_t)n);
 	if (n == -1 && (errno == EAGAIN || errno == EINTR))
 		return;
 	TAILQ_REMOVE(&c->ctl->clients, c, list);
@@ -253,7 +386,7 @@ on_readable(int fd, void *ctx)
 	if (n > 0)
 		buf_put(&c->in, data, (size_t)n);
 	c->ended = n == 0; /* who has asked may close this way, and read on */
-	if (n < 0 || c->in.bad != XR_OK)
+	if (n < 0 || c->in.bad != XR_OK || (c->ended && is_gone(c)))
 		drop(c);
 	else
 		go_on(c);
@@ -294,39 +427,26 @@ greet(struct ctl_client *c)
 	ctl_send(c, &m);
 }
 
-/* Of those who only come to ask, not to wait. */
+/* Among the connections of @rank, or of clients. Of those who only come to ask,
+ * not to wait, if there are any. */
 static void
-make_room(struct ctl *ctl)
+make_room(struct ctl *ctl, uint32_t rank, uint32_t most)
 {
-	struct ctl_client *c, *first = NULL;
+	struct ctl_client *c, *first = NULL, *idle = NULL;
+	uint32_t count = 0;
 
-	if (ctl->count < ctl->config.most)
-		return;
 	TAILQ_FOREACH(c, &ctl->clients, list)
 	{
-		if (c->rank != CTL_NO_RANK)
+		if (c->rank != rank)
 			continue;
+		count++;
 		if (first == NULL)
 			first = c;
-		if (!c->waiting)
-			break;
+		if (idle == NULL && !is_waiting(c))
+			idle = c;
 	}
-	drop(c != NULL ? c : first);
-}
-
-/* A rank has one. */
-static void
-drop_former(struct ctl *ctl, uint32_t rank)
-{
-	struct ctl_client *c;
-
-	if (rank == CTL_NO_RANK)
-		return;
-	TAILQ_FOREACH(c, &ctl->clients, list)
-	if (c->rank == rank)
-		break;
-	if (c != NULL)
-		drop(c);
+	if (count >= most)
+		drop(idle != NULL ? idle : first);
 }
 
 void
@@ -334,7 +454,10 @@ ctl_admit(struct ctl *ctl, int fd, uint32_t rank)
 {
 	struct ctl_client *c = calloc(1, sizeof(*c));
 
-	drop_former(ctl, rank);
+	if (rank == CTL_NO_RANK)
+		make_room(ctl, rank, ctl->config.most);
+	else
+		make_room(ctl, rank, CTL_RANK_MOST);
 	if (c == NULL) {
 		ctl->config.close(ctl->config.ctx, fd);
 		return;
@@ -343,8 +466,8 @@ ctl_admit(struct ctl *ctl, int fd, uint32_t rank)
 	c->fd = fd;
 	c->rank = rank;
 	c->waits = CONTROL_NONE;
+	c->out_fd.fd = -1;
 	TAILQ_INSERT_TAIL(&ctl->clients, c, list);
-	ctl->count += rank == CTL_NO_RANK;
 	c->readable = watch_open(ctl->config.loop, fd, false, on_readable, c);
 	c->writable = watch_open(ctl->config.loop, fd, true, on_writable, c);
 	if (c->readable == NULL || c->writable == NULL) {
@@ -370,7 +493,6 @@ on_connect(int fd, void *ctx)
 	int client = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 	if (client != -1 && may_speak(client)) {
-		make_room(ctl);
 		ctl_admit(ctl, client, CTL_NO_RANK);
 		return;
 	}
@@ -395,13 +517,32 @@ look_at(struct ctl_client *c, int64_t now)
 		due = c->sent_ns + SLOW_NS;
 	if (c->half_ns != 0 && c->half_ns + HALF_NS < due)
 		due = c->half_ns + HALF_NS;
-	if (now >= due) {
+	if (c->ended && due > now + GONE_NS)
+		due = now + GONE_NS;
+	if (now >= due || c->dead || (c->ended && is_gone(c))) {
 		drop(c);
 		return 0;
 	}
-	if (has_line(c) && !is_choked(c))
+	if (c->ended || (has_line(c) && !is_choked(c)))
 		go_on(c); /* may drop it */
 	return due == INT64_MAX ? INT64_MAX : due - now;
+}
+
+/* Answers that were wanted, until @given is what a turn bears. */
+static void
+give_more(struct ctl_client *c, size_t *given)
+{
+	struct ctl *ctl = c->ctl;
+	size_t before;
+
+	while (c->wants && !is_choked(c) && *given < MORE_MAX) {
+		before = c->sent + unsent(c);
+		c->wants = false;
+		ctl->config.more(ctl->config.ctx, c);
+		*given += c->sent + unsent(c) - before + 1;
+	}
+	if (c->wants && !is_choked(c))
+		come_back(ctl, 0);
 }
 
 static void
@@ -410,12 +551,14 @@ on_again(void *ctx)
 	struct ctl *ctl = ctx;
 	struct ctl_client *c, *next;
 	int64_t now = clock_now(), soonest = INT64_MAX, at;
+	size_t given = 0;
 
 	if (ctl->refused)
 		watch_resume(ctl->listening);
 	ctl->refused = false;
 	for (c = TAILQ_FIRST(&ctl->clients); c != NULL; c = next) {
 		next = TAILQ_NEXT(c, list);
+		give_more(c, &given);
 		at = look_at(c, now);
 		if (at > 0 && at < soonest)
 			soonest = at;

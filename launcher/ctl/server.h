@@ -7,6 +7,10 @@
  * line has at most CONTROL_LINE_MAX bytes; while it does not take its answers
  * it is asked nothing more, and after half a minute of that it is dropped. Of
  * too many clients the one that was silent for longest makes room.
+ *
+ * A descriptor that is sent along belongs to the line whose end, or middle, the
+ * last byte was that came with it. It is whoever's who takes it while that line
+ * is handled; what nobody takes is closed.
  */
 #ifndef LAUNCHER_CTL_SERVER_H
 #define LAUNCHER_CTL_SERVER_H
@@ -27,13 +31,18 @@ struct ctl_config {
 	int64_t pid;     /* of the keeper */
 	uint32_t most;   /* clients at a time */
 	ctl_fn *fn;
-	/* Close a connection's descriptor, which may wait for what was sent
-	 * along with messages that nobody read. */
+	/* Close a descriptor, which may take as long as who made it likes: that
+	 * of a connection may hold others which nobody has read. */
 	void (*close)(void *ctx, int fd);
+	/* Who said ctl_want() has room for the next answer. May be NULL, as may
+	 * the next: @client is no more. */
+	void (*more)(void *ctx, struct ctl_client *client);
+	void (*gone)(void *ctx, struct ctl_client *client);
 	void *ctx;
 };
 
-#define CTL_NO_RANK UINT32_MAX
+#define CTL_NO_RANK   UINT32_MAX
+#define CTL_RANK_MOST 8 /* connections of a rank */
 
 /* ctl_open() - NULL if out of memory. */
 struct ctl *ctl_open(const struct ctl_config *config);
@@ -43,8 +52,8 @@ struct ctl *ctl_open(const struct ctl_config *config);
 bool ctl_listen(struct ctl *ctl, int fd);
 
 /* ctl_admit() - a connection of rank @rank's, a stream socket, which is taken.
- * It makes room for no client, and none for it; the one that the rank had
- * before is closed. */
+ * It makes room for no client, and none for it; of more than CTL_RANK_MOST of
+ * the same rank the one that was silent for longest does. */
 void ctl_admit(struct ctl *ctl, int fd, uint32_t rank);
 
 /* ctl_rank() - whose connection it is, or CTL_NO_RANK. */
@@ -53,6 +62,26 @@ void ctl_close(struct ctl *ctl); /* NULL is fine; clients see the end */
 
 /* ctl_send() - @m, with what it points to, to a client that may be slow. */
 void ctl_send(struct ctl_client *to, const struct control *m);
+
+/* ctl_send_fd() - the same, with @fd, which is borrowed, sent along. Of a client
+ * that has not taken the last one there is, nothing more is asked until it has;
+ * false: it was not sent for that, or there is no descriptor for it. */
+bool ctl_send_fd(struct ctl_client *to, const struct control *m, int fd);
+
+/* ctl_take_fd() - the descriptor that came along with the message at hand, which
+ * is the caller's then; -1: there is none. */
+int ctl_take_fd(struct ctl_client *from);
+
+/* ctl_want() - call more() when the client can take an answer that does not
+ * answer the message at hand: not before this turn is over. Once. */
+void ctl_want(struct ctl_client *client);
+
+/* ctl_hold() - @by answers more are to come: who waits for one has not gone
+ * silent, and may close its sending end. */
+void ctl_hold(struct ctl_client *client, int by);
+
+/* ctl_of() - whatever the owner of the server puts there; NULL at first. */
+void **ctl_of(struct ctl_client *client);
 
 /* ctl_refuse() - the error that answers message @id. */
 void ctl_refuse(struct ctl_client *to, int64_t id, enum xr_status status,

@@ -10,6 +10,7 @@
 #include "base/fd.h"
 #include "launcher/ctl/server.h"
 #include "launcher/sup/hear.h"
+#include "launcher/sup/keys.h"
 #include "launcher/sup/steer.h"
 #include "launcher/sup/sup.h"
 
@@ -114,6 +115,10 @@ take(struct job *job, struct told *t)
 		t->text[--t->len] = '\0';
 	if (control_read(&m, t->text, t->len, CONTROL_BY_RANK, &err) != XR_OK) {
 		say_odd(job, err.text);
+		return;
+	}
+	if (keys_is(m.type)) {
+		say_odd(job, "the store is asked on a connection of its own");
 		return;
 	}
 	if (r == JOB_NOBODY)

@@ -23,6 +23,7 @@
 #include "launcher/keeper/keeper.h"
 #include "launcher/keeper/orphan.h"
 #include "launcher/log/thread.h"
+#include "launcher/sup/keys.h"
 #include "launcher/sup/report.h"
 #include "launcher/sup/steer.h"
 #include "launcher/sup/sup.h"
@@ -87,13 +88,9 @@ void
 steer_close(struct job *job, int fd)
 {
 	pthread_t thread;
-	int type;
-	socklen_t len = sizeof(type);
 
 	(void)job;
-	/* What cannot wait is closed here. */
-	if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) == -1 ||
-		thread_start(&thread, close_one, (void *)(intptr_t)fd) != 0)
+	if (thread_start(&thread, close_one, (void *)(intptr_t)fd) != 0)
 		fd_close(fd);
 }
 
@@ -240,6 +237,10 @@ on_message(struct ctl_client *from, const struct control *m, void *ctx)
 {
 	struct job *job = ctx;
 
+	if (keys_is(m->type)) {
+		keys_asked(job, from, m);
+		return;
+	}
 	if (ctl_rank(from) == CTL_NO_RANK) {
 		handlers[m->type](job, from, m);
 		return;
@@ -255,6 +256,18 @@ close_aside(void *ctx, int fd)
 	steer_close(ctx, fd);
 }
 
+static void
+on_more(void *ctx, struct ctl_client *client)
+{
+	keys_more(ctx, client);
+}
+
+static void
+on_gone(void *ctx, struct ctl_client *client)
+{
+	keys_gone(ctx, client);
+}
+
 /* Made when somebody comes; false: there is no memory for it. */
 static bool
 serve(struct job *job)
@@ -266,6 +279,8 @@ serve(struct job *job)
 		.most = CLIENTS_MAX,
 		.fn = on_message,
 		.close = close_aside,
+		.more = on_more,
+		.gone = on_gone,
 		.ctx = job,
 	};
 
@@ -346,6 +361,7 @@ steer_end(struct job *job)
 	ctl_end(job->sup->ctl, &over);
 	ctl_close(job->sup->ctl);
 	job->sup->ctl = NULL;
+	keys_close(job);
 	ctl_place_remove(&job->page->ctl);
 	job->page->ctl.dir = -1; /* there is nothing left for the keeper */
 	for (uint32_t i = 0; i < job_size(job); i++) {

@@ -17,6 +17,7 @@
  *   detach.c   a job that is left to itself
  *   steer.c    the control socket: who asks, who steers
  *   hear.c     what ranks tell
+ *   keys.c     the rendezvous store
  *   pty.c      a terminal for each rank
  *   aide.c     processes that are no ranks
  *
@@ -88,6 +89,7 @@ struct sup {
 	struct work *work;
 	struct bus *bus;
 	struct ctl *ctl;    /* steer.c; NULL: nobody spoke yet */
+	struct keys *keys;  /* keys.c; NULL: nobody asked yet */
 	bool making;        /* steer.c: a thread makes the control socket */
 	struct watch *hear; /* hear.c */
 	char no_ctl[256];   /* steer.c: why there is no control socket */

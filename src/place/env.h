@@ -61,7 +61,8 @@ struct env_facts {
 	uint32_t max_restarts;
 	uint32_t threads; /* cores a rank is bound to, the fewest; 0: as 1 */
 	const char *attempt_dir; /* NULL: no TORCHELASTIC_ERROR_FILE */
-	const char *control;     /* XRUN_CONTROL_FD; NULL: there is none */
+	const char *control;     /* XRUN_CONTROL_FD; NULL: neither is it nor
+				  * XRUN_STORE, which goes that way */
 	bool full_buffers;       /* --buffer full: leave Python alone */
 	const char *preload;     /* agent, put behind LD_PRELOAD; or NULL */
 

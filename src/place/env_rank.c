@@ -59,6 +59,7 @@ set_job_fields(struct env *env)
 	set_number(env, FIELD_max_restarts, facts->max_restarts, 1);
 	set_text(env, FIELD_attempt_dir, facts->attempt_dir);
 	set_text(env, FIELD_control, facts->control);
+	set_text(env, FIELD_store, facts->control == NULL ? NULL : "control:");
 	set_number(env, FIELD_threads, facts->threads == 0 ? 1 : facts->threads,
 		1);
 	set_number(env, FIELD_part, facts->part.index, 1);

@@ -51,6 +51,7 @@ enum env_when {
 	F(max_restarts, false) \
 	F(attempt_dir, false) \
 	F(control, false) \
+	F(store, false) \
 	F(threads, false) \
 	F(part, false) \
 	F(part_size, false) \

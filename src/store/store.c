@@ -182,10 +182,10 @@ store_set(struct store *s, struct span key, struct store_value *value,
 static bool
 read_number(const struct store_value *v, int64_t *number)
 {
-	bool minus = v->len > 0 && v->data[0] == '-';
+	bool minus = v->data != NULL && v->len > 0 && v->data[0] == '-';
 	int64_t sum = 0;
 
-	if (v->len == minus)
+	if (v->data == NULL || v->len == minus)
 		return false;
 	for (size_t i = minus; i < v->len; i++) {
 		int digit = v->data[i] - '0';
@@ -209,6 +209,9 @@ add_up(const struct store_entry *e, int64_t by, int64_t *sum,
 
 	if (e != NULL && e->value != NULL && !read_number(e->value, &now)) {
 		struct span text = { e->value->data, e->value->len };
+
+		if (text.at == NULL)
+			text = span_of("(large)");
 
 		return fail(err, XR_E_INVAL,
 			"store: the key '%.*s' is '%.*s', not a number of 64 bits",
@@ -252,7 +255,7 @@ is_expected(const struct store_entry *e, struct span expected)
 {
 	if (e == NULL || e->value == NULL || e->value->len == 0)
 		return expected.len == 0;
-	return e->value->len == expected.len &&
+	return e->value->len == expected.len && e->value->data != NULL &&
 		memcmp(e->value->data, expected.at, expected.len) == 0;
 }
 

@@ -33,7 +33,9 @@ struct store_value {
  * written yet if @data is NULL.
  *
  * store_value_wrap() - @len bytes that lie elsewhere, for ever the same: a
- * sealed memfd, say. @free may be NULL. It is not called if the wrapping fails.
+ * sealed memfd, say. @data is NULL where the store itself must not look at them:
+ * they are no number then, and equal to nothing. @free may be NULL. It is not
+ * called if the wrapping fails.
  *
  * Both return a value with one reference, the caller's; or NULL: no memory.
  */

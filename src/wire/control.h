@@ -29,6 +29,7 @@ enum control_by {
 	CONTROL_BY_JOB = 1 << 0,
 	CONTROL_BY_CLIENT = 1 << 1,
 	CONTROL_BY_RANK = 1 << 2,
+	CONTROL_BY_BOTH = CONTROL_BY_CLIENT | CONTROL_BY_RANK,
 };
 
 enum control_kind {

@@ -475,7 +475,7 @@ send_all()
 		down
 		up -n 1 python3 send.py "$([ $kind = many ] || echo '{"type":"hello"}')" 200 $kind
 		wait_for 10 rank_has 0 '.progress.step == 1'
-		wait_for 5 no_more_than $((before + 3))
+		wait_for 5 no_more_than $((before + 10)) # 8 connections a rank
 		down
 		assert_eq "$status" 143
 	done

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_along.c - descriptors that go with bytes. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <sys/socket.h>
+
+#include "base/along.h"
+
+static int a, b;
+static char data[256];
+
+static void
+begin(void)
+{
+	int fd[2];
+
+	cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, fd), 0);
+	a = fd[0];
+	b = fd[1];
+}
+
+TestSuite(along, .init = begin);
+
+Test(along, a_descriptor_ends_what_it_is_received_with)
+{
+	int pipes[2];
+	struct along got;
+
+	cr_assert_eq(pipe(pipes), 0);
+	cr_assert_eq(along_send(a, "one", 3, -1), 3);
+	cr_assert_eq(along_send(a, "two", 3, pipes[1]), 3);
+	cr_assert_eq(along_send(a, "three", 5, -1), 5);
+	cr_assert_eq(along_receive(b, data, sizeof(data), &got), 6);
+	cr_expect_eq(memcmp(data, "onetwo", 6), 0);
+	cr_assert_eq(got.count, 1);
+	cr_expect_eq(fcntl(got.fd[0], F_GETFD), FD_CLOEXEC);
+	cr_expect_eq(write(got.fd[0], "x", 1), 1);
+	cr_expect_eq(read(pipes[0], data, 1), 1);
+	cr_assert_eq(along_receive(b, data, sizeof(data), &got), 5);
+	cr_expect_eq(got.count, 0);
+}
+
+Test(along, neither_waits_nor_dies)
+{
+	struct along got;
+
+	cr_expect_eq(along_receive(b, data, sizeof(data), &got), -1);
+	cr_expect_eq(errno, EAGAIN);
+	cr_expect_eq(got.count, 0);
+	close(b);
+	cr_expect_eq(along_send(a, "x", 1, -1), -1);
+	cr_expect_eq(errno, EPIPE);
+	cr_expect_eq(along_receive(a, data, sizeof(data), &got), 0);
+}
