@@ -174,6 +174,7 @@ facts_of(const struct job *job, const struct part *part,
 	};
 	facts.attempt_dir = job->state.attempt;
 	facts.control = job->hear_name[0] == '\0' ? NULL : job->hear_name;
+	facts.segment = job->segment[0] == '\0' ? NULL : job->segment;
 	facts.full_buffers = part->opt->buffer == BUFFER_FULL;
 	facts.preload = part->preload;
 	facts.user = part->opt->env.items;

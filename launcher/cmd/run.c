@@ -34,6 +34,7 @@
 #include "launcher/keeper/orphan.h"
 #include "launcher/keeper/own_tty.h"
 #include "launcher/sup/hear.h"
+#include "launcher/sup/slots.h"
 #include "launcher/sup/report.h"
 #include "launcher/sup/sup.h"
 
@@ -328,6 +329,14 @@ batch_job(void)
 		NULL;
 }
 
+/* By which ranks tell. */
+static void
+open_ways(struct job *job)
+{
+	hear_open(job);
+	slots_open(job);
+}
+
 static enum xr_status
 prepare(struct job *job, struct prepared *p, struct xr_error *err)
 {
@@ -359,7 +368,7 @@ prepare(struct job *job, struct prepared *p, struct xr_error *err)
 	if (status != XR_OK)
 		return status;
 	if (!only_asks(&job->opt))
-		hear_open(job);
+		open_ways(job);
 	status = compile_route(job, p->host, err);
 	if (status == XR_OK)
 		status = prepare_env(job, p, err);

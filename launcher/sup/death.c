@@ -11,6 +11,7 @@
 #include "launcher/job/outcome.h"
 #include "launcher/sup/aide.h"
 #include "launcher/sup/hear.h"
+#include "launcher/sup/slots.h"
 #include "launcher/sup/sup.h"
 #include "launcher/sup/why.h"
 #include "proc/descend.h"
@@ -34,6 +35,7 @@ death_of(uint32_t r, void *ctx)
 	rank->pidfd = -1;
 	rank->ended_ns = clock_now();
 	rank->death = ++job->deaths;
+	slots_reaped(job, r);
 	rank->after_stop =
 		job->stop_ns != 0 && !rank->was_exiting && !rank->foreign;
 	if (rank->status == 0 && job->sup->lifelines != NULL)

@@ -16,6 +16,7 @@
 #include "launcher/keeper/own_tty.h"
 #include "launcher/keeper/keeper.h"
 #include "launcher/sup/hear.h"
+#include "launcher/sup/slots.h"
 #include "launcher/sup/stdin_all.h"
 #include "launcher/sup/report.h"
 #include "launcher/sup/sup.h"
@@ -229,6 +230,10 @@ spawn_rank(struct job *job, uint32_t r, struct spawn *s)
 	s->control = job->hear_fd != -1 && s->files.rlim_cur > HEAR_FD ?
 		SPAWN_SLOT_CONTROL :
 		-1;
+	s->segment_at = SLOTS_FD;
+	s->segment = job->segment[0] != '\0' && s->files.rlim_cur > SLOTS_FD ?
+		SPAWN_SLOT_SEGMENT :
+		-1;
 	give_processors(job, r, s);
 	give_group(job, r, s);
 	tag.mode = modes[part->opt->buffer];
@@ -262,6 +267,7 @@ started(struct job *job, uint32_t r, const struct spawn *s)
 	rank->pid = s->pid;
 	rank->pidfd = s->pidfd;
 	job->started++;
+	slots_started(job, r);
 	step_rank(job, r, RANK_EV_EXECED);
 	bus_tell(job->sup->bus, BUS_RANK_START, r);
 	if (fault(FAULT_SPAWN_WATCH, r) == 0 &&

@@ -25,6 +25,7 @@
 #include "launcher/log/thread.h"
 #include "launcher/sup/keys.h"
 #include "launcher/sup/report.h"
+#include "launcher/sup/slots.h"
 #include "launcher/sup/steer.h"
 #include "launcher/sup/sup.h"
 
@@ -111,6 +112,9 @@ on_status(struct job *job, struct ctl_client *from, const struct control *m)
 	struct control answer = control_new(CONTROL_JOB, m->id);
 	struct buf text = { 0 };
 
+	for (uint32_t r = 0; r < job_size(job); r++)
+		if (job->rank[r].ended_ns == 0)
+			slots_look(job, r);
 	report_put_now(job, &text);
 	answer.job.status = (struct span){ buf_text(&text), text.len };
 	ctl_send(from, &answer);

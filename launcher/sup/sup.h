@@ -16,7 +16,7 @@
  *   lifeline.c the order of deaths, as evidence
  *   detach.c   a job that is left to itself
  *   steer.c    the control socket: who asks, who steers
- *   hear.c     what ranks tell
+ *   hear.c     what ranks tell           slots.c   what they tell by a store
  *   keys.c     the rendezvous store
  *   pty.c      a terminal for each rank
  *   aide.c     processes that are no ranks

@@ -63,6 +63,7 @@ struct env_facts {
 	const char *attempt_dir; /* NULL: no TORCHELASTIC_ERROR_FILE */
 	const char *control;     /* XRUN_CONTROL_FD; NULL: neither is it nor
 				  * XRUN_STORE, which goes that way */
+	const char *segment;     /* XRUN_SEGMENT_FD; NULL: there is none */
 	bool full_buffers;       /* --buffer full: leave Python alone */
 	const char *preload;     /* agent, put behind LD_PRELOAD; or NULL */
 

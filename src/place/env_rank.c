@@ -60,6 +60,7 @@ set_job_fields(struct env *env)
 	set_text(env, FIELD_attempt_dir, facts->attempt_dir);
 	set_text(env, FIELD_control, facts->control);
 	set_text(env, FIELD_store, facts->control == NULL ? NULL : "control:");
+	set_text(env, FIELD_segment, facts->segment);
 	set_number(env, FIELD_threads, facts->threads == 0 ? 1 : facts->threads,
 		1);
 	set_number(env, FIELD_part, facts->part.index, 1);

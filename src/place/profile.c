@@ -25,6 +25,7 @@
 	R(XRUN, "XRUN_DEVICE", "{device}", ALWAYS) \
 	R(XRUN, "XRUN_CONTROL_FD", "{control}", ALWAYS) \
 	R(XRUN, "XRUN_STORE", "{store}", ALWAYS) \
+	R(XRUN, "XRUN_SEGMENT_FD", "{segment}", ALWAYS) \
 	R(XRUN, "XRUN_STDIO", "{stdio}", ALWAYS) \
 	\
 	R(TORCH, "RANK", "{rank}", ALWAYS) \
@@ -68,7 +69,7 @@
 
 /* Names that are fixed though no row sets them yet. */
 #define ENV_LATER \
-	"XRUN_SEGMENT_FD", "XRUN_BELL_FD"
+	"XRUN_BELL_FD"
 
 const struct env_row env_rows[] = {
 #define R(profile, name, value, when) \

@@ -52,6 +52,7 @@ enum env_when {
 	F(attempt_dir, false) \
 	F(control, false) \
 	F(store, false) \
+	F(segment, false) \
 	F(threads, false) \
 	F(part, false) \
 	F(part_size, false) \

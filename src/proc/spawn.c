@@ -37,10 +37,10 @@ spawn_slots_init(void)
 	high = fcntl(null, F_DUPFD_CLOEXEC, SPAWN_SLOTS);
 	if (high == -1)
 		return -1;
-	if (null != SPAWN_SLOT_NULL && null > STDERR_FILENO)
+	if (null >= SPAWN_SLOTS)
 		close(null);
 	for (int slot = SPAWN_SLOT_IN; slot < SPAWN_SLOTS; slot++)
-		if (dup3(high, slot, O_CLOEXEC) == -1)
+		if (slot != null && dup3(high, slot, O_CLOEXEC) == -1)
 			return -1;
 	close(high);
 	return 0;
@@ -106,7 +106,8 @@ become(const struct spawn *s, pid_t maker)
 	if (s->tty && ioctl(1, TIOCSCTTY, 0) == -1)
 		return SPAWN_TERMINAL;
 	if ((s->life != -1 && dup2(s->life, s->life_at) == -1) ||
-		(s->control != -1 && dup2(s->control, s->control_at) == -1))
+		(s->control != -1 && dup2(s->control, s->control_at) == -1) ||
+		(s->segment != -1 && dup2(s->segment, s->segment_at) == -1))
 		return SPAWN_STDIO;
 	if (setrlimit(RLIMIT_NOFILE, &s->files) == -1)
 		return SPAWN_LIMIT;
@@ -222,9 +223,10 @@ child_of_fork(struct spawn *s, pid_t maker, struct gate *g)
 
 	/* Or a maker that dies now would leave us here for ever. */
 	close_end(&g->go[1]);
-	/* Whatever has the number of the lifeline makes way for it. */
-	if (g->report[1] == s->life_at)
-		g->report[1] = fcntl(s->life_at, F_DUPFD_CLOEXEC, 0);
+	/* What has a number of the program's makes way for it. */
+	while (g->report[1] == s->life_at || g->report[1] == s->control_at ||
+		g->report[1] == s->segment_at)
+		g->report[1] = fcntl(g->report[1], F_DUPFD_CLOEXEC, 0);
 	if (read(g->go[0], &go, 1) != 1)
 		_exit(125);
 	w.step = (int)(enter_group(s) ? become(s, maker) : SPAWN_GROUP);

@@ -33,6 +33,7 @@ enum spawn_slot {
 	SPAWN_SLOT_ERR,
 	SPAWN_SLOT_LIFE,
 	SPAWN_SLOT_CONTROL,
+	SPAWN_SLOT_SEGMENT,
 	SPAWN_SLOT_NULL,
 	SPAWN_SLOTS, /* first descriptor that no child sees */
 };
@@ -63,6 +64,8 @@ struct spawn {
 	int life_at;       /* below the limit of @files */
 	int control;       /* slot that becomes @control_at; -1: none */
 	int control_at;    /* below the limit of @files */
+	int segment;       /* slot that becomes @segment_at; -1: none */
+	int segment_at;    /* below the limit of @files */
 	struct rlimit files; /* RLIMIT_NOFILE of the child */
 	int group;           /* cgroup.procs of its group; 0: the maker's */
 	const void *cpus;    /* mask for sched_setaffinity(2); NULL: as it is */

@@ -7,7 +7,7 @@
  *
  * CALL is vfork (clone with CLONE_VFORK, nothing else), thread (clone with
  * CLONE_THREAD; libc asks clone3 first), clone3, close_range,
- * pidfd_open, pidfd_send_signal, splice, waitid, ioctl, epoll_ctl,
+ * pidfd_open, pidfd_send_signal, splice, memfd_create, waitid, ioctl, epoll_ctl,
  * epoll_wait, poll or sched_setaffinity; ERROR is EPERM, ENOSYS, EINVAL or
  * EAGAIN.
  */
@@ -38,6 +38,7 @@ static const struct call {
 	{ "pidfd_open", SYS_pidfd_open, 0 },
 	{ "pidfd_send_signal", SYS_pidfd_send_signal, 0 },
 	{ "splice", SYS_splice, 0 },
+	{ "memfd_create", SYS_memfd_create, 0 },
 	{ "waitid", SYS_waitid, 0 },
 	{ "ioctl", SYS_ioctl, 0 },
 	{ "epoll_ctl", SYS_epoll_ctl, 0 },

@@ -59,6 +59,7 @@ order(const char *path, char *a, char *b, char *c)
 		.err = STDERR_FILENO,
 		.life = -1,
 		.control = -1,
+		.segment = -1,
 	};
 
 	args[0] = (char *)path;

@@ -6,6 +6,7 @@
 #include <locale.h>
 #include <math.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +21,10 @@
 
 #include <xrun/job.h>
 
+#include "segment/layout.h"
+#include "segment/owner.h"
 #include "wire/control.h"
+#include "worker/job/slot.h"
 
 static int told = -1, teller = -1;
 static char line[65536];
@@ -384,4 +388,173 @@ Test(worker_job, a_descriptor_that_is_something_else_is_left_alone)
 	cr_expect_eq(xr_job_ready(), XR_OK);
 	close(fd[1]);
 	cr_expect_eq(read(fd[0], &byte, 1), 0);
+}
+
+/* --- the slot ------------------------------------------------------------- */
+
+/* A segment as xrun gives it to local rank 1. */
+static int
+join_segment(void)
+{
+	const struct segment_wish wish = { .job = "k7m2", .ranks = 2 };
+	int fd = segment_create(&wish);
+	struct stat st;
+	char name[64];
+
+	cr_assert_neq(fd, -1);
+	cr_assert_eq(fstat(fd, &st), 0);
+	snprintf(name, sizeof(name), "%d:%llu", fd,
+		(unsigned long long)st.st_ino);
+	setenv("XRUN_SEGMENT_FD", name, 1);
+	setenv("XRUN_LOCAL_RANK", "1", 1);
+	setenv("XRUN_JOB", "k7m2", 1);
+	slot_init();
+	return fd;
+}
+
+static struct segment_view
+seen(int fd)
+{
+	struct segment_view view;
+
+	cr_assert(segment_look(fd, 1, INT64_MAX, &view));
+	return view;
+}
+
+Test(worker_job, each_step_is_stored_and_few_are_sent)
+{
+	struct xr_progress p = { .size = sizeof(p), .total = INT64_MAX };
+	int fd = join_segment();
+
+	join_job();
+	for (p.step = 1; p.step < 5000; p.step++)
+		cr_assert_eq(xr_job_progress(&p), XR_OK);
+	cr_expect_eq(seen(fd).step, 4999);
+	cr_expect_eq(seen(fd).total, INT64_C(9007199254740991));
+	cr_expect_eq(seen(fd).tick, 4999);
+	cr_expect_gt(seen(fd).when, 0);
+	cr_expect_leq(drained(), 2);
+	p.step = INT64_MAX;
+	p.total = 0;
+	cr_expect_eq(xr_job_progress(&p), XR_OK);
+	cr_expect_eq(seen(fd).step, INT64_C(9007199254740991));
+	cr_expect_eq(seen(fd).total, -1);
+}
+
+Test(worker_job, what_is_refused_is_not_stored)
+{
+	struct xr_progress p = { .size = sizeof(p), .step = -1 };
+	int fd = join_segment();
+
+	cr_expect_eq(xr_job_progress(&p), XR_E_INVAL);
+	cr_expect_eq(seen(fd).tick, 0);
+}
+
+Test(worker_job, messages_without_room_are_counted)
+{
+	struct xr_progress p = { .size = sizeof(p), .step = 1, .total = 9 };
+	int fd = join_segment();
+
+	join_job();
+	fill_queue();
+	cr_expect_eq(xr_job_progress(&p), XR_OK);
+	cr_expect_eq(xr_job_ready(), XR_E_AGAIN);
+	cr_expect_eq(seen(fd).lost, 2);
+	cr_expect_eq(seen(fd).step, 1);
+}
+
+Test(worker_job, a_heartbeat_is_a_store_and_keeps_errno)
+{
+	int fd = join_segment();
+
+	join_job();
+	errno = EDOM;
+	for (int i = 0; i < 100; i++)
+		xr_heartbeat();
+	cr_expect_eq(errno, EDOM);
+	cr_expect_eq(seen(fd).tick, 100);
+	cr_expect_eq(seen(fd).step, -1);
+	cr_expect_eq(drained(), 0);
+}
+
+Test(worker_job, a_segment_that_is_none_is_as_if_it_were_not_there)
+{
+	static const char *const names[] = { "", "x", "98", "0:0", "98:x",
+		"1000000:1" };
+	struct xr_progress p = { .size = sizeof(p), .step = 1 };
+	struct xr_error err = { 0 };
+
+	join_segment();
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		setenv("XRUN_SEGMENT_FD", names[i], 1);
+		slot_init();
+		cr_expect_not(slot_beat(), "%s", names[i]);
+		cr_expect_eq(xr_job_progress(&p), XR_OK);
+		cr_expect_eq(xr_job_attach(&err), XR_E_NOTFOUND);
+	}
+	cr_expect_str_eq(err.text, "job k7m2 has no segment here");
+	unsetenv("XRUN_JOB");
+	cr_expect_eq(xr_job_attach(&err), XR_OK);
+	xr_job_detach();
+}
+
+Test(worker_job, a_process_is_the_rank_until_it_says_not)
+{
+	int fd = join_segment(), status;
+	struct xr_error err = { 0 };
+	pid_t pid;
+
+	setenv("XRUN_RANK", "5", 1);
+	cr_expect_eq(xr_job_attach(&err), XR_OK);
+	cr_expect_eq((pid_t)seen(fd).holder, getpid());
+	cr_expect(seen(fd).held);
+	pid = fork();
+	if (pid == 0) {
+		char text[80];
+
+		snprintf(text, sizeof(text), "rank 5 is held by process %d (",
+			getppid());
+		_exit(xr_job_attach(&err) == XR_E_EXISTS &&
+					strncmp(err.text, text, strlen(text)) ==
+						0 ?
+				0 :
+				1);
+	}
+	cr_assert_eq(waitpid(pid, &status, 0), pid);
+	cr_expect_eq(status, 0);
+	xr_job_detach();
+	cr_expect_eq(seen(fd).holder, 0);
+}
+
+static void
+count_stop(void *ctx)
+{
+	(*(volatile int *)ctx)++;
+}
+
+static volatile int before;
+
+static void
+count_before(int sig)
+{
+	before += sig;
+}
+
+Test(worker_job, who_is_told_to_stop_has_its_function_called)
+{
+	const struct sigaction action = { .sa_handler = count_before };
+	volatile int first = 0, second = 0;
+
+	cr_assert_eq(sigaction(SIGTERM, &action, NULL), 0);
+	cr_expect_eq(xr_job_stopping(), 0);
+	cr_expect_eq(xr_job_on_stop(count_stop, (void *)&first, NULL), XR_OK);
+	cr_expect_eq(xr_job_on_stop(count_stop, (void *)&second, NULL), XR_OK);
+	raise(SIGTERM);
+	cr_expect_eq(first, 0);
+	cr_expect_eq(second, 1);
+	cr_expect_eq(before, SIGTERM);
+	cr_expect_eq(xr_job_stopping(), 1);
+	cr_expect_eq(xr_job_on_stop(NULL, NULL, NULL), XR_OK);
+	raise(SIGTERM);
+	cr_expect_eq(second, 1);
 }

@@ -13,12 +13,16 @@
 #include <criterion/criterion.h>
 
 #include "base/stdio_tag.h"
+#include "segment/layout.h"
+#include "segment/owner.h"
 
 /* A program under the shim; its stdin is held open until finish(). */
 struct child {
 	pid_t pid;
 	int in, out, err;
 };
+
+static char env_segment[64] = "NO_SEGMENT=", env_rank[64] = "NO_RANK=";
 
 static char *
 need(const char *name)
@@ -35,7 +39,8 @@ exec_child(char *const argv[], const char *tag)
 {
 	char preload[4096], stdio[256];
 	char *env[] = { preload, stdio, "PATH=/usr/bin:/bin",
-		"ASAN_OPTIONS=verify_asan_link_order=0", NULL };
+		"ASAN_OPTIONS=verify_asan_link_order=0", env_segment, env_rank,
+		NULL };
 
 	snprintf(preload, sizeof(preload), "LD_PRELOAD=%s",
 		getenv("XRUN_TEST_PRELOAD"));
@@ -213,4 +218,92 @@ Test(preload, it_needs_no_library_and_shows_no_name)
 	struct child c = start(argv, NULL, STDIO_LINE);
 
 	cr_expect_str_eq(finish(&c), "");
+}
+
+/* --- the slot ------------------------------------------------------------- */
+
+#define SLOTS_FD 98
+
+/* A segment that the child inherits; it is told @number and the right inode. */
+static int
+give_segment(int number, const char *rank)
+{
+	const struct segment_wish wish = { .job = "k7m2", .ranks = 2 };
+	int fd = segment_create(&wish);
+	struct stat st;
+
+	cr_assert_neq(fd, -1);
+	cr_assert_eq(fstat(fd, &st), 0);
+	cr_assert_eq(dup2(fd, SLOTS_FD), SLOTS_FD);
+	snprintf(env_segment, sizeof(env_segment), "XRUN_SEGMENT_FD=%d:%llu",
+		number, (unsigned long long)st.st_ino);
+	snprintf(env_rank, sizeof(env_rank), "XRUN_LOCAL_RANK=%s", rank);
+	return fd;
+}
+
+/* Who was met in slot 1 of @fd, and how often; none of it in slot 0. */
+static struct segment_view
+met(int fd)
+{
+	struct segment_view view;
+
+	cr_assert(segment_look(fd, 0, 0, &view));
+	cr_expect_eq(view.gen, 0);
+	cr_assert(segment_look(fd, 1, 0, &view));
+	return view;
+}
+
+static struct segment_view
+met_after(char *const argv[], int number, const char *rank)
+{
+	int fd = give_segment(number, rank);
+	struct child c = start(argv, NULL, STDIO_LINE);
+
+	finish(&c);
+	return met(fd);
+}
+
+Test(preload, the_slot_is_marked_by_whoever_acts_first)
+{
+	char *argv[] = { "/bin/sh", "-c", "echo $$; /bin/true; /bin/true",
+		NULL };
+	int fd = give_segment(SLOTS_FD, "1");
+	struct child c = start(argv, NULL, STDIO_LINE);
+	const char *out = finish(&c);
+	struct segment_view view = met(fd);
+
+	cr_expect_eq(view.gen, 1);
+	cr_expect_eq((int)view.holder, (int)strtol(out, NULL, 10));
+	cr_expect_not(view.held);
+}
+
+Test(preload, a_program_that_took_the_place_of_another_is_the_next)
+{
+	char *argv[] = { "/bin/sh", "-c", "exec /usr/bin/env /bin/true", NULL };
+
+	cr_expect_eq(met_after(argv, SLOTS_FD, "1").gen, 3);
+}
+
+Test(preload, where_it_does_not_act_no_slot_is_marked)
+{
+	char *argv[] = { "/bin/true", NULL };
+	int fd = give_segment(SLOTS_FD, "1");
+	struct child c = start(argv, "0:0;line", STDIO_LINE);
+
+	finish(&c);
+	cr_expect_eq(met(fd).gen, 0);
+}
+
+Test(preload, what_is_no_segment_is_left_alone)
+{
+	char *argv[] = { "/bin/true", NULL };
+	static const char *const ranks[] = { "2", "4294967295", "4294967296",
+		"x", "", "1x", "-1" };
+
+	for (size_t i = 0; i < sizeof(ranks) / sizeof(ranks[0]); i++)
+		cr_expect_eq(met_after(argv, SLOTS_FD, ranks[i]).gen, 0, "%s",
+			ranks[i]);
+	cr_expect_eq(met_after(argv, 1, "1").gen, 0);
+	cr_expect_eq(met_after(argv, 9999, "1").gen, 0);
+	cr_expect_eq(met_after(argv, SLOTS_FD, "1").gen, 1);
 }

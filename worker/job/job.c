@@ -17,14 +17,16 @@
 #include <xrun/job.h>
 
 #include "base/status.h"
+#include "worker/job/slot.h"
 
-#define MESSAGE_MAX 8192
-#define NAME_MAX_   64
-#define EVERY_NS    INT64_C(100000000) /* between two reports */
-#define PATIENCE_NS INT64_C(100000000) /* for what is told once */
-#define PAUSE_MS    10
-#define STEP_MAX    ((INT64_C(1) << 53) - 1) /* readers of JSON count so far */
-#define NO_SOCKET   -1
+#define MESSAGE_MAX     8192
+#define NAME_MAX_       64
+#define EVERY_NS        INT64_C(100000000)  /* between two reports */
+#define EVERY_NS_BESIDE INT64_C(1000000000) /* of steps that a slot has */
+#define PATIENCE_NS     INT64_C(100000000)  /* for what is told once */
+#define PAUSE_MS        10
+#define STEP_MAX        ((INT64_C(1) << 53) - 1) /* readers of JSON count so far */
+#define NO_SOCKET       -1
 
 /* --- who we are ----------------------------------------------------------- */
 
@@ -206,9 +208,11 @@ tell(struct message *m, int64_t patience)
 	bool lost;
 
 	put(m, "}");
-	lost = fd != NO_SOCKET && !sent(fd, m, patience) && patience > 0;
+	lost = fd != NO_SOCKET && !sent(fd, m, patience);
+	if (lost)
+		slot_lost();
 	errno = saved;
-	return lost ? XR_E_AGAIN : XR_OK;
+	return lost && patience > 0 ? XR_E_AGAIN : XR_OK;
 }
 
 XR_EXPORT enum xr_status
@@ -250,9 +254,9 @@ is_last(const struct xr_progress *p)
 	return p->step == p->total && p->total > 0;
 }
 
-/* Ten times a second, whichever thread comes first. */
+/* Once in @every, whichever thread comes first. */
 static bool
-is_due(const struct xr_progress *p)
+is_due(const struct xr_progress *p, int64_t every)
 {
 	static int64_t last;
 	int64_t before = __atomic_load_n(&last, __ATOMIC_RELAXED);
@@ -262,7 +266,7 @@ is_due(const struct xr_progress *p)
 		__atomic_store_n(&last, now, __ATOMIC_RELAXED);
 		return true;
 	}
-	return (before == 0 || now - before >= EVERY_NS) &&
+	return (before == 0 || now - before >= every) &&
 		__atomic_compare_exchange_n(&last, &before, now, false,
 			__ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
@@ -292,11 +296,15 @@ put_metrics(struct message *m, const struct xr_progress *p)
 XR_EXPORT enum xr_status
 xr_job_progress(const struct xr_progress *progress)
 {
+	int64_t every = EVERY_NS;
 	struct message m;
 
 	if (!is_sound(progress))
 		return XR_E_INVAL;
-	if (!is_due(progress))
+	if (slot_progress(progress->step, progress->total) &&
+		progress->metric_count == 0)
+		every = EVERY_NS_BESIDE;
+	if (!is_due(progress, every))
 		return XR_OK;
 	begin(&m, "progress");
 	put(&m, ",\"step\":%lld", told_step(progress->step));

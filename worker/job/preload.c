@@ -8,27 +8,38 @@
  * in XRUN_STDIO (base/stdio_tag.h) and preloads this file. In a process whose
  * stdout is the pipe named there, at any depth below the rank, stdout is
  * switched to whole lines before main() runs; everywhere else the constructor
- * leaves after one fstat(2). No thread, message, signal handler, allocation or
- * change of the environment; errno stays.
+ * leaves after one fstat(2). Where it acts, and the job has a segment, it marks
+ * the rank's slot as met by this process (segment/layout.h), and keeps no mapping.
+ * No thread, message, signal handler, allocation or change of the environment;
+ * errno stays.
  *
  * It meets every program a rank ever starts, so nothing here may fail to load:
  * all it asks of libc is weak, and it names no library that it needs. Where a
  * function is missing (another libc, an older one), it does nothing.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <sys/mman.h>
 #include <sys/stat.h>
 
 #include "base/stdio_tag.h"
+#include "segment/layout.h"
 
 #pragma weak __errno_location
+#pragma weak fcntl
 #pragma weak fstat
 #pragma weak getenv
+#pragma weak getpid
+#pragma weak mmap
+#pragma weak munmap
 #pragma weak setvbuf
 #pragma weak stdout
+
+#define PAGE_MAX 65536 /* mappings begin at a multiple, whatever the machine */
 
 /* The compiler believes that what libc declares exists; this asks. */
 #define HERE(symbol) (&(symbol) != NULL)
@@ -40,6 +51,62 @@ is_open_on(int fd, const struct stdio_pipe *pipe)
 
 	return fstat(fd, &st) == 0 && st.st_dev == pipe->dev &&
 		st.st_ino == pipe->ino;
+}
+
+/* "98:4711", if the descriptor is that, and was sealed: then it ends where it
+ * says, and a mapping of it cannot fault. Gives its size, or 0. */
+static uint64_t
+segment_size(const char *text, int *fd)
+{
+	uint64_t number, inode;
+	const char *p = stdio_tag_number(text, &number);
+	struct stat st;
+
+	if (p == NULL || *p != ':' || number > INT32_MAX)
+		return 0;
+	p = stdio_tag_number(p + 1, &inode);
+	*fd = (int)number;
+	if (p == NULL || *p != '\0' || fstat(*fd, &st) == -1 ||
+		st.st_ino != inode || !S_ISREG(st.st_mode))
+		return 0;
+	number = (uint64_t)fcntl(*fd, F_GET_SEALS);
+	return (number & (F_SEAL_SHRINK | F_SEAL_SEAL)) ==
+			(F_SEAL_SHRINK | F_SEAL_SEAL) ?
+		(uint64_t)st.st_size :
+		0;
+}
+
+static void
+mark_slot(int fd, uint64_t at)
+{
+	uint64_t base = at & ~(uint64_t)(PAGE_MAX - 1);
+	size_t len = (size_t)(at - base) + SEGMENT_SLOT;
+	char *map = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+		(off_t)base);
+
+	if (map == MAP_FAILED)
+		return;
+	segment_meet((void *)(map + (at - base)), (uint32_t)getpid());
+	munmap(map, len);
+}
+
+static void
+meet(void)
+{
+	const char *text = getenv("XRUN_SEGMENT_FD");
+	const char *number = getenv("XRUN_LOCAL_RANK");
+	uint64_t rank, size;
+	int fd;
+
+	if (text == NULL || number == NULL || !HERE(fcntl) || !HERE(getpid) ||
+		!HERE(mmap) || !HERE(munmap))
+		return;
+	number = stdio_tag_number(number, &rank);
+	if (number == NULL || *number != '\0')
+		return;
+	size = segment_size(text, &fd);
+	if (rank < UINT32_MAX && size >= segment_slot_at((uint32_t)rank + 1))
+		mark_slot(fd, segment_slot_at((uint32_t)rank));
 }
 
 /* A buffer of NULL lets stdio make its usual one at the first write. */
@@ -59,8 +126,10 @@ set_buffering(void)
 	if (tag.mode == STDIO_FULL)
 		return;
 	saved = errno;
-	if (is_open_on(STDOUT_FILENO, &tag.out))
+	if (is_open_on(STDOUT_FILENO, &tag.out)) {
 		setvbuf(stdout, NULL, tag.mode == STDIO_LINE ? _IOLBF : _IONBF,
 			0);
+		meet();
+	}
 	errno = saved;
 }

@@ -4,16 +4,21 @@
  *
  * A program that was started by hand is rank 0 of 1, and what it tells is told
  * to nobody: XR_OK all the same. `xrun ps JOB` shows what was told. Nothing here
- * allocates, starts a thread or touches a signal disposition; nothing fails
- * because xrun is gone. All ranks share a queue: where it is full of what others
- * told, what is told once, which is all but progress before the last step, waits
- * for room, at most 100 ms. Any thread, at any time.
+ * allocates or starts a thread; nothing fails because xrun is gone; functions
+ * that touch a signal disposition say so. Any thread, at any time.
+ *
+ * How far a rank is, it tells by a store where the job has a segment, which it
+ * has if one of its programs is linked with this library; all else is a message.
+ * All ranks share a queue of those: where it is full of what others told, what
+ * is told once, which is all but progress before the last step, waits for room,
+ * at most 100 ms.
  */
 #ifndef XRUN_JOB_H
 #define XRUN_JOB_H
 
 #include <stdint.h>
 
+#include "xrun/error.h"
 #include "xrun/status.h"
 
 #ifdef __cplusplus
@@ -63,9 +68,10 @@ struct xr_progress {
 /*
  * xr_job_progress() - how far this rank is.
  *
- * At most ten times a second it is told; the last step, which is @progress's
- * total, always. What comes between, and finds no room, is passed over: XR_OK. A
- * step or total beyond 2^53 - 1 is told as that.
+ * Step and total are a store, each time. By message they and the metrics are told
+ * ten times a second at most; the last step, which is @progress's total, always.
+ * What comes between, and finds no room, is passed over: XR_OK. A step or total
+ * beyond 2^53 - 1 is told as that.
  *
  * Returns  XR_OK; XR_E_INVAL: a negative number, a name that is none, too many
  *          metrics; XR_E_AGAIN: no room for the last step for 100 ms. Nothing
@@ -83,6 +89,52 @@ enum xr_status xr_job_progress(const struct xr_progress *progress);
  *          was not told
  */
 enum xr_status xr_job_extend(int64_t ns);
+
+/*
+ * xr_heartbeat() - this rank makes progress, of which it can say no more.
+ *
+ * A store; without a segment a message, once a second at most. What hangs
+ * should not call it: so not from a timer.
+ *
+ * Thread   any, a signal handler too.  Blocks: no.
+ */
+void xr_heartbeat(void);
+
+/*
+ * xr_job_attach() - this process is the rank.
+ *
+ * One at a time is, of all the processes that a rank may consist of. It stays so
+ * until it ends, executes another program, or calls xr_job_detach(). A child made
+ * by fork is another process. Telling needs none of this.
+ *
+ * Returns  XR_OK: it is, or was; outside of a job always
+ *          XR_E_EXISTS: another process is, which @err names
+ *          XR_E_NOTFOUND: the job has no segment
+ */
+enum xr_status xr_job_attach(struct xr_error *err);
+
+/* xr_job_detach() - it is no more; nothing if it was not. */
+void xr_job_detach(void);
+
+/* Called in a signal handler, in whichever thread has the signal: only what is
+ * async-signal-safe may be called from it. */
+typedef void xr_stop_fn(void *ctx);
+
+/*
+ * xr_job_on_stop() - have @fn called when the rank is told to stop, by SIGTERM.
+ *
+ * Installs a handler for SIGTERM, which no more ends the process then: it has
+ * xrun's --grace to save what it has and to end. A handler that was there before
+ * is called, too. Called again, it replaces @fn; @fn NULL: xr_job_stopping() alone
+ * tells.
+ *
+ * Returns  XR_OK; XR_E_SYS
+ */
+enum xr_status xr_job_on_stop(xr_stop_fn *fn, void *ctx, struct xr_error *err);
+
+/* xr_job_stopping() - 1 once the rank was told to stop; asked for by
+ * xr_job_on_stop(). Any thread, a signal handler too. */
+int xr_job_stopping(void);
 
 #ifdef __cplusplus
 }

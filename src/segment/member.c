@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* member.c - see member.h. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "base/fd.h"
+#include "segment/layout.h"
+#include "segment/member.h"
+
+#define SEALS     (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+#define START     19 /* fields from the state, 3, to the start, 22: proc(5) */
+#define NOT_THERE UINT64_MAX
+
+bool
+segment_tag_parse(const char *text, struct segment_tag *tag)
+{
+	unsigned long long inode;
+	char *end = NULL;
+	int saved = errno;
+	long fd;
+
+	if (text == NULL || *text < '0' || *text > '9')
+		return false;
+	fd = strtol(text, &end, 10);
+	if (fd > INT32_MAX || *end != ':' || end[1] < '0' || end[1] > '9')
+		return false;
+	inode = strtoull(end + 1, &end, 10);
+	errno = saved;
+	if (*end != '\0')
+		return false;
+	*tag = (struct segment_tag){ .fd = (int)fd, .inode = inode };
+	return true;
+}
+
+/* The size of a memfd that keeps its size; 0: it is not that. */
+static uint64_t
+sealed_size(const struct segment_tag *tag)
+{
+	struct stat st;
+
+	if (fstat(tag->fd, &st) == -1 || st.st_ino != tag->inode ||
+		!S_ISREG(st.st_mode) ||
+		(fcntl(tag->fd, F_GET_SEALS) & SEALS) != SEALS ||
+		st.st_size < SEGMENT_HEAD)
+		return 0;
+	return (uint64_t)st.st_size;
+}
+
+/* A copy is looked at: the original may change meanwhile. */
+static bool
+fits(const void *map, uint64_t size, uint32_t rank)
+{
+	struct segment_head head;
+
+	memcpy(&head, map, sizeof(head));
+	return head.magic == SEGMENT_MAGIC && head.version == SEGMENT_VERSION &&
+		head.slot_size == SEGMENT_SLOT && head.size == size &&
+		rank < head.ranks && segment_slot_at(rank + 1) <= size;
+}
+
+struct segment_slot *
+segment_join(const struct segment_tag *tag, uint32_t rank)
+{
+	int saved = errno;
+	uint64_t size = sealed_size(tag);
+	char *map = MAP_FAILED;
+
+	if (size > 0)
+		map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED,
+			tag->fd, 0);
+	if (map != MAP_FAILED && !fits(map, size, rank)) {
+		munmap(map, size);
+		map = MAP_FAILED;
+	}
+	if (map != MAP_FAILED)
+		madvise(map, size, MADV_DONTDUMP);
+	errno = saved;
+	return map == MAP_FAILED ? NULL : (void *)(map + segment_slot_at(rank));
+}
+
+/* --- who holds it --------------------------------------------------------- */
+
+/* When process @pid was started; NOT_THERE if it is gone, or dead and not
+ * reaped; 0 if nobody says. */
+static uint64_t
+start_of(uint32_t pid)
+{
+	char path[32], text[512], *at;
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%u/stat", (unsigned)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd == -1)
+		return kill((pid_t)pid, 0) == -1 && errno == ESRCH ? NOT_THERE :
+								     0;
+	n = fd_read_some(fd, text, sizeof(text) - 1);
+	fd_close(fd);
+	if (n <= 0)
+		return NOT_THERE;
+	text[n] = '\0';
+	at = strrchr(text, ')'); /* a name may have one, too */
+	if (at == NULL || at[1] == '\0')
+		return 0;
+	if (at[2] == 'Z' || at[2] == 'X')
+		return NOT_THERE;
+	at++;
+	for (int i = 0; i < START && at != NULL; i++)
+		at = strchr(at + 1, ' ');
+	return at == NULL ? 0 : strtoull(at + 1, NULL, 10);
+}
+
+/* A number may have passed on to another process. */
+static bool
+lives(struct segment_slot *slot, uint64_t claim)
+{
+	uint64_t birth = atomic_load(&slot->birth);
+	uint64_t start = start_of(segment_holder(claim));
+	uint32_t gen = segment_gen(claim);
+
+	if (start == NOT_THERE)
+		return false;
+	return start == 0 || birth >> 40 != gen ||
+		birth == segment_birth_word(gen, start);
+}
+
+/* What this image of this process holds: exec forgets it, fork is noticed. */
+static struct {
+	_Atomic(struct segment_slot *) slot;
+	_Atomic pid_t pid;
+} held;
+
+static bool
+is_mine(struct segment_slot *slot, uint64_t claim)
+{
+	return atomic_load(&held.slot) == slot &&
+		atomic_load(&held.pid) == getpid() &&
+		segment_state(claim) == SEGMENT_HELD &&
+		segment_holder(claim) == (uint32_t)getpid();
+}
+
+pid_t
+segment_hold(struct segment_slot *slot)
+{
+	uint32_t pid = (uint32_t)getpid();
+	int saved = errno;
+	uint64_t seen;
+
+	do {
+		seen = atomic_load(&slot->claim);
+		if (is_mine(slot, seen))
+			return 0;
+		if (segment_state(seen) == SEGMENT_HELD &&
+			segment_holder(seen) != pid && lives(slot, seen)) {
+			errno = saved;
+			return (pid_t)segment_holder(seen);
+		}
+	} while (!segment_take(slot, seen, SEGMENT_HELD, pid));
+	atomic_store(&slot->birth,
+		segment_birth_word(segment_gen(seen) + 1, start_of(pid)));
+	atomic_store(&held.slot, slot);
+	atomic_store(&held.pid, (pid_t)pid);
+	errno = saved;
+	return 0;
+}
+
+void
+segment_let_go(struct segment_slot *slot)
+{
+	uint64_t seen = atomic_load(&slot->claim);
+
+	if (is_mine(slot, seen))
+		segment_take(slot, seen, SEGMENT_FREE, 0);
+}

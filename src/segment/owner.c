@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* owner.c - see owner.h. */
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <sys/mman.h>
+#include <sys/random.h>
+
+#include "base/fd.h"
+#include "segment/layout.h"
+#include "segment/owner.h"
+
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 8u /* Linux 6.3 */
+#endif
+
+#define STEP_MAX ((INT64_C(1) << 53) - 1) /* readers of JSON count so far */
+
+static int
+make(void)
+{
+	int fd = memfd_create("xrun",
+		MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
+
+	if (fd == -1 && errno == EINVAL)
+		fd = memfd_create("xrun", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	return fd;
+}
+
+static bool
+fill(int fd, const struct segment_wish *wish)
+{
+	struct segment_head head = {
+		.magic = SEGMENT_MAGIC,
+		.version = SEGMENT_VERSION,
+		.slot_size = SEGMENT_SLOT,
+		.job = segment_hash(wish->job),
+		.attempt = wish->attempt,
+		.first = wish->first,
+		.ranks = wish->ranks,
+		.slots = wish->ranks + wish->spare,
+	};
+
+	head.size = segment_slot_at(head.slots);
+	return getrandom(head.secret, sizeof(head.secret), GRND_NONBLOCK) ==
+		sizeof(head.secret) &&
+		ftruncate(fd, (off_t)head.size) == 0 &&
+		fcntl(fd, F_ADD_SEALS,
+			F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0 &&
+		pwrite(fd, &head, sizeof(head), 0) == sizeof(head);
+}
+
+int
+segment_create(const struct segment_wish *wish)
+{
+	int fd = make();
+
+	if (fd == -1 || fill(fd, wish))
+		return fd;
+	fd_close(fd);
+	return -1;
+}
+
+/* Four workers a CPU that we may use, and some more. */
+uint32_t
+segment_spare(void)
+{
+	cpu_set_t cpus;
+	int count = 1;
+
+	if (sched_getaffinity(0, sizeof(cpus), &cpus) == 0)
+		count = CPU_COUNT(&cpus);
+	return 4 * (uint32_t)count + 64;
+}
+
+static int64_t
+within(int64_t n, int64_t most)
+{
+	if (n < 0)
+		return 0;
+	return n < most ? n : most;
+}
+
+bool
+segment_look(int fd, uint32_t index, int64_t now, struct segment_view *view)
+{
+	struct segment_slot c; /* nobody else writes it */
+	uint64_t claim;
+
+	*view = (struct segment_view){ .step = -1, .total = -1 };
+	if (pread(fd, &c, sizeof(c), (off_t)segment_slot_at(index)) !=
+		sizeof(c))
+		return false;
+	claim = c.claim;
+	view->gen = segment_gen(claim);
+	view->holder = segment_holder(claim);
+	view->held = segment_state(claim) == SEGMENT_HELD;
+	view->tick = c.tick;
+	if (c.step > 0)
+		view->step = within(c.step - 1, STEP_MAX);
+	if (c.total > 0)
+		view->total = within(c.total, STEP_MAX);
+	view->when = within(c.when, now);
+	view->lost = c.lost;
+	return true;
+}
+
+void
+segment_name(int fd, uint32_t index, int32_t pid)
+{
+	ssize_t n = pwrite(fd, &pid, sizeof(pid),
+		(off_t)segment_slot_at(index) +
+			(off_t)offsetof(struct segment_slot, pid));
+
+	(void)n; /* then its peers do not know it */
+}
+
+void
+segment_recycle(int fd, uint32_t index)
+{
+	off_t at = (off_t)segment_slot_at(index);
+	struct segment_slot c; /* nobody else writes it */
+	ssize_t n = pread(fd, &c, sizeof(c), at);
+	uint64_t claim = n == sizeof(c) ? c.claim : 0;
+
+	memset(&c, 0, sizeof(c));
+	c.claim = segment_claim_word(segment_gen(claim) + 1, SEGMENT_FREE, 0);
+	n = pwrite(fd, &c, sizeof(c), at);
+	(void)n; /* as it was, then */
+}

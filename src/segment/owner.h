@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * owner.h - the supervisor's side of a segment: it makes, reads and recycles.
+ *
+ * It has the descriptor and no mapping: what is read is copied by the kernel,
+ * which answers with an error where a page cannot be had, and a segment that
+ * nobody looks into costs no page of the supervisor's. Ranks may write anything
+ * at any time; what comes out here is in range, whatever stands there.
+ */
+#ifndef SEGMENT_OWNER_H
+#define SEGMENT_OWNER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct segment_wish {
+	const char *job; /* id */
+	uint32_t attempt;
+	uint32_t first; /* rank whose slot is the first */
+	uint32_t ranks; /* on this machine */
+	uint32_t spare; /* slots beyond them */
+};
+
+/*
+ * segment_create() - a sealed segment with its head written.
+ *
+ * Returns  a descriptor, close-on-exec; -1 with errno: this kernel or its limits
+ *          have none
+ */
+int segment_create(const struct segment_wish *wish);
+
+/* segment_spare() - how many spare slots a machine of so many CPUs has. */
+uint32_t segment_spare(void);
+
+/* What a slot says, made harmless. */
+struct segment_view {
+	uint32_t gen;
+	uint32_t holder; /* process id; 0: nobody */
+	bool held;       /* by libxrun, not only met by the agent */
+	uint64_t tick;
+	int64_t step;  /* 0 .. 2^53 - 1; -1: not told */
+	int64_t total; /* the same */
+	int64_t when;  /* ns of CLOCK_MONOTONIC, not after @now; 0: never */
+	uint64_t lost;
+};
+
+/*
+ * segment_look() - read slot @index.
+ *
+ * @now: clock_now()
+ * Returns  false, with @view empty, if it cannot be read
+ */
+bool segment_look(int fd, uint32_t index, int64_t now,
+	struct segment_view *view);
+
+/* segment_name() - whose slot it is: the rank's process. */
+void segment_name(int fd, uint32_t index, int32_t pid);
+
+/* segment_recycle() - nobody has slot @index any more, and it says nothing; its
+ * gen goes on. Not while a process that may claim it is of use. */
+void segment_recycle(int fd, uint32_t index);
+
+#endif /* SEGMENT_OWNER_H */
