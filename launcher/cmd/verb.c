@@ -13,6 +13,7 @@
 #include "launcher/cmd/program.h"
 #include "launcher/cmd/ps.h"
 #include "launcher/cmd/say.h"
+#include "launcher/cmd/stacks.h"
 #include "launcher/cmd/steer.h"
 #include "launcher/cmd/verb.h"
 #include "launcher/cmd/version.h"
@@ -29,6 +30,8 @@ const struct verb verbs[] = {
 		cmd_stop },
 	{ "wait", "[JOB]", "for the end of a job; exits as it did",
 		wait_options, cmd_wait },
+	{ "stacks", "[JOB]", "where the ranks of a job are", stacks_options,
+		cmd_stacks },
 	{ "doctor", "", "is this machine ready?", doctor_options, cmd_doctor },
 	{ "help", "[TOPIC|OPTION]", "all of it, or one thing", NULL, cmd_help },
 	{ "version", "[--json]", "which xrun this is", NULL, cmd_version },
@@ -39,7 +42,6 @@ const struct verb verbs[] = {
 	{ .name = "top" },
 	{ .name = "attach" },
 	{ .name = "restart" },
-	{ .name = "stacks" },
 	{ .name = "node" },
 	{ 0 },
 };

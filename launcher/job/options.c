@@ -464,6 +464,22 @@ options_fini(struct options_found *found)
 	config_fini(&found->config);
 }
 
+unsigned
+options_stacks_on(const struct run_options *opt)
+{
+	struct span rest = span_of(opt->stacks_on), word;
+	unsigned set = 0;
+
+	while (rest.at != NULL) {
+		word = span_next(&rest, ',');
+		if (span_is(word, "hang"))
+			set |= STACKS_ON_HANG;
+		else if (span_is(word, "timeout"))
+			set |= STACKS_ON_TIMEOUT;
+	}
+	return set;
+}
+
 bool
 options_need_driver(const struct run_options *opt)
 {

@@ -60,12 +60,13 @@ struct run_options {
 
 	const char *input; /* --stdin: "none", "all" or a rank */
 
-	int64_t timeout; /* ns; 0: none */
-	int64_t grace;   /* ns */
-	int stop_signal; /* number */
-	int interrupt;   /* enum interrupt_mode */
-	int on_failure;  /* enum on_failure */
-	int exit_code;   /* enum exit_rule */
+	int64_t timeout;       /* ns; 0: none */
+	int64_t grace;         /* ns */
+	int stop_signal;       /* number */
+	int interrupt;         /* enum interrupt_mode */
+	int on_failure;        /* enum on_failure */
+	int exit_code;         /* enum exit_rule */
+	const char *stacks_on; /* "none" or a list; options_stacks_on() */
 
 	const char *report; /* file or NULL */
 	const char *events; /* file or NULL */
@@ -157,6 +158,10 @@ void options_blame(const struct options_found *found, struct xr_error *err);
  * NULL.
  */
 bool options_env_is(const void *unused, struct span name);
+
+/* options_stacks_on() - when stacks are asked for; a set. */
+enum stacks_on { STACKS_ON_HANG = 1 << 0, STACKS_ON_TIMEOUT = 1 << 1 };
+unsigned options_stacks_on(const struct run_options *opt);
 
 /* options_need_driver() - are devices asked for by what only their driver
  * knows, as a UUID? */

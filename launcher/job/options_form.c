@@ -87,6 +87,23 @@ form_prefix(const char *value, struct xr_error *err)
 }
 
 enum xr_status
+form_stacks_on(const char *value, struct xr_error *err)
+{
+	struct span rest = span_of(value), word;
+
+	if (strcmp(value, "none") == 0)
+		return XR_OK;
+	while (rest.at != NULL) {
+		word = span_next(&rest, ',');
+		if (!span_is(word, "hang") && !span_is(word, "timeout"))
+			return fail(err, XR_E_INVAL,
+				"'%.*s' is not one of hang|timeout, or none alone",
+				QUOTED(word));
+	}
+	return XR_OK;
+}
+
+enum xr_status
 form_stdin(const char *value, struct xr_error *err)
 {
 	uint32_t rank;

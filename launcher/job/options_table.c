@@ -69,6 +69,8 @@ static const char *const words_profile[] = { "auto", "none", "torch", "xla",
 static const char *const words_show[] = { "auto", "all", "first", "none",
 	NULL };
 static const char *const words_prefix[] = { "auto", "none", NULL };
+static const char *const words_stacks_on[] = { "hang", "timeout", "none",
+	NULL };
 static const char *const words_stdin[] = { "all", "none", NULL };
 
 static bool
@@ -389,6 +391,17 @@ const struct opt run_options[] = {
 		.help = "whose exit status becomes xrun's",
 		.text = "What xrun exits with when ranks failed: with the status of the *first* that failed, with the largest (*max*), or with that of rank 0 (*rank0*; where xrun itself had to stop it, with the first)." },
 
+	{ .name = "stacks-on",
+		.type = OPT_TEXT,
+		.arg = "LIST",
+		.dflt = "hang",
+		.words = words_stacks_on,
+		.check = form_stacks_on,
+		.pattern = "^(none|" LIST("(hang|timeout)") ")$",
+		.offset = AT(stacks_on),
+		.help = "look where ranks are: hang, timeout, none",
+		.text = "Before a job is ended for this, look where its ranks are: *hang*, *timeout*, both with a comma between, or *none*. The stacks of all threads, equal ones as one, are appended to stacks.txt beside the output of the ranks, and the oddest are shown; it takes 8 seconds at most. See *xrun-stacks*(1)." },
+
 	{ .name = "report",
 		.group = "Reports",
 		.common = true,
@@ -468,7 +481,6 @@ const struct opt_later run_options_later[] = {
 	{ "restart-window", 0 },
 	{ "heartbeat", 0 },
 	{ "hang-timeout", 0 },
-	{ "stacks-on", 0 },
 	{ "agent", 0 },
 	{ "http", 0 },
 	{ "on-event", 0 },

@@ -24,6 +24,7 @@
 #include "launcher/keeper/orphan.h"
 #include "launcher/keeper/report_file.h"
 #include "launcher/sup/report.h"
+#include "launcher/sup/stacks.h"
 #include "launcher/sup/sup.h"
 #include "proc/cgroup.h"
 
@@ -252,6 +253,8 @@ put_end(struct json *j, const struct job *job)
 	json_int(j, "left_behind", job->left);
 	json_int(j, "bytes", (int64_t)logs_total(job->sup->logs));
 	put_gap(j, "lost_bytes", outcome_lost(job));
+	if (stacks_path(job) != NULL)
+		json_text(j, "stacks", stacks_path(job));
 	put_gap(j, "bytes_before", (uint64_t)job->state.bytes_before);
 	json_open_array(j, "rank");
 	for (uint32_t i = 0; i < job_size(job); i++)

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "launcher/sup/screen.h"
+#include "launcher/sup/stacks.h"
 #include "launcher/sup/sup.h"
 #include "proc/descend.h"
 
@@ -85,6 +86,7 @@ set_cause(struct job *job, enum cause cause, int sig)
 {
 	if (job->cause != CAUSE_NONE)
 		return;
+	stacks_cancel(job);
 	job->cause = cause;
 	job->cause_signal = sig;
 	job->stop_ns = clock_now();

@@ -21,6 +21,7 @@
 #include "launcher/sup/hear.h"
 #include "launcher/sup/report.h"
 #include "launcher/sup/screen.h"
+#include "launcher/sup/stacks.h"
 #include "launcher/sup/stdin_all.h"
 #include "launcher/sup/steer.h"
 #include "launcher/sup/sup.h"
@@ -286,6 +287,31 @@ stood_still(struct timer *timer)
 	return true;
 }
 
+static void
+end_by_timeout(struct job *job)
+{
+	if (job->sup->phase != PHASE_RUN)
+		finish_hurry(job);
+	else if (sweep_due(job)) {
+		job->waited_out = true;
+		stop_waiting(job);
+	} else
+		stop_job(job, CAUSE_TIMEOUT);
+}
+
+/* Who pressed Ctrl-C meanwhile has the ranks hear of that first. */
+static void
+on_timeout_stacks(struct job *job, bool taken, const char *path,
+	const char *summary)
+{
+	(void)path;
+	(void)summary;
+	if (!taken && job->ending == ENDING_INTERRUPTED)
+		timer_arm(job->sup->timeout, job->opt.grace);
+	else
+		end_by_timeout(job);
+}
+
 /* Whoever died before is not stopped by it: xrun itself may have been stopped,
  * and timers are heard before deaths. */
 static void
@@ -296,13 +322,9 @@ on_timeout(void *ctx)
 	if (stood_still(job->sup->timeout))
 		return;
 	children_turn(job->sup->children);
-	if (job->sup->phase != PHASE_RUN)
-		finish_hurry(job);
-	else if (sweep_due(job)) {
-		job->waited_out = true;
-		stop_waiting(job);
-	} else
-		stop_job(job, CAUSE_TIMEOUT);
+	if (!(options_stacks_on(&job->opt) & STACKS_ON_TIMEOUT) ||
+		!stacks_begin(job, "--timeout", on_timeout_stacks))
+		end_by_timeout(job);
 }
 
 /* One timer: ranks that do not end, readers that do not read. */
@@ -325,13 +347,17 @@ static void
 on_silence(void *ctx)
 {
 	struct job *job = ctx;
-	char text[160];
+	char text[224], ask[128] = "";
 
 	if (logs_total(job->sup->logs) > 0)
 		return;
+	if (job->sup->no_ctl[0] == '\0')
+		snprintf(ask, sizeof(ask), "; xrun stacks %s shows where %s",
+			job->state.id,
+			job_size(job) == 1 ? "it is" : "they are");
 	snprintf(text, sizeof(text),
-		"\033[2mxrun: %u rank%s running, no output yet\033[0m",
-		job_size(job), job_size(job) == 1 ? "" : "s");
+		"\033[2mxrun: %u rank%s running, no output yet%s\033[0m",
+		job_size(job), job_size(job) == 1 ? "" : "s", ask);
 	logs_hint(job->sup->logs, text);
 }
 
@@ -455,6 +481,7 @@ supervise(struct job *job)
 	loop_run(sup.loop);
 	oom_end(&sup.oom);
 	pids_end(&sup.pids);
+	stacks_close(job);
 	aide_end_all(job);
 	steer_end(job);
 	hear_close(job);

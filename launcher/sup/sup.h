@@ -20,12 +20,14 @@
  *   keys.c     the rendezvous store
  *   pty.c      a terminal for each rank
  *   aide.c     processes that are no ranks
+ *   stacks.c   where ranks are, before they are ended
  *
  * keeper/ made it and outlives it. Everything runs on the loop's thread.
  */
 #ifndef LAUNCHER_SUP_SUP_H
 #define LAUNCHER_SUP_SUP_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -76,6 +78,7 @@ struct writing {
 	struct work_task written; /* tells that they are written */
 };
 
+struct stacks_run;
 struct stdin_all;
 struct tty_in;
 
@@ -96,6 +99,9 @@ struct sup {
 	struct stdin_all *stdin_all; /* NULL: not --stdin all */
 	struct tty_in *tty_in;       /* NULL: stdin is no terminal */
 	struct aide_list aides;      /* aide.c */
+	struct stacks_run *stacks;   /* stacks.c; NULL: not being taken */
+	bool stacks_kept;            /* in: */
+	char stacks_path[PATH_MAX];
 
 	struct watch *signals, *keeper, *notes;
 	struct watch *caller; /* of detach.h; NULL: nobody waits */

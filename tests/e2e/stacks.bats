@@ -1,0 +1,312 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# stacks.bats - where ranks are: xrun stacks, and --stacks-on.
+
+load helper
+
+setup()
+{
+	private_place
+	mkdir bin # the tools of a test's own
+}
+
+# up ARG... - a job called stands in the background that can be asked.
+up()
+{
+	spawn one "$XRUN" --job stands "$@"
+	wait_for 5 [ -e "$XDG_RUNTIME_DIR/xrun/stands/control" ]
+}
+
+# standing COUNT - so many ranks of `stand` have said ready.
+standing()
+{
+	[ "$(grep -c ready one.out)" -eq "$1" ]
+}
+
+# stand_up RANKS RANK - ranks of `stand`, of which RANK waits for a lock.
+stand_up()
+{
+	up -n "$1" "$PROG/stand" "$2"
+	wait_for 5 standing "$1"
+}
+
+rank_pids()
+{
+	"$XRUN" ps --json stands | jq '.rank[] | select(.exit == null).pid'
+}
+
+# state_of PID - R, S, T, ...
+state_of()
+{
+	sed 's/.*) \(.\).*/\1/' "/proc/$1/stat"
+}
+
+# all_go - no rank stands still, none is traced, and no tool is left.
+all_go()
+{
+	local pid
+
+	for pid in $(rank_pids); do
+		case $(state_of "$pid") in [TtZ]) return 1 ;; esac
+		grep -q '^TracerPid:	0$' "/proc/$pid/status" || return 1
+	done
+	! pgrep -f "$BATS_TEST_TMPDIR/bin/" >/dev/null
+}
+
+# unharmed COUNT - so many ranks live, and go on.
+unharmed()
+{
+	wait_for 2 all_go
+	assert_eq "$(rank_pids | wc -l)" "$1"
+}
+
+down()
+{
+	"$XRUN" stop stands
+	wait "$pid" || true
+	[ -z "$(left_behind '.*')" ]
+}
+
+# tool NAME - a tool of the test's own, from stdin; nothing else is found then.
+tool()
+{
+	cat >"bin/$1"
+	chmod +x "bin/$1"
+}
+
+# stacks ARG... - with the tools of the test alone.
+stacks()
+{
+	try env PATH="$BATS_TEST_TMPDIR/bin" "$XRUN" stacks "$@"
+}
+
+@test "stacks: equal ones are one, the odd one out first" {
+	need eu-stack jq
+	stand_up 4 2
+	try "$XRUN" stacks
+	assert_eq "$status: $stderr" '0: '
+	assert_has "$output" '^4 ranks in .*, by eu-stack$'
+	assert_has "$(sed -n 3p <<<"$output")" \
+		'^2 +1  stand +main > train > wait_for_the_lock > pthread_mutex_lock$'
+	assert_has "$(sed -n 4p <<<"$output")" \
+		'^0-1,3 +3  stand +main > train > wait_for_others > pause$'
+	assert_has "$(sed -n 5p <<<"$output")" '^0-3 +4  stand +beside > pause$'
+	assert_eq "$(wc -l <<<"$output")" 5
+	unharmed 4
+	try "$XRUN" stacks stan -r 1-2 --full
+	assert_has "$output" '^rank 2, 1 thread of stand$'
+	assert_has "$output" '^  wait_for_the_lock  stand$'
+	assert_has "$output" '^  in the kernel: futex$'
+	try "$XRUN" stacks --json
+	jq -e '.job == "stands" and .group[0].ranks == "2" and .group[0].main and
+		(.group[0].stack | endswith("pthread_mutex_lock")) and
+		(.rank | length == 4) and (.rank[2].process[0] |
+			.by == "eu-stack" and .depth == 0 and
+			.thread[0].call == "futex" and .thread[0].group == 0)' <<<"$output"
+	unharmed 4
+	down
+}
+
+@test "stacks: shells are passed over, a rank that ended is named" {
+	need eu-stack jq
+	up -n 3 sh -c '[ $RANK = 1 ] && exit 0; "$0" 0; :' "$PROG/stand"
+	wait_for 5 standing 2
+	try "$XRUN" stacks
+	assert_has "$output" '^0 +1  stand +main > train > wait_for_the_lock'
+	assert_has "$output" '^2 +1  stand +main > train > wait_for_others'
+	assert_has "$output" '^rank 1: ended$'
+	[[ $output != *' sh '* ]]
+	try "$XRUN" stacks --json
+	jq -e '.rank[1].ended and .rank[0].process[0].depth == 1' <<<"$output"
+	try "$XRUN" stacks -r 7
+	assert_eq "$status" 125
+	assert_has "$stderr" '^xrun: .*7'
+	down
+}
+
+@test "stacks: gdb tells the same where there is no eu-stack" {
+	need gdb jq
+	stand_up 2 1
+	ln -s "$(command -v gdb)" bin/gdb
+	stacks --patience 60s
+	assert_has "$output" 'by gdb$'
+	assert_has "$output" '^1 +1  stand +main > train > wait_for_the_lock > pthread_mutex_lock$'
+	assert_has "$output" '^0 +1  stand +main > train > wait_for_others > pause$'
+	unharmed 2
+	down
+}
+
+@test "stacks: without a tool there is what the kernel says" {
+	need jq
+	mkfifo fifo
+	up -n 2 bash -c 'echo ready; read -r line <>fifo'
+	wait_for 5 standing 2
+	stacks
+	assert_has "$output" '^0-1 +2  bash +\[read /.*/fifo, [a-z_]*pipe'
+	assert_has "$output" '^ranks 0-1: no stack: neither eu-stack nor gdb is installed$'
+	down
+}
+
+@test "stacks: a tool that tells nothing is quoted, and the rest goes on" {
+	need jq
+	stand_up 2 1
+	tool eu-stack <<-'EOF'
+		#!/bin/sh
+		echo "eu-stack: cannot: no way" >&2
+		exit 2
+	EOF
+	stacks
+	assert_eq "$status" 0
+	assert_has "$output" '^1 +1  stand +\[futex'
+	assert_has "$output" '^ranks 0-1: no stack: eu-stack: cannot: no way$'
+	down
+}
+
+@test "stacks: a tool that hangs is killed, with all it started" {
+	need jq
+	stand_up 2 1
+	tool eu-stack <<-EOF
+		#!/bin/sh
+		/bin/sleep 1000 &
+		echo \$! >>$BATS_TEST_TMPDIR/sleeps
+		wait
+	EOF
+	stacks --patience 500ms
+	assert_eq "$status" 0
+	assert_has "$output" '^ranks 0-1: no stack: eu-stack had no answer$'
+	assert_eq "$(wc -l <sleeps)" 2
+	while read -r one; do
+		wait_for 2 gone "$one"
+	done <sleeps
+	unharmed 2
+	down
+}
+
+gone()
+{
+	! kill -0 "$1" 2>/dev/null
+}
+
+@test "stacks: a tool that is killed leaves nobody standing still" {
+	need jq
+	unsanitized 'ptrace is the sanitizer'\''s'
+	stand_up 2 1
+	cp "$PROG/hold" bin/eu-stack
+	for how in seen blind; do
+		HOLD=$how stacks --patience 400ms
+		assert_has "$output" 'no stack: eu-stack had no answer$'
+		unharmed 2
+	done
+	# By a person, in the midst of it.
+	spawn two env HOLD=blind PATH="$BATS_TEST_TMPDIR/bin" "$XRUN" stacks --patience 60s stands
+	verb=$pid
+	wait_for 5 held
+	kill -INT "$verb"
+	status=0
+	wait "$verb" || status=$?
+	assert_eq "$status" 130
+	unharmed 2
+	"$XRUN" stop stands
+	wait_for 5 gone_socket
+}
+
+held()
+{
+	local one
+
+	for one in $(rank_pids); do
+		[ "$(state_of "$one")" = t ] || return 1
+	done
+}
+
+gone_socket()
+{
+	[ ! -e "$XDG_RUNTIME_DIR/xrun/stands/control" ] && [ -z "$(xruns)" ]
+}
+
+@test "stacks: who stood still before is looked at, and stays so" {
+	need eu-stack jq
+	stand_up 2 1
+	"$XRUN" signal STOP stands -r 1
+	one=$(rank_pids | sed -n 2p)
+	wait_for 5 stands_still "$one"
+	try "$XRUN" stacks --json
+	jq -e '.rank[1].process[0].stopped and .group[0].ranks == "0"' <<<"$output"
+	assert_has "$(jq -r '.group[].stack' <<<"$output")" 'wait_for_the_lock'
+	stands_still "$one"
+	cp "$PROG/hold" bin/eu-stack
+	HOLD=blind stacks --patience 400ms
+	wait_for 2 stands_still "$one"
+	"$XRUN" signal CONT stands
+	wait_for 5 all_go
+	down
+}
+
+stands_still()
+{
+	[ "$(state_of "$1")" = T ]
+}
+
+@test "stacks: another user's ranks are named, and what may be seen is" {
+	need eu-stack setpriv
+	[ "$(id -u)" = 0 ] || skip 'takes root'
+	stand_up 2 1
+	rank_pids | nl -v 0 >pids
+	chmod 755 "$BATS_TEST_TMPDIR"
+	status=0
+	output=$(setpriv --reuid 65534 --clear-groups "$XRUN" stacks --pids <pids) || status=$?
+	assert_eq "$status" 0
+	assert_has "$output" "^ranks 0-1: no stack: it is another user's \\(uid 0\\): root may look\$"
+	unharmed 2
+	down
+}
+
+@test "--stacks-on timeout: they are taken, kept and named before the end" {
+	need eu-stack jq
+	job --timeout 500ms --stacks-on hang,timeout --report r.json --job stands \
+		-n 4 "$PROG/stand" 2
+	assert_eq "$status" 124
+	file=$XDG_STATE_HOME/xrun/stands/0/stacks.txt
+	assert_eq "$(jq -r .stacks r.json)" "$file"
+	assert_has "$stderr" "^xrun: stacks of 4 ranks: .*/stands/0/stacks.txt\$"
+	assert_has "$stderr" '^  rank 2: main > train > wait_for_the_lock > pthread_mutex_lock$'
+	assert_has "$stderr" '^  ranks 0-1,3: main > train > wait_for_others > pause$'
+	assert_has "$stderr" '^xrun: --timeout reached after'
+	assert_has "$(head -n 1 "$file")" '^2.*Z --timeout: 4 ranks in'
+	assert_has "$(cat "$file")" '^  wait_for_the_lock  stand$'
+	job --timeout 300ms --stacks-on none -n 2 "$PROG/stand" 2
+	assert_eq "$status" 124
+	[[ $stderr != *stacks* ]]
+	job --timeout 300ms --stacks-on timeout --no-logs -n 2 "$PROG/stand" 1
+	assert_has "$stderr" '^xrun: stacks of 2 ranks:$'
+	assert_has "$stderr" '^  1 +1  stand +main > train > wait_for_the_lock'
+	job --stacks-on never true
+	assert_eq "$status" 125
+	assert_has "$stderr" "^xrun: --stacks-on: 'never' is not one of hang\|timeout, or none alone\$"
+}
+
+@test "--stacks-on: a silent job keeps its folder for them" {
+	need eu-stack
+	job --timeout 300ms --stacks-on timeout --job stands -n 1 sleep 100
+	assert_eq "$status" 124
+	assert_has "$(cat "$XDG_STATE_HOME/xrun/stands/0/stacks.txt")" '^0 +1  sleep '
+}
+
+@test "--stacks-on: who stops the job meanwhile does not wait for a tool" {
+	tool eu-stack <<-EOF
+		#!/bin/sh
+		echo here >>$BATS_TEST_TMPDIR/asked
+		/bin/sleep 1000
+	EOF
+	spawn one env PATH="$BATS_TEST_TMPDIR/bin" "$XRUN" --timeout 300ms \
+		--stacks-on timeout --job stands -n 2 "$PROG/stand" 1
+	await_file asked 10
+	kill "$pid"
+	await_exit "$pid" 5
+	status=0
+	wait "$pid" || status=$?
+	assert_eq "$status" 143
+	assert_has "$(cat one.err)" '^xrun: SIGTERM: ranks 0, 1 were stopped by xrun'
+	[[ $(cat one.err) != *outlived* ]]
+	assert_eq "$(pgrep -f "$BATS_TEST_TMPDIR/bin/")" ''
+}
