@@ -125,7 +125,8 @@ read_event(struct attempt *a, const char *line, size_t len, int64_t *number)
 	if (strcmp(event, "job.start") == 0) {
 		a->ranks = (uint32_t)jobs_number(json, "ranks", 0);
 		a->start = clock_parse(jobs_text(json, "time"));
-	} else if (strcmp(event, "job.end") == 0) {
+	} else if (strcmp(event, "job.end") == 0 ||
+		strcmp(event, "job.restart") == 0) {
 		a->end = clock_parse(jobs_text(json, "time"));
 	}
 	cJSON_Delete(json);

@@ -146,6 +146,14 @@ put_any(struct buf *out, const cJSON *event)
 	}
 }
 
+static void
+put_job_restart(struct buf *out, const cJSON *event)
+{
+	put_job_end(out, event);
+	buf_fmt(out, "; attempt %lld follows",
+		(long long)jobs_number(event, "next", 0));
+}
+
 static const struct {
 	const char *event;
 	what_fn *put;
@@ -157,6 +165,7 @@ static const struct {
 	{ "job.stop", put_job_stop },
 	{ "log.full", put_log_full },
 	{ "log.room", put_log_room },
+	{ "job.restart", put_job_restart },
 	{ "job.end", put_job_end },
 };
 

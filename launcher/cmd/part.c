@@ -172,6 +172,7 @@ facts_of(const struct job *job, const struct part *part,
 		.first = part->first,
 		.size = part->size,
 	};
+	facts.max_restarts = (uint32_t)job->opt.restarts;
 	facts.attempt_dir = job->state.attempt;
 	facts.control = job->hear_name[0] == '\0' ? NULL : job->hear_name;
 	facts.segment = job->segment[0] == '\0' ? NULL : job->segment;

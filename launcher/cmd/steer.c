@@ -53,6 +53,7 @@ const struct opt signal_options[] = {
 };
 
 const struct opt stop_options[] = { JSON, { 0 } };
+const struct opt restart_options[] = { JSON, { 0 } };
 const struct opt wait_options[] = { JSON, { 0 } };
 
 /* --- signal --------------------------------------------------------------- */
@@ -154,6 +155,19 @@ cmd_stop(int argc, char **argv)
 
 	(void)argc;
 	if (!verb_args_read(&args, stop_options, &s, 1, argv))
+		return EXIT_XRUN;
+	return tell(args.count > 0 ? args.operand[0] : NULL, &s, &m);
+}
+
+int
+cmd_restart(int argc, char **argv)
+{
+	struct settings s = { 0 };
+	struct verb_args args;
+	const struct control m = control_new(CONTROL_RESTART, CONTROL_NONE);
+
+	(void)argc;
+	if (!verb_args_read(&args, restart_options, &s, 1, argv))
 		return EXIT_XRUN;
 	return tell(args.count > 0 ? args.operand[0] : NULL, &s, &m);
 }

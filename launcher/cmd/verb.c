@@ -28,6 +28,8 @@ const struct verb verbs[] = {
 		signal_options, cmd_signal },
 	{ "stop", "[JOB]", "end a job as SIGTERM does", stop_options,
 		cmd_stop },
+	{ "restart", "[JOB]", "end the ranks of a job, start them anew",
+		restart_options, cmd_restart },
 	{ "wait", "[JOB]", "for the end of a job; exits as it did",
 		wait_options, cmd_wait },
 	{ "stacks", "[JOB]", "where the ranks of a job are", stacks_options,
@@ -41,7 +43,6 @@ const struct verb verbs[] = {
 		"what settings are, and errors in files", NULL, cmd_config },
 	{ .name = "top" },
 	{ .name = "attach" },
-	{ .name = "restart" },
 	{ .name = "node" },
 	{ 0 },
 };

@@ -597,6 +597,21 @@ ctl_listen(struct ctl *ctl, int fd)
 	return false;
 }
 
+int
+ctl_unlisten(struct ctl *ctl)
+{
+	int fd;
+
+	if (ctl == NULL || ctl->fd == -1)
+		return -1;
+	fd = ctl->fd;
+	watch_close(ctl->listening);
+	ctl->listening = NULL;
+	ctl->refused = false;
+	ctl->fd = -1;
+	return fd;
+}
+
 void
 ctl_close(struct ctl *ctl)
 {

@@ -58,6 +58,10 @@ void ctl_admit(struct ctl *ctl, int fd, uint32_t rank);
 
 /* ctl_rank() - whose connection it is, or CTL_NO_RANK. */
 uint32_t ctl_rank(const struct ctl_client *client);
+
+/* ctl_unlisten() - no more clients from now on; gives the descriptor back, or -1
+ * if there is none. NULL is fine. */
+int ctl_unlisten(struct ctl *ctl);
 void ctl_close(struct ctl *ctl); /* NULL is fine; clients see the end */
 
 /* ctl_send() - @m, with what it points to, to a client that may be slow. */

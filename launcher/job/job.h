@@ -95,6 +95,7 @@ enum cause {
 	CAUSE_FAILURE, /* a rank failed */
 	CAUSE_TIMEOUT, /* --timeout */
 	CAUSE_SIGNAL,  /* xrun was told to stop */
+	CAUSE_RESTART, /* somebody wants the next attempt */
 	CAUSE_CLOSED,  /* nobody reads stdout, and no files are kept */
 	CAUSE_XRUN,    /* xrun itself cannot go on */
 };
@@ -189,8 +190,9 @@ job_argv(const struct job *job, uint32_t local)
 {
 	const struct part *part = job_part(job, local);
 
-	return part->args == NULL ? part->argv :
-				    args_of_rank(part->args, local, 0);
+	return part->args == NULL ?
+		part->argv :
+		args_of_rank(part->args, local, job->state.number);
 }
 
 /* job_part_index() - XRUN_PART of the ranks of @part. */

@@ -68,6 +68,11 @@ struct run_options {
 	int exit_code;         /* enum exit_rule */
 	const char *stacks_on; /* "none" or a list; options_stacks_on() */
 
+	int64_t restarts;
+	int64_t restart_window; /* ns; 0: the whole job */
+	int64_t heartbeat;      /* ns; 0: a quarter of the next */
+	int64_t hang_timeout;   /* ns; 0: none */
+
 	const char *report; /* file or NULL */
 	const char *events; /* file or NULL */
 

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/ranks.h"
+#include "launcher/job/again.h"
 #include "launcher/job/options.h"
 #include "launcher/job/options_form.h"
 #include "place/env.h"
@@ -391,6 +392,23 @@ const struct opt run_options[] = {
 		.help = "whose exit status becomes xrun's",
 		.text = "What xrun exits with when ranks failed: with the status of the *first* that failed, with the largest (*max*), or with that of rank 0 (*rank0*; where xrun itself had to stop it, with the first)." },
 
+	{ .name = "restarts",
+		.group = "Supervision",
+		.type = OPT_INT,
+		.dflt = "0",
+		.max = AGAIN_MOST,
+		.arg = "N",
+		.offset = AT(restarts),
+		.help = "begin again after a failure, N times",
+		.text = "When a rank failed and the others were stopped, start all ranks again, at most _N_ times: the next attempt has a log folder of its own (*xrun logs --attempt*), and XRUN_ATTEMPT is one more. A failure is forgotten as soon as a rank reports a step beyond any before (*xr_job*(3)), or *--restart-window* is over. The first restart is immediate; before later ones there is a pause of 1, 2, 4 ... 30 s. A program that cannot be executed (126, 127), a job that somebody stopped, and *--timeout*, which counts from the first attempt, are final." },
+	{ .name = "restart-window",
+		.type = OPT_DURATION,
+		.dflt = "0",
+		.max = TIME_MAX,
+		.arg = "TIME",
+		.offset = AT(restart_window),
+		.help = "failures older than this are not counted",
+		.text = "For *--restarts*: failures older than _TIME_ are not counted. 0 is the whole job." },
 	{ .name = "stacks-on",
 		.type = OPT_TEXT,
 		.arg = "LIST",
@@ -477,8 +495,6 @@ const struct opt_later run_options_later[] = {
 	{ "hostfile", 0 },
 	{ "via", 0 },
 	{ "env-force", 0 },
-	{ "restarts", 0 },
-	{ "restart-window", 0 },
 	{ "heartbeat", 0 },
 	{ "hang-timeout", 0 },
 	{ "agent", 0 },

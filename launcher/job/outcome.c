@@ -111,6 +111,8 @@ reason_of(enum cause cause, const struct outcome *o)
 		return "timeout";
 	case CAUSE_SIGNAL:
 		return "signal";
+	case CAUSE_RESTART:
+		return "restart";
 	case CAUSE_CLOSED:
 		return "stdout closed";
 	case CAUSE_XRUN:

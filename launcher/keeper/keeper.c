@@ -25,6 +25,7 @@
 #include "launcher/host/check.h"
 #include "launcher/job/outcome.h"
 #include "launcher/keeper/keeper.h"
+#include "launcher/keeper/renew.h"
 #include "launcher/keeper/report_file.h"
 #include "launcher/log/raw.h"
 #include "proc/descend.h"
@@ -43,7 +44,8 @@ enum event { EV_SIGNAL, EV_CHILD, EV_DEATH, EV_OVERDUE, EVENTS };
 
 struct keeper {
 	struct job *job;
-	pid_t pid; /* the supervisor */
+	keeper_fn *fn; /* of a supervisor */
+	pid_t pid;     /* the supervisor */
 	int pidfd;
 	int signals;
 	struct signalfd_siginfo info; /* of EV_SIGNAL and EV_CHILD */
@@ -63,6 +65,8 @@ keeper_page_new(void)
 	if (page == MAP_FAILED)
 		return NULL;
 	page->ctl = CTL_PLACE_NONE;
+	page->listen = -1;
+	page->again.best = -1;
 	return page;
 }
 
@@ -72,12 +76,19 @@ keeper_follow_stop(struct keeper_page *page)
 	__atomic_store_n(&page->follow, 1, __ATOMIC_SEQ_CST);
 }
 
+static bool
+begins_again(const struct keeper *k)
+{
+	return (k->job->page->verdict & KEEPER_AGAIN) != 0;
+}
+
 /* Its last word is said, but a thread of it may be in a sleep that no signal
- * ends, as in a write to a frozen file system. True if there was a word. */
+ * ends, as in a write to a frozen file system. True if there was a word, and it
+ * was that the job is over. */
 static bool
 take_verdict(struct keeper *k)
 {
-	if (k->job->page->verdict == 0)
+	if (k->job->page->verdict == 0 || begins_again(k))
 		return false;
 	k->status = k->job->page->verdict & 0xff;
 	return true;
@@ -111,6 +122,10 @@ pass_on(struct keeper *k)
 
 	if (tells_to_end(info.si_signo) && take_verdict(k))
 		return true;
+	if (tells_to_end(info.si_signo) && begins_again(k)) {
+		k->job->page->again.told = info.si_signo; /* the next hears */
+		return false;
+	}
 	/* A terminal that is gone tells the leader of the session only. */
 	if (k->info.ssi_code == SI_KERNEL && info.si_signo != SIGHUP)
 		return false;
@@ -333,6 +348,33 @@ put_back(struct keeper *k)
 	}
 }
 
+/* One that was to begin again, and cannot. */
+static bool
+give_up(struct keeper *k, const char *what)
+{
+	dprintf(STDERR_FILENO, "xrun: the job cannot begin again: %s: %s\n",
+		what, strerror(errno));
+	ctl_place_remove(&k->job->page->ctl);
+	close_record(k->job, EXIT_XRUN, "xrun");
+	k->status = EXIT_XRUN;
+	return true;
+}
+
+static bool make_supervisor(struct keeper *k, const char **what);
+
+/* True if that cannot be done: the job is over, then. */
+static bool
+begin_again(struct keeper *k)
+{
+	const char *what;
+
+	save_left(k);
+	remove_leaves(k);
+	if (renew_job(k->job, &what) == -1 || !make_supervisor(k, &what))
+		return give_up(k, what);
+	return false;
+}
+
 /* The supervisor is dead. With a verdict that is the end of the job; without
  * one it crashed, and everything below it is ours now. */
 static bool
@@ -348,6 +390,8 @@ supervisor_died(struct keeper *k)
 	while (waitid(P_PID, (id_t)k->pid, &info, WEXITED) == -1 &&
 		errno == EINTR)
 		continue;
+	if (begins_again(k))
+		return begin_again(k);
 	if (take_verdict(k) || end_as_told(k)) {
 		save_left(k);
 		remove_leaves(k);
@@ -399,6 +443,8 @@ overdue(struct keeper *k)
 
 	if (take_verdict(k))
 		return true;
+	if (begins_again(k))
+		return begin_again(k);
 	(void)!read(k->job->page->overdue, &times, sizeof(times));
 	if (__atomic_load_n(&k->job->page->started, __ATOMIC_SEQ_CST))
 		return false;
@@ -459,7 +505,7 @@ watch_over(struct keeper *k)
 static void
 be_supervisor(struct job *job, keeper_fn *job_fn)
 {
-	int status;
+	int status, again;
 
 	prctl(PR_SET_NAME, SUPER_NAME);
 	prctl(PR_SET_PDEATHSIG, SIGCONT); /* stopped or not: it has to know */
@@ -468,11 +514,26 @@ be_supervisor(struct job *job, keeper_fn *job_fn)
 	keeper_all_started(job->page);
 	fault(FAULT_SUPER_END, FAULT_ANY);
 	if (status != KEEPER_NO_VERDICT) {
-		job->page->verdict = KEEPER_VERDICT | (status & 0xff);
+		again = job->page->again.due != 0 ? KEEPER_AGAIN : 0;
+		job->page->verdict = KEEPER_VERDICT | again | (status & 0xff);
 		arm(job, EXIT_PATIENCE);
 		remove_silent(job, status, outcome_of(job).reason);
 	}
 	_exit(0);
+}
+
+/* False with errno, and @what failed. */
+static bool
+make_supervisor(struct keeper *k, const char **what)
+{
+	*what = "clone";
+	arm(k->job, START_PATIENCE);
+	if (fault(FAULT_KEEPER_CLONE, FAULT_ANY) != 0)
+		return false;
+	k->pid = fork_shared(&k->pidfd);
+	if (k->pid == 0)
+		be_supervisor(k->job, k->fn);
+	return k->pid != -1;
 }
 
 static int
@@ -487,7 +548,12 @@ cannot(const struct job *job, const char *call)
 int
 keeper_run(struct job *job, keeper_fn *job_fn)
 {
-	struct keeper k = { .job = job, .status = EXIT_XRUN };
+	struct keeper k = {
+		.job = job,
+		.fn = job_fn,
+		.status = EXIT_XRUN,
+	};
+	const char *what;
 	sigset_t all;
 
 	sigfillset(&all);
@@ -499,17 +565,12 @@ keeper_run(struct job *job, keeper_fn *job_fn)
 		timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	if (job->page->overdue == -1)
 		return cannot(job, "timerfd_create");
-	arm(job, START_PATIENCE);
 	if (job->page->keeper == -1)
 		return cannot(job, "pidfd_open (Linux 5.3 or later has it)");
 	fd_reserve(check_table(&job->limits, job->plan.local_size));
-	if (fault(FAULT_KEEPER_CLONE, FAULT_ANY) != 0)
-		return cannot(job, "clone");
-	k.pid = fork_shared(&k.pidfd);
-	if (k.pid == 0)
-		be_supervisor(job, job_fn);
-	if (k.pid == -1)
-		return cannot(job, "clone");
+	renew_note(job);
+	if (!make_supervisor(&k, &what))
+		return cannot(job, what);
 	fault(FAULT_KEEPER_WATCH, FAULT_ANY);
 	return watch_over(&k);
 }

@@ -15,12 +15,14 @@
 #include <stdint.h>
 
 #include "launcher/ctl/place.h"
+#include "launcher/job/again.h"
 #include "launcher/job/job.h"
 #include "launcher/keeper/own_tty.h"
 #include "launcher/log/modes.h"
 #include "proc/leaf.h"
 
 #define KEEPER_VERDICT    0x100 /* set in the verdict when there is one */
+#define KEEPER_AGAIN      0x200 /* in the verdict: the job begins again */
 #define KEEPER_NO_VERDICT -1    /* the job is not over: the keeper ends it */
 
 /* Shared; the supervisor writes, the keeper reads. */
@@ -39,7 +41,9 @@ struct keeper_page {
 	int32_t silent;  /* no rank wrote a byte: the folder is to go */
 	int32_t kept;    /* it stays all the same */
 	struct own_tty own;
-	struct ctl_place ctl;             /* the control socket's */
+	struct again again;   /* sup/next.c, and of all attempts */
+	struct ctl_place ctl; /* the control socket's */
+	int32_t listen; /* the socket itself, between two attempts; or -1 */
 	struct modes screen[RAW_STREAMS]; /* what the rank switched there */
 	struct leaves leaves;             /* control groups of the ranks */
 	char where[256]; /* the job's output, for the last word; "": nowhere */

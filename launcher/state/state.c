@@ -25,13 +25,23 @@ state_cannot(struct xr_error *err, const char *path)
 		STATE_ADVICE);
 }
 
+static void
+name_attempt(struct state *st)
+{
+	size_t len = strlen(st->dir);
+
+	snprintf(st->attempt, len + STATE_NUMBER_ROOM, "%s/%u", st->dir,
+		st->number);
+}
+
 enum xr_status
 state_open_attempt(struct state *st, struct xr_error *err)
 {
 	char name[16];
 
 	snprintf(name, sizeof(name), "%u", st->number);
-	st->attempt = xasprintf("%s/%s", st->dir, name);
+	st->attempt = xcalloc(1, strlen(st->dir) + STATE_NUMBER_ROOM);
+	name_attempt(st);
 	if (!st->made_attempt)
 		st->made_attempt = mkdirat(st->dir_fd, name, 0700) == 0;
 	if (!st->made_attempt)
@@ -39,6 +49,28 @@ state_open_attempt(struct state *st, struct xr_error *err)
 	st->attempt_fd =
 		openat(st->dir_fd, name, O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	return st->attempt_fd == -1 ? state_cannot(err, st->attempt) : XR_OK;
+}
+
+int
+state_advance(struct state *st, int64_t bytes)
+{
+	char name[16];
+	int fd, kept;
+
+	st->number++;
+	st->bytes_before += bytes;
+	if (st->dir_fd == -1)
+		return 0;
+	snprintf(name, sizeof(name), "%u", st->number);
+	if (mkdirat(st->dir_fd, name, 0700) == -1)
+		return -1;
+	fd = openat(st->dir_fd, name, O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	if (fd == -1)
+		return -1;
+	kept = dup3(fd, st->attempt_fd, O_CLOEXEC);
+	fd_close(fd);
+	name_attempt(st);
+	return kept == -1 ? -1 : 0;
 }
 
 static enum xr_status

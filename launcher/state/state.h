@@ -37,12 +37,14 @@
 #define STATE_ID_MAX 64
 #define STATE_WORDS  "xrun.log"
 
+#define STATE_NUMBER_ROOM 12 /* bytes: "/", the number of an attempt, NUL */
+
 struct state {
 	char id[STATE_ID_MAX + 1];
 	char *root;      /* "/home/a/.local/state/xrun"; NULL under --log-dir */
 	char *dir;       /* absolute path of the job's folder; NULL: none */
 	char *attempt;   /* absolute path of <dir>/<number> */
-	uint32_t number; /* of the attempt; above 0 only with --job */
+	uint32_t number; /* of the attempt */
 	int64_t bytes_before; /* written by those before */
 	/* What this run made and may take away: */
 	bool made;         /* <dir> */
@@ -93,6 +95,15 @@ bool state_name_valid(const char *name);
  */
 enum xr_status state_open(struct state *state, const struct state_wish *wish,
 	struct xr_error *err);
+
+/*
+ * state_advance() - the job begins again in a folder of its own: the next
+ * number, with @bytes more written by those before.
+ *
+ * In place, for who may not use the heap: the folder's descriptor stays the
+ * same, and so does the memory of its path. 0, or -1 with errno.
+ */
+int state_advance(struct state *state, int64_t bytes);
 
 /* state_fini() - free what is in memory; folder and lock stay. */
 void state_fini(struct state *state);

@@ -9,6 +9,7 @@
 #include "launcher/job/outcome.h"
 #include "launcher/sup/account.h"
 #include "launcher/sup/failure.h"
+#include "launcher/sup/next.h"
 #include "launcher/sup/stdin_all.h"
 #include "launcher/sup/sup.h"
 #include "launcher/sup/who.h"
@@ -86,6 +87,9 @@ put_cause(const struct job *job, struct buf *out)
 			job->ctrl_c ? "Ctrl-C" :
 				      signo_name(job->cause_signal, name,
 					      sizeof(name)));
+		break;
+	case CAUSE_RESTART:
+		buf_put_text(out, "xrun: xrun restart: ");
 		break;
 	case CAUSE_CLOSED:
 		buf_put_text(out, "xrun: nobody reads stdout any more: ");
@@ -259,6 +263,7 @@ job_account(struct job *job, bool files)
 	put_cause(job, &out);
 	if (o.culprit != OUTCOME_NOBODY)
 		failure_put(job, o.culprit, files, &out);
+	next_put(job, &out);
 	put_closing(job, &o, &out);
 	if (job->opt.verbose)
 		put_resources(job, &out);

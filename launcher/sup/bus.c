@@ -15,7 +15,9 @@
 #include "base/json.h"
 #include "base/signo.h"
 #include "launcher/job/outcome.h"
+#include "launcher/keeper/keeper.h"
 #include "launcher/sup/bus.h"
+#include "launcher/sup/next.h"
 
 #define FLUSH_BYTES (64 * 1024)
 #define LEFT_MAX    (16 << 20)
@@ -36,7 +38,6 @@ struct bus {
 	struct outlet events, state;
 	struct buf lines;
 	bool last; /* what is told now is the end of it */
-	uint64_t seq;
 };
 
 /* Lines on their way to the files, on the helper thread. */
@@ -337,6 +338,13 @@ put_job_end(struct json *j, const struct job *job, uint32_t r)
 		json_int(j, "culprit", job_rank(job, o.culprit));
 }
 
+static void
+put_job_restart(struct json *j, const struct job *job, uint32_t r)
+{
+	put_job_end(j, job, r);
+	next_put_event(j, job);
+}
+
 typedef void put_fn(struct json *j, const struct job *job, uint32_t about);
 
 static put_fn *const fields[BUS_EVENT_COUNT] = {
@@ -347,6 +355,7 @@ static put_fn *const fields[BUS_EVENT_COUNT] = {
 	[BUS_JOB_STOP] = put_job_stop,
 	[BUS_LOG_FULL] = put_log,
 	[BUS_LOG_ROOM] = put_log,
+	[BUS_JOB_RESTART] = put_job_restart,
 	[BUS_JOB_END] = put_job_end,
 };
 
@@ -368,7 +377,7 @@ bus_tell(struct bus *bus, enum bus_event event, uint32_t about)
 	json_init(&j, &bus->lines);
 	json_open_object(&j, NULL);
 	json_int(&j, "v", 1);
-	json_int(&j, "seq", (int64_t)bus->seq++);
+	json_int(&j, "seq", (int64_t)bus->job->page->again.events++);
 	json_int(&j, "mono_ns", clock_now());
 	json_text(&j, "time", clock_stamp(clock_wall(), stamp, sizeof(stamp)));
 	json_text(&j, "event", bus_event_name(event));

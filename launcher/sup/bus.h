@@ -28,7 +28,8 @@
 	E(JOB_STOP, "job.stop") /* reason, signal */ \
 	E(LOG_FULL, "log.full") /* rank, stream */ \
 	E(LOG_ROOM, "log.room") /* rank, stream */ \
-	E(JOB_END, "job.end")   /* exit, reason, culprit */
+	E(JOB_RESTART, "job.restart") /* exit, reason, culprit, next, pause */ \
+	E(JOB_END, "job.end")         /* exit, reason, culprit */
 
 enum bus_event {
 #define E(name, text) BUS_##name,

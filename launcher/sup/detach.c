@@ -88,7 +88,7 @@ on_caller_died(int fd, void *ctx)
 bool
 detach_watch(struct job *job)
 {
-	if (job->detach == NULL)
+	if (job->detach == NULL || job->detach->words == -1)
 		return true;
 	job->sup->caller = watch_open(job->sup->loop, job->detach->death, false,
 		on_caller_died, job);

@@ -11,6 +11,7 @@
 #include "launcher/sup/account.h"
 #include "launcher/keeper/keeper.h"
 #include "launcher/keeper/own_tty.h"
+#include "launcher/sup/next.h"
 #include "launcher/sup/report.h"
 #include "launcher/sup/sup.h"
 
@@ -96,6 +97,7 @@ finish_if_over(struct job *job)
 	if (job->stop_ns != 0 && job->cause != CAUSE_FAILURE)
 		timer_arm(sup->patience,
 			job->opt.grace); /* told to end: soon */
+	next_decide(job);
 	tty_in_close(sup->tty_in);
 	sup->tty_in = NULL;
 	own_tty_restore(&job->page->own);
@@ -137,7 +139,7 @@ end(struct job *job)
 	bool keep = job->state.dir != NULL &&
 		(logs_total(sup->logs) > 0 || logs_left(sup->logs) > 0 ||
 			job->state.number > 0 || job->opt.job != NULL ||
-			job->page->kept);
+			job->page->kept || next_is_due(job));
 
 	sup->phase = PHASE_WRITE;
 	fault(FAULT_END, FAULT_ANY);

@@ -11,6 +11,7 @@
 #include "launcher/ctl/server.h"
 #include "launcher/sup/hear.h"
 #include "launcher/sup/keys.h"
+#include "launcher/sup/next.h"
 #include "launcher/sup/steer.h"
 #include "launcher/sup/sup.h"
 
@@ -224,11 +225,26 @@ hear_begin(struct job *job)
 			on_told, job);
 }
 
+/* What the dead said is not the next attempt's; with no room for descriptors,
+ * those are closed. */
+static void
+drop_rest(int fd)
+{
+	char byte;
+
+	while (fd != -1 && recv(fd, &byte, 1, MSG_DONTWAIT) >= 0)
+		continue;
+}
+
 void
 hear_close(struct job *job)
 {
 	watch_close(job->sup->hear);
 	job->sup->hear = NULL;
+	if (next_is_due(job)) {
+		drop_rest(job->hear_fd);
+		return;
+	}
 	fd_close(job->hear_fd);
 	job->hear_fd = -1;
 }

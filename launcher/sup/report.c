@@ -23,6 +23,7 @@
 #include "launcher/keeper/keeper.h"
 #include "launcher/keeper/orphan.h"
 #include "launcher/keeper/report_file.h"
+#include "launcher/sup/next.h"
 #include "launcher/sup/report.h"
 #include "launcher/sup/stacks.h"
 #include "launcher/sup/sup.h"
@@ -205,6 +206,8 @@ phase_name(const struct job *job)
 {
 	if (job->sup->phase != PHASE_RUN)
 		return "ending";
+	if (job->stop_ns == 0 && job->started == 0)
+		return "waiting";
 	return job->stop_ns != 0 ? "stopping" : "running";
 }
 
@@ -256,6 +259,7 @@ put_end(struct json *j, const struct job *job)
 	if (stacks_path(job) != NULL)
 		json_text(j, "stacks", stacks_path(job));
 	put_gap(j, "bytes_before", (uint64_t)job->state.bytes_before);
+	next_put_past(j, job);
 	json_open_array(j, "rank");
 	for (uint32_t i = 0; i < job_size(job); i++)
 		put_rank(j, job, i);
@@ -353,7 +357,8 @@ tidy(struct job *job, work_fn *fn)
 static void
 retain_once(struct job *job)
 {
-	if (job->sup->retained || job->state.root == NULL)
+	if (job->sup->retained || job->state.root == NULL ||
+		job->page->again.restarts > 0)
 		return;
 	job->sup->retained = true;
 	if (job->state.others)
@@ -388,7 +393,8 @@ report_begin(void *ctx)
 
 	if (job->state.dir_fd == -1 || job->sup->phase != PHASE_RUN)
 		return;
-	if (job->detach == NULL) /* else it is there, or is to come */
+	/* With -d it is there, or is to come. */
+	if (job->detach == NULL || job->page->again.restarts > 0)
 		report_job(job);
 	logs_tell_first(job->sup->logs);
 	if (logs_total(job->sup->logs) > 0)
@@ -489,7 +495,8 @@ send_last_event(struct job *job)
 	lost = lost_events(job);
 	say_lost(job, "--events", job->opt.events, lost);
 	job->sup->writing.told = lost != 0;
-	bus_tell(job->sup->bus, BUS_JOB_END, 0);
+	bus_tell(job->sup->bus,
+		next_is_due(job) ? BUS_JOB_RESTART : BUS_JOB_END, 0);
 	return send_events(job, bus_flush_last);
 }
 
@@ -497,10 +504,11 @@ static bool
 send_report(struct job *job)
 {
 	bool keep = job->sup->writing.keep;
+	bool over = !next_is_due(job);
 	struct parcel p = {
-		.state = keep,
+		.state = keep && over,
 		.latest = keep && !job->sup->latest,
-		.report = job->report_fd != -1,
+		.report = job->report_fd != -1 && over,
 	};
 
 	note_late(job);
@@ -535,8 +543,10 @@ say_rest(struct job *job)
 {
 	say_lost(job, "--report", job->opt.report,
 		__atomic_load_n(&job->report_sys, __ATOMIC_SEQ_CST));
-	tell(job, outcome_of(job).exit_status);
-	job->page->closed = 1;
+	if (!next_is_due(job)) {
+		tell(job, outcome_of(job).exit_status);
+		job->page->closed = 1;
+	}
 	if (!job->sup->writing.keep)
 		return;
 	if (job->sup->writing.late)

@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "launcher/keeper/keeper.h"
+#include "launcher/sup/next.h"
 #include "launcher/sup/sup.h"
 
 struct row {
@@ -38,9 +39,10 @@ hurry(struct job *job)
 static void
 on_interrupt(struct job *job, const struct signalfd_siginfo *info)
 {
-	if (job->sup->phase != PHASE_RUN)
+	if (job->sup->phase != PHASE_RUN) {
+		next_told(job, (int)info->ssi_signo);
 		hurry(job);
-	else if (info->ssi_signo == SIGINT && info->ssi_code == SI_KERNEL)
+	} else if (info->ssi_signo == SIGINT && info->ssi_code == SI_KERNEL)
 		stop_by_ctrl_c(job);
 	else
 		stop_by_signal(job, (int)info->ssi_signo);

@@ -24,6 +24,7 @@
 #include "launcher/keeper/orphan.h"
 #include "launcher/log/thread.h"
 #include "launcher/sup/keys.h"
+#include "launcher/sup/next.h"
 #include "launcher/sup/report.h"
 #include "launcher/sup/slots.h"
 #include "launcher/sup/steer.h"
@@ -67,7 +68,7 @@ steer_begin(struct job *job)
 	pthread_t thread;
 	int sys;
 
-	if (job->sup->phase != PHASE_RUN)
+	if (job->sup->phase != PHASE_RUN || job->sup->has_socket)
 		return;
 	sys = thread_start(&thread, make, job);
 	job->sup->making = sys == 0;
@@ -76,6 +77,18 @@ steer_begin(struct job *job)
 	snprintf(job->sup->no_ctl, sizeof(job->sup->no_ctl), "%s",
 		strerror(sys));
 	steer_made(job, -1);
+}
+
+void
+steer_resume(struct job *job)
+{
+	int fd = job->page->listen;
+
+	job->page->listen = -1;
+	if (fd == -1)
+		return;
+	job->sup->has_socket = true;
+	steer_made(job, fd);
 }
 
 static void *
@@ -164,7 +177,23 @@ on_stop(struct job *job, struct ctl_client *from, const struct control *m)
 {
 	if (job->sup->phase == PHASE_RUN)
 		stop_by_signal(job, SIGTERM);
+	else
+		next_told(job, SIGTERM);
 	answer_done(from, m->id, CONTROL_NONE);
+}
+
+static void
+on_restart(struct job *job, struct ctl_client *from, const struct control *m)
+{
+	struct xr_error err = { 0 };
+
+	if (next_restart(job))
+		answer_done(from, m->id, CONTROL_NONE);
+	else
+		ctl_refuse(from, m->id,
+			fail(&err, XR_E_STATE,
+				"restart: the job is being ended"),
+			&err);
 }
 
 static void
@@ -185,6 +214,7 @@ static steer_fn *const handlers[CONTROL_TYPES] = {
 	[CONTROL_STATUS] = on_status,
 	[CONTROL_SIGNAL] = on_signal,
 	[CONTROL_STOP] = on_stop,
+	[CONTROL_RESTART] = on_restart,
 	[CONTROL_WAIT] = on_wait,
 };
 
@@ -362,12 +392,17 @@ steer_end(struct job *job)
 	};
 
 	await_made(job);
-	ctl_end(job->sup->ctl, &over);
+	if (next_is_due(job))
+		job->page->listen = ctl_unlisten(job->sup->ctl);
+	else
+		ctl_end(job->sup->ctl, &over);
 	ctl_close(job->sup->ctl);
 	job->sup->ctl = NULL;
 	keys_close(job);
-	ctl_place_remove(&job->page->ctl);
-	job->page->ctl.dir = -1; /* there is nothing left for the keeper */
+	if (job->page->listen == -1) {
+		ctl_place_remove(&job->page->ctl);
+		job->page->ctl.dir = -1; /* nothing is left for the keeper */
+	}
 	for (uint32_t i = 0; i < job_size(job); i++) {
 		free(job->rank[i].metrics);
 		job->rank[i].metrics = NULL;

@@ -15,6 +15,9 @@
 /* steer_begin() - have the socket made. */
 void steer_begin(struct job *job);
 
+/* steer_resume() - with the socket of the attempt before, if it had one. */
+void steer_resume(struct job *job);
+
 /* steer_made() - NOTE_STEER: the socket listens as descriptor @fd, or could not
  * be made (-1). */
 void steer_made(struct job *job, int fd);

@@ -90,6 +90,9 @@ set_cause(struct job *job, enum cause cause, int sig)
 	job->cause = cause;
 	job->cause_signal = sig;
 	job->stop_ns = clock_now();
+	/* Ranks that were to come do not, now. */
+	if (timer_armed(job->sup->start))
+		timer_arm(job->sup->start, 0);
 	bus_tell(job->sup->bus, BUS_JOB_STOP, 0);
 }
 

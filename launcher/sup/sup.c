@@ -19,6 +19,7 @@
 #include "launcher/keeper/own_tty.h"
 #include "launcher/sup/aide.h"
 #include "launcher/sup/hear.h"
+#include "launcher/sup/next.h"
 #include "launcher/sup/report.h"
 #include "launcher/sup/screen.h"
 #include "launcher/sup/stacks.h"
@@ -455,9 +456,8 @@ begin(struct job *job)
 		own_tty_raw(&job->page->own);
 	screen_header(job);
 	bus_tell(s->bus, BUS_JOB_START, 0);
-	start_turn(job);
-	if (job->opt.timeout > 0)
-		timer_arm(s->timeout, job->opt.timeout);
+	steer_resume(job);
+	next_begin(job);
 	if (job->hints)
 		timer_arm(s->silence, SILENCE_NS);
 	timer_arm(s->publish, PUBLISH_NS);

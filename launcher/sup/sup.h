@@ -15,6 +15,7 @@
  *   stdin_all.c  xrun's input for every rank
  *   lifeline.c the order of deaths, as evidence
  *   detach.c   a job that is left to itself
+ *   next.c     does another attempt follow?
  *   steer.c    the control socket: who asks, who steers
  *   hear.c     what ranks tell           slots.c   what they tell by a store
  *   keys.c     the rendezvous store
@@ -94,6 +95,7 @@ struct sup {
 	struct ctl *ctl;    /* steer.c; NULL: nobody spoke yet */
 	struct keys *keys;  /* keys.c; NULL: nobody asked yet */
 	bool making;        /* steer.c: a thread makes the control socket */
+	bool has_socket;    /* steer.c: from the attempt before */
 	struct watch *hear; /* hear.c */
 	char no_ctl[256];   /* steer.c: why there is no control socket */
 	struct stdin_all *stdin_all; /* NULL: not --stdin all */

@@ -60,12 +60,14 @@ struct env_facts {
 	uint16_t mesh_port;      /* 0: env_needs() said there is no need */
 	uint32_t max_restarts;
 	uint32_t threads; /* cores a rank is bound to, the fewest; 0: as 1 */
-	const char *attempt_dir; /* NULL: no TORCHELASTIC_ERROR_FILE */
-	const char *control;     /* XRUN_CONTROL_FD; NULL: neither is it nor
-				  * XRUN_STORE, which goes that way */
-	const char *segment;     /* XRUN_SEGMENT_FD; NULL: there is none */
-	bool full_buffers;       /* --buffer full: leave Python alone */
-	const char *preload;     /* agent, put behind LD_PRELOAD; or NULL */
+	/* NULL: no TORCHELASTIC_ERROR_FILE. It is read for each rank, and may
+	 * become longer by the digits of a number meanwhile. */
+	const char *attempt_dir;
+	const char *control; /* XRUN_CONTROL_FD; NULL: neither is it nor
+			      * XRUN_STORE, which goes that way */
+	const char *segment; /* XRUN_SEGMENT_FD; NULL: there is none */
+	bool full_buffers;   /* --buffer full: leave Python alone */
+	const char *preload; /* agent, put behind LD_PRELOAD; or NULL */
 
 	const char *platform;          /* name of the plug-in: "cuda" */
 	const struct env_given *given; /* one a deal of the plan; or NULL */

@@ -57,7 +57,6 @@ set_job_fields(struct env *env)
 	set_text(env, FIELD_host, facts->plan->host);
 	set_text(env, FIELD_master_addr, facts->master_addr);
 	set_number(env, FIELD_max_restarts, facts->max_restarts, 1);
-	set_text(env, FIELD_attempt_dir, facts->attempt_dir);
 	set_text(env, FIELD_control, facts->control);
 	set_text(env, FIELD_store, facts->control == NULL ? NULL : "control:");
 	set_text(env, FIELD_segment, facts->segment);
@@ -106,6 +105,7 @@ env_fields_init(struct env *env)
 	for (int f = 0; f < FIELD_COUNT; f++)
 		env->never[f] =
 			!env_field_per_rank(f) && env->fields[f].at == NULL;
+	env->never[FIELD_attempt_dir] = env->facts.attempt_dir == NULL;
 	env->never[FIELD_tpu_config] = env->tpu_config == NULL;
 	env->never[FIELD_tpu_port] = !ports;
 	env->never[FIELD_tpu_task] = !ports;
@@ -140,6 +140,7 @@ set_rank_fields(struct env *env, const struct env_rank *rank)
 	set_number(env, FIELD_local_rank, rank->local_rank, 1);
 	set_number(env, FIELD_part_rank, part_rank(env, rank->local_rank), 1);
 	set_number(env, FIELD_attempt, rank->attempt, 1);
+	set_text(env, FIELD_attempt_dir, env->facts.attempt_dir);
 	set_text(env, FIELD_device, deal->text);
 	set_text(env, FIELD_stdio, rank->stdio);
 	set_text(env, FIELD_tpu_config, number == 0 ? env->tpu_config : NULL);
@@ -161,6 +162,10 @@ widest(const struct env *env, enum env_field field)
 		return env->fields[field].len;
 	if (field == FIELD_stdio)
 		return STDIO_TAG_MAX;
+	if (field == FIELD_attempt_dir)
+		return env->facts.attempt_dir == NULL ?
+			0 :
+			strlen(env->facts.attempt_dir) + ENV_DIGITS;
 	if (field == FIELD_tpu_config)
 		return env->tpu_config == NULL ? 0 : strlen(env->tpu_config);
 	if (field != FIELD_device && field != FIELD_tpu_chips)

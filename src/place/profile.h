@@ -49,7 +49,7 @@ enum env_when {
 	F(master_port, false) \
 	F(mesh_port, false) \
 	F(max_restarts, false) \
-	F(attempt_dir, false) \
+	F(attempt_dir, true) \
 	F(control, false) \
 	F(store, false) \
 	F(segment, false) \

@@ -116,7 +116,7 @@ ends()
 		XRT_LOCAL_WORKER=w:0 ends "$XRUN" -n 3 true
 		XRT_TPU_CONFIG='a;0' ends "$XRUN" true
 		XRT_LOCAL_WORKER=w ends "$XRUN" true
-		ends "$XRUN" --restarts=1 true
+		ends "$XRUN" --hosts=a true
 		ends "$XRUN" top
 		ends "$XRUN" true :
 		ends "$XRUN" true : --timeout 1s true

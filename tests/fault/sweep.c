@@ -557,10 +557,8 @@ judge(struct scene *s, const struct settings *set)
 	snprintf(path, sizeof(path), "%s/err", s->dir);
 	printf("  status %x; its words:\n", first_status);
 	fflush(stdout);
-	if (fork() == 0) {
-		execlp("grep", "grep", "-v", "^\\[", path, NULL);
-		_exit(0);
-	}
+	if (fork() == 0)
+		_exit(execlp("grep", "grep", "-v", "^\\[", path, NULL));
 	wait(NULL);
 }
 

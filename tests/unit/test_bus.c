@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/gate.h"
+#include "launcher/keeper/keeper.h"
 #include "launcher/sup/bus.h"
 #include "tests/unit/folder.h"
 
@@ -25,6 +26,7 @@ static char *argv[] = { "./train", "--name", "two words", "\xff\"\n", NULL };
 static struct part part = { .argv = argv, .size = 4 };
 static struct rank rank[4];
 static struct job job;
+static struct keeper_page page;
 static struct loop *loop;
 static struct work *work;
 static struct bus *bus, *buses[8]; /* none is ever freed */
@@ -40,9 +42,11 @@ begin(const char *events)
 		.parts = &part,
 		.part_count = 1,
 		.rank = rank,
+		.page = &page,
 		.plan = { .local_size = 4, .first = 0 },
 		.state = { .id = "k7m2", .dir_fd = -1, .attempt_fd = -1 },
 	};
+	page = (struct keeper_page){ 0 };
 	if (loop == NULL)
 		loop = loop_new();
 	if (work == NULL)

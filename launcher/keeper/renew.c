@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* renew.c - see renew.h. */
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include "base/clock.h"
+#include "launcher/keeper/keeper.h"
+#include "launcher/keeper/renew.h"
+#include "launcher/log/raw.h"
+
+#define KNOWN      256 /* descriptors: what xrun opens before has low numbers */
+#define TABLE_MOST 1048576 /* fs.nr_open; before Linux 5.9 alone */
+
+static struct {
+	uint32_t count;
+	struct pollfd fd[KNOWN];
+} known; /* of the keeper, which has one thread */
+
+/* One call tells of all which of them are open; false with errno. */
+static bool
+look(struct pollfd *fd, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		fd[i] = (struct pollfd){ .fd = (int)i };
+	return poll(fd, count, 0) != -1;
+}
+
+void
+renew_note(const struct job *job)
+{
+	known.count = job->limits.files.rlim_cur < KNOWN ?
+		(uint32_t)job->limits.files.rlim_cur :
+		KNOWN;
+	if (!look(known.fd, known.count))
+		known.count = 0;
+}
+
+/* Opened by a supervisor for all that follow. */
+static bool
+is_handed_on(const struct keeper_page *page, int fd)
+{
+	return fd == page->ctl.root || fd == page->ctl.dir ||
+		fd == page->listen;
+}
+
+/* Those of one range, both ends among them. */
+static void
+close_between(unsigned first, unsigned last)
+{
+	if (first > last || syscall(SYS_close_range, first, last, 0) == 0)
+		return;
+	for (unsigned fd = first; fd <= last && fd < TABLE_MOST; fd++)
+		close((int)fd);
+}
+
+/* All from @from on but what is handed on. */
+static void
+close_beyond(const struct keeper_page *page, unsigned from)
+{
+	const int keep[] = { page->ctl.root, page->ctl.dir, page->listen };
+	unsigned next;
+
+	do {
+		next = UINT_MAX;
+		for (int i = 0; i < 3; i++)
+			if (keep[i] >= (int)from && (unsigned)keep[i] < next)
+				next = (unsigned)keep[i];
+		close_between(from, next - (next != UINT_MAX));
+		from = next + 1;
+	} while (next != UINT_MAX);
+}
+
+static int
+close_others(const struct keeper_page *page)
+{
+	static struct pollfd now[KNOWN];
+
+	if (known.count == 0 || !look(now, known.count))
+		return -1;
+	for (uint32_t i = 0; i < known.count; i++)
+		if ((known.fd[i].revents & POLLNVAL) != 0 &&
+			(now[i].revents & POLLNVAL) == 0 &&
+			!is_handed_on(page, (int)i))
+			close((int)i);
+	close_beyond(page, known.count);
+	return 0;
+}
+
+static uint64_t
+written(const struct raw_share *share)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t i = 0; i < share->streams; i++)
+		bytes += share->slot[i].moved;
+	return bytes;
+}
+
+/* A thread of the old one that sleeps on a disk may write into its own for
+ * ever. */
+static int
+renew_share(struct job *job)
+{
+	struct raw_share *old = job->share;
+
+	job->share = raw_share_new(job_size(job), job->plan.first,
+		job->state.attempt_fd);
+	if (job->share == NULL) {
+		job->share = old;
+		return -1;
+	}
+	job->share->rule = old->rule;
+	munmap(old, sizeof(*old) + old->streams * sizeof(old->slot[0]));
+	return 0;
+}
+
+static void
+renew_page(struct job *job)
+{
+	struct keeper_page *page = job->page;
+
+	page->verdict = page->follow = page->told = page->text = 0;
+	page->closed = page->started = page->silent = 0;
+	page->kept = 1;
+	memset(page->screen, 0, sizeof(page->screen));
+	memset(&page->leaves, 0, sizeof(page->leaves));
+	if (job->state.attempt != NULL)
+		snprintf(page->where, sizeof(page->where), "%s",
+			job->state.attempt);
+}
+
+int
+renew_job(struct job *job, const char **what)
+{
+	*what = "its descriptors";
+	if (close_others(job->page) == -1)
+		return -1;
+	*what = "the folder of the next attempt";
+	if (state_advance(&job->state, (int64_t)written(job->share)) == -1)
+		return -1;
+	*what = "memory";
+	if (renew_share(job) == -1)
+		return -1;
+	renew_page(job);
+	job->begun_ns = clock_now();
+	job->begun_wall = clock_wall();
+	return 0;
+}

@@ -1,0 +1,229 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# A job that failed begins again; one that is told to, too.
+load helper
+
+# up ARG... - in the background, as job "again"; its socket is there.
+up()
+{
+	spawn one "$XRUN" --job again "$@"
+	id=again
+	wait_for 5 [ -e "$XDG_RUNTIME_DIR/xrun/$id/control" ]
+}
+
+over()
+{
+	status=0
+	wait "$pid" || status=$?
+}
+
+attempt_is()
+{
+	[ "$("$XRUN" ps --json "$id" | jq .attempt)" = "$1" ]
+}
+
+# events NAME FIELD - of all attempts, in one line.
+events()
+{
+	jq -r "select(.event == \"$1\") | $2" \
+		"$XDG_STATE_HOME/xrun/again/events.jsonl" | paste -sd' '
+}
+
+@test "--restarts: all ranks begin again, with a folder and number of their own" {
+	need jq
+	try "$XRUN" --job again --restarts 2 --report report -n 3 sh -c '
+		echo "$XRUN_ATTEMPT $TORCHELASTIC_RESTART_COUNT of $TORCHELASTIC_MAX_RESTARTS"
+		echo "$TORCHELASTIC_ERROR_FILE" >&2
+		[ "$XRUN_RANK" = 1 ] || exec sleep 60
+		[ "$XRUN_ATTEMPT" = 2 ] || exit 7
+		kill -INT $PPID; sleep 60'
+	assert_eq "$status" 130
+	for n in 0 1 2; do
+		assert_eq "$(cat "$XDG_STATE_HOME/xrun/again/$n/rank-0001/stdout")" "$n $n of 2"
+		assert_eq "$(cat "$XDG_STATE_HOME/xrun/again/$n/rank-0001/stderr")" \
+			"$XDG_STATE_HOME/xrun/again/$n/rank-0001.error.json"
+	done
+	assert_has "$stderr" '^xrun: rank 1 failed first: exit status 7'
+	assert_has "$stderr" '^xrun: restart 1 of 2: attempt 1 begins$'
+	assert_has "$stderr" '^xrun: restart 2 of 2: attempt 2 begins in 1\.[01] s$'
+	assert_eq "$(jq -c '[.attempt, .restarts, .exit, .reason]' report)" '[2,2,130,"signal"]'
+	assert_eq "$(jq -c '.attempts | map([.attempt, .exit, .reason, .culprit])' report)" \
+		'[[0,7,"failure",1],[1,7,"failure",1]]'
+	assert_eq "$(events job.restart '"\(.exit) \(.culprit) \(.next)"')" '7 1 1 7 1 2'
+	assert_eq "$(events job.start .attempt)" '0 1 2'
+	assert_eq "$(events job.end .exit)" 130
+	assert_eq "$(jq -s 'map(.seq) == [range(length)]' "$XDG_STATE_HOME/xrun/again/events.jsonl")" true
+}
+
+@test "--restarts: when they are used up, the job has failed, and says how often" {
+	try "$XRUN" --restarts 1 -n 2 sh -c 'exit $((3 + XRUN_ATTEMPT))'
+	assert_eq "$status" 4
+	assert_has "$stderr" '^xrun: --restarts 1 is used up:$'
+	assert_has "$stderr" '^  attempt 0: exit 3 after .*, rank [01] first$'
+	assert_has "$stderr" '^  attempt 1: exit 4 after .*, rank [01] first$'
+	try "$XRUN" --restarts 1 sh -c 'exit $((1 - XRUN_ATTEMPT))'
+	assert_eq "$status" 0
+}
+
+@test "--restarts: what cannot be executed, was stopped or timed out is final" {
+	try "$XRUN" --restarts 3 ./nosuch
+	assert_eq "$status" 127
+	run ! grep -Eq 'attempt|restart' <<<"$stderr"
+	try "$XRUN" --restarts 3 sh -c 'nosuch'
+	assert_eq "$status" 127
+	run ! grep -Eq 'restart 1' <<<"$stderr"
+	try "$XRUN" --restarts 3 sh -c 'kill $PPID; sleep 60'
+	assert_eq "$status" 143
+	run ! grep -Eq 'restart 1' <<<"$stderr"
+	try "$XRUN" --restarts 3 --timeout 300ms sh -c 'echo "$XRUN_ATTEMPT"; [ $XRUN_ATTEMPT = 1 ] || exit 3; sleep 60'
+	assert_eq "$status" 124
+	assert_eq "$output" "$(printf '0\n1')"
+}
+
+@test "--restarts: a step beyond all before makes failures forgotten" {
+	try "$XRUN" --restarts 1 bash -c '
+		echo "{\"type\":\"progress\",\"step\":$XRUN_ATTEMPT}" >&97
+		[ "$XRUN_ATTEMPT" = 3 ] || exit 5'
+	assert_eq "$status" 0
+	assert_eq "$(grep -c '^xrun: restart 1 of 1: attempt . begins$' <<<"$stderr")" 3
+	try "$XRUN" --restarts 1 bash -c '
+		echo "{\"type\":\"progress\",\"step\":1}" >&97
+		exit 5'
+	assert_eq "$status" 5
+	assert_has "$stderr" 'is used up'
+}
+
+@test "--restart-window: what is older is not counted" {
+	try "$XRUN" --restarts 1 --restart-window 1ms sh -c '
+		read -r up _ </proc/uptime
+		until read -r now _ </proc/uptime && [ "$now" != "$up" ]; do :; done
+		[ "$XRUN_ATTEMPT" = 3 ] || exit 5'
+	assert_eq "$status" 0
+	run ! grep -Eq ' in 1\.' <<<"$stderr"
+}
+
+@test "--restarts: who tells the job to end in the pause is heard at once" {
+	need jq
+	up --restarts 9 sh -c '[ $XRUN_ATTEMPT -lt 1 ] || exit 3; sleep .2; exit 3'
+	wait_for 10 attempt_is 2
+	assert_eq "$("$XRUN" ps --json again | jq -r '.phase + " " + .rank[0].state')" 'waiting new'
+	SECONDS=0
+	"$XRUN" stop again
+	over
+	assert_eq "$status" 143
+	[ "$SECONDS" -lt 5 ]
+	[ ! -e "$XDG_RUNTIME_DIR/xrun/again" ]
+}
+
+@test "restart: the job begins again, on the socket that it has" {
+	need jq
+	up --report report -n 2 sh -c 'trap "echo saved; exit 0" TERM; echo "up $XRUN_ATTEMPT"; sleep 60 & wait'
+	await_line one.out '\[1\] up 0' 5
+	one=$pid
+	spawn follower timeout 30 "$XRUN" logs -f again
+	follower=$pid
+	spawn waiter timeout 30 "$XRUN" wait again
+	waiter=$pid pid=$one
+	await_line follower.out '\[1\] up 0' 5
+	try "$XRUN" restart again
+	assert_eq "$status" 0
+	wait_for 5 attempt_is 1
+	await_line follower.out '\[1\] up 1' 5
+	try "$XRUN" restart --json
+	assert_eq "$output" '{"job":"again"}'
+	wait_for 5 attempt_is 2
+	await_line follower.out '\[0\] up 2' 5
+	"$XRUN" stop again
+	over
+	assert_eq "$status" 143
+	status=0
+	wait "$waiter" || status=$?
+	assert_eq "$status" 143
+	wait "$follower"
+	assert_eq "$(grep -c saved follower.out)" 6
+	assert_has "$(cat one.err)" '^xrun: restart, as asked for: attempt 1 begins$'
+	assert_eq "$(jq -c '[.restarts, (.attempts | map(.reason))]' report)" '[2,["restart","restart"]]'
+}
+
+@test "restart: each attempt has the descriptors that the first one had" {
+	need jq
+	up -n 3 sh -c 'echo "up $XRUN_ATTEMPT"; exec sleep 60'
+	await_line one.out 'up 0' 5
+	"$XRUN" restart again
+	wait_for 5 attempt_is 1
+	before=$(descriptors)
+	for n in {2..12}; do
+		"$XRUN" restart again
+		wait_for 5 attempt_is "$n"
+		await_line one.out "\[2\] up $n" 5
+	done
+	wait_for 5 descriptors_are "$before"
+	"$XRUN" stop again
+	over
+}
+
+descriptors()
+{
+	find "/proc/$pid/fd" -type l | wc -l
+}
+
+descriptors_are()
+{
+	[ "$(descriptors)" -le "$(($1 + 1))" ]
+}
+
+@test "restart: what the old attempt left behind is ended before the new one begins" {
+	up sh -c '
+		[ ! -e left ] || ! kill -0 "$(cat left)" 2>/dev/null || echo "still there"
+		setsid sh -c "echo \$\$ >left; echo up; sleep 60" & wait'
+	await_line one.out '^up' 5
+	first=$(cat left)
+	"$XRUN" restart again
+	wait_for 5 two_up
+	run ! kill -0 "$first"
+	"$XRUN" stop again
+	over
+	run ! grep -Eq 'still there' <<<"$(cat one.out)"
+}
+
+two_up()
+{
+	[ "$(grep -c ^up one.out)" = 2 ]
+}
+
+@test "restart: the supervisor of a later attempt may be killed, too" {
+	need jq
+	up -n 2 sh -c 'echo "up $XRUN_ATTEMPT"; exec sleep 60'
+	"$XRUN" restart again
+	await_line one.out '\[1\] up 1' 5
+	kill -KILL "$(pgrep -P "$pid" xrun-super)"
+	over
+	assert_eq "$status" 125
+	assert_has "$(cat one.err)" 'the supervisor ended \(SIGKILL\).*/again/1'
+	[ ! -e "$XDG_RUNTIME_DIR/xrun/again" ]
+	assert_eq "$(jq -c '[.attempt, .exit]' "$XDG_STATE_HOME/xrun/again/job.json")" '[1,125]'
+}
+
+@test "restart: with -d, --no-logs and --pty" {
+	need jq
+	id=$("$XRUN" -d -n 2 sh -c 'echo "up $XRUN_ATTEMPT"; exec sleep 60')
+	wait_for 5 [ -e "$XDG_RUNTIME_DIR/xrun/$id/control" ]
+	"$XRUN" restart "$id"
+	wait_for 5 attempt_is 1
+	assert_eq "$(jq .attempt "$XDG_STATE_HOME/xrun/$id/job.json")" 1
+	"$XRUN" stop "$id"
+	"$XRUN" wait "$id" || true
+	assert_eq "$(jq -r .reason "$XDG_STATE_HOME/xrun/$id/job.json")" signal
+	up --no-logs sh -c 'echo "up $XRUN_ATTEMPT"; exec sleep 60'
+	"$XRUN" restart again
+	await_line one.out 'up 1' 5
+	"$XRUN" stop again
+	over
+	assert_eq "$status" 143
+	up --pty sh -c 'test -t 1 && echo "up $XRUN_ATTEMPT"; exec sleep 60'
+	"$XRUN" restart again
+	await_line one.out 'up 1' 5
+	"$XRUN" stop again
+	over
+	assert_eq "$status" 143
+}
