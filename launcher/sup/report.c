@@ -393,8 +393,8 @@ report_begin(void *ctx)
 
 	if (job->state.dir_fd == -1 || job->sup->phase != PHASE_RUN)
 		return;
-	/* With -d it is there, or is to come. */
-	if (job->detach == NULL || job->page->again.restarts > 0)
+	/* With -d, and of a further attempt, it is there, or is to come. */
+	if (job->detach == NULL && job->page->again.restarts == 0)
 		report_job(job);
 	logs_tell_first(job->sup->logs);
 	if (logs_total(job->sup->logs) > 0)

@@ -196,12 +196,18 @@ two_up()
 	up -n 2 sh -c 'echo "up $XRUN_ATTEMPT"; exec sleep 60'
 	"$XRUN" restart again
 	await_line one.out '\[1\] up 1' 5
+	wait_for 5 record_is 1
 	kill -KILL "$(pgrep -P "$pid" xrun-super)"
 	over
 	assert_eq "$status" 125
 	assert_has "$(cat one.err)" 'the supervisor ended \(SIGKILL\).*/again/1'
 	[ ! -e "$XDG_RUNTIME_DIR/xrun/again" ]
 	assert_eq "$(jq -c '[.attempt, .exit]' "$XDG_STATE_HOME/xrun/again/job.json")" '[1,125]'
+}
+
+record_is()
+{
+	[ "$(jq .attempt "$XDG_STATE_HOME/xrun/again/job.json")" = "$1" ]
 }
 
 @test "restart: with -d, --no-logs and --pty" {
