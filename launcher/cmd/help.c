@@ -7,6 +7,7 @@
 #include "launcher/cmd/completion.h"
 #include "launcher/cmd/help.h"
 #include "launcher/cmd/help_env.h"
+#include "launcher/cmd/help_metrics.h"
 #include "launcher/cmd/help_protocol.h"
 #include "launcher/cmd/say.h"
 #include "launcher/cmd/verb.h"
@@ -191,6 +192,8 @@ const struct help_topic help_topics[] = {
 		{ [HELP_TEXT] = help_environ, [HELP_MAN] = help_environ_man } },
 	{ "exit", "what xrun's exit status means",
 		{ [HELP_TEXT] = put_exits, [HELP_MAN] = put_exits_man } },
+	{ "metrics", "what is counted of a job, for Prometheus",
+		{ [HELP_TEXT] = help_metrics, [HELP_MAN] = help_metrics_man } },
 	{ "protocol", "what can be said on a control socket",
 		{ [HELP_TEXT] = help_protocol,
 			[HELP_MAN] = help_protocol_man } },

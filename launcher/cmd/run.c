@@ -35,6 +35,7 @@
 #include "launcher/keeper/own_tty.h"
 #include "launcher/sup/hear.h"
 #include "launcher/sup/slots.h"
+#include "launcher/sup/metrics_file.h"
 #include "launcher/sup/report.h"
 #include "launcher/sup/sup.h"
 
@@ -165,6 +166,8 @@ open_outputs(struct job *job, struct xr_error *err)
 			job->opt.events, O_APPEND, err);
 	if (status == XR_OK)
 		status = check_apart(job, err);
+	if (status == XR_OK && job->opt.metrics_file != NULL)
+		status = metrics_file_check(job->opt.metrics_file, err);
 	return status;
 }
 

@@ -31,6 +31,8 @@
 
 #define JOB_NOBODY UINT32_MAX
 
+struct pace;
+
 #define DRAIN_NS (2 * NS_PER_S) /* for pipes that outlive their rank */
 
 struct rank {
@@ -65,6 +67,8 @@ struct rank {
 	int64_t step, total; /* -1: not told */
 	int64_t told_ns;     /* clock_now() of the last word; 0: none */
 	char *metrics;       /* a JSON object; or NULL */
+	struct pace *pace;   /* slow.c: of its steps; or NULL */
+	bool slow;           /* slow.c, at the end */
 
 	bool unsaved; /* stop.c: its last bytes were not seen in a file */
 	int tty;      /* pty.c: master of its terminal, or -1 */

@@ -73,8 +73,9 @@ struct run_options {
 	int64_t heartbeat;      /* ns; 0: a quarter of the next */
 	int64_t hang_timeout;   /* ns; 0: none */
 
-	const char *report; /* file or NULL */
-	const char *events; /* file or NULL */
+	const char *report;       /* file or NULL */
+	const char *events;       /* file or NULL */
+	const char *metrics_file; /* or NULL */
 
 	bool dry_run;
 	bool show_env;

@@ -434,6 +434,12 @@ const struct opt run_options[] = {
 		.offset = AT(events),
 		.help = "write each event to FILE, a JSON line each",
 		.text = "Append to _FILE_, as it happens, one line of JSON for each start, end and stop. Several jobs may append to one file. If it cannot be written to the end, xrun says so, and a job that went well exits with 125." },
+	{ .name = "metrics-file",
+		.type = OPT_TEXT,
+		.arg = "FILE",
+		.offset = AT(metrics_file),
+		.help = "keep metrics for Prometheus in FILE",
+		.text = "Write what is counted of the job to _FILE_ in the text format of Prometheus, every 5 s and at the end of the job, each time as a whole: for the textfile collector of node_exporter, which reads files called \\*.prom. *xrun-metrics*(7) tells what is in it. It stays when the job has ended. If it cannot be written that is said once, and the job goes on." },
 
 	{ .name = "dry-run",
 		.group = "Asking",
@@ -501,6 +507,5 @@ const struct opt_later run_options_later[] = {
 	{ "http", 0 },
 	{ "on-event", 0 },
 	{ "exec-on", 0 },
-	{ "metrics-file", 0 },
 	{ 0 },
 };

@@ -10,6 +10,7 @@
 #include "launcher/sup/account.h"
 #include "launcher/sup/failure.h"
 #include "launcher/sup/next.h"
+#include "launcher/sup/slow.h"
 #include "launcher/sup/stdin_all.h"
 #include "launcher/sup/sup.h"
 #include "launcher/sup/who.h"
@@ -264,6 +265,8 @@ job_account(struct job *job, bool files)
 	if (o.culprit != OUTCOME_NOBODY)
 		failure_put(job, o.culprit, files, &out);
 	next_put(job, &out);
+	if (job->opt.verbose || (job->errors_are_tty && !job->opt.quiet))
+		slow_put(job, !job->opt.verbose, &out);
 	put_closing(job, &o, &out);
 	if (job->opt.verbose)
 		put_resources(job, &out);

@@ -2,6 +2,7 @@
 /* report.c - see report.h. */
 #include <errno.h>
 #include <limits.h>
+#include <math.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,8 +25,11 @@
 #include "launcher/keeper/orphan.h"
 #include "launcher/keeper/report_file.h"
 #include "launcher/sup/next.h"
+#include "launcher/sup/metrics_file.h"
 #include "launcher/sup/report.h"
 #include "launcher/sup/stacks.h"
+#include "launcher/sup/slots.h"
+#include "launcher/sup/slow.h"
 #include "launcher/sup/sup.h"
 #include "proc/cgroup.h"
 
@@ -114,8 +118,44 @@ put_gap(struct json *j, const char *key, uint64_t bytes)
 		json_int(j, key, (int64_t)bytes);
 }
 
+/* What its end told, of itself and its children. */
 static void
-put_rank(struct json *j, const struct job *job, uint32_t r)
+put_usage(struct json *j, const struct rank *rank)
+{
+	json_real(j, "cpu_user", clock_seconds(rank->usage.ru_utime));
+	json_real(j, "cpu_system", clock_seconds(rank->usage.ru_stime));
+	json_int(j, "rss_peak_bytes", rank->usage.ru_maxrss * 1024);
+}
+
+/* Of a rank that has ended its last word is so long before its end. */
+static void
+put_progress(struct json *j, const struct job *job, uint32_t r,
+	const struct slow *slow)
+{
+	const struct rank *rank = &job->rank[r];
+	int64_t until = rank->ended_ns != 0 ? rank->ended_ns : clock_now();
+
+	if (until < rank->told_ns)
+		until = rank->told_ns;
+	json_open_object(j, "progress");
+	if (rank->step != -1)
+		json_int(j, "step", rank->step);
+	if (rank->total != -1)
+		json_int(j, "total", rank->total);
+	if (slow != NULL && !isnan(slow->median[r])) {
+		json_real(j, "step_seconds", slow->median[r]);
+		json_bool(j, "slow", slow->is[r]);
+	}
+	if (rank->metrics != NULL)
+		json_raw(j, "metrics",
+			(struct span){ rank->metrics, strlen(rank->metrics) });
+	json_real(j, "seconds_ago", (double)(until - rank->told_ns) / NS_PER_S);
+	json_close_object(j);
+}
+
+static void
+put_rank(struct json *j, const struct job *job, uint32_t r,
+	const struct slow *slow)
 {
 	const struct rank *rank = &job->rank[r];
 
@@ -139,9 +179,9 @@ put_rank(struct json *j, const struct job *job, uint32_t r)
 	if (rank->ended_ns != 0)
 		json_real(j, "seconds",
 			(double)(rank->ended_ns - rank->started_ns) / NS_PER_S);
-	json_real(j, "cpu_user", clock_seconds(rank->usage.ru_utime));
-	json_real(j, "cpu_system", clock_seconds(rank->usage.ru_stime));
-	json_int(j, "rss_peak_bytes", rank->usage.ru_maxrss * 1024);
+	put_usage(j, rank);
+	if (rank->told_ns != 0)
+		put_progress(j, job, r, slow);
 	json_int(j, "stdout_bytes",
 		(int64_t)logs_bytes(job->sup->logs, r * RAW_STREAMS));
 	json_int(j, "stderr_bytes",
@@ -156,23 +196,8 @@ put_rank(struct json *j, const struct job *job, uint32_t r)
 }
 
 static void
-put_progress(struct json *j, const struct rank *rank)
-{
-	json_open_object(j, "progress");
-	if (rank->step != -1)
-		json_int(j, "step", rank->step);
-	if (rank->total != -1)
-		json_int(j, "total", rank->total);
-	if (rank->metrics != NULL)
-		json_raw(j, "metrics",
-			(struct span){ rank->metrics, strlen(rank->metrics) });
-	json_real(j, "seconds_ago",
-		(double)(clock_now() - rank->told_ns) / NS_PER_S);
-	json_close_object(j);
-}
-
-static void
-put_rank_now(struct json *j, const struct job *job, uint32_t r)
+put_rank_now(struct json *j, const struct job *job, uint32_t r,
+	const struct slow *slow)
 {
 	const struct rank *rank = &job->rank[r];
 	int64_t until = rank->ended_ns != 0 ? rank->ended_ns : clock_now();
@@ -191,19 +216,40 @@ put_rank_now(struct json *j, const struct job *job, uint32_t r)
 		json_int(j, "exit", outcome_rank_status(rank));
 	if (rank->ended_ns != 0 || rank->failed_step != SPAWN_OK)
 		put_ending_of(j, rank);
+	if (rank->ended_ns != 0)
+		put_usage(j, rank);
 	json_int(j, "stdout_bytes",
 		(int64_t)logs_bytes(job->sup->logs, r * RAW_STREAMS));
 	json_int(j, "stderr_bytes",
 		(int64_t)logs_bytes(job->sup->logs, r * RAW_STREAMS + 1));
 	json_bool(j, "ready", rank->ready);
 	if (rank->told_ns != 0)
-		put_progress(j, rank);
+		put_progress(j, job, r, slow);
 	json_close_object(j);
+}
+
+typedef void put_rank_fn(struct json *j, const struct job *job, uint32_t r,
+	const struct slow *slow);
+
+static void
+put_ranks(struct json *j, const struct job *job, put_rank_fn *put)
+{
+	struct slow slow;
+	bool any = slow_look(job, &slow);
+
+	json_open_array(j, "rank");
+	for (uint32_t i = 0; i < job_size(job); i++)
+		put(j, job, i, any ? &slow : NULL);
+	json_close_array(j);
+	if (any)
+		slow_fini(&slow);
 }
 
 static const char *
 phase_name(const struct job *job)
 {
+	if (job->sup->phase >= PHASE_WRITE)
+		return "ended";
 	if (job->sup->phase != PHASE_RUN)
 		return "ending";
 	if (job->stop_ns == 0 && job->started == 0)
@@ -212,20 +258,24 @@ phase_name(const struct job *job)
 }
 
 void
-report_put_now(const struct job *job, struct buf *out)
+report_put_now(struct job *job, struct buf *out)
 {
 	struct json j;
 
+	for (uint32_t r = 0; r < job_size(job); r++)
+		if (job->rank[r].ended_ns == 0)
+			slots_look(job, r);
 	json_init(&j, out);
 	json_open_object(&j, NULL);
 	put_beginning(&j, job, getppid());
 	json_text(&j, "phase", phase_name(job));
+	if (job->sup->phase >= PHASE_WRITE) {
+		json_int(&j, "exit", outcome_of(job).exit_status);
+		json_text(&j, "reason", outcome_of(job).reason);
+	}
 	if (job->state.attempt != NULL)
 		json_text(&j, "output", job->state.attempt);
-	json_open_array(&j, "rank");
-	for (uint32_t i = 0; i < job_size(job); i++)
-		put_rank_now(&j, job, i);
-	json_close_array(&j);
+	put_ranks(&j, job, put_rank_now);
 	json_close_object(&j);
 }
 
@@ -260,10 +310,7 @@ put_end(struct json *j, const struct job *job)
 		json_text(j, "stacks", stacks_path(job));
 	put_gap(j, "bytes_before", (uint64_t)job->state.bytes_before);
 	next_put_past(j, job);
-	json_open_array(j, "rank");
-	for (uint32_t i = 0; i < job_size(job); i++)
-		put_rank(j, job, i);
-	json_close_array(j);
+	put_ranks(j, job, put_rank);
 }
 
 /* From now on the job has ended so, should xrun-super not live to say it. */
@@ -519,6 +566,7 @@ send_report(struct job *job)
 		job->report_sys = p.report ? ENOMEM : 0;
 		bus_lose(&job->state_sys, ENOMEM);
 	}
+	metrics_file_last(job);
 	if (keep)
 		retain_once(job);
 	else if (job->state.others && !job->sup->retained)
@@ -543,6 +591,9 @@ say_rest(struct job *job)
 {
 	say_lost(job, "--report", job->opt.report,
 		__atomic_load_n(&job->report_sys, __ATOMIC_SEQ_CST));
+	if (metrics_file_lost(job) != 0 && somebody_reads())
+		words_line("--metrics-file: %s: %s", job->opt.metrics_file,
+			strerror(metrics_file_lost(job)));
 	if (!next_is_due(job)) {
 		tell(job, outcome_of(job).exit_status);
 		job->page->closed = 1;

@@ -16,7 +16,7 @@ void report_job(struct job *job);
 
 /* report_put_now() - the job as it is, one object: what job.json begins with,
  * "phase", and of each rank its state and what is counted by now. */
-void report_put_now(const struct job *job, struct buf *out);
+void report_put_now(struct job *job, struct buf *out);
 
 /* report_begin() - job.json of a running job, and `latest`, once it has written
  * a byte. A timer_fn: jobs that are over at once never get there. */

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "launcher/sup/slots.h"
+#include "launcher/sup/slow.h"
 #include "segment/owner.h"
 
 #define BESIDE_NS (2 * NS_PER_S)
@@ -79,7 +80,10 @@ slots_look(struct job *job, uint32_t r)
 	if (!look(job, r, &view) || view.tick == 0)
 		return;
 	if (view.when + BESIDE_NS >= rank->told_ns) {
-		rank->step = view.step != -1 ? view.step : rank->step;
+		if (view.step != -1) {
+			rank->step = view.step;
+			slow_note(rank, view.step, view.when);
+		}
 		rank->total = view.total != -1 ? view.total : rank->total;
 	}
 	if (view.when > rank->told_ns)

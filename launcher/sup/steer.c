@@ -26,7 +26,7 @@
 #include "launcher/sup/keys.h"
 #include "launcher/sup/next.h"
 #include "launcher/sup/report.h"
-#include "launcher/sup/slots.h"
+#include "launcher/sup/slow.h"
 #include "launcher/sup/steer.h"
 #include "launcher/sup/sup.h"
 
@@ -125,9 +125,6 @@ on_status(struct job *job, struct ctl_client *from, const struct control *m)
 	struct control answer = control_new(CONTROL_JOB, m->id);
 	struct buf text = { 0 };
 
-	for (uint32_t r = 0; r < job_size(job); r++)
-		if (job->rank[r].ended_ns == 0)
-			slots_look(job, r);
 	report_put_now(job, &text);
 	answer.job.status = (struct span){ buf_text(&text), text.len };
 	ctl_send(from, &answer);
@@ -238,8 +235,10 @@ on_progress(struct rank *rank, const struct control_progress *p)
 {
 	char *metrics;
 
-	if (p->step != CONTROL_NONE)
+	if (p->step != CONTROL_NONE) {
 		rank->step = p->step;
+		slow_note(rank, p->step, clock_now());
+	}
 	if (p->total != CONTROL_NONE)
 		rank->total = p->total;
 	if (p->metrics.at == NULL || p->metrics.len > METRICS_MAX ||
@@ -406,5 +405,7 @@ steer_end(struct job *job)
 	for (uint32_t i = 0; i < job_size(job); i++) {
 		free(job->rank[i].metrics);
 		job->rank[i].metrics = NULL;
+		free(job->rank[i].pace);
+		job->rank[i].pace = NULL;
 	}
 }

@@ -20,6 +20,7 @@
 #include "launcher/sup/aide.h"
 #include "launcher/sup/hear.h"
 #include "launcher/sup/next.h"
+#include "launcher/sup/metrics_file.h"
 #include "launcher/sup/report.h"
 #include "launcher/sup/screen.h"
 #include "launcher/sup/stacks.h"
@@ -370,6 +371,7 @@ on_publish(void *ctx)
 	why_begin(ctx);
 	steer_begin(ctx);
 	hear_begin(ctx);
+	metrics_file_begin(ctx);
 }
 
 static bool

@@ -22,6 +22,8 @@
  *   pty.c      a terminal for each rank
  *   aide.c     processes that are no ranks
  *   stacks.c   where ranks are, before they are ended
+ *   slow.c     whose steps take long
+ *   metrics_file.c  what is counted, for others to read
  *
  * keeper/ made it and outlives it. Everything runs on the loop's thread.
  */
@@ -80,6 +82,14 @@ struct writing {
 };
 
 struct stacks_run;
+/* metrics_file.c */
+struct metrics_file {
+	struct timer *timer;
+	bool busy; /* atomic: one is with the helper thread */
+	int sys;   /* atomic: errno of the last one */
+	bool told; /* that one could not be written */
+};
+
 struct stdin_all;
 struct tty_in;
 
@@ -124,6 +134,7 @@ struct sup {
 	struct timer *deliver;   /* finish.c: a sink without a thread */
 	struct sweep sweep;
 	struct writing writing;
+	struct metrics_file metrics_file;
 
 	struct oom oom;   /* why.c; the helper thread fills it */
 	struct pids pids; /* the same */

@@ -20,10 +20,11 @@ launcher/log|xrun base launcher/log
 launcher/job|xrun base proc place launcher/host launcher/state launcher/log launcher/job
 launcher/ctl|xrun base event wire launcher/ctl
 launcher/keeper|xrun base proc launcher/host launcher/state launcher/log launcher/job launcher/ctl launcher/keeper|cjson
+launcher/stat|xrun base launcher/state launcher/stat|cjson
 launcher/doctor|xrun base proc place launcher/host launcher/state launcher/job launcher/ctl launcher/keeper launcher/doctor
 launcher/stacks|xrun base proc launcher/stacks
-launcher/sup|xrun base proc event place wire store segment launcher/host launcher/state launcher/log launcher/job launcher/ctl launcher/keeper launcher/sup|cjson event2 curl
-launcher/cmd|xrun base proc event place wire store segment launcher/host launcher/state launcher/log launcher/job launcher/ctl launcher/keeper launcher/doctor launcher/stacks launcher/sup launcher/cmd|cjson event2 curl
+launcher/sup|xrun base proc event place wire store segment launcher/host launcher/state launcher/log launcher/job launcher/ctl launcher/stat launcher/keeper launcher/sup|cjson event2 curl
+launcher/cmd|xrun base proc event place wire store segment launcher/host launcher/state launcher/log launcher/job launcher/ctl launcher/stat launcher/keeper launcher/doctor launcher/stacks launcher/sup launcher/cmd|cjson event2 curl
 launcher|xrun base launcher/host launcher/state launcher/job launcher/cmd
 worker|xrun base wire store segment worker
 plugins|plugin

@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* metric.c - see metric.h. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cjson/cJSON.h>
+
+#include "base/clock.h"
+#include "launcher/stat/metric.h"
+#include "launcher/state/jobs.h"
+
+/* Names: https://prometheus.io/docs/practices/naming/ - a prefix, base units,
+ * _total for what only grows. A row a line, whatever its length. */
+/* clang-format off */
+const struct metric_row metric_rows[] = {
+	{ "xrun_build_info", "gauge", METRIC_OF_JOB, NULL,
+		"1; label version: which xrun runs the job" },
+	{ "xrun_job_state", "gauge", METRIC_OF_STATES, "phase",
+		"1 for the state the job is in, 0 for the others" },
+	{ "xrun_job_start_time_seconds", "gauge", METRIC_OF_JOB, NULL,
+		"When it was started, in seconds since 1970" },
+	{ "xrun_job_attempt", "gauge", METRIC_OF_JOB, "attempt",
+		"0, or how often the job was begun before" },
+	{ "xrun_job_restarts_total", "counter", METRIC_OF_JOB, "restarts",
+		"How often it was restarted" },
+	{ "xrun_job_ranks", "gauge", METRIC_OF_JOB, "ranks",
+		"How many ranks it has on this machine" },
+	{ "xrun_job_exit_status", "gauge", METRIC_OF_JOB, "exit",
+		"With what xrun ends, once the job has ended" },
+	{ "xrun_ranks", "gauge", METRIC_OF_STATES, "rank.state",
+		"Ranks in each state of their life" },
+	{ "xrun_rank_run_seconds", "gauge", METRIC_OF_RANK, "seconds",
+		"Since it was started, or how long it ran" },
+	{ "xrun_rank_exit_status", "gauge", METRIC_OF_RANK, "exit",
+		"How it ended, as a shell sees it, once it has" },
+	{ "xrun_rank_cpu_seconds_total", "counter", METRIC_OF_RANK, "cpu_seconds|cpu_user+cpu_system",
+		"Processor time of its processes" },
+	{ "xrun_rank_resident_memory_bytes", "gauge", METRIC_OF_RANK, "rss_bytes",
+		"Memory of its processes, shared pages counted in each" },
+	{ "xrun_rank_processes", "gauge", METRIC_OF_RANK, "processes",
+		"Its processes: its own and their descendants" },
+	{ "xrun_rank_output_bytes_total", "counter", METRIC_OF_STREAM, NULL,
+		"Bytes that it wrote" },
+	{ "xrun_rank_ready", "gauge", METRIC_OF_RANK, "ready",
+		"1 if it said that it is ready" },
+	{ "xrun_rank_step", "gauge", METRIC_OF_RANK, "progress.step",
+		"Steps that it said are done" },
+	{ "xrun_rank_steps_planned", "gauge", METRIC_OF_RANK, "progress.total",
+		"Steps that it said there are" },
+	{ "xrun_rank_step_seconds", "gauge", METRIC_OF_RANK, "progress.step_seconds",
+		"Median time of its last steps" },
+	{ "xrun_rank_slow", "gauge", METRIC_OF_RANK, "progress.slow",
+		"1 if its steps take much longer than those of other ranks" },
+	{ "xrun_rank_silence_seconds", "gauge", METRIC_OF_RANK, "progress.seconds_ago",
+		"Since it last told anything" },
+	{ "xrun_rank_told", "gauge", METRIC_OF_NAMES, "progress.metrics",
+		"What it told of itself: a number for each name" },
+	{ "xrun_job_told_dropped", "gauge", METRIC_OF_JOB, NULL,
+		"Such numbers that are left out, as there are too many" },
+	{ 0 },
+};
+/* clang-format on */
+
+struct put {
+	struct buf *out;
+	const struct metric_row *row;
+	const cJSON *status, *ranks;
+	const char *job;
+	bool named;       /* HELP and TYPE are put */
+	uint32_t told;    /* samples of METRIC_OF_NAMES */
+	uint32_t dropped; /* that found no place */
+};
+
+const char *
+metric_labels(enum metric_of of)
+{
+	static const char *const labels[] = {
+		[METRIC_OF_JOB] = "job",
+		[METRIC_OF_RANK] = "job, rank",
+		[METRIC_OF_STATES] = "job, state",
+		[METRIC_OF_STREAM] = "job, rank, stream",
+		[METRIC_OF_NAMES] = "job, rank, name",
+	};
+
+	return labels[of];
+}
+
+/* --- samples -------------------------------------------------------------- */
+
+/* A label's value may be any text; these three would end it. */
+static void
+put_escaped(struct buf *out, const char *text)
+{
+	for (; *text != '\0'; text++)
+		if (*text == '\n')
+			buf_put_text(out, "\\n");
+		else if (*text == '"' || *text == '\\')
+			buf_fmt(out, "\\%c", *text);
+		else
+			buf_put_char(out, *text);
+}
+
+/* The fewest digits that read back as the same number. */
+static void
+put_value(struct buf *out, double value)
+{
+	char text[40], *comma;
+
+	if (!isfinite(value)) {
+		buf_put_text(out,
+			isnan(value)      ? " NaN\n" :
+				value > 0 ? " +Inf\n" :
+					    " -Inf\n");
+		return;
+	}
+	for (int digits = 15; digits <= 17; digits++) {
+		snprintf(text, sizeof(text), "%.*g", digits, value);
+		if (strtod(text, NULL) == value)
+			break;
+	}
+	comma = strchr(text, ','); /* the decimal sign of some locales */
+	if (comma != NULL)
+		*comma = '.';
+	buf_fmt(out, " %s\n", text);
+}
+
+/* What a sample is told apart by, beside the job. */
+struct labels {
+	int64_t rank;            /* -1: none */
+	const char *key, *value; /* one more; or NULL */
+};
+
+static void
+put_sample(struct put *p, const struct labels *l, double value)
+{
+	if (!p->named)
+		buf_fmt(p->out, "# HELP %s %s.\n# TYPE %s %s\n", p->row->name,
+			p->row->help, p->row->name, p->row->type);
+	p->named = true;
+	buf_fmt(p->out, "%s{job=\"", p->row->name);
+	put_escaped(p->out, p->job);
+	if (l->rank != -1)
+		buf_fmt(p->out, "\",rank=\"%lld", (long long)l->rank);
+	if (l->key != NULL) {
+		buf_fmt(p->out, "\",%s=\"", l->key);
+		put_escaped(p->out, l->value);
+	}
+	buf_put_text(p->out, "\"}");
+	put_value(p->out, value);
+}
+
+/* --- where values are ----------------------------------------------------- */
+
+/* The member that @path names; NULL: it is not there. */
+static const cJSON *
+member_of(const cJSON *of, const char *path, size_t len)
+{
+	char name[64];
+	size_t n;
+
+	while (of != NULL && len > 0) {
+		n = strcspn(path, ".");
+		n = n < len ? n : len;
+		snprintf(name, sizeof(name), "%.*s", (int)n, path);
+		of = cJSON_GetObjectItemCaseSensitive(of, name);
+		n += n < len;
+		path += n;
+		len -= n;
+	}
+	return of;
+}
+
+/* The sum of members with '+' between their names; false: none is there. */
+static bool
+sum_of(const cJSON *of, const char *from, size_t len, double *value)
+{
+	const cJSON *item;
+	bool any = false;
+	size_t n;
+
+	*value = 0;
+	while (len > 0) {
+		n = strcspn(from, "+");
+		n = n < len ? n : len;
+		item = member_of(of, from, n);
+		if (cJSON_IsNumber(item))
+			*value += item->valuedouble;
+		else if (cJSON_IsBool(item))
+			*value += cJSON_IsTrue(item);
+		any = any || cJSON_IsNumber(item) || cJSON_IsBool(item);
+		n += n < len;
+		from += n;
+		len -= n;
+	}
+	return any;
+}
+
+static bool
+value_of(const cJSON *of, const char *from, double *value)
+{
+	size_t n = strcspn(from, "|");
+
+	if (sum_of(of, from, n, value))
+		return true;
+	return from[n] == '|' &&
+		sum_of(of, from + n + 1, strlen(from + n + 1), value);
+}
+
+/* --- rows ----------------------------------------------------------------- */
+
+/* Every state that there is has a sample, also when nobody is in it. */
+static void
+put_states(struct put *p)
+{
+	static const char *const phases[] = { "running", "stopping", "ending",
+		"ended", NULL };
+	static const char *const states[] = { "new", "running", "stopping",
+		"killed", "ended", "done", NULL };
+	const bool of_ranks = strchr(p->row->from, '.') != NULL;
+	const char *const *all = of_ranks ? states : phases, *is;
+	const cJSON *rank;
+	double n;
+
+	for (; *all != NULL; all++) {
+		is = jobs_text(p->status, "phase");
+		n = !of_ranks && is != NULL && strcmp(is, *all) == 0;
+		if (of_ranks)
+			cJSON_ArrayForEach(rank, p->ranks)
+			{
+				is = jobs_text(rank, "state");
+				n += is != NULL && strcmp(is, *all) == 0;
+			}
+		put_sample(p, &(struct labels){ -1, "state", *all }, n);
+	}
+}
+
+static void
+put_streams(struct put *p)
+{
+	static const char *const streams[] = { "stdout", "stderr" };
+	const cJSON *rank;
+	char member[32];
+	double value;
+
+	cJSON_ArrayForEach(rank, p->ranks)
+	{
+		for (int i = 0; i < 2; i++) {
+			snprintf(member, sizeof(member), "%s_bytes",
+				streams[i]);
+			if (value_of(rank, member, &value))
+				put_sample(p,
+					&(struct labels){
+						jobs_number(rank, "rank", 0),
+						"stream", streams[i] },
+					value);
+		}
+	}
+}
+
+/* A series for each name costs whoever collects them: they are counted. */
+static void
+put_names(struct put *p)
+{
+	const cJSON *rank, *item;
+	uint32_t names;
+
+	cJSON_ArrayForEach(rank, p->ranks)
+	{
+		names = 0;
+		cJSON_ArrayForEach(item,
+			member_of(rank, p->row->from, strlen(p->row->from)))
+		{
+			if (!cJSON_IsNumber(item))
+				continue;
+			if (names == METRIC_NAMES_MAX ||
+				p->told == METRIC_SAMPLES_MAX) {
+				p->dropped++;
+				continue;
+			}
+			names++;
+			p->told++;
+			put_sample(p,
+				&(struct labels){ jobs_number(rank, "rank", 0),
+					"name", item->string },
+				item->valuedouble);
+		}
+	}
+}
+
+static void
+put_ranks(struct put *p)
+{
+	const cJSON *rank;
+	double value;
+
+	cJSON_ArrayForEach(rank, p->ranks) if (value_of(rank, p->row->from,
+						       &value)) put_sample(p,
+		&(struct labels){ .rank = jobs_number(rank, "rank", 0) },
+		value);
+}
+
+static void
+put_job(struct put *p)
+{
+	struct labels l = { .rank = -1 };
+	const char *start = jobs_text(p->status, "start");
+	double value = 0;
+
+	if (p->row->from != NULL) {
+		if (value_of(p->status, p->row->from, &value))
+			put_sample(p, &l, value);
+	} else if (strcmp(p->row->name, "xrun_build_info") == 0) {
+		l.key = "version";
+		l.value = XRUN_VERSION;
+		put_sample(p, &l, 1);
+	} else if (strcmp(p->row->name, "xrun_job_told_dropped") == 0) {
+		if (p->told > 0)
+			put_sample(p, &l, p->dropped);
+	} else if (start != NULL && clock_parse(start) != -1) {
+		put_sample(p, &l, (double)clock_parse(start) / NS_PER_S);
+	}
+}
+
+void
+metric_put(struct buf *out, const cJSON *status)
+{
+	static void (*const kinds[])(struct put *) = {
+		[METRIC_OF_JOB] = put_job,
+		[METRIC_OF_RANK] = put_ranks,
+		[METRIC_OF_STATES] = put_states,
+		[METRIC_OF_STREAM] = put_streams,
+		[METRIC_OF_NAMES] = put_names,
+	};
+	struct put p = {
+		.out = out,
+		.status = status,
+		.ranks = cJSON_GetObjectItemCaseSensitive(status, "rank"),
+		.job = jobs_text(status, "job"),
+	};
+
+	if (p.job == NULL)
+		return;
+	for (p.row = metric_rows; p.row->name != NULL; p.row++) {
+		p.named = false;
+		kinds[p.row->of](&p);
+	}
+}
