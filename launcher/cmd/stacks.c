@@ -175,11 +175,15 @@ read_pids(struct stacks *s, struct xr_error *err)
 		if (sscanf(text, "%u %d %n", &rank, &pid, &n) != 2 ||
 			text[n] != '\0' || pid <= 0)
 			status = fail(err, XR_E_INVAL,
-				"--pids: '%.20s' is not RANK PID", text);
+				"--pids: '%.*s' is not RANK PID",
+				(int)strcspn(text, "\n"), text);
 		else
 			stacks_add_rank(s, rank, pid);
 	}
 	free(text);
+	if (status == XR_OK && s->ranks == 0)
+		status = fail(err, XR_E_INVAL,
+			"stacks: --pids: standard input has no line");
 	return status;
 }
 

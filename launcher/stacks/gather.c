@@ -154,12 +154,14 @@ note_words(struct process *p, const char *name, struct span text)
 	while (parse_line(&text, &line))
 		if (line.len > 0)
 			last = line;
+	if (last.len == 0)
+		last = span_of("told nothing");
 	len = last.len > 100 ? 100 : (int)last.len;
-	if (strncmp(last.at, name, strlen(name)) == 0)
+	if (last.len > strlen(name) && memcmp(last.at, name, strlen(name)) == 0)
 		snprintf(p->why, sizeof(p->why), "%.*s", len, last.at);
 	else
 		snprintf(p->why, sizeof(p->why), "%s: %.*s", name, len,
-			len == 0 ? "told nothing" : last.at);
+			last.at);
 	stacks_tame(p->why);
 }
 

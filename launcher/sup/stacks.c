@@ -150,14 +150,9 @@ tell(struct stacks_run *r, bool taken)
 	struct job *job = r->job;
 	struct buf summary = r->summary;
 	stacks_fn *fn = r->fn;
-	char path[PATH_MAX];
-	bool kept = taken && stacks_path(job) != NULL;
-
-	if (kept)
-		snprintf(path, sizeof(path), "%s", stacks_path(job));
 	r->summary = (struct buf){ 0 };
 	forget(r);
-	fn(job, taken, kept ? path : NULL, buf_text(&summary));
+	fn(job, taken, taken ? stacks_path(job) : NULL, buf_text(&summary));
 	buf_fini(&summary);
 }
 
@@ -170,7 +165,7 @@ on_death(int status, bool late, void *ctx)
 
 	r->aide = NULL;
 	read_rest(r);
-	if (taken && job->state.attempt != NULL) {
+	if (taken && job->sup->stacks_path != NULL) {
 		job->sup->stacks_kept = true;
 		job->page->kept = 1; /* though no rank wrote a byte */
 	}
@@ -201,6 +196,8 @@ void
 stacks_close(struct job *job)
 {
 	forget(job->sup->stacks);
+	free(job->sup->stacks_path);
+	job->sup->stacks_path = NULL;
 }
 
 const char *
@@ -211,12 +208,29 @@ stacks_path(const struct job *job)
 
 /* --- its beginning -------------------------------------------------------- */
 
+/* Once a job; false if there is no memory for it. */
+static bool
+find_path(struct job *job)
+{
+	struct buf path = { 0 };
+
+	if (job->state.attempt == NULL || job->sup->stacks_path != NULL)
+		return true;
+	buf_fmt(&path, "%s/" FILE_NAME, job->state.attempt);
+	if (path.bad != XR_OK) {
+		buf_fini(&path);
+		return false;
+	}
+	job->sup->stacks_path = path.data;
+	return true;
+}
+
 static bool
 start(struct stacks_run *r, const char *why, int in, int out)
 {
 	struct job *job = r->job;
 	char *argv[] = { "xrun", "stacks", "--pids", "--title", (char *)why,
-		job->state.attempt == NULL ? NULL : "--save",
+		job->sup->stacks_path == NULL ? NULL : "--save",
 		job->sup->stacks_path, NULL };
 	const struct aide_config config = {
 		.path = "/proc/self/exe",
@@ -230,11 +244,6 @@ start(struct stacks_run *r, const char *why, int in, int out)
 		.ctx = r,
 	};
 
-	if (job->state.attempt != NULL &&
-		snprintf(job->sup->stacks_path, sizeof(job->sup->stacks_path),
-			"%s/" FILE_NAME, job->state.attempt) >=
-			(int)sizeof(job->sup->stacks_path))
-		return false;
 	r->cancelled = timer_open(job->sup->loop, on_cancelled, r);
 	r->said = watch_open(job->sup->loop, r->out, false, on_said, r);
 	if (r->cancelled == NULL || r->said == NULL)
@@ -261,7 +270,8 @@ stacks_begin(struct job *job, const char *why, stacks_fn *fn)
 	*r = (struct stacks_run){ .job = job, .fn = fn, .out = fd[0] };
 	job->sup->stacks = r;
 	in = list_ranks(job, &r->ranks);
-	begun = in != -1 && fcntl(r->out, F_SETFL, O_NONBLOCK) == 0 &&
+	begun = in != -1 && find_path(job) &&
+		fcntl(r->out, F_SETFL, O_NONBLOCK) == 0 &&
 		start(r, why, in, fd[1]);
 	fd_close(in);
 	fd_close(fd[1]);

@@ -30,7 +30,6 @@
 #ifndef LAUNCHER_SUP_SUP_H
 #define LAUNCHER_SUP_SUP_H
 
-#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -112,8 +111,8 @@ struct sup {
 	struct tty_in *tty_in;       /* NULL: stdin is no terminal */
 	struct aide_list aides;      /* aide.c */
 	struct stacks_run *stacks;   /* stacks.c; NULL: not being taken */
-	bool stacks_kept;            /* in: */
-	char stacks_path[PATH_MAX];
+	char *stacks_path;           /* the same: where they go; NULL */
+	bool stacks_kept;            /* they are there */
 
 	struct watch *signals, *keeper, *notes;
 	struct watch *caller; /* of detach.h; NULL: nobody waits */

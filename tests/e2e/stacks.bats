@@ -261,6 +261,115 @@ stands_still()
 	down
 }
 
+@test "stacks: who is traced already, and who ends meanwhile, is named" {
+	need jq
+	unsanitized 'ptrace is the sanitizer'\''s'
+	stand_up 3 1
+	mapfile -t pids < <(rank_pids)
+	"$PROG/hold" -p "${pids[0]}" &
+	holder=$!
+	wait_for 5 is_held "${pids[0]}"
+	# This one ends the last rank, as if it had ended by itself.
+	tool eu-stack <<-EOF
+		#!/bin/sh
+		[ "\$3" = ${pids[2]} ] || exit 1
+		kill -KILL ${pids[2]}
+		while kill -0 ${pids[2]}; do :; done 2>/dev/null
+		echo "eu-stack: no such process" >&2
+		exit 1
+	EOF
+	printf '%s\n' "0 ${pids[0]}" "1 ${pids[1]}" "2 ${pids[2]}" \
+		'3 4194303' >pids
+	try env PATH="$BATS_TEST_TMPDIR/bin" /bin/sh -c "exec $XRUN stacks --pids <pids"
+	kill "$holder"
+	assert_eq "$status" 0
+	assert_has "$output" '^rank 0: no stack: hold traces it$'
+	assert_has "$output" '^rank 1: no stack: eu-stack: told nothing$'
+	assert_has "$output" '^rank 2: no stack: eu-stack: no such process$'
+	assert_has "$output" '^rank 3: ended$'
+	wait "$pid" || status=$?
+	assert_eq "$status" 137
+}
+
+is_held()
+{
+	[ "$(state_of "$1")" = t ]
+}
+
+# python_up - a rank that waits in Python.
+python_up()
+{
+	cat >wait.py <<-'EOF'
+		import threading
+
+		def wait_for_ever():
+		    print("ready", flush=True)
+		    threading.Event().wait()
+
+		wait_for_ever()
+	EOF
+	up -n 1 python3 wait.py
+	wait_for 5 standing 1
+}
+
+@test "stacks: a Python rank is told by py-spy, or by gdb's extension" {
+	need python3 jq
+	python_up
+	rank=$(rank_pids)
+	tool eu-stack <<-EOF
+		#!/bin/sh
+		printf 'TID %s:\n#0  0x1 sem_wait - /libc.so\n#1  0x2 _PyEval_EvalFrameDefault - /python\n#2  0x3 main - /python\n' $rank
+	EOF
+	stacks
+	assert_has "$output" '^0 +1  python3 +main > \[python\] > sem_wait$'
+	tool gdb <<-EOF
+		#!/bin/sh
+		printf 'Thread 1 (LWP $rank):\n#0  sem_wait () from /libc.so\n#1  0x2 in main () at a.c:1\n\nThread 1 (LWP $rank):\n  File "/x/wait.py", line 5, in wait_for_ever\n'
+	EOF
+	rm bin/eu-stack
+	stacks
+	assert_has "$output" '^0 +1  python3 +wait_for_ever > main > sem_wait$'
+	tool py-spy <<-EOF
+		#!/bin/sh
+		printf 'Thread $rank (idle): "MainThread"\n    wait (threading.py:3)\n    <module> (wait.py:7)\n'
+	EOF
+	rm bin/gdb
+	stacks --json
+	jq -e '.rank[0].process[0] | .by == "/proc" and .python_by == "py-spy" and
+		.thread[0].python[1].file == "wait.py"' <<<"$output"
+	assert_has "$(jq -r '.group[0].stack' <<<"$output")" '^<module> > wait'
+	down
+}
+
+@test "stacks: a real Python rank, by the tools of this machine" {
+	need python3 eu-stack
+	python_up
+	try "$XRUN" stacks
+	assert_has "$output" '^0 +1  python3? +(\[python\]|main|<module>) > '
+	unharmed 1
+	try "$XRUN" stacks --pids
+	assert_eq "$status: $stderr" '125: xrun: stacks: --pids: standard input has no line'
+	try /bin/sh -c "echo 0 x | $XRUN stacks --pids"
+	assert_eq "$status: $stderr" "125: xrun: --pids: '0 x' is not RANK PID"
+	down
+}
+
+@test "stacks --json fits its schema, and lets nothing more through" {
+	need jq
+	need_schemas
+	up -n 3 sh -c '[ $RANK = 1 ] && exit 0; "$0" 0; :' "$PROG/stand"
+	wait_for 5 standing 2
+	"$XRUN" stacks --json >one.json
+	stacks --json
+	echo "$output" >two.json
+	echo "0 $(rank_pids | head -n 1)" | "$XRUN" stacks --pids --json >three.json
+	fits stacks one.json two.json three.json
+	jq '.rank[0].process[0].more = 1' one.json >more.json
+	try fits stacks more.json
+	assert_eq "$status" 1
+	down
+}
+
 @test "--stacks-on timeout: they are taken, kept and named before the end" {
 	need eu-stack jq
 	job --timeout 500ms --stacks-on hang,timeout --report r.json --job stands \

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_stacks_merge.c - equal stacks are one, and how they are put. */
+#include <string.h>
+
+#include <criterion/criterion.h>
+
+#include "launcher/stacks/chain.h"
+#include "launcher/stacks/merge.h"
+#include "launcher/stacks/parse.h"
+#include "launcher/stacks/put.h"
+
+/* A thread of rank @rank whose stack is @text, inner first: "wait a main". */
+static struct thread *
+add(struct stacks *s, uint32_t rank, pid_t tid, const char *text)
+{
+	pid_t pid = (pid_t)(1000 + rank * 10);
+	struct process *p = s->count == 0 ? NULL : &s->process[s->count - 1];
+	struct span rest = span_of(text), word;
+	struct thread *t;
+
+	if (p == NULL || p->rank != rank) {
+		stacks_add_rank(s, rank, pid);
+		p = stacks_add_process(s, rank, pid);
+		memcpy(p->comm, "train", 6);
+		p->by = STACKS_BY_EU;
+	}
+	t = stacks_thread(p, tid == 0 ? pid : tid);
+	while (*text != '\0' && rest.at != NULL) {
+		word = span_next(&rest, ' ');
+		parse_add(&t->native, word, span_of("m"), 0);
+	}
+	return t;
+}
+
+/* "2: main > a; 0-1,3: ...": the groups in their order. */
+static void
+groups_are(struct stacks *s, const char *want)
+{
+	struct buf out = { 0 };
+
+	merge_stacks(s);
+	for (uint32_t i = 0; i < s->groups; i++) {
+		merge_ranks(s, i, &out);
+		buf_fmt(&out, "/%u: ", s->group[i].threads);
+		chain_put(&out, s->group[i].thread, 0);
+		buf_put_text(&out, "; ");
+	}
+	cr_expect_str_eq(buf_text(&out), want, "%s", buf_text(&out));
+	buf_fini(&out);
+}
+
+Test(stacks_merge, the_odd_one_out_is_first)
+{
+	struct stacks s = { 0 };
+
+	for (uint32_t r = 0; r < 4; r++) {
+		add(&s, r, 0,
+			r == 2 ? "pthread_mutex_lock train main" :
+				 "pause train main");
+		add(&s, r, (pid_t)(1 + r), "pause beside start_thread clone3");
+	}
+	groups_are(&s,
+		"2/1: main > train > pthread_mutex_lock; "
+		"0-1,3/3: main > train > pause; 0-3/4: beside > pause; ");
+	for (uint32_t i = 0; i < s.count; i++) {
+		cr_expect_eq(s.process[i].thread[0].group, i == 2 ? 0 : 1);
+		cr_expect_eq(s.process[i].thread[1].group, 2);
+	}
+	stacks_fini(&s);
+}
+
+Test(stacks_merge, of_as_many_ranks_main_threads_are_first)
+{
+	struct stacks s = { 0 };
+
+	add(&s, 0, 1, "a");
+	add(&s, 0, 0, "z");
+	add(&s, 1, 2, "a");
+	add(&s, 1, 3, "a");
+	add(&s, 1, 0, "y");
+	groups_are(&s, "0/1: z; 1/1: y; 0-1/3: a; ");
+	stacks_fini(&s);
+}
+
+Test(stacks_merge, nothing_is_merged_of_nothing)
+{
+	struct stacks s = { 0 };
+	struct buf out = { 0 };
+
+	groups_are(&s, "");
+	stacks_add_rank(&s, 7, 0);
+	s.rank[0].ended = true;
+	groups_are(&s, "");
+	put_table(&out, &s, 0, 0);
+	put_first(&out, &s);
+	put_full(&out, &s);
+	cr_expect_str_eq(buf_text(&out), "1 rank in 0 ms\nrank 7: ended\n",
+		"%s", buf_text(&out));
+	buf_fini(&out);
+	stacks_fini(&s);
+}
+
+Test(stacks_merge, where_no_stack_is_known_the_kernel_tells_them_apart)
+{
+	struct stacks s = { 0 };
+	struct thread *t;
+
+	for (uint32_t r = 0; r < 3; r++) {
+		t = add(&s, r, 0, "");
+		t->state = 'S';
+		strcpy(t->call, r == 1 ? "read /data/x" : "futex");
+		strcpy(t->wchan, r == 1 ? "folio_wait" : "futex_wait");
+	}
+	s.process[1].thread[0].state = 'D';
+	add(&s, 3, 0, "")->state = 'R';
+	add(&s, 4, 0, "")->state = 'T';
+	groups_are(&s,
+		"1/1: [read /data/x, folio_wait, uninterruptible]; "
+		"0,2/2: [futex, futex_wait]; 3-4/2: [running]; ");
+	stacks_fini(&s);
+}
+
+Test(stacks_merge, a_chain_leaves_out_how_all_begin_and_wait)
+{
+	struct stacks s = { 0 };
+	static const struct {
+		const char *stack, *chain;
+	} rows[] = {
+		{ "futex_wait lll_lock_wait pthread_mutex_lock f main libc_start_call_main libc_start_main _start",
+			"main > f > pthread_mutex_lock" },
+		{ "futex_wait", "futex_wait" },
+		{ "_start", "_start" },
+		{ "?? ?? main", "main > [m]" },
+		{ "PyThread_acquire_lock ?? _PyEval_EvalFrameDefault PyEval_EvalCode ?? Py_RunMain main",
+			"main > [python] > PyThread_acquire_lock" },
+	};
+	struct buf out = { 0 };
+
+	for (uint32_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		buf_clear(&out);
+		chain_put(&out, add(&s, i, 0, rows[i].stack), 0);
+		cr_expect_str_eq(buf_text(&out), rows[i].chain, "%s",
+			buf_text(&out));
+	}
+	buf_fini(&out);
+	stacks_fini(&s);
+}
+
+Test(stacks_merge, functions_of_python_stand_before_what_they_call)
+{
+	struct stacks s = { 0 };
+	struct thread *t = add(&s, 0, 0,
+		"futex_wait sem_wait ?? Py_call _PyEval_EvalFrameDefault ?? "
+		"_PyEval_EvalFrameDefault Py_RunMain main _start");
+	struct buf out = { 0 };
+
+	parse_add(&t->python, span_of("wait"), span_of("/x/a.py"), 3);
+	parse_add(&t->python, span_of("<module>"), span_of("/x/a.py"), 9);
+	chain_put(&out, t, 0);
+	cr_expect_str_eq(buf_text(&out), "<module> > wait > sem_wait", "%s",
+		buf_text(&out));
+	buf_fini(&out);
+	stacks_fini(&s);
+}
+
+Test(stacks_merge, a_chain_that_is_too_long_keeps_both_ends)
+{
+	struct stacks s = { 0 };
+	struct thread *t = add(&s, 0, 0, "wait four three two one main");
+	struct buf out = { 0 };
+	static const struct {
+		uint32_t cols;
+		const char *chain;
+	} rows[] = { { 0, "main > one > two > three > four > wait" },
+		{ 38, "main > one > two > three > four > wait" },
+		{ 37, "main > ... > three > four > wait" },
+		{ 31, "main > ... > four > wait" }, { 18, "main > ... > wait" },
+		{ 1, "main > ... > wait" } };
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		buf_clear(&out);
+		chain_put(&out, t, rows[i].cols);
+		cr_expect_str_eq(buf_text(&out), rows[i].chain, "%u: %s",
+			rows[i].cols, buf_text(&out));
+		cr_expect(rows[i].cols < 18 || out.len <= rows[i].cols);
+	}
+	buf_fini(&out);
+	stacks_fini(&s);
+}
+
+Test(stacks_merge, reasons_are_told_once_with_their_ranks)
+{
+	struct stacks s = { 0 };
+	struct buf out = { 0 };
+
+	for (uint32_t r = 0; r < 3; r++) {
+		add(&s, r, 0, "")->state = 'S';
+		s.process[r].by = STACKS_BY_PROC;
+		strcpy(s.process[r].why, r == 1 ? "gdb traces it" : "no");
+	}
+	s.rank[2].left_out = 3;
+	merge_stacks(&s);
+	put_table(&out, &s, 0, 0);
+	cr_expect(strstr(buf_text(&out),
+			  "ranks 0,2: no stack: no\n"
+			  "rank 1: no stack: gdb traces it\n"
+			  "rank 2: 3 more processes\n") != NULL,
+		"%s", buf_text(&out));
+	buf_fini(&out);
+	stacks_fini(&s);
+}

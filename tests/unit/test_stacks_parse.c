@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_stacks_parse.c - what tools print of a process. */
+#include <stdlib.h>
+#include <string.h>
+
+#include <criterion/criterion.h>
+
+#include "base/buf.h"
+#include "launcher/stacks/name.h"
+#include "launcher/stacks/parse.h"
+#include "launcher/stacks/threads.h"
+#include "tests/unit/stacks_text.h"
+
+typedef bool parse_fn(struct span text, struct process *p);
+
+static void
+put_frames(struct buf *out, const struct frames *f)
+{
+	for (uint32_t i = 0; i < f->count; i++) {
+		buf_fmt(out, " %s/%s", f->at[i].function, f->at[i].file);
+		if (f->at[i].line > 0)
+			buf_fmt(out, ":%lld", (long long)f->at[i].line);
+	}
+}
+
+/* "8931 wait/libc.so.6; 8933 ...": what was read, the caller's to free. */
+static char *
+read_by(parse_fn *parse, const char *text, size_t len)
+{
+	struct stacks s = { 0 };
+	struct process *p = stacks_add_process(&s, 0, 1);
+	struct buf out = { 0 };
+	/* A block of its own size, so that a look beyond it is seen. */
+	char *copy = malloc(len + 1);
+
+	memcpy(copy, text, len);
+	parse((struct span){ copy, len }, p);
+	free(copy);
+	for (uint32_t i = 0; i < p->threads; i++) {
+		buf_fmt(&out, "%d", (int)p->thread[i].tid);
+		put_frames(&out, &p->thread[i].native);
+		if (p->thread[i].python.count > 0)
+			buf_put_text(&out, " py");
+		put_frames(&out, &p->thread[i].python);
+		buf_put_text(&out, "; ");
+	}
+	stacks_fini(&s);
+	buf_put_text(&out, "");
+	return out.data == NULL ? strdup("") : out.data;
+}
+
+static void
+reads(parse_fn *parse, const char *text, const char *want)
+{
+	char *got = read_by(parse, text, strlen(text));
+
+	cr_expect_str_eq(got, want, "got:  %s\nwant: %s", got, want);
+	free(got);
+}
+
+/* What ends anywhere is read as far as its last whole line. */
+static void
+bears_every_end(parse_fn *parse, const char *text)
+{
+	char *some, *whole;
+	size_t line = 0;
+
+	for (size_t len = 0; len <= strlen(text); len++) {
+		if (len > 0 && text[len - 1] == '\n')
+			line = len;
+		some = read_by(parse, text, len);
+		whole = read_by(parse, text, line);
+		cr_expect_str_eq(some, whole, "at %zu: %s", len, some);
+		free(some);
+		free(whole);
+	}
+}
+
+Test(stacks_parse, eu_stack_is_read)
+{
+	reads(parse_eu, EU_TEXT,
+		"8931 lll_lock_wait/libc.so.6 pthread_mutex_lock/libc.so.6"
+		" std::vector<int, a b>::wait(int)/block /block /; "
+		"8933 pause/[vdso] clone3/; ");
+}
+
+Test(stacks_parse, gdb_is_read_with_its_python)
+{
+	reads(parse_gdb, GDB_TEXT,
+		"18075 pause/pause.c:29 beside/block.c:8; "
+		"18067 futex_wait/futex.h:146 /libfoo.so a::b<int>(int)/block.c:9"
+		" py wait_in_python/slow.py:4 <module>/slow.py:7; ");
+}
+
+Test(stacks_parse, py_spy_is_read)
+{
+	reads(parse_py_spy, PY_SPY_TEXT,
+		"18463 py wait_in_python/slow.py:4 <module>/slow.py:7; "
+		"18464 py run/threading.py:975; ");
+}
+
+Test(stacks_parse, a_text_may_end_anywhere)
+{
+	bears_every_end(parse_eu, EU_TEXT);
+	bears_every_end(parse_gdb, GDB_TEXT);
+	bears_every_end(parse_py_spy, PY_SPY_TEXT);
+}
+
+Test(stacks_parse, what_is_no_frame_is_passed_over)
+{
+	reads(parse_eu, "#0  0x1 a - /b\nTID :\n#0  0x1 a - /b\n", "");
+	reads(parse_eu, "TID 1:\n#\n#0\n#0  \n#0  zz a\n#0  0x1 \n", "1 /; ");
+	reads(parse_eu, "TID 99999999999999999999:\n#0  0x1 a\n", "");
+	reads(parse_gdb, "Thread 1:\n#0  a () at b.c:1\n", "");
+	reads(parse_gdb, "Thread 1 (LWP 7):\n#0  a\n#0  0x1 a ()\n#0 0x1\n",
+		"7; ");
+	reads(parse_gdb,
+		"Thread 1 (LWP 7):\n#0  a () at b.c\n#0  a () at c:x\n",
+		"7 a/b.c a/c:x; ");
+	reads(parse_gdb,
+		"Thread 1 (LWP 7):\n  File \"a\", line , in b\n"
+		"  File \"a, line 1, in b\n  File \"a\", line 1, in \n",
+		"7; ");
+	reads(parse_py_spy,
+		"Thread 1 (idle)\n    a\n    a (b)\n    a (b:1\n    a (b:)\n"
+		"    a (:1)\n",
+		"1 py a/:1; ");
+	reads(parse_py_spy, "    a (b:1)\nThread x\n    a (b:1)\n", "");
+}
+
+Test(stacks_parse, a_stack_without_end_is_cut)
+{
+	struct stacks s = { 0 };
+	struct process *p = stacks_add_process(&s, 0, 1);
+	struct buf text = { 0 };
+
+	buf_put_text(&text, "TID 1:\n");
+	for (int i = 0; i < 2 * STACKS_FRAMES_MAX; i++)
+		buf_fmt(&text, "#%d  0x1 f - /m\n", i);
+	for (int i = 0; i < STACKS_THREADS_MAX + 9; i++)
+		buf_fmt(&text, "TID %d:\n#0  0x1 f - /m\n", i + 2);
+	cr_expect(parse_eu((struct span){ text.data, text.len }, p));
+	cr_expect_eq(p->thread[0].native.count, STACKS_FRAMES_MAX);
+	cr_expect_eq(p->threads, STACKS_THREADS_MAX);
+	stacks_fini(&s);
+	buf_fini(&text);
+}
+
+Test(stacks_parse, names_are_as_a_person_knows_them)
+{
+	static const struct {
+		const char *text, *name;
+	} rows[] = { { "main", "main" }, { "_start", "_start" }, { "??", "" },
+		{ "", "" }, { "_", "_" }, { "__", "__" }, { "@", "@" },
+		{ "__GI___poll", "poll" }, { "__GI_raise", "raise" },
+		{ "___pthread_mutex_lock", "pthread_mutex_lock" },
+		{ "__libc_pause", "pause" }, { "__clone3", "clone3" },
+		{ "__libc_start_main@@GLIBC_2.34", "libc_start_main" },
+		{ "pthread_cond_wait@GLIBC_2.3.2", "pthread_cond_wait" },
+		{ "__new_sem_wait_slow64.constprop.0", "new_sem_wait_slow64" },
+		{ "work.isra.0.cold", "work" }, { "f.part.3 [clone .x]", "f" },
+		{ "_PyEval_EvalFrameDefault", "_PyEval_EvalFrameDefault" },
+		{ "__gnu_cxx::f(int)", "__gnu_cxx::f(int)" },
+		{ "a\033[31m\nb", "a?[31m?b" } };
+	char *name;
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		name = name_function(span_of(rows[i].text));
+		stacks_tame(name);
+		cr_expect_str_eq(name, rows[i].name, "%s: %s", rows[i].text,
+			name);
+		free(name);
+	}
+	name = name_file(span_of("[vdso: 4711]"));
+	cr_expect_str_eq(name, "[vdso]");
+	free(name);
+	name = name_file(span_of("./a/b.c"));
+	cr_expect_str_eq(name, "b.c");
+	free(name);
+}
+
+Test(stacks_parse, a_system_call_is_read_from_proc)
+{
+	static const struct {
+		const char *text;
+		long number;
+		int64_t first;
+	} rows[] = { { "202 0x7f01 0x80 0x2", 202, 0x7f01 },
+		{ "0 0x3 0x1", 0, 3 }, { "running", -1, -1 }, { "", -1, -1 },
+		{ "-1 0x7ffe 0x7f", -1, -1 }, { "7", 7, -1 }, { "7 ", 7, -1 },
+		{ "7 0x5", 7, -1 }, { "7 zz 0x1", 7, -1 },
+		{ "99999999999 0x1 0x1", -1, -1 } };
+	int64_t first;
+	bool file;
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		cr_expect_eq(call_parse(span_of(rows[i].text), &first),
+			rows[i].number, "%s", rows[i].text);
+		cr_expect_eq(first, rows[i].first, "%s", rows[i].text);
+	}
+	cr_expect_null(call_name(100000, &file));
+}
