@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_stacks_merge.c - equal stacks are one, and how they are put. */
+#include <stdio.h>
 #include <string.h>
 
 #include <criterion/criterion.h>
@@ -108,8 +109,10 @@ Test(stacks_merge, where_no_stack_is_known_the_kernel_tells_them_apart)
 	for (uint32_t r = 0; r < 3; r++) {
 		t = add(&s, r, 0, "");
 		t->state = 'S';
-		strcpy(t->call, r == 1 ? "read /data/x" : "futex");
-		strcpy(t->wchan, r == 1 ? "folio_wait" : "futex_wait");
+		snprintf(t->call, sizeof(t->call), "%s",
+			r == 1 ? "read /data/x" : "futex");
+		snprintf(t->wchan, sizeof(t->wchan), "%s",
+			r == 1 ? "folio_wait" : "futex_wait");
 	}
 	s.process[1].thread[0].state = 'D';
 	add(&s, 3, 0, "")->state = 'R';
@@ -196,7 +199,8 @@ Test(stacks_merge, reasons_are_told_once_with_their_ranks)
 	for (uint32_t r = 0; r < 3; r++) {
 		add(&s, r, 0, "")->state = 'S';
 		s.process[r].by = STACKS_BY_PROC;
-		strcpy(s.process[r].why, r == 1 ? "gdb traces it" : "no");
+		snprintf(s.process[r].why, sizeof(s.process[r].why), "%s",
+			r == 1 ? "gdb traces it" : "no");
 	}
 	s.rank[2].left_out = 3;
 	merge_stacks(&s);
