@@ -15,6 +15,7 @@
 #include "base/mem.h"
 #include "launcher/stacks/attach.h"
 #include "launcher/stacks/gather.h"
+#include "launcher/stacks/handler.h"
 #include "launcher/stacks/parse.h"
 #include "launcher/stacks/threads.h"
 #include "launcher/stacks/tool.h"
@@ -329,6 +330,8 @@ gather_stacks(struct stacks *s, const struct gather *settings)
 	tree_find(s);
 	look(&w, s);
 	ask(&w);
+	if (w.told == 0)
+		handler_ask(s);
 	for (uint32_t i = 0; i < w.runs; i++)
 		if (w.run[i].p->by == STACKS_BY_PROC &&
 			w.run[i].p->why[0] == '\0')

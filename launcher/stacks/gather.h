@@ -3,7 +3,8 @@
  * gather.h - the stacks of all ranks, by whatever is there.
  *
  * For each process: eu-stack; where that told nothing, gdb; of a Python program
- * py-spy, or gdb where it has the extension for it. Several processes at once, and
+ * py-spy, or gdb where it has the extension for it, or the process itself
+ * (handler.h). Several processes at once, and
  * one tool at a time for each. What /proc says is read before, and stays where no
  * tool can tell more.
  */

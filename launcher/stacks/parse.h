@@ -22,6 +22,10 @@ bool parse_gdb(struct span text, struct process *p);
 /* parse_py_spy() - of py-spy dump. True if there was a frame. */
 bool parse_py_spy(struct span text, struct process *p);
 
+/* parse_faulthandler() - of Python's module of that name, of the main thread. True
+ * if there was a frame. */
+bool parse_faulthandler(struct span text, struct process *p);
+
 /* parse_line() - the next line of @rest, without its newline; false: there is
  * none that is whole. */
 bool parse_line(struct span *rest, struct span *line);

@@ -11,28 +11,30 @@
 
 #define CHAIN_MIN 30 /* columns; a narrower terminal wraps */
 
-/* "eu-stack, gdb and py-spy": what told something. */
+/* "eu-stack, py-spy": what told something; /proc where nothing else did. */
 static void
 put_tools(struct buf *out, const struct stacks *s)
 {
-	bool by[3] = { false }, spy = false;
+	static const char *const python[] = { "py-spy", "gdb", "faulthandler" };
+	bool by[STACKS_BY_GDB + 1] = { false }, told[3] = { false };
 	const char *sep = "";
 
 	for (uint32_t i = 0; i < s->count; i++) {
 		by[s->process[i].by] = true;
-		spy = spy ||
-			(s->process[i].python_by != NULL &&
-				strcmp(s->process[i].python_by, "py-spy") == 0);
+		for (int k = 0; k < 3 && s->process[i].python_by != NULL; k++)
+			told[k] = told[k] ||
+				strcmp(s->process[i].python_by, python[k]) == 0;
 	}
-	for (int i = 2; i >= 0; i--) {
-		/* /proc alone is worth a word. */
-		if (!by[i])
-			continue;
-		buf_fmt(out, "%s%s", sep, stacks_by_name((enum stacks_by)i));
-		sep = ", ";
+	told[1] = told[1] && !by[STACKS_BY_GDB];
+	for (int i = STACKS_BY_GDB; i >= 0; i--) {
+		if (by[i])
+			buf_fmt(out, "%s%s", sep,
+				stacks_by_name((enum stacks_by)i));
+		sep = by[i] ? ", " : sep;
 	}
-	if (spy)
-		buf_fmt(out, "%spy-spy", sep);
+	for (int k = 0; k < 3; k++)
+		if (told[k])
+			buf_fmt(out, "%s%s", sep, python[k]);
 }
 
 static void

@@ -63,7 +63,8 @@ struct process {
 	char comm[17];
 	bool stopped; /* it stood still before it was looked at */
 	enum stacks_by by;
-	const char *python_by; /* "py-spy", "gdb"; NULL: no Python was told */
+	const char *
+		python_by; /* "py-spy", "gdb", "faulthandler"; NULL: no Python was told */
 	char why[160];         /* there are no stacks; "" */
 	struct thread *thread; /* the first is the main one, mostly */
 	uint32_t threads;

@@ -37,6 +37,7 @@ METRICS_MAX = 4096
 STEP_MAX = 2**53 - 1  # up to here all who read JSON count alike
 _told = 0.0
 _stopping = False
+_stacks = -1
 _stop_functions = []
 
 
@@ -49,49 +50,31 @@ def _number(name, otherwise):
         return otherwise
 
 
+def _reader(name, otherwise, text):
+    def read():
+        return _number("XRUN_" + name.upper(), otherwise)
+    read.__name__ = read.__qualname__ = name
+    read.__doc__ = text
+    return read
+
+
+rank = _reader("rank", 0, "The number of this rank, from 0.")
+size = _reader("size", 1, "How many ranks the job has.")
+local_rank = _reader("local_rank", 0, "Its number on its machine, from 0.")
+local_size = _reader("local_size", 1, "How many ranks of the job are there.")
+node = _reader("node", 0, "The number of this machine in the job, from 0.")
+nodes = _reader("nodes", 1, "How many machines the job has.")
+attempt = _reader("attempt", 0, "How often the job was started before.")
+
+
 def in_job():
     """Was this process started by xrun?"""
     return "XRUN_JOB" in os.environ
 
 
-def rank():
-    """The number of this rank, from 0."""
-    return _number("XRUN_RANK", 0)
-
-
-def size():
-    """How many ranks the job has."""
-    return _number("XRUN_SIZE", 1)
-
-
-def local_rank():
-    """The number of this rank on its machine, from 0."""
-    return _number("XRUN_LOCAL_RANK", 0)
-
-
-def local_size():
-    """How many ranks the job has on this machine."""
-    return _number("XRUN_LOCAL_SIZE", 1)
-
-
-def node():
-    """The number of this machine in the job, from 0."""
-    return _number("XRUN_NODE", 0)
-
-
-def nodes():
-    """How many machines the job has."""
-    return _number("XRUN_NODES", 1)
-
-
 def job():
     """The id of the job; "" outside of one."""
     return os.environ.get("XRUN_JOB", "")
-
-
-def attempt():
-    """How often the job was started before; 0 at first."""
-    return _number("XRUN_ATTEMPT", 0)
 
 
 def device():
@@ -241,10 +224,27 @@ def record(function):
     return wrapper
 
 
-# A crash in native code, too, shows where Python was: on stderr, which xrun keeps.
-# PYTHONFAULTHANDLER or the program itself may have it so.
-if in_job() and not faulthandler.is_enabled():
+# --- where we are -------------------------------------------------------------
+
+def _offer_stack():
+    """`xrun stacks` asks by SIGURG, which ends nobody, and reads a file in memory:
+    faulthandler writes there where the main thread is, whatever holds it. Each
+    process has its own."""
+    global _stacks
     try:
-        faulthandler.enable()
+        if _stacks != -1 or signal.getsignal(signal.SIGURG) == signal.SIG_DFL:
+            last, _stacks = _stacks, os.memfd_create("xrun-stacks")
+            faulthandler.register(signal.SIGURG, _stacks, all_threads=False)
+            os.close(last) if last != -1 else None
+    except (OSError, ValueError, AttributeError, RuntimeError):
+        pass  # a Python or kernel without
+
+
+# A crash in native code, too, shows where Python was: on stderr, which xrun keeps.
+if in_job():
+    _offer_stack()
+    os.register_at_fork(after_in_child=_offer_stack)
+    try:
+        faulthandler.is_enabled() or faulthandler.enable()
     except (OSError, ValueError, AttributeError, RuntimeError):
         pass  # no stderr with a descriptor

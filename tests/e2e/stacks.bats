@@ -341,6 +341,42 @@ python_up()
 	down
 }
 
+@test "stacks: a rank that imported xrun.py tells of Python without any tool" {
+	need python3 jq
+	cat >wait.py <<-'EOF'
+		import os, threading, time
+		import xrun
+
+		def wait_for_ever():
+		    print("ready", flush=True)
+		    # Neither is cut short by it.
+		    begun = time.monotonic()
+		    time.sleep(3 if os.environ["RANK"] == "1" else 1e6)
+		    print("slept", time.monotonic() - begun >= 3, flush=True)
+		    threading.Event().wait()
+
+		if os.fork() == 0:
+		    threading.Event().wait(1e6)
+		wait_for_ever()
+	EOF
+	export PYTHONPATH=$root/plugins/python PYTHONDONTWRITEBYTECODE=1
+	up -n 2 python3 wait.py
+	wait_for 5 standing 2
+	for _ in 1 2 3; do
+		stacks --json
+		jq -e 'all(.rank[].process[]; .by == "/proc" and
+			.python_by == "faulthandler")' <<<"$output"
+		jq -e '[.group[] | select(.stack |
+			startswith("<module> > wait_for_ever"))] |
+			length == 1 and .[0].ranks == "0-1" and .[0].main' <<<"$output"
+		jq -e '[.group[] | select(.stack | startswith("<module> > wait > "))] |
+			length == 1 and .[0].ranks == "0-1"' <<<"$output"
+	done
+	await_line one.out '^.1. slept True' 10
+	unharmed 2
+	down
+}
+
 @test "stacks: a real Python rank, by the tools of this machine" {
 	need python3 eu-stack
 	python_up

@@ -66,6 +66,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	parse_eu(all, p);
 	parse_gdb(all, p);
 	parse_py_spy(all, p);
+	parse_faulthandler(all, p);
 	check_process(p);
 	merge_stacks(&s);
 	check_groups(&s);

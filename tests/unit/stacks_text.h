@@ -52,4 +52,11 @@
 	"Thread 18464 (active): \"Thread-1\"\n" \
 	"    run (threading.py:975)\n"
 
+/* faulthandler of Python 3.11 */
+#define FAULTHANDLER_TEXT \
+	"Stack (most recent call first):\n" \
+	"  File \"/x/slow.py\", line 4 in wait_in_python\n" \
+	"  File \"/x/a\", line 1 in b.py\", line 7 in <module>\n" \
+	"  ...\n"
+
 #endif /* TESTS_UNIT_STACKS_TEXT_H */

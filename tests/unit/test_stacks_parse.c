@@ -28,7 +28,7 @@ static char *
 read_by(parse_fn *parse, const char *text, size_t len)
 {
 	struct stacks s = { 0 };
-	struct process *p = stacks_add_process(&s, 0, 1);
+	struct process *p = stacks_add_process(&s, 0, 1); /* of pid 1 */
 	struct buf out = { 0 };
 	/* A block of its own size, so that a look beyond it is seen. */
 	char *copy = malloc(len + 1);
@@ -99,8 +99,15 @@ Test(stacks_parse, py_spy_is_read)
 		"18464 py run/threading.py:975; ");
 }
 
+Test(stacks_parse, faulthandler_tells_of_the_main_thread)
+{
+	reads(parse_faulthandler, FAULTHANDLER_TEXT,
+		"1 py wait_in_python/slow.py:4 b.py\", line 7 in <module>/a:1; ");
+}
+
 Test(stacks_parse, a_text_may_end_anywhere)
 {
+	bears_every_end(parse_faulthandler, FAULTHANDLER_TEXT);
 	bears_every_end(parse_eu, EU_TEXT);
 	bears_every_end(parse_gdb, GDB_TEXT);
 	bears_every_end(parse_py_spy, PY_SPY_TEXT);

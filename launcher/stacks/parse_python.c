@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * parse_py_spy.c - py-spy dump:
+ * parse_python.c - who tells of Python alone. py-spy dump:
  *
  *   Thread 18463 (idle): "MainThread"
  *       wait_in_python (slow.py:4)
  *       <module> (slow.py:7)
+ *
+ * faulthandler.register(all_threads=False):
+ *
+ *   Stack (most recent call first):
+ *     File "slow.py", line 4 in wait_in_python
+ *     File "slow.py", line 7 in <module>
  */
 #include "launcher/stacks/parse.h"
 
@@ -47,4 +53,20 @@ parse_py_spy(struct span text, struct process *p)
 		}
 	}
 	return some;
+}
+
+bool
+parse_faulthandler(struct span text, struct process *p)
+{
+	struct thread *t = stacks_thread(p, p->pid);
+	struct span line, file;
+	int64_t at;
+
+	while (t != NULL && parse_line(&text, &line))
+		if (parse_skip(&line, "  File \"") &&
+			parse_split(&line, "\", line ", &file) &&
+			parse_number(&line, &at) && parse_skip(&line, " in ") &&
+			line.len > 0)
+			parse_add(&t->python, line, file, at);
+	return t != NULL && t->python.count > 0;
 }

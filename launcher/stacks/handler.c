@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* handler.c - see handler.h. */
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#include "base/clock.h"
+#include "base/dents.h"
+#include "base/fd.h"
+#include "base/mem.h"
+#include "launcher/stacks/handler.h"
+#include "launcher/stacks/parse.h"
+#include "launcher/stacks/threads.h"
+
+#define FILE_NAME "/memfd:xrun-stacks (deleted)"
+#define TEXT_MAX  (64 << 10)
+#define PATIENCE  (100 * NS_PER_MS)
+#define QUIET_MS  5 /* that a text which is there does not grow */
+
+struct asked {
+	struct process *p;
+	int fd;
+	off_t from; /* what stood there before */
+};
+
+/* Its file, opened anew, so that its own place in it stays; -1. */
+static int
+open_file(pid_t pid)
+{
+	struct dents names;
+	const struct dent *d;
+	char path[64], name[64];
+	int dir, fd = -1;
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
+	dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	while (dir != -1 && fd == -1 && dents_read(&names, dir))
+		while (fd == -1 && (d = dents_next(&names)) != NULL) {
+			n = readlinkat(dir, d->name, name, sizeof(name));
+			if (n == (ssize_t)strlen(FILE_NAME) &&
+				memcmp(name, FILE_NAME, (size_t)n) == 0)
+				fd = openat(dir, d->name, O_RDONLY | O_CLOEXEC);
+		}
+	fd_close(dir);
+	return fd;
+}
+
+/* By its main thread, in which Python runs its handlers. */
+static bool
+ask(struct asked *a, struct process *p)
+{
+	struct thread main = { .tid = p->pid };
+	struct stat st;
+
+	if (p->python_by != NULL || p->stopped ||
+		!threads_state(p->pid, &main) || main.state == 'D' ||
+		main.state == 't')
+		return false;
+	*a = (struct asked){ .p = p, .fd = open_file(p->pid) };
+	if (a->fd != -1 && fstat(a->fd, &st) == 0 && S_ISREG(st.st_mode)) {
+		a->from = st.st_size;
+		if (syscall(SYS_tgkill, p->pid, p->pid, SIGURG) == 0)
+			return true;
+	}
+	fd_close(a->fd);
+	return false;
+}
+
+/* All of what it wrote; or what there is at the end of patience. */
+static void
+take(struct asked *a, int64_t until)
+{
+	char *text = xcalloc(1, TEXT_MAX);
+	ssize_t n = 0, before;
+
+	do {
+		before = n;
+		n = pread(a->fd, text, TEXT_MAX, a->from);
+		if (n > 0 && n == before && text[n - 1] == '\n')
+			break;
+		poll(NULL, 0, n > 0 ? QUIET_MS : 1);
+	} while (clock_now() < until);
+	if (n > 0 && parse_faulthandler((struct span){ text, (size_t)n }, a->p))
+		a->p->python_by = "faulthandler";
+	free(text);
+	fd_close(a->fd);
+}
+
+void
+handler_ask(struct stacks *s)
+{
+	struct asked *a = xcalloc(s->count + 1, sizeof(*a));
+	uint32_t n = 0;
+	int64_t until;
+
+	for (uint32_t i = 0; i < s->count; i++)
+		n += ask(&a[n], &s->process[i]);
+	until = clock_now() + PATIENCE;
+	for (uint32_t i = 0; i < n; i++)
+		take(&a[i], until);
+	free(a);
+}
