@@ -25,12 +25,13 @@ refuse_ended(const struct which *job, struct xr_error *err)
 
 /* A job that runs has no socket in its first 20 ms, and while it ends: it has
  * one soon, or it has ended. No event tells of both. */
-static enum xr_status
-dial(struct ctl_call *call, struct which *job, struct xr_error *err)
+enum xr_status
+dial_open(struct ctl_call *call, struct which *job, struct xr_error *err)
 {
 	enum xr_status status = refuse_ended(job, err);
 	int tries = 0;
 
+	*call = (struct ctl_call){ .fd = -1 };
 	while (status == XR_OK) {
 		status = ctl_dial(call, job->id, err);
 		if ((status != XR_E_NOTFOUND && status != XR_E_CLOSED) ||
@@ -62,10 +63,8 @@ dial_ask(struct ctl_call *call, struct which *job,
 	const struct control *question, struct control *answer,
 	struct xr_error *err)
 {
-	enum xr_status status;
+	enum xr_status status = dial_open(call, job, err);
 
-	*call = (struct ctl_call){ .fd = -1 };
-	status = dial(call, job, err);
 	if (status == XR_OK)
 		status = ctl_ask(call, question, answer, err);
 	return status == XR_E_CLOSED ? explain_closed(job, err) : status;

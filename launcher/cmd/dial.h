@@ -19,4 +19,8 @@ enum xr_status dial_ask(struct ctl_call *call, struct which *job,
 	const struct control *question, struct control *answer,
 	struct xr_error *err);
 
+/* dial_open() - call it, and ask nothing yet. */
+enum xr_status dial_open(struct ctl_call *call, struct which *job,
+	struct xr_error *err);
+
 #endif /* LAUNCHER_CMD_DIAL_H */

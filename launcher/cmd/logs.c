@@ -302,7 +302,8 @@ check(const struct reading *l, struct xr_error *err)
 int
 cmd_logs(int argc, char **argv)
 {
-	struct reading l = { .s = { .tail = -1, .attempt = ATTEMPT_LAST } };
+	struct reading l = { .s = { .tail = -1, .attempt = ATTEMPT_LAST },
+		.stop = -1 };
 	struct limits limits;
 	struct verb_args args;
 	struct xr_error err = { 0 };

@@ -49,7 +49,10 @@ wait_for_news(struct follow *f, bool patient, lookout_fn *fn)
 	news = lookout_wait(&f->lookout, patient, fn, f);
 	if (news == LOOKOUT_OVER)
 		f->armed = false;
-	return news;
+	if ((f->lookout.also[0].revents & POLLIN) == 0)
+		return news;
+	f->reading->stopped = true;
+	return LOOKOUT_CLOSED;
 }
 
 /* --- what changes --------------------------------------------------------- */
@@ -268,6 +271,7 @@ reading_follow(struct reading *l, struct xr_error *err)
 	if (!lookout_open(&f.lookout))
 		return fail(err, XR_E_SYS, "logs: inotify: %s",
 			strerror(errno));
+	f.lookout.also[0] = (struct pollfd){ l->stop, POLLIN, 0 };
 	lookout_folder(&f.lookout, l->attempt.job.dir);
 	for (;;) {
 		status = follow_one(&f, err);

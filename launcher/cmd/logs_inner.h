@@ -23,6 +23,8 @@ struct reading {
 	struct merge merge;
 	struct logs_put put;
 	bool last; /* nobody writes any more */
+	int stop; /* of reading_follow(): it leaves when this is readable; -1 */
+	bool stopped; /* so it did */
 };
 
 /* reading_begin() - the attempt that is open: its readers, each at its first line,

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <sys/eventfd.h>
@@ -61,7 +62,10 @@ lookout_open(struct lookout *w)
 	*w = (struct lookout){
 		.inotify = inotify_init1(IN_CLOEXEC | IN_NONBLOCK),
 		.over = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
+		.also_ms = -1,
 	};
+	for (int i = 0; i < LOOKOUT_ALSO; i++)
+		w->also[i].fd = -1;
 	w->blind = w->inotify == -1 || !tells_of_splice(w->inotify);
 	if (w->over != -1)
 		return true;
@@ -155,19 +159,30 @@ tell_all(struct lookout *w, lookout_fn *fn, void *ctx)
 	}
 }
 
+static int
+patience(const struct lookout *w)
+{
+	if (w->blind && (w->also_ms == -1 || w->also_ms > LOOKOUT_BLIND_MS))
+		return LOOKOUT_BLIND_MS;
+	return w->also_ms;
+}
+
 enum lookout_news
 lookout_wait(struct lookout *w, bool patient, lookout_fn *fn, void *ctx)
 {
-	struct pollfd p[] = {
+	struct pollfd p[3 + LOOKOUT_ALSO] = {
 		{ .fd = STDOUT_FILENO }, /* its end alone */
 		{ .fd = w->inotify, .events = POLLIN },
 		{ .fd = w->over, .events = POLLIN },
 	};
-	int patience = w->blind ? LOOKOUT_BLIND_MS : -1;
 	uint64_t times;
 
-	if (poll(p, 3, patient ? patience : 0) == -1)
+	for (int i = 0; i < LOOKOUT_ALSO; i++)
+		w->also[i].revents = 0;
+	memcpy(p + 3, w->also, sizeof(w->also));
+	if (poll(p, 3 + LOOKOUT_ALSO, patient ? patience(w) : 0) == -1)
 		return LOOKOUT_CHANGED;
+	memcpy(w->also, p + 3, sizeof(w->also));
 	if ((p[0].revents & (POLLERR | POLLHUP)) != 0)
 		return LOOKOUT_CLOSED;
 	if ((p[1].revents & POLLIN) != 0)

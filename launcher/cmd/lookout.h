@@ -12,13 +12,19 @@
 
 #include <stdbool.h>
 
+#include <poll.h>
+
 #define LOOKOUT_BLIND_MS 100
+#define LOOKOUT_ALSO     4
 #define LOOKOUT_ALL      (-1) /* of a change: it may be any */
 
 struct lookout {
 	int inotify; /* -1: refused */
 	int over;    /* readable when the lock is free */
 	bool blind;
+	/* What else ends a wait, for poll(2); the owner's, none (-1) at first. */
+	struct pollfd also[LOOKOUT_ALSO];
+	int also_ms; /* it ends by then in any case; -1: never */
 };
 
 /* lookout_open() - false: errno. */

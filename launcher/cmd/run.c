@@ -300,7 +300,8 @@ choose_input(struct job *job, struct xr_error *err)
 	uint32_t rank = 0;
 
 	job->input_rank = JOB_NOBODY;
-	if (job->detach != NULL)
+	/* Of a job that is left alone, who attaches to its terminal. */
+	if (job->detach != NULL && !job->opt.pty)
 		return XR_OK;
 	job->input_all = strcmp(text, "all") == 0;
 	if (job->input_all && job->opt.pty)

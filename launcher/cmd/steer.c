@@ -246,7 +246,7 @@ hear_end(struct which *job, const struct settings *s, int *status)
 }
 
 static int
-wait_for(struct which *job, const struct settings *s)
+await_end(struct which *job, const struct settings *s)
 {
 	struct control_over over;
 	cJSON *json = NULL;
@@ -264,6 +264,13 @@ wait_for(struct which *job, const struct settings *s)
 }
 
 int
+steer_wait(struct which *job)
+{
+	which_runs(job);
+	return await_end(job, &(struct settings){ 0 });
+}
+
+int
 cmd_wait(int argc, char **argv)
 {
 	struct settings s = { 0 };
@@ -277,5 +284,5 @@ cmd_wait(int argc, char **argv)
 	if (which_job(args.count > 0 ? args.operand[0] : NULL, WHICH_RUNNING,
 		    &job, &err) != XR_OK)
 		return say_error(&err);
-	return wait_for(&job, &s);
+	return await_end(&job, &s);
 }

@@ -5,6 +5,7 @@
 #define LAUNCHER_CMD_STEER_H
 
 #include "base/opt.h"
+#include "launcher/cmd/which.h"
 
 extern const struct opt signal_options[], stop_options[], restart_options[],
 	wait_options[];
@@ -13,5 +14,8 @@ int cmd_signal(int argc, char **argv);
 int cmd_stop(int argc, char **argv);
 int cmd_restart(int argc, char **argv);
 int cmd_wait(int argc, char **argv);
+
+/* steer_wait() - for the end of the job; its exit status, or 125 with words. */
+int steer_wait(struct which *job);
 
 #endif /* LAUNCHER_CMD_STEER_H */

@@ -4,6 +4,7 @@
 
 #include "base/opt_print.h"
 #include "base/suggest.h"
+#include "launcher/cmd/attach.h"
 #include "launcher/cmd/completion.h"
 #include "launcher/cmd/config.h"
 #include "launcher/cmd/doctor.h"
@@ -24,6 +25,8 @@ const struct verb verbs[] = {
 		cmd_logs },
 	{ "events", "[JOB]", "what happened to a job", events_options,
 		cmd_events },
+	{ "attach", "[JOB]", "a running job's output, or terminal",
+		attach_options, cmd_attach },
 	{ "signal", "SIGNAL [JOB]", "a signal to the ranks of a job",
 		signal_options, cmd_signal },
 	{ "stop", "[JOB]", "end a job as SIGTERM does", stop_options,
@@ -42,7 +45,6 @@ const struct verb verbs[] = {
 	{ "config", "show|check|schema",
 		"what settings are, and errors in files", NULL, cmd_config },
 	{ .name = "top" },
-	{ .name = "attach" },
 	{ .name = "node" },
 	{ 0 },
 };

@@ -7,6 +7,7 @@
 
 #include <sys/socket.h>
 
+#include "base/along.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/status.h"
@@ -169,7 +170,7 @@ answer_to(enum control_type question)
 
 static enum xr_status
 put_question(const struct ctl_call *call, const struct control *question,
-	struct xr_error *err)
+	int fd, struct xr_error *err)
 {
 	struct buf line = { 0 };
 	enum xr_status status = XR_OK;
@@ -177,7 +178,7 @@ put_question(const struct ctl_call *call, const struct control *question,
 	control_put(&line, question);
 	if (line.bad != XR_OK)
 		status = fail(err, line.bad, "no memory for a question");
-	else if (send(call->fd, line.data, line.len, MSG_NOSIGNAL) !=
+	else if (along_send(call->fd, line.data, line.len, fd) !=
 		(ssize_t)line.len)
 		status = fail_call(call, errno, err);
 	buf_fini(&line);
@@ -188,8 +189,15 @@ enum xr_status
 ctl_ask(struct ctl_call *call, const struct control *question,
 	struct control *answer, struct xr_error *err)
 {
+	return ctl_ask_along(call, question, -1, answer, err);
+}
+
+enum xr_status
+ctl_ask_along(struct ctl_call *call, const struct control *question, int fd,
+	struct control *answer, struct xr_error *err)
+{
 	const bool waits = question->type == CONTROL_WAIT;
-	enum xr_status status = put_question(call, question, err);
+	enum xr_status status = put_question(call, question, fd, err);
 
 	if (status == XR_OK)
 		status = read_message(call, answer,

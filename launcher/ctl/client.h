@@ -44,4 +44,9 @@ void ctl_hang_up(struct ctl_call *call);
 enum xr_status ctl_ask(struct ctl_call *call, const struct control *question,
 	struct control *answer, struct xr_error *err);
 
+/* ctl_ask_along() - the same, and @fd, which is borrowed, goes with it. */
+enum xr_status ctl_ask_along(struct ctl_call *call,
+	const struct control *question, int fd, struct control *answer,
+	struct xr_error *err);
+
 #endif /* LAUNCHER_CTL_CLIENT_H */

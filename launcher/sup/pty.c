@@ -6,7 +6,8 @@
  * loop owns that descriptor: a program may close all it has of its terminal and
  * live on. What is typed goes into it; tty_in.c does that, for one rank.
  *
- * Where a person sits at it (one rank, xrun's own terminal a window to it) it
+ * Where a person sits at it (one rank, xrun's own terminal a window to it) or
+ * will (typist.c; the rank that has the input of a job that was left alone) it
  * is like any terminal: it echoes, and "\n" leaves it as "\r\n". Elsewhere the
  * lines of many ranks go through files and prefixes, and what comes out is
  * what was written: no echo, no "\r". A terminal at which nobody types is at
@@ -24,13 +25,14 @@
 #include "launcher/keeper/keeper.h"
 #include "launcher/keeper/own_tty.h"
 #include "launcher/sup/sup.h"
+#include "launcher/sup/typist.h"
 
 static void
 choose_modes(const struct job *job, bool typed, struct termios *modes)
 {
 	own_tty_modes(&job->page->own, modes);
 	modes->c_lflag |= NOFLSH;
-	if (job->interactive)
+	if (job->interactive || (typed && job->detach != NULL))
 		return;
 	modes->c_oflag &= ~(tcflag_t)OPOST;
 	modes->c_lflag &= ~(tcflag_t)(ECHO | ECHONL);
@@ -121,6 +123,59 @@ pty_resize(struct job *job)
 			set_size(job, i, &size);
 }
 
+/* As choose_modes() makes those at which nobody types. No program wants it so:
+ * one that takes each key by itself waits for it. */
+static bool
+is_nobodys(const struct termios *m)
+{
+	return (m->c_oflag & OPOST) == 0 &&
+		(m->c_lflag & (ICANON | ECHO)) == 0 && m->c_cc[VMIN] == 0 &&
+		m->c_cc[VTIME] == 0;
+}
+
+/* Twice, since a size that is none is no news: a program that has filled the
+ * screen is to do so again. */
+void
+pty_size(struct job *job, uint32_t r, const struct winsize *size)
+{
+	struct winsize other = *size;
+
+	other.ws_xpixel = 1;
+	ioctl(job->rank[r].tty, TIOCSWINSZ, &other);
+	ioctl(job->rank[r].tty, TIOCSWINSZ, size);
+}
+
+void
+pty_typed(struct job *job, uint32_t r, const struct winsize *size,
+	struct pty_before *before)
+{
+	struct termios now;
+
+	*before = (struct pty_before){ 0 };
+	if (tcgetattr(job->rank[r].tty, &now) == 0 && is_nobodys(&now)) {
+		before->was = now;
+		now.c_oflag |= OPOST;
+		now.c_lflag |= ICANON | ECHO;
+		now.c_cc[VMIN] = 1;
+		before->changed =
+			tcsetattr(job->rank[r].tty, TCSANOW, &now) == 0;
+		before->is = now;
+	}
+	if (size != NULL)
+		pty_size(job, r, size);
+}
+
+void
+pty_left(struct job *job, uint32_t r, const struct pty_before *before)
+{
+	struct termios now;
+
+	if (before->changed && tcgetattr(job->rank[r].tty, &now) == 0 &&
+		now.c_oflag == before->is.c_oflag &&
+		now.c_lflag == before->is.c_lflag)
+		tcsetattr(job->rank[r].tty, TCSANOW, &before->was);
+}
+
 void
 pty_close(struct job *job, uint32_t r)
 {
@@ -133,6 +188,7 @@ pty_close(struct job *job, uint32_t r)
 		tty_in_close(job->sup->tty_in);
 		job->sup->tty_in = NULL;
 	}
+	typist_over(job, r);
 	fd_close(rank->tty);
 	rank->tty = -1;
 }

@@ -51,7 +51,8 @@ open_stream(struct job *job, uint32_t stream, enum spawn_slot slot,
 static bool
 open_terminal(struct job *job, uint32_t r, struct stdio_tag *tag)
 {
-	bool typed = r == job->input_rank && own_tty_is_stdin();
+	bool own = r == job->input_rank && own_tty_is_stdin();
+	bool typed = own || (r == job->input_rank && job->detach != NULL);
 	int slave = pty_open(job, r, typed);
 	struct stat st;
 
@@ -68,7 +69,7 @@ open_terminal(struct job *job, uint32_t r, struct stdio_tag *tag)
 	fd_close(slave);
 	tag->out.dev = tag->err.dev = st.st_dev;
 	tag->out.ino = tag->err.ino = st.st_ino;
-	if (typed)
+	if (own)
 		job->sup->tty_in = tty_in_open_pty(job, job->rank[r].tty);
 	return true;
 }
@@ -130,10 +131,10 @@ input_of(struct job *job, uint32_t r)
 		return SPAWN_SLOT_IN;
 	if (r != job->input_rank)
 		return job->opt.pty ? SPAWN_SLOT_OUT : SPAWN_SLOT_NULL;
+	if (job->opt.pty && (job->detach != NULL || own_tty_is_stdin()))
+		return SPAWN_SLOT_OUT;
 	if (!own_tty_is_stdin())
 		return STDIN_FILENO;
-	if (job->opt.pty)
-		return SPAWN_SLOT_OUT;
 	if (sup->tty_in == NULL) {
 		sup->tty_in = tty_in_open(job, &fd);
 		if (sup->tty_in == NULL)

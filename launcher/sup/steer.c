@@ -29,6 +29,7 @@
 #include "launcher/sup/slow.h"
 #include "launcher/sup/steer.h"
 #include "launcher/sup/sup.h"
+#include "launcher/sup/typist.h"
 
 #define MAKE_PATIENCE NS_PER_S
 #define CLIENTS_MAX   64
@@ -213,6 +214,8 @@ static steer_fn *const handlers[CONTROL_TYPES] = {
 	[CONTROL_STOP] = on_stop,
 	[CONTROL_RESTART] = on_restart,
 	[CONTROL_WAIT] = on_wait,
+	[CONTROL_ATTACH] = typist_asked,
+	[CONTROL_RESIZE] = typist_asked,
 };
 
 /* --- what ranks tell ------------------------------------------------------ */
@@ -299,6 +302,7 @@ static void
 on_gone(void *ctx, struct ctl_client *client)
 {
 	keys_gone(ctx, client);
+	typist_gone(ctx, client);
 }
 
 /* Made when somebody comes; false: there is no memory for it. */
@@ -322,10 +326,8 @@ serve(struct job *job)
 	return job->sup->ctl != NULL;
 }
 
-/* Nothing else: what a descriptor of another kind does when it is read or
- * closed is not known here. */
-static bool
-is_stream(int fd)
+bool
+steer_is_stream(int fd)
 {
 	int domain = 0, type = 0;
 	socklen_t len = sizeof(int);
@@ -339,7 +341,7 @@ is_stream(int fd)
 void
 steer_admit(struct job *job, int fd, uint32_t r)
 {
-	if (is_stream(fd) && serve(job))
+	if (steer_is_stream(fd) && serve(job))
 		ctl_admit(job->sup->ctl, fd, job_rank(job, r));
 	else
 		steer_close(job, fd);

@@ -9,6 +9,8 @@
 #ifndef LAUNCHER_SUP_STEER_H
 #define LAUNCHER_SUP_STEER_H
 
+#include <stdbool.h>
+
 #include "launcher/job/job.h"
 #include "wire/control.h"
 
@@ -28,6 +30,11 @@ void steer_admit(struct job *job, int fd, uint32_t r);
 /* steer_close() - a descriptor that a rank sent, beside the loop: to close it
  * may wait, for a file server or what is unsent. */
 void steer_close(struct job *job, int fd);
+
+/* steer_is_stream() - is it a stream socket? Nothing else that a stranger sends
+ * is taken: what a descriptor of another kind does when it is read or closed is
+ * not known. */
+bool steer_is_stream(int fd);
 
 /* steer_told() - local rank @r said @m. */
 void steer_told(struct job *job, uint32_t r, const struct control *m);

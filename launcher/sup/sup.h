@@ -19,7 +19,7 @@
  *   steer.c    the control socket: who asks, who steers
  *   hear.c     what ranks tell           slots.c   what they tell by a store
  *   keys.c     the rendezvous store
- *   pty.c      a terminal for each rank
+ *   pty.c      a terminal for each rank  typist.c   its keyboard, elsewhere
  *   aide.c     processes that are no ranks
  *   stacks.c   where ranks are, before they are ended
  *   slow.c     whose steps take long
@@ -33,6 +33,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <termios.h>
+
+#include <sys/ioctl.h>
 #include <sys/queue.h>
 
 #include "event/child.h"
@@ -91,8 +94,10 @@ struct metrics_file {
 
 struct stdin_all;
 struct tty_in;
+struct typist;
 
 LIST_HEAD(aide_list, aide);
+LIST_HEAD(typist_list, typist);
 
 struct sup {
 	struct loop *loop;
@@ -109,6 +114,7 @@ struct sup {
 	char no_ctl[256];   /* steer.c: why there is no control socket */
 	struct stdin_all *stdin_all; /* NULL: not --stdin all */
 	struct tty_in *tty_in;       /* NULL: stdin is no terminal */
+	struct typist_list typists;  /* typist.c */
 	struct aide_list aides;      /* aide.c */
 	struct stacks_run *stacks;   /* stacks.c; NULL: not being taken */
 	char *stacks_path;           /* the same: where they go; NULL */
@@ -199,6 +205,10 @@ void tty_in_resume(struct tty_in *in); /* in the foreground again */
 void tty_in_close(struct tty_in *in);  /* NULL is fine */
 
 /* pty.c */
+struct pty_before {
+	bool changed; /* by us: from @was to @is */
+	struct termios was, is;
+};
 /* A new terminal for rank @r, whose master is then job->rank[r].tty; gives the
  * rank's side, or -1 with errno. @typed: somebody types there */
 int pty_open(struct job *job, uint32_t r, bool typed);
@@ -207,6 +217,13 @@ void pty_resize(struct job *job); /* as xrun's own is by now */
  * terminal, which would be told by SIGHUP, and the mover's. */
 void pty_close_if_over(struct job *job, uint32_t r);
 void pty_close(struct job *job, uint32_t r);
+/* Somebody types there from now on, whose own terminal has this size: it is like
+ * any terminal, unless its program has made something else of it. @before is for
+ * pty_left(), when nobody does any more. */
+void pty_typed(struct job *job, uint32_t r, const struct winsize *size,
+	struct pty_before *before);
+void pty_left(struct job *job, uint32_t r, const struct pty_before *before);
+void pty_size(struct job *job, uint32_t r, const struct winsize *size);
 
 /* finish.c */
 void finish_if_over(struct job *job);

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* attach.c - see attach.h. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+
+#include "base/fd.h"
+#include "base/ranks.h"
+#include "base/status.h"
+#include "launcher/cmd/attach.h"
+#include "launcher/cmd/attach_keys.h"
+#include "launcher/cmd/logs_inner.h"
+#include "launcher/cmd/say.h"
+#include "launcher/cmd/steer.h"
+#include "launcher/cmd/verb_args.h"
+#include "launcher/job/options.h"
+#include "launcher/job/outcome.h"
+#include "launcher/job/words.h"
+#include "proc/limit.h"
+
+#define EXIT_LEFT  130 /* as after any Ctrl-C: the job is not over */
+#define TAIL       "10"
+#define MOST_LINES (INT64_C(1) << 53)
+
+struct settings {
+	const char *ranks;
+	int64_t tail;
+	bool keys;
+};
+
+#define AT(field) .offset = offsetof(struct settings, field)
+#define VERB_ROW  .common = true, .no_variable = true, .no_file = true
+
+/* clang-format off */
+const struct opt attach_options[] = {
+	{ .name = "rank", .letter = 'r', VERB_ROW, .type = OPT_TEXT, .arg = "RANKS", .check = ranks_check, AT(ranks),
+		.help = "output of these ranks, 0-3,7; and the terminal of one" },
+	{ .name = "tail", VERB_ROW, .type = OPT_INT, .arg = "N", .max = MOST_LINES, .dflt = TAIL, AT(tail),
+		.help = "begin with the last N lines" },
+	{ .name = "keys", VERB_ROW, .type = OPT_FLAG, .dflt = "yes", AT(keys),
+		.help = "output alone, though the rank has a terminal" },
+	{ 0 },
+};
+/* clang-format on */
+
+/* What is attached to, and how. */
+struct attach {
+	struct settings s;
+	struct attempt attempt;
+	int signals;
+	int words;       /* the job's own, since we came; -1: none yet */
+	uint32_t number; /* of the attempt that they are of */
+};
+
+/* What ends us is read from a descriptor from here on, of threads, too. @fd: one
+ * that there is, for more of them; -1 */
+static int
+take_signals(int fd, bool size)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	if (size)
+		sigaddset(&set, SIGWINCH);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	return signalfd(fd, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+static int
+say_left(const struct attach *a, int sig)
+{
+	const char *id = a->attempt.job.id;
+
+	words_line("left %s running; xrun attach %s comes back", id, id);
+	return sig == 0 || sig == SIGINT ? EXIT_LEFT : 128 + sig;
+}
+
+/* --- what the job says of itself ------------------------------------------ */
+
+/* Its account goes into a file where nobody sees it, if it was left alone. */
+static void
+open_words(struct attach *a)
+{
+	char name[sizeof(STATE_WORDS) + 16];
+
+	snprintf(name, sizeof(name), "%u/" STATE_WORDS, a->attempt.number);
+	a->words = openat(a->attempt.folder, name,
+		O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	a->number = a->attempt.number;
+	if (a->words != -1)
+		lseek(a->words, 0, SEEK_END);
+}
+
+static void
+copy_words(struct attach *a)
+{
+	char text[4096];
+	ssize_t n;
+
+	while (a->words != -1 &&
+		(n = fd_read_some(a->words, text, sizeof(text))) > 0)
+		fd_write_all(STDERR_FILENO, text, (size_t)n);
+}
+
+/* The job is over: its last words, and its exit status. */
+static int
+say_over(struct attach *a)
+{
+	if (a->attempt.number != a->number) {
+		fd_close(a->words);
+		open_words(a); /* of the last attempt, all of them */
+		lseek(a->words, 0, SEEK_SET);
+	}
+	copy_words(a);
+	return steer_wait(&a->attempt.job);
+}
+
+/* --- lines ---------------------------------------------------------------- */
+
+static int
+show_lines(struct attach *a)
+{
+	struct reading l = {
+		.s = { .ranks = a->s.ranks,
+			.tail = a->s.tail,
+			.attempt = ATTEMPT_LAST,
+			.follow = true,
+			.prefix = true,
+			.color = COLOR_AUTO },
+		.attempt = a->attempt,
+		.stop = a->signals,
+	};
+	struct signalfd_siginfo info = { 0 };
+	struct xr_error err = { 0 };
+	enum xr_status status = reading_follow(&l, &err);
+	int exit_status;
+
+	a->attempt = l.attempt;
+	if (l.stopped && read(a->signals, &info, sizeof(info)) == sizeof(info))
+		exit_status = say_left(a, (int)info.ssi_signo);
+	else if (status != XR_OK)
+		exit_status = say_error(&err);
+	else if (l.put.sys != 0)
+		exit_status = say_unwritten(l.put.sys);
+	else
+		exit_status = say_over(a);
+	reading_end(&l);
+	return exit_status;
+}
+
+/* --- keys ----------------------------------------------------------------- */
+
+/* The rank that is meant, if it is a single one. */
+static bool
+is_one_rank(const struct attach *a, uint32_t *rank)
+{
+	struct ranks set = { 0 };
+	bool one = false;
+
+	*rank = 0;
+	if (a->s.ranks == NULL)
+		return a->attempt.ranks == 1;
+	if (ranks_init(&set, a->attempt.ranks) == XR_OK &&
+		ranks_parse(&set, a->s.ranks, NULL) == XR_OK &&
+		ranks_count(&set) == 1) {
+		RANKS_EACH(r, &set)
+			*rank = r;
+		one = true;
+	}
+	ranks_fini(&set);
+	return one;
+}
+
+/* False: the rank's terminal is not to be had; if somebody else types there,
+ * that is said. */
+static bool
+begin_keys(struct attach *a, struct attach_keys *k)
+{
+	struct xr_error err = { 0 };
+	enum xr_status status;
+
+	*k = (struct attach_keys){
+		.attempt = &a->attempt,
+		.tail = a->s.tail,
+		.signals = a->signals,
+		.typed = -1,
+		.call = { .fd = -1 },
+	};
+	if (!a->s.keys || !isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO) ||
+		!attempt_is_known(&a->attempt) || !is_one_rank(a, &k->rank))
+		return false;
+	status = attach_keys_begin(k, &err);
+	if (status == XR_E_EXISTS)
+		words_line("%s; its output alone", err.text);
+	return status == XR_OK;
+}
+
+static int
+show_terminal(struct attach *a, struct attach_keys *k)
+{
+	enum attached how;
+
+	take_signals(a->signals, true);
+	how = attach_keys_run(k);
+	attach_keys_end(k);
+	switch (how) {
+	case ATTACHED_LEFT:
+		return say_left(a, k->signal);
+	case ATTACHED_UNWRITTEN:
+		return say_unwritten(k->sys);
+	case ATTACHED_OVER:
+		break;
+	}
+	/* If there is another attempt, its terminal is another one. */
+	a->s.tail = 0;
+	return show_lines(a);
+}
+
+static enum xr_status
+find(const char *name, struct attempt *a, struct xr_error *err)
+{
+	struct which job;
+	enum xr_status status = which_job(name, WHICH_RUNNING, &job, err);
+
+	if (status == XR_OK && !job.running)
+		status = fail(err, XR_E_STATE, "%s has ended\txrun logs %s",
+			job.id, job.id);
+	if (status == XR_OK)
+		status = attempt_find_job(job.id, "output", a, err);
+	return status == XR_OK ? attempt_open(a, ATTEMPT_LAST, err) : status;
+}
+
+int
+cmd_attach(int argc, char **argv)
+{
+	struct attach a = { .attempt = ATTEMPT_NONE, .words = -1 };
+	struct limits limits;
+	struct verb_args args;
+	struct xr_error err = { 0 };
+	struct attach_keys k;
+	int exit_status;
+
+	(void)argc;
+	if (!verb_args_read(&args, attach_options, &a.s, 1, argv))
+		return EXIT_XRUN;
+	limit_read(&limits); /* as many files as may be open */
+	if (find(args.count > 0 ? args.operand[0] : NULL, &a.attempt, &err) !=
+		XR_OK)
+		return say_error(&err);
+	a.signals = take_signals(-1, false);
+	open_words(&a);
+	exit_status =
+		begin_keys(&a, &k) ? show_terminal(&a, &k) : show_lines(&a);
+	fd_close(a.words);
+	attempt_close(&a.attempt);
+	return exit_status;
+}

@@ -1,0 +1,342 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# attach.bats - xrun attach: output of a job that runs, until it is over, and
+# the keyboard of a rank that has a terminal.
+
+bats_require_minimum_version 1.5.0
+load helper
+
+# Who waits for a job's end is told a little before its processes are gone.
+teardown()
+{
+	wait_for 10 no_xruns || true
+	nothing_left
+}
+
+no_xruns()
+{
+	[ -z "$(xruns)" ]
+}
+
+# talker - a job left alone, whose ranks say what is written to their FIFO, and
+# end with what stands behind "end"; its id is in $id.
+talker()
+{
+	local r
+
+	for r in 0 1; do
+		mkfifo "say.$r"
+	done
+	id=$("$XRUN" -d -n 2 sh -c '
+		exec 3<>say.$RANK
+		while read -r word <&3; do
+			case $word in
+			end*) exit "${word#end}" ;;
+			*) echo "$word" ;;
+			esac
+		done')
+}
+
+# tell RANK WORD - opened without a wait for who reads.
+tell()
+{
+	local fd
+
+	exec {fd}<>"say.$1"
+	printf '%s\n' "$2" >&"$fd"
+	exec {fd}>&-
+}
+
+end_all()
+{
+	tell 0 "end$1"
+	tell 1 "end$1"
+}
+
+has_said()
+{
+	grep -qx "$2" "$XDG_STATE_HOME/xrun/$id/0/rank-000$1/stdout"
+}
+
+@test "attach: the last lines, then what comes, then the job's exit status" {
+	talker
+	for i in $(seq 12); do
+		tell 0 "line$i"
+	done
+	wait_for 10 has_said 0 line12
+	spawn at "$XRUN" attach "$id"
+	await_line at.out '^\[0\] line12$' 10
+	tell 1 later
+	await_line at.out '^\[1\] later$' 10
+	tell 1 end3
+	status=0
+	wait "$pid" || status=$?
+	assert_eq "$status" 3
+	assert_eq "$(head -n 1 at.out)" '[0] line3'
+	assert_has "$(cat at.err)" '^xrun: rank 1 failed first: exit status 3 '
+}
+
+@test "attach: some ranks, as many lines as are wanted, no job named" {
+	talker
+	tell 0 zero
+	tell 1 one
+	tell 1 more
+	wait_for 10 has_said 1 more
+	wait_for 10 has_said 0 zero
+	spawn at "$XRUN" attach -r 1 --tail 1
+	await_line at.out more 10
+	tell 0 unseen
+	tell 1 seen
+	await_line at.out seen 10
+	end_all 0
+	wait "$pid"
+	assert_eq "$(cat at.out)" $'[1] more\n[1] seen'
+	assert_eq "$(cat at.err)" ''
+}
+
+@test "attach: Ctrl-C leaves the job running" {
+	talker
+	tell 0 ready
+	screen -w ready -s '\003' -- attach "$id"
+	assert_eq "$status" 130
+	assert_has "$output" "^(\^C)?xrun: left $id running; xrun attach $id comes back$"
+	spawn at "$XRUN" attach "$id"
+	await_line at.out ready 10
+	kill -TERM "$pid"
+	status=0
+	wait "$pid" || status=$?
+	assert_eq "$status" 143
+	end_all 0
+	"$XRUN" wait "$id"
+}
+
+@test "attach: a job that has ended, none, one that keeps no output" {
+	"$XRUN" --job over echo text
+	try "$XRUN" attach over
+	assert_eq "$status" 125
+	assert_eq "$stderr" 'xrun: over has ended   try: xrun logs over'
+	try "$XRUN" attach
+	assert_eq "$status" 125
+	assert_has "$stderr" '^xrun: no job runs'
+	spawn quiet "$XRUN" --no-logs --job quiet sh -c 'echo ready; exec sleep 60'
+	await_line quiet.out ready 10
+	wait_for 10 test -S "$XDG_RUNTIME_DIR/xrun/quiet/control"
+	try "$XRUN" attach quiet
+	assert_eq "$status" 125
+	assert_has "$stderr" '^xrun: quiet keeps no output: it was started with --no-logs'
+	kill "$pid"
+	wait "$pid" || true
+}
+
+@test "attach: who reads no more ends it, and the job goes on" {
+	talker
+	tell 0 first
+	wait_for 10 has_said 0 first
+	spawn at sh -c '"$1" attach "$2" | head -n 1; echo "${PIPESTATUS-}"' - "$XRUN" "$id"
+	await_line at.out first 10
+	tell 0 second
+	await_exit "$pid" 10
+	"$XRUN" ps "$id" | grep -q running
+	end_all 0
+	"$XRUN" wait "$id"
+}
+
+# --- a terminal ----------------------------------------------------------------
+
+# shell - a job of one shell at a terminal; its id is in $id.
+shell()
+{
+	id=$("$XRUN" -d --pty sh)
+	wait_for 10 prompted
+}
+
+prompted()
+{
+	[ -s "$XDG_STATE_HOME/xrun/$id/0/rank-0000/stdout" ]
+}
+
+# at STEP... - attach, on a terminal whose modes are the same afterwards.
+at()
+{
+	screen -m -c 100x30 -w 'leaves it running' "$@" -- attach "$id"
+}
+
+@test "attach: a shell at a terminal is typed at, left, and come back to" {
+	shell
+	at -s 'x=4; stty size; echo $((x + 38))\n' -w '30 100' -w 42 -s '\020\021'
+	assert_eq "$status" 130
+	assert_has "$output" "^xrun: $id, rank 0; Ctrl-P Ctrl-Q leaves it running$"
+	assert_has "$output" "^xrun: left $id running; xrun attach $id comes back$"
+	# Echo, line ends, Ctrl-C for the program, another size.
+	# shellcheck disable=SC2016 # for the shell there
+	at -s 'echo still $x; sh -c '\''trap "echo got$((1 + 1)); exit" INT
+			echo in$((2 + 2)); while :; do sleep 1; done'\''\n' \
+		-w 'still 4' -w in4 -s '\003' -w got2 \
+		-r 90x20 -s 'stty size; exit 7\n' -w '20 90'
+	assert_eq "$status" 7
+	assert_has "$output" '^xrun: rank 0 failed first: exit status 7 '
+}
+
+@test "attach: what begins like the keys that leave is typed" {
+	shell
+	at -s 'cat -v\n' -s '\020' -w '^P' -s 'x\020y\n' -w '^Px^Py' \
+		-s '\004exit\n'
+	assert_eq "$status" 0
+}
+
+@test "attach: one keyboard a rank; a second one sees, and is told so" {
+	shell
+	spawn first "$PTY" -d 30 -w 'leaves it' -s 'echo first\n' -w 'first' \
+		-w 'second' -s 'exit 5\n' "$XRUN" attach "$id"
+	await_line first.out 'leaves it' 10
+	await_line first.out '^first' 10
+	screen -w 'its output alone' -w first -s '\003' -- attach "$id"
+	assert_eq "$status" 130
+	assert_has "$output" "^xrun: rank 0 of $id: somebody types there already; its output alone$"
+	status=0
+	screen -w first -s '\003' -- attach --no-keys "$id"
+	assert_eq "$status" 130
+	run ! grep -q 'output alone' <<<"$output"
+	kill "$pid"
+	wait "$pid" || true
+	at -s 'echo second\n' -w second -s 'exit\n'
+	assert_eq "$status" 0
+}
+
+@test "attach: a client that is killed leaves the job, and the next one types" {
+	shell
+	spawn first "$PTY" -d 30 -w 'leaves it' -s 'echo one\n' -w 'one' -w never \
+		sh -c 'echo $$ >client; exec "$@"' - "$XRUN" attach "$id"
+	await_line first.out 'leaves it' 10
+	wait_for 10 has_said 0 $'one\r'
+	kill -KILL "$(cat client)"
+	wait "$pid" || true
+	at -s 'stty -a\n' -w ' icanon' -w ' echo ' -s 'exit\n'
+	assert_eq "$status" 0
+}
+
+# modes_of RANK - of its terminal: "-opost -icanon -echo", or without dashes.
+modes_of()
+{
+	local p
+
+	p=$("$XRUN" ps --json "$id" | jq ".rank[$1].pid")
+	stty -a <"/proc/$p/fd/1" | grep -owE -e '-?(opost|icanon|echo)' | paste -sd' '
+}
+
+@test "attach: a rank at whose terminal nobody typed echoes while one does" {
+	need jq
+	id=$("$XRUN" -d --pty -n 3 sh -c 'echo up; exec sleep 60')
+	await_line "$XDG_STATE_HOME/xrun/$id/0/rank-0002/stdout" up 10
+	assert_eq "$(modes_of 2)" '-opost -icanon -echo'
+	assert_eq "$(modes_of 0)" 'opost icanon echo'
+	screen -m -w 'leaves it' -w up -s 'typed\n' -w typed -s '\020\021' -- \
+		attach -r 2 "$id"
+	assert_eq "$status" 130
+	wait_for 10 untyped
+	"$XRUN" stop "$id"
+	"$XRUN" wait "$id" || true
+}
+
+untyped()
+{
+	[ "$(modes_of 2)" = '-opost -icanon -echo' ]
+}
+
+@test "attach: the terminal of a job that was not left alone has its keyboard" {
+	spawn job "$PTY" -d 30 -w ready -s 'end\n' "$XRUN" --pty -n 1 \
+		sh -c 'echo ready; read -r x; echo "got $x"; read -r x <>go'
+	mkfifo go
+	await_line job.out ready 10
+	id=$("$XRUN" ps -q)
+	screen -w 'output alone' -w ready -s '\003' -- attach "$id"
+	assert_eq "$status" 130
+	"$XRUN" stop "$id"
+	wait "$pid" || true
+}
+
+@test "--pty -d: the rank that has the input waits for it, others are at its end" {
+	id=$("$XRUN" -d --pty -n 2 sh -c 'read -r x; echo "got $x, $?"')
+	await_line "$XDG_STATE_HOME/xrun/$id/0/rank-0001/stdout" 'got , 1' 10
+	screen -w 'leaves it' -s 'hello\n' -w 'got hello, 0' -- attach -r 0 "$id"
+	assert_eq "$status" 0
+	job -d --pty --stdin all -n 2 true
+	assert_eq "$status" 125
+}
+
+# --- Show 2 --------------------------------------------------------------------
+
+@test "a detached job goes on when the terminal that started it dies" {
+	local fd
+
+	mkfifo go
+	exec {fd}<>go
+	in_pty -d 30 -w started -h \
+		sh -c 'id=$("$1" -d -n 2 sh -c '\''echo up $$; read -r x <go; echo on$x; read -r x <go'\'')
+			echo "$id" >id; echo started; sleep 60' - "$XRUN" >/dev/null || true
+	id=$(cat id)
+	"$XRUN" ps "$id" | grep -q running
+	# From another terminal.
+	screen -w 'up [0-9]' -s '\003' -- attach "$id" || true
+	spawn at "$PTY" -d 30 "$XRUN" attach "$id"
+	await_line at.out 'up [0-9]' 10
+	printf '\n\n' >&"$fd"
+	await_line at.out 'on' 10
+	printf '\n\n' >&"$fd"
+	wait "$pid"
+}
+
+# --- the protocol --------------------------------------------------------------
+
+# asks LINE [FD] - the answers of job $id's socket to LINE; with FD, that goes
+# along.
+asks()
+{
+	python3 - "$XDG_RUNTIME_DIR/xrun/$id/control" "$@" <<'EOF'
+import json, socket, sys
+s = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+s.settimeout(20)
+s.connect(sys.argv[1])
+lines = s.makefile()
+lines.readline()
+fds = []
+kind = sys.argv[3] if len(sys.argv) > 3 else ""
+a, b = socket.socketpair()
+if kind == "stream":
+    fds = [b.fileno()]
+elif kind == "file":
+    fds = [1]
+socket.send_fds(s, [(sys.argv[2] + "\n").encode()], fds)
+answer = json.loads(lines.readline())
+print(answer["type"], answer.get("code", ""))
+if answer["type"] == "done" and kind == "stream":
+    b.close()
+    s.sendall(b'{"type":"resize","rows":11,"cols":22}\n')
+    print(json.loads(lines.readline())["type"])
+    s.sendall(b'{"type":"resize","rows":0,"cols":22}\n')
+    print(json.loads(lines.readline())["code"])
+    a.sendall(b"stty size; exit 9\n")
+    while a.recv(1):
+        pass
+    print("closed")
+EOF
+}
+
+@test "attach over the socket: what is refused, and what a program can do" {
+	need python3
+	shell
+	assert_eq "$(asks '{"type":"attach","rank":0}')" 'error XR_E_INVAL'
+	assert_eq "$(asks '{"type":"attach","rank":0}' file)" 'error XR_E_INVAL'
+	assert_eq "$(asks '{"type":"attach","rank":1}' stream)" 'error XR_E_RANGE'
+	assert_eq "$(asks '{"type":"attach"}')" 'error XR_E_PROTO'
+	assert_eq "$(asks '{"type":"resize","rows":1,"cols":1}')" 'error XR_E_STATE'
+	assert_eq "$(asks '{"type":"attach","rank":0}' stream)" \
+		$'done \ndone\nXR_E_RANGE\nclosed'
+	try "$XRUN" wait "$id"
+	assert_eq "$status" 9
+	grep -q '11 22' "$XDG_STATE_HOME/xrun/$id/0/rank-0000/stdout"
+	talker
+	assert_eq "$(asks '{"type":"attach","rank":0}' stream)" 'error XR_E_STATE'
+	end_all 0
+	"$XRUN" wait "$id"
+}
