@@ -15,7 +15,9 @@
  *
  * It meets every program a rank ever starts, so nothing here may fail to load:
  * all it asks of libc is weak, and it names no library that it needs. Where a
- * function is missing (another libc, an older one), it does nothing.
+ * function is missing (another libc, an older one), it does nothing. Each name
+ * that it asks for costs every exec some 700 instructions of the loader, so
+ * system calls are made by one of them.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -25,19 +27,19 @@
 
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 
 #include "base/stdio_tag.h"
 #include "segment/layout.h"
 
 #pragma weak __errno_location
-#pragma weak fcntl
-#pragma weak fstat
 #pragma weak getenv
-#pragma weak getpid
-#pragma weak mmap
-#pragma weak munmap
 #pragma weak setvbuf
 #pragma weak stdout
+#pragma weak syscall
+
+/* Then libc's struct stat is the kernel's. */
+_Static_assert(sizeof(long) == 8, "a machine of 64 bits");
 
 #define PAGE_MAX 65536 /* mappings begin at a multiple, whatever the machine */
 
@@ -49,7 +51,7 @@ is_open_on(int fd, const struct stdio_pipe *pipe)
 {
 	struct stat st;
 
-	return fstat(fd, &st) == 0 && st.st_dev == pipe->dev &&
+	return syscall(SYS_fstat, fd, &st) == 0 && st.st_dev == pipe->dev &&
 		st.st_ino == pipe->ino;
 }
 
@@ -66,10 +68,10 @@ segment_size(const char *text, int *fd)
 		return 0;
 	p = stdio_tag_number(p + 1, &inode);
 	*fd = (int)number;
-	if (p == NULL || *p != '\0' || fstat(*fd, &st) == -1 ||
+	if (p == NULL || *p != '\0' || syscall(SYS_fstat, *fd, &st) == -1 ||
 		st.st_ino != inode || !S_ISREG(st.st_mode))
 		return 0;
-	number = (uint64_t)fcntl(*fd, F_GET_SEALS);
+	number = (uint64_t)syscall(SYS_fcntl, *fd, F_GET_SEALS);
 	return (number & (F_SEAL_SHRINK | F_SEAL_SEAL)) ==
 			(F_SEAL_SHRINK | F_SEAL_SEAL) ?
 		(uint64_t)st.st_size :
@@ -81,13 +83,14 @@ mark_slot(int fd, uint64_t at)
 {
 	uint64_t base = at & ~(uint64_t)(PAGE_MAX - 1);
 	size_t len = (size_t)(at - base) + SEGMENT_SLOT;
-	char *map = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
-		(off_t)base);
+	char *map = (char *)syscall(SYS_mmap, NULL, len, PROT_READ | PROT_WRITE,
+		MAP_SHARED, fd, (off_t)base);
 
 	if (map == MAP_FAILED)
 		return;
-	segment_meet((void *)(map + (at - base)), (uint32_t)getpid());
-	munmap(map, len);
+	segment_meet((void *)(map + (at - base)),
+		(uint32_t)syscall(SYS_getpid));
+	syscall(SYS_munmap, map, len);
 }
 
 static void
@@ -98,8 +101,7 @@ meet(void)
 	uint64_t rank, size;
 	int fd;
 
-	if (text == NULL || number == NULL || !HERE(fcntl) || !HERE(getpid) ||
-		!HERE(mmap) || !HERE(munmap))
+	if (text == NULL || number == NULL)
 		return;
 	number = stdio_tag_number(number, &rank);
 	if (number == NULL || *number != '\0')
@@ -117,8 +119,8 @@ set_buffering(void)
 	const char *text;
 	int saved;
 
-	if (!HERE(__errno_location) || !HERE(fstat) || !HERE(getenv) ||
-		!HERE(setvbuf) || !HERE(stdout))
+	if (!HERE(__errno_location) || !HERE(getenv) || !HERE(setvbuf) ||
+		!HERE(stdout) || !HERE(syscall))
 		return;
 	text = getenv("XRUN_STDIO");
 	if (text == NULL || !stdio_tag_parse(text, &tag))
