@@ -15,9 +15,12 @@
 #include "launcher/cmd/program.h"
 #include "launcher/host/own_file.h"
 #include "launcher/job/outcome.h"
+#include "launcher/job/words.h"
 #include "proc/elf.h"
 
-#define PRELOAD "libxrun-preload.so"
+#define PRELOAD   "libxrun-preload.so"
+#define CRASH     "libxrun-crash.so"
+#define NOT_THERE " is not where xrun is"
 
 static char *
 env_source(const struct options_found *found, const struct opts *opts,
@@ -92,27 +95,50 @@ number_ranks(struct job *job)
 	}
 }
 
-/* Beside this program, installed or in the build tree; NULL if it is not. */
+/* Beside this program, installed or in the build tree: the agent, and the one
+ * that tells of crashes, as LD_PRELOAD has several. False if one is not there. */
+static bool
+find_preload(struct job *job, struct part *part, bool crashes)
+{
+	char *agent, *crash = NULL;
+
+	if (job->preload != NULL)
+		return true;
+	agent = own_file(PRELOAD, "../worker");
+	if (crashes)
+		crash = own_file(CRASH, "../worker");
+	if (agent != NULL && crash != NULL)
+		job->preload = xasprintf("%s:%s", agent, crash);
+	else if (agent != NULL && !crashes)
+		job->preload = xstrdup(agent);
+	else
+		part->no_preload =
+			agent == NULL ? PRELOAD NOT_THERE : CRASH NOT_THERE;
+	free(agent);
+	free(crash);
+	return job->preload != NULL;
+}
+
 static void
 choose_preload(struct job *job, struct part *part)
 {
+	bool crashes = options_stacks_on(&job->opt) & STACKS_ON_CRASH;
 	struct elf_facts facts = { 0 };
 	enum elf_verdict verdict;
 
 	part->no_preload = "";
 	verdict = elf_probe(AT_FDCWD, part->program, getenv("PATH"), &facts);
 	part->needs_xrun = facts.needs_xrun;
-	if (part->opt->buffer == BUFFER_FULL)
+	if (part->opt->buffer == BUFFER_FULL && !crashes)
 		return;
-	if (verdict != ELF_FITS) {
+	if (verdict != ELF_FITS)
 		part->no_preload = elf_verdict_text(verdict);
-		return;
-	}
-	if (job->preload == NULL)
-		job->preload = own_file(PRELOAD, "../worker");
-	part->preload = job->preload;
-	if (part->preload == NULL)
-		part->no_preload = PRELOAD " is not where xrun is";
+	else if (find_preload(job, part, crashes))
+		part->preload = job->preload;
+	if (crashes && part->preload == NULL)
+		words_line("--stacks-on crash: %s cannot tell of a crash: %s%s",
+			part->argv[0], verdict != ELF_FITS ? "it is " : "",
+			part->no_preload);
 }
 
 /* The program is looked for where its ranks will be. */

@@ -476,6 +476,8 @@ options_stacks_on(const struct run_options *opt)
 			set |= STACKS_ON_HANG;
 		else if (span_is(word, "timeout"))
 			set |= STACKS_ON_TIMEOUT;
+		else if (span_is(word, "crash"))
+			set |= STACKS_ON_CRASH;
 	}
 	return set;
 }

@@ -166,7 +166,11 @@ void options_blame(const struct options_found *found, struct xr_error *err);
 bool options_env_is(const void *unused, struct span name);
 
 /* options_stacks_on() - when stacks are asked for; a set. */
-enum stacks_on { STACKS_ON_HANG = 1 << 0, STACKS_ON_TIMEOUT = 1 << 1 };
+enum stacks_on {
+	STACKS_ON_HANG = 1 << 0,
+	STACKS_ON_TIMEOUT = 1 << 1,
+	STACKS_ON_CRASH = 1 << 2,
+};
 unsigned options_stacks_on(const struct run_options *opt);
 
 /* options_need_driver() - are devices asked for by what only their driver

@@ -95,9 +95,10 @@ form_stacks_on(const char *value, struct xr_error *err)
 		return XR_OK;
 	while (rest.at != NULL) {
 		word = span_next(&rest, ',');
-		if (!span_is(word, "hang") && !span_is(word, "timeout"))
+		if (!span_is(word, "hang") && !span_is(word, "timeout") &&
+			!span_is(word, "crash"))
 			return fail(err, XR_E_INVAL,
-				"'%.*s' is not one of hang|timeout, or none alone",
+				"'%.*s' is not one of hang|timeout|crash, or none alone",
 				QUOTED(word));
 	}
 	return XR_OK;

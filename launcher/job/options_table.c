@@ -70,8 +70,8 @@ static const char *const words_profile[] = { "auto", "none", "torch", "xla",
 static const char *const words_show[] = { "auto", "all", "first", "none",
 	NULL };
 static const char *const words_prefix[] = { "auto", "none", NULL };
-static const char *const words_stacks_on[] = { "hang", "timeout", "none",
-	NULL };
+static const char *const words_stacks_on[] = { "hang", "timeout", "crash",
+	"none", NULL };
 static const char *const words_stdin[] = { "all", "none", NULL };
 
 static bool
@@ -415,10 +415,10 @@ const struct opt run_options[] = {
 		.dflt = "hang",
 		.words = words_stacks_on,
 		.check = form_stacks_on,
-		.pattern = "^(none|" LIST("(hang|timeout)") ")$",
+		.pattern = "^(none|" LIST("(hang|timeout|crash)") ")$",
 		.offset = AT(stacks_on),
-		.help = "look where ranks are: hang, timeout, none",
-		.text = "Before a job is ended for this, look where its ranks are: *hang*, *timeout*, both with a comma between, or *none*. The stacks of all threads, equal ones as one, are appended to stacks.txt beside the output of the ranks, and the oddest are shown; it takes 8 seconds at most. See *xrun-stacks*(1)." },
+		.help = "where ranks are or crash: hang, timeout, crash",
+		.text = "Before a job is ended for this, look where its ranks are: *hang*, *timeout*, both with a comma between, or *none*. The stacks of all threads, equal ones as one, are appended to stacks.txt beside the output of the ranks, and the oddest are shown; it takes 8 seconds at most. See *xrun-stacks*(1). With *crash*, a rank that is ended by SIGSEGV, SIGBUS, SIGILL, SIGFPE or SIGABRT tells before where it was, by a preloaded agent, which acts where stdout is xrun's; its exit status and core file stay as they are. Programs call *xr_job_report_crashes* of *xr_job*(3) instead." },
 
 	{ .name = "report",
 		.group = "Reports",

@@ -30,6 +30,7 @@
 
 #define TAIL_LINES     10
 #define ERROR_FILE_MAX (1 << 20)
+#define FRAMES         8 /* of a backtrace */
 
 /* A name that anybody chose, in a line. The bytes that steer terminals which do
  * not read UTF-8 are the filter's of logs_last_words(). */
@@ -153,13 +154,32 @@ put_tail(const struct job *job, uint32_t stream, uint32_t lines,
 	return got;
 }
 
+/* Where a fatal signal met it, as worker/job/crash.c left it. */
+static void
+put_backtrace(const cJSON *frames, bool narrow, struct buf *out)
+{
+	const cJSON *frame;
+	int n = 0;
+
+	cJSON_ArrayForEach(frame, frames)
+	{
+		if (!cJSON_IsString(frame) || n == FRAMES)
+			break;
+		buf_fmt(out, "    #%d ", n++);
+		put_line((struct span){ frame->valuestring,
+				 strcspn(frame->valuestring, "\r\n") },
+			narrow, out);
+	}
+}
+
 /* What torch's @record left, in a line: {"message": {"message": "..."}}. A job
  * whose ranks said nothing else keeps its folder for it. */
 static void
 put_error_file(const struct job *job, uint32_t r, struct buf *out)
 {
 	char path[PATH_MAX], *text = NULL;
-	const cJSON *message = NULL;
+	bool narrow = job->route.config.narrow[RAW_ERR];
+	const cJSON *message = NULL, *extra = NULL;
 	cJSON *json = NULL;
 	size_t len;
 
@@ -173,13 +193,17 @@ put_error_file(const struct job *job, uint32_t r, struct buf *out)
 	if (gate_check("error.json", text, len, ERROR_FILE_MAX, NULL) == XR_OK)
 		json = cJSON_ParseWithLength(text, len);
 	message = cJSON_GetObjectItemCaseSensitive(json, "message");
+	extra = cJSON_GetObjectItemCaseSensitive(message, "extraInfo");
 	if (cJSON_IsObject(message))
 		message = cJSON_GetObjectItemCaseSensitive(message, "message");
 	if (cJSON_IsString(message)) {
 		buf_put_text(out, "  error.json: ");
 		put_line((struct span){ message->valuestring,
 				 strcspn(message->valuestring, "\r\n") },
-			job->route.config.narrow[RAW_ERR], out);
+			narrow, out);
+		put_backtrace(cJSON_GetObjectItemCaseSensitive(extra,
+				      "backtrace"),
+			narrow, out);
 	}
 	cJSON_Delete(json);
 	free(text);

@@ -427,7 +427,7 @@ python_up()
 	assert_has "$stderr" '^  1 +1  stand +main > train > wait_for_the_lock'
 	job --stacks-on never true
 	assert_eq "$status" 125
-	assert_has "$stderr" "^xrun: --stacks-on: 'never' is not one of hang\|timeout, or none alone\$"
+	assert_has "$stderr" "^xrun: --stacks-on: 'never' is not one of hang\|timeout\|crash, or none alone\$"
 }
 
 @test "--stacks-on: a silent job keeps its folder for them" {

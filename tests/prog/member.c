@@ -11,9 +11,17 @@
  *   fork          what follows is done by a child, which the rank waits for
  *   exec          what follows is done by this program, executed anew
  *   on-stop       until it is told to stop it rests; says so
+ *   report        xr_job_report_crashes()
+ *   handle        a handler of its own for SIGSEGV: exit status 9
+ *   crash HOW     segv, call, fpe, ill, stack, kill, abort, or mess: abort with
+ *                 a stack that cannot be walked
+ *   thread HOW    the same in another thread
+ *   threads HOW   the same in sixteen
  *   say TEXT      a line on stdout
  *   rest          until a signal ends it
  */
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -100,6 +108,87 @@ rest_till_stop(void)
 	printf("told %d\n", told);
 }
 
+/* What compilers cannot see through. */
+static void *volatile nothing;
+static volatile int zero, seven = 7;
+
+__attribute__((noinline)) static int
+deeper(volatile char *above)
+{
+	volatile char mine[4096];
+
+	mine[0] = above[0];
+	return seven == 7 ? deeper(mine) + mine[0] : 0;
+}
+
+/* Who walks up from here walks into nothing: this function's frame is found by
+ * the register. */
+__attribute__((noinline)) static void
+mess(void)
+{
+#if defined(__x86_64__)
+	__asm__ volatile("mov $8, %%rbp" ::: "memory");
+#endif
+	abort();
+}
+
+__attribute__((noinline)) static int
+crash(const char *how)
+{
+	int (*call)(void) = (int (*)(void))nothing;
+
+	if (strcmp(how, "segv") == 0)
+		*(volatile int *)((char *)nothing + 16) = 1;
+	else if (strcmp(how, "call") == 0)
+		zero = call();
+	else if (strcmp(how, "fpe") == 0)
+		zero = seven / zero;
+	else if (strcmp(how, "ill") == 0)
+		__builtin_trap();
+	else if (strcmp(how, "stack") == 0)
+		zero = deeper((volatile char[1]){ 0 });
+	else if (strcmp(how, "kill") == 0)
+		kill(getpid(), SIGBUS);
+	else if (strcmp(how, "mess") == 0)
+		mess();
+	else if (strcmp(how, "abort") == 0)
+		abort();
+	return zero; /* no tail call: the frame stays */
+}
+
+static void
+in_handler(int sig)
+{
+	printf("own handler: %d\n", sig);
+	fflush(stdout);
+	_exit(9);
+}
+
+static void
+handle_faults(void)
+{
+	const struct sigaction action = { .sa_handler = in_handler };
+
+	sigaction(SIGSEGV, &action, NULL);
+}
+
+static void *
+crash_there(void *how)
+{
+	zero = crash(how);
+	return NULL;
+}
+
+static void
+in_threads(const char *how, int count)
+{
+	pthread_t thread;
+
+	for (int i = 0; i < count; i++)
+		pthread_create(&thread, NULL, crash_there, (void *)how);
+	pthread_join(thread, NULL);
+}
+
 static void
 many(const char *word)
 {
@@ -126,6 +215,16 @@ perform(const char *word, char *self)
 		anew(self);
 	else if (strcmp(word, "on-stop") == 0)
 		rest_till_stop();
+	else if (strcmp(word, "report") == 0)
+		xr_job_report_crashes(NULL);
+	else if (strcmp(word, "handle") == 0)
+		handle_faults();
+	else if (strcmp(word, "crash") == 0)
+		zero += crash(next(word));
+	else if (strcmp(word, "thread") == 0)
+		in_threads(next(word), 1);
+	else if (strcmp(word, "threads") == 0)
+		in_threads(next(word), 16);
 	else if (strcmp(word, "say") == 0)
 		puts(next(word));
 	else if (strcmp(word, "rest") == 0)

@@ -12,6 +12,8 @@
 #include <criterion/criterion.h>
 
 #include "base/fd.h"
+#include "worker/job/crash_text.h"
+#include "worker/job/place.h"
 #include "worker/job/symbol.h"
 
 /* A function without the table's knowledge of it would have no name. */
@@ -137,4 +139,74 @@ Test(symbol, no_spoilt_byte_does_harm)
 		}
 	}
 	drop(&f);
+}
+
+/* --- places --------------------------------------------------------------- */
+
+Test(place, an_address_is_of_a_function_in_a_file)
+{
+	int local = 0;
+	struct place p[] = {
+		{ .address = (uintptr_t)some_function },
+		{ .address = (uintptr_t)getppid },
+		{ .address = (uintptr_t)&local },
+		{ .address = 0 },
+		{ .address = UINTPTR_MAX },
+	};
+	uint64_t base = 0;
+
+	dl_iterate_phdr(first_load, &base);
+	place_find(p, 5);
+	cr_expect_str_eq(p[0].symbol.name, "some_function");
+	cr_expect_eq(p[0].symbol.offset, 0);
+	cr_expect_eq(p[0].in_file, (uintptr_t)some_function - base);
+	cr_expect_str_eq(place_file(&p[0]), "test_worker_symbol");
+	cr_expect_not_null(strstr(place_file(&p[1]), "libc"));
+	for (int i = 2; i < 5; i++) {
+		cr_expect_eq(p[i].base, 0);
+		cr_expect_str_eq(place_file(&p[i]), "?");
+		cr_expect_str_eq(p[i].symbol.name, "");
+	}
+}
+
+/* A file of our code that was removed, or written anew, since it was loaded. */
+Test(place, a_file_that_is_not_the_one_that_was_loaded_names_nothing)
+{
+	char path[] = "/tmp/xrun-place-XXXXXX";
+	struct file f = copy_of_self();
+	int fd = mkstemp(path);
+	struct place p = { 0 };
+	char *map;
+
+	cr_assert_eq(fd_write_all(fd, f.data, f.len), 0);
+	map = mmap(NULL, f.len, PROT_READ, MAP_PRIVATE, fd, 0);
+	cr_assert_neq(map, MAP_FAILED);
+	p.address = (uintptr_t)map + 4096;
+	place_find(&p, 1);
+	cr_expect_eq(p.base, (uintptr_t)map);
+	cr_expect_str_eq(p.path, path);
+	unlink(path);
+	p = (struct place){ .address = (uintptr_t)map + 4096 };
+	place_find(&p, 1);
+	cr_expect_eq(p.in_file, 4096);
+	cr_expect_str_eq(p.symbol.name, "");
+	close(fd);
+	drop(&f);
+}
+
+Test(crash_text, what_does_not_fit_is_left_out_and_what_would_end_a_string)
+{
+	char room[8];
+	struct crash_text t = { .cap = sizeof(room), .at = room };
+
+	for (uint64_t i = 0; i < 3; i++)
+		crash_put_hex(&t, UINT64_MAX);
+	cr_expect_eq(t.len, 7);
+	cr_expect_str_eq(room, "0xfffff");
+	t.len = 0;
+	crash_put_quoted(&t, "a\"b\\\n\xc3z");
+	cr_expect_str_eq(room, "a?b???z");
+	t.len = 0;
+	crash_put_number(&t, 0, 10);
+	cr_expect_str_eq(room, "0");
 }

@@ -17,6 +17,7 @@
 #include "base/fd.h"
 #include "base/status.h"
 #include "segment/member.h"
+#include "worker/job/crash.h"
 #include "worker/job/slot.h"
 
 #define EVERY_NS INT64_C(1000000000) /* between messages that say only that */
@@ -168,4 +169,15 @@ XR_EXPORT int
 xr_job_stopping(void)
 {
 	return atomic_load(&stop.told);
+}
+
+/* --- crashing ------------------------------------------------------------- */
+
+XR_EXPORT enum xr_status
+xr_job_report_crashes(struct xr_error *err)
+{
+	int sys = crash_begin(getenv("TORCHELASTIC_ERROR_FILE"));
+
+	return sys == 0 ? XR_OK :
+			  fail(err, XR_E_SYS, "sigaltstack: %s", strerror(sys));
 }

@@ -19,10 +19,12 @@ read_at(int fd, void *out, size_t len, uint64_t at)
 		pread(fd, out, len, (off_t)at) == (ssize_t)len;
 }
 
-/* The headers of the symbol table and of the strings it points into. */
+/* The headers of the symbol table and of the strings it points into; of a file
+ * that was stripped, of those that it shows others. */
 static bool
 find_tables(int fd, ElfW(Shdr) * symbols, ElfW(Shdr) * strings)
 {
+	ElfW(Shdr) shown = { 0 };
 	ElfW(Ehdr) head;
 	unsigned i;
 
@@ -38,8 +40,12 @@ find_tables(int fd, ElfW(Shdr) * symbols, ElfW(Shdr) * strings)
 			return false;
 		if (symbols->sh_type == SHT_SYMTAB)
 			break;
+		if (symbols->sh_type == SHT_DYNSYM)
+			shown = *symbols;
 	}
-	if (i == head.e_shnum || symbols->sh_link >= head.e_shnum)
+	if (i == head.e_shnum)
+		*symbols = shown;
+	if (symbols->sh_size == 0 || symbols->sh_link >= head.e_shnum)
 		return false;
 	return read_at(fd, strings, sizeof(*strings),
 		head.e_shoff + symbols->sh_link * sizeof(*strings));

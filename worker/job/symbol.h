@@ -3,8 +3,9 @@
  * symbol.h - the function around an address, from the file's own symbol table.
  *
  * dladdr(3) knows only what a program exports, which is nothing for most; the
- * table that the linker left in the file knows static functions, too. Reads
- * the file in small pieces, allocates nothing, believes nothing it reads.
+ * table that the linker left in the file knows static functions, too. Where that
+ * was stripped, what is exported is all. Reads the file in small pieces,
+ * allocates nothing, believes nothing it reads; async-signal-safe.
  */
 #ifndef WORKER_JOB_SYMBOL_H
 #define WORKER_JOB_SYMBOL_H

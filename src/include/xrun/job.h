@@ -4,7 +4,7 @@
  *
  * A program that was started by hand is rank 0 of 1, and what it tells is told
  * to nobody: XR_OK all the same. `xrun ps JOB` shows what was told. Nothing here
- * allocates or starts a thread; nothing fails because xrun is gone; functions
+ * starts a thread, and nothing but xr_job_report_crashes() allocates; nothing fails because xrun is gone; functions
  * that touch a signal disposition say so. Any thread, at any time.
  *
  * How far a rank is, it tells by a store where the job has a segment, which it
@@ -135,6 +135,19 @@ enum xr_status xr_job_on_stop(xr_stop_fn *fn, void *ctx, struct xr_error *err);
 /* xr_job_stopping() - 1 once the rank was told to stop; asked for by
  * xr_job_on_stop(). Any thread, a signal handler too. */
 int xr_job_stopping(void);
+
+/*
+ * xr_job_report_crashes() - a fatal signal is told, with address and backtrace.
+ *
+ * Installs handlers for SIGSEGV, SIGBUS, SIGILL, SIGFPE and SIGABRT, and a stack
+ * for them in the calling thread. Exit status, core dump and handlers that were
+ * there before stay as they were. xrun shows it with the rank that failed; outside
+ * of a job it is written to stderr. Call it early, in the main thread: it loads
+ * what backtrace(3) needs.
+ *
+ * Returns  XR_OK; XR_E_SYS: no stack
+ */
+enum xr_status xr_job_report_crashes(struct xr_error *err);
 
 #ifdef __cplusplus
 }
