@@ -34,6 +34,7 @@
 #include "launcher/keeper/orphan.h"
 #include "launcher/keeper/own_tty.h"
 #include "launcher/sup/hear.h"
+#include "launcher/sup/http.h"
 #include "launcher/sup/slots.h"
 #include "launcher/sup/metrics_file.h"
 #include "launcher/sup/report.h"
@@ -378,6 +379,8 @@ prepare(struct job *job, struct prepared *p, struct xr_error *err)
 		status = prepare_env(job, p, err);
 	if (status == XR_OK)
 		status = make_shared(job, err);
+	if (status == XR_OK && !only_asks(&job->opt))
+		status = http_open(job, err);
 	if (status == XR_OK && job->detach != NULL)
 		status = detach_open(job, err);
 	if (status != XR_OK)
@@ -419,6 +422,7 @@ run(struct job *job)
 {
 	int status = keeper_run(job, supervise);
 
+	http_close(job);
 	if (job->report_fd != -1 && job->page->closed == 0)
 		report_refused(job, status,
 			"xrun itself could not go on; its words on stderr say why");

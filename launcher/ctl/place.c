@@ -158,29 +158,53 @@ ctl_place_open(struct ctl_place *p, const char *id, struct xr_error *err)
 }
 
 static void
-name_socket(int dir, struct sockaddr_un *out)
+name_socket(int dir, const char *socket, struct sockaddr_un *out)
 {
 	*out = (struct sockaddr_un){ .sun_family = AF_UNIX };
-	snprintf(out->sun_path, sizeof(out->sun_path),
-		"/proc/self/fd/%d/" SOCKET, dir);
+	snprintf(out->sun_path, sizeof(out->sun_path), "/proc/self/fd/%d/%s",
+		dir, socket);
 }
 
-int
-ctl_place_listen(const struct ctl_place *p)
+static int
+listen_as(const struct ctl_place *p, const char *as)
 {
 	struct sockaddr_un name;
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
 	if (fd == -1)
 		return -1;
-	unlinkat(p->dir, SOCKET, 0); /* of a job that was killed */
-	name_socket(p->dir, &name);
+	unlinkat(p->dir, as, 0); /* of a job that was killed */
+	name_socket(p->dir, as, &name);
 	if (bind(fd, (struct sockaddr *)&name, sizeof(name)) == 0 &&
-		fchmodat(p->dir, SOCKET, 0600, 0) == 0 &&
-		listen(fd, BACKLOG) == 0)
+		fchmodat(p->dir, as, 0600, 0) == 0 && listen(fd, BACKLOG) == 0)
 		return fd;
 	fd_close(fd);
 	return -1;
+}
+
+int
+ctl_place_listen(const struct ctl_place *p)
+{
+	return listen_as(p, SOCKET);
+}
+
+int
+ctl_place_listen_http(const struct ctl_place *p)
+{
+	return listen_as(p, CTL_PLACE_HTTP);
+}
+
+bool
+ctl_place_put_token(const struct ctl_place *p, const char *text)
+{
+	int fd, status;
+
+	unlinkat(p->dir, CTL_PLACE_TOKEN, 0);
+	fd = openat(p->dir, CTL_PLACE_TOKEN,
+		O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	status = fd == -1 ? -1 : fd_write_all(fd, text, strlen(text));
+	fd_close(fd);
+	return status == 0;
 }
 
 void
@@ -188,6 +212,8 @@ ctl_place_remove(const struct ctl_place *p)
 {
 	if (p->dir == -1)
 		return;
+	unlinkat(p->dir, CTL_PLACE_HTTP, 0);
+	unlinkat(p->dir, CTL_PLACE_TOKEN, 0);
 	unlinkat(p->dir, SOCKET, 0);
 	unlinkat(p->root, p->id, AT_REMOVEDIR);
 }
@@ -321,7 +347,7 @@ ctl_connect(const char *id, int64_t until)
 	if (dir == -1)
 		return -1;
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	name_socket(dir, &name);
+	name_socket(dir, SOCKET, &name);
 	status = fd == -1 ? -1 : connect_until(fd, &name, until);
 	fd_close(dir);
 	if (status == 0)

@@ -18,8 +18,12 @@
 
 #include "xrun/error.h"
 
-#define CTL_ID_MAX    64
-#define CTL_WHERE_MAX 64
+#define CTL_ID_MAX 64
+
+/* What may stand in a job's folder beside its control socket. */
+#define CTL_PLACE_HTTP  "http"
+#define CTL_PLACE_TOKEN "http-token"
+#define CTL_WHERE_MAX   64
 
 struct ctl_place {
 	int root, dir; /* descriptors; -1: none */
@@ -44,6 +48,12 @@ enum xr_status ctl_place_open(struct ctl_place *p, const char *id,
 
 /* ctl_place_listen() - the socket in it; its descriptor, or -1 with errno. */
 int ctl_place_listen(const struct ctl_place *p);
+
+/* ctl_place_listen_http() - the same for the socket of --http. */
+int ctl_place_listen_http(const struct ctl_place *p);
+
+/* ctl_place_put_token() - the token of --http, in a file beside them, 0600. */
+bool ctl_place_put_token(const struct ctl_place *p, const char *text);
 
 /* ctl_place_remove() - socket and folder, by whoever shares our descriptors.
  * No heap. The descriptors stay open. */

@@ -76,6 +76,8 @@ struct run_options {
 	const char *report;       /* file or NULL */
 	const char *events;       /* file or NULL */
 	const char *metrics_file; /* or NULL */
+	const char *http;         /* NULL, "none", "auto" or an address */
+	const char *http_token;   /* file or NULL */
 
 	bool dry_run;
 	bool show_env;

@@ -72,6 +72,7 @@ static const char *const words_show[] = { "auto", "all", "first", "none",
 static const char *const words_prefix[] = { "auto", "none", NULL };
 static const char *const words_stacks_on[] = { "hang", "timeout", "crash",
 	"none", NULL };
+static const char *const words_http[] = { "auto", "none", NULL };
 static const char *const words_stdin[] = { "all", "none", NULL };
 
 static bool
@@ -440,6 +441,20 @@ const struct opt run_options[] = {
 		.offset = AT(metrics_file),
 		.help = "keep metrics for Prometheus in FILE",
 		.text = "Write what is counted of the job to _FILE_ in the text format of Prometheus, every 5 s and at the end of the job, each time as a whole: for the textfile collector of node_exporter, which reads files called \\*.prom. *xrun-metrics*(7) tells what is in it. It stays when the job has ended. If it cannot be written that is said once, and the job goes on." },
+	{ .name = "http",
+		.type = OPT_TEXT,
+		.arg = "ADDRESS",
+		.no = "none",
+		.words = words_http,
+		.offset = AT(http),
+		.help = "answer HTTP: auto, unix:PATH, 127.0.0.1:9400",
+		.text = "Answer GET of /metrics, for Prometheus (*xrun-metrics*(7)), and of /api/v1/job, what *xrun ps --json* shows, while the job runs. *auto* is a unix socket called http beside the control socket of the job; *unix:PATH* is one for its user at _PATH_. On an address of this machine and a port, such as 127.0.0.1:9400 or [::1]:0, whoever asks has to show a token (*Authorization: Bearer*): where it is is said at the start and stands in *xrun ps --json*. What is taken already is refused with 125. A process of its own answers, and the job does not notice what is done to that." },
+	{ .name = "http-token",
+		.type = OPT_TEXT,
+		.arg = "FILE",
+		.offset = AT(http_token),
+		.help = "the token for --http is the one in FILE",
+		.text = "Whoever asks on *--http* has to show the first line of _FILE_, 16 characters or more, in a file that nobody else may read: as credentials_file of Prometheus. Without it, on a port a token is made for each job." },
 
 	{ .name = "dry-run",
 		.group = "Asking",
@@ -504,7 +519,6 @@ const struct opt_later run_options_later[] = {
 	{ "heartbeat", 0 },
 	{ "hang-timeout", 0 },
 	{ "agent", 0 },
-	{ "http", 0 },
 	{ "on-event", 0 },
 	{ "exec-on", 0 },
 	{ 0 },

@@ -65,7 +65,7 @@ keeper_page_new(void)
 	if (page == MAP_FAILED)
 		return NULL;
 	page->ctl = CTL_PLACE_NONE;
-	page->listen = -1;
+	page->listen = page->http = -1;
 	page->again.best = -1;
 	return page;
 }

@@ -47,7 +47,7 @@ static bool
 is_handed_on(const struct keeper_page *page, int fd)
 {
 	return fd == page->ctl.root || fd == page->ctl.dir ||
-		fd == page->listen;
+		fd == page->listen || fd == page->http;
 }
 
 /* Those of one range, both ends among them. */
@@ -64,12 +64,13 @@ close_between(unsigned first, unsigned last)
 static void
 close_beyond(const struct keeper_page *page, unsigned from)
 {
-	const int keep[] = { page->ctl.root, page->ctl.dir, page->listen };
+	const int keep[] = { page->ctl.root, page->ctl.dir, page->listen,
+		page->http };
 	unsigned next;
 
 	do {
 		next = UINT_MAX;
-		for (int i = 0; i < 3; i++)
+		for (int i = 0; i < 4; i++)
 			if (keep[i] >= (int)from && (unsigned)keep[i] < next)
 				next = (unsigned)keep[i];
 		close_between(from, next - (next != UINT_MAX));

@@ -214,8 +214,8 @@ value_of(const cJSON *of, const char *from, double *value)
 static void
 put_states(struct put *p)
 {
-	static const char *const phases[] = { "running", "stopping", "ending",
-		"ended", NULL };
+	static const char *const phases[] = { "waiting", "running", "stopping",
+		"ending", "ended", NULL };
 	static const char *const states[] = { "new", "running", "stopping",
 		"killed", "ended", "done", NULL };
 	const bool of_ranks = strchr(p->row->from, '.') != NULL;

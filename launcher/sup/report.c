@@ -25,6 +25,7 @@
 #include "launcher/keeper/orphan.h"
 #include "launcher/keeper/report_file.h"
 #include "launcher/sup/next.h"
+#include "launcher/sup/http.h"
 #include "launcher/sup/metrics_file.h"
 #include "launcher/sup/report.h"
 #include "launcher/sup/stacks.h"
@@ -248,7 +249,7 @@ put_ranks(struct json *j, const struct job *job, put_rank_fn *put)
 static const char *
 phase_name(const struct job *job)
 {
-	if (job->sup->phase >= PHASE_WRITE)
+	if (job->sup->phase >= PHASE_WRITE && !next_is_due(job))
 		return "ended";
 	if (job->sup->phase != PHASE_RUN)
 		return "ending";
@@ -269,12 +270,14 @@ report_put_now(struct job *job, struct buf *out)
 	json_open_object(&j, NULL);
 	put_beginning(&j, job, getppid());
 	json_text(&j, "phase", phase_name(job));
-	if (job->sup->phase >= PHASE_WRITE) {
+	json_int(&j, "restarts", job->page->again.restarts);
+	if (job->sup->phase >= PHASE_WRITE && !next_is_due(job)) {
 		json_int(&j, "exit", outcome_of(job).exit_status);
 		json_text(&j, "reason", outcome_of(job).reason);
 	}
 	if (job->state.attempt != NULL)
 		json_text(&j, "output", job->state.attempt);
+	http_put(&j, job);
 	put_ranks(&j, job, put_rank_now);
 	json_close_object(&j);
 }

@@ -23,6 +23,7 @@
 #include "launcher/keeper/keeper.h"
 #include "launcher/keeper/orphan.h"
 #include "launcher/log/thread.h"
+#include "launcher/sup/http.h"
 #include "launcher/sup/keys.h"
 #include "launcher/sup/next.h"
 #include "launcher/sup/report.h"
@@ -55,6 +56,8 @@ make(void *ctx)
 		fd = ctl_place_listen(&place);
 		if (fd == -1)
 			fail(&err, XR_E_SYS, "%s", strerror(errno));
+		else
+			http_make(job);
 	}
 	if (fd == -1)
 		snprintf(job->sup->no_ctl, sizeof(job->sup->no_ctl), "%s",
@@ -355,12 +358,11 @@ steer_made(struct job *job, int fd)
 		logs_say(job->sup->logs,
 			"xrun: there is no control socket, so nobody can ask or steer the job: %s",
 			job->sup->no_ctl);
-	if (fd == -1)
-		return;
-	if (serve(job))
+	if (fd != -1 && serve(job))
 		ctl_listen(job->sup->ctl, fd);
 	else
 		fd_close(fd);
+	http_begin(job, fd == -1 ? job->sup->no_ctl : NULL);
 }
 
 /* A job that ends while its socket is being made would leave the folder of it.

@@ -24,6 +24,7 @@
  *   stacks.c   where ranks are, before they are ended
  *   slow.c     whose steps take long
  *   metrics_file.c  what is counted, for others to read
+ *   http.c     the same for who asks by HTTP
  *
  * keeper/ made it and outlives it. Everything runs on the loop's thread.
  */

@@ -1,0 +1,323 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# http.bats - --http: who is answered, and what others can do to the job, which
+# is nothing.
+
+load helper
+
+# up ARG... - a job called web that answers HTTP; where is in $at, its token, if
+# it has one, in $token.
+up()
+{
+	spawn web "$XRUN" --job web "$@"
+	wait_for 10 answers
+	at=$(jq -r .http ps.json)
+	token=$(jq -r '.http_token // empty' ps.json)
+	[ -z "$token" ] || token=$(cat "$token")
+}
+
+# answers - the job says where it does, and the process is there.
+answers()
+{
+	"$XRUN" ps --json web >ps.json 2>/dev/null &&
+		jq -e 'has("http")' ps.json >/dev/null &&
+		pgrep -f '^xrun-http web ' >/dev/null
+}
+
+# get PATH [CURL-ARG...] - $output is what is at PATH, $status HTTP's.
+get()
+{
+	local path=$1 to=()
+
+	shift
+	case $at in
+	unix:*) to=(--unix-socket "${at#unix:}" "http://localhost$path") ;;
+	*) to=("$at$path") ;;
+	esac
+	status=$(curl -s -o got -w '%{http_code}' --max-time 20 "$@" "${to[@]}") || true
+	output=$(cat got 2>/dev/null) || true
+}
+
+client()
+{
+	try "$here/http_client.py" "$at" "$@"
+}
+
+over()
+{
+	kill "$pid"
+	await_exit "$pid" 10
+	! pgrep -f '^xrun-http web '
+}
+
+@test "--http auto: metrics and JSON on a socket beside the control socket" {
+	need curl jq
+	need_schemas
+	up --http auto -n 2 sleep 60
+	assert_eq "$at" "unix:$XDG_RUNTIME_DIR/xrun/web/http"
+	assert_eq "$(stat -c %a "${at#unix:}")" 600
+	get /metrics
+	assert_eq "$status" 200
+	assert_has "$output" '^xrun_job_ranks\{job="web"\} 2$'
+	assert_has "$output" '^xrun_rank_processes\{job="web",rank="1"\} 1$'
+	get /api/v1/job
+	assert_eq "$status" 200
+	jq '. + {running: true}' <<<"$output" | fits ps -
+	assert_eq "$(jq -r '.rank[1].pid' <<<"$output")" "$(jq -r '.rank[1].pid' ps.json)"
+	get /
+	assert_eq "$status" 200
+	get /nothing
+	assert_eq "$status" 404
+	over
+	[ ! -e "$XDG_RUNTIME_DIR/xrun/web" ]
+}
+
+@test "--http ADDRESS:PORT asks for a token, and for a Host that is this machine" {
+	need curl jq
+	up --http 127.0.0.1:0 -n 1 sleep 60
+	assert_has "$at" '^http://127\.0\.0\.1:[0-9]+$'
+	assert_has "$(cat web.err)" "^xrun: $at/metrics, token in $XDG_RUNTIME_DIR/xrun/web/http-token\$"
+	assert_eq "$(stat -c %a "$XDG_RUNTIME_DIR/xrun/web/http-token")" 600
+	assert_has "$token" '^[0-9a-f]{32}$'
+	get /metrics
+	assert_eq "$status" 401
+	assert_eq "$output" '401 Unauthorized'
+	get /metrics -H "Authorization: Bearer $token"
+	assert_eq "$status" 200
+	get /metrics -H "Authorization: Bearer $token" -H 'Host: evil.example'
+	assert_eq "$status" 421
+	get /metrics -H "Authorization: Bearer $token" -X POST
+	assert_eq "$status" 405
+	# Nobody can read it elsewhere.
+	! grep -r "$token" /proc/"$pid"/{cmdline,environ} /proc/"$(pgrep -f '^xrun-http web ')"/{cmdline,environ}
+	! grep -rq "$token" "$XDG_STATE_HOME" web.out web.err
+	over
+}
+
+@test "a port that is taken is a refusal, before any rank" {
+	need curl jq
+	up --http 127.0.0.1:0 -n 1 sleep 60
+	job --http "${at#http://}" touch started
+	assert_eq "$status" 125
+	assert_eq "$stderr" "xrun: --http: ${at#http://}: Address already in use   try: another port, or 0 for any that is free"
+	[ ! -e started ]
+	over
+}
+
+@test "--http unix:PATH: its own place, taken while somebody listens there" {
+	need curl jq
+	up --http unix:web.sock -n 1 sleep 60
+	assert_eq "$at" "unix:$PWD/web.sock"
+	assert_eq "$(stat -c %a web.sock)" 600
+	get /metrics
+	assert_eq "$status" 200
+	job --http unix:web.sock touch started
+	assert_eq "$status" 125
+	assert_eq "$stderr" 'xrun: --http: web.sock: Address already in use'
+	over
+	[ ! -e web.sock ]
+	# What a killed job left is taken over; what is no socket is not.
+	"$here/http_client.py" unix:none odd 2>/dev/null || true
+	python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind("web.sock")'
+	job --http unix:web.sock true
+	assert_eq "$status" 0
+	echo mine >web.sock
+	job --http unix:web.sock true
+	assert_eq "$status" 125
+	assert_eq "$(cat web.sock)" mine
+}
+
+@test "an address that is none is refused with what would be one" {
+	local address
+
+	for address in 9400 :9400 nowhere:9400 127.0.0.1 127.0.0.1:65536 '[::1:9400' 1.2.3.4.5:1 'unix:'; do
+		job --http "$address" touch started
+		assert_eq "$address $status" "$address 125"
+		assert_has "$stderr" '^xrun: --http: '
+	done
+	job --http auto --dry-run true
+	assert_has "$stderr" '^xrun: --http does nothing with --dry-run: nothing is started$'
+	[ ! -e started ]
+}
+
+@test "--http-token: a file for Prometheus, which nobody else may read" {
+	need curl jq
+	echo 'a token of one line' >token
+	chmod 600 token
+	up --http '[::1]:0' --http-token token -n 1 sleep 60
+	assert_eq "$(jq -r .http_token ps.json)" "$PWD/token"
+	get /metrics -H 'Authorization: Bearer a token of one line'
+	assert_eq "$status" 200
+	get /metrics -H 'Authorization: Bearer a token of one lime'
+	assert_eq "$status" 401
+	over
+	[ -e token ]
+	chmod 640 token
+	job --http 127.0.0.1:0 --http-token token true
+	assert_eq "$status" 125
+	assert_has "$stderr" '^xrun: --http-token: token: others may read it'
+	echo short >token
+	chmod 600 token
+	job --http 127.0.0.1:0 --http-token token true
+	assert_eq "$status" 125
+	assert_has "$stderr" 'its first line has less than 16 characters'
+	job --http 127.0.0.1:0 --http-token nowhere true
+	assert_eq "$status" 125
+	assert_eq "$stderr" 'xrun: --http-token: nowhere: No such file or directory'
+}
+
+@test "rel-95 what is no request is answered by 4xx, and nothing else happens" {
+	need curl jq python3
+	up --http auto -n 1 sleep 60
+	client odd
+	assert_eq "$output" 'huge header: 431
+many headers: 431
+huge line: 431
+post: 405
+body: 413
+chunks: 400
+dots: 404
+nul: 404
+bare nul: 400
+two hosts: 400
+control: 400
+noise: 400'
+	client head
+	assert_eq "$output" '200 True False'
+	client pipelined
+	assert_eq "$output" '200 1'
+	get /metrics
+	assert_eq "$status" 200
+	over
+}
+
+@test "rel-91 300 connections that say nothing shut nobody out, nor do the deaf" {
+	need curl jq python3
+	up --http auto -n 1 sleep 60
+	client crowd
+	assert_eq "$output" 200
+	client deaf
+	assert_eq "$output" 200
+	try "$XRUN" ps -q
+	assert_eq "$output" web
+	over
+}
+
+@test "rel-87 a request that comes byte by byte has ten seconds" {
+	need curl jq python3
+	up --http auto -n 1 sleep 60
+	client slow
+	assert_eq "$output" '408 True'
+	over
+}
+
+@test "a flood is not the job's: its ps answers, its events are the same" {
+	local flood=()
+
+	need curl jq python3
+	up --http auto -n 2 sh -c 'while :; do echo line; sleep 0.1; done'
+	for _ in 1 2 3; do
+		"$here/http_client.py" "$at" flood 3 >>flood.out 3>&- &
+		flood+=($!)
+	done
+	for _ in {1..5}; do
+		try timeout 2 "$XRUN" ps -q
+		assert_eq "$output" web
+	done
+	wait "${flood[@]}"
+	assert_eq "$(sort -u flood.out)" True
+	over
+	assert_eq "$(jq -r .event "$XDG_STATE_HOME"/xrun/web/events.jsonl | sort | uniq -c | paste -sd ' ' | tr -s ' ')" \
+		' 1 job.end 1 job.start 1 job.stop 2 rank.exit 2 rank.start'
+}
+
+@test "who answers may die: the job goes on, and another takes its place" {
+	need curl jq
+	up -v --http auto -n 1 sleep 60
+	first=$(pgrep -f '^xrun-http web ')
+	kill -KILL "$first"
+	wait_for 10 another
+	get /metrics
+	assert_eq "$status" 200
+	kill -KILL "$first"
+	wait_for 10 another
+	kill -KILL "$first"
+	await_line web.err 'xrun-http ended 3 times, and is not started again; the job goes on' 10
+	try "$XRUN" ps -q
+	assert_eq "$output" web
+	over
+	assert_eq "$(jq .exit "$XDG_STATE_HOME"/xrun/web/job.json)" 143
+}
+
+another()
+{
+	local now
+
+	now=$(pgrep -f '^xrun-http web ') && [ "$now" != "$first" ] && first=$now
+}
+
+@test "it is no leftover of the ranks, and does not outlive xrun" {
+	need curl jq
+	up -v --http auto -n 1 sleep 1
+	await_exit "$pid" 10
+	! grep outlived web.err
+	! pgrep -f '^xrun-http web '
+	up --http auto -n 1 sleep 60
+	kill -KILL "$(supervisor)"
+	await_exit "$pid" 10
+	! pgrep -f '^xrun-http web '
+	up --http auto -n 1 sleep 60
+	kill -KILL "$pid"
+	wait_for 10 gone
+}
+
+gone()
+{
+	! pgrep -f '^xrun-http web ' && ! pgrep -x xrun-super -P 1
+}
+
+@test "a job that is stopped is waited for, and its clients are answered then" {
+	need curl jq
+	up --http auto -n 1 sleep 60
+	kill -STOP "$(supervisor)"
+	curl -s -o later -w '%{http_code}' --unix-socket "${at#unix:}" \
+		http://localhost/metrics >code 3>&- &
+	asked=$!
+	get / -m 0.3
+	assert_eq "$status" 000
+	kill -CONT "$(supervisor)"
+	wait "$asked"
+	assert_eq "$(cat code)" 200
+	over
+}
+
+@test "a restart has the same address and the same token" {
+	need curl jq
+	up --http 127.0.0.1:0 --restarts 3 -n 1 sh -c 'sleep 60; exit 1'
+	was=$at:$token
+	get /metrics -H "Authorization: Bearer $token"
+	assert_has "$output" '^xrun_job_attempt\{job="web"\} 0$'
+	pkill -KILL -P "$(supervisor)" -x sh
+	wait_for 10 restarted
+	at=$(jq -r .http ps.json)
+	token=$(cat "$(jq -r .http_token ps.json)")
+	assert_eq "$at:$token" "$was"
+	get /metrics -H "Authorization: Bearer $token"
+	assert_has "$output" '^xrun_job_attempt\{job="web"\} 1$'
+	assert_has "$output" '^xrun_job_restarts_total\{job="web"\} 1$'
+	over
+	up --http auto --restarts 3 -n 1 sh -c 'sleep 60; exit 1'
+	was=$at
+	pkill -KILL -P "$(supervisor)" -x sh
+	wait_for 10 restarted
+	assert_eq "$(jq -r .http ps.json)" "$was"
+	get /metrics
+	assert_has "$output" '^xrun_job_restarts_total\{job="web"\} 1$'
+	over
+}
+
+restarted()
+{
+	answers && [ "$(jq .restarts ps.json)" = 1 ] &&
+		[ "$(jq -r .phase ps.json)" = running ]
+}
