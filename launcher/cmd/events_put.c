@@ -91,6 +91,23 @@ put_job_stop(struct buf *out, const cJSON *event)
 }
 
 static void
+put_job_hang(struct buf *out, const cJSON *event)
+{
+	const cJSON *hung = cJSON_GetObjectItem(event, "hung"), *rank;
+	const cJSON *seconds = cJSON_GetObjectItem(event, "seconds");
+	const char *between = cJSON_GetArraySize(hung) == 1 ? "rank" : "ranks";
+
+	buf_fmt(out, "%s, ", text_of(event, "rule"));
+	cJSON_ArrayForEach(rank, hung)
+	{
+		buf_fmt(out, "%s %.0f", between, cJSON_GetNumberValue(rank));
+		between = ",";
+	}
+	buf_fmt(out, ", after %.1f s",
+		cJSON_IsNumber(seconds) ? seconds->valuedouble : 0);
+}
+
+static void
 put_log_full(struct buf *out, const cJSON *event)
 {
 	buf_fmt(out, "no room for its %s", text_of(event, "stream"));
@@ -163,6 +180,7 @@ static const struct {
 	{ "rank.error", put_rank_error },
 	{ "rank.exit", put_rank_exit },
 	{ "job.stop", put_job_stop },
+	{ "job.hang", put_job_hang },
 	{ "log.full", put_log_full },
 	{ "log.room", put_log_room },
 	{ "job.restart", put_job_restart },

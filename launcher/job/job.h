@@ -58,6 +58,7 @@ struct rank {
 	enum oom_kind oom; /* why.c */
 
 	int64_t grace_ns; /* stop.c: clock_now(), till when it asked for time */
+	bool hung;        /* hang.c: the job was ended for it */
 	bool lost;        /* stop.c: could not be ended; given up */
 	bool foreign;     /* step.c: another user's: takes no signal of ours */
 	int64_t drain_ns; /* step.c: when its pipes are given up; 0 */
@@ -66,6 +67,7 @@ struct rank {
 	bool ready;
 	int64_t step, total; /* -1: not told */
 	int64_t told_ns;     /* clock_now() of the last word; 0: none */
+	uint32_t told;       /* words so far */
 	char *metrics;       /* a JSON object; or NULL */
 	struct pace *pace;   /* slow.c: of its steps; or NULL */
 	bool slow;           /* slow.c, at the end */
@@ -98,6 +100,7 @@ enum cause {
 	CAUSE_NONE,    /* all ranks ended by themselves */
 	CAUSE_FAILURE, /* a rank failed */
 	CAUSE_TIMEOUT, /* --timeout */
+	CAUSE_HANG,    /* --hang-timeout */
 	CAUSE_SIGNAL,  /* xrun was told to stop */
 	CAUSE_RESTART, /* somebody wants the next attempt */
 	CAUSE_CLOSED,  /* nobody reads stdout, and no files are kept */

@@ -70,7 +70,7 @@ struct run_options {
 
 	int64_t restarts;
 	int64_t restart_window; /* ns; 0: the whole job */
-	int64_t heartbeat;      /* ns; 0: a quarter of the next */
+	int64_t heartbeat;      /* ns */
 	int64_t hang_timeout;   /* ns; 0: none */
 
 	const char *report;       /* file or NULL */

@@ -109,6 +109,8 @@ reason_of(enum cause cause, const struct outcome *o)
 	switch (cause) {
 	case CAUSE_TIMEOUT:
 		return "timeout";
+	case CAUSE_HANG:
+		return "hang";
 	case CAUSE_SIGNAL:
 		return "signal";
 	case CAUSE_RESTART:
@@ -156,6 +158,8 @@ outcome_of(const struct job *job)
 	o.reason = reason_of(job->cause, &o);
 	if (job->cause == CAUSE_TIMEOUT)
 		o.exit_status = EXIT_TIMEOUT;
+	else if (job->cause == CAUSE_HANG)
+		o.exit_status = EXIT_HANG;
 	else if (job->cause == CAUSE_SIGNAL)
 		o.exit_status = 128 + job->cause_signal;
 	else if (job->cause == CAUSE_CLOSED)

@@ -83,6 +83,9 @@ put_cause(const struct job *job, struct buf *out)
 	case CAUSE_TIMEOUT:
 		put_timeout(job, out);
 		break;
+	case CAUSE_HANG:
+		buf_put_text(out, "xrun: --hang-timeout: ");
+		break;
 	case CAUSE_SIGNAL:
 		buf_fmt(out, "xrun: %s: ",
 			job->ctrl_c ? "Ctrl-C" :

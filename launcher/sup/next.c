@@ -26,6 +26,8 @@ may_begin_again(const struct job *job, const struct outcome *o)
 {
 	bool own = job->cause == CAUSE_NONE || job->cause == CAUSE_FAILURE;
 
+	if (job->cause == CAUSE_HANG)
+		return true;
 	return own && o->culprit != OUTCOME_NOBODY && o->exit_status != 0 &&
 		!is_final(outcome_rank_status(&job->rank[o->culprit]));
 }
@@ -51,15 +53,24 @@ begun_wall(const struct job *job)
 			    job->begun_wall + (first - job->begun_ns);
 }
 
+/* By number; UINT32_MAX: none. */
+static uint32_t
+culprit_of_past(const struct job *job, const struct outcome *o)
+{
+	for (uint32_t r = 0; r < job_size(job); r++)
+		if (job->rank[r].hung)
+			return job_rank(job, r);
+	return o->culprit == OUTCOME_NOBODY ? UINT32_MAX :
+					      job_rank(job, o->culprit);
+}
+
 static void
 note_past(struct job *job, const struct outcome *o)
 {
 	struct again_past past = {
 		.number = job->state.number,
 		.exit_status = o->exit_status,
-		.culprit = o->culprit == OUTCOME_NOBODY ?
-			UINT32_MAX :
-			job_rank(job, o->culprit),
+		.culprit = culprit_of_past(job, o),
 		.begun_wall = begun_wall(job),
 		.ended_wall = job->begun_wall + (job->ended_ns - job->begun_ns),
 	};

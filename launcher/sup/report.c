@@ -24,6 +24,7 @@
 #include "launcher/keeper/keeper.h"
 #include "launcher/keeper/orphan.h"
 #include "launcher/keeper/report_file.h"
+#include "launcher/sup/hang.h"
 #include "launcher/sup/next.h"
 #include "launcher/sup/http.h"
 #include "launcher/sup/metrics_file.h"
@@ -290,6 +291,8 @@ put_cause(struct json *j, const struct job *job)
 	if (job->cause == CAUSE_SIGNAL)
 		json_text(j, "signal",
 			signo_name(job->cause_signal, name, sizeof(name)));
+	if (job->cause == CAUSE_HANG)
+		hang_put_hung(j, job);
 	if (job->cause == CAUSE_XRUN)
 		json_text(j, "error", job->cause_text);
 }

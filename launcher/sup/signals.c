@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "launcher/keeper/keeper.h"
+#include "launcher/sup/hang.h"
 #include "launcher/sup/next.h"
 #include "launcher/sup/sup.h"
 
@@ -73,6 +74,7 @@ resume_clocks(struct job *job, const int64_t *left, int64_t stood)
 {
 	struct timer **timer = job->sup->deadlines;
 
+	hang_stood(job, stood);
 	for (int i = 0; i < SUP_DEADLINES; i++)
 		if (left[i] != 0)
 			timer_arm(timer[i], left[i]);

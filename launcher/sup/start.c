@@ -15,6 +15,7 @@
 #include "launcher/sup/detach.h"
 #include "launcher/keeper/own_tty.h"
 #include "launcher/keeper/keeper.h"
+#include "launcher/sup/hang.h"
 #include "launcher/sup/hear.h"
 #include "launcher/sup/slots.h"
 #include "launcher/sup/stdin_all.h"
@@ -443,6 +444,7 @@ all_started(struct job *job)
 
 	close_slots();
 	detach_started(job);
+	hang_begin(job);
 	if (job->sup->stdin_all == NULL || job->sup->input_flows)
 		return;
 	sys = stdin_all_start(job->sup->stdin_all);

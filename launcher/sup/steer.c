@@ -263,6 +263,7 @@ steer_told(struct job *job, uint32_t r, const struct control *m)
 	struct rank *rank = &job->rank[r];
 
 	rank->told_ns = clock_now();
+	rank->told++;
 	if (m->type == CONTROL_READY)
 		rank->ready = true;
 	else if (m->type == CONTROL_PROGRESS)

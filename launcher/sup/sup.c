@@ -18,6 +18,7 @@
 #include "launcher/keeper/keeper.h"
 #include "launcher/keeper/own_tty.h"
 #include "launcher/sup/aide.h"
+#include "launcher/sup/hang.h"
 #include "launcher/sup/hear.h"
 #include "launcher/sup/next.h"
 #include "launcher/sup/metrics_file.h"
@@ -483,6 +484,7 @@ supervise(struct job *job)
 	loop_run(sup.loop);
 	oom_end(&sup.oom);
 	pids_end(&sup.pids);
+	hang_close(job);
 	stacks_close(job);
 	aide_end_all(job);
 	steer_end(job);

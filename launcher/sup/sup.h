@@ -17,6 +17,7 @@
  *   detach.c   a job that is left to itself
  *   next.c     does another attempt follow?
  *   steer.c    the control socket: who asks, who steers
+ *   hang.c     ranks that show no sign of life
  *   hear.c     what ranks tell           slots.c   what they tell by a store
  *   keys.c     the rendezvous store
  *   pty.c      a terminal for each rank  typist.c   its keyboard, elsewhere
@@ -110,6 +111,7 @@ struct sup {
 	struct ctl *ctl;    /* steer.c; NULL: nobody spoke yet */
 	struct keys *keys;  /* keys.c; NULL: nobody asked yet */
 	bool making;        /* steer.c: a thread makes the control socket */
+	struct hang_watch *hang; /* hang.c; NULL: not asked for */
 	bool has_socket;    /* steer.c: from the attempt before */
 	struct watch *hear; /* hear.c */
 	char no_ctl[256];   /* steer.c: why there is no control socket */

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* hang.c - see hang.h. */
+#include "launcher/job/hang.h"
+
+static bool
+judge_silence(struct hang_rank *ranks, uint32_t count, int64_t timeout_ns,
+	int64_t now, int64_t *due)
+{
+	bool any = false;
+
+	for (uint32_t i = 0; i < count; i++) {
+		struct hang_rank *r = &ranks[i];
+
+		if (!r->lives || r->excused)
+			continue;
+		r->hangs = now - r->sign_ns >= timeout_ns;
+		any = any || r->hangs;
+		if (r->sign_ns + timeout_ns < *due)
+			*due = r->sign_ns + timeout_ns;
+	}
+	return any;
+}
+
+/* Of those that live: how often was told, and when last. */
+struct tally {
+	bool all; /* of them tell, and nobody holds one up */
+	uint64_t least, most;
+	int64_t last;
+};
+
+static struct tally
+count_told(const struct hang_rank *ranks, uint32_t count)
+{
+	struct tally t = { .all = count > 0, .least = UINT64_MAX };
+
+	for (uint32_t i = 0; i < count; i++) {
+		const struct hang_rank *r = &ranks[i];
+
+		if (!r->lives)
+			continue;
+		t.all = t.all && r->told > 0 && !r->excused;
+		t.least = r->told < t.least ? r->told : t.least;
+		t.most = r->told > t.most ? r->told : t.most;
+		t.last = r->told_ns > t.last ? r->told_ns : t.last;
+	}
+	t.all = t.all && t.most > 0;
+	return t;
+}
+
+static enum hang
+judge_told(struct hang_rank *ranks, uint32_t count, int64_t timeout_ns,
+	int64_t now, int64_t *due)
+{
+	struct tally t = count_told(ranks, count);
+	bool even = t.least == t.most;
+	int64_t end = t.last + (even ? 2 * timeout_ns : timeout_ns);
+
+	if (!t.all)
+		return HANG_NO;
+	if (end < *due)
+		*due = end;
+	if (now < end)
+		return HANG_NO;
+	for (uint32_t i = 0; i < count; i++)
+		ranks[i].hangs = ranks[i].lives && ranks[i].told == t.least;
+	return even ? HANG_EVEN : HANG_UNEVEN;
+}
+
+enum hang
+hang_judge(struct hang_rank *ranks, uint32_t count, int64_t timeout_ns,
+	int64_t now, int64_t *due)
+{
+	*due = INT64_MAX;
+	for (uint32_t i = 0; i < count; i++)
+		ranks[i].hangs = false;
+	if (judge_silence(ranks, count, timeout_ns, now, due))
+		return HANG_SILENT;
+	return judge_told(ranks, count, timeout_ns, now, due);
+}

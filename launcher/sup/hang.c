@@ -1,0 +1,459 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* hang.c - see hang.h. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/json.h"
+#include "launcher/job/hang.h"
+#include "launcher/sup/hang.h"
+#include "launcher/sup/slots.h"
+#include "launcher/sup/stacks.h"
+#include "launcher/sup/sup.h"
+#include "launcher/sup/who.h"
+#include "proc/usage.h"
+
+#define LATE_NS NS_PER_S /* more is no scheduling any more */
+/* Who waits burns a little: PyTorch's watchdog of a process group looks ten
+ * times a second (ProcessGroupNCCL.cpp, kWatchdogThreadSleepMillis). */
+#define IDLE_SHARE 100              /* a hundredth of a processor */
+#define GRAIN_NS   (10 * NS_PER_MS) /* in which the kernel counts */
+#define HELD_BYTES (32 << 10)       /* in its pipe: it waits for room */
+#define ROWS       16               /* of the table */
+
+/* What was seen of a rank. */
+struct seen {
+	uint64_t bytes, tick;
+	uint64_t told;         /* messages and stores, in number */
+	int64_t cpu_ns, at_ns; /* when it showed its last sign of life */
+	int64_t last_cpu_ns;   /* at the last look that asked */
+	int64_t bytes_ns;      /* the last byte */
+	double share;          /* of a processor, since the look before */
+	int64_t looked_ns;
+};
+
+struct hang_watch {
+	struct job *job;
+	struct timer *timer;
+	int64_t beat_ns;
+	enum hang found;
+	int64_t silent_ns; /* of the verdict */
+	struct seen *seen;
+	struct hang_rank *rank;
+};
+
+/* --- looking -------------------------------------------------------------- */
+
+static uint64_t
+bytes_of(const struct job *job, uint32_t r)
+{
+	return logs_bytes(job->sup->logs, r * RAW_STREAMS) +
+		logs_bytes(job->sup->logs, r * RAW_STREAMS + 1);
+}
+
+static void
+show_life(struct hang_watch *w, uint32_t r, int64_t now)
+{
+	w->rank[r].sign_ns = now;
+	w->seen[r].at_ns = now;
+	w->seen[r].cpu_ns = w->seen[r].last_cpu_ns;
+}
+
+/* What needs no question: what it wrote, and what it told. */
+static void
+look_at_words(struct hang_watch *w, uint32_t r, int64_t now)
+{
+	struct rank *rank = &w->job->rank[r];
+	uint64_t bytes = bytes_of(w->job, r), tick = slots_tick(w->job, r);
+	struct seen *s = &w->seen[r];
+	bool told = tick != s->tick || rank->told != s->told;
+
+	slots_look(w->job, r);
+	if (bytes != s->bytes)
+		s->bytes_ns = now;
+	w->rank[r].told = rank->told + tick;
+	if (told || bytes != s->bytes) {
+		w->rank[r].told_ns = now;
+		show_life(w, r, now);
+	}
+	s->bytes = bytes;
+	s->tick = tick;
+	s->told = rank->told;
+}
+
+/* More than who waits burns, since the last sign of life. */
+static bool
+works(const struct seen *s, int64_t now)
+{
+	return s->last_cpu_ns - s->cpu_ns >
+		GRAIN_NS + (now - s->at_ns) / IDLE_SHARE;
+}
+
+static bool
+is_held(const struct job *job, uint32_t r)
+{
+	const struct raw_slot *slot = &job->share->slot[r * RAW_STREAMS];
+
+	if (job->rank[r].full != 0)
+		return true;
+	for (int i = 0; i < RAW_STREAMS; i++)
+		if (slot[i].pipe != -1 &&
+			raw_waiting(slot[i].pipe) >= HELD_BYTES)
+			return true;
+	return false;
+}
+
+static void
+look_at_processes(struct hang_watch *w, uint32_t r, int64_t now)
+{
+	struct seen *s = &w->seen[r];
+	struct usage u = { 0 };
+
+	if (!usage_tree(w->job->rank[r].pid, &u))
+		return;
+	if (now > s->looked_ns && s->looked_ns != 0)
+		s->share = (double)(u.cpu_ns - s->last_cpu_ns) /
+			(double)(now - s->looked_ns);
+	s->last_cpu_ns = u.cpu_ns;
+	s->looked_ns = now;
+	w->rank[r].excused = u.stopped || is_held(w->job, r);
+	if (w->rank[r].excused || u.running || works(s, now))
+		show_life(w, r, now);
+}
+
+/* Where all say at which step they are, that tells who is behind. */
+static void
+prefer_steps(struct hang_watch *w)
+{
+	const struct rank *rank = w->job->rank;
+
+	for (uint32_t r = 0; r < job_size(w->job); r++)
+		if (w->rank[r].lives && rank[r].step == -1)
+			return;
+	for (uint32_t r = 0; r < job_size(w->job); r++)
+		w->rank[r].told = (uint64_t)rank[r].step + 1;
+}
+
+static void
+look(struct hang_watch *w, int64_t now)
+{
+	struct job *job = w->job;
+
+	for (uint32_t r = 0; r < job_size(job); r++) {
+		w->rank[r].lives = job->rank[r].pidfd != -1;
+		if (!w->rank[r].lives)
+			continue;
+		w->rank[r].excused = false;
+		look_at_words(w, r, now);
+		look_at_processes(w, r, now);
+	}
+	prefer_steps(w);
+}
+
+/* A debugger, or strace, that lets it run. */
+static bool
+is_traced(pid_t pid)
+{
+	char path[64], text[2048], *at;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	fd_read_small(path, text, sizeof(text));
+	at = strstr(text, "\nTracerPid:");
+	return at != NULL && strtol(at + strlen("\nTracerPid:"), NULL, 10) != 0;
+}
+
+/* True if somebody looks at one of them: its clock begins anew. */
+static bool
+excuse_traced(struct hang_watch *w, int64_t now)
+{
+	bool any = false;
+
+	for (uint32_t r = 0; r < job_size(w->job); r++)
+		if (w->rank[r].hangs && is_traced(w->job->rank[r].pid)) {
+			show_life(w, r, now);
+			w->rank[r].told_ns = now;
+			any = true;
+		}
+	return any;
+}
+
+/* --- the words ------------------------------------------------------------ */
+
+static bool
+hangs(const struct job *job, uint32_t r, uint32_t arg)
+{
+	(void)arg;
+	return job->sup->hang->rank[r].hangs;
+}
+
+static void
+say_which(struct hang_watch *w)
+{
+	struct job *job = w->job;
+	struct buf who = { 0 };
+	uint32_t n = who_put(job, hangs, 0, &who);
+	char time[32];
+
+	clock_text(w->silent_ns, time, sizeof(time));
+	if (w->found == HANG_SILENT)
+		logs_say(job->sup->logs,
+			"xrun: %s hang%s: no output, no progress and no processor time for %s",
+			buf_text(&who), n == 1 ? "s" : "", time);
+	else if (w->found == HANG_UNEVEN)
+		logs_say(job->sup->logs,
+			"xrun: %s hang%s: behind the others, and nobody told of progress for %s",
+			buf_text(&who), n == 1 ? "s" : "", time);
+	else
+		logs_say(job->sup->logs,
+			"xrun: %s hang%s: nobody told of progress for %s",
+			buf_text(&who), n == 1 ? "s" : "", time);
+	buf_fini(&who);
+}
+
+static void
+put_where(const struct job *job, uint32_t r, struct buf *out)
+{
+	struct usage u = { 0 };
+	char path[64], text[64];
+
+	usage_tree(job->rank[r].pid, &u);
+	snprintf(path, sizeof(path), "/proc/%d/wchan", (int)u.leaf);
+	if (fd_read_small(path, text, sizeof(text)) == 0 ||
+		strcmp(text, "0") == 0)
+		snprintf(text, sizeof(text), "%s", u.running ? "runs" : "-");
+	buf_put_text(out, text);
+}
+
+static void
+put_age(struct buf *out, int64_t since, int64_t now)
+{
+	char time[32];
+
+	buf_fmt(out, "  %8s",
+		since == 0 ? "-" : clock_text(now - since, time, sizeof(time)));
+}
+
+static void
+say_row(struct hang_watch *w, uint32_t r, int64_t now)
+{
+	const struct job *job = w->job;
+	struct buf row = { 0 };
+
+	buf_fmt(&row, "  %c %4u", w->rank[r].hangs ? '*' : ' ',
+		job_rank(job, r));
+	if (job->rank[r].step == -1)
+		buf_put_text(&row, "         -");
+	else
+		buf_fmt(&row, "  %8lld", (long long)job->rank[r].step);
+	put_age(&row, w->seen[r].bytes_ns, now);
+	put_age(&row, w->rank[r].sign_ns, now);
+	buf_fmt(&row, "  %4.0f%%  ", 100 * w->seen[r].share);
+	put_where(job, r, &row);
+	logs_say(job->sup->logs, "%s", buf_text(&row));
+	buf_fini(&row);
+}
+
+/* Those that hang first; they have a star. */
+static void
+say_table(struct hang_watch *w, int64_t now)
+{
+	uint32_t rows = 0, lives = 0;
+
+	logs_say(w->job->sup->logs,
+		"    rank      step  last line      life   CPU  waits in");
+	for (int round = 0; round < 2; round++)
+		for (uint32_t r = 0; r < job_size(w->job); r++) {
+			if (!w->rank[r].lives ||
+				w->rank[r].hangs != (round == 0))
+				continue;
+			lives++;
+			if (rows < ROWS) {
+				rows++;
+				say_row(w, r, now);
+			}
+		}
+	if (lives > rows)
+		logs_say(w->job->sup->logs, "    and %u ranks more",
+			lives - rows);
+}
+
+/* --- acting --------------------------------------------------------------- */
+
+static void
+end_job(struct job *job, bool taken, const char *path, const char *summary)
+{
+	(void)taken;
+	(void)path;
+	(void)summary;
+	if (job->stop_ns == 0 && job->sup->phase == PHASE_RUN)
+		stop_job(job, CAUSE_HANG);
+}
+
+static void
+act(struct hang_watch *w, int64_t now)
+{
+	struct job *job = w->job;
+
+	for (uint32_t r = 0; r < job_size(job); r++) {
+		job->rank[r].hung = w->rank[r].hangs;
+		if (w->rank[r].hangs && now - w->rank[r].sign_ns > w->silent_ns)
+			w->silent_ns = now - w->rank[r].sign_ns;
+	}
+	bus_tell(job->sup->bus, BUS_JOB_HANG, 0);
+	say_which(w);
+	say_table(w, now);
+	if (!(options_stacks_on(&job->opt) & STACKS_ON_HANG) ||
+		!stacks_begin(job, "--hang-timeout", end_job))
+		end_job(job, false, NULL, NULL);
+}
+
+static int64_t
+told_last(const struct hang_watch *w)
+{
+	int64_t last = 0;
+
+	for (uint32_t r = 0; r < job_size(w->job); r++)
+		if (w->rank[r].lives && w->rank[r].told_ns > last)
+			last = w->rank[r].told_ns;
+	return last;
+}
+
+static void
+arm(struct hang_watch *w, int64_t now, int64_t due)
+{
+	int64_t in = due == INT64_MAX ? w->beat_ns : due - now;
+
+	timer_arm(w->timer, in < 0 ? 0 : in < w->beat_ns ? in : w->beat_ns);
+}
+
+static void
+on_beat(void *ctx)
+{
+	struct hang_watch *w = ctx;
+	struct job *job = w->job;
+	int64_t late = timer_late(w->timer), now = clock_now(), due;
+
+	if (job->stop_ns != 0 || job->sup->phase != PHASE_RUN)
+		return;
+	if (late >= LATE_NS)
+		hang_stood(job, late);
+	look(w, now);
+	w->found = hang_judge(w->rank, job_size(job), job->opt.hang_timeout,
+		now, &due);
+	if (w->found != HANG_NO && excuse_traced(w, now))
+		w->found = HANG_NO;
+	if (w->found == HANG_NO) {
+		arm(w, now, due);
+		return;
+	}
+	if (w->found != HANG_SILENT)
+		w->silent_ns = now - told_last(w);
+	act(w, now);
+}
+
+/* --- its life ------------------------------------------------------------- */
+
+/* A rank that was started just now lives. */
+static void
+begin_clocks(struct hang_watch *w)
+{
+	int64_t now = clock_now();
+
+	for (uint32_t r = 0; r < job_size(w->job); r++) {
+		w->rank[r].sign_ns = w->rank[r].told_ns = now;
+		w->seen[r].at_ns = now;
+		w->seen[r].bytes = bytes_of(w->job, r);
+		w->seen[r].tick = slots_tick(w->job, r);
+	}
+}
+
+static struct hang_watch *
+watch_new(struct job *job)
+{
+	struct hang_watch *w = calloc(1, sizeof(*w));
+
+	if (w == NULL)
+		return NULL;
+	w->job = job;
+	w->seen = calloc(job_size(job), sizeof(*w->seen));
+	w->rank = calloc(job_size(job), sizeof(*w->rank));
+	w->timer = timer_open(job->sup->loop, on_beat, w);
+	job->sup->hang = w;
+	if (w->seen != NULL && w->rank != NULL && w->timer != NULL)
+		return w;
+	hang_close(job);
+	return NULL;
+}
+
+void
+hang_begin(struct job *job)
+{
+	struct hang_watch *w;
+
+	if (job->opt.hang_timeout == 0 || job->sup->hang != NULL)
+		return;
+	w = watch_new(job);
+	if (w == NULL) {
+		stop_fail(job, "no memory for --hang-timeout");
+		return;
+	}
+	w->beat_ns = job->opt.heartbeat;
+	begin_clocks(w);
+	timer_arm(w->timer, w->beat_ns);
+}
+
+void
+hang_stood(struct job *job, int64_t ns)
+{
+	struct hang_watch *w = job->sup->hang;
+
+	for (uint32_t r = 0; w != NULL && r < job_size(job); r++) {
+		w->rank[r].sign_ns += ns;
+		w->rank[r].told_ns += ns;
+		w->seen[r].at_ns += ns;
+	}
+}
+
+void
+hang_close(struct job *job)
+{
+	struct hang_watch *w = job->sup->hang;
+
+	if (w == NULL)
+		return;
+	timer_close(w->timer);
+	free(w->seen);
+	free(w->rank);
+	free(w);
+	job->sup->hang = NULL;
+}
+
+void
+hang_put_hung(struct json *j, const struct job *job)
+{
+	bool any = false;
+
+	for (uint32_t r = 0; r < job_size(job); r++) {
+		if (!job->rank[r].hung)
+			continue;
+		if (!any)
+			json_open_array(j, "hung");
+		any = true;
+		json_int(j, NULL, job_rank(job, r));
+	}
+	if (any)
+		json_close_array(j);
+}
+
+void
+hang_put_event(struct json *j, const struct job *job)
+{
+	static const char *const rules[] = { "", "silent", "uneven", "even" };
+	const struct hang_watch *w = job->sup->hang;
+
+	json_text(j, "rule", rules[w->found]);
+	json_real(j, "seconds", (double)w->silent_ns / NS_PER_S);
+	hang_put_hung(j, job);
+}

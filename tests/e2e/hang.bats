@@ -1,0 +1,95 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# Ranks that show no sign of life are found, shown, and end the job.
+load helper
+
+bats_require_minimum_version 1.5.0
+
+@test "--hang-timeout: the rank that stopped is named, and nobody else" {
+	need jq
+	try "$XRUN" --job hung --hang-timeout 1s --stacks-on none --report report -n 3 bash -c '
+		echo begins
+		[ "$XRUN_RANK" = 1 ] && read -r _ <> <(:)
+		for ((;;)); do echo tick; read -rt .2 _ <> <(:); done'
+	assert_eq "$status" 121
+	assert_has "$stderr" '^xrun: rank 1 hangs: no output, no progress and no processor time for 1\.[0-9] s$'
+	assert_has "$stderr" '^    rank      step  last line      life   CPU  waits in$'
+	assert_has "$stderr" '^  \*    1         -     1\.[0-9] s     1\.[0-9] s     0%  [a-z_]+$'
+	assert_has "$stderr" '^xrun: --hang-timeout: ranks 0, 1, 2 were stopped by xrun'
+	assert_eq "$(jq -c '[.exit, .reason, .hung]' report)" '[121,"hang",[1]]'
+	assert_eq "$(jq -c 'select(.event == "job.hang") | [.rule, .hung, (.seconds >= 1)]' \
+		"$XDG_STATE_HOME/xrun/hung/events.jsonl")" '["silent",[1],true]'
+	assert_has "$("$XRUN" events hung)" '^.* job\.hang +silent, rank 1, after 1\.[0-9]+ s$'
+}
+
+@test "--hang-timeout: stacks name the place" {
+	need eu-stack
+	unsanitized 'ptrace and its own stacks'
+	try "$XRUN" --hang-timeout 1s -n 2 bash -c '
+		[ "$XRUN_RANK" = 1 ] && exec sleep 60
+		for ((;;)); do echo tick; read -rt .2 _ <> <(:); done'
+	assert_eq "$status" 121
+	assert_has "$stderr" '^xrun: stacks of 2 ranks: .*/stacks.txt$'
+	assert_has "$stderr" '^  rank 1: .*nanosleep'
+}
+
+@test "--hang-timeout: who works without a word does not hang" {
+	try "$XRUN" --hang-timeout 700ms --heartbeat 100ms -n 2 bash -c '
+		end=$((SECONDS + 3)); while ((SECONDS < end)); do :; done'
+	assert_eq "$status" 0
+	assert_eq "$stderr" ''
+}
+
+@test "--hang-timeout: nor does who is stopped, until it goes on" {
+	spawn one "$XRUN" --job hung --hang-timeout 600ms --heartbeat 100ms --stacks-on none bash -c '
+		echo $$; read -r _ <> <(:)'
+	await_line one.out '^[0-9]+$' 5
+	rank=$(cat one.out)
+	kill -STOP "$rank"
+	read -rt 2 _ <> <(:) || true
+	kill -0 "$pid"
+	kill -CONT "$rank"
+	status=0
+	wait "$pid" || status=$?
+	assert_eq "$status" 121
+}
+
+@test "--hang-timeout: processor time is no excuse where all tell how far they are" {
+	need jq
+	try "$XRUN" --hang-timeout 700ms --heartbeat 100ms --stacks-on none --report report -n 3 bash -c '
+		say() { echo "{\"type\":\"progress\",\"step\":$1}" >&97; }
+		say 1; say 2; [ "$XRUN_RANK" = 2 ] || say 3
+		while :; do :; done'
+	assert_eq "$status" 121
+	assert_has "$stderr" '^xrun: rank 2 hangs: behind the others, and nobody told of progress for '
+	assert_has "$stderr" '^  \*    2         2 '
+	assert_eq "$(jq -c .hung report)" '[2]'
+	try "$XRUN" --hang-timeout 500ms --heartbeat 100ms --stacks-on none -n 2 bash -c '
+		echo "{\"type\":\"progress\",\"step\":4}" >&97
+		while :; do :; done'
+	assert_eq "$status" 121
+	assert_has "$stderr" '^xrun: ranks 0, 1 hang: nobody told of progress for 1\.[0-9] s$'
+}
+
+@test "--hang-timeout: words of ranks keep it away, whatever xrun was stopped for" {
+	spawn one "$XRUN" --hang-timeout 900ms --heartbeat 100ms --stacks-on none bash -c '
+		for n in {1..20}; do echo "tick $n"; read -rt .3 _ <> <(:); done; true'
+	await_line one.out '^tick 3$' 5
+	super=$(pgrep -P "$pid" xrun-super)
+	kill -STOP "$super"
+	read -rt 3 _ <> <(:) || true
+	kill -CONT "$super"
+	status=0
+	wait "$pid" || status=$?
+	assert_eq "$status" 0
+	assert_has "$(cat one.out)" '^tick 20$'
+	assert_eq "$(cat one.err)" ''
+}
+
+@test "--hang-timeout and --restarts: the job begins again" {
+	try "$XRUN" --hang-timeout 500ms --heartbeat 100ms --stacks-on none --restarts 1 bash -c '
+		[ "$XRUN_ATTEMPT" = 1 ] || read -r _ <> <(:)'
+	assert_eq "$status" 0
+	assert_has "$stderr" '^xrun: rank 0 hangs: '
+	assert_has "$stderr" '^xrun: restart 1 of 1: attempt 1 begins$'
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_hang.c - which ranks hang, by signs of life. */
+#include <criterion/criterion.h>
+
+#include "launcher/job/hang.h"
+
+#define T     100 /* --hang-timeout */
+#define NOW   1000
+#define LIVES .lives = true
+#define SIGN  .sign_ns
+#define AT    .told_ns
+
+struct row {
+	const char *claim;
+	enum hang want;
+	unsigned hangs; /* a bit a rank */
+	int64_t due;
+	struct hang_rank rank[3];
+};
+
+static const struct row rows[] = {
+	{ "nobody lives", HANG_NO, 0, INT64_MAX, { { 0 }, { 0 }, { 0 } } },
+	{ "all gave a sign", HANG_NO, 0, 1050,
+		{ { LIVES, SIGN = 950 }, { LIVES, SIGN = 990 },
+			{ LIVES, SIGN = 1000 } } },
+	{ "one gave none for the whole time", HANG_SILENT, 2, 1000,
+		{ { LIVES, SIGN = 901 }, { LIVES, SIGN = 900 },
+			{ LIVES, SIGN = 1000 } } },
+	{ "the dead are silent", HANG_NO, 0, 1090,
+		{ { SIGN = 0 }, { LIVES, SIGN = 990 }, { SIGN = 1 } } },
+	{ "somebody stopped it", HANG_NO, 0, 1090,
+		{ { LIVES, .excused = true, SIGN = 0 }, { LIVES, SIGN = 990 },
+			{ LIVES, SIGN = 990 } } },
+	{ "busy, and behind", HANG_UNEVEN, 4, 1000,
+		{ { LIVES, SIGN = 1000, .told = 8, AT = 900 },
+			{ LIVES, SIGN = 1000, .told = 8, AT = 900 },
+			{ LIVES, SIGN = 1000, .told = 7, AT = 880 } } },
+	{ "not yet", HANG_NO, 0, 1001,
+		{ { LIVES, SIGN = 1000, .told = 8, AT = 901 },
+			{ LIVES, SIGN = 1000, .told = 8, AT = 900 },
+			{ LIVES, SIGN = 1000, .told = 7, AT = 880 } } },
+	{ "busy, and all as far: twice the time", HANG_NO, 0, 1099,
+		{ { LIVES, SIGN = 1000, .told = 8, AT = 899 },
+			{ LIVES, SIGN = 1000, .told = 8, AT = 880 },
+			{ LIVES, SIGN = 1000, .told = 8, AT = 890 } } },
+	{ "and then all hang", HANG_EVEN, 7, 1000,
+		{ { LIVES, SIGN = 1000, .told = 8, AT = 800 },
+			{ LIVES, SIGN = 1000, .told = 8, AT = 790 },
+			{ LIVES, SIGN = 1000, .told = 8, AT = 700 } } },
+	{ "one that never told may be busy", HANG_NO, 0, 1100,
+		{ { LIVES, SIGN = 1000, .told = 8, AT = 10 },
+			{ LIVES, SIGN = 1000, .told = 0, AT = 10 },
+			{ LIVES, SIGN = 1000, .told = 7, AT = 10 } } },
+	{ "who ended is not behind", HANG_NO, 0, 1050,
+		{ { LIVES, SIGN = 1000, .told = 8, AT = 850 },
+			{ .told = 2, AT = 10 },
+			{ LIVES, SIGN = 1000, .told = 8, AT = 850 } } },
+	{ "nobody is behind one who is held up", HANG_NO, 0, 1100,
+		{ { LIVES, SIGN = 1000, .told = 8, AT = 10 },
+			{ LIVES, .excused = true, SIGN = 1000, .told = 7,
+				AT = 10 },
+			{ LIVES, SIGN = 1000, .told = 8, AT = 10 } } },
+};
+
+Test(hang, the_verdict_follows_from_the_signs)
+{
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct row row = rows[i];
+		unsigned hangs = 0;
+		int64_t due;
+
+		cr_expect_eq(hang_judge(row.rank, 3, T, NOW, &due), row.want,
+			"%s", row.claim);
+		for (unsigned r = 0; r < 3; r++)
+			hangs |= (unsigned)row.rank[r].hangs << r;
+		cr_expect_eq(hangs, row.hangs, "%s: %x", row.claim, hangs);
+		if (row.want == HANG_NO)
+			cr_expect_eq(due, row.due, "%s: %ld", row.claim,
+				(long)due);
+	}
+}
