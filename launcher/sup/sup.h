@@ -108,13 +108,13 @@ struct sup {
 	struct lifelines *lifelines; /* NULL: too few descriptors */
 	struct work *work;
 	struct bus *bus;
-	struct ctl *ctl;    /* steer.c; NULL: nobody spoke yet */
-	struct keys *keys;  /* keys.c; NULL: nobody asked yet */
-	bool making;        /* steer.c: a thread makes the control socket */
+	struct ctl *ctl;   /* steer.c; NULL: nobody spoke yet */
+	struct keys *keys; /* keys.c; NULL: nobody asked yet */
+	bool making;       /* steer.c: a thread makes the control socket */
 	struct hang_watch *hang; /* hang.c; NULL: not asked for */
-	bool has_socket;    /* steer.c: from the attempt before */
-	struct watch *hear; /* hear.c */
-	char no_ctl[256];   /* steer.c: why there is no control socket */
+	bool has_socket;         /* steer.c: from the attempt before */
+	struct watch *hear;      /* hear.c */
+	char no_ctl[256];        /* steer.c: why there is no control socket */
 	struct stdin_all *stdin_all; /* NULL: not --stdin all */
 	struct tty_in *tty_in;       /* NULL: stdin is no terminal */
 	struct typist_list typists;  /* typist.c */

@@ -105,14 +105,18 @@ events()
 @test "--restarts: who tells the job to end in the pause is heard at once" {
 	need jq
 	up --restarts 9 sh -c '[ $XRUN_ATTEMPT -lt 1 ] || exit 3; sleep .2; exit 3'
-	wait_for 10 attempt_is 2
-	assert_eq "$("$XRUN" ps --json again | jq -r '.phase + " " + .rank[0].state')" 'waiting new'
+	wait_for 10 pauses
 	SECONDS=0
 	"$XRUN" stop again
 	over
 	assert_eq "$status" 143
 	[ "$SECONDS" -lt 5 ]
 	[ ! -e "$XDG_RUNTIME_DIR/xrun/again" ]
+}
+
+pauses()
+{
+	[ "$("$XRUN" ps --json again | jq -r '.phase + " " + .rank[0].state')" = 'waiting new' ]
 }
 
 @test "restart: the job begins again, on the socket that it has" {

@@ -20,7 +20,7 @@ launcher/log|xrun base launcher/log
 launcher/job|xrun base proc place launcher/host launcher/state launcher/log launcher/job
 launcher/ctl|xrun base event wire launcher/ctl
 launcher/keeper|xrun base proc launcher/host launcher/state launcher/log launcher/job launcher/ctl launcher/keeper|cjson
-launcher/stat|xrun base launcher/state launcher/stat|cjson
+launcher/stat|xrun base proc launcher/state launcher/stat|cjson
 launcher/http|xrun base event wire launcher/ctl launcher/stat launcher/http|cjson
 launcher/doctor|xrun base proc place launcher/host launcher/state launcher/job launcher/ctl launcher/keeper launcher/doctor
 launcher/stacks|xrun base proc launcher/stacks
