@@ -372,7 +372,9 @@ prepare(struct job *job, struct prepared *p, struct xr_error *err)
 		status = state_open(&job->state, &wish, err);
 	if (status != XR_OK)
 		return status;
-	if (!only_asks(&job->opt))
+	if (only_asks(&job->opt))
+		hear_promise(job);
+	else
 		open_ways(job);
 	status = compile_route(job, p->host, err);
 	if (status == XR_OK)

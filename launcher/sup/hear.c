@@ -40,6 +40,12 @@ hear_open(struct job *job)
 	fd_close(fd[1]);
 }
 
+void
+hear_promise(struct job *job)
+{
+	snprintf(job->hear_name, sizeof(job->hear_name), "%d:0", HEAR_FD);
+}
+
 /* --- who tells ------------------------------------------------------------ */
 
 /* A rank's process or, since each has a session of its own, one of those that

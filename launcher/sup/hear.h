@@ -21,6 +21,9 @@
  * none where that cannot be done. */
 void hear_open(struct job *job);
 
+/* hear_promise() - what XRUN_CONTROL_FD would be like, for --show-env. */
+void hear_promise(struct job *job);
+
 /* hear_begin() - listen. */
 void hear_begin(struct job *job);
 
