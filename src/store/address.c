@@ -216,7 +216,9 @@ control_scheme(struct reader *r)
 {
 	enum xr_status status = address_control(r);
 
-	return status == XR_OK ? take_by_xrun(r) : status;
+	if (status != XR_OK)
+		return status;
+	return r->out->path[0] == '\0' ? take_by_xrun(r) : XR_OK;
 }
 
 /* XRUN_STORE: control: or tcp://host:port. */

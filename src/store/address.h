@@ -6,6 +6,8 @@
  *	tcp://HOST:PORT?rank=R&world_size=W    an IPv6 address in brackets
  *	file:///PATH?rank=R&world_size=W
  *	control:                               the job's, by the control descriptor
+ *	control:/PATH                          a job's, by its control socket, for
+ *	                                       others, who need no rank
  *
  * Rank and world size may stand in the address or be given beside it, not both;
  * any %XX is the byte of that number.
@@ -44,7 +46,7 @@ struct store_address {
 	int64_t size;              /* STORE_UNSAID: a dynamic group */
 	uint16_t port;             /* of tcp */
 	char host[STORE_HOST_MAX]; /* of tcp; an IPv6 address bare */
-	char path[STORE_PATH_MAX]; /* of file */
+	char path[STORE_PATH_MAX]; /* of file; of control, or empty */
 };
 
 /* store_variable_fn - the value of a variable, or NULL; borrowed. */

@@ -216,5 +216,13 @@ enum xr_status
 address_control(struct reader *r)
 {
 	r->out->place = STORE_AT_CONTROL;
-	return address_bare(r);
+	if (r->place.at != NULL || r->path.len == 0)
+		return address_bare(r);
+	if (r->path.at[0] != '/')
+		return BAD(r, XR_E_INVAL,
+			"'%.*s' is no path that begins with /",
+			QUOTED(r->path));
+	return address_decode(r, r->path, r->out->path, sizeof(r->out->path)) ?
+		XR_OK :
+		XR_E_INVAL;
 }

@@ -297,6 +297,12 @@ desk_new(const struct desk_setup *setup)
 	return NULL;
 }
 
+struct store *
+desk_store(struct desk *desk)
+{
+	return desk->store;
+}
+
 void
 desk_free(struct desk *desk)
 {

@@ -107,6 +107,9 @@ int64_t desk_due(const struct desk *desk);
  * of a loop bears. */
 void desk_turn(struct desk *desk, int64_t now);
 
+/* desk_store() - what it asks. */
+struct store *desk_store(struct desk *desk);
+
 /* desk_free() - all guests have left. NULL is fine. */
 void desk_free(struct desk *desk);
 

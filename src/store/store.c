@@ -327,6 +327,17 @@ store_count(const struct store *s, struct span prefix)
 	return count;
 }
 
+bool
+store_each(const struct store *s, store_each_fn *fn, void *ctx)
+{
+	const struct store_entry *e = NULL;
+
+	while ((e = table_next(&s->table, e)) != NULL)
+		if (e->value != NULL && !fn(entry_key(e), e->value, ctx))
+			return false;
+	return true;
+}
+
 size_t
 store_bytes(const struct store *s)
 {

@@ -163,6 +163,12 @@ size_t store_clear(struct store *s, struct span prefix);
  * empty. */
 size_t store_count(const struct store *s, struct span prefix);
 
+/* store_each() - each key that has a value, in no order, until @fn says false;
+ * which it returns then. Nothing may change meanwhile. */
+typedef bool store_each_fn(struct span key, const struct store_value *value,
+	void *ctx);
+bool store_each(const struct store *s, store_each_fn *fn, void *ctx);
+
 /* store_bytes() - as struct store_limits counts them. */
 size_t store_bytes(const struct store *s);
 

@@ -12,7 +12,7 @@ store_value_new(const void *data, size_t len)
 	struct store_value *v;
 	size_t size;
 
-	if (__builtin_add_overflow(sizeof(*v), len, &size))
+	if (__builtin_add_overflow(sizeof(*v) + 1, len, &size))
 		return NULL;
 	v = malloc(size);
 	if (v == NULL)
@@ -24,6 +24,7 @@ store_value_new(const void *data, size_t len)
 	};
 	if (data != NULL && len > 0)
 		memcpy(v->data, data, len);
+	v->data[len] = '\0';
 	return v;
 }
 

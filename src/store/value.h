@@ -30,7 +30,7 @@ struct store_value {
 
 /*
  * store_value_new() - room for @len bytes; they are those at @data, or not
- * written yet if @data is NULL.
+ * written yet if @data is NULL. Behind them is a 0.
  *
  * store_value_wrap() - @len bytes that lie elsewhere, for ever the same: a
  * sealed memfd, say. @data is NULL where the store itself must not look at them:

@@ -336,3 +336,67 @@ done"
 	job -n 1 --env-profile none sh -c 'echo "$XRUN_STORE"'
 	assert_eq "$output" control:
 }
+
+# in_c NAME - the claim of tests/unit/test_worker_store.c, of xrun's store.
+in_c()
+{
+	local tests=$BUILD/tests/unit/test_worker_store
+
+	[ -x "$tests" ] || skip 'criterion is not installed'
+	# Its four handles are of as many ranks, of which it is each.
+	job -n 1 --env STORE_PLACE=control: env XRUN_SIZE=4 "$tests" --filter "worker_store/$1*"
+	assert_eq "$status" 0
+	assert_has "$stderr$output" 'Tested: [1-9].*Failing: 0 .*Crashing: 0'
+}
+
+@test "AC-S1 in C: a get waits, and names its key when its time is over" {
+	in_c AC_S1_
+}
+
+@test "AC-S2 a hundred threads that add one end at a hundred" {
+	in_c AC_S2_
+}
+
+@test "AC-S3 compare_set does what its table says" {
+	in_c AC_S3_
+}
+
+@test "AC-S4 two prefixes do not see each other" {
+	in_c AC_S4_
+}
+
+@test "AC-S10 a blocked get ends with CLOSED when its handle is closed" {
+	in_c AC_S10_
+}
+
+@test "AC-S11 ten thousand keys of 1 KiB and a value of 64 MiB make the round" {
+	in_c AC_S11_
+}
+
+@test "a program meets the others with env://, on the rank's own connection" {
+	job -n 4 "$BUILD/examples/meet"
+	assert_eq "$status: $stderr" '0: '
+	assert_eq "$(sort <<<"$output")" "[0] rank 0 of 4 reads: rank 1 is here
+[1] rank 1 of 4 reads: rank 2 is here
+[2] rank 2 of 4 reads: rank 3 is here
+[3] rank 3 of 4 reads: rank 0 is here"
+}
+
+@test "the same program meets without xrun, at rank 0" {
+	export WORLD_SIZE=3 MASTER_ADDR=127.0.0.1 MASTER_PORT
+	job --port-hold always -n 1 sh -c 'echo "$MASTER_PORT"'
+	MASTER_PORT=$output
+	local r pids=()
+	for r in 2 1 0; do
+		RANK=$r timeout 30 "$BUILD/examples/meet" >"out.$r" 2>&1 &
+		pids+=($!)
+	done
+	wait "${pids[@]}"
+	assert_eq "$(cat out.0 out.1 out.2)" "rank 0 of 3 reads: rank 1 is here
+rank 1 of 3 reads: rank 2 is here
+rank 2 of 3 reads: rank 0 is here"
+	unset WORLD_SIZE
+	try env RANK=0 "$BUILD/examples/meet"
+	assert_eq "$status" 17
+	assert_has "$stderr" 'not set or empty: WORLD_SIZE'
+}

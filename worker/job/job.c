@@ -17,6 +17,7 @@
 #include <xrun/job.h>
 
 #include "base/status.h"
+#include "worker/job/control.h"
 #include "worker/job/slot.h"
 
 #define MESSAGE_MAX     8192
@@ -26,7 +27,6 @@
 #define PATIENCE_NS     INT64_C(100000000)  /* for what is told once */
 #define PAUSE_MS        10
 #define STEP_MAX        ((INT64_C(1) << 53) - 1) /* readers of JSON count so far */
-#define NO_SOCKET       -1
 
 /* --- who we are ----------------------------------------------------------- */
 
@@ -109,24 +109,6 @@ xr_job_device(void)
 
 /* --- what we tell --------------------------------------------------------- */
 
-/* The socket that XRUN_CONTROL_FD names, "97:4711", if descriptor and inode
- * still belong together: the program may have put something else there. */
-static int
-job_socket(void)
-{
-	const char *text = getenv("XRUN_CONTROL_FD");
-	unsigned long long inode;
-	struct stat st;
-	int fd;
-
-	if (text == NULL || sscanf(text, "%d:%llu", &fd, &inode) != 2)
-		return NO_SOCKET;
-	return fstat(fd, &st) == 0 && S_ISSOCK(st.st_mode) &&
-			st.st_ino == inode ?
-		fd :
-		NO_SOCKET;
-}
-
 struct message {
 	char text[MESSAGE_MAX];
 	size_t len;
@@ -204,11 +186,11 @@ sent(int fd, const struct message *m, int64_t patience)
 static enum xr_status
 tell(struct message *m, int64_t patience)
 {
-	int saved = errno, fd = job_socket();
+	int saved = errno, fd = job_control();
 	bool lost;
 
 	put(m, "}");
-	lost = fd != NO_SOCKET && !sent(fd, m, patience);
+	lost = fd != -1 && !sent(fd, m, patience);
 	if (lost)
 		slot_lost();
 	errno = saved;
