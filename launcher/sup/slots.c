@@ -46,6 +46,13 @@ slots_open(struct job *job)
 	fd_close(fd);
 }
 
+void
+slots_renew(const struct job *job)
+{
+	if (job->segment[0] != '\0')
+		segment_renew(SPAWN_SLOT_SEGMENT, job->state.number);
+}
+
 static bool
 look(const struct job *job, uint32_t r, struct segment_view *view)
 {

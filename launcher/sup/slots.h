@@ -21,6 +21,9 @@
  * ranks. */
 void slots_open(struct job *job);
 
+/* slots_renew() - this is a further attempt. */
+void slots_renew(const struct job *job);
+
 /* slots_started() - rank @r has its process. */
 void slots_started(struct job *job, uint32_t r);
 

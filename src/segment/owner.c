@@ -64,6 +64,15 @@ segment_create(const struct segment_wish *wish)
 	return -1;
 }
 
+void
+segment_renew(int fd, uint32_t attempt)
+{
+	ssize_t n = pwrite(fd, &attempt, sizeof(attempt),
+		(off_t)offsetof(struct segment_head, attempt));
+
+	(void)n; /* it says an older one, then */
+}
+
 /* Four workers a CPU that we may use, and some more. */
 uint32_t
 segment_spare(void)

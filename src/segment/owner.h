@@ -29,6 +29,10 @@ struct segment_wish {
  */
 int segment_create(const struct segment_wish *wish);
 
+/* segment_renew() - the next attempt of the job begins in it; no slot has an
+ * owner. */
+void segment_renew(int fd, uint32_t attempt);
+
 /* segment_spare() - how many spare slots a machine of so many CPUs has. */
 uint32_t segment_spare(void);
 

@@ -214,6 +214,22 @@ record_is()
 	[ "$(jq .attempt "$XDG_STATE_HOME/xrun/again/job.json")" = "$1" ]
 }
 
+@test "restart: the segment serves the next attempt" {
+	need jq
+	up -n 2 "$PROG/member" at 7 rest
+	wait_for 5 both_are_at 7
+	"$XRUN" restart again
+	wait_for 5 attempt_is 1
+	wait_for 5 both_are_at 7
+	"$XRUN" stop again
+	over
+}
+
+both_are_at()
+{
+	[ "$("$XRUN" ps --json again | jq -c '[.rank[].progress.step]')" = "[$1,$1]" ]
+}
+
 @test "restart: with -d, --no-logs and --pty" {
 	need jq
 	id=$("$XRUN" -d -n 2 sh -c 'echo "up $XRUN_ATTEMPT"; exec sleep 60')

@@ -80,6 +80,11 @@ Test(segment, its_head_tells_the_job_and_a_secret_of_its_own)
 	cr_expect_eq(memcmp(&head.magic, "xrun.seg", 8), 0);
 	cr_expect_eq(head.version, 1);
 	cr_expect_eq(head.attempt, 2);
+	segment_renew(fd, 3);
+	cr_expect_eq(pread(fd, &other, sizeof(other), 0), sizeof(other));
+	cr_expect_eq(other.attempt, 3);
+	other.attempt = 2;
+	cr_expect_eq(memcmp(&head, &other, sizeof(head)), 0);
 	cr_expect_eq(head.first, 8);
 	cr_expect_eq(head.ranks, RANKS);
 	cr_expect_eq(head.slots, RANKS + 5);
