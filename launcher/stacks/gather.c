@@ -314,6 +314,18 @@ look(struct work *w, struct stacks *s)
 	}
 }
 
+static void
+say_why_not(const struct work *w, struct process *p)
+{
+	if (p->by != STACKS_BY_PROC || p->why[0] != '\0')
+		return;
+	if (w->file[EU] == NULL && w->file[GDB] == NULL)
+		snprintf(p->why, sizeof(p->why),
+			"neither eu-stack nor gdb is installed   try: apt-get install elfutils");
+	else
+		snprintf(p->why, sizeof(p->why), "there was no time for it");
+}
+
 int
 gather_stacks(struct stacks *s, const struct gather *settings)
 {
@@ -333,12 +345,9 @@ gather_stacks(struct stacks *s, const struct gather *settings)
 	if (w.told == 0)
 		handler_ask(s);
 	for (uint32_t i = 0; i < w.runs; i++)
-		if (w.run[i].p->by == STACKS_BY_PROC &&
-			w.run[i].p->why[0] == '\0')
-			snprintf(w.run[i].p->why, sizeof(w.run[i].p->why),
-				w.file[EU] == NULL && w.file[GDB] == NULL ?
-					"neither eu-stack nor gdb is installed" :
-					"there was no time for it");
+		say_why_not(&w, w.run[i].p);
+	for (uint32_t i = 0; i < s->count; i++)
+		s->process[i].python = is_python(&s->process[i]);
 	for (int k = 0; k < KINDS; k++)
 		free(w.file[k]);
 	free(w.run);

@@ -101,6 +101,26 @@ rank_limit(const struct stacks *s)
 	return limit;
 }
 
+/* Whose functions of Python nobody could tell. */
+static void
+put_nameless(struct buf *out, const struct stacks *s)
+{
+	struct ranks set = { 0 };
+
+	if (ranks_init(&set, rank_limit(s)) != XR_OK)
+		return;
+	for (uint32_t i = 0; i < s->count; i++)
+		if (s->process[i].python && s->process[i].python_by == NULL)
+			ranks_add(&set, s->process[i].rank);
+	if (ranks_count(&set) > 0) {
+		buf_fmt(out, "rank%s ", ranks_count(&set) == 1 ? "" : "s");
+		ranks_put(&set, out);
+		buf_put_text(out,
+			": no functions of Python   try: pip install py-spy, or import xrun in the program\n");
+	}
+	ranks_fini(&set);
+}
+
 static void
 put_unseen(struct buf *out, const struct stacks *s)
 {
@@ -123,6 +143,7 @@ put_unseen(struct buf *out, const struct stacks *s)
 		buf_fmt(out, ": ended\n");
 	}
 	ranks_fini(&set);
+	put_nameless(out, s);
 	for (uint32_t i = 0; i < s->ranks; i++)
 		if (s->rank[i].left_out > 0)
 			buf_fmt(out, "rank %u: %u more processes\n",

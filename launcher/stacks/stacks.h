@@ -62,6 +62,7 @@ struct process {
 	uint32_t depth; /* 0: the rank itself */
 	char comm[17];
 	bool stopped; /* it stood still before it was looked at */
+	bool python;  /* it runs Python */
 	enum stacks_by by;
 	const char *
 		python_by; /* "py-spy", "gdb", "faulthandler"; NULL: no Python was told */

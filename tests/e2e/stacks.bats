@@ -143,7 +143,7 @@ stacks()
 	wait_for 5 standing 2
 	stacks
 	assert_has "$output" '^0-1 +2  bash +\[read /.*/fifo, [a-z_]*pipe'
-	assert_has "$output" '^ranks 0-1: no stack: neither eu-stack nor gdb is installed$'
+	assert_has "$output" '^ranks 0-1: no stack: neither eu-stack nor gdb is installed   try: apt-get install elfutils$'
 	down
 }
 
@@ -189,7 +189,6 @@ gone()
 
 @test "stacks: a tool that is killed leaves nobody standing still" {
 	need jq
-	unsanitized 'ptrace is the sanitizer'\''s'
 	stand_up 2 1
 	cp "$PROG/hold" bin/eu-stack
 	for how in seen blind; do
@@ -263,7 +262,6 @@ stands_still()
 
 @test "stacks: who is traced already, and who ends meanwhile, is named" {
 	need jq
-	unsanitized 'ptrace is the sanitizer'\''s'
 	stand_up 3 1
 	mapfile -t pids < <(rank_pids)
 	"$PROG/hold" -p "${pids[0]}" &
@@ -322,6 +320,7 @@ python_up()
 	EOF
 	stacks
 	assert_has "$output" '^0 +1  python3 +main > \[python\] > sem_wait$'
+	assert_has "$output" '^rank 0: no functions of Python   try: pip install py-spy, or import xrun'
 	tool gdb <<-EOF
 		#!/bin/sh
 		printf 'Thread 1 (LWP $rank):\n#0  sem_wait () from /libc.so\n#1  0x2 in main () at a.c:1\n\nThread 1 (LWP $rank):\n  File "/x/wait.py", line 5, in wait_for_ever\n'
@@ -437,21 +436,87 @@ python_up()
 	assert_has "$(cat "$XDG_STATE_HOME/xrun/stands/0/stacks.txt")" '^0 +1  sleep '
 }
 
-@test "--stacks-on: who stops the job meanwhile does not wait for a tool" {
+# slow_tool - an eu-stack that says it is there, in the file asked, and stays.
+slow_tool()
+{
 	tool eu-stack <<-EOF
 		#!/bin/sh
 		echo here >>$BATS_TEST_TMPDIR/asked
 		/bin/sleep 1000
 	EOF
+}
+
+# ask_slowly ARG... - a job whose time is over, with that tool.
+ask_slowly()
+{
+	slow_tool
 	spawn one env PATH="$BATS_TEST_TMPDIR/bin" "$XRUN" --timeout 300ms \
-		--stacks-on timeout --job stands -n 2 "$PROG/stand" 1
+		--stacks-on timeout --job stands "$@"
 	await_file asked 10
-	kill "$pid"
-	await_exit "$pid" 5
+}
+
+ended()
+{
 	status=0
+	await_exit "$pid" 10
 	wait "$pid" || status=$?
+	assert_eq "$(pgrep -f "$BATS_TEST_TMPDIR/bin/")" ''
+}
+
+@test "--stacks-on: who stops the job meanwhile does not wait for a tool" {
+	ask_slowly -n 2 "$PROG/stand" 1
+	kill "$pid"
+	ended
 	assert_eq "$status" 143
 	assert_has "$(cat one.err)" '^xrun: SIGTERM: ranks 0, 1 were stopped by xrun'
 	[[ $(cat one.err) != *outlived* ]]
-	assert_eq "$(pgrep -f "$BATS_TEST_TMPDIR/bin/")" ''
+}
+
+@test "--stacks-on: a rank that fails meanwhile is the culprit, and nobody waits" {
+	mkfifo go
+	ask_slowly --grace 5s -n 2 /bin/sh -c '[ $RANK = 1 ] || exec /bin/sleep 100
+		read -r line <go; exit 3'
+	echo >go
+	ended
+	assert_eq "$status" 3
+	assert_has "$(cat one.err)" '^xrun: rank 1 failed first: exit status 3'
+}
+
+@test "--stacks-on: Ctrl-C meanwhile is heard by the ranks, and then is the end" {
+	slow_tool
+	export PATH="$BATS_TEST_TMPDIR/bin:$PATH"
+	screen -w here -s '\003' -- --grace 300ms --timeout 500ms --stacks-on timeout \
+		-n 2 /bin/sh -c 'trap "echo heard" INT
+		[ $RANK = 1 ] || { tail -F asked 2>/dev/null & }
+		while :; do sleep 0.05; done'
+	assert_eq "$status" 130
+	assert_has "$output" 'heard'
+	assert_has "$output" '^xrun: Ctrl-C: ranks 0, 1 were stopped by xrun'
+}
+
+@test "--stacks-on: a tool that hangs does not keep the job, nor a rank standing" {
+	need jq
+	cp "$PROG/hold" bin/eu-stack
+	job_env=(env HOLD=blind PATH="$BATS_TEST_TMPDIR/bin")
+	try "${job_env[@]}" "$XRUN" --timeout 300ms --stacks-on timeout --grace 60s \
+		--job stands -n 2 "$PROG/stand" 1
+	assert_eq "$status" 124
+	assert_has "$stderr" '^xrun: stacks of 2 ranks: '
+	assert_has "$stderr" '^  rank 1: \[futex'
+	assert_has "$stderr" 'stopped by xrun \(TERM, [0-9]+ ms\)$'
+	assert_has "$(cat "$XDG_STATE_HOME/xrun/stands/0/stacks.txt")" \
+		'^ranks 0-1: no stack: eu-stack had no answer$'
+}
+
+@test "--stacks-on: nothing is left when the supervisor is killed meanwhile" {
+	ask_slowly -n 2 "$PROG/stand" 1
+	kill -KILL "$(supervisor)"
+	ended
+	assert_eq "$status" 125
+	wait_for 5 no_tool
+}
+
+no_tool()
+{
+	! pgrep -f "$BATS_TEST_TMPDIR/bin/" >/dev/null
 }
