@@ -143,6 +143,9 @@ stacks()
 	wait_for 5 standing 2
 	stacks
 	assert_has "$output" '^0-1 +2  bash +\[read /.*/fifo, [a-z_]*pipe'
+	# A folder that is not named from the root on is not looked into.
+	ln -s "$PROG/hold" bin/eu-stack
+	try env PATH=bin "$XRUN" stacks
 	assert_has "$output" '^ranks 0-1: no stack: neither eu-stack nor gdb is installed   try: apt-get install elfutils$'
 	down
 }
@@ -205,6 +208,23 @@ gone()
 	wait "$verb" || status=$?
 	assert_eq "$status" 130
 	unharmed 2
+	"$XRUN" stop stands
+	wait_for 5 gone_socket
+}
+
+@test "stacks: a tool does not outlive who asked, though he is killed" {
+	need jq
+	stand_up 1 0
+	tool eu-stack <<-EOF
+		#!/bin/sh
+		echo \$\$ >$BATS_TEST_TMPDIR/asked
+		exec /bin/sleep 1000
+	EOF
+	spawn two env PATH="$BATS_TEST_TMPDIR/bin" "$XRUN" stacks --patience 60s stands
+	await_file asked 10
+	kill -KILL "$pid"
+	wait_for 5 gone "$(cat asked)"
+	unharmed 1
 	"$XRUN" stop stands
 	wait_for 5 gone_socket
 }
@@ -431,9 +451,11 @@ python_up()
 
 @test "--stacks-on: a silent job keeps its folder for them" {
 	need eu-stack
-	job --timeout 300ms --stacks-on timeout --job stands -n 1 sleep 100
+	need jq
+	job --timeout 300ms --stacks-on timeout --report r.json -n 1 sleep 100
 	assert_eq "$status" 124
-	assert_has "$(cat "$XDG_STATE_HOME/xrun/stands/0/stacks.txt")" '^0 +1  sleep '
+	assert_has "$(cat "$(jq -r .stacks r.json)")" '^0 +1  sleep '
+	jq -e '.exit == 124' "$(dirname "$(jq -r .stacks r.json)")/../job.json"
 }
 
 # slow_tool - an eu-stack that says it is there, in the file asked, and stays.
@@ -470,6 +492,18 @@ ended()
 	assert_eq "$status" 143
 	assert_has "$(cat one.err)" '^xrun: SIGTERM: ranks 0, 1 were stopped by xrun'
 	[[ $(cat one.err) != *outlived* ]]
+}
+
+@test "--stacks-on: a tool lets go of ranks that are told to end" {
+	need jq
+	cp "$PROG/hold" bin/eu-stack
+	spawn one env HOLD=seen PATH="$BATS_TEST_TMPDIR/bin" "$XRUN" --grace 60s \
+		--timeout 500ms --stacks-on timeout --job stands -n 2 "$PROG/stand" 1
+	wait_for 10 held
+	kill "$pid"
+	ended
+	assert_eq "$status" 143
+	assert_has "$(cat one.err)" 'ranks 0, 1 were stopped by xrun \(TERM, [0-9]+ ms\)$'
 }
 
 @test "--stacks-on: a rank that fails meanwhile is the culprit, and nobody waits" {
