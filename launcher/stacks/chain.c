@@ -55,6 +55,15 @@ add_native(struct words *w, const struct frame *f, bool python)
 			xasprintf("[%s]", f->file[0] != '\0' ? f->file : "?"));
 }
 
+/* In a program without names _start has none, either. */
+static bool
+is_start(const struct frames *f, uint32_t i)
+{
+	return name_is_start(f->at[i].function) ||
+		(f->at[i].function[0] == '\0' && i > 0 &&
+			strcmp(f->at[i - 1].function, "libc_start_main") == 0);
+}
+
 /* What is native inside of the innermost Python function, or all of it. */
 static void
 add_all_native(struct words *w, const struct thread *t)
@@ -65,7 +74,7 @@ add_all_native(struct words *w, const struct thread *t)
 
 	while (from + 1 < to && name_is_wait(f->at[from].function))
 		from++;
-	while (to > from + 1 && name_is_start(f->at[to - 1].function))
+	while (to > from + 1 && is_start(f, to - 1))
 		to--;
 	for (uint32_t i = from; python && t->python.count > 0 && i < to; i++)
 		if (strncmp(f->at[i].function, "_PyEval_Eval", 12) == 0)

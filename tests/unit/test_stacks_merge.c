@@ -131,6 +131,8 @@ Test(stacks_merge, a_chain_leaves_out_how_all_begin_and_wait)
 	} rows[] = {
 		{ "futex_wait lll_lock_wait pthread_mutex_lock f main libc_start_call_main libc_start_main _start",
 			"main > f > pthread_mutex_lock" },
+		{ "nanosleep ?? libc_start_call_main libc_start_main ??",
+			"[m] > nanosleep" },
 		{ "futex_wait", "futex_wait" },
 		{ "_start", "_start" },
 		{ "?? ?? main", "main > [m]" },
