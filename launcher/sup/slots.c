@@ -16,10 +16,11 @@
 static bool
 is_wanted(const struct job *job)
 {
-	for (uint32_t i = 0; i < job->part_count; i++)
-		if (job->parts[i].needs_xrun)
-			return true;
-	return false;
+	bool wanted = job->opt.hang_timeout != 0;
+
+	for (uint32_t i = 0; i < job->part_count && !wanted; i++)
+		wanted = job->parts[i].needs_xrun;
+	return wanted;
 }
 
 void
