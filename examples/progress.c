@@ -5,20 +5,11 @@
  *
  *   xrun -n 4 build/examples/progress [STEPS]        1000 of 10 ms each
  */
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
 #include <xrun/job.h>
-
-static volatile sig_atomic_t stop;
-
-static void
-on_stop(int sig)
-{
-	stop = sig;
-}
 
 static void
 work(void)
@@ -43,12 +34,12 @@ int
 main(int argc, char **argv)
 {
 	int64_t total = argc > 1 ? strtoll(argv[1], NULL, 10) : 1000;
-	struct sigaction action = { .sa_handler = on_stop };
 	int64_t step;
 
-	sigaction(SIGTERM, &action, NULL);
+	xr_job_report_crashes(NULL);
+	xr_job_on_stop(NULL, NULL, NULL);
 	xr_job_ready();
-	for (step = 0; step < total && !stop; step++) {
+	for (step = 0; step < total && !xr_job_stopping(); step++) {
 		struct xr_metric loss = { "loss", 1.0 / (double)(step + 1) };
 		struct xr_progress progress = {
 			.size = sizeof(progress),
@@ -61,7 +52,7 @@ main(int argc, char **argv)
 		work();
 		xr_job_progress(&progress);
 	}
-	if (stop)
+	if (xr_job_stopping())
 		save(step);
 	return 0;
 }

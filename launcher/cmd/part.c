@@ -16,6 +16,7 @@
 #include "launcher/host/own_file.h"
 #include "launcher/job/outcome.h"
 #include "launcher/job/words.h"
+#include "launcher/sup/slots.h"
 #include "proc/elf.h"
 
 #define PRELOAD   "libxrun-preload.so"
@@ -201,7 +202,7 @@ facts_of(const struct job *job, const struct part *part,
 	facts.max_restarts = (uint32_t)job->opt.restarts;
 	facts.attempt_dir = job->state.attempt;
 	facts.control = job->hear_name[0] == '\0' ? NULL : job->hear_name;
-	facts.segment = job->segment[0] == '\0' ? NULL : job->segment;
+	facts.segment = slots_wanted(job);
 	facts.full_buffers = part->opt->buffer == BUFFER_FULL;
 	facts.preload = part->preload;
 	facts.user = part->opt->env.items;

@@ -35,7 +35,6 @@
 #include "launcher/keeper/own_tty.h"
 #include "launcher/sup/hear.h"
 #include "launcher/sup/http.h"
-#include "launcher/sup/slots.h"
 #include "launcher/sup/metrics_file.h"
 #include "launcher/sup/report.h"
 #include "launcher/sup/sup.h"
@@ -334,14 +333,6 @@ batch_job(void)
 		NULL;
 }
 
-/* By which ranks tell. */
-static void
-open_ways(struct job *job)
-{
-	hear_open(job);
-	slots_open(job);
-}
-
 static enum xr_status
 prepare(struct job *job, struct prepared *p, struct xr_error *err)
 {
@@ -375,7 +366,7 @@ prepare(struct job *job, struct prepared *p, struct xr_error *err)
 	if (only_asks(&job->opt))
 		hear_promise(job);
 	else
-		open_ways(job);
+		hear_open(job);
 	status = compile_route(job, p->host, err);
 	if (status == XR_OK)
 		status = prepare_env(job, p, err);

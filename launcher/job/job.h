@@ -126,7 +126,6 @@ struct job {
 	bool spare_files;    /* descriptors are left for lifelines */
 	int hear_fd;         /* hear.h: our end; or -1 */
 	char hear_name[32];  /* XRUN_CONTROL_FD; "": there is none */
-	char segment[32];    /* slots.h: XRUN_SEGMENT_FD; "": there is none */
 	int events_fd;       /* of --events, or -1 */
 	int report_fd;       /* of --report, or -1 */
 	int events_sys;      /* bus.c: errno of the first write that failed */
@@ -143,6 +142,8 @@ struct job {
 	int64_t begun_ns; /* clock_now() */
 	int64_t begun_wall;
 
+	/* slots.c: XRUN_SEGMENT_FD of this attempt; "": there is none */
+	char segment[ENV_SEGMENT_MAX];
 	struct rank *rank; /* [plan.local_size] */
 	struct sup *sup;
 

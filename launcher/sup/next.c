@@ -9,7 +9,6 @@
 #include "launcher/keeper/keeper.h"
 #include "launcher/sup/next.h"
 #include "launcher/sup/report.h"
-#include "launcher/sup/slots.h"
 #include "launcher/sup/sup.h"
 
 /* A program that is not there is not there the next time, either: neither by
@@ -151,9 +150,7 @@ next_begin(struct job *job)
 	a->due = a->told = 0;
 	if (a->restarts == 0)
 		a->begun_ns = job->begun_ns;
-	else
-		slots_renew(job);
-	if (a->restarts > 0 && job->state.dir_fd != -1)
+	else if (job->state.dir_fd != -1)
 		report_job(job); /* the file tells of another attempt */
 	arm_timeout(job);
 	if (a->restarts > 0 && a->pause_ns > 0 && told == 0)

@@ -13,8 +13,8 @@
 
 #define BESIDE_NS (2 * NS_PER_S)
 
-static bool
-is_wanted(const struct job *job)
+bool
+slots_wanted(const struct job *job)
 {
 	bool wanted = job->opt.hang_timeout != 0;
 
@@ -35,7 +35,7 @@ slots_open(struct job *job)
 	struct stat st;
 	int fd;
 
-	if (!is_wanted(job))
+	if (!slots_wanted(job))
 		return;
 	wish.spare = segment_spare();
 	fd = segment_create(&wish);
@@ -45,13 +45,6 @@ slots_open(struct job *job)
 		snprintf(job->segment, sizeof(job->segment), "%d:%llu",
 			SLOTS_FD, (unsigned long long)st.st_ino);
 	fd_close(fd);
-}
-
-void
-slots_renew(const struct job *job)
-{
-	if (job->segment[0] != '\0')
-		segment_renew(SPAWN_SLOT_SEGMENT, job->state.number);
 }
 
 static bool
@@ -79,29 +72,38 @@ slots_tick(const struct job *job, uint32_t r)
 /* A message is read later than it was sent, and the store of a newer step may
  * have been before that. Where the slot says nothing for longer than a message
  * takes, somebody else tells who has no slot. */
+static void
+take(struct rank *rank, const struct segment_view *view)
+{
+	if (view->tick == 0)
+		return;
+	if (view->when + BESIDE_NS >= rank->told_ns) {
+		if (view->step != -1) {
+			rank->step = view->step;
+			slow_note(rank, view->step, view->when);
+		}
+		rank->total = view->total != -1 ? view->total : rank->total;
+	}
+	if (view->when > rank->told_ns)
+		rank->told_ns = view->when;
+}
+
 void
 slots_look(struct job *job, uint32_t r)
 {
-	struct rank *rank = &job->rank[r];
 	struct segment_view view;
 
-	if (!look(job, r, &view) || view.tick == 0)
-		return;
-	if (view.when + BESIDE_NS >= rank->told_ns) {
-		if (view.step != -1) {
-			rank->step = view.step;
-			slow_note(rank, view.step, view.when);
-		}
-		rank->total = view.total != -1 ? view.total : rank->total;
-	}
-	if (view.when > rank->told_ns)
-		rank->told_ns = view.when;
+	if (look(job, r, &view))
+		take(&job->rank[r], &view);
 }
 
 void
 slots_reaped(struct job *job, uint32_t r)
 {
-	slots_look(job, r);
-	if (job->segment[0] != '\0')
-		segment_recycle(SPAWN_SLOT_SEGMENT, r);
+	struct segment_view view;
+
+	if (look(job, r, &view)) {
+		take(&job->rank[r], &view);
+		segment_recycle(SPAWN_SLOT_SEGMENT, r, view.gen);
+	}
 }

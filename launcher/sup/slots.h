@@ -2,7 +2,7 @@
 /*
  * slots.h - what ranks tell by a store: their slots of the job's segment.
  *
- * The segment is made before the first rank, and only for a job that can use it:
+ * The segment is made before the first rank of an attempt, and only for a job that can use it:
  * one of whose programs is linked with libxrun, or one that is watched for
  * hanging. So an unmodified program pays nothing for it. Ranks have it at
  * SLOTS_FD, and tell of it by XRUN_SEGMENT_FD; where it cannot be made, or a
@@ -17,12 +17,11 @@
 
 #define SLOTS_FD 98
 
-/* slots_open() - make it, once the programs are known, before the environment of
- * ranks. */
-void slots_open(struct job *job);
+/* slots_wanted() - will it be made? Once the programs are known. */
+bool slots_wanted(const struct job *job);
 
-/* slots_renew() - this is a further attempt. */
-void slots_renew(const struct job *job);
+/* slots_open() - make it, before the first rank: each attempt has its own. */
+void slots_open(struct job *job);
 
 /* slots_started() - rank @r has its process. */
 void slots_started(struct job *job, uint32_t r);

@@ -241,6 +241,7 @@ spawn_rank(struct job *job, uint32_t r, struct spawn *s)
 	tag.mode = modes[part->opt->buffer];
 	stdio_tag_format(&tag, text);
 	env.stdio = text;
+	env.segment = job->segment[0] != '\0' ? job->segment : NULL;
 	s->envp = env_of_rank(part->env, &env);
 	s->rank = r;
 	job->rank[r].started_ns = clock_now();

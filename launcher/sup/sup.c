@@ -26,6 +26,7 @@
 #include "launcher/sup/screen.h"
 #include "launcher/sup/stacks.h"
 #include "launcher/sup/stdin_all.h"
+#include "launcher/sup/slots.h"
 #include "launcher/sup/steer.h"
 #include "launcher/sup/sup.h"
 #include "launcher/sup/why.h"
@@ -460,6 +461,7 @@ begin(struct job *job)
 	screen_header(job);
 	bus_tell(s->bus, BUS_JOB_START, 0);
 	steer_resume(job);
+	slots_open(job);
 	next_begin(job);
 	if (job->hints)
 		timer_arm(s->silence, SILENCE_NS);

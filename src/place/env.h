@@ -65,7 +65,7 @@ struct env_facts {
 	const char *attempt_dir;
 	const char *control; /* XRUN_CONTROL_FD; NULL: neither is it nor
 			      * XRUN_STORE, which goes that way */
-	const char *segment; /* XRUN_SEGMENT_FD; NULL: there is none */
+	bool segment;        /* there may be an XRUN_SEGMENT_FD */
 	bool full_buffers;   /* --buffer full: leave Python alone */
 	const char *preload; /* agent, put behind LD_PRELOAD; or NULL */
 
@@ -83,11 +83,15 @@ struct env_facts {
 	const void *is_option_arg;
 };
 
-/* What differs from rank to rank beyond its number. */
+#define ENV_SEGMENT_MAX 32
+
+/* What differs from rank to rank beyond its number, or from attempt to attempt. */
 struct env_rank {
 	uint32_t local_rank;
 	uint32_t attempt;  /* 0 at the first start */
 	const char *stdio; /* XRUN_STDIO, under STDIO_TAG_MAX bytes; or NULL */
+	const char
+		*segment; /* XRUN_SEGMENT_FD, under ENV_SEGMENT_MAX; or NULL */
 };
 
 /*

@@ -59,7 +59,6 @@ set_job_fields(struct env *env)
 	set_number(env, FIELD_max_restarts, facts->max_restarts, 1);
 	set_text(env, FIELD_control, facts->control);
 	set_text(env, FIELD_store, facts->control == NULL ? NULL : "control:");
-	set_text(env, FIELD_segment, facts->segment);
 	set_number(env, FIELD_threads, facts->threads == 0 ? 1 : facts->threads,
 		1);
 	set_number(env, FIELD_part, facts->part.index, 1);
@@ -106,6 +105,7 @@ env_fields_init(struct env *env)
 		env->never[f] =
 			!env_field_per_rank(f) && env->fields[f].at == NULL;
 	env->never[FIELD_attempt_dir] = env->facts.attempt_dir == NULL;
+	env->never[FIELD_segment] = !env->facts.segment;
 	env->never[FIELD_tpu_config] = env->tpu_config == NULL;
 	env->never[FIELD_tpu_port] = !ports;
 	env->never[FIELD_tpu_task] = !ports;
@@ -135,6 +135,8 @@ set_rank_fields(struct env *env, const struct env_rank *rank)
 
 	XR_ASSERT(rank->local_rank < plan->local_size);
 	XR_ASSERT(rank->stdio == NULL || strlen(rank->stdio) < STDIO_TAG_MAX);
+	XR_ASSERT(rank->segment == NULL ||
+		strlen(rank->segment) < ENV_SEGMENT_MAX);
 	set_number(env, FIELD_rank, number, 1);
 	set_number(env, FIELD_rank4, number, 4);
 	set_number(env, FIELD_local_rank, rank->local_rank, 1);
@@ -143,6 +145,7 @@ set_rank_fields(struct env *env, const struct env_rank *rank)
 	set_text(env, FIELD_attempt_dir, env->facts.attempt_dir);
 	set_text(env, FIELD_device, deal->text);
 	set_text(env, FIELD_stdio, rank->stdio);
+	set_text(env, FIELD_segment, rank->segment);
 	set_text(env, FIELD_tpu_config, number == 0 ? env->tpu_config : NULL);
 	set_text(env, FIELD_tpu_chips, deal->count > 0 ? deal->ids : NULL);
 	if (pjrt == NULL || pjrt->ports == NULL)
@@ -162,6 +165,8 @@ widest(const struct env *env, enum env_field field)
 		return env->fields[field].len;
 	if (field == FIELD_stdio)
 		return STDIO_TAG_MAX;
+	if (field == FIELD_segment)
+		return ENV_SEGMENT_MAX;
 	if (field == FIELD_attempt_dir)
 		return env->facts.attempt_dir == NULL ?
 			0 :

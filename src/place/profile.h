@@ -52,7 +52,6 @@ enum env_when {
 	F(attempt_dir, true) \
 	F(control, false) \
 	F(store, false) \
-	F(segment, false) \
 	F(threads, false) \
 	F(part, false) \
 	F(part_size, false) \
@@ -68,6 +67,7 @@ enum env_when {
 	F(attempt, true) \
 	F(device, true) \
 	F(stdio, true) \
+	F(segment, true) \
 	F(tpu_config, true) /* rank 0 only */ \
 	F(tpu_chips, true) \
 	F(tpu_task, true) \

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
-#include <string.h>
 #include <unistd.h>
 
 #include <sys/mman.h>
@@ -64,15 +63,6 @@ segment_create(const struct segment_wish *wish)
 	return -1;
 }
 
-void
-segment_renew(int fd, uint32_t attempt)
-{
-	ssize_t n = pwrite(fd, &attempt, sizeof(attempt),
-		(off_t)offsetof(struct segment_head, attempt));
-
-	(void)n; /* it says an older one, then */
-}
-
 /* Four workers a CPU that we may use, and some more. */
 uint32_t
 segment_spare(void)
@@ -128,15 +118,13 @@ segment_name(int fd, uint32_t index, int32_t pid)
 }
 
 void
-segment_recycle(int fd, uint32_t index)
+segment_recycle(int fd, uint32_t index, uint32_t gen)
 {
-	off_t at = (off_t)segment_slot_at(index);
-	struct segment_slot c; /* nobody else writes it */
-	ssize_t n = pread(fd, &c, sizeof(c), at);
-	uint64_t claim = n == sizeof(c) ? c.claim : 0;
+	const struct segment_slot fresh = {
+		.claim = segment_claim_word(gen + 1, SEGMENT_FREE, 0),
+	};
+	ssize_t n = pwrite(fd, &fresh, sizeof(fresh),
+		(off_t)segment_slot_at(index));
 
-	memset(&c, 0, sizeof(c));
-	c.claim = segment_claim_word(segment_gen(claim) + 1, SEGMENT_FREE, 0);
-	n = pwrite(fd, &c, sizeof(c), at);
 	(void)n; /* as it was, then */
 }

@@ -29,10 +29,6 @@ struct segment_wish {
  */
 int segment_create(const struct segment_wish *wish);
 
-/* segment_renew() - the next attempt of the job begins in it; no slot has an
- * owner. */
-void segment_renew(int fd, uint32_t attempt);
-
 /* segment_spare() - how many spare slots a machine of so many CPUs has. */
 uint32_t segment_spare(void);
 
@@ -61,7 +57,7 @@ bool segment_look(int fd, uint32_t index, int64_t now,
 void segment_name(int fd, uint32_t index, int32_t pid);
 
 /* segment_recycle() - nobody has slot @index any more, and it says nothing; its
- * gen goes on. Not while a process that may claim it is of use. */
-void segment_recycle(int fd, uint32_t index);
+ * gen is one more than @gen. Not while a process that may claim it is of use. */
+void segment_recycle(int fd, uint32_t index, uint32_t gen);
 
 #endif /* SEGMENT_OWNER_H */

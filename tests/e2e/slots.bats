@@ -146,3 +146,28 @@ down()
 	assert_eq "$status" 143
 	assert_eq "$(cat one.out)" $'waiting\ntold 1\nsaved'
 }
+
+@test "each attempt has a segment of its own, which tells which one it is" {
+	# shellcheck disable=SC2016
+	job --restarts 1 --hang-timeout 60s --no-prefix -n 1 bash -c '
+		[ "$XRUN_SEGMENT_FD" = "98:$(stat -L -c %i /dev/fd/98)" ] && echo "$XRUN_SEGMENT_FD"
+		od -A n -t u4 -j 32 -N 4 /dev/fd/98
+		od -A n -t u8 -j 4248 -N 8 /dev/fd/98
+		"$0" at 7 attach
+		exit 3' "$PROG/member"
+	assert_eq "$status" 3
+	assert_eq "$(grep -c '^attached$' <<<"$output")" 2
+	assert_eq "$(grep '^98:' <<<"$output" | sort -u | wc -l)" 2
+	assert_eq "$(grep '^  *[0-9]' <<<"$output" | tr -s ' \n' ' ')" ' 0 0 1 0 '
+}
+
+@test "a rank that beats does not hang, one that only sleeps does" {
+	job --hang-timeout 400ms --heartbeat 100ms --stacks-on none -n 1 "$PROG/member" pulse 24
+	assert_eq "$status" 0
+	job --hang-timeout 400ms --heartbeat 100ms --stacks-on none -n 1 "$PROG/member" pulse 4 rest
+	assert_eq "$status" 121
+	# It beats by messages where it has no segment.
+	try "$PROG/deny" memfd_create=EPERM -- "$XRUN" --hang-timeout 1500ms --heartbeat 100ms \
+		--stacks-on none -n 1 "$PROG/member" pulse 44
+	assert_eq "$status" 0
+}

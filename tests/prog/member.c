@@ -6,6 +6,7 @@
  *   burst N       progress 1 to N of 1000000, as fast as it can
  *   at N          progress N of 1000000
  *   beat N        N heartbeats
+ *   pulse N       N heartbeats, 50 ms apart
  *   attach        is it the rank? says so
  *   detach        is it no more
  *   fork          what follows is done by a child, which the rank waits for
@@ -190,6 +191,15 @@ in_threads(const char *how, int count)
 }
 
 static void
+pulse(int64_t n)
+{
+	for (int64_t i = 0; i < n; i++) {
+		prog_pause_ms(50);
+		xr_heartbeat();
+	}
+}
+
+static void
 many(const char *word)
 {
 	int64_t n = prog_num(word, next(word));
@@ -225,6 +235,8 @@ perform(const char *word, char *self)
 		in_threads(next(word), 1);
 	else if (strcmp(word, "threads") == 0)
 		in_threads(next(word), 16);
+	else if (strcmp(word, "pulse") == 0)
+		pulse(prog_num(word, next(word)));
 	else if (strcmp(word, "say") == 0)
 		puts(next(word));
 	else if (strcmp(word, "rest") == 0)
