@@ -5,11 +5,13 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/ranks.h"
 #include "base/status.h"
@@ -26,6 +28,7 @@
 
 #define EXIT_LEFT  130 /* as after any Ctrl-C: the job is not over */
 #define TAIL       "10"
+#define TRIES      100
 #define MOST_LINES (INT64_C(1) << 53)
 
 struct settings {
@@ -180,6 +183,18 @@ is_one_rank(const struct attach *a, uint32_t *rank)
 	return one;
 }
 
+/* A job that is some milliseconds old has told nobody of its ranks yet; no event
+ * tells of that. */
+static bool
+await_known(struct attempt *a)
+{
+	const struct timespec nap = { .tv_nsec = 10 * NS_PER_MS };
+
+	for (int tries = 0; tries < TRIES && !attempt_is_known(a); tries++)
+		nanosleep(&nap, NULL);
+	return attempt_is_known(a);
+}
+
 /* False: the rank's terminal is not to be had; if somebody else types there,
  * that is said. */
 static bool
@@ -196,7 +211,7 @@ begin_keys(struct attach *a, struct attach_keys *k)
 		.call = { .fd = -1 },
 	};
 	if (!a->s.keys || !isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO) ||
-		!attempt_is_known(&a->attempt) || !is_one_rank(a, &k->rank))
+		!await_known(&a->attempt) || !is_one_rank(a, &k->rank))
 		return false;
 	status = attach_keys_begin(k, &err);
 	if (status == XR_E_EXISTS)

@@ -17,6 +17,7 @@
 #include "launcher/cmd/dial.h"
 #include "launcher/cmd/leave.h"
 #include "launcher/cmd/lookout.h"
+#include "launcher/job/words.h"
 #include "launcher/log/modes.h"
 #include "launcher/log/raw.h"
 #include "launcher/log/reader.h"
@@ -26,7 +27,7 @@
 #define KEEP_MS 500         /* Ctrl-P, for what follows */
 
 /* What of lookout.also is what. */
-enum { ALSO_KEYS, ALSO_SIGNAL, ALSO_ROOM, ALSO_CALL };
+enum { ALSO_KEYS, ALSO_SIGNAL, ALSO_ROOM };
 
 struct window {
 	struct attach_keys *k;
@@ -147,6 +148,20 @@ watch_folders(struct window *w)
 
 /* --- what is typed -------------------------------------------------------- */
 
+/* Of a rank that has ended before its job, or a job that has too many who ask:
+ * our terminal is ours again, and Ctrl-C means us. */
+static void
+lose_keys(struct window *w)
+{
+	attach_keys_end(w->k);
+	w->len = 0;
+	w->leave = (struct leave){ 0 };
+	tcsetattr(STDIN_FILENO, TCSANOW, &w->before);
+	if (w->k->attempt->ranks > 1)
+		words_line("rank %u takes no more keys; Ctrl-C leaves",
+			w->k->rank);
+}
+
 static void
 send_typed(struct window *w)
 {
@@ -159,8 +174,7 @@ send_typed(struct window *w)
 		w->len -= (size_t)n;
 		memmove(w->out, w->out + n, w->len);
 	} else if (n == -1 && errno != EAGAIN && errno != EINTR) {
-		attach_keys_end(w->k); /* the rank is over */
-		w->len = 0;
+		lose_keys(w);
 	}
 }
 
@@ -227,10 +241,12 @@ await(struct window *w, bool patient)
 	if (!w->armed)
 		lookout_lock(l, w->k->attempt->job.dir);
 	w->armed = true;
-	l->also[ALSO_KEYS] = (struct pollfd){ STDIN_FILENO, POLLIN, 0 };
+	l->also[ALSO_KEYS] =
+		(struct pollfd){ w->k->typed == -1 ? -1 : STDIN_FILENO, POLLIN,
+			0 };
 	l->also[ALSO_SIGNAL] = (struct pollfd){ w->k->signals, POLLIN, 0 };
 	l->also[ALSO_ROOM] =
-		(struct pollfd){ w->len > 0 ? w->k->typed : -1, POLLOUT, 0 };
+		(struct pollfd){ w->k->typed, w->len > 0 ? POLLOUT : 0, 0 };
 	l->also_ms = w->leave.kept ? KEEP_MS : -1;
 	if (lookout_wait(l, patient, on_change, w) == LOOKOUT_OVER)
 		w->armed = false;
@@ -240,7 +256,10 @@ await(struct window *w, bool patient)
 		leaves = take_keys(w) || leaves;
 	else if (w->leave.kept && patient)
 		let_go(w);
-	if (l->also[ALSO_ROOM].revents != 0)
+	if ((l->also[ALSO_ROOM].revents & (POLLHUP | POLLERR)) != 0 &&
+		w->k->typed != -1)
+		lose_keys(w);
+	else if (l->also[ALSO_ROOM].revents != 0)
 		send_typed(w);
 	watch_folders(w);
 	return leaves;

@@ -243,6 +243,24 @@ untyped()
 	[ "$(modes_of 2)" = '-opost -icanon -echo' ]
 }
 
+@test "attach: a rank that ends before its job takes no more keys" {
+	local go0 go1
+
+	mkfifo go.0 go.1
+	exec {go0}<>go.0 {go1}<>go.1
+	id=$("$XRUN" -d --pty -n 2 sh -c 'echo up; read -r x <go.$RANK; echo over')
+	spawn at "$PTY" -m -d 30 -w 'leaves it' -w over -w 'no more keys' \
+		-s '\003' -w 'left' "$XRUN" attach -r 1 "$id"
+	await_line at.out 'leaves it' 10
+	printf '\n' >&"$go1"
+	status=0
+	wait "$pid" || status=$?
+	assert_eq "$status" 130
+	assert_has "$(plain <at.out)" '^xrun: rank 1 takes no more keys; Ctrl-C leaves$'
+	printf '\n' >&"$go0"
+	"$XRUN" wait "$id"
+}
+
 @test "attach: the terminal of a job that was not left alone has its keyboard" {
 	spawn job "$PTY" -d 30 -w ready -s 'end\n' "$XRUN" --pty -n 1 \
 		sh -c 'echo ready; read -r x; echo "got $x"; read -r x <>go'

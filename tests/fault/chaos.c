@@ -174,18 +174,23 @@ kill_both(struct chaos *c)
 		kill(c->scene.pid, SIGKILL);
 }
 
-/* It ends what the ranks of the other left. Silent, so that it leaves nothing
- * itself, and long enough to look. */
+/* What ends what the ranks of the other left: another job, silent, so that it
+ * leaves nothing itself, and long enough to look; or who is asked to. */
 static void
-next_job(struct chaos *c)
+clean_up(struct chaos *c)
 {
-	char *argv[] = { (char *)(uintptr_t)c->xrun, "sleep", "0.1", NULL };
+	char *xrun = (char *)(uintptr_t)c->xrun;
+	char *next[] = { xrun, "sleep", "0.1", NULL };
+	char *doctor[] = { "/bin/sh", "-c",
+		"exec \"$0\" doctor --clean >/dev/null", xrun, NULL };
+	bool asked = draw(c, 2) == 0;
 	int status;
 
-	scene_start(&c->scene, argv, false);
+	scene_start(&c->scene, asked ? doctor : next, false);
 	status = scene_wait(&c->scene, PATIENCE);
 	if (status != -1 && !is(status, 0))
-		scene_broken(&c->scene, "next job: wait status %x", status);
+		scene_broken(&c->scene, "%s: wait status %x",
+			asked ? "doctor --clean" : "next job", status);
 }
 
 static void
@@ -194,7 +199,7 @@ judge_both(struct chaos *c, int status, struct scene_end *end)
 	/* The keeper may have been quick. */
 	if (!is(status, 125))
 		judge_keeper(c, status, end);
-	next_job(c);
+	clean_up(c);
 	end->pipe_bytes = PIPE;
 }
 
