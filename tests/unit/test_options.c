@@ -585,7 +585,8 @@ Test(options, a_misspelt_verb_is_known_again)
 	cr_expect_str_eq(verb_suggest("versoin"), "version");
 	cr_expect_null(verb_suggest("train"));
 	cr_expect_str_eq(verb_suggest("pss"), "ps");
-	cr_expect_null(verb_suggest("attahc"));
+	cr_expect_str_eq(verb_suggest("attahc"), "attach");
+	cr_expect_null(verb_suggest("ndoe"));
 	cr_expect_null(verb_find("hlep"));
 	cr_expect_null(verb_find(""));
 }
