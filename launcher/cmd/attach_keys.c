@@ -156,6 +156,9 @@ lose_keys(struct window *w)
 	attach_keys_end(w->k);
 	w->len = 0;
 	w->leave = (struct leave){ 0 };
+	/* All that it wrote comes first: there is an end to it. */
+	while (w->k->sys == 0 && show_some(w))
+		continue;
 	tcsetattr(STDIN_FILENO, TCSANOW, &w->before);
 	if (w->k->attempt->ranks > 1)
 		words_line("rank %u takes no more keys; Ctrl-C leaves",

@@ -249,7 +249,7 @@ untyped()
 	mkfifo go.0 go.1
 	exec {go0}<>go.0 {go1}<>go.1
 	id=$("$XRUN" -d --pty -n 2 sh -c 'echo up; read -r x <go.$RANK; echo over')
-	spawn at "$PTY" -m -d 30 -w 'leaves it' -w over -w 'no more keys' \
+	spawn at "$PTY" -m -d 30 -w 'leaves it' -w 'no more keys' \
 		-s '\003' -w 'left' "$XRUN" attach -r 1 "$id"
 	await_line at.out 'leaves it' 10
 	printf '\n' >&"$go1"
