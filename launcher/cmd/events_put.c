@@ -108,6 +108,17 @@ put_job_hang(struct buf *out, const cJSON *event)
 }
 
 static void
+put_job_stacks(struct buf *out, const cJSON *event)
+{
+	int64_t ranks = jobs_number(event, "ranks", 0);
+	const char *path = jobs_text(event, "path");
+
+	buf_fmt(out, "%s, %lld rank%s%s%s", text_of(event, "why"),
+		(long long)ranks, ranks == 1 ? "" : "s",
+		path == NULL ? "" : ": ", path == NULL ? "" : path);
+}
+
+static void
 put_log_full(struct buf *out, const cJSON *event)
 {
 	buf_fmt(out, "no room for its %s", text_of(event, "stream"));
@@ -181,6 +192,7 @@ static const struct {
 	{ "rank.exit", put_rank_exit },
 	{ "job.stop", put_job_stop },
 	{ "job.hang", put_job_hang },
+	{ "job.stacks", put_job_stacks },
 	{ "log.full", put_log_full },
 	{ "log.room", put_log_room },
 	{ "job.restart", put_job_restart },

@@ -18,6 +18,7 @@
 #include "launcher/keeper/keeper.h"
 #include "launcher/sup/bus.h"
 #include "launcher/sup/hang.h"
+#include "launcher/sup/stacks.h"
 #include "launcher/sup/next.h"
 
 #define FLUSH_BYTES (64 * 1024)
@@ -320,6 +321,13 @@ put_job_stop(struct json *j, const struct job *job, uint32_t r)
 }
 
 static void
+put_job_stacks(struct json *j, const struct job *job, uint32_t r)
+{
+	(void)r;
+	stacks_put_event(j, job);
+}
+
+static void
 put_job_hang(struct json *j, const struct job *job, uint32_t r)
 {
 	(void)r;
@@ -362,6 +370,7 @@ static put_fn *const fields[BUS_EVENT_COUNT] = {
 	[BUS_RANK_EXIT] = put_rank_exit,
 	[BUS_JOB_STOP] = put_job_stop,
 	[BUS_JOB_HANG] = put_job_hang,
+	[BUS_JOB_STACKS] = put_job_stacks,
 	[BUS_LOG_FULL] = put_log,
 	[BUS_LOG_ROOM] = put_log,
 	[BUS_JOB_RESTART] = put_job_restart,

@@ -27,8 +27,9 @@
 		"rank.exit")    /* rank, pid, status | signal, oom, stopped */ \
 	E(JOB_STOP, "job.stop") /* reason, signal */ \
 	E(JOB_HANG, "job.hang") /* rule, seconds, hung */ \
-	E(LOG_FULL, "log.full") /* rank, stream */ \
-	E(LOG_ROOM, "log.room") /* rank, stream */ \
+	E(JOB_STACKS, "job.stacks")   /* why, ranks, path */ \
+	E(LOG_FULL, "log.full")       /* rank, stream */ \
+	E(LOG_ROOM, "log.room")       /* rank, stream */ \
 	E(JOB_RESTART, "job.restart") /* exit, reason, culprit, next, pause */ \
 	E(JOB_END, "job.end")         /* exit, reason, culprit */
 

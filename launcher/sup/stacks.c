@@ -14,6 +14,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/json.h"
 #include "launcher/keeper/keeper.h"
 #include "launcher/sup/aide.h"
 #include "launcher/sup/stacks.h"
@@ -30,6 +31,7 @@ struct stacks_run {
 	struct watch *said;
 	struct timer *cancelled;
 	stacks_fn *fn;
+	const char *why;
 	int out;
 	uint32_t ranks;
 	struct buf summary;
@@ -169,6 +171,8 @@ on_death(int status, bool late, void *ctx)
 		job->sup->stacks_kept = true;
 		job->page->kept = 1; /* though no rank wrote a byte */
 	}
+	if (taken)
+		bus_tell(job->sup->bus, BUS_JOB_STACKS, 0);
 	if (job->sup->phase == PHASE_RUN)
 		say(r, taken);
 	tell(r, taken);
@@ -200,6 +204,15 @@ stacks_close(struct job *job)
 	job->sup->stacks_path = NULL;
 }
 
+void
+stacks_put_event(struct json *j, const struct job *job)
+{
+	json_text(j, "why", job->sup->stacks->why);
+	json_int(j, "ranks", job->sup->stacks->ranks);
+	if (stacks_path(job) != NULL)
+		json_text(j, "path", stacks_path(job));
+}
+
 const char *
 stacks_path(const struct job *job)
 {
@@ -226,10 +239,10 @@ find_path(struct job *job)
 }
 
 static bool
-start(struct stacks_run *r, const char *why, int in, int out)
+start(struct stacks_run *r, int in, int out)
 {
 	struct job *job = r->job;
-	char *argv[] = { "xrun", "stacks", "--pids", "--title", (char *)why,
+	char *argv[] = { "xrun", "stacks", "--pids", "--title", (char *)r->why,
 		job->sup->stacks_path == NULL ? NULL : "--save",
 		job->sup->stacks_path, NULL };
 	const struct aide_config config = {
@@ -267,12 +280,14 @@ stacks_begin(struct job *job, const char *why, stacks_fn *fn)
 		free(r);
 		return false;
 	}
-	*r = (struct stacks_run){ .job = job, .fn = fn, .out = fd[0] };
+	*r = (struct stacks_run){ .job = job,
+		.fn = fn,
+		.why = why,
+		.out = fd[0] };
 	job->sup->stacks = r;
 	in = list_ranks(job, &r->ranks);
 	begun = in != -1 && find_path(job) &&
-		fcntl(r->out, F_SETFL, O_NONBLOCK) == 0 &&
-		start(r, why, in, fd[1]);
+		fcntl(r->out, F_SETFL, O_NONBLOCK) == 0 && start(r, in, fd[1]);
 	fd_close(in);
 	fd_close(fd[1]);
 	if (!begun)

@@ -29,7 +29,7 @@ typedef void stacks_fn(struct job *job, bool taken, const char *path,
 /*
  * stacks_begin() - of all ranks that live.
  *
- * @why: for the file: "--timeout"
+ * @why: for the file: "--timeout"; kept
  * Returns false, and @fn is not called: not possible, or it is being done, or the
  *         job is being ended already
  */
@@ -40,6 +40,10 @@ void stacks_cancel(struct job *job);
 
 /* stacks_path() - where they are; NULL: none were taken, or kept. */
 const char *stacks_path(const struct job *job);
+
+/* stacks_put_event() - members of job.stacks: why, ranks, path; they were taken. */
+struct json;
+void stacks_put_event(struct json *j, const struct job *job);
 
 void stacks_close(struct job *job); /* at the end */
 

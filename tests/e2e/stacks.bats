@@ -425,9 +425,19 @@ python_up()
 	down
 }
 
+# Where schemas can be checked, they are.
+fits_both()
+{
+	"$here/fits.py" --strict "$root/share/schema/version.json" 2>/dev/null ||
+		return 0
+	fits job r.json
+	fits event e.jsonl
+}
+
 @test "--stacks-on timeout: they are taken, kept and named before the end" {
 	need eu-stack jq
-	job --timeout 500ms --stacks-on hang,timeout --report r.json --job stands \
+	job --timeout 500ms --stacks-on hang,timeout --report r.json \
+		--events e.jsonl --job stands \
 		-n 4 "$PROG/stand" 2
 	assert_eq "$status" 124
 	file=$XDG_STATE_HOME/xrun/stands/0/stacks.txt
@@ -438,6 +448,12 @@ python_up()
 	assert_has "$stderr" '^xrun: --timeout reached after'
 	assert_has "$(head -n 1 "$file")" '^2.*Z --timeout: 4 ranks in'
 	assert_has "$(cat "$file")" '^  wait_for_the_lock  stand$'
+	jq -se --arg file "$file" 'map(select(.event == "job.stacks")) | length == 1
+		and .[0].why == "--timeout" and .[0].ranks == 4
+		and .[0].path == $file' e.jsonl
+	fits_both
+	try "$XRUN" events stands
+	assert_has "$output" 'job.stacks +--timeout, 4 ranks: .*/stacks.txt$'
 	job --timeout 300ms --stacks-on none -n 2 "$PROG/stand" 2
 	assert_eq "$status" 124
 	[[ $stderr != *stacks* ]]
