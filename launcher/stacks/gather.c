@@ -107,17 +107,6 @@ is_due(const struct work *w, const struct run *r)
 			is_python(p));
 }
 
-bool
-gather_tools(void)
-{
-	char *eu = tool_find(kinds[EU].name), *gdb = tool_find(kinds[GDB].name);
-	bool found = eu != NULL || gdb != NULL;
-
-	free(eu);
-	free(gdb);
-	return found;
-}
-
 /* --- one of them ---------------------------------------------------------- */
 
 static bool
@@ -166,6 +155,25 @@ note_words(struct process *p, const char *name, struct span text)
 	stacks_tame(p->why);
 }
 
+/* Of gdb, where the rest is known. */
+static void
+take_python(struct process *p, struct span text)
+{
+	struct stacks s = { 0 };
+	struct process *told = stacks_add_process(&s, p->rank, p->pid);
+	struct thread *t;
+
+	parse_gdb(text, told);
+	for (uint32_t i = 0; i < told->threads; i++) {
+		t = stacks_thread(p, told->thread[i].tid);
+		if (t == NULL || t->python.count > 0)
+			continue;
+		t->python = told->thread[i].python;
+		told->thread[i].python = (struct frames){ 0 };
+	}
+	stacks_fini(&s);
+}
+
 static void
 take(struct run *r, bool late)
 {
@@ -174,20 +182,15 @@ take(struct run *r, bool late)
 	struct span text = { r->tool.text.data, r->tool.text.len };
 	bool known = p->by != STACKS_BY_PROC;
 
-	if (known && r->kind == GDB)
-		stacks_drop_native(p); /* it tells them again */
-	if (k->parse(text, p)) {
-		if (r->kind == PY_SPY)
-			p->python_by = k->name;
-		else
-			p->by = k->by;
+	if (known && r->kind == GDB) {
+		take_python(p, text);
+	} else if (k->parse(text, p)) {
+		p->by = known ? p->by : k->by;
 		p->why[0] = '\0';
+	} else if (!known && r->kind != PY_SPY && late) {
+		snprintf(p->why, sizeof(p->why), "%s had no answer", k->name);
 	} else if (!known && r->kind != PY_SPY) {
-		if (late)
-			snprintf(p->why, sizeof(p->why), "%s had no answer",
-				k->name);
-		else
-			note_words(p, k->name, text);
+		note_words(p, k->name, text);
 	}
 	for (uint32_t i = 0; i < p->threads; i++)
 		if (p->python_by == NULL && p->thread[i].python.count > 0)
@@ -309,7 +312,7 @@ look(struct work *w, struct stacks *s)
 	w->run = xcalloc(s->count + 1, sizeof(*w->run));
 	for (uint32_t i = 0; i < s->count; i++) {
 		threads_read(&s->process[i]);
-		if (s->process[i].threads > 0 && attach_allowed(&s->process[i]))
+		if (attach_allowed(&s->process[i]))
 			w->run[w->runs++].p = &s->process[i];
 	}
 }

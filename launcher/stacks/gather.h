@@ -27,7 +27,4 @@ struct gather {
  */
 int gather_stacks(struct stacks *s, const struct gather *settings);
 
-/* gather_tools() - is there a tool that can tell stacks? */
-bool gather_tools(void);
-
 #endif /* LAUNCHER_STACKS_GATHER_H */

@@ -128,6 +128,7 @@ put_unseen(struct buf *out, const struct stacks *s)
 
 	for (uint32_t i = 0; i < s->count; i++)
 		if (s->process[i].why[0] != '\0' &&
+			s->process[i].python_by == NULL &&
 			ranks_init(&set, rank_limit(s)) == XR_OK) {
 			put_reason(out, s, i, &set);
 			ranks_fini(&set);

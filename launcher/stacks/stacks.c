@@ -66,13 +66,6 @@ frames_fini(struct frames *f)
 }
 
 void
-stacks_drop_native(struct process *p)
-{
-	for (uint32_t i = 0; i < p->threads; i++)
-		frames_fini(&p->thread[i].native);
-}
-
-void
 stacks_fini(struct stacks *s)
 {
 	for (uint32_t i = 0; i < s->count; i++) {

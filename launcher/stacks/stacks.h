@@ -110,9 +110,6 @@ struct thread *stacks_thread(struct process *p, pid_t tid);
 /* stacks_add_frame() - the next one out; what is too much is left out. */
 void stacks_add_frame(struct frames *f, const struct frame *frame);
 
-/* stacks_drop_native() - what a tool told is worth nothing. */
-void stacks_drop_native(struct process *p);
-
 void stacks_fini(struct stacks *s);
 
 /* stacks_tame() - a name that anybody chose is a word of a line. */

@@ -391,6 +391,8 @@ python_up()
 		jq -e '[.group[] | select(.stack | startswith("<module> > wait > "))] |
 			length == 1 and .[0].ranks == "0-1"' <<<"$output"
 	done
+	stacks
+	assert_eq "$(grep 'no stack' <<<"$output")" ''
 	await_line one.out '^.1. slept True' 10
 	unharmed 2
 	down
