@@ -20,8 +20,13 @@ up()
 answers()
 {
 	"$XRUN" ps --json web >ps.json 2>/dev/null &&
-		jq -e 'has("http")' ps.json >/dev/null &&
-		pgrep -f '^xrun-http web ' >/dev/null
+		jq -e 'has("http")' ps.json >/dev/null && find_aide
+}
+
+# find_aide - who answers is $aide.
+find_aide()
+{
+	aide=$(pgrep -P "$(supervisor)" -x xrun-http)
 }
 
 # get PATH [CURL-ARG...] - $output is what is at PATH, $status HTTP's.
@@ -47,7 +52,7 @@ over()
 {
 	kill "$pid"
 	await_exit "$pid" 10
-	! pgrep -f '^xrun-http web '
+	[ ! -e "/proc/$aide" ]
 }
 
 @test "--http auto: metrics and JSON on a socket beside the control socket" {
@@ -89,7 +94,7 @@ over()
 	get /metrics -H "Authorization: Bearer $token" -X POST
 	assert_eq "$status" 405
 	# Nobody can read it elsewhere.
-	! grep -r "$token" /proc/"$pid"/{cmdline,environ} /proc/"$(pgrep -f '^xrun-http web ')"/{cmdline,environ}
+	! grep -r "$token" /proc/"$pid"/{cmdline,environ} /proc/"$aide"/{cmdline,environ}
 	! grep -rq "$token" "$XDG_STATE_HOME" web.out web.err
 	over
 }
@@ -234,14 +239,13 @@ noise: 400'
 @test "who answers may die: the job goes on, and another takes its place" {
 	need curl jq
 	up -v --http auto -n 1 sleep 60
-	first=$(pgrep -f '^xrun-http web ')
-	kill -KILL "$first"
+	kill -KILL "$aide"
 	wait_for 10 another
 	get /metrics
 	assert_eq "$status" 200
-	kill -KILL "$first"
+	kill -KILL "$aide"
 	wait_for 10 another
-	kill -KILL "$first"
+	kill -KILL "$aide"
 	await_line web.err 'xrun-http ended 3 times, and is not started again; the job goes on' 10
 	try "$XRUN" ps -q
 	assert_eq "$output" web
@@ -251,9 +255,12 @@ noise: 400'
 
 another()
 {
-	local now
+	local was=$aide
 
-	now=$(pgrep -f '^xrun-http web ') && [ "$now" != "$first" ] && first=$now
+	find_aide && [ "$aide" != "$was" ] || {
+		aide=$was
+		return 1
+	}
 }
 
 @test "it is no leftover of the ranks, and does not outlive xrun" {
@@ -261,11 +268,11 @@ another()
 	up -v --http auto -n 1 sleep 1
 	await_exit "$pid" 10
 	! grep outlived web.err
-	! pgrep -f '^xrun-http web '
+	[ ! -e "/proc/$aide" ]
 	up --http auto -n 1 sleep 60
 	kill -KILL "$(supervisor)"
 	await_exit "$pid" 10
-	! pgrep -f '^xrun-http web '
+	[ ! -e "/proc/$aide" ]
 	up --http auto -n 1 sleep 60
 	kill -KILL "$pid"
 	wait_for 10 gone
@@ -273,7 +280,7 @@ another()
 
 gone()
 {
-	! pgrep -f '^xrun-http web ' && ! pgrep -x xrun-super -P 1
+	[ ! -e "/proc/$aide" ]
 }
 
 @test "a job that is stopped is waited for, and its clients are answered then" {
