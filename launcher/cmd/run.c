@@ -34,6 +34,7 @@
 #include "launcher/keeper/orphan.h"
 #include "launcher/keeper/own_tty.h"
 #include "launcher/sup/hear.h"
+#include "launcher/sup/hook.h"
 #include "launcher/sup/http.h"
 #include "launcher/sup/metrics_file.h"
 #include "launcher/sup/report.h"
@@ -374,6 +375,8 @@ prepare(struct job *job, struct prepared *p, struct xr_error *err)
 		status = make_shared(job, err);
 	if (status == XR_OK && !only_asks(&job->opt))
 		status = http_open(job, err);
+	if (status == XR_OK && !only_asks(&job->opt))
+		status = hook_open(job, err);
 	if (status == XR_OK && job->detach != NULL)
 		status = detach_open(job, err);
 	if (status != XR_OK)

@@ -78,6 +78,7 @@ struct run_options {
 	const char *metrics_file; /* or NULL */
 	const char *http;         /* NULL, "none", "auto" or an address */
 	const char *http_token;   /* file or NULL */
+	struct opt_list on_event, exec_on; /* EVENT:URL, EVENT:COMMAND */
 
 	bool dry_run;
 	bool show_env;

@@ -57,10 +57,14 @@ static const struct pair pairs[] = {
 	{ ON("show-env", show_env), "events", IDLE, NO_START, NULL },
 	{ ON("show-env", show_env), "metrics-file", IDLE, NO_START, NULL },
 	{ ON("show-env", show_env), "http", IDLE, NO_START, NULL },
+	{ ON("show-env", show_env), "on-event", IDLE, NO_START, NULL },
+	{ ON("show-env", show_env), "exec-on", IDLE, NO_START, NULL },
 	{ ON("dry-run", dry_run), "report", IDLE, NO_START, NULL },
 	{ ON("dry-run", dry_run), "events", IDLE, NO_START, NULL },
 	{ ON("dry-run", dry_run), "metrics-file", IDLE, NO_START, NULL },
 	{ ON("dry-run", dry_run), "http", IDLE, NO_START, NULL },
+	{ ON("dry-run", dry_run), "on-event", IDLE, NO_START, NULL },
+	{ ON("dry-run", dry_run), "exec-on", IDLE, NO_START, NULL },
 };
 
 static bool

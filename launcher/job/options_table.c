@@ -81,6 +81,13 @@ is_assignment(const char *value)
 	return *value != '=' && strchr(value, '=') != NULL;
 }
 
+/* Names of events are not known here. */
+static bool
+has_colon(const char *value)
+{
+	return strchr(value, ':') != NULL && *value != ':';
+}
+
 static bool
 is_glob(const char *value)
 {
@@ -472,6 +479,20 @@ const struct opt run_options[] = {
 		.offset = AT(http_token),
 		.help = "the token for --http is the one in FILE",
 		.text = "Whoever asks on *--http* has to show the first line of _FILE_, 16 characters or more, in a file that nobody else may read: as credentials_file of Prometheus. Without it, on a port a token is made for each job." },
+	{ .name = "on-event",
+		.type = OPT_LIST,
+		.arg = "EVENT:URL",
+		.valid = has_colon,
+		.offset = AT(on_event),
+		.help = "post an event to a URL (repeatable)",
+		.text = "Post the event called _EVENT_, or each with *all*, to _URL_ as JSON: what *--events* writes, with job and host. Names are those of *xrun events*, such as job.end and rank.exit. Only http and https; redirects are not followed and no proxy is asked; ten seconds, three tries, then it is said. The events of one URL come in their order; where they pile up, some are left out, and the next has their number as \"dropped\". At the end of the job they have 10 s. May be given several times; in XRUN_ON_EVENT, one a line." },
+	{ .name = "exec-on",
+		.type = OPT_LIST,
+		.arg = "EVENT:COMMAND",
+		.valid = has_colon,
+		.offset = AT(exec_on),
+		.help = "run a command at an event (repeatable)",
+		.text = "Run *sh -c* _COMMAND_ at the event called _EVENT_, or each with *all*. It has the event as JSON on standard input; its name is XRUN_EVENT, the job XRUN_JOB, and each of its members a variable, such as XRUN_EVENT_RANK and XRUN_EVENT_EXIT. What it writes goes to standard error of xrun. Commands run one after the other, where xrun was started, for 5 s each; then, as at the end of the job, they and what they left behind are ended, and that is said. They are no ranks, and whether they fail changes nothing. May be given several times; in XRUN_EXEC_ON, one a line." },
 
 	{ .name = "dry-run",
 		.group = "Asking",
@@ -534,7 +555,5 @@ const struct opt_later run_options_later[] = {
 	{ "via", 0 },
 	{ "env-force", 0 },
 	{ "agent", 0 },
-	{ "on-event", 0 },
-	{ "exec-on", 0 },
 	{ 0 },
 };

@@ -39,6 +39,8 @@ struct bus {
 	int file; /* of --events, or -1 */
 	struct outlet events, state;
 	struct buf lines;
+	bus_fn *fn; /* or NULL */
+	void *ctx;
 	bool last; /* what is told now is the end of it */
 };
 
@@ -381,12 +383,21 @@ static put_fn *const fields[BUS_EVENT_COUNT] = {
 static bool
 unheard(const struct bus *bus)
 {
-	return bus->file == -1 && bus->job->state.dir_fd == -1;
+	return bus->file == -1 && bus->job->state.dir_fd == -1 &&
+		bus->fn == NULL;
+}
+
+void
+bus_listen(struct bus *bus, bus_fn *fn, void *ctx)
+{
+	bus->fn = fn;
+	bus->ctx = ctx;
 }
 
 void
 bus_tell(struct bus *bus, enum bus_event event, uint32_t about)
 {
+	size_t at = bus->lines.len;
 	char stamp[40];
 	struct json j;
 
@@ -401,6 +412,11 @@ bus_tell(struct bus *bus, enum bus_event event, uint32_t about)
 	json_text(&j, "event", bus_event_name(event));
 	fields[event](&j, bus->job, about);
 	json_close_object(&j);
+	if (bus->fn != NULL && bus->lines.bad == XR_OK)
+		bus->fn(event,
+			(struct span){ bus->lines.data + at,
+				bus->lines.len - at },
+			bus->ctx);
 	buf_put_char(&bus->lines, '\n');
 	if (bus->lines.len >= FLUSH_BYTES)
 		bus_flush(bus, true);

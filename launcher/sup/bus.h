@@ -55,6 +55,11 @@ struct bus *bus_new(struct job *job, struct loop *loop, struct work *work,
  * stream; ignored by rows without one. */
 void bus_tell(struct bus *bus, enum bus_event event, uint32_t r);
 
+/* bus_listen() - @fn gets each event as well, its line without the end; it may
+ * not tell any. One. */
+typedef void bus_fn(enum bus_event event, struct span line, void *ctx);
+void bus_listen(struct bus *bus, bus_fn *fn, void *ctx);
+
 /* bus_flush() - hand what is collected to the helper thread. @keep: false if
  * the job's folder will be removed. False if there was no memory; it is kept
  * till the next time. */

@@ -26,6 +26,7 @@
 #include "launcher/keeper/report_file.h"
 #include "launcher/sup/hang.h"
 #include "launcher/sup/next.h"
+#include "launcher/sup/hook.h"
 #include "launcher/sup/http.h"
 #include "launcher/sup/metrics_file.h"
 #include "launcher/sup/report.h"
@@ -632,8 +633,12 @@ report_next(struct job *job)
 			waits = send_report(job);
 			break;
 		case WRITE_REST:
-			w->stage = WRITE_OVER;
+			w->stage = WRITE_HOOKS;
 			say_rest(job);
+			break;
+		case WRITE_HOOKS:
+			waits = hook_wait(job);
+			w->stage = waits ? WRITE_HOOKS : WRITE_OVER;
 			break;
 		case WRITE_OVER:
 			break;

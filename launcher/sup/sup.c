@@ -20,6 +20,7 @@
 #include "launcher/sup/aide.h"
 #include "launcher/sup/hang.h"
 #include "launcher/sup/hear.h"
+#include "launcher/sup/hook.h"
 #include "launcher/sup/next.h"
 #include "launcher/sup/metrics_file.h"
 #include "launcher/sup/report.h"
@@ -459,6 +460,7 @@ begin(struct job *job)
 	if (job->interactive)
 		own_tty_raw(&job->page->own);
 	screen_header(job);
+	hook_begin(job);
 	bus_tell(s->bus, BUS_JOB_START, 0);
 	steer_resume(job);
 	slots_open(job);
@@ -489,6 +491,7 @@ supervise(struct job *job)
 	hang_close(job);
 	stacks_close(job);
 	aide_end_all(job);
+	hook_end(job);
 	steer_end(job);
 	hear_close(job);
 	if (sup.phase == PHASE_END)

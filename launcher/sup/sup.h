@@ -26,6 +26,7 @@
  *   slow.c     whose steps take long
  *   metrics_file.c  what is counted, for others to read
  *   http.c     the same for who asks by HTTP
+ *   hook.c     who is told of events; hook_exec.c, hook_web.c
  *
  * keeper/ made it and outlives it. Everything runs on the loop's thread.
  */
@@ -76,6 +77,7 @@ struct writing {
 		WRITE_LAST_EVENT,
 		WRITE_REPORT,
 		WRITE_REST,
+		WRITE_HOOKS, /* --on-event, --exec-on */
 		WRITE_OVER,
 	} stage;
 	bool keep;                /* the job's folder stays */

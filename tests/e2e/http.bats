@@ -94,8 +94,9 @@ over()
 	get /metrics -H "Authorization: Bearer $token" -X POST
 	assert_eq "$status" 405
 	# Nobody can read it elsewhere.
-	! grep -r "$token" /proc/"$pid"/{cmdline,environ} /proc/"$aide"/{cmdline,environ}
-	! grep -rq "$token" "$XDG_STATE_HOME" web.out web.err
+	try grep -rl "$token" /proc/"$pid"/{cmdline,environ} \
+		/proc/"$aide"/{cmdline,environ} "$XDG_STATE_HOME" web.out web.err
+	assert_eq "$output" ''
 	over
 }
 
@@ -257,17 +258,18 @@ another()
 {
 	local was=$aide
 
-	find_aide && [ "$aide" != "$was" ] || {
-		aide=$was
-		return 1
-	}
+	if find_aide && [ "$aide" != "$was" ]; then
+		return
+	fi
+	aide=$was
+	return 1
 }
 
 @test "it is no leftover of the ranks, and does not outlive xrun" {
 	need curl jq
 	up -v --http auto -n 1 sleep 1
 	await_exit "$pid" 10
-	! grep outlived web.err
+	assert_eq "$(grep outlived web.err)" ''
 	[ ! -e "/proc/$aide" ]
 	up --http auto -n 1 sleep 60
 	kill -KILL "$(supervisor)"

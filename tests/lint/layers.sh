@@ -22,6 +22,7 @@ launcher/ctl|xrun base event wire launcher/ctl
 launcher/keeper|xrun base proc launcher/host launcher/state launcher/log launcher/job launcher/ctl launcher/keeper|cjson
 launcher/stat|xrun base proc launcher/state launcher/stat|cjson
 launcher/http|xrun base event wire launcher/ctl launcher/stat launcher/http|cjson
+launcher/notify|xrun base launcher/notify|curl
 launcher/doctor|xrun base proc place launcher/host launcher/state launcher/job launcher/ctl launcher/keeper launcher/doctor
 launcher/stacks|xrun base proc launcher/stacks
 launcher/sup|xrun base proc event place wire store segment launcher/host launcher/state launcher/log launcher/job launcher/ctl launcher/stat launcher/keeper launcher/sup|cjson event2 curl
