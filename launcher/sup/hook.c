@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* hook.c - see hook.h. */
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +20,7 @@
 #define NOTIFY       "xrun-notify"
 #define ALL          "all"
 #define END_PATIENCE NS_PER_S
+#define DYING_MS     100
 
 /* --- what is asked for ---------------------------------------------------- */
 
@@ -235,6 +237,9 @@ hook_end(struct job *job)
 
 	if (job->hooks == NULL || job->hooks->running == NULL)
 		return;
+	/* Those of its group were killed with it, and may be on their way. */
+	for (int ms = 0; ms < DYING_MS && descend_reap(&d) > 0; ms++)
+		poll(NULL, 0, 1);
 	descend_end(&d, clock_now() + END_PATIENCE);
 	if (who.len > 0)
 		words_line("--exec-on: ended what a command left behind: %s",
