@@ -218,6 +218,17 @@ ctl_place_remove(const struct ctl_place *p)
 	unlinkat(p->root, p->id, AT_REMOVEDIR);
 }
 
+void
+ctl_place_forget(const char *id)
+{
+	char where[64];
+	int root = open_root(false, where);
+
+	if (root != -1)
+		unlinkat(root, id, AT_REMOVEDIR);
+	fd_close(root);
+}
+
 /* What a walk over the folders of jobs does with each. */
 struct walk {
 	ctl_place_fn *fn;  /* for those that live; or NULL */

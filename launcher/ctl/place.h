@@ -63,6 +63,10 @@ void ctl_place_remove(const struct ctl_place *p);
  * is there. */
 typedef void ctl_dead_fn(void *ctx, const char *id, int64_t since);
 
+/* ctl_place_forget() - the folder of job @id if nothing is in it: of one that
+ * was killed while it made it. No heap. */
+void ctl_place_forget(const char *id);
+
 /* ctl_place_sweep() - remove what jobs left that are no more; @fn, unless NULL,
  * is told before, with the lock in hand. */
 void ctl_place_sweep(ctl_dead_fn *fn, void *ctx);

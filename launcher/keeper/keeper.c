@@ -70,6 +70,14 @@ keeper_page_new(void)
 	return page;
 }
 
+bool
+keeper_is_dead(const struct keeper_page *page)
+{
+	struct pollfd p = { .fd = page->keeper, .events = POLLIN };
+
+	return poll(&p, 1, 0) == 1;
+}
+
 void
 keeper_follow_stop(struct keeper_page *page)
 {
@@ -79,7 +87,8 @@ keeper_follow_stop(struct keeper_page *page)
 static bool
 begins_again(const struct keeper *k)
 {
-	return (k->job->page->verdict & KEEPER_AGAIN) != 0;
+	return (__atomic_load_n(&k->job->page->verdict, __ATOMIC_SEQ_CST) &
+		       KEEPER_AGAIN) != 0;
 }
 
 /* Its last word is said, but a thread of it may be in a sleep that no signal
@@ -122,18 +131,18 @@ pass_on(struct keeper *k)
 
 	if (tells_to_end(info.si_signo) && take_verdict(k))
 		return true;
-	if (tells_to_end(info.si_signo) && begins_again(k)) {
-		k->job->page->again.told = info.si_signo; /* the next hears */
-		return false;
-	}
 	/* A terminal that is gone tells the leader of the session only. */
-	if (k->info.ssi_code == SI_KERNEL && info.si_signo != SIGHUP)
+	if (k->info.ssi_code == SI_KERNEL && info.si_signo != SIGHUP &&
+		!begins_again(k))
 		return false;
 	fault(FAULT_KEEPER_SIGNAL, FAULT_ANY);
 	syscall(SYS_pidfd_send_signal, k->pidfd, info.si_signo, &info, 0);
 	/* Whoever stopped it (a rank can) does not keep it from ending. */
 	if (tells_to_end(info.si_signo))
 		syscall(SYS_pidfd_send_signal, k->pidfd, SIGCONT, NULL, 0);
+	/* It may not have heard it any more: the next one does. */
+	if (tells_to_end(info.si_signo) && begins_again(k))
+		k->job->page->again.told = info.si_signo;
 	return false;
 }
 
@@ -375,6 +384,16 @@ begin_again(struct keeper *k)
 	return false;
 }
 
+/* What a supervisor that was killed had there. */
+static void
+remove_socket(const struct job *job)
+{
+	if (job->page->ctl.dir != -1)
+		ctl_place_remove(&job->page->ctl);
+	else
+		ctl_place_forget(job->state.id);
+}
+
 /* The supervisor is dead. With a verdict that is the end of the job; without
  * one it crashed, and everything below it is ours now. */
 static bool
@@ -410,7 +429,7 @@ supervisor_died(struct keeper *k)
 		leaf_kill(&k->job->page->leaves);
 	alive = descend_end(&everybody, clock_now() + SWEEP_PATIENCE);
 	remove_leaves(k);
-	ctl_place_remove(&k->job->page->ctl);
+	remove_socket(k->job);
 	fault(FAULT_KEEPER_DRAIN, FAULT_ANY);
 	raw_drain(k->job->share, DRAIN_PATIENCE);
 	put_back(k);
@@ -500,6 +519,19 @@ watch_over(struct keeper *k)
 	return k->status;
 }
 
+/* What was told to a supervisor that reads no more is for the next one. Who tells
+ * from now on sees the verdict, see pass_on(). */
+static void
+leave_word(struct keeper_page *page)
+{
+	sigset_t pending;
+
+	sigpending(&pending);
+	for (int sig = 1; sig < SIGRTMIN; sig++)
+		if (tells_to_end(sig) && sigismember(&pending, sig) == 1)
+			page->again.told = sig;
+}
+
 /* The verdict first: what touches the disk after it keeps nobody waiting for
  * ever. */
 static void
@@ -515,7 +547,11 @@ be_supervisor(struct job *job, keeper_fn *job_fn)
 	fault(FAULT_SUPER_END, FAULT_ANY);
 	if (status != KEEPER_NO_VERDICT) {
 		again = job->page->again.due != 0 ? KEEPER_AGAIN : 0;
-		job->page->verdict = KEEPER_VERDICT | again | (status & 0xff);
+		__atomic_store_n(&job->page->verdict,
+			KEEPER_VERDICT | again | (status & 0xff),
+			__ATOMIC_SEQ_CST);
+		if (again != 0)
+			leave_word(job->page);
 		arm(job, EXIT_PATIENCE);
 		remove_silent(job, status, outcome_of(job).reason);
 	}

@@ -66,6 +66,9 @@ void keeper_all_started(struct keeper_page *page);
 /* keeper_follow_stop() - announce that the supervisor will stop itself. */
 void keeper_follow_stop(struct keeper_page *page);
 
+/* keeper_is_dead() - for the supervisor. */
+bool keeper_is_dead(const struct keeper_page *page);
+
 /* keeper_page_new() - NULL with errno. */
 struct keeper_page *keeper_page_new(void);
 

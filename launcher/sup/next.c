@@ -90,9 +90,9 @@ next_decide(struct job *job)
 	};
 
 	a->due = a->spent = 0;
-	if (job->cause == CAUSE_RESTART)
+	if (job->cause == CAUSE_RESTART && !job->sup->final)
 		again_asked(a);
-	else if (may_begin_again(job, &o))
+	else if (!job->sup->final && may_begin_again(job, &o))
 		again_judge(a, &rule, job->ended_ns, best_step(job),
 			(uint32_t)(job->ended_ns / NS_PER_US));
 	if (a->due != 0 || a->restarts > 0)
@@ -128,6 +128,12 @@ next_restart(struct job *job)
 	else if (job->cause != CAUSE_RESTART)
 		stop_job(job, CAUSE_RESTART);
 	return true;
+}
+
+void
+next_cancel(struct job *job)
+{
+	job->page->again.due = 0;
 }
 
 /* --timeout is the whole job's. */

@@ -24,6 +24,9 @@ bool next_is_due(const struct job *job);
 /* next_told() - to end, by @sig, after the ranks did. */
 void next_told(struct job *job, int sig);
 
+/* next_cancel() - nobody is left to begin it. */
+void next_cancel(struct job *job);
+
 /* next_restart() - somebody wants the next attempt; in the pause before one, now.
  * False: the job is being ended. */
 bool next_restart(struct job *job);

@@ -80,10 +80,19 @@ advance(struct job *job, enum ending_event event)
 		finish_if_over(job);
 }
 
+/* Somebody's decision, or nothing that another attempt would mend. */
+static bool
+is_final(enum cause cause)
+{
+	return cause != CAUSE_FAILURE && cause != CAUSE_HANG &&
+		cause != CAUSE_RESTART;
+}
+
 /* The first cause stays, whatever comes after it. */
 static void
 set_cause(struct job *job, enum cause cause, int sig)
 {
+	job->sup->final = job->sup->final || is_final(cause);
 	if (job->cause != CAUSE_NONE)
 		return;
 	stacks_cancel(job);

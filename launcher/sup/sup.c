@@ -272,6 +272,7 @@ on_keeper_died(int fd, void *ctx)
 
 	(void)fd;
 	watch_pause(job->sup->keeper);
+	next_cancel(job);
 	stop_fail(job, "the process that was started as xrun was killed");
 	finish_hurry(job);
 }
@@ -488,6 +489,8 @@ supervise(struct job *job)
 	loop_run(sup.loop);
 	oom_end(&sup.oom);
 	pids_end(&sup.pids);
+	if (keeper_is_dead(job->page))
+		next_cancel(job);
 	hang_close(job);
 	stacks_close(job);
 	aide_end_all(job);

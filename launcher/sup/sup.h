@@ -154,6 +154,7 @@ struct sup {
 	uint32_t stuck; /* processes that SIGKILL did not end, and were named */
 	bool input_flows; /* start.c: to every rank */
 	bool told;      /* by a signal, --timeout, ...: not only by a failure */
+	bool final;     /* stop.c: no attempt follows */
 	bool not_shown; /* a sink had no memory, and it was said */
 	bool judged;    /* the evidence of the first failure was taken */
 	bool output_dropped; /* no more patience for pipes of the dead */

@@ -7,7 +7,8 @@
  *
  * CAMPAIGN is supervisor, keeper, rank, both (keeper and supervisor at once),
  * stop (the supervisor stands still for a while), runs (xrun -n 64 true, nothing
- * is done to it) or culprit (64 ranks, one fails while the supervisor stands
+ * is done to it), again (a job that begins again all the time: its supervisor or
+ * keeper is killed, or it is told to end) or culprit (64 ranks, one fails while the supervisor stands
  * still for a second, and the others fail of that).
  *
  * The load: 8 ranks that write lines on both streams, each with a child that
@@ -48,7 +49,6 @@ struct chaos {
 
 struct campaign {
 	const char *name;
-	/* Makes the job's words; NULL: the load. */
 	void (*start)(struct chaos *c);
 	void (*strike)(struct chaos *c); /* at the moment; NULL */
 	void (*judge)(struct chaos *c, int status, struct scene_end *end);
@@ -264,6 +264,76 @@ judge_runs(struct chaos *c, int status, struct scene_end *end)
 		scene_broken(&c->scene, "it says something");
 }
 
+/* Each attempt is a step further than the one before, so no restart is counted,
+ * and none is waited for. */
+static void
+start_again(struct chaos *c)
+{
+	char programs[600];
+	char *argv[] = { (char *)(uintptr_t)c->xrun, "--grace=500ms", "-n4",
+		"--restarts=1", "bash", "-c",
+		"\"$0/fork_away\" --setsid --ignore-term --close --stay "
+		"--last 30000 >/dev/null 2>&1 & "
+		"echo \"{\\\"type\\\":\\\"progress\\\",\\\"step\\\":$XRUN_ATTEMPT}\" >&97; "
+		"echo \"attempt $XRUN_ATTEMPT\"; "
+		"[ $XRUN_RANK = 2 ] && exit 3; exec sleep 30",
+		programs, NULL };
+
+	snprintf(programs, sizeof(programs), "%s", c->programs);
+	scene_start(&c->scene, argv, false);
+}
+
+enum { BLOW_SUPERVISOR, BLOW_KEEPER, BLOW_TERM, BLOWS };
+static uint64_t blow;
+
+/* One that has given its verdict is followed by the next all the same, and
+ * between two there is none for a moment. */
+static void
+kill_until_over(struct chaos *c)
+{
+	siginfo_t info = { 0 };
+	pid_t pid;
+
+	do {
+		pid = supervisor(c);
+		if (pid != 0 && kill(pid, SIGKILL) == 0)
+			c->struck++;
+		pause_us(500 + draw(c, 5000));
+		waitid(P_PID, (id_t)c->scene.pid, &info,
+			WEXITED | WNOWAIT | WNOHANG);
+	} while (info.si_pid == 0);
+}
+
+static void
+strike_again(struct chaos *c)
+{
+	await_moment(c);
+	blow = draw(c, BLOWS);
+	snprintf(c->scene.what + strlen(c->scene.what), 64, ", blow %llu",
+		(unsigned long long)blow);
+	if (blow == BLOW_KEEPER) {
+		kill_keeper(c);
+	} else if (blow == BLOW_TERM) {
+		c->struck += kill(c->scene.pid, SIGTERM) == 0;
+	} else {
+		kill_until_over(c);
+	}
+}
+
+static void
+judge_again(struct chaos *c, int status, struct scene_end *end)
+{
+	end->ranks = 0;
+	if (blow == BLOW_KEEPER) { /* maybe, the only one there was */
+		judge_keeper(c, status, end);
+		next_job(c);
+	} else if (status != -1 && blow == BLOW_TERM && !is(status, 143) &&
+		!is(status, 3)) /* a rank had failed before */
+		scene_broken(&c->scene, "wait status %x, not 143 or 3", status);
+	else if (status != -1 && blow == BLOW_SUPERVISOR && !is(status, 125))
+		scene_broken(&c->scene, "wait status %x, not 125", status);
+}
+
 static uint64_t culprit;
 
 static void
@@ -319,6 +389,7 @@ static const struct campaign campaigns[] = {
 	{ "both", load, kill_both, judge_both },
 	{ "stop", load, stop_supervisor, judge_well },
 	{ "runs", start_runs, NULL, judge_runs },
+	{ "again", start_again, strike_again, judge_again },
 	{ "culprit", start_culprit, stop_a_second, judge_culprit },
 };
 
@@ -340,10 +411,9 @@ show_words(struct chaos *c)
 
 	snprintf(path, sizeof(path), "%s/err", c->scene.dir);
 	fflush(stdout);
-	if (fork() == 0) {
-		execlp("grep", "grep", "-a", "^xrun", path, NULL);
-		_exit(0);
-	}
+	if (fork() == 0)
+		_exit(execlp("sh", "sh", "-c",
+			"grep -a ^xrun \"$0\" | tail -n 20", path, NULL));
 	wait(NULL);
 }
 
