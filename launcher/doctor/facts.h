@@ -27,14 +27,14 @@
 /* What of the kernel xrun uses, and older ones or sandboxes have not. */
 struct kernel_facts {
 	char release[66];
-	bool pidfd;       /* pidfd_open, pidfd_send_signal: Linux 5.3 */
-	bool pidfd_wait;  /* waitid(P_PIDFD): 5.4 */
-	bool clone;       /* as spawn.h does it */
-	bool close_range; /* with CLOSE_RANGE_UNSHARE: 5.9 */
-	bool memfd;
-	bool inotify; /* and there is one left for this user */
-	int yama;     /* kernel.yama.ptrace_scope; -1: there is none */
-	bool traces;  /* CAP_SYS_PTRACE */
+	bool pidfd;        /* pidfd_open: Linux 5.3 */
+	bool pidfd_signal; /* pidfd_send_signal: 5.1 */
+	bool clone;        /* as spawn.h does it */
+	bool close_range;  /* with CLOSE_RANGE_UNSHARE: 5.9 */
+	bool memfd;        /* with seals */
+	bool inotify;      /* and there is one left for this user */
+	int yama;          /* kernel.yama.ptrace_scope; -1: there is none */
+	bool traces;       /* CAP_SYS_PTRACE */
 	char core_pattern[128];
 	char clock[32]; /* clocksource; "": not known */
 };

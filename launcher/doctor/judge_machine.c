@@ -9,21 +9,22 @@
 #define MIB        (UINT64_C(1) << 20)
 #define MEMORY_LOW (256 * MIB)
 #define PORTS_FEW  1000
-#define SANDBOX_TODO \
-	"Linux 5.4 or later; in a container, a seccomp profile that allows %s"
+#define ALLOW      "in a container, a seccomp profile that allows it"
 
-/* What is missing and costs only time. */
+/* What is missing, and what that costs. */
 static const char *
-slower(const struct kernel_facts *k)
+missing(const struct kernel_facts *k)
 {
+	if (!k->pidfd_signal)
+		return "pidfd_send_signal: jobs do not hear of kill(1), and nothing ends leftovers";
 	if (!k->clone)
 		return "clone(CLONE_VM|CLONE_PIDFD): ranks are made by fork, which is slower";
 	if (!k->close_range)
 		return "close_range: many ranks start slower";
 	if (!k->memfd)
-		return "memfd_create: --report may be cut where xrun is killed";
+		return "memfd_create with seals: ranks share no memory with xrun, and --report may be cut where that is killed";
 	if (!k->inotify)
-		return "inotify, or none is left for this user: logs -f looks four times a second";
+		return "inotify, or none is left for this user: logs -f looks ten times a second";
 	return NULL;
 }
 
@@ -31,18 +32,16 @@ void
 judge_kernel(const struct facts *f, struct finding *out)
 {
 	const struct kernel_facts *k = &f->kernel;
-	const char *missing = k->pidfd ?
-		k->pidfd_wait ? NULL : "waitid(P_PIDFD)" :
-		"pidfd_open";
 
-	if (missing != NULL) {
+	if (!k->pidfd) {
 		find_is(out, VERDICT_BAD,
-			"Linux %s has no %s: no job can start", k->release,
-			missing);
-		find_todo(out, SANDBOX_TODO, missing);
-	} else if (slower(k) != NULL) {
+			"Linux %s has no pidfd_open: no job can start",
+			k->release);
+		find_todo(out, "Linux 5.3 or later; " ALLOW);
+	} else if (missing(k) != NULL) {
 		find_is(out, VERDICT_WARN, "Linux %s has no %s", k->release,
-			slower(k));
+			missing(k));
+		find_todo(out, "a newer one; " ALLOW);
 	} else {
 		find_is(out, VERDICT_OK,
 			"Linux %s: pidfd, clone, close_range, memfd, inotify",

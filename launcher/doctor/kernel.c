@@ -18,7 +18,6 @@
 #include "base/fd.h"
 #include "launcher/doctor/facts.h"
 
-#define P_PIDFD_    3  /* P_PIDFD: not in all headers */
 #define CAP_PTRACE  19 /* CAP_SYS_PTRACE, see linux/capability.h */
 #define STACK_BYTES (64 * 1024)
 
@@ -32,14 +31,12 @@ newborn(void *arg)
 	_exit(0);
 }
 
-/* The clone that ranks are made by, of a process that ends at once; who has no
- * pidfd_wait has it waited for by its pid. */
+/* The clone that ranks are made by, of a process that ends at once. */
 static void
 try_clone(struct kernel_facts *k)
 {
 	int flags = CLONE_VM | CLONE_VFORK | CLONE_FILES | CLONE_PIDFD;
 	char *stack = malloc(STACK_BYTES);
-	siginfo_t info;
 	int pidfd = -1;
 	pid_t pid;
 
@@ -47,14 +44,10 @@ try_clone(struct kernel_facts *k)
 		return;
 	pid = clone(newborn, stack + STACK_BYTES, flags | SIGCHLD,
 		&k->close_range, &pidfd);
-	if (pid != -1) {
-		k->clone = true;
-		k->pidfd_wait = waitid((idtype_t)P_PIDFD_, (id_t)pidfd, &info,
-					WEXITED) == 0;
-		if (!k->pidfd_wait)
-			waitpid(pid, NULL, 0);
-		fd_close(pidfd);
-	}
+	k->clone = pid != -1;
+	if (pid != -1)
+		waitpid(pid, NULL, 0);
+	fd_close(pidfd);
 	free(stack);
 }
 
@@ -63,7 +56,8 @@ try_pidfd(struct kernel_facts *k)
 {
 	int fd = (int)syscall(SYS_pidfd_open, getpid(), 0);
 
-	k->pidfd =
+	k->pidfd = fd != -1;
+	k->pidfd_signal =
 		fd != -1 && syscall(SYS_pidfd_send_signal, fd, 0, NULL, 0) == 0;
 	fd_close(fd);
 }
@@ -71,9 +65,9 @@ try_pidfd(struct kernel_facts *k)
 static void
 try_descriptors(struct kernel_facts *k)
 {
-	int fd = memfd_create("xrun-doctor", MFD_CLOEXEC);
+	int fd = memfd_create("xrun-doctor", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
-	k->memfd = fd != -1;
+	k->memfd = fd != -1 && fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL) == 0;
 	fd_close(fd);
 	fd = inotify_init1(IN_CLOEXEC);
 	k->inotify = fd != -1;

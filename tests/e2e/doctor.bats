@@ -109,6 +109,23 @@ left()
 	assert_has "$(row agent)" '^warn .*/alone/libxrun-preload.so is not a program: '
 }
 
+@test "doctor: a sandbox that refuses what xrun needs is bad, what it uses a warning" {
+	local call said
+
+	unsanitized 'they use what is refused'
+	while read -r call said; do
+		try "$PROG/deny" "$call" -- "$XRUN" doctor
+		assert_has "$output" "$said"
+		assert_eq "$status" "$(grep -c '^bad ' <<<"$output")"
+	done <<-'EOF'
+		pidfd_open=ENOSYS ^bad   kernel .* no pidfd_open: no job can start$
+		pidfd_send_signal=EPERM ^warn  kernel .* jobs do not hear of kill
+		vfork=EPERM ^warn  kernel .* ranks are made by fork
+		close_range=ENOSYS ^warn  kernel .* no close_range
+		memfd_create=EPERM ^warn  kernel .* no memfd_create
+	EOF
+}
+
 @test "doctor: what other launchers left in the shell is named" {
 	need jq
 	assert_eq "$(row variables)" 'ok none'

@@ -15,7 +15,7 @@ healthy(void)
 	return (struct facts){
 		.kernel = { .release = "6.1.0",
 			.pidfd = true,
-			.pidfd_wait = true,
+			.pidfd_signal = true,
 			.clone = true,
 			.close_range = true,
 			.memfd = true,
@@ -108,8 +108,8 @@ Test(doctor, a_kernel_without_pidfds_starts_nothing_and_others_are_slow)
 	expect(judge_kernel, &f, VERDICT_WARN, "inotify");
 	f.kernel.clone = false;
 	expect(judge_kernel, &f, VERDICT_WARN, "by fork");
-	f.kernel.pidfd_wait = false;
-	expect(judge_kernel, &f, VERDICT_BAD, "waitid(P_PIDFD)");
+	f.kernel.pidfd_signal = false;
+	expect(judge_kernel, &f, VERDICT_WARN, "do not hear of kill(1)");
 	f.kernel.pidfd = false;
 	expect(judge_kernel, &f, VERDICT_BAD, "pidfd_open: no job");
 }
