@@ -118,7 +118,7 @@ dies()
 
 @test "--stacks-on crash: only where stdout is xrun's, and only if it was asked for" {
 	# shellcheck disable=SC2016
-	job --stacks-on crash -n 1 sh -c '"$0" crash segv >/dev/null; exit 3' "$PROG/member"
+	job --stacks-on crash -n 1 sh -c '"$0" crash segv | cat; exit 3' "$PROG/member"
 	assert_eq "$status" 3
 	[[ $stderr != *error.json* ]]
 	job -n 1 "$PROG/member" crash segv

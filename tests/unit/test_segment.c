@@ -274,6 +274,11 @@ Test(segment, another_file_at_its_number_is_not_taken_for_it)
 	tag = tag_of(fd);
 	cr_expect_null(segment_join(&tag, RANKS));
 	cr_expect_null(segment_join(&tag, UINT32_MAX));
+	other = fd;
+	create(); /* of another job */
+	cr_assert_eq(dup2(fd, other), other);
+	cr_expect_null(segment_join(&tag, 0));
+	fd = other;
 	other = open("/dev/null", O_RDWR | O_CLOEXEC);
 	cr_assert_eq(dup2(other, fd), fd);
 	cr_expect_null(segment_join(&tag, 0));

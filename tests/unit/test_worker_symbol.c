@@ -3,6 +3,7 @@
 #include <elf.h>
 #include <fcntl.h>
 #include <link.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -172,24 +173,33 @@ Test(place, an_address_is_of_a_function_in_a_file)
 /* A file of our code that was removed, or written anew, since it was loaded. */
 Test(place, a_file_that_is_not_the_one_that_was_loaded_names_nothing)
 {
-	char path[] = "/tmp/xrun-place-XXXXXX";
+	char path[] = "/tmp/xrun-place-XXXXXX", other[64];
 	struct file f = copy_of_self();
 	int fd = mkstemp(path);
 	struct place p = { 0 };
+	uint64_t base = 0;
 	char *map;
+
+	dl_iterate_phdr(first_load, &base);
 
 	cr_assert_eq(fd_write_all(fd, f.data, f.len), 0);
 	map = mmap(NULL, f.len, PROT_READ, MAP_PRIVATE, fd, 0);
 	cr_assert_neq(map, MAP_FAILED);
-	p.address = (uintptr_t)map + 4096;
+	p.address = (uintptr_t)map + (uintptr_t)some_function - base;
 	place_find(&p, 1);
 	cr_expect_eq(p.base, (uintptr_t)map);
 	cr_expect_str_eq(p.path, path);
-	unlink(path);
-	p = (struct place){ .address = (uintptr_t)map + 4096 };
+	cr_expect_str_eq(p.symbol.name, "some_function");
+	/* As the kernel calls what was removed. */
+	snprintf(other, sizeof(other), "%s (deleted)", path);
+	cr_assert_eq(unlink(path), 0);
+	close(fd);
+	fd = open(other, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	cr_assert_eq(fd_write_all(fd, f.data, f.len), 0);
 	place_find(&p, 1);
-	cr_expect_eq(p.in_file, 4096);
+	cr_expect_str_eq(p.path, other);
 	cr_expect_str_eq(p.symbol.name, "");
+	unlink(other);
 	close(fd);
 	drop(&f);
 }
