@@ -69,6 +69,7 @@ struct rank {
 	int64_t told_ns;     /* clock_now() of the last word; 0: none */
 	uint32_t told;       /* words so far */
 	char *metrics;       /* a JSON object; or NULL */
+	int64_t unheard;     /* slots.c: reports of its own without room */
 	struct pace *pace;   /* slow.c: of its steps; or NULL */
 	bool slow;           /* slow.c, at the end */
 

@@ -152,6 +152,8 @@ put_progress(struct json *j, const struct job *job, uint32_t r,
 	if (rank->metrics != NULL)
 		json_raw(j, "metrics",
 			(struct span){ rank->metrics, strlen(rank->metrics) });
+	if (rank->unheard > 0)
+		json_int(j, "unheard", rank->unheard);
 	json_real(j, "seconds_ago", (double)(until - rank->told_ns) / NS_PER_S);
 	json_close_object(j);
 }

@@ -75,6 +75,7 @@ slots_tick(const struct job *job, uint32_t r)
 static void
 take(struct rank *rank, const struct segment_view *view)
 {
+	rank->unheard = view->lost;
 	if (view->tick == 0)
 		return;
 	if (view->when + BESIDE_NS >= rank->told_ns) {

@@ -103,7 +103,7 @@ segment_look(int fd, uint32_t index, int64_t now, struct segment_view *view)
 	if (c.total > 0)
 		view->total = within(c.total, STEP_MAX);
 	view->when = within(c.when, now);
-	view->lost = c.lost;
+	view->lost = within((int64_t)c.lost, STEP_MAX);
 	return true;
 }
 

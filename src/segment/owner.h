@@ -41,7 +41,7 @@ struct segment_view {
 	int64_t step;  /* 0 .. 2^53 - 1; -1: not told */
 	int64_t total; /* the same */
 	int64_t when;  /* ns of CLOCK_MONOTONIC, not after @now; 0: never */
-	uint64_t lost;
+	int64_t lost;  /* 0 .. 2^53 - 1 */
 };
 
 /*

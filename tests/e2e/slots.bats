@@ -171,3 +171,18 @@ down()
 		--stacks-on none -n 1 "$PROG/member" pulse 44
 	assert_eq "$status" 0
 }
+
+@test "what a rank counts of reports without room is told" {
+	need jq
+	need_schemas
+	# The layout's own places: tick, when, and what found no room.
+	up --hang-timeout 60s -n 1 bash -c '
+		printf "\\1" | dd of=/dev/fd/98 bs=1 seek=4240 conv=notrunc status=none
+		printf "\\1" | dd of=/dev/fd/98 bs=1 seek=4264 conv=notrunc status=none
+		printf "\\5\\1" | dd of=/dev/fd/98 bs=1 seek=4272 conv=notrunc status=none
+		exec sleep 60'
+	wait_for 5 rank_has 0 '.progress.unheard == 261'
+	"$XRUN" ps --json "$id" >ps.json
+	fits ps ps.json
+	down
+}

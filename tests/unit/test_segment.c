@@ -139,6 +139,7 @@ Test(segment, whatever_stands_in_a_slot_what_is_read_is_in_range)
 		cr_assert(view.total >= -1 && view.total < INT64_C(1) << 53);
 		cr_assert(view.when >= 0 && view.when <= NOW);
 		cr_assert(view.gen < 1u << 24);
+		cr_assert(view.lost >= 0 && view.lost < INT64_C(1) << 53);
 	}
 	cr_assert_eq(fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
 			     0, SEGMENT_HEAD + SEGMENT_SLOT * 8),
