@@ -326,7 +326,7 @@ judge_again(struct chaos *c, int status, struct scene_end *end)
 	end->ranks = 0;
 	if (blow == BLOW_KEEPER) { /* maybe, the only one there was */
 		judge_keeper(c, status, end);
-		next_job(c);
+		clean_up(c);
 	} else if (status != -1 && blow == BLOW_TERM && !is(status, 143) &&
 		!is(status, 3)) /* a rank had failed before */
 		scene_broken(&c->scene, "wait status %x, not 143 or 3", status);
