@@ -113,8 +113,8 @@ read_int(struct span value, int64_t *out)
 {
 	double number = strtod(value.at, NULL);
 
-	if (gate_kind(value) != GATE_NUMBER || number != floor(number) ||
-		fabs(number) > INT_MAX_JSON)
+	if (gate_kind(value) != GATE_NUMBER || number < -INT_MAX_JSON ||
+		number > INT_MAX_JSON || number != (double)(int64_t)number)
 		return false;
 	*out = (int64_t)number;
 	return true;
