@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include <sys/random.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include "base/base64.h"
@@ -39,6 +38,8 @@ struct asked {
 	struct store_request q;
 	struct span keys[DESK_KEYS_MAX];
 	char expected[KEYS_INLINE + 3];
+	const struct job *job;
+	struct ctl_client *from;
 	struct xr_error err;
 };
 
@@ -56,21 +57,10 @@ close_value(struct store_value *v)
 		fd_close(fd);
 }
 
-/* Half of the descriptors stay for files and ranks. The lowest that is free is
- * taken, so its number tells. */
-static bool
-has_room(int fd)
-{
-	struct rlimit files;
-
-	return getrlimit(RLIMIT_NOFILE, &files) == -1 ||
-		(rlim_t)fd < files.rlim_cur / 2;
-}
-
 /* Nothing but the seals may be asked of a file of an unknown kind: it may be on
  * a server that does not answer. Memory has seals, and answers. */
 static enum xr_status
-check_memory(int fd, size_t *len, struct xr_error *err)
+check_memory(const struct job *job, int fd, size_t *len, struct xr_error *err)
 {
 	struct stat st;
 	int seals = fcntl(fd, F_GET_SEALS);
@@ -84,7 +74,7 @@ check_memory(int fd, size_t *len, struct xr_error *err)
 		return fail(err, XR_E_RANGE,
 			"store: a value of %lld bytes, at most %d",
 			(long long)st.st_size, STORE_VALUE_MAX);
-	if (!has_room(fd))
+	if (!steer_spares(job, fd))
 		return fail(err, XR_E_NOMEM,
 			"store: no descriptor is left for a value beyond %d bytes\tdelete keys that nobody needs, or ulimit -n",
 			KEYS_INLINE);
@@ -94,12 +84,12 @@ check_memory(int fd, size_t *len, struct xr_error *err)
 
 /* Takes @fd. */
 static struct store_value *
-value_of_memory(int fd, struct xr_error *err)
+value_of_memory(const struct job *job, int fd, struct xr_error *err)
 {
 	struct store_value *v = NULL;
 	size_t len = 0;
 
-	if (check_memory(fd, &len, err) != XR_OK) {
+	if (check_memory(job, fd, &len, err) != XR_OK) {
 		steer_close(NULL, fd);
 		return NULL;
 	}
@@ -147,17 +137,18 @@ read_bytes(const char *text, char *out, size_t *len, struct xr_error *err)
 }
 
 static struct store_value *
-value_of(struct ctl_client *from, const char *text, struct xr_error *err)
+value_of(struct asked *a, const char *text)
 {
+	struct xr_error *err = &a->err;
 	char bytes[KEYS_INLINE + 3];
 	size_t len = 0;
 	struct store_value *v;
 	int fd;
 
 	if (text == NULL) {
-		fd = ctl_take_fd(from);
+		fd = ctl_take_fd(a->from);
 		if (fd != -1)
-			return value_of_memory(fd, err);
+			return value_of_memory(a->job, fd, err);
 		fail(err, XR_E_INVAL,
 			"store: there is no value, and no descriptor came along");
 		return NULL;
@@ -239,7 +230,7 @@ read_patience(struct asked *a, double seconds)
 }
 
 static bool
-read_swap(struct asked *a, struct ctl_client *from, const struct control *m)
+read_swap(struct asked *a, const struct control *m)
 {
 	const char *text = m->store_compare_set.expected;
 
@@ -248,18 +239,18 @@ read_swap(struct asked *a, struct ctl_client *from, const struct control *m)
 	if (text != NULL &&
 		!read_bytes(text, a->expected, &a->q.expected.len, &a->err))
 		return false;
-	a->q.value = value_of(from, m->store_compare_set.value, &a->err);
+	a->q.value = value_of(a, m->store_compare_set.value);
 	return a->q.value != NULL;
 }
 
 static bool
-read_request(struct asked *a, struct ctl_client *from, const struct control *m)
+read_request(struct asked *a, const struct control *m)
 {
 	switch (m->type) {
 	case CONTROL_STORE_SET:
 		a->q.op = STORE_SET;
 		a->q.key = span_of(m->store_set.key);
-		a->q.value = value_of(from, m->store_set.value, &a->err);
+		a->q.value = value_of(a, m->store_set.value);
 		return a->q.value != NULL;
 	case CONTROL_STORE_GET:
 		a->q.op = STORE_GET;
@@ -271,7 +262,7 @@ read_request(struct asked *a, struct ctl_client *from, const struct control *m)
 		return read_number(a, m->store_add.by);
 	case CONTROL_STORE_COMPARE_SET:
 		a->q.op = STORE_COMPARE_SET;
-		return read_swap(a, from, m);
+		return read_swap(a, m);
 	case CONTROL_STORE_WAIT:
 		a->q.op = STORE_WAIT;
 		return read_keys(a, m->store_wait.keys) &&
@@ -444,13 +435,15 @@ keys_asked(struct job *job, struct ctl_client *from, const struct control *m)
 
 	memset(&a.q, 0, sizeof(a.q));
 	a.q.id = m->id;
+	a.job = job;
+	a.from = from;
 	if (guest == NULL) {
 		ctl_refuse(from, m->id,
 			fail(&a.err, XR_E_NOMEM, "store: out of memory"),
 			&a.err);
 		return;
 	}
-	if (!read_request(&a, from, m)) {
+	if (!read_request(&a, m)) {
 		ctl_refuse(from, m->id, a.err.status, &a.err);
 	} else if (desk_ask(job->sup->keys->desk, guest, &a.q, clock_now(),
 			   &reply)) {

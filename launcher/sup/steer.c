@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include "base/clock.h"
@@ -19,6 +20,7 @@
 #include "base/signo.h"
 #include "base/status.h"
 #include "launcher/ctl/server.h"
+#include "launcher/host/check.h"
 #include "launcher/job/outcome.h"
 #include "launcher/keeper/keeper.h"
 #include "launcher/keeper/orphan.h"
@@ -342,10 +344,21 @@ steer_is_stream(int fd)
 		type == SOCK_STREAM;
 }
 
+/* The lowest number that is free is taken, so it tells how many there are. */
+bool
+steer_spares(const struct job *job, int fd)
+{
+	struct rlimit files;
+	uint64_t own = check_table(&job->limits, job->plan.local_size);
+
+	return getrlimit(RLIMIT_NOFILE, &files) == -1 ||
+		(uint64_t)fd + own < files.rlim_cur;
+}
+
 void
 steer_admit(struct job *job, int fd, uint32_t r)
 {
-	if (steer_is_stream(fd) && serve(job))
+	if (steer_is_stream(fd) && steer_spares(job, fd) && serve(job))
 		ctl_admit(job->sup->ctl, fd, job_rank(job, r));
 	else
 		steer_close(job, fd);

@@ -36,6 +36,10 @@ void steer_close(struct job *job, int fd);
  * not known. */
 bool steer_is_stream(int fd);
 
+/* steer_spares() - may @fd, which somebody sent, stay? Those that the job itself
+ * may come to need are left. */
+bool steer_spares(const struct job *job, int fd);
+
 /* steer_told() - local rank @r said @m. */
 void steer_told(struct job *job, uint32_t r, const struct control *m);
 

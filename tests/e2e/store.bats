@@ -235,6 +235,26 @@ done"
 	down
 }
 
+@test "descriptors of large values are refused before the job lacks them" {
+	need python3
+	cat >many.py <<-'EOS'
+		import os, store
+		s = store.rank()
+		fd = store.memory(bytes(40000))
+		n = 0
+		while True:
+		    a = s.ask("store_set", key="/%d" % n, fds=[fd])
+		    if a["type"] != "done":
+		        break
+		    n += 1
+		print(a["code"], a["text"].split(":")[1], 100 < n < 250, flush=True)
+		print(s.ask("store_set", key="/small", value="")["type"], flush=True)
+	EOS
+	try bash -c 'ulimit -n 300; exec "$@"' _ "$XRUN" -n 1 python3 many.py
+	assert_eq "$status: $output" "0: XR_E_NOMEM  no descriptor is left for a value beyond 32768 bytes	delete keys that nobody needs, or ulimit -n True
+done"
+}
+
 @test "AC-S6 the store goes on when rank 0 is killed" {
 	need python3
 	cat >go_on.py <<-'EOS'
