@@ -186,3 +186,14 @@ down()
 	fits ps ps.json
 	down
 }
+
+@test "a rank without the agent holds its slot; a static program has no use for one" {
+	job --buffer full -n 1 "$PROG/member" attach
+	assert_eq "$status" 0
+	assert_eq "$output" attached
+	need "${CC:-cc}"
+	echo 'int main(void) { return 7; }' >static.c
+	"${CC:-cc}" -static -o static static.c 2>/dev/null || skip "no static libc"
+	job --hang-timeout 60s -n 1 ./static
+	assert_eq "$status" 7
+}
