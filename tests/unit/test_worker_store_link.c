@@ -165,7 +165,7 @@ Test(worker_store_link, handles_and_processes_share_a_port)
 			_exit(1);
 		xr_store_close(b);
 		xr_store_free(b);
-		if (open_as(1, 20, &c) != XR_OK ||
+		if (open_as(0, 20, &c) != XR_OK ||
 			xr_store_get(c, "k", 0, &v, &err) != XR_OK)
 			_exit(2);
 		xr_store_value_free(&v);

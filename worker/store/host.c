@@ -54,6 +54,7 @@ struct host {
 	TAILQ_ENTRY(host) list;
 	struct store_address address;
 	unsigned users; /* under hosts_lock */
+	pid_t pid;      /* a forked child has the struct, and not the thread */
 	pthread_t thread;
 	/* All that follows is the thread's. */
 	struct desk *desk;
@@ -499,6 +500,7 @@ host_new(const struct store_address *address, const struct addrinfo *at,
 		return fail(err, XR_E_NOMEM, "store: out of memory");
 	h->address = *address;
 	h->users = 1;
+	h->pid = getpid();
 	h->epoll = h->bell = h->fd = -1;
 	TAILQ_INIT(&h->conns);
 	status = listen_at(h, at, err);
@@ -518,7 +520,7 @@ find(const struct store_address *address)
 	struct host *h;
 
 	TAILQ_FOREACH(h, &hosts, list)
-	if (h->address.port == address->port &&
+	if (h->pid == getpid() && h->address.port == address->port &&
 		strcmp(h->address.host, address->host) == 0)
 		return h;
 	return NULL;
