@@ -413,7 +413,7 @@ show_words(struct chaos *c)
 	fflush(stdout);
 	if (fork() == 0)
 		_exit(execlp("sh", "sh", "-c",
-			"grep -a ^xrun \"$0\" | tail -n 20", path, NULL));
+			"tail -n 20 \"$0\" | cut -b -200", path, NULL));
 	wait(NULL);
 }
 
