@@ -79,6 +79,7 @@ struct facts {
 	int64_t now;          /* wall s */
 	bool is_static;
 	bool twin;            /* xrun-dynamic is there */
+	bool notify;          /* xrun-notify is there */
 	char agent[PATH_MAX]; /* "": nowhere */
 	const char
 		*agent_wrong; /* "built for another machine"; NULL: it fits */

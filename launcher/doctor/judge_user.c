@@ -190,6 +190,11 @@ judge_libraries(const struct facts *f, struct finding *out)
 		find_is(out, VERDICT_NOTE,
 			"no libnvidia-ml.so.1: no --devices by UUID, and no names of them");
 		find_todo(out, "it is part of the driver");
+	} else if (!f->notify) {
+		find_is(out, VERDICT_NOTE,
+			"xrun-notify is not where xrun is: no --on-event");
+		find_todo(out,
+			"build xrun where libcurl is (Debian: libcurl4-openssl-dev)");
 	} else {
 		find_is(out, VERDICT_OK, "%s",
 			cuda ? "libnvidia-ml.so.1" : "none is needed");

@@ -53,8 +53,10 @@ static void
 find_names(struct facts *f, const struct stat *self)
 {
 	char *twin = own_file(TWIN, "."), *path;
+	char *notify = own_file("xrun-notify", ".");
 
 	f->twin = twin != NULL;
+	f->notify = notify != NULL;
 	for (unsigned i = 0; (path = in_path("xrun", i)) != NULL; i++) {
 		bool ours = is_same(path, self);
 
@@ -67,6 +69,7 @@ find_names(struct facts *f, const struct stat *self)
 		free(path);
 	}
 	free(twin);
+	free(notify);
 }
 
 /* A library has no loader of its own, as a static program: that is no fault. */

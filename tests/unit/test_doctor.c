@@ -50,6 +50,7 @@ healthy(void)
 		.now = 1700000000,
 		.is_static = true,
 		.twin = true,
+		.notify = true,
 		.agent = "/usr/lib/xrun/libxrun-preload.so",
 		.eu_stack = true,
 	};
@@ -226,6 +227,8 @@ Test(doctor, what_belongs_to_xrun_is_missed_only_where_it_is_needed)
 	expect(judge_libraries, &f, VERDICT_NOTE, "libnvidia-ml");
 	f.nvml = true;
 	expect(judge_libraries, &f, VERDICT_OK, "libnvidia-ml");
+	f.notify = false;
+	expect(judge_libraries, &f, VERDICT_NOTE, "no --on-event");
 	snprintf(f.no_devices, sizeof(f.no_devices),
 		"CUDA_VISIBLE_DEVICES: no");
 	expect(judge_devices, &f, VERDICT_BAD, "CUDA_VISIBLE_DEVICES: no");
