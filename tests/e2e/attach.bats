@@ -184,6 +184,12 @@ at()
 	assert_eq "$status" 0
 }
 
+# alone - keeper and supervisor of one job are all there is of xrun.
+alone()
+{
+	[ "$(xruns | wc -l)" -eq 2 ]
+}
+
 @test "attach: one keyboard a rank; a second one sees, and is told so" {
 	shell
 	spawn first "$PTY" -d 30 -w 'leaves it' -s 'echo first\n' -w 'first' \
@@ -199,6 +205,7 @@ at()
 	run ! grep -q 'output alone' <<<"$output"
 	kill "$pid"
 	wait "$pid" || true
+	wait_for 10 alone # its client was hung up, and goes
 	at -s 'echo second\n' -w second -s 'exit\n'
 	assert_eq "$status" 0
 }
