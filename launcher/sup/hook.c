@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
@@ -132,6 +133,7 @@ hook_open(struct job *job, struct xr_error *err)
 void
 hook_say(struct job *job, const char *fmt, ...)
 {
+	struct pollfd room = { .fd = STDERR_FILENO, .events = POLLOUT };
 	char text[600];
 	va_list ap;
 
@@ -140,7 +142,7 @@ hook_say(struct job *job, const char *fmt, ...)
 	va_end(ap);
 	if (job->sup->phase < PHASE_ACCOUNT)
 		logs_say(job->sup->logs, "%s", text);
-	else
+	else if (poll(&room, 1, 0) == 1) /* nobody waits for its reader */
 		words_line("%s", text + strlen("xrun: "));
 }
 
@@ -193,8 +195,8 @@ on_end(void *ctx)
 	struct hooks *h = job->hooks;
 
 	if (hook_web_busy(job))
-		words_line(
-			"--on-event: not all web hooks were told within %d s",
+		hook_say(job,
+			"xrun: --on-event: not all web hooks were told within %d s",
 			(int)((next_is_due(job) ? HOOK_NEXT_NS : HOOK_END_NS) /
 				NS_PER_S));
 	hook_exec_give_up(job);
@@ -242,7 +244,8 @@ hook_end(struct job *job)
 		poll(NULL, 0, 1);
 	descend_end(&d, clock_now() + END_PATIENCE);
 	if (who.len > 0)
-		words_line("--exec-on: ended what a command left behind: %s",
+		hook_say(job,
+			"xrun: --exec-on: ended what a command left behind: %s",
 			buf_text(&who));
 	buf_fini(&who);
 }
