@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/status.h"
+#include "launcher/job/words.h"
 #include "launcher/stat/metric.h"
 #include "launcher/stat/usage.h"
 #include "launcher/sup/metrics_file.h"
@@ -22,15 +24,16 @@
 #include "launcher/sup/sup.h"
 
 #define EVERY_NS (5 * NS_PER_S)
+#define END_NS   NS_PER_S /* for the last one */
 
-/* On its way to the helper thread, which owns it. */
+/* On its way to the thread, which owns it. */
 struct parcel {
 	struct metrics_file *file;
 	const char *path;
 	struct buf json;
 };
 
-/* --- on the helper thread ------------------------------------------------- */
+/* --- on its thread ------------------------------------------------- */
 
 static bool
 make_text(const struct buf *json, struct buf *out)
@@ -97,24 +100,27 @@ post(struct job *job)
 	struct metrics_file *file = &job->sup->metrics_file;
 	struct parcel *p = calloc(1, sizeof(*p));
 
-	if (p == NULL)
+	if (file->work == NULL)
+		file->work = work_new();
+	if (p == NULL || file->work == NULL) {
+		free(p);
 		return;
+	}
 	p->file = file;
 	p->path = job->opt.metrics_file;
 	report_put_now(job, &p->json);
 	__atomic_store_n(&file->busy, true, __ATOMIC_SEQ_CST);
-	if (p->json.bad == XR_OK && work_post(job->sup->work, write_it, p))
+	if (p->json.bad == XR_OK && work_post(file->work, write_it, p))
 		return;
 	__atomic_store_n(&file->busy, false, __ATOMIC_SEQ_CST);
 	buf_fini(&p->json);
 	free(p);
 }
 
-int
-metrics_file_lost(const struct job *job)
+/* errno, if the last one could not be written and nobody was told. */
+static int
+lost(const struct metrics_file *file)
 {
-	const struct metrics_file *file = &job->sup->metrics_file;
-
 	return file->told ? 0 : __atomic_load_n(&file->sys, __ATOMIC_SEQ_CST);
 }
 
@@ -123,7 +129,7 @@ on_timer(void *ctx)
 {
 	struct job *job = ctx;
 	struct metrics_file *file = &job->sup->metrics_file;
-	int sys = metrics_file_lost(job);
+	int sys = lost(file);
 
 	if (job->sup->phase != PHASE_RUN)
 		return;
@@ -155,6 +161,21 @@ metrics_file_last(struct job *job)
 {
 	if (job->opt.metrics_file != NULL)
 		post(job);
+}
+
+void
+metrics_file_end(struct job *job)
+{
+	struct metrics_file *file = &job->sup->metrics_file;
+	struct pollfd room = { .fd = STDERR_FILENO, .events = POLLOUT };
+	int sys;
+
+	if (file->work == NULL)
+		return;
+	sys = work_wait(file->work, END_NS) ? lost(file) : ETIMEDOUT;
+	if (sys != 0 && poll(&room, 1, 0) == 1)
+		words_line("--metrics-file: %s: %s", job->opt.metrics_file,
+			strerror(sys));
 }
 
 /* --- before --------------------------------------------------------------- */

@@ -3,9 +3,10 @@
  * metrics_file.h - --metrics-file: the job as metrics, in a file that is new
  * every five seconds, and once more at the end of the job.
  *
- * The loop makes the JSON that a client would get, and the helper thread all
- * else: what /proc says, the text, a file beside it, and its name. Where that
- * fails it is said once, and tried again. Nothing is done without the option.
+ * The loop makes the JSON that a client would get, and a thread all else: what
+ * /proc says, the text, a file beside it, and its name. It is not the helper
+ * thread, since its disk may be another, and slow. Where it fails that is said
+ * once, and tried again. Nothing is done without the option.
  */
 #ifndef LAUNCHER_SUP_METRICS_FILE_H
 #define LAUNCHER_SUP_METRICS_FILE_H
@@ -18,11 +19,11 @@ enum xr_status metrics_file_check(const char *path, struct xr_error *err);
 /* metrics_file_begin() - the job is no short one. */
 void metrics_file_begin(struct job *job);
 
-/* metrics_file_last() - how it ended; handed to the helper thread. */
+/* metrics_file_last() - how it ended; handed to the thread. */
 void metrics_file_last(struct job *job);
 
-/* metrics_file_lost() - errno, if the last one could not be written and nobody
- * was told; 0 else. */
-int metrics_file_lost(const struct job *job);
+/* metrics_file_end() - after the loop: waits for that a second at most, and says
+ * if it could not be written. */
+void metrics_file_end(struct job *job);
 
 #endif /* LAUNCHER_SUP_METRICS_FILE_H */

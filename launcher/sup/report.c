@@ -600,9 +600,6 @@ say_rest(struct job *job)
 {
 	say_lost(job, "--report", job->opt.report,
 		__atomic_load_n(&job->report_sys, __ATOMIC_SEQ_CST));
-	if (metrics_file_lost(job) != 0 && somebody_reads())
-		words_line("--metrics-file: %s: %s", job->opt.metrics_file,
-			strerror(metrics_file_lost(job)));
 	if (!next_is_due(job)) {
 		tell(job, outcome_of(job).exit_status);
 		job->page->closed = 1;

@@ -493,6 +493,7 @@ supervise(struct job *job)
 		next_cancel(job);
 	hang_close(job);
 	stacks_close(job);
+	metrics_file_end(job);
 	aide_end_all(job);
 	hook_end(job);
 	steer_end(job);

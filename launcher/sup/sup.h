@@ -91,9 +91,10 @@ struct stacks_run;
 /* metrics_file.c */
 struct metrics_file {
 	struct timer *timer;
-	bool busy; /* atomic: one is with the helper thread */
-	int sys;   /* atomic: errno of the last one */
-	bool told; /* that one could not be written */
+	struct work *work; /* its own thread */
+	bool busy;         /* atomic: one is with the thread */
+	int sys;           /* atomic: errno of the last one */
+	bool told;         /* that one could not be written */
 };
 
 struct stdin_all;
