@@ -264,15 +264,16 @@ done"
 		    s.set("/left", "behind")
 		    s.set("/zero", str(os.getpid()))
 		    time.sleep(60)
-		pid = int(s.get("/zero"))
+		pid = int(s.get("/zero", seconds=20))
 		if os.environ["RANK"] == "1":
 		    os.kill(pid, signal.SIGKILL)
 		while os.path.exists("/proc/%d" % pid):
 		    time.sleep(0.01)
 		n = s.ask("store_add", key="/met", by=1)["sum"]
 		s.set("/after/%s" % os.environ["RANK"], "it")
-		s.ask("store_wait", keys=["/after/1", "/after/2"])
-		print(s.get("/left"), s.get("/after/1"), s.get("/after/2"), flush=True)
+		s.ask("store_wait", keys=["/after/1", "/after/2"], seconds=20)
+		print(s.get("/left", seconds=0), s.get("/after/1", seconds=0),
+		      s.get("/after/2", seconds=0), flush=True)
 	EOS
 	job -n 3 --on-failure continue python3 go_on.py
 	assert_eq "$(sort <<<"$output")" "[1] behind it it
