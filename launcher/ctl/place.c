@@ -92,30 +92,30 @@ open_root(bool make, char where[static CTL_WHERE_MAX])
 
 /* True if the folder, which is open, is ours by now, and there. */
 static bool
-take(const struct ctl_place *p)
+take(const struct ctl_place *p, int root)
 {
 	struct stat held, named;
 
 	return flock(p->dir, LOCK_EX | LOCK_NB) == 0 &&
 		fstat(p->dir, &held) == 0 &&
-		fstatat(p->root, p->id, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+		fstatat(root, p->id, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
 		held.st_ino == named.st_ino && held.st_dev == named.st_dev;
 }
 
 /* Who looks at jobs holds a lock for a moment, and who sweeps may remove what we
  * just made; only a job holds it for longer. */
 static bool
-make_and_take(struct ctl_place *p)
+make_and_take(struct ctl_place *p, int root)
 {
 	const struct timespec pause = { .tv_nsec = 5 * NS_PER_MS };
 
 	for (int tries = 0; tries < TAKE_TRIES; tries++) {
 		if (tries > 0)
 			nanosleep(&pause, NULL);
-		p->dir = open_made(p->root, p->id, true);
+		p->dir = open_made(root, p->id, true);
 		if (p->dir == -1 && errno != ENOENT)
 			return false;
-		if (p->dir != -1 && take(p))
+		if (p->dir != -1 && take(p, root))
 			return true;
 		fd_close(p->dir);
 		p->dir = -1;
@@ -139,17 +139,18 @@ enum xr_status
 ctl_place_open(struct ctl_place *p, const char *id, struct xr_error *err)
 {
 	char where[CTL_WHERE_MAX];
-	int sys;
+	int root = open_root(true, where), sys;
+	bool ours;
 
 	*p = CTL_PLACE_NONE;
 	snprintf(p->id, sizeof(p->id), "%s", id);
-	p->root = open_root(true, where);
-	if (p->root == -1)
+	if (root == -1)
 		return fail(err, XR_E_SYS, "%s: %s", where, strerror(errno));
-	if (make_and_take(p))
-		return XR_OK;
+	ours = make_and_take(p, root);
 	sys = errno;
-	fd_close(p->root);
+	fd_close(root);
+	if (ours)
+		return XR_OK;
 	*p = CTL_PLACE_NONE;
 	if (sys == EEXIST)
 		return fail(err, XR_E_EXISTS,
@@ -210,12 +211,15 @@ ctl_place_put_token(const struct ctl_place *p, const char *text)
 void
 ctl_place_remove(const struct ctl_place *p)
 {
+	char name[CTL_ID_MAX + 4];
+
 	if (p->dir == -1)
 		return;
 	unlinkat(p->dir, CTL_PLACE_HTTP, 0);
 	unlinkat(p->dir, CTL_PLACE_TOKEN, 0);
 	unlinkat(p->dir, SOCKET, 0);
-	unlinkat(p->root, p->id, AT_REMOVEDIR);
+	snprintf(name, sizeof(name), "../%s", p->id);
+	unlinkat(p->dir, name, AT_REMOVEDIR);
 }
 
 void
@@ -266,7 +270,7 @@ visit_dead(const struct walk *w, const struct ctl_place *p)
 static bool
 visit(const struct walk *w, int root, const char *name)
 {
-	struct ctl_place p = { .root = root, .dir = -1 };
+	struct ctl_place p = { .dir = -1 };
 	bool lives, more = true;
 
 	if (snprintf(p.id, sizeof(p.id), "%s", name) >= (int)sizeof(p.id))
@@ -275,7 +279,8 @@ visit(const struct walk *w, int root, const char *name)
 	if (p.dir == -1)
 		return true;
 	/* Shared: two who look at once are no job. */
-	lives = w->remove ? !take(&p) : flock(p.dir, LOCK_SH | LOCK_NB) == -1;
+	lives = w->remove ? !take(&p, root) :
+			    flock(p.dir, LOCK_SH | LOCK_NB) == -1;
 	if (!lives)
 		visit_dead(w, &p);
 	else if (w->fn != NULL)

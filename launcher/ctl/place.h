@@ -26,11 +26,11 @@
 #define CTL_WHERE_MAX   64
 
 struct ctl_place {
-	int root, dir; /* descriptors; -1: none */
+	int dir; /* its descriptor; -1: none */
 	char id[CTL_ID_MAX + 1];
 };
 
-#define CTL_PLACE_NONE ((struct ctl_place){ .root = -1, .dir = -1 })
+#define CTL_PLACE_NONE ((struct ctl_place){ .dir = -1 })
 
 /* ctl_place_where() - the name of the folder of them all, "xrun in
  * $XDG_RUNTIME_DIR"; false, with errno, if what is there is not to be trusted.

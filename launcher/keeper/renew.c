@@ -46,8 +46,7 @@ renew_note(const struct job *job)
 static bool
 is_handed_on(const struct keeper_page *page, int fd)
 {
-	return fd == page->ctl.root || fd == page->ctl.dir ||
-		fd == page->listen || fd == page->http;
+	return fd == page->ctl.dir || fd == page->listen || fd == page->http;
 }
 
 /* Those of one range, both ends among them. */
@@ -64,13 +63,12 @@ close_between(unsigned first, unsigned last)
 static void
 close_beyond(const struct keeper_page *page, unsigned from)
 {
-	const int keep[] = { page->ctl.root, page->ctl.dir, page->listen,
-		page->http };
+	const int keep[] = { page->ctl.dir, page->listen, page->http };
 	unsigned next;
 
 	do {
 		next = UINT_MAX;
-		for (int i = 0; i < 4; i++)
+		for (unsigned i = 0; i < sizeof(keep) / sizeof(keep[0]); i++)
 			if (keep[i] >= (int)from && (unsigned)keep[i] < next)
 				next = (unsigned)keep[i];
 		close_between(from, next - (next != UINT_MAX));

@@ -351,6 +351,7 @@ lost()
 	await_line job.out '^\[1\] ready$' 10
 	await_line job.out '^\[0\] ready$' 10
 	id=$(sed -n 's/^\[0\] id //p' job.out)
+	wait_for 5 [ -e "$XDG_RUNTIME_DIR/xrun/$id/control" ]
 	kill_both
 	wait_for 10 only_children
 	[ "$(of_job "$id")" -ge 1 ]
