@@ -10,6 +10,9 @@
 #include "launcher/sup/next.h"
 #include "launcher/sup/report.h"
 #include "launcher/sup/sup.h"
+#include "proc/shm.h"
+
+#define TICK_NS (20 * NS_PER_MS) /* so coarse may the clock of files be */
 
 /* A program that is not there is not there the next time, either: neither by
  * our own exec nor by that of a shell or env(1), which say so with the same
@@ -79,6 +82,37 @@ note_past(struct job *job, const struct outcome *o)
 	again_note(&job->page->again, &past);
 }
 
+struct names {
+	char text[400];
+	size_t len;
+};
+
+static void
+add_name(const char *name, void *ctx)
+{
+	struct names *n = ctx;
+
+	if (n->len + strlen(name) + 3 < sizeof(n->text))
+		n->len += (size_t)snprintf(n->text + n->len,
+			sizeof(n->text) - n->len, "%s%s",
+			n->len > 0 ? ", " : "", name);
+}
+
+/* Else a job that begins again all day fills the memory with them. */
+static void
+remove_shared_memory(struct job *job)
+{
+	struct names names = { .len = 0 };
+	int64_t since = job->begun_wall - TICK_NS;
+	uint32_t n = shm_sweep("/dev/shm", since, add_name, &names);
+
+	if (n > 0)
+		logs_say(job->sup->logs,
+			"xrun: %u object%s that this attempt left in /dev/shm %s removed: %s",
+			n, n == 1 ? "" : "s", n == 1 ? "was" : "were",
+			names.text);
+}
+
 void
 next_decide(struct job *job)
 {
@@ -98,8 +132,10 @@ next_decide(struct job *job)
 	if (a->due != 0 || a->restarts > 0)
 		note_past(job, &o);
 	/* A reader of the output may keep the next attempt waiting so long. */
-	if (a->due != 0)
-		timer_arm(job->sup->patience, job->opt.grace);
+	if (a->due == 0)
+		return;
+	timer_arm(job->sup->patience, job->opt.grace);
+	remove_shared_memory(job);
 }
 
 bool

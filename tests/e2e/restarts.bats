@@ -3,6 +3,8 @@
 # A job that failed begins again; one that is told to, too.
 load helper
 
+bats_require_minimum_version 1.5.0
+
 # up ARG... - in the background, as job "again"; its socket is there.
 up()
 {
@@ -212,6 +214,22 @@ two_up()
 record_is()
 {
 	[ "$(jq .attempt "$XDG_STATE_HOME/xrun/again/job.json")" = "$1" ]
+}
+
+@test "restart: what the dead left in /dev/shm is removed, what others have is not" {
+	other=/dev/shm/torch_$$_1_0
+	: >"$other"
+	try "$XRUN" --restarts 1 sh -c '
+		[ "$XRUN_ATTEMPT" = 0 ] || exit 0
+		: >"/dev/shm/torch_$$_1_0"
+		: >"/dev/shm/nccl-bats$$"
+		exit 3'
+	mine=$(echo /dev/shm/torch_$$_*)
+	rm -f "$other"
+	assert_eq "$status" 0
+	assert_eq "$mine" "$other"
+	assert_has "$stderr" '^xrun: 2 objects that this attempt left in /dev/shm were removed: .*nccl-bats'
+	run ! compgen -G '/dev/shm/nccl-bats*'
 }
 
 @test "restart: the segment serves the next attempt" {

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_shm.c - what is taken for left in a folder of shared memory, and what
+ * not. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+#include <criterion/criterion.h>
+
+#include "base/clock.h"
+#include "proc/shm.h"
+#include "tests/unit/folder.h"
+
+static char told[256];
+
+TestSuite(shm, .init = folder_make, .fini = folder_remove);
+
+static int
+make(const char *name)
+{
+	int fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+
+	cr_assert_neq(fd, -1);
+	cr_assert_eq(ftruncate(fd, 4096), 0);
+	return fd;
+}
+
+static bool
+is_there(const char *name)
+{
+	return access(name, F_OK) == 0;
+}
+
+static void
+note(const char *name, void *ctx)
+{
+	(void)ctx;
+	strncat(told, name, sizeof(told) - strlen(told) - 2);
+	strncat(told, " ", 2);
+}
+
+/* Of a process that was waited for. */
+static pid_t
+dead_pid(void)
+{
+	pid_t pid = fork();
+
+	if (pid == 0)
+		_exit(0);
+	waitpid(pid, NULL, 0);
+	return pid;
+}
+
+Test(shm, what_the_dead_made_goes_and_what_the_living_made_stays)
+{
+	char dead[64], cuda[64], alive[64];
+	pid_t pid = dead_pid();
+
+	snprintf(dead, sizeof(dead), "torch_%d_12345_0", (int)pid);
+	snprintf(cuda, sizeof(cuda), "cuda.shm.0.%x.1", (unsigned)pid);
+	snprintf(alive, sizeof(alive), "torch_%d_12345_0", (int)getpid());
+	close(make(dead));
+	close(make(cuda));
+	close(make(alive));
+	close(make("nccl-AbCdEf"));
+	cr_assert_eq(shm_sweep(folder, 0, note, NULL), 3);
+	cr_expect(!is_there(dead));
+	cr_expect(!is_there(cuda));
+	cr_expect(!is_there("nccl-AbCdEf"));
+	cr_expect(is_there(alive));
+	cr_expect_not_null(strstr(told, dead));
+}
+
+Test(shm, what_somebody_has_mapped_stays)
+{
+	int fd = make("nccl-mapped");
+	void *at = mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 0);
+
+	cr_assert_neq(at, MAP_FAILED);
+	close(fd);
+	cr_expect_eq(shm_sweep(folder, 0, NULL, NULL), 0);
+	cr_expect(is_there("nccl-mapped"));
+	munmap(at, 4096);
+	cr_expect_eq(shm_sweep(folder, 0, NULL, NULL), 1);
+}
+
+Test(shm, unknown_names_and_older_ones_are_nobodys_business)
+{
+	close(make("psm_1234"));
+	close(make("torch_x_1_0"));
+	close(make("torch_"));
+	close(make("mine"));
+	cr_assert_eq(symlink("/etc/passwd", "nccl-link"), 0);
+	cr_expect_eq(shm_sweep(folder, 0, NULL, NULL), 0);
+	close(make("nccl-older"));
+	cr_expect_eq(shm_sweep(folder, clock_wall() + NS_PER_S, NULL, NULL), 0);
+	cr_expect(is_there("nccl-older"));
+	cr_expect_eq(shm_sweep("/nosuch", 0, NULL, NULL), 0);
+}
