@@ -148,6 +148,7 @@ shell()
 {
 	id=$("$XRUN" -d --pty sh)
 	wait_for 10 prompted
+	wait_for 5 [ -e "$XDG_RUNTIME_DIR/xrun/$id/control" ]
 }
 
 prompted()
@@ -361,6 +362,7 @@ EOF
 	assert_eq "$status" 9
 	grep -q '11 22' "$XDG_STATE_HOME/xrun/$id/0/rank-0000/stdout"
 	talker
+	wait_for 5 [ -e "$XDG_RUNTIME_DIR/xrun/$id/control" ]
 	assert_eq "$(asks '{"type":"attach","rank":0}' stream)" 'error XR_E_STATE'
 	end_all 0
 	"$XRUN" wait "$id"

@@ -223,5 +223,5 @@ all_sleep()
 	assert_has "$output" '^ +unknown: 1 process: sleep \(pid [0-9]+\); not known here, and left alone$'
 	wait "${claimants[0]}" || assert_eq "$?" 137
 	kill "${claimants[@]:1}" "$pid" # all of them live
-	wait || true
+	wait "${claimants[@]:1}" "$pid" || true
 }

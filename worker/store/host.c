@@ -276,6 +276,9 @@ end(struct conn *c)
 	store_value_unref(c->body);
 	buf_fini(&c->in);
 	buf_fini(&c->out);
+	/* A child that was forked meanwhile may hold the file open, and events
+	 * of it would come on. */
+	epoll_ctl(h->epoll, EPOLL_CTL_DEL, c->fd, NULL);
 	fd_close(c->fd);
 	free(c);
 }
