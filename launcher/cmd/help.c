@@ -42,6 +42,7 @@ static const struct {
 	{ "128 + _n_", "The first rank that failed was ended by signal _n_." },
 	{ "120",
 		"A rank could not be ended, not even with SIGKILL, and is left." },
+	{ "121", "A rank hung, see *--hang-timeout*." },
 	{ "124", "The job was stopped by *--timeout*." },
 	{ "125",
 		"xrun itself: usage, limits, output that cannot be written, ..." },

@@ -379,8 +379,10 @@ prepare(struct job *job, struct prepared *p, struct xr_error *err)
 		status = hook_open(job, err);
 	if (status == XR_OK && job->detach != NULL)
 		status = detach_open(job, err);
-	if (status != XR_OK)
+	if (status != XR_OK) {
+		http_close(job);
 		state_remove(&job->state);
+	}
 	return status;
 }
 

@@ -21,6 +21,7 @@
 #define OUT_HIGH     (64 << 10) /* bytes unsent: no more is read */
 #define OUT_MAX      (80 << 20) /* bytes unsent: it is dropped */
 #define SLOW_NS      (30 * NS_PER_S)
+#define TURN_NS      (5 * NS_PER_MS)   /* of the loop; others wait meanwhile */
 #define HALF_NS      (10 * NS_PER_S)   /* for the rest of a line */
 #define GONE_NS      NS_PER_S          /* to look whether who waits is there */
 #define AGAIN_NS     (100 * NS_PER_MS) /* to a kernel that refused */
@@ -66,6 +67,7 @@ struct ctl {
 	struct watch *listening;
 	struct timer *again; /* accept, messages that are left, slow clients */
 	struct client_list clients;
+	struct ctl_client *resume; /* where on_again() was cut; or NULL */
 	bool refused; /* the kernel had no descriptor for one more */
 };
 
@@ -76,6 +78,8 @@ drop(struct ctl_client *c)
 
 	if (ctl->config.gone != NULL)
 		ctl->config.gone(ctl->config.ctx, c);
+	if (ctl->resume == c)
+		ctl->resume = TAILQ_NEXT(c, list);
 	TAILQ_REMOVE(&ctl->clients, c, list);
 	watch_close(c->readable);
 	watch_close(c->writable);
@@ -293,6 +297,7 @@ take_lines(struct ctl_client *c)
 		end = memchr(line, '\n', c->in.len - c->in_at);
 		c->in_at += (size_t)(end - line) + 1;
 		c->taken += (size_t)(end - line) + 1;
+		c->half_ns = 0; /* what follows is another one */
 		take_line(c, line, (size_t)(end - line));
 		while ((fd = ctl_take_fd(c)) != -1)
 			c->ctl->config.close(c->ctl->config.ctx, fd);
@@ -552,17 +557,28 @@ on_again(void *ctx)
 	struct ctl_client *c, *next;
 	int64_t now = clock_now(), soonest = INT64_MAX, at;
 	size_t given = 0;
+	bool resumed = ctl->resume != NULL;
 
 	if (ctl->refused)
 		watch_resume(ctl->listening);
 	ctl->refused = false;
-	for (c = TAILQ_FIRST(&ctl->clients); c != NULL; c = next) {
+	c = resumed ? ctl->resume : TAILQ_FIRST(&ctl->clients);
+	ctl->resume = NULL;
+	for (; c != NULL; c = next) {
 		next = TAILQ_NEXT(c, list);
+		if (clock_now() - now > TURN_NS) {
+			ctl->resume = c; /* others of the loop first */
+			soonest = 0;
+			break;
+		}
 		give_more(c, &given);
 		at = look_at(c, now);
 		if (at > 0 && at < soonest)
 			soonest = at;
 	}
+	/* Those before, in the turn that was cut, have times of their own. */
+	if (resumed && soonest > NS_PER_S)
+		soonest = NS_PER_S;
 	if (soonest != INT64_MAX)
 		come_back(ctl, soonest);
 }

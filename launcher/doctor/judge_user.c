@@ -51,14 +51,17 @@ judge_state(const struct facts *f, struct finding *out)
 {
 	const struct folder_facts *s = &f->state;
 	const char *path = s->path, *kind = s->kind;
+	char files[48];
 
 	if (judge_no_folder(s, out))
 		return;
 	if (s->room < ROOM_LOW || s->inodes < INODES_LOW) {
-		find_is(out, VERDICT_WARN,
-			"%s: %llu MiB and %llu files are left; ranks wait where it is full",
-			path, (unsigned long long)(s->room / MIB),
+		snprintf(files, sizeof(files), " and %llu files",
 			(unsigned long long)s->inodes);
+		find_is(out, VERDICT_WARN,
+			"%s: %llu MiB%s are left; ranks wait where it is full",
+			path, (unsigned long long)(s->room / MIB),
+			s->inodes == UINT64_MAX ? "" : files);
 		find_todo(out, "make room, or " ELSEWHERE);
 	} else if (is_network(kind)) {
 		find_is(out, VERDICT_NOTE,

@@ -42,7 +42,7 @@ port_of(int fd)
 	return text;
 }
 
-/* Without the end of its line; NULL: there is none. */
+/* The first line; NULL: there is none. */
 static const char *
 read_token(const char *path)
 {
@@ -52,8 +52,8 @@ read_token(const char *path)
 
 	if (fd_read_file(path, TOKEN_MAX, &text, &len, &err) != XR_OK)
 		return NULL;
-	while (len > 0 && (text[len - 1] == '\n' || text[len - 1] == '\r'))
-		text[--len] = '\0';
+	len = strcspn(text, "\r\n");
+	text[len] = '\0';
 	return len >= HTTP_TOKEN_MIN && strlen(text) == len ? text : NULL;
 }
 

@@ -67,7 +67,8 @@ struct rank {
 	bool ready;
 	int64_t step, total; /* -1: not told */
 	int64_t told_ns;     /* clock_now() of the last word; 0: none */
-	uint32_t told;       /* words so far */
+	uint32_t told;       /* reports of progress so far */
+	int64_t best;        /* the highest step; 0: see step */
 	char *metrics;       /* a JSON object; or NULL */
 	int64_t unheard;     /* slots.c: reports of its own without room */
 	struct pace *pace;   /* slow.c: of its steps; or NULL */

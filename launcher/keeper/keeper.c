@@ -65,7 +65,7 @@ keeper_page_new(void)
 	if (page == MAP_FAILED)
 		return NULL;
 	page->ctl = CTL_PLACE_NONE;
-	page->listen = page->http = -1;
+	page->listen = page->http = page->next = -1;
 	page->again.best = -1;
 	return page;
 }
@@ -110,6 +110,14 @@ tells_to_end(int sig)
 		sig == SIGQUIT;
 }
 
+/* For the supervisor that comes next. */
+static void
+leave_word(const struct job *job, int sig)
+{
+	if (tells_to_end(sig) && (sig != SIGHUP || !job->hup_ignored))
+		job->page->again.told = sig;
+}
+
 void
 keeper_all_started(struct keeper_page *page)
 {
@@ -141,8 +149,8 @@ pass_on(struct keeper *k)
 	if (tells_to_end(info.si_signo))
 		syscall(SYS_pidfd_send_signal, k->pidfd, SIGCONT, NULL, 0);
 	/* It may not have heard it any more: the next one does. */
-	if (tells_to_end(info.si_signo) && begins_again(k))
-		k->job->page->again.told = info.si_signo;
+	if (begins_again(k))
+		leave_word(k->job, info.si_signo);
 	return false;
 }
 
@@ -328,6 +336,7 @@ save_left(struct keeper *k)
 	child = fork_shared(&p.fd);
 	if (child > 0) {
 		poll(&p, 1, SAVE_PATIENCE);
+		syscall(SYS_pidfd_send_signal, p.fd, SIGKILL, NULL, 0);
 	} else {
 		if (child == 0)
 			prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -371,16 +380,33 @@ give_up(struct keeper *k, const char *what)
 
 static bool make_supervisor(struct keeper *k, const char **what);
 
+/* What the terminal told while there was no supervisor: it was told to us alone. */
+static void
+hear_late(struct keeper *k)
+{
+	while (read(k->signals, &k->info, sizeof(k->info)) == sizeof(k->info)) {
+		if (k->info.ssi_signo == SIGCHLD)
+			continue;
+		if (k->info.ssi_code == SI_KERNEL)
+			k->info.ssi_code = SI_QUEUE;
+		pass_on(k);
+	}
+}
+
 /* True if that cannot be done: the job is over, then. */
 static bool
 begin_again(struct keeper *k)
 {
 	const char *what;
 
+	/* A thread of it may be in a sleep that no signal ends: it is not to
+	 * wake among descriptors of the next. */
+	syscall(SYS_pidfd_send_signal, k->pidfd, SIGKILL, NULL, 0);
 	save_left(k);
 	remove_leaves(k);
 	if (renew_job(k->job, &what) == -1 || !make_supervisor(k, &what))
 		return give_up(k, what);
+	hear_late(k);
 	return false;
 }
 
@@ -519,17 +545,17 @@ watch_over(struct keeper *k)
 	return k->status;
 }
 
-/* What was told to a supervisor that reads no more is for the next one. Who tells
- * from now on sees the verdict, see pass_on(). */
+/* What was told to a supervisor that reads no more. Who tells from now on sees
+ * the verdict, see pass_on(). */
 static void
-leave_word(struct keeper_page *page)
+leave_pending(const struct job *job)
 {
 	sigset_t pending;
 
 	sigpending(&pending);
 	for (int sig = 1; sig < SIGRTMIN; sig++)
-		if (tells_to_end(sig) && sigismember(&pending, sig) == 1)
-			page->again.told = sig;
+		if (sigismember(&pending, sig) == 1)
+			leave_word(job, sig);
 }
 
 /* The verdict first: what touches the disk after it keeps nobody waiting for
@@ -551,7 +577,7 @@ be_supervisor(struct job *job, keeper_fn *job_fn)
 			KEEPER_VERDICT | again | (status & 0xff),
 			__ATOMIC_SEQ_CST);
 		if (again != 0)
-			leave_word(job->page);
+			leave_pending(job);
 		arm(job, EXIT_PATIENCE);
 		remove_silent(job, status, outcome_of(job).reason);
 	}

@@ -43,6 +43,8 @@ struct keeper_page {
 	struct own_tty own;
 	struct again again;   /* sup/next.c, and of all attempts */
 	struct ctl_place ctl; /* the control socket's */
+	int32_t next;         /* the next attempt's folder; or -errno */
+	uint32_t next_number; /* of that attempt */
 	int32_t listen; /* the socket itself, between two attempts; or -1 */
 	int32_t http;   /* that of --http auto; -1: none */
 	struct modes screen[RAW_STREAMS]; /* what the rank switched there */

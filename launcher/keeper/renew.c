@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* renew.c - see renew.h. */
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <stdio.h>
@@ -11,11 +12,14 @@
 #include <sys/syscall.h>
 
 #include "base/clock.h"
+#include "base/fd.h"
 #include "launcher/keeper/keeper.h"
 #include "launcher/keeper/renew.h"
 #include "launcher/log/raw.h"
 
-#define KNOWN      256 /* descriptors: what xrun opens before has low numbers */
+#define KNOWN_LEAST \
+	256 /* descriptors: what xrun opens before has low numbers */
+#define KNOWN      4096    /* beyond these it cannot begin again */
 #define TABLE_MOST 1048576 /* fs.nr_open; before Linux 5.9 alone */
 
 static struct {
@@ -35,10 +39,17 @@ look(struct pollfd *fd, uint32_t count)
 void
 renew_note(const struct job *job)
 {
-	known.count = job->limits.files.rlim_cur < KNOWN ?
-		(uint32_t)job->limits.files.rlim_cur :
-		KNOWN;
-	if (!look(known.fd, known.count))
+	int lowest = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
+
+	/* xrun's own are below the lowest that is free: so all that are looked
+	 * at, and a few more, since others may have been left free between. */
+	fd_close(lowest);
+	known.count = KNOWN_LEAST;
+	if (lowest >= KNOWN_LEAST)
+		known.count = (uint32_t)lowest + 1;
+	if (known.count > job->limits.files.rlim_cur)
+		known.count = (uint32_t)job->limits.files.rlim_cur;
+	if (known.count > KNOWN || !look(known.fd, known.count))
 		known.count = 0;
 }
 
@@ -46,7 +57,8 @@ renew_note(const struct job *job)
 static bool
 is_handed_on(const struct keeper_page *page, int fd)
 {
-	return fd == page->ctl.dir || fd == page->listen || fd == page->http;
+	return fd == page->ctl.dir || fd == page->next || fd == page->listen ||
+		fd == page->http;
 }
 
 /* Those of one range, both ends among them. */
@@ -63,7 +75,8 @@ close_between(unsigned first, unsigned last)
 static void
 close_beyond(const struct keeper_page *page, unsigned from)
 {
-	const int keep[] = { page->ctl.dir, page->listen, page->http };
+	const int keep[] = { page->ctl.dir, page->next, page->listen,
+		page->http };
 	unsigned next;
 
 	do {
@@ -81,6 +94,8 @@ close_others(const struct keeper_page *page)
 {
 	static struct pollfd now[KNOWN];
 
+	if (known.count == 0)
+		errno = EMFILE;
 	if (known.count == 0 || !look(now, known.count))
 		return -1;
 	for (uint32_t i = 0; i < known.count; i++)
@@ -142,7 +157,10 @@ renew_job(struct job *job, const char **what)
 	if (close_others(job->page) == -1)
 		return -1;
 	*what = "the folder of the next attempt";
-	if (state_advance(&job->state, (int64_t)written(job->share)) == -1)
+	if (state_advance(&job->state, (int64_t)written(job->share),
+		    job->state.dir_fd == -1 ? job->state.number + 1 :
+					      job->page->next_number,
+		    job->page->next) == -1)
 		return -1;
 	*what = "memory";
 	if (renew_share(job) == -1)

@@ -93,7 +93,7 @@ put_cause(const struct job *job, struct buf *out)
 					      sizeof(name)));
 		break;
 	case CAUSE_RESTART:
-		buf_put_text(out, "xrun: xrun restart: ");
+		buf_put_text(out, "xrun: restart: ");
 		break;
 	case CAUSE_CLOSED:
 		buf_put_text(out, "xrun: nobody reads stdout any more: ");

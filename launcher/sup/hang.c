@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* hang.c - see hang.h. */
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/fd.h"
@@ -91,6 +93,18 @@ works(const struct seen *s, int64_t now)
 		GRAIN_NS + (now - s->at_ns) / IDLE_SHARE;
 }
 
+/* Without files a reader of the output that does not read holds all ranks that
+ * write. */
+static bool
+is_unread(const struct job *job)
+{
+	struct pollfd p[] = { { .fd = STDOUT_FILENO, .events = POLLOUT },
+		{ .fd = STDERR_FILENO, .events = POLLOUT } };
+
+	return job->state.dir_fd == -1 && poll(p, 2, 0) != -1 &&
+		(p[0].revents == 0 || p[1].revents == 0);
+}
+
 static bool
 is_held(const struct job *job, uint32_t r)
 {
@@ -102,7 +116,7 @@ is_held(const struct job *job, uint32_t r)
 		if (slot[i].pipe != -1 &&
 			raw_waiting(slot[i].pipe) >= HELD_BYTES)
 			return true;
-	return false;
+	return is_unread(job);
 }
 
 static void
@@ -136,6 +150,25 @@ prefer_steps(struct hang_watch *w)
 		w->rank[r].told = (uint64_t)rank[r].step + 1;
 }
 
+/* Who waits for one that is held up is not to blame. */
+static void
+excuse_all(struct hang_watch *w, int64_t now)
+{
+	for (uint32_t r = 0; r < job_size(w->job); r++) {
+		show_life(w, r, now);
+		w->rank[r].told_ns = now;
+	}
+}
+
+static bool
+any_excused(const struct hang_watch *w)
+{
+	for (uint32_t r = 0; r < job_size(w->job); r++)
+		if (w->rank[r].lives && w->rank[r].excused)
+			return true;
+	return false;
+}
+
 static void
 look(struct hang_watch *w, int64_t now)
 {
@@ -150,6 +183,8 @@ look(struct hang_watch *w, int64_t now)
 		look_at_processes(w, r, now);
 	}
 	prefer_steps(w);
+	if (any_excused(w))
+		excuse_all(w, now);
 }
 
 /* A debugger, or strace, that lets it run. */
@@ -164,19 +199,16 @@ is_traced(pid_t pid)
 	return at != NULL && strtol(at + strlen("\nTracerPid:"), NULL, 10) != 0;
 }
 
-/* True if somebody looks at one of them: its clock begins anew. */
+/* True if somebody looks at one of them: all clocks begin anew. */
 static bool
 excuse_traced(struct hang_watch *w, int64_t now)
 {
-	bool any = false;
-
 	for (uint32_t r = 0; r < job_size(w->job); r++)
-		if (w->rank[r].hangs && is_traced(w->job->rank[r].pid)) {
-			show_life(w, r, now);
-			w->rank[r].told_ns = now;
-			any = true;
+		if (w->rank[r].lives && is_traced(w->job->rank[r].pid)) {
+			excuse_all(w, now);
+			return true;
 		}
-	return any;
+	return false;
 }
 
 /* --- the words ------------------------------------------------------------ */

@@ -17,6 +17,7 @@
 
 #define TURN        64         /* messages */
 #define TURN_BYTES  (64 << 10) /* of them, and one message more */
+#define REST_MAX    10000      /* messages of those who are dead */
 #define MESSAGE_MAX (64 << 10) /* bytes of a message of this way */
 
 void
@@ -238,8 +239,9 @@ drop_rest(int fd)
 {
 	char byte;
 
-	while (fd != -1 && recv(fd, &byte, 1, MSG_DONTWAIT) >= 0)
-		continue;
+	for (int n = 0; fd != -1 && n < REST_MAX; n++)
+		if (recv(fd, &byte, 1, MSG_DONTWAIT) < 0)
+			break;
 }
 
 void

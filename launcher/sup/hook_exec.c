@@ -16,6 +16,7 @@
 #include "base/fd.h"
 #include "base/gate.h"
 #include "launcher/job/outcome.h"
+#include "launcher/sup/detach.h"
 #include "launcher/sup/aide.h"
 #include "launcher/sup/hook.h"
 #include "launcher/sup/sup.h"
@@ -163,6 +164,16 @@ on_over(int status, bool late, void *ctx)
 	next(job);
 }
 
+/* The xrun that was called waits for the end of its pipe, which nobody who
+ * outlives the start is to hold: the file that takes its place is there. */
+static int
+words_of(const struct job *job)
+{
+	return job->detach != NULL && job->detach->words != -1 ?
+		job->detach->words :
+		STDERR_FILENO;
+}
+
 static bool
 start(struct job *job, struct order *o)
 {
@@ -173,8 +184,8 @@ start(struct job *job, struct order *o)
 		.path = "/bin/sh",
 		.argv = argv,
 		.in = make_input(o),
-		.out = STDERR_FILENO,
-		.err = STDERR_FILENO,
+		.out = words_of(job),
+		.err = words_of(job),
 		.time_ns = HOOK_EXEC_NS,
 		.fn = on_over,
 		.ctx = job,
@@ -232,7 +243,9 @@ hook_exec_tell(struct job *job, const char *command, enum bus_event event,
 		STAILQ_INIT(&e->queue);
 		job->hooks->running = e;
 	}
-	if (e == NULL || o == NULL || e->count == QUEUE_MAX) {
+	/* The end of the job has a place of its own. */
+	if (e == NULL || o == NULL ||
+		(e->count >= QUEUE_MAX && event != BUS_JOB_END)) {
 		free(o);
 		if (e != NULL)
 			drop(job, command, event);

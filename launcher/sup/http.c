@@ -361,13 +361,16 @@ on_death(int status, bool late, void *ctx)
 	h->aide = NULL;
 	if (job->sup->phase != PHASE_RUN)
 		return;
-	if (++h->deaths < DEATHS_MAX)
+	if (++h->deaths < DEATHS_MAX) {
 		timer_arm(h->again, AGAIN_NS);
-	else if (job->opt.verbose)
-		logs_say(job->sup->logs,
-			"xrun: --http: " PROGRAM
-			" ended %u times, and is not started again; the job goes on",
-			h->deaths);
+		return;
+	}
+	shutdown(h->fd,
+		SHUT_RDWR); /* who comes is refused, and does not wait */
+	logs_say(job->sup->logs,
+		"xrun: --http: " PROGRAM
+		" ended %u times, and is not started again; the job goes on",
+		h->deaths);
 }
 
 static void

@@ -222,9 +222,10 @@ read_patience(struct asked *a, double seconds)
 		a->q.patience = DESK_NEVER;
 		return true;
 	}
-	a->q.patience = (int64_t)(seconds * 1e9);
-	if (a->q.patience >= 0)
+	if (seconds >= 0) {
+		a->q.patience = (int64_t)(seconds * 1e9);
 		return true;
+	}
 	fail(&a->err, XR_E_INVAL, "store: seconds are below 0");
 	return false;
 }

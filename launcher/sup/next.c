@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* next.c - see next.h. */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/json.h"
 #include "launcher/job/outcome.h"
+#include "launcher/job/words.h"
 #include "launcher/keeper/keeper.h"
 #include "launcher/sup/next.h"
 #include "launcher/sup/report.h"
@@ -40,10 +42,21 @@ best_step(const struct job *job)
 {
 	int64_t best = -1;
 
-	for (uint32_t r = 0; r < job_size(job); r++)
-		if (job->rank[r].step > best)
-			best = job->rank[r].step;
+	for (uint32_t r = 0; r < job_size(job); r++) {
+		const struct rank *rank = &job->rank[r];
+
+		if (rank->step != -1 && rank->best > best)
+			best = rank->best;
+	}
 	return best;
+}
+
+/* Never two incarnations of a rank: one that cannot be ended holds what the next
+ * would need. */
+static bool
+is_anybody_left(const struct job *job)
+{
+	return job->sup->stuck > 0;
 }
 
 /* Its first rank's start, which a pause may have been before. */
@@ -124,9 +137,11 @@ next_decide(struct job *job)
 	};
 
 	a->due = a->spent = 0;
-	if (job->cause == CAUSE_RESTART && !job->sup->final)
+	if (job->sup->final || is_anybody_left(job))
+		;
+	else if (job->cause == CAUSE_RESTART)
 		again_asked(a);
-	else if (!job->sup->final && may_begin_again(job, &o))
+	else if (may_begin_again(job, &o))
 		again_judge(a, &rule, job->ended_ns, best_step(job),
 			(uint32_t)(job->ended_ns / NS_PER_US));
 	if (a->due != 0 || a->restarts > 0)
@@ -147,7 +162,11 @@ next_is_due(const struct job *job)
 void
 next_told(struct job *job, int sig)
 {
-	if (next_is_due(job))
+	if (!next_is_due(job))
+		return;
+	if (job->sup->phase == PHASE_DELIVER)
+		next_cancel(job); /* nothing was said of it yet */
+	else
 		job->page->again.told = sig;
 }
 
@@ -156,7 +175,11 @@ next_restart(struct job *job)
 {
 	struct sup *sup = job->sup;
 
-	if (sup->phase != PHASE_RUN ||
+	if (sup->phase != PHASE_RUN && next_is_due(job)) {
+		job->page->again.pause_ns = 0;
+		return true;
+	}
+	if (sup->phase != PHASE_RUN || sup->final ||
 		(job->stop_ns != 0 && job->cause != CAUSE_RESTART))
 		return false;
 	if (job->started == 0 && job->page->again.restarts > 0)
@@ -184,6 +207,55 @@ arm_timeout(struct job *job)
 }
 
 void
+next_start(void *ctx)
+{
+	struct job *job = ctx;
+
+	/* Who sees the header may type; in a pause the keys are xrun's. */
+	if (job->interactive && job->started == 0 && job->stop_ns == 0)
+		own_tty_raw(&job->page->own);
+	start_turn(job);
+}
+
+/* On the helper thread. */
+static void
+make_folder(void *ctx)
+{
+	struct job *job = ctx;
+	uint32_t number = job->state.number;
+	int fd = state_make_next(&job->state, &number);
+
+	job->page->next_number = number;
+	__atomic_store_n(&job->page->next, fd == -1 ? -errno : fd,
+		__ATOMIC_SEQ_CST);
+}
+
+bool
+next_prepare(struct job *job)
+{
+	if (!next_is_due(job) || job->state.dir_fd == -1)
+		return false;
+	__atomic_store_n(&job->page->next, -ETIMEDOUT, __ATOMIC_SEQ_CST);
+	if (work_post(job->sup->work, make_folder, job))
+		return true;
+	job->page->next = -ENOMEM;
+	return false;
+}
+
+void
+next_check(struct job *job)
+{
+	int fd = __atomic_load_n(&job->page->next, __ATOMIC_SEQ_CST);
+
+	if (!next_is_due(job) || job->state.dir_fd == -1 || fd >= 0)
+		return;
+	next_cancel(job);
+	words_line(
+		"the job cannot begin again: the folder of attempt %u in %s: %s",
+		job->state.number + 1, job->state.dir, strerror(-fd));
+}
+
+void
 next_begin(struct job *job)
 {
 	struct again *a = &job->page->again;
@@ -198,7 +270,7 @@ next_begin(struct job *job)
 	if (a->restarts > 0 && a->pause_ns > 0 && told == 0)
 		timer_arm(job->sup->start, a->pause_ns);
 	else if (told == 0)
-		start_turn(job);
+		next_start(job);
 	if (told != 0) {
 		timer_arm(job->sup->start, 0);
 		stop_by_signal(job, told);

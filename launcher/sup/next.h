@@ -31,6 +31,16 @@ void next_cancel(struct job *job);
  * False: the job is being ended. */
 bool next_restart(struct job *job);
 
+/* next_prepare() - the folder of the next attempt is made, by the helper thread;
+ * false: there is nothing to wait for. */
+bool next_prepare(struct job *job);
+
+/* next_check() - was it? Else there is no next attempt, and it is said why. */
+void next_check(struct job *job);
+
+/* next_start() - timer_fn: start_turn(), of the first rank. */
+void next_start(void *job);
+
 /* next_begin() - this is an attempt: the pause before its first rank, and what
  * is left of --timeout. Calls start_turn() in time. */
 void next_begin(struct job *job);

@@ -619,7 +619,12 @@ report_next(struct job *job)
 
 	while (!waits && w->stage != WRITE_OVER)
 		switch (w->stage) {
+		case WRITE_NEXT:
+			w->stage = WRITE_EVENTS;
+			waits = next_prepare(job) && wait_for_files(job);
+			break;
 		case WRITE_EVENTS:
+			next_check(job);
 			w->stage = WRITE_LAST_EVENT;
 			waits = send_events(job, bus_flush);
 			break;

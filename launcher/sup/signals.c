@@ -75,6 +75,7 @@ resume_clocks(struct job *job, const int64_t *left, int64_t stood)
 	struct timer **timer = job->sup->deadlines;
 
 	hang_stood(job, stood);
+	job->page->again.begun_ns += stood; /* of --timeout */
 	for (int i = 0; i < SUP_DEADLINES; i++)
 		if (left[i] != 0)
 			timer_arm(timer[i], left[i]);

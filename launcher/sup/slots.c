@@ -81,6 +81,8 @@ take(struct rank *rank, const struct segment_view *view)
 	if (view->when + BESIDE_NS >= rank->told_ns) {
 		if (view->step != -1) {
 			rank->step = view->step;
+			if (view->step > rank->best)
+				rank->best = view->step;
 			slow_note(rank, view->step, view->when);
 		}
 		rank->total = view->total != -1 ? view->total : rank->total;

@@ -448,7 +448,7 @@ all_started(struct job *job)
 	hang_begin(job);
 	if (job->sup->stdin_all == NULL || job->sup->input_flows)
 		return;
-	sys = stdin_all_start(job->sup->stdin_all);
+	sys = stdin_all_start(job->sup->stdin_all, job->opt.restarts > 0);
 	job->sup->input_flows = sys == 0;
 	if (sys != 0 && !may_retry(job, &job->sup->unfed_ns, sys))
 		stop_fail(job, "no thread for --stdin all: %s", strerror(sys));

@@ -18,6 +18,7 @@ struct stdin_all {
 	int fd;
 	uint32_t ranks;
 	uint32_t open; /* ranks that still read */
+	bool keep;     /* fd stays when nobody listens */
 	bool tty;      /* fd is our terminal: only read in the foreground */
 	int sys;
 	size_t len;    /* of data */
@@ -180,7 +181,7 @@ run(void *arg)
 			break;
 	}
 	/* Nobody listens: whoever writes to us is to know. */
-	if (all->open == 0 && !all->tty)
+	if (all->open == 0 && !all->tty && !all->keep)
 		end_input(all->fd);
 	for (uint32_t r = 0; r < all->ranks; r++)
 		forget(all, r);
@@ -188,10 +189,11 @@ run(void *arg)
 }
 
 int
-stdin_all_start(struct stdin_all *all)
+stdin_all_start(struct stdin_all *all, bool keep)
 {
 	pthread_t thread;
 
+	all->keep = keep;
 	all->tty = own_tty_is_stdin();
 	return thread_start(&thread, run, all);
 }

@@ -29,9 +29,10 @@ int stdin_all_add(struct stdin_all *all, uint32_t r);
 /* stdin_all_has() - was the rank added? */
 bool stdin_all_has(const struct stdin_all *all, uint32_t r);
 
-/* stdin_all_start() - once all were added: the thread, which takes @all. Gives
- * 0, or an errno, and may be tried again. */
-int stdin_all_start(struct stdin_all *all);
+/* stdin_all_start() - once all were added: the thread, which takes @all. @keep:
+ * xrun's own input stays when nobody listens, for ranks that come later. Gives 0,
+ * or an errno, and may be tried again. */
+int stdin_all_start(struct stdin_all *all, bool keep);
 
 /* stdin_all_sys() - why the input could not be read to its end; 0: it was, as
  * far as anybody cared. Any thread. */

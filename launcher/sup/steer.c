@@ -107,9 +107,12 @@ close_one(void *fd)
 void
 steer_close(struct job *job, int fd)
 {
+	struct linger no = { 0 };
 	pthread_t thread;
 
 	(void)job;
+	/* A socket waits for nobody, then. */
+	setsockopt(fd, SOL_SOCKET, SO_LINGER, &no, sizeof(no));
 	if (thread_start(&thread, close_one, (void *)(intptr_t)fd) != 0)
 		fd_close(fd);
 }
@@ -245,6 +248,7 @@ on_progress(struct rank *rank, const struct control_progress *p)
 
 	if (p->step != CONTROL_NONE) {
 		rank->step = p->step;
+		rank->best = p->step > rank->best ? p->step : rank->best;
 		slow_note(rank, p->step, clock_now());
 	}
 	if (p->total != CONTROL_NONE)
@@ -265,7 +269,7 @@ steer_told(struct job *job, uint32_t r, const struct control *m)
 	struct rank *rank = &job->rank[r];
 
 	rank->told_ns = clock_now();
-	rank->told++;
+	rank->told += m->type == CONTROL_PROGRESS;
 	if (m->type == CONTROL_READY)
 		rank->ready = true;
 	else if (m->type == CONTROL_PROGRESS)

@@ -88,17 +88,26 @@ is_final(enum cause cause)
 		cause != CAUSE_RESTART;
 }
 
-/* The first cause stays, whatever comes after it. */
+/* The first cause stays, whatever comes after it; but who wants another attempt
+ * has no say against who wants none. */
+static bool
+is_first(const struct job *job, enum cause cause)
+{
+	return job->cause == CAUSE_NONE ||
+		(job->cause == CAUSE_RESTART && is_final(cause));
+}
+
 static void
 set_cause(struct job *job, enum cause cause, int sig)
 {
 	job->sup->final = job->sup->final || is_final(cause);
-	if (job->cause != CAUSE_NONE)
+	if (!is_first(job, cause))
 		return;
 	stacks_cancel(job);
 	job->cause = cause;
 	job->cause_signal = sig;
-	job->stop_ns = clock_now();
+	if (job->stop_ns == 0)
+		job->stop_ns = clock_now();
 	/* Ranks that were to come do not, now. */
 	if (timer_armed(job->sup->start))
 		timer_arm(job->sup->start, 0);
@@ -141,7 +150,7 @@ stop_by_ctrl_c(struct job *job)
 	bool ask = job->opt.interrupt == INTERRUPT_ASK;
 
 	if (!ask || job->ending != ENDING_RUNNING) {
-		job->ctrl_c = job->ctrl_c || job->cause == CAUSE_NONE;
+		job->ctrl_c = job->ctrl_c || is_first(job, CAUSE_SIGNAL);
 		set_cause(job, CAUSE_SIGNAL, SIGINT);
 		stop_waiting(job);
 	}
@@ -153,7 +162,7 @@ stop_fail(struct job *job, const char *fmt, ...)
 {
 	va_list ap;
 
-	if (job->cause == CAUSE_NONE) {
+	if (is_first(job, CAUSE_XRUN)) {
 		va_start(ap, fmt);
 		vsnprintf(job->cause_text, sizeof(job->cause_text), fmt, ap);
 		va_end(ap);

@@ -383,7 +383,7 @@ open_timers(struct job *job)
 {
 	struct sup *s = job->sup;
 
-	s->start = timer_open(s->loop, start_turn, job);
+	s->start = timer_open(s->loop, next_start, job);
 	s->timeout = timer_open(s->loop, on_timeout, job);
 	s->patience = timer_open(s->loop, on_patience, job);
 	s->drain = timer_open(s->loop, on_drain, job);
@@ -457,9 +457,6 @@ begin(struct job *job)
 
 	if (leaf_look())
 		leaf_open(&job->page->leaves, job->state.id);
-	/* Who sees the header may type. */
-	if (job->interactive)
-		own_tty_raw(&job->page->own);
 	screen_header(job);
 	hook_begin(job);
 	bus_tell(s->bus, BUS_JOB_START, 0);

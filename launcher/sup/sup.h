@@ -73,6 +73,7 @@ struct sweep {
 /* The files of the end; report.c. */
 struct writing {
 	enum {
+		WRITE_NEXT, /* the folder of the next attempt */
 		WRITE_EVENTS,
 		WRITE_LAST_EVENT,
 		WRITE_REPORT,

@@ -5,6 +5,11 @@
 #include <sys/socket.h>
 
 #include "base/along.h"
+#include "base/fd.h"
+
+#ifndef SCM_PIDFD
+#define SCM_PIDFD 4 /* Linux 6.5 */
+#endif
 
 union ancillary {
 	struct cmsghdr align;
@@ -44,13 +49,21 @@ along_receive(int socket, void *data, size_t room, struct along *got)
 	};
 	ssize_t n = recvmsg(socket, &h, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	size_t count;
+	int pidfd;
 
 	got->count = 0;
 	if (n < 0)
 		return n;
 	for (struct cmsghdr *m = CMSG_FIRSTHDR(&h); m != NULL;
 		m = CMSG_NXTHDR(&h, m)) {
-		if (m->cmsg_level != SOL_SOCKET || m->cmsg_type != SCM_RIGHTS)
+		if (m->cmsg_level != SOL_SOCKET)
+			continue;
+		/* Whoever shares the socket may have asked for it. */
+		if (m->cmsg_type == SCM_PIDFD) {
+			memcpy(&pidfd, CMSG_DATA(m), sizeof(pidfd));
+			fd_close(pidfd);
+		}
+		if (m->cmsg_type != SCM_RIGHTS)
 			continue;
 		count = (m->cmsg_len - CMSG_LEN(0)) / sizeof(int);
 		memcpy(got->fd + got->count, CMSG_DATA(m), count * sizeof(int));

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* usage.c - see usage.h. */
+#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,12 +41,16 @@ usage_read(pid_t pid, struct usage *u)
 	return true;
 }
 
+static void read_children(pid_t pid, const char *task, unsigned depth,
+	bool first, struct usage *u);
+
+/* A thread is the parent of what it made. */
 static bool
 read_tree(pid_t pid, unsigned depth, bool first, struct usage *u)
 {
-	char path[64], text[4096], *p = text, *end;
-	bool eldest = true;
-	long child;
+	const struct dirent *d;
+	char path[64];
+	DIR *tasks;
 
 	if (u->processes >= USAGE_PROCESSES || !usage_read(pid, u))
 		return false;
@@ -53,19 +58,43 @@ read_tree(pid_t pid, unsigned depth, bool first, struct usage *u)
 		u->leaf = pid;
 	if (depth == 0)
 		return true;
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)pid,
-		(int)pid);
-	fd_read_small(path, text, sizeof(text));
-	while ((child = strtol(p, &end, 10)) > 0 && end != p) {
-		read_tree((pid_t)child, depth - 1, first && eldest, u);
-		eldest = false;
-		p = end;
-	}
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	tasks = opendir(path);
+	while (tasks != NULL && (d = readdir(tasks)) != NULL)
+		if (d->d_name[0] != '.')
+			read_children(pid, d->d_name, depth - 1, first, u);
+	if (tasks != NULL)
+		closedir(tasks);
 	return true;
+}
+
+static void
+read_children(pid_t pid, const char *task, unsigned depth, bool first,
+	struct usage *u)
+{
+	char path[64], text[4096], *p = text, *end;
+	size_t len;
+	long child;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%.16s/children", (int)pid,
+		task);
+	len = fd_read_small(path, text, sizeof(text));
+	if (len + 1 == sizeof(text)) { /* the last number may be cut */
+		end = memrchr(text, ' ', len);
+		*(end == NULL ? text : end) = '\0';
+	}
+	for (; (child = strtol(p, &end, 10)) > 0 && end != p; p = end) {
+		read_tree((pid_t)child, depth, first && u->leaf == pid, u);
+	}
 }
 
 bool
 usage_tree(pid_t pid, struct usage *u)
 {
-	return read_tree(pid, DEPTH, true, u);
+	struct usage own = { 0 };
+
+	if (!usage_read(pid, &own) || !read_tree(pid, DEPTH, true, u))
+		return false;
+	u->stopped = own.stopped;
+	return true;
 }

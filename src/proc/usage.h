@@ -2,7 +2,7 @@
 /*
  * usage.h - what a process and its descendants use now, from /proc.
  *
- * No heap, no wait: to be asked on a loop. What its own processes used that
+ * No wait: to be asked on a loop. What its own processes used that
  * have ended, and were waited for, is counted, so the time only grows while
  * the tree keeps its root.
  */
@@ -19,7 +19,7 @@ struct usage {
 	int64_t rss;    /* bytes */
 	uint32_t processes;
 	bool running; /* one of them is on a processor, or waits for one */
-	bool stopped; /* one of them is: by a signal, or for a tracer */
+	bool stopped; /* the first of them is: by a signal, or for a tracer */
 	pid_t leaf;   /* the last in the line of first children */
 };
 

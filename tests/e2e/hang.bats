@@ -86,6 +86,45 @@ bats_require_minimum_version 1.5.0
 	assert_eq "$(cat one.err)" ''
 }
 
+@test "--hang-timeout: who waits for one that is stopped does not hang, either" {
+	spawn one "$XRUN" --hang-timeout 600ms --heartbeat 100ms --stacks-on none -n 2 bash -c '
+		echo "$RANK $$"; read -r _ <> <(:)'
+	await_line one.out '^\[0\] 0 [0-9]+$' 5
+	await_line one.out '^\[1\] 1 [0-9]+$' 5
+	kill -STOP "$(sed -n 's/^\[0\] 0 //p' one.out)"
+	read -rt 2 _ <> <(:) || true
+	kill -0 "$pid"
+	kill -TERM "$pid"
+	status=0
+	wait "$pid" || status=$?
+	assert_eq "$status" 143
+}
+
+@test "--hang-timeout: what a child of another thread burns is a sign of life" {
+	need python3
+	try "$XRUN" --hang-timeout 700ms --heartbeat 100ms --stacks-on none python3 -c '
+import subprocess, threading
+t = threading.Thread(target=lambda: subprocess.run(["bash", "-c",
+    "end=$((SECONDS + 3)); while ((SECONDS < end)); do :; done"]))
+t.start()
+t.join()'
+	assert_eq "$status" 0
+}
+
+@test "--hang-timeout: to be ready is no progress that must go on" {
+	try "$XRUN" --hang-timeout 500ms --heartbeat 100ms --stacks-on none -n 2 bash -c '
+		echo "{\"type\":\"ready\"}" >&97
+		end=$((SECONDS + 3)); while ((SECONDS < end)); do :; done'
+	assert_eq "$status" 0
+}
+
+@test "--hang-timeout: with --no-logs, whoever waits for the reader does not hang" {
+	"$XRUN" --no-logs --hang-timeout 500ms --heartbeat 100ms --stacks-on none bash -c '
+		for ((i = 0; i < 20000; i++)); do echo "$i xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"; done' |
+		(read -rt 3 _ <> <(:) || true; wc -l) >lines
+	assert_eq "$(cat lines)" 20000
+}
+
 @test "--hang-timeout and --restarts: the job begins again" {
 	try "$XRUN" --hang-timeout 500ms --heartbeat 100ms --stacks-on none --restarts 1 bash -c '
 		[ "$XRUN_ATTEMPT" = 1 ] || read -r _ <> <(:)'

@@ -148,7 +148,7 @@ over()
 
 @test "--http-token: a file for Prometheus, which nobody else may read" {
 	need curl jq
-	echo 'a token of one line' >token
+	printf 'a token of one line\nand another\n' >token
 	chmod 600 token
 	up --http '[::1]:0' --http-token token -n 1 sleep 60
 	assert_eq "$(jq -r .http_token ps.json)" "$PWD/token"

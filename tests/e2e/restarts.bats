@@ -216,6 +216,56 @@ record_is()
 	[ "$(jq .attempt "$XDG_STATE_HOME/xrun/again/job.json")" = "$1" ]
 }
 
+@test "restart: a stop that comes while the ranks end is the end of the job" {
+	up sh -c 'trap "echo saves; sleep 1; exit 0" TERM; echo up; while :; do sleep .1; done'
+	await_line one.out up 5
+	"$XRUN" restart again
+	await_line one.out saves 5
+	"$XRUN" stop again
+	over
+	assert_eq "$status" 143
+	run ! grep 'attempt 1' one.err
+}
+
+@test "--restarts: a hang-up that is ignored is ignored between attempts, too" {
+	spawn one bash -c 'trap "" HUP; exec "$@"' - "$XRUN" --job again --restarts 3 sh -c \
+		'echo "up $XRUN_ATTEMPT"; [ "$XRUN_ATTEMPT" = 3 ] || { kill -HUP $PPID; exit 3; }'
+	over
+	assert_eq "$status" 0
+	assert_has "$(cat one.out)" '^up 3$'
+}
+
+@test "--restarts: --stdin all goes on where the attempt before ended" {
+	mkfifo in
+	exec {w}<>in
+	spawn one sh -c 'exec "$@" <in' - "$XRUN" --stdin all --restarts 2 -n 2 sh -c '
+		read -r x; echo "$XRUN_ATTEMPT got $x"; [ "$x" = c ] || exit 3'
+	echo a >&"$w"
+	await_line one.out '\] 0 got a' 10
+	await_line one.err 'attempt 1 begins' 10
+	echo b >&"$w"
+	await_line one.out '] 1 got b' 10
+	await_line one.err 'attempt 2 begins' 10
+	echo c >&"$w"
+	over
+	assert_eq "$status" 0
+	exec {w}>&-
+}
+
+@test "--restarts: hundreds of inherited descriptors are no hindrance" {
+	need python3
+	cat >many.py <<-'END'
+		import os, subprocess, sys
+		for _ in range(600):
+		    os.set_inheritable(os.open("/dev/null", os.O_RDONLY), True)
+		sys.exit(subprocess.run([sys.argv[1], "--restarts", "2", "-n", "2", "sh", "-c",
+		    "exit $((2 - XRUN_ATTEMPT))"], close_fds=False).returncode)
+	END
+	try python3 many.py "$XRUN"
+	assert_eq "$status" 0
+	assert_has "$stderr" 'restart 2 of 2'
+}
+
 @test "restart: what the dead left in /dev/shm is removed, what others have is not" {
 	other=/dev/shm/torch_$$_1_0
 	: >"$other"

@@ -52,6 +52,20 @@ job.end'
 	assert_has "$stderr" '^xrun: --exec-on: ended what a command left behind: sleep \(pid [0-9]+\)$'
 }
 
+@test "-d does not wait for what a command leaves behind" {
+	SECONDS=0
+	id=$("$XRUN" -d --exec-on 'job.start:setsid sleep 30 & sleep 0.1' -n 1 sleep 60)
+	[ "$SECONDS" -lt 20 ]
+	"$XRUN" stop "$id"
+	"$XRUN" wait "$id" || [ $? -eq 143 ]
+}
+
+@test "the end of the job is told, however many events wait before it" {
+	job --exec-on 'rank.exit:sleep 0.02' --exec-on 'job.end:echo END-TOLD' -n 120 true
+	assert_eq "$status" 0
+	assert_has "$stderr" '^END-TOLD$'
+}
+
 @test "a command that fails, or cannot be run, changes nothing" {
 	job --exec-on 'job.start:exit 7' -n 1 true
 	assert_eq "$status: $stderr" '0: '

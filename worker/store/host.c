@@ -279,6 +279,7 @@ end(struct conn *c)
 	/* A child that was forked meanwhile may hold the file open, and events
 	 * of it would come on. */
 	epoll_ctl(h->epoll, EPOLL_CTL_DEL, c->fd, NULL);
+	shutdown(c->fd, SHUT_RDWR);
 	fd_close(c->fd);
 	free(c);
 }

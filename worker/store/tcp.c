@@ -129,7 +129,7 @@ greet(int fd, int64_t until, struct xr_error *err)
 		return fail(err, XR_E_AGAIN,
 			"store: whoever serves it has closed the connection");
 	if (len < sizeof(in))
-		return fail(err, XR_E_TIMEOUT,
+		return fail(err, XR_E_AGAIN,
 			"store: who listens there says nothing");
 	status = frame_read((struct span){ in, len }, &f, err);
 	return status == XR_OK ? frame_check_hello(&f, true, err) : status;
