@@ -173,6 +173,15 @@ json_bool(struct json *j, const char *key, bool value)
 void
 json_raw(struct json *j, const char *key, struct span value)
 {
+	size_t at;
+	char *end;
+
 	begin(j, key);
+	at = j->out->len;
 	buf_put(j->out, value.at, value.len);
+	/* Between its parts there may be any blank; what we write is a line. */
+	while (value.len > 0 && j->out->bad == XR_OK &&
+		(end = memchr(j->out->data + at, '\n', j->out->len - at)) !=
+			NULL)
+		*end = ' ';
 }

@@ -41,7 +41,7 @@ void json_int(struct json *j, const char *key, int64_t value);
 void json_real(struct json *j, const char *key, double value); /* nan: null */
 void json_bool(struct json *j, const char *key, bool value);
 /* json_raw() - a value as it stands, which has passed the gate or was made
- * here. */
+ * here. A line break in it becomes a blank. */
 void json_raw(struct json *j, const char *key, struct span value);
 
 #endif /* BASE_JSON_H */

@@ -153,3 +153,17 @@ Test(json, writing_too_deep_fails_the_buf)
 	cr_expect_eq(b.bad, XR_E_STATE);
 	buf_fini(&b);
 }
+
+Test(json, a_value_of_somebody_elses_stays_on_its_line)
+{
+	static const char value[] = "{\n\"a\" :\n[ 1,\n\"b\\n\" ]\n}";
+	struct buf b = { 0 };
+	struct json j;
+
+	json_init(&j, &b);
+	json_open_object(&j, NULL);
+	json_raw(&j, "x", (struct span){ value, sizeof(value) - 1 });
+	json_close_object(&j);
+	cr_expect_str_eq(buf_text(&b), "{\"x\":{ \"a\" : [ 1, \"b\\n\" ] }}");
+	buf_fini(&b);
+}
