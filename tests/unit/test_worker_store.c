@@ -318,6 +318,27 @@ Test(worker_store, AC_S5_each_missing_variable_is_named)
 	}
 }
 
+/* The names are the job's, and no count of tries (D-S1). */
+Test(worker_store,
+	AC_S7_who_failed_at_first_meets_the_others_in_the_same_process)
+{
+	struct xr_store_options o = XR_STORE_OPTIONS;
+	struct xr_store *first, *late = NULL;
+
+	o.rank = 1;
+	o.dynamic = true;
+	o.prefix = "group";
+	o.timeout = XR_SECONDS(0.2);
+	cr_assert_neq(xr_store_open(tcp, &o, &late, &err), XR_OK);
+	cr_expect_null(late);
+	first = open_as(tcp, 0, "group");
+	cr_assert_eq(xr_store_set(first, "here", "I am", 4, &err), XR_OK);
+	late = open_as(tcp, 1, "group");
+	has(late, "here", "I am");
+	xr_store_free(late);
+	xr_store_free(first);
+}
+
 Test(worker_store, AC_S8_a_rank_that_is_given_twice_is_refused)
 {
 	char text[96];
