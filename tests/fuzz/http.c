@@ -61,10 +61,12 @@ check_answered(const char *text, size_t len, const struct http_rule *rule,
 	HOLDS(path[strlen(want)] == ' ' || path[strlen(want)] == '?');
 	HOLDS(count(text, "Host", &value) == 1);
 	if (rule->port != NULL) {
-		value = strstr(value, "9400");
-		HOLDS(value != NULL);
-		value += 4 + strspn(value + 4, " \t");
-		HOLDS(begins(value, "\r\n"));
+		const char *end = strstr(value, "\r\n");
+
+		HOLDS(end != NULL);
+		while (end > value && (end[-1] == ' ' || end[-1] == '\t'))
+			end--;
+		HOLDS(end - value >= 4 && begins(end - 4, "9400"));
 	}
 	HOLDS(count(text, "Transfer-Encoding", &value) == 0);
 	bodies = count(text, "Content-Length", &value);
