@@ -37,7 +37,7 @@ check "logs compares" "$here/logs" --build "$build" --pairs 3 --lines 200 \
 	--samples 4 --peers floor-files --json "$tmp/logs"
 check "every screen was verified" rows "$tmp/logs" 4
 check "steer measures" "$here/steer" --build "$build" --xrun "$build/xrun" \
-	--parts ps,restart,death --pairs 3 --samples 3 --json "$tmp/steer"
+	--parts ps,restart --pairs 3 --samples 3 --json "$tmp/steer"
 check "table shows both" sh -c "'$here/table' '$tmp/launch' '$tmp/logs' |
 	grep -c -e '^| true | 2 | bare' -e '^| direct | 4' | grep -x 3"
 # A launcher that loses a rank must not get a time.
