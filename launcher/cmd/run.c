@@ -392,6 +392,8 @@ release(struct job *job, struct prepared *p)
 {
 	parts_fini(job); /* their environments borrow from the rest */
 	prepare_fini(p, job);
+	http_free(job);
+	hook_free(job);
 	route_fini(&job->route);
 	state_fini(&job->state);
 	free(job->rank);

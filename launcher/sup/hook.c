@@ -128,6 +128,18 @@ hook_open(struct job *job, struct xr_error *err)
 			" is not where xrun is: this xrun was built without libcurl");
 }
 
+void
+hook_free(struct job *job)
+{
+	if (job->hooks == NULL)
+		return;
+	free(job->hooks->exec);
+	free(job->hooks->web);
+	free((void *)job->hooks->notify);
+	free(job->hooks);
+	job->hooks = NULL;
+}
+
 /* --- words ---------------------------------------------------------------- */
 
 void

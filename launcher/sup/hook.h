@@ -46,6 +46,7 @@ enum xr_status hook_parse(struct hook *hook, const char *text,
 /* hook_open() - before the first rank. XR_E_INVAL, or XR_E_NOTFOUND where
  * xrun-notify is not there, with words in @err. */
 enum xr_status hook_open(struct job *job, struct xr_error *err);
+void hook_free(struct job *job); /* after the last process */
 
 /* hook_begin() - the bus is there. */
 void hook_begin(struct job *job);

@@ -284,6 +284,17 @@ http_close(struct job *job)
 		unlink(h->path);
 }
 
+void
+http_free(struct job *job)
+{
+	if (job->http == NULL)
+		return;
+	free(job->http->path);
+	free(job->http->token_file);
+	free(job->http);
+	job->http = NULL;
+}
+
 /* --- beside the control socket -------------------------------------------- */
 
 void

@@ -27,6 +27,7 @@ enum xr_status http_open(struct job *job, struct xr_error *err);
 
 /* http_close() - after the last attempt, by the keeper: its path is removed. */
 void http_close(struct job *job);
+void http_free(struct job *job); /* what is in memory; after the last process */
 
 /* http_make() - on the thread that made the job's folder of sockets: what is to
  * stand in it. */

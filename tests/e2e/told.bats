@@ -53,11 +53,20 @@ job.end'
 }
 
 @test "-d does not wait for what a command leaves behind" {
+	need jq
 	SECONDS=0
 	id=$("$XRUN" -d --exec-on 'job.start:setsid sleep 30 & sleep 0.1' -n 1 sleep 60)
 	[ "$SECONDS" -lt 20 ]
+	pid=$(jq .pid "$XDG_STATE_HOME/xrun/$id/job.json")
 	"$XRUN" stop "$id"
 	"$XRUN" wait "$id" || [ $? -eq 143 ]
+	wait_for 10 is_gone "$pid"
+}
+
+# is_gone PID - or a zombie, whose parent is whoever takes orphans here.
+is_gone()
+{
+	! grep -q '^State:.[^Z]' "/proc/$1/status" 2>/dev/null
 }
 
 @test "the end of the job is told, however many events wait before it" {
