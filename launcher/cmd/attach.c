@@ -38,7 +38,6 @@ struct settings {
 };
 
 #define AT(field) .offset = offsetof(struct settings, field)
-#define VERB_ROW  .common = true, .no_variable = true, .no_file = true
 
 /* clang-format off */
 const struct opt attach_options[] = {

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dial.c - see dial.h. */
+#include <cjson/cJSON.h>
 #include <time.h>
 
 #include "base/clock.h"
 #include "base/status.h"
 #include "launcher/cmd/dial.h"
 
-#define TRIES 100
+#define TRIES     100
+#define ASK_TRIES 3 /* a job with too many callers drops some */
 
 static void
 nap(void)
@@ -68,4 +70,32 @@ dial_ask(struct ctl_call *call, struct which *job,
 	if (status == XR_OK)
 		status = ctl_ask(call, question, answer, err);
 	return status == XR_E_CLOSED ? explain_closed(job, err) : status;
+}
+
+static enum xr_status
+ask_status(struct which *job, cJSON **json, struct xr_error *err)
+{
+	const struct control m = control_new(CONTROL_STATUS, CONTROL_NONE);
+	struct control answer;
+	struct ctl_call call;
+	enum xr_status status = dial_ask(&call, job, &m, &answer, err);
+
+	if (status == XR_OK)
+		*json = cJSON_ParseWithLength(answer.job.status.at,
+			answer.job.status.len);
+	ctl_hang_up(&call);
+	if (status == XR_OK && !cJSON_IsObject(*json))
+		status =
+			fail(err, XR_E_PROTO, "%s: that is no status", job->id);
+	return status;
+}
+
+enum xr_status
+dial_status(struct which *job, cJSON **json, struct xr_error *err)
+{
+	enum xr_status status = XR_E_CLOSED;
+
+	for (int tries = 0; status == XR_E_CLOSED && tries < ASK_TRIES; tries++)
+		status = ask_status(job, json, err);
+	return status;
 }

@@ -6,6 +6,8 @@
 #include "launcher/cmd/which.h"
 #include "launcher/ctl/client.h"
 
+struct cJSON;
+
 /*
  * dial_ask() - call @job, and ask it.
  *
@@ -17,6 +19,16 @@
  */
 enum xr_status dial_ask(struct ctl_call *call, struct which *job,
 	const struct control *question, struct control *answer,
+	struct xr_error *err);
+
+/*
+ * dial_status() - what @job says of itself now: the schema status.json.
+ *
+ * Asked again if it drops us, having too many callers or being between two
+ * attempts. @json: the caller's to delete
+ * Returns as dial_ask(); XR_E_PROTO: that is no status
+ */
+enum xr_status dial_status(struct which *job, struct cJSON **json,
 	struct xr_error *err);
 
 /* dial_open() - call it, and ask nothing yet. */

@@ -26,7 +26,6 @@ struct settings {
 };
 
 #define AT(field) .offset = offsetof(struct settings, field)
-#define VERB_ROW  .common = true, .no_variable = true, .no_file = true
 
 const struct opt events_options[] = {
 	{ .name = "follow",

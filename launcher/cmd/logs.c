@@ -18,7 +18,6 @@
 #include "proc/limit.h"
 
 #define AT(field)     .offset = offsetof(struct logs_settings, field)
-#define VERB_ROW      .common = true, .no_variable = true, .no_file = true
 #define MOST_LINES    (INT64_C(1) << 53)
 #define MOST_ATTEMPTS 999999999
 

@@ -14,8 +14,6 @@
 #include "launcher/stat/usage.h"
 #include "launcher/state/jobs.h"
 
-#define ASK_TRIES 3 /* a job with too many callers drops some */
-
 /* --- a table -------------------------------------------------------------- */
 
 static double
@@ -122,33 +120,13 @@ put_table(struct buf *out, const cJSON *json)
 		put_rank(out, rank, cols);
 }
 
-static enum xr_status
-ask_status(struct which *job, cJSON **json, struct xr_error *err)
-{
-	const struct control m = control_new(CONTROL_STATUS, CONTROL_NONE);
-	struct control answer;
-	struct ctl_call call;
-	enum xr_status status = dial_ask(&call, job, &m, &answer, err);
-
-	if (status == XR_OK)
-		*json = cJSON_ParseWithLength(answer.job.status.at,
-			answer.job.status.len);
-	ctl_hang_up(&call);
-	if (status == XR_OK && !cJSON_IsObject(*json))
-		status =
-			fail(err, XR_E_PROTO, "%s: that is no status", job->id);
-	return status;
-}
-
 /* What a job that runs says of itself, and nothing else: its folder does not
  * know how its ranks are. What one that has ended left. */
 static enum xr_status
 read_job(struct which *job, cJSON **json, struct xr_error *err)
 {
-	enum xr_status status = XR_E_CLOSED;
+	enum xr_status status = dial_status(job, json, err);
 
-	for (int tries = 0; status == XR_E_CLOSED && tries < ASK_TRIES; tries++)
-		status = ask_status(job, json, err);
 	if (status == XR_OK || job->running)
 		return status;
 	*json = job->dir[0] != '\0' ? jobs_read(job->dir) : NULL;

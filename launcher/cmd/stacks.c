@@ -37,13 +37,12 @@ struct settings {
 };
 
 #define AT(field) .offset = offsetof(struct settings, field)
-#define OWN       .common = true, .no_variable = true, .no_file = true
 
 const struct opt stacks_options[] = {
 	{ .name = "rank",
 		.letter = 'r',
 		.type = OPT_TEXT,
-		OWN,
+		VERB_ROW,
 		.arg = "RANKS",
 		.check = ranks_check,
 		AT(ranks),
@@ -51,12 +50,12 @@ const struct opt stacks_options[] = {
 	{ .name = "full",
 		.letter = 'f',
 		.type = OPT_FLAG,
-		OWN,
+		VERB_ROW,
 		AT(full),
 		.help = "each stack with a line a function, too" },
 	{ .name = "patience",
 		.type = OPT_DURATION,
-		OWN,
+		VERB_ROW,
 		.arg = "TIME",
 		.dflt = "5s",
 		.min = NS_PER_MS,
@@ -65,49 +64,30 @@ const struct opt stacks_options[] = {
 		.help = "with all tools together" },
 	{ .name = "save",
 		.type = OPT_TEXT,
-		OWN,
+		VERB_ROW,
 		.arg = "FILE",
 		AT(save),
 		.help = "append all of it to FILE, print the oddest" },
 	{ .name = "title",
 		.type = OPT_TEXT,
-		OWN,
+		VERB_ROW,
 		.arg = "TEXT",
 		AT(title),
 		.help = "what begins it in the file" },
 	{ .name = "pids",
 		.type = OPT_FLAG,
-		OWN,
+		VERB_ROW,
 		AT(pids),
 		.help = "of no job: standard input has lines RANK PID" },
 	{ .name = "json",
 		.type = OPT_FLAG,
-		OWN,
+		VERB_ROW,
 		AT(json),
 		.help = "as one JSON object" },
 	{ 0 },
 };
 
 /* --- of whom -------------------------------------------------------------- */
-
-/* The job's own account, since its folder does not know how its ranks are. */
-static enum xr_status
-ask_job(struct which *job, cJSON **json, struct xr_error *err)
-{
-	const struct control m = control_new(CONTROL_STATUS, CONTROL_NONE);
-	struct control answer;
-	struct ctl_call call;
-	enum xr_status status = dial_ask(&call, job, &m, &answer, err);
-
-	if (status == XR_OK)
-		*json = cJSON_ParseWithLength(answer.job.status.at,
-			answer.job.status.len);
-	ctl_hang_up(&call);
-	if (status == XR_OK && !cJSON_IsObject(*json))
-		status =
-			fail(err, XR_E_PROTO, "%s: that is no status", job->id);
-	return status;
-}
 
 /* One that ended has no process, whoever bears its number now. */
 static void
@@ -154,7 +134,7 @@ find_job(struct stacks *s, struct which *job, const char *name,
 	cJSON *json = NULL;
 
 	if (status == XR_OK)
-		status = ask_job(job, &json, err);
+		status = dial_status(job, &json, err);
 	if (status == XR_OK)
 		status = add_ranks(s, json, set->ranks, err);
 	cJSON_Delete(json);

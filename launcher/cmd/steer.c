@@ -32,8 +32,7 @@ struct settings {
 #define AT(field) .offset = offsetof(struct settings, field)
 #define JSON \
 	{ \
-		.name = "json", .type = OPT_FLAG, .common = true, \
-		.no_variable = true, .no_file = true, AT(json), \
+		.name = "json", .type = OPT_FLAG, VERB_ROW, AT(json), \
 		.help = "as one JSON object" \
 	}
 
@@ -41,9 +40,7 @@ const struct opt signal_options[] = {
 	{ .name = "rank",
 		.letter = 'r',
 		.type = OPT_TEXT,
-		.common = true,
-		.no_variable = true,
-		.no_file = true,
+		VERB_ROW,
 		.arg = "RANKS",
 		.check = ranks_check,
 		AT(ranks),

@@ -8,6 +8,9 @@
 
 #define VERB_OPERANDS 16
 
+/* Of each row of a verb: it stands in no file and in no variable. */
+#define VERB_ROW .common = true, .no_variable = true, .no_file = true
+
 struct verb_args {
 	struct opts opts; /* opt_fini() is the caller's */
 	const char *operand[VERB_OPERANDS];

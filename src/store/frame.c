@@ -5,25 +5,7 @@
 
 #include "base/status.h"
 #include "store/frame.h"
-
-/* --- numbers --------------------------------------------------------------- */
-
-static void
-put_number(char *out, uint64_t number, size_t bytes)
-{
-	for (size_t i = 0; i < bytes; i++)
-		out[i] = (char)(number >> 8 * i);
-}
-
-static uint64_t
-get_number(const char *in, size_t bytes)
-{
-	uint64_t number = 0;
-
-	for (size_t i = 0; i < bytes; i++)
-		number |= (uint64_t)(unsigned char)in[i] << 8 * i;
-	return number;
-}
+#include "store/number.h"
 
 /* --- frames ---------------------------------------------------------------- */
 
@@ -33,7 +15,7 @@ frame_size(struct span in, size_t *size, struct xr_error *err)
 	*size = 0;
 	if (in.len < 4)
 		return XR_OK;
-	*size = get_number(in.at, 4) + 4;
+	*size = number_get(in.at, 4) + 4;
 	if (*size < FRAME_HEAD || *size > FRAME_MAX)
 		return fail(err, XR_E_PROTO,
 			"store: %zu bytes are no message of a store", *size);
@@ -51,7 +33,7 @@ read_parts(struct span rest, struct frame *f, struct xr_error *err)
 	rest.at += 4 * f->count;
 	rest.len -= 4 * f->count;
 	for (uint32_t i = 0; i < f->count; i++) {
-		size_t len = get_number(lengths + 4 * i, 4);
+		size_t len = number_get(lengths + 4 * i, 4);
 
 		if (len > rest.len)
 			return fail(err, XR_E_PROTO,
@@ -71,13 +53,13 @@ frame_read(struct span in, struct frame *f, struct xr_error *err)
 {
 	const char *p = in.at;
 
-	if (in.len < FRAME_HEAD || get_number(p, 4) != in.len - 4)
+	if (in.len < FRAME_HEAD || number_get(p, 4) != in.len - 4)
 		return fail(err, XR_E_PROTO, "store: a message is cut off");
 	f->type = (uint8_t)p[4];
-	f->count = (uint32_t)get_number(p + 6, 2);
-	f->id = (int64_t)get_number(p + 8, 8);
-	f->number = (int64_t)get_number(p + 16, 8);
-	f->status = (int32_t)get_number(p + 24, 4);
+	f->count = (uint32_t)number_get(p + 6, 2);
+	f->id = (int64_t)number_get(p + 8, 8);
+	f->number = (int64_t)number_get(p + 16, 8);
+	f->status = (int32_t)number_get(p + 24, 4);
 	return read_parts((struct span){ p + FRAME_HEAD, in.len - FRAME_HEAD },
 		f, err);
 }
@@ -90,15 +72,15 @@ frame_put(struct buf *out, const struct frame *f, size_t after)
 
 	for (uint32_t i = 0; i < f->count; i++)
 		size += 4 + f->part[i].len;
-	put_number(head, size - 4, 4);
+	number_put(head, size - 4, 4);
 	head[4] = (char)f->type;
-	put_number(head + 6, f->count, 2);
-	put_number(head + 8, (uint64_t)f->id, 8);
-	put_number(head + 16, (uint64_t)f->number, 8);
-	put_number(head + 24, (uint32_t)f->status, 4);
+	number_put(head + 6, f->count, 2);
+	number_put(head + 8, (uint64_t)f->id, 8);
+	number_put(head + 16, (uint64_t)f->number, 8);
+	number_put(head + 24, (uint32_t)f->status, 4);
 	buf_put(out, head, sizeof(head));
 	for (uint32_t i = 0; i < f->count; i++) {
-		put_number(length, f->part[i].len, 4);
+		number_put(length, f->part[i].len, 4);
 		buf_put(out, length, 4);
 	}
 	for (uint32_t i = 0; i < f->count; i++)
