@@ -2,9 +2,12 @@
 /* attach.c - see attach.h. */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <termios.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -24,11 +27,13 @@
 #include "launcher/job/options.h"
 #include "launcher/job/outcome.h"
 #include "launcher/job/words.h"
+#include "launcher/log/thread.h"
 #include "proc/limit.h"
 
 #define EXIT_LEFT  130 /* as after any Ctrl-C: the job is not over */
 #define TAIL       "10"
 #define TRIES      100
+#define LEAVE_MS   1000 /* more, and nobody takes what we write */
 #define MOST_LINES (INT64_C(1) << 53)
 
 struct settings {
@@ -56,6 +61,8 @@ struct attach {
 	struct settings s;
 	struct attempt attempt;
 	int signals;
+	bool is_tty;
+	struct termios terminal; /* as it was */
 	int words;       /* the job's own, since we came; -1: none yet */
 	uint32_t number; /* of the attempt that they are of */
 };
@@ -71,10 +78,17 @@ take_signals(int fd, bool size)
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGHUP);
+	sigaddset(&set, SIGQUIT);
 	if (size)
 		sigaddset(&set, SIGWINCH);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	return signalfd(fd, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+static int
+left_status(int sig)
+{
+	return sig == 0 || sig == SIGINT ? EXIT_LEFT : 128 + sig;
 }
 
 static int
@@ -83,7 +97,39 @@ say_left(const struct attach *a, int sig)
 	const char *id = a->attempt.job.id;
 
 	words_line("left %s running; xrun attach %s comes back", id, id);
-	return sig == 0 || sig == SIGINT ? EXIT_LEFT : 128 + sig;
+	return left_status(sig);
+}
+
+/* A call that writes holds us for as long as nobody reads, and nobody looks for
+ * signals then: some time after one of them we are gone in any case. */
+static void *
+leave_anyway(void *arg)
+{
+	struct attach *a = arg;
+	struct pollfd end = { take_signals(-1, false), POLLIN, 0 };
+	struct pollfd room = { STDERR_FILENO, POLLOUT, 0 };
+	struct signalfd_siginfo info = { 0 };
+
+	while (poll(&end, 1, -1) != 1)
+		continue;
+	poll(NULL, 0, LEAVE_MS);
+	if (read(end.fd, &info, sizeof(info)) != sizeof(info))
+		info.ssi_signo = 0; /* taken, but what follows is not written */
+	if (a->is_tty)
+		tcsetattr(STDIN_FILENO, TCSANOW, &a->terminal);
+	if (poll(&room, 1, 0) == 1 && (room.revents & POLLOUT) != 0)
+		_exit(say_left(a, (int)info.ssi_signo));
+	_exit(left_status((int)info.ssi_signo));
+}
+
+static void
+watch_signals(struct attach *a)
+{
+	pthread_t thread;
+
+	a->signals = take_signals(-1, false);
+	a->is_tty = tcgetattr(STDIN_FILENO, &a->terminal) == 0;
+	thread_start(&thread, leave_anyway, a);
 }
 
 /* --- what the job says of itself ------------------------------------------ */
@@ -256,7 +302,7 @@ find(const char *name, struct attempt *a, struct xr_error *err)
 int
 cmd_attach(int argc, char **argv)
 {
-	struct attach a = { .attempt = ATTEMPT_NONE, .words = -1 };
+	static struct attach a = { .attempt = ATTEMPT_NONE, .words = -1 };
 	struct limits limits;
 	struct verb_args args;
 	struct xr_error err = { 0 };
@@ -270,7 +316,7 @@ cmd_attach(int argc, char **argv)
 	if (find(args.count > 0 ? args.operand[0] : NULL, &a.attempt, &err) !=
 		XR_OK)
 		return say_error(&err);
-	a.signals = take_signals(-1, false);
+	watch_signals(&a);
 	open_words(&a);
 	exit_status =
 		begin_keys(&a, &k) ? show_terminal(&a, &k) : show_lines(&a);

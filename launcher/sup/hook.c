@@ -17,6 +17,7 @@
 #include "launcher/sup/next.h"
 #include "launcher/sup/sup.h"
 #include "proc/descend.h"
+#include "proc/vars.h"
 
 #define NOTIFY       "xrun-notify"
 #define ALL          "all"
@@ -243,6 +244,20 @@ note_left(pid_t pid, const char *comm, void *ctx)
 }
 
 /* Ranks, and what they left, are gone by now; and aides. */
+bool
+hook_left(const struct job *job, pid_t pid)
+{
+	bool left;
+	char *room;
+
+	if (job->hooks == NULL || job->hooks->exec_count == 0)
+		return false;
+	room = malloc(VARS_ROOM);
+	left = room != NULL && vars_of(pid, "XRUN_EVENT", room) != NULL;
+	free(room);
+	return left;
+}
+
 void
 hook_end(struct job *job)
 {

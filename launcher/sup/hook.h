@@ -55,6 +55,9 @@ void hook_begin(struct job *job);
  * Then finish_written() is called when it is, or when its time is over. */
 bool hook_wait(struct job *job);
 
+/* hook_left() - did a command leave this child behind, and not a rank? */
+bool hook_left(const struct job *job, pid_t pid);
+
 /* hook_end() - after the loop: what commands left behind is ended, and named. */
 void hook_end(struct job *job);
 

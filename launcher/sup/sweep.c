@@ -12,6 +12,7 @@
 #include "base/fault.h"
 #include "launcher/keeper/keeper.h"
 #include "launcher/sup/aide.h"
+#include "launcher/sup/hook.h"
 #include "launcher/sup/sup.h"
 #include "proc/descend.h"
 
@@ -34,9 +35,9 @@ sweep_due(const struct job *job)
 }
 
 static bool
-is_aide(pid_t pid, void *ctx)
+is_of_no_rank(pid_t pid, void *ctx)
 {
-	return aide_is(ctx, pid);
+	return aide_is(ctx, pid) || hook_left(ctx, pid);
 }
 
 static void
@@ -92,7 +93,7 @@ static void
 look(struct job *job)
 {
 	struct sweep *s = &job->sup->sweep;
-	struct descend d = { .keep = is_aide, .ctx = job };
+	struct descend d = { .keep = is_of_no_rank, .ctx = job };
 	uint32_t alive = 0, met = 1;
 
 	for (int i = 0; i < A_TURN && met > 0; i++) {

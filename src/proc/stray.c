@@ -21,8 +21,8 @@
 #include "proc/cgroup.h"
 #include "proc/descend.h"
 #include "proc/stray.h"
+#include "proc/vars.h"
 
-#define ENVIRON_MAX (256 * 1024)
 #define ROUND_NS    (2 * NS_PER_MS) /* for what they just made */
 #define GONE_MS     100             /* more is an uninterruptible sleep */
 #define EARLY_NS    (2 * NS_PER_S)  /* clocks are not that exact */
@@ -71,34 +71,10 @@ is_mine(const char *pid)
 	return stat(path, &st) == 0 && st.st_uid == geteuid();
 }
 
-/* What its environment says of XRUN_JOB, in @room of ENVIRON_MAX: what getenv(3)
- * of the process would find. NULL: nothing, or nothing to be read. */
-static const char *
-job_of(pid_t pid, char *room)
-{
-	static const char name[] = "XRUN_JOB=";
-	char path[64];
-	ssize_t n = -1;
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/%d/environ", (int)pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd != -1)
-		n = fd_read_some(fd, room, ENVIRON_MAX - 1);
-	fd_close(fd);
-	if (n <= 0)
-		return NULL;
-	room[n] = '\0';
-	for (const char *at = room; at < room + n; at += strlen(at) + 1)
-		if (strncmp(at, name, sizeof(name) - 1) == 0)
-			return at + sizeof(name) - 1;
-	return NULL;
-}
-
 static bool
 bears(pid_t pid, const char *id, char *room)
 {
-	const char *job = job_of(pid, room);
+	const char *job = vars_of(pid, "XRUN_JOB", room);
 
 	return job != NULL && strcmp(job, id) == 0;
 }
@@ -176,7 +152,7 @@ is_stray(pid_t pid, struct proc_stat *st)
 
 struct round {
 	const struct stray_job *job;
-	char *room; /* ENVIRON_MAX */
+	char *room; /* VARS_ROOM */
 	uint32_t met, ended, told;
 	bool first, late;
 };
@@ -249,7 +225,7 @@ stray_end(const struct stray_job *job, int64_t deadline, uint32_t *ended)
 	int64_t begun = clock_now();
 	struct round r = { .job = job, .first = true, .met = 1 };
 
-	r.room = malloc(ENVIRON_MAX);
+	r.room = malloc(VARS_ROOM);
 	while (r.room != NULL) {
 		r.met = 0;
 		look_round(&r);
@@ -273,13 +249,13 @@ stray_fits(const struct stray_job *job, const struct stray *stray)
 void
 stray_each(stray_fn *fn, void *ctx)
 {
-	char *room = malloc(ENVIRON_MAX);
+	char *room = malloc(VARS_ROOM);
 	DIR *dir = room == NULL ? NULL : opendir("/proc");
 	struct proc_stat st;
 	struct stray found;
 
 	while ((found.pid = next_of_mine(dir)) != 0) {
-		found.job = job_of(found.pid, room);
+		found.job = vars_of(found.pid, "XRUN_JOB", room);
 		if (found.job == NULL || !is_stray(found.pid, &st))
 			continue;
 		found.name = st.comm;

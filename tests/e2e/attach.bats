@@ -141,6 +141,29 @@ has_said()
 	"$XRUN" wait "$id"
 }
 
+# in_write PID - it waits in a call whose first argument is standard output.
+in_write()
+{
+	grep -q '^[0-9]* 0x1 ' "/proc/$1/syscall"
+}
+
+@test "attach: a signal ends it though nobody takes its output" {
+	local hold
+
+	id=$("$XRUN" -d sh -c 'seq 100000; exec sleep 60')
+	mkfifo full
+	exec {hold}<>full
+	spawn at sh -c 'exec "$1" attach --tail 100000 "$2" >full' - "$XRUN" "$id"
+	wait_for 10 in_write "$pid"
+	kill -TERM "$pid"
+	status=0
+	wait "$pid" || status=$?
+	assert_eq "$status" 143
+	assert_has "$(cat at.err)" "^xrun: left $id running"
+	exec {hold}>&-
+	"$XRUN" stop "$id"
+}
+
 # --- a terminal ----------------------------------------------------------------
 
 # shell - a job of one shell at a terminal; its id is in $id.

@@ -59,7 +59,14 @@ dies()
 	job -n 1 "$PROG/member" handle report crash segv
 	assert_eq "$status" 9
 	assert_has "$output" '^own handler: 11$'
-	assert_has "$stderr" '^  error.json: SIGSEGV: nothing is at address 0x10$'
+	assert_has "$stderr" '^  error.json, of a signal that it caught: SIGSEGV: nothing is at address 0x10$'
+}
+
+@test "after a signal that a handler took, the one that ends it is told, too" {
+	job -n 1 "$PROG/member" outlive report crash segv crash abort
+	assert_eq "$status" 134
+	assert_has "$stderr" '^  error.json, of a signal that it caught: SIGSEGV: nothing is at address 0x10$'
+	assert_has "$stderr" '^  \| SIGABRT: abort was called$'
 }
 
 @test "the file has the form of torch's, is private, and is not written over" {
@@ -76,7 +83,7 @@ dies()
 		exec "$0" report crash segv' "$PROG/member"
 	assert_eq "$status" 139
 	assert_has "$stderr" '^  error.json: first$'
-	[[ $stderr != *'#0'* ]]
+	assert_has "$stderr" '^  \|   #0  crash\+'
 }
 
 @test "without files it is told on stderr, and so it is outside of a job" {

@@ -50,6 +50,11 @@ job.end'
 	job --exec-on 'job.end:setsid sleep 72 & sleep 0.3' -n 1 true
 	assert_eq "$status" 0
 	assert_has "$stderr" '^xrun: --exec-on: ended what a command left behind: sleep \(pid [0-9]+\)$'
+	job --exec-on 'job.start:setsid sleep 73 & sleep 0.1' --report r.json -n 1 sleep 0.5
+	assert_eq "$status" 0
+	assert_has "$stderr" '^xrun: --exec-on: ended what a command left behind: sleep \(pid [0-9]+\)$'
+	[[ $stderr != *outlived* ]]
+	grep -q '"left_behind": *0' r.json
 }
 
 @test "-d does not wait for what a command leaves behind" {

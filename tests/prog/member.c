@@ -14,6 +14,7 @@
  *   on-stop       until it is told to stop it rests; says so
  *   report        xr_job_report_crashes()
  *   handle        a handler of its own for SIGSEGV: exit status 9
+ *   outlive       one for SIGSEGV that goes on with the next word
  *   crash HOW     segv, call, fpe, ill, stack, kill, abort, or mess: abort with
  *                 a stack that cannot be walked
  *   thread HOW    the same in another thread
@@ -22,6 +23,7 @@
  *   rest          until a signal ends it
  */
 #include <pthread.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,6 +37,7 @@
 #include "tests/prog/prog.h"
 
 static char **words; /* the next one */
+static sigjmp_buf next_word;
 
 static const char *
 next(const char *what)
@@ -166,9 +169,15 @@ in_handler(int sig)
 }
 
 static void
-handle_faults(void)
+outlive(int sig)
 {
-	const struct sigaction action = { .sa_handler = in_handler };
+	siglongjmp(next_word, sig);
+}
+
+static void
+handle_faults(void (*handler)(int))
+{
+	const struct sigaction action = { .sa_handler = handler };
 
 	sigaction(SIGSEGV, &action, NULL);
 }
@@ -228,7 +237,9 @@ perform(const char *word, char *self)
 	else if (strcmp(word, "report") == 0)
 		xr_job_report_crashes(NULL);
 	else if (strcmp(word, "handle") == 0)
-		handle_faults();
+		handle_faults(in_handler);
+	else if (strcmp(word, "outlive") == 0)
+		handle_faults(outlive);
 	else if (strcmp(word, "crash") == 0)
 		zero += crash(next(word));
 	else if (strcmp(word, "thread") == 0)
@@ -252,6 +263,7 @@ main(int argc, char **argv)
 	(void)argc;
 	prog_lifetime(60000);
 	words = argv + 1;
+	sigsetjmp(next_word, 1);
 	while (*words != NULL) {
 		const char *word = *words++;
 

@@ -303,7 +303,7 @@ tell(void)
 		put_json(&t);
 		write_all(fd, &t);
 		close(fd);
-	} else if (error_file[0] == '\0' || errno != EEXIST) {
+	} else { /* no file, or one that tells of something earlier */
 		put_lines(&t);
 		write_all(STDERR_FILENO, &t);
 	}
@@ -363,15 +363,32 @@ await_teller(void)
 		nanosleep(&turn, NULL);
 }
 
+/* The first, and one that comes after a handler of the program's took that. */
+static bool
+is_mine_to_tell(int sig, pid_t self)
+{
+	pid_t nobody = 0;
+	bool done = true;
+
+	if (atomic_compare_exchange_strong(&teller, &nobody, self))
+		return true;
+	if (sig == crash.sig ||
+		!atomic_compare_exchange_strong(&over, &done, false))
+		return false;
+	crash.count = 0;
+	atomic_store(&teller, self);
+	return true;
+}
+
 static void
 on_crash(int sig, siginfo_t *info, void *context)
 {
-	pid_t nobody = 0, self = thread_id();
+	pid_t self = thread_id();
 	int saved = errno;
 
-	if (atomic_compare_exchange_strong(&teller, &nobody, self))
+	if (is_mine_to_tell(sig, self))
 		report(sig, info, context);
-	else if (nobody == self && !atomic_load(&over))
+	else if (atomic_load(&teller) == self && !atomic_load(&over))
 		give_up();
 	else
 		await_teller();
