@@ -39,6 +39,18 @@ pause_of(uint32_t counted, uint32_t random)
 	return pause + pause / 10 * (random % 1024) / 1024;
 }
 
+/* Progress makes failures forgotten, and not the machine's other users: attempts
+ * that end at once begin one in a second. */
+static int64_t
+spaced(const struct again *a, int64_t now, int64_t pause)
+{
+	int64_t since = now - a->last_ns;
+
+	if (a->failures > 0 && since < PAUSE_NS && pause < PAUSE_NS - since)
+		return PAUSE_NS - since;
+	return pause;
+}
+
 void
 again_judge(struct again *a, const struct again_rule *rule, int64_t now,
 	int64_t best, uint32_t random)
@@ -56,7 +68,9 @@ again_judge(struct again *a, const struct again_rule *rule, int64_t now,
 		return;
 	}
 	a->failed_ns[a->counted++] = now;
-	a->pause_ns = pause_of(a->counted, random);
+	a->pause_ns = spaced(a, now, pause_of(a->counted, random));
+	a->last_ns = now;
+	a->failures++;
 	a->restarts++;
 	a->due = 1;
 }

@@ -6,7 +6,8 @@
  * and supervisors share. A failure is counted by --restarts until a rank comes
  * further than any did before, or --restart-window is over: so a job that
  * fails once a day goes on for ever, and one that cannot work gives up soon.
- * The first restart is immediate, later ones come after a pause that doubles.
+ * The first restart is immediate, later ones come after a pause that doubles; and
+ * however far an attempt came, a second lies between two failures at least.
  */
 #ifndef LAUNCHER_JOB_AGAIN_H
 #define LAUNCHER_JOB_AGAIN_H
@@ -35,7 +36,9 @@ struct again {
 	int32_t told; /* a signal that tells to end; 0 */
 	/* Of all: */
 	uint32_t restarts; /* of any kind, so far */
-	uint32_t counted;  /* failures that stand in @failed_ns */
+	uint32_t failures; /* after which it began again */
+	int64_t last_ns;   /* when the last of them was */
+	uint32_t counted;  /* of them, those that stand in @failed_ns */
 	int64_t failed_ns[AGAIN_MOST];
 	int64_t best;     /* the highest step that a rank told; -1 */
 	int64_t begun_ns; /* clock_now() at the first attempt; for --timeout */

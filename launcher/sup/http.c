@@ -289,6 +289,7 @@ http_free(struct job *job)
 {
 	if (job->http == NULL)
 		return;
+	free(job->http->program);
 	free(job->http->path);
 	free(job->http->token_file);
 	free(job->http);

@@ -111,9 +111,9 @@ steer_close(struct job *job, int fd)
 	pthread_t thread;
 
 	(void)job;
-	/* A socket waits for nobody, then. */
-	setsockopt(fd, SOL_SOCKET, SO_LINGER, &no, sizeof(no));
-	if (thread_start(&thread, close_one, (void *)(intptr_t)fd) != 0)
+	/* A socket waits for nobody, then; who sends many costs no thread each. */
+	if (setsockopt(fd, SOL_SOCKET, SO_LINGER, &no, sizeof(no)) == 0 ||
+		thread_start(&thread, close_one, (void *)(intptr_t)fd) != 0)
 		fd_close(fd);
 }
 

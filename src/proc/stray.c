@@ -23,10 +23,10 @@
 #include "proc/stray.h"
 #include "proc/vars.h"
 
-#define ROUND_NS    (2 * NS_PER_MS) /* for what they just made */
-#define GONE_MS     100             /* more is an uninterruptible sleep */
-#define EARLY_NS    (2 * NS_PER_S)  /* clocks are not that exact */
-#define DEPTH_MAX   64              /* generations looked at */
+#define ROUND_NS  (2 * NS_PER_MS) /* for what they just made */
+#define GONE_MS   100             /* more is an uninterruptible sleep */
+#define EARLY_NS  (2 * NS_PER_S)  /* clocks are not that exact */
+#define DEPTH_MAX 64              /* generations looked at */
 
 enum kind {
 	OTHER,

@@ -72,11 +72,24 @@ Test(again, a_step_beyond_all_before_forgets_the_failures)
 	struct again a = fresh();
 
 	cr_assert(fails(&a, 1, 0, 0, 10));
-	cr_assert(fails(&a, 1, 0, 1, 11));
+	cr_assert(fails(&a, 1, 0, NS_PER_S, 11));
 	cr_assert_eq(a.pause_ns, 0);
 	cr_assert(!fails(&a, 1, 0, 2, 11), "the same step is no progress");
 	cr_assert(!fails(&a, 1, 0, 3, 5));
 	cr_assert(fails(&a, 1, 0, 4, 12));
+}
+
+Test(again, attempts_that_end_at_once_begin_one_in_a_second)
+{
+	struct again a = fresh();
+
+	cr_assert(fails(&a, 1, 0, 50, 1));
+	cr_assert_eq(a.pause_ns, 0);
+	cr_assert(fails(&a, 1, 0, 50 + NS_PER_S / 4, 2));
+	cr_assert_eq(a.counted, 1);
+	cr_assert_eq(a.pause_ns, NS_PER_S / 4 * 3);
+	cr_assert(fails(&a, 1, 0, 50 + NS_PER_S / 4 + NS_PER_S, 3));
+	cr_assert_eq(a.pause_ns, 0);
 }
 
 Test(again, what_is_older_than_the_window_is_forgotten)
