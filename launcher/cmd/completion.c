@@ -183,24 +183,29 @@ put_signals(struct buf *out)
 		buf_fmt(out, "%s\n", signo_short(sig, name, sizeof(name)));
 }
 
-/* What may stand behind @verb: options, jobs, signals; a line each. */
+static bool
+put_running(void *ctx, const struct which *job)
+{
+	return !job->running || put_job(ctx, job);
+}
+
+/* What may stand behind @name and @before, the last word: the value of an option,
+ * or options, jobs, signals; a line each. */
 static int
-put_words(const char *name)
+put_words(const char *name, const char *before)
 {
 	const struct verb *verb = verb_find(name);
 	struct buf out = { 0 };
 
 	if (verb == NULL || verb->options == NULL)
 		return 0;
-	for (const struct opt *o = verb->options; o->name != NULL; o++) {
-		buf_fmt(&out, "--%s\n", o->name);
-		if (o->letter != 0)
-			buf_fmt(&out, "-%c\n", o->letter);
-	}
+	if (opt_shell_values(verb->options, before, &out))
+		return say(&out);
+	opt_shell_words(verb->options, &out);
 	if (strstr(verb->operands, "SIGNAL") != NULL)
 		put_signals(&out);
 	if (strstr(verb->operands, "JOB") != NULL)
-		which_each(put_job, &out);
+		which_each(verb->steers ? put_running : put_job, &out);
 	return say(&out);
 }
 
@@ -211,8 +216,8 @@ cmd_completion(int argc, char **argv)
 
 	if (argc < 2)
 		return say_no("completion: for which shell? (bash, zsh, fish)");
-	if (argc == 3 && strcmp(argv[1], "words") == 0)
-		return put_words(argv[2]);
+	if (argc >= 3 && strcmp(argv[1], "words") == 0)
+		return put_words(argv[2], argc > 3 ? argv[3] : "");
 	for (size_t i = 0; i < sizeof(shells) / sizeof(shells[0]); i++)
 		if (argc == 2 && strcmp(argv[1], shells[i].name) == 0)
 			shells[i].put(&out);

@@ -20,6 +20,7 @@ struct verb {
 	const struct opt *options; /* its own; NULL: it has none */
 	/* argv[0] is the verb; gives xrun's exit status. NULL: comes later. */
 	int (*run)(int argc, char **argv);
+	bool steers; /* a job that runs, and no other */
 };
 
 extern const struct verb verbs[];

@@ -6,7 +6,9 @@
  * socket, to whose other end it writes words for a person. Each JSON is posted to
  * its URL: http and https only, no redirects, no proxy, no netrc or cookies, ten
  * seconds, three tries. The events of one URL go out in their order, those of
- * several beside each other. It ends when its input has ended and all is sent.
+ * several beside each other, and one that is slow keeps no other waiting: of what
+ * it does not take the oldest is dropped, and the next that it gets says how many
+ * were. It ends when its input has ended and all is sent.
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -24,19 +26,22 @@
 #define TIME_MS    10000L
 #define CONNECT_MS 5000L
 #define TRIES      3
-#define EVENTS_MAX 256 /* held; more is read when there is room */
+#define EVENTS_MAX 4096 /* of one URL that wait; more of them are dropped */
+#define HEAD       32 /* bytes, for what tell_dropped() puts before an event */
 #define REPLY_MAX  (64 << 10)
 #define READ_SIZE  (16 << 10)
 #define POLL_MS    1000
 
 struct event {
 	STAILQ_ENTRY(event) list;
-	char body[];
+	size_t at;   /* of the JSON, in text */
+	char text[]; /* room for a first member, and the JSON */
 };
 
 struct hook {
 	LIST_ENTRY(hook) list;
 	STAILQ_HEAD(, event) events;
+	unsigned count, dropped; /* of events */
 	char *url;
 	CURL *easy; /* of the first event, while it is under way; or NULL */
 	struct curl_slist *headers;
@@ -90,14 +95,31 @@ pass_over(char *data, size_t size, size_t n, void *ctx)
 	return h->reply > REPLY_MAX ? 0 : size * n; /* 0: enough */
 }
 
+/* The first event tells of those that were not sent; xrun counts its own. */
+static void
+tell_dropped(struct hook *h, struct event *e)
+{
+	char member[HEAD];
+	int len = snprintf(member, sizeof(member), "{\"dropped\":%u,",
+		h->dropped);
+
+	if (h->dropped == 0 || e->at != HEAD ||
+		strstr(e->text + HEAD, "\"dropped\":") != NULL)
+		return;
+	e->at = HEAD + 1 - (size_t)len;
+	memcpy(e->text + e->at, member, (size_t)len);
+	h->dropped = 0;
+}
+
 static bool
 begin(struct hook *h)
 {
-	const char *body = STAILQ_FIRST(&h->events)->body;
+	struct event *e = STAILQ_FIRST(&h->events);
 	CURL *c = curl_easy_init();
 
 	if (c == NULL)
 		return false;
+	tell_dropped(h, e);
 	h->reply = 0;
 	curl_easy_setopt(c, CURLOPT_URL, h->url);
 	curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https");
@@ -109,7 +131,7 @@ begin(struct hook *h)
 	curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_MS);
 	curl_easy_setopt(c, CURLOPT_USERAGENT, "xrun/" XRUN_VERSION);
 	curl_easy_setopt(c, CURLOPT_HTTPHEADER, h->headers);
-	curl_easy_setopt(c, CURLOPT_POSTFIELDS, body);
+	curl_easy_setopt(c, CURLOPT_POSTFIELDS, e->text + e->at);
 	curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, pass_over);
 	curl_easy_setopt(c, CURLOPT_WRITEDATA, h);
 	curl_easy_setopt(c, CURLOPT_PRIVATE, h);
@@ -128,6 +150,7 @@ forget_first(struct hook *h)
 
 	STAILQ_REMOVE_HEAD(&h->events, list);
 	free(e);
+	h->count--;
 	held--;
 	h->tries = 0;
 	h->next_ns = 0;
@@ -236,25 +259,53 @@ hook_of(const char *url)
 	return h;
 }
 
+/* The end of a job is told, whatever came before it: the oldest makes room. */
+static void
+drop_one(struct hook *h)
+{
+	struct event *e = STAILQ_FIRST(&h->events);
+
+	/* It is under way, or its next try is. */
+	e = STAILQ_NEXT(e, list);
+	STAILQ_REMOVE(&h->events, e, event, list);
+	free(e);
+	h->count--;
+	held--;
+	h->dropped++;
+	say(h, "does not take events as fast as they come");
+}
+
+static void
+add(struct hook *h, const char *body)
+{
+	const size_t len = strlen(body);
+	struct event *e = malloc(sizeof(*e) + HEAD + len + 1);
+
+	if (e == NULL) {
+		h->dropped++;
+		return;
+	}
+	e->at = HEAD;
+	memcpy(e->text + HEAD, body, len + 1);
+	STAILQ_INSERT_TAIL(&h->events, e, list);
+	h->count++;
+	held++;
+	if (h->count > EVENTS_MAX)
+		drop_one(h);
+}
+
 static void
 take(char *line)
 {
 	char *body = strchr(line, ' ');
-	struct event *e;
 	struct hook *h;
-	size_t len;
 
 	if (body == NULL)
 		return;
 	*body++ = '\0';
-	len = strlen(body);
 	h = hook_of(line);
-	e = h == NULL ? NULL : malloc(sizeof(*e) + len + 1);
-	if (e == NULL)
-		return;
-	memcpy(e->body, body, len + 1);
-	STAILQ_INSERT_TAIL(&h->events, e, list);
-	held++;
+	if (h != NULL)
+		add(h, body);
 }
 
 /* False: its end. */
@@ -296,7 +347,6 @@ main(void)
 		return EXIT_FAILURE;
 	while (more || held > 0) {
 		int ms = begin_due();
-		bool reads = more && held < EVENTS_MAX;
 
 		if (curl_multi_perform(multi, &running) != CURLM_OK)
 			return EXIT_FAILURE;
@@ -304,7 +354,7 @@ main(void)
 		if (held == 0 && !more)
 			break;
 		input.revents = 0;
-		curl_multi_poll(multi, &input, reads, ms, NULL);
+		curl_multi_poll(multi, &input, more, ms, NULL);
 		if (input.revents != 0)
 			more = read_more();
 	}

@@ -287,3 +287,40 @@ opt_shell_fish(const struct opt *table, struct buf *out)
 			put_fish_line(o, true, out);
 	}
 }
+
+void
+opt_shell_words(const struct opt *table, struct buf *out)
+{
+	for (const struct opt *o = table; o->name != NULL; o++) {
+		buf_fmt(out, "--%s\n", o->name);
+		if (opt_negatable(o))
+			buf_fmt(out, "--no-%s\n", o->name);
+		if (o->letter != 0)
+			buf_fmt(out, "-%c\n", o->letter);
+	}
+}
+
+static bool
+is_written(const struct opt *o, const char *word)
+{
+	return word[0] == '-' &&
+		(word[1] == '-' ? strcmp(word + 2, o->name) == 0 :
+				  o->letter != 0 && word[1] == o->letter &&
+					word[2] == '\0');
+}
+
+bool
+opt_shell_values(const struct opt *table, const char *word, struct buf *out)
+{
+	const struct opt *o = table;
+	const char *const *words;
+
+	while (o->name != NULL && !is_written(o, word))
+		o++;
+	if (o->name == NULL || !takes_word(o))
+		return false;
+	words = words_of(o);
+	for (int i = 0; words != NULL && words[i] != NULL; i++)
+		buf_fmt(out, "%s\n", words[i]);
+	return true;
+}

@@ -29,4 +29,14 @@ void opt_shell_zsh(const struct opt *table, bool part, struct buf *out);
  */
 void opt_shell_fish(const struct opt *table, struct buf *out);
 
+/* opt_shell_words() - each way to write an option, a line each: for shells that
+ * ask xrun itself. */
+void opt_shell_words(const struct opt *table, struct buf *out);
+
+/* opt_shell_values() - words for the value of the option written @word, a line
+ * each; none where any may stand. False: @word is not one that is followed by its
+ * value. */
+bool opt_shell_values(const struct opt *table, const char *word,
+	struct buf *out);
+
 #endif /* BASE_OPT_SHELL_H */

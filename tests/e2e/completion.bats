@@ -172,11 +172,21 @@ bash_offers()
 	assert_eq "$(bash_offers xrun ps al)" alpha
 	assert_eq "$(bash_offers xrun ps --j)" --json
 	assert_eq "$(bash_offers xrun signal US)" $'USR1\nUSR2'
-	assert_eq "$(bash_offers xrun signal USR1 b)" beta
+	spawn gamma "$XRUN" --job gamma sleep 60
+	wait_for 10 "$XRUN" ps gamma
+	assert_eq "$(bash_offers xrun signal USR1 '' | grep -x -e alpha -e beta -e gamma)" gamma
+	kill "$pid"
+	wait "$pid" || true
 	assert_eq "$(bash_offers xrun wait --json a)" alpha
 	assert_eq "$(fish_offers 'xrun ps al')" alpha
-	assert_eq "$(fish_offers 'xrun signal USR1 ' | grep -c -e alpha -e beta)" 2
+	assert_eq "$(fish_offers 'xrun logs ' | grep -c -e alpha -e beta)" 2
 	assert_eq "$(fish_offers 'xrun stop --j')" --json
+	assert_eq "$(bash_offers xrun logs --color a)" $'auto\nalways'
+	assert_eq "$(bash_offers xrun logs --color =)" $'auto\nalways\nnever'
+	assert_eq "$(bash_offers xrun logs --color = n)" never
+	assert_eq "$(bash_offers xrun logs --no-p)" --no-prefix
+	assert_eq "$(bash_offers xrun logs --grep a)" ''
+	assert_eq "$(fish_offers 'xrun logs --color a')" $'always\nauto'
 	try "$XRUN" completion words train
 	assert_eq "$status: $output" '0: '
 }
@@ -185,6 +195,7 @@ bash_offers()
 	with_jobs
 	with_zsh
 	typed 'xrun ps al' 'ps,alpha'
-	typed 'xrun signal USR1 be' 'signal,USR1,beta'
+	typed 'xrun events be' 'events,beta'
+	typed 'xrun logs --color ne' 'logs,--color,never'
 	typed 'xrun wait --js' 'wait,--json'
 }

@@ -232,3 +232,51 @@ posts()
 	wait_for 5 grep -q job.end sink.log
 	unsink
 }
+
+@test "--on-event: an address that answers late keeps no other waiting" {
+	need python3
+	python3 - "$BUILD/launcher/xrun-notify" <<-'END'
+		import http.server, json, socket, subprocess, sys, threading
+
+		came, more, go = {"/slow": [], "/quick": []}, threading.Condition(), threading.Event()
+
+		class Sink(http.server.BaseHTTPRequestHandler):
+		    def do_POST(self):
+		        body = self.rfile.read(int(self.headers["Content-Length"]))
+		        with more:
+		            came[self.path].append(json.loads(body))
+		            more.notify()
+		        if self.path == "/slow":
+		            go.wait(10)
+		        self.send_response(200)
+		        self.end_headers()
+
+		    def log_message(self, *words):
+		        pass
+
+		server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Sink)
+		threading.Thread(target=server.serve_forever, daemon=True).start()
+		url = "http://127.0.0.1:%d" % server.server_port
+		here, there = socket.socketpair()
+		notify = subprocess.Popen([sys.argv[1]], stdin=there)
+
+		def tell(path, number):
+		    here.sendall(b'%s%s {"number":%d}\n' % (url.encode(), path.encode(), number))
+
+		def await_count(path, count):
+		    with more:
+		        assert more.wait_for(lambda: len(came[path]) >= count, 30)
+
+		for number in range(5000):
+		    tell("/slow", number)
+		tell("/quick", 7)
+		await_count("/quick", 1)
+		assert len(came["/slow"]) == 1
+		go.set()
+		await_count("/slow", 2)
+		assert came["/slow"][:2] == [{"number": 0}, {"dropped": 904, "number": 905}], came["/slow"][:2]
+		assert here.recv(1000).decode() == url + ": does not take events as fast as they come\n"
+		notify.kill()
+		notify.wait()
+	END
+}
