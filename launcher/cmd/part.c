@@ -16,7 +16,7 @@
 #include "launcher/host/own_file.h"
 #include "launcher/job/outcome.h"
 #include "launcher/job/words.h"
-#include "launcher/sup/slots.h"
+#include "launcher/tell/slots.h"
 #include "proc/elf.h"
 
 #define PRELOAD   "libxrun-preload.so"

@@ -34,10 +34,10 @@
 #include "launcher/keeper/orphan.h"
 #include "launcher/keeper/own_tty.h"
 #include "launcher/sup/hear.h"
-#include "launcher/sup/hook.h"
-#include "launcher/sup/http.h"
-#include "launcher/sup/metrics_file.h"
-#include "launcher/sup/report.h"
+#include "launcher/tell/hook.h"
+#include "launcher/tell/http.h"
+#include "launcher/tell/metrics_file.h"
+#include "launcher/tell/report.h"
 #include "launcher/sup/sup.h"
 
 #define RANKS_TEXT_MAX 32

@@ -122,8 +122,8 @@ struct job {
 	struct raw_share *share;
 	struct keeper_page *page;
 	struct detach *detach; /* -d; else NULL */
-	struct http *http;     /* sup/http.c; NULL: not asked for */
-	struct hooks *hooks;   /* sup/hook.c; the same */
+	struct http *http;     /* tell/http.c; NULL: not asked for */
+	struct hooks *hooks;   /* tell/hook.c; the same */
 	struct route route;
 	uint32_t files_max;  /* raw files that may stay open */
 	bool spare_files;    /* descriptors are left for lifelines */

@@ -9,11 +9,11 @@
 #include "base/fault.h"
 #include "base/fd.h"
 #include "launcher/job/outcome.h"
-#include "launcher/sup/aide.h"
+#include "launcher/tell/aide.h"
 #include "launcher/sup/hear.h"
-#include "launcher/sup/slots.h"
+#include "launcher/tell/slots.h"
 #include "launcher/sup/sup.h"
-#include "launcher/sup/why.h"
+#include "launcher/tell/why.h"
 #include "proc/descend.h"
 
 #define LATE_NS (50 * NS_PER_MS)

@@ -14,7 +14,7 @@
 #include "base/status.h"
 #include "launcher/sup/detach.h"
 #include "launcher/keeper/keeper.h"
-#include "launcher/sup/report.h"
+#include "launcher/tell/report.h"
 #include "launcher/sup/sup.h"
 
 struct detach *

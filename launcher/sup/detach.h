@@ -12,29 +12,10 @@
 #ifndef LAUNCHER_SUP_DETACH_H
 #define LAUNCHER_SUP_DETACH_H
 
-#include <limits.h>
 #include <stdbool.h>
-#include <stdint.h>
 
-#include <sys/types.h>
-
-#include "launcher/state/state.h"
-
-struct job;
-
-/* Shared by caller, keeper and supervisor. */
-struct detach {
-	pid_t caller;
-	int32_t runs; /* all ranks were started: the caller may go */
-	/* Written before that, for the caller. */
-	char job[STATE_ID_MAX + 1];
-	char where[PATH_MAX]; /* the attempt's folder */
-	uint32_t ranks;
-	/* Descriptors of keeper and supervisor. */
-	int words; /* the file for standard error; -1: it is there already */
-	int hold;  /* the pipe, till job.json is there */
-	int death; /* pidfd of the caller; -1: no more of interest */
-};
+#include "launcher/job/detach.h"
+#include "launcher/job/job.h"
 
 /* detach_new() - NULL with errno. */
 struct detach *detach_new(void);

@@ -8,12 +8,14 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "launcher/job/words.h"
-#include "launcher/sup/account.h"
+#include "launcher/tell/account.h"
 #include "launcher/keeper/keeper.h"
 #include "launcher/keeper/own_tty.h"
 #include "launcher/sup/next.h"
-#include "launcher/sup/report.h"
+#include "launcher/tell/report.h"
+#include "launcher/sup/stdin_all.h"
 #include "launcher/sup/sup.h"
+#include "launcher/tell/attempts.h"
 
 #define AGAIN_NS         (20 * NS_PER_MS) /* for a reader of words */
 #define ACCOUNT_PATIENCE (5 * NS_PER_S)   /* with a frozen file system */
@@ -64,6 +66,8 @@ begin_account(struct job *job)
 	sup->hurried = sup->delivery_over || timer_armed(sup->patience);
 	fault(FAULT_ACCOUNT, FAULT_ANY);
 	timer_disarm(sup->timeout);
+	if (sup->stdin_all != NULL)
+		sup->input_sys = stdin_all_sys(sup->stdin_all);
 	if (job_account_needs_files(job) &&
 		work_post(sup->work, make_account, job)) {
 		sup->accounting = true;
@@ -139,7 +143,7 @@ end(struct job *job)
 	bool keep = job->state.dir != NULL &&
 		(logs_total(sup->logs) > 0 || logs_left(sup->logs) > 0 ||
 			job->state.number > 0 || job->opt.job != NULL ||
-			job->page->kept || next_is_due(job));
+			job->page->kept || attempts_follow(job));
 
 	sup->phase = PHASE_WRITE;
 	fault(FAULT_END, FAULT_ANY);

@@ -11,10 +11,10 @@
 #include "base/json.h"
 #include "launcher/job/hang.h"
 #include "launcher/sup/hang.h"
-#include "launcher/sup/slots.h"
-#include "launcher/sup/stacks.h"
+#include "launcher/tell/slots.h"
+#include "launcher/tell/stacks.h"
 #include "launcher/sup/sup.h"
-#include "launcher/sup/who.h"
+#include "launcher/tell/who.h"
 #include "proc/usage.h"
 
 #define LATE_NS NS_PER_S /* more is no scheduling any more */
@@ -40,8 +40,7 @@ struct hang_watch {
 	struct job *job;
 	struct timer *timer;
 	int64_t beat_ns;
-	enum hang found;
-	int64_t silent_ns; /* of the verdict */
+	struct hung *hung; /* the verdict */
 	struct seen *seen;
 	struct hang_rank *rank;
 };
@@ -228,12 +227,12 @@ say_which(struct hang_watch *w)
 	uint32_t n = who_put(job, hangs, 0, &who);
 	char time[32];
 
-	clock_text(w->silent_ns, time, sizeof(time));
-	if (w->found == HANG_SILENT)
+	clock_text(w->hung->silent_ns, time, sizeof(time));
+	if (w->hung->rule == HANG_SILENT)
 		logs_say(job->sup->logs,
 			"xrun: %s hang%s: no output, no progress and no processor time for %s",
 			buf_text(&who), n == 1 ? "s" : "", time);
-	else if (w->found == HANG_UNEVEN)
+	else if (w->hung->rule == HANG_UNEVEN)
 		logs_say(job->sup->logs,
 			"xrun: %s hang%s: behind the others, and nobody told of progress for %s",
 			buf_text(&who), n == 1 ? "s" : "", time);
@@ -330,8 +329,9 @@ act(struct hang_watch *w, int64_t now)
 
 	for (uint32_t r = 0; r < job_size(job); r++) {
 		job->rank[r].hung = w->rank[r].hangs;
-		if (w->rank[r].hangs && now - w->rank[r].sign_ns > w->silent_ns)
-			w->silent_ns = now - w->rank[r].sign_ns;
+		if (w->rank[r].hangs &&
+			now - w->rank[r].sign_ns > w->hung->silent_ns)
+			w->hung->silent_ns = now - w->rank[r].sign_ns;
 	}
 	bus_tell(job->sup->bus, BUS_JOB_HANG, 0);
 	say_which(w);
@@ -372,16 +372,16 @@ on_beat(void *ctx)
 	if (late >= LATE_NS)
 		hang_stood(job, late);
 	look(w, now);
-	w->found = hang_judge(w->rank, job_size(job), job->opt.hang_timeout,
-		now, &due);
-	if (w->found != HANG_NO && excuse_traced(w, now))
-		w->found = HANG_NO;
-	if (w->found == HANG_NO) {
+	w->hung->rule = hang_judge(w->rank, job_size(job),
+		job->opt.hang_timeout, now, &due);
+	if (w->hung->rule != HANG_NO && excuse_traced(w, now))
+		w->hung->rule = HANG_NO;
+	if (w->hung->rule == HANG_NO) {
 		arm(w, now, due);
 		return;
 	}
-	if (w->found != HANG_SILENT)
-		w->silent_ns = now - told_last(w);
+	if (w->hung->rule != HANG_SILENT)
+		w->hung->silent_ns = now - told_last(w);
 	act(w, now);
 }
 
@@ -409,6 +409,7 @@ watch_new(struct job *job)
 	if (w == NULL)
 		return NULL;
 	w->job = job;
+	w->hung = &job->sup->hung;
 	w->seen = calloc(job_size(job), sizeof(*w->seen));
 	w->rank = calloc(job_size(job), sizeof(*w->rank));
 	w->timer = timer_open(job->sup->loop, on_beat, w);
@@ -460,32 +461,4 @@ hang_close(struct job *job)
 	free(w->rank);
 	free(w);
 	job->sup->hang = NULL;
-}
-
-void
-hang_put_hung(struct json *j, const struct job *job)
-{
-	bool any = false;
-
-	for (uint32_t r = 0; r < job_size(job); r++) {
-		if (!job->rank[r].hung)
-			continue;
-		if (!any)
-			json_open_array(j, "hung");
-		any = true;
-		json_int(j, NULL, job_rank(job, r));
-	}
-	if (any)
-		json_close_array(j);
-}
-
-void
-hang_put_event(struct json *j, const struct job *job)
-{
-	static const char *const rules[] = { "", "silent", "uneven", "even" };
-	const struct hang_watch *w = job->sup->hang;
-
-	json_text(j, "rule", rules[w->found]);
-	json_real(j, "seconds", (double)w->silent_ns / NS_PER_S);
-	hang_put_hung(j, job);
 }

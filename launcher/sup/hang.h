@@ -14,10 +14,7 @@
 
 #include <stdint.h>
 
-#include "base/buf.h"
 #include "launcher/job/job.h"
-
-struct json;
 
 /* hang_begin() - all ranks were started. */
 void hang_begin(struct job *job);
@@ -25,11 +22,6 @@ void hang_begin(struct job *job);
 /* hang_stood() - the job was stopped for @ns, by Ctrl-Z. */
 void hang_stood(struct job *job, int64_t ns);
 
-/* hang_put_ranks() - members of job.hang: ranks, rule, seconds. */
-void hang_put_event(struct json *j, const struct job *job);
-
-/* hang_put_hung() - "hung": the ranks that did, if there are any. */
-void hang_put_hung(struct json *j, const struct job *job);
 void hang_close(struct job *job);
 
 #endif /* LAUNCHER_SUP_HANG_H */

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* next.c - see next.h. */
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/json.h"
 #include "launcher/job/outcome.h"
 #include "launcher/job/words.h"
 #include "launcher/keeper/keeper.h"
 #include "launcher/sup/next.h"
-#include "launcher/sup/report.h"
+#include "launcher/tell/report.h"
 #include "launcher/sup/sup.h"
+#include "launcher/tell/attempts.h"
 #include "proc/shm.h"
 
 #define TICK_NS (20 * NS_PER_MS) /* so coarse may the clock of files be */
@@ -153,19 +152,13 @@ next_decide(struct job *job)
 	remove_shared_memory(job);
 }
 
-bool
-next_is_due(const struct job *job)
-{
-	return job->page->again.due != 0;
-}
-
 void
 next_told(struct job *job, int sig)
 {
-	if (!next_is_due(job))
+	if (!attempts_follow(job))
 		return;
 	if (job->sup->phase == PHASE_DELIVER)
-		next_cancel(job); /* nothing was said of it yet */
+		attempts_end(job); /* nothing was said of it yet */
 	else
 		job->page->again.told = sig;
 }
@@ -175,7 +168,7 @@ next_restart(struct job *job)
 {
 	struct sup *sup = job->sup;
 
-	if (sup->phase != PHASE_RUN && next_is_due(job)) {
+	if (sup->phase != PHASE_RUN && attempts_follow(job)) {
 		job->page->again.pause_ns = 0;
 		return true;
 	}
@@ -187,12 +180,6 @@ next_restart(struct job *job)
 	else if (job->cause != CAUSE_RESTART)
 		stop_job(job, CAUSE_RESTART);
 	return true;
-}
-
-void
-next_cancel(struct job *job)
-{
-	job->page->again.due = 0;
 }
 
 /* --timeout is the whole job's. */
@@ -217,44 +204,6 @@ next_start(void *ctx)
 	start_turn(job);
 }
 
-/* On the helper thread. */
-static void
-make_folder(void *ctx)
-{
-	struct job *job = ctx;
-	uint32_t number = job->state.number;
-	int fd = state_make_next(&job->state, &number);
-
-	job->page->next_number = number;
-	__atomic_store_n(&job->page->next, fd == -1 ? -errno : fd,
-		__ATOMIC_SEQ_CST);
-}
-
-bool
-next_prepare(struct job *job)
-{
-	if (!next_is_due(job) || job->state.dir_fd == -1)
-		return false;
-	__atomic_store_n(&job->page->next, -ETIMEDOUT, __ATOMIC_SEQ_CST);
-	if (work_post(job->sup->work, make_folder, job))
-		return true;
-	job->page->next = -ENOMEM;
-	return false;
-}
-
-void
-next_check(struct job *job)
-{
-	int fd = __atomic_load_n(&job->page->next, __ATOMIC_SEQ_CST);
-
-	if (!next_is_due(job) || job->state.dir_fd == -1 || fd >= 0)
-		return;
-	next_cancel(job);
-	words_line(
-		"the job cannot begin again: the folder of attempt %u in %s: %s",
-		job->state.number + 1, job->state.dir, strerror(-fd));
-}
-
 void
 next_begin(struct job *job)
 {
@@ -276,106 +225,4 @@ next_begin(struct job *job)
 		stop_by_signal(job, told);
 	}
 	a->pause_ns = 0;
-}
-
-static void
-put_due(const struct job *job, struct buf *out)
-{
-	const struct again *a = &job->page->again;
-	uint32_t next = job->state.number + 1;
-	char time[32];
-
-	if (job->cause == CAUSE_RESTART)
-		buf_fmt(out, "xrun: restart, as asked for: attempt %u begins\n",
-			next);
-	else if (a->pause_ns == 0)
-		buf_fmt(out, "xrun: restart %u of %lld: attempt %u begins\n",
-			a->counted, (long long)job->opt.restarts, next);
-	else
-		buf_fmt(out,
-			"xrun: restart %u of %lld: attempt %u begins in %s\n",
-			a->counted, (long long)job->opt.restarts, next,
-			clock_text(a->pause_ns, time, sizeof(time)));
-}
-
-static void
-put_one(const struct again_past *p, struct buf *out)
-{
-	char time[32];
-
-	buf_fmt(out, "  attempt %u: exit %d after %s", p->number,
-		(int)p->exit_status,
-		clock_text(p->ended_wall - p->begun_wall, time, sizeof(time)));
-	if (p->culprit != UINT32_MAX)
-		buf_fmt(out, ", rank %u first", p->culprit);
-	buf_put_char(out, '\n');
-}
-
-static void
-put_spent(const struct job *job, struct buf *out)
-{
-	const struct again_past *p;
-	char time[32];
-
-	buf_fmt(out, "xrun: --restarts %lld is used up",
-		(long long)job->opt.restarts);
-	if (job->opt.restart_window > 0)
-		buf_fmt(out, " within %s",
-			clock_text(job->opt.restart_window, time,
-				sizeof(time)));
-	buf_put_text(out, ":\n");
-	for (uint32_t i = 0; (p = again_each(&job->page->again, i)) != NULL;
-		i++)
-		put_one(p, out);
-}
-
-void
-next_put(const struct job *job, struct buf *out)
-{
-	if (next_is_due(job))
-		put_due(job, out);
-	else if (job->page->again.spent != 0)
-		put_spent(job, out);
-}
-
-void
-next_put_event(struct json *j, const struct job *job)
-{
-	json_int(j, "next", job->state.number + 1);
-	json_real(j, "pause", (double)job->page->again.pause_ns / NS_PER_S);
-}
-
-static void
-put_time(struct json *j, const char *key, int64_t wall_ns)
-{
-	char stamp[40];
-
-	json_text(j, key, clock_stamp(wall_ns, stamp, sizeof(stamp)));
-}
-
-/* This attempt is told of by all the rest. */
-void
-next_put_past(struct json *j, const struct job *job)
-{
-	const struct again_past *p;
-
-	if (again_each(&job->page->again, 0) == NULL)
-		return;
-	json_int(j, "restarts", job->page->again.restarts);
-	json_open_array(j, "attempts");
-	for (uint32_t i = 0; (p = again_each(&job->page->again, i)) != NULL;
-		i++) {
-		if (p->number == job->state.number)
-			continue;
-		json_open_object(j, NULL);
-		json_int(j, "attempt", p->number);
-		put_time(j, "start", p->begun_wall);
-		put_time(j, "end", p->ended_wall);
-		json_int(j, "exit", p->exit_status);
-		json_text(j, "reason", p->reason);
-		if (p->culprit != UINT32_MAX)
-			json_int(j, "culprit", p->culprit);
-		json_close_object(j);
-	}
-	json_close_array(j);
 }

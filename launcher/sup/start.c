@@ -17,9 +17,9 @@
 #include "launcher/keeper/keeper.h"
 #include "launcher/sup/hang.h"
 #include "launcher/sup/hear.h"
-#include "launcher/sup/slots.h"
+#include "launcher/tell/slots.h"
 #include "launcher/sup/stdin_all.h"
-#include "launcher/sup/report.h"
+#include "launcher/tell/report.h"
 #include "launcher/sup/sup.h"
 
 #define A_TURN       16

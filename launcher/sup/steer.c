@@ -25,13 +25,14 @@
 #include "launcher/keeper/keeper.h"
 #include "launcher/keeper/orphan.h"
 #include "launcher/log/thread.h"
-#include "launcher/sup/http.h"
+#include "launcher/tell/http.h"
 #include "launcher/sup/keys.h"
 #include "launcher/sup/next.h"
-#include "launcher/sup/report.h"
-#include "launcher/sup/slow.h"
+#include "launcher/tell/report.h"
+#include "launcher/tell/slow.h"
 #include "launcher/sup/steer.h"
 #include "launcher/sup/sup.h"
+#include "launcher/tell/attempts.h"
 #include "launcher/sup/typist.h"
 
 #define MAKE_PATIENCE NS_PER_S
@@ -413,7 +414,7 @@ steer_end(struct job *job)
 	};
 
 	await_made(job);
-	if (next_is_due(job))
+	if (attempts_follow(job))
 		job->page->listen = ctl_unlisten(job->sup->ctl);
 	else
 		ctl_end(job->sup->ctl, &over);

@@ -8,8 +8,8 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
-#include "launcher/sup/screen.h"
-#include "launcher/sup/stacks.h"
+#include "launcher/tell/screen.h"
+#include "launcher/tell/stacks.h"
 #include "launcher/sup/sup.h"
 #include "proc/descend.h"
 

@@ -17,20 +17,21 @@
 #include "launcher/sup/detach.h"
 #include "launcher/keeper/keeper.h"
 #include "launcher/keeper/own_tty.h"
-#include "launcher/sup/aide.h"
+#include "launcher/tell/aide.h"
 #include "launcher/sup/hang.h"
 #include "launcher/sup/hear.h"
-#include "launcher/sup/hook.h"
+#include "launcher/tell/hook.h"
 #include "launcher/sup/next.h"
-#include "launcher/sup/metrics_file.h"
-#include "launcher/sup/report.h"
-#include "launcher/sup/screen.h"
-#include "launcher/sup/stacks.h"
+#include "launcher/tell/metrics_file.h"
+#include "launcher/tell/report.h"
+#include "launcher/tell/screen.h"
+#include "launcher/tell/stacks.h"
 #include "launcher/sup/stdin_all.h"
-#include "launcher/sup/slots.h"
+#include "launcher/tell/slots.h"
 #include "launcher/sup/steer.h"
 #include "launcher/sup/sup.h"
-#include "launcher/sup/why.h"
+#include "launcher/tell/attempts.h"
+#include "launcher/tell/why.h"
 
 #define LATE_NS    NS_PER_S /* more is no scheduling any more */
 #define SILENCE_NS (10 * NS_PER_S)
@@ -272,7 +273,7 @@ on_keeper_died(int fd, void *ctx)
 
 	(void)fd;
 	watch_pause(job->sup->keeper);
-	next_cancel(job);
+	attempts_end(job);
 	stop_fail(job, "the process that was started as xrun was killed");
 	finish_hurry(job);
 }
@@ -487,7 +488,7 @@ supervise(struct job *job)
 	oom_end(&sup.oom);
 	pids_end(&sup.pids);
 	if (keeper_is_dead(job->page))
-		next_cancel(job);
+		attempts_end(job);
 	hang_close(job);
 	stacks_close(job);
 	metrics_file_end(job);

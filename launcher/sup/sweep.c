@@ -11,8 +11,8 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "launcher/keeper/keeper.h"
-#include "launcher/sup/aide.h"
-#include "launcher/sup/hook.h"
+#include "launcher/tell/aide.h"
+#include "launcher/tell/hook.h"
 #include "launcher/sup/sup.h"
 #include "proc/descend.h"
 

@@ -17,7 +17,7 @@ src/segment|xrun base segment
 launcher/host|xrun base proc place launcher/host
 launcher/state|xrun base launcher/state|cjson
 launcher/log|xrun base launcher/log
-launcher/job|xrun base proc place launcher/host launcher/state launcher/log launcher/job
+launcher/job|xrun base proc event place launcher/host launcher/state launcher/log launcher/job
 launcher/ctl|xrun base event wire launcher/ctl
 launcher/keeper|xrun base proc launcher/host launcher/state launcher/log launcher/job launcher/ctl launcher/keeper|cjson
 launcher/stat|xrun base proc launcher/state launcher/stat|cjson
@@ -25,8 +25,9 @@ launcher/http|xrun base event wire launcher/ctl launcher/stat launcher/http|cjso
 launcher/notify|xrun base launcher/notify|curl
 launcher/doctor|xrun base proc place launcher/host launcher/state launcher/job launcher/ctl launcher/keeper launcher/doctor
 launcher/stacks|xrun base proc launcher/stacks
-launcher/sup|xrun base proc event place wire store segment launcher/host launcher/state launcher/log launcher/job launcher/ctl launcher/stat launcher/keeper launcher/sup|cjson event2 curl
-launcher/cmd|xrun base proc event place wire store segment launcher/host launcher/state launcher/log launcher/job launcher/ctl launcher/stat launcher/keeper launcher/doctor launcher/stacks launcher/sup launcher/cmd|cjson event2 curl
+launcher/tell|xrun base proc event place segment launcher/host launcher/state launcher/log launcher/job launcher/ctl launcher/stat launcher/keeper launcher/tell|cjson
+launcher/sup|xrun base proc event place wire store segment launcher/host launcher/state launcher/log launcher/job launcher/ctl launcher/stat launcher/keeper launcher/tell launcher/sup
+launcher/cmd|xrun base proc event place wire store segment launcher/host launcher/state launcher/log launcher/job launcher/ctl launcher/stat launcher/keeper launcher/doctor launcher/stacks launcher/tell launcher/sup launcher/cmd|cjson event2 curl
 launcher|xrun base launcher/host launcher/state launcher/job launcher/cmd
 worker|xrun base wire store segment worker
 plugins|plugin

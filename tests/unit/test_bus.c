@@ -15,7 +15,7 @@
 #include "base/fd.h"
 #include "base/gate.h"
 #include "launcher/keeper/keeper.h"
-#include "launcher/sup/bus.h"
+#include "launcher/tell/bus.h"
 #include "tests/unit/folder.h"
 
 #define MANY    5000

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* slots.c - see slots.h. The descriptor is in its slot for ranks, and nowhere
+ * else. */
+#include <stdio.h>
+
+#include <sys/stat.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "launcher/tell/slots.h"
+#include "launcher/tell/slow.h"
+#include "segment/owner.h"
+
+#define BESIDE_NS (2 * NS_PER_S)
+
+bool
+slots_wanted(const struct job *job)
+{
+	bool wanted = job->opt.hang_timeout != 0;
+
+	for (uint32_t i = 0; i < job->part_count && !wanted; i++)
+		wanted = job->parts[i].needs_xrun;
+	return wanted;
+}
+
+void
+slots_open(struct job *job)
+{
+	struct segment_wish wish = {
+		.job = job->state.id,
+		.attempt = job->state.number,
+		.first = job->plan.first,
+		.ranks = job_size(job),
+	};
+	struct stat st;
+	int fd;
+
+	if (!slots_wanted(job))
+		return;
+	wish.spare = segment_spare();
+	fd = segment_create(&wish);
+	if (fd == -1)
+		return;
+	if (fstat(fd, &st) == 0 && spawn_slot_set(SPAWN_SLOT_SEGMENT, fd) == 0)
+		snprintf(job->segment, sizeof(job->segment), "%d:%llu",
+			SLOTS_FD, (unsigned long long)st.st_ino);
+	fd_close(fd);
+}
+
+static bool
+look(const struct job *job, uint32_t r, struct segment_view *view)
+{
+	return job->segment[0] != '\0' &&
+		segment_look(SPAWN_SLOT_SEGMENT, r, clock_now(), view);
+}
+
+void
+slots_started(struct job *job, uint32_t r)
+{
+	if (job->segment[0] != '\0')
+		segment_name(SPAWN_SLOT_SEGMENT, r, job->rank[r].pid);
+}
+
+uint64_t
+slots_tick(const struct job *job, uint32_t r)
+{
+	struct segment_view view;
+
+	return look(job, r, &view) ? view.tick : 0;
+}
+
+/* A message is read later than it was sent, and the store of a newer step may
+ * have been before that. Where the slot says nothing for longer than a message
+ * takes, somebody else tells who has no slot. */
+static void
+take(struct rank *rank, const struct segment_view *view)
+{
+	rank->unheard = view->lost;
+	if (view->tick == 0)
+		return;
+	if (view->when + BESIDE_NS >= rank->told_ns) {
+		if (view->step != -1) {
+			rank->step = view->step;
+			if (view->step > rank->best)
+				rank->best = view->step;
+			slow_note(rank, view->step, view->when);
+		}
+		rank->total = view->total != -1 ? view->total : rank->total;
+	}
+	if (view->when > rank->told_ns)
+		rank->told_ns = view->when;
+}
+
+void
+slots_look(struct job *job, uint32_t r)
+{
+	struct segment_view view;
+
+	if (look(job, r, &view))
+		take(&job->rank[r], &view);
+}
+
+void
+slots_reaped(struct job *job, uint32_t r)
+{
+	struct segment_view view;
+
+	if (look(job, r, &view)) {
+		take(&job->rank[r], &view);
+		segment_recycle(SPAWN_SLOT_SEGMENT, r, view.gen);
+	}
+}
