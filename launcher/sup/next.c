@@ -134,13 +134,12 @@ next_decide(struct job *job)
 		.most = (uint32_t)job->opt.restarts,
 		.window_ns = job->opt.restart_window,
 	};
+	bool may_follow = !job->sup->final && !is_anybody_left(job);
 
 	a->due = a->spent = 0;
-	if (job->sup->final || is_anybody_left(job))
-		;
-	else if (job->cause == CAUSE_RESTART)
+	if (job->cause == CAUSE_RESTART && may_follow)
 		again_asked(a);
-	else if (may_begin_again(job, &o))
+	else if (may_follow && may_begin_again(job, &o))
 		again_judge(a, &rule, job->ended_ns, best_step(job),
 			(uint32_t)(job->ended_ns / NS_PER_US));
 	if (a->due != 0 || a->restarts > 0)

@@ -158,7 +158,7 @@ pauses()
 	"$XRUN" restart again
 	await_line one.out "\[2\] up 1" 5
 	before=$(descriptors)
-	for n in {2..12}; do
+	for n in {2..20}; do
 		"$XRUN" restart again
 		wait_for 5 attempt_is "$n"
 		await_line one.out "\[2\] up $n" 5
