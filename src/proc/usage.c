@@ -45,19 +45,17 @@ static void read_children(pid_t pid, const char *task, unsigned depth,
 	bool first, struct usage *u);
 
 /* A thread is the parent of what it made. */
-static bool
-read_tree(pid_t pid, unsigned depth, bool first, struct usage *u)
+static void
+read_threads(pid_t pid, unsigned depth, bool first, struct usage *u)
 {
 	const struct dirent *d;
 	char path[64];
 	DIR *tasks;
 
-	if (u->processes >= USAGE_PROCESSES || !usage_read(pid, u))
-		return false;
 	if (first)
 		u->leaf = pid;
 	if (depth == 0)
-		return true;
+		return;
 	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
 	tasks = opendir(path);
 	while (tasks != NULL && (d = readdir(tasks)) != NULL)
@@ -65,7 +63,6 @@ read_tree(pid_t pid, unsigned depth, bool first, struct usage *u)
 			read_children(pid, d->d_name, depth - 1, first, u);
 	if (tasks != NULL)
 		closedir(tasks);
-	return true;
 }
 
 static void
@@ -83,18 +80,22 @@ read_children(pid_t pid, const char *task, unsigned depth, bool first,
 		end = memrchr(text, ' ', len);
 		*(end == NULL ? text : end) = '\0';
 	}
-	for (; (child = strtol(p, &end, 10)) > 0 && end != p; p = end) {
-		read_tree((pid_t)child, depth, first && u->leaf == pid, u);
-	}
+	for (; (child = strtol(p, &end, 10)) > 0 && end != p; p = end)
+		if (u->processes < USAGE_PROCESSES &&
+			usage_read((pid_t)child, u))
+			read_threads((pid_t)child, depth,
+				first && u->leaf == pid, u);
 }
 
 bool
 usage_tree(pid_t pid, struct usage *u)
 {
-	struct usage own = { 0 };
+	bool stopped;
 
-	if (!usage_read(pid, &own) || !read_tree(pid, DEPTH, true, u))
+	if (!usage_read(pid, u))
 		return false;
-	u->stopped = own.stopped;
+	stopped = u->stopped;
+	read_threads(pid, DEPTH, true, u);
+	u->stopped = stopped;
 	return true;
 }
