@@ -161,6 +161,10 @@ json_real(struct json *j, const char *key, double value)
 	if (comma != NULL)
 		*comma = '.';
 	buf_put_text(j->out, text);
+	/* Readers take digits alone for a whole number, and not each for one
+	 * that a double can hold. */
+	if (fabs(value) > (double)EXACT_MAX && strpbrk(text, ".e") == NULL)
+		buf_put_text(j->out, ".0");
 }
 
 void

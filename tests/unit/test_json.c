@@ -113,7 +113,8 @@ Test(json, numbers_are_written_so_that_they_read_back)
 		const char *out;
 	} rows[] = { { 0, "0" }, { 0.1, "0.1" }, { -2.5, "-2.5" },
 		{ 1e-7, "1e-07" }, { 1.0 / 3, "0.3333333333333333" },
-		{ NAN, "null" }, { INFINITY, "null" }, { -INFINITY, "null" } };
+		{ 10666666666663332.0, "10666666666663332.0" }, { NAN, "null" },
+		{ INFINITY, "null" }, { -INFINITY, "null" } };
 	struct buf b = { 0 };
 	struct json j;
 
