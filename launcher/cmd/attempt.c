@@ -149,9 +149,9 @@ read_events(struct attempt *a)
 	free(text);
 }
 
-/* Of folders alone: what nobody tells of. */
+/* Of folders alone: what nobody tells of; 0: none. */
 static uint32_t
-highest_rank(int dir)
+count_ranks(int dir)
 {
 	int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *all = fd == -1 ? NULL : fdopendir(fd);
@@ -164,7 +164,7 @@ highest_rank(int dir)
 			most = rank + 1;
 	if (all != NULL)
 		closedir(all);
-	return most > 0 ? most : 1;
+	return most;
 }
 
 static void
@@ -200,7 +200,9 @@ read_facts(struct attempt *a)
 	}
 	a->known = a->ranks > 0 && a->ranks <= UINT32_MAX / 4;
 	if (!a->known)
-		a->ranks = highest_rank(a->dir);
+		a->ranks = count_ranks(a->dir);
+	if (a->ranks == 0)
+		a->ranks = 1;
 }
 
 bool
@@ -259,6 +261,18 @@ bool
 attempt_next(struct attempt *a)
 {
 	return open_number(a, a->number + 1);
+}
+
+bool
+attempt_is_silent(const struct attempt *a)
+{
+	return count_ranks(a->dir) == 0;
+}
+
+bool
+attempt_back(struct attempt *a)
+{
+	return a->number > 0 && open_number(a, a->number - 1);
 }
 
 bool

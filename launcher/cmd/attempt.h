@@ -55,6 +55,13 @@ bool attempt_is_known(struct attempt *a);
 /* attempt_next() - is there one behind it? Opens that, and closes this. */
 bool attempt_next(struct attempt *a);
 
+/* attempt_is_silent() - did none of its ranks write anything, as in the pause
+ * before their start? */
+bool attempt_is_silent(const struct attempt *a);
+
+/* attempt_back() - is there one before it? Opens that, and closes this. */
+bool attempt_back(struct attempt *a);
+
 /* attempt_is_over() - will nothing more be written by it? Nobody holds the
  * lock of the job, or the next attempt is there. */
 bool attempt_is_over(const struct attempt *a);

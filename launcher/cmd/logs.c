@@ -298,6 +298,19 @@ check(const struct reading *l, struct xr_error *err)
 	return XR_OK;
 }
 
+/* Who asks for the last lines wants those of an attempt that has some. */
+static void
+skip_silent(struct attempt *a)
+{
+	uint32_t last = a->number;
+
+	while (attempt_is_silent(a) && attempt_back(a))
+		continue;
+	if (a->number != last && !attempt_is_silent(a))
+		words_line("attempt %u wrote nothing; this is attempt %u", last,
+			a->number);
+}
+
 int
 cmd_logs(int argc, char **argv)
 {
@@ -322,6 +335,8 @@ cmd_logs(int argc, char **argv)
 			"output", &l.attempt, &err);
 	if (status == XR_OK)
 		status = attempt_open(&l.attempt, l.s.attempt, &err);
+	if (status == XR_OK && !l.s.follow && l.s.attempt == ATTEMPT_LAST)
+		skip_silent(&l.attempt);
 	if (status == XR_OK)
 		status = l.s.follow ? reading_follow(&l, &err) :
 				      put_all(&l, &err);

@@ -57,8 +57,31 @@ lives(pid_t pid)
 	return kill(pid, 0) == 0 || errno != ESRCH;
 }
 
-/* Does a process map the file @path? Those whose maps are kept from us are no
- * program of a rank: it has no more rights than we. */
+/* Does a process have the file @path open? Whoever makes an object does, until it
+ * has mapped it: so this is asked first. What is kept from us is of no program of
+ * a rank, which has no more rights than we. */
+static bool
+is_open_by(const char *pid, const char *path)
+{
+	char name[300], target[512];
+	const struct dirent *d;
+	bool found = false;
+	DIR *fds;
+	ssize_t n;
+
+	snprintf(name, sizeof(name), "/proc/%.16s/fd", pid);
+	fds = opendir(name);
+	while (fds != NULL && !found && (d = readdir(fds)) != NULL) {
+		n = readlinkat(dirfd(fds), d->d_name, target,
+			sizeof(target) - 1);
+		target[n < 0 ? 0 : n] = '\0';
+		found = strcmp(target, path) == 0;
+	}
+	if (fds != NULL)
+		closedir(fds);
+	return found;
+}
+
 static bool
 is_mapped_by(const char *pid, const char *path)
 {
@@ -78,7 +101,7 @@ is_mapped_by(const char *pid, const char *path)
 
 /* Nobody else's processes are asked: they could not open it. */
 static bool
-is_mapped(const char *path)
+is_used(const char *path)
 {
 	DIR *proc = opendir("/proc");
 	const struct dirent *d;
@@ -89,7 +112,8 @@ is_mapped(const char *path)
 		if (isdigit((unsigned char)d->d_name[0]) &&
 			fstatat(dirfd(proc), d->d_name, &st, 0) == 0 &&
 			st.st_uid == geteuid())
-			found = is_mapped_by(d->d_name, path);
+			found = is_open_by(d->d_name, path) ||
+				is_mapped_by(d->d_name, path);
 	if (proc != NULL)
 		closedir(proc);
 	return found;
@@ -114,7 +138,7 @@ is_left(const char *dir, const char *name)
 				return false;
 		}
 		snprintf(path, sizeof(path), "%s/%s", dir, name);
-		return !is_mapped(path);
+		return !is_used(path);
 	}
 	return false;
 }

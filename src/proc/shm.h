@@ -6,7 +6,7 @@
  * meet, and one that is killed in that moment leaves it, memory and all; a job
  * that begins again and again fills the file system with them. Only objects of
  * ours are looked at, with names of libraries that are known, which nobody who
- * lives made or has mapped.
+ * lives made, has open or has mapped.
  */
 #ifndef PROC_SHM_H
 #define PROC_SHM_H
@@ -20,8 +20,8 @@ typedef void shm_fn(const char *name, void *ctx);
  * shm_sweep() - remove those in @dir ("/dev/shm") that were made after @since
  * (wall ns); @fn may be NULL.
  *
- * No heap. Looks at the maps of processes only if there is an object whose name
- * has no process id. Returns how many were removed.
+ * No heap. Looks at the files and maps of all processes for each that would go.
+ * Returns how many were removed.
  */
 uint32_t shm_sweep(const char *dir, int64_t since, shm_fn *fn, void *ctx);
 

@@ -76,6 +76,16 @@ Test(shm, what_the_dead_made_goes_and_what_the_living_made_stays)
 	cr_expect_not_null(strstr(told, dead));
 }
 
+Test(shm, what_somebody_has_open_stays)
+{
+	int fd = make("nccl-open");
+
+	cr_assert_eq(shm_sweep(folder, 0, NULL, NULL), 0);
+	cr_expect(is_there("nccl-open"));
+	close(fd);
+	cr_assert_eq(shm_sweep(folder, 0, NULL, NULL), 1);
+}
+
 Test(shm, what_somebody_has_mapped_stays)
 {
 	int fd = make("nccl-mapped");
