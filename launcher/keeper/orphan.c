@@ -30,7 +30,7 @@
 
 #define PATIENCE    (2 * NS_PER_S) /* with processes that take time to end */
 #define GROUP_TRIES 1000 /* a millisecond each, for the killed to go */
-#define DYING_NS    (NS_PER_S / 2) /* for an xrun that was killed to be gone */
+#define DYING_NS    (2 * NS_PER_S) /* for an xrun that was killed to be gone */
 #define AGAIN_NS    (5 * NS_PER_MS)
 
 struct tour { /* of the open jobs */
