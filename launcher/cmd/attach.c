@@ -281,6 +281,10 @@ show_terminal(struct attach *a, struct attach_keys *k)
 		break;
 	}
 	/* If there is another attempt, its terminal is another one. */
+	if (attempt_is_followed(&a->attempt))
+		words_line(
+			"that terminal is gone; what comes is the next attempt's output alone: Ctrl-C leaves it, and xrun attach %s types again",
+			a->attempt.job.id);
 	a->s.tail = 0;
 	return show_lines(a);
 }

@@ -97,13 +97,18 @@ attempt_find_job(const char *text, const char *what, struct attempt *a,
 }
 
 bool
-attempt_is_over(const struct attempt *a)
+attempt_is_followed(const struct attempt *a)
 {
 	char next[16];
 
 	snprintf(next, sizeof(next), "%u", a->number + 1);
-	return faccessat(a->folder, next, F_OK, AT_SYMLINK_NOFOLLOW) == 0 ||
-		!is_locked(a->job.dir);
+	return faccessat(a->folder, next, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+bool
+attempt_is_over(const struct attempt *a)
+{
+	return attempt_is_followed(a) || !is_locked(a->job.dir);
 }
 
 /* --- what is known -------------------------------------------------------- */

@@ -62,6 +62,9 @@ bool attempt_is_silent(const struct attempt *a);
 /* attempt_back() - is there one before it? Opens that, and closes this. */
 bool attempt_back(struct attempt *a);
 
+/* attempt_is_followed() - is there one behind it? */
+bool attempt_is_followed(const struct attempt *a);
+
 /* attempt_is_over() - will nothing more be written by it? Nobody holds the
  * lock of the job, or the next attempt is there. */
 bool attempt_is_over(const struct attempt *a);

@@ -202,7 +202,8 @@ put_words(const char *name, const char *before)
 	if (opt_shell_values(verb->options, before, &out))
 		return say(&out);
 	opt_shell_words(verb->options, &out);
-	if (strstr(verb->operands, "SIGNAL") != NULL)
+	if (strstr(verb->operands, "SIGNAL") != NULL &&
+		signo_parse(before) <= 0)
 		put_signals(&out);
 	if (strstr(verb->operands, "JOB") != NULL)
 		which_each(verb->steers ? put_running : put_job, &out);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <sys/file.h>
 
@@ -28,6 +29,8 @@ struct settings {
 	const char *ranks;
 	bool json;
 };
+
+#define GONE_TRIES 500
 
 #define AT(field) .offset = offsetof(struct settings, field)
 #define JSON \
@@ -87,6 +90,10 @@ tell(const char *name, const struct settings *s, const struct control *question)
 		return say_error(&err);
 	status = dial_ask(&call, &job, question, &answer, &err);
 	ctl_hang_up(&call);
+	if (status == XR_OK && answer.done.count == 0 && !s->json)
+		status = fail(&err, XR_E_STATE,
+			"no rank of %s takes it: those that are meant do not run",
+			job.id);
 	if (status != XR_OK)
 		return say_error(&err);
 	return say_done(&job, s, answer.done.count);
@@ -242,6 +249,17 @@ hear_end(struct which *job, const struct settings *s, int *status)
 	return asked == XR_OK;
 }
 
+/* It says how it ends a moment before it has; who waited for it finds it gone, if
+ * it does not run again. */
+static void
+await_gone(struct which *job)
+{
+	const struct timespec nap = { .tv_nsec = 2 * NS_PER_MS };
+
+	for (int tries = 0; tries < GONE_TRIES && which_runs(job); tries++)
+		nanosleep(&nap, NULL);
+}
+
 static int
 await_end(struct which *job, const struct settings *s)
 {
@@ -249,8 +267,10 @@ await_end(struct which *job, const struct settings *s)
 	cJSON *json = NULL;
 	int status;
 
-	if (hear_end(job, s, &status))
+	if (hear_end(job, s, &status)) {
+		await_gone(job);
 		return status;
+	}
 	await_lock(job);
 	if (read_end(job, &over, &json))
 		status = say_over(job, s, &over);

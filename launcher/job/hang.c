@@ -66,6 +66,25 @@ judge_told(struct hang_rank *ranks, uint32_t count, int64_t timeout_ns,
 	return even ? HANG_EVEN : HANG_UNEVEN;
 }
 
+/* Some are silent. Where all tell how far they are, they may wait for those that
+ * are behind and have told nothing for as long: then those hang. */
+static bool
+blame_those_behind(struct hang_rank *ranks, uint32_t count, int64_t timeout_ns,
+	int64_t now)
+{
+	struct tally t = count_told(ranks, count);
+
+	if (!t.all || t.least == t.most)
+		return false;
+	for (uint32_t i = 0; i < count; i++)
+		if (ranks[i].lives && ranks[i].told == t.least &&
+			now - ranks[i].told_ns < timeout_ns)
+			return false;
+	for (uint32_t i = 0; i < count; i++)
+		ranks[i].hangs = ranks[i].lives && ranks[i].told == t.least;
+	return true;
+}
+
 enum hang
 hang_judge(struct hang_rank *ranks, uint32_t count, int64_t timeout_ns,
 	int64_t now, int64_t *due)
@@ -74,6 +93,8 @@ hang_judge(struct hang_rank *ranks, uint32_t count, int64_t timeout_ns,
 	for (uint32_t i = 0; i < count; i++)
 		ranks[i].hangs = false;
 	if (judge_silence(ranks, count, timeout_ns, now, due))
-		return HANG_SILENT;
+		return blame_those_behind(ranks, count, timeout_ns, now) ?
+			HANG_UNEVEN :
+			HANG_SILENT;
 	return judge_told(ranks, count, timeout_ns, now, due);
 }

@@ -6,7 +6,8 @@
  * processor time) for as long as --hang-timeout says hangs. And where every rank
  * tells how far it is, processor time is no excuse: if nobody tells anything
  * for that long and some have told less often than others, those hang; if all
- * have told as often, all do after twice that time. The second rule is that of
+ * have told as often, all do after twice that time. Those that are behind hang, too,
+ * where the first rule finds others, who may wait for them. The second rule is that of
  * torch_xla's xla_dist, whose limits are 900 and 1800 s.
  */
 #ifndef LAUNCHER_JOB_HANG_H

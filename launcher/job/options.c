@@ -19,6 +19,7 @@
 static const char *const later[] = { "XRUN_DEBUG", "XRUN_LOG_FILE", NULL };
 
 /* Not for ranks: a fault of this xrun is none of theirs. */
+#define EVENT "XRUN_EVENT"
 #define FAULT "XRUN_FAULT"
 
 static const struct opts rows = {
@@ -35,10 +36,20 @@ is_among(const char *const *names, struct span name)
 	return false;
 }
 
+/* What a command of --exec-on is told by: nobody's setting. */
+static bool
+is_of_event(struct span name)
+{
+	return span_is(name, EVENT) ||
+		(name.len > sizeof(EVENT) &&
+			memcmp(name.at, EVENT "_", sizeof(EVENT)) == 0);
+}
+
 bool
 options_env_is(const void *unused, struct span name)
 {
-	return (opt_env_is(&rows, name) || span_is(name, FAULT)) &&
+	return (opt_env_is(&rows, name) || span_is(name, FAULT) ||
+		       is_of_event(name)) &&
 		!is_among(env_output_names, name);
 }
 
@@ -77,7 +88,7 @@ read_var(struct options_found *found, const char *entry, struct seen *seen,
 		seen->rank = seen->rank || span_is(name, "XRUN_RANK");
 		return XR_OK;
 	}
-	if (platform_is_setting(name))
+	if (platform_is_setting(name) || is_of_event(name))
 		return XR_OK;
 	if (span_is(name, FAULT)) {
 		found->fault = entry + sizeof(FAULT);

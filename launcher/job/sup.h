@@ -35,6 +35,7 @@ struct sweep {
 	struct timer *timer; /* the next look */
 	int64_t deadline;    /* clock_now() */
 	unsigned looks;
+	bool spared;    /* somebody, as no rank's; tell/hook.c ends them */
 	uint32_t count; /* who was met, by name: */
 	char text[1024];
 	size_t len;

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/host.h"
+#include "launcher/ctl/place.h"
 #include "launcher/job/outcome.h"
 #include "launcher/keeper/orphan.h"
 #include "launcher/state/jobs.h"
@@ -32,6 +34,7 @@
 #define GROUP_TRIES 1000 /* a millisecond each, for the killed to go */
 #define DYING_NS    (2 * NS_PER_S) /* for an xrun that was killed to be gone */
 #define AGAIN_NS    (5 * NS_PER_MS)
+#define PLACES_S    1 /* for its runtime folder to be swept */
 
 struct tour { /* of the open jobs */
 	const char *root;
@@ -387,19 +390,48 @@ orphan_end_bare(void *root, const char *id, int64_t since)
 		end_all(&o, &ended);
 }
 
+static void *
+sweep_places(void *root)
+{
+	ctl_place_sweep(orphan_end_bare, root);
+	free(root);
+	return NULL;
+}
+
+/* Sockets were looked at while who had them was dying. By a thread of its own, as
+ * the runtime folder may be frozen. */
+static void
+sweep_again(char *root)
+{
+	struct timespec until;
+	pthread_t thread;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += PLACES_S;
+	if (root == NULL ||
+		pthread_create(&thread, NULL, sweep_places, root) != 0)
+		free(root);
+	else if (pthread_timedjoin_np(thread, NULL, &until) != 0)
+		pthread_detach(thread);
+}
+
 void
 orphan_run(void *path)
 {
 	const struct timespec pause = { .tv_nsec = AGAIN_NS };
 	int64_t deadline = clock_now() + DYING_NS;
 	struct tour tour = { .root = path };
+	bool waited = false;
 
 	for (;;) {
 		tour.dying = false;
 		state_each_open(path, look_at, &tour);
 		if (!tour.dying || clock_now() >= deadline)
 			break;
+		waited = true;
 		nanosleep(&pause, NULL);
 	}
+	if (waited)
+		sweep_again(strdup(path));
 	free(path);
 }

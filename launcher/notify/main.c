@@ -196,12 +196,14 @@ on_over(struct hook *h, CURLcode code)
 	forget_first(h);
 }
 
-static void
+/* Was any over? */
+static bool
 reap(void)
 {
 	struct hook *h;
 	CURLMsg *m;
 	CURLcode code;
+	bool any = false;
 	int left;
 
 	while ((m = curl_multi_info_read(multi, &left)) != NULL) {
@@ -211,7 +213,9 @@ reap(void)
 		curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE,
 			(char **)&h);
 		on_over(h, code);
+		any = true;
 	}
+	return any;
 }
 
 /* How long till the next try, in ms. */
@@ -350,9 +354,9 @@ main(void)
 
 		if (curl_multi_perform(multi, &running) != CURLM_OK)
 			return EXIT_FAILURE;
-		reap();
-		if (held == 0 && !more)
-			break;
+		/* What is over makes room for what comes next. */
+		if (reap())
+			continue;
 		input.revents = 0;
 		curl_multi_poll(multi, &input, more, ms, NULL);
 		if (input.revents != 0)

@@ -101,7 +101,8 @@ find_rank(struct tree *t, struct node *n)
 		}
 		up = find_node(t, up->st.ppid);
 	}
-	for (uint32_t i = 0; i < t->s->ranks; i++)
+	/* One that ended has no number; nor has a session of another namespace. */
+	for (uint32_t i = 0; n->st.session > 0 && i < t->s->ranks; i++)
 		if (t->s->rank[i].pid == n->st.session) {
 			n->rank = i;
 			n->depth = 1;

@@ -9,6 +9,7 @@
 #include "launcher/keeper/keeper.h"
 #include "launcher/sup/next.h"
 #include "launcher/tell/report.h"
+#include "launcher/sup/stdin_all.h"
 #include "launcher/sup/sup.h"
 #include "launcher/tell/attempts.h"
 #include "proc/shm.h"
@@ -162,6 +163,14 @@ next_told(struct job *job, int sig)
 		job->page->again.told = sig;
 }
 
+static void
+end_for_next(struct job *job)
+{
+	if (job->sup->stdin_all != NULL)
+		stdin_all_keep(job->sup->stdin_all);
+	stop_job(job, CAUSE_RESTART);
+}
+
 bool
 next_restart(struct job *job)
 {
@@ -177,7 +186,7 @@ next_restart(struct job *job)
 	if (job->started == 0 && job->page->again.restarts > 0)
 		timer_arm(sup->start, 0);
 	else if (job->cause != CAUSE_RESTART)
-		stop_job(job, CAUSE_RESTART);
+		end_for_next(job);
 	return true;
 }
 

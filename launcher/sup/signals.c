@@ -19,6 +19,7 @@
 #include "launcher/sup/hang.h"
 #include "launcher/sup/next.h"
 #include "launcher/sup/sup.h"
+#include "launcher/tell/hook.h"
 
 struct row {
 	int sig;
@@ -30,9 +31,10 @@ struct row {
 static void
 hurry(struct job *job)
 {
-	if (job->sup->told)
+	if (job->sup->told) {
+		hook_hurry(job);
 		finish_give_up(job);
-	else
+	} else
 		finish_hurry(job);
 	job->sup->told = true;
 }

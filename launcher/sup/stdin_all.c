@@ -18,7 +18,7 @@ struct stdin_all {
 	int fd;
 	uint32_t ranks;
 	uint32_t open; /* ranks that still read */
-	bool keep;     /* fd stays when nobody listens */
+	bool keep;     /* atomic: fd stays when nobody listens */
 	bool tty;      /* fd is our terminal: only read in the foreground */
 	int sys;
 	size_t len;    /* of data */
@@ -181,11 +181,18 @@ run(void *arg)
 			break;
 	}
 	/* Nobody listens: whoever writes to us is to know. */
-	if (all->open == 0 && !all->tty && !all->keep)
+	if (all->open == 0 && !all->tty &&
+		!__atomic_load_n(&all->keep, __ATOMIC_SEQ_CST))
 		end_input(all->fd);
 	for (uint32_t r = 0; r < all->ranks; r++)
 		forget(all, r);
 	return NULL;
+}
+
+void
+stdin_all_keep(struct stdin_all *all)
+{
+	__atomic_store_n(&all->keep, true, __ATOMIC_SEQ_CST);
 }
 
 int
@@ -193,7 +200,8 @@ stdin_all_start(struct stdin_all *all, bool keep)
 {
 	pthread_t thread;
 
-	all->keep = keep;
+	if (keep)
+		stdin_all_keep(all);
 	all->tty = own_tty_is_stdin();
 	return thread_start(&thread, run, all);
 }

@@ -34,6 +34,10 @@ bool stdin_all_has(const struct stdin_all *all, uint32_t r);
  * or an errno, and may be tried again. */
 int stdin_all_start(struct stdin_all *all, bool keep);
 
+/* stdin_all_keep() - the same from now on: the ranks are told to end, and others
+ * come. */
+void stdin_all_keep(struct stdin_all *all);
+
 /* stdin_all_sys() - why the input could not be read to its end; 0: it was, as
  * far as anybody cared. Any thread. */
 int stdin_all_sys(const struct stdin_all *all);

@@ -37,7 +37,14 @@ sweep_due(const struct job *job)
 static bool
 is_of_no_rank(pid_t pid, void *ctx)
 {
-	return aide_is(ctx, pid) || hook_left(ctx, pid);
+	struct job *job = ctx;
+
+	if (aide_is(job, pid))
+		return true;
+	if (!hook_left(job, pid))
+		return false;
+	job->sup->sweep.spared = true;
+	return true;
 }
 
 static void
@@ -78,7 +85,8 @@ say_stuck(struct job *job, uint32_t alive)
 	struct sup *sup = job->sup;
 	uint32_t more = alive > sup->stuck ? alive - sup->stuck : 0;
 
-	if (alive == 0 && !aide_any(job) && descend_hidden())
+	if (alive == 0 && !aide_any(job) && !sup->sweep.spared &&
+		descend_hidden())
 		logs_say(sup->logs,
 			"xrun: /proc is not mounted: processes that the ranks left behind cannot be found");
 	sup->stuck += more;

@@ -172,23 +172,6 @@ put_backtrace(const cJSON *frames, bool narrow, struct buf *out)
 	}
 }
 
-/* A report of a fatal signal by which the rank did not end: it has a handler of its
- * own, and may have gone on. One of another process names that process itself. */
-static bool
-was_caught(const struct rank *r, const cJSON *extra)
-{
-	const cJSON *sig = cJSON_GetObjectItemCaseSensitive(extra, "signal");
-	const cJSON *pid = cJSON_GetObjectItemCaseSensitive(extra, "pid");
-	char name[16];
-
-	return cJSON_IsString(sig) && cJSON_IsNumber(pid) &&
-		pid->valuedouble == r->pid &&
-		(!WIFSIGNALED(r->status) ||
-			strcmp(signo_name(WTERMSIG(r->status), name,
-				       sizeof(name)),
-				sig->valuestring) != 0);
-}
-
 /* What torch's @record left, in a line: {"message": {"message": "..."}}. A job
  * whose ranks said nothing else keeps its folder for it. */
 static void
@@ -214,10 +197,7 @@ put_error_file(const struct job *job, uint32_t r, struct buf *out)
 	if (cJSON_IsObject(message))
 		message = cJSON_GetObjectItemCaseSensitive(message, "message");
 	if (cJSON_IsString(message)) {
-		buf_put_text(out,
-			was_caught(&job->rank[r], extra) ?
-				"  error.json, of a signal that it caught: " :
-				"  error.json: ");
+		buf_put_text(out, "  error.json: ");
 		put_line((struct span){ message->valuestring,
 				 strcspn(message->valuestring, "\r\n") },
 			narrow, out);

@@ -209,10 +209,32 @@ hook_done(struct job *job)
 }
 
 static void
+give_up(struct job *job)
+{
+	hook_exec_give_up(job);
+	hook_web_give_up(job);
+	job->hooks->over = true;
+	say_done(job);
+}
+
+void
+hook_hurry(struct job *job)
+{
+	struct hooks *h = job->hooks;
+
+	if (h == NULL || h->end == NULL || !timer_armed(h->end))
+		return;
+	timer_disarm(h->end);
+	if (hook_web_busy(job))
+		hook_say(job,
+			"xrun: --on-event: not all web hooks were told: xrun was told to end");
+	give_up(job);
+}
+
+static void
 on_end(void *ctx)
 {
 	struct job *job = ctx;
-	struct hooks *h = job->hooks;
 
 	if (hook_web_busy(job))
 		hook_say(job,
@@ -220,10 +242,7 @@ on_end(void *ctx)
 			(int)((attempts_follow(job) ? HOOK_NEXT_NS :
 						      HOOK_END_NS) /
 				NS_PER_S));
-	hook_exec_give_up(job);
-	hook_web_give_up(job);
-	h->over = true;
-	say_done(job);
+	give_up(job);
 }
 
 bool

@@ -55,6 +55,10 @@ void hook_begin(struct job *job);
  * Then finish_written() is called when it is, or when its time is over. */
 bool hook_wait(struct job *job);
 
+/* hook_hurry() - told to end, twice: what is waited for by hook_wait() is given
+ * up. */
+void hook_hurry(struct job *job);
+
 /* hook_left() - did a command leave this child behind, and not a rank? */
 bool hook_left(const struct job *job, pid_t pid);
 

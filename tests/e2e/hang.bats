@@ -22,6 +22,17 @@ bats_require_minimum_version 1.5.0
 	assert_has "$("$XRUN" events hung)" '^.* job\.hang +silent, rank 1, after 1\.[0-9]+ s$'
 }
 
+@test "--hang-timeout: who works on and is behind hangs, and not those who wait for it" {
+	need jq
+	try "$XRUN" --hang-timeout 1s --stacks-on none --report report -n 3 bash -c '
+		tell() { echo "{\"type\":\"progress\",\"step\":$1}" >&97; }
+		for step in 1 2 3; do tell "$step"; read -rt .1 _ <> <(:); done
+		[ "$XRUN_RANK" = 1 ] && for ((;;)); do :; done
+		tell 4; read -r _ <> <(:)'
+	assert_eq "$status" 121
+	assert_eq "$(jq -c .hung report)" '[1]'
+}
+
 @test "--hang-timeout: stacks name the place" {
 	need eu-stack
 	unsanitized 'ptrace and its own stacks'

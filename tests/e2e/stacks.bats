@@ -118,6 +118,8 @@ stacks()
 	[[ $output != *' sh '* ]]
 	try "$XRUN" stacks --json
 	jq -e '.rank[1].ended and .rank[0].process[0].depth == 1' <<<"$output"
+	try "$XRUN" stacks -r 1
+	assert_eq "$status: ${output#*$'\n'}" '0: rank 1: ended'
 	try "$XRUN" stacks -r 7
 	assert_eq "$status" 125
 	assert_has "$stderr" '^xrun: .*7'

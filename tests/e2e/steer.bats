@@ -146,6 +146,17 @@ is_ended()
 	assert_has "$(cat "$BATS_TEST_TMPDIR/one.out")" '^\[1\] heard$'
 }
 
+@test "signal: a rank that ended takes none, and that is said" {
+	need jq
+	up one -n 2 sh -c '[ "$XRUN_RANK" = 0 ] || exec sleep 60'
+	wait_for 5 rank_is 0 'exit 0'
+	try "$XRUN" signal USR1 -r 0 "$id"
+	assert_eq "$status" 125
+	assert_has "$stderr" "^xrun: no rank of $id takes it"
+	kill "$pid"
+	over
+}
+
 @test "signal: what is no signal, no rank, no job is said" {
 	up one -n 2 sleep 60
 	try "$XRUN" signal
@@ -187,6 +198,14 @@ is_ended()
 	job sh -c 'echo; exit 3'
 	try "$XRUN" wait "$(readlink "$XDG_STATE_HOME/xrun/latest")"
 	assert_eq "$status" 3
+}
+
+@test "wait: who waited for a job finds it gone" {
+	for _ in {1..10}; do
+		id=$("$XRUN" -d sh -c 'echo; sleep 0.05')
+		"$XRUN" wait "$id"
+		assert_eq "$("$XRUN" ps -q)" ''
+	done
 }
 
 @test "wait tells of a job whose supervisor was killed" {

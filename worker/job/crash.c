@@ -289,13 +289,20 @@ put_lines(struct crash_text *t)
 	}
 }
 
+/* Will it end by this? A handler of its own may go on. */
+static bool
+is_its_end(void)
+{
+	return before[index_of(crash.sig)].sa_handler == SIG_DFL;
+}
+
 static void
 tell(void)
 {
 	struct crash_text t = { .cap = sizeof(crash.text), .at = crash.text };
 	int fd = -1;
 
-	if (error_file[0] != '\0')
+	if (error_file[0] != '\0' && is_its_end())
 		fd = open(error_file,
 			O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
 			0600);
@@ -303,7 +310,7 @@ tell(void)
 		put_json(&t);
 		write_all(fd, &t);
 		close(fd);
-	} else { /* no file, or one that tells of something earlier */
+	} else { /* or there is a file already */
 		put_lines(&t);
 		write_all(STDERR_FILENO, &t);
 	}
