@@ -79,9 +79,11 @@ take_signals(int fd, bool size)
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGHUP);
 	sigaddset(&set, SIGQUIT);
-	if (size)
-		sigaddset(&set, SIGWINCH);
+	sigaddset(&set,
+		SIGWINCH); /* or a thread that does not block it hears it */
 	sigprocmask(SIG_BLOCK, &set, NULL);
+	if (!size)
+		sigdelset(&set, SIGWINCH);
 	return signalfd(fd, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
