@@ -78,6 +78,27 @@ opening_failed(const char *what, struct xr_error *err)
 	return fail(err, XR_E_SYS, "%s: %s", what, strerror(sys));
 }
 
+/* Of a FIFO that nobody reads: it waits for a reader, which is said. */
+static int
+open_waiting(const char *option, const char *path, int flags)
+{
+	struct stat st;
+	int fd;
+
+	if (stat(path, &st) == 0 && S_ISFIFO(st.st_mode)) {
+		fd = open(path, O_WRONLY | O_CLOEXEC | O_NONBLOCK);
+		if (fd != -1) {
+			fcntl(fd, F_SETFL, 0);
+			return fd;
+		}
+		if (errno == ENXIO)
+			words_line("%s: %s: waits for somebody who reads it",
+				option, path);
+	}
+	return open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY | flags,
+		0666);
+}
+
 /* Above the slots, which normal_init() takes; below them for the refusal. */
 static enum xr_status
 open_output(int *out, const char *option, const char *path, int flags,
@@ -89,10 +110,7 @@ open_output(int *out, const char *option, const char *path, int flags,
 	if (path == NULL)
 		return XR_OK;
 	own = own_descriptor(path);
-	fd = own != -1 ?
-		own :
-		open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY | flags,
-			0666);
+	fd = own != -1 ? own : open_waiting(option, path, flags);
 	if (fd != -1)
 		*out = fcntl(fd, F_DUPFD_CLOEXEC, SPAWN_SLOTS);
 	if (*out != -1) {

@@ -838,3 +838,11 @@ steers()
 		assert_eq "$(steers "$stderr")" 0
 	done
 }
+
+@test "--events: a FIFO without a reader is waited for, and that is said" {
+	mkfifo line
+	spawn one "$XRUN" --events line -n 1 true
+	await_line one.err '^xrun: --events: line: waits for somebody who reads it$' 5
+	assert_eq "$(tail -n 1 <line | grep -c job.end)" 1
+	await_exit "$pid" 5
+}
