@@ -33,6 +33,7 @@
 #define EXIT_LEFT  130 /* as after any Ctrl-C: the job is not over */
 #define TAIL       "10"
 #define TRIES      100
+#define AGAIN_MS   50
 #define LEAVE_MS   1000 /* more, and nobody takes what we write */
 #define MOST_LINES (INT64_C(1) << 53)
 
@@ -242,9 +243,9 @@ await_known(struct attempt *a)
 	return attempt_is_known(a);
 }
 
-/* False: the rank's terminal is not to be had; if somebody else types there,
- * that is said. */
-static bool
+/* XR_OK; else the rank's terminal is not to be had, now or at all. If somebody else
+ * types there, that is said. */
+static enum xr_status
 begin_keys(struct attach *a, struct attach_keys *k)
 {
 	struct xr_error err = { 0 };
@@ -259,10 +260,45 @@ begin_keys(struct attach *a, struct attach_keys *k)
 	};
 	if (!a->s.keys || !isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO) ||
 		!await_known(&a->attempt) || !is_one_rank(a, &k->rank))
-		return false;
+		return XR_E_INVAL;
 	status = attach_keys_begin(k, &err);
 	if (status == XR_E_EXISTS)
 		words_line("%s; its output alone", err.text);
+	return status;
+}
+
+/* A signal that ends us, for as long as a rank may take to begin; 0: none. */
+static int
+told_meanwhile(const struct attach *a)
+{
+	struct pollfd end = { a->signals, POLLIN, 0 };
+	struct signalfd_siginfo info;
+
+	if (poll(&end, 1, AGAIN_MS) != 1 ||
+		read(a->signals, &info, sizeof(info)) != sizeof(info))
+		return 0;
+	return info.ssi_signo == SIGWINCH ? 0 : (int)info.ssi_signo;
+}
+
+/* The next attempt has a terminal of its own as soon as its ranks begin, which may
+ * be after a pause; no event tells of it. False: there is none, or we leave. */
+static bool
+begin_next(struct attach *a, struct attach_keys *k)
+{
+	enum xr_status status = XR_E_STATE;
+	int sig = 0;
+
+	if (!attempt_next(&a->attempt))
+		return false;
+	words_line("attempt %u", a->attempt.number);
+	a->s.tail = MOST_LINES;
+	while (status != XR_OK && status != XR_E_EXISTS && sig == 0 &&
+		!attempt_is_over(&a->attempt)) {
+		status = begin_keys(a, k);
+		if (status != XR_OK)
+			sig = told_meanwhile(a);
+	}
+	k->signal = sig;
 	return status == XR_OK;
 }
 
@@ -272,22 +308,15 @@ show_terminal(struct attach *a, struct attach_keys *k)
 	enum attached how;
 
 	take_signals(a->signals, true);
-	how = attach_keys_run(k);
-	attach_keys_end(k);
-	switch (how) {
-	case ATTACHED_LEFT:
+	do {
+		how = attach_keys_run(k);
+		attach_keys_end(k);
+		a->s.tail = 0;
+	} while (how == ATTACHED_OVER && begin_next(a, k));
+	if (how == ATTACHED_LEFT || k->signal != 0)
 		return say_left(a, k->signal);
-	case ATTACHED_UNWRITTEN:
+	if (how == ATTACHED_UNWRITTEN)
 		return say_unwritten(k->sys);
-	case ATTACHED_OVER:
-		break;
-	}
-	/* If there is another attempt, its terminal is another one. */
-	if (attempt_is_followed(&a->attempt))
-		words_line(
-			"that terminal is gone; what comes is the next attempt's output alone: Ctrl-C leaves it, and xrun attach %s types again",
-			a->attempt.job.id);
-	a->s.tail = 0;
 	return show_lines(a);
 }
 
@@ -324,8 +353,8 @@ cmd_attach(int argc, char **argv)
 		return say_error(&err);
 	watch_signals(&a);
 	open_words(&a);
-	exit_status =
-		begin_keys(&a, &k) ? show_terminal(&a, &k) : show_lines(&a);
+	exit_status = begin_keys(&a, &k) == XR_OK ? show_terminal(&a, &k) :
+						    show_lines(&a);
 	fd_close(a.words);
 	attempt_close(&a.attempt);
 	return exit_status;

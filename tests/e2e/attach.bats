@@ -201,6 +201,20 @@ at()
 	assert_has "$output" '^xrun: rank 0 failed first: exit status 7 '
 }
 
+@test "attach: the keyboard goes on with the next attempt" {
+	id=$("$XRUN" -d --pty --restarts 2 -n 1 sh -c '
+		echo "attempt $XRUN_ATTEMPT"
+		while read -r word; do
+			echo "got $word"
+			[ "$word" != die ] || exit 1
+		done')
+	wait_for 10 prompted
+	at -s 'die\n' -w 'attempt 1' -s 'two\n' -w 'got two' \
+		-s 'die\n' -w 'attempt 2' -s 'three\n' -w 'got three' -s '\020\021'
+	assert_eq "$status" 130
+	"$XRUN" stop "$id"
+}
+
 @test "attach: what begins like the keys that leave is typed" {
 	shell
 	at -s 'cat -v\n' -s '\020' -w '^P' -s 'x\020y\n' -w '^Px^Py' \
@@ -293,9 +307,9 @@ untyped()
 }
 
 @test "attach: the terminal of a job that was not left alone has its keyboard" {
+	mkfifo go
 	spawn job "$PTY" -d 30 -w ready -s 'end\n' "$XRUN" --pty -n 1 \
 		sh -c 'echo ready; read -r x; echo "got $x"; read -r x <>go'
-	mkfifo go
 	await_line job.out ready 10
 	id=$("$XRUN" ps -q)
 	screen -w 'output alone' -w ready -s '\003' -- attach "$id"
