@@ -59,16 +59,18 @@ all_in()
 }
 
 # make_listener - ./listen, a rank that says which of two signals came, and
-# ends. Unlike a program in sigwaitinfo(2), it does not notice being stopped.
+# ends. Unlike a program in sigwaitinfo(2), it does not notice being stopped; and
+# unlike one that starts others it is never in a vfork(2) that is stopped amid.
 make_listener()
 {
+	[ -e silence ] || mkfifo silence
 	cat >listen <<-'END'
-		#!/bin/sh
+		#!/bin/bash
 		trap 'echo heard TERM; exit 0' TERM
 		trap 'echo heard USR1; exit 0' USR1
 		echo ready
 		while :; do
-			sleep 0.02
+			read -r -t 0.02 _ <>silence
 		done
 	END
 	chmod +x listen
