@@ -196,13 +196,15 @@ def first_words(argv, line=0):
 
 def versions(xrun):
     torch = "import torch; print('torch', torch.__version__)"
+    beside = os.path.join(os.path.dirname(os.path.realpath(
+        shutil.which("torchrun") or "/usr/bin/torchrun")), "python3")
     found = {
         "xrun": first_words([xrun, "version"]) if xrun else None,
         "mpiexec.hydra": first_words(["mpiexec.hydra", "--version"], 1),
         "mpirun": first_words(["mpirun", "--version"]),
         "xargs": first_words(["xargs", "--version"]),
         "parallel": first_words(["parallel", "--version"]),
-        "torch": first_words(["/usr/bin/python3", "-c", torch]),
+        "torch": first_words([beside, "-c", torch]),
         "python3": first_words(["/usr/bin/python3", "--version"]),
     }
     return {k: " ".join(v.split()) for k, v in found.items() if v}
