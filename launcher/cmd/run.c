@@ -28,17 +28,17 @@
 #include "launcher/job/job.h"
 #include "launcher/job/outcome.h"
 #include "launcher/job/words.h"
-#include "launcher/log/piece.h"
-#include "launcher/sup/detach.h"
 #include "launcher/keeper/keeper.h"
 #include "launcher/keeper/orphan.h"
 #include "launcher/keeper/own_tty.h"
+#include "launcher/log/piece.h"
+#include "launcher/sup/detach.h"
 #include "launcher/sup/hear.h"
+#include "launcher/sup/sup.h"
 #include "launcher/tell/hook.h"
 #include "launcher/tell/http.h"
 #include "launcher/tell/metrics_file.h"
 #include "launcher/tell/report.h"
-#include "launcher/sup/sup.h"
 
 #define RANKS_TEXT_MAX 32
 

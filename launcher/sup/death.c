@@ -9,10 +9,10 @@
 #include "base/fault.h"
 #include "base/fd.h"
 #include "launcher/job/outcome.h"
-#include "launcher/tell/aide.h"
 #include "launcher/sup/hear.h"
-#include "launcher/tell/slots.h"
 #include "launcher/sup/sup.h"
+#include "launcher/tell/aide.h"
+#include "launcher/tell/slots.h"
 #include "launcher/tell/why.h"
 #include "proc/descend.h"
 

@@ -12,10 +12,10 @@
 
 #include "base/fd.h"
 #include "base/status.h"
-#include "launcher/sup/detach.h"
 #include "launcher/keeper/keeper.h"
-#include "launcher/tell/report.h"
+#include "launcher/sup/detach.h"
 #include "launcher/sup/sup.h"
+#include "launcher/tell/report.h"
 
 struct detach *
 detach_new(void)

@@ -8,14 +8,14 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "launcher/job/words.h"
-#include "launcher/tell/account.h"
 #include "launcher/keeper/keeper.h"
 #include "launcher/keeper/own_tty.h"
 #include "launcher/sup/next.h"
-#include "launcher/tell/report.h"
 #include "launcher/sup/stdin_all.h"
 #include "launcher/sup/sup.h"
+#include "launcher/tell/account.h"
 #include "launcher/tell/attempts.h"
+#include "launcher/tell/report.h"
 
 #define AGAIN_NS         (20 * NS_PER_MS) /* for a reader of words */
 #define ACCOUNT_PATIENCE (5 * NS_PER_S)   /* with a frozen file system */

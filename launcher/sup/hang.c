@@ -11,9 +11,9 @@
 #include "base/json.h"
 #include "launcher/job/hang.h"
 #include "launcher/sup/hang.h"
+#include "launcher/sup/sup.h"
 #include "launcher/tell/slots.h"
 #include "launcher/tell/stacks.h"
-#include "launcher/sup/sup.h"
 #include "launcher/tell/who.h"
 #include "proc/usage.h"
 

@@ -8,10 +8,10 @@
 #include "launcher/job/words.h"
 #include "launcher/keeper/keeper.h"
 #include "launcher/sup/next.h"
-#include "launcher/tell/report.h"
 #include "launcher/sup/stdin_all.h"
 #include "launcher/sup/sup.h"
 #include "launcher/tell/attempts.h"
+#include "launcher/tell/report.h"
 #include "proc/shm.h"
 
 #define TICK_NS (20 * NS_PER_MS) /* so coarse may the clock of files be */

@@ -12,15 +12,15 @@
 #include "base/fault.h"
 #include "base/fd.h"
 #include "base/stdio_tag.h"
-#include "launcher/sup/detach.h"
-#include "launcher/keeper/own_tty.h"
 #include "launcher/keeper/keeper.h"
+#include "launcher/keeper/own_tty.h"
+#include "launcher/sup/detach.h"
 #include "launcher/sup/hang.h"
 #include "launcher/sup/hear.h"
-#include "launcher/tell/slots.h"
 #include "launcher/sup/stdin_all.h"
-#include "launcher/tell/report.h"
 #include "launcher/sup/sup.h"
+#include "launcher/tell/report.h"
+#include "launcher/tell/slots.h"
 
 #define A_TURN       16
 #define RETRY_NS     (50 * NS_PER_MS) /* between tries at a full table */

@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "launcher/log/thread.h"
 #include "launcher/keeper/own_tty.h"
+#include "launcher/log/thread.h"
 #include "launcher/sup/stdin_all.h"
 
 #define CHUNK    (64 * 1024) /* what a pipe holds */

@@ -25,15 +25,15 @@
 #include "launcher/keeper/keeper.h"
 #include "launcher/keeper/orphan.h"
 #include "launcher/log/thread.h"
-#include "launcher/tell/http.h"
 #include "launcher/sup/keys.h"
 #include "launcher/sup/next.h"
-#include "launcher/tell/report.h"
-#include "launcher/tell/slow.h"
 #include "launcher/sup/steer.h"
 #include "launcher/sup/sup.h"
-#include "launcher/tell/attempts.h"
 #include "launcher/sup/typist.h"
+#include "launcher/tell/attempts.h"
+#include "launcher/tell/http.h"
+#include "launcher/tell/report.h"
+#include "launcher/tell/slow.h"
 
 #define MAKE_PATIENCE NS_PER_S
 #define CLIENTS_MAX   64

@@ -8,9 +8,9 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "launcher/sup/sup.h"
 #include "launcher/tell/screen.h"
 #include "launcher/tell/stacks.h"
-#include "launcher/sup/sup.h"
 #include "proc/descend.h"
 
 #define KILL_PATIENCE  (30 * NS_PER_S) /* for uninterruptible sleeps */

@@ -11,9 +11,9 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "launcher/keeper/keeper.h"
+#include "launcher/sup/sup.h"
 #include "launcher/tell/aide.h"
 #include "launcher/tell/hook.h"
-#include "launcher/sup/sup.h"
 #include "proc/descend.h"
 
 #define SWEEP_PATIENCE (30 * NS_PER_S) /* for uninterruptible sleeps */

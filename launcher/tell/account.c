@@ -7,11 +7,11 @@
 #include "base/clock.h"
 #include "base/signo.h"
 #include "launcher/job/outcome.h"
-#include "launcher/tell/account.h"
-#include "launcher/tell/failure.h"
-#include "launcher/tell/attempts.h"
-#include "launcher/tell/slow.h"
 #include "launcher/job/sup.h"
+#include "launcher/tell/account.h"
+#include "launcher/tell/attempts.h"
+#include "launcher/tell/failure.h"
+#include "launcher/tell/slow.h"
 #include "launcher/tell/who.h"
 
 #define NAMED_MAX   8               /* ranks with their bytes */

@@ -12,9 +12,9 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/fd.h"
-#include "launcher/tell/aide.h"
 #include "event/child.h"
 #include "launcher/job/sup.h"
+#include "launcher/tell/aide.h"
 
 #define GRACE_NS (1 * NS_PER_S) /* between TERM and KILL */
 #define LATE_NS  (50 * NS_PER_MS)

@@ -16,10 +16,10 @@
 #include "base/signo.h"
 #include "launcher/job/outcome.h"
 #include "launcher/keeper/keeper.h"
+#include "launcher/tell/attempts.h"
 #include "launcher/tell/bus.h"
 #include "launcher/tell/hung.h"
 #include "launcher/tell/stacks.h"
-#include "launcher/tell/attempts.h"
 
 #define FLUSH_BYTES (64 * 1024)
 #define LEFT_MAX    (16 << 20)

@@ -11,11 +11,11 @@
 #include "base/mem.h"
 #include "base/status.h"
 #include "launcher/host/own_file.h"
+#include "launcher/job/sup.h"
 #include "launcher/job/words.h"
 #include "launcher/tell/aide.h"
-#include "launcher/tell/hook.h"
 #include "launcher/tell/attempts.h"
-#include "launcher/job/sup.h"
+#include "launcher/tell/hook.h"
 #include "proc/descend.h"
 #include "proc/vars.h"
 

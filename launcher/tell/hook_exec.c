@@ -15,11 +15,11 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/gate.h"
-#include "launcher/job/outcome.h"
 #include "launcher/job/detach.h"
+#include "launcher/job/outcome.h"
+#include "launcher/job/sup.h"
 #include "launcher/tell/aide.h"
 #include "launcher/tell/hook.h"
-#include "launcher/job/sup.h"
 #include "place/environ.h"
 
 #define QUEUE_MAX 64

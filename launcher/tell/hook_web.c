@@ -18,9 +18,9 @@
 #include "base/fd.h"
 #include "base/host.h"
 #include "base/json.h"
+#include "launcher/job/sup.h"
 #include "launcher/tell/aide.h"
 #include "launcher/tell/hook.h"
-#include "launcher/job/sup.h"
 
 #define QUEUE_MAX  (256 << 10) /* bytes */
 #define WORDS_MAX  10          /* lines that are said */

@@ -20,10 +20,10 @@
 #include "base/mem.h"
 #include "base/status.h"
 #include "launcher/host/own_file.h"
+#include "launcher/job/sup.h"
 #include "launcher/keeper/keeper.h"
 #include "launcher/tell/aide.h"
 #include "launcher/tell/http.h"
-#include "launcher/job/sup.h"
 
 #define PROGRAM    "xrun-http"
 #define BACKLOG    128

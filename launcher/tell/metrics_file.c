@@ -16,12 +16,12 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/status.h"
+#include "launcher/job/sup.h"
 #include "launcher/job/words.h"
 #include "launcher/stat/metric.h"
 #include "launcher/stat/usage.h"
 #include "launcher/tell/metrics_file.h"
 #include "launcher/tell/report.h"
-#include "launcher/job/sup.h"
 
 #define EVERY_NS (5 * NS_PER_S)
 #define END_NS   NS_PER_S /* for the last one */

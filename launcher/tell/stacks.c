@@ -15,11 +15,11 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/json.h"
+#include "launcher/job/sup.h"
 #include "launcher/keeper/keeper.h"
 #include "launcher/tell/aide.h"
-#include "launcher/tell/stacks.h"
-#include "launcher/job/sup.h"
 #include "launcher/tell/bus.h"
+#include "launcher/tell/stacks.h"
 #include "launcher/tell/who.h"
 
 #define FILE_NAME   "stacks.txt"

@@ -6,8 +6,8 @@
 #include <sys/wait.h>
 
 #include "base/clock.h"
-#include "launcher/keeper/keeper.h"
 #include "launcher/job/sup.h"
+#include "launcher/keeper/keeper.h"
 #include "launcher/tell/why.h"
 
 static void
