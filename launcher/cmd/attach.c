@@ -177,13 +177,15 @@ say_over(struct attach *a)
 
 /* --- lines ---------------------------------------------------------------- */
 
-static int
-show_lines(struct attach *a)
+/* Lines from the attempt that is open on: of all that follow, or (@attempt is its
+ * number) of this one alone. False: we leave, with *@exit_status. */
+static bool
+put_lines(struct attach *a, int64_t attempt, int *exit_status)
 {
 	struct reading l = {
 		.s = { .ranks = a->s.ranks,
 			.tail = a->s.tail,
-			.attempt = ATTEMPT_LAST,
+			.attempt = attempt,
 			.follow = true,
 			.prefix = true,
 			.color = COLOR_AUTO },
@@ -193,19 +195,29 @@ show_lines(struct attach *a)
 	struct signalfd_siginfo info = { 0 };
 	struct xr_error err = { 0 };
 	enum xr_status status = reading_follow(&l, &err);
-	int exit_status;
+	bool all = false;
 
 	a->attempt = l.attempt;
+	a->s.tail = 0;
 	if (l.stopped && read(a->signals, &info, sizeof(info)) == sizeof(info))
-		exit_status = say_left(a, (int)info.ssi_signo);
+		*exit_status = say_left(a, (int)info.ssi_signo);
 	else if (status != XR_OK)
-		exit_status = say_error(&err);
+		*exit_status = say_error(&err);
 	else if (l.put.sys != 0)
-		exit_status = say_unwritten(l.put.sys);
+		*exit_status = say_unwritten(l.put.sys);
 	else
-		exit_status = say_over(a);
+		all = true;
 	reading_end(&l);
-	return exit_status;
+	return all;
+}
+
+static int
+show_lines(struct attach *a)
+{
+	int exit_status;
+
+	return put_lines(a, ATTEMPT_LAST, &exit_status) ? say_over(a) :
+							  exit_status;
 }
 
 /* --- keys ----------------------------------------------------------------- */
@@ -277,47 +289,76 @@ told_meanwhile(const struct attach *a)
 	if (poll(&end, 1, AGAIN_MS) != 1 ||
 		read(a->signals, &info, sizeof(info)) != sizeof(info))
 		return 0;
-	return info.ssi_signo == SIGWINCH ? 0 : (int)info.ssi_signo;
+	return (int)info.ssi_signo;
 }
 
-/* The next attempt has a terminal of its own as soon as its ranks begin, which may
- * be after a pause; no event tells of it. False: there is none, or we leave. */
-static bool
-begin_next(struct attach *a, struct attach_keys *k)
+/* An attempt has a terminal of its own as soon as its ranks begin, which may be
+ * after a pause; no event tells of it. As begin_keys(), unless it is over or a
+ * signal came before. */
+static enum xr_status
+await_keys(struct attach *a, struct attach_keys *k)
 {
 	enum xr_status status = XR_E_STATE;
-	int sig = 0;
 
-	if (!attempt_next(&a->attempt))
-		return false;
-	words_line("attempt %u", a->attempt.number);
-	a->s.tail = MOST_LINES;
-	while (status != XR_OK && status != XR_E_EXISTS && sig == 0 &&
+	while (status != XR_OK && status != XR_E_EXISTS && k->signal == 0 &&
 		!attempt_is_over(&a->attempt)) {
 		status = begin_keys(a, k);
 		if (status != XR_OK)
-			sig = told_meanwhile(a);
+			k->signal = told_meanwhile(a);
 	}
-	k->signal = sig;
-	return status == XR_OK;
+	return status;
+}
+
+/* The keyboard of the next attempt that is there for long enough; of others, the
+ * lines. False: there is none to be had, or we leave, which *@exit_status says
+ * unless it is -1. */
+static bool
+begin_next(struct attach *a, struct attach_keys *k, int *exit_status)
+{
+	enum xr_status status;
+
+	while (attempt_next(&a->attempt)) {
+		words_line("attempt %u", a->attempt.number);
+		a->s.tail = MOST_LINES;
+		status = await_keys(a, k);
+		if (status == XR_OK || status == XR_E_EXISTS || k->signal != 0)
+			return status == XR_OK;
+		if (!attempt_is_followed(&a->attempt) ||
+			!put_lines(a, a->attempt.number, exit_status))
+			return false;
+	}
+	return false;
+}
+
+/* Only where there is a window does its size matter to anybody: elsewhere what is
+ * read of @a->signals ends us. */
+static enum attached
+run_keys(struct attach *a, struct attach_keys *k)
+{
+	enum attached how;
+
+	take_signals(a->signals, true);
+	how = attach_keys_run(k);
+	take_signals(a->signals, false);
+	attach_keys_end(k);
+	a->s.tail = 0;
+	return how;
 }
 
 static int
 show_terminal(struct attach *a, struct attach_keys *k)
 {
 	enum attached how;
+	int exit_status = -1;
 
-	take_signals(a->signals, true);
 	do {
-		how = attach_keys_run(k);
-		attach_keys_end(k);
-		a->s.tail = 0;
-	} while (how == ATTACHED_OVER && begin_next(a, k));
+		how = run_keys(a, k);
+	} while (how == ATTACHED_OVER && begin_next(a, k, &exit_status));
 	if (how == ATTACHED_LEFT || k->signal != 0)
 		return say_left(a, k->signal);
 	if (how == ATTACHED_UNWRITTEN)
 		return say_unwritten(k->sys);
-	return show_lines(a);
+	return exit_status != -1 ? exit_status : show_lines(a);
 }
 
 static enum xr_status

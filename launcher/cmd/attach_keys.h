@@ -16,7 +16,7 @@
 #include "launcher/ctl/client.h"
 
 enum attached {
-	ATTACHED_OVER,      /* the job is */
+	ATTACHED_OVER,      /* the attempt is */
 	ATTACHED_LEFT,      /* somebody typed the keys, or told us to end */
 	ATTACHED_UNWRITTEN, /* our output cannot be written: @sys */
 };
@@ -40,7 +40,7 @@ struct attach_keys {
  */
 enum xr_status attach_keys_begin(struct attach_keys *k, struct xr_error *err);
 
-/* attach_keys_run() - until the job is over, or we leave. */
+/* attach_keys_run() - until the attempt is over, or we leave. */
 enum attached attach_keys_run(struct attach_keys *k);
 void attach_keys_end(struct attach_keys *k);
 

@@ -8,9 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <sys/file.h>
-#include <sys/stat.h>
-
 #include <cjson/cJSON.h>
 
 #include "base/clock.h"
@@ -18,7 +15,7 @@
 #include "base/gate.h"
 #include "base/status.h"
 #include "launcher/cmd/attempt.h"
-#include "launcher/cmd/ps_ranks.h"
+#include "launcher/cmd/dial.h"
 #include "launcher/state/jobs.h"
 
 /* --- the job -------------------------------------------------------------- */
@@ -26,15 +23,9 @@
 static bool
 is_locked(const char *dir)
 {
-	char path[PATH_MAX + 8];
-	bool locked;
-	int fd;
+	bool running;
 
-	snprintf(path, sizeof(path), "%s/lock", dir);
-	fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	locked = fd != -1 && flock(fd, LOCK_SH | LOCK_NB) == -1;
-	fd_close(fd);
-	return locked;
+	return jobs_is(dir, &running) && running;
 }
 
 /* --log-dir of a job that has ended is known to nobody else. */
@@ -60,7 +51,7 @@ find_folder(const char *text, struct which *job, struct xr_error *err)
 static enum xr_status
 ask_folder(struct which *job, const char *what, struct xr_error *err)
 {
-	cJSON *json = ps_status(job);
+	cJSON *json = dial_status_now(job);
 	const char *output = jobs_text(json, "output");
 	enum xr_status status = XR_OK;
 	char *slash;
@@ -199,7 +190,7 @@ read_facts(struct attempt *a)
 	if (a->ranks == 0)
 		read_events(a);
 	if (a->ranks == 0) {
-		json = ps_status(&a->job);
+		json = dial_status_now(&a->job);
 		read_json(a, json);
 		cJSON_Delete(json);
 	}
@@ -222,15 +213,21 @@ attempt_is_known(struct attempt *a)
 
 /* --- its folder ----------------------------------------------------------- */
 
+static int
+open_folder(const struct attempt *a, uint32_t number)
+{
+	char name[16];
+
+	snprintf(name, sizeof(name), "%u", number);
+	return openat(a->folder, name,
+		O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
 static bool
 open_number(struct attempt *a, uint32_t number)
 {
-	char name[16];
-	int dir;
+	int dir = open_folder(a, number);
 
-	snprintf(name, sizeof(name), "%u", number);
-	dir = openat(a->folder, name,
-		O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (dir == -1)
 		return false;
 	fd_close(a->dir);
@@ -268,16 +265,26 @@ attempt_next(struct attempt *a)
 	return open_number(a, a->number + 1);
 }
 
-bool
-attempt_is_silent(const struct attempt *a)
+/* Nobody's rank wrote anything in it, if there is such an attempt. */
+static bool
+is_silent(const struct attempt *a, uint32_t number)
 {
-	return count_ranks(a->dir) == 0;
+	int dir = open_folder(a, number);
+	bool silent = dir != -1 && count_ranks(dir) == 0;
+
+	fd_close(dir);
+	return silent;
 }
 
 bool
 attempt_back(struct attempt *a)
 {
-	return a->number > 0 && open_number(a, a->number - 1);
+	uint32_t number = a->number;
+
+	while (number > 0 && is_silent(a, number))
+		number--;
+	return number != a->number && !is_silent(a, number) &&
+		open_number(a, number);
 }
 
 bool

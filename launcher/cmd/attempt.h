@@ -55,11 +55,9 @@ bool attempt_is_known(struct attempt *a);
 /* attempt_next() - is there one behind it? Opens that, and closes this. */
 bool attempt_next(struct attempt *a);
 
-/* attempt_is_silent() - did none of its ranks write anything, as in the pause
- * before their start? */
-bool attempt_is_silent(const struct attempt *a);
-
-/* attempt_back() - is there one before it? Opens that, and closes this. */
+/* attempt_back() - if none of its ranks wrote anything, as in the pause before their
+ * start: is there one before it of which one did? Opens the last of those, and
+ * closes this. */
 bool attempt_back(struct attempt *a);
 
 /* attempt_is_followed() - is there one behind it? */

@@ -31,6 +31,18 @@ enum xr_status dial_ask(struct ctl_call *call, struct which *job,
 enum xr_status dial_status(struct which *job, struct cJSON **json,
 	struct xr_error *err);
 
+/* dial_status_now() - the same, asked once and without patience: NULL if it does not
+ * answer. The caller deletes it. */
+struct cJSON *dial_status_now(const struct which *job);
+
+/*
+ * dial_await_gone() - until @job is gone, which has said that it ends or closed a
+ * connection, a moment before; a second at most.
+ *
+ * Returns false if it runs still, or again; @job->running is new.
+ */
+bool dial_await_gone(struct which *job);
+
 /* dial_open() - call it, and ask nothing yet. */
 enum xr_status dial_open(struct ctl_call *call, struct which *job,
 	struct xr_error *err);

@@ -305,9 +305,7 @@ skip_silent(struct attempt *a)
 {
 	uint32_t last = a->number;
 
-	while (attempt_is_silent(a) && attempt_back(a))
-		continue;
-	if (a->number != last && !attempt_is_silent(a))
+	if (attempt_back(a))
 		words_line("attempt %u wrote nothing; this is attempt %u", last,
 			a->number);
 }

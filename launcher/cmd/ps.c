@@ -8,13 +8,13 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "launcher/cmd/dial.h"
 #include "launcher/cmd/ps.h"
 #include "launcher/cmd/ps_ranks.h"
 #include "launcher/cmd/say.h"
 #include "launcher/cmd/table.h"
 #include "launcher/cmd/verb_args.h"
 #include "launcher/cmd/which.h"
-#include "launcher/ctl/client.h"
 #include "launcher/job/outcome.h"
 #include "launcher/state/jobs.h"
 
@@ -58,23 +58,6 @@ struct rows {
 	bool all;
 };
 
-cJSON *
-ps_status(const struct which *job)
-{
-	const struct control m = control_new(CONTROL_STATUS, CONTROL_NONE);
-	struct control answer;
-	struct ctl_call call;
-	cJSON *json = NULL;
-
-	if (!job->running || ctl_dial(&call, job->id, NULL) != XR_OK)
-		return NULL;
-	if (ctl_ask(&call, &m, &answer, NULL) == XR_OK)
-		json = cJSON_ParseWithLength(answer.job.status.at,
-			answer.job.status.len);
-	ctl_hang_up(&call);
-	return json;
-}
-
 static bool
 add_row(void *ctx, const struct which *job)
 {
@@ -89,7 +72,7 @@ add_row(void *ctx, const struct which *job)
 	if (job->dir[0] != '\0')
 		r->json = jobs_read(job->dir);
 	if (r->json == NULL)
-		r->json = ps_status(job);
+		r->json = dial_status_now(job);
 	if (r->json != NULL)
 		r->start = clock_parse(jobs_text(r->json, "start"));
 	return true;

@@ -10,8 +10,4 @@
 /* ps_ranks() - say how the ranks of @job are, or were; the exit status. */
 int ps_ranks(struct which *job, bool json);
 
-/* ps_status() - what a running job says of itself; NULL if it does not. The
- * caller deletes it. */
-struct cJSON *ps_status(const struct which *job);
-
 #endif /* LAUNCHER_CMD_PS_RANKS_H */

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <sys/file.h>
 
@@ -29,8 +28,6 @@ struct settings {
 	const char *ranks;
 	bool json;
 };
-
-#define GONE_TRIES 500
 
 #define AT(field) .offset = offsetof(struct settings, field)
 #define JSON \
@@ -76,7 +73,7 @@ say_done(const struct which *job, const struct settings *s, int64_t count)
 	return say(&out);
 }
 
-/* What has no answer but "done". */
+/* What has no answer but "done", and to how many: to nobody is not done. */
 static int
 tell(const char *name, const struct settings *s, const struct control *question)
 {
@@ -85,18 +82,21 @@ tell(const char *name, const struct settings *s, const struct control *question)
 	struct which job;
 	struct xr_error err = { 0 };
 	enum xr_status status = which_job(name, WHICH_RUNNING, &job, &err);
+	int exit_status;
 
 	if (status != XR_OK)
 		return say_error(&err);
 	status = dial_ask(&call, &job, question, &answer, &err);
 	ctl_hang_up(&call);
-	if (status == XR_OK && answer.done.count == 0 && !s->json)
-		status = fail(&err, XR_E_STATE,
-			"no rank of %s takes it: those that are meant do not run",
-			job.id);
 	if (status != XR_OK)
 		return say_error(&err);
-	return say_done(&job, s, answer.done.count);
+	exit_status = say_done(&job, s, answer.done.count);
+	if (exit_status != 0 || answer.done.count != 0)
+		return exit_status;
+	fail(&err, XR_E_STATE,
+		"no rank of %s takes it: those that are meant do not run",
+		job.id);
+	return say_error(&err);
 }
 
 /* As kill(1) has them: the word that is a signal behind a dash; NULL: none. */
@@ -249,17 +249,6 @@ hear_end(struct which *job, const struct settings *s, int *status)
 	return asked == XR_OK;
 }
 
-/* It says how it ends a moment before it has; who waited for it finds it gone, if
- * it does not run again. */
-static void
-await_gone(struct which *job)
-{
-	const struct timespec nap = { .tv_nsec = 2 * NS_PER_MS };
-
-	for (int tries = 0; tries < GONE_TRIES && which_runs(job); tries++)
-		nanosleep(&nap, NULL);
-}
-
 static int
 await_end(struct which *job, const struct settings *s)
 {
@@ -268,7 +257,7 @@ await_end(struct which *job, const struct settings *s)
 	int status;
 
 	if (hear_end(job, s, &status)) {
-		await_gone(job);
+		dial_await_gone(job); /* so it is not there for who waited */
 		return status;
 	}
 	await_lock(job);

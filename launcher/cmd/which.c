@@ -207,8 +207,11 @@ which_job(const char *text, enum which_none none, struct which *job,
 bool
 which_runs(struct which *job)
 {
-	struct list l = all_jobs();
+	struct list l;
 
+	if (job->dir[0] != '\0' && jobs_is(job->dir, &job->running))
+		return job->running;
+	l = all_jobs();
 	job->running = false;
 	for (size_t i = 0; i < l.count; i++)
 		if (strcmp(l.job[i].id, job->id) == 0)

@@ -41,7 +41,8 @@ enum which_none {
 enum xr_status which_job(const char *text, enum which_none none,
 	struct which *job, struct xr_error *err);
 
-/* which_runs() - does @job still run? By its whole id; @job->running is new. */
+/* which_runs() - does @job still run? By the lock of its folder; by its whole id,
+ * among all, where it has none. @job->running is new. */
 bool which_runs(struct which *job);
 
 #endif /* LAUNCHER_CMD_WHICH_H */

@@ -373,6 +373,19 @@ keep_fds(struct ctl_client *c, const struct along *got, size_t n)
 			ctl->config.close(ctl->config.ctx, got->fd[i]);
 }
 
+/* It is the last that was silent. A turn that was cut before it goes on with the
+ * one behind. */
+static void
+to_tail(struct ctl_client *c)
+{
+	struct ctl *ctl = c->ctl;
+
+	if (ctl->resume == c)
+		ctl->resume = TAILQ_NEXT(c, list);
+	TAILQ_REMOVE(&ctl->clients, c, list);
+	TAILQ_INSERT_TAIL(&ctl->clients, c, list);
+}
+
 static void
 on_readable(int fd, void *ctx)
 {
@@ -385,8 +398,7 @@ on_readable(int fd, void *ctx)
 		keep_fds(c, &got, (size_t)n);
 	if (n == -1 && (errno == EAGAIN || errno == EINTR))
 		return;
-	TAILQ_REMOVE(&c->ctl->clients, c, list);
-	TAILQ_INSERT_TAIL(&c->ctl->clients, c, list);
+	to_tail(c);
 	compact(c);
 	if (n > 0)
 		buf_put(&c->in, data, (size_t)n);

@@ -163,15 +163,16 @@ was_reached(uint64_t max, uint64_t peak)
 void
 oom_put(struct buf *out, enum oom_kind kind, const char *root)
 {
-	struct cgroup_limit l = { .max = CGROUP_NONE };
 	uint64_t peak = CGROUP_NONE;
+	struct cgroup_limit l;
 
 	if (kind == OOM_MACHINE)
 		buf_put_text(out,
 			"the kernel's OOM killer was active meanwhile");
 	if (kind != OOM_CGROUP)
 		return;
-	if (cgroup_memory_limit(&l, root) && l.max != CGROUP_NONE)
+	cgroup_limits(&l, NULL, root);
+	if (l.max != CGROUP_NONE)
 		peak = cgroup_number(&l.of,
 			l.of.v1 ? "memory.max_usage_in_bytes" : "memory.peak");
 	buf_put_text(out, "out of memory: ");

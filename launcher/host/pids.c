@@ -87,12 +87,13 @@ pids_end(struct pids *pids)
 void
 pids_put(struct buf *out, uint64_t refused, const char *root)
 {
-	struct cgroup_limit l = { .max = CGROUP_NONE };
+	struct cgroup_limit l;
 
 	buf_fmt(out, "the kernel refused %llu new process%s or thread%s",
 		(unsigned long long)refused, refused == 1 ? "" : "es",
 		refused == 1 ? "" : "s");
-	if (cgroup_pids_limit(&l, root) && l.max != CGROUP_NONE)
+	cgroup_limits(NULL, &l, root);
+	if (l.max != CGROUP_NONE)
 		buf_fmt(out, ": pids.max of cgroup %s is %llu",
 			cgroup_name(&l.of), (unsigned long long)l.max);
 }

@@ -42,19 +42,20 @@ port_of(int fd)
 	return text;
 }
 
-/* The first line; NULL: there is none. */
+/* The first line; NULL: there is none, or it would be cut by a NUL. */
 static const char *
 read_token(const char *path)
 {
 	struct xr_error err;
 	char *text = NULL;
-	size_t len;
+	size_t len, line;
 
-	if (fd_read_file(path, TOKEN_MAX, &text, &len, &err) != XR_OK)
+	if (fd_read_file(path, TOKEN_MAX, &text, &len, &err) != XR_OK ||
+		strlen(text) != len)
 		return NULL;
-	len = strcspn(text, "\r\n");
-	text[len] = '\0';
-	return len >= HTTP_TOKEN_MIN && strlen(text) == len ? text : NULL;
+	line = strcspn(text, "\r\n");
+	text[line] = '\0';
+	return line >= HTTP_TOKEN_MIN ? text : NULL;
 }
 
 int

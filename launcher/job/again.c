@@ -84,6 +84,20 @@ again_asked(struct again *a)
 	a->due = 1;
 }
 
+bool
+again_is_due(const struct again *a)
+{
+	return a->due != 0;
+}
+
+void
+again_cancel(struct again *a)
+{
+	if (again_is_due(a))
+		a->restarts--;
+	a->due = 0;
+}
+
 void
 again_note(struct again *a, const struct again_past *past)
 {

@@ -64,6 +64,12 @@ void again_judge(struct again *a, const struct again_rule *rule, int64_t now,
 /* again_asked() - somebody wants it: at once, and it is not counted. */
 void again_asked(struct again *a);
 
+/* again_is_due() - was it decided that another attempt follows? */
+bool again_is_due(const struct again *a);
+
+/* again_cancel() - it was, and yet none does. */
+void again_cancel(struct again *a);
+
 /* again_note() - @past is over. */
 void again_note(struct again *a, const struct again_past *past);
 

@@ -6,19 +6,26 @@ static bool
 judge_silence(struct hang_rank *ranks, uint32_t count, int64_t timeout_ns,
 	int64_t now, int64_t *due)
 {
-	bool any = false;
+	bool any = false, sure = true;
 
 	for (uint32_t i = 0; i < count; i++) {
 		struct hang_rank *r = &ranks[i];
+		int64_t end = r->sign_ns + timeout_ns;
 
 		if (!r->lives || r->excused)
 			continue;
-		r->hangs = now - r->sign_ns >= timeout_ns;
+		r->hangs = now >= end && r->sure_ns == 0;
 		any = any || r->hangs;
-		if (r->sign_ns + timeout_ns < *due)
-			*due = r->sign_ns + timeout_ns;
+		if (now >= end && r->sure_ns != 0) {
+			sure = false;
+			end = r->sure_ns;
+		}
+		if (!r->hangs && end < *due)
+			*due = end;
 	}
-	return any;
+	for (uint32_t i = 0; !sure && i < count; i++)
+		ranks[i].hangs = false;
+	return any && sure;
 }
 
 /* Of those that live: how often was told, and when last. */
@@ -97,4 +104,22 @@ hang_judge(struct hang_rank *ranks, uint32_t count, int64_t timeout_ns,
 			HANG_UNEVEN :
 			HANG_SILENT;
 	return judge_told(ranks, count, timeout_ns, now, due);
+}
+
+int64_t
+hang_age(const struct hang_rank *ranks, uint32_t count, enum hang rule,
+	int64_t now)
+{
+	int64_t longest = 0, shortest = INT64_MAX, age;
+
+	for (uint32_t i = 0; i < count; i++) {
+		const struct hang_rank *r = &ranks[i];
+
+		if (!r->hangs)
+			continue;
+		age = now - (rule == HANG_SILENT ? r->sign_ns : r->told_ns);
+		longest = age > longest ? age : longest;
+		shortest = age < shortest ? age : shortest;
+	}
+	return rule == HANG_EVEN ? shortest : longest;
 }

@@ -158,13 +158,15 @@ struct job {
 	char cause_text[400]; /* with CAUSE_XRUN: what went wrong */
 	int64_t stop_ns;      /* clock_now() of the first stop; 0: none */
 
-	uint32_t started; /* start.c: ranks that were, or failed to */
-	uint32_t settled; /* step.c: ranks that are over */
-	uint32_t deaths;  /* death.c */
-	uint32_t left;    /* sweep.c: processes that outlived the ranks */
-	int64_t ended_ns; /* finish.c */
-	bool unshown;     /* sup.c: stdout or stderr could not be written */
-	bool waited_out;  /* sup.c: --timeout came when only output was open */
+	uint32_t started;    /* start.c: ranks that were, or failed to */
+	uint32_t settled;    /* step.c: ranks that are over */
+	uint32_t deaths;     /* death.c */
+	uint32_t left;       /* sweep.c: processes that outlived the ranks */
+	int64_t ended_ns;    /* finish.c */
+	bool unshown;        /* sup.c: stdout or stderr could not be written */
+	char unwritten[400]; /* report.c: a file that was asked for and is not
+			      * complete, the first; "": none */
+	bool waited_out; /* sup.c: --timeout came when only output was open */
 };
 
 static inline uint32_t

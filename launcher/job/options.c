@@ -18,8 +18,8 @@
 /* Names that are decided and do nothing yet. */
 static const char *const later[] = { "XRUN_DEBUG", "XRUN_LOG_FILE", NULL };
 
-/* Not for ranks: a fault of this xrun is none of theirs. */
 #define EVENT "XRUN_EVENT"
+/* Not for ranks: a fault of this xrun is none of theirs. */
 #define FAULT "XRUN_FAULT"
 
 static const struct opts rows = {

@@ -126,13 +126,14 @@ reason_of(enum cause cause, const struct outcome *o)
 	return o->culprit == OUTCOME_NOBODY ? "ok" : "failure";
 }
 
-/* What xrun could not keep or show, of a job that went well else. */
+/* What xrun could not keep, show or write, of a job that went well else. */
 static void
 judge_output(const struct job *job, struct outcome *o)
 {
 	bool lost = outcome_lost(job) > 0;
 
-	if (o->exit_status != 0 || (!lost && !job->unshown))
+	if (o->exit_status != 0 ||
+		(!lost && !job->unshown && job->unwritten[0] == '\0'))
 		return;
 	o->exit_status = lost && job->waited_out ? EXIT_TIMEOUT : EXIT_XRUN;
 	o->reason = lost && job->waited_out ? "timeout" : "xrun";

@@ -44,7 +44,6 @@ struct sweep {
 /* The files of the end; tell/report.c. */
 struct writing {
 	enum {
-		WRITE_NEXT, /* the folder of the next attempt */
 		WRITE_EVENTS,
 		WRITE_LAST_EVENT,
 		WRITE_REPORT,
@@ -67,6 +66,9 @@ struct metrics_file {
 	int sys;           /* atomic: errno of the last one */
 	bool told;         /* that one could not be written */
 };
+
+/* sup/next_folder.c: the folder of the next attempt. */
+enum next_folder { NEXT_FOLDER_UNASKED, NEXT_FOLDER_ASKED, NEXT_FOLDER_KNOWN };
 
 /* sup/hang.c: the verdict. */
 struct hung {
@@ -130,6 +132,7 @@ struct sup {
 	struct timer *publish;   /* job.json; counters of the kernel */
 	struct timer *deliver;   /* finish.c: a sink without a thread */
 	struct sweep sweep;
+	enum next_folder next_folder;
 	struct writing writing;
 	struct metrics_file metrics_file;
 

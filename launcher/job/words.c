@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* words.c - see words.h. */
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,6 +8,14 @@
 
 #include "base/utf8.h"
 #include "launcher/job/words.h"
+
+bool
+words_have_room(void)
+{
+	struct pollfd room = { .fd = STDERR_FILENO, .events = POLLOUT };
+
+	return poll(&room, 1, 0) == 1 && (room.revents & POLLOUT) != 0;
+}
 
 void
 words_line(const char *fmt, ...)

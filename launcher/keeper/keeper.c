@@ -230,16 +230,6 @@ say_lost(struct keeper *k, uint32_t alive)
 	fd_write_all(STDERR_FILENO, text, (size_t)n);
 }
 
-static int64_t
-written(const struct raw_share *share)
-{
-	int64_t bytes = 0;
-
-	for (uint32_t i = 0; i < share->streams; i++)
-		bytes += (int64_t)share->slot[i].moved;
-	return bytes;
-}
-
 /* So that nobody takes it for one whose keeper was killed as well, and ends
  * whatever has its name by then. */
 static void
@@ -251,9 +241,9 @@ close_record(const struct job *job, int status, const char *reason)
 		return;
 	snprintf(members, sizeof(members),
 		",\"end\":\"%s\",\"exit\":%d,\"reason\":\"%s\""
-		",\"bytes\":%lld,\"bytes_before\":%lld",
+		",\"bytes\":%llu,\"bytes_before\":%lld",
 		clock_stamp(clock_wall(), stamp, sizeof(stamp)), status, reason,
-		(long long)written(job->share),
+		(unsigned long long)raw_written(job->share),
 		(long long)job->state.bytes_before);
 	state_amend(&job->state, "job.json", ",\"exit\":", members);
 	state_close(&job->state);
@@ -380,13 +370,16 @@ give_up(struct keeper *k, const char *what)
 
 static bool make_supervisor(struct keeper *k, const char **what);
 
-/* What the terminal told while there was no supervisor: it was told to us alone. */
+/* What the terminal told while there was no supervisor: it was told to us alone.
+ * And of the one before, had it to be killed, nobody tells again that it died. */
 static void
 hear_late(struct keeper *k)
 {
 	while (read(k->signals, &k->info, sizeof(k->info)) == sizeof(k->info)) {
-		if (k->info.ssi_signo == SIGCHLD)
+		if (k->info.ssi_signo == SIGCHLD) {
+			child_changed(k);
 			continue;
+		}
 		if (k->info.ssi_code == SI_KERNEL)
 			k->info.ssi_code = SI_QUEUE;
 		pass_on(k);
@@ -459,7 +452,7 @@ supervisor_died(struct keeper *k)
 	fault(FAULT_KEEPER_DRAIN, FAULT_ANY);
 	raw_drain(k->job->share, DRAIN_PATIENCE);
 	put_back(k);
-	silent = !k->job->page->kept && written(k->job->share) == 0 &&
+	silent = !k->job->page->kept && raw_written(k->job->share) == 0 &&
 		state_remove(&k->job->state);
 	if (silent)
 		k->job->page->where[0] = '\0';
@@ -563,7 +556,8 @@ leave_pending(const struct job *job)
 static void
 be_supervisor(struct job *job, keeper_fn *job_fn)
 {
-	int status, again;
+	bool again;
+	int status;
 
 	prctl(PR_SET_NAME, SUPER_NAME);
 	prctl(PR_SET_PDEATHSIG, SIGCONT); /* stopped or not: it has to know */
@@ -572,11 +566,12 @@ be_supervisor(struct job *job, keeper_fn *job_fn)
 	keeper_all_started(job->page);
 	fault(FAULT_SUPER_END, FAULT_ANY);
 	if (status != KEEPER_NO_VERDICT) {
-		again = job->page->again.due != 0 ? KEEPER_AGAIN : 0;
+		again = again_is_due(&job->page->again);
 		__atomic_store_n(&job->page->verdict,
-			KEEPER_VERDICT | again | (status & 0xff),
+			KEEPER_VERDICT | (again ? KEEPER_AGAIN : 0) |
+				(status & 0xff),
 			__ATOMIC_SEQ_CST);
-		if (again != 0)
+		if (again)
 			leave_pending(job);
 		arm(job, EXIT_PATIENCE);
 		remove_silent(job, status, outcome_of(job).reason);

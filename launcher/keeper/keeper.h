@@ -44,9 +44,9 @@ struct keeper_page {
 	struct again again;   /* sup/next.c, and of all attempts */
 	struct ctl_place ctl; /* the control socket's */
 	int32_t next;         /* the next attempt's folder; or -errno */
-	uint32_t next_number; /* of that attempt */
-	int32_t listen; /* the socket itself, between two attempts; or -1 */
-	int32_t http;   /* that of --http auto; -1: none */
+	int32_t listen;    /* the socket itself, between two attempts; or -1 */
+	int32_t http;      /* that of --http auto; -1: none */
+	int32_t http_over; /* nobody answers there any more */
 	struct modes screen[RAW_STREAMS]; /* what the rank switched there */
 	struct leaves leaves;             /* control groups of the ranks */
 	char where[256]; /* the job's output, for the last word; "": nowhere */

@@ -107,16 +107,6 @@ close_others(const struct keeper_page *page)
 	return 0;
 }
 
-static uint64_t
-written(const struct raw_share *share)
-{
-	uint64_t bytes = 0;
-
-	for (uint32_t i = 0; i < share->streams; i++)
-		bytes += share->slot[i].moved;
-	return bytes;
-}
-
 /* A thread of the old one that sleeps on a disk may write into its own for
  * ever. */
 static int
@@ -157,9 +147,7 @@ renew_job(struct job *job, const char **what)
 	if (close_others(job->page) == -1)
 		return -1;
 	*what = "the folder of the next attempt";
-	if (state_advance(&job->state, (int64_t)written(job->share),
-		    job->state.dir_fd == -1 ? job->state.number + 1 :
-					      job->page->next_number,
+	if (state_advance(&job->state, (int64_t)raw_written(job->share),
 		    job->page->next) == -1)
 		return -1;
 	*what = "memory";

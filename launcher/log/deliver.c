@@ -382,6 +382,8 @@ take_grown(struct sink *s)
 	}
 	any = any || !TAILQ_EMPTY(&s->ready);
 	s->asleep = !any;
+	s->settled = s->lines.view == NULL && TAILQ_EMPTY(&s->waiting) &&
+		TAILQ_EMPTY(&s->parked);
 	pthread_mutex_unlock(&s->grow_lock);
 	return any;
 }

@@ -73,7 +73,7 @@ end_stream(struct mover *m, uint32_t stream)
 	if (m->config.share->slot[stream].pipe < 0)
 		return;
 	move_close(m, stream);
-	tell(m, NOTE_EOF, stream, 0);
+	notes_hold(m->config.notes, &m->ended, NOTE_EOF, stream);
 }
 
 /* All that waits goes, and the rank goes on. Where that was not asked for it is

@@ -171,6 +171,7 @@ run(void *arg)
 			retry_stalled(m);
 			retry = clock_now() + RETRY_MS * NS_PER_MS;
 		}
+		notes_flush(m->config.notes, &m->ended);
 	}
 	return NULL;
 }

@@ -31,6 +31,27 @@ notes_send(const struct notes *notes, enum note_kind kind, uint32_t value,
 	fd_tell(notes->wr, &note, sizeof(note));
 }
 
+void
+notes_hold(const struct notes *notes, struct notes_held *held,
+	enum note_kind kind, uint32_t value)
+{
+	held->note[held->count++] = (struct note){
+		.kind = (uint16_t)kind,
+		.value = value,
+	};
+	if (held->count == NOTES_HELD)
+		notes_flush(notes, held);
+}
+
+void
+notes_flush(const struct notes *notes, struct notes_held *held)
+{
+	if (held->count > 0)
+		fd_tell(notes->wr, held->note,
+			held->count * sizeof(held->note[0]));
+	held->count = 0;
+}
+
 uint32_t
 notes_take(const struct notes *notes, struct note *out, uint32_t cap)
 {

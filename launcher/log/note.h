@@ -31,6 +31,14 @@ struct note {
 	uint32_t value;
 };
 
+#define NOTES_HELD 64 /* that one write takes whole: pipe(7), PIPE_BUF */
+
+/* Notes that can wait for the end of their sender's turn. */
+struct notes_held {
+	struct note note[NOTES_HELD];
+	uint32_t count;
+};
+
 struct notes {
 	int rd; /* the loop's end, non-blocking */
 	int wr; /* the threads' end */
@@ -40,6 +48,12 @@ struct notes {
 int notes_init(struct notes *notes);
 void notes_send(const struct notes *notes, enum note_kind kind, uint32_t value,
 	int sys);
+
+/* notes_hold() - as notes_send(), with the next notes_flush() or when @held is
+ * full: one wake-up of the loop for all of them. */
+void notes_hold(const struct notes *notes, struct notes_held *held,
+	enum note_kind kind, uint32_t value);
+void notes_flush(const struct notes *notes, struct notes_held *held);
 
 /* notes_take() - up to @cap notes; 0 when there are none now. */
 uint32_t notes_take(const struct notes *notes, struct note *out, uint32_t cap);

@@ -265,8 +265,9 @@ piece_cut(struct raw_share *share, uint32_t stream, int file)
 		goto fail;
 	__atomic_store_n(&slot->start, slot->moved, __ATOMIC_SEQ_CST);
 	if (renameat(share->dir, new, share->dir, name) == -1) {
-		renameat(share->dir, old, share->dir, name);
+		/* First: who meets neither name looks again, see read_piece(). */
 		__atomic_store_n(&slot->start, start, __ATOMIC_SEQ_CST);
+		renameat(share->dir, old, share->dir, name);
 		goto fail;
 	}
 	dup3(fd, file, O_CLOEXEC);
@@ -306,7 +307,8 @@ open_piece(const struct raw_share *share, uint32_t stream, uint64_t start,
 }
 
 /* What is read of the newest piece counts if it is that still: its descriptor,
- * and its name, may be of the next one by now. */
+ * and its name, may be of the next one by now. And one that is not there may have
+ * got its other name meanwhile, by a cut or by one that was taken back. */
 static ssize_t
 read_piece(const struct raw_share *share, uint32_t stream, uint64_t start,
 	uint64_t offset, struct room to)
@@ -318,7 +320,8 @@ read_piece(const struct raw_share *share, uint32_t stream, uint64_t start,
 	for (int tries = 0; tries < 3; tries++) {
 		newest = start_of(share, stream) == start;
 		if (!open_piece(share, stream, start, &fd)) {
-			if (newest && start_of(share, stream) != start)
+			if (errno == ENOENT &&
+				(newest || start_of(share, stream) == start))
 				continue;
 			return -1;
 		}

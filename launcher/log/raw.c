@@ -49,6 +49,17 @@ raw_name(uint32_t named, char *out, unsigned long cap)
 	return out;
 }
 
+uint64_t
+raw_written(const struct raw_share *share)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t i = 0; i < share->streams; i++)
+		bytes += __atomic_load_n(&share->slot[i].moved,
+			__ATOMIC_RELAXED);
+	return bytes;
+}
+
 void
 raw_lose(struct raw_share *share, uint64_t bytes, int sys)
 {

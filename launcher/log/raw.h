@@ -68,6 +68,9 @@ struct raw_share *raw_share_new(uint32_t ranks, uint32_t first, int dir);
 /* raw_name() - "rank-0003/stdout" of @named: base + stream. */
 const char *raw_name(uint32_t named, char *out, unsigned long cap);
 
+/* raw_written() - bytes of all ranks in files, so far. Any thread. */
+uint64_t raw_written(const struct raw_share *share);
+
 /* raw_lose() - @bytes of ranks are in no file, because of @sys. */
 void raw_lose(struct raw_share *share, uint64_t bytes, int sys);
 

@@ -143,12 +143,15 @@ void
 sink_grew(struct sink *s, uint32_t stream, int fd, uint64_t end, bool eof)
 {
 	struct feed *f = &s->feed[stream];
-	bool asleep;
+	bool asleep, idle;
 
 	/* A stream that ends without a byte is nothing to wake up for. */
 	if (!s->config.shown[stream] || end == 0)
 		return;
 	pthread_mutex_lock(&s->grow_lock);
+	/* Nor is one whose lines are all shown: it is taken with what comes
+	 * next, or at the end. */
+	idle = s->asleep && s->settled && end == f->new_end;
 	__atomic_fetch_add(&s->announced, end - f->new_end, __ATOMIC_RELAXED);
 	f->new_file = fd;
 	f->new_end = end;
@@ -158,8 +161,9 @@ sink_grew(struct sink *s, uint32_t stream, int fd, uint64_t end, bool eof)
 	if (!f->queued)
 		TAILQ_INSERT_TAIL(&s->grown, f, queue);
 	f->queued = true;
-	asleep = s->asleep || !__atomic_load_n(&s->started, __ATOMIC_RELAXED);
-	s->asleep = false;
+	asleep = !idle &&
+		(s->asleep || !__atomic_load_n(&s->started, __ATOMIC_RELAXED));
+	s->asleep = idle;
 	pthread_mutex_unlock(&s->grow_lock);
 	if (asleep)
 		wake_up(s);

@@ -29,6 +29,7 @@ struct sink {
 	pthread_mutex_t grow_lock; /* mover and sink; held for a few stores */
 	struct feed_list grown;
 	bool asleep;
+	bool settled; /* asleep, and no line is unfinished */
 
 	pthread_mutex_t say_lock; /* loop and sink; held for a few stores */
 	struct buf words;

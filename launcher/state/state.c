@@ -18,8 +18,6 @@
 #include "base/status.h"
 #include "launcher/state/state_inner.h"
 
-#define NEXT_TRIES 100
-
 enum xr_status
 state_cannot(struct xr_error *err, const char *path)
 {
@@ -54,27 +52,22 @@ state_open_attempt(struct state *st, struct xr_error *err)
 }
 
 int
-state_make_next(const struct state *st, uint32_t *number)
+state_make_next(const struct state *st)
 {
 	char name[16];
-	int tries = 0, made;
 
-	/* Somebody may have put something there. */
-	do {
-		snprintf(name, sizeof(name), "%u", ++*number);
-		made = mkdirat(st->dir_fd, name, 0700);
-	} while (made == -1 && errno == EEXIST && ++tries < NEXT_TRIES);
-	if (made == -1)
+	snprintf(name, sizeof(name), "%u", st->number + 1);
+	if (mkdirat(st->dir_fd, name, 0700) == -1)
 		return -1;
 	return openat(st->dir_fd, name, O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 }
 
 int
-state_advance(struct state *st, int64_t bytes, uint32_t number, int fd)
+state_advance(struct state *st, int64_t bytes, int fd)
 {
 	int kept;
 
-	st->number = number;
+	st->number++;
 	st->bytes_before += bytes;
 	if (st->dir_fd == -1)
 		return 0;

@@ -96,18 +96,18 @@ bool state_name_valid(const char *name);
 enum xr_status state_open(struct state *state, const struct state_wish *wish,
 	struct xr_error *err);
 
-/* state_make_next() - the folder of a further attempt, above @number, which
- * becomes its own; open, or -1 with errno. May wait for the disk. */
-int state_make_next(const struct state *state, uint32_t *number);
+/* state_make_next() - the folder of the attempt behind this one; open, or -1 with
+ * errno: EEXIST if somebody put something there. May wait for the disk. */
+int state_make_next(const struct state *state);
 
 /*
- * state_advance() - the job goes on with attempt @number in the folder @fd, which
+ * state_advance() - the job goes on with the next attempt in the folder @fd, which
  * is taken, with @bytes more written by those before.
  *
  * In place, for who may not use the heap or wait: the descriptor of the attempt
  * keeps its number, and its path its memory. 0, or -1 with errno.
  */
-int state_advance(struct state *state, int64_t bytes, uint32_t number, int fd);
+int state_advance(struct state *state, int64_t bytes, int fd);
 
 /* state_fini() - free what is in memory; folder and lock stay. */
 void state_fini(struct state *state);

@@ -11,10 +11,10 @@
 #include "launcher/keeper/keeper.h"
 #include "launcher/keeper/own_tty.h"
 #include "launcher/sup/next.h"
+#include "launcher/sup/next_folder.h"
 #include "launcher/sup/stdin_all.h"
 #include "launcher/sup/sup.h"
 #include "launcher/tell/account.h"
-#include "launcher/tell/attempts.h"
 #include "launcher/tell/report.h"
 
 #define AGAIN_NS         (20 * NS_PER_MS) /* for a reader of words */
@@ -114,7 +114,7 @@ finish_if_over(struct job *job)
 static void
 write_next(struct job *job)
 {
-	if (!report_next(job))
+	if (!next_folder_known(job) || !report_next(job))
 		return;
 	job->sup->phase = PHASE_END;
 	loop_stop(job->sup->loop);
@@ -143,7 +143,7 @@ end(struct job *job)
 	bool keep = job->state.dir != NULL &&
 		(logs_total(sup->logs) > 0 || logs_left(sup->logs) > 0 ||
 			job->state.number > 0 || job->opt.job != NULL ||
-			job->page->kept || attempts_follow(job));
+			job->page->kept || again_is_due(&job->page->again));
 
 	sup->phase = PHASE_WRITE;
 	fault(FAULT_END, FAULT_ANY);

@@ -8,7 +8,6 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
-#include "base/json.h"
 #include "launcher/job/hang.h"
 #include "launcher/sup/hang.h"
 #include "launcher/sup/sup.h"
@@ -24,6 +23,8 @@
 #define GRAIN_NS   (10 * NS_PER_MS) /* in which the kernel counts */
 #define HELD_BYTES (32 << 10)       /* in its pipe: it waits for room */
 #define ROWS       16               /* of the table */
+#define ASKED      1024             /* threads in one look: some milliseconds */
+#define ASK_AGAIN  (10 * NS_PER_MS) /* for others, when there were more */
 
 /* What was seen of a rank. */
 struct seen {
@@ -34,6 +35,9 @@ struct seen {
 	int64_t bytes_ns;      /* the last byte */
 	double share;          /* of a processor, since the look before */
 	int64_t looked_ns;
+	/* What other threads started, asked once it is silent; 0: not yet. */
+	int64_t asked_ns, asked_cpu_ns;
+	bool sure; /* it was asked again, at the end */
 };
 
 struct hang_watch {
@@ -43,6 +47,9 @@ struct hang_watch {
 	struct hung *hung; /* the verdict */
 	struct seen *seen;
 	struct hang_rank *rank;
+	bool unread;    /* the output, in this look */
+	uint32_t asked; /* threads, in this look */
+	bool more;      /* and there are more */
 };
 
 /* --- looking -------------------------------------------------------------- */
@@ -60,6 +67,8 @@ show_life(struct hang_watch *w, uint32_t r, int64_t now)
 	w->rank[r].sign_ns = now;
 	w->seen[r].at_ns = now;
 	w->seen[r].cpu_ns = w->seen[r].last_cpu_ns;
+	w->seen[r].asked_ns = 0;
+	w->seen[r].sure = false;
 }
 
 /* What needs no question: what it wrote, and what it told. */
@@ -84,12 +93,11 @@ look_at_words(struct hang_watch *w, uint32_t r, int64_t now)
 	s->told = rank->told;
 }
 
-/* More than who waits burns, since the last sign of life. */
+/* More than who waits burns in that time. */
 static bool
-works(const struct seen *s, int64_t now)
+works(int64_t cpu_ns, int64_t ns)
 {
-	return s->last_cpu_ns - s->cpu_ns >
-		GRAIN_NS + (now - s->at_ns) / IDLE_SHARE;
+	return cpu_ns > GRAIN_NS + ns / IDLE_SHARE;
 }
 
 /* Without files a reader of the output that does not read holds all ranks that
@@ -105,8 +113,9 @@ is_unread(const struct job *job)
 }
 
 static bool
-is_held(const struct job *job, uint32_t r)
+is_held(const struct hang_watch *w, uint32_t r)
 {
+	const struct job *job = w->job;
 	const struct raw_slot *slot = &job->share->slot[r * RAW_STREAMS];
 
 	if (job->rank[r].full != 0)
@@ -115,7 +124,52 @@ is_held(const struct job *job, uint32_t r)
 		if (slot[i].pipe != -1 &&
 			raw_waiting(slot[i].pipe) >= HELD_BYTES)
 			return true;
-	return is_unread(job);
+	return w->unread;
+}
+
+/* All that descends from it. */
+static void
+ask(struct hang_watch *w, uint32_t r, int64_t now)
+{
+	struct seen *s = &w->seen[r];
+	struct usage u = { 0 };
+
+	if (!usage_tree(w->job->rank[r].pid, &u))
+		return;
+	w->asked += u.asked;
+	if (u.running ||
+		(s->asked_ns != 0 &&
+			works(u.cpu_ns - s->asked_cpu_ns, now - s->asked_ns))) {
+		show_life(w, r, now);
+		return;
+	}
+	s->sure = s->asked_ns != 0;
+	s->asked_ns = now;
+	s->asked_cpu_ns = u.cpu_ns;
+}
+
+/* What other threads than the first of a process started takes three calls a
+ * thread to find. So a rank that is silent is asked twice: in the middle of
+ * --hang-timeout, and at its end, before it is said to hang. */
+static void
+look_further(struct hang_watch *w, uint32_t r, int64_t now)
+{
+	int64_t time = w->job->opt.hang_timeout;
+	struct seen *s = &w->seen[r];
+	int64_t due = w->rank[r].sign_ns + (s->asked_ns == 0 ? time / 2 : time);
+
+	if (due < s->asked_ns + time / 4)
+		due = s->asked_ns + time / 4;
+	if (s->sure)
+		return;
+	if (now >= due && w->asked >= ASKED) {
+		w->more = true;
+	} else if (now >= due) {
+		ask(w, r, now);
+		due = s->asked_ns + time / 4;
+	}
+	if (!s->sure)
+		w->rank[r].sure_ns = due > now ? due : now + ASK_AGAIN;
 }
 
 static void
@@ -124,16 +178,19 @@ look_at_processes(struct hang_watch *w, uint32_t r, int64_t now)
 	struct seen *s = &w->seen[r];
 	struct usage u = { 0 };
 
-	if (!usage_tree(w->job->rank[r].pid, &u))
+	if (!usage_near(w->job->rank[r].pid, &u))
 		return;
 	if (now > s->looked_ns && s->looked_ns != 0)
 		s->share = (double)(u.cpu_ns - s->last_cpu_ns) /
 			(double)(now - s->looked_ns);
 	s->last_cpu_ns = u.cpu_ns;
 	s->looked_ns = now;
-	w->rank[r].excused = u.stopped || is_held(w->job, r);
-	if (w->rank[r].excused || u.running || works(s, now))
+	w->rank[r].excused = u.stopped || is_held(w, r);
+	if (w->rank[r].excused || u.running ||
+		works(u.cpu_ns - s->cpu_ns, now - s->at_ns))
 		show_life(w, r, now);
+	else if (u.others > 0)
+		look_further(w, r, now);
 }
 
 /* Where all say at which step they are, that tells who is behind. */
@@ -173,11 +230,15 @@ look(struct hang_watch *w, int64_t now)
 {
 	struct job *job = w->job;
 
+	w->unread = is_unread(job);
+	w->asked = 0;
+	w->more = false;
 	for (uint32_t r = 0; r < job_size(job); r++) {
 		w->rank[r].lives = job->rank[r].pidfd != -1;
 		if (!w->rank[r].lives)
 			continue;
 		w->rank[r].excused = false;
+		w->rank[r].sure_ns = 0;
 		look_at_words(w, r, now);
 		look_at_processes(w, r, now);
 	}
@@ -234,7 +295,7 @@ say_which(struct hang_watch *w)
 			buf_text(&who), n == 1 ? "s" : "", time);
 	else if (w->hung->rule == HANG_UNEVEN)
 		logs_say(job->sup->logs,
-			"xrun: %s hang%s: behind the others, and nobody told of progress for %s",
+			"xrun: %s hang%s: behind the others, and told of no progress for %s",
 			buf_text(&who), n == 1 ? "s" : "", time);
 	else
 		logs_say(job->sup->logs,
@@ -327,29 +388,16 @@ act(struct hang_watch *w, int64_t now)
 {
 	struct job *job = w->job;
 
-	for (uint32_t r = 0; r < job_size(job); r++) {
+	for (uint32_t r = 0; r < job_size(job); r++)
 		job->rank[r].hung = w->rank[r].hangs;
-		if (w->rank[r].hangs &&
-			now - w->rank[r].sign_ns > w->hung->silent_ns)
-			w->hung->silent_ns = now - w->rank[r].sign_ns;
-	}
+	w->hung->silent_ns =
+		hang_age(w->rank, job_size(job), w->hung->rule, now);
 	bus_tell(job->sup->bus, BUS_JOB_HANG, 0);
 	say_which(w);
 	say_table(w, now);
 	if (!(options_stacks_on(&job->opt) & STACKS_ON_HANG) ||
 		!stacks_begin(job, "--hang-timeout", end_job))
 		end_job(job, false, NULL, NULL);
-}
-
-static int64_t
-told_last(const struct hang_watch *w)
-{
-	int64_t last = 0;
-
-	for (uint32_t r = 0; r < job_size(w->job); r++)
-		if (w->rank[r].lives && w->rank[r].told_ns > last)
-			last = w->rank[r].told_ns;
-	return last;
 }
 
 static void
@@ -376,12 +424,12 @@ on_beat(void *ctx)
 		job->opt.hang_timeout, now, &due);
 	if (w->hung->rule != HANG_NO && excuse_traced(w, now))
 		w->hung->rule = HANG_NO;
+	if (w->more && due > now + ASK_AGAIN)
+		due = now + ASK_AGAIN;
 	if (w->hung->rule == HANG_NO) {
 		arm(w, now, due);
 		return;
 	}
-	if (w->hung->rule != HANG_SILENT)
-		w->hung->silent_ns = now - told_last(w);
 	act(w, now);
 }
 
@@ -446,6 +494,8 @@ hang_stood(struct job *job, int64_t ns)
 		w->rank[r].sign_ns += ns;
 		w->rank[r].told_ns += ns;
 		w->seen[r].at_ns += ns;
+		if (w->seen[r].asked_ns != 0)
+			w->seen[r].asked_ns += ns;
 	}
 }
 

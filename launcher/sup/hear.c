@@ -9,11 +9,11 @@
 
 #include "base/fd.h"
 #include "launcher/ctl/server.h"
+#include "launcher/keeper/keeper.h"
 #include "launcher/sup/hear.h"
 #include "launcher/sup/keys.h"
 #include "launcher/sup/steer.h"
 #include "launcher/sup/sup.h"
-#include "launcher/tell/attempts.h"
 
 #define TURN        64         /* messages */
 #define TURN_BYTES  (64 << 10) /* of them, and one message more */
@@ -249,7 +249,7 @@ hear_close(struct job *job)
 {
 	watch_close(job->sup->hear);
 	job->sup->hear = NULL;
-	if (attempts_follow(job)) {
+	if (again_is_due(&job->page->again)) {
 		drop_rest(job->hear_fd);
 		return;
 	}

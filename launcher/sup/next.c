@@ -10,7 +10,6 @@
 #include "launcher/sup/next.h"
 #include "launcher/sup/stdin_all.h"
 #include "launcher/sup/sup.h"
-#include "launcher/tell/attempts.h"
 #include "launcher/tell/report.h"
 #include "proc/shm.h"
 
@@ -126,11 +125,26 @@ remove_shared_memory(struct job *job)
 			names.text);
 }
 
+/* That somebody asked for it is why the attempt ended, not why the job does. */
+void
+next_cannot(struct job *job, const char *why)
+{
+	int told = job->page->again.told;
+
+	again_cancel(&job->page->again);
+	if (job->cause != CAUSE_RESTART)
+		return;
+	if (told != 0)
+		stop_by_signal(job, told);
+	else
+		stop_fail(job, "%s", why);
+}
+
 void
 next_decide(struct job *job)
 {
 	struct again *a = &job->page->again;
-	struct outcome o = outcome_of(job);
+	struct outcome o;
 	const struct again_rule rule = {
 		.most = (uint32_t)job->opt.restarts,
 		.window_ns = job->opt.restart_window,
@@ -138,15 +152,19 @@ next_decide(struct job *job)
 	bool may_follow = !job->sup->final && !is_anybody_left(job);
 
 	a->due = a->spent = 0;
-	if (job->cause == CAUSE_RESTART && may_follow)
+	if (!may_follow)
+		next_cannot(job,
+			"the job cannot begin again: a process of it cannot be ended");
+	o = outcome_of(job);
+	if (job->cause == CAUSE_RESTART)
 		again_asked(a);
 	else if (may_follow && may_begin_again(job, &o))
 		again_judge(a, &rule, job->ended_ns, best_step(job),
 			(uint32_t)(job->ended_ns / NS_PER_US));
-	if (a->due != 0 || a->restarts > 0)
+	if (again_is_due(a) || a->restarts > 0)
 		note_past(job, &o);
 	/* A reader of the output may keep the next attempt waiting so long. */
-	if (a->due == 0)
+	if (!again_is_due(a))
 		return;
 	timer_arm(job->sup->patience, job->opt.grace);
 	remove_shared_memory(job);
@@ -155,12 +173,17 @@ next_decide(struct job *job)
 void
 next_told(struct job *job, int sig)
 {
-	if (!attempts_follow(job))
+	struct again *a = &job->page->again;
+
+	if (!again_is_due(a))
 		return;
-	if (job->sup->phase == PHASE_DELIVER)
-		attempts_end(job); /* nothing was said of it yet */
-	else
-		job->page->again.told = sig;
+	if (job->sup->phase != PHASE_DELIVER) {
+		a->told = sig;
+		return;
+	}
+	again_cancel(a); /* nothing was said of it yet */
+	if (job->cause == CAUSE_RESTART)
+		stop_by_signal(job, sig);
 }
 
 static void
@@ -176,7 +199,7 @@ next_restart(struct job *job)
 {
 	struct sup *sup = job->sup;
 
-	if (sup->phase != PHASE_RUN && attempts_follow(job)) {
+	if (sup->phase != PHASE_RUN && again_is_due(&job->page->again)) {
 		job->page->again.pause_ns = 0;
 		return true;
 	}

@@ -15,6 +15,11 @@
 /* next_decide() - the ranks are over. */
 void next_decide(struct job *job);
 
+/* next_cannot() - none can follow, @why: the end of a job that somebody wanted to
+ * begin again, and then of what told it to end meanwhile, or xrun's own (125). One
+ * that failed has failed as it did. */
+void next_cannot(struct job *job, const char *why);
+
 /* next_told() - to end, by @sig, after the ranks did. */
 void next_told(struct job *job, int sig);
 

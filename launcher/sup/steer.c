@@ -30,7 +30,6 @@
 #include "launcher/sup/steer.h"
 #include "launcher/sup/sup.h"
 #include "launcher/sup/typist.h"
-#include "launcher/tell/attempts.h"
 #include "launcher/tell/http.h"
 #include "launcher/tell/report.h"
 #include "launcher/tell/slow.h"
@@ -414,7 +413,7 @@ steer_end(struct job *job)
 	};
 
 	await_made(job);
-	if (attempts_follow(job))
+	if (again_is_due(&job->page->again))
 		job->page->listen = ctl_unlisten(job->sup->ctl);
 	else
 		ctl_end(job->sup->ctl, &over);

@@ -24,7 +24,6 @@
 #include "launcher/sup/steer.h"
 #include "launcher/sup/sup.h"
 #include "launcher/tell/aide.h"
-#include "launcher/tell/attempts.h"
 #include "launcher/tell/hook.h"
 #include "launcher/tell/metrics_file.h"
 #include "launcher/tell/report.h"
@@ -33,10 +32,11 @@
 #include "launcher/tell/stacks.h"
 #include "launcher/tell/why.h"
 
-#define LATE_NS    NS_PER_S /* more is no scheduling any more */
-#define SILENCE_NS (10 * NS_PER_S)
-#define PUBLISH_NS (20 * NS_PER_MS) /* shorter jobs need no job.json yet */
-#define FULL_NS    (60 * NS_PER_S)  /* between two words about a full disk */
+#define LATE_NS     NS_PER_S /* more is no scheduling any more */
+#define SILENCE_NS  (10 * NS_PER_S)
+#define PUBLISH_NS  (20 * NS_PER_MS)  /* shorter jobs need no job.json yet */
+#define PUBLISH_MAX (500 * NS_PER_MS) /* while ranks are being started */
+#define FULL_NS     (60 * NS_PER_S)   /* between two words about a full disk */
 
 /* What the pipes of the dead have more time for: xrun stood still, or has no
  * thread that reads them. */
@@ -273,7 +273,7 @@ on_keeper_died(int fd, void *ctx)
 
 	(void)fd;
 	watch_pause(job->sup->keeper);
-	attempts_end(job);
+	again_cancel(&job->page->again);
 	stop_fail(job, "the process that was started as xrun was killed");
 	finish_hurry(job);
 }
@@ -368,10 +368,24 @@ on_silence(void *ctx)
 	logs_hint(job->sup->logs, text);
 }
 
+/* While ranks are being started, processors have better things to do. */
+static bool
+still_starts(const struct job *job)
+{
+	return job->stop_ns == 0 && job->started < job_size(job) &&
+		clock_now() - job->begun_ns < PUBLISH_MAX;
+}
+
 /* The ranks run, and this job is no short one. */
 static void
 on_publish(void *ctx)
 {
+	struct job *job = ctx;
+
+	if (still_starts(job)) {
+		timer_arm(job->sup->publish, PUBLISH_NS);
+		return;
+	}
 	report_begin(ctx);
 	why_begin(ctx);
 	steer_begin(ctx);
@@ -488,7 +502,7 @@ supervise(struct job *job)
 	oom_end(&sup.oom);
 	pids_end(&sup.pids);
 	if (keeper_is_dead(job->page))
-		attempts_end(job);
+		again_cancel(&job->page->again);
 	hang_close(job);
 	stacks_close(job);
 	metrics_file_end(job);

@@ -10,6 +10,7 @@
  *   stop.c     the ladder that ends them     step.c    a rank's next state
  *   sweep.c    what ranks left behind        finish.c  delivery, account, end
  *   next.c     does another attempt follow?  detach.c  a job left to itself
+ *   next_folder.c  the folder of that
  *   hang.c     ranks that show no sign of life
  *   stdin_all.c  xrun's input for every rank
  *   lifeline.c the order of deaths, as evidence

@@ -1,68 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* attempts.c - see attempts.h. */
-#include <errno.h>
-#include <string.h>
-
 #include "base/clock.h"
 #include "base/json.h"
-#include "launcher/job/sup.h"
-#include "launcher/job/words.h"
 #include "launcher/keeper/keeper.h"
 #include "launcher/tell/attempts.h"
-
-bool
-attempts_follow(const struct job *job)
-{
-	return job->page->again.due != 0;
-}
-
-void
-attempts_end(struct job *job)
-{
-	job->page->again.due = 0;
-}
-
-/* --- the folder of the next --------------------------------------------- */
-
-/* On the helper thread. */
-static void
-make_folder(void *ctx)
-{
-	struct job *job = ctx;
-	uint32_t number = job->state.number;
-	int fd = state_make_next(&job->state, &number);
-
-	job->page->next_number = number;
-	__atomic_store_n(&job->page->next, fd == -1 ? -errno : fd,
-		__ATOMIC_SEQ_CST);
-}
-
-bool
-attempts_prepare(struct job *job)
-{
-	if (!attempts_follow(job) || job->state.dir_fd == -1)
-		return false;
-	__atomic_store_n(&job->page->next, -ETIMEDOUT, __ATOMIC_SEQ_CST);
-	if (work_post(job->sup->work, make_folder, job))
-		return true;
-	job->page->next = -ENOMEM;
-	return false;
-}
-
-void
-attempts_check(struct job *job)
-{
-	int fd = __atomic_load_n(&job->page->next, __ATOMIC_SEQ_CST);
-
-	if (!attempts_follow(job) || job->state.dir_fd == -1 || fd >= 0)
-		return;
-	attempts_end(job);
-	words_line(
-		"the job cannot begin again: the folder of attempt %u in %s: %s",
-		job->state.number + 1, job->state.dir, strerror(-fd));
-}
-
-/* --- words ---------------------------------------------------------------- */
 
 static void
 put_due(const struct job *job, struct buf *out)
@@ -118,7 +59,7 @@ put_spent(const struct job *job, struct buf *out)
 void
 attempts_put(const struct job *job, struct buf *out)
 {
-	if (attempts_follow(job))
+	if (again_is_due(&job->page->again))
 		put_due(job, out);
 	else if (job->page->again.spent != 0)
 		put_spent(job, out);
@@ -145,7 +86,7 @@ attempts_put_past(struct json *j, const struct job *job)
 {
 	const struct again_past *p;
 
-	if (again_each(&job->page->again, 0) == NULL)
+	if (job->page->again.restarts == 0)
 		return;
 	json_int(j, "restarts", job->page->again.restarts);
 	json_open_array(j, "attempts");

@@ -61,7 +61,7 @@ bus_event_name(enum bus_event event)
 #undef E
 	};
 
-	return names[event];
+	return (unsigned)event < BUS_EVENT_COUNT ? names[event] : "?";
 }
 
 static ssize_t

@@ -13,9 +13,10 @@
 #include "launcher/host/own_file.h"
 #include "launcher/job/sup.h"
 #include "launcher/job/words.h"
+#include "launcher/keeper/keeper.h"
 #include "launcher/tell/aide.h"
-#include "launcher/tell/attempts.h"
 #include "launcher/tell/hook.h"
+#include "launcher/tell/report.h"
 #include "proc/descend.h"
 #include "proc/vars.h"
 
@@ -146,7 +147,6 @@ hook_free(struct job *job)
 void
 hook_say(struct job *job, const char *fmt, ...)
 {
-	struct pollfd room = { .fd = STDERR_FILENO, .events = POLLOUT };
 	char text[600];
 	va_list ap;
 
@@ -155,7 +155,7 @@ hook_say(struct job *job, const char *fmt, ...)
 	va_end(ap);
 	if (job->sup->phase < PHASE_ACCOUNT)
 		logs_say(job->sup->logs, "%s", text);
-	else if (poll(&room, 1, 0) == 1) /* nobody waits for its reader */
+	else if (words_have_room())
 		words_line("%s", text + strlen("xrun: "));
 }
 
@@ -184,13 +184,6 @@ hook_begin(struct job *job)
 
 /* --- the end -------------------------------------------------------------- */
 
-/* As who wrote a file says it. */
-static void
-say_done(struct job *job)
-{
-	notes_send(logs_notes(job->sup->logs), NOTE_WRITTEN, PHASE_WRITE, 0);
-}
-
 static bool
 is_busy(const struct job *job)
 {
@@ -205,7 +198,7 @@ hook_done(struct job *job)
 	if (h->end == NULL || is_busy(job))
 		return;
 	timer_disarm(h->end);
-	say_done(job);
+	report_written(job);
 }
 
 static void
@@ -214,7 +207,7 @@ give_up(struct job *job)
 	hook_exec_give_up(job);
 	hook_web_give_up(job);
 	job->hooks->over = true;
-	say_done(job);
+	report_written(job);
 }
 
 void
@@ -239,8 +232,8 @@ on_end(void *ctx)
 	if (hook_web_busy(job))
 		hook_say(job,
 			"xrun: --on-event: not all web hooks were told within %d s",
-			(int)((attempts_follow(job) ? HOOK_NEXT_NS :
-						      HOOK_END_NS) /
+			(int)((again_is_due(&job->page->again) ? HOOK_NEXT_NS :
+								 HOOK_END_NS) /
 				NS_PER_S));
 	give_up(job);
 }
@@ -258,7 +251,8 @@ hook_wait(struct job *job)
 	h->end = timer_open(job->sup->loop, on_end, job);
 	if (h->end == NULL || !is_busy(job))
 		return false;
-	timer_arm(h->end, attempts_follow(job) ? HOOK_NEXT_NS : HOOK_END_NS);
+	timer_arm(h->end,
+		again_is_due(&job->page->again) ? HOOK_NEXT_NS : HOOK_END_NS);
 	return true;
 }
 
@@ -270,7 +264,6 @@ note_left(pid_t pid, const char *comm, void *ctx)
 	buf_fmt(who, "%s%s (pid %d)", who->len > 0 ? ", " : "", comm, (int)pid);
 }
 
-/* Ranks, and what they left, are gone by now; and aides. */
 bool
 hook_left(const struct job *job, pid_t pid)
 {
@@ -285,6 +278,7 @@ hook_left(const struct job *job, pid_t pid)
 	return left;
 }
 
+/* Ranks, and what they left, are gone by now; and aides. */
 void
 hook_end(struct job *job)
 {

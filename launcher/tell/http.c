@@ -222,6 +222,10 @@ take_token_file(struct http *h, const char *path, struct xr_error *err)
 		status = fail(err, XR_E_INVAL,
 			"--http-token: %s: others may read it, or it is another's\tchmod 600 %s",
 			path, path);
+	if (status == XR_OK && strlen(text) != len)
+		status = fail(err, XR_E_INVAL,
+			"--http-token: %s: it is no text: byte %zu is a NUL",
+			path, strlen(text) + 1);
 	if (status == XR_OK && strcspn(text, "\r\n") < TOKEN_MIN)
 		status = fail(err, XR_E_INVAL,
 			"--http-token: %s: its first line has less than %d characters\thead -c 16 /dev/urandom | xxd -p",
@@ -298,6 +302,13 @@ http_free(struct job *job)
 
 /* --- beside the control socket -------------------------------------------- */
 
+/* What listens; -1: that of *auto* could not be made. */
+static int
+listener(const struct job *job)
+{
+	return job->http->fd != -1 ? job->http->fd : job->page->http;
+}
+
 void
 http_make(struct job *job)
 {
@@ -352,7 +363,8 @@ http_put(struct json *j, const struct job *job)
 {
 	char at[WHERE_MAX], token[WHERE_MAX];
 
-	if (job->http == NULL || job->page->ctl.dir == -1)
+	if (job->http == NULL || job->page->ctl.dir == -1 ||
+		job->page->http_over != 0)
 		return;
 	if (put_address(job, at) != NULL)
 		json_text(j, "http", put_address(job, at));
@@ -377,8 +389,10 @@ on_death(int status, bool late, void *ctx)
 		timer_arm(h->again, AGAIN_NS);
 		return;
 	}
-	shutdown(h->fd,
-		SHUT_RDWR); /* who comes is refused, and does not wait */
+	job->page->http_over = 1;
+	/* Who comes is refused, and does not wait; also by a later attempt, as
+	 * the socket is the same. */
+	shutdown(listener(job), SHUT_RDWR);
 	logs_say(job->sup->logs,
 		"xrun: --http: " PROGRAM
 		" ended %u times, and is not started again; the job goes on",
@@ -399,7 +413,7 @@ start(void *ctx)
 		.path = h->program,
 		.argv = argv,
 		.envp = env,
-		.in = h->fd != -1 ? h->fd : job->page->http,
+		.in = listener(job),
 		.out = -1,
 		.err = -1,
 		.fn = on_death,
@@ -445,9 +459,10 @@ http_begin(struct job *job, const char *why)
 	struct http *h = job->http;
 	char at[WHERE_MAX];
 
-	if (h == NULL || job->sup->phase != PHASE_RUN)
+	if (h == NULL || job->sup->phase != PHASE_RUN ||
+		job->page->http_over != 0)
 		return;
-	if (why == NULL && h->fd == -1 && job->page->http == -1)
+	if (why == NULL && listener(job) == -1)
 		why = "no socket could be made beside the control socket";
 	if (why == NULL && put_address(job, at) == NULL)
 		why = "/proc is not mounted";

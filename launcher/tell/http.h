@@ -6,8 +6,8 @@
  * a port or path that is taken is a refusal, and belongs to the keeper: it is
  * the same for all attempts of the job. That of *auto* stands beside the control
  * socket and is made with it. The aide, xrun-http, is a client of the control
- * socket; the supervisor starts it, and again if it dies, a few times. All of
- * it does nothing without the option.
+ * socket; the supervisor starts it, and again if it dies, a few times: then it is
+ * given up for the whole job. All of it does nothing without the option.
  */
 #ifndef LAUNCHER_TELL_HTTP_H
 #define LAUNCHER_TELL_HTTP_H
@@ -36,7 +36,7 @@ void http_make(struct job *job);
 /* http_begin() - the control socket is there, or will never be (@why). */
 void http_begin(struct job *job, const char *why);
 
-/* http_put() - "http" and "http_token", if there are such. */
+/* http_put() - "http" and "http_token", if there are such and somebody answers. */
 void http_put(struct json *j, const struct job *job);
 
 #endif /* LAUNCHER_TELL_HTTP_H */

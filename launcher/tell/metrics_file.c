@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -167,15 +166,15 @@ void
 metrics_file_end(struct job *job)
 {
 	struct metrics_file *file = &job->sup->metrics_file;
-	struct pollfd room = { .fd = STDERR_FILENO, .events = POLLOUT };
 	int sys;
 
 	if (file->work == NULL)
 		return;
 	sys = work_wait(file->work, END_NS) ? lost(file) : ETIMEDOUT;
-	if (sys != 0 && poll(&room, 1, 0) == 1)
+	if (sys != 0 && words_have_room())
 		words_line("--metrics-file: %s: %s", job->opt.metrics_file,
-			strerror(sys));
+			sys == ETIMEDOUT ? "not written within 1 s" :
+					   strerror(sys));
 }
 
 /* --- before --------------------------------------------------------------- */

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <limits.h>
 #include <math.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -253,7 +252,7 @@ put_ranks(struct json *j, const struct job *job, put_rank_fn *put)
 static const char *
 phase_name(const struct job *job)
 {
-	if (job->sup->phase >= PHASE_WRITE && !attempts_follow(job))
+	if (job->sup->phase >= PHASE_WRITE && !again_is_due(&job->page->again))
 		return "ended";
 	if (job->sup->phase != PHASE_RUN)
 		return "ending";
@@ -275,7 +274,8 @@ report_put_now(struct job *job, struct buf *out)
 	put_beginning(&j, job, getppid());
 	json_text(&j, "phase", phase_name(job));
 	json_int(&j, "restarts", job->page->again.restarts);
-	if (job->sup->phase >= PHASE_WRITE && !attempts_follow(job)) {
+	if (job->sup->phase >= PHASE_WRITE &&
+		!again_is_due(&job->page->again)) {
 		json_int(&j, "exit", outcome_of(job).exit_status);
 		json_text(&j, "reason", outcome_of(job).reason);
 	}
@@ -287,7 +287,7 @@ report_put_now(struct job *job, struct buf *out)
 }
 
 static void
-put_cause(struct json *j, const struct job *job)
+put_cause(struct json *j, const struct job *job, const struct outcome *o)
 {
 	char name[16];
 
@@ -298,6 +298,8 @@ put_cause(struct json *j, const struct job *job)
 		hung_put(j, job);
 	if (job->cause == CAUSE_XRUN)
 		json_text(j, "error", job->cause_text);
+	else if (job->unwritten[0] != '\0' && strcmp(o->reason, "xrun") == 0)
+		json_text(j, "error", job->unwritten);
 }
 
 static void
@@ -308,7 +310,7 @@ put_end(struct json *j, const struct job *job)
 	put_time(j, "end", job->begun_wall + (job->ended_ns - job->begun_ns));
 	json_int(j, "exit", o.exit_status);
 	json_text(j, "reason", o.reason);
-	put_cause(j, job);
+	put_cause(j, job, &o);
 	if (o.culprit != OUTCOME_NOBODY)
 		json_int(j, "culprit", job_rank(job, o.culprit));
 	json_int(j, "failed", o.failed);
@@ -458,36 +460,24 @@ report_begin(void *ctx)
 	retain_once(job);
 }
 
-static const char *
-lost_text(int sys)
+const char *
+report_lost_text(int sys)
 {
 	return sys == ETIMEDOUT ? "not written within 5 s" : strerror(sys);
 }
 
-/* Where nobody reads stderr any more, nobody waits for it. */
-static bool
-somebody_reads(void)
-{
-	struct pollfd room = { .fd = STDERR_FILENO, .events = POLLOUT };
-
-	return poll(&room, 1, 0) == 1;
-}
-
-/* Said once. A job that went well has failed with it: its status is xrun's
- * own, 125. */
+/* Said once. What it means for the job is outcome.c's. */
 static void
 say_lost(struct job *job, const char *option, const char *path, int sys)
 {
 	if (sys == 0)
 		return;
-	if (somebody_reads())
+	if (words_have_room())
 		words_line("%s: %s: %s; it is not complete", option, path,
-			lost_text(sys));
-	if (outcome_of(job).exit_status != 0)
-		return;
-	job->cause = CAUSE_XRUN;
-	snprintf(job->cause_text, sizeof(job->cause_text), "%s: %s: %s", option,
-		path, lost_text(sys));
+			report_lost_text(sys));
+	if (job->unwritten[0] == '\0')
+		snprintf(job->unwritten, sizeof(job->unwritten), "%s: %s: %s",
+			option, path, report_lost_text(sys));
 }
 
 static int
@@ -498,24 +488,22 @@ lost_events(const struct job *job)
 		__atomic_load_n(&job->events_sys, __ATOMIC_SEQ_CST);
 }
 
-static void
-written(void *ctx)
+void
+report_written(void *ctx)
 {
 	struct job *job = ctx;
 
 	notes_send(logs_notes(job->sup->logs), NOTE_WRITTEN, PHASE_WRITE, 0);
 }
 
-/* Will NOTE_WRITTEN come, when the helper thread has done what it has to? Not
- * if it has nothing to do, and not for ever. */
-static bool
-wait_for_files(struct job *job)
+bool
+report_wait(struct job *job)
 {
 	struct sup *sup = job->sup;
 
 	if (sup->writing.late || work_idle(sup->work))
 		return false;
-	work_post_own(sup->work, &sup->writing.written, written, job);
+	work_post_own(sup->work, &sup->writing.written, report_written, job);
 	if (!sup->writing.waits)
 		timer_arm(sup->patience,
 			sup->output_dropped ? PATIENCE_AGAIN : PATIENCE);
@@ -531,7 +519,7 @@ send_events(struct job *job, bool (*flush)(struct bus *, bool))
 	if (!flush(job->sup->bus, job->sup->writing.keep))
 		bus_lose(&job->events_sys, ENOMEM);
 	return job->events_fd != -1 && lost_events(job) == 0 &&
-		wait_for_files(job);
+		report_wait(job);
 }
 
 static void
@@ -552,7 +540,8 @@ send_last_event(struct job *job)
 	say_lost(job, "--events", job->opt.events, lost);
 	job->sup->writing.told = lost != 0;
 	bus_tell(job->sup->bus,
-		attempts_follow(job) ? BUS_JOB_RESTART : BUS_JOB_END, 0);
+		again_is_due(&job->page->again) ? BUS_JOB_RESTART : BUS_JOB_END,
+		0);
 	return send_events(job, bus_flush_last);
 }
 
@@ -560,7 +549,7 @@ static bool
 send_report(struct job *job)
 {
 	bool keep = job->sup->writing.keep;
-	bool over = !attempts_follow(job);
+	bool over = !again_is_due(&job->page->again);
 	struct parcel p = {
 		.state = keep && over,
 		.latest = keep && !job->sup->latest,
@@ -582,7 +571,7 @@ send_report(struct job *job)
 		tidy(job, orphan_run);
 	if (job->state.root != NULL && logs_total(job->sup->logs) > MUCH)
 		retain_soon(job->state.root);
-	return wait_for_files(job);
+	return report_wait(job);
 }
 
 static void
@@ -590,9 +579,9 @@ say_state_lost(const struct job *job)
 {
 	int sys = __atomic_load_n(&job->state_sys, __ATOMIC_SEQ_CST);
 
-	if (sys != 0 && somebody_reads())
+	if (sys != 0 && words_have_room())
 		words_line("%s: job.json or events.jsonl: %s; not complete",
-			job->state.dir, lost_text(sys));
+			job->state.dir, report_lost_text(sys));
 }
 
 static void
@@ -600,7 +589,7 @@ say_rest(struct job *job)
 {
 	say_lost(job, "--report", job->opt.report,
 		__atomic_load_n(&job->report_sys, __ATOMIC_SEQ_CST));
-	if (!attempts_follow(job)) {
+	if (!again_is_due(&job->page->again)) {
 		tell(job, outcome_of(job).exit_status);
 		job->page->closed = 1;
 	}
@@ -619,12 +608,7 @@ report_next(struct job *job)
 
 	while (!waits && w->stage != WRITE_OVER)
 		switch (w->stage) {
-		case WRITE_NEXT:
-			w->stage = WRITE_EVENTS;
-			waits = attempts_prepare(job) && wait_for_files(job);
-			break;
 		case WRITE_EVENTS:
-			attempts_check(job);
 			w->stage = WRITE_LAST_EVENT;
 			waits = send_events(job, bus_flush);
 			break;

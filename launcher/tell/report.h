@@ -32,9 +32,24 @@ void report_latest(struct job *job);
  * In stages, between which the loop goes on: to be called again at each
  * NOTE_WRITTEN, and when sup->patience, which it arms, ends (writing.late).
  * True when all is written or given up. What was asked for and is not complete
- * is said, and is job->cause if the job went well.
+ * is said, and is job->unwritten.
  */
 bool report_next(struct job *job);
+
+/*
+ * report_wait() - will NOTE_WRITTEN come, when the helper thread has done what it
+ * has to? Not if it has nothing to do, and not for ever: the first call arms
+ * sup->patience, for all that is waited for at the end.
+ */
+bool report_wait(struct job *job);
+
+/* report_written() - NOTE_WRITTEN: something that report_next() waits for is done.
+ * A work_fn, and for the loop. */
+void report_written(void *job);
+
+/* report_lost_text() - why a file of the end is not complete, or not there: as
+ * strerror(), and ETIMEDOUT is the disk's, not a connection's. */
+const char *report_lost_text(int sys);
 
 /* report_refused() - to --report: no rank was started, or the supervisor ended
  * without a verdict. @why: ends at a tab. Not on the loop: it writes. */

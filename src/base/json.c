@@ -177,15 +177,15 @@ json_bool(struct json *j, const char *key, bool value)
 void
 json_raw(struct json *j, const char *key, struct span value)
 {
-	size_t at;
-	char *end;
+	char *at, *end;
 
 	begin(j, key);
-	at = j->out->len;
 	buf_put(j->out, value.at, value.len);
+	if (j->out->bad != XR_OK || value.len == 0)
+		return;
 	/* Between its parts there may be any blank; what we write is a line. */
-	while (value.len > 0 && j->out->bad == XR_OK &&
-		(end = memchr(j->out->data + at, '\n', j->out->len - at)) !=
-			NULL)
-		*end = ' ';
+	end = j->out->data + j->out->len;
+	at = end - value.len;
+	while ((at = memchr(at, '\n', (size_t)(end - at))) != NULL)
+		*at++ = ' ';
 }

@@ -76,15 +76,16 @@ path_in(const char *line, const char *controller)
 
 /* The path that such a file tells, malloc'ed; NULL. */
 static char *
-read_path(const char *root, const char *file, const char *controller)
+copy_path(const char *text, const char *controller)
 {
-	char *text = read_proc(root, file), *rest = text, *line, *out;
+	char *copy = text == NULL ? NULL : strdup(text);
+	char *rest = copy, *line, *out;
 	const char *path = NULL;
 
 	while (path == NULL && (line = next_line(&rest)) != NULL)
 		path = path_in(line, controller);
 	out = path == NULL ? NULL : strdup(path);
-	free(text);
+	free(copy);
 	return out;
 }
 
@@ -148,43 +149,79 @@ place(struct cgroup *out, const char *root, const struct mount *m,
 	return n < (int)sizeof(out->dir);
 }
 
-static bool
-find(struct cgroup *out, const char *root, const char *controller)
+/* What it takes to find groups, read once. */
+struct texts {
+	const char *root;
+	char *groups, *mounts; /* NULL: no memory */
+};
+
+static struct texts
+texts_read(const char *root)
 {
-	char *path = read_path(root, "self/cgroup", controller);
+	return (struct texts){
+		.root = root,
+		.groups = read_proc(root, "self/cgroup"),
+		.mounts = read_proc(root, "self/mountinfo"),
+	};
+}
+
+static void
+texts_fini(struct texts *t)
+{
+	free(t->groups);
+	free(t->mounts);
+}
+
+static bool
+find_in(struct cgroup *out, const struct texts *t, const char *controller)
+{
+	char *path = copy_path(t->groups, controller);
 	char *text = NULL, *rest, *line;
 	bool found = false;
 	struct mount m;
 
-	if (path != NULL)
-		text = read_proc(root, "self/mountinfo");
+	if (path != NULL && t->mounts != NULL)
+		text = strdup(t->mounts);
 	rest = text;
 	while (!found && (line = next_line(&rest)) != NULL)
 		found = parse_mount(line, &m) && is_wanted(&m, controller) &&
-			place(out, root, &m, path);
+			place(out, t->root, &m, path);
 	free(text);
 	free(path);
 	return found;
 }
 
+static bool
+find(struct cgroup *out, const struct texts *t, const char *controller)
+{
+	*out = (struct cgroup){ .v1 = true };
+	if (controller != NULL && find_in(out, t, controller))
+		return true;
+	*out = (struct cgroup){ 0 };
+	return find_in(out, t, NULL);
+}
+
 bool
 cgroup_find(struct cgroup *out, const char *root, const char *controller)
 {
-	*out = (struct cgroup){ .v1 = true };
-	if (controller != NULL && find(out, root, controller))
-		return true;
-	*out = (struct cgroup){ 0 };
-	return find(out, root, NULL);
+	struct texts t = texts_read(root);
+	bool found = find(out, &t, controller);
+
+	texts_fini(&t);
+	return found;
 }
 
 char *
 cgroup_path(pid_t pid)
 {
-	char file[32];
+	char file[32], *text, *path;
 
 	snprintf(file, sizeof(file), pid == 0 ? "self/cgroup" : "%d/cgroup",
 		(int)pid);
-	return read_path("", file, NULL);
+	text = read_proc("", file);
+	path = copy_path(text, NULL);
+	free(text);
+	return path;
 }
 
 const char *
@@ -267,25 +304,37 @@ cgroup_limit(struct cgroup_limit *out, const struct cgroup *cgroup,
 	}
 }
 
-bool
-cgroup_memory_limit(struct cgroup_limit *out, const char *root)
+static void
+memory_limit(struct cgroup_limit *out, const struct texts *t)
 {
 	struct cgroup c;
 
-	if (!cgroup_find(&c, root, "memory"))
-		return false;
-	cgroup_limit(out, &c, c.v1 ? "memory.limit_in_bytes" : "memory.max",
-		c.v1 ? "memory.usage_in_bytes" : "memory.current");
-	return true;
+	*out = (struct cgroup_limit){ .max = CGROUP_NONE };
+	if (find(&c, t, "memory"))
+		cgroup_limit(out, &c,
+			c.v1 ? "memory.limit_in_bytes" : "memory.max",
+			c.v1 ? "memory.usage_in_bytes" : "memory.current");
 }
 
-bool
-cgroup_pids_limit(struct cgroup_limit *out, const char *root)
+static void
+pids_limit(struct cgroup_limit *out, const struct texts *t)
 {
 	struct cgroup c;
 
-	if (!cgroup_find(&c, root, "pids"))
-		return false;
-	cgroup_limit(out, &c, "pids.max", "pids.current");
-	return true;
+	*out = (struct cgroup_limit){ .max = CGROUP_NONE };
+	if (find(&c, t, "pids"))
+		cgroup_limit(out, &c, "pids.max", "pids.current");
+}
+
+void
+cgroup_limits(struct cgroup_limit *memory, struct cgroup_limit *pids,
+	const char *root)
+{
+	struct texts t = texts_read(root);
+
+	if (memory != NULL)
+		memory_limit(memory, &t);
+	if (pids != NULL)
+		pids_limit(pids, &t);
+	texts_fini(&t);
 }

@@ -57,9 +57,9 @@ struct cgroup_limit {
 void cgroup_limit(struct cgroup_limit *out, const struct cgroup *cgroup,
 	const char *max, const char *used);
 
-/* cgroup_memory_limit(), cgroup_pids_limit() - the same, each in its version;
- * false if this process is in no such group. */
-bool cgroup_memory_limit(struct cgroup_limit *out, const char *root);
-bool cgroup_pids_limit(struct cgroup_limit *out, const char *root);
+/* cgroup_limits() - the same of memory and processes, each in its version; no
+ * limit where this process is in no such group. NULL: not asked for. */
+void cgroup_limits(struct cgroup_limit *memory, struct cgroup_limit *pids,
+	const char *root);
 
 #endif /* PROC_CGROUP_H */

@@ -110,16 +110,16 @@ room(const struct cgroup_limit *l)
 static void
 count_machine(struct limits *l)
 {
-	struct cgroup_limit group;
+	struct cgroup_limit memory, pids;
 
 	lower(l, number_in("/proc/sys/kernel/pid_max"), "kernel.pid_max");
 	lower(l, number_in("/proc/sys/kernel/threads-max"),
 		"kernel.threads-max");
-	if (cgroup_pids_limit(&group, ""))
-		lower(l, room(&group), "cgroup pids.max");
+	cgroup_limits(&memory, &pids, "");
+	lower(l, room(&pids), "cgroup pids.max");
 	l->memory = memory_available();
-	if (cgroup_memory_limit(&group, "") && room(&group) < l->memory)
-		l->memory = room(&group);
+	if (room(&memory) < l->memory)
+		l->memory = room(&memory);
 }
 
 void
@@ -162,7 +162,8 @@ put_pids_limit(struct buf *out, const char *root)
 {
 	struct cgroup_limit group;
 
-	if (!cgroup_pids_limit(&group, root) || room(&group) > NEARLY)
+	cgroup_limits(NULL, &group, root);
+	if (room(&group) > NEARLY)
 		return false;
 	buf_fmt(out, " (pids.max of cgroup %s is %llu, and %llu are used)",
 		cgroup_name(&group.of), (unsigned long long)group.max,

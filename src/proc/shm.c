@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -16,6 +17,8 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "proc/shm.h"
+
+#define ROUND 64 /* objects that one walk over /proc is for */
 
 /* Names, and how many numbers stand before the process id in them: -1 if there
  * is none. */
@@ -57,88 +60,120 @@ lives(pid_t pid)
 	return kill(pid, 0) == 0 || errno != ESRCH;
 }
 
-/* Does a process have the file @path open? Whoever makes an object does, until it
- * has mapped it: so this is asked first. What is kept from us is of no program of
- * a rank, which has no more rights than we. */
-static bool
-is_open_by(const char *pid, const char *path)
+/* Those of @dir that may go, and who of them is used. */
+struct round {
+	const char *dir;
+	uint32_t count, used;
+	bool is_used[ROUND];
+	char name[ROUND][NAME_MAX + 1];
+};
+
+/* Behind the name of its folder, which @text begins with; NULL: it does not. */
+static const char *
+name_in(const char *text, const char *dir)
 {
-	char name[300], target[512];
+	size_t len = strlen(dir);
+
+	return strncmp(text, dir, len) == 0 && text[len] == '/' ?
+		text + len + 1 :
+		NULL;
+}
+
+static void
+note_used(struct round *r, const char *name, size_t len)
+{
+	for (uint32_t i = 0; i < r->count; i++)
+		if (!r->is_used[i] && strncmp(r->name[i], name, len) == 0 &&
+			r->name[i][len] == '\0') {
+			r->is_used[i] = true;
+			r->used++;
+		}
+}
+
+/* What the process has open. Whoever makes an object does, until it has mapped it:
+ * so this is asked first. What is kept from us is of no program of a rank, which has
+ * no more rights than we. */
+static void
+note_open(struct round *r, const char *pid)
+{
+	char path[300], target[512];
 	const struct dirent *d;
-	bool found = false;
+	const char *name;
 	DIR *fds;
 	ssize_t n;
 
-	snprintf(name, sizeof(name), "/proc/%.16s/fd", pid);
-	fds = opendir(name);
-	while (fds != NULL && !found && (d = readdir(fds)) != NULL) {
+	snprintf(path, sizeof(path), "/proc/%.16s/fd", pid);
+	fds = opendir(path);
+	while (fds != NULL && r->used < r->count &&
+		(d = readdir(fds)) != NULL) {
 		n = readlinkat(dirfd(fds), d->d_name, target,
 			sizeof(target) - 1);
 		target[n < 0 ? 0 : n] = '\0';
-		found = strcmp(target, path) == 0;
+		name = name_in(target, r->dir);
+		if (name != NULL)
+			note_used(r, name, strlen(name));
 	}
 	if (fds != NULL)
 		closedir(fds);
-	return found;
 }
 
-static bool
-is_mapped_by(const char *pid, const char *path)
+static void
+note_mapped(struct round *r, const char *pid)
 {
 	char file[300], line[512];
-	bool found = false;
+	const char *name;
 	FILE *maps;
 
 	snprintf(file, sizeof(file), "/proc/%.16s/maps", pid);
 	maps = fopen(file, "re");
 	if (maps == NULL)
-		return false;
-	while (!found && fgets(line, sizeof(line), maps) != NULL)
-		found = strstr(line, path) != NULL;
+		return;
+	while (r->used < r->count && fgets(line, sizeof(line), maps) != NULL) {
+		name = strchr(line, '/');
+		name = name == NULL ? NULL : name_in(name, r->dir);
+		if (name != NULL)
+			note_used(r, name, strcspn(name, "\n"));
+	}
 	fclose(maps);
-	return found;
 }
 
-/* Nobody else's processes are asked: they could not open it. */
+/* Nobody else's processes are asked: they could not open it. False: nobody could
+ * be asked. */
 static bool
-is_used(const char *path)
+note_all(struct round *r)
 {
 	DIR *proc = opendir("/proc");
 	const struct dirent *d;
-	bool found = proc == NULL;
 	struct stat st;
 
-	while (!found && (d = readdir(proc)) != NULL)
+	if (proc == NULL)
+		return false;
+	while (r->used < r->count && (d = readdir(proc)) != NULL)
 		if (isdigit((unsigned char)d->d_name[0]) &&
 			fstatat(dirfd(proc), d->d_name, &st, 0) == 0 &&
-			st.st_uid == geteuid())
-			found = is_open_by(d->d_name, path) ||
-				is_mapped_by(d->d_name, path);
-	if (proc != NULL)
-		closedir(proc);
-	return found;
+			st.st_uid == geteuid()) {
+			note_open(r, d->d_name);
+			note_mapped(r, d->d_name);
+		}
+	closedir(proc);
+	return true;
 }
 
-/* Has nobody who lives made it, or mapped it? */
+/* Is it called as those that libraries make, by nobody who lives? */
 static bool
-is_left(const char *dir, const char *name)
+is_left(const char *name)
 {
-	char path[512];
-
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
 		size_t len = strlen(known[i].begin);
 		pid_t pid;
 
 		if (strncmp(name, known[i].begin, len) != 0)
 			continue;
-		if (known[i].pid_at != -1) {
-			pid = pid_in(name + len, known[i].pid_at,
-				known[i].pid_at == 0 ? 10 : 16);
-			if (pid == 0 || lives(pid))
-				return false;
-		}
-		snprintf(path, sizeof(path), "%s/%s", dir, name);
-		return !is_used(path);
+		if (known[i].pid_at == -1)
+			return true;
+		pid = pid_in(name + len, known[i].pid_at,
+			known[i].pid_at == 0 ? 10 : 16);
+		return pid != 0 && !lives(pid);
 	}
 	return false;
 }
@@ -154,22 +189,39 @@ is_ours(int dir, const char *name, int64_t since)
 		since;
 }
 
+/* False: there are no more. */
+static bool
+collect(struct round *r, DIR *dir, int64_t since)
+{
+	const struct dirent *d;
+
+	r->count = r->used = 0;
+	while (r->count < ROUND && (d = readdir(dir)) != NULL)
+		if (is_left(d->d_name) &&
+			is_ours(dirfd(dir), d->d_name, since)) {
+			r->is_used[r->count] = false;
+			snprintf(r->name[r->count++], sizeof(r->name[0]), "%s",
+				d->d_name);
+		}
+	return r->count > 0;
+}
+
 uint32_t
 shm_sweep(const char *path, int64_t since, shm_fn *fn, void *ctx)
 {
+	struct round r = { .dir = path };
 	DIR *dir = opendir(path);
-	const struct dirent *d;
 	uint32_t removed = 0;
 
-	while (dir != NULL && (d = readdir(dir)) != NULL) {
-		if (!is_ours(dirfd(dir), d->d_name, since) ||
-			!is_left(path, d->d_name) ||
-			unlinkat(dirfd(dir), d->d_name, 0) == -1)
-			continue;
-		removed++;
-		if (fn != NULL)
-			fn(d->d_name, ctx);
-	}
+	while (dir != NULL && collect(&r, dir, since) && note_all(&r))
+		for (uint32_t i = 0; i < r.count; i++) {
+			if (r.is_used[i] ||
+				unlinkat(dirfd(dir), r.name[i], 0) == -1)
+				continue;
+			removed++;
+			if (fn != NULL)
+				fn(r.name[i], ctx);
+		}
 	if (dir != NULL)
 		closedir(dir);
 	return removed;

@@ -20,7 +20,7 @@ typedef void shm_fn(const char *name, void *ctx);
  * shm_sweep() - remove those in @dir ("/dev/shm") that were made after @since
  * (wall ns); @fn may be NULL.
  *
- * No heap. Looks at the files and maps of all processes for each that would go.
+ * No heap. Looks at the files and maps of all processes once for 64 that would go.
  * Returns how many were removed.
  */
 uint32_t shm_sweep(const char *dir, int64_t since, shm_fn *fn, void *ctx);

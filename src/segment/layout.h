@@ -2,21 +2,39 @@
 /*
  * layout.h - the shape of a job's segment, and how a slot of it is claimed.
  *
- * A segment is a sealed memfd that all ranks of a job on a machine inherit: a
- * page that the supervisor writes, then a slot for each local rank, then spare
- * ones for workers that ranks will make. Nobody can make it shorter, so a
- * mapping never faults. Pages are made when they are first written to.
+ * A segment is a sealed memfd that all ranks of a job on a machine inherit:
  *
- * A slot has one line for the supervisor and one for the rank. Whoever inherits
- * the descriptor can write all of it: the supervisor copies what it reads, and
- * believes nothing (owner.h). The claim is one word, so that a death at any
- * instruction leaves it whole:
+ *	head       a page that the supervisor writes, and some shared words
+ *	slots      one for each local rank, then spare ones for workers that
+ *	           ranks will make
+ *	directory  for each pair of slots, the ring from the one to the other
+ *	holds      for each slot, what it still uses of the dead
+ *	map        for each span of the arena, whose it is
+ *	arena      spans of 2 MiB: rings, and what ranks hand to each other
+ *
+ * It is as large as may be needed, up to 64 GiB, and costs what of it is written
+ * to: nothing is made before. Nobody can make it shorter, so a mapping never
+ * faults. Where what lies follows from the number of slots and the size alone
+ * (segment_plan()), so nobody need believe what stands in it.
+ *
+ * A slot has a line for the supervisor, one for the rank, a doorbell and one of
+ * words that tell of its death. Whoever inherits the descriptor can write all of
+ * it: the supervisor copies what it reads, and believes nothing (owner.h). The
+ * claim is one word, so that a death at any instruction leaves it whole:
  *
  *	claim := gen << 40 | state << 32 | pid of the holder
  *
  * A free slot has holder 0. The preloaded agent marks a slot as met, which keeps
  * nobody out: it may sit in a shell, whose child is the program. A program that
  * is linked with libxrun holds it. Each change of hands adds 1 to gen.
+ *
+ * The directory, the map and the holds are words, too, that name whose they are:
+ *
+ *	ring  := offset / 64 << 32 | gen of the writer << 16 | gen of the reader
+ *	span  := slot << 48 | gen << 24 | kind << 16 | spans of the run
+ *	hold  := offset / 64 << 32 | gen of the holder
+ *
+ * of which a ring has the low 16 bits of each gen. 0 is: none, free.
  *
  * Everything is in this header because the agent is linked with nothing.
  */
@@ -28,12 +46,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SEGMENT_MAGIC   UINT64_C(0x6765732e6e757278) /* "xrun.seg" */
-#define SEGMENT_VERSION 1
-#define SEGMENT_HEAD    4096 /* bytes before the first slot */
-#define SEGMENT_SLOT    256  /* bytes */
-#define SEGMENT_LINE    128  /* pairs of lines are fetched together */
-#define SEGMENT_SECRET  32
+#define SEGMENT_MAGIC    UINT64_C(0x6765732e6e757278) /* "xrun.seg" */
+#define SEGMENT_VERSION  2
+#define SEGMENT_HEAD     4096 /* bytes before the first slot */
+#define SEGMENT_SLOT     512  /* bytes */
+#define SEGMENT_LINE     128  /* pairs of lines are fetched together */
+#define SEGMENT_SECRET   32
+#define SEGMENT_PAGE     4096
+#define SEGMENT_SPAN     (UINT64_C(2) << 20)
+#define SEGMENT_SIZE_MAX (UINT64_C(64) << 30)
+#define SEGMENT_HOLDS    512 /* a slot */
+#define SEGMENT_CPUS     1024
+#define SEGMENT_WORDS    8 /* of death, a slot: each wakes one who sleeps */
+
+/* The directory has a word for each pair: beyond it there is no arena. */
+#define SEGMENT_SLOTS_MAX 4096
 
 /* The first bytes of the segment: written once, before the first rank. */
 struct segment_head {
@@ -47,6 +74,33 @@ struct segment_head {
 	uint32_t ranks;                 /* slots of ranks */
 	uint32_t slots;                 /* and spare ones */
 	uint8_t secret[SEGMENT_SECRET]; /* of the job; in no other place */
+};
+
+/* The head's second half: words that everybody writes, each on its own line. */
+struct segment_shared {
+	_Alignas(SEGMENT_LINE) _Atomic uint32_t fails; /* deaths told of */
+
+	/* What processes measured, for those that come later; 0: not yet. */
+	_Alignas(SEGMENT_LINE) _Atomic uint32_t ticks; /* of the clock, a ms */
+	_Atomic uint32_t wake_ns; /* from a ring to the end of a sleep */
+	_Atomic uint32_t quota;   /* CPUs that the job may keep busy */
+
+	/* A bit for each CPU that one of them may run on. */
+	_Alignas(SEGMENT_LINE) _Atomic uint64_t cpus[SEGMENT_CPUS / 64];
+
+	/* Where to look first for a free span. */
+	_Alignas(SEGMENT_LINE) _Atomic uint32_t low;
+	/* Beyond it no span was ever taken. */
+	_Atomic uint32_t top;
+};
+
+#define SEGMENT_SHARED (SEGMENT_HEAD / 2)
+
+/* Wakes a process that sleeps: worker/shm/bell.h. */
+struct segment_bell {
+	_Atomic uint32_t rung;    /* a futex; steps with each ring */
+	_Atomic uint32_t asleep;  /* the number of its nap; 0: awake */
+	_Atomic uint64_t rung_at; /* the clock's ticks, for who measures */
 };
 
 struct segment_slot {
@@ -63,13 +117,35 @@ struct segment_slot {
 	_Atomic int64_t total;  /* steps there are; 0: not told */
 	_Atomic int64_t when;   /* CLOCK_MONOTONIC of the last tick */
 	_Atomic uint64_t lost;  /* messages that found no room */
+	_Atomic uint32_t cpu;   /* 1 and where it waited last; 0: not known */
+	_Atomic uint32_t plane; /* gen << 8 | times it was opened; 0: it is
+				 * closed, and no ring leads here */
+	_Atomic uint64_t probe; /* where in its memory .. */
+	_Atomic uint64_t proof; /* .. this stands */
+
+	/* The doorbell: written by peers. */
+	_Alignas(SEGMENT_LINE) struct segment_bell bell;
+	_Atomic uint32_t arrivals; /* steps with each new ring to here */
+
+	/* Robust futexes, all with the same in them: the thread that has them,
+	 * 0 if none does. The kernel marks each when the thread ends, and wakes
+	 * one sleeper of each. */
+	_Alignas(SEGMENT_LINE) struct {
+		_Atomic uint32_t word;
+		uint32_t unused;
+	} alive[SEGMENT_WORDS];
+	_Atomic uint32_t told; /* gen whose death everybody was told of */
 };
 
 _Static_assert(sizeof(struct segment_slot) == SEGMENT_SLOT, "a slot");
 _Static_assert(offsetof(struct segment_slot, claim) == SEGMENT_LINE,
 	"the supervisor's line is its own");
+_Static_assert(offsetof(struct segment_slot, bell) == 2 * SEGMENT_LINE &&
+		offsetof(struct segment_slot, alive) == 3 * SEGMENT_LINE,
+	"so are the others");
 _Static_assert(sizeof(struct segment_head) == 80 &&
-		sizeof(struct segment_head) <= SEGMENT_HEAD,
+		sizeof(struct segment_head) <= SEGMENT_SHARED &&
+		sizeof(struct segment_shared) <= SEGMENT_HEAD - SEGMENT_SHARED,
 	"the head is what an older version reads");
 _Static_assert(SEGMENT_HEAD % SEGMENT_SLOT == 0, "no slot crosses a page");
 _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && ATOMIC_INT_LOCK_FREE == 2,
@@ -118,6 +194,106 @@ static inline uint64_t
 segment_slot_at(uint32_t index)
 {
 	return SEGMENT_HEAD + (uint64_t)index * SEGMENT_SLOT;
+}
+
+/* Where what begins, in bytes. */
+struct segment_plan {
+	uint32_t slots;
+	uint32_t spans; /* of the arena; 0: the segment has slots only */
+	uint64_t dir, holds, map, arena;
+	uint64_t size; /* of all; of the slots where there is no arena */
+};
+
+static inline uint64_t
+segment_round(uint64_t n, uint64_t to)
+{
+	return (n + to - 1) / to * to;
+}
+
+/* segment_plan() - of a segment of so many slots and bytes; false: they do not
+ * fit. */
+static inline bool
+segment_plan(uint32_t slots, uint64_t size, struct segment_plan *plan)
+{
+	uint64_t spans = size / SEGMENT_SPAN;
+
+	*plan = (struct segment_plan){
+		.slots = slots,
+		.size = segment_slot_at(slots),
+	};
+	if (size < plan->size)
+		return false;
+	if (slots > SEGMENT_SLOTS_MAX || size > SEGMENT_SIZE_MAX)
+		return true;
+	plan->dir = segment_round(plan->size, SEGMENT_PAGE);
+	plan->holds = segment_round(plan->dir + (uint64_t)slots * slots * 8,
+		SEGMENT_PAGE);
+	plan->map = plan->holds + (uint64_t)slots * SEGMENT_HOLDS * 8;
+	plan->arena = segment_round(plan->map + spans * 8, SEGMENT_SPAN);
+	if (size < plan->arena + SEGMENT_SPAN)
+		return true;
+	plan->spans = (uint32_t)((size - plan->arena) / SEGMENT_SPAN);
+	plan->size = size;
+	return true;
+}
+
+/* What the words of the directory, the map and the holds say. */
+enum segment_span_kind {
+	SEGMENT_SPAN_FREE,
+	SEGMENT_SPAN_RUN,  /* the first of a run, maybe of one */
+	SEGMENT_SPAN_REST, /* belongs to the run before */
+};
+
+static inline uint64_t
+segment_ring_word(uint64_t offset, uint32_t writer, uint32_t reader)
+{
+	return offset / 64 << 32 | (uint64_t)(writer & 0xffff) << 16 |
+		(reader & 0xffff);
+}
+
+static inline uint64_t
+segment_word_offset(uint64_t word)
+{
+	return (word >> 32) * 64;
+}
+
+static inline uint64_t
+segment_span_word(uint32_t slot, uint32_t gen, enum segment_span_kind kind,
+	uint32_t run)
+{
+	return (uint64_t)(slot & 0xffff) << 48 |
+		(uint64_t)(gen & 0xffffff) << 24 | (uint64_t)kind << 16 |
+		(run & 0xffff);
+}
+
+static inline uint32_t
+segment_span_slot(uint64_t word)
+{
+	return (uint32_t)(word >> 48);
+}
+
+static inline uint32_t
+segment_span_gen(uint64_t word)
+{
+	return (uint32_t)(word >> 24) & 0xffffff;
+}
+
+static inline uint32_t
+segment_span_kind(uint64_t word)
+{
+	return (uint32_t)(word >> 16) & 0xff;
+}
+
+static inline uint32_t
+segment_span_run(uint64_t word)
+{
+	return (uint32_t)word & 0xffff;
+}
+
+static inline uint64_t
+segment_hold_word(uint64_t offset, uint32_t gen)
+{
+	return offset / 64 << 32 | (gen & 0xffffff);
 }
 
 /* segment_hash() - FNV-1a, 64 bits (draft-eastlake-fnv). */

@@ -66,24 +66,54 @@ fits(const void *map, uint64_t size, uint32_t rank)
 		rank < head.ranks && segment_slot_at(rank + 1) <= size;
 }
 
+/* @size bytes from the beginning, or NULL. Core dumps leave them out. */
+static char *
+map_some(int fd, uint64_t size)
+{
+	char *map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	if (map == MAP_FAILED)
+		return NULL;
+	madvise(map, size, MADV_DONTDUMP);
+	return map;
+}
+
 struct segment_slot *
 segment_join(const struct segment_tag *tag, uint32_t rank)
 {
 	int saved = errno;
-	uint64_t size = sealed_size(tag);
-	char *map = MAP_FAILED;
+	uint64_t size = sealed_size(tag),
+		 slots = segment_slot_at(rank) + SEGMENT_SLOT;
+	char *map = NULL;
 
-	if (size > 0)
-		map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED,
-			tag->fd, 0);
-	if (map != MAP_FAILED && !fits(map, size, rank)) {
-		munmap(map, size);
-		map = MAP_FAILED;
+	if (size >= slots)
+		map = map_some(tag->fd, slots);
+	if (map != NULL && !fits(map, size, rank)) {
+		munmap(map, slots);
+		map = NULL;
 	}
-	if (map != MAP_FAILED)
-		madvise(map, size, MADV_DONTDUMP);
 	errno = saved;
-	return map == MAP_FAILED ? NULL : (void *)(map + segment_slot_at(rank));
+	return map == NULL ? NULL : (void *)(map + segment_slot_at(rank));
+}
+
+bool
+segment_map(const struct segment_tag *tag, struct segment_map *map)
+{
+	int saved = errno;
+	uint64_t size = sealed_size(tag);
+	struct segment_head head;
+
+	*map = (struct segment_map){ .base = NULL };
+	if (size > 0 &&
+		pread(tag->fd, &head, sizeof(head), 0) == sizeof(head) &&
+		fits(&head, size, 0) && head.ranks <= head.slots &&
+		segment_plan(head.slots, size, &map->plan) &&
+		map->plan.spans > 0)
+		map->base = map_some(tag->fd, size);
+	if (map->base != NULL)
+		map->ranks = head.ranks;
+	errno = saved;
+	return map->base != NULL;
 }
 
 /* --- who holds it --------------------------------------------------------- */

@@ -2,8 +2,10 @@
 /*
  * member.h - a rank's side of a segment: find it, map it, hold a slot of it.
  *
- * The mapping stays as long as the process, children made by fork share it, and
+ * A mapping stays as long as the process, children made by fork share it, and
  * core dumps leave it out. Other ranks may write anything into it at any time.
+ * Most ranks want their slot only: that maps no more than the slots, which every
+ * limit has room for. All of it is for the data plane (worker/shm/).
  */
 #ifndef SEGMENT_MEMBER_H
 #define SEGMENT_MEMBER_H
@@ -13,7 +15,7 @@
 
 #include <sys/types.h>
 
-struct segment_slot;
+#include "segment/layout.h"
 
 /* What XRUN_SEGMENT_FD says: "98:4711". */
 struct segment_tag {
@@ -32,6 +34,59 @@ bool segment_tag_parse(const char *text, struct segment_tag *tag);
  * Thread   any, a signal handler too.  Blocks: no.
  */
 struct segment_slot *segment_join(const struct segment_tag *tag, uint32_t rank);
+
+/* A segment, all of it. */
+struct segment_map {
+	char *base;
+	uint32_t ranks;
+	struct segment_plan plan;
+};
+
+/*
+ * segment_map() - map all of the segment that @tag names.
+ *
+ * Returns  false, with @map->base NULL: as segment_join(), or it has slots only,
+ *          or there is no room for it in this process
+ * Thread   any.  Blocks: no.
+ */
+bool segment_map(const struct segment_tag *tag, struct segment_map *map);
+
+/* segment_slot() - slot @index, below the plan's slots. */
+static inline struct segment_slot *
+segment_slot(const struct segment_map *map, uint32_t index)
+{
+	return (void *)(map->base + segment_slot_at(index));
+}
+
+static inline struct segment_shared *
+segment_shared(const struct segment_map *map)
+{
+	return (void *)(map->base + SEGMENT_SHARED);
+}
+
+/* segment_dir() - the word of the ring from @writer to @reader, @reader's are
+ * behind each other. */
+static inline _Atomic uint64_t *
+segment_dir(const struct segment_map *map, uint32_t reader, uint32_t writer)
+{
+	return (_Atomic uint64_t *)(void *)(map->base + map->plan.dir) +
+		(uint64_t)reader * map->plan.slots + writer;
+}
+
+/* segment_holds() - [SEGMENT_HOLDS], of slot @index. */
+static inline _Atomic uint64_t *
+segment_holds(const struct segment_map *map, uint32_t index)
+{
+	return (_Atomic uint64_t *)(void *)(map->base + map->plan.holds) +
+		(uint64_t)index * SEGMENT_HOLDS;
+}
+
+/* segment_spans() - the map: a word for each span. */
+static inline _Atomic uint64_t *
+segment_spans(const struct segment_map *map)
+{
+	return (void *)(map->base + map->plan.map);
+}
 
 /*
  * segment_hold() - the calling process holds @slot.

@@ -7,6 +7,8 @@
 
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/sysinfo.h>
 
 #include "base/fd.h"
 #include "segment/layout.h"
@@ -29,6 +31,44 @@ make(void)
 	return fd;
 }
 
+static uint64_t
+limit_of(int resource)
+{
+	struct rlimit limit;
+
+	return getrlimit(resource, &limit) == 0 ? limit.rlim_cur :
+						  RLIM_INFINITY;
+}
+
+/* As much as there is memory, and as the limits of who will map it allow; 0: not
+ * even the slots. What nobody writes to costs nothing. */
+static uint64_t
+size_of(uint32_t slots, uint64_t most)
+{
+	uint64_t file = limit_of(RLIMIT_FSIZE), map = limit_of(RLIMIT_AS);
+	uint64_t size = SEGMENT_SIZE_MAX, memory;
+	struct segment_plan plan;
+	struct sysinfo info;
+
+	if (sysinfo(&info) == 0) {
+		memory = segment_round((uint64_t)info.totalram * info.mem_unit,
+			SEGMENT_SPAN);
+		size = memory < size ? memory : size;
+	}
+	if (file < size) /* beyond it is a signal */
+		size = file;
+	if (most > 0 && most < size)
+		size = most;
+	if (map != RLIM_INFINITY && map / 4 < size)
+		size = map / 4; /* others want to map things, too */
+	size -= size % SEGMENT_PAGE;
+	if (file < segment_slot_at(slots))
+		return 0;
+	if (size < segment_slot_at(slots))
+		return segment_slot_at(slots);
+	return segment_plan(slots, size, &plan) ? plan.size : 0;
+}
+
 static bool
 fill(int fd, const struct segment_wish *wish)
 {
@@ -43,8 +83,11 @@ fill(int fd, const struct segment_wish *wish)
 		.slots = wish->ranks + wish->spare,
 	};
 
-	head.size = segment_slot_at(head.slots);
-	return getrandom(head.secret, sizeof(head.secret), GRND_NONBLOCK) ==
+	head.size = size_of(head.slots, wish->most);
+	if (head.size == 0)
+		errno = EFBIG;
+	return head.size > 0 &&
+		getrandom(head.secret, sizeof(head.secret), GRND_NONBLOCK) ==
 		sizeof(head.secret) &&
 		ftruncate(fd, (off_t)head.size) == 0 &&
 		fcntl(fd, F_ADD_SEALS,

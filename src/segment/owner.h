@@ -19,6 +19,7 @@ struct segment_wish {
 	uint32_t first; /* rank whose slot is the first */
 	uint32_t ranks; /* on this machine */
 	uint32_t spare; /* slots beyond them */
+	uint64_t most;  /* bytes; 0: as the machine and its limits allow */
 };
 
 /*

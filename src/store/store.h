@@ -27,8 +27,8 @@
 
 #include <sys/queue.h>
 
+#include "base/hash.h"
 #include "base/span.h"
-#include "store/hash.h"
 #include "store/value.h"
 #include "xrun/error.h"
 

@@ -15,8 +15,8 @@
 
 #include <sys/queue.h>
 
+#include "base/hash.h"
 #include "base/span.h"
-#include "store/hash.h"
 #include "store/value.h"
 
 struct store_link;

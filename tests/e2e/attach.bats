@@ -215,6 +215,84 @@ at()
 	"$XRUN" stop "$id"
 }
 
+# words RESTARTS - a job left alone that begins again when "die" comes through its
+# FIFO or its terminal, and whose attempt 1 ends at once where "quick" is a file;
+# its id is in $id.
+words()
+{
+	mkfifo words
+	id=$("$XRUN" -d --pty --restarts "$1" -n 1 sh -c '
+		echo "attempt $XRUN_ATTEMPT"
+		if [ -e quick ] && [ "$XRUN_ATTEMPT" = 1 ]; then exit 1; fi
+		exec 3<>words
+		(while read -r word <&3; do
+			[ "$word" != die ] || kill $$
+			echo "told $word"
+		done) &
+		while read -r word; do echo "got $word"; done')
+	wait_for 10 begun 0
+}
+
+# begun ATTEMPT - its rank wrote something.
+begun()
+{
+	[ -s "$XDG_STATE_HOME/xrun/$id/$1/rank-0000/stdout" ]
+}
+
+# typist NAME STEP... - attach on a terminal, behind the test; its pid is in
+# $client, that of its terminal in $pid.
+typist()
+{
+	local name=$1
+
+	shift
+	spawn "$name" "$PTY" -d 60 -w 'leaves it' "$@" \
+		sh -c 'echo $$ >"$0.pid"; exec "$@"' "$name" "$XRUN" attach "$id"
+	await_line "$name.out" 'leaves it' 10
+	client=$(cat "$name.pid")
+}
+
+@test "attach: who missed an attempt sees its lines, and types in the next" {
+	: >quick
+	words 3
+	typist at -w 'attempt 1' -w 'attempt 1' -w 'attempt 2' -w 'attempt 2' \
+		-s 'two\n' -w 'got two' -s '\020\021'
+	kill -STOP "$client"
+	echo die >words
+	wait_for 20 begun 2
+	kill -CONT "$client"
+	status=0
+	wait "$pid" || status=$?
+	assert_eq "$status" 130
+	assert_has "$(plain <at.out)" '^xrun: attempt 2$'
+	"$XRUN" stop "$id"
+}
+
+@test "attach: where another one types, a resize is nobody's business" {
+	words 2
+	typist at -w 'output alone' -w 'attempt 1' -r 90x20 -w 'told later' -s '\003' -w left
+	local first=$pid held=$client
+
+	kill -STOP "$held"
+	echo die >words
+	wait_for 20 begun 1
+	typist second
+	kill -CONT "$held"
+	wait_for 10 sized "$held" '20 90'
+	echo later >words
+	status=0
+	wait "$first" || status=$?
+	assert_eq "$status" 130
+	"$XRUN" stop "$id"
+	wait "$pid" || true
+}
+
+# sized PID SIZE - of its terminal.
+sized()
+{
+	[ "$(stty size -F "/proc/$1/fd/0" 2>/dev/null)" = "$2" ]
+}
+
 @test "attach: what begins like the keys that leave is typed" {
 	shell
 	at -s 'cat -v\n' -s '\020' -w '^P' -s 'x\020y\n' -w '^Px^Py' \
@@ -327,7 +405,7 @@ untyped()
 	assert_eq "$status" 125
 }
 
-# --- Show 2 --------------------------------------------------------------------
+# --- left alone ----------------------------------------------------------------
 
 @test "a detached job goes on when the terminal that started it dies" {
 	local fd

@@ -155,6 +155,23 @@ one_fails()
 	on_disk one_fails
 }
 
+# There is no folder for the next attempt, and nobody waits for one.
+told_to_begin_again()
+{
+	begin -n 2 sh -c 'echo up; exec sleep 60'
+	wait_for 5 compgen -G "$XDG_RUNTIME_DIR/xrun/*/control"
+	freeze
+	"$XRUN" restart
+	ended_within 12000
+	[ "$status" -eq 125 ]
+	grep -q "^xrun: the job cannot begin again: the folder of attempt 1 in $disk/job: not written within 5 s\$" err
+	thaw
+}
+
+@test "a frozen disk: a job that is told to begin again cannot, and says so" {
+	on_disk told_to_begin_again
+}
+
 # Neither the loop nor the keeper waits for it.
 without_threads()
 {

@@ -33,6 +33,22 @@ bats_require_minimum_version 1.5.0
 	assert_eq "$(jq -c .hung report)" '[1]'
 }
 
+@test "--hang-timeout: how long those behind told nothing, whoever goes on telling" {
+	need jq
+	try "$XRUN" --job behind --hang-timeout 1s --heartbeat 100ms --stacks-on none --report report -n 3 bash -c '
+		tell() { echo "{\"type\":\"progress\",\"step\":$1}" >&97; }
+		tell 3
+		[ "$XRUN_RANK" = 1 ] && for ((;;)); do :; done
+		tell 4
+		[ "$XRUN_RANK" = 0 ] && read -r _ <> <(:)
+		for ((step = 5; ; step++)); do tell "$step"; read -rt .1 _ <> <(:); done'
+	assert_eq "$status" 121
+	assert_has "$stderr" '^xrun: rank 1 hangs: behind the others, and told of no progress for 1\.[0-9] s$'
+	assert_eq "$(jq -c .hung report)" '[1]'
+	assert_eq "$(jq -c 'select(.event == "job.hang") | [.rule, .hung, (.seconds >= 1)]' \
+		"$XDG_STATE_HOME/xrun/behind/events.jsonl")" '["uneven",[1],true]'
+}
+
 @test "--hang-timeout: stacks name the place" {
 	need eu-stack
 	unsanitized 'ptrace and its own stacks'
@@ -51,18 +67,36 @@ bats_require_minimum_version 1.5.0
 	assert_eq "$stderr" ''
 }
 
-@test "--hang-timeout: nor does who is stopped, until it goes on" {
-	spawn one "$XRUN" --job hung --hang-timeout 600ms --heartbeat 100ms --stacks-on none bash -c '
-		echo $$; read -r _ <> <(:)'
-	await_line one.out '^[0-9]+$' 5
-	rank=$(cat one.out)
+# one_stopped RANKS - a job of ranks that do nothing, of which one is stopped for
+# longer than the time; nothing was said of it. Its pid is in $pid, that of the rank
+# in $rank.
+one_stopped()
+{
+	spawn one "$XRUN" --hang-timeout 600ms --heartbeat 100ms --stacks-on none --no-prefix \
+		-n "$1" bash -c 'echo "$RANK $$"; read -r _ <> <(:)'
+	await_line one.out "^$(($1 - 1)) [0-9]+$" 5
+	await_line one.out '^0 [0-9]+$' 5
+	rank=${line#0 }
 	kill -STOP "$rank"
-	read -rt 2 _ <> <(:) || true
+	pass 2
 	kill -0 "$pid"
+	assert_eq "$(cat one.err)" ''
+}
+
+@test "--hang-timeout: nor does who is stopped, until it goes on" {
+	one_stopped 1
 	kill -CONT "$rank"
 	status=0
 	wait "$pid" || status=$?
 	assert_eq "$status" 121
+}
+
+@test "--hang-timeout: who waits for one that is stopped does not hang, either" {
+	one_stopped 2
+	kill -TERM "$pid"
+	status=0
+	wait "$pid" || status=$?
+	assert_eq "$status" 143
 }
 
 @test "--hang-timeout: processor time is no excuse where all tell how far they are" {
@@ -72,7 +106,7 @@ bats_require_minimum_version 1.5.0
 		say 1; say 2; [ "$XRUN_RANK" = 2 ] || say 3
 		while :; do :; done'
 	assert_eq "$status" 121
-	assert_has "$stderr" '^xrun: rank 2 hangs: behind the others, and nobody told of progress for '
+	assert_has "$stderr" '^xrun: rank 2 hangs: behind the others, and told of no progress for '
 	assert_has "$stderr" '^  \*    2         2 '
 	assert_eq "$(jq -c .hung report)" '[2]'
 	try "$XRUN" --hang-timeout 500ms --heartbeat 100ms --stacks-on none -n 2 bash -c '
@@ -97,29 +131,44 @@ bats_require_minimum_version 1.5.0
 	assert_eq "$(cat one.err)" ''
 }
 
-@test "--hang-timeout: who waits for one that is stopped does not hang, either" {
-	spawn one "$XRUN" --hang-timeout 600ms --heartbeat 100ms --stacks-on none -n 2 bash -c '
-		echo "$RANK $$"; read -r _ <> <(:)'
-	await_line one.out '^\[0\] 0 [0-9]+$' 5
-	await_line one.out '^\[1\] 1 [0-9]+$' 5
-	kill -STOP "$(sed -n 's/^\[0\] 0 //p' one.out)"
-	read -rt 2 _ <> <(:) || true
-	kill -0 "$pid"
-	kill -TERM "$pid"
-	status=0
-	wait "$pid" || status=$?
-	assert_eq "$status" 143
+# in_thread PROGRAM - a program that waits for its thread, which waits for PROGRAM.
+in_thread()
+{
+	need python3
+	try "$XRUN" --hang-timeout 700ms --heartbeat 100ms --stacks-on none --report report \
+		python3 -c '
+import subprocess, sys, threading
+t = threading.Thread(target=lambda: subprocess.run([sys.executable, "-c", sys.argv[1]]))
+t.start()
+t.join()' "$1"
 }
 
 @test "--hang-timeout: what a child of another thread burns is a sign of life" {
-	need python3
-	try "$XRUN" --hang-timeout 700ms --heartbeat 100ms --stacks-on none python3 -c '
-import subprocess, threading
-t = threading.Thread(target=lambda: subprocess.run(["bash", "-c",
-    "end=$((SECONDS + 3)); while ((SECONDS < end)); do :; done"]))
-t.start()
-t.join()'
+	in_thread '
+import time
+end = time.monotonic() + 3
+while time.monotonic() < end: pass'
 	assert_eq "$status" 0
+}
+
+@test "--hang-timeout: so it is where that child rests most of the time" {
+	in_thread '
+import time
+for n in range(30):
+    now = time.monotonic()
+    while time.monotonic() < now + .03: pass
+    time.sleep(.07)'
+	assert_eq "$status" 0
+}
+
+@test "--hang-timeout: who has threads and children that wait hangs" {
+	need jq
+	in_thread '
+import time
+time.sleep(60)'
+	assert_eq "$status" 121
+	assert_has "$stderr" '^xrun: rank 0 hangs: no output, no progress and no processor time for '
+	assert_eq "$(jq -c .hung report)" '[0]'
 }
 
 @test "--hang-timeout: to be ready is no progress that must go on" {

@@ -167,9 +167,25 @@ over()
 	job --http 127.0.0.1:0 --http-token token true
 	assert_eq "$status" 125
 	assert_has "$stderr" 'its first line has less than 16 characters'
+	printf 'sixteen and more\0 of a token\n' >token
+	job --http 127.0.0.1:0 --http-token token true
+	assert_eq "$status" 125
+	assert_eq "$stderr" 'xrun: --http-token: token: it is no text: byte 17 is a NUL'
 	job --http 127.0.0.1:0 --http-token nowhere true
 	assert_eq "$status" 125
 	assert_eq "$stderr" 'xrun: --http-token: nowhere: No such file or directory'
+}
+
+@test "a token that is no text any more is nobody's: no part of it opens" {
+	need curl jq
+	echo 'sixteen and more of a token' >token
+	chmod 600 token
+	up --http 127.0.0.1:0 --http-token token -n 1 sleep 60
+	printf 'sixteen and more\0 of a token\n' >token
+	kill -KILL "$aide"
+	await_line web.err 'xrun-http ended 3 times, and is not started again' 10
+	refused "$at/metrics"
+	over
 }
 
 @test "rel-95 what is no request is answered by 4xx, and nothing else happens" {
@@ -244,14 +260,48 @@ noise: 400'
 	wait_for 10 another
 	get /metrics
 	assert_eq "$status" 200
-	kill -KILL "$aide"
-	wait_for 10 another
-	kill -KILL "$aide"
-	await_line web.err 'xrun-http ended 3 times, and is not started again; the job goes on' 10
+	given_up
+	refused --unix-socket "${at#unix:}" http://localhost/metrics
 	try "$XRUN" ps -q
 	assert_eq "$output" web
 	over
 	assert_eq "$(jq .exit "$XDG_STATE_HOME"/xrun/web/job.json)" 143
+}
+
+@test "where it died too often nobody is made to wait, in no later attempt either" {
+	need curl jq
+	up -v --http 127.0.0.1:0 -n 1 sleep 60
+	kill -KILL "$aide"
+	wait_for 10 another
+	given_up
+	refused "$at/metrics"
+	"$XRUN" restart web
+	wait_for 10 in_attempt 1
+	assert_eq "$(pgrep -P "$(supervisor)" -x xrun-http)" ''
+	assert_eq "$(jq -c '[.http, .http_token]' ps.json)" '[null,null]'
+	refused "$at/metrics"
+	over
+}
+
+# given_up - it died once, and does twice more.
+given_up()
+{
+	kill -KILL "$aide"
+	wait_for 10 another
+	kill -KILL "$aide"
+	await_line web.err 'xrun-http ended 3 times, and is not started again; the job goes on' 10
+}
+
+# refused CURL-ARG... - at once, as where nobody listens.
+refused()
+{
+	try curl -s --max-time 10 "$@"
+	assert_eq "$status" 7
+}
+
+in_attempt()
+{
+	"$XRUN" ps --json web >ps.json && [ "$(jq .attempt ps.json)" = "$1" ]
 }
 
 another()

@@ -9,10 +9,12 @@
 bats_require_minimum_version 1.5.0
 load helper
 
-# What takes 30 s begins with the file and is judged by its last test.
+# What takes 30 s begins with the file and is judged by its last tests.
 setup_file()
 {
 	unkillable >"$BATS_FILE_TMPDIR/log" 2>&1 3>&- &
+	mkdir "$BATS_FILE_TMPDIR/again"
+	not_again >"$BATS_FILE_TMPDIR/again/log" 2>&1 3>&- &
 }
 
 setup()
@@ -358,6 +360,43 @@ unkillable()
 	wait "$pid" || status=$?
 	echo "$status" >status
 	echo over >over
+}
+
+# not_again - the same of a process that its rank left behind, in a job that is
+# told to begin again; in the folder again.
+not_again()
+{
+	local tracer status=0
+
+	BATS_TEST_TMPDIR=$BATS_FILE_TMPDIR/again private_place
+	BATS_TEST_TMPDIR=$BATS_FILE_TMPDIR/again
+	spawn job "$XRUN" --job again --report report sh -c \
+		'"$0" & echo $! >pid.deaf; wait' "$PROG/deaf"
+	await_line job.out '^ready$' 10
+	hold "$(cat pid.deaf)" >held 2>&1 &
+	tracer=$!
+	await_line held . 10
+	wait_for 10 "$XRUN" restart again
+	await_exit "$pid" 50 || true
+	kill "$tracer" || true
+	wait "$tracer" || true
+	wait "$pid" || status=$?
+	echo "$status" >status
+	echo over >over
+}
+
+@test "a job of which a process cannot be ended does not begin again: 125" {
+	local of=$BATS_FILE_TMPDIR/again
+
+	need jq
+	await_file "$of/over" 50
+	assert_eq "$(cat "$of/held")" held
+	assert_eq "$(cat "$of/status")" 125
+	assert_has "$(cat "$of/job.err")" '^xrun: 1 process cannot be ended, not even with SIGKILL'
+	assert_has "$(cat "$of/job.err")" \
+		'^xrun: the job cannot begin again: a process of it cannot be ended$'
+	assert_eq "$(jq -c '[.attempt, .exit, .reason]' "$of/report")" '[0,125,"xrun"]'
+	[ ! -e "$of/state/xrun/again/1" ]
 }
 
 @test "rel-6 a rank that cannot be ended: waited for 30 s, named, 120" {

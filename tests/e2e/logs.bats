@@ -154,6 +154,22 @@ folder()
 	assert_eq "$stderr" 'xrun: night has no attempt 7   try: --attempt 1, its last'
 }
 
+@test "logs: where no attempt wrote anything, the last is meant" {
+	job --job mute -n 2 true
+	job --job mute -n 4 true
+	job --job mute -n 8 true
+	listed mute -r 5
+	assert_eq "$status: $output$stderr" '0: '
+	job --job mute -n 2 echo heard
+	job --job mute -n 2 true
+	job --job mute -n 3 true
+	listed mute -r 0
+	assert_eq "$status: $output" '0: [0] heard'
+	assert_eq "$stderr" 'xrun: attempt 5 wrote nothing; this is attempt 3'
+	listed mute -r 2
+	assert_eq "$status" 125
+}
+
 @test "logs: over every border of --log-rotate; what is gone is said once" {
 	local gone
 

@@ -219,6 +219,27 @@ record_is()
 	[ "$(jq .attempt "$XDG_STATE_HOME/xrun/again/job.json")" = "$1" ]
 }
 
+@test "restart: a supervisor that cannot end by itself is killed, and no zombie" {
+	need strace
+	unsanitized 'a tracer beside their own'
+	XRUN_FAULT='keeper.clone:delay=1s;nth=2' up --debug-faults sh -c \
+		'echo "up $XRUN_ATTEMPT"; exec sleep 60'
+	await_line one.out 'up 0' 5
+	super=$(pgrep -P "$pid" -x xrun-super)
+	# It is killed a second after its last word, and dead for who asks when its
+	# tracer is done with it: before there is the next one.
+	strace -qq -o trace -p "$super" -e trace=exit_group \
+		-e inject=exit_group:delay_enter=1500000 3>&- &
+	wait_for 10 grep -q '^TracerPid:.*[1-9]' "/proc/$super/status"
+	"$XRUN" restart again
+	await_line one.out 'up 1' 10
+	wait "$!" || true
+	wait_for 5 [ ! -e "/proc/$super" ]
+	"$XRUN" stop again
+	over
+	assert_eq "$status" 143
+}
+
 @test "restart: a stop that comes while the ranks end is the end of the job" {
 	up sh -c 'trap "echo saves; sleep 1; exit 0" TERM; echo up; while :; do sleep .1; done'
 	await_line one.out up 5
@@ -228,6 +249,114 @@ record_is()
 	over
 	assert_eq "$status" 143
 	run ! grep 'attempt 1' one.err
+}
+
+# undelivered FD GRACE - a job of which nobody reads stdout (1) or stderr (2): told
+# to begin again, it waits for that when its rank has ended.
+undelivered()
+{
+	mkfifo unread
+	exec {r}<>unread
+	spawn one sh -c "exec \"\$@\" $1>unread" - "$XRUN" --job again --grace "$2" --report report \
+		sh -c "head -c 1000000 /dev/zero | tr '\0' x >&$1; echo >&$1; : >written; exec sleep 60"
+	id=again
+	wait_for 10 [ -e written ]
+	"$XRUN" restart again
+	wait_for 10 phase_is ending
+}
+
+# read_it - what nobody read, into shown; $reader ends when all is written.
+read_it()
+{
+	exec {in}<unread {r}>&-
+	cat <&"$in" >shown 3>&- &
+	reader=$!
+	exec {in}<&-
+}
+
+phase_is()
+{
+	[ "$("$XRUN" ps --json again | jq -r .phase)" = "$1" ]
+}
+
+ended_as()
+{
+	assert_eq "$(jq -c '[.attempt, .exit, .reason, .signal, .restarts]' report)" "$1"
+	assert_eq "$(events job.stop '.reason')" "restart $(jq -r .reason report)"
+	assert_eq "$(events job.end '.exit')" "$(jq -r .exit report)"
+	run ! grep 'attempt 1 begins' one.err
+}
+
+@test "restart: a stop that comes while the output goes out is the end of the job" {
+	need jq
+	undelivered 1 60s
+	"$XRUN" stop again
+	read_it
+	over
+	wait "$reader"
+	assert_eq "$status" 143
+	assert_has "$(cat one.err)" '^xrun: SIGTERM: '
+	ended_as '[0,143,"signal","SIGTERM",null]'
+}
+
+@test "restart: so is a signal" {
+	need jq
+	undelivered 1 60s
+	kill -INT "$pid"
+	over
+	exec {r}>&-
+	assert_eq "$status" 130
+	ended_as '[0,130,"signal","SIGINT",null]'
+}
+
+@test "restart: where the next folder cannot be made, xrun has failed" {
+	need jq
+	up --report report sh -c 'echo up; exec sleep 60'
+	await_line one.out up 5
+	: >"$XDG_STATE_HOME/xrun/again/1"
+	"$XRUN" restart again
+	over
+	assert_eq "$status" 125
+	assert_has "$(cat one.err)" \
+		"^xrun: the job cannot begin again: the folder of attempt 1 in $XDG_STATE_HOME/xrun/again: File exists\$"
+	assert_eq "$(jq -r .error report)" \
+		"the job cannot begin again: the folder of attempt 1 in $XDG_STATE_HOME/xrun/again: File exists"
+	assert_eq "$(jq -c '[.attempt, .exit, .reason, .restarts]' report)" '[0,125,"xrun",null]'
+	assert_eq "$(jq -c '[.exit, .reason]' "$XDG_STATE_HOME/xrun/again/job.json")" '[125,"xrun"]'
+	[ ! -e "$XDG_STATE_HOME/xrun/again/2" ]
+}
+
+@test "restart: a stop tells how the job ends that cannot begin again, too" {
+	need jq
+	undelivered 2 60s
+	: >"$XDG_STATE_HOME/xrun/again/1"
+	"$XRUN" stop again
+	read_it
+	over
+	assert_eq "$status" 143
+	wait "$reader"
+	assert_has "$(tail -c 2000 shown)" '^xrun: the job cannot begin again: the folder of attempt 1 '
+	ended_as '[0,143,"signal","SIGTERM",null]'
+}
+
+@test "restart: nobody waits for a reader of stderr to say that it cannot be" {
+	need jq
+	undelivered 2 3s
+	: >"$XDG_STATE_HOME/xrun/again/1"
+	await_exit "$pid" 20
+	over
+	exec {r}>&-
+	assert_eq "$status" 125
+	assert_eq "$(jq -r .reason report)" xrun
+}
+
+@test "--restarts: where the next folder cannot be made, the failure is the job's" {
+	need jq
+	try "$XRUN" --job again --restarts 3 sh -c \
+		'mkdir "$XDG_STATE_HOME/xrun/again/1"; exit 5'
+	assert_eq "$status" 5
+	assert_has "$stderr" '^xrun: the job cannot begin again: the folder of attempt 1 in .*: File exists$'
+	assert_eq "$(jq -c '[.attempt, .exit, .reason]' "$XDG_STATE_HOME/xrun/again/job.json")" '[0,5,"failure"]'
 }
 
 @test "--restarts: a hang-up that is ignored is ignored between attempts, too" {

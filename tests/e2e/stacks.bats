@@ -523,7 +523,7 @@ ended()
 	kill "$pid"
 	ended
 	assert_eq "$status" 143
-	assert_has "$(cat one.err)" 'ranks 0, 1 were stopped by xrun \(TERM, [0-9]+ ms\)$'
+	assert_has "$(cat one.err)" 'ranks 0, 1 were stopped by xrun \(TERM, [0-9.]+ m?s\)$'
 }
 
 @test "--stacks-on: a rank that fails meanwhile is the culprit, and nobody waits" {
@@ -557,7 +557,7 @@ ended()
 	assert_eq "$status" 124
 	assert_has "$stderr" '^xrun: stacks of 2 ranks: '
 	assert_has "$stderr" '^  rank 1: \[futex'
-	assert_has "$stderr" 'stopped by xrun \(TERM, [0-9]+ ms\)$'
+	assert_has "$stderr" 'stopped by xrun \(TERM, [0-9.]+ m?s\)$'
 	assert_has "$(cat "$XDG_STATE_HOME/xrun/stands/0/stacks.txt")" \
 		'^ranks 0-1: no stack: eu-stack had no answer$'
 }

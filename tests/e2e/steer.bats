@@ -153,6 +153,10 @@ is_ended()
 	try "$XRUN" signal USR1 -r 0 "$id"
 	assert_eq "$status" 125
 	assert_has "$stderr" "^xrun: no rank of $id takes it"
+	try "$XRUN" signal USR1 -r 0 --json "$id"
+	assert_eq "$status" 125
+	jq -e --arg id "$id" '. == {"job": $id, "count": 0}' <<<"$output"
+	assert_has "$stderr" "^xrun: no rank of $id takes it"
 	kill "$pid"
 	over
 }
@@ -447,7 +451,7 @@ fake()
 
 @test "an answer to something else, and another version, are said" {
 	fake odd '{"type":"done"}' '{"type":"over","exit":0,"reason":"ok"}' \
-		'{"type":"job","status":[]}' \
+		'{"type":"job","status":[]}' '{"type":"job","status":[1]}' \
 		'={"type":"welcome","v":99,"job":"odd","pid":1}' \
 		'=["hello"]' '{"type":"done","count":3}'
 	try "$XRUN" ps odd
@@ -457,6 +461,8 @@ fake()
 	assert_eq "$status: $stderr" "125: xrun: odd: 'stop' is answered by 'over'"
 	try "$XRUN" ps odd --json
 	assert_eq "$status: $output$stderr" '125: xrun: odd: that is no status'
+	try "$XRUN" ps --json
+	assert_eq "$status: $output" '0: [{"job":"odd","running":true}]'
 	try "$XRUN" stop odd
 	assert_eq "$status" 125
 	assert_has "$stderr" '^xrun: odd: it speaks version 99 of the control protocol, and this xrun 1 '

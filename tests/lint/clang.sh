@@ -20,8 +20,13 @@ eval "cc1=($(clang-14 "${flags[@]}" -### -x c /dev/null 2>&1 | tail -n 1))"
 [ "${cc1[1]-}" = -cc1 ] || cannot "clang-14 -### does not tell what it would run"
 unset 'cc1[-1]' # the file
 
-problems_from < <(tracked 'src/*.c' 'launcher/*.c' 'worker/*.c' 'plugins/*.c' \
+words=$(mktemp) || exit 1
+trap 'rm -f "$words"' EXIT
+tracked 'src/*.c' 'launcher/*.c' 'worker/*.c' 'plugins/*.c' \
 	'examples/*.c' 'tests/prog/*.c' 'tests/e2e/*.c' 'tests/fake/*.c' |
-	xargs -r -n 24 -P "$(nproc)" "${cc1[@]}" 2>&1 |
-	grep -E ': (warning|error): ')
+	xargs -r -n 24 -P "$(nproc)" "${cc1[@]}" >"$words" 2>&1
+status=${PIPESTATUS[1]}
+problems_from < <(grep -E ': (warning|(fatal )?error): ' "$words")
+[ "$status" -eq 0 ] || [ "$problems" -gt 0 ] ||
+	problem "clang-14 -cc1: status $status: $(tail -n 1 "$words")"
 finish

@@ -11,6 +11,7 @@ src/base|xrun base|cjson
 src/proc|xrun base proc
 src/event|xrun base proc event|event2
 src/place|xrun base place
+src/wire/value|xrun base wire/value
 src/wire|xrun base wire
 src/store|xrun base wire store
 src/segment|xrun base segment
@@ -29,7 +30,7 @@ launcher/tell|xrun base proc event place segment launcher/host launcher/state la
 launcher/sup|xrun base proc event place wire store segment launcher/host launcher/state launcher/log launcher/job launcher/ctl launcher/stat launcher/keeper launcher/tell launcher/sup
 launcher/cmd|xrun base proc event place wire store segment launcher/host launcher/state launcher/log launcher/job launcher/ctl launcher/stat launcher/keeper launcher/doctor launcher/stacks launcher/tell launcher/sup launcher/cmd|cjson event2 curl
 launcher|xrun base launcher/host launcher/state launcher/job launcher/cmd
-worker|xrun base wire store segment worker
+worker|xrun base wire wire/value store segment worker
 plugins|plugin
 examples|xrun
 tests/prog|xrun base tests
@@ -54,6 +55,7 @@ owner_of()
 	case $1 in
 	src/*) echo "src" ;;
 	launcher/*/*) dirname "$1" ;;
+	wire/value/*) echo "wire/value" ;;
 	xrun/* | base/* | proc/* | event/* | place/* | wire/* | store/* | \
 		segment/* | launcher/* | worker/* | tests/*)
 		echo "${1%%/*}"

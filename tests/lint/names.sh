@@ -89,8 +89,8 @@ say '[^A-Za-z0-9_]('"$banned"')[[:space:]]*\(' 'banned function'
 say ':[[:space:]]*typedef[[:space:]]+(struct|enum|union)([^(]|$)*$' \
 	'a typedef of a struct or enum'
 say ':[[:space:]]*typedef[^(]*\([[:space:]]*\*' 'a typedef of a pointer'
-say '^(src/(base|proc|event|place|wire|store|include)|launcher|plugins|examples)/.*([^A-Za-z0-9_]_Atomic[^A-Za-z0-9_]|<stdatomic\.h>)' \
-	'_Atomic belongs in worker/ and src/segment/'
+say '^((src/(base|proc|event|place|store|include)|launcher|plugins|examples)/|src/wire/[^/:]*:).*([^A-Za-z0-9_]_Atomic[^A-Za-z0-9_]|<stdatomic\.h>)' \
+	'_Atomic belongs in worker/, src/segment/ and src/wire/value/'
 problems_from < <(public_names)
 licence
 finish

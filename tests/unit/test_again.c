@@ -138,3 +138,17 @@ Test(again, the_last_attempts_are_remembered_in_order)
 		cr_assert_eq(again_each(&a, i)->number, i + 5);
 	cr_assert_null(again_each(&a, AGAIN_PAST));
 }
+
+Test(again, what_is_due_may_be_cancelled)
+{
+	struct again a = fresh();
+
+	cr_assert(!again_is_due(&a));
+	cr_assert(fails(&a, 2, 0, 0, -1));
+	cr_assert(again_is_due(&a));
+	again_cancel(&a);
+	cr_assert(!again_is_due(&a));
+	cr_assert_eq(a.restarts, 0);
+	again_cancel(&a);
+	cr_assert_eq(a.restarts, 0, "there is none to cancel");
+}

@@ -336,6 +336,7 @@ Test(bus, every_event_has_a_name_of_its_own)
 			cr_expect_str_neq(bus_event_name((enum bus_event)i),
 				bus_event_name((enum bus_event)k));
 	cr_expect_str_eq(bus_event_name(BUS_RANK_EXIT), "rank.exit");
+	cr_expect_str_eq(bus_event_name(BUS_EVENT_COUNT), "?");
 }
 
 Test(bus, lines_go_to_the_folder_and_to_the_file)

@@ -124,12 +124,12 @@ Test(cgroup, the_tightest_limit_on_the_way_up_counts)
 	file("a/pids.current", "18\n");
 	file("pids.max", "100\n");
 	file("pids.current", "50\n");
-	cr_assert(cgroup_pids_limit(&l, "sys"));
+	cgroup_limits(NULL, &l, "sys");
 	cr_expect_eq(l.max, 20);
 	cr_expect_eq(l.used, 18);
 	cr_expect_str_eq(cgroup_name(&l.of), "/a");
 	file("pids.current", "99\n");
-	cr_assert(cgroup_pids_limit(&l, "sys"));
+	cgroup_limits(NULL, &l, "sys");
 	cr_expect_eq(l.max, 100);
 	cr_expect_str_eq(cgroup_name(&l.of), "/");
 }
@@ -141,11 +141,11 @@ Test(cgroup, the_largest_number_of_pages_is_no_limit)
 	proc("4:memory:/b\n",
 		"31 30 0:27 / /" SYS "/memory rw - cgroup cgroup rw,memory\n");
 	file("memory/b/memory.limit_in_bytes", "9223372036854771712\n");
-	cr_assert(cgroup_memory_limit(&l, "sys"));
+	cgroup_limits(&l, NULL, "sys");
 	cr_expect_eq(l.max, CGROUP_NONE);
 	file("memory/b/memory.limit_in_bytes", "20971520\n");
 	file("memory/b/memory.usage_in_bytes", "4096\n");
-	cr_assert(cgroup_memory_limit(&l, "sys"));
+	cgroup_limits(&l, NULL, "sys");
 	cr_expect_eq(l.max, 20971520);
 	cr_expect_eq(l.used, 4096);
 }

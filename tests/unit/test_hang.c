@@ -14,7 +14,7 @@ struct row {
 	const char *claim;
 	enum hang want;
 	unsigned hangs; /* a bit a rank */
-	int64_t due;
+	int64_t due;    /* of a verdict: hang_age() */
 	struct hang_rank rank[3];
 };
 
@@ -23,7 +23,7 @@ static const struct row rows[] = {
 	{ "all gave a sign", HANG_NO, 0, 1050,
 		{ { LIVES, SIGN = 950 }, { LIVES, SIGN = 990 },
 			{ LIVES, SIGN = 1000 } } },
-	{ "one gave none for the whole time", HANG_SILENT, 2, 1000,
+	{ "one gave none for the whole time", HANG_SILENT, 2, 100,
 		{ { LIVES, SIGN = 901 }, { LIVES, SIGN = 900 },
 			{ LIVES, SIGN = 1000 } } },
 	{ "the dead are silent", HANG_NO, 0, 1090,
@@ -31,7 +31,7 @@ static const struct row rows[] = {
 	{ "somebody stopped it", HANG_NO, 0, 1090,
 		{ { LIVES, .excused = true, SIGN = 0 }, { LIVES, SIGN = 990 },
 			{ LIVES, SIGN = 990 } } },
-	{ "busy, and behind", HANG_UNEVEN, 4, 1000,
+	{ "busy, and behind", HANG_UNEVEN, 4, 120,
 		{ { LIVES, SIGN = 1000, .told = 8, AT = 900 },
 			{ LIVES, SIGN = 1000, .told = 8, AT = 900 },
 			{ LIVES, SIGN = 1000, .told = 7, AT = 880 } } },
@@ -43,7 +43,7 @@ static const struct row rows[] = {
 		{ { LIVES, SIGN = 1000, .told = 8, AT = 899 },
 			{ LIVES, SIGN = 1000, .told = 8, AT = 880 },
 			{ LIVES, SIGN = 1000, .told = 8, AT = 890 } } },
-	{ "and then all hang", HANG_EVEN, 7, 1000,
+	{ "and then all hang", HANG_EVEN, 7, 200,
 		{ { LIVES, SIGN = 1000, .told = 8, AT = 800 },
 			{ LIVES, SIGN = 1000, .told = 8, AT = 790 },
 			{ LIVES, SIGN = 1000, .told = 8, AT = 700 } } },
@@ -55,6 +55,40 @@ static const struct row rows[] = {
 		{ { LIVES, SIGN = 1000, .told = 8, AT = 850 },
 			{ .told = 2, AT = 10 },
 			{ LIVES, SIGN = 1000, .told = 8, AT = 850 } } },
+	{ "the silent wait for who is behind, whoever else goes on",
+		HANG_UNEVEN, 2, 110,
+		{ { LIVES, SIGN = 900, .told = 8, AT = 900 },
+			{ LIVES, SIGN = 1000, .told = 7, AT = 890 },
+			{ LIVES, SIGN = 1000, .told = 9, AT = 1000 } } },
+	{ "two are behind: for as long as the first of them", HANG_UNEVEN, 3,
+		130,
+		{ { LIVES, SIGN = 1000, .told = 7, AT = 870 },
+			{ LIVES, SIGN = 1000, .told = 7, AT = 900 },
+			{ LIVES, SIGN = 890, .told = 8, AT = 890 } } },
+	{ "one of those behind told of late: the silent hang", HANG_SILENT, 4,
+		110,
+		{ { LIVES, SIGN = 1000, .told = 7, AT = 870 },
+			{ LIVES, SIGN = 1000, .told = 7, AT = 901 },
+			{ LIVES, SIGN = 890, .told = 8, AT = 850 } } },
+	{ "the silent is behind itself", HANG_UNEVEN, 1, 150,
+		{ { LIVES, SIGN = 850, .told = 6, AT = 850 },
+			{ LIVES, SIGN = 1000, .told = 8, AT = 1000 },
+			{ LIVES, SIGN = 1000, .told = 8, AT = 1000 } } },
+	{ "nobody is behind, and one is silent", HANG_SILENT, 1, 150,
+		{ { LIVES, SIGN = 850, .told = 8, AT = 850 },
+			{ LIVES, SIGN = 1000, .told = 8, AT = 1000 },
+			{ LIVES, SIGN = 1000, .told = 8, AT = 1000 } } },
+	{ "one that tells nothing is not behind: the silent hangs", HANG_SILENT,
+		1, 150,
+		{ { LIVES, SIGN = 850, .told = 8, AT = 850 },
+			{ LIVES, SIGN = 1000, .told = 0, AT = 10 },
+			{ LIVES, SIGN = 1000, .told = 9, AT = 1000 } } },
+	{ "of one that is silent not all is known yet", HANG_NO, 0, 1025,
+		{ { LIVES, SIGN = 850 }, { LIVES, SIGN = 850, .sure_ns = 1025 },
+			{ LIVES, SIGN = 1000 } } },
+	{ "of one that is not there is less to know", HANG_SILENT, 1, 150,
+		{ { LIVES, SIGN = 850 }, { LIVES, SIGN = 950, .sure_ns = 1025 },
+			{ LIVES, .excused = true, .sure_ns = 1025 } } },
 	{ "nobody is behind one who is held up", HANG_NO, 0, 1100,
 		{ { LIVES, SIGN = 1000, .told = 8, AT = 10 },
 			{ LIVES, .excused = true, SIGN = 1000, .told = 7,
@@ -74,8 +108,8 @@ Test(hang, the_verdict_follows_from_the_signs)
 		for (unsigned r = 0; r < 3; r++)
 			hangs |= (unsigned)row.rank[r].hangs << r;
 		cr_expect_eq(hangs, row.hangs, "%s: %x", row.claim, hangs);
-		if (row.want == HANG_NO)
-			cr_expect_eq(due, row.due, "%s: %ld", row.claim,
-				(long)due);
+		if (row.want != HANG_NO)
+			due = hang_age(row.rank, 3, row.want, NOW);
+		cr_expect_eq(due, row.due, "%s: %ld", row.claim, (long)due);
 	}
 }

@@ -157,7 +157,7 @@ Test(json, writing_too_deep_fails_the_buf)
 
 Test(json, a_value_of_somebody_elses_stays_on_its_line)
 {
-	static const char value[] = "{\n\"a\" :\n[ 1,\n\"b\\n\" ]\n}";
+	static const char value[] = "{\n\"a\" :\n[ 1,\n\n\"b\\n\" ]\n}\n";
 	struct buf b = { 0 };
 	struct json j;
 
@@ -165,6 +165,6 @@ Test(json, a_value_of_somebody_elses_stays_on_its_line)
 	json_open_object(&j, NULL);
 	json_raw(&j, "x", (struct span){ value, sizeof(value) - 1 });
 	json_close_object(&j);
-	cr_expect_str_eq(buf_text(&b), "{\"x\":{ \"a\" : [ 1, \"b\\n\" ] }}");
+	cr_expect_str_eq(buf_text(&b), "{\"x\":{ \"a\" : [ 1,  \"b\\n\" ] } }");
 	buf_fini(&b);
 }

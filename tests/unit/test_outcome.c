@@ -144,6 +144,24 @@ Test(outcome, output_that_is_lost_is_no_success)
 	cr_expect_eq(outcome_of(&job).exit_status, 130);
 }
 
+Test(outcome, a_file_that_is_not_complete_is_no_success)
+{
+	struct rank rank = { .death = 1 };
+	struct job job = { .rank = &rank,
+		.plan.local_size = 1,
+		.unwritten = "--events: full: No space left on device" };
+
+	cr_expect_eq(outcome_of(&job).exit_status, EXIT_XRUN);
+	cr_expect_str_eq(outcome_of(&job).reason, "xrun");
+	rank.status = CODE(3);
+	cr_expect_eq(outcome_of(&job).exit_status, 3);
+	cr_expect_str_eq(outcome_of(&job).reason, "failure");
+	rank.status = 0;
+	job.cause = CAUSE_TIMEOUT;
+	cr_expect_eq(outcome_of(&job).exit_status, EXIT_TIMEOUT);
+	cr_expect_str_eq(outcome_of(&job).reason, "timeout");
+}
+
 Test(outcome, a_rank_ends_as_a_shell_would_say_it)
 {
 	struct rank r = { .death = 1 };

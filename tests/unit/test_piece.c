@@ -2,6 +2,9 @@
 /* test_piece.c - raw files in pieces: cut by the mover, read by sinks. */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdarg.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -266,4 +269,115 @@ Test(piece, an_index_goes_with_its_piece)
 	grow(SIZE);
 	cut();
 	cr_expect_eq(folder_entries("rank-0000"), 2, "it is removed with it");
+}
+
+/* --- a cut that is taken back while somebody reads -------------------------- */
+
+int __real_renameat(int from, const char *old, int to, const char *new);
+int __wrap_renameat(int from, const char *old, int to, const char *new);
+int __real_openat64(int dir, const char *name, int flags, ...);
+int __wrap_openat64(int dir, const char *name, int flags, ...);
+
+/* The reader begins in the midst of the cut, and looks for the piece by the name
+ * that it has then; it has found it, or not, when that name is gone. */
+static struct {
+	bool on;
+	unsigned renames;
+	sem_t begin, looks, gone, read;
+	uint64_t bytes;
+	bool held; /* the reader's */
+} race;
+
+static __thread bool is_reader;
+
+int
+__wrap_renameat(int from, const char *old, int to, const char *new)
+{
+	int status;
+
+	if (race.on && ++race.renames == 2) {
+		sem_post(&race.begin);
+		sem_wait(&race.looks);
+		errno = EIO;
+		return -1;
+	}
+	status = __real_renameat(from, old, to, new);
+	if (race.on && race.renames == 3) {
+		sem_post(&race.gone);
+		sem_wait(&race.read);
+	}
+	return status;
+}
+
+int
+__wrap_openat64(int dir, const char *name, int flags, ...)
+{
+	mode_t mode;
+	va_list ap;
+
+	va_start(ap, flags);
+	mode = (flags & O_CREAT) != 0 ? va_arg(ap, mode_t) : 0;
+	va_end(ap);
+	if (is_reader && !race.held) {
+		race.held = true;
+		sem_post(&race.looks);
+		sem_wait(&race.gone);
+	}
+	return __real_openat64(dir, name, flags, mode);
+}
+
+static void *
+read_amid(void *unused)
+{
+	is_reader = true;
+	sem_wait(&race.begin);
+	race.bytes = read_from(0, 0);
+	sem_post(&race.read);
+	return unused;
+}
+
+static void
+race_begin(void)
+{
+	begin();
+	memset(&race, 0, sizeof(race));
+	sem_init(&race.begin, 0, 0);
+	sem_init(&race.looks, 0, 0);
+	sem_init(&race.gone, 0, 0);
+	sem_init(&race.read, 0, 0);
+}
+
+static void
+cut_amid_a_read(int fd)
+{
+	pthread_t reader;
+
+	cr_assert_eq(pthread_create(&reader, NULL, read_amid, NULL), 0);
+	race.on = true;
+	cr_expect_eq(piece_cut(share, 0, fd), -1);
+	race.on = false;
+	pthread_join(reader, NULL);
+	cr_expect(race.held);
+	cr_expect_eq(race.renames, 3);
+	cr_expect_eq(race.bytes, SIZE);
+	cr_expect_eq(share->slot[0].start, 0);
+	cr_expect_eq(read_from(0, 0), SIZE);
+}
+
+TestSuite(piece_race, .init = race_begin, .fini = end);
+
+Test(piece_race, a_reader_finds_what_is_called_back)
+{
+	grow(SIZE);
+	cut_amid_a_read(newest());
+}
+
+Test(piece_race, also_where_no_descriptor_is_kept)
+{
+	int fd;
+
+	grow(SIZE);
+	fd = share->slot[0].file;
+	share->slot[0].file = -1;
+	cut_amid_a_read(fd);
 }

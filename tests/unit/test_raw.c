@@ -328,6 +328,7 @@ Test(raw, a_drain_appends_what_is_in_the_pipes)
 	cr_expect_str_eq(content("rank-0001/stderr"), "last words");
 	cr_expect_eq(share->slot[0].moved, 31);
 	cr_expect_eq(share->slot[3].moved, 10);
+	cr_expect_eq(raw_written(share), 41);
 	cr_expect_not(exists("rank-0001/stdout"));
 	fd_close(w[0]);
 	fd_close(w[1]);

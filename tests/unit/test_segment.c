@@ -63,7 +63,8 @@ Test(segment, nobody_can_make_it_shorter_or_longer_or_lift_the_seals)
 
 	create();
 	cr_assert_eq(fstat(fd, &st), 0);
-	cr_expect_eq(st.st_size, SEGMENT_HEAD + (RANKS + 5) * SEGMENT_SLOT);
+	cr_expect_geq(st.st_size, SEGMENT_HEAD + (RANKS + 5) * SEGMENT_SLOT);
+	cr_expect_eq(st.st_blocks, SEGMENT_HEAD / 512); /* the head alone */
 	cr_expect_eq(ftruncate(fd, st.st_size - 1), -1);
 	cr_expect_eq(ftruncate(fd, st.st_size + 1), -1);
 	cr_expect_eq(fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE), -1);
@@ -78,7 +79,7 @@ Test(segment, its_head_tells_the_job_and_a_secret_of_its_own)
 	create();
 	cr_assert_eq(pread(fd, &head, sizeof(head), 0), sizeof(head));
 	cr_expect_eq(memcmp(&head.magic, "xrun.seg", 8), 0);
-	cr_expect_eq(head.version, 1);
+	cr_expect_eq(head.version, 2);
 	cr_expect_eq(head.attempt, 2);
 	cr_expect_eq(head.first, 8);
 	cr_expect_eq(head.ranks, RANKS);
@@ -153,7 +154,7 @@ Test(segment, a_slot_that_is_not_there_is_read_as_empty)
 	struct segment_view view = { .step = 5 };
 
 	create();
-	cr_expect_not(segment_look(fd, RANKS + 5, NOW, &view));
+	cr_expect_not(segment_look(fd, UINT32_MAX, NOW, &view));
 	cr_expect_eq(view.step, -1);
 	cr_expect_not(segment_look(-1, 0, NOW, &view));
 	segment_recycle(-1, 0, 0);

@@ -99,6 +99,51 @@ Test(shm, what_somebody_has_mapped_stays)
 	cr_expect_eq(shm_sweep(folder, 0, NULL, NULL), 1);
 }
 
+/* More than are looked for at once; of each kind of use one at the beginning and
+ * one at the end. */
+Test(shm, of_many_those_stay_that_are_used)
+{
+	char name[300][64];
+	pid_t pid = dead_pid();
+	int fd[2];
+	void *at[2];
+
+	for (int i = 0; i < 300; i++) {
+		snprintf(name[i], sizeof(name[i]), "torch_%d_7_%d", (int)pid,
+			i);
+		close(make(name[i]));
+	}
+	for (int i = 0; i < 2; i++) {
+		fd[i] = make(name[i * 298]);
+		at[i] = mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd[i], 0);
+		cr_assert_neq(at[i], MAP_FAILED);
+		close(fd[i]);
+		fd[i] = make(name[i * 298 + 1]);
+	}
+	cr_expect_eq(shm_sweep(folder, 0, NULL, NULL), 296);
+	for (int i = 0; i < 2; i++) {
+		cr_expect(is_there(name[i * 298]));
+		cr_expect(is_there(name[i * 298 + 1]));
+		munmap(at[i], 4096);
+		close(fd[i]);
+	}
+	cr_expect_eq(shm_sweep(folder, 0, NULL, NULL), 4);
+}
+
+Test(shm, who_uses_a_longer_name_does_not_use_the_shorter)
+{
+	int fd = make("nccl-ab");
+	void *at = mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 0);
+
+	close(make("nccl-a"));
+	cr_assert_neq(at, MAP_FAILED);
+	cr_expect_eq(shm_sweep(folder, 0, NULL, NULL), 1);
+	cr_expect(!is_there("nccl-a"));
+	cr_expect(is_there("nccl-ab"));
+	close(fd);
+	munmap(at, 4096);
+}
+
 Test(shm, unknown_names_and_older_ones_are_nobodys_business)
 {
 	close(make("psm_1234"));

@@ -365,6 +365,39 @@ Test(state, two_who_look_at_once_see_no_job)
 	close(other);
 }
 
+Test(state, the_next_attempt_has_the_next_number_and_a_folder_of_its_own)
+{
+	int fd;
+
+	begin(NULL);
+	fd = state_make_next(&st);
+	cr_assert_neq(fd, -1);
+	cr_assert_eq(state_advance(&st, 7, fd), 0);
+	cr_expect_eq(st.number, 1);
+	cr_expect_eq(st.bytes_before, 7);
+	cr_expect_str_eq(strrchr(st.attempt, '/'), "/1");
+	expect_mode(st.attempt, S_IFDIR | 0700);
+	let_go();
+}
+
+Test(state, a_number_that_somebody_took_is_no_folder_of_ours)
+{
+	int fd;
+
+	begin(NULL);
+	fd = openat(st.dir_fd, "1", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	close(fd);
+	cr_assert_eq(state_make_next(&st), -1);
+	cr_expect_eq(errno, EEXIST);
+	cr_expect_eq(faccessat(st.dir_fd, "2", F_OK, 0), -1);
+	unlinkat(st.dir_fd, "1", 0);
+	cr_assert_eq(mkdirat(st.dir_fd, "1", 0700), 0);
+	cr_assert_eq(state_make_next(&st), -1);
+	cr_expect_eq(errno, EEXIST);
+	cr_expect_eq(faccessat(st.dir_fd, "2", F_OK, 0), -1);
+	let_go();
+}
+
 Test(state, what_a_rank_wrote_is_never_removed)
 {
 	begin(NULL);

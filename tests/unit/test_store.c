@@ -2,49 +2,10 @@
 /* test_store.c - the rendezvous store: keys, values, limits. */
 #include <stdlib.h>
 
+#include "tests/unit/short_memory.h"
 #include "tests/unit/store_rig.h"
 
 TestSuite(store, .init = begin, .fini = end);
-
-/* --- memory that is short when a test says so ------------------------------ */
-
-static unsigned until_short; /* allocations; 0: there is enough */
-static bool was_short;
-
-static bool
-is_short(void)
-{
-	if (until_short == 0 || --until_short > 0)
-		return false;
-	was_short = true;
-	return true;
-}
-
-/* The linker gives the store these for its own (--wrap). */
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t n, size_t size);
-void *__real_reallocarray(void *p, size_t n, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t n, size_t size);
-void *__wrap_reallocarray(void *p, size_t n, size_t size);
-
-void *
-__wrap_malloc(size_t size)
-{
-	return is_short() ? NULL : __real_malloc(size);
-}
-
-void *
-__wrap_calloc(size_t n, size_t size)
-{
-	return is_short() ? NULL : __real_calloc(n, size);
-}
-
-void *
-__wrap_reallocarray(void *p, size_t n, size_t size)
-{
-	return is_short() ? NULL : __real_reallocarray(p, n, size);
-}
 
 /* --- numbers, and comparing ------------------------------------------------ */
 
@@ -436,27 +397,4 @@ Test(store, a_table_that_cannot_grow_goes_on)
 		snprintf(key, sizeof(key), "%d", i);
 		VALUE(key, key);
 	}
-}
-
-/* --- the hash -------------------------------------------------------------- */
-
-Test(store, the_hash_is_that_of_the_paper)
-{
-	struct hash_seed seed = { { 0x0706050403020100, 0x0f0e0d0c0b0a0908 } };
-	unsigned char text[15];
-
-	/* Aumasson and Bernstein 2012, appendix A. */
-	for (size_t i = 0; i < sizeof(text); i++)
-		text[i] = (unsigned char)i;
-	cr_assert(eq(u64, hash_bytes(&seed, text, sizeof(text)),
-		0xa129ca6149be45e5));
-}
-
-Test(store, another_seed_is_another_hash)
-{
-	struct hash_seed a = { { 1, 2 } }, b = { { 1, 3 } }, c = { { 2, 2 } };
-
-	cr_assert(ne(u64, hash_bytes(&a, "k", 1), hash_bytes(&b, "k", 1)));
-	cr_assert(ne(u64, hash_bytes(&a, "k", 1), hash_bytes(&c, "k", 1)));
-	cr_assert(ne(u64, hash_bytes(&a, "", 0), hash_bytes(&a, "\0", 1)));
 }

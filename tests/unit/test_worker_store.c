@@ -318,7 +318,8 @@ Test(worker_store, AC_S5_each_missing_variable_is_named)
 	}
 }
 
-/* The names are the job's, and no count of tries (D-S1). */
+/* The names are the caller's: by a count of tries, who failed once would look for
+ * others than the rest. */
 Test(worker_store,
 	AC_S7_who_failed_at_first_meets_the_others_in_the_same_process)
 {

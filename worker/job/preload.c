@@ -41,8 +41,6 @@
 /* Then libc's struct stat is the kernel's. */
 _Static_assert(sizeof(long) == 8, "a machine of 64 bits");
 
-#define PAGE_MAX 65536 /* mappings begin at a multiple, whatever the machine */
-
 /* The compiler believes that what libc declares exists; this asks. */
 #define HERE(symbol) (&(symbol) != NULL)
 
@@ -78,18 +76,20 @@ segment_size(const char *text, int *fd)
 		0;
 }
 
+/* Whether there is a slot @rank, the head says; @len bytes reach behind it. */
 static void
-mark_slot(int fd, uint64_t at)
+mark_slot(int fd, uint32_t rank, size_t len)
 {
-	uint64_t base = at & ~(uint64_t)(PAGE_MAX - 1);
-	size_t len = (size_t)(at - base) + SEGMENT_SLOT;
 	char *map = (char *)syscall(SYS_mmap, NULL, len, PROT_READ | PROT_WRITE,
-		MAP_SHARED, fd, (off_t)base);
+		MAP_SHARED, fd, (off_t)0);
+	const struct segment_head *head = (void *)map;
 
 	if (map == MAP_FAILED)
 		return;
-	segment_meet((void *)(map + (at - base)),
-		(uint32_t)syscall(SYS_getpid));
+	if (head->magic == SEGMENT_MAGIC && head->version == SEGMENT_VERSION &&
+		rank < head->slots)
+		segment_meet((void *)(map + segment_slot_at(rank)),
+			(uint32_t)syscall(SYS_getpid));
 	syscall(SYS_munmap, map, len);
 }
 
@@ -98,7 +98,7 @@ meet(void)
 {
 	const char *text = getenv("XRUN_SEGMENT_FD");
 	const char *number = getenv("XRUN_LOCAL_RANK");
-	uint64_t rank, size;
+	uint64_t rank, size, end;
 	int fd;
 
 	if (text == NULL || number == NULL)
@@ -107,8 +107,10 @@ meet(void)
 	if (number == NULL || *number != '\0')
 		return;
 	size = segment_size(text, &fd);
-	if (rank < UINT32_MAX && size >= segment_slot_at((uint32_t)rank + 1))
-		mark_slot(fd, segment_slot_at((uint32_t)rank));
+	end = rank < UINT32_MAX ? segment_slot_at((uint32_t)rank + 1) :
+				  UINT64_MAX;
+	if (size >= end)
+		mark_slot(fd, (uint32_t)rank, (size_t)end);
 }
 
 /* A buffer of NULL lets stdio make its usual one at the first write. */

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * short_memory.h - memory that is short when a test says so.
+ *
+ * For programs that are linked with short_memory (meson.build): the linker gives
+ * what they are linked to, and themselves, these in place of libc's (--wrap).
+ */
+#ifndef TESTS_UNIT_SHORT_MEMORY_H
+#define TESTS_UNIT_SHORT_MEMORY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+static unsigned until_short; /* allocations; 0: there is enough */
+static bool was_short;
+static size_t most_asked; /* bytes, at once */
+
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t n, size_t size);
+void *__real_realloc(void *p, size_t size);
+void *__real_reallocarray(void *p, size_t n, size_t size);
+void *__real_aligned_alloc(size_t align, size_t size);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t n, size_t size);
+void *__wrap_realloc(void *p, size_t size);
+void *__wrap_reallocarray(void *p, size_t n, size_t size);
+void *__wrap_aligned_alloc(size_t align, size_t size);
+
+static bool
+is_short(size_t n, size_t size)
+{
+	size_t bytes;
+
+	if (__builtin_mul_overflow(n, size, &bytes))
+		bytes = (size_t)-1;
+	if (bytes > most_asked)
+		most_asked = bytes;
+	if (until_short == 0 || --until_short > 0)
+		return false;
+	was_short = true;
+	return true;
+}
+
+void *
+__wrap_malloc(size_t size)
+{
+	return is_short(1, size) ? NULL : __real_malloc(size);
+}
+
+void *
+__wrap_calloc(size_t n, size_t size)
+{
+	return is_short(n, size) ? NULL : __real_calloc(n, size);
+}
+
+void *
+__wrap_realloc(void *p, size_t size)
+{
+	return is_short(1, size) ? NULL : __real_realloc(p, size);
+}
+
+void *
+__wrap_reallocarray(void *p, size_t n, size_t size)
+{
+	return is_short(n, size) ? NULL : __real_reallocarray(p, n, size);
+}
+
+void *
+__wrap_aligned_alloc(size_t align, size_t size)
+{
+	return is_short(1, size) ? NULL : __real_aligned_alloc(align, size);
+}
+
+#endif /* TESTS_UNIT_SHORT_MEMORY_H */

@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_future.c - futures, without an agent: callbacks run where they end. */
+#include <criterion/criterion.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include <xrun/future.h>
+
+#include "base/clock.h"
+
+static struct xr_value *
+number(int64_t n)
+{
+	struct xr_value *v = xr_value_new_i64(n);
+
+	cr_assert_not_null(v);
+	return v;
+}
+
+static int64_t
+number_of(struct xr_future *f)
+{
+	struct xr_value *v = NULL;
+	int64_t n = -1;
+
+	cr_assert_eq(xr_future_wait(f, XR_SECONDS(10), &v, NULL), XR_OK);
+	cr_assert_eq(xr_value_get_i64(v, &n), XR_OK);
+	xr_value_unref(v);
+	return n;
+}
+
+Test(future, AC_F1_it_ends_once)
+{
+	struct xr_future *f = xr_future_new(NULL);
+
+	cr_expect_eq(xr_future_set(f, number(1)), XR_OK);
+	cr_expect_eq(xr_future_set(f, number(2)), XR_E_STATE);
+	cr_expect_eq(xr_future_fail_with(f, XR_E_INVAL, "no"), XR_E_STATE);
+	cr_expect_eq(number_of(f), 1);
+	xr_future_unref(f);
+	f = xr_future_new(NULL);
+	cr_expect_eq(xr_future_fail_with(f, XR_E_RANGE, "no"), XR_OK);
+	cr_expect_eq(xr_future_set(f, number(2)), XR_E_STATE);
+	cr_expect_eq(xr_future_wait(f, 0, NULL, NULL), XR_E_RANGE);
+	xr_future_unref(f);
+}
+
+Test(future, what_is_no_value_or_error_is_refused)
+{
+	struct xr_future *f = xr_future_new(NULL);
+
+	cr_expect_eq(xr_future_set(f, NULL), XR_E_INVAL);
+	cr_expect_eq(xr_future_fail(f, number(1)), XR_E_INVAL);
+	cr_expect_eq(xr_future_fail_with(f, XR_OK, ""), XR_E_INVAL);
+	cr_expect_not(xr_future_done(f));
+	cr_expect_eq(xr_future_then(f, NULL, NULL, XR_THEN, NULL), XR_E_INVAL);
+	cr_expect_eq(xr_future_wait(f, -5, NULL, NULL), XR_E_INVAL);
+	xr_future_unref(f);
+}
+
+static enum xr_status
+add_one(struct xr_future *parent, void *ctx, struct xr_value **result,
+	struct xr_error *err)
+{
+	struct xr_value *v = NULL;
+	enum xr_status status = xr_future_value(parent, &v, err);
+	int64_t n;
+
+	if (ctx != NULL)
+		atomic_fetch_add((_Atomic int *)ctx, 1);
+	if (status != XR_OK)
+		return status;
+	xr_value_get_i64(v, &n);
+	xr_value_unref(v);
+	*result = xr_value_new_i64(n + 1);
+	return XR_OK;
+}
+
+Test(future, AC_F2_of_one_that_ended_it_runs_before_then_returns)
+{
+	struct xr_future *f = xr_future_new(NULL), *child = NULL;
+	_Atomic int calls = 0;
+
+	xr_future_set(f, number(1));
+	cr_assert_eq(xr_future_then(f, add_one, &calls, XR_THEN, &child),
+		XR_OK);
+	cr_expect_eq(calls, 1);
+	cr_expect(xr_future_done(child));
+	cr_expect_eq(number_of(child), 2);
+	xr_future_unref(child);
+	xr_future_unref(f);
+}
+
+Test(future, AC_F3_a_chain_of_20_adds_20)
+{
+	struct xr_future *first = xr_future_new(NULL),
+			 *f = xr_future_ref(first);
+
+	for (int i = 0; i < 20; i++) {
+		struct xr_future *next = NULL;
+
+		cr_assert_eq(xr_future_then(f, add_one, NULL,
+				     i % 2 == 0 ? XR_SHORT : XR_THEN, &next),
+			XR_OK);
+		xr_future_unref(f);
+		f = next;
+	}
+	xr_future_set(first, number(5));
+	cr_expect_eq(number_of(f), 25);
+	xr_future_unref(f);
+	xr_future_unref(first);
+}
+
+Test(future, AC_F4_ten_callbacks_run_once_each)
+{
+	struct xr_future *f = xr_future_new(NULL);
+	_Atomic int calls = 0;
+
+	for (int i = 0; i < 10; i++)
+		cr_assert_eq(xr_future_then(f, add_one, &calls,
+				     i % 2 == 0 ? XR_SHORT : XR_THEN, NULL),
+			XR_OK);
+	cr_expect_eq(calls, 0);
+	xr_future_set(f, number(1));
+	cr_expect_eq(calls, 10);
+	xr_future_unref(f);
+}
+
+static enum xr_status
+fail_always(struct xr_future *parent, void *ctx, struct xr_value **result,
+	struct xr_error *err)
+{
+	(void)parent;
+	(void)ctx;
+	(void)result;
+	return xr_error_set(err, XR_E_RANGE, "on purpose");
+}
+
+Test(future, AC_F5_an_error_in_a_callback_is_the_childs)
+{
+	struct xr_future *f = xr_future_new(NULL), *child = NULL;
+	struct xr_error err = { 0 };
+
+	xr_future_then(f, fail_always, NULL, XR_SHORT, &child);
+	xr_future_set(f, number(1));
+	cr_expect_eq(number_of(f), 1);
+	cr_expect_eq(xr_future_wait(child, 0, NULL, &err), XR_E_RANGE);
+	cr_expect_str_eq(err.text, "on purpose");
+	cr_expect_eq(xr_future_wait(child, 0, NULL, &err), XR_E_RANGE,
+		"as often as one asks");
+	xr_future_unref(child);
+	xr_future_unref(f);
+}
+
+static enum xr_status
+say_seven(struct xr_future *parent, void *ctx, struct xr_value **result,
+	struct xr_error *err)
+{
+	(void)parent;
+	(void)ctx;
+	(void)err;
+	*result = xr_value_new_i64(7);
+	return XR_OK;
+}
+
+Test(future, AC_F6_who_ignores_the_parents_error_has_a_child_that_succeeds)
+{
+	struct xr_future *f = xr_future_new(NULL), *child = NULL, *heir = NULL;
+	struct xr_error err = { 0 };
+
+	xr_future_then(f, say_seven, NULL, XR_SHORT, &child);
+	xr_future_then(f, add_one, NULL, XR_SHORT, &heir);
+	xr_future_fail_with(f, XR_E_NODEV, "broken");
+	cr_expect_eq(number_of(child), 7);
+	cr_expect_eq(xr_future_wait(heir, 0, NULL, &err), XR_E_NODEV);
+	cr_expect_str_eq(err.text, "broken", "the parent's own error");
+	xr_future_unref(heir);
+	xr_future_unref(child);
+	xr_future_unref(f);
+}
+
+Test(future, AC_F7_wait_all_gives_the_first_error_at_once)
+{
+	struct xr_future *f[] = { xr_future_new(NULL), xr_future_new(NULL) };
+	int64_t begin = clock_now();
+
+	xr_future_fail_with(f[1], XR_E_SCHEMA, "no");
+	cr_expect_eq(xr_future_wait_all(f, 2, XR_SECONDS(60), NULL, NULL),
+		XR_E_SCHEMA);
+	cr_expect_lt(clock_now() - begin, XR_SECONDS(10));
+	cr_expect_not(xr_future_done(f[0]));
+	xr_future_unref(f[0]);
+	xr_future_unref(f[1]);
+}
+
+Test(future, wait_all_gives_values_in_the_order_asked)
+{
+	struct xr_future *f[3];
+	struct xr_value *all = NULL;
+	int64_t n;
+
+	for (int i = 0; i < 3; i++)
+		f[i] = xr_future_new(NULL);
+	for (int i = 2; i >= 0; i--)
+		xr_future_set(f[i], number(10 + i));
+	cr_assert_eq(xr_future_wait_all(f, 3, 0, &all, NULL), XR_OK);
+	for (int i = 0; i < 3; i++) {
+		xr_value_get_i64(xr_value_at(all, (size_t)i), &n);
+		cr_expect_eq(n, 10 + i);
+		xr_future_unref(f[i]);
+	}
+	xr_value_unref(all);
+}
+
+Test(future, AC_F8_all_of_none_has_ended)
+{
+	struct xr_future *all = NULL;
+	struct xr_value *v = NULL;
+
+	cr_assert_eq(xr_future_all(NULL, 0, &all), XR_OK);
+	cr_expect(xr_future_done(all));
+	cr_assert_eq(xr_future_value(all, &v, NULL), XR_OK);
+	cr_expect_eq(xr_value_count(v), 0);
+	xr_value_unref(v);
+	xr_future_unref(all);
+}
+
+Test(future, AC_F9_a_wait_that_is_over_leaves_it_pending)
+{
+	struct xr_future *f = xr_future_new(NULL);
+	int64_t begin = clock_now();
+
+	cr_expect_eq(xr_future_wait(f, XR_SECONDS(0.1), NULL, NULL),
+		XR_E_TIMEOUT);
+	cr_expect_geq(clock_now() - begin, XR_SECONDS(0.1));
+	cr_expect_eq(xr_future_value(f, NULL, NULL), XR_E_AGAIN);
+	cr_expect_not(xr_future_done(f));
+	xr_future_set(f, number(3));
+	cr_expect_eq(number_of(f), 3);
+	xr_future_unref(f);
+}
+
+static void
+release(struct xr_future *future, void *ctx)
+{
+	*(int *)ctx += 1;
+	xr_future_unref(future);
+}
+
+Test(future, AC_F10_the_last_handle_may_go_in_its_own_callback)
+{
+	struct xr_future *f = xr_future_new(NULL);
+	int calls = 0;
+
+	cr_assert_eq(xr_future_on_done(f, release, &calls), XR_OK);
+	xr_future_set(f, number(1));
+	cr_expect_eq(calls, 1);
+}
+
+Test(future, a_future_that_is_dropped_ends_its_children)
+{
+	struct xr_future *f = xr_future_new(NULL), *child = NULL;
+
+	xr_future_then(f, add_one, NULL, XR_SHORT, &child);
+	xr_future_unref(f);
+	cr_expect_eq(xr_future_wait(child, 0, NULL, NULL), XR_E_CANCELLED);
+	xr_future_unref(child);
+}
+
+Test(future, canceling_ends_it)
+{
+	struct xr_future *f = xr_future_new(NULL);
+
+	cr_expect_eq(xr_future_cancel(f), XR_OK);
+	cr_expect_eq(xr_future_cancel(f), XR_E_STATE);
+	cr_expect_eq(xr_future_wait(f, 0, NULL, NULL), XR_E_CANCELLED);
+	xr_future_unref(f);
+}
+
+static void *
+set_soon(void *future)
+{
+	xr_future_set(future, xr_value_new_i64(9));
+	return NULL;
+}
+
+Test(future, whoever_waits_is_woken_by_another_thread)
+{
+	for (int i = 0; i < 200; i++) {
+		struct xr_future *f = xr_future_new(NULL);
+		pthread_t thread;
+
+		cr_assert_eq(pthread_create(&thread, NULL, set_soon, f), 0);
+		cr_assert_eq(number_of(f), 9);
+		pthread_join(thread, NULL);
+		xr_future_unref(f);
+	}
+}
+
+static void *
+wait_for_it(void *future)
+{
+	cr_expect_eq(number_of(future), 4);
+	return NULL;
+}
+
+Test(future, several_threads_wait_for_one)
+{
+	struct xr_future *f = xr_future_new(NULL);
+	pthread_t thread[6];
+
+	for (int i = 0; i < 6; i++)
+		cr_assert_eq(pthread_create(&thread[i], NULL, wait_for_it, f),
+			0);
+	xr_future_set(f, number(4));
+	for (int i = 0; i < 6; i++)
+		pthread_join(thread[i], NULL);
+	xr_future_unref(f);
+}

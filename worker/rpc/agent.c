@@ -1,0 +1,552 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* agent.c - see agent.h. */
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "worker/rpc/agent.h"
+#include "worker/rpc/crew.h"
+#include "worker/rpc/inside.h"
+#include "worker/rpc/lead.h"
+#include "worker/rpc/local.h"
+#include "worker/rpc/loop.h"
+#include "worker/rpc/meet.h"
+#include "worker/rpc/message.h"
+#include "worker/rpc/pending.h"
+#include "worker/rpc/serve.h"
+
+#define NAME_BUCKETS 1024 /* a power of 2 */
+
+static struct {
+	_Atomic uint32_t state; /* enum agent_state */
+	_Atomic int64_t timeout;
+	struct peer *self;
+	struct agent_carrier carrier[AGENT_CARRIERS_MAX];
+	uint32_t carriers; /* the first is loop */
+	uint8_t secret[AGENT_SECRET];
+	pthread_mutex_t adding;
+	struct peer *_Atomic by_id[XR_WORKER_ID_MAX + 1];
+	struct peer *_Atomic by_name[NAME_BUCKETS];
+	struct peer *_Atomic first;
+	_Atomic bool behind;
+} a = { .adding = PTHREAD_MUTEX_INITIALIZER };
+
+/* --- tokens --------------------------------------------------------------- */
+
+static void
+copy_sent(struct token *token)
+{
+	agent_token_free((struct agent_token *)token);
+}
+
+struct agent_token *
+agent_token_new(size_t len)
+{
+	struct agent_token *t = calloc(1, sizeof(*t));
+
+	if (t == NULL)
+		return NULL;
+	t->token.sent = copy_sent;
+	t->data = malloc(len > 0 ? len : 1);
+	if (t->data != NULL)
+		return t;
+	free(t);
+	return NULL;
+}
+
+void
+agent_token_free(struct agent_token *t)
+{
+	if (t == NULL)
+		return;
+	free(t->data);
+	free(t);
+}
+
+/* --- what carriers call --------------------------------------------------- */
+
+static void
+on_sent(void *ctx, void *token)
+{
+	struct token *t = token;
+
+	(void)ctx;
+	if (t != NULL)
+		t->sent(t);
+}
+
+/* What is long is read into the carrier's memory, where it may stay. */
+static void *
+on_place(void *ctx, void *peer, const struct xr_record *record, uint64_t len)
+{
+	(void)ctx;
+	(void)peer;
+	(void)record;
+	(void)len;
+	return NULL;
+}
+
+static void
+on_lost(void *ctx, void *peer, struct xr_link *link, const char *why)
+{
+	struct peer *p = peer;
+
+	(void)ctx;
+	(void)link;
+	peer_lose(p, PEER_LOST, why);
+	serve_lost(p);
+	meet_lost(p);
+}
+
+static void *
+on_accepted(void *ctx, uint32_t id, uint64_t incarnation, struct xr_link *link)
+{
+	const struct agent_carrier *c = ctx;
+	struct peer *p =
+		id <= XR_WORKER_ID_MAX ? atomic_load(&a.by_id[id]) : NULL;
+
+	if (p == NULL || p->incarnation != incarnation)
+		return NULL;
+	/* Its first message may come before ours goes. */
+	pthread_mutex_lock(&p->lock);
+	if (atomic_load(&p->state) == PEER_NEW) {
+		p->carrier = c->ops;
+		p->carrier_self = c->self;
+		p->link = link;
+		local_met(p);
+		atomic_store(&p->state, PEER_UP);
+	}
+	pthread_mutex_unlock(&p->lock);
+	return p;
+}
+
+static void
+on_awake(void *ctx)
+{
+	(void)ctx;
+	lead_bell();
+}
+
+static const struct xr_carrier_host host = {
+	.size = sizeof(host),
+	.deliver = message_deliver,
+	.place = on_place,
+	.sent = on_sent,
+	.accepted = on_accepted,
+	.lost = on_lost,
+	.awake = on_awake,
+};
+
+/* --- members -------------------------------------------------------------- */
+
+static uint32_t
+name_bucket(const char *name)
+{
+	uint32_t hash = 2166136261u; /* FNV-1a, 32 bits */
+
+	for (; *name != '\0'; name++)
+		hash = (hash ^ (uint8_t)*name) * 16777619u;
+	return hash & (NAME_BUCKETS - 1);
+}
+
+struct peer *
+agent_self(void)
+{
+	return a.self;
+}
+
+struct peer *
+agent_first(void)
+{
+	return atomic_load_explicit(&a.first, memory_order_acquire);
+}
+
+struct peer *
+agent_next(const struct peer *p)
+{
+	return p->next;
+}
+
+struct peer *
+agent_add(const char *name, uint32_t id, uint64_t incarnation,
+	const char *addresses)
+{
+	struct peer *p;
+	uint32_t b;
+
+	if (id > XR_WORKER_ID_MAX)
+		return NULL;
+	p = peer_new(name, id, incarnation);
+	if (p == NULL)
+		return NULL;
+	snprintf(p->addresses, sizeof(p->addresses), "%s", addresses);
+	pthread_mutex_lock(&a.adding);
+	b = name_bucket(name);
+	p->next = atomic_load(&a.first);
+	p->same_name = atomic_load(&a.by_name[b]);
+	atomic_store_explicit(&a.first, p, memory_order_release);
+	atomic_store_explicit(&a.by_name[b], p, memory_order_release);
+	atomic_store_explicit(&a.by_id[id], p, memory_order_release);
+	pthread_mutex_unlock(&a.adding);
+	return p;
+}
+
+static struct peer *
+find_name(const char *name)
+{
+	struct peer *p = atomic_load_explicit(&a.by_name[name_bucket(name)],
+		memory_order_acquire);
+
+	while (p != NULL && strcmp(p->name, name) != 0)
+		p = p->same_name;
+	return p;
+}
+
+enum xr_status
+agent_peer(const char *name, int64_t id, struct peer **peer,
+	struct xr_error *err)
+{
+	struct peer *p = NULL;
+
+	if (name != NULL)
+		p = find_name(name);
+	else if (id >= 0 && id <= XR_WORKER_ID_MAX)
+		p = atomic_load_explicit(&a.by_id[id], memory_order_acquire);
+	if (p != NULL && atomic_load(&p->state) == PEER_LEFT)
+		return peer_lost_error(p, err);
+	if (p == NULL && name != NULL)
+		return fail(err, XR_E_NOTFOUND, "%s (%u) knows no worker %s",
+			a.self->name, a.self->id, name);
+	if (p == NULL)
+		return fail(err, XR_E_NOTFOUND, "%s (%u) knows no worker %lld",
+			a.self->name, a.self->id, (long long)id);
+	*peer = p;
+	return XR_OK;
+}
+
+/* --- ways ----------------------------------------------------------------- */
+
+/* The address of @carrier in "shm:1:2 tcp:h:1"; false: there is none. */
+static bool
+address_for(const struct peer *p, const char *carrier, char *out, size_t cap)
+{
+	size_t len = strlen(carrier), n;
+	const char *at = p->addresses;
+
+	for (; *at != '\0'; at += n + (at[n] == ' ')) {
+		n = strcspn(at, " ");
+		if (n > len && strncmp(at, carrier, len) == 0 &&
+			at[len] == ':' && n < cap) {
+			memcpy(out, at, n);
+			out[n] = '\0';
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool
+connect_by(struct peer *p, const struct agent_carrier *c, struct xr_error *err)
+{
+	char address[XR_ADDRESS_MAX + 1] = "";
+
+	if (!p->self && !address_for(p, c->ops->name, address, sizeof(address)))
+		return false;
+	p->carrier = c->ops;
+	p->carrier_self = c->self;
+	if (c->ops->connect(c->self, address, p->id, p->incarnation, p,
+		    &p->link, err) == XR_OK) {
+		local_met(p);
+		return true;
+	}
+	p->link = NULL;
+	return false;
+}
+
+void
+agent_connect(struct peer *p)
+{
+	struct xr_error err = { .text = "no way to reach it" };
+
+	for (uint32_t i = p->self ? 0 : 1; i < (p->self ? 1 : a.carriers); i++)
+		if (connect_by(p, &a.carrier[i], &err)) {
+			atomic_store(&p->state, PEER_UP);
+			return;
+		}
+	snprintf(p->why, sizeof(p->why), "%.127s", err.text);
+	atomic_store(&p->state, PEER_LOST);
+}
+
+size_t
+agent_addresses(char *text, size_t cap)
+{
+	size_t n = 0;
+
+	text[0] = '\0';
+	for (uint32_t i = 1; i < a.carriers; i++)
+		if (a.carrier[i].address[0] != '\0' && n < cap)
+			n += (size_t)snprintf(text + n, cap - n, "%s%s",
+				n > 0 ? " " : "", a.carrier[i].address);
+	return n;
+}
+
+void
+agent_has_behind(void)
+{
+	atomic_store(&a.behind, true);
+}
+
+bool
+agent_is_behind(void)
+{
+	return atomic_load_explicit(&a.behind, memory_order_relaxed);
+}
+
+/* --- beginning ------------------------------------------------------------ */
+
+static int64_t
+expire(void *ctx, int64_t now)
+{
+	int64_t a_call = pending_expire(now), a_meeting = meet_expire(now);
+
+	(void)ctx;
+	return a_call < a_meeting ? a_call : a_meeting;
+}
+
+static enum xr_status
+open_carrier(const struct xr_carrier *ops, const struct agent_wish *wish,
+	struct xr_error *err)
+{
+	const struct xr_carrier_opts opts = {
+		.size = sizeof(opts),
+		.id = wish->id,
+		.incarnation = wish->incarnation,
+		.secret = wish->secret != NULL ? a.secret : NULL,
+	};
+	struct agent_carrier *c = &a.carrier[a.carriers];
+	enum xr_status status;
+
+	if (a.carriers == AGENT_CARRIERS_MAX)
+		return fail(err, XR_E_RANGE, "more than %d carriers",
+			AGENT_CARRIERS_MAX - 1);
+	*c = (struct agent_carrier){ .ops = ops, .host = host };
+	c->host.ctx = c;
+	status = ops->open(&c->host, &opts, &c->self, err);
+	if (status != XR_OK)
+		return status;
+	ops->address(c->self, c->address, sizeof(c->address));
+	a.carriers++;
+	if (ops->progress != NULL)
+		lead_add((struct lead_source){ ops->progress, c->self });
+	return XR_OK;
+}
+
+/* One that is not to be had here is left out. */
+static enum xr_status
+open_carriers(const struct agent_wish *wish, struct xr_error *err)
+{
+	enum xr_status status = open_carrier(&loop_carrier, wish, err);
+
+	for (uint32_t i = 0; i < wish->carrier_count && status == XR_OK; i++) {
+		status = open_carrier(wish->carriers[i], wish, err);
+		if (status == XR_E_NODEV)
+			status = XR_OK;
+	}
+	lead_add((struct lead_source){ peer_flush, NULL });
+	return status;
+}
+
+static void
+close_carriers(void)
+{
+	for (struct peer *p = agent_first(); p != NULL; p = agent_next(p)) {
+		if (p->link != NULL)
+			p->carrier->link_close(p->link);
+		p->link = NULL;
+	}
+	while (a.carriers > 0) {
+		a.carriers--;
+		a.carrier[a.carriers].ops->free(a.carrier[a.carriers].self);
+	}
+}
+
+static void
+forget_peers(void)
+{
+	struct peer *p = agent_first(), *next;
+
+	for (; p != NULL; p = next) {
+		next = p->next;
+		atomic_store(&a.by_id[p->id], NULL);
+		peer_free(p);
+	}
+	for (uint32_t i = 0; i < NAME_BUCKETS; i++)
+		atomic_store(&a.by_name[i], NULL);
+	atomic_store(&a.first, NULL);
+	a.self = NULL;
+}
+
+static const struct crew_first life = { local_live, local_live_end };
+
+static enum xr_status
+open_all(const struct agent_wish *wish, struct xr_error *err)
+{
+	enum xr_status status;
+	int sys;
+
+	a.self = agent_add(wish->name, wish->id, wish->incarnation, "");
+	if (a.self == NULL)
+		return fail(err, XR_E_NOMEM, "out of memory");
+	a.self->self = true;
+	status = open_carriers(wish, err);
+	if (status != XR_OK)
+		return status;
+	sys = crew_open(wish->threads, &life);
+	if (sys == 0)
+		return XR_OK;
+	errno = sys;
+	return fail(err, XR_E_SYS, "no thread for the agent: %s",
+		strerror(sys));
+}
+
+enum xr_status
+agent_open(const struct agent_wish *wish, struct xr_error *err)
+{
+	struct lead_place place = {
+		.expire = expire,
+		.work = crew_has_work,
+	};
+	uint32_t none = AGENT_NONE;
+	enum xr_status status;
+
+	if (!atomic_compare_exchange_strong(&a.state, &none, AGENT_JOINING))
+		return fail(err, XR_E_STATE,
+			"an agent runs in this process already");
+	if (wish->secret != NULL)
+		memcpy(a.secret, wish->secret, sizeof(a.secret));
+	atomic_store(&a.timeout, wish->timeout);
+	atomic_store(&a.behind, false);
+	inside_open();
+	local_open();
+	local_place(&place);
+	lead_open(&place);
+	status = open_all(wish, err);
+	if (status != XR_OK)
+		agent_close();
+	return status;
+}
+
+void
+agent_begin(void)
+{
+	atomic_store(&a.state, AGENT_RUNS);
+}
+
+enum agent_state
+agent_state(void)
+{
+	return atomic_load(&a.state);
+}
+
+/* --- end ------------------------------------------------------------------ */
+
+/* Those who come meanwhile are refused; those who wait hear of it. */
+static void
+empty(void *unused)
+{
+	(void)unused;
+	pending_fail_all(NULL, XR_E_CLOSED, "the agent was shut down");
+}
+
+void
+agent_close(void)
+{
+	atomic_store(&a.state, AGENT_CLOSING);
+	inside_await_empty(empty, NULL);
+	crew_close();
+	lead_close();
+	close_carriers();
+	pending_fail_all(NULL, XR_E_CLOSED, "the agent was shut down");
+	pending_free_all();
+	meet_forget_all();
+	forget_peers();
+	explicit_bzero(a.secret, sizeof(a.secret));
+	atomic_store(&a.state, AGENT_NONE);
+}
+
+/* --- of everybody --------------------------------------------------------- */
+
+/* A function that serves a call may call, also before this process knows that all
+ * have joined: its caller knew. */
+static bool
+may_call(void)
+{
+	uint32_t state = atomic_load_explicit(&a.state, memory_order_acquire);
+
+	return state == AGENT_RUNS ||
+		(state == AGENT_JOINING &&
+			(crew_is_member() || lead_delivers()));
+}
+
+enum xr_status
+agent_enter(struct xr_error *err)
+{
+	inside_enter();
+	if (may_call())
+		return XR_OK;
+	inside_leave();
+	return fail(err, XR_E_STATE,
+		"no agent runs in this process: xr_rpc_init() comes first");
+}
+
+void
+agent_leave(void)
+{
+	inside_leave();
+}
+
+enum xr_status
+agent_timeout(int64_t timeout, int64_t *ns, struct xr_error *err)
+{
+	if (timeout == XR_TIMEOUT_DEFAULT)
+		timeout = atomic_load(&a.timeout);
+	if (timeout < 0)
+		return fail(err, XR_E_INVAL, "a timeout of %lld ns",
+			(long long)timeout);
+	*ns = timeout == 0 ? INT64_MAX : timeout;
+	return XR_OK;
+}
+
+XR_EXPORT enum xr_status
+xr_rpc_set_timeout(int64_t timeout, struct xr_error *err)
+{
+	enum xr_status status = agent_enter(err);
+
+	if (status != XR_OK)
+		return status;
+	if (timeout < 0)
+		status = fail(err, XR_E_INVAL, "a timeout of %lld ns",
+			(long long)timeout);
+	else
+		atomic_store(&a.timeout, timeout);
+	agent_leave();
+	return status;
+}
+
+XR_EXPORT enum xr_status
+xr_rpc_get_timeout(int64_t *timeout, struct xr_error *err)
+{
+	enum xr_status status = agent_enter(err);
+
+	if (status != XR_OK)
+		return status;
+	*timeout = atomic_load(&a.timeout);
+	agent_leave();
+	return XR_OK;
+}

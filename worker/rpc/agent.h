@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * agent.h - this process as a member: its peers, carriers and crew.
+ *
+ * One a process at a time. Everything public is between agent_enter() and
+ * agent_leave(), which cost a store each; closing waits until nobody is in
+ * between.
+ *
+ * Locks, none of which is held while another is taken or a callback runs, but
+ * where it says so: peer->lock around a carrier's send(); members.lock
+ * (member.h); lead, crew and futures have their own, for a few stores.
+ */
+#ifndef WORKER_RPC_AGENT_H
+#define WORKER_RPC_AGENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <xrun/error.h>
+#include <xrun/rpc.h>
+#include <xrun/transport.h>
+
+#include "worker/rpc/peer.h"
+
+#define AGENT_SECRET       32
+#define AGENT_CARRIERS_MAX 8
+
+enum agent_state {
+	AGENT_NONE,
+	AGENT_JOINING, /* messages are served, calls of the program's refused */
+	AGENT_RUNS,
+	AGENT_CLOSING,
+};
+
+/* What a token of a message stands for. */
+struct token {
+	void (*sent)(struct token *token);
+};
+
+/* A copy of a message that a carrier keeps. */
+struct agent_token {
+	struct token token;
+	uint8_t *data;
+};
+
+struct agent_token *agent_token_new(size_t len);
+void agent_token_free(struct agent_token *t);
+
+/* A carrier that is open. Its host's ctx. */
+struct agent_carrier {
+	const struct xr_carrier *ops;
+	void *self;
+	struct xr_carrier_host host;
+	char address[XR_ADDRESS_MAX + 1];
+};
+
+struct agent_wish {
+	const char *name;
+	uint32_t id;
+	uint64_t incarnation;
+	uint32_t threads;
+	int64_t timeout; /* ns; INT64_MAX: never */
+	const struct xr_carrier *const
+		*carriers; /* [carrier_count], best first */
+	uint32_t carrier_count;
+	const uint8_t *secret; /* [AGENT_SECRET], copied; NULL: none */
+};
+
+/*
+ * agent_open() - carriers, crew, and this process as the first peer; nothing is
+ * known of others. It is AGENT_JOINING.
+ *
+ * Returns  XR_OK; XR_E_STATE: there is one; XR_E_NODEV: no carrier works here;
+ *          XR_E_NOMEM, XR_E_SYS
+ */
+enum xr_status agent_open(const struct agent_wish *wish, struct xr_error *err);
+
+/* agent_begin() - the program may call. */
+void agent_begin(void);
+
+/* agent_close() - all that is pending ends with XR_E_CLOSED; nobody is in it any
+ * more; all is given back. Not by the crew. */
+void agent_close(void);
+
+enum agent_state agent_state(void);
+
+/* agent_addresses() - where this process can be reached: "shm:... tcp:..." */
+size_t agent_addresses(char *text, size_t cap);
+
+/* agent_enter() - XR_E_STATE: there is none, or not for the program. Nested calls
+ * are fine. */
+enum xr_status agent_enter(struct xr_error *err);
+void agent_leave(void);
+
+/* agent_self() - this process as a member. */
+struct peer *agent_self(void);
+
+/* agent_add() - another member, or its next life, reached at @addresses; gives the
+ * peer. NULL: no memory, or the number is beyond XR_WORKER_ID_MAX. */
+struct peer *agent_add(const char *name, uint32_t id, uint64_t incarnation,
+	const char *addresses);
+
+/* agent_peer() - by name, or with NULL by id, the newest that bore it;
+ * XR_E_NOTFOUND names asker and asked. */
+enum xr_status agent_peer(const char *name, int64_t id, struct peer **peer,
+	struct xr_error *err);
+
+/* agent_first(), agent_next() - all there ever were, the newest first. */
+struct peer *agent_first(void);
+struct peer *agent_next(const struct peer *p);
+
+/* agent_timeout() - @timeout as a call of now has it: ns, INT64_MAX never.
+ * XR_E_INVAL: below -1. */
+enum xr_status agent_timeout(int64_t timeout, int64_t *ns,
+	struct xr_error *err);
+
+/* agent_connect() - find a way to @p, whose lock is held. */
+void agent_connect(struct peer *p);
+
+/* agent_has_behind() - messages were left behind. agent_is_behind() - may there
+ * be any? */
+void agent_has_behind(void);
+bool agent_is_behind(void);
+
+#endif /* WORKER_RPC_AGENT_H */

@@ -1,0 +1,437 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ask.c - see ask.h. */
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "worker/rpc/agent.h"
+#include "worker/rpc/ask.h"
+#include "worker/rpc/crew.h"
+#include "worker/rpc/func.h"
+#include "worker/rpc/future.h"
+#include "worker/rpc/held.h"
+#include "worker/rpc/method.h"
+#include "worker/rpc/pending.h"
+#include "worker/rpc/values.h"
+
+static struct wait_site site; /* of all who wait for answers */
+static _Atomic uint32_t active;
+static struct waiter *_Atomic idle; /* waits until there are none */
+
+uint32_t
+ask_active(void)
+{
+	return atomic_load(&active);
+}
+
+/* Whoever takes the waiter out ends its wait. */
+static void
+tell_idle(void)
+{
+	struct waiter *w = atomic_exchange(&idle, NULL);
+
+	if (w != NULL)
+		waiter_done(w);
+}
+
+static void
+call_over(void)
+{
+	if (atomic_fetch_sub(&active, 1) == 1 && atomic_load(&idle) != NULL)
+		tell_idle();
+}
+
+enum xr_status
+ask_await_idle(int64_t deadline, struct xr_error *err)
+{
+	struct waiter w = { 0 };
+	bool done;
+
+	atomic_store(&idle, &w);
+	if (atomic_load(&active) == 0)
+		tell_idle();
+	done = lead_wait(&w, NULL, deadline);
+	if (!done && atomic_exchange(&idle, NULL) == NULL)
+		done = lead_wait(&w, NULL, INT64_MAX);
+	return done ? XR_OK :
+		      fail(err, XR_E_TIMEOUT, "%u calls are not answered",
+			      ask_active());
+}
+
+static int64_t
+deadline_of(int64_t timeout)
+{
+	int64_t now;
+
+	if (timeout == INT64_MAX)
+		return INT64_MAX;
+	now = clock_now();
+	return timeout > INT64_MAX - now ? INT64_MAX : now + timeout;
+}
+
+/* --- sending -------------------------------------------------------------- */
+
+/* The name goes along until the callee has answered to it. */
+static enum xr_status
+send_question(const struct question *q, uint64_t corr, int64_t deadline,
+	struct xr_error *err)
+{
+	struct xr_part parts[QUESTION_PARTS];
+	struct xr_message m = {
+		.record = {
+			.kind = (uint8_t)q->kind,
+			.flags = q->flags,
+			.method = q->method != NULL ? q->method->hash : 0,
+			.corr = corr,
+		},
+		.parts = q->parts,
+		.count = q->count,
+	};
+
+	if (q->method != NULL && !peer_knows(q->to, q->method->place)) {
+		m.record.flags |= MESSAGE_NAMED;
+		parts[0] = (struct xr_part){ q->method->prefix,
+			q->method->prefix_len };
+		memcpy(parts + 1, q->parts, q->count * sizeof(*parts));
+		m.parts = parts;
+		m.count = q->count + 1;
+	}
+	return peer_send(q->to, &m, deadline, NULL, err);
+}
+
+/* Best effort: the callee may go on. It is not worth a wait. */
+static void
+cancel(struct peer *to, uint64_t corr)
+{
+	ask_tell(&(struct question){ .to = to,
+			 .kind = MESSAGE_CANCEL,
+			 .corr = corr },
+		NULL);
+}
+
+static void
+count_call(struct peer *p, bool failed)
+{
+	atomic_fetch_add_explicit(&p->calls, 1, memory_order_relaxed);
+	if (failed)
+		atomic_fetch_add_explicit(&p->errors, 1, memory_order_relaxed);
+}
+
+/* --- errors that came ----------------------------------------------------- */
+
+/* Of MESSAGE_ERROR: the ERROR that it brings, or one of its status. */
+static struct xr_value *
+error_in(struct peer *from, const struct xr_record *record,
+	const struct xr_body *body)
+{
+	struct xr_value *error = NULL;
+	struct xr_error err = { 0 };
+	int32_t status = XR_E_PROTO;
+
+	if ((record->flags & MESSAGE_VALUE) == 0) {
+		if (body->len == sizeof(status))
+			memcpy(&status, body->data, sizeof(status));
+		return failure_new(status < 0 ? status : XR_E_PROTO,
+			"%s (%u): %s", from->name, from->id,
+			xr_status_text(status));
+	}
+	if (values_unpack(body, from, &error, &err) != XR_OK)
+		return failure_new(XR_E_DECODE, "the error of %s (%u): %s",
+			from->name, from->id, err.text);
+	if (xr_value_kind(error) == XR_ERROR)
+		return error;
+	xr_value_unref(error);
+	return failure_new(XR_E_PROTO, "%s (%u) sent no error as one",
+		from->name, from->id);
+}
+
+/* --- who waits ------------------------------------------------------------ */
+
+static void
+sync_done(struct ask_sync *a, enum xr_status status)
+{
+	a->status = status;
+	waiter_done(&a->waiter);
+}
+
+static void
+take_bytes(struct ask_sync *a, const struct xr_body *body)
+{
+	a->len = body->len;
+	if (a->into != NULL) {
+		memcpy(a->into, body->data,
+			body->len < a->cap ? body->len : a->cap);
+		a->data = a->into;
+		return;
+	}
+	if (body->len > 0)
+		a->held = held_take(body);
+	if (a->held != NULL)
+		a->data = held_data(a->held);
+	if (body->len > 0 && a->held == NULL)
+		a->error = failure_new(XR_E_NOMEM, "no memory for an answer");
+}
+
+static void
+sync_answered(struct pending *p, const struct xr_record *record,
+	const struct xr_body *body)
+{
+	struct ask_sync *a = p->ctx;
+	struct xr_error err = { 0 };
+
+	if (record->kind == MESSAGE_ERROR) {
+		a->error = error_in(p->peer, record, body);
+	} else if (a->read != NULL) {
+		a->value = a->read(p->peer, record, body, &err);
+		if (a->value == NULL)
+			a->error = failure_new(err.status, "%s", err.text);
+	} else {
+		take_bytes(a, body);
+	}
+	sync_done(a, a->error == NULL ? XR_OK : failure_status(a->error, NULL));
+}
+
+static void
+sync_failed(struct pending *p, struct xr_value *error)
+{
+	struct ask_sync *a = p->ctx;
+
+	a->error = error;
+	sync_done(a, failure_status(error, NULL));
+}
+
+static const struct pending_ops sync_ops = { false, sync_answered,
+	sync_failed };
+static const struct pending_ops sync_call_ops = { true, sync_answered,
+	sync_failed };
+
+/* Of the answer and of the end of its time one came first. */
+static enum xr_status
+sync_late(const struct question *q, struct ask_sync *a, uint64_t corr,
+	struct xr_error *err)
+{
+	struct pending *p = pending_claim(corr, q->to);
+
+	if (p == NULL) {
+		lead_wait(&a->waiter, NULL, INT64_MAX);
+		return a->status;
+	}
+	pending_put(p);
+	cancel(q->to, corr);
+	return fail(err, XR_E_TIMEOUT, "no answer from %s (%u) within %lld ms",
+		q->to->name, q->to->id, (long long)(q->timeout / NS_PER_MS));
+}
+
+enum xr_status
+ask_wait(const struct question *q, struct ask_sync *a, struct xr_error *err)
+{
+	const struct wait_hint hint = { q->to->cpu, &site };
+	int64_t deadline = deadline_of(q->timeout);
+	struct pending *p;
+	enum xr_status status;
+	uint64_t corr;
+
+	if (lead_delivers())
+		return fail(err, XR_E_STATE,
+			"a short function or callback may not wait");
+	p = pending_new();
+	if (p == NULL)
+		return fail(err, XR_E_NOMEM, "out of memory");
+	p->peer = q->to;
+	p->deadline = INT64_MAX; /* whoever waits looks after it */
+	p->timeout = q->timeout;
+	p->ops = q->call ? &sync_call_ops : &sync_ops;
+	p->ctx = a;
+	if (q->call)
+		atomic_fetch_add(&active, 1);
+	corr = pending_open(p);
+	lead_expect();
+	status = send_question(q, corr, deadline, err);
+	if (status != XR_OK) {
+		lead_decline();
+		p = pending_claim(corr, q->to);
+		if (p != NULL)
+			pending_put(p);
+		else
+			lead_wait(&a->waiter, NULL, INT64_MAX);
+		xr_value_unref(a->error);
+		a->error = NULL;
+	} else {
+		crew_wait_begin();
+		status = lead_wait(&a->waiter, &hint, deadline) ?
+			a->status :
+			sync_late(q, a, corr, err);
+		crew_wait_end();
+		if (a->error != NULL)
+			failure_status(a->error, err);
+	}
+	if (status == XR_OK && q->method != NULL)
+		peer_learns(q->to, q->method->place);
+	if (q->call) {
+		count_call(q->to, status != XR_OK);
+		call_over();
+	}
+	return status;
+}
+
+/* --- who has a future ----------------------------------------------------- */
+
+struct asked {
+	struct xr_future *future; /* a reference, until it ended */
+	ask_read_fn *read;
+	const struct method *method;
+	struct peer *to;
+	uint64_t corr;
+	bool call;
+};
+
+static struct xr_value *
+read_bytes(struct peer *from, const struct xr_record *record,
+	const struct xr_body *body, struct xr_error *err)
+{
+	struct xr_value *v = xr_value_new_bytes(body->data, body->len);
+
+	(void)from;
+	(void)record;
+	if (v == NULL)
+		fail(err, XR_E_NOMEM, "no memory for an answer");
+	return v;
+}
+
+static void
+future_ends(struct asked *a, struct xr_value *result, bool failed)
+{
+	struct xr_future *future = a->future;
+
+	if (a->call)
+		count_call(a->to, failed);
+	if (!failed && a->method != NULL)
+		peer_learns(a->to, a->method->place);
+	future_end(future, result, failed);
+	xr_future_unref(future);
+}
+
+static void
+future_answered(struct pending *p, const struct xr_record *record,
+	const struct xr_body *body)
+{
+	struct xr_value *result = NULL;
+	struct asked *a = p->ctx;
+	struct xr_error err = { 0 };
+	bool failed = record->kind == MESSAGE_ERROR;
+
+	if (failed)
+		result = error_in(p->peer, record, body);
+	else
+		result = (a->read != NULL ? a->read : read_bytes)(p->peer,
+			record, body, &err);
+	if (result == NULL && !failed) {
+		result = failure_new(err.status, "%s", err.text);
+		failed = true;
+	}
+	future_ends(a, result, failed);
+}
+
+static void
+future_failed(struct pending *p, struct xr_value *error)
+{
+	future_ends(p->ctx, error, true);
+}
+
+static const struct pending_ops future_ops = { false, future_answered,
+	future_failed };
+static const struct pending_ops future_call_ops = { true, future_answered,
+	future_failed };
+
+static void
+asked_settled(void *ctx)
+{
+	struct asked *a = ctx;
+
+	if (a->call)
+		call_over();
+}
+
+/* The future has ended; if nobody else claimed the question, nobody will. */
+static void
+asked_cancel(struct xr_future *future, void *ctx)
+{
+	struct asked *a = ctx;
+	struct pending *p = pending_claim(a->corr, a->to);
+
+	if (p == NULL)
+		return;
+	pending_put(p);
+	cancel(a->to, a->corr);
+	xr_future_unref(future);
+}
+
+static const struct future_maker asked_maker = {
+	.cancel = asked_cancel,
+	.settled = asked_settled,
+	.free = free,
+};
+
+enum xr_status
+ask_future(const struct question *q, ask_read_fn *read,
+	struct xr_future **future, struct xr_error *err)
+{
+	int64_t deadline = deadline_of(q->timeout);
+	struct asked *a = calloc(1, sizeof(*a));
+	struct pending *p = a != NULL ? pending_new() : NULL;
+	struct xr_future *f = p != NULL ? future_new(&asked_maker, a) : NULL;
+	enum xr_status status;
+	struct xr_error why = { 0 };
+
+	if (f == NULL) {
+		if (p != NULL)
+			pending_put(p);
+		free(a);
+		return fail(err, XR_E_NOMEM, "out of memory");
+	}
+	*a = (struct asked){ .future = xr_future_ref(f),
+		.read = read,
+		.method = q->method,
+		.to = q->to,
+		.call = q->call };
+	p->peer = q->to;
+	p->deadline = deadline;
+	p->timeout = q->timeout;
+	p->ops = q->call ? &future_call_ops : &future_ops;
+	p->ctx = a;
+	if (q->call)
+		atomic_fetch_add(&active, 1);
+	a->corr = pending_open(p);
+	status = send_question(q, a->corr, deadline, &why);
+	if (status != XR_OK) {
+		p = pending_claim(a->corr, q->to);
+		if (p != NULL) {
+			future_failed(p, failure_new(status, "%s", why.text));
+			pending_put(p);
+		}
+	} else if (deadline != INT64_MAX) {
+		lead_due(deadline);
+	}
+	*future = f;
+	return XR_OK;
+}
+
+enum xr_status
+ask_tell(const struct question *q, struct xr_error *err)
+{
+	return send_question(q, q->corr, deadline_of(q->timeout), err);
+}
+
+void
+ask_answered(struct peer *peer, const struct xr_record *record,
+	const struct xr_body *body)
+{
+	struct pending *p = pending_claim(record->corr, peer);
+
+	if (p == NULL)
+		return; /* too late */
+	p->ops->answer(p, record, body);
+	pending_put(p);
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ask.h - one question to a peer, and its answer: what all calls are made of.
+ *
+ * Whoever asks either waits, with all of it on his stack, or has a future.
+ */
+#ifndef WORKER_RPC_ASK_H
+#define WORKER_RPC_ASK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <xrun/error.h>
+#include <xrun/future.h>
+#include <xrun/transport.h>
+
+#include "worker/rpc/lead.h"
+#include "worker/rpc/message.h"
+
+struct held;
+struct peer;
+struct method;
+struct pending;
+
+struct question {
+	struct peer *to;
+	enum message_kind kind;
+	uint8_t flags;               /* enum message_flags */
+	const struct method *method; /* NULL: none is named */
+	const struct xr_part *parts; /* [count], of the body */
+	uint32_t count;
+	int64_t timeout; /* ns, INT64_MAX: never */
+	uint64_t corr;   /* of ask_tell(): which question it is about; 0 */
+	bool call;       /* of the program's */
+};
+
+#define QUESTION_PARTS 64 /* more are joined */
+
+/* What an answer is made of where it is read: a value, or bytes. Gives what the
+ * future ends with; NULL: it cannot be read, as @err says. */
+typedef struct xr_value *ask_read_fn(struct peer *from,
+	const struct xr_record *record, const struct xr_body *body,
+	struct xr_error *err);
+
+/* An answer that is waited for. */
+struct ask_sync {
+	struct waiter waiter;
+	enum xr_status status;
+	struct xr_value *error; /* an ERROR, or NULL */
+
+	/* Of bytes: they are copied here, or kept by the carrier. */
+	void *into;
+	size_t cap, len;
+	const void *data;
+	struct held *held;
+	/* Of a value. */
+	ask_read_fn *read; /* NULL: bytes */
+	struct xr_value *value;
+};
+
+/* ask_wait() - ask, and wait. @a is zero but for what is asked of it; what it has
+ * then is the caller's. Returns as xr_rpc_sync(). */
+enum xr_status ask_wait(const struct question *q, struct ask_sync *a,
+	struct xr_error *err);
+
+/* ask_future() - ask; @future receives a reference, that ends with what @read
+ * makes of the answer; NULL: a BYTES. */
+enum xr_status ask_future(const struct question *q, ask_read_fn *read,
+	struct xr_future **future, struct xr_error *err);
+
+/* ask_tell() - what nobody answers. */
+enum xr_status ask_tell(const struct question *q, struct xr_error *err);
+
+/* A handler of messages. */
+void ask_answered(struct peer *peer, const struct xr_record *record,
+	const struct xr_body *body);
+
+/* ask_await_idle() - until there are none; XR_E_TIMEOUT. One thread at a time. */
+enum xr_status ask_await_idle(int64_t deadline, struct xr_error *err);
+
+/* ask_active() - calls of the program's whose callbacks have not all run. */
+uint32_t ask_active(void);
+
+#endif /* WORKER_RPC_ASK_H */

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crew.c - see crew.h. */
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "worker/rpc/crew.h"
+#include "worker/rpc/lead.h"
+
+TAILQ_HEAD(work_list, work);
+
+static struct {
+	pthread_mutex_t lock;
+	struct work_list queue;
+	_Atomic uint32_t queued;
+	_Atomic uint32_t running; /* pieces of work that do not wait */
+	uint32_t limit;
+	struct crew_first first;
+	pthread_t *thread; /* [count] */
+	uint32_t count, cap;
+	uint32_t busy; /* threads that run or wait in a piece of work */
+	_Atomic bool open, closing;
+} crew = {
+	.lock = PTHREAD_MUTEX_INITIALIZER,
+	.queue = TAILQ_HEAD_INITIALIZER(crew.queue),
+};
+
+static __thread bool member __attribute__((tls_model("initial-exec")));
+/* It runs a piece of work, or waits in one. */
+static __thread bool runs __attribute__((tls_model("initial-exec")));
+
+bool
+crew_is_member(void)
+{
+	return member;
+}
+
+bool
+crew_is_open(void)
+{
+	return atomic_load(&crew.open);
+}
+
+bool
+crew_has_work(void *unused)
+{
+	(void)unused;
+	return atomic_load(&crew.closing) ||
+		(atomic_load(&crew.queued) > 0 &&
+			atomic_load(&crew.running) < crew.limit);
+}
+
+/* The next piece, if one more may run. */
+static struct work *
+take(void)
+{
+	struct work *work = NULL;
+
+	pthread_mutex_lock(&crew.lock);
+	if (atomic_load(&crew.running) < crew.limit)
+		work = TAILQ_FIRST(&crew.queue);
+	if (work != NULL) {
+		TAILQ_REMOVE(&crew.queue, work, list);
+		atomic_fetch_sub(&crew.queued, 1);
+		atomic_fetch_add(&crew.running, 1);
+		crew.busy++;
+	}
+	pthread_mutex_unlock(&crew.lock);
+	return work;
+}
+
+static void *run(void *first);
+
+/* With all signals blocked: they are the program's. */
+static int
+start(pthread_t *thread)
+{
+	sigset_t all, old;
+	int sys;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	sys = pthread_create(thread, NULL, run,
+		crew.count == 0 ? &crew.first : NULL);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return sys;
+}
+
+/* One that is not busy is always there to read. Where none can be made, those that
+ * there are do it later. */
+static void
+grow(void)
+{
+	pthread_t *more;
+	uint32_t cap;
+
+	pthread_mutex_lock(&crew.lock);
+	if (crew.busy < crew.count || atomic_load(&crew.closing))
+		goto out;
+	if (crew.count == crew.cap) {
+		cap = crew.cap == 0 ? 8 : 2 * crew.cap;
+		more = reallocarray(crew.thread, cap, sizeof(*more));
+		if (more == NULL)
+			goto out;
+		crew.thread = more;
+		crew.cap = cap;
+	}
+	if (start(&crew.thread[crew.count]) == 0)
+		crew.count++;
+out:
+	pthread_mutex_unlock(&crew.lock);
+}
+
+static void
+run_one(struct work *work)
+{
+	lead_busy();
+	grow();
+	/* More of them, for another thread. */
+	if (crew_has_work(NULL))
+		lead_wake_crew();
+	runs = true;
+	work->run(work);
+	runs = false;
+	pthread_mutex_lock(&crew.lock);
+	crew.busy--;
+	atomic_fetch_sub(&crew.running, 1);
+	pthread_mutex_unlock(&crew.lock);
+}
+
+static void *
+run(void *first)
+{
+	struct work *work;
+	bool is_first = first != NULL;
+
+	member = true;
+	if (is_first)
+		crew.first.begin();
+	for (;;) {
+		work = take();
+		if (work != NULL)
+			run_one(work);
+		else if (atomic_load(&crew.closing))
+			break;
+		else
+			lead_crew();
+	}
+	if (is_first)
+		crew.first.end();
+	return NULL;
+}
+
+int
+crew_open(uint32_t limit, const struct crew_first *first)
+{
+	crew.limit = limit;
+	crew.first = *first;
+	atomic_store(&crew.closing, false);
+	grow();
+	atomic_store(&crew.open, crew.count > 0);
+	return crew.count > 0 ? 0 : EAGAIN;
+}
+
+void
+crew_post(struct work *work)
+{
+	pthread_mutex_lock(&crew.lock);
+	TAILQ_INSERT_TAIL(&crew.queue, work, list);
+	atomic_fetch_add(&crew.queued, 1);
+	pthread_mutex_unlock(&crew.lock);
+	/* Of the crew, this one will come back for it. */
+	if (!member || runs || !lead_delivers())
+		lead_wake_crew();
+}
+
+void
+crew_wait_begin(void)
+{
+	if (!member)
+		return;
+	atomic_fetch_sub(&crew.running, 1);
+	if (crew_has_work(NULL))
+		lead_wake_crew();
+}
+
+void
+crew_wait_end(void)
+{
+	if (member)
+		atomic_fetch_add(&crew.running, 1);
+}
+
+uint32_t
+crew_idle(void)
+{
+	uint32_t running = atomic_load(&crew.running);
+
+	return running < crew.limit ? crew.limit - running : 0;
+}
+
+void
+crew_close(void)
+{
+	uint32_t count;
+
+	atomic_store(&crew.open, false);
+	atomic_store(&crew.closing, true);
+	pthread_mutex_lock(&crew.lock);
+	count = crew.count;
+	pthread_mutex_unlock(&crew.lock);
+	lead_wake_all();
+	for (uint32_t i = 0; i < count; i++)
+		pthread_join(crew.thread[i], NULL);
+	free(crew.thread);
+	crew.thread = NULL;
+	crew.count = crew.cap = crew.busy = 0;
+}

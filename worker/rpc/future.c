@@ -1,0 +1,608 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* future.c - see xrun/future.h and future.h. */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <sys/queue.h>
+
+#include <xrun/tensor.h>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "wire/value/device_ops.h"
+#include "worker/rpc/crew.h"
+#include "worker/rpc/future.h"
+#include "worker/rpc/lead.h"
+
+enum future_state {
+	FUTURE_PENDING,
+	FUTURE_ENDING, /* somebody stores the result */
+	FUTURE_VALUE,
+	FUTURE_ERROR,
+};
+
+/* What is called when a future ended. */
+struct then {
+	struct work work;                 /* of one that may wait */
+	struct later later;               /* of one that is short */
+	struct xr_future *parent, *child; /* references; child: or NULL */
+	xr_then_fn *fn;
+	xr_done_fn *done; /* instead of @fn */
+	void *ctx;
+	bool is_short;
+	struct then *next;
+};
+
+struct wait_one {
+	struct waiter waiter;
+	TAILQ_ENTRY(wait_one) list;
+};
+TAILQ_HEAD(wait_list, wait_one);
+
+struct xr_future {
+	_Atomic uint32_t refs;
+	_Atomic uint32_t state; /* enum future_state */
+	_Atomic uint32_t lock;  /* of what follows; held for a few stores */
+	struct then *first, **last;
+	struct wait_list waits;
+	struct xr_value *result;
+	_Atomic uint32_t unsettled; /* callbacks that have not run, and 1 */
+	const struct future_maker *maker; /* or NULL */
+	void *ctx;
+	bool bound; /* its devices were declared */
+	uint32_t device_count;
+	struct xr_device_name device[]; /* [device_count] */
+};
+
+/* --- errors --------------------------------------------------------------- */
+
+struct xr_value *
+failure_new(enum xr_status status, const char *fmt, ...)
+{
+	struct xr_failure f = { .size = sizeof(f), .status = status };
+	char text[512];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	f.text = text;
+	return xr_value_new_error(&f);
+}
+
+enum xr_status
+failure_status(const struct xr_value *error, struct xr_error *err)
+{
+	struct xr_failure f = { .size = sizeof(f) };
+
+	if (error == NULL || xr_value_failure(error, &f) != XR_OK)
+		return fail(err, XR_E_NOMEM, "out of memory");
+	return fail(err, f.status, "%.*s",
+		(int)strcspn(f.text != NULL ? f.text : "", "\n"),
+		f.text != NULL ? f.text : "");
+}
+
+bool
+future_deadline(int64_t timeout, int64_t *deadline)
+{
+	int64_t now;
+
+	if (timeout < 0)
+		return false;
+	now = clock_now();
+	*deadline = timeout > INT64_MAX - now ? INT64_MAX : now + timeout;
+	return true;
+}
+
+int64_t
+future_left(int64_t deadline)
+{
+	int64_t now;
+
+	if (deadline == INT64_MAX)
+		return XR_TIMEOUT_NEVER;
+	now = clock_now();
+	return deadline > now ? deadline - now : 0;
+}
+
+/* --- life ----------------------------------------------------------------- */
+
+static struct xr_future *
+alloc_future(uint32_t devices)
+{
+	struct xr_future *f =
+		calloc(1, sizeof(*f) + devices * sizeof(f->device[0]));
+
+	if (f == NULL)
+		return NULL;
+	atomic_init(&f->refs, 1);
+	atomic_init(&f->unsettled, 1);
+	f->last = &f->first;
+	TAILQ_INIT(&f->waits);
+	return f;
+}
+
+struct xr_future *
+future_new(const struct future_maker *maker, void *ctx)
+{
+	struct xr_future *f = alloc_future(0);
+
+	if (f == NULL)
+		return NULL;
+	f->maker = maker;
+	f->ctx = ctx;
+	return f;
+}
+
+XR_EXPORT struct xr_future *
+xr_future_new(const struct xr_future_opts *opts)
+{
+	uint32_t n = opts != NULL ? opts->device_count : 0;
+	struct xr_future *f = alloc_future(n);
+
+	if (f == NULL || opts == NULL)
+		return f;
+	f->bound = n > 0;
+	f->device_count = n;
+	if (n > 0)
+		memcpy(f->device, opts->devices, n * sizeof(f->device[0]));
+	return f;
+}
+
+XR_EXPORT struct xr_future *
+xr_future_ref(struct xr_future *future)
+{
+	atomic_fetch_add_explicit(&future->refs, 1, memory_order_relaxed);
+	return future;
+}
+
+/* It never ended, and now it never will: what follows it is told. */
+static void
+end_dropped(struct xr_future *future)
+{
+	atomic_store(&future->refs, 1);
+	future_fail(future, XR_E_CANCELLED, "what it waited for was dropped");
+	xr_future_unref(future);
+}
+
+XR_EXPORT void
+xr_future_unref(struct xr_future *future)
+{
+	if (future == NULL ||
+		atomic_fetch_sub_explicit(&future->refs, 1,
+			memory_order_acq_rel) != 1)
+		return;
+	if (future->first != NULL) {
+		end_dropped(future);
+		return;
+	}
+	if (future->maker != NULL && future->maker->free != NULL)
+		future->maker->free(future->ctx);
+	xr_value_unref(future->result);
+	free(future);
+}
+
+/* --- ending --------------------------------------------------------------- */
+
+static void
+lock(struct xr_future *f)
+{
+	while (atomic_exchange_explicit(&f->lock, 1, memory_order_acquire) != 0)
+		while (atomic_load_explicit(&f->lock, memory_order_relaxed))
+			__builtin_ia32_pause();
+}
+
+static void
+unlock(struct xr_future *f)
+{
+	atomic_store_explicit(&f->lock, 0, memory_order_release);
+}
+
+/* The child ends with the parent's own error where @fn handed that on. */
+static struct xr_value *
+error_of(struct xr_future *parent, enum xr_status status,
+	const struct xr_error *err)
+{
+	struct xr_failure f = { .size = sizeof(f) };
+
+	if (atomic_load(&parent->state) == FUTURE_ERROR &&
+		xr_value_failure(parent->result, &f) == XR_OK &&
+		f.status == status)
+		return xr_value_ref(parent->result);
+	return failure_new(status, "%s",
+		err->status == status ? err->text : xr_status_text(status));
+}
+
+static void
+settle_one(struct xr_future *f)
+{
+	if (atomic_fetch_sub(&f->unsettled, 1) == 1 && f->maker != NULL &&
+		f->maker->settled != NULL)
+		f->maker->settled(f->ctx);
+}
+
+static void
+call_then(struct then *t)
+{
+	struct xr_value *result = NULL;
+	struct xr_error err = { 0 };
+	enum xr_status status = XR_OK;
+
+	if (t->done != NULL)
+		t->done(t->parent, t->ctx);
+	else
+		status = t->fn(t->parent, t->ctx, &result, &err);
+	if (t->child != NULL && status == XR_OK)
+		future_end(t->child,
+			result != NULL ? result : xr_value_new_nil(), false);
+	else if (t->child != NULL)
+		future_end(t->child, error_of(t->parent, status, &err), true);
+	if (t->child == NULL || status != XR_OK)
+		xr_value_unref(result);
+	xr_future_unref(t->child);
+	settle_one(t->parent);
+	xr_future_unref(t->parent);
+	free(t);
+}
+
+static void
+run_work(struct work *work)
+{
+	call_then((struct then *)((char *)work - offsetof(struct then, work)));
+}
+
+static void
+run_later(struct later *later)
+{
+	call_then((struct then *)((char *)later -
+		offsetof(struct then, later)));
+}
+
+/* Without a crew, which only an agent has, it is done here. */
+static void
+dispatch(struct then *t)
+{
+	t->work.run = run_work;
+	t->later.run = run_later;
+	if (!t->is_short && crew_is_open())
+		crew_post(&t->work);
+	else
+		lead_later(&t->later);
+}
+
+/* In the order of registration. The waiters' memory is gone once they know. */
+static void
+tell_all(struct xr_future *f)
+{
+	struct wait_one *w;
+	struct then *t, *next;
+
+	lock(f);
+	t = f->first;
+	f->first = NULL;
+	f->last = &f->first;
+	while ((w = TAILQ_FIRST(&f->waits)) != NULL) {
+		TAILQ_REMOVE(&f->waits, w, list);
+		waiter_done(&w->waiter);
+	}
+	unlock(f);
+	for (; t != NULL; t = next) {
+		next = t->next;
+		xr_future_ref(f);
+		dispatch(t);
+	}
+	settle_one(f);
+}
+
+/* Without memory even for an error, all such futures share one. */
+static struct xr_value *
+no_memory(void)
+{
+	static struct xr_value *_Atomic kept;
+	struct xr_value *v = atomic_load(&kept), *made;
+
+	if (v != NULL)
+		return xr_value_ref(v);
+	made = failure_new(XR_E_NOMEM, "out of memory");
+	if (made != NULL && atomic_compare_exchange_strong(&kept, &v, made))
+		return xr_value_ref(made);
+	return made;
+}
+
+bool
+future_end(struct xr_future *future, struct xr_value *result, bool failed)
+{
+	uint32_t pending = FUTURE_PENDING;
+
+	if (!atomic_compare_exchange_strong(&future->state, &pending,
+		    FUTURE_ENDING)) {
+		xr_value_unref(result);
+		return false;
+	}
+	if (result == NULL) {
+		result = no_memory();
+		failed = true;
+	}
+	future->result = result;
+	/* It may be released by whoever sees it end. */
+	xr_future_ref(future);
+	atomic_store(&future->state, failed ? FUTURE_ERROR : FUTURE_VALUE);
+	tell_all(future);
+	xr_future_unref(future);
+	return true;
+}
+
+bool
+future_fail(struct xr_future *future, enum xr_status status, const char *fmt,
+	...)
+{
+	char text[512];
+	va_list ap;
+
+	if (future == NULL)
+		return false;
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	return future_end(future, failure_new(status, "%s", text), true);
+}
+
+/* --- devices -------------------------------------------------------------- */
+
+static bool
+is_declared(const struct xr_future *f, const struct xr_tensor_desc *d)
+{
+	if (d->device_kind == XR_DEVICE_CPU)
+		return true;
+	for (uint32_t i = 0; i < f->device_count; i++)
+		if (f->device[i].kind == d->device_kind &&
+			f->device[i].index == d->device_index)
+			return true;
+	return false;
+}
+
+/* The first tensor on another device. */
+static bool
+find_stray(const struct xr_future *f, struct xr_value *v,
+	struct xr_tensor_desc *d)
+{
+	d->size = sizeof(*d);
+	if (xr_tensor_desc(v, d) == XR_OK)
+		return !is_declared(f, d);
+	for (size_t i = 0; i < xr_value_count(v); i++)
+		if (find_stray(f, xr_value_at(v, i), d))
+			return true;
+	return false;
+}
+
+static void
+put_declared(const struct xr_future *f, char *text, size_t cap)
+{
+	size_t n = (size_t)snprintf(text, cap, "cpu");
+
+	for (uint32_t i = 0; i < f->device_count && n < cap; i++)
+		n += (size_t)snprintf(text + n, cap - n, ", %s:%d",
+			device_kind_name(f->device[i].kind),
+			f->device[i].index);
+}
+
+/* --- public --------------------------------------------------------------- */
+
+XR_EXPORT enum xr_status
+xr_future_set(struct xr_future *future, struct xr_value *value)
+{
+	struct xr_tensor_desc stray;
+	char declared[200];
+
+	if (value == NULL)
+		return XR_E_INVAL;
+	if (!future->bound || !find_stray(future, value, &stray))
+		return future_end(future, value, false) ? XR_OK : XR_E_STATE;
+	put_declared(future, declared, sizeof(declared));
+	xr_value_unref(value);
+	return future_fail(future, XR_E_DEVICE,
+		       "a tensor is on %s:%d, and declared were %s",
+		       device_kind_name(stray.device_kind), stray.device_index,
+		       declared) ?
+		XR_E_DEVICE :
+		XR_E_STATE;
+}
+
+XR_EXPORT enum xr_status
+xr_future_fail(struct xr_future *future, struct xr_value *error)
+{
+	if (error == NULL || xr_value_kind(error) != XR_ERROR) {
+		xr_value_unref(error);
+		return XR_E_INVAL;
+	}
+	return future_end(future, error, true) ? XR_OK : XR_E_STATE;
+}
+
+XR_EXPORT enum xr_status
+xr_future_fail_with(struct xr_future *future, enum xr_status status,
+	const char *text)
+{
+	if (status == XR_OK)
+		return XR_E_INVAL;
+	return future_fail(future, status, "%s", text != NULL ? text : "") ?
+		XR_OK :
+		XR_E_STATE;
+}
+
+XR_EXPORT enum xr_status
+xr_future_cancel(struct xr_future *future)
+{
+	enum xr_status status = XR_E_STATE;
+
+	xr_future_ref(future);
+	if (future_fail(future, XR_E_CANCELLED, "canceled")) {
+		status = XR_OK;
+		if (future->maker != NULL && future->maker->cancel != NULL)
+			future->maker->cancel(future, future->ctx);
+	}
+	xr_future_unref(future);
+	return status;
+}
+
+static bool
+has_ended(const struct xr_future *f)
+{
+	return atomic_load_explicit(&f->state, memory_order_acquire) >=
+		FUTURE_VALUE;
+}
+
+XR_EXPORT bool
+xr_future_done(const struct xr_future *future)
+{
+	return has_ended(future);
+}
+
+XR_EXPORT enum xr_status
+xr_future_value(struct xr_future *future, struct xr_value **value,
+	struct xr_error *err)
+{
+	if (!has_ended(future))
+		return fail(err, XR_E_AGAIN, "it has not ended");
+	if (atomic_load(&future->state) == FUTURE_ERROR)
+		return failure_status(future->result, err);
+	if (value != NULL)
+		*value = xr_value_ref(future->result);
+	return XR_OK;
+}
+
+XR_EXPORT struct xr_value *
+xr_future_error(struct xr_future *future)
+{
+	return has_ended(future) &&
+			atomic_load(&future->state) == FUTURE_ERROR ?
+		xr_value_ref(future->result) :
+		NULL;
+}
+
+/* False: it ended meanwhile. */
+static bool
+enlist(struct xr_future *f, struct wait_one *w)
+{
+	bool pending;
+
+	lock(f);
+	pending = !has_ended(f);
+	if (pending)
+		TAILQ_INSERT_TAIL(&f->waits, w, list);
+	unlock(f);
+	return pending;
+}
+
+/* Its time was over; whoever ends it may be about to tell it. */
+static void
+delist(struct xr_future *f, struct wait_one *w)
+{
+	lock(f);
+	if (!waiter_is_done(&w->waiter))
+		TAILQ_REMOVE(&f->waits, w, list);
+	unlock(f);
+}
+
+XR_EXPORT enum xr_status
+xr_future_wait(struct xr_future *future, int64_t timeout,
+	struct xr_value **value, struct xr_error *err)
+{
+	struct wait_one w = { 0 };
+	int64_t deadline;
+
+	if (has_ended(future))
+		return xr_future_value(future, value, err);
+	if (!future_deadline(timeout, &deadline))
+		return fail(err, XR_E_INVAL, "a timeout below 0");
+	if (timeout == 0)
+		return fail(err, XR_E_TIMEOUT, "it has not ended");
+	if (lead_delivers())
+		return fail(err, XR_E_STATE,
+			"a short function or callback may not wait");
+	if (enlist(future, &w)) {
+		crew_wait_begin();
+		if (!lead_wait(&w.waiter, NULL, deadline))
+			delist(future, &w);
+		crew_wait_end();
+	}
+	if (!has_ended(future))
+		return fail(err, XR_E_TIMEOUT, "not ended after %lld ms",
+			(long long)(timeout / NS_PER_MS));
+	return xr_future_value(future, value, err);
+}
+
+/* False: it has ended. */
+static bool
+append(struct xr_future *f, struct then *t)
+{
+	bool pending;
+
+	lock(f);
+	pending = !has_ended(f);
+	if (pending) {
+		*f->last = t;
+		f->last = &t->next;
+		atomic_fetch_add(&f->unsettled, 1);
+	}
+	unlock(f);
+	return pending;
+}
+
+/* Until the parent ends it keeps the callback, and not the other way round. */
+static void
+follow(struct xr_future *parent, struct then *t)
+{
+	t->parent = parent;
+	if (append(parent, t))
+		return;
+	xr_future_ref(parent);
+	atomic_fetch_add(&parent->unsettled, 1);
+	call_then(t);
+}
+
+XR_EXPORT enum xr_status
+xr_future_then(struct xr_future *future, xr_then_fn *fn, void *ctx,
+	uint32_t flags, struct xr_future **child)
+{
+	struct then *t;
+
+	if (fn == NULL || (flags & ~(uint32_t)XR_SHORT) != 0)
+		return XR_E_INVAL;
+	t = calloc(1, sizeof(*t));
+	if (t == NULL)
+		return XR_E_NOMEM;
+	t->fn = fn;
+	t->ctx = ctx;
+	t->is_short = (flags & XR_SHORT) != 0;
+	if (child != NULL) {
+		t->child = future_new(NULL, NULL);
+		if (t->child == NULL) {
+			free(t);
+			return XR_E_NOMEM;
+		}
+		*child = xr_future_ref(t->child);
+	}
+	follow(future, t);
+	return XR_OK;
+}
+
+XR_EXPORT enum xr_status
+xr_future_on_done(struct xr_future *future, xr_done_fn *fn, void *ctx)
+{
+	struct then *t;
+
+	if (fn == NULL)
+		return XR_E_INVAL;
+	t = calloc(1, sizeof(*t));
+	if (t == NULL)
+		return XR_E_NOMEM;
+	t->done = fn;
+	t->ctx = ctx;
+	t->is_short = true;
+	follow(future, t);
+	return XR_OK;
+}

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* inside.c - see inside.h. */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <linux/futex.h>
+#include <linux/membarrier.h>
+#include <sys/queue.h>
+#include <sys/syscall.h>
+
+#include "worker/rpc/inside.h"
+
+struct thread {
+	_Atomic uint32_t depth; /* written by the thread alone */
+	LIST_ENTRY(thread) list;
+};
+LIST_HEAD(thread_list, thread);
+
+static struct {
+	pthread_mutex_t lock;
+	struct thread_list threads;
+	pthread_key_t key;
+	bool has_key, light;      /* light: membarrier() is there */
+	_Atomic uint32_t awaited; /* somebody waits for threads to go */
+	_Atomic uint32_t gone;    /* a futex: one did meanwhile */
+} in = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static __thread struct thread *me __attribute__((tls_model("initial-exec")));
+/* Of a thread for which there was no memory: it is always inside. */
+static struct thread nobody;
+
+static void
+thread_ends(void *arg)
+{
+	struct thread *t = arg;
+
+	pthread_mutex_lock(&in.lock);
+	LIST_REMOVE(t, list);
+	pthread_mutex_unlock(&in.lock);
+	free(t);
+}
+
+void
+inside_open(void)
+{
+	pthread_mutex_lock(&in.lock);
+	if (!in.has_key)
+		in.has_key = pthread_key_create(&in.key, thread_ends) == 0;
+	in.light =
+		syscall(SYS_membarrier,
+			MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
+	pthread_mutex_unlock(&in.lock);
+}
+
+static struct thread *
+introduce(void)
+{
+	struct thread *t = calloc(1, sizeof(*t));
+
+	if (t == NULL)
+		return &nobody;
+	pthread_mutex_lock(&in.lock);
+	LIST_INSERT_HEAD(&in.threads, t, list);
+	if (in.has_key)
+		pthread_setspecific(in.key, t);
+	pthread_mutex_unlock(&in.lock);
+	me = t;
+	return t;
+}
+
+void
+inside_enter(void)
+{
+	struct thread *t = me != NULL ? me : introduce();
+
+	if (t == &nobody) {
+		atomic_fetch_add(&t->depth, 1);
+		return;
+	}
+	atomic_store_explicit(&t->depth,
+		atomic_load_explicit(&t->depth, memory_order_relaxed) + 1,
+		memory_order_relaxed);
+	if (in.light)
+		atomic_signal_fence(memory_order_seq_cst);
+	else
+		atomic_thread_fence(memory_order_seq_cst);
+}
+
+void
+inside_leave(void)
+{
+	struct thread *t = me != NULL ? me : &nobody;
+
+	if (t == &nobody)
+		atomic_fetch_sub(&t->depth, 1);
+	else
+		atomic_store_explicit(&t->depth,
+			atomic_load_explicit(&t->depth, memory_order_relaxed) -
+				1,
+			memory_order_release);
+	if (in.light)
+		atomic_signal_fence(memory_order_seq_cst);
+	else
+		atomic_thread_fence(memory_order_seq_cst);
+	if (atomic_load_explicit(&in.awaited, memory_order_relaxed) == 0)
+		return;
+	atomic_fetch_add(&in.gone, 1);
+	syscall(SYS_futex, &in.gone, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}
+
+static bool
+anybody(void)
+{
+	bool any = atomic_load(&nobody.depth) > 0;
+	struct thread *t;
+
+	pthread_mutex_lock(&in.lock);
+	LIST_FOREACH(t, &in.threads, list)
+	any = any || (t != me && atomic_load(&t->depth) > 0);
+	pthread_mutex_unlock(&in.lock);
+	return any;
+}
+
+void
+inside_await_empty(void (*each)(void *ctx), void *ctx)
+{
+	uint32_t seen;
+
+	atomic_store(&in.awaited, 1);
+	for (;;) {
+		if (in.light)
+			syscall(SYS_membarrier,
+				MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
+		seen = atomic_load(&in.gone);
+		each(ctx);
+		if (!anybody())
+			break;
+		syscall(SYS_futex, &in.gone, FUTEX_WAIT_PRIVATE, seen, NULL,
+			NULL, 0);
+	}
+	atomic_store(&in.awaited, 0);
+}

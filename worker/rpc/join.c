@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* join.c - see join.h. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <sys/random.h>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "worker/rpc/future.h"
+#include "worker/rpc/join.h"
+
+#define KEY_MAX    96
+#define RESERVE_NS (500 * NS_PER_MS) /* of the time, for rank 0's verdict */
+
+/* --- keys ----------------------------------------------------------------- */
+
+static void
+key_of(const struct join *j, const char *what, char out[KEY_MAX])
+{
+	snprintf(out, KEY_MAX, "rpc/%u/%s", j->cycle, what);
+}
+
+static void
+rank_key(const struct join *j, uint32_t rank, char out[KEY_MAX])
+{
+	snprintf(out, KEY_MAX, "rpc/%u/member/%u", j->cycle, rank);
+}
+
+static int64_t
+left(const struct join *j)
+{
+	return future_left(j->deadline);
+}
+
+/* --- values in the store -------------------------------------------------- */
+
+static enum xr_status
+pack(struct xr_value *v, void **data, size_t *len, struct xr_error *err)
+{
+	struct xr_encoded *e = NULL;
+	enum xr_status status = xr_encode(v, NULL, &e, err);
+	const struct xr_part *parts;
+	size_t count, at = 0;
+	char *all;
+
+	if (status != XR_OK)
+		return status;
+	parts = xr_encoded_parts(e, &count);
+	*len = 0;
+	for (size_t i = 0; i < count; i++)
+		*len += parts[i].len;
+	all = malloc(*len);
+	for (size_t i = 0; all != NULL && i < count; at += parts[i++].len)
+		memcpy(all + at, parts[i].data, parts[i].len);
+	xr_encoded_free(e);
+	*data = all;
+	return all != NULL ? XR_OK : fail(err, XR_E_NOMEM, "out of memory");
+}
+
+static enum xr_status
+unpack(const struct xr_store_value *bytes, struct xr_value **v,
+	struct xr_error *err)
+{
+	struct xr_part part = { bytes->data, bytes->len };
+
+	return xr_decode(&part, 1, NULL, v, err);
+}
+
+static enum xr_status
+get(const struct join *j, const char *key, int64_t timeout, struct xr_value **v,
+	struct xr_error *err)
+{
+	struct xr_store_value bytes = { 0 };
+	enum xr_status status =
+		xr_store_get(j->store, key, timeout, &bytes, err);
+
+	if (status == XR_OK)
+		status = unpack(&bytes, v, err);
+	xr_store_value_free(&bytes);
+	return status;
+}
+
+static enum xr_status
+set(const struct join *j, const char *key, struct xr_value *v,
+	struct xr_error *err)
+{
+	void *data = NULL;
+	size_t len = 0;
+	enum xr_status status = pack(v, &data, &len, err);
+
+	if (status == XR_OK)
+		status = xr_store_set(j->store, key, data, len, err);
+	free(data);
+	return status;
+}
+
+/* --- the secret ----------------------------------------------------------- */
+
+enum xr_status
+join_secret(const struct join *j, uint8_t out[JOIN_SECRET],
+	struct xr_error *err)
+{
+	struct xr_store_value bytes = { 0 };
+	enum xr_status status;
+	char key[KEY_MAX];
+
+	key_of(j, "secret", key);
+	if (j->rank == 0) {
+		if (getrandom(out, JOIN_SECRET, 0) != JOIN_SECRET)
+			return fail(err, XR_E_SYS, "getrandom");
+		return xr_store_set(j->store, key, out, JOIN_SECRET, err);
+	}
+	status = xr_store_get(j->store, key, left(j), &bytes, err);
+	if (status == XR_E_TIMEOUT)
+		status = fail(err, XR_E_TIMEOUT, "rank 0 did not come");
+	else if (status == XR_OK && bytes.len != JOIN_SECRET)
+		status = fail(err, XR_E_PROTO, "that is no secret");
+	if (status == XR_OK)
+		memcpy(out, bytes.data, JOIN_SECRET);
+	xr_store_value_free(&bytes);
+	return status;
+}
+
+/* --- telling -------------------------------------------------------------- */
+
+static const char *
+name_in(const struct xr_value *info)
+{
+	const struct xr_value *name = xr_value_find(info, "name", 4);
+	size_t len;
+
+	return xr_value_kind(name) == XR_TEXT ? xr_value_data(name, &len) : "?";
+}
+
+enum xr_status
+join_tell(const struct join *j, struct xr_value *info, struct xr_error *err)
+{
+	struct xr_store_value now = { 0 };
+	struct xr_store_swap swap = { .size = sizeof(swap) };
+	struct xr_value *other = NULL;
+	enum xr_status status;
+	char key[KEY_MAX];
+	void *data = NULL;
+	bool there = false;
+
+	rank_key(j, j->rank, key);
+	status = pack(info, &data, &swap.desired_len, err);
+	if (status != XR_OK)
+		return status;
+	swap.key = key;
+	swap.desired = data;
+	status = xr_store_compare_set(j->store, &swap, &now, &there, err);
+	if (status == XR_OK &&
+		(now.len != swap.desired_len ||
+			memcmp(now.data, data, now.len) != 0)) {
+		if (unpack(&now, &other, NULL) != XR_OK)
+			other = NULL;
+		status = fail(err, XR_E_EXISTS,
+			"%s and %s both say that they are rank %u",
+			name_in(info), name_in(other), j->rank);
+		xr_value_unref(other);
+	}
+	xr_store_value_free(&now);
+	free(data);
+	return status;
+}
+
+/* --- meeting -------------------------------------------------------------- */
+
+static enum xr_status
+name_missing(const struct join *j, uint32_t first, struct xr_error *err)
+{
+	char key[KEY_MAX], text[200];
+	const char *one = key;
+	size_t n = 0;
+	bool there;
+
+	text[0] = '\0';
+	for (uint32_t r = first; r < j->size && n + 16 < sizeof(text); r++) {
+		rank_key(j, r, key);
+		if (xr_store_check(j->store, &one, 1, &there, NULL) == XR_OK &&
+			!there)
+			n += (size_t)snprintf(text + n, sizeof(text) - n,
+				"%s%u", n > 0 ? ", " : "", r);
+	}
+	return fail(err, XR_E_TIMEOUT, "these ranks of %u did not come: %s",
+		j->size, text);
+}
+
+/* An info that is an ERROR is that of a member that could not begin. */
+static enum xr_status
+member_failed(uint32_t rank, const struct xr_value *info, struct xr_error *err)
+{
+	struct xr_failure f = { .size = sizeof(f) };
+
+	if (xr_value_failure(info, &f) != XR_OK)
+		return XR_OK;
+	return fail(err, XR_E_PEER_LOST, "rank %u could not join: %s: %s", rank,
+		xr_status_name(f.status), f.text != NULL ? f.text : "");
+}
+
+/* On rank 0. */
+static enum xr_status
+collect(const struct join *j, struct xr_value *infos, struct xr_error *err)
+{
+	enum xr_status status = XR_OK;
+	struct xr_value *info;
+	char key[KEY_MAX];
+	int64_t time;
+
+	for (uint32_t r = 0; r < j->size && status == XR_OK; r++) {
+		info = NULL;
+		time = left(j);
+		if (time != XR_TIMEOUT_NEVER)
+			time = time > RESERVE_NS ? time - RESERVE_NS : 1;
+		rank_key(j, r, key);
+		status = get(j, key, time, &info, err);
+		if (status == XR_E_TIMEOUT)
+			return name_missing(j, r, err);
+		if (status == XR_OK)
+			status = member_failed(r, info, err);
+		if (status == XR_OK)
+			status = xr_value_append(infos, info);
+		else
+			xr_value_unref(info);
+	}
+	return status;
+}
+
+/* For all: the LIST, or an ERROR. */
+static void
+publish(const struct join *j, enum xr_status status, struct xr_value *infos,
+	const struct xr_error *err)
+{
+	struct xr_value *verdict = status == XR_OK ?
+		xr_value_ref(infos) :
+		failure_new(status, "%s", err->text);
+	char key[KEY_MAX];
+
+	key_of(j, "all", key);
+	if (verdict != NULL)
+		set(j, key, verdict, NULL);
+	xr_value_unref(verdict);
+}
+
+static enum xr_status
+lead_meeting(const struct join *j, join_judge_fn *judge, void *ctx,
+	struct xr_value **infos, struct xr_error *err)
+{
+	struct xr_value *list = xr_value_new_list();
+	struct xr_error why = { 0 };
+	enum xr_status status;
+
+	status = list == NULL ? fail(&why, XR_E_NOMEM, "out of memory") :
+				collect(j, list, &why);
+	if (status == XR_OK)
+		status = judge(list, ctx, &why);
+	publish(j, status, list, &why);
+	if (status == XR_OK) {
+		*infos = list;
+		return XR_OK;
+	}
+	xr_value_unref(list);
+	return fail(err, status, "%s", why.text);
+}
+
+enum xr_status
+join_meet(const struct join *j, join_judge_fn *judge, void *ctx,
+	struct xr_value **infos, struct xr_error *err)
+{
+	struct xr_value *verdict = NULL;
+	enum xr_status status;
+	char key[KEY_MAX];
+
+	if (j->rank == 0)
+		return lead_meeting(j, judge, ctx, infos, err);
+	key_of(j, "all", key);
+	status = get(j, key, left(j), &verdict, err);
+	if (status == XR_E_TIMEOUT)
+		return fail(err, status, "no word from rank 0");
+	if (status != XR_OK)
+		return status;
+	if (xr_value_kind(verdict) != XR_LIST) {
+		status = failure_status(verdict, err);
+		xr_value_unref(verdict);
+		return status;
+	}
+	*infos = verdict;
+	return XR_OK;
+}
+
+enum xr_status
+join_ready(const struct join *j, struct xr_error *err)
+{
+	char ready[KEY_MAX], go[KEY_MAX];
+	struct xr_store_value none = { 0 };
+	enum xr_status status;
+	int64_t sum = 0;
+
+	key_of(j, "ready", ready);
+	key_of(j, "go", go);
+	status = xr_store_add(j->store, ready, 1, &sum, err);
+	if (status == XR_OK && sum == (int64_t)j->size)
+		return xr_store_set(j->store, go, "1", 1, err);
+	if (status == XR_OK)
+		status = xr_store_get(j->store, go, left(j), &none, err);
+	xr_store_value_free(&none);
+	if (status == XR_E_TIMEOUT)
+		return fail(err, status, "%lld of %u were not ready in time",
+			(long long)(j->size - sum), j->size);
+	return status;
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* local.c - see local.h. */
+#include <stddef.h>
+
+#include "worker/rpc/local.h"
+#include "worker/rpc/peer.h"
+#include "worker/shm/link.h"
+#include "worker/shm/plane.h"
+#include "worker/shm/shm.h"
+
+static struct shm *shm; /* kept until the process ends; NULL: there is none */
+
+void
+local_open(void)
+{
+	if (shm_open_segment(&shm, NULL) != XR_OK)
+		shm = NULL;
+}
+
+static uint32_t
+watch(void *ctx, struct bell_word *words, uint32_t cap)
+{
+	(void)ctx;
+	return alive_watch(&shm->map, shm->slot, words,
+		cap < ALIVE_WATCHED ? cap : ALIVE_WATCHED);
+}
+
+static void
+look(void *ctx)
+{
+	(void)ctx;
+	alive_look(&shm->map);
+}
+
+static void
+thorough(void *ctx)
+{
+	(void)ctx;
+	shm_look_everywhere(shm);
+}
+
+static bool
+busy(void *ctx)
+{
+	(void)ctx;
+	return shm_busy(shm);
+}
+
+void
+local_place(struct lead_place *place)
+{
+	if (shm == NULL)
+		return;
+	place->bell = &shm->mine->bell;
+	place->env = shm_env(shm);
+	place->watch = watch;
+	place->look = look;
+	place->thorough = thorough;
+	place->busy = busy;
+}
+
+void
+local_live(void)
+{
+	if (shm != NULL)
+		shm_alive(shm);
+}
+
+void
+local_live_end(void)
+{
+	if (shm != NULL)
+		shm_alive_end(shm);
+}
+
+void
+local_met(struct peer *p)
+{
+	if (shm != NULL && p->carrier == &shm_carrier && p->link != NULL)
+		p->cpu = shm_cpu_of(shm, shm_link_slot(p->link));
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * local.h - the machine's shared memory, as the agent uses it: the bell and how to
+ * wait, memory that can be handed over, and that others learn of our death.
+ */
+#ifndef WORKER_RPC_LOCAL_H
+#define WORKER_RPC_LOCAL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <xrun/transport.h>
+
+#include "worker/rpc/lead.h"
+
+struct peer;
+
+/* local_open() - find it; without one all of this does nothing, and the carrier
+ * "shm" is not to be had. */
+void local_open(void);
+
+/* local_place() - the bell, and what goes with it, into @place. */
+void local_place(struct lead_place *place);
+
+/* local_live() - the calling thread's end is this process's end for others; it
+ * ends after local_live_end(). */
+void local_live(void);
+void local_live_end(void);
+
+/* local_met() - @p was connected, or accepted: where it waits. */
+void local_met(struct peer *p);
+
+#endif /* WORKER_RPC_LOCAL_H */

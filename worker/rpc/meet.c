@@ -1,0 +1,605 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * meet.c - see meet.h.
+ *
+ * A report is a question whose body is a LIST: two halves of the set's hash, the
+ * number, how long the asker waits, the names, its value. The collector answers
+ * with a DICT of all, or with an error. Its own report goes the same way.
+ */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <sys/queue.h>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "worker/rpc/agent.h"
+#include "worker/rpc/ask.h"
+#include "worker/rpc/future.h"
+#include "worker/rpc/lead.h"
+#include "worker/rpc/meet.h"
+#include "worker/rpc/values.h"
+
+#define GRACE_NS \
+	NS_PER_S /* for the collector's word, behind the asker's time */
+
+struct set_id {
+	uint64_t a, b;
+};
+
+/* A member's report that waits for its answer. */
+struct report {
+	struct peer *from; /* NULL: not here yet */
+	uint64_t corr;
+	int64_t deadline; /* of the one who asks, on our clock */
+	bool answered;
+	struct xr_value *value;
+};
+
+/* On the collector. */
+struct meeting {
+	LIST_ENTRY(meeting) list;
+	struct set_id set;
+	uint64_t number;
+	struct xr_value *names; /* a LIST of TEXT, sorted */
+	struct xr_value *error; /* it failed: who comes now has that; or NULL */
+	size_t count, here;
+	struct report report[]; /* [count], in the order of names */
+};
+LIST_HEAD(meeting_list, meeting);
+
+/* How many meetings of a set there were. */
+struct series {
+	LIST_ENTRY(series) list;
+	struct set_id set;
+	uint64_t next;
+};
+LIST_HEAD(series_list, series);
+
+static struct {
+	pthread_mutex_t lock;
+	struct meeting_list meetings;
+	struct series_list series;
+} m = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+/* --- sets ----------------------------------------------------------------- */
+
+static int
+compare(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* FNV-1a from two beginnings over lengths and names: none can be read as two. */
+static struct set_id
+id_of(const char *const *names, size_t count)
+{
+	struct set_id id = { UINT64_C(0xcbf29ce484222325),
+		UINT64_C(0x9ae16a3b2f90404f) };
+	const uint64_t prime = UINT64_C(0x100000001b3);
+
+	for (size_t i = 0; i < count; i++) {
+		size_t len = strlen(names[i]);
+
+		id.a = (id.a ^ len) * prime;
+		id.b = (id.b ^ len) * prime;
+		for (size_t k = 0; k < len; k++) {
+			id.a = (id.a ^ (uint8_t)names[i][k]) * prime;
+			id.b = (id.b ^ (uint8_t)names[i][k]) * prime;
+		}
+	}
+	return id;
+}
+
+static bool
+same(struct set_id a, struct set_id b)
+{
+	return a.a == b.a && a.b == b.b;
+}
+
+/* UINT64_MAX: no memory. */
+static uint64_t
+next_number(struct set_id set)
+{
+	struct series *s;
+	uint64_t n;
+
+	pthread_mutex_lock(&m.lock);
+	LIST_FOREACH(s, &m.series, list)
+	if (same(s->set, set))
+		break;
+	if (s == NULL) {
+		s = calloc(1, sizeof(*s));
+		if (s != NULL) {
+			s->set = set;
+			LIST_INSERT_HEAD(&m.series, s, list);
+		}
+	}
+	n = s != NULL ? s->next++ : UINT64_MAX;
+	pthread_mutex_unlock(&m.lock);
+	return n;
+}
+
+/* --- the collector: answers ----------------------------------------------- */
+
+/* What is sent when the lock is given away. */
+struct reply {
+	struct peer *to;
+	uint64_t corr;
+};
+
+static void
+send_result(const struct reply *to, size_t count, enum message_kind kind,
+	struct xr_value *result)
+{
+	for (size_t i = 0; i < count; i++) {
+		struct values_out out;
+		struct xr_message msg = {
+			.record = { .kind = (uint8_t)kind,
+				.flags = MESSAGE_VALUE,
+				.corr = to[i].corr },
+		};
+
+		if (result == NULL ||
+			values_pack(result, to[i].to, &out, NULL) != XR_OK)
+			continue; /* he will hear of it by his own clock */
+		msg.parts = out.parts;
+		msg.count = out.count;
+		peer_send(to[i].to, &msg, INT64_MAX, NULL, NULL);
+		values_out_fini(&out);
+	}
+}
+
+static struct xr_value *
+all_values(const struct meeting *mt)
+{
+	struct xr_value *all = xr_value_new_dict(), *name;
+	enum xr_status status = all != NULL ? XR_OK : XR_E_NOMEM;
+	const void *text;
+	size_t len;
+
+	for (size_t i = 0; i < mt->count && status == XR_OK; i++) {
+		name = xr_value_at(mt->names, i);
+		text = xr_value_data(name, &len);
+		status = xr_value_put(all, text, len,
+			xr_value_ref(mt->report[i].value));
+	}
+	if (status == XR_OK)
+		return all;
+	xr_value_unref(all);
+	return NULL;
+}
+
+static struct xr_value *
+missing_error(const struct meeting *mt, enum xr_status status, const char *what)
+{
+	char text[400];
+	size_t n = 0, left = 0, len;
+
+	n = (size_t)snprintf(text, sizeof(text), "%s: ", what);
+	for (size_t i = 0; i < mt->count; i++) {
+		const char *name =
+			xr_value_data(xr_value_at(mt->names, i), &len);
+
+		if (mt->report[i].from != NULL)
+			continue;
+		if (n + len + 40 > sizeof(text))
+			left++;
+		else
+			n += (size_t)snprintf(text + n, sizeof(text) - n,
+				"%s%s",
+				text[n - 1] == ' ' && n < strlen(what) + 3 ?
+					"" :
+					", ",
+				name);
+	}
+	if (left > 0)
+		snprintf(text + n, sizeof(text) - n, " and %zu more", left);
+	return failure_new(status, "%s", text);
+}
+
+static void
+forget(struct meeting *mt)
+{
+	LIST_REMOVE(mt, list);
+	for (size_t i = 0; i < mt->count; i++)
+		xr_value_unref(mt->report[i].value);
+	xr_value_unref(mt->names);
+	xr_value_unref(mt->error);
+	free(mt);
+}
+
+/* Those of @mt that wait for an answer, which they are to have; the lock is held. */
+static size_t
+take_waiting(struct meeting *mt, struct reply *out)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < mt->count; i++) {
+		struct report *r = &mt->report[i];
+
+		if (r->from == NULL || r->answered)
+			continue;
+		r->answered = true;
+		out[n++] = (struct reply){ r->from, r->corr };
+	}
+	return n;
+}
+
+/* When the first of them loses patience. */
+static int64_t
+due(const struct meeting *mt)
+{
+	int64_t first = INT64_MAX;
+
+	for (size_t i = 0; i < mt->count; i++)
+		if (mt->report[i].from != NULL && !mt->report[i].answered &&
+			mt->report[i].deadline < first)
+			first = mt->report[i].deadline;
+	return first;
+}
+
+/* --- the collector: reports ----------------------------------------------- */
+
+struct incoming {
+	struct set_id set;
+	uint64_t number;
+	int64_t timeout;
+	struct xr_value *names, *value; /* borrowed */
+};
+
+static bool
+parse(const struct xr_value *v, struct incoming *in)
+{
+	if (xr_value_kind(v) != XR_LIST || xr_value_count(v) != 6 ||
+		xr_value_get_u64(xr_value_at(v, 0), &in->set.a) != XR_OK ||
+		xr_value_get_u64(xr_value_at(v, 1), &in->set.b) != XR_OK ||
+		xr_value_get_u64(xr_value_at(v, 2), &in->number) != XR_OK ||
+		xr_value_get_i64(xr_value_at(v, 3), &in->timeout) != XR_OK)
+		return false;
+	in->names = xr_value_at(v, 4);
+	in->value = xr_value_at(v, 5);
+	if (xr_value_kind(in->names) != XR_LIST || in->timeout < 0)
+		return false;
+	for (size_t i = 0; i < xr_value_count(in->names); i++)
+		if (xr_value_kind(xr_value_at(in->names, i)) != XR_TEXT)
+			return false;
+	return xr_value_count(in->names) > 0;
+}
+
+static struct meeting *
+find(const struct incoming *in)
+{
+	struct meeting *mt;
+
+	LIST_FOREACH(mt, &m.meetings, list)
+	if (same(mt->set, in->set) && mt->number == in->number)
+		return mt;
+	mt = calloc(1,
+		sizeof(*mt) +
+			xr_value_count(in->names) * sizeof(mt->report[0]));
+	if (mt == NULL)
+		return NULL;
+	mt->set = in->set;
+	mt->number = in->number;
+	mt->names = xr_value_ref(in->names);
+	mt->count = xr_value_count(in->names);
+	LIST_INSERT_HEAD(&m.meetings, mt, list);
+	return mt;
+}
+
+static struct report *
+place_of(struct meeting *mt, const struct peer *from)
+{
+	size_t len;
+
+	for (size_t i = 0; i < mt->count; i++)
+		if (strcmp(xr_value_data(xr_value_at(mt->names, i), &len),
+			    from->name) == 0)
+			return &mt->report[i];
+	return NULL;
+}
+
+static void
+refuse(struct peer *peer, uint64_t corr, const char *why)
+{
+	struct xr_value *error = failure_new(XR_E_INVAL, "%s", why);
+
+	send_result(&(struct reply){ peer, corr }, 1, MESSAGE_ERROR, error);
+	xr_value_unref(error);
+}
+
+/* The lock is held. Gives why it is refused; NULL: it is noted. */
+static const char *
+note(struct meeting *mt, struct peer *peer, uint64_t corr,
+	const struct incoming *in)
+{
+	struct report *r = place_of(mt, peer);
+	int64_t now = clock_now();
+
+	if (r == NULL)
+		return "the meeting is of others";
+	if (r->from != NULL)
+		return "reported twice to one meeting";
+	r->from = peer;
+	r->corr = corr;
+	r->value = xr_value_ref(in->value);
+	r->deadline =
+		in->timeout > INT64_MAX - now ? INT64_MAX : now + in->timeout;
+	mt->here++;
+	if (r->deadline != INT64_MAX)
+		lead_due(r->deadline);
+	return NULL;
+}
+
+void
+meet_on_report(struct peer *peer, const struct xr_record *record,
+	const struct xr_body *body)
+{
+	struct xr_value *v = NULL, *all = NULL, *error = NULL;
+	struct reply *out = NULL;
+	struct meeting *mt = NULL;
+	const char *why = "that is no report";
+	struct incoming in;
+	size_t n = 0;
+
+	if (values_unpack(body, peer, &v, NULL) != XR_OK || !parse(v, &in)) {
+		refuse(peer, record->corr, why);
+		xr_value_unref(v);
+		return;
+	}
+	out = calloc(xr_value_count(in.names), sizeof(*out));
+	pthread_mutex_lock(&m.lock);
+	why = "out of memory";
+	if (out != NULL)
+		mt = find(&in);
+	if (mt != NULL)
+		why = note(mt, peer, record->corr, &in);
+	if (mt != NULL && mt->error != NULL) {
+		error = xr_value_ref(mt->error);
+		n = take_waiting(mt, out);
+	} else if (mt != NULL && mt->here == mt->count) {
+		all = all_values(mt);
+		n = take_waiting(mt, out);
+	}
+	if (mt != NULL && mt->here == mt->count)
+		forget(mt);
+	pthread_mutex_unlock(&m.lock);
+	if (why != NULL)
+		refuse(peer, record->corr, why);
+	send_result(out, n, error != NULL ? MESSAGE_ERROR : MESSAGE_REPLY,
+		error != NULL ? error : all);
+	xr_value_unref(error);
+	xr_value_unref(all);
+	xr_value_unref(v);
+	free(out);
+}
+
+/* --- the collector: who is missing ---------------------------------------- */
+
+/* All of @mt that are here hear why it came to nothing, as does who comes later.
+ * The lock is held; gives what is to be sent when it is not. */
+static size_t
+break_up(struct meeting *mt, enum xr_status status, const char *what,
+	struct reply **out)
+{
+	*out = calloc(mt->count, sizeof(**out));
+	if (*out == NULL)
+		return 0;
+	mt->error = missing_error(mt, status, what);
+	return take_waiting(mt, *out);
+}
+
+static void
+send_broken(struct reply *out, size_t n, struct xr_value *error)
+{
+	send_result(out, n, MESSAGE_ERROR, error);
+	xr_value_unref(error);
+	free(out);
+}
+
+/* False: none was overdue; @next: when the next will be. */
+static bool
+expire_one(int64_t now, int64_t *next)
+{
+	struct xr_value *error = NULL;
+	struct reply *out = NULL;
+	struct meeting *mt;
+	size_t n = 0;
+
+	*next = INT64_MAX;
+	pthread_mutex_lock(&m.lock);
+	LIST_FOREACH(mt, &m.meetings, list)
+	{
+		int64_t when = due(mt);
+
+		if (when <= now) {
+			n = break_up(mt, XR_E_TIMEOUT, "these did not come",
+				&out);
+			break;
+		}
+		if (when < *next)
+			*next = when;
+	}
+	if (n > 0)
+		error = xr_value_ref(mt->error);
+	pthread_mutex_unlock(&m.lock);
+	send_broken(out, n, error);
+	return n > 0;
+}
+
+int64_t
+meet_expire(int64_t now)
+{
+	int64_t next;
+
+	while (expire_one(now, &next))
+		continue;
+	return next;
+}
+
+/* A member that is lost comes to none: the others need not wait. */
+static bool
+lose_one(const struct peer *peer)
+{
+	struct xr_value *error = NULL;
+	struct reply *out = NULL;
+	struct meeting *mt;
+	struct report *r;
+	size_t n = 0;
+
+	pthread_mutex_lock(&m.lock);
+	LIST_FOREACH(mt, &m.meetings, list)
+	{
+		r = place_of(mt, peer);
+		if (r == NULL || r->from != NULL || mt->error != NULL)
+			continue;
+		n = break_up(mt, XR_E_PEER_LOST,
+			"one is lost, and these did not come", &out);
+		if (n > 0)
+			error = xr_value_ref(mt->error);
+		break;
+	}
+	pthread_mutex_unlock(&m.lock);
+	send_broken(out, n, error);
+	return n > 0;
+}
+
+void
+meet_lost(const struct peer *peer)
+{
+	while (lose_one(peer))
+		continue;
+}
+
+void
+meet_forget_all(void)
+{
+	struct meeting *mt;
+	struct series *s;
+
+	pthread_mutex_lock(&m.lock);
+	while ((mt = LIST_FIRST(&m.meetings)) != NULL)
+		forget(mt);
+	while ((s = LIST_FIRST(&m.series)) != NULL) {
+		LIST_REMOVE(s, list);
+		free(s);
+	}
+	pthread_mutex_unlock(&m.lock);
+}
+
+/* --- a member ------------------------------------------------------------- */
+
+static struct xr_value *
+report_of(const char *const *names, size_t count, int64_t timeout,
+	struct xr_value *value)
+{
+	struct set_id id = id_of(names, count);
+	uint64_t number = next_number(id);
+	struct xr_value *list = xr_value_new_list(), *items[6];
+	enum xr_status status =
+		list != NULL && number != UINT64_MAX ? XR_OK : XR_E_NOMEM;
+
+	for (size_t i = 0; i < count && status == XR_OK; i++)
+		status = xr_value_append(list,
+			xr_value_new_text(names[i], strlen(names[i])));
+	if (status != XR_OK) {
+		xr_value_unref(list);
+		return NULL;
+	}
+	items[0] = xr_value_new_u64(id.a);
+	items[1] = xr_value_new_u64(id.b);
+	items[2] = xr_value_new_u64(number);
+	items[3] = xr_value_new_i64(timeout);
+	items[4] = list;
+	items[5] = xr_value_ref(value);
+	return xr_value_new_list_of(items, 6);
+}
+
+static struct xr_value *
+read_result(struct peer *from, const struct xr_record *record,
+	const struct xr_body *body, struct xr_error *err)
+{
+	struct xr_value *v = NULL;
+
+	(void)record;
+	return values_unpack(body, from, &v, err) == XR_OK ? v : NULL;
+}
+
+static enum xr_status
+ask_collector(struct peer *to, struct xr_value *report, int64_t timeout,
+	struct xr_value **all, struct xr_error *err)
+{
+	struct ask_sync a = { .read = read_result };
+	struct question q = {
+		.to = to,
+		.kind = MESSAGE_MEET,
+		.flags = MESSAGE_VALUE,
+		.timeout = timeout > INT64_MAX - GRACE_NS ? INT64_MAX :
+							    timeout + GRACE_NS,
+	};
+	struct values_out out = { 0 };
+	enum xr_status status;
+
+	status = values_pack(report, to, &out, err);
+	q.parts = out.parts;
+	q.count = out.count;
+	if (status == XR_OK)
+		status = ask_wait(&q, &a, err);
+	values_out_fini(&out);
+	xr_value_unref(a.error);
+	if (status == XR_OK && all != NULL)
+		*all = a.value;
+	else
+		xr_value_unref(a.value);
+	return status;
+}
+
+static enum xr_status
+check_names(const char *const *sorted, size_t count, struct xr_error *err)
+{
+	const char *self = agent_self()->name;
+	bool member = false;
+
+	for (size_t i = 0; i < count; i++) {
+		member = member || strcmp(sorted[i], self) == 0;
+		if (i > 0 && strcmp(sorted[i], sorted[i - 1]) == 0)
+			return fail(err, XR_E_INVAL, "%s is named twice",
+				sorted[i]);
+	}
+	return member ?
+		XR_OK :
+		fail(err, XR_E_INVAL, "%s is not one of those who meet", self);
+}
+
+enum xr_status
+meet(const struct xr_rpc_meeting *who, struct xr_value *value,
+	struct xr_value **all, struct xr_error *err)
+{
+	size_t count = who->count;
+	const char **sorted = calloc(count > 0 ? count : 1, sizeof(*sorted));
+	struct xr_value *report = NULL;
+	struct peer *first = NULL;
+	enum xr_status status;
+
+	if (sorted == NULL)
+		return fail(err, XR_E_NOMEM, "out of memory");
+	memcpy(sorted, who->names, count * sizeof(*sorted));
+	qsort(sorted, count, sizeof(*sorted), compare);
+	status = check_names(sorted, count, err);
+	if (status == XR_OK)
+		status = agent_peer(sorted[0], 0, &first, err);
+	if (status == XR_OK) {
+		report = report_of(sorted, count, who->timeout, value);
+		if (report == NULL)
+			status = fail(err, XR_E_NOMEM, "out of memory");
+	}
+	if (status == XR_OK)
+		status = ask_collector(first, report, who->timeout, all, err);
+	xr_value_unref(report);
+	free(sorted);
+	return status;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * meet.h - several members bring a value each, and all get all of them.
+ *
+ * The member with the first name collects. A meeting is known by the set of its
+ * members and by how many of that set there were before, in this process. Each
+ * member tells the collector for how long it will wait, and is told when that is
+ * over who is missing; so all hear the same, also when the collector's own program
+ * never comes.
+ */
+#ifndef WORKER_RPC_MEET_H
+#define WORKER_RPC_MEET_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <xrun/rpc.h>
+#include <xrun/transport.h>
+
+struct peer;
+
+/* meet() - as xr_rpc_allgather(); @who: names are given, and the timeout is in ns,
+ * INT64_MAX never. */
+enum xr_status meet(const struct xr_rpc_meeting *who, struct xr_value *value,
+	struct xr_value **all, struct xr_error *err);
+
+/* A handler of messages. */
+void meet_on_report(struct peer *peer, const struct xr_record *record,
+	const struct xr_body *body);
+
+/* meet_expire() - tells those whose time is over by @now; gives when the next is,
+ * or INT64_MAX. */
+int64_t meet_expire(int64_t now);
+
+/* meet_lost() - @peer will not come to any. */
+void meet_lost(const struct peer *peer);
+
+/* meet_forget_all() - the agent is closed. */
+void meet_forget_all(void);
+
+#endif /* WORKER_RPC_MEET_H */

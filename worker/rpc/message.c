@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* message.c - see message.h. */
+#include <stddef.h>
+#include <string.h>
+
+#include "worker/rpc/agent.h"
+#include "worker/rpc/ask.h"
+#include "worker/rpc/lead.h"
+#include "worker/rpc/meet.h"
+#include "worker/rpc/message.h"
+#include "worker/rpc/peer.h"
+#include "worker/rpc/serve.h"
+
+typedef void handler_fn(struct peer *peer, const struct xr_record *record,
+	const struct xr_body *body);
+
+static handler_fn *const handlers[] = {
+#define M(name, number, handler, text) [number] = handler,
+	MESSAGE_TABLE(M)
+#undef M
+};
+
+static const char *const names[] = {
+#define M(name, number, handler, text) [number] = #name,
+	MESSAGE_TABLE(M)
+#undef M
+};
+
+static __thread const struct agent_carrier *delivering
+	__attribute__((tls_model("initial-exec")));
+
+const struct agent_carrier *
+message_carrier(void)
+{
+	return delivering;
+}
+
+void
+message_deliver(void *ctx, void *peer, const struct xr_record *record,
+	const struct xr_body *body)
+{
+	struct peer *p = peer;
+
+	delivering = ctx;
+	lead_deliver_begin();
+	atomic_fetch_add_explicit(&p->bytes_in, body->len,
+		memory_order_relaxed);
+	if (record->kind < MESSAGE_KINDS && handlers[record->kind] != NULL)
+		handlers[record->kind](p, record, body);
+	else
+		peer_lose(p, PEER_LOST, "it sent a message of no kind");
+	lead_deliver_end();
+}
+
+const char *
+message_name(uint8_t kind)
+{
+	return kind < MESSAGE_KINDS && names[kind] != NULL ? names[kind] : "?";
+}
+
+uint8_t
+message_kind(const char *name)
+{
+	for (uint8_t i = 0; i < MESSAGE_KINDS; i++)
+		if (names[i] != NULL && strcmp(names[i], name) == 0)
+			return i;
+	return 0;
+}

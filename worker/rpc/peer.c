@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* peer.c - see peer.h. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "worker/rpc/agent.h"
+#include "worker/rpc/lead.h"
+#include "worker/rpc/peer.h"
+#include "worker/rpc/pending.h"
+
+struct peer *
+peer_new(const char *name, uint32_t id, uint64_t incarnation)
+{
+	struct peer *p = calloc(1, sizeof(*p));
+
+	if (p == NULL)
+		return NULL;
+	snprintf(p->name, sizeof(p->name), "%s", name);
+	p->id = id;
+	p->incarnation = incarnation;
+	pthread_mutex_init(&p->lock, NULL);
+	TAILQ_INIT(&p->behind);
+	return p;
+}
+
+static void
+drop_behind(struct peer *p)
+{
+	struct outgoing *o;
+
+	while ((o = TAILQ_FIRST(&p->behind)) != NULL) {
+		TAILQ_REMOVE(&p->behind, o, list);
+		free(o);
+	}
+	atomic_store(&p->is_behind, false);
+}
+
+void
+peer_free(struct peer *p)
+{
+	if (p == NULL)
+		return;
+	if (p->link != NULL)
+		p->carrier->link_close(p->link);
+	drop_behind(p);
+	pthread_mutex_destroy(&p->lock);
+	free(p);
+}
+
+void
+peer_learns(struct peer *p, uint32_t i)
+{
+	if (i < PEER_METHODS && !peer_knows(p, i))
+		atomic_fetch_or(&p->knows[i / 64], UINT64_C(1) << (i % 64));
+}
+
+static enum xr_status
+lost_error(const struct peer *p, struct xr_error *err)
+{
+	if (atomic_load(&p->state) == PEER_LEFT)
+		return fail(err, XR_E_NOTFOUND, "%s (%u) has left the group",
+			p->name, p->id);
+	return fail(err, XR_E_PEER_LOST, "lost %s (%u)%s%s", p->name, p->id,
+		p->why[0] != '\0' ? ": " : "", p->why);
+}
+
+enum xr_status
+peer_lost_error(struct peer *p, struct xr_error *err)
+{
+	enum xr_status status;
+
+	pthread_mutex_lock(&p->lock);
+	status = lost_error(p, err);
+	pthread_mutex_unlock(&p->lock);
+	return status;
+}
+
+void
+peer_lose(struct peer *p, enum peer_state state, const char *why)
+{
+	enum xr_status status;
+	struct xr_error err;
+	uint32_t was;
+
+	pthread_mutex_lock(&p->lock);
+	was = atomic_load(&p->state);
+	if (was == PEER_NEW || was == PEER_UP) {
+		snprintf(p->why, sizeof(p->why), "%s", why);
+		atomic_store(&p->state, state);
+		drop_behind(p);
+	}
+	status = lost_error(p, &err);
+	pthread_mutex_unlock(&p->lock);
+	if (was == PEER_NEW || was == PEER_UP)
+		pending_fail_all(p, status, err.text);
+}
+
+/* --- sending -------------------------------------------------------------- */
+
+static size_t
+length_of(const struct xr_message *m)
+{
+	size_t len = 0;
+
+	for (uint32_t i = 0; i < m->count; i++)
+		len += m->parts[i].len;
+	return len;
+}
+
+/* A copy that lies with what is to follow it; the lock is held. */
+static enum xr_status
+leave_behind(struct peer *p, const struct xr_message *m)
+{
+	size_t len = length_of(m), at = 0;
+	struct outgoing *o = malloc(sizeof(*o) + len);
+
+	if (o == NULL)
+		return XR_E_NOMEM;
+	for (uint32_t i = 0; i < m->count; i++) {
+		memcpy(o->data + at, m->parts[i].data, m->parts[i].len);
+		at += m->parts[i].len;
+	}
+	o->part = (struct xr_part){ o->data, len };
+	o->message = *m;
+	o->message.parts = &o->part;
+	o->message.count = 1;
+	o->message.more = false;
+	o->message.token = NULL;
+	TAILQ_INSERT_TAIL(&p->behind, o, list);
+	atomic_store(&p->is_behind, true);
+	agent_has_behind();
+	return XR_OK;
+}
+
+/* A carrier that would keep the parts gets a copy, which it may keep: a token of
+ * the agent's that is a plain block of memory. */
+static enum xr_status
+send_copy(struct peer *p, const struct xr_message *m)
+{
+	struct agent_token *t;
+	size_t len = length_of(m), at = 0;
+	enum xr_status status;
+	struct xr_message one = *m;
+	struct xr_part part;
+	bool pending = false;
+
+	t = agent_token_new(len);
+	if (t == NULL)
+		return XR_E_NOMEM;
+	for (uint32_t i = 0; i < m->count; i++) {
+		memcpy(t->data + at, m->parts[i].data, m->parts[i].len);
+		at += m->parts[i].len;
+	}
+	part = (struct xr_part){ t->data, len };
+	one.parts = &part;
+	one.count = 1;
+	one.token = &t->token;
+	status = p->carrier->send(p->link, &one, &pending);
+	if (status != XR_OK || !pending)
+		agent_token_free(t);
+	return status;
+}
+
+/* The lock is held. */
+static enum xr_status
+send_now(struct peer *p, const struct xr_message *m, bool *pending)
+{
+	enum xr_status status;
+	bool kept;
+
+	if (atomic_load(&p->state) == PEER_NEW)
+		agent_connect(p);
+	if (atomic_load(&p->state) != PEER_UP)
+		return XR_E_PEER_LOST;
+	if (!TAILQ_EMPTY(&p->behind))
+		return XR_E_AGAIN;
+	if (pending == NULL && length_of(m) > p->carrier->copies)
+		status = send_copy(p, m);
+	else
+		status = p->carrier->send(p->link, m,
+			pending != NULL ? pending : &kept);
+	if (status == XR_OK)
+		atomic_store_explicit(&p->bytes_out,
+			atomic_load_explicit(&p->bytes_out,
+				memory_order_relaxed) +
+				length_of(m),
+			memory_order_relaxed);
+	return status;
+}
+
+/* Whoever waits for room reads meanwhile, or the other end could wait for the
+ * same. */
+static enum xr_status
+await_room(int64_t deadline)
+{
+	if (clock_now() >= deadline)
+		return XR_E_TIMEOUT;
+	lead_poll();
+	return XR_E_AGAIN;
+}
+
+enum xr_status
+peer_send(struct peer *p, const struct xr_message *message, int64_t deadline,
+	bool *pending, struct xr_error *err)
+{
+	enum xr_status status;
+
+	do {
+		pthread_mutex_lock(&p->lock);
+		status = send_now(p, message, pending);
+		if (status == XR_E_AGAIN && lead_delivers()) {
+			status = leave_behind(p, message);
+			if (pending != NULL)
+				*pending = false;
+		}
+		if (status == XR_E_PEER_LOST)
+			status = lost_error(p, err);
+		pthread_mutex_unlock(&p->lock);
+		if (status == XR_E_AGAIN)
+			status = await_room(deadline);
+	} while (status == XR_E_AGAIN);
+	if (status == XR_E_TIMEOUT)
+		return fail(err, status, "%s (%u) takes nothing more", p->name,
+			p->id);
+	if (status != XR_OK && status != XR_E_PEER_LOST &&
+		status != XR_E_NOTFOUND)
+		return fail(err, status, "%s (%u): %s", p->name, p->id,
+			xr_status_text(status));
+	return status;
+}
+
+static uint32_t
+flush_one(struct peer *p)
+{
+	enum xr_status status = XR_OK;
+	struct outgoing *o;
+	uint32_t n = 0;
+
+	/* Who sends at this moment looks after it. */
+	if (pthread_mutex_trylock(&p->lock) != 0)
+		return 0;
+	while ((o = TAILQ_FIRST(&p->behind)) != NULL && status == XR_OK) {
+		bool pending = false;
+
+		TAILQ_REMOVE(&p->behind, o, list);
+		status = o->part.len > p->carrier->copies ?
+			send_copy(p, &o->message) :
+			p->carrier->send(p->link, &o->message, &pending);
+		if (status == XR_E_AGAIN || status == XR_E_NOMEM) {
+			TAILQ_INSERT_HEAD(&p->behind, o, list);
+		} else {
+			free(o);
+			n++;
+		}
+	}
+	atomic_store(&p->is_behind, !TAILQ_EMPTY(&p->behind));
+	pthread_mutex_unlock(&p->lock);
+	return n;
+}
+
+uint32_t
+peer_flush(void *unused, uint32_t budget)
+{
+	uint32_t n = 0;
+
+	(void)unused;
+	(void)budget;
+	if (!agent_is_behind())
+		return 0;
+	for (struct peer *p = agent_first(); p != NULL; p = agent_next(p))
+		if (atomic_load_explicit(&p->is_behind, memory_order_relaxed))
+			n += flush_one(p);
+	return n;
+}

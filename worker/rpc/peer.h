@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * peer.h - another member, or this one: what is known of it, and the way to it.
+ *
+ * A peer stays as long as the agent, also when it is lost or has left, so that
+ * whoever found it may keep it. Sending to one is serialised; who delivers never
+ * waits for room, and leaves what does not fit behind (peer_flush()).
+ */
+#ifndef WORKER_RPC_PEER_H
+#define WORKER_RPC_PEER_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <sys/queue.h>
+
+#include <xrun/error.h>
+#include <xrun/rpc.h>
+#include <xrun/transport.h>
+
+enum peer_state {
+	PEER_NEW, /* no way to it yet */
+	PEER_UP,
+	PEER_LOST, /* it died, or cannot be reached any more */
+	PEER_LEFT, /* it said so */
+};
+
+/* Sent when there was no room for it; a copy. */
+struct outgoing {
+	TAILQ_ENTRY(outgoing) list;
+	struct xr_message message;
+	struct xr_part part;
+	uint8_t data[];
+};
+TAILQ_HEAD(outgoing_list, outgoing);
+
+#define PEER_METHODS 1024 /* functions that it has confirmed, by their place */
+
+struct peer {
+	char name[XR_WORKER_NAME_MAX + 1];
+	uint32_t id;
+	uint64_t incarnation;
+	bool self;
+	bool hands_over; /* the carrier can give memory away by a handle */
+	_Atomic uint32_t state; /* enum peer_state */
+	char why[128];          /* of PEER_LOST; under @lock */
+	char addresses[2 * XR_ADDRESS_MAX + 2];
+	struct peer *next, *same_name; /* agent.c: they only grow */
+
+	const struct xr_carrier *carrier;
+	void *carrier_self;
+	struct xr_link *link;
+	const _Atomic uint32_t *cpu; /* where it waits; NULL: not known */
+
+	pthread_mutex_t
+		lock; /* of the link's sending side, and of what follows */
+	struct outgoing_list behind;
+	_Atomic bool is_behind;
+	_Atomic uint64_t knows[PEER_METHODS / 64];
+
+	/* Figures: under @lock those of sending. */
+	_Atomic uint64_t calls, bytes_out, bytes_in, errors;
+};
+
+/* peer_knows() - has it confirmed the function with place @i? */
+static inline bool
+peer_knows(const struct peer *p, uint32_t i)
+{
+	return i < PEER_METHODS &&
+		(atomic_load_explicit(&p->knows[i / 64],
+			 memory_order_relaxed) >>
+				(i % 64) &
+			1) != 0;
+}
+
+void peer_learns(struct peer *p, uint32_t i);
+
+/*
+ * peer_send() - @message to @p.
+ *
+ * Waits for room, until @deadline; a thread that delivers does not, and it is
+ * copied and sent later.
+ *
+ * @pending: receives whether the carrier keeps the parts until sent(); NULL: it
+ *           may not, and they are copied where it would
+ *
+ * Returns  XR_OK; XR_E_PEER_LOST, with @err's text; XR_E_TIMEOUT; XR_E_NOMEM;
+ *          XR_E_RANGE
+ */
+enum xr_status peer_send(struct peer *p, const struct xr_message *message,
+	int64_t deadline, bool *pending, struct xr_error *err);
+
+/* peer_lose() - it cannot be reached any more: all that is asked of it fails.
+ * Once; later calls do nothing. Any thread. */
+void peer_lose(struct peer *p, enum peer_state state, const char *why);
+
+/* peer_lost_error() - XR_E_PEER_LOST, and which, and why. */
+enum xr_status peer_lost_error(struct peer *p, struct xr_error *err);
+
+/* peer_flush() - send what was left behind, to all; for lead_add(). */
+uint32_t peer_flush(void *unused, uint32_t budget);
+
+struct peer *peer_new(const char *name, uint32_t id, uint64_t incarnation);
+void peer_free(struct peer *p);
+
+#endif /* WORKER_RPC_PEER_H */

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pending.c - see pending.h. */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "worker/rpc/future.h"
+#include "worker/rpc/peer.h"
+#include "worker/rpc/pending.h"
+
+#define CHUNK  1024 /* places */
+#define CHUNKS 16384
+
+enum phase {
+	PHASE_FREE,
+	PHASE_NEW,
+	PHASE_OPEN,
+	PHASE_ENDING, /* claimed */
+};
+
+static struct {
+	struct pending *_Atomic chunk[CHUNKS];
+	_Atomic uint32_t chunks;
+	_Alignas(64) _Atomic uint64_t free; /* changes << 32 | index + 1 */
+	pthread_mutex_t growing;
+} t = { .growing = PTHREAD_MUTEX_INITIALIZER };
+
+static struct pending *
+at(uint32_t index)
+{
+	struct pending *chunk;
+
+	if (index / CHUNK >=
+		atomic_load_explicit(&t.chunks, memory_order_acquire))
+		return NULL;
+	chunk = atomic_load_explicit(&t.chunk[index / CHUNK],
+		memory_order_relaxed);
+	return &chunk[index % CHUNK];
+}
+
+static struct pending *
+pop(void)
+{
+	uint64_t head = atomic_load(&t.free), next;
+	struct pending *p;
+
+	do {
+		if ((uint32_t)head == 0)
+			return NULL;
+		p = at((uint32_t)head - 1);
+		next = ((head >> 32) + 1) << 32 |
+			atomic_load_explicit(&p->next, memory_order_relaxed);
+	} while (!atomic_compare_exchange_weak(&t.free, &head, next));
+	return p;
+}
+
+static void
+push(struct pending *p)
+{
+	uint64_t head = atomic_load(&t.free), next;
+
+	do {
+		atomic_store_explicit(&p->next, (uint32_t)head,
+			memory_order_relaxed);
+		next = ((head >> 32) + 1) << 32 | (p->index + 1);
+	} while (!atomic_compare_exchange_weak(&t.free, &head, next));
+}
+
+static bool
+grow(void)
+{
+	uint32_t n = atomic_load(&t.chunks);
+	struct pending *chunk =
+		n < CHUNKS ? calloc(CHUNK, sizeof(*chunk)) : NULL;
+
+	if (chunk == NULL)
+		return false;
+	atomic_store(&t.chunk[n], chunk);
+	atomic_store_explicit(&t.chunks, n + 1, memory_order_release);
+	for (uint32_t i = CHUNK; i-- > 0;) {
+		chunk[i].index = n * CHUNK + i;
+		push(&chunk[i]);
+	}
+	return true;
+}
+
+static void
+set_phase(struct pending *p, enum phase phase)
+{
+	uint64_t word = atomic_load_explicit(&p->word, memory_order_relaxed);
+
+	atomic_store_explicit(&p->word, (word & ~UINT64_C(0xff)) | phase,
+		memory_order_release);
+}
+
+struct pending *
+pending_new(void)
+{
+	struct pending *p = pop();
+
+	while (p == NULL) {
+		pthread_mutex_lock(&t.growing);
+		p = pop();
+		if (p == NULL && !grow()) {
+			pthread_mutex_unlock(&t.growing);
+			return NULL;
+		}
+		pthread_mutex_unlock(&t.growing);
+		if (p == NULL)
+			p = pop();
+	}
+	set_phase(p, PHASE_NEW);
+	return p;
+}
+
+uint64_t
+pending_open(struct pending *p)
+{
+	uint64_t word = atomic_load_explicit(&p->word, memory_order_relaxed);
+
+	set_phase(p, PHASE_OPEN);
+	return (word & ~UINT64_C(0xffffffff)) | p->index;
+}
+
+struct pending *
+pending_claim(uint64_t corr, const struct peer *peer)
+{
+	struct pending *p = at((uint32_t)corr);
+	uint64_t open = (corr & ~UINT64_C(0xffffffff)) | PHASE_OPEN;
+
+	if (p == NULL || (peer != NULL && p->peer != peer) ||
+		!atomic_compare_exchange_strong(&p->word, &open,
+			(open & ~UINT64_C(0xff)) | PHASE_ENDING))
+		return NULL;
+	return p;
+}
+
+void
+pending_put(struct pending *p)
+{
+	uint64_t word = atomic_load_explicit(&p->word, memory_order_relaxed);
+
+	atomic_store_explicit(&p->word, ((word >> 32) + 1) << 32 | PHASE_FREE,
+		memory_order_release);
+	push(p);
+}
+
+/* --- of many -------------------------------------------------------------- */
+
+/* The name of @p if it is open now; 0 if not, which is no name of an open one. */
+static bool
+is_open(struct pending *p, uint64_t *corr)
+{
+	uint64_t word = atomic_load_explicit(&p->word, memory_order_acquire);
+
+	*corr = (word & ~UINT64_C(0xffffffff)) | p->index;
+	return (uint8_t)word == PHASE_OPEN;
+}
+
+static void
+fail_one(struct pending *p, struct xr_value *error)
+{
+	p->ops->fail(p, error);
+	pending_put(p);
+}
+
+static void
+time_out(struct pending *p)
+{
+	fail_one(p,
+		failure_new(XR_E_TIMEOUT,
+			"no answer from %s (%u) within %lld ms", p->peer->name,
+			p->peer->id, (long long)(p->timeout / NS_PER_MS)));
+}
+
+int64_t
+pending_expire(int64_t now)
+{
+	uint32_t chunks = atomic_load(&t.chunks);
+	int64_t next = INT64_MAX;
+	struct pending *p;
+	uint64_t corr;
+
+	for (uint32_t i = 0; i < chunks * CHUNK; i++) {
+		p = at(i);
+		if (!is_open(p, &corr))
+			continue;
+		if (p->deadline > now) {
+			next = p->deadline < next ? p->deadline : next;
+			continue;
+		}
+		/* The claim says that what was read is of this use. */
+		p = pending_claim(corr, NULL);
+		if (p != NULL)
+			time_out(p);
+	}
+	return next;
+}
+
+void
+pending_fail_all(const struct peer *peer, enum xr_status status,
+	const char *why)
+{
+	uint32_t chunks = atomic_load(&t.chunks);
+	struct pending *p;
+	uint64_t corr;
+
+	for (uint32_t i = 0; i < chunks * CHUNK; i++) {
+		p = at(i);
+		if (!is_open(p, &corr) || (peer != NULL && p->peer != peer))
+			continue;
+		p = pending_claim(corr, NULL);
+		if (p != NULL)
+			fail_one(p, failure_new(status, "%s", why));
+	}
+}
+
+uint32_t
+pending_count(bool calls)
+{
+	uint32_t chunks = atomic_load(&t.chunks), n = 0;
+	uint64_t corr;
+
+	for (uint32_t i = 0; i < chunks * CHUNK; i++)
+		n += is_open(at(i), &corr) && (!calls || at(i)->ops->call);
+	return n;
+}
+
+void
+pending_free_all(void)
+{
+	uint32_t chunks = atomic_load(&t.chunks);
+
+	atomic_store(&t.chunks, 0);
+	atomic_store(&t.free, 0);
+	for (uint32_t i = 0; i < chunks; i++) {
+		free(atomic_load(&t.chunk[i]));
+		atomic_store(&t.chunk[i], NULL);
+	}
+}

@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* serve.c - see serve.h. */
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "worker/rpc/agent.h"
+#include "worker/rpc/held.h"
+#include "worker/rpc/lead.h"
+#include "worker/rpc/message.h"
+#include "worker/rpc/serve.h"
+#include "worker/rpc/serve_inner.h"
+#include "worker/rpc/values.h"
+
+LIST_HEAD(call_list, xr_call);
+
+/* Those that were kept, for figures, and for who cancels. */
+static struct {
+	pthread_mutex_t lock;
+	struct call_list calls;
+} open_calls = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+/* --- life ----------------------------------------------------------------- */
+
+static void
+list(struct xr_call *call)
+{
+	pthread_mutex_lock(&open_calls.lock);
+	LIST_INSERT_HEAD(&open_calls.calls, call, list);
+	pthread_mutex_unlock(&open_calls.lock);
+}
+
+static struct xr_call *
+call_new(const struct xr_call *from)
+{
+	struct xr_call *call = calloc(1, sizeof(*call));
+
+	if (call == NULL)
+		return NULL;
+	*call = *from;
+	atomic_store(&call->refs, 1);
+	if (call->args != NULL)
+		xr_value_ref(call->args);
+	if (call->named != NULL)
+		xr_value_ref(call->named);
+	list(call);
+	return call;
+}
+
+/* A function may defer the call that it was given on its caller's stack. */
+struct xr_call *
+call_keep(struct xr_call *call)
+{
+	if (call->kept != NULL)
+		call = call->kept;
+	if (atomic_load(&call->refs) > 0) {
+		atomic_fetch_add(&call->refs, 1);
+		return call;
+	}
+	call->kept = call_new(call);
+	if (call->kept == NULL)
+		return NULL;
+	call->kept->deferred = true;
+	call->deferred = true;
+	return call->kept;
+}
+
+void
+call_unref(struct xr_call *call)
+{
+	if (atomic_fetch_sub(&call->refs, 1) != 1)
+		return;
+	if (!atomic_load(&call->answered))
+		xr_reply_fail(call, XR_E_CANCELLED,
+			"the call was dropped without an answer");
+	pthread_mutex_lock(&open_calls.lock);
+	LIST_REMOVE(call, list);
+	pthread_mutex_unlock(&open_calls.lock);
+	xr_value_unref(call->args);
+	xr_value_unref(call->named);
+	held_unref(call->held);
+	free(call);
+}
+
+bool
+call_take_answer(struct xr_call *call)
+{
+	if (call->kept != NULL && atomic_exchange(&call->kept->answered, true))
+		return false;
+	return !atomic_exchange(&call->answered, true);
+}
+
+uint32_t
+serve_count(bool deferred)
+{
+	struct xr_call *call;
+	uint32_t n = 0;
+
+	pthread_mutex_lock(&open_calls.lock);
+	LIST_FOREACH(call, &open_calls.calls, list)
+	n += !atomic_load(&call->answered) && (!deferred || !call->runs);
+	pthread_mutex_unlock(&open_calls.lock);
+	return n;
+}
+
+/* --- running -------------------------------------------------------------- */
+
+/* A function that returns has answered, will answer, or is answered for. */
+static void
+finish(struct xr_call *call, enum xr_status status)
+{
+	if (status != XR_OK)
+		xr_reply_fail(call, status, xr_status_text(status));
+	else if (!atomic_load(&call->answered) && !call->deferred)
+		xr_reply(call, xr_value_new_nil());
+}
+
+static void
+run_values(struct xr_call *call, const struct xr_body *body)
+{
+	const struct xr_func *f = &call->func->f;
+	struct xr_error err = { 0 };
+	enum xr_status status;
+
+	status = values_unpack_call(call, body, &err);
+	if (status == XR_OK)
+		status = func_check(f->schema, call->args, &err);
+	if (status != XR_OK)
+		xr_reply_fail(call, status, err.text);
+	else
+		finish(call, f->fn(call, call->args, f->ctx));
+}
+
+static void
+run_call(struct xr_call *call, const struct xr_body *body)
+{
+	const struct xr_func *f = &call->func->f;
+
+	if (call->values)
+		run_values(call, body);
+	else
+		finish(call, f->raw(call, body->data, body->len, f->ctx));
+}
+
+static void
+run_work(struct work *work)
+{
+	struct xr_call *call = (struct xr_call *)((char *)work -
+		offsetof(struct xr_call, work));
+
+	if (atomic_load(&call->cancelled))
+		xr_reply_fail(call, XR_E_CANCELLED, "canceled");
+	else
+		run_call(call, &call->body);
+	call->runs = false;
+	call_unref(call);
+}
+
+/* On the stack of whoever reads. */
+static void
+run_short(struct xr_call *call, const struct xr_body *body)
+{
+	run_call(call, body);
+	if (call->kept != NULL)
+		call->kept->runs = false;
+	xr_value_unref(call->args);
+	xr_value_unref(call->named);
+}
+
+/* @body is the end of what came. */
+static void
+post(struct xr_call *from, const struct xr_body *body)
+{
+	const struct xr_body *whole = from->whole;
+	struct xr_call *call = call_new(from);
+
+	if (call != NULL)
+		call->whole = NULL;
+	if (call != NULL && whole->len > 0) {
+		call->held = held_take(whole);
+		call->body.len = body->len;
+	}
+	if (call == NULL || (whole->len > 0 && call->held == NULL)) {
+		xr_reply_fail(call != NULL ? call : from, XR_E_NOMEM,
+			"out of memory");
+		if (call != NULL)
+			call_unref(call);
+		return;
+	}
+	if (call->held != NULL)
+		call->body.data = (const char *)held_data(call->held) +
+			(whole->len - body->len);
+	call->work.run = run_work;
+	crew_post(&call->work);
+}
+
+/* --- requests ------------------------------------------------------------- */
+
+/* Cuts the name off that a body begins with. False: it is cut short. */
+static bool
+take_name(struct xr_body *body, struct span *name)
+{
+	uint16_t len;
+
+	if (body->len < sizeof(len))
+		return false;
+	memcpy(&len, body->data, sizeof(len));
+	if (body->len - sizeof(len) < len)
+		return false;
+	name->at = (const char *)body->data + sizeof(len);
+	name->len = len;
+	/* What follows is aligned as the body is. */
+	len = (uint16_t)((sizeof(len) + len + 7) & ~7u);
+	if (body->len < len)
+		return false;
+	body->data = (const char *)body->data + len;
+	body->len -= len;
+	return true;
+}
+
+static enum xr_status
+find_function(struct xr_call *call, const struct xr_record *record,
+	struct span name, struct xr_error *err)
+{
+	const struct func *f = func_find(record->method);
+
+	if (f == NULL ||
+		(name.at != NULL &&
+			(f->name_len != name.len ||
+				memcmp(f->f.name, name.at, name.len) != 0)))
+		return fail(err, XR_E_NO_FUNCTION,
+			"%s (%u) has no function %.*s: it registers what others may call",
+			agent_self()->name, agent_self()->id, (int)name.len,
+			name.at != NULL ? name.at : "of that name");
+	if (call->values != (f->f.fn != NULL))
+		return fail(err, XR_E_SCHEMA, "%s takes %s", f->f.name,
+			call->values ? "bytes" : "values");
+	call->func = f;
+	return XR_OK;
+}
+
+void
+serve_request(struct peer *peer, const struct xr_record *record,
+	const struct xr_body *body)
+{
+	struct xr_call call = {
+		.peer = peer,
+		.corr = record->corr,
+		.flags = record->flags,
+		.oneway = record->kind == MESSAGE_ONEWAY,
+		.values = (record->flags & MESSAGE_VALUE) != 0,
+		.runs = true,
+		.whole = body,
+	};
+	struct span name = { NULL, 0 };
+	struct xr_body rest = *body;
+	struct xr_error err = { 0 };
+	enum xr_status status = XR_OK;
+
+	if ((record->flags & MESSAGE_NAMED) != 0 && !take_name(&rest, &name))
+		status = fail(&err, XR_E_PROTO, "a call is cut short");
+	if (status == XR_OK)
+		status = find_function(&call, record, name, &err);
+	if (status != XR_OK)
+		xr_reply_fail(&call, status, err.text);
+	else if ((call.func->f.flags & XR_FN_SHORT) != 0)
+		run_short(&call, &rest);
+	else
+		post(&call, &rest);
+}
+
+void
+serve_cancel(struct peer *peer, const struct xr_record *record,
+	const struct xr_body *body)
+{
+	struct xr_call *call;
+
+	(void)body;
+	pthread_mutex_lock(&open_calls.lock);
+	LIST_FOREACH(call, &open_calls.calls, list)
+	if (call->peer == peer && call->corr == record->corr)
+		atomic_store(&call->cancelled, true);
+	pthread_mutex_unlock(&open_calls.lock);
+}
+
+void
+serve_lost(const struct peer *peer)
+{
+	struct xr_call *call;
+
+	pthread_mutex_lock(&open_calls.lock);
+	LIST_FOREACH(call, &open_calls.calls, list)
+	if (call->peer == peer)
+		atomic_store(&call->cancelled, true);
+	pthread_mutex_unlock(&open_calls.lock);
+}
+
+/* --- what a function asks of its call ------------------------------------- */
+
+XR_EXPORT const char *
+xr_call_caller(const struct xr_call *call, uint32_t *id)
+{
+	if (id != NULL)
+		*id = call->peer->id;
+	return call->peer->name;
+}
+
+XR_EXPORT const char *
+xr_call_func(const struct xr_call *call)
+{
+	return call->func->f.name;
+}
+
+XR_EXPORT struct xr_value *
+xr_call_named(const struct xr_call *call)
+{
+	return call->named;
+}
+
+XR_EXPORT bool
+xr_call_cancelled(const struct xr_call *call)
+{
+	return atomic_load(&(call->kept != NULL ? call->kept : call)
+				    ->cancelled);
+}
+
+XR_EXPORT struct xr_call *
+xr_call_defer(struct xr_call *call)
+{
+	struct xr_call *kept = call_keep(call);
+
+	if (kept != NULL)
+		call->deferred = kept->deferred = true;
+	return kept;
+}
+
+XR_EXPORT void
+xr_call_drop(struct xr_call *call)
+{
+	if (call != NULL)
+		call_unref(call);
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* serve_inner.h - a call that is being served, for serve.c and reply.c. */
+#ifndef WORKER_RPC_SERVE_INNER_H
+#define WORKER_RPC_SERVE_INNER_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <sys/queue.h>
+
+#include <xrun/func.h>
+#include <xrun/transport.h>
+
+#include "worker/rpc/crew.h"
+#include "worker/rpc/func.h"
+
+struct held;
+struct peer;
+
+struct xr_call {
+	_Atomic uint32_t refs;
+	_Atomic bool answered;
+	_Atomic bool cancelled;
+	bool oneway;
+	bool values;   /* what it came with, and is answered with */
+	bool runs;     /* its function has not returned */
+	bool deferred; /* somebody has it beside the function */
+	struct peer *peer;
+	uint64_t corr;
+	uint32_t flags; /* of the request's record */
+	const struct func *func;
+	struct xr_value *args, *named; /* of a function with values */
+
+	/* Of one that outlives its message; empty for one on the stack. */
+	struct xr_call *kept; /* what it became */
+	struct work work;
+	struct held *held; /* what @body lies in */
+	struct xr_body body;
+	const struct xr_body *whole; /* of one on the stack: the message's */
+	LIST_ENTRY(xr_call) list;
+};
+
+/* call_keep() - a copy of @call, with a reference, that outlives the message that
+ * it came with. NULL: no memory. */
+struct xr_call *call_keep(struct xr_call *call);
+void call_unref(struct xr_call *call);
+
+/* call_take_answer() - false: it was answered already. */
+bool call_take_answer(struct xr_call *call);
+
+#endif /* WORKER_RPC_SERVE_INNER_H */

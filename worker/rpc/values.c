@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* values.c - see values.h. */
+#include "base/status.h"
+#include "wire/value/value_hooks.h"
+#include "worker/rpc/held.h"
+#include "worker/rpc/peer.h"
+#include "worker/rpc/serve_inner.h"
+#include "worker/rpc/values.h"
+
+/* --- out ------------------------------------------------------------------ */
+
+static enum xr_status
+encode(struct xr_value *value, struct peer *to, enum value_mode mode,
+	struct xr_encoded **encoded, struct xr_error *err)
+{
+	const struct value_encoding how = { .mode = mode };
+
+	(void)to;
+	return value_encode(value, &how, encoded, err);
+}
+
+enum xr_status
+values_pack(struct xr_value *value, struct peer *to, struct values_out *out,
+	struct xr_error *err)
+{
+	struct xr_encoded *encoded = NULL;
+	enum xr_status status;
+	size_t n, fds = 0;
+
+	status = encode(value, to, to->hands_over ? VALUE_HANDOVER : VALUE_COPY,
+		&encoded, err);
+	if (status == XR_OK)
+		xr_encoded_fds(encoded, &fds);
+	/* Descriptors do not travel on a ring. */
+	if (fds > 0) {
+		xr_encoded_free(encoded);
+		status = encode(value, to, VALUE_COPY, &encoded, err);
+	}
+	if (status != XR_OK)
+		return status;
+	out->encoded = encoded;
+	out->parts = xr_encoded_parts(encoded, &n);
+	out->count = (uint32_t)n;
+	return XR_OK;
+}
+
+void
+values_out_fini(struct values_out *out)
+{
+	xr_encoded_free(out->encoded);
+	*out = (struct values_out){ 0 };
+}
+
+/* --- in ------------------------------------------------------------------- */
+
+/* Bytes from which on there may be long parts in it, which stay where they are. */
+#define LONG_BODY 2048
+
+static void
+owner_ref(void *owner)
+{
+	held_ref(owner);
+}
+
+static void
+owner_unref(void *owner)
+{
+	held_unref(owner);
+}
+
+/* @held: what @part lies in; NULL: all is copied. */
+static enum xr_status
+decode(struct xr_part part, struct held *held, struct peer *from,
+	struct xr_value **value, struct xr_error *err)
+{
+	const struct value_owner owner = {
+		.owner = held,
+		.stable = !from->hands_over,
+		.ref = owner_ref,
+		.unref = owner_unref,
+	};
+	const struct value_reader reader = {
+		.parts = &part,
+		.count = 1,
+		.owner = held != NULL ? &owner : NULL,
+	};
+
+	return value_decode(&reader, value, err);
+}
+
+/* The last @len bytes of @whole. */
+static enum xr_status
+take_and_decode(const struct xr_body *whole, size_t len, struct peer *from,
+	struct xr_value **value, struct xr_error *err)
+{
+	struct held *held = held_take(whole);
+	enum xr_status status;
+	struct xr_part part;
+
+	if (held == NULL)
+		return fail(err, XR_E_NOMEM, "no memory for a message");
+	part = (struct xr_part){
+		(const char *)held_data(held) + (whole->len - len),
+		len,
+	};
+	status = decode(part, held, from, value, err);
+	held_unref(held);
+	return status;
+}
+
+enum xr_status
+values_unpack(const struct xr_body *body, struct peer *from,
+	struct xr_value **value, struct xr_error *err)
+{
+	return body->len < LONG_BODY ?
+		decode((struct xr_part){ body->data, body->len }, NULL, from,
+			value, err) :
+		take_and_decode(body, body->len, from, value, err);
+}
+
+static enum xr_status
+unpack_call(struct xr_call *call, const struct xr_body *body,
+	struct xr_value **all, struct xr_error *err)
+{
+	if (call->held == NULL && body->len >= LONG_BODY)
+		return take_and_decode(call->whole, body->len, call->peer, all,
+			err);
+	return decode((struct xr_part){ body->data, body->len }, call->held,
+		call->peer, all, err);
+}
+
+/* @bound in front of the arguments. */
+static struct xr_value *
+with_bound(struct xr_value *bound, const struct xr_value *args)
+{
+	struct xr_value *list = xr_value_new_list();
+	enum xr_status status = list != NULL ?
+		xr_value_append(list, xr_value_ref(bound)) :
+		XR_E_NOMEM;
+
+	for (size_t i = 0; i < xr_value_count(args) && status == XR_OK; i++)
+		status = xr_value_append(list,
+			xr_value_ref(xr_value_at(args, i)));
+	if (status == XR_OK)
+		return list;
+	xr_value_unref(list);
+	return NULL;
+}
+
+static bool
+is_call(const struct xr_value *v)
+{
+	enum xr_kind named;
+
+	if (xr_value_kind(v) != XR_LIST || xr_value_count(v) != 3 ||
+		xr_value_kind(xr_value_at(v, 0)) != XR_LIST)
+		return false;
+	named = xr_value_kind(xr_value_at(v, 1));
+	return named == XR_NIL || named == XR_DICT;
+}
+
+enum xr_status
+values_unpack_call(struct xr_call *call, const struct xr_body *body,
+	struct xr_error *err)
+{
+	struct xr_value *all = NULL, *bound;
+	enum xr_status status = unpack_call(call, body, &all, err);
+
+	if (status != XR_OK)
+		return status;
+	if (!is_call(all)) {
+		xr_value_unref(all);
+		return fail(err, XR_E_PROTO, "that is no call");
+	}
+	bound = xr_value_at(all, 2);
+	call->args = xr_value_kind(bound) == XR_NIL ?
+		xr_value_ref(xr_value_at(all, 0)) :
+		with_bound(bound, xr_value_at(all, 0));
+	if (xr_value_kind(xr_value_at(all, 1)) == XR_DICT)
+		call->named = xr_value_ref(xr_value_at(all, 1));
+	xr_value_unref(all);
+	return call->args != NULL ? XR_OK :
+				    fail(err, XR_E_NOMEM, "out of memory");
+}

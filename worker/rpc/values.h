@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * values.h - values in the bodies of messages.
+ *
+ * A call's body is a LIST: the arguments, a DICT of named ones or NIL, what its
+ * function was bound to or NIL. An answer's is the value. References (rref.h) and
+ * devices are seen to on the way.
+ */
+#ifndef WORKER_RPC_VALUES_H
+#define WORKER_RPC_VALUES_H
+
+#include <stdint.h>
+
+#include <xrun/transport.h>
+#include <xrun/value.h>
+
+struct peer;
+struct xr_call;
+
+/* A value that is sent: its parts, and what keeps them until that is done. */
+struct values_out {
+	struct xr_encoded *encoded;  /* NULL: nothing */
+	const struct xr_part *parts; /* [count] */
+	uint32_t count;
+};
+
+/* values_pack() - @value, for @to. */
+enum xr_status values_pack(struct xr_value *value, struct peer *to,
+	struct values_out *out, struct xr_error *err);
+void values_out_fini(struct values_out *out); /* an empty one is fine */
+
+/* values_unpack() - what @body from @from says. */
+enum xr_status values_unpack(const struct xr_body *body, struct peer *from,
+	struct xr_value **value, struct xr_error *err);
+
+/* values_unpack_call() - into @call's args and named. */
+enum xr_status values_unpack_call(struct xr_call *call,
+	const struct xr_body *body, struct xr_error *err);
+
+#endif /* WORKER_RPC_VALUES_H */

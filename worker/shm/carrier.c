@@ -1,0 +1,464 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* carrier.c - the row "shm" of xrun/transport.h: links are made, found, polled
+ * and closed; see link.h. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "worker/shm/link.h"
+#include "worker/shm/shm.h"
+
+#define NAME     "shm"
+#define LOOKS    64 /* turns from one look at deaths and closings to the next */
+#define PRIORITY 200
+
+/* --- links ---------------------------------------------------------------- */
+
+static struct xr_link *
+link_new(struct carrier *c, uint32_t slot, uint32_t plane)
+{
+	struct xr_link *link =
+		aligned_alloc(64, segment_round(sizeof(*link), 64));
+
+	if (link == NULL)
+		return NULL;
+	memset(link, 0, sizeof(*link));
+	link->carrier = c;
+	link->slot = slot;
+	link->plane = plane;
+	link->peer = segment_slot(&c->shm->map, slot);
+	link->bell = &link->peer->bell;
+	return link;
+}
+
+static void
+link_free(struct xr_link *link)
+{
+	if (link->lender != NULL)
+		lender_unref(link->lender);
+	free(link);
+}
+
+static bool
+add(struct carrier *c, struct xr_link *link)
+{
+	uint32_t cap = c->cap == 0 ? 8 : 2 * c->cap;
+	struct xr_link **more;
+
+	if (c->count == c->cap) {
+		more = reallocarray(c->link, cap, sizeof(*more));
+		if (more == NULL)
+			return false;
+		c->link = more;
+		c->cap = cap;
+	}
+	c->link[c->count++] = link;
+	return true;
+}
+
+/* What connect() made is polled from now on. */
+static void
+take_fresh(struct carrier *c)
+{
+	struct xr_link *link, *next;
+
+	if (!atomic_load_explicit(&c->has_fresh, memory_order_acquire))
+		return;
+	pthread_mutex_lock(&c->lock);
+	atomic_store_explicit(&c->has_fresh, false, memory_order_relaxed);
+	link = c->fresh;
+	c->fresh = NULL;
+	pthread_mutex_unlock(&c->lock);
+	for (; link != NULL; link = next) {
+		next = link->next;
+		if (!add(c, link))
+			atomic_store(&link->state, LINK_BROKEN);
+	}
+}
+
+/* --- rings that came ------------------------------------------------------ */
+
+/* What its writer says of a ring, copied and checked. */
+static bool
+read_head(const struct carrier *c, uint32_t writer, uint64_t word,
+	struct ring_head *copy)
+{
+	const struct segment_map *map = &c->shm->map;
+	uint64_t at = segment_word_offset(word);
+	const struct ring_head *head = (const void *)(map->base + at);
+
+	if (at % 64 != 0 || at < map->plan.arena ||
+		at > map->plan.size - ring_bytes(1))
+		return false;
+	copy->lines = head->lines;
+	copy->writer = head->writer;
+	copy->reader = head->reader;
+	copy->writer_plane = head->writer_plane;
+	copy->reader_plane = head->reader_plane;
+	copy->id = head->id;
+	copy->incarnation = head->incarnation;
+	return copy->lines >= 64 && copy->lines <= RING_LINES_MAX &&
+		(copy->lines & (copy->lines - 1)) == 0 &&
+		ring_bytes(copy->lines) <= map->plan.size - at &&
+		copy->writer == writer && copy->reader == c->shm->slot;
+}
+
+static bool
+attach(struct xr_link *link, struct ring_head *head, uint32_t lines,
+	uint64_t word)
+{
+	struct shm *shm = link->carrier->shm;
+	struct lender *lender =
+		lender_new(&shm->map, shm->slot, shm->gen, link->slot);
+
+	if (lender == NULL)
+		return false;
+	lender->head = head;
+	lender->word = word;
+	ring_read(&link->in, head, lines);
+	link->lender = lender;
+	return true;
+}
+
+/* The link to who wrote it, if there is one that has no ring from him yet. */
+static struct xr_link *
+find_waiting(struct carrier *c, uint32_t writer, uint32_t plane)
+{
+	struct xr_link *link = c->by_slot[writer];
+
+	if (link == NULL || link->plane != plane || link->lender != NULL)
+		return NULL;
+	return link;
+}
+
+/* Somebody is there who was not met before: the host says who he is. */
+static void
+accept_ring(struct carrier *c, const struct ring_head *copy, uint64_t word)
+{
+	struct ring_head *head =
+		(void *)(c->shm->map.base + segment_word_offset(word));
+	struct xr_link *link = link_new(c, copy->writer, copy->writer_plane);
+	bool known = false;
+
+	if (link == NULL || !attach(link, head, copy->lines, word)) {
+		free(link);
+		return; /* at the next look */
+	}
+	if (add(c, link)) {
+		link->ctx = c->host.accepted(c->host.ctx, copy->id,
+			copy->incarnation, link);
+		known = link->ctx != NULL;
+	}
+	if (!known) {
+		lender_close(link->lender, false);
+		if (c->count > 0 && c->link[c->count - 1] == link)
+			c->count--;
+		link_free(link);
+		return;
+	}
+	pthread_mutex_lock(&c->lock);
+	c->by_slot[link->slot] = link;
+	pthread_mutex_unlock(&c->lock);
+}
+
+static void
+look_at_ring(struct carrier *c, uint32_t writer)
+{
+	_Atomic uint64_t *dir = segment_dir(&c->shm->map, c->shm->slot, writer);
+	uint64_t word = atomic_load_explicit(dir, memory_order_acquire);
+	struct ring_head copy, *head;
+	struct xr_link *link;
+
+	if (word == 0 || !read_head(c, writer, word, &copy))
+		return;
+	head = (void *)(c->shm->map.base + segment_word_offset(word));
+	if (atomic_load_explicit(&head->gone, memory_order_relaxed) != 0)
+		return; /* we have closed it, and hold something yet */
+	if (copy.reader_plane != c->plane) { /* of an earlier opening */
+		if (copy.reader_plane >> 8 == c->plane >> 8)
+			atomic_compare_exchange_strong(dir, &word, 0);
+		return;
+	}
+	pthread_mutex_lock(&c->lock);
+	link = c->by_slot[writer];
+	if (link != NULL && link->in.head == head)
+		head = NULL; /* we have it */
+	else
+		link = find_waiting(c, writer, copy.writer_plane);
+	pthread_mutex_unlock(&c->lock);
+	if (head == NULL)
+		return;
+	if (link != NULL)
+		attach(link, head, copy.lines, word);
+	else
+		accept_ring(c, &copy, word);
+}
+
+static void
+look_for_rings(struct carrier *c)
+{
+	for (uint32_t i = 0; i < c->shm->map.plan.slots; i++)
+		look_at_ring(c, i);
+}
+
+/* --- deaths and closings -------------------------------------------------- */
+
+static bool
+is_closed(const struct xr_link *link)
+{
+	const struct out *out =
+		atomic_load_explicit(&link->out, memory_order_acquire);
+
+	return (link->in.head != NULL &&
+		       atomic_load_explicit(&link->in.head->closed,
+			       memory_order_acquire) != 0) ||
+		(out != NULL &&
+			atomic_load_explicit(&out->ring.head->gone,
+				memory_order_acquire) != 0);
+}
+
+static void
+look_at_link(struct carrier *c, struct xr_link *link)
+{
+	if (link->dying || link->closing)
+		return;
+	if (!alive_is(link->peer, link->plane)) {
+		link->dying = true;
+		alive_look(&c->shm->map);
+	} else {
+		link->closing = is_closed(link);
+	}
+}
+
+static void
+look(struct carrier *c)
+{
+	struct shm *shm = c->shm;
+	uint32_t arrivals = atomic_load_explicit(&shm->mine->arrivals,
+		memory_order_acquire);
+	uint32_t fails = atomic_load_explicit(&segment_shared(&shm->map)->fails,
+		memory_order_acquire);
+
+	take_fresh(c);
+	/* The dead may have made a ring, and not have said so. */
+	if (arrivals != c->arrivals || fails != c->fails)
+		look_for_rings(c);
+	c->arrivals = arrivals;
+	c->fails = fails;
+	for (uint32_t i = 0; i < c->count; i++)
+		look_at_link(c, c->link[i]);
+	if (shm->limbo != NULL)
+		out_limbo(shm);
+}
+
+static bool
+has_come(const struct carrier *c)
+{
+	return atomic_load_explicit(&c->shm->mine->arrivals,
+		       memory_order_relaxed) != c->arrivals ||
+		atomic_load_explicit(&segment_shared(&c->shm->map)->fails,
+			memory_order_relaxed) != c->fails ||
+		atomic_load_explicit(&c->has_fresh, memory_order_relaxed);
+}
+
+bool
+carrier_busy(struct carrier *c)
+{
+	look(c);
+	for (uint32_t i = 0; i < c->count; i++)
+		if (link_busy(c->link[i]))
+			return true;
+	return false;
+}
+
+/* Each turn begins behind the last link that had something. */
+uint32_t
+carrier_progress(void *self, uint32_t budget)
+{
+	struct carrier *c = self;
+	uint32_t count = 0, n = c->count, at;
+	struct xr_link *link;
+
+	if (__builtin_expect(++c->turn % LOOKS == 0 || has_come(c), false)) {
+		look(c);
+		n = c->count;
+	}
+	for (uint32_t i = 0; i < n && c->count > 0; i++) {
+		at = c->begin + i < c->count ? c->begin + i :
+					       (c->begin + i) % c->count;
+		link = c->link[at];
+		if (!link_busy(link))
+			continue;
+		count += link_poll(link, budget - count);
+		if (count < budget)
+			continue;
+		c->begin = at + 1;
+		break;
+	}
+	return count;
+}
+
+/* --- the row -------------------------------------------------------------- */
+
+static enum xr_status
+open_carrier(const struct xr_carrier_host *host,
+	const struct xr_carrier_opts *opts, void **self, struct xr_error *err)
+{
+	struct shm *shm;
+	struct carrier *c;
+	enum xr_status status = shm_open_segment(&shm, err);
+
+	if (status != XR_OK)
+		return status;
+	c = calloc(1, sizeof(*c));
+	if (c != NULL)
+		c->by_slot = calloc(shm->map.plan.slots, sizeof(*c->by_slot));
+	if (c == NULL || c->by_slot == NULL) {
+		free(c);
+		return fail(err, XR_E_NOMEM, "shm: out of memory");
+	}
+	c->shm = shm;
+	c->host = *host;
+	c->id = opts->id;
+	c->incarnation = opts->incarnation;
+	pthread_mutex_init(&c->lock, NULL);
+	c->plane = plane_open(shm, c);
+	if (c->plane != 0) {
+		*self = c;
+		return XR_OK;
+	}
+	free(c->by_slot);
+	free(c);
+	return fail(err, XR_E_STATE, "shm: open already");
+}
+
+static size_t
+address(void *self, char *text, size_t cap)
+{
+	const struct carrier *c = self;
+	int n = snprintf(text, cap, NAME ":%s:%" PRIu64 ":%u:%u", c->shm->boot,
+		c->shm->inode, c->shm->slot, c->plane);
+
+	return n < 0 ? 0 : (size_t)n;
+}
+
+/* "shm:<boot id>:<segment>:<slot>:<opening>", if it is of this segment. */
+static bool
+parse(const struct carrier *c, const char *text, uint32_t *slot,
+	uint32_t *plane)
+{
+	char mine[XR_ADDRESS_MAX + 1];
+	int n = snprintf(mine, sizeof(mine), NAME ":%s:%" PRIu64 ":",
+		c->shm->boot, c->shm->inode);
+	char *end;
+	unsigned long s, p;
+
+	if (n < 0 || strncmp(text, mine, (size_t)n) != 0 || text[n] < '0' ||
+		text[n] > '9')
+		return false;
+	s = strtoul(text + n, &end, 10);
+	if (*end != ':' || end[1] < '0' || end[1] > '9')
+		return false;
+	p = strtoul(end + 1, &end, 10);
+	*slot = (uint32_t)s;
+	*plane = (uint32_t)p;
+	return *end == '\0' && s < c->shm->map.plan.slots && p > 0 &&
+		p <= UINT32_MAX;
+}
+
+static enum xr_status
+connect_to(void *self, const char *text, uint32_t id, uint64_t incarnation,
+	void *peer, struct xr_link **out, struct xr_error *err)
+{
+	struct carrier *c = self;
+	struct xr_link *link;
+	uint32_t slot, plane;
+
+	if (!parse(c, text, &slot, &plane))
+		return fail(err, XR_E_NODEV,
+			"shm: %s is not of this machine and job", text);
+	pthread_mutex_lock(&c->lock);
+	link = c->by_slot[slot];
+	if (link == NULL || link->plane != plane ||
+		atomic_load(&link->state) != LINK_OPEN) {
+		link = link_new(c, slot, plane);
+		if (link != NULL) {
+			link->ctx = peer;
+			link->next = c->fresh;
+			c->fresh = c->by_slot[slot] = link;
+			atomic_store(&c->has_fresh, true);
+		}
+	}
+	pthread_mutex_unlock(&c->lock);
+	if (link == NULL)
+		return fail(err, XR_E_NOMEM, "shm: out of memory");
+	*out = link;
+	return XR_OK;
+}
+
+static void
+close_link(struct xr_link *link)
+{
+	struct carrier *c = link->carrier;
+
+	take_fresh(c);
+	for (uint32_t i = 0; i < c->count; i++)
+		if (c->link[i] == link) {
+			c->link[i] = c->link[--c->count];
+			break;
+		}
+	pthread_mutex_lock(&c->lock);
+	if (c->by_slot[link->slot] == link)
+		c->by_slot[link->slot] = NULL;
+	pthread_mutex_unlock(&c->lock);
+	fetch_end(link);
+	out_close(link);
+	if (link->lender != NULL)
+		lender_close(link->lender, false);
+	link_free(link);
+}
+
+static void
+free_carrier(void *self)
+{
+	struct carrier *c = self;
+	struct shm *shm = c->shm;
+
+	take_fresh(c);
+	while (c->count > 0)
+		close_link(c->link[0]);
+	plane_close(shm);
+	for (struct out *out = shm->limbo; out != NULL; out = out->next)
+		out->carrier = NULL;
+	pthread_mutex_destroy(&c->lock);
+	free(c->by_slot);
+	free(c->link);
+	free(c);
+}
+
+static void
+unref_buffer(void *self, struct xr_body_buffer *buffer)
+{
+	const struct carrier *c = self;
+
+	shm_free(c->shm, NULL, buffer);
+}
+
+const struct xr_carrier shm_carrier = {
+	.size = sizeof(shm_carrier),
+	.api = XR_CARRIER_API,
+	.name = NAME,
+	.priority = PRIORITY,
+	.caps = XR_CARRIER_LOCAL | XR_CARRIER_LENDS,
+	.open = open_carrier,
+	.address = address,
+	.connect = connect_to,
+	.send = link_send,
+	.progress = carrier_progress,
+	.body_take = poll_take,
+	.buffer_unref = unref_buffer,
+	.link_close = close_link,
+	.free = free_carrier,
+};

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fetch.c - a body that lies in the writer's own memory, brought here piece by
+ * piece; see link.h. */
+#include <string.h>
+
+#include "worker/shm/link.h"
+#include "worker/shm/mark.h"
+#include "worker/shm/own.h"
+
+/* What the record says, in memory of ours, where it stays as it was checked. */
+static bool
+parse(struct fetch *f, const struct ring_record *r, struct ring_word w)
+{
+	const unsigned char *body = w.len <= RING_INLINE ?
+		r->body :
+		(const unsigned char *)r + RING_LINE;
+	struct ring_bulk bulk;
+	uint64_t len = 0;
+
+	if (w.len < sizeof(bulk))
+		return false;
+	memcpy(&bulk, body, sizeof(bulk));
+	if (bulk.count == 0 || bulk.count > CMA_PARTS ||
+		bulk.loan >= RING_LOANS || bulk.len > XR_MESSAGE_MAX ||
+		w.len != sizeof(bulk) + bulk.count * sizeof(f->parts[0]))
+		return false;
+	memcpy(f->parts, body + sizeof(bulk), bulk.count * sizeof(f->parts[0]));
+	for (uint32_t i = 0; i < bulk.count; i++)
+		if (__builtin_add_overflow(len, f->parts[i].len, &len))
+			return false;
+	f->len = len;
+	f->loan = bulk.loan;
+	f->count = bulk.count;
+	return len == bulk.len;
+}
+
+static bool
+find_place(struct xr_link *link)
+{
+	struct carrier *c = link->carrier;
+	struct fetch *f = &link->fetch;
+
+	f->to = c->host.place(c->host.ctx, link->ctx, &f->record, f->len);
+	f->placed = f->to != NULL;
+	if (f->to == NULL)
+		f->to = own_new(c->shm, f->len, &f->own);
+	return f->to != NULL;
+}
+
+/* Asks for the windows; the ring's loan says so. */
+static void
+ask(struct xr_link *link)
+{
+	struct ring_head *head = link->in.head;
+
+	atomic_store_explicit(&head->loan[link->fetch.loan], LOAN_WINDOW,
+		memory_order_relaxed);
+	atomic_fetch_add_explicit(&head->asks, 1, memory_order_release);
+	bell_ring(link->bell, &link->rang, true);
+}
+
+bool
+fetch_begin(struct xr_link *link, const struct ring_record *r,
+	struct ring_word w, uint32_t lines)
+{
+	struct fetch *f = &link->fetch;
+
+	f->w = w;
+	f->lines = lines;
+	f->record = r->record;
+	f->done = 0;
+	if (!parse(f, r, w) || !find_place(link))
+		return false;
+	f->active = true;
+	if (!link->cma_known) {
+		link->cma_known = true;
+		link->cma = cma_probe(link->peer);
+	}
+	f->windows = !link->cma;
+	if (f->windows)
+		ask(link);
+	return true;
+}
+
+/* The number of a process may have come to mean another meanwhile: then so has
+ * the slot. */
+static enum fetch_state
+read_piece(struct xr_link *link)
+{
+	struct fetch *f = &link->fetch;
+	uint64_t left = f->len - f->done;
+	struct iovec to = { f->to + f->done,
+		left < CMA_PIECE ? left : CMA_PIECE };
+	int64_t n = cma_read(link->peer, f->parts, f->count, f->done, &to);
+
+	MARK(MARK_CMA);
+	if (n <= 0 ||
+		segment_gen(atomic_load(&link->peer->claim)) !=
+			link->plane >> 8)
+		return FETCH_FAILED;
+	f->done += (uint64_t)n;
+	return f->done == f->len ? FETCH_DONE : FETCH_MORE;
+}
+
+static bool
+find_windows(struct xr_link *link)
+{
+	struct shm *shm = link->carrier->shm;
+	uint64_t at = atomic_load_explicit(&link->in.head->window,
+		memory_order_acquire);
+
+	if (at == 0 || link->take.window != NULL)
+		return link->take.window != NULL;
+	if (at % 128 != 0 ||
+		!arena_has(&shm->arena, shm->map.base + at,
+			sizeof(struct window)))
+		return false;
+	link->take = (struct window_end){
+		.window = (void *)(shm->map.base + at),
+	};
+	return true;
+}
+
+static enum fetch_state
+take_piece(struct xr_link *link)
+{
+	struct fetch *f = &link->fetch;
+
+	if (!find_windows(link))
+		return FETCH_WAIT;
+	link->take.done = f->done;
+	if (!window_take(&link->take, f->to, f->len))
+		return FETCH_WAIT;
+	bell_ring(link->bell, &link->rang, true);
+	f->done = link->take.done;
+	return f->done == f->len ? FETCH_DONE : FETCH_MORE;
+}
+
+enum fetch_state
+fetch_step(struct xr_link *link)
+{
+	struct fetch *f = &link->fetch;
+
+	if (f->done == f->len)
+		return FETCH_DONE;
+	return f->windows ? take_piece(link) : read_piece(link);
+}
+
+void
+fetch_end(struct xr_link *link)
+{
+	struct fetch *f = &link->fetch;
+
+	if (f->active && !f->placed)
+		own_unref(link->carrier->shm, f->own);
+	f->active = false;
+}

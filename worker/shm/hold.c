@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* hold.c - see hold.h. */
+#include <stdlib.h>
+
+#include "worker/shm/bell.h"
+#include "worker/shm/hold.h"
+#include "worker/shm/loan.h"
+
+struct lender *
+lender_new(const struct segment_map *map, uint32_t slot, uint32_t gen,
+	uint32_t writer)
+{
+	struct lender *l = calloc(1, sizeof(*l));
+
+	if (l == NULL)
+		return NULL;
+	l->map = *map;
+	l->slot = slot;
+	l->gen = gen;
+	l->writer = writer;
+	l->bell = &segment_slot(map, writer)->bell;
+	l->refs = 1;
+	pthread_mutex_init(&l->lock, NULL);
+	return l;
+}
+
+/* --- under the lock ------------------------------------------------------- */
+
+/* A loan ended; the writer may want to hear it. */
+static bool
+give_back(struct lender *l, uint32_t index)
+{
+	uint64_t word = atomic_exchange_explicit(&l->head->loan[index],
+		LOAN_NONE, memory_order_release);
+
+	atomic_fetch_add_explicit(&l->head->done, 1, memory_order_release);
+	return word != LOAN_QUIET;
+}
+
+static uint32_t
+enter(struct lender *l, const struct hold *h)
+{
+	_Atomic uint64_t *table = segment_holds(&l->map, l->slot);
+	uint64_t word = segment_hold_word((uint64_t)((const char *)h->data -
+						  l->map.base),
+		l->gen);
+
+	for (uint32_t i = 0; i < SEGMENT_HOLDS; i++) {
+		uint64_t none = 0;
+
+		if (atomic_compare_exchange_strong(&table[i], &none, word))
+			return i + 1;
+	}
+	return 0;
+}
+
+static void
+leave(struct lender *l, struct hold *h)
+{
+	if (h->entry > 0)
+		atomic_store_explicit(&segment_holds(&l->map,
+					      l->slot)[h->entry - 1],
+			0, memory_order_release);
+	h->entry = 0;
+}
+
+/* All of them, or none. */
+static bool
+enter_all(struct lender *l)
+{
+	for (struct hold *h = l->first; h != NULL; h = h->next) {
+		h->entry = enter(l, h);
+		if (h->entry > 0)
+			continue;
+		for (struct hold *e = l->first; e != h; e = e->next)
+			leave(l, e);
+		return false;
+	}
+	return true;
+}
+
+/* From here on the ring is the writer's alone, or whose its spans come to be. */
+static void
+let_go(struct lender *l)
+{
+	uint64_t word = l->word;
+
+	atomic_compare_exchange_strong(segment_dir(&l->map, l->slot, l->writer),
+		&word, 0);
+	l->moved = true;
+	l->head = NULL;
+}
+
+static void
+unlink(struct lender *l, struct hold *h)
+{
+	if (h->prev != NULL)
+		h->prev->next = h->next;
+	else
+		l->first = h->next;
+	if (h->next != NULL)
+		h->next->prev = h->prev;
+}
+
+/* --- by anybody ----------------------------------------------------------- */
+
+void
+lender_unref(struct lender *l)
+{
+	if (atomic_fetch_sub(&l->refs, 1) != 1)
+		return;
+	pthread_mutex_destroy(&l->lock);
+	free(l);
+}
+
+struct hold *
+hold_new(struct lender *l, const struct ring_ref *ref)
+{
+	struct hold *h = calloc(1, sizeof(*h));
+
+	if (h == NULL)
+		return NULL;
+	h->lender = l;
+	h->data = l->map.base + ref->offset;
+	h->len = ref->len;
+	h->loan = (uint32_t)ref->loan;
+	h->refs = 1;
+	atomic_fetch_add(&l->refs, 1);
+	pthread_mutex_lock(&l->lock);
+	h->next = l->first;
+	if (h->next != NULL)
+		h->next->prev = h;
+	l->first = h;
+	pthread_mutex_unlock(&l->lock);
+	return h;
+}
+
+struct hold *
+hold_find(struct lender *l, const void *data, uint64_t len)
+{
+	struct hold *h;
+
+	pthread_mutex_lock(&l->lock);
+	for (h = l->first; h != NULL; h = h->next) {
+		uint64_t at =
+			(uint64_t)((const char *)data - (const char *)h->data);
+
+		if (at <= h->len && len <= h->len - at)
+			break;
+	}
+	if (h != NULL)
+		hold_ref(h);
+	pthread_mutex_unlock(&l->lock);
+	return h;
+}
+
+void
+hold_ref(struct hold *h)
+{
+	atomic_fetch_add_explicit(&h->refs, 1, memory_order_relaxed);
+}
+
+void
+hold_unref(struct hold *h)
+{
+	struct lender *l = h->lender;
+	bool loud = false;
+
+	/* Under the lock, lest hold_find() bring it back. */
+	pthread_mutex_lock(&l->lock);
+	if (atomic_fetch_sub(&h->refs, 1) != 1) {
+		pthread_mutex_unlock(&l->lock);
+		return;
+	}
+	unlink(l, h);
+	if (l->moved)
+		leave(l, h);
+	else
+		loud = give_back(l, h->loan);
+	if (l->over && !l->moved && l->first == NULL) {
+		let_go(l);
+		loud = true;
+	}
+	pthread_mutex_unlock(&l->lock);
+	if (loud)
+		bell_ring(l->bell, NULL, true);
+	free(h);
+	lender_unref(l);
+}
+
+void
+lender_return(struct lender *l, uint32_t index)
+{
+	bool loud = false;
+
+	pthread_mutex_lock(&l->lock);
+	if (!l->moved)
+		loud = give_back(l, index);
+	pthread_mutex_unlock(&l->lock);
+	if (loud)
+		bell_ring(l->bell, NULL, true);
+}
+
+void
+lender_close(struct lender *l, bool dead)
+{
+	pthread_mutex_lock(&l->lock);
+	l->over = true;
+	if (!l->moved) {
+		atomic_store_explicit(&l->head->gone, 1, memory_order_release);
+		if (l->first == NULL || (dead && enter_all(l)))
+			let_go(l);
+	}
+	pthread_mutex_unlock(&l->lock);
+	bell_ring(l->bell, NULL, true);
+}

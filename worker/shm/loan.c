@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* loan.c - see loan.h. */
+#include "base/status.h"
+#include "worker/shm/loan.h"
+#include "worker/shm/mark.h"
+
+void
+loans_init(struct loans *l, struct ring_head *head)
+{
+	*l = (struct loans){
+		.word = head->loan,
+		.done = &head->done,
+		.first = LOAN_END,
+		.last = LOAN_END,
+	};
+	pthread_mutex_init(&l->lock, NULL);
+	for (uint16_t i = 0; i < RING_LOANS; i++)
+		l->loan[i].next = i + 1 < RING_LOANS ? i + 1 : LOAN_END;
+}
+
+/* --- under the lock ------------------------------------------------------- */
+
+static void
+append(struct loans *l, uint16_t index)
+{
+	struct loan *loan = &l->loan[index];
+
+	loan->prev = l->last;
+	loan->next = LOAN_END;
+	loan->out = true;
+	if (l->last != LOAN_END)
+		l->loan[l->last].next = index;
+	else
+		l->first = index;
+	l->last = index;
+	atomic_fetch_add_explicit(&l->count, 1, memory_order_relaxed);
+}
+
+static struct loan_end
+drop(struct loans *l, uint16_t index)
+{
+	struct loan *loan = &l->loan[index];
+
+	if (loan->prev != LOAN_END)
+		l->loan[loan->prev].next = loan->next;
+	else
+		l->first = loan->next;
+	if (loan->next != LOAN_END)
+		l->loan[loan->next].prev = loan->prev;
+	else
+		l->last = loan->prev;
+	loan->out = false;
+	loan->next = l->free;
+	l->free = index;
+	atomic_fetch_sub_explicit(&l->count, 1, memory_order_relaxed);
+	return (struct loan_end){ loan->data, loan->hold, loan->token,
+		loan->has_token };
+}
+
+static uint32_t
+collect(struct loans *l, struct loan_end *ends, uint32_t cap, bool all)
+{
+	uint32_t count = 0;
+	uint16_t next;
+
+	for (uint16_t i = l->first; i != LOAN_END && count < cap; i = next) {
+		next = l->loan[i].next;
+		if (all ||
+			atomic_load_explicit(&l->word[i],
+				memory_order_acquire) == LOAN_NONE)
+			ends[count++] = drop(l, i);
+	}
+	return count;
+}
+
+/* --- by anybody ----------------------------------------------------------- */
+
+int
+loans_take(struct loans *l, const struct loan *what, enum loan_word word)
+{
+	struct loan *loan;
+	uint16_t index;
+
+	pthread_mutex_lock(&l->lock);
+	index = l->free;
+	if (index != LOAN_END) {
+		loan = &l->loan[index];
+		l->free = loan->next;
+		*loan = *what;
+		append(l, index);
+		atomic_store_explicit(&l->word[index], word,
+			memory_order_relaxed);
+	}
+	pthread_mutex_unlock(&l->lock);
+	MARK(MARK_LOAN);
+	return index == LOAN_END ? -1 : index;
+}
+
+struct loan_end
+loans_back(struct loans *l, uint32_t index)
+{
+	struct loan_end end;
+
+	XR_ASSERT(index < RING_LOANS && l->loan[index].out);
+	pthread_mutex_lock(&l->lock);
+	atomic_store_explicit(&l->word[index], LOAN_NONE, memory_order_relaxed);
+	end = drop(l, (uint16_t)index);
+	pthread_mutex_unlock(&l->lock);
+	return end;
+}
+
+/* `done` is looked at before the words, so that what ends meanwhile is seen at the
+ * next look. */
+uint32_t
+loans_collect(struct loans *l, struct loan_end *ends, uint32_t cap, bool all)
+{
+	uint32_t done = atomic_load_explicit(l->done, memory_order_acquire);
+	uint32_t count = 0;
+
+	if (done == l->seen && !all)
+		return 0;
+	pthread_mutex_lock(&l->lock);
+	count = collect(l, ends, cap, all);
+	pthread_mutex_unlock(&l->lock);
+	if (count < cap)
+		l->seen = done;
+	return count;
+}
+
+bool
+loans_covers(struct loans *l, uint32_t index, struct arena *a, const void *data,
+	uint64_t len)
+{
+	const char *from = data;
+	struct loan *loan;
+	bool covers = false;
+
+	if (index >= RING_LOANS)
+		return false;
+	loan = &l->loan[index];
+	pthread_mutex_lock(&l->lock);
+	if (loan->out && loan->data != NULL && loan->hold == NULL)
+		covers = from >= (const char *)loan->data && len <= loan->len &&
+			(uint64_t)(from - (const char *)loan->data) <=
+				loan->len - len &&
+			arena_ref(a, data, len);
+	pthread_mutex_unlock(&l->lock);
+	return covers;
+}
+
+uint32_t
+loans_asked(struct loans *l)
+{
+	uint32_t found = 0;
+
+	pthread_mutex_lock(&l->lock);
+	for (uint16_t i = l->first; i != LOAN_END && found == 0;
+		i = l->loan[i].next)
+		if (l->loan[i].data == NULL && !l->loan[i].fed &&
+			atomic_load_explicit(&l->word[i],
+				memory_order_relaxed) == LOAN_WINDOW)
+			found = i + 1u;
+	pthread_mutex_unlock(&l->lock);
+	return found;
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * loan.h - what the writer of a ring has lent to its reader, and awaits back.
+ *
+ * A loan is a word in the ring (ring.h) and an entry here, in the writer's own
+ * memory: which block stands for it, and whom to tell. It is taken before the
+ * record that tells of it is published, and ends when the reader makes the word
+ * 0, or is dead. So the two can die at any instruction: the writer knows what it
+ * has lent to whom, without anything that the reader had to write for that.
+ *
+ * A block that was borrowed from the reader itself may go back to it by a loan,
+ * too; then a hold (hold.h) stands for it.
+ */
+#ifndef WORKER_SHM_LOAN_H
+#define WORKER_SHM_LOAN_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "worker/shm/arena.h"
+#include "worker/shm/hold.h"
+#include "worker/shm/ring.h"
+
+/* What stands in the word. */
+enum loan_word {
+	LOAN_NONE,
+	LOAN_QUIET,  /* set by the writer: it need not be woken for the end */
+	LOAN_LOUD,   /* it is to be */
+	LOAN_WINDOW, /* set by the reader: it cannot read our memory */
+};
+
+struct loan {
+	const void *data; /* lent; NULL: a BULK */
+	uint64_t len;
+	const struct xr_part *parts; /* [count]: of a BULK */
+	uint32_t count;
+	uint16_t prev, next; /* of those out, in their order; of those free */
+	struct hold *hold;   /* that stands for it; NULL: a block of ours */
+	void *token;
+	bool has_token;
+	bool out;
+	bool fed; /* all of it is in the windows, or was */
+};
+
+#define LOAN_END UINT16_MAX
+
+/* Of one ring. take() is the sending thread's, all else the polling one's; each
+ * under the lock. */
+struct loans {
+	pthread_mutex_t lock;
+	_Atomic uint64_t *word; /* [RING_LOANS], of the ring */
+	_Atomic uint32_t *done;
+	_Atomic uint32_t count; /* out */
+	uint32_t seen;          /* done */
+	uint16_t first, last, free;
+	struct loan loan[RING_LOANS];
+};
+
+/* What came back. */
+struct loan_end {
+	const void *data;
+	struct hold *hold;
+	void *token;
+	bool has_token;
+};
+
+void loans_init(struct loans *l, struct ring_head *head);
+
+/*
+ * loans_take() - lend; its index, or -1: all are out.
+ *
+ * The reference to the block, or to @hold, is the caller's until then, and goes
+ * with it.
+ */
+int loans_take(struct loans *l, const struct loan *what, enum loan_word word);
+
+/* loans_back() - take a loan back of which nobody was told; gives it. */
+struct loan_end loans_back(struct loans *l, uint32_t index);
+
+/*
+ * loans_collect() - those that ended, at most @cap; gives how many.
+ *
+ * @all: whatever the words say: the reader is dead
+ */
+uint32_t loans_collect(struct loans *l, struct loan_end *ends, uint32_t cap,
+	bool all);
+
+/* loans_covers() - may the reader give back @len bytes at @data as those of loan
+ * @index? Then the block of ours has one more reference. */
+bool loans_covers(struct loans *l, uint32_t index, struct arena *a,
+	const void *data, uint64_t len);
+
+/* loans_asked() - 1 and the first BULK that the reader wants by windows, and has
+ * not got; 0: there is none. */
+uint32_t loans_asked(struct loans *l);
+
+#endif /* WORKER_SHM_LOAN_H */

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * plane.h - what stands behind shm.h and the carrier: one a process.
+ */
+#ifndef WORKER_SHM_PLANE_H
+#define WORKER_SHM_PLANE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "segment/member.h"
+#include "worker/shm/alive.h"
+#include "worker/shm/arena.h"
+#include "worker/shm/bell.h"
+#include "worker/shm/wait.h"
+
+struct carrier;
+struct out;
+
+struct shm {
+	struct segment_map map;
+	int fd;
+	uint64_t inode;
+	char boot[40]; /* the id of this start of the machine */
+	uint32_t slot, gen;
+	uint32_t opened; /* times */
+	struct segment_slot *mine;
+	struct bell bell;
+	struct wait_env wait;
+	struct arena arena;
+	struct alive alive;
+	pthread_mutex_t lock;    /* of what follows */
+	struct carrier *carrier; /* that is open; NULL */
+	struct out *limbo; /* rings that their readers may still look at */
+};
+
+/* plane_closed() - in a child of fork(): nothing of it may be touched. */
+bool plane_closed(void);
+
+/* plane_open() - others may make rings to here; gives the number of this opening.
+ * 0: it is open already. */
+uint32_t plane_open(struct shm *shm, struct carrier *c);
+void plane_close(struct shm *shm);
+
+#endif /* WORKER_SHM_PLANE_H */
