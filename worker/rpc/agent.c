@@ -18,6 +18,7 @@
 #include "worker/rpc/loop.h"
 #include "worker/rpc/meet.h"
 #include "worker/rpc/message.h"
+#include "worker/rpc/parcel.h"
 #include "worker/rpc/pending.h"
 #include "worker/rpc/serve.h"
 
@@ -36,38 +37,6 @@ static struct {
 	struct peer *_Atomic first;
 	_Atomic bool behind;
 } a = { .adding = PTHREAD_MUTEX_INITIALIZER };
-
-/* --- tokens --------------------------------------------------------------- */
-
-static void
-copy_sent(struct token *token)
-{
-	agent_token_free((struct agent_token *)token);
-}
-
-struct agent_token *
-agent_token_new(size_t len)
-{
-	struct agent_token *t = calloc(1, sizeof(*t));
-
-	if (t == NULL)
-		return NULL;
-	t->token.sent = copy_sent;
-	t->data = malloc(len > 0 ? len : 1);
-	if (t->data != NULL)
-		return t;
-	free(t);
-	return NULL;
-}
-
-void
-agent_token_free(struct agent_token *t)
-{
-	if (t == NULL)
-		return;
-	free(t->data);
-	free(t);
-}
 
 /* --- what carriers call --------------------------------------------------- */
 
@@ -471,8 +440,8 @@ agent_close(void)
 	inside_await_empty(empty, NULL);
 	crew_close();
 	lead_close();
+	empty(NULL);
 	close_carriers();
-	pending_fail_all(NULL, XR_E_CLOSED, "the agent was shut down");
 	pending_free_all();
 	meet_forget_all();
 	forget_peers();

@@ -33,20 +33,6 @@ enum agent_state {
 	AGENT_CLOSING,
 };
 
-/* What a token of a message stands for. */
-struct token {
-	void (*sent)(struct token *token);
-};
-
-/* A copy of a message that a carrier keeps. */
-struct agent_token {
-	struct token token;
-	uint8_t *data;
-};
-
-struct agent_token *agent_token_new(size_t len);
-void agent_token_free(struct agent_token *t);
-
 /* A carrier that is open. Its host's ctx. */
 struct agent_carrier {
 	const struct xr_carrier *ops;

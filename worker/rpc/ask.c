@@ -13,6 +13,7 @@
 #include "worker/rpc/future.h"
 #include "worker/rpc/held.h"
 #include "worker/rpc/method.h"
+#include "worker/rpc/parcel.h"
 #include "worker/rpc/pending.h"
 #include "worker/rpc/values.h"
 
@@ -88,6 +89,7 @@ send_question(const struct question *q, uint64_t corr, int64_t deadline,
 		},
 		.parts = q->parts,
 		.count = q->count,
+		.lent = q->lent,
 	};
 
 	if (q->method != NULL && !peer_knows(q->to, q->method->place)) {
@@ -98,7 +100,7 @@ send_question(const struct question *q, uint64_t corr, int64_t deadline,
 		m.parts = parts;
 		m.count = q->count + 1;
 	}
-	return peer_send(q->to, &m, deadline, NULL, err);
+	return peer_send(q->to, &m, deadline, q->parcel, err);
 }
 
 /* Best effort: the callee may go on. It is not worth a wait. */
@@ -283,6 +285,7 @@ struct asked {
 	ask_read_fn *read;
 	const struct method *method;
 	struct peer *to;
+	struct parcel *parcel; /* of what is lent; NULL */
 	uint64_t corr;
 	bool call;
 };
@@ -300,6 +303,14 @@ read_bytes(struct peer *from, const struct xr_record *record,
 	return v;
 }
 
+/* The program may have its memory again. */
+static void
+end_loan(struct asked *a)
+{
+	parcel_end(a->parcel, a->to);
+	a->parcel = NULL;
+}
+
 static void
 future_ends(struct asked *a, struct xr_value *result, bool failed)
 {
@@ -309,6 +320,7 @@ future_ends(struct asked *a, struct xr_value *result, bool failed)
 		count_call(a->to, failed);
 	if (!failed && a->method != NULL)
 		peer_learns(a->to, a->method->place);
+	end_loan(a);
 	future_end(future, result, failed);
 	xr_future_unref(future);
 }
@@ -365,6 +377,7 @@ asked_cancel(struct xr_future *future, void *ctx)
 		return;
 	pending_put(p);
 	cancel(a->to, a->corr);
+	end_loan(a);
 	xr_future_unref(future);
 }
 
@@ -395,6 +408,8 @@ ask_future(const struct question *q, ask_read_fn *read,
 		.read = read,
 		.method = q->method,
 		.to = q->to,
+		.parcel = q->lent && q->parcel != NULL ? parcel_ref(q->parcel) :
+							 NULL,
 		.call = q->call };
 	p->peer = q->to;
 	p->deadline = deadline;

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* local.c - see local.h. */
+#include <pthread.h>
 #include <stddef.h>
 
+#include "wire/value/storage.h"
 #include "worker/rpc/local.h"
 #include "worker/rpc/peer.h"
 #include "worker/shm/link.h"
@@ -9,12 +11,39 @@
 #include "worker/shm/shm.h"
 
 static struct shm *shm; /* kept until the process ends; NULL: there is none */
+static pthread_once_t opened = PTHREAD_ONCE_INIT;
+
+/* Below it a copy costs less than to lend it. */
+#define LEND_MIN 2048
+
+static void *
+lend_alloc(size_t len, void **own)
+{
+	return len < LEND_MIN ? NULL : shm_alloc(shm, len, own);
+}
+
+static void
+lend_free(void *data, void *own)
+{
+	shm_free(shm, data, own);
+}
+
+static const struct storage_source lent = {
+	.alloc = lend_alloc,
+	.free = lend_free,
+};
+
+static void
+open_once(void)
+{
+	if (shm_open_segment(&shm, NULL) == XR_OK)
+		storage_set_source(&lent);
+}
 
 void
 local_open(void)
 {
-	if (shm_open_segment(&shm, NULL) != XR_OK)
-		shm = NULL;
+	pthread_once(&opened, open_once);
 }
 
 static uint32_t

@@ -27,6 +27,8 @@ enum peer_state {
 	PEER_LEFT, /* it said so */
 };
 
+struct parcel;
+
 /* Sent when there was no room for it; a copy. */
 struct outgoing {
 	TAILQ_ENTRY(outgoing) list;
@@ -83,14 +85,14 @@ void peer_learns(struct peer *p, uint32_t i);
  * Waits for room, until @deadline; a thread that delivers does not, and it is
  * copied and sent later.
  *
- * @pending: receives whether the carrier keeps the parts until sent(); NULL: it
- *           may not, and they are copied where it would
+ * @parcel: what the parts lie in; NULL: they are copied where the carrier would
+ *          keep them
  *
  * Returns  XR_OK; XR_E_PEER_LOST, with @err's text; XR_E_TIMEOUT; XR_E_NOMEM;
  *          XR_E_RANGE
  */
 enum xr_status peer_send(struct peer *p, const struct xr_message *message,
-	int64_t deadline, bool *pending, struct xr_error *err);
+	int64_t deadline, struct parcel *parcel, struct xr_error *err);
 
 /* peer_lose() - it cannot be reached any more: all that is asked of it fails.
  * Once; later calls do nothing. Any thread. */

@@ -9,27 +9,38 @@
 #include "worker/job/trace.h"
 #include "worker/rpc/agent.h"
 #include "worker/rpc/future.h"
+#include "worker/rpc/held.h"
 #include "worker/rpc/message.h"
+#include "worker/rpc/parcel.h"
 #include "worker/rpc/serve_inner.h"
 #include "worker/rpc/values.h"
 
+struct answer {
+	enum message_kind kind;
+	uint8_t flags;
+	bool lent;             /* nobody writes to the parts any more */
+	struct parcel *parcel; /* what they lie in; NULL: see peer_send() */
+	const struct xr_part *parts;
+	uint32_t count;
+};
+
 /* The caller is gone, or it will hear of that: nothing else can be done. */
 static void
-send_answer(struct xr_call *call, enum message_kind kind, uint8_t flags,
-	const struct xr_part *parts, uint32_t count)
+send_answer(struct xr_call *call, const struct answer *a)
 {
 	struct xr_message m = {
 		.record = {
-			.kind = (uint8_t)kind,
-			.flags = flags,
+			.kind = (uint8_t)a->kind,
+			.flags = a->flags,
 			.corr = call->corr,
 		},
-		.parts = parts,
-		.count = count,
+		.parts = a->parts,
+		.count = a->count,
+		.lent = a->lent,
 	};
 
 	if (!call->oneway)
-		peer_send(call->peer, &m, INT64_MAX, NULL, NULL);
+		peer_send(call->peer, &m, INT64_MAX, a->parcel, NULL);
 }
 
 /* --- errors --------------------------------------------------------------- */
@@ -41,7 +52,24 @@ send_status(struct xr_call *call, enum xr_status status)
 	int32_t number = status;
 	struct xr_part part = { &number, sizeof(number) };
 
-	send_answer(call, MESSAGE_ERROR, 0, &part, 1);
+	send_answer(call,
+		&(struct answer){ .kind = MESSAGE_ERROR,
+			.parts = &part,
+			.count = 1 });
+}
+
+/* And let go of them. */
+static void
+send_values(struct xr_call *call, enum message_kind kind,
+	struct values_out *out)
+{
+	send_answer(call,
+		&(struct answer){ .kind = kind,
+			.flags = MESSAGE_VALUE,
+			.parcel = out->parcel,
+			.parts = out->parts,
+			.count = out->count });
+	values_out_fini(out);
 }
 
 static void
@@ -54,8 +82,7 @@ send_error(struct xr_call *call, struct xr_value *error)
 		send_status(call, XR_E_NOMEM);
 		return;
 	}
-	send_answer(call, MESSAGE_ERROR, MESSAGE_VALUE, out.parts, out.count);
-	values_out_fini(&out);
+	send_values(call, MESSAGE_ERROR, &out);
 }
 
 /* What the function's own error is the cause of, for the caller. */
@@ -170,9 +197,56 @@ send_value(struct xr_call *call, struct xr_value *value)
 		xr_value_unref(error);
 		return status == XR_E_NOMEM ? XR_E_NOMEM : XR_E_ENCODE;
 	}
-	send_answer(call, MESSAGE_REPLY, MESSAGE_VALUE, out.parts, out.count);
-	values_out_fini(&out);
+	send_values(call, MESSAGE_REPLY, &out);
 	return XR_OK;
+}
+
+static void
+unref_held(void *held)
+{
+	held_unref(held);
+}
+
+/* What the call came with, if @part is of that: nobody can write to it, so it goes
+ * back as it is. @part is then where it stays. */
+static struct parcel *
+parcel_of_body(struct xr_call *call, struct xr_part *part)
+{
+	const struct xr_body *body =
+		call->whole != NULL ? call->whole : &call->body;
+	uintptr_t at = (uintptr_t)part->data - (uintptr_t)body->data;
+	struct held *held = NULL;
+	struct parcel *parcel;
+
+	if (part->len <= PARCEL_MIN || at > body->len ||
+		part->len > body->len - at)
+		return NULL;
+	if (call->held != NULL)
+		held = held_ref(call->held);
+	else if (call->whole != NULL)
+		held = held_take(call->whole);
+	parcel = held != NULL ? parcel_new(unref_held, held) : NULL;
+	if (parcel == NULL)
+		held_unref(held);
+	else if (call->held == NULL)
+		part->data = (const char *)held_data(held) + at;
+	return parcel;
+}
+
+static void
+send_bytes(struct xr_call *call, const void *data, size_t len)
+{
+	struct xr_part part = { data, len };
+	struct answer a = {
+		.kind = MESSAGE_REPLY,
+		.parcel = parcel_of_body(call, &part),
+		.parts = &part,
+		.count = len > 0,
+	};
+
+	a.lent = a.parcel != NULL;
+	send_answer(call, &a);
+	parcel_unref(a.parcel);
 }
 
 static bool
@@ -224,8 +298,7 @@ xr_reply(struct xr_call *call, struct xr_value *value)
 		status = send_value(call, value);
 	} else {
 		data = xr_value_data(value, &len);
-		send_answer(call, MESSAGE_REPLY, 0,
-			&(struct xr_part){ data, len }, len > 0);
+		send_bytes(call, data, len);
 	}
 	xr_value_unref(value);
 	return status;
@@ -234,15 +307,13 @@ xr_reply(struct xr_call *call, struct xr_value *value)
 XR_EXPORT enum xr_status
 xr_reply_bytes(struct xr_call *call, const void *data, size_t len)
 {
-	struct xr_part part = { data, len };
-
 	if (call->values)
 		return xr_reply(call, xr_value_new_bytes(data, len));
 	if (breaks_promise(call))
 		return refuse(call, "bytes");
 	if (!call_take_answer(call))
 		return XR_E_STATE;
-	send_answer(call, MESSAGE_REPLY, 0, &part, len > 0);
+	send_bytes(call, data, len);
 	return XR_OK;
 }
 

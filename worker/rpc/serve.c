@@ -61,6 +61,7 @@ call_keep(struct xr_call *call)
 	call->kept = call_new(call);
 	if (call->kept == NULL)
 		return NULL;
+	call->kept->whole = NULL;
 	call->kept->deferred = true;
 	call->deferred = true;
 	return call->kept;

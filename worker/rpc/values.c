@@ -3,6 +3,7 @@
 #include "base/status.h"
 #include "wire/value/value_hooks.h"
 #include "worker/rpc/held.h"
+#include "worker/rpc/parcel.h"
 #include "worker/rpc/peer.h"
 #include "worker/rpc/serve_inner.h"
 #include "worker/rpc/values.h"
@@ -17,6 +18,22 @@ encode(struct xr_value *value, struct peer *to, enum value_mode mode,
 
 	(void)to;
 	return value_encode(value, &how, encoded, err);
+}
+
+static void
+free_encoded(void *encoded)
+{
+	xr_encoded_free(encoded);
+}
+
+static bool
+is_long(const struct values_out *out)
+{
+	size_t len = 0;
+
+	for (uint32_t i = 0; i < out->count; i++)
+		len += out->parts[i].len;
+	return len > PARCEL_MIN;
 }
 
 enum xr_status
@@ -38,9 +55,14 @@ values_pack(struct xr_value *value, struct peer *to, struct values_out *out,
 	}
 	if (status != XR_OK)
 		return status;
-	out->encoded = encoded;
-	out->parts = xr_encoded_parts(encoded, &n);
+	*out = (struct values_out){ .parts = xr_encoded_parts(encoded, &n) };
 	out->count = (uint32_t)n;
+	if (is_long(out)) {
+		out->parcel = parcel_new(free_encoded, encoded);
+		if (out->parcel != NULL)
+			return XR_OK;
+	}
+	out->encoded = encoded;
 	return XR_OK;
 }
 
@@ -48,6 +70,7 @@ void
 values_out_fini(struct values_out *out)
 {
 	xr_encoded_free(out->encoded);
+	parcel_unref(out->parcel);
 	*out = (struct values_out){ 0 };
 }
 

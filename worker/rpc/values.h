@@ -14,12 +14,14 @@
 #include <xrun/transport.h>
 #include <xrun/value.h>
 
+struct parcel;
 struct peer;
 struct xr_call;
 
 /* A value that is sent: its parts, and what keeps them until that is done. */
 struct values_out {
-	struct xr_encoded *encoded;  /* NULL: nothing */
+	struct xr_encoded *encoded;  /* NULL: nothing, or the parcel's */
+	struct parcel *parcel;       /* of a long one; NULL */
 	const struct xr_part *parts; /* [count] */
 	uint32_t count;
 };

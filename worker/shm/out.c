@@ -134,6 +134,30 @@ open_windows(struct xr_link *link, struct out *out)
 	return true;
 }
 
+/* Under the lock of the loans: whoever takes one back knows that its parts are not
+ * looked at afterwards. True: there is something in the windows. */
+static bool
+feed(struct xr_link *link, struct out *out, uint32_t asks)
+{
+	struct loans *l = &out->loans;
+	struct loan *loan;
+	bool fed;
+
+	if (l->feeding == 0) {
+		out->asks = asks;
+		l->feeding = loans_asked(l);
+		out->feed.done = 0;
+	}
+	if (l->feeding == 0 || !open_windows(link, out))
+		return false;
+	loan = &l->loan[l->feeding - 1];
+	fed = window_feed(&out->feed, loan->parts, loan->count, loan->len);
+	loan->fed = out->feed.done == loan->len;
+	if (loan->fed)
+		l->feeding = 0;
+	return fed;
+}
+
 void
 out_feed(struct xr_link *link)
 {
@@ -141,24 +165,15 @@ out_feed(struct xr_link *link)
 		atomic_load_explicit(&link->out, memory_order_acquire);
 	uint32_t asks = atomic_load_explicit(&out->ring.head->asks,
 		memory_order_acquire);
-	struct loan *loan;
+	bool fed;
 
-	if (out->feeding == 0 && asks == out->asks)
+	if (out->loans.feeding == 0 && asks == out->asks)
 		return;
-	if (out->feeding == 0) {
-		out->asks = asks;
-		out->feeding = loans_asked(&out->loans);
-		out->feed.done = 0;
-	}
-	if (out->feeding == 0 || !open_windows(link, out))
-		return;
-	loan = &out->loans.loan[out->feeding - 1];
-	if (window_feed(&out->feed, loan->parts, loan->count, loan->len))
+	pthread_mutex_lock(&out->loans.lock);
+	fed = feed(link, out, asks);
+	pthread_mutex_unlock(&out->loans.lock);
+	if (fed)
 		bell_ring(link->bell, &link->rang, true);
-	if (out->feed.done < loan->len)
-		return;
-	loan->fed = true;
-	out->feeding = 0;
 }
 
 /* --- the end -------------------------------------------------------------- */

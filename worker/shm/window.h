@@ -45,4 +45,7 @@ bool window_feed(struct window_end *w, const struct xr_part *parts,
  * something was. */
 bool window_take(struct window_end *w, void *to, uint64_t len);
 
+/* window_skip() - empty all, of a body that is not fed any more. None is fine. */
+void window_skip(struct window_end *w);
+
 #endif /* WORKER_SHM_WINDOW_H */
