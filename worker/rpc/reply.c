@@ -13,6 +13,19 @@
 #include "worker/rpc/serve_inner.h"
 #include "worker/rpc/values.h"
 
+/* Whoever answers may do so while this agent ends, or when the next one runs. False:
+ * there is nobody to be answered. Else agent_leave() follows. */
+static bool
+reach(struct xr_call *call)
+{
+	if (!agent_come())
+		return false;
+	if (!atomic_load(&call->orphan))
+		return true;
+	agent_leave();
+	return false;
+}
+
 /* The caller is gone, or it will hear of that: nothing else can be done. */
 static void
 send_answer(struct xr_call *call, enum message_kind kind, uint8_t flags,
@@ -44,6 +57,7 @@ send_status(struct xr_call *call, enum xr_status status)
 	send_answer(call, MESSAGE_ERROR, 0, &part, 1);
 }
 
+/* @error NULL: there is no memory for it. */
 static void
 send_error(struct xr_call *call, struct xr_value *error)
 {
@@ -87,7 +101,10 @@ remote_error(struct xr_call *call, struct xr_value *error)
 	f.worker_id = self->id;
 	f.backtrace = cause.backtrace != NULL ? cause.backtrace : trace;
 	f.cause = error;
-	return xr_value_new_error(&f);
+	error = xr_value_new_error(&f);
+	/* They may be nested too deep for one more. */
+	f.cause = cause.cause;
+	return error != NULL ? error : xr_value_new_error(&f);
 }
 
 /* On the callee's standard error, too: whoever looks there knows. */
@@ -123,11 +140,14 @@ xr_reply_error(struct xr_call *call, struct xr_value *error)
 		xr_value_unref(error);
 		return XR_E_STATE;
 	}
-	outer = remote_error(call, error);
-	if (outer != NULL)
-		print(outer);
-	send_error(call, outer);
-	xr_value_unref(outer);
+	if (reach(call)) {
+		outer = remote_error(call, error);
+		if (outer != NULL)
+			print(outer);
+		send_error(call, outer);
+		agent_leave();
+		xr_value_unref(outer);
+	}
 	xr_value_unref(error);
 	return XR_OK;
 }
@@ -146,14 +166,16 @@ xr_reply_fail(struct xr_call *call, enum xr_status status, const char *text)
 		xr_value_unref(error);
 		return XR_E_STATE;
 	}
-	send_error(call, error);
+	if (reach(call)) {
+		send_error(call, error);
+		agent_leave();
+	}
 	xr_value_unref(error);
 	return XR_OK;
 }
 
 /* --- values --------------------------------------------------------------- */
 
-/* The answer is taken. */
 static enum xr_status
 send_value(struct xr_call *call, struct xr_value *value)
 {
@@ -173,6 +195,41 @@ send_value(struct xr_call *call, struct xr_value *value)
 	send_answer(call, MESSAGE_REPLY, MESSAGE_VALUE, out.parts, out.count);
 	values_out_fini(&out);
 	return XR_OK;
+}
+
+/* What a function with bytes answers with. */
+static enum xr_status
+send_plain(struct xr_call *call, const struct xr_value *value)
+{
+	enum xr_kind kind = xr_value_kind(value);
+	struct xr_value *error;
+	struct xr_part part;
+
+	if (kind == XR_BYTES || kind == XR_TEXT || kind == XR_NIL) {
+		part.data = xr_value_data(value, &part.len);
+		send_answer(call, MESSAGE_REPLY, 0, &part, part.len > 0);
+		return XR_OK;
+	}
+	error = failure_new(XR_E_ENCODE,
+		"%s was called with bytes, and answered with a value of kind %s",
+		xr_call_func(call), xr_kind_name(kind));
+	send_error(call, error);
+	xr_value_unref(error);
+	return XR_E_ENCODE;
+}
+
+/* The answer is taken. */
+static enum xr_status
+send_any(struct xr_call *call, struct xr_value *value)
+{
+	enum xr_status status;
+
+	if (!reach(call))
+		return XR_OK;
+	status = call->values || value == NULL ? send_value(call, value) :
+						 send_plain(call, value);
+	agent_leave();
+	return status;
 }
 
 static bool
@@ -206,10 +263,8 @@ refuse(struct xr_call *call, const char *what)
 XR_EXPORT enum xr_status
 xr_reply(struct xr_call *call, struct xr_value *value)
 {
-	enum xr_status status = XR_OK;
-	const void *data;
+	enum xr_status status;
 	enum xr_kind kind;
-	size_t len;
 
 	if (breaks_promise(call)) {
 		kind = xr_value_kind(value);
@@ -220,13 +275,7 @@ xr_reply(struct xr_call *call, struct xr_value *value)
 		xr_value_unref(value);
 		return XR_E_STATE;
 	}
-	if (call->values || value == NULL) {
-		status = send_value(call, value);
-	} else {
-		data = xr_value_data(value, &len);
-		send_answer(call, MESSAGE_REPLY, 0,
-			&(struct xr_part){ data, len }, len > 0);
-	}
+	status = send_any(call, value);
 	xr_value_unref(value);
 	return status;
 }
@@ -242,7 +291,10 @@ xr_reply_bytes(struct xr_call *call, const void *data, size_t len)
 		return refuse(call, "bytes");
 	if (!call_take_answer(call))
 		return XR_E_STATE;
-	send_answer(call, MESSAGE_REPLY, 0, &part, len > 0);
+	if (reach(call)) {
+		send_answer(call, MESSAGE_REPLY, 0, &part, len > 0);
+		agent_leave();
+	}
 	return XR_OK;
 }
 
