@@ -64,13 +64,9 @@ on_place(void *ctx, void *peer, const struct xr_record *record, uint64_t len)
 static void
 on_lost(void *ctx, void *peer, struct xr_link *link, const char *why)
 {
-	struct peer *p = peer;
-
 	(void)ctx;
 	(void)link;
-	peer_lose(p, PEER_LOST, why);
-	serve_lost(p);
-	meet_lost(p);
+	agent_lose(peer, why);
 }
 
 static void *
@@ -93,6 +89,14 @@ on_accepted(void *ctx, uint32_t id, uint64_t incarnation, struct xr_link *link)
 	}
 	pthread_mutex_unlock(&p->lock);
 	return p;
+}
+
+void
+agent_lose(struct peer *p, const char *why)
+{
+	peer_lose(p, PEER_LOST, why);
+	serve_lost(p);
+	meet_lost(p);
 }
 
 static void
@@ -331,14 +335,27 @@ open_carriers(const struct agent_wish *wish, struct xr_error *err)
 	return status;
 }
 
+/* A carrier with a thread of its own may deliver of another peer meanwhile, and
+ * that be answered to this one. */
+static void
+close_link(struct peer *p)
+{
+	struct xr_link *link;
+
+	pthread_mutex_lock(&p->lock);
+	link = p->link;
+	p->link = NULL;
+	atomic_store(&p->state, PEER_LEFT);
+	pthread_mutex_unlock(&p->lock);
+	if (link != NULL)
+		p->carrier->link_close(link);
+}
+
 static void
 close_carriers(void)
 {
-	for (struct peer *p = agent_first(); p != NULL; p = agent_next(p)) {
-		if (p->link != NULL)
-			p->carrier->link_close(p->link);
-		p->link = NULL;
-	}
+	for (struct peer *p = agent_first(); p != NULL; p = agent_next(p))
+		close_link(p);
 	while (a.carriers > 0) {
 		a.carriers--;
 		a.carrier[a.carriers].ops->free(a.carrier[a.carriers].self);
@@ -384,9 +401,28 @@ open_all(const struct agent_wish *wish, struct xr_error *err)
 		strerror(sys));
 }
 
+/* Its threads are not here, and what it holds is the parent's. */
+static void
+in_child(void)
+{
+	if (atomic_load(&a.state) == AGENT_NONE)
+		return;
+	atomic_store(&a.state, AGENT_FORKED);
+	crew_abandon();
+	lead_abandon();
+}
+
+static void
+watch_forks(void)
+{
+	pthread_atfork(NULL, NULL, in_child);
+}
+
 enum xr_status
 agent_open(const struct agent_wish *wish, struct xr_error *err)
 {
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
 	struct lead_place place = {
 		.expire = expire,
 		.work = crew_has_work,
@@ -397,6 +433,7 @@ agent_open(const struct agent_wish *wish, struct xr_error *err)
 	if (!atomic_compare_exchange_strong(&a.state, &none, AGENT_JOINING))
 		return fail(err, XR_E_STATE,
 			"an agent runs in this process already");
+	pthread_once(&once, watch_forks);
 	if (wish->secret != NULL)
 		memcpy(a.secret, wish->secret, sizeof(a.secret));
 	atomic_store(&a.timeout, wish->timeout);
@@ -440,9 +477,9 @@ agent_close(void)
 	inside_await_empty(empty, NULL);
 	crew_close();
 	lead_close();
+	serve_forget_all();
 	empty(NULL);
 	close_carriers();
-	pending_free_all();
 	meet_forget_all();
 	forget_peers();
 	explicit_bzero(a.secret, sizeof(a.secret));
@@ -471,13 +508,28 @@ agent_enter(struct xr_error *err)
 		return XR_OK;
 	inside_leave();
 	return fail(err, XR_E_STATE,
-		"no agent runs in this process: xr_rpc_init() comes first");
+		agent_state() == AGENT_FORKED ?
+			"after fork() the agent is the parent's" :
+			"no agent runs in this process: xr_rpc_init() comes first");
 }
 
 void
 agent_leave(void)
 {
 	inside_leave();
+}
+
+bool
+agent_come(void)
+{
+	uint32_t state;
+
+	inside_enter();
+	state = atomic_load_explicit(&a.state, memory_order_acquire);
+	if (state == AGENT_RUNS || state == AGENT_JOINING)
+		return true;
+	inside_leave();
+	return false;
 }
 
 enum xr_status

@@ -31,6 +31,7 @@ enum agent_state {
 	AGENT_JOINING, /* messages are served, calls of the program's refused */
 	AGENT_RUNS,
 	AGENT_CLOSING,
+	AGENT_FORKED, /* it is the parent's, for ever */
 };
 
 /* A carrier that is open. Its host's ctx. */
@@ -78,6 +79,12 @@ size_t agent_addresses(char *text, size_t cap);
  * are fine. */
 enum xr_status agent_enter(struct xr_error *err);
 void agent_leave(void);
+
+/* agent_come() - the same for answers, also of a process that has not begun. */
+bool agent_come(void);
+
+/* agent_lose() - @p is not what it should be, or gone. Once; any thread. */
+void agent_lose(struct peer *p, const char *why);
 
 /* agent_self() - this process as a member. */
 struct peer *agent_self(void);

@@ -12,6 +12,7 @@
 #include "worker/rpc/func.h"
 #include "worker/rpc/future.h"
 #include "worker/rpc/held.h"
+#include "worker/rpc/inside.h"
 #include "worker/rpc/method.h"
 #include "worker/rpc/parcel.h"
 #include "worker/rpc/pending.h"
@@ -19,12 +20,19 @@
 
 static struct wait_site site; /* of all who wait for answers */
 static _Atomic uint32_t active;
+static _Atomic uint64_t begun;
 static struct waiter *_Atomic idle; /* waits until there are none */
 
 uint32_t
 ask_active(void)
 {
 	return atomic_load(&active);
+}
+
+uint64_t
+ask_begun(void)
+{
+	return atomic_load(&begun);
 }
 
 /* Whoever takes the waiter out ends its wait. */
@@ -35,6 +43,13 @@ tell_idle(void)
 
 	if (w != NULL)
 		waiter_done(w);
+}
+
+static void
+call_begins(void)
+{
+	atomic_fetch_add(&begun, 1);
+	atomic_fetch_add(&active, 1);
 }
 
 static void
@@ -100,6 +115,10 @@ send_question(const struct question *q, uint64_t corr, int64_t deadline,
 		m.parts = parts;
 		m.count = q->count + 1;
 	}
+	/* Who shuts down ends what is pending; that was before, or is told. */
+	inside_order();
+	if (agent_state() == AGENT_CLOSING)
+		return fail(err, XR_E_CLOSED, "the agent was shut down");
 	return peer_send(q->to, &m, deadline, q->parcel, err);
 }
 
@@ -184,9 +203,9 @@ sync_answered(struct pending *p, const struct xr_record *record,
 	struct xr_error err = { 0 };
 
 	if (record->kind == MESSAGE_ERROR) {
-		a->error = error_in(p->peer, record, body);
+		a->error = error_in(pending_peer(p), record, body);
 	} else if (a->read != NULL) {
-		a->value = a->read(p->peer, record, body, &err);
+		a->value = a->read(pending_peer(p), record, body, &err);
 		if (a->value == NULL)
 			a->error = failure_new(err.status, "%s", err.text);
 	} else {
@@ -241,14 +260,13 @@ ask_wait(const struct question *q, struct ask_sync *a, struct xr_error *err)
 	p = pending_new();
 	if (p == NULL)
 		return fail(err, XR_E_NOMEM, "out of memory");
-	p->peer = q->to;
-	p->deadline = INT64_MAX; /* whoever waits looks after it */
 	p->timeout = q->timeout;
 	p->ops = q->call ? &sync_call_ops : &sync_ops;
 	p->ctx = a;
 	if (q->call)
-		atomic_fetch_add(&active, 1);
-	corr = pending_open(p);
+		call_begins();
+	/* Whoever waits looks after its time. */
+	corr = pending_open(p, q->to, INT64_MAX);
 	lead_expect();
 	status = send_question(q, corr, deadline, err);
 	if (status != XR_OK) {
@@ -335,10 +353,11 @@ future_answered(struct pending *p, const struct xr_record *record,
 	bool failed = record->kind == MESSAGE_ERROR;
 
 	if (failed)
-		result = error_in(p->peer, record, body);
+		result = error_in(pending_peer(p), record, body);
 	else
-		result = (a->read != NULL ? a->read : read_bytes)(p->peer,
-			record, body, &err);
+		result = (a->read != NULL ? a->read :
+					    read_bytes)(pending_peer(p), record,
+			body, &err);
 	if (result == NULL && !failed) {
 		result = failure_new(err.status, "%s", err.text);
 		failed = true;
@@ -371,14 +390,18 @@ static void
 asked_cancel(struct xr_future *future, void *ctx)
 {
 	struct asked *a = ctx;
-	struct pending *p = pending_claim(a->corr, a->to);
+	struct pending *p = NULL;
 
-	if (p == NULL)
-		return;
-	pending_put(p);
-	cancel(a->to, a->corr);
-	end_loan(a);
-	xr_future_unref(future);
+	if (agent_enter(NULL) != XR_OK)
+		return; /* it is ended by who shuts down */
+	p = pending_claim(a->corr, a->to);
+	if (p != NULL) {
+		pending_put(p);
+		cancel(a->to, a->corr);
+		end_loan(a);
+		xr_future_unref(future);
+	}
+	agent_leave();
 }
 
 static const struct future_maker asked_maker = {
@@ -411,14 +434,12 @@ ask_future(const struct question *q, ask_read_fn *read,
 		.parcel = q->lent && q->parcel != NULL ? parcel_ref(q->parcel) :
 							 NULL,
 		.call = q->call };
-	p->peer = q->to;
-	p->deadline = deadline;
 	p->timeout = q->timeout;
 	p->ops = q->call ? &future_call_ops : &future_ops;
 	p->ctx = a;
 	if (q->call)
-		atomic_fetch_add(&active, 1);
-	a->corr = pending_open(p);
+		call_begins();
+	a->corr = pending_open(p, q->to, deadline);
 	status = send_question(q, a->corr, deadline, &why);
 	if (status != XR_OK) {
 		p = pending_claim(a->corr, q->to);

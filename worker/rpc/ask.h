@@ -85,4 +85,7 @@ enum xr_status ask_await_idle(int64_t deadline, struct xr_error *err);
 /* ask_active() - calls of the program's whose callbacks have not all run. */
 uint32_t ask_active(void);
 
+/* ask_begun() - how many there ever were. */
+uint64_t ask_begun(void);
+
 #endif /* WORKER_RPC_ASK_H */

@@ -34,6 +34,7 @@ struct then {
 	xr_done_fn *done; /* instead of @fn */
 	void *ctx;
 	bool is_short;
+	bool counted; /* @parent is not settled before it has run */
 	struct then *next;
 };
 
@@ -244,7 +245,8 @@ call_then(struct then *t)
 	if (t->child == NULL || status != XR_OK)
 		xr_value_unref(result);
 	xr_future_unref(t->child);
-	settle_one(t->parent);
+	if (t->counted)
+		settle_one(t->parent);
 	xr_future_unref(t->parent);
 	free(t);
 }
@@ -268,9 +270,8 @@ dispatch(struct then *t)
 {
 	t->work.run = run_work;
 	t->later.run = run_later;
-	if (!t->is_short && crew_is_open())
-		crew_post(&t->work);
-	else
+	t->later.waits = !t->is_short;
+	if (t->is_short || !crew_post(&t->work))
 		lead_later(&t->later);
 }
 
@@ -523,6 +524,9 @@ xr_future_wait(struct xr_future *future, int64_t timeout,
 	if (lead_delivers())
 		return fail(err, XR_E_STATE,
 			"a short function or callback may not wait");
+	if (lead_is_abandoned())
+		return fail(err, XR_E_STATE,
+			"after fork() nobody reads what would end it");
 	if (enlist(future, &w)) {
 		crew_wait_begin();
 		if (!lead_wait(&w.waiter, NULL, deadline))
@@ -544,6 +548,7 @@ append(struct xr_future *f, struct then *t)
 	lock(f);
 	pending = !has_ended(f);
 	if (pending) {
+		t->counted = true;
 		*f->last = t;
 		f->last = &t->next;
 		atomic_fetch_add(&f->unsettled, 1);
@@ -560,7 +565,6 @@ follow(struct xr_future *parent, struct then *t)
 	if (append(parent, t))
 		return;
 	xr_future_ref(parent);
-	atomic_fetch_add(&parent->unsettled, 1);
 	call_then(t);
 }
 

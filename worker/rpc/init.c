@@ -329,7 +329,9 @@ xr_rpc_init(const char *name, int64_t rank, int64_t world_size,
 		pthread_mutex_lock(&changing);
 		status = agent_state() != AGENT_NONE ?
 			fail(&why, XR_E_STATE,
-				"an agent runs in this process already") :
+				agent_state() == AGENT_FORKED ?
+					"after fork() the agent is the parent's" :
+					"an agent runs in this process already") :
 			join_static(name, rank, world_size, &all, &why);
 		pthread_mutex_unlock(&changing);
 	}
@@ -355,23 +357,51 @@ all_names(size_t *count)
 	return names;
 }
 
+/* What this member calls now, and how often it did. */
+static struct xr_value *
+own_calls(void)
+{
+	struct xr_value *items[2];
+
+	/* In this order: one that begins meanwhile is among the second. */
+	items[0] = xr_value_new_u64(ask_active());
+	items[1] = xr_value_new_u64(ask_begun());
+	return xr_value_new_list_of(items, 2);
+}
+
+static void
+sum_calls(const struct xr_value *all, uint64_t sum[2])
+{
+	uint64_t n;
+
+	for (size_t i = 0; i < xr_value_count(all); i++)
+		for (size_t k = 0; k < 2; k++)
+			if (xr_value_get_u64(xr_value_at(xr_value_at(all, i),
+						     k),
+				    &n) == XR_OK)
+				sum[k] += n;
+}
+
 /* Until nobody of the group calls any more: a call of each server is some client's.
- * What is begun between two meetings is counted at the next. */
+ * One may begin, to serve another's, behind the back of a meeting: on a member that
+ * said that it had none, while the other's caller had not said so yet. If nobody has
+ * begun any from one meeting to the next, there was none between the two. */
 static enum xr_status
 settle_calls(int64_t deadline, struct xr_error *err)
 {
+	uint64_t before = UINT64_MAX, sum[2] = { 1, 0 };
 	enum xr_status status = XR_OK;
-	struct xr_value *mine, *all, *v;
+	struct xr_value *mine, *all;
 	const char **names;
-	uint64_t sum = 1, n;
 	size_t count;
 
 	names = all_names(&count);
 	if (names == NULL)
 		return fail(err, XR_E_NOMEM, "out of memory");
-	while (sum > 0 && status == XR_OK) {
+	while ((sum[0] > 0 || sum[1] != before) && status == XR_OK) {
+		before = sum[1];
 		status = ask_await_idle(deadline, err);
-		mine = xr_value_new_u64(ask_active());
+		mine = own_calls();
 		all = NULL;
 		if (status == XR_OK && mine == NULL)
 			status = fail(err, XR_E_NOMEM, "out of memory");
@@ -381,12 +411,8 @@ settle_calls(int64_t deadline, struct xr_error *err)
 					     .count = count,
 					     .timeout = future_left(deadline) },
 					mine, &all, err);
-		sum = 0;
-		for (size_t i = 0; i < xr_value_count(all); i++) {
-			v = xr_value_at(all, i);
-			if (xr_value_get_u64(v, &n) == XR_OK)
-				sum += n;
-		}
+		sum[0] = sum[1] = 0;
+		sum_calls(all, sum);
 		xr_value_unref(mine);
 		xr_value_unref(all);
 	}

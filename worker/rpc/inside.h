@@ -18,6 +18,11 @@ void inside_open(void);
 void inside_enter(void);
 void inside_leave(void);
 
+/* inside_order() - what was stored before it is seen by each() of
+ * inside_await_empty(), or what stands behind it sees what whoever called that had
+ * stored. */
+void inside_order(void);
+
 /* inside_await_empty() - until all that came have gone; @each is called before each
  * look, to make them go. Who comes from now on must find out and go at once. The
  * calling thread may be inside itself, and is not waited for. */

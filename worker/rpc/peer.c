@@ -224,6 +224,8 @@ await_room(int64_t deadline)
 {
 	if (clock_now() >= deadline)
 		return XR_E_TIMEOUT;
+	if (agent_state() == AGENT_CLOSING)
+		return XR_E_CLOSED;
 	lead_poll();
 	return XR_E_AGAIN;
 }

@@ -24,6 +24,19 @@ struct answer {
 	uint32_t count;
 };
 
+/* Whoever answers may do so while this agent ends, or when the next one runs. False:
+ * there is nobody to be answered. Else agent_leave() follows. */
+static bool
+reach(struct xr_call *call)
+{
+	if (!agent_come())
+		return false;
+	if (!atomic_load(&call->orphan))
+		return true;
+	agent_leave();
+	return false;
+}
+
 /* The caller is gone, or it will hear of that: nothing else can be done. */
 static void
 send_answer(struct xr_call *call, const struct answer *a)
@@ -72,6 +85,7 @@ send_values(struct xr_call *call, enum message_kind kind,
 	values_out_fini(out);
 }
 
+/* @error NULL: there is no memory for it. */
 static void
 send_error(struct xr_call *call, struct xr_value *error)
 {
@@ -114,7 +128,10 @@ remote_error(struct xr_call *call, struct xr_value *error)
 	f.worker_id = self->id;
 	f.backtrace = cause.backtrace != NULL ? cause.backtrace : trace;
 	f.cause = error;
-	return xr_value_new_error(&f);
+	error = xr_value_new_error(&f);
+	/* They may be nested too deep for one more. */
+	f.cause = cause.cause;
+	return error != NULL ? error : xr_value_new_error(&f);
 }
 
 /* On the callee's standard error, too: whoever looks there knows. */
@@ -150,11 +167,14 @@ xr_reply_error(struct xr_call *call, struct xr_value *error)
 		xr_value_unref(error);
 		return XR_E_STATE;
 	}
-	outer = remote_error(call, error);
-	if (outer != NULL)
-		print(outer);
-	send_error(call, outer);
-	xr_value_unref(outer);
+	if (reach(call)) {
+		outer = remote_error(call, error);
+		if (outer != NULL)
+			print(outer);
+		send_error(call, outer);
+		agent_leave();
+		xr_value_unref(outer);
+	}
 	xr_value_unref(error);
 	return XR_OK;
 }
@@ -173,14 +193,16 @@ xr_reply_fail(struct xr_call *call, enum xr_status status, const char *text)
 		xr_value_unref(error);
 		return XR_E_STATE;
 	}
-	send_error(call, error);
+	if (reach(call)) {
+		send_error(call, error);
+		agent_leave();
+	}
 	xr_value_unref(error);
 	return XR_OK;
 }
 
 /* --- values --------------------------------------------------------------- */
 
-/* The answer is taken. */
 static enum xr_status
 send_value(struct xr_call *call, struct xr_value *value)
 {
@@ -249,6 +271,41 @@ send_bytes(struct xr_call *call, const void *data, size_t len)
 	parcel_unref(a.parcel);
 }
 
+/* What a function with bytes answers with. */
+static enum xr_status
+send_plain(struct xr_call *call, const struct xr_value *value)
+{
+	enum xr_kind kind = xr_value_kind(value);
+	struct xr_value *error;
+	struct xr_part part;
+
+	if (kind == XR_BYTES || kind == XR_TEXT || kind == XR_NIL) {
+		part.data = xr_value_data(value, &part.len);
+		send_bytes(call, part.data, part.len);
+		return XR_OK;
+	}
+	error = failure_new(XR_E_ENCODE,
+		"%s was called with bytes, and answered with a value of kind %s",
+		xr_call_func(call), xr_kind_name(kind));
+	send_error(call, error);
+	xr_value_unref(error);
+	return XR_E_ENCODE;
+}
+
+/* The answer is taken. */
+static enum xr_status
+send_any(struct xr_call *call, struct xr_value *value)
+{
+	enum xr_status status;
+
+	if (!reach(call))
+		return XR_OK;
+	status = call->values || value == NULL ? send_value(call, value) :
+						 send_plain(call, value);
+	agent_leave();
+	return status;
+}
+
 static bool
 is_async(const struct xr_call *call)
 {
@@ -280,10 +337,8 @@ refuse(struct xr_call *call, const char *what)
 XR_EXPORT enum xr_status
 xr_reply(struct xr_call *call, struct xr_value *value)
 {
-	enum xr_status status = XR_OK;
-	const void *data;
+	enum xr_status status;
 	enum xr_kind kind;
-	size_t len;
 
 	if (breaks_promise(call)) {
 		kind = xr_value_kind(value);
@@ -294,12 +349,7 @@ xr_reply(struct xr_call *call, struct xr_value *value)
 		xr_value_unref(value);
 		return XR_E_STATE;
 	}
-	if (call->values || value == NULL) {
-		status = send_value(call, value);
-	} else {
-		data = xr_value_data(value, &len);
-		send_bytes(call, data, len);
-	}
+	status = send_any(call, value);
 	xr_value_unref(value);
 	return status;
 }
@@ -313,7 +363,10 @@ xr_reply_bytes(struct xr_call *call, const void *data, size_t len)
 		return refuse(call, "bytes");
 	if (!call_take_answer(call))
 		return XR_E_STATE;
-	send_bytes(call, data, len);
+	if (reach(call)) {
+		send_bytes(call, data, len);
+		agent_leave();
+	}
 	return XR_OK;
 }
 

@@ -100,7 +100,8 @@ serve_count(bool deferred)
 
 	pthread_mutex_lock(&open_calls.lock);
 	LIST_FOREACH(call, &open_calls.calls, list)
-	n += !atomic_load(&call->answered) && (!deferred || !call->runs);
+	n += !atomic_load(&call->answered) && !atomic_load(&call->orphan) &&
+		(!deferred || !atomic_load(&call->runs));
 	pthread_mutex_unlock(&open_calls.lock);
 	return n;
 }
@@ -193,7 +194,10 @@ post(struct xr_call *from, const struct xr_body *body)
 		call->body.data = (const char *)held_data(call->held) +
 			(whole->len - body->len);
 	call->work.run = run_work;
-	crew_post(&call->work);
+	if (crew_post(&call->work))
+		return;
+	xr_reply_fail(call, XR_E_CLOSED, "the agent was shut down");
+	call_unref(call);
 }
 
 /* --- requests ------------------------------------------------------------- */
@@ -297,11 +301,31 @@ serve_lost(const struct peer *peer)
 	pthread_mutex_unlock(&open_calls.lock);
 }
 
+void
+serve_forget_all(void)
+{
+	struct xr_call *call;
+
+	pthread_mutex_lock(&open_calls.lock);
+	LIST_FOREACH(call, &open_calls.calls, list)
+	{
+		atomic_store(&call->cancelled, true);
+		if (atomic_exchange(&call->orphan, true))
+			continue;
+		/* Its carrier ends, too. */
+		held_unref(call->held);
+		call->held = NULL;
+	}
+	pthread_mutex_unlock(&open_calls.lock);
+}
+
 /* --- what a function asks of its call ------------------------------------- */
 
 XR_EXPORT const char *
 xr_call_caller(const struct xr_call *call, uint32_t *id)
 {
+	if (atomic_load(&call->orphan))
+		return "";
 	if (id != NULL)
 		*id = call->peer->id;
 	return call->peer->name;
