@@ -310,6 +310,22 @@ agent_is_behind(void)
 
 /* --- beginning ------------------------------------------------------------ */
 
+/* Its threads are not there, and its locks are whoever's held them. */
+static void
+in_child(void)
+{
+	if (atomic_load(&a.state) == AGENT_NONE)
+		return;
+	atomic_store(&a.state, AGENT_FORKED);
+	crew_forked();
+}
+
+static void
+watch_forks(void)
+{
+	pthread_atfork(NULL, NULL, in_child);
+}
+
 static int64_t
 expire(void *ctx, int64_t now)
 {
@@ -418,6 +434,7 @@ open_all(const struct agent_wish *wish, struct xr_error *err)
 enum xr_status
 agent_open(const struct agent_wish *wish, struct xr_error *err)
 {
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	struct lead_place place = {
 		.expire = expire,
 		.work = crew_has_work,
@@ -428,6 +445,7 @@ agent_open(const struct agent_wish *wish, struct xr_error *err)
 	if (!atomic_compare_exchange_strong(&a.state, &none, AGENT_JOINING))
 		return fail(err, XR_E_STATE,
 			"an agent runs in this process already");
+	pthread_once(&once, watch_forks);
 	if (wish->secret != NULL)
 		memcpy(a.secret, wish->secret, sizeof(a.secret));
 	atomic_store(&a.timeout, wish->timeout);
@@ -477,6 +495,7 @@ agent_close(void)
 	meet_forget_all();
 	forget_peers();
 	explicit_bzero(a.secret, sizeof(a.secret));
+	inside_close();
 	atomic_store(&a.state, AGENT_NONE);
 }
 
@@ -497,10 +516,15 @@ may_call(void)
 enum xr_status
 agent_enter(struct xr_error *err)
 {
+	enum xr_status status;
+
 	inside_enter();
 	if (may_call())
 		return XR_OK;
 	inside_leave();
+	status = inside_not_forked(err);
+	if (status != XR_OK)
+		return status;
 	return fail(err, XR_E_STATE,
 		"no agent runs in this process: xr_rpc_init() comes first");
 }

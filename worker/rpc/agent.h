@@ -31,6 +31,7 @@ enum agent_state {
 	AGENT_JOINING, /* messages are served, calls of the program's refused */
 	AGENT_RUNS,
 	AGENT_CLOSING,
+	AGENT_FORKED, /* a child of fork(): what there is is its parent's */
 };
 
 /* What a token of a message stands for. */

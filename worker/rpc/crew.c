@@ -202,6 +202,12 @@ crew_idle(void)
 }
 
 void
+crew_forked(void)
+{
+	atomic_store(&crew.open, false);
+}
+
+void
 crew_close(void)
 {
 	uint32_t count;

@@ -50,6 +50,9 @@ bool crew_is_member(void);
 /* crew_idle() - threads that could run work at this moment. */
 uint32_t crew_idle(void);
 
+/* crew_forked() - in a child of fork(): there is none any more. */
+void crew_forked(void);
+
 /* crew_close() - end all threads, once what was posted has run. Not by one of
  * them. */
 void crew_close(void);

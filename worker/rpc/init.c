@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* init.c - joining and leaving; see xrun/rpc.h. */
+/* init.c - joining; see xrun/rpc.h. */
 #include <pthread.h>
-#include <stdatomic.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <xrun/rpc.h>
@@ -11,22 +9,14 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "worker/rpc/agent.h"
-#include "worker/rpc/ask.h"
 #include "worker/rpc/backend.h"
-#include "worker/rpc/crew.h"
 #include "worker/rpc/future.h"
+#include "worker/rpc/group.h"
+#include "worker/rpc/inside.h"
 #include "worker/rpc/join.h"
-#include "worker/rpc/lead.h"
-#include "worker/rpc/meet.h"
+#include "worker/rpc/options.h"
 
-/* Joining and leaving, one at a time. */
-static pthread_mutex_t changing = PTHREAD_MUTEX_INITIALIZER;
-
-static struct {
-	struct xr_store *store;
-	uint32_t cycle; /* how often this process met in a store */
-	bool is_static;
-} group;
+struct group group = { .changing = PTHREAD_MUTEX_INITIALIZER };
 
 /* --- what a member tells -------------------------------------------------- */
 
@@ -220,18 +210,6 @@ come_together(struct join *j, const struct me *me,
 	return status;
 }
 
-static bool
-is_name(const char *name)
-{
-	size_t len = name != NULL ? strnlen(name, XR_WORKER_NAME_MAX + 1) : 0;
-
-	for (size_t i = 0; i < len; i++)
-		if (strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_:",
-			    name[i]) == NULL)
-			return false;
-	return len > 0 && len <= XR_WORKER_NAME_MAX;
-}
-
 /* The store's word counts where this call says nothing, and must not differ. */
 static enum xr_status
 settle(const char *what, int64_t said, int64_t known, uint32_t *out,
@@ -300,7 +278,6 @@ join_static(const char *name, int64_t rank, int64_t world_size,
 		return status;
 	}
 	group.store = j.store;
-	group.is_static = true;
 	agent_begin();
 	return XR_OK;
 }
@@ -313,10 +290,11 @@ xr_rpc_init(const char *name, int64_t rank, int64_t world_size,
 	struct xr_error why = { 0 };
 	enum xr_status status;
 
-	if (!is_name(name))
-		return fail(err, XR_E_INVAL,
-			"a worker's name is 1 to %d of A-Z a-z 0-9 - _ :",
-			XR_WORKER_NAME_MAX);
+	status = inside_not_forked(err);
+	if (status == XR_OK)
+		status = worker_name_check(name, err);
+	if (status != XR_OK)
+		return status;
 	if (rank < -1 || world_size < -1)
 		return fail(err, XR_E_INVAL, "rank %lld, size %lld",
 			(long long)rank, (long long)world_size);
@@ -326,218 +304,12 @@ xr_rpc_init(const char *name, int64_t rank, int64_t world_size,
 	status = opts != NULL ? backend_check(opts, &all, &why) :
 				xr_rpc_opts_init(0, &all, &why);
 	if (status == XR_OK) {
-		pthread_mutex_lock(&changing);
+		pthread_mutex_lock(&group.changing);
 		status = agent_state() != AGENT_NONE ?
 			fail(&why, XR_E_STATE,
 				"an agent runs in this process already") :
 			join_static(name, rank, world_size, &all, &why);
-		pthread_mutex_unlock(&changing);
+		pthread_mutex_unlock(&group.changing);
 	}
 	return status == XR_OK ? XR_OK : fail(err, status, "%s", why.text);
-}
-
-/* --- leaving -------------------------------------------------------------- */
-
-/* All members, by name. */
-static const char **
-all_names(size_t *count)
-{
-	const char **names;
-	size_t n = 0;
-
-	for (struct peer *p = agent_first(); p != NULL; p = agent_next(p))
-		n++;
-	names = calloc(n, sizeof(*names));
-	*count = 0;
-	for (struct peer *p = agent_first(); p != NULL && names != NULL;
-		p = agent_next(p))
-		names[(*count)++] = p->name;
-	return names;
-}
-
-/* Until nobody of the group calls any more: a call of each server is some client's.
- * What is begun between two meetings is counted at the next. */
-static enum xr_status
-settle_calls(int64_t deadline, struct xr_error *err)
-{
-	enum xr_status status = XR_OK;
-	struct xr_value *mine, *all, *v;
-	const char **names;
-	uint64_t sum = 1, n;
-	size_t count;
-
-	names = all_names(&count);
-	if (names == NULL)
-		return fail(err, XR_E_NOMEM, "out of memory");
-	while (sum > 0 && status == XR_OK) {
-		status = ask_await_idle(deadline, err);
-		mine = xr_value_new_u64(ask_active());
-		all = NULL;
-		if (status == XR_OK && mine == NULL)
-			status = fail(err, XR_E_NOMEM, "out of memory");
-		if (status == XR_OK)
-			status =
-				meet(&(struct xr_rpc_meeting){ .names = names,
-					     .count = count,
-					     .timeout = future_left(deadline) },
-					mine, &all, err);
-		sum = 0;
-		for (size_t i = 0; i < xr_value_count(all); i++) {
-			v = xr_value_at(all, i);
-			if (xr_value_get_u64(v, &n) == XR_OK)
-				sum += n;
-		}
-		xr_value_unref(mine);
-		xr_value_unref(all);
-	}
-	free(names);
-	return status;
-}
-
-XR_EXPORT enum xr_status
-xr_rpc_shutdown(uint32_t flags, int64_t timeout, struct xr_error *err)
-{
-	enum xr_status status = XR_OK;
-	struct xr_error why = { 0 };
-	int64_t deadline;
-
-	if (timeout == 0)
-		timeout = XR_TIMEOUT_NEVER;
-	if (!future_deadline(timeout, &deadline))
-		return fail(err, XR_E_INVAL, "a timeout below 0");
-	if (crew_is_member() || lead_delivers())
-		return fail(err, XR_E_STATE,
-			"a function that serves a call cannot shut the agent down");
-	pthread_mutex_lock(&changing);
-	status = agent_enter(&why);
-	if (status == XR_OK) {
-		if ((flags & XR_SHUTDOWN_IMMEDIATE) == 0)
-			status = settle_calls(deadline, &why);
-		agent_leave();
-		agent_close();
-		xr_store_free(group.store);
-		group.store = NULL;
-	}
-	pthread_mutex_unlock(&changing);
-	return status == XR_OK ? XR_OK : fail(err, status, "%s", why.text);
-}
-
-/* --- members -------------------------------------------------------------- */
-
-static void
-copy_worker(const struct peer *p, struct xr_worker *w)
-{
-	w->id = p->id;
-	memcpy(w->name, p->name, sizeof(w->name));
-}
-
-static enum xr_status
-find_worker(const char *name, int64_t id, struct xr_worker *worker,
-	struct xr_error *err)
-{
-	enum xr_status status = agent_enter(err);
-	struct peer *p = NULL;
-
-	if (status != XR_OK)
-		return status;
-	status = worker == NULL || worker->size < sizeof(*worker) ?
-		fail(err, XR_E_INVAL, "struct xr_worker: its size") :
-		agent_peer(name, id, &p, err);
-	if (status == XR_OK)
-		copy_worker(p, worker);
-	agent_leave();
-	return status;
-}
-
-XR_EXPORT enum xr_status
-xr_worker_self(struct xr_worker *worker, struct xr_error *err)
-{
-	enum xr_status status = agent_enter(err);
-	uint32_t id;
-
-	if (status != XR_OK)
-		return status;
-	id = agent_self()->id;
-	agent_leave();
-	return find_worker(NULL, id, worker, err);
-}
-
-XR_EXPORT enum xr_status
-xr_worker_find(const char *name, struct xr_worker *worker, struct xr_error *err)
-{
-	if (name == NULL)
-		return fail(err, XR_E_INVAL, "no name");
-	return find_worker(name, 0, worker, err);
-}
-
-XR_EXPORT enum xr_status
-xr_worker_find_id(int64_t id, struct xr_worker *worker, struct xr_error *err)
-{
-	return find_worker(NULL, id, worker, err);
-}
-
-XR_EXPORT enum xr_status
-xr_worker_list(struct xr_worker *workers, size_t cap, size_t *count,
-	struct xr_error *err)
-{
-	enum xr_status status = agent_enter(err);
-	struct peer *p;
-	size_t n = 0;
-
-	if (status != XR_OK)
-		return status;
-	for (int64_t id = 0; id <= XR_WORKER_ID_MAX; id++)
-		if (agent_peer(NULL, id, &p, NULL) == XR_OK) {
-			if (n < cap)
-				copy_worker(p, &workers[n]);
-			n++;
-		}
-	*count = n;
-	agent_leave();
-	return XR_OK;
-}
-
-/* --- meetings of the program's -------------------------------------------- */
-
-XR_EXPORT enum xr_status
-xr_rpc_allgather(const struct xr_rpc_meeting *meeting, struct xr_value *value,
-	struct xr_value **all, struct xr_error *err)
-{
-	const struct xr_rpc_meeting everybody = {
-		.size = sizeof(everybody),
-		.timeout = XR_TIMEOUT_DEFAULT,
-	};
-	enum xr_status status = agent_enter(err);
-	const char **names = NULL;
-	struct xr_rpc_meeting all_of_it;
-
-	if (status != XR_OK)
-		return status;
-	all_of_it = meeting != NULL ? *meeting : everybody;
-	if (all_of_it.names == NULL) {
-		names = all_names(&all_of_it.count);
-		all_of_it.names = names;
-	}
-	if (all_of_it.names == NULL)
-		status = fail(err, XR_E_NOMEM, "out of memory");
-	else
-		status = agent_timeout(all_of_it.timeout, &all_of_it.timeout,
-			err);
-	if (status == XR_OK)
-		status = meet(&all_of_it, value, all, err);
-	free(names);
-	agent_leave();
-	return status;
-}
-
-XR_EXPORT enum xr_status
-xr_rpc_barrier(const struct xr_rpc_meeting *meeting, struct xr_error *err)
-{
-	struct xr_value *nil = xr_value_new_nil();
-	enum xr_status status = nil == NULL ?
-		fail(err, XR_E_NOMEM, "out of memory") :
-		xr_rpc_allgather(meeting, nil, NULL, err);
-
-	xr_value_unref(nil);
-	return status;
 }

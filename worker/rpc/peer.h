@@ -45,7 +45,8 @@ struct peer {
 	bool self;
 	bool hands_over; /* the carrier can give memory away by a handle */
 	_Atomic uint32_t state; /* enum peer_state */
-	char why[128];          /* of PEER_LOST; under @lock */
+	_Atomic bool gone; /* it is no member any more: new calls are refused */
+	char why[128];     /* of PEER_LOST; under @lock */
 	char addresses[2 * XR_ADDRESS_MAX + 2];
 	struct peer *next, *same_name; /* agent.c: they only grow */
 
@@ -76,6 +77,13 @@ peer_knows(const struct peer *p, uint32_t i)
 }
 
 void peer_learns(struct peer *p, uint32_t i);
+
+/* peer_is_gone() - it left, or was taken out of the group. */
+static inline bool
+peer_is_gone(const struct peer *p)
+{
+	return atomic_load_explicit(&p->gone, memory_order_acquire);
+}
 
 /*
  * peer_send() - @message to @p.
