@@ -175,7 +175,7 @@ agent_next(const struct peer *p)
 
 struct peer *
 agent_add(const char *name, uint32_t id, uint64_t incarnation,
-	const char *addresses)
+	const char *addresses, struct peer_devices *devices)
 {
 	struct peer *p;
 	uint32_t b;
@@ -186,6 +186,7 @@ agent_add(const char *name, uint32_t id, uint64_t incarnation,
 	if (p == NULL)
 		return NULL;
 	snprintf(p->addresses, sizeof(p->addresses), "%s", addresses);
+	p->devices = devices;
 	pthread_mutex_lock(&a.adding);
 	b = name_bucket(name);
 	p->next = atomic_load(&a.first);
@@ -416,9 +417,12 @@ open_all(const struct agent_wish *wish, struct xr_error *err)
 	enum xr_status status;
 	int sys;
 
-	a.self = agent_add(wish->name, wish->id, wish->incarnation, "");
-	if (a.self == NULL)
+	a.self = agent_add(wish->name, wish->id, wish->incarnation, "",
+		wish->devices);
+	if (a.self == NULL) {
+		free(wish->devices);
 		return fail(err, XR_E_NOMEM, "out of memory");
+	}
 	a.self->self = true;
 	status = open_carriers(wish, err);
 	if (status != XR_OK)
@@ -442,9 +446,11 @@ agent_open(const struct agent_wish *wish, struct xr_error *err)
 	uint32_t none = AGENT_NONE;
 	enum xr_status status;
 
-	if (!atomic_compare_exchange_strong(&a.state, &none, AGENT_JOINING))
+	if (!atomic_compare_exchange_strong(&a.state, &none, AGENT_JOINING)) {
+		free(wish->devices);
 		return fail(err, XR_E_STATE,
 			"an agent runs in this process already");
+	}
 	pthread_once(&once, watch_forks);
 	if (wish->secret != NULL)
 		memcpy(a.secret, wish->secret, sizeof(a.secret));

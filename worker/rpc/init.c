@@ -10,166 +10,80 @@
 #include "base/status.h"
 #include "worker/rpc/agent.h"
 #include "worker/rpc/backend.h"
+#include "worker/rpc/devices.h"
 #include "worker/rpc/future.h"
 #include "worker/rpc/group.h"
 #include "worker/rpc/inside.h"
 #include "worker/rpc/join.h"
+#include "worker/rpc/member.h"
 #include "worker/rpc/options.h"
 
 struct group group = { .changing = PTHREAD_MUTEX_INITIALIZER };
 
-/* --- what a member tells -------------------------------------------------- */
+/* --- judging -------------------------------------------------------------- */
 
-static struct xr_value *
-text(const char *s)
-{
-	return xr_value_new_text(s, strlen(s));
-}
-
-static enum xr_status
-put(struct xr_value *dict, const char *key, struct xr_value *v)
-{
-	return xr_value_put(dict, key, strlen(key), v);
-}
-
-struct me {
-	const char *name;
-	uint32_t rank;
-	uint64_t incarnation;
-	int64_t said_size;
-};
-
-static struct xr_value *
-info_of(const struct me *me)
-{
-	struct xr_value *d = xr_value_new_dict();
-	char addresses[sizeof(((struct peer *)NULL)->addresses)];
-	enum xr_status status = d != NULL ? XR_OK : XR_E_NOMEM;
-
-	agent_addresses(addresses, sizeof(addresses));
-	if (status == XR_OK)
-		status = put(d, "name", text(me->name));
-	if (status == XR_OK)
-		status = put(d, "id", xr_value_new_u64(me->rank));
-	if (status == XR_OK)
-		status = put(d, "incarnation",
-			xr_value_new_u64(me->incarnation));
-	if (status == XR_OK)
-		status = put(d, "addresses", text(addresses));
-	if (status == XR_OK)
-		status = put(d, "size", xr_value_new_i64(me->said_size));
-	if (status == XR_OK)
-		return d;
-	xr_value_unref(d);
-	return NULL;
-}
-
-struct member {
-	const char *name, *addresses;
-	uint64_t id, incarnation;
-	int64_t said_size;
-};
-
-static const char *
-text_in(const struct xr_value *d, const char *key)
-{
-	const struct xr_value *v = xr_value_find(d, key, strlen(key));
-	size_t len;
-
-	return xr_value_kind(v) == XR_TEXT ? xr_value_data(v, &len) : NULL;
-}
-
-static bool
-read_member(const struct xr_value *d, struct member *m)
-{
-	m->name = text_in(d, "name");
-	m->addresses = text_in(d, "addresses");
-	return m->name != NULL && m->addresses != NULL &&
-		xr_value_get_u64(xr_value_find(d, "id", 2), &m->id) == XR_OK &&
-		xr_value_get_u64(xr_value_find(d, "incarnation", 11),
-			&m->incarnation) == XR_OK &&
-		xr_value_get_i64(xr_value_find(d, "size", 4), &m->said_size) ==
-		XR_OK;
-}
-
-/* Names are nobody else's; all think of a group of the same size. */
+/* Names are nobody else's; all think of a group of the same size; device maps fit
+ * together. */
 static enum xr_status
 judge(const struct xr_value *infos, void *ctx, struct xr_error *err)
 {
 	const struct join *j = ctx;
-	struct member m, other;
+	enum xr_status status = members_check_names(infos, err);
+	struct member m;
 
-	for (size_t i = 0; i < xr_value_count(infos); i++) {
-		if (!read_member(xr_value_at(infos, i), &m))
-			return fail(err, XR_E_PROTO, "rank %zu is no member",
-				i);
+	for (size_t i = 0; i < xr_value_count(infos) && status == XR_OK; i++) {
+		member_read(xr_value_at(infos, i), &m);
 		if (m.said_size != (int64_t)j->size)
-			return fail(err, XR_E_CONFLICT,
+			status = fail(err, XR_E_CONFLICT,
 				"%s (%zu) says that there are %lld members, and %u are asked for",
 				m.name, i, (long long)m.said_size, j->size);
-		for (size_t k = 0; k < i; k++)
-			if (read_member(xr_value_at(infos, k), &other) &&
-				strcmp(m.name, other.name) == 0)
-				return fail(err, XR_E_EXISTS,
-					"ranks %zu and %zu both have the name %s",
-					k, i, m.name);
 	}
-	return XR_OK;
+	return status == XR_OK ? members_check_devices(infos, true, err) :
+				 status;
 }
 
 /* --- joining -------------------------------------------------------------- */
 
 static enum xr_status
-add_members(const struct xr_value *infos, uint32_t self, struct xr_error *err)
+add_members(const struct xr_value *infos, uint32_t rank, struct xr_error *err)
 {
-	struct member m;
+	struct member m, self;
 
+	if (!member_read(xr_value_at(infos, rank), &self))
+		return fail(err, XR_E_PROTO, "rank %u is no member", rank);
 	for (size_t i = 0; i < xr_value_count(infos); i++) {
-		if (i == self)
+		if (i == rank)
 			continue;
-		if (!read_member(xr_value_at(infos, i), &m))
+		if (!member_read(xr_value_at(infos, i), &m))
 			return fail(err, XR_E_PROTO, "rank %zu is no member",
 				i);
-		if (agent_add(m.name, (uint32_t)m.id, m.incarnation,
-			    m.addresses) == NULL)
+		if (member_add(&m, &self) == NULL)
 			return fail(err, XR_E_NOMEM, "out of memory");
 	}
 	return XR_OK;
 }
 
 static enum xr_status
-open_agent(const struct join *j, const struct me *me,
+open_agent(const struct join *j, const struct member *me,
 	const struct xr_rpc_opts *opts, struct xr_error *err)
 {
-	const struct xr_carrier *carriers[AGENT_CARRIERS_MAX];
 	uint8_t secret[JOIN_SECRET];
-	struct agent_wish wish = {
-		.name = me->name,
-		.id = me->rank,
-		.incarnation = me->incarnation,
-		.threads = opts->threads,
-		.timeout = opts->timeout,
-		.carriers = carriers,
-		.secret = secret,
-	};
-	enum xr_status status = backend_carriers(opts, carriers,
-		AGENT_CARRIERS_MAX, &wish.carrier_count, err);
+	enum xr_status status = join_secret(j, secret, err);
 
 	if (status == XR_OK)
-		status = join_secret(j, secret, err);
-	if (status == XR_OK)
-		status = agent_open(&wish, err);
+		status = member_open(me, opts, secret, err);
 	explicit_bzero(secret, sizeof(secret));
 	return status;
 }
 
 /* What keeps this member from beginning keeps all, and they are told. */
 static enum xr_status
-tell(const struct join *j, const struct me *me, enum xr_status opened,
+tell(const struct join *j, const struct member *me,
+	const struct xr_rpc_opts *opts, enum xr_status opened,
 	struct xr_error *err)
 {
 	struct xr_value *info = opened == XR_OK ?
-		info_of(me) :
+		member_new(me, opts) :
 		failure_new(opened, "%s: %s", me->name, err->text);
 	struct xr_error why = { 0 };
 	enum xr_status status = info != NULL ?
@@ -183,15 +97,19 @@ tell(const struct join *j, const struct me *me, enum xr_status opened,
 }
 
 static enum xr_status
-come_together(struct join *j, const struct me *me,
-	const struct xr_rpc_opts *opts, struct xr_error *err)
+come_together(struct join *j, struct member *me, const struct xr_rpc_opts *opts,
+	struct xr_error *err)
 {
 	struct xr_value *infos = NULL;
 	enum xr_status status = open_agent(j, me, opts, err);
 	enum xr_status opened = status, met;
 	struct xr_error why = { 0 };
+	char addresses[AGENT_ADDRESSES_MAX] = "";
 
-	status = tell(j, me, opened, err);
+	if (opened == XR_OK)
+		agent_addresses(addresses, sizeof(addresses));
+	me->addresses = addresses;
+	status = tell(j, me, opts, opened, err);
 	/* Rank 0 gives the verdict, also of its own failure. */
 	if (status == XR_OK || j->rank == 0) {
 		met = join_meet(j, judge, j, &infos, &why);
@@ -260,7 +178,7 @@ join_static(const char *name, int64_t rank, int64_t world_size,
 	const struct xr_rpc_opts *opts, struct xr_error *err)
 {
 	struct join j = { .cycle = group.cycle };
-	struct me me = { .name = name };
+	struct member me = { .name = name };
 	enum xr_status status;
 
 	future_deadline(opts->timeout == 0 ? XR_TIMEOUT_NEVER : opts->timeout,
@@ -268,9 +186,11 @@ join_static(const char *name, int64_t rank, int64_t world_size,
 	status = open_store(rank, world_size, opts, &j, err);
 	if (status == XR_OK) {
 		group.cycle++;
-		me.rank = j.rank;
+		me.id = j.rank;
 		me.incarnation = (uint64_t)clock_wall();
 		me.said_size = world_size > 0 ? world_size : j.size;
+		/* Before anybody can ask for something that needs them. */
+		me.device_count = devices_here(&me.device_kind);
 		status = come_together(&j, &me, opts, err);
 	}
 	if (status != XR_OK) {

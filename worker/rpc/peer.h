@@ -36,7 +36,11 @@ struct outgoing {
 };
 TAILQ_HEAD(outgoing_list, outgoing);
 
+#define AGENT_ADDRESSES_MAX (2 * XR_ADDRESS_MAX + 2)
+
 #define PEER_METHODS 1024 /* functions that it has confirmed, by their place */
+
+struct peer_devices;
 
 struct peer {
 	char name[XR_WORKER_NAME_MAX + 1];
@@ -47,8 +51,10 @@ struct peer {
 	_Atomic uint32_t state; /* enum peer_state */
 	_Atomic bool gone; /* it is no member any more: new calls are refused */
 	char why[128];     /* of PEER_LOST; under @lock */
-	char addresses[2 * XR_ADDRESS_MAX + 2];
+	char addresses[AGENT_ADDRESSES_MAX];
 	struct peer *next, *same_name; /* agent.c: they only grow */
+
+	struct peer_devices *devices; /* NULL: it has no map, nor we to it */
 
 	const struct xr_carrier *carrier;
 	void *carrier_self;
