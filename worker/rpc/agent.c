@@ -148,7 +148,7 @@ agent_next(const struct peer *p)
 
 struct peer *
 agent_add(const char *name, uint32_t id, uint64_t incarnation,
-	const char *addresses)
+	const char *addresses, struct peer_devices *devices)
 {
 	struct peer *p;
 	uint32_t b;
@@ -159,6 +159,7 @@ agent_add(const char *name, uint32_t id, uint64_t incarnation,
 	if (p == NULL)
 		return NULL;
 	snprintf(p->addresses, sizeof(p->addresses), "%s", addresses);
+	p->devices = devices;
 	pthread_mutex_lock(&a.adding);
 	b = name_bucket(name);
 	p->next = atomic_load(&a.first);
@@ -386,9 +387,12 @@ open_all(const struct agent_wish *wish, struct xr_error *err)
 	enum xr_status status;
 	int sys;
 
-	a.self = agent_add(wish->name, wish->id, wish->incarnation, "");
-	if (a.self == NULL)
+	a.self = agent_add(wish->name, wish->id, wish->incarnation, "",
+		wish->devices);
+	if (a.self == NULL) {
+		free(wish->devices);
 		return fail(err, XR_E_NOMEM, "out of memory");
+	}
 	a.self->self = true;
 	status = open_carriers(wish, err);
 	if (status != XR_OK)
@@ -422,7 +426,6 @@ enum xr_status
 agent_open(const struct agent_wish *wish, struct xr_error *err)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
-
 	struct lead_place place = {
 		.expire = expire,
 		.work = crew_has_work,
@@ -430,9 +433,11 @@ agent_open(const struct agent_wish *wish, struct xr_error *err)
 	uint32_t none = AGENT_NONE;
 	enum xr_status status;
 
-	if (!atomic_compare_exchange_strong(&a.state, &none, AGENT_JOINING))
+	if (!atomic_compare_exchange_strong(&a.state, &none, AGENT_JOINING)) {
+		free(wish->devices);
 		return fail(err, XR_E_STATE,
 			"an agent runs in this process already");
+	}
 	pthread_once(&once, watch_forks);
 	if (wish->secret != NULL)
 		memcpy(a.secret, wish->secret, sizeof(a.secret));
@@ -483,6 +488,7 @@ agent_close(void)
 	meet_forget_all();
 	forget_peers();
 	explicit_bzero(a.secret, sizeof(a.secret));
+	inside_close();
 	atomic_store(&a.state, AGENT_NONE);
 }
 
@@ -503,14 +509,17 @@ may_call(void)
 enum xr_status
 agent_enter(struct xr_error *err)
 {
+	enum xr_status status;
+
 	inside_enter();
 	if (may_call())
 		return XR_OK;
 	inside_leave();
+	status = inside_not_forked(err);
+	if (status != XR_OK)
+		return status;
 	return fail(err, XR_E_STATE,
-		agent_state() == AGENT_FORKED ?
-			"after fork() the agent is the parent's" :
-			"no agent runs in this process: xr_rpc_init() comes first");
+		"no agent runs in this process: xr_rpc_init() comes first");
 }
 
 void

@@ -51,7 +51,8 @@ struct agent_wish {
 	const struct xr_carrier *const
 		*carriers; /* [carrier_count], best first */
 	uint32_t carrier_count;
-	const uint8_t *secret; /* [AGENT_SECRET], copied; NULL: none */
+	const uint8_t *secret;        /* [AGENT_SECRET], copied; NULL: none */
+	struct peer_devices *devices; /* of what it sends itself; taken */
 };
 
 /*
@@ -90,9 +91,10 @@ void agent_lose(struct peer *p, const char *why);
 struct peer *agent_self(void);
 
 /* agent_add() - another member, or its next life, reached at @addresses; gives the
- * peer. NULL: no memory, or the number is beyond XR_WORKER_ID_MAX. */
+ * peer, which takes @devices. NULL: no memory, or the number is beyond
+ * XR_WORKER_ID_MAX. */
 struct peer *agent_add(const char *name, uint32_t id, uint64_t incarnation,
-	const char *addresses);
+	const char *addresses, struct peer_devices *devices);
 
 /* agent_peer() - by name, or with NULL by id, the newest that bore it;
  * XR_E_NOTFOUND names asker and asked. */

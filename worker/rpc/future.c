@@ -16,6 +16,7 @@
 #include "wire/value/device_ops.h"
 #include "worker/rpc/crew.h"
 #include "worker/rpc/future.h"
+#include "worker/rpc/inside.h"
 #include "worker/rpc/lead.h"
 
 enum future_state {
@@ -437,8 +438,11 @@ xr_future_fail_with(struct xr_future *future, enum xr_status status,
 XR_EXPORT enum xr_status
 xr_future_cancel(struct xr_future *future)
 {
-	enum xr_status status = XR_E_STATE;
+	enum xr_status status = inside_not_forked(NULL);
 
+	if (status != XR_OK)
+		return status;
+	status = XR_E_STATE;
 	xr_future_ref(future);
 	if (future_fail(future, XR_E_CANCELLED, "canceled")) {
 		status = XR_OK;
@@ -521,6 +525,8 @@ xr_future_wait(struct xr_future *future, int64_t timeout,
 		return fail(err, XR_E_INVAL, "a timeout below 0");
 	if (timeout == 0)
 		return fail(err, XR_E_TIMEOUT, "it has not ended");
+	if (inside_not_forked(err) != XR_OK)
+		return XR_E_STATE;
 	if (lead_delivers())
 		return fail(err, XR_E_STATE,
 			"a short function or callback may not wait");

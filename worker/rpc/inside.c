@@ -13,6 +13,7 @@
 #include <sys/queue.h>
 #include <sys/syscall.h>
 
+#include "base/status.h"
 #include "worker/rpc/inside.h"
 
 struct thread {
@@ -25,6 +26,7 @@ static struct {
 	pthread_mutex_t lock;
 	struct thread_list threads;
 	pthread_key_t key;
+	_Atomic bool open, forked;
 	bool has_key;
 	_Atomic bool light;       /* membarrier() is there */
 	_Atomic uint32_t awaited; /* somebody waits for threads to go */
@@ -48,9 +50,50 @@ thread_ends(void *arg)
 	free(t);
 }
 
+/* --- fork() --------------------------------------------------------------- */
+
+/* There is but this thread, and the lock is whoever's held it. */
+static void
+in_child(void)
+{
+	if (in.open)
+		atomic_store(&in.forked, true);
+	pthread_mutex_init(&in.lock, NULL);
+	LIST_INIT(&in.threads);
+	if (me != NULL)
+		LIST_INSERT_HEAD(&in.threads, me, list);
+}
+
+static void
+watch_forks(void)
+{
+	pthread_atfork(NULL, NULL, in_child);
+}
+
+enum xr_status
+inside_not_forked(struct xr_error *err)
+{
+	if (!atomic_load_explicit(&in.forked, memory_order_relaxed))
+		return XR_OK;
+	return fail(err, XR_E_STATE,
+		"this process was forked: the agent is its parent's");
+}
+
+/* --- coming and going ----------------------------------------------------- */
+
+void
+inside_close(void)
+{
+	in.open = false;
+}
+
 void
 inside_open(void)
 {
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, watch_forks);
+	in.open = true;
 	atomic_store(&in.light,
 		syscall(SYS_membarrier,
 			MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0);

@@ -48,6 +48,7 @@ peer_free(struct peer *p)
 	if (p->link != NULL)
 		p->carrier->link_close(p->link);
 	drop_behind(p);
+	free(p->devices);
 	pthread_mutex_destroy(&p->lock);
 	free(p);
 }

@@ -38,7 +38,11 @@ struct outgoing {
 };
 TAILQ_HEAD(outgoing_list, outgoing);
 
+#define AGENT_ADDRESSES_MAX (2 * XR_ADDRESS_MAX + 2)
+
 #define PEER_METHODS 1024 /* functions that it has confirmed, by their place */
+
+struct peer_devices;
 
 struct peer {
 	char name[XR_WORKER_NAME_MAX + 1];
@@ -47,9 +51,12 @@ struct peer {
 	bool self;
 	bool hands_over; /* the carrier can give memory away by a handle */
 	_Atomic uint32_t state; /* enum peer_state */
-	char why[128];          /* of PEER_LOST; under @lock */
-	char addresses[2 * XR_ADDRESS_MAX + 2];
+	_Atomic bool gone; /* it is no member any more: new calls are refused */
+	char why[128];     /* of PEER_LOST; under @lock */
+	char addresses[AGENT_ADDRESSES_MAX];
 	struct peer *next, *same_name; /* agent.c: they only grow */
+
+	struct peer_devices *devices; /* NULL: it has no map, nor we to it */
 
 	const struct xr_carrier *carrier;
 	void *carrier_self;
@@ -78,6 +85,13 @@ peer_knows(const struct peer *p, uint32_t i)
 }
 
 void peer_learns(struct peer *p, uint32_t i);
+
+/* peer_is_gone() - it left, or was taken out of the group. */
+static inline bool
+peer_is_gone(const struct peer *p)
+{
+	return atomic_load_explicit(&p->gone, memory_order_acquire);
+}
 
 /*
  * peer_send() - @message to @p.

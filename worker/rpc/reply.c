@@ -210,8 +210,9 @@ send_value(struct xr_call *call, struct xr_value *value)
 	struct xr_error err = { 0 };
 	enum xr_status status;
 
-	status = value == NULL ? fail(&err, XR_E_NOMEM, "out of memory") :
-				 values_pack(value, call->peer, &out, &err);
+	status = value == NULL ?
+		fail(&err, XR_E_NOMEM, "out of memory") :
+		values_pack_answer(value, call->peer, &out, &err);
 	if (status != XR_OK) {
 		struct xr_value *error = failure_new(status, "%s", err.text);
 

@@ -7,6 +7,7 @@
 #include "base/status.h"
 #include "worker/rpc/agent.h"
 #include "worker/rpc/held.h"
+#include "worker/rpc/inside.h"
 #include "worker/rpc/lead.h"
 #include "worker/rpc/message.h"
 #include "worker/rpc/serve.h"
@@ -87,6 +88,8 @@ call_unref(struct xr_call *call)
 bool
 call_take_answer(struct xr_call *call)
 {
+	if (inside_not_forked(NULL) != XR_OK)
+		return false;
 	if (call->kept != NULL && atomic_exchange(&call->kept->answered, true))
 		return false;
 	return !atomic_exchange(&call->answered, true);
@@ -353,7 +356,8 @@ xr_call_cancelled(const struct xr_call *call)
 XR_EXPORT struct xr_call *
 xr_call_defer(struct xr_call *call)
 {
-	struct xr_call *kept = call_keep(call);
+	struct xr_call *kept =
+		inside_not_forked(NULL) == XR_OK ? call_keep(call) : NULL;
 
 	if (kept != NULL)
 		call->deferred = kept->deferred = true;
@@ -363,6 +367,6 @@ xr_call_defer(struct xr_call *call)
 XR_EXPORT void
 xr_call_drop(struct xr_call *call)
 {
-	if (call != NULL)
+	if (call != NULL && inside_not_forked(NULL) == XR_OK)
 		call_unref(call);
 }

@@ -2,6 +2,7 @@
 /* values.c - see values.h. */
 #include "base/status.h"
 #include "wire/value/value_hooks.h"
+#include "worker/rpc/devices.h"
 #include "worker/rpc/held.h"
 #include "worker/rpc/parcel.h"
 #include "worker/rpc/peer.h"
@@ -11,12 +12,11 @@
 /* --- out ------------------------------------------------------------------ */
 
 static enum xr_status
-encode(struct xr_value *value, struct peer *to, enum value_mode mode,
-	struct xr_encoded **encoded, struct xr_error *err)
+encode(struct xr_value *value, const struct value_codec_ctx *ctx,
+	enum value_mode mode, struct xr_encoded **encoded, struct xr_error *err)
 {
-	const struct value_encoding how = { .mode = mode };
+	const struct value_encoding how = { .mode = mode, .ctx = ctx };
 
-	(void)to;
 	return value_encode(value, &how, encoded, err);
 }
 
@@ -36,22 +36,23 @@ is_long(const struct values_out *out)
 	return len > PARCEL_MIN;
 }
 
-enum xr_status
-values_pack(struct xr_value *value, struct peer *to, struct values_out *out,
-	struct xr_error *err)
+static enum xr_status
+pack(struct xr_value *value, const struct value_codec_ctx *ctx,
+	struct values_out *out, struct xr_error *err)
 {
+	const struct peer *to = ctx->ctx;
 	struct xr_encoded *encoded = NULL;
 	enum xr_status status;
 	size_t n, fds = 0;
 
-	status = encode(value, to, to->hands_over ? VALUE_HANDOVER : VALUE_COPY,
-		&encoded, err);
+	status = encode(value, ctx,
+		to->hands_over ? VALUE_HANDOVER : VALUE_COPY, &encoded, err);
 	if (status == XR_OK)
 		xr_encoded_fds(encoded, &fds);
 	/* Descriptors do not travel on a ring. */
 	if (fds > 0) {
 		xr_encoded_free(encoded);
-		status = encode(value, to, VALUE_COPY, &encoded, err);
+		status = encode(value, ctx, VALUE_COPY, &encoded, err);
 	}
 	if (status != XR_OK)
 		return status;
@@ -64,6 +65,25 @@ values_pack(struct xr_value *value, struct peer *to, struct values_out *out,
 	}
 	out->encoded = encoded;
 	return XR_OK;
+}
+
+enum xr_status
+values_pack(struct xr_value *value, struct peer *to, struct values_out *out,
+	struct xr_error *err)
+{
+	const struct value_codec_ctx ctx = { .ctx = to, .device = devices_to };
+
+	return pack(value, &ctx, out, err);
+}
+
+enum xr_status
+values_pack_answer(struct xr_value *value, struct peer *to,
+	struct values_out *out, struct xr_error *err)
+{
+	const struct value_codec_ctx ctx = { .ctx = to,
+		.device = devices_back };
+
+	return pack(value, &ctx, out, err);
 }
 
 void

@@ -29,6 +29,10 @@ struct values_out {
 /* values_pack() - @value, for @to. */
 enum xr_status values_pack(struct xr_value *value, struct peer *to,
 	struct values_out *out, struct xr_error *err);
+
+/* values_pack_answer() - the same for what answers a call of @to: devices.h. */
+enum xr_status values_pack_answer(struct xr_value *value, struct peer *to,
+	struct values_out *out, struct xr_error *err);
 void values_out_fini(struct values_out *out); /* an empty one is fine */
 
 /* values_unpack() - what @body from @from says. */
