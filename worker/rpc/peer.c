@@ -8,7 +8,9 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "worker/rpc/agent.h"
+#include "worker/rpc/figures.h"
 #include "worker/rpc/lead.h"
+#include "worker/rpc/message.h"
 #include "worker/rpc/peer.h"
 #include "worker/rpc/pending.h"
 
@@ -165,6 +167,28 @@ send_copy(struct peer *p, const struct xr_message *m)
 	return status;
 }
 
+static void
+plus(_Atomic uint64_t *word, uint64_t n)
+{
+	atomic_store_explicit(word,
+		atomic_load_explicit(word, memory_order_relaxed) + n,
+		memory_order_relaxed);
+}
+
+/* It went; the lock is held. */
+static void
+count(struct peer *p, const struct xr_message *m)
+{
+	uint64_t len = figures_parts(m->parts, m->count) +
+		figures_parts(m->loans, m->loan_count);
+
+	plus(&p->bytes_out, len);
+	if (m->record.kind == MESSAGE_REQUEST ||
+		m->record.kind == MESSAGE_ONEWAY)
+		plus(&p->calls, 1);
+	figures_add(FIGURE_BYTES_OUT, len);
+}
+
 /* The lock is held. */
 static enum xr_status
 send_now(struct peer *p, const struct xr_message *m, bool *pending)
@@ -184,11 +208,7 @@ send_now(struct peer *p, const struct xr_message *m, bool *pending)
 		status = p->carrier->send(p->link, m,
 			pending != NULL ? pending : &kept);
 	if (status == XR_OK)
-		atomic_store_explicit(&p->bytes_out,
-			atomic_load_explicit(&p->bytes_out,
-				memory_order_relaxed) +
-				length_of(m),
-			memory_order_relaxed);
+		count(p, m);
 	return status;
 }
 
@@ -253,6 +273,8 @@ flush_one(struct peer *p)
 		if (status == XR_E_AGAIN || status == XR_E_NOMEM) {
 			TAILQ_INSERT_HEAD(&p->behind, o, list);
 		} else {
+			if (status == XR_OK)
+				count(p, &o->message);
 			free(o);
 			n++;
 		}
