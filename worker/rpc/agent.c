@@ -12,6 +12,7 @@
 #include "base/status.h"
 #include "worker/rpc/agent.h"
 #include "worker/rpc/crew.h"
+#include "worker/rpc/figures.h"
 #include "worker/rpc/inside.h"
 #include "worker/rpc/lead.h"
 #include "worker/rpc/local.h"
@@ -445,6 +446,7 @@ agent_open(const struct agent_wish *wish, struct xr_error *err)
 	atomic_store(&a.behind, false);
 	inside_open();
 	local_open();
+	figures_open();
 	local_place(&place);
 	lead_open(&place);
 	status = open_all(wish, err);

@@ -9,6 +9,7 @@
 #include "worker/rpc/agent.h"
 #include "worker/rpc/ask.h"
 #include "worker/rpc/crew.h"
+#include "worker/rpc/figures.h"
 #include "worker/rpc/func.h"
 #include "worker/rpc/future.h"
 #include "worker/rpc/held.h"
@@ -132,11 +133,12 @@ cancel(struct peer *to, uint64_t corr)
 		NULL);
 }
 
+/* One that began at @begun, tick_now(), is over. */
 static void
-count_call(struct peer *p, bool failed)
+count_call(struct peer *p, int64_t begun, enum xr_status status)
 {
-	atomic_fetch_add_explicit(&p->calls, 1, memory_order_relaxed);
-	if (failed)
+	figures_call(begun, status);
+	if (status != XR_OK)
 		atomic_fetch_add_explicit(&p->errors, 1, memory_order_relaxed);
 }
 
@@ -250,6 +252,7 @@ ask_wait(const struct question *q, struct ask_sync *a, struct xr_error *err)
 {
 	const struct wait_hint hint = { q->to->cpu, &site };
 	int64_t deadline = deadline_of(q->timeout);
+	int64_t begun = tick_now();
 	struct pending *p;
 	enum xr_status status;
 	uint64_t corr;
@@ -290,7 +293,7 @@ ask_wait(const struct question *q, struct ask_sync *a, struct xr_error *err)
 	if (status == XR_OK && q->method != NULL)
 		peer_learns(q->to, q->method->place);
 	if (q->call) {
-		count_call(q->to, status != XR_OK);
+		count_call(q->to, begun, status);
 		call_over();
 	}
 	return status;
@@ -305,6 +308,7 @@ struct asked {
 	struct peer *to;
 	struct parcel *parcel; /* of what is lent; NULL */
 	uint64_t corr;
+	int64_t begun; /* tick_now() */
 	bool call;
 };
 
@@ -335,7 +339,8 @@ future_ends(struct asked *a, struct xr_value *result, bool failed)
 	struct xr_future *future = a->future;
 
 	if (a->call)
-		count_call(a->to, failed);
+		count_call(a->to, a->begun,
+			failed ? failure_status(result, NULL) : XR_OK);
 	if (!failed && a->method != NULL)
 		peer_learns(a->to, a->method->place);
 	end_loan(a);
@@ -399,6 +404,8 @@ asked_cancel(struct xr_future *future, void *ctx)
 		pending_put(p);
 		cancel(a->to, a->corr);
 		end_loan(a);
+		if (a->call)
+			count_call(a->to, a->begun, XR_E_CANCELLED);
 		xr_future_unref(future);
 	}
 	agent_leave();
@@ -431,6 +438,7 @@ ask_future(const struct question *q, ask_read_fn *read,
 		.read = read,
 		.method = q->method,
 		.to = q->to,
+		.begun = tick_now(),
 		.parcel = q->lent && q->parcel != NULL ? parcel_ref(q->parcel) :
 							 NULL,
 		.call = q->call };
@@ -457,6 +465,8 @@ ask_future(const struct question *q, ask_read_fn *read,
 enum xr_status
 ask_tell(const struct question *q, struct xr_error *err)
 {
+	if (q->call)
+		figures_add(FIGURE_ONEWAY, 1);
 	return send_question(q, q->corr, deadline_of(q->timeout), err);
 }
 

@@ -199,6 +199,12 @@ crew_wait_end(void)
 }
 
 uint32_t
+crew_limit(void)
+{
+	return crew.limit;
+}
+
+uint32_t
 crew_idle(void)
 {
 	uint32_t running = atomic_load(&crew.running);

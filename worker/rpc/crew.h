@@ -45,6 +45,9 @@ void crew_wait_end(void);
 /* crew_is_member() - is this one of its threads? */
 bool crew_is_member(void);
 
+/* crew_limit() - pieces of work that run at a time, at most. */
+uint32_t crew_limit(void);
+
 /* crew_idle() - threads that could run work at this moment. */
 uint32_t crew_idle(void);
 

@@ -9,6 +9,7 @@
 #include "worker/shm/link.h"
 #include "worker/shm/plane.h"
 #include "worker/shm/shm.h"
+#include "worker/shm/tick.h"
 
 static struct shm *shm; /* kept until the process ends; NULL: there is none */
 static pthread_once_t opened = PTHREAD_ONCE_INIT;
@@ -107,4 +108,22 @@ local_met(struct peer *p)
 {
 	if (shm != NULL && p->carrier == &shm_carrier && p->link != NULL)
 		p->cpu = shm_cpu_of(shm, shm_link_slot(p->link));
+}
+
+/* Spare slots are of processes that a rank made, and nobody asks for theirs. */
+struct segment_figures *
+local_figures(uint32_t *gen, bool *read)
+{
+	*read = false;
+	if (shm == NULL)
+		return NULL;
+	*gen = shm->gen;
+	*read = shm->of_job && shm->slot < shm->map.ranks;
+	return segment_figures(&shm->map, shm->slot);
+}
+
+uint32_t
+local_tick_rate(void)
+{
+	return shm != NULL ? shm->wait.rate : tick_rate(NULL);
 }

@@ -8,7 +8,9 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "worker/rpc/agent.h"
+#include "worker/rpc/figures.h"
 #include "worker/rpc/lead.h"
+#include "worker/rpc/message.h"
 #include "worker/rpc/parcel.h"
 #include "worker/rpc/peer.h"
 #include "worker/rpc/pending.h"
@@ -194,6 +196,27 @@ send_message(struct peer *p, const struct xr_message *m, struct parcel *parcel)
 	return length_of(m) > p->carrier->copies ?
 		send_copy(p, m) :
 		p->carrier->send(p->link, m, &pending);
+
+static void
+plus(_Atomic uint64_t *word, uint64_t n)
+{
+	atomic_store_explicit(word,
+		atomic_load_explicit(word, memory_order_relaxed) + n,
+		memory_order_relaxed);
+}
+
+/* It went; the lock is held. */
+static void
+count(struct peer *p, const struct xr_message *m)
+{
+	uint64_t len = figures_parts(m->parts, m->count) +
+		figures_parts(m->loans, m->loan_count);
+
+	plus(&p->bytes_out, len);
+	if (m->record.kind == MESSAGE_REQUEST ||
+		m->record.kind == MESSAGE_ONEWAY)
+		plus(&p->calls, 1);
+	figures_add(FIGURE_BYTES_OUT, len);
 }
 
 /* The lock is held. */
@@ -210,11 +233,7 @@ send_now(struct peer *p, const struct xr_message *m, struct parcel *parcel)
 		return XR_E_AGAIN;
 	status = send_message(p, m, parcel);
 	if (status == XR_OK)
-		atomic_store_explicit(&p->bytes_out,
-			atomic_load_explicit(&p->bytes_out,
-				memory_order_relaxed) +
-				length_of(m),
-			memory_order_relaxed);
+		count(p, m);
 	return status;
 }
 
@@ -274,6 +293,8 @@ flush_one(struct peer *p)
 		if (status == XR_E_AGAIN || status == XR_E_NOMEM) {
 			TAILQ_INSERT_HEAD(&p->behind, o, list);
 		} else {
+			if (status == XR_OK)
+				count(p, &o->message);
 			free(o);
 			n++;
 		}

@@ -69,7 +69,8 @@ struct peer {
 	_Atomic bool is_behind;
 	_Atomic uint64_t knows[PEER_METHODS / 64];
 
-	/* Figures: under @lock those of sending. */
+	/* Figures: written under @lock those of sending, bytes_in by who
+	 * delivers. */
 	_Atomic uint64_t calls, bytes_out, bytes_in, errors;
 };
 

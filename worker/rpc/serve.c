@@ -6,6 +6,7 @@
 
 #include "base/status.h"
 #include "worker/rpc/agent.h"
+#include "worker/rpc/figures.h"
 #include "worker/rpc/held.h"
 #include "worker/rpc/inside.h"
 #include "worker/rpc/lead.h"
@@ -266,6 +267,7 @@ serve_request(struct peer *peer, const struct xr_record *record,
 	struct xr_error err = { 0 };
 	enum xr_status status = XR_OK;
 
+	figures_add(FIGURE_SERVED, 1);
 	if ((record->flags & MESSAGE_NAMED) != 0 && !take_name(&rest, &name))
 		status = fail(&err, XR_E_PROTO, "a call is cut short");
 	if (status == XR_OK)
