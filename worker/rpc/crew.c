@@ -2,6 +2,7 @@
 /* crew.c - see crew.h. */
 #include <errno.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -22,6 +23,7 @@ static struct {
 	uint32_t count, cap;
 	uint32_t busy; /* threads that run or wait in a piece of work */
 	_Atomic bool open, closing;
+	sem_t begun; /* the first thread has */
 } crew = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
 	.queue = TAILQ_HEAD_INITIALIZER(crew.queue),
@@ -137,8 +139,10 @@ run(void *first)
 	bool is_first = first != NULL;
 
 	member = true;
-	if (is_first)
+	if (is_first) {
 		crew.first.begin();
+		sem_post(&crew.begun);
+	}
 	for (;;) {
 		work = take();
 		if (work != NULL)
@@ -159,8 +163,13 @@ crew_open(uint32_t limit, const struct crew_first *first)
 	crew.limit = limit;
 	crew.first = *first;
 	atomic_store(&crew.closing, false);
+	sem_init(&crew.begun, 0, 0);
 	grow();
 	atomic_store(&crew.open, crew.count > 0);
+	/* From here on others may be told where we are: they shall hear of our end,
+	 * too. */
+	while (crew.count > 0 && sem_wait(&crew.begun) == -1)
+		continue;
 	return crew.count > 0 ? 0 : EAGAIN;
 }
 
