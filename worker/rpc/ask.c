@@ -21,7 +21,7 @@
 
 static struct wait_site site; /* of all who wait for answers */
 static _Atomic uint32_t active;
-static _Atomic uint64_t begun;
+static _Atomic uint64_t ever;
 static struct waiter *_Atomic idle; /* waits until there are none */
 
 uint32_t
@@ -33,7 +33,7 @@ ask_active(void)
 uint64_t
 ask_begun(void)
 {
-	return atomic_load(&begun);
+	return atomic_load(&ever);
 }
 
 /* Whoever takes the waiter out ends its wait. */
@@ -49,7 +49,7 @@ tell_idle(void)
 static void
 call_begins(void)
 {
-	atomic_fetch_add(&begun, 1);
+	atomic_fetch_add(&ever, 1);
 	atomic_fetch_add(&active, 1);
 }
 

@@ -2,6 +2,7 @@
 /* crew.c - see crew.h. */
 #include <errno.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -23,6 +24,7 @@ static struct {
 	uint32_t busy; /* threads that run or wait in a piece of work */
 	_Atomic bool closing;
 	bool open; /* takes work */
+	sem_t begun; /* the first thread has */
 } crew = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
 	.queue = TAILQ_HEAD_INITIALIZER(crew.queue),
@@ -132,8 +134,10 @@ run(void *first)
 	bool is_first = first != NULL, closing;
 
 	member = true;
-	if (is_first)
+	if (is_first) {
 		crew.first.begin();
+		sem_post(&crew.begun);
+	}
 	for (;;) {
 		/* Before the look: what was posted before is done yet. */
 		closing = atomic_load(&crew.closing);
@@ -156,10 +160,15 @@ crew_open(uint32_t limit, const struct crew_first *first)
 	crew.limit = limit;
 	crew.first = *first;
 	atomic_store(&crew.closing, false);
+	sem_init(&crew.begun, 0, 0);
 	grow();
 	pthread_mutex_lock(&crew.lock);
 	crew.open = crew.count > 0;
 	pthread_mutex_unlock(&crew.lock);
+	/* From here on others may be told where we are: they shall hear of our end,
+	 * too. */
+	while (crew.count > 0 && sem_wait(&crew.begun) == -1)
+		continue;
 	return crew.count > 0 ? 0 : EAGAIN;
 }
 

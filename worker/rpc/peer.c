@@ -196,6 +196,7 @@ send_message(struct peer *p, const struct xr_message *m, struct parcel *parcel)
 	return length_of(m) > p->carrier->copies ?
 		send_copy(p, m) :
 		p->carrier->send(p->link, m, &pending);
+}
 
 static void
 plus(_Atomic uint64_t *word, uint64_t n)

@@ -71,7 +71,7 @@ ask(struct xr_link *link)
 	bell_ring(link->bell, &link->rang, true);
 }
 
-bool
+enum fetch_begun
 fetch_begin(struct xr_link *link, const struct ring_record *r,
 	struct ring_word w, uint32_t lines)
 {
@@ -81,8 +81,10 @@ fetch_begin(struct xr_link *link, const struct ring_record *r,
 	f->lines = lines;
 	f->record = r->record;
 	f->done = 0;
-	if (!parse(f, r, w) || !find_place(link))
-		return false;
+	if (!parse(f, r, w))
+		return FETCH_NONSENSE;
+	if (!find_place(link))
+		return FETCH_NO_MEMORY;
 	f->active = true;
 	if (!link->cma_known) {
 		link->cma_known = true;
@@ -91,7 +93,7 @@ fetch_begin(struct xr_link *link, const struct ring_record *r,
 	f->windows = !link->cma;
 	if (f->windows)
 		ask(link);
-	return true;
+	return FETCH_BEGUN;
 }
 
 /* The number of a process may have come to mean another meanwhile: then so has
@@ -147,8 +149,14 @@ take_piece(struct xr_link *link)
 	if (!find_windows(link))
 		return FETCH_WAIT;
 	link->take.done = f->done;
-	if (!window_take(&link->take, f->to, f->len))
+	switch (window_take(&link->take, f->to, f->len)) {
+	case WINDOW_SAME:
 		return FETCH_WAIT;
+	case WINDOW_BROKEN:
+		return FETCH_BROKEN;
+	case WINDOW_MOVED:
+		break;
+	}
 	bell_ring(link->bell, &link->rang, true);
 	f->done = link->take.done;
 	return f->done == f->len ? FETCH_DONE : FETCH_MORE;

@@ -57,18 +57,39 @@ drop(struct loans *l, uint16_t index)
 		loan->has_token };
 }
 
+/* Its token, and the loan itself if nothing of ours can be written to by it. */
+static bool
+end_reading(struct loans *l, uint16_t index, struct loan_end *end)
+{
+	struct loan *loan = &l->loan[index];
+
+	if (loan->data == NULL) {
+		*end = drop(l, index);
+		return true;
+	}
+	*end = (struct loan_end){
+		.token = loan->token,
+		.has_token = loan->has_token,
+	};
+	loan->has_token = false;
+	return end->has_token;
+}
+
 static uint32_t
-collect(struct loans *l, struct loan_end *ends, uint32_t cap, bool all)
+collect(struct loans *l, struct loan_end *ends, uint32_t cap,
+	enum loan_which which)
 {
 	uint32_t count = 0;
 	uint16_t next;
 
 	for (uint16_t i = l->first; i != LOAN_END && count < cap; i = next) {
 		next = l->loan[i].next;
-		if (all ||
+		if (which == LOANS_ALL ||
 			atomic_load_explicit(&l->word[i],
 				memory_order_acquire) == LOAN_NONE)
 			ends[count++] = drop(l, i);
+		else if (which == LOANS_READ)
+			count += end_reading(l, i, &ends[count]);
 	}
 	return count;
 }
@@ -112,15 +133,16 @@ loans_back(struct loans *l, uint32_t index)
 /* `done` is looked at before the words, so that what ends meanwhile is seen at the
  * next look. */
 uint32_t
-loans_collect(struct loans *l, struct loan_end *ends, uint32_t cap, bool all)
+loans_collect(struct loans *l, struct loan_end *ends, uint32_t cap,
+	enum loan_which which)
 {
 	uint32_t done = atomic_load_explicit(l->done, memory_order_acquire);
 	uint32_t count = 0;
 
-	if (done == l->seen && !all)
+	if (done == l->seen && which == LOANS_ENDED)
 		return 0;
 	pthread_mutex_lock(&l->lock);
-	count = collect(l, ends, cap, all);
+	count = collect(l, ends, cap, which);
 	pthread_mutex_unlock(&l->lock);
 	if (count < cap)
 		l->seen = done;

@@ -81,13 +81,17 @@ int loans_take(struct loans *l, const struct loan *what, enum loan_word word);
 /* loans_back() - take a loan back of which nobody was told; gives it. */
 struct loan_end loans_back(struct loans *l, uint32_t index);
 
-/*
- * loans_collect() - those that ended, at most @cap; gives how many.
- *
- * @all: whatever the words say: the reader is dead
- */
+enum loan_which {
+	LOANS_ENDED, /* by their words */
+	LOANS_READ, /* the reader reads nothing any more, though its threads may
+		      * write yet: whoever is to be told is, but blocks stay
+		      * lent */
+	LOANS_ALL,  /* no thread of the reader runs any more */
+};
+
+/* loans_collect() - those that ended, at most @cap; gives how many. */
 uint32_t loans_collect(struct loans *l, struct loan_end *ends, uint32_t cap,
-	bool all);
+	enum loan_which which);
 
 /*
  * loans_void() - nobody waits any more for the loan that has @token, and its parts
