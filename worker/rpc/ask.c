@@ -17,17 +17,17 @@
 #include "worker/rpc/method.h"
 #include "worker/rpc/parcel.h"
 #include "worker/rpc/pending.h"
+#include "worker/rpc/tally.h"
 #include "worker/rpc/values.h"
 
 static struct wait_site site; /* of all who wait for answers */
-static _Atomic uint32_t active;
+static struct tally active;
 static _Atomic uint64_t ever;
-static struct waiter *_Atomic idle; /* waits until there are none */
 
 uint32_t
 ask_active(void)
 {
-	return atomic_load(&active);
+	return tally_count(&active);
 }
 
 uint64_t
@@ -36,45 +36,26 @@ ask_begun(void)
 	return atomic_load(&ever);
 }
 
-/* Whoever takes the waiter out ends its wait. */
-static void
-tell_idle(void)
-{
-	struct waiter *w = atomic_exchange(&idle, NULL);
-
-	if (w != NULL)
-		waiter_done(w);
-}
-
 static void
 call_begins(void)
 {
 	atomic_fetch_add(&ever, 1);
-	atomic_fetch_add(&active, 1);
+	tally_up(&active);
 }
 
 static void
 call_over(void)
 {
-	if (atomic_fetch_sub(&active, 1) == 1 && atomic_load(&idle) != NULL)
-		tell_idle();
+	tally_down(&active);
 }
 
 enum xr_status
 ask_await_idle(int64_t deadline, struct xr_error *err)
 {
-	struct waiter w = { 0 };
-	bool done;
-
-	atomic_store(&idle, &w);
-	if (atomic_load(&active) == 0)
-		tell_idle();
-	done = lead_wait(&w, NULL, deadline);
-	if (!done && atomic_exchange(&idle, NULL) == NULL)
-		done = lead_wait(&w, NULL, INT64_MAX);
-	return done ? XR_OK :
-		      fail(err, XR_E_TIMEOUT, "%u calls are not answered",
-			      ask_active());
+	return tally_await(&active, deadline) ?
+		XR_OK :
+		fail(err, XR_E_TIMEOUT, "%u calls are not answered",
+			ask_active());
 }
 
 static int64_t

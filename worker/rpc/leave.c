@@ -15,6 +15,7 @@
 #include "worker/rpc/inside.h"
 #include "worker/rpc/lead.h"
 #include "worker/rpc/meet.h"
+#include "worker/rpc/parcel.h"
 
 /* What this member calls now, and how often it did. */
 static struct xr_value *
@@ -101,6 +102,8 @@ xr_rpc_shutdown(uint32_t flags, int64_t timeout, struct xr_error *err)
 	if (status == XR_OK) {
 		if ((flags & XR_SHUTDOWN_IMMEDIATE) == 0)
 			status = settle_calls(deadline, &why);
+		if (status == XR_OK && (flags & XR_SHUTDOWN_IMMEDIATE) == 0)
+			status = parcel_await_sent(deadline, &why);
 		agent_leave();
 		agent_close();
 		xr_store_free(group.store);

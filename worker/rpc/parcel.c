@@ -2,8 +2,12 @@
 /* parcel.c - see parcel.h. */
 #include <stdlib.h>
 
+#include "base/status.h"
 #include "worker/rpc/parcel.h"
 #include "worker/rpc/peer.h"
+#include "worker/rpc/tally.h"
+
+static struct tally out; /* with carriers */
 
 static void
 sent(struct token *token)
@@ -49,6 +53,7 @@ parcel_lend(struct parcel *p)
 {
 	parcel_ref(p);
 	atomic_fetch_add_explicit(&p->pending, 1, memory_order_relaxed);
+	tally_up(&out);
 }
 
 void
@@ -56,6 +61,16 @@ parcel_keep(struct parcel *p)
 {
 	atomic_fetch_sub_explicit(&p->pending, 1, memory_order_release);
 	parcel_unref(p);
+	tally_down(&out);
+}
+
+enum xr_status
+parcel_await_sent(int64_t deadline, struct xr_error *err)
+{
+	return tally_await(&out, deadline) ?
+		XR_OK :
+		fail(err, XR_E_TIMEOUT, "%u messages are not sent",
+			tally_count(&out));
 }
 
 /* Where nothing is taken back, it is over or somebody is about to say so. */

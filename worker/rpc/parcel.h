@@ -11,6 +11,8 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#include <xrun/error.h>
+
 struct parcel;
 struct peer;
 
@@ -40,6 +42,10 @@ void parcel_unref(struct parcel *parcel); /* NULL is fine */
  * not keep it. */
 void parcel_lend(struct parcel *parcel);
 void parcel_keep(struct parcel *parcel);
+
+/* parcel_await_sent() - until no carrier has any; XR_E_TIMEOUT. One thread at a
+ * time. */
+enum xr_status parcel_await_sent(int64_t deadline, struct xr_error *err);
 
 /* parcel_end() - the memory is not looked at any more by the carrier that took it
  * to @peer; then parcel_unref(). NULL is fine. */

@@ -455,6 +455,19 @@ close_link(struct xr_link *link)
 	link_free(link);
 }
 
+/* What was not fetched yet will not be: the memory is the host's again. */
+static void
+take_back(struct carrier *c, struct out *out)
+{
+	void *token;
+
+	if (out->carrier != c)
+		return;
+	while (loans_void_any(&out->loans, &token))
+		c->host.sent(c->host.ctx, token);
+	out->carrier = NULL;
+}
+
 static void
 free_carrier(void *self)
 {
@@ -466,7 +479,7 @@ free_carrier(void *self)
 		close_link(c->link[0]);
 	plane_close(shm);
 	for (struct out *out = shm->limbo; out != NULL; out = out->next)
-		out->carrier = NULL;
+		take_back(c, out);
 	pthread_mutex_destroy(&c->lock);
 	free(c->by_slot);
 	free(c->link);

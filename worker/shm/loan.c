@@ -193,25 +193,48 @@ make_void(_Atomic uint64_t *word)
 		continue;
 }
 
+/* Under the lock. */
+static void
+void_one(struct loans *l, uint16_t i)
+{
+	struct loan *loan = &l->loan[i];
+
+	loan->has_token = false;
+	loan->fed = true;
+	if (l->feeding == i + 1u)
+		l->feeding = 0;
+	if (loan->data == NULL)
+		make_void(&l->word[i]);
+}
+
 bool
 loans_void(struct loans *l, const void *token)
 {
 	bool found = false;
-	uint16_t i;
 
 	pthread_mutex_lock(&l->lock);
-	for (i = l->first; i != LOAN_END && !found; i = l->loan[i].next) {
-		struct loan *loan = &l->loan[i];
+	for (uint16_t i = l->first; i != LOAN_END && !found;
+		i = l->loan[i].next) {
+		found = l->loan[i].has_token && l->loan[i].token == token;
+		if (found)
+			void_one(l, i);
+	}
+	pthread_mutex_unlock(&l->lock);
+	return found;
+}
 
-		found = loan->has_token && loan->token == token;
-		if (!found)
-			continue;
-		loan->has_token = false;
-		loan->fed = true;
-		if (l->feeding == i + 1u)
-			l->feeding = 0;
-		if (loan->data == NULL)
-			make_void(&l->word[i]);
+bool
+loans_void_any(struct loans *l, void **token)
+{
+	bool found = false;
+
+	pthread_mutex_lock(&l->lock);
+	for (uint16_t i = l->first; i != LOAN_END && !found;
+		i = l->loan[i].next) {
+		found = l->loan[i].has_token;
+		*token = l->loan[i].token;
+		if (found)
+			void_one(l, i);
 	}
 	pthread_mutex_unlock(&l->lock);
 	return found;

@@ -100,6 +100,10 @@ uint32_t loans_collect(struct loans *l, struct loan_end *ends, uint32_t cap,
  */
 bool loans_void(struct loans *l, const void *token);
 
+/* loans_void_any() - the same for any that has a token, which is given; false: there
+ * is none. */
+bool loans_void_any(struct loans *l, void **token);
+
 /* loans_covers() - may the reader give back @len bytes at @data as those of loan
  * @index? Then the block of ours has one more reference. */
 bool loans_covers(struct loans *l, uint32_t index, struct arena *a,

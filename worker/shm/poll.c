@@ -419,7 +419,7 @@ link_fail(struct xr_link *link, const char *why)
 	if (lender != NULL)
 		lender_close(lender, dead);
 	if (out != NULL && (dead || out_is_unread(out))) {
-		out->feeding = 0;
+		out->loans.feeding = 0;
 		out_collect(c->shm, out, LOANS_READ);
 	}
 	c->sweeps |= dead;
