@@ -87,6 +87,8 @@ send_question(const struct question *q, uint64_t corr, int64_t deadline,
 		.parts = q->parts,
 		.count = q->count,
 		.lent = q->lent,
+		.loans = q->loans,
+		.loan_count = q->loan_count,
 	};
 
 	if (q->method != NULL && !peer_knows(q->to, q->method->place)) {

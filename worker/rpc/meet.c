@@ -148,6 +148,8 @@ send_result(const struct reply *to, size_t count, enum message_kind kind,
 			continue; /* he will hear of it by his own clock */
 		msg.parts = out.parts;
 		msg.count = out.count;
+		msg.loans = out.loans;
+		msg.loan_count = out.loan_count;
 		peer_send(to[i].to, &msg, INT64_MAX, out.parcel, NULL);
 		values_out_fini(&out);
 	}
@@ -548,6 +550,8 @@ ask_collector(struct peer *to, struct xr_value *report, int64_t timeout,
 	q.parts = out.parts;
 	q.count = out.count;
 	q.parcel = out.parcel;
+	q.loans = out.loans;
+	q.loan_count = out.loan_count;
 	if (status == XR_OK)
 		status = ask_wait(&q, &a, err);
 	values_out_fini(&out);
