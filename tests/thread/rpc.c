@@ -485,21 +485,35 @@ say(int number, const char *what)
 		number, what);
 }
 
-/* Threads come after the fork. */
+typedef void part_fn(void);
+static part_fn *const parts[] = { be_steady, come_and_go };
+
+/* A child has to be a program of its own to have an agent. */
 static void
-be_two(void (*part)(void))
+be_two(int part)
 {
 	int how = 0;
 	pid_t pid;
 
-	size = 2;
 	pid = fork();
-	side = pid == 0;
-	part();
-	if (pid == 0)
-		exit(atomic_load(&failures) != 0);
+	if (pid == 0) {
+		execl("/proc/self/exe", "rpc", part == 0 ? "0" : "1", method,
+			NULL);
+		_exit(127);
+	}
+	size = 2;
+	parts[part]();
 	check(pid > 0 && waitpid(pid, &how, 0) == pid && how == 0,
 		"the other side");
+}
+
+static int
+be_the_other(const char *part)
+{
+	size = 2;
+	side = 1;
+	parts[part[0] == '1']();
+	return atomic_load(&failures) != 0;
 }
 
 static void
@@ -519,23 +533,26 @@ leave_place(void)
 }
 
 int
-main(void)
+main(int argc, char **argv)
 {
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	printf("1..4\n");
 	check(xr_module_static(functions,
 		      sizeof(functions) / sizeof(functions[0]), NULL) == XR_OK,
 		"functions");
+	if (argc > 2) {
+		snprintf(method, sizeof(method), "%s", argv[2]);
+		return be_the_other(argv[1]);
+	}
+	printf("1..4\n");
 	new_place();
-	be_two(be_steady);
+	be_two(0);
 	say(1, "AC-F12 two processes call each other");
 	leave_place();
 	new_place();
-	be_two(come_and_go);
+	be_two(1);
 	say(2, "AC-F12 agents of two processes come and go under calls");
 	leave_place();
 	new_place();
-	side = 0;
 	size = 1;
 	be_steady();
 	say(3, "AC-F12 a process calls itself");
