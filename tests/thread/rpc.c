@@ -186,6 +186,20 @@ some_args(unsigned seed)
 	return xr_value_new_list_of(items, 2);
 }
 
+/* What comes is looked at again when the agent may be gone, or another. */
+static void
+look_back(struct xr_value *args, struct xr_value *value)
+{
+	static __thread struct xr_value *old_args, *old_value;
+
+	check(old_args == NULL || xr_value_equal(old_args, old_value),
+		"it has changed");
+	xr_value_unref(old_args);
+	xr_value_unref(old_value);
+	old_args = args;
+	old_value = value;
+}
+
 static void
 wait_for(const char *func, unsigned seed)
 {
@@ -194,8 +208,11 @@ wait_for(const char *func, unsigned seed)
 	enum xr_status status = xr_rpc_sync(&call, &value, NULL);
 
 	if (check(is_fine(status), "a call that is waited for") &&
-		status == XR_OK)
-		check(xr_value_equal(args, value), "another's answer");
+		status == XR_OK &&
+		check(xr_value_equal(args, value), "another's answer")) {
+		look_back(args, value);
+		return;
+	}
 	xr_value_unref(value);
 	xr_value_unref(args);
 }
@@ -382,6 +399,7 @@ work(void *ctx)
 	for (unsigned i = 0;
 		atomic_load(&unsteady) ? !atomic_load(&stop) : i < ROUNDS; i++)
 		do_one(seed + i);
+	look_back(NULL, NULL);
 	return NULL;
 }
 
@@ -485,34 +503,27 @@ say(int number, const char *what)
 		number, what);
 }
 
-typedef void part_fn(void);
-static part_fn *const parts[] = { be_steady, come_and_go };
-
-/* A child has to be a program of its own to have an agent. */
-static void
-be_two(int part)
+/* A child has to be a program of its own to have an agent. Both join in the same
+ * order, under the keys of the store that are next. */
+static pid_t
+begin_other(void)
 {
-	int how = 0;
-	pid_t pid;
+	pid_t pid = fork();
 
-	pid = fork();
 	if (pid == 0) {
-		execl("/proc/self/exe", "rpc", part == 0 ? "0" : "1", method,
-			NULL);
+		execl("/proc/self/exe", "rpc", method, NULL);
 		_exit(127);
 	}
-	size = 2;
-	parts[part]();
-	check(pid > 0 && waitpid(pid, &how, 0) == pid && how == 0,
-		"the other side");
+	return pid;
 }
 
 static int
-be_the_other(const char *part)
+be_the_other(void)
 {
 	size = 2;
 	side = 1;
-	parts[part[0] == '1']();
+	be_steady();
+	come_and_go();
 	return atomic_load(&failures) != 0;
 }
 
@@ -535,21 +546,26 @@ leave_place(void)
 int
 main(int argc, char **argv)
 {
+	pid_t other;
+	int how = 0;
+
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	check(xr_module_static(functions,
 		      sizeof(functions) / sizeof(functions[0]), NULL) == XR_OK,
 		"functions");
-	if (argc > 2) {
-		snprintf(method, sizeof(method), "%s", argv[2]);
-		return be_the_other(argv[1]);
+	if (argc > 1) {
+		snprintf(method, sizeof(method), "%s", argv[1]);
+		return be_the_other();
 	}
 	printf("1..4\n");
 	new_place();
-	be_two(0);
+	other = begin_other();
+	size = 2;
+	be_steady();
 	say(1, "AC-F12 two processes call each other");
-	leave_place();
-	new_place();
-	be_two(1);
+	come_and_go();
+	check(other > 0 && waitpid(other, &how, 0) == other && how == 0,
+		"the other side");
 	say(2, "AC-F12 agents of two processes come and go under calls");
 	leave_place();
 	new_place();

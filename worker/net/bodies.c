@@ -94,6 +94,10 @@ bodies_unref(struct bodies *b, struct xr_body_buffer *buffer)
 	if (buffer == NULL ||
 		__atomic_sub_fetch(&buffer->refs, 1, __ATOMIC_ACQ_REL) > 0)
 		return;
+	if (b == NULL) {
+		free(buffer);
+		return;
+	}
 	class = class_of(buffer->cap);
 	pthread_mutex_lock(&b->lock);
 	if (class < BODIES_CLASSES && b->kept + buffer->cap <= BODIES_KEPT) {

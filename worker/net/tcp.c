@@ -331,7 +331,9 @@ tcp_buffer_unref(void *self, struct xr_body_buffer *buffer)
 {
 	struct net_carrier *c = self;
 
-	if (!net_is_heir(c))
+	if (c == NULL)
+		bodies_unref(NULL, buffer);
+	else if (!net_is_heir(c))
 		bodies_unref(&c->bodies, buffer);
 }
 

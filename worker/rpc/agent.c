@@ -27,6 +27,7 @@
 
 static struct {
 	_Atomic uint32_t state; /* enum agent_state */
+	_Atomic uint32_t life;
 	_Atomic int64_t timeout;
 	struct peer *self;
 	struct agent_carrier carrier[AGENT_CARRIERS_MAX];
@@ -461,6 +462,12 @@ agent_begin(void)
 	atomic_store(&a.state, AGENT_RUNS);
 }
 
+uint32_t
+agent_life(void)
+{
+	return atomic_load_explicit(&a.life, memory_order_relaxed);
+}
+
 enum agent_state
 agent_state(void)
 {
@@ -485,6 +492,7 @@ agent_close(void)
 	crew_close();
 	lead_close();
 	serve_forget_all();
+	atomic_fetch_add(&a.life, 1);
 	empty(NULL);
 	close_carriers();
 	meet_forget_all();

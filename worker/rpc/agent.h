@@ -84,6 +84,9 @@ void agent_leave(void);
 /* agent_come() - the same for answers, also of a process that has not begun. */
 bool agent_come(void);
 
+/* agent_life() - how many agents there were before this one. */
+uint32_t agent_life(void);
+
 /* agent_lose() - @p is not what it should be, or gone. Once; any thread. */
 void agent_lose(struct peer *p, const char *why);
 

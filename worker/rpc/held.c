@@ -9,7 +9,9 @@
 
 struct held {
 	_Atomic uint32_t refs;
-	const struct agent_carrier *carrier;
+	const struct xr_carrier *ops;
+	void *carrier;
+	uint32_t life; /* of the agent */
 	struct xr_body_buffer *buffer;
 	const void *data;
 };
@@ -23,7 +25,9 @@ held_take(const struct xr_body *body)
 	if (h == NULL)
 		return NULL;
 	atomic_init(&h->refs, 1);
-	h->carrier = c;
+	h->ops = c->ops;
+	h->carrier = c->self;
+	h->life = agent_life();
 	h->buffer = c->ops->body_take(c->self, body, &h->data);
 	if (h->buffer != NULL)
 		return h;
@@ -41,11 +45,20 @@ held_ref(struct held *held)
 void
 held_unref(struct held *held)
 {
+	bool here;
+
 	if (held == NULL ||
 		atomic_fetch_sub_explicit(&held->refs, 1,
 			memory_order_acq_rel) != 1)
 		return;
-	held->carrier->ops->buffer_unref(held->carrier->self, held->buffer);
+	/* It may outlive the agent, and so the carrier. */
+	here = agent_come();
+	held->ops->buffer_unref(here && held->life == agent_life() ?
+			held->carrier :
+			NULL,
+		held->buffer);
+	if (here)
+		agent_leave();
 	free(held);
 }
 

@@ -490,8 +490,15 @@ static void
 unref_buffer(void *self, struct xr_body_buffer *buffer)
 {
 	const struct carrier *c = self;
+	struct shm *shm = NULL;
 
-	shm_free(c->shm, NULL, buffer);
+	/* The segment stays when the carrier goes. */
+	if (c != NULL)
+		shm = c->shm;
+	else
+		shm_open_segment(&shm, NULL);
+	if (shm != NULL)
+		shm_free(shm, NULL, buffer);
 }
 
 const struct xr_carrier shm_carrier = {

@@ -182,6 +182,8 @@ struct xr_carrier {
 	/* body_take() - keep what is being delivered; NULL: no memory. */
 	struct xr_body_buffer *(*body_take)(void *self,
 		const struct xr_body *body, const void **data);
+	/* buffer_unref() - any thread; with @self NULL also after free(), or while
+	 * that runs: who keeps a body may do so for longer than its carrier. */
 	void (*buffer_unref)(void *self, struct xr_body_buffer *buffer);
 
 	/* link_close() - after it the carrier calls nothing with @peer; a call
