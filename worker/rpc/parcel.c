@@ -80,7 +80,7 @@ parcel_end(struct parcel *p, struct peer *peer)
 	if (p == NULL)
 		return;
 	if (atomic_load_explicit(&p->pending, memory_order_acquire) > 0 &&
-		peer->carrier->unsend(peer->link, &p->token))
+		peer_unsend(peer, &p->token))
 		parcel_keep(p);
 	parcel_unref(p);
 }
