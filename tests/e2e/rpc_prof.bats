@@ -27,3 +27,93 @@ tries()
 	tries bytes 2 --transport shm
 	tries bytes 2 --transport tcp
 }
+
+# counts ARG... - a job whose rank 0 makes 1000 calls, 2 of which fail, and which then
+# rests; $pid is its xrun.
+counts()
+{
+	spawn one "$XRUN" --job counts --report report "$@" figures 1000
+	wait_for 20 is_ready
+}
+
+is_ready()
+{
+	"$XRUN" ps --json counts 2>/dev/null | jq -e '.rank[0].ready' >/dev/null
+}
+
+# are - do the ranks of the object on standard input say so?
+are()
+{
+	jq -e "[.rank[].rpc] | (.[0].calls == 1000 and .[0].errors == 2 and
+		.[0].timeouts == 0 and .[1].served == 1000 and
+		.[0].bytes_out >= 8000 and .[0].bytes_out == .[1].bytes_in and
+		.[1].bytes_out == .[0].bytes_in and
+		([.[0].latency[].calls] | add) == 1000 and
+		.[0].p50 <= .[0].p99 and .[0].seconds > 0)" >/dev/null
+}
+
+@test "ps, metrics and the report have what a rank's agent counted" {
+	need jq
+	counts --metrics-file metrics -n 2 "$PROG/rpc_prof"
+	"$XRUN" ps --json counts >ps.json
+	are <ps.json
+	try "$XRUN" ps counts
+	assert_has "$output" '^ RANK +CALLS +SERVED +ERRORS +SENT +GOT +MEAN +P50 +P99$'
+	assert_has "$output" '^ +0 +1000 +0 +2 +7\.8K +'
+	assert_has "$output" '^ +1 +0 +1000 +0 '
+	"$XRUN" stop counts
+	wait "$pid" || true
+	grep -qF 'xrun_rank_calls_total{job="counts",rank="0"} 1000' metrics
+	grep -qF 'xrun_rank_calls_served_total{job="counts",rank="1"} 1000' metrics
+	grep -qF 'xrun_rank_call_errors_total{job="counts",rank="0"} 2' metrics
+	grep -qF 'xrun_rank_call_seconds_bucket{job="counts",rank="0",le="+Inf"} 1000' metrics
+	grep -qF 'xrun_rank_call_seconds_count{job="counts",rank="0"} 1000' metrics
+	if command -v promtool >/dev/null; then
+		promtool check metrics <metrics
+	fi
+	are <report
+	need_schemas
+	fits ps ps.json
+	fits job report
+}
+
+@test "a rank without a segment tells the same by messages" {
+	need jq
+	# shellcheck disable=SC2016 # its arguments, not ours
+	counts -n 2 bash -c 'exec "$0" "$@"' "$PROG/rpc_prof"
+	wait_for 20 told
+	"$XRUN" stop counts
+	wait "$pid" || true
+	are <report
+}
+
+told()
+{
+	"$XRUN" ps --json counts | are
+}
+
+@test "of ranks without an agent nothing of it is shown" {
+	need jq
+	spawn one "$XRUN" --job plain -n 2 sleep 60
+	wait_for 20 is_plain
+	try "$XRUN" ps plain
+	[[ $output != *CALLS* ]]
+	"$XRUN" stop plain
+	wait "$pid" || true
+}
+
+is_plain()
+{
+	"$XRUN" ps --json plain 2>/dev/null | jq -e '.rank | length == 2 and
+		all(.state == "running" and has("rpc") == false)' >/dev/null
+}
+
+@test "whom others were calling when it was killed is the culprit, and none of them" {
+	job -n 4 "$PROG/rpc_prof" lost 700M
+	[ "$status" -eq 137 ]
+	assert_has "$stderr" 'rank 1 failed first: SIGKILL'
+	# shellcheck disable=SC2016 # its arguments, not ours
+	job -n 4 bash -c 'exec "$0" "$@"' "$PROG/rpc_prof" lost 700M
+	[ "$status" -eq 137 ]
+	assert_has "$stderr" 'rank 1 failed first: SIGKILL'
+}

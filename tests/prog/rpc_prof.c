@@ -8,11 +8,12 @@
  *   metrics    all figures, of an agent that is idle and of one that is not
  *   bytes      the network's are those of the bytes that were sent
  *   figures N  N calls of 8 bytes, 2 of which fail; rests until a signal ends it
- *   lost       all call rank 1 until it is lost, and fail
+ *   lost N     all call rank 1, which has N bytes and is killed; they fail of it
  */
 #include <errno.h>
 #include <inttypes.h>
-#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -372,30 +373,26 @@ try_figures(const char *count)
 		pause();
 }
 
-/* Whoever is not rank 1 fails as soon as rank 1 is lost. */
+/* Rank 1 is killed while the others call it, and they fail as soon as they hear of
+ * that: the kernel takes longer to take down what has much memory. */
 static void
 try_lost(size_t bytes)
 {
 	struct xr_error err = { 0 };
 	enum xr_status status = XR_OK;
+	char *much = xr_job_rank() == 1 ? malloc(bytes) : NULL;
 
-	if (xr_job_rank() == 1) {
-		/* The kernel takes the longer to take it down. */
-		char *much = malloc(bytes);
-
-		if (much != NULL)
-			memset(much, 1, bytes);
-		must(xr_rpc_barrier(NULL, &err), &err, "barrier");
-		xr_job_ready();
-		for (;;)
-			pause();
-	}
+	if (much != NULL)
+		memset(much, 1, bytes);
 	must(xr_rpc_barrier(NULL, &err), &err, "barrier");
-	xr_job_ready();
+	while (much != NULL && metric("net.served") < 100)
+		sched_yield();
+	if (xr_job_rank() == 1)
+		raise(SIGKILL);
 	while (status == XR_OK)
 		status = call_raw(1, "echo", 8, &err);
 	fprintf(stderr, "%s: %s\n", xr_status_name(status), err.text);
-	_exit(3);
+	_exit(status == XR_E_PEER_LOST ? 3 : 4);
 }
 
 /* --- main ----------------------------------------------------------------- */

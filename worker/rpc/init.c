@@ -18,6 +18,7 @@
 #include "worker/rpc/join.h"
 #include "worker/rpc/lead.h"
 #include "worker/rpc/meet.h"
+#include "worker/rpc/tell.h"
 
 /* Joining and leaving, one at a time. */
 static pthread_mutex_t changing = PTHREAD_MUTEX_INITIALIZER;
@@ -69,13 +70,15 @@ info_of(const struct me *me)
 	if (status == XR_OK)
 		status = put(d, "size", xr_value_new_i64(me->said_size));
 	if (status == XR_OK)
+		status = put(d, "place", text(tell_place()));
+	if (status == XR_OK)
 		return d;
 	xr_value_unref(d);
 	return NULL;
 }
 
 struct member {
-	const char *name, *addresses;
+	const char *name, *addresses, *place;
 	uint64_t id, incarnation;
 	int64_t said_size;
 };
@@ -94,6 +97,7 @@ read_member(const struct xr_value *d, struct member *m)
 {
 	m->name = text_in(d, "name");
 	m->addresses = text_in(d, "addresses");
+	m->place = text_in(d, "place");
 	return m->name != NULL && m->addresses != NULL &&
 		xr_value_get_u64(xr_value_find(d, "id", 2), &m->id) == XR_OK &&
 		xr_value_get_u64(xr_value_find(d, "incarnation", 11),
@@ -133,6 +137,7 @@ static enum xr_status
 add_members(const struct xr_value *infos, uint32_t self, struct xr_error *err)
 {
 	struct member m;
+	struct peer *p;
 
 	for (size_t i = 0; i < xr_value_count(infos); i++) {
 		if (i == self)
@@ -140,9 +145,11 @@ add_members(const struct xr_value *infos, uint32_t self, struct xr_error *err)
 		if (!read_member(xr_value_at(infos, i), &m))
 			return fail(err, XR_E_PROTO, "rank %zu is no member",
 				i);
-		if (agent_add(m.name, (uint32_t)m.id, m.incarnation,
-			    m.addresses) == NULL)
+		p = agent_add(m.name, (uint32_t)m.id, m.incarnation,
+			m.addresses);
+		if (p == NULL)
 			return fail(err, XR_E_NOMEM, "out of memory");
+		p->rank = tell_rank(m.place);
 	}
 	return XR_OK;
 }

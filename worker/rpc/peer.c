@@ -13,6 +13,7 @@
 #include "worker/rpc/message.h"
 #include "worker/rpc/peer.h"
 #include "worker/rpc/pending.h"
+#include "worker/rpc/tell.h"
 
 struct peer *
 peer_new(const char *name, uint32_t id, uint64_t incarnation)
@@ -92,6 +93,9 @@ peer_lose(struct peer *p, enum peer_state state, const char *why)
 	was = atomic_load(&p->state);
 	if (was == PEER_NEW || was == PEER_UP) {
 		snprintf(p->why, sizeof(p->why), "%s", why);
+		/* Before anybody can fail of it. */
+		if (state == PEER_LOST)
+			tell_lost(p->rank);
 		atomic_store(&p->state, state);
 		drop_behind(p);
 	}
