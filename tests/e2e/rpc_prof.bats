@@ -54,7 +54,7 @@ are()
 
 @test "ps, metrics and the report have what a rank's agent counted" {
 	need jq
-	counts --metrics-file metrics -n 2 "$PROG/rpc_prof"
+	counts --metrics-file told.prom -n 2 "$PROG/rpc_prof"
 	"$XRUN" ps --json counts >ps.json
 	are <ps.json
 	try "$XRUN" ps counts
@@ -63,13 +63,13 @@ are()
 	assert_has "$output" '^ +1 +0 +1000 +0 '
 	"$XRUN" stop counts
 	wait "$pid" || true
-	grep -qF 'xrun_rank_calls_total{job="counts",rank="0"} 1000' metrics
-	grep -qF 'xrun_rank_calls_served_total{job="counts",rank="1"} 1000' metrics
-	grep -qF 'xrun_rank_call_errors_total{job="counts",rank="0"} 2' metrics
-	grep -qF 'xrun_rank_call_seconds_bucket{job="counts",rank="0",le="+Inf"} 1000' metrics
-	grep -qF 'xrun_rank_call_seconds_count{job="counts",rank="0"} 1000' metrics
+	grep -qF 'xrun_rank_calls_total{job="counts",rank="0"} 1000' told.prom
+	grep -qF 'xrun_rank_calls_served_total{job="counts",rank="1"} 1000' told.prom
+	grep -qF 'xrun_rank_call_errors_total{job="counts",rank="0"} 2' told.prom
+	grep -qF 'xrun_rank_call_seconds_bucket{job="counts",rank="0",le="+Inf"} 1000' told.prom
+	grep -qF 'xrun_rank_call_seconds_count{job="counts",rank="0"} 1000' told.prom
 	if command -v promtool >/dev/null; then
-		promtool check metrics <metrics
+		promtool check metrics <told.prom
 	fi
 	are <report
 	need_schemas
