@@ -117,3 +117,58 @@ is_plain()
 	[ "$status" -eq 137 ]
 	assert_has "$stderr" 'rank 1 failed first: SIGKILL'
 }
+
+# --- profiles -----------------------------------------------------------------
+
+@test "AC-P2 without a profile nothing of it is sent" {
+	tries quiet 3 --transport shm
+	tries quiet 3 --transport tcp
+}
+
+@test "AC-P3 a call of two hops has two prefixes, and the ids of who ran it" {
+	tries record 3 --transport shm
+	tries record 3 --transport tcp
+}
+
+@test "AC-P4 a trace is JSON, and has both sides of each call" {
+	need jq
+	tries record 3
+	jq -e '.traceEvents | map(select(.ph == "X")) | length == 17 and
+		all(.ts > 0 and .dur >= 0 and (.name | length) > 0) and
+		(map(.pid) | unique == [0, 1, 2]) and
+		any(.name == "rpc_sync#hop(worker0 -> worker1)" and .pid == 0) and
+		any(.name == "rpc_sync#hop(worker0 -> worker1)#remote_op: hop" and .pid == 1)' trace
+	jq -e '[.traceEvents[] | select(.ph == "M") | .args.name] |
+		. == ["worker 0", "worker 1", "worker 2"]' trace
+}
+
+@test "AC-P5 of two profiles of a process the inner one is part of the outer" {
+	tries nested 3 --transport shm
+	tries nested 3 --transport tcp
+}
+
+# spent FILE - all instructions, and those that look whether anything is recorded.
+spent()
+{
+	callgrind_annotate --threshold=100 --auto=no "$1" | awk '
+		{ gsub(",", "", $1) }
+		/PROGRAM TOTALS/ { all = $1 }
+		$0 !~ /=>/ && /worker\/rpc\/prof[a-z_]*\.[ch]:/ { look += $1 }
+		END { print all + 0, look + 0 }'
+}
+
+@test "AC-P10 that nothing is recorded costs less than 1 % of a call that does nothing" {
+	unsanitized
+	need valgrind callgrind_annotate
+	for n in 0 2000; do
+		job -n 1 valgrind --tool=callgrind --callgrind-out-file="ran.$n" \
+			"$PROG/rpc_prof" cost "$n"
+		[ "$status" -eq 0 ]
+	done
+	read -r all_0 look_0 < <(spent ran.0)
+	read -r all look < <(spent ran.2000)
+	echo "$all_0 $look_0 $all $look"
+	# Each call looks, and what it looks at beside that is not counted: twice.
+	[ $((look - look_0)) -ge 2000 ]
+	[ $((200 * (look - look_0))) -lt $((all - all_0)) ]
+}

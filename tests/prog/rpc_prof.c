@@ -7,6 +7,10 @@
  *
  *   metrics    all figures, of an agent that is idle and of one that is not
  *   bytes      the network's are those of the bytes that were sent
+ *   record     what a profile has, of three ranks; its trace is in the file trace
+ *   quiet      without one, nothing of it is sent
+ *   nested     profiles of a process
+ *   cost N     N calls of rank 0 to itself that do nothing
  *   figures N  N calls of 8 bytes, 2 of which fail; rests until a signal ends it
  *   lost N     all call rank 1, which has N bytes and is killed; they fail of it
  */
@@ -144,6 +148,17 @@ static const struct xr_func functions[] = {
 		.flags = XR_FN_ASYNC,
 		.fn = hold },
 	{ .size = sizeof(functions[0]), .name = "let go", .fn = let_go },
+	{ .size = sizeof(functions[0]),
+		.name = "hop",
+		.schema = "i",
+		.fn = record_hop },
+	{ .size = sizeof(functions[0]),
+		.name = "later",
+		.schema = "i",
+		.flags = XR_FN_ASYNC,
+		.fn = record_later },
+	{ .size = sizeof(functions[0]), .name = "begin", .fn = record_begin },
+	{ .size = sizeof(functions[0]), .name = "end", .fn = record_end },
 };
 
 /* --- calling -------------------------------------------------------------- */
@@ -447,6 +462,14 @@ main(int argc, char **argv)
 		try_metrics();
 	else if (strcmp(what, "bytes") == 0)
 		try_bytes();
+	else if (strcmp(what, "record") == 0)
+		try_record();
+	else if (strcmp(what, "quiet") == 0)
+		try_quiet();
+	else if (strcmp(what, "nested") == 0)
+		try_nested();
+	else if (strcmp(what, "cost") == 0)
+		try_cost(argv[at + 1]);
 	else if (strcmp(what, "figures") == 0)
 		try_figures(argv[at + 1]);
 	else

@@ -115,12 +115,20 @@ pending_new(void)
 }
 
 uint64_t
+pending_name(const struct pending *p)
+{
+	return (atomic_load_explicit(&p->word, memory_order_relaxed) &
+		       ~UINT64_C(0xffffffff)) |
+		p->index;
+}
+
+uint64_t
 pending_open(struct pending *p)
 {
-	uint64_t word = atomic_load_explicit(&p->word, memory_order_relaxed);
+	uint64_t name = pending_name(p);
 
 	set_phase(p, PHASE_OPEN);
-	return (word & ~UINT64_C(0xffffffff)) | p->index;
+	return name;
 }
 
 struct pending *

@@ -10,6 +10,7 @@
 #include "worker/rpc/agent.h"
 #include "worker/rpc/future.h"
 #include "worker/rpc/message.h"
+#include "worker/rpc/prof.h"
 #include "worker/rpc/serve_inner.h"
 #include "worker/rpc/values.h"
 
@@ -28,6 +29,8 @@ send_answer(struct xr_call *call, enum message_kind kind, uint8_t flags,
 		.count = count,
 	};
 
+	if (call->prof != NULL)
+		prof_answer(call);
 	if (!call->oneway)
 		peer_send(call->peer, &m, INT64_MAX, NULL, NULL);
 }
