@@ -26,6 +26,7 @@
 #include "worker/rpc/parcel.h"
 #include "worker/rpc/pending.h"
 #include "worker/rpc/serve.h"
+#include "worker/rpc/tell.h"
 
 #define NAME_BUCKETS 1024 /* a power of 2 */
 
@@ -264,6 +265,7 @@ agent_connect(struct peer *p)
 			return;
 		}
 	snprintf(p->why, sizeof(p->why), "%.127s", err.text);
+	tell_lost(p->rank);
 	atomic_store(&p->state, PEER_LOST);
 }
 
@@ -319,8 +321,10 @@ static int64_t
 expire(void *ctx, int64_t now)
 {
 	int64_t a_call = pending_expire(now), a_meeting = meet_expire(now);
+	int64_t told = tell_figures(now);
 
 	(void)ctx;
+	a_call = a_call < told ? a_call : told;
 	return a_call < a_meeting ? a_call : a_meeting;
 }
 
@@ -479,6 +483,7 @@ agent_open(const struct agent_wish *wish, struct xr_error *err)
 	inside_open();
 	local_open();
 	figures_open();
+	tell_open();
 	local_place(&place);
 	lead_open(&place);
 	status = open_all(wish, err);
@@ -500,6 +505,7 @@ void
 agent_begin(void)
 {
 	change_state(AGENT_RUNS);
+	lead_due(tell_figures(clock_now()));
 }
 
 enum agent_state
@@ -524,6 +530,7 @@ agent_close(void)
 	change_state(AGENT_CLOSING);
 	inside_await_empty(empty, NULL);
 	crew_close();
+	tell_last();
 	lead_close();
 	serve_forget_all();
 	empty(NULL);

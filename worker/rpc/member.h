@@ -24,6 +24,7 @@ struct peer_devices;
 /* All of it borrowed from the DICT. */
 struct member {
 	const char *name, *addresses;
+	const char *place; /* tell.h */
 	uint32_t id;
 	uint64_t incarnation;
 	int64_t said_size; /* 0: members come and go */

@@ -24,7 +24,8 @@ struct peer;
 	M(ERROR, 3, ask_answered, "an ERROR instead") \
 	M(ONEWAY, 4, serve_request, "a call that nobody waits for") \
 	M(CANCEL, 5, serve_cancel, "nobody waits for that call any more") \
-	M(MEET, 10, meet_on_report, "a member's part of a meeting")
+	M(MEET, 10, meet_on_report, "a member's part of a meeting") \
+	M(EVENTS, 30, prof_arrived, "what ran for a call that is recorded")
 
 enum message_kind {
 #define M(name, number, handler, text) MESSAGE_##name = number,

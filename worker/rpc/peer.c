@@ -14,6 +14,7 @@
 #include "worker/rpc/parcel.h"
 #include "worker/rpc/peer.h"
 #include "worker/rpc/pending.h"
+#include "worker/rpc/tell.h"
 
 struct peer *
 peer_new(const char *name, uint32_t id, uint64_t incarnation)
@@ -103,6 +104,9 @@ peer_lose(struct peer *p, enum peer_state state, const char *why)
 		snprintf(p->why, sizeof(p->why), "%s", why);
 		if (p->left)
 			state = PEER_LEFT;
+		/* Before anybody can fail of it. */
+		if (state == PEER_LOST)
+			tell_lost(p->rank);
 		atomic_store(&p->state, state);
 		drop_behind(p);
 	}

@@ -48,6 +48,7 @@ struct peer {
 	char name[XR_WORKER_NAME_MAX + 1];
 	uint32_t id;
 	uint64_t incarnation;
+	uint32_t rank; /* 1 and its rank of this job; 0: it is none */
 	bool self;
 	_Atomic uint32_t state; /* enum peer_state */
 	_Atomic bool gone; /* it is no member any more: new calls are refused */

@@ -11,6 +11,7 @@
 #include "worker/rpc/inside.h"
 #include "worker/rpc/lead.h"
 #include "worker/rpc/message.h"
+#include "worker/rpc/prof.h"
 #include "worker/rpc/serve.h"
 #include "worker/rpc/serve_inner.h"
 #include "worker/rpc/values.h"
@@ -42,6 +43,7 @@ call_new(const struct xr_call *from)
 		return NULL;
 	*call = *from;
 	atomic_store(&call->refs, 1);
+	prof_ref(call->prof);
 	if (call->args != NULL)
 		xr_value_ref(call->args);
 	if (call->named != NULL)
@@ -83,6 +85,7 @@ call_unref(struct xr_call *call)
 	xr_value_unref(call->args);
 	xr_value_unref(call->named);
 	held_unref(call->held);
+	prof_unref(call->prof);
 	free(call);
 }
 
@@ -139,7 +142,7 @@ run_values(struct xr_call *call, const struct xr_body *body)
 }
 
 static void
-run_call(struct xr_call *call, const struct xr_body *body)
+run_function(struct xr_call *call, const struct xr_body *body)
 {
 	const struct xr_func *f = &call->func->f;
 
@@ -147,6 +150,20 @@ run_call(struct xr_call *call, const struct xr_body *body)
 		run_values(call, body);
 	else
 		finish(call, f->raw(call, body->data, body->len, f->ctx));
+}
+
+static void
+run_call(struct xr_call *call, const struct xr_body *body)
+{
+	struct prof_run run;
+
+	if (!prof_is_on()) {
+		run_function(call, body);
+		return;
+	}
+	prof_run_begin(&run, call);
+	run_function(call, body);
+	prof_run_end(&run, call->func->f.name);
 }
 
 static void
@@ -268,6 +285,8 @@ serve_request(struct peer *peer, const struct xr_record *record,
 	enum xr_status status = XR_OK;
 
 	figures_add(FIGURE_SERVED, 1);
+	if ((record->flags & MESSAGE_PROFILE) != 0 && !call.oneway)
+		call.prof = prof_new();
 	if ((record->flags & MESSAGE_NAMED) != 0 && !take_name(&rest, &name))
 		status = fail(&err, XR_E_PROTO, "a call is cut short");
 	if (status == XR_OK)
@@ -278,6 +297,8 @@ serve_request(struct peer *peer, const struct xr_record *record,
 		run_short(&call, &rest);
 	else
 		post(&call, &rest);
+	if (call.prof != NULL)
+		prof_unref(call.prof);
 }
 
 void
