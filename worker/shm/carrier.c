@@ -242,6 +242,8 @@ look_at_link(struct carrier *c, struct xr_link *link)
 		return;
 	if (!alive_is(link->peer, link->plane)) {
 		link->dying = true;
+		/* It may have made a ring, and not have said so. */
+		look_at_ring(c, link->slot);
 		alive_look(&c->shm->map);
 	} else {
 		link->closing = is_closed(link);
@@ -274,7 +276,6 @@ look(struct carrier *c)
 		memory_order_acquire);
 
 	take_fresh(c);
-	/* The dead may have made a ring, and not have said so. */
 	if (arrivals != c->arrivals || fails != c->fails || c->again)
 		look_for_rings(c);
 	c->sweeps |= shm->own && fails != c->fails;

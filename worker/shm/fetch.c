@@ -96,9 +96,11 @@ read_piece(struct xr_link *link)
 	int64_t n = cma_read(link->peer, f->parts, f->count, f->done, &to);
 
 	MARK(MARK_CMA);
-	if (n <= 0 ||
+	if (n == CMA_GONE ||
 		segment_gen(atomic_load(&link->peer->claim)) !=
 			link->plane >> 8)
+		return FETCH_GONE;
+	if (n <= 0)
 		return FETCH_FAILED;
 	f->done += (uint64_t)n;
 	return f->done == f->len ? FETCH_DONE : FETCH_MORE;

@@ -176,6 +176,7 @@ enum fetch_state {
 	FETCH_WAIT, /* for the writer */
 	FETCH_DONE,
 	FETCH_FAILED,
+	FETCH_GONE,   /* the writer's process ended */
 	FETCH_BROKEN, /* the writer is where it cannot be */
 };
 
