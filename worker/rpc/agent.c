@@ -95,13 +95,18 @@ on_place(void *ctx, void *peer, const struct xr_record *record, uint64_t len)
 static void
 on_lost(void *ctx, void *peer, struct xr_link *link, const char *why)
 {
+	const struct agent_carrier *c = ctx;
 	struct peer *p = peer;
 
-	(void)ctx;
-	(void)link;
 	peer_lose(p, PEER_LOST, why);
 	serve_lost(p);
 	meet_lost(p);
+	/* Nobody sends over it who has not the lock. */
+	pthread_mutex_lock(&p->lock);
+	if (p->link == link)
+		p->link = NULL;
+	pthread_mutex_unlock(&p->lock);
+	c->ops->link_close(link);
 }
 
 static void *
