@@ -10,6 +10,7 @@
  *	directory  for each pair of slots, the ring from the one to the other
  *	holds      for each slot, what it still uses of the dead
  *	map        for each span of the arena, whose it is
+ *	figures    a page for each slot: what its agent has counted (figures.h)
  *	arena      spans of 2 MiB: rings, and what ranks hand to each other
  *
  * It is as large as may be needed, up to 64 GiB, and costs what of it is written
@@ -53,6 +54,7 @@
 #define SEGMENT_LINE       128  /* pairs of lines are fetched together */
 #define SEGMENT_SECRET     32
 #define SEGMENT_PAGE       4096
+#define SEGMENT_FIGURES    4096 /* bytes a slot */
 #define SEGMENT_SPAN       (UINT64_C(2) << 20)
 #define SEGMENT_SIZE_MAX   (UINT64_C(64) << 30)
 #define SEGMENT_HOLDS      512 /* a slot */
@@ -208,7 +210,7 @@ segment_slot_at(uint32_t index)
 struct segment_plan {
 	uint32_t slots;
 	uint32_t spans; /* of the arena; 0: the segment has slots only */
-	uint64_t dir, holds, map, arena;
+	uint64_t dir, holds, map, figures, arena;
 	uint64_t size; /* of all; of the slots where there is no arena */
 };
 
@@ -237,7 +239,10 @@ segment_plan(uint32_t slots, uint64_t size, struct segment_plan *plan)
 	plan->holds = segment_round(plan->dir + (uint64_t)slots * slots * 8,
 		SEGMENT_PAGE);
 	plan->map = plan->holds + (uint64_t)slots * SEGMENT_HOLDS * 8;
-	plan->arena = segment_round(plan->map + spans * 8, SEGMENT_SPAN);
+	plan->figures = segment_round(plan->map + spans * 8, SEGMENT_PAGE);
+	plan->arena =
+		segment_round(plan->figures + (uint64_t)slots * SEGMENT_FIGURES,
+			SEGMENT_SPAN);
 	if (size < plan->arena + SEGMENT_SPAN)
 		return true;
 	plan->spans = (uint32_t)((size - plan->arena) / SEGMENT_SPAN);

@@ -88,6 +88,16 @@ segment_spans(const struct segment_map *map)
 	return (void *)(map->base + map->plan.map);
 }
 
+struct segment_figures;
+
+/* segment_figures() - of slot @index. */
+static inline struct segment_figures *
+segment_figures(const struct segment_map *map, uint32_t index)
+{
+	return (void *)(map->base + map->plan.figures +
+		(uint64_t)index * SEGMENT_FIGURES);
+}
+
 /*
  * segment_hold() - the calling process holds @slot.
  *

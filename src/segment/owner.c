@@ -15,6 +15,7 @@
 #include <sys/sysinfo.h>
 
 #include "base/fd.h"
+#include "segment/figures.h"
 #include "segment/layout.h"
 #include "segment/owner.h"
 #include "segment/sweep.h"
@@ -160,6 +161,64 @@ segment_look(int fd, uint32_t index, int64_t now, struct segment_view *view)
 	view->shares = c.probe != 0;
 	view->unheard = c.plane != 0 && c.told != view->gen;
 	return true;
+}
+
+uint64_t
+segment_figures_at(int fd, uint32_t slots)
+{
+	struct segment_plan plan;
+	struct stat st;
+
+	return fstat(fd, &st) == 0 &&
+			segment_plan(slots, (uint64_t)st.st_size, &plan) &&
+			plan.spans > 0 ?
+		plan.figures :
+		0;
+}
+
+/* Both are in range, and so is the sum. */
+static int64_t
+plus(int64_t sum, uint64_t n)
+{
+	return within((int64_t)(n < (uint64_t)STEP_MAX ? n : STEP_MAX) + sum,
+		STEP_MAX);
+}
+
+bool
+segment_count(int fd, uint64_t at, uint32_t index, struct figures_view *view)
+{
+	struct segment_figures f; /* nobody else writes it */
+	const struct segment_lane *first = &f.lane[0];
+
+	if (at == 0 ||
+		pread(fd, &f, sizeof(f),
+			(off_t)(at + (uint64_t)index * SEGMENT_FIGURES)) !=
+			sizeof(f) ||
+		first->gen == 0)
+		return false;
+	*view = (struct figures_view){ .lost = first->lost };
+	for (const struct segment_lane *l = first; l < first + FIGURES_LANES;
+		l++) {
+		for (uint32_t i = 0; i < FIGURES; i++)
+			view->count[i] = plus(view->count[i], l->count[i]);
+		for (uint32_t i = 0; i < FIGURES_LATENCIES; i++) {
+			view->latency[i] =
+				plus(view->latency[i], l->latency[i]);
+			view->calls = plus(view->calls, l->latency[i]);
+		}
+	}
+	return true;
+}
+
+void
+segment_uncount(int fd, uint64_t at, uint32_t index)
+{
+	const uint32_t none = 0;
+	ssize_t n = pwrite(fd, &none, sizeof(none),
+		(off_t)(at + (uint64_t)index * SEGMENT_FIGURES +
+			offsetof(struct segment_figures, lane[0].gen)));
+
+	(void)n; /* then the next one counts on */
 }
 
 void

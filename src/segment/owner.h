@@ -61,6 +61,26 @@ struct segment_view {
 bool segment_look(int fd, uint32_t index, int64_t now,
 	struct segment_view *view);
 
+struct figures_view;
+
+/*
+ * segment_figures_at() - where the figures of slot 0 stand, in a segment of @slots
+ * that was created as @fd; 0: it has none.
+ */
+uint64_t segment_figures_at(int fd, uint32_t slots);
+
+/*
+ * segment_count() - what the last agent of slot @index has counted.
+ *
+ * @at: what segment_figures_at() gave
+ * Returns  false, with @view untouched: it cannot be read, or there was none
+ */
+bool segment_count(int fd, uint64_t at, uint32_t index,
+	struct figures_view *view);
+
+/* segment_uncount() - there was none; only where segment_count() gave true. */
+void segment_uncount(int fd, uint64_t at, uint32_t index);
+
 /* segment_name() - whose slot it is: the rank's process. */
 void segment_name(int fd, uint32_t index, int32_t pid);
 

@@ -90,3 +90,12 @@ rank_is()
 	assert_has "$(cat "$BATS_TEST_TMPDIR/one.err")" \
 		'XR_E_PEER_LOST: lost worker1 \(1\): its process ended'
 }
+
+# Whoever lost patience unmaps what it lent, and the callee reads on.
+@test "memory is taken back from a call that nobody answered" {
+	for transport in shm tcp; do
+		job -n 2 "$BUILD/tests/prog/rpc_lend" --transport "$transport"
+		[ "$status" -eq 0 ]
+		assert_has "$output" 'whole [1-4], torn 0$'
+	done
+}

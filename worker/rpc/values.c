@@ -2,7 +2,9 @@
 /* values.c - see values.h. */
 #include "base/status.h"
 #include "wire/value/value_hooks.h"
+#include "worker/rpc/devices.h"
 #include "worker/rpc/held.h"
+#include "worker/rpc/parcel.h"
 #include "worker/rpc/peer.h"
 #include "worker/rpc/serve_inner.h"
 #include "worker/rpc/values.h"
@@ -10,44 +12,85 @@
 /* --- out ------------------------------------------------------------------ */
 
 static enum xr_status
-encode(struct xr_value *value, struct peer *to, enum value_mode mode,
-	struct xr_encoded **encoded, struct xr_error *err)
+encode(struct xr_value *value, const struct value_codec_ctx *ctx,
+	enum value_mode mode, struct xr_encoded **encoded, struct xr_error *err)
 {
-	const struct value_encoding how = { .mode = mode };
+	const struct value_encoding how = { .mode = mode, .ctx = ctx };
 
-	(void)to;
 	return value_encode(value, &how, encoded, err);
+}
+
+static void
+free_encoded(void *encoded)
+{
+	xr_encoded_free(encoded);
+}
+
+static bool
+is_long(const struct values_out *out)
+{
+	size_t len = 0;
+
+	for (uint32_t i = 0; i < out->count; i++)
+		len += out->parts[i].len;
+	return len > PARCEL_MIN;
+}
+
+static enum xr_status
+pack(struct xr_value *value, const struct value_codec_ctx *ctx,
+	struct values_out *out, struct xr_error *err)
+{
+	const struct peer *to = ctx->ctx;
+	struct xr_encoded *encoded = NULL;
+	enum xr_status status;
+	size_t n, fds = 0;
+
+	status = encode(value, ctx,
+		to->hands_over ? VALUE_HANDOVER : VALUE_COPY, &encoded, err);
+	if (status == XR_OK)
+		xr_encoded_fds(encoded, &fds);
+	/* Descriptors do not travel on a ring. */
+	if (fds > 0) {
+		xr_encoded_free(encoded);
+		status = encode(value, ctx, VALUE_COPY, &encoded, err);
+	}
+	if (status != XR_OK)
+		return status;
+	*out = (struct values_out){ .parts = xr_encoded_parts(encoded, &n) };
+	out->count = (uint32_t)n;
+	if (is_long(out)) {
+		out->parcel = parcel_new(free_encoded, encoded);
+		if (out->parcel != NULL)
+			return XR_OK;
+	}
+	out->encoded = encoded;
+	return XR_OK;
 }
 
 enum xr_status
 values_pack(struct xr_value *value, struct peer *to, struct values_out *out,
 	struct xr_error *err)
 {
-	struct xr_encoded *encoded = NULL;
-	enum xr_status status;
-	size_t n, fds = 0;
+	const struct value_codec_ctx ctx = { .ctx = to, .device = devices_to };
 
-	status = encode(value, to, to->hands_over ? VALUE_HANDOVER : VALUE_COPY,
-		&encoded, err);
-	if (status == XR_OK)
-		xr_encoded_fds(encoded, &fds);
-	/* Descriptors do not travel on a ring. */
-	if (fds > 0) {
-		xr_encoded_free(encoded);
-		status = encode(value, to, VALUE_COPY, &encoded, err);
-	}
-	if (status != XR_OK)
-		return status;
-	out->encoded = encoded;
-	out->parts = xr_encoded_parts(encoded, &n);
-	out->count = (uint32_t)n;
-	return XR_OK;
+	return pack(value, &ctx, out, err);
+}
+
+enum xr_status
+values_pack_answer(struct xr_value *value, struct peer *to,
+	struct values_out *out, struct xr_error *err)
+{
+	const struct value_codec_ctx ctx = { .ctx = to,
+		.device = devices_back };
+
+	return pack(value, &ctx, out, err);
 }
 
 void
 values_out_fini(struct values_out *out)
 {
 	xr_encoded_free(out->encoded);
+	parcel_unref(out->parcel);
 	*out = (struct values_out){ 0 };
 }
 

@@ -434,6 +434,19 @@ connect_to(void *self, const char *text, uint32_t id, uint64_t incarnation,
 	return XR_OK;
 }
 
+/* What was not fetched yet will not be: the memory is the host's again. */
+static void
+take_back(struct xr_link *link)
+{
+	const struct carrier *c = link->carrier;
+	struct out *out =
+		atomic_load_explicit(&link->out, memory_order_acquire);
+	void *token;
+
+	while (out != NULL && loans_void_any(&out->loans, &token))
+		c->host.sent(c->host.ctx, token);
+}
+
 static void
 close_link(struct xr_link *link)
 {
@@ -450,6 +463,7 @@ close_link(struct xr_link *link)
 		c->by_slot[link->slot] = NULL;
 	pthread_mutex_unlock(&c->lock);
 	fetch_end(link);
+	take_back(link);
 	out_close(link);
 	if (link->lender != NULL)
 		lender_close(link->lender, false);
@@ -467,7 +481,8 @@ free_carrier(void *self)
 		close_link(c->link[0]);
 	plane_close(shm);
 	for (struct out *out = shm->limbo; out != NULL; out = out->next)
-		out->carrier = NULL;
+		if (out->carrier == c)
+			out->carrier = NULL;
 	pthread_mutex_destroy(&c->lock);
 	free(c->by_slot);
 	free(c->link);
@@ -488,10 +503,12 @@ const struct xr_carrier shm_carrier = {
 	.name = NAME,
 	.priority = PRIORITY,
 	.caps = XR_CARRIER_LOCAL | XR_CARRIER_LENDS,
+	.copies = LINK_EAGER,
 	.open = open_carrier,
 	.address = address,
 	.connect = connect_to,
 	.send = link_send,
+	.unsend = link_unsend,
 	.progress = carrier_progress,
 	.body_take = poll_take,
 	.buffer_unref = unref_buffer,

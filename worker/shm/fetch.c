@@ -47,14 +47,26 @@ find_place(struct xr_link *link)
 	return f->to != NULL;
 }
 
+/* Did the writer take it back? What was read before this was asked is good if not:
+ * he does so before he lets the memory go. */
+static bool
+is_void(const struct xr_link *link)
+{
+	atomic_thread_fence(memory_order_acquire);
+	return atomic_load_explicit(&link->in.head->loan[link->fetch.loan],
+		       memory_order_acquire) == LOAN_VOID;
+}
+
 /* Asks for the windows; the ring's loan says so. */
 static void
 ask(struct xr_link *link)
 {
 	struct ring_head *head = link->in.head;
+	uint64_t loud = LOAN_LOUD;
 
-	atomic_store_explicit(&head->loan[link->fetch.loan], LOAN_WINDOW,
-		memory_order_relaxed);
+	if (!atomic_compare_exchange_strong(&head->loan[link->fetch.loan],
+		    &loud, LOAN_WINDOW))
+		return;
 	atomic_fetch_add_explicit(&head->asks, 1, memory_order_release);
 	bell_ring(link->bell, &link->rang, true);
 }
@@ -96,6 +108,8 @@ read_piece(struct xr_link *link)
 	int64_t n = cma_read(link->peer, f->parts, f->count, f->done, &to);
 
 	MARK(MARK_CMA);
+	if (is_void(link))
+		return FETCH_VOID;
 	if (n == CMA_GONE ||
 		segment_gen(atomic_load(&link->peer->claim)) !=
 			link->plane >> 8)
@@ -130,6 +144,10 @@ take_piece(struct xr_link *link)
 {
 	struct fetch *f = &link->fetch;
 
+	if (is_void(link)) {
+		window_skip(&link->take);
+		return FETCH_VOID;
+	}
 	if (!find_windows(link))
 		return FETCH_WAIT;
 	link->take.done = f->done;

@@ -40,8 +40,7 @@ struct out {
 	/* The polling thread's: a BULK whose reader wants windows. */
 	struct window *window;
 	struct window_end feed;
-	uint32_t feeding; /* 1 and the loan; 0: none */
-	uint32_t asks;    /* of the reader, that were looked at */
+	uint32_t asks; /* of the reader, that were looked at */
 };
 
 /* A BULK that is being fetched. */
@@ -147,6 +146,9 @@ void out_limbo(struct shm *shm);
 enum xr_status link_send(struct xr_link *link, const struct xr_message *m,
 	bool *pending);
 
+/* link_unsend() - unsend() of the carrier. */
+bool link_unsend(struct xr_link *link, void *token);
+
 /* link_poll() - deliver up to @budget messages; how many, with all else that the
  * host was told. Afterwards the link may be lost, and gone. */
 uint32_t link_poll(struct xr_link *link, uint32_t budget);
@@ -175,6 +177,7 @@ enum fetch_state {
 	FETCH_MORE, /* at the next turn */
 	FETCH_WAIT, /* for the writer */
 	FETCH_DONE,
+	FETCH_VOID, /* the writer took it back */
 	FETCH_FAILED,
 	FETCH_GONE,   /* the writer's process ended */
 	FETCH_BROKEN, /* the writer is where it cannot be */

@@ -171,17 +171,71 @@ loans_covers(struct loans *l, uint32_t index, struct arena *a, const void *data,
 }
 
 uint32_t
-loans_asked(struct loans *l)
+loans_asked(const struct loans *l)
 {
-	uint32_t found = 0;
-
-	pthread_mutex_lock(&l->lock);
-	for (uint16_t i = l->first; i != LOAN_END && found == 0;
-		i = l->loan[i].next)
+	for (uint16_t i = l->first; i != LOAN_END; i = l->loan[i].next)
 		if (l->loan[i].data == NULL && !l->loan[i].fed &&
 			atomic_load_explicit(&l->word[i],
 				memory_order_relaxed) == LOAN_WINDOW)
-			found = i + 1u;
+			return i + 1u;
+	return 0;
+}
+
+/* The reader looks at the word after each piece, and believes none that it read
+ * before it saw this. What it has ended stays ended. */
+static void
+make_void(_Atomic uint64_t *word)
+{
+	uint64_t was = atomic_load(word);
+
+	while (was != LOAN_NONE &&
+		!atomic_compare_exchange_weak(word, &was, LOAN_VOID))
+		continue;
+}
+
+/* Under the lock. */
+static void
+void_one(struct loans *l, uint16_t i)
+{
+	struct loan *loan = &l->loan[i];
+
+	loan->has_token = false;
+	loan->fed = true;
+	if (l->feeding == i + 1u)
+		l->feeding = 0;
+	if (loan->data == NULL)
+		make_void(&l->word[i]);
+}
+
+bool
+loans_void(struct loans *l, const void *token)
+{
+	bool found = false;
+
+	pthread_mutex_lock(&l->lock);
+	for (uint16_t i = l->first; i != LOAN_END && !found;
+		i = l->loan[i].next) {
+		found = l->loan[i].has_token && l->loan[i].token == token;
+		if (found)
+			void_one(l, i);
+	}
+	pthread_mutex_unlock(&l->lock);
+	return found;
+}
+
+bool
+loans_void_any(struct loans *l, void **token)
+{
+	bool found = false;
+
+	pthread_mutex_lock(&l->lock);
+	for (uint16_t i = l->first; i != LOAN_END && !found;
+		i = l->loan[i].next) {
+		found = l->loan[i].has_token;
+		*token = l->loan[i].token;
+		if (found)
+			void_one(l, i);
+	}
 	pthread_mutex_unlock(&l->lock);
 	return found;
 }

@@ -29,6 +29,7 @@ enum loan_word {
 	LOAN_QUIET,  /* set by the writer: it need not be woken for the end */
 	LOAN_LOUD,   /* it is to be */
 	LOAN_WINDOW, /* set by the reader: it cannot read our memory */
+	LOAN_VOID,   /* set by the writer: what was read of it is nothing */
 };
 
 struct loan {
@@ -41,7 +42,7 @@ struct loan {
 	void *token;
 	bool has_token;
 	bool out;
-	bool fed; /* all of it is in the windows, or was */
+	bool fed; /* nothing of it is to go into the windows any more */
 };
 
 #define LOAN_END UINT16_MAX
@@ -52,8 +53,9 @@ struct loans {
 	pthread_mutex_t lock;
 	_Atomic uint64_t *word; /* [RING_LOANS], of the ring */
 	_Atomic uint32_t *done;
-	_Atomic uint32_t count; /* out */
-	uint32_t seen;          /* done */
+	_Atomic uint32_t count;   /* out */
+	uint32_t seen;            /* done */
+	_Atomic uint32_t feeding; /* 1 and the BULK for the windows; 0: none */
 	uint16_t first, last, free;
 	struct loan loan[RING_LOANS];
 };
@@ -91,13 +93,24 @@ enum loan_which {
 uint32_t loans_collect(struct loans *l, struct loan_end *ends, uint32_t cap,
 	enum loan_which which);
 
+/*
+ * loans_void() - nobody waits any more for the loan that has @token, and its parts
+ * are not looked at from now on; the loan stays out until the reader ends it.
+ * False: it has ended.
+ */
+bool loans_void(struct loans *l, const void *token);
+
+/* loans_void_any() - the same for any that has a token, which is given; false: there
+ * is none. */
+bool loans_void_any(struct loans *l, void **token);
+
 /* loans_covers() - may the reader give back @len bytes at @data as those of loan
  * @index? Then the block of ours has one more reference. */
 bool loans_covers(struct loans *l, uint32_t index, struct arena *a,
 	const void *data, uint64_t len);
 
 /* loans_asked() - 1 and the first BULK that the reader wants by windows, and has
- * not got; 0: there is none. */
-uint32_t loans_asked(struct loans *l);
+ * not got; 0: there is none. Under the lock. */
+uint32_t loans_asked(const struct loans *l);
 
 #endif /* WORKER_SHM_LOAN_H */

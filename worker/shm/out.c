@@ -140,6 +140,30 @@ open_windows(struct xr_link *link, struct out *out)
 	return true;
 }
 
+/* Under the lock of the loans: whoever takes one back knows that its parts are not
+ * looked at afterwards. */
+static enum window_state
+feed(struct xr_link *link, struct out *out, uint32_t asks)
+{
+	struct loans *l = &out->loans;
+	enum window_state state;
+	struct loan *loan;
+
+	if (l->feeding == 0) {
+		out->asks = asks;
+		l->feeding = loans_asked(l);
+		out->feed.done = 0;
+	}
+	if (l->feeding == 0 || !open_windows(link, out))
+		return WINDOW_SAME;
+	loan = &l->loan[l->feeding - 1];
+	state = window_feed(&out->feed, loan->parts, loan->count, loan->len);
+	loan->fed = out->feed.done == loan->len;
+	if (loan->fed)
+		l->feeding = 0;
+	return state;
+}
+
 void
 out_feed(struct xr_link *link)
 {
@@ -147,33 +171,18 @@ out_feed(struct xr_link *link)
 		atomic_load_explicit(&link->out, memory_order_acquire);
 	uint32_t asks = atomic_load_explicit(&out->ring.head->asks,
 		memory_order_acquire);
-	struct loan *loan;
+	enum window_state state;
 
-	if (out->feeding == 0 && asks == out->asks)
+	if (out->loans.feeding == 0 && asks == out->asks)
 		return;
-	if (out->feeding == 0) {
-		out->asks = asks;
-		out->feeding = loans_asked(&out->loans);
-		out->feed.done = 0;
-	}
-	if (out->feeding == 0 || !open_windows(link, out))
-		return;
-	loan = &out->loans.loan[out->feeding - 1];
-	switch (window_feed(&out->feed, loan->parts, loan->count, loan->len)) {
-	case WINDOW_MOVED:
+	pthread_mutex_lock(&out->loans.lock);
+	state = feed(link, out, asks);
+	pthread_mutex_unlock(&out->loans.lock);
+	if (state == WINDOW_MOVED)
 		bell_ring(link->bell, &link->rang, true);
-		break;
-	case WINDOW_BROKEN:
+	else if (state == WINDOW_BROKEN)
 		atomic_store_explicit(&link->state, LINK_BROKEN,
 			memory_order_relaxed);
-		return;
-	case WINDOW_SAME:
-		break;
-	}
-	if (out->feed.done < loan->len)
-		return;
-	loan->fed = true;
-	out->feeding = 0;
 }
 
 /* --- the end -------------------------------------------------------------- */

@@ -53,6 +53,7 @@ join_job(struct shm *shm, uint32_t *rank)
 		return false;
 	shm->fd = tag.fd;
 	shm->inode = tag.inode;
+	shm->of_job = true;
 	return true;
 }
 

@@ -23,6 +23,7 @@ struct shm {
 	struct segment_map map;
 	int fd;
 	uint64_t inode;
+	bool of_job;   /* not of a job of one */
 	char boot[40]; /* the id of this start of the machine */
 	uint32_t slot, gen;
 	uint32_t opened; /* times */

@@ -292,6 +292,25 @@ take_fetched(struct xr_link *link)
 	return true;
 }
 
+/* The writer took it back: it is as if it had not come. */
+static bool
+drop_fetched(struct xr_link *link)
+{
+	struct fetch *f = &link->fetch;
+	struct ring_record *r =
+		ring_line(link->in.head, link->in.at, link->in.lines);
+	struct ring_ref refs[XR_LOANS_MAX];
+
+	if (!read_refs(link, r, f->w, refs))
+		return false;
+	fetch_end(link);
+	consume(link, f->lines);
+	lender_return(link->lender, f->loan);
+	for (uint32_t i = 0; i < f->w.loans; i++)
+		lender_return(link->lender, refs[i].loan);
+	return true;
+}
+
 /* --- a link --------------------------------------------------------------- */
 
 enum step {
@@ -310,6 +329,8 @@ step_fetch(struct xr_link *link)
 	switch (fetch_step(link)) {
 	case FETCH_DONE:
 		return take_fetched(link) ? STEP_DELIVERED : STEP_BROKEN;
+	case FETCH_VOID:
+		return drop_fetched(link) ? STEP_SKIPPED : STEP_BROKEN;
 	case FETCH_FAILED:
 		return STEP_UNREADABLE;
 	case FETCH_GONE:
@@ -401,7 +422,7 @@ link_fail(struct xr_link *link, const char *why)
 	if (lender != NULL)
 		lender_close(lender, dead);
 	if (out != NULL && (dead || out_is_unread(out))) {
-		out->feeding = 0;
+		out->loans.feeding = 0;
 		out_collect(c->shm, out, LOANS_READ);
 	}
 	c->sweeps |= dead;
@@ -483,7 +504,7 @@ has_news(const struct out *out)
 		out->loans.seen ||
 		atomic_load_explicit(&head->asks, memory_order_relaxed) !=
 		out->asks ||
-		(out->feeding != 0 && out->window != NULL &&
+		(out->loans.feeding != 0 && out->window != NULL &&
 			out->feed.at -
 					atomic_load_explicit(&out->window
 								      ->taken,

@@ -248,8 +248,6 @@ send_handle(struct xr_link *link, struct out *out, const struct xr_message *m,
 	struct ring_ref ref;
 	enum xr_status status;
 
-	loan->token = m->token;
-	loan->has_token = true;
 	status = lend(link, out, loan, &ref);
 	if (status != XR_OK)
 		return status;
@@ -328,7 +326,7 @@ is_handle(struct xr_link *link, const struct xr_message *m, uint64_t len,
 {
 	const void *data = m->parts[0].data;
 
-	return m->count == 1 && (uintptr_t)data % ARENA_ALIGN == 0 &&
+	return m->lent && m->count == 1 && (uintptr_t)data % ARENA_ALIGN == 0 &&
 		arena_has(&link->carrier->shm->arena, data, len) &&
 		prepare(link, data, len, loan);
 }
@@ -345,11 +343,12 @@ send_long(struct xr_link *link, struct out *out, const struct xr_message *m,
 	if (len > XR_MESSAGE_MAX)
 		return XR_E_RANGE;
 	if (is_handle(link, m, len, &loan))
-		status = send_handle(link, out, m, &loan);
-	else if (len <= LINK_EAGER) {
+		return send_handle(link, out, m, &loan);
+	if (len <= LINK_EAGER) {
 		letter.w.len = (uint32_t)len;
 		return put_with_loans(link, out, m, &letter);
-	} else if (m->count <= CMA_PARTS)
+	}
+	if (m->count <= CMA_PARTS)
 		status = send_bulk(link, out, m, len);
 	else
 		return send_gathered(link, out, m, len);
@@ -412,4 +411,13 @@ link_send(struct xr_link *link, const struct xr_message *m, bool *pending)
 		m->parts[0].len <= RING_INLINE)
 		return send_inline(link, out, m);
 	return send_any(link, out, m, pending);
+}
+
+bool
+link_unsend(struct xr_link *link, void *token)
+{
+	struct out *out =
+		atomic_load_explicit(&link->out, memory_order_acquire);
+
+	return out != NULL && loans_void(&out->loans, token);
 }

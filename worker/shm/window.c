@@ -84,3 +84,12 @@ window_take(struct window_end *w, void *to, uint64_t len)
 	}
 	return state;
 }
+
+void
+window_skip(struct window_end *w)
+{
+	if (w->window == NULL)
+		return;
+	w->at = atomic_load_explicit(&w->window->fed, memory_order_acquire);
+	atomic_store_explicit(&w->window->taken, w->at, memory_order_release);
+}

@@ -46,4 +46,7 @@ enum window_state window_feed(struct window_end *w, const struct xr_part *parts,
 /* window_take() - empty what is full, into @to, of @len bytes in all. */
 enum window_state window_take(struct window_end *w, void *to, uint64_t len);
 
+/* window_skip() - empty all, of a body that is not fed any more. None is fine. */
+void window_skip(struct window_end *w);
+
 #endif /* WORKER_SHM_WINDOW_H */
