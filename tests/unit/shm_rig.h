@@ -113,7 +113,7 @@ rig_bury(uint32_t rank)
 	atomic_store(&notes->incarnation[rank], 0);
 	NEED(segment_look(rig_fd, rank, clock_now(), &view));
 	segment_recycle(rig_fd, rank, view.gen);
-	if (view.unheard)
+	if (view.open)
 		segment_alarm(rig_fd, RIG_SLOTS);
 	segment_reclaim(rig_fd, RIG_RANKS, RIG_SLOTS);
 }
@@ -181,7 +181,6 @@ static struct {
 	unsigned char *bulk;
 	struct xr_part bulk_part;
 	bool bulk_out;
-	uint32_t handles_out;
 } rig;
 
 /* What stands at @at of message @number. */
@@ -261,17 +260,11 @@ rig_place(void *ctx, void *peer, const struct xr_record *record, uint64_t len)
 	return NULL;
 }
 
-/* A token is NULL of the bulk, else the block that was the body. */
 static inline void
 rig_sent(void *ctx, void *token)
 {
-	(void)ctx;
-	if (token == NULL) {
-		rig.bulk_out = false;
-		return;
-	}
-	shm_free(rig.shm, token, own_word(token, OWN_BLOCK));
-	rig.handles_out--;
+	(void)ctx, (void)token;
+	rig.bulk_out = false;
 }
 
 static inline void *
@@ -410,21 +403,27 @@ rig_send_bulk(struct rig_peer *p)
 	return rig_post(p, &rig.bulk_part, NULL, NULL, &rig.bulk_out);
 }
 
+/* The body stays in the arena, where the reader may have it as long as it will. */
 static inline enum xr_status
 rig_send_handle(struct rig_peer *p)
 {
 	void *own, *data = shm_alloc(rig.shm, RIG_HANDLE, &own);
-	struct xr_part part = { data, RIG_HANDLE };
+	const struct xr_part part = { data, RIG_HANDLE };
+	const struct xr_message m = {
+		.record = { .kind = 1, .corr = rig.sent },
+		.parts = &part,
+		.count = 1,
+		.lent = true,
+	};
 	enum xr_status status;
-	bool pending;
+	bool pending = false;
 
 	if (data == NULL)
 		return XR_E_NOMEM;
 	rig_fill(data, rig.sent, RIG_HANDLE);
-	rig.handles_out++;
-	status = rig_post(p, &part, data, NULL, &pending);
-	if (!pending)
-		rig_sent(NULL, data);
+	status = shm_carrier.send(p->link, &m, &pending);
+	EXPECT(!pending);
+	shm_free(rig.shm, data, own);
 	return status;
 }
 
