@@ -168,7 +168,7 @@ release(struct job *job, uint32_t r, const struct segment_view *view)
 	if (is_anothers(&job->rank[r], view))
 		return false;
 	segment_recycle(SPAWN_SLOT_SEGMENT, r, view->gen);
-	if (view->unheard)
+	if (view->open)
 		segment_alarm(SPAWN_SLOT_SEGMENT, job->slots);
 	return true;
 }

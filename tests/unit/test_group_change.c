@@ -172,13 +172,16 @@ goes_and_is_not_found(int i)
 	stage_await(3);
 	if (i == 1) {
 		EXPECT(call("ann") == XR_OK);
+		stage_await(4);
 		EXPECT(leave() == XR_OK);
-		stage_set(4);
+		stage_set(5);
 		return;
 	}
-	if (i == 0)
+	if (i == 0) {
 		EXPECT(call("bob") == XR_OK);
-	stage_await(4);
+		stage_set(4);
+	}
+	stage_await(5);
 	/* Cat never called it: there was no link that could have broken. */
 	AWAIT(members_now() == 2);
 	before = now_ms();
@@ -187,7 +190,7 @@ goes_and_is_not_found(int i)
 	EXPECT(strstr(err.text, "bob (1) has left the group") != NULL);
 	EXPECT(call(i == 0 ? "cat" : "ann") == XR_OK);
 	stage_add();
-	stage_await(6);
+	stage_await(7);
 	EXPECT(leave() == XR_OK);
 }
 

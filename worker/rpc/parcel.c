@@ -73,7 +73,8 @@ parcel_await_sent(int64_t deadline, struct xr_error *err)
 			tally_count(&out));
 }
 
-/* Where nothing is taken back, it is over or somebody is about to say so. */
+/* Where nothing is taken back, it is over or somebody is about to say so; so it is
+ * once the link is closed. */
 void
 parcel_end(struct parcel *p, struct peer *peer)
 {

@@ -242,6 +242,8 @@ look_at_link(struct carrier *c, struct xr_link *link)
 		return;
 	if (!alive_is(link->peer, link->plane)) {
 		link->dying = true;
+		/* It may have made a ring, and not have said so. */
+		look_at_ring(c, link->slot);
 		alive_look(&c->shm->map);
 	} else {
 		link->closing = is_closed(link);
@@ -274,7 +276,6 @@ look(struct carrier *c)
 		memory_order_acquire);
 
 	take_fresh(c);
-	/* The dead may have made a ring, and not have said so. */
 	if (arrivals != c->arrivals || fails != c->fails || c->again)
 		look_for_rings(c);
 	c->sweeps |= shm->own && fails != c->fails;
@@ -448,6 +449,19 @@ there(void *self, const char *text, uint32_t id, uint64_t incarnation)
 		XR_THERE_NO;
 }
 
+/* What was not fetched yet will not be: the memory is the host's again. */
+static void
+take_back(struct xr_link *link)
+{
+	const struct carrier *c = link->carrier;
+	struct out *out =
+		atomic_load_explicit(&link->out, memory_order_acquire);
+	void *token;
+
+	while (out != NULL && loans_void_any(&out->loans, &token))
+		c->host.sent(c->host.ctx, token);
+}
+
 static void
 close_link(struct xr_link *link)
 {
@@ -464,23 +478,11 @@ close_link(struct xr_link *link)
 		c->by_slot[link->slot] = NULL;
 	pthread_mutex_unlock(&c->lock);
 	fetch_end(link);
+	take_back(link);
 	out_close(link);
 	if (link->lender != NULL)
 		lender_close(link->lender, false);
 	link_free(link);
-}
-
-/* What was not fetched yet will not be: the memory is the host's again. */
-static void
-take_back(struct carrier *c, struct out *out)
-{
-	void *token;
-
-	if (out->carrier != c)
-		return;
-	while (loans_void_any(&out->loans, &token))
-		c->host.sent(c->host.ctx, token);
-	out->carrier = NULL;
 }
 
 static void
@@ -494,7 +496,8 @@ free_carrier(void *self)
 		close_link(c->link[0]);
 	plane_close(shm);
 	for (struct out *out = shm->limbo; out != NULL; out = out->next)
-		take_back(c, out);
+		if (out->carrier == c)
+			out->carrier = NULL;
 	pthread_mutex_destroy(&c->lock);
 	free(c->by_slot);
 	free(c->link);

@@ -110,9 +110,11 @@ read_piece(struct xr_link *link)
 	MARK(MARK_CMA);
 	if (is_void(link))
 		return FETCH_VOID;
-	if (n <= 0 ||
+	if (n == CMA_GONE ||
 		segment_gen(atomic_load(&link->peer->claim)) !=
 			link->plane >> 8)
+		return FETCH_GONE;
+	if (n <= 0)
 		return FETCH_FAILED;
 	f->done += (uint64_t)n;
 	return f->done == f->len ? FETCH_DONE : FETCH_MORE;

@@ -186,6 +186,7 @@ enum fetch_state {
 	FETCH_DONE,
 	FETCH_VOID, /* the writer took it back */
 	FETCH_FAILED,
+	FETCH_GONE,   /* the writer's process ended */
 	FETCH_BROKEN, /* the writer is where it cannot be */
 };
 

@@ -344,6 +344,9 @@ step_fetch(struct xr_link *link)
 		return drop_fetched(link) ? STEP_SKIPPED : STEP_BROKEN;
 	case FETCH_FAILED:
 		return STEP_UNREADABLE;
+	case FETCH_GONE:
+		link->dying = true;
+		return STEP_UNREADABLE;
 	case FETCH_BROKEN:
 		return STEP_BROKEN;
 	case FETCH_WAIT:
@@ -422,7 +425,7 @@ link_fail(struct xr_link *link, const char *why)
 	struct out *out =
 		atomic_load_explicit(&link->out, memory_order_acquire);
 	struct lender *lender = link->lender;
-	bool dead = !alive_is(link->peer, link->plane);
+	bool dead = link->dying || !alive_is(link->peer, link->plane);
 
 	atomic_store_explicit(&link->state, LINK_LOST, memory_order_relaxed);
 	fetch_end(link);
@@ -443,7 +446,7 @@ why_over(const struct xr_link *link, enum step s)
 {
 	if (s == STEP_BROKEN)
 		return "it wrote what is no record";
-	if (link->dying)
+	if (link->dying || !alive_is(link->peer, link->plane))
 		return "its process ended";
 	if (s == STEP_NO_MEMORY)
 		return "there is no memory for what it sent";

@@ -203,8 +203,8 @@ struct xr_carrier {
 	struct xr_body_buffer *(*loan_take)(void *self,
 		const struct xr_body *body, uint32_t index);
 
-	/* link_close() - after it the carrier calls nothing with @peer; a call
-	 * that is under way is waited for, except in that call itself. Not from
+	/* link_close() - what is pending is sent(); after it the carrier calls
+	 * nothing with @peer; a call that is under way is waited for, except in that call itself. Not from
 	 * deliver(), nor while somebody sends over it, or connects to its peer. */
 	void (*link_close)(struct xr_link *link);
 	void (*free)(void *self);
