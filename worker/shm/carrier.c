@@ -104,6 +104,8 @@ read_head(const struct carrier *c, uint32_t writer, uint64_t word,
 	return copy->lines >= 64 && copy->lines <= RING_LINES_MAX &&
 		(copy->lines & (copy->lines - 1)) == 0 &&
 		ring_bytes(copy->lines) <= map->plan.size - at &&
+		segment_owns(map, writer, copy->writer_plane >> 8, at,
+			ring_bytes(copy->lines)) &&
 		copy->writer == writer && copy->reader == c->shm->slot;
 }
 
