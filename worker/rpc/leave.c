@@ -102,8 +102,10 @@ xr_rpc_shutdown(uint32_t flags, int64_t timeout, struct xr_error *err)
 	if (status == XR_OK) {
 		if ((flags & XR_SHUTDOWN_IMMEDIATE) == 0)
 			status = settle_calls(deadline, &why);
-		if (status == XR_OK && (flags & XR_SHUTDOWN_IMMEDIATE) == 0)
+		if (status == XR_OK && (flags & XR_SHUTDOWN_IMMEDIATE) == 0) {
+			peer_await_flushed(deadline);
 			status = parcel_await_sent(deadline, &why);
+		}
 		agent_leave();
 		agent_close();
 		xr_store_free(group.store);
