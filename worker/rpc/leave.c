@@ -117,8 +117,10 @@ xr_rpc_shutdown(uint32_t flags, int64_t timeout, struct xr_error *err)
 	status = agent_enter(&why);
 	if (status == XR_OK) {
 		status = settle(flags, deadline, &why);
-		if (status == XR_OK && (flags & XR_SHUTDOWN_IMMEDIATE) == 0)
+		if (status == XR_OK && (flags & XR_SHUTDOWN_IMMEDIATE) == 0) {
+			peer_await_flushed(deadline);
 			status = parcel_await_sent(deadline, &why);
+		}
 		agent_leave();
 		if (dynamic_is())
 			dynamic_end();

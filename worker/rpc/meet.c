@@ -142,27 +142,38 @@ struct reply {
 };
 
 static void
+send_one(const struct reply *to, enum message_kind kind,
+	struct xr_value *result)
+{
+	struct values_out out;
+	struct xr_message msg = {
+		.record = { .kind = (uint8_t)kind,
+			.flags = MESSAGE_VALUE,
+			.corr = to->corr },
+	};
+
+	if (result == NULL || values_pack(result, to->to, &out, NULL) != XR_OK)
+		return; /* he will hear of it by his own clock */
+	msg.parts = out.parts;
+	msg.count = out.count;
+	msg.loans = out.loans;
+	msg.loan_count = out.loan_count;
+	peer_send(to->to, &msg, INT64_MAX, out.parcel, NULL);
+	values_out_fini(&out);
+}
+
+/* Ourselves last: who waits here may be about to leave, and others could not be told
+ * any more. */
+static void
 send_result(const struct reply *to, size_t count, enum message_kind kind,
 	struct xr_value *result)
 {
-	for (size_t i = 0; i < count; i++) {
-		struct values_out out;
-		struct xr_message msg = {
-			.record = { .kind = (uint8_t)kind,
-				.flags = MESSAGE_VALUE,
-				.corr = to[i].corr },
-		};
-
-		if (result == NULL ||
-			values_pack(result, to[i].to, &out, NULL) != XR_OK)
-			continue; /* he will hear of it by his own clock */
-		msg.parts = out.parts;
-		msg.count = out.count;
-		msg.loans = out.loans;
-		msg.loan_count = out.loan_count;
-		peer_send(to[i].to, &msg, INT64_MAX, out.parcel, NULL);
-		values_out_fini(&out);
-	}
+	for (size_t i = 0; i < count; i++)
+		if (!to[i].to->self)
+			send_one(&to[i], kind, result);
+	for (size_t i = 0; i < count; i++)
+		if (to[i].to->self)
+			send_one(&to[i], kind, result);
 }
 
 static struct xr_value *

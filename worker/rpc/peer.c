@@ -432,3 +432,11 @@ peer_flush(void *unused, uint32_t budget)
 			n += flush_one(p);
 	return n;
 }
+
+void
+peer_await_flushed(int64_t deadline)
+{
+	for (struct peer *p = agent_first(); p != NULL; p = agent_next(p))
+		while (atomic_load(&p->is_behind) && clock_now() < deadline)
+			lead_poll();
+}

@@ -131,6 +131,10 @@ void peer_unlink(struct peer *p, struct xr_link *link);
 /* peer_lost_error() - XR_E_PEER_LOST, and which, and why. */
 enum xr_status peer_lost_error(struct peer *p, struct xr_error *err);
 
+/* peer_await_flushed() - until nothing is left behind, of anybody's; or @deadline.
+ * Not by a thread that delivers. */
+void peer_await_flushed(int64_t deadline);
+
 /* peer_flush() - send what was left behind, to all; for lead_add(). */
 uint32_t peer_flush(void *unused, uint32_t budget);
 
