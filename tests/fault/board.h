@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #define BOARD_RANKS  8
-#define BOARD_ROUNDS (BOARD_RANKS - 2)
+#define BOARD_ROUNDS (BOARD_RANKS - 2) /* with so many ranks */
 #define BOARD_WRONG  16
 
 struct board {
