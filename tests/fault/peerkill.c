@@ -2,13 +2,15 @@
 /*
  * peerkill.c - ranks that are killed while others call them (peers.c).
  *
- *   peerkill [--rounds N] [--seed N] [--ranks N] XRUN PEERS DIR
+ *   peerkill [--rounds N] [--seed N] [--ranks N] [--apart 1] XRUN PEERS DIR
  *
  * A round is one kill -9, at a random moment, of a rank that has touched 0, 100 or
  * 1000 MiB; every other rank waits in a call to it, and in every second round all
  * call each other with little and much meanwhile. A job has six rounds. What must
  * hold is in peers.c and scene.h; how long it took everybody to hear of it is
- * printed, and nothing is asked of it but an end: others may have the processors.
+ * printed: a processor that takes memory down does nothing else meanwhile, so with
+ * --apart the victim has one, and the others the others. Nothing is asked of the
+ * time but an end: others may have the processors.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -49,6 +51,7 @@ static struct kind kinds[] = {
 static struct scene scene;
 static uint64_t answered;
 static uint32_t ranks = BOARD_RANKS;
+static bool apart;
 
 static struct board *
 board_new(const char *path)
@@ -150,6 +153,7 @@ play(char *xrun, char *peers, uint64_t seed)
 	}
 	board->seed = seed;
 	board->ranks = ranks;
+	board->apart = apart;
 	scene_start(&scene, argv, false);
 	status = scene_wait(&scene, PATIENCE);
 	judge(board, status);
@@ -170,12 +174,14 @@ main(int argc, char **argv)
 			seed = atoll(argv[i + 1]);
 		else if (strcmp(argv[i], "--ranks") == 0)
 			ranks = (uint32_t)atoi(argv[i + 1]);
+		else if (strcmp(argv[i], "--apart") == 0)
+			apart = atoi(argv[i + 1]) != 0;
 		else
 			break;
 	}
 	if (argc - i != 3 || ranks < 3 || ranks > BOARD_RANKS) {
 		fprintf(stderr,
-			"usage: peerkill [--rounds N] [--seed N] [--ranks N] XRUN PEERS DIR\n");
+			"usage: peerkill [--rounds N] [--seed N] [--ranks N] [--apart 1] XRUN PEERS DIR\n");
 		return 2;
 	}
 	scene_init(&scene, argv[i + 2]);
