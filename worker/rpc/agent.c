@@ -12,6 +12,7 @@
 #include "base/status.h"
 #include "worker/rpc/agent.h"
 #include "worker/rpc/crew.h"
+#include "worker/rpc/fault.h"
 #include "worker/rpc/figures.h"
 #include "worker/rpc/inside.h"
 #include "worker/rpc/lead.h"
@@ -317,10 +318,11 @@ static int64_t
 expire(void *ctx, int64_t now)
 {
 	int64_t a_call = pending_expire(now), a_meeting = meet_expire(now);
-	int64_t told = tell_figures(now);
+	int64_t told = tell_figures(now), held = peer_release(now);
 
 	(void)ctx;
 	a_call = a_call < told ? a_call : told;
+	a_call = a_call < held ? a_call : held;
 	return a_call < a_meeting ? a_call : a_meeting;
 }
 
@@ -479,6 +481,7 @@ agent_close(void)
 	inside_await_empty(empty, NULL);
 	crew_close();
 	tell_last();
+	fault_close();
 	lead_close();
 	close_carriers();
 	pending_fail_all(NULL, XR_E_CLOSED, "the agent was shut down");

@@ -14,6 +14,7 @@
 #include "worker/rpc/ask.h"
 #include "worker/rpc/backend.h"
 #include "worker/rpc/crew.h"
+#include "worker/rpc/fault.h"
 #include "worker/rpc/future.h"
 #include "worker/rpc/join.h"
 #include "worker/rpc/lead.h"
@@ -337,7 +338,10 @@ xr_rpc_init(const char *name, int64_t rank, int64_t world_size,
 		status = agent_state() != AGENT_NONE ?
 			fail(&why, XR_E_STATE,
 				"an agent runs in this process already") :
-			join_static(name, rank, world_size, &all, &why);
+			fault_open(&all, &why);
+		if (status == XR_OK)
+			status =
+				join_static(name, rank, world_size, &all, &why);
 		pthread_mutex_unlock(&changing);
 	}
 	return status == XR_OK ? XR_OK : fail(err, status, "%s", why.text);

@@ -94,6 +94,10 @@ void peer_learns(struct peer *p, uint32_t i);
 enum xr_status peer_send(struct peer *p, const struct xr_message *message,
 	int64_t deadline, bool *pending, struct xr_error *err);
 
+/* peer_release() - send what the backend "faulty" kept until @now; gives when the
+ * next is due, or INT64_MAX. */
+int64_t peer_release(int64_t now);
+
 /* peer_lose() - it cannot be reached any more: all that is asked of it fails.
  * Once; later calls do nothing. Any thread. */
 void peer_lose(struct peer *p, enum peer_state state, const char *why);
