@@ -16,6 +16,7 @@
 #include "base/status.h"
 #include "worker/rpc/agent.h"
 #include "worker/rpc/crew.h"
+#include "worker/rpc/fault.h"
 #include "worker/rpc/figures.h"
 #include "worker/rpc/inside.h"
 #include "worker/rpc/lead.h"
@@ -321,10 +322,11 @@ static int64_t
 expire(void *ctx, int64_t now)
 {
 	int64_t a_call = pending_expire(now), a_meeting = meet_expire(now);
-	int64_t told = tell_figures(now);
+	int64_t told = tell_figures(now), held = peer_release(now);
 
 	(void)ctx;
 	a_call = a_call < told ? a_call : told;
+	a_call = a_call < held ? a_call : held;
 	return a_call < a_meeting ? a_call : a_meeting;
 }
 
@@ -531,6 +533,7 @@ agent_close(void)
 	inside_await_empty(empty, NULL);
 	crew_close();
 	tell_last();
+	fault_close();
 	lead_close();
 	serve_forget_all();
 	empty(NULL);

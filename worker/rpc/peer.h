@@ -116,6 +116,10 @@ bool peer_unsend(struct peer *p, void *token);
 /* peer_can_lend() - can_lend() of struct xr_carrier, as far as it is known. */
 bool peer_can_lend(struct peer *p, const struct xr_part *part);
 
+/* peer_release() - send what the backend "faulty" kept until @now; gives when the
+ * next is due, or INT64_MAX. */
+int64_t peer_release(int64_t now);
+
 /* peer_lose() - it cannot be reached any more: all that is asked of it fails.
  * Once; later calls do nothing. Any thread. */
 void peer_lose(struct peer *p, enum peer_state state, const char *why);
