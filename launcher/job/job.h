@@ -150,6 +150,8 @@ struct job {
 
 	/* slots.c: XRUN_SEGMENT_FD of this attempt; "": there is none */
 	char segment[ENV_SEGMENT_MAX];
+	uint32_t slots;      /* of it */
+	uint32_t slots_left; /* of dead ranks, that others have */
 	uint64_t figures_at; /* of it: where agents count; 0: nowhere */
 	struct rank *rank;   /* [plan.local_size] */
 	struct sup *sup;

@@ -98,6 +98,29 @@ segment_figures(const struct segment_map *map, uint32_t index)
 		(uint64_t)index * SEGMENT_FIGURES);
 }
 
+/* segment_owns() - does the map say of both ends of these bytes, which lie in the
+ * arena, that they are {@slot, @gen}'s? */
+static inline bool
+segment_owns(const struct segment_map *map, uint32_t slot, uint32_t gen,
+	uint64_t offset, uint64_t len)
+{
+	uint64_t owner =
+		segment_span_word(slot, gen, SEGMENT_SPAN_FREE, 0) >> 24;
+	uint64_t first = (offset - map->plan.arena) / SEGMENT_SPAN;
+	uint64_t last = (offset + (len > 0 ? len - 1 : 0) - map->plan.arena) /
+		SEGMENT_SPAN;
+
+	return last < map->plan.spans &&
+		atomic_load_explicit(&segment_spans(map)[first],
+			memory_order_relaxed) >>
+			24 ==
+		owner &&
+		atomic_load_explicit(&segment_spans(map)[last],
+			memory_order_relaxed) >>
+			24 ==
+		owner;
+}
+
 /*
  * segment_hold() - the calling process holds @slot.
  *
@@ -107,7 +130,22 @@ segment_figures(const struct segment_map *map, uint32_t index)
  */
 pid_t segment_hold(struct segment_slot *slot);
 
-/* segment_let_go() - if the calling process holds @slot: nobody does. */
+/* segment_let_go() - if the calling process holds @slot: nobody does, unless it was
+ * to be kept. */
 void segment_let_go(struct segment_slot *slot);
+
+/* segment_keep() - what this process holds it holds as long as it lives: memory of
+ * the segment is known by that. */
+void segment_keep(void);
+
+/*
+ * segment_gone() - no thread of the process that has @slot by @claim runs any more?
+ *
+ * @thorough: look after whether its number has passed on, too; else that is done
+ *            only where its death is marked
+ * false where nobody can say: it is of another space of process ids.
+ */
+bool segment_gone(const struct segment_slot *slot, uint64_t claim,
+	bool thorough);
 
 #endif /* SEGMENT_MEMBER_H */

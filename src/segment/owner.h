@@ -6,6 +6,11 @@
  * which answers with an error where a page cannot be had, and a segment that
  * nobody looks into costs no page of the supervisor's. Ranks may write anything
  * at any time; what comes out here is in range, whatever stands there.
+ *
+ * When a process ended: segment_recycle() its slot, unless another process has
+ * that and lives; segment_alarm() if others had links to it, who wait for its end
+ * to have back what they lent, and may not have heard of it; segment_reclaim() if
+ * others are there.
  */
 #ifndef SEGMENT_OWNER_H
 #define SEGMENT_OWNER_H
@@ -43,6 +48,8 @@ struct segment_view {
 	int64_t total; /* the same */
 	int64_t when;  /* ns of CLOCK_MONOTONIC, not after @now; 0: never */
 	int64_t lost;  /* 0 .. 2^53 - 1 */
+	bool shares;   /* its holder used the arena */
+	bool open;     /* others have links to it */
 };
 
 /*
@@ -80,5 +87,25 @@ void segment_name(int fd, uint32_t index, int32_t pid);
 /* segment_recycle() - nobody has slot @index any more, and it says nothing; its
  * gen is one more than @gen. Not while a process that may claim it is of use. */
 void segment_recycle(int fd, uint32_t index, uint32_t gen);
+
+/*
+ * segment_alarm() - who sleeps in one of @slots slots wakes up, and looks who died.
+ *
+ * Cost: a look at all slots, and two system calls for each that sleeps.
+ */
+void segment_alarm(int fd, uint32_t slots);
+
+/*
+ * segment_reclaim() - what processes had that are gone is given back (sweep.h): of
+ * those whose slot was recycled, and of those that nobody told of.
+ *
+ * Meanwhile all but the arena is mapped, and what will be looked at is asked for
+ * first, so that a page that cannot be had ends it without harm.
+ *
+ * @ranks, @slots: as the segment was made
+ * Returns  spans that were freed
+ * Thread   any.  Blocks: some 20 us a MiB that is given back.
+ */
+uint32_t segment_reclaim(int fd, uint32_t ranks, uint32_t slots);
 
 #endif /* SEGMENT_OWNER_H */

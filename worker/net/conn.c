@@ -54,7 +54,7 @@ net_conn_new(struct net_carrier *c, int fd, const struct where *where,
 
 	if (conn != NULL)
 		conn->greet = malloc(sizeof(*conn->greet));
-	if (conn == NULL || conn->greet == NULL || !heir_note(fd) ||
+	if (conn == NULL || conn->greet == NULL ||
 		epoll_ctl(c->epoll, EPOLL_CTL_ADD, fd, &e) == -1) {
 		heir_close(fd);
 		if (conn != NULL)
@@ -197,7 +197,7 @@ net_conn_up(struct net_conn *conn, struct xr_link *l)
 	conn->greet = NULL;
 	conn->link = l;
 	become(conn, NET_UP);
-	intake_init(&conn->in, &conn->carrier->bodies, &intake_ops, conn);
+	intake_init(&conn->in, conn->carrier->bodies, &intake_ops, conn);
 	net_link_up(l, conn);
 }
 

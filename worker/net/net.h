@@ -134,7 +134,7 @@ struct net_carrier {
 	struct where where;
 	pthread_t thread;
 	int epoll, bell, door;
-	struct bodies bodies;
+	struct bodies *bodies;
 	_Atomic bool watching; /* something was sent: NET_TICK_NS */
 
 	pthread_mutex_t lock;
@@ -182,6 +182,7 @@ void net_link_free(struct xr_link *l);
 /* Of struct xr_carrier. */
 enum xr_status net_link_send(struct xr_link *l,
 	const struct xr_message *message, bool *pending);
+bool net_link_unsend(struct xr_link *l, void *token);
 void net_link_close(struct xr_link *l);
 
 /* net_link_enter() - before the thread calls the host with it; false: it was
@@ -249,6 +250,12 @@ void net_admit(struct net_conn *conn);
 /* net_late() - when @conn has had time enough; net_meet_late() - it has. */
 int64_t net_late(const struct net_conn *conn);
 void net_meet_late(struct net_conn *conn);
+
+/* --- who is there (there.c): any thread ------------------------------------- */
+
+/* Of struct xr_carrier. */
+enum xr_there net_there(void *self, const char *address, uint32_t id,
+	uint64_t incarnation);
 
 /* --- the thread (loop.c) ---------------------------------------------------- */
 

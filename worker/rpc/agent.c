@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* agent.c - see agent.h. */
 #include <errno.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
 
 #include "base/clock.h"
 #include "base/status.h"
@@ -20,6 +24,7 @@
 #include "worker/rpc/loop.h"
 #include "worker/rpc/meet.h"
 #include "worker/rpc/message.h"
+#include "worker/rpc/parcel.h"
 #include "worker/rpc/pending.h"
 #include "worker/rpc/serve.h"
 #include "worker/rpc/tell.h"
@@ -33,44 +38,14 @@ static struct {
 	struct agent_carrier carrier[AGENT_CARRIERS_MAX];
 	uint32_t carriers; /* the first is loop */
 	uint8_t secret[AGENT_SECRET];
+	bool is_new;
+	void (*lost)(struct peer *p);
 	pthread_mutex_t adding;
 	struct peer *_Atomic by_id[XR_WORKER_ID_MAX + 1];
 	struct peer *_Atomic by_name[NAME_BUCKETS];
 	struct peer *_Atomic first;
 	_Atomic bool behind;
 } a = { .adding = PTHREAD_MUTEX_INITIALIZER };
-
-/* --- tokens --------------------------------------------------------------- */
-
-static void
-copy_sent(struct token *token)
-{
-	agent_token_free((struct agent_token *)token);
-}
-
-struct agent_token *
-agent_token_new(size_t len)
-{
-	struct agent_token *t = calloc(1, sizeof(*t));
-
-	if (t == NULL)
-		return NULL;
-	t->token.sent = copy_sent;
-	t->data = malloc(len > 0 ? len : 1);
-	if (t->data != NULL)
-		return t;
-	free(t);
-	return NULL;
-}
-
-void
-agent_token_free(struct agent_token *t)
-{
-	if (t == NULL)
-		return;
-	free(t->data);
-	free(t);
-}
 
 /* --- what carriers call --------------------------------------------------- */
 
@@ -98,13 +73,9 @@ on_place(void *ctx, void *peer, const struct xr_record *record, uint64_t len)
 static void
 on_lost(void *ctx, void *peer, struct xr_link *link, const char *why)
 {
-	struct peer *p = peer;
-
 	(void)ctx;
-	(void)link;
-	peer_lose(p, PEER_LOST, why);
-	serve_lost(p);
-	meet_lost(p);
+	agent_lose(peer, why);
+	peer_unlink(peer, link);
 }
 
 static void *
@@ -127,6 +98,16 @@ on_accepted(void *ctx, uint32_t id, uint64_t incarnation, struct xr_link *link)
 	}
 	pthread_mutex_unlock(&p->lock);
 	return p;
+}
+
+void
+agent_lose(struct peer *p, const char *why)
+{
+	peer_lose(p, PEER_LOST, why);
+	serve_lost(p);
+	meet_lost(p);
+	if (a.lost != NULL && !peer_is_gone(p))
+		a.lost(p);
 }
 
 static void
@@ -178,7 +159,7 @@ agent_next(const struct peer *p)
 
 struct peer *
 agent_add(const char *name, uint32_t id, uint64_t incarnation,
-	const char *addresses)
+	const char *addresses, struct peer_devices *devices)
 {
 	struct peer *p;
 	uint32_t b;
@@ -189,6 +170,7 @@ agent_add(const char *name, uint32_t id, uint64_t incarnation,
 	if (p == NULL)
 		return NULL;
 	snprintf(p->addresses, sizeof(p->addresses), "%s", addresses);
+	p->devices = devices;
 	pthread_mutex_lock(&a.adding);
 	b = name_bucket(name);
 	p->next = atomic_load(&a.first);
@@ -200,8 +182,8 @@ agent_add(const char *name, uint32_t id, uint64_t incarnation,
 	return p;
 }
 
-static struct peer *
-find_name(const char *name)
+struct peer *
+agent_find(const char *name)
 {
 	struct peer *p = atomic_load_explicit(&a.by_name[name_bucket(name)],
 		memory_order_acquire);
@@ -218,10 +200,10 @@ agent_peer(const char *name, int64_t id, struct peer **peer,
 	struct peer *p = NULL;
 
 	if (name != NULL)
-		p = find_name(name);
+		p = agent_find(name);
 	else if (id >= 0 && id <= XR_WORKER_ID_MAX)
 		p = atomic_load_explicit(&a.by_id[id], memory_order_acquire);
-	if (p != NULL && atomic_load(&p->state) == PEER_LEFT)
+	if (p != NULL && peer_is_gone(p))
 		return peer_lost_error(p, err);
 	if (p == NULL && name != NULL)
 		return fail(err, XR_E_NOTFOUND, "%s (%u) knows no worker %s",
@@ -237,10 +219,9 @@ agent_peer(const char *name, int64_t id, struct peer **peer,
 
 /* The address of @carrier in "shm:1:2 tcp:h:1"; false: there is none. */
 static bool
-address_for(const struct peer *p, const char *carrier, char *out, size_t cap)
+address_for(const char *at, const char *carrier, char *out, size_t cap)
 {
 	size_t len = strlen(carrier), n;
-	const char *at = p->addresses;
 
 	for (; *at != '\0'; at += n + (at[n] == ' ')) {
 		n = strcspn(at, " ");
@@ -259,7 +240,9 @@ connect_by(struct peer *p, const struct agent_carrier *c, struct xr_error *err)
 {
 	char address[XR_ADDRESS_MAX + 1] = "";
 
-	if (!p->self && !address_for(p, c->ops->name, address, sizeof(address)))
+	if (!p->self &&
+		!address_for(p->addresses, c->ops->name, address,
+			sizeof(address)))
 		return false;
 	p->carrier = c->ops;
 	p->carrier_self = c->self;
@@ -285,6 +268,27 @@ agent_connect(struct peer *p)
 	snprintf(p->why, sizeof(p->why), "%.127s", err.text);
 	tell_lost(p->rank);
 	atomic_store(&p->state, PEER_LOST);
+}
+
+enum xr_there
+agent_there(const char *addresses, uint32_t id, uint64_t incarnation)
+{
+	enum xr_there there = XR_THERE_UNKNOWN, one;
+	char address[XR_ADDRESS_MAX + 1];
+
+	for (uint32_t i = 1; i < a.carriers && there != XR_THERE_NO; i++) {
+		const struct agent_carrier *c = &a.carrier[i];
+
+		if (c->ops->there == NULL ||
+			!address_for(addresses, c->ops->name, address,
+				sizeof(address)))
+			continue;
+		one = c->ops->there(c->self, address, id, incarnation);
+		if (one == XR_THERE_NO || there == XR_THERE_UNKNOWN ||
+			one == XR_THERE_YES)
+			there = one;
+	}
+	return there;
 }
 
 size_t
@@ -318,7 +322,7 @@ static int64_t
 expire(void *ctx, int64_t now)
 {
 	int64_t a_call = pending_expire(now), a_meeting = meet_expire(now);
-	int64_t told = tell_figures(now), held = peer_release(now);
+	int64_t told = tell_figures(now), held = fault_expire(now);
 
 	(void)ctx;
 	a_call = a_call < told ? a_call : told;
@@ -369,14 +373,27 @@ open_carriers(const struct agent_wish *wish, struct xr_error *err)
 	return status;
 }
 
+/* A carrier with a thread of its own may deliver of another peer meanwhile, and
+ * that be answered to this one. */
+static void
+close_link(struct peer *p)
+{
+	struct xr_link *link;
+
+	pthread_mutex_lock(&p->lock);
+	link = p->link;
+	p->link = NULL;
+	atomic_store(&p->state, PEER_LEFT);
+	pthread_mutex_unlock(&p->lock);
+	if (link != NULL)
+		p->carrier->link_close(link);
+}
+
 static void
 close_carriers(void)
 {
-	for (struct peer *p = agent_first(); p != NULL; p = agent_next(p)) {
-		if (p->link != NULL)
-			p->carrier->link_close(p->link);
-		p->link = NULL;
-	}
+	for (struct peer *p = agent_first(); p != NULL; p = agent_next(p))
+		close_link(p);
 	while (a.carriers > 0) {
 		a.carriers--;
 		a.carrier[a.carriers].ops->free(a.carrier[a.carriers].self);
@@ -407,9 +424,12 @@ open_all(const struct agent_wish *wish, struct xr_error *err)
 	enum xr_status status;
 	int sys;
 
-	a.self = agent_add(wish->name, wish->id, wish->incarnation, "");
-	if (a.self == NULL)
+	a.self = agent_add(wish->name, wish->id, wish->incarnation, "",
+		wish->devices);
+	if (a.self == NULL) {
+		free(wish->devices);
 		return fail(err, XR_E_NOMEM, "out of memory");
+	}
 	a.self->self = true;
 	status = open_carriers(wish, err);
 	if (status != XR_OK)
@@ -422,9 +442,27 @@ open_all(const struct agent_wish *wish, struct xr_error *err)
 		strerror(sys));
 }
 
+/* Its threads are not here, and what it holds is the parent's. */
+static void
+in_child(void)
+{
+	if (atomic_load(&a.state) == AGENT_NONE)
+		return;
+	atomic_store(&a.state, AGENT_FORKED);
+	crew_abandon();
+	lead_abandon();
+}
+
+static void
+watch_forks(void)
+{
+	pthread_atfork(NULL, NULL, in_child);
+}
+
 enum xr_status
 agent_open(const struct agent_wish *wish, struct xr_error *err)
 {
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	struct lead_place place = {
 		.expire = expire,
 		.work = crew_has_work,
@@ -432,11 +470,16 @@ agent_open(const struct agent_wish *wish, struct xr_error *err)
 	uint32_t none = AGENT_NONE;
 	enum xr_status status;
 
-	if (!atomic_compare_exchange_strong(&a.state, &none, AGENT_JOINING))
+	if (!atomic_compare_exchange_strong(&a.state, &none, AGENT_JOINING)) {
+		free(wish->devices);
 		return fail(err, XR_E_STATE,
 			"an agent runs in this process already");
+	}
+	pthread_once(&once, watch_forks);
 	if (wish->secret != NULL)
 		memcpy(a.secret, wish->secret, sizeof(a.secret));
+	a.is_new = wish->is_new;
+	a.lost = wish->lost;
 	atomic_store(&a.timeout, wish->timeout);
 	atomic_store(&a.behind, false);
 	inside_open();
@@ -451,10 +494,19 @@ agent_open(const struct agent_wish *wish, struct xr_error *err)
 	return status;
 }
 
+/* Those who wait in await_begin() look again. */
+static void
+change_state(enum agent_state state)
+{
+	atomic_store(&a.state, state);
+	syscall(SYS_futex, &a.state, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL,
+		0);
+}
+
 void
 agent_begin(void)
 {
-	atomic_store(&a.state, AGENT_RUNS);
+	change_state(AGENT_RUNS);
 	lead_due(tell_figures(clock_now()));
 }
 
@@ -477,18 +529,19 @@ empty(void *unused)
 void
 agent_close(void)
 {
-	atomic_store(&a.state, AGENT_CLOSING);
+	change_state(AGENT_CLOSING);
 	inside_await_empty(empty, NULL);
 	crew_close();
 	tell_last();
 	fault_close();
 	lead_close();
+	serve_forget_all();
+	empty(NULL);
 	close_carriers();
-	pending_fail_all(NULL, XR_E_CLOSED, "the agent was shut down");
-	pending_free_all();
 	meet_forget_all();
 	forget_peers();
 	explicit_bzero(a.secret, sizeof(a.secret));
+	inside_close();
 	atomic_store(&a.state, AGENT_NONE);
 }
 
@@ -502,17 +555,42 @@ may_call(void)
 	uint32_t state = atomic_load_explicit(&a.state, memory_order_acquire);
 
 	return state == AGENT_RUNS ||
-		(state == AGENT_JOINING &&
+		(state == AGENT_JOINING && !a.is_new &&
 			(crew_is_member() || lead_delivers()));
+}
+
+/* Of a group that changes only its caller knew. */
+static void
+await_begin(void)
+{
+	if (!a.is_new || !crew_is_member() || lead_delivers())
+		return;
+	crew_wait_begin();
+	while (atomic_load(&a.state) == AGENT_JOINING)
+		syscall(SYS_futex, &a.state, FUTEX_WAIT_PRIVATE, AGENT_JOINING,
+			NULL, NULL, 0);
+	crew_wait_end();
 }
 
 enum xr_status
 agent_enter(struct xr_error *err)
 {
+	enum xr_status status;
+
 	inside_enter();
 	if (may_call())
 		return XR_OK;
 	inside_leave();
+	if (atomic_load(&a.state) == AGENT_JOINING && a.is_new) {
+		await_begin();
+		inside_enter();
+		if (atomic_load(&a.state) == AGENT_RUNS)
+			return XR_OK;
+		inside_leave();
+	}
+	status = inside_not_forked(err);
+	if (status != XR_OK)
+		return status;
 	return fail(err, XR_E_STATE,
 		"no agent runs in this process: xr_rpc_init() comes first");
 }
@@ -521,6 +599,19 @@ void
 agent_leave(void)
 {
 	inside_leave();
+}
+
+bool
+agent_come(void)
+{
+	uint32_t state;
+
+	inside_enter();
+	state = atomic_load_explicit(&a.state, memory_order_acquire);
+	if (state == AGENT_RUNS || state == AGENT_JOINING)
+		return true;
+	inside_leave();
+	return false;
 }
 
 enum xr_status

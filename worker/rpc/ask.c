@@ -13,53 +13,50 @@
 #include "worker/rpc/func.h"
 #include "worker/rpc/future.h"
 #include "worker/rpc/held.h"
+#include "worker/rpc/inside.h"
 #include "worker/rpc/method.h"
+#include "worker/rpc/parcel.h"
 #include "worker/rpc/pending.h"
 #include "worker/rpc/prof.h"
+#include "worker/rpc/tally.h"
 #include "worker/rpc/values.h"
 
 static struct wait_site site; /* of all who wait for answers */
-static _Atomic uint32_t active;
-static struct waiter *_Atomic idle; /* waits until there are none */
+static struct tally active;
+static _Atomic uint64_t ever;
 
 uint32_t
 ask_active(void)
 {
-	return atomic_load(&active);
+	return tally_count(&active);
 }
 
-/* Whoever takes the waiter out ends its wait. */
-static void
-tell_idle(void)
+uint64_t
+ask_begun(void)
 {
-	struct waiter *w = atomic_exchange(&idle, NULL);
+	return atomic_load(&ever);
+}
 
-	if (w != NULL)
-		waiter_done(w);
+static void
+call_begins(void)
+{
+	atomic_fetch_add(&ever, 1);
+	tally_up(&active);
 }
 
 static void
 call_over(void)
 {
-	if (atomic_fetch_sub(&active, 1) == 1 && atomic_load(&idle) != NULL)
-		tell_idle();
+	tally_down(&active);
 }
 
 enum xr_status
 ask_await_idle(int64_t deadline, struct xr_error *err)
 {
-	struct waiter w = { 0 };
-	bool done;
-
-	atomic_store(&idle, &w);
-	if (atomic_load(&active) == 0)
-		tell_idle();
-	done = lead_wait(&w, NULL, deadline);
-	if (!done && atomic_exchange(&idle, NULL) == NULL)
-		done = lead_wait(&w, NULL, INT64_MAX);
-	return done ? XR_OK :
-		      fail(err, XR_E_TIMEOUT, "%u calls are not answered",
-			      ask_active());
+	return tally_await(&active, deadline) ?
+		XR_OK :
+		fail(err, XR_E_TIMEOUT, "%u calls are not answered",
+			ask_active());
 }
 
 static int64_t
@@ -90,6 +87,9 @@ send_question(const struct question *q, uint64_t corr, uint8_t flags,
 		},
 		.parts = q->parts,
 		.count = q->count,
+		.lent = q->lent,
+		.loans = q->loans,
+		.loan_count = q->loan_count,
 	};
 
 	if (q->method != NULL && !peer_knows(q->to, q->method->place)) {
@@ -100,7 +100,11 @@ send_question(const struct question *q, uint64_t corr, uint8_t flags,
 		m.parts = parts;
 		m.count = q->count + 1;
 	}
-	return peer_send(q->to, &m, deadline, NULL, err);
+	/* Who shuts down ends what is pending; that was before, or is told. */
+	inside_order();
+	if (agent_state() == AGENT_CLOSING)
+		return fail(err, XR_E_CLOSED, "the agent was shut down");
+	return peer_send(q->to, &m, deadline, q->parcel, err);
 }
 
 /* Best effort: the callee may go on. It is not worth a wait. */
@@ -205,9 +209,9 @@ sync_answered(struct pending *p, const struct xr_record *record,
 	struct xr_error err = { 0 };
 
 	if (record->kind == MESSAGE_ERROR) {
-		a->error = error_in(p->peer, record, body);
+		a->error = error_in(pending_peer(p), record, body);
 	} else if (a->read != NULL) {
-		a->value = a->read(p->peer, record, body, &err);
+		a->value = a->read(pending_peer(p), record, body, &err);
 		if (a->value == NULL)
 			a->error = failure_new(err.status, "%s", err.text);
 	} else {
@@ -264,15 +268,14 @@ ask_wait(const struct question *q, struct ask_sync *a, struct xr_error *err)
 	p = pending_new();
 	if (p == NULL)
 		return fail(err, XR_E_NOMEM, "out of memory");
-	p->peer = q->to;
-	p->deadline = INT64_MAX; /* whoever waits looks after it */
 	p->timeout = q->timeout;
 	p->ops = q->call ? &sync_call_ops : &sync_ops;
 	p->ctx = a;
 	if (q->call)
-		atomic_fetch_add(&active, 1);
+		call_begins();
 	flags = record(&run, q, p, "sync");
-	corr = pending_open(p);
+	/* Whoever waits looks after its time. */
+	corr = pending_open(p, q->to, INT64_MAX);
 	lead_expect();
 	status = send_question(q, corr, flags, deadline, err);
 	if (status != XR_OK) {
@@ -309,6 +312,7 @@ struct asked {
 	ask_read_fn *read;
 	const struct method *method;
 	struct peer *to;
+	struct parcel *parcel; /* of what is lent; NULL */
 	uint64_t corr;
 	struct run run;
 	bool call;
@@ -327,6 +331,14 @@ read_bytes(struct peer *from, const struct xr_record *record,
 	return v;
 }
 
+/* The program may have its memory again. */
+static void
+end_loan(struct asked *a)
+{
+	parcel_end(a->parcel, a->to);
+	a->parcel = NULL;
+}
+
 static void
 future_ends(struct asked *a, struct xr_value *result, bool failed)
 {
@@ -337,6 +349,7 @@ future_ends(struct asked *a, struct xr_value *result, bool failed)
 			failed ? failure_status(result, NULL) : XR_OK);
 	if (!failed && a->method != NULL)
 		peer_learns(a->to, a->method->place);
+	end_loan(a);
 	future_end(future, result, failed);
 	xr_future_unref(future);
 }
@@ -351,10 +364,11 @@ future_answered(struct pending *p, const struct xr_record *record,
 	bool failed = record->kind == MESSAGE_ERROR;
 
 	if (failed)
-		result = error_in(p->peer, record, body);
+		result = error_in(pending_peer(p), record, body);
 	else
-		result = (a->read != NULL ? a->read : read_bytes)(p->peer,
-			record, body, &err);
+		result = (a->read != NULL ? a->read :
+					    read_bytes)(pending_peer(p), record,
+			body, &err);
 	if (result == NULL && !failed) {
 		result = failure_new(err.status, "%s", err.text);
 		failed = true;
@@ -387,15 +401,20 @@ static void
 asked_cancel(struct xr_future *future, void *ctx)
 {
 	struct asked *a = ctx;
-	struct pending *p = pending_claim(a->corr, a->to);
+	struct pending *p = NULL;
 
-	if (p == NULL)
-		return;
-	pending_put(p);
-	cancel(a->to, a->corr);
-	if (a->call)
-		run_over(a->to, &a->run, XR_E_CANCELLED);
-	xr_future_unref(future);
+	if (agent_enter(NULL) != XR_OK)
+		return; /* it is ended by who shuts down */
+	p = pending_claim(a->corr, a->to);
+	if (p != NULL) {
+		pending_put(p);
+		cancel(a->to, a->corr);
+		end_loan(a);
+		if (a->call)
+			run_over(a->to, &a->run, XR_E_CANCELLED);
+		xr_future_unref(future);
+	}
+	agent_leave();
 }
 
 static const struct future_maker asked_maker = {
@@ -427,17 +446,17 @@ ask_future(const struct question *q, ask_read_fn *read,
 		.method = q->method,
 		.to = q->to,
 		.run = { .begun = tick_now() },
+		.parcel = q->lent && q->parcel != NULL ? parcel_ref(q->parcel) :
+							 NULL,
 		.call = q->call };
-	p->peer = q->to;
-	p->deadline = deadline;
 	p->timeout = q->timeout;
 	p->ops = q->call ? &future_call_ops : &future_ops;
 	p->ctx = a;
 	if (q->call)
-		atomic_fetch_add(&active, 1);
+		call_begins();
 	a->corr = pending_name(p);
 	flags = record(&a->run, q, p, "async");
-	pending_open(p);
+	pending_open(p, q->to, deadline);
 	status = send_question(q, a->corr, flags, deadline, &why);
 	if (status != XR_OK) {
 		p = pending_claim(a->corr, q->to);

@@ -1,21 +1,48 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* local.c - see local.h. */
+#include <pthread.h>
 #include <stddef.h>
 
+#include "wire/value/storage.h"
 #include "worker/rpc/local.h"
 #include "worker/rpc/peer.h"
+#include "worker/rpc/values.h"
 #include "worker/shm/link.h"
 #include "worker/shm/plane.h"
 #include "worker/shm/shm.h"
 #include "worker/shm/tick.h"
 
 static struct shm *shm; /* kept until the process ends; NULL: there is none */
+static pthread_once_t opened = PTHREAD_ONCE_INIT;
+
+static void *
+lend_alloc(size_t len, void **own)
+{
+	return len < LEND_MIN ? NULL : shm_alloc(shm, len, own);
+}
+
+static void
+lend_free(void *data, void *own)
+{
+	shm_free(shm, data, own);
+}
+
+static const struct storage_source lent = {
+	.alloc = lend_alloc,
+	.free = lend_free,
+};
+
+static void
+open_once(void)
+{
+	if (shm_open_segment(&shm, NULL) == XR_OK)
+		storage_set_source(&lent);
+}
 
 void
 local_open(void)
 {
-	if (shm_open_segment(&shm, NULL) != XR_OK)
-		shm = NULL;
+	pthread_once(&opened, open_once);
 }
 
 static uint32_t

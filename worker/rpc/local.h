@@ -15,8 +15,9 @@
 
 struct peer;
 
-/* local_open() - find it; without one all of this does nothing, and the carrier
- * "shm" is not to be had. */
+/* local_open() - find it, once; without one all of this does nothing, and the
+ * carrier "shm" is not to be had. What values have lies there from now on, so that
+ * it can be lent. */
 void local_open(void);
 
 /* local_place() - the bell, and what goes with it, into @place. */

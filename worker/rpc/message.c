@@ -58,10 +58,12 @@ message_deliver(void *ctx, void *peer, const struct xr_record *record,
 	delivering = ctx;
 	lead_deliver_begin();
 	count(p, body);
-	if (record->kind < MESSAGE_KINDS && handlers[record->kind] != NULL)
+	if (atomic_load_explicit(&p->state, memory_order_relaxed) == PEER_LOST)
+		; /* what comes yet is nobody's */
+	else if (record->kind < MESSAGE_KINDS && handlers[record->kind] != NULL)
 		handlers[record->kind](p, record, body);
 	else
-		peer_lose(p, PEER_LOST, "it sent a message of no kind");
+		agent_lose(p, "it sent a message of no kind");
 	lead_deliver_end();
 }
 

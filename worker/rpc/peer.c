@@ -12,6 +12,7 @@
 #include "worker/rpc/figures.h"
 #include "worker/rpc/lead.h"
 #include "worker/rpc/message.h"
+#include "worker/rpc/parcel.h"
 #include "worker/rpc/peer.h"
 #include "worker/rpc/pending.h"
 #include "worker/rpc/tell.h"
@@ -32,13 +33,20 @@ peer_new(const char *name, uint32_t id, uint64_t incarnation)
 }
 
 static void
+outgoing_free(struct outgoing *o)
+{
+	parcel_unref(o->parcel);
+	free(o);
+}
+
+static void
 drop_behind(struct peer *p)
 {
 	struct outgoing *o;
 
 	while ((o = TAILQ_FIRST(&p->behind)) != NULL) {
 		TAILQ_REMOVE(&p->behind, o, list);
-		free(o);
+		outgoing_free(o);
 	}
 	atomic_store(&p->is_behind, false);
 }
@@ -51,6 +59,7 @@ peer_free(struct peer *p)
 	if (p->link != NULL)
 		p->carrier->link_close(p->link);
 	drop_behind(p);
+	free(p->devices);
 	pthread_mutex_destroy(&p->lock);
 	free(p);
 }
@@ -65,7 +74,7 @@ peer_learns(struct peer *p, uint32_t i)
 static enum xr_status
 lost_error(const struct peer *p, struct xr_error *err)
 {
-	if (atomic_load(&p->state) == PEER_LEFT)
+	if (atomic_load(&p->state) == PEER_LEFT || p->left)
 		return fail(err, XR_E_NOTFOUND, "%s (%u) has left the group",
 			p->name, p->id);
 	return fail(err, XR_E_PEER_LOST, "lost %s (%u)%s%s", p->name, p->id,
@@ -94,6 +103,8 @@ peer_lose(struct peer *p, enum peer_state state, const char *why)
 	was = atomic_load(&p->state);
 	if (was == PEER_NEW || was == PEER_UP) {
 		snprintf(p->why, sizeof(p->why), "%s", why);
+		if (p->left)
+			state = PEER_LEFT;
 		/* Before anybody can fail of it. */
 		if (state == PEER_LOST)
 			tell_lost(p->rank);
@@ -104,6 +115,37 @@ peer_lose(struct peer *p, enum peer_state state, const char *why)
 	pthread_mutex_unlock(&p->lock);
 	if (was == PEER_NEW || was == PEER_UP)
 		pending_fail_all(p, status, err.text);
+}
+
+void
+peer_gone(struct peer *p, bool lost)
+{
+	bool is_up;
+
+	pthread_mutex_lock(&p->lock);
+	p->left = !lost;
+	is_up = atomic_load(&p->state) == PEER_UP;
+	if (p->left && atomic_load(&p->state) == PEER_LOST)
+		atomic_store(&p->state, PEER_LEFT);
+	pthread_mutex_unlock(&p->lock);
+	atomic_store_explicit(&p->gone, true, memory_order_release);
+	if (lost || !is_up)
+		peer_lose(p, lost ? PEER_LOST : PEER_LEFT,
+			"the group has found it dead");
+}
+
+void
+peer_unlink(struct peer *p, struct xr_link *link)
+{
+	bool ours;
+
+	pthread_mutex_lock(&p->lock);
+	ours = p->link == link;
+	if (ours)
+		p->link = NULL;
+	pthread_mutex_unlock(&p->lock);
+	if (ours)
+		p->carrier->link_close(link);
 }
 
 /* --- sending -------------------------------------------------------------- */
@@ -118,58 +160,131 @@ length_of(const struct xr_message *m)
 	return len;
 }
 
-/* A copy that lies with what is to follow it; the lock is held. */
-static enum xr_status
-leave_behind(struct peer *p, const struct xr_message *m)
+static struct outgoing *
+outgoing_new(const struct xr_message *m, uint32_t parts, size_t bytes)
 {
-	size_t len = length_of(m), at = 0;
-	struct outgoing *o = malloc(sizeof(*o) + len);
+	struct outgoing *o =
+		calloc(1, sizeof(*o) + parts * sizeof(o->part[0]) + bytes);
 
 	if (o == NULL)
-		return XR_E_NOMEM;
-	for (uint32_t i = 0; i < m->count; i++) {
-		memcpy(o->data + at, m->parts[i].data, m->parts[i].len);
-		at += m->parts[i].len;
-	}
-	o->part = (struct xr_part){ o->data, len };
+		return NULL;
 	o->message = *m;
-	o->message.parts = &o->part;
-	o->message.count = 1;
+	o->message.parts = o->part;
 	o->message.more = false;
 	o->message.token = NULL;
+	return o;
+}
+
+static struct outgoing *
+outgoing_copy(const struct xr_message *m)
+{
+	size_t len = length_of(m);
+	struct outgoing *o = outgoing_new(m, 1, len);
+	uint8_t *to;
+
+	if (o == NULL)
+		return NULL;
+	to = (uint8_t *)&o->part[1];
+	o->part[0] = (struct xr_part){ to, len };
+	o->message.count = 1;
+	o->message.lent = false;
+	for (uint32_t i = 0; i < m->count; i++) {
+		if (m->parts[i].len > 0)
+			memcpy(to, m->parts[i].data, m->parts[i].len);
+		to += m->parts[i].len;
+	}
+	return o;
+}
+
+static struct outgoing *
+outgoing_of(const struct xr_message *m, struct parcel *parcel)
+{
+	struct outgoing *o = outgoing_new(m, m->count + m->loan_count, 0);
+
+	if (o == NULL)
+		return NULL;
+	o->parcel = parcel_ref(parcel);
+	memcpy(o->part, m->parts, m->count * sizeof(o->part[0]));
+	o->message.loans = o->part + m->count;
+	if (m->loan_count > 0)
+		memcpy(o->part + m->count, m->loans,
+			m->loan_count * sizeof(o->part[0]));
+	return o;
+}
+
+/* It lies with what is to follow it; the lock is held. */
+static enum xr_status
+leave_behind(struct peer *p, const struct xr_message *m, struct parcel *parcel)
+{
+	struct outgoing *o = NULL;
+
+	if (parcel != NULL && parcel->free != NULL)
+		o = outgoing_of(m, parcel);
+	else if (m->loan_count == 0)
+		o = outgoing_copy(m);
+	if (o == NULL)
+		return XR_E_NOMEM;
 	TAILQ_INSERT_TAIL(&p->behind, o, list);
 	atomic_store(&p->is_behind, true);
 	agent_has_behind();
 	return XR_OK;
 }
 
-/* A carrier that would keep the parts gets a copy, which it may keep: a token of
- * the agent's that is a plain block of memory. */
+/* With what a carrier may keep. */
+static enum xr_status
+send_parcel(struct peer *p, const struct xr_message *m, struct parcel *parcel)
+{
+	struct xr_message one = *m;
+	enum xr_status status;
+	bool pending = false;
+
+	one.token = &parcel->token;
+	parcel_lend(parcel);
+	status = p->carrier->send(p->link, &one, &pending);
+	if (status != XR_OK || !pending)
+		parcel_keep(parcel);
+	return status;
+}
+
+/* A carrier that would keep the parts gets a copy, which it may keep. */
 static enum xr_status
 send_copy(struct peer *p, const struct xr_message *m)
 {
-	struct agent_token *t;
 	size_t len = length_of(m), at = 0;
-	enum xr_status status;
+	char *data = malloc(len);
+	struct parcel *parcel = data != NULL ? parcel_new(free, data) : NULL;
+	struct xr_part part = { data, len };
 	struct xr_message one = *m;
-	struct xr_part part;
-	bool pending = false;
+	enum xr_status status;
 
-	t = agent_token_new(len);
-	if (t == NULL)
+	if (parcel == NULL) {
+		free(data);
 		return XR_E_NOMEM;
+	}
 	for (uint32_t i = 0; i < m->count; i++) {
-		memcpy(t->data + at, m->parts[i].data, m->parts[i].len);
+		if (m->parts[i].len > 0)
+			memcpy(data + at, m->parts[i].data, m->parts[i].len);
 		at += m->parts[i].len;
 	}
-	part = (struct xr_part){ t->data, len };
 	one.parts = &part;
 	one.count = 1;
-	one.token = &t->token;
-	status = p->carrier->send(p->link, &one, &pending);
-	if (status != XR_OK || !pending)
-		agent_token_free(t);
+	one.lent = false;
+	status = send_parcel(p, &one, parcel);
+	parcel_unref(parcel);
 	return status;
+}
+
+/* Is connected. */
+static enum xr_status
+send_message(struct peer *p, const struct xr_message *m, struct parcel *parcel)
+{
+	bool pending;
+
+	if (parcel != NULL)
+		return send_parcel(p, m, parcel);
+	return length_of(m) > p->carrier->copies ?
+		send_copy(p, m) :
+		p->carrier->send(p->link, m, &pending);
 }
 
 static void
@@ -196,10 +311,9 @@ count(struct peer *p, const struct xr_message *m)
 
 /* The lock is held. */
 static enum xr_status
-send_now(struct peer *p, const struct xr_message *m, bool *pending)
+send_now(struct peer *p, const struct xr_message *m, struct parcel *parcel)
 {
 	enum xr_status status;
-	bool kept;
 
 	if (atomic_load(&p->state) == PEER_NEW)
 		agent_connect(p);
@@ -207,11 +321,7 @@ send_now(struct peer *p, const struct xr_message *m, bool *pending)
 		return XR_E_PEER_LOST;
 	if (!TAILQ_EMPTY(&p->behind))
 		return XR_E_AGAIN;
-	if (pending == NULL && length_of(m) > p->carrier->copies)
-		status = send_copy(p, m);
-	else
-		status = p->carrier->send(p->link, m,
-			pending != NULL ? pending : &kept);
+	status = send_message(p, m, parcel);
 	if (status == XR_OK)
 		count(p, m);
 	return status;
@@ -224,24 +334,32 @@ await_room(int64_t deadline)
 {
 	if (clock_now() >= deadline)
 		return XR_E_TIMEOUT;
+	if (agent_state() == AGENT_CLOSING)
+		return XR_E_CLOSED;
 	lead_poll();
 	return XR_E_AGAIN;
 }
 
-static enum xr_status
-send_once(struct peer *p, const struct xr_message *message, int64_t deadline,
-	bool *pending, struct xr_error *err)
+enum xr_status
+peer_send(struct peer *p, const struct xr_message *message, int64_t deadline,
+	struct parcel *parcel, struct xr_error *err)
+{
+	return fault_is_on() ?
+		fault_send(p, message, deadline, parcel, err) :
+		peer_send_whole(p, message, deadline, parcel, err);
+}
+
+enum xr_status
+peer_send_whole(struct peer *p, const struct xr_message *message,
+	int64_t deadline, struct parcel *parcel, struct xr_error *err)
 {
 	enum xr_status status;
 
 	do {
 		pthread_mutex_lock(&p->lock);
-		status = send_now(p, message, pending);
-		if (status == XR_E_AGAIN && lead_delivers()) {
-			status = leave_behind(p, message);
-			if (pending != NULL)
-				*pending = false;
-		}
+		status = send_now(p, message, parcel);
+		if (status == XR_E_AGAIN && lead_delivers())
+			status = leave_behind(p, message, parcel);
 		if (status == XR_E_PEER_LOST)
 			status = lost_error(p, err);
 		pthread_mutex_unlock(&p->lock);
@@ -258,66 +376,28 @@ send_once(struct peer *p, const struct xr_message *message, int64_t deadline,
 	return status;
 }
 
-static void
-send_held(struct fault_held *h)
+bool
+peer_unsend(struct peer *p, void *token)
 {
-	send_once(h->to, &h->message, INT64_MAX, NULL, NULL);
-	free(h);
+	bool unsent;
+
+	pthread_mutex_lock(&p->lock);
+	unsent = p->link != NULL && p->carrier->unsend != NULL &&
+		p->carrier->unsend(p->link, token);
+	pthread_mutex_unlock(&p->lock);
+	return unsent;
 }
 
-int64_t
-peer_release(int64_t now)
+bool
+peer_can_lend(struct peer *p, const struct xr_part *part)
 {
-	struct fault_held *h;
+	bool can;
 
-	if (!fault_is_on())
-		return INT64_MAX;
-	while ((h = fault_take(NULL, now)) != NULL)
-		send_held(h);
-	return fault_due();
-}
-
-/* With the backend "faulty". */
-static enum xr_status
-send_faulty(struct peer *p, const struct xr_message *message, int64_t deadline,
-	bool *pending, struct xr_error *err)
-{
-	enum fault_what what = fault_of(p, message);
-	enum xr_status status = XR_OK;
-	struct fault_held *held;
-
-	if (pending != NULL)
-		*pending = false;
-	if (what == FAULT_FAIL)
-		return fail(err, XR_E_INJECTED,
-			"%s (%u): a message failed on purpose", p->name, p->id);
-	if (deadline != INT64_MAX && clock_now() >= deadline)
-		return fail(err, XR_E_TIMEOUT,
-			"%s (%u): a message was delayed on purpose", p->name,
-			p->id);
-	if (what == FAULT_DROP)
-		return XR_OK;
-	if (what == FAULT_REORDER && fault_hold(p, message)) {
-		/* Who leads tells the watch nothing of what is due. */
-		lead_due(fault_due());
-		lead_wake_all();
-		return XR_OK;
-	}
-	if (what == FAULT_DUP)
-		status = send_once(p, message, deadline, NULL, err);
-	if (status == XR_OK)
-		status = send_once(p, message, deadline, pending, err);
-	while (status == XR_OK && (held = fault_take(p, INT64_MAX)) != NULL)
-		send_held(held);
-	return status;
-}
-
-enum xr_status
-peer_send(struct peer *p, const struct xr_message *message, int64_t deadline,
-	bool *pending, struct xr_error *err)
-{
-	return fault_is_on() ? send_faulty(p, message, deadline, pending, err) :
-			       send_once(p, message, deadline, pending, err);
+	pthread_mutex_lock(&p->lock);
+	can = p->link != NULL && (p->carrier->caps & XR_CARRIER_LENDS) != 0 &&
+		p->carrier->can_lend(p->link, part);
+	pthread_mutex_unlock(&p->lock);
+	return can;
 }
 
 static uint32_t
@@ -331,18 +411,14 @@ flush_one(struct peer *p)
 	if (pthread_mutex_trylock(&p->lock) != 0)
 		return 0;
 	while ((o = TAILQ_FIRST(&p->behind)) != NULL && status == XR_OK) {
-		bool pending = false;
-
 		TAILQ_REMOVE(&p->behind, o, list);
-		status = o->part.len > p->carrier->copies ?
-			send_copy(p, &o->message) :
-			p->carrier->send(p->link, &o->message, &pending);
+		status = send_message(p, &o->message, o->parcel);
 		if (status == XR_E_AGAIN || status == XR_E_NOMEM) {
 			TAILQ_INSERT_HEAD(&p->behind, o, list);
 		} else {
 			if (status == XR_OK)
 				count(p, &o->message);
-			free(o);
+			outgoing_free(o);
 			n++;
 		}
 	}
@@ -364,4 +440,12 @@ peer_flush(void *unused, uint32_t budget)
 		if (atomic_load_explicit(&p->is_behind, memory_order_relaxed))
 			n += flush_one(p);
 	return n;
+}
+
+void
+peer_await_flushed(int64_t deadline)
+{
+	for (struct peer *p = agent_first(); p != NULL; p = agent_next(p))
+		while (atomic_load(&p->is_behind) && clock_now() < deadline)
+			lead_poll();
 }

@@ -27,16 +27,22 @@ enum peer_state {
 	PEER_LEFT, /* it said so */
 };
 
-/* Sent when there was no room for it; a copy. */
+struct parcel;
+
+/* Sent when there was no room for it: a copy, or what the parcel keeps. */
 struct outgoing {
 	TAILQ_ENTRY(outgoing) list;
 	struct xr_message message;
-	struct xr_part part;
-	uint8_t data[];
+	struct parcel *parcel;
+	struct xr_part part[]; /* then the copy */
 };
 TAILQ_HEAD(outgoing_list, outgoing);
 
+#define AGENT_ADDRESSES_MAX (2 * XR_ADDRESS_MAX + 2)
+
 #define PEER_METHODS 1024 /* functions that it has confirmed, by their place */
+
+struct peer_devices;
 
 struct peer {
 	char name[XR_WORKER_NAME_MAX + 1];
@@ -44,11 +50,14 @@ struct peer {
 	uint64_t incarnation;
 	uint32_t rank; /* 1 and its rank of this job; 0: it is none */
 	bool self;
-	bool hands_over; /* the carrier can give memory away by a handle */
 	_Atomic uint32_t state; /* enum peer_state */
-	char why[128];          /* of PEER_LOST; under @lock */
-	char addresses[2 * XR_ADDRESS_MAX + 2];
+	_Atomic bool gone; /* it is no member any more: new calls are refused */
+	bool left;         /* it went by itself; under @lock */
+	char why[128];     /* of PEER_LOST; under @lock */
+	char addresses[AGENT_ADDRESSES_MAX];
 	struct peer *next, *same_name; /* agent.c: they only grow */
+
+	struct peer_devices *devices; /* NULL: it has no map, nor we to it */
 
 	const struct xr_carrier *carrier;
 	void *carrier_self;
@@ -79,31 +88,56 @@ peer_knows(const struct peer *p, uint32_t i)
 
 void peer_learns(struct peer *p, uint32_t i);
 
+/* peer_is_gone() - it left, or was taken out of the group. */
+static inline bool
+peer_is_gone(const struct peer *p)
+{
+	return atomic_load_explicit(&p->gone, memory_order_acquire);
+}
+
 /*
  * peer_send() - @message to @p.
  *
  * Waits for room, until @deadline; a thread that delivers does not, and it is
  * copied and sent later.
  *
- * @pending: receives whether the carrier keeps the parts until sent(); NULL: it
- *           may not, and they are copied where it would
+ * @parcel: what the parts lie in; NULL: they are copied where the carrier would
+ *          keep them
  *
  * Returns  XR_OK; XR_E_PEER_LOST, with @err's text; XR_E_TIMEOUT; XR_E_NOMEM;
  *          XR_E_RANGE
  */
 enum xr_status peer_send(struct peer *p, const struct xr_message *message,
-	int64_t deadline, bool *pending, struct xr_error *err);
+	int64_t deadline, struct parcel *parcel, struct xr_error *err);
 
-/* peer_release() - send what the backend "faulty" kept until @now; gives when the
- * next is due, or INT64_MAX. */
-int64_t peer_release(int64_t now);
+/* peer_send_whole() - the same, and nothing is done to it on purpose. */
+enum xr_status peer_send_whole(struct peer *p, const struct xr_message *message,
+	int64_t deadline, struct parcel *parcel, struct xr_error *err);
+
+/* peer_unsend() - unsend() of struct xr_carrier. */
+bool peer_unsend(struct peer *p, void *token);
+
+/* peer_can_lend() - can_lend() of struct xr_carrier, as far as it is known. */
+bool peer_can_lend(struct peer *p, const struct xr_part *part);
 
 /* peer_lose() - it cannot be reached any more: all that is asked of it fails.
  * Once; later calls do nothing. Any thread. */
 void peer_lose(struct peer *p, enum peer_state state, const char *why);
 
+/* peer_gone() - it is no member any more: it left, and may yet answer what it was
+ * asked; or it was @lost. Once. */
+void peer_gone(struct peer *p, bool lost);
+
+/* peer_unlink() - @link is over: it is closed, unless whoever closes the agent
+ * does. Of struct xr_carrier_host's lost(). */
+void peer_unlink(struct peer *p, struct xr_link *link);
+
 /* peer_lost_error() - XR_E_PEER_LOST, and which, and why. */
 enum xr_status peer_lost_error(struct peer *p, struct xr_error *err);
+
+/* peer_await_flushed() - until nothing is left behind, of anybody's; or @deadline.
+ * Not by a thread that delivers. */
+void peer_await_flushed(int64_t deadline);
 
 /* peer_flush() - send what was left behind, to all; for lead_add(). */
 uint32_t peer_flush(void *unused, uint32_t budget);

@@ -8,6 +8,7 @@
 #include "worker/rpc/agent.h"
 #include "worker/rpc/figures.h"
 #include "worker/rpc/held.h"
+#include "worker/rpc/inside.h"
 #include "worker/rpc/lead.h"
 #include "worker/rpc/message.h"
 #include "worker/rpc/prof.h"
@@ -64,6 +65,7 @@ call_keep(struct xr_call *call)
 	call->kept = call_new(call);
 	if (call->kept == NULL)
 		return NULL;
+	call->kept->whole = NULL;
 	call->kept->deferred = true;
 	call->deferred = true;
 	return call->kept;
@@ -90,6 +92,8 @@ call_unref(struct xr_call *call)
 bool
 call_take_answer(struct xr_call *call)
 {
+	if (inside_not_forked(NULL) != XR_OK)
+		return false;
 	if (call->kept != NULL && atomic_exchange(&call->kept->answered, true))
 		return false;
 	return !atomic_exchange(&call->answered, true);
@@ -103,7 +107,8 @@ serve_count(bool deferred)
 
 	pthread_mutex_lock(&open_calls.lock);
 	LIST_FOREACH(call, &open_calls.calls, list)
-	n += !atomic_load(&call->answered) && (!deferred || !call->runs);
+	n += !atomic_load(&call->answered) && !atomic_load(&call->orphan) &&
+		(!deferred || !atomic_load(&call->runs));
 	pthread_mutex_unlock(&open_calls.lock);
 	return n;
 }
@@ -210,7 +215,10 @@ post(struct xr_call *from, const struct xr_body *body)
 		call->body.data = (const char *)held_data(call->held) +
 			(whole->len - body->len);
 	call->work.run = run_work;
-	crew_post(&call->work);
+	if (crew_post(&call->work))
+		return;
+	xr_reply_fail(call, XR_E_CLOSED, "the agent was shut down");
+	call_unref(call);
 }
 
 /* --- requests ------------------------------------------------------------- */
@@ -319,11 +327,27 @@ serve_lost(const struct peer *peer)
 	pthread_mutex_unlock(&open_calls.lock);
 }
 
+void
+serve_forget_all(void)
+{
+	struct xr_call *call;
+
+	pthread_mutex_lock(&open_calls.lock);
+	LIST_FOREACH(call, &open_calls.calls, list)
+	{
+		atomic_store(&call->cancelled, true);
+		atomic_store(&call->orphan, true);
+	}
+	pthread_mutex_unlock(&open_calls.lock);
+}
+
 /* --- what a function asks of its call ------------------------------------- */
 
 XR_EXPORT const char *
 xr_call_caller(const struct xr_call *call, uint32_t *id)
 {
+	if (atomic_load(&call->orphan))
+		return "";
 	if (id != NULL)
 		*id = call->peer->id;
 	return call->peer->name;
@@ -351,7 +375,8 @@ xr_call_cancelled(const struct xr_call *call)
 XR_EXPORT struct xr_call *
 xr_call_defer(struct xr_call *call)
 {
-	struct xr_call *kept = call_keep(call);
+	struct xr_call *kept =
+		inside_not_forked(NULL) == XR_OK ? call_keep(call) : NULL;
 
 	if (kept != NULL)
 		call->deferred = kept->deferred = true;
@@ -361,6 +386,6 @@ xr_call_defer(struct xr_call *call)
 XR_EXPORT void
 xr_call_drop(struct xr_call *call)
 {
-	if (call != NULL)
+	if (call != NULL && inside_not_forked(NULL) == XR_OK)
 		call_unref(call);
 }

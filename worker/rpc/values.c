@@ -1,53 +1,137 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* values.c - see values.h. */
+#include <string.h>
+
 #include "base/status.h"
 #include "wire/value/value_hooks.h"
+#include "worker/rpc/devices.h"
 #include "worker/rpc/held.h"
+#include "worker/rpc/parcel.h"
 #include "worker/rpc/peer.h"
 #include "worker/rpc/serve_inner.h"
 #include "worker/rpc/values.h"
 
 /* --- out ------------------------------------------------------------------ */
 
-static enum xr_status
-encode(struct xr_value *value, struct peer *to, enum value_mode mode,
-	struct xr_encoded **encoded, struct xr_error *err)
-{
-	const struct value_encoding how = { .mode = mode };
+/* What is known while a value is encoded, or decoded. */
+struct packing {
+	struct peer *peer;
+	const struct held *held; /* of one that is decoded */
+	bool share;              /* tensors, too */
+	uint32_t count;
+	struct xr_part loans[VALUES_LOANS];
+	enum xr_status (*device)(void *peer, struct xr_tensor_desc *desc,
+		struct xr_error *err);
+};
 
-	(void)to;
-	return value_encode(value, &how, encoded, err);
+static enum xr_status
+device(void *ctx, struct xr_tensor_desc *desc, struct xr_error *err)
+{
+	const struct packing *p = ctx;
+
+	return p->device(p->peer, desc, err);
+}
+
+/* Bytes never change, so that nobody sees a difference. */
+static bool
+lend(void *ctx, const struct xr_part *part, bool tensor, uint64_t *number)
+{
+	struct packing *p = ctx;
+
+	if (part->len < LEND_MIN || p->count == VALUES_LOANS ||
+		(tensor && !p->share) ||
+		!peer_can_lend(p->peer, part))
+		return false;
+	*number = p->count;
+	p->loans[p->count++] = *part;
+	return true;
+}
+
+static void
+free_encoded(void *encoded)
+{
+	xr_encoded_free(encoded);
+}
+
+static bool
+is_long(const struct values_out *out)
+{
+	size_t len = 0;
+
+	for (uint32_t i = 0; i < out->count; i++)
+		len += out->parts[i].len;
+	return len > PARCEL_MIN;
+}
+
+static enum xr_status
+pack(struct xr_value *value, struct packing *p, struct values_out *out,
+	struct xr_error *err)
+{
+	const struct value_codec_ctx ctx = {
+		.ctx = p,
+		.device = device,
+		.lend = lend,
+	};
+	const struct value_encoding how = {
+		.mode = VALUE_LEND,
+		.ctx = &ctx,
+	};
+	struct xr_encoded *encoded = NULL;
+	enum xr_status status = value_encode(value, &how, &encoded, err);
+	size_t n;
+
+	if (status != XR_OK)
+		return status;
+	*out = (struct values_out){ .parts = xr_encoded_parts(encoded, &n) };
+	out->count = (uint32_t)n;
+	out->loan_count = p->count;
+	memcpy(out->loans, p->loans, p->count * sizeof(p->loans[0]));
+	if (is_long(out) || p->count > 0) {
+		out->parcel = parcel_new(free_encoded, encoded);
+		if (out->parcel != NULL)
+			return XR_OK;
+	}
+	out->encoded = encoded;
+	return XR_OK;
 }
 
 enum xr_status
 values_pack(struct xr_value *value, struct peer *to, struct values_out *out,
 	struct xr_error *err)
 {
-	struct xr_encoded *encoded = NULL;
-	enum xr_status status;
-	size_t n, fds = 0;
+	struct packing p = { .peer = to, .device = devices_to };
 
-	status = encode(value, to, to->hands_over ? VALUE_HANDOVER : VALUE_COPY,
-		&encoded, err);
-	if (status == XR_OK)
-		xr_encoded_fds(encoded, &fds);
-	/* Descriptors do not travel on a ring. */
-	if (fds > 0) {
-		xr_encoded_free(encoded);
-		status = encode(value, to, VALUE_COPY, &encoded, err);
-	}
-	if (status != XR_OK)
-		return status;
-	out->encoded = encoded;
-	out->parts = xr_encoded_parts(encoded, &n);
-	out->count = (uint32_t)n;
-	return XR_OK;
+	return pack(value, &p, out, err);
+}
+
+enum xr_status
+values_pack_shared(struct xr_value *value, struct peer *to,
+	struct values_out *out, struct xr_error *err)
+{
+	struct packing p = { .peer = to, .share = true, .device = devices_to };
+
+	return pack(value, &p, out, err);
+}
+
+enum xr_status
+values_pack_answer(struct xr_value *value, const struct xr_call *call,
+	struct values_out *out, struct xr_error *err)
+{
+	struct packing p = {
+		.peer = call->peer,
+		.share = call->func != NULL &&
+			(call->func->f.flags & XR_FN_SHARE) != 0,
+		.device = devices_back,
+	};
+
+	return pack(value, &p, out, err);
 }
 
 void
 values_out_fini(struct values_out *out)
 {
 	xr_encoded_free(out->encoded);
+	parcel_unref(out->parcel);
 	*out = (struct values_out){ 0 };
 }
 
@@ -68,14 +152,27 @@ owner_unref(void *owner)
 	held_unref(owner);
 }
 
+static void *
+borrow(void *ctx, uint64_t number, uint64_t len)
+{
+	const struct packing *p = ctx;
+
+	return held_loan(p->held, number, len);
+}
+
 /* @held: what @part lies in; NULL: all is copied. */
 static enum xr_status
 decode(struct xr_part part, struct held *held, struct peer *from,
 	struct xr_value **value, struct xr_error *err)
 {
+	const struct packing p = { .peer = from, .held = held };
+	const struct value_codec_ctx ctx = {
+		.ctx = (void *)&p,
+		.borrow = borrow,
+	};
 	const struct value_owner owner = {
 		.owner = held,
-		.stable = !from->hands_over,
+		.stable = true,
 		.ref = owner_ref,
 		.unref = owner_unref,
 	};
@@ -83,6 +180,7 @@ decode(struct xr_part part, struct held *held, struct peer *from,
 		.parts = &part,
 		.count = 1,
 		.owner = held != NULL ? &owner : NULL,
+		.ctx = &ctx,
 	};
 
 	return value_decode(&reader, value, err);
@@ -112,7 +210,7 @@ enum xr_status
 values_unpack(const struct xr_body *body, struct peer *from,
 	struct xr_value **value, struct xr_error *err)
 {
-	return body->len < LONG_BODY ?
+	return body->len < LONG_BODY && body->loan_count == 0 ?
 		decode((struct xr_part){ body->data, body->len }, NULL, from,
 			value, err) :
 		take_and_decode(body, body->len, from, value, err);
@@ -122,7 +220,8 @@ static enum xr_status
 unpack_call(struct xr_call *call, const struct xr_body *body,
 	struct xr_value **all, struct xr_error *err)
 {
-	if (call->held == NULL && body->len >= LONG_BODY)
+	if (call->held == NULL &&
+		(body->len >= LONG_BODY || body->loan_count > 0))
 		return take_and_decode(call->whole, body->len, call->peer, all,
 			err);
 	return decode((struct xr_part){ body->data, body->len }, call->held,

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/status.h"
 #include "worker/shm/link.h"
 #include "worker/shm/shm.h"
@@ -13,6 +14,7 @@
 #define NAME     "shm"
 #define LOOKS    64 /* turns from one look at deaths and closings to the next */
 #define PRIORITY 200
+#define SWEEP_NS NS_PER_MS /* between two of them */
 
 /* --- links ---------------------------------------------------------------- */
 
@@ -89,7 +91,7 @@ read_head(const struct carrier *c, uint32_t writer, uint64_t word,
 	uint64_t at = segment_word_offset(word);
 	const struct ring_head *head = (const void *)(map->base + at);
 
-	if (at % 64 != 0 || at < map->plan.arena ||
+	if (at % RING_ALIGN != 0 || at < map->plan.arena ||
 		at > map->plan.size - ring_bytes(1))
 		return false;
 	copy->lines = head->lines;
@@ -102,22 +104,22 @@ read_head(const struct carrier *c, uint32_t writer, uint64_t word,
 	return copy->lines >= 64 && copy->lines <= RING_LINES_MAX &&
 		(copy->lines & (copy->lines - 1)) == 0 &&
 		ring_bytes(copy->lines) <= map->plan.size - at &&
+		segment_owns(map, writer, copy->writer_plane >> 8, at,
+			ring_bytes(copy->lines)) &&
 		copy->writer == writer && copy->reader == c->shm->slot;
 }
 
 static bool
-attach(struct xr_link *link, struct ring_head *head, uint32_t lines,
-	uint64_t word)
+attach(struct xr_link *link, uint32_t lines, uint64_t word)
 {
 	struct shm *shm = link->carrier->shm;
 	struct lender *lender =
-		lender_new(&shm->map, shm->slot, shm->gen, link->slot);
+		lender_new(&shm->map, shm->slot, shm->gen, link->slot, word);
 
 	if (lender == NULL)
 		return false;
-	lender->head = head;
-	lender->word = word;
-	ring_read(&link->in, head, lines);
+	lender_attach(lender, &shm->attached[link->slot]);
+	ring_read(&link->in, lender->head, lines);
 	link->lender = lender;
 	return true;
 }
@@ -133,34 +135,106 @@ find_waiting(struct carrier *c, uint32_t writer, uint32_t plane)
 	return link;
 }
 
+/* From here on whoever connects to him has this link, or it is too late: he has one
+ * of his own. */
+static bool
+begin_accept(struct carrier *c, struct xr_link *link)
+{
+	struct xr_link *other;
+
+	pthread_mutex_lock(&c->lock);
+	other = c->by_slot[link->slot];
+	link->accepting = other == NULL || other->plane != link->plane ||
+		other->lender != NULL;
+	if (link->accepting)
+		c->by_slot[link->slot] = link;
+	pthread_mutex_unlock(&c->lock);
+	return link->accepting;
+}
+
+/* @ctx: who the host says it is; NULL: nobody. Is the link somebody's? */
+static bool
+end_accept(struct carrier *c, struct xr_link *link, void *ctx)
+{
+	bool known;
+
+	pthread_mutex_lock(&c->lock);
+	link->accepting = false;
+	if (ctx != NULL)
+		link->ctx = ctx;
+	known = ctx != NULL || link->wanted;
+	if (!known && c->by_slot[link->slot] == link)
+		c->by_slot[link->slot] = NULL;
+	pthread_mutex_unlock(&c->lock);
+	return known;
+}
+
+static void
+forget_link(struct carrier *c, struct xr_link *link)
+{
+	if (link->lender != NULL)
+		lender_close(link->lender, false);
+	if (c->count > 0 && c->link[c->count - 1] == link)
+		c->count--;
+	link_free(link);
+}
+
 /* Somebody is there who was not met before: the host says who he is. */
 static void
 accept_ring(struct carrier *c, const struct ring_head *copy, uint64_t word)
 {
-	struct ring_head *head =
-		(void *)(c->shm->map.base + segment_word_offset(word));
 	struct xr_link *link = link_new(c, copy->writer, copy->writer_plane);
-	bool known = false;
+	void *ctx;
 
-	if (link == NULL || !attach(link, head, copy->lines, word)) {
+	if (link == NULL || !add(c, link)) {
 		free(link);
-		return; /* at the next look */
-	}
-	if (add(c, link)) {
-		link->ctx = c->host.accepted(c->host.ctx, copy->id,
-			copy->incarnation, link);
-		known = link->ctx != NULL;
-	}
-	if (!known) {
-		lender_close(link->lender, false);
-		if (c->count > 0 && c->link[c->count - 1] == link)
-			c->count--;
-		link_free(link);
+		c->again = true;
 		return;
 	}
+	if (!begin_accept(c, link)) {
+		forget_link(c, link);
+		c->again = true; /* the ring is that one's */
+		return;
+	}
+	if (!attach(link, copy->lines, word)) {
+		if (!end_accept(c, link, NULL))
+			forget_link(c, link);
+		c->again = true;
+		return;
+	}
+	ctx = c->host.accepted(c->host.ctx, copy->id, copy->incarnation, link);
+	if (!end_accept(c, link, ctx))
+		forget_link(c, link);
+}
+
+static void
+take_ring(struct carrier *c, const struct ring_head *copy, uint64_t word)
+{
+	struct xr_link *link;
+
 	pthread_mutex_lock(&c->lock);
-	c->by_slot[link->slot] = link;
+	link = find_waiting(c, copy->writer, copy->writer_plane);
 	pthread_mutex_unlock(&c->lock);
+	if (link == NULL)
+		accept_ring(c, copy, word);
+	else if (!attach(link, copy->lines, word))
+		c->again = true;
+}
+
+/* One is read, and there is another: the first is about to be let go, by whoever
+ * holds something of it; or its writer is mad. */
+static void
+meet_second(struct carrier *c, uint32_t writer)
+{
+	struct xr_link *link;
+
+	pthread_mutex_lock(&c->lock);
+	link = c->by_slot[writer];
+	pthread_mutex_unlock(&c->lock);
+	if (link != NULL && link->in.head != NULL)
+		atomic_store(&link->state, LINK_BROKEN);
+	else
+		c->again = true;
 }
 
 static void
@@ -168,37 +242,24 @@ look_at_ring(struct carrier *c, uint32_t writer)
 {
 	_Atomic uint64_t *dir = segment_dir(&c->shm->map, c->shm->slot, writer);
 	uint64_t word = atomic_load_explicit(dir, memory_order_acquire);
-	struct ring_head copy, *head;
-	struct xr_link *link;
+	uint64_t attached = atomic_load(&c->shm->attached[writer]);
+	struct ring_head copy;
 
-	if (word == 0 || !read_head(c, writer, word, &copy))
+	if (word == attached || word == 0)
 		return;
-	head = (void *)(c->shm->map.base + segment_word_offset(word));
-	if (atomic_load_explicit(&head->gone, memory_order_relaxed) != 0)
-		return; /* we have closed it, and hold something yet */
-	if (copy.reader_plane != c->plane) { /* of an earlier opening */
-		if (copy.reader_plane >> 8 == c->plane >> 8)
-			atomic_compare_exchange_strong(dir, &word, 0);
-		return;
-	}
-	pthread_mutex_lock(&c->lock);
-	link = c->by_slot[writer];
-	if (link != NULL && link->in.head == head)
-		head = NULL; /* we have it */
+	if (attached != 0)
+		meet_second(c, writer);
+	else if (!read_head(c, writer, word, &copy) ||
+		copy.reader_plane != c->plane) /* of an earlier opening */
+		atomic_compare_exchange_strong(dir, &word, 0);
 	else
-		link = find_waiting(c, writer, copy.writer_plane);
-	pthread_mutex_unlock(&c->lock);
-	if (head == NULL)
-		return;
-	if (link != NULL)
-		attach(link, head, copy.lines, word);
-	else
-		accept_ring(c, &copy, word);
+		take_ring(c, &copy, word);
 }
 
 static void
 look_for_rings(struct carrier *c)
 {
+	c->again = false;
 	for (uint32_t i = 0; i < c->shm->map.plan.slots; i++)
 		look_at_ring(c, i);
 }
@@ -226,10 +287,28 @@ look_at_link(struct carrier *c, struct xr_link *link)
 		return;
 	if (!alive_is(link->peer, link->plane)) {
 		link->dying = true;
+		/* It may have made a ring, and not have said so. */
+		look_at_ring(c, link->slot);
 		alive_look(&c->shm->map);
 	} else {
 		link->closing = is_closed(link);
 	}
+}
+
+/* What the dead had. Within a job the supervisor does it, too, as soon as it has
+ * heard of the death; then we may not be ready yet. */
+static void
+sweep(struct carrier *c)
+{
+	int64_t now = clock_now();
+	enum plane_swept swept;
+
+	if (!c->sweeps_on && now - c->swept < SWEEP_NS)
+		return;
+	c->swept = now;
+	swept = plane_sweep(c->shm);
+	c->sweeps = swept != PLANE_CLEAN;
+	c->sweeps_on = swept == PLANE_MORE;
 }
 
 static void
@@ -242,15 +321,17 @@ look(struct carrier *c)
 		memory_order_acquire);
 
 	take_fresh(c);
-	/* The dead may have made a ring, and not have said so. */
-	if (arrivals != c->arrivals || fails != c->fails)
+	if (arrivals != c->arrivals || fails != c->fails || c->again)
 		look_for_rings(c);
+	c->sweeps |= shm->own && fails != c->fails;
 	c->arrivals = arrivals;
 	c->fails = fails;
 	for (uint32_t i = 0; i < c->count; i++)
 		look_at_link(c, c->link[i]);
 	if (shm->limbo != NULL)
 		out_limbo(shm);
+	if (c->sweeps)
+		sweep(c);
 }
 
 static bool
@@ -270,7 +351,7 @@ carrier_busy(struct carrier *c)
 	for (uint32_t i = 0; i < c->count; i++)
 		if (link_busy(c->link[i]))
 			return true;
-	return false;
+	return c->sweeps_on;
 }
 
 /* Each turn begins behind the last link that had something. */
@@ -381,7 +462,10 @@ connect_to(void *self, const char *text, uint32_t id, uint64_t incarnation,
 			"shm: %s is not of this machine and job", text);
 	pthread_mutex_lock(&c->lock);
 	link = c->by_slot[slot];
-	if (link == NULL || link->plane != plane ||
+	if (link != NULL && link->plane == plane && link->accepting) {
+		link->wanted = true;
+		link->ctx = peer;
+	} else if (link == NULL || link->plane != plane ||
 		atomic_load(&link->state) != LINK_OPEN) {
 		link = link_new(c, slot, plane);
 		if (link != NULL) {
@@ -396,6 +480,34 @@ connect_to(void *self, const char *text, uint32_t id, uint64_t incarnation,
 		return fail(err, XR_E_NOMEM, "shm: out of memory");
 	*out = link;
 	return XR_OK;
+}
+
+static enum xr_there
+there(void *self, const char *text, uint32_t id, uint64_t incarnation)
+{
+	struct carrier *c = self;
+	uint32_t slot, plane;
+
+	(void)id;
+	(void)incarnation;
+	if (!parse(c, text, &slot, &plane))
+		return XR_THERE_UNKNOWN;
+	return alive_is(segment_slot(&c->shm->map, slot), plane) ?
+		XR_THERE_YES :
+		XR_THERE_NO;
+}
+
+/* What was not fetched yet will not be: the memory is the host's again. */
+static void
+take_back(struct xr_link *link)
+{
+	const struct carrier *c = link->carrier;
+	struct out *out =
+		atomic_load_explicit(&link->out, memory_order_acquire);
+	void *token;
+
+	while (out != NULL && loans_void_any(&out->loans, &token))
+		c->host.sent(c->host.ctx, token);
 }
 
 static void
@@ -414,6 +526,7 @@ close_link(struct xr_link *link)
 		c->by_slot[link->slot] = NULL;
 	pthread_mutex_unlock(&c->lock);
 	fetch_end(link);
+	take_back(link);
 	out_close(link);
 	if (link->lender != NULL)
 		lender_close(link->lender, false);
@@ -431,19 +544,12 @@ free_carrier(void *self)
 		close_link(c->link[0]);
 	plane_close(shm);
 	for (struct out *out = shm->limbo; out != NULL; out = out->next)
-		out->carrier = NULL;
+		if (out->carrier == c)
+			out->carrier = NULL;
 	pthread_mutex_destroy(&c->lock);
 	free(c->by_slot);
 	free(c->link);
 	free(c);
-}
-
-static void
-unref_buffer(void *self, struct xr_body_buffer *buffer)
-{
-	const struct carrier *c = self;
-
-	shm_free(c->shm, NULL, buffer);
 }
 
 const struct xr_carrier shm_carrier = {
@@ -452,13 +558,18 @@ const struct xr_carrier shm_carrier = {
 	.name = NAME,
 	.priority = PRIORITY,
 	.caps = XR_CARRIER_LOCAL | XR_CARRIER_LENDS,
+	.copies = LINK_EAGER,
 	.open = open_carrier,
 	.address = address,
 	.connect = connect_to,
 	.send = link_send,
+	.unsend = link_unsend,
+	.can_lend = link_can_lend,
 	.progress = carrier_progress,
 	.body_take = poll_take,
-	.buffer_unref = unref_buffer,
+	.buffer_unref = shm_buffer_unref,
+	.loan_take = poll_loan_take,
 	.link_close = close_link,
 	.free = free_carrier,
+	.there = there,
 };

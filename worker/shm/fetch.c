@@ -47,19 +47,31 @@ find_place(struct xr_link *link)
 	return f->to != NULL;
 }
 
+/* Did the writer take it back? What was read before this was asked is good if not:
+ * he does so before he lets the memory go. */
+static bool
+is_void(const struct xr_link *link)
+{
+	atomic_thread_fence(memory_order_acquire);
+	return atomic_load_explicit(&link->in.head->loan[link->fetch.loan],
+		       memory_order_acquire) == LOAN_VOID;
+}
+
 /* Asks for the windows; the ring's loan says so. */
 static void
 ask(struct xr_link *link)
 {
 	struct ring_head *head = link->in.head;
+	uint64_t loud = LOAN_LOUD;
 
-	atomic_store_explicit(&head->loan[link->fetch.loan], LOAN_WINDOW,
-		memory_order_relaxed);
+	if (!atomic_compare_exchange_strong(&head->loan[link->fetch.loan],
+		    &loud, LOAN_WINDOW))
+		return;
 	atomic_fetch_add_explicit(&head->asks, 1, memory_order_release);
 	bell_ring(link->bell, &link->rang, true);
 }
 
-bool
+enum fetch_begun
 fetch_begin(struct xr_link *link, const struct ring_record *r,
 	struct ring_word w, uint32_t lines)
 {
@@ -69,8 +81,10 @@ fetch_begin(struct xr_link *link, const struct ring_record *r,
 	f->lines = lines;
 	f->record = r->record;
 	f->done = 0;
-	if (!parse(f, r, w) || !find_place(link))
-		return false;
+	if (!parse(f, r, w))
+		return FETCH_NONSENSE;
+	if (!find_place(link))
+		return FETCH_NO_MEMORY;
 	f->active = true;
 	if (!link->cma_known) {
 		link->cma_known = true;
@@ -79,7 +93,7 @@ fetch_begin(struct xr_link *link, const struct ring_record *r,
 	f->windows = !link->cma;
 	if (f->windows)
 		ask(link);
-	return true;
+	return FETCH_BEGUN;
 }
 
 /* The number of a process may have come to mean another meanwhile: then so has
@@ -94,43 +108,64 @@ read_piece(struct xr_link *link)
 	int64_t n = cma_read(link->peer, f->parts, f->count, f->done, &to);
 
 	MARK(MARK_CMA);
-	if (n <= 0 ||
+	if (is_void(link))
+		return FETCH_VOID;
+	if (n == CMA_GONE ||
 		segment_gen(atomic_load(&link->peer->claim)) !=
 			link->plane >> 8)
+		return FETCH_GONE;
+	if (n <= 0)
 		return FETCH_FAILED;
 	f->done += (uint64_t)n;
 	return f->done == f->len ? FETCH_DONE : FETCH_MORE;
 }
 
-static bool
+/* WAIT: there are none yet. */
+static enum fetch_state
 find_windows(struct xr_link *link)
 {
 	struct shm *shm = link->carrier->shm;
 	uint64_t at = atomic_load_explicit(&link->in.head->window,
 		memory_order_acquire);
 
-	if (at == 0 || link->take.window != NULL)
-		return link->take.window != NULL;
-	if (at % 128 != 0 ||
+	if (link->take.window != NULL)
+		return FETCH_MORE;
+	if (at == 0)
+		return FETCH_WAIT;
+	if (at % RING_ALIGN != 0 || at >= shm->map.plan.size ||
 		!arena_has(&shm->arena, shm->map.base + at,
+			sizeof(struct window)) ||
+		!segment_owns(&shm->map, link->slot, link->plane >> 8, at,
 			sizeof(struct window)))
-		return false;
+		return FETCH_BROKEN;
 	link->take = (struct window_end){
 		.window = (void *)(shm->map.base + at),
 	};
-	return true;
+	return FETCH_MORE;
 }
 
 static enum fetch_state
 take_piece(struct xr_link *link)
 {
 	struct fetch *f = &link->fetch;
+	enum fetch_state found;
 
-	if (!find_windows(link))
-		return FETCH_WAIT;
+	if (is_void(link)) {
+		window_skip(&link->take);
+		return FETCH_VOID;
+	}
+	found = find_windows(link);
+	if (found != FETCH_MORE)
+		return found;
 	link->take.done = f->done;
-	if (!window_take(&link->take, f->to, f->len))
+	switch (window_take(&link->take, f->to, f->len)) {
+	case WINDOW_SAME:
 		return FETCH_WAIT;
+	case WINDOW_BROKEN:
+		return FETCH_BROKEN;
+	case WINDOW_MOVED:
+		break;
+	}
 	bell_ring(link->bell, &link->rang, true);
 	f->done = link->take.done;
 	return f->done == f->len ? FETCH_DONE : FETCH_MORE;
