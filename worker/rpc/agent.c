@@ -322,7 +322,7 @@ static int64_t
 expire(void *ctx, int64_t now)
 {
 	int64_t a_call = pending_expire(now), a_meeting = meet_expire(now);
-	int64_t told = tell_figures(now), held = peer_release(now);
+	int64_t told = tell_figures(now), held = fault_expire(now);
 
 	(void)ctx;
 	a_call = a_call < told ? a_call : told;

@@ -182,6 +182,7 @@ fault_hold(struct peer *p, const struct xr_message *m)
 		memcpy(h->data + len, m->parts[i].data, m->parts[i].len);
 	h->message.parts = &h->part;
 	h->message.count = 1;
+	h->message.lent = false;
 	h->message.token = NULL;
 	h->message.lent = false;
 	pthread_mutex_lock(&f.lock);

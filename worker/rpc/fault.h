@@ -29,6 +29,7 @@
 
 #include "base/span.h"
 
+struct parcel;
 struct peer;
 
 enum fault_what {
@@ -88,6 +89,14 @@ fault_is_on(void)
 /* fault_of() - what is to become of @m, which is about to be sent to @p: once a send,
  * with no lock held, and only if fault_is_on(). A delay is over when it returns. */
 enum fault_what fault_of(const struct peer *p, const struct xr_message *m);
+
+/* fault_send() - peer_send(), with what the rules say. */
+enum xr_status fault_send(struct peer *p, const struct xr_message *message,
+	int64_t deadline, struct parcel *parcel, struct xr_error *err);
+
+/* fault_expire() - send what was kept until @now; gives when the next is due, or
+ * INT64_MAX. */
+int64_t fault_expire(int64_t now);
 
 /* fault_hold() - keep a copy of @m for later; false: it cannot be kept. */
 bool fault_hold(struct peer *p, const struct xr_message *m);

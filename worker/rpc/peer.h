@@ -110,15 +110,15 @@ peer_is_gone(const struct peer *p)
 enum xr_status peer_send(struct peer *p, const struct xr_message *message,
 	int64_t deadline, struct parcel *parcel, struct xr_error *err);
 
+/* peer_send_whole() - the same, and nothing is done to it on purpose. */
+enum xr_status peer_send_whole(struct peer *p, const struct xr_message *message,
+	int64_t deadline, struct parcel *parcel, struct xr_error *err);
+
 /* peer_unsend() - unsend() of struct xr_carrier. */
 bool peer_unsend(struct peer *p, void *token);
 
 /* peer_can_lend() - can_lend() of struct xr_carrier, as far as it is known. */
 bool peer_can_lend(struct peer *p, const struct xr_part *part);
-
-/* peer_release() - send what the backend "faulty" kept until @now; gives when the
- * next is due, or INT64_MAX. */
-int64_t peer_release(int64_t now);
 
 /* peer_lose() - it cannot be reached any more: all that is asked of it fails.
  * Once; later calls do nothing. Any thread. */
