@@ -164,9 +164,11 @@ error_in(struct peer *from, const struct xr_record *record,
 			"%s (%u): %s", from->name, from->id,
 			xr_status_text(status));
 	}
-	if (values_unpack(body, from, &error, &err) != XR_OK)
-		return failure_new(XR_E_DECODE, "the error of %s (%u): %s",
-			from->name, from->id, err.text);
+	status = values_unpack(body, from, &error, &err);
+	if (status != XR_OK)
+		return failure_new(status == XR_E_NOMEM ? status : XR_E_DECODE,
+			"the error of %s (%u): %s", from->name, from->id,
+			err.text);
 	if (xr_value_kind(error) == XR_ERROR)
 		return error;
 	xr_value_unref(error);

@@ -107,22 +107,17 @@ come_together(struct join *j, struct member *me, const struct xr_rpc_opts *opts,
 {
 	struct xr_value *infos = NULL;
 	enum xr_status status = open_agent(j, me, opts, err);
-	enum xr_status opened = status, met;
-	struct xr_error why = { 0 };
+	enum xr_status opened = status;
 	char addresses[AGENT_ADDRESSES_MAX] = "";
 
 	if (opened == XR_OK)
 		agent_addresses(addresses, sizeof(addresses));
 	me->addresses = addresses;
 	status = tell(j, me, opts, opened, err);
-	/* Rank 0 gives the verdict, also of its own failure. */
-	if (status == XR_OK || j->rank == 0) {
-		met = join_meet(j, judge, j, &infos, &why);
-		if (status == XR_OK && met != XR_OK) {
-			status = met;
-			*err = why;
-		}
-	}
+	if (status == XR_OK)
+		status = join_meet(j, judge, j, &infos, err);
+	else if (j->rank == 0)
+		join_give_up(j, status, err);
 	if (status == XR_OK)
 		status = add_members(infos, j->rank, err);
 	if (status == XR_OK)

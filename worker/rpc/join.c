@@ -228,6 +228,17 @@ lead_meeting(const struct join *j, join_judge_fn *judge, void *ctx,
 	return fail(err, status, "%s", why.text);
 }
 
+void
+join_give_up(const struct join *j, enum xr_status status,
+	const struct xr_error *err)
+{
+	struct xr_error why = { 0 };
+
+	fail(&why, XR_E_PEER_LOST, "rank 0 could not join: %s: %s",
+		xr_status_name(status), err->text);
+	publish(j, XR_E_PEER_LOST, NULL, &why);
+}
+
 enum xr_status
 join_meet(const struct join *j, join_judge_fn *judge, void *ctx,
 	struct xr_value **infos, struct xr_error *err)

@@ -57,6 +57,11 @@ typedef enum xr_status join_judge_fn(const struct xr_value *infos, void *ctx,
 enum xr_status join_meet(const struct join *j, join_judge_fn *judge, void *ctx,
 	struct xr_value **infos, struct xr_error *err);
 
+/* join_give_up() - on rank 0, instead: it failed itself, and nobody is to wait for its
+ * verdict. */
+void join_give_up(const struct join *j, enum xr_status status,
+	const struct xr_error *err);
+
 /* join_ready() - until all have called it. */
 enum xr_status join_ready(const struct join *j, struct xr_error *err);
 

@@ -38,6 +38,22 @@ reach(struct xr_call *call)
 	return false;
 }
 
+/* An error that has no room for itself: its status alone. */
+static void
+send_number(struct xr_call *call, enum xr_status status)
+{
+	int32_t number = status;
+	struct xr_part part = { &number, sizeof(number) };
+	struct xr_message m = {
+		.record = { .kind = MESSAGE_ERROR, .corr = call->corr },
+		.parts = &part,
+		.count = 1,
+	};
+
+	if (!call->oneway)
+		peer_send(call->peer, &m, INT64_MAX, NULL, NULL);
+}
+
 /* The caller is gone, or it will hear of that: nothing else can be done. */
 static void
 send_answer(struct xr_call *call, const struct answer *a)
@@ -54,27 +70,27 @@ send_answer(struct xr_call *call, const struct answer *a)
 		.loans = a->loans,
 		.loan_count = a->loan_count,
 	};
+	enum xr_status status;
 
 	if (call->prof != NULL)
 		prof_answer(call);
-	if (!call->oneway)
-		peer_send(call->peer, &m, INT64_MAX, a->parcel, NULL);
+	if (call->oneway)
+		return;
+	status = peer_send(call->peer, &m, INT64_MAX, a->parcel, NULL);
+	/* It did not go because of what it is: say that, in few bytes. */
+	if (status == XR_E_NOMEM || status == XR_E_RANGE)
+		send_number(call, status);
 }
 
-/* --- errors --------------------------------------------------------------- */
-
-/* An error that has no room for itself: its status alone. */
 static void
 send_status(struct xr_call *call, enum xr_status status)
 {
-	int32_t number = status;
-	struct xr_part part = { &number, sizeof(number) };
-
-	send_answer(call,
-		&(struct answer){ .kind = MESSAGE_ERROR,
-			.parts = &part,
-			.count = 1 });
+	if (call->prof != NULL)
+		prof_answer(call);
+	send_number(call, status);
 }
+
+/* --- errors --------------------------------------------------------------- */
 
 /* And let go of them. */
 static void
@@ -186,6 +202,25 @@ xr_reply_error(struct xr_call *call, struct xr_value *error)
 	return XR_OK;
 }
 
+enum xr_status
+call_refuse(struct xr_call *call, enum xr_status status, const char *text)
+{
+	struct xr_value *error;
+
+	if (!call_take_answer(call))
+		return XR_E_STATE;
+	if (!reach(call))
+		return XR_OK;
+	error = failure_new(status, "%s", text);
+	if (error != NULL)
+		send_error(call, error);
+	else
+		send_status(call, status);
+	agent_leave();
+	xr_value_unref(error);
+	return XR_OK;
+}
+
 XR_EXPORT enum xr_status
 xr_reply_fail(struct xr_call *call, enum xr_status status, const char *text)
 {
@@ -193,19 +228,13 @@ xr_reply_fail(struct xr_call *call, enum xr_status status, const char *text)
 
 	if (status == XR_OK)
 		return XR_E_INVAL;
-	error = failure_new(status, "%s", text != NULL ? text : "");
-	if (error != NULL && !is_ours(status))
-		return xr_reply_error(call, error);
-	if (!call_take_answer(call)) {
-		xr_value_unref(error);
-		return XR_E_STATE;
-	}
-	if (reach(call)) {
-		send_error(call, error);
-		agent_leave();
-	}
-	xr_value_unref(error);
-	return XR_OK;
+	if (text == NULL)
+		text = "";
+	if (is_ours(status))
+		return call_refuse(call, status, text);
+	error = failure_new(status, "%s", text);
+	return error != NULL ? xr_reply_error(call, error) :
+			       call_refuse(call, XR_E_NOMEM, text);
 }
 
 /* --- values --------------------------------------------------------------- */

@@ -65,6 +65,8 @@ call_keep(struct xr_call *call)
 	call->kept = call_new(call);
 	if (call->kept == NULL)
 		return NULL;
+	/* One is the stack's, until the function returned. */
+	atomic_store(&call->kept->refs, 2);
 	call->kept->whole = NULL;
 	call->kept->deferred = true;
 	call->deferred = true;
@@ -77,7 +79,7 @@ call_unref(struct xr_call *call)
 	if (atomic_fetch_sub(&call->refs, 1) != 1)
 		return;
 	if (!atomic_load(&call->answered))
-		xr_reply_fail(call, XR_E_CANCELLED,
+		call_refuse(call, XR_E_CANCELLED,
 			"the call was dropped without an answer");
 	pthread_mutex_lock(&open_calls.lock);
 	LIST_REMOVE(call, list);
@@ -136,7 +138,7 @@ run_values(struct xr_call *call, const struct xr_body *body)
 	if (status == XR_OK)
 		status = func_check(f->schema, call->args, &err);
 	if (status != XR_OK)
-		xr_reply_fail(call, status, err.text);
+		call_refuse(call, status, err.text);
 	else
 		finish(call, f->fn(call, call->args, f->ctx));
 }
@@ -173,7 +175,7 @@ run_work(struct work *work)
 		offsetof(struct xr_call, work));
 
 	if (atomic_load(&call->cancelled))
-		xr_reply_fail(call, XR_E_CANCELLED, "canceled");
+		call_refuse(call, XR_E_CANCELLED, "canceled");
 	else
 		run_call(call, &call->body);
 	call->runs = false;
@@ -185,8 +187,10 @@ static void
 run_short(struct xr_call *call, const struct xr_body *body)
 {
 	run_call(call, body);
-	if (call->kept != NULL)
-		call->kept->runs = false;
+	if (call->kept != NULL) {
+		atomic_store(&call->kept->runs, false);
+		call_unref(call->kept);
+	}
 	xr_value_unref(call->args);
 	xr_value_unref(call->named);
 }
@@ -205,7 +209,7 @@ post(struct xr_call *from, const struct xr_body *body)
 		call->body.len = body->len;
 	}
 	if (call == NULL || (whole->len > 0 && call->held == NULL)) {
-		xr_reply_fail(call != NULL ? call : from, XR_E_NOMEM,
+		call_refuse(call != NULL ? call : from, XR_E_NOMEM,
 			"out of memory");
 		if (call != NULL)
 			call_unref(call);
@@ -217,7 +221,7 @@ post(struct xr_call *from, const struct xr_body *body)
 	call->work.run = run_work;
 	if (crew_post(&call->work))
 		return;
-	xr_reply_fail(call, XR_E_CLOSED, "the agent was shut down");
+	call_refuse(call, XR_E_CLOSED, "the agent was shut down");
 	call_unref(call);
 }
 
@@ -292,7 +296,7 @@ serve_request(struct peer *peer, const struct xr_record *record,
 	if (status == XR_OK)
 		status = find_function(&call, record, name, &err);
 	if (status != XR_OK)
-		xr_reply_fail(&call, status, err.text);
+		call_refuse(&call, status, err.text);
 	else if ((call.func->f.flags & XR_FN_SHORT) != 0)
 		run_short(&call, &rest);
 	else

@@ -51,6 +51,11 @@ struct xr_call {
 struct xr_call *call_keep(struct xr_call *call);
 void call_unref(struct xr_call *call);
 
+/* call_refuse() - answer it with what kept its function from running; XR_E_STATE: it
+ * was answered already. */
+enum xr_status call_refuse(struct xr_call *call, enum xr_status status,
+	const char *text);
+
 /* call_take_answer() - false: it was answered already. */
 bool call_take_answer(struct xr_call *call);
 
