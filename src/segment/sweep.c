@@ -52,6 +52,18 @@ top_of(const struct segment_map *map)
 	return top < map->plan.spans ? top : map->plan.spans;
 }
 
+/* Was generation @gen of the slot over, when its claim said that? Generations count
+ * on, in 24 bits: one that is ahead has begun since. */
+static bool
+was_over(uint64_t claim, uint32_t gen)
+{
+	uint32_t since = (segment_gen(claim) - gen) & 0xffffff;
+
+	if (since == 0)
+		return segment_state(claim) != SEGMENT_HELD;
+	return since < 0x800000;
+}
+
 /* Is it a span of one who was buried when the sweep began? */
 static bool
 is_of_dead(const struct segment_map *map, const struct marks *m, uint64_t word)
@@ -59,7 +71,7 @@ is_of_dead(const struct segment_map *map, const struct marks *m, uint64_t word)
 	uint32_t slot = segment_span_slot(word);
 
 	return word != 0 && slot < map->plan.slots &&
-		!segment_has(m->claim[slot], segment_span_gen(word));
+		was_over(m->claim[slot], segment_span_gen(word));
 }
 
 static uint32_t

@@ -156,6 +156,7 @@ accepted(void *ctx, uint32_t id, uint64_t incarnation, struct xr_link *l)
 {
 	(void)ctx, (void)incarnation;
 	HOLDS(peer_link == NULL);
+	HOLDS(l->in.lines >= 64 && (l->in.lines & (l->in.lines - 1)) == 0);
 	if (id != 0)
 		return NULL;
 	peer_link = l;
