@@ -19,6 +19,7 @@
 #include "worker/rpc/meet.h"
 #include "worker/rpc/message.h"
 #include "worker/rpc/pending.h"
+#include "worker/rpc/rref.h"
 #include "worker/rpc/serve.h"
 
 #define NAME_BUCKETS 1024 /* a power of 2 */
@@ -102,6 +103,7 @@ on_lost(void *ctx, void *peer, struct xr_link *link, const char *why)
 	peer_lose(p, PEER_LOST, why);
 	serve_lost(p);
 	meet_lost(p);
+	rref_lost(p);
 }
 
 static void *
@@ -313,9 +315,12 @@ agent_is_behind(void)
 static int64_t
 expire(void *ctx, int64_t now)
 {
-	int64_t a_call = pending_expire(now), a_meeting = meet_expire(now);
+	int64_t a_call = pending_expire(now), a_meeting = meet_expire(now),
+		a_reference = rref_expire(now);
 
 	(void)ctx;
+	if (a_reference < a_call)
+		a_call = a_reference;
 	return a_call < a_meeting ? a_call : a_meeting;
 }
 
@@ -433,6 +438,7 @@ agent_open(const struct agent_wish *wish, struct xr_error *err)
 	atomic_store(&a.timeout, wish->timeout);
 	atomic_store(&a.behind, false);
 	inside_open();
+	rref_open();
 	local_open();
 	local_place(&place);
 	lead_open(&place);
@@ -462,6 +468,7 @@ empty(void *unused)
 {
 	(void)unused;
 	pending_fail_all(NULL, XR_E_CLOSED, "the agent was shut down");
+	rref_abandon();
 }
 
 void
@@ -471,8 +478,9 @@ agent_close(void)
 	inside_await_empty(empty, NULL);
 	crew_close();
 	lead_close();
-	close_carriers();
 	pending_fail_all(NULL, XR_E_CLOSED, "the agent was shut down");
+	rref_close();
+	close_carriers();
 	pending_free_all();
 	meet_forget_all();
 	forget_peers();

@@ -2,8 +2,10 @@
 /* init.c - joining and leaving; see xrun/rpc.h. */
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <xrun/rpc.h>
 #include <xrun/store.h>
@@ -18,6 +20,7 @@
 #include "worker/rpc/join.h"
 #include "worker/rpc/lead.h"
 #include "worker/rpc/meet.h"
+#include "worker/rpc/rref.h"
 
 /* Joining and leaving, one at a time. */
 static pthread_mutex_t changing = PTHREAD_MUTEX_INITIALIZER;
@@ -301,6 +304,7 @@ join_static(const char *name, int64_t rank, int64_t world_size,
 	}
 	group.store = j.store;
 	group.is_static = true;
+	rref_set_flags(opts->rref_flags);
 	agent_begin();
 	return XR_OK;
 }
@@ -394,6 +398,59 @@ settle_calls(int64_t deadline, struct xr_error *err)
 	return status;
 }
 
+/* All members, at the same point. */
+static enum xr_status
+meet_all(int64_t deadline, struct xr_error *err)
+{
+	struct xr_rpc_meeting who = { .size = sizeof(who),
+		.timeout = future_left(deadline) };
+	struct xr_value *nil = xr_value_new_nil();
+	const char **names = all_names(&who.count);
+	enum xr_status status = XR_E_NOMEM;
+
+	who.names = names;
+	if (nil != NULL && names != NULL)
+		status = meet(&who, nil, NULL, err);
+	else
+		fail(err, status, "out of memory");
+	free(names);
+	xr_value_unref(nil);
+	return status;
+}
+
+/* Until nobody calls, and nobody has references; then all go. */
+static enum xr_status
+take_leave(int64_t deadline, struct xr_error *err)
+{
+	enum xr_status status = settle_calls(deadline, err);
+
+	if (status == XR_OK)
+		status = rref_settle(deadline, err);
+	if (status == XR_OK)
+		status = meet_all(deadline, err);
+	return status;
+}
+
+static enum xr_status
+look_for_leaks(uint32_t flags, enum xr_status status, struct xr_error *err)
+{
+	char text[4096];
+	uint32_t count = rref_leaks(text, sizeof(text));
+
+	if (count == 0)
+		return status;
+	if ((flags & XR_SHUTDOWN_STRICT) == 0) {
+		dprintf(STDERR_FILENO,
+			"xrun: %s: %u references were not released: %s\n",
+			agent_self()->name, count, text);
+		return status;
+	}
+	return status != XR_OK ? status :
+				 fail(err, XR_E_EXISTS,
+					 "%u references leaked: %s", count,
+					 text);
+}
+
 XR_EXPORT enum xr_status
 xr_rpc_shutdown(uint32_t flags, int64_t timeout, struct xr_error *err)
 {
@@ -412,7 +469,8 @@ xr_rpc_shutdown(uint32_t flags, int64_t timeout, struct xr_error *err)
 	status = agent_enter(&why);
 	if (status == XR_OK) {
 		if ((flags & XR_SHUTDOWN_IMMEDIATE) == 0)
-			status = settle_calls(deadline, &why);
+			status = take_leave(deadline, &why);
+		status = look_for_leaks(flags, status, &why);
 		agent_leave();
 		agent_close();
 		xr_store_free(group.store);

@@ -136,7 +136,7 @@ send_result(const struct reply *to, size_t count, enum message_kind kind,
 	struct xr_value *result)
 {
 	for (size_t i = 0; i < count; i++) {
-		struct values_out out;
+		struct values_out out = { 0 };
 		struct xr_message msg = {
 			.record = { .kind = (uint8_t)kind,
 				.flags = MESSAGE_VALUE,
@@ -148,7 +148,8 @@ send_result(const struct reply *to, size_t count, enum message_kind kind,
 			continue; /* he will hear of it by his own clock */
 		msg.parts = out.parts;
 		msg.count = out.count;
-		peer_send(to[i].to, &msg, INT64_MAX, NULL, NULL);
+		if (peer_send(to[i].to, &msg, INT64_MAX, NULL, NULL) != XR_OK)
+			refs_out_undo(&out.refs);
 		values_out_fini(&out);
 	}
 }
@@ -547,6 +548,7 @@ ask_collector(struct peer *to, struct xr_value *report, int64_t timeout,
 	status = values_pack(report, to, &out, err);
 	q.parts = out.parts;
 	q.count = out.count;
+	q.refs = &out.refs;
 	if (status == XR_OK)
 		status = ask_wait(&q, &a, err);
 	values_out_fini(&out);

@@ -14,7 +14,7 @@
 #include "worker/rpc/values.h"
 
 /* The caller is gone, or it will hear of that: nothing else can be done. */
-static void
+static enum xr_status
 send_answer(struct xr_call *call, enum message_kind kind, uint8_t flags,
 	const struct xr_part *parts, uint32_t count)
 {
@@ -28,7 +28,8 @@ send_answer(struct xr_call *call, enum message_kind kind, uint8_t flags,
 		.count = count,
 	};
 
-	if (!call->oneway)
+	return call->oneway ?
+		XR_OK :
 		peer_send(call->peer, &m, INT64_MAX, NULL, NULL);
 }
 
@@ -49,6 +50,8 @@ send_error(struct xr_call *call, struct xr_value *error)
 {
 	struct values_out out = { 0 };
 
+	if ((call->flags & MESSAGE_REMOTE) != 0)
+		rref_made(&call->birth, error, true);
 	if (error == NULL ||
 		values_pack(error, call->peer, &out, NULL) != XR_OK) {
 		send_status(call, XR_E_NOMEM);
@@ -153,6 +156,27 @@ xr_reply_fail(struct xr_call *call, enum xr_status status, const char *text)
 
 /* --- values --------------------------------------------------------------- */
 
+/* What a remote call gives stays here; its caller hears that it is there. */
+static enum xr_status
+keep_value(struct xr_call *call, struct xr_value *value)
+{
+	struct xr_value *nil = xr_value_new_nil();
+	struct values_out out = { 0 };
+	enum xr_status status = XR_E_NOMEM;
+
+	rref_made(&call->birth, value, false);
+	if (value != NULL && nil != NULL)
+		status = values_pack(nil, call->peer, &out, NULL);
+	if (status == XR_OK)
+		send_answer(call, MESSAGE_REPLY, MESSAGE_VALUE, out.parts,
+			out.count);
+	else
+		send_status(call, status);
+	values_out_fini(&out);
+	xr_value_unref(nil);
+	return status;
+}
+
 /* The answer is taken. */
 static enum xr_status
 send_value(struct xr_call *call, struct xr_value *value)
@@ -161,6 +185,8 @@ send_value(struct xr_call *call, struct xr_value *value)
 	struct xr_error err = { 0 };
 	enum xr_status status;
 
+	if ((call->flags & MESSAGE_REMOTE) != 0)
+		return keep_value(call, value);
 	status = value == NULL ? fail(&err, XR_E_NOMEM, "out of memory") :
 				 values_pack(value, call->peer, &out, &err);
 	if (status != XR_OK) {
@@ -170,7 +196,9 @@ send_value(struct xr_call *call, struct xr_value *value)
 		xr_value_unref(error);
 		return status == XR_E_NOMEM ? XR_E_NOMEM : XR_E_ENCODE;
 	}
-	send_answer(call, MESSAGE_REPLY, MESSAGE_VALUE, out.parts, out.count);
+	if (send_answer(call, MESSAGE_REPLY, MESSAGE_VALUE, out.parts,
+		    out.count) != XR_OK)
+		refs_out_undo(&out.refs);
 	values_out_fini(&out);
 	return XR_OK;
 }

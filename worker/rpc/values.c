@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* values.c - see values.h. */
+#include <stdlib.h>
+#include <string.h>
+
 #include "base/status.h"
 #include "wire/value/value_hooks.h"
 #include "worker/rpc/held.h"
@@ -10,13 +13,41 @@
 /* --- out ------------------------------------------------------------------ */
 
 static enum xr_status
-encode(struct xr_value *value, struct peer *to, enum value_mode mode,
+pack_rref(void *ctx, struct xr_rref *rref, uint8_t out[VALUE_RREF_BYTES],
+	struct xr_error *err)
+{
+	return refs_out_add(ctx, rref, out, err);
+}
+
+static enum xr_status
+encode(struct xr_value *value, struct refs_out *refs, enum value_mode mode,
 	struct xr_encoded **encoded, struct xr_error *err)
 {
-	const struct value_encoding how = { .mode = mode };
+	const struct value_codec_ctx ctx = {
+		.ctx = refs,
+		.rref_pack = pack_rref,
+	};
+	const struct value_encoding how = { .mode = mode, .ctx = &ctx };
 
-	(void)to;
 	return value_encode(value, &how, encoded, err);
+}
+
+/* The references in front of the value. */
+static enum xr_status
+put_refs(struct values_out *out, struct xr_error *err)
+{
+	struct xr_part first = refs_out_part(&out->refs);
+
+	if (first.len == 0)
+		return XR_OK;
+	out->owned = calloc(out->count + 1, sizeof(*out->owned));
+	if (out->owned == NULL)
+		return fail(err, XR_E_NOMEM, "out of memory");
+	out->owned[0] = first;
+	memcpy(out->owned + 1, out->parts, out->count * sizeof(*out->parts));
+	out->parts = out->owned;
+	out->count++;
+	return XR_OK;
 }
 
 enum xr_status
@@ -24,30 +55,43 @@ values_pack(struct xr_value *value, struct peer *to, struct values_out *out,
 	struct xr_error *err)
 {
 	struct xr_encoded *encoded = NULL;
-	enum xr_status status;
+	enum xr_status status = refs_out_begin(&out->refs, to, err);
 	size_t n, fds = 0;
 
-	status = encode(value, to, to->hands_over ? VALUE_HANDOVER : VALUE_COPY,
-		&encoded, err);
+	if (status == XR_OK)
+		status = encode(value, &out->refs,
+			to->hands_over ? VALUE_HANDOVER : VALUE_COPY, &encoded,
+			err);
 	if (status == XR_OK)
 		xr_encoded_fds(encoded, &fds);
 	/* Descriptors do not travel on a ring. */
 	if (fds > 0) {
 		xr_encoded_free(encoded);
-		status = encode(value, to, VALUE_COPY, &encoded, err);
+		refs_out_undo(&out->refs);
+		status = refs_out_begin(&out->refs, to, err);
+		if (status == XR_OK)
+			status = encode(value, &out->refs, VALUE_COPY, &encoded,
+				err);
 	}
-	if (status != XR_OK)
-		return status;
-	out->encoded = encoded;
-	out->parts = xr_encoded_parts(encoded, &n);
-	out->count = (uint32_t)n;
-	return XR_OK;
+	if (status == XR_OK) {
+		out->encoded = encoded;
+		out->parts = xr_encoded_parts(encoded, &n);
+		out->count = (uint32_t)n;
+		status = put_refs(out, err);
+	}
+	if (status != XR_OK) {
+		refs_out_undo(&out->refs);
+		values_out_fini(out);
+	}
+	return status;
 }
 
 void
 values_out_fini(struct values_out *out)
 {
 	xr_encoded_free(out->encoded);
+	refs_out_fini(&out->refs);
+	free(out->owned);
 	*out = (struct values_out){ 0 };
 }
 
@@ -68,21 +112,39 @@ owner_unref(void *owner)
 	held_unref(owner);
 }
 
-/* @held: what @part lies in; NULL: all is copied. */
 static enum xr_status
-decode(struct xr_part part, struct held *held, struct peer *from,
+unpack_rref(void *ctx, const uint8_t in[VALUE_RREF_BYTES],
+	struct xr_rref **rref, struct xr_error *err)
+{
+	return refs_find(ctx, in, rref, err);
+}
+
+/* What a value is read out of. */
+struct source {
+	struct held *held; /* where it lies; NULL: all is copied */
+	struct peer *from;
+	struct refs_in *refs;
+};
+
+static enum xr_status
+decode(struct xr_part part, const struct source *source,
 	struct xr_value **value, struct xr_error *err)
 {
+	const struct value_codec_ctx ctx = {
+		.ctx = source->refs,
+		.rref_unpack = unpack_rref,
+	};
 	const struct value_owner owner = {
-		.owner = held,
-		.stable = !from->hands_over,
+		.owner = source->held,
+		.stable = !source->from->hands_over,
 		.ref = owner_ref,
 		.unref = owner_unref,
 	};
 	const struct value_reader reader = {
 		.parts = &part,
 		.count = 1,
-		.owner = held != NULL ? &owner : NULL,
+		.owner = source->held != NULL ? &owner : NULL,
+		.ctx = &ctx,
 	};
 
 	return value_decode(&reader, value, err);
@@ -90,10 +152,12 @@ decode(struct xr_part part, struct held *held, struct peer *from,
 
 /* The last @len bytes of @whole. */
 static enum xr_status
-take_and_decode(const struct xr_body *whole, size_t len, struct peer *from,
-	struct xr_value **value, struct xr_error *err)
+take_and_decode(const struct xr_body *whole, size_t len,
+	const struct source *source, struct xr_value **value,
+	struct xr_error *err)
 {
 	struct held *held = held_take(whole);
+	struct source kept = { held, source->from, source->refs };
 	enum xr_status status;
 	struct xr_part part;
 
@@ -103,7 +167,7 @@ take_and_decode(const struct xr_body *whole, size_t len, struct peer *from,
 		(const char *)held_data(held) + (whole->len - len),
 		len,
 	};
-	status = decode(part, held, from, value, err);
+	status = decode(part, &kept, value, err);
 	held_unref(held);
 	return status;
 }
@@ -112,21 +176,31 @@ enum xr_status
 values_unpack(const struct xr_body *body, struct peer *from,
 	struct xr_value **value, struct xr_error *err)
 {
-	return body->len < LONG_BODY ?
-		decode((struct xr_part){ body->data, body->len }, NULL, from,
-			value, err) :
-		take_and_decode(body, body->len, from, value, err);
+	struct source source = { NULL, from, NULL };
+	struct xr_body rest = *body;
+	enum xr_status status = refs_take(&rest, from, &source.refs, err);
+
+	if (status != XR_OK)
+		return status;
+	status = rest.len < LONG_BODY ?
+		decode((struct xr_part){ rest.data, rest.len }, &source, value,
+			err) :
+		take_and_decode(body, rest.len, &source, value, err);
+	refs_free(source.refs);
+	return status;
 }
 
 static enum xr_status
 unpack_call(struct xr_call *call, const struct xr_body *body,
 	struct xr_value **all, struct xr_error *err)
 {
+	struct source source = { call->held, call->peer, call->rrefs };
+
 	if (call->held == NULL && body->len >= LONG_BODY)
-		return take_and_decode(call->whole, body->len, call->peer, all,
+		return take_and_decode(call->whole, body->len, &source, all,
 			err);
-	return decode((struct xr_part){ body->data, body->len }, call->held,
-		call->peer, all, err);
+	return decode((struct xr_part){ body->data, body->len }, &source, all,
+		err);
 }
 
 /* @bound in front of the arguments. */

@@ -57,6 +57,14 @@ struct xr_rpc_opts {
 	const char *const
 		*extra; /* [extra_count]: "key=value", a backend's own */
 	uint32_t extra_count;
+	uint32_t rref_flags; /* enum xr_rref_flags */
+};
+
+enum xr_rref_flags {
+	/* The owner confirms a reference when the function that makes the value
+	 * has ended, and not when it has the call; so that a remote call's timeout
+	 * covers the function. */
+	XR_RREF_ACK_ON_DONE = 1,
 };
 
 struct xr_backend {
