@@ -34,6 +34,7 @@ struct then {
 	xr_done_fn *done; /* instead of @fn */
 	void *ctx;
 	bool is_short;
+	bool counted; /* its future is not settled before */
 	struct then *next;
 };
 
@@ -244,7 +245,8 @@ call_then(struct then *t)
 	if (t->child == NULL || status != XR_OK)
 		xr_value_unref(result);
 	xr_future_unref(t->child);
-	settle_one(t->parent);
+	if (t->counted)
+		settle_one(t->parent);
 	xr_future_unref(t->parent);
 	free(t);
 }
@@ -546,13 +548,15 @@ append(struct xr_future *f, struct then *t)
 	if (pending) {
 		*f->last = t;
 		f->last = &t->next;
+		t->counted = true;
 		atomic_fetch_add(&f->unsettled, 1);
 	}
 	unlock(f);
 	return pending;
 }
 
-/* Until the parent ends it keeps the callback, and not the other way round. */
+/* Until the parent ends it keeps the callback, and not the other way round. One
+ * that comes later may find the parent settled, which it is once. */
 static void
 follow(struct xr_future *parent, struct then *t)
 {
@@ -560,7 +564,6 @@ follow(struct xr_future *parent, struct then *t)
 	if (append(parent, t))
 		return;
 	xr_future_ref(parent);
-	atomic_fetch_add(&parent->unsettled, 1);
 	call_then(t);
 }
 
