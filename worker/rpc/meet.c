@@ -336,6 +336,23 @@ note(struct meeting *mt, struct peer *peer, uint64_t corr,
 	return NULL;
 }
 
+/* Has one that is not here been lost, maybe before anybody came? */
+static bool
+is_hopeless(const struct meeting *mt)
+{
+	struct peer *p;
+	size_t len;
+
+	for (size_t i = 0; i < mt->count; i++)
+		if (mt->report[i].from == NULL &&
+			agent_peer(xr_value_data(xr_value_at(mt->names, i),
+					   &len),
+				0, &p, NULL) == XR_OK &&
+			atomic_load(&p->state) == PEER_LOST)
+			return true;
+	return false;
+}
+
 void
 meet_on_report(struct peer *peer, const struct xr_record *record,
 	const struct xr_body *body)
@@ -359,6 +376,10 @@ meet_on_report(struct peer *peer, const struct xr_record *record,
 		mt = find(&in);
 	if (mt != NULL)
 		why = note(mt, peer, record->corr, &in);
+	if (mt != NULL && mt->error == NULL && mt->here < mt->count &&
+		is_hopeless(mt))
+		mt->error = missing_error(mt, XR_E_PEER_LOST,
+			"one is lost, and these did not come");
 	if (mt != NULL && mt->error != NULL) {
 		error = xr_value_ref(mt->error);
 		n = take_waiting(mt, out);
