@@ -147,7 +147,9 @@ struct job {
 
 	/* slots.c: XRUN_SEGMENT_FD of this attempt; "": there is none */
 	char segment[ENV_SEGMENT_MAX];
-	struct rank *rank; /* [plan.local_size] */
+	uint32_t slots;      /* of it */
+	uint32_t slots_left; /* of dead ranks, that others have */
+	struct rank *rank;   /* [plan.local_size] */
 	struct sup *sup;
 
 	/* stop.c */

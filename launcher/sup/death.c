@@ -174,8 +174,10 @@ is_ours(pid_t pid, void *ctx)
 void
 death_reap_strangers(void *ctx)
 {
-	struct seek seek = { .job = ctx };
+	struct job *job = ctx;
+	struct seek seek = { .job = job };
 	struct descend d = { .keep = is_ours, .ctx = &seek };
 
 	descend_reap(&d);
+	slots_strangers(job);
 }

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* slots.c - see slots.h. The descriptor is in its slot for ranks, and nowhere
  * else. */
+#include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include <sys/stat.h>
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "launcher/job/sup.h"
 #include "launcher/tell/slots.h"
 #include "launcher/tell/slow.h"
 #include "segment/owner.h"
@@ -38,6 +42,7 @@ slots_open(struct job *job)
 	if (!slots_wanted(job))
 		return;
 	wish.spare = segment_spare();
+	job->slots = wish.ranks + wish.spare;
 	fd = segment_create(&wish);
 	if (fd == -1)
 		return;
@@ -100,13 +105,104 @@ slots_look(struct job *job, uint32_t r)
 		take(&job->rank[r], &view);
 }
 
+/* --- what the dead had ---------------------------------------------------- */
+
+struct reclaim {
+	int fd;
+	uint32_t ranks, slots;
+};
+
+static void
+reclaim(void *ctx)
+{
+	struct reclaim *r = ctx;
+
+	segment_reclaim(r->fd, r->ranks, r->slots);
+	fd_close(r->fd);
+	free(r);
+}
+
+static bool
+is_anybody_else(const struct job *job, uint32_t r)
+{
+	for (uint32_t i = 0; i < job_size(job); i++)
+		if (i != r && job->rank[i].pidfd != -1)
+			return true;
+	return false;
+}
+
+/* It may take a second for some GiB. Where there is no memory for it, the next
+ * death makes up for that. */
+static void
+post_reclaim(struct job *job)
+{
+	struct reclaim *r = calloc(1, sizeof(*r));
+
+	if (r == NULL)
+		return;
+	r->fd = fcntl(SPAWN_SLOT_SEGMENT, F_DUPFD_CLOEXEC, SPAWN_SLOT_SEGMENT);
+	r->ranks = job_size(job);
+	r->slots = job->slots;
+	if (r->fd != -1 && work_post(job->sup->work, reclaim, r))
+		return;
+	fd_close(r->fd);
+	free(r);
+}
+
+/* Does a process of the rank have its slot that is not dead with it? */
+static bool
+is_anothers(const struct rank *rank, const struct segment_view *view)
+{
+	return view->holder != 0 && view->holder != (uint32_t)rank->pid &&
+		kill((pid_t)view->holder, 0) == 0;
+}
+
+/* The slot is free, and others know; false: another process has it. */
+static bool
+release(struct job *job, uint32_t r, const struct segment_view *view)
+{
+	if (is_anothers(&job->rank[r], view))
+		return false;
+	segment_recycle(SPAWN_SLOT_SEGMENT, r, view->gen);
+	if (view->unheard)
+		segment_alarm(SPAWN_SLOT_SEGMENT, job->slots);
+	return true;
+}
+
 void
 slots_reaped(struct job *job, uint32_t r)
 {
 	struct segment_view view;
 
-	if (look(job, r, &view)) {
-		take(&job->rank[r], &view);
+	if (!look(job, r, &view))
+		return;
+	take(&job->rank[r], &view);
+	if (!is_anybody_else(job, r))
 		segment_recycle(SPAWN_SLOT_SEGMENT, r, view.gen);
+	else if (!release(job, r, &view))
+		job->slots_left++;
+	else if (view.shares)
+		post_reclaim(job);
+}
+
+void
+slots_strangers(struct job *job)
+{
+	struct segment_view view;
+	uint32_t released = 0, left = 0;
+
+	if (job->slots_left == 0)
+		return;
+	for (uint32_t r = 0; r < job_size(job); r++) {
+		if (job->rank[r].pidfd != -1 || job->rank[r].pid == 0 ||
+			!look(job, r, &view) || view.holder == 0)
+			continue;
+		if (release(job, r, &view))
+			released++;
+		else
+			left++;
 	}
+	job->slots_left = left;
+	if (released > 0)
+		post_reclaim(job);
 }

@@ -37,7 +37,12 @@ uint64_t slots_tick(const struct job *job, uint32_t r);
  * newer, is in job->rank[r]: step, total, told_ns. */
 void slots_look(struct job *job, uint32_t r);
 
-/* slots_reaped() - the same for the last time; the slot is free. */
+/* slots_reaped() - the same for the last time. The slot is free, unless another
+ * process has it, and lives yet; others hear of it, if they have not; and what the
+ * rank had is given back, by the helper thread. */
 void slots_reaped(struct job *job, uint32_t r);
+
+/* slots_strangers() - processes were reaped that ranks left behind: the same. */
+void slots_strangers(struct job *job);
 
 #endif /* LAUNCHER_TELL_SLOTS_H */

@@ -10,6 +10,7 @@
  *	directory  for each pair of slots, the ring from the one to the other
  *	holds      for each slot, what it still uses of the dead
  *	map        for each span of the arena, whose it is
+ *	figures    a page for each slot: what its agent has counted (figures.h)
  *	arena      spans of 2 MiB: rings, and what ranks hand to each other
  *
  * It is as large as may be needed, up to 64 GiB, and costs what of it is written
@@ -46,21 +47,27 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SEGMENT_MAGIC    UINT64_C(0x6765732e6e757278) /* "xrun.seg" */
-#define SEGMENT_VERSION  2
-#define SEGMENT_HEAD     4096 /* bytes before the first slot */
-#define SEGMENT_SLOT     512  /* bytes */
-#define SEGMENT_LINE     128  /* pairs of lines are fetched together */
-#define SEGMENT_SECRET   32
-#define SEGMENT_PAGE     4096
-#define SEGMENT_SPAN     (UINT64_C(2) << 20)
-#define SEGMENT_SIZE_MAX (UINT64_C(64) << 30)
-#define SEGMENT_HOLDS    512 /* a slot */
-#define SEGMENT_CPUS     1024
-#define SEGMENT_WORDS    8 /* of death, a slot: each wakes one who sleeps */
+#define SEGMENT_MAGIC      UINT64_C(0x6765732e6e757278) /* "xrun.seg" */
+#define SEGMENT_VERSION    3
+#define SEGMENT_HEAD       4096 /* bytes before the first slot */
+#define SEGMENT_SLOT       512  /* bytes */
+#define SEGMENT_LINE       128  /* pairs of lines are fetched together */
+#define SEGMENT_SECRET     32
+#define SEGMENT_PAGE       4096
+#define SEGMENT_FIGURES    4096 /* bytes a slot */
+#define SEGMENT_SPAN       (UINT64_C(2) << 20)
+#define SEGMENT_SIZE_MAX   (UINT64_C(64) << 30)
+#define SEGMENT_HOLDS      512 /* a slot */
+#define SEGMENT_CPUS       1024
+#define SEGMENT_OWNER_DIED 0x40000000u /* as linux/futex.h has it */
+#define SEGMENT_WORDS      8 /* of death, a slot: each wakes one who sleeps */
 
 /* The directory has a word for each pair: beyond it there is no arena. */
 #define SEGMENT_SLOTS_MAX 4096
+#define SEGMENT_SPANS_MAX (SEGMENT_SIZE_MAX / SEGMENT_SPAN)
+
+/* Whose a span is while the supervisor empties it: no slot's. */
+#define SEGMENT_SUPERVISOR 0xffffu
 
 /* The first bytes of the segment: written once, before the first rank. */
 struct segment_head {
@@ -122,6 +129,9 @@ struct segment_slot {
 				 * closed, and no ring leads here */
 	_Atomic uint64_t probe; /* where in its memory .. */
 	_Atomic uint64_t proof; /* .. this stands */
+	_Atomic uint32_t space; /* of process ids, in which the holder's is one;
+				 * 0: not known */
+	_Atomic uint32_t holds; /* gen of a holder that used its holds */
 
 	/* The doorbell: written by peers. */
 	_Alignas(SEGMENT_LINE) struct segment_bell bell;
@@ -200,7 +210,7 @@ segment_slot_at(uint32_t index)
 struct segment_plan {
 	uint32_t slots;
 	uint32_t spans; /* of the arena; 0: the segment has slots only */
-	uint64_t dir, holds, map, arena;
+	uint64_t dir, holds, map, figures, arena;
 	uint64_t size; /* of all; of the slots where there is no arena */
 };
 
@@ -229,7 +239,10 @@ segment_plan(uint32_t slots, uint64_t size, struct segment_plan *plan)
 	plan->holds = segment_round(plan->dir + (uint64_t)slots * slots * 8,
 		SEGMENT_PAGE);
 	plan->map = plan->holds + (uint64_t)slots * SEGMENT_HOLDS * 8;
-	plan->arena = segment_round(plan->map + spans * 8, SEGMENT_SPAN);
+	plan->figures = segment_round(plan->map + spans * 8, SEGMENT_PAGE);
+	plan->arena =
+		segment_round(plan->figures + (uint64_t)slots * SEGMENT_FIGURES,
+			SEGMENT_SPAN);
 	if (size < plan->arena + SEGMENT_SPAN)
 		return true;
 	plan->spans = (uint32_t)((size - plan->arena) / SEGMENT_SPAN);
@@ -294,6 +307,31 @@ static inline uint64_t
 segment_hold_word(uint64_t offset, uint32_t gen)
 {
 	return offset / 64 << 32 | (gen & 0xffffff);
+}
+
+static inline uint32_t
+segment_hold_gen(uint64_t word)
+{
+	return (uint32_t)word & 0xffffff;
+}
+
+/* segment_has() - is who has had the slot as @claim says libxrun in generation
+ * @gen? */
+static inline bool
+segment_has(uint64_t claim, uint32_t gen)
+{
+	return segment_state(claim) == SEGMENT_HELD &&
+		segment_gen(claim) == (gen & 0xffffff);
+}
+
+/* segment_marked() - has the kernel marked the end of the thread that had the
+ * slot's robust words? */
+static inline bool
+segment_marked(const struct segment_slot *slot)
+{
+	return (atomic_load_explicit(&slot->alive[0].word,
+			memory_order_relaxed) &
+		       SEGMENT_OWNER_DIED) != 0;
 }
 
 /* segment_hash() - FNV-1a, 64 bits (draft-eastlake-fnv). */

@@ -15,8 +15,10 @@
 #include "segment/layout.h"
 #include "segment/member.h"
 
-#define SEALS     (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
-#define START     19 /* fields from the state, 3, to the start, 22: proc(5) */
+#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+/* Fields of proc(5) behind the state, 3: threads are 20, the start is 22. */
+#define THREADS   17
+#define START     19
 #define NOT_THERE UINT64_MAX
 
 bool
@@ -118,8 +120,18 @@ segment_map(const struct segment_tag *tag, struct segment_map *map)
 
 /* --- who holds it --------------------------------------------------------- */
 
+/* Field @n behind the state; 0: there is none. */
+static uint64_t
+field(const char *at, int n)
+{
+	for (int i = 0; i < n && at != NULL; i++)
+		at = strchr(at + 1, ' ');
+	return at == NULL ? 0 : strtoull(at + 1, NULL, 10);
+}
+
 /* When process @pid was started; NOT_THERE if it is gone, or dead and not
- * reaped; 0 if nobody says. */
+ * reaped; 0 if nobody says. The first thread of a process may be dead while
+ * others run. */
 static uint64_t
 start_of(uint32_t pid)
 {
@@ -140,17 +152,14 @@ start_of(uint32_t pid)
 	at = strrchr(text, ')'); /* a name may have one, too */
 	if (at == NULL || at[1] == '\0')
 		return 0;
-	if (at[2] == 'Z' || at[2] == 'X')
+	if (at[2] == 'X' || (at[2] == 'Z' && field(at + 1, THREADS) <= 1))
 		return NOT_THERE;
-	at++;
-	for (int i = 0; i < START && at != NULL; i++)
-		at = strchr(at + 1, ' ');
-	return at == NULL ? 0 : strtoull(at + 1, NULL, 10);
+	return field(at + 1, START);
 }
 
 /* A number may have passed on to another process. */
 static bool
-lives(struct segment_slot *slot, uint64_t claim)
+lives(const struct segment_slot *slot, uint64_t claim)
 {
 	uint64_t birth = atomic_load(&slot->birth);
 	uint64_t start = start_of(segment_holder(claim));
@@ -162,42 +171,88 @@ lives(struct segment_slot *slot, uint64_t claim)
 		birth == segment_birth_word(gen, start);
 }
 
-/* What this image of this process holds: exec forgets it, fork is noticed. */
+/* In which process ids are numbers; 0: nobody says. */
+static uint32_t
+space_of_pids(void)
+{
+	struct stat st;
+
+	if (stat("/proc/self/ns/pid", &st) == -1)
+		return 0;
+	return (uint32_t)st.st_ino;
+}
+
+/* Is the holder's number one of other process ids? */
+static bool
+is_elsewhere(const struct segment_slot *slot, uint64_t claim)
+{
+	uint64_t birth = atomic_load(&slot->birth);
+	uint32_t space = atomic_load(&slot->space);
+
+	return birth >> 40 == segment_gen(claim) && space != 0 &&
+		space != space_of_pids();
+}
+
+bool
+segment_gone(const struct segment_slot *slot, uint64_t claim, bool thorough)
+{
+	uint32_t pid = segment_holder(claim);
+	int saved = errno;
+	bool gone;
+
+	if (pid == 0 || pid > INT32_MAX)
+		return pid == 0;
+	if (kill((pid_t)pid, 0) == -1 && errno == ESRCH)
+		gone = true;
+	else
+		gone = thorough && !lives(slot, claim);
+	gone = gone && !is_elsewhere(slot, claim);
+	errno = saved;
+	return gone;
+}
+
+/* What this image of this process holds, as the claim says: exec forgets it, fork
+ * is noticed. By the claim, since it may be mapped twice. */
 static struct {
-	_Atomic(struct segment_slot *) slot;
+	_Atomic uint64_t claim;
 	_Atomic pid_t pid;
+	_Atomic bool kept;
 } held;
 
 static bool
-is_mine(struct segment_slot *slot, uint64_t claim)
+is_mine(uint64_t claim)
 {
-	return atomic_load(&held.slot) == slot &&
+	return atomic_load(&held.claim) == claim &&
 		atomic_load(&held.pid) == getpid() &&
 		segment_state(claim) == SEGMENT_HELD &&
 		segment_holder(claim) == (uint32_t)getpid();
 }
 
+/* What is to be held is noted before: another thread may be at it, too. */
 pid_t
 segment_hold(struct segment_slot *slot)
 {
-	uint32_t pid = (uint32_t)getpid();
+	uint32_t pid = (uint32_t)getpid(), gen;
 	int saved = errno;
 	uint64_t seen;
 
 	do {
 		seen = atomic_load(&slot->claim);
-		if (is_mine(slot, seen))
+		gen = segment_gen(seen) + 1;
+		if (is_mine(seen))
 			return 0;
 		if (segment_state(seen) == SEGMENT_HELD &&
-			segment_holder(seen) != pid && lives(slot, seen)) {
+			segment_holder(seen) != pid &&
+			(is_elsewhere(slot, seen) || lives(slot, seen))) {
 			errno = saved;
 			return (pid_t)segment_holder(seen);
 		}
+		atomic_store(&held.pid, (pid_t)pid);
+		atomic_store(&held.claim,
+			segment_claim_word(gen, SEGMENT_HELD, pid));
 	} while (!segment_take(slot, seen, SEGMENT_HELD, pid));
-	atomic_store(&slot->birth,
-		segment_birth_word(segment_gen(seen) + 1, start_of(pid)));
-	atomic_store(&held.slot, slot);
-	atomic_store(&held.pid, (pid_t)pid);
+	atomic_store(&slot->space, space_of_pids());
+	atomic_store(&slot->birth, segment_birth_word(gen, start_of(pid)));
 	errno = saved;
 	return 0;
 }
@@ -207,6 +262,12 @@ segment_let_go(struct segment_slot *slot)
 {
 	uint64_t seen = atomic_load(&slot->claim);
 
-	if (is_mine(slot, seen))
+	if (is_mine(seen) && !atomic_load(&held.kept))
 		segment_take(slot, seen, SEGMENT_FREE, 0);
+}
+
+void
+segment_keep(void)
+{
+	atomic_store(&held.kept, true);
 }

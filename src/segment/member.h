@@ -88,6 +88,16 @@ segment_spans(const struct segment_map *map)
 	return (void *)(map->base + map->plan.map);
 }
 
+struct segment_figures;
+
+/* segment_figures() - of slot @index. */
+static inline struct segment_figures *
+segment_figures(const struct segment_map *map, uint32_t index)
+{
+	return (void *)(map->base + map->plan.figures +
+		(uint64_t)index * SEGMENT_FIGURES);
+}
+
 /*
  * segment_hold() - the calling process holds @slot.
  *
@@ -97,7 +107,22 @@ segment_spans(const struct segment_map *map)
  */
 pid_t segment_hold(struct segment_slot *slot);
 
-/* segment_let_go() - if the calling process holds @slot: nobody does. */
+/* segment_let_go() - if the calling process holds @slot: nobody does, unless it was
+ * to be kept. */
 void segment_let_go(struct segment_slot *slot);
+
+/* segment_keep() - what this process holds it holds as long as it lives: memory of
+ * the segment is known by that. */
+void segment_keep(void);
+
+/*
+ * segment_gone() - no thread of the process that has @slot by @claim runs any more?
+ *
+ * @thorough: look after whether its number has passed on, too; else that is done
+ *            only where its death is marked
+ * false where nobody can say: it is of another space of process ids.
+ */
+bool segment_gone(const struct segment_slot *slot, uint64_t claim,
+	bool thorough);
 
 #endif /* SEGMENT_MEMBER_H */

@@ -2,20 +2,31 @@
 /* owner.c - see owner.h. */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <sched.h>
 #include <unistd.h>
 
+#include <linux/futex.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysinfo.h>
 
 #include "base/fd.h"
+#include "segment/figures.h"
 #include "segment/layout.h"
 #include "segment/owner.h"
+#include "segment/sweep.h"
 
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 8u /* Linux 6.3 */
+#endif
+
+#define ALARM 0x10001u
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22 /* Linux 5.14 */
 #endif
 
 #define STEP_MAX ((INT64_C(1) << 53) - 1) /* readers of JSON count so far */
@@ -147,7 +158,67 @@ segment_look(int fd, uint32_t index, int64_t now, struct segment_view *view)
 		view->total = within(c.total, STEP_MAX);
 	view->when = within(c.when, now);
 	view->lost = within((int64_t)c.lost, STEP_MAX);
+	view->shares = c.probe != 0;
+	view->unheard = c.plane != 0 && c.told != view->gen;
 	return true;
+}
+
+uint64_t
+segment_figures_at(int fd, uint32_t slots)
+{
+	struct segment_plan plan;
+	struct stat st;
+
+	return fstat(fd, &st) == 0 &&
+			segment_plan(slots, (uint64_t)st.st_size, &plan) &&
+			plan.spans > 0 ?
+		plan.figures :
+		0;
+}
+
+/* Both are in range, and so is the sum. */
+static int64_t
+plus(int64_t sum, uint64_t n)
+{
+	return within((int64_t)(n < (uint64_t)STEP_MAX ? n : STEP_MAX) + sum,
+		STEP_MAX);
+}
+
+bool
+segment_count(int fd, uint64_t at, uint32_t index, struct figures_view *view)
+{
+	struct segment_figures f; /* nobody else writes it */
+	const struct segment_lane *first = &f.lane[0];
+
+	if (at == 0 ||
+		pread(fd, &f, sizeof(f),
+			(off_t)(at + (uint64_t)index * SEGMENT_FIGURES)) !=
+			sizeof(f) ||
+		first->gen == 0)
+		return false;
+	*view = (struct figures_view){ .lost = first->lost };
+	for (const struct segment_lane *l = first; l < first + FIGURES_LANES;
+		l++) {
+		for (uint32_t i = 0; i < FIGURES; i++)
+			view->count[i] = plus(view->count[i], l->count[i]);
+		for (uint32_t i = 0; i < FIGURES_LATENCIES; i++) {
+			view->latency[i] =
+				plus(view->latency[i], l->latency[i]);
+			view->calls = plus(view->calls, l->latency[i]);
+		}
+	}
+	return true;
+}
+
+void
+segment_uncount(int fd, uint64_t at, uint32_t index)
+{
+	const uint32_t none = 0;
+	ssize_t n = pwrite(fd, &none, sizeof(none),
+		(off_t)(at + (uint64_t)index * SEGMENT_FIGURES +
+			offsetof(struct segment_figures, lane[0].gen)));
+
+	(void)n; /* then the next one counts on */
 }
 
 void
@@ -170,4 +241,148 @@ segment_recycle(int fd, uint32_t index, uint32_t gen)
 		(off_t)segment_slot_at(index));
 
 	(void)n; /* as it was, then */
+}
+
+/* --- who died ------------------------------------------------------------- */
+
+/* Counts on by so much that no step of another's makes up for it. */
+static void
+step_word(int fd, uint64_t at)
+{
+	uint32_t word = 0;
+	ssize_t n = pread(fd, &word, sizeof(word), (off_t)at);
+
+	word += ALARM;
+	if (n == sizeof(word))
+		n = pwrite(fd, &word, sizeof(word), (off_t)at);
+}
+
+/* The kernel finds the sleepers by the page; nothing of it is looked at here. */
+static void
+wake(int fd, const char *slots, uint32_t index)
+{
+	uint64_t at =
+		segment_slot_at(index) + offsetof(struct segment_slot, bell);
+
+	step_word(fd, at + offsetof(struct segment_bell, rung));
+	syscall(SYS_futex, slots + at + offsetof(struct segment_bell, rung),
+		FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+static bool
+sleeps(int fd, uint32_t index)
+{
+	uint32_t asleep = 0;
+	off_t at = (off_t)(segment_slot_at(index) +
+		offsetof(struct segment_slot, bell) +
+		offsetof(struct segment_bell, asleep));
+
+	return pread(fd, &asleep, sizeof(asleep), at) == sizeof(asleep) &&
+		asleep != 0;
+}
+
+void
+segment_alarm(int fd, uint32_t slots)
+{
+	size_t size = segment_slot_at(slots);
+	char *map = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
+
+	if (map == MAP_FAILED)
+		return;
+	step_word(fd, SEGMENT_SHARED + offsetof(struct segment_shared, fails));
+	for (uint32_t i = 0; i < slots; i++)
+		if (sleeps(fd, i))
+			wake(fd, map, i);
+	munmap(map, size);
+}
+
+static void
+empty(void *ctx, uint64_t offset, uint64_t len)
+{
+	fallocate(*(int *)ctx, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+		(off_t)offset, (off_t)len);
+}
+
+static bool
+map_tables(int fd, uint32_t ranks, uint32_t slots, struct segment_map *map)
+{
+	struct stat st;
+
+	*map = (struct segment_map){ .ranks = ranks };
+	if (fstat(fd, &st) == -1 ||
+		!segment_plan(slots, (uint64_t)st.st_size, &map->plan) ||
+		map->plan.spans == 0)
+		return false;
+	map->base = mmap(NULL, map->plan.arena, PROT_READ | PROT_WRITE,
+		MAP_SHARED, fd, 0);
+	return map->base != MAP_FAILED;
+}
+
+/* A page that cannot be had shall be an error, and no signal. Before Linux 5.14
+ * there is no way to ask. */
+static bool
+touch(const struct segment_map *map, uint64_t at, uint64_t len)
+{
+	uint64_t from = at - at % SEGMENT_PAGE;
+
+	return madvise(map->base + from,
+		       segment_round(at + len - from, SEGMENT_PAGE),
+		       MADV_POPULATE_READ) == 0 ||
+		errno == EINVAL;
+}
+
+/* What will be read: of whoever had a slot, his row, and his holds. */
+static bool
+touch_all(const struct segment_map *map)
+{
+	uint64_t row = (uint64_t)map->plan.slots * 8;
+	uint64_t holds = SEGMENT_HOLDS * 8;
+
+	if (!touch(map, 0, map->plan.dir) ||
+		!touch(map, map->plan.map, (uint64_t)map->plan.spans * 8))
+		return false;
+	for (uint32_t i = 0; i < map->plan.slots; i++) {
+		const struct segment_slot *slot = segment_slot(map, i);
+
+		if (atomic_load(&slot->claim) != 0 &&
+			!touch(map, map->plan.dir + i * row, row))
+			return false;
+		if (atomic_load(&slot->holds) != 0 &&
+			!touch(map, map->plan.holds + i * holds, holds))
+			return false;
+	}
+	return true;
+}
+
+/* Of spare slots nobody tells us that their process ended. */
+static void
+bury(const struct segment_map *map)
+{
+	for (uint32_t i = 0; i < map->plan.slots; i++)
+		segment_bury(map, i,
+			i >= map->ranks ||
+				segment_marked(segment_slot(map, i)));
+}
+
+uint32_t
+segment_reclaim(int fd, uint32_t ranks, uint32_t slots)
+{
+	struct segment_map map;
+	struct segment_sweeper sweeper = {
+		.map = &map,
+		.slot = SEGMENT_SUPERVISOR,
+		.most = UINT32_MAX,
+		.empty = empty,
+		.ctx = &fd,
+	};
+	uint32_t freed = 0;
+
+	if (!map_tables(fd, ranks, slots, &map))
+		return 0;
+	if (touch_all(&map)) {
+		bury(&map);
+		freed = segment_sweep(&sweeper).freed;
+	}
+	munmap(map.base, map.plan.arena);
+	return freed;
 }

@@ -6,6 +6,10 @@
  * which answers with an error where a page cannot be had, and a segment that
  * nobody looks into costs no page of the supervisor's. Ranks may write anything
  * at any time; what comes out here is in range, whatever stands there.
+ *
+ * When a process ended, the order is: segment_recycle() its slot, or leave it to
+ * segment_reclaim() if another process has it; segment_alarm() if nobody can have
+ * heard of it; segment_reclaim() if others are there.
  */
 #ifndef SEGMENT_OWNER_H
 #define SEGMENT_OWNER_H
@@ -43,6 +47,9 @@ struct segment_view {
 	int64_t total; /* the same */
 	int64_t when;  /* ns of CLOCK_MONOTONIC, not after @now; 0: never */
 	int64_t lost;  /* 0 .. 2^53 - 1 */
+	bool shares;   /* its holder used the arena */
+	bool unheard; /* its holder's data plane is open, and nobody told others
+			* that he died */
 };
 
 /*
@@ -54,11 +61,51 @@ struct segment_view {
 bool segment_look(int fd, uint32_t index, int64_t now,
 	struct segment_view *view);
 
+struct figures_view;
+
+/*
+ * segment_figures_at() - where the figures of slot 0 stand, in a segment of @slots
+ * that was created as @fd; 0: it has none.
+ */
+uint64_t segment_figures_at(int fd, uint32_t slots);
+
+/*
+ * segment_count() - what the last agent of slot @index has counted.
+ *
+ * @at: what segment_figures_at() gave
+ * Returns  false, with @view untouched: it cannot be read, or there was none
+ */
+bool segment_count(int fd, uint64_t at, uint32_t index,
+	struct figures_view *view);
+
+/* segment_uncount() - there was none; only where segment_count() gave true. */
+void segment_uncount(int fd, uint64_t at, uint32_t index);
+
 /* segment_name() - whose slot it is: the rank's process. */
 void segment_name(int fd, uint32_t index, int32_t pid);
 
 /* segment_recycle() - nobody has slot @index any more, and it says nothing; its
  * gen is one more than @gen. Not while a process that may claim it is of use. */
 void segment_recycle(int fd, uint32_t index, uint32_t gen);
+
+/*
+ * segment_alarm() - who sleeps in one of @slots slots wakes up, and looks who died.
+ *
+ * Cost: a look at all slots, and two system calls for each that sleeps.
+ */
+void segment_alarm(int fd, uint32_t slots);
+
+/*
+ * segment_reclaim() - what processes had that are gone is given back (sweep.h): of
+ * those whose slot was recycled, and of those that nobody told of.
+ *
+ * Meanwhile all but the arena is mapped, and what will be looked at is asked for
+ * first, so that a page that cannot be had ends it without harm.
+ *
+ * @ranks, @slots: as the segment was made
+ * Returns  spans that were freed
+ * Thread   any.  Blocks: some 20 us a MiB that is given back.
+ */
+uint32_t segment_reclaim(int fd, uint32_t ranks, uint32_t slots);
 
 #endif /* SEGMENT_OWNER_H */

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # rpc.bats - ranks call each other's functions.
 
+bats_require_minimum_version 1.5.0
+
 load helper
 
 setup()
@@ -89,4 +91,28 @@ rank_is()
 	[ "$status" -ne 0 ]
 	assert_has "$(cat "$BATS_TEST_TMPDIR/one.err")" \
 		'XR_E_PEER_LOST: lost worker1 \(1\): its process ended'
+}
+
+# Whoever lost patience unmaps what it lent, and the callee reads on.
+@test "memory is taken back from a call that nobody answered" {
+	for transport in shm tcp; do
+		job -n 2 "$BUILD/tests/prog/rpc_lend" --transport "$transport"
+		[ "$status" -eq 0 ]
+		assert_has "$output" 'whole [1-4], torn 0$'
+	done
+}
+
+@test "so it is where nobody may read another's memory" {
+	run --separate-stderr "$BUILD/tests/prog/deny" process_vm_readv=EPERM -- \
+		"$XRUN" -n 2 "$BUILD/tests/prog/rpc_lend"
+	[ "$status" -eq 0 ]
+	assert_has "$output" 'whole [1-4], torn 0$'
+}
+
+@test "bytes come whole where nobody may read another's memory" {
+	for bytes in 8193 65536 1048576 5000000; do
+		run --separate-stderr "$BUILD/tests/prog/deny" process_vm_readv=EPERM -- \
+			"$XRUN" -n 2 "$BUILD/tests/bench/rpcecho" --bytes "$bytes" --calls 30 --private
+		[ "$status" -eq 0 ]
+	done
 }

@@ -171,7 +171,7 @@ device_from_host(void *ctx, const void *host, const struct device_memory *to,
 	return XR_OK;
 }
 
-static const struct device_ops device = { NULL, device_alloc, device_free,
+static const struct device_ops device = { NULL, NULL, device_alloc, device_free,
 	device_to_host, device_from_host };
 
 /* --- a source: one block ---------------------------------------------------- */

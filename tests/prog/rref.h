@@ -3,7 +3,7 @@
  * rref.h - ranks that hold references to each other's values, for rpc_rref.bats.
  *
  * Built twice: against libxrun, as any program, and over its objects, with
- * RREF_INSIDE, to look at its tables and to be in the way of its messages.
+ * RREF_INSIDE, to be in the way of its messages.
  */
 #ifndef TESTS_PROG_RREF_H
 #define TESTS_PROG_RREF_H
@@ -55,14 +55,13 @@ enum xr_status try_remote(uint32_t rank, const char *func,
 int64_t fetch_int(struct xr_rref *rref);
 void barrier(void);
 
-/* --- tables; nothing is known of them but inside ------------------------------- */
+/* --- tables --------------------------------------------------------------------- */
 
 enum table { OWNERS, FORKS, USERS, PENDING_USERS, CHILDREN, WANTED, TABLES };
 
 /* await_table() - until it has @want of them, on @rank. */
 void await_table(uint32_t rank, enum table table, int64_t want);
 void await_empty(void); /* all of all ranks */
-bool sees_tables(void);
 
 /* freed_here() - objects of type "thing" that were made and freed, of all time. */
 extern _Atomic uint64_t things_made, things_freed;

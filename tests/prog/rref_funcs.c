@@ -10,9 +10,6 @@
 #include <unistd.h>
 
 #include "tests/prog/rref.h"
-#ifdef RREF_INSIDE
-#include "worker/rpc/rref.h"
-#endif
 
 struct xr_error last;
 _Atomic uint64_t things_made, things_freed;
@@ -345,20 +342,18 @@ f_die(struct xr_call *c, struct xr_value *args, void *ctx)
 static enum xr_status
 f_table(struct xr_call *c, struct xr_value *args, void *ctx)
 {
-#ifdef RREF_INSIDE
-	static const enum rref_figure figures[] = {
-		[OWNERS] = RREF_OWNERS,
-		[FORKS] = RREF_FORKS,
-		[USERS] = RREF_USERS,
-		[PENDING_USERS] = RREF_PENDING_USERS,
-		[CHILDREN] = RREF_PENDING_CHILDREN,
-		[WANTED] = RREF_PENDING_FUTURES,
+	static const char *const names[] = {
+		[OWNERS] = "num_owner_rrefs",
+		[FORKS] = "num_forks",
+		[USERS] = "num_user_rrefs",
+		[PENDING_USERS] = "num_pending_users",
+		[CHILDREN] = "num_pending_children",
+		[WANTED] = "num_pending_futures",
 	};
+	int64_t n = -1;
 
-	return xr_reply(c, of_int(rref_figure(figures[int_arg(args, 0)])));
-#else
-	return xr_reply(c, of_int(0));
-#endif
+	xr_metrics_get(names[int_arg(args, 0)], &n);
+	return xr_reply(c, of_int(n));
 }
 
 /* things() - made, less freed. */
@@ -629,16 +624,6 @@ register_functions(void)
 
 /* --- tables ---------------------------------------------------------------------------- */
 
-bool
-sees_tables(void)
-{
-#ifdef RREF_INSIDE
-	return true;
-#else
-	return false;
-#endif
-}
-
 /* Nobody tells when it changes: it is asked, for 20 s at most. */
 void
 await_table(uint32_t rank, enum table table, int64_t want)
@@ -646,8 +631,6 @@ await_table(uint32_t rank, enum table table, int64_t want)
 	struct timespec begin, now;
 	int64_t got;
 
-	if (!sees_tables())
-		return;
 	clock_gettime(CLOCK_MONOTONIC, &begin);
 	do {
 		got = as_int(call(rank, "table", list(of_int(table), NULL, NULL)));

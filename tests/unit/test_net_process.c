@@ -186,8 +186,10 @@ have_a_child(void)
 	pthread_mutex_lock(&s->lock); /* the child has it, then: held */
 	pid = fork();
 	pthread_mutex_unlock(&s->lock);
-	if (pid == 0)
+	if (pid == 0) {
+		alarm(60); /* a child has none of its parent's */
 		stay();
+	}
 	if (write(word_pipe[1], &pid, sizeof(pid)) != sizeof(pid))
 		_exit(1);
 }

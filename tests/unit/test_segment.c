@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include "segment/figures.h"
 #include "segment/layout.h"
 #include "segment/member.h"
 #include "segment/owner.h"
@@ -79,7 +80,7 @@ Test(segment, its_head_tells_the_job_and_a_secret_of_its_own)
 	create();
 	cr_assert_eq(pread(fd, &head, sizeof(head), 0), sizeof(head));
 	cr_expect_eq(memcmp(&head.magic, "xrun.seg", 8), 0);
-	cr_expect_eq(head.version, 2);
+	cr_expect_eq(head.version, 3);
 	cr_expect_eq(head.attempt, 2);
 	cr_expect_eq(head.first, 8);
 	cr_expect_eq(head.ranks, RANKS);
@@ -506,4 +507,104 @@ FORKED_TEST(segment, children_of_a_fork_tell_through_the_same_slot)
 		waitpid(pid[i], NULL, 0);
 	EXPECT(segment_look(fd, 2, NOW, &view));
 	EXPECT_EQ(view.tick, 40000);
+}
+
+/* --- figures -------------------------------------------------------------- */
+
+static struct segment_map
+map_all(void)
+{
+	struct segment_tag tag = tag_of(fd);
+	struct segment_map map;
+
+	cr_assert(segment_map(&tag, &map));
+	return map;
+}
+
+Test(segment, what_an_agent_counted_is_the_sum_of_its_lanes)
+{
+	struct figures_view view = { .calls = 7 };
+	struct segment_figures *f;
+	struct segment_map map;
+	uint64_t at;
+
+	create();
+	map = map_all();
+	at = segment_figures_at(fd, RANKS + 5);
+	cr_assert_eq(at, map.plan.figures);
+	cr_expect_not(segment_count(fd, at, 1, &view));
+	cr_expect_eq(view.calls, 7);
+	f = segment_figures(&map, 1);
+	atomic_store(&f->lane[0].gen, 1);
+	atomic_store(&f->lane[0].lost, 3);
+	for (int i = 0; i < FIGURES_LANES; i++) {
+		atomic_store(&f->lane[i].count[FIGURE_SERVED], 10);
+		atomic_store(&f->lane[i].latency[i], 2);
+	}
+	cr_assert(segment_count(fd, at, 1, &view));
+	cr_expect_eq(view.lost, 3);
+	cr_expect_eq(view.calls, 2 * FIGURES_LANES);
+	cr_expect_eq(view.count[FIGURE_SERVED], 10 * FIGURES_LANES);
+	cr_expect_eq(view.count[FIGURE_ERRORS], 0);
+	cr_expect_eq(view.latency[FIGURES_LANES - 1], 2);
+	cr_expect_not(segment_count(fd, at, 0, &view));
+	cr_expect_not(segment_count(fd, at, 2, &view));
+	cr_expect_not(segment_count(fd, 0, 1, &view));
+	segment_uncount(fd, at, 1);
+	cr_expect_not(segment_count(fd, at, 1, &view));
+}
+
+Test(segment, figures_that_cannot_be_are_in_range)
+{
+	struct figures_view view;
+	struct segment_figures *f;
+	struct segment_map map;
+	const int64_t most = (INT64_C(1) << 53) - 1;
+
+	create();
+	map = map_all();
+	f = segment_figures(&map, 0);
+	memset(f, 0xff, sizeof(*f));
+	cr_assert(segment_count(fd, map.plan.figures, 0, &view));
+	cr_expect_eq(view.calls, most);
+	for (int i = 0; i < FIGURES; i++)
+		cr_expect_eq(view.count[i], most);
+	cr_expect_leq(figures_quantile(&view, 990), INT64_C(1) << 35);
+}
+
+Test(segment, one_that_has_slots_only_has_no_figures)
+{
+	const struct segment_wish wish = { .job = "k7m2",
+		.ranks = 1,
+		.most = 64 << 10 };
+
+	fd = segment_create(&wish);
+	cr_assert_neq(fd, -1);
+	cr_expect_eq(segment_figures_at(fd, 1), 0);
+}
+
+Test(segment, buckets_of_latency_leave_no_gap)
+{
+	cr_expect_eq(figures_bucket(0), 0);
+	cr_expect_eq(figures_bucket(127), 0);
+	for (uint32_t i = 0; i + 1 < FIGURES_LATENCIES; i++) {
+		cr_expect_eq(figures_bucket(figures_above(i) - 1), i);
+		cr_expect_eq(figures_bucket(figures_above(i)), i + 1);
+	}
+	cr_expect_eq(figures_bucket(UINT64_MAX), FIGURES_LATENCIES - 1);
+	cr_expect_eq(figures_above(FIGURES_LATENCIES - 1), UINT64_MAX);
+}
+
+Test(segment, a_quantile_is_no_less_than_what_so_many_calls_took)
+{
+	struct figures_view v = { .calls = 0 };
+
+	cr_expect_eq(figures_quantile(&v, 500), 0);
+	v.calls = 100;
+	v.latency[0] = 99;
+	v.latency[40] = 1;
+	cr_expect_eq(figures_quantile(&v, 500), 128);
+	cr_expect_eq(figures_quantile(&v, 990), 128);
+	cr_expect_eq(figures_quantile(&v, 991), figures_above(40));
+	cr_expect_eq(figures_quantile(&v, 1000), figures_above(40));
 }

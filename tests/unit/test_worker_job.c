@@ -7,6 +7,7 @@
 #include <math.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -293,6 +294,8 @@ drained(void)
 	return count;
 }
 
+static _Atomic bool was_drained;
+
 /* Into the wait, of which nothing tells from outside. */
 static void *
 drain_later(void *data)
@@ -301,6 +304,7 @@ drain_later(void *data)
 
 	nanosleep(&t, NULL);
 	*(long *)data = drained();
+	atomic_store(&was_drained, true);
 	return NULL;
 }
 
@@ -321,19 +325,38 @@ save(void)
 static enum xr_status (*const told_once[])(void) = { xr_job_ready, save,
 	last_step };
 
-Test(worker_job, what_is_told_once_waits_for_room)
+/* False: the machine was too busy to make room within the time that it waits. */
+static bool
+waits_for_room(size_t i)
 {
 	pthread_t thread;
 	long count;
+	enum xr_status status;
+	bool in_time;
+
+	atomic_store(&was_drained, false);
+	fill_queue();
+	cr_assert_eq(pthread_create(&thread, NULL, drain_later, &count), 0);
+	status = told_once[i]();
+	in_time = atomic_load(&was_drained);
+	pthread_join(thread, NULL);
+	count += drained();
+	if (status == XR_E_AGAIN && !in_time)
+		return false;
+	cr_expect_eq(status, XR_OK, "%zu", i);
+	cr_expect_eq(count, 1, "%zu", i);
+	return true;
+}
+
+Test(worker_job, what_is_told_once_waits_for_room)
+{
+	int tries;
 
 	join_job();
 	for (size_t i = 0; i < 3; i++) {
-		fill_queue();
-		cr_assert_eq(pthread_create(&thread, NULL, drain_later, &count),
-			0);
-		cr_expect_eq(told_once[i](), XR_OK, "%zu", i);
-		pthread_join(thread, NULL);
-		cr_expect_eq(count + drained(), 1, "%zu", i);
+		for (tries = 0; tries < 20 && !waits_for_room(i); tries++)
+			continue;
+		cr_expect_lt(tries, 20, "%zu", i);
 	}
 }
 

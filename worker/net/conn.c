@@ -54,7 +54,7 @@ net_conn_new(struct net_carrier *c, int fd, const struct where *where,
 
 	if (conn != NULL)
 		conn->greet = malloc(sizeof(*conn->greet));
-	if (conn == NULL || conn->greet == NULL || !heir_note(fd) ||
+	if (conn == NULL || conn->greet == NULL ||
 		epoll_ctl(c->epoll, EPOLL_CTL_ADD, fd, &e) == -1) {
 		heir_close(fd);
 		if (conn != NULL)

@@ -13,6 +13,7 @@
 #include "base/fd.h"
 #include "base/status.h"
 #include "worker/net/door.h"
+#include "worker/net/heir.h"
 
 #define ANY_PORT "9" /* discard: nothing is sent there */
 
@@ -204,13 +205,12 @@ door_open(const char *interface, const char *host, int *fd, struct where *where,
 		where_of_host("127.0.0.1", where);
 	if (status != XR_OK)
 		return status;
-	*fd = socket(where->at.any.sa_family,
-		SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	*fd = heir_socket(where->at.any.sa_family);
 	if (listen_at(*fd, where))
 		return XR_OK;
 	status = fail(err, XR_E_SYS, "tcp: listen on %s: %s",
 		where_host(where, text), strerror(errno));
-	fd_close(*fd);
+	heir_close(*fd);
 	*fd = -1;
 	return status;
 }

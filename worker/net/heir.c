@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* heir.c - see heir.h. */
+#include <errno.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -71,6 +72,16 @@ make_room(size_t fd)
 	return true;
 }
 
+/* Under the lock. */
+static bool
+note(int fd)
+{
+	if (!make_room((size_t)fd))
+		return false;
+	noted[fd / 64] |= UINT64_C(1) << (fd % 64);
+	return true;
+}
+
 bool
 heir_note(int fd)
 {
@@ -80,11 +91,45 @@ heir_note(int fd)
 		return true;
 	pthread_once(&once, prepare);
 	pthread_mutex_lock(&lock);
-	done = make_room((size_t)fd);
-	if (done)
-		noted[fd / 64] |= UINT64_C(1) << (fd % 64);
+	done = note(fd);
 	pthread_mutex_unlock(&lock);
 	return done;
+}
+
+/* Under the lock. */
+static int
+note_new(int fd)
+{
+	if (fd == -1 || note(fd))
+		return fd;
+	close(fd);
+	errno = ENOMEM;
+	return -1;
+}
+
+int
+heir_socket(int family)
+{
+	int fd;
+
+	pthread_once(&once, prepare);
+	pthread_mutex_lock(&lock);
+	fd = note_new(socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK,
+		0));
+	pthread_mutex_unlock(&lock);
+	return fd;
+}
+
+int
+heir_accept(int door, struct sockaddr *at, socklen_t *len)
+{
+	int fd;
+
+	pthread_once(&once, prepare);
+	pthread_mutex_lock(&lock);
+	fd = note_new(accept4(door, at, len, SOCK_CLOEXEC | SOCK_NONBLOCK));
+	pthread_mutex_unlock(&lock);
+	return fd;
 }
 
 void

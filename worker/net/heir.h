@@ -16,12 +16,19 @@
 
 #include <stdbool.h>
 
+#include <sys/socket.h>
+
 /* heir_generation() - another number in every child; cheap. */
 unsigned heir_generation(void);
 
 /* heir_note() - @fd is to be closed in children; false: no memory to remember it.
  * -1 is fine. */
 bool heir_note(int fd);
+
+/* heir_socket(), heir_accept() - socket(2) and accept4(2), close-on-exec and without
+ * waits, and noted: no fork() comes between. -1 with errno. */
+int heir_socket(int family);
+int heir_accept(int door, struct sockaddr *at, socklen_t *len);
 
 /* heir_close() - forget it and close it, in one step as a child sees it. -1 is
  * fine, and what was not noted. errno survives. */

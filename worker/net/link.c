@@ -180,6 +180,26 @@ net_link_send(struct xr_link *l, const struct xr_message *message,
 	return status;
 }
 
+/* Torn, it cannot go on: the other end awaits bytes that nobody has. Then sent() is
+ * told when the link is lost, which the caller is not to await. */
+bool
+net_link_unsend(struct xr_link *l, void *token)
+{
+	enum outbox_unsent unsent;
+
+	if (net_is_heir(l->carrier))
+		return false;
+	pthread_mutex_lock(&l->lock);
+	unsent = outbox_unsend(&l->out, token);
+	if (unsent == OUTBOX_TORN) {
+		l->broken = ENOMEM;
+		if (l->conn != NULL)
+			shutdown(l->conn->fd, SHUT_RDWR);
+	}
+	pthread_mutex_unlock(&l->lock);
+	return unsent == OUTBOX_UNSENT;
+}
+
 /* --- the thread ------------------------------------------------------------ */
 
 /* Room that somebody asked for, and has not had. */

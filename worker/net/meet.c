@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 
 #include "base/fd.h"
+#include "worker/net/heir.h"
 #include "worker/net/net.h"
 #include "worker/net/proof.h"
 
@@ -76,8 +77,7 @@ net_accept(struct net_carrier *c)
 
 	for (int i = 0; i < ACCEPTS && c->strangers < NET_STRANGERS; i++) {
 		len = sizeof(where.at);
-		fd = accept4(c->door, &where.at.any, &len,
-			SOCK_CLOEXEC | SOCK_NONBLOCK);
+		fd = heir_accept(c->door, &where.at.any, &len);
 		where.len = len;
 		if (fd == -1 || !welcome(c, fd, &where))
 			break;
@@ -147,13 +147,12 @@ net_dial(struct xr_link *l)
 {
 	struct net_carrier *c = l->carrier;
 	struct net_conn *conn = NULL;
-	int fd = socket(l->where.at.any.sa_family,
-		SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int fd = heir_socket(l->where.at.any.sa_family);
 
 	l->again = 0;
 	if (fd != -1 && connect(fd, &l->where.at.any, l->where.len) == -1 &&
 		errno != EINPROGRESS) {
-		fd_close(fd);
+		heir_close(fd);
 		fd = -1;
 	}
 	if (fd == -1) {

@@ -182,6 +182,7 @@ void net_link_free(struct xr_link *l);
 /* Of struct xr_carrier. */
 enum xr_status net_link_send(struct xr_link *l,
 	const struct xr_message *message, bool *pending);
+bool net_link_unsend(struct xr_link *l, void *token);
 void net_link_close(struct xr_link *l);
 
 /* net_link_enter() - before the thread calls the host with it; false: it was

@@ -138,6 +138,62 @@ outbox_put(struct outbox *o, const struct xr_message *message, uint64_t len,
 	return status;
 }
 
+/* --- taking back ------------------------------------------------------------ */
+
+/* Bytes that wait. */
+static size_t
+rest_of(const struct outbox_piece *p)
+{
+	const struct iovec *iov = (const struct iovec *)p->room;
+	size_t len = 0;
+
+	for (size_t i = p->first; i < p->count; i++)
+		len += iov[i].iov_len;
+	return len - p->at;
+}
+
+/* A piece of the same bytes, which are its own. NULL: no memory. */
+static struct outbox_piece *
+copy_rest(struct outbox *o, const struct outbox_piece *p)
+{
+	const struct iovec *iov = (const struct iovec *)p->room;
+	struct outbox_piece *own = new_piece(o, rest_of(p));
+	size_t at = p->at, n;
+
+	if (own == NULL)
+		return NULL;
+	for (size_t i = p->first; i < p->count; i++, at = 0) {
+		n = iov[i].iov_len - at;
+		memcpy(own->room + own->len, (const char *)iov[i].iov_base + at,
+			n);
+		own->len += n;
+	}
+	return own;
+}
+
+enum outbox_unsent
+outbox_unsend(struct outbox *o, const void *token)
+{
+	struct outbox_piece *p, *rest;
+
+	TAILQ_FOREACH(p, &o->waiting, list)
+	if (p->refers && p->token == token)
+		break;
+	if (p == NULL)
+		return OUTBOX_GONE;
+	if (p->first > 0 || p->at > 0) {
+		rest = copy_rest(o, p);
+		if (rest == NULL)
+			return OUTBOX_TORN;
+		TAILQ_INSERT_AFTER(&o->waiting, p, rest, list);
+	} else {
+		o->bytes -= rest_of(p);
+	}
+	TAILQ_REMOVE(&o->waiting, p, list);
+	outbox_forget(o, p);
+	return OUTBOX_UNSENT;
+}
+
 /* --- writing --------------------------------------------------------------- */
 
 /* What of @p waits, into @iov; gives how many there are now. */

@@ -83,6 +83,17 @@ enum xr_status outbox_put(struct outbox *o, const struct xr_message *message,
 enum outbox_state outbox_write(struct outbox *o, int fd,
 	struct outbox_pieces *out, int *sys);
 
+/* What became of a message that its sender wants to forget. */
+enum outbox_unsent {
+	OUTBOX_GONE, /* it is not here: it went out, or is about to be told of */
+	OUTBOX_UNSENT,
+	OUTBOX_TORN, /* a part is out, and there is no memory for the rest */
+};
+
+/* outbox_unsend() - the message of @token, which refers: taken out, or, if some of
+ * it went out, the rest is copied. */
+enum outbox_unsent outbox_unsend(struct outbox *o, const void *token);
+
 /* outbox_forget() - a piece that is in no list any more; it may serve again. */
 void outbox_forget(struct outbox *o, struct outbox_piece *piece);
 

@@ -109,8 +109,8 @@ open_parts(struct net_carrier *c)
 	c->room = malloc(NET_READ);
 	c->epoll = epoll_create1(EPOLL_CLOEXEC);
 	c->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	return c->room != NULL && heir_note(c->door) && heir_note(c->epoll) &&
-		heir_note(c->bell) && c->epoll != -1 && c->bell != -1 &&
+	return c->room != NULL && heir_note(c->epoll) && heir_note(c->bell) &&
+		c->epoll != -1 && c->bell != -1 &&
 		epoll_ctl(c->epoll, EPOLL_CTL_ADD, c->bell, &bell) == 0 &&
 		epoll_ctl(c->epoll, EPOLL_CTL_ADD, c->door, &door) == 0;
 }
@@ -346,6 +346,7 @@ const struct xr_carrier tcp_carrier = {
 	.address = tcp_address,
 	.connect = tcp_connect,
 	.send = net_link_send,
+	.unsend = net_link_unsend,
 	.body_take = tcp_body_take,
 	.buffer_unref = tcp_buffer_unref,
 	.link_close = net_link_close,

@@ -12,12 +12,14 @@
 #include "base/status.h"
 #include "worker/rpc/agent.h"
 #include "worker/rpc/crew.h"
+#include "worker/rpc/figures.h"
 #include "worker/rpc/inside.h"
 #include "worker/rpc/lead.h"
 #include "worker/rpc/local.h"
 #include "worker/rpc/loop.h"
 #include "worker/rpc/meet.h"
 #include "worker/rpc/message.h"
+#include "worker/rpc/parcel.h"
 #include "worker/rpc/pending.h"
 #include "worker/rpc/rref.h"
 #include "worker/rpc/serve.h"
@@ -37,38 +39,6 @@ static struct {
 	struct peer *_Atomic first;
 	_Atomic bool behind;
 } a = { .adding = PTHREAD_MUTEX_INITIALIZER };
-
-/* --- tokens --------------------------------------------------------------- */
-
-static void
-copy_sent(struct token *token)
-{
-	agent_token_free((struct agent_token *)token);
-}
-
-struct agent_token *
-agent_token_new(size_t len)
-{
-	struct agent_token *t = calloc(1, sizeof(*t));
-
-	if (t == NULL)
-		return NULL;
-	t->token.sent = copy_sent;
-	t->data = malloc(len > 0 ? len : 1);
-	if (t->data != NULL)
-		return t;
-	free(t);
-	return NULL;
-}
-
-void
-agent_token_free(struct agent_token *t)
-{
-	if (t == NULL)
-		return;
-	free(t->data);
-	free(t);
-}
 
 /* --- what carriers call --------------------------------------------------- */
 
@@ -96,14 +66,9 @@ on_place(void *ctx, void *peer, const struct xr_record *record, uint64_t len)
 static void
 on_lost(void *ctx, void *peer, struct xr_link *link, const char *why)
 {
-	struct peer *p = peer;
-
 	(void)ctx;
 	(void)link;
-	peer_lose(p, PEER_LOST, why);
-	serve_lost(p);
-	meet_lost(p);
-	rref_lost(p);
+	agent_lose(peer, why);
 }
 
 static void *
@@ -126,6 +91,15 @@ on_accepted(void *ctx, uint32_t id, uint64_t incarnation, struct xr_link *link)
 	}
 	pthread_mutex_unlock(&p->lock);
 	return p;
+}
+
+void
+agent_lose(struct peer *p, const char *why)
+{
+	peer_lose(p, PEER_LOST, why);
+	serve_lost(p);
+	meet_lost(p);
+	rref_lost(p);
 }
 
 static void
@@ -177,7 +151,7 @@ agent_next(const struct peer *p)
 
 struct peer *
 agent_add(const char *name, uint32_t id, uint64_t incarnation,
-	const char *addresses)
+	const char *addresses, struct peer_devices *devices)
 {
 	struct peer *p;
 	uint32_t b;
@@ -188,6 +162,7 @@ agent_add(const char *name, uint32_t id, uint64_t incarnation,
 	if (p == NULL)
 		return NULL;
 	snprintf(p->addresses, sizeof(p->addresses), "%s", addresses);
+	p->devices = devices;
 	pthread_mutex_lock(&a.adding);
 	b = name_bucket(name);
 	p->next = atomic_load(&a.first);
@@ -367,14 +342,27 @@ open_carriers(const struct agent_wish *wish, struct xr_error *err)
 	return status;
 }
 
+/* A carrier with a thread of its own may deliver of another peer meanwhile, and
+ * that be answered to this one. */
+static void
+close_link(struct peer *p)
+{
+	struct xr_link *link;
+
+	pthread_mutex_lock(&p->lock);
+	link = p->link;
+	p->link = NULL;
+	atomic_store(&p->state, PEER_LEFT);
+	pthread_mutex_unlock(&p->lock);
+	if (link != NULL)
+		p->carrier->link_close(link);
+}
+
 static void
 close_carriers(void)
 {
-	for (struct peer *p = agent_first(); p != NULL; p = agent_next(p)) {
-		if (p->link != NULL)
-			p->carrier->link_close(p->link);
-		p->link = NULL;
-	}
+	for (struct peer *p = agent_first(); p != NULL; p = agent_next(p))
+		close_link(p);
 	while (a.carriers > 0) {
 		a.carriers--;
 		a.carrier[a.carriers].ops->free(a.carrier[a.carriers].self);
@@ -405,9 +393,12 @@ open_all(const struct agent_wish *wish, struct xr_error *err)
 	enum xr_status status;
 	int sys;
 
-	a.self = agent_add(wish->name, wish->id, wish->incarnation, "");
-	if (a.self == NULL)
+	a.self = agent_add(wish->name, wish->id, wish->incarnation, "",
+		wish->devices);
+	if (a.self == NULL) {
+		free(wish->devices);
 		return fail(err, XR_E_NOMEM, "out of memory");
+	}
 	a.self->self = true;
 	status = open_carriers(wish, err);
 	if (status != XR_OK)
@@ -420,9 +411,27 @@ open_all(const struct agent_wish *wish, struct xr_error *err)
 		strerror(sys));
 }
 
+/* Its threads are not here, and what it holds is the parent's. */
+static void
+in_child(void)
+{
+	if (atomic_load(&a.state) == AGENT_NONE)
+		return;
+	atomic_store(&a.state, AGENT_FORKED);
+	crew_abandon();
+	lead_abandon();
+}
+
+static void
+watch_forks(void)
+{
+	pthread_atfork(NULL, NULL, in_child);
+}
+
 enum xr_status
 agent_open(const struct agent_wish *wish, struct xr_error *err)
 {
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	struct lead_place place = {
 		.expire = expire,
 		.work = crew_has_work,
@@ -430,9 +439,12 @@ agent_open(const struct agent_wish *wish, struct xr_error *err)
 	uint32_t none = AGENT_NONE;
 	enum xr_status status;
 
-	if (!atomic_compare_exchange_strong(&a.state, &none, AGENT_JOINING))
+	if (!atomic_compare_exchange_strong(&a.state, &none, AGENT_JOINING)) {
+		free(wish->devices);
 		return fail(err, XR_E_STATE,
 			"an agent runs in this process already");
+	}
+	pthread_once(&once, watch_forks);
 	if (wish->secret != NULL)
 		memcpy(a.secret, wish->secret, sizeof(a.secret));
 	atomic_store(&a.timeout, wish->timeout);
@@ -440,6 +452,7 @@ agent_open(const struct agent_wish *wish, struct xr_error *err)
 	inside_open();
 	rref_open();
 	local_open();
+	figures_open();
 	local_place(&place);
 	lead_open(&place);
 	status = open_all(wish, err);
@@ -478,13 +491,14 @@ agent_close(void)
 	inside_await_empty(empty, NULL);
 	crew_close();
 	lead_close();
-	pending_fail_all(NULL, XR_E_CLOSED, "the agent was shut down");
+	serve_forget_all();
+	empty(NULL);
 	rref_close();
 	close_carriers();
-	pending_free_all();
 	meet_forget_all();
 	forget_peers();
 	explicit_bzero(a.secret, sizeof(a.secret));
+	inside_close();
 	atomic_store(&a.state, AGENT_NONE);
 }
 
@@ -505,10 +519,15 @@ may_call(void)
 enum xr_status
 agent_enter(struct xr_error *err)
 {
+	enum xr_status status;
+
 	inside_enter();
 	if (may_call())
 		return XR_OK;
 	inside_leave();
+	status = inside_not_forked(err);
+	if (status != XR_OK)
+		return status;
 	return fail(err, XR_E_STATE,
 		"no agent runs in this process: xr_rpc_init() comes first");
 }
@@ -517,6 +536,19 @@ void
 agent_leave(void)
 {
 	inside_leave();
+}
+
+bool
+agent_come(void)
+{
+	uint32_t state;
+
+	inside_enter();
+	state = atomic_load_explicit(&a.state, memory_order_acquire);
+	if (state == AGENT_RUNS || state == AGENT_JOINING)
+		return true;
+	inside_leave();
+	return false;
 }
 
 enum xr_status

@@ -31,21 +31,8 @@ enum agent_state {
 	AGENT_JOINING, /* messages are served, calls of the program's refused */
 	AGENT_RUNS,
 	AGENT_CLOSING,
+	AGENT_FORKED, /* it is the parent's, for ever */
 };
-
-/* What a token of a message stands for. */
-struct token {
-	void (*sent)(struct token *token);
-};
-
-/* A copy of a message that a carrier keeps. */
-struct agent_token {
-	struct token token;
-	uint8_t *data;
-};
-
-struct agent_token *agent_token_new(size_t len);
-void agent_token_free(struct agent_token *t);
 
 /* A carrier that is open. Its host's ctx. */
 struct agent_carrier {
@@ -64,7 +51,8 @@ struct agent_wish {
 	const struct xr_carrier *const
 		*carriers; /* [carrier_count], best first */
 	uint32_t carrier_count;
-	const uint8_t *secret; /* [AGENT_SECRET], copied; NULL: none */
+	const uint8_t *secret;        /* [AGENT_SECRET], copied; NULL: none */
+	struct peer_devices *devices; /* of what it sends itself; taken */
 };
 
 /*
@@ -93,13 +81,20 @@ size_t agent_addresses(char *text, size_t cap);
 enum xr_status agent_enter(struct xr_error *err);
 void agent_leave(void);
 
+/* agent_come() - the same for answers, also of a process that has not begun. */
+bool agent_come(void);
+
+/* agent_lose() - @p is not what it should be, or gone. Once; any thread. */
+void agent_lose(struct peer *p, const char *why);
+
 /* agent_self() - this process as a member. */
 struct peer *agent_self(void);
 
 /* agent_add() - another member, or its next life, reached at @addresses; gives the
- * peer. NULL: no memory, or the number is beyond XR_WORKER_ID_MAX. */
+ * peer, which takes @devices. NULL: no memory, or the number is beyond
+ * XR_WORKER_ID_MAX. */
 struct peer *agent_add(const char *name, uint32_t id, uint64_t incarnation,
-	const char *addresses);
+	const char *addresses, struct peer_devices *devices);
 
 /* agent_peer() - by name, or with NULL by id, the newest that bore it;
  * XR_E_NOTFOUND names asker and asked. */

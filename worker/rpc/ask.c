@@ -9,56 +9,54 @@
 #include "worker/rpc/agent.h"
 #include "worker/rpc/ask.h"
 #include "worker/rpc/crew.h"
+#include "worker/rpc/figures.h"
 #include "worker/rpc/func.h"
 #include "worker/rpc/future.h"
 #include "worker/rpc/held.h"
+#include "worker/rpc/inside.h"
 #include "worker/rpc/method.h"
+#include "worker/rpc/parcel.h"
 #include "worker/rpc/pending.h"
 #include "worker/rpc/rref.h"
+#include "worker/rpc/tally.h"
 #include "worker/rpc/values.h"
 
 static struct wait_site site; /* of all who wait for answers */
-static _Atomic uint32_t active;
-static struct waiter *_Atomic idle; /* waits until there are none */
+static struct tally active;
+static _Atomic uint64_t ever;
 
 uint32_t
 ask_active(void)
 {
-	return atomic_load(&active);
+	return tally_count(&active);
 }
 
-/* Whoever takes the waiter out ends its wait. */
-static void
-tell_idle(void)
+uint64_t
+ask_begun(void)
 {
-	struct waiter *w = atomic_exchange(&idle, NULL);
+	return atomic_load(&ever);
+}
 
-	if (w != NULL)
-		waiter_done(w);
+static void
+call_begins(void)
+{
+	atomic_fetch_add(&ever, 1);
+	tally_up(&active);
 }
 
 static void
 call_over(void)
 {
-	if (atomic_fetch_sub(&active, 1) == 1 && atomic_load(&idle) != NULL)
-		tell_idle();
+	tally_down(&active);
 }
 
 enum xr_status
 ask_await_idle(int64_t deadline, struct xr_error *err)
 {
-	struct waiter w = { 0 };
-	bool done;
-
-	atomic_store(&idle, &w);
-	if (atomic_load(&active) == 0)
-		tell_idle();
-	done = lead_wait(&w, NULL, deadline);
-	if (!done && atomic_exchange(&idle, NULL) == NULL)
-		done = lead_wait(&w, NULL, INT64_MAX);
-	return done ? XR_OK :
-		      fail(err, XR_E_TIMEOUT, "%u calls are not answered",
-			      ask_active());
+	return tally_await(&active, deadline) ?
+		XR_OK :
+		fail(err, XR_E_TIMEOUT, "%u calls are not answered",
+			ask_active());
 }
 
 static int64_t
@@ -85,7 +83,7 @@ names_it(const struct question *q)
 }
 
 static enum xr_status
-send_question(const struct question *q, uint64_t corr, int64_t deadline,
+send_named(const struct question *q, uint64_t corr, int64_t deadline,
 	struct xr_error *err)
 {
 	struct xr_part parts[QUESTION_PARTS], *all = parts;
@@ -99,6 +97,7 @@ send_question(const struct question *q, uint64_t corr, int64_t deadline,
 		},
 		.parts = q->parts,
 		.count = q->count,
+		.lent = q->lent,
 	};
 
 	if (names_it(q)) {
@@ -113,11 +112,24 @@ send_question(const struct question *q, uint64_t corr, int64_t deadline,
 		m.parts = all;
 		m.count = q->count + 1;
 	}
-	status = peer_send(q->to, &m, deadline, NULL, err);
-	if (status != XR_OK && q->refs != NULL)
-		refs_out_undo(q->refs);
+	/* Who shuts down ends what is pending; that was before, or is told. */
+	inside_order();
+	status = agent_state() == AGENT_CLOSING ?
+		fail(err, XR_E_CLOSED, "the agent was shut down") :
+		peer_send(q->to, &m, deadline, q->parcel, err);
 	if (all != parts)
 		free(all);
+	return status;
+}
+
+static enum xr_status
+send_question(const struct question *q, uint64_t corr, int64_t deadline,
+	struct xr_error *err)
+{
+	enum xr_status status = send_named(q, corr, deadline, err);
+
+	if (status != XR_OK && q->refs != NULL)
+		refs_out_undo(q->refs);
 	return status;
 }
 
@@ -131,11 +143,12 @@ cancel(struct peer *to, uint64_t corr)
 		NULL);
 }
 
+/* One that began at @begun, tick_now(), is over. */
 static void
-count_call(struct peer *p, bool failed)
+count_call(struct peer *p, int64_t begun, enum xr_status status)
 {
-	atomic_fetch_add_explicit(&p->calls, 1, memory_order_relaxed);
-	if (failed)
+	figures_call(begun, status);
+	if (status != XR_OK)
 		atomic_fetch_add_explicit(&p->errors, 1, memory_order_relaxed);
 }
 
@@ -202,9 +215,9 @@ sync_answered(struct pending *p, const struct xr_record *record,
 	struct xr_error err = { 0 };
 
 	if (record->kind == MESSAGE_ERROR) {
-		a->error = error_in(p->peer, record, body);
+		a->error = error_in(pending_peer(p), record, body);
 	} else if (a->read != NULL) {
-		a->value = a->read(p->peer, record, body, &err);
+		a->value = a->read(pending_peer(p), record, body, &err);
 		if (a->value == NULL)
 			a->error = failure_new(err.status, "%s", err.text);
 	} else {
@@ -249,6 +262,7 @@ ask_wait(const struct question *q, struct ask_sync *a, struct xr_error *err)
 {
 	const struct wait_hint hint = { q->to->cpu, &site };
 	int64_t deadline = deadline_of(q->timeout);
+	int64_t begun = tick_now();
 	struct pending *p;
 	enum xr_status status;
 	uint64_t corr;
@@ -259,14 +273,13 @@ ask_wait(const struct question *q, struct ask_sync *a, struct xr_error *err)
 	p = pending_new();
 	if (p == NULL)
 		return fail(err, XR_E_NOMEM, "out of memory");
-	p->peer = q->to;
-	p->deadline = INT64_MAX; /* whoever waits looks after it */
 	p->timeout = q->timeout;
 	p->ops = q->call ? &sync_call_ops : &sync_ops;
 	p->ctx = a;
 	if (q->call)
-		atomic_fetch_add(&active, 1);
-	corr = pending_open(p);
+		call_begins();
+	/* Whoever waits looks after its time. */
+	corr = pending_open(p, q->to, INT64_MAX);
 	lead_expect();
 	status = send_question(q, corr, deadline, err);
 	if (status != XR_OK) {
@@ -290,7 +303,7 @@ ask_wait(const struct question *q, struct ask_sync *a, struct xr_error *err)
 	if (status == XR_OK && q->method != NULL)
 		peer_learns(q->to, q->method->place);
 	if (q->call) {
-		count_call(q->to, status != XR_OK);
+		count_call(q->to, begun, status);
 		call_over();
 	}
 	return status;
@@ -303,7 +316,9 @@ struct asked {
 	ask_read_fn *read;
 	const struct method *method;
 	struct peer *to;
+	struct parcel *parcel; /* of what is lent; NULL */
 	uint64_t corr;
+	int64_t begun; /* tick_now() */
 	bool call;
 };
 
@@ -320,15 +335,25 @@ read_bytes(struct peer *from, const struct xr_record *record,
 	return v;
 }
 
+/* The program may have its memory again. */
+static void
+end_loan(struct asked *a)
+{
+	parcel_end(a->parcel, a->to);
+	a->parcel = NULL;
+}
+
 static void
 future_ends(struct asked *a, struct xr_value *result, bool failed)
 {
 	struct xr_future *future = a->future;
 
 	if (a->call)
-		count_call(a->to, failed);
+		count_call(a->to, a->begun,
+			failed ? failure_status(result, NULL) : XR_OK);
 	if (!failed && a->method != NULL)
 		peer_learns(a->to, a->method->place);
+	end_loan(a);
 	future_end(future, result, failed);
 	xr_future_unref(future);
 }
@@ -343,10 +368,11 @@ future_answered(struct pending *p, const struct xr_record *record,
 	bool failed = record->kind == MESSAGE_ERROR;
 
 	if (failed)
-		result = error_in(p->peer, record, body);
+		result = error_in(pending_peer(p), record, body);
 	else
-		result = (a->read != NULL ? a->read : read_bytes)(p->peer,
-			record, body, &err);
+		result = (a->read != NULL ? a->read :
+					    read_bytes)(pending_peer(p), record,
+			body, &err);
 	if (result == NULL && !failed) {
 		result = failure_new(err.status, "%s", err.text);
 		failed = true;
@@ -379,13 +405,20 @@ static void
 asked_cancel(struct xr_future *future, void *ctx)
 {
 	struct asked *a = ctx;
-	struct pending *p = pending_claim(a->corr, a->to);
+	struct pending *p = NULL;
 
-	if (p == NULL)
-		return;
-	pending_put(p);
-	cancel(a->to, a->corr);
-	xr_future_unref(future);
+	if (agent_enter(NULL) != XR_OK)
+		return; /* it is ended by who shuts down */
+	p = pending_claim(a->corr, a->to);
+	if (p != NULL) {
+		pending_put(p);
+		cancel(a->to, a->corr);
+		end_loan(a);
+		if (a->call)
+			count_call(a->to, a->begun, XR_E_CANCELLED);
+		xr_future_unref(future);
+	}
+	agent_leave();
 }
 
 static const struct future_maker asked_maker = {
@@ -415,15 +448,16 @@ ask_future(const struct question *q, ask_read_fn *read,
 		.read = read,
 		.method = q->method,
 		.to = q->to,
+		.begun = tick_now(),
+		.parcel = q->lent && q->parcel != NULL ? parcel_ref(q->parcel) :
+							 NULL,
 		.call = q->call };
-	p->peer = q->to;
-	p->deadline = deadline;
 	p->timeout = q->timeout;
 	p->ops = q->call ? &future_call_ops : &future_ops;
 	p->ctx = a;
 	if (q->call)
-		atomic_fetch_add(&active, 1);
-	a->corr = pending_open(p);
+		call_begins();
+	a->corr = pending_open(p, q->to, deadline);
 	status = send_question(q, a->corr, deadline, &why);
 	if (status != XR_OK) {
 		p = pending_claim(a->corr, q->to);
@@ -441,6 +475,8 @@ ask_future(const struct question *q, ask_read_fn *read,
 enum xr_status
 ask_tell(const struct question *q, struct xr_error *err)
 {
+	if (q->call)
+		figures_add(FIGURE_ONEWAY, 1);
 	return send_question(q, q->corr, deadline_of(q->timeout), err);
 }
 

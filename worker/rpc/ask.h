@@ -18,6 +18,7 @@
 #include "worker/rpc/message.h"
 
 struct held;
+struct parcel;
 struct peer;
 struct refs_out;
 struct method;
@@ -30,6 +31,9 @@ struct question {
 	const struct method *method; /* NULL: none is named */
 	const struct xr_part *parts; /* [count], of the body */
 	uint32_t count;
+	struct parcel *parcel; /* what they lie in; NULL: see peer_send() */
+	bool lent; /* they are the program's: not looked at when it is answered,
+		    * and until then the callee may see them where they are */
 	int64_t timeout; /* ns, INT64_MAX: never */
 	uint64_t corr;   /* of ask_tell(): which question it is about; 0 */
 	bool call;       /* of the program's */
@@ -82,5 +86,8 @@ enum xr_status ask_await_idle(int64_t deadline, struct xr_error *err);
 
 /* ask_active() - calls of the program's whose callbacks have not all run. */
 uint32_t ask_active(void);
+
+/* ask_begun() - how many there ever were. */
+uint64_t ask_begun(void);
 
 #endif /* WORKER_RPC_ASK_H */

@@ -7,6 +7,7 @@
 
 #include "base/status.h"
 #include "wire/value/storage.h"
+#include "worker/rpc/local.h"
 
 /* In front of what the caller has, in memory of its own line. */
 struct head {
@@ -21,6 +22,7 @@ xr_buffer_new(size_t len)
 
 	if (len > SIZE_MAX - sizeof(*head))
 		return NULL;
+	local_open();
 	s = storage_new(len + sizeof(*head));
 	if (s == NULL)
 		return NULL;

@@ -11,6 +11,7 @@
 #include "worker/rpc/ask.h"
 #include "worker/rpc/held.h"
 #include "worker/rpc/method.h"
+#include "worker/rpc/parcel.h"
 
 /* They are what these names stand for. */
 static struct peer *
@@ -74,6 +75,16 @@ ask_for(const struct xr_raw_call *call, struct xr_part *part,
 	return agent_timeout(call->timeout, &q->timeout, err);
 }
 
+/* What is long stays where it is until it is answered. */
+static void
+lend(struct question *q, size_t len)
+{
+	if (len <= PARCEL_MIN)
+		return;
+	q->parcel = parcel_new(NULL, NULL);
+	q->lent = q->parcel != NULL;
+}
+
 XR_EXPORT enum xr_status
 xr_call_sync(const struct xr_raw_call *call, struct xr_raw_reply *reply,
 	struct xr_error *err)
@@ -87,9 +98,11 @@ xr_call_sync(const struct xr_raw_call *call, struct xr_raw_reply *reply,
 		return status;
 	status = ask_for(call, &part, &q, err);
 	if (status == XR_OK) {
+		lend(&q, call->len);
 		a.into = call->reply;
 		a.cap = call->reply_cap;
 		status = ask_wait(&q, &a, err);
+		parcel_end(q.parcel, q.to);
 	}
 	agent_leave();
 	xr_value_unref(a.error);
@@ -131,8 +144,11 @@ xr_call_async(const struct xr_raw_call *call, struct xr_future **future,
 	if (status != XR_OK)
 		return status;
 	status = ask_for(call, &part, &q, err);
-	if (status == XR_OK)
+	if (status == XR_OK) {
+		lend(&q, call->len);
 		status = ask_future(&q, NULL, future, err);
+		parcel_unref(q.parcel);
+	}
 	agent_leave();
 	return status;
 }

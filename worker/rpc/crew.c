@@ -2,6 +2,7 @@
 /* crew.c - see crew.h. */
 #include <errno.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -21,7 +22,9 @@ static struct {
 	pthread_t *thread; /* [count] */
 	uint32_t count, cap;
 	uint32_t busy; /* threads that run or wait in a piece of work */
-	_Atomic bool open, closing;
+	_Atomic bool closing;
+	bool open; /* takes work */
+	sem_t begun; /* the first thread has */
 } crew = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
 	.queue = TAILQ_HEAD_INITIALIZER(crew.queue),
@@ -35,12 +38,6 @@ bool
 crew_is_member(void)
 {
 	return member;
-}
-
-bool
-crew_is_open(void)
-{
-	return atomic_load(&crew.open);
 }
 
 bool
@@ -134,16 +131,20 @@ static void *
 run(void *first)
 {
 	struct work *work;
-	bool is_first = first != NULL;
+	bool is_first = first != NULL, closing;
 
 	member = true;
-	if (is_first)
+	if (is_first) {
 		crew.first.begin();
+		sem_post(&crew.begun);
+	}
 	for (;;) {
+		/* Before the look: what was posted before is done yet. */
+		closing = atomic_load(&crew.closing);
 		work = take();
 		if (work != NULL)
 			run_one(work);
-		else if (atomic_load(&crew.closing))
+		else if (closing)
 			break;
 		else
 			lead_crew();
@@ -159,27 +160,40 @@ crew_open(uint32_t limit, const struct crew_first *first)
 	crew.limit = limit;
 	crew.first = *first;
 	atomic_store(&crew.closing, false);
+	sem_init(&crew.begun, 0, 0);
 	grow();
-	atomic_store(&crew.open, crew.count > 0);
+	pthread_mutex_lock(&crew.lock);
+	crew.open = crew.count > 0;
+	pthread_mutex_unlock(&crew.lock);
+	/* From here on others may be told where we are: they shall hear of our end,
+	 * too. */
+	while (crew.count > 0 && sem_wait(&crew.begun) == -1)
+		continue;
 	return crew.count > 0 ? 0 : EAGAIN;
 }
 
-void
+bool
 crew_post(struct work *work)
 {
+	bool open;
+
 	pthread_mutex_lock(&crew.lock);
-	TAILQ_INSERT_TAIL(&crew.queue, work, list);
-	atomic_fetch_add(&crew.queued, 1);
+	open = crew.open;
+	if (open) {
+		TAILQ_INSERT_TAIL(&crew.queue, work, list);
+		atomic_fetch_add(&crew.queued, 1);
+	}
 	pthread_mutex_unlock(&crew.lock);
 	/* Of the crew, this one will come back for it. */
-	if (!member || runs || !lead_delivers())
+	if (open && (!member || runs || !lead_delivers()))
 		lead_wake_crew();
+	return open;
 }
 
 void
 crew_wait_begin(void)
 {
-	if (!member)
+	if (!runs)
 		return;
 	atomic_fetch_sub(&crew.running, 1);
 	if (crew_has_work(NULL))
@@ -189,8 +203,14 @@ crew_wait_begin(void)
 void
 crew_wait_end(void)
 {
-	if (member)
+	if (runs)
 		atomic_fetch_add(&crew.running, 1);
+}
+
+uint32_t
+crew_limit(void)
+{
+	return crew.limit;
 }
 
 uint32_t
@@ -202,13 +222,19 @@ crew_idle(void)
 }
 
 void
+crew_abandon(void)
+{
+	crew.open = false;
+}
+
+void
 crew_close(void)
 {
 	uint32_t count;
 
-	atomic_store(&crew.open, false);
-	atomic_store(&crew.closing, true);
 	pthread_mutex_lock(&crew.lock);
+	crew.open = false;
+	atomic_store(&crew.closing, true);
 	count = crew.count;
 	pthread_mutex_unlock(&crew.lock);
 	lead_wake_all();

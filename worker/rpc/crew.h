@@ -30,11 +30,9 @@ struct crew_first {
 /* crew_open() - with its first thread. 0, or an errno. */
 int crew_open(uint32_t limit, const struct crew_first *first);
 
-/* crew_is_open() - is there one? */
-bool crew_is_open(void);
-
-/* crew_post() - have it run, soon, in the order of posts. Any thread. */
-void crew_post(struct work *work);
+/* crew_post() - have it run, soon, in the order of posts. False: there is no crew,
+ * or it ends, and will not run it. Any thread. */
+bool crew_post(struct work *work);
 
 /* crew_has_work() - for lead_place. */
 bool crew_has_work(void *unused);
@@ -47,8 +45,14 @@ void crew_wait_end(void);
 /* crew_is_member() - is this one of its threads? */
 bool crew_is_member(void);
 
+/* crew_limit() - pieces of work that run at a time, at most. */
+uint32_t crew_limit(void);
+
 /* crew_idle() - threads that could run work at this moment. */
 uint32_t crew_idle(void);
+
+/* crew_abandon() - after fork(), in the child. */
+void crew_abandon(void);
 
 /* crew_close() - end all threads, once what was posted has run. Not by one of
  * them. */

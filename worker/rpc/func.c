@@ -15,7 +15,8 @@
 /* Open addressing. One that is full is copied to a larger one, and stays for
  * whoever is looking into it. */
 struct table {
-	uint32_t places; /* a power of 2 */
+	struct table *former; /* somebody may look at it yet */
+	uint32_t places;      /* a power of 2 */
 	uint32_t used;
 	const struct func *_Atomic place[];
 };
@@ -241,7 +242,7 @@ insert(struct table *t, const struct func *f)
 		memory_order_release);
 }
 
-/* Room for @more, half of it free. The old one is kept: who looks has no lock. */
+/* Room for @more, half of it free. */
 static struct table *
 room(size_t more)
 {
@@ -255,6 +256,7 @@ room(size_t more)
 	t = calloc(1, sizeof(*t) + places * sizeof(t->place[0]));
 	if (t == NULL)
 		return NULL;
+	t->former = old;
 	t->places = places;
 	for (uint32_t i = 0; old != NULL && i < old->places; i++)
 		if (atomic_load(&old->place[i]) != NULL)

@@ -16,6 +16,7 @@
 #include "wire/value/device_ops.h"
 #include "worker/rpc/crew.h"
 #include "worker/rpc/future.h"
+#include "worker/rpc/inside.h"
 #include "worker/rpc/lead.h"
 
 enum future_state {
@@ -34,7 +35,7 @@ struct then {
 	xr_done_fn *done; /* instead of @fn */
 	void *ctx;
 	bool is_short;
-	bool counted; /* its future is not settled before */
+	bool counted; /* @parent is not settled before it has run */
 	struct then *next;
 };
 
@@ -270,9 +271,8 @@ dispatch(struct then *t)
 {
 	t->work.run = run_work;
 	t->later.run = run_later;
-	if (!t->is_short && crew_is_open())
-		crew_post(&t->work);
-	else
+	t->later.waits = !t->is_short;
+	if (t->is_short || !crew_post(&t->work))
 		lead_later(&t->later);
 }
 
@@ -438,8 +438,11 @@ xr_future_fail_with(struct xr_future *future, enum xr_status status,
 XR_EXPORT enum xr_status
 xr_future_cancel(struct xr_future *future)
 {
-	enum xr_status status = XR_E_STATE;
+	enum xr_status status = inside_not_forked(NULL);
 
+	if (status != XR_OK)
+		return status;
+	status = XR_E_STATE;
 	xr_future_ref(future);
 	if (future_fail(future, XR_E_CANCELLED, "canceled")) {
 		status = XR_OK;
@@ -522,9 +525,14 @@ xr_future_wait(struct xr_future *future, int64_t timeout,
 		return fail(err, XR_E_INVAL, "a timeout below 0");
 	if (timeout == 0)
 		return fail(err, XR_E_TIMEOUT, "it has not ended");
+	if (inside_not_forked(err) != XR_OK)
+		return XR_E_STATE;
 	if (lead_delivers())
 		return fail(err, XR_E_STATE,
 			"a short function or callback may not wait");
+	if (lead_is_abandoned())
+		return fail(err, XR_E_STATE,
+			"after fork() nobody reads what would end it");
 	if (enlist(future, &w)) {
 		crew_wait_begin();
 		if (!lead_wait(&w.waiter, NULL, deadline))
@@ -546,17 +554,16 @@ append(struct xr_future *f, struct then *t)
 	lock(f);
 	pending = !has_ended(f);
 	if (pending) {
+		t->counted = true;
 		*f->last = t;
 		f->last = &t->next;
-		t->counted = true;
 		atomic_fetch_add(&f->unsettled, 1);
 	}
 	unlock(f);
 	return pending;
 }
 
-/* Until the parent ends it keeps the callback, and not the other way round. One
- * that comes later may find the parent settled, which it is once. */
+/* Until the parent ends it keeps the callback, and not the other way round. */
 static void
 follow(struct xr_future *parent, struct then *t)
 {

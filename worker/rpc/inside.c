@@ -13,6 +13,7 @@
 #include <sys/queue.h>
 #include <sys/syscall.h>
 
+#include "base/status.h"
 #include "worker/rpc/inside.h"
 
 struct thread {
@@ -25,14 +26,17 @@ static struct {
 	pthread_mutex_t lock;
 	struct thread_list threads;
 	pthread_key_t key;
-	bool has_key, light;      /* light: membarrier() is there */
+	_Atomic bool open, forked;
+	bool has_key;
+	_Atomic bool light;       /* membarrier() is there */
 	_Atomic uint32_t awaited; /* somebody waits for threads to go */
 	_Atomic uint32_t gone;    /* a futex: one did meanwhile */
 } in = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static __thread struct thread *me __attribute__((tls_model("initial-exec")));
-/* Of a thread for which there was no memory: it is always inside. */
+/* Of threads for which there was no memory, and how often this one came so. */
 static struct thread nobody;
+static __thread uint32_t unnamed __attribute__((tls_model("initial-exec")));
 
 static void
 thread_ends(void *arg)
@@ -42,19 +46,57 @@ thread_ends(void *arg)
 	pthread_mutex_lock(&in.lock);
 	LIST_REMOVE(t, list);
 	pthread_mutex_unlock(&in.lock);
+	me = NULL; /* what else ends with the thread may come again */
 	free(t);
+}
+
+/* --- fork() --------------------------------------------------------------- */
+
+/* There is but this thread, and the lock is whoever's held it. */
+static void
+in_child(void)
+{
+	if (in.open)
+		atomic_store(&in.forked, true);
+	pthread_mutex_init(&in.lock, NULL);
+	LIST_INIT(&in.threads);
+	if (me != NULL)
+		LIST_INSERT_HEAD(&in.threads, me, list);
+}
+
+static void
+watch_forks(void)
+{
+	pthread_atfork(NULL, NULL, in_child);
+}
+
+enum xr_status
+inside_not_forked(struct xr_error *err)
+{
+	if (!atomic_load_explicit(&in.forked, memory_order_relaxed))
+		return XR_OK;
+	return fail(err, XR_E_STATE,
+		"this process was forked: the agent is its parent's");
+}
+
+/* --- coming and going ----------------------------------------------------- */
+
+void
+inside_close(void)
+{
+	in.open = false;
 }
 
 void
 inside_open(void)
 {
-	pthread_mutex_lock(&in.lock);
-	if (!in.has_key)
-		in.has_key = pthread_key_create(&in.key, thread_ends) == 0;
-	in.light =
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, watch_forks);
+	in.open = true;
+	atomic_store(&in.light,
 		syscall(SYS_membarrier,
-			MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
-	pthread_mutex_unlock(&in.lock);
+			MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0);
 }
 
 static struct thread *
@@ -66,6 +108,8 @@ introduce(void)
 		return &nobody;
 	pthread_mutex_lock(&in.lock);
 	LIST_INSERT_HEAD(&in.threads, t, list);
+	if (!in.has_key)
+		in.has_key = pthread_key_create(&in.key, thread_ends) == 0;
 	if (in.has_key)
 		pthread_setspecific(in.key, t);
 	pthread_mutex_unlock(&in.lock);
@@ -74,21 +118,30 @@ introduce(void)
 }
 
 void
+inside_order(void)
+{
+	if (atomic_load_explicit(&in.light, memory_order_relaxed))
+		atomic_signal_fence(memory_order_seq_cst);
+	else
+		atomic_thread_fence(memory_order_seq_cst);
+}
+
+void
 inside_enter(void)
 {
-	struct thread *t = me != NULL ? me : introduce();
+	struct thread *t = me;
 
+	if (t == NULL)
+		t = unnamed == 0 ? introduce() : &nobody;
 	if (t == &nobody) {
+		unnamed++;
 		atomic_fetch_add(&t->depth, 1);
 		return;
 	}
 	atomic_store_explicit(&t->depth,
 		atomic_load_explicit(&t->depth, memory_order_relaxed) + 1,
 		memory_order_relaxed);
-	if (in.light)
-		atomic_signal_fence(memory_order_seq_cst);
-	else
-		atomic_thread_fence(memory_order_seq_cst);
+	inside_order();
 }
 
 void
@@ -96,17 +149,16 @@ inside_leave(void)
 {
 	struct thread *t = me != NULL ? me : &nobody;
 
-	if (t == &nobody)
+	if (t == &nobody) {
+		unnamed--;
 		atomic_fetch_sub(&t->depth, 1);
-	else
+	} else {
 		atomic_store_explicit(&t->depth,
 			atomic_load_explicit(&t->depth, memory_order_relaxed) -
 				1,
 			memory_order_release);
-	if (in.light)
-		atomic_signal_fence(memory_order_seq_cst);
-	else
-		atomic_thread_fence(memory_order_seq_cst);
+	}
+	inside_order();
 	if (atomic_load_explicit(&in.awaited, memory_order_relaxed) == 0)
 		return;
 	atomic_fetch_add(&in.gone, 1);
@@ -133,7 +185,7 @@ inside_await_empty(void (*each)(void *ctx), void *ctx)
 
 	atomic_store(&in.awaited, 1);
 	for (;;) {
-		if (in.light)
+		if (atomic_load(&in.light))
 			syscall(SYS_membarrier,
 				MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
 		seen = atomic_load(&in.gone);

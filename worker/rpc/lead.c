@@ -3,10 +3,11 @@
  * lead.c - see lead.h.
  *
  * Who passes whom. A follower notes itself, then looks whether somebody leads; who
- * stops leading says so, then looks for followers. The watch says that it is
- * there, then looks at its bell; who stops leading arms the bell, then looks at
- * the sources once more. Work is queued, then the crew's sleepers are counted;
- * they count themselves, then look for work.
+ * stops leading says so, then looks for followers, and for the watch. The watch
+ * says that it is there, then looks whether the bell is armed already; who stops
+ * leading arms the bell, then looks at the sources once more. The watch says that
+ * it is gone, then looks whether somebody leads. Work is queued, then the crew's
+ * sleepers are counted; they count themselves, then look for work.
  */
 #include <errno.h>
 #include <limits.h>
@@ -21,12 +22,13 @@
 #include "base/clock.h"
 #include "worker/rpc/lead.h"
 
-#define SOURCES_MAX 8
-#define BUDGET      64               /* messages a turn */
-#define CREW_NS     (5 * NS_PER_US)  /* that one looks for nobody */
-#define FOLLOW_NS   (50 * NS_PER_US) /* that one looks at its own word */
-#define DROP_TRIES  4
-#define LOOKS       64 /* turns between two looks at the clock */
+#define SOURCES_MAX  8
+#define BUDGET       64               /* messages a turn */
+#define CREW_NS      (5 * NS_PER_US)  /* that one looks for nobody */
+#define FOLLOW_NS    (50 * NS_PER_US) /* that one looks at its own word */
+#define DROP_TRIES   4
+#define UNWATCHED_NS NS_PER_MS
+#define LOOKS        64 /* turns between two looks at the clock */
 
 TAILQ_HEAD(waiter_list, waiter);
 
@@ -35,13 +37,15 @@ static struct segment_bell own_bell;
 static struct {
 	struct lead_place place;
 	struct wait_env own_env, *env;
-	struct segment_bell *bell;
+	struct segment_bell *_Atomic bell;
 	struct bell armed; /* by who leads, or is about to stop */
-	bool shared;
+	_Atomic bool shared;
 	struct lead_source source[SOURCES_MAX];
-	uint32_t sources;
+	_Atomic uint32_t sources;
+	bool abandoned; /* this is a child of the process that reads */
 
 	_Alignas(64) _Atomic uint32_t taken;
+	_Atomic uint32_t claimed;  /* somebody is to have it, and no other */
 	_Atomic uint32_t watched;  /* one of the crew keeps watch */
 	_Atomic uint32_t sleepers; /* of the crew, beside it */
 	_Atomic uint32_t stirred;  /* a futex: what they sleep on */
@@ -60,6 +64,7 @@ static struct {
 
 static __thread struct {
 	bool leads;
+	bool in_short; /* runs what may not wait */
 	uint32_t delivers;
 	struct later *first, **last;
 } me __attribute__((tls_model("initial-exec")));
@@ -119,19 +124,23 @@ lead_wake_all(void)
 bool
 lead_delivers(void)
 {
-	return me.delivers > 0;
+	return me.delivers > 0 || me.in_short;
 }
 
+/* What one of them puts off is run behind it, not within it: a chain may be of any
+ * length. */
 static void
 run_later(void)
 {
 	struct later *now;
 
-	while ((now = me.first) != NULL) {
+	while (!me.in_short && (now = me.first) != NULL) {
 		me.first = now->next;
 		if (me.first == NULL)
 			me.last = NULL;
+		me.in_short = !now->waits;
 		now->run(now);
+		me.in_short = false;
 	}
 }
 
@@ -169,6 +178,7 @@ lead_try(void)
 	uint32_t no = 0;
 
 	if (atomic_load_explicit(&l.taken, memory_order_relaxed) != 0 ||
+		atomic_load(&l.claimed) != 0 ||
 		!atomic_compare_exchange_strong(&l.taken, &no, 1))
 		return false;
 	me.leads = true;
@@ -185,10 +195,11 @@ lead_stop(void)
 static uint32_t
 read_all(void)
 {
-	uint32_t n = 0;
+	uint32_t n = 0,
+		 count = atomic_load_explicit(&l.sources, memory_order_acquire);
 
 	me.delivers++;
-	for (uint32_t i = 0; i < l.sources; i++)
+	for (uint32_t i = 0; i < count; i++)
 		n += l.source[i].progress(l.source[i].self, BUDGET);
 	me.delivers--;
 	return n;
@@ -260,7 +271,9 @@ lead_drop(void)
 			break;
 		if (arm_and_read() == 0) {
 			lead_stop();
-			pass_baton();
+			/* It may have found something to do meanwhile. */
+			if (!pass_baton() && atomic_load(&l.watched) == 0)
+				lead_wake_crew();
 			return;
 		}
 		silence();
@@ -297,7 +310,8 @@ lead_until(struct waiter *w, const struct wait_hint *hint, int64_t deadline)
 	silence();
 	wait_begin(&wait, l.env, hint != NULL ? hint->cpu : NULL,
 		hint != NULL ? hint->site : NULL);
-	while (!waiter_is_done(w) && me.first == NULL && led == LED_DONE) {
+	while (!waiter_is_done(w) && me.first == NULL && led == LED_DONE &&
+		atomic_load_explicit(&l.claimed, memory_order_relaxed) == 0) {
 		enum wait_next next = WAIT_AGAIN;
 
 		if (read_all() == 0)
@@ -416,6 +430,19 @@ follow(struct waiter *w, int64_t deadline)
 		lead_decline(); /* a baton may have been written over */
 }
 
+/* Where there is no thread to keep watch, for none could be made, this one has to
+ * look again. */
+static int64_t
+until_next_look(int64_t deadline)
+{
+	int64_t soon = clock_now() + UNWATCHED_NS;
+
+	return atomic_load(&l.sources) == 0 || atomic_load(&l.watched) != 0 ||
+			atomic_load(&l.sleepers) != 0 || deadline < soon ?
+		deadline :
+		soon;
+}
+
 bool
 lead_wait(struct waiter *w, const struct wait_hint *hint, int64_t deadline)
 {
@@ -428,7 +455,7 @@ lead_wait(struct waiter *w, const struct wait_hint *hint, int64_t deadline)
 			run_later();
 			/* From now on the watch reads, and wakes us. */
 			if (led == LED_IDLE)
-				doze(w, deadline);
+				doze(w, until_next_look(deadline));
 		} else {
 			follow(w, deadline);
 		}
@@ -459,7 +486,7 @@ lead_due(int64_t when)
 	while (when < due && !atomic_compare_exchange_weak(&l.due, &due, when))
 		continue;
 	/* The watch sleeps till what was due before. */
-	if (when < due && !me.leads && atomic_load(&l.watched) != 0)
+	if (when < due && atomic_load(&l.watched) != 0)
 		bell_wake(l.bell, l.shared);
 }
 
@@ -467,10 +494,11 @@ static bool
 wanted(void)
 {
 	return me.first != NULL || l.place.work(l.place.ctx) ||
-		atomic_load(&l.follower_count) > 0;
+		atomic_load(&l.follower_count) > 0 ||
+		atomic_load(&l.claimed) != 0;
 }
 
-/* Sleeps on the bell, which was armed as in @b. */
+/* Sleeps on the bell, which was armed as in @b; then it is the watch no more. */
 static void
 keep_watch(struct bell *b)
 {
@@ -483,12 +511,27 @@ keep_watch(struct bell *b)
 	atomic_store(&l.watched, 0);
 }
 
-/* Leads for nobody, and gives it away as soon as somebody waits or there is work.
- * False: nothing came for a while, and the bell is armed. */
 static bool
+become_watch(void)
+{
+	uint32_t no = 0;
+
+	return atomic_compare_exchange_strong(&l.watched, &no, 1);
+}
+
+enum idle {
+	IDLE_OVER,    /* there is something to do */
+	IDLE_WATCHES, /* nothing came for a while: this is the watch now; .. */
+	IDLE_ASIDE,   /* .. another is. The bell is armed for it. */
+};
+
+/* Leads for nobody, and gives it away as soon as somebody waits or there is
+ * work. */
+static enum idle
 lead_idle(struct bell *b)
 {
 	int64_t end = clock_now() + CREW_NS;
+	bool watches;
 	uint32_t n;
 
 	silence();
@@ -506,39 +549,51 @@ lead_idle(struct bell *b)
 			sched_yield();
 			continue;
 		}
-		atomic_store(&l.watched, 1);
+		watches = become_watch();
 		n = arm_and_read();
 		*b = l.armed;
 		if (n == 0 && !wanted())
-			return false;
-		atomic_store(&l.watched, 0);
+			return watches ? IDLE_WATCHES : IDLE_ASIDE;
+		if (watches)
+			atomic_store(&l.watched, 0);
 		silence();
 		end = now + CREW_NS;
 	}
-	return true;
+	return IDLE_OVER;
 }
 
-/* Another leads: be the watch, unless there is one, and sleep. */
+/* There is a watch: sleep until there is work, or the watch has gone. */
 static void
-stand_by(void)
+sleep_aside(void)
 {
-	uint32_t no = 0, seen;
-	struct bell b;
+	uint32_t seen;
 
-	bell_init(&b, l.bell, l.shared);
-	b.seen = atomic_load(&l.bell->rung);
-	if (atomic_compare_exchange_strong(&l.watched, &no, 1)) {
-		/* Who leads arms the bell for us when it stops. */
-		if (atomic_load(&l.taken) != 0 && !l.place.work(l.place.ctx))
-			keep_watch(&b);
-		atomic_store(&l.watched, 0);
-		return;
-	}
 	atomic_fetch_add(&l.sleepers, 1);
 	seen = atomic_load(&l.stirred);
 	if (atomic_load(&l.watched) != 0 && !l.place.work(l.place.ctx))
 		word_sleep(&l.stirred, seen, INT64_MAX);
 	atomic_fetch_sub(&l.sleepers, 1);
+}
+
+/* Another leads: be the watch, unless there is one, and sleep. Who leads arms the
+ * bell for it when it stops; where that was done before we came, its ring may have
+ * been, too. */
+static void
+stand_by(void)
+{
+	struct bell b;
+
+	bell_init(&b, l.bell, l.shared);
+	b.seen = atomic_load(&b.at->rung);
+	if (!become_watch()) {
+		sleep_aside();
+	} else if (atomic_load(&l.taken) != 0 &&
+		atomic_load(&b.at->asleep) == 0 && !l.place.work(l.place.ctx)) {
+		keep_watch(&b);
+	} else {
+		atomic_store(&l.watched, 0);
+		sched_yield();
+	}
 }
 
 void
@@ -548,14 +603,25 @@ lead_crew(void)
 
 	if (!lead_try()) {
 		stand_by();
-	} else if (lead_idle(&b)) {
+		return;
+	}
+	switch (lead_idle(&b)) {
+	case IDLE_OVER:
 		lead_drop();
-	} else {
+		break;
+	case IDLE_WATCHES:
 		lead_stop();
 		/* One that follows now saw that nobody leads, or is told. */
-		if (!pass_baton())
+		if (pass_baton())
+			atomic_store(&l.watched, 0);
+		else
 			keep_watch(&b);
-		atomic_store(&l.watched, 0);
+		break;
+	case IDLE_ASIDE:
+		lead_stop();
+		if (!pass_baton())
+			sleep_aside();
+		break;
 	}
 	run_later();
 }
@@ -569,32 +635,76 @@ lead_busy(void)
 
 /* --- beginning and end ---------------------------------------------------- */
 
+/* Somebody may lead who is not in the agent: it waits for a future of its own. It
+ * stops at its next turn, and none other begins. */
+static void
+claim(void)
+{
+	uint32_t no = 0;
+
+	atomic_fetch_add(&l.claimed, 1);
+	while (!atomic_compare_exchange_weak(&l.taken, &no, 1)) {
+		no = 0;
+		sched_yield();
+	}
+}
+
+static void
+disclaim(void)
+{
+	atomic_store(&l.taken, 0);
+	atomic_fetch_sub(&l.claimed, 1);
+	pass_baton();
+}
+
 void
 lead_open(const struct lead_place *place)
 {
+	claim();
 	l.place = *place;
-	l.shared = place->bell != NULL;
-	l.bell = l.shared ? place->bell : &own_bell;
+	atomic_store(&l.sources, 0);
+	atomic_store(&l.shared, place->bell != NULL);
+	atomic_store(&l.bell, place->bell != NULL ? place->bell : &own_bell);
 	bell_init(&l.armed, l.bell, l.shared);
 	l.env = place->env != NULL ? place->env : &l.own_env;
 	if (place->env == NULL)
 		wait_env_init(&l.own_env, NULL, 0);
-	l.sources = 0;
 	atomic_store(&l.due, INT64_MAX);
+	disclaim();
 }
 
 void
 lead_add(struct lead_source source)
 {
-	l.source[l.sources++] = source;
+	uint32_t n = atomic_load(&l.sources);
+
+	l.source[n] = source;
+	atomic_store_explicit(&l.sources, n + 1, memory_order_release);
 }
 
 void
 lead_close(void)
 {
-	l.sources = 0;
+	claim();
+	atomic_store(&l.sources, 0);
+	atomic_store(&l.due, INT64_MAX);
 	l.place = (struct lead_place){ 0 };
-	l.shared = false;
-	l.bell = &own_bell;
-	bell_init(&l.armed, l.bell, false);
+	atomic_store(&l.shared, false);
+	atomic_store(&l.bell, &own_bell);
+	bell_init(&l.armed, &own_bell, false);
+	disclaim();
+}
+
+void
+lead_abandon(void)
+{
+	l.abandoned = true;
+	atomic_fetch_add(&l.claimed, 1);
+	me.leads = false;
+}
+
+bool
+lead_is_abandoned(void)
+{
+	return l.abandoned;
 }

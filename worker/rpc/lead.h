@@ -87,11 +87,12 @@ struct lead_place {
 	void *ctx;
 };
 
-/* lead_open() - before there is a crew. Who waits already goes on. */
+/* lead_open() - before there is a crew. Who waits already, for a future that has
+ * nothing to do with an agent, goes on, and may read. */
 void lead_open(const struct lead_place *place);
 void lead_add(struct lead_source source);
 
-/* lead_close() - no source is read any more; the crew is gone. */
+/* lead_close() - no source is read any more, by nobody; the crew is gone. */
 void lead_close(void);
 
 /*
@@ -135,13 +136,18 @@ void lead_due(int64_t when);
 /* lead_bell() - ring our own bell: there is something to read. */
 void lead_bell(void);
 
-/* lead_delivers() - does this thread deliver at this moment? Then it may not wait,
- * and what it calls is put off. */
+/* lead_delivers() - does this thread deliver at this moment, or run a short callback
+ * that was put off? Then it may not wait, and what it calls is put off. */
 bool lead_delivers(void);
+
+/* lead_abandon() - after fork(), in the child: nobody reads any more. */
+void lead_abandon(void);
+bool lead_is_abandoned(void);
 
 /* What is put off. */
 struct later {
 	void (*run)(struct later *later); /* may free it */
+	bool waits;                       /* it may */
 	struct later *next;
 };
 

@@ -1,20 +1,50 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* local.c - see local.h. */
+#include <pthread.h>
 #include <stddef.h>
 
+#include "wire/value/storage.h"
 #include "worker/rpc/local.h"
 #include "worker/rpc/peer.h"
 #include "worker/shm/link.h"
 #include "worker/shm/plane.h"
 #include "worker/shm/shm.h"
+#include "worker/shm/tick.h"
 
 static struct shm *shm; /* kept until the process ends; NULL: there is none */
+static pthread_once_t opened = PTHREAD_ONCE_INIT;
+
+/* Below it a copy costs less than to lend it. */
+#define LEND_MIN 2048
+
+static void *
+lend_alloc(size_t len, void **own)
+{
+	return len < LEND_MIN ? NULL : shm_alloc(shm, len, own);
+}
+
+static void
+lend_free(void *data, void *own)
+{
+	shm_free(shm, data, own);
+}
+
+static const struct storage_source lent = {
+	.alloc = lend_alloc,
+	.free = lend_free,
+};
+
+static void
+open_once(void)
+{
+	if (shm_open_segment(&shm, NULL) == XR_OK)
+		storage_set_source(&lent);
+}
 
 void
 local_open(void)
 {
-	if (shm_open_segment(&shm, NULL) != XR_OK)
-		shm = NULL;
+	pthread_once(&opened, open_once);
 }
 
 static uint32_t
@@ -78,4 +108,22 @@ local_met(struct peer *p)
 {
 	if (shm != NULL && p->carrier == &shm_carrier && p->link != NULL)
 		p->cpu = shm_cpu_of(shm, shm_link_slot(p->link));
+}
+
+/* Spare slots are of processes that a rank made, and nobody asks for theirs. */
+struct segment_figures *
+local_figures(uint32_t *gen, bool *read)
+{
+	*read = false;
+	if (shm == NULL)
+		return NULL;
+	*gen = shm->gen;
+	*read = shm->of_job && shm->slot < shm->map.ranks;
+	return segment_figures(&shm->map, shm->slot);
+}
+
+uint32_t
+local_tick_rate(void)
+{
+	return shm != NULL ? shm->wait.rate : tick_rate(NULL);
 }

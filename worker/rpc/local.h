@@ -15,8 +15,9 @@
 
 struct peer;
 
-/* local_open() - find it; without one all of this does nothing, and the carrier
- * "shm" is not to be had. */
+/* local_open() - find it, once; without one all of this does nothing, and the
+ * carrier "shm" is not to be had. What values have lies there from now on, so that
+ * it can be lent. */
 void local_open(void);
 
 /* local_place() - the bell, and what goes with it, into @place. */
@@ -29,5 +30,14 @@ void local_live_end(void);
 
 /* local_met() - @p was connected, or accepted: where it waits. */
 void local_met(struct peer *p);
+
+struct segment_figures;
+
+/* local_figures() - of this process's slot, which it has as @gen; NULL: there is
+ * none. @read: does the supervisor read them? */
+struct segment_figures *local_figures(uint32_t *gen, bool *read);
+
+/* local_tick_rate() - ticks a millisecond, as tick.h. */
+uint32_t local_tick_rate(void);
 
 #endif /* WORKER_RPC_LOCAL_H */

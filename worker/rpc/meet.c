@@ -148,7 +148,8 @@ send_result(const struct reply *to, size_t count, enum message_kind kind,
 			continue; /* he will hear of it by his own clock */
 		msg.parts = out.parts;
 		msg.count = out.count;
-		if (peer_send(to[i].to, &msg, INT64_MAX, NULL, NULL) != XR_OK)
+		if (peer_send(to[i].to, &msg, INT64_MAX, out.parcel, NULL) !=
+			XR_OK)
 			refs_out_undo(&out.refs);
 		values_out_fini(&out);
 	}
@@ -569,6 +570,7 @@ ask_collector(struct peer *to, struct xr_value *report, int64_t timeout,
 	status = values_pack(report, to, &out, err);
 	q.parts = out.parts;
 	q.count = out.count;
+	q.parcel = out.parcel;
 	q.refs = &out.refs;
 	if (status == XR_OK)
 		status = ask_wait(&q, &a, err);

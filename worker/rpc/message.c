@@ -5,6 +5,7 @@
 
 #include "worker/rpc/agent.h"
 #include "worker/rpc/ask.h"
+#include "worker/rpc/figures.h"
 #include "worker/rpc/lead.h"
 #include "worker/rpc/meet.h"
 #include "worker/rpc/message.h"
@@ -36,6 +37,18 @@ message_carrier(void)
 	return delivering;
 }
 
+/* All that is of one peer is delivered by one thread at a time. */
+static void
+count(struct peer *p, const struct xr_body *body)
+{
+	uint64_t len = body->len + figures_parts(body->loans, body->loan_count);
+
+	atomic_store_explicit(&p->bytes_in,
+		atomic_load_explicit(&p->bytes_in, memory_order_relaxed) + len,
+		memory_order_relaxed);
+	figures_add(FIGURE_BYTES_IN, len);
+}
+
 void
 message_deliver(void *ctx, void *peer, const struct xr_record *record,
 	const struct xr_body *body)
@@ -44,12 +57,13 @@ message_deliver(void *ctx, void *peer, const struct xr_record *record,
 
 	delivering = ctx;
 	lead_deliver_begin();
-	atomic_fetch_add_explicit(&p->bytes_in, body->len,
-		memory_order_relaxed);
-	if (record->kind < MESSAGE_KINDS && handlers[record->kind] != NULL)
+	count(p, body);
+	if (atomic_load_explicit(&p->state, memory_order_relaxed) == PEER_LOST)
+		; /* what comes yet is nobody's */
+	else if (record->kind < MESSAGE_KINDS && handlers[record->kind] != NULL)
 		handlers[record->kind](p, record, body);
 	else
-		peer_lose(p, PEER_LOST, "it sent a message of no kind");
+		agent_lose(p, "it sent a message of no kind");
 	lead_deliver_end();
 }
 

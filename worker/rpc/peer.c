@@ -8,7 +8,10 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "worker/rpc/agent.h"
+#include "worker/rpc/figures.h"
 #include "worker/rpc/lead.h"
+#include "worker/rpc/message.h"
+#include "worker/rpc/parcel.h"
 #include "worker/rpc/peer.h"
 #include "worker/rpc/pending.h"
 
@@ -47,6 +50,7 @@ peer_free(struct peer *p)
 	if (p->link != NULL)
 		p->carrier->link_close(p->link);
 	drop_behind(p);
+	free(p->devices);
 	pthread_mutex_destroy(&p->lock);
 	free(p);
 }
@@ -130,47 +134,97 @@ leave_behind(struct peer *p, const struct xr_message *m)
 	o->message.count = 1;
 	o->message.more = false;
 	o->message.token = NULL;
+	o->message.lent = false;
 	TAILQ_INSERT_TAIL(&p->behind, o, list);
 	atomic_store(&p->is_behind, true);
 	agent_has_behind();
 	return XR_OK;
 }
 
-/* A carrier that would keep the parts gets a copy, which it may keep: a token of
- * the agent's that is a plain block of memory. */
+/* With what a carrier may keep. */
+static enum xr_status
+send_parcel(struct peer *p, const struct xr_message *m, struct parcel *parcel)
+{
+	struct xr_message one = *m;
+	enum xr_status status;
+	bool pending = false;
+
+	one.token = &parcel->token;
+	parcel_lend(parcel);
+	status = p->carrier->send(p->link, &one, &pending);
+	if (status != XR_OK || !pending)
+		parcel_keep(parcel);
+	return status;
+}
+
+/* A carrier that would keep the parts gets a copy, which it may keep. */
 static enum xr_status
 send_copy(struct peer *p, const struct xr_message *m)
 {
-	struct agent_token *t;
 	size_t len = length_of(m), at = 0;
-	enum xr_status status;
+	char *data = malloc(len);
+	struct parcel *parcel = data != NULL ? parcel_new(free, data) : NULL;
+	struct xr_part part = { data, len };
 	struct xr_message one = *m;
-	struct xr_part part;
-	bool pending = false;
+	enum xr_status status;
 
-	t = agent_token_new(len);
-	if (t == NULL)
+	if (parcel == NULL) {
+		free(data);
 		return XR_E_NOMEM;
+	}
 	for (uint32_t i = 0; i < m->count; i++) {
-		memcpy(t->data + at, m->parts[i].data, m->parts[i].len);
+		if (m->parts[i].len > 0)
+			memcpy(data + at, m->parts[i].data, m->parts[i].len);
 		at += m->parts[i].len;
 	}
-	part = (struct xr_part){ t->data, len };
 	one.parts = &part;
 	one.count = 1;
-	one.token = &t->token;
-	status = p->carrier->send(p->link, &one, &pending);
-	if (status != XR_OK || !pending)
-		agent_token_free(t);
+	one.lent = false;
+	status = send_parcel(p, &one, parcel);
+	parcel_unref(parcel);
 	return status;
+}
+
+/* Is connected. */
+static enum xr_status
+send_message(struct peer *p, const struct xr_message *m, struct parcel *parcel)
+{
+	bool pending;
+
+	if (parcel != NULL)
+		return send_parcel(p, m, parcel);
+	return length_of(m) > p->carrier->copies ?
+		send_copy(p, m) :
+		p->carrier->send(p->link, m, &pending);
+}
+
+static void
+plus(_Atomic uint64_t *word, uint64_t n)
+{
+	atomic_store_explicit(word,
+		atomic_load_explicit(word, memory_order_relaxed) + n,
+		memory_order_relaxed);
+}
+
+/* It went; the lock is held. */
+static void
+count(struct peer *p, const struct xr_message *m)
+{
+	uint64_t len = figures_parts(m->parts, m->count) +
+		figures_parts(m->loans, m->loan_count);
+
+	plus(&p->bytes_out, len);
+	if (m->record.kind == MESSAGE_REQUEST ||
+		m->record.kind == MESSAGE_ONEWAY)
+		plus(&p->calls, 1);
+	figures_add(FIGURE_BYTES_OUT, len);
 }
 
 /* The lock is held. */
 static enum xr_status
-send_now(struct peer *p, const struct xr_message *m, bool *pending)
+send_now(struct peer *p, const struct xr_message *m, struct parcel *parcel)
 {
 	enum xr_status status;
-	bool kept;
 
 	if (atomic_load(&p->state) == PEER_NEW)
 		agent_connect(p);
@@ -178,17 +232,9 @@ send_now(struct peer *p, const struct xr_message *m, bool *pending)
 		return XR_E_PEER_LOST;
 	if (!TAILQ_EMPTY(&p->behind))
 		return XR_E_AGAIN;
-	if (pending == NULL && length_of(m) > p->carrier->copies)
-		status = send_copy(p, m);
-	else
-		status = p->carrier->send(p->link, m,
-			pending != NULL ? pending : &kept);
+	status = send_message(p, m, parcel);
 	if (status == XR_OK)
-		atomic_store_explicit(&p->bytes_out,
-			atomic_load_explicit(&p->bytes_out,
-				memory_order_relaxed) +
-				length_of(m),
-			memory_order_relaxed);
+		count(p, m);
 	return status;
 }
 
@@ -199,24 +245,23 @@ await_room(int64_t deadline)
 {
 	if (clock_now() >= deadline)
 		return XR_E_TIMEOUT;
+	if (agent_state() == AGENT_CLOSING)
+		return XR_E_CLOSED;
 	lead_poll();
 	return XR_E_AGAIN;
 }
 
 enum xr_status
 peer_send(struct peer *p, const struct xr_message *message, int64_t deadline,
-	bool *pending, struct xr_error *err)
+	struct parcel *parcel, struct xr_error *err)
 {
 	enum xr_status status;
 
 	do {
 		pthread_mutex_lock(&p->lock);
-		status = send_now(p, message, pending);
-		if (status == XR_E_AGAIN && lead_delivers()) {
+		status = send_now(p, message, parcel);
+		if (status == XR_E_AGAIN && lead_delivers())
 			status = leave_behind(p, message);
-			if (pending != NULL)
-				*pending = false;
-		}
 		if (status == XR_E_PEER_LOST)
 			status = lost_error(p, err);
 		pthread_mutex_unlock(&p->lock);
@@ -261,15 +306,13 @@ flush_one(struct peer *p)
 	if (pthread_mutex_trylock(&p->lock) != 0)
 		return 0;
 	while ((o = TAILQ_FIRST(&p->behind)) != NULL && status == XR_OK) {
-		bool pending = false;
-
 		TAILQ_REMOVE(&p->behind, o, list);
-		status = o->part.len > p->carrier->copies ?
-			send_copy(p, &o->message) :
-			p->carrier->send(p->link, &o->message, &pending);
+		status = send_message(p, &o->message, NULL);
 		if (status == XR_E_AGAIN || status == XR_E_NOMEM) {
 			TAILQ_INSERT_HEAD(&p->behind, o, list);
 		} else {
+			if (status == XR_OK)
+				count(p, &o->message);
 			free(o);
 			n++;
 		}

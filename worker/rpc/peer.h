@@ -27,6 +27,8 @@ enum peer_state {
 	PEER_LEFT, /* it said so */
 };
 
+struct parcel;
+
 /* Sent when there was no room for it; a copy. */
 struct outgoing {
 	TAILQ_ENTRY(outgoing) list;
@@ -36,7 +38,11 @@ struct outgoing {
 };
 TAILQ_HEAD(outgoing_list, outgoing);
 
+#define AGENT_ADDRESSES_MAX (2 * XR_ADDRESS_MAX + 2)
+
 #define PEER_METHODS 1024 /* functions that it has confirmed, by their place */
+
+struct peer_devices;
 
 struct peer {
 	char name[XR_WORKER_NAME_MAX + 1];
@@ -45,9 +51,12 @@ struct peer {
 	bool self;
 	bool hands_over; /* the carrier can give memory away by a handle */
 	_Atomic uint32_t state; /* enum peer_state */
-	char why[128];          /* of PEER_LOST; under @lock */
-	char addresses[2 * XR_ADDRESS_MAX + 2];
+	_Atomic bool gone; /* it is no member any more: new calls are refused */
+	char why[128];     /* of PEER_LOST; under @lock */
+	char addresses[AGENT_ADDRESSES_MAX];
 	struct peer *next, *same_name; /* agent.c: they only grow */
+
+	struct peer_devices *devices; /* NULL: it has no map, nor we to it */
 
 	const struct xr_carrier *carrier;
 	void *carrier_self;
@@ -60,7 +69,8 @@ struct peer {
 	_Atomic bool is_behind;
 	_Atomic uint64_t knows[PEER_METHODS / 64];
 
-	/* Figures: under @lock those of sending. */
+	/* Figures: written under @lock those of sending, bytes_in by who
+	 * delivers. */
 	_Atomic uint64_t calls, bytes_out, bytes_in, errors;
 };
 
@@ -77,20 +87,27 @@ peer_knows(const struct peer *p, uint32_t i)
 
 void peer_learns(struct peer *p, uint32_t i);
 
+/* peer_is_gone() - it left, or was taken out of the group. */
+static inline bool
+peer_is_gone(const struct peer *p)
+{
+	return atomic_load_explicit(&p->gone, memory_order_acquire);
+}
+
 /*
  * peer_send() - @message to @p.
  *
  * Waits for room, until @deadline; a thread that delivers does not, and it is
  * copied and sent later.
  *
- * @pending: receives whether the carrier keeps the parts until sent(); NULL: it
- *           may not, and they are copied where it would
+ * @parcel: what the parts lie in; NULL: they are copied where the carrier would
+ *          keep them
  *
  * Returns  XR_OK; XR_E_PEER_LOST, with @err's text; XR_E_TIMEOUT; XR_E_NOMEM;
  *          XR_E_RANGE
  */
 enum xr_status peer_send(struct peer *p, const struct xr_message *message,
-	int64_t deadline, bool *pending, struct xr_error *err);
+	int64_t deadline, struct parcel *parcel, struct xr_error *err);
 
 /* peer_post() - the same by a thread that may not wait, also under a lock of its
  * own: what has no room is copied and sent later. XR_E_AGAIN: somebody sends to

@@ -115,12 +115,21 @@ pending_new(void)
 }
 
 uint64_t
-pending_open(struct pending *p)
+pending_open(struct pending *p, struct peer *peer, int64_t deadline)
 {
 	uint64_t word = atomic_load_explicit(&p->word, memory_order_relaxed);
 
+	atomic_store_explicit(&p->peer, peer, memory_order_relaxed);
+	atomic_store_explicit(&p->deadline, deadline, memory_order_relaxed);
+	atomic_store_explicit(&p->call, p->ops->call, memory_order_relaxed);
 	set_phase(p, PHASE_OPEN);
 	return (word & ~UINT64_C(0xffffffff)) | p->index;
+}
+
+struct peer *
+pending_peer(const struct pending *p)
+{
+	return atomic_load_explicit(&p->peer, memory_order_relaxed);
 }
 
 struct pending *
@@ -129,7 +138,7 @@ pending_claim(uint64_t corr, const struct peer *peer)
 	struct pending *p = at((uint32_t)corr);
 	uint64_t open = (corr & ~UINT64_C(0xffffffff)) | PHASE_OPEN;
 
-	if (p == NULL || (peer != NULL && p->peer != peer) ||
+	if (p == NULL || (peer != NULL && pending_peer(p) != peer) ||
 		!atomic_compare_exchange_strong(&p->word, &open,
 			(open & ~UINT64_C(0xff)) | PHASE_ENDING))
 		return NULL;
@@ -168,17 +177,19 @@ fail_one(struct pending *p, struct xr_value *error)
 static void
 time_out(struct pending *p)
 {
+	const struct peer *to = pending_peer(p);
+
 	fail_one(p,
 		failure_new(XR_E_TIMEOUT,
-			"no answer from %s (%u) within %lld ms", p->peer->name,
-			p->peer->id, (long long)(p->timeout / NS_PER_MS)));
+			"no answer from %s (%u) within %lld ms", to->name,
+			to->id, (long long)(p->timeout / NS_PER_MS)));
 }
 
 int64_t
 pending_expire(int64_t now)
 {
 	uint32_t chunks = atomic_load(&t.chunks);
-	int64_t next = INT64_MAX;
+	int64_t next = INT64_MAX, deadline;
 	struct pending *p;
 	uint64_t corr;
 
@@ -186,8 +197,10 @@ pending_expire(int64_t now)
 		p = at(i);
 		if (!is_open(p, &corr))
 			continue;
-		if (p->deadline > now) {
-			next = p->deadline < next ? p->deadline : next;
+		deadline = atomic_load_explicit(&p->deadline,
+			memory_order_relaxed);
+		if (deadline > now) {
+			next = deadline < next ? deadline : next;
 			continue;
 		}
 		/* The claim says that what was read is of this use. */
@@ -208,7 +221,8 @@ pending_fail_all(const struct peer *peer, enum xr_status status,
 
 	for (uint32_t i = 0; i < chunks * CHUNK; i++) {
 		p = at(i);
-		if (!is_open(p, &corr) || (peer != NULL && p->peer != peer))
+		if (!is_open(p, &corr) ||
+			(peer != NULL && pending_peer(p) != peer))
 			continue;
 		p = pending_claim(corr, NULL);
 		if (p != NULL)
@@ -223,19 +237,9 @@ pending_count(bool calls)
 	uint64_t corr;
 
 	for (uint32_t i = 0; i < chunks * CHUNK; i++)
-		n += is_open(at(i), &corr) && (!calls || at(i)->ops->call);
+		n += is_open(at(i), &corr) &&
+			(!calls ||
+				atomic_load_explicit(&at(i)->call,
+					memory_order_relaxed));
 	return n;
-}
-
-void
-pending_free_all(void)
-{
-	uint32_t chunks = atomic_load(&t.chunks);
-
-	atomic_store(&t.chunks, 0);
-	atomic_store(&t.free, 0);
-	for (uint32_t i = 0; i < chunks; i++) {
-		free(atomic_load(&t.chunk[i]));
-		atomic_store(&t.chunk[i], NULL);
-	}
 }

@@ -2,7 +2,8 @@
 /*
  * pending.h - what this process has asked and has no answer to yet.
  *
- * A table of places that are used again; a question is named on the wire by its
+ * A table of places that are used again, and stay for the process, since whoever
+ * comes late looks at them. A question is named on the wire by its
  * place and by how often that was used, so an answer that comes late is nobody's.
  * Answer, timeout, cancelling and the loss of the peer race for it: who claims it
  * ends it, and gives the place back.
@@ -33,19 +34,26 @@ struct pending {
 	_Atomic uint64_t word; /* uses << 32 | phase */
 	uint32_t index;
 	_Atomic uint32_t next; /* of the free ones: index + 1 */
-	struct peer *peer;
-	int64_t deadline; /* of CLOCK_MONOTONIC; INT64_MAX: none */
-	int64_t timeout;  /* ns, of which @deadline was made */
+	/* Also looked at by who has not claimed it, and finds out then that it
+	 * has become another. */
+	struct peer *_Atomic peer;
+	_Atomic int64_t deadline; /* of CLOCK_MONOTONIC; INT64_MAX: none */
+	_Atomic bool call;        /* of @ops */
+	/* By who claimed it. */
+	int64_t timeout; /* ns, of which @deadline was made */
 	const struct pending_ops *ops;
 	void *ctx;
 };
 
-/* pending_new() - open, not in anybody's way yet; NULL: no memory. The caller
- * sets @peer, @deadline, @timeout, @ops and @ctx, then calls pending_open(). */
+/* pending_new() - in nobody's way yet; NULL: no memory. The caller sets @timeout,
+ * @ops and @ctx, then calls pending_open(). */
 struct pending *pending_new(void);
 
 /* pending_open() - it can be claimed from now on; gives its name on the wire. */
-uint64_t pending_open(struct pending *p);
+uint64_t pending_open(struct pending *p, struct peer *peer, int64_t deadline);
+
+/* pending_peer() - of whom it is asked; by who claimed it. */
+struct peer *pending_peer(const struct pending *p);
 
 /* pending_claim() - by its name; NULL: somebody was faster, there is none, or it
  * was asked of another than @peer; NULL: of whomever. */
@@ -64,8 +72,5 @@ void pending_fail_all(const struct peer *peer, enum xr_status status,
 
 /* pending_count() - how many are open; only calls of the program's. */
 uint32_t pending_count(bool calls);
-
-/* pending_free_all() - nothing is pending any more. */
-void pending_free_all(void);
 
 #endif /* WORKER_RPC_PENDING_H */

@@ -9,28 +9,52 @@
 #include "worker/job/trace.h"
 #include "worker/rpc/agent.h"
 #include "worker/rpc/future.h"
+#include "worker/rpc/held.h"
 #include "worker/rpc/message.h"
+#include "worker/rpc/parcel.h"
 #include "worker/rpc/serve_inner.h"
 #include "worker/rpc/values.h"
 
+struct answer {
+	enum message_kind kind;
+	uint8_t flags;
+	bool lent;             /* nobody writes to the parts any more */
+	struct parcel *parcel; /* what they lie in; NULL: see peer_send() */
+	const struct xr_part *parts;
+	uint32_t count;
+};
+
+/* Whoever answers may do so while this agent ends, or when the next one runs. False:
+ * there is nobody to be answered. Else agent_leave() follows. */
+static bool
+reach(struct xr_call *call)
+{
+	if (!agent_come())
+		return false;
+	if (!atomic_load(&call->orphan))
+		return true;
+	agent_leave();
+	return false;
+}
+
 /* The caller is gone, or it will hear of that: nothing else can be done. */
 static enum xr_status
-send_answer(struct xr_call *call, enum message_kind kind, uint8_t flags,
-	const struct xr_part *parts, uint32_t count)
+send_answer(struct xr_call *call, const struct answer *a)
 {
 	struct xr_message m = {
 		.record = {
-			.kind = (uint8_t)kind,
-			.flags = flags,
+			.kind = (uint8_t)a->kind,
+			.flags = a->flags,
 			.corr = call->corr,
 		},
-		.parts = parts,
-		.count = count,
+		.parts = a->parts,
+		.count = a->count,
+		.lent = a->lent,
 	};
 
 	return call->oneway ?
 		XR_OK :
-		peer_send(call->peer, &m, INT64_MAX, NULL, NULL);
+		peer_send(call->peer, &m, INT64_MAX, a->parcel, NULL);
 }
 
 /* --- errors --------------------------------------------------------------- */
@@ -42,9 +66,31 @@ send_status(struct xr_call *call, enum xr_status status)
 	int32_t number = status;
 	struct xr_part part = { &number, sizeof(number) };
 
-	send_answer(call, MESSAGE_ERROR, 0, &part, 1);
+	send_answer(call,
+		&(struct answer){ .kind = MESSAGE_ERROR,
+			.parts = &part,
+			.count = 1 });
 }
 
+/* And let go of them. */
+static void
+send_values(struct xr_call *call, enum message_kind kind,
+	struct values_out *out)
+{
+	const struct answer a = {
+		.kind = kind,
+		.flags = MESSAGE_VALUE,
+		.parcel = out->parcel,
+		.parts = out->parts,
+		.count = out->count,
+	};
+
+	if (send_answer(call, &a) != XR_OK)
+		refs_out_undo(&out->refs);
+	values_out_fini(out);
+}
+
+/* @error NULL: there is no memory for it. */
 static void
 send_error(struct xr_call *call, struct xr_value *error)
 {
@@ -57,8 +103,7 @@ send_error(struct xr_call *call, struct xr_value *error)
 		send_status(call, XR_E_NOMEM);
 		return;
 	}
-	send_answer(call, MESSAGE_ERROR, MESSAGE_VALUE, out.parts, out.count);
-	values_out_fini(&out);
+	send_values(call, MESSAGE_ERROR, &out);
 }
 
 /* What the function's own error is the cause of, for the caller. */
@@ -90,7 +135,10 @@ remote_error(struct xr_call *call, struct xr_value *error)
 	f.worker_id = self->id;
 	f.backtrace = cause.backtrace != NULL ? cause.backtrace : trace;
 	f.cause = error;
-	return xr_value_new_error(&f);
+	error = xr_value_new_error(&f);
+	/* They may be nested too deep for one more. */
+	f.cause = cause.cause;
+	return error != NULL ? error : xr_value_new_error(&f);
 }
 
 /* On the callee's standard error, too: whoever looks there knows. */
@@ -126,11 +174,14 @@ xr_reply_error(struct xr_call *call, struct xr_value *error)
 		xr_value_unref(error);
 		return XR_E_STATE;
 	}
-	outer = remote_error(call, error);
-	if (outer != NULL)
-		print(outer);
-	send_error(call, outer);
-	xr_value_unref(outer);
+	if (reach(call)) {
+		outer = remote_error(call, error);
+		if (outer != NULL)
+			print(outer);
+		send_error(call, outer);
+		agent_leave();
+		xr_value_unref(outer);
+	}
 	xr_value_unref(error);
 	return XR_OK;
 }
@@ -149,7 +200,10 @@ xr_reply_fail(struct xr_call *call, enum xr_status status, const char *text)
 		xr_value_unref(error);
 		return XR_E_STATE;
 	}
-	send_error(call, error);
+	if (reach(call)) {
+		send_error(call, error);
+		agent_leave();
+	}
 	xr_value_unref(error);
 	return XR_OK;
 }
@@ -166,18 +220,15 @@ keep_value(struct xr_call *call, struct xr_value *value)
 
 	rref_made(&call->birth, value, false);
 	if (value != NULL && nil != NULL)
-		status = values_pack(nil, call->peer, &out, NULL);
+		status = values_pack_answer(nil, call->peer, &out, NULL);
 	if (status == XR_OK)
-		send_answer(call, MESSAGE_REPLY, MESSAGE_VALUE, out.parts,
-			out.count);
+		send_values(call, MESSAGE_REPLY, &out);
 	else
 		send_status(call, status);
-	values_out_fini(&out);
 	xr_value_unref(nil);
 	return status;
 }
 
-/* The answer is taken. */
 static enum xr_status
 send_value(struct xr_call *call, struct xr_value *value)
 {
@@ -187,8 +238,9 @@ send_value(struct xr_call *call, struct xr_value *value)
 
 	if ((call->flags & MESSAGE_REMOTE) != 0)
 		return keep_value(call, value);
-	status = value == NULL ? fail(&err, XR_E_NOMEM, "out of memory") :
-				 values_pack(value, call->peer, &out, &err);
+	status = value == NULL ?
+		fail(&err, XR_E_NOMEM, "out of memory") :
+		values_pack_answer(value, call->peer, &out, &err);
 	if (status != XR_OK) {
 		struct xr_value *error = failure_new(status, "%s", err.text);
 
@@ -196,11 +248,91 @@ send_value(struct xr_call *call, struct xr_value *value)
 		xr_value_unref(error);
 		return status == XR_E_NOMEM ? XR_E_NOMEM : XR_E_ENCODE;
 	}
-	if (send_answer(call, MESSAGE_REPLY, MESSAGE_VALUE, out.parts,
-		    out.count) != XR_OK)
-		refs_out_undo(&out.refs);
-	values_out_fini(&out);
+	send_values(call, MESSAGE_REPLY, &out);
 	return XR_OK;
+}
+
+static void
+unref_held(void *held)
+{
+	held_unref(held);
+}
+
+/* What the call came with, if @part is of that: nobody can write to it, so it goes
+ * back as it is. @part is then where it stays. */
+static struct parcel *
+parcel_of_body(struct xr_call *call, struct xr_part *part)
+{
+	const struct xr_body *body =
+		call->whole != NULL ? call->whole : &call->body;
+	uintptr_t at = (uintptr_t)part->data - (uintptr_t)body->data;
+	struct held *held = NULL;
+	struct parcel *parcel;
+
+	if (part->len <= PARCEL_MIN || at > body->len ||
+		part->len > body->len - at)
+		return NULL;
+	if (call->held != NULL)
+		held = held_ref(call->held);
+	else if (call->whole != NULL)
+		held = held_take(call->whole);
+	parcel = held != NULL ? parcel_new(unref_held, held) : NULL;
+	if (parcel == NULL)
+		held_unref(held);
+	else if (call->held == NULL)
+		part->data = (const char *)held_data(held) + at;
+	return parcel;
+}
+
+static void
+send_bytes(struct xr_call *call, const void *data, size_t len)
+{
+	struct xr_part part = { data, len };
+	struct answer a = {
+		.kind = MESSAGE_REPLY,
+		.parcel = parcel_of_body(call, &part),
+		.parts = &part,
+		.count = len > 0,
+	};
+
+	a.lent = a.parcel != NULL;
+	send_answer(call, &a);
+	parcel_unref(a.parcel);
+}
+
+/* What a function with bytes answers with. */
+static enum xr_status
+send_plain(struct xr_call *call, const struct xr_value *value)
+{
+	enum xr_kind kind = xr_value_kind(value);
+	struct xr_value *error;
+	struct xr_part part;
+
+	if (kind == XR_BYTES || kind == XR_TEXT || kind == XR_NIL) {
+		part.data = xr_value_data(value, &part.len);
+		send_bytes(call, part.data, part.len);
+		return XR_OK;
+	}
+	error = failure_new(XR_E_ENCODE,
+		"%s was called with bytes, and answered with a value of kind %s",
+		xr_call_func(call), xr_kind_name(kind));
+	send_error(call, error);
+	xr_value_unref(error);
+	return XR_E_ENCODE;
+}
+
+/* The answer is taken. */
+static enum xr_status
+send_any(struct xr_call *call, struct xr_value *value)
+{
+	enum xr_status status;
+
+	if (!reach(call))
+		return XR_OK;
+	status = call->values || value == NULL ? send_value(call, value) :
+						 send_plain(call, value);
+	agent_leave();
+	return status;
 }
 
 static bool
@@ -234,10 +366,8 @@ refuse(struct xr_call *call, const char *what)
 XR_EXPORT enum xr_status
 xr_reply(struct xr_call *call, struct xr_value *value)
 {
-	enum xr_status status = XR_OK;
-	const void *data;
+	enum xr_status status;
 	enum xr_kind kind;
-	size_t len;
 
 	if (breaks_promise(call)) {
 		kind = xr_value_kind(value);
@@ -248,13 +378,7 @@ xr_reply(struct xr_call *call, struct xr_value *value)
 		xr_value_unref(value);
 		return XR_E_STATE;
 	}
-	if (call->values || value == NULL) {
-		status = send_value(call, value);
-	} else {
-		data = xr_value_data(value, &len);
-		send_answer(call, MESSAGE_REPLY, 0,
-			&(struct xr_part){ data, len }, len > 0);
-	}
+	status = send_any(call, value);
 	xr_value_unref(value);
 	return status;
 }
@@ -262,15 +386,16 @@ xr_reply(struct xr_call *call, struct xr_value *value)
 XR_EXPORT enum xr_status
 xr_reply_bytes(struct xr_call *call, const void *data, size_t len)
 {
-	struct xr_part part = { data, len };
-
 	if (call->values)
 		return xr_reply(call, xr_value_new_bytes(data, len));
 	if (breaks_promise(call))
 		return refuse(call, "bytes");
 	if (!call_take_answer(call))
 		return XR_E_STATE;
-	send_answer(call, MESSAGE_REPLY, 0, &part, len > 0);
+	if (reach(call)) {
+		send_bytes(call, data, len);
+		agent_leave();
+	}
 	return XR_OK;
 }
 

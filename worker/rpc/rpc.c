@@ -74,6 +74,7 @@ pack(const struct xr_rpc_call *call, struct prepared *p, struct xr_error *err)
 	status = values_pack(body, p->q.to, &p->out, err);
 	p->q.parts = p->out.parts;
 	p->q.count = p->out.count;
+	p->q.parcel = p->out.parcel;
 	xr_value_unref(body);
 	return status;
 }

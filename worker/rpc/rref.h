@@ -69,6 +69,7 @@ struct refs_out {
 	struct xr_rref *target; /* of a method: whose; borrowed */
 	struct rref_wire *wire; /* [count], behind a head; NULL: none */
 	uint32_t count, cap;
+	bool lent; /* @wire is a parcel's */
 };
 
 /* refs_out_begin() - for a message to @to; the head, if there is one. */

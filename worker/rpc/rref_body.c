@@ -195,9 +195,9 @@ refs_out_undo(struct refs_out *out)
 void
 refs_out_fini(struct refs_out *out)
 {
-	free(out->wire);
-	out->wire = NULL;
-	out->count = out->cap = 0;
+	if (!out->lent)
+		free(out->wire);
+	*out = (struct refs_out){ 0 };
 }
 
 /* --- in --------------------------------------------------------------------- */

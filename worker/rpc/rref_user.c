@@ -13,6 +13,7 @@
 #include "base/status.h"
 #include "worker/rpc/agent.h"
 #include "worker/rpc/future.h"
+#include "worker/rpc/inside.h"
 #include "worker/rpc/rref_inner.h"
 
 /* --- life ------------------------------------------------------------------- */
@@ -238,7 +239,8 @@ xr_rref_unref(struct xr_rref *h)
 	struct owned *o;
 	bool inside;
 
-	if (h == NULL)
+	/* After fork() the lock may be anybody's. */
+	if (h == NULL || inside_not_forked(NULL) != XR_OK)
 		return;
 	rref_todo_init(&todo);
 	/* Peers stay meanwhile. */

@@ -6,7 +6,9 @@
 
 #include "base/status.h"
 #include "worker/rpc/agent.h"
+#include "worker/rpc/figures.h"
 #include "worker/rpc/held.h"
+#include "worker/rpc/inside.h"
 #include "worker/rpc/lead.h"
 #include "worker/rpc/message.h"
 #include "worker/rpc/object.h"
@@ -63,6 +65,7 @@ call_keep(struct xr_call *call)
 	call->kept = call_new(call);
 	if (call->kept == NULL)
 		return NULL;
+	call->kept->whole = NULL;
 	call->kept->deferred = true;
 	call->deferred = true;
 	return call->kept;
@@ -81,9 +84,9 @@ call_unref(struct xr_call *call)
 	pthread_mutex_unlock(&open_calls.lock);
 	xr_value_unref(call->args);
 	xr_value_unref(call->named);
+	held_unref(call->held);
 	xr_value_unref(call->object);
 	refs_free(call->rrefs);
-	held_unref(call->held);
 	free(call->method);
 	free(call);
 }
@@ -91,6 +94,8 @@ call_unref(struct xr_call *call)
 bool
 call_take_answer(struct xr_call *call)
 {
+	if (inside_not_forked(NULL) != XR_OK)
+		return false;
 	if (call->kept != NULL && atomic_exchange(&call->kept->answered, true))
 		return false;
 	return !atomic_exchange(&call->answered, true);
@@ -104,7 +109,8 @@ serve_count(bool deferred)
 
 	pthread_mutex_lock(&open_calls.lock);
 	LIST_FOREACH(call, &open_calls.calls, list)
-	n += !atomic_load(&call->answered) && (!deferred || !call->runs);
+	n += !atomic_load(&call->answered) && !atomic_load(&call->orphan) &&
+		(!deferred || !atomic_load(&call->runs));
 	pthread_mutex_unlock(&open_calls.lock);
 	return n;
 }
@@ -221,10 +227,10 @@ refs_ready(void *ctx, enum xr_status status, const char *why)
 {
 	struct xr_call *call = ctx;
 
-	if (status == XR_OK)
-		crew_post(&call->work);
-	else
+	if (status != XR_OK)
 		give_up(call, status, why);
+	else if (!crew_post(&call->work))
+		give_up(call, XR_E_CLOSED, "the agent was shut down");
 }
 
 /* As soon as the owners of all references among the arguments know of them. */
@@ -232,7 +238,7 @@ static void
 post(struct xr_call *call)
 {
 	if (!refs_await(call->rrefs, refs_ready, call))
-		crew_post(&call->work);
+		refs_ready(call, XR_OK, NULL);
 }
 
 /* --- methods -------------------------------------------------------------- */
@@ -372,6 +378,7 @@ serve_request(struct peer *peer, const struct xr_record *record,
 	struct xr_error err = { 0 };
 	enum xr_status status = XR_OK;
 
+	figures_add(FIGURE_SERVED, 1);
 	if ((record->flags & MESSAGE_NAMED) != 0 && !take_name(&rest, &name))
 		status = fail(&err, XR_E_PROTO, "a call is cut short");
 	if (status == XR_OK && call.values)
@@ -421,11 +428,31 @@ serve_lost(const struct peer *peer)
 	pthread_mutex_unlock(&open_calls.lock);
 }
 
+void
+serve_forget_all(void)
+{
+	struct xr_call *call;
+
+	pthread_mutex_lock(&open_calls.lock);
+	LIST_FOREACH(call, &open_calls.calls, list)
+	{
+		atomic_store(&call->cancelled, true);
+		if (atomic_exchange(&call->orphan, true))
+			continue;
+		/* Its carrier ends, too. */
+		held_unref(call->held);
+		call->held = NULL;
+	}
+	pthread_mutex_unlock(&open_calls.lock);
+}
+
 /* --- what a function asks of its call ------------------------------------- */
 
 XR_EXPORT const char *
 xr_call_caller(const struct xr_call *call, uint32_t *id)
 {
+	if (atomic_load(&call->orphan))
+		return "";
 	if (id != NULL)
 		*id = call->peer->id;
 	return call->peer->name;
@@ -453,7 +480,8 @@ xr_call_cancelled(const struct xr_call *call)
 XR_EXPORT struct xr_call *
 xr_call_defer(struct xr_call *call)
 {
-	struct xr_call *kept = call_keep(call);
+	struct xr_call *kept =
+		inside_not_forked(NULL) == XR_OK ? call_keep(call) : NULL;
 
 	if (kept != NULL)
 		call->deferred = kept->deferred = true;
@@ -463,6 +491,6 @@ xr_call_defer(struct xr_call *call)
 XR_EXPORT void
 xr_call_drop(struct xr_call *call)
 {
-	if (call != NULL)
+	if (call != NULL && inside_not_forked(NULL) == XR_OK)
 		call_unref(call);
 }

@@ -30,4 +30,8 @@ uint32_t serve_count(bool deferred);
 /* serve_lost() - nobody waits for the answers of @peer's calls. */
 void serve_lost(const struct peer *peer);
 
+/* serve_forget_all() - nor for any other's: the agent ends, and no function runs any
+ * more. Those that were deferred are their owners'. */
+void serve_forget_all(void);
+
 #endif /* WORKER_RPC_SERVE_H */

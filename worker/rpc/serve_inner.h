@@ -23,9 +23,10 @@ struct xr_call {
 	_Atomic uint32_t refs;
 	_Atomic bool answered;
 	_Atomic bool cancelled;
+	_Atomic bool orphan; /* the agent is gone that it came to: @peer, too */
 	bool oneway;
-	bool values;   /* what it came with, and is answered with */
-	bool runs;     /* its function has not returned */
+	bool values;       /* what it came with, and is answered with */
+	_Atomic bool runs; /* its function has not returned */
 	bool deferred; /* somebody has it beside the function */
 	struct peer *peer;
 	uint64_t corr;

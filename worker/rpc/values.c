@@ -5,12 +5,67 @@
 
 #include "base/status.h"
 #include "wire/value/value_hooks.h"
+#include "worker/rpc/devices.h"
 #include "worker/rpc/held.h"
+#include "worker/rpc/parcel.h"
 #include "worker/rpc/peer.h"
 #include "worker/rpc/serve_inner.h"
 #include "worker/rpc/values.h"
 
 /* --- out ------------------------------------------------------------------ */
+
+static enum xr_status
+encode(struct xr_value *value, const struct value_codec_ctx *ctx,
+	enum value_mode mode, struct xr_encoded **encoded, struct xr_error *err)
+{
+	const struct value_encoding how = { .mode = mode, .ctx = ctx };
+
+	return value_encode(value, &how, encoded, err);
+}
+
+/* What a carrier keeps: the value's parts, and the references in front. */
+struct packed {
+	struct xr_encoded *encoded;
+	void *refs;
+};
+
+static void
+free_packed(void *what)
+{
+	struct packed *p = what;
+
+	xr_encoded_free(p->encoded);
+	free(p->refs);
+	free(p);
+}
+
+static bool
+is_long(const struct values_out *out)
+{
+	size_t len = 0;
+
+	for (uint32_t i = 0; i < out->count; i++)
+		len += out->parts[i].len;
+	return len > PARCEL_MIN;
+}
+
+/* Without memory for it all is copied that a carrier would keep. */
+static void
+make_parcel(struct values_out *out)
+{
+	struct packed *p = malloc(sizeof(*p));
+
+	if (p == NULL)
+		return;
+	*p = (struct packed){ out->encoded, out->refs.wire };
+	out->parcel = parcel_new(free_packed, p);
+	if (out->parcel == NULL) {
+		free(p);
+		return;
+	}
+	out->encoded = NULL;
+	out->refs.lent = true;
+}
 
 static enum xr_status
 pack_rref(void *ctx, struct xr_rref *rref, uint8_t out[VALUE_RREF_BYTES],
@@ -20,16 +75,15 @@ pack_rref(void *ctx, struct xr_rref *rref, uint8_t out[VALUE_RREF_BYTES],
 }
 
 static enum xr_status
-encode(struct xr_value *value, struct refs_out *refs, enum value_mode mode,
-	struct xr_encoded **encoded, struct xr_error *err)
+device_to(void *ctx, struct xr_tensor_desc *desc, struct xr_error *err)
 {
-	const struct value_codec_ctx ctx = {
-		.ctx = refs,
-		.rref_pack = pack_rref,
-	};
-	const struct value_encoding how = { .mode = mode, .ctx = &ctx };
+	return devices_to(((struct refs_out *)ctx)->to, desc, err);
+}
 
-	return value_encode(value, &how, encoded, err);
+static enum xr_status
+device_back(void *ctx, struct xr_tensor_desc *desc, struct xr_error *err)
+{
+	return devices_back(((struct refs_out *)ctx)->to, desc, err);
 }
 
 /* The references in front of the value. */
@@ -50,40 +104,75 @@ put_refs(struct values_out *out, struct xr_error *err)
 	return XR_OK;
 }
 
-enum xr_status
-values_pack(struct xr_value *value, struct peer *to, struct values_out *out,
-	struct xr_error *err)
+static enum xr_status
+encode_once(struct xr_value *value, const struct value_codec_ctx *ctx,
+	enum value_mode mode, struct values_out *out, struct xr_error *err)
 {
-	struct xr_encoded *encoded = NULL;
-	enum xr_status status = refs_out_begin(&out->refs, to, err);
+	enum xr_status status = refs_out_begin(&out->refs, out->refs.to, err);
+
+	return status == XR_OK ?
+		encode(value, ctx, mode, &out->encoded, err) :
+		status;
+}
+
+static enum xr_status
+pack(struct xr_value *value, const struct value_codec_ctx *ctx,
+	struct values_out *out, struct xr_error *err)
+{
+	const struct peer *to = out->refs.to;
+	enum xr_status status = encode_once(value, ctx,
+		to->hands_over ? VALUE_HANDOVER : VALUE_COPY, out, err);
 	size_t n, fds = 0;
 
 	if (status == XR_OK)
-		status = encode(value, &out->refs,
-			to->hands_over ? VALUE_HANDOVER : VALUE_COPY, &encoded,
-			err);
-	if (status == XR_OK)
-		xr_encoded_fds(encoded, &fds);
+		xr_encoded_fds(out->encoded, &fds);
 	/* Descriptors do not travel on a ring. */
 	if (fds > 0) {
-		xr_encoded_free(encoded);
+		xr_encoded_free(out->encoded);
+		out->encoded = NULL;
 		refs_out_undo(&out->refs);
-		status = refs_out_begin(&out->refs, to, err);
-		if (status == XR_OK)
-			status = encode(value, &out->refs, VALUE_COPY, &encoded,
-				err);
+		status = encode_once(value, ctx, VALUE_COPY, out, err);
 	}
 	if (status == XR_OK) {
-		out->encoded = encoded;
-		out->parts = xr_encoded_parts(encoded, &n);
+		out->parts = xr_encoded_parts(out->encoded, &n);
 		out->count = (uint32_t)n;
 		status = put_refs(out, err);
 	}
 	if (status != XR_OK) {
 		refs_out_undo(&out->refs);
 		values_out_fini(out);
+	} else if (is_long(out)) {
+		make_parcel(out);
 	}
 	return status;
+}
+
+enum xr_status
+values_pack(struct xr_value *value, struct peer *to, struct values_out *out,
+	struct xr_error *err)
+{
+	const struct value_codec_ctx ctx = {
+		.ctx = &out->refs,
+		.rref_pack = pack_rref,
+		.device = device_to,
+	};
+
+	out->refs.to = to;
+	return pack(value, &ctx, out, err);
+}
+
+enum xr_status
+values_pack_answer(struct xr_value *value, struct peer *to,
+	struct values_out *out, struct xr_error *err)
+{
+	const struct value_codec_ctx ctx = {
+		.ctx = &out->refs,
+		.rref_pack = pack_rref,
+		.device = device_back,
+	};
+
+	out->refs.to = to;
+	return pack(value, &ctx, out, err);
 }
 
 void
@@ -92,6 +181,7 @@ values_out_fini(struct values_out *out)
 	xr_encoded_free(out->encoded);
 	refs_out_fini(&out->refs);
 	free(out->owned);
+	parcel_unref(out->parcel);
 	*out = (struct values_out){ 0 };
 }
 

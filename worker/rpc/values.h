@@ -16,12 +16,14 @@
 
 #include "worker/rpc/rref.h"
 
+struct parcel;
 struct peer;
 struct xr_call;
 
 /* A value that is sent: its parts, and what keeps them until that is done. */
 struct values_out {
-	struct xr_encoded *encoded;  /* NULL: nothing */
+	struct xr_encoded *encoded;  /* NULL: nothing, or the parcel's */
+	struct parcel *parcel;       /* of a long one; NULL */
 	const struct xr_part *parts; /* [count] */
 	uint32_t count;
 	struct refs_out refs;  /* that stand in it */
@@ -31,6 +33,10 @@ struct values_out {
 /* values_pack() - @value, for @to; @out is empty but for @out->refs. What is not
  * sent is told to refs_out_undo(), then. */
 enum xr_status values_pack(struct xr_value *value, struct peer *to,
+	struct values_out *out, struct xr_error *err);
+
+/* values_pack_answer() - the same for what answers a call of @to: devices.h. */
+enum xr_status values_pack_answer(struct xr_value *value, struct peer *to,
 	struct values_out *out, struct xr_error *err);
 void values_out_fini(struct values_out *out); /* an empty one is fine */
 

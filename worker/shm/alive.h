@@ -17,7 +17,8 @@
  * exec.
  *
  * Where the kernel lacks futex_waitv (before 5.16), who sleeps hears of a death
- * by others who look, or by the supervisor (segment_alarm()).
+ * by others who look, or by the supervisor (segment_alarm()), which tells also
+ * where a process had not come so far as to have its words.
  */
 #ifndef WORKER_SHM_ALIVE_H
 #define WORKER_SHM_ALIVE_H
@@ -29,6 +30,8 @@
 
 #include "segment/member.h"
 #include "worker/shm/bell.h"
+
+_Static_assert(SEGMENT_OWNER_DIED == FUTEX_OWNER_DIED, "the kernel's mark");
 
 #define ALIVE_WATCHED 16 /* slots that one sleeper watches */
 
@@ -51,8 +54,7 @@ void alive_leave(struct alive *a);
 static inline bool
 alive_ended(const struct segment_slot *s)
 {
-	return (atomic_load_explicit(&s->alive[0].word, memory_order_relaxed) &
-		       FUTEX_OWNER_DIED) != 0;
+	return segment_marked(s);
 }
 
 /*

@@ -2,6 +2,7 @@
 /* arena.c - see arena.h. */
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/status.h"
 #include "worker/shm/arena.h"
 #include "worker/shm/mark.h"
@@ -9,6 +10,7 @@
 
 #define KEPT_SHARE 16 /* of the arena, with a process that does not need it */
 #define KEPT_MIN   (UINT64_C(64) << 20)
+#define SWEEP_NS   (10 * NS_PER_MS) /* from one look for the dead to the next */
 
 /* Four sizes a doubling from 256 on: 64 128 192 256 320 384 448 512 640 ... */
 static uint32_t
@@ -93,7 +95,8 @@ keep_down_to(struct arena *a, uint64_t bytes)
 			s = s->next;
 		list_drop(&a->kept, s);
 		a->kept_bytes -= s->run * SEGMENT_SPAN;
-		span_give(&a->map, s->first, s->run);
+		span_give(&a->map, a->slot, a->gen,
+			(struct span_run){ s->first, s->run });
 		free(s);
 	}
 }
@@ -130,6 +133,19 @@ take_kept(struct arena *a, uint32_t run)
 	return best;
 }
 
+/* The arena is full: what can be given back by us, and what the dead had. */
+static void
+make_room(struct arena *a)
+{
+	int64_t now = clock_now();
+
+	keep_down_to(a, 0);
+	if (a->swept != 0 && now - a->swept < SWEEP_NS)
+		return;
+	a->swept = now;
+	span_sweep(&a->map, a->slot, a->gen, UINT32_MAX);
+}
+
 static struct arena_span *
 take_new(struct arena *a, uint32_t run)
 {
@@ -138,8 +154,8 @@ take_new(struct arena *a, uint32_t run)
 	if (s == NULL)
 		return NULL;
 	s->first = span_take(&a->map, a->slot, a->gen, run);
-	if (s->first == SPAN_NONE && a->kept != NULL) {
-		keep_down_to(a, 0);
+	if (s->first == SPAN_NONE) {
+		make_room(a);
 		s->first = span_take(&a->map, a->slot, a->gen, run);
 	}
 	s->run = run;

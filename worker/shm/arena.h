@@ -61,6 +61,7 @@ struct arena {
 	struct arena_span
 		*kept; /* spans without blocks, the last freed first */
 	uint64_t kept_bytes, kept_max;
+	int64_t swept; /* when, on finding it full; 0: never */
 };
 
 /* arena_init() - false: no memory. @slot, @gen: who has its spans. */

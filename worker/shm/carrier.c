@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/status.h"
 #include "worker/shm/link.h"
 #include "worker/shm/shm.h"
@@ -13,6 +14,7 @@
 #define NAME     "shm"
 #define LOOKS    64 /* turns from one look at deaths and closings to the next */
 #define PRIORITY 200
+#define SWEEP_NS NS_PER_MS /* between two of them */
 
 /* --- links ---------------------------------------------------------------- */
 
@@ -89,7 +91,7 @@ read_head(const struct carrier *c, uint32_t writer, uint64_t word,
 	uint64_t at = segment_word_offset(word);
 	const struct ring_head *head = (const void *)(map->base + at);
 
-	if (at % 64 != 0 || at < map->plan.arena ||
+	if (at % RING_ALIGN != 0 || at < map->plan.arena ||
 		at > map->plan.size - ring_bytes(1))
 		return false;
 	copy->lines = head->lines;
@@ -106,18 +108,16 @@ read_head(const struct carrier *c, uint32_t writer, uint64_t word,
 }
 
 static bool
-attach(struct xr_link *link, struct ring_head *head, uint32_t lines,
-	uint64_t word)
+attach(struct xr_link *link, uint32_t lines, uint64_t word)
 {
 	struct shm *shm = link->carrier->shm;
 	struct lender *lender =
-		lender_new(&shm->map, shm->slot, shm->gen, link->slot);
+		lender_new(&shm->map, shm->slot, shm->gen, link->slot, word);
 
 	if (lender == NULL)
 		return false;
-	lender->head = head;
-	lender->word = word;
-	ring_read(&link->in, head, lines);
+	lender_attach(lender, &shm->attached[link->slot]);
+	ring_read(&link->in, lender->head, lines);
 	link->lender = lender;
 	return true;
 }
@@ -137,14 +137,13 @@ find_waiting(struct carrier *c, uint32_t writer, uint32_t plane)
 static void
 accept_ring(struct carrier *c, const struct ring_head *copy, uint64_t word)
 {
-	struct ring_head *head =
-		(void *)(c->shm->map.base + segment_word_offset(word));
 	struct xr_link *link = link_new(c, copy->writer, copy->writer_plane);
 	bool known = false;
 
-	if (link == NULL || !attach(link, head, copy->lines, word)) {
+	if (link == NULL || !attach(link, copy->lines, word)) {
 		free(link);
-		return; /* at the next look */
+		c->again = true;
+		return;
 	}
 	if (add(c, link)) {
 		link->ctx = c->host.accepted(c->host.ctx, copy->id,
@@ -164,41 +163,58 @@ accept_ring(struct carrier *c, const struct ring_head *copy, uint64_t word)
 }
 
 static void
+take_ring(struct carrier *c, const struct ring_head *copy, uint64_t word)
+{
+	struct xr_link *link;
+
+	pthread_mutex_lock(&c->lock);
+	link = find_waiting(c, copy->writer, copy->writer_plane);
+	pthread_mutex_unlock(&c->lock);
+	if (link == NULL)
+		accept_ring(c, copy, word);
+	else if (!attach(link, copy->lines, word))
+		c->again = true;
+}
+
+/* One is read, and there is another: the first is about to be let go, by whoever
+ * holds something of it; or its writer is mad. */
+static void
+meet_second(struct carrier *c, uint32_t writer)
+{
+	struct xr_link *link;
+
+	pthread_mutex_lock(&c->lock);
+	link = c->by_slot[writer];
+	pthread_mutex_unlock(&c->lock);
+	if (link != NULL && link->in.head != NULL)
+		atomic_store(&link->state, LINK_BROKEN);
+	else
+		c->again = true;
+}
+
+static void
 look_at_ring(struct carrier *c, uint32_t writer)
 {
 	_Atomic uint64_t *dir = segment_dir(&c->shm->map, c->shm->slot, writer);
 	uint64_t word = atomic_load_explicit(dir, memory_order_acquire);
-	struct ring_head copy, *head;
-	struct xr_link *link;
+	uint64_t attached = atomic_load(&c->shm->attached[writer]);
+	struct ring_head copy;
 
-	if (word == 0 || !read_head(c, writer, word, &copy))
+	if (word == attached || word == 0)
 		return;
-	head = (void *)(c->shm->map.base + segment_word_offset(word));
-	if (atomic_load_explicit(&head->gone, memory_order_relaxed) != 0)
-		return; /* we have closed it, and hold something yet */
-	if (copy.reader_plane != c->plane) { /* of an earlier opening */
-		if (copy.reader_plane >> 8 == c->plane >> 8)
-			atomic_compare_exchange_strong(dir, &word, 0);
-		return;
-	}
-	pthread_mutex_lock(&c->lock);
-	link = c->by_slot[writer];
-	if (link != NULL && link->in.head == head)
-		head = NULL; /* we have it */
+	if (attached != 0)
+		meet_second(c, writer);
+	else if (!read_head(c, writer, word, &copy) ||
+		copy.reader_plane != c->plane) /* of an earlier opening */
+		atomic_compare_exchange_strong(dir, &word, 0);
 	else
-		link = find_waiting(c, writer, copy.writer_plane);
-	pthread_mutex_unlock(&c->lock);
-	if (head == NULL)
-		return;
-	if (link != NULL)
-		attach(link, head, copy.lines, word);
-	else
-		accept_ring(c, &copy, word);
+		take_ring(c, &copy, word);
 }
 
 static void
 look_for_rings(struct carrier *c)
 {
+	c->again = false;
 	for (uint32_t i = 0; i < c->shm->map.plan.slots; i++)
 		look_at_ring(c, i);
 }
@@ -232,6 +248,22 @@ look_at_link(struct carrier *c, struct xr_link *link)
 	}
 }
 
+/* What the dead had. Within a job the supervisor does it, too, as soon as it has
+ * heard of the death; then we may not be ready yet. */
+static void
+sweep(struct carrier *c)
+{
+	int64_t now = clock_now();
+	enum plane_swept swept;
+
+	if (!c->sweeps_on && now - c->swept < SWEEP_NS)
+		return;
+	c->swept = now;
+	swept = plane_sweep(c->shm);
+	c->sweeps = swept != PLANE_CLEAN;
+	c->sweeps_on = swept == PLANE_MORE;
+}
+
 static void
 look(struct carrier *c)
 {
@@ -243,14 +275,17 @@ look(struct carrier *c)
 
 	take_fresh(c);
 	/* The dead may have made a ring, and not have said so. */
-	if (arrivals != c->arrivals || fails != c->fails)
+	if (arrivals != c->arrivals || fails != c->fails || c->again)
 		look_for_rings(c);
+	c->sweeps |= shm->own && fails != c->fails;
 	c->arrivals = arrivals;
 	c->fails = fails;
 	for (uint32_t i = 0; i < c->count; i++)
 		look_at_link(c, c->link[i]);
 	if (shm->limbo != NULL)
 		out_limbo(shm);
+	if (c->sweeps)
+		sweep(c);
 }
 
 static bool
@@ -270,7 +305,7 @@ carrier_busy(struct carrier *c)
 	for (uint32_t i = 0; i < c->count; i++)
 		if (link_busy(c->link[i]))
 			return true;
-	return false;
+	return c->sweeps_on;
 }
 
 /* Each turn begins behind the last link that had something. */
@@ -420,6 +455,19 @@ close_link(struct xr_link *link)
 	link_free(link);
 }
 
+/* What was not fetched yet will not be: the memory is the host's again. */
+static void
+take_back(struct carrier *c, struct out *out)
+{
+	void *token;
+
+	if (out->carrier != c)
+		return;
+	while (loans_void_any(&out->loans, &token))
+		c->host.sent(c->host.ctx, token);
+	out->carrier = NULL;
+}
+
 static void
 free_carrier(void *self)
 {
@@ -431,7 +479,7 @@ free_carrier(void *self)
 		close_link(c->link[0]);
 	plane_close(shm);
 	for (struct out *out = shm->limbo; out != NULL; out = out->next)
-		out->carrier = NULL;
+		take_back(c, out);
 	pthread_mutex_destroy(&c->lock);
 	free(c->by_slot);
 	free(c->link);
@@ -452,10 +500,12 @@ const struct xr_carrier shm_carrier = {
 	.name = NAME,
 	.priority = PRIORITY,
 	.caps = XR_CARRIER_LOCAL | XR_CARRIER_LENDS,
+	.copies = LINK_EAGER,
 	.open = open_carrier,
 	.address = address,
 	.connect = connect_to,
 	.send = link_send,
+	.unsend = link_unsend,
 	.progress = carrier_progress,
 	.body_take = poll_take,
 	.buffer_unref = unref_buffer,

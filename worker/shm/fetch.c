@@ -47,19 +47,31 @@ find_place(struct xr_link *link)
 	return f->to != NULL;
 }
 
+/* Did the writer take it back? What was read before this was asked is good if not:
+ * he does so before he lets the memory go. */
+static bool
+is_void(const struct xr_link *link)
+{
+	atomic_thread_fence(memory_order_acquire);
+	return atomic_load_explicit(&link->in.head->loan[link->fetch.loan],
+		       memory_order_acquire) == LOAN_VOID;
+}
+
 /* Asks for the windows; the ring's loan says so. */
 static void
 ask(struct xr_link *link)
 {
 	struct ring_head *head = link->in.head;
+	uint64_t loud = LOAN_LOUD;
 
-	atomic_store_explicit(&head->loan[link->fetch.loan], LOAN_WINDOW,
-		memory_order_relaxed);
+	if (!atomic_compare_exchange_strong(&head->loan[link->fetch.loan],
+		    &loud, LOAN_WINDOW))
+		return;
 	atomic_fetch_add_explicit(&head->asks, 1, memory_order_release);
 	bell_ring(link->bell, &link->rang, true);
 }
 
-bool
+enum fetch_begun
 fetch_begin(struct xr_link *link, const struct ring_record *r,
 	struct ring_word w, uint32_t lines)
 {
@@ -69,8 +81,10 @@ fetch_begin(struct xr_link *link, const struct ring_record *r,
 	f->lines = lines;
 	f->record = r->record;
 	f->done = 0;
-	if (!parse(f, r, w) || !find_place(link))
-		return false;
+	if (!parse(f, r, w))
+		return FETCH_NONSENSE;
+	if (!find_place(link))
+		return FETCH_NO_MEMORY;
 	f->active = true;
 	if (!link->cma_known) {
 		link->cma_known = true;
@@ -79,7 +93,7 @@ fetch_begin(struct xr_link *link, const struct ring_record *r,
 	f->windows = !link->cma;
 	if (f->windows)
 		ask(link);
-	return true;
+	return FETCH_BEGUN;
 }
 
 /* The number of a process may have come to mean another meanwhile: then so has
@@ -94,6 +108,8 @@ read_piece(struct xr_link *link)
 	int64_t n = cma_read(link->peer, f->parts, f->count, f->done, &to);
 
 	MARK(MARK_CMA);
+	if (is_void(link))
+		return FETCH_VOID;
 	if (n <= 0 ||
 		segment_gen(atomic_load(&link->peer->claim)) !=
 			link->plane >> 8)
@@ -126,11 +142,21 @@ take_piece(struct xr_link *link)
 {
 	struct fetch *f = &link->fetch;
 
+	if (is_void(link)) {
+		window_skip(&link->take);
+		return FETCH_VOID;
+	}
 	if (!find_windows(link))
 		return FETCH_WAIT;
 	link->take.done = f->done;
-	if (!window_take(&link->take, f->to, f->len))
+	switch (window_take(&link->take, f->to, f->len)) {
+	case WINDOW_SAME:
 		return FETCH_WAIT;
+	case WINDOW_BROKEN:
+		return FETCH_BROKEN;
+	case WINDOW_MOVED:
+		break;
+	}
 	bell_ring(link->bell, &link->rang, true);
 	f->done = link->take.done;
 	return f->done == f->len ? FETCH_DONE : FETCH_MORE;

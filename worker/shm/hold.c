@@ -5,10 +5,12 @@
 #include "worker/shm/bell.h"
 #include "worker/shm/hold.h"
 #include "worker/shm/loan.h"
+#include "worker/shm/mark.h"
+#include "worker/shm/span.h"
 
 struct lender *
 lender_new(const struct segment_map *map, uint32_t slot, uint32_t gen,
-	uint32_t writer)
+	uint32_t writer, uint64_t word)
 {
 	struct lender *l = calloc(1, sizeof(*l));
 
@@ -18,10 +20,19 @@ lender_new(const struct segment_map *map, uint32_t slot, uint32_t gen,
 	l->slot = slot;
 	l->gen = gen;
 	l->writer = writer;
+	l->word = word;
+	l->head = (void *)(map->base + segment_word_offset(word));
 	l->bell = &segment_slot(map, writer)->bell;
 	l->refs = 1;
 	pthread_mutex_init(&l->lock, NULL);
 	return l;
+}
+
+void
+lender_attach(struct lender *l, _Atomic uint64_t *attached)
+{
+	l->attached = attached;
+	atomic_store_explicit(attached, l->word, memory_order_relaxed);
 }
 
 /* --- under the lock ------------------------------------------------------- */
@@ -37,6 +48,13 @@ give_back(struct lender *l, uint32_t index)
 	return word != LOAN_QUIET;
 }
 
+/* What an earlier generation of ours left is free, too. */
+static bool
+is_free_entry(const struct lender *l, uint64_t word)
+{
+	return word == 0 || segment_hold_gen(word) != (l->gen & 0xffffff);
+}
+
 static uint32_t
 enter(struct lender *l, const struct hold *h)
 {
@@ -45,10 +63,13 @@ enter(struct lender *l, const struct hold *h)
 						  l->map.base),
 		l->gen);
 
-	for (uint32_t i = 0; i < SEGMENT_HOLDS; i++) {
-		uint64_t none = 0;
+	for (uint32_t n = 0; n < SEGMENT_HOLDS; n++) {
+		uint32_t i = l->place++ % SEGMENT_HOLDS;
+		uint64_t seen =
+			atomic_load_explicit(&table[i], memory_order_relaxed);
 
-		if (atomic_compare_exchange_strong(&table[i], &none, word))
+		if (is_free_entry(l, seen) &&
+			atomic_compare_exchange_strong(&table[i], &seen, word))
 			return i + 1;
 	}
 	return 0;
@@ -58,9 +79,7 @@ static void
 leave(struct lender *l, struct hold *h)
 {
 	if (h->entry > 0)
-		atomic_store_explicit(&segment_holds(&l->map,
-					      l->slot)[h->entry - 1],
-			0, memory_order_release);
+		atomic_store(&segment_holds(&l->map, l->slot)[h->entry - 1], 0);
 	h->entry = 0;
 }
 
@@ -68,6 +87,7 @@ leave(struct lender *l, struct hold *h)
 static bool
 enter_all(struct lender *l)
 {
+	atomic_store(&segment_slot(&l->map, l->slot)->holds, l->gen & 0xffffff);
 	for (struct hold *h = l->first; h != NULL; h = h->next) {
 		h->entry = enter(l, h);
 		if (h->entry > 0)
@@ -87,6 +107,9 @@ let_go(struct lender *l)
 
 	atomic_compare_exchange_strong(segment_dir(&l->map, l->slot, l->writer),
 		&word, 0);
+	MARK(MARK_LETGO);
+	if (l->attached != NULL)
+		atomic_store(l->attached, 0);
 	l->moved = true;
 	l->head = NULL;
 }
@@ -164,7 +187,7 @@ void
 hold_unref(struct hold *h)
 {
 	struct lender *l = h->lender;
-	bool loud = false;
+	bool loud = false, last = false;
 
 	/* Under the lock, lest hold_find() bring it back. */
 	pthread_mutex_lock(&l->lock);
@@ -173,10 +196,12 @@ hold_unref(struct hold *h)
 		return;
 	}
 	unlink(l, h);
-	if (l->moved)
+	if (l->moved) {
 		leave(l, h);
-	else
+		last = l->first == NULL;
+	} else {
 		loud = give_back(l, h->loan);
+	}
 	if (l->over && !l->moved && l->first == NULL) {
 		let_go(l);
 		loud = true;
@@ -184,6 +209,9 @@ hold_unref(struct hold *h)
 	pthread_mutex_unlock(&l->lock);
 	if (loud)
 		bell_ring(l->bell, NULL, true);
+	/* It kept what the dead had from being given back. */
+	if (last)
+		span_sweep(&l->map, l->slot, l->gen, UINT32_MAX);
 	free(h);
 	lender_unref(l);
 }

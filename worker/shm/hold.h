@@ -27,12 +27,14 @@
 struct lender {
 	pthread_mutex_t lock;
 	struct segment_map map;
-	uint32_t slot, gen; /* ours */
-	uint32_t writer;    /* its slot */
-	uint64_t word;      /* of the ring in the directory */
+	uint32_t slot, gen;         /* ours */
+	uint32_t writer;            /* its slot */
+	uint64_t word;              /* of the ring in the directory */
+	_Atomic uint64_t *attached; /* where that stands until it is let go */
 	struct ring_head *head;
 	struct segment_bell *bell; /* the writer's */
 	struct hold *first;        /* all holds */
+	uint32_t place;            /* in the table, where to look next */
 	_Atomic uint32_t refs;     /* holds, and the link */
 	bool over;                 /* the link is closed */
 	bool moved; /* the ring is let go; holds are in the table */
@@ -48,9 +50,13 @@ struct hold {
 	_Atomic uint32_t refs;
 };
 
-/* lender_new() - NULL: no memory. One reference, the link's. */
+/* lender_new() - of the ring that @word says, in our row of the directory; NULL:
+ * no memory. One reference, the link's.
+ *
+ * @attached: ours, for rings of @writer: it is @word until the ring is let go */
 struct lender *lender_new(const struct segment_map *map, uint32_t slot,
-	uint32_t gen, uint32_t writer);
+	uint32_t gen, uint32_t writer, uint64_t word);
+void lender_attach(struct lender *l, _Atomic uint64_t *attached);
 
 /* hold_new() - a loan is in use, with one reference; NULL: no memory. */
 struct hold *hold_new(struct lender *l, const struct ring_ref *ref);

@@ -40,8 +40,7 @@ struct out {
 	/* The polling thread's: a BULK whose reader wants windows. */
 	struct window *window;
 	struct window_end feed;
-	uint32_t feeding; /* 1 and the loan; 0: none */
-	uint32_t asks;    /* of the reader, that were looked at */
+	uint32_t asks; /* of the reader, that were looked at */
 };
 
 /* A BULK that is being fetched. */
@@ -105,6 +104,10 @@ struct carrier {
 	struct xr_link **link; /* [count] */
 	uint32_t count, cap, begin, turn;
 	uint32_t arrivals, fails;
+	bool again;     /* a ring could not be taken: at the next look */
+	bool sweeps;    /* what a dead peer had may be given back */
+	bool sweeps_on; /* it is at it, and does not sleep before it is done */
+	int64_t swept;  /* when it was looked for last, in ns; 0: never */
 };
 
 /* carrier_progress() - progress() of the carrier. */
@@ -114,6 +117,14 @@ uint32_t carrier_progress(void *self, uint32_t budget);
  * and then. */
 bool carrier_busy(struct carrier *c);
 
+/* out_is_unread() - does its reader say that it reads nothing any more? */
+static inline bool
+out_is_unread(const struct out *out)
+{
+	return atomic_load_explicit(&out->ring.head->gone,
+		       memory_order_acquire) != 0;
+}
+
 /* out_open() - the ring to the peer of @link, made if there is none. */
 enum xr_status out_open(struct xr_link *link);
 
@@ -121,10 +132,11 @@ enum xr_status out_open(struct xr_link *link);
 void out_close(struct xr_link *link);
 
 /* out_collect() - loans that ended, and their tokens; of how many the host was
- * told. @all: the reader is dead. */
-uint32_t out_collect(struct shm *shm, struct out *out, bool all);
+ * told. */
+uint32_t out_collect(struct shm *shm, struct out *out, enum loan_which which);
 
-/* out_feed() - the windows, if the reader wants them. */
+/* out_feed() - the windows, if the reader wants them. One that cannot be where it
+ * says that it is breaks the link. */
 void out_feed(struct xr_link *link);
 
 /* out_limbo() - free the rings that were let go. The polling thread. */
@@ -133,6 +145,9 @@ void out_limbo(struct shm *shm);
 /* link_send() - send() of the carrier. */
 enum xr_status link_send(struct xr_link *link, const struct xr_message *m,
 	bool *pending);
+
+/* link_unsend() - unsend() of the carrier. */
+bool link_unsend(struct xr_link *link, void *token);
 
 /* link_poll() - deliver up to @budget messages; how many, with all else that the
  * host was told. Afterwards the link may be lost, and gone. */
@@ -148,15 +163,23 @@ bool link_busy(const struct xr_link *link);
 struct xr_body_buffer *poll_take(void *self, const struct xr_body *body,
 	const void **data);
 
-/* fetch_begin() - a BULK record; false: it cannot be. */
-bool fetch_begin(struct xr_link *link, const struct ring_record *r,
+enum fetch_begun {
+	FETCH_BEGUN,
+	FETCH_NONSENSE,
+	FETCH_NO_MEMORY, /* for a body of that length */
+};
+
+/* fetch_begin() - a BULK record. */
+enum fetch_begun fetch_begin(struct xr_link *link, const struct ring_record *r,
 	struct ring_word w, uint32_t lines);
 
 enum fetch_state {
 	FETCH_MORE, /* at the next turn */
 	FETCH_WAIT, /* for the writer */
 	FETCH_DONE,
+	FETCH_VOID, /* the writer took it back */
 	FETCH_FAILED,
+	FETCH_BROKEN, /* the writer is where it cannot be */
 };
 
 /* fetch_step() - the next piece. */

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* loan.c - see loan.h. */
+#include <stdlib.h>
+
 #include "base/status.h"
 #include "worker/shm/loan.h"
 #include "worker/shm/mark.h"
@@ -49,6 +51,8 @@ drop(struct loans *l, uint16_t index)
 		l->loan[loan->next].prev = loan->prev;
 	else
 		l->last = loan->prev;
+	free(loan->parts);
+	loan->parts = NULL;
 	loan->out = false;
 	loan->next = l->free;
 	l->free = index;
@@ -57,18 +61,39 @@ drop(struct loans *l, uint16_t index)
 		loan->has_token };
 }
 
+/* Its token, and the loan itself if nothing of ours can be written to by it. */
+static bool
+end_reading(struct loans *l, uint16_t index, struct loan_end *end)
+{
+	struct loan *loan = &l->loan[index];
+
+	if (loan->data == NULL) {
+		*end = drop(l, index);
+		return true;
+	}
+	*end = (struct loan_end){
+		.token = loan->token,
+		.has_token = loan->has_token,
+	};
+	loan->has_token = false;
+	return end->has_token;
+}
+
 static uint32_t
-collect(struct loans *l, struct loan_end *ends, uint32_t cap, bool all)
+collect(struct loans *l, struct loan_end *ends, uint32_t cap,
+	enum loan_which which)
 {
 	uint32_t count = 0;
 	uint16_t next;
 
 	for (uint16_t i = l->first; i != LOAN_END && count < cap; i = next) {
 		next = l->loan[i].next;
-		if (all ||
+		if (which == LOANS_ALL ||
 			atomic_load_explicit(&l->word[i],
 				memory_order_acquire) == LOAN_NONE)
 			ends[count++] = drop(l, i);
+		else if (which == LOANS_READ)
+			count += end_reading(l, i, &ends[count]);
 	}
 	return count;
 }
@@ -112,15 +137,16 @@ loans_back(struct loans *l, uint32_t index)
 /* `done` is looked at before the words, so that what ends meanwhile is seen at the
  * next look. */
 uint32_t
-loans_collect(struct loans *l, struct loan_end *ends, uint32_t cap, bool all)
+loans_collect(struct loans *l, struct loan_end *ends, uint32_t cap,
+	enum loan_which which)
 {
 	uint32_t done = atomic_load_explicit(l->done, memory_order_acquire);
 	uint32_t count = 0;
 
-	if (done == l->seen && !all)
+	if (done == l->seen && which == LOANS_ENDED)
 		return 0;
 	pthread_mutex_lock(&l->lock);
-	count = collect(l, ends, cap, all);
+	count = collect(l, ends, cap, which);
 	pthread_mutex_unlock(&l->lock);
 	if (count < cap)
 		l->seen = done;
@@ -149,17 +175,71 @@ loans_covers(struct loans *l, uint32_t index, struct arena *a, const void *data,
 }
 
 uint32_t
-loans_asked(struct loans *l)
+loans_asked(const struct loans *l)
 {
-	uint32_t found = 0;
-
-	pthread_mutex_lock(&l->lock);
-	for (uint16_t i = l->first; i != LOAN_END && found == 0;
-		i = l->loan[i].next)
+	for (uint16_t i = l->first; i != LOAN_END; i = l->loan[i].next)
 		if (l->loan[i].data == NULL && !l->loan[i].fed &&
 			atomic_load_explicit(&l->word[i],
 				memory_order_relaxed) == LOAN_WINDOW)
-			found = i + 1u;
+			return i + 1u;
+	return 0;
+}
+
+/* The reader looks at the word after each piece, and believes none that it read
+ * before it saw this. What it has ended stays ended. */
+static void
+make_void(_Atomic uint64_t *word)
+{
+	uint64_t was = atomic_load(word);
+
+	while (was != LOAN_NONE &&
+		!atomic_compare_exchange_weak(word, &was, LOAN_VOID))
+		continue;
+}
+
+/* Under the lock. */
+static void
+void_one(struct loans *l, uint16_t i)
+{
+	struct loan *loan = &l->loan[i];
+
+	loan->has_token = false;
+	loan->fed = true;
+	if (l->feeding == i + 1u)
+		l->feeding = 0;
+	if (loan->data == NULL)
+		make_void(&l->word[i]);
+}
+
+bool
+loans_void(struct loans *l, const void *token)
+{
+	bool found = false;
+
+	pthread_mutex_lock(&l->lock);
+	for (uint16_t i = l->first; i != LOAN_END && !found;
+		i = l->loan[i].next) {
+		found = l->loan[i].has_token && l->loan[i].token == token;
+		if (found)
+			void_one(l, i);
+	}
+	pthread_mutex_unlock(&l->lock);
+	return found;
+}
+
+bool
+loans_void_any(struct loans *l, void **token)
+{
+	bool found = false;
+
+	pthread_mutex_lock(&l->lock);
+	for (uint16_t i = l->first; i != LOAN_END && !found;
+		i = l->loan[i].next) {
+		found = l->loan[i].has_token;
+		*token = l->loan[i].token;
+		if (found)
+			void_one(l, i);
+	}
 	pthread_mutex_unlock(&l->lock);
 	return found;
 }

@@ -29,19 +29,20 @@ enum loan_word {
 	LOAN_QUIET,  /* set by the writer: it need not be woken for the end */
 	LOAN_LOUD,   /* it is to be */
 	LOAN_WINDOW, /* set by the reader: it cannot read our memory */
+	LOAN_VOID,   /* set by the writer: what was read of it is nothing */
 };
 
 struct loan {
 	const void *data; /* lent; NULL: a BULK */
 	uint64_t len;
-	const struct xr_part *parts; /* [count]: of a BULK */
+	struct xr_part *parts; /* [count]: of a BULK; the loan's own */
 	uint32_t count;
 	uint16_t prev, next; /* of those out, in their order; of those free */
 	struct hold *hold;   /* that stands for it; NULL: a block of ours */
 	void *token;
 	bool has_token;
 	bool out;
-	bool fed; /* all of it is in the windows, or was */
+	bool fed; /* nothing of it is to go into the windows any more */
 };
 
 #define LOAN_END UINT16_MAX
@@ -52,8 +53,9 @@ struct loans {
 	pthread_mutex_t lock;
 	_Atomic uint64_t *word; /* [RING_LOANS], of the ring */
 	_Atomic uint32_t *done;
-	_Atomic uint32_t count; /* out */
-	uint32_t seen;          /* done */
+	_Atomic uint32_t count;   /* out */
+	uint32_t seen;            /* done */
+	_Atomic uint32_t feeding; /* 1 and the BULK for the windows; 0: none */
 	uint16_t first, last, free;
 	struct loan loan[RING_LOANS];
 };
@@ -79,13 +81,28 @@ int loans_take(struct loans *l, const struct loan *what, enum loan_word word);
 /* loans_back() - take a loan back of which nobody was told; gives it. */
 struct loan_end loans_back(struct loans *l, uint32_t index);
 
-/*
- * loans_collect() - those that ended, at most @cap; gives how many.
- *
- * @all: whatever the words say: the reader is dead
- */
+enum loan_which {
+	LOANS_ENDED, /* by their words */
+	LOANS_READ, /* the reader reads nothing any more, though its threads may
+		      * write yet: whoever is to be told is, but blocks stay
+		      * lent */
+	LOANS_ALL,  /* no thread of the reader runs any more */
+};
+
+/* loans_collect() - those that ended, at most @cap; gives how many. */
 uint32_t loans_collect(struct loans *l, struct loan_end *ends, uint32_t cap,
-	bool all);
+	enum loan_which which);
+
+/*
+ * loans_void() - nobody waits any more for the loan that has @token, and its parts
+ * are not looked at from now on; the loan stays out until the reader ends it.
+ * False: it has ended.
+ */
+bool loans_void(struct loans *l, const void *token);
+
+/* loans_void_any() - the same for any that has a token, which is given; false: there
+ * is none. */
+bool loans_void_any(struct loans *l, void **token);
 
 /* loans_covers() - may the reader give back @len bytes at @data as those of loan
  * @index? Then the block of ours has one more reference. */
@@ -93,7 +110,7 @@ bool loans_covers(struct loans *l, uint32_t index, struct arena *a,
 	const void *data, uint64_t len);
 
 /* loans_asked() - 1 and the first BULK that the reader wants by windows, and has
- * not got; 0: there is none. */
-uint32_t loans_asked(struct loans *l);
+ * not got; 0: there is none. Under the lock. */
+uint32_t loans_asked(const struct loans *l);
 
 #endif /* WORKER_SHM_LOAN_H */

@@ -8,15 +8,19 @@
 
 enum mark {
 	MARK_NONE,
-	MARK_RECORD, /* a record is written, and not published */
-	MARK_SENT,   /* published, and nobody was woken */
-	MARK_RING,   /* a ring is in the directory, and nobody was told */
-	MARK_SPAN,   /* a span is taken, and its owner does not know */
-	MARK_LOAN,   /* memory is lent, and nobody was told */
-	MARK_HELD,   /* memory of another is in use */
-	MARK_WINDOW, /* between two windows */
-	MARK_CMA,    /* between two pieces of the other's memory */
-	MARK_ARMED,  /* about to sleep */
+	MARK_RECORD,  /* a record is written, and not published */
+	MARK_SENT,    /* published, and nobody was woken */
+	MARK_RING,    /* a ring is in the directory, and nobody was told */
+	MARK_TAKEN,   /* between two spans of a run that is taken */
+	MARK_SPAN,    /* a span is taken, and its owner does not know */
+	MARK_GIVEN,   /* between two spans of a run that is given back */
+	MARK_LOAN,    /* memory is lent, and nobody was told */
+	MARK_HELD,    /* memory of another is in use */
+	MARK_LETGO,   /* a ring is let go, and its writer was not told */
+	MARK_WINDOW,  /* between two windows that are filled */
+	MARK_EMPTIED, /* .. that are emptied */
+	MARK_CMA,     /* between two pieces of the other's memory */
+	MARK_ARMED,   /* about to sleep */
 	MARK_COUNT
 };
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* out.c - rings to peers, from the first message to when the peer lets them go;
  * see link.h. */
-#include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 
 #include "worker/shm/link.h"
@@ -74,6 +72,14 @@ out_open(struct xr_link *link)
 		return XR_E_AGAIN;
 	}
 	MARK(MARK_RING);
+	/* Who closes says so, and takes away rings that nobody reads; we write the
+	 * ring, and look. */
+	if (atomic_load(&link->peer->plane) != link->plane) {
+		none = out->word;
+		atomic_compare_exchange_strong(dir, &none, 0);
+		destroy(shm, out);
+		return XR_E_PEER_LOST;
+	}
 	atomic_store_explicit(&link->out, out, memory_order_release);
 	atomic_fetch_add(&link->peer->arrivals, 1);
 	bell_ring(&link->peer->bell, NULL, true);
@@ -99,13 +105,13 @@ settle(struct shm *shm, struct out *out, const struct loan_end *end)
 }
 
 uint32_t
-out_collect(struct shm *shm, struct out *out, bool all)
+out_collect(struct shm *shm, struct out *out, enum loan_which which)
 {
 	struct loan_end ends[ENDS];
 	uint32_t count, told = 0;
 
 	do {
-		count = loans_collect(&out->loans, ends, ENDS, all);
+		count = loans_collect(&out->loans, ends, ENDS, which);
 		for (uint32_t i = 0; i < count; i++)
 			told += settle(shm, out, &ends[i]);
 	} while (count == ENDS);
@@ -134,6 +140,30 @@ open_windows(struct xr_link *link, struct out *out)
 	return true;
 }
 
+/* Under the lock of the loans: whoever takes one back knows that its parts are not
+ * looked at afterwards. */
+static enum window_state
+feed(struct xr_link *link, struct out *out, uint32_t asks)
+{
+	struct loans *l = &out->loans;
+	enum window_state state;
+	struct loan *loan;
+
+	if (l->feeding == 0) {
+		out->asks = asks;
+		l->feeding = loans_asked(l);
+		out->feed.done = 0;
+	}
+	if (l->feeding == 0 || !open_windows(link, out))
+		return WINDOW_SAME;
+	loan = &l->loan[l->feeding - 1];
+	state = window_feed(&out->feed, loan->parts, loan->count, loan->len);
+	loan->fed = out->feed.done == loan->len;
+	if (loan->fed)
+		l->feeding = 0;
+	return state;
+}
+
 void
 out_feed(struct xr_link *link)
 {
@@ -141,24 +171,18 @@ out_feed(struct xr_link *link)
 		atomic_load_explicit(&link->out, memory_order_acquire);
 	uint32_t asks = atomic_load_explicit(&out->ring.head->asks,
 		memory_order_acquire);
-	struct loan *loan;
+	enum window_state state;
 
-	if (out->feeding == 0 && asks == out->asks)
+	if (out->loans.feeding == 0 && asks == out->asks)
 		return;
-	if (out->feeding == 0) {
-		out->asks = asks;
-		out->feeding = loans_asked(&out->loans);
-		out->feed.done = 0;
-	}
-	if (out->feeding == 0 || !open_windows(link, out))
-		return;
-	loan = &out->loans.loan[out->feeding - 1];
-	if (window_feed(&out->feed, loan->parts, loan->count, loan->len))
+	pthread_mutex_lock(&out->loans.lock);
+	state = feed(link, out, asks);
+	pthread_mutex_unlock(&out->loans.lock);
+	if (state == WINDOW_MOVED)
 		bell_ring(link->bell, &link->rang, true);
-	if (out->feed.done < loan->len)
-		return;
-	loan->fed = true;
-	out->feeding = 0;
+	else if (state == WINDOW_BROKEN)
+		atomic_store_explicit(&link->state, LINK_BROKEN,
+			memory_order_relaxed);
 }
 
 /* --- the end -------------------------------------------------------------- */
@@ -187,15 +211,11 @@ out_close(struct xr_link *link)
 static bool
 is_buried(const struct shm *shm, const struct out *out)
 {
-	uint64_t claim =
-		atomic_load(&segment_slot(&shm->map, out->slot)->claim);
-	int saved = errno;
-	bool buried;
+	const struct segment_slot *reader = segment_slot(&shm->map, out->slot);
+	uint64_t claim = atomic_load(&reader->claim);
 
-	buried = segment_gen(claim) != out->plane >> 8 ||
-		(kill((pid_t)segment_holder(claim), 0) == -1 && errno == ESRCH);
-	errno = saved;
-	return buried;
+	return !segment_has(claim, out->plane >> 8) ||
+		segment_gone(reader, claim, alive_ended(reader));
 }
 
 /* The reader has let it go, or never will. */
@@ -235,9 +255,10 @@ out_limbo(struct shm *shm)
 	struct out *out;
 
 	for (out = shm->limbo; out != NULL; out = out->next)
-		out_collect(shm, out, false);
+		out_collect(shm, out,
+			out_is_unread(out) ? LOANS_READ : LOANS_ENDED);
 	while ((out = next_over(shm)) != NULL) {
-		out_collect(shm, out, true);
+		out_collect(shm, out, LOANS_ALL);
 		destroy(shm, out);
 	}
 }

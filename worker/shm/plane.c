@@ -16,8 +16,10 @@
 #include "worker/shm/mark.h"
 #include "worker/shm/own.h"
 #include "worker/shm/shm.h"
+#include "worker/shm/span.h"
 
 #define POLL_BUDGET 64 /* messages */
+#define SWEEP_SPANS 16 /* at a time: others wait meanwhile */
 
 static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER;
 static struct shm *opened;
@@ -51,6 +53,7 @@ join_job(struct shm *shm, uint32_t *rank)
 		return false;
 	shm->fd = tag.fd;
 	shm->inode = tag.inode;
+	shm->of_job = true;
 	return true;
 }
 
@@ -70,6 +73,7 @@ make_own(struct shm *shm)
 		tag.inode = st.st_ino;
 		shm->fd = tag.fd;
 		shm->inode = tag.inode;
+		shm->own = true;
 		if (segment_map(&tag, &shm->map))
 			return true;
 	}
@@ -119,12 +123,15 @@ prepare(struct shm *shm, struct xr_error *err)
 			"all slots of the segment are held");
 	shm->mine = segment_slot(&shm->map, shm->slot);
 	shm->gen = segment_gen(atomic_load(&shm->mine->claim));
+	segment_keep();
+	shm->attached = calloc(shm->map.plan.slots, sizeof(*shm->attached));
 	read_boot(shm);
 	bell_init(&shm->bell, &shm->mine->bell, true);
 	wait_env_init(&shm->wait, &shm->map, shm->slot);
 	cma_offer(shm->mine);
 	pthread_mutex_init(&shm->lock, NULL);
-	if (!arena_init(&shm->arena, &shm->map, shm->slot, shm->gen))
+	if (shm->attached == NULL ||
+		!arena_init(&shm->arena, &shm->map, shm->slot, shm->gen))
 		return fail(err, XR_E_NOMEM, "shm: out of memory");
 	return XR_OK;
 }
@@ -198,6 +205,37 @@ plane_open(struct shm *shm, struct carrier *c)
 	return plane;
 }
 
+/* Rings that came and were not looked at: nobody will. */
+static void
+refuse_rings(struct shm *shm)
+{
+	for (uint32_t i = 0; i < shm->map.plan.slots; i++) {
+		_Atomic uint64_t *dir = segment_dir(&shm->map, shm->slot, i);
+		uint64_t word = atomic_load(dir);
+
+		if (word != 0 && word != atomic_load(&shm->attached[i]))
+			atomic_compare_exchange_strong(dir, &word, 0);
+	}
+}
+
+enum plane_swept
+plane_sweep(struct shm *shm)
+{
+	struct segment_swept swept =
+		span_sweep(&shm->map, shm->slot, shm->gen, SWEEP_SPANS);
+
+	if (swept.more)
+		return PLANE_MORE;
+	for (uint32_t i = 0; i < shm->map.plan.slots; i++) {
+		const struct segment_slot *s = segment_slot(&shm->map, i);
+
+		if (alive_ended(s) &&
+			segment_state(atomic_load(&s->claim)) == SEGMENT_HELD)
+			return PLANE_LATER;
+	}
+	return PLANE_CLEAN;
+}
+
 void
 plane_close(struct shm *shm)
 {
@@ -205,6 +243,7 @@ plane_close(struct shm *shm)
 	atomic_store(&shm->mine->plane, 0);
 	shm->carrier = NULL;
 	pthread_mutex_unlock(&shm->lock);
+	refuse_rings(shm);
 }
 
 /* --- waiting -------------------------------------------------------------- */

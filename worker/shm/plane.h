@@ -23,6 +23,7 @@ struct shm {
 	struct segment_map map;
 	int fd;
 	uint64_t inode;
+	bool of_job;   /* not of a job of one */
 	char boot[40]; /* the id of this start of the machine */
 	uint32_t slot, gen;
 	uint32_t opened; /* times */
@@ -31,6 +32,10 @@ struct shm {
 	struct wait_env wait;
 	struct arena arena;
 	struct alive alive;
+	bool own; /* made by us: there is no supervisor that sweeps */
+	_Atomic uint64_t
+		*attached;       /* [slots]: rings to here that are read, as the
+				     * directory has them; 0: none */
 	pthread_mutex_t lock;    /* of what follows */
 	struct carrier *carrier; /* that is open; NULL */
 	struct out *limbo; /* rings that their readers may still look at */
@@ -43,5 +48,14 @@ bool plane_closed(void);
  * 0: it is open already. */
 uint32_t plane_open(struct shm *shm, struct carrier *c);
 void plane_close(struct shm *shm);
+
+enum plane_swept {
+	PLANE_CLEAN,
+	PLANE_MORE,  /* a part was done */
+	PLANE_LATER, /* somebody died whose process is not gone yet */
+};
+
+/* plane_sweep() - give back some of what the dead had. Cost: 1 ms. */
+enum plane_swept plane_sweep(struct shm *shm);
 
 #endif /* WORKER_SHM_PLANE_H */

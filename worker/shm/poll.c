@@ -253,7 +253,8 @@ take_handle(struct xr_link *link, const struct ring_record *r,
 	if (w.len != sizeof(d.ref))
 		return false;
 	memcpy(&d.ref, r->body, sizeof(d.ref));
-	if (!is_inside(shm, &d.ref) || !read_refs(link, r, w, refs))
+	if (!is_inside(shm, &d.ref) || d.ref.offset % ARENA_ALIGN != 0 ||
+		!read_refs(link, r, w, refs))
 		return false;
 	d.data = shm->map.base + d.ref.offset;
 	d.len = d.ref.len;
@@ -291,6 +292,25 @@ take_fetched(struct xr_link *link)
 	return true;
 }
 
+/* The writer took it back: it is as if it had not come. */
+static bool
+drop_fetched(struct xr_link *link)
+{
+	struct fetch *f = &link->fetch;
+	struct ring_record *r =
+		ring_line(link->in.head, link->in.at, link->in.lines);
+	struct ring_ref refs[XR_LOANS_MAX];
+
+	if (!read_refs(link, r, f->w, refs))
+		return false;
+	fetch_end(link);
+	consume(link, f->lines);
+	lender_return(link->lender, f->loan);
+	for (uint32_t i = 0; i < f->w.loans; i++)
+		lender_return(link->lender, refs[i].loan);
+	return true;
+}
+
 /* --- a link --------------------------------------------------------------- */
 
 enum step {
@@ -300,6 +320,7 @@ enum step {
 	STEP_NOTHING,
 	STEP_BROKEN,
 	STEP_UNREADABLE,
+	STEP_NO_MEMORY,
 };
 
 static enum step
@@ -308,14 +329,33 @@ step_fetch(struct xr_link *link)
 	switch (fetch_step(link)) {
 	case FETCH_DONE:
 		return take_fetched(link) ? STEP_DELIVERED : STEP_BROKEN;
+	case FETCH_VOID:
+		return drop_fetched(link) ? STEP_SKIPPED : STEP_BROKEN;
 	case FETCH_FAILED:
 		return STEP_UNREADABLE;
+	case FETCH_BROKEN:
+		return STEP_BROKEN;
 	case FETCH_WAIT:
 		return STEP_NOTHING;
 	case FETCH_MORE:
 		break;
 	}
 	return STEP_MORE;
+}
+
+static enum step
+step_bulk(struct xr_link *link, const struct ring_record *r, struct ring_word w,
+	uint32_t lines)
+{
+	switch (fetch_begin(link, r, w, lines)) {
+	case FETCH_NONSENSE:
+		return STEP_BROKEN;
+	case FETCH_NO_MEMORY:
+		return STEP_NO_MEMORY;
+	case FETCH_BEGUN:
+		break;
+	}
+	return step_fetch(link);
 }
 
 static enum step
@@ -336,9 +376,7 @@ step_record(struct xr_link *link, struct ring_word w, uint32_t lines)
 		good = take_handle(link, r, w, lines);
 		break;
 	case RING_BULK:
-		if (!fetch_begin(link, r, w, lines))
-			return STEP_BROKEN;
-		return step_fetch(link);
+		return step_bulk(link, r, w, lines);
 	case RING_SKIP:
 		consume(link, lines);
 		return STEP_SKIPPED;
@@ -380,8 +418,11 @@ link_fail(struct xr_link *link, const char *why)
 	link->in.head = NULL;
 	if (lender != NULL)
 		lender_close(lender, dead);
-	if (out != NULL && dead)
-		out_collect(c->shm, out, true);
+	if (out != NULL && (dead || out_is_unread(out))) {
+		out->loans.feeding = 0;
+		out_collect(c->shm, out, LOANS_READ);
+	}
+	c->sweeps |= dead;
 	c->host.lost(c->host.ctx, link->ctx, link, why);
 }
 
@@ -393,6 +434,8 @@ why_over(const struct xr_link *link, enum step s)
 		return "it wrote what is no record";
 	if (link->dying)
 		return "its process ended";
+	if (s == STEP_NO_MEMORY)
+		return "there is no memory for what it sent";
 	return s == STEP_UNREADABLE ? "its memory cannot be read" :
 				      "the other end closed it";
 }
@@ -419,7 +462,7 @@ serve_loans(struct xr_link *link, struct out *out)
 	uint32_t told = 0;
 
 	if (atomic_load_explicit(&out->loans.count, memory_order_relaxed) > 0) {
-		told = out_collect(link->carrier->shm, out, false);
+		told = out_collect(link->carrier->shm, out, LOANS_ENDED);
 		out_feed(link);
 	}
 	return told;
@@ -458,7 +501,7 @@ has_news(const struct out *out)
 		out->loans.seen ||
 		atomic_load_explicit(&head->asks, memory_order_relaxed) !=
 		out->asks ||
-		(out->feeding != 0 && out->window != NULL &&
+		(out->loans.feeding != 0 && out->window != NULL &&
 			out->feed.at -
 					atomic_load_explicit(&out->window
 								      ->taken,

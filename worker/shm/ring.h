@@ -34,7 +34,8 @@
 
 #include <xrun/transport.h>
 
-#define RING_LINE      64   /* bytes */
+#define RING_LINE      64 /* bytes */
+#define RING_ALIGN     128
 #define RING_LINES     1024 /* 64 KiB: a few pages, and much less than a cache */
 #define RING_LINES_MAX 65536
 #define RING_LOANS     512

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* send.c - send() of the carrier: which way a message takes; see link.h. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "worker/shm/link.h"
@@ -248,8 +249,6 @@ send_handle(struct xr_link *link, struct out *out, const struct xr_message *m,
 	struct ring_ref ref;
 	enum xr_status status;
 
-	loan->token = m->token;
-	loan->has_token = true;
 	status = lend(link, out, loan, &ref);
 	if (status != XR_OK)
 		return status;
@@ -261,36 +260,60 @@ send_handle(struct xr_link *link, struct out *out, const struct xr_message *m,
 	return status;
 }
 
+static struct xr_part *
+parts_copy(const struct xr_message *m)
+{
+	struct xr_part *parts = malloc(m->count * sizeof(parts[0]));
+
+	if (parts != NULL)
+		memcpy(parts, m->parts, m->count * sizeof(parts[0]));
+	return parts;
+}
+
+static enum xr_status
+put_bulk(struct xr_link *link, struct out *out, const struct xr_message *m,
+	const struct ring_bulk *bulk)
+{
+	struct letter letter = { .w = { .type = RING_BULK } };
+	struct {
+		struct ring_bulk bulk;
+		struct xr_part parts[CMA_PARTS];
+	} body = { .bulk = *bulk };
+
+	memcpy(body.parts, m->parts, m->count * sizeof(m->parts[0]));
+	letter.w.len =
+		(uint32_t)(sizeof(body.bulk) + m->count * sizeof(m->parts[0]));
+	letter.body = &body;
+	return put_with_loans(link, out, m, &letter);
+}
+
 /* The body stays where it is, in our own memory, and the reader fetches it. */
 static enum xr_status
 send_bulk(struct xr_link *link, struct out *out, const struct xr_message *m,
 	uint64_t len)
 {
-	struct letter letter = { .w = { .type = RING_BULK } };
+	struct ring_bulk bulk = { .len = len, .count = m->count };
 	struct loan loan = {
 		.len = len,
-		.parts = m->parts,
+		.parts = parts_copy(m),
 		.count = m->count,
 		.token = m->token,
 		.has_token = true,
 	};
-	struct {
-		struct ring_bulk bulk;
-		struct xr_part parts[CMA_PARTS];
-	} body = { .bulk = { .len = len, .count = m->count } };
 	enum xr_status status;
-	int index = loans_take(&out->loans, &loan, LOAN_LOUD);
+	int index;
 
-	if (index == -1)
+	if (loan.parts == NULL)
+		return XR_E_NOMEM;
+	index = loans_take(&out->loans, &loan, LOAN_LOUD);
+	if (index == -1) {
+		free(loan.parts);
 		return XR_E_AGAIN;
-	body.bulk.loan = (uint32_t)index;
-	memcpy(body.parts, m->parts, m->count * sizeof(m->parts[0]));
-	letter.w.len =
-		(uint32_t)(sizeof(body.bulk) + m->count * sizeof(m->parts[0]));
-	letter.body = &body;
-	status = put_with_loans(link, out, m, &letter);
+	}
+	bulk.loan = (uint32_t)index;
+	status = put_bulk(link, out, m, &bulk);
 	if (status != XR_OK)
-		loans_back(&out->loans, body.bulk.loan);
+		loans_back(&out->loans, bulk.loan);
 	return status;
 }
 
@@ -328,7 +351,7 @@ is_handle(struct xr_link *link, const struct xr_message *m, uint64_t len,
 {
 	const void *data = m->parts[0].data;
 
-	return m->count == 1 && (uintptr_t)data % ARENA_ALIGN == 0 &&
+	return m->lent && m->count == 1 && (uintptr_t)data % ARENA_ALIGN == 0 &&
 		arena_has(&link->carrier->shm->arena, data, len) &&
 		prepare(link, data, len, loan);
 }
@@ -345,11 +368,12 @@ send_long(struct xr_link *link, struct out *out, const struct xr_message *m,
 	if (len > XR_MESSAGE_MAX)
 		return XR_E_RANGE;
 	if (is_handle(link, m, len, &loan))
-		status = send_handle(link, out, m, &loan);
-	else if (len <= LINK_EAGER) {
+		return send_handle(link, out, m, &loan);
+	if (len <= LINK_EAGER) {
 		letter.w.len = (uint32_t)len;
 		return put_with_loans(link, out, m, &letter);
-	} else if (m->count <= CMA_PARTS)
+	}
+	if (m->count <= CMA_PARTS)
 		status = send_bulk(link, out, m, len);
 	else
 		return send_gathered(link, out, m, len);
@@ -412,4 +436,13 @@ link_send(struct xr_link *link, const struct xr_message *m, bool *pending)
 		m->parts[0].len <= RING_INLINE)
 		return send_inline(link, out, m);
 	return send_any(link, out, m, pending);
+}
+
+bool
+link_unsend(struct xr_link *link, void *token)
+{
+	struct out *out =
+		atomic_load_explicit(&link->out, memory_order_acquire);
+
+	return out != NULL && loans_void(&out->loans, token);
 }

@@ -33,9 +33,8 @@ void
 wait_env_init(struct wait_env *env, const struct segment_map *map,
 	uint32_t slot)
 {
-	struct segment_shared *shared;
-
-	struct segment_shared alone = { .fails = 0 };
+	static struct segment_shared alone; /* of a process without a segment */
+	struct segment_shared *shared = &alone;
 	uint32_t wake;
 
 	*env = (struct wait_env){ .slot = slot };
@@ -43,11 +42,8 @@ wait_env_init(struct wait_env *env, const struct segment_map *map,
 		env->map = *map;
 		shared = segment_shared(map);
 		env->shared_wake = &shared->wake_ns;
-	} else {
-		shared = &alone;
-	}
-	if (map != NULL)
 		env->mine = &segment_slot(map, slot)->cpu;
+	}
 	env->rate = tick_rate(&shared->ticks);
 	env->pause_ticks = ticks(env, PAUSE_NS);
 	env->crowd_ticks = ticks(env, CROWD_NS);

@@ -39,18 +39,18 @@ gather(unsigned char *to, const struct xr_part *parts, uint32_t count,
 	}
 }
 
-bool
+enum window_state
 window_feed(struct window_end *w, const struct xr_part *parts, uint32_t count,
 	uint64_t len)
 {
-	bool fed = false;
+	uint64_t taken =
+		atomic_load_explicit(&w->window->taken, memory_order_acquire);
+	enum window_state state = WINDOW_SAME;
 
-	for (int i = 0; i < WINDOW_COUNT && w->done < len &&
-		w->at -
-				atomic_load_explicit(&w->window->taken,
-					memory_order_acquire) <
-			WINDOW_COUNT;
-		i++) {
+	if (w->at - taken > WINDOW_COUNT)
+		return WINDOW_BROKEN;
+	for (; w->done < len && w->at - taken < WINDOW_COUNT;
+		state = WINDOW_MOVED) {
 		uint64_t n = piece(w, len);
 
 		gather(w->window->data[w->at % WINDOW_COUNT], parts, count,
@@ -59,28 +59,37 @@ window_feed(struct window_end *w, const struct xr_part *parts, uint32_t count,
 		w->done += n;
 		atomic_store_explicit(&w->window->fed, ++w->at,
 			memory_order_release);
-		fed = true;
 	}
-	return fed;
+	return state;
 }
 
-bool
+enum window_state
 window_take(struct window_end *w, void *to, uint64_t len)
 {
-	bool took = false;
+	uint64_t fed =
+		atomic_load_explicit(&w->window->fed, memory_order_acquire);
+	enum window_state state = WINDOW_SAME;
 
-	for (int i = 0; i < WINDOW_COUNT && w->done < len &&
-		w->at < atomic_load_explicit(&w->window->fed,
-				memory_order_acquire);
-		i++) {
+	if (fed - w->at > WINDOW_COUNT)
+		return WINDOW_BROKEN;
+	for (; w->done < len && w->at < fed; state = WINDOW_MOVED) {
 		uint64_t n = piece(w, len);
 
 		memcpy((char *)to + w->done,
 			w->window->data[w->at % WINDOW_COUNT], n);
+		MARK(MARK_EMPTIED);
 		w->done += n;
 		atomic_store_explicit(&w->window->taken, ++w->at,
 			memory_order_release);
-		took = true;
 	}
-	return took;
+	return state;
+}
+
+void
+window_skip(struct window_end *w)
+{
+	if (w->window == NULL)
+		return;
+	w->at = atomic_load_explicit(&w->window->fed, memory_order_acquire);
+	atomic_store_explicit(&w->window->taken, w->at, memory_order_release);
 }

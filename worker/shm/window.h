@@ -33,16 +33,20 @@ struct window_end {
 	uint64_t done; /* bytes of this body */
 };
 
-/*
- * window_feed() - fill what is empty, from @count parts of @len bytes in all.
- *
- * Returns  true: something was, so the reader has something to do
- */
-bool window_feed(struct window_end *w, const struct xr_part *parts,
+enum window_state {
+	WINDOW_SAME,
+	WINDOW_MOVED,  /* the other side has something to do */
+	WINDOW_BROKEN, /* it says that it is where it cannot be */
+};
+
+/* window_feed() - fill what is empty, from @count parts of @len bytes in all. */
+enum window_state window_feed(struct window_end *w, const struct xr_part *parts,
 	uint32_t count, uint64_t len);
 
-/* window_take() - empty what is full, into @to, of @len bytes in all. True:
- * something was. */
-bool window_take(struct window_end *w, void *to, uint64_t len);
+/* window_take() - empty what is full, into @to, of @len bytes in all. */
+enum window_state window_take(struct window_end *w, void *to, uint64_t len);
+
+/* window_skip() - empty all, of a body that is not fed any more. None is fine. */
+void window_skip(struct window_end *w);
 
 #endif /* WORKER_SHM_WINDOW_H */

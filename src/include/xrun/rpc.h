@@ -283,12 +283,39 @@ enum xr_status xr_rpc_barrier(const struct xr_rpc_meeting *meeting,
 
 /* --- figures -------------------------------------------------------------- */
 
-/* xr_metrics_get() - "agent.client_active_calls", ...; XR_E_NOTFOUND. */
+/*
+ * What the agent counts, and what its process has counted so far:
+ *
+ *	agent.thread_pool_size           threads that run functions, at most
+ *	agent.num_idle_threads           those that could run one now
+ *	agent.client_active_calls        calls whose callbacks have not all run
+ *	agent.num_pending_requests       questions of any kind without an answer
+ *	agent.server_active_calls        calls of others that are not answered
+ *	agent.server_active_async_calls  those whose function has returned
+ *	num_owner_rrefs, num_pending_futures, num_pending_users, num_forks
+ *	                                 of remote references
+ *	net.calls, net.errors, net.timeouts
+ *	                                 calls that have ended; that failed, in
+ *	                                 whatever way; of those, in time
+ *	net.oneway, net.served           calls that nobody answers; of others
+ *	net.bytes_out, net.bytes_in      of bodies of messages
+ *	net.call_ns, net.call_ns_p50, net.call_ns_p99
+ *	                                 all that calls took; half of them, 99 of
+ *	                                 100 took no more, rounded up by a quarter
+ *	peer.NAME.bytes_out, .bytes_in, .calls, .errors
+ *	                                 of each member, this one too
+ *
+ * Of net. only what grows does so for the life of the process; peer. is the
+ * agent's.
+ */
+
+/* xr_metrics_get() - one; XR_E_NOTFOUND; XR_E_STATE: no agent. */
 enum xr_status xr_metrics_get(const char *name, int64_t *value);
 
 typedef void xr_metrics_fn(const char *name, int64_t value, void *ctx);
 
-/* xr_metrics_each() - all of them, each once, in the order of their names. */
+/* xr_metrics_each() - all of them, each once, in the order of their names; @fn may
+ * call anything. XR_E_STATE, XR_E_NOMEM. */
 enum xr_status xr_metrics_each(xr_metrics_fn *fn, void *ctx);
 
 #ifdef __cplusplus

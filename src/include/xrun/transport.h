@@ -49,7 +49,9 @@ struct xr_message {
 	struct xr_record record;
 	const struct xr_part *parts; /* [count] */
 	uint32_t count;
-	bool more;   /* another follows at once: nobody need be woken yet */
+	bool more; /* another follows at once: nobody need be woken yet */
+	bool lent; /* the parts may be seen by the other end where they are, for
+		      * as long as it likes, and nothing is pending for that */
 	void *token; /* for sent() */
 	/* Memory that goes with it and stays where it is: XR_CARRIER_LENDS. */
 	const struct xr_part *loans; /* [loan_count] */
@@ -83,7 +85,8 @@ struct xr_carrier_host {
 
 	/* place() - where the body of a long message is to be put, @len bytes,
 	 * before it is read; NULL: the carrier has memory. It is the carrier's
-	 * until deliver() or lost(); body_take() would copy it. */
+	 * until deliver() or lost(), or until this is asked again of @peer: then
+	 * the message was taken back; body_take() would copy it. */
 	void *(*place)(void *ctx, void *peer, const struct xr_record *record,
 		uint64_t len);
 
@@ -162,6 +165,14 @@ struct xr_carrier {
 	 * Returns  XR_OK; XR_E_AGAIN: no room now; XR_E_PEER_LOST; XR_E_RANGE */
 	enum xr_status (*send)(struct xr_link *link,
 		const struct xr_message *message, bool *pending);
+
+	/* unsend() - the parts of a message that was left pending with @token
+	 * are not looked at any more. If the other end has not got all of it, it
+	 * may never come, or come whole. By any thread.
+	 *
+	 * Returns  true: sent() will not follow; false: it was called, or is
+	 *          about to be */
+	bool (*unsend)(struct xr_link *link, void *token);
 
 	/* progress() - deliver up to @budget messages, or some more; gives how
 	 * many, with each other call of the host that it made: 0 is that nothing

@@ -26,6 +26,9 @@ struct device_memory {
  * failure is XR_E_NODEV, XR_E_DEVICE or XR_E_NOMEM, with @err filled. */
 struct device_ops {
 	void *ctx;
+	/* count() - how many there are, 0 to count - 1; what they need is up when
+	 * it returns. NULL: nobody counts them, and no device map names them. */
+	uint32_t (*count)(void *ctx);
 	/* alloc() - @memory->len bytes, aligned to 64 at least. */
 	enum xr_status (*alloc)(void *ctx, struct device_memory *memory,
 		struct xr_error *err);

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* leave.c - leaving; see xrun/rpc.h. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <xrun/rpc.h>
+#include <xrun/store.h>
+
+#include "base/status.h"
+#include "worker/rpc/agent.h"
+#include "worker/rpc/ask.h"
+#include "worker/rpc/crew.h"
+#include "worker/rpc/future.h"
+#include "worker/rpc/gather.h"
+#include "worker/rpc/group.h"
+#include "worker/rpc/inside.h"
+#include "worker/rpc/lead.h"
+#include "worker/rpc/meet.h"
+#include "worker/rpc/parcel.h"
+#include "worker/rpc/rref.h"
+
+/* What this member calls now, and how often it did. */
+static struct xr_value *
+own_calls(void)
+{
+	struct xr_value *items[2];
+
+	/* In this order: one that begins meanwhile is among the second. */
+	items[0] = xr_value_new_u64(ask_active());
+	items[1] = xr_value_new_u64(ask_begun());
+	return xr_value_new_list_of(items, 2);
+}
+
+static void
+sum_calls(const struct xr_value *all, uint64_t sum[2])
+{
+	uint64_t n;
+
+	for (size_t i = 0; i < xr_value_count(all); i++)
+		for (size_t k = 0; k < 2; k++)
+			if (xr_value_get_u64(xr_value_at(xr_value_at(all, i),
+						     k),
+				    &n) == XR_OK)
+				sum[k] += n;
+}
+
+/* Until nobody of the group calls any more: a call of each server is some client's.
+ * One may begin, to serve another's, behind the back of a meeting: on a member that
+ * said that it had none, while the other's caller had not said so yet. If nobody has
+ * begun any from one meeting to the next, there was none between the two. */
+static enum xr_status
+settle_calls(int64_t deadline, struct xr_error *err)
+{
+	uint64_t before = UINT64_MAX, sum[2] = { 1, 0 };
+	enum xr_status status = XR_OK;
+	struct xr_value *mine, *all;
+	const char **names;
+	size_t count;
+
+	names = gather_names(&count);
+	if (names == NULL)
+		return fail(err, XR_E_NOMEM, "out of memory");
+	while ((sum[0] > 0 || sum[1] != before) && status == XR_OK) {
+		before = sum[1];
+		status = ask_await_idle(deadline, err);
+		mine = own_calls();
+		all = NULL;
+		if (status == XR_OK && mine == NULL)
+			status = fail(err, XR_E_NOMEM, "out of memory");
+		if (status == XR_OK)
+			status =
+				meet(&(struct xr_rpc_meeting){ .names = names,
+					     .count = count,
+					     .timeout = future_left(deadline) },
+					mine, &all, err);
+		sum[0] = sum[1] = 0;
+		sum_calls(all, sum);
+		xr_value_unref(mine);
+		xr_value_unref(all);
+	}
+	free(names);
+	return status;
+}
+
+/* All members, at the same point. */
+static enum xr_status
+meet_all(int64_t deadline, struct xr_error *err)
+{
+	struct xr_rpc_meeting who = { .size = sizeof(who),
+		.timeout = future_left(deadline) };
+	struct xr_value *nil = xr_value_new_nil();
+	const char **names = gather_names(&who.count);
+	enum xr_status status = XR_E_NOMEM;
+
+	who.names = names;
+	if (nil != NULL && names != NULL)
+		status = meet(&who, nil, NULL, err);
+	else
+		fail(err, status, "out of memory");
+	free(names);
+	xr_value_unref(nil);
+	return status;
+}
+
+/* Until nobody calls, and nobody has references; then all go. */
+static enum xr_status
+take_leave(int64_t deadline, struct xr_error *err)
+{
+	enum xr_status status = settle_calls(deadline, err);
+
+	if (status == XR_OK)
+		status = rref_settle(deadline, err);
+	if (status == XR_OK)
+		status = meet_all(deadline, err);
+	if (status == XR_OK)
+		status = parcel_await_sent(deadline, err);
+	return status;
+}
+
+static enum xr_status
+look_for_leaks(uint32_t flags, enum xr_status status, struct xr_error *err)
+{
+	char text[4096];
+	uint32_t count = rref_leaks(text, sizeof(text));
+
+	if (count == 0)
+		return status;
+	if ((flags & XR_SHUTDOWN_STRICT) == 0) {
+		dprintf(STDERR_FILENO,
+			"xrun: %s: %u references were not released: %s\n",
+			agent_self()->name, count, text);
+		return status;
+	}
+	return status != XR_OK ? status :
+				 fail(err, XR_E_EXISTS,
+					 "%u references leaked: %s", count,
+					 text);
+}
+
+XR_EXPORT enum xr_status
+xr_rpc_shutdown(uint32_t flags, int64_t timeout, struct xr_error *err)
+{
+	enum xr_status status = XR_OK;
+	struct xr_error why = { 0 };
+	int64_t deadline;
+
+	if (timeout == 0)
+		timeout = XR_TIMEOUT_NEVER;
+	if (!future_deadline(timeout, &deadline))
+		return fail(err, XR_E_INVAL, "a timeout below 0");
+	if (crew_is_member() || lead_delivers())
+		return fail(err, XR_E_STATE,
+			"a function that serves a call cannot shut the agent down");
+	status = inside_not_forked(err);
+	if (status != XR_OK)
+		return status;
+	pthread_mutex_lock(&group.changing);
+	status = agent_enter(&why);
+	if (status == XR_OK) {
+		if ((flags & XR_SHUTDOWN_IMMEDIATE) == 0)
+			status = take_leave(deadline, &why);
+		status = look_for_leaks(flags, status, &why);
+		agent_leave();
+		agent_close();
+		xr_store_free(group.store);
+		group.store = NULL;
+	}
+	pthread_mutex_unlock(&group.changing);
+	return status == XR_OK ? XR_OK : fail(err, status, "%s", why.text);
+}
