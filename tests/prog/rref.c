@@ -35,6 +35,14 @@ find(const char *name)
 	return s;
 }
 
+void (*find_scene(const char *name))(void)
+{
+	const struct scene *scene = find(name);
+
+	CHECK(scene != NULL);
+	return scene->run;
+}
+
 int
 main(int argc, char **argv)
 {

@@ -34,6 +34,9 @@ struct scene {
 	void (*run)(void);
 };
 
+/* find_scene() - what runs the scene of this name; none ends the rank. */
+void (*find_scene(const char *name))(void);
+
 extern const struct scene lifetime_scenes[], value_scenes[], inside_scenes[];
 
 /* --- calls; arguments are taken ------------------------------------------------ */

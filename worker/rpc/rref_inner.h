@@ -166,6 +166,8 @@ struct rref_seam {
 	/* send() - XR_OK: go on; else it fails to be sent. */
 	enum xr_status (*send)(enum message_kind kind, const struct peer *to,
 		const struct rref_wire *wire);
+	/* begin() - false: this remote call never came. */
+	bool (*begin)(const struct peer *from);
 	/* arrive() - false: it has been taken, for rref_deliver(). */
 	bool (*arrive)(enum message_kind kind, struct peer *from,
 		const struct rref_wire *wire);

@@ -279,6 +279,9 @@ rref_begin(struct peer *from, const struct rref_wire *birth)
 	struct rref_todo todo;
 	struct owned *o;
 
+	if (rref_seam != NULL && rref_seam->begin != NULL &&
+		!rref_seam->begin(from))
+		return XR_E_EXISTS;
 	rref_todo_init(&todo);
 	pthread_mutex_lock(&rref.lock);
 	o = owned_find(&id);
