@@ -277,7 +277,7 @@ the_call_never_comes(void)
 		CHECK(xr_future_wait(waits, XR_SECONDS(30), NULL, &last) !=
 			XR_OK);
 		CHECK(xr_future_done(waits));
-		EXPECT(try_call(2, "kept", NULL, &value), XR_E_REMOTE);
+		EXPECT(try_call(2, "kept", NULL, &value), XR_E_CANCELLED);
 		await_table(1, WANTED, 0);
 		xr_value_unref(call(2, "drop", NULL));
 		xr_future_unref(waits);

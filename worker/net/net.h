@@ -134,7 +134,7 @@ struct net_carrier {
 	struct where where;
 	pthread_t thread;
 	int epoll, bell, door;
-	struct bodies bodies;
+	struct bodies *bodies;
 	_Atomic bool watching; /* something was sent: NET_TICK_NS */
 
 	pthread_mutex_t lock;

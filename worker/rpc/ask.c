@@ -98,6 +98,8 @@ send_named(const struct question *q, uint64_t corr, int64_t deadline,
 		.parts = q->parts,
 		.count = q->count,
 		.lent = q->lent,
+		.loans = q->loans,
+		.loan_count = q->loan_count,
 	};
 
 	if (names_it(q)) {

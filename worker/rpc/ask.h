@@ -31,6 +31,8 @@ struct question {
 	const struct method *method; /* NULL: none is named */
 	const struct xr_part *parts; /* [count], of the body */
 	uint32_t count;
+	const struct xr_part *loans; /* [loan_count], beside the body */
+	uint32_t loan_count;
 	struct parcel *parcel; /* what they lie in; NULL: see peer_send() */
 	bool lent; /* they are the program's: not looked at when it is answered,
 		    * and until then the callee may see them where they are */

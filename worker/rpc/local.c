@@ -6,6 +6,7 @@
 #include "wire/value/storage.h"
 #include "worker/rpc/local.h"
 #include "worker/rpc/peer.h"
+#include "worker/rpc/values.h"
 #include "worker/shm/link.h"
 #include "worker/shm/plane.h"
 #include "worker/shm/shm.h"
@@ -13,9 +14,6 @@
 
 static struct shm *shm; /* kept until the process ends; NULL: there is none */
 static pthread_once_t opened = PTHREAD_ONCE_INIT;
-
-/* Below it a copy costs less than to lend it. */
-#define LEND_MIN 2048
 
 static void *
 lend_alloc(size_t len, void **own)

@@ -131,10 +131,18 @@ struct reply {
 	uint64_t corr;
 };
 
+/* To this process last: its program may leave as soon as it has it. */
 static void
-send_result(const struct reply *to, size_t count, enum message_kind kind,
+send_result(struct reply *to, size_t count, enum message_kind kind,
 	struct xr_value *result)
 {
+	for (size_t i = 0; i + 1 < count; i++)
+		if (to[i].to->self) {
+			struct reply own = to[i];
+
+			to[i] = to[count - 1];
+			to[count - 1] = own;
+		}
 	for (size_t i = 0; i < count; i++) {
 		struct values_out out = { 0 };
 		struct xr_message msg = {
@@ -148,6 +156,8 @@ send_result(const struct reply *to, size_t count, enum message_kind kind,
 			continue; /* he will hear of it by his own clock */
 		msg.parts = out.parts;
 		msg.count = out.count;
+		msg.loans = out.loans;
+		msg.loan_count = out.loan_count;
 		if (peer_send(to[i].to, &msg, INT64_MAX, out.parcel, NULL) !=
 			XR_OK)
 			refs_out_undo(&out.refs);
@@ -572,6 +582,8 @@ ask_collector(struct peer *to, struct xr_value *report, int64_t timeout,
 	q.count = out.count;
 	q.parcel = out.parcel;
 	q.refs = &out.refs;
+	q.loans = out.loans;
+	q.loan_count = out.loan_count;
 	if (status == XR_OK)
 		status = ask_wait(&q, &a, err);
 	values_out_fini(&out);

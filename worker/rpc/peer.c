@@ -31,13 +31,20 @@ peer_new(const char *name, uint32_t id, uint64_t incarnation)
 }
 
 static void
+outgoing_free(struct outgoing *o)
+{
+	parcel_unref(o->parcel);
+	free(o);
+}
+
+static void
 drop_behind(struct peer *p)
 {
 	struct outgoing *o;
 
 	while ((o = TAILQ_FIRST(&p->behind)) != NULL) {
 		TAILQ_REMOVE(&p->behind, o, list);
-		free(o);
+		outgoing_free(o);
 	}
 	atomic_store(&p->is_behind, false);
 }
@@ -115,26 +122,70 @@ length_of(const struct xr_message *m)
 	return len;
 }
 
-/* A copy that lies with what is to follow it; the lock is held. */
-static enum xr_status
-leave_behind(struct peer *p, const struct xr_message *m)
+static struct outgoing *
+outgoing_new(const struct xr_message *m, uint32_t parts, size_t bytes)
 {
-	size_t len = length_of(m), at = 0;
-	struct outgoing *o = malloc(sizeof(*o) + len);
+	struct outgoing *o =
+		calloc(1, sizeof(*o) + parts * sizeof(o->part[0]) + bytes);
 
 	if (o == NULL)
-		return XR_E_NOMEM;
-	for (uint32_t i = 0; i < m->count; i++) {
-		memcpy(o->data + at, m->parts[i].data, m->parts[i].len);
-		at += m->parts[i].len;
-	}
-	o->part = (struct xr_part){ o->data, len };
+		return NULL;
 	o->message = *m;
-	o->message.parts = &o->part;
-	o->message.count = 1;
+	o->message.parts = o->part;
 	o->message.more = false;
 	o->message.token = NULL;
+	return o;
+}
+
+static struct outgoing *
+outgoing_copy(const struct xr_message *m)
+{
+	size_t len = length_of(m);
+	struct outgoing *o = outgoing_new(m, 1, len);
+	uint8_t *to;
+
+	if (o == NULL)
+		return NULL;
+	to = (uint8_t *)&o->part[1];
+	o->part[0] = (struct xr_part){ to, len };
+	o->message.count = 1;
 	o->message.lent = false;
+	for (uint32_t i = 0; i < m->count; i++) {
+		if (m->parts[i].len > 0)
+			memcpy(to, m->parts[i].data, m->parts[i].len);
+		to += m->parts[i].len;
+	}
+	return o;
+}
+
+static struct outgoing *
+outgoing_of(const struct xr_message *m, struct parcel *parcel)
+{
+	struct outgoing *o = outgoing_new(m, m->count + m->loan_count, 0);
+
+	if (o == NULL)
+		return NULL;
+	o->parcel = parcel_ref(parcel);
+	memcpy(o->part, m->parts, m->count * sizeof(o->part[0]));
+	o->message.loans = o->part + m->count;
+	if (m->loan_count > 0)
+		memcpy(o->part + m->count, m->loans,
+			m->loan_count * sizeof(o->part[0]));
+	return o;
+}
+
+/* It lies with what is to follow it; the lock is held. */
+static enum xr_status
+leave_behind(struct peer *p, const struct xr_message *m, struct parcel *parcel)
+{
+	struct outgoing *o = NULL;
+
+	if (parcel != NULL && parcel->free != NULL)
+		o = outgoing_of(m, parcel);
+	else if (m->loan_count == 0)
+		o = outgoing_copy(m);
+	if (o == NULL)
+		return XR_E_NOMEM;
 	TAILQ_INSERT_TAIL(&p->behind, o, list);
 	atomic_store(&p->is_behind, true);
 	agent_has_behind();
@@ -261,7 +312,7 @@ peer_send(struct peer *p, const struct xr_message *message, int64_t deadline,
 		pthread_mutex_lock(&p->lock);
 		status = send_now(p, message, parcel);
 		if (status == XR_E_AGAIN && lead_delivers())
-			status = leave_behind(p, message);
+			status = leave_behind(p, message, parcel);
 		if (status == XR_E_PEER_LOST)
 			status = lost_error(p, err);
 		pthread_mutex_unlock(&p->lock);
@@ -287,7 +338,7 @@ peer_post(struct peer *p, const struct xr_message *message)
 		return XR_E_AGAIN;
 	status = send_now(p, message, NULL);
 	if (status == XR_E_AGAIN) {
-		status = leave_behind(p, message);
+		status = leave_behind(p, message, NULL);
 		/* What makes room may have told so before. */
 		lead_bell();
 	}
@@ -307,13 +358,13 @@ flush_one(struct peer *p)
 		return 0;
 	while ((o = TAILQ_FIRST(&p->behind)) != NULL && status == XR_OK) {
 		TAILQ_REMOVE(&p->behind, o, list);
-		status = send_message(p, &o->message, NULL);
+		status = send_message(p, &o->message, o->parcel);
 		if (status == XR_E_AGAIN || status == XR_E_NOMEM) {
 			TAILQ_INSERT_HEAD(&p->behind, o, list);
 		} else {
 			if (status == XR_OK)
 				count(p, &o->message);
-			free(o);
+			outgoing_free(o);
 			n++;
 		}
 	}

@@ -29,12 +29,12 @@ enum peer_state {
 
 struct parcel;
 
-/* Sent when there was no room for it; a copy. */
+/* Sent when there was no room for it: a copy, or what the parcel keeps. */
 struct outgoing {
 	TAILQ_ENTRY(outgoing) list;
 	struct xr_message message;
-	struct xr_part part;
-	uint8_t data[];
+	struct parcel *parcel;
+	struct xr_part part[]; /* then the copy */
 };
 TAILQ_HEAD(outgoing_list, outgoing);
 
@@ -49,7 +49,6 @@ struct peer {
 	uint32_t id;
 	uint64_t incarnation;
 	bool self;
-	bool hands_over; /* the carrier can give memory away by a handle */
 	_Atomic uint32_t state; /* enum peer_state */
 	_Atomic bool gone; /* it is no member any more: new calls are refused */
 	char why[128];     /* of PEER_LOST; under @lock */

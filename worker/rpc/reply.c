@@ -20,8 +20,8 @@ struct answer {
 	uint8_t flags;
 	bool lent;             /* nobody writes to the parts any more */
 	struct parcel *parcel; /* what they lie in; NULL: see peer_send() */
-	const struct xr_part *parts;
-	uint32_t count;
+	const struct xr_part *parts, *loans;
+	uint32_t count, loan_count;
 };
 
 /* Whoever answers may do so while this agent ends, or when the next one runs. False:
@@ -50,6 +50,8 @@ send_answer(struct xr_call *call, const struct answer *a)
 		.parts = a->parts,
 		.count = a->count,
 		.lent = a->lent,
+		.loans = a->loans,
+		.loan_count = a->loan_count,
 	};
 
 	return call->oneway ?
@@ -82,7 +84,9 @@ send_values(struct xr_call *call, enum message_kind kind,
 		.flags = MESSAGE_VALUE,
 		.parcel = out->parcel,
 		.parts = out->parts,
+		.loans = out->loans,
 		.count = out->count,
+		.loan_count = out->loan_count,
 	};
 
 	if (send_answer(call, &a) != XR_OK)
@@ -220,7 +224,7 @@ keep_value(struct xr_call *call, struct xr_value *value)
 
 	rref_made(&call->birth, value, false);
 	if (value != NULL && nil != NULL)
-		status = values_pack_answer(nil, call->peer, &out, NULL);
+		status = values_pack_answer(nil, call, &out, NULL);
 	if (status == XR_OK)
 		send_values(call, MESSAGE_REPLY, &out);
 	else
@@ -238,9 +242,8 @@ send_value(struct xr_call *call, struct xr_value *value)
 
 	if ((call->flags & MESSAGE_REMOTE) != 0)
 		return keep_value(call, value);
-	status = value == NULL ?
-		fail(&err, XR_E_NOMEM, "out of memory") :
-		values_pack_answer(value, call->peer, &out, &err);
+	status = value == NULL ? fail(&err, XR_E_NOMEM, "out of memory") :
+				 values_pack_answer(value, call, &out, &err);
 	if (status != XR_OK) {
 		struct xr_value *error = failure_new(status, "%s", err.text);
 

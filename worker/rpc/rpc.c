@@ -24,6 +24,9 @@ check(const struct xr_rpc_call *call, struct xr_error *err)
 	if ((call->func == NULL) == (call->bound == NULL))
 		return fail(err, XR_E_INVAL,
 			"a call names its function, or has one that is bound");
+	if ((call->flags & ~(uint32_t)XR_RPC_SHARE) != 0)
+		return fail(err, XR_E_INVAL, "flags 0x%x of a call",
+			call->flags);
 	if (call->bound != NULL && xr_value_kind(call->bound) != XR_FUNC)
 		return fail(err, XR_E_INVAL, "bound is of kind %s, not func",
 			xr_kind_name(xr_value_kind(call->bound)));
@@ -71,10 +74,14 @@ pack(const struct xr_rpc_call *call, struct prepared *p, struct xr_error *err)
 
 	if (body == NULL)
 		return fail(err, XR_E_NOMEM, "out of memory");
-	status = values_pack(body, p->q.to, &p->out, err);
+	status = (call->flags & XR_RPC_SHARE) != 0 ?
+		values_pack_shared(body, p->q.to, &p->out, err) :
+		values_pack(body, p->q.to, &p->out, err);
 	p->q.parts = p->out.parts;
 	p->q.count = p->out.count;
 	p->q.parcel = p->out.parcel;
+	p->q.loans = p->out.loans;
+	p->q.loan_count = p->out.loan_count;
 	xr_value_unref(body);
 	return status;
 }

@@ -437,11 +437,7 @@ serve_forget_all(void)
 	LIST_FOREACH(call, &open_calls.calls, list)
 	{
 		atomic_store(&call->cancelled, true);
-		if (atomic_exchange(&call->orphan, true))
-			continue;
-		/* Its carrier ends, too. */
-		held_unref(call->held);
-		call->held = NULL;
+		atomic_store(&call->orphan, true);
 	}
 	pthread_mutex_unlock(&open_calls.lock);
 }

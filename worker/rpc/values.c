@@ -14,13 +14,54 @@
 
 /* --- out ------------------------------------------------------------------ */
 
-static enum xr_status
-encode(struct xr_value *value, const struct value_codec_ctx *ctx,
-	enum value_mode mode, struct xr_encoded **encoded, struct xr_error *err)
-{
-	const struct value_encoding how = { .mode = mode, .ctx = ctx };
+/* What is known while a value is encoded, or decoded. */
+struct packing {
+	struct peer *peer;
+	const struct held *held; /* of one that is decoded */
+	struct refs_in *in;      /* and its references; or NULL */
+	struct refs_out *refs;   /* of one that is encoded */
+	bool share;              /* tensors, too */
+	uint32_t count;
+	struct xr_part loans[VALUES_LOANS];
+	enum xr_status (*device)(void *peer, struct xr_tensor_desc *desc,
+		struct xr_error *err);
+};
 
-	return value_encode(value, &how, encoded, err);
+static enum xr_status
+device(void *ctx, struct xr_tensor_desc *desc, struct xr_error *err)
+{
+	const struct packing *p = ctx;
+
+	return p->device(p->peer, desc, err);
+}
+
+static enum xr_status
+pack_rref(void *ctx, struct xr_rref *rref, uint8_t out[VALUE_RREF_BYTES],
+	struct xr_error *err)
+{
+	return refs_out_add(((struct packing *)ctx)->refs, rref, out, err);
+}
+
+/* Bytes never change, so that nobody sees a difference. */
+static bool
+lend(void *ctx, const struct xr_part *part, bool tensor, uint64_t *number)
+{
+	struct packing *p = ctx;
+
+	if (part->len < LEND_MIN || p->count == VALUES_LOANS ||
+		(tensor && !p->share) ||
+		!p->peer->carrier->can_lend(p->peer->link, part))
+		return false;
+	*number = p->count;
+	p->loans[p->count++] = *part;
+	return true;
+}
+
+static bool
+lends(const struct peer *p)
+{
+	return atomic_load(&p->state) == PEER_UP &&
+		(p->carrier->caps & XR_CARRIER_LENDS) != 0;
 }
 
 /* What a carrier keeps: the value's parts, and the references in front. */
@@ -67,25 +108,6 @@ make_parcel(struct values_out *out)
 	out->refs.lent = true;
 }
 
-static enum xr_status
-pack_rref(void *ctx, struct xr_rref *rref, uint8_t out[VALUE_RREF_BYTES],
-	struct xr_error *err)
-{
-	return refs_out_add(ctx, rref, out, err);
-}
-
-static enum xr_status
-device_to(void *ctx, struct xr_tensor_desc *desc, struct xr_error *err)
-{
-	return devices_to(((struct refs_out *)ctx)->to, desc, err);
-}
-
-static enum xr_status
-device_back(void *ctx, struct xr_tensor_desc *desc, struct xr_error *err)
-{
-	return devices_back(((struct refs_out *)ctx)->to, desc, err);
-}
-
 /* The references in front of the value. */
 static enum xr_status
 put_refs(struct values_out *out, struct xr_error *err)
@@ -105,43 +127,44 @@ put_refs(struct values_out *out, struct xr_error *err)
 }
 
 static enum xr_status
-encode_once(struct xr_value *value, const struct value_codec_ctx *ctx,
-	enum value_mode mode, struct values_out *out, struct xr_error *err)
+encode(struct xr_value *value, struct packing *p, struct values_out *out,
+	struct xr_error *err)
 {
-	enum xr_status status = refs_out_begin(&out->refs, out->refs.to, err);
+	const struct value_codec_ctx ctx = {
+		.ctx = p,
+		.rref_pack = pack_rref,
+		.device = device,
+		.lend = lend,
+	};
+	const struct value_encoding how = {
+		.mode = lends(p->peer) ? VALUE_LEND : VALUE_COPY,
+		.ctx = &ctx,
+	};
+	enum xr_status status = value_encode(value, &how, &out->encoded, err);
+	size_t n;
 
-	return status == XR_OK ?
-		encode(value, ctx, mode, &out->encoded, err) :
-		status;
+	if (status != XR_OK)
+		return status;
+	out->parts = xr_encoded_parts(out->encoded, &n);
+	out->count = (uint32_t)n;
+	out->loan_count = p->count;
+	memcpy(out->loans, p->loans, p->count * sizeof(p->loans[0]));
+	return put_refs(out, err);
 }
 
 static enum xr_status
-pack(struct xr_value *value, const struct value_codec_ctx *ctx,
-	struct values_out *out, struct xr_error *err)
+pack(struct xr_value *value, struct packing *p, struct values_out *out,
+	struct xr_error *err)
 {
-	const struct peer *to = out->refs.to;
-	enum xr_status status = encode_once(value, ctx,
-		to->hands_over ? VALUE_HANDOVER : VALUE_COPY, out, err);
-	size_t n, fds = 0;
+	enum xr_status status = refs_out_begin(&out->refs, p->peer, err);
 
+	p->refs = &out->refs;
 	if (status == XR_OK)
-		xr_encoded_fds(out->encoded, &fds);
-	/* Descriptors do not travel on a ring. */
-	if (fds > 0) {
-		xr_encoded_free(out->encoded);
-		out->encoded = NULL;
-		refs_out_undo(&out->refs);
-		status = encode_once(value, ctx, VALUE_COPY, out, err);
-	}
-	if (status == XR_OK) {
-		out->parts = xr_encoded_parts(out->encoded, &n);
-		out->count = (uint32_t)n;
-		status = put_refs(out, err);
-	}
+		status = encode(value, p, out, err);
 	if (status != XR_OK) {
 		refs_out_undo(&out->refs);
 		values_out_fini(out);
-	} else if (is_long(out)) {
+	} else if (is_long(out) || p->count > 0) {
 		make_parcel(out);
 	}
 	return status;
@@ -151,28 +174,32 @@ enum xr_status
 values_pack(struct xr_value *value, struct peer *to, struct values_out *out,
 	struct xr_error *err)
 {
-	const struct value_codec_ctx ctx = {
-		.ctx = &out->refs,
-		.rref_pack = pack_rref,
-		.device = device_to,
-	};
+	struct packing p = { .peer = to, .device = devices_to };
 
-	out->refs.to = to;
-	return pack(value, &ctx, out, err);
+	return pack(value, &p, out, err);
 }
 
 enum xr_status
-values_pack_answer(struct xr_value *value, struct peer *to,
+values_pack_shared(struct xr_value *value, struct peer *to,
 	struct values_out *out, struct xr_error *err)
 {
-	const struct value_codec_ctx ctx = {
-		.ctx = &out->refs,
-		.rref_pack = pack_rref,
-		.device = device_back,
+	struct packing p = { .peer = to, .share = true, .device = devices_to };
+
+	return pack(value, &p, out, err);
+}
+
+enum xr_status
+values_pack_answer(struct xr_value *value, const struct xr_call *call,
+	struct values_out *out, struct xr_error *err)
+{
+	struct packing p = {
+		.peer = call->peer,
+		.share = call->func != NULL &&
+			(call->func->f.flags & XR_FN_SHARE) != 0,
+		.device = devices_back,
 	};
 
-	out->refs.to = to;
-	return pack(value, &ctx, out, err);
+	return pack(value, &p, out, err);
 }
 
 void
@@ -202,11 +229,19 @@ owner_unref(void *owner)
 	held_unref(owner);
 }
 
+static void *
+borrow(void *ctx, uint64_t number, uint64_t len)
+{
+	const struct packing *p = ctx;
+
+	return held_loan(p->held, number, len);
+}
+
 static enum xr_status
 unpack_rref(void *ctx, const uint8_t in[VALUE_RREF_BYTES],
 	struct xr_rref **rref, struct xr_error *err)
 {
-	return refs_find(ctx, in, rref, err);
+	return refs_find(((const struct packing *)ctx)->in, in, rref, err);
 }
 
 /* What a value is read out of. */
@@ -220,13 +255,17 @@ static enum xr_status
 decode(struct xr_part part, const struct source *source,
 	struct xr_value **value, struct xr_error *err)
 {
+	const struct packing p = { .peer = source->from,
+		.held = source->held,
+		.in = source->refs };
 	const struct value_codec_ctx ctx = {
-		.ctx = source->refs,
+		.ctx = (void *)&p,
 		.rref_unpack = unpack_rref,
+		.borrow = borrow,
 	};
 	const struct value_owner owner = {
 		.owner = source->held,
-		.stable = !source->from->hands_over,
+		.stable = true,
 		.ref = owner_ref,
 		.unref = owner_unref,
 	};
@@ -272,7 +311,7 @@ values_unpack(const struct xr_body *body, struct peer *from,
 
 	if (status != XR_OK)
 		return status;
-	status = rest.len < LONG_BODY ?
+	status = rest.len < LONG_BODY && body->loan_count == 0 ?
 		decode((struct xr_part){ rest.data, rest.len }, &source, value,
 			err) :
 		take_and_decode(body, rest.len, &source, value, err);
@@ -286,7 +325,8 @@ unpack_call(struct xr_call *call, const struct xr_body *body,
 {
 	struct source source = { call->held, call->peer, call->rrefs };
 
-	if (call->held == NULL && body->len >= LONG_BODY)
+	if (call->held == NULL &&
+		(body->len >= LONG_BODY || body->loan_count > 0))
 		return take_and_decode(call->whole, body->len, &source, all,
 			err);
 	return decode((struct xr_part){ body->data, body->len }, &source, all,

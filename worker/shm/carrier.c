@@ -486,14 +486,6 @@ free_carrier(void *self)
 	free(c);
 }
 
-static void
-unref_buffer(void *self, struct xr_body_buffer *buffer)
-{
-	const struct carrier *c = self;
-
-	shm_free(c->shm, NULL, buffer);
-}
-
 const struct xr_carrier shm_carrier = {
 	.size = sizeof(shm_carrier),
 	.api = XR_CARRIER_API,
@@ -506,9 +498,11 @@ const struct xr_carrier shm_carrier = {
 	.connect = connect_to,
 	.send = link_send,
 	.unsend = link_unsend,
+	.can_lend = link_can_lend,
 	.progress = carrier_progress,
 	.body_take = poll_take,
-	.buffer_unref = unref_buffer,
+	.buffer_unref = shm_buffer_unref,
+	.loan_take = poll_loan_take,
 	.link_close = close_link,
 	.free = free_carrier,
 };

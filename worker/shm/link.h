@@ -146,6 +146,9 @@ void out_limbo(struct shm *shm);
 enum xr_status link_send(struct xr_link *link, const struct xr_message *m,
 	bool *pending);
 
+/* link_can_lend() - can_lend() of the carrier. */
+bool link_can_lend(struct xr_link *link, const struct xr_part *part);
+
 /* link_unsend() - unsend() of the carrier. */
 bool link_unsend(struct xr_link *link, void *token);
 
@@ -158,6 +161,10 @@ void link_fail(struct xr_link *link, const char *why);
 
 /* link_busy() - is there something for link_poll()? A few loads. */
 bool link_busy(const struct xr_link *link);
+
+/* poll_loan_take() - loan_take() of the carrier. */
+struct xr_body_buffer *poll_loan_take(void *self, const struct xr_body *body,
+	uint32_t index);
 
 /* poll_take() - body_take() of the carrier. */
 struct xr_body_buffer *poll_take(void *self, const struct xr_body *body,

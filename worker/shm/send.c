@@ -92,6 +92,10 @@ publish(struct xr_link *link, struct out *out, struct ring_word w,
 
 /* --- loans ---------------------------------------------------------------- */
 
+/* The rest is for what has no other way: whoever keeps what is lent must not keep
+ * the writer from writing. */
+#define LEND_MAX (RING_LOANS / 4)
+
 /* The loan by which @hold came, for one that goes back; else 0. */
 static bool
 prepare(struct xr_link *link, const void *data, uint64_t len, struct loan *loan)
@@ -122,7 +126,13 @@ bool
 shm_can_lend(struct xr_link *link, const void *data, size_t len)
 {
 	struct loan loan;
+	struct out *out =
+		atomic_load_explicit(&link->out, memory_order_acquire);
 
+	if (out != NULL &&
+		atomic_load_explicit(&out->loans.count, memory_order_relaxed) >
+			LEND_MAX)
+		return false;
 	if (!prepare(link, data, len, &loan))
 		return false;
 	forget(link->carrier->shm, &loan);
@@ -436,6 +446,12 @@ link_send(struct xr_link *link, const struct xr_message *m, bool *pending)
 		m->parts[0].len <= RING_INLINE)
 		return send_inline(link, out, m);
 	return send_any(link, out, m, pending);
+}
+
+bool
+link_can_lend(struct xr_link *link, const struct xr_part *part)
+{
+	return shm_can_lend(link, part->data, part->len);
 }
 
 bool

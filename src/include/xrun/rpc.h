@@ -200,12 +200,20 @@ struct xr_rpc_call {
 	struct xr_value *args;  /* a LIST, borrowed; NULL: empty */
 	struct xr_value *named; /* a DICT, borrowed; NULL: empty */
 	int64_t timeout;        /* ns; 0: never; XR_TIMEOUT_DEFAULT */
+	uint32_t flags;         /* enum xr_rpc_flags */
+};
+
+enum xr_rpc_flags {
+	/* A callee that can map the memory of tensors (xr_tensor_new()'s, on this
+	 * machine) has them where they are instead of a copy: it sees what is
+	 * written there later, for as long as it keeps them, and may write. */
+	XR_RPC_SHARE = 1,
 };
 
 #define XR_RPC_CALL \
 	{ \
 		sizeof(struct xr_rpc_call), NULL, 0, NULL, NULL, NULL, NULL, \
-			XR_TIMEOUT_DEFAULT \
+			XR_TIMEOUT_DEFAULT, 0 \
 	}
 
 /*

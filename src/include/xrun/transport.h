@@ -174,6 +174,11 @@ struct xr_carrier {
 	 *          about to be */
 	bool (*unsend)(struct xr_link *link, void *token);
 
+	/* can_lend() - can @part be a loan of a message over @link? With loan_take()
+	 * of those that are XR_CARRIER_LENDS. A message has at most
+	 * XR_LOANS_MAX. */
+	bool (*can_lend)(struct xr_link *link, const struct xr_part *part);
+
 	/* progress() - deliver up to @budget messages, or some more; gives how
 	 * many, with each other call of the host that it made: 0 is that nothing
 	 * has changed for it. */
@@ -182,7 +187,13 @@ struct xr_carrier {
 	/* body_take() - keep what is being delivered; NULL: no memory. */
 	struct xr_body_buffer *(*body_take)(void *self,
 		const struct xr_body *body, const void **data);
-	void (*buffer_unref)(void *self, struct xr_body_buffer *buffer);
+	/* buffer_unref() - by any thread, also after free(). */
+	void (*buffer_unref)(struct xr_body_buffer *buffer);
+
+	/* loan_take() - keep loan @index of what is being delivered; NULL: no
+	 * memory. */
+	struct xr_body_buffer *(*loan_take)(void *self,
+		const struct xr_body *body, uint32_t index);
 
 	/* link_close() - after it the carrier calls nothing with @peer; a call
 	 * that is under way is waited for, except in that call itself. Not from
