@@ -403,7 +403,7 @@ static void
 many(void)
 {
 	const char *count_text = getenv("RREF_MANY");
-	long count = count_text != NULL ? atol(count_text) : 20000, before,
+	long count = count_text != NULL ? atol(count_text) : 100000, before,
 	     after;
 	uint64_t last_id = 0;
 
