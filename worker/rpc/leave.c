@@ -132,10 +132,9 @@ look_for_leaks(uint32_t flags, enum xr_status status, struct xr_error *err)
 			agent_self()->name, count, text);
 		return status;
 	}
-	return status != XR_OK ? status :
-				 fail(err, XR_E_EXISTS,
-					 "%u references leaked: %s", count,
-					 text);
+	return status != XR_OK ?
+		status :
+		fail(err, XR_E_EXISTS, "%u references leaked: %s", count, text);
 }
 
 XR_EXPORT enum xr_status

@@ -198,10 +198,10 @@ void rref_abandon(void);
 void rref_close(void);
 
 enum rref_figure {
-	RREF_OWNERS,           /* values that others have handles of */
-	RREF_FORKS,            /* those handles */
-	RREF_USERS,            /* handles of others' values */
-	RREF_PENDING_USERS,    /* of those, which their owner has not confirmed */
+	RREF_OWNERS,        /* values that others have handles of */
+	RREF_FORKS,         /* those handles */
+	RREF_USERS,         /* handles of others' values */
+	RREF_PENDING_USERS, /* of those, which their owner has not confirmed */
 	RREF_PENDING_CHILDREN, /* forks that were sent, not accepted yet */
 	RREF_PENDING_FUTURES,  /* values that are waited for */
 	RREF_FIGURES,
