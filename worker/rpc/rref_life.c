@@ -133,7 +133,7 @@ wait_empty(bool owners, int64_t deadline)
 }
 
 enum xr_status
-rref_settle(int64_t deadline, struct xr_error *err)
+rref_settle(bool all, int64_t deadline, struct xr_error *err)
 {
 	struct rref_todo todo;
 	bool users, owners;
@@ -144,7 +144,7 @@ rref_settle(int64_t deadline, struct xr_error *err)
 	users_release(&todo);
 	pthread_mutex_unlock(&rref.lock);
 	rref_do(&todo);
-	owners = wait_empty(true, deadline);
+	owners = !all || wait_empty(true, deadline);
 	if (users && owners)
 		return XR_OK;
 	return fail(err, XR_E_TIMEOUT,
