@@ -26,6 +26,7 @@
 #include "worker/rpc/message.h"
 #include "worker/rpc/parcel.h"
 #include "worker/rpc/pending.h"
+#include "worker/rpc/rref.h"
 #include "worker/rpc/serve.h"
 #include "worker/rpc/tell.h"
 
@@ -106,6 +107,7 @@ agent_lose(struct peer *p, const char *why)
 	peer_lose(p, PEER_LOST, why);
 	serve_lost(p);
 	meet_lost(p);
+	rref_lost(p);
 	if (a.lost != NULL && !peer_is_gone(p))
 		a.lost(p);
 }
@@ -323,10 +325,12 @@ expire(void *ctx, int64_t now)
 {
 	int64_t a_call = pending_expire(now), a_meeting = meet_expire(now);
 	int64_t told = tell_figures(now), held = fault_expire(now);
+	int64_t a_reference = rref_expire(now);
 
 	(void)ctx;
 	a_call = a_call < told ? a_call : told;
 	a_call = a_call < held ? a_call : held;
+	a_call = a_call < a_reference ? a_call : a_reference;
 	return a_call < a_meeting ? a_call : a_meeting;
 }
 
@@ -483,6 +487,7 @@ agent_open(const struct agent_wish *wish, struct xr_error *err)
 	atomic_store(&a.timeout, wish->timeout);
 	atomic_store(&a.behind, false);
 	inside_open();
+	rref_open();
 	local_open();
 	figures_open();
 	tell_open();
@@ -524,6 +529,7 @@ empty(void *unused)
 {
 	(void)unused;
 	pending_fail_all(NULL, XR_E_CLOSED, "the agent was shut down");
+	rref_abandon();
 }
 
 void
@@ -537,6 +543,7 @@ agent_close(void)
 	lead_close();
 	serve_forget_all();
 	empty(NULL);
+	rref_close();
 	close_carriers();
 	meet_forget_all();
 	forget_peers();

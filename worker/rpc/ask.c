@@ -18,6 +18,7 @@
 #include "worker/rpc/parcel.h"
 #include "worker/rpc/pending.h"
 #include "worker/rpc/prof.h"
+#include "worker/rpc/rref.h"
 #include "worker/rpc/tally.h"
 #include "worker/rpc/values.h"
 
@@ -72,12 +73,23 @@ deadline_of(int64_t timeout)
 
 /* --- sending -------------------------------------------------------------- */
 
-/* The name goes along until the callee has answered to it. @flags: beside @q's. */
+/* The name goes along until the callee has answered to it; of a method always, as
+ * it is found by that. */
+static bool
+names_it(const struct question *q)
+{
+	return q->method != NULL &&
+		((q->flags & MESSAGE_METHOD) != 0 ||
+			!peer_knows(q->to, q->method->place));
+}
+
+/* @flags: beside @q's. */
 static enum xr_status
-send_question(const struct question *q, uint64_t corr, uint8_t flags,
+send_named(const struct question *q, uint64_t corr, uint8_t flags,
 	int64_t deadline, struct xr_error *err)
 {
-	struct xr_part parts[QUESTION_PARTS];
+	struct xr_part parts[QUESTION_PARTS], *all = parts;
+	enum xr_status status;
 	struct xr_message m = {
 		.record = {
 			.kind = (uint8_t)q->kind,
@@ -92,19 +104,37 @@ send_question(const struct question *q, uint64_t corr, uint8_t flags,
 		.loan_count = q->loan_count,
 	};
 
-	if (q->method != NULL && !peer_knows(q->to, q->method->place)) {
+	if (names_it(q)) {
+		if (q->count + 1 > QUESTION_PARTS)
+			all = calloc(q->count + 1, sizeof(*all));
+		if (all == NULL)
+			return fail(err, XR_E_NOMEM, "out of memory");
 		m.record.flags |= MESSAGE_NAMED;
-		parts[0] = (struct xr_part){ q->method->prefix,
+		all[0] = (struct xr_part){ q->method->prefix,
 			q->method->prefix_len };
-		memcpy(parts + 1, q->parts, q->count * sizeof(*parts));
-		m.parts = parts;
+		memcpy(all + 1, q->parts, q->count * sizeof(*all));
+		m.parts = all;
 		m.count = q->count + 1;
 	}
 	/* Who shuts down ends what is pending; that was before, or is told. */
 	inside_order();
-	if (agent_state() == AGENT_CLOSING)
-		return fail(err, XR_E_CLOSED, "the agent was shut down");
-	return peer_send(q->to, &m, deadline, q->parcel, err);
+	status = agent_state() == AGENT_CLOSING ?
+		fail(err, XR_E_CLOSED, "the agent was shut down") :
+		peer_send(q->to, &m, deadline, q->parcel, err);
+	if (all != parts)
+		free(all);
+	return status;
+}
+
+static enum xr_status
+send_question(const struct question *q, uint64_t corr, uint8_t flags,
+	int64_t deadline, struct xr_error *err)
+{
+	enum xr_status status = send_named(q, corr, flags, deadline, err);
+
+	if (status != XR_OK && q->refs != NULL)
+		refs_out_undo(q->refs);
+	return status;
 }
 
 /* Best effort: the callee may go on. It is not worth a wait. */
@@ -495,8 +525,11 @@ ask_answered(struct peer *peer, const struct xr_record *record,
 {
 	struct pending *p = pending_claim(record->corr, peer);
 
-	if (p == NULL)
-		return; /* too late */
+	if (p == NULL) { /* too late */
+		if ((record->flags & MESSAGE_VALUE) != 0)
+			refs_discard(peer, body);
+		return;
+	}
 	p->ops->answer(p, record, body);
 	pending_put(p);
 }

@@ -17,6 +17,7 @@
 #include "worker/rpc/future.h"
 #include "worker/rpc/join.h"
 #include "worker/rpc/meet.h"
+#include "worker/rpc/rref.h"
 
 #define LEASE_NS  (10 * NS_PER_S)   /* of one that nothing answers for */
 #define FIRST_NS  (100 * NS_PER_MS) /* for an acknowledgement, then one looks */
@@ -747,6 +748,7 @@ dynamic_join(struct xr_store *store, const struct member *me,
 	if (status == XR_OK)
 		status = come_in(deadline, err);
 	if (status == XR_OK) {
+		rref_set_flags(opts->rref_flags);
 		agent_begin();
 		return XR_OK;
 	}

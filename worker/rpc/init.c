@@ -21,6 +21,7 @@
 #include "worker/rpc/join.h"
 #include "worker/rpc/member.h"
 #include "worker/rpc/options.h"
+#include "worker/rpc/rref.h"
 
 struct group group = { .changing = PTHREAD_MUTEX_INITIALIZER };
 
@@ -219,8 +220,10 @@ join_static(const struct wanted *w, struct join *j, struct xr_error *err)
 	me = describe(w, j->rank);
 	me.said_size = w->size > 0 ? w->size : j->size;
 	status = come_together(j, &me, w->opts, err);
-	if (status == XR_OK)
+	if (status == XR_OK) {
+		rref_set_flags(w->opts->rref_flags);
 		agent_begin();
+	}
 	return status;
 }
 

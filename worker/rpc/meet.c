@@ -145,7 +145,7 @@ static void
 send_one(const struct reply *to, enum message_kind kind,
 	struct xr_value *result)
 {
-	struct values_out out;
+	struct values_out out = { 0 };
 	struct xr_message msg = {
 		.record = { .kind = (uint8_t)kind,
 			.flags = MESSAGE_VALUE,
@@ -158,7 +158,8 @@ send_one(const struct reply *to, enum message_kind kind,
 	msg.count = out.count;
 	msg.loans = out.loans;
 	msg.loan_count = out.loan_count;
-	peer_send(to->to, &msg, INT64_MAX, out.parcel, NULL);
+	if (peer_send(to->to, &msg, INT64_MAX, out.parcel, NULL) != XR_OK)
+		refs_out_undo(&out.refs);
 	values_out_fini(&out);
 }
 
@@ -590,6 +591,7 @@ ask_collector(struct peer *to, struct xr_value *report, int64_t timeout,
 	q.parts = out.parts;
 	q.count = out.count;
 	q.parcel = out.parcel;
+	q.refs = &out.refs;
 	q.loans = out.loans;
 	q.loan_count = out.loan_count;
 	if (status == XR_OK)

@@ -11,6 +11,7 @@
 #include "worker/rpc/message.h"
 #include "worker/rpc/peer.h"
 #include "worker/rpc/prof.h"
+#include "worker/rpc/rref.h"
 #include "worker/rpc/serve.h"
 
 typedef void handler_fn(struct peer *peer, const struct xr_record *record,

@@ -400,6 +400,23 @@ peer_can_lend(struct peer *p, const struct xr_part *part)
 	return can;
 }
 
+enum xr_status
+peer_post(struct peer *p, const struct xr_message *message)
+{
+	enum xr_status status;
+
+	if (pthread_mutex_trylock(&p->lock) != 0)
+		return XR_E_AGAIN;
+	status = send_now(p, message, NULL);
+	if (status == XR_E_AGAIN) {
+		status = leave_behind(p, message, NULL);
+		/* What makes room may have told so before. */
+		lead_bell();
+	}
+	pthread_mutex_unlock(&p->lock);
+	return status;
+}
+
 static uint32_t
 flush_one(struct peer *p)
 {

@@ -120,6 +120,11 @@ bool peer_unsend(struct peer *p, void *token);
 /* peer_can_lend() - can_lend() of struct xr_carrier, as far as it is known. */
 bool peer_can_lend(struct peer *p, const struct xr_part *part);
 
+/* peer_post() - the same by a thread that may not wait, also under a lock of its
+ * own: what has no room is copied and sent later. XR_E_AGAIN: somebody sends to
+ * it at this moment, maybe this thread. */
+enum xr_status peer_post(struct peer *p, const struct xr_message *message);
+
 /* peer_lose() - it cannot be reached any more: all that is asked of it fails.
  * Once; later calls do nothing. Any thread. */
 void peer_lose(struct peer *p, enum peer_state state, const char *why);

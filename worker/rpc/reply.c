@@ -55,7 +55,7 @@ send_number(struct xr_call *call, enum xr_status status)
 }
 
 /* The caller is gone, or it will hear of that: nothing else can be done. */
-static void
+static enum xr_status
 send_answer(struct xr_call *call, const struct answer *a)
 {
 	struct xr_message m = {
@@ -75,11 +75,12 @@ send_answer(struct xr_call *call, const struct answer *a)
 	if (call->prof != NULL)
 		prof_answer(call);
 	if (call->oneway)
-		return;
+		return XR_OK;
 	status = peer_send(call->peer, &m, INT64_MAX, a->parcel, NULL);
 	/* It did not go because of what it is: say that, in few bytes. */
 	if (status == XR_E_NOMEM || status == XR_E_RANGE)
 		send_number(call, status);
+	return status;
 }
 
 static void
@@ -97,14 +98,18 @@ static void
 send_values(struct xr_call *call, enum message_kind kind,
 	struct values_out *out)
 {
-	send_answer(call,
-		&(struct answer){ .kind = kind,
-			.flags = MESSAGE_VALUE,
-			.parcel = out->parcel,
-			.parts = out->parts,
-			.loans = out->loans,
-			.count = out->count,
-			.loan_count = out->loan_count });
+	const struct answer a = {
+		.kind = kind,
+		.flags = MESSAGE_VALUE,
+		.parcel = out->parcel,
+		.parts = out->parts,
+		.loans = out->loans,
+		.count = out->count,
+		.loan_count = out->loan_count,
+	};
+
+	if (send_answer(call, &a) != XR_OK)
+		refs_out_undo(&out->refs);
 	values_out_fini(out);
 }
 
@@ -114,6 +119,8 @@ send_error(struct xr_call *call, struct xr_value *error)
 {
 	struct values_out out = { 0 };
 
+	if ((call->flags & MESSAGE_REMOTE) != 0)
+		rref_made(&call->birth, error, true);
 	if (error == NULL ||
 		values_pack(error, call->peer, &out, NULL) != XR_OK) {
 		send_status(call, XR_E_NOMEM);
@@ -212,6 +219,8 @@ call_refuse(struct xr_call *call, enum xr_status status, const char *text)
 	if (!reach(call))
 		return XR_OK;
 	error = failure_new(status, "%s", text);
+	if (error == NULL && (call->flags & MESSAGE_REMOTE) != 0)
+		rref_made(&call->birth, NULL, true);
 	if (error != NULL)
 		send_error(call, error);
 	else
@@ -239,6 +248,25 @@ xr_reply_fail(struct xr_call *call, enum xr_status status, const char *text)
 
 /* --- values --------------------------------------------------------------- */
 
+/* What a remote call gives stays here; its caller hears that it is there. */
+static enum xr_status
+keep_value(struct xr_call *call, struct xr_value *value)
+{
+	struct xr_value *nil = xr_value_new_nil();
+	struct values_out out = { 0 };
+	enum xr_status status = XR_E_NOMEM;
+
+	rref_made(&call->birth, value, false);
+	if (value != NULL && nil != NULL)
+		status = values_pack_answer(nil, call, &out, NULL);
+	if (status == XR_OK)
+		send_values(call, MESSAGE_REPLY, &out);
+	else
+		send_status(call, status);
+	xr_value_unref(nil);
+	return status;
+}
+
 static enum xr_status
 send_value(struct xr_call *call, struct xr_value *value)
 {
@@ -246,6 +274,8 @@ send_value(struct xr_call *call, struct xr_value *value)
 	struct xr_error err = { 0 };
 	enum xr_status status;
 
+	if ((call->flags & MESSAGE_REMOTE) != 0)
+		return keep_value(call, value);
 	status = value == NULL ? fail(&err, XR_E_NOMEM, "out of memory") :
 				 values_pack_answer(value, call, &out, &err);
 	if (status != XR_OK) {

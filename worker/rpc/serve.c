@@ -11,6 +11,7 @@
 #include "worker/rpc/inside.h"
 #include "worker/rpc/lead.h"
 #include "worker/rpc/message.h"
+#include "worker/rpc/object.h"
 #include "worker/rpc/prof.h"
 #include "worker/rpc/serve.h"
 #include "worker/rpc/serve_inner.h"
@@ -48,6 +49,7 @@ call_new(const struct xr_call *from)
 		xr_value_ref(call->args);
 	if (call->named != NULL)
 		xr_value_ref(call->named);
+	call->rrefs = NULL;
 	list(call);
 	return call;
 }
@@ -88,6 +90,9 @@ call_unref(struct xr_call *call)
 	xr_value_unref(call->named);
 	held_unref(call->held);
 	prof_unref(call->prof);
+	xr_value_unref(call->object);
+	refs_free(call->rrefs);
+	free(call->method);
 	free(call);
 }
 
@@ -139,6 +144,9 @@ run_values(struct xr_call *call, const struct xr_body *body)
 		status = func_check(f->schema, call->args, &err);
 	if (status != XR_OK)
 		call_refuse(call, status, err.text);
+	else if (call->object != NULL)
+		finish(call,
+			object_run(call->func, call, call->object, call->args));
 	else
 		finish(call, f->fn(call, call->args, f->ctx));
 }
@@ -195,15 +203,19 @@ run_short(struct xr_call *call, const struct xr_body *body)
 	xr_value_unref(call->named);
 }
 
-/* @body is the end of what came. */
-static void
-post(struct xr_call *from, const struct xr_body *body)
+/* @body is the end of what came. NULL: no memory, as the caller knows. */
+static struct xr_call *
+keep(struct xr_call *from, const struct xr_body *body)
 {
 	const struct xr_body *whole = from->whole;
 	struct xr_call *call = call_new(from);
 
-	if (call != NULL)
+	if (call != NULL) {
 		call->whole = NULL;
+		call->rrefs = from->rrefs;
+		from->rrefs = NULL;
+		from->method = NULL;
+	}
 	if (call != NULL && whole->len > 0) {
 		call->held = held_take(whole);
 		call->body.len = body->len;
@@ -213,16 +225,85 @@ post(struct xr_call *from, const struct xr_body *body)
 			"out of memory");
 		if (call != NULL)
 			call_unref(call);
-		return;
+		return NULL;
 	}
 	if (call->held != NULL)
 		call->body.data = (const char *)held_data(call->held) +
 			(whole->len - body->len);
 	call->work.run = run_work;
-	if (crew_post(&call->work))
-		return;
-	call_refuse(call, XR_E_CLOSED, "the agent was shut down");
+	return call;
+}
+
+/* It will not run. */
+static void
+give_up(struct xr_call *call, enum xr_status status, const char *why)
+{
+	call_refuse(call, status, why);
+	call->runs = false;
 	call_unref(call);
+}
+
+static void
+refs_ready(void *ctx, enum xr_status status, const char *why)
+{
+	struct xr_call *call = ctx;
+
+	if (status != XR_OK)
+		give_up(call, status, why);
+	else if (!crew_post(&call->work))
+		give_up(call, XR_E_CLOSED, "the agent was shut down");
+}
+
+/* As soon as the owners of all references among the arguments know of them. */
+static void
+post(struct xr_call *call)
+{
+	if (!refs_await(call->rrefs, refs_ready, call))
+		refs_ready(call, XR_OK, NULL);
+}
+
+/* --- methods -------------------------------------------------------------- */
+
+static void
+object_there(void *ctx, struct xr_value *object, struct xr_value *error)
+{
+	struct xr_error err = { 0 };
+	struct xr_call *call = ctx;
+	enum xr_status status;
+
+	call->object = object;
+	if (error != NULL) {
+		xr_reply_error(call, error);
+		call->runs = false;
+		call_unref(call);
+		return;
+	}
+	status = object_method(object, call->method, &call->func, &err);
+	if (status == XR_OK)
+		post(call);
+	else
+		give_up(call, status, err.text);
+}
+
+static void
+serve_method(struct xr_call *from, const struct xr_body *body, struct span name)
+{
+	struct rref_wire target;
+	struct xr_call *call;
+
+	if (name.at == NULL || refs_target(from->rrefs) == NULL) {
+		xr_reply_fail(from, XR_E_PROTO, "that is no call of a method");
+		return;
+	}
+	target = *refs_target(from->rrefs);
+	from->method = strndup(name.at, name.len);
+	if (from->method == NULL)
+		xr_reply_fail(from, XR_E_NOMEM, "out of memory");
+	call = from->method != NULL ? keep(from, body) : NULL;
+	if (call != NULL)
+		rref_object(call->peer, &target, object_there, call);
+	else
+		free(from->method);
 }
 
 /* --- requests ------------------------------------------------------------- */
@@ -270,6 +351,46 @@ find_function(struct xr_call *call, const struct xr_record *record,
 	return XR_OK;
 }
 
+/* The references in front of the value. */
+static enum xr_status
+take_refs(struct xr_call *call, struct xr_body *body, struct xr_error *err)
+{
+	enum xr_status status = refs_take(body, call->peer, &call->rrefs, err);
+	const struct rref_wire *birth = refs_birth(call->rrefs);
+
+	if (status == XR_OK && (call->flags & MESSAGE_REMOTE) != 0) {
+		status = XR_E_PROTO;
+		if (birth != NULL) {
+			call->birth = *birth;
+			status = rref_begin(call->peer, birth);
+		}
+	}
+	if (status != XR_OK && status != XR_E_EXISTS)
+		/* There is nothing that its answer could be put into. */
+		call->flags &= ~(uint32_t)MESSAGE_REMOTE;
+	return status == XR_OK ?
+		XR_OK :
+		fail(err, status, "%s", xr_status_text(status));
+}
+
+/* What a call on the stack has yet. */
+static void
+give_back(struct xr_call *call)
+{
+	refs_free(call->rrefs);
+	if (call->prof != NULL)
+		prof_unref(call->prof);
+}
+
+static void
+serve_later(struct xr_call *from, const struct xr_body *body)
+{
+	struct xr_call *call = keep(from, body);
+
+	if (call != NULL)
+		post(call);
+}
+
 void
 serve_request(struct peer *peer, const struct xr_record *record,
 	const struct xr_body *body)
@@ -293,16 +414,24 @@ serve_request(struct peer *peer, const struct xr_record *record,
 		call.prof = prof_new();
 	if ((record->flags & MESSAGE_NAMED) != 0 && !take_name(&rest, &name))
 		status = fail(&err, XR_E_PROTO, "a call is cut short");
-	if (status == XR_OK)
+	if (status == XR_OK && call.values)
+		status = take_refs(&call, &rest, &err);
+	if (status == XR_E_EXISTS) { /* it came before */
+		give_back(&call);
+		return;
+	}
+	if (status == XR_OK && (call.flags & MESSAGE_METHOD) == 0)
 		status = find_function(&call, record, name, &err);
 	if (status != XR_OK)
 		call_refuse(&call, status, err.text);
-	else if ((call.func->f.flags & XR_FN_SHORT) != 0)
+	else if ((call.flags & MESSAGE_METHOD) != 0)
+		serve_method(&call, &rest, name);
+	else if ((call.func->f.flags & XR_FN_SHORT) != 0 &&
+		refs_known(call.rrefs))
 		run_short(&call, &rest);
 	else
-		post(&call, &rest);
-	if (call.prof != NULL)
-		prof_unref(call.prof);
+		serve_later(&call, &rest);
+	give_back(&call);
 }
 
 void
@@ -312,6 +441,7 @@ serve_cancel(struct peer *peer, const struct xr_record *record,
 	struct xr_call *call;
 
 	(void)body;
+	rref_cancel(peer, record->corr);
 	pthread_mutex_lock(&open_calls.lock);
 	LIST_FOREACH(call, &open_calls.calls, list)
 	if (call->peer == peer && call->corr == record->corr)

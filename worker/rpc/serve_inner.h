@@ -14,6 +14,7 @@
 
 #include "worker/rpc/crew.h"
 #include "worker/rpc/func.h"
+#include "worker/rpc/rref.h"
 
 struct held;
 struct prof;
@@ -36,6 +37,11 @@ struct xr_call {
 			    * recorded */
 	const struct func *func;
 	struct xr_value *args, *named; /* of a function with values */
+	struct rref_wire birth;        /* of MESSAGE_REMOTE: what it makes */
+	struct refs_in *rrefs;         /* among the arguments; or NULL */
+	/* Of MESSAGE_METHOD, and so not on the stack. */
+	struct xr_value *object;
+	char *method;
 
 	/* Of one that outlives its message; empty for one on the stack. */
 	struct xr_call *kept; /* what it became */

@@ -14,6 +14,8 @@
 #include <xrun/transport.h>
 #include <xrun/value.h>
 
+#include "worker/rpc/rref.h"
+
 struct parcel;
 struct peer;
 struct xr_call;
@@ -28,9 +30,12 @@ struct values_out {
 	const struct xr_part *parts; /* [count] */
 	uint32_t count, loan_count;
 	struct xr_part loans[VALUES_LOANS]; /* [loan_count] */
+	struct refs_out refs;               /* that stand in it */
+	struct xr_part *owned; /* @parts, where there are any; or NULL */
 };
 
-/* values_pack() - @value, for @to. */
+/* values_pack() - @value, for @to; @out is empty but for @out->refs. What is not
+ * sent is told to refs_out_undo(), then. */
 enum xr_status values_pack(struct xr_value *value, struct peer *to,
 	struct values_out *out, struct xr_error *err);
 
