@@ -34,11 +34,12 @@ void
 try_delayed(void)
 {
 	struct xr_error err = { 0 };
-	int64_t begun = now();
+	int64_t begun = now(), out = metric("net.bytes_out");
 
 	holds(call_for(XR_SECONDS(1), 1, &err) == XR_E_TIMEOUT,
 		"1 s is not enough for 1.5 s");
 	holds(now() - begun >= XR_SECONDS(1.5), "it was delayed");
+	holds(metric("net.bytes_out") == out, "and is not sent any more");
 	must(call_for(XR_TIMEOUT_DEFAULT, 1, &err), &err, "the default");
 	must(call_for(0, 1, &err), &err, "no timeout");
 	holds(now() - begun >= XR_SECONDS(4.5), "all were");
