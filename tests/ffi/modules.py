@@ -87,7 +87,16 @@ def _parts():
             _internal_rpc_pickler=wire.serialiser,
             serialize=wire.serialiser.serialize,
             deserialize=wire.serialiser.deserialize),
+        "_testing": _Testing(NAME + "._testing"),
     }
+
+
+class _Testing(types.ModuleType):
+    """The backend that fails on purpose is there once this was asked for."""
+
+    def __getattribute__(self, name):
+        rpc_init.add_faulty()
+        return super().__getattribute__(name)
 
 
 def _package(parts):

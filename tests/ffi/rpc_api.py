@@ -456,12 +456,18 @@ class RRef(wire.Reference):
     def check_alive(self):
         if _agent is None:
             raise RuntimeError("Cannot call fork an UserRRef after deletion.")
+        failed = self._get_future().error()
+        error = wire.exception_of(failed.pointer) if failed else None
+        if isinstance(error, Error):    # and not the function's own
+            raise RuntimeError(
+                f"RRef creation via rpc.remote() failed: {error}")
 
     def to_value(self):
         return Value(x.xr_value_new_rref(self._pointer))
 
     def _serialize(self):
         """What torch's own picklers put in its place: it travels as it is."""
+        self.check_alive()
         return self
 
     @staticmethod
@@ -679,6 +685,11 @@ def _barrier(worker_names, timeout=UNSET_RPC_TIMEOUT):
 @_require_initialized
 def _wait_all_workers(timeout=DEFAULT_SHUTDOWN_TIMEOUT):
     _barrier(None, timeout)
+
+
+def _delete_all_user_and_unforked_owner_rrefs(timeout=None):
+    """A step of torch's shutdown. Here it is one of xr_rpc_shutdown(), and
+    nothing can be done about it from without."""
 
 
 @_require_initialized

@@ -146,6 +146,10 @@ class TensorPipeRpcBackendOptions(RpcBackendOptions):
                 raise ValueError("`set_devices` expect a list of CUDA devices, "
                                  f"but got device type {device.type}.")
 
+    def own(self):
+        """Options of the backend's own, as texts."""
+        return []
+
     def to_struct(self):
         """An xr_rpc_opts; what it refers to is kept beside it."""
         backend = x.xr_backend_find(self.backend)
@@ -164,10 +168,32 @@ class TensorPipeRpcBackendOptions(RpcBackendOptions):
             *[_device(d) for d in self.devices])
         opts.maps, opts.map_count = maps, len(pairs)
         opts.devices, opts.device_count = devices, len(self.devices)
-        return opts, (maps, devices)
+        own = [text.encode() for text in self.own()]
+        extra = (ctypes.c_char_p * len(own))(*own)
+        opts.extra, opts.extra_count = extra, len(own)
+        return opts, (maps, devices, extra)
 
 
 _TensorPipeRpcBackendOptionsBase = TensorPipeRpcBackendOptions
+
+
+class FaultyTensorPipeRpcBackendOptions(TensorPipeRpcBackendOptions):
+    backend = b"FAULTY_TENSORPIPE"
+
+    def __init__(self, *, messages_to_fail=(), messages_to_delay=None,
+                 num_fail_sends=0, **others):
+        super().__init__(**others)
+        self.messages_to_fail = list(messages_to_fail)
+        self.messages_to_delay = dict(messages_to_delay or {})
+        self.num_fail_sends = num_fail_sends
+
+    def own(self):
+        delays = [f"{kind}:{seconds}s"
+                  for kind, seconds in self.messages_to_delay.items()]
+        return [f"{key}={value}" for key, value in (
+            ("messages_to_fail", ",".join(self.messages_to_fail)),
+            ("messages_to_delay", ",".join(delays)),
+            ("num_fail_sends", self.num_fail_sends)) if value]
 
 
 def _address(init_method):
@@ -184,12 +210,19 @@ def _construct_tensorpipe(rpc_timeout, init_method,
         num_worker_threads=num_worker_threads)
 
 
+def _construct_faulty(rpc_timeout, init_method, **kwargs):
+    return FaultyTensorPipeRpcBackendOptions(
+        rpc_timeout=rpc_timeout, init_method=init_method, **kwargs)
+
+
 # --- joining ----------------------------------------------------------------
 
 TORCH_SAYS = {
     t.XR_E_STATE: "RPC is already initialized",
     t.XR_E_EXISTS: "the worker name is not unique",
 }
+MIXED = ("RPC group mixes statically and dynamically initialized members which "
+         "is not supported.")
 
 
 def _begin_agent(store, name, rank, world_size, rpc_backend_options):
@@ -209,7 +242,8 @@ def _begin_agent(store, name, rank, world_size, rpc_backend_options):
     except Error as e:
         if api._get_current_rpc_agent() is agent:
             api._reset_current_rpc_agent()
-        said = TORCH_SAYS.get(e.status)
+        said = MIXED if e.status == t.XR_E_CONFLICT and "dynamic" in str(e) \
+            else TORCH_SAYS.get(e.status)
         if e.status == t.XR_E_INVAL:
             raise ValueError(str(e)) from None
         raise RuntimeError(f"{said}: {e}" if said else str(e)) from None
@@ -217,6 +251,12 @@ def _begin_agent(store, name, rank, world_size, rpc_backend_options):
 
 
 _add("TENSORPIPE", _construct_tensorpipe, _begin_agent)
+
+
+def add_faulty():
+    """As importing torch.distributed.rpc._testing does."""
+    if not backend_registered("FAULTY_TENSORPIPE"):
+        _add("FAULTY_TENSORPIPE", _construct_faulty, _begin_agent)
 
 
 def _infer_backend(options):
