@@ -245,7 +245,8 @@ def be_rank(found, names, folder):
                 fd = os.open(f"{at}.{rank}.log", os.O_WRONLY | os.O_CREAT)
                 os.dup2(fd, 1)
                 os.dup2(fd, 2)
-                status = run_as_rank(found[kind], method, at)
+                shared = os.path.join(os.environ["TMPDIR"], name)
+                status = run_as_rank(found[kind], method, shared)
             except BaseException:
                 traceback.print_exc()
             finally:
