@@ -6,6 +6,7 @@
     torch_suite.py --sample N          of those, every N-th
     torch_suite.py PATTERN...          what fits, whatever the list says of it
     torch_suite.py --names             the names of all there are
+    torch_suite.py --check             does the list have each of them once?
 
 One process imports torch and the tests, and forks: a process a test, which forks
 the ranks of it, as torch's own fixture would spawn them. --jobs is how many tests
@@ -290,25 +291,36 @@ def run_job(options, names, folder):
 
 # --- which ------------------------------------------------------------------
 
-def listed(state):
-    """Names that the list gives this state, in its order."""
+def rows():
+    """Names and states, in the list's order."""
     with open(LIST) as file:
-        rows = [line.split(None, 2) for line in file
+        return [line.split(None, 2)[:2] for line in file
                 if line.strip() and not line.startswith("#")]
-    return [row[0] for row in rows if row[1] == state]
+
+
+def check_list(everything):
+    """Does it say of each test once what becomes of it?"""
+    names = [name for name, _ in rows() if not name.endswith(".*")]
+    wrong = sorted(set(names) ^ set(everything))
+    wrong += sorted({name for name in names if names.count(name) > 1})
+    wrong += [name for name, state in rows()
+              if state not in ("passes", "out", "defect")]
+    return [f"torch_suite.list: {name}" for name in wrong]
 
 
 def chosen(options, everything):
     if options.patterns:
         return [name for name in everything
                 if any(fnmatch.fnmatch(name, p) for p in options.patterns)]
-    return listed("passes")[::options.sample]
+    passing = [name for name, state in rows() if state == "passes"]
+    return passing[::options.sample]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("patterns", nargs="*", metavar="PATTERN")
     parser.add_argument("--names", action="store_true")
+    parser.add_argument("--check", action="store_true")
     parser.add_argument("--sample", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=2 * (os.cpu_count() or 1))
     parser.add_argument("--log")
@@ -329,6 +341,9 @@ def main():
     if options.rank_in:
         be_rank(found, options.patterns, options.rank_in)
         return 0
+    if options.check:
+        print("\n".join(check_list(everything)))
+        return 1 if check_list(everything) else 0
     names = chosen(options, everything)
     print(f"1..{len(names)}", flush=True)
     with tempfile.TemporaryDirectory() as folder:
