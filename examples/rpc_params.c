@@ -93,8 +93,14 @@ push(struct xr_call *call, void *self, struct xr_value *args, void *ctx)
 }
 
 static const struct xr_method methods[] = {
-	{ .size = sizeof(methods[0]), .name = "pull", .schema = "", .fn = pull },
-	{ .size = sizeof(methods[0]), .name = "push", .schema = "t", .fn = push },
+	{ .size = sizeof(methods[0]),
+		.name = "pull",
+		.schema = "",
+		.fn = pull },
+	{ .size = sizeof(methods[0]),
+		.name = "push",
+		.schema = "t",
+		.fn = push },
 };
 
 static void
@@ -141,8 +147,7 @@ train(struct xr_call *call, struct xr_value *args, void *ctx)
 			status = xr_rref_call_sync(&pushing, NULL, &err);
 	}
 	xr_value_unref(pushing.args);
-	return status == XR_OK ? XR_OK :
-				 xr_reply_fail(call, status, err.text);
+	return status == XR_OK ? XR_OK : xr_reply_fail(call, status, err.text);
 }
 
 static const struct xr_func functions[] = {

@@ -110,7 +110,7 @@ take_leave(int64_t deadline, struct xr_error *err)
 	enum xr_status status = settle_calls(deadline, err);
 
 	if (status == XR_OK)
-		status = rref_settle(deadline, err);
+		status = rref_settle(true, deadline, err);
 	if (status == XR_OK)
 		status = meet_all(deadline, err);
 	if (status == XR_OK)
@@ -122,8 +122,10 @@ static enum xr_status
 look_for_leaks(uint32_t flags, enum xr_status status, struct xr_error *err)
 {
 	char text[4096];
-	uint32_t count = rref_leaks(text, sizeof(text));
+	uint32_t count = 0;
 
+	if (flags != XR_SHUTDOWN_IMMEDIATE)
+		count = rref_leaks(text, sizeof(text));
 	if (count == 0)
 		return status;
 	if ((flags & XR_SHUTDOWN_STRICT) == 0) {
@@ -132,10 +134,9 @@ look_for_leaks(uint32_t flags, enum xr_status status, struct xr_error *err)
 			agent_self()->name, count, text);
 		return status;
 	}
-	return status != XR_OK ? status :
-				 fail(err, XR_E_EXISTS,
-					 "%u references leaked: %s", count,
-					 text);
+	return status != XR_OK ?
+		status :
+		fail(err, XR_E_EXISTS, "%u references leaked: %s", count, text);
 }
 
 XR_EXPORT enum xr_status

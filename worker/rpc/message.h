@@ -27,7 +27,8 @@ struct peer;
 	M(MEET, 10, meet_on_report, "a member's part of a meeting") \
 	M(RREF_CONFIRM, 20, rref_on_control, "its owner knows a handle") \
 	M(RREF_FORK_REQUEST, 21, rref_on_control, "there is a handle more") \
-	M(RREF_CHILD_ACCEPT, 22, rref_on_control, "what was passed on is known") \
+	M(RREF_CHILD_ACCEPT, 22, rref_on_control, \
+		"what was passed on is known") \
 	M(RREF_USER_DELETE, 23, rref_on_control, "a handle has ended") \
 	M(RREF_FETCH, 24, rref_on_fetch, "asks for a value that stays here")
 

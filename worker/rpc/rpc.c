@@ -101,9 +101,9 @@ find_callee(const struct xr_rpc_call *call, struct xr_rref *target,
 	if (status != XR_OK)
 		return status;
 	p->q.method = method_get(name);
-	return p->q.method != NULL ? XR_OK :
-				     fail(err, XR_E_INVAL,
-					     "a function's name is 1 to 255 bytes");
+	return p->q.method != NULL ?
+		XR_OK :
+		fail(err, XR_E_INVAL, "a function's name is 1 to 255 bytes");
 }
 
 static enum xr_status

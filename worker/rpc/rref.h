@@ -182,11 +182,12 @@ int64_t rref_expire(int64_t now);
 
 /*
  * rref_settle() - of a graceful shutdown, when no call is under way: release what
- * this process holds, and wait until nobody holds what it owns.
+ * this process holds, and wait until nobody holds what it owns; @all: the others
+ * leave, too, else they keep what they have, and it is lost to them.
  *
  * Returns  XR_OK; XR_E_TIMEOUT: @err says what is left
  */
-enum xr_status rref_settle(int64_t deadline, struct xr_error *err);
+enum xr_status rref_settle(bool all, int64_t deadline, struct xr_error *err);
 
 /* rref_leaks() - handles that the program has not released, and forks that others
  * have not, as text, which is cut at @cap; gives how many. */
@@ -198,10 +199,10 @@ void rref_abandon(void);
 void rref_close(void);
 
 enum rref_figure {
-	RREF_OWNERS,           /* values that others have handles of */
-	RREF_FORKS,            /* those handles */
-	RREF_USERS,            /* handles of others' values */
-	RREF_PENDING_USERS,    /* of those, which their owner has not confirmed */
+	RREF_OWNERS,        /* values that others have handles of */
+	RREF_FORKS,         /* those handles */
+	RREF_USERS,         /* handles of others' values */
+	RREF_PENDING_USERS, /* of those, which their owner has not confirmed */
 	RREF_PENDING_CHILDREN, /* forks that were sent, not accepted yet */
 	RREF_PENDING_FUTURES,  /* values that are waited for */
 	RREF_FIGURES,

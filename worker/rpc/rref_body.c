@@ -369,7 +369,8 @@ refs_find(struct refs_in *refs, const uint8_t wire[VALUE_RREF_BYTES],
 		*rref_out = xr_rref_ref(one->rref);
 		return XR_OK;
 	}
-	return fail(err, XR_E_DECODE, "rref: it does not stand before the value");
+	return fail(err, XR_E_DECODE,
+		"rref: it does not stand before the value");
 }
 
 const struct rref_wire *

@@ -110,13 +110,14 @@ struct xr_rref {
 	struct rref_gid id;
 	_Atomic uint32_t refs;
 	bool is_owner;
-	bool mapped; /* it is in rref.users */
-	bool ended;  /* its owner was told */
-	bool unmade; /* the call that was to make its value failed here */
+	bool mapped;   /* it is in rref.users */
+	bool ended;    /* its owner was told */
+	bool unmade;   /* the call that was to make its value failed here */
 	uint8_t state; /* enum user_state */
 	uint32_t life; /* of the agent that it belongs to */
-	struct peer *owner, *parent; /* in that life; parent: to be told; NULL */
-	struct owned *owned;         /* of an owner's */
+	struct peer *owner,
+		*parent;     /* in that life; parent: to be told; NULL */
+	struct owned *owned; /* of an owner's */
 	struct xr_value *error;
 	/* Of one that a call here makes. */
 	struct xr_future *asked, *created; /* references */
@@ -186,11 +187,11 @@ void owner_deleted(struct peer *from, const struct rref_wire *wire);
 /* --- what is left to be done ------------------------------------------------- */
 
 struct rref_todo {
-	struct want_list wants;      /* to be told */
-	struct gid_node *owned;      /* to be freed */
-	struct gid_node *handles;    /* to be freed */
-	struct gid_node *children;   /* to be freed; their parents are released */
-	struct refs_in *ready;       /* whose calls may run */
+	struct want_list wants;    /* to be told */
+	struct gid_node *owned;    /* to be freed */
+	struct gid_node *handles;  /* to be freed */
+	struct gid_node *children; /* to be freed; their parents are released */
+	struct refs_in *ready;     /* whose calls may run */
 	struct control_list control; /* to be sent */
 	struct waiter *settled;      /* to be woken */
 };
@@ -210,9 +211,9 @@ extern struct rref_state {
 	uint64_t next; /* id */
 	uint32_t life; /* of the agent; 0: there was none */
 	bool open;
-	uint32_t flags; /* enum xr_rref_flags */
-	uint32_t pending; /* of @users */
-	uint32_t wanted;  /* wants that wait */
+	uint32_t flags;         /* enum xr_rref_flags */
+	uint32_t pending;       /* of @users */
+	uint32_t wanted;        /* wants that wait */
 	struct waiter *settled; /* waits for tables to be empty */
 	bool settles_owners;    /* those of the owner's; else the users' */
 } rref;
@@ -227,7 +228,7 @@ void rref_look(struct rref_todo *todo);
 
 /* All under the lock but where it says so. */
 struct owned *owned_find(const struct rref_gid *id);
-struct owned *owned_new(const struct rref_gid *id); /* NULL: no memory */
+struct owned *owned_new(const struct rref_gid *id);       /* NULL: no memory */
 void owned_look(struct owned *o, struct rref_todo *todo); /* needed still? */
 enum xr_status owned_fork(struct owned *o, const struct rref_gid *fork,
 	struct peer *user);

@@ -92,22 +92,19 @@ remove_fork(struct fork *f, struct rref_todo *todo)
 
 /* Whoever waits through a handle that has ended hears of it. */
 static void
-end_wants(struct owned *o, const struct rref_gid *fork,
-	const struct peer *peer, const struct xr_value *why,
-	struct rref_todo *todo)
+end_wants(struct owned *o, const struct rref_gid *fork, const struct peer *peer,
+	const struct xr_value *why, struct rref_todo *todo)
 {
 	struct want *w, *next;
 
 	for (w = TAILQ_FIRST(&o->wants); w != NULL; w = next) {
 		next = TAILQ_NEXT(w, list);
-		if (fork != NULL ? !rref_same(&w->fork, fork) :
-				   w->peer != peer)
+		if (fork != NULL ? !rref_same(&w->fork, fork) : w->peer != peer)
 			continue;
 		TAILQ_REMOVE(&o->wants, w, list);
 		rref.wanted--;
-		w->error = why != NULL ?
-			xr_value_ref((struct xr_value *)why) :
-			NULL;
+		w->error = why != NULL ? xr_value_ref((struct xr_value *)why) :
+					 NULL;
 		TAILQ_INSERT_TAIL(&todo->wants, w, list);
 	}
 }
@@ -184,9 +181,8 @@ answer(struct peer *to, uint64_t corr, struct xr_value *value, bool failed)
 			.flags = MESSAGE_VALUE,
 			.corr = corr },
 	};
-	enum xr_status status = value != NULL ?
-		values_pack(value, to, &out, &err) :
-		XR_E_NOMEM;
+	enum xr_status status =
+		value != NULL ? values_pack(value, to, &out, &err) : XR_E_NOMEM;
 
 	if (status == XR_OK) {
 		m.parts = out.parts;
@@ -231,8 +227,8 @@ void
 want_told(struct want *w)
 {
 	if (w->error == NULL && w->value == NULL)
-		w->error = failure_new(XR_E_CANCELLED,
-			"the reference has ended");
+		w->error =
+			failure_new(XR_E_CANCELLED, "the reference has ended");
 	if (w->fn != NULL) {
 		w->fn(w->ctx, w->value, w->error);
 		w->value = w->error = NULL;
@@ -485,8 +481,8 @@ expire_wants(struct owned *o, int64_t now, int64_t *next,
 		}
 		TAILQ_REMOVE(&o->wants, w, list);
 		rref.wanted--;
-		w->error = failure_new(XR_E_TIMEOUT,
-			"the value is not there yet");
+		w->error =
+			failure_new(XR_E_TIMEOUT, "the value is not there yet");
 		TAILQ_INSERT_TAIL(&todo->wants, w, list);
 	}
 }

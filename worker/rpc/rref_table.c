@@ -14,8 +14,8 @@ static struct gid_node **
 place(struct gid_map *map, const struct rref_gid *id)
 {
 	/* Numbers follow each other; those of two workers must not meet. */
-	uint64_t hash = (id->local ^ (uint64_t)id->worker << 40 ^
-				id->incarnation) *
+	uint64_t hash =
+		(id->local ^ (uint64_t)id->worker << 40 ^ id->incarnation) *
 		UINT64_C(0x9e3779b97f4a7c15);
 
 	hash ^= hash >> 32;
@@ -37,9 +37,9 @@ gid_find(struct gid_map *map, const struct rref_gid *id)
 static void
 grow(struct gid_map *map)
 {
-	struct gid_map more = { .buckets = map->bucket != NULL ?
-			2 * map->buckets :
-			4 * GID_FEW };
+	struct gid_map more = {
+		.buckets = map->bucket != NULL ? 2 * map->buckets : 4 * GID_FEW
+	};
 	struct gid_node *n;
 
 	more.bucket = calloc(more.buckets, sizeof(struct gid_node *));

@@ -69,9 +69,8 @@ handle_new(const struct rref_gid *id, const struct rref_gid *fork,
 struct xr_rref *
 handle_of_owned(struct owned *o)
 {
-	struct xr_rref *h =
-		handle_new(&o->node.id, &o->node.id, agent_self(),
-			agent_self()->id);
+	struct xr_rref *h = handle_new(&o->node.id, &o->node.id, agent_self(),
+		agent_self()->id);
 
 	if (h == NULL)
 		return NULL;

@@ -347,8 +347,9 @@ take_refs(struct xr_call *call, struct xr_body *body, struct xr_error *err)
 	if (status != XR_OK && status != XR_E_EXISTS)
 		/* There is nothing that its answer could be put into. */
 		call->flags &= ~(uint32_t)MESSAGE_REMOTE;
-	return status == XR_OK ? XR_OK :
-				 fail(err, status, "%s", xr_status_text(status));
+	return status == XR_OK ?
+		XR_OK :
+		fail(err, status, "%s", xr_status_text(status));
 }
 
 static void

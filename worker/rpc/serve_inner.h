@@ -27,7 +27,7 @@ struct xr_call {
 	bool oneway;
 	bool values;       /* what it came with, and is answered with */
 	_Atomic bool runs; /* its function has not returned */
-	bool deferred; /* somebody has it beside the function */
+	bool deferred;     /* somebody has it beside the function */
 	struct peer *peer;
 	uint64_t corr;
 	uint32_t flags; /* of the request's record */

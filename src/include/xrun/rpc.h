@@ -157,7 +157,8 @@ enum xr_shutdown_flags {
  *
  * Graceful: all members meet, wait until no call of anybody is under way, release
  * references, and leave together; a member of a group that changes waits for its
- * own calls. Futures that are pending end with XR_E_CLOSED.
+ * own calls. Futures that are pending end with XR_E_CLOSED. References that the
+ * program has not released are named on standard error.
  *
  * @timeout: ns, for all of it; 0 and XR_TIMEOUT_NEVER: no limit
  *
@@ -246,7 +247,9 @@ enum xr_status xr_rpc_async(const struct xr_rpc_call *call,
 
 struct xr_rref;
 
-/* xr_rpc_remote() - the same, and what it gives stays there: xrun/rref.h. */
+/* xr_rpc_remote() - the same, and what it gives stays there: xrun/rref.h. @rref can
+ * be used and passed on at once. The timeout is for the callee's word that it has
+ * the call; see enum xr_rref_flags. */
 enum xr_status xr_rpc_remote(const struct xr_rpc_call *call,
 	struct xr_rref **rref, struct xr_error *err);
 

@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "tests/prog/rref.h"
+#include "tests/rref/rref.h"
 
 struct xr_error last;
 _Atomic uint64_t things_made, things_freed;
@@ -214,8 +214,8 @@ static enum xr_status
 f_confirmed(struct xr_call *c, struct xr_value *args, void *ctx)
 {
 	return xr_reply(c,
-		xr_value_new_i64(xr_rref_confirmed(
-			xr_value_rref(arg(args, 0)))));
+		xr_value_new_i64(xr_rref_confirmed(xr_value_rref(arg(args,
+			0)))));
 }
 
 static void
@@ -286,8 +286,8 @@ static enum xr_status
 f_own(struct xr_call *c, struct xr_value *args, void *ctx)
 {
 	struct xr_rref *rref = NULL;
-	enum xr_status status = xr_rref_from_value(xr_value_ref(arg(args, 0)),
-		&rref, NULL);
+	enum xr_status status =
+		xr_rref_from_value(xr_value_ref(arg(args, 0)), &rref, NULL);
 
 	if (status == XR_OK)
 		status = xr_reply(c, of_rref(rref));
@@ -323,8 +323,7 @@ f_pair(struct xr_call *c, struct xr_value *args, void *ctx)
 	uint32_t to = (uint32_t)int_arg(args, 0);
 	struct xr_rref *a = remote(to, "add", list(of_int(1), of_int(2), NULL));
 	struct xr_rref *b = remote(to, "add", list(of_int(3), of_int(4), NULL));
-	enum xr_status status =
-		xr_reply(c, list(of_rref(a), of_rref(b), NULL));
+	enum xr_status status = xr_reply(c, list(of_rref(a), of_rref(b), NULL));
 
 	xr_rref_unref(a);
 	xr_rref_unref(b);
@@ -633,7 +632,8 @@ await_table(uint32_t rank, enum table table, int64_t want)
 
 	clock_gettime(CLOCK_MONOTONIC, &begin);
 	do {
-		got = as_int(call(rank, "table", list(of_int(table), NULL, NULL)));
+		got = as_int(call(rank, "table",
+			list(of_int(table), NULL, NULL)));
 		clock_gettime(CLOCK_MONOTONIC, &now);
 	} while (got != want && now.tv_sec - begin.tv_sec < 20);
 	if (got == want)

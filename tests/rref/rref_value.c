@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tests/prog/rref.h"
+#include "tests/rref/rref.h"
 
 static uint32_t
 next(void)
@@ -132,8 +132,7 @@ slow(uint32_t to)
 	struct xr_future *f = NULL, *created = NULL;
 	struct xr_value *value = NULL;
 
-	EXPECT(xr_rref_fetch(r, XR_SECONDS(0.01), &value, &last),
-		XR_E_TIMEOUT);
+	EXPECT(xr_rref_fetch(r, XR_SECONDS(0.01), &value, &last), XR_E_TIMEOUT);
 	EXPECT(xr_rref_fetch_async(r, XR_SECONDS(0.01), &f, &last), XR_OK);
 	EXPECT(xr_future_wait(f, XR_SECONDS(20), NULL, &last), XR_E_TIMEOUT);
 	xr_future_unref(f);
@@ -244,7 +243,8 @@ static void
 a_method_that_answers_later(void)
 {
 	struct xr_value *args = list(of_int(1), of_int(2), NULL), *value = NULL;
-	struct xr_rref *r = remote(next(), "thing", list(of_int(1), NULL, NULL));
+	struct xr_rref *r =
+		remote(next(), "thing", list(of_int(1), NULL, NULL));
 	struct xr_rref_call c = method_of(r, "then", args);
 	struct xr_future *f = NULL;
 	struct xr_rref *made = NULL;
@@ -278,8 +278,7 @@ remote_of_functions_that_answer_later(void)
 			xr_rref_unref(r);
 		}
 	r = remote(next(), "dropped", NULL);
-	EXPECT(xr_rref_fetch(r, XR_SECONDS(20), &value, &last),
-		XR_E_CANCELLED);
+	EXPECT(xr_rref_fetch(r, XR_SECONDS(20), &value, &last), XR_E_CANCELLED);
 	xr_rref_unref(r);
 	r = remote(next(), "add.short", list(of_int(1), of_int(1), NULL));
 	CHECK(fetch_int(r) == 2);

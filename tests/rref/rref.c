@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/prog/rref.h"
+#include "tests/rref/rref.h"
 
 static const struct scene *
 find_in(const struct scene *scenes, const char *name)

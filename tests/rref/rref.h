@@ -5,8 +5,8 @@
  * Built twice: against libxrun, as any program, and over its objects, with
  * RREF_INSIDE, to be in the way of its messages.
  */
-#ifndef TESTS_PROG_RREF_H
-#define TESTS_PROG_RREF_H
+#ifndef TESTS_RREF_RREF_H
+#define TESTS_RREF_RREF_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -20,8 +20,7 @@
 /* CHECK() - ends the rank if it does not hold. */
 #define CHECK(holds) check((holds), #holds, __FILE__, __LINE__)
 /* EXPECT() - the same of a status, whose text is in @last. */
-#define EXPECT(got, want) \
-	expect((got), (want), #got, __FILE__, __LINE__)
+#define EXPECT(got, want) expect((got), (want), #got, __FILE__, __LINE__)
 
 extern struct xr_error last;
 
@@ -43,7 +42,7 @@ extern const struct scene lifetime_scenes[], value_scenes[], inside_scenes[];
 
 struct xr_value *of_int(int64_t i);
 struct xr_value *of_rref(struct xr_rref *rref); /* which stays the caller's */
-int64_t as_int(struct xr_value *value);		/* takes it */
+int64_t as_int(struct xr_value *value);         /* takes it */
 
 /* list() - of up to four, NULL at the end. */
 struct xr_value *list(struct xr_value *a, struct xr_value *b,
@@ -71,4 +70,4 @@ extern _Atomic uint64_t things_made, things_freed;
 
 void register_functions(void);
 
-#endif /* TESTS_PROG_RREF_H */
+#endif /* TESTS_RREF_RREF_H */

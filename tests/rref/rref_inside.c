@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "tests/prog/rref.h"
+#include "tests/rref/rref.h"
 #include "worker/rpc/agent.h"
 #include "worker/rpc/rref_inner.h"
 
@@ -79,8 +79,7 @@ shared_though_sends_fail(void)
 	find_scene("share")();
 	barrier();
 	CHECK(failing.count > 0 && failing.count < SEEN);
-	CHECK(atomic_load(&failing.failed) ==
-		(uint64_t)failing.count * FAILS);
+	CHECK(atomic_load(&failing.failed) == (uint64_t)failing.count * FAILS);
 	rref_seam = NULL;
 }
 
