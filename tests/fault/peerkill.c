@@ -169,13 +169,13 @@ main(int argc, char **argv)
 
 	for (; i + 1 < argc && strncmp(argv[i], "--", 2) == 0; i += 2) {
 		if (strcmp(argv[i], "--rounds") == 0)
-			rounds = atoll(argv[i + 1]);
+			rounds = strtoll(argv[i + 1], NULL, 10);
 		else if (strcmp(argv[i], "--seed") == 0)
-			seed = atoll(argv[i + 1]);
+			seed = strtoll(argv[i + 1], NULL, 10);
 		else if (strcmp(argv[i], "--ranks") == 0)
-			ranks = (uint32_t)atoi(argv[i + 1]);
+			ranks = (uint32_t)strtoul(argv[i + 1], NULL, 10);
 		else if (strcmp(argv[i], "--apart") == 0)
-			apart = atoi(argv[i + 1]) != 0;
+			apart = strcmp(argv[i + 1], "0") != 0;
 		else
 			break;
 	}
