@@ -147,11 +147,19 @@ lie_of_an_offset_far_away(struct xr_link *link)
 		sizeof(struct ring_ref));
 }
 
+static uint64_t
+offset_of(const void *at)
+{
+	return (uint64_t)((const char *)at - rig.shm->map.base);
+}
+
+/* The survivor's own ring. */
 static void
 lie_of_what_is_anothers(struct xr_link *link)
 {
 	handle(link,
-		(struct ring_ref){ .offset = rig_map.plan.arena, .len = 64 },
+		(struct ring_ref){ .offset = offset_of(link->in.head),
+			.len = 64 },
 		sizeof(struct ring_ref));
 }
 
@@ -188,7 +196,7 @@ lie_of_what_is_yours(struct xr_link *link)
 {
 	for (uint32_t of = 1; of <= RING_LOANS; of++)
 		handle(link,
-			(struct ring_ref){ .offset = rig_map.plan.arena,
+			(struct ring_ref){ .offset = offset_of(link->in.head),
 				.len = 64,
 				.of = of },
 			sizeof(struct ring_ref));
@@ -493,7 +501,6 @@ survivor(uint32_t rank)
 		round = go;
 		survive_round(round, friend);
 	}
-	EXPECT(!friend->lost);
 	_exit(forked_wrong > 0);
 }
 

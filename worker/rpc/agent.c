@@ -37,7 +37,7 @@ static struct {
 	struct agent_carrier carrier[AGENT_CARRIERS_MAX];
 	uint32_t carriers; /* the first is loop */
 	uint8_t secret[AGENT_SECRET];
-	bool is_new;
+	_Atomic bool is_new;
 	void (*lost)(struct peer *p);
 	pthread_mutex_t adding;
 	struct peer *_Atomic by_id[XR_WORKER_ID_MAX + 1];

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_shm_alive.c - who ends is marked, whoever sleeps hears of it, and no ring of
+ * a bell is lost. */
+#include "tests/unit/shm_rig.h"
+#include "worker/shm/alive.h"
+#include "worker/shm/bell.h"
+
+#define ROUNDS 20000
+
+static struct alive alive;
+
+/* A child that has the words of slot 1, and ends by @how. */
+static pid_t
+child_that(void (*how)(void))
+{
+	struct segment_slot *slot = segment_slot(&rig_map, 1);
+	pid_t pid = fork();
+
+	NEED(pid != -1);
+	if (pid == 0) {
+		segment_hold(slot);
+		if (!alive_take(&alive, slot))
+			_exit(9);
+		atomic_store(&slot->plane,
+			segment_gen(atomic_load(&slot->claim)) << 8 | 1);
+		how();
+		_exit(0);
+	}
+	return pid;
+}
+
+static void
+end_at_once(void)
+{
+}
+
+static void
+leave_first(void)
+{
+	alive_leave(&alive);
+}
+
+static void
+kill_itself(void)
+{
+	kill(getpid(), SIGKILL);
+}
+
+static void
+become_another(void)
+{
+	execl("/bin/sleep", "sleep", "30", (char *)NULL);
+}
+
+static void
+sleep_long(void)
+{
+	for (;;)
+		pause();
+}
+
+static void
+await_plane(void)
+{
+	while (atomic_load(&segment_slot(&rig_map, 1)->plane) == 0)
+		sched_yield();
+}
+
+static void
+reap(pid_t pid)
+{
+	int status;
+
+	NEED(waitpid(pid, &status, 0) == pid);
+	EXPECT(!WIFEXITED(status) || WEXITSTATUS(status) == 0);
+}
+
+FORKED_TEST(shm_alive, whatever_ends_it_the_end_is_marked)
+{
+	struct segment_slot *slot;
+
+	rig_make();
+	slot = segment_slot(&rig_map, 1);
+	reap(child_that(end_at_once));
+	EXPECT(alive_ended(slot));
+	EXPECT(!alive_is(slot, atomic_load(&slot->plane)));
+	reap(child_that(kill_itself));
+	EXPECT(alive_ended(slot));
+}
+
+FORKED_TEST(shm_alive, who_leaves_first_is_not_marked)
+{
+	rig_make();
+	reap(child_that(leave_first));
+	EXPECT(!alive_ended(segment_slot(&rig_map, 1)));
+}
+
+FORKED_TEST(shm_alive, who_becomes_another_program_has_ended_and_is_not_gone)
+{
+	struct segment_slot *slot;
+	pid_t pid;
+
+	rig_make();
+	slot = segment_slot(&rig_map, 1);
+	pid = child_that(become_another);
+	while (!alive_ended(slot))
+		sched_yield();
+	EXPECT(!segment_gone(slot, atomic_load(&slot->claim), true));
+	kill(pid, SIGKILL);
+	reap(pid);
+	EXPECT(segment_gone(slot, atomic_load(&slot->claim), true));
+}
+
+/* One that sleeps on a word of the other; its neighbour only at its bell. */
+static void
+sleep_until_told(uint32_t slot, bool watches)
+{
+	struct segment_shared *shared = segment_shared(&rig_map);
+	struct bell_word words[ALIVE_WATCHED];
+	struct bell bell;
+	uint32_t count = 0;
+
+	bell_init(&bell, &segment_slot(&rig_map, slot)->bell, true);
+	bell_arm(&bell);
+	if (watches)
+		count = alive_watch(&rig_map, slot, words, ALIVE_WATCHED);
+	atomic_store(&notes->ready[slot], 1);
+	while (atomic_load(&shared->fails) == 0) {
+		bell_sleep(&bell, words, count, INT64_MAX);
+		alive_look(&rig_map);
+	}
+	bell_disarm(&bell);
+}
+
+static void
+watcher(uint32_t rank)
+{
+	sleep_until_told(rank, true);
+}
+
+static void
+sleeper(uint32_t rank)
+{
+	sleep_until_told(rank, false);
+}
+
+FORKED_TEST(shm_alive, who_hears_of_it_tells_all_others)
+{
+	pid_t dying, first, second;
+
+	rig_make();
+	if (!bell_watches())
+		return; /* then the supervisor tells */
+	dying = child_that(sleep_long);
+	await_plane();
+	first = rig_rank(2, watcher);
+	second = rig_rank(3, sleeper);
+	while (atomic_load(&notes->ready[2]) == 0 ||
+		atomic_load(&notes->ready[3]) == 0)
+		sched_yield();
+	kill(dying, SIGKILL);
+	reap(dying);
+	reap(first);
+	reap(second);
+	EXPECT_EQ(atomic_load(&segment_slot(&rig_map, 1)->told),
+		segment_gen(atomic_load(&segment_slot(&rig_map, 1)->claim)));
+}
+
+/* --- bells ---------------------------------------------------------------- */
+
+static _Atomic uint64_t *work;
+
+/* Each piece of work is done, and none is waited for in vain: there is no limit
+ * to the sleep. */
+static void
+worker(uint32_t rank)
+{
+	struct bell bell;
+	uint64_t done = 0;
+
+	bell_init(&bell, &segment_slot(&rig_map, rank)->bell, true);
+	while (done < ROUNDS) {
+		bell_arm(&bell);
+		if (atomic_load_explicit(work, memory_order_relaxed) == done)
+			bell_sleep(&bell, NULL, 0, INT64_MAX);
+		bell_disarm(&bell);
+		done = atomic_load(work);
+		atomic_store(&notes->delivered[rank], (uint32_t)done);
+	}
+}
+
+FORKED_TEST(shm_alive, no_ring_of_a_bell_is_lost)
+{
+	struct segment_bell *bell;
+	uint32_t rang = 0;
+	pid_t pid;
+
+	rig_make();
+	bell = &segment_slot(&rig_map, 0)->bell;
+	work = (_Atomic uint64_t *)&segment_slot(&rig_map, 3)->tick;
+	pid = rig_rank(0, worker);
+	for (uint32_t i = 1; i <= ROUNDS; i++) {
+		atomic_store_explicit(work, i, memory_order_relaxed);
+		bell_ring(bell, &rang, true);
+		while (i % 16 == 0 && atomic_load(&notes->delivered[0]) != i)
+			sched_yield();
+	}
+	reap(pid);
+}
+
+FORKED_TEST(shm_alive, a_sleep_ends_in_time)
+{
+	struct bell bell;
+	int64_t from;
+
+	rig_make();
+	bell_init(&bell, &segment_slot(&rig_map, 0)->bell, true);
+	bell_arm(&bell);
+	from = clock_now();
+	EXPECT_EQ(bell_sleep(&bell, NULL, 0, from + 5 * NS_PER_MS), ETIMEDOUT);
+	EXPECT(clock_now() - from >= 5 * NS_PER_MS);
+	EXPECT_EQ(bell_disarm(&bell), 0);
+	bell_arm(&bell);
+	bell_ring(bell.at, NULL, true);
+	EXPECT_EQ(bell_sleep(&bell, NULL, 0, INT64_MAX), 0);
+	EXPECT(bell_disarm(&bell) > 0);
+}
