@@ -98,6 +98,29 @@ segment_figures(const struct segment_map *map, uint32_t index)
 		(uint64_t)index * SEGMENT_FIGURES);
 }
 
+/* segment_owns() - does the map say of both ends of these bytes, which lie in the
+ * arena, that they are {@slot, @gen}'s? */
+static inline bool
+segment_owns(const struct segment_map *map, uint32_t slot, uint32_t gen,
+	uint64_t offset, uint64_t len)
+{
+	uint64_t owner =
+		segment_span_word(slot, gen, SEGMENT_SPAN_FREE, 0) >> 24;
+	uint64_t first = (offset - map->plan.arena) / SEGMENT_SPAN;
+	uint64_t last = (offset + (len > 0 ? len - 1 : 0) - map->plan.arena) /
+		SEGMENT_SPAN;
+
+	return last < map->plan.spans &&
+		atomic_load_explicit(&segment_spans(map)[first],
+			memory_order_relaxed) >>
+			24 ==
+		owner &&
+		atomic_load_explicit(&segment_spans(map)[last],
+			memory_order_relaxed) >>
+			24 ==
+		owner;
+}
+
 /*
  * segment_hold() - the calling process holds @slot.
  *

@@ -159,7 +159,7 @@ segment_look(int fd, uint32_t index, int64_t now, struct segment_view *view)
 	view->when = within(c.when, now);
 	view->lost = within((int64_t)c.lost, STEP_MAX);
 	view->shares = c.probe != 0;
-	view->unheard = c.plane != 0 && c.told != view->gen;
+	view->open = c.plane != 0;
 	return true;
 }
 

@@ -7,9 +7,10 @@
  * nobody looks into costs no page of the supervisor's. Ranks may write anything
  * at any time; what comes out here is in range, whatever stands there.
  *
- * When a process ended, the order is: segment_recycle() its slot, or leave it to
- * segment_reclaim() if another process has it; segment_alarm() if nobody can have
- * heard of it; segment_reclaim() if others are there.
+ * When a process ended: segment_recycle() its slot, unless another process has
+ * that and lives; segment_alarm() if others had links to it, who wait for its end
+ * to have back what they lent, and may not have heard of it; segment_reclaim() if
+ * others are there.
  */
 #ifndef SEGMENT_OWNER_H
 #define SEGMENT_OWNER_H
@@ -48,8 +49,7 @@ struct segment_view {
 	int64_t when;  /* ns of CLOCK_MONOTONIC, not after @now; 0: never */
 	int64_t lost;  /* 0 .. 2^53 - 1 */
 	bool shares;   /* its holder used the arena */
-	bool unheard; /* its holder's data plane is open, and nobody told others
-			* that he died */
+	bool open;     /* others have links to it */
 };
 
 /*

@@ -17,6 +17,8 @@ setup()
 echoes()
 {
 	job -n 2 "$BUILD/tests/bench/rpcecho" --bytes "$1" --calls "$2" "${@:3}"
+	# shellcheck disable=SC2154 # of run
+	echo "$stderr"
 	[ "$status" -eq 0 ]
 	assert_has "$output" "\"bytes\":$1,"
 }

@@ -7,12 +7,17 @@
  *
  *   metrics    all figures, of an agent that is idle and of one that is not
  *   bytes      the network's are those of the bytes that were sent
+ *   record     what a profile has, of three ranks; its trace is in the file trace
+ *   quiet      without one, nothing of it is sent
+ *   nested     profiles of a process
+ *   cost N     N calls of rank 0 to itself that do nothing
  *   figures N  N calls of 8 bytes, 2 of which fail; rests until a signal ends it
- *   lost       all call rank 1 until it is lost, and fail
+ *   lost N     all call rank 1, which has N bytes and is killed; they fail of it
  */
 #include <errno.h>
 #include <inttypes.h>
-#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -143,6 +148,17 @@ static const struct xr_func functions[] = {
 		.flags = XR_FN_ASYNC,
 		.fn = hold },
 	{ .size = sizeof(functions[0]), .name = "let go", .fn = let_go },
+	{ .size = sizeof(functions[0]),
+		.name = "hop",
+		.schema = "i",
+		.fn = record_hop },
+	{ .size = sizeof(functions[0]),
+		.name = "later",
+		.schema = "i",
+		.flags = XR_FN_ASYNC,
+		.fn = record_later },
+	{ .size = sizeof(functions[0]), .name = "begin", .fn = record_begin },
+	{ .size = sizeof(functions[0]), .name = "end", .fn = record_end },
 };
 
 /* --- calling -------------------------------------------------------------- */
@@ -372,30 +388,26 @@ try_figures(const char *count)
 		pause();
 }
 
-/* Whoever is not rank 1 fails as soon as rank 1 is lost. */
+/* Rank 1 is killed while the others call it, and they fail as soon as they hear of
+ * that: the kernel takes longer to take down what has much memory. */
 static void
 try_lost(size_t bytes)
 {
 	struct xr_error err = { 0 };
 	enum xr_status status = XR_OK;
+	char *much = xr_job_rank() == 1 ? malloc(bytes) : NULL;
 
-	if (xr_job_rank() == 1) {
-		/* The kernel takes the longer to take it down. */
-		char *much = malloc(bytes);
-
-		if (much != NULL)
-			memset(much, 1, bytes);
-		must(xr_rpc_barrier(NULL, &err), &err, "barrier");
-		xr_job_ready();
-		for (;;)
-			pause();
-	}
+	if (much != NULL)
+		memset(much, 1, bytes);
 	must(xr_rpc_barrier(NULL, &err), &err, "barrier");
-	xr_job_ready();
+	while (much != NULL && metric("net.served") < 100)
+		sched_yield();
+	if (xr_job_rank() == 1)
+		raise(SIGKILL);
 	while (status == XR_OK)
 		status = call_raw(1, "echo", 8, &err);
 	fprintf(stderr, "%s: %s\n", xr_status_name(status), err.text);
-	_exit(3);
+	_exit(status == XR_E_PEER_LOST ? 3 : 4);
 }
 
 /* --- main ----------------------------------------------------------------- */
@@ -450,6 +462,14 @@ main(int argc, char **argv)
 		try_metrics();
 	else if (strcmp(what, "bytes") == 0)
 		try_bytes();
+	else if (strcmp(what, "record") == 0)
+		try_record();
+	else if (strcmp(what, "quiet") == 0)
+		try_quiet();
+	else if (strcmp(what, "nested") == 0)
+		try_nested();
+	else if (strcmp(what, "cost") == 0)
+		try_cost(argv[at + 1]);
 	else if (strcmp(what, "figures") == 0)
 		try_figures(argv[at + 1]);
 	else

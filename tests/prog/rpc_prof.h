@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <xrun/func.h>
 #include <xrun/rpc.h>
 
 struct settings {
@@ -30,5 +31,12 @@ struct xr_rpc_call call_of(int64_t id, const char *func, struct xr_value *arg);
 struct xr_value *call_sync(int64_t id, const char *func, struct xr_value *arg);
 struct xr_future *call_async(int64_t id, const char *func,
 	struct xr_value *arg);
+
+/* rpc_prof_record.c: functions, and what is tried. */
+xr_func_fn record_hop, record_later, record_begin, record_end;
+void try_record(void);
+void try_quiet(void);
+void try_nested(void);
+void try_cost(const char *count);
 
 #endif /* TESTS_PROG_RPC_PROF_H */

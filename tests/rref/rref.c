@@ -52,11 +52,11 @@ main(int argc, char **argv)
 	bool late = getenv("RREF_LATE") != NULL;
 
 	register_functions();
-	EXPECT(xr_rpc_opts_init(0, &opts, &last), XR_OK);
+	EXPECT(xr_rpc_opts_init(0, &opts, &last_err), XR_OK);
 	if (late)
 		opts.rref_flags = XR_RREF_ACK_ON_DONE;
 	snprintf(name, sizeof(name), "worker%u", xr_job_rank());
-	EXPECT(xr_rpc_init(name, -1, -1, &opts, &last), XR_OK);
+	EXPECT(xr_rpc_init(name, -1, -1, &opts, &last_err), XR_OK);
 	for (int i = 1; i < argc; i++) {
 		scene = find(argv[i]);
 		CHECK(scene != NULL);
@@ -66,7 +66,7 @@ main(int argc, char **argv)
 		if (xr_job_rank() == 0)
 			printf("%s: well\n", scene->name);
 	}
-	EXPECT(xr_rpc_shutdown(XR_SHUTDOWN_STRICT, XR_SECONDS(60), &last),
+	EXPECT(xr_rpc_shutdown(XR_SHUTDOWN_STRICT, XR_SECONDS(60), &last_err),
 		XR_OK);
 	return 0;
 }

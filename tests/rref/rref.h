@@ -19,10 +19,10 @@
 
 /* CHECK() - ends the rank if it does not hold. */
 #define CHECK(holds) check((holds), #holds, __FILE__, __LINE__)
-/* EXPECT() - the same of a status, whose text is in @last. */
+/* EXPECT() - the same of a status, whose text is in @last_err. */
 #define EXPECT(got, want) expect((got), (want), #got, __FILE__, __LINE__)
 
-extern struct xr_error last;
+extern struct xr_error last_err;
 
 void check(bool holds, const char *what, const char *file, int line);
 void expect(enum xr_status got, enum xr_status want, const char *what,

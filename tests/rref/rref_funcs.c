@@ -11,7 +11,7 @@
 
 #include "tests/rref/rref.h"
 
-struct xr_error last;
+struct xr_error last_err;
 _Atomic uint64_t things_made, things_freed;
 
 void
@@ -20,7 +20,7 @@ check(bool holds, const char *what, const char *file, int line)
 	if (holds)
 		return;
 	fprintf(stderr, "rank %u: %s:%d: not so: %s (%s)\n", xr_job_rank(),
-		file, line, what, last.text);
+		file, line, what, last_err.text);
 	_exit(9);
 }
 
@@ -32,7 +32,7 @@ expect(enum xr_status got, enum xr_status want, const char *what,
 		return;
 	fprintf(stderr, "rank %u: %s:%d: %s gave %s, not %s: %s\n",
 		xr_job_rank(), file, line, what, xr_status_name(got),
-		xr_status_name(want), last.text);
+		xr_status_name(want), last_err.text);
 	_exit(9);
 }
 
@@ -80,8 +80,8 @@ try_call(uint32_t rank, const char *func, struct xr_value *args,
 	c.id = rank;
 	c.func = func;
 	c.args = args;
-	last = (struct xr_error){ 0 };
-	status = xr_rpc_sync(&c, value, &last);
+	last_err = (struct xr_error){ 0 };
+	status = xr_rpc_sync(&c, value, &last_err);
 	xr_value_unref(args);
 	return status;
 }
@@ -106,8 +106,8 @@ try_remote(uint32_t rank, const char *func, struct xr_value *args,
 	c.func = func;
 	c.args = args;
 	c.timeout = timeout;
-	last = (struct xr_error){ 0 };
-	status = xr_rpc_remote(&c, rref, &last);
+	last_err = (struct xr_error){ 0 };
+	status = xr_rpc_remote(&c, rref, &last_err);
 	xr_value_unref(args);
 	return status;
 }
@@ -126,15 +126,16 @@ fetch_int(struct xr_rref *rref)
 {
 	struct xr_value *value = NULL;
 
-	last = (struct xr_error){ 0 };
-	EXPECT(xr_rref_fetch(rref, XR_TIMEOUT_DEFAULT, &value, &last), XR_OK);
+	last_err = (struct xr_error){ 0 };
+	EXPECT(xr_rref_fetch(rref, XR_TIMEOUT_DEFAULT, &value, &last_err),
+		XR_OK);
 	return as_int(value);
 }
 
 void
 barrier(void)
 {
-	EXPECT(xr_rpc_barrier(NULL, &last), XR_OK);
+	EXPECT(xr_rpc_barrier(NULL, &last_err), XR_OK);
 }
 
 /* --- functions ------------------------------------------------------------------ */
@@ -615,9 +616,9 @@ static const struct xr_func functions[] = {
 void
 register_functions(void)
 {
-	EXPECT(xr_type_register(&thing_type, &last), XR_OK);
+	EXPECT(xr_type_register(&thing_type, &last_err), XR_OK);
 	EXPECT(xr_module_static(functions,
-		       sizeof(functions) / sizeof(functions[0]), &last),
+		       sizeof(functions) / sizeof(functions[0]), &last_err),
 		XR_OK);
 }
 
@@ -638,7 +639,7 @@ await_table(uint32_t rank, enum table table, int64_t want)
 	} while (got != want && now.tv_sec - begin.tv_sec < 20);
 	if (got == want)
 		return;
-	snprintf(last.text, sizeof(last.text),
+	snprintf(last_err.text, sizeof(last_err.text),
 		"table %d of rank %u has %lld, not %lld", table, rank,
 		(long long)got, (long long)want);
 	CHECK(got == want);

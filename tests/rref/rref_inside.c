@@ -261,19 +261,19 @@ the_call_never_comes(void)
 			       XR_SECONDS(0.2), &r),
 			XR_OK);
 		EXPECT(xr_rref_created(r, &created), XR_OK);
-		EXPECT(xr_rref_fetch_async(r, 0, &waits, &last), XR_OK);
+		EXPECT(xr_rref_fetch_async(r, 0, &waits, &last_err), XR_OK);
 		/* Of another, too, which has it as long as he likes. */
 		xr_value_unref(call(2, "keep", list(of_rref(r), NULL, NULL)));
-		EXPECT(xr_future_wait(created, XR_SECONDS(30), NULL, &last),
+		EXPECT(xr_future_wait(created, XR_SECONDS(30), NULL, &last_err),
 			XR_E_TIMEOUT);
 		for (int i = 0; i < 2; i++)
-			EXPECT(xr_rref_fetch(r, 0, &value, &last),
+			EXPECT(xr_rref_fetch(r, 0, &value, &last_err),
 				XR_E_TIMEOUT);
 		EXPECT(try_call(2, "value_of", list(of_rref(r), NULL, NULL),
 			       &value),
 			XR_E_TIMEOUT);
 		/* D-Q5 */
-		CHECK(xr_future_wait(waits, XR_SECONDS(30), NULL, &last) !=
+		CHECK(xr_future_wait(waits, XR_SECONDS(30), NULL, &last_err) !=
 			XR_OK);
 		CHECK(xr_future_done(waits));
 		EXPECT(try_call(2, "kept", NULL, &value), XR_E_CANCELLED);
@@ -303,7 +303,7 @@ nobody_makes_it(void)
 
 	if (xr_job_rank() != 0)
 		return;
-	EXPECT(agent_peer(NULL, 1, &owner, &last), XR_OK);
+	EXPECT(agent_peer(NULL, 1, &owner, &last_err), XR_OK);
 	rref_todo_init(&todo);
 	pthread_mutex_lock(&rref.lock);
 	id = rref_new_gid();
@@ -312,7 +312,8 @@ nobody_makes_it(void)
 	r->state = USER_CONFIRMED;
 	user_add(r);
 	pthread_mutex_unlock(&rref.lock);
-	EXPECT(xr_rref_fetch(r, XR_SECONDS(0.1), &value, &last), XR_E_TIMEOUT);
+	EXPECT(xr_rref_fetch(r, XR_SECONDS(0.1), &value, &last_err),
+		XR_E_TIMEOUT);
 	await_table(1, WANTED, 0);
 	xr_rref_unref(r);
 	await_empty();

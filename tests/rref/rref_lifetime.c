@@ -26,7 +26,7 @@ await_things(uint32_t rank, int64_t want)
 	do {
 		got = as_int(call(rank, "things", NULL));
 	} while (got != want && time(NULL) - begin < 20);
-	snprintf(last.text, sizeof(last.text), "rank %u has %lld", rank,
+	snprintf(last_err.text, sizeof(last_err.text), "rank %u has %lld", rank,
 		(long long)got);
 	CHECK(got == want);
 }
@@ -39,7 +39,7 @@ a_local_one_is_shared(void)
 
 	if (xr_job_rank() != 0)
 		return;
-	EXPECT(xr_rref_from_value(of_int(7), &r, &last), XR_OK);
+	EXPECT(xr_rref_from_value(of_int(7), &r, &last_err), XR_OK);
 	await_table(0, OWNERS, 0);
 	xr_value_unref(call(1, "keep", list(of_rref(r), NULL, NULL)));
 	await_table(0, OWNERS, 1);
@@ -83,7 +83,7 @@ share_in_all_ways(int64_t number)
 	CHECK(as_int(call(0, "number", list(of_rref(r), NULL, NULL))) ==
 		number);
 	xr_rref_unref(r);
-	EXPECT(xr_rref_from_value(of_int(number), &own, &last), XR_OK);
+	EXPECT(xr_rref_from_value(of_int(number), &own, &last_err), XR_OK);
 	CHECK(as_int(call(1, "value_of", list(of_rref(own), NULL, NULL))) ==
 		number);
 	CHECK(as_int(call(1, "forward", list(of_rref(own), of_int(3), NULL))) ==
@@ -151,10 +151,11 @@ the_parent_ends_first(void)
 		c.id = 2;
 		c.func = "keep";
 		c.args = list(of_rref(r), NULL, NULL);
-		EXPECT(xr_rpc_async(&c, &f, &last), XR_OK);
+		EXPECT(xr_rpc_async(&c, &f, &last_err), XR_OK);
 		xr_value_unref(c.args);
 		xr_rref_unref(r);
-		EXPECT(xr_future_wait(f, XR_SECONDS(30), NULL, &last), XR_OK);
+		EXPECT(xr_future_wait(f, XR_SECONDS(30), NULL, &last_err),
+			XR_OK);
 		xr_future_unref(f);
 		/* Nobody else has it. */
 		await_things(1, 1);
@@ -177,7 +178,7 @@ a_user_is_killed(void)
 			pause();
 		return;
 	}
-	EXPECT(xr_rref_from_value(of_int(7), &r, &last), XR_OK);
+	EXPECT(xr_rref_from_value(of_int(7), &r, &last_err), XR_OK);
 	xr_value_unref(call(1, "keep", list(of_rref(r), NULL, NULL)));
 	await_table(0, FORKS, 1);
 	EXPECT(try_call(1, "die", NULL, &value), XR_E_PEER_LOST);
@@ -186,7 +187,7 @@ a_user_is_killed(void)
 	CHECK(fetch_int(r) == 7);
 	xr_rref_unref(r);
 	printf("its handle is gone\n");
-	EXPECT(xr_rpc_shutdown(XR_SHUTDOWN_IMMEDIATE, 0, &last), XR_OK);
+	EXPECT(xr_rpc_shutdown(XR_SHUTDOWN_IMMEDIATE, 0, &last_err), XR_OK);
 }
 
 /* AC-Q22, D-Q1: the owner is killed while a call of it makes a value. */
@@ -205,13 +206,14 @@ the_owner_is_killed(void)
 	}
 	for (int i = 0; i < 2; i++)
 		r[i] = remote(1, "hold", list(of_int(5), NULL, NULL));
-	EXPECT(xr_rref_fetch_async(r[0], 0, &waits, &last), XR_OK);
+	EXPECT(xr_rref_fetch_async(r[0], 0, &waits, &last_err), XR_OK);
 	EXPECT(try_call(1, "die", NULL, &value), XR_E_PEER_LOST);
-	EXPECT(xr_future_wait(waits, XR_SECONDS(20), NULL, &last),
+	EXPECT(xr_future_wait(waits, XR_SECONDS(20), NULL, &last_err),
 		XR_E_PEER_LOST);
 	for (int i = 0; i < 2; i++) {
-		EXPECT(xr_rref_fetch(r[i], 0, &value, &last), XR_E_PEER_LOST);
-		CHECK(strstr(last.text, "worker1 (1)") != NULL);
+		EXPECT(xr_rref_fetch(r[i], 0, &value, &last_err),
+			XR_E_PEER_LOST);
+		CHECK(strstr(last_err.text, "worker1 (1)") != NULL);
 		EXPECT(try_call(0, "value_of", list(of_rref(r[i]), NULL, NULL),
 			       &value),
 			XR_E_PEER_LOST);
@@ -221,7 +223,7 @@ the_owner_is_killed(void)
 	await_table(0, PENDING_USERS, 0);
 	await_table(0, USERS, 0);
 	begin = time(NULL);
-	EXPECT(xr_rpc_shutdown(XR_SHUTDOWN_GRACEFUL, XR_SECONDS(60), &last),
+	EXPECT(xr_rpc_shutdown(XR_SHUTDOWN_GRACEFUL, XR_SECONDS(60), &last_err),
 		XR_E_PEER_LOST);
 	CHECK(time(NULL) - begin < 20);
 	printf("it left at once\n");
@@ -236,23 +238,23 @@ after_shutdown(void)
 	struct xr_value *value = NULL;
 	struct xr_future *f = NULL;
 
-	EXPECT(xr_rref_from_value(of_int(7), &own, &last), XR_OK);
+	EXPECT(xr_rref_from_value(of_int(7), &own, &last_err), XR_OK);
 	user = remote(next(), "add", list(of_int(1), of_int(2), NULL));
 	kept_long = remote(next(), "add", list(of_int(1), of_int(2), NULL));
 	CHECK(fetch_int(user) == 3);
-	EXPECT(xr_rpc_shutdown(XR_SHUTDOWN_GRACEFUL, XR_SECONDS(60), &last),
+	EXPECT(xr_rpc_shutdown(XR_SHUTDOWN_GRACEFUL, XR_SECONDS(60), &last_err),
 		XR_OK);
-	EXPECT(xr_rref_fetch(user, 0, &value, &last), XR_E_CLOSED);
-	EXPECT(xr_rref_fetch(own, 0, &value, &last), XR_E_CLOSED);
-	EXPECT(xr_rref_local(own, 0, &value, &last), XR_E_CLOSED);
-	EXPECT(xr_rref_fetch_async(user, 0, &f, &last), XR_E_CLOSED);
+	EXPECT(xr_rref_fetch(user, 0, &value, &last_err), XR_E_CLOSED);
+	EXPECT(xr_rref_fetch(own, 0, &value, &last_err), XR_E_CLOSED);
+	EXPECT(xr_rref_local(own, 0, &value, &last_err), XR_E_CLOSED);
+	EXPECT(xr_rref_fetch_async(user, 0, &f, &last_err), XR_E_CLOSED);
 	CHECK(!xr_rref_confirmed(user));
 	xr_rref_unref(user);
 	xr_rref_unref(own);
 	/* In another life it is none of that life's. */
 	snprintf(name, sizeof(name), "again%u", xr_job_rank());
-	EXPECT(xr_rpc_init(name, -1, -1, NULL, &last), XR_OK);
-	EXPECT(xr_rref_fetch(kept_long, 0, &value, &last), XR_E_CLOSED);
+	EXPECT(xr_rpc_init(name, -1, -1, NULL, &last_err), XR_OK);
+	EXPECT(xr_rref_fetch(kept_long, 0, &value, &last_err), XR_E_CLOSED);
 	value = of_rref(kept_long);
 	EXPECT(try_call(next(), "value_of", list(value, NULL, NULL), NULL),
 		XR_E_CLOSED);
@@ -260,7 +262,7 @@ after_shutdown(void)
 	user = remote(next(), "add", list(of_int(1), of_int(2), NULL));
 	CHECK(fetch_int(user) == 3);
 	xr_rref_unref(user);
-	EXPECT(xr_rpc_shutdown(XR_SHUTDOWN_STRICT, XR_SECONDS(60), &last),
+	EXPECT(xr_rpc_shutdown(XR_SHUTDOWN_STRICT, XR_SECONDS(60), &last_err),
 		XR_OK);
 	if (xr_job_rank() == 0)
 		printf("closed\n");
@@ -278,8 +280,8 @@ leak(uint32_t flags, enum xr_status want)
 		user = remote(1, "add", list(of_int(1), of_int(2), NULL));
 		CHECK(fetch_int(user) == 3);
 	}
-	last = (struct xr_error){ 0 };
-	EXPECT(xr_rpc_shutdown(flags, XR_SECONDS(60), &last),
+	last_err = (struct xr_error){ 0 };
+	EXPECT(xr_rpc_shutdown(flags, XR_SECONDS(60), &last_err),
 		user != NULL ? want : XR_OK);
 	if (user == NULL)
 		return;
@@ -287,7 +289,7 @@ leak(uint32_t flags, enum xr_status want)
 	snprintf(text, sizeof(text), "(%u, %llu) by fork (%u, %llu)", id.worker,
 		(unsigned long long)id.local, fork.worker,
 		(unsigned long long)fork.local);
-	CHECK(want == XR_OK || strstr(last.text, text) != NULL);
+	CHECK(want == XR_OK || strstr(last_err.text, text) != NULL);
 	printf("leaked %s\n", text);
 	xr_rref_unref(user);
 }
@@ -322,7 +324,7 @@ confirmed_while_it_runs(void)
 	xr_value_unref(call(1, "go", NULL));
 	CHECK(fetch_int(r) == 5);
 	EXPECT(xr_rref_created(r, &created), XR_OK);
-	EXPECT(xr_future_wait(created, XR_SECONDS(30), NULL, &last), XR_OK);
+	EXPECT(xr_future_wait(created, XR_SECONDS(30), NULL, &last_err), XR_OK);
 	CHECK(xr_rref_confirmed(r));
 	xr_future_unref(created);
 	xr_rref_unref(r);
@@ -343,24 +345,24 @@ limit_of_a_remote_call(void)
 		       XR_SECONDS(late ? 0.1 : 10), &r),
 		XR_OK);
 	/* D-Q5: who waits already hears of it, too. */
-	EXPECT(xr_rref_fetch_async(r, 0, &waits, &last), XR_OK);
+	EXPECT(xr_rref_fetch_async(r, 0, &waits, &last_err), XR_OK);
 	EXPECT(xr_rref_created(r, &created), XR_OK);
 	if (late) {
-		EXPECT(xr_future_wait(created, XR_SECONDS(30), NULL, &last),
+		EXPECT(xr_future_wait(created, XR_SECONDS(30), NULL, &last_err),
 			XR_E_TIMEOUT);
-		EXPECT(xr_rref_fetch(r, 0, &value, &last), XR_E_TIMEOUT);
-		CHECK(xr_future_wait(waits, XR_SECONDS(30), NULL, &last) !=
+		EXPECT(xr_rref_fetch(r, 0, &value, &last_err), XR_E_TIMEOUT);
+		CHECK(xr_future_wait(waits, XR_SECONDS(30), NULL, &last_err) !=
 			XR_OK);
-		CHECK(last.status != XR_E_TIMEOUT);
+		CHECK(last_err.status != XR_E_TIMEOUT);
 		EXPECT(try_call(2, "value_of", list(of_rref(r), NULL, NULL),
 			       &value),
 			XR_E_TIMEOUT);
 		xr_value_unref(call(1, "go", NULL));
 	} else {
 		xr_value_unref(call(1, "go", NULL));
-		EXPECT(xr_future_wait(waits, XR_SECONDS(30), NULL, &last),
+		EXPECT(xr_future_wait(waits, XR_SECONDS(30), NULL, &last_err),
 			XR_OK);
-		EXPECT(xr_future_wait(created, XR_SECONDS(30), NULL, &last),
+		EXPECT(xr_future_wait(created, XR_SECONDS(30), NULL, &last_err),
 			XR_OK);
 	}
 	xr_future_unref(waits);
@@ -421,8 +423,8 @@ many(void)
 	await_table(xr_job_rank(), USERS, 0);
 	after = resident_kib();
 	/* 64 bytes a cycle would show. */
-	snprintf(last.text, sizeof(last.text), "%ld KiB, then %ld", before,
-		after);
+	snprintf(last_err.text, sizeof(last_err.text), "%ld KiB, then %ld",
+		before, after);
 	CHECK(after - before < 1024 + 2 * count / 16);
 }
 

@@ -40,9 +40,9 @@ local_on_a_user(void)
 	if (xr_job_rank() != 0)
 		return;
 	r = remote(1, "add", list(of_int(1), of_int(2), NULL));
-	EXPECT(xr_rref_local(r, XR_SECONDS(10), &value, &last), XR_E_INVAL);
-	CHECK(strstr(last.text, "worker0 (0)") != NULL);
-	CHECK(strstr(last.text, "worker1 (1)") != NULL);
+	EXPECT(xr_rref_local(r, XR_SECONDS(10), &value, &last_err), XR_E_INVAL);
+	CHECK(strstr(last_err.text, "worker0 (0)") != NULL);
+	CHECK(strstr(last_err.text, "worker1 (1)") != NULL);
 	xr_rref_unref(r);
 }
 
@@ -53,9 +53,9 @@ local_is_no_copy(void)
 	struct xr_value *value = of_int(7), *got = NULL, *fetched = NULL;
 	struct xr_rref *r = NULL;
 
-	EXPECT(xr_rref_from_value(xr_value_ref(value), &r, &last), XR_OK);
-	EXPECT(xr_rref_local(r, 0, &got, &last), XR_OK);
-	EXPECT(xr_rref_fetch(r, 0, &fetched, &last), XR_OK);
+	EXPECT(xr_rref_from_value(xr_value_ref(value), &r, &last_err), XR_OK);
+	EXPECT(xr_rref_local(r, 0, &got, &last_err), XR_OK);
+	EXPECT(xr_rref_fetch(r, 0, &fetched, &last_err), XR_OK);
 	CHECK(got == value && fetched == value);
 	CHECK(xr_rref_confirmed(r) && xr_rref_is_owner(r));
 	xr_value_unref(got);
@@ -73,7 +73,7 @@ ids_and_text(void)
 	char text[200], want[200];
 	size_t len;
 
-	EXPECT(xr_rref_from_value(of_int(7), &local, &last), XR_OK);
+	EXPECT(xr_rref_from_value(of_int(7), &local, &last_err), XR_OK);
 	user = remote(next(), "add", list(of_int(1), of_int(2), NULL));
 	xr_rref_id(local, &id, &fork);
 	CHECK(id.worker == xr_job_rank() && id.local == 0);
@@ -104,22 +104,22 @@ its_function_fails(void)
 		r = remote(to, "fail", NULL);
 		for (int i = 0; i < 2; i++) {
 			EXPECT(xr_rref_fetch(r, XR_TIMEOUT_DEFAULT, &value,
-				       &last),
+				       &last_err),
 				XR_E_REMOTE);
-			CHECK(strstr(last.text, "on purpose") != NULL);
+			CHECK(strstr(last_err.text, "on purpose") != NULL);
 		}
 		EXPECT(xr_rref_created(r, &created), XR_OK);
-		EXPECT(xr_future_wait(created, XR_SECONDS(10), NULL, &last),
+		EXPECT(xr_future_wait(created, XR_SECONDS(10), NULL, &last_err),
 			XR_E_REMOTE);
 		xr_future_unref(created);
 		EXPECT(try_call(next(), "value_of",
 			       list(of_rref(r), NULL, NULL), &value),
 			XR_E_REMOTE);
-		CHECK(strstr(last.text, "on purpose") != NULL);
+		CHECK(strstr(last_err.text, "on purpose") != NULL);
 		xr_rref_unref(r);
 	}
 	r = remote(next(), "no.such", NULL);
-	EXPECT(xr_rref_fetch(r, XR_TIMEOUT_DEFAULT, &value, &last),
+	EXPECT(xr_rref_fetch(r, XR_TIMEOUT_DEFAULT, &value, &last_err),
 		XR_E_NO_FUNCTION);
 	xr_rref_unref(r);
 }
@@ -132,18 +132,21 @@ slow(uint32_t to)
 	struct xr_future *f = NULL, *created = NULL;
 	struct xr_value *value = NULL;
 
-	EXPECT(xr_rref_fetch(r, XR_SECONDS(0.01), &value, &last), XR_E_TIMEOUT);
-	EXPECT(xr_rref_fetch_async(r, XR_SECONDS(0.01), &f, &last), XR_OK);
-	EXPECT(xr_future_wait(f, XR_SECONDS(20), NULL, &last), XR_E_TIMEOUT);
+	EXPECT(xr_rref_fetch(r, XR_SECONDS(0.01), &value, &last_err),
+		XR_E_TIMEOUT);
+	EXPECT(xr_rref_fetch_async(r, XR_SECONDS(0.01), &f, &last_err), XR_OK);
+	EXPECT(xr_future_wait(f, XR_SECONDS(20), NULL, &last_err),
+		XR_E_TIMEOUT);
 	xr_future_unref(f);
 	EXPECT(xr_rref_created(r, &created), XR_OK);
 	CHECK(!xr_future_done(created));
-	EXPECT(xr_rref_fetch_async(r, XR_TIMEOUT_DEFAULT, &f, &last), XR_OK);
+	EXPECT(xr_rref_fetch_async(r, XR_TIMEOUT_DEFAULT, &f, &last_err),
+		XR_OK);
 	xr_value_unref(call(to, "go", NULL));
 	CHECK(fetch_int(r) == 5);
-	EXPECT(xr_future_wait(f, XR_SECONDS(20), &value, &last), XR_OK);
+	EXPECT(xr_future_wait(f, XR_SECONDS(20), &value, &last_err), XR_OK);
 	CHECK(as_int(value) == 5);
-	EXPECT(xr_future_wait(created, XR_SECONDS(20), NULL, &last), XR_OK);
+	EXPECT(xr_future_wait(created, XR_SECONDS(20), NULL, &last_err), XR_OK);
 	xr_future_unref(created);
 	xr_future_unref(f);
 	xr_rref_unref(r);
@@ -180,7 +183,7 @@ call_method(struct xr_rref *r, const char *method, int64_t n)
 	struct xr_value *args = list(of_int(n), NULL, NULL), *value = NULL;
 	struct xr_rref_call c = method_of(r, method, args);
 
-	EXPECT(xr_rref_call_sync(&c, &value, &last), XR_OK);
+	EXPECT(xr_rref_call_sync(&c, &value, &last_err), XR_OK);
 	xr_value_unref(args);
 	return as_int(value);
 }
@@ -198,13 +201,13 @@ methods_of(uint32_t to)
 		CHECK(call_method(r, "plus", i) == 10 + i);
 	CHECK(call_method(r, "double", 21) == 42);
 	c.method = "no.such";
-	EXPECT(xr_rref_call_sync(&c, &value, &last), XR_E_NO_FUNCTION);
-	CHECK(strstr(last.text, "thing") != NULL);
+	EXPECT(xr_rref_call_sync(&c, &value, &last_err), XR_E_NO_FUNCTION);
+	CHECK(strstr(last_err.text, "thing") != NULL);
 	number = remote(to, "add", list(of_int(1), of_int(2), NULL));
 	c = method_of(number, "plus", args);
-	EXPECT(xr_rref_call_sync(&c, &value, &last), XR_E_NO_FUNCTION);
+	EXPECT(xr_rref_call_sync(&c, &value, &last_err), XR_E_NO_FUNCTION);
 	c = method_of(r, "plus", NULL);
-	EXPECT(xr_rref_call_sync(&c, &value, &last), XR_E_SCHEMA);
+	EXPECT(xr_rref_call_sync(&c, &value, &last_err), XR_E_SCHEMA);
 	xr_value_unref(args);
 	xr_rref_unref(number);
 	xr_rref_unref(r);
@@ -229,7 +232,7 @@ a_slow_method(void)
 		r = remote(1, "thing", list(of_int(10), NULL, NULL));
 		c = method_of(r, "hold", args);
 		c.timeout = XR_SECONDS(0.05);
-		EXPECT(xr_rref_call_sync(&c, &value, &last), XR_E_TIMEOUT);
+		EXPECT(xr_rref_call_sync(&c, &value, &last_err), XR_E_TIMEOUT);
 		CHECK(call_method(r, "plus", 1) == 11);
 		xr_value_unref(call(1, "go", NULL));
 		CHECK(call_method(r, "plus", 2) == 12);
@@ -249,12 +252,12 @@ a_method_that_answers_later(void)
 	struct xr_future *f = NULL;
 	struct xr_rref *made = NULL;
 
-	EXPECT(xr_rref_call_sync(&c, &value, &last), XR_OK);
+	EXPECT(xr_rref_call_sync(&c, &value, &last_err), XR_OK);
 	CHECK(as_int(value) == 4);
-	EXPECT(xr_rref_call_async(&c, &f, &last), XR_OK);
-	EXPECT(xr_future_wait(f, XR_SECONDS(20), &value, &last), XR_OK);
+	EXPECT(xr_rref_call_async(&c, &f, &last_err), XR_OK);
+	EXPECT(xr_future_wait(f, XR_SECONDS(20), &value, &last_err), XR_OK);
 	CHECK(as_int(value) == 4);
-	EXPECT(xr_rref_call_remote(&c, &made, &last), XR_OK);
+	EXPECT(xr_rref_call_remote(&c, &made, &last_err), XR_OK);
 	CHECK(fetch_int(made) == 4);
 	xr_future_unref(f);
 	xr_rref_unref(made);
@@ -278,7 +281,8 @@ remote_of_functions_that_answer_later(void)
 			xr_rref_unref(r);
 		}
 	r = remote(next(), "dropped", NULL);
-	EXPECT(xr_rref_fetch(r, XR_SECONDS(20), &value, &last), XR_E_CANCELLED);
+	EXPECT(xr_rref_fetch(r, XR_SECONDS(20), &value, &last_err),
+		XR_E_CANCELLED);
 	xr_rref_unref(r);
 	r = remote(next(), "add.short", list(of_int(1), of_int(1), NULL));
 	CHECK(fetch_int(r) == 2);
@@ -298,7 +302,8 @@ references_of_references(void)
 	for (int i = 0; i < PAIRS; i++)
 		r[i] = remote(next(), "pair", list(of_int(third), NULL, NULL));
 	for (int i = 0; i < PAIRS; i++) {
-		EXPECT(xr_rref_fetch(r[i], XR_TIMEOUT_DEFAULT, &pair, &last),
+		EXPECT(xr_rref_fetch(r[i], XR_TIMEOUT_DEFAULT, &pair,
+			       &last_err),
 			XR_OK);
 		CHECK(xr_value_count(pair) == 2);
 		CHECK(fetch_int(xr_value_rref(xr_value_at(pair, 0))) == 3);
@@ -316,10 +321,10 @@ outside_of_a_call(void)
 	struct xr_rref *r = NULL;
 	struct xr_value *v, *w;
 
-	EXPECT(xr_rref_from_value(of_int(7), &r, &last), XR_OK);
+	EXPECT(xr_rref_from_value(of_int(7), &r, &last_err), XR_OK);
 	v = of_rref(r);
 	w = of_rref(r);
-	EXPECT(xr_encode(v, NULL, &encoded, &last), XR_E_ENCODE);
+	EXPECT(xr_encode(v, NULL, &encoded, &last_err), XR_E_ENCODE);
 	CHECK(xr_value_rref(v) == r && xr_value_equal(v, w));
 	xr_value_unref(v);
 	xr_value_unref(w);

@@ -584,17 +584,16 @@ FORKED_TEST(sweep, the_supervisor_gives_back_what_ranks_and_others_had)
 	EXPECT_EQ(segment_reclaim(-1, RANKS, SLOTS), 0);
 }
 
-FORKED_TEST(sweep, it_sees_who_shared_and_of_whom_nobody_told)
+FORKED_TEST(sweep, it_sees_who_shared_and_who_had_links)
 {
 	struct segment_view view;
 
 	make_segment();
-	EXPECT(segment_look(fd, ME, 0, &view) && !view.shares && !view.unheard);
+	EXPECT(segment_look(fd, ME, 0, &view) && !view.shares && !view.open);
 	atomic_store(&segment_slot(&map, ME)->probe, 1);
+	EXPECT(segment_look(fd, ME, 0, &view) && view.shares && !view.open);
 	atomic_store(&segment_slot(&map, ME)->plane, gen_of(ME) << 8 | 1);
-	EXPECT(segment_look(fd, ME, 0, &view) && view.shares && view.unheard);
-	atomic_store(&segment_slot(&map, ME)->told, gen_of(ME));
-	EXPECT(segment_look(fd, ME, 0, &view) && view.shares && !view.unheard);
+	EXPECT(segment_look(fd, ME, 0, &view) && view.shares && view.open);
 }
 
 /* One that sleeps at its bell, until it is rung. */

@@ -11,6 +11,7 @@
 #include "worker/rpc/agent.h"
 #include "worker/rpc/ask.h"
 #include "worker/rpc/crew.h"
+#include "worker/rpc/dynamic.h"
 #include "worker/rpc/future.h"
 #include "worker/rpc/gather.h"
 #include "worker/rpc/group.h"
@@ -105,7 +106,7 @@ meet_all(int64_t deadline, struct xr_error *err)
 
 /* Until nobody calls, and nobody has references; then all go. */
 static enum xr_status
-take_leave(int64_t deadline, struct xr_error *err)
+settle_all(int64_t deadline, struct xr_error *err)
 {
 	enum xr_status status = settle_calls(deadline, err);
 
@@ -113,8 +114,6 @@ take_leave(int64_t deadline, struct xr_error *err)
 		status = rref_settle(true, deadline, err);
 	if (status == XR_OK)
 		status = meet_all(deadline, err);
-	if (status == XR_OK)
-		status = parcel_await_sent(deadline, err);
 	return status;
 }
 
@@ -139,6 +138,24 @@ look_for_leaks(uint32_t flags, enum xr_status status, struct xr_error *err)
 		fail(err, XR_E_EXISTS, "%u references leaked: %s", count, text);
 }
 
+/* Where members come and go one waits for one's own calls, and the others keep what
+ * they have. */
+static enum xr_status
+settle(uint32_t flags, int64_t deadline, struct xr_error *err)
+{
+	bool waits = (flags & XR_SHUTDOWN_IMMEDIATE) == 0;
+	enum xr_status status = XR_OK;
+
+	if (!dynamic_is())
+		return waits ? settle_all(deadline, err) : XR_OK;
+	if (waits)
+		status = ask_await_idle(deadline, err);
+	if (waits && status == XR_OK)
+		status = rref_settle(false, deadline, err);
+	dynamic_leave(waits, deadline);
+	return status;
+}
+
 XR_EXPORT enum xr_status
 xr_rpc_shutdown(uint32_t flags, int64_t timeout, struct xr_error *err)
 {
@@ -159,11 +176,17 @@ xr_rpc_shutdown(uint32_t flags, int64_t timeout, struct xr_error *err)
 	pthread_mutex_lock(&group.changing);
 	status = agent_enter(&why);
 	if (status == XR_OK) {
-		if ((flags & XR_SHUTDOWN_IMMEDIATE) == 0)
-			status = take_leave(deadline, &why);
+		status = settle(flags, deadline, &why);
+		if (status == XR_OK && (flags & XR_SHUTDOWN_IMMEDIATE) == 0) {
+			peer_await_flushed(deadline);
+			status = parcel_await_sent(deadline, &why);
+		}
 		status = look_for_leaks(flags, status, &why);
 		agent_leave();
-		agent_close();
+		if (dynamic_is())
+			dynamic_end();
+		else
+			agent_close();
 		xr_store_free(group.store);
 		group.store = NULL;
 	}

@@ -73,14 +73,15 @@ parcel_await_sent(int64_t deadline, struct xr_error *err)
 			tally_count(&out));
 }
 
-/* Where nothing is taken back, it is over or somebody is about to say so. */
+/* Where nothing is taken back, it is over or somebody is about to say so; so it is
+ * once the link is closed. */
 void
 parcel_end(struct parcel *p, struct peer *peer)
 {
 	if (p == NULL)
 		return;
 	if (atomic_load_explicit(&p->pending, memory_order_acquire) > 0 &&
-		peer->carrier->unsend(peer->link, &p->token))
+		peer_unsend(peer, &p->token))
 		parcel_keep(p);
 	parcel_unref(p);
 }

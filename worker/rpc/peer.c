@@ -14,6 +14,7 @@
 #include "worker/rpc/parcel.h"
 #include "worker/rpc/peer.h"
 #include "worker/rpc/pending.h"
+#include "worker/rpc/tell.h"
 
 struct peer *
 peer_new(const char *name, uint32_t id, uint64_t incarnation)
@@ -72,7 +73,7 @@ peer_learns(struct peer *p, uint32_t i)
 static enum xr_status
 lost_error(const struct peer *p, struct xr_error *err)
 {
-	if (atomic_load(&p->state) == PEER_LEFT)
+	if (atomic_load(&p->state) == PEER_LEFT || p->left)
 		return fail(err, XR_E_NOTFOUND, "%s (%u) has left the group",
 			p->name, p->id);
 	return fail(err, XR_E_PEER_LOST, "lost %s (%u)%s%s", p->name, p->id,
@@ -101,6 +102,11 @@ peer_lose(struct peer *p, enum peer_state state, const char *why)
 	was = atomic_load(&p->state);
 	if (was == PEER_NEW || was == PEER_UP) {
 		snprintf(p->why, sizeof(p->why), "%s", why);
+		if (p->left)
+			state = PEER_LEFT;
+		/* Before anybody can fail of it. */
+		if (state == PEER_LOST)
+			tell_lost(p->rank);
 		atomic_store(&p->state, state);
 		drop_behind(p);
 	}
@@ -108,6 +114,37 @@ peer_lose(struct peer *p, enum peer_state state, const char *why)
 	pthread_mutex_unlock(&p->lock);
 	if (was == PEER_NEW || was == PEER_UP)
 		pending_fail_all(p, status, err.text);
+}
+
+void
+peer_gone(struct peer *p, bool lost)
+{
+	bool is_up;
+
+	pthread_mutex_lock(&p->lock);
+	p->left = !lost;
+	is_up = atomic_load(&p->state) == PEER_UP;
+	if (p->left && atomic_load(&p->state) == PEER_LOST)
+		atomic_store(&p->state, PEER_LEFT);
+	pthread_mutex_unlock(&p->lock);
+	atomic_store_explicit(&p->gone, true, memory_order_release);
+	if (lost || !is_up)
+		peer_lose(p, lost ? PEER_LOST : PEER_LEFT,
+			"the group has found it dead");
+}
+
+void
+peer_unlink(struct peer *p, struct xr_link *link)
+{
+	bool ours;
+
+	pthread_mutex_lock(&p->lock);
+	ours = p->link == link;
+	if (ours)
+		p->link = NULL;
+	pthread_mutex_unlock(&p->lock);
+	if (ours)
+		p->carrier->link_close(link);
 }
 
 /* --- sending -------------------------------------------------------------- */
@@ -329,6 +366,30 @@ peer_send(struct peer *p, const struct xr_message *message, int64_t deadline,
 	return status;
 }
 
+bool
+peer_unsend(struct peer *p, void *token)
+{
+	bool unsent;
+
+	pthread_mutex_lock(&p->lock);
+	unsent = p->link != NULL && p->carrier->unsend != NULL &&
+		p->carrier->unsend(p->link, token);
+	pthread_mutex_unlock(&p->lock);
+	return unsent;
+}
+
+bool
+peer_can_lend(struct peer *p, const struct xr_part *part)
+{
+	bool can;
+
+	pthread_mutex_lock(&p->lock);
+	can = p->link != NULL && (p->carrier->caps & XR_CARRIER_LENDS) != 0 &&
+		p->carrier->can_lend(p->link, part);
+	pthread_mutex_unlock(&p->lock);
+	return can;
+}
+
 enum xr_status
 peer_post(struct peer *p, const struct xr_message *message)
 {
@@ -386,4 +447,12 @@ peer_flush(void *unused, uint32_t budget)
 		if (atomic_load_explicit(&p->is_behind, memory_order_relaxed))
 			n += flush_one(p);
 	return n;
+}
+
+void
+peer_await_flushed(int64_t deadline)
+{
+	for (struct peer *p = agent_first(); p != NULL; p = agent_next(p))
+		while (atomic_load(&p->is_behind) && clock_now() < deadline)
+			lead_poll();
 }

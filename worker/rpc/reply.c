@@ -12,6 +12,7 @@
 #include "worker/rpc/held.h"
 #include "worker/rpc/message.h"
 #include "worker/rpc/parcel.h"
+#include "worker/rpc/prof.h"
 #include "worker/rpc/serve_inner.h"
 #include "worker/rpc/values.h"
 
@@ -54,6 +55,8 @@ send_answer(struct xr_call *call, const struct answer *a)
 		.loan_count = a->loan_count,
 	};
 
+	if (call->prof != NULL)
+		prof_answer(call);
 	return call->oneway ?
 		XR_OK :
 		peer_send(call->peer, &m, INT64_MAX, a->parcel, NULL);

@@ -12,6 +12,7 @@
 #include "worker/rpc/lead.h"
 #include "worker/rpc/message.h"
 #include "worker/rpc/object.h"
+#include "worker/rpc/prof.h"
 #include "worker/rpc/serve.h"
 #include "worker/rpc/serve_inner.h"
 #include "worker/rpc/values.h"
@@ -43,6 +44,7 @@ call_new(const struct xr_call *from)
 		return NULL;
 	*call = *from;
 	atomic_store(&call->refs, 1);
+	prof_ref(call->prof);
 	if (call->args != NULL)
 		xr_value_ref(call->args);
 	if (call->named != NULL)
@@ -85,6 +87,7 @@ call_unref(struct xr_call *call)
 	xr_value_unref(call->args);
 	xr_value_unref(call->named);
 	held_unref(call->held);
+	prof_unref(call->prof);
 	xr_value_unref(call->object);
 	refs_free(call->rrefs);
 	free(call->method);
@@ -147,7 +150,7 @@ run_values(struct xr_call *call, const struct xr_body *body)
 }
 
 static void
-run_call(struct xr_call *call, const struct xr_body *body)
+run_function(struct xr_call *call, const struct xr_body *body)
 {
 	const struct xr_func *f = &call->func->f;
 
@@ -155,6 +158,20 @@ run_call(struct xr_call *call, const struct xr_body *body)
 		run_values(call, body);
 	else
 		finish(call, f->raw(call, body->data, body->len, f->ctx));
+}
+
+static void
+run_call(struct xr_call *call, const struct xr_body *body)
+{
+	struct prof_run run;
+
+	if (!prof_is_on()) {
+		run_function(call, body);
+		return;
+	}
+	prof_run_begin(&run, call);
+	run_function(call, body);
+	prof_run_end(&run, call->func->f.name);
 }
 
 static void
@@ -352,6 +369,15 @@ take_refs(struct xr_call *call, struct xr_body *body, struct xr_error *err)
 		fail(err, status, "%s", xr_status_text(status));
 }
 
+/* What a call on the stack has yet. */
+static void
+give_back(struct xr_call *call)
+{
+	refs_free(call->rrefs);
+	if (call->prof != NULL)
+		prof_unref(call->prof);
+}
+
 static void
 serve_later(struct xr_call *from, const struct xr_body *body)
 {
@@ -380,12 +406,14 @@ serve_request(struct peer *peer, const struct xr_record *record,
 	enum xr_status status = XR_OK;
 
 	figures_add(FIGURE_SERVED, 1);
+	if ((record->flags & MESSAGE_PROFILE) != 0 && !call.oneway)
+		call.prof = prof_new();
 	if ((record->flags & MESSAGE_NAMED) != 0 && !take_name(&rest, &name))
 		status = fail(&err, XR_E_PROTO, "a call is cut short");
 	if (status == XR_OK && call.values)
 		status = take_refs(&call, &rest, &err);
-	if (status == XR_E_EXISTS) {
-		refs_free(call.rrefs); /* it came before */
+	if (status == XR_E_EXISTS) { /* it came before */
+		give_back(&call);
 		return;
 	}
 	if (status == XR_OK && (call.flags & MESSAGE_METHOD) == 0)
@@ -399,7 +427,7 @@ serve_request(struct peer *peer, const struct xr_record *record,
 		run_short(&call, &rest);
 	else
 		serve_later(&call, &rest);
-	refs_free(call.rrefs);
+	give_back(&call);
 }
 
 void

@@ -17,6 +17,7 @@
 #include "worker/rpc/rref.h"
 
 struct held;
+struct prof;
 struct peer;
 
 struct xr_call {
@@ -30,7 +31,10 @@ struct xr_call {
 	bool deferred;     /* somebody has it beside the function */
 	struct peer *peer;
 	uint64_t corr;
-	uint32_t flags; /* of the request's record */
+	uint32_t flags;    /* of the request's record */
+	struct prof *prof; /* NULL: nobody asked for one */
+	int64_t began;     /* its function, clock_now(), if anything is
+			    * recorded */
 	const struct func *func;
 	struct xr_value *args, *named; /* of a function with values */
 	struct rref_wire birth;        /* of MESSAGE_REMOTE: what it makes */

@@ -49,19 +49,11 @@ lend(void *ctx, const struct xr_part *part, bool tensor, uint64_t *number)
 	struct packing *p = ctx;
 
 	if (part->len < LEND_MIN || p->count == VALUES_LOANS ||
-		(tensor && !p->share) ||
-		!p->peer->carrier->can_lend(p->peer->link, part))
+		(tensor && !p->share) || !peer_can_lend(p->peer, part))
 		return false;
 	*number = p->count;
 	p->loans[p->count++] = *part;
 	return true;
-}
-
-static bool
-lends(const struct peer *p)
-{
-	return atomic_load(&p->state) == PEER_UP &&
-		(p->carrier->caps & XR_CARRIER_LENDS) != 0;
 }
 
 /* What a carrier keeps: the value's parts, and the references in front. */
@@ -137,7 +129,7 @@ encode(struct xr_value *value, struct packing *p, struct values_out *out,
 		.lend = lend,
 	};
 	const struct value_encoding how = {
-		.mode = lends(p->peer) ? VALUE_LEND : VALUE_COPY,
+		.mode = VALUE_LEND,
 		.ctx = &ctx,
 	};
 	enum xr_status status = value_encode(value, &how, &out->encoded, err);

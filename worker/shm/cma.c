@@ -39,6 +39,8 @@ read_parts(const struct segment_slot *slot, const struct iovec *to,
 	ssize_t n;
 
 	n = pid <= 0 ? -1 : process_vm_readv(pid, to, 1, from, count, 0);
+	if (n == -1 && pid > 0 && errno == ESRCH)
+		n = CMA_GONE;
 	errno = saved;
 	return n;
 }

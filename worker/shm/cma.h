@@ -23,6 +23,7 @@
 
 #define CMA_PIECE (UINT64_C(512) << 10) /* in one go: others wait meanwhile */
 #define CMA_PARTS 64
+#define CMA_GONE  (-2)
 
 /* cma_offer() - @slot says where this process can be tried. */
 void cma_offer(struct segment_slot *slot);
@@ -37,8 +38,8 @@ void cma_forbid(bool forbidden);
  * cma_read() - up to @len bytes into @to, from @skip bytes into the @count parts
  * of the process's memory.
  *
- * @pid:   of who has @slot
- * Returns how many; -1: it cannot be read, whatever the reason
+ * Returns how many; CMA_GONE: its process has no memory any more; -1: it cannot be
+ * read, whatever the reason
  */
 int64_t cma_read(const struct segment_slot *slot, const struct xr_part *parts,
 	uint32_t count, uint64_t skip, const struct iovec *to);

@@ -110,44 +110,53 @@ read_piece(struct xr_link *link)
 	MARK(MARK_CMA);
 	if (is_void(link))
 		return FETCH_VOID;
-	if (n <= 0 ||
+	if (n == CMA_GONE ||
 		segment_gen(atomic_load(&link->peer->claim)) !=
 			link->plane >> 8)
+		return FETCH_GONE;
+	if (n <= 0)
 		return FETCH_FAILED;
 	f->done += (uint64_t)n;
 	return f->done == f->len ? FETCH_DONE : FETCH_MORE;
 }
 
-static bool
+/* WAIT: there are none yet. */
+static enum fetch_state
 find_windows(struct xr_link *link)
 {
 	struct shm *shm = link->carrier->shm;
 	uint64_t at = atomic_load_explicit(&link->in.head->window,
 		memory_order_acquire);
 
-	if (at == 0 || link->take.window != NULL)
-		return link->take.window != NULL;
-	if (at % 128 != 0 ||
+	if (link->take.window != NULL)
+		return FETCH_MORE;
+	if (at == 0)
+		return FETCH_WAIT;
+	if (at % RING_ALIGN != 0 || at >= shm->map.plan.size ||
 		!arena_has(&shm->arena, shm->map.base + at,
+			sizeof(struct window)) ||
+		!segment_owns(&shm->map, link->slot, link->plane >> 8, at,
 			sizeof(struct window)))
-		return false;
+		return FETCH_BROKEN;
 	link->take = (struct window_end){
 		.window = (void *)(shm->map.base + at),
 	};
-	return true;
+	return FETCH_MORE;
 }
 
 static enum fetch_state
 take_piece(struct xr_link *link)
 {
 	struct fetch *f = &link->fetch;
+	enum fetch_state found;
 
 	if (is_void(link)) {
 		window_skip(&link->take);
 		return FETCH_VOID;
 	}
-	if (!find_windows(link))
-		return FETCH_WAIT;
+	found = find_windows(link);
+	if (found != FETCH_MORE)
+		return found;
 	link->take.done = f->done;
 	switch (window_take(&link->take, f->to, f->len)) {
 	case WINDOW_SAME:

@@ -73,6 +73,8 @@ struct xr_link {
 	void *ctx;                 /* the host's */
 	_Atomic int state;
 	struct xr_link *next; /* fresh */
+	bool accepting; /* the host is asked who that is; */
+	bool wanted;    /* and meanwhile has connected to him: under c->lock */
 
 	/* The sending thread's; the other one looks at it. */
 	_Alignas(64) _Atomic(struct out *) out;
@@ -186,6 +188,7 @@ enum fetch_state {
 	FETCH_DONE,
 	FETCH_VOID, /* the writer took it back */
 	FETCH_FAILED,
+	FETCH_GONE,   /* the writer's process ended */
 	FETCH_BROKEN, /* the writer is where it cannot be */
 };
 

@@ -29,12 +29,19 @@ struct delivery {
 	bool *kept;            /* [count]: and the body's, behind them */
 };
 
+/* It lies in the arena, and the writer has it; what comes back to us is looked for
+ * among our own. */
 static bool
-is_inside(const struct shm *shm, const struct ring_ref *ref)
+is_inside(const struct xr_link *link, const struct ring_ref *ref)
 {
+	const struct shm *shm = link->carrier->shm;
+
 	return ref->loan < RING_LOANS && ref->of <= RING_LOANS &&
 		ref->offset < shm->map.plan.size &&
-		arena_has(&shm->arena, shm->map.base + ref->offset, ref->len);
+		arena_has(&shm->arena, shm->map.base + ref->offset, ref->len) &&
+		(ref->of > 0 ||
+			segment_owns(&shm->map, link->slot, link->plane >> 8,
+				ref->offset, ref->len));
 }
 
 /* Keep what is lent: what comes back to us has a reference again, and what is the
@@ -178,12 +185,10 @@ static bool
 read_refs(const struct xr_link *link, const struct ring_record *r,
 	struct ring_word w, struct ring_ref *refs)
 {
-	const struct shm *shm = link->carrier->shm;
-
 	memcpy(refs, body_of(r, w) + ((w.len + 7) & ~7u),
 		w.loans * sizeof(refs[0]));
 	for (uint32_t i = 0; i < w.loans; i++)
-		if (!is_inside(shm, &refs[i]))
+		if (!is_inside(link, &refs[i]))
 			return false;
 	return true;
 }
@@ -264,7 +269,7 @@ take_handle(struct xr_link *link, const struct ring_record *r,
 	if (w.len != sizeof(d.ref))
 		return false;
 	memcpy(&d.ref, r->body, sizeof(d.ref));
-	if (!is_inside(shm, &d.ref) || d.ref.offset % ARENA_ALIGN != 0 ||
+	if (!is_inside(link, &d.ref) || d.ref.offset % ARENA_ALIGN != 0 ||
 		!read_refs(link, r, w, refs))
 		return false;
 	d.data = shm->map.base + d.ref.offset;
@@ -344,6 +349,9 @@ step_fetch(struct xr_link *link)
 		return drop_fetched(link) ? STEP_SKIPPED : STEP_BROKEN;
 	case FETCH_FAILED:
 		return STEP_UNREADABLE;
+	case FETCH_GONE:
+		link->dying = true;
+		return STEP_UNREADABLE;
 	case FETCH_BROKEN:
 		return STEP_BROKEN;
 	case FETCH_WAIT:
@@ -422,7 +430,7 @@ link_fail(struct xr_link *link, const char *why)
 	struct out *out =
 		atomic_load_explicit(&link->out, memory_order_acquire);
 	struct lender *lender = link->lender;
-	bool dead = !alive_is(link->peer, link->plane);
+	bool dead = link->dying || !alive_is(link->peer, link->plane);
 
 	atomic_store_explicit(&link->state, LINK_LOST, memory_order_relaxed);
 	fetch_end(link);
@@ -443,7 +451,7 @@ why_over(const struct xr_link *link, enum step s)
 {
 	if (s == STEP_BROKEN)
 		return "it wrote what is no record";
-	if (link->dying)
+	if (link->dying || !alive_is(link->peer, link->plane))
 		return "its process ended";
 	if (s == STEP_NO_MEMORY)
 		return "there is no memory for what it sent";

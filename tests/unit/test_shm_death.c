@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * test_shm_death.c - a rank that dies at one of the marked points (mark.h), at the
+ * first time that it comes by there and at later ones: who lives hears of it and
+ * goes on, and what the dead had is given back.
+ */
+#include "tests/unit/shm_rig.h"
+
+#define SURVIVOR 0
+#define VICTIM   1
+#define LOST_NS  (5 * NS_PER_S) /* others may have the processors */
+#define CLEAN_NS (5 * NS_PER_S)
+#define VISIT_NS (20 * NS_PER_S) /* that it takes to come to the mark */
+
+static struct {
+	enum mark mark;
+	unsigned after;
+	bool windows; /* the memory of processes cannot be read */
+} plan;
+
+/* Each kind of message, one after the other; what has no room is tried later. */
+static void
+send_some(struct rig_peer *p, unsigned *turn)
+{
+	for (int i = 0; i < 4 && !p->lost; i++) {
+		enum xr_status status =
+			rig_send(p, (enum rig_kind)(*turn % RIG_KINDS));
+
+		if (status == XR_OK)
+			++*turn;
+		else if (status != XR_E_AGAIN)
+			return;
+		else if (*turn % RIG_KINDS == RIG_A_BULK)
+			rig_send(p, RIG_SHORT);
+	}
+}
+
+/* --- who dies ------------------------------------------------------------- */
+
+/* What takes runs of spans, and gives them back. */
+static void
+take_and_give(void)
+{
+	void *own, *data = shm_alloc(rig.shm, 3 * SEGMENT_SPAN, &own);
+
+	if (data != NULL)
+		shm_free(rig.shm, data, own);
+	arena_trim(&rig.shm->arena, 0);
+}
+
+static void
+victim(uint32_t rank)
+{
+	struct rig_peer *p;
+	unsigned turn = plan.after;
+
+	cma_forbid(plan.windows);
+	rig_open(rank, atomic_load(&notes->go));
+	p = rig_connect(SURVIVOR);
+	while (atomic_load(&notes->ready[SURVIVOR]) != atomic_load(&notes->go))
+		sched_yield();
+	mark_after = plan.after;
+	mark_at = plan.mark;
+	for (;;) {
+		if (!p->lost)
+			send_some(p, &turn);
+		else
+			rig_drop_all();
+		shm_poll(rig.shm);
+		take_and_give();
+		if (plan.mark == MARK_ARMED)
+			shm_sleep(rig.shm, clock_now() + NS_PER_MS);
+		else if (turn % 3 == 0 || p->lost)
+			rig_sleep(NS_PER_MS);
+	}
+}
+
+/* --- who lives ------------------------------------------------------------ */
+
+static void
+drain(void)
+{
+	int64_t end = clock_now() + CLEAN_NS;
+
+	/* What was lent to the dead comes back when he is gone. */
+	while ((rig.bulk_out || rig.shm->limbo != NULL) && clock_now() < end) {
+		shm_look_everywhere(rig.shm);
+		shm_poll(rig.shm);
+		sched_yield();
+	}
+	EXPECT(!rig.bulk_out);
+	EXPECT(rig.shm->limbo == NULL);
+	EXPECT_EQ(rig_used(), 0);
+}
+
+/* As long as the other lives, or until it is told to close. */
+static void
+live_a_round(uint32_t round)
+{
+	struct rig_peer *p;
+	unsigned turn = 0;
+
+	p = rig_connect(VICTIM);
+	atomic_store(&notes->ready[SURVIVOR], round);
+	while (!p->lost && atomic_load(&notes->stop) < round) {
+		send_some(p, &turn);
+		if (shm_poll(rig.shm) == 0)
+			rig_sleep(NS_PER_MS);
+	}
+	rig_disconnect(p);
+	rig_drop_all();
+	drain();
+	arena_trim(&rig.shm->arena, 0);
+	atomic_store(&notes->idle[SURVIVOR], round);
+}
+
+static void
+survivor(uint32_t rank)
+{
+	uint32_t round = 0;
+
+	rig_open(rank, 1);
+	for (;;) {
+		while (atomic_load(&notes->go) == round)
+			sched_yield();
+		round = atomic_load(&notes->go);
+		if (round == UINT32_MAX)
+			break;
+		live_a_round(round);
+	}
+	rig_close();
+	EXPECT_EQ(rig_spans(VICTIM), 0);
+}
+
+/* --- the supervisor ------------------------------------------------------- */
+
+static void
+await(_Atomic uint32_t *word, uint32_t value, int64_t ns)
+{
+	int64_t end = clock_now() + ns;
+
+	while (atomic_load(word) != value && clock_now() < end)
+		usleep(100);
+	EXPECT_EQ(atomic_load(word), value);
+}
+
+/* The victim dies at the mark; or there is no such place on its way, and it is
+ * killed wherever it is. */
+static void
+end_victim(pid_t pid, uint32_t round)
+{
+	int64_t end = clock_now() + VISIT_NS;
+	int status;
+	pid_t got;
+
+	while ((got = waitpid(pid, &status, WNOHANG)) == 0 &&
+		clock_now() < end) {
+		/* A ring is let go when the other end closes. */
+		if (plan.mark == MARK_LETGO &&
+			atomic_load(&notes->delivered[VICTIM]) > 10)
+			atomic_store(&notes->stop, round);
+		usleep(100);
+	}
+	if (got == 0) {
+		EXPECT(plan.mark == MARK_NONE);
+		kill(pid, SIGKILL);
+		NEED(waitpid(pid, &status, 0) == pid);
+	}
+	EXPECT(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+}
+
+static void
+play(uint32_t round)
+{
+	uint32_t lost = atomic_load(&notes->lost[SURVIVOR]);
+	unsigned before = forked_wrong;
+	int64_t died, end;
+	pid_t pid;
+
+	atomic_store(&notes->delivered[VICTIM], 0);
+	atomic_store(&notes->go, round);
+	pid = rig_rank(VICTIM, victim);
+	end_victim(pid, round);
+	died = clock_now();
+	rig_bury(VICTIM);
+	await(&notes->idle[SURVIVOR], round, CLEAN_NS);
+	if (plan.mark != MARK_LETGO) {
+		EXPECT_EQ(atomic_load(&notes->lost[SURVIVOR]), lost + 1);
+		EXPECT_STR(notes->why[SURVIVOR], "its process ended");
+		EXPECT(atomic_load(&notes->lost_at[SURVIVOR]) - died < LOST_NS);
+	}
+	EXPECT_EQ(atomic_load(&notes->wrong[SURVIVOR]), 0);
+	for (end = clock_now() + CLEAN_NS;
+		rig_spans(VICTIM) > 0 && clock_now() < end;)
+		segment_reclaim(rig_fd, RIG_RANKS, RIG_SLOTS);
+	EXPECT_EQ(rig_spans(RIG_SLOTS), rig_spans(SURVIVOR));
+	EXPECT_EQ(rig_rings(), 0);
+	EXPECT_EQ(rig_holds(SURVIVOR), 0);
+	if (forked_wrong > before)
+		forked_note(__LINE__, "mark %d after %u%s", plan.mark,
+			plan.after, plan.windows ? ", windows" : "");
+}
+
+static void
+die_at(enum mark mark, bool windows)
+{
+	static const unsigned after[] = { 0, 1, 2, 5, 13, 40 };
+	uint32_t round = 0;
+	pid_t pid;
+	int status;
+
+	rig_make();
+	cma_forbid(windows);
+	pid = rig_rank(SURVIVOR, survivor);
+	for (size_t i = 0; i < sizeof(after) / sizeof(after[0]); i++) {
+		plan.mark = mark;
+		plan.after = after[i];
+		plan.windows = windows;
+		play(++round);
+	}
+	atomic_store(&notes->go, UINT32_MAX);
+	NEED(waitpid(pid, &status, 0) == pid);
+	EXPECT(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	rig_bury(SURVIVOR);
+	EXPECT_EQ(rig_spans(RIG_SLOTS), 0);
+}
+
+FORKED_TEST(shm_death, a_record_that_is_not_published_is_not_there)
+{
+	die_at(MARK_RECORD, false);
+}
+
+FORKED_TEST(shm_death, one_that_nobody_was_woken_for_is_read)
+{
+	die_at(MARK_SENT, false);
+}
+
+/* There is one a link, and so only the first time. */
+FORKED_TEST(shm_death, a_ring_that_nobody_was_told_of_is_given_back)
+{
+	uint32_t round = 0;
+	pid_t pid;
+
+	rig_make();
+	pid = rig_rank(SURVIVOR, survivor);
+	plan.mark = MARK_RING;
+	while (round < 10)
+		play(++round);
+	atomic_store(&notes->go, UINT32_MAX);
+	NEED(waitpid(pid, NULL, 0) == pid);
+}
+
+FORKED_TEST(shm_death, half_a_run_that_was_taken_is_given_back)
+{
+	die_at(MARK_TAKEN, false);
+}
+
+FORKED_TEST(shm_death, a_run_that_its_owner_does_not_know_is_given_back)
+{
+	die_at(MARK_SPAN, false);
+}
+
+FORKED_TEST(shm_death, half_a_run_that_was_given_back_is_given_back)
+{
+	die_at(MARK_GIVEN, false);
+}
+
+FORKED_TEST(shm_death, memory_that_is_lent_and_not_told_of_is_given_back)
+{
+	die_at(MARK_LOAN, false);
+}
+
+FORKED_TEST(shm_death, memory_of_ours_that_the_dead_used_is_ours_again)
+{
+	die_at(MARK_HELD, false);
+}
+
+FORKED_TEST(shm_death, who_lets_go_and_dies_has_let_go)
+{
+	uint32_t round = 0;
+	pid_t pid;
+
+	rig_make();
+	pid = rig_rank(SURVIVOR, survivor);
+	plan.mark = MARK_LETGO;
+	while (round < 10)
+		play(++round);
+	atomic_store(&notes->go, UINT32_MAX);
+	NEED(waitpid(pid, NULL, 0) == pid);
+}
+
+FORKED_TEST(shm_death, a_body_that_is_fetched_and_never_all_there)
+{
+	die_at(MARK_CMA, false);
+}
+
+FORKED_TEST(shm_death, windows_that_are_filled_no_further)
+{
+	die_at(MARK_WINDOW, true);
+}
+
+FORKED_TEST(shm_death, windows_that_are_emptied_no_further)
+{
+	die_at(MARK_EMPTIED, true);
+}
+
+FORKED_TEST(shm_death, who_was_about_to_sleep)
+{
+	die_at(MARK_ARMED, false);
+}
