@@ -3,14 +3,14 @@
  * rpcecho.c - how long a call takes, and how many there are in a second.
  *
  *   xrun -n 2 rpcecho [--bytes N] [--calls N] [--window W] [--values] [--pause US]
- *                     [--private] [--transport NAME]
+ *                     [--private] [--transport NAME] [--pairs]
  *
- * Rank 0 calls rank 1, which sends back what came; every byte that comes back is
- * compared, and no two calls carry the same. --window 0 waits for each call,
- * another keeps that many under way. --values calls with values instead of bytes.
- * --pause lets the callee fall asleep before each call; --private calls with the
- * program's own memory, where others would hand over xr_buffer_new()'s. One line of
- * JSON.
+ * Rank 0 calls rank 1, or with --pairs each even rank the next, which sends back
+ * what came; every byte that comes back is compared, and no two calls carry the
+ * same. --window 0 waits for each call, another keeps that many under way. --values
+ * calls with values instead of bytes. --pause lets the callee fall asleep before
+ * each call; --private calls with the program's own memory, where others would hand
+ * over xr_buffer_new()'s. A line of JSON for each caller.
  */
 #include <getopt.h>
 #include <stdint.h>
@@ -32,7 +32,7 @@
 struct settings {
 	size_t bytes;
 	uint32_t calls, window;
-	int values, private;
+	int values, private, pairs;
 	const char *transport; /* NULL: any */
 	long pause_us;
 };
@@ -40,6 +40,7 @@ struct settings {
 struct bench {
 	struct settings s;
 	struct xr_peer *peer;
+	int64_t callee;
 	struct xr_method_ref *method;
 	uint8_t *data, *reply;
 	int64_t *took; /* [calls], ns */
@@ -144,7 +145,7 @@ call_value(struct bench *b)
 	const void *data;
 	size_t len;
 
-	call.id = 1;
+	call.id = b->callee;
 	call.func = "echo.value";
 	call.args = xr_value_new_list_of(&item, 1);
 	check(xr_rpc_sync(&call, &value, &err), &err, "call");
@@ -279,6 +280,7 @@ parse(int argc, char **argv, struct settings *s)
 		{ "values", no_argument, NULL, 'v' },
 		{ "pause", required_argument, NULL, 'p' },
 		{ "private", no_argument, NULL, 'm' },
+		{ "pairs", no_argument, NULL, 'P' },
 		{ "transport", required_argument, NULL, 't' },
 		{ NULL, 0, NULL, 0 },
 	};
@@ -305,6 +307,9 @@ parse(int argc, char **argv, struct settings *s)
 		case 'm':
 			s->private = 1;
 			break;
+		case 'P':
+			s->pairs = 1;
+			break;
 		case 't':
 			s->transport = optarg;
 			break;
@@ -328,7 +333,9 @@ main(int argc, char **argv)
 	snprintf(name, sizeof(name), "worker%u", xr_job_rank());
 	check(xr_module_static(functions, 2, &err), &err, "register");
 	check(xr_rpc_init(name, -1, -1, &opts, &err), &err, "init");
-	if (xr_job_rank() == 0) {
+	/* Rank 0 calls rank 1; or each even one the next. */
+	if (xr_job_rank() == 0 || (b.s.pairs && xr_job_rank() % 2 == 0)) {
+		b.callee = xr_job_rank() + 1;
 		b.data = b.s.private ? malloc(b.s.bytes + 8) :
 				       xr_buffer_new(b.s.bytes + 8);
 		b.reply = calloc(1, b.s.bytes + 8);
@@ -336,7 +343,8 @@ main(int argc, char **argv)
 		if (b.data == NULL || b.reply == NULL || b.took == NULL)
 			prog_die(0, "out of memory");
 		memset(b.data, 1, b.s.bytes + 8);
-		check(xr_peer_find(NULL, 1, &b.peer, &err), &err, "peer");
+		check(xr_peer_find(NULL, b.callee, &b.peer, &err), &err,
+			"peer");
 		check(xr_method_find("echo", &b.method, &err), &err, "method");
 		measure(&b);
 		if (b.s.private)

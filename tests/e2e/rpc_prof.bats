@@ -172,3 +172,56 @@ spent()
 	[ $((look - look_0)) -ge 2000 ]
 	[ $((200 * (look - look_0))) -lt $((all - all_0)) ]
 }
+
+# --- faults -------------------------------------------------------------------
+
+# refused FAULT TEXT - the backend "faulty" does not begin with it, and says so.
+refused()
+{
+	job -n 1 "$PROG/rpc_prof" --backend faulty --fault "$1" whole
+	[ "$status" -eq 2 ]
+	assert_has "$stderr" "init: XR_E_INVAL: $2"
+}
+
+@test "AC-P6 a fault of a message that there is not is refused" {
+	refused fail:PIGEON:3 "fault 'fail:PIGEON:3': no message is of kind 'PIGEON'"
+	job -n 1 "$PROG/rpc_prof" --backend faulty --extra messages_to_fail=PIGEON whole
+	[ "$status" -eq 2 ]
+	assert_has "$stderr" "XR_E_INVAL: messages_to_fail: 'PIGEON'"
+}
+
+@test "AC-P7 a delay below 0 is refused" {
+	refused delay:CALL:-1 "fault 'delay:CALL:-1': '-1' is not a time"
+	job -n 1 "$PROG/rpc_prof" --backend faulty --extra messages_to_delay=CALL:-1s whole
+	[ "$status" -eq 2 ]
+	assert_has "$stderr" "XR_E_INVAL: messages_to_delay: 'CALL:-1s'"
+}
+
+@test "AC-P9 calls are delayed by 1.5 s: a timeout of 1 fails, the default and 0 do not" {
+	tries delayed 2 --backend FAULTY_TENSORPIPE --fault delay:CALL:1.5 --transport shm
+	tries delayed 2 --backend faulty --extra messages_to_delay=PYTHON_CALL:1.5s --transport tcp
+}
+
+@test "the first sends of each call fail with XR_E_INJECTED, and nothing is left of them" {
+	for transport in shm tcp; do
+		tries failed 2 --backend faulty --fault fail:CALL:3 --transport "$transport"
+		tries failed 2 --backend FAULTY_TENSORPIPE --transport "$transport" \
+			--extra messages_to_fail=PYTHON_CALL --extra2 num_fail_sends=3
+	done
+}
+
+@test "messages come twice, late, and in another order" {
+	for transport in shm tcp; do
+		tries odd 2 --backend faulty --fault dup:REQUEST:1 --transport "$transport"
+		for fault in reorder:REQUEST reorder:REPLY dup:REPLY delay:REPLY:10ms; do
+			tries whole 2 --backend faulty --fault "$fault" --transport "$transport"
+		done
+	done
+}
+
+@test "what is said of faults counts with that backend alone" {
+	tries whole 2 --fault fail:CALL
+	job -n 2 "$PROG/rpc_prof" --backend faulty --fault fail:CALL whole
+	[ "$status" -eq 2 ]
+	assert_has "$stderr" 'call: XR_E_INJECTED'
+}

@@ -14,13 +14,14 @@
 #include <stdint.h>
 
 #define BOARD_RANKS  8
-#define BOARD_ROUNDS (BOARD_RANKS - 2)
+#define BOARD_ROUNDS (BOARD_RANKS - 2) /* with so many ranks */
 #define BOARD_WRONG  16
 
 struct board {
 	/* By who starts the job. */
 	uint64_t seed;
 	uint32_t ranks;
+	bool apart; /* the victim has the last processor, others the others */
 
 	/* By rank 0. */
 	_Atomic uint32_t round;  /* 1 and more; UINT32_MAX: all go home */

@@ -2,13 +2,15 @@
 /*
  * peerkill.c - ranks that are killed while others call them (peers.c).
  *
- *   peerkill [--rounds N] [--seed N] XRUN PEERS DIR
+ *   peerkill [--rounds N] [--seed N] [--ranks N] [--apart 1] XRUN PEERS DIR
  *
  * A round is one kill -9, at a random moment, of a rank that has touched 0, 100 or
  * 1000 MiB; every other rank waits in a call to it, and in every second round all
  * call each other with little and much meanwhile. A job has six rounds. What must
  * hold is in peers.c and scene.h; how long it took everybody to hear of it is
- * printed, and nothing is asked of it but an end: others may have the processors.
+ * printed: a processor that takes memory down does nothing else meanwhile, so with
+ * --apart the victim has one, and the others the others. Nothing is asked of the
+ * time but an end: others may have the processors.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -48,6 +50,8 @@ static struct kind kinds[] = {
 
 static struct scene scene;
 static uint64_t answered;
+static uint32_t ranks = BOARD_RANKS;
+static bool apart;
 
 static struct board *
 board_new(const char *path)
@@ -119,9 +123,8 @@ judge(struct board *board, int status)
 	/* The first who died by a signal. */
 	if (status != -1 && !(WIFEXITED(status) && WEXITSTATUS(status) == 137))
 		scene_broken(&scene, "wait status %x, not 137", status);
-	if (board->done != BOARD_ROUNDS)
-		scene_broken(&scene, "%u rounds of %u", board->done,
-			BOARD_ROUNDS);
+	if (board->done != ranks - 2)
+		scene_broken(&scene, "%u rounds of %u", board->done, ranks - 2);
 	for (uint32_t i = 0; i < board->done; i++)
 		note(board, i);
 	for (uint32_t r = 0; r < BOARD_RANKS; r++)
@@ -132,15 +135,16 @@ static void
 play(char *xrun, char *peers, uint64_t seed)
 {
 	const struct scene_end end = { .orphans_ms = 1000 };
-	char path[600];
-	char *argv[] = { xrun, "-n8", "--on-failure=continue", peers, path,
-		NULL };
+	char path[600], number[16];
+	char *argv[] = { xrun, "-n", number, "--on-failure=continue", peers,
+		path, NULL };
 	struct board *board;
 	int status;
 
 	scene_clear(&scene);
 	snprintf(scene.what, sizeof(scene.what), "seed %lu",
 		(unsigned long)seed);
+	snprintf(number, sizeof(number), "%u", ranks);
 	snprintf(path, sizeof(path), "%s/board", scene.dir);
 	board = board_new(path);
 	if (board == MAP_FAILED) {
@@ -148,7 +152,8 @@ play(char *xrun, char *peers, uint64_t seed)
 		return;
 	}
 	board->seed = seed;
-	board->ranks = BOARD_RANKS;
+	board->ranks = ranks;
+	board->apart = apart;
 	scene_start(&scene, argv, false);
 	status = scene_wait(&scene, PATIENCE);
 	judge(board, status);
@@ -167,16 +172,20 @@ main(int argc, char **argv)
 			rounds = atoll(argv[i + 1]);
 		else if (strcmp(argv[i], "--seed") == 0)
 			seed = atoll(argv[i + 1]);
+		else if (strcmp(argv[i], "--ranks") == 0)
+			ranks = (uint32_t)atoi(argv[i + 1]);
+		else if (strcmp(argv[i], "--apart") == 0)
+			apart = atoi(argv[i + 1]) != 0;
 		else
 			break;
 	}
-	if (argc - i != 3) {
+	if (argc - i != 3 || ranks < 3 || ranks > BOARD_RANKS) {
 		fprintf(stderr,
-			"usage: peerkill [--rounds N] [--seed N] XRUN PEERS DIR\n");
+			"usage: peerkill [--rounds N] [--seed N] [--ranks N] [--apart 1] XRUN PEERS DIR\n");
 		return 2;
 	}
 	scene_init(&scene, argv[i + 2]);
-	for (; done < rounds; done += BOARD_ROUNDS)
+	for (; done < rounds; done += ranks - 2)
 		play(argv[i], argv[i + 1], (uint64_t)(seed++));
 	for (size_t k = 0; k < KINDS; k++)
 		print(&kinds[k]);

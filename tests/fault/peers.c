@@ -11,8 +11,10 @@
  * looked at by everybody: no other error than the loss of one that died, by its
  * name; and by rank 0, in the segment: nothing of the dead stays.
  */
+#include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -180,6 +182,9 @@ judge(uint32_t to, enum xr_status status, const struct xr_error *err)
 		atomic_fetch_add(&board->calls[me], 1);
 		return;
 	}
+	/* Who is ready goes home. */
+	if (atomic_load(&board->round) == UINT32_MAX)
+		return;
 	snprintf(name, sizeof(name), "worker%u", to);
 	if (status != XR_E_PEER_LOST || !atomic_load(&board->dead[to]) ||
 		strstr(err->text, name) == NULL)
@@ -299,6 +304,35 @@ wait_in_call(uint32_t round, uint32_t victim)
 	atomic_store(&board->heard[me], round);
 }
 
+/* All threads of this process: those that the library has, too. */
+static void
+bind_to(const cpu_set_t *set)
+{
+	DIR *dir = opendir("/proc/self/task");
+	struct dirent *d;
+
+	while (dir != NULL && (d = readdir(dir)) != NULL)
+		if (d->d_name[0] != '.')
+			sched_setaffinity(atoi(d->d_name), sizeof(*set), set);
+	if (dir != NULL)
+		closedir(dir);
+}
+
+static void
+stand_apart(bool victim)
+{
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	cpu_set_t set;
+
+	if (!board->apart || cpus < 2)
+		return;
+	CPU_ZERO(&set);
+	for (long i = 0; i < cpus; i++)
+		if ((i == cpus - 1) == victim)
+			CPU_SET((size_t)i, &set);
+	bind_to(&set);
+}
+
 static void
 touch(uint32_t round)
 {
@@ -325,6 +359,7 @@ listener(void *ctx)
 			continue;
 		}
 		seen = round;
+		stand_apart(atomic_load(&board->victim) == me);
 		if (atomic_load(&board->victim) == me)
 			touch(round);
 		else

@@ -11,6 +11,8 @@
  *   quiet      without one, nothing of it is sent
  *   nested     profiles of a process
  *   cost N     N calls of rank 0 to itself that do nothing
+ *   delayed, failed, odd, whole
+ *              what becomes of calls that are to fail
  *   figures N  N calls of 8 bytes, 2 of which fail; rests until a signal ends it
  *   lost N     all call rank 1, which has N bytes and is killed; they fail of it
  */
@@ -432,6 +434,39 @@ join(void)
 	must(xr_rpc_init(name, -1, -1, &opts, &err), &err, "init");
 }
 
+static const struct {
+	const char *name;
+	void (*plain)(void);
+	void (*with)(const char *arg);
+} scenarios[] = {
+	{ "metrics", try_metrics, NULL },
+	{ "bytes", try_bytes, NULL },
+	{ "record", try_record, NULL },
+	{ "quiet", try_quiet, NULL },
+	{ "nested", try_nested, NULL },
+	{ "cost", NULL, try_cost },
+	{ "delayed", try_delayed, NULL },
+	{ "failed", try_failed, NULL },
+	{ "odd", try_odd, NULL },
+	{ "whole", try_whole, NULL },
+	{ "figures", NULL, try_figures },
+};
+
+static void
+try_it(const char *what, const char *arg)
+{
+	for (size_t i = 0; i < sizeof(scenarios) / sizeof(scenarios[0]); i++) {
+		if (strcmp(scenarios[i].name, what) != 0)
+			continue;
+		if (scenarios[i].plain != NULL)
+			scenarios[i].plain();
+		else
+			scenarios[i].with(arg);
+		return;
+	}
+	prog_die(0, "'%s' is nothing that it does", what);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -439,6 +474,8 @@ main(int argc, char **argv)
 		{ "transport", PROG_TEXT, &set.transport, "of all messages" },
 		{ "backend", PROG_TEXT, &set.backend, "of the agent" },
 		{ "extra", PROG_TEXT, &set.extra[0], "an option of it" },
+		{ "extra2", PROG_TEXT, &set.extra[1], "another" },
+		{ "fault", PROG_TEXT, &set.fault, "is XRUN_FAULT" },
 		{ "threads", PROG_NUM, &set.threads, "that run functions" },
 		{ 0 },
 	};
@@ -448,7 +485,10 @@ main(int argc, char **argv)
 
 	set.backend = "auto";
 	at = prog_opts(argc, argv, table);
-	set.extra_count = set.extra[0] != NULL;
+	while (set.extra[set.extra_count] != NULL)
+		set.extra_count++;
+	if (set.fault != NULL)
+		setenv("XRUN_FAULT", set.fault, 1);
 	what = argv[at] != NULL ? argv[at] : "";
 	must(xr_module_static(functions,
 		     sizeof(functions) / sizeof(functions[0]), &err),
@@ -456,24 +496,8 @@ main(int argc, char **argv)
 	join();
 	if (strcmp(what, "lost") == 0)
 		try_lost((size_t)prog_num("lost", argv[at + 1]));
-	else if (xr_job_rank() != 0)
-		;
-	else if (strcmp(what, "metrics") == 0)
-		try_metrics();
-	else if (strcmp(what, "bytes") == 0)
-		try_bytes();
-	else if (strcmp(what, "record") == 0)
-		try_record();
-	else if (strcmp(what, "quiet") == 0)
-		try_quiet();
-	else if (strcmp(what, "nested") == 0)
-		try_nested();
-	else if (strcmp(what, "cost") == 0)
-		try_cost(argv[at + 1]);
-	else if (strcmp(what, "figures") == 0)
-		try_figures(argv[at + 1]);
-	else
-		prog_die(0, "'%s' is nothing that it does", what);
+	if (xr_job_rank() == 0)
+		try_it(what, argv[at + 1]);
 	must(xr_rpc_shutdown(XR_SHUTDOWN_GRACEFUL, XR_SECONDS(60), &err), &err,
 		"shutdown");
 	if (xr_job_rank() == 0)

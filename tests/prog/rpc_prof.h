@@ -12,7 +12,8 @@
 
 struct settings {
 	const char *transport, *backend; /* NULL: any */
-	const char *extra[1];
+	const char *fault;               /* XRUN_FAULT; NULL: as it is */
+	const char *extra[3];
 	uint32_t extra_count;
 	int64_t threads;
 };
@@ -38,5 +39,11 @@ void try_record(void);
 void try_quiet(void);
 void try_nested(void);
 void try_cost(const char *count);
+
+/* rpc_prof_fault.c: with the backend "faulty", each with what is said there. */
+void try_delayed(void); /* delay:CALL:1.5 */
+void try_failed(void);  /* the first 3 of each REQUEST */
+void try_odd(void);     /* the first REQUEST of each is dropped, doubled, ... */
+void try_whole(void);   /* none */
 
 #endif /* TESTS_PROG_RPC_PROF_H */

@@ -367,7 +367,7 @@ static const struct {
 	{ lie_that_is_not_aligned, NONSENSE, false },
 	{ lie_of_a_loan_that_is_none, NONSENSE, false },
 	{ lie_of_what_was_never_lent, NONSENSE, false },
-	{ lie_of_what_is_yours, NULL, false },
+	{ lie_of_what_is_yours, NONSENSE, false },
 	{ lie_of_loans, NONSENSE, false },
 	{ lie_of_no_parts, NONSENSE, false },
 	{ lie_of_more_parts, NONSENSE, false },

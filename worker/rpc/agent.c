@@ -16,6 +16,7 @@
 #include "base/status.h"
 #include "worker/rpc/agent.h"
 #include "worker/rpc/crew.h"
+#include "worker/rpc/fault.h"
 #include "worker/rpc/figures.h"
 #include "worker/rpc/inside.h"
 #include "worker/rpc/lead.h"
@@ -324,9 +325,11 @@ expire(void *ctx, int64_t now)
 {
 	int64_t a_call = pending_expire(now), a_meeting = meet_expire(now);
 	int64_t told = tell_figures(now), a_reference = rref_expire(now);
+	int64_t held = peer_release(now);
 
 	(void)ctx;
 	a_call = a_call < told ? a_call : told;
+	a_call = a_call < held ? a_call : held;
 	a_call = a_call < a_reference ? a_call : a_reference;
 	return a_call < a_meeting ? a_call : a_meeting;
 }
@@ -536,6 +539,7 @@ agent_close(void)
 	inside_await_empty(empty, NULL);
 	crew_close();
 	tell_last();
+	fault_close();
 	lead_close();
 	serve_forget_all();
 	empty(NULL);

@@ -14,6 +14,7 @@
 #include "worker/rpc/backend.h"
 #include "worker/rpc/devices.h"
 #include "worker/rpc/dynamic.h"
+#include "worker/rpc/fault.h"
 #include "worker/rpc/future.h"
 #include "worker/rpc/group.h"
 #include "worker/rpc/inside.h"
@@ -313,7 +314,10 @@ xr_rpc_init(const char *name, int64_t rank, int64_t world_size,
 		status = agent_state() != AGENT_NONE ?
 			fail(&why, XR_E_STATE,
 				"an agent runs in this process already") :
-			join(&(struct wanted){ name, rank, world_size, &all },
+			fault_open(&all, &why);
+		if (status == XR_OK)
+			status = join(&(struct wanted){ name, rank, world_size,
+					      &all },
 				&why);
 		pthread_mutex_unlock(&group.changing);
 	}

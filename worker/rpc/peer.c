@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "worker/rpc/agent.h"
+#include "worker/rpc/fault.h"
 #include "worker/rpc/figures.h"
 #include "worker/rpc/lead.h"
 #include "worker/rpc/message.h"
@@ -339,8 +340,8 @@ await_room(int64_t deadline)
 	return XR_E_AGAIN;
 }
 
-enum xr_status
-peer_send(struct peer *p, const struct xr_message *message, int64_t deadline,
+static enum xr_status
+send_once(struct peer *p, const struct xr_message *message, int64_t deadline,
 	struct parcel *parcel, struct xr_error *err)
 {
 	enum xr_status status;
@@ -405,6 +406,66 @@ peer_post(struct peer *p, const struct xr_message *message)
 	}
 	pthread_mutex_unlock(&p->lock);
 	return status;
+}
+
+static void
+send_held(struct fault_held *h)
+{
+	send_once(h->to, &h->message, INT64_MAX, NULL, NULL);
+	free(h);
+}
+
+int64_t
+peer_release(int64_t now)
+{
+	struct fault_held *h;
+
+	if (!fault_is_on())
+		return INT64_MAX;
+	while ((h = fault_take(NULL, now)) != NULL)
+		send_held(h);
+	return fault_due();
+}
+
+/* With the backend "faulty". */
+static enum xr_status
+send_faulty(struct peer *p, const struct xr_message *message, int64_t deadline,
+	struct parcel *parcel, struct xr_error *err)
+{
+	enum fault_what what = fault_of(p, message);
+	enum xr_status status = XR_OK;
+	struct fault_held *held;
+
+	if (what == FAULT_FAIL)
+		return fail(err, XR_E_INJECTED,
+			"%s (%u): a message failed on purpose", p->name, p->id);
+	if (deadline != INT64_MAX && clock_now() >= deadline)
+		return fail(err, XR_E_TIMEOUT,
+			"%s (%u): a message was delayed on purpose", p->name,
+			p->id);
+	if (what == FAULT_DROP)
+		return XR_OK;
+	if (what == FAULT_REORDER && fault_hold(p, message)) {
+		/* Who leads tells the watch nothing of what is due. */
+		lead_due(fault_due());
+		lead_wake_all();
+		return XR_OK;
+	}
+	if (what == FAULT_DUP)
+		status = send_once(p, message, deadline, NULL, err);
+	if (status == XR_OK)
+		status = send_once(p, message, deadline, parcel, err);
+	while (status == XR_OK && (held = fault_take(p, INT64_MAX)) != NULL)
+		send_held(held);
+	return status;
+}
+
+enum xr_status
+peer_send(struct peer *p, const struct xr_message *message, int64_t deadline,
+	struct parcel *parcel, struct xr_error *err)
+{
+	return fault_is_on() ? send_faulty(p, message, deadline, parcel, err) :
+			       send_once(p, message, deadline, parcel, err);
 }
 
 static uint32_t

@@ -120,6 +120,9 @@ bool peer_can_lend(struct peer *p, const struct xr_part *part);
  * own: what has no room is copied and sent later. XR_E_AGAIN: somebody sends to
  * it at this moment, maybe this thread. */
 enum xr_status peer_post(struct peer *p, const struct xr_message *message);
+/* peer_release() - send what the backend "faulty" kept until @now; gives when the
+ * next is due, or INT64_MAX. */
+int64_t peer_release(int64_t now);
 
 /* peer_lose() - it cannot be reached any more: all that is asked of it fails.
  * Once; later calls do nothing. Any thread. */

@@ -29,19 +29,36 @@ struct delivery {
 	bool *kept;            /* [count]: and the body's, behind them */
 };
 
-/* It lies in the arena, and the writer has it; what comes back to us is looked for
- * among our own. */
+/* A block of ours that the peer has by a loan: with a reference more. */
+static bool
+comes_back(const struct xr_link *link, const struct ring_ref *ref)
+{
+	struct shm *shm = link->carrier->shm;
+	struct out *out =
+		atomic_load_explicit(&link->out, memory_order_acquire);
+
+	return out != NULL &&
+		loans_covers(&out->loans, ref->of - 1, &shm->arena,
+			shm->map.base + ref->offset, ref->len);
+}
+
+/* It lies in the arena, and is the writer's, or ours and lent to him. */
 static bool
 is_inside(const struct xr_link *link, const struct ring_ref *ref)
 {
-	const struct shm *shm = link->carrier->shm;
+	struct shm *shm = link->carrier->shm;
 
-	return ref->loan < RING_LOANS && ref->of <= RING_LOANS &&
-		ref->offset < shm->map.plan.size &&
-		arena_has(&shm->arena, shm->map.base + ref->offset, ref->len) &&
-		(ref->of > 0 ||
-			segment_owns(&shm->map, link->slot, link->plane >> 8,
-				ref->offset, ref->len));
+	if (ref->loan >= RING_LOANS || ref->of > RING_LOANS ||
+		ref->offset >= shm->map.plan.size ||
+		!arena_has(&shm->arena, shm->map.base + ref->offset, ref->len))
+		return false;
+	if (ref->of == 0)
+		return segment_owns(&shm->map, link->slot, link->plane >> 8,
+			ref->offset, ref->len);
+	if (!comes_back(link, ref))
+		return false;
+	arena_unref(&shm->arena, shm->map.base + ref->offset);
+	return true;
 }
 
 /* Keep what is lent: what comes back to us has a reference again, and what is the
@@ -49,21 +66,15 @@ is_inside(const struct xr_link *link, const struct ring_ref *ref)
 static void *
 keep(struct delivery *d, const struct ring_ref *ref, bool *kept)
 {
-	struct shm *shm = d->link->carrier->shm;
-	struct out *out;
+	const struct shm *shm = d->link->carrier->shm;
 	struct hold *h;
-	const void *data = shm->map.base + ref->offset;
 
 	if (*kept)
 		return NULL;
-	if (ref->of > 0) {
-		out = atomic_load_explicit(&d->link->out, memory_order_acquire);
-		if (out == NULL ||
-			!loans_covers(&out->loans, ref->of - 1, &shm->arena,
-				data, ref->len))
-			return NULL;
-		return own_word(data, OWN_BLOCK);
-	}
+	if (ref->of > 0)
+		return comes_back(d->link, ref) ?
+			own_word(shm->map.base + ref->offset, OWN_BLOCK) :
+			NULL;
 	h = hold_new(d->link->lender, ref);
 	MARK(MARK_HELD);
 	if (h == NULL)
