@@ -512,10 +512,15 @@ class RRef(wire.Reference):
         return wire.of_value(value.pointer)
 
     def _creation_error(self, error):
-        """The function's own, of which the library's line is the beginning."""
-        future = self._get_future()
-        failed = future.error() if future.done() else None
-        return wire.exception_of(failed.pointer) if failed else error
+        """The function's own, of which the library's line is the beginning; who
+        waits for the value may hear of it first."""
+        if error.status != t.XR_E_REMOTE:
+            return error
+        try:
+            self._get_future().wait()
+        except Exception as e:
+            return e
+        return error
 
     def to_here(self, timeout=UNSET_RPC_TIMEOUT):
         if _agent is None:
