@@ -4,6 +4,8 @@
 # is told in tests/rref. Most of it is done twice: over shared memory by a
 # program that is linked with libxrun, and over TCP by one that holds its objects.
 
+bats_require_minimum_version 1.5.0
+
 load helper
 
 setup()
@@ -85,6 +87,25 @@ killed()
 
 @test "AC-Q8 the first three sends of each message fail, and nothing is lost" {
 	inside 3 share-failing
+}
+
+@test "AC-P8 references live through three failures of each message, and through others" {
+	local kind faults=''
+
+	for kind in CONFIRM FORK_REQUEST CHILD_ACCEPT USER_DELETE; do
+		faults+=",fail:RREF_$kind:3"
+	done
+	XRUN_FAULT=${faults#,} job -n 3 "$BUILD/tests/rref/rref" share chain two
+	well share chain two
+	faults=${faults//fail/dup}
+	XRUN_FAULT=${faults#,} job -n 3 "$BUILD/tests/rref/rref" share chain
+	well share chain
+	XRUN_FAULT=reorder:RREF_CONFIRM,reorder:RREF_USER_DELETE \
+		job -n 3 "$BUILD/tests/rref/rref" share chain
+	well share chain
+	# It is asked for what is to fail.
+	XRUN_FAULT=fail:RREF_NOTHING job -n 2 "$BUILD/tests/rref/rref" two
+	[ "$status" -ne 0 ]
 }
 
 @test "AC-Q9 messages come in any order, and twice" {

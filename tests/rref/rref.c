@@ -52,7 +52,12 @@ main(int argc, char **argv)
 	bool late = getenv("RREF_LATE") != NULL;
 
 	register_functions();
-	EXPECT(xr_rpc_opts_init(0, &opts, &last_err), XR_OK);
+	/* What fails says XRUN_FAULT. */
+	EXPECT(xr_rpc_opts_init(xr_backend_find(getenv("XRUN_FAULT") != NULL ?
+					"faulty" :
+					"auto"),
+		       &opts, &last_err),
+		XR_OK);
 	if (late)
 		opts.rref_flags = XR_RREF_ACK_ON_DONE;
 	snprintf(name, sizeof(name), "worker%u", xr_job_rank());

@@ -90,6 +90,9 @@ fault_is_on(void)
  * with no lock held, and only if fault_is_on(). A delay is over when it returns. */
 enum fault_what fault_of(const struct peer *p, const struct xr_message *m);
 
+/* fault_post() - peer_post(), with what the rules say, but delays sleep. */
+enum xr_status fault_post(struct peer *p, const struct xr_message *message);
+
 /* fault_send() - peer_send(), with what the rules say. */
 enum xr_status fault_send(struct peer *p, const struct xr_message *message,
 	int64_t deadline, struct parcel *parcel, struct xr_error *err);

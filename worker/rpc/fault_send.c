@@ -41,6 +41,18 @@ send_behind(struct peer *p, const struct xr_message *message, int64_t deadline,
 	return status;
 }
 
+/* It goes behind the next one. */
+static bool
+hold(struct peer *p, const struct xr_message *message)
+{
+	if (!fault_hold(p, message))
+		return false;
+	/* Who leads tells the watch nothing of what is due. */
+	lead_due(fault_due());
+	lead_wake_all();
+	return true;
+}
+
 enum xr_status
 fault_send(struct peer *p, const struct xr_message *message, int64_t deadline,
 	struct parcel *parcel, struct xr_error *err)
@@ -57,15 +69,28 @@ fault_send(struct peer *p, const struct xr_message *message, int64_t deadline,
 			p->id);
 	if (what == FAULT_DROP)
 		return XR_OK;
-	if (what == FAULT_REORDER && fault_hold(p, message)) {
-		/* Who leads tells the watch nothing of what is due. */
-		lead_due(fault_due());
-		lead_wake_all();
+	if (what == FAULT_REORDER && hold(p, message))
 		return XR_OK;
-	}
 	if (what == FAULT_DUP)
 		status = peer_send_whole(p, message, deadline, NULL, err);
 	return status == XR_OK ?
 		send_behind(p, message, deadline, parcel, err) :
 		status;
+}
+
+enum xr_status
+fault_post(struct peer *p, const struct xr_message *message)
+{
+	enum fault_what what = fault_of(p, message);
+	enum xr_status status = XR_OK;
+
+	if (what == FAULT_FAIL)
+		return XR_E_INJECTED;
+	if (what == FAULT_DROP)
+		return XR_OK;
+	if (what == FAULT_REORDER && hold(p, message))
+		return XR_OK;
+	if (what == FAULT_DUP)
+		status = peer_post_whole(p, message);
+	return status == XR_OK ? peer_post_whole(p, message) : status;
 }

@@ -403,6 +403,13 @@ peer_can_lend(struct peer *p, const struct xr_part *part)
 enum xr_status
 peer_post(struct peer *p, const struct xr_message *message)
 {
+	return fault_is_on() ? fault_post(p, message) :
+			       peer_post_whole(p, message);
+}
+
+enum xr_status
+peer_post_whole(struct peer *p, const struct xr_message *message)
+{
 	enum xr_status status;
 
 	if (pthread_mutex_trylock(&p->lock) != 0)

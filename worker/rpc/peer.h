@@ -124,6 +124,8 @@ bool peer_can_lend(struct peer *p, const struct xr_part *part);
  * own: what has no room is copied and sent later. XR_E_AGAIN: somebody sends to
  * it at this moment, maybe this thread. */
 enum xr_status peer_post(struct peer *p, const struct xr_message *message);
+enum xr_status peer_post_whole(struct peer *p,
+	const struct xr_message *message); /* as peer_send_whole() */
 
 /* peer_lose() - it cannot be reached any more: all that is asked of it fails.
  * Once; later calls do nothing. Any thread. */
