@@ -89,22 +89,26 @@ killed()
 	inside 3 share-failing
 }
 
+# faulty FAULTS SCENE... - the scenes go well though these messages fail. xrun keeps
+# the variable to itself.
+faulty()
+{
+	job -n 3 env XRUN_FAULT="$1" "$BUILD/tests/rref/rref" "${@:2}"
+	well "${@:2}"
+}
+
 @test "AC-P8 references live through three failures of each message, and through others" {
 	local kind faults=''
 
 	for kind in CONFIRM FORK_REQUEST CHILD_ACCEPT USER_DELETE; do
 		faults+=",fail:RREF_$kind:3"
 	done
-	XRUN_FAULT=${faults#,} job -n 3 "$BUILD/tests/rref/rref" share chain two
-	well share chain two
-	faults=${faults//fail/dup}
-	XRUN_FAULT=${faults#,} job -n 3 "$BUILD/tests/rref/rref" share chain
-	well share chain
-	XRUN_FAULT=reorder:RREF_CONFIRM,reorder:RREF_USER_DELETE \
-		job -n 3 "$BUILD/tests/rref/rref" share chain
-	well share chain
+	faults=${faults#,}
+	faulty "$faults" share chain two
+	faulty "${faults//fail/dup}" share chain
+	faulty reorder:RREF_CONFIRM,reorder:RREF_USER_DELETE share chain
 	# It is asked for what is to fail.
-	XRUN_FAULT=fail:RREF_NOTHING job -n 2 "$BUILD/tests/rref/rref" two
+	job -n 2 env XRUN_FAULT=fail:RREF_NOTHING "$BUILD/tests/rref/rref" two
 	[ "$status" -ne 0 ]
 }
 

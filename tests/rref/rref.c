@@ -54,8 +54,8 @@ main(int argc, char **argv)
 	register_functions();
 	/* What fails says XRUN_FAULT. */
 	EXPECT(xr_rpc_opts_init(xr_backend_find(getenv("XRUN_FAULT") != NULL ?
-					"faulty" :
-					"auto"),
+						"faulty" :
+						"auto"),
 		       &opts, &last_err),
 		XR_OK);
 	if (late)
