@@ -120,6 +120,78 @@ put_table(struct buf *out, const cJSON *json)
 		put_rank(out, rank, cols);
 }
 
+/* --- calls ---------------------------------------------------------------- */
+
+static const cJSON *
+rpc_of(const cJSON *rank)
+{
+	return cJSON_GetObjectItemCaseSensitive(rank, "rpc");
+}
+
+/* "850ns", "12us", "1.2ms", "3.4s" */
+static void
+put_short(struct buf *out, double seconds)
+{
+	static const char *const units[] = { "ns", "us", "ms", "s" };
+	double n = seconds * 1e9;
+	char text[32];
+	int unit = 0;
+
+	while (n >= 999.5 && unit < 3) {
+		n /= 1000;
+		unit++;
+	}
+	snprintf(text, sizeof(text), n < 9.95 && unit > 0 ? "%.1f%s" : "%.0f%s",
+		n, units[unit]);
+	buf_fmt(out, " %6s", text);
+}
+
+static void
+put_calls(struct buf *out, const cJSON *rank, uint32_t cols)
+{
+	const cJSON *rpc = rpc_of(rank);
+	const size_t at = out->len;
+
+	buf_fmt(out, "%5lld %9lld %9lld %7lld ",
+		(long long)jobs_number(rank, "rank", 0),
+		(long long)jobs_number(rpc, "calls", 0),
+		(long long)jobs_number(rpc, "served", 0),
+		(long long)jobs_number(rpc, "errors", 0));
+	put_bytes(out, real_of(rpc, "bytes_out"));
+	put_bytes(out, real_of(rpc, "bytes_in"));
+	if (jobs_number(rpc, "calls", 0) > 0) {
+		put_short(out, real_of(rpc, "seconds") / real_of(rpc, "calls"));
+		put_short(out, real_of(rpc, "p50"));
+		put_short(out, real_of(rpc, "p99"));
+	}
+	table_end_row(out, at, cols);
+}
+
+/* Of ranks that have an agent; a job without any has no second table. */
+static void
+put_agents(struct buf *out, const cJSON *json)
+{
+	const uint32_t cols = table_columns();
+	const cJSON *rank;
+	bool any = false;
+	size_t at;
+
+	cJSON_ArrayForEach(rank, cJSON_GetObjectItemCaseSensitive(json, "rank"))
+	{
+		if (rpc_of(rank) == NULL)
+			continue;
+		at = out->len + 1;
+		if (!any) {
+			buf_fmt(out, "\n%5s %9s %9s %7s %6s %6s  %6s %6s %6s",
+				"RANK", "CALLS", "SERVED", "ERRORS", "SENT",
+				"GOT", "MEAN", "P50", "P99");
+			table_end_row(out, at, cols);
+		}
+		any = true;
+		put_calls(out, rank, cols);
+	}
+}
+
 /* What a job that runs says of itself, and nothing else: its folder does not
  * know how its ranks are. What one that has ended left. */
 static enum xr_status
@@ -155,6 +227,7 @@ ps_ranks(struct which *job, bool json)
 		buf_fmt(&out, "%s\n", text != NULL ? text : "");
 	} else {
 		put_table(&out, all);
+		put_agents(&out, all);
 	}
 	if (json && text == NULL)
 		out.bad = XR_E_NOMEM;

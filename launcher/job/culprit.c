@@ -7,10 +7,45 @@
 
 #include "launcher/job/culprit.h"
 
+/* Who is asked about. */
+struct bench {
+	const struct evidence *e; /* [n] */
+	uint32_t n;
+	bool victims; /* they are not excused */
+};
+
 static bool
-candidate(const struct evidence *e)
+failed_itself(const struct evidence *e)
 {
 	return e->failed && !e->after_stop;
+}
+
+/* In most cases they stand in the order of ranks. */
+static const struct evidence *
+of_rank(const struct bench *b, uint32_t rank)
+{
+	if (rank < b->n && b->e[rank].rank == rank)
+		return &b->e[rank];
+	for (uint32_t i = 0; i < b->n; i++)
+		if (b->e[i].rank == rank)
+			return &b->e[i];
+	return NULL;
+}
+
+/* Of one that it blames, and that failed of itself. */
+static bool
+is_victim(const struct bench *b, const struct evidence *e)
+{
+	const struct evidence *who =
+		e->blames != 0 ? of_rank(b, e->blames - 1) : NULL;
+
+	return who != NULL && who != e && failed_itself(who);
+}
+
+static bool
+candidate(const struct bench *b, const struct evidence *e)
+{
+	return failed_itself(e) && (b->victims || !is_victim(b, e));
 }
 
 static bool
@@ -27,12 +62,12 @@ died_before(const struct evidence *a, const struct evidence *b)
 }
 
 static const struct evidence *
-first_death(const struct evidence *e, uint32_t n)
+first_death(const struct bench *b)
 {
-	const struct evidence *first = NULL;
+	const struct evidence *e = b->e, *first = NULL;
 
-	for (uint32_t i = 0; i < n; i++)
-		if (candidate(&e[i]) &&
+	for (uint32_t i = 0; i < b->n; i++)
+		if (candidate(b, &e[i]) &&
 			(first == NULL || died_before(&e[i], first)))
 			first = &e[i];
 	return first;
@@ -40,10 +75,12 @@ first_death(const struct evidence *e, uint32_t n)
 
 /* Of all candidates the one whose lifeline ended first, if before @best's. */
 static const struct evidence *
-first_closed(const struct evidence *e, uint32_t n, const struct evidence *best)
+first_closed(const struct bench *b, const struct evidence *best)
 {
-	for (uint32_t i = 0; i < n && best->closed != 0; i++)
-		if (candidate(&e[i]) && e[i].closed != 0 &&
+	const struct evidence *e = b->e;
+
+	for (uint32_t i = 0; i < b->n && best->closed != 0; i++)
+		if (candidate(b, &e[i]) && e[i].closed != 0 &&
 			e[i].closed < best->closed)
 			best = &e[i];
 	return best;
@@ -51,10 +88,12 @@ first_closed(const struct evidence *e, uint32_t n, const struct evidence *best)
 
 /* Of those dying then by anything but a broken pipe the first to be dead. */
 static const struct evidence *
-first_breaker(const struct evidence *e, uint32_t n, const struct evidence *best)
+first_breaker(const struct bench *b, const struct evidence *best)
 {
-	for (uint32_t i = 0; i < n; i++)
-		if (candidate(&e[i]) && e[i].was_exiting &&
+	const struct evidence *e = b->e;
+
+	for (uint32_t i = 0; i < b->n; i++)
+		if (candidate(b, &e[i]) && e[i].was_exiting &&
 			!broken_pipe(&e[i]) &&
 			(broken_pipe(best) || died_before(&e[i], best)))
 			best = &e[i];
@@ -64,11 +103,16 @@ first_breaker(const struct evidence *e, uint32_t n, const struct evidence *best)
 uint32_t
 culprit_of(const struct evidence *e, uint32_t n)
 {
-	const struct evidence *best = first_death(e, n);
+	struct bench b = { e, n, false };
+	const struct evidence *best = first_death(&b);
 
+	if (best == NULL) {
+		b.victims = true;
+		best = first_death(&b);
+	}
 	if (best == NULL)
 		return CULPRIT_NOBODY;
 	if (best->closed != 0)
-		return first_closed(e, n, best)->rank;
-	return (broken_pipe(best) ? first_breaker(e, n, best) : best)->rank;
+		return first_closed(&b, best)->rank;
+	return (broken_pipe(best) ? first_breaker(&b, best) : best)->rank;
 }

@@ -71,8 +71,11 @@ struct rank {
 	int64_t best;        /* the highest step; 0: see step */
 	char *metrics;       /* a JSON object; or NULL */
 	int64_t unheard;     /* slots.c: reports of its own without room */
-	struct pace *pace;   /* slow.c: of its steps; or NULL */
-	bool slow;           /* slow.c, at the end */
+	struct figures_view *figures; /* figures.c: of its agent; or NULL */
+	uint32_t blames;   /* 1 and the rank here whose loss its agent was first
+			  * told of; 0: none */
+	struct pace *pace; /* slow.c: of its steps; or NULL */
+	bool slow;         /* slow.c, at the end */
 
 	bool unsaved; /* stop.c: its last bytes were not seen in a file */
 	int tty;      /* pty.c: master of its terminal, or -1 */
@@ -149,6 +152,7 @@ struct job {
 	char segment[ENV_SEGMENT_MAX];
 	uint32_t slots;      /* of it */
 	uint32_t slots_left; /* of dead ranks, that others have */
+	uint64_t figures_at; /* of it: where agents count; 0: nowhere */
 	struct rank *rank;   /* [plan.local_size] */
 	struct sup *sup;
 

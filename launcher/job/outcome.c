@@ -68,6 +68,7 @@ find_culprit(const struct job *job)
 			.after_stop = r->after_stop,
 			.was_exiting = r->was_exiting,
 			.closed = r->closed,
+			.blames = r->blames,
 		};
 	}
 	who = culprit_of(e, job_size(job));

@@ -55,6 +55,20 @@ const struct metric_row metric_rows[] = {
 		"1 if its steps take much longer than those of other ranks" },
 	{ "xrun_rank_silence_seconds", "gauge", METRIC_OF_RANK, "progress.seconds_ago",
 		"Since it last told anything" },
+	{ "xrun_rank_calls_total", "counter", METRIC_OF_RANK, "rpc.calls",
+		"Calls of other ranks that have ended, of one with an agent" },
+	{ "xrun_rank_call_errors_total", "counter", METRIC_OF_RANK, "rpc.errors",
+		"Those that failed" },
+	{ "xrun_rank_call_timeouts_total", "counter", METRIC_OF_RANK, "rpc.timeouts",
+		"Those that found no answer in time" },
+	{ "xrun_rank_calls_served_total", "counter", METRIC_OF_RANK, "rpc.served",
+		"Calls of others that came" },
+	{ "xrun_rank_call_sent_bytes_total", "counter", METRIC_OF_RANK, "rpc.bytes_out",
+		"Bytes of calls and answers that it sent" },
+	{ "xrun_rank_call_received_bytes_total", "counter", METRIC_OF_RANK, "rpc.bytes_in",
+		"Bytes of calls and answers that came" },
+	{ "xrun_rank_call_seconds", "histogram", METRIC_OF_TIMES, "rpc",
+		"How long its calls took" },
 	{ "xrun_rank_told", "gauge", METRIC_OF_NAMES, "progress.metrics",
 		"What it told of itself: a number for each name" },
 	{ "xrun_job_told_dropped", "gauge", METRIC_OF_JOB, NULL,
@@ -82,6 +96,7 @@ metric_labels(enum metric_of of)
 		[METRIC_OF_STATES] = "job, state",
 		[METRIC_OF_STREAM] = "job, rank, stream",
 		[METRIC_OF_NAMES] = "job, rank, name",
+		[METRIC_OF_TIMES] = "job, rank, le",
 	};
 
 	return labels[of];
@@ -130,6 +145,7 @@ put_value(struct buf *out, double value)
 struct labels {
 	int64_t rank;            /* -1: none */
 	const char *key, *value; /* one more; or NULL */
+	const char *suffix;      /* of the name; NULL */
 };
 
 static void
@@ -139,7 +155,8 @@ put_sample(struct put *p, const struct labels *l, double value)
 		buf_fmt(p->out, "# HELP %s %s.\n# TYPE %s %s\n", p->row->name,
 			p->row->help, p->row->name, p->row->type);
 	p->named = true;
-	buf_fmt(p->out, "%s{job=\"", p->row->name);
+	buf_fmt(p->out, "%s%s{job=\"", p->row->name,
+		l->suffix != NULL ? l->suffix : "");
 	put_escaped(p->out, p->job);
 	if (l->rank != -1)
 		buf_fmt(p->out, "\",rank=\"%lld", (long long)l->rank);
@@ -232,7 +249,7 @@ put_states(struct put *p)
 				is = jobs_text(rank, "state");
 				n += is != NULL && strcmp(is, *all) == 0;
 			}
-		put_sample(p, &(struct labels){ -1, "state", *all }, n);
+		put_sample(p, &(struct labels){ -1, "state", *all, NULL }, n);
 	}
 }
 
@@ -253,7 +270,7 @@ put_streams(struct put *p)
 				put_sample(p,
 					&(struct labels){
 						jobs_number(rank, "rank", 0),
-						"stream", streams[i] },
+						"stream", streams[i], NULL },
 					value);
 		}
 	}
@@ -283,9 +300,63 @@ put_names(struct put *p)
 			p->told++;
 			put_sample(p,
 				&(struct labels){ jobs_number(rank, "rank", 0),
-					"name", item->string },
+					"name", item->string, NULL },
 				item->valuedouble);
 		}
+	}
+}
+
+/* Below how many ns a call took, of the buckets that are told: 1 us, and 4 times
+ * as much from one to the next. All are told of each rank, so that they add up. */
+#define TIMES_FIRST (INT64_C(1) << 10)
+#define TIMES_LAST  (INT64_C(1) << 34)
+
+/* A boundary that is not one of the agent's has the calls of that below it. */
+static double
+calls_below(const cJSON *latency, int64_t ns)
+{
+	const cJSON *item, *below;
+	double calls = 0;
+
+	cJSON_ArrayForEach(item, latency)
+	{
+		below = cJSON_GetObjectItemCaseSensitive(item, "below");
+		if (cJSON_IsNumber(below) &&
+			below->valuedouble <= (double)ns * 1.0000001 / NS_PER_S)
+			calls += (double)jobs_number(item, "calls", 0);
+	}
+	return calls;
+}
+
+static void
+put_times(struct put *p)
+{
+	const cJSON *rank, *rpc;
+	char le[32];
+
+	cJSON_ArrayForEach(rank, p->ranks)
+	{
+		struct labels l = { jobs_number(rank, "rank", 0), "le", le,
+			"_bucket" };
+		double value = 0;
+
+		rpc = member_of(rank, p->row->from, strlen(p->row->from));
+		if (!value_of(rpc, "calls", &value))
+			continue;
+		for (int64_t ns = TIMES_FIRST; ns <= TIMES_LAST; ns *= 4) {
+			snprintf(le, sizeof(le), "%lld.%09lld",
+				(long long)(ns / NS_PER_S),
+				(long long)(ns % NS_PER_S));
+			put_sample(p, &l,
+				calls_below(member_of(rpc, "latency", 7), ns));
+		}
+		snprintf(le, sizeof(le), "+Inf");
+		put_sample(p, &l, value);
+		l = (struct labels){ .rank = l.rank, .suffix = "_count" };
+		put_sample(p, &l, value);
+		l.suffix = "_sum";
+		if (value_of(rpc, "seconds", &value))
+			put_sample(p, &l, value);
 	}
 }
 
@@ -332,6 +403,7 @@ metric_put(struct buf *out, const cJSON *status)
 		[METRIC_OF_STATES] = put_states,
 		[METRIC_OF_STREAM] = put_streams,
 		[METRIC_OF_NAMES] = put_names,
+		[METRIC_OF_TIMES] = put_times,
 	};
 	struct put p = {
 		.out = out,

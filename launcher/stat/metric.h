@@ -23,11 +23,12 @@ enum metric_of {
 	METRIC_OF_STATES, /* one for each state: label state */
 	METRIC_OF_STREAM, /* two a rank: labels rank, stream */
 	METRIC_OF_NAMES,  /* one for each name that a rank chose: rank, name */
+	METRIC_OF_TIMES,  /* a histogram for each rank: label le */
 };
 
 struct metric_row {
 	const char *name; /* NULL ends the table */
-	const char *type; /* "gauge" or "counter" */
+	const char *type; /* "gauge", "counter" or "histogram" */
 	enum metric_of of;
 	/* Where the value is: members, inward, split by dots. "a|b+c": a, or if
 	 * that is not there the sum of the others. What is not there has no

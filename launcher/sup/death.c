@@ -17,6 +17,23 @@
 #include "proc/descend.h"
 
 #define LATE_NS (50 * NS_PER_MS)
+#define TURNS   16 /* of words of the dead: more than their queue holds */
+
+/* It died of a signal that nobody of us sent, and others had been told by then that
+ * it is gone: they had it from the kernel, before we did. */
+static bool
+was_gone(const struct job *job, uint32_t r)
+{
+	const struct rank *rank = &job->rank[r];
+
+	if (!WIFSIGNALED(rank->status) || WTERMSIG(rank->status) != SIGKILL ||
+		rank->state == RANK_KILLED || job->opt.stop_signal == SIGKILL)
+		return false;
+	for (uint32_t i = 0; i < job_size(job); i++)
+		if (job->rank[i].blames == r + 1 && job->rank[i].death != 0)
+			return true;
+	return false;
+}
 
 void
 death_of(uint32_t r, void *ctx)
@@ -36,8 +53,8 @@ death_of(uint32_t r, void *ctx)
 	rank->ended_ns = clock_now();
 	rank->death = ++job->deaths;
 	slots_reaped(job, r);
-	rank->after_stop =
-		job->stop_ns != 0 && !rank->was_exiting && !rank->foreign;
+	rank->after_stop = job->stop_ns != 0 && !rank->was_exiting &&
+		!rank->foreign && !was_gone(job, r);
 	if (rank->status == 0 && job->sup->lifelines != NULL)
 		lifelines_drop(job->sup->lifelines, r);
 	why_note(job, r);
@@ -76,10 +93,22 @@ any_failure(const struct job *job)
 	return false;
 }
 
+/* Was one who died told that another is gone? That one may not have come to begin
+ * with its end. */
+static bool
+any_blame(const struct job *job)
+{
+	for (uint32_t i = 0; i < job_size(job); i++)
+		if (job->rank[i].blames != 0)
+			return true;
+	return false;
+}
+
 /* Who is dying at this moment? They began before xrun could tell them to. */
 static void
 mark_exiting(struct job *job)
 {
+	const bool blamed = any_blame(job);
 	struct proc_stat st;
 
 	for (uint32_t i = 0; i < job_size(job); i++) {
@@ -88,7 +117,8 @@ mark_exiting(struct job *job)
 		if (r->pidfd == -1)
 			continue;
 		r->was_exiting = (proc_stat_read(r->pid, &st) && st.exiting) ||
-			proc_dumps_core(r->pid);
+			proc_dumps_core(r->pid) ||
+			(blamed && proc_is_killed(r->pid));
 	}
 }
 
@@ -132,7 +162,9 @@ death_judge(void *ctx)
 	struct sup *sup = job->sup;
 
 	fault(FAULT_DEATH_JUDGE, FAULT_ANY);
-	hear_turn(job);
+	/* Some of them may say whose victims they are. */
+	for (int i = 0; i < TURNS && !hear_turn(job); i++)
+		continue;
 	if (!sup->judged && job->stop_ns == 0 && any_failure(job)) {
 		sup->judged = true;
 		take_evidence(job);

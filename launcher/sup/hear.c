@@ -95,6 +95,10 @@ claim_of(const struct control *m)
 		return m->progress.rank;
 	case CONTROL_GRACE:
 		return m->grace.rank;
+	case CONTROL_RPC:
+		return m->rpc.rank;
+	case CONTROL_LOST:
+		return m->lost.rank;
 	default:
 		return CONTROL_NONE;
 	}
@@ -201,20 +205,21 @@ receive(struct job *job, struct told *t)
 	return true;
 }
 
-void
+bool
 hear_turn(struct job *job)
 {
 	static struct told t; /* the loop's */
 	size_t bytes = 0;
 
-	for (int i = 0; job->hear_fd != -1 && i < TURN && bytes < TURN_BYTES &&
-		receive(job, &t);
-		i++) {
+	for (int i = 0; i < TURN && bytes < TURN_BYTES; i++) {
+		if (job->hear_fd == -1 || !receive(job, &t))
+			return true;
 		bytes += t.len;
 		take(job, &t);
 		if (t.fd != -1)
 			steer_close(job, t.fd);
 	}
+	return false;
 }
 
 static void

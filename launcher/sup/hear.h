@@ -27,8 +27,8 @@ void hear_promise(struct job *job);
 /* hear_begin() - listen. */
 void hear_begin(struct job *job);
 
-/* hear_turn() - take what was told by now. */
-void hear_turn(struct job *job);
+/* hear_turn() - take what was told by now; false: there may be more. */
+bool hear_turn(struct job *job);
 
 void hear_close(struct job *job);
 

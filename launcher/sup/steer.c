@@ -25,6 +25,7 @@
 #include "launcher/keeper/keeper.h"
 #include "launcher/keeper/orphan.h"
 #include "launcher/log/thread.h"
+#include "launcher/sup/counted.h"
 #include "launcher/sup/keys.h"
 #include "launcher/sup/next.h"
 #include "launcher/sup/steer.h"
@@ -268,6 +269,9 @@ steer_told(struct job *job, uint32_t r, const struct control *m)
 {
 	struct rank *rank = &job->rank[r];
 
+	/* It is no sign of life of the program. */
+	if (counted_told(job, r, m))
+		return;
 	rank->told_ns = clock_now();
 	rank->told += m->type == CONTROL_PROGRESS;
 	if (m->type == CONTROL_READY)
@@ -427,6 +431,8 @@ steer_end(struct job *job)
 	for (uint32_t i = 0; i < job_size(job); i++) {
 		free(job->rank[i].metrics);
 		job->rank[i].metrics = NULL;
+		free(job->rank[i].figures);
+		job->rank[i].figures = NULL;
 		free(job->rank[i].pace);
 		job->rank[i].pace = NULL;
 	}

@@ -25,6 +25,7 @@
 #include "launcher/state/retain.h"
 #include "launcher/tell/attempts.h"
 #include "launcher/tell/bus.h"
+#include "launcher/tell/figures.h"
 #include "launcher/tell/hook.h"
 #include "launcher/tell/http.h"
 #include "launcher/tell/hung.h"
@@ -186,6 +187,7 @@ put_rank(struct json *j, const struct job *job, uint32_t r,
 	put_usage(j, rank);
 	if (rank->told_ns != 0)
 		put_progress(j, job, r, slow);
+	figures_put(j, rank);
 	json_int(j, "stdout_bytes",
 		(int64_t)logs_bytes(job->sup->logs, r * RAW_STREAMS));
 	json_int(j, "stderr_bytes",
@@ -229,6 +231,7 @@ put_rank_now(struct json *j, const struct job *job, uint32_t r,
 	json_bool(j, "ready", rank->ready);
 	if (rank->told_ns != 0)
 		put_progress(j, job, r, slow);
+	figures_put(j, rank);
 	json_close_object(j);
 }
 

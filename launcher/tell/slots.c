@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "launcher/job/sup.h"
+#include "launcher/tell/figures.h"
 #include "launcher/tell/slots.h"
 #include "launcher/tell/slow.h"
 #include "segment/owner.h"
@@ -46,6 +47,7 @@ slots_open(struct job *job)
 	fd = segment_create(&wish);
 	if (fd == -1)
 		return;
+	job->figures_at = segment_figures_at(fd, wish.ranks + wish.spare);
 	if (fstat(fd, &st) == 0 && spawn_slot_set(SPAWN_SLOT_SEGMENT, fd) == 0)
 		snprintf(job->segment, sizeof(job->segment), "%d:%llu",
 			SLOTS_FD, (unsigned long long)st.st_ino);
@@ -101,8 +103,10 @@ slots_look(struct job *job, uint32_t r)
 {
 	struct segment_view view;
 
-	if (look(job, r, &view))
-		take(&job->rank[r], &view);
+	if (!look(job, r, &view))
+		return;
+	take(&job->rank[r], &view);
+	figures_look(job, r);
 }
 
 /* --- what the dead had ---------------------------------------------------- */
@@ -177,6 +181,7 @@ slots_reaped(struct job *job, uint32_t r)
 	if (!look(job, r, &view))
 		return;
 	take(&job->rank[r], &view);
+	figures_reaped(job, r);
 	if (!is_anybody_else(job, r))
 		segment_recycle(SPAWN_SLOT_SEGMENT, r, view.gen);
 	else if (!release(job, r, &view))

@@ -120,6 +120,52 @@ proc_stat_read(pid_t pid, struct proc_stat *out)
 	return true;
 }
 
+/* Its own and its process's; at the beginning of a line, where no name can stand. */
+static bool
+kill_is_pending(pid_t pid, const char *file)
+{
+	static const char *const keys[] = { "\nSigPnd:", "\nShdPnd:" };
+	char text[8192], *at;
+
+	if (!read_proc(pid, file, text, sizeof(text)))
+		return false;
+	for (int i = 0; i < 2; i++) {
+		at = strstr(text, keys[i]);
+		if (at != NULL &&
+			(strtoull(at + strlen(keys[i]), NULL, 16) >>
+					(SIGKILL - 1) &
+				1) != 0)
+			return true;
+	}
+	return false;
+}
+
+struct kill_walk {
+	pid_t pid;
+	bool pending;
+};
+
+static void
+if_killed(pid_t tid, void *arg)
+{
+	struct kill_walk *w = arg;
+	char file[32];
+
+	snprintf(file, sizeof(file), "task/%d/status", (int)tid);
+	w->pending = w->pending || kill_is_pending(w->pid, file);
+}
+
+bool
+proc_is_killed(pid_t pid)
+{
+	struct kill_walk w = { .pid = pid };
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	each_number(path, if_killed, &w);
+	return w.pending;
+}
+
 struct child_walk {
 	pid_fn *fn;
 	void *ctx;

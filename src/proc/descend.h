@@ -82,4 +82,8 @@ bool proc_stat_read(pid_t pid, struct proc_stat *out);
 /* proc_dumps_core() - is the kernel writing its core file right now? */
 bool proc_dumps_core(pid_t pid);
 
+/* proc_is_killed() - has one of its threads been told to end by SIGKILL, and has
+ * not begun to? So it is, too, where another one ends them all. */
+bool proc_is_killed(pid_t pid);
+
 #endif /* PROC_DESCEND_H */

@@ -3,11 +3,14 @@
  * rpcecho.c - how long a call takes, and how many there are in a second.
  *
  *   xrun -n 2 rpcecho [--bytes N] [--calls N] [--window W] [--values] [--pause US]
+ *                     [--private] [--transport NAME] [--pairs]
  *
- * Rank 0 calls rank 1, which sends back what came; every byte that comes back is
- * compared, and no two calls carry the same. --window 0 waits for each call,
- * another keeps that many under way. --values calls with values instead of bytes.
- * --pause lets the callee fall asleep before each call. One line of JSON.
+ * Rank 0 calls rank 1, or with --pairs each even rank the next, which sends back
+ * what came; every byte that comes back is compared, and no two calls carry the
+ * same. --window 0 waits for each call, another keeps that many under way. --values
+ * calls with values instead of bytes. --pause lets the callee fall asleep before
+ * each call; --private calls with the program's own memory, where others would hand
+ * over xr_buffer_new()'s. A line of JSON for each caller.
  */
 #include <getopt.h>
 #include <stdint.h>
@@ -29,13 +32,15 @@
 struct settings {
 	size_t bytes;
 	uint32_t calls, window;
-	int values;
+	int values, private, pairs;
+	const char *transport; /* NULL: any */
 	long pause_us;
 };
 
 struct bench {
 	struct settings s;
 	struct xr_peer *peer;
+	int64_t callee;
 	struct xr_method_ref *method;
 	uint8_t *data, *reply;
 	int64_t *took; /* [calls], ns */
@@ -140,7 +145,7 @@ call_value(struct bench *b)
 	const void *data;
 	size_t len;
 
-	call.id = 1;
+	call.id = b->callee;
 	call.func = "echo.value";
 	call.args = xr_value_new_list_of(&item, 1);
 	check(xr_rpc_sync(&call, &value, &err), &err, "call");
@@ -274,6 +279,9 @@ parse(int argc, char **argv, struct settings *s)
 		{ "window", required_argument, NULL, 'w' },
 		{ "values", no_argument, NULL, 'v' },
 		{ "pause", required_argument, NULL, 'p' },
+		{ "private", no_argument, NULL, 'm' },
+		{ "pairs", no_argument, NULL, 'P' },
+		{ "transport", required_argument, NULL, 't' },
 		{ NULL, 0, NULL, 0 },
 	};
 	int c;
@@ -296,6 +304,15 @@ parse(int argc, char **argv, struct settings *s)
 		case 'p':
 			s->pause_us = strtol(optarg, NULL, 10);
 			break;
+		case 'm':
+			s->private = 1;
+			break;
+		case 'P':
+			s->pairs = 1;
+			break;
+		case 't':
+			s->transport = optarg;
+			break;
 		default:
 			exit(2);
 		}
@@ -305,24 +322,35 @@ int
 main(int argc, char **argv)
 {
 	struct bench b = { 0 };
+	struct xr_rpc_opts opts = { .size = sizeof(opts) };
 	struct xr_error err = { 0 };
 	char name[32];
 
 	parse(argc, argv, &b.s);
+	check(xr_rpc_opts_init(0, &opts, &err), &err, "options");
+	opts.transports = &b.s.transport;
+	opts.transport_count = b.s.transport != NULL;
 	snprintf(name, sizeof(name), "worker%u", xr_job_rank());
 	check(xr_module_static(functions, 2, &err), &err, "register");
-	check(xr_rpc_init(name, -1, -1, NULL, &err), &err, "init");
-	if (xr_job_rank() == 0) {
-		b.data = xr_buffer_new(b.s.bytes + 8);
+	check(xr_rpc_init(name, -1, -1, &opts, &err), &err, "init");
+	/* Rank 0 calls rank 1; or each even one the next. */
+	if (xr_job_rank() == 0 || (b.s.pairs && xr_job_rank() % 2 == 0)) {
+		b.callee = xr_job_rank() + 1;
+		b.data = b.s.private ? malloc(b.s.bytes + 8) :
+				       xr_buffer_new(b.s.bytes + 8);
 		b.reply = calloc(1, b.s.bytes + 8);
 		b.took = calloc(b.s.calls, sizeof(b.took[0]));
 		if (b.data == NULL || b.reply == NULL || b.took == NULL)
 			prog_die(0, "out of memory");
 		memset(b.data, 1, b.s.bytes + 8);
-		check(xr_peer_find(NULL, 1, &b.peer, &err), &err, "peer");
+		check(xr_peer_find(NULL, b.callee, &b.peer, &err), &err,
+			"peer");
 		check(xr_method_find("echo", &b.method, &err), &err, "method");
 		measure(&b);
-		xr_buffer_free(b.data);
+		if (b.s.private)
+			free(b.data);
+		else
+			xr_buffer_free(b.data);
 		free(b.reply);
 		free(b.took);
 	}

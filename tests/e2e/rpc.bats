@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # rpc.bats - ranks call each other's functions.
 
+bats_require_minimum_version 1.5.0
+
 load helper
 
 setup()
@@ -15,6 +17,8 @@ setup()
 echoes()
 {
 	job -n 2 "$BUILD/tests/bench/rpcecho" --bytes "$1" --calls "$2" "${@:3}"
+	# shellcheck disable=SC2154 # of run
+	echo "$stderr"
 	[ "$status" -eq 0 ]
 	assert_has "$output" "\"bytes\":$1,"
 }
@@ -97,5 +101,20 @@ rank_is()
 		job -n 2 "$BUILD/tests/prog/rpc_lend" --transport "$transport"
 		[ "$status" -eq 0 ]
 		assert_has "$output" 'whole [1-4], torn 0$'
+	done
+}
+
+@test "so it is where nobody may read another's memory" {
+	run --separate-stderr "$BUILD/tests/prog/deny" process_vm_readv=EPERM -- \
+		"$XRUN" -n 2 "$BUILD/tests/prog/rpc_lend"
+	[ "$status" -eq 0 ]
+	assert_has "$output" 'whole [1-4], torn 0$'
+}
+
+@test "bytes come whole where nobody may read another's memory" {
+	for bytes in 8193 65536 1048576 5000000; do
+		run --separate-stderr "$BUILD/tests/prog/deny" process_vm_readv=EPERM -- \
+			"$XRUN" -n 2 "$BUILD/tests/bench/rpcecho" --bytes "$bytes" --calls 30 --private
+		[ "$status" -eq 0 ]
 	done
 }

@@ -27,3 +27,201 @@ tries()
 	tries bytes 2 --transport shm
 	tries bytes 2 --transport tcp
 }
+
+# counts ARG... - a job whose rank 0 makes 1000 calls, 2 of which fail, and which then
+# rests; $pid is its xrun.
+counts()
+{
+	spawn one "$XRUN" --job counts --report report "$@" figures 1000
+	wait_for 20 is_ready
+}
+
+is_ready()
+{
+	"$XRUN" ps --json counts 2>/dev/null | jq -e '.rank[0].ready' >/dev/null
+}
+
+# are - do the ranks of the object on standard input say so?
+are()
+{
+	jq -e "[.rank[].rpc] | (.[0].calls == 1000 and .[0].errors == 2 and
+		.[0].timeouts == 0 and .[1].served == 1000 and
+		.[0].bytes_out >= 8000 and .[0].bytes_out == .[1].bytes_in and
+		.[1].bytes_out == .[0].bytes_in and
+		([.[0].latency[].calls] | add) == 1000 and
+		.[0].p50 <= .[0].p99 and .[0].seconds > 0)" >/dev/null
+}
+
+@test "ps, metrics and the report have what a rank's agent counted" {
+	need jq
+	counts --metrics-file told.prom -n 2 "$PROG/rpc_prof"
+	"$XRUN" ps --json counts >ps.json
+	are <ps.json
+	try "$XRUN" ps counts
+	assert_has "$output" '^ RANK +CALLS +SERVED +ERRORS +SENT +GOT +MEAN +P50 +P99$'
+	assert_has "$output" '^ +0 +1000 +0 +2 +7\.8K +'
+	assert_has "$output" '^ +1 +0 +1000 +0 '
+	"$XRUN" stop counts
+	wait "$pid" || true
+	grep -qF 'xrun_rank_calls_total{job="counts",rank="0"} 1000' told.prom
+	grep -qF 'xrun_rank_calls_served_total{job="counts",rank="1"} 1000' told.prom
+	grep -qF 'xrun_rank_call_errors_total{job="counts",rank="0"} 2' told.prom
+	grep -qF 'xrun_rank_call_seconds_bucket{job="counts",rank="0",le="+Inf"} 1000' told.prom
+	grep -qF 'xrun_rank_call_seconds_count{job="counts",rank="0"} 1000' told.prom
+	if command -v promtool >/dev/null; then
+		promtool check metrics <told.prom
+	fi
+	are <report
+	need_schemas
+	fits ps ps.json
+	fits job report
+}
+
+@test "a rank without a segment tells the same by messages" {
+	need jq
+	# shellcheck disable=SC2016 # its arguments, not ours
+	counts -n 2 bash -c 'exec "$0" "$@"' "$PROG/rpc_prof"
+	wait_for 20 told
+	"$XRUN" stop counts
+	wait "$pid" || true
+	are <report
+}
+
+told()
+{
+	"$XRUN" ps --json counts | are
+}
+
+@test "of ranks without an agent nothing of it is shown" {
+	need jq
+	spawn one "$XRUN" --job plain -n 2 sleep 60
+	wait_for 20 is_plain
+	try "$XRUN" ps plain
+	[[ $output != *CALLS* ]]
+	"$XRUN" stop plain
+	wait "$pid" || true
+}
+
+is_plain()
+{
+	"$XRUN" ps --json plain 2>/dev/null | jq -e '.rank | length == 2 and
+		all(.state == "running" and has("rpc") == false)' >/dev/null
+}
+
+@test "whom others were calling when it was killed is the culprit, and none of them" {
+	job -n 4 "$PROG/rpc_prof" lost 700M
+	[ "$status" -eq 137 ]
+	assert_has "$stderr" 'rank 1 failed first: SIGKILL'
+	# shellcheck disable=SC2016 # its arguments, not ours
+	job -n 4 bash -c 'exec "$0" "$@"' "$PROG/rpc_prof" lost 700M
+	[ "$status" -eq 137 ]
+	assert_has "$stderr" 'rank 1 failed first: SIGKILL'
+}
+
+# --- profiles -----------------------------------------------------------------
+
+@test "AC-P2 without a profile nothing of it is sent" {
+	tries quiet 3 --transport shm
+	tries quiet 3 --transport tcp
+}
+
+@test "AC-P3 a call of two hops has two prefixes, and the ids of who ran it" {
+	tries record 3 --transport shm
+	tries record 3 --transport tcp
+}
+
+@test "AC-P4 a trace is JSON, and has both sides of each call" {
+	need jq
+	tries record 3
+	jq -e '.traceEvents | map(select(.ph == "X")) | length == 17 and
+		all(.ts > 0 and .dur >= 0 and (.name | length) > 0) and
+		(map(.pid) | unique == [0, 1, 2]) and
+		any(.name == "rpc_sync#hop(worker0 -> worker1)" and .pid == 0) and
+		any(.name == "rpc_sync#hop(worker0 -> worker1)#remote_op: hop" and .pid == 1)' trace
+	jq -e '[.traceEvents[] | select(.ph == "M") | .args.name] |
+		. == ["worker 0", "worker 1", "worker 2"]' trace
+}
+
+@test "AC-P5 of two profiles of a process the inner one is part of the outer" {
+	tries nested 3 --transport shm
+	tries nested 3 --transport tcp
+}
+
+# spent FILE - all instructions, and those that look whether anything is recorded.
+spent()
+{
+	callgrind_annotate --threshold=100 --auto=no "$1" | awk '
+		{ gsub(",", "", $1) }
+		/PROGRAM TOTALS/ { all = $1 }
+		$0 !~ /=>/ && /worker\/rpc\/prof[a-z_]*\.[ch]:/ { look += $1 }
+		END { print all + 0, look + 0 }'
+}
+
+@test "AC-P10 that nothing is recorded costs less than 1 % of a call that does nothing" {
+	unsanitized
+	need valgrind callgrind_annotate
+	for n in 0 2000; do
+		job -n 1 valgrind --tool=callgrind --callgrind-out-file="ran.$n" \
+			"$PROG/rpc_prof" cost "$n"
+		[ "$status" -eq 0 ]
+	done
+	read -r all_0 look_0 < <(spent ran.0)
+	read -r all look < <(spent ran.2000)
+	echo "$all_0 $look_0 $all $look"
+	# Each call looks, and what it looks at beside that is not counted: twice.
+	[ $((look - look_0)) -ge 2000 ]
+	[ $((200 * (look - look_0))) -lt $((all - all_0)) ]
+}
+
+# --- faults -------------------------------------------------------------------
+
+# refused FAULT TEXT - the backend "faulty" does not begin with it, and says so.
+refused()
+{
+	job -n 1 "$PROG/rpc_prof" --backend faulty --fault "$1" whole
+	[ "$status" -eq 2 ]
+	assert_has "$stderr" "init: XR_E_INVAL: $2"
+}
+
+@test "AC-P6 a fault of a message that there is not is refused" {
+	refused fail:PIGEON:3 "fault 'fail:PIGEON:3': no message is of kind 'PIGEON'"
+	job -n 1 "$PROG/rpc_prof" --backend faulty --extra messages_to_fail=PIGEON whole
+	[ "$status" -eq 2 ]
+	assert_has "$stderr" "XR_E_INVAL: messages_to_fail: 'PIGEON'"
+}
+
+@test "AC-P7 a delay below 0 is refused" {
+	refused delay:CALL:-1 "fault 'delay:CALL:-1': '-1' is not a time"
+	job -n 1 "$PROG/rpc_prof" --backend faulty --extra messages_to_delay=CALL:-1s whole
+	[ "$status" -eq 2 ]
+	assert_has "$stderr" "XR_E_INVAL: messages_to_delay: 'CALL:-1s'"
+}
+
+@test "AC-P9 calls are delayed by 1.5 s: a timeout of 1 fails, the default and 0 do not" {
+	tries delayed 2 --backend FAULTY_TENSORPIPE --fault delay:CALL:1.5 --transport shm
+	tries delayed 2 --backend faulty --extra messages_to_delay=PYTHON_CALL:1.5s --transport tcp
+}
+
+@test "the first sends of each call fail with XR_E_INJECTED, and nothing is left of them" {
+	for transport in shm tcp; do
+		tries failed 2 --backend faulty --fault fail:CALL:3 --transport "$transport"
+		tries failed 2 --backend FAULTY_TENSORPIPE --transport "$transport" \
+			--extra messages_to_fail=PYTHON_CALL --extra2 num_fail_sends=3
+	done
+}
+
+@test "messages come twice, late, and in another order" {
+	for transport in shm tcp; do
+		tries odd 2 --backend faulty --fault dup:REQUEST:1 --transport "$transport"
+		for fault in reorder:REQUEST reorder:REPLY dup:REPLY delay:REPLY:10ms; do
+			tries whole 2 --backend faulty --fault "$fault" --transport "$transport"
+		done
+	done
+}
+
+@test "what is said of faults counts with that backend alone" {
+	tries whole 2 --fault fail:CALL
+	job -n 2 "$PROG/rpc_prof" --backend faulty --fault fail:CALL whole
+	[ "$status" -eq 2 ]
+	assert_has "$stderr" 'call: XR_E_INJECTED'
+}

@@ -120,17 +120,17 @@ hear(struct bodies *bodies, const char *bytes, size_t len, size_t step)
 static void
 check_stream(const char *bytes, size_t len, size_t step)
 {
-	struct bodies bodies;
+	struct bodies *bodies;
 	struct heard whole, cut;
 
-	bodies_init(&bodies);
-	whole = hear(&bodies, bytes, len, 0);
-	cut = hear(&bodies, bytes, len, step + 1);
+	bodies = bodies_new();
+	whole = hear(bodies, bytes, len, 0);
+	cut = hear(bodies, bytes, len, step + 1);
 	HOLDS(whole.status == cut.status && whole.count == cut.count &&
 		whole.sum == cut.sum);
 	HOLDS(whole.status != XR_OK || whole.is_midway == cut.is_midway);
 	HOLDS(whole.status == XR_OK || whole.status == XR_E_PROTO);
-	bodies_fini(&bodies);
+	bodies_close(bodies);
 }
 
 /* Lengths that end with 255 stay, as those of somebody who lies. */

@@ -8,8 +8,8 @@
  * CALL is vfork (clone with CLONE_VFORK, nothing else), thread (clone with
  * CLONE_THREAD; libc asks clone3 first), clone3, close_range,
  * pidfd_open, pidfd_send_signal, splice, memfd_create, waitid, ioctl, epoll_ctl,
- * epoll_wait, poll or sched_setaffinity; ERROR is EPERM, ENOSYS, EINVAL or
- * EAGAIN.
+ * epoll_wait, poll, sched_setaffinity or process_vm_readv; ERROR is EPERM, ENOSYS,
+ * EINVAL or EAGAIN.
  */
 #include <errno.h>
 #include <sched.h>
@@ -50,6 +50,7 @@ static const struct call {
 	{ "epoll_wait", SYS_epoll_pwait, 0 },
 #endif
 	{ "sched_setaffinity", SYS_sched_setaffinity, 0 },
+	{ "process_vm_readv", SYS_process_vm_readv, 0 },
 };
 
 static const struct error {

@@ -7,12 +7,19 @@
  *
  *   metrics    all figures, of an agent that is idle and of one that is not
  *   bytes      the network's are those of the bytes that were sent
+ *   record     what a profile has, of three ranks; its trace is in the file trace
+ *   quiet      without one, nothing of it is sent
+ *   nested     profiles of a process
+ *   cost N     N calls of rank 0 to itself that do nothing
+ *   delayed, failed, odd, whole
+ *              what becomes of calls that are to fail
  *   figures N  N calls of 8 bytes, 2 of which fail; rests until a signal ends it
- *   lost       all call rank 1 until it is lost, and fail
+ *   lost N     all call rank 1, which has N bytes and is killed; they fail of it
  */
 #include <errno.h>
 #include <inttypes.h>
-#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -143,6 +150,17 @@ static const struct xr_func functions[] = {
 		.flags = XR_FN_ASYNC,
 		.fn = hold },
 	{ .size = sizeof(functions[0]), .name = "let go", .fn = let_go },
+	{ .size = sizeof(functions[0]),
+		.name = "hop",
+		.schema = "i",
+		.fn = record_hop },
+	{ .size = sizeof(functions[0]),
+		.name = "later",
+		.schema = "i",
+		.flags = XR_FN_ASYNC,
+		.fn = record_later },
+	{ .size = sizeof(functions[0]), .name = "begin", .fn = record_begin },
+	{ .size = sizeof(functions[0]), .name = "end", .fn = record_end },
 };
 
 /* --- calling -------------------------------------------------------------- */
@@ -372,30 +390,26 @@ try_figures(const char *count)
 		pause();
 }
 
-/* Whoever is not rank 1 fails as soon as rank 1 is lost. */
+/* Rank 1 is killed while the others call it, and they fail as soon as they hear of
+ * that: the kernel takes longer to take down what has much memory. */
 static void
 try_lost(size_t bytes)
 {
 	struct xr_error err = { 0 };
 	enum xr_status status = XR_OK;
+	char *much = xr_job_rank() == 1 ? malloc(bytes) : NULL;
 
-	if (xr_job_rank() == 1) {
-		/* The kernel takes the longer to take it down. */
-		char *much = malloc(bytes);
-
-		if (much != NULL)
-			memset(much, 1, bytes);
-		must(xr_rpc_barrier(NULL, &err), &err, "barrier");
-		xr_job_ready();
-		for (;;)
-			pause();
-	}
+	if (much != NULL)
+		memset(much, 1, bytes);
 	must(xr_rpc_barrier(NULL, &err), &err, "barrier");
-	xr_job_ready();
+	while (much != NULL && metric("net.served") < 100)
+		sched_yield();
+	if (xr_job_rank() == 1)
+		raise(SIGKILL);
 	while (status == XR_OK)
 		status = call_raw(1, "echo", 8, &err);
 	fprintf(stderr, "%s: %s\n", xr_status_name(status), err.text);
-	_exit(3);
+	_exit(status == XR_E_PEER_LOST ? 3 : 4);
 }
 
 /* --- main ----------------------------------------------------------------- */
@@ -420,6 +434,39 @@ join(void)
 	must(xr_rpc_init(name, -1, -1, &opts, &err), &err, "init");
 }
 
+static const struct {
+	const char *name;
+	void (*plain)(void);
+	void (*with)(const char *arg);
+} scenarios[] = {
+	{ "metrics", try_metrics, NULL },
+	{ "bytes", try_bytes, NULL },
+	{ "record", try_record, NULL },
+	{ "quiet", try_quiet, NULL },
+	{ "nested", try_nested, NULL },
+	{ "cost", NULL, try_cost },
+	{ "delayed", try_delayed, NULL },
+	{ "failed", try_failed, NULL },
+	{ "odd", try_odd, NULL },
+	{ "whole", try_whole, NULL },
+	{ "figures", NULL, try_figures },
+};
+
+static void
+try_it(const char *what, const char *arg)
+{
+	for (size_t i = 0; i < sizeof(scenarios) / sizeof(scenarios[0]); i++) {
+		if (strcmp(scenarios[i].name, what) != 0)
+			continue;
+		if (scenarios[i].plain != NULL)
+			scenarios[i].plain();
+		else
+			scenarios[i].with(arg);
+		return;
+	}
+	prog_die(0, "'%s' is nothing that it does", what);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -427,6 +474,8 @@ main(int argc, char **argv)
 		{ "transport", PROG_TEXT, &set.transport, "of all messages" },
 		{ "backend", PROG_TEXT, &set.backend, "of the agent" },
 		{ "extra", PROG_TEXT, &set.extra[0], "an option of it" },
+		{ "extra2", PROG_TEXT, &set.extra[1], "another" },
+		{ "fault", PROG_TEXT, &set.fault, "is XRUN_FAULT" },
 		{ "threads", PROG_NUM, &set.threads, "that run functions" },
 		{ 0 },
 	};
@@ -436,7 +485,10 @@ main(int argc, char **argv)
 
 	set.backend = "auto";
 	at = prog_opts(argc, argv, table);
-	set.extra_count = set.extra[0] != NULL;
+	while (set.extra[set.extra_count] != NULL)
+		set.extra_count++;
+	if (set.fault != NULL)
+		setenv("XRUN_FAULT", set.fault, 1);
 	what = argv[at] != NULL ? argv[at] : "";
 	must(xr_module_static(functions,
 		     sizeof(functions) / sizeof(functions[0]), &err),
@@ -444,16 +496,8 @@ main(int argc, char **argv)
 	join();
 	if (strcmp(what, "lost") == 0)
 		try_lost((size_t)prog_num("lost", argv[at + 1]));
-	else if (xr_job_rank() != 0)
-		;
-	else if (strcmp(what, "metrics") == 0)
-		try_metrics();
-	else if (strcmp(what, "bytes") == 0)
-		try_bytes();
-	else if (strcmp(what, "figures") == 0)
-		try_figures(argv[at + 1]);
-	else
-		prog_die(0, "'%s' is nothing that it does", what);
+	if (xr_job_rank() == 0)
+		try_it(what, argv[at + 1]);
 	must(xr_rpc_shutdown(XR_SHUTDOWN_GRACEFUL, XR_SECONDS(60), &err), &err,
 		"shutdown");
 	if (xr_job_rank() == 0)

@@ -7,11 +7,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <xrun/func.h>
 #include <xrun/rpc.h>
 
 struct settings {
 	const char *transport, *backend; /* NULL: any */
-	const char *extra[1];
+	const char *fault;               /* XRUN_FAULT; NULL: as it is */
+	const char *extra[3];
 	uint32_t extra_count;
 	int64_t threads;
 };
@@ -30,5 +32,18 @@ struct xr_rpc_call call_of(int64_t id, const char *func, struct xr_value *arg);
 struct xr_value *call_sync(int64_t id, const char *func, struct xr_value *arg);
 struct xr_future *call_async(int64_t id, const char *func,
 	struct xr_value *arg);
+
+/* rpc_prof_record.c: functions, and what is tried. */
+xr_func_fn record_hop, record_later, record_begin, record_end;
+void try_record(void);
+void try_quiet(void);
+void try_nested(void);
+void try_cost(const char *count);
+
+/* rpc_prof_fault.c: with the backend "faulty", each with what is said there. */
+void try_delayed(void); /* delay:CALL:1.5 */
+void try_failed(void);  /* the first 3 of each REQUEST */
+void try_odd(void);     /* the first REQUEST of each is dropped, doubled, ... */
+void try_whole(void);   /* none */
 
 #endif /* TESTS_PROG_RPC_PROF_H */

@@ -78,7 +78,7 @@ deliver(void *ctx, void *peer, const struct xr_record *record,
 	check(b->len == record->method, "of another length");
 	buffer = tcp_carrier.body_take(w->self, b, &data);
 	check(buffer != NULL && memcmp(data, body, b->len) == 0, "body");
-	tcp_carrier.buffer_unref(w->self, buffer);
+	tcp_carrier.buffer_unref(buffer);
 	count(&delivered_count);
 }
 

@@ -15,6 +15,7 @@
 #define EXITING   .was_exiting = true
 #define CLOSED(n) .closed = (n) /* order of lifelines */
 #define NOBODY    CULPRIT_NOBODY
+#define BLAMES(n) .blames = (n) + 1
 #define NOT_BEGUN .failed = true, .death = 0
 
 struct row {
@@ -130,6 +131,33 @@ static const struct row rows[] = {
 		{ { 0, .death = 1, FAILED, .status = CODE(1) },
 			{ 1, .death = 2, FAILED, EXITING,
 				.status = SIGSEGV } } },
+	{ "whom all who died before it blame", 2, 3,
+		{ { 0, .death = 1, FAILED, CLOSED(1), BLAMES(2),
+			  .status = CODE(1) },
+			{ 1, .death = 2, FAILED, EXITING, CLOSED(2), BLAMES(2),
+				.status = CODE(1) },
+			{ 2, .death = 3, FAILED, EXITING, CLOSED(3),
+				.status = SIGKILL } } },
+	{ "also at the end of a chain", 1, 3,
+		{ { 0, .death = 1, FAILED, BLAMES(2), .status = CODE(1) },
+			{ 1, .death = 3, FAILED, EXITING, .status = SIGKILL },
+			{ 2, .death = 2, FAILED, EXITING, BLAMES(1),
+				.status = CODE(1) } } },
+	{ "who blames one that ended well is no victim", 0, 2,
+		{ { 0, .death = 2, FAILED, BLAMES(1), .status = CODE(1) },
+			{ 1, .death = 1 } } },
+	{ "nor who blames one that lived until the stop", 0, 2,
+		{ { 0, .death = 1, FAILED, BLAMES(1), .status = CODE(1) },
+			{ 1, .death = 2, STOPPED } } },
+	{ "nor who blames itself, or nobody that is there", 1, 3,
+		{ { 0, .death = 3, FAILED, BLAMES(0), .status = CODE(1) },
+			{ 1, .death = 1, FAILED, BLAMES(7), .status = CODE(1) },
+			{ 2, .death = 2, FAILED, BLAMES(1),
+				.status = CODE(1) } } },
+	{ "of two who blame each other the first that died", 1, 2,
+		{ { 0, .death = 2, FAILED, BLAMES(1), .status = CODE(1) },
+			{ 1, .death = 1, FAILED, BLAMES(0),
+				.status = CODE(1) } } },
 };
 
 static void

@@ -491,7 +491,8 @@ Test(decode, the_table_is_checked)
 		uint8_t byte;
 		const char *said;
 	} rows[] = {
-		{ 0, 3, "a buffer in no place (3)" },
+		{ 0, 3, "loan 0: nothing was lent" },
+		{ 0, 4, "a buffer in no place (4)" },
 		{ 1, 0, "a buffer of no use (0)" },
 		{ 1, 5, "a buffer of no use (5)" },
 		{ 1, 1, "a buffer of 64 bytes" },

@@ -707,6 +707,40 @@ FORKED_TEST(proc_stat, a_name_is_no_core)
 	EXPECT(!proc_dumps_core(getpid()));
 }
 
+static void
+pause_for_ever(void)
+{
+	for (;;)
+		pause();
+}
+
+/* What the kernel has of it stays until it is reaped. */
+FORKED_TEST(proc_stat, one_that_is_killed_is_seen_and_one_that_ends_is_not)
+{
+	siginfo_t info = { 0 };
+	pid_t pid[2];
+
+	for (int i = 0; i < 2; i++) {
+		pid[i] = fork();
+		NEED(pid[i] != -1);
+		if (pid[i] == 0 && i == 0)
+			pause_for_ever();
+		if (pid[i] == 0)
+			_exit(0);
+	}
+	EXPECT(!proc_is_killed(getpid()));
+	EXPECT(!proc_is_killed(pid[0]));
+	NEED(kill(pid[0], SIGKILL) == 0);
+	for (int i = 0; i < 2; i++)
+		NEED(waitid(P_PID, (id_t)pid[i], &info, WEXITED | WNOWAIT) ==
+			0);
+	EXPECT(proc_is_killed(pid[0]));
+	EXPECT(!proc_is_killed(pid[1]));
+	for (int i = 0; i < 2; i++)
+		NEED(waitpid(pid[i], NULL, 0) == pid[i]);
+	EXPECT(!proc_is_killed(pid[0]));
+}
+
 /* With so much memory that its core takes a while. */
 static pid_t
 crash(size_t size)

@@ -318,3 +318,76 @@ Test(future, several_threads_wait_for_one)
 		pthread_join(thread[i], NULL);
 	xr_future_unref(f);
 }
+
+/* --- many threads at once; tests/thread/rpc.c does more, and looks closer ---- */
+
+#define CROWD 8
+
+static struct xr_future *_Atomic crowd[200];
+static _Atomic int set_once, chained;
+
+static enum xr_status
+count_one(struct xr_future *parent, void *ctx, struct xr_value **result,
+	struct xr_error *err)
+{
+	(void)ctx;
+	atomic_fetch_add(&chained, 1);
+	return xr_future_value(parent, result, err);
+}
+
+static void *
+end_and_chain(void *ctx)
+{
+	int64_t me = (int64_t)(intptr_t)ctx;
+
+	for (int i = 0; i < 200; i++) {
+		struct xr_future *child = NULL;
+
+		if (xr_future_then(crowd[i], count_one, NULL,
+			    i % 2 == 0 ? XR_SHORT : XR_THEN, &child) != XR_OK)
+			continue;
+		if (xr_future_set(crowd[i], xr_value_new_i64(me)) == XR_OK)
+			atomic_fetch_add(&set_once, 1);
+		if (number_of(crowd[i]) != number_of(child))
+			atomic_fetch_add(&set_once, 1000);
+		xr_future_unref(child);
+	}
+	return NULL;
+}
+
+Test(future, AC_F12_eight_threads_end_and_chain)
+{
+	pthread_t thread[CROWD];
+
+	for (int i = 0; i < 200; i++)
+		crowd[i] = xr_future_new(NULL);
+	for (intptr_t t = 0; t < CROWD; t++)
+		cr_assert_eq(pthread_create(&thread[t], NULL, end_and_chain,
+				     (void *)t),
+			0);
+	for (int t = 0; t < CROWD; t++)
+		pthread_join(thread[t], NULL);
+	cr_expect_eq(set_once, 200);
+	cr_expect_eq(chained, 200 * CROWD);
+	for (int i = 0; i < 200; i++)
+		xr_future_unref(crowd[i]);
+}
+
+Test(future, a_chain_of_any_length_needs_no_stack)
+{
+	struct xr_future *first = xr_future_new(NULL),
+			 *f = xr_future_ref(first);
+
+	for (int i = 0; i < 300000; i++) {
+		struct xr_future *next = NULL;
+
+		cr_assert_eq(xr_future_then(f, add_one, NULL, XR_SHORT, &next),
+			XR_OK);
+		xr_future_unref(f);
+		f = next;
+	}
+	xr_future_set(first, number(0));
+	cr_expect_eq(number_of(f), 300000);
+	xr_future_unref(f);
+	xr_future_unref(first);
+}

@@ -208,3 +208,32 @@ Test(metric, names_follow_the_conventions)
 		cr_assert_not_null(metric_labels(r->of));
 	}
 }
+
+#define RPC(latency) \
+	RANK("\"rpc\":{\"calls\":7,\"errors\":2,\"seconds\":0.5,\"latency\":[" latency \
+	     "]}")
+#define CALLS "xrun_rank_call_seconds"
+
+Test(metric, how_long_calls_took_is_a_histogram_that_adds_up)
+{
+	static const char json[] =
+		RPC("{\"below\":1.024e-06,\"calls\":1},"
+		    "{\"below\":1.28e-06,\"calls\":2},"
+		    "{\"below\":4.096e-06,\"calls\":3},{\"calls\":1}");
+
+	assert_line(json, "# TYPE " CALLS " histogram");
+	assert_line(json,
+		CALLS
+		"_bucket{job=\"k7m2\",rank=\"3\",le=\"0.000001024\"} 1\n" CALLS
+		"_bucket{job=\"k7m2\",rank=\"3\",le=\"0.000004096\"} 6\n" CALLS
+		"_bucket{job=\"k7m2\",rank=\"3\",le=\"0.000016384\"} 6");
+	assert_line(json,
+		CALLS
+		"_bucket{job=\"k7m2\",rank=\"3\",le=\"17.179869184\"} 6\n" CALLS
+		"_bucket{job=\"k7m2\",rank=\"3\",le=\"+Inf\"} 7\n" CALLS
+		"_count{job=\"k7m2\",rank=\"3\"} 7\n" CALLS
+		"_sum{job=\"k7m2\",rank=\"3\"} 0.5");
+	assert_line(json,
+		"xrun_rank_call_errors_total{job=\"k7m2\",rank=\"3\"} 2");
+	assert_lacks(RANK("\"state\":\"running\""), CALLS);
+}

@@ -174,18 +174,18 @@ Test(net_memory, a_message_that_is_larger_than_memory_is_told)
 {
 	const struct intake_ops ops = { no_place, not_delivered };
 	struct net_head head = { .len = XR_MESSAGE_MAX };
-	struct bodies bodies;
+	struct bodies *bodies;
 	struct intake in;
 	char bytes[NET_HEAD];
 
 	most = 1 << 30;
-	bodies_init(&bodies);
-	intake_init(&in, &bodies, &ops, NULL);
+	bodies = bodies_new();
+	intake_init(&in, bodies, &ops, NULL);
 	net_head_put(bytes, &head);
 	cr_expect_eq(intake_feed(&in, bytes, sizeof(bytes), &err), XR_E_NOMEM);
 	cr_expect_not_null(strstr(err.text, "1099511627776 bytes"), "%s",
 		err.text);
-	cr_expect_null(bodies_get(&bodies, UINT64_MAX));
+	cr_expect_null(bodies_get(bodies, UINT64_MAX));
 	intake_fini(&in);
-	bodies_fini(&bodies);
+	bodies_close(bodies);
 }

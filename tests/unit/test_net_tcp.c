@@ -217,7 +217,7 @@ Test(net_tcp, a_body_that_was_taken_outlives_its_delivery)
 	cr_expect_eq(two->mates[1].wrong, 0);
 	for (unsigned i = 0; i < 3; i++) {
 		cr_expect_arr_eq(kept_data[i], data[i], len[i]);
-		tcp_carrier.buffer_unref(two->self, kept[i]);
+		tcp_carrier.buffer_unref(kept[i]);
 	}
 	pair_down();
 	for (unsigned i = 0; i < 3; i++)

@@ -77,7 +77,7 @@ Test(net_wire, a_length_beyond_the_limit_is_refused_though_it_was_meant)
 
 /* --- a stream -------------------------------------------------------------- */
 
-static struct bodies bodies;
+static struct bodies *bodies;
 static unsigned got, wrong, places;
 static char *place_at; /* NULL: no place */
 
@@ -157,8 +157,8 @@ Test(net_wire, a_stream_is_the_same_byte_by_byte)
 	size_t len;
 	char *all = stream(&len);
 
-	bodies_init(&bodies);
-	intake_init(&in, &bodies, &ops, &never);
+	bodies = bodies_new();
+	intake_init(&in, bodies, &ops, &never);
 	for (size_t i = 0; i < len; i++)
 		cr_assert_eq(feed(&in, all + i, 1), XR_OK);
 	cr_expect_eq(got, COUNT);
@@ -166,7 +166,7 @@ Test(net_wire, a_stream_is_the_same_byte_by_byte)
 	cr_expect_eq(places, 1);
 	cr_expect(!intake_is_midway(&in));
 	intake_fini(&in);
-	bodies_fini(&bodies);
+	bodies_close(bodies);
 	free(all);
 }
 
@@ -177,10 +177,10 @@ Test(net_wire, a_stream_is_the_same_cut_anywhere_in_two_and_tells_of_a_cut_end)
 	size_t len, end = 0, next = 0;
 	char *all = stream(&len);
 
-	bodies_init(&bodies);
+	bodies = bodies_new();
 	for (size_t cut = 0; cut <= len; cut++) {
 		got = 0;
-		intake_init(&in, &bodies, &ops, &never);
+		intake_init(&in, bodies, &ops, &never);
 		cr_assert_eq(feed(&in, all, cut), XR_OK);
 		if (cut == end) {
 			cr_assert_eq(got, next);
@@ -198,7 +198,7 @@ Test(net_wire, a_stream_is_the_same_cut_anywhere_in_two_and_tells_of_a_cut_end)
 	}
 	cr_expect_eq(next, COUNT + 1);
 	cr_expect_eq(wrong, 0);
-	bodies_fini(&bodies);
+	bodies_close(bodies);
 	free(all);
 }
 
@@ -210,8 +210,8 @@ Test(net_wire, the_rest_of_a_long_body_is_read_to_where_it_belongs)
 	char bytes[NET_HEAD + 10], *rest, *place_own = malloc(100000);
 	size_t n = 0;
 
-	bodies_init(&bodies);
-	intake_init(&in, &bodies, &ops, &never);
+	bodies = bodies_new();
+	intake_init(&in, bodies, &ops, &never);
 	cr_expect_null(intake_rest(&in, &n));
 	net_head_put(bytes, &head);
 	memcpy(bytes + NET_HEAD, "0123456789", 10);
@@ -230,7 +230,7 @@ Test(net_wire, the_rest_of_a_long_body_is_read_to_where_it_belongs)
 	cr_expect_eq(got, 1);
 	cr_expect_arr_eq(place_own, "0123456789", 10);
 	intake_fini(&in);
-	bodies_fini(&bodies);
+	bodies_close(bodies);
 	free(place_own);
 }
 
@@ -241,12 +241,12 @@ Test(net_wire, who_wants_no_more_has_no_more)
 	size_t len;
 	char *all = stream(&len);
 
-	bodies_init(&bodies);
-	intake_init(&in, &bodies, &ops, &third);
+	bodies = bodies_new();
+	intake_init(&in, bodies, &ops, &third);
 	cr_expect_eq(feed(&in, all, len), XR_E_CLOSED);
 	cr_expect_eq(got, 3);
 	intake_fini(&in);
-	bodies_fini(&bodies);
+	bodies_close(bodies);
 	free(all);
 }
 
@@ -256,29 +256,29 @@ Test(net_wire, memory_is_used_again_by_its_size_and_not_hoarded)
 {
 	struct xr_body_buffer *first, *same, *other, *many[5];
 
-	bodies_init(&bodies);
-	first = bodies_get(&bodies, 1000);
+	bodies = bodies_new();
+	first = bodies_get(bodies, 1000);
 	cr_expect_eq((uintptr_t)bodies_data(first) % BODIES_ALIGN, 0);
-	bodies_unref(&bodies, bodies_ref(first));
-	other = bodies_get(&bodies, 1024);
+	bodies_unref(bodies_ref(first));
+	other = bodies_get(bodies, 1024);
 	cr_expect_neq(other, first, "somebody has it still");
-	bodies_unref(&bodies, first);
-	same = bodies_get(&bodies, 513);
+	bodies_unref(first);
+	same = bodies_get(bodies, 513);
 	cr_expect_eq(same, first);
-	bodies_unref(&bodies, same);
-	bodies_unref(&bodies, other);
+	bodies_unref(same);
+	bodies_unref(other);
 	for (unsigned i = 0; i < 5; i++)
-		many[i] = bodies_get(&bodies, 16 << 20);
+		many[i] = bodies_get(bodies, 16 << 20);
 	for (unsigned i = 0; i < 5; i++)
-		bodies_unref(&bodies, many[i]);
-	cr_expect_leq(bodies.kept, BODIES_KEPT);
-	cr_expect_gt(bodies.kept, BODIES_KEPT / 4);
-	first = bodies_get(&bodies, (16 << 20) + 1);
+		bodies_unref(many[i]);
+	cr_expect_leq(bodies->kept, BODIES_KEPT);
+	cr_expect_gt(bodies->kept, BODIES_KEPT / 4);
+	first = bodies_get(bodies, (16 << 20) + 1);
 	cr_expect_geq(first->cap, (16 << 20) + 1);
-	bodies_unref(&bodies, first);
-	cr_expect_leq(bodies.kept, BODIES_KEPT);
-	bodies_unref(&bodies, NULL);
-	bodies_fini(&bodies);
+	bodies_unref(first);
+	cr_expect_leq(bodies->kept, BODIES_KEPT);
+	bodies_unref(NULL);
+	bodies_close(bodies);
 }
 
 /* --- what goes out --------------------------------------------------------- */
@@ -320,8 +320,8 @@ Test(net_wire, what_is_put_in_comes_out_in_order_through_a_narrow_pipe)
 	int sys = 0;
 
 	open_narrow();
-	bodies_init(&bodies);
-	intake_init(&in, &bodies, &ops, &never);
+	bodies = bodies_new();
+	intake_init(&in, bodies, &ops, &never);
 	outbox_init(&o);
 	for (size_t i = 0; i < COUNT; i++) {
 		struct xr_part parts[4];
@@ -363,7 +363,7 @@ Test(net_wire, what_is_put_in_comes_out_in_order_through_a_narrow_pipe)
 		free(body[i]);
 	intake_fini(&in);
 	outbox_fini(&o);
-	bodies_fini(&bodies);
+	bodies_close(bodies);
 }
 
 Test(net_wire, an_outbox_has_an_end_and_one_message_may_be_beyond_it)
@@ -407,8 +407,8 @@ Test(net_wire, a_message_of_more_parts_than_the_kernel_takes_at_once)
 	int sys = 0;
 
 	open_narrow();
-	bodies_init(&bodies);
-	intake_init(&in, &bodies, &ops, &never);
+	bodies = bodies_new();
+	intake_init(&in, bodies, &ops, &never);
 	outbox_init(&o);
 	got = 7; /* that has 16 KiB */
 	m.record.corr = 7;
@@ -429,7 +429,7 @@ Test(net_wire, a_message_of_more_parts_than_the_kernel_takes_at_once)
 	free(parts);
 	intake_fini(&in);
 	outbox_fini(&o);
-	bodies_fini(&bodies);
+	bodies_close(bodies);
 }
 
 Test(net_wire, a_connection_that_is_gone_is_broken)

@@ -197,7 +197,7 @@ net_conn_up(struct net_conn *conn, struct xr_link *l)
 	conn->greet = NULL;
 	conn->link = l;
 	become(conn, NET_UP);
-	intake_init(&conn->in, &conn->carrier->bodies, &intake_ops, conn);
+	intake_init(&conn->in, conn->carrier->bodies, &intake_ops, conn);
 	net_link_up(l, conn);
 }
 

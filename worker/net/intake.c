@@ -21,7 +21,7 @@ intake_init(struct intake *in, struct bodies *bodies,
 void
 intake_fini(struct intake *in)
 {
-	bodies_unref(in->bodies, in->own);
+	bodies_unref(in->own);
 	in->own = NULL;
 	in->body = NULL;
 }
@@ -50,7 +50,7 @@ finish(struct intake *in)
 	in->body = NULL;
 	in->own = NULL;
 	status = deliver(in, data, own);
-	bodies_unref(in->bodies, own);
+	bodies_unref(own);
 	return status;
 }
 

@@ -134,7 +134,7 @@ struct net_carrier {
 	struct where where;
 	pthread_t thread;
 	int epoll, bell, door;
-	struct bodies bodies;
+	struct bodies *bodies;
 	_Atomic bool watching; /* something was sent: NET_TICK_NS */
 
 	pthread_mutex_t lock;
@@ -250,6 +250,12 @@ void net_admit(struct net_conn *conn);
 /* net_late() - when @conn has had time enough; net_meet_late() - it has. */
 int64_t net_late(const struct net_conn *conn);
 void net_meet_late(struct net_conn *conn);
+
+/* --- who is there (there.c): any thread ------------------------------------- */
+
+/* Of struct xr_carrier. */
+enum xr_there net_there(void *self, const char *address, uint32_t id,
+	uint64_t incarnation);
 
 /* --- the thread (loop.c) ---------------------------------------------------- */
 

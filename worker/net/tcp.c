@@ -92,7 +92,7 @@ dispose(struct net_carrier *c)
 	heir_close(c->door);
 	heir_close(c->bell);
 	heir_close(c->epoll);
-	bodies_fini(&c->bodies);
+	bodies_close(c->bodies);
 	pthread_mutex_destroy(&c->lock);
 	proof_forget(c->secret);
 	free(c->peers);
@@ -109,8 +109,8 @@ open_parts(struct net_carrier *c)
 	c->room = malloc(NET_READ);
 	c->epoll = epoll_create1(EPOLL_CLOEXEC);
 	c->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	return c->room != NULL && heir_note(c->epoll) && heir_note(c->bell) &&
-		c->epoll != -1 && c->bell != -1 &&
+	return c->room != NULL && c->bodies != NULL && heir_note(c->epoll) &&
+		heir_note(c->bell) && c->epoll != -1 && c->bell != -1 &&
 		epoll_ctl(c->epoll, EPOLL_CTL_ADD, c->bell, &bell) == 0 &&
 		epoll_ctl(c->epoll, EPOLL_CTL_ADD, c->door, &door) == 0;
 }
@@ -148,7 +148,7 @@ carrier_new(const struct xr_carrier_host *host,
 	c->epoll = c->bell = c->door = -1;
 	c->due = c->tick = INT64_MAX;
 	pthread_mutex_init(&c->lock, NULL);
-	bodies_init(&c->bodies);
+	c->bodies = bodies_new();
 	TAILQ_INIT(&c->asked);
 	TAILQ_INIT(&c->links);
 	TAILQ_INIT(&c->young);
@@ -317,22 +317,13 @@ tcp_body_take(void *self, const struct xr_body *body, const void **data)
 		*data = body->data;
 		return bodies_ref(buffer);
 	}
-	buffer = bodies_get(&c->bodies, body->len);
+	buffer = bodies_get(c->bodies, body->len);
 	if (buffer == NULL)
 		return NULL;
 	if (body->len > 0)
 		memcpy(bodies_data(buffer), body->data, body->len);
 	*data = bodies_data(buffer);
 	return buffer;
-}
-
-static void
-tcp_buffer_unref(void *self, struct xr_body_buffer *buffer)
-{
-	struct net_carrier *c = self;
-
-	if (!net_is_heir(c))
-		bodies_unref(&c->bodies, buffer);
 }
 
 const struct xr_carrier tcp_carrier = {
@@ -348,7 +339,8 @@ const struct xr_carrier tcp_carrier = {
 	.send = net_link_send,
 	.unsend = net_link_unsend,
 	.body_take = tcp_body_take,
-	.buffer_unref = tcp_buffer_unref,
+	.buffer_unref = bodies_unref,
 	.link_close = net_link_close,
 	.free = tcp_free,
+	.there = net_there,
 };

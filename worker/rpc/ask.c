@@ -17,6 +17,8 @@
 #include "worker/rpc/method.h"
 #include "worker/rpc/parcel.h"
 #include "worker/rpc/pending.h"
+#include "worker/rpc/prof.h"
+#include "worker/rpc/rref.h"
 #include "worker/rpc/tally.h"
 #include "worker/rpc/values.h"
 
@@ -71,37 +73,68 @@ deadline_of(int64_t timeout)
 
 /* --- sending -------------------------------------------------------------- */
 
-/* The name goes along until the callee has answered to it. */
-static enum xr_status
-send_question(const struct question *q, uint64_t corr, int64_t deadline,
-	struct xr_error *err)
+/* The name goes along until the callee has answered to it; of a method always, as
+ * it is found by that. */
+static bool
+names_it(const struct question *q)
 {
-	struct xr_part parts[QUESTION_PARTS];
+	return q->method != NULL &&
+		((q->flags & MESSAGE_METHOD) != 0 ||
+			!peer_knows(q->to, q->method->place));
+}
+
+/* @flags: beside @q's. */
+static enum xr_status
+send_named(const struct question *q, uint64_t corr, uint8_t flags,
+	int64_t deadline, struct xr_error *err)
+{
+	struct xr_part parts[QUESTION_PARTS], *all = parts;
+	enum xr_status status;
 	struct xr_message m = {
 		.record = {
 			.kind = (uint8_t)q->kind,
-			.flags = q->flags,
+			.flags = q->flags | flags,
 			.method = q->method != NULL ? q->method->hash : 0,
 			.corr = corr,
 		},
 		.parts = q->parts,
 		.count = q->count,
 		.lent = q->lent,
+		.loans = q->loans,
+		.loan_count = q->loan_count,
 	};
 
-	if (q->method != NULL && !peer_knows(q->to, q->method->place)) {
+	if (names_it(q)) {
+		if (q->count + 1 > QUESTION_PARTS)
+			all = calloc(q->count + 1, sizeof(*all));
+		if (all == NULL)
+			return fail(err, XR_E_NOMEM, "out of memory");
 		m.record.flags |= MESSAGE_NAMED;
-		parts[0] = (struct xr_part){ q->method->prefix,
+		all[0] = (struct xr_part){ q->method->prefix,
 			q->method->prefix_len };
-		memcpy(parts + 1, q->parts, q->count * sizeof(*parts));
-		m.parts = parts;
+		memcpy(all + 1, q->parts, q->count * sizeof(*all));
+		m.parts = all;
 		m.count = q->count + 1;
 	}
 	/* Who shuts down ends what is pending; that was before, or is told. */
 	inside_order();
-	if (agent_state() == AGENT_CLOSING)
-		return fail(err, XR_E_CLOSED, "the agent was shut down");
-	return peer_send(q->to, &m, deadline, q->parcel, err);
+	status = agent_state() == AGENT_CLOSING ?
+		fail(err, XR_E_CLOSED, "the agent was shut down") :
+		peer_send(q->to, &m, deadline, q->parcel, err);
+	if (all != parts)
+		free(all);
+	return status;
+}
+
+static enum xr_status
+send_question(const struct question *q, uint64_t corr, uint8_t flags,
+	int64_t deadline, struct xr_error *err)
+{
+	enum xr_status status = send_named(q, corr, flags, deadline, err);
+
+	if (status != XR_OK && q->refs != NULL)
+		refs_out_undo(q->refs);
+	return status;
 }
 
 /* Best effort: the callee may go on. It is not worth a wait. */
@@ -114,11 +147,31 @@ cancel(struct peer *to, uint64_t corr)
 		NULL);
 }
 
-/* One that began at @begun, tick_now(), is over. */
-static void
-count_call(struct peer *p, int64_t begun, enum xr_status status)
+/* A call of the program's that is under way, for figures and profiles. */
+struct run {
+	int64_t begun; /* tick_now() */
+	struct prof_call *prof;
+};
+
+/* Before it can end; gives a flag for its message. */
+static uint8_t
+record(struct run *run, const struct question *q, const struct pending *p,
+	const char *mode)
 {
-	figures_call(begun, status);
+	if (!q->call || !prof_is_on())
+		return 0;
+	run->prof = prof_call_open(q, pending_name(p), mode);
+	return run->prof != NULL && prof_call_travels(run->prof) ?
+		MESSAGE_PROFILE :
+		0;
+}
+
+static void
+run_over(struct peer *p, const struct run *run, enum xr_status status)
+{
+	figures_call(run->begun, status);
+	if (run->prof != NULL)
+		prof_call_close(run->prof);
 	if (status != XR_OK)
 		atomic_fetch_add_explicit(&p->errors, 1, memory_order_relaxed);
 }
@@ -141,9 +194,11 @@ error_in(struct peer *from, const struct xr_record *record,
 			"%s (%u): %s", from->name, from->id,
 			xr_status_text(status));
 	}
-	if (values_unpack(body, from, &error, &err) != XR_OK)
-		return failure_new(XR_E_DECODE, "the error of %s (%u): %s",
-			from->name, from->id, err.text);
+	status = values_unpack(body, from, &error, &err);
+	if (status != XR_OK)
+		return failure_new(status == XR_E_NOMEM ? status : XR_E_DECODE,
+			"the error of %s (%u): %s", from->name, from->id,
+			err.text);
 	if (xr_value_kind(error) == XR_ERROR)
 		return error;
 	xr_value_unref(error);
@@ -233,10 +288,11 @@ ask_wait(const struct question *q, struct ask_sync *a, struct xr_error *err)
 {
 	const struct wait_hint hint = { q->to->cpu, &site };
 	int64_t deadline = deadline_of(q->timeout);
-	int64_t begun = tick_now();
+	struct run run = { .begun = tick_now() };
 	struct pending *p;
 	enum xr_status status;
 	uint64_t corr;
+	uint8_t flags;
 
 	if (lead_delivers())
 		return fail(err, XR_E_STATE,
@@ -249,10 +305,11 @@ ask_wait(const struct question *q, struct ask_sync *a, struct xr_error *err)
 	p->ctx = a;
 	if (q->call)
 		call_begins();
+	flags = record(&run, q, p, "sync");
 	/* Whoever waits looks after its time. */
 	corr = pending_open(p, q->to, INT64_MAX);
 	lead_expect();
-	status = send_question(q, corr, deadline, err);
+	status = send_question(q, corr, flags, deadline, err);
 	if (status != XR_OK) {
 		lead_decline();
 		p = pending_claim(corr, q->to);
@@ -274,7 +331,7 @@ ask_wait(const struct question *q, struct ask_sync *a, struct xr_error *err)
 	if (status == XR_OK && q->method != NULL)
 		peer_learns(q->to, q->method->place);
 	if (q->call) {
-		count_call(q->to, begun, status);
+		run_over(q->to, &run, status);
 		call_over();
 	}
 	return status;
@@ -289,7 +346,7 @@ struct asked {
 	struct peer *to;
 	struct parcel *parcel; /* of what is lent; NULL */
 	uint64_t corr;
-	int64_t begun; /* tick_now() */
+	struct run run;
 	bool call;
 };
 
@@ -320,7 +377,7 @@ future_ends(struct asked *a, struct xr_value *result, bool failed)
 	struct xr_future *future = a->future;
 
 	if (a->call)
-		count_call(a->to, a->begun,
+		run_over(a->to, &a->run,
 			failed ? failure_status(result, NULL) : XR_OK);
 	if (!failed && a->method != NULL)
 		peer_learns(a->to, a->method->place);
@@ -386,7 +443,7 @@ asked_cancel(struct xr_future *future, void *ctx)
 		cancel(a->to, a->corr);
 		end_loan(a);
 		if (a->call)
-			count_call(a->to, a->begun, XR_E_CANCELLED);
+			run_over(a->to, &a->run, XR_E_CANCELLED);
 		xr_future_unref(future);
 	}
 	agent_leave();
@@ -406,6 +463,7 @@ ask_future(const struct question *q, ask_read_fn *read,
 	struct asked *a = calloc(1, sizeof(*a));
 	struct pending *p = a != NULL ? pending_new() : NULL;
 	struct xr_future *f = p != NULL ? future_new(&asked_maker, a) : NULL;
+	uint8_t flags;
 	enum xr_status status;
 	struct xr_error why = { 0 };
 
@@ -419,7 +477,7 @@ ask_future(const struct question *q, ask_read_fn *read,
 		.read = read,
 		.method = q->method,
 		.to = q->to,
-		.begun = tick_now(),
+		.run = { .begun = tick_now() },
 		.parcel = q->lent && q->parcel != NULL ? parcel_ref(q->parcel) :
 							 NULL,
 		.call = q->call };
@@ -428,8 +486,10 @@ ask_future(const struct question *q, ask_read_fn *read,
 	p->ctx = a;
 	if (q->call)
 		call_begins();
-	a->corr = pending_open(p, q->to, deadline);
-	status = send_question(q, a->corr, deadline, &why);
+	a->corr = pending_name(p);
+	flags = record(&a->run, q, p, "async");
+	pending_open(p, q->to, deadline);
+	status = send_question(q, a->corr, flags, deadline, &why);
 	if (status != XR_OK) {
 		p = pending_claim(a->corr, q->to);
 		if (p != NULL) {
@@ -446,9 +506,17 @@ ask_future(const struct question *q, ask_read_fn *read,
 enum xr_status
 ask_tell(const struct question *q, struct xr_error *err)
 {
-	if (q->call)
+	struct prof_call *prof = NULL;
+	enum xr_status status;
+
+	if (q->call) {
 		figures_add(FIGURE_ONEWAY, 1);
-	return send_question(q, q->corr, deadline_of(q->timeout), err);
+		if (prof_is_on())
+			prof = prof_call_open(q, q->corr, "oneway");
+	}
+	status = send_question(q, q->corr, 0, deadline_of(q->timeout), err);
+	prof_call_close(prof);
+	return status;
 }
 
 void
@@ -457,8 +525,11 @@ ask_answered(struct peer *peer, const struct xr_record *record,
 {
 	struct pending *p = pending_claim(record->corr, peer);
 
-	if (p == NULL)
-		return; /* too late */
+	if (p == NULL) { /* too late */
+		if ((record->flags & MESSAGE_VALUE) != 0)
+			refs_discard(peer, body);
+		return;
+	}
 	p->ops->answer(p, record, body);
 	pending_put(p);
 }

@@ -20,6 +20,7 @@
 struct held;
 struct parcel;
 struct peer;
+struct refs_out;
 struct method;
 struct pending;
 
@@ -30,15 +31,18 @@ struct question {
 	const struct method *method; /* NULL: none is named */
 	const struct xr_part *parts; /* [count], of the body */
 	uint32_t count;
+	const struct xr_part *loans; /* [loan_count], beside the body */
+	uint32_t loan_count;
 	struct parcel *parcel; /* what they lie in; NULL: see peer_send() */
 	bool lent; /* they are the program's: not looked at when it is answered,
 		    * and until then the callee may see them where they are */
 	int64_t timeout; /* ns, INT64_MAX: never */
 	uint64_t corr;   /* of ask_tell(): which question it is about; 0 */
 	bool call;       /* of the program's */
+	struct refs_out *refs; /* of a value in @parts; or NULL */
 };
 
-#define QUESTION_PARTS 64 /* more are joined */
+#define QUESTION_PARTS 64 /* more need memory */
 
 /* What an answer is made of where it is read: a value, or bytes. Gives what the
  * future ends with; NULL: it cannot be read, as @err says. */

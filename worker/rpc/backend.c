@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "base/suggest.h"
 #include "worker/rpc/backend.h"
+#include "worker/rpc/fault.h"
 #include "worker/rpc/options.h"
 #include "worker/rpc/transports.h"
 
@@ -40,17 +41,6 @@ is_number(struct span value)
 	return number_parse(value, UINT32_MAX, &n);
 }
 
-/* Which there are is known to who makes them fail. */
-static bool
-is_kind(struct span name)
-{
-	for (size_t i = 0; i < name.len; i++)
-		if (!(name.at[i] >= 'A' && name.at[i] <= 'Z') &&
-			name.at[i] != '_')
-			return false;
-	return name.len > 0;
-}
-
 static bool
 is_kinds(struct span value)
 {
@@ -58,7 +48,7 @@ is_kinds(struct span value)
 
 	do {
 		kind = span_next(&value, ',');
-		if (!is_kind(kind))
+		if (!fault_is_kind(kind))
 			return false;
 	} while (value.at != NULL);
 	return true;
@@ -75,7 +65,7 @@ is_delays(struct span value)
 	do {
 		one = span_next(&value, ',');
 		kind = span_next(&one, ':');
-		if (!is_kind(kind) || one.at == NULL || one.len == 0 ||
+		if (!fault_is_kind(kind) || one.at == NULL || one.len == 0 ||
 			one.len >= sizeof(time))
 			return false;
 		memcpy(time, one.at, one.len);

@@ -125,11 +125,7 @@ xr_raw_reply_free(struct xr_raw_reply *reply)
 {
 	if (reply == NULL)
 		return;
-	/* After shutdown its memory is gone with the carrier's. */
-	if (reply->own != NULL && agent_enter(NULL) == XR_OK) {
-		held_unref(reply->own);
-		agent_leave();
-	}
+	held_unref(reply->own);
 	*reply = (struct xr_raw_reply){ 0 };
 }
 

@@ -23,7 +23,7 @@ static struct {
 	uint32_t count, cap;
 	uint32_t busy; /* threads that run or wait in a piece of work */
 	_Atomic bool closing;
-	bool open; /* takes work */
+	bool open;   /* takes work */
 	sem_t begun; /* the first thread has */
 } crew = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,

@@ -16,7 +16,7 @@ static struct segment_figures own; /* where no segment has room for them */
 static struct {
 	pthread_once_t once;
 	pthread_key_t key;
-	bool has_key, read;
+	bool has_key, of_job, read;
 	struct segment_figures *at;
 	uint64_t ns_per_tick; /* 2^32 of it */
 } f = { .once = PTHREAD_ONCE_INIT, .at = &own };
@@ -60,8 +60,9 @@ static void
 open_once(void)
 {
 	uint32_t gen = 0;
-	struct segment_figures *there = local_figures(&gen, &f.read);
+	struct segment_figures *there = local_figures(&gen);
 
+	f.of_job = local_is_of_job(&f.read);
 	f.ns_per_tick = (UINT64_C(1000000) << 32) / local_tick_rate();
 	f.has_key = pthread_key_create(&f.key, thread_ends) == 0;
 	f.at = there != NULL ? there : &own;
@@ -153,4 +154,10 @@ bool
 figures_are_read(void)
 {
 	return f.read;
+}
+
+bool
+figures_are_of_job(void)
+{
+	return f.of_job;
 }

@@ -66,6 +66,9 @@ bool figures_lost(uint32_t rank);
 /* figures_are_read() - does the supervisor read them? */
 bool figures_are_read(void);
 
+/* figures_are_of_job() - are they in the segment of the job? */
+bool figures_are_of_job(void);
+
 /* What a message weighs: its parts, and what is lent with it. */
 static inline uint64_t
 figures_parts(const struct xr_part *parts, uint32_t count)

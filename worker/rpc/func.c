@@ -178,7 +178,7 @@ is_utf8(const char *text, size_t len)
 static enum xr_status
 check(const struct xr_func *f, struct xr_error *err)
 {
-	const uint32_t known = XR_FN_ASYNC | XR_FN_SHORT;
+	const uint32_t known = XR_FN_ASYNC | XR_FN_SHORT | XR_FN_SHARE;
 	size_t len;
 
 	if (f == NULL || f->size < sizeof(*f))

@@ -12,6 +12,7 @@
 #ifndef WORKER_RPC_JOIN_H
 #define WORKER_RPC_JOIN_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <xrun/error.h>
@@ -32,6 +33,14 @@ struct join {
 enum xr_status join_secret(const struct join *j, uint8_t out[JOIN_SECRET],
 	struct xr_error *err);
 
+/* join_new_secret() - one that nobody knows. */
+enum xr_status join_new_secret(uint8_t out[JOIN_SECRET], struct xr_error *err);
+
+/* join_kind() - all groups of a store are static, or none is; the first says.
+ * XR_E_CONFLICT. */
+enum xr_status join_kind(struct xr_store *store, bool is_static,
+	struct xr_error *err);
+
 /* join_tell() - this member is @info, a DICT with "name" and "id"; or, an ERROR,
  * cannot be one. XR_E_EXISTS: somebody else has this rank. */
 enum xr_status join_tell(const struct join *j, struct xr_value *info,
@@ -47,6 +56,11 @@ typedef enum xr_status join_judge_fn(const struct xr_value *infos, void *ctx,
  *          rank 0, and by it to all who still wait; as xr_store_get() */
 enum xr_status join_meet(const struct join *j, join_judge_fn *judge, void *ctx,
 	struct xr_value **infos, struct xr_error *err);
+
+/* join_give_up() - on rank 0, instead: it failed itself, and nobody is to wait for its
+ * verdict. */
+void join_give_up(const struct join *j, enum xr_status status,
+	const struct xr_error *err);
 
 /* join_ready() - until all have called it. */
 enum xr_status join_ready(const struct join *j, struct xr_error *err);

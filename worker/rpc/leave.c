@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* leave.c - leaving; see xrun/rpc.h. */
+#include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <xrun/rpc.h>
 #include <xrun/store.h>
@@ -9,6 +11,7 @@
 #include "worker/rpc/agent.h"
 #include "worker/rpc/ask.h"
 #include "worker/rpc/crew.h"
+#include "worker/rpc/dynamic.h"
 #include "worker/rpc/future.h"
 #include "worker/rpc/gather.h"
 #include "worker/rpc/group.h"
@@ -16,6 +19,7 @@
 #include "worker/rpc/lead.h"
 #include "worker/rpc/meet.h"
 #include "worker/rpc/parcel.h"
+#include "worker/rpc/rref.h"
 
 /* What this member calls now, and how often it did. */
 static struct xr_value *
@@ -80,6 +84,78 @@ settle_calls(int64_t deadline, struct xr_error *err)
 	return status;
 }
 
+/* All members, at the same point. */
+static enum xr_status
+meet_all(int64_t deadline, struct xr_error *err)
+{
+	struct xr_rpc_meeting who = { .size = sizeof(who),
+		.timeout = future_left(deadline) };
+	struct xr_value *nil = xr_value_new_nil();
+	const char **names = gather_names(&who.count);
+	enum xr_status status = XR_E_NOMEM;
+
+	who.names = names;
+	if (nil != NULL && names != NULL)
+		status = meet(&who, nil, NULL, err);
+	else
+		fail(err, status, "out of memory");
+	free(names);
+	xr_value_unref(nil);
+	return status;
+}
+
+/* Until nobody calls, and nobody has references; then all go. */
+static enum xr_status
+settle_all(int64_t deadline, struct xr_error *err)
+{
+	enum xr_status status = settle_calls(deadline, err);
+
+	if (status == XR_OK)
+		status = rref_settle(true, deadline, err);
+	if (status == XR_OK)
+		status = meet_all(deadline, err);
+	return status;
+}
+
+static enum xr_status
+look_for_leaks(uint32_t flags, enum xr_status status, struct xr_error *err)
+{
+	char text[4096];
+	uint32_t count = 0;
+
+	if (flags != XR_SHUTDOWN_IMMEDIATE)
+		count = rref_leaks(text, sizeof(text));
+	if (count == 0)
+		return status;
+	if ((flags & XR_SHUTDOWN_STRICT) == 0) {
+		dprintf(STDERR_FILENO,
+			"xrun: %s: %u references were not released: %s\n",
+			agent_self()->name, count, text);
+		return status;
+	}
+	return status != XR_OK ?
+		status :
+		fail(err, XR_E_EXISTS, "%u references leaked: %s", count, text);
+}
+
+/* Where members come and go one waits for one's own calls, and the others keep what
+ * they have. */
+static enum xr_status
+settle(uint32_t flags, int64_t deadline, struct xr_error *err)
+{
+	bool waits = (flags & XR_SHUTDOWN_IMMEDIATE) == 0;
+	enum xr_status status = XR_OK;
+
+	if (!dynamic_is())
+		return waits ? settle_all(deadline, err) : XR_OK;
+	if (waits)
+		status = ask_await_idle(deadline, err);
+	if (waits && status == XR_OK)
+		status = rref_settle(false, deadline, err);
+	dynamic_leave(waits, deadline);
+	return status;
+}
+
 XR_EXPORT enum xr_status
 xr_rpc_shutdown(uint32_t flags, int64_t timeout, struct xr_error *err)
 {
@@ -100,12 +176,17 @@ xr_rpc_shutdown(uint32_t flags, int64_t timeout, struct xr_error *err)
 	pthread_mutex_lock(&group.changing);
 	status = agent_enter(&why);
 	if (status == XR_OK) {
-		if ((flags & XR_SHUTDOWN_IMMEDIATE) == 0)
-			status = settle_calls(deadline, &why);
-		if (status == XR_OK && (flags & XR_SHUTDOWN_IMMEDIATE) == 0)
+		status = settle(flags, deadline, &why);
+		if (status == XR_OK && (flags & XR_SHUTDOWN_IMMEDIATE) == 0) {
+			peer_await_flushed(deadline);
 			status = parcel_await_sent(deadline, &why);
+		}
+		status = look_for_leaks(flags, status, &why);
 		agent_leave();
-		agent_close();
+		if (dynamic_is())
+			dynamic_end();
+		else
+			agent_close();
 		xr_store_free(group.store);
 		group.store = NULL;
 	}

@@ -6,6 +6,7 @@
 #include "wire/value/storage.h"
 #include "worker/rpc/local.h"
 #include "worker/rpc/peer.h"
+#include "worker/rpc/values.h"
 #include "worker/shm/link.h"
 #include "worker/shm/plane.h"
 #include "worker/shm/shm.h"
@@ -13,9 +14,6 @@
 
 static struct shm *shm; /* kept until the process ends; NULL: there is none */
 static pthread_once_t opened = PTHREAD_ONCE_INIT;
-
-/* Below it a copy costs less than to lend it. */
-#define LEND_MIN 2048
 
 static void *
 lend_alloc(size_t len, void **own)
@@ -110,16 +108,21 @@ local_met(struct peer *p)
 		p->cpu = shm_cpu_of(shm, shm_link_slot(p->link));
 }
 
-/* Spare slots are of processes that a rank made, and nobody asks for theirs. */
 struct segment_figures *
-local_figures(uint32_t *gen, bool *read)
+local_figures(uint32_t *gen)
 {
-	*read = false;
 	if (shm == NULL)
 		return NULL;
 	*gen = shm->gen;
-	*read = shm->of_job && shm->slot < shm->map.ranks;
 	return segment_figures(&shm->map, shm->slot);
+}
+
+/* Spare slots are of processes that a rank made. */
+bool
+local_is_of_job(bool *rank)
+{
+	*rank = shm != NULL && shm->of_job && shm->slot < shm->map.ranks;
+	return shm != NULL && shm->of_job;
 }
 
 uint32_t

@@ -34,8 +34,11 @@ void local_met(struct peer *p);
 struct segment_figures;
 
 /* local_figures() - of this process's slot, which it has as @gen; NULL: there is
- * none. @read: does the supervisor read them? */
-struct segment_figures *local_figures(uint32_t *gen, bool *read);
+ * none. */
+struct segment_figures *local_figures(uint32_t *gen);
+
+/* local_is_of_job() - is this process's slot one of the job's; is it a rank's? */
+bool local_is_of_job(bool *rank);
 
 /* local_tick_rate() - ticks a millisecond, as tick.h. */
 uint32_t local_tick_rate(void);

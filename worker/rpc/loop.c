@@ -106,9 +106,8 @@ loop_send(struct xr_link *l, const struct xr_message *m, bool *pending)
 }
 
 static void
-loop_unref(void *self, struct xr_body_buffer *b)
+loop_unref(struct xr_body_buffer *b)
 {
-	(void)self;
 	if (atomic_fetch_sub(&b->refs, 1) == 1)
 		free(b);
 }
@@ -136,7 +135,7 @@ loop_progress(void *self, uint32_t budget)
 			.own = b,
 		};
 		l->host->deliver(l->host->ctx, l->peer, &b->record, &body);
-		loop_unref(l, b);
+		loop_unref(b);
 		n++;
 	}
 	return n;

@@ -8,6 +8,8 @@
 #include "worker/rpc/backend.h"
 #include "worker/rpc/devices.h"
 #include "worker/rpc/member.h"
+#include "worker/rpc/peer.h"
+#include "worker/rpc/tell.h"
 
 /* --- telling -------------------------------------------------------------- */
 
@@ -74,6 +76,7 @@ member_new(const struct member *m, const struct xr_rpc_opts *opts)
 	put(&status, d, "id", xr_value_new_u64(m->id));
 	put(&status, d, "incarnation", xr_value_new_u64(m->incarnation));
 	put(&status, d, "addresses", text(m->addresses));
+	put(&status, d, "place", text(tell_place()));
 	put(&status, d, "size", xr_value_new_i64(m->said_size));
 	put(&status, d, "device_kind", xr_value_new_u64(m->device_kind));
 	put(&status, d, "device_count", xr_value_new_u64(m->device_count));
@@ -164,6 +167,7 @@ member_read(const struct xr_value *v, struct member *m)
 	*m = (struct member){ 0 };
 	if (!read_text(find(v, "name"), &m->name) ||
 		!read_text(find(v, "addresses"), &m->addresses) ||
+		!read_text(find(v, "place"), &m->place) ||
 		!read_u32(find(v, "id"), XR_WORKER_ID_MAX, &m->id) ||
 		!read_u32(find(v, "device_kind"), XR_DEVICE_FAKE, &kind) ||
 		!read_u32(find(v, "device_count"), INT32_MAX,
@@ -321,6 +325,8 @@ member_add(const struct member *m, const struct member *self)
 
 	if (p == NULL)
 		free(d);
+	else
+		p->rank = tell_rank(m->place);
 	return p;
 }
 
@@ -346,7 +352,7 @@ own_devices(const struct member *m, const struct xr_rpc_opts *opts,
 
 enum xr_status
 member_open(const struct member *m, const struct xr_rpc_opts *opts,
-	const uint8_t *secret, struct xr_error *err)
+	const struct member_begin *how, struct xr_error *err)
 {
 	const struct xr_carrier *carriers[AGENT_CARRIERS_MAX];
 	struct agent_wish wish = {
@@ -356,7 +362,9 @@ member_open(const struct member *m, const struct xr_rpc_opts *opts,
 		.threads = opts->threads,
 		.timeout = opts->timeout,
 		.carriers = carriers,
-		.secret = secret,
+		.secret = how->secret,
+		.is_new = how->is_new,
+		.lost = how->lost,
 	};
 	enum xr_status status = backend_carriers(opts, carriers,
 		AGENT_CARRIERS_MAX, &wish.carrier_count, err);

@@ -10,6 +10,8 @@
 #include "worker/rpc/meet.h"
 #include "worker/rpc/message.h"
 #include "worker/rpc/peer.h"
+#include "worker/rpc/prof.h"
+#include "worker/rpc/rref.h"
 #include "worker/rpc/serve.h"
 
 typedef void handler_fn(struct peer *peer, const struct xr_record *record,

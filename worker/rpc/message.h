@@ -24,7 +24,14 @@ struct peer;
 	M(ERROR, 3, ask_answered, "an ERROR instead") \
 	M(ONEWAY, 4, serve_request, "a call that nobody waits for") \
 	M(CANCEL, 5, serve_cancel, "nobody waits for that call any more") \
-	M(MEET, 10, meet_on_report, "a member's part of a meeting")
+	M(MEET, 10, meet_on_report, "a member's part of a meeting") \
+	M(RREF_CONFIRM, 20, rref_on_control, "its owner knows a handle") \
+	M(RREF_FORK_REQUEST, 21, rref_on_control, "there is a handle more") \
+	M(RREF_CHILD_ACCEPT, 22, rref_on_control, \
+		"what was passed on is known") \
+	M(RREF_USER_DELETE, 23, rref_on_control, "a handle has ended") \
+	M(RREF_FETCH, 24, rref_on_fetch, "asks for a value that stays here") \
+	M(EVENTS, 30, prof_arrived, "what ran for a call that is recorded")
 
 enum message_kind {
 #define M(name, number, handler, text) MESSAGE_##name = number,
@@ -37,6 +44,7 @@ enum message_flags {
 	MESSAGE_VALUE = 1,  /* the body is a value, not bytes */
 	MESSAGE_NAMED = 2,  /* it begins with the function's name: u16, bytes */
 	MESSAGE_REMOTE = 4, /* what it gives stays: ids in front, see rref.h */
+	MESSAGE_METHOD = 16, /* of a value: its reference in front, too */
 	MESSAGE_PROFILE = 8, /* record what it does */
 };
 

@@ -13,6 +13,7 @@
 #include "worker/rpc/crew.h"
 #include "worker/rpc/figures.h"
 #include "worker/rpc/pending.h"
+#include "worker/rpc/rref.h"
 #include "worker/rpc/serve.h"
 
 #define PER_MILLE 1000
@@ -62,13 +63,21 @@ pending_requests(const struct figures_view *v)
 	return pending_count(false);
 }
 
-/* There are no remote references in this process. */
-static int64_t
-no_rrefs(const struct figures_view *v)
-{
-	(void)v;
-	return 0;
-}
+/* --- of references --------------------------------------------------------- */
+
+#define R(name, which) \
+	static int64_t name(const struct figures_view *v) \
+	{ \
+		(void)v; \
+		return rref_figure(which); \
+	}
+R(forks, RREF_FORKS)
+R(owners, RREF_OWNERS)
+R(pending_children, RREF_PENDING_CHILDREN)
+R(pending_futures, RREF_PENDING_FUTURES)
+R(pending_users, RREF_PENDING_USERS)
+R(users, RREF_USERS)
+#undef R
 
 /* --- of the process ------------------------------------------------------- */
 
@@ -119,10 +128,12 @@ static const struct row {
 	{ "net.oneway", counted_oneway },
 	{ "net.served", counted_served },
 	{ "net.timeouts", counted_timeouts },
-	{ "num_forks", no_rrefs },
-	{ "num_owner_rrefs", no_rrefs },
-	{ "num_pending_futures", no_rrefs },
-	{ "num_pending_users", no_rrefs },
+	{ "num_forks", forks },
+	{ "num_owner_rrefs", owners },
+	{ "num_pending_children", pending_children },
+	{ "num_pending_futures", pending_futures },
+	{ "num_pending_users", pending_users },
+	{ "num_user_rrefs", users },
 };
 #define ROWS (sizeof(rows) / sizeof(rows[0]))
 

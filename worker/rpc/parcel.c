@@ -73,27 +73,15 @@ parcel_await_sent(int64_t deadline, struct xr_error *err)
 			tally_count(&out));
 }
 
-/* Once a link is closed, all that was pending over it is told, or about to be. */
-static bool
-take_back(struct parcel *p, struct peer *peer)
-{
-	bool taken;
-
-	pthread_mutex_lock(&peer->lock);
-	taken = peer->link != NULL &&
-		peer->carrier->unsend(peer->link, &p->token);
-	pthread_mutex_unlock(&peer->lock);
-	return taken;
-}
-
-/* Where nothing is taken back, it is over or somebody is about to say so. */
+/* Where nothing is taken back, it is over or somebody is about to say so; so it is
+ * once the link is closed. */
 void
 parcel_end(struct parcel *p, struct peer *peer)
 {
 	if (p == NULL)
 		return;
 	if (atomic_load_explicit(&p->pending, memory_order_acquire) > 0 &&
-		take_back(p, peer))
+		peer_unsend(peer, &p->token))
 		parcel_keep(p);
 	parcel_unref(p);
 }

@@ -8,12 +8,14 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "worker/rpc/agent.h"
+#include "worker/rpc/fault.h"
 #include "worker/rpc/figures.h"
 #include "worker/rpc/lead.h"
 #include "worker/rpc/message.h"
 #include "worker/rpc/parcel.h"
 #include "worker/rpc/peer.h"
 #include "worker/rpc/pending.h"
+#include "worker/rpc/tell.h"
 
 struct peer *
 peer_new(const char *name, uint32_t id, uint64_t incarnation)
@@ -31,13 +33,20 @@ peer_new(const char *name, uint32_t id, uint64_t incarnation)
 }
 
 static void
+outgoing_free(struct outgoing *o)
+{
+	parcel_unref(o->parcel);
+	free(o);
+}
+
+static void
 drop_behind(struct peer *p)
 {
 	struct outgoing *o;
 
 	while ((o = TAILQ_FIRST(&p->behind)) != NULL) {
 		TAILQ_REMOVE(&p->behind, o, list);
-		free(o);
+		outgoing_free(o);
 	}
 	atomic_store(&p->is_behind, false);
 }
@@ -65,7 +74,7 @@ peer_learns(struct peer *p, uint32_t i)
 static enum xr_status
 lost_error(const struct peer *p, struct xr_error *err)
 {
-	if (atomic_load(&p->state) == PEER_LEFT)
+	if (atomic_load(&p->state) == PEER_LEFT || p->left)
 		return fail(err, XR_E_NOTFOUND, "%s (%u) has left the group",
 			p->name, p->id);
 	return fail(err, XR_E_PEER_LOST, "lost %s (%u)%s%s", p->name, p->id,
@@ -94,6 +103,11 @@ peer_lose(struct peer *p, enum peer_state state, const char *why)
 	was = atomic_load(&p->state);
 	if (was == PEER_NEW || was == PEER_UP) {
 		snprintf(p->why, sizeof(p->why), "%s", why);
+		if (p->left)
+			state = PEER_LEFT;
+		/* Before anybody can fail of it. */
+		if (state == PEER_LOST)
+			tell_lost(p->rank);
 		atomic_store(&p->state, state);
 		drop_behind(p);
 	}
@@ -101,6 +115,37 @@ peer_lose(struct peer *p, enum peer_state state, const char *why)
 	pthread_mutex_unlock(&p->lock);
 	if (was == PEER_NEW || was == PEER_UP)
 		pending_fail_all(p, status, err.text);
+}
+
+void
+peer_gone(struct peer *p, bool lost)
+{
+	bool is_up;
+
+	pthread_mutex_lock(&p->lock);
+	p->left = !lost;
+	is_up = atomic_load(&p->state) == PEER_UP;
+	if (p->left && atomic_load(&p->state) == PEER_LOST)
+		atomic_store(&p->state, PEER_LEFT);
+	pthread_mutex_unlock(&p->lock);
+	atomic_store_explicit(&p->gone, true, memory_order_release);
+	if (lost || !is_up)
+		peer_lose(p, lost ? PEER_LOST : PEER_LEFT,
+			"the group has found it dead");
+}
+
+void
+peer_unlink(struct peer *p, struct xr_link *link)
+{
+	bool ours;
+
+	pthread_mutex_lock(&p->lock);
+	ours = p->link == link;
+	if (ours)
+		p->link = NULL;
+	pthread_mutex_unlock(&p->lock);
+	if (ours)
+		p->carrier->link_close(link);
 }
 
 /* --- sending -------------------------------------------------------------- */
@@ -115,26 +160,70 @@ length_of(const struct xr_message *m)
 	return len;
 }
 
-/* A copy that lies with what is to follow it; the lock is held. */
-static enum xr_status
-leave_behind(struct peer *p, const struct xr_message *m)
+static struct outgoing *
+outgoing_new(const struct xr_message *m, uint32_t parts, size_t bytes)
 {
-	size_t len = length_of(m), at = 0;
-	struct outgoing *o = malloc(sizeof(*o) + len);
+	struct outgoing *o =
+		calloc(1, sizeof(*o) + parts * sizeof(o->part[0]) + bytes);
 
 	if (o == NULL)
-		return XR_E_NOMEM;
-	for (uint32_t i = 0; i < m->count; i++) {
-		memcpy(o->data + at, m->parts[i].data, m->parts[i].len);
-		at += m->parts[i].len;
-	}
-	o->part = (struct xr_part){ o->data, len };
+		return NULL;
 	o->message = *m;
-	o->message.parts = &o->part;
-	o->message.count = 1;
+	o->message.parts = o->part;
 	o->message.more = false;
 	o->message.token = NULL;
+	return o;
+}
+
+static struct outgoing *
+outgoing_copy(const struct xr_message *m)
+{
+	size_t len = length_of(m);
+	struct outgoing *o = outgoing_new(m, 1, len);
+	uint8_t *to;
+
+	if (o == NULL)
+		return NULL;
+	to = (uint8_t *)&o->part[1];
+	o->part[0] = (struct xr_part){ to, len };
+	o->message.count = 1;
 	o->message.lent = false;
+	for (uint32_t i = 0; i < m->count; i++) {
+		if (m->parts[i].len > 0)
+			memcpy(to, m->parts[i].data, m->parts[i].len);
+		to += m->parts[i].len;
+	}
+	return o;
+}
+
+static struct outgoing *
+outgoing_of(const struct xr_message *m, struct parcel *parcel)
+{
+	struct outgoing *o = outgoing_new(m, m->count + m->loan_count, 0);
+
+	if (o == NULL)
+		return NULL;
+	o->parcel = parcel_ref(parcel);
+	memcpy(o->part, m->parts, m->count * sizeof(o->part[0]));
+	o->message.loans = o->part + m->count;
+	if (m->loan_count > 0)
+		memcpy(o->part + m->count, m->loans,
+			m->loan_count * sizeof(o->part[0]));
+	return o;
+}
+
+/* It lies with what is to follow it; the lock is held. */
+static enum xr_status
+leave_behind(struct peer *p, const struct xr_message *m, struct parcel *parcel)
+{
+	struct outgoing *o = NULL;
+
+	if (parcel != NULL && parcel->free != NULL)
+		o = outgoing_of(m, parcel);
+	else if (m->loan_count == 0)
+		o = outgoing_copy(m);
+	if (o == NULL)
+		return XR_E_NOMEM;
 	TAILQ_INSERT_TAIL(&p->behind, o, list);
 	atomic_store(&p->is_behind, true);
 	agent_has_behind();
@@ -255,13 +344,22 @@ enum xr_status
 peer_send(struct peer *p, const struct xr_message *message, int64_t deadline,
 	struct parcel *parcel, struct xr_error *err)
 {
+	return fault_is_on() ?
+		fault_send(p, message, deadline, parcel, err) :
+		peer_send_whole(p, message, deadline, parcel, err);
+}
+
+enum xr_status
+peer_send_whole(struct peer *p, const struct xr_message *message,
+	int64_t deadline, struct parcel *parcel, struct xr_error *err)
+{
 	enum xr_status status;
 
 	do {
 		pthread_mutex_lock(&p->lock);
 		status = send_now(p, message, parcel);
 		if (status == XR_E_AGAIN && lead_delivers())
-			status = leave_behind(p, message);
+			status = leave_behind(p, message, parcel);
 		if (status == XR_E_PEER_LOST)
 			status = lost_error(p, err);
 		pthread_mutex_unlock(&p->lock);
@@ -278,6 +376,47 @@ peer_send(struct peer *p, const struct xr_message *message, int64_t deadline,
 	return status;
 }
 
+bool
+peer_unsend(struct peer *p, void *token)
+{
+	bool unsent;
+
+	pthread_mutex_lock(&p->lock);
+	unsent = p->link != NULL && p->carrier->unsend != NULL &&
+		p->carrier->unsend(p->link, token);
+	pthread_mutex_unlock(&p->lock);
+	return unsent;
+}
+
+bool
+peer_can_lend(struct peer *p, const struct xr_part *part)
+{
+	bool can;
+
+	pthread_mutex_lock(&p->lock);
+	can = p->link != NULL && (p->carrier->caps & XR_CARRIER_LENDS) != 0 &&
+		p->carrier->can_lend(p->link, part);
+	pthread_mutex_unlock(&p->lock);
+	return can;
+}
+
+enum xr_status
+peer_post(struct peer *p, const struct xr_message *message)
+{
+	enum xr_status status;
+
+	if (pthread_mutex_trylock(&p->lock) != 0)
+		return XR_E_AGAIN;
+	status = send_now(p, message, NULL);
+	if (status == XR_E_AGAIN) {
+		status = leave_behind(p, message, NULL);
+		/* What makes room may have told so before. */
+		lead_bell();
+	}
+	pthread_mutex_unlock(&p->lock);
+	return status;
+}
+
 static uint32_t
 flush_one(struct peer *p)
 {
@@ -290,13 +429,13 @@ flush_one(struct peer *p)
 		return 0;
 	while ((o = TAILQ_FIRST(&p->behind)) != NULL && status == XR_OK) {
 		TAILQ_REMOVE(&p->behind, o, list);
-		status = send_message(p, &o->message, NULL);
+		status = send_message(p, &o->message, o->parcel);
 		if (status == XR_E_AGAIN || status == XR_E_NOMEM) {
 			TAILQ_INSERT_HEAD(&p->behind, o, list);
 		} else {
 			if (status == XR_OK)
 				count(p, &o->message);
-			free(o);
+			outgoing_free(o);
 			n++;
 		}
 	}
@@ -318,4 +457,12 @@ peer_flush(void *unused, uint32_t budget)
 		if (atomic_load_explicit(&p->is_behind, memory_order_relaxed))
 			n += flush_one(p);
 	return n;
+}
+
+void
+peer_await_flushed(int64_t deadline)
+{
+	for (struct peer *p = agent_first(); p != NULL; p = agent_next(p))
+		while (atomic_load(&p->is_behind) && clock_now() < deadline)
+			lead_poll();
 }

@@ -29,12 +29,12 @@ enum peer_state {
 
 struct parcel;
 
-/* Sent when there was no room for it; a copy. */
+/* Sent when there was no room for it: a copy, or what the parcel keeps. */
 struct outgoing {
 	TAILQ_ENTRY(outgoing) list;
 	struct xr_message message;
-	struct xr_part part;
-	uint8_t data[];
+	struct parcel *parcel;
+	struct xr_part part[]; /* then the copy */
 };
 TAILQ_HEAD(outgoing_list, outgoing);
 
@@ -48,10 +48,11 @@ struct peer {
 	char name[XR_WORKER_NAME_MAX + 1];
 	uint32_t id;
 	uint64_t incarnation;
+	uint32_t rank; /* 1 and its rank of this job; 0: it is none */
 	bool self;
-	bool hands_over; /* the carrier can give memory away by a handle */
 	_Atomic uint32_t state; /* enum peer_state */
 	_Atomic bool gone; /* it is no member any more: new calls are refused */
+	bool left;         /* it went by itself; under @lock */
 	char why[128];     /* of PEER_LOST; under @lock */
 	char addresses[AGENT_ADDRESSES_MAX];
 	struct peer *next, *same_name; /* agent.c: they only grow */
@@ -109,12 +110,39 @@ peer_is_gone(const struct peer *p)
 enum xr_status peer_send(struct peer *p, const struct xr_message *message,
 	int64_t deadline, struct parcel *parcel, struct xr_error *err);
 
+/* peer_send_whole() - the same, and nothing is done to it on purpose. */
+enum xr_status peer_send_whole(struct peer *p, const struct xr_message *message,
+	int64_t deadline, struct parcel *parcel, struct xr_error *err);
+
+/* peer_unsend() - unsend() of struct xr_carrier. */
+bool peer_unsend(struct peer *p, void *token);
+
+/* peer_can_lend() - can_lend() of struct xr_carrier, as far as it is known. */
+bool peer_can_lend(struct peer *p, const struct xr_part *part);
+
+/* peer_post() - the same by a thread that may not wait, also under a lock of its
+ * own: what has no room is copied and sent later. XR_E_AGAIN: somebody sends to
+ * it at this moment, maybe this thread. */
+enum xr_status peer_post(struct peer *p, const struct xr_message *message);
+
 /* peer_lose() - it cannot be reached any more: all that is asked of it fails.
  * Once; later calls do nothing. Any thread. */
 void peer_lose(struct peer *p, enum peer_state state, const char *why);
 
+/* peer_gone() - it is no member any more: it left, and may yet answer what it was
+ * asked; or it was @lost. Once. */
+void peer_gone(struct peer *p, bool lost);
+
+/* peer_unlink() - @link is over: it is closed, unless whoever closes the agent
+ * does. Of struct xr_carrier_host's lost(). */
+void peer_unlink(struct peer *p, struct xr_link *link);
+
 /* peer_lost_error() - XR_E_PEER_LOST, and which, and why. */
 enum xr_status peer_lost_error(struct peer *p, struct xr_error *err);
+
+/* peer_await_flushed() - until nothing is left behind, of anybody's; or @deadline.
+ * Not by a thread that delivers. */
+void peer_await_flushed(int64_t deadline);
 
 /* peer_flush() - send what was left behind, to all; for lead_add(). */
 uint32_t peer_flush(void *unused, uint32_t budget);

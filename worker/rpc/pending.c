@@ -115,15 +115,23 @@ pending_new(void)
 }
 
 uint64_t
+pending_name(const struct pending *p)
+{
+	return (atomic_load_explicit(&p->word, memory_order_relaxed) &
+		       ~UINT64_C(0xffffffff)) |
+		p->index;
+}
+
+uint64_t
 pending_open(struct pending *p, struct peer *peer, int64_t deadline)
 {
-	uint64_t word = atomic_load_explicit(&p->word, memory_order_relaxed);
+	uint64_t name = pending_name(p);
 
 	atomic_store_explicit(&p->peer, peer, memory_order_relaxed);
 	atomic_store_explicit(&p->deadline, deadline, memory_order_relaxed);
 	atomic_store_explicit(&p->call, p->ops->call, memory_order_relaxed);
 	set_phase(p, PHASE_OPEN);
-	return (word & ~UINT64_C(0xffffffff)) | p->index;
+	return name;
 }
 
 struct peer *

@@ -49,6 +49,9 @@ struct pending {
  * @ops and @ctx, then calls pending_open(). */
 struct pending *pending_new(void);
 
+/* pending_name() - its name on the wire, once it is open. */
+uint64_t pending_name(const struct pending *p);
+
 /* pending_open() - it can be claimed from now on; gives its name on the wire. */
 uint64_t pending_open(struct pending *p, struct peer *peer, int64_t deadline);
 

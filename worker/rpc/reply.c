@@ -12,6 +12,7 @@
 #include "worker/rpc/held.h"
 #include "worker/rpc/message.h"
 #include "worker/rpc/parcel.h"
+#include "worker/rpc/prof.h"
 #include "worker/rpc/serve_inner.h"
 #include "worker/rpc/values.h"
 
@@ -20,8 +21,8 @@ struct answer {
 	uint8_t flags;
 	bool lent;             /* nobody writes to the parts any more */
 	struct parcel *parcel; /* what they lie in; NULL: see peer_send() */
-	const struct xr_part *parts;
-	uint32_t count;
+	const struct xr_part *parts, *loans;
+	uint32_t count, loan_count;
 };
 
 /* Whoever answers may do so while this agent ends, or when the next one runs. False:
@@ -37,8 +38,24 @@ reach(struct xr_call *call)
 	return false;
 }
 
-/* The caller is gone, or it will hear of that: nothing else can be done. */
+/* An error that has no room for itself: its status alone. */
 static void
+send_number(struct xr_call *call, enum xr_status status)
+{
+	int32_t number = status;
+	struct xr_part part = { &number, sizeof(number) };
+	struct xr_message m = {
+		.record = { .kind = MESSAGE_ERROR, .corr = call->corr },
+		.parts = &part,
+		.count = 1,
+	};
+
+	if (!call->oneway)
+		peer_send(call->peer, &m, INT64_MAX, NULL, NULL);
+}
+
+/* The caller is gone, or it will hear of that: nothing else can be done. */
+static enum xr_status
 send_answer(struct xr_call *call, const struct answer *a)
 {
 	struct xr_message m = {
@@ -50,38 +67,49 @@ send_answer(struct xr_call *call, const struct answer *a)
 		.parts = a->parts,
 		.count = a->count,
 		.lent = a->lent,
+		.loans = a->loans,
+		.loan_count = a->loan_count,
 	};
+	enum xr_status status;
 
-	if (!call->oneway)
-		peer_send(call->peer, &m, INT64_MAX, a->parcel, NULL);
+	if (call->prof != NULL)
+		prof_answer(call);
+	if (call->oneway)
+		return XR_OK;
+	status = peer_send(call->peer, &m, INT64_MAX, a->parcel, NULL);
+	/* It did not go because of what it is: say that, in few bytes. */
+	if (status == XR_E_NOMEM || status == XR_E_RANGE)
+		send_number(call, status);
+	return status;
 }
 
-/* --- errors --------------------------------------------------------------- */
-
-/* An error that has no room for itself: its status alone. */
 static void
 send_status(struct xr_call *call, enum xr_status status)
 {
-	int32_t number = status;
-	struct xr_part part = { &number, sizeof(number) };
-
-	send_answer(call,
-		&(struct answer){ .kind = MESSAGE_ERROR,
-			.parts = &part,
-			.count = 1 });
+	if (call->prof != NULL)
+		prof_answer(call);
+	send_number(call, status);
 }
+
+/* --- errors --------------------------------------------------------------- */
 
 /* And let go of them. */
 static void
 send_values(struct xr_call *call, enum message_kind kind,
 	struct values_out *out)
 {
-	send_answer(call,
-		&(struct answer){ .kind = kind,
-			.flags = MESSAGE_VALUE,
-			.parcel = out->parcel,
-			.parts = out->parts,
-			.count = out->count });
+	const struct answer a = {
+		.kind = kind,
+		.flags = MESSAGE_VALUE,
+		.parcel = out->parcel,
+		.parts = out->parts,
+		.loans = out->loans,
+		.count = out->count,
+		.loan_count = out->loan_count,
+	};
+
+	if (send_answer(call, &a) != XR_OK)
+		refs_out_undo(&out->refs);
 	values_out_fini(out);
 }
 
@@ -91,6 +119,8 @@ send_error(struct xr_call *call, struct xr_value *error)
 {
 	struct values_out out = { 0 };
 
+	if ((call->flags & MESSAGE_REMOTE) != 0)
+		rref_made(&call->birth, error, true);
 	if (error == NULL ||
 		values_pack(error, call->peer, &out, NULL) != XR_OK) {
 		send_status(call, XR_E_NOMEM);
@@ -179,6 +209,27 @@ xr_reply_error(struct xr_call *call, struct xr_value *error)
 	return XR_OK;
 }
 
+enum xr_status
+call_refuse(struct xr_call *call, enum xr_status status, const char *text)
+{
+	struct xr_value *error;
+
+	if (!call_take_answer(call))
+		return XR_E_STATE;
+	if (!reach(call))
+		return XR_OK;
+	error = failure_new(status, "%s", text);
+	if (error == NULL && (call->flags & MESSAGE_REMOTE) != 0)
+		rref_made(&call->birth, NULL, true);
+	if (error != NULL)
+		send_error(call, error);
+	else
+		send_status(call, status);
+	agent_leave();
+	xr_value_unref(error);
+	return XR_OK;
+}
+
 XR_EXPORT enum xr_status
 xr_reply_fail(struct xr_call *call, enum xr_status status, const char *text)
 {
@@ -186,22 +237,35 @@ xr_reply_fail(struct xr_call *call, enum xr_status status, const char *text)
 
 	if (status == XR_OK)
 		return XR_E_INVAL;
-	error = failure_new(status, "%s", text != NULL ? text : "");
-	if (error != NULL && !is_ours(status))
-		return xr_reply_error(call, error);
-	if (!call_take_answer(call)) {
-		xr_value_unref(error);
-		return XR_E_STATE;
-	}
-	if (reach(call)) {
-		send_error(call, error);
-		agent_leave();
-	}
-	xr_value_unref(error);
-	return XR_OK;
+	if (text == NULL)
+		text = "";
+	if (is_ours(status))
+		return call_refuse(call, status, text);
+	error = failure_new(status, "%s", text);
+	return error != NULL ? xr_reply_error(call, error) :
+			       call_refuse(call, XR_E_NOMEM, text);
 }
 
 /* --- values --------------------------------------------------------------- */
+
+/* What a remote call gives stays here; its caller hears that it is there. */
+static enum xr_status
+keep_value(struct xr_call *call, struct xr_value *value)
+{
+	struct xr_value *nil = xr_value_new_nil();
+	struct values_out out = { 0 };
+	enum xr_status status = XR_E_NOMEM;
+
+	rref_made(&call->birth, value, false);
+	if (value != NULL && nil != NULL)
+		status = values_pack_answer(nil, call, &out, NULL);
+	if (status == XR_OK)
+		send_values(call, MESSAGE_REPLY, &out);
+	else
+		send_status(call, status);
+	xr_value_unref(nil);
+	return status;
+}
 
 static enum xr_status
 send_value(struct xr_call *call, struct xr_value *value)
@@ -210,9 +274,10 @@ send_value(struct xr_call *call, struct xr_value *value)
 	struct xr_error err = { 0 };
 	enum xr_status status;
 
-	status = value == NULL ?
-		fail(&err, XR_E_NOMEM, "out of memory") :
-		values_pack_answer(value, call->peer, &out, &err);
+	if ((call->flags & MESSAGE_REMOTE) != 0)
+		return keep_value(call, value);
+	status = value == NULL ? fail(&err, XR_E_NOMEM, "out of memory") :
+				 values_pack_answer(value, call, &out, &err);
 	if (status != XR_OK) {
 		struct xr_value *error = failure_new(status, "%s", err.text);
 

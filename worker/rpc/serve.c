@@ -11,6 +11,8 @@
 #include "worker/rpc/inside.h"
 #include "worker/rpc/lead.h"
 #include "worker/rpc/message.h"
+#include "worker/rpc/object.h"
+#include "worker/rpc/prof.h"
 #include "worker/rpc/serve.h"
 #include "worker/rpc/serve_inner.h"
 #include "worker/rpc/values.h"
@@ -42,10 +44,12 @@ call_new(const struct xr_call *from)
 		return NULL;
 	*call = *from;
 	atomic_store(&call->refs, 1);
+	prof_ref(call->prof);
 	if (call->args != NULL)
 		xr_value_ref(call->args);
 	if (call->named != NULL)
 		xr_value_ref(call->named);
+	call->rrefs = NULL;
 	list(call);
 	return call;
 }
@@ -63,6 +67,8 @@ call_keep(struct xr_call *call)
 	call->kept = call_new(call);
 	if (call->kept == NULL)
 		return NULL;
+	/* One is the stack's, until the function returned. */
+	atomic_store(&call->kept->refs, 2);
 	call->kept->whole = NULL;
 	call->kept->deferred = true;
 	call->deferred = true;
@@ -75,7 +81,7 @@ call_unref(struct xr_call *call)
 	if (atomic_fetch_sub(&call->refs, 1) != 1)
 		return;
 	if (!atomic_load(&call->answered))
-		xr_reply_fail(call, XR_E_CANCELLED,
+		call_refuse(call, XR_E_CANCELLED,
 			"the call was dropped without an answer");
 	pthread_mutex_lock(&open_calls.lock);
 	LIST_REMOVE(call, list);
@@ -83,6 +89,10 @@ call_unref(struct xr_call *call)
 	xr_value_unref(call->args);
 	xr_value_unref(call->named);
 	held_unref(call->held);
+	prof_unref(call->prof);
+	xr_value_unref(call->object);
+	refs_free(call->rrefs);
+	free(call->method);
 	free(call);
 }
 
@@ -133,13 +143,16 @@ run_values(struct xr_call *call, const struct xr_body *body)
 	if (status == XR_OK)
 		status = func_check(f->schema, call->args, &err);
 	if (status != XR_OK)
-		xr_reply_fail(call, status, err.text);
+		call_refuse(call, status, err.text);
+	else if (call->object != NULL)
+		finish(call,
+			object_run(call->func, call, call->object, call->args));
 	else
 		finish(call, f->fn(call, call->args, f->ctx));
 }
 
 static void
-run_call(struct xr_call *call, const struct xr_body *body)
+run_function(struct xr_call *call, const struct xr_body *body)
 {
 	const struct xr_func *f = &call->func->f;
 
@@ -150,13 +163,27 @@ run_call(struct xr_call *call, const struct xr_body *body)
 }
 
 static void
+run_call(struct xr_call *call, const struct xr_body *body)
+{
+	struct prof_run run;
+
+	if (!prof_is_on()) {
+		run_function(call, body);
+		return;
+	}
+	prof_run_begin(&run, call);
+	run_function(call, body);
+	prof_run_end(&run, call->func->f.name);
+}
+
+static void
 run_work(struct work *work)
 {
 	struct xr_call *call = (struct xr_call *)((char *)work -
 		offsetof(struct xr_call, work));
 
 	if (atomic_load(&call->cancelled))
-		xr_reply_fail(call, XR_E_CANCELLED, "canceled");
+		call_refuse(call, XR_E_CANCELLED, "canceled");
 	else
 		run_call(call, &call->body);
 	call->runs = false;
@@ -168,40 +195,115 @@ static void
 run_short(struct xr_call *call, const struct xr_body *body)
 {
 	run_call(call, body);
-	if (call->kept != NULL)
-		call->kept->runs = false;
+	if (call->kept != NULL) {
+		atomic_store(&call->kept->runs, false);
+		call_unref(call->kept);
+	}
 	xr_value_unref(call->args);
 	xr_value_unref(call->named);
 }
 
-/* @body is the end of what came. */
-static void
-post(struct xr_call *from, const struct xr_body *body)
+/* @body is the end of what came. NULL: no memory, as the caller knows. */
+static struct xr_call *
+keep(struct xr_call *from, const struct xr_body *body)
 {
 	const struct xr_body *whole = from->whole;
 	struct xr_call *call = call_new(from);
 
-	if (call != NULL)
+	if (call != NULL) {
 		call->whole = NULL;
+		call->rrefs = from->rrefs;
+		from->rrefs = NULL;
+		from->method = NULL;
+	}
 	if (call != NULL && whole->len > 0) {
 		call->held = held_take(whole);
 		call->body.len = body->len;
 	}
 	if (call == NULL || (whole->len > 0 && call->held == NULL)) {
-		xr_reply_fail(call != NULL ? call : from, XR_E_NOMEM,
+		call_refuse(call != NULL ? call : from, XR_E_NOMEM,
 			"out of memory");
 		if (call != NULL)
 			call_unref(call);
-		return;
+		return NULL;
 	}
 	if (call->held != NULL)
 		call->body.data = (const char *)held_data(call->held) +
 			(whole->len - body->len);
 	call->work.run = run_work;
-	if (crew_post(&call->work))
-		return;
-	xr_reply_fail(call, XR_E_CLOSED, "the agent was shut down");
+	return call;
+}
+
+/* It will not run. */
+static void
+give_up(struct xr_call *call, enum xr_status status, const char *why)
+{
+	call_refuse(call, status, why);
+	call->runs = false;
 	call_unref(call);
+}
+
+static void
+refs_ready(void *ctx, enum xr_status status, const char *why)
+{
+	struct xr_call *call = ctx;
+
+	if (status != XR_OK)
+		give_up(call, status, why);
+	else if (!crew_post(&call->work))
+		give_up(call, XR_E_CLOSED, "the agent was shut down");
+}
+
+/* As soon as the owners of all references among the arguments know of them. */
+static void
+post(struct xr_call *call)
+{
+	if (!refs_await(call->rrefs, refs_ready, call))
+		refs_ready(call, XR_OK, NULL);
+}
+
+/* --- methods -------------------------------------------------------------- */
+
+static void
+object_there(void *ctx, struct xr_value *object, struct xr_value *error)
+{
+	struct xr_error err = { 0 };
+	struct xr_call *call = ctx;
+	enum xr_status status;
+
+	call->object = object;
+	if (error != NULL) {
+		xr_reply_error(call, error);
+		call->runs = false;
+		call_unref(call);
+		return;
+	}
+	status = object_method(object, call->method, &call->func, &err);
+	if (status == XR_OK)
+		post(call);
+	else
+		give_up(call, status, err.text);
+}
+
+static void
+serve_method(struct xr_call *from, const struct xr_body *body, struct span name)
+{
+	struct rref_wire target;
+	struct xr_call *call;
+
+	if (name.at == NULL || refs_target(from->rrefs) == NULL) {
+		xr_reply_fail(from, XR_E_PROTO, "that is no call of a method");
+		return;
+	}
+	target = *refs_target(from->rrefs);
+	from->method = strndup(name.at, name.len);
+	if (from->method == NULL)
+		xr_reply_fail(from, XR_E_NOMEM, "out of memory");
+	call = from->method != NULL ? keep(from, body) : NULL;
+	if (call != NULL)
+		rref_object(call->peer, &target, object_there, call);
+	else
+		free(from->method);
 }
 
 /* --- requests ------------------------------------------------------------- */
@@ -249,6 +351,46 @@ find_function(struct xr_call *call, const struct xr_record *record,
 	return XR_OK;
 }
 
+/* The references in front of the value. */
+static enum xr_status
+take_refs(struct xr_call *call, struct xr_body *body, struct xr_error *err)
+{
+	enum xr_status status = refs_take(body, call->peer, &call->rrefs, err);
+	const struct rref_wire *birth = refs_birth(call->rrefs);
+
+	if (status == XR_OK && (call->flags & MESSAGE_REMOTE) != 0) {
+		status = XR_E_PROTO;
+		if (birth != NULL) {
+			call->birth = *birth;
+			status = rref_begin(call->peer, birth);
+		}
+	}
+	if (status != XR_OK && status != XR_E_EXISTS)
+		/* There is nothing that its answer could be put into. */
+		call->flags &= ~(uint32_t)MESSAGE_REMOTE;
+	return status == XR_OK ?
+		XR_OK :
+		fail(err, status, "%s", xr_status_text(status));
+}
+
+/* What a call on the stack has yet. */
+static void
+give_back(struct xr_call *call)
+{
+	refs_free(call->rrefs);
+	if (call->prof != NULL)
+		prof_unref(call->prof);
+}
+
+static void
+serve_later(struct xr_call *from, const struct xr_body *body)
+{
+	struct xr_call *call = keep(from, body);
+
+	if (call != NULL)
+		post(call);
+}
+
 void
 serve_request(struct peer *peer, const struct xr_record *record,
 	const struct xr_body *body)
@@ -268,16 +410,28 @@ serve_request(struct peer *peer, const struct xr_record *record,
 	enum xr_status status = XR_OK;
 
 	figures_add(FIGURE_SERVED, 1);
+	if ((record->flags & MESSAGE_PROFILE) != 0 && !call.oneway)
+		call.prof = prof_new();
 	if ((record->flags & MESSAGE_NAMED) != 0 && !take_name(&rest, &name))
 		status = fail(&err, XR_E_PROTO, "a call is cut short");
-	if (status == XR_OK)
+	if (status == XR_OK && call.values)
+		status = take_refs(&call, &rest, &err);
+	if (status == XR_E_EXISTS) { /* it came before */
+		give_back(&call);
+		return;
+	}
+	if (status == XR_OK && (call.flags & MESSAGE_METHOD) == 0)
 		status = find_function(&call, record, name, &err);
 	if (status != XR_OK)
-		xr_reply_fail(&call, status, err.text);
-	else if ((call.func->f.flags & XR_FN_SHORT) != 0)
+		call_refuse(&call, status, err.text);
+	else if ((call.flags & MESSAGE_METHOD) != 0)
+		serve_method(&call, &rest, name);
+	else if ((call.func->f.flags & XR_FN_SHORT) != 0 &&
+		refs_known(call.rrefs))
 		run_short(&call, &rest);
 	else
-		post(&call, &rest);
+		serve_later(&call, &rest);
+	give_back(&call);
 }
 
 void
@@ -287,6 +441,7 @@ serve_cancel(struct peer *peer, const struct xr_record *record,
 	struct xr_call *call;
 
 	(void)body;
+	rref_cancel(peer, record->corr);
 	pthread_mutex_lock(&open_calls.lock);
 	LIST_FOREACH(call, &open_calls.calls, list)
 	if (call->peer == peer && call->corr == record->corr)
@@ -315,11 +470,7 @@ serve_forget_all(void)
 	LIST_FOREACH(call, &open_calls.calls, list)
 	{
 		atomic_store(&call->cancelled, true);
-		if (atomic_exchange(&call->orphan, true))
-			continue;
-		/* Its carrier ends, too. */
-		held_unref(call->held);
-		call->held = NULL;
+		atomic_store(&call->orphan, true);
 	}
 	pthread_mutex_unlock(&open_calls.lock);
 }

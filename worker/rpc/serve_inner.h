@@ -14,8 +14,10 @@
 
 #include "worker/rpc/crew.h"
 #include "worker/rpc/func.h"
+#include "worker/rpc/rref.h"
 
 struct held;
+struct prof;
 struct peer;
 
 struct xr_call {
@@ -26,12 +28,20 @@ struct xr_call {
 	bool oneway;
 	bool values;       /* what it came with, and is answered with */
 	_Atomic bool runs; /* its function has not returned */
-	bool deferred; /* somebody has it beside the function */
+	bool deferred;     /* somebody has it beside the function */
 	struct peer *peer;
 	uint64_t corr;
-	uint32_t flags; /* of the request's record */
+	uint32_t flags;    /* of the request's record */
+	struct prof *prof; /* NULL: nobody asked for one */
+	int64_t began;     /* its function, clock_now(), if anything is
+			    * recorded */
 	const struct func *func;
 	struct xr_value *args, *named; /* of a function with values */
+	struct rref_wire birth;        /* of MESSAGE_REMOTE: what it makes */
+	struct refs_in *rrefs;         /* among the arguments; or NULL */
+	/* Of MESSAGE_METHOD, and so not on the stack. */
+	struct xr_value *object;
+	char *method;
 
 	/* Of one that outlives its message; empty for one on the stack. */
 	struct xr_call *kept; /* what it became */
@@ -46,6 +56,11 @@ struct xr_call {
  * it came with. NULL: no memory. */
 struct xr_call *call_keep(struct xr_call *call);
 void call_unref(struct xr_call *call);
+
+/* call_refuse() - answer it with what kept its function from running; XR_E_STATE: it
+ * was answered already. */
+enum xr_status call_refuse(struct xr_call *call, enum xr_status status,
+	const char *text);
 
 /* call_take_answer() - false: it was answered already. */
 bool call_take_answer(struct xr_call *call);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* values.c - see values.h. */
+#include <stdlib.h>
+#include <string.h>
+
 #include "base/status.h"
 #include "wire/value/value_hooks.h"
 #include "worker/rpc/devices.h"
@@ -11,19 +14,62 @@
 
 /* --- out ------------------------------------------------------------------ */
 
-static enum xr_status
-encode(struct xr_value *value, const struct value_codec_ctx *ctx,
-	enum value_mode mode, struct xr_encoded **encoded, struct xr_error *err)
-{
-	const struct value_encoding how = { .mode = mode, .ctx = ctx };
+/* What is known while a value is encoded, or decoded. */
+struct packing {
+	struct peer *peer;
+	const struct held *held; /* of one that is decoded */
+	struct refs_in *in;      /* and its references; or NULL */
+	struct refs_out *refs;   /* of one that is encoded */
+	bool share;              /* tensors, too */
+	uint32_t count;
+	struct xr_part loans[VALUES_LOANS];
+	enum xr_status (*device)(void *peer, struct xr_tensor_desc *desc,
+		struct xr_error *err);
+};
 
-	return value_encode(value, &how, encoded, err);
+static enum xr_status
+device(void *ctx, struct xr_tensor_desc *desc, struct xr_error *err)
+{
+	const struct packing *p = ctx;
+
+	return p->device(p->peer, desc, err);
 }
 
-static void
-free_encoded(void *encoded)
+static enum xr_status
+pack_rref(void *ctx, struct xr_rref *rref, uint8_t out[VALUE_RREF_BYTES],
+	struct xr_error *err)
 {
-	xr_encoded_free(encoded);
+	return refs_out_add(((struct packing *)ctx)->refs, rref, out, err);
+}
+
+/* Bytes never change, so that nobody sees a difference. */
+static bool
+lend(void *ctx, const struct xr_part *part, bool tensor, uint64_t *number)
+{
+	struct packing *p = ctx;
+
+	if (part->len < LEND_MIN || p->count == VALUES_LOANS ||
+		(tensor && !p->share) || !peer_can_lend(p->peer, part))
+		return false;
+	*number = p->count;
+	p->loans[p->count++] = *part;
+	return true;
+}
+
+/* What a carrier keeps: the value's parts, and the references in front. */
+struct packed {
+	struct xr_encoded *encoded;
+	void *refs;
+};
+
+static void
+free_packed(void *what)
+{
+	struct packed *p = what;
+
+	xr_encoded_free(p->encoded);
+	free(p->refs);
+	free(p);
 }
 
 static bool
@@ -36,60 +82,124 @@ is_long(const struct values_out *out)
 	return len > PARCEL_MIN;
 }
 
-static enum xr_status
-pack(struct xr_value *value, const struct value_codec_ctx *ctx,
-	struct values_out *out, struct xr_error *err)
+/* Without memory for it all is copied that a carrier would keep. */
+static void
+make_parcel(struct values_out *out)
 {
-	const struct peer *to = ctx->ctx;
-	struct xr_encoded *encoded = NULL;
-	enum xr_status status;
-	size_t n, fds = 0;
+	struct packed *p = malloc(sizeof(*p));
 
-	status = encode(value, ctx,
-		to->hands_over ? VALUE_HANDOVER : VALUE_COPY, &encoded, err);
-	if (status == XR_OK)
-		xr_encoded_fds(encoded, &fds);
-	/* Descriptors do not travel on a ring. */
-	if (fds > 0) {
-		xr_encoded_free(encoded);
-		status = encode(value, ctx, VALUE_COPY, &encoded, err);
+	if (p == NULL)
+		return;
+	*p = (struct packed){ out->encoded, out->refs.wire };
+	out->parcel = parcel_new(free_packed, p);
+	if (out->parcel == NULL) {
+		free(p);
+		return;
 	}
+	out->encoded = NULL;
+	out->refs.lent = true;
+}
+
+/* The references in front of the value. */
+static enum xr_status
+put_refs(struct values_out *out, struct xr_error *err)
+{
+	struct xr_part first = refs_out_part(&out->refs);
+
+	if (first.len == 0)
+		return XR_OK;
+	out->owned = calloc(out->count + 1, sizeof(*out->owned));
+	if (out->owned == NULL)
+		return fail(err, XR_E_NOMEM, "out of memory");
+	out->owned[0] = first;
+	memcpy(out->owned + 1, out->parts, out->count * sizeof(*out->parts));
+	out->parts = out->owned;
+	out->count++;
+	return XR_OK;
+}
+
+static enum xr_status
+encode(struct xr_value *value, struct packing *p, struct values_out *out,
+	struct xr_error *err)
+{
+	const struct value_codec_ctx ctx = {
+		.ctx = p,
+		.rref_pack = pack_rref,
+		.device = device,
+		.lend = lend,
+	};
+	const struct value_encoding how = {
+		.mode = VALUE_LEND,
+		.ctx = &ctx,
+	};
+	enum xr_status status = value_encode(value, &how, &out->encoded, err);
+	size_t n;
+
 	if (status != XR_OK)
 		return status;
-	*out = (struct values_out){ .parts = xr_encoded_parts(encoded, &n) };
+	out->parts = xr_encoded_parts(out->encoded, &n);
 	out->count = (uint32_t)n;
-	if (is_long(out)) {
-		out->parcel = parcel_new(free_encoded, encoded);
-		if (out->parcel != NULL)
-			return XR_OK;
+	out->loan_count = p->count;
+	memcpy(out->loans, p->loans, p->count * sizeof(p->loans[0]));
+	return put_refs(out, err);
+}
+
+static enum xr_status
+pack(struct xr_value *value, struct packing *p, struct values_out *out,
+	struct xr_error *err)
+{
+	enum xr_status status = refs_out_begin(&out->refs, p->peer, err);
+
+	p->refs = &out->refs;
+	if (status == XR_OK)
+		status = encode(value, p, out, err);
+	if (status != XR_OK) {
+		refs_out_undo(&out->refs);
+		values_out_fini(out);
+	} else if (is_long(out) || p->count > 0) {
+		make_parcel(out);
 	}
-	out->encoded = encoded;
-	return XR_OK;
+	return status;
 }
 
 enum xr_status
 values_pack(struct xr_value *value, struct peer *to, struct values_out *out,
 	struct xr_error *err)
 {
-	const struct value_codec_ctx ctx = { .ctx = to, .device = devices_to };
+	struct packing p = { .peer = to, .device = devices_to };
 
-	return pack(value, &ctx, out, err);
+	return pack(value, &p, out, err);
 }
 
 enum xr_status
-values_pack_answer(struct xr_value *value, struct peer *to,
+values_pack_shared(struct xr_value *value, struct peer *to,
 	struct values_out *out, struct xr_error *err)
 {
-	const struct value_codec_ctx ctx = { .ctx = to,
-		.device = devices_back };
+	struct packing p = { .peer = to, .share = true, .device = devices_to };
 
-	return pack(value, &ctx, out, err);
+	return pack(value, &p, out, err);
+}
+
+enum xr_status
+values_pack_answer(struct xr_value *value, const struct xr_call *call,
+	struct values_out *out, struct xr_error *err)
+{
+	struct packing p = {
+		.peer = call->peer,
+		.share = call->func != NULL &&
+			(call->func->f.flags & XR_FN_SHARE) != 0,
+		.device = devices_back,
+	};
+
+	return pack(value, &p, out, err);
 }
 
 void
 values_out_fini(struct values_out *out)
 {
 	xr_encoded_free(out->encoded);
+	refs_out_fini(&out->refs);
+	free(out->owned);
 	parcel_unref(out->parcel);
 	*out = (struct values_out){ 0 };
 }
@@ -111,21 +221,51 @@ owner_unref(void *owner)
 	held_unref(owner);
 }
 
-/* @held: what @part lies in; NULL: all is copied. */
+static void *
+borrow(void *ctx, uint64_t number, uint64_t len)
+{
+	const struct packing *p = ctx;
+
+	return held_loan(p->held, number, len);
+}
+
 static enum xr_status
-decode(struct xr_part part, struct held *held, struct peer *from,
+unpack_rref(void *ctx, const uint8_t in[VALUE_RREF_BYTES],
+	struct xr_rref **rref, struct xr_error *err)
+{
+	return refs_find(((const struct packing *)ctx)->in, in, rref, err);
+}
+
+/* What a value is read out of. */
+struct source {
+	struct held *held; /* where it lies; NULL: all is copied */
+	struct peer *from;
+	struct refs_in *refs;
+};
+
+static enum xr_status
+decode(struct xr_part part, const struct source *source,
 	struct xr_value **value, struct xr_error *err)
 {
+	const struct packing p = { .peer = source->from,
+		.held = source->held,
+		.in = source->refs };
+	const struct value_codec_ctx ctx = {
+		.ctx = (void *)&p,
+		.rref_unpack = unpack_rref,
+		.borrow = borrow,
+	};
 	const struct value_owner owner = {
-		.owner = held,
-		.stable = !from->hands_over,
+		.owner = source->held,
+		.stable = true,
 		.ref = owner_ref,
 		.unref = owner_unref,
 	};
 	const struct value_reader reader = {
 		.parts = &part,
 		.count = 1,
-		.owner = held != NULL ? &owner : NULL,
+		.owner = source->held != NULL ? &owner : NULL,
+		.ctx = &ctx,
 	};
 
 	return value_decode(&reader, value, err);
@@ -133,10 +273,12 @@ decode(struct xr_part part, struct held *held, struct peer *from,
 
 /* The last @len bytes of @whole. */
 static enum xr_status
-take_and_decode(const struct xr_body *whole, size_t len, struct peer *from,
-	struct xr_value **value, struct xr_error *err)
+take_and_decode(const struct xr_body *whole, size_t len,
+	const struct source *source, struct xr_value **value,
+	struct xr_error *err)
 {
 	struct held *held = held_take(whole);
+	struct source kept = { held, source->from, source->refs };
 	enum xr_status status;
 	struct xr_part part;
 
@@ -146,7 +288,7 @@ take_and_decode(const struct xr_body *whole, size_t len, struct peer *from,
 		(const char *)held_data(held) + (whole->len - len),
 		len,
 	};
-	status = decode(part, held, from, value, err);
+	status = decode(part, &kept, value, err);
 	held_unref(held);
 	return status;
 }
@@ -155,21 +297,32 @@ enum xr_status
 values_unpack(const struct xr_body *body, struct peer *from,
 	struct xr_value **value, struct xr_error *err)
 {
-	return body->len < LONG_BODY ?
-		decode((struct xr_part){ body->data, body->len }, NULL, from,
-			value, err) :
-		take_and_decode(body, body->len, from, value, err);
+	struct source source = { NULL, from, NULL };
+	struct xr_body rest = *body;
+	enum xr_status status = refs_take(&rest, from, &source.refs, err);
+
+	if (status != XR_OK)
+		return status;
+	status = rest.len < LONG_BODY && body->loan_count == 0 ?
+		decode((struct xr_part){ rest.data, rest.len }, &source, value,
+			err) :
+		take_and_decode(body, rest.len, &source, value, err);
+	refs_free(source.refs);
+	return status;
 }
 
 static enum xr_status
 unpack_call(struct xr_call *call, const struct xr_body *body,
 	struct xr_value **all, struct xr_error *err)
 {
-	if (call->held == NULL && body->len >= LONG_BODY)
-		return take_and_decode(call->whole, body->len, call->peer, all,
+	struct source source = { call->held, call->peer, call->rrefs };
+
+	if (call->held == NULL &&
+		(body->len >= LONG_BODY || body->loan_count > 0))
+		return take_and_decode(call->whole, body->len, &source, all,
 			err);
-	return decode((struct xr_part){ body->data, body->len }, call->held,
-		call->peer, all, err);
+	return decode((struct xr_part){ body->data, body->len }, &source, all,
+		err);
 }
 
 /* @bound in front of the arguments. */

@@ -14,25 +14,39 @@
 #include <xrun/transport.h>
 #include <xrun/value.h>
 
+#include "worker/rpc/rref.h"
+
 struct parcel;
 struct peer;
 struct xr_call;
+
+#define VALUES_LOANS 16   /* of a message; the rest is copied */
+#define LEND_MIN     2048 /* bytes: to copy less costs less than to lend it */
 
 /* A value that is sent: its parts, and what keeps them until that is done. */
 struct values_out {
 	struct xr_encoded *encoded;  /* NULL: nothing, or the parcel's */
 	struct parcel *parcel;       /* of a long one; NULL */
 	const struct xr_part *parts; /* [count] */
-	uint32_t count;
+	uint32_t count, loan_count;
+	struct xr_part loans[VALUES_LOANS]; /* [loan_count] */
+	struct refs_out refs;               /* that stand in it */
+	struct xr_part *owned; /* @parts, where there are any; or NULL */
 };
 
-/* values_pack() - @value, for @to. */
+/* values_pack() - @value, for @to; @out is empty but for @out->refs. What is not
+ * sent is told to refs_out_undo(), then. */
 enum xr_status values_pack(struct xr_value *value, struct peer *to,
 	struct values_out *out, struct xr_error *err);
 
-/* values_pack_answer() - the same for what answers a call of @to: devices.h. */
-enum xr_status values_pack_answer(struct xr_value *value, struct peer *to,
+/* values_pack_shared() - the same, of XR_RPC_SHARE. */
+enum xr_status values_pack_shared(struct xr_value *value, struct peer *to,
 	struct values_out *out, struct xr_error *err);
+
+/* values_pack_answer() - the same for what answers @call. */
+enum xr_status values_pack_answer(struct xr_value *value,
+	const struct xr_call *call, struct values_out *out,
+	struct xr_error *err);
 void values_out_fini(struct values_out *out); /* an empty one is fine */
 
 /* values_unpack() - what @body from @from says. */

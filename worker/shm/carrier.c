@@ -135,33 +135,76 @@ find_waiting(struct carrier *c, uint32_t writer, uint32_t plane)
 	return link;
 }
 
+/* From here on whoever connects to him has this link, or it is too late: he has one
+ * of his own. */
+static bool
+begin_accept(struct carrier *c, struct xr_link *link)
+{
+	struct xr_link *other;
+
+	pthread_mutex_lock(&c->lock);
+	other = c->by_slot[link->slot];
+	link->accepting = other == NULL || other->plane != link->plane ||
+		other->lender != NULL;
+	if (link->accepting)
+		c->by_slot[link->slot] = link;
+	pthread_mutex_unlock(&c->lock);
+	return link->accepting;
+}
+
+/* @ctx: who the host says it is; NULL: nobody. Is the link somebody's? */
+static bool
+end_accept(struct carrier *c, struct xr_link *link, void *ctx)
+{
+	bool known;
+
+	pthread_mutex_lock(&c->lock);
+	link->accepting = false;
+	if (ctx != NULL)
+		link->ctx = ctx;
+	known = ctx != NULL || link->wanted;
+	if (!known && c->by_slot[link->slot] == link)
+		c->by_slot[link->slot] = NULL;
+	pthread_mutex_unlock(&c->lock);
+	return known;
+}
+
+static void
+forget_link(struct carrier *c, struct xr_link *link)
+{
+	if (link->lender != NULL)
+		lender_close(link->lender, false);
+	if (c->count > 0 && c->link[c->count - 1] == link)
+		c->count--;
+	link_free(link);
+}
+
 /* Somebody is there who was not met before: the host says who he is. */
 static void
 accept_ring(struct carrier *c, const struct ring_head *copy, uint64_t word)
 {
 	struct xr_link *link = link_new(c, copy->writer, copy->writer_plane);
-	bool known = false;
+	void *ctx;
 
-	if (link == NULL || !attach(link, copy->lines, word)) {
+	if (link == NULL || !add(c, link)) {
 		free(link);
 		c->again = true;
 		return;
 	}
-	if (add(c, link)) {
-		link->ctx = c->host.accepted(c->host.ctx, copy->id,
-			copy->incarnation, link);
-		known = link->ctx != NULL;
-	}
-	if (!known) {
-		lender_close(link->lender, false);
-		if (c->count > 0 && c->link[c->count - 1] == link)
-			c->count--;
-		link_free(link);
+	if (!begin_accept(c, link)) {
+		forget_link(c, link);
+		c->again = true; /* the ring is that one's */
 		return;
 	}
-	pthread_mutex_lock(&c->lock);
-	c->by_slot[link->slot] = link;
-	pthread_mutex_unlock(&c->lock);
+	if (!attach(link, copy->lines, word)) {
+		if (!end_accept(c, link, NULL))
+			forget_link(c, link);
+		c->again = true;
+		return;
+	}
+	ctx = c->host.accepted(c->host.ctx, copy->id, copy->incarnation, link);
+	if (!end_accept(c, link, ctx))
+		forget_link(c, link);
 }
 
 static void
@@ -419,7 +462,10 @@ connect_to(void *self, const char *text, uint32_t id, uint64_t incarnation,
 			"shm: %s is not of this machine and job", text);
 	pthread_mutex_lock(&c->lock);
 	link = c->by_slot[slot];
-	if (link == NULL || link->plane != plane ||
+	if (link != NULL && link->plane == plane && link->accepting) {
+		link->wanted = true;
+		link->ctx = peer;
+	} else if (link == NULL || link->plane != plane ||
 		atomic_load(&link->state) != LINK_OPEN) {
 		link = link_new(c, slot, plane);
 		if (link != NULL) {
@@ -434,6 +480,21 @@ connect_to(void *self, const char *text, uint32_t id, uint64_t incarnation,
 		return fail(err, XR_E_NOMEM, "shm: out of memory");
 	*out = link;
 	return XR_OK;
+}
+
+static enum xr_there
+there(void *self, const char *text, uint32_t id, uint64_t incarnation)
+{
+	struct carrier *c = self;
+	uint32_t slot, plane;
+
+	(void)id;
+	(void)incarnation;
+	if (!parse(c, text, &slot, &plane))
+		return XR_THERE_UNKNOWN;
+	return alive_is(segment_slot(&c->shm->map, slot), plane) ?
+		XR_THERE_YES :
+		XR_THERE_NO;
 }
 
 /* What was not fetched yet will not be: the memory is the host's again. */
@@ -491,14 +552,6 @@ free_carrier(void *self)
 	free(c);
 }
 
-static void
-unref_buffer(void *self, struct xr_body_buffer *buffer)
-{
-	const struct carrier *c = self;
-
-	shm_free(c->shm, NULL, buffer);
-}
-
 const struct xr_carrier shm_carrier = {
 	.size = sizeof(shm_carrier),
 	.api = XR_CARRIER_API,
@@ -511,9 +564,12 @@ const struct xr_carrier shm_carrier = {
 	.connect = connect_to,
 	.send = link_send,
 	.unsend = link_unsend,
+	.can_lend = link_can_lend,
 	.progress = carrier_progress,
 	.body_take = poll_take,
-	.buffer_unref = unref_buffer,
+	.buffer_unref = shm_buffer_unref,
+	.loan_take = poll_loan_take,
 	.link_close = close_link,
 	.free = free_carrier,
+	.there = there,
 };

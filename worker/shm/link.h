@@ -73,6 +73,8 @@ struct xr_link {
 	void *ctx;                 /* the host's */
 	_Atomic int state;
 	struct xr_link *next; /* fresh */
+	bool accepting; /* the host is asked who that is; */
+	bool wanted;    /* and meanwhile has connected to him: under c->lock */
 
 	/* The sending thread's; the other one looks at it. */
 	_Alignas(64) _Atomic(struct out *) out;
@@ -146,6 +148,9 @@ void out_limbo(struct shm *shm);
 enum xr_status link_send(struct xr_link *link, const struct xr_message *m,
 	bool *pending);
 
+/* link_can_lend() - can_lend() of the carrier. */
+bool link_can_lend(struct xr_link *link, const struct xr_part *part);
+
 /* link_unsend() - unsend() of the carrier. */
 bool link_unsend(struct xr_link *link, void *token);
 
@@ -158,6 +163,10 @@ void link_fail(struct xr_link *link, const char *why);
 
 /* link_busy() - is there something for link_poll()? A few loads. */
 bool link_busy(const struct xr_link *link);
+
+/* poll_loan_take() - loan_take() of the carrier. */
+struct xr_body_buffer *poll_loan_take(void *self, const struct xr_body *body,
+	uint32_t index);
 
 /* poll_take() - body_take() of the carrier. */
 struct xr_body_buffer *poll_take(void *self, const struct xr_body *body,

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* loan.c - see loan.h. */
+#include <stdlib.h>
+
 #include "base/status.h"
 #include "worker/shm/loan.h"
 #include "worker/shm/mark.h"
@@ -49,6 +51,8 @@ drop(struct loans *l, uint16_t index)
 		l->loan[loan->next].prev = loan->prev;
 	else
 		l->last = loan->prev;
+	free(loan->parts);
+	loan->parts = NULL;
 	loan->out = false;
 	loan->next = l->free;
 	l->free = index;

@@ -35,7 +35,7 @@ enum loan_word {
 struct loan {
 	const void *data; /* lent; NULL: a BULK */
 	uint64_t len;
-	const struct xr_part *parts; /* [count]: of a BULK */
+	struct xr_part *parts; /* [count]: of a BULK; the loan's own */
 	uint32_t count;
 	uint16_t prev, next; /* of those out, in their order; of those free */
 	struct hold *hold;   /* that stands for it; NULL: a block of ours */

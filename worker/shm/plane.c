@@ -347,6 +347,13 @@ shm_free(struct shm *shm, const void *data, void *own)
 		own_unref(shm, own);
 }
 
+/* A buffer is there, so this was opened. */
+void
+shm_buffer_unref(struct xr_body_buffer *buffer)
+{
+	shm_free(opened, NULL, buffer);
+}
+
 void
 shm_ref(struct shm *shm, const void *data, void *own)
 {

@@ -110,6 +110,17 @@ shm_loan_take(struct shm *shm, const struct xr_body *body, uint32_t index,
 }
 
 struct xr_body_buffer *
+poll_loan_take(void *self, const struct xr_body *body, uint32_t index)
+{
+	struct carrier *c = self;
+	void *own;
+	size_t len;
+
+	return shm_loan_take(c->shm, body, index, &len, &own) != NULL ? own :
+									NULL;
+}
+
+struct xr_body_buffer *
 poll_take(void *self, const struct xr_body *body, const void **data)
 {
 	struct carrier *c = self;

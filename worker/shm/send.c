@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* send.c - send() of the carrier: which way a message takes; see link.h. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "worker/shm/link.h"
@@ -91,6 +92,10 @@ publish(struct xr_link *link, struct out *out, struct ring_word w,
 
 /* --- loans ---------------------------------------------------------------- */
 
+/* The rest is for what has no other way: whoever keeps what is lent must not keep
+ * the writer from writing. */
+#define LEND_MAX (RING_LOANS / 4)
+
 /* The loan by which @hold came, for one that goes back; else 0. */
 static bool
 prepare(struct xr_link *link, const void *data, uint64_t len, struct loan *loan)
@@ -121,7 +126,13 @@ bool
 shm_can_lend(struct xr_link *link, const void *data, size_t len)
 {
 	struct loan loan;
+	struct out *out =
+		atomic_load_explicit(&link->out, memory_order_acquire);
 
+	if (out != NULL &&
+		atomic_load_explicit(&out->loans.count, memory_order_relaxed) >
+			LEND_MAX)
+		return false;
 	if (!prepare(link, data, len, &loan))
 		return false;
 	forget(link->carrier->shm, &loan);
@@ -259,36 +270,60 @@ send_handle(struct xr_link *link, struct out *out, const struct xr_message *m,
 	return status;
 }
 
+static struct xr_part *
+parts_copy(const struct xr_message *m)
+{
+	struct xr_part *parts = malloc(m->count * sizeof(parts[0]));
+
+	if (parts != NULL)
+		memcpy(parts, m->parts, m->count * sizeof(parts[0]));
+	return parts;
+}
+
+static enum xr_status
+put_bulk(struct xr_link *link, struct out *out, const struct xr_message *m,
+	const struct ring_bulk *bulk)
+{
+	struct letter letter = { .w = { .type = RING_BULK } };
+	struct {
+		struct ring_bulk bulk;
+		struct xr_part parts[CMA_PARTS];
+	} body = { .bulk = *bulk };
+
+	memcpy(body.parts, m->parts, m->count * sizeof(m->parts[0]));
+	letter.w.len =
+		(uint32_t)(sizeof(body.bulk) + m->count * sizeof(m->parts[0]));
+	letter.body = &body;
+	return put_with_loans(link, out, m, &letter);
+}
+
 /* The body stays where it is, in our own memory, and the reader fetches it. */
 static enum xr_status
 send_bulk(struct xr_link *link, struct out *out, const struct xr_message *m,
 	uint64_t len)
 {
-	struct letter letter = { .w = { .type = RING_BULK } };
+	struct ring_bulk bulk = { .len = len, .count = m->count };
 	struct loan loan = {
 		.len = len,
-		.parts = m->parts,
+		.parts = parts_copy(m),
 		.count = m->count,
 		.token = m->token,
 		.has_token = true,
 	};
-	struct {
-		struct ring_bulk bulk;
-		struct xr_part parts[CMA_PARTS];
-	} body = { .bulk = { .len = len, .count = m->count } };
 	enum xr_status status;
-	int index = loans_take(&out->loans, &loan, LOAN_LOUD);
+	int index;
 
-	if (index == -1)
+	if (loan.parts == NULL)
+		return XR_E_NOMEM;
+	index = loans_take(&out->loans, &loan, LOAN_LOUD);
+	if (index == -1) {
+		free(loan.parts);
 		return XR_E_AGAIN;
-	body.bulk.loan = (uint32_t)index;
-	memcpy(body.parts, m->parts, m->count * sizeof(m->parts[0]));
-	letter.w.len =
-		(uint32_t)(sizeof(body.bulk) + m->count * sizeof(m->parts[0]));
-	letter.body = &body;
-	status = put_with_loans(link, out, m, &letter);
+	}
+	bulk.loan = (uint32_t)index;
+	status = put_bulk(link, out, m, &bulk);
 	if (status != XR_OK)
-		loans_back(&out->loans, body.bulk.loan);
+		loans_back(&out->loans, bulk.loan);
 	return status;
 }
 
@@ -411,6 +446,12 @@ link_send(struct xr_link *link, const struct xr_message *m, bool *pending)
 		m->parts[0].len <= RING_INLINE)
 		return send_inline(link, out, m);
 	return send_any(link, out, m, pending);
+}
+
+bool
+link_can_lend(struct xr_link *link, const struct xr_part *part)
+{
+	return shm_can_lend(link, part->data, part->len);
 }
 
 bool

@@ -116,6 +116,9 @@ void *shm_alloc(struct shm *shm, size_t len, void **own);
  * reference less. Any thread. */
 void shm_free(struct shm *shm, const void *data, void *own);
 
+/* shm_buffer_unref() - buffer_unref() of the carrier: as shm_free(). */
+void shm_buffer_unref(struct xr_body_buffer *buffer);
+
 /* shm_ref() - one more. */
 void shm_ref(struct shm *shm, const void *data, void *own);
 

@@ -31,6 +31,9 @@ extern "C" {
 enum xr_func_flags {
 	XR_FN_ASYNC = 1, /* answers with xr_reply_future(), or is deferred */
 	XR_FN_SHORT = 2, /* never waits: it runs on the thread that reads */
+	XR_FN_SHARE =
+		4, /* tensors it answers with are not copied where they need
+			  * not be: XR_RPC_SHARE */
 };
 
 /* A call that is being served. The library's, until its function returns. */

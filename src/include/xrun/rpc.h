@@ -57,6 +57,14 @@ struct xr_rpc_opts {
 	const char *const
 		*extra; /* [extra_count]: "key=value", a backend's own */
 	uint32_t extra_count;
+	uint32_t rref_flags; /* enum xr_rref_flags */
+};
+
+enum xr_rref_flags {
+	/* The owner confirms a reference when the function that makes the value
+	 * has ended, and not when it has the call; so that a remote call's timeout
+	 * covers the function. */
+	XR_RREF_ACK_ON_DONE = 1,
 };
 
 struct xr_backend {
@@ -149,7 +157,8 @@ enum xr_shutdown_flags {
  *
  * Graceful: all members meet, wait until no call of anybody is under way, release
  * references, and leave together; a member of a group that changes waits for its
- * own calls. Futures that are pending end with XR_E_CLOSED.
+ * own calls. Futures that are pending end with XR_E_CLOSED. References that the
+ * program has not released are named on standard error.
  *
  * @timeout: ns, for all of it; 0 and XR_TIMEOUT_NEVER: no limit
  *
@@ -192,12 +201,20 @@ struct xr_rpc_call {
 	struct xr_value *args;  /* a LIST, borrowed; NULL: empty */
 	struct xr_value *named; /* a DICT, borrowed; NULL: empty */
 	int64_t timeout;        /* ns; 0: never; XR_TIMEOUT_DEFAULT */
+	uint32_t flags;         /* enum xr_rpc_flags */
+};
+
+enum xr_rpc_flags {
+	/* A callee that can map the memory of tensors (xr_tensor_new()'s, on this
+	 * machine) has them where they are instead of a copy: it sees what is
+	 * written there later, for as long as it keeps them, and may write. */
+	XR_RPC_SHARE = 1,
 };
 
 #define XR_RPC_CALL \
 	{ \
 		sizeof(struct xr_rpc_call), NULL, 0, NULL, NULL, NULL, NULL, \
-			XR_TIMEOUT_DEFAULT \
+			XR_TIMEOUT_DEFAULT, 0 \
 	}
 
 /*
@@ -230,7 +247,9 @@ enum xr_status xr_rpc_async(const struct xr_rpc_call *call,
 
 struct xr_rref;
 
-/* xr_rpc_remote() - the same, and what it gives stays there: xrun/rref.h. */
+/* xr_rpc_remote() - the same, and what it gives stays there: xrun/rref.h. @rref can
+ * be used and passed on at once. The timeout is for the callee's word that it has
+ * the call; see enum xr_rref_flags. */
 enum xr_status xr_rpc_remote(const struct xr_rpc_call *call,
 	struct xr_rref **rref, struct xr_error *err);
 

@@ -5,7 +5,8 @@
  * The owner has the value; others, users, have handles, which they may pass on in
  * calls and answers. The value lives until the last handle is released, or its
  * holder is lost. Handles are counted; the last release of a process tells the
- * owner, and never blocks.
+ * owner, and never blocks, and may come after the agent is gone. A function is not
+ * called before the owners of all references that it is given know of them.
  */
 #ifndef XRUN_RREF_H
 #define XRUN_RREF_H

@@ -132,6 +132,14 @@ enum xr_carrier_caps {
 	XR_CARRIER_LENDS = 8, /* messages can have loans */
 };
 
+/* Who gave an address, and is said to live there. */
+enum xr_there {
+	XR_THERE_UNKNOWN, /* the address says nothing to this carrier */
+	XR_THERE_YES,
+	XR_THERE_NO,     /* that life is over */
+	XR_THERE_SILENT, /* nothing answers: the machine, or the way to it */
+};
+
 /* A carrier. Rows are found by name; @priority decides where nobody chose. */
 struct xr_carrier {
 	uint32_t size; /* sizeof(struct xr_carrier) */
@@ -174,6 +182,11 @@ struct xr_carrier {
 	 *          about to be */
 	bool (*unsend)(struct xr_link *link, void *token);
 
+	/* can_lend() - can @part be a loan of a message over @link? With loan_take()
+	 * of those that are XR_CARRIER_LENDS. A message has at most
+	 * XR_LOANS_MAX. */
+	bool (*can_lend)(struct xr_link *link, const struct xr_part *part);
+
 	/* progress() - deliver up to @budget messages, or some more; gives how
 	 * many, with each other call of the host that it made: 0 is that nothing
 	 * has changed for it. */
@@ -182,13 +195,25 @@ struct xr_carrier {
 	/* body_take() - keep what is being delivered; NULL: no memory. */
 	struct xr_body_buffer *(*body_take)(void *self,
 		const struct xr_body *body, const void **data);
-	void (*buffer_unref)(void *self, struct xr_body_buffer *buffer);
+	/* buffer_unref() - by any thread, also after free(). */
+	void (*buffer_unref)(struct xr_body_buffer *buffer);
+
+	/* loan_take() - keep loan @index of what is being delivered; NULL: no
+	 * memory. */
+	struct xr_body_buffer *(*loan_take)(void *self,
+		const struct xr_body *body, uint32_t index);
 
 	/* link_close() - what is pending is sent(); after it the carrier calls
 	 * nothing with @peer; a call that is under way is waited for, except in that call itself. Not from
 	 * deliver(), nor while somebody sends over it, or connects to its peer. */
 	void (*link_close)(struct xr_link *link);
 	void (*free)(void *self);
+
+	/* there() - is @id, in its life @incarnation, still at @address? For who
+	 * is not known there yet, and makes no link. Any thread; may wait for a
+	 * second. NULL: it cannot tell. */
+	enum xr_there (*there)(void *self, const char *address, uint32_t id,
+		uint64_t incarnation);
 };
 
 /* xr_carrier_register() - XR_E_EXISTS; XR_E_ABI. */

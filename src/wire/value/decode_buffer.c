@@ -145,6 +145,20 @@ make_copy(struct decoder *d, struct decode_buffer *b)
 }
 
 static enum xr_status
+make_lent(struct decoder *d, struct decode_buffer *b)
+{
+	const struct value_codec_ctx *ctx = d->r->ctx;
+	void *at = ctx->borrow(ctx->ctx, b->word[0], b->len);
+
+	if (at == NULL)
+		return DECODE_BAD(d,
+			"loan %" PRIu64 " of %" PRIu64 " bytes: it is not so",
+			b->word[0], b->len);
+	b->storage = storage_within(d->r->owner, at, b->len);
+	return b->storage == NULL ? decode_no_memory(d) : XR_OK;
+}
+
+static enum xr_status
 make_shared(struct decoder *d, struct decode_buffer *b)
 {
 	struct storage_handle handle = { b->word[0], b->word[1], b->word[2] };
@@ -152,6 +166,8 @@ make_shared(struct decoder *d, struct decode_buffer *b)
 
 	if (status != XR_OK)
 		return status;
+	if (b->place == FORMAT_LOAN)
+		return make_lent(d, b);
 	if (b->place == FORMAT_HANDLE)
 		return storage_adopt(&handle, b->len, &b->storage, d->err);
 	return storage_map(d->r->fds[b->word[0]], b->word[1], b->len,

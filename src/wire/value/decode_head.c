@@ -211,6 +211,13 @@ check_place(struct decoder *d, struct decode_buffer *b, uint64_t *end)
 		break;
 	case FORMAT_HANDLE:
 		break;
+	case FORMAT_LOAN:
+		if (d->r->owner == NULL || d->r->ctx == NULL ||
+			d->r->ctx->borrow == NULL || !is_zero(b->word, 1))
+			return DECODE_BAD(d,
+				"loan %" PRIu64 ": nothing was lent",
+				b->word[0]);
+		break;
 	default:
 		return DECODE_BAD(d, "a buffer in no place (%u)", b->place);
 	}

@@ -225,12 +225,36 @@ copy_out(struct xr_encoded *e, struct encode_buffer *b)
 	return status;
 }
 
+/* Does the layer of calls let others have it where it is? Text is looked at by who
+ * reads it, and must not change behind that. */
+static bool
+lend(struct xr_encoded *e, struct encode_buffer *b)
+{
+	const struct value_codec_ctx *ctx = e->how.ctx;
+	bool tensor = b->use == FORMAT_TENSOR;
+	struct xr_part part = {
+		tensor ? b->storage->data : b->data,
+		b->len,
+	};
+
+	if ((!tensor && b->use != FORMAT_BYTES) || b->storage == NULL ||
+		b->storage->device_kind != XR_DEVICE_CPU ||
+		b->device_kind != XR_DEVICE_CPU || ctx == NULL ||
+		ctx->lend == NULL ||
+		!ctx->lend(ctx->ctx, &part, tensor, &b->word[0]))
+		return false;
+	b->place = FORMAT_LOAN;
+	return true;
+}
+
 /* Can others have it where it is? */
 static bool
 share(struct xr_encoded *e, struct encode_buffer *b)
 {
 	struct storage_handle handle;
 
+	if (e->how.mode == VALUE_LEND)
+		return lend(e, b);
 	if (b->storage == NULL || b->use == FORMAT_TEXT ||
 		b->storage->device_kind != XR_DEVICE_CPU ||
 		b->device_kind != XR_DEVICE_CPU)

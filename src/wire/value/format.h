@@ -17,7 +17,7 @@
  *	 0  u8 where it is   u8 what it is   u8 kind of device   u8 0
  *	 4  i32 device       u64 bytes
  *	16  u64[3]           of a descriptor its number and where in it, of a handle
- *	                     all three; else 0
+ *	                     all three, of a loan its number; else 0
  *
  * Those that are in the message follow in this order; an empty one takes no
  * place. A value is a tag, which for most is its kind, and then:
@@ -76,6 +76,7 @@ enum format_place {
 	FORMAT_HERE = 0, /* in the message */
 	FORMAT_FD = 1,
 	FORMAT_HANDLE = 2, /* of the source of storage */
+	FORMAT_LOAN = 3,   /* beside the message: value_codec_ctx */
 };
 
 enum format_use {

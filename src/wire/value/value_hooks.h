@@ -61,6 +61,15 @@ struct value_codec_ctx {
 	 * with the first tensor that views it. NULL: on the same. */
 	enum xr_status (*device)(void *ctx, struct xr_tensor_desc *desc,
 		struct xr_error *err);
+	/* lend() - of VALUE_LEND: let the reader have [@data, @data + @len) where
+	 * it is, by a number. @tensor: the program may write to it yet, else it
+	 * stays as it is. False: it is copied. */
+	bool (*lend)(void *ctx, const struct xr_part *part, bool tensor,
+		uint64_t *number);
+	/* borrow() - what came by a number, which anybody may have written, with
+	 * @len bytes at least, good as long as the reader's owner is; NULL: there
+	 * is no such. */
+	void *(*borrow)(void *ctx, uint64_t number, uint64_t len);
 };
 
 enum value_mode {
@@ -69,6 +78,8 @@ enum value_mode {
 	/* What can be handed over by a handle or a descriptor is, the rest is
 	 * copied. */
 	VALUE_HANDOVER = 2,
+	/* What lend() takes is lent, the rest is copied. */
+	VALUE_LEND = 3,
 };
 
 struct value_encoding {

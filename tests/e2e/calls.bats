@@ -1,0 +1,96 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# calls.bats - calls between ranks, by the acceptance checks.
+
+load helper
+
+setup()
+{
+	private_place
+	CALLS=$BUILD/tests/prog/rpc_calls
+}
+
+# runs CASE RANKS - by shared memory, and by TCP.
+runs()
+{
+	job -n "$2" "$CALLS" "$1"
+	[ "$status" -eq 0 ]
+	by_shm=$output
+	job -n "$2" "$CALLS" "$1" tcp
+	[ "$status" -eq 0 ]
+}
+
+# dies CASE - of two ranks, the second dies, and the first has no fault.
+dies()
+{
+	job --on-failure continue -n 2 "$CALLS" "$@"
+	[ "$status" -ne 0 ]
+	! grep -q 'rank 0: line' <<<"$stderr"
+}
+
+@test "AC-R1 AC-R2 the next worker, by name, id and what was found" {
+	runs next 3
+	for r in 0 1 2; do
+		assert_has "$output" "rank $r: worker$r \($r\) knows no worker 4"
+	done
+}
+
+@test "AC-R6 chains of calls that nobody waits for are over when all leave" {
+	for _ in 1 2 3 4 5; do
+		runs chains 4
+		for out in "$by_shm" "$output"; do
+			[ "$(awk '/descents/ { n += $NF } END { print n }' <<<"$out")" -eq 84 ]
+		done
+		[ -z "$stderr" ]
+	done
+}
+
+@test "AC-R14 whoever waits for one that is killed is told at once who it was" {
+	for how in '' tcp; do
+		# shellcheck disable=SC2086 # none, or one word
+		dies killed $how
+		for line in 'the one' 'the other' later; do
+			assert_has "$output" "$line: .*lost worker1 \(1\)"
+		done
+	done
+}
+
+@test "AC-A18 all wait for a call that is answered later" {
+	runs graceful 3
+	assert_has "$by_shm" 'answered with 7'
+	assert_has "$output" 'answered with 7'
+}
+
+@test "AC-A19 three trainers have the same average, ten times" {
+	runs train 4
+	[ "$(grep -c weight <<<"$output")" -eq 3 ]
+	[ "$(grep -o 'weight .*' <<<"$by_shm"$'\n'"$output" | sort -u | wc -l)" -eq 1 ]
+}
+
+@test "AC-A20 whoever asked is gone when he could be answered" {
+	for how in '' tcp; do
+		# shellcheck disable=SC2086
+		dies gone $how
+		assert_has "$output" 'nobody was there'
+	done
+}
+
+@test "AC-R21 agents with nothing to do take no time" {
+	job -n 8 "$CALLS" idle
+	[ "$status" -eq 0 ]
+	[ "$(grep -c 'idle' <<<"$output")" -eq 8 ]
+	[ "$(awk '/idle/ { n += $(NF - 1) } END { print n }' <<<"$output")" -lt 100000 ]
+}
+
+@test "what a call gave outlives the agent" {
+	runs outlive 2
+	for r in 0 1; do
+		assert_has "$by_shm" "rank $r: it is still there"
+		assert_has "$output" "rank $r: it is still there"
+	done
+}
+
+@test "sixty-four threads of each call and cancel, and each call ends once" {
+	runs storm 2
+	[ "$(grep -c 'each ended once' <<<"$by_shm"$'\n'"$output")" -eq 4 ]
+}
