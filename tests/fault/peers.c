@@ -30,6 +30,7 @@
 #include <xrun/func.h>
 #include <xrun/job.h>
 #include <xrun/rpc.h>
+#include <xrun/value.h>
 
 #include "segment/member.h"
 #include "tests/fault/board.h"
@@ -153,13 +154,13 @@ static const struct xr_func functions[] = {
 /* --- calling -------------------------------------------------------------- */
 
 static enum xr_status
-call(uint32_t to, const char *name, const void *data, size_t len,
+call(uint32_t to, const char *name, struct xr_part data,
 	struct xr_raw_reply *reply, struct xr_error *err)
 {
 	struct xr_raw_call c = {
 		.size = sizeof(c),
-		.data = data,
-		.len = len,
+		.data = data.data,
+		.len = data.len,
 		.timeout = 0,
 	};
 	enum xr_status status;
@@ -202,7 +203,8 @@ call_briefly(uint32_t to, uint64_t *random)
 	enum xr_status status;
 
 	memset(body, (int)len, sizeof(body));
-	status = call(to, "peers.echo", body, len, &reply, &err);
+	status = call(to, "peers.echo", (struct xr_part){ body, len }, &reply,
+		&err);
 	judge(to, status, &err);
 	if (status == XR_OK &&
 		(reply.len != len || memcmp(reply.data, body, len) != 0))
@@ -224,7 +226,8 @@ call_at_length(uint32_t to, uint64_t *random)
 	if (body == NULL)
 		return;
 	memset(body, 1, len);
-	status = call(to, "peers.length", body, len, &reply, &err);
+	status = call(to, "peers.length", (struct xr_part){ body, len }, &reply,
+		&err);
 	judge(to, status, &err);
 	if (status == XR_OK && reply.len == sizeof(got))
 		memcpy(&got, reply.data, sizeof(got));
@@ -243,8 +246,8 @@ fetch(uint32_t to, uint64_t *random)
 	struct xr_raw_reply reply = { 0 };
 	struct xr_error err = { 0 };
 	uint32_t want = draw(random, LONG);
-	enum xr_status status =
-		call(to, "peers.fill", &want, sizeof(want), &reply, &err);
+	enum xr_status status = call(to, "peers.fill",
+		(struct xr_part){ &want, sizeof(want) }, &reply, &err);
 
 	judge(to, status, &err);
 	if (status == XR_OK && reply.len != want)
@@ -295,7 +298,8 @@ wait_in_call(uint32_t round, uint32_t victim)
 	enum xr_status status;
 
 	atomic_store(&board->parked[me], round);
-	status = call(victim, "peers.park", "", 0, &reply, &err);
+	status = call(victim, "peers.park", (struct xr_part){ "", 0 }, &reply,
+		&err);
 	atomic_store(&board->was[round - 1].lost_ns[me], now());
 	if (status == XR_OK)
 		wrong("%u answered what it never answers", victim);
@@ -313,7 +317,8 @@ bind_to(const cpu_set_t *set)
 
 	while (dir != NULL && (d = readdir(dir)) != NULL)
 		if (d->d_name[0] != '.')
-			sched_setaffinity(atoi(d->d_name), sizeof(*set), set);
+			sched_setaffinity((pid_t)strtol(d->d_name, NULL, 10),
+				sizeof(*set), set);
 	if (dir != NULL)
 		closedir(dir);
 }

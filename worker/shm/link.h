@@ -73,8 +73,8 @@ struct xr_link {
 	void *ctx;                 /* the host's */
 	_Atomic int state;
 	struct xr_link *next; /* fresh */
-	bool accepting; /* the host is asked who that is; */
-	bool wanted;    /* and meanwhile has connected to him: under c->lock */
+	bool accepting;       /* the host is asked who that is; */
+	bool wanted; /* and meanwhile has connected to him: under c->lock */
 
 	/* The sending thread's; the other one looks at it. */
 	_Alignas(64) _Atomic(struct out *) out;
