@@ -515,6 +515,7 @@ xr_carrier._fields_ = [
         CFUNCTYPE(xr_body_buffer_p, c_void_p, POINTER(xr_body), c_uint32)),
     ("link_close", CFUNCTYPE(None, xr_link_p)),
     ("free", CFUNCTYPE(None, c_void_p)),
+    ("there", CFUNCTYPE(c_int, c_void_p, c_char_p, c_uint32, c_uint64)),
 ]
 
 # A function: what it gives, and what it takes.
@@ -857,6 +858,11 @@ XR_CARRIER_THREAD = 1
 XR_CARRIER_LOCAL = 2
 XR_CARRIER_TLS = 4
 XR_CARRIER_LENDS = 8
+# enum xr_there
+XR_THERE_UNKNOWN = 0
+XR_THERE_YES = 1
+XR_THERE_NO = 2
+XR_THERE_SILENT = 3
 # macros
 XR_ADDRESS_MAX = 255
 XR_CARRIER_API = 1

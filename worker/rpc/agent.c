@@ -9,9 +9,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <linux/futex.h>
-#include <sys/syscall.h>
-
 #include "base/clock.h"
 #include "base/status.h"
 #include "worker/rpc/agent.h"
@@ -29,6 +26,7 @@
 #include "worker/rpc/rref.h"
 #include "worker/rpc/serve.h"
 #include "worker/rpc/tell.h"
+#include "worker/rpc/word.h"
 
 #define NAME_BUCKETS 1024 /* a power of 2 */
 
@@ -504,8 +502,7 @@ static void
 change_state(enum agent_state state)
 {
 	atomic_store(&a.state, state);
-	syscall(SYS_futex, &a.state, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL,
-		0);
+	word_wake(&a.state, INT_MAX);
 }
 
 void
@@ -574,8 +571,7 @@ await_begin(void)
 		return;
 	crew_wait_begin();
 	while (atomic_load(&a.state) == AGENT_JOINING)
-		syscall(SYS_futex, &a.state, FUTEX_WAIT_PRIVATE, AGENT_JOINING,
-			NULL, NULL, 0);
+		word_sleep(&a.state, AGENT_JOINING, INT64_MAX);
 	crew_wait_end();
 }
 

@@ -8,13 +8,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <linux/futex.h>
 #include <linux/membarrier.h>
 #include <sys/queue.h>
 #include <sys/syscall.h>
 
 #include "base/status.h"
 #include "worker/rpc/inside.h"
+#include "worker/rpc/word.h"
 
 struct thread {
 	_Atomic uint32_t depth; /* written by the thread alone */
@@ -162,7 +162,7 @@ inside_leave(void)
 	if (atomic_load_explicit(&in.awaited, memory_order_relaxed) == 0)
 		return;
 	atomic_fetch_add(&in.gone, 1);
-	syscall(SYS_futex, &in.gone, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+	word_wake(&in.gone, 1);
 }
 
 static bool
@@ -192,8 +192,7 @@ inside_await_empty(void (*each)(void *ctx), void *ctx)
 		each(ctx);
 		if (!anybody())
 			break;
-		syscall(SYS_futex, &in.gone, FUTEX_WAIT_PRIVATE, seen, NULL,
-			NULL, 0);
+		word_sleep(&in.gone, seen, INT64_MAX);
 	}
 	atomic_store(&in.awaited, 0);
 }

@@ -13,14 +13,11 @@
 #include <limits.h>
 #include <pthread.h>
 #include <sched.h>
-#include <time.h>
 #include <unistd.h>
-
-#include <linux/futex.h>
-#include <sys/syscall.h>
 
 #include "base/clock.h"
 #include "worker/rpc/lead.h"
+#include "worker/rpc/word.h"
 
 #define SOURCES_MAX  8
 #define BUDGET       64               /* messages a turn */
@@ -69,23 +66,7 @@ static __thread struct {
 	struct later *first, **last;
 } me __attribute__((tls_model("initial-exec")));
 
-/* --- words ---------------------------------------------------------------- */
-
-static void
-word_wake(_Atomic uint32_t *word, int count)
-{
-	syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count, NULL, NULL, 0);
-}
-
-/* Until @word is not @seen, somebody wakes us, or @until is over. */
-static void
-word_sleep(_Atomic uint32_t *word, uint32_t seen, int64_t until)
-{
-	struct timespec t = { until / NS_PER_S, until % NS_PER_S };
-
-	syscall(SYS_futex, word, FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG, seen,
-		until == INT64_MAX ? NULL : &t, NULL, FUTEX_BITSET_MATCH_ANY);
-}
+/* --- waking --------------------------------------------------------------- */
 
 void
 lead_bell(void)
