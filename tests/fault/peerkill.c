@@ -2,7 +2,7 @@
 /*
  * peerkill.c - ranks that are killed while others call them (peers.c).
  *
- *   peerkill [--rounds N] [--seed N] [--ranks N] [--apart 1] XRUN PEERS DIR
+ *   peerkill [--rounds N] [--seed N] [--ranks N] [--apart] XRUN PEERS DIR
  *
  * A round is one kill -9, at a random moment, of a rank that has touched 0, 100 or
  * 1000 MiB; every other rank waits in a call to it, and in every second round all
@@ -164,26 +164,22 @@ play(char *xrun, char *peers, uint64_t seed)
 int
 main(int argc, char **argv)
 {
-	int64_t rounds = 12, seed = 1, done = 0;
-	int i = 1;
+	int64_t rounds = 12, seed = 1, number = BOARD_RANKS, done = 0;
+	const struct prog_opt opts[] = {
+		{ "rounds", PROG_NUM, &rounds, "kills" },
+		{ "seed", PROG_NUM, &seed, "of the first job" },
+		{ "ranks", PROG_NUM, &number, "of a job, 3 to 8" },
+		{ "apart", PROG_FLAG, &apart,
+			"the victim has a processor of its own" },
+		{ 0 },
+	};
+	int i = prog_opts(argc, argv, opts);
 
-	for (; i + 1 < argc && strncmp(argv[i], "--", 2) == 0; i += 2) {
-		if (strcmp(argv[i], "--rounds") == 0)
-			rounds = strtoll(argv[i + 1], NULL, 10);
-		else if (strcmp(argv[i], "--seed") == 0)
-			seed = strtoll(argv[i + 1], NULL, 10);
-		else if (strcmp(argv[i], "--ranks") == 0)
-			ranks = (uint32_t)strtoul(argv[i + 1], NULL, 10);
-		else if (strcmp(argv[i], "--apart") == 0)
-			apart = strcmp(argv[i + 1], "0") != 0;
-		else
-			break;
-	}
-	if (argc - i != 3 || ranks < 3 || ranks > BOARD_RANKS) {
-		fprintf(stderr,
-			"usage: peerkill [--rounds N] [--seed N] [--ranks N] [--apart 1] XRUN PEERS DIR\n");
+	if (argc - i != 3 || number < 3 || number > BOARD_RANKS) {
+		fprintf(stderr, "usage: peerkill [OPTION]... XRUN PEERS DIR\n");
 		return 2;
 	}
+	ranks = (uint32_t)number;
 	scene_init(&scene, argv[i + 2]);
 	for (; done < rounds; done += ranks - 2)
 		play(argv[i], argv[i + 1], (uint64_t)(seed++));

@@ -30,6 +30,7 @@
 #include <xrun/func.h>
 #include <xrun/job.h>
 #include <xrun/rpc.h>
+#include <xrun/value.h>
 
 #include "segment/member.h"
 #include "tests/fault/board.h"

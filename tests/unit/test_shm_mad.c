@@ -69,12 +69,6 @@ lie_of_another_lap(struct xr_link *link)
 }
 
 static void
-lie_of_type_0(struct xr_link *link)
-{
-	publish_word(link, ring_sequence(ring_of(link)->at));
-}
-
-static void
 lie_of_type_200(struct xr_link *link)
 {
 	publish_word(link,
@@ -368,7 +362,6 @@ static const struct {
 	bool windows;
 } lies[] = {
 	{ lie_of_another_lap, NONSENSE, false },
-	{ lie_of_type_0, NONSENSE, false },
 	{ lie_of_type_200, NONSENSE, false },
 	{ lie_beyond_the_end, NONSENSE, false },
 	{ lie_that_skips_nothing, NONSENSE, false },
@@ -651,8 +644,6 @@ FORKED_TEST(shm_mad, whatever_one_writes_others_go_on)
 	other = rig_rank(HONEST, honest);
 	for (uint32_t round = 1; round <= 30; round++)
 		play(round);
-	/* What it says of memory may be that of others: only their records are
-	 * safe from it. */
 	atomic_store(&notes->go, UINT32_MAX);
 	end_well(other);
 	end_well(one);
