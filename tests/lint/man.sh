@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # man.sh [BUILD] - the manual pages are good roff, each has its sources in
-# meson.build, they name no page of ours that there is none of, and xrun-environ
-# has every variable that is read.
+# meson.build, they name no page of ours that there is none of, xrun-environ has
+# every variable that is read, and section 3 every function of libxrun.
 . "$(dirname "$0")/common.bash"
 
 build=${1:-build}
@@ -26,6 +26,11 @@ while IFS=: read -r file page; do
 	pages | grep -qxF "$page" || problem "$file: there is no $page"
 done < <(tracked 'man/*.scd' 'man/*.scd.in' 'README.md' |
 	xargs grep -oE '\b(xr[a-z_-]*)\*?\([1-8]\)' | tr -d '*' | sort -u)
+
+# What libxrun shows is in a page of section 3.
+while read -r name; do
+	grep -qE "\b$name\b" man/*.3.scd || problem "no page of section 3 has $name()"
+done < <(sed -n 's/^\(xr_[a-z0-9_]*\)@@.*/\1/p' tests/lint/abi.list)
 
 # What the tables say need not stand in the prose.
 while IFS=: read -r file name; do
