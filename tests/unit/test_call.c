@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 
 #include <xrun/call.h>
+#include <xrun/rref.h>
 #include <xrun/tensor.h>
 
 #include "base/clock.h"
@@ -162,6 +163,7 @@ add_by(const struct xr_rpc_call *how)
 	struct xr_rpc_call call = *how;
 	struct xr_value *value = NULL;
 	struct xr_future *future = NULL;
+	struct xr_rref *rref = NULL;
 	struct xr_error err = { 0 };
 	int64_t sum;
 
@@ -173,6 +175,12 @@ add_by(const struct xr_rpc_call *how)
 	cr_assert_eq(xr_rpc_async(&call, &future, &err), XR_OK, "%s", err.text);
 	cr_assert_eq(end_of(future, &value, &err), XR_OK, "%s", err.text);
 	cr_expect_eq(int_of(value), sum);
+	value = NULL;
+	cr_assert_eq(xr_rpc_remote(&call, &rref, &err), XR_OK, "%s", err.text);
+	cr_assert_eq(xr_rref_fetch(rref, XR_SECONDS(60), &value, &err), XR_OK,
+		"%s", err.text);
+	cr_expect_eq(int_of(value), sum);
+	xr_rref_unref(rref);
 	xr_value_unref(call.args);
 	return sum;
 }

@@ -2,6 +2,7 @@
 /* test_call_late.c - calls that are answered after their function returned: with a
  * future, or by whoever deferred them; and what becomes of those that are not. */
 #include <xrun/call.h>
+#include <xrun/rref.h>
 #include <xrun/tensor.h>
 
 #include "base/clock.h"
@@ -366,7 +367,7 @@ Test(call_late, AC_A1_waiting_for_what_a_callback_makes)
 	leave();
 }
 
-Test(call_late, AC_A2_a_future_of_what_a_callback_makes)
+Test(call_late, AC_A3_a_future_of_what_a_callback_makes)
 {
 	begin_with(0);
 	expect_pair("by.then", false, 1, 3);
@@ -374,7 +375,7 @@ Test(call_late, AC_A2_a_future_of_what_a_callback_makes)
 	leave();
 }
 
-Test(call_late, AC_A4_waiting_for_a_future_that_is_set_later)
+Test(call_late, AC_A2_waiting_for_a_future_that_is_set_later)
 {
 	begin_with(0);
 	expect_pair("by.fresh", true, 1, 3);
@@ -382,7 +383,7 @@ Test(call_late, AC_A4_waiting_for_a_future_that_is_set_later)
 	leave();
 }
 
-Test(call_late, AC_A5_a_future_of_one_that_is_set_later)
+Test(call_late, AC_A4_a_future_of_one_that_is_set_later)
 {
 	begin_with(0);
 	expect_pair("by.fresh", false, 1, 3);
@@ -477,6 +478,95 @@ Test(call_late, AC_A15_marked_ones_nest_on_one_thread)
 	begin_with(1);
 	cr_assert_eq(ask("nest", INTS(20), &value, NULL), XR_OK);
 	cr_expect_eq(int_of(value), 99);
+	leave();
+}
+
+/* --- methods --------------------------------------------------------------- */
+
+static enum xr_status
+add_static(struct xr_call *call, void *self, struct xr_value *args, void *ctx)
+{
+	cr_expect_null(self);
+	return add_by_then(call, args, ctx);
+}
+
+/* Of an object: its z is what is added last. */
+static enum xr_status
+add_bound(struct xr_call *call, void *self, struct xr_value *args, void *ctx)
+{
+	const int64_t z[] = { int_at(args, 1), *(int64_t *)self };
+	struct xr_value *all =
+		tensor_and_ints(first_of(xr_value_at(args, 0)), 2, z);
+	enum xr_status status = add_by_then(call, all, ctx);
+
+	xr_value_unref(all);
+	return status;
+}
+
+static const struct xr_method methods[] = {
+	{ .size = sizeof(struct xr_method),
+		.name = "static",
+		.schema = "tii",
+		.flags = XR_FN_ASYNC,
+		.is_static = true,
+		.fn = add_static },
+	{ .size = sizeof(struct xr_method),
+		.name = "bound",
+		.schema = "ti",
+		.flags = XR_FN_ASYNC,
+		.fn = add_bound },
+};
+
+/* [4, 4], however it is called. */
+static void
+expect_fours(struct xr_rref *rref, const char *method, struct xr_value *args)
+{
+	const struct xr_rref_call call = { .size = sizeof(call),
+		.rref = rref,
+		.method = method,
+		.args = args,
+		.timeout = XR_SECONDS(60) };
+	struct xr_value *value[3] = { NULL };
+	struct xr_future *future = NULL;
+	struct xr_rref *there = NULL;
+	struct xr_error err = { 0 };
+
+	cr_expect_eq(xr_rref_call_sync(&call, &value[0], &err), XR_OK, "%s",
+		err.text);
+	cr_assert_eq(xr_rref_call_async(&call, &future, &err), XR_OK);
+	cr_expect_eq(end_of(future, &value[1], &err), XR_OK, "%s", err.text);
+	cr_assert_eq(xr_rref_call_remote(&call, &there, &err), XR_OK);
+	cr_expect_eq(xr_rref_fetch(there, XR_SECONDS(60), &value[2], &err),
+		XR_OK, "%s", err.text);
+	for (int i = 0; i < 3; i++) {
+		cr_expect_eq(first_of(value[i]), 4);
+		xr_value_unref(value[i]);
+	}
+	xr_rref_unref(there);
+	xr_value_unref(args);
+}
+
+Test(call_late, AC_A22_methods_with_and_without_an_object)
+{
+	const struct xr_type type = {
+		.size = sizeof(type),
+		.name = "adder",
+		.methods = methods,
+		.method_count = 2,
+	};
+	struct xr_rref *rref = NULL;
+	struct xr_error err = { 0 };
+	int64_t z = 2;
+
+	begin_with(2);
+	cr_assert_eq(xr_type_register(&type, NULL), XR_OK);
+	cr_assert_eq(xr_rref_from_value(xr_value_new_opaque("adder", &z), &rref,
+			     &err),
+		XR_OK, "%s", err.text);
+	expect_fours(rref, "static",
+		tensor_and_ints(1, 2, (int64_t[]){ 1, 2 }));
+	expect_fours(rref, "bound", tensor_and_ints(1, 1, (int64_t[]){ 1 }));
+	xr_rref_unref(rref);
 	leave();
 }
 
