@@ -251,6 +251,12 @@ void net_admit(struct net_conn *conn);
 int64_t net_late(const struct net_conn *conn);
 void net_meet_late(struct net_conn *conn);
 
+/* --- who is there (there.c): any thread ------------------------------------- */
+
+/* Of struct xr_carrier. */
+enum xr_there net_there(void *self, const char *address, uint32_t id,
+	uint64_t incarnation);
+
 /* --- the thread (loop.c) ---------------------------------------------------- */
 
 void *net_run(void *carrier);

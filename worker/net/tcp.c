@@ -342,4 +342,5 @@ const struct xr_carrier tcp_carrier = {
 	.buffer_unref = bodies_unref,
 	.link_close = net_link_close,
 	.free = tcp_free,
+	.there = net_there,
 };

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* agent.c - see agent.h. */
 #include <errno.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
 
 #include "base/clock.h"
 #include "base/status.h"
@@ -32,6 +36,8 @@ static struct {
 	struct agent_carrier carrier[AGENT_CARRIERS_MAX];
 	uint32_t carriers; /* the first is loop */
 	uint8_t secret[AGENT_SECRET];
+	bool is_new;
+	void (*lost)(struct peer *p);
 	pthread_mutex_t adding;
 	struct peer *_Atomic by_id[XR_WORKER_ID_MAX + 1];
 	struct peer *_Atomic by_name[NAME_BUCKETS];
@@ -66,8 +72,8 @@ static void
 on_lost(void *ctx, void *peer, struct xr_link *link, const char *why)
 {
 	(void)ctx;
-	(void)link;
 	agent_lose(peer, why);
+	peer_unlink(peer, link);
 }
 
 static void *
@@ -98,6 +104,8 @@ agent_lose(struct peer *p, const char *why)
 	peer_lose(p, PEER_LOST, why);
 	serve_lost(p);
 	meet_lost(p);
+	if (a.lost != NULL && !peer_is_gone(p))
+		a.lost(p);
 }
 
 static void
@@ -172,8 +180,8 @@ agent_add(const char *name, uint32_t id, uint64_t incarnation,
 	return p;
 }
 
-static struct peer *
-find_name(const char *name)
+struct peer *
+agent_find(const char *name)
 {
 	struct peer *p = atomic_load_explicit(&a.by_name[name_bucket(name)],
 		memory_order_acquire);
@@ -183,6 +191,14 @@ find_name(const char *name)
 	return p;
 }
 
+struct peer *
+agent_find_id(uint32_t id)
+{
+	return id <= XR_WORKER_ID_MAX ?
+		atomic_load_explicit(&a.by_id[id], memory_order_acquire) :
+		NULL;
+}
+
 enum xr_status
 agent_peer(const char *name, int64_t id, struct peer **peer,
 	struct xr_error *err)
@@ -190,10 +206,10 @@ agent_peer(const char *name, int64_t id, struct peer **peer,
 	struct peer *p = NULL;
 
 	if (name != NULL)
-		p = find_name(name);
+		p = agent_find(name);
 	else if (id >= 0 && id <= XR_WORKER_ID_MAX)
 		p = atomic_load_explicit(&a.by_id[id], memory_order_acquire);
-	if (p != NULL && atomic_load(&p->state) == PEER_LEFT)
+	if (p != NULL && peer_is_gone(p))
 		return peer_lost_error(p, err);
 	if (p == NULL && name != NULL)
 		return fail(err, XR_E_NOTFOUND, "%s (%u) knows no worker %s",
@@ -209,10 +225,9 @@ agent_peer(const char *name, int64_t id, struct peer **peer,
 
 /* The address of @carrier in "shm:1:2 tcp:h:1"; false: there is none. */
 static bool
-address_for(const struct peer *p, const char *carrier, char *out, size_t cap)
+address_for(const char *at, const char *carrier, char *out, size_t cap)
 {
 	size_t len = strlen(carrier), n;
-	const char *at = p->addresses;
 
 	for (; *at != '\0'; at += n + (at[n] == ' ')) {
 		n = strcspn(at, " ");
@@ -231,7 +246,9 @@ connect_by(struct peer *p, const struct agent_carrier *c, struct xr_error *err)
 {
 	char address[XR_ADDRESS_MAX + 1] = "";
 
-	if (!p->self && !address_for(p, c->ops->name, address, sizeof(address)))
+	if (!p->self &&
+		!address_for(p->addresses, c->ops->name, address,
+			sizeof(address)))
 		return false;
 	p->carrier = c->ops;
 	p->carrier_self = c->self;
@@ -256,6 +273,27 @@ agent_connect(struct peer *p)
 		}
 	snprintf(p->why, sizeof(p->why), "%.127s", err.text);
 	atomic_store(&p->state, PEER_LOST);
+}
+
+enum xr_there
+agent_there(const char *addresses, uint32_t id, uint64_t incarnation)
+{
+	enum xr_there there = XR_THERE_UNKNOWN, one;
+	char address[XR_ADDRESS_MAX + 1];
+
+	for (uint32_t i = 1; i < a.carriers && there != XR_THERE_NO; i++) {
+		const struct agent_carrier *c = &a.carrier[i];
+
+		if (c->ops->there == NULL ||
+			!address_for(addresses, c->ops->name, address,
+				sizeof(address)))
+			continue;
+		one = c->ops->there(c->self, address, id, incarnation);
+		if (one == XR_THERE_NO || there == XR_THERE_UNKNOWN ||
+			one == XR_THERE_YES)
+			there = one;
+	}
+	return there;
 }
 
 size_t
@@ -442,6 +480,8 @@ agent_open(const struct agent_wish *wish, struct xr_error *err)
 	pthread_once(&once, watch_forks);
 	if (wish->secret != NULL)
 		memcpy(a.secret, wish->secret, sizeof(a.secret));
+	a.is_new = wish->is_new;
+	a.lost = wish->lost;
 	atomic_store(&a.timeout, wish->timeout);
 	atomic_store(&a.behind, false);
 	inside_open();
@@ -455,10 +495,19 @@ agent_open(const struct agent_wish *wish, struct xr_error *err)
 	return status;
 }
 
+/* Those who wait in await_begin() look again. */
+static void
+change_state(enum agent_state state)
+{
+	atomic_store(&a.state, state);
+	syscall(SYS_futex, &a.state, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL,
+		0);
+}
+
 void
 agent_begin(void)
 {
-	atomic_store(&a.state, AGENT_RUNS);
+	change_state(AGENT_RUNS);
 }
 
 enum agent_state
@@ -480,7 +529,7 @@ empty(void *unused)
 void
 agent_close(void)
 {
-	atomic_store(&a.state, AGENT_CLOSING);
+	change_state(AGENT_CLOSING);
 	inside_await_empty(empty, NULL);
 	crew_close();
 	lead_close();
@@ -504,8 +553,21 @@ may_call(void)
 	uint32_t state = atomic_load_explicit(&a.state, memory_order_acquire);
 
 	return state == AGENT_RUNS ||
-		(state == AGENT_JOINING &&
+		(state == AGENT_JOINING && !a.is_new &&
 			(crew_is_member() || lead_delivers()));
+}
+
+/* Of a group that changes only its caller knew. */
+static void
+await_begin(void)
+{
+	if (!a.is_new || !crew_is_member() || lead_delivers())
+		return;
+	crew_wait_begin();
+	while (atomic_load(&a.state) == AGENT_JOINING)
+		syscall(SYS_futex, &a.state, FUTEX_WAIT_PRIVATE, AGENT_JOINING,
+			NULL, NULL, 0);
+	crew_wait_end();
 }
 
 enum xr_status
@@ -517,6 +579,13 @@ agent_enter(struct xr_error *err)
 	if (may_call())
 		return XR_OK;
 	inside_leave();
+	if (atomic_load(&a.state) == AGENT_JOINING && a.is_new) {
+		await_begin();
+		inside_enter();
+		if (atomic_load(&a.state) == AGENT_RUNS)
+			return XR_OK;
+		inside_leave();
+	}
 	status = inside_not_forked(err);
 	if (status != XR_OK)
 		return status;

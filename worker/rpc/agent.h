@@ -53,6 +53,12 @@ struct agent_wish {
 	uint32_t carrier_count;
 	const uint8_t *secret;        /* [AGENT_SECRET], copied; NULL: none */
 	struct peer_devices *devices; /* of what it sends itself; taken */
+	/* Until agent_begin() others may not know it yet: functions that others
+	 * call wait before they call. */
+	bool is_new;
+	/* lost() - a peer is, and was not expected to be; or NULL. By who reads:
+	 * it may not wait. */
+	void (*lost)(struct peer *p);
 };
 
 /*
@@ -96,10 +102,18 @@ struct peer *agent_self(void);
 struct peer *agent_add(const char *name, uint32_t id, uint64_t incarnation,
 	const char *addresses, struct peer_devices *devices);
 
+/* agent_there() - is that member still at @addresses? Waits for a second or two. */
+enum xr_there agent_there(const char *addresses, uint32_t id,
+	uint64_t incarnation);
+
 /* agent_peer() - by name, or with NULL by id, the newest that bore it;
  * XR_E_NOTFOUND names asker and asked. */
 enum xr_status agent_peer(const char *name, int64_t id, struct peer **peer,
 	struct xr_error *err);
+
+/* agent_find(), agent_find_id() - the newest that bore it, whatever became of it; NULL: nobody did. */
+struct peer *agent_find(const char *name);
+struct peer *agent_find_id(uint32_t id);
 
 /* agent_first(), agent_next() - all there ever were, the newest first. */
 struct peer *agent_first(void);

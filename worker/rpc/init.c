@@ -7,10 +7,13 @@
 #include <xrun/store.h>
 
 #include "base/clock.h"
+#include "base/span.h"
 #include "base/status.h"
+#include "store/address.h"
 #include "worker/rpc/agent.h"
 #include "worker/rpc/backend.h"
 #include "worker/rpc/devices.h"
+#include "worker/rpc/dynamic.h"
 #include "worker/rpc/future.h"
 #include "worker/rpc/group.h"
 #include "worker/rpc/inside.h"
@@ -71,7 +74,8 @@ open_agent(const struct join *j, const struct member *me,
 	enum xr_status status = join_secret(j, secret, err);
 
 	if (status == XR_OK)
-		status = member_open(me, opts, secret, err);
+		status = member_open(me, opts,
+			&(struct member_begin){ .secret = secret }, err);
 	explicit_bzero(secret, sizeof(secret));
 	return status;
 }
@@ -145,61 +149,142 @@ settle(const char *what, int64_t said, int64_t known, uint32_t *out,
 	return XR_OK;
 }
 
+/* What was asked for. */
+struct wanted {
+	const char *name;
+	int64_t rank, size; /* -1: as the store has them */
+	const struct xr_rpc_opts *opts;
+};
+
+static int64_t
+patience(const struct xr_rpc_opts *opts)
+{
+	return opts->timeout == 0 ? XR_TIMEOUT_NEVER : opts->timeout;
+}
+
 static enum xr_status
-open_store(int64_t rank, int64_t world_size, const struct xr_rpc_opts *opts,
-	struct join *j, struct xr_error *err)
+check_rank(uint32_t rank, struct xr_error *err)
+{
+	return rank <= XR_WORKER_ID_MAX ?
+		XR_OK :
+		fail(err, XR_E_RANGE, "rank %u: the last is %d", rank,
+			XR_WORKER_ID_MAX);
+}
+
+static enum xr_status
+open_store(const struct wanted *w, struct join *j, struct xr_error *err)
 {
 	struct xr_store_options o = XR_STORE_OPTIONS;
 	enum xr_status status;
 
-	if (rank >= 0)
-		o.rank = rank;
-	if (world_size > 0)
-		o.world_size = world_size;
-	o.timeout = opts->timeout == 0 ? XR_TIMEOUT_NEVER : opts->timeout;
-	status = xr_store_open(opts->init_method, &o, &j->store, err);
+	if (w->rank >= 0)
+		o.rank = w->rank;
+	if (w->size > 0)
+		o.world_size = w->size;
+	o.timeout = patience(w->opts);
+	status = xr_store_open(w->opts->init_method, &o, &j->store, err);
 	if (status == XR_OK)
-		status = settle("the rank", rank, xr_store_rank(j->store),
+		status = settle("the rank", w->rank, xr_store_rank(j->store),
 			&j->rank, err);
 	if (status == XR_OK)
-		status = settle("the size", world_size, xr_store_size(j->store),
+		status = settle("the size", w->size, xr_store_size(j->store),
 			&j->size, err);
 	if (status == XR_OK && j->rank >= j->size)
 		status = fail(err, XR_E_RANGE, "rank %u of %u", j->rank,
 			j->size);
-	if (status == XR_OK && j->rank > XR_WORKER_ID_MAX)
-		status = fail(err, XR_E_RANGE, "rank %u: the last is %d",
-			j->rank, XR_WORKER_ID_MAX);
-	return status;
+	return status == XR_OK ? check_rank(j->rank, err) : status;
+}
+
+static struct member
+describe(const struct wanted *w, uint32_t rank)
+{
+	struct member me = {
+		.name = w->name,
+		.id = rank,
+		.incarnation = (uint64_t)clock_wall(),
+	};
+
+	/* Before anybody can ask for something that needs them. */
+	me.device_count = devices_here(&me.device_kind);
+	return me;
 }
 
 static enum xr_status
-join_static(const char *name, int64_t rank, int64_t world_size,
-	const struct xr_rpc_opts *opts, struct xr_error *err)
+join_static(const struct wanted *w, struct join *j, struct xr_error *err)
 {
-	struct join j = { .cycle = group.cycle };
-	struct member me = { .name = name };
+	enum xr_status status = open_store(w, j, err);
+	struct member me;
+
+	if (status == XR_OK)
+		status = join_kind(j->store, true, err);
+	if (status != XR_OK)
+		return status;
+	j->cycle = group.cycle++;
+	me = describe(w, j->rank);
+	me.said_size = w->size > 0 ? w->size : j->size;
+	status = come_together(j, &me, w->opts, err);
+	if (status == XR_OK)
+		agent_begin();
+	return status;
+}
+
+/* Those in whose address a rank has no place get it from the variables of whoever
+ * started this process; which may be one of many of that rank. */
+static bool
+says_rank(const char *address)
+{
+	struct span scheme = store_address_scheme(address);
+
+	return span_is(scheme, "tcp") || span_is(scheme, "file");
+}
+
+static enum xr_status
+open_dynamic(const struct wanted *w, struct join *j, struct xr_error *err)
+{
+	struct xr_store_options o = XR_STORE_OPTIONS;
+	const char *address = w->opts->init_method;
 	enum xr_status status;
 
-	future_deadline(opts->timeout == 0 ? XR_TIMEOUT_NEVER : opts->timeout,
-		&j.deadline);
-	status = open_store(rank, world_size, opts, &j, err);
-	if (status == XR_OK) {
-		group.cycle++;
-		me.id = j.rank;
-		me.incarnation = (uint64_t)clock_wall();
-		me.said_size = world_size > 0 ? world_size : j.size;
-		/* Before anybody can ask for something that needs them. */
-		me.device_count = devices_here(&me.device_kind);
-		status = come_together(&j, &me, opts, err);
-	}
-	if (status != XR_OK) {
-		xr_store_free(j.store);
+	o.dynamic = true;
+	o.timeout = patience(w->opts);
+	if (w->rank >= 0 && says_rank(address))
+		o.rank = w->rank;
+	status = xr_store_open(address, &o, &j->store, err);
+	if (status == XR_OK)
+		status = settle("the rank", w->rank,
+			w->rank < 0 ? xr_store_rank(j->store) : -1, &j->rank,
+			err);
+	return status == XR_OK ? check_rank(j->rank, err) : status;
+}
+
+static enum xr_status
+join_dynamic(const struct wanted *w, struct join *j, struct xr_error *err)
+{
+	enum xr_status status = open_dynamic(w, j, err);
+	struct member me;
+
+	if (status == XR_OK)
+		status = join_kind(j->store, false, err);
+	if (status != XR_OK)
 		return status;
-	}
-	group.store = j.store;
-	agent_begin();
-	return XR_OK;
+	me = describe(w, j->rank);
+	return dynamic_join(j->store, &me, w->opts, j->deadline, err);
+}
+
+static enum xr_status
+join(const struct wanted *w, struct xr_error *err)
+{
+	struct join j = { 0 };
+	enum xr_status status;
+
+	future_deadline(patience(w->opts), &j.deadline);
+	status = w->size == 0 ? join_dynamic(w, &j, err) :
+				join_static(w, &j, err);
+	if (status == XR_OK)
+		group.store = j.store;
+	else
+		xr_store_free(j.store);
+	return status;
 }
 
 XR_EXPORT enum xr_status
@@ -218,9 +303,6 @@ xr_rpc_init(const char *name, int64_t rank, int64_t world_size,
 	if (rank < -1 || world_size < -1)
 		return fail(err, XR_E_INVAL, "rank %lld, size %lld",
 			(long long)rank, (long long)world_size);
-	if (world_size == 0)
-		return fail(err, XR_E_INVAL,
-			"groups whose members come and go: not with this version");
 	status = opts != NULL ? backend_check(opts, &all, &why) :
 				xr_rpc_opts_init(0, &all, &why);
 	if (status == XR_OK) {
@@ -228,7 +310,8 @@ xr_rpc_init(const char *name, int64_t rank, int64_t world_size,
 		status = agent_state() != AGENT_NONE ?
 			fail(&why, XR_E_STATE,
 				"an agent runs in this process already") :
-			join_static(name, rank, world_size, &all, &why);
+			join(&(struct wanted){ name, rank, world_size, &all },
+				&why);
 		pthread_mutex_unlock(&group.changing);
 	}
 	return status == XR_OK ? XR_OK : fail(err, status, "%s", why.text);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* join.c - see join.h. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -11,6 +10,7 @@
 #include "base/status.h"
 #include "worker/rpc/future.h"
 #include "worker/rpc/join.h"
+#include "worker/rpc/shelf.h"
 
 #define KEY_MAX    96
 #define RESERVE_NS (500 * NS_PER_MS) /* of the time, for rank 0's verdict */
@@ -35,69 +35,15 @@ left(const struct join *j)
 	return future_left(j->deadline);
 }
 
-/* --- values in the store -------------------------------------------------- */
-
-static enum xr_status
-pack(struct xr_value *v, void **data, size_t *len, struct xr_error *err)
-{
-	struct xr_encoded *e = NULL;
-	enum xr_status status = xr_encode(v, NULL, &e, err);
-	const struct xr_part *parts;
-	size_t count, at = 0;
-	char *all;
-
-	if (status != XR_OK)
-		return status;
-	parts = xr_encoded_parts(e, &count);
-	*len = 0;
-	for (size_t i = 0; i < count; i++)
-		*len += parts[i].len;
-	all = malloc(*len);
-	for (size_t i = 0; all != NULL && i < count; at += parts[i++].len)
-		memcpy(all + at, parts[i].data, parts[i].len);
-	xr_encoded_free(e);
-	*data = all;
-	return all != NULL ? XR_OK : fail(err, XR_E_NOMEM, "out of memory");
-}
-
-static enum xr_status
-unpack(const struct xr_store_value *bytes, struct xr_value **v,
-	struct xr_error *err)
-{
-	struct xr_part part = { bytes->data, bytes->len };
-
-	return xr_decode(&part, 1, NULL, v, err);
-}
-
-static enum xr_status
-get(const struct join *j, const char *key, int64_t timeout, struct xr_value **v,
-	struct xr_error *err)
-{
-	struct xr_store_value bytes = { 0 };
-	enum xr_status status =
-		xr_store_get(j->store, key, timeout, &bytes, err);
-
-	if (status == XR_OK)
-		status = unpack(&bytes, v, err);
-	xr_store_value_free(&bytes);
-	return status;
-}
-
-static enum xr_status
-set(const struct join *j, const char *key, struct xr_value *v,
-	struct xr_error *err)
-{
-	void *data = NULL;
-	size_t len = 0;
-	enum xr_status status = pack(v, &data, &len, err);
-
-	if (status == XR_OK)
-		status = xr_store_set(j->store, key, data, len, err);
-	free(data);
-	return status;
-}
-
 /* --- the secret ----------------------------------------------------------- */
+
+enum xr_status
+join_new_secret(uint8_t out[JOIN_SECRET], struct xr_error *err)
+{
+	return getrandom(out, JOIN_SECRET, 0) == JOIN_SECRET ?
+		XR_OK :
+		fail(err, XR_E_SYS, "getrandom");
+}
 
 enum xr_status
 join_secret(const struct join *j, uint8_t out[JOIN_SECRET],
@@ -109,8 +55,9 @@ join_secret(const struct join *j, uint8_t out[JOIN_SECRET],
 
 	key_of(j, "secret", key);
 	if (j->rank == 0) {
-		if (getrandom(out, JOIN_SECRET, 0) != JOIN_SECRET)
-			return fail(err, XR_E_SYS, "getrandom");
+		status = join_new_secret(out, err);
+		if (status != XR_OK)
+			return status;
 		return xr_store_set(j->store, key, out, JOIN_SECRET, err);
 	}
 	status = xr_store_get(j->store, key, left(j), &bytes, err);
@@ -121,6 +68,32 @@ join_secret(const struct join *j, uint8_t out[JOIN_SECRET],
 	if (status == XR_OK)
 		memcpy(out, bytes.data, JOIN_SECRET);
 	xr_store_value_free(&bytes);
+	return status;
+}
+
+/* --- kinds ---------------------------------------------------------------- */
+
+enum xr_status
+join_kind(struct xr_store *store, bool is_static, struct xr_error *err)
+{
+	const char *kind = is_static ? "static" : "dynamic";
+	struct xr_store_swap swap = {
+		.size = sizeof(swap),
+		.key = "rpc/kind",
+		.desired = kind,
+		.desired_len = strlen(kind),
+	};
+	struct xr_store_value now = { 0 };
+	enum xr_status status;
+	bool there = false;
+
+	status = xr_store_compare_set(store, &swap, &now, &there, err);
+	if (status == XR_OK && there && strcmp(now.data, kind) != 0)
+		status = fail(err, XR_E_CONFLICT,
+			"the group of this store is %s, and this member's is %s: world_size is %s there",
+			(const char *)now.data, kind,
+			is_static ? "0" : "not 0");
+	xr_store_value_free(&now);
 	return status;
 }
 
@@ -138,33 +111,21 @@ name_in(const struct xr_value *info)
 enum xr_status
 join_tell(const struct join *j, struct xr_value *info, struct xr_error *err)
 {
-	struct xr_store_value now = { 0 };
-	struct xr_store_swap swap = { .size = sizeof(swap) };
 	struct xr_value *other = NULL;
 	enum xr_status status;
 	char key[KEY_MAX];
-	void *data = NULL;
-	bool there = false;
+	bool won = false;
 
 	rank_key(j, j->rank, key);
-	status = pack(info, &data, &swap.desired_len, err);
-	if (status != XR_OK)
+	status = shelf_claim(j->store, key, info, &won, err);
+	if (status != XR_OK || won)
 		return status;
-	swap.key = key;
-	swap.desired = data;
-	status = xr_store_compare_set(j->store, &swap, &now, &there, err);
-	if (status == XR_OK &&
-		(now.len != swap.desired_len ||
-			memcmp(now.data, data, now.len) != 0)) {
-		if (unpack(&now, &other, NULL) != XR_OK)
-			other = NULL;
-		status = fail(err, XR_E_EXISTS,
-			"%s and %s both say that they are rank %u",
-			name_in(info), name_in(other), j->rank);
-		xr_value_unref(other);
-	}
-	xr_store_value_free(&now);
-	free(data);
+	if (shelf_get(j->store, key, 0, &other, NULL) != XR_OK)
+		other = NULL;
+	status = fail(err, XR_E_EXISTS,
+		"%s and %s both say that they are rank %u", name_in(info),
+		name_in(other), j->rank);
+	xr_value_unref(other);
 	return status;
 }
 
@@ -217,7 +178,7 @@ collect(const struct join *j, struct xr_value *infos, struct xr_error *err)
 		if (time != XR_TIMEOUT_NEVER)
 			time = time > RESERVE_NS ? time - RESERVE_NS : 1;
 		rank_key(j, r, key);
-		status = get(j, key, time, &info, err);
+		status = shelf_get(j->store, key, time, &info, err);
 		if (status == XR_E_TIMEOUT)
 			return name_missing(j, r, err);
 		if (status == XR_OK)
@@ -242,7 +203,7 @@ publish(const struct join *j, enum xr_status status, struct xr_value *infos,
 
 	key_of(j, "all", key);
 	if (verdict != NULL)
-		set(j, key, verdict, NULL);
+		shelf_set(j->store, key, verdict, NULL);
 	xr_value_unref(verdict);
 }
 
@@ -278,7 +239,7 @@ join_meet(const struct join *j, join_judge_fn *judge, void *ctx,
 	if (j->rank == 0)
 		return lead_meeting(j, judge, ctx, infos, err);
 	key_of(j, "all", key);
-	status = get(j, key, left(j), &verdict, err);
+	status = shelf_get(j->store, key, left(j), &verdict, err);
 	if (status == XR_E_TIMEOUT)
 		return fail(err, status, "no word from rank 0");
 	if (status != XR_OK)

@@ -12,6 +12,7 @@
 #ifndef WORKER_RPC_JOIN_H
 #define WORKER_RPC_JOIN_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <xrun/error.h>
@@ -30,6 +31,14 @@ struct join {
 /* join_secret() - what all of the group know, and nobody else who cannot reach the
  * store: rank 0 makes it up. */
 enum xr_status join_secret(const struct join *j, uint8_t out[JOIN_SECRET],
+	struct xr_error *err);
+
+/* join_new_secret() - one that nobody knows. */
+enum xr_status join_new_secret(uint8_t out[JOIN_SECRET], struct xr_error *err);
+
+/* join_kind() - all groups of a store are static, or none is; the first says.
+ * XR_E_CONFLICT. */
+enum xr_status join_kind(struct xr_store *store, bool is_static,
 	struct xr_error *err);
 
 /* join_tell() - this member is @info, a DICT with "name" and "id"; or, an ERROR,

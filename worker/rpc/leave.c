@@ -9,6 +9,7 @@
 #include "worker/rpc/agent.h"
 #include "worker/rpc/ask.h"
 #include "worker/rpc/crew.h"
+#include "worker/rpc/dynamic.h"
 #include "worker/rpc/future.h"
 #include "worker/rpc/gather.h"
 #include "worker/rpc/group.h"
@@ -80,6 +81,21 @@ settle_calls(int64_t deadline, struct xr_error *err)
 	return status;
 }
 
+/* Where members come and go one waits for one's own calls. */
+static enum xr_status
+settle(uint32_t flags, int64_t deadline, struct xr_error *err)
+{
+	bool waits = (flags & XR_SHUTDOWN_IMMEDIATE) == 0;
+	enum xr_status status = XR_OK;
+
+	if (!dynamic_is())
+		return waits ? settle_calls(deadline, err) : XR_OK;
+	if (waits)
+		status = ask_await_idle(deadline, err);
+	dynamic_leave(waits, deadline);
+	return status;
+}
+
 XR_EXPORT enum xr_status
 xr_rpc_shutdown(uint32_t flags, int64_t timeout, struct xr_error *err)
 {
@@ -100,12 +116,14 @@ xr_rpc_shutdown(uint32_t flags, int64_t timeout, struct xr_error *err)
 	pthread_mutex_lock(&group.changing);
 	status = agent_enter(&why);
 	if (status == XR_OK) {
-		if ((flags & XR_SHUTDOWN_IMMEDIATE) == 0)
-			status = settle_calls(deadline, &why);
+		status = settle(flags, deadline, &why);
 		if (status == XR_OK && (flags & XR_SHUTDOWN_IMMEDIATE) == 0)
 			status = parcel_await_sent(deadline, &why);
 		agent_leave();
-		agent_close();
+		if (dynamic_is())
+			dynamic_end();
+		else
+			agent_close();
 		xr_store_free(group.store);
 		group.store = NULL;
 	}

@@ -23,6 +23,7 @@
 #include "worker/rpc/meet.h"
 #include "worker/rpc/values.h"
 
+#define LOST_TEXT "one is lost, and these did not come"
 #define GRACE_NS \
 	NS_PER_S /* for the collector's word, behind the asker's time */
 
@@ -73,23 +74,32 @@ compare(const void *a, const void *b)
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* FNV-1a from two beginnings over lengths and names: none can be read as two. */
+static void
+stir(struct set_id *id, const void *data, size_t len)
+{
+	const uint64_t prime = UINT64_C(0x100000001b3);
+	const uint8_t *at = data;
+
+	for (size_t i = 0; i < len; i++) {
+		id->a = (id->a ^ at[i]) * prime;
+		id->b = (id->b ^ at[i]) * prime;
+	}
+}
+
+/* FNV-1a from two beginnings over lengths and names: none can be read as two. With
+ * the lives of their bearers: who comes again begins to count anew. */
 static struct set_id
-id_of(const char *const *names, size_t count)
+id_of(struct peer *const *who, size_t count)
 {
 	struct set_id id = { UINT64_C(0xcbf29ce484222325),
 		UINT64_C(0x9ae16a3b2f90404f) };
-	const uint64_t prime = UINT64_C(0x100000001b3);
 
 	for (size_t i = 0; i < count; i++) {
-		size_t len = strlen(names[i]);
+		uint8_t len = (uint8_t)strlen(who[i]->name);
 
-		id.a = (id.a ^ len) * prime;
-		id.b = (id.b ^ len) * prime;
-		for (size_t k = 0; k < len; k++) {
-			id.a = (id.a ^ (uint8_t)names[i][k]) * prime;
-			id.b = (id.b ^ (uint8_t)names[i][k]) * prime;
-		}
+		stir(&id, &len, sizeof(len));
+		stir(&id, who[i]->name, len);
+		stir(&id, &who[i]->incarnation, sizeof(who[i]->incarnation));
 	}
 	return id;
 }
@@ -337,6 +347,24 @@ note(struct meeting *mt, struct peer *peer, uint64_t corr,
 	return NULL;
 }
 
+/* Is one that is not here known to be lost, or to have left? It will not come. */
+static bool
+lacks_one(const struct meeting *mt)
+{
+	const struct peer *p;
+	size_t len;
+
+	for (size_t i = 0; i < mt->count; i++) {
+		if (mt->report[i].from != NULL)
+			continue;
+		p = agent_find(xr_value_data(xr_value_at(mt->names, i), &len));
+		if (p == NULL || peer_is_gone(p) ||
+			atomic_load(&p->state) >= PEER_LOST)
+			return true;
+	}
+	return false;
+}
+
 void
 meet_on_report(struct peer *peer, const struct xr_record *record,
 	const struct xr_body *body)
@@ -360,6 +388,8 @@ meet_on_report(struct peer *peer, const struct xr_record *record,
 		mt = find(&in);
 	if (mt != NULL)
 		why = note(mt, peer, record->corr, &in);
+	if (mt != NULL && mt->error == NULL && lacks_one(mt))
+		mt->error = missing_error(mt, XR_E_PEER_LOST, LOST_TEXT);
 	if (mt != NULL && mt->error != NULL) {
 		error = xr_value_ref(mt->error);
 		n = take_waiting(mt, out);
@@ -459,8 +489,7 @@ lose_one(const struct peer *peer)
 		r = place_of(mt, peer);
 		if (r == NULL || r->from != NULL || mt->error != NULL)
 			continue;
-		n = break_up(mt, XR_E_PEER_LOST,
-			"one is lost, and these did not come", &out);
+		n = break_up(mt, XR_E_PEER_LOST, LOST_TEXT, &out);
 		if (n > 0)
 			error = xr_value_ref(mt->error);
 		break;
@@ -496,10 +525,10 @@ meet_forget_all(void)
 /* --- a member ------------------------------------------------------------- */
 
 static struct xr_value *
-report_of(const char *const *names, size_t count, int64_t timeout,
+report_of(struct peer *const *who, size_t count, int64_t timeout,
 	struct xr_value *value)
 {
-	struct set_id id = id_of(names, count);
+	struct set_id id = id_of(who, count);
 	uint64_t number = next_number(id);
 	struct xr_value *list = xr_value_new_list(), *items[6];
 	enum xr_status status =
@@ -507,7 +536,7 @@ report_of(const char *const *names, size_t count, int64_t timeout,
 
 	for (size_t i = 0; i < count && status == XR_OK; i++)
 		status = xr_value_append(list,
-			xr_value_new_text(names[i], strlen(names[i])));
+			xr_value_new_text(who[i]->name, strlen(who[i]->name)));
 	if (status != XR_OK) {
 		xr_value_unref(list);
 		return NULL;
@@ -563,48 +592,54 @@ ask_collector(struct peer *to, struct xr_value *report, int64_t timeout,
 	return status;
 }
 
+/* The bearers of @sorted, each once, and this process among them. */
 static enum xr_status
-check_names(const char *const *sorted, size_t count, struct xr_error *err)
+find_all(const char *const *sorted, size_t count, struct peer **who,
+	struct xr_error *err)
 {
-	const char *self = agent_self()->name;
+	enum xr_status status = XR_OK;
 	bool member = false;
 
-	for (size_t i = 0; i < count; i++) {
-		member = member || strcmp(sorted[i], self) == 0;
+	for (size_t i = 0; i < count && status == XR_OK; i++) {
 		if (i > 0 && strcmp(sorted[i], sorted[i - 1]) == 0)
 			return fail(err, XR_E_INVAL, "%s is named twice",
 				sorted[i]);
+		status = agent_peer(sorted[i], 0, &who[i], err);
+		member = member || (status == XR_OK && who[i]->self);
 	}
-	return member ?
-		XR_OK :
-		fail(err, XR_E_INVAL, "%s is not one of those who meet", self);
+	if (status != XR_OK || member)
+		return status;
+	return fail(err, XR_E_INVAL, "%s is not one of those who meet",
+		agent_self()->name);
 }
 
 enum xr_status
-meet(const struct xr_rpc_meeting *who, struct xr_value *value,
+meet(const struct xr_rpc_meeting *meeting, struct xr_value *value,
 	struct xr_value **all, struct xr_error *err)
 {
-	size_t count = who->count;
-	const char **sorted = calloc(count > 0 ? count : 1, sizeof(*sorted));
+	size_t count = meeting->count;
+	const char **sorted = calloc(count + 1, sizeof(*sorted));
+	struct peer **who = calloc(count + 1, sizeof(*who));
 	struct xr_value *report = NULL;
-	struct peer *first = NULL;
-	enum xr_status status;
+	enum xr_status status = XR_OK;
 
-	if (sorted == NULL)
-		return fail(err, XR_E_NOMEM, "out of memory");
-	memcpy(sorted, who->names, count * sizeof(*sorted));
-	qsort(sorted, count, sizeof(*sorted), compare);
-	status = check_names(sorted, count, err);
-	if (status == XR_OK)
-		status = agent_peer(sorted[0], 0, &first, err);
+	if (sorted == NULL || who == NULL)
+		status = fail(err, XR_E_NOMEM, "out of memory");
 	if (status == XR_OK) {
-		report = report_of(sorted, count, who->timeout, value);
+		memcpy(sorted, meeting->names, count * sizeof(*sorted));
+		qsort(sorted, count, sizeof(*sorted), compare);
+		status = find_all(sorted, count, who, err);
+	}
+	if (status == XR_OK) {
+		report = report_of(who, count, meeting->timeout, value);
 		if (report == NULL)
 			status = fail(err, XR_E_NOMEM, "out of memory");
 	}
 	if (status == XR_OK)
-		status = ask_collector(first, report, who->timeout, all, err);
+		status = ask_collector(who[0], report, meeting->timeout, all,
+			err);
 	xr_value_unref(report);
 	free(sorted);
+	free(who);
 	return status;
 }

@@ -19,10 +19,10 @@
 
 struct peer;
 
-/* meet() - as xr_rpc_allgather(); @who: names are given, and the timeout is in ns,
+/* meet() - as xr_rpc_allgather(); @meeting: names are given, and the timeout is in ns,
  * INT64_MAX never. */
-enum xr_status meet(const struct xr_rpc_meeting *who, struct xr_value *value,
-	struct xr_value **all, struct xr_error *err);
+enum xr_status meet(const struct xr_rpc_meeting *meeting,
+	struct xr_value *value, struct xr_value **all, struct xr_error *err);
 
 /* A handler of messages. */
 void meet_on_report(struct peer *peer, const struct xr_record *record,

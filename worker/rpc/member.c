@@ -346,7 +346,7 @@ own_devices(const struct member *m, const struct xr_rpc_opts *opts,
 
 enum xr_status
 member_open(const struct member *m, const struct xr_rpc_opts *opts,
-	const uint8_t *secret, struct xr_error *err)
+	const struct member_begin *how, struct xr_error *err)
 {
 	const struct xr_carrier *carriers[AGENT_CARRIERS_MAX];
 	struct agent_wish wish = {
@@ -356,7 +356,9 @@ member_open(const struct member *m, const struct xr_rpc_opts *opts,
 		.threads = opts->threads,
 		.timeout = opts->timeout,
 		.carriers = carriers,
-		.secret = secret,
+		.secret = how->secret,
+		.is_new = how->is_new,
+		.lost = how->lost,
 	};
 	enum xr_status status = backend_carriers(opts, carriers,
 		AGENT_CARRIERS_MAX, &wish.carrier_count, err);

@@ -38,10 +38,16 @@ struct member {
 struct xr_value *member_new(const struct member *m,
 	const struct xr_rpc_opts *opts);
 
+struct member_begin {
+	const uint8_t *secret;
+	bool is_new;                  /* the last two: as struct agent_wish */
+	void (*lost)(struct peer *p); /* has them */
+};
+
 /* member_open() - the agent of @m, which is this process: carriers as @opts have
  * them, and its own devices. Returns as agent_open(), and backend_carriers(). */
 enum xr_status member_open(const struct member *m,
-	const struct xr_rpc_opts *opts, const uint8_t *secret,
+	const struct xr_rpc_opts *opts, const struct member_begin *how,
 	struct xr_error *err);
 
 /* member_read() - false: that is no member. */

@@ -72,7 +72,7 @@ peer_learns(struct peer *p, uint32_t i)
 static enum xr_status
 lost_error(const struct peer *p, struct xr_error *err)
 {
-	if (atomic_load(&p->state) == PEER_LEFT)
+	if (atomic_load(&p->state) == PEER_LEFT || p->left)
 		return fail(err, XR_E_NOTFOUND, "%s (%u) has left the group",
 			p->name, p->id);
 	return fail(err, XR_E_PEER_LOST, "lost %s (%u)%s%s", p->name, p->id,
@@ -101,6 +101,8 @@ peer_lose(struct peer *p, enum peer_state state, const char *why)
 	was = atomic_load(&p->state);
 	if (was == PEER_NEW || was == PEER_UP) {
 		snprintf(p->why, sizeof(p->why), "%s", why);
+		if (p->left)
+			state = PEER_LEFT;
 		atomic_store(&p->state, state);
 		drop_behind(p);
 	}
@@ -108,6 +110,37 @@ peer_lose(struct peer *p, enum peer_state state, const char *why)
 	pthread_mutex_unlock(&p->lock);
 	if (was == PEER_NEW || was == PEER_UP)
 		pending_fail_all(p, status, err.text);
+}
+
+void
+peer_gone(struct peer *p, bool lost)
+{
+	bool is_up;
+
+	pthread_mutex_lock(&p->lock);
+	p->left = !lost;
+	is_up = atomic_load(&p->state) == PEER_UP;
+	if (p->left && atomic_load(&p->state) == PEER_LOST)
+		atomic_store(&p->state, PEER_LEFT);
+	pthread_mutex_unlock(&p->lock);
+	atomic_store_explicit(&p->gone, true, memory_order_release);
+	if (lost || !is_up)
+		peer_lose(p, lost ? PEER_LOST : PEER_LEFT,
+			"the group has found it dead");
+}
+
+void
+peer_unlink(struct peer *p, struct xr_link *link)
+{
+	bool ours;
+
+	pthread_mutex_lock(&p->lock);
+	ours = p->link == link;
+	if (ours)
+		p->link = NULL;
+	pthread_mutex_unlock(&p->lock);
+	if (ours)
+		p->carrier->link_close(link);
 }
 
 /* --- sending -------------------------------------------------------------- */

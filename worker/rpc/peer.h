@@ -51,6 +51,8 @@ struct peer {
 	bool self;
 	_Atomic uint32_t state; /* enum peer_state */
 	_Atomic bool gone; /* it is no member any more: new calls are refused */
+	bool left;         /* it went by itself; under @lock */
+	uint64_t listed;   /* roll.c: the last record of members with it */
 	char why[128];     /* of PEER_LOST; under @lock */
 	char addresses[AGENT_ADDRESSES_MAX];
 	struct peer *next, *same_name; /* agent.c: they only grow */
@@ -111,6 +113,14 @@ enum xr_status peer_send(struct peer *p, const struct xr_message *message,
 /* peer_lose() - it cannot be reached any more: all that is asked of it fails.
  * Once; later calls do nothing. Any thread. */
 void peer_lose(struct peer *p, enum peer_state state, const char *why);
+
+/* peer_gone() - it is no member any more: it left, and may yet answer what it was
+ * asked; or it was @lost. Once. */
+void peer_gone(struct peer *p, bool lost);
+
+/* peer_unlink() - @link is over: it is closed, unless whoever closes the agent
+ * does. Of struct xr_carrier_host's lost(). */
+void peer_unlink(struct peer *p, struct xr_link *link);
 
 /* peer_lost_error() - XR_E_PEER_LOST, and which, and why. */
 enum xr_status peer_lost_error(struct peer *p, struct xr_error *err);

@@ -433,6 +433,21 @@ connect_to(void *self, const char *text, uint32_t id, uint64_t incarnation,
 	return XR_OK;
 }
 
+static enum xr_there
+there(void *self, const char *text, uint32_t id, uint64_t incarnation)
+{
+	struct carrier *c = self;
+	uint32_t slot, plane;
+
+	(void)id;
+	(void)incarnation;
+	if (!parse(c, text, &slot, &plane))
+		return XR_THERE_UNKNOWN;
+	return alive_is(segment_slot(&c->shm->map, slot), plane) ?
+		XR_THERE_YES :
+		XR_THERE_NO;
+}
+
 static void
 close_link(struct xr_link *link)
 {
@@ -505,4 +520,5 @@ const struct xr_carrier shm_carrier = {
 	.loan_take = poll_loan_take,
 	.link_close = close_link,
 	.free = free_carrier,
+	.there = there,
 };

@@ -132,6 +132,14 @@ enum xr_carrier_caps {
 	XR_CARRIER_LENDS = 8, /* messages can have loans */
 };
 
+/* Who gave an address, and is said to live there. */
+enum xr_there {
+	XR_THERE_UNKNOWN, /* the address says nothing to this carrier */
+	XR_THERE_YES,
+	XR_THERE_NO,     /* that life is over */
+	XR_THERE_SILENT, /* nothing answers: the machine, or the way to it */
+};
+
 /* A carrier. Rows are found by name; @priority decides where nobody chose. */
 struct xr_carrier {
 	uint32_t size; /* sizeof(struct xr_carrier) */
@@ -200,6 +208,12 @@ struct xr_carrier {
 	 * deliver(), nor while somebody sends over it, or connects to its peer. */
 	void (*link_close)(struct xr_link *link);
 	void (*free)(void *self);
+
+	/* there() - is @id, in its life @incarnation, still at @address? For who
+	 * is not known there yet, and makes no link. Any thread; may wait for a
+	 * second. NULL: it cannot tell. */
+	enum xr_there (*there)(void *self, const char *address, uint32_t id,
+		uint64_t incarnation);
 };
 
 /* xr_carrier_register() - XR_E_EXISTS; XR_E_ABI. */
