@@ -193,6 +193,14 @@ agent_find(const char *name)
 	return p;
 }
 
+struct peer *
+agent_find_id(uint32_t id)
+{
+	return id <= XR_WORKER_ID_MAX ?
+		atomic_load_explicit(&a.by_id[id], memory_order_acquire) :
+		NULL;
+}
+
 enum xr_status
 agent_peer(const char *name, int64_t id, struct peer **peer,
 	struct xr_error *err)

@@ -111,8 +111,10 @@ enum xr_there agent_there(const char *addresses, uint32_t id,
 enum xr_status agent_peer(const char *name, int64_t id, struct peer **peer,
 	struct xr_error *err);
 
-/* agent_find() - the newest that bore it, whatever became of it; NULL: nobody did. */
+/* agent_find(), agent_find_id() - the newest that bore it, whatever became of it;
+ * NULL: nobody did. */
 struct peer *agent_find(const char *name);
+struct peer *agent_find_id(uint32_t id);
 
 /* agent_first(), agent_next() - all there ever were, the newest first. */
 struct peer *agent_first(void);

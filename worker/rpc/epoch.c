@@ -264,11 +264,11 @@ take_back(struct xr_store *store, const struct epoch *mine,
 
 /* One try. XR_E_AGAIN: there was nothing to do. */
 static enum xr_status
-change_once(struct xr_store *store, epoch_edit_fn *edit, void *ctx,
+change_once(struct xr_store *store, const struct epoch_change *what,
 	const struct epoch *now, struct epoch *mine, struct xr_error *err)
 {
 	struct epoch next = { .number = now->number + 1 };
-	enum xr_status status = edit(now, &next, ctx, err);
+	enum xr_status status = what->edit(now, &next, what->ctx, err);
 	bool won = false;
 
 	if (status == XR_OK)
@@ -283,7 +283,7 @@ change_once(struct xr_store *store, epoch_edit_fn *edit, void *ctx,
 }
 
 enum xr_status
-epoch_change(struct xr_store *store, epoch_edit_fn *edit, void *ctx,
+epoch_change(struct xr_store *store, const struct epoch_change *what,
 	struct epoch *result, struct epoch *mine, struct xr_error *err)
 {
 	struct epoch own = { 0 };
@@ -295,7 +295,7 @@ epoch_change(struct xr_store *store, epoch_edit_fn *edit, void *ctx,
 		if (status != XR_OK)
 			break;
 		take_back(store, &own, result);
-		status = change_once(store, edit, ctx, result, &own, err);
+		status = change_once(store, what, result, &own, err);
 		if (status != XR_E_AGAIN)
 			epoch_fini(result);
 	} while (status == XR_OK);

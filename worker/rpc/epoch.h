@@ -51,18 +51,23 @@ enum xr_status epoch_await(struct xr_store *store, uint64_t known,
 typedef enum xr_status epoch_edit_fn(const struct epoch *now,
 	struct epoch *next, void *ctx, struct xr_error *err);
 
+struct epoch_change {
+	epoch_edit_fn *edit;
+	void *ctx;
+};
+
 /*
- * epoch_change() - until @edit finds nothing to do.
+ * epoch_change() - until @what's edit() finds nothing to do.
  *
  * @result: receives the newest record
  * @mine:   receives the one that was written here, which may be older; its number
  *          is 0 if none was. NULL: not wanted
  *
- * Returns  XR_OK; what @edit gave; as xr_store_get()
+ * Returns  XR_OK; what edit() gave; as xr_store_get()
  */
-enum xr_status epoch_change(struct xr_store *store, epoch_edit_fn *edit,
-	void *ctx, struct epoch *result, struct epoch *mine,
-	struct xr_error *err);
+enum xr_status epoch_change(struct xr_store *store,
+	const struct epoch_change *what, struct epoch *result,
+	struct epoch *mine, struct xr_error *err);
 
 /* epoch_ack() - member @id has record @number. */
 enum xr_status epoch_ack(struct xr_store *store, uint64_t number, uint32_t id,
