@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_group_change.c - groups whose members come and go. */
 #include <criterion/criterion.h>
+#include <dirent.h>
 #include <signal.h>
 
 #include "tests/unit/group_rig.h"
@@ -375,6 +376,37 @@ Test(group_change, AC_B16_static_and_changing_do_not_mix)
 
 /* --- dying ------------------------------------------------------------------ */
 
+/* Is each of its threads? */
+static bool
+is_stopped(pid_t pid)
+{
+	char path[300], text[256];
+	struct dirent *e;
+	bool all = true;
+	const char *at;
+	FILE *f;
+	DIR *d;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	d = opendir(path);
+	while (d != NULL && all && (e = readdir(d)) != NULL) {
+		if (e->d_name[0] == '.')
+			continue;
+		snprintf(path, sizeof(path), "/proc/%d/task/%.20s/stat",
+			(int)pid, e->d_name);
+		f = fopen(path, "re");
+		at = f != NULL && fgets(text, sizeof(text), f) != NULL ?
+			strrchr(text, ')') :
+			NULL;
+		all = at != NULL && at[1] == ' ' && at[2] == 'T';
+		if (f != NULL)
+			fclose(f);
+	}
+	if (d != NULL)
+		closedir(d);
+	return d != NULL && all;
+}
+
 /* Bob is stopped, so cat waits for him in the middle of joining, and is killed. */
 static void
 is_killed_while_joining(int i)
@@ -388,6 +420,7 @@ is_killed_while_joining(int i)
 		stage_set(1);
 		AWAIT(members_now() == 2);
 		kill(atomic_load(&shared->pid[1]), SIGSTOP);
+		AWAIT(is_stopped(atomic_load(&shared->pid[1])));
 		stage_set(2);
 		AWAIT(members_now() == 3);
 		kill(atomic_load(&shared->pid[2]), SIGKILL);
@@ -396,7 +429,7 @@ is_killed_while_joining(int i)
 		stage_await(4);
 		EXPECT(lists("0=ann 1=bob 3=dan "));
 		EXPECT(call("dan") == XR_OK);
-		stage_set(5);
+		stage_add();
 		EXPECT(leave() == XR_OK);
 		return;
 	case 1:
@@ -404,7 +437,7 @@ is_killed_while_joining(int i)
 		NEED(join("bob", 1, 0) == XR_OK);
 		stage_await(4);
 		EXPECT(call("dan") == XR_OK);
-		stage_await(5);
+		stage_add();
 		EXPECT(leave() == XR_OK);
 		return;
 	case 2:
@@ -421,7 +454,7 @@ is_killed_while_joining(int i)
 		EXPECT(call("ann") == XR_OK);
 		EXPECT(call("bob") == XR_OK);
 		stage_set(4);
-		stage_await(5);
+		stage_await(6);
 		EXPECT(leave() == XR_OK);
 	}
 }

@@ -306,3 +306,116 @@ Test(group_device, AC_B20_devices_are_looked_for_before_anybody_can_call)
 {
 	together(2, is_counted);
 }
+
+/* --- groups that change ----------------------------------------------------- */
+
+/* Bob's map does not fit; he hears it at once, and cat comes in. */
+static void
+brings_a_bad_map(int i)
+{
+	int64_t before;
+
+	offer_where();
+	if (i == 0) {
+		NEED(join("ann", 0, 0) == XR_OK);
+		stage_set(1);
+		stage_await(3);
+		EXPECT(leave() == XR_OK);
+		return;
+	}
+	stage_await((uint32_t)i);
+	before = now_ms();
+	if (i == 1) {
+		EXPECT(join_with("bob", 1, 0,
+			       (struct wish){ PAIRS({ "ann", 0, 7 }), 1, NULL,
+				       0 }) == XR_E_INVAL);
+		EXPECT(strstr(err.text,
+			       "bob: its map to ann ends at device 7") != NULL);
+		EXPECT(now_ms() - before < 1000);
+		stage_set(2);
+		return;
+	}
+	EXPECT(join_with("cat", 2, 0,
+		       (struct wish){ PAIRS({ "ann", 0, 1 }, { "zoe", 1, 1 }),
+			       2, NULL, 0 }) == XR_OK);
+	ARRIVES("ann", 0, 1, 0);
+	EXPECT(leave() == XR_OK);
+	stage_set(3);
+}
+
+Test(group_device, AC_M13_a_bad_map_is_told_at_once_and_the_next_joins_D_M8)
+{
+	together(3, brings_a_bad_map);
+}
+
+/* Maps to bob lead where they did when cat has left. */
+static void
+outlives_a_leaver(int i)
+{
+	offer_where();
+	stage_await((uint32_t)i);
+	NEED(join_with(i == 0       ? "ann" :
+			     i == 1 ? "bob" :
+				      "cat",
+		     i, 0,
+		     i == 0 ? (struct wish){ PAIRS({ "bob", 0, 1 },
+						     { "cat", 1, 0 }),
+				      2, NULL, 0 } :
+			      (struct wish){ PAIRS({ "ann", 1, 0 }), 1, NULL,
+				      0 }) == XR_OK);
+	stage_add();
+	stage_await(3);
+	if (i == 0) {
+		ARRIVES("bob", 0, 1, 0);
+		ARRIVES("cat", 1, 0, 1);
+	} else {
+		ARRIVES("ann", 1, 0, 1);
+	}
+	stage_add();
+	stage_await(6);
+	if (i == 2) {
+		EXPECT(leave() == XR_OK);
+		stage_set(7);
+		return;
+	}
+	stage_await(7);
+	if (i == 0)
+		ARRIVES("bob", 0, 1, 0);
+	else
+		ARRIVES("ann", 1, 0, 1);
+	stage_add();
+	stage_await(9);
+	EXPECT(leave() == XR_OK);
+}
+
+Test(group_device, AC_M15_who_leaves_takes_no_map_of_others_along)
+{
+	together(3, outlives_a_leaver);
+}
+
+/* Ann has no map at all: only the one who came later says where to. */
+static void
+maps_to_an_old_one(int i)
+{
+	offer_where();
+	stage_await((uint32_t)i);
+	NEED(join_with(i == 0 ? "ann" : "bob", i, 0,
+		     i == 0 ? (struct wish){ NULL } :
+			      (struct wish){
+				      PAIRS({ "ann", 0, 1 }, { "ann", 1, 0 }),
+				      2, NULL, 0 }) == XR_OK);
+	stage_add();
+	stage_await(2);
+	if (i == 1) {
+		ARRIVES("ann", 0, 1, 0);
+		ARRIVES("ann", 1, 0, 1);
+	}
+	stage_add();
+	stage_await(4);
+	EXPECT(leave() == XR_OK);
+}
+
+Test(group_device, AC_M16_what_an_old_member_answers_comes_back_mapped)
+{
+	together(2, maps_to_an_old_one);
+}

@@ -198,8 +198,11 @@ come_in(int64_t deadline, struct xr_error *err)
 		&(struct epoch_change){ put_on, &j }, &now, &mine, err);
 	if (status == XR_OK && !roll_apply(&now))
 		status = fail(err, XR_E_NOMEM, "out of memory");
-	if (status == XR_OK)
+	/* Others may have written some since. */
+	if (status == XR_OK) {
+		roll_acknowledge(mine.number, &now);
 		status = roll_watch(err);
+	}
 	if (status == XR_OK)
 		status = acks_await(&mine, deadline, err);
 	if (status != XR_OK && mine.number != 0)

@@ -57,6 +57,10 @@ bool roll_has(const struct member *m);
  * is gone are told. False: no memory, or it is not new. */
 bool roll_apply(const struct epoch *e);
 
+/* roll_acknowledge() - this process has all records behind @before, up to @e. Of
+ * those that it did not read it cannot know whether that was asked for. */
+void roll_acknowledge(uint64_t before, const struct epoch *e);
+
 /* roll_watch() - a thread brings the peers up to each new state of the list, until
  * this process is off it, or the store is closed. */
 enum xr_status roll_watch(struct xr_error *err);

@@ -180,16 +180,22 @@ cast_out(void)
 	free(alone);
 }
 
-static void
-acknowledge(uint64_t number)
+void
+roll_acknowledge(uint64_t before, const struct epoch *e)
 {
-	while (epoch_ack(dynamic.store, number, dynamic.self.id, NULL) ==
-		XR_E_TIMEOUT)
-		continue;
+	enum xr_status status;
+
+	for (uint64_t n = before + 1; n <= e->number; n++) {
+		if (n == e->number && !e->asks)
+			break;
+		do
+			status = epoch_ack(dynamic.store, n, dynamic.self.id,
+				NULL);
+		while (status == XR_E_TIMEOUT);
+	}
 }
 
-/* Who missed records acknowledges them all: whether one was asked for is not
- * known. False: it is over. */
+/* False: it is over. */
 static bool
 follow(const struct epoch *e)
 {
@@ -203,9 +209,7 @@ follow(const struct epoch *e)
 			cast_out();
 		return false;
 	}
-	for (uint64_t n = before + 1; n <= e->number; n++)
-		if (n < e->number || e->asks)
-			acknowledge(n);
+	roll_acknowledge(before, e);
 	return true;
 }
 
