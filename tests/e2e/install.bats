@@ -67,3 +67,43 @@ needed()
 	assert_eq "$status" 125
 	assert_has "$stderr" '--devices: the driver is asked by xrun-dynamic, which is not'
 }
+
+# with FLAG... - what the installed xrun.pc says of them.
+with()
+{
+	PKG_CONFIG_SYSROOT_DIR=$BATS_FILE_TMPDIR PKG_CONFIG_PATH=$(dirname \
+		"$(find "$BATS_FILE_TMPDIR" -name xrun.pc)") pkg-config "$@" xrun
+}
+
+@test "every public header is there, for C and for C++" {
+	local header compiler flags
+
+	need cc pkg-config
+	flags=$(with --cflags)
+	assert_eq "$(cd "$(find "$BATS_FILE_TMPDIR" -path '*/include/xrun')" && ls)" \
+		"$(cd "$root/src/include/xrun" && ls)"
+	for header in "$root"/src/include/xrun/*.h; do
+		echo "#include <xrun/$(basename "$header")>"
+	done >all.c
+	# shellcheck disable=SC2086 # the flags are words
+	cc -std=c11 -Wall -Wextra -Werror $flags -fsyntax-only all.c
+	for compiler in c++ g++ clang++-14; do
+		command -v "$compiler" >/dev/null || continue
+		# shellcheck disable=SC2086
+		"$compiler" -x c++ -std=c++17 -Wall -Wextra -Werror $flags \
+			-fsyntax-only all.c
+	done
+}
+
+@test "a program that calls others is built by pkg-config, and runs" {
+	need cc pkg-config
+	unsanitized 'a program that is not would have to load their runtime'
+	# shellcheck disable=SC2046 # the flags are words
+	cc -o echo "$root/examples/rpc_echo.c" $(with --cflags --libs)
+	LD_LIBRARY_PATH=$(dirname "$(find "$BATS_FILE_TMPDIR" -name libxrun.so.0)")
+	export LD_LIBRARY_PATH
+	job -n 2 ./echo
+	# shellcheck disable=SC2154 # of job
+	assert_eq "$status" 0
+	assert_has "$output" 'rank 1: hello from 0'
+}

@@ -90,3 +90,7 @@ example()
 @test "xr_store(3): a key that one rank sets, all get" {
 	example xr_store
 }
+
+@test "xr_transport(3): a carrier over datagrams takes a call" {
+	example xr_transport
+}

@@ -61,9 +61,9 @@ struct xr_rpc_opts {
 };
 
 enum xr_rref_flags {
-	/* The owner confirms a reference when the function that makes the value
-	 * has ended, and not when it has the call; so that a remote call's timeout
-	 * covers the function. */
+	/* Of the remote calls of this agent: the owner confirms a reference when
+	 * the function that makes the value has ended, and not when it has the
+	 * call; so that the call's timeout covers the function. */
 	XR_RREF_ACK_ON_DONE = 1,
 };
 

@@ -8,9 +8,9 @@
  *
  * Threads. send() is called by any thread, for one link by one at a time.
  * progress() is called by one thread at a time, and only it calls deliver() and
- * lost() of the host, never while it holds a lock that send() takes. A carrier
- * with a thread of its own (XR_CARRIER_THREAD) calls them from that, and has no
- * progress().
+ * lost() of the host, never while it holds a lock that send() or connect() takes.
+ * A carrier with a thread of its own (XR_CARRIER_THREAD) calls them from that, and
+ * has no progress().
  *
  * Memory. What send() is given is kept by the host until it returns with nothing
  * pending, else until sent() was called with its token. A body that is delivered
@@ -154,7 +154,8 @@ struct xr_carrier {
 		const struct xr_carrier_opts *opts, void **self,
 		struct xr_error *err);
 
-	/* address() - how others reach it, as text; gives its length. */
+	/* address() - how others reach it, as text that begins with the name and
+	 * a colon, and has no space; gives its length. */
 	size_t (*address)(void *self, char *text, size_t cap);
 
 	/* connect() - a link to who is at @address, is @id and lives for the
