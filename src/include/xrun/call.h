@@ -30,7 +30,7 @@ enum xr_status xr_peer_find(const char *name, int64_t id, struct xr_peer **peer,
 struct xr_method_ref;
 
 /* xr_method_find() - what stands for the function @name, of any peer. Good for
- * the process; XR_E_NOMEM. */
+ * the process; XR_E_INVAL: not 1 to 255 bytes, or no memory. */
 enum xr_status xr_method_find(const char *name, struct xr_method_ref **method,
 	struct xr_error *err);
 
@@ -38,7 +38,8 @@ struct xr_raw_call {
 	uint32_t size; /* sizeof(struct xr_raw_call) */
 	struct xr_peer *to;
 	struct xr_method_ref *method;
-	const void *data; /* [len]; not to be written to until it is answered */
+	const void *data; /* [len]; not to be written to until it is answered,
+			   * or xr_call_oneway() has returned */
 	size_t len;
 	int64_t timeout;  /* ns; 0: never; XR_TIMEOUT_DEFAULT */
 	void *reply;      /* [reply_cap]: where the answer is put; */
