@@ -22,10 +22,12 @@ no_xruns()
 # end with what stands behind "end"; its id is in $id.
 talker()
 {
-	local r
+	local r fd
 
+	# Held open, so that what is said before a rank listens is not lost.
 	for r in 0 1; do
 		mkfifo "say.$r"
+		exec {fd}<>"say.$r"
 	done
 	id=$("$XRUN" -d -n 2 sh -c '
 		exec 3<>say.$RANK

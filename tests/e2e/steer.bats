@@ -30,7 +30,6 @@ over()
 # talk LINE... - what the job answers to them, without its greeting.
 talk()
 {
-	need socat
 	printf '%s\n' "$@" |
 		socat -t 2 - "UNIX-CONNECT:$XDG_RUNTIME_DIR/xrun/$id/control" |
 		tail -n +2
@@ -294,6 +293,7 @@ modes()
 
 @test "a shell can speak to it, and what is wrong is answered" {
 	need jq
+	need socat
 	up one -n 2 sleep 60
 	talk '{"type":"status","id":5}' >answer
 	jq -e '.type == "job" and .id == 5 and .status.ranks == 2' answer
