@@ -128,7 +128,8 @@ enum xr_status xr_rpc_opts_devices(struct xr_rpc_settings *settings,
  * xr_rpc_init() - join.
  *
  * @name:       [A-Za-z0-9_:-]{1,127}, nobody else's
- * @rank:       the id; -1: the store knows it, within xrun and by variables
+ * @rank:       the id; -1: the store knows it, within xrun and by variables; in a
+ *              group that changes any that nobody has
  * @world_size: how many join; 0: a group whose members come and go; -1: as known
  * @opts:       borrowed; NULL: defaults
  *
@@ -138,7 +139,8 @@ enum xr_status xr_rpc_opts_devices(struct xr_rpc_settings *settings,
  *          XR_E_EXISTS    two have one name, or one id: both are named
  *          XR_E_CONFLICT  rank or size are others than the group's; it is static
  *                         and this is not, or the other way round
- *          XR_E_TIMEOUT   @err names who is missing
+ *          XR_E_TIMEOUT   @err names who is missing; in a group that changes, who
+ *                         of it has not taken note
  *          XR_E_PEER_LOST another failed: its error
  *          as xr_store_open()
  * Thread   any.  Blocks: until all have joined, or the timeout of calls.
