@@ -328,7 +328,8 @@ open_agent(void)
 
 	HOLDS(agent_open(&wish, &err) == XR_OK);
 	agent_begin();
-	peer = agent_add("peer", 1, 1, "wire:there", NULL);
+	peer = agent_add(&(struct agent_member){ "peer", 1, 1, "wire:there",
+		NULL, 0 });
 	HOLDS(peer != NULL);
 }
 

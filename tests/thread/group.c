@@ -7,6 +7,7 @@
  * XRUN_TEST_CYCLES is how often: 1000 is a campaign.
  */
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -157,6 +158,17 @@ stay(void)
 		&err);
 }
 
+/* They begin at the same time as the guest does. */
+static void
+await_hosts(void)
+{
+	struct xr_worker w = { .size = sizeof(w) };
+
+	for (int k = 0; k < STAY; k++)
+		while (xr_worker_find(names[k], &w, NULL) != XR_OK)
+			sched_yield();
+}
+
 static void
 visit(int cycles)
 {
@@ -166,6 +178,8 @@ visit(int cycles)
 
 	for (int i = 0; i <= cycles && good; i++) {
 		good = check(join(&err), "it comes", &err);
+		if (good)
+			await_hosts();
 		for (int k = 0; k < STAY && good; k++)
 			check(ask(names[k], k == 0 ? "twice" : "short", i,
 				      &err) == XR_OK,

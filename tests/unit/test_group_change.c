@@ -558,3 +558,47 @@ Test(group_change, who_loses_a_member_takes_it_off_the_list)
 	cr_expect_eq(waitpid(pid[1], &status, 0), pid[1]);
 	told();
 }
+
+/* Two call each other and a guest, who comes and goes; tests/thread/group.c does
+ * it a thousand times under the thread sanitizer. */
+static void
+has_a_guest(int i)
+{
+	enum xr_status status;
+	long met = 0;
+
+	offer();
+	if (i < 2) {
+		NEED(join(names[i], i, 0) == XR_OK);
+		stage_add();
+		while (atomic_load(&shared->stage) < 3) {
+			status = call("cat");
+			if (status == XR_OK && met++ == 0)
+				atomic_fetch_add(&shared->count, 1);
+			EXPECT(status == XR_OK || status == XR_E_NOTFOUND ||
+				status == XR_E_PEER_LOST);
+		}
+		EXPECT(met > 0);
+		EXPECT(call(names[1 - i]) == XR_OK);
+		stage_add();
+		stage_await(5);
+		EXPECT(leave() == XR_OK);
+		return;
+	}
+	stage_await(2);
+	for (int k = 0; k < 25; k++) {
+		NEED(join("cat", 2, 0) == XR_OK);
+		EXPECT(call("ann") == XR_OK);
+		EXPECT(call("bob") == XR_OK);
+		if (k == 0)
+			AWAIT(atomic_load(&shared->count) == 2);
+		if (k == 24)
+			stage_add();
+		EXPECT(leave() == XR_OK);
+	}
+}
+
+Test(group_change, AC_M19_one_comes_and_goes_under_calls)
+{
+	together(3, has_a_guest);
+}

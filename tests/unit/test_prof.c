@@ -28,7 +28,7 @@ begin(void)
 
 	cr_assert_eq(agent_open(&wish, &err), XR_OK, "%s", err.text);
 	agent_begin();
-	b = agent_add("b", 7, 1, "", NULL);
+	b = agent_add(&(struct agent_member){ "b", 7, 1, "", NULL, 0 });
 	cr_assert_not_null(b);
 	cr_assert_eq(xr_prof_begin(XR_PROF_THREAD, &err), XR_OK);
 	return b;

@@ -158,26 +158,26 @@ agent_next(const struct peer *p)
 }
 
 struct peer *
-agent_add(const char *name, uint32_t id, uint64_t incarnation,
-	const char *addresses, struct peer_devices *devices)
+agent_add(const struct agent_member *m)
 {
 	struct peer *p;
 	uint32_t b;
 
-	if (id > XR_WORKER_ID_MAX)
+	if (m->id > XR_WORKER_ID_MAX)
 		return NULL;
-	p = peer_new(name, id, incarnation);
+	p = peer_new(m->name, m->id, m->incarnation);
 	if (p == NULL)
 		return NULL;
-	snprintf(p->addresses, sizeof(p->addresses), "%s", addresses);
-	p->devices = devices;
+	snprintf(p->addresses, sizeof(p->addresses), "%s", m->addresses);
+	p->devices = m->devices;
+	p->rank = m->rank;
 	pthread_mutex_lock(&a.adding);
-	b = name_bucket(name);
+	b = name_bucket(m->name);
 	p->next = atomic_load(&a.first);
 	p->same_name = atomic_load(&a.by_name[b]);
 	atomic_store_explicit(&a.first, p, memory_order_release);
 	atomic_store_explicit(&a.by_name[b], p, memory_order_release);
-	atomic_store_explicit(&a.by_id[id], p, memory_order_release);
+	atomic_store_explicit(&a.by_id[m->id], p, memory_order_release);
 	pthread_mutex_unlock(&a.adding);
 	return p;
 }
@@ -434,8 +434,13 @@ open_all(const struct agent_wish *wish, struct xr_error *err)
 	enum xr_status status;
 	int sys;
 
-	a.self = agent_add(wish->name, wish->id, wish->incarnation, "",
-		wish->devices);
+	a.self = agent_add(&(struct agent_member){
+		.name = wish->name,
+		.id = wish->id,
+		.incarnation = wish->incarnation,
+		.addresses = "",
+		.devices = wish->devices,
+	});
 	if (a.self == NULL) {
 		free(wish->devices);
 		return fail(err, XR_E_NOMEM, "out of memory");

@@ -96,11 +96,19 @@ void agent_lose(struct peer *p, const char *why);
 /* agent_self() - this process as a member. */
 struct peer *agent_self(void);
 
-/* agent_add() - another member, or its next life, reached at @addresses; gives the
- * peer, which takes @devices. NULL: no memory, or the number is beyond
- * XR_WORKER_ID_MAX. */
-struct peer *agent_add(const char *name, uint32_t id, uint64_t incarnation,
-	const char *addresses, struct peer_devices *devices);
+/* What is known of a member before it is met. */
+struct agent_member {
+	const char *name;
+	uint32_t id;
+	uint64_t incarnation;
+	const char *addresses;
+	struct peer_devices *devices; /* NULL: no map leads to it or from it */
+	uint32_t rank;                /* as struct peer has it */
+};
+
+/* agent_add() - another member, or its next life; gives the peer, which takes
+ * @m->devices. NULL: no memory, or the number is beyond XR_WORKER_ID_MAX. */
+struct peer *agent_add(const struct agent_member *m);
 
 /* agent_there() - is that member still at @addresses? Waits for a second or two. */
 enum xr_there agent_there(const char *addresses, uint32_t id,

@@ -319,14 +319,18 @@ struct peer *
 member_add(const struct member *m, const struct member *self)
 {
 	struct peer_devices *d = member_devices(m, self);
-	struct peer *p = d == NULL ?
-		NULL :
-		agent_add(m->name, m->id, m->incarnation, m->addresses, d);
+	struct peer *p = d == NULL ? NULL :
+				     agent_add(&(struct agent_member){
+					     .name = m->name,
+					     .id = m->id,
+					     .incarnation = m->incarnation,
+					     .addresses = m->addresses,
+					     .devices = d,
+					     .rank = tell_rank(m->place),
+				     });
 
 	if (p == NULL)
 		free(d);
-	else
-		p->rank = tell_rank(m->place);
 	return p;
 }
 
