@@ -167,6 +167,7 @@ save_trace(const struct xr_value *events)
 	json = xr_value_new_nil();
 	holds(xr_prof_trace(json, &json, &err) == XR_E_INVAL,
 		"nil is no profile");
+	xr_value_unref(json);
 }
 
 static void
