@@ -32,7 +32,6 @@
 
 #define EXIT_LEFT  130 /* as after any Ctrl-C: the job is not over */
 #define TAIL       "10"
-#define TRIES      100
 #define AGAIN_MS   50
 #define LEAVE_MS   1000 /* more, and nobody takes what we write */
 #define MOST_LINES (INT64_C(1) << 53)
@@ -243,18 +242,6 @@ is_one_rank(const struct attach *a, uint32_t *rank)
 	return one;
 }
 
-/* A job that is some milliseconds old has told nobody of its ranks yet; no event
- * tells of that. */
-static bool
-await_known(struct attempt *a)
-{
-	const struct timespec nap = { .tv_nsec = 10 * NS_PER_MS };
-
-	for (int tries = 0; tries < TRIES && !attempt_is_known(a); tries++)
-		nanosleep(&nap, NULL);
-	return attempt_is_known(a);
-}
-
 /* XR_OK; else the rank's terminal is not to be had, now or at all. If somebody else
  * types there, that is said. */
 static enum xr_status
@@ -271,7 +258,7 @@ begin_keys(struct attach *a, struct attach_keys *k)
 		.call = { .fd = -1 },
 	};
 	if (!a->s.keys || !isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO) ||
-		!await_known(&a->attempt) || !is_one_rank(a, &k->rank))
+		!attempt_await_known(&a->attempt) || !is_one_rank(a, &k->rank))
 		return XR_E_INVAL;
 	status = attach_keys_begin(k, &err);
 	if (status == XR_E_EXISTS)

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cjson/cJSON.h>
@@ -17,6 +18,8 @@
 #include "launcher/cmd/attempt.h"
 #include "launcher/cmd/dial.h"
 #include "launcher/state/jobs.h"
+
+#define KNOWN_NS (2 * NS_PER_S)
 
 /* --- the job -------------------------------------------------------------- */
 
@@ -209,6 +212,21 @@ attempt_is_known(struct attempt *a)
 	if (!a->known)
 		read_facts(a);
 	return a->known || over;
+}
+
+/* No event tells of that. */
+bool
+attempt_await_known(struct attempt *a)
+{
+	const struct timespec nap = { .tv_nsec = 5 * NS_PER_MS };
+	int64_t end = clock_now() + KNOWN_NS;
+
+	while (!attempt_is_known(a)) {
+		if (clock_now() >= end)
+			return false;
+		nanosleep(&nap, NULL);
+	}
+	return true;
 }
 
 /* --- its folder ----------------------------------------------------------- */

@@ -52,6 +52,10 @@ enum xr_status attempt_open(struct attempt *a, int64_t number,
  * that is over, nobody may have; then the files tell. */
 bool attempt_is_known(struct attempt *a);
 
+/* attempt_await_known() - the same, with patience: a job tells of itself when its ranks
+ * were started, and some of them may have written before. Blocks: 2 s at most. */
+bool attempt_await_known(struct attempt *a);
+
 /* attempt_next() - is there one behind it? Opens that, and closes this. */
 bool attempt_next(struct attempt *a);
 

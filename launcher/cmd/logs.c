@@ -276,7 +276,7 @@ put_all(struct reading *l, struct xr_error *err)
 {
 	enum xr_status status;
 
-	if (!attempt_is_known(&l->attempt))
+	if (!attempt_await_known(&l->attempt))
 		return fail(err, XR_E_STATE, "%s says nothing of itself yet",
 			l->attempt.job.id);
 	status = reading_begin(l, err);

@@ -45,13 +45,14 @@ nobody()
 	[ -z "$(left_behind '.*' && xruns)" ]
 }
 
-# free - each job's lock can be had, and xrun counts no running job.
+# free - each job's lock can be had, as soon as the last thread of who had it is gone,
+# and xrun counts no running job.
 free()
 {
 	local lock
 
 	for lock in "$XDG_STATE_HOME"/xrun/????/lock; do
-		[ ! -e "$lock" ] || flock -n "$lock" true
+		[ ! -e "$lock" ] || flock -w 5 "$lock" true
 	done
 	run -125 "$XRUN"
 	run ! grep -E '[0-9] jobs? running' <<<"$output"

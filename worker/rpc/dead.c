@@ -96,5 +96,6 @@ dead_lost(struct peer *p)
 		return;
 	l->work.run = look_at_lost;
 	l->peer = p;
-	crew_post(&l->work);
+	if (!crew_post(&l->work))
+		free(l);
 }
