@@ -1,7 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 # bind.bats - processors: who is bound to what, who is not, and that two jobs
-# do not take the same ones. Leases are known to the whole machine: these tests
+# do not take the same ones. Leases are known to the whole machine, and other
+# tests' ranks that call each other have some: this file runs alone, and its tests
 # take turns.
 
 bats_require_minimum_version 1.5.0

@@ -427,7 +427,7 @@ is_killed_while_joining(int i)
 		kill(atomic_load(&shared->pid[1]), SIGCONT);
 		stage_set(3);
 		stage_await(4);
-		EXPECT(lists("0=ann 1=bob 3=dan "));
+		AWAIT(lists("0=ann 1=bob 3=dan "));
 		EXPECT(call("dan") == XR_OK);
 		stage_add();
 		EXPECT(leave() == XR_OK);
