@@ -48,7 +48,7 @@
 #include <stdint.h>
 
 #define SEGMENT_MAGIC      UINT64_C(0x6765732e6e757278) /* "xrun.seg" */
-#define SEGMENT_VERSION    3
+#define SEGMENT_VERSION    4
 #define SEGMENT_HEAD       4096 /* bytes before the first slot */
 #define SEGMENT_SLOT       512  /* bytes */
 #define SEGMENT_LINE       128  /* pairs of lines are fetched together */
@@ -145,6 +145,9 @@ struct segment_slot {
 		uint32_t unused;
 	} alive[SEGMENT_WORDS];
 	_Atomic uint32_t told; /* gen whose death everybody was told of */
+	/* The number of its nap, if it awaits answers in it; else they ring nobody.
+	 * Not beside the bell: that is written call by call. */
+	_Atomic uint32_t awaits;
 };
 
 _Static_assert(sizeof(struct segment_slot) == SEGMENT_SLOT, "a slot");

@@ -459,6 +459,7 @@ xr_message._fields_ = [
     ("parts", POINTER(xr_part)),
     ("count", c_uint32),
     ("more", c_bool),
+    ("answer", c_bool),
     ("lent", c_bool),
     ("token", c_void_p),
     ("loans", POINTER(xr_part)),

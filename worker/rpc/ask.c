@@ -9,6 +9,7 @@
 #include "worker/rpc/agent.h"
 #include "worker/rpc/ask.h"
 #include "worker/rpc/crew.h"
+#include "worker/rpc/due.h"
 #include "worker/rpc/figures.h"
 #include "worker/rpc/func.h"
 #include "worker/rpc/future.h"
@@ -24,7 +25,6 @@
 
 static struct wait_site site; /* of all who wait for answers */
 static struct tally active;
-static _Atomic uint64_t ever;
 
 uint32_t
 ask_active(void)
@@ -35,13 +35,12 @@ ask_active(void)
 uint64_t
 ask_begun(void)
 {
-	return atomic_load(&ever);
+	return tally_ever(&active);
 }
 
 static void
 call_begins(void)
 {
-	atomic_fetch_add(&ever, 1);
 	tally_up(&active);
 }
 
@@ -60,17 +59,6 @@ ask_await_idle(int64_t deadline, struct xr_error *err)
 			ask_active());
 }
 
-static int64_t
-deadline_of(int64_t timeout)
-{
-	int64_t now;
-
-	if (timeout == INT64_MAX)
-		return INT64_MAX;
-	now = clock_now();
-	return timeout > INT64_MAX - now ? INT64_MAX : now + timeout;
-}
-
 /* --- sending -------------------------------------------------------------- */
 
 /* The name goes along until the callee has answered to it; of a method always, as
@@ -86,7 +74,7 @@ names_it(const struct question *q)
 /* @flags: beside @q's. */
 static enum xr_status
 send_named(const struct question *q, uint64_t corr, uint8_t flags,
-	int64_t deadline, struct xr_error *err)
+	struct due *due, struct xr_error *err)
 {
 	struct xr_part parts[QUESTION_PARTS], *all = parts;
 	enum xr_status status;
@@ -120,7 +108,7 @@ send_named(const struct question *q, uint64_t corr, uint8_t flags,
 	inside_order();
 	status = agent_state() == AGENT_CLOSING ?
 		fail(err, XR_E_CLOSED, "the agent was shut down") :
-		peer_send(q->to, &m, deadline, q->parcel, err);
+		peer_send(q->to, &m, due, q->parcel, err);
 	if (all != parts)
 		free(all);
 	return status;
@@ -128,9 +116,9 @@ send_named(const struct question *q, uint64_t corr, uint8_t flags,
 
 static enum xr_status
 send_question(const struct question *q, uint64_t corr, uint8_t flags,
-	int64_t deadline, struct xr_error *err)
+	struct due *due, struct xr_error *err)
 {
-	enum xr_status status = send_named(q, corr, flags, deadline, err);
+	enum xr_status status = send_named(q, corr, flags, due, err);
 
 	if (status != XR_OK && q->refs != NULL)
 		refs_out_undo(q->refs);
@@ -238,7 +226,7 @@ sync_answered(struct pending *p, const struct xr_record *record,
 	const struct xr_body *body)
 {
 	struct ask_sync *a = p->ctx;
-	struct xr_error err = { 0 };
+	struct xr_error err; /* read where it was written */
 
 	if (record->kind == MESSAGE_ERROR) {
 		a->error = error_in(pending_peer(p), record, body);
@@ -278,6 +266,7 @@ sync_late(const struct question *q, struct ask_sync *a, uint64_t corr,
 		return a->status;
 	}
 	pending_put(p);
+	lead_asked(); /* what comes yet is to be read */
 	cancel(q->to, corr);
 	return fail(err, XR_E_TIMEOUT, "no answer from %s (%u) within %lld ms",
 		q->to->name, q->to->id, (long long)(q->timeout / NS_PER_MS));
@@ -287,7 +276,7 @@ enum xr_status
 ask_wait(const struct question *q, struct ask_sync *a, struct xr_error *err)
 {
 	const struct wait_hint hint = { q->to->cpu, &site };
-	int64_t deadline = deadline_of(q->timeout);
+	struct due due = { .timeout = q->timeout };
 	struct run run = { .begun = tick_now() };
 	struct pending *p;
 	enum xr_status status;
@@ -309,7 +298,7 @@ ask_wait(const struct question *q, struct ask_sync *a, struct xr_error *err)
 	/* Whoever waits looks after its time. */
 	corr = pending_open(p, q->to, INT64_MAX);
 	lead_expect();
-	status = send_question(q, corr, flags, deadline, err);
+	status = send_question(q, corr, flags, &due, err);
 	if (status != XR_OK) {
 		lead_decline();
 		p = pending_claim(corr, q->to);
@@ -321,7 +310,7 @@ ask_wait(const struct question *q, struct ask_sync *a, struct xr_error *err)
 		a->error = NULL;
 	} else {
 		crew_wait_begin();
-		status = lead_wait(&a->waiter, &hint, deadline) ?
+		status = lead_wait(&a->waiter, &hint, due_at(&due)) ?
 			a->status :
 			sync_late(q, a, corr, err);
 		crew_wait_end();
@@ -405,12 +394,16 @@ future_answered(struct pending *p, const struct xr_record *record,
 		result = failure_new(err.status, "%s", err.text);
 		failed = true;
 	}
+	lead_answered();
 	future_ends(a, result, failed);
 }
 
 static void
 future_failed(struct pending *p, struct xr_value *error)
 {
+	/* After its time it may come yet, as after asked_cancel(). */
+	if (failure_status(error, NULL) != XR_E_TIMEOUT)
+		lead_answered();
 	future_ends(p->ctx, error, true);
 }
 
@@ -459,7 +452,8 @@ enum xr_status
 ask_future(const struct question *q, ask_read_fn *read,
 	struct xr_future **future, struct xr_error *err)
 {
-	int64_t deadline = deadline_of(q->timeout);
+	struct due due = { .timeout = q->timeout };
+	int64_t deadline = due_at(&due);
 	struct asked *a = calloc(1, sizeof(*a));
 	struct pending *p = a != NULL ? pending_new() : NULL;
 	struct xr_future *f = p != NULL ? future_new(&asked_maker, a) : NULL;
@@ -488,8 +482,9 @@ ask_future(const struct question *q, ask_read_fn *read,
 		call_begins();
 	a->corr = pending_name(p);
 	flags = record(&a->run, q, p, "async");
+	lead_asked();
 	pending_open(p, q->to, deadline);
-	status = send_question(q, a->corr, flags, deadline, &why);
+	status = send_question(q, a->corr, flags, &due, &why);
 	if (status != XR_OK) {
 		p = pending_claim(a->corr, q->to);
 		if (p != NULL) {
@@ -506,6 +501,7 @@ ask_future(const struct question *q, ask_read_fn *read,
 enum xr_status
 ask_tell(const struct question *q, struct xr_error *err)
 {
+	struct due due = { .timeout = q->timeout };
 	struct prof_call *prof = NULL;
 	enum xr_status status;
 
@@ -514,7 +510,7 @@ ask_tell(const struct question *q, struct xr_error *err)
 		if (prof_is_on())
 			prof = prof_call_open(q, q->corr, "oneway");
 	}
-	status = send_question(q, q->corr, 0, deadline_of(q->timeout), err);
+	status = send_question(q, q->corr, 0, &due, err);
 	prof_call_close(prof);
 	return status;
 }

@@ -29,6 +29,7 @@
 
 #include "base/span.h"
 
+struct due;
 struct parcel;
 struct peer;
 
@@ -95,7 +96,7 @@ enum xr_status fault_post(struct peer *p, const struct xr_message *message);
 
 /* fault_send() - peer_send(), with what the rules say. */
 enum xr_status fault_send(struct peer *p, const struct xr_message *message,
-	int64_t deadline, struct parcel *parcel, struct xr_error *err);
+	struct due *due, struct parcel *parcel, struct xr_error *err);
 
 /* fault_expire() - send what was kept until @now; gives when the next is due, or
  * INT64_MAX. */

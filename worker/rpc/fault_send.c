@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "worker/rpc/due.h"
 #include "worker/rpc/fault.h"
 #include "worker/rpc/lead.h"
 #include "worker/rpc/peer.h"
@@ -11,7 +12,7 @@
 static void
 send_held(struct fault_held *h)
 {
-	peer_send_whole(h->to, &h->message, INT64_MAX, NULL, NULL);
+	peer_send_whole(h->to, &h->message, NULL, NULL, NULL);
 	free(h);
 }
 
@@ -29,11 +30,10 @@ fault_expire(int64_t now)
 
 /* Those that were kept for @p come behind one that went. */
 static enum xr_status
-send_behind(struct peer *p, const struct xr_message *message, int64_t deadline,
+send_behind(struct peer *p, const struct xr_message *message, struct due *due,
 	struct parcel *parcel, struct xr_error *err)
 {
-	enum xr_status status =
-		peer_send_whole(p, message, deadline, parcel, err);
+	enum xr_status status = peer_send_whole(p, message, due, parcel, err);
 	struct fault_held *held;
 
 	while (status == XR_OK && (held = fault_take(p, INT64_MAX)) != NULL)
@@ -54,9 +54,10 @@ hold(struct peer *p, const struct xr_message *message)
 }
 
 enum xr_status
-fault_send(struct peer *p, const struct xr_message *message, int64_t deadline,
+fault_send(struct peer *p, const struct xr_message *message, struct due *due,
 	struct parcel *parcel, struct xr_error *err)
 {
+	int64_t deadline = due_at(due); /* a delay is part of it */
 	enum fault_what what = fault_of(p, message);
 	enum xr_status status = XR_OK;
 
@@ -72,10 +73,9 @@ fault_send(struct peer *p, const struct xr_message *message, int64_t deadline,
 	if (what == FAULT_REORDER && hold(p, message))
 		return XR_OK;
 	if (what == FAULT_DUP)
-		status = peer_send_whole(p, message, deadline, NULL, err);
-	return status == XR_OK ?
-		send_behind(p, message, deadline, parcel, err) :
-		status;
+		status = peer_send_whole(p, message, due, NULL, err);
+	return status == XR_OK ? send_behind(p, message, due, parcel, err) :
+				 status;
 }
 
 enum xr_status

@@ -68,6 +68,8 @@ struct lead_source {
 struct lead_place {
 	/* The bell; NULL: a private one. */
 	struct segment_bell *bell;
+	/* Tells others whether answers are to ring it; NULL: they always do. */
+	_Atomic uint32_t *awaits;
 	/* What others share of how they wait; NULL: nobody does. */
 	struct wait_env *env;
 	/* watch() - words that the watch wakes up for, too; NULL: none. */
@@ -111,6 +113,17 @@ bool lead_wait(struct waiter *w, const struct wait_hint *hint,
  * wait, lead_decline() follows. */
 void lead_expect(void);
 void lead_decline(void);
+
+/*
+ * lead_asked() - an answer will come that no thread may be looking for: it is to
+ * ring. Before the question is sent. lead_answered() when it came, or none will; who
+ * does not know leaves it, for the answer is to be read all the same.
+ *
+ * Who looks for its own answer need not say so. Others look at this word whenever
+ * they answer: that it hardly ever changes is what makes that cheap.
+ */
+void lead_asked(void);
+void lead_answered(void);
 
 /* lead_poll() - read once, or let whoever leads do so; for who waits for room. Not
  * by a thread that delivers. */

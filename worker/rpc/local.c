@@ -80,6 +80,7 @@ local_place(struct lead_place *place)
 	if (shm == NULL)
 		return;
 	place->bell = &shm->mine->bell;
+	place->awaits = &shm->mine->awaits;
 	place->env = shm_env(shm);
 	place->watch = watch;
 	place->look = look;

@@ -158,7 +158,7 @@ send_one(const struct reply *to, enum message_kind kind,
 	msg.count = out.count;
 	msg.loans = out.loans;
 	msg.loan_count = out.loan_count;
-	if (peer_send(to->to, &msg, INT64_MAX, out.parcel, NULL) != XR_OK)
+	if (peer_send(to->to, &msg, NULL, out.parcel, NULL) != XR_OK)
 		refs_out_undo(&out.refs);
 	values_out_fini(&out);
 }

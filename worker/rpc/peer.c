@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "worker/rpc/agent.h"
+#include "worker/rpc/due.h"
 #include "worker/rpc/fault.h"
 #include "worker/rpc/figures.h"
 #include "worker/rpc/lead.h"
@@ -330,9 +331,9 @@ send_now(struct peer *p, const struct xr_message *m, struct parcel *parcel)
 /* Whoever waits for room reads meanwhile, or the other end could wait for the
  * same. */
 static enum xr_status
-await_room(int64_t deadline)
+await_room(struct due *due)
 {
-	if (clock_now() >= deadline)
+	if (clock_now() >= due_at(due))
 		return XR_E_TIMEOUT;
 	if (agent_state() == AGENT_CLOSING)
 		return XR_E_CLOSED;
@@ -341,17 +342,16 @@ await_room(int64_t deadline)
 }
 
 enum xr_status
-peer_send(struct peer *p, const struct xr_message *message, int64_t deadline,
+peer_send(struct peer *p, const struct xr_message *message, struct due *due,
 	struct parcel *parcel, struct xr_error *err)
 {
-	return fault_is_on() ?
-		fault_send(p, message, deadline, parcel, err) :
-		peer_send_whole(p, message, deadline, parcel, err);
+	return fault_is_on() ? fault_send(p, message, due, parcel, err) :
+			       peer_send_whole(p, message, due, parcel, err);
 }
 
 enum xr_status
 peer_send_whole(struct peer *p, const struct xr_message *message,
-	int64_t deadline, struct parcel *parcel, struct xr_error *err)
+	struct due *due, struct parcel *parcel, struct xr_error *err)
 {
 	enum xr_status status;
 
@@ -364,7 +364,7 @@ peer_send_whole(struct peer *p, const struct xr_message *message,
 			status = lost_error(p, err);
 		pthread_mutex_unlock(&p->lock);
 		if (status == XR_E_AGAIN)
-			status = await_room(deadline);
+			status = await_room(due);
 	} while (status == XR_E_AGAIN);
 	if (status == XR_E_TIMEOUT)
 		return fail(err, status, "%s (%u) takes nothing more", p->name,

@@ -27,6 +27,7 @@ enum peer_state {
 	PEER_LEFT, /* it said so */
 };
 
+struct due;
 struct parcel;
 
 /* Sent when there was no room for it: a copy, or what the parcel keeps. */
@@ -99,8 +100,8 @@ peer_is_gone(const struct peer *p)
 /*
  * peer_send() - @message to @p.
  *
- * Waits for room, until @deadline; a thread that delivers does not, and it is
- * copied and sent later.
+ * Waits for room, until @due, NULL: for ever; a thread that delivers does not, and
+ * it is copied and sent later.
  *
  * @parcel: what the parts lie in; NULL: they are copied where the carrier would
  *          keep them
@@ -109,11 +110,11 @@ peer_is_gone(const struct peer *p)
  *          XR_E_RANGE
  */
 enum xr_status peer_send(struct peer *p, const struct xr_message *message,
-	int64_t deadline, struct parcel *parcel, struct xr_error *err);
+	struct due *due, struct parcel *parcel, struct xr_error *err);
 
 /* peer_send_whole() - the same, and nothing is done to it on purpose. */
 enum xr_status peer_send_whole(struct peer *p, const struct xr_message *message,
-	int64_t deadline, struct parcel *parcel, struct xr_error *err);
+	struct due *due, struct parcel *parcel, struct xr_error *err);
 
 /* peer_unsend() - unsend() of struct xr_carrier. */
 bool peer_unsend(struct peer *p, void *token);

@@ -26,6 +26,11 @@ static struct {
 	pthread_mutex_t growing;
 } t = { .growing = PTHREAD_MUTEX_INITIALIZER };
 
+/* Of each thread the one that it used last: most threads ask one thing at a time. */
+static __thread struct pending *spare
+	__attribute__((tls_model("initial-exec")));
+static __thread bool keeps __attribute__((tls_model("initial-exec")));
+
 static struct pending *
 at(uint32_t index)
 {
@@ -67,6 +72,47 @@ push(struct pending *p)
 	} while (!atomic_compare_exchange_weak(&t.free, &head, next));
 }
 
+static pthread_key_t key;
+static bool has_key;
+
+static void
+thread_ends(void *unused)
+{
+	(void)unused;
+	keeps = false;
+	if (spare != NULL)
+		push(spare);
+	spare = NULL;
+}
+
+static void
+make_key(void)
+{
+	has_key = pthread_key_create(&key, thread_ends) == 0;
+}
+
+/* False: nobody would give it back when the thread ends. */
+static bool
+may_keep(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	if (keeps)
+		return true;
+	pthread_once(&once, make_key);
+	keeps = has_key && pthread_setspecific(key, &t) == 0;
+	return keeps;
+}
+
+static void
+give_back(struct pending *p)
+{
+	if (spare == NULL && may_keep())
+		spare = p;
+	else
+		push(p);
+}
+
 static bool
 grow(void)
 {
@@ -97,8 +143,12 @@ set_phase(struct pending *p, enum phase phase)
 struct pending *
 pending_new(void)
 {
-	struct pending *p = pop();
+	struct pending *p = spare;
 
+	if (p != NULL)
+		spare = NULL;
+	else
+		p = pop();
 	while (p == NULL) {
 		pthread_mutex_lock(&t.growing);
 		p = pop();
@@ -160,7 +210,7 @@ pending_put(struct pending *p)
 
 	atomic_store_explicit(&p->word, ((word >> 32) + 1) << 32 | PHASE_FREE,
 		memory_order_release);
-	push(p);
+	give_back(p);
 }
 
 /* --- of many -------------------------------------------------------------- */

@@ -282,7 +282,7 @@ prof_answer(struct xr_call *call)
 	if (data != NULL) {
 		part.data = data;
 		m.parts = &part;
-		peer_send(call->peer, &m, INT64_MAX, NULL, NULL);
+		peer_send(call->peer, &m, NULL, NULL, NULL);
 	}
 	free(data);
 }

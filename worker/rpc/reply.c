@@ -46,12 +46,13 @@ send_number(struct xr_call *call, enum xr_status status)
 	struct xr_part part = { &number, sizeof(number) };
 	struct xr_message m = {
 		.record = { .kind = MESSAGE_ERROR, .corr = call->corr },
+		.answer = true,
 		.parts = &part,
 		.count = 1,
 	};
 
 	if (!call->oneway)
-		peer_send(call->peer, &m, INT64_MAX, NULL, NULL);
+		peer_send(call->peer, &m, NULL, NULL, NULL);
 }
 
 /* The caller is gone, or it will hear of that: nothing else can be done. */
@@ -64,6 +65,7 @@ send_answer(struct xr_call *call, const struct answer *a)
 			.flags = a->flags,
 			.corr = call->corr,
 		},
+		.answer = true,
 		.parts = a->parts,
 		.count = a->count,
 		.lent = a->lent,
@@ -76,7 +78,7 @@ send_answer(struct xr_call *call, const struct answer *a)
 		prof_answer(call);
 	if (call->oneway)
 		return XR_OK;
-	status = peer_send(call->peer, &m, INT64_MAX, a->parcel, NULL);
+	status = peer_send(call->peer, &m, NULL, a->parcel, NULL);
 	/* It did not go because of what it is: say that, in few bytes. */
 	if (status == XR_E_NOMEM || status == XR_E_RANGE)
 		send_number(call, status);

@@ -187,7 +187,7 @@ answer(struct peer *to, uint64_t corr, struct xr_value *value, bool failed)
 	if (status == XR_OK) {
 		m.parts = out.parts;
 		m.count = out.count;
-		if (peer_send(to, &m, INT64_MAX, NULL, NULL) != XR_OK)
+		if (peer_send(to, &m, NULL, NULL, NULL) != XR_OK)
 			refs_out_undo(&out.refs);
 		values_out_fini(&out);
 	} else if (!failed) {

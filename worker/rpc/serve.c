@@ -101,6 +101,15 @@ call_take_answer(struct xr_call *call)
 {
 	if (inside_not_forked(NULL) != XR_OK)
 		return false;
+	/* One on the stack is this thread's. */
+	if (call->kept == NULL &&
+		atomic_load_explicit(&call->refs, memory_order_relaxed) == 0) {
+		if (atomic_load_explicit(&call->answered, memory_order_relaxed))
+			return false;
+		atomic_store_explicit(&call->answered, true,
+			memory_order_relaxed);
+		return true;
+	}
 	if (call->kept != NULL && atomic_exchange(&call->kept->answered, true))
 		return false;
 	return !atomic_exchange(&call->answered, true);
@@ -406,7 +415,7 @@ serve_request(struct peer *peer, const struct xr_record *record,
 	};
 	struct span name = { NULL, 0 };
 	struct xr_body rest = *body;
-	struct xr_error err = { 0 };
+	struct xr_error err; /* read where it was written */
 	enum xr_status status = XR_OK;
 
 	figures_add(FIGURE_SERVED, 1);

@@ -16,21 +16,30 @@ tell_idle(struct tally *t)
 void
 tally_up(struct tally *t)
 {
-	atomic_fetch_add(&t->count, 1);
+	atomic_fetch_add(&t->up, 1);
 }
 
 void
 tally_down(struct tally *t)
 {
-	if (atomic_fetch_sub(&t->count, 1) == 1 &&
-		atomic_load(&t->idle) != NULL)
+	uint64_t down = atomic_fetch_add(&t->down, 1) + 1;
+
+	if (atomic_load(&t->idle) != NULL && atomic_load(&t->up) == down)
 		tell_idle(t);
 }
 
 uint32_t
 tally_count(const struct tally *t)
 {
-	return atomic_load(&t->count);
+	uint64_t down = atomic_load(&t->down); /* first: it is never ahead */
+
+	return (uint32_t)(atomic_load(&t->up) - down);
+}
+
+uint64_t
+tally_ever(const struct tally *t)
+{
+	return atomic_load(&t->up);
 }
 
 bool
@@ -40,7 +49,7 @@ tally_await(struct tally *t, int64_t deadline)
 	bool done;
 
 	atomic_store(&t->idle, &w);
-	if (atomic_load(&t->count) == 0)
+	if (tally_count(t) == 0)
 		tell_idle(t);
 	done = lead_wait(&w, NULL, deadline);
 	if (!done && atomic_exchange(&t->idle, NULL) == NULL)

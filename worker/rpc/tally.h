@@ -11,7 +11,7 @@ struct waiter;
 
 /* Static, and zero. */
 struct tally {
-	_Atomic uint32_t count;
+	_Atomic uint64_t up, down;
 	struct waiter *_Atomic idle; /* waits until there are none */
 };
 
@@ -19,8 +19,9 @@ struct tally {
 void tally_up(struct tally *t);
 void tally_down(struct tally *t);
 
-/* tally_count() - at this moment. */
+/* tally_count() - at this moment; tally_ever(): all that there ever were. */
 uint32_t tally_count(const struct tally *t);
+uint64_t tally_ever(const struct tally *t);
 
 /* tally_await() - until there were none; false: @deadline came first. One thread at
  * a time. */

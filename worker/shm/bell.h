@@ -79,6 +79,23 @@ bool bell_watches(void);
 /* bell_wake() - whoever sleeps at @at, whatever it says. Any thread. */
 void bell_wake(struct segment_bell *at, bool shared);
 
+/* bell_ring_if() - bell_ring() by another word that says whether it sleeps: @nap has
+ * the nap's number, or 0. */
+static inline void
+bell_ring_if(const _Atomic uint32_t *nap, struct segment_bell *at,
+	uint32_t *rang, bool shared)
+{
+	uint32_t now;
+
+	atomic_thread_fence(memory_order_seq_cst);
+	now = atomic_load_explicit(nap, memory_order_relaxed);
+	if (__builtin_expect(now == 0, true) || (rang != NULL && *rang == now))
+		return;
+	if (rang != NULL)
+		*rang = now;
+	bell_wake(at, shared);
+}
+
 /*
  * bell_ring() - wake who sleeps at @at, unless it was done in this nap by who has
  * @rang; NULL: in any case. What it is to see was stored before.
@@ -89,15 +106,7 @@ void bell_wake(struct segment_bell *at, bool shared);
 static inline void
 bell_ring(struct segment_bell *at, uint32_t *rang, bool shared)
 {
-	uint32_t nap;
-
-	atomic_thread_fence(memory_order_seq_cst);
-	nap = atomic_load_explicit(&at->asleep, memory_order_relaxed);
-	if (__builtin_expect(nap == 0, true) || (rang != NULL && *rang == nap))
-		return;
-	if (rang != NULL)
-		*rang = nap;
-	bell_wake(at, shared);
+	bell_ring_if(&at->asleep, at, rang, shared);
 }
 
 #endif /* WORKER_SHM_BELL_H */

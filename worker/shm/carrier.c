@@ -32,6 +32,7 @@ link_new(struct carrier *c, uint32_t slot, uint32_t plane)
 	link->plane = plane;
 	link->peer = segment_slot(&c->shm->map, slot);
 	link->bell = &link->peer->bell;
+	link->awaits = &link->peer->awaits;
 	return link;
 }
 

@@ -69,8 +69,9 @@ struct xr_link {
 	struct carrier *carrier;
 	uint32_t slot, plane; /* the peer's */
 	struct segment_slot *peer;
-	struct segment_bell *bell; /* the peer's */
-	void *ctx;                 /* the host's */
+	struct segment_bell *bell;      /* the peer's */
+	const _Atomic uint32_t *awaits; /* .. and its word for answers */
+	void *ctx;                      /* the host's */
 	_Atomic int state;
 	struct xr_link *next; /* fresh */
 	bool accepting;       /* the host is asked who that is; */

@@ -80,12 +80,14 @@ reserve(struct xr_link *link, struct out *out, uint32_t lines,
 
 static void
 publish(struct xr_link *link, struct out *out, struct ring_word w,
-	uint32_t lines, bool more)
+	uint32_t lines, const struct xr_message *m)
 {
 	MARK(MARK_RECORD);
 	ring_publish(&out->ring, w, lines);
 	MARK(MARK_SENT);
-	if (!more)
+	if (m->answer)
+		bell_ring_if(link->awaits, link->bell, &out->rang, true);
+	else if (!m->more)
 		bell_ring(link->bell, &out->rang, true);
 	ring_ahead(&out->ring);
 }
@@ -223,7 +225,7 @@ put(struct xr_link *link, struct out *out, const struct xr_message *m,
 	if (letter->w.loans > 0)
 		memcpy(to + ((len + 7) & ~7u), letter->refs,
 			letter->w.loans * sizeof(letter->refs[0]));
-	publish(link, out, letter->w, lines, m->more);
+	publish(link, out, letter->w, lines, m);
 	return XR_OK;
 }
 
@@ -420,7 +422,7 @@ send_inline(struct xr_link *link, struct out *out, const struct xr_message *m)
 		return status;
 	ring_fill(r, m->parts[0].data, m->parts[0].len);
 	r->record = m->record;
-	publish(link, out, w, lines, m->more);
+	publish(link, out, w, lines, m);
 	return XR_OK;
 }
 

@@ -174,9 +174,12 @@ start_clock(struct wait *w)
 		w->phase = WAIT_YIELDS;
 	w->pause_end =
 		w->phase == WAIT_PAUSES ? w->now + env->pause_ticks : w->now;
-	w->yield_end = sleeps_soon(w->site) ?
-		w->pause_end :
-		w->now + ticks(env, wait_yield_ns(env));
+	if (w->is_short)
+		w->yield_end = w->now + env->pause_ticks;
+	else
+		w->yield_end = sleeps_soon(w->site) ?
+			w->pause_end :
+			w->now + ticks(env, wait_yield_ns(env));
 }
 
 void
@@ -189,7 +192,15 @@ wait_begin(struct wait *w, struct wait_env *env, const _Atomic uint32_t *peer,
 	w->mine = env->mine;
 	w->begun = 0;
 	w->slept = false;
+	w->is_short = false;
 	climb(w);
+}
+
+void
+wait_begin_short(struct wait *w, struct wait_env *env)
+{
+	wait_begin(w, env, NULL, NULL);
+	w->is_short = true;
 }
 
 static void

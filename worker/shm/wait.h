@@ -82,7 +82,7 @@ struct wait {
 	enum wait_phase phase;
 	uint32_t turns;
 	int64_t begun, now, pause_end, yield_end; /* ticks; 0: not looked at */
-	bool slept;
+	bool slept, is_short;
 };
 
 /*
@@ -93,6 +93,10 @@ struct wait {
  */
 void wait_begin(struct wait *w, struct wait_env *env,
 	const _Atomic uint32_t *peer, struct wait_site *site);
+
+/* wait_begin_short() - begin to wait for nothing in particular, and for no longer
+ * than the tight loop of other waits. */
+void wait_begin_short(struct wait *w, struct wait_env *env);
 
 /* wait_turn() - what was waited for is not there: pause, or yield, and say how to
  * go on. After WAIT_SLEEP it is WAIT_SLEEP until wait_woken(). */

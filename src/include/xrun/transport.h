@@ -49,7 +49,9 @@ struct xr_message {
 	struct xr_record record;
 	const struct xr_part *parts; /* [count] */
 	uint32_t count;
-	bool more; /* another follows at once: nobody need be woken yet */
+	bool more;   /* another follows at once: nobody need be woken yet */
+	bool answer; /* its receiver looks for it, or has said that it is to be
+			* woken for answers, too */
 	bool lent; /* the parts may be seen by the other end where they are, for
 		      * as long as it likes, and nothing is pending for that */
 	void *token; /* for sent() */

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * due.h - until when something is waited for, worked out when somebody asks.
+ *
+ * To look at the clock takes longer than to send a message, and most go at once.
+ */
+#ifndef WORKER_RPC_DUE_H
+#define WORKER_RPC_DUE_H
+
+#include <stdint.h>
+
+#include "base/clock.h"
+
+struct due {
+	int64_t timeout; /* ns; INT64_MAX: never */
+	int64_t at;      /* of CLOCK_MONOTONIC; 0: not worked out yet */
+};
+
+/* due_at() - the timeout counts from the first time that this is asked. @due NULL:
+ * never. */
+static inline int64_t
+due_at(struct due *due)
+{
+	int64_t now;
+
+	if (due == NULL || due->timeout == INT64_MAX)
+		return INT64_MAX;
+	if (due->at == 0) {
+		now = clock_now();
+		due->at = due->timeout > INT64_MAX - now ? INT64_MAX :
+							   now + due->timeout;
+	}
+	return due->at;
+}
+
+#endif /* WORKER_RPC_DUE_H */
