@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "base/zalloc.h"
 #include "worker/rpc/agent.h"
 #include "worker/rpc/ask.h"
 #include "worker/rpc/crew.h"
@@ -454,7 +455,7 @@ ask_future(const struct question *q, ask_read_fn *read,
 {
 	struct due due = { .timeout = q->timeout };
 	int64_t deadline = due_at(&due);
-	struct asked *a = calloc(1, sizeof(*a));
+	struct asked *a = zalloc(sizeof(*a));
 	struct pending *p = a != NULL ? pending_new() : NULL;
 	struct xr_future *f = p != NULL ? future_new(&asked_maker, a) : NULL;
 	uint8_t flags;

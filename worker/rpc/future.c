@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "base/zalloc.h"
 #include "wire/value/device_ops.h"
 #include "worker/rpc/crew.h"
 #include "worker/rpc/future.h"
@@ -117,7 +118,7 @@ static struct xr_future *
 alloc_future(uint32_t devices)
 {
 	struct xr_future *f =
-		calloc(1, sizeof(*f) + devices * sizeof(f->device[0]));
+		zalloc(sizeof(*f) + devices * sizeof(f->device[0]));
 
 	if (f == NULL)
 		return NULL;
@@ -582,7 +583,7 @@ xr_future_then(struct xr_future *future, xr_then_fn *fn, void *ctx,
 
 	if (fn == NULL || (flags & ~(uint32_t)XR_SHORT) != 0)
 		return XR_E_INVAL;
-	t = calloc(1, sizeof(*t));
+	t = zalloc(sizeof(*t));
 	if (t == NULL)
 		return XR_E_NOMEM;
 	t->fn = fn;
@@ -607,7 +608,7 @@ xr_future_on_done(struct xr_future *future, xr_done_fn *fn, void *ctx)
 
 	if (fn == NULL)
 		return XR_E_INVAL;
-	t = calloc(1, sizeof(*t));
+	t = zalloc(sizeof(*t));
 	if (t == NULL)
 		return XR_E_NOMEM;
 	t->done = fn;

@@ -3,6 +3,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "base/zalloc.h"
 #include "worker/rpc/agent.h"
 #include "worker/rpc/held.h"
 #include "worker/rpc/message.h"
@@ -52,7 +53,7 @@ held_take(const struct xr_body *body)
 {
 	const struct agent_carrier *c = message_carrier();
 	struct held *h =
-		calloc(1, sizeof(*h) + body->loan_count * sizeof(h->loan[0]));
+		zalloc(sizeof(*h) + body->loan_count * sizeof(h->loan[0]));
 
 	if (h == NULL)
 		return NULL;

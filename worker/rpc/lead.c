@@ -462,12 +462,17 @@ waiter_done(struct waiter *w)
 void
 lead_asked(void)
 {
-	uint32_t none = 0, nap;
+	uint32_t nap, said;
 
 	atomic_fetch_add(&lead.asked, 1);
 	nap = atomic_load(&lead.bell->asleep);
-	if (nap != 0)
-		atomic_compare_exchange_strong(lead.awaits, &none, nap);
+	if (nap == 0)
+		return;
+	/* Looked at before: to try already takes the line from those who read it. */
+	said = atomic_load(lead.awaits);
+	while ((said == 0 || (int32_t)(nap - said) > 0) &&
+		!atomic_compare_exchange_weak(lead.awaits, &said, nap))
+		continue;
 }
 
 void

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/status.h"
+#include "base/zalloc.h"
 #include "worker/rpc/parcel.h"
 #include "worker/rpc/peer.h"
 #include "worker/rpc/tally.h"
@@ -18,7 +19,7 @@ sent(struct token *token)
 struct parcel *
 parcel_new(void (*free)(void *what), void *what)
 {
-	struct parcel *p = calloc(1, sizeof(*p));
+	struct parcel *p = zalloc(sizeof(*p));
 
 	if (p == NULL)
 		return NULL;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/status.h"
+#include "base/zalloc.h"
 #include "worker/rpc/agent.h"
 #include "worker/rpc/figures.h"
 #include "worker/rpc/held.h"
@@ -38,7 +39,7 @@ list(struct xr_call *call)
 static struct xr_call *
 call_new(const struct xr_call *from)
 {
-	struct xr_call *call = calloc(1, sizeof(*call));
+	struct xr_call *call = zalloc(sizeof(*call));
 
 	if (call == NULL)
 		return NULL;
