@@ -15,6 +15,8 @@ zalloc(size_t size)
 {
 	void *p = malloc(size);
 
+	/* Or gcc makes a calloc() of the two. */
+	__asm__ volatile("" : "+r"(p));
 	return p != NULL ? memset(p, 0, size) : NULL;
 }
 

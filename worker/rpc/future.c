@@ -19,6 +19,7 @@
 #include "worker/rpc/future.h"
 #include "worker/rpc/inside.h"
 #include "worker/rpc/lead.h"
+#include "worker/shm/tick.h"
 
 enum future_state {
 	FUTURE_PENDING,
@@ -196,7 +197,7 @@ lock(struct xr_future *f)
 {
 	while (atomic_exchange_explicit(&f->lock, 1, memory_order_acquire) != 0)
 		while (atomic_load_explicit(&f->lock, memory_order_relaxed))
-			__builtin_ia32_pause();
+			tick_pause();
 }
 
 static void

@@ -3,7 +3,9 @@
  * echo.h - what the echoes of peers share with rpcecho: the clock, bytes that
  * change with each call and are compared, and the line of JSON.
  *
- *   PROGRAM BYTES CALLS
+ *   PROGRAM BYTES CALLS [WINDOW]
+ *
+ * With a window that many are under way at a time, and all of it carry the same.
  */
 #ifndef TESTS_BENCH_PEERS_ECHO_H
 #define TESTS_BENCH_PEERS_ECHO_H
@@ -18,7 +20,7 @@
 
 struct echo {
 	size_t bytes;
-	long calls;
+	long calls, window; /* 0: one by one */
 	unsigned char *data, *back;
 	int64_t *took;
 	struct rusage before;
@@ -29,8 +31,9 @@ echo_init(struct echo *e, char **argv)
 {
 	e->bytes = strtoul(argv[1], NULL, 10);
 	e->calls = strtol(argv[2], NULL, 10);
+	e->window = argv[3] != NULL ? strtol(argv[3], NULL, 10) : 0;
 	e->data = calloc(1, e->bytes + 8);
-	e->back = calloc(1, e->bytes + 8);
+	e->back = calloc((size_t)e->window + 1, e->bytes + 8);
 	e->took = calloc((size_t)e->calls, sizeof(e->took[0]));
 	if (e->data == NULL || e->back == NULL || e->took == NULL)
 		abort();
@@ -57,13 +60,26 @@ echo_fill(struct echo *e, uint64_t number)
 	}
 }
 
-static inline void
-echo_check(const struct echo *e)
+/* Where the answer to the call @i of a window goes. */
+static inline unsigned char *
+echo_back(const struct echo *e, long i)
 {
-	if (memcmp(e->data, e->back, e->bytes) != 0) {
+	return e->back + (size_t)i * (e->bytes + 8);
+}
+
+static inline void
+echo_check_at(const struct echo *e, long i)
+{
+	if (memcmp(e->data, echo_back(e, i), e->bytes) != 0) {
 		fprintf(stderr, "what came back is not what was sent\n");
 		abort();
 	}
+}
+
+static inline void
+echo_check(const struct echo *e)
+{
+	echo_check_at(e, 0);
 }
 
 static int
@@ -92,6 +108,15 @@ echo_print(struct echo *e, double cpu)
 	       "\"cpu_us\":%.3f}\n",
 		e->bytes, e->calls, (double)e->took[e->calls / 2] / 1e3,
 		(double)e->took[e->calls - e->calls / 100 - 1] / 1e3,
+		cpu * 1e6 / (double)e->calls);
+}
+
+/* Of windows there is no time of each: what a call took of the whole. */
+static inline void
+echo_print_rate(const struct echo *e, int64_t took, double cpu)
+{
+	printf("{\"bytes\":%zu,\"calls\":%ld,\"rate\":%.0f,\"cpu_us\":%.3f}\n",
+		e->bytes, e->calls, (double)e->calls / ((double)took / 1e9),
 		cpu * 1e6 / (double)e->calls);
 }
 

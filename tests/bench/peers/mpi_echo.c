@@ -32,6 +32,42 @@ pong(struct echo *e, int to, long calls)
 	}
 }
 
+static void
+ping_windows(struct echo *e, int to, long calls)
+{
+	MPI_Request *in = malloc(sizeof(MPI_Request) * (size_t)e->window);
+	MPI_Request *out = malloc(sizeof(MPI_Request) * (size_t)e->window);
+
+	for (long i = 0; i < calls; i += e->window) {
+		echo_fill(e, (uint64_t)i);
+		for (long k = 0; k < e->window; k++) {
+			MPI_Irecv(echo_back(e, k), (int)e->bytes, MPI_BYTE, to,
+				1, MPI_COMM_WORLD, &in[k]);
+			MPI_Isend(e->data, (int)e->bytes, MPI_BYTE, to, 1,
+				MPI_COMM_WORLD, &out[k]);
+		}
+		MPI_Waitall((int)e->window, in, MPI_STATUSES_IGNORE);
+		MPI_Waitall((int)e->window, out, MPI_STATUSES_IGNORE);
+		for (long k = 0; k < e->window; k++)
+			echo_check_at(e, k);
+	}
+	free(in);
+	free(out);
+}
+
+static void
+measure_windows(struct echo *e, int to)
+{
+	double cpu;
+	int64_t begin;
+
+	ping_windows(e, to, e->window);
+	cpu = echo_cpu();
+	begin = echo_now();
+	ping_windows(e, to, e->calls);
+	echo_print_rate(e, echo_now() - begin, echo_cpu() - cpu);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -42,7 +78,13 @@ main(int argc, char **argv)
 	MPI_Init(&argc, &argv);
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	echo_init(&e, argv);
-	if (rank % 2 == 1) {
+	if (e.window > 0)
+		e.calls -= e.calls % e.window;
+	if (e.window > 0 && rank % 2 == 0) {
+		measure_windows(&e, rank + 1);
+	} else if (e.window > 0) {
+		pong(&e, rank - 1, e.window + e.calls);
+	} else if (rank % 2 == 1) {
 		pong(&e, rank - 1, ECHO_WARM(e.calls) + e.calls);
 	} else {
 		ping(&e, rank + 1, ECHO_WARM(e.calls));

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* zmq_echo.c - ZeroMQ's REQ and REP, each in a process of its own.
  *
- *   zmq_echo BYTES CALLS [ADDRESS] - ipc:// of a fresh name without */
+ *   zmq_echo BYTES CALLS [WINDOW [ADDRESS]] - ipc:// of a fresh name without; with
+ *   a window DEALER calls */
 #include <unistd.h>
 
 #include <sys/wait.h>
@@ -43,32 +44,73 @@ call(struct echo *e, void *s, long calls)
 	}
 }
 
+/* What REQ and REP send in front of a message: nothing. */
+static void
+call_windows(struct echo *e, void *s, long calls)
+{
+	for (long i = 0; i < calls; i += e->window) {
+		echo_fill(e, (uint64_t)i);
+		for (long k = 0; k < e->window; k++)
+			if (zmq_send(s, "", 0, ZMQ_SNDMORE) < 0 ||
+				zmq_send(s, e->data, e->bytes, 0) < 0)
+				abort();
+		for (long k = 0; k < e->window; k++) {
+			if (zmq_recv(s, e->back, 0, 0) < 0 ||
+				zmq_recv(s, e->back, e->bytes + 8, 0) !=
+					(int)e->bytes)
+				abort();
+			echo_check(e);
+		}
+	}
+}
+
+static void
+measure(struct echo *e, void *s)
+{
+	int64_t begin;
+	double cpu;
+
+	if (e->window > 0)
+		call_windows(e, s, e->window);
+	else
+		call(e, s, ECHO_WARM(e->calls));
+	cpu = echo_cpu();
+	begin = echo_now();
+	if (e->window > 0) {
+		call_windows(e, s, e->calls);
+		echo_print_rate(e, echo_now() - begin, echo_cpu() - cpu);
+	} else {
+		call(e, s, e->calls);
+		echo_print(e, echo_cpu() - cpu);
+	}
+}
+
 int
 main(int argc, char **argv)
 {
 	char address[64];
 	struct echo e;
 	void *ctx, *s;
-	double cpu;
 	pid_t pid;
 
 	echo_init(&e, argv);
+	if (e.window > 0)
+		e.calls -= e.calls % e.window;
 	snprintf(address, sizeof(address), "ipc://@xrun-bench-%d", getpid());
-	if (argc > 3)
-		snprintf(address, sizeof(address), "%s", argv[3]);
+	if (argc > 4)
+		snprintf(address, sizeof(address), "%s", argv[4]);
 	pid = fork();
 	if (pid == 0) {
-		serve(address, e.bytes, ECHO_WARM(e.calls) + e.calls);
+		serve(address, e.bytes,
+			(e.window > 0 ? e.window : ECHO_WARM(e.calls)) +
+				e.calls);
 		_exit(0);
 	}
 	ctx = zmq_ctx_new();
-	s = zmq_socket(ctx, ZMQ_REQ);
+	s = zmq_socket(ctx, e.window > 0 ? ZMQ_DEALER : ZMQ_REQ);
 	if (zmq_connect(s, address) != 0)
 		abort();
-	call(&e, s, ECHO_WARM(e.calls));
-	cpu = echo_cpu();
-	call(&e, s, e.calls);
-	echo_print(&e, echo_cpu() - cpu);
+	measure(&e, s);
 	zmq_close(s);
 	zmq_ctx_term(ctx);
 	waitpid(pid, NULL, 0);
