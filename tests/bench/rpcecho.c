@@ -4,13 +4,16 @@
  *
  *   xrun -n 2 rpcecho [--bytes N] [--calls N] [--window W] [--values] [--pause US]
  *                     [--private] [--transport NAME] [--pairs]
+ *                     [--callee take|read]
  *
  * Rank 0 calls rank 1, or with --pairs each even rank the next, which sends back
  * what came; every byte that comes back is compared, and no two calls carry the
  * same. --window 0 waits for each call, another keeps that many under way. --values
  * calls with values instead of bytes. --pause lets the callee fall asleep before
  * each call; --private calls with the program's own memory, where others would hand
- * over xr_buffer_new()'s. A line of JSON for each caller.
+ * over xr_buffer_new()'s. --callee has bytes taken instead of sent back: "take" looks
+ * at the first and the last word, "read" at all, and eight bytes come back. A line of
+ * JSON for each caller.
  */
 #include <getopt.h>
 #include <stdint.h>
@@ -34,6 +37,7 @@ struct settings {
 	uint32_t calls, window;
 	int values, private, pairs;
 	const char *transport; /* NULL: any */
+	const char *callee;    /* "echo", "take", "read" */
 	long pause_us;
 };
 
@@ -43,7 +47,8 @@ struct bench {
 	int64_t callee;
 	struct xr_method_ref *method;
 	uint8_t *data, *reply;
-	int64_t *took; /* [calls], ns */
+	uint64_t found; /* by a callee that gives a sum */
+	int64_t *took;  /* [calls], ns */
 };
 
 static int64_t
@@ -72,6 +77,31 @@ echo(struct xr_call *call, const void *data, size_t len, void *ctx)
 	return xr_reply_bytes(call, data, len);
 }
 
+/* Each word, or the first and the last one, which have the call's number. */
+static uint64_t
+sum(const void *data, size_t len, int all)
+{
+	const uint64_t *word = data;
+	size_t n = len / sizeof(*word);
+	uint64_t sum = 0;
+
+	if (n == 0)
+		return 0;
+	if (!all)
+		return word[0] + word[n - 1];
+	for (size_t i = 0; i < n; i++)
+		sum += word[i];
+	return sum;
+}
+
+static enum xr_status
+take(struct xr_call *call, const void *data, size_t len, void *all)
+{
+	uint64_t found = sum(data, len, all != NULL);
+
+	return xr_reply_bytes(call, &found, sizeof(found));
+}
+
 static enum xr_status
 echo_value(struct xr_call *call, struct xr_value *args, void *ctx)
 {
@@ -84,6 +114,15 @@ static const struct xr_func functions[] = {
 		.name = "echo",
 		.flags = XR_FN_SHORT,
 		.raw = echo },
+	{ .size = sizeof(functions[0]),
+		.name = "take",
+		.flags = XR_FN_SHORT,
+		.raw = take },
+	{ .size = sizeof(functions[0]),
+		.name = "read",
+		.flags = XR_FN_SHORT,
+		.raw = take,
+		.ctx = (void *)functions },
 	{ .size = sizeof(functions[0]),
 		.name = "echo.value",
 		.schema = "?",
@@ -100,7 +139,7 @@ fill(struct bench *b, uint64_t number)
 {
 	for (size_t i = 0; i + 8 <= b->s.bytes; i += 8) {
 		if (i >= 64 && i + 64 < b->s.bytes)
-			continue;
+			i = (b->s.bytes - 64) & ~(size_t)7;
 		memcpy(b->data + i, &number, sizeof(number));
 	}
 	if (b->s.bytes > 0 && b->s.bytes < 8)
@@ -114,6 +153,17 @@ compare(const struct bench *b, const void *data, size_t len)
 		prog_die(0, "what came back is not what was sent");
 }
 
+/* Not within the time that is measured. */
+static void
+check_found(const struct bench *b)
+{
+	int all = strcmp(b->s.callee, "read") == 0;
+
+	if (strcmp(b->s.callee, "echo") != 0 &&
+		b->found != sum(b->data, b->s.bytes, all))
+		prog_die(0, "what was read is not what was sent");
+}
+
 static void
 call_bytes(struct bench *b)
 {
@@ -125,13 +175,16 @@ call_bytes(struct bench *b)
 		.len = b->s.bytes,
 		.timeout = XR_TIMEOUT_DEFAULT,
 		.reply = b->reply,
-		.reply_cap = b->s.bytes,
+		.reply_cap = b->s.bytes + 8,
 	};
 	struct xr_raw_reply reply = { 0 };
 	struct xr_error err = { 0 };
 
 	check(xr_call_sync(&call, &reply, &err), &err, "call");
-	compare(b, reply.data, reply.len);
+	if (strcmp(b->s.callee, "echo") == 0)
+		compare(b, reply.data, reply.len);
+	else if (reply.len == sizeof(b->found))
+		memcpy(&b->found, reply.data, sizeof(b->found));
 	xr_raw_reply_free(&reply);
 }
 
@@ -186,6 +239,7 @@ one_by_one(struct bench *b)
 		else
 			call_bytes(b);
 		b->took[i] = now() - begin;
+		check_found(b);
 	}
 	qsort(b->took, b->s.calls, sizeof(b->took[0]), by_time);
 }
@@ -282,11 +336,12 @@ parse(int argc, char **argv, struct settings *s)
 		{ "private", no_argument, NULL, 'm' },
 		{ "pairs", no_argument, NULL, 'P' },
 		{ "transport", required_argument, NULL, 't' },
+		{ "callee", required_argument, NULL, 'k' },
 		{ NULL, 0, NULL, 0 },
 	};
 	int c;
 
-	*s = (struct settings){ .bytes = 8, .calls = 100000 };
+	*s = (struct settings){ .bytes = 8, .calls = 100000, .callee = "echo" };
 	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1)
 		switch (c) {
 		case 'b':
@@ -313,6 +368,9 @@ parse(int argc, char **argv, struct settings *s)
 		case 't':
 			s->transport = optarg;
 			break;
+		case 'k':
+			s->callee = optarg;
+			break;
 		default:
 			exit(2);
 		}
@@ -331,7 +389,9 @@ main(int argc, char **argv)
 	opts.transports = &b.s.transport;
 	opts.transport_count = b.s.transport != NULL;
 	snprintf(name, sizeof(name), "worker%u", xr_job_rank());
-	check(xr_module_static(functions, 2, &err), &err, "register");
+	check(xr_module_static(functions,
+		      sizeof(functions) / sizeof(functions[0]), &err),
+		&err, "register");
 	check(xr_rpc_init(name, -1, -1, &opts, &err), &err, "init");
 	/* Rank 0 calls rank 1; or each even one the next. */
 	if (xr_job_rank() == 0 || (b.s.pairs && xr_job_rank() % 2 == 0)) {
@@ -345,7 +405,8 @@ main(int argc, char **argv)
 		memset(b.data, 1, b.s.bytes + 8);
 		check(xr_peer_find(NULL, b.callee, &b.peer, &err), &err,
 			"peer");
-		check(xr_method_find("echo", &b.method, &err), &err, "method");
+		check(xr_method_find(b.s.callee, &b.method, &err), &err,
+			"method");
 		measure(&b);
 		if (b.s.private)
 			free(b.data);

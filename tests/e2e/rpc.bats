@@ -12,6 +12,30 @@ setup()
 	[ -x "$BUILD/examples/rpc_echo" ] || skip 'examples are not built'
 }
 
+teardown()
+{
+	[ -z "${apart-}" ] || ip netns del "$apart-0"
+	[ -z "${apart-}" ] || ip netns del "$apart-1"
+}
+
+# two_machines - namespaces $apart-0 and $apart-1 with a network between them, where
+# 0 is 10.77.31.1.
+two_machines()
+{
+	local r
+
+	[ "$(id -u)" -eq 0 ] && command -v ip >/dev/null || skip 'needs root and ip(8)'
+	ip netns add "xrun-$$-0" 2>/dev/null || skip 'network namespaces are refused'
+	apart=xrun-$$
+	ip netns add "$apart-1"
+	ip link add veth0 netns "$apart-0" type veth peer name veth1 netns "$apart-1"
+	for r in 0 1; do
+		ip -n "$apart-$r" addr add "10.77.31.$((r + 1))/24" dev "veth$r"
+		ip -n "$apart-$r" link set lo up
+		ip -n "$apart-$r" link set "veth$r" up
+	done
+}
+
 # echoes BYTES CALLS [ARG...] - rank 1 sends back what rank 0 sends, which compares
 # all of it.
 echoes()
@@ -117,4 +141,31 @@ rank_is()
 			"$XRUN" -n 2 "$BUILD/tests/bench/rpcecho" --bytes "$bytes" --calls 30 --private
 		[ "$status" -eq 0 ]
 	done
+}
+
+@test "two machines call each other over TCP, by the interface that reaches the store" {
+	two_machines
+	local r pids=()
+	export WORLD_SIZE=2 XRUN_SIZE=2 MASTER_ADDR=10.77.31.1 MASTER_PORT=29511
+	for r in 0 1; do
+		RANK=$r XRUN_RANK=$r ip netns exec "$apart-$r" \
+			timeout 30 "$BUILD/examples/rpc_echo" >"out.$r" 2>&1 &
+		pids+=($!)
+	done
+	wait "${pids[@]}"
+	assert_eq "$(sort out.0 out.1)" "rank 0: 42 from 1
+rank 0: hello from 1
+rank 1: 42 from 0
+rank 1: hello from 0"
+}
+
+@test "TCP listens on the interface of TP_SOCKET_IFNAME, and says when there is none" {
+	two_machines
+	export RANK=0 WORLD_SIZE=1 XRUN_RANK=0 XRUN_SIZE=1 MASTER_ADDR=10.77.31.1
+	export MASTER_PORT=29512
+	TP_SOCKET_IFNAME=veth0 try ip netns exec "$apart-0" "$BUILD/examples/rpc_echo"
+	assert_eq "$status: $stderr" '0: '
+	TP_SOCKET_IFNAME=veth9 try ip netns exec "$apart-0" "$BUILD/examples/rpc_echo"
+	[ "$status" -ne 0 ]
+	assert_has "$stderr" "no interface 'veth9' has an address"
 }

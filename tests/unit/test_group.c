@@ -47,6 +47,16 @@ is_told_another_rank(int i)
 	EXPECT(xr_rpc_init("ann", -1, 3, &opts, &err) == XR_E_INVAL);
 	EXPECT(strstr(err.text, "world_size=2") != NULL &&
 		strstr(err.text, "an argument, 3") != NULL);
+
+	opts.init_method = "env://";
+	setenv("RANK", "0", 1);
+	setenv("WORLD_SIZE", "2", 1);
+	EXPECT(xr_rpc_init("ann", 1, -1, &opts, &err) == XR_E_CONFLICT);
+	EXPECT(strstr(err.text, "the rank is 1 here, and 0 in the group") !=
+		NULL);
+	EXPECT(xr_rpc_init("ann", 0, 3, &opts, &err) == XR_E_CONFLICT);
+	EXPECT(strstr(err.text, "the size is 3 here, and 2 in the group") !=
+		NULL);
 }
 
 Test(group, AC_B15_a_rank_that_is_not_the_groups_is_told)

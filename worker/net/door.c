@@ -91,7 +91,7 @@ choose_named(const char *name, struct where *where, struct xr_error *err)
 			strerror(errno));
 	if (!find_interface(all, name, where)) {
 		list_interfaces(all, &list);
-		status = fail(err, XR_E_NODEV,
+		status = fail(err, XR_E_NOTFOUND,
 			"tcp: no interface '%.60s' has an address\tone of %s",
 			name, buf_text(&list));
 	}

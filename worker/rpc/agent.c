@@ -349,6 +349,8 @@ open_carrier(const struct xr_carrier *ops, const struct agent_wish *wish,
 		.id = wish->id,
 		.incarnation = wish->incarnation,
 		.secret = wish->secret != NULL ? a.secret : NULL,
+		.interface = wish->interface,
+		.store_host = wish->store_host,
 	};
 	struct agent_carrier *c = &a.carrier[a.carriers];
 	enum xr_status status;

@@ -51,8 +51,9 @@ struct agent_wish {
 	const struct xr_carrier *const
 		*carriers; /* [carrier_count], best first */
 	uint32_t carrier_count;
-	const uint8_t *secret;        /* [AGENT_SECRET], copied; NULL: none */
-	struct peer_devices *devices; /* of what it sends itself; taken */
+	const uint8_t *secret; /* [AGENT_SECRET], copied; NULL: none */
+	const char *interface, *store_host; /* as struct xr_carrier_opts */
+	struct peer_devices *devices;       /* of what it sends itself; taken */
 	/* Until agent_begin() others may not know it yet: functions that others
 	 * call wait before they call. */
 	bool is_new;

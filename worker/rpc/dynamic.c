@@ -13,6 +13,7 @@
 #include "worker/rpc/future.h"
 #include "worker/rpc/join.h"
 #include "worker/rpc/rref.h"
+#include "worker/store/reach.h"
 
 #define LEAVE_NS (2 * NS_PER_S) /* that others may take to know */
 
@@ -219,6 +220,7 @@ dynamic_join(struct xr_store *store, const struct member *me,
 	uint8_t secret[JOIN_SECRET];
 	const struct member_begin how = {
 		.secret = secret,
+		.store_host = store_host(store),
 		.is_new = true,
 		.lost = dead_lost,
 	};

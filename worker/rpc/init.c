@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* init.c - joining; see xrun/rpc.h. */
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <xrun/rpc.h>
@@ -22,6 +23,7 @@
 #include "worker/rpc/member.h"
 #include "worker/rpc/options.h"
 #include "worker/rpc/rref.h"
+#include "worker/store/reach.h"
 
 struct group group = { .changing = PTHREAD_MUTEX_INITIALIZER };
 
@@ -77,7 +79,9 @@ open_agent(const struct join *j, const struct member *me,
 
 	if (status == XR_OK)
 		status = member_open(me, opts,
-			&(struct member_begin){ .secret = secret }, err);
+			&(struct member_begin){ .secret = secret,
+				.store_host = store_host(j->store) },
+			err);
 	explicit_bzero(secret, sizeof(secret));
 	return status;
 }
@@ -168,12 +172,59 @@ check_rank(uint32_t rank, struct xr_error *err)
 			XR_WORKER_ID_MAX);
 }
 
+/* Those in whose address a rank has no place get it from the variables of whoever
+ * started this process; which may be one of many of that rank. */
+static bool
+says_rank(const char *address)
+{
+	struct span scheme = store_address_scheme(address);
+
+	return span_is(scheme, "tcp") || span_is(scheme, "file");
+}
+
+/* -1: it is not set, or is no number, of which the store tells. */
+static int64_t
+number_in(const char *variable)
+{
+	const char *text = getenv(variable);
+	uint32_t number;
+
+	if (text == NULL || !number_parse(span_of(text), INT32_MAX, &number))
+		return -1;
+	return number;
+}
+
+/* An argument goes before a variable of the store's. But in a group of which all are
+ * members from the beginning, somebody is wrong then. */
+static enum xr_status
+agree(const struct wanted *w, struct xr_error *err)
+{
+	bool torch = getenv("XRUN_STORE") == NULL &&
+		!span_is(store_address_scheme(w->opts->init_method), "control");
+	const char *rank = torch ? "RANK" : "XRUN_RANK";
+	const char *size = torch ? "WORLD_SIZE" : "XRUN_SIZE";
+	enum xr_status status = XR_OK;
+	uint32_t unused;
+
+	if (says_rank(w->opts->init_method))
+		return XR_OK;
+	if (w->rank >= 0 && number_in(rank) >= 0)
+		status = settle("the rank", w->rank, number_in(rank), &unused,
+			err);
+	if (status == XR_OK && w->size > 0 && number_in(size) >= 0)
+		status = settle("the size", w->size, number_in(size), &unused,
+			err);
+	return status;
+}
+
 static enum xr_status
 open_store(const struct wanted *w, struct join *j, struct xr_error *err)
 {
 	struct xr_store_options o = XR_STORE_OPTIONS;
-	enum xr_status status;
+	enum xr_status status = agree(w, err);
 
+	if (status != XR_OK)
+		return status;
 	if (w->rank >= 0)
 		o.rank = w->rank;
 	if (w->size > 0)
@@ -225,16 +276,6 @@ join_static(const struct wanted *w, struct join *j, struct xr_error *err)
 		agent_begin();
 	}
 	return status;
-}
-
-/* Those in whose address a rank has no place get it from the variables of whoever
- * started this process; which may be one of many of that rank. */
-static bool
-says_rank(const char *address)
-{
-	struct span scheme = store_address_scheme(address);
-
-	return span_is(scheme, "tcp") || span_is(scheme, "file");
 }
 
 static enum xr_status

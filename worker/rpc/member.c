@@ -354,6 +354,15 @@ own_devices(const struct member *m, const struct xr_rpc_opts *opts,
 				  fail(err, XR_E_NOMEM, "out of memory");
 }
 
+/* As torch has it (SPEC.md, B11). */
+static const char *
+interface_said(void)
+{
+	const char *name = getenv("TP_SOCKET_IFNAME");
+
+	return name != NULL && name[0] != '\0' ? name : NULL;
+}
+
 enum xr_status
 member_open(const struct member *m, const struct xr_rpc_opts *opts,
 	const struct member_begin *how, struct xr_error *err)
@@ -367,6 +376,8 @@ member_open(const struct member *m, const struct xr_rpc_opts *opts,
 		.timeout = opts->timeout,
 		.carriers = carriers,
 		.secret = how->secret,
+		.store_host = how->store_host,
+		.interface = interface_said(),
 		.is_new = how->is_new,
 		.lost = how->lost,
 	};

@@ -41,8 +41,9 @@ struct xr_value *member_new(const struct member *m,
 
 struct member_begin {
 	const uint8_t *secret;
-	bool is_new;                  /* the last two: as struct agent_wish */
-	void (*lost)(struct peer *p); /* has them */
+	const char *store_host; /* this and the rest: as struct */
+	bool is_new;            /* agent_wish has them */
+	void (*lost)(struct peer *p);
 };
 
 /* member_open() - the agent of @m, which is this process: carriers as @opts have

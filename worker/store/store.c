@@ -13,6 +13,7 @@
 #include "base/status.h"
 #include "base/utf8.h"
 #include "worker/store/driver.h"
+#include "worker/store/reach.h"
 
 #define PATIENCE (60 * NS_PER_S)
 #define SLACK    NS_PER_S /* for the store to say itself that time is over */
@@ -29,6 +30,13 @@ struct xr_store {
 	unsigned users; /* in calls of it */
 	bool closed;
 };
+
+const char *
+store_host(const struct xr_store *store)
+{
+	return store->address.place == STORE_AT_TCP ? store->address.host :
+						      NULL;
+}
 
 /* --- opening --------------------------------------------------------------- */
 

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* reach.h - what the rest of libxrun asks of a store beside xrun/store.h. */
+#ifndef WORKER_STORE_REACH_H
+#define WORKER_STORE_REACH_H
+
+#include <xrun/store.h>
+
+/* store_host() - the machine that serves it, by name or address, for as long as the
+ * store is open; NULL: it is reached without a network. */
+const char *store_host(const struct xr_store *store);
+
+#endif /* WORKER_STORE_REACH_H */
