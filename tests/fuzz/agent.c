@@ -434,7 +434,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	HOLDS(wire.answers <= calls);
 	pthread_mutex_unlock(&wire.lock);
 	/* What a meeting was told stays as long as the agent. */
-	agent_close();
+	agent_close(NULL, NULL);
 	open_agent();
 	return 0;
 }

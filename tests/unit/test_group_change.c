@@ -438,6 +438,7 @@ is_killed_while_joining(int i)
 		stage_await(4);
 		EXPECT(call("dan") == XR_OK);
 		stage_add();
+		stage_await(6); /* ann has seen all three */
 		EXPECT(leave() == XR_OK);
 		return;
 	case 2:

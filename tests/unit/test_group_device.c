@@ -9,13 +9,14 @@
 #include "worker/rpc/pending.h"
 
 static _Atomic bool counted;
+static uint32_t devices = 2;
 
 static uint32_t
-count_two(void *ctx)
+count_devices(void *ctx)
 {
 	(void)ctx;
 	atomic_store(&counted, true);
-	return 2;
+	return devices;
 }
 
 static void
@@ -25,7 +26,7 @@ begin(void)
 
 	rig_begin();
 	two = device_ops;
-	two.count = count_two;
+	two.count = count_devices;
 	cr_assert_eq(device_set_ops(XR_DEVICE_FAKE, &two), XR_OK);
 }
 
@@ -393,22 +394,27 @@ Test(group_device, AC_M15_who_leaves_takes_no_map_of_others_along)
 	together(3, outlives_a_leaver);
 }
 
-/* Ann has no map at all: only the one who came later says where to. */
+/* Ann has no map at all: only the one who came later says where to. What comes back
+ * goes the other way round, to another device than by the same map once more. */
 static void
 maps_to_an_old_one(int i)
 {
+	devices = 3;
+	device_last = 2;
 	offer_where();
 	stage_await((uint32_t)i);
 	NEED(join_with(i == 0 ? "ann" : "bob", i, 0,
 		     i == 0 ? (struct wish){ NULL } :
-			      (struct wish){
-				      PAIRS({ "ann", 0, 1 }, { "ann", 1, 0 }),
-				      2, NULL, 0 }) == XR_OK);
+			      (struct wish){ PAIRS({ "ann", 0, 1 },
+						     { "ann", 1, 2 },
+						     { "ann", 2, 0 }),
+				      3, NULL, 0 }) == XR_OK);
 	stage_add();
 	stage_await(2);
 	if (i == 1) {
 		ARRIVES("ann", 0, 1, 0);
-		ARRIVES("ann", 1, 0, 1);
+		ARRIVES("ann", 1, 2, 1);
+		ARRIVES("ann", 2, 0, 2);
 	}
 	stage_add();
 	stage_await(4);

@@ -97,7 +97,7 @@ Test(prof, AC_P1_a_key_has_the_mode_the_function_and_both_workers)
 	expect_key(events, 3, "to_here#(a)->(b)");
 	cr_expect_eq(worker_of(events, 0), 3);
 	xr_value_unref(events);
-	agent_close();
+	agent_close(NULL, NULL);
 }
 
 /* --- what comes back ------------------------------------------------------ */
@@ -182,7 +182,7 @@ Test(prof, AC_P3_what_came_back_stands_behind_its_call_with_its_key_in_front)
 		&remote);
 	cr_expect(remote);
 	xr_value_unref(events);
-	agent_close();
+	agent_close(NULL, NULL);
 }
 
 Test(prof, what_is_cut_short_gives_what_is_whole)
@@ -204,7 +204,7 @@ Test(prof, what_is_cut_short_gives_what_is_whole)
 		cr_assert_eq(xr_prof_begin(XR_PROF_THREAD, &err), XR_OK);
 	}
 	xr_value_unref(end());
-	agent_close();
+	agent_close(NULL, NULL);
 }
 
 Test(prof, a_key_that_is_no_text_is_a_question_mark)
@@ -219,7 +219,7 @@ Test(prof, a_key_that_is_no_text_is_a_question_mark)
 	cr_assert_eq(xr_value_count(events), 1);
 	expect_key(events, 0, "?");
 	xr_value_unref(events);
-	agent_close();
+	agent_close(NULL, NULL);
 }
 
 /* --- marks ---------------------------------------------------------------- */

@@ -24,13 +24,15 @@ near(const void *data)
 	return (void *)((uintptr_t)data - FAR);
 }
 
+static int32_t device_last = 1;
+
 static enum xr_status
 device_alloc(void *ctx, struct device_memory *memory, struct xr_error *e)
 {
 	void *block;
 
 	(void)ctx;
-	if (memory->index > 1)
+	if (memory->index > device_last)
 		return fail(e, XR_E_NODEV, "fake:%d is not there",
 			memory->index);
 	if (device_broken)

@@ -508,7 +508,7 @@ agent_open(const struct agent_wish *wish, struct xr_error *err)
 	lead_open(&place);
 	status = open_all(wish, err);
 	if (status != XR_OK)
-		agent_close();
+		agent_close(NULL, NULL);
 	return status;
 }
 
@@ -545,11 +545,13 @@ empty(void *unused)
 }
 
 void
-agent_close(void)
+agent_close(void (*look)(void *ctx), void *ctx)
 {
 	change_state(AGENT_CLOSING);
 	inside_await_empty(empty, NULL);
 	crew_close();
+	if (look != NULL)
+		look(ctx);
 	tell_last();
 	fault_close();
 	lead_close();

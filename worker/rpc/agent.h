@@ -74,9 +74,14 @@ enum xr_status agent_open(const struct agent_wish *wish, struct xr_error *err);
 /* agent_begin() - the program may call. */
 void agent_begin(void);
 
-/* agent_close() - all that is pending ends with XR_E_CLOSED; nobody is in it any
- * more; all is given back. Not by the crew. */
-void agent_close(void);
+/*
+ * agent_close() - all that is pending ends with XR_E_CLOSED; nobody is in it any
+ * more; all is given back. Not by the crew.
+ *
+ * @look: called when no function is served any more, and what they held was given
+ *        back; NULL
+ */
+void agent_close(void (*look)(void *ctx), void *ctx);
 
 enum agent_state agent_state(void);
 

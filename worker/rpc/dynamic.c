@@ -244,7 +244,7 @@ dynamic_join(struct xr_store *store, const struct member *me,
 		return XR_OK;
 	}
 	end();
-	agent_close();
+	agent_close(NULL, NULL);
 	clean();
 	return status;
 }
@@ -271,9 +271,9 @@ dynamic_leave(bool waits, int64_t deadline)
 }
 
 void
-dynamic_end(void)
+dynamic_end(void (*look)(void *ctx), void *ctx)
 {
 	end();
-	agent_close();
+	agent_close(look, ctx);
 	clean();
 }

@@ -41,7 +41,7 @@ bool dynamic_is(void);
  * moment. */
 void dynamic_leave(bool waits, int64_t deadline);
 
-/* dynamic_end() - after it: the agent is closed. */
-void dynamic_end(void);
+/* dynamic_end() - after it: the agent is closed, as by agent_close(). */
+void dynamic_end(void (*look)(void *ctx), void *ctx);
 
 #endif /* WORKER_RPC_DYNAMIC_H */

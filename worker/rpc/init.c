@@ -129,7 +129,7 @@ come_together(struct join *j, struct member *me, const struct xr_rpc_opts *opts,
 		status = join_ready(j, err);
 	xr_value_unref(infos);
 	if (status != XR_OK && opened == XR_OK)
-		agent_close();
+		agent_close(NULL, NULL);
 	return status;
 }
 

@@ -117,25 +117,42 @@ settle_all(int64_t deadline, struct xr_error *err)
 	return status;
 }
 
-static enum xr_status
-look_for_leaks(uint32_t flags, enum xr_status status, struct xr_error *err)
-{
-	char text[4096];
-	uint32_t count = 0;
+struct leaving {
+	uint32_t flags;
+	enum xr_status status;
+	struct xr_error *err;
+};
 
-	if (flags != XR_SHUTDOWN_IMMEDIATE)
-		count = rref_leaks(text, sizeof(text));
+/* What this rank holds yet, when no function of it runs any more: one that has
+ * answered may hold its arguments a moment longer. */
+static void
+look_for_leaks(void *ctx)
+{
+	struct leaving *l = ctx;
+	char text[4096];
+	uint32_t count = rref_leaks(text, sizeof(text));
+
 	if (count == 0)
-		return status;
-	if ((flags & XR_SHUTDOWN_STRICT) == 0) {
+		return;
+	if ((l->flags & XR_SHUTDOWN_STRICT) == 0)
 		dprintf(STDERR_FILENO,
 			"xrun: %s: %u references were not released: %s\n",
 			agent_self()->name, count, text);
-		return status;
-	}
-	return status != XR_OK ?
-		status :
-		fail(err, XR_E_EXISTS, "%u references leaked: %s", count, text);
+	else if (l->status == XR_OK)
+		l->status = fail(l->err, XR_E_EXISTS,
+			"%u references leaked: %s", count, text);
+}
+
+static void
+close_agent(struct leaving *l)
+{
+	void (*look)(void *ctx) =
+		l->flags != XR_SHUTDOWN_IMMEDIATE ? look_for_leaks : NULL;
+
+	if (dynamic_is())
+		dynamic_end(look, l);
+	else
+		agent_close(look, l);
 }
 
 /* Where members come and go one waits for one's own calls, and the others keep what
@@ -161,6 +178,7 @@ xr_rpc_shutdown(uint32_t flags, int64_t timeout, struct xr_error *err)
 {
 	enum xr_status status = XR_OK;
 	struct xr_error why = { 0 };
+	struct leaving leaving;
 	int64_t deadline;
 
 	if (timeout == 0)
@@ -181,12 +199,10 @@ xr_rpc_shutdown(uint32_t flags, int64_t timeout, struct xr_error *err)
 			peer_await_flushed(deadline);
 			status = parcel_await_sent(deadline, &why);
 		}
-		status = look_for_leaks(flags, status, &why);
 		agent_leave();
-		if (dynamic_is())
-			dynamic_end();
-		else
-			agent_close();
+		leaving = (struct leaving){ flags, status, &why };
+		close_agent(&leaving);
+		status = leaving.status;
 		xr_store_free(group.store);
 		group.store = NULL;
 	}

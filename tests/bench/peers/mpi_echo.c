@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mpi_echo.c - a ping-pong between each two ranks of MPI: MPI_Send, MPI_Recv. */
+/* mpi_echo.c - a ping-pong between each two ranks of MPI: MPI_Send, MPI_Recv. With
+ * MPI_ECHO_THREADS set, by a library that any thread may call, as it may libxrun. */
 #include <mpi.h>
 
 #include "echo.h"
@@ -73,9 +74,12 @@ main(int argc, char **argv)
 {
 	struct echo e;
 	double cpu;
-	int rank;
+	int rank, level;
 
-	MPI_Init(&argc, &argv);
+	MPI_Init_thread(&argc, &argv,
+		getenv("MPI_ECHO_THREADS") != NULL ? MPI_THREAD_MULTIPLE :
+						     MPI_THREAD_SINGLE,
+		&level);
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	echo_init(&e, argv);
 	if (e.window > 0)
