@@ -24,7 +24,9 @@ two_machines()
 {
 	local r
 
-	[ "$(id -u)" -eq 0 ] && command -v ip >/dev/null || skip 'needs root and ip(8)'
+	if [ "$(id -u)" -ne 0 ] || ! command -v ip >/dev/null; then
+		skip 'needs root and ip(8)'
+	fi
 	ip netns add "xrun-$$-0" 2>/dev/null || skip 'network namespaces are refused'
 	apart=xrun-$$
 	ip netns add "$apart-1"

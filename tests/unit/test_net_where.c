@@ -98,7 +98,8 @@ Test(net_where, an_interface_that_is_not_there_is_told_with_those_that_are)
 {
 	int fd = -1;
 
-	cr_expect_eq(door_open("eth77", NULL, &fd, &where, &err), XR_E_NOTFOUND);
+	cr_expect_eq(door_open("eth77", NULL, &fd, &where, &err),
+		XR_E_NOTFOUND);
 	cr_expect_not_null(strstr(err.text, "'eth77'"));
 	cr_expect_not_null(strstr(err.text, "lo (127.0.0.1)"), "%s", err.text);
 	cr_expect_eq(door_open("203.0.113.9", NULL, &fd, &where, &err),
