@@ -19,6 +19,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <sched.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -104,6 +105,18 @@ metric_of(struct xr_call *call, struct xr_value *args, void *ctx)
 			&len))));
 }
 
+static sem_t over; /* who leaves, sends, which would be counted */
+
+static enum xr_status
+end_it(struct xr_call *call, const void *data, size_t len, void *ctx)
+{
+	(void)data;
+	(void)len;
+	(void)ctx;
+	sem_post(&over);
+	return xr_reply_bytes(call, NULL, 0);
+}
+
 static struct xr_call *_Atomic held;
 
 static enum xr_status
@@ -128,6 +141,10 @@ let_go(struct xr_call *call, struct xr_value *args, void *ctx)
 }
 
 static const struct xr_func functions[] = {
+	{ .size = sizeof(functions[0]),
+		.name = "over",
+		.flags = XR_FN_SHORT,
+		.raw = end_it },
 	{ .size = sizeof(functions[0]),
 		.name = "echo",
 		.flags = XR_FN_SHORT,
@@ -371,6 +388,7 @@ try_bytes(void)
 		holds(metric("peer.worker1.calls") - calls == times,
 			"%" PRId64 " calls", times);
 	}
+	must(call_raw(1, "over", 0, &err), &err, "over");
 }
 
 /* --- what xrun shows ------------------------------------------------------ */
@@ -493,11 +511,14 @@ main(int argc, char **argv)
 	must(xr_module_static(functions,
 		     sizeof(functions) / sizeof(functions[0]), &err),
 		&err, "functions");
+	sem_init(&over, 0, 0);
 	join();
 	if (strcmp(what, "lost") == 0)
 		try_lost((size_t)prog_num("lost", argv[at + 1]));
 	if (xr_job_rank() == 0)
 		try_it(what, argv[at + 1]);
+	else if (strcmp(what, "bytes") == 0)
+		sem_wait(&over);
 	must(xr_rpc_shutdown(XR_SHUTDOWN_GRACEFUL, XR_SECONDS(60), &err), &err,
 		"shutdown");
 	if (xr_job_rank() == 0)
