@@ -82,12 +82,17 @@ enum xr_status
 failure_status(const struct xr_value *error, struct xr_error *err)
 {
 	struct xr_failure f = { .size = sizeof(f) };
+	const char *text;
+	size_t len;
 
 	if (error == NULL || xr_value_failure(error, &f) != XR_OK)
 		return fail(err, XR_E_NOMEM, "out of memory");
-	return fail(err, f.status, "%.*s",
-		(int)strcspn(f.text != NULL ? f.text : "", "\n"),
-		f.text != NULL ? f.text : "");
+	text = f.text != NULL ? f.text + strspn(f.text, "\n") : "";
+	len = strcspn(text, "\n");
+	/* A peer may have sent one without words. */
+	if (len == 0)
+		return fail(err, f.status, "%s", xr_status_text(f.status));
+	return fail(err, f.status, "%.*s", (int)len, text);
 }
 
 bool

@@ -84,6 +84,9 @@ struct owned {
 	bool ready;    /* there is @value, or @error */
 	bool closed;   /* with the agent */
 	bool is_late;  /* its maker is confirmed when it is ready */
+	/* Of a call to oneself with a limit, until it has begun, or has ended. */
+	int64_t due;
+	struct xr_future *asked; /* a reference; NULL: none */
 	struct xr_value *value, *error;
 	struct fork_list forks;
 	struct want_list wants;
@@ -214,6 +217,7 @@ extern struct rref_state {
 	uint32_t flags;         /* enum xr_rref_flags */
 	uint32_t pending;       /* of @users */
 	uint32_t wanted;        /* wants that wait */
+	uint32_t births;        /* of @owned, that have a limit */
 	struct waiter *settled; /* waits for tables to be empty */
 	bool settles_owners;    /* those of the owner's; else the users' */
 } rref;
@@ -230,6 +234,12 @@ void rref_look(struct rref_todo *todo);
 struct owned *owned_find(const struct rref_gid *id);
 struct owned *owned_new(const struct rref_gid *id);       /* NULL: no memory */
 void owned_look(struct owned *o, struct rref_todo *todo); /* needed still? */
+
+/* owned_limit() - @asked ends with XR_E_TIMEOUT, unless the call has begun by @due. */
+void owned_limit(struct owned *o, struct xr_future *asked, int64_t due);
+
+/* births_expire() - gives when the next is due; not under the lock. */
+int64_t births_expire(int64_t now);
 enum xr_status owned_fork(struct owned *o, const struct rref_gid *fork,
 	struct peer *user);
 void owned_unfork(const struct rref_gid *fork, struct peer *user,

@@ -64,6 +64,7 @@ rref_expire(int64_t now)
 	pthread_mutex_unlock(&rref.lock);
 	rref_do(&todo);
 	next = earlier(next, users_expire(now));
+	next = earlier(next, births_expire(now));
 	return earlier(next, rref_tell_again(now));
 }
 
@@ -356,6 +357,16 @@ call_ended(struct xr_future *asked, void *ctx)
 	free(b);
 }
 
+/* The lock is held. */
+static void
+limit_birth(const struct rref_gid *id, struct xr_future *asked, int64_t due)
+{
+	struct owned *o = owned_find(id);
+
+	if (o != NULL)
+		owned_limit(o, asked, due);
+}
+
 enum xr_status
 rref_asked(struct xr_rref *h, struct xr_future *asked, int64_t timeout)
 {
@@ -375,7 +386,9 @@ rref_asked(struct xr_rref *h, struct xr_future *asked, int64_t timeout)
 		pthread_mutex_lock(&rref.lock);
 		h->asked = xr_future_ref(asked);
 		h->created = xr_future_ref(created);
-		if (h->state == USER_PENDING)
+		if (h->is_owner && due != INT64_MAX)
+			limit_birth(&h->id, asked, due);
+		else if (h->state == USER_PENDING)
 			h->due = due;
 		pthread_mutex_unlock(&rref.lock);
 		if (due != INT64_MAX)

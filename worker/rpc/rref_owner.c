@@ -40,6 +40,8 @@ owned_new(const struct rref_gid *id)
 static void
 discard(struct owned *o, struct rref_todo *todo)
 {
+	if (o->asked != NULL)
+		rref.births--;
 	o->node.next = todo->owned;
 	todo->owned = &o->node;
 }
@@ -140,10 +142,12 @@ owned_set(struct owned *o, struct xr_value *value, bool failed,
 {
 	struct want *w;
 
-	if (o->ready)
-		return;
-	o->ready = true;
 	o->creating = false;
+	if (o->ready) { /* its time was over */
+		owned_look(o, todo);
+		return;
+	}
+	o->ready = true;
 	if (value == NULL || failed)
 		o->error = value != NULL ?
 			xr_value_ref(value) :
@@ -501,6 +505,72 @@ owners_expire(int64_t now, struct rref_todo *todo)
 		owned_look((struct owned *)n, todo);
 	}
 	return next;
+}
+
+void
+owned_limit(struct owned *o, struct xr_future *asked, int64_t due)
+{
+	if (o->asked != NULL || o->ready || (o->begun && !o->is_late))
+		return;
+	o->asked = xr_future_ref(asked);
+	o->due = due;
+	rref.births++;
+}
+
+static struct xr_future *
+take_birth(struct owned *o)
+{
+	struct xr_future *asked = o->asked;
+
+	if (asked != NULL)
+		rref.births--;
+	o->asked = NULL;
+	return asked;
+}
+
+/* A call that needs no limit any more, or whose time is over, as @late says. */
+static struct xr_future *
+find_birth(int64_t now, int64_t *next, bool *late)
+{
+	struct gid_node *n;
+
+	*next = INT64_MAX;
+	if (rref.births == 0)
+		return NULL;
+	for (n = gid_first(&rref.owned); n != NULL;
+		n = gid_next(&rref.owned, n)) {
+		struct owned *o = (struct owned *)n;
+
+		if (o->asked == NULL)
+			continue;
+		*late = !o->ready && (!o->begun || o->is_late);
+		if (!*late || o->due <= now)
+			return take_birth(o);
+		*next = o->due < *next ? o->due : *next;
+	}
+	return NULL;
+}
+
+int64_t
+births_expire(int64_t now)
+{
+	struct xr_future *asked;
+	int64_t next;
+	bool late;
+
+	for (;;) {
+		pthread_mutex_lock(&rref.lock);
+		asked = find_birth(now, &next, &late);
+		pthread_mutex_unlock(&rref.lock);
+		if (asked == NULL)
+			return next;
+		if (late)
+			future_end(asked,
+				failure_new(XR_E_TIMEOUT,
+					"a remote call to oneself has not begun in time"),
+				true);
+		xr_future_unref(asked);
+	}
 }
 
 /* Of a peer's fetch. */

@@ -169,6 +169,7 @@ free_owned(struct owned *o)
 {
 	xr_value_unref(o->value);
 	xr_value_unref(o->error);
+	xr_future_unref(o->asked);
 	free(o);
 }
 
