@@ -454,6 +454,8 @@ ask_future(const struct question *q, ask_read_fn *read,
 	struct xr_future **future, struct xr_error *err)
 {
 	struct due due = { .timeout = q->timeout };
+	struct due sending = { .timeout =
+				       q->limit > 0 ? q->limit : q->timeout };
 	int64_t deadline = due_at(&due);
 	struct asked *a = zalloc(sizeof(*a));
 	struct pending *p = a != NULL ? pending_new() : NULL;
@@ -485,7 +487,7 @@ ask_future(const struct question *q, ask_read_fn *read,
 	flags = record(&a->run, q, p, "async");
 	lead_asked();
 	pending_open(p, q->to, deadline);
-	status = send_question(q, a->corr, flags, &due, &why);
+	status = send_question(q, a->corr, flags, &sending, &why);
 	if (status != XR_OK) {
 		p = pending_claim(a->corr, q->to);
 		if (p != NULL) {

@@ -37,6 +37,7 @@ struct question {
 	bool lent; /* they are the program's: not looked at when it is answered,
 		    * and until then the callee may see them where they are */
 	int64_t timeout; /* ns, INT64_MAX: never */
+	int64_t limit;   /* of ask_future(): of sending alone; 0: @timeout */
 	uint64_t corr;   /* of ask_tell(): which question it is about; 0 */
 	bool call;       /* of the program's */
 	struct refs_out *refs; /* of a value in @parts; or NULL */

@@ -208,6 +208,7 @@ rpc_remote(const struct xr_rpc_call *call, struct xr_rref *target,
 	if (status == XR_OK) {
 		timeout = p.q.timeout;
 		p.q.timeout = INT64_MAX;
+		p.q.limit = timeout;
 		status = ask_future(&p.q, read_value, &future, err);
 		if (status == XR_OK)
 			status = rref_asked(p.made, future, timeout);
