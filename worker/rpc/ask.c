@@ -267,7 +267,9 @@ sync_late(const struct question *q, struct ask_sync *a, uint64_t corr,
 		return a->status;
 	}
 	pending_put(p);
-	lead_asked(); /* what comes yet is to be read */
+	/* What comes yet is to be read, and what came since we looked last. */
+	lead_asked();
+	lead_decline();
 	cancel(q->to, corr);
 	return fail(err, XR_E_TIMEOUT, "no answer from %s (%u) within %lld ms",
 		q->to->name, q->to->id, (long long)(q->timeout / NS_PER_MS));
@@ -490,6 +492,8 @@ ask_future(const struct question *q, ask_read_fn *read,
 	status = send_question(q, a->corr, flags, &sending, &why);
 	if (status != XR_OK) {
 		p = pending_claim(a->corr, q->to);
+		if (status == XR_E_TIMEOUT && p != NULL)
+			lead_answered(); /* it was not sent */
 		if (p != NULL) {
 			future_failed(p, failure_new(status, "%s", why.text));
 			pending_put(p);

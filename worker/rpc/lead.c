@@ -23,7 +23,6 @@
 #define FOLLOW_NS    (50 * NS_PER_US) /* that one looks at its own word */
 #define DROP_TRIES   4
 #define UNWATCHED_NS NS_PER_MS
-#define LOOKS        64 /* turns between two looks at the clock */
 
 static struct segment_bell own_bell;
 static _Atomic uint32_t own_awaits;
@@ -169,8 +168,11 @@ uint32_t
 lead_arm_and_read(void)
 {
 	bell_arm(&lead.armed);
-	if (atomic_load(&lead.asked) > 0)
-		atomic_store(lead.awaits, lead.armed.nap);
+	if (atomic_load(&lead.asked) > 0) {
+		atomic_store_explicit(lead.awaits, lead.armed.nap,
+			memory_order_relaxed);
+		atomic_thread_fence(memory_order_seq_cst);
+	}
 	if (lead.place.thorough != NULL)
 		lead.place.thorough(lead.place.ctx);
 	return lead_read() +
@@ -194,13 +196,30 @@ lead_look_around(int64_t now)
 	lead_due(due);
 }
 
+/* False: its wait is over. It may doze off, or wake up, between two looks. */
+static bool
+hand(struct waiter *w)
+{
+	uint32_t was = WAITER_ASLEEP;
+
+	for (;;) {
+		if (atomic_compare_exchange_strong(&w->state, &was,
+			    WAITER_BATON)) {
+			if (was == WAITER_ASLEEP)
+				word_wake(&w->state, 1);
+			return true;
+		}
+		if (was != WAITER_ASLEEP && was != WAITER_PENDING)
+			return false;
+	}
+}
+
 /* To the follower that came first. False: there is none. */
 bool
 lead_pass_baton(void)
 {
 	struct waiter *w;
 	bool passed = false;
-	uint32_t was;
 
 	if (atomic_load(&lead.follower_count) == 0)
 		return false;
@@ -209,15 +228,7 @@ lead_pass_baton(void)
 		TAILQ_REMOVE(&lead.followers, w, list);
 		w->follows = false;
 		atomic_fetch_sub(&lead.follower_count, 1);
-		was = WAITER_ASLEEP;
-		if (atomic_compare_exchange_strong(&w->state, &was,
-			    WAITER_BATON)) {
-			word_wake(&w->state, 1);
-			passed = true;
-		} else if (was == WAITER_PENDING) {
-			passed = atomic_compare_exchange_strong(&w->state, &was,
-				WAITER_BATON);
-		}
+		passed = hand(w);
 	}
 	pthread_mutex_unlock(&lead.lock);
 	return passed;
@@ -265,7 +276,6 @@ lead_until(struct waiter *w, const struct wait_hint *hint, int64_t deadline)
 {
 	struct wait wait;
 	enum led led = LED_DONE;
-	uint32_t turns = 0;
 
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 
@@ -281,7 +291,7 @@ lead_until(struct waiter *w, const struct wait_hint *hint, int64_t deadline)
 
 		if (lead_read() == 0)
 			next = wait_turn(&wait);
-		else if (++turns % LOOKS == 0)
+		else if (++lead.turns % LEAD_LOOKS == 0)
 			next = WAIT_LOOK;
 		if (next == WAIT_AGAIN)
 			continue;
@@ -515,6 +525,7 @@ lead_open(const struct lead_place *place)
 	atomic_store(&lead.bell, place->bell != NULL ? place->bell : &own_bell);
 	atomic_store(&lead.awaits,
 		place->awaits != NULL ? place->awaits : &own_awaits);
+	atomic_store(lead.awaits, 0);
 	bell_init(&lead.armed, lead.bell, lead.shared);
 	lead.env = place->env != NULL ? place->env : &lead.own_env;
 	if (place->env == NULL)
@@ -536,6 +547,7 @@ void
 lead_close(void)
 {
 	claim();
+	lead_silence();
 	atomic_store(&lead.sources, 0);
 	atomic_store(&lead.due, INT64_MAX);
 	lead.place = (struct lead_place){ 0 };

@@ -71,14 +71,18 @@ lead_idle(struct bell *b)
 	lead_silence();
 	if (lead.place.thorough != NULL)
 		lead.place.thorough(lead.place.ctx);
+	lead_look_around(clock_now());
 	wait_begin_short(&wait, lead.env);
 	while (!wanted()) {
 		enum wait_next next = WAIT_AGAIN;
 
-		if (lead_read() > 0)
-			wait_again(&wait);
-		else
+		if (lead_read() == 0) {
 			next = wait_turn(&wait);
+		} else {
+			wait_again(&wait);
+			if (++lead.turns % LEAD_LOOKS == 0)
+				next = WAIT_LOOK;
+		}
 		if (next != WAIT_AGAIN)
 			lead_look_around(clock_now());
 		if (next != WAIT_SLEEP)
@@ -187,6 +191,11 @@ lead_crew(void)
 void
 lead_busy(void)
 {
-	if (atomic_load(&lead.watched) == 0 && atomic_load(&lead.taken) == 0)
+	if (atomic_load(&lead.taken) != 0)
+		return;
+	if (atomic_load(&lead.watched) == 0)
 		lead_wake_crew();
+	else if (atomic_load(&lead.bell->asleep) == 0)
+		bell_wake(lead.bell,
+			lead.shared); /* it sleeps on no armed one */
 }

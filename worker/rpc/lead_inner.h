@@ -8,6 +8,7 @@
 #include "worker/rpc/lead.h"
 
 #define LEAD_SOURCES_MAX 8
+#define LEAD_LOOKS       64 /* turns that brought something, from look to look */
 
 TAILQ_HEAD(waiter_list, waiter);
 
@@ -22,6 +23,8 @@ extern struct lead {
 	struct lead_source source[LEAD_SOURCES_MAX];
 	_Atomic uint32_t sources;
 	bool abandoned; /* this is a child of the process that reads */
+
+	uint32_t turns; /* of who leads, one after the other */
 
 	_Alignas(64) _Atomic uint32_t taken;
 	_Atomic uint32_t claimed;  /* somebody is to have it, and no other */
