@@ -522,3 +522,26 @@ Test(group, AC_M10_a_call_that_an_answer_begins_is_waited_for)
 		together(3, follows_up);
 	}
 }
+
+/* Ann does not wait for long; bob never comes to that, and both leave in peace. */
+static void
+gives_a_barrier_up(int i)
+{
+	struct xr_rpc_meeting soon = { .size = sizeof(soon),
+		.timeout = XR_SECONDS(0.1) };
+
+	NEED(join(names[i], i, 2) == XR_OK);
+	if (i == 0) {
+		EXPECT(xr_rpc_barrier(&soon, &err) == XR_E_TIMEOUT);
+		EXPECT(strstr(err.text, "bob") != NULL);
+		stage_set(1);
+	} else {
+		stage_await(1);
+	}
+	EXPECT(leave() == XR_OK);
+}
+
+Test(group, a_barrier_that_one_gave_up_does_not_keep_all_from_leaving)
+{
+	together(2, gives_a_barrier_up);
+}

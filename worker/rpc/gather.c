@@ -26,6 +26,20 @@ gather_names(size_t *count)
 	return names;
 }
 
+static enum xr_status
+check(const struct xr_rpc_meeting *m, struct xr_error *err)
+{
+	if (m->size < sizeof(*m))
+		return fail(err, XR_E_INVAL,
+			"a meeting's size is %u, and %zu here", m->size,
+			sizeof(*m));
+	for (size_t i = 0; m->names != NULL && i < m->count; i++)
+		if (m->names[i] == NULL)
+			return fail(err, XR_E_INVAL,
+				"name %zu of a meeting is NULL", i);
+	return XR_OK;
+}
+
 XR_EXPORT enum xr_status
 xr_rpc_allgather(const struct xr_rpc_meeting *meeting, struct xr_value *value,
 	struct xr_value **all, struct xr_error *err)
@@ -41,6 +55,11 @@ xr_rpc_allgather(const struct xr_rpc_meeting *meeting, struct xr_value *value,
 	if (status != XR_OK)
 		return status;
 	all_of_it = meeting != NULL ? *meeting : everybody;
+	status = check(&all_of_it, err);
+	if (status != XR_OK) {
+		agent_leave();
+		return status;
+	}
 	if (all_of_it.names == NULL) {
 		names = gather_names(&all_of_it.count);
 		all_of_it.names = names;
@@ -51,7 +70,7 @@ xr_rpc_allgather(const struct xr_rpc_meeting *meeting, struct xr_value *value,
 		status = agent_timeout(all_of_it.timeout, &all_of_it.timeout,
 			err);
 	if (status == XR_OK)
-		status = meet(&all_of_it, value, all, err);
+		status = meet(&all_of_it, MEET_PROGRAM, value, all, err);
 	free(names);
 	agent_leave();
 	return status;

@@ -345,6 +345,10 @@ xr_rpc_init(const char *name, int64_t rank, int64_t world_size,
 			(long long)rank, (long long)world_size);
 	status = opts != NULL ? backend_check(opts, &all, &why) :
 				xr_rpc_opts_init(0, &all, &why);
+	if (status == XR_OK &&
+		(all.rref_flags & ~(uint32_t)XR_RREF_ACK_ON_DONE) != 0)
+		status = fail(&why, XR_E_INVAL,
+			"rref_flags: %#x has unknown ones", all.rref_flags);
 	if (status == XR_OK) {
 		pthread_mutex_lock(&group.changing);
 		status = agent_state() != AGENT_NONE ?

@@ -21,6 +21,8 @@
 #include "worker/rpc/parcel.h"
 #include "worker/rpc/rref.h"
 
+#define SHUTDOWN_FLAGS (XR_SHUTDOWN_IMMEDIATE | XR_SHUTDOWN_STRICT)
+
 /* What this member calls now, and how often it did. */
 static struct xr_value *
 own_calls(void)
@@ -74,7 +76,7 @@ settle_calls(int64_t deadline, struct xr_error *err)
 				meet(&(struct xr_rpc_meeting){ .names = names,
 					     .count = count,
 					     .timeout = future_left(deadline) },
-					mine, &all, err);
+					MEET_LEAVING, mine, &all, err);
 		sum[0] = sum[1] = 0;
 		sum_calls(all, sum);
 		xr_value_unref(mine);
@@ -96,7 +98,7 @@ meet_all(int64_t deadline, struct xr_error *err)
 
 	who.names = names;
 	if (nil != NULL && names != NULL)
-		status = meet(&who, nil, NULL, err);
+		status = meet(&who, MEET_LEAVING, nil, NULL, err);
 	else
 		fail(err, status, "out of memory");
 	free(names);
@@ -185,6 +187,9 @@ xr_rpc_shutdown(uint32_t flags, int64_t timeout, struct xr_error *err)
 		timeout = XR_TIMEOUT_NEVER;
 	if (!future_deadline(timeout, &deadline))
 		return fail(err, XR_E_INVAL, "a timeout below 0");
+	if ((flags & ~(uint32_t)SHUTDOWN_FLAGS) != 0)
+		return fail(err, XR_E_INVAL, "flags: %#x has unknown ones",
+			flags);
 	if (crew_is_member() || lead_delivers())
 		return fail(err, XR_E_STATE,
 			"a function that serves a call cannot shut the agent down");

@@ -89,10 +89,13 @@ stir(struct set_id *id, const void *data, size_t len)
 /* FNV-1a from two beginnings over lengths and names: none can be read as two. With
  * the lives of their bearers: who comes again begins to count anew. */
 static struct set_id
-id_of(struct peer *const *who, size_t count)
+id_of(struct peer *const *who, size_t count, enum meet_for what)
 {
 	struct set_id id = { UINT64_C(0xcbf29ce484222325),
 		UINT64_C(0x9ae16a3b2f90404f) };
+	uint8_t first = (uint8_t)what;
+
+	stir(&id, &first, sizeof(first));
 
 	for (size_t i = 0; i < count; i++) {
 		uint8_t len = (uint8_t)strlen(who[i]->name);
@@ -537,10 +540,10 @@ meet_forget_all(void)
 /* --- a member ------------------------------------------------------------- */
 
 static struct xr_value *
-report_of(struct peer *const *who, size_t count, int64_t timeout,
-	struct xr_value *value)
+report_of(struct peer *const *who, size_t count, enum meet_for what,
+	int64_t timeout, struct xr_value *value)
 {
-	struct set_id id = id_of(who, count);
+	struct set_id id = id_of(who, count, what);
 	uint64_t number = next_number(id);
 	struct xr_value *list = xr_value_new_list(), *items[6];
 	enum xr_status status =
@@ -627,8 +630,8 @@ find_all(const char *const *sorted, size_t count, struct peer **who,
 }
 
 enum xr_status
-meet(const struct xr_rpc_meeting *meeting, struct xr_value *value,
-	struct xr_value **all, struct xr_error *err)
+meet(const struct xr_rpc_meeting *meeting, enum meet_for what,
+	struct xr_value *value, struct xr_value **all, struct xr_error *err)
 {
 	size_t count = meeting->count;
 	const char **sorted = calloc(count + 1, sizeof(*sorted));
@@ -644,7 +647,7 @@ meet(const struct xr_rpc_meeting *meeting, struct xr_value *value,
 		status = find_all(sorted, count, who, err);
 	}
 	if (status == XR_OK) {
-		report = report_of(who, count, meeting->timeout, value);
+		report = report_of(who, count, what, meeting->timeout, value);
 		if (report == NULL)
 			status = fail(err, XR_E_NOMEM, "out of memory");
 	}

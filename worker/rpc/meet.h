@@ -3,7 +3,9 @@
  * meet.h - several members bring a value each, and all get all of them.
  *
  * The member with the first name collects. A meeting is known by the set of its
- * members and by how many of that set there were before, in this process. Each
+ * members, by what it is for, and by how many such there were before, in this
+ * process: those of the program and those of leaving do not meet each other, also
+ * when one rank gave up the former before another came to the latter. Each
  * member tells the collector for how long it will wait, and is told when that is
  * over who is missing; so all hear the same, also when the collector's own program
  * never comes.
@@ -19,9 +21,14 @@
 
 struct peer;
 
+enum meet_for {
+	MEET_PROGRAM, /* xr_rpc_allgather() */
+	MEET_LEAVING,
+};
+
 /* meet() - as xr_rpc_allgather(); @meeting: names are given, and the timeout is in ns,
  * INT64_MAX never. */
-enum xr_status meet(const struct xr_rpc_meeting *meeting,
+enum xr_status meet(const struct xr_rpc_meeting *meeting, enum meet_for what,
 	struct xr_value *value, struct xr_value **all, struct xr_error *err);
 
 /* A handler of messages. */

@@ -35,11 +35,11 @@ options_timeout_check(int64_t timeout, struct xr_error *err)
 enum xr_status
 options_threads_check(int64_t threads, struct xr_error *err)
 {
-	/* -1 as a u32, and what is as large by another slip. */
 	if (threads > 0 && threads <= OPTIONS_THREADS_MAX)
 		return XR_OK;
 	return fail(err, XR_E_INVAL, "threads: %lld is not 1 to %d",
-		(long long)(threads > INT32_MAX ? (int32_t)threads : threads),
+		/* What was -1 before it was a u32. */
+		(long long)(threads == UINT32_MAX ? -1 : threads),
 		OPTIONS_THREADS_MAX);
 }
 

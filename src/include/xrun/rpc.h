@@ -150,7 +150,7 @@ enum xr_status xr_rpc_init(const char *name, int64_t rank, int64_t world_size,
 
 enum xr_shutdown_flags {
 	XR_SHUTDOWN_GRACEFUL = 0,  /* when nobody calls any more */
-	XR_SHUTDOWN_IMMEDIATE = 1, /* nobody is waited for */
+	XR_SHUTDOWN_IMMEDIATE = 1, /* no other member is waited for */
 	XR_SHUTDOWN_STRICT = 2,    /* references that leaked are an error */
 };
 
@@ -162,9 +162,12 @@ enum xr_shutdown_flags {
  * own calls. Futures that are pending end with XR_E_CLOSED. References that the
  * program has not released are named on standard error.
  *
- * @timeout: ns, for all of it; 0 and XR_TIMEOUT_NEVER: no limit
+ * @timeout: ns; 0 and XR_TIMEOUT_NEVER: no limit. Functions that run here at that
+ *           time, for others, are waited for in any case: a thread cannot be ended
+ *           from outside.
  *
- * Returns  XR_OK; XR_E_STATE: no agent; XR_E_TIMEOUT: @err names who is missing;
+ * Returns  XR_OK; XR_E_INVAL: the agent stays; XR_E_STATE: no agent, or this is one
+ *          of its functions; XR_E_TIMEOUT: @err names who is missing;
  *          XR_E_PEER_LOST; XR_E_EXISTS: references leaked, with XR_SHUTDOWN_STRICT
  */
 enum xr_status xr_rpc_shutdown(uint32_t flags, int64_t timeout,
