@@ -5,4 +5,5 @@
 # usage: code.sh SCDOC <PAGE.scd
 set -eu
 
+# shellcheck disable=SC2016 # those are no commands
 sed '/^```/,/^```/ s/\\/\\\\/g' | "$1"
