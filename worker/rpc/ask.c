@@ -227,8 +227,11 @@ sync_answered(struct pending *p, const struct xr_record *record,
 	const struct xr_body *body)
 {
 	struct ask_sync *a = p->ctx;
-	struct xr_error err; /* read where it was written */
+	struct xr_error err;
 
+	/* Not all of it: zeroing takes as long as the rest. */
+	err.status = XR_E_PROTO;
+	err.text[0] = '\0';
 	if (record->kind == MESSAGE_ERROR) {
 		a->error = error_in(pending_peer(p), record, body);
 	} else if (a->read != NULL) {

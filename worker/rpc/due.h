@@ -9,7 +9,7 @@
 
 #include <stdint.h>
 
-#include "base/clock.h"
+#include "worker/rpc/future.h"
 
 struct due {
 	int64_t timeout; /* ns; INT64_MAX: never */
@@ -21,15 +21,10 @@ struct due {
 static inline int64_t
 due_at(struct due *due)
 {
-	int64_t now;
-
 	if (due == NULL || due->timeout == INT64_MAX)
 		return INT64_MAX;
-	if (due->at == 0) {
-		now = clock_now();
-		due->at = due->timeout > INT64_MAX - now ? INT64_MAX :
-							   now + due->timeout;
-	}
+	if (due->at == 0)
+		future_deadline(due->timeout, &due->at);
 	return due->at;
 }
 
