@@ -94,3 +94,47 @@ dies()
 	runs storm 2
 	[ "$(grep -c 'each ended once' <<<"$by_shm"$'\n'"$output")" -eq 4 ]
 }
+
+unruly()
+{
+	job -n 2 "$BUILD/tests/prog/rpc_unruly" "$1"
+	[ "$status" -eq 0 ]
+	by_shm=$output
+	job -n 2 "$BUILD/tests/prog/rpc_unruly" "$1" tcp
+	[ "$status" -eq 0 ]
+}
+
+@test "a function that ends its thread fails, and its process goes on" {
+	unruly thread
+	for out in "$by_shm" "$output"; do
+		assert_has "$out" 'ends on worker1 \(1\): XR_E_STATE: it has ended its thread'
+		assert_has "$out" 'a callback has ended its thread'
+	done
+}
+
+@test "an answer that could not be made is no value, and is told so" {
+	unruly null
+	assert_has "$by_shm" 'nothing answered with NULL'
+	[ "$(grep -c 'nothing answered with NULL' <<<"$output")" -eq 2 ]
+}
+
+@test "a function that keeps its process from leaving is named" {
+	mkfifo gate
+	GATE=$PWD/gate "$XRUN" --no-logs -n 2 "$BUILD/tests/prog/rpc_unruly" stay 2>err >out &
+	await_line err 'worker1 \(1\) cannot leave: these functions have not returned: stays, called by worker0 \(0\)' 20
+	echo >gate
+	wait "$!"
+}
+
+@test "calls that nobody answers wait for room at a rank that is stopped" {
+	unruly stopped
+	assert_has "$by_shm" 'worker1 \(1\) takes nothing more'
+	assert_has "$output" 'worker1 \(1\) takes nothing more'
+}
+
+@test "who comes to a meeting when the others have gone hears that it was late" {
+	unruly late
+	for out in "$by_shm" "$output"; do
+		[ "$(grep -c 'these did not come in time: worker1' <<<"$out")" -eq 2 ]
+	done
+}

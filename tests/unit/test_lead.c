@@ -63,7 +63,7 @@ open_lead(void)
 static void
 close_lead(void)
 {
-	crew_close();
+	crew_close(0, NULL);
 	lead_close();
 }
 

@@ -28,7 +28,8 @@
 #include "worker/rpc/tell.h"
 #include "worker/rpc/word.h"
 
-#define NAME_BUCKETS 1024 /* a power of 2 */
+#define NAME_BUCKETS 1024           /* a power of 2 */
+#define PATIENCE_NS  (5 * NS_PER_S) /* then functions that run yet are named */
 
 static struct {
 	_Atomic uint32_t state; /* enum agent_state */
@@ -215,7 +216,8 @@ agent_peer(const char *name, int64_t id, struct peer **peer,
 		return peer_lost_error(p, err);
 	if (p == NULL && name != NULL)
 		return fail(err, XR_E_NOTFOUND, "%s (%u) knows no worker %s",
-			a.self->name, a.self->id, name);
+			a.self->name, a.self->id,
+			name[0] != '\0' ? name : "''");
 	if (p == NULL)
 		return fail(err, XR_E_NOTFOUND, "%s (%u) knows no worker %lld",
 			a.self->name, a.self->id, (long long)id);
@@ -549,7 +551,7 @@ agent_close(void (*look)(void *ctx), void *ctx)
 {
 	change_state(AGENT_CLOSING);
 	inside_await_empty(empty, NULL);
-	crew_close();
+	crew_close(PATIENCE_NS, serve_tell_running);
 	if (look != NULL)
 		look(ctx);
 	tell_last();

@@ -54,10 +54,18 @@ call_over(void)
 enum xr_status
 ask_await_idle(int64_t deadline, struct xr_error *err)
 {
-	return tally_await(&active, deadline) ?
-		XR_OK :
-		fail(err, XR_E_TIMEOUT, "%u calls are not answered",
+	const struct peer *to;
+
+	if (tally_await(&active, deadline))
+		return XR_OK;
+	to = pending_first();
+	if (to == NULL)
+		return fail(err, XR_E_TIMEOUT,
+			"%u calls are answered, and their callbacks run yet",
 			ask_active());
+	return fail(err, XR_E_TIMEOUT,
+		"%u calls are not answered, one by %s (%u)", ask_active(),
+		to->name, to->id);
 }
 
 /* --- sending -------------------------------------------------------------- */

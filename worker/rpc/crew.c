@@ -7,8 +7,10 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "worker/rpc/crew.h"
 #include "worker/rpc/lead.h"
+#include "worker/rpc/word.h"
 
 TAILQ_HEAD(work_list, work);
 
@@ -22,6 +24,7 @@ static struct {
 	pthread_t *thread; /* [count] */
 	uint32_t count, cap;
 	uint32_t busy; /* threads that run or wait in a piece of work */
+	_Atomic uint32_t living; /* threads that do not end yet */
 	_Atomic bool closing;
 	bool open;   /* takes work */
 	sem_t begun; /* the first thread has */
@@ -33,6 +36,8 @@ static struct {
 static __thread bool member __attribute__((tls_model("initial-exec")));
 /* It runs a piece of work, or waits in one. */
 static __thread bool runs __attribute__((tls_model("initial-exec")));
+static __thread bool is_first __attribute__((tls_model("initial-exec")));
+static __thread bool is_over __attribute__((tls_model("initial-exec")));
 
 bool
 crew_is_member(void)
@@ -104,10 +109,41 @@ grow(void)
 		crew.thread = more;
 		crew.cap = cap;
 	}
+	atomic_fetch_add(&crew.living, 1);
 	if (start(&crew.thread[crew.count]) == 0)
 		crew.count++;
+	else
+		atomic_fetch_sub(&crew.living, 1);
 out:
 	pthread_mutex_unlock(&crew.lock);
+}
+
+static void
+work_is_over(void)
+{
+	runs = false;
+	pthread_mutex_lock(&crew.lock);
+	crew.busy--;
+	atomic_fetch_sub(&crew.running, 1);
+	pthread_mutex_unlock(&crew.lock);
+}
+
+static void go_on(void);
+
+/* What it called ends the thread, which is not its own: the rest of the thread's life
+ * takes place here, and it ends when it would have. It may happen again in there:
+ * the C library then comes by here once more for each. */
+static void
+thread_ended(void *arg)
+{
+	struct work *work = arg;
+
+	if (is_over)
+		return;
+	if (work->ended_thread != NULL)
+		work->ended_thread(work);
+	work_is_over();
+	go_on();
 }
 
 static void
@@ -119,25 +155,18 @@ run_one(struct work *work)
 	if (crew_has_work(NULL))
 		lead_wake_crew();
 	runs = true;
+	pthread_cleanup_push(thread_ended, work);
 	work->run(work);
-	runs = false;
-	pthread_mutex_lock(&crew.lock);
-	crew.busy--;
-	atomic_fetch_sub(&crew.running, 1);
-	pthread_mutex_unlock(&crew.lock);
+	pthread_cleanup_pop(0);
+	work_is_over();
 }
 
-static void *
-run(void *first)
+static void
+go_on(void)
 {
 	struct work *work;
-	bool is_first = first != NULL, closing;
+	bool closing;
 
-	member = true;
-	if (is_first) {
-		crew.first.begin();
-		sem_post(&crew.begun);
-	}
 	for (;;) {
 		/* Before the look: what was posted before is done yet. */
 		closing = atomic_load(&crew.closing);
@@ -151,6 +180,21 @@ run(void *first)
 	}
 	if (is_first)
 		crew.first.end();
+	is_over = true;
+	atomic_fetch_sub(&crew.living, 1);
+	word_wake(&crew.living, 1);
+}
+
+static void *
+run(void *first)
+{
+	member = true;
+	is_first = first != NULL;
+	if (is_first) {
+		crew.first.begin();
+		sem_post(&crew.begun);
+	}
+	go_on();
 	return NULL;
 }
 
@@ -227,8 +271,21 @@ crew_abandon(void)
 	crew.open = false;
 }
 
+/* All of them are about to end, or @patience is over. */
+static void
+await_end(int64_t patience)
+{
+	int64_t deadline = clock_now() + patience;
+	uint32_t living = atomic_load(&crew.living);
+
+	while (living > 0 && clock_now() < deadline) {
+		word_sleep(&crew.living, living, deadline);
+		living = atomic_load(&crew.living);
+	}
+}
+
 void
-crew_close(void)
+crew_close(int64_t patience, void (*late)(void))
 {
 	uint32_t count;
 
@@ -238,6 +295,9 @@ crew_close(void)
 	count = crew.count;
 	pthread_mutex_unlock(&crew.lock);
 	lead_wake_all();
+	await_end(patience);
+	if (atomic_load(&crew.living) > 0 && late != NULL)
+		late();
 	for (uint32_t i = 0; i < count; i++)
 		pthread_join(crew.thread[i], NULL);
 	free(crew.thread);

@@ -18,6 +18,9 @@
 
 struct work {
 	void (*run)(struct work *work); /* may free it */
+	/* ended_thread() - run() will not return: what it called has ended the
+	 * thread (pthread_exit(3)). NULL: nothing is to be done. */
+	void (*ended_thread)(struct work *work);
 	TAILQ_ENTRY(work) list;
 };
 
@@ -55,7 +58,10 @@ uint32_t crew_idle(void);
 void crew_abandon(void);
 
 /* crew_close() - end all threads, once what was posted has run. Not by one of
- * them. */
-void crew_close(void);
+ * them.
+ *
+ * @late: called once if that takes longer than @patience, ns; NULL
+ */
+void crew_close(int64_t patience, void (*late)(void));
 
 #endif /* WORKER_RPC_CREW_H */

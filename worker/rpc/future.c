@@ -235,6 +235,16 @@ settle_one(struct xr_future *f)
 }
 
 static void
+then_over(struct then *t)
+{
+	xr_future_unref(t->child);
+	if (t->counted)
+		settle_one(t->parent);
+	xr_future_unref(t->parent);
+	free(t);
+}
+
+static void
 call_then(struct then *t)
 {
 	struct xr_value *result = NULL;
@@ -252,17 +262,30 @@ call_then(struct then *t)
 		future_end(t->child, error_of(t->parent, status, &err), true);
 	if (t->child == NULL || status != XR_OK)
 		xr_value_unref(result);
-	xr_future_unref(t->child);
-	if (t->counted)
-		settle_one(t->parent);
-	xr_future_unref(t->parent);
-	free(t);
+	then_over(t);
+}
+
+static struct then *
+then_of(struct work *work)
+{
+	return (struct then *)((char *)work - offsetof(struct then, work));
 }
 
 static void
 run_work(struct work *work)
 {
-	call_then((struct then *)((char *)work - offsetof(struct then, work)));
+	call_then(then_of(work));
+}
+
+static void
+thread_ended(struct work *work)
+{
+	struct then *t = then_of(work);
+
+	if (t->child != NULL)
+		future_fail(t->child, XR_E_STATE,
+			"a callback has ended its thread (pthread_exit), which is the agent's");
+	then_over(t);
 }
 
 static void
@@ -277,6 +300,7 @@ static void
 dispatch(struct then *t)
 {
 	t->work.run = run_work;
+	t->work.ended_thread = thread_ended;
 	t->later.run = run_later;
 	t->later.waits = !t->is_short;
 	if (t->is_short || !crew_post(&t->work))

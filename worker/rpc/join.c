@@ -62,7 +62,7 @@ join_secret(const struct join *j, uint8_t out[JOIN_SECRET],
 	}
 	status = xr_store_get(j->store, key, left(j), &bytes, err);
 	if (status == XR_E_TIMEOUT)
-		status = fail(err, XR_E_TIMEOUT, "rank 0 did not come");
+		status = fail(err, XR_E_TIMEOUT, "rank 0 did not come in time");
 	else if (status == XR_OK && bytes.len != JOIN_SECRET)
 		status = fail(err, XR_E_PROTO, "that is no secret");
 	if (status == XR_OK)
@@ -147,8 +147,8 @@ name_missing(const struct join *j, uint32_t first, struct xr_error *err)
 			n += (size_t)snprintf(text + n, sizeof(text) - n,
 				"%s%u", n > 0 ? ", " : "", r);
 	}
-	return fail(err, XR_E_TIMEOUT, "these ranks of %u did not come: %s",
-		j->size, text);
+	return fail(err, XR_E_TIMEOUT,
+		"these ranks of %u did not come in time: %s", j->size, text);
 }
 
 /* An info that is an ERROR is that of a member that could not begin. */

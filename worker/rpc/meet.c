@@ -23,7 +23,7 @@
 #include "worker/rpc/meet.h"
 #include "worker/rpc/values.h"
 
-#define LOST_TEXT "one is lost, and these did not come"
+#define LOST_TEXT "one is lost, and these did not come in time"
 #define GRACE_NS \
 	NS_PER_S /* for the collector's word, behind the asker's time */
 
@@ -464,8 +464,8 @@ expire_one(int64_t now, int64_t *next)
 		int64_t when = due(mt);
 
 		if (when <= now) {
-			n = break_up(mt, XR_E_TIMEOUT, "these did not come",
-				&out);
+			n = break_up(mt, XR_E_TIMEOUT,
+				"these did not come in time", &out);
 			break;
 		}
 		if (when < *next)

@@ -18,6 +18,8 @@
 #include "worker/rpc/pending.h"
 #include "worker/rpc/tell.h"
 
+#define COPIES_MAX (UINT32_C(64) << 20) /* bytes */
+
 struct peer *
 peer_new(const char *name, uint32_t id, uint64_t incarnation)
 {
@@ -247,26 +249,62 @@ send_parcel(struct peer *p, const struct xr_message *m, struct parcel *parcel)
 	return status;
 }
 
-/* A carrier that would keep the parts gets a copy, which it may keep. */
-static enum xr_status
-send_copy(struct peer *p, const struct xr_message *m)
-{
-	size_t len = length_of(m), at = 0;
-	char *data = malloc(len);
-	struct parcel *parcel = data != NULL ? parcel_new(free, data) : NULL;
-	struct xr_part part = { data, len };
-	struct xr_message one = *m;
-	enum xr_status status;
+/* What a carrier may keep: of a peer that takes nothing there is no more than
+ * COPIES_MAX, and one. */
+struct copy {
+	struct peer *to;
+	size_t len;
+	char data[];
+};
 
-	if (parcel == NULL) {
-		free(data);
-		return XR_E_NOMEM;
-	}
+static void
+copy_free(void *what)
+{
+	struct copy *c = what;
+
+	atomic_fetch_sub(&c->to->copied, c->len);
+	free(c);
+}
+
+static struct copy *
+copy_parts(struct peer *p, const struct xr_message *m, size_t len)
+{
+	struct copy *c = malloc(sizeof(*c) + len);
+	size_t at = 0;
+
+	if (c == NULL)
+		return NULL;
+	c->to = p;
+	c->len = len;
 	for (uint32_t i = 0; i < m->count; i++) {
 		if (m->parts[i].len > 0)
-			memcpy(data + at, m->parts[i].data, m->parts[i].len);
+			memcpy(c->data + at, m->parts[i].data, m->parts[i].len);
 		at += m->parts[i].len;
 	}
+	return c;
+}
+
+/* A carrier that would keep the parts gets a copy, which it may keep. */
+static enum xr_status
+send_copy(struct peer *p, const struct xr_message *m, size_t len)
+{
+	size_t out = atomic_load(&p->copied);
+	struct parcel *parcel;
+	struct xr_message one = *m;
+	struct xr_part part;
+	enum xr_status status;
+	struct copy *c;
+
+	if (out > 0 && (len > COPIES_MAX || out > COPIES_MAX - len))
+		return XR_E_AGAIN;
+	c = copy_parts(p, m, len);
+	parcel = c != NULL ? parcel_new(copy_free, c) : NULL;
+	if (parcel == NULL) {
+		free(c);
+		return XR_E_NOMEM;
+	}
+	atomic_fetch_add(&p->copied, len);
+	part = (struct xr_part){ c->data, len };
 	one.parts = &part;
 	one.count = 1;
 	one.lent = false;
@@ -280,11 +318,13 @@ static enum xr_status
 send_message(struct peer *p, const struct xr_message *m, struct parcel *parcel)
 {
 	bool pending;
+	size_t len;
 
 	if (parcel != NULL)
 		return send_parcel(p, m, parcel);
-	return length_of(m) > p->carrier->copies ?
-		send_copy(p, m) :
+	len = length_of(m);
+	return len > p->carrier->copies ?
+		send_copy(p, m, len) :
 		p->carrier->send(p->link, m, &pending);
 }
 
@@ -369,6 +409,11 @@ peer_send_whole(struct peer *p, const struct xr_message *message,
 	if (status == XR_E_TIMEOUT)
 		return fail(err, status, "%s (%u) takes nothing more", p->name,
 			p->id);
+	if (status == XR_E_RANGE)
+		return fail(err, status,
+			"%s (%u): a message of %zu bytes, with %u loans: there can be 1 TiB and %u",
+			p->name, p->id, length_of(message), message->loan_count,
+			XR_LOANS_MAX);
 	if (status != XR_OK && status != XR_E_PEER_LOST &&
 		status != XR_E_NOTFOUND)
 		return fail(err, status, "%s (%u): %s", p->name, p->id,

@@ -54,8 +54,9 @@ struct peer {
 	_Atomic uint32_t state; /* enum peer_state */
 	_Atomic bool gone; /* it is no member any more: new calls are refused */
 	bool left;         /* it went by itself; under @lock */
-	uint64_t listed;   /* roll.c: the last record of members with it */
-	char why[128];     /* of PEER_LOST; under @lock */
+	_Atomic size_t copied; /* bytes of copies that its carrier has yet */
+	uint64_t listed;       /* roll.c: the last record of members with it */
+	char why[128];         /* of PEER_LOST; under @lock */
 	char addresses[AGENT_ADDRESSES_MAX];
 	struct peer *next, *same_name; /* agent.c: they only grow */
 

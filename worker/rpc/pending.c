@@ -288,16 +288,33 @@ pending_fail_all(const struct peer *peer, enum xr_status status,
 	}
 }
 
+static bool
+is_call(struct pending *p)
+{
+	uint64_t corr;
+
+	return is_open(p, &corr) &&
+		atomic_load_explicit(&p->call, memory_order_relaxed);
+}
+
+const struct peer *
+pending_first(void)
+{
+	uint32_t count = atomic_load(&t.chunks) * CHUNK;
+
+	for (uint32_t i = 0; i < count; i++)
+		if (is_call(at(i)))
+			return pending_peer(at(i));
+	return NULL;
+}
+
 uint32_t
 pending_count(bool calls)
 {
-	uint32_t chunks = atomic_load(&t.chunks), n = 0;
+	uint32_t count = atomic_load(&t.chunks) * CHUNK, n = 0;
 	uint64_t corr;
 
-	for (uint32_t i = 0; i < chunks * CHUNK; i++)
-		n += is_open(at(i), &corr) &&
-			(!calls ||
-				atomic_load_explicit(&at(i)->call,
-					memory_order_relaxed));
+	for (uint32_t i = 0; i < count; i++)
+		n += calls ? is_call(at(i)) : is_open(at(i), &corr);
 	return n;
 }

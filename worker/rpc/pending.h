@@ -73,6 +73,10 @@ int64_t pending_expire(int64_t now);
 void pending_fail_all(const struct peer *peer, enum xr_status status,
 	const char *why);
 
+/* pending_first() - whom one of the program's calls that are open is asked of; NULL:
+ * there is none. A peer stays as long as the agent. */
+const struct peer *pending_first(void);
+
 /* pending_count() - how many are open; only calls of the program's. */
 uint32_t pending_count(bool calls);
 

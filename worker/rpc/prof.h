@@ -116,6 +116,9 @@ struct prof_run {
 void prof_run_begin(struct prof_run *run, struct xr_call *call);
 void prof_run_end(struct prof_run *run, const char *func);
 
+/* prof_run_left() - the thread has left the functions that it ran. */
+void prof_run_left(void);
+
 /* prof_answer() - @call, which has a profile, is about to be answered. */
 void prof_answer(struct xr_call *call);
 

@@ -190,16 +190,31 @@ prof_run_begin(struct prof_run *run, struct xr_call *call)
 		call->kept->began = run->start;
 }
 
+/* One that the function has begun, and left. */
+static void
+leave_own(struct prof_into *into)
+{
+	if (into->own != NULL)
+		prof_close(into->own);
+	prof_unref(into->own);
+}
+
+void
+prof_run_left(void)
+{
+	struct prof_into *into = prof_into();
+
+	leave_own(into);
+	*into = (struct prof_into){ .own = NULL };
+}
+
 void
 prof_run_end(struct prof_run *run, const char *func)
 {
 	struct prof_into *into = prof_into();
 	const struct prof_into nobody = { .own = NULL };
 
-	/* One that the function has begun, and left. */
-	if (into->own != NULL)
-		prof_close(into->own);
-	prof_unref(into->own);
+	leave_own(into);
 	*into = run->before;
 	/* Its caller has it from prof_answer(). */
 	prof_note(&nobody, func, run->start, clock_now());

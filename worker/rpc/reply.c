@@ -259,7 +259,7 @@ keep_value(struct xr_call *call, struct xr_value *value)
 	enum xr_status status = XR_E_NOMEM;
 
 	rref_made(&call->birth, value, false);
-	if (value != NULL && nil != NULL)
+	if (nil != NULL)
 		status = values_pack_answer(nil, call, &out, NULL);
 	if (status == XR_OK)
 		send_values(call, MESSAGE_REPLY, &out);
@@ -278,8 +278,7 @@ send_value(struct xr_call *call, struct xr_value *value)
 
 	if ((call->flags & MESSAGE_REMOTE) != 0)
 		return keep_value(call, value);
-	status = value == NULL ? fail(&err, XR_E_NOMEM, "out of memory") :
-				 values_pack_answer(value, call, &out, &err);
+	status = values_pack_answer(value, call, &out, &err);
 	if (status != XR_OK) {
 		struct xr_value *error = failure_new(status, "%s", err.text);
 
@@ -368,8 +367,8 @@ send_any(struct xr_call *call, struct xr_value *value)
 
 	if (!reach(call))
 		return XR_OK;
-	status = call->values || value == NULL ? send_value(call, value) :
-						 send_plain(call, value);
+	status = call->values ? send_value(call, value) :
+				send_plain(call, value);
 	agent_leave();
 	return status;
 }
@@ -402,12 +401,43 @@ refuse(struct xr_call *call, const char *what)
 								XR_E_STATE;
 }
 
+/* What a constructor gives that had no memory, or refused what it was given. */
+static enum xr_status
+answer_with_null(struct xr_call *call)
+{
+	char line[400];
+
+	snprintf(line, sizeof(line),
+		"%s answered with NULL, which is no value: it could not be made",
+		xr_call_func(call));
+	return call_refuse(call, XR_E_ENCODE, line) == XR_OK ? XR_E_ENCODE :
+							       XR_E_STATE;
+}
+
+static enum xr_status
+without_memory(struct xr_call *call)
+{
+	return call_refuse(call, XR_E_NOMEM, "out of memory") == XR_OK ?
+		XR_E_NOMEM :
+		XR_E_STATE;
+}
+
+enum xr_status
+call_done(struct xr_call *call)
+{
+	struct xr_value *nil = xr_value_new_nil();
+
+	return nil != NULL ? xr_reply(call, nil) : without_memory(call);
+}
+
 XR_EXPORT enum xr_status
 xr_reply(struct xr_call *call, struct xr_value *value)
 {
 	enum xr_status status;
 	enum xr_kind kind;
 
+	if (value == NULL)
+		return answer_with_null(call);
 	if (breaks_promise(call)) {
 		kind = xr_value_kind(value);
 		xr_value_unref(value);
@@ -425,8 +455,12 @@ xr_reply(struct xr_call *call, struct xr_value *value)
 XR_EXPORT enum xr_status
 xr_reply_bytes(struct xr_call *call, const void *data, size_t len)
 {
-	if (call->values)
-		return xr_reply(call, xr_value_new_bytes(data, len));
+	struct xr_value *v;
+
+	if (call->values) {
+		v = xr_value_new_bytes(data, len);
+		return v != NULL ? xr_reply(call, v) : without_memory(call);
+	}
 	if (breaks_promise(call))
 		return refuse(call, "bytes");
 	if (!call_take_answer(call))

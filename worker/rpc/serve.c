@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* serve.c - see serve.h. */
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/status.h"
 #include "base/zalloc.h"
@@ -139,7 +141,7 @@ finish(struct xr_call *call, enum xr_status status)
 	if (status != XR_OK)
 		xr_reply_fail(call, status, xr_status_text(status));
 	else if (!atomic_load(&call->answered) && !call->deferred)
-		xr_reply(call, xr_value_new_nil());
+		call_done(call);
 }
 
 static void
@@ -186,16 +188,36 @@ run_call(struct xr_call *call, const struct xr_body *body)
 	prof_run_end(&run, call->func->f.name);
 }
 
+static struct xr_call *
+call_of(struct work *work)
+{
+	return (struct xr_call *)((char *)work -
+		offsetof(struct xr_call, work));
+}
+
 static void
 run_work(struct work *work)
 {
-	struct xr_call *call = (struct xr_call *)((char *)work -
-		offsetof(struct xr_call, work));
+	struct xr_call *call = call_of(work);
 
 	if (atomic_load(&call->cancelled))
 		call_refuse(call, XR_E_CANCELLED, "canceled");
 	else
 		run_call(call, &call->body);
+	call->runs = false;
+	call_unref(call);
+}
+
+/* Its function did that. */
+static void
+thread_ended(struct work *work)
+{
+	struct xr_call *call = call_of(work);
+
+	prof_run_left();
+	if (!call->deferred)
+		xr_reply_fail(call, XR_E_STATE,
+			"it has ended its thread (pthread_exit), which is the agent's");
 	call->runs = false;
 	call_unref(call);
 }
@@ -241,6 +263,7 @@ keep(struct xr_call *from, const struct xr_body *body)
 		call->body.data = (const char *)held_data(call->held) +
 			(whole->len - body->len);
 	call->work.run = run_work;
+	call->work.ended_thread = thread_ended;
 	return call;
 }
 
@@ -442,6 +465,28 @@ serve_request(struct peer *peer, const struct xr_record *record,
 	else
 		serve_later(&call, &rest);
 	give_back(&call);
+}
+
+void
+serve_tell_running(void)
+{
+	const struct peer *self = agent_self();
+	char text[1024];
+	struct xr_call *call;
+	size_t n = 0;
+
+	pthread_mutex_lock(&open_calls.lock);
+	LIST_FOREACH(call, &open_calls.calls, list)
+	if (atomic_load(&call->runs) && n < sizeof(text))
+		n += (size_t)snprintf(text + n, sizeof(text) - n,
+			"%s%s, called by %s (%u)", n > 0 ? "; " : "",
+			call->func != NULL ? call->func->f.name : "a method",
+			call->peer->name, call->peer->id);
+	pthread_mutex_unlock(&open_calls.lock);
+	if (n > 0)
+		dprintf(STDERR_FILENO,
+			"xrun: %s (%u) cannot leave: these functions have not returned: %s\n",
+			self->name, self->id, text);
 }
 
 void

@@ -27,6 +27,9 @@ void serve_cancel(struct peer *peer, const struct xr_record *record,
  * function has returned. */
 uint32_t serve_count(bool deferred);
 
+/* serve_tell_running() - on standard error: which functions run yet, and for whom. */
+void serve_tell_running(void);
+
 /* serve_lost() - nobody waits for the answers of @peer's calls. */
 void serve_lost(const struct peer *peer);
 

@@ -62,6 +62,9 @@ void call_unref(struct xr_call *call);
 enum xr_status call_refuse(struct xr_call *call, enum xr_status status,
 	const char *text);
 
+/* call_done() - answer it with NIL; as xr_reply(). */
+enum xr_status call_done(struct xr_call *call);
+
 /* call_take_answer() - false: it was answered already. */
 bool call_take_answer(struct xr_call *call);
 

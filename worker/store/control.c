@@ -449,7 +449,7 @@ await_welcome(int fd, int64_t until, struct xr_error *err)
 				"store: xrun has closed the connection: the job ends, or has no room");
 		else if (!driver_pause(fd, NS_PER_S, until))
 			return fail(err, XR_E_TIMEOUT,
-				"store: xrun does not answer");
+				"store: xrun did not answer in time");
 	}
 	line[--len] = '\0';
 	status = control_read(&m, line, len, CONTROL_BY_JOB, err);

@@ -315,7 +315,7 @@ give_up(struct link *l, struct call *c, const struct store_request *q)
 
 	finish(l, c);
 	reply_fail(c->reply, XR_E_TIMEOUT,
-		"store: the key '%.*s': whoever serves the store does not answer",
+		"store: the key '%.*s': whoever serves the store did not answer in time",
 		QUOTED(q->count > 0 ? q->keys[0] : q->key));
 	if (unsent && c->sent > 0)
 		end(l,

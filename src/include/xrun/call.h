@@ -61,11 +61,12 @@ enum xr_status xr_call_sync(const struct xr_raw_call *call,
 	struct xr_raw_reply *reply, struct xr_error *err);
 
 /* xr_call_async() - @call's memory is kept until @future ends, with a BYTES; of
- * @reply, where given, which wraps it. */
+ * @reply, where given, which wraps it. May wait for room, as xr_rpc_async(). */
 enum xr_status xr_call_async(const struct xr_raw_call *call,
 	struct xr_future **future, struct xr_error *err);
 
-/* xr_call_oneway() - nobody answers. XR_OK: it was handed over. */
+/* xr_call_oneway() - nobody answers. XR_OK: it was handed over. May wait for room,
+ * as xr_rpc_async(). */
 enum xr_status xr_call_oneway(const struct xr_raw_call *call,
 	struct xr_error *err);
 

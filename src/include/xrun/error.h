@@ -19,8 +19,10 @@ extern "C" {
 
 struct xr_error {
 	enum xr_status status;
-	int32_t sys;    /* errno at the point of failure, or 0 */
-	char text[232]; /* one line, no newline, always terminated */
+	int32_t sys; /* errno at the point of failure, or 0 */
+	char text
+		[232]; /* one line, always terminated; what to try, if anything,
+			 * stands at its end, behind a tab */
 };
 
 /*

@@ -30,7 +30,8 @@ extern "C" {
 
 enum xr_func_flags {
 	XR_FN_ASYNC = 1, /* answers with xr_reply_future(), or is deferred */
-	XR_FN_SHORT = 2, /* never waits: it runs on the thread that reads */
+	XR_FN_SHORT = 2, /* never waits, and returns: it runs on the thread that
+			  * reads, which may be one of the program's */
 	XR_FN_SHARE =
 		4, /* tensors it answers with are not copied where they need
 			  * not be: XR_RPC_SHARE */
@@ -85,7 +86,8 @@ bool xr_call_cancelled(const struct xr_call *call);
  * xr_reply() - answer with @value, whose reference is taken, also on failure.
  *
  * Returns  XR_OK, also if the caller is gone; XR_E_STATE: it was answered;
- *          XR_E_ENCODE: the caller has that error now
+ *          XR_E_ENCODE: it cannot be encoded, or is NULL, as of a constructor
+ *          that failed; XR_E_NOMEM: the caller has that error now
  */
 enum xr_status xr_reply(struct xr_call *call, struct xr_value *value);
 

@@ -164,7 +164,7 @@ enum xr_shutdown_flags {
  *
  * @timeout: ns; 0 and XR_TIMEOUT_NEVER: no limit. Functions that run here at that
  *           time, for others, are waited for in any case: a thread cannot be ended
- *           from outside.
+ *           from outside. After 5 s they are named on standard error.
  *
  * Returns  XR_OK; XR_E_INVAL: the agent stays; XR_E_STATE: no agent, or this is one
  *          of its functions; XR_E_TIMEOUT: @err names who is missing;
@@ -240,13 +240,16 @@ enum xr_rpc_flags {
  *          XR_E_TIMEOUT     the text has the limit in ms
  *          XR_E_PEER_LOST   the callee is gone, which is named
  *          XR_E_DEVICE      no map for a tensor's device
+ *          XR_E_RANGE       a message of more than XR_MESSAGE_MAX bytes
  *          XR_E_ENCODE, XR_E_DECODE, XR_E_CLOSED, XR_E_INJECTED, XR_E_NOMEM
  */
 enum xr_status xr_rpc_sync(const struct xr_rpc_call *call,
 	struct xr_value **value, struct xr_error *err);
 
-/* xr_rpc_async() - the same, without waiting. What can be known before sending is
- * returned; all else ends @future, a reference. */
+/* xr_rpc_async() - the same, without waiting for the answer. What can be known before
+ * sending is returned; all else ends @future, a reference. Of a callee that takes
+ * nothing more so much is kept and no more (xr_rpc(3)): then it waits for room,
+ * until the timeout. */
 enum xr_status xr_rpc_async(const struct xr_rpc_call *call,
 	struct xr_future **future, struct xr_error *err);
 
