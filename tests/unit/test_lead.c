@@ -16,7 +16,6 @@ static struct segment_bell bell;
 static _Atomic uint32_t awaits;
 static _Atomic uint32_t reads; /* of the source */
 static struct waiter *_Atomic answer_for;
-static _Atomic uint32_t crew_brought; /* answers, read by the crew */
 
 static void
 nothing(void)
@@ -40,10 +39,8 @@ progress(void *self, uint32_t budget)
 	(void)self;
 	(void)budget;
 	atomic_fetch_add(&reads, 1);
-	if (w != NULL) {
-		atomic_fetch_add(&crew_brought, crew_is_member());
+	if (w != NULL)
 		waiter_done(w);
-	}
 	return w != NULL;
 }
 
@@ -163,49 +160,5 @@ Test(lead, the_watch_reads_when_it_is_rung)
 		await_armed();
 		ring();
 	}
-	close_lead();
-}
-
-#define CALLS 20000
-
-static struct waiter *_Atomic asked_by;
-
-/* The other end, which answers after a while. */
-static void *
-answer(void *unused)
-{
-	struct waiter *w;
-	int64_t end;
-
-	for (int i = 0; i < CALLS; i++) {
-		while ((w = atomic_exchange(&asked_by, NULL)) == NULL)
-			sched_yield();
-		end = clock_now() + 5 * NS_PER_US;
-		while (clock_now() < end)
-			continue;
-		atomic_store(&answer_for, w);
-		bell_ring_if(&awaits, &bell, NULL, true);
-	}
-	return unused;
-}
-
-/* What rang once has woken the crew, which leads when the program begins to wait. */
-Test(lead, who_waits_call_after_call_reads_itself)
-{
-	pthread_t other;
-
-	open_lead();
-	await_armed();
-	cr_assert_eq(pthread_create(&other, NULL, answer, NULL), 0);
-	for (int i = 0; i < CALLS; i++) {
-		struct waiter w = { 0 };
-
-		if (i % 100 == 0)
-			bell_ring(&bell, NULL, true);
-		atomic_store(&asked_by, &w);
-		cr_assert(lead_wait(&w, NULL, INT64_MAX));
-	}
-	pthread_join(other, NULL);
-	cr_expect(atomic_load(&crew_brought) < CALLS / 10);
 	close_lead();
 }
