@@ -75,6 +75,14 @@ example()
 	example xr_prof
 }
 
+@test "xr_world(3): ranks have names" {
+	example xr_world
+}
+
+@test "xr_coll(3): all ranks sum what they have" {
+	example xr_coll
+}
+
 @test "xr_rref(3): a reference is passed on" {
 	example xr_rref
 }

@@ -12,6 +12,7 @@ from ctypes import (CFUNCTYPE, POINTER, Structure, Union, c_bool, c_char,
 
 xr_body_buffer_p = c_void_p
 xr_call_p = c_void_p
+xr_coll_p = c_void_p
 xr_encoded_p = c_void_p
 xr_future_p = c_void_p
 xr_link_p = c_void_p
@@ -21,6 +22,7 @@ xr_rpc_settings_p = c_void_p
 xr_rref_p = c_void_p
 xr_store_p = c_void_p
 xr_value_p = c_void_p
+xr_world_p = c_void_p
 
 # Structs, whose members follow.
 
@@ -77,6 +79,46 @@ class xr_raw_reply(Structure):
     pass
 
 
+class xr_tensor_desc(Structure):
+    pass
+
+
+class xr_tensor_memory(Structure):
+    pass
+
+
+class xr_rpc_opts(Structure):
+    pass
+
+
+class xr_backend(Structure):
+    pass
+
+
+class xr_worker(Structure):
+    pass
+
+
+class xr_rpc_call(Structure):
+    pass
+
+
+class xr_rpc_meeting(Structure):
+    pass
+
+
+class xr_world_opts(Structure):
+    pass
+
+
+class xr_coll_opts(Structure):
+    pass
+
+
+class xr_coll_op(Structure):
+    pass
+
+
 class xr_func(Structure):
     pass
 
@@ -113,26 +155,6 @@ class xr_plugin(Structure):
     pass
 
 
-class xr_rpc_opts(Structure):
-    pass
-
-
-class xr_backend(Structure):
-    pass
-
-
-class xr_worker(Structure):
-    pass
-
-
-class xr_rpc_call(Structure):
-    pass
-
-
-class xr_rpc_meeting(Structure):
-    pass
-
-
 class xr_rref_id(Structure):
     pass
 
@@ -150,14 +172,6 @@ class xr_store_value(Structure):
 
 
 class xr_store_swap(Structure):
-    pass
-
-
-class xr_tensor_desc(Structure):
-    pass
-
-
-class xr_tensor_memory(Structure):
     pass
 
 
@@ -190,12 +204,12 @@ xr_free_fn = CFUNCTYPE(None, c_void_p, c_void_p)
 xr_then_fn = CFUNCTYPE(c_int, xr_future_p, c_void_p, POINTER(xr_value_p),
         POINTER(xr_error))
 xr_done_fn = CFUNCTYPE(None, xr_future_p, c_void_p)
+xr_metrics_fn = CFUNCTYPE(None, c_char_p, c_int64, c_void_p)
 xr_func_fn = CFUNCTYPE(c_int, xr_call_p, xr_value_p, c_void_p)
 xr_raw_fn = CFUNCTYPE(c_int, xr_call_p, c_void_p, c_size_t, c_void_p)
 xr_stop_fn = CFUNCTYPE(None, c_void_p)
 xr_add_device_fn = CFUNCTYPE(None, c_void_p, POINTER(xr_device))
 xr_set_env_fn = CFUNCTYPE(None, c_void_p, c_char_p, c_char_p)
-xr_metrics_fn = CFUNCTYPE(None, c_char_p, c_int64, c_void_p)
 xr_main_fn = CFUNCTYPE(c_int, c_uint32, c_void_p, POINTER(xr_error))
 
 # Members of structs.
@@ -286,6 +300,94 @@ xr_raw_reply._fields_ = [
     ("len", c_size_t),
     ("own", c_void_p),
 ]
+xr_tensor_desc._fields_ = [
+    ("size", c_uint32),
+    ("dtype", c_int),
+    ("ndim", c_uint32),
+    ("device_kind", c_int),
+    ("device_index", c_int32),
+    ("shape", c_int64 * 8),
+    ("strides", c_int64 * 8),
+    ("offset", c_uint64),
+]
+xr_tensor_memory._fields_ = [
+    ("size", c_uint32),
+    ("data", c_void_p),
+    ("bytes", c_size_t),
+    ("free_fn", xr_free_fn),
+    ("ctx", c_void_p),
+]
+xr_rpc_opts._fields_ = [
+    ("size", c_uint32),
+    ("backend", c_uint32),
+    ("timeout", c_int64),
+    ("init_method", c_char_p),
+    ("threads", c_uint32),
+    ("transports", POINTER(c_char_p)),
+    ("transport_count", c_uint32),
+    ("maps", POINTER(xr_device_pair)),
+    ("map_count", c_uint32),
+    ("devices", POINTER(c_int32)),
+    ("device_count", c_uint32),
+    ("extra", POINTER(c_char_p)),
+    ("extra_count", c_uint32),
+    ("rref_flags", c_uint32),
+]
+xr_backend._fields_ = [
+    ("size", c_uint32),
+    ("name", c_char_p),
+    ("check",
+        CFUNCTYPE(c_int, POINTER(xr_rpc_opts), c_void_p, POINTER(xr_error))),
+    ("carriers", CFUNCTYPE(POINTER(c_char_p), POINTER(xr_rpc_opts), c_void_p)),
+    ("ctx", c_void_p),
+]
+xr_worker._fields_ = [
+    ("size", c_uint32),
+    ("id", c_uint32),
+    ("name", c_char * 128),
+]
+xr_rpc_call._fields_ = [
+    ("size", c_uint32),
+    ("to", c_char_p),
+    ("id", c_int64),
+    ("func", c_char_p),
+    ("bound", xr_value_p),
+    ("args", xr_value_p),
+    ("named", xr_value_p),
+    ("timeout", c_int64),
+    ("flags", c_uint32),
+]
+xr_rpc_meeting._fields_ = [
+    ("size", c_uint32),
+    ("names", POINTER(c_char_p)),
+    ("count", c_size_t),
+    ("timeout", c_int64),
+]
+xr_world_opts._fields_ = [
+    ("size", c_uint32),
+    ("name", c_char_p),
+    ("rank", c_int64),
+    ("world_size", c_int64),
+    ("rpc", POINTER(xr_rpc_opts)),
+    ("timeout", c_int64),
+]
+xr_coll_opts._fields_ = [
+    ("size", c_uint32),
+    ("ranks", POINTER(c_uint32)),
+    ("count", c_size_t),
+    ("timeout", c_int64),
+]
+xr_coll_op._fields_ = [
+    ("size", c_uint32),
+    ("dtype", c_int),
+    ("data", c_void_p),
+    ("count", c_size_t),
+    ("op", c_int),
+    ("tag", c_uint32),
+    ("rank", c_int64),
+    ("list", POINTER(c_void_p)),
+    ("timeout", c_int64),
+]
 xr_func._fields_ = [
     ("size", c_uint32),
     ("name", c_char_p),
@@ -351,52 +453,6 @@ xr_plugin._fields_ = [
     ("probe", CFUNCTYPE(c_int, POINTER(xr_host), POINTER(xr_error))),
     ("_", xr_plugin_union),
 ]
-xr_rpc_opts._fields_ = [
-    ("size", c_uint32),
-    ("backend", c_uint32),
-    ("timeout", c_int64),
-    ("init_method", c_char_p),
-    ("threads", c_uint32),
-    ("transports", POINTER(c_char_p)),
-    ("transport_count", c_uint32),
-    ("maps", POINTER(xr_device_pair)),
-    ("map_count", c_uint32),
-    ("devices", POINTER(c_int32)),
-    ("device_count", c_uint32),
-    ("extra", POINTER(c_char_p)),
-    ("extra_count", c_uint32),
-    ("rref_flags", c_uint32),
-]
-xr_backend._fields_ = [
-    ("size", c_uint32),
-    ("name", c_char_p),
-    ("check",
-        CFUNCTYPE(c_int, POINTER(xr_rpc_opts), c_void_p, POINTER(xr_error))),
-    ("carriers", CFUNCTYPE(POINTER(c_char_p), POINTER(xr_rpc_opts), c_void_p)),
-    ("ctx", c_void_p),
-]
-xr_worker._fields_ = [
-    ("size", c_uint32),
-    ("id", c_uint32),
-    ("name", c_char * 128),
-]
-xr_rpc_call._fields_ = [
-    ("size", c_uint32),
-    ("to", c_char_p),
-    ("id", c_int64),
-    ("func", c_char_p),
-    ("bound", xr_value_p),
-    ("args", xr_value_p),
-    ("named", xr_value_p),
-    ("timeout", c_int64),
-    ("flags", c_uint32),
-]
-xr_rpc_meeting._fields_ = [
-    ("size", c_uint32),
-    ("names", POINTER(c_char_p)),
-    ("count", c_size_t),
-    ("timeout", c_int64),
-]
 xr_rref_id._fields_ = [
     ("worker", c_uint32),
     ("local", c_uint64),
@@ -429,23 +485,6 @@ xr_store_swap._fields_ = [
     ("expected_len", c_size_t),
     ("desired", c_void_p),
     ("desired_len", c_size_t),
-]
-xr_tensor_desc._fields_ = [
-    ("size", c_uint32),
-    ("dtype", c_int),
-    ("ndim", c_uint32),
-    ("device_kind", c_int),
-    ("device_index", c_int32),
-    ("shape", c_int64 * 8),
-    ("strides", c_int64 * 8),
-    ("offset", c_uint64),
-]
-xr_tensor_memory._fields_ = [
-    ("size", c_uint32),
-    ("data", c_void_p),
-    ("bytes", c_size_t),
-    ("free_fn", xr_free_fn),
-    ("ctx", c_void_p),
 ]
 xr_record._fields_ = [
     ("kind", c_uint8),
@@ -539,6 +578,48 @@ FUNCTIONS = {
     "xr_call_sync": (c_int, (POINTER(xr_raw_call), POINTER(xr_raw_reply),
         POINTER(xr_error),)),
     "xr_carrier_register": (c_int, (POINTER(xr_carrier), POINTER(xr_error),)),
+    "xr_coll_allgather": (c_int, (xr_coll_p, POINTER(xr_coll_op),
+        POINTER(xr_error),)),
+    "xr_coll_allreduce": (c_int, (xr_coll_p, POINTER(xr_coll_op),
+        POINTER(xr_error),)),
+    "xr_coll_barrier": (c_int, (xr_coll_p, POINTER(xr_coll_op),
+        POINTER(xr_error),)),
+    "xr_coll_bcast": (c_int, (xr_coll_p, POINTER(xr_coll_op),
+        POINTER(xr_error),)),
+    "xr_coll_close": (None, (xr_coll_p,)),
+    "xr_coll_free": (None, (xr_coll_p,)),
+    "xr_coll_gather": (c_int, (xr_coll_p, POINTER(xr_coll_op),
+        POINTER(xr_error),)),
+    "xr_coll_iallgather": (c_int, (xr_coll_p, POINTER(xr_coll_op),
+        POINTER(xr_future_p), POINTER(xr_error),)),
+    "xr_coll_iallreduce": (c_int, (xr_coll_p, POINTER(xr_coll_op),
+        POINTER(xr_future_p), POINTER(xr_error),)),
+    "xr_coll_ibarrier": (c_int, (xr_coll_p, POINTER(xr_coll_op),
+        POINTER(xr_future_p), POINTER(xr_error),)),
+    "xr_coll_ibcast": (c_int, (xr_coll_p, POINTER(xr_coll_op),
+        POINTER(xr_future_p), POINTER(xr_error),)),
+    "xr_coll_igather": (c_int, (xr_coll_p, POINTER(xr_coll_op),
+        POINTER(xr_future_p), POINTER(xr_error),)),
+    "xr_coll_index": (c_int64, (xr_coll_p,)),
+    "xr_coll_irecv": (c_int, (xr_coll_p, POINTER(xr_coll_op),
+        POINTER(xr_future_p), POINTER(xr_error),)),
+    "xr_coll_ireduce": (c_int, (xr_coll_p, POINTER(xr_coll_op),
+        POINTER(xr_future_p), POINTER(xr_error),)),
+    "xr_coll_iscatter": (c_int, (xr_coll_p, POINTER(xr_coll_op),
+        POINTER(xr_future_p), POINTER(xr_error),)),
+    "xr_coll_isend": (c_int, (xr_coll_p, POINTER(xr_coll_op),
+        POINTER(xr_future_p), POINTER(xr_error),)),
+    "xr_coll_new": (c_int, (xr_world_p, POINTER(xr_coll_opts),
+        POINTER(xr_coll_p), POINTER(xr_error),)),
+    "xr_coll_recv": (c_int, (xr_coll_p, POINTER(xr_coll_op), POINTER(c_int64),
+        POINTER(xr_error),)),
+    "xr_coll_reduce": (c_int, (xr_coll_p, POINTER(xr_coll_op),
+        POINTER(xr_error),)),
+    "xr_coll_scatter": (c_int, (xr_coll_p, POINTER(xr_coll_op),
+        POINTER(xr_error),)),
+    "xr_coll_send": (c_int, (xr_coll_p, POINTER(xr_coll_op),
+        POINTER(xr_error),)),
+    "xr_coll_size": (c_uint32, (xr_coll_p,)),
     "xr_decode": (c_int, (POINTER(xr_part), c_size_t, POINTER(xr_dec_opts),
         POINTER(xr_value_p), POINTER(xr_error),)),
     "xr_devmap_check": (c_int, (POINTER(xr_device_info), c_size_t, c_bool,
@@ -603,6 +684,7 @@ FUNCTIONS = {
     "xr_metrics_get": (c_int, (c_char_p, POINTER(c_int64),)),
     "xr_module_static": (c_int, (POINTER(xr_func), c_size_t,
         POINTER(xr_error),)),
+    "xr_name": (c_char_p, ()),
     "xr_peer_find": (c_int, (c_char_p, c_int64, POINTER(xr_peer_p),
         POINTER(xr_error),)),
     "xr_prof_begin": (c_int, (c_uint32, POINTER(xr_error),)),
@@ -612,6 +694,7 @@ FUNCTIONS = {
     "xr_prof_mark_end": (None, ()),
     "xr_prof_trace": (c_int, (xr_value_p, POINTER(xr_value_p),
         POINTER(xr_error),)),
+    "xr_rank": (c_int64, ()),
     "xr_raw_reply_free": (None, (POINTER(xr_raw_reply),)),
     "xr_reply": (c_int, (xr_call_p, xr_value_p,)),
     "xr_reply_bytes": (c_int, (xr_call_p, c_void_p, c_size_t,)),
@@ -751,6 +834,16 @@ FUNCTIONS = {
     "xr_worker_list": (c_int, (POINTER(xr_worker), c_size_t, POINTER(c_size_t),
         POINTER(xr_error),)),
     "xr_worker_self": (c_int, (POINTER(xr_worker), POINTER(xr_error),)),
+    "xr_world_close": (c_int, (xr_world_p, c_uint32, c_int64,
+        POINTER(xr_error),)),
+    "xr_world_free": (None, (xr_world_p,)),
+    "xr_world_get": (xr_world_p, ()),
+    "xr_world_member": (c_char_p, (xr_world_p, c_int64,)),
+    "xr_world_members": (c_size_t, (xr_world_p, POINTER(c_char_p), c_size_t,)),
+    "xr_world_new": (c_int, (POINTER(xr_world_opts), POINTER(xr_world_p),
+        POINTER(xr_error),)),
+    "xr_world_ready": (c_bool, ()),
+    "xr_world_size": (c_uint32, (xr_world_p,)),
 }
 
 # Numbers.
@@ -816,28 +909,6 @@ XR_ENC_SHARE = 1
 # enum xr_then_flags
 XR_THEN = 0
 XR_SHORT = 1
-# enum xr_func_flags
-XR_FN_ASYNC = 1
-XR_FN_SHORT = 2
-XR_FN_SHARE = 4
-# enum xr_plugin_kind
-XR_LAUNCH = 1
-XR_PLATFORM = 2
-XR_RPC = 3
-# enum xr_prof_flags
-XR_PROF_THREAD = 0
-XR_PROF_PROCESS = 1
-# enum xr_rref_flags
-XR_RREF_ACK_ON_DONE = 1
-# enum xr_shutdown_flags
-XR_SHUTDOWN_GRACEFUL = 0
-XR_SHUTDOWN_IMMEDIATE = 1
-XR_SHUTDOWN_STRICT = 2
-# enum xr_rpc_flags
-XR_RPC_SHARE = 1
-# enum xr_exit
-XR_EXIT_OK = 0
-XR_EXIT_RANK_FAILED = 17
 # enum xr_dtype
 XR_DT_BOOL = 1
 XR_DT_U8 = 2
@@ -854,6 +925,37 @@ XR_DT_F32 = 12
 XR_DT_F64 = 13
 XR_DT_C64 = 14
 XR_DT_C128 = 15
+# enum xr_rref_flags
+XR_RREF_ACK_ON_DONE = 1
+# enum xr_shutdown_flags
+XR_SHUTDOWN_GRACEFUL = 0
+XR_SHUTDOWN_IMMEDIATE = 1
+XR_SHUTDOWN_STRICT = 2
+# enum xr_rpc_flags
+XR_RPC_SHARE = 1
+# enum xr_redop
+XR_SUM = 1
+XR_PROD = 2
+XR_MIN = 3
+XR_MAX = 4
+XR_BAND = 5
+XR_BOR = 6
+XR_BXOR = 7
+XR_AVG = 8
+# enum xr_func_flags
+XR_FN_ASYNC = 1
+XR_FN_SHORT = 2
+XR_FN_SHARE = 4
+# enum xr_plugin_kind
+XR_LAUNCH = 1
+XR_PLATFORM = 2
+XR_RPC = 3
+# enum xr_prof_flags
+XR_PROF_THREAD = 0
+XR_PROF_PROCESS = 1
+# enum xr_exit
+XR_EXIT_OK = 0
+XR_EXIT_RANK_FAILED = 17
 # enum xr_carrier_caps
 XR_CARRIER_THREAD = 1
 XR_CARRIER_LOCAL = 2
@@ -867,6 +969,7 @@ XR_THERE_SILENT = 3
 # macros
 XR_ADDRESS_MAX = 255
 XR_CARRIER_API = 1
+XR_COLL_ANY = -1
 XR_DEVICE_MAP_CPU = -1
 XR_LOANS_MAX = 255
 XR_MESSAGE_MAX = 1099511627776

@@ -15,6 +15,7 @@
 #include "worker/rpc/crew.h"
 #include "worker/rpc/fault.h"
 #include "worker/rpc/figures.h"
+#include "worker/rpc/guest.h"
 #include "worker/rpc/inside.h"
 #include "worker/rpc/lead.h"
 #include "worker/rpc/local.h"
@@ -107,6 +108,7 @@ agent_lose(struct peer *p, const char *why)
 	serve_lost(p);
 	meet_lost(p);
 	rref_lost(p);
+	guest_lost(p);
 	if (a.lost != NULL && !peer_is_gone(p))
 		a.lost(p);
 }
@@ -333,12 +335,13 @@ expire(void *ctx, int64_t now)
 {
 	int64_t a_call = pending_expire(now), a_meeting = meet_expire(now);
 	int64_t told = tell_figures(now), held = fault_expire(now);
-	int64_t a_reference = rref_expire(now);
+	int64_t a_reference = rref_expire(now), guests = guest_expire(now);
 
 	(void)ctx;
 	a_call = a_call < told ? a_call : told;
 	a_call = a_call < held ? a_call : held;
 	a_call = a_call < a_reference ? a_call : a_reference;
+	a_call = a_call < guests ? a_call : guests;
 	return a_call < a_meeting ? a_call : a_meeting;
 }
 
@@ -544,6 +547,7 @@ empty(void *unused)
 	(void)unused;
 	pending_fail_all(NULL, XR_E_CLOSED, "the agent was shut down");
 	rref_abandon();
+	guest_closed();
 }
 
 void

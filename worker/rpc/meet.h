@@ -24,6 +24,7 @@ struct peer;
 enum meet_for {
 	MEET_PROGRAM, /* xr_rpc_allgather() */
 	MEET_LEAVING,
+	MEET_TEAM, /* xr_coll_new() */
 };
 
 /* meet() - as xr_rpc_allgather(); @meeting: names are given, and the timeout is in ns,

@@ -6,6 +6,7 @@
 #include "worker/rpc/agent.h"
 #include "worker/rpc/ask.h"
 #include "worker/rpc/figures.h"
+#include "worker/rpc/guest.h"
 #include "worker/rpc/lead.h"
 #include "worker/rpc/meet.h"
 #include "worker/rpc/message.h"

@@ -31,7 +31,8 @@ struct peer;
 		"what was passed on is known") \
 	M(RREF_USER_DELETE, 23, rref_on_control, "a handle has ended") \
 	M(RREF_FETCH, 24, rref_on_fetch, "asks for a value that stays here") \
-	M(EVENTS, 30, prof_arrived, "what ran for a call that is recorded")
+	M(EVENTS, 30, prof_arrived, "what ran for a call that is recorded") \
+	M(GUEST, 40, guest_arrived, "of who stands on the agent: guest.h")
 
 enum message_kind {
 #define M(name, number, handler, text) MESSAGE_##name = number,

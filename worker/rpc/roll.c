@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "worker/rpc/agent.h"
 #include "worker/rpc/dynamic_inner.h"
+#include "worker/rpc/guest.h"
 #include "worker/rpc/meet.h"
 
 #define NOMEM_MS 100 /* until one tries again */
@@ -154,6 +155,7 @@ roll_apply(const struct epoch *e)
 	for (size_t i = 0; i < n; i++) {
 		peer_gone(gone[i], is_among(e->lost, gone[i]->incarnation));
 		meet_lost(gone[i]);
+		guest_lost(gone[i]);
 	}
 	free(gone);
 	return done;

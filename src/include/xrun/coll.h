@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * xrun/coll.h - what several ranks do together: reduce, gather, send, meet.
+ *
+ * A group is a set of ranks of the world, in their order. All of its members call
+ * the same operations in the same order, with the same type and count; where they
+ * do not, each of them fails, and is told who differs. A rank is always one of the
+ * world, also in a group of some.
+ *
+ * What is reduced has the same bits on all members, and whenever the same is
+ * reduced by as many: it is combined in the order of ranks; halves (f16, bf16) in
+ * f32, rounded once.
+ *
+ * A group that failed, because a member is gone, was late, or differed, stays so:
+ * all that follows has the same error, and a new group has to be made. Any thread
+ * may call; operations of one group that are to follow each other are called one
+ * after the other. After fork() it is the parent's: XR_E_STATE.
+ */
+#ifndef XRUN_COLL_H
+#define XRUN_COLL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "xrun/error.h"
+#include "xrun/future.h"
+#include "xrun/tensor.h"
+#include "xrun/time.h"
+#include "xrun/world.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Numbers are on the wire, and are never reused. */
+enum xr_redop {
+	XR_SUM = 1,
+	XR_PROD = 2,
+	XR_MIN = 3, /* of floats: what is no number stays so; -0 is below +0 */
+	XR_MAX = 4,
+	XR_BAND = 5, /* bits: of integers and booleans */
+	XR_BOR = 6,
+	XR_BXOR = 7,
+	XR_AVG = 8, /* of floats and complex numbers */
+};
+
+struct xr_coll;
+
+struct xr_coll_opts {
+	uint32_t size;         /* sizeof(struct xr_coll_opts) */
+	const uint32_t *ranks; /* [count], in any order, each once, borrowed; */
+	size_t count;          /* NULL: all of the world */
+	int64_t timeout;       /* ns, of what says none; 0 and
+				* XR_TIMEOUT_DEFAULT: the world's;
+				* XR_TIMEOUT_NEVER */
+};
+
+/*
+ * xr_coll_new() - a group of ranks, each of which calls this.
+ *
+ * @opts: borrowed; NULL: all of the world, and its timeout
+ * @coll: receives the group, which is to be released with xr_coll_free(). Who is not
+ *        one of its ranks can do nothing with it: XR_E_NOTMEMBER
+ *
+ * Returns  XR_OK; XR_E_INVAL: a rank twice, or that the world has not; XR_E_STATE: no
+ *          world; XR_E_TIMEOUT, XR_E_PEER_LOST: @err names who did not come;
+ *          XR_E_NOMEM
+ * Thread   any.  Blocks: until all are there.
+ */
+enum xr_status xr_coll_new(struct xr_world *world,
+	const struct xr_coll_opts *opts, struct xr_coll **coll,
+	struct xr_error *err);
+
+/* xr_coll_close() - nothing more is done with it: what is under way ends with
+ * XR_E_CLOSED. Others are not waited for. Again: nothing happens. */
+void xr_coll_close(struct xr_coll *coll);
+void xr_coll_free(struct xr_coll *coll); /* closed at once; NULL is fine */
+
+uint32_t xr_coll_size(const struct xr_coll *coll);
+/* xr_coll_index() - how many of its members come before this rank; -1: it is none
+ * of them. */
+int64_t xr_coll_index(const struct xr_coll *coll);
+
+/*
+ * What an operation works with; each says which of these it reads. All memory is
+ * the caller's, and stays as it is until the operation has ended.
+ */
+struct xr_coll_op {
+	uint32_t size; /* sizeof(struct xr_coll_op) */
+	enum xr_dtype dtype;
+	void *data;   /* [count], row-major; NULL with 0 */
+	size_t count; /* elements */
+	enum xr_redop op;
+	uint32_t tag; /* of a message: the receiver's is the same */
+	int64_t rank; /* who sends, or receives; of the world */
+	void *const
+		*list; /* [members]: of each, in the order of ranks, [count] */
+	int64_t timeout; /* ns; 0 and XR_TIMEOUT_DEFAULT: the group's */
+};
+
+#define XR_COLL_ANY INT64_C(-1) /* a rank: whichever */
+
+/*
+ * All of these return
+ *
+ *          XR_OK
+ *          XR_E_NOTMEMBER  this rank is no member; nothing was done
+ *          XR_E_INVAL      what @op says: no such type, operation or rank; a list
+ *                          where there is to be none, or none
+ *          XR_E_CONFLICT   members called different things: @err says who
+ *          XR_E_TIMEOUT    @err names who did not come
+ *          XR_E_PEER_LOST  a member is gone, which is named
+ *          XR_E_CLOSED     the group was closed
+ *          XR_E_STATE      no world; within a short function
+ *          XR_E_NOMEM
+ *
+ * and leave @op's results undefined where they fail. Those with an i do not wait,
+ * and give a future (xrun/future.h) that ends with NIL, or with the error; what can
+ * be known before is returned.
+ */
+
+/* xr_coll_barrier() - until all have entered. @op: timeout; NULL. */
+enum xr_status xr_coll_barrier(struct xr_coll *coll,
+	const struct xr_coll_op *op, struct xr_error *err);
+enum xr_status xr_coll_ibarrier(struct xr_coll *coll,
+	const struct xr_coll_op *op, struct xr_future **future,
+	struct xr_error *err);
+
+/* xr_coll_bcast() - what @op's rank has in data is in everybody's. */
+enum xr_status xr_coll_bcast(struct xr_coll *coll, const struct xr_coll_op *op,
+	struct xr_error *err);
+enum xr_status xr_coll_ibcast(struct xr_coll *coll, const struct xr_coll_op *op,
+	struct xr_future **future, struct xr_error *err);
+
+/* xr_coll_allreduce() - data, combined by op, in everybody's data. */
+enum xr_status xr_coll_allreduce(struct xr_coll *coll,
+	const struct xr_coll_op *op, struct xr_error *err);
+enum xr_status xr_coll_iallreduce(struct xr_coll *coll,
+	const struct xr_coll_op *op, struct xr_future **future,
+	struct xr_error *err);
+
+/* xr_coll_reduce() - the same in the data of @op's rank; others' is as it was. */
+enum xr_status xr_coll_reduce(struct xr_coll *coll, const struct xr_coll_op *op,
+	struct xr_error *err);
+enum xr_status xr_coll_ireduce(struct xr_coll *coll,
+	const struct xr_coll_op *op, struct xr_future **future,
+	struct xr_error *err);
+
+/* xr_coll_allgather() - everybody's data in everybody's list. */
+enum xr_status xr_coll_allgather(struct xr_coll *coll,
+	const struct xr_coll_op *op, struct xr_error *err);
+enum xr_status xr_coll_iallgather(struct xr_coll *coll,
+	const struct xr_coll_op *op, struct xr_future **future,
+	struct xr_error *err);
+
+/* xr_coll_gather() - everybody's data in the list of @op's rank; nobody else has
+ * one. */
+enum xr_status xr_coll_gather(struct xr_coll *coll, const struct xr_coll_op *op,
+	struct xr_error *err);
+enum xr_status xr_coll_igather(struct xr_coll *coll,
+	const struct xr_coll_op *op, struct xr_future **future,
+	struct xr_error *err);
+
+/* xr_coll_scatter() - of the list of @op's rank each has its own in data; nobody
+ * else has a list. */
+enum xr_status xr_coll_scatter(struct xr_coll *coll,
+	const struct xr_coll_op *op, struct xr_error *err);
+enum xr_status xr_coll_iscatter(struct xr_coll *coll,
+	const struct xr_coll_op *op, struct xr_future **future,
+	struct xr_error *err);
+
+/* xr_coll_send() - data to @op's rank, with a tag; it has been received, by a
+ * xr_coll_recv() of the same count and type, when this returns. */
+enum xr_status xr_coll_send(struct xr_coll *coll, const struct xr_coll_op *op,
+	struct xr_error *err);
+enum xr_status xr_coll_isend(struct xr_coll *coll, const struct xr_coll_op *op,
+	struct xr_future **future, struct xr_error *err);
+
+/* xr_coll_recv() - data of @op's rank, or of XR_COLL_ANY, with that tag; of several
+ * that which came first. @from: receives whose; may be NULL. Its future ends with
+ * an I64, whose. */
+enum xr_status xr_coll_recv(struct xr_coll *coll, const struct xr_coll_op *op,
+	int64_t *from, struct xr_error *err);
+enum xr_status xr_coll_irecv(struct xr_coll *coll, const struct xr_coll_op *op,
+	struct xr_future **future, struct xr_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* XRUN_COLL_H */

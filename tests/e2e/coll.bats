@@ -1,0 +1,148 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# coll.bats - what ranks do together, by the acceptance checks.
+
+load helper
+
+setup()
+{
+	private_place
+	COLL=$BUILD/tests/prog/coll
+}
+
+# runs CASE RANKS - by shared memory, and by TCP.
+runs()
+{
+	job -n "$2" "$COLL" "$1"
+	[ "$status" -eq 0 ]
+	by_shm=$output
+	job -n "$2" "$COLL" "$1" tcp
+	[ "$status" -eq 0 ]
+}
+
+# both PATTERN COUNT - so many lines of each say that.
+both()
+{
+	[ "$(grep -cE "$1" <<<"$by_shm")" -eq "$2" ]
+	[ "$(grep -cE "$1" <<<"$output")" -eq "$2" ]
+}
+
+@test "AC-C1 a message of one rank, and the receiver knows whose" {
+	runs send 3
+}
+
+@test "AC-C2 the same without waiting" {
+	runs isend 3
+}
+
+@test "AC-C3 two messages are received in the other order, by their tags" {
+	runs tags 2
+}
+
+@test "a message of another length is refused to both" {
+	runs other-length 2
+	both 'rank 0 sends 4 i32, and rank 1 awaits 5 i32' 2
+}
+
+@test "a message that does not come is late, and nothing else is" {
+	runs nothing 2
+	both 'no message with tag 3 of rank . came in time' 2
+}
+
+@test "AC-C4 what each rank broadcasts all have" {
+	runs bcast 3
+}
+
+@test "AC-C5 sums of ranks, and the same bits on 2 to 9 ranks" {
+	runs sum 3
+	for n in 2 3 4 5 6 7 8 9; do
+		job -n "$n" "$COLL" types
+		[ "$status" -eq 0 ]
+		[ "$(grep -c "of $n: every type" <<<"$output")" -eq "$n" ]
+	done
+}
+
+@test "AC-C6 each operation of each type, and what there is not is refused" {
+	runs types 3
+	both 'every type' 3
+}
+
+# reduce_all() of tests/prog/coll.c looks at what the others have.
+@test "AC-C7 a reduction for one rank leaves the others' as it was" {
+	runs types 2
+}
+
+@test "AC-C8 what all have gathered is in the order of ranks" {
+	runs allgather 3
+}
+
+@test "AC-C9 a list is the gatherer's, and nobody else's" {
+	runs gather 3
+	both 'gather: there is no list' 1
+	both 'gather: rank . has a list' 2
+}
+
+@test "AC-C10 and the scatterer's" {
+	runs scatter 3
+	runs gather 3
+	both 'scatter: there is no list' 1
+	both 'scatter: rank . has a list' 2
+}
+
+@test "AC-C11 nobody leaves a barrier before the last has entered" {
+	runs barriers 4
+}
+
+@test "AC-C12 a group of some has the world's ranks" {
+	runs some 3
+	both 'rank 1 is no member of the group' 2
+}
+
+@test "AC-C13 who is no member can do nothing, at once" {
+	runs some 4
+}
+
+@test "AC-C14 what does not wait is waited for once, twice, and for a while" {
+	runs handles 3
+}
+
+@test "AC-C15 another count is refused to all, who hear of whom" {
+	runs other-count 3
+	both 'do not call the same: rank . calls all_reduce of . i32, sum' 3
+	runs other-operation 3
+	both 'do not call the same' 3
+}
+
+@test "one that is late is named to all" {
+	runs late 3
+	both 'these ranks did not come in time: 2' 3
+}
+
+@test "AC-C16 one that dies is named to all" {
+	for how in '' tcp; do
+		# shellcheck disable=SC2086 # none, or one word
+		job --on-failure continue -n 3 "$COLL" dead $how
+		[ "$(grep -c 'rank [02]: lost rank1 (1)' <<<"$output")" -eq 2 ]
+	done
+}
+
+@test "AC-C18 two groups at once do not mix" {
+	runs two 3
+}
+
+# some_of_all() closes its group twice.
+@test "AC-C19 a group is closed twice, and then it is closed" {
+	runs some 3
+}
+
+@test "AC-C20 nothing is gathered, reduced and sent as well" {
+	runs allgather 2
+	runs types 2
+}
+
+@test "AC-C21 more than 2 GiB at once" {
+	[ "$(awk '/MemAvailable/ { print int($2 / 1048576) }' /proc/meminfo)" -ge 12 ] ||
+		skip "less than 12 GiB of memory"
+	job -n 2 "$COLL" huge
+	[ "$status" -eq 0 ]
+}

@@ -1,0 +1,577 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* op.c - see op.h. */
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "wire/value/storage.h"
+#include "worker/coll/mail.h"
+#include "worker/coll/op.h"
+#include "worker/coll/plan.h"
+#include "worker/rpc/future.h"
+#include "worker/rpc/held.h"
+#include "worker/rpc/lead.h"
+#include "worker/rpc/peer.h"
+
+/* What came for an operation that has not begun here. */
+struct early {
+	TAILQ_ENTRY(early) list;
+	uint32_t seq, stage, from, check;
+	struct part part;
+};
+
+static struct wait_site site; /* of all who wait for members */
+
+/* --- what came ----------------------------------------------------------------- */
+
+static bool
+part_put(struct part *p, const struct xr_body *body)
+{
+	p->len = body->len;
+	if (body->len <= OP_SMALL) {
+		memcpy(p->small, body->len > 0 ? body->data : p->small,
+			body->len);
+		p->data = p->small;
+	} else {
+		p->held = held_take(body);
+		p->data = p->held != NULL ? held_data(p->held) : NULL;
+	}
+	p->here = p->data != NULL;
+	return p->here;
+}
+
+static void
+part_move(struct part *to, struct part *from)
+{
+	*to = *from;
+	if (to->held == NULL)
+		to->data = to->small;
+	*from = (struct part){ 0 };
+}
+
+static void
+part_fini(struct part *p)
+{
+	held_unref(p->held);
+	p->held = NULL;
+}
+
+/* --- its life ------------------------------------------------------------------- */
+
+/* FNV-1a, 32 bits: of what is called. */
+static uint32_t
+check_of(const struct plan *plan, const struct xr_coll_op *call)
+{
+	const uint64_t words[] = { plan->code, plan->reduces ? call->op : 0,
+		plan->has_root ? (uint64_t)call->rank : 0, call->dtype,
+		call->count };
+	uint32_t hash = 2166136261u;
+
+	for (size_t i = 0; i < sizeof(words); i++)
+		hash = (hash ^ ((const uint8_t *)words)[i]) * 16777619u;
+	return hash;
+}
+
+static void run_work(struct work *work);
+
+static struct op *
+op_new(struct xr_coll *team, const struct plan *plan,
+	const struct xr_coll_op *call)
+{
+	struct op *op = calloc(1,
+		sizeof(*op) +
+			(size_t)OP_STAGES * team->count * sizeof(op->part[0]));
+
+	if (op == NULL)
+		return NULL;
+	op->team = team_ref(team);
+	op->plan = plan;
+	op->call = *call;
+	op->bytes = call->count * xr_dtype_size(call->dtype);
+	op->root = plan->has_root ?
+		(uint32_t)team_place_of_rank(team, call->rank) :
+		0;
+	op->check = check_of(plan, call);
+	op->deadline = team_deadline(team, call);
+	op->stages = plan->stages(op);
+	op->work.run = run_work;
+	for (uint32_t s = 0; s < op->stages; s++)
+		for (uint32_t i = 0; i < team->count; i++)
+			op->missing[s] += (int64_t)i != team->me &&
+				plan->wants(op, s, i) != PLAN_NONE;
+	return op;
+}
+
+static void
+op_free(struct op *op)
+{
+	for (size_t i = 0; i < (size_t)OP_STAGES * op->team->count; i++)
+		part_fini(&op->part[i]);
+	storage_unref(op->made);
+	team_unref(op->team);
+	free(op);
+}
+
+/* --- failing -------------------------------------------------------------------- */
+
+void
+op_missing(const struct op *op, char *text, size_t cap)
+{
+	const struct xr_coll *team = op->team;
+	const struct part *part = &op->part[(size_t)op->stage * team->count];
+	size_t n = 0;
+
+	text[0] = '\0';
+	for (uint32_t i = 0; i < team->count && n + 16 < cap; i++)
+		if ((int64_t)i != team->me && !part[i].here &&
+			op->plan->wants(op, op->stage, i) != PLAN_NONE)
+			n += (size_t)snprintf(text + n, cap - n, "%s%u",
+				n > 0 ? ", " : "", team->rank[i]);
+}
+
+/* Whoever carries it on is to look; the lock is held. */
+static void
+stir(struct op *op)
+{
+	struct waiter *w = op->waiter;
+
+	op->waiter = NULL;
+	if (w != NULL)
+		waiter_done(w);
+	else if (op->future != NULL && !op->posted)
+		op->posted = crew_post(&op->work);
+}
+
+/* Does it wait for something of @place, or will it? Who died since may have done his
+ * part. */
+static bool
+needs(struct op *op, int64_t place)
+{
+	if (op->stage >= op->stages ||
+		(op->stage == op->stages - 1 && op->missing[op->stage] == 0))
+		return false;
+	for (uint32_t s = op->stage; s < op->stages && place >= 0; s++)
+		if (!op_part(op, s, (uint32_t)place)->here &&
+			op->plan->wants(op, s, (uint32_t)place) != PLAN_NONE)
+			return true;
+	return place < 0;
+}
+
+void
+op_fail_all(struct xr_coll *team, int64_t place)
+{
+	struct op *op;
+
+	TAILQ_FOREACH(op, &team->ops, list)
+	{
+		if (op->is_over || !needs(op, place))
+			continue;
+		op->is_over = true;
+		op->status = team->failed;
+		snprintf(op->why, sizeof(op->why), "%s", team->why);
+		stir(op);
+	}
+}
+
+void
+op_forget_early(struct xr_coll *team)
+{
+	struct early *e;
+
+	while ((e = TAILQ_FIRST(&team->early)) != NULL) {
+		TAILQ_REMOVE(&team->early, e, list);
+		part_fini(&e->part);
+		free(e);
+	}
+}
+
+struct op *
+op_overdue(struct xr_coll *team, int64_t now, int64_t *next)
+{
+	struct op *op;
+
+	*next = INT64_MAX;
+	TAILQ_FOREACH(op, &team->ops, list)
+	{
+		if (op->deadline <= now && !op->is_over)
+			return op;
+		if (op->deadline < *next)
+			*next = op->deadline;
+	}
+	return NULL;
+}
+
+/* Members do not call the same: whoever finds that tells all. */
+struct verdict {
+	enum xr_status status; /* XR_OK: nothing is wrong */
+	char why[232];
+};
+
+static void
+judge(const struct op *op, uint32_t from, enum xr_status status,
+	struct verdict *v)
+{
+	const struct xr_coll *team = op->team;
+	char what[100];
+
+	v->status = status;
+	plan_text(op->plan, &op->call, what, sizeof(what));
+	if (status == XR_E_CONFLICT)
+		snprintf(v->why, sizeof(v->why),
+			"ranks %u and %u do not call the same: rank %u calls %s",
+			team->rank[from], team->rank[team->me],
+			team->rank[team->me], what);
+	else if (status != XR_OK)
+		snprintf(v->why, sizeof(v->why),
+			"%s: rank %u sent what nobody asked for", what,
+			team->rank[from]);
+}
+
+static void
+execute(struct xr_coll *team, const struct verdict *v)
+{
+	if (v->status != XR_OK)
+		team_fail(team, v->status, v->why, true);
+}
+
+/* --- arriving ------------------------------------------------------------------- */
+
+static struct op *
+find(struct xr_coll *team, uint32_t seq)
+{
+	struct op *op;
+
+	TAILQ_FOREACH(op, &team->ops, list)
+	if (op->seq == seq)
+		return op;
+	return NULL;
+}
+
+static enum xr_status
+fits(struct op *op, const struct early *e)
+{
+	size_t wants;
+
+	if (e->check != op->check)
+		return XR_E_CONFLICT;
+	if (e->stage >= op->stages || op_part(op, e->stage, e->from)->here)
+		return XR_E_PROTO;
+	wants = op->plan->wants(op, e->stage, e->from);
+	return wants == e->part.len ? XR_OK : XR_E_PROTO;
+}
+
+/* @e's part becomes @op's; the lock is held. */
+static void
+take(struct op *op, struct early *e, struct verdict *v)
+{
+	judge(op, e->from, fits(op, e), v);
+	if (v->status != XR_OK)
+		return;
+	part_move(op_part(op, e->stage, e->from), &e->part);
+	if (--op->missing[e->stage] == 0 && e->stage == op->stage)
+		stir(op);
+}
+
+/* Is operation @seq one that has not begun? Numbers go round. */
+static bool
+is_to_come(const struct xr_coll *team, uint32_t seq)
+{
+	return ((seq - team->next) & 0xffffff) < 0x800000;
+}
+
+static bool
+keep_early(struct xr_coll *team, struct early *e)
+{
+	struct early *kept = malloc(sizeof(*kept));
+
+	if (kept == NULL)
+		return false;
+	*kept = *e;
+	part_move(&kept->part, &e->part);
+	TAILQ_INSERT_TAIL(&team->early, kept, list);
+	return true;
+}
+
+void
+op_arrived(struct xr_coll *team, uint32_t from, const struct xr_record *record,
+	const struct xr_body *body)
+{
+	struct early e = {
+		.seq = (uint32_t)record->corr & 0xffffff,
+		.stage = record->aux,
+		.from = from,
+		.check = record->method,
+	};
+	struct verdict v = { XR_OK, "" };
+	bool memory = part_put(&e.part, body);
+	struct op *op;
+
+	pthread_mutex_lock(&team->lock);
+	op = memory ? find(team, e.seq) : NULL;
+	if (op != NULL)
+		take(op, &e, &v);
+	else if (memory && team->failed == XR_OK && is_to_come(team, e.seq))
+		memory = keep_early(team, &e);
+	pthread_mutex_unlock(&team->lock);
+	part_fini(&e.part);
+	if (!memory)
+		v = (struct verdict){ XR_E_NOMEM,
+			"no memory for what a member sent" };
+	execute(team, &v);
+}
+
+/* --- carrying it through --------------------------------------------------------- */
+
+/* What came for it before it began; the lock is held. */
+static void
+take_early(struct op *op, struct verdict *v)
+{
+	struct early_list *all = &op->team->early;
+	struct early *e, *next;
+
+	for (e = TAILQ_FIRST(all); e != NULL; e = next) {
+		next = TAILQ_NEXT(e, list);
+		if (e->seq != op->seq)
+			continue;
+		if (v->status == XR_OK)
+			take(op, e, v);
+		TAILQ_REMOVE(all, e, list);
+		part_fini(&e->part);
+		free(e);
+	}
+}
+
+/* Into the group, unless that has failed. */
+static enum xr_status
+enter(struct op *op, struct xr_error *err)
+{
+	struct verdict v = { XR_OK, "" };
+	struct xr_coll *team = op->team;
+	enum xr_status status;
+
+	pthread_mutex_lock(&team->lock);
+	status = team_failed(team, err);
+	if (status == XR_OK) {
+		op->seq = team->next++ & 0xffffff;
+		TAILQ_INSERT_TAIL(&team->ops, op, list);
+		take_early(op, &v);
+	}
+	pthread_mutex_unlock(&team->lock);
+	execute(team, &v);
+	return status;
+}
+
+/* Out of it; gives how it ended, and frees it. */
+static enum xr_status
+leave(struct op *op, struct xr_error *err)
+{
+	struct xr_coll *team = op->team;
+	enum xr_status status = XR_OK;
+
+	pthread_mutex_lock(&team->lock);
+	TAILQ_REMOVE(&team->ops, op, list);
+	pthread_mutex_unlock(&team->lock);
+	if (op->is_over)
+		status = fail(err, op->status, "%s", op->why);
+	op_free(op);
+	return status;
+}
+
+static void
+send_stage(struct op *op)
+{
+	struct xr_error err = { 0 };
+
+	if (mail_stage(op, &err) != XR_OK)
+		team_fail(op->team, err.status, err.text, true);
+}
+
+/* True: what the stage waits for is here, or it is over. Else @w will be done. */
+static bool
+is_there(struct op *op, struct waiter *w)
+{
+	bool there;
+
+	pthread_mutex_lock(&op->team->lock);
+	there = op->is_over || op->missing[op->stage] == 0;
+	op->waiter = there ? NULL : w;
+	if (!there && w == NULL)
+		op->posted = false;
+	pthread_mutex_unlock(&op->team->lock);
+	return there;
+}
+
+static void
+tell_late(struct op *op)
+{
+	char ranks[150], why[200];
+	bool late;
+
+	pthread_mutex_lock(&op->team->lock);
+	late = !op->is_over && op->missing[op->stage] > 0;
+	op_missing(op, ranks, sizeof(ranks));
+	pthread_mutex_unlock(&op->team->lock);
+	if (!late)
+		return;
+	snprintf(why, sizeof(why), "%s: these ranks did not come in time: %s",
+		op->plan->name, ranks);
+	team_fail(op->team, XR_E_TIMEOUT, why, true);
+}
+
+static void
+await_stage(struct op *op)
+{
+	const struct wait_hint hint = { NULL, &site };
+	struct waiter w = { 0 };
+
+	if (is_there(op, &w)) {
+		lead_decline();
+		return;
+	}
+	crew_wait_begin();
+	if (!lead_wait(&w, &hint, op->deadline)) {
+		tell_late(op);
+		/* Somebody has taken it, and ends it. */
+		lead_wait(&w, &hint, INT64_MAX);
+	}
+	crew_wait_end();
+}
+
+/* The next stage; false: there is none. */
+static bool
+work_stage(struct op *op)
+{
+	enum xr_status status;
+
+	if (op->is_over)
+		return false;
+	status = op->plan->work(op, op->stage);
+	if (status != XR_OK) {
+		team_fail(op->team, status, "out of memory", true);
+		return false;
+	}
+	for (uint32_t i = 0; i < op->team->count; i++)
+		part_fini(op_part(op, op->stage, i));
+	pthread_mutex_lock(&op->team->lock);
+	op->stage++;
+	pthread_mutex_unlock(&op->team->lock);
+	return op->stage < op->stages;
+}
+
+enum xr_status
+op_run(struct xr_coll *team, const struct plan *plan,
+	const struct xr_coll_op *call, struct xr_error *err)
+{
+	struct op *op = op_new(team, plan, call);
+	enum xr_status status;
+
+	if (op == NULL)
+		return fail(err, XR_E_NOMEM, "out of memory");
+	status = enter(op, err);
+	if (status != XR_OK) {
+		op_free(op);
+		return status;
+	}
+	do {
+		lead_expect();
+		send_stage(op);
+		await_stage(op);
+	} while (work_stage(op));
+	return leave(op, err);
+}
+
+/* --- with a future ---------------------------------------------------------------- */
+
+static void
+finish(struct op *op)
+{
+	struct xr_future *future = op->future;
+	struct xr_error err = { 0 };
+
+	lead_answered();
+	if (leave(op, &err) == XR_OK)
+		future_end(future, xr_value_new_nil(), false);
+	else
+		future_fail(future, err.status, "%s", err.text);
+	xr_future_unref(future);
+}
+
+static void
+run_work(struct work *work)
+{
+	struct op *op = (struct op *)((char *)work - offsetof(struct op, work));
+
+	while (is_there(op, NULL)) {
+		if (!work_stage(op)) {
+			finish(op);
+			return;
+		}
+		send_stage(op);
+	}
+}
+
+/* One that failed when there was no crew any more. */
+static struct op *
+find_left(struct xr_coll *team)
+{
+	struct op *op;
+
+	pthread_mutex_lock(&team->lock);
+	TAILQ_FOREACH(op, &team->ops, list)
+	if (op->future != NULL && op->is_over && !op->posted)
+		break;
+	if (op != NULL)
+		op->posted = true;
+	pthread_mutex_unlock(&team->lock);
+	return op;
+}
+
+void
+op_finish_left(struct xr_coll *team)
+{
+	struct op *op;
+
+	while ((op = find_left(team)) != NULL)
+		run_work(&op->work);
+}
+
+enum xr_status
+op_begin(struct xr_coll *team, const struct plan *plan,
+	const struct xr_coll_op *call, struct xr_future **future,
+	struct xr_error *err)
+{
+	struct op *op = op_new(team, plan, call);
+	enum xr_status status = XR_E_NOMEM;
+
+	if (op != NULL)
+		op->future = xr_future_new(NULL);
+	if (op == NULL || op->future == NULL) {
+		if (op != NULL)
+			op_free(op);
+		return fail(err, status, "out of memory");
+	}
+	*future = xr_future_ref(op->future);
+	op->posted = true; /* nobody else carries it on, until it is sent */
+	status = enter(op, err);
+	if (status != XR_OK) {
+		xr_future_unref(op->future);
+		xr_future_unref(*future);
+		op_free(op);
+		return status;
+	}
+	if (op->deadline != INT64_MAX)
+		lead_due(op->deadline);
+	lead_asked();
+	send_stage(op);
+	if (!crew_post(&op->work)) {
+		team_fail(team, XR_E_CLOSED, "the agent was shut down", false);
+		run_work(&op->work);
+	}
+	/* What came before has rung nobody. */
+	if (!lead_delivers())
+		lead_poll();
+	return XR_OK;
+}

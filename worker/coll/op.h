@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * op.h - one operation of a group, on one of its members.
+ *
+ * It goes in stages. In each a member sends what others need of it, waits for what
+ * it needs of them, and works on that. In the first each member hears of each, if
+ * only of what it calls: so all know when they differ. What an operation sends and
+ * works is its plan's (plan.h).
+ *
+ * One thread carries it through: whoever called, or, where that has a future, one of
+ * the crew whenever a stage is complete. Who delivers only puts down what came.
+ */
+#ifndef WORKER_COLL_OP_H
+#define WORKER_COLL_OP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <xrun/coll.h>
+#include <xrun/transport.h>
+
+#include "worker/coll/team.h"
+#include "worker/rpc/crew.h"
+
+struct held;
+struct plan;
+struct storage;
+struct waiter;
+
+#define OP_STAGES 2
+#define OP_SMALL  64 /* bytes that are copied where they come */
+
+/* What came of one member in one stage. */
+struct part {
+	const void *data;
+	size_t len;
+	struct held *held; /* what it lies in; NULL: @small */
+	bool here;
+	_Alignas(16) uint8_t small[OP_SMALL];
+};
+
+struct op {
+	TAILQ_ENTRY(op) list;
+	struct xr_coll *team; /* a reference */
+	const struct plan *plan;
+	struct xr_coll_op call;
+	size_t bytes;   /* of its data */
+	uint32_t root;  /* place of its rank */
+	uint32_t check; /* of what is called, for others */
+	uint32_t seq;
+	int64_t deadline;
+
+	/* Under the group's lock. */
+	uint32_t stage, stages;
+	uint32_t missing[OP_STAGES];
+	struct waiter *waiter;    /* whoever waits; NULL */
+	struct xr_future *future; /* NULL: somebody waits */
+	bool posted;              /* the crew has it */
+	bool is_over;             /* it failed, as @status and @why say */
+	enum xr_status status;
+	char why[232];
+
+	struct work work;
+	struct storage *made; /* this member's share of a reduction */
+	struct part part[];   /* [stages][count] */
+};
+
+/* op_part() - what came of @from in @stage. */
+static inline struct part *
+op_part(struct op *op, uint32_t stage, uint32_t from)
+{
+	return &op->part[(size_t)stage * op->team->count + from];
+}
+
+/* op_run() - @call, which is checked, from its beginning to its end. Returns as
+ * xr_coll_barrier(). */
+enum xr_status op_run(struct xr_coll *team, const struct plan *plan,
+	const struct xr_coll_op *call, struct xr_error *err);
+
+/* op_begin() - the same, and @future receives a reference. */
+enum xr_status op_begin(struct xr_coll *team, const struct plan *plan,
+	const struct xr_coll_op *call, struct xr_future **future,
+	struct xr_error *err);
+
+/* op_arrived() - what @from, a place, sent for one, as the record says. Called by who
+ * delivers. */
+void op_arrived(struct xr_coll *team, uint32_t from,
+	const struct xr_record *record, const struct xr_body *body);
+
+/* op_fail_all() - those of a group that has failed which need something yet of the
+ * member at @place; -1: of any. Its lock is held. */
+void op_fail_all(struct xr_coll *team, int64_t place);
+
+/* op_forget_early() - what came for operations that will not begin. The same. */
+void op_forget_early(struct xr_coll *team);
+
+/* op_overdue() - is one over its time by @now? @next: when the next is. The same. */
+struct op *op_overdue(struct xr_coll *team, int64_t now, int64_t *next);
+
+/* op_finish_left() - of a group that has failed: those with a future for which there is
+ * no crew any more. */
+void op_finish_left(struct xr_coll *team);
+
+/* op_missing() - the ranks that did not come to it, as text. The same. */
+void op_missing(const struct op *op, char *text, size_t cap);
+
+#endif /* WORKER_COLL_OP_H */

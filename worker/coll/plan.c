@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* plan.c - see plan.h. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <xrun/tensor.h>
+
+#include "wire/value/storage.h"
+#include "worker/coll/kernel.h"
+#include "worker/coll/op.h"
+#include "worker/coll/plan.h"
+
+static const struct xr_part nothing = { NULL, PLAN_NONE }, word = { NULL, 0 };
+
+static uint32_t
+me(const struct op *op)
+{
+	return (uint32_t)op->team->me;
+}
+
+static struct xr_part
+own_data(const struct op *op)
+{
+	return (struct xr_part){ op->call.data, op->bytes };
+}
+
+static void
+copy(void *to, const void *from, size_t len)
+{
+	if (len > 0 && to != from)
+		memcpy(to, from, len);
+}
+
+static uint32_t
+one_stage(const struct op *op)
+{
+	(void)op;
+	return 1;
+}
+
+/* --- nothing but the word --------------------------------------------------- */
+
+static struct xr_part
+give_word(const struct op *op, uint32_t stage, uint32_t to)
+{
+	(void)op;
+	(void)stage;
+	(void)to;
+	return word;
+}
+
+static size_t
+want_word(const struct op *op, uint32_t stage, uint32_t from)
+{
+	(void)op;
+	(void)stage;
+	(void)from;
+	return 0;
+}
+
+static enum xr_status
+no_work(struct op *op, uint32_t stage)
+{
+	(void)op;
+	(void)stage;
+	return XR_OK;
+}
+
+/* --- to all, to one, from one ------------------------------------------------ */
+
+static struct xr_part
+root_gives(const struct op *op, uint32_t stage, uint32_t to)
+{
+	(void)stage;
+	(void)to;
+	return me(op) == op->root ? own_data(op) : word;
+}
+
+static size_t
+want_of_root(const struct op *op, uint32_t stage, uint32_t from)
+{
+	(void)stage;
+	return from == op->root ? op->bytes : 0;
+}
+
+static enum xr_status
+take_of_root(struct op *op, uint32_t stage)
+{
+	const struct part *p = op_part(op, stage, op->root);
+
+	if (me(op) != op->root)
+		copy(op->call.data, p->data, p->len);
+	return XR_OK;
+}
+
+static struct xr_part
+give_share(const struct op *op, uint32_t stage, uint32_t to)
+{
+	(void)stage;
+	return me(op) == op->root ?
+		(struct xr_part){ op->call.list[to], op->bytes } :
+		word;
+}
+
+static enum xr_status
+take_share(struct op *op, uint32_t stage)
+{
+	if (me(op) != op->root)
+		return take_of_root(op, stage);
+	copy(op->call.data, op->call.list[me(op)], op->bytes);
+	return XR_OK;
+}
+
+static struct xr_part
+give_to_root(const struct op *op, uint32_t stage, uint32_t to)
+{
+	(void)stage;
+	return to == op->root ? own_data(op) : word;
+}
+
+static size_t
+root_wants(const struct op *op, uint32_t stage, uint32_t from)
+{
+	(void)stage;
+	(void)from;
+	return me(op) == op->root ? op->bytes : 0;
+}
+
+static struct xr_part
+give_all(const struct op *op, uint32_t stage, uint32_t to)
+{
+	(void)stage;
+	(void)to;
+	return own_data(op);
+}
+
+static size_t
+want_all(const struct op *op, uint32_t stage, uint32_t from)
+{
+	(void)stage;
+	(void)from;
+	return op->bytes;
+}
+
+static enum xr_status
+take_list(struct op *op, uint32_t stage)
+{
+	const struct part *p;
+
+	for (uint32_t i = 0; i < op->team->count; i++) {
+		p = op_part(op, stage, i);
+		copy(op->call.list[i], i == me(op) ? op->call.data : p->data,
+			op->bytes);
+	}
+	return XR_OK;
+}
+
+static enum xr_status
+root_takes_list(struct op *op, uint32_t stage)
+{
+	return me(op) == op->root ? take_list(op, stage) : XR_OK;
+}
+
+/* --- reducing ---------------------------------------------------------------- */
+
+#define SLICE_ALIGN 64 /* bytes: a slice can be handed over where it lies */
+
+struct slice {
+	size_t first, count; /* elements */
+	size_t at, len;      /* bytes */
+};
+
+static struct slice
+slice_of(const struct op *op, uint32_t place)
+{
+	size_t one = xr_dtype_size(op->call.dtype);
+	size_t unit = one < SLICE_ALIGN ? SLICE_ALIGN / one : 1;
+	size_t per = (op->call.count / op->team->count / unit + 1) * unit;
+	struct slice s = { .first = per * place };
+
+	if (s.first > op->call.count)
+		s.first = op->call.count;
+	s.count = op->call.count - s.first;
+	if (s.count > per)
+		s.count = per;
+	s.at = s.first * one;
+	s.len = s.count * one;
+	return s;
+}
+
+static bool
+is_whole(const struct op *op)
+{
+	return op->bytes <= PLAN_WHOLE;
+}
+
+static uint32_t
+reduce_stages(const struct op *op)
+{
+	return is_whole(op) ? 1 : 2;
+}
+
+/* Who has the result in the end. */
+static bool
+has_result(const struct op *op, uint32_t place)
+{
+	return !op->plan->has_root || place == op->root;
+}
+
+static struct xr_part
+slice_part(const struct op *op, const void *data, uint32_t place)
+{
+	struct slice s = slice_of(op, place);
+
+	return (struct xr_part){ (const char *)data + s.at, s.len };
+}
+
+static struct xr_part
+reduce_gives(const struct op *op, uint32_t stage, uint32_t to)
+{
+	if (stage == 1)
+		return has_result(op, to) ? (struct xr_part){ op->made->data,
+			slice_of(op, me(op)).len } :
+					    nothing;
+	if (is_whole(op))
+		return has_result(op, to) ? own_data(op) : word;
+	return slice_part(op, op->call.data, to);
+}
+
+static size_t
+reduce_wants(const struct op *op, uint32_t stage, uint32_t from)
+{
+	if (stage == 1)
+		return has_result(op, me(op)) ? slice_of(op, from).len :
+						PLAN_NONE;
+	if (is_whole(op))
+		return has_result(op, me(op)) ? op->bytes : 0;
+	return slice_of(op, me(op)).len;
+}
+
+/* What came of all, and @own in its place, in the order of ranks. */
+static enum xr_status
+combine(struct op *op, const void *own, void *to, size_t count)
+{
+	const void **src = calloc(op->team->count, sizeof(*src));
+
+	if (src == NULL)
+		return XR_E_NOMEM;
+	for (uint32_t i = 0; i < op->team->count; i++)
+		src[i] = i == me(op) ? own : op_part(op, 0, i)->data;
+	kernel_reduce(&(struct kernel_job){
+		.dst = to,
+		.src = src,
+		.count = op->team->count,
+		.n = count,
+		.dtype = op->call.dtype,
+		.op = op->call.op,
+	});
+	free(src);
+	return XR_OK;
+}
+
+static enum xr_status
+reduce_slice(struct op *op)
+{
+	struct slice s = slice_of(op, me(op));
+
+	op->made = storage_new(s.len);
+	if (op->made == NULL)
+		return XR_E_NOMEM;
+	return combine(op, (const char *)op->call.data + s.at, op->made->data,
+		s.count);
+}
+
+static void
+take_slices(struct op *op)
+{
+	struct slice s;
+
+	for (uint32_t i = 0; i < op->team->count; i++) {
+		s = slice_of(op, i);
+		copy((char *)op->call.data + s.at,
+			i == me(op) ? op->made->data : op_part(op, 1, i)->data,
+			s.len);
+	}
+}
+
+static enum xr_status
+reduce_work(struct op *op, uint32_t stage)
+{
+	if (stage == 0 && !is_whole(op))
+		return reduce_slice(op);
+	if (!has_result(op, me(op)))
+		return XR_OK;
+	if (stage == 0)
+		return op->bytes > 0 ? combine(op, op->call.data, op->call.data,
+					       op->call.count) :
+				       XR_OK;
+	take_slices(op);
+	return XR_OK;
+}
+
+/* --- the table ---------------------------------------------------------------- */
+
+const struct plan plan_barrier = { "barrier", 1, false, false, one_stage,
+	give_word, want_word, no_work };
+const struct plan plan_bcast = { "broadcast", 2, false, true, one_stage,
+	root_gives, want_of_root, take_of_root };
+const struct plan plan_allreduce = { "all_reduce", 3, true, false,
+	reduce_stages, reduce_gives, reduce_wants, reduce_work };
+const struct plan plan_reduce = { "reduce", 4, true, true, reduce_stages,
+	reduce_gives, reduce_wants, reduce_work };
+const struct plan plan_allgather = { "all_gather", 5, false, false, one_stage,
+	give_all, want_all, take_list };
+const struct plan plan_gather = { "gather", 6, false, true, one_stage,
+	give_to_root, root_wants, root_takes_list };
+const struct plan plan_scatter = { "scatter", 7, false, true, one_stage,
+	give_share, want_of_root, take_share };
+
+const char *
+plan_redop_name(enum xr_redop op)
+{
+	static const char *const names[] = {
+		[XR_SUM] = "sum",
+		[XR_PROD] = "product",
+		[XR_MIN] = "min",
+		[XR_MAX] = "max",
+		[XR_BAND] = "band",
+		[XR_BOR] = "bor",
+		[XR_BXOR] = "bxor",
+		[XR_AVG] = "average",
+	};
+
+	return op > 0 && (size_t)op < sizeof(names) / sizeof(names[0]) ?
+		names[op] :
+		"?";
+}
+
+void
+plan_text(const struct plan *plan, const struct xr_coll_op *call, char *text,
+	size_t cap)
+{
+	size_t n = (size_t)snprintf(text, cap, "%s", plan->name);
+
+	if (plan != &plan_barrier && n < cap)
+		n += (size_t)snprintf(text + n, cap - n, " of %zu %s",
+			call->count, xr_dtype_name(call->dtype));
+	if (plan->reduces && n < cap)
+		n += (size_t)snprintf(text + n, cap - n, ", %s",
+			plan_redop_name(call->op));
+	if (plan->has_root && n < cap)
+		snprintf(text + n, cap - n, ", rank %lld",
+			(long long)call->rank);
+}

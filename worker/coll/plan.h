@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * plan.h - what each operation sends to whom, and what it does with what came: one
+ * row each.
+ *
+ * Up to PLAN_WHOLE bytes everybody sends all to everybody, and each works out the
+ * same. Of more each member works out one slice, and sends that to those who want
+ * it. Source of the two: performance.md 3.5, 5.7.
+ */
+#ifndef WORKER_COLL_PLAN_H
+#define WORKER_COLL_PLAN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <xrun/coll.h>
+#include <xrun/value.h>
+
+struct op;
+
+#define PLAN_NONE  SIZE_MAX    /* no message at all */
+#define PLAN_WHOLE (32U << 10) /* bytes */
+
+struct plan {
+	const char *name; /* "all_reduce" */
+	uint8_t code;     /* on the wire, and never another's */
+	bool reduces, has_root;
+	uint32_t (*stages)(const struct op *op);
+
+	/* gives() - what goes to member @to; a length of PLAN_NONE: nothing. */
+	struct xr_part (*gives)(const struct op *op, uint32_t stage,
+		uint32_t to);
+	/* wants() - how many bytes come of @from; PLAN_NONE. */
+	size_t (*wants)(const struct op *op, uint32_t stage, uint32_t from);
+	/* work() - what wants() asked for is here. XR_OK or XR_E_NOMEM. */
+	enum xr_status (*work)(struct op *op, uint32_t stage);
+};
+
+extern const struct plan plan_barrier, plan_bcast, plan_allreduce, plan_reduce,
+	plan_allgather, plan_gather, plan_scatter;
+
+/* plan_text() - what is called, for a person: "all_reduce of 4 f32, sum". */
+void plan_text(const struct plan *plan, const struct xr_coll_op *call,
+	char *text, size_t cap);
+
+const char *plan_redop_name(enum xr_redop op); /* "sum"; "?" */
+
+#endif /* WORKER_COLL_PLAN_H */

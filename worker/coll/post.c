@@ -1,0 +1,553 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* post.c - see post.h. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "worker/coll/mail.h"
+#include "worker/coll/post.h"
+#include "worker/coll/team.h"
+#include "worker/rpc/ask.h"
+#include "worker/rpc/crew.h"
+#include "worker/rpc/future.h"
+#include "worker/rpc/held.h"
+#include "worker/rpc/lead.h"
+#include "worker/rpc/parcel.h"
+#include "worker/rpc/peer.h"
+#include "worker/rpc/values.h"
+
+/* In front of the data; little-endian. */
+struct label {
+	uint64_t team;
+	uint32_t tag, dtype;
+	uint64_t count;
+	uint64_t unused; /* what follows is aligned as the body is */
+};
+
+/* One that came, or one that somebody waits for. */
+struct post {
+	TAILQ_ENTRY(post) list;
+	struct label label;
+	int64_t from; /* place; XR_COLL_ANY */
+
+	/* That came. */
+	struct peer *peer;
+	uint64_t corr;
+	struct held *held;
+
+	/* That is waited for. */
+	struct xr_coll *team;
+	void *into;
+	size_t len;
+	int64_t deadline;
+	bool listed;
+	struct waiter waiter;
+	struct xr_future *future; /* NULL: somebody waits */
+	enum xr_status status;
+	char why[232];
+};
+
+/* --- answers --------------------------------------------------------------------- */
+
+static void
+answer(struct peer *to, uint64_t corr, enum xr_status status, const char *why)
+{
+	struct xr_value *error =
+		status != XR_OK ? failure_new(status, "%s", why) : NULL;
+	struct values_out out = { 0 };
+	struct xr_message m = {
+		.record = { .kind = MESSAGE_REPLY, .corr = corr },
+		.answer = true,
+	};
+
+	if (error != NULL && values_pack(error, to, &out, NULL) == XR_OK) {
+		m.record.flags = MESSAGE_VALUE;
+		m.parts = out.parts;
+		m.count = out.count;
+	}
+	if (status != XR_OK)
+		m.record.kind = MESSAGE_ERROR;
+	peer_send(to, &m, NULL, out.parcel, NULL);
+	values_out_fini(&out);
+	xr_value_unref(error);
+}
+
+/* What one sends and the other awaits: the same? */
+static enum xr_status
+compare(const struct xr_coll *team, const struct label *sent,
+	const struct label *awaited, int64_t from, char why[232])
+{
+	if (sent->count == awaited->count && sent->dtype == awaited->dtype)
+		return XR_OK;
+	snprintf(why, 232, "rank %u sends %llu %s, and rank %u awaits %llu %s",
+		team->rank[from], (unsigned long long)sent->count,
+		xr_dtype_name(sent->dtype), team->rank[team->me],
+		(unsigned long long)awaited->count,
+		xr_dtype_name(awaited->dtype));
+	return XR_E_CONFLICT;
+}
+
+/* --- those who wait ---------------------------------------------------------------- */
+
+static struct post *
+post_new(struct xr_coll *team, const struct xr_coll_op *call)
+{
+	struct post *p = calloc(1, sizeof(*p));
+
+	if (p == NULL)
+		return NULL;
+	p->label = (struct label){ team->id, call->tag, call->dtype,
+		call->count, 0 };
+	p->team = team_ref(team);
+	p->into = call->data;
+	p->len = call->count * xr_dtype_size(call->dtype);
+	p->deadline = team_deadline(team, call);
+	p->from = call->rank == XR_COLL_ANY ?
+		XR_COLL_ANY :
+		team_place_of_rank(team, call->rank);
+	return p;
+}
+
+static void
+post_free(void *post)
+{
+	struct post *p = post;
+
+	team_unref(p->team);
+	free(p);
+}
+
+/* It is in no list any more. */
+static void
+end(struct post *p)
+{
+	struct xr_future *future = p->future;
+
+	if (future == NULL) {
+		waiter_done(&p->waiter);
+		return;
+	}
+	if (p->status == XR_OK)
+		future_end(future, xr_value_new_i64(p->team->rank[p->from]),
+			false);
+	else
+		future_fail(future, p->status, "%s", p->why);
+	xr_future_unref(future);
+}
+
+static void
+end_with(struct post *p, enum xr_status status, const char *why)
+{
+	p->status = status;
+	snprintf(p->why, sizeof(p->why), "%s", why);
+	end(p);
+}
+
+/* @data of place @from is for @p. */
+static void
+receive(struct post *p, const struct label *label, int64_t from,
+	const void *data)
+{
+	p->status = compare(p->team, label, &p->label, from, p->why);
+	p->from = from;
+	if (p->status == XR_OK && p->len > 0)
+		memcpy(p->into, data, p->len);
+}
+
+static bool
+matches(const struct post *awaited, const struct label *label, int64_t from)
+{
+	return awaited->label.tag == label->tag &&
+		(awaited->from == XR_COLL_ANY || awaited->from == from);
+}
+
+/* Out of its list; the lock is held. */
+static void
+unlist(struct post_list *all, struct post *p)
+{
+	TAILQ_REMOVE(all, p, list);
+	p->listed = false;
+}
+
+static void
+list(struct post_list *all, struct post *p)
+{
+	TAILQ_INSERT_TAIL(all, p, list);
+	p->listed = true;
+}
+
+/* --- what comes --------------------------------------------------------------------- */
+
+static bool
+read_label(const struct xr_body *body, struct label *label)
+{
+	size_t size;
+
+	if (body->len < sizeof(*label))
+		return false;
+	memcpy(label, body->data, sizeof(*label));
+	size = xr_dtype_size(label->dtype);
+	return size > 0 &&
+		label->count <= (uint64_t)XR_VALUE_BYTES_MAX / size &&
+		label->count * size == body->len - sizeof(*label);
+}
+
+/* Nobody awaits it yet; the lock is held. */
+static bool
+keep(struct xr_coll *team, const struct post *from, const struct xr_body *body)
+{
+	struct post *p = malloc(sizeof(*p));
+
+	if (p == NULL)
+		return false;
+	*p = *from;
+	p->held = held_take(body);
+	if (p->held == NULL) {
+		free(p);
+		return false;
+	}
+	list(&team->sent, p);
+	return true;
+}
+
+static void
+arrived_at(struct xr_coll *team, struct post *came, const struct xr_body *body)
+{
+	enum xr_status status;
+	struct xr_error err = { 0 };
+	struct post *p = NULL;
+
+	pthread_mutex_lock(&team->lock);
+	status = team_failed(team, &err);
+	if (status == XR_OK) {
+		TAILQ_FOREACH(p, &team->awaited, list)
+		if (matches(p, &came->label, came->from))
+			break;
+		if (p != NULL)
+			unlist(&team->awaited, p);
+		else if (!keep(team, came, body))
+			status = fail(&err, XR_E_NOMEM, "out of memory");
+	}
+	pthread_mutex_unlock(&team->lock);
+	if (p != NULL) {
+		receive(p, &came->label, came->from,
+			(const char *)body->data + sizeof(came->label));
+		answer(came->peer, came->corr, p->status, p->why);
+		end(p);
+	} else if (status != XR_OK) {
+		answer(came->peer, came->corr, status, err.text);
+	}
+}
+
+void
+post_arrived(struct peer *peer, const struct xr_record *record,
+	const struct xr_body *body)
+{
+	struct post came = { .peer = peer, .corr = record->corr };
+	struct xr_coll *team;
+
+	if (!read_label(body, &came.label)) {
+		answer(peer, record->corr, XR_E_PROTO, "that is no message");
+		return;
+	}
+	team = team_find(came.label.team);
+	came.from = team != NULL ? team_place(team, peer) : -1;
+	if (came.from < 0)
+		answer(peer, record->corr, XR_E_CLOSED,
+			"the receiver's group was closed");
+	else
+		arrived_at(team, &came, body);
+	team_unref(team);
+}
+
+/* --- sending -------------------------------------------------------------------------- */
+
+struct letter {
+	struct label label;
+	struct xr_part part[2];
+	struct question q;
+};
+
+static void
+write_letter(struct xr_coll *team, const struct xr_coll_op *call,
+	struct letter *l)
+{
+	size_t len = call->count * xr_dtype_size(call->dtype);
+	int64_t deadline = team_deadline(team, call);
+
+	*l = (struct letter){ .label = { team->id, call->tag, call->dtype,
+				      call->count, 0 } };
+	l->part[0] = (struct xr_part){ &l->label, sizeof(l->label) };
+	l->part[1] = (struct xr_part){ call->data, len };
+	l->q = (struct question){
+		.to = team->peer[team_place_of_rank(team, call->rank)],
+		.kind = MESSAGE_GUEST,
+		.flags = MAIL_POST,
+		.parts = l->part,
+		.count = len > 0 ? 2 : 1,
+		.timeout = deadline == INT64_MAX ? INT64_MAX :
+						   future_left(deadline),
+	};
+}
+
+/* What is long stays where it is until it was received; @kept goes with it. Who may
+ * not wait for room has it copied. */
+static void
+lend(struct letter *l, void (*release)(void *kept), void *kept)
+{
+	if (l->part[1].len <= PARCEL_MIN || lead_delivers())
+		return;
+	l->q.parcel = parcel_new(release, kept);
+	l->q.lent = l->q.parcel != NULL;
+}
+
+static enum xr_status
+may_send(struct xr_coll *team, struct xr_error *err)
+{
+	enum xr_status status;
+
+	pthread_mutex_lock(&team->lock);
+	status = team_failed(team, err);
+	pthread_mutex_unlock(&team->lock);
+	return status;
+}
+
+enum xr_status
+post_send(struct xr_coll *team, const struct xr_coll_op *call,
+	struct xr_error *err)
+{
+	enum xr_status status = may_send(team, err);
+	struct ask_sync a = { 0 };
+	struct letter l;
+
+	if (status != XR_OK)
+		return status;
+	write_letter(team, call, &l);
+	lend(&l, NULL, NULL);
+	status = ask_wait(&l.q, &a, err);
+	parcel_end(l.q.parcel, l.q.to);
+	held_unref(a.held);
+	xr_value_unref(a.error);
+	return status;
+}
+
+static struct xr_value *
+read_nothing(struct peer *from, const struct xr_record *record,
+	const struct xr_body *body, struct xr_error *err)
+{
+	(void)from;
+	(void)record;
+	(void)body;
+	(void)err;
+	return xr_value_new_nil();
+}
+
+enum xr_status
+post_isend(struct xr_coll *team, const struct xr_coll_op *call,
+	struct xr_future **future, struct xr_error *err)
+{
+	enum xr_status status = may_send(team, err);
+	struct letter *l;
+	struct parcel *parcel;
+
+	if (status != XR_OK)
+		return status;
+	l = malloc(sizeof(*l));
+	if (l == NULL)
+		return fail(err, XR_E_NOMEM, "out of memory");
+	write_letter(team, call, l);
+	lend(l, free, l);
+	parcel = l->q.parcel;
+	status = ask_future(&l->q, read_nothing, future, err);
+	if (parcel != NULL)
+		parcel_unref(parcel);
+	else
+		free(l);
+	return status;
+}
+
+/* --- receiving ------------------------------------------------------------------------- */
+
+/* What is here already, or @p waits for it. True: it is over. */
+static bool
+take_or_wait(struct xr_coll *team, struct post *p)
+{
+	struct xr_error err = { 0 };
+	struct post *came = NULL;
+
+	pthread_mutex_lock(&team->lock);
+	p->status = team_failed(team, &err);
+	if (p->status == XR_OK) {
+		TAILQ_FOREACH(came, &team->sent, list)
+		if (matches(p, &came->label, came->from))
+			break;
+		if (came != NULL)
+			unlist(&team->sent, came);
+		else
+			list(&team->awaited, p);
+	}
+	pthread_mutex_unlock(&team->lock);
+	if (came != NULL) {
+		receive(p, &came->label, came->from,
+			(const char *)held_data(came->held) +
+				sizeof(came->label));
+		answer(came->peer, came->corr, p->status, p->why);
+		held_unref(came->held);
+		free(came);
+		return true;
+	}
+	if (p->status != XR_OK)
+		snprintf(p->why, sizeof(p->why), "%s", err.text);
+	return p->status != XR_OK;
+}
+
+/* True: nobody else ends it. */
+static bool
+take_back(struct post *p)
+{
+	bool ours;
+
+	pthread_mutex_lock(&p->team->lock);
+	ours = p->listed;
+	if (ours)
+		unlist(&p->team->awaited, p);
+	pthread_mutex_unlock(&p->team->lock);
+	return ours;
+}
+
+static void
+late_text(const struct post *p, char *text, size_t cap)
+{
+	if (p->from == XR_COLL_ANY)
+		snprintf(text, cap, "no message with tag %u came in time",
+			p->label.tag);
+	else
+		snprintf(text, cap,
+			"no message with tag %u of rank %u came in time",
+			p->label.tag, p->team->rank[p->from]);
+}
+
+static void
+await_post(struct post *p)
+{
+	crew_wait_begin();
+	if (!lead_wait(&p->waiter, NULL, p->deadline)) {
+		if (take_back(p)) {
+			p->status = XR_E_TIMEOUT;
+			late_text(p, p->why, sizeof(p->why));
+		} else {
+			lead_wait(&p->waiter, NULL, INT64_MAX);
+		}
+	}
+	crew_wait_end();
+}
+
+enum xr_status
+post_recv(struct xr_coll *team, const struct xr_coll_op *call, int64_t *from,
+	struct xr_error *err)
+{
+	struct post *p = post_new(team, call);
+	enum xr_status status;
+
+	if (p == NULL)
+		return fail(err, XR_E_NOMEM, "out of memory");
+	if (!take_or_wait(team, p))
+		await_post(p);
+	status =
+		p->status != XR_OK ? fail(err, p->status, "%s", p->why) : XR_OK;
+	if (status == XR_OK && from != NULL)
+		*from = team->rank[p->from];
+	post_free(p);
+	return status;
+}
+
+static void
+cancel(struct xr_future *future, void *ctx)
+{
+	if (take_back(ctx))
+		xr_future_unref(future);
+}
+
+static const struct future_maker maker = {
+	.cancel = cancel,
+	.free = post_free,
+};
+
+enum xr_status
+post_irecv(struct xr_coll *team, const struct xr_coll_op *call,
+	struct xr_future **future, struct xr_error *err)
+{
+	struct post *p = post_new(team, call);
+
+	if (p != NULL)
+		p->future = future_new(&maker, p);
+	if (p == NULL || p->future == NULL) {
+		if (p != NULL)
+			post_free(p);
+		return fail(err, XR_E_NOMEM, "out of memory");
+	}
+	*future = xr_future_ref(p->future);
+	if (p->deadline != INT64_MAX)
+		lead_due(p->deadline);
+	if (take_or_wait(team, p))
+		end(p);
+	return XR_OK;
+}
+
+/* --- the end ------------------------------------------------------------------------------ */
+
+static struct post *
+pop(struct xr_coll *team, struct post_list *all)
+{
+	struct post *p;
+
+	pthread_mutex_lock(&team->lock);
+	p = TAILQ_FIRST(all);
+	if (p != NULL)
+		unlist(all, p);
+	pthread_mutex_unlock(&team->lock);
+	return p;
+}
+
+void
+post_fail_all(struct xr_coll *team)
+{
+	struct post *p;
+
+	while ((p = pop(team, &team->awaited)) != NULL)
+		end_with(p, team->failed, team->why);
+	while ((p = pop(team, &team->sent)) != NULL) {
+		answer(p->peer, p->corr, team->failed, team->why);
+		held_unref(p->held);
+		free(p);
+	}
+}
+
+int64_t
+post_expire(struct xr_coll *team, int64_t now)
+{
+	int64_t next = INT64_MAX;
+	struct post *p;
+	char why[100];
+
+	do {
+		pthread_mutex_lock(&team->lock);
+		TAILQ_FOREACH(p, &team->awaited, list)
+		{
+			if (p->future != NULL && p->deadline <= now)
+				break;
+			if (p->deadline < next)
+				next = p->deadline;
+		}
+		if (p != NULL)
+			unlist(&team->awaited, p);
+		pthread_mutex_unlock(&team->lock);
+		if (p != NULL) {
+			late_text(p, why, sizeof(why));
+			end_with(p, XR_E_TIMEOUT, why);
+		}
+	} while (p != NULL);
+	return next;
+}

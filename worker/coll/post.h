@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * post.h - messages from one member to another, by tag.
+ *
+ * To send is a question, whose answer is that it was received: so nothing is kept
+ * for long where nobody asks for it, and the sender's memory is read in place. What
+ * comes before it was asked for waits in the order in which it came; so do those who
+ * ask.
+ */
+#ifndef WORKER_COLL_POST_H
+#define WORKER_COLL_POST_H
+
+#include <stdint.h>
+
+#include <xrun/coll.h>
+#include <xrun/transport.h>
+
+struct peer;
+
+/* post_send(), post_recv() - @call is checked; as xr_coll_send(), xr_coll_recv(). */
+enum xr_status post_send(struct xr_coll *team, const struct xr_coll_op *call,
+	struct xr_error *err);
+enum xr_status post_recv(struct xr_coll *team, const struct xr_coll_op *call,
+	int64_t *from, struct xr_error *err);
+enum xr_status post_isend(struct xr_coll *team, const struct xr_coll_op *call,
+	struct xr_future **future, struct xr_error *err);
+enum xr_status post_irecv(struct xr_coll *team, const struct xr_coll_op *call,
+	struct xr_future **future, struct xr_error *err);
+
+/* post_arrived() - by who delivers. */
+void post_arrived(struct peer *peer, const struct xr_record *record,
+	const struct xr_body *body);
+
+/* post_fail_all() - of a group that has failed, whose lock is not held. */
+void post_fail_all(struct xr_coll *team);
+
+/* post_expire() - those whose time was over by @now; gives when the next is. */
+int64_t post_expire(struct xr_coll *team, int64_t now);
+
+#endif /* WORKER_COLL_POST_H */

@@ -1,0 +1,530 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* team.c - see team.h; making and ending groups, see xrun/coll.h. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "worker/coll/mail.h"
+#include "worker/coll/op.h"
+#include "worker/coll/post.h"
+#include "worker/coll/team.h"
+#include "worker/rpc/agent.h"
+#include "worker/rpc/future.h"
+#include "worker/rpc/guest.h"
+#include "worker/rpc/meet.h"
+#include "worker/rpc/peer.h"
+#include "worker/world/world.h"
+
+LIST_HEAD(team_list, xr_coll);
+
+/* How many groups of a set of ranks there were. */
+struct series {
+	LIST_ENTRY(series) list;
+	uint64_t set;
+	uint32_t next;
+};
+LIST_HEAD(series_list, series);
+
+static struct {
+	pthread_mutex_t lock;
+	struct team_list all;
+	struct series_list series; /* of this agent */
+} teams = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+/* --- finding ------------------------------------------------------------------ */
+
+struct xr_coll *
+team_ref(struct xr_coll *team)
+{
+	atomic_fetch_add(&team->refs, 1);
+	return team;
+}
+
+void
+team_unref(struct xr_coll *team)
+{
+	if (team == NULL || atomic_fetch_sub(&team->refs, 1) != 1)
+		return;
+	op_forget_early(team);
+	pthread_mutex_destroy(&team->lock);
+	free(team->peer);
+	free(team);
+}
+
+struct xr_coll *
+team_find(uint64_t id)
+{
+	struct xr_coll *team;
+
+	pthread_mutex_lock(&teams.lock);
+	LIST_FOREACH(team, &teams.all, list)
+	if (team->id == id)
+		break;
+	if (team != NULL)
+		team_ref(team);
+	pthread_mutex_unlock(&teams.lock);
+	return team;
+}
+
+int64_t
+team_place(const struct xr_coll *team, const struct peer *peer)
+{
+	for (uint32_t i = 0; i < team->count; i++)
+		if (team->peer[i] == peer)
+			return i;
+	return -1;
+}
+
+int64_t
+team_place_of_rank(const struct xr_coll *team, int64_t rank)
+{
+	for (uint32_t i = 0; i < team->count; i++)
+		if (team->rank[i] == rank)
+			return i;
+	return -1;
+}
+
+int64_t
+team_deadline(const struct xr_coll *team, const struct xr_coll_op *op)
+{
+	int64_t timeout = op->timeout, deadline;
+
+	if (timeout == 0 || timeout == XR_TIMEOUT_DEFAULT)
+		timeout = team->timeout;
+	future_deadline(timeout, &deadline);
+	return deadline;
+}
+
+/* --- those that messages find --------------------------------------------------- */
+
+static void
+enlist(struct xr_coll *team)
+{
+	pthread_mutex_lock(&teams.lock);
+	LIST_INSERT_HEAD(&teams.all, team_ref(team), list);
+	pthread_mutex_unlock(&teams.lock);
+}
+
+/* False: it is not among them any more. */
+static bool
+unlist(struct xr_coll *team)
+{
+	struct xr_coll *t;
+
+	pthread_mutex_lock(&teams.lock);
+	LIST_FOREACH(t, &teams.all, list)
+	if (t == team)
+		break;
+	if (t != NULL)
+		LIST_REMOVE(t, list);
+	pthread_mutex_unlock(&teams.lock);
+	return t != NULL;
+}
+
+/* A copy of the list, as @fn may change it. */
+void
+team_each(void (*fn)(struct xr_coll *team, void *ctx), void *ctx)
+{
+	struct xr_coll *team, **copy;
+	size_t n = 0, i = 0;
+
+	pthread_mutex_lock(&teams.lock);
+	LIST_FOREACH(team, &teams.all, list)
+	n++;
+	copy = calloc(n + 1, sizeof(struct xr_coll *));
+	LIST_FOREACH(team, &teams.all, list)
+	if (copy != NULL)
+		copy[i++] = team_ref(team);
+	pthread_mutex_unlock(&teams.lock);
+	for (i = 0; copy != NULL && i < n; i++) {
+		fn(copy[i], ctx);
+		team_unref(copy[i]);
+	}
+	free(copy);
+}
+
+/* --- failing -------------------------------------------------------------------- */
+
+enum xr_status
+team_failed(const struct xr_coll *team, struct xr_error *err)
+{
+	if (team->failed == XR_OK)
+		return XR_OK;
+	return fail(err, team->failed, "%s", team->why);
+}
+
+static void
+fail_what_needs(struct xr_coll *team, const struct xr_error *why, int64_t place,
+	bool tell)
+{
+	bool first;
+
+	pthread_mutex_lock(&team->lock);
+	first = team->failed == XR_OK;
+	if (first) {
+		snprintf(team->why, sizeof(team->why), "%s", why->text);
+		team->failed = why->status;
+		op_forget_early(team);
+	}
+	/* What the first left to go on may not. */
+	op_fail_all(team, place);
+	pthread_mutex_unlock(&team->lock);
+	if (!first)
+		return;
+	post_fail_all(team);
+	if (tell)
+		mail_failed(team, why->status, why->text);
+}
+
+void
+team_fail(struct xr_coll *team, enum xr_status status, const char *why,
+	bool tell)
+{
+	struct xr_error err = { 0 };
+
+	fail(&err, status, "%s", why);
+	fail_what_needs(team, &err, -1, tell);
+}
+
+/* --- what the agent hears ---------------------------------------------------------- */
+
+/* Of who is lost each hears himself, and what he did is done: who tells of it only
+ * sends nothing more. */
+static void
+told_of_failure(struct xr_coll *team, int64_t from, const struct xr_body *body)
+{
+	struct xr_error err = { 0 };
+	int32_t status;
+	size_t len;
+
+	if (body->len < sizeof(status))
+		return;
+	memcpy(&status, body->data, sizeof(status));
+	len = body->len - sizeof(status);
+	fail(&err, status < 0 ? status : XR_E_PROTO, "%.*s",
+		len < sizeof(err.text) ? (int)len : (int)sizeof(err.text),
+		(const char *)body->data + sizeof(status));
+	fail_what_needs(team, &err, status == XR_E_PEER_LOST ? from : -1,
+		false);
+}
+
+static void
+on_arrived(struct peer *peer, const struct xr_record *record,
+	const struct xr_body *body)
+{
+	struct xr_coll *team;
+	int64_t from;
+
+	if ((record->flags & MAIL_POST) != 0) {
+		post_arrived(peer, record, body);
+		return;
+	}
+	team = team_find(record->corr >> TEAM_SEQ_BITS);
+	from = team != NULL ? team_place(team, peer) : -1;
+	if (from < 0)
+		; /* of one that was closed */
+	else if ((record->flags & MAIL_FAILED) != 0)
+		told_of_failure(team, from, body);
+	else
+		op_arrived(team, (uint32_t)from, record, body);
+	team_unref(team);
+}
+
+static void
+lose_member(struct xr_coll *team, void *ctx)
+{
+	struct peer *peer = ctx;
+	int64_t place = team_place(team, peer);
+	struct xr_error err = { 0 };
+
+	if (place < 0)
+		return;
+	peer_lost_error(peer, &err);
+	fail_what_needs(team, &err, place, true);
+}
+
+static void
+on_lost(struct peer *peer)
+{
+	team_each(lose_member, peer);
+}
+
+struct clock {
+	int64_t now, next;
+};
+
+/* Those with a future; whoever waits looks after its time. */
+static void
+expire_one(struct xr_coll *team, void *ctx)
+{
+	struct clock *c = ctx;
+	char ranks[150], why[200];
+	int64_t next;
+	struct op *op;
+
+	pthread_mutex_lock(&team->lock);
+	op = op_overdue(team, c->now, &next);
+	if (op != NULL) {
+		op_missing(op, ranks, sizeof(ranks));
+		snprintf(why, sizeof(why),
+			"these ranks did not come in time: %s", ranks);
+	}
+	pthread_mutex_unlock(&team->lock);
+	if (op != NULL)
+		team_fail(team, XR_E_TIMEOUT, why, true);
+	else if (next < c->next)
+		c->next = next;
+	next = post_expire(team, c->now);
+	if (next < c->next)
+		c->next = next;
+}
+
+static int64_t
+on_expire(int64_t now)
+{
+	struct clock c = { now, INT64_MAX };
+
+	if (!LIST_EMPTY(&teams.all))
+		team_each(expire_one, &c);
+	return c.next;
+}
+
+static void
+close_one(struct xr_coll *team, void *unused)
+{
+	(void)unused;
+	xr_coll_close(team);
+	op_finish_left(team);
+}
+
+static void
+on_closed(void)
+{
+	struct series *s;
+
+	team_each(close_one, NULL);
+	pthread_mutex_lock(&teams.lock);
+	while ((s = LIST_FIRST(&teams.series)) != NULL) {
+		LIST_REMOVE(s, list);
+		free(s);
+	}
+	pthread_mutex_unlock(&teams.lock);
+}
+
+static const struct guest guest = { on_arrived, on_lost, on_expire, on_closed };
+
+/* --- making ----------------------------------------------------------------------- */
+
+static int
+compare(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+static struct xr_coll *
+team_new(uint32_t count)
+{
+	struct xr_coll *team =
+		calloc(1, sizeof(*team) + count * sizeof(team->rank[0]));
+
+	if (team == NULL)
+		return NULL;
+	team->peer = calloc(count, sizeof(struct peer *));
+	if (team->peer == NULL) {
+		free(team);
+		return NULL;
+	}
+	atomic_init(&team->refs, 1);
+	team->count = count;
+	team->me = -1;
+	pthread_mutex_init(&team->lock, NULL);
+	TAILQ_INIT(&team->ops);
+	TAILQ_INIT(&team->early);
+	TAILQ_INIT(&team->sent);
+	TAILQ_INIT(&team->awaited);
+	return team;
+}
+
+/* In their order, each once, and of the world. */
+static enum xr_status
+find_members(struct xr_coll *team, const uint32_t *ranks, struct xr_error *err)
+{
+	for (uint32_t i = 0; i < team->count; i++)
+		team->rank[i] = ranks != NULL ? ranks[i] : i;
+	qsort(team->rank, team->count, sizeof(team->rank[0]), compare);
+	for (uint32_t i = 0; i < team->count; i++) {
+		if (i > 0 && team->rank[i] == team->rank[i - 1])
+			return fail(err, XR_E_INVAL, "rank %u stands twice",
+				team->rank[i]);
+		team->peer[i] = agent_find_id(team->rank[i]);
+		if (team->peer[i] == NULL)
+			return fail(err, XR_E_INVAL, "the world has no rank %u",
+				team->rank[i]);
+		if (team->peer[i]->self)
+			team->me = i;
+	}
+	return XR_OK;
+}
+
+static uint64_t
+stir(uint64_t hash, uint64_t number)
+{
+	for (int i = 0; i < 8; i++)
+		hash = (hash ^ (uint8_t)(number >> (8 * i))) *
+			UINT64_C(0x100000001b3);
+	return hash;
+}
+
+/* FNV-1a of its members' lives, and of how many groups of them there were. */
+static bool
+number_it(struct xr_coll *team)
+{
+	uint64_t set = UINT64_C(0xcbf29ce484222325);
+	struct series *s;
+
+	for (uint32_t i = 0; i < team->count; i++)
+		set = stir(stir(set, team->rank[i]),
+			team->peer[i]->incarnation);
+	pthread_mutex_lock(&teams.lock);
+	LIST_FOREACH(s, &teams.series, list)
+	if (s->set == set)
+		break;
+	if (s == NULL) {
+		s = calloc(1, sizeof(*s));
+		if (s != NULL) {
+			s->set = set;
+			LIST_INSERT_HEAD(&teams.series, s, list);
+		}
+	}
+	if (s != NULL)
+		team->id = stir(set, s->next++) >> TEAM_SEQ_BITS;
+	pthread_mutex_unlock(&teams.lock);
+	return s != NULL;
+}
+
+/* From when this returns each member can be sent to: all have it. */
+static enum xr_status
+come_together(const struct xr_coll *team, struct xr_error *err)
+{
+	const char **names = calloc(team->count, sizeof(*names));
+	struct xr_value *nil = xr_value_new_nil();
+	enum xr_status status = XR_E_NOMEM;
+
+	for (uint32_t i = 0; i < team->count && names != NULL; i++)
+		names[i] = team->peer[i]->name;
+	if (names == NULL || nil == NULL)
+		fail(err, status, "out of memory");
+	else
+		status = meet(&(struct xr_rpc_meeting){ .names = names,
+				      .count = team->count,
+				      .timeout = team->timeout },
+			MEET_TEAM, nil, NULL, err);
+	free(names);
+	xr_value_unref(nil);
+	return status;
+}
+
+static enum xr_status
+make(struct xr_coll *team, const uint32_t *ranks, struct xr_error *err)
+{
+	enum xr_status status = find_members(team, ranks, err);
+
+	if (status != XR_OK || team->me < 0)
+		return status;
+	if (!number_it(team))
+		return fail(err, XR_E_NOMEM, "out of memory");
+	guest_set(&guest);
+	enlist(team);
+	status = come_together(team, err);
+	if (status != XR_OK)
+		xr_coll_close(team);
+	return status;
+}
+
+static enum xr_status
+check(struct xr_world *world, const struct xr_coll_opts *opts,
+	struct xr_error *err)
+{
+	if (world == NULL || world != xr_world_get())
+		return fail(err, XR_E_STATE,
+			"that is not this process's world");
+	if (opts->size < sizeof(*opts) || opts->timeout < XR_TIMEOUT_DEFAULT)
+		return fail(err, XR_E_INVAL,
+			"struct xr_coll_opts: size %u, timeout %lld",
+			opts->size, (long long)opts->timeout);
+	if (opts->ranks != NULL &&
+		(opts->count == 0 || opts->count > xr_world_size(world)))
+		return fail(err, XR_E_INVAL, "%zu ranks of %u", opts->count,
+			xr_world_size(world));
+	return XR_OK;
+}
+
+static bool
+says_time(const struct xr_coll_opts *opts)
+{
+	return opts->timeout != 0 && opts->timeout != XR_TIMEOUT_DEFAULT;
+}
+
+XR_EXPORT enum xr_status
+xr_coll_new(struct xr_world *world, const struct xr_coll_opts *opts,
+	struct xr_coll **coll, struct xr_error *err)
+{
+	const struct xr_coll_opts none = { .size = sizeof(none) };
+	enum xr_status status = agent_enter(err);
+	struct xr_coll *team = NULL;
+
+	if (status != XR_OK)
+		return status;
+	if (opts == NULL)
+		opts = &none;
+	status = check(world, opts, err);
+	if (status == XR_OK) {
+		team = team_new(opts->ranks != NULL ? (uint32_t)opts->count :
+						      xr_world_size(world));
+		if (team == NULL)
+			status = fail(err, XR_E_NOMEM, "out of memory");
+	}
+	if (team != NULL) {
+		team->timeout =
+			says_time(opts) ? opts->timeout : world_timeout(world);
+		status = make(team, opts->ranks, err);
+	}
+	agent_leave();
+	if (status == XR_OK)
+		*coll = team;
+	else
+		team_unref(team);
+	return status;
+}
+
+XR_EXPORT void
+xr_coll_close(struct xr_coll *coll)
+{
+	team_fail(coll, XR_E_CLOSED, "the group was closed", false);
+	if (unlist(coll))
+		team_unref(coll);
+}
+
+XR_EXPORT void
+xr_coll_free(struct xr_coll *coll)
+{
+	if (coll == NULL)
+		return;
+	xr_coll_close(coll);
+	team_unref(coll);
+}
+
+XR_EXPORT uint32_t
+xr_coll_size(const struct xr_coll *coll)
+{
+	return coll->count;
+}
+
+XR_EXPORT int64_t
+xr_coll_index(const struct xr_coll *coll)
+{
+	return coll->me;
+}

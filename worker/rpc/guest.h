@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * guest.h - who stands on the agent: messages between peers that are no calls.
+ *
+ * What the agent hears of its peers, a guest hears, too. There is one for the life
+ * of the process, set before an agent is opened that it has to do with.
+ */
+#ifndef WORKER_RPC_GUEST_H
+#define WORKER_RPC_GUEST_H
+
+#include <stdint.h>
+
+#include <xrun/transport.h>
+
+struct peer;
+
+struct guest {
+	/* arrived() - a message of MESSAGE_GUEST; by who delivers: it may not
+	 * wait. */
+	void (*arrived)(struct peer *peer, const struct xr_record *record,
+		const struct xr_body *body);
+	/* lost() - nothing comes of @peer any more, or it has left the group. By
+	 * any thread; may not wait. */
+	void (*lost)(struct peer *peer);
+	/* expire() - as expire() of struct lead_place. */
+	int64_t (*expire)(int64_t now);
+	/* closed() - the agent is being closed: whoever waits is to hear of that.
+	 * Peers are gone when it is over. May be called several times. */
+	void (*closed)(void);
+};
+
+void guest_set(const struct guest *guest);
+
+/* What the agent tells it; nothing where there is none. */
+void guest_arrived(struct peer *peer, const struct xr_record *record,
+	const struct xr_body *body);
+void guest_lost(struct peer *peer);
+int64_t guest_expire(int64_t now);
+void guest_closed(void);
+
+#endif /* WORKER_RPC_GUEST_H */
