@@ -121,13 +121,13 @@ reduce_block(const struct kernel_job *job, const struct kernel_row *row,
 
 	for (uint32_t i = 1; i <= last; i++) {
 		bool ends = i == last && row->close == NULL;
-		void *to = ends ? dst : &block;
+		kernel_fold_fn *fold = row->fold;
 
-		if (i == 1)
-			row->fold(to, source(job, 0, offset),
-				source(job, 1, offset), n);
-		else
-			row->more(to, &block, source(job, i, offset), n);
+		if (i > 1 && row->more != NULL)
+			fold = row->more;
+		fold(ends ? dst : &block,
+			i > 1 ? &block : source(job, 0, offset),
+			source(job, i, offset), n);
 	}
 	if (row->close != NULL)
 		row->close(dst, &block, n, job->op == XR_AVG ? job->count : 1);

@@ -11,6 +11,10 @@
 #include "worker/coll/kernel_inner.h"
 #include "worker/coll/kernel_real.h"
 
+#define FIRST     XR_DT_F16
+#define LAST      XR_DT_BF16
+#define AT(dtype) ((dtype)-FIRST)
+
 #define F32_BIAS  127
 #define F32_SHIFT 23 /* bits below the exponent */
 #define F16_BIAS  15
@@ -150,9 +154,10 @@ CLOSE(close_f16, to_f16)
 	}
 
 #define ROWS(op) \
-	[XR_DT_F16] = HALF_ROW(op, f16), [XR_DT_BF16] = HALF_ROW(op, bf16)
+	[AT(XR_DT_F16)] = HALF_ROW(op, f16), \
+	[AT(XR_DT_BF16)] = HALF_ROW(op, bf16)
 
-static const struct kernel_row rows[KERNEL_OPS][KERNEL_TYPES] = {
+static const struct kernel_row rows[KERNEL_OPS][AT(LAST) + 1] = {
 	[XR_SUM] = { ROWS(sum) },
 	[XR_PROD] = { ROWS(prod) },
 	[XR_MIN] = { ROWS(min) },
@@ -163,5 +168,7 @@ static const struct kernel_row rows[KERNEL_OPS][KERNEL_TYPES] = {
 const struct kernel_row *
 kernel_half_row(enum xr_dtype dtype, enum xr_redop op)
 {
-	return kernel_row_at(rows, dtype, op);
+	const struct kernel_range range = { FIRST, LAST };
+
+	return kernel_row_in(rows[0], range, dtype, op);
 }

@@ -7,6 +7,10 @@
  */
 #include "worker/coll/kernel_inner.h"
 
+#define FIRST     XR_DT_BOOL
+#define LAST      XR_DT_I64
+#define AT(dtype) ((dtype)-FIRST)
+
 #define SUM(x, y)  ((x) + (y))
 #define PROD(x, y) ((x)*1U * (y)) /* u16: an int would overflow */
 #define MIN(x, y)  ((x) < (y) ? (x) : (y))
@@ -51,28 +55,28 @@ SAME(one, uint8_t, ONE)
 /* clang-format on */
 
 #define SIGNLESS_ROWS(name) \
-	[XR_DT_U8] = KERNEL_ROW(name##_8, uint8_t), \
-	[XR_DT_I8] = KERNEL_ROW(name##_8, uint8_t), \
-	[XR_DT_U16] = KERNEL_ROW(name##_16, uint16_t), \
-	[XR_DT_I16] = KERNEL_ROW(name##_16, uint16_t), \
-	[XR_DT_U32] = KERNEL_ROW(name##_32, uint32_t), \
-	[XR_DT_I32] = KERNEL_ROW(name##_32, uint32_t), \
-	[XR_DT_U64] = KERNEL_ROW(name##_64, uint64_t), \
-	[XR_DT_I64] = KERNEL_ROW(name##_64, uint64_t)
+	[AT(XR_DT_U8)] = KERNEL_ROW(name##_8, uint8_t), \
+	[AT(XR_DT_I8)] = KERNEL_ROW(name##_8, uint8_t), \
+	[AT(XR_DT_U16)] = KERNEL_ROW(name##_16, uint16_t), \
+	[AT(XR_DT_I16)] = KERNEL_ROW(name##_16, uint16_t), \
+	[AT(XR_DT_U32)] = KERNEL_ROW(name##_32, uint32_t), \
+	[AT(XR_DT_I32)] = KERNEL_ROW(name##_32, uint32_t), \
+	[AT(XR_DT_U64)] = KERNEL_ROW(name##_64, uint64_t), \
+	[AT(XR_DT_I64)] = KERNEL_ROW(name##_64, uint64_t)
 
 #define SIGNED_ROWS(name) \
-	[XR_DT_U8] = KERNEL_ROW(name##_u8, uint8_t), \
-	[XR_DT_I8] = KERNEL_ROW(name##_i8, int8_t), \
-	[XR_DT_U16] = KERNEL_ROW(name##_u16, uint16_t), \
-	[XR_DT_I16] = KERNEL_ROW(name##_i16, int16_t), \
-	[XR_DT_U32] = KERNEL_ROW(name##_u32, uint32_t), \
-	[XR_DT_I32] = KERNEL_ROW(name##_i32, int32_t), \
-	[XR_DT_U64] = KERNEL_ROW(name##_u64, uint64_t), \
-	[XR_DT_I64] = KERNEL_ROW(name##_i64, int64_t)
+	[AT(XR_DT_U8)] = KERNEL_ROW(name##_u8, uint8_t), \
+	[AT(XR_DT_I8)] = KERNEL_ROW(name##_i8, int8_t), \
+	[AT(XR_DT_U16)] = KERNEL_ROW(name##_u16, uint16_t), \
+	[AT(XR_DT_I16)] = KERNEL_ROW(name##_i16, int16_t), \
+	[AT(XR_DT_U32)] = KERNEL_ROW(name##_u32, uint32_t), \
+	[AT(XR_DT_I32)] = KERNEL_ROW(name##_i32, int32_t), \
+	[AT(XR_DT_U64)] = KERNEL_ROW(name##_u64, uint64_t), \
+	[AT(XR_DT_I64)] = KERNEL_ROW(name##_i64, int64_t)
 
-#define BOOL_ROW(name) [XR_DT_BOOL] = KERNEL_ROW(name, uint8_t)
+#define BOOL_ROW(name) [AT(XR_DT_BOOL)] = KERNEL_ROW(name, uint8_t)
 
-static const struct kernel_row rows[KERNEL_OPS][KERNEL_TYPES] = {
+static const struct kernel_row rows[KERNEL_OPS][AT(LAST) + 1] = {
 	[XR_SUM] = { SIGNLESS_ROWS(sum) },
 	[XR_PROD] = { SIGNLESS_ROWS(prod) },
 	[XR_MIN] = { BOOL_ROW(both), SIGNED_ROWS(min) },
@@ -85,5 +89,7 @@ static const struct kernel_row rows[KERNEL_OPS][KERNEL_TYPES] = {
 const struct kernel_row *
 kernel_int_row(enum xr_dtype dtype, enum xr_redop op)
 {
-	return kernel_row_at(rows, dtype, op);
+	const struct kernel_range range = { FIRST, LAST };
+
+	return kernel_row_in(rows[0], range, dtype, op);
 }

@@ -3,6 +3,10 @@
 #include "worker/coll/kernel_inner.h"
 #include "worker/coll/kernel_real.h"
 
+#define FIRST     XR_DT_F32
+#define LAST      XR_DT_C128
+#define AT(dtype) ((dtype)-FIRST)
+
 /* One NaN after each step, though the last would do: a step is bound by memory. */
 #define SUM_F32(x, y)  kernel_quiet_f32((x) + (y))
 #define SUM_F64(x, y)  kernel_quiet_f64((x) + (y))
@@ -58,28 +62,30 @@ COMPLEX_PROD(prod_c128, double, kernel_quiet_f64)
 /* clang-format on */
 
 #define ROWS(name) \
-	[XR_DT_F32] = KERNEL_ROW(name##_f32, float), \
-	[XR_DT_F64] = KERNEL_ROW(name##_f64, double)
+	[AT(XR_DT_F32)] = KERNEL_ROW(name##_f32, float), \
+	[AT(XR_DT_F64)] = KERNEL_ROW(name##_f64, double)
 
 #define AVG_ROW(name, type) \
 	{ \
-		.fold = sum_##name, .more = sum_##name, .close = close_##name, \
+		.fold = sum_##name, .close = close_##name, \
 		.size = sizeof(type), .wide = sizeof(type), \
 	}
 
-static const struct kernel_row rows[KERNEL_OPS][KERNEL_TYPES] = {
+static const struct kernel_row rows[KERNEL_OPS][AT(LAST) + 1] = {
 	[XR_SUM] = { ROWS(sum) },
 	[XR_PROD] = { ROWS(prod),
-		[XR_DT_C64] = KERNEL_ROW(prod_c64, float _Complex),
-		[XR_DT_C128] = KERNEL_ROW(prod_c128, double _Complex) },
+		[AT(XR_DT_C64)] = KERNEL_ROW(prod_c64, float _Complex),
+		[AT(XR_DT_C128)] = KERNEL_ROW(prod_c128, double _Complex) },
 	[XR_MIN] = { ROWS(min) },
 	[XR_MAX] = { ROWS(max) },
-	[XR_AVG] = { [XR_DT_F32] = AVG_ROW(f32, float),
-		[XR_DT_F64] = AVG_ROW(f64, double) },
+	[XR_AVG] = { [AT(XR_DT_F32)] = AVG_ROW(f32, float),
+		[AT(XR_DT_F64)] = AVG_ROW(f64, double) },
 };
 
 const struct kernel_row *
 kernel_real_row(enum xr_dtype dtype, enum xr_redop op)
 {
-	return kernel_row_at(rows, dtype, op);
+	const struct kernel_range range = { FIRST, LAST };
+
+	return kernel_row_in(rows[0], range, dtype, op);
 }
