@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* coll.c - what a program calls; see xrun/coll.h. */
 #include "base/status.h"
+#include "worker/coll/board.h"
 #include "worker/coll/kernel.h"
 #include "worker/coll/op.h"
 #include "worker/coll/plan.h"
@@ -134,7 +135,8 @@ run(struct xr_coll *team, const struct plan *plan, const struct xr_coll_op *op,
 	if (status == XR_OK)
 		status = check(team, plan, op, err);
 	if (status == XR_OK)
-		status = op_run(team, plan, op, err);
+		status = team->board != NULL ? board_run(team, plan, op, err) :
+					       op_run(team, plan, op, err);
 	agent_leave();
 	return status;
 }

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "wire/value/storage.h"
+#include "worker/coll/board.h"
 #include "worker/coll/mail.h"
 #include "worker/coll/op.h"
 #include "worker/coll/plan.h"
@@ -61,33 +62,45 @@ part_fini(struct part *p)
 
 /* --- its life ------------------------------------------------------------------- */
 
-/* FNV-1a, 32 bits: of what is called. */
+/* Of what is called; 0 is of nothing. */
 static uint32_t
 check_of(const struct plan *plan, const struct xr_coll_op *call)
 {
 	const uint64_t words[] = { plan->code, plan->reduces ? call->op : 0,
 		plan->has_root ? (uint64_t)call->rank : 0, call->dtype,
 		call->count };
-	uint32_t hash = 2166136261u;
+	uint64_t hash = UINT64_C(0x9e3779b97f4a7c15);
 
-	for (size_t i = 0; i < sizeof(words); i++)
-		hash = (hash ^ ((const uint8_t *)words)[i]) * 16777619u;
-	return hash;
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		hash = (hash ^ words[i]) * UINT64_C(0xff51afd7ed558ccd);
+		hash ^= hash >> 32;
+	}
+	return (uint32_t)hash | 1;
 }
 
 static void run_work(struct work *work);
 
-static struct op *
-op_new(struct xr_coll *team, const struct plan *plan,
-	const struct xr_coll_op *call)
+struct op *
+op_new(struct xr_coll *team)
 {
+	size_t parts = (size_t)OP_STAGES * team->count;
 	struct op *op = calloc(1,
-		sizeof(*op) +
-			(size_t)OP_STAGES * team->count * sizeof(op->part[0]));
+		sizeof(*op) + parts * sizeof(op->part[0]) +
+			team->count * sizeof(op->src[0]));
 
 	if (op == NULL)
 		return NULL;
 	op->team = team_ref(team);
+	op->src = (const void **)&op->part[parts];
+	op->work.run = run_work;
+	return op;
+}
+
+void
+op_set(struct op *op, const struct plan *plan, const struct xr_coll_op *call)
+{
+	struct xr_coll *team = op->team;
+
 	op->plan = plan;
 	op->call = *call;
 	op->bytes = call->count * xr_dtype_size(call->dtype);
@@ -95,9 +108,23 @@ op_new(struct xr_coll *team, const struct plan *plan,
 		(uint32_t)team_place_of_rank(team, call->rank) :
 		0;
 	op->check = check_of(plan, call);
+	op->stage = 0;
+}
+
+/* And what it will send and wait for. */
+static struct op *
+op_make(struct xr_coll *team, const struct plan *plan,
+	const struct xr_coll_op *call)
+{
+	struct op *op = op_new(team);
+
+	if (op == NULL)
+		return NULL;
+	op_set(op, plan, call);
 	op->deadline = team_deadline(team, call);
+	if (plan->begin != NULL)
+		plan->begin(op);
 	op->stages = plan->stages(op);
-	op->work.run = run_work;
 	for (uint32_t s = 0; s < op->stages; s++)
 		for (uint32_t i = 0; i < team->count; i++)
 			op->missing[s] += (int64_t)i != team->me &&
@@ -105,7 +132,7 @@ op_new(struct xr_coll *team, const struct plan *plan,
 	return op;
 }
 
-static void
+void
 op_free(struct op *op)
 {
 	for (size_t i = 0; i < (size_t)OP_STAGES * op->team->count; i++)
@@ -132,9 +159,8 @@ op_missing(const struct op *op, char *text, size_t cap)
 				n > 0 ? ", " : "", team->rank[i]);
 }
 
-/* Whoever carries it on is to look; the lock is held. */
-static void
-stir(struct op *op)
+void
+op_stir(struct op *op)
 {
 	struct waiter *w = op->waiter;
 
@@ -165,6 +191,7 @@ op_fail_all(struct xr_coll *team, int64_t place)
 {
 	struct op *op;
 
+	board_look(team->board);
 	TAILQ_FOREACH(op, &team->ops, list)
 	{
 		if (op->is_over || !needs(op, place))
@@ -172,7 +199,7 @@ op_fail_all(struct xr_coll *team, int64_t place)
 		op->is_over = true;
 		op->status = team->failed;
 		snprintf(op->why, sizeof(op->why), "%s", team->why);
-		stir(op);
+		op_stir(op);
 	}
 }
 
@@ -237,6 +264,16 @@ execute(struct xr_coll *team, const struct verdict *v)
 		team_fail(team, v->status, v->why, true);
 }
 
+enum xr_status
+op_differs(const struct op *op, uint32_t from, struct xr_error *err)
+{
+	struct verdict v;
+
+	judge(op, from, XR_E_CONFLICT, &v);
+	execute(op->team, &v);
+	return fail(err, v.status, "%s", v.why);
+}
+
 /* --- arriving ------------------------------------------------------------------- */
 
 static struct op *
@@ -272,7 +309,7 @@ take(struct op *op, struct early *e, struct verdict *v)
 		return;
 	part_move(op_part(op, e->stage, e->from), &e->part);
 	if (--op->missing[e->stage] == 0 && e->stage == op->stage)
-		stir(op);
+		op_stir(op);
 }
 
 /* Is operation @seq one that has not begun? Numbers go round. */
@@ -282,8 +319,9 @@ is_to_come(const struct xr_coll *team, uint32_t seq)
 	return ((seq - team->next) & 0xffffff) < 0x800000;
 }
 
+/* Of one who shows nothing of what is waited for here it is something else. */
 static bool
-keep_early(struct xr_coll *team, struct early *e)
+keep_early(struct xr_coll *team, struct early *e, struct verdict *v)
 {
 	struct early *kept = malloc(sizeof(*kept));
 
@@ -292,7 +330,20 @@ keep_early(struct xr_coll *team, struct early *e)
 	*kept = *e;
 	part_move(&kept->part, &e->part);
 	TAILQ_INSERT_TAIL(&team->early, kept, list);
+	if (board_lacks(team->board, e->from))
+		judge(board_op(team->board), e->from, XR_E_CONFLICT, v);
 	return true;
+}
+
+bool
+op_is_ahead(const struct xr_coll *team, uint32_t from)
+{
+	const struct early *e;
+
+	TAILQ_FOREACH(e, &team->early, list)
+	if (e->from == from)
+		return true;
+	return false;
 }
 
 void
@@ -314,7 +365,7 @@ op_arrived(struct xr_coll *team, uint32_t from, const struct xr_record *record,
 	if (op != NULL)
 		take(op, &e, &v);
 	else if (memory && team->failed == XR_OK && is_to_come(team, e.seq))
-		memory = keep_early(team, &e);
+		memory = keep_early(team, &e, &v);
 	pthread_mutex_unlock(&team->lock);
 	part_fini(&e.part);
 	if (!memory)
@@ -364,18 +415,21 @@ enter(struct op *op, struct xr_error *err)
 	return status;
 }
 
-/* Out of it; gives how it ended, and frees it. */
+/* Out of it; gives how it ended. */
+static enum xr_status
+unlist(struct op *op, struct xr_error *err)
+{
+	pthread_mutex_lock(&op->team->lock);
+	TAILQ_REMOVE(&op->team->ops, op, list);
+	pthread_mutex_unlock(&op->team->lock);
+	return op->is_over ? fail(err, op->status, "%s", op->why) : XR_OK;
+}
+
 static enum xr_status
 leave(struct op *op, struct xr_error *err)
 {
-	struct xr_coll *team = op->team;
-	enum xr_status status = XR_OK;
+	enum xr_status status = unlist(op, err);
 
-	pthread_mutex_lock(&team->lock);
-	TAILQ_REMOVE(&team->ops, op, list);
-	pthread_mutex_unlock(&team->lock);
-	if (op->is_over)
-		status = fail(err, op->status, "%s", op->why);
 	op_free(op);
 	return status;
 }
@@ -440,6 +494,13 @@ await_stage(struct op *op)
 	crew_wait_end();
 }
 
+enum xr_status
+op_await(struct op *op, struct xr_error *err)
+{
+	await_stage(op);
+	return unlist(op, err);
+}
+
 /* The next stage; false: there is none. */
 static bool
 work_stage(struct op *op)
@@ -465,7 +526,7 @@ enum xr_status
 op_run(struct xr_coll *team, const struct plan *plan,
 	const struct xr_coll_op *call, struct xr_error *err)
 {
-	struct op *op = op_new(team, plan, call);
+	struct op *op = op_make(team, plan, call);
 	enum xr_status status;
 
 	if (op == NULL)
@@ -543,7 +604,7 @@ op_begin(struct xr_coll *team, const struct plan *plan,
 	const struct xr_coll_op *call, struct xr_future **future,
 	struct xr_error *err)
 {
-	struct op *op = op_new(team, plan, call);
+	struct op *op = op_make(team, plan, call);
 	enum xr_status status = XR_E_NOMEM;
 
 	if (op != NULL)

@@ -62,6 +62,7 @@ struct op {
 
 	struct work work;
 	struct storage *made; /* this member's share of a reduction */
+	const void **src;     /* [count]: for who reduces */
 	struct part part[];   /* [stages][count] */
 };
 
@@ -82,6 +83,25 @@ enum xr_status op_begin(struct xr_coll *team, const struct plan *plan,
 	const struct xr_coll_op *call, struct xr_future **future,
 	struct xr_error *err);
 
+/* op_new() - of @call; NULL: no memory. op_set() - another @call; what came is
+ * forgotten. op_free() - it is in no group's list. */
+struct op *op_new(struct xr_coll *team);
+void op_set(struct op *op, const struct plan *plan,
+	const struct xr_coll_op *call);
+void op_free(struct op *op);
+
+/* op_await() - of one that is in its group's list: until its stage is complete; then it
+ * is in there no more. */
+enum xr_status op_await(struct op *op, struct xr_error *err);
+
+/* op_stir() - its stage is complete: whoever carries it on is to look; the lock is
+ * held. */
+void op_stir(struct op *op);
+
+/* op_differs() - @from does not call what @op is: all of the group fail. */
+enum xr_status op_differs(const struct op *op, uint32_t from,
+	struct xr_error *err);
+
 /* op_arrived() - what @from, a place, sent for one, as the record says. Called by who
  * delivers. */
 void op_arrived(struct xr_coll *team, uint32_t from,
@@ -90,6 +110,9 @@ void op_arrived(struct xr_coll *team, uint32_t from,
 /* op_fail_all() - those of a group that has failed which need something yet of the
  * member at @place; -1: of any. Its lock is held. */
 void op_fail_all(struct xr_coll *team, int64_t place);
+
+/* op_is_ahead() - has @from sent something for what has not begun here? The same. */
+bool op_is_ahead(const struct xr_coll *team, uint32_t from);
 
 /* op_forget_early() - what came for operations that will not begin. The same. */
 void op_forget_early(struct xr_coll *team);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* plan.c - see plan.h. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <xrun/tensor.h>
@@ -189,16 +188,17 @@ slice_of(const struct op *op, uint32_t place)
 	return s;
 }
 
-static bool
-is_whole(const struct op *op)
+bool
+plan_is_whole(const struct op *op)
 {
-	return op->bytes <= PLAN_WHOLE;
+	return op->bytes <=
+		(op->team->count == 2 ? PLAN_WHOLE : PLAN_WHOLE / 2);
 }
 
 static uint32_t
 reduce_stages(const struct op *op)
 {
-	return is_whole(op) ? 1 : 2;
+	return plan_is_whole(op) ? 1 : 2;
 }
 
 /* Who has the result in the end. */
@@ -223,7 +223,7 @@ reduce_gives(const struct op *op, uint32_t stage, uint32_t to)
 		return has_result(op, to) ? (struct xr_part){ op->made->data,
 			slice_of(op, me(op)).len } :
 					    nothing;
-	if (is_whole(op))
+	if (plan_is_whole(op))
 		return has_result(op, to) ? own_data(op) : word;
 	return slice_part(op, op->call.data, to);
 }
@@ -234,31 +234,25 @@ reduce_wants(const struct op *op, uint32_t stage, uint32_t from)
 	if (stage == 1)
 		return has_result(op, me(op)) ? slice_of(op, from).len :
 						PLAN_NONE;
-	if (is_whole(op))
+	if (plan_is_whole(op))
 		return has_result(op, me(op)) ? op->bytes : 0;
 	return slice_of(op, me(op)).len;
 }
 
 /* What came of all, and @own in its place, in the order of ranks. */
-static enum xr_status
+static void
 combine(struct op *op, const void *own, void *to, size_t count)
 {
-	const void **src = calloc(op->team->count, sizeof(*src));
-
-	if (src == NULL)
-		return XR_E_NOMEM;
 	for (uint32_t i = 0; i < op->team->count; i++)
-		src[i] = i == me(op) ? own : op_part(op, 0, i)->data;
+		op->src[i] = i == me(op) ? own : op_part(op, 0, i)->data;
 	kernel_reduce(&(struct kernel_job){
 		.dst = to,
-		.src = src,
+		.src = op->src,
 		.count = op->team->count,
 		.n = count,
 		.dtype = op->call.dtype,
 		.op = op->call.op,
 	});
-	free(src);
-	return XR_OK;
 }
 
 static enum xr_status
@@ -269,8 +263,9 @@ reduce_slice(struct op *op)
 	op->made = storage_new(s.len);
 	if (op->made == NULL)
 		return XR_E_NOMEM;
-	return combine(op, (const char *)op->call.data + s.at, op->made->data,
+	combine(op, (const char *)op->call.data + s.at, op->made->data,
 		s.count);
+	return XR_OK;
 }
 
 static void
@@ -289,34 +284,72 @@ take_slices(struct op *op)
 static enum xr_status
 reduce_work(struct op *op, uint32_t stage)
 {
-	if (stage == 0 && !is_whole(op))
+	if (stage == 0 && !plan_is_whole(op))
 		return reduce_slice(op);
 	if (!has_result(op, me(op)))
 		return XR_OK;
-	if (stage == 0)
-		return op->bytes > 0 ? combine(op, op->call.data, op->call.data,
-					       op->call.count) :
-				       XR_OK;
-	take_slices(op);
+	if (stage == 1)
+		take_slices(op);
+	else if (op->bytes > 0)
+		combine(op, op->call.data, op->call.data, op->call.count);
 	return XR_OK;
 }
 
 /* --- the table ---------------------------------------------------------------- */
 
 const struct plan plan_barrier = { "barrier", 1, false, false, one_stage,
-	give_word, want_word, no_work };
+	give_word, want_word, no_work, NULL };
 const struct plan plan_bcast = { "broadcast", 2, false, true, one_stage,
-	root_gives, want_of_root, take_of_root };
+	root_gives, want_of_root, take_of_root, NULL };
 const struct plan plan_allreduce = { "all_reduce", 3, true, false,
-	reduce_stages, reduce_gives, reduce_wants, reduce_work };
+	reduce_stages, reduce_gives, reduce_wants, reduce_work, NULL };
 const struct plan plan_reduce = { "reduce", 4, true, true, reduce_stages,
-	reduce_gives, reduce_wants, reduce_work };
+	reduce_gives, reduce_wants, reduce_work, NULL };
 const struct plan plan_allgather = { "all_gather", 5, false, false, one_stage,
-	give_all, want_all, take_list };
+	give_all, want_all, take_list, NULL };
 const struct plan plan_gather = { "gather", 6, false, true, one_stage,
-	give_to_root, root_wants, root_takes_list };
+	give_to_root, root_wants, root_takes_list, NULL };
 const struct plan plan_scatter = { "scatter", 7, false, true, one_stage,
-	give_share, want_of_root, take_share };
+	give_share, want_of_root, take_share, NULL };
+
+/* --- shown to all at once ------------------------------------------------------ */
+
+size_t
+plan_line(const struct op *op)
+{
+	size_t all;
+
+	if (op->plan != &plan_scatter)
+		return op->bytes;
+	return __builtin_mul_overflow(op->bytes, (size_t)op->team->count,
+		       &all) ?
+		SIZE_MAX :
+		all;
+}
+
+void
+plan_show(const struct op *op, void *line)
+{
+	bool root = me(op) == op->root;
+
+	if (op->plan == &plan_scatter)
+		for (uint32_t i = 0; i < op->team->count && root; i++)
+			copy((char *)line + i * op->bytes, op->call.list[i],
+				op->bytes);
+	else if (op->plan != &plan_bcast || root)
+		copy(line, op->call.data, op->bytes);
+}
+
+void
+plan_see(struct op *op, uint32_t from, const void *line)
+{
+	struct part *p = op_part(op, 0, from);
+
+	p->len = op->bytes;
+	p->data = op->plan == &plan_scatter ?
+		(const char *)line + me(op) * op->bytes :
+		line;
+}
 
 const char *
 plan_redop_name(enum xr_redop op)

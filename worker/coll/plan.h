@@ -20,7 +20,7 @@
 struct op;
 
 #define PLAN_NONE  SIZE_MAX    /* no message at all */
-#define PLAN_WHOLE (32U << 10) /* bytes */
+#define PLAN_WHOLE (64U << 10) /* bytes, of two members; of more half of it */
 
 struct plan {
 	const char *name; /* "all_reduce" */
@@ -35,10 +35,21 @@ struct plan {
 	size_t (*wants)(const struct op *op, uint32_t stage, uint32_t from);
 	/* work() - what wants() asked for is here. XR_OK or XR_E_NOMEM. */
 	enum xr_status (*work)(struct op *op, uint32_t stage);
+	/* begin() - before anything is sent; NULL: there is nothing to do. */
+	void (*begin)(struct op *op);
 };
 
 extern const struct plan plan_barrier, plan_bcast, plan_allreduce, plan_reduce,
 	plan_allgather, plan_gather, plan_scatter;
+
+/* plan_is_whole() - is all of it sent to all? */
+bool plan_is_whole(const struct op *op);
+
+/* plan_line() - bytes that a member shows of @op, if all show them to each other at once;
+ * plan_show() puts them there; plan_see(): what @from shows is what came of it. */
+size_t plan_line(const struct op *op);
+void plan_show(const struct op *op, void *line);
+void plan_see(struct op *op, uint32_t from, const void *line);
 
 /* plan_text() - what is called, for a person: "all_reduce of 4 f32, sum". */
 void plan_text(const struct plan *plan, const struct xr_coll_op *call,

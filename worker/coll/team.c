@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/status.h"
+#include "worker/coll/board.h"
 #include "worker/coll/mail.h"
 #include "worker/coll/op.h"
 #include "worker/coll/post.h"
@@ -47,6 +48,7 @@ team_unref(struct xr_coll *team)
 	if (team == NULL || atomic_fetch_sub(&team->refs, 1) != 1)
 		return;
 	op_forget_early(team);
+	board_free(team->board);
 	pthread_mutex_destroy(&team->lock);
 	free(team->peer);
 	free(team);
@@ -189,8 +191,8 @@ team_fail(struct xr_coll *team, enum xr_status status, const char *why,
 
 /* --- what the agent hears ---------------------------------------------------------- */
 
-/* Of who is lost each hears himself, and what he did is done: who tells of it only
- * sends nothing more. */
+/* Whatever it is each finds out himself, as far as it keeps him from his end; who tells
+ * of it sends nothing more. */
 static void
 told_of_failure(struct xr_coll *team, int64_t from, const struct xr_body *body)
 {
@@ -205,8 +207,7 @@ told_of_failure(struct xr_coll *team, int64_t from, const struct xr_body *body)
 	fail(&err, status < 0 ? status : XR_E_PROTO, "%.*s",
 		len < sizeof(err.text) ? (int)len : (int)sizeof(err.text),
 		(const char *)body->data + sizeof(status));
-	fail_what_needs(team, &err, status == XR_E_PEER_LOST ? from : -1,
-		false);
+	fail_what_needs(team, &err, from, false);
 }
 
 static void
@@ -304,6 +305,7 @@ on_closed(void)
 	struct series *s;
 
 	team_each(close_one, NULL);
+	board_forget();
 	pthread_mutex_lock(&teams.lock);
 	while ((s = LIST_FIRST(&teams.series)) != NULL) {
 		LIST_REMOVE(s, list);
@@ -439,6 +441,8 @@ make(struct xr_coll *team, const uint32_t *ranks, struct xr_error *err)
 	guest_set(&guest);
 	enlist(team);
 	status = come_together(team, err);
+	if (status == XR_OK)
+		status = board_open(team, err);
 	if (status != XR_OK)
 		xr_coll_close(team);
 	return status;

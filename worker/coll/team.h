@@ -26,6 +26,7 @@
 
 #include <xrun/coll.h>
 
+struct board;
 struct early;
 struct op;
 struct peer;
@@ -51,11 +52,12 @@ struct xr_coll {
 	struct early_list early;
 	struct post_list sent; /* messages that nobody has asked for yet */
 	struct post_list awaited;
-	enum xr_status failed; /* XR_OK: it has not */
+	_Atomic int32_t failed; /* a status; XR_OK: it has not */
 	char why[232];
 
-	struct peer **peer; /* [count], in the order of ranks */
-	uint32_t rank[];    /* [count] */
+	struct board *board; /* NULL: it has none */
+	struct peer **peer;  /* [count], in the order of ranks */
+	uint32_t rank[];     /* [count] */
 };
 
 struct xr_coll *team_ref(struct xr_coll *team);

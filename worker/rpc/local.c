@@ -102,6 +102,36 @@ local_live_end(void)
 		shm_alive_end(shm);
 }
 
+bool
+local_bell_of(struct peer *p, struct local_bell *bell)
+{
+	bool is_near;
+
+	pthread_mutex_lock(&p->lock);
+	is_near = shm != NULL && p->carrier == &shm_carrier && p->link != NULL;
+	if (is_near)
+		*bell = (struct local_bell){ p->link->bell, p->link->awaits,
+			shm_cpu_of(shm, shm_link_slot(p->link)) };
+	pthread_mutex_unlock(&p->lock);
+	return is_near;
+}
+
+uint32_t
+local_cpus(void)
+{
+	uint32_t cpus = shm != NULL ? atomic_load_explicit(&shm_env(shm)->cpus,
+					      memory_order_relaxed) :
+				      1;
+
+	return cpus > 0 ? cpus : 1;
+}
+
+struct wait_env *
+local_env(void)
+{
+	return shm != NULL ? shm_env(shm) : NULL;
+}
+
 void
 local_met(struct peer *p)
 {

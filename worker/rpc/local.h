@@ -31,6 +31,27 @@ void local_live_end(void);
 /* local_met() - @p was connected, or accepted: where it waits. */
 void local_met(struct peer *p);
 
+struct segment_bell;
+struct wait_env;
+
+/* Of a process of this machine: its bell, and its word for who awaits answers. They
+ * stay where they are for as long as this process. */
+struct local_bell {
+	struct segment_bell *bell;
+	const _Atomic uint32_t *awaits;
+	const _Atomic uint32_t *cpu; /* where it waits */
+};
+
+/* local_bell_of() - false: @p is not on this machine, or not connected. */
+bool local_bell_of(struct peer *p, struct local_bell *bell);
+
+/* local_cpus() - how many processors the job may keep busy, as counted last; 1 or
+ * more. */
+uint32_t local_cpus(void);
+
+/* local_env() - how waits of this process wait; NULL: it has no shared memory. */
+struct wait_env *local_env(void);
+
 struct segment_figures;
 
 /* local_figures() - of this process's slot, which it has as @gen; NULL: there is

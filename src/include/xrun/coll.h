@@ -114,7 +114,9 @@ struct xr_coll_op {
  *          XR_E_STATE      no world; within a short function
  *          XR_E_NOMEM
  *
- * and leave @op's results undefined where they fail. Those with an i do not wait,
+ * and leave @op's results undefined where they fail. None but send and recv returns
+ * before all members have called it. Those with an i, which all members call or none,
+ * do not wait,
  * and give a future (xrun/future.h) that ends with NIL, or with the error; what can
  * be known before is returned.
  */

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * board.h - what the members of a group on one machine show each other.
+ *
+ * Each has a page in the arena that all others see, with two lines: one for what is
+ * being done, one for what was done before. What is small is done with a line alone:
+ * a member shows its part, with a number and what it calls, waits until it sees
+ * those of all others, and works on them where they stand. Nobody writes to a line
+ * that somebody may read yet, because nobody is two ahead: who shows the next has seen
+ * all of this. What is longer goes by messages; its line says what is called, so that
+ * all know when they differ.
+ *
+ * Source: two lines and one synchronisation, performance.md 3.5 (DeepSpeed's symmetric
+ * all-reduce), 5.7.
+ */
+#ifndef WORKER_COLL_BOARD_H
+#define WORKER_COLL_BOARD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <xrun/coll.h>
+
+struct board;
+struct op;
+struct plan;
+
+/* board_open() - of a group whose members have all come, by all of them: if they are on
+ * one machine, and there is memory. Else what they do goes by messages. Returns as
+ * xr_coll_barrier(). */
+enum xr_status board_open(struct xr_coll *team, struct xr_error *err);
+void board_free(struct board *board); /* NULL is fine */
+
+/* board_run() - as op_run(), of a group that has one. */
+enum xr_status board_run(struct xr_coll *team, const struct plan *plan,
+	const struct xr_coll_op *call, struct xr_error *err);
+
+/* board_look() - what is new there is of whoever waits; gives how much that is. The
+ * group's lock is held; NULL: nothing. */
+uint32_t board_look(struct board *board);
+
+/* board_lacks() - is there somebody waiting for what @place shows, which it does not do?
+ * The group's lock is held; NULL: nobody. */
+bool board_lacks(const struct board *board, uint32_t place);
+
+/* board_op() - what is being done there. */
+const struct op *board_op(const struct board *board);
+
+/* board_forget() - the agent is being closed. */
+void board_forget(void);
+
+#endif /* WORKER_COLL_BOARD_H */
