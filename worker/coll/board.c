@@ -377,14 +377,14 @@ one_stage(const struct op *op)
 static void
 lend_page(struct op *op)
 {
-	op->made = op->team->board->own;
+	op->made = op->team->opening->own;
 	storage_ref(op->made);
 }
 
 static void
 lend_window(struct op *op)
 {
-	op->made = op->team->board->wide;
+	op->made = op->team->opening->wide;
 	storage_ref(op->made);
 }
 
@@ -418,7 +418,7 @@ keep_part(struct op *op, uint32_t i, struct held **held)
 static enum xr_status
 take_pages(struct op *op, uint32_t stage)
 {
-	struct board *b = op->team->board;
+	struct board *b = op->team->opening;
 
 	(void)stage;
 	for (uint32_t i = 0; i < op->team->count; i++)
@@ -429,7 +429,7 @@ take_pages(struct op *op, uint32_t stage)
 static enum xr_status
 take_windows(struct op *op, uint32_t stage)
 {
-	struct board *b = op->team->board;
+	struct board *b = op->team->opening;
 
 	(void)stage;
 	for (uint32_t i = 0; i < op->team->count; i++)
@@ -506,48 +506,61 @@ have_it_read(void)
 
 /* Whether all of them are near, and have memory. */
 static enum xr_status
-agree(struct xr_coll *team, uint8_t *is_good, struct xr_error *err)
+agree(struct board *b, uint8_t *is_good, struct xr_error *err)
 {
-	struct page *own = team->board->own->data;
+	struct page *own = b->own->data;
 	struct xr_coll_op op = { .size = sizeof(op), .dtype = XR_DT_U8 };
 	enum xr_status status;
 
-	atomic_store(&own->hello, team->id);
-	status = op_run(team, &plan_barrier, &op, err);
+	atomic_store(&own->hello, b->team->id);
+	status = op_run(b->team, &plan_barrier, &op, err);
 	if (status != XR_OK)
 		return status;
-	team->board->wide = storage_new(sizeof(struct window));
-	*is_good = is_near(team->board) && team->board->wide != NULL;
+	b->wide = storage_new(sizeof(struct window));
+	*is_good = is_near(b) && b->wide != NULL;
 	op.data = is_good;
 	op.count = 1;
 	op.op = XR_MIN;
-	return op_run(team, &plan_allreduce, &op, err);
+	return op_run(b->team, &plan_allreduce, &op, err);
+}
+
+static enum xr_status
+make(struct board *b, uint8_t *is_good, struct xr_error *err)
+{
+	const struct xr_coll_op op = { .size = sizeof(op), .dtype = XR_DT_U8 };
+	enum xr_status status = op_run(b->team, &plan_pages, &op, err);
+
+	if (status == XR_OK)
+		status = agree(b, is_good, err);
+	if (status == XR_OK && *is_good)
+		status = op_run(b->team, &plan_windows, &op, err);
+	return status;
 }
 
 enum xr_status
 board_open(struct xr_coll *team, struct xr_error *err)
 {
-	struct xr_coll_op op = { .size = sizeof(op), .dtype = XR_DT_U8 };
 	enum xr_status status;
 	uint8_t is_good = 0;
+	struct board *b;
 
 	if (team->count == 1)
 		return XR_OK;
-	team->board = board_new(team);
-	if (team->board == NULL)
+	b = board_new(team);
+	if (b == NULL)
 		return fail(err, XR_E_NOMEM, "out of memory");
-	status = op_run(team, &plan_pages, &op, err);
-	if (status == XR_OK)
-		status = agree(team, &is_good, err);
-	if (status == XR_OK && is_good)
-		status = op_run(team, &plan_windows, &op, err);
-	if (status == XR_OK && is_good) {
-		have_it_read();
-		return XR_OK;
+	team->opening = b;
+	status = make(b, &is_good, err);
+	team->opening = NULL;
+	if (status != XR_OK || !is_good) {
+		board_free(b);
+		return status;
 	}
-	board_free(team->board);
-	team->board = NULL;
-	return status;
+	have_it_read();
+	pthread_mutex_lock(&team->lock);
+	team->board = b;
+	pthread_mutex_unlock(&team->lock);
+	return XR_OK;
 }
 
 void

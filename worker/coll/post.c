@@ -370,16 +370,18 @@ post_isend(struct xr_coll *team, const struct xr_coll_op *call,
 
 /* --- receiving ------------------------------------------------------------------------- */
 
-/* What is here already, or @p waits for it. True: it is over. */
+/* What is here already, or @p waits for it. True: it is over; else it is others', who
+ * may have ended it. */
 static bool
 take_or_wait(struct xr_coll *team, struct post *p)
 {
 	struct xr_error err = { 0 };
 	struct post *came = NULL;
+	enum xr_status status;
 
 	pthread_mutex_lock(&team->lock);
-	p->status = team_failed(team, &err);
-	if (p->status == XR_OK) {
+	status = team_failed(team, &err);
+	if (status == XR_OK) {
 		TAILQ_FOREACH(came, &team->sent, list)
 		if (matches(p, &came->label, came->from))
 			break;
@@ -398,9 +400,11 @@ take_or_wait(struct xr_coll *team, struct post *p)
 		free(came);
 		return true;
 	}
-	if (p->status != XR_OK)
+	if (status != XR_OK) {
+		p->status = status;
 		snprintf(p->why, sizeof(p->why), "%s", err.text);
-	return p->status != XR_OK;
+	}
+	return status != XR_OK;
 }
 
 /* True: nobody else ends it. */

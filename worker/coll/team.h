@@ -55,9 +55,11 @@ struct xr_coll {
 	_Atomic int32_t failed; /* a status; XR_OK: it has not */
 	char why[232];
 
-	struct board *board; /* NULL: it has none */
-	struct peer **peer;  /* [count], in the order of ranks */
-	uint32_t rank[];     /* [count] */
+	struct board *board;   /* NULL: it has none; read under the lock, but by
+				* who does something together */
+	struct board *opening; /* of who makes the group */
+	struct peer **peer;    /* [count], in the order of ranks */
+	uint32_t rank[];       /* [count] */
 };
 
 struct xr_coll *team_ref(struct xr_coll *team);
