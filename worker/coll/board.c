@@ -357,9 +357,9 @@ run_whole(struct board *b, struct xr_error *err)
 static bool
 is_cut(const struct board *b, const struct plan *plan)
 {
-	return b->team->count == 2 &&
-		(plan->reduces || plan == &plan_allgather ||
-			plan == &plan_bcast);
+	return plan == &plan_bcast ||
+		(b->team->count == 2 &&
+			(plan->reduces || plan == &plan_allgather));
 }
 
 /* Of @call, @count elements from @at on. */
@@ -384,7 +384,7 @@ static enum xr_status
 run_cut(struct board *b, const struct plan *plan, const struct xr_coll_op *call,
 	struct xr_error *err)
 {
-	size_t most = PLAN_WHOLE / xr_dtype_size(call->dtype), left;
+	size_t most = plan_whole(b->team) / xr_dtype_size(call->dtype), left;
 	uint32_t check = b->op->check;
 	enum xr_status status = XR_OK;
 	struct xr_coll_op piece;

@@ -15,7 +15,12 @@
 #include "worker/rpc/future.h"
 #include "worker/rpc/held.h"
 #include "worker/rpc/lead.h"
+#include "worker/rpc/local.h"
 #include "worker/rpc/peer.h"
+
+#define TURNS_NS (300 * NS_PER_US)
+#define SLICE_NS \
+	(500 * NS_PER_US) /* no turn among those who wait takes as long */
 
 /* What came for an operation that has not begun here. */
 struct early {
@@ -475,6 +480,22 @@ tell_late(struct op *op)
 	team_fail(op->team, XR_E_TIMEOUT, why, true);
 }
 
+/* Where there are more members than processors each has to run before all are done: who
+ * lets others run is back soon, and need not be woken. */
+static void
+let_others_run(const struct op *op, const struct waiter *w)
+{
+	int64_t end = clock_now() + TURNS_NS, before = end - TURNS_NS,
+		now = before;
+
+	while (!waiter_is_done(w) && now < end && now < op->deadline &&
+		now - before < SLICE_NS) {
+		before = now;
+		lead_poll();
+		now = clock_now();
+	}
+}
+
 static void
 await_stage(struct op *op)
 {
@@ -486,6 +507,8 @@ await_stage(struct op *op)
 		return;
 	}
 	crew_wait_begin();
+	if (op->team->count > local_cpus())
+		let_others_run(op, &w);
 	if (!lead_wait(&w, &hint, op->deadline)) {
 		tell_late(op);
 		/* Somebody has taken it, and ends it. */

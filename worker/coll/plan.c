@@ -188,11 +188,16 @@ slice_of(const struct op *op, uint32_t place)
 	return s;
 }
 
+size_t
+plan_whole(const struct xr_coll *team)
+{
+	return team->count == 2 ? PLAN_WHOLE : PLAN_WHOLE / 2;
+}
+
 bool
 plan_is_whole(const struct op *op)
 {
-	return op->bytes <=
-		(op->team->count == 2 ? PLAN_WHOLE : PLAN_WHOLE / 2);
+	return op->bytes <= plan_whole(op->team);
 }
 
 static uint32_t

@@ -42,7 +42,9 @@ struct plan {
 extern const struct plan plan_barrier, plan_bcast, plan_allreduce, plan_reduce,
 	plan_allgather, plan_gather, plan_scatter;
 
-/* plan_is_whole() - is all of it sent to all? */
+/* plan_whole() - bytes up to which all is sent to all, in groups as large as @team.
+ * plan_is_whole() - is that so of @op? */
+size_t plan_whole(const struct xr_coll *team);
 bool plan_is_whole(const struct op *op);
 
 /* plan_line() - bytes that a member shows of @op, if all show them to each other at once;

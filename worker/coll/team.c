@@ -286,8 +286,7 @@ on_expire(int64_t now)
 {
 	struct clock c = { now, INT64_MAX };
 
-	if (!LIST_EMPTY(&teams.all))
-		team_each(expire_one, &c);
+	team_each(expire_one, &c);
 	return c.next;
 }
 
