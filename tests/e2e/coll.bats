@@ -146,3 +146,12 @@ both()
 	job -n 2 "$COLL" huge
 	[ "$status" -eq 0 ]
 }
+
+@test "the example of sums: a line a size" {
+	[ -x "$BUILD/examples/allreduce_bench" ] || skip 'examples are not built'
+	for type in f32 bf16; do
+		job -n 3 "$BUILD/examples/allreduce_bench" --type "$type" --most 300000
+		assert_eq "$status: $stderr" '0: '
+		assert_eq "$(awk 'NR > 1 { print $2 }' <<<"$output" | xargs)" '8 64 512 4096 32768 262144'
+	done
+}
