@@ -13,6 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <xrun/job.h>
+
 #include "digits.h"
 #include "mesh.h"
 #include "net.h"
@@ -34,16 +36,18 @@ struct train {
 	struct digits learn, test;
 	float weight[NET_WEIGHTS], speed[NET_WEIGHTS], sum[SUM_ALL];
 	int epochs;
+	int exact;             /* losses with all digits */
 	int crash, hang, slow; /* the rank that does, or -1 */
 };
 
 static const char help[] =
-	"usage: train [--epochs N] [--crash R] [--hang R] [--slow R]\n"
+	"usage: train [--epochs N] [--exact] [--crash R] [--hang R] [--slow R]\n"
 	"\n"
-	"Learns to read 8 x 8 pictures of digits, on as many ranks as RANK,\n"
-	"WORLD_SIZE, MASTER_ADDR and MASTER_PORT say: xrun -n 4 train\n"
+	"Learns to read 8 x 8 pictures of digits, on as many ranks as it is\n"
+	"started with: xrun -n 4 train\n"
 	"\n"
 	"  --epochs N   go through the pictures N times (8)\n"
+	"  --exact      print losses with all of their digits\n"
 	"  --crash R    rank R reads behind its pictures in epoch 3\n"
 	"  --hang R     rank R stops taking part in epoch 3\n"
 	"  --slow R     rank R works three times as long as the others\n";
@@ -67,6 +71,7 @@ parse(struct train *t, int argc, char **argv)
 {
 	static const struct option options[] = {
 		{ "epochs", required_argument, NULL, 'e' },
+		{ "exact", no_argument, NULL, 'x' },
 		{ "crash", required_argument, NULL, 'c' },
 		{ "hang", required_argument, NULL, 'h' },
 		{ "slow", required_argument, NULL, 's' },
@@ -81,6 +86,9 @@ parse(struct train *t, int argc, char **argv)
 		switch (c) {
 		case 'e':
 			t->epochs = parse_number("epochs", optarg, 1);
+			break;
+		case 'x':
+			t->exact = 1;
 			break;
 		case 'c':
 			t->crash = parse_number("crash", optarg, 0);
@@ -146,19 +154,17 @@ learn_one(struct train *t, int n, uint64_t random)
 	t->sum[SUM_SEEN] += 2;
 }
 
-/* The gradient of this rank's part of a batch, and its loss, in t->sum. */
+/* The gradient of this rank's part of a batch, and its loss, in t->sum. Which pictures
+ * make a batch does not depend on how many ranks share it. */
 static void
 learn_part(struct train *t, int step)
 {
-	int rank = t->mesh.rank, size = t->mesh.size, i;
-	int share = (IMAGES - rank + size - 1) / size;
-	int batch = BATCH > size ? BATCH : size;
-	int part = (batch - rank + size - 1) / size;
+	int i;
 
 	memset(t->sum, 0, sizeof(t->sum));
-	for (i = 0; i < part && share > 0; i++)
-		learn_one(t, (step * part + i) % share * size + rank,
-			(uint64_t)(step * part + i) * (uint64_t)size);
+	for (i = t->mesh.rank; i < BATCH; i += t->mesh.size)
+		learn_one(t, (step * BATCH + i) % IMAGES,
+			(uint64_t)(step * BATCH + i));
 }
 
 static void
@@ -210,6 +216,20 @@ examine(struct train *t)
 	return right / TESTS;
 }
 
+/* For xrun ps. */
+static void
+tell(const struct train *t, int epoch, float loss)
+{
+	const struct xr_metric metric = { "loss", (double)loss };
+	const struct xr_progress progress = { .size = sizeof(progress),
+		.step = epoch,
+		.total = t->epochs,
+		.metric_count = 1,
+		.metrics = &metric };
+
+	xr_job_progress(&progress);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -230,9 +250,10 @@ main(int argc, char **argv)
 	for (epoch = 1; epoch <= t.epochs; epoch++) {
 		loss = learn_epoch(&t, epoch);
 		accuracy = examine(&t);
+		tell(&t, epoch, loss);
 		if (t.mesh.rank == 0)
-			printf("epoch %d  loss %.3f  accuracy %.1f %%\n", epoch,
-				loss, 100 * accuracy);
+			printf("epoch %d  loss %.*f  accuracy %.1f %%\n", epoch,
+				t.exact ? 9 : 3, loss, 100 * accuracy);
 	}
 	mesh_close(&t.mesh);
 	return 0;

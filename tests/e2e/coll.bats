@@ -155,3 +155,26 @@ both()
 		assert_eq "$(awk 'NR > 1 { print $2 }' <<<"$output" | xargs)" '8 64 512 4096 32768 262144'
 	done
 }
+
+# loss COMMAND... - what it prints of the last epoch.
+loss()
+{
+	"$@" --exact 2>/dev/null | sed -n 's/.*epoch 8  loss \([0-9.]*\) .*/\1/p'
+}
+
+# near A B - within 1e-5.
+near()
+{
+	awk -v a="$1" -v b="$2" 'BEGIN { d = a - b; exit !(d < 1e-5 && d > -1e-5) }'
+}
+
+@test "a training ends as that of a single process, and twice with the same bits" {
+	[ -x "$BUILD/examples/train" ] || skip 'examples are not built'
+	alone=$(loss "$BUILD/examples/train")
+	near "$alone" 0.196933895
+	for n in 1 2 4 8; do
+		once=$(loss "$XRUN" --no-logs -n "$n" "$BUILD/examples/train")
+		near "$once" "$alone"
+		assert_eq "$(loss "$XRUN" --no-logs -n "$n" "$BUILD/examples/train")" "$once"
+	done
+}

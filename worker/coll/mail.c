@@ -140,7 +140,7 @@ mail_failed(struct xr_coll *team, enum xr_status status, const char *why)
 		.parts = parts,
 		.count = 2,
 	};
-	struct due soon = { .timeout = NS_PER_S };
+	struct due soon = { .timeout = 10 * NS_PER_MS };
 
 	for (uint32_t i = 0; i < team->count; i++)
 		if ((int64_t)i != team->me)

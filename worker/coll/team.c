@@ -156,9 +156,9 @@ team_failed(const struct xr_coll *team, struct xr_error *err)
 	return fail(err, team->failed, "%s", team->why);
 }
 
-static void
-fail_what_needs(struct xr_coll *team, const struct xr_error *why, int64_t place,
-	bool tell)
+/* False: it has failed before. */
+static bool
+mark_failed(struct xr_coll *team, const struct xr_error *why)
 {
 	bool first;
 
@@ -169,14 +169,25 @@ fail_what_needs(struct xr_coll *team, const struct xr_error *why, int64_t place,
 		team->failed = why->status;
 		op_forget_early(team);
 	}
-	/* What the first left to go on may not. */
+	pthread_mutex_unlock(&team->lock);
+	return first;
+}
+
+/* The others are told first: the program may end when it hears of it. What the first
+ * failure left to go on a second may not. */
+static void
+fail_what_needs(struct xr_coll *team, const struct xr_error *why, int64_t place,
+	bool tell)
+{
+	bool first = mark_failed(team, why);
+
+	if (first && tell)
+		mail_failed(team, why->status, why->text);
+	pthread_mutex_lock(&team->lock);
 	op_fail_all(team, place);
 	pthread_mutex_unlock(&team->lock);
-	if (!first)
-		return;
-	post_fail_all(team);
-	if (tell)
-		mail_failed(team, why->status, why->text);
+	if (first)
+		post_fail_all(team);
 }
 
 void
