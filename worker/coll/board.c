@@ -17,9 +17,10 @@
 #include "worker/rpc/local.h"
 #include "worker/rpc/peer.h"
 
-#define LINE_DATA 112  /* bytes */
-#define PAGE      4096 /* bytes: so many are handed over, and not copied */
-#define TURNS_NS  (300 * NS_PER_US)
+#define LINE_DATA  112  /* bytes */
+#define PAGE       4096 /* bytes: so many are handed over, and not copied */
+#define BOARDS_MAX 64   /* of a process; 512 loans has a ring, RING_LOANS */
+#define TURNS_NS   (300 * NS_PER_US)
 #define SLICE_NS \
 	(500 * NS_PER_US) /* no yield among those who wait takes as long */
 
@@ -42,6 +43,7 @@ _Static_assert(sizeof(struct line) == 128, "what is fetched together");
 /* What is too long for a line: a half for each of the two. */
 struct window {
 	uint8_t data[2][PLAN_WHOLE];
+	_Atomic uint64_t hello; /* as a page's */
 };
 
 /* What is known of a member. */
@@ -57,6 +59,8 @@ struct board {
 	LIST_ENTRY(board) list; /* of those where somebody waits */
 	struct xr_coll *team;   /* borrowed */
 	pthread_mutex_t turn;   /* of who does something */
+	int64_t deadline;       /* of all of it; 0: not worked out yet */
+	bool counted;           /* among those that are open */
 	uint32_t number;        /* of what was shown last */
 	struct storage *wide;   /* a window */
 	struct storage *own;    /* a page */
@@ -70,6 +74,7 @@ static struct {
 	pthread_mutex_t lock;
 	struct board_list waiting;
 	_Atomic uint32_t count;
+	_Atomic uint32_t open;
 	bool added; /* to what is read */
 } boards = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
@@ -197,8 +202,10 @@ show(struct board *b)
 	struct page *own = b->own->data;
 	struct line *line = &own->line[++b->number & 1];
 
-	if (b->number == 0) /* that is "nothing yet" */
-		line = &own->line[++b->number & 1];
+	if (b->number == 0) { /* that is "nothing yet"; the other line's turn */
+		b->number = 2;
+		line = &own->line[0];
+	}
 	line->check = b->op->check;
 	if (is_shown_whole(b->op))
 		plan_show(b->op, room_of(b, line));
@@ -268,7 +275,9 @@ enlist(struct board *b, uint32_t *ahead, struct xr_error *err)
 	op->stages = 1;
 	op->seq = UINT32_MAX; /* no message's */
 	op->missing[0] = b->team->count - 1;
-	op->deadline = team_deadline(b->team, &op->call);
+	if (b->deadline == 0)
+		b->deadline = team_deadline(b->team, &op->call);
+	op->deadline = b->deadline;
 	for (uint32_t i = 0; i < b->team->count; i++)
 		op_part(op, 0, i)->here = (int64_t)i == b->team->me;
 	pthread_mutex_lock(&boards.lock);
@@ -400,6 +409,17 @@ run_cut(struct board *b, const struct plan *plan, const struct xr_coll_op *call,
 	return status;
 }
 
+/* Another thread may have it for as long as others are waited for. */
+static void
+take_turn(struct board *b)
+{
+	if (pthread_mutex_trylock(&b->turn) == 0)
+		return;
+	crew_wait_begin();
+	pthread_mutex_lock(&b->turn);
+	crew_wait_end();
+}
+
 enum xr_status
 board_run(struct xr_coll *team, const struct plan *plan,
 	const struct xr_coll_op *call, struct xr_error *err)
@@ -407,9 +427,10 @@ board_run(struct xr_coll *team, const struct plan *plan,
 	struct board *b = team->board;
 	enum xr_status status;
 
-	pthread_mutex_lock(&b->turn);
+	take_turn(b);
 	status = may_begin(team, err);
 	if (status == XR_OK) {
+		b->deadline = 0;
 		op_set(b->op, plan, call);
 		if (is_shown_whole(b->op)) {
 			status = run_whole(b, err);
@@ -512,10 +533,11 @@ board_new(struct xr_coll *team)
 	b->team = team;
 	pthread_mutex_init(&b->turn, NULL);
 	b->own = storage_new(PAGE);
+	b->wide = storage_new(sizeof(struct window));
 	b->op = op_new(team);
 	if (b->op != NULL) /* it is the board's, which is the group's */
 		team_unref(team);
-	if (b->own == NULL || b->op == NULL) {
+	if (b->own == NULL || b->wide == NULL || b->op == NULL) {
 		board_free(b);
 		return NULL;
 	}
@@ -534,23 +556,41 @@ board_free(struct board *b)
 	storage_unref(b->own);
 	storage_unref(b->wide);
 	free(b->op); /* what came of others were their lines */
+	if (b->counted)
+		atomic_fetch_sub(&boards.open, 1);
 	pthread_mutex_destroy(&b->turn);
 	free(b);
 }
 
-/* Whether what came is what the others write to, and they can be rung. */
-static bool
-is_near(struct board *b)
+static uint64_t
+hello_of(const _Atomic uint64_t *hello)
 {
-	struct xr_coll *team = b->team;
+	return atomic_load(hello);
+}
 
-	for (uint32_t i = 0; i < team->count; i++)
-		if ((int64_t)i != team->me &&
-			(atomic_load(&b->seen[i].page->hello) != team->id ||
-				!local_bell_of(team->peer[i],
+/* Whether the pages that came are those which the others write to, and they can be
+ * rung. */
+static bool
+pages_are_good(struct board *b)
+{
+	for (uint32_t i = 0; i < b->team->count; i++)
+		if ((int64_t)i != b->team->me &&
+			(hello_of(&b->seen[i].page->hello) != b->team->id ||
+				!local_bell_of(b->team->peer[i],
 					&b->seen[i].bell)))
 			return false;
 	return local_env() != NULL;
+}
+
+/* So with the windows, and there are not too many: each takes a loan of those that a ring
+ * has, and calls need some, too. */
+static bool
+windows_are_good(struct board *b)
+{
+	for (uint32_t i = 0; i < b->team->count; i++)
+		if (hello_of(&b->seen[i].window->hello) != b->team->id)
+			return false;
+	return atomic_load(&boards.open) < BOARDS_MAX;
 }
 
 static void
@@ -563,20 +603,22 @@ have_it_read(void)
 	pthread_mutex_unlock(&boards.lock);
 }
 
-/* Whether all of them are near, and have memory. */
+/* Hand over what @plan does, and see that it is no copy: all of them come to the same
+ * @is_good. */
 static enum xr_status
-agree(struct board *b, uint8_t *is_good, struct xr_error *err)
+exchange(struct board *b, const struct plan *plan, _Atomic uint64_t *hello,
+	uint8_t *is_good, struct xr_error *err)
 {
-	struct page *own = b->own->data;
 	struct xr_coll_op op = { .size = sizeof(op), .dtype = XR_DT_U8 };
-	enum xr_status status;
+	enum xr_status status = op_run(b->team, plan, &op, err);
 
-	atomic_store(&own->hello, b->team->id);
-	status = op_run(b->team, &plan_barrier, &op, err);
+	atomic_store(hello, b->team->id);
+	if (status == XR_OK)
+		status = op_run(b->team, &plan_barrier, &op, err);
 	if (status != XR_OK)
 		return status;
-	b->wide = storage_new(sizeof(struct window));
-	*is_good = is_near(b) && b->wide != NULL;
+	*is_good =
+		plan == &plan_pages ? pages_are_good(b) : windows_are_good(b);
 	op.data = is_good;
 	op.count = 1;
 	op.op = XR_MIN;
@@ -586,13 +628,15 @@ agree(struct board *b, uint8_t *is_good, struct xr_error *err)
 static enum xr_status
 make(struct board *b, uint8_t *is_good, struct xr_error *err)
 {
-	const struct xr_coll_op op = { .size = sizeof(op), .dtype = XR_DT_U8 };
-	enum xr_status status = op_run(b->team, &plan_pages, &op, err);
+	struct page *page = b->own->data;
+	struct window *window = b->wide->data;
+	enum xr_status status;
 
-	if (status == XR_OK)
-		status = agree(b, is_good, err);
+	atomic_store(&window->hello, 0);
+	status = exchange(b, &plan_pages, &page->hello, is_good, err);
 	if (status == XR_OK && *is_good)
-		status = op_run(b->team, &plan_windows, &op, err);
+		status = exchange(b, &plan_windows, &window->hello, is_good,
+			err);
 	return status;
 }
 
@@ -616,6 +660,8 @@ board_open(struct xr_coll *team, struct xr_error *err)
 		return status;
 	}
 	have_it_read();
+	b->counted = true;
+	atomic_fetch_add(&boards.open, 1);
 	pthread_mutex_lock(&team->lock);
 	team->board = b;
 	pthread_mutex_unlock(&team->lock);

@@ -110,7 +110,8 @@ time_of(const struct xr_coll_op *op)
 	return (struct xr_coll_op){
 		.size = op != NULL ? op->size : sizeof(*op),
 		.dtype = XR_DT_U8,
-		.timeout = op != NULL ? op->timeout : 0,
+		.timeout =
+			op != NULL && op->size >= sizeof(*op) ? op->timeout : 0,
 	};
 }
 
@@ -134,9 +135,12 @@ run(struct xr_coll *team, const struct plan *plan, const struct xr_coll_op *op,
 	status = may_wait(err);
 	if (status == XR_OK)
 		status = check(team, plan, op, err);
-	if (status == XR_OK)
+	if (status == XR_OK) {
+		team_ref(team); /* another may free it */
 		status = team->board != NULL ? board_run(team, plan, op, err) :
 					       op_run(team, plan, op, err);
+		team_unref(team);
+	}
 	agent_leave();
 	return status;
 }

@@ -124,18 +124,18 @@ mail_stage(struct op *op, struct xr_error *err)
 }
 
 void
-mail_failed(struct xr_coll *team, enum xr_status status, const char *why)
+mail_failed(struct xr_coll *team, uint32_t seq)
 {
-	int32_t number = status;
+	int32_t number = team->failed;
 	const struct xr_part parts[] = {
 		{ &number, sizeof(number) },
-		{ why, strlen(why) },
+		{ team->why, strlen(team->why) },
 	};
 	const struct xr_message m = {
 		.record = {
 			.kind = MESSAGE_GUEST,
 			.flags = MAIL_FAILED,
-			.corr = mail_corr(team->id, 0),
+			.corr = mail_corr(team->id, seq),
 		},
 		.parts = parts,
 		.count = 2,

@@ -27,8 +27,9 @@ enum mail_flags {
  * until the operation's deadline. Returns as peer_send(). */
 enum xr_status mail_stage(struct op *op, struct xr_error *err);
 
-/* mail_failed() - tell all other members that the group has failed. */
-void mail_failed(struct xr_coll *team, enum xr_status status, const char *why);
+/* mail_failed() - tell all other members that the group has failed: from operation @seq on
+ * nothing comes of this one. */
+void mail_failed(struct xr_coll *team, uint32_t seq);
 
 static inline uint64_t
 mail_corr(uint64_t team, uint32_t seq)

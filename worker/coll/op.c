@@ -176,30 +176,66 @@ op_stir(struct op *op)
 		op->posted = crew_post(&op->work);
 }
 
-/* Does it wait for something of @place, or will it? Who died since may have done his
- * part. */
 static bool
-needs(struct op *op, int64_t place)
+has_all(const struct op *op)
 {
-	if (op->stage >= op->stages ||
-		(op->stage == op->stages - 1 && op->missing[op->stage] == 0))
+	return op->stage >= op->stages ||
+		(op->stage == op->stages - 1 && op->missing[op->stage] == 0);
+}
+
+static bool
+is_older(uint32_t seq, uint32_t than)
+{
+	return ((seq - than) & 0xffffff) >= 0x800000;
+}
+
+/* Does it wait for something of the member at @reach, or will it, that does not come? */
+static bool
+needs(struct op *op, const struct op_reach *reach)
+{
+	uint32_t place = (uint32_t)reach->place;
+
+	if (op->is_over || has_all(op))
 		return false;
-	for (uint32_t s = op->stage; s < op->stages && place >= 0; s++)
-		if (!op_part(op, s, (uint32_t)place)->here &&
-			op->plan->wants(op, s, (uint32_t)place) != PLAN_NONE)
+	if (reach->place < 0)
+		return true;
+	if (op->seq != OP_SHOWN && is_older(op->seq, reach->seq))
+		return false;
+	for (uint32_t s = op->stage; s < op->stages; s++)
+		if (!op_part(op, s, place)->here &&
+			op->plan->wants(op, s, place) != PLAN_NONE)
 			return true;
-	return place < 0;
+	return false;
+}
+
+uint32_t
+op_first_to_fail(struct xr_coll *team, const struct op_reach *reach, bool *any)
+{
+	uint32_t first = team->next & 0xffffff;
+	struct op *op;
+
+	*any = false;
+	board_look(team->board);
+	TAILQ_FOREACH(op, &team->ops, list)
+	{
+		if (!needs(op, reach))
+			continue;
+		*any = true;
+		if (op->seq != OP_SHOWN && is_older(op->seq, first))
+			first = op->seq;
+	}
+	return first;
 }
 
 void
-op_fail_all(struct xr_coll *team, int64_t place)
+op_fail_all(struct xr_coll *team, const struct op_reach *reach)
 {
 	struct op *op;
 
 	board_look(team->board);
 	TAILQ_FOREACH(op, &team->ops, list)
 	{
-		if (op->is_over || !needs(op, place))
+		if (!needs(op, reach))
 			continue;
 		op->is_over = true;
 		op->status = team->failed;
@@ -228,7 +264,10 @@ op_overdue(struct xr_coll *team, int64_t now, int64_t *next)
 	*next = INT64_MAX;
 	TAILQ_FOREACH(op, &team->ops, list)
 	{
-		if (op->deadline <= now && !op->is_over)
+		if (op->is_over || op->stage >= op->stages ||
+			op->missing[op->stage] == 0)
+			continue;
+		if (op->deadline <= now)
 			return op;
 		if (op->deadline < *next)
 			*next = op->deadline;
@@ -529,8 +568,12 @@ static bool
 work_stage(struct op *op)
 {
 	enum xr_status status;
+	bool is_over;
 
-	if (op->is_over)
+	pthread_mutex_lock(&op->team->lock);
+	is_over = op->is_over;
+	pthread_mutex_unlock(&op->team->lock);
+	if (is_over)
 		return false;
 	status = op->plan->work(op, op->stage);
 	if (status != XR_OK) {
@@ -637,15 +680,14 @@ op_begin(struct xr_coll *team, const struct plan *plan,
 			op_free(op);
 		return fail(err, status, "out of memory");
 	}
-	*future = xr_future_ref(op->future);
 	op->posted = true; /* nobody else carries it on, until it is sent */
 	status = enter(op, err);
 	if (status != XR_OK) {
 		xr_future_unref(op->future);
-		xr_future_unref(*future);
 		op_free(op);
 		return status;
 	}
+	*future = xr_future_ref(op->future);
 	if (op->deadline != INT64_MAX)
 		lead_due(op->deadline);
 	lead_asked();
@@ -655,7 +697,9 @@ op_begin(struct xr_coll *team, const struct plan *plan,
 		run_work(&op->work);
 	}
 	/* What came before has rung nobody. */
-	if (!lead_delivers())
+	if (lead_delivers())
+		lead_bell();
+	else
 		lead_poll();
 	return XR_OK;
 }

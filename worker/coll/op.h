@@ -28,7 +28,8 @@ struct storage;
 struct waiter;
 
 #define OP_STAGES 2
-#define OP_SMALL  64 /* bytes that are copied where they come */
+#define OP_SHOWN  UINT32_MAX /* number of what goes by no message */
+#define OP_SMALL  64         /* bytes that are copied where they come */
 
 /* What came of one member in one stage. */
 struct part {
@@ -107,9 +108,18 @@ enum xr_status op_differs(const struct op *op, uint32_t from,
 void op_arrived(struct xr_coll *team, uint32_t from,
 	const struct xr_record *record, const struct xr_body *body);
 
-/* op_fail_all() - those of a group that has failed which need something yet of the
- * member at @place; -1: of any. Its lock is held. */
-void op_fail_all(struct xr_coll *team, int64_t place);
+/* Who sends nothing more: from which operation on. */
+struct op_reach {
+	int64_t place; /* -1: nobody does, of any */
+	uint32_t seq;
+};
+
+/* op_fail_all() - those of a group that has failed which need something yet that does not
+ * come. op_first_to_fail() - the number of the first of them, or of the next to begin;
+ * @any: are there any? The group's lock is held. */
+void op_fail_all(struct xr_coll *team, const struct op_reach *reach);
+uint32_t op_first_to_fail(struct xr_coll *team, const struct op_reach *reach,
+	bool *any);
 
 /* op_is_ahead() - has @from sent something for what has not begun here? The same. */
 bool op_is_ahead(const struct xr_coll *team, uint32_t from);

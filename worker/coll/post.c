@@ -11,6 +11,7 @@
 #include "worker/coll/team.h"
 #include "worker/rpc/ask.h"
 #include "worker/rpc/crew.h"
+#include "worker/rpc/due.h"
 #include "worker/rpc/future.h"
 #include "worker/rpc/held.h"
 #include "worker/rpc/lead.h"
@@ -56,6 +57,7 @@ answer(struct peer *to, uint64_t corr, enum xr_status status, const char *why)
 {
 	struct xr_value *error =
 		status != XR_OK ? failure_new(status, "%s", why) : NULL;
+	struct due soon = { .timeout = NS_PER_S };
 	struct values_out out = { 0 };
 	struct xr_message m = {
 		.record = { .kind = MESSAGE_REPLY, .corr = corr },
@@ -69,7 +71,7 @@ answer(struct peer *to, uint64_t corr, enum xr_status status, const char *why)
 	}
 	if (status != XR_OK)
 		m.record.kind = MESSAGE_ERROR;
-	peer_send(to, &m, NULL, out.parcel, NULL);
+	peer_send(to, &m, &soon, out.parcel, NULL);
 	values_out_fini(&out);
 	xr_value_unref(error);
 }
@@ -225,15 +227,17 @@ arrived_at(struct xr_coll *team, struct post *came, const struct xr_body *body)
 		TAILQ_FOREACH(p, &team->awaited, list)
 		if (matches(p, &came->label, came->from))
 			break;
-		if (p != NULL)
+		/* Who cancels has his memory back when he knows: the lock. */
+		if (p != NULL) {
 			unlist(&team->awaited, p);
-		else if (!keep(team, came, body))
+			receive(p, &came->label, came->from,
+				(const char *)body->data + sizeof(came->label));
+		} else if (!keep(team, came, body)) {
 			status = fail(&err, XR_E_NOMEM, "out of memory");
+		}
 	}
 	pthread_mutex_unlock(&team->lock);
 	if (p != NULL) {
-		receive(p, &came->label, came->from,
-			(const char *)body->data + sizeof(came->label));
 		answer(came->peer, came->corr, p->status, p->why);
 		end(p);
 	} else if (status != XR_OK) {
@@ -484,6 +488,7 @@ post_irecv(struct xr_coll *team, const struct xr_coll_op *call,
 	struct xr_future **future, struct xr_error *err)
 {
 	struct post *p = post_new(team, call);
+	int64_t deadline;
 
 	if (p != NULL)
 		p->future = future_new(&maker, p);
@@ -493,14 +498,39 @@ post_irecv(struct xr_coll *team, const struct xr_coll_op *call,
 		return fail(err, XR_E_NOMEM, "out of memory");
 	}
 	*future = xr_future_ref(p->future);
-	if (p->deadline != INT64_MAX)
-		lead_due(p->deadline);
+	deadline = p->deadline;
 	if (take_or_wait(team, p))
 		end(p);
+	else if (deadline != INT64_MAX)
+		lead_due(deadline);
 	return XR_OK;
 }
 
 /* --- the end ------------------------------------------------------------------------------ */
+
+static bool
+is_of(const struct post *p, const struct peer *peer, uint64_t corr)
+{
+	return p->peer == peer && p->corr == corr;
+}
+
+void
+post_cancelled(struct xr_coll *team, const struct peer *peer, uint64_t corr)
+{
+	struct post *p;
+
+	pthread_mutex_lock(&team->lock);
+	TAILQ_FOREACH(p, &team->sent, list)
+	if (is_of(p, peer, corr))
+		break;
+	if (p != NULL)
+		unlist(&team->sent, p);
+	pthread_mutex_unlock(&team->lock);
+	if (p == NULL)
+		return;
+	held_unref(p->held);
+	free(p);
+}
 
 static struct post *
 pop(struct xr_coll *team, struct post_list *all)

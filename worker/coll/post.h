@@ -31,6 +31,10 @@ enum xr_status post_irecv(struct xr_coll *team, const struct xr_coll_op *call,
 void post_arrived(struct peer *peer, const struct xr_record *record,
 	const struct xr_body *body);
 
+/* post_cancelled() - nobody waits any more for the answer to what @peer sent. */
+void post_cancelled(struct xr_coll *team, const struct peer *peer,
+	uint64_t corr);
+
 /* post_fail_all() - of a group that has failed, whose lock is not held. */
 void post_fail_all(struct xr_coll *team);
 

@@ -13,6 +13,8 @@
 #include "worker/rpc/agent.h"
 #include "worker/rpc/future.h"
 #include "worker/rpc/guest.h"
+#include "worker/rpc/inside.h"
+#include "worker/rpc/lead.h"
 #include "worker/rpc/meet.h"
 #include "worker/rpc/peer.h"
 #include "worker/world/world.h"
@@ -156,11 +158,12 @@ team_failed(const struct xr_coll *team, struct xr_error *err)
 	return fail(err, team->failed, "%s", team->why);
 }
 
-/* False: it has failed before. */
+/* What the lock is held for. Gives whether others are to know, and from what on. */
 static bool
-mark_failed(struct xr_coll *team, const struct xr_error *why)
+mark_failed(struct xr_coll *team, const struct xr_error *why,
+	const struct op_reach *reach, uint32_t *seq)
 {
-	bool first;
+	bool first, any;
 
 	pthread_mutex_lock(&team->lock);
 	first = team->failed == XR_OK;
@@ -169,43 +172,46 @@ mark_failed(struct xr_coll *team, const struct xr_error *why)
 		team->failed = why->status;
 		op_forget_early(team);
 	}
+	*seq = op_first_to_fail(team, reach, &any);
 	pthread_mutex_unlock(&team->lock);
-	return first;
+	return first || any;
 }
 
 /* The others are told first: the program may end when it hears of it. What the first
  * failure left to go on a second may not. */
 static void
-fail_what_needs(struct xr_coll *team, const struct xr_error *why, int64_t place,
-	bool tell)
+fail_what_needs(struct xr_coll *team, const struct xr_error *why,
+	const struct op_reach *reach, bool tell)
 {
-	bool first = mark_failed(team, why);
+	uint32_t seq;
 
-	if (first && tell)
-		mail_failed(team, why->status, why->text);
+	if (mark_failed(team, why, reach, &seq) && tell)
+		mail_failed(team, seq);
 	pthread_mutex_lock(&team->lock);
-	op_fail_all(team, place);
+	op_fail_all(team, reach);
 	pthread_mutex_unlock(&team->lock);
-	if (first)
-		post_fail_all(team);
+	post_fail_all(team);
 }
 
 void
 team_fail(struct xr_coll *team, enum xr_status status, const char *why,
 	bool tell)
 {
+	const struct op_reach all = { .place = -1 };
 	struct xr_error err = { 0 };
 
 	fail(&err, status, "%s", why);
-	fail_what_needs(team, &err, -1, tell);
+	fail_what_needs(team, &err, &all, tell);
 }
 
 /* --- what the agent hears ---------------------------------------------------------- */
 
 /* Whatever it is each finds out himself, as far as it keeps him from his end; who tells
- * of it sends nothing more. */
+ * of it sends nothing more. It is passed on: who hears of it may end, and others, who see
+ * that first, are to know what of. */
 static void
-told_of_failure(struct xr_coll *team, int64_t from, const struct xr_body *body)
+told_of_failure(struct xr_coll *team, const struct op_reach *reach,
+	const struct xr_body *body)
 {
 	struct xr_error err = { 0 };
 	int32_t status;
@@ -218,7 +224,7 @@ told_of_failure(struct xr_coll *team, int64_t from, const struct xr_body *body)
 	fail(&err, status < 0 ? status : XR_E_PROTO, "%.*s",
 		len < sizeof(err.text) ? (int)len : (int)sizeof(err.text),
 		(const char *)body->data + sizeof(status));
-	fail_what_needs(team, &err, from, false);
+	fail_what_needs(team, &err, reach, true);
 }
 
 static void
@@ -237,7 +243,10 @@ on_arrived(struct peer *peer, const struct xr_record *record,
 	if (from < 0)
 		; /* of one that was closed */
 	else if ((record->flags & MAIL_FAILED) != 0)
-		told_of_failure(team, from, body);
+		told_of_failure(team,
+			&(struct op_reach){ from,
+				(uint32_t)record->corr & 0xffffff },
+			body);
 	else
 		op_arrived(team, (uint32_t)from, record, body);
 	team_unref(team);
@@ -247,19 +256,41 @@ static void
 lose_member(struct xr_coll *team, void *ctx)
 {
 	struct peer *peer = ctx;
-	int64_t place = team_place(team, peer);
+	struct op_reach reach = { .place = team_place(team, peer) };
 	struct xr_error err = { 0 };
 
-	if (place < 0)
+	if (reach.place < 0)
 		return;
+	pthread_mutex_lock(&team->lock);
+	reach.seq = (team->next - 0x7fffff) & 0xffffff; /* of any */
+	pthread_mutex_unlock(&team->lock);
 	peer_lost_error(peer, &err);
-	fail_what_needs(team, &err, place, true);
+	fail_what_needs(team, &err, &reach, true);
 }
 
 static void
 on_lost(struct peer *peer)
 {
 	team_each(lose_member, peer);
+}
+
+struct question_name {
+	struct peer *peer;
+	uint64_t corr;
+};
+
+static void
+cancel_in(struct xr_coll *team, void *ctx)
+{
+	const struct question_name *q = ctx;
+
+	post_cancelled(team, q->peer, q->corr);
+}
+
+static void
+on_cancelled(struct peer *peer, uint64_t corr)
+{
+	team_each(cancel_in, &(struct question_name){ peer, corr });
 }
 
 struct clock {
@@ -324,7 +355,8 @@ on_closed(void)
 	pthread_mutex_unlock(&teams.lock);
 }
 
-static const struct guest guest = { on_arrived, on_lost, on_expire, on_closed };
+static const struct guest guest = { on_arrived, on_lost, on_cancelled,
+	on_expire, on_closed };
 
 /* --- making ----------------------------------------------------------------------- */
 
@@ -443,19 +475,25 @@ static enum xr_status
 make(struct xr_coll *team, const uint32_t *ranks, struct xr_error *err)
 {
 	enum xr_status status = find_members(team, ranks, err);
+	struct xr_error why = { 0 };
 
 	if (status != XR_OK || team->me < 0)
 		return status;
+	if (lead_delivers())
+		return fail(err, XR_E_STATE,
+			"a short function or callback may not wait");
 	if (!number_it(team))
 		return fail(err, XR_E_NOMEM, "out of memory");
 	guest_set(&guest);
 	enlist(team);
-	status = come_together(team, err);
+	status = come_together(team, &why);
 	if (status == XR_OK)
-		status = board_open(team, err);
-	if (status != XR_OK)
-		xr_coll_close(team);
-	return status;
+		status = board_open(team, &why);
+	if (status == XR_OK)
+		return XR_OK;
+	team_fail(team, status, why.text, true);
+	xr_coll_close(team);
+	return fail(err, status, "%s", why.text);
 }
 
 static enum xr_status
@@ -517,6 +555,8 @@ xr_coll_new(struct xr_world *world, const struct xr_coll_opts *opts,
 XR_EXPORT void
 xr_coll_close(struct xr_coll *coll)
 {
+	if (inside_not_forked(NULL) != XR_OK)
+		return;
 	team_fail(coll, XR_E_CLOSED, "the group was closed", false);
 	if (unlist(coll))
 		team_unref(coll);
@@ -525,7 +565,7 @@ xr_coll_close(struct xr_coll *coll)
 XR_EXPORT void
 xr_coll_free(struct xr_coll *coll)
 {
-	if (coll == NULL)
+	if (coll == NULL || inside_not_forked(NULL) != XR_OK)
 		return;
 	xr_coll_close(coll);
 	team_unref(coll);

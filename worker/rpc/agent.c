@@ -75,7 +75,10 @@ static void
 on_lost(void *ctx, void *peer, struct xr_link *link, const char *why)
 {
 	(void)ctx;
+	/* What is sent because of it may not wait for room that is made here. */
+	lead_deliver_begin();
 	agent_lose(peer, why);
+	lead_deliver_end();
 	peer_unlink(peer, link);
 }
 

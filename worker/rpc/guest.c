@@ -33,6 +33,15 @@ guest_lost(struct peer *peer)
 		g->lost(peer);
 }
 
+void
+guest_cancelled(struct peer *peer, uint64_t corr)
+{
+	const struct guest *g = atomic_load(&guest);
+
+	if (g != NULL)
+		g->cancelled(peer, corr);
+}
+
 int64_t
 guest_expire(int64_t now)
 {

@@ -22,6 +22,8 @@ struct guest {
 	/* lost() - nothing comes of @peer any more, or it has left the group. By
 	 * any thread; may not wait. */
 	void (*lost)(struct peer *peer);
+	/* cancelled() - @peer does not wait for the answer to @corr any more. */
+	void (*cancelled)(struct peer *peer, uint64_t corr);
 	/* expire() - as expire() of struct lead_place. */
 	int64_t (*expire)(int64_t now);
 	/* closed() - the agent is being closed: whoever waits is to hear of that.
@@ -35,6 +37,7 @@ void guest_set(const struct guest *guest);
 void guest_arrived(struct peer *peer, const struct xr_record *record,
 	const struct xr_body *body);
 void guest_lost(struct peer *peer);
+void guest_cancelled(struct peer *peer, uint64_t corr);
 int64_t guest_expire(int64_t now);
 void guest_closed(void);
 

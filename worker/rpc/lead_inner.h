@@ -7,7 +7,7 @@
 
 #include "worker/rpc/lead.h"
 
-#define LEAD_SOURCES_MAX 8
+#define LEAD_SOURCES_MAX 16
 #define LEAD_LOOKS       64 /* turns that brought something, from look to look */
 
 TAILQ_HEAD(waiter_list, waiter);

@@ -215,8 +215,7 @@ rref_on_control(struct peer *peer, const struct xr_record *record,
 	struct rref_wire wire;
 
 	if (body->len != sizeof(wire)) {
-		peer_lose(peer, PEER_LOST,
-			"it sent no reference where one belongs");
+		agent_lose(peer, "it sent no reference where one belongs");
 		return;
 	}
 	memcpy(&wire, body->data, sizeof(wire));

@@ -10,6 +10,7 @@
 #include "base/zalloc.h"
 #include "worker/rpc/agent.h"
 #include "worker/rpc/figures.h"
+#include "worker/rpc/guest.h"
 #include "worker/rpc/held.h"
 #include "worker/rpc/inside.h"
 #include "worker/rpc/lead.h"
@@ -497,6 +498,7 @@ serve_cancel(struct peer *peer, const struct xr_record *record,
 
 	(void)body;
 	rref_cancel(peer, record->corr);
+	guest_cancelled(peer, record->corr);
 	pthread_mutex_lock(&open_calls.lock);
 	LIST_FOREACH(call, &open_calls.calls, list)
 	if (call->peer == peer && call->corr == record->corr)

@@ -164,7 +164,9 @@ xr_world_free(struct xr_world *world)
 		return;
 	if (!atomic_load(&world->is_closed))
 		xr_world_close(world, XR_SHUTDOWN_IMMEDIATE, 0, NULL);
-	world_free(world);
+	/* In one of its own functions it is not left; so it stays. */
+	if (atomic_load(&world->is_closed))
+		world_free(world);
 }
 
 XR_EXPORT struct xr_world *

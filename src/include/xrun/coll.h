@@ -72,7 +72,8 @@ enum xr_status xr_coll_new(struct xr_world *world,
 	struct xr_error *err);
 
 /* xr_coll_close() - nothing more is done with it: what is under way ends with
- * XR_E_CLOSED. Others are not waited for. Again: nothing happens. */
+ * XR_E_CLOSED, but what was sent, of which the receiver says when it has it. Others are
+ * not waited for, and are not told. Again: nothing happens. */
 void xr_coll_close(struct xr_coll *coll);
 void xr_coll_free(struct xr_coll *coll); /* closed at once; NULL is fine */
 
@@ -111,6 +112,7 @@ struct xr_coll_op {
  *          XR_E_TIMEOUT    @err names who did not come
  *          XR_E_PEER_LOST  a member is gone, which is named
  *          XR_E_CLOSED     the group was closed
+ *          XR_E_PROTO      a member sent what nobody asked for
  *          XR_E_STATE      no world; within a short function
  *          XR_E_NOMEM
  *
