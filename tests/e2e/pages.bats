@@ -83,6 +83,10 @@ example()
 	example xr_coll
 }
 
+@test "xr_group(3): a service counts where it is" {
+	example xr_group
+}
+
 @test "xr_rref(3): a reference is passed on" {
 	example xr_rref
 }

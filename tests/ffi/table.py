@@ -15,6 +15,7 @@ xr_call_p = c_void_p
 xr_coll_p = c_void_p
 xr_encoded_p = c_void_p
 xr_future_p = c_void_p
+xr_group_p = c_void_p
 xr_link_p = c_void_p
 xr_method_ref_p = c_void_p
 xr_peer_p = c_void_p
@@ -123,6 +124,26 @@ class xr_func(Structure):
     pass
 
 
+class xr_rref_id(Structure):
+    pass
+
+
+class xr_rref_call(Structure):
+    pass
+
+
+class xr_group_opts(Structure):
+    pass
+
+
+class xr_group_service(Structure):
+    pass
+
+
+class xr_group_call(Structure):
+    pass
+
+
 class xr_metric(Structure):
     pass
 
@@ -152,14 +173,6 @@ class xr_plugin_union(Union):
 
 
 class xr_plugin(Structure):
-    pass
-
-
-class xr_rref_id(Structure):
-    pass
-
-
-class xr_rref_call(Structure):
     pass
 
 
@@ -397,6 +410,38 @@ xr_func._fields_ = [
     ("raw", xr_raw_fn),
     ("ctx", c_void_p),
 ]
+xr_rref_id._fields_ = [
+    ("worker", c_uint32),
+    ("local", c_uint64),
+]
+xr_rref_call._fields_ = [
+    ("size", c_uint32),
+    ("rref", xr_rref_p),
+    ("method", c_char_p),
+    ("args", xr_value_p),
+    ("named", xr_value_p),
+    ("timeout", c_int64),
+]
+xr_group_opts._fields_ = [
+    ("size", c_uint32),
+    ("name", c_char_p),
+    ("members", POINTER(c_char_p)),
+    ("count", c_size_t),
+    ("timeout", c_int64),
+]
+xr_group_service._fields_ = [
+    ("size", c_uint32),
+    ("key", c_char_p),
+    ("fn", xr_func_fn),
+    ("ctx", c_void_p),
+]
+xr_group_call._fields_ = [
+    ("size", c_uint32),
+    ("key", c_char_p),
+    ("args", xr_value_p),
+    ("named", xr_value_p),
+    ("timeout", c_int64),
+]
 xr_metric._fields_ = [
     ("name", c_char_p),
     ("value", c_double),
@@ -452,18 +497,6 @@ xr_plugin._fields_ = [
     ("settings", POINTER(xr_setting)),
     ("probe", CFUNCTYPE(c_int, POINTER(xr_host), POINTER(xr_error))),
     ("_", xr_plugin_union),
-]
-xr_rref_id._fields_ = [
-    ("worker", c_uint32),
-    ("local", c_uint64),
-]
-xr_rref_call._fields_ = [
-    ("size", c_uint32),
-    ("rref", xr_rref_p),
-    ("method", c_char_p),
-    ("args", xr_value_p),
-    ("named", xr_value_p),
-    ("timeout", c_int64),
 ]
 xr_store_options._fields_ = [
     ("size", c_uint32),
@@ -658,6 +691,42 @@ FUNCTIONS = {
         POINTER(xr_error),)),
     "xr_future_wait_all": (c_int, (POINTER(xr_future_p), c_size_t, c_int64,
         POINTER(xr_value_p), POINTER(xr_error),)),
+    "xr_group_async": (c_int, (xr_group_p, POINTER(xr_rpc_call),
+        POINTER(xr_future_p), POINTER(xr_error),)),
+    "xr_group_barrier": (c_int, (xr_group_p, c_int64, POINTER(xr_error),)),
+    "xr_group_call_async": (c_int, (xr_group_p, POINTER(xr_group_call),
+        POINTER(xr_future_p), POINTER(xr_error),)),
+    "xr_group_call_remote": (c_int, (xr_group_p, POINTER(xr_group_call),
+        POINTER(xr_rref_p), POINTER(xr_error),)),
+    "xr_group_call_sync": (c_int, (xr_group_p, POINTER(xr_group_call),
+        POINTER(xr_value_p), POINTER(xr_error),)),
+    "xr_group_close": (None, (xr_group_p,)),
+    "xr_group_deregister": (c_int, (xr_group_p, c_char_p, POINTER(xr_error),)),
+    "xr_group_free": (None, (xr_group_p,)),
+    "xr_group_get_paired": (c_int, (xr_group_p, c_char_p, POINTER(xr_rref_p),
+        POINTER(xr_error),)),
+    "xr_group_is_member": (c_bool, (xr_group_p, c_char_p,)),
+    "xr_group_is_paired": (c_int, (xr_group_p, c_char_p, POINTER(c_bool),
+        POINTER(xr_error),)),
+    "xr_group_is_registered": (c_int, (xr_group_p, c_char_p, POINTER(c_bool),
+        POINTER(xr_error),)),
+    "xr_group_members": (c_size_t, (xr_group_p, POINTER(c_char_p), c_size_t,)),
+    "xr_group_name": (c_char_p, (xr_group_p,)),
+    "xr_group_new": (c_int, (xr_world_p, POINTER(xr_group_opts),
+        POINTER(xr_group_p), POINTER(xr_error),)),
+    "xr_group_of_value": (c_int, (xr_value_p, POINTER(xr_group_p),
+        POINTER(xr_error),)),
+    "xr_group_pair": (c_int, (xr_group_p, c_char_p, xr_value_p,
+        POINTER(xr_error),)),
+    "xr_group_register": (c_int, (xr_group_p, POINTER(xr_group_service),
+        POINTER(xr_error),)),
+    "xr_group_remote": (c_int, (xr_group_p, POINTER(xr_rpc_call),
+        POINTER(xr_rref_p), POINTER(xr_error),)),
+    "xr_group_size": (c_uint32, (xr_group_p,)),
+    "xr_group_sync": (c_int, (xr_group_p, POINTER(xr_rpc_call),
+        POINTER(xr_value_p), POINTER(xr_error),)),
+    "xr_group_unpair": (c_int, (xr_group_p, c_char_p, POINTER(xr_error),)),
+    "xr_group_value": (xr_value_p, (xr_group_p,)),
     "xr_heartbeat": (None, ()),
     "xr_job_attach": (c_int, (POINTER(xr_error),)),
     "xr_job_attempt": (c_uint32, ()),
@@ -971,6 +1040,8 @@ XR_ADDRESS_MAX = 255
 XR_CARRIER_API = 1
 XR_COLL_ANY = -1
 XR_DEVICE_MAP_CPU = -1
+XR_GROUP_KEY_MAX = 255
+XR_GROUP_NAME_MAX = 127
 XR_LOANS_MAX = 255
 XR_MESSAGE_MAX = 1099511627776
 XR_METRICS_MAX = 40

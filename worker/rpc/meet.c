@@ -89,13 +89,15 @@ stir(struct set_id *id, const void *data, size_t len)
 /* FNV-1a from two beginnings over lengths and names: none can be read as two. With
  * the lives of their bearers: who comes again begins to count anew. */
 static struct set_id
-id_of(struct peer *const *who, size_t count, enum meet_for what)
+id_of(struct peer *const *who, size_t count, const struct meet_label *label)
 {
 	struct set_id id = { UINT64_C(0xcbf29ce484222325),
 		UINT64_C(0x9ae16a3b2f90404f) };
-	uint8_t first = (uint8_t)what;
+	uint8_t first = (uint8_t)label->what;
 
 	stir(&id, &first, sizeof(first));
+	if (label->salt != NULL)
+		stir(&id, label->salt, strlen(label->salt) + 1);
 
 	for (size_t i = 0; i < count; i++) {
 		uint8_t len = (uint8_t)strlen(who[i]->name);
@@ -540,10 +542,10 @@ meet_forget_all(void)
 /* --- a member ------------------------------------------------------------- */
 
 static struct xr_value *
-report_of(struct peer *const *who, size_t count, enum meet_for what,
-	int64_t timeout, struct xr_value *value)
+report_of(struct peer *const *who, struct set_id id,
+	const struct xr_rpc_meeting *meeting, struct xr_value *value)
 {
-	struct set_id id = id_of(who, count, what);
+	size_t count = meeting->count;
 	uint64_t number = next_number(id);
 	struct xr_value *list = xr_value_new_list(), *items[6];
 	enum xr_status status =
@@ -559,7 +561,7 @@ report_of(struct peer *const *who, size_t count, enum meet_for what,
 	items[0] = xr_value_new_u64(id.a);
 	items[1] = xr_value_new_u64(id.b);
 	items[2] = xr_value_new_u64(number);
-	items[3] = xr_value_new_i64(timeout);
+	items[3] = xr_value_new_i64(meeting->timeout);
 	items[4] = list;
 	items[5] = xr_value_ref(value);
 	return xr_value_new_list_of(items, 6);
@@ -630,7 +632,7 @@ find_all(const char *const *sorted, size_t count, struct peer **who,
 }
 
 enum xr_status
-meet(const struct xr_rpc_meeting *meeting, enum meet_for what,
+meet_as(const struct meet_label *label, const struct xr_rpc_meeting *meeting,
 	struct xr_value *value, struct xr_value **all, struct xr_error *err)
 {
 	size_t count = meeting->count;
@@ -647,7 +649,8 @@ meet(const struct xr_rpc_meeting *meeting, enum meet_for what,
 		status = find_all(sorted, count, who, err);
 	}
 	if (status == XR_OK) {
-		report = report_of(who, count, what, meeting->timeout, value);
+		report = report_of(who, id_of(who, count, label), meeting,
+			value);
 		if (report == NULL)
 			status = fail(err, XR_E_NOMEM, "out of memory");
 	}
@@ -658,4 +661,12 @@ meet(const struct xr_rpc_meeting *meeting, enum meet_for what,
 	free(sorted);
 	free(who);
 	return status;
+}
+
+enum xr_status
+meet(const struct xr_rpc_meeting *meeting, enum meet_for what,
+	struct xr_value *value, struct xr_value **all, struct xr_error *err)
+{
+	return meet_as(&(struct meet_label){ .what = what }, meeting, value,
+		all, err);
 }

@@ -24,13 +24,25 @@ struct peer;
 enum meet_for {
 	MEET_PROGRAM, /* xr_rpc_allgather() */
 	MEET_LEAVING,
-	MEET_TEAM, /* xr_coll_new() */
+	MEET_TEAM,  /* xr_coll_new() */
+	MEET_GROUP, /* xr_group_new(), xr_group_barrier() */
+};
+
+/* Meetings of the same members meet only under the same label. */
+struct meet_label {
+	enum meet_for what;
+	const char *salt; /* any text; NULL: none */
 };
 
 /* meet() - as xr_rpc_allgather(); @meeting: names are given, and the timeout is in ns,
  * INT64_MAX never. */
 enum xr_status meet(const struct xr_rpc_meeting *meeting, enum meet_for what,
 	struct xr_value *value, struct xr_value **all, struct xr_error *err);
+
+/* meet_as() - the same, of those who say the same @label. */
+enum xr_status meet_as(const struct meet_label *label,
+	const struct xr_rpc_meeting *meeting, struct xr_value *value,
+	struct xr_value **all, struct xr_error *err);
 
 /* A handler of messages. */
 void meet_on_report(struct peer *peer, const struct xr_record *record,

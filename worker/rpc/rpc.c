@@ -173,7 +173,7 @@ rpc_sync(const struct xr_rpc_call *call, struct xr_rref *target,
 }
 
 enum xr_status
-rpc_async(const struct xr_rpc_call *call, struct xr_rref *target,
+rpc_ask(const struct xr_rpc_call *call, struct xr_rref *target,
 	struct xr_future **future, struct xr_error *err)
 {
 	enum xr_status status = agent_enter(err);
@@ -186,6 +186,15 @@ rpc_async(const struct xr_rpc_call *call, struct xr_rref *target,
 		status = ask_future(&p.q, read_value, future, err);
 	values_out_fini(&p.out);
 	agent_leave();
+	return status;
+}
+
+enum xr_status
+rpc_async(const struct xr_rpc_call *call, struct xr_rref *target,
+	struct xr_future **future, struct xr_error *err)
+{
+	enum xr_status status = rpc_ask(call, target, future, err);
+
 	if (status == XR_OK)
 		block_add(*future);
 	return status;

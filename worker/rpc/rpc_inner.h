@@ -15,4 +15,8 @@ enum xr_status rpc_async(const struct xr_rpc_call *call, struct xr_rref *target,
 enum xr_status rpc_remote(const struct xr_rpc_call *call,
 	struct xr_rref *target, struct xr_rref **rref, struct xr_error *err);
 
+/* rpc_ask() - as rpc_async(), and no xr_rpc_wait_end() hears of it. */
+enum xr_status rpc_ask(const struct xr_rpc_call *call, struct xr_rref *target,
+	struct xr_future **future, struct xr_error *err);
+
 #endif /* WORKER_RPC_RPC_INNER_H */
