@@ -150,21 +150,6 @@ op_free(struct op *op)
 /* --- failing -------------------------------------------------------------------- */
 
 void
-op_missing(const struct op *op, char *text, size_t cap)
-{
-	const struct xr_coll *team = op->team;
-	const struct part *part = &op->part[(size_t)op->stage * team->count];
-	size_t n = 0;
-
-	text[0] = '\0';
-	for (uint32_t i = 0; i < team->count && n + 16 < cap; i++)
-		if ((int64_t)i != team->me && !part[i].here &&
-			op->plan->wants(op, op->stage, i) != PLAN_NONE)
-			n += (size_t)snprintf(text + n, cap - n, "%s%u",
-				n > 0 ? ", " : "", team->rank[i]);
-}
-
-void
 op_stir(struct op *op)
 {
 	struct waiter *w = op->waiter;
@@ -174,74 +159,6 @@ op_stir(struct op *op)
 		waiter_done(w);
 	else if (op->future != NULL && !op->posted)
 		op->posted = crew_post(&op->work);
-}
-
-static bool
-has_all(const struct op *op)
-{
-	return op->stage >= op->stages ||
-		(op->stage == op->stages - 1 && op->missing[op->stage] == 0);
-}
-
-static bool
-is_older(uint32_t seq, uint32_t than)
-{
-	return ((seq - than) & 0xffffff) >= 0x800000;
-}
-
-/* Does it wait for something of the member at @reach, or will it, that does not come? */
-static bool
-needs(struct op *op, const struct op_reach *reach)
-{
-	uint32_t place = (uint32_t)reach->place;
-
-	if (op->is_over || has_all(op))
-		return false;
-	if (reach->place < 0)
-		return true;
-	if (op->seq != OP_SHOWN && is_older(op->seq, reach->seq))
-		return false;
-	for (uint32_t s = op->stage; s < op->stages; s++)
-		if (!op_part(op, s, place)->here &&
-			op->plan->wants(op, s, place) != PLAN_NONE)
-			return true;
-	return false;
-}
-
-uint32_t
-op_first_to_fail(struct xr_coll *team, const struct op_reach *reach, bool *any)
-{
-	uint32_t first = team->next & 0xffffff;
-	struct op *op;
-
-	*any = false;
-	board_look(team->board);
-	TAILQ_FOREACH(op, &team->ops, list)
-	{
-		if (!needs(op, reach))
-			continue;
-		*any = true;
-		if (op->seq != OP_SHOWN && is_older(op->seq, first))
-			first = op->seq;
-	}
-	return first;
-}
-
-void
-op_fail_all(struct xr_coll *team, const struct op_reach *reach)
-{
-	struct op *op;
-
-	board_look(team->board);
-	TAILQ_FOREACH(op, &team->ops, list)
-	{
-		if (!needs(op, reach))
-			continue;
-		op->is_over = true;
-		op->status = team->failed;
-		snprintf(op->why, sizeof(op->why), "%s", team->why);
-		op_stir(op);
-	}
 }
 
 void
@@ -254,25 +171,6 @@ op_forget_early(struct xr_coll *team)
 		part_fini(&e->part);
 		free(e);
 	}
-}
-
-struct op *
-op_overdue(struct xr_coll *team, int64_t now, int64_t *next)
-{
-	struct op *op;
-
-	*next = INT64_MAX;
-	TAILQ_FOREACH(op, &team->ops, list)
-	{
-		if (op->is_over || op->stage >= op->stages ||
-			op->missing[op->stage] == 0)
-			continue;
-		if (op->deadline <= now)
-			return op;
-		if (op->deadline < *next)
-			*next = op->deadline;
-	}
-	return NULL;
 }
 
 /* Members do not call the same: whoever finds that tells all. */
