@@ -620,6 +620,7 @@ main(int argc, char **argv)
 	all = group_of(NULL, 0);
 	cases[i].run();
 	xr_coll_free(all);
+	all = NULL; /* what is not freed is seen to be lost */
 	EXPECT(xr_world_close(world, XR_SHUTDOWN_GRACEFUL, XR_SECONDS(30),
 		       &err) == XR_OK);
 	xr_world_free(world);

@@ -25,7 +25,7 @@
 	(500 * NS_PER_US) /* no yield among those who wait takes as long */
 
 struct line {
-	_Alignas(128) _Atomic uint32_t
+	_Alignas(64) _Atomic uint32_t
 		number; /* of what is shown; 0: nothing yet */
 	uint32_t check;
 	uint64_t unused;

@@ -106,7 +106,8 @@ static void
 enlist(struct xr_coll *team)
 {
 	pthread_mutex_lock(&teams.lock);
-	LIST_INSERT_HEAD(&teams.all, team_ref(team), list);
+	team_ref(team); /* not within the macro, which says it several times */
+	LIST_INSERT_HEAD(&teams.all, team, list);
 	pthread_mutex_unlock(&teams.lock);
 }
 
