@@ -169,6 +169,7 @@ near()
 }
 
 @test "a training ends as that of a single process, and twice with the same bits" {
+	unsanitized 'it takes a minute, and nothing that others do not do'
 	[ -x "$BUILD/examples/train" ] || skip 'examples are not built'
 	alone=$(loss "$BUILD/examples/train")
 	near "$alone" 0.196933895
