@@ -216,17 +216,30 @@ check_post(const struct xr_coll *team, const struct xr_coll_op *op, bool any,
 	return status;
 }
 
-XR_EXPORT enum xr_status
-xr_coll_send(struct xr_coll *coll, const struct xr_coll_op *op,
+/* agent_leave() follows where it is XR_OK. @any: the rank may be XR_COLL_ANY. */
+static enum xr_status
+enter_post(const struct xr_coll *team, const struct xr_coll_op *op, bool any,
 	struct xr_error *err)
 {
 	enum xr_status status = agent_enter(err);
 
 	if (status != XR_OK)
 		return status;
-	status = check_post(coll, op, false, err);
-	if (status == XR_OK)
-		status = post_send(coll, op, err);
+	status = check_post(team, op, any, err);
+	if (status != XR_OK)
+		agent_leave();
+	return status;
+}
+
+XR_EXPORT enum xr_status
+xr_coll_send(struct xr_coll *coll, const struct xr_coll_op *op,
+	struct xr_error *err)
+{
+	enum xr_status status = enter_post(coll, op, false, err);
+
+	if (status != XR_OK)
+		return status;
+	status = post_send(coll, op, err);
 	agent_leave();
 	return status;
 }
@@ -235,13 +248,11 @@ XR_EXPORT enum xr_status
 xr_coll_isend(struct xr_coll *coll, const struct xr_coll_op *op,
 	struct xr_future **future, struct xr_error *err)
 {
-	enum xr_status status = agent_enter(err);
+	enum xr_status status = enter_post(coll, op, false, err);
 
 	if (status != XR_OK)
 		return status;
-	status = check_post(coll, op, false, err);
-	if (status == XR_OK)
-		status = post_isend(coll, op, future, err);
+	status = post_isend(coll, op, future, err);
 	agent_leave();
 	return status;
 }
@@ -250,13 +261,11 @@ XR_EXPORT enum xr_status
 xr_coll_recv(struct xr_coll *coll, const struct xr_coll_op *op, int64_t *from,
 	struct xr_error *err)
 {
-	enum xr_status status = agent_enter(err);
+	enum xr_status status = enter_post(coll, op, true, err);
 
 	if (status != XR_OK)
 		return status;
 	status = may_wait(err);
-	if (status == XR_OK)
-		status = check_post(coll, op, true, err);
 	if (status == XR_OK)
 		status = post_recv(coll, op, from, err);
 	agent_leave();
@@ -267,13 +276,11 @@ XR_EXPORT enum xr_status
 xr_coll_irecv(struct xr_coll *coll, const struct xr_coll_op *op,
 	struct xr_future **future, struct xr_error *err)
 {
-	enum xr_status status = agent_enter(err);
+	enum xr_status status = enter_post(coll, op, true, err);
 
 	if (status != XR_OK)
 		return status;
-	status = check_post(coll, op, true, err);
-	if (status == XR_OK)
-		status = post_irecv(coll, op, future, err);
+	status = post_irecv(coll, op, future, err);
 	agent_leave();
 	return status;
 }
