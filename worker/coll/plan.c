@@ -165,27 +165,28 @@ root_takes_list(struct op *op, uint32_t stage)
 
 #define SLICE_ALIGN 64 /* bytes: a slice can be handed over where it lies */
 
-struct slice {
-	size_t first, count; /* elements */
-	size_t at, len;      /* bytes */
-};
-
-static struct slice
-slice_of(const struct op *op, uint32_t place)
+struct slice
+plan_slice(size_t count, size_t one, uint32_t members, uint32_t place)
 {
-	size_t one = xr_dtype_size(op->call.dtype);
 	size_t unit = one < SLICE_ALIGN ? SLICE_ALIGN / one : 1;
-	size_t per = (op->call.count / op->team->count / unit + 1) * unit;
+	size_t per = (count / members / unit + 1) * unit;
 	struct slice s = { .first = per * place };
 
-	if (s.first > op->call.count)
-		s.first = op->call.count;
-	s.count = op->call.count - s.first;
+	if (s.first > count)
+		s.first = count;
+	s.count = count - s.first;
 	if (s.count > per)
 		s.count = per;
 	s.at = s.first * one;
 	s.len = s.count * one;
 	return s;
+}
+
+static struct slice
+slice_of(const struct op *op, uint32_t place)
+{
+	return plan_slice(op->call.count, xr_dtype_size(op->call.dtype),
+		op->team->count, place);
 }
 
 size_t

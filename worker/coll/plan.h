@@ -47,6 +47,16 @@ extern const struct plan plan_barrier, plan_bcast, plan_allreduce, plan_reduce,
 size_t plan_whole(const struct xr_coll *team);
 bool plan_is_whole(const struct op *op);
 
+/* What one member works out of a reduction. */
+struct slice {
+	size_t first, count; /* elements */
+	size_t at, len;      /* bytes */
+};
+
+/* plan_slice() - that of member @place, of @count elements of @one bytes. */
+struct slice plan_slice(size_t count, size_t one, uint32_t members,
+	uint32_t place);
+
 /* plan_line() - bytes that a member shows of @op, if all show them to each other at once;
  * plan_show() puts them there; plan_see(): what @from shows is what came of it. */
 size_t plan_line(const struct op *op);

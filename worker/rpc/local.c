@@ -116,6 +116,18 @@ local_bell_of(struct peer *p, struct local_bell *bell)
 	return is_near;
 }
 
+bool
+local_shares(struct peer *p, const void *data, size_t len)
+{
+	bool shares;
+
+	pthread_mutex_lock(&p->lock);
+	shares = shm != NULL && p->carrier == &shm_carrier && p->link != NULL &&
+		shm_is_of(p->link, data, len);
+	pthread_mutex_unlock(&p->lock);
+	return shares;
+}
+
 uint32_t
 local_cpus(void)
 {

@@ -7,6 +7,7 @@
 #define WORKER_RPC_LOCAL_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include <xrun/transport.h>
@@ -44,6 +45,10 @@ struct local_bell {
 
 /* local_bell_of() - false: @p is not on this machine, or not connected. */
 bool local_bell_of(struct peer *p, struct local_bell *bell);
+
+/* local_shares() - does @p, which is on this machine, see what is written to @data, which
+ * it has lent? It is memory of its own, and no copy. */
+bool local_shares(struct peer *p, const void *data, size_t len);
 
 /* local_cpus() - how many processors the job may keep busy, as counted last; 1 or
  * more. */

@@ -42,6 +42,16 @@ comes_back(const struct xr_link *link, const struct ring_ref *ref)
 			shm->map.base + ref->offset, ref->len);
 }
 
+bool
+shm_is_of(const struct xr_link *link, const void *data, size_t len)
+{
+	struct shm *shm = link->carrier->shm;
+
+	return arena_has(&shm->arena, data, len) &&
+		segment_owns(&shm->map, link->slot, link->plane >> 8,
+			(uint64_t)((const char *)data - shm->map.base), len);
+}
+
 /* It lies in the arena, and is the writer's, or ours and lent to him. */
 static bool
 is_inside(const struct xr_link *link, const struct ring_ref *ref)

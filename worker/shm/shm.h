@@ -130,6 +130,9 @@ void shm_ref(struct shm *shm, const void *data, void *own);
  */
 bool shm_can_lend(struct xr_link *link, const void *data, size_t len);
 
+/* shm_is_of() - is it memory of who is at the other end of @link, in the arena? */
+bool shm_is_of(const struct xr_link *link, const void *data, size_t len);
+
 /*
  * shm_loan_take() - keep a loan that came with the body that is being delivered,
  * until shm_free(). NULL: no memory, or no such loan.

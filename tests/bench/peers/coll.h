@@ -7,7 +7,7 @@
  *
  * OPERATION is barrier, allreduce, bcast, allgather, reduce, gather or scatter, of f32.
  * Every rank changes its numbers before each step, and looks at some of the result
- * afterwards; neither counts.
+ * afterwards; neither counts. Each prints a line.
  */
 #ifndef TESTS_BENCH_PEERS_COLL_H
 #define TESTS_BENCH_PEERS_COLL_H
@@ -155,13 +155,12 @@ step_all(struct step *s, void (*run)(struct step *s), const char *who)
 	}
 	cpu = step_cpu() - cpu;
 	qsort(s->took, (size_t)s->calls, sizeof(s->took[0]), step_by_time);
-	if (s->rank == 0)
-		printf("{\"bytes\":%zu,\"calls\":%ld,\"p50_us\":%.3f,"
-		       "\"p99_us\":%.3f,\"cpu_us\":%.3f}\n",
-			s->count * sizeof(float), s->calls,
-			(double)s->took[s->calls / 2] / 1e3,
-			(double)s->took[s->calls - s->calls / 100 - 1] / 1e3,
-			cpu * 1e6 / (double)s->calls);
+	printf("{\"bytes\":%zu,\"calls\":%ld,\"p50_us\":%.3f,"
+	       "\"p99_us\":%.3f,\"cpu_us\":%.3f}\n",
+		s->count * sizeof(float), s->calls,
+		(double)s->took[s->calls / 2] / 1e3,
+		(double)s->took[s->calls - s->calls / 100 - 1] / 1e3,
+		cpu * 1e6 / (double)s->calls);
 }
 
 #endif /* TESTS_BENCH_PEERS_COLL_H */

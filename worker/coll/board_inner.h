@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * board_inner.h - what the files of a board share: its memory, and a round.
+ *
+ * A round is what all members do between two numbers: each writes to its page, shows
+ * it, waits for those of the others, and reads them. What has the number n lies in
+ * half n & 1 of a page, and is written to when all have shown n - 1, that is, have read
+ * what lay there with n - 2.
+ */
+#ifndef WORKER_COLL_BOARD_INNER_H
+#define WORKER_COLL_BOARD_INNER_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include <sys/queue.h>
+
+#include "worker/coll/board.h"
+#include "worker/coll/op.h"
+#include "worker/coll/plan.h"
+#include "worker/rpc/local.h"
+
+#define LINE_DATA    112 /* bytes */
+#define WINDOW_BYTES (256U << 10)
+#define RESULT_BYTES \
+	(WINDOW_BYTES / 2) /* of a slice of three members, or more */
+
+struct held;
+struct storage;
+
+struct line {
+	_Alignas(64) _Atomic uint32_t
+		number; /* of what is shown; 0: nothing yet */
+	uint32_t check;
+	uint64_t unused;
+	uint8_t data[LINE_DATA];
+};
+
+_Static_assert(sizeof(struct line) == 128, "what is fetched together");
+
+/* All that a member shows. */
+struct page {
+	struct line line[2];
+	uint8_t window[2][WINDOW_BYTES]; /* what is too long for a line */
+	uint8_t result[2][RESULT_BYTES]; /* of the slice that it works out */
+};
+
+/* What is known of a member. */
+struct seen {
+	const struct page *page;
+	struct held *held; /* what it lies in */
+	struct local_bell bell;
+	uint32_t rang; /* its nap that we have ended */
+};
+
+struct board {
+	LIST_ENTRY(board) list; /* of those where somebody waits */
+	struct xr_coll *team;   /* borrowed */
+	pthread_mutex_t turn;   /* of who does something */
+	int64_t deadline;       /* of all of it; 0: not worked out yet */
+	bool counted;           /* among those that are open */
+	uint32_t number;        /* of what was shown last */
+	struct storage *own;    /* a page */
+	struct op *op;          /* of who has the turn */
+	struct seen seen[];     /* [count] */
+};
+
+/* round_begin() - the next; gives this member's line of it. */
+struct line *round_begin(struct board *b);
+
+/* round_end() - what was written to the page since is shown; when this returns all
+ * others show theirs, and call the same. Returns as xr_coll_barrier(). */
+enum xr_status round_end(struct board *b, struct xr_error *err);
+
+/* round_page() - of member @place. */
+static inline const struct page *
+round_page(const struct board *b, uint32_t place)
+{
+	return b->seen[place].page;
+}
+
+/* round_read() - whoever waits on a board is looked for by who reads; round_unread():
+ * the agent is being closed. */
+void round_read(void);
+void round_unread(void);
+
+#endif /* WORKER_COLL_BOARD_INNER_H */

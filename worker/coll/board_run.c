@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * board_run.c - the ways in which an operation is done on a board.
+ *
+ *	whole   in one round: each reads all that the others show
+ *	pieces  so, a piece after the other
+ *	slices  a reduction by three or more: in a round each shows a piece, and what it
+ *	        worked out of its slice of the one before, which the others read
+ *	        meanwhile; so a round more than there are pieces
+ *
+ * What fits none of them goes by messages.
+ */
+#include <string.h>
+
+#include "base/status.h"
+#include "wire/value/storage.h"
+#include "worker/coll/board_inner.h"
+#include "worker/coll/kernel.h"
+#include "worker/rpc/lead.h"
+
+#define PIECE_BYTES (64U << 10) /* stays in the caches of two processors */
+#define PIECE_MIN   4096        /* bytes that are worth a round */
+
+/* Where processors are fewer than members a round takes as many turns: a piece is as
+ * much longer. */
+static size_t
+piece_bytes(const struct board *b)
+{
+	uint32_t turns = b->team->count / local_cpus();
+
+	if (turns <= 1)
+		return PIECE_BYTES;
+	return turns >= WINDOW_BYTES / PIECE_BYTES ? WINDOW_BYTES :
+						     PIECE_BYTES * turns;
+}
+
+static bool
+is_sliced(const struct board *b, const struct plan *plan)
+{
+	return plan->reduces && b->team->count > 2;
+}
+
+/* --- whole ------------------------------------------------------------------------ */
+
+/* Where what is shown of @op lies in @page. */
+static const void *
+room_in(const struct board *b, const struct page *page)
+{
+	uint32_t half = b->number & 1;
+
+	return plan_line(b->op) <= LINE_DATA ? page->line[half].data :
+					       page->window[half];
+}
+
+static enum xr_status
+run_whole(struct board *b, struct xr_error *err)
+{
+	enum xr_status status;
+
+	round_begin(b);
+	plan_show(b->op, (void *)room_in(b, b->own->data));
+	status = round_end(b, err);
+	if (status != XR_OK)
+		return status;
+	for (uint32_t i = 0; i < b->team->count; i++)
+		plan_see(b->op, i, room_in(b, round_page(b, i)));
+	return b->op->plan->work(b->op, 0);
+}
+
+/* --- pieces ----------------------------------------------------------------------- */
+
+/* Elements of a piece; 0: it is not worth it. */
+static size_t
+piece_count(const struct board *b, const struct xr_coll_op *call)
+{
+	const struct plan *plan = b->op->plan;
+	size_t bytes = plan->reduces ? plan_whole(b->team) : piece_bytes(b);
+
+	/* Its root shows what is for all. */
+	if (plan == &plan_scatter && bytes > WINDOW_BYTES / b->team->count)
+		bytes = WINDOW_BYTES / b->team->count;
+	return bytes < PIECE_MIN ? 0 : bytes / xr_dtype_size(call->dtype);
+}
+
+/* Of @call, @count elements from @at on. */
+static void
+cut(const struct board *b, const struct xr_coll_op *call, size_t at,
+	size_t count, struct xr_coll_op *piece)
+{
+	size_t offset = at * xr_dtype_size(call->dtype);
+	void **list = (void **)b->op->src;
+
+	*piece = *call;
+	piece->data = (char *)call->data + offset;
+	piece->count = count;
+	if (call->list == NULL)
+		return;
+	piece->list = list;
+	for (uint32_t i = 0; i < b->team->count; i++)
+		list[i] = (char *)call->list[i] + offset;
+}
+
+/* All of them say what the whole is, and which piece. */
+static enum xr_status
+run_pieces(struct board *b, const struct plan *plan,
+	const struct xr_coll_op *call, struct xr_error *err)
+{
+	size_t most = piece_count(b, call), left;
+	uint32_t check = b->op->check;
+	enum xr_status status = XR_OK;
+	struct xr_coll_op piece;
+
+	for (size_t at = 0; at < call->count && status == XR_OK; at += most) {
+		left = call->count - at;
+		cut(b, call, at, left < most ? left : most, &piece);
+		op_set(b->op, plan, &piece);
+		b->op->check = check + (uint32_t)(at / most);
+		status = run_whole(b, err);
+	}
+	return status;
+}
+
+/* --- slices ----------------------------------------------------------------------- */
+
+/* A piece of what is reduced. */
+struct piece {
+	char *data;
+	size_t count; /* elements */
+	size_t one;   /* bytes of an element */
+};
+
+static struct piece
+piece_at(const struct xr_coll_op *call, size_t number, size_t most)
+{
+	size_t one = xr_dtype_size(call->dtype), at = number * most,
+	       left = call->count - at;
+
+	return (struct piece){ (char *)call->data + at * one,
+		left < most ? left : most, one };
+}
+
+/* What this member works out of @p, which all show in @half, is shown with what
+ * follows. */
+static void
+reduce_slice(struct board *b, const struct piece *p, uint32_t half)
+{
+	struct slice s = plan_slice(p->count, p->one, b->team->count,
+		(uint32_t)b->team->me);
+	struct page *own = b->own->data;
+
+	for (uint32_t i = 0; i < b->team->count; i++)
+		b->op->src[i] = round_page(b, i)->window[half] + s.at;
+	kernel_reduce(&(struct kernel_job){
+		.dst = own->result[half ^ 1],
+		.src = b->op->src,
+		.count = b->team->count,
+		.n = s.count,
+		.dtype = b->op->call.dtype,
+		.op = b->op->call.op,
+	});
+}
+
+/* What all worked out of @p, and show in @half; beginning with our own, so that not all
+ * read the same. */
+static void
+take_slices(const struct board *b, const struct piece *p, uint32_t half)
+{
+	uint32_t count = b->team->count, place;
+	struct slice s;
+
+	for (uint32_t i = 0; i < count; i++) {
+		place = ((uint32_t)b->team->me + i) % count;
+		s = plan_slice(p->count, p->one, count, place);
+		memcpy(p->data + s.at, round_page(b, place)->result[half],
+			s.len);
+	}
+}
+
+static enum xr_status
+run_slices(struct board *b, const struct xr_coll_op *call, struct xr_error *err)
+{
+	size_t most = piece_bytes(b) / xr_dtype_size(call->dtype);
+	size_t pieces = (call->count + most - 1) / most;
+	bool takes = !b->op->plan->has_root || b->op->root == b->team->me;
+	struct page *own = b->own->data;
+	uint32_t check = b->op->check, half;
+	enum xr_status status = XR_OK;
+	struct piece p, before = { 0 };
+
+	for (size_t i = 0; i <= pieces && status == XR_OK; i++) {
+		round_begin(b);
+		half = b->number & 1;
+		if (i > 0)
+			reduce_slice(b, &before, half ^ 1);
+		p = i < pieces ? piece_at(call, i, most) : (struct piece){ 0 };
+		if (i < pieces)
+			memcpy(own->window[half], p.data, p.count * p.one);
+		b->op->check = check + (uint32_t)i;
+		status = round_end(b, err);
+		if (status == XR_OK && i > 0 && takes)
+			take_slices(b, &before, half);
+		before = p;
+	}
+	return status;
+}
+
+/* --- which ------------------------------------------------------------------------ */
+
+/* What has failed is not begun: its members would wait for nobody. */
+static enum xr_status
+may_begin(struct xr_coll *team, struct xr_error *err)
+{
+	enum xr_status status;
+
+	if (__builtin_expect(atomic_load_explicit(&team->failed,
+				     memory_order_relaxed) == XR_OK,
+		    true))
+		return XR_OK;
+	pthread_mutex_lock(&team->lock);
+	status = team_failed(team, err);
+	pthread_mutex_unlock(&team->lock);
+	return status;
+}
+
+/* Another thread may have it for as long as others are waited for. */
+static void
+take_turn(struct board *b)
+{
+	if (pthread_mutex_trylock(&b->turn) == 0)
+		return;
+	crew_wait_begin();
+	pthread_mutex_lock(&b->turn);
+	crew_wait_end();
+}
+
+static bool
+is_whole(const struct board *b)
+{
+	return plan_line(b->op) <=
+		(b->op->plan->reduces ? plan_whole(b->team) : piece_bytes(b));
+}
+
+static enum xr_status
+run(struct board *b, const struct plan *plan, const struct xr_coll_op *call,
+	struct xr_error *err)
+{
+	enum xr_status status;
+
+	if (is_whole(b))
+		return run_whole(b, err);
+	if (is_sliced(b, plan))
+		return run_slices(b, call, err);
+	if (piece_count(b, call) > 0)
+		return run_pieces(b, plan, call, err);
+	round_begin(b);
+	status = round_end(b, err);
+	return status == XR_OK ? op_run(b->team, plan, call, err) : status;
+}
+
+enum xr_status
+board_run(struct xr_coll *team, const struct plan *plan,
+	const struct xr_coll_op *call, struct xr_error *err)
+{
+	struct board *b = team->board;
+	enum xr_status status;
+
+	take_turn(b);
+	status = may_begin(team, err);
+	if (status == XR_OK) {
+		b->deadline = 0;
+		op_set(b->op, plan, call);
+		status = run(b, plan, call, err);
+	}
+	pthread_mutex_unlock(&b->turn);
+	return status;
+}
