@@ -12,11 +12,11 @@ run(struct step *s)
 {
 	struct xr_coll_op op = {
 		.size = sizeof(op),
-		.dtype = XR_DT_F32,
+		.dtype = s->is_bf16 ? XR_DT_BF16 : XR_DT_F32,
 		.count = s->count,
 		.data = s->what == ALLGATHER || s->what == GATHER ? s->in :
 								    s->out,
-		.op = XR_SUM,
+		.op = s->is_max ? XR_MAX : XR_SUM,
 		.list = s->what == ALLGATHER ||
 				(s->rank == 0 &&
 					(s->what == GATHER ||
@@ -42,6 +42,12 @@ run(struct step *s)
 	}
 }
 
+static void
+meet(void)
+{
+	xr_coll_barrier(coll, NULL, NULL);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -49,7 +55,7 @@ main(int argc, char **argv)
 	struct xr_world *world = NULL;
 	struct step s = { 0 };
 
-	if (argc < 4 || xr_world_new(NULL, &world, &err) != XR_OK ||
+	if (argc < 6 || xr_world_new(NULL, &world, &err) != XR_OK ||
 		xr_coll_new(world, NULL, &coll, &err) != XR_OK) {
 		fprintf(stderr, "%s\n", err.text);
 		return 1;
@@ -57,8 +63,8 @@ main(int argc, char **argv)
 	step_init(&s, argv, (uint32_t)xr_rank(), xr_world_size(world));
 	list = calloc(s.ranks, sizeof(*list));
 	for (uint32_t r = 0; r < s.ranks; r++)
-		list[r] = s.all + r * s.count;
-	step_all(&s, run, "xrun");
+		list[r] = s.all + r * s.count * s.one;
+	step_all(&s, run, meet);
 	xr_coll_free(coll);
 	xr_world_close(world, XR_SHUTDOWN_GRACEFUL, XR_SECONDS(30), NULL);
 	xr_world_free(world);

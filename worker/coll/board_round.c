@@ -177,7 +177,7 @@ show(struct board *b)
 static bool
 look_in_turn(struct board *b, uint32_t next)
 {
-	int64_t end = clock_now() + TURNS_NS, before = end - TURNS_NS, now;
+	int64_t end = 0, before = 0, now;
 
 	do {
 		sched_yield();
@@ -185,7 +185,9 @@ look_in_turn(struct board *b, uint32_t next)
 		if (next == b->team->count)
 			return true;
 		now = clock_now();
-		if (now - before > SLICE_NS)
+		if (end == 0)
+			end = now + TURNS_NS;
+		else if (now - before > SLICE_NS)
 			return false;
 		before = now;
 	} while (now < end);

@@ -3,15 +3,17 @@
  * coll.h - what the collective steps of peers share with collstep: the clock, numbers
  * that change with each step and whose result is compared, and the line of JSON.
  *
- *   PROGRAM OPERATION BYTES CALLS
+ *   PROGRAM OPERATION BYTES CALLS TYPE REDUCTION
  *
- * OPERATION is barrier, allreduce, bcast, allgather, reduce, gather or scatter, of f32.
- * Every rank changes its numbers before each step, and looks at some of the result
- * afterwards; neither counts. Each prints a line.
+ * OPERATION is barrier, allreduce, bcast, allgather, reduce, gather or scatter; TYPE f32
+ * or bf16, REDUCTION sum or max. Every rank changes its numbers before each step, and
+ * looks at some of the result afterwards; before a step all meet. None of that counts.
+ * Each prints a line.
  */
 #ifndef TESTS_BENCH_PEERS_COLL_H
 #define TESTS_BENCH_PEERS_COLL_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,10 +26,11 @@ enum what { BARRIER, ALLREDUCE, BCAST, ALLGATHER, REDUCE, GATHER, SCATTER };
 
 struct step {
 	enum what what;
-	size_t count; /* floats */
+	bool is_bf16, is_max;
+	size_t count, one; /* elements, and bytes of one */
 	long calls;
 	uint32_t rank, ranks;
-	float *in, *out, *all; /* [count], [count], [ranks * count] */
+	char *in, *out, *all; /* [count], [count], [ranks * count] */
 	int64_t *took;
 };
 
@@ -49,13 +52,16 @@ step_init(struct step *s, char **argv, uint32_t rank, uint32_t ranks)
 	for (s->what = BARRIER; strcmp(argv[1], names[s->what]) != 0; s->what++)
 		if (s->what == SCATTER)
 			abort();
-	s->count = strtoul(argv[2], NULL, 10) / sizeof(float);
+	s->is_bf16 = strcmp(argv[4], "bf16") == 0;
+	s->is_max = strcmp(argv[5], "max") == 0;
+	s->one = s->is_bf16 ? 2 : 4;
+	s->count = strtoul(argv[2], NULL, 10) / s->one;
 	s->calls = strtol(argv[3], NULL, 10);
 	s->rank = rank;
 	s->ranks = ranks;
-	s->in = calloc(s->count + 1, sizeof(float));
-	s->out = calloc(s->count + 1, sizeof(float));
-	s->all = calloc(s->count * ranks + 1, sizeof(float));
+	s->in = calloc(s->count + 1, s->one);
+	s->out = calloc(s->count + 1, s->one);
+	s->all = calloc(s->count * ranks + 1, s->one);
 	s->took = calloc((size_t)s->calls, sizeof(s->took[0]));
 	if (s->in == NULL || s->out == NULL || s->all == NULL ||
 		s->took == NULL)
@@ -65,20 +71,48 @@ step_init(struct step *s, char **argv, uint32_t rank, uint32_t ranks)
 /* What rank @rank has at @i in step @n: a small whole number, so that sums are exact
  * in any order. */
 static inline float
-step_number(uint32_t rank, long n, size_t i)
+step_number(const struct step *s, uint32_t rank, long n, size_t i)
 {
-	return (float)((rank * 5 + (uint32_t)n * 3 + (uint32_t)i) % 251);
+	return (float)((rank * 5 + (uint32_t)n * 3 + (uint32_t)i) %
+		(s->is_bf16 ? 31 : 251));
+}
+
+static inline void
+step_put(const struct step *s, char *at, size_t i, float number)
+{
+	uint32_t bits;
+
+	memcpy(&bits, &number, sizeof(bits));
+	if (s->is_bf16)
+		((uint16_t *)(void *)at)[i] = (uint16_t)(bits >> 16);
+	else
+		((float *)(void *)at)[i] = number;
+}
+
+static inline float
+step_get(const struct step *s, const char *at, size_t i)
+{
+	float number;
+	uint32_t bits;
+
+	if (!s->is_bf16)
+		return ((const float *)(const void *)at)[i];
+	bits = (uint32_t)((const uint16_t *)(const void *)at)[i] << 16;
+	memcpy(&number, &bits, sizeof(number));
+	return number;
 }
 
 static inline void
 step_fill(struct step *s, long n)
 {
 	for (size_t i = 0; i < s->count; i++)
-		s->in[i] = s->out[i] = step_number(s->rank, n, i);
+		step_put(s, s->in, i, step_number(s, s->rank, n, i));
+	memcpy(s->out, s->in, s->count * s->one);
 	if (s->what == SCATTER && s->rank == 0)
 		for (size_t i = 0; i < s->count * s->ranks; i++)
-			s->all[i] = step_number((uint32_t)(i / s->count), n,
-				i % s->count);
+			step_put(s, s->all, i,
+				step_number(s, (uint32_t)(i / s->count), n,
+					i % s->count));
 }
 
 static inline void
@@ -90,29 +124,44 @@ step_expect(float got, float want)
 	abort();
 }
 
+static inline float
+step_reduced(const struct step *s, long n, size_t i)
+{
+	float reduced = 0, one;
+
+	for (uint32_t r = 0; r < s->ranks; r++) {
+		one = step_number(s, r, n, i);
+		if (!s->is_max)
+			reduced += one;
+		else if (one > reduced)
+			reduced = one;
+	}
+	return reduced;
+}
+
 /* At both ends and in the middle. */
 static inline void
 step_check(const struct step *s, long n)
 {
 	size_t where[] = { 0, s->count / 2, s->count - 1 };
-	float sum;
+	uint32_t last = s->ranks - 1;
 
 	for (int k = 0; k < 3 && s->count > 0 && s->what != BARRIER; k++) {
 		size_t i = where[k];
 
-		sum = 0;
-		for (uint32_t r = 0; r < s->ranks; r++)
-			sum += step_number(r, n, i);
 		if (s->what == ALLREDUCE || (s->what == REDUCE && s->rank == 0))
-			step_expect(s->out[i], sum);
+			step_expect(step_get(s, s->out, i),
+				step_reduced(s, n, i));
 		else if (s->what == BCAST)
-			step_expect(s->out[i], step_number(0, n, i));
+			step_expect(step_get(s, s->out, i),
+				step_number(s, 0, n, i));
 		else if (s->what == SCATTER)
-			step_expect(s->out[i], step_number(s->rank, n, i));
+			step_expect(step_get(s, s->out, i),
+				step_number(s, s->rank, n, i));
 		else if (s->what == ALLGATHER ||
 			(s->what == GATHER && s->rank == 0))
-			step_expect(s->all[(s->ranks - 1) * s->count + i],
-				step_number(s->ranks - 1, n, i));
+			step_expect(step_get(s, s->all, last * s->count + i),
+				step_number(s, last, n, i));
 	}
 }
 
@@ -134,19 +183,19 @@ step_cpu(void)
 		(double)r.ru_stime.tv_sec + (double)r.ru_stime.tv_usec / 1e6;
 }
 
-/* @run: one step. A tenth is done beforehand, and does not count. */
+/* @run: one step; @meet: all are there. A tenth is done beforehand, and does not count. */
 static inline void
-step_all(struct step *s, void (*run)(struct step *s), const char *who)
+step_all(struct step *s, void (*run)(struct step *s), void (*meet)(void))
 {
 	long warm = s->calls / 10 + 2;
 	double cpu = 0;
 	int64_t begun;
 
-	(void)who;
 	for (long n = 0; n < s->calls + warm; n++) {
 		if (n == warm)
 			cpu = step_cpu();
 		step_fill(s, n);
+		meet();
 		begun = step_now();
 		run(s);
 		if (n >= warm)
@@ -157,7 +206,7 @@ step_all(struct step *s, void (*run)(struct step *s), const char *who)
 	qsort(s->took, (size_t)s->calls, sizeof(s->took[0]), step_by_time);
 	printf("{\"bytes\":%zu,\"calls\":%ld,\"p50_us\":%.3f,"
 	       "\"p99_us\":%.3f,\"cpu_us\":%.3f}\n",
-		s->count * sizeof(float), s->calls,
+		s->count * s->one, s->calls,
 		(double)s->took[s->calls / 2] / 1e3,
 		(double)s->took[s->calls - s->calls / 100 - 1] / 1e3,
 		cpu * 1e6 / (double)s->calls);
