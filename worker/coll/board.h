@@ -2,16 +2,15 @@
 /*
  * board.h - what the members of a group on one machine show each other.
  *
- * Each has a page in the arena that all others see, with two lines: one for what is
- * being done, one for what was done before. What is small is done with a line alone:
- * a member shows its part, with a number and what it calls, waits until it sees
- * those of all others, and works on them where they stand. Nobody writes to a line
- * that somebody may read yet, because nobody is two ahead: who shows the next has seen
- * all of this. What is longer goes by messages; its line says what is called, so that
- * all know when they differ.
+ * Each has a page in the arena that all others see, with two of everything: for what is
+ * being done, and for what was done before. A member writes its part to its page, shows it
+ * with a number and what it calls, waits until it sees those of all others, and works on
+ * them where they stand: a round (board_inner.h). Nobody writes to what somebody may read
+ * yet, because nobody is two ahead: who shows the next has seen all of this. What a page
+ * cannot hold is done in several rounds (board_run.c).
  *
  * Source: two lines and one synchronisation, performance.md 3.5 (DeepSpeed's symmetric
- * all-reduce), 5.7.
+ * all-reduce, and its distributed one), 5.7.
  */
 #ifndef WORKER_COLL_BOARD_H
 #define WORKER_COLL_BOARD_H
