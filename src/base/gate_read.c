@@ -52,13 +52,19 @@ gate_comment(const char *p, const char *end)
 	return lines ? NULL : end;
 }
 
-/* Behind the text at @p, which begins and ends with a quote. */
+/* Behind the text at @p, which begins and ends with a quote: the first that no
+ * backslash escapes. Long ones have none. */
 static const char *
 skip_text(const char *p)
 {
-	for (p++; *p != '"'; p++)
-		p += *p == '\\';
-	return p + 1;
+	const char *end = rawmemchr(++p, '"');
+
+	while ((p = memchr(p, '\\', (size_t)(end - p))) != NULL) {
+		p += 2;
+		if (p > end)
+			end = rawmemchr(p, '"');
+	}
+	return end + 1;
 }
 
 /* A character stays a column: of those of several bytes all but the first

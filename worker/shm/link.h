@@ -32,7 +32,6 @@ struct out {
 	uint64_t word; /* in the directory */
 	uint32_t slot, plane;
 	uint32_t rang;
-	struct loans loans;
 	struct out *next; /* in limbo */
 	struct carrier
 		*carrier; /* whose host is told of tokens; NULL: nobody */
@@ -41,6 +40,8 @@ struct out {
 	struct window *window;
 	struct window_end feed;
 	uint32_t asks; /* of the reader, that were looked at */
+
+	struct loans loans; /* 32 KiB of it are touched as they are needed */
 };
 
 /* A BULK that is being fetched. */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* loan.c - see loan.h. */
+#include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/status.h"
 #include "worker/shm/loan.h"
@@ -9,15 +11,11 @@
 void
 loans_init(struct loans *l, struct ring_head *head)
 {
-	*l = (struct loans){
-		.word = head->loan,
-		.done = &head->done,
-		.first = LOAN_END,
-		.last = LOAN_END,
-	};
+	memset(l, 0, offsetof(struct loans, loan));
+	l->word = head->loan;
+	l->done = &head->done;
+	l->first = l->last = l->free = LOAN_END;
 	pthread_mutex_init(&l->lock, NULL);
-	for (uint16_t i = 0; i < RING_LOANS; i++)
-		l->loan[i].next = i + 1 < RING_LOANS ? i + 1 : LOAN_END;
 }
 
 /* --- under the lock ------------------------------------------------------- */
@@ -98,20 +96,30 @@ collect(struct loans *l, struct loan_end *ends, uint32_t cap,
 	return count;
 }
 
+/* LOAN_END: all are out. */
+static uint16_t
+find_free(struct loans *l)
+{
+	uint16_t index = l->free;
+
+	if (index != LOAN_END)
+		l->free = l->loan[index].next;
+	else if (l->used < RING_LOANS)
+		index = l->used++;
+	return index;
+}
+
 /* --- by anybody ----------------------------------------------------------- */
 
 int
 loans_take(struct loans *l, const struct loan *what, enum loan_word word)
 {
-	struct loan *loan;
 	uint16_t index;
 
 	pthread_mutex_lock(&l->lock);
-	index = l->free;
+	index = find_free(l);
 	if (index != LOAN_END) {
-		loan = &l->loan[index];
-		l->free = loan->next;
-		*loan = *what;
+		l->loan[index] = *what;
 		append(l, index);
 		atomic_store_explicit(&l->word[index], word,
 			memory_order_relaxed);
@@ -161,11 +169,9 @@ loans_covers(struct loans *l, uint32_t index, struct arena *a, const void *data,
 	struct loan *loan;
 	bool covers = false;
 
-	if (index >= RING_LOANS)
-		return false;
-	loan = &l->loan[index];
 	pthread_mutex_lock(&l->lock);
-	if (loan->out && loan->data != NULL && loan->hold == NULL)
+	loan = index < l->used ? &l->loan[index] : NULL;
+	if (loan != NULL && loan->out && loan->data != NULL && loan->hold == NULL)
 		covers = from >= (const char *)loan->data && len <= loan->len &&
 			(uint64_t)(from - (const char *)loan->data) <=
 				loan->len - len &&

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* out.c - rings to peers, from the first message to when the peer lets them go;
  * see link.h. */
+#include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "worker/shm/link.h"
 #include "worker/shm/mark.h"
@@ -18,7 +20,7 @@ make(struct xr_link *link)
 	struct shm *shm = c->shm;
 	struct ring_head *head =
 		arena_alloc(&shm->arena, ring_bytes(RING_LINES));
-	struct out *out = calloc(1, sizeof(*out));
+	struct out *out = malloc(sizeof(*out));
 
 	if (head == NULL || out == NULL) {
 		if (head != NULL)
@@ -26,6 +28,7 @@ make(struct xr_link *link)
 		free(out);
 		return NULL;
 	}
+	memset(out, 0, offsetof(struct out, loans));
 	ring_make(head, RING_LINES);
 	head->writer = shm->slot;
 	head->reader = link->slot;
