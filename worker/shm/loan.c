@@ -171,7 +171,8 @@ loans_covers(struct loans *l, uint32_t index, struct arena *a, const void *data,
 
 	pthread_mutex_lock(&l->lock);
 	loan = index < l->used ? &l->loan[index] : NULL;
-	if (loan != NULL && loan->out && loan->data != NULL && loan->hold == NULL)
+	if (loan != NULL && loan->out && loan->data != NULL &&
+		loan->hold == NULL)
 		covers = from >= (const char *)loan->data && len <= loan->len &&
 			(uint64_t)(from - (const char *)loan->data) <=
 				loan->len - len &&

@@ -57,7 +57,8 @@ struct loans {
 	uint32_t seen;            /* done */
 	_Atomic uint32_t feeding; /* 1 and the BULK for the windows; 0: none */
 	uint16_t first, last, free;
-	uint16_t used; /* of them, ever: the memory of others was never touched */
+	uint16_t
+		used; /* of them, ever: the memory of others was never touched */
 	struct loan loan[RING_LOANS];
 };
 
