@@ -122,27 +122,41 @@ is_good(struct board *b)
 	return local_env() != NULL && atomic_load(&open_boards) < BOARDS_MAX;
 }
 
-/* All of them come to the same @good. */
+/* Where processors are fewer than members a round takes as many turns, and a piece is as
+ * much longer; as this member sees it. */
+static uint8_t
+turns(const struct board *b)
+{
+	uint32_t turns = b->team->count / local_cpus();
+
+	if (turns > WINDOW_BYTES / PIECE_BYTES)
+		turns = WINDOW_BYTES / PIECE_BYTES;
+	return turns > 0 ? (uint8_t)turns : 1;
+}
+
+/* All of them come to the same b->piece; 0: it is not to be used. */
 static enum xr_status
-make(struct board *b, uint8_t *good, struct xr_error *err)
+make(struct board *b, struct xr_error *err)
 {
 	struct xr_coll_op op = { .size = sizeof(op), .dtype = XR_DT_U8 };
 	enum xr_status status = op_run(b->team, &plan_pages, &op, err);
+	uint8_t pieces;
 
 	if (status != XR_OK)
 		return status;
-	*good = is_good(b);
-	op.data = good;
+	pieces = is_good(b) ? turns(b) : 0;
+	op.data = &pieces;
 	op.count = 1;
 	op.op = XR_MIN;
-	return op_run(b->team, &plan_allreduce, &op, err);
+	status = op_run(b->team, &plan_allreduce, &op, err);
+	b->piece = (size_t)pieces * PIECE_BYTES;
+	return status;
 }
 
 enum xr_status
 board_open(struct xr_coll *team, struct xr_error *err)
 {
 	enum xr_status status;
-	uint8_t good = 0;
 	struct board *b;
 
 	if (team->count == 1)
@@ -151,9 +165,9 @@ board_open(struct xr_coll *team, struct xr_error *err)
 	if (b == NULL)
 		return fail(err, XR_E_NOMEM, "out of memory");
 	team->opening = b;
-	status = make(b, &good, err);
+	status = make(b, err);
 	team->opening = NULL;
-	if (status != XR_OK || !good) {
+	if (status != XR_OK || b->piece == 0) {
 		board_free(b);
 		return status;
 	}

@@ -20,7 +20,8 @@
 #include "worker/coll/plan.h"
 #include "worker/rpc/local.h"
 
-#define LINE_DATA    112 /* bytes */
+#define PIECE_BYTES  (64U << 10) /* stays in the caches of two processors */
+#define LINE_DATA    112         /* bytes */
 #define WINDOW_BYTES (256U << 10)
 #define RESULT_BYTES \
 	(WINDOW_BYTES / 2) /* of a slice of three members, or more */
@@ -60,9 +61,10 @@ struct board {
 	int64_t deadline;       /* of all of it; 0: not worked out yet */
 	bool counted;           /* among those that are open */
 	uint32_t number;        /* of what was shown last */
-	struct storage *own;    /* a page */
-	struct op *op;          /* of who has the turn */
-	struct seen seen[];     /* [count] */
+	size_t piece; /* bytes of what is done in a round; the same for all */
+	struct storage *own; /* a page */
+	struct op *op;       /* of who has the turn */
+	struct seen seen[];  /* [count] */
 };
 
 /* round_begin() - the next; gives this member's line of it. */

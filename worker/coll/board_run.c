@@ -18,21 +18,7 @@
 #include "worker/coll/kernel.h"
 #include "worker/rpc/lead.h"
 
-#define PIECE_BYTES (64U << 10) /* stays in the caches of two processors */
-#define PIECE_MIN   4096        /* bytes that are worth a round */
-
-/* Where processors are fewer than members a round takes as many turns: a piece is as
- * much longer. */
-static size_t
-piece_bytes(const struct board *b)
-{
-	uint32_t turns = b->team->count / local_cpus();
-
-	if (turns <= 1)
-		return PIECE_BYTES;
-	return turns >= WINDOW_BYTES / PIECE_BYTES ? WINDOW_BYTES :
-						     PIECE_BYTES * turns;
-}
+#define PIECE_MIN 4096 /* bytes that are worth a round */
 
 static bool
 is_sliced(const struct board *b, const struct plan *plan)
@@ -74,7 +60,7 @@ static size_t
 piece_count(const struct board *b, const struct xr_coll_op *call)
 {
 	const struct plan *plan = b->op->plan;
-	size_t bytes = plan->reduces ? plan_whole(b->team) : piece_bytes(b);
+	size_t bytes = plan->reduces ? plan_whole(b->team) : b->piece;
 
 	/* Its root shows what is for all. */
 	if (plan == &plan_scatter && bytes > WINDOW_BYTES / b->team->count)
@@ -179,7 +165,7 @@ take_slices(const struct board *b, const struct piece *p, uint32_t half)
 static enum xr_status
 run_slices(struct board *b, const struct xr_coll_op *call, struct xr_error *err)
 {
-	size_t most = piece_bytes(b) / xr_dtype_size(call->dtype);
+	size_t most = b->piece / xr_dtype_size(call->dtype);
 	size_t pieces = (call->count + most - 1) / most;
 	bool takes = !b->op->plan->has_root || b->op->root == b->team->me;
 	struct page *own = b->own->data;
@@ -237,7 +223,7 @@ static bool
 is_whole(const struct board *b)
 {
 	return plan_line(b->op) <=
-		(b->op->plan->reduces ? plan_whole(b->team) : piece_bytes(b));
+		(b->op->plan->reduces ? plan_whole(b->team) : b->piece);
 }
 
 static enum xr_status
