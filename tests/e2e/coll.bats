@@ -76,12 +76,6 @@ both()
 	runs allgather 3
 }
 
-@test "members of which one may use fewer processors gather the same" {
-	[ "$(nproc)" -gt 1 ] || skip 'one processor'
-	job -n 2 --bind none "$COLL" uneven
-	[ "$status" -eq 0 ]
-}
-
 @test "AC-C9 a list is the gatherer's, and nobody else's" {
 	runs gather 3
 	both 'gather: there is no list' 1

@@ -597,23 +597,7 @@ static const struct {
 	{ "dead", dead },
 	{ "two", two_groups },
 	{ "huge", huge },
-	{ "uneven", all_gather },
 };
-
-/* The processors that one sees are its own, and others see more. */
-static void
-narrow(void)
-{
-	cpu_set_t one;
-	int cpu = 0;
-
-	EXPECT(sched_getaffinity(0, sizeof(one), &one) == 0);
-	while (!CPU_ISSET(cpu, &one))
-		cpu++;
-	CPU_ZERO(&one);
-	CPU_SET(cpu, &one);
-	EXPECT(sched_setaffinity(0, sizeof(one), &one) == 0);
-}
 
 int
 main(int argc, char **argv)
@@ -626,8 +610,6 @@ main(int argc, char **argv)
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	while (argc < 2 || strcmp(argv[1], cases[i].name) != 0)
 		EXPECT(++i < sizeof(cases) / sizeof(cases[0]));
-	if (strcmp(argv[1], "uneven") == 0 && xr_rank() % 2 == 0)
-		narrow();
 	EXPECT(xr_rpc_opts_init(0, &rpc, &err) == XR_OK);
 	rpc.transports = tcp;
 	rpc.transport_count = argc > 2;
