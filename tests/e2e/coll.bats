@@ -89,6 +89,11 @@ both()
 	both 'scatter: rank . has a list' 2
 }
 
+@test "what is scattered among more than 64 goes by messages" {
+	job -n 66 "$COLL" scatter-wide
+	[ "$status" -eq 0 ]
+}
+
 @test "AC-C11 nobody leaves a barrier before the last has entered" {
 	runs barriers 4
 }

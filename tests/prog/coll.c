@@ -189,6 +189,8 @@ nothing_comes(void)
 static const size_t lengths[] = { 0, 1, 3, 100, 5000, 70000, 600001 };
 #define LENGTHS (sizeof(lengths) / sizeof(lengths[0]))
 
+#define MANY 80 /* ranks */
+
 static int32_t *
 numbers(size_t count, uint32_t seed)
 {
@@ -232,7 +234,7 @@ free_list(int32_t **list)
 static void
 all_gather(void)
 {
-	int32_t *list[64], *x;
+	int32_t *list[MANY], *x;
 
 	for (size_t l = 0; l < LENGTHS; l++) {
 		for (uint32_t r = 0; r < size; r++)
@@ -251,7 +253,7 @@ all_gather(void)
 static void
 gather(void)
 {
-	int32_t *list[64], *x, one;
+	int32_t *list[MANY], *x, one;
 	void *const *mine;
 
 	for (size_t l = 0; l < LENGTHS; l++)
@@ -282,7 +284,7 @@ gather(void)
 static void
 scatter(void)
 {
-	int32_t *list[64], *x;
+	int32_t *list[MANY], *x;
 
 	for (size_t l = 0; l < LENGTHS; l++)
 		for (uint32_t root = 0; root < size; root++) {
@@ -299,6 +301,26 @@ scatter(void)
 			free_list(list);
 			free(x);
 		}
+}
+
+/* More than a page has room for, if each is to have a piece worth a round. */
+static void
+scatter_wide(void)
+{
+	size_t count = 20000;
+	int32_t *list[MANY], *x = numbers(count, 1000);
+
+	EXPECT(size > 64 && size <= MANY);
+	for (uint32_t r = 0; r < size; r++)
+		list[r] = rank == 3 ? numbers(count, r) : NULL;
+	EXPECT(xr_coll_scatter(all,
+		       OP(I32(x, count), .rank = 3,
+			       .list = rank == 3 ? (void **)list : NULL),
+		       &err) == XR_OK);
+	expect_numbers(x, count, rank);
+	EXPECT(xr_coll_barrier(all, NULL, &err) == XR_OK);
+	free_list(list);
+	free(x);
 }
 
 /* --- reducing ----------------------------------------------------------------------- */
@@ -586,6 +608,7 @@ static const struct {
 	{ "allgather", all_gather },
 	{ "gather", gather },
 	{ "scatter", scatter },
+	{ "scatter-wide", scatter_wide },
 	{ "types", every_type },
 	{ "sum", sum_of_ranks },
 	{ "barriers", barriers },
