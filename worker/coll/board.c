@@ -41,9 +41,10 @@ give_page(const struct op *op, uint32_t stage, uint32_t to)
 static size_t
 want_page(const struct op *op, uint32_t stage, uint32_t from)
 {
+	(void)op;
 	(void)stage;
 	(void)from;
-	return op->made->bytes;
+	return sizeof(struct page);
 }
 
 /* What came of each, and is our own, stays. */
@@ -112,14 +113,18 @@ board_free(struct board *b)
 static bool
 is_good(struct board *b)
 {
-	for (uint32_t i = 0; i < b->team->count; i++)
-		if ((int64_t)i != b->team->me &&
-			(!local_shares(b->team->peer[i], b->seen[i].page,
-				 sizeof(struct page)) ||
-				!local_bell_of(b->team->peer[i],
-					&b->seen[i].bell)))
-			return false;
-	return local_env() != NULL && atomic_load(&open_boards) < BOARDS_MAX;
+	bool good =
+		local_env() != NULL && atomic_load(&open_boards) < BOARDS_MAX;
+
+	for (uint32_t i = 0; i < b->team->count; i++) {
+		struct peer *p = b->team->peer[i];
+		struct seen *s = &b->seen[i];
+
+		if ((int64_t)i != b->team->me)
+			good &= local_bell_of(p, &s->bell) &&
+				local_shares(p, s->page, sizeof(struct page));
+	}
+	return good;
 }
 
 /* Where processors are fewer than members a round takes as many turns, and a piece is as
@@ -134,23 +139,49 @@ turns(const struct board *b)
 	return turns > 0 ? (uint8_t)turns : 1;
 }
 
-/* All of them come to the same b->piece; 0: it is not to be used. */
+/* All of them come to the same b->piece; 0: it is not to be used. Who finds the board good
+ * sees what all others show of it; who does not says so, to whom it can ring, and need not
+ * look. */
+static enum xr_status
+agree(struct board *b, struct xr_error *err)
+{
+	struct line *line = round_begin(b);
+	uint8_t least = is_good(b) ? turns(b) : 0;
+	enum xr_status status;
+
+	line->data[0] = least;
+	if (least == 0) {
+		round_show(b);
+		return XR_OK;
+	}
+	status = round_end(b, err);
+	for (uint32_t i = 0; i < b->team->count && status == XR_OK; i++)
+		if (round_line(b, i)->data[0] < least)
+			least = round_line(b, i)->data[0];
+	b->piece = (size_t)least * PIECE_BYTES;
+	return status;
+}
+
+/* Who fails looks at it, from here on. */
+static void
+set_board(struct xr_coll *team, struct board *b)
+{
+	pthread_mutex_lock(&team->lock);
+	team->board = b;
+	pthread_mutex_unlock(&team->lock);
+}
+
 static enum xr_status
 make(struct board *b, struct xr_error *err)
 {
-	struct xr_coll_op op = { .size = sizeof(op), .dtype = XR_DT_U8 };
+	const struct xr_coll_op op = { .size = sizeof(op), .dtype = XR_DT_U8 };
 	enum xr_status status = op_run(b->team, &plan_pages, &op, err);
-	uint8_t pieces;
 
 	if (status != XR_OK)
 		return status;
-	pieces = is_good(b) ? turns(b) : 0;
-	op.data = &pieces;
-	op.count = 1;
-	op.op = XR_MIN;
-	status = op_run(b->team, &plan_allreduce, &op, err);
-	b->piece = (size_t)pieces * PIECE_BYTES;
-	return status;
+	op_set(b->op, &plan_pages, &op);
+	set_board(b->team, b);
+	return agree(b, err);
 }
 
 enum xr_status
@@ -164,19 +195,17 @@ board_open(struct xr_coll *team, struct xr_error *err)
 	b = board_new(team);
 	if (b == NULL)
 		return fail(err, XR_E_NOMEM, "out of memory");
+	round_read();
 	team->opening = b;
 	status = make(b, err);
 	team->opening = NULL;
 	if (status != XR_OK || b->piece == 0) {
+		set_board(team, NULL);
 		board_free(b);
 		return status;
 	}
-	round_read();
 	b->counted = true;
 	atomic_fetch_add(&open_boards, 1);
-	pthread_mutex_lock(&team->lock);
-	team->board = b;
-	pthread_mutex_unlock(&team->lock);
 	return XR_OK;
 }
 

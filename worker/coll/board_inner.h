@@ -49,9 +49,9 @@ struct page {
 /* What is known of a member. */
 struct seen {
 	const struct page *page;
-	struct held *held; /* what it lies in */
-	struct local_bell bell;
-	uint32_t rang; /* its nap that we have ended */
+	struct held *held;      /* what it lies in */
+	struct local_bell bell; /* NULL in it: it is not to be rung */
+	uint32_t rang;          /* its nap that we have ended */
 };
 
 struct board {
@@ -70,9 +70,19 @@ struct board {
 /* round_begin() - the next; gives this member's line of it. */
 struct line *round_begin(struct board *b);
 
-/* round_end() - what was written to the page since is shown; when this returns all
- * others show theirs, and call the same. Returns as xr_coll_barrier(). */
+/* round_show() - what was written to the page since, to all. */
+void round_show(struct board *b);
+
+/* round_end() - round_show(); when this returns all others show theirs, and call the
+ * same. Returns as xr_coll_barrier(). */
 enum xr_status round_end(struct board *b, struct xr_error *err);
+
+/* round_line() - what member @place shows. */
+static inline const struct line *
+round_line(const struct board *b, uint32_t place)
+{
+	return &b->seen[place].page->line[b->number & 1];
+}
 
 /* round_page() - of member @place. */
 static inline const struct page *

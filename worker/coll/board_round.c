@@ -24,16 +24,10 @@ static struct {
 
 /* --- seeing ------------------------------------------------------------------------ */
 
-static const struct line *
-line_of(const struct board *b, uint32_t place)
-{
-	return &b->seen[place].page->line[b->number & 1];
-}
-
 static bool
 is_shown(const struct board *b, uint32_t place)
 {
-	return atomic_load_explicit(&line_of(b, place)->number,
+	return atomic_load_explicit(&round_line(b, place)->number,
 		       memory_order_acquire) == b->number;
 }
 
@@ -155,8 +149,8 @@ round_begin(struct board *b)
 	return own_line(b);
 }
 
-static void
-show(struct board *b)
+void
+round_show(struct board *b)
 {
 	struct line *line = own_line(b);
 
@@ -165,7 +159,7 @@ show(struct board *b)
 	for (uint32_t i = 0; i < b->team->count; i++) {
 		struct seen *s = &b->seen[i];
 
-		if ((int64_t)i != b->team->me)
+		if (s->bell.bell != NULL)
 			bell_ring_if(s->bell.awaits, s->bell.bell, &s->rang,
 				true);
 	}
@@ -276,7 +270,7 @@ compare(const struct board *b, struct xr_error *err)
 {
 	for (uint32_t i = 0; i < b->team->count; i++)
 		if ((int64_t)i != b->team->me &&
-			line_of(b, i)->check != b->op->check)
+			round_line(b, i)->check != b->op->check)
 			return op_differs(b->op, i, err);
 	return XR_OK;
 }
@@ -286,7 +280,7 @@ round_end(struct board *b, struct xr_error *err)
 {
 	enum xr_status status = XR_OK;
 
-	show(b);
+	round_show(b);
 	if (!look_a_while(b))
 		status = wait_for_all(b, err);
 	return status == XR_OK ? compare(b, err) : status;
