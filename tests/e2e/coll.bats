@@ -10,6 +10,12 @@ setup()
 	COLL=$BUILD/tests/prog/coll
 }
 
+teardown()
+{
+	no_machines
+	nothing_left
+}
+
 # runs CASE RANKS - by shared memory, and by TCP.
 runs()
 {
@@ -150,6 +156,15 @@ both()
 		skip "less than 12 GiB of memory"
 	job -n 2 "$COLL" huge
 	[ "$status" -eq 0 ]
+}
+
+@test "two machines do together what there is, over TCP" {
+	two_machines
+	for what in send isend tags bcast allgather gather scatter types sum barriers handles two; do
+		on_machines "$COLL" "$what"
+	done
+	on_machines "$COLL" other-count
+	assert_eq "$(cat out.0 out.1 | grep -c 'do not call the same: rank . calls all_reduce')" 2
 }
 
 @test "the example of sums: a line a size" {

@@ -425,6 +425,52 @@ same_bytes()
 	"$PROG/verify" raw ${2:+"$2"} "${pairs[@]}"
 }
 
+# --- machines --------------------------------------------------------------
+
+# two_machines - namespaces $apart-0 and $apart-1 with a network between them, where
+# 0 is 10.77.31.1.
+two_machines()
+{
+	local r
+
+	if [ "$(id -u)" -ne 0 ] || ! command -v ip >/dev/null; then
+		skip 'needs root and ip(8)'
+	fi
+	ip netns add "xrun-$$-0" 2>/dev/null || skip 'network namespaces are refused'
+	apart=xrun-$$
+	ip netns add "$apart-1"
+	ip link add veth0 netns "$apart-0" type veth peer name veth1 netns "$apart-1"
+	for r in 0 1; do
+		ip -n "$apart-$r" addr add "10.77.31.$((r + 1))/24" dev "veth$r"
+		ip -n "$apart-$r" link set lo up
+		ip -n "$apart-$r" link set "veth$r" up
+	done
+}
+
+# no_machines - they are gone.
+no_machines()
+{
+	[ -z "${apart-}" ] || ip netns del "$apart-0"
+	[ -z "${apart-}" ] || ip netns del "$apart-1"
+	apart=
+}
+
+# on_machines COMMAND... - rank 0 of two on the one, rank 1 on the other; what they
+# say is in out.0 and out.1.
+on_machines()
+{
+	local r pids=()
+
+	export WORLD_SIZE=2 XRUN_SIZE=2 MASTER_ADDR=10.77.31.1 MASTER_PORT=29511
+	for r in 0 1; do
+		RANK=$r XRUN_RANK=$r ip netns exec "$apart-$r" \
+			timeout 60 "$@" >"out.$r" 2>&1 3>&- &
+		pids+=($!)
+	done
+	wait "${pids[0]}"
+	wait "${pids[1]}"
+}
+
 # --- text ------------------------------------------------------------------
 
 # plain - stdin without the escape sequences and carriage returns of a

@@ -14,28 +14,7 @@ setup()
 
 teardown()
 {
-	[ -z "${apart-}" ] || ip netns del "$apart-0"
-	[ -z "${apart-}" ] || ip netns del "$apart-1"
-}
-
-# two_machines - namespaces $apart-0 and $apart-1 with a network between them, where
-# 0 is 10.77.31.1.
-two_machines()
-{
-	local r
-
-	if [ "$(id -u)" -ne 0 ] || ! command -v ip >/dev/null; then
-		skip 'needs root and ip(8)'
-	fi
-	ip netns add "xrun-$$-0" 2>/dev/null || skip 'network namespaces are refused'
-	apart=xrun-$$
-	ip netns add "$apart-1"
-	ip link add veth0 netns "$apart-0" type veth peer name veth1 netns "$apart-1"
-	for r in 0 1; do
-		ip -n "$apart-$r" addr add "10.77.31.$((r + 1))/24" dev "veth$r"
-		ip -n "$apart-$r" link set lo up
-		ip -n "$apart-$r" link set "veth$r" up
-	done
+	no_machines
 }
 
 # echoes BYTES CALLS [ARG...] - rank 1 sends back what rank 0 sends, which compares
@@ -147,14 +126,7 @@ rank_is()
 
 @test "two machines call each other over TCP, by the interface that reaches the store" {
 	two_machines
-	local r pids=()
-	export WORLD_SIZE=2 XRUN_SIZE=2 MASTER_ADDR=10.77.31.1 MASTER_PORT=29511
-	for r in 0 1; do
-		RANK=$r XRUN_RANK=$r ip netns exec "$apart-$r" \
-			timeout 30 "$BUILD/examples/rpc_echo" >"out.$r" 2>&1 &
-		pids+=($!)
-	done
-	wait "${pids[@]}"
+	on_machines "$BUILD/examples/rpc_echo"
 	assert_eq "$(sort out.0 out.1)" "rank 0: 42 from 1
 rank 0: hello from 1
 rank 1: 42 from 0
