@@ -51,12 +51,12 @@ two_jobs()
 @test "AC-W8 where rank 0 had the store, too, all are told at once" {
 	local r pids=()
 
-	export WORLD_SIZE=3 XRUN_SIZE=3 MASTER_ADDR=127.0.0.1 MASTER_PORT
+	export WORLD_SIZE=3 MASTER_ADDR=127.0.0.1 MASTER_PORT
 	# shellcheck disable=SC2016 # the rank's shell
 	job --port-hold always -n 1 sh -c 'echo "$MASTER_PORT"'
 	MASTER_PORT=$output
 	for r in 0 1 2; do
-		RANK=$r XRUN_RANK=$r timeout 60 "$WORLD" storeless >"out.$r" 2>&1 3>&- &
+		RANK=$r timeout 60 "$WORLD" storeless >"out.$r" 2>&1 3>&- &
 		pids+=($!)
 	done
 	! wait "${pids[0]}"

@@ -32,8 +32,8 @@
 #include <xrun/rpc.h>
 #include <xrun/value.h>
 
-#include "segment/member.h"
 #include "tests/fault/board.h"
+#include "tests/fault/left.h"
 
 #define NS_PER_MS INT64_C(1000000)
 #define PATIENCE  (20000 * NS_PER_MS)
@@ -415,41 +415,14 @@ await_arrivals(uint32_t victim, uint32_t count)
 	return true;
 }
 
-static bool
-is_of_dead(uint32_t slot, uint32_t gen)
+static uint64_t
+living(void)
 {
-	return slot < map.plan.slots &&
-		!segment_has(atomic_load(&segment_slot(&map, slot)->claim),
-			gen);
-}
-
-static uint32_t
-spans_of_dead(void)
-{
-	uint32_t count = 0;
-	uint32_t top = atomic_load(&segment_shared(&map)->top);
-
-	for (uint32_t i = 0; i < map.plan.spans && i < top; i++) {
-		uint64_t word = atomic_load(&segment_spans(&map)[i]);
-
-		count += word != 0 &&
-			is_of_dead(segment_span_slot(word),
-				segment_span_gen(word));
-	}
-	return count;
-}
-
-/* Rings to the dead, and from them. */
-static uint32_t
-rings_of_dead(void)
-{
-	uint32_t count = 0;
+	uint64_t alive = 0;
 
 	for (uint32_t i = 0; i < size; i++)
-		for (uint32_t j = 0; j < size; j++)
-			count += (!is_alive(i) || !is_alive(j)) &&
-				atomic_load(segment_dir(&map, i, j)) != 0;
-	return count;
+		alive |= (uint64_t)is_alive(i) << i;
+	return alive;
 }
 
 /* Nobody calls; what the dead had is given back as soon as he is reaped, and the
@@ -461,8 +434,8 @@ look_into_segment(void)
 	uint32_t spans, rings;
 
 	do {
-		spans = spans_of_dead();
-		rings = rings_of_dead();
+		spans = left_spans(&map);
+		rings = left_rings(&map, size, living());
 		if (spans + rings == 0)
 			return;
 		pause_ns(NS_PER_MS / 2);
@@ -567,7 +540,6 @@ main(int argc, char **argv)
 {
 	static void *(*const does[])(void *) = { listener, caller, caller };
 	struct xr_error err = { 0 };
-	struct segment_tag tag;
 	enum xr_status status;
 	pthread_t thread[3];
 	char name[32];
@@ -575,8 +547,7 @@ main(int argc, char **argv)
 	me = xr_job_rank();
 	size = xr_job_size();
 	if (argc != 2 || size > BOARD_RANKS || !open_board(argv[1]) ||
-		!segment_tag_parse(getenv("XRUN_SEGMENT_FD"), &tag) ||
-		!segment_map(&tag, &map)) {
+		!left_map(&map)) {
 		fprintf(stderr, "peers: no board, or no segment\n");
 		return 2;
 	}

@@ -9,6 +9,7 @@
 #include <xrun/job.h>
 #include <xrun/rpc.h>
 
+#include "base/span.h"
 #include "base/status.h"
 #include "worker/rpc/agent.h"
 #include "worker/rpc/inside.h"
@@ -97,13 +98,26 @@ check(const struct xr_world_opts *opts, struct xr_error *err)
 	return XR_OK;
 }
 
+/* Without xrun it is in the variable that the store reads, too. */
+static int64_t
+rank_known(const struct xr_world_opts *opts)
+{
+	const char *text = getenv("XRUN_RANK") == NULL ? getenv("RANK") : NULL;
+	uint32_t rank;
+
+	if (opts->rank >= 0)
+		return opts->rank;
+	return text != NULL && number_parse(span_of(text), INT32_MAX, &rank) ?
+		rank :
+		xr_job_rank();
+}
+
 static enum xr_status
 join(const struct xr_world_opts *opts, struct xr_error *err)
 {
 	char own[32];
-	int64_t rank = opts->rank >= 0 ? opts->rank : xr_job_rank();
 
-	snprintf(own, sizeof(own), "rank%lld", (long long)rank);
+	snprintf(own, sizeof(own), "rank%lld", (long long)rank_known(opts));
 	return xr_rpc_init(opts->name != NULL ? opts->name : own, opts->rank,
 		opts->world_size, opts->rpc, err);
 }
