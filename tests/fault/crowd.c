@@ -327,12 +327,14 @@ play(const struct crowd_team *t)
 			i == 1 ? CROWD_MADE : CROWD_MEETS);
 		dawdle();
 		if (!meet(t, number_of(t, i), crowd_draw(&random, 2) == 0))
-			break;
+			return false;
 		if (crowd->works && !crowd_work(t, stir(random, i)))
-			break;
+			return false;
 		if (i % AGREE == 0 && !agree(t, &over))
-			break;
+			return false;
 	}
+	/* Until then others call this one by its keys. */
+	meet(t, number_of(t, end), false);
 	return over;
 }
 

@@ -345,11 +345,16 @@ call_remote(struct work *w)
 	return call(w, true);
 }
 
-/* The keys of who is dead are nobody's. */
+/* The keys of who is dead are nobody's; and who has heard of a death has left this
+ * group. */
 static bool
 is_of_dead(const struct work *w, enum xr_status status)
 {
-	return status == XR_E_NOTFOUND && atomic_load(&crowd->dead[partner(w)]);
+	bool dead = false;
+
+	for (uint32_t m = 0; m < w->t->count; m++)
+		dead = dead || atomic_load(&crowd->dead[w->t->member[m]]);
+	return status == XR_E_NOTFOUND && dead;
 }
 
 static bool

@@ -364,6 +364,12 @@ note(struct meeting *mt, struct peer *peer, uint64_t corr,
 	return NULL;
 }
 
+static bool
+is_gone(const struct peer *p)
+{
+	return peer_is_gone(p) || atomic_load(&p->state) >= PEER_LOST;
+}
+
 /* Is one that is not here known to be lost, or to have left? It will not come. */
 static bool
 lacks_one(const struct meeting *mt)
@@ -375,8 +381,7 @@ lacks_one(const struct meeting *mt)
 		if (mt->report[i].from != NULL)
 			continue;
 		p = agent_find(xr_value_data(xr_value_at(mt->names, i), &len));
-		if (p == NULL || peer_is_gone(p) ||
-			atomic_load(&p->state) >= PEER_LOST)
+		if (p == NULL || is_gone(p))
 			return true;
 	}
 	return false;
@@ -400,8 +405,9 @@ meet_on_report(struct peer *peer, const struct xr_record *record,
 	}
 	out = calloc(xr_value_count(in.names), sizeof(*out));
 	pthread_mutex_lock(&m.lock);
-	why = "out of memory";
-	if (out != NULL)
+	/* Since the lock is held, meet_lost() has been, or will be. */
+	why = is_gone(peer) ? "it is lost" : "out of memory";
+	if (out != NULL && !is_gone(peer))
 		mt = find(&in);
 	if (mt != NULL)
 		why = note(mt, peer, record->corr, &in);
@@ -490,6 +496,18 @@ meet_expire(int64_t now)
 	return next;
 }
 
+/* Who is lost takes back what he reported: those who know of it do not come, and
+ * are not to be waited for. The lock is held. */
+static void
+withdraw(struct meeting *mt, struct report *r)
+{
+	if (r->from == NULL)
+		return;
+	xr_value_unref(r->value);
+	*r = (struct report){ 0 };
+	mt->here--;
+}
+
 /* A member that is lost comes to none: the others need not wait. */
 static bool
 lose_one(const struct peer *peer)
@@ -504,12 +522,16 @@ lose_one(const struct peer *peer)
 	LIST_FOREACH(mt, &m.meetings, list)
 	{
 		r = place_of(mt, peer);
-		if (r == NULL || r->from != NULL || mt->error != NULL)
+		if (r == NULL || r->answered || mt->error != NULL)
 			continue;
+		withdraw(mt, r);
 		n = break_up(mt, XR_E_PEER_LOST, LOST_TEXT, &out);
-		if (n > 0)
+		if (n > 0) {
 			error = xr_value_ref(mt->error);
-		break;
+			break;
+		}
+		free(out);
+		out = NULL;
 	}
 	pthread_mutex_unlock(&m.lock);
 	send_broken(out, n, error);

@@ -52,7 +52,8 @@ void meet_on_report(struct peer *peer, const struct xr_record *record,
  * or INT64_MAX. */
 int64_t meet_expire(int64_t now);
 
-/* meet_lost() - @peer will not come to any. */
+/* meet_lost() - @peer will not come to any, and what it reported to those that are not
+ * complete counts no more: others may know of it, and not come. */
 void meet_lost(const struct peer *peer);
 
 /* meet_forget_all() - the agent is closed. */
