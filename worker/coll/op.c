@@ -381,7 +381,9 @@ send_stage(struct op *op)
 {
 	struct xr_error err = { 0 };
 
-	if (mail_stage(op, &err) != XR_OK)
+	if (mail_stage(op, &err) == XR_OK)
+		atomic_store(&op->sent, op->stage + 1);
+	else
 		team_fail(op->team, err.status, err.text, true);
 }
 

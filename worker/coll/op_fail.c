@@ -21,11 +21,14 @@ op_missing(const struct op *op, char *text, size_t cap)
 				n > 0 ? ", " : "", team->rank[i]);
 }
 
+/* And the others have all of it: what fails before that has to be told to them. */
 static bool
 has_all(const struct op *op)
 {
-	return op->stage >= op->stages ||
-		(op->stage == op->stages - 1 && op->missing[op->stage] == 0);
+	if (op->stage >= op->stages)
+		return true;
+	return op->stage == op->stages - 1 && op->missing[op->stage] == 0 &&
+		(op->seq == OP_SHOWN || atomic_load(&op->sent) == op->stages);
 }
 
 static bool
