@@ -64,3 +64,11 @@ two_jobs()
 	wait "${pids[2]}"
 	assert_eq "$(grep -hc 'told at once' out.1 out.2 | xargs)" '1 1'
 }
+
+@test "barriers of ranks that are killed: each is told of one, and those left go on" {
+	unsanitized 'memory that each maps, many times'
+	try timeout 60 "$BUILD/tests/fault/fault_crowdkill" --barriers 300 --kills 12 \
+		--seed "${SEED:-$RANDOM}" "$XRUN" "$BUILD/tests/fault/fault_crowd" "$BATS_TEST_TMPDIR/crowd"
+	echo "$output"
+	[ "$status" -eq 0 ]
+}

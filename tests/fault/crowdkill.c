@@ -8,7 +8,8 @@
  * The first form: jobs of eight ranks, by shared memory and by TCP in turn, until so
  * many barriers were met at and so many ranks killed: at any moment, while they make
  * a group, before the first barrier of one, and before the others went on from the
- * last. What must hold is in crowd.c and scene.h.
+ * last; by TCP once all have met, since one to whom nobody has connected yet dies
+ * unseen, and is late. What must hold is in crowd.c and scene.h.
  *
  * The second: one job, in which ranks do all that there is and make groups all the
  * time, and die one by one until three are left. Looked at are memory, descriptors
@@ -405,7 +406,7 @@ play(char **programs, uint64_t seed, bool by_tcp, uint64_t each)
 		scene_broken(&scene, "not all have begun");
 	else if (soak_s > 0)
 		soak();
-	else
+	else if (!by_tcp || await(went_on, 0))
 		kill_all_but(LEFT, each);
 	atomic_store(&crowd->over, true);
 	status = scene_wait(&scene, PATIENCE);

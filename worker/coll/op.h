@@ -50,7 +50,8 @@ struct op {
 	uint32_t check; /* of what is called, for others */
 	uint32_t seq;
 	int64_t deadline;
-	_Atomic uint32_t sent; /* stages of which the others have all they need */
+	_Atomic uint32_t
+		sent; /* stages of which the others have all they need */
 
 	/* Under the group's lock. */
 	uint32_t stage, stages;
