@@ -226,6 +226,8 @@ kill_one(void)
 	atomic_store(&crowd->dead[victim], true);
 	if (pid <= 0 || kill(pid, SIGKILL) == -1)
 		scene_broken(&scene, "%u is not there", victim);
+	/* Not before: this process may have waited for a processor. */
+	atomic_store(&crowd->killed_ns[victim], clock_now());
 	kills++;
 }
 

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * first.c - a rank that joins a world, makes a group of all, and meets all in it;
+ * then it leaves without a word, as what is measured is how long that took.
+ *
+ *   xrun -n N first [none | times]    none: it does nothing; times: rank 0 says when
+ *                                     it had what, in ms since it was at main()
+ */
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <xrun/coll.h>
+
+static struct timespec begun;
+
+static double
+passed(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)(now.tv_sec - begun.tv_sec) * 1e3 +
+		(double)(now.tv_nsec - begun.tv_nsec) / 1e6;
+}
+
+int
+main(int argc, char **argv)
+{
+	enum xr_status status;
+	struct xr_world *world = NULL;
+	struct xr_coll *coll = NULL;
+	struct xr_error err = { 0 };
+	double joined = 0, made = 0;
+
+	clock_gettime(CLOCK_MONOTONIC, &begun);
+	if (argc > 1 && strcmp(argv[1], "none") == 0)
+		return 0;
+	status = xr_world_new(NULL, &world, &err);
+	joined = passed();
+	if (status == XR_OK)
+		status = xr_coll_new(world, NULL, &coll, &err);
+	made = passed();
+	if (status == XR_OK)
+		status = xr_coll_barrier(coll, NULL, &err);
+	if (status != XR_OK) {
+		fprintf(stderr, "rank %lld: %s\n", (long long)xr_rank(),
+			err.text);
+		return 1;
+	}
+	if (argc > 1 && xr_rank() == 0)
+		printf("joined %.2f, made %.2f, met %.2f ms\n", joined, made,
+			passed());
+	fflush(stdout);
+	_exit(0);
+}
