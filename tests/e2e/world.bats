@@ -65,6 +65,15 @@ two_jobs()
 	assert_eq "$(grep -hc 'told at once' out.1 out.2 | xargs)" '1 1'
 }
 
+@test "who died at a barrier has not come to it: nobody waits for those who know" {
+	for how in '' tcp; do
+		# shellcheck disable=SC2086 # none, or one word
+		job --on-failure continue -n 3 "$WORLD" withdrawn $how
+		assert_eq "$status" 137
+		assert_has "$output" 'rank 0: a barrier of group all: .*rank2'
+	done
+}
+
 @test "barriers of ranks that are killed: each is told of one, and those left go on" {
 	unsanitized 'memory that each maps, many times'
 	try timeout 60 "$BUILD/tests/fault/fault_crowdkill" --barriers 300 --kills 12 \

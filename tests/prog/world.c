@@ -10,10 +10,13 @@
  *                          that it is to be found there
  *   xrun -n 3 world headless [tcp]                     rank 0 is killed
  *   RANK=R .. world storeless                          the same, with the store
+ *   xrun -n 3 world withdrawn [tcp]                    rank 2 is killed in a barrier
  *
  * What was not expected ends it with status 1, and a line that says what.
  */
 #include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -499,6 +502,57 @@ storeless(void)
 	_exit(0);
 }
 
+/* --- who has come, and is dead ------------------------------------------------------ */
+
+static int64_t
+bytes_out(void)
+{
+	int64_t n = -1;
+
+	EXPECT(xr_metrics_get("net.bytes_out", &n) == XR_OK);
+	return n;
+}
+
+static void *
+die_once_sent(void *sent)
+{
+	while (bytes_out() == *(int64_t *)sent)
+		sched_yield();
+	kill(getpid(), SIGKILL);
+	return NULL;
+}
+
+/* Rank 2 comes to a barrier, and dies there; rank 1 does not come. */
+static void
+withdrawn(void)
+{
+	static const uint32_t two[] = { 0, 1 };
+	const struct xr_coll_opts opts = { .size = sizeof(opts),
+		.ranks = two,
+		.count = 2 };
+	struct xr_coll *left = NULL;
+	int64_t sent, begun;
+	pthread_t thread;
+
+	make_groups();
+	if (rank != 2)
+		EXPECT(xr_coll_new(world, &opts, &left, &err) == XR_OK);
+	EXPECT(xr_group_barrier(names, 0, &err) == XR_OK);
+	if (rank == 2) {
+		sent = bytes_out();
+		pthread_create(&thread, NULL, die_once_sent, &sent);
+	}
+	begun = now();
+	if (rank != 1)
+		EXPECT(xr_group_barrier(names, XR_SECONDS(30), &err) ==
+			XR_E_PEER_LOST);
+	EXPECT(now() - begun < XR_SECONDS(10));
+	if (rank == 0)
+		printf("rank 0: %s\n", err.text);
+	EXPECT(xr_coll_barrier(left, NULL, &err) == XR_OK);
+	_exit(0);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -521,6 +575,8 @@ main(int argc, char **argv)
 		headless();
 	else if (strcmp(argv[1], "storeless") == 0)
 		storeless();
+	else if (strcmp(argv[1], "withdrawn") == 0)
+		withdrawn();
 	else
 		EXPECT(strcmp(argv[1], "stray") == 0);
 	if (strcmp(argv[1], "stray") == 0)
