@@ -59,7 +59,9 @@ two_jobs()
 		RANK=$r timeout 60 "$WORLD" storeless >"out.$r" 2>&1 3>&- &
 		pids+=($!)
 	done
-	! wait "${pids[0]}"
+	r=0
+	wait "${pids[0]}" || r=$?
+	assert_eq "$r" 137
 	wait "${pids[1]}"
 	wait "${pids[2]}"
 	assert_eq "$(grep -hc 'told at once' out.1 out.2 | xargs)" '1 1'

@@ -559,7 +559,7 @@ main(int argc, char **argv)
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	EXPECT(argc > 1);
 	by_tcp = strcmp(argv[argc - 1], "tcp") == 0;
-	number = argc > 4 ? atoll(argv[2]) : 0;
+	number = argc > 4 ? strtoll(argv[2], NULL, 10) : 0;
 	if (argc > 4)
 		open_both(argv + 3);
 	if (strcmp(argv[1], "stray") == 0 && xr_job_rank() == 1) {
