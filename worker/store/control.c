@@ -430,7 +430,19 @@ is_ours(int fd)
 		(who.uid == geteuid() || who.uid == 0);
 }
 
-/* The first line, byte for byte: what is behind it is the link's. */
+/* As recv(), but no further than to the end of the line: what is behind it is the
+ * link's. */
+static ssize_t
+read_line(int fd, char *at, size_t room)
+{
+	ssize_t n = recv(fd, at, room, MSG_PEEK);
+	const char *end = n > 0 ? memchr(at, '\n', (size_t)n) : NULL;
+
+	if (end != NULL)
+		n = end + 1 - at;
+	return n > 0 ? recv(fd, at, (size_t)n, 0) : n;
+}
+
 static enum xr_status
 await_welcome(int fd, int64_t until, struct xr_error *err)
 {
@@ -440,10 +452,12 @@ await_welcome(int fd, int64_t until, struct xr_error *err)
 	enum xr_status status;
 
 	while (len == 0 || line[len - 1] != '\n') {
-		ssize_t n = len < sizeof(line) ? recv(fd, line + len, 1, 0) : 0;
+		ssize_t n = len < sizeof(line) ?
+			read_line(fd, line + len, sizeof(line) - len) :
+			0;
 
-		if (n == 1)
-			len++;
+		if (n > 0)
+			len += (size_t)n;
 		else if (n == 0 || (errno != EAGAIN && errno != EINTR))
 			return fail(err, XR_E_PEER_LOST,
 				"store: xrun has closed the connection: the job ends, or has no room");
