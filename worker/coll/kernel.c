@@ -7,6 +7,8 @@
  * read from memory once, the result is written once, and not before all sources
  * of its block were read, of which it may be one.
  */
+#include <string.h>
+
 #if defined(__x86_64__)
 #include <xmmintrin.h>
 #endif
@@ -168,5 +170,83 @@ kernel_reduce(const struct kernel_job *job)
 	}
 	was = arithmetic_plain();
 	reduce(&plain);
+	arithmetic_back(was);
+}
+
+/* --- in steps ------------------------------------------------------------------ */
+
+enum xr_dtype
+kernel_wide(enum xr_dtype dtype)
+{
+	return dtype == XR_DT_F16 || dtype == XR_DT_BF16 ? XR_DT_F32 : dtype;
+}
+
+enum xr_redop
+kernel_step(enum xr_redop op)
+{
+	return op == XR_AVG ? XR_SUM : op;
+}
+
+/* @n elements from the @at-th on, into wider ones. */
+static void
+widen_block(const struct kernel_job *job, const struct kernel_row *row,
+	size_t at, size_t n)
+{
+	void *dst = (char *)job->dst + at * row->wide;
+	size_t offset = at * row->size;
+
+	row->fold(dst, source(job, 0, offset), source(job, 1, offset), n);
+	for (uint32_t i = 2; i < job->count; i++)
+		row->more(dst, dst, source(job, i, offset), n);
+}
+
+static void
+widen(const struct kernel_job *job)
+{
+	const struct kernel_row *row = row_of(job->dtype, job->op);
+	size_t most = BLOCK / row->wide;
+	unsigned was = arithmetic_plain();
+
+	for (size_t at = 0; at < job->n; at += most)
+		widen_block(job, row, at,
+			job->n - at < most ? job->n - at : most);
+	arithmetic_back(was);
+}
+
+void
+kernel_begin(const struct kernel_job *job)
+{
+	const void *twice[2] = { job->src[0], job->src[0] };
+	struct kernel_job step = *job;
+
+	step.op = kernel_step(job->op);
+	if (kernel_wide(job->dtype) == job->dtype) {
+		kernel_reduce(&step);
+		return;
+	}
+	if (job->count == 1) {
+		step.src = twice;
+		step.count = 2;
+		step.op = XR_MIN;
+	}
+	widen(&step);
+}
+
+void
+kernel_end(const struct kernel_job *job, uint32_t parts)
+{
+	bool by_parts = is_by_parts(job->dtype, job->op);
+	const struct kernel_row *row =
+		row_of(by_parts ? part_of(job->dtype) : job->dtype, job->op);
+	size_t n = by_parts ? 2 * job->n : job->n;
+	unsigned was;
+
+	if (row->close == NULL) {
+		if (n > 0 && job->dst != job->src[0])
+			memcpy(job->dst, job->src[0], n * row->size);
+		return;
+	}
+	was = arithmetic_plain();
+	row->close(job->dst, job->src[0], n, job->op == XR_AVG ? parts : 1);
 	arithmetic_back(was);
 }

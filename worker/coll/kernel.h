@@ -56,4 +56,24 @@ struct kernel_job {
 /* kernel_reduce() - @dst[i] = @src[0][i] @op @src[1][i] @op ... */
 void kernel_reduce(const struct kernel_job *job);
 
+/*
+ * Of arrays that lie in several places each place combines its own by
+ * kernel_begin(); what that gave is combined by kernel_reduce(), as numbers of
+ * kernel_wide() and by kernel_step(); and kernel_end() makes the result of it. So
+ * halves are f32 until then, and an average is divided once.
+ *
+ * kernel_wide() - F32 of halves, else the same. kernel_step() - SUM of AVG, else
+ * the same.
+ *
+ * kernel_begin() - as kernel_reduce(), but @dst is of kernel_wide(), and is none of
+ * @src where that is another type.
+ *
+ * kernel_end() - @src[0], of kernel_wide(), as @dst; of @parts sources in all. They
+ * may be the same where their types are.
+ */
+enum xr_dtype kernel_wide(enum xr_dtype dtype);
+enum xr_redop kernel_step(enum xr_redop op);
+void kernel_begin(const struct kernel_job *job);
+void kernel_end(const struct kernel_job *job, uint32_t parts);
+
 #endif /* WORKER_COLL_KERNEL_H */

@@ -382,6 +382,8 @@ plan_text(const struct plan *plan, const struct xr_coll_op *call, char *text,
 {
 	size_t n = (size_t)snprintf(text, cap, "%s", plan->name);
 
+	if ((plan->code & PLAN_TOLD) != 0)
+		return;
 	if (plan != &plan_barrier && n < cap)
 		n += (size_t)snprintf(text + n, cap - n, " of %zu %s",
 			call->count, xr_dtype_name(call->dtype));

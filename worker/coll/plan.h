@@ -21,10 +21,11 @@ struct op;
 
 #define PLAN_NONE  SIZE_MAX    /* no message at all */
 #define PLAN_WHOLE (64U << 10) /* bytes, of two members; of more half of it */
+#define PLAN_TOLD  (UINT64_C(1) << 63) /* in a code: the name says all of it */
 
 struct plan {
 	const char *name; /* "all_reduce" */
-	uint8_t code;     /* on the wire, and never another's */
+	uint64_t code;    /* hashed for the wire, and never another's */
 	bool reduces, has_root;
 	uint32_t (*stages)(const struct op *op);
 

@@ -188,6 +188,64 @@ enum xr_status xr_coll_recv(struct xr_coll *coll, const struct xr_coll_op *op,
 enum xr_status xr_coll_irecv(struct xr_coll *coll, const struct xr_coll_op *op,
 	struct xr_future **future, struct xr_error *err);
 
+/*
+ * What an operation works with where each member has several tensors, each on
+ * another device; the host's memory is one. All of them have one type, and as many
+ * elements, which follow each other.
+ */
+struct xr_coll_multi {
+	uint32_t size;  /* sizeof(struct xr_coll_multi) */
+	uint32_t count; /* of tensors, the same on all members; up to
+			 * XR_COLL_MULTI_MOST */
+	struct xr_value *const *tensors; /* [count] */
+	enum xr_redop op;
+	uint32_t index; /* which of @rank's tensors; the same on all members */
+	int64_t rank;   /* who sends, or receives; of the world */
+	struct xr_value *const
+		*const *lists; /* [count], each NULL, or [members * count] */
+	int64_t timeout; /* ns, of all of it; 0 and XR_TIMEOUT_DEFAULT: the
+			  * group's */
+};
+
+#define XR_COLL_MULTI_MOST 1024
+
+/*
+ * These return as those above do, and
+ *
+ *          XR_E_INVAL     what @multi says: tensors of which two lie on one device,
+ *                         or that are not alike, or have gaps
+ *          XR_E_NODEV     nobody knows a device here; nothing was done
+ *          XR_E_DEVICE    a device failed, on the member that is named. So does the
+ *                         group; and also where a member has no memory, or its
+ *                         device has none
+ *
+ * Members whose lists are not equally long call different things: XR_E_CONFLICT.
+ * None returns before all members have their results on all their devices, or hear
+ * why one has not. Up to 16 MiB of the host's memory are used for what is on its
+ * way, more only with many members or devices.
+ */
+
+/* xr_coll_bcast_multi() - what @multi's rank has in tensor index is in all tensors of
+ * all members. */
+enum xr_status xr_coll_bcast_multi(struct xr_coll *coll,
+	const struct xr_coll_multi *multi, struct xr_error *err);
+
+/* xr_coll_allreduce_multi() - all tensors of all members, combined by op, in all of
+ * them: those of a member in the order of its list, then the members' in theirs;
+ * halves are rounded once, an average is divided once. */
+enum xr_status xr_coll_allreduce_multi(struct xr_coll *coll,
+	const struct xr_coll_multi *multi, struct xr_error *err);
+
+/* xr_coll_reduce_multi() - the same in tensor index of @multi's rank; others are as
+ * they were. */
+enum xr_status xr_coll_reduce_multi(struct xr_coll *coll,
+	const struct xr_coll_multi *multi, struct xr_error *err);
+
+/* xr_coll_allgather_multi() - all tensors of all members in each of the lists: tensor
+ * j of the k-th member is at k * count + j. Those of a list may lie anywhere. */
+enum xr_status xr_coll_allgather_multi(struct xr_coll *coll,
+	const struct xr_coll_multi *multi, struct xr_error *err);
+
 #ifdef __cplusplus
 }
 #endif
