@@ -334,7 +334,7 @@ reduce_all(enum xr_dtype d, enum xr_redop op, size_t count)
 	int64_t root = (int64_t)(count % size);
 
 	EXPECT(x != NULL && want != NULL && was != NULL);
-	ref_reduce(want, count, d, op, size);
+	ref_reduce(want, count, d, op, (struct ref_ranks){ size, 1 });
 	ref_fill(x, count, d, rank);
 	memcpy(was, x, bytes);
 	EXPECT(xr_coll_reduce(all,

@@ -142,9 +142,9 @@ fill_one(uint8_t *at, enum xr_dtype d, uint64_t r)
 }
 
 void
-ref_fill(void *data, size_t count, enum xr_dtype dtype, uint32_t rank)
+ref_fill(void *data, size_t count, enum xr_dtype dtype, uint32_t number)
 {
-	uint64_t s = rank * UINT64_C(977) + dtype;
+	uint64_t s = number * UINT64_C(977) + dtype;
 	enum xr_dtype one = dtype == XR_DT_C64 ? XR_DT_F32 : XR_DT_F64;
 	size_t size;
 
@@ -301,61 +301,73 @@ average(void *acc, enum xr_dtype d, uint32_t ranks)
 struct all {
 	enum xr_dtype dtype;
 	enum xr_redop op;
-	uint32_t ranks;
+	uint32_t ranks, each;
 	uint8_t *data[64];
 };
 
-/* Element @i of them. */
+/* Element @i of array @from; a half as a float. */
+static void
+take(const struct all *a, uint32_t from, size_t i, void *to)
+{
+	size_t size = xr_dtype_size(a->dtype);
+	uint16_t h;
+	float f;
+
+	if (!is_half(a->dtype)) {
+		memcpy(to, a->data[from] + i * size, size);
+		return;
+	}
+	memcpy(&h, a->data[from] + i * size, sizeof(h));
+	f = from_half(a->dtype, h);
+	memcpy(to, &f, sizeof(f));
+}
+
+static void
+combine(const struct all *a, void *acc, const void *b)
+{
+	if (is_complex(a->dtype))
+		reduce_complex(acc, b, a->dtype, a->op);
+	else if (is_float(a->dtype))
+		reduce_real(acc, b, a->dtype == XR_DT_F64, a->op);
+	else
+		reduce_int(acc, b, a->dtype, a->op);
+}
+
+/* Element @i of them: of each rank in its order, and those in theirs. */
 static void
 reduce_one(void *to, const struct all *a, size_t i)
 {
-	enum xr_dtype d = a->dtype;
-	enum xr_redop op = a->op;
-	uint32_t ranks = a->ranks;
-	uint8_t *const *all = a->data;
-	size_t size = xr_dtype_size(d);
-	_Alignas(16) uint8_t acc[16];
-	float f, g;
+	_Alignas(16) uint8_t acc[16], own[16], next[16];
+	float f;
 	uint16_t h;
 
-	memcpy(acc, all[0] + i * size, size);
-	if (is_half(d)) {
-		memcpy(&h, acc, 2);
-		f = from_half(d, h);
-		for (uint32_t r = 1; r < ranks; r++) {
-			memcpy(&h, all[r] + i * size, 2);
-			g = from_half(d, h);
-			reduce_real(&f, &g, false, op);
+	for (uint32_t r = 0; r < a->ranks; r++) {
+		take(a, r * a->each, i, own);
+		for (uint32_t k = 1; k < a->each; k++) {
+			take(a, r * a->each + k, i, next);
+			combine(a, own, next);
 		}
-		if (op == XR_AVG)
-			f *= 1.0f / (float)ranks;
-		h = to_half(d, f);
-		memcpy(to, &h, 2);
-		return;
-	}
-	for (uint32_t r = 1; r < ranks; r++) {
-		const uint8_t *b = all[r] + i * size;
-
-		if (is_complex(d))
-			reduce_complex(acc, b, d, op);
-		else if (is_float(d))
-			reduce_real(acc, b, d == XR_DT_F64, op);
+		if (r == 0)
+			memcpy(acc, own, sizeof(acc));
 		else
-			reduce_int(acc, b, d, op);
+			combine(a, acc, own);
 	}
-	if (op == XR_AVG)
-		average(acc, d, ranks);
-	memcpy(to, acc, size);
+	if (a->op == XR_AVG)
+		average(acc, a->dtype, a->ranks * a->each);
+	memcpy(&f, acc, sizeof(f));
+	h = is_half(a->dtype) ? to_half(a->dtype, f) : 0;
+	memcpy(to, is_half(a->dtype) ? (void *)&h : acc,
+		xr_dtype_size(a->dtype));
 }
 
 void
 ref_reduce(void *data, size_t count, enum xr_dtype dtype, enum xr_redop op,
-	uint32_t ranks)
+	struct ref_ranks ranks)
 {
-	struct all all = { dtype, op, ranks, { NULL } };
+	struct all all = { dtype, op, ranks.count, ranks.each, { NULL } };
 	size_t size = xr_dtype_size(dtype);
 
-	for (uint32_t r = 0; r < ranks; r++) {
+	for (uint32_t r = 0; r < all.ranks * all.each; r++) {
 		all.data[r] = malloc(count * size + 1);
 		if (all.data[r] == NULL)
 			abort();
@@ -363,6 +375,6 @@ ref_reduce(void *data, size_t count, enum xr_dtype dtype, enum xr_redop op,
 	}
 	for (size_t i = 0; i < count; i++)
 		reduce_one((uint8_t *)data + i * size, &all, i);
-	for (uint32_t r = 0; r < ranks; r++)
+	for (uint32_t r = 0; r < all.ranks * all.each; r++)
 		free(all.data[r]);
 }

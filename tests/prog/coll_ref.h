@@ -11,12 +11,17 @@
 
 #include <xrun/coll.h>
 
-/* ref_fill() - @count elements that rank @rank has, the same at each call. */
-void ref_fill(void *data, size_t count, enum xr_dtype dtype, uint32_t rank);
+/* ref_fill() - @count elements, those of array @number, the same at each call. */
+void ref_fill(void *data, size_t count, enum xr_dtype dtype, uint32_t number);
 
-/* ref_reduce() - those of ranks 0 to @ranks - 1, combined in this order. */
+/* So many, each with as many arrays: numbers 0 to each - 1 are those of rank 0. */
+struct ref_ranks {
+	uint32_t count, each;
+};
+
+/* ref_reduce() - those of a rank, combined in their order; then the ranks'. */
 void ref_reduce(void *data, size_t count, enum xr_dtype dtype, enum xr_redop op,
-	uint32_t ranks);
+	struct ref_ranks ranks);
 
 /* ref_can() - is there such a reduction? */
 bool ref_can(enum xr_dtype dtype, enum xr_redop op);
