@@ -120,6 +120,10 @@ class xr_coll_op(Structure):
     pass
 
 
+class xr_coll_multi(Structure):
+    pass
+
+
 class xr_func(Structure):
     pass
 
@@ -401,6 +405,16 @@ xr_coll_op._fields_ = [
     ("list", POINTER(c_void_p)),
     ("timeout", c_int64),
 ]
+xr_coll_multi._fields_ = [
+    ("size", c_uint32),
+    ("count", c_uint32),
+    ("tensors", POINTER(xr_value_p)),
+    ("op", c_int),
+    ("index", c_uint32),
+    ("rank", c_int64),
+    ("lists", POINTER(POINTER(xr_value_p))),
+    ("timeout", c_int64),
+]
 xr_func._fields_ = [
     ("size", c_uint32),
     ("name", c_char_p),
@@ -613,11 +627,17 @@ FUNCTIONS = {
     "xr_carrier_register": (c_int, (POINTER(xr_carrier), POINTER(xr_error),)),
     "xr_coll_allgather": (c_int, (xr_coll_p, POINTER(xr_coll_op),
         POINTER(xr_error),)),
+    "xr_coll_allgather_multi": (c_int, (xr_coll_p, POINTER(xr_coll_multi),
+        POINTER(xr_error),)),
     "xr_coll_allreduce": (c_int, (xr_coll_p, POINTER(xr_coll_op),
+        POINTER(xr_error),)),
+    "xr_coll_allreduce_multi": (c_int, (xr_coll_p, POINTER(xr_coll_multi),
         POINTER(xr_error),)),
     "xr_coll_barrier": (c_int, (xr_coll_p, POINTER(xr_coll_op),
         POINTER(xr_error),)),
     "xr_coll_bcast": (c_int, (xr_coll_p, POINTER(xr_coll_op),
+        POINTER(xr_error),)),
+    "xr_coll_bcast_multi": (c_int, (xr_coll_p, POINTER(xr_coll_multi),
         POINTER(xr_error),)),
     "xr_coll_close": (None, (xr_coll_p,)),
     "xr_coll_free": (None, (xr_coll_p,)),
@@ -647,6 +667,8 @@ FUNCTIONS = {
     "xr_coll_recv": (c_int, (xr_coll_p, POINTER(xr_coll_op), POINTER(c_int64),
         POINTER(xr_error),)),
     "xr_coll_reduce": (c_int, (xr_coll_p, POINTER(xr_coll_op),
+        POINTER(xr_error),)),
+    "xr_coll_reduce_multi": (c_int, (xr_coll_p, POINTER(xr_coll_multi),
         POINTER(xr_error),)),
     "xr_coll_scatter": (c_int, (xr_coll_p, POINTER(xr_coll_op),
         POINTER(xr_error),)),
@@ -1039,6 +1061,7 @@ XR_THERE_SILENT = 3
 XR_ADDRESS_MAX = 255
 XR_CARRIER_API = 1
 XR_COLL_ANY = -1
+XR_COLL_MULTI_MOST = 1024
 XR_DEVICE_MAP_CPU = -1
 XR_GROUP_KEY_MAX = 255
 XR_GROUP_NAME_MAX = 127

@@ -270,6 +270,71 @@ Test(coll_kernel, long_arrays_are_cut_where_nobody_sees_it)
 	each_pair(agree_when_long);
 }
 
+/* --- in steps --------------------------------------------------------------- */
+
+/* All in one place; or each in its own. */
+static void
+in_places(const struct kernel_job *job, uint32_t places, char *to)
+{
+	enum xr_dtype wide = kernel_wide(job->dtype);
+	const void *of[SOURCES];
+	char *part[SOURCES];
+	struct kernel_job step = *job;
+
+	step.count = job->count / places;
+	for (uint32_t i = 0; i < places; i++) {
+		step.src = job->src + i * step.count;
+		step.dst = part[i] = room(wide, job->n);
+		of[i] = part[i];
+		kernel_begin(&step);
+	}
+	kernel_reduce(&(struct kernel_job){ part[0], of, places, job->n, wide,
+		kernel_step(job->op) });
+	step.src = of;
+	step.count = 1;
+	step.dst = to;
+	kernel_end(&step, job->count);
+	for (uint32_t i = 0; i < places; i++)
+		room_free(wide, part[i]);
+}
+
+static void
+agree_in_steps(enum xr_dtype dtype, enum xr_redop op, uint32_t count, size_t n)
+{
+	char *src[SOURCES], *right = room(dtype, n), *got = room(dtype, n);
+	const struct kernel_job job = { got, (const void *const *)src, count, n,
+		dtype, op };
+
+	for (uint32_t i = 0; i < count; i++) {
+		src[i] = room(dtype, n);
+		fill(dtype, src[i], n);
+	}
+	want(&job, right);
+	in_places(&job, 1, got);
+	same(&job, "one place", right);
+	in_places(&job, count, got);
+	same(&job, "a place for each", right);
+	for (uint32_t i = 0; i < count; i++)
+		room_free(dtype, src[i]);
+	room_free(dtype, right);
+	room_free(dtype, got);
+}
+
+static void
+agree_in_any_steps(enum xr_dtype dtype, enum xr_redop op)
+{
+	for (uint32_t count = 1; count <= SOURCES; count++)
+		for (size_t n = 0; n <= 40; n++)
+			agree_in_steps(dtype, op, count, n);
+	agree_in_steps(dtype, op, 3, 8192);
+	agree_in_steps(dtype, op, 5, 2047);
+}
+
+Test(coll_kernel, what_is_done_in_steps_is_what_is_done_at_once)
+{
+	each_pair(agree_in_any_steps);
+}
+
 /* --- f16 and bf16 ---------------------------------------------------------- */
 
 #define HALVES 65536

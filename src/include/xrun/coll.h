@@ -201,8 +201,8 @@ struct xr_coll_multi {
 	enum xr_redop op;
 	uint32_t index; /* which of @rank's tensors; the same on all members */
 	int64_t rank;   /* who sends, or receives; of the world */
-	struct xr_value *const
-		*const *lists; /* [count], each NULL, or [members * count] */
+	struct xr_value *const *const
+		*lists;  /* [count], each NULL, or [members * count] */
 	int64_t timeout; /* ns, of all of it; 0 and XR_TIMEOUT_DEFAULT: the
 			  * group's */
 };
