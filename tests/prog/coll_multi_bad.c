@@ -234,7 +234,7 @@ late(void)
 	if (rank != 2) {
 		EXPECT(xr_coll_bcast_multi(all,
 			       MULTI(LIST(list, EACH),
-				       .timeout = XR_SECONDS(0.2)),
+				       .timeout = XR_SECONDS(1)),
 			       &err) == XR_E_TIMEOUT);
 	} else {
 		/* Nobody sends, and the group is over. */
