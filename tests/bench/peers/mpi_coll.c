@@ -75,16 +75,13 @@ run(struct step *s)
 		MPI_Bcast(s->out, n, type, 0, MPI_COMM_WORLD);
 		break;
 	case ALLGATHER:
-		MPI_Allgather(s->in, n, type, s->all, n, type,
-			MPI_COMM_WORLD);
+		MPI_Allgather(s->in, n, type, s->all, n, type, MPI_COMM_WORLD);
 		break;
 	case REDUCE:
-		MPI_Reduce(s->in, s->out, n, type, op, 0,
-			MPI_COMM_WORLD);
+		MPI_Reduce(s->in, s->out, n, type, op, 0, MPI_COMM_WORLD);
 		break;
 	case GATHER:
-		MPI_Gather(s->in, n, type, s->all, n, type, 0,
-			MPI_COMM_WORLD);
+		MPI_Gather(s->in, n, type, s->all, n, type, 0, MPI_COMM_WORLD);
 		break;
 	case SCATTER:
 		MPI_Scatter(s->all, n, type, s->out, n, type, 0,
