@@ -450,6 +450,26 @@ number_it(struct xr_coll *team)
 	return s != NULL;
 }
 
+enum xr_status
+team_of_all(uint32_t count, struct xr_coll **team, struct xr_error *err)
+{
+	struct xr_coll *all = team_new(count);
+	enum xr_status status = all != NULL ?
+		find_members(all, NULL, err) :
+		fail(err, XR_E_NOMEM, "out of memory");
+
+	if (status == XR_OK && !number_it(all))
+		status = fail(err, XR_E_NOMEM, "out of memory");
+	if (status != XR_OK) {
+		team_unref(all);
+		return status;
+	}
+	guest_set(&guest); /* it counts groups as long as the agent lives */
+	all->timeout = INT64_MAX;
+	*team = all;
+	return XR_OK;
+}
+
 /* From when this returns each member can be sent to: all have it. */
 static enum xr_status
 come_together(const struct xr_coll *team, struct xr_error *err)

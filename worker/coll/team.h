@@ -65,6 +65,12 @@ struct xr_coll {
 struct xr_coll *team_ref(struct xr_coll *team);
 void team_unref(struct xr_coll *team); /* NULL is fine */
 
+/* team_of_all() - of all @count members of the agent, by their ranks: at hand for
+ * who makes it, and not among those that messages find, or that fail of a loss.
+ * XR_E_INVAL: there are not so many; XR_E_NOMEM. */
+enum xr_status team_of_all(uint32_t count, struct xr_coll **team,
+	struct xr_error *err);
+
 /* team_find() - by its number, with a reference; NULL: there is none, or none any
  * more. */
 struct xr_coll *team_find(uint64_t id);

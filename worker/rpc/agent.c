@@ -27,6 +27,7 @@
 #include "worker/rpc/rref.h"
 #include "worker/rpc/serve.h"
 #include "worker/rpc/tell.h"
+#include "worker/rpc/way.h"
 #include "worker/rpc/word.h"
 
 #define NAME_BUCKETS 1024           /* a power of 2 */
@@ -568,6 +569,7 @@ agent_close(void (*look)(void *ctx), void *ctx)
 	empty(NULL);
 	rref_close();
 	close_carriers();
+	way_close();
 	meet_forget_all();
 	forget_peers();
 	explicit_bzero(a.secret, sizeof(a.secret));

@@ -292,7 +292,9 @@ xr_rpc_opts_init(xr_backend_id backend, struct xr_rpc_opts *opts,
 		.backend = backend == 0 ? BACKEND_AUTO : backend,
 		.timeout = XR_RPC_TIMEOUT_DEFAULT,
 		.init_method = XR_INIT_METHOD_DEFAULT,
-		.threads = XR_RPC_THREADS_DEFAULT,
+		.threads = backend == BACKEND_GROUP ?
+			XR_RPC_GROUP_THREADS_DEFAULT :
+			XR_RPC_THREADS_DEFAULT,
 	};
 	uint32_t size = opts->size;
 
@@ -344,6 +346,43 @@ check_maps(const struct xr_rpc_opts *o, struct xr_error *err)
 	return status;
 }
 
+/* Those of SPEC.md, B28. */
+static enum xr_status
+check_group(const struct xr_rpc_opts *o, struct xr_error *err)
+{
+	if (!backend_is_group(o))
+		return XR_OK;
+	if (o->map_count > 0)
+		return fail(err, XR_E_INVAL,
+			"a device map to %s: process_group has none",
+			o->maps[0].to);
+	if (o->device_count > 0)
+		return fail(err, XR_E_INVAL,
+			"devices: %d: process_group has none", o->devices[0]);
+	return XR_OK;
+}
+
+/* A backend of ours may have a name of its own for them, which is checked. */
+static uint32_t
+threads_of(const struct xr_rpc_opts *o)
+{
+	const struct xr_backend *b = backend_of(o->backend);
+	uint32_t n = o->threads;
+	struct span value, key;
+
+	if (b->check != check_own)
+		return n;
+	for (uint32_t i = 0; i < o->extra_count; i++) {
+		value = span_of(o->extra[i]);
+		key = span_next(&value, '=');
+		for (const struct own *row = b->ctx; row->key != NULL; row++)
+			if (row->is_right == is_threads &&
+				span_is(key, row->key))
+				number_parse(value, OPTIONS_THREADS_MAX, &n);
+	}
+	return n;
+}
+
 static enum xr_status
 check_all(const struct xr_rpc_opts *o, struct xr_error *err)
 {
@@ -360,6 +399,8 @@ check_all(const struct xr_rpc_opts *o, struct xr_error *err)
 		status = check_lists(o, err);
 	if (status == XR_OK)
 		status = check_maps(o, err);
+	if (status == XR_OK)
+		status = check_group(o, err);
 	if (status == XR_OK && b->check != NULL)
 		status = b->check(o, b->ctx, err);
 	return status;
@@ -385,6 +426,7 @@ backend_check(const struct xr_rpc_opts *opts, struct xr_rpc_opts *all,
 	status = check_all(&own, err);
 	if (status != XR_OK)
 		return status;
+	own.threads = threads_of(&own);
 	if (own.timeout == XR_TIMEOUT_DEFAULT)
 		own.timeout = XR_RPC_TIMEOUT_DEFAULT;
 	else if (own.timeout == 0)

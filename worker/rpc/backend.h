@@ -17,8 +17,9 @@
 
 struct suggest;
 
-#define BACKENDS_MAX 256
-#define BACKEND_AUTO 1
+#define BACKENDS_MAX  256
+#define BACKEND_AUTO  1
+#define BACKEND_GROUP 2 /* process_group */
 
 /* backend_of() - 0 is that of BACKEND_AUTO; NULL: nobody registered it. */
 const struct xr_backend *backend_of(xr_backend_id id);
@@ -29,8 +30,8 @@ void backend_offer(const struct xr_backend *backend, struct suggest *near);
 
 /*
  * backend_check() - @opts as an older program may have them, whole in @all, and
- * fit for their backend: with a number of it that is not 0, and a timeout that is
- * XR_TIMEOUT_NEVER where that was 0.
+ * fit for their backend: with a number of it that is not 0, a timeout that is
+ * XR_TIMEOUT_NEVER where that was 0, and the threads that its own options say.
  *
  * @all: borrows what @opts does
  *
@@ -39,6 +40,13 @@ void backend_offer(const struct xr_backend *backend, struct suggest *near);
  */
 enum xr_status backend_check(const struct xr_rpc_opts *opts,
 	struct xr_rpc_opts *all, struct xr_error *err);
+
+/* backend_is_group() - do messages go over a group (way.h)? */
+static inline bool
+backend_is_group(const struct xr_rpc_opts *opts)
+{
+	return opts->backend == BACKEND_GROUP;
+}
 
 /*
  * backend_carriers() - those that @opts ask for, best first; up to @cap.

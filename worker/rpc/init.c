@@ -23,14 +23,15 @@
 #include "worker/rpc/member.h"
 #include "worker/rpc/options.h"
 #include "worker/rpc/rref.h"
+#include "worker/rpc/way.h"
 #include "worker/store/reach.h"
 
 struct group group = { .changing = PTHREAD_MUTEX_INITIALIZER };
 
 /* --- judging -------------------------------------------------------------- */
 
-/* Names are nobody else's; all think of a group of the same size; device maps fit
- * together. */
+/* Names are nobody else's; all think of a group of the same size, and send the same
+ * way; device maps fit together. */
 static enum xr_status
 judge(const struct xr_value *infos, void *ctx, struct xr_error *err)
 {
@@ -38,6 +39,8 @@ judge(const struct xr_value *infos, void *ctx, struct xr_error *err)
 	enum xr_status status = members_check_names(infos, err);
 	struct member m;
 
+	if (status == XR_OK)
+		status = members_check_way(infos, err);
 	for (size_t i = 0; i < xr_value_count(infos) && status == XR_OK; i++) {
 		member_read(xr_value_at(infos, i), &m);
 		if (m.said_size != (int64_t)j->size)
@@ -125,6 +128,9 @@ come_together(struct join *j, struct member *me, const struct xr_rpc_opts *opts,
 		join_give_up(j, status, err);
 	if (status == XR_OK)
 		status = add_members(infos, j->rank, err);
+	/* Nobody sends before all are ready. */
+	if (status == XR_OK && backend_is_group(opts))
+		status = way_open(j->rank, j->size, err);
 	if (status == XR_OK)
 		status = join_ready(j, err);
 	xr_value_unref(infos);
@@ -349,6 +355,9 @@ xr_rpc_init(const char *name, int64_t rank, int64_t world_size,
 		(all.rref_flags & ~(uint32_t)XR_RREF_ACK_ON_DONE) != 0)
 		status = fail(&why, XR_E_INVAL,
 			"rref_flags: %#x has unknown ones", all.rref_flags);
+	if (status == XR_OK && world_size == 0 && backend_is_group(&all))
+		status = fail(&why, XR_E_INVAL,
+			"world_size 0: process_group has no groups whose members come and go");
 	if (status == XR_OK) {
 		pthread_mutex_lock(&group.changing);
 		status = agent_state() != AGENT_NONE ?

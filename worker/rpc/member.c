@@ -82,6 +82,8 @@ member_new(const struct member *m, const struct xr_rpc_opts *opts)
 	put(&status, d, "device_count", xr_value_new_u64(m->device_count));
 	put(&status, d, "devices", devices_of(opts));
 	put(&status, d, "maps", maps_of(opts));
+	put(&status, d, "over_group",
+		xr_value_new_bool(backend_is_group(opts)));
 	return whole(d, status);
 }
 
@@ -176,6 +178,7 @@ member_read(const struct xr_value *v, struct member *m)
 		!read_list(find(v, "maps"), &m->maps))
 		return false;
 	m->device_kind = (enum xr_device_kind)kind;
+	xr_value_get_bool(find(v, "over_group"), &m->over_group);
 	return xr_value_get_u64(find(v, "incarnation"), &m->incarnation) ==
 		XR_OK &&
 		xr_value_get_i64(find(v, "size"), &m->said_size) == XR_OK &&
@@ -203,6 +206,25 @@ members_check_names(const struct xr_value *list, struct xr_error *err)
 					"%s and %s both say that they are rank %u",
 					other.name, m.name, m.id);
 		}
+	}
+	return XR_OK;
+}
+
+enum xr_status
+members_check_way(const struct xr_value *list, struct xr_error *err)
+{
+	struct member first, m;
+
+	member_read(xr_value_at(list, 0), &first);
+	for (size_t i = 1; i < xr_value_count(list); i++) {
+		member_read(xr_value_at(list, i), &m);
+		if (m.over_group != first.over_group)
+			return fail(err, XR_E_CONFLICT,
+				"%s (%u) has the backend process_group, and %s (%u) has not",
+				m.over_group ? m.name : first.name,
+				m.over_group ? m.id : first.id,
+				m.over_group ? first.name : m.name,
+				m.over_group ? first.id : m.id);
 	}
 	return XR_OK;
 }

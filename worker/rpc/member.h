@@ -28,6 +28,7 @@ struct member {
 	uint32_t id;
 	uint64_t incarnation;
 	int64_t said_size; /* 0: members come and go */
+	bool over_group;   /* it sends so: way.h */
 	enum xr_device_kind device_kind;
 	uint32_t device_count;
 	const struct xr_value *devices; /* LIST of I64 */
@@ -58,6 +59,11 @@ bool member_read(const struct xr_value *v, struct member *m);
 /* members_check_names() - of a LIST: two of them do not have one name, or one id.
  * XR_E_EXISTS names both; XR_E_PROTO. */
 enum xr_status members_check_names(const struct xr_value *list,
+	struct xr_error *err);
+
+/* members_check_way() - of a LIST: all send over a group, or none does.
+ * XR_E_CONFLICT names two. */
+enum xr_status members_check_way(const struct xr_value *list,
 	struct xr_error *err);
 
 /* members_check_devices() - xr_devmap_check() of all in a LIST. */

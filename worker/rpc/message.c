@@ -14,6 +14,7 @@
 #include "worker/rpc/prof.h"
 #include "worker/rpc/rref.h"
 #include "worker/rpc/serve.h"
+#include "worker/rpc/way.h"
 
 typedef void handler_fn(struct peer *peer, const struct xr_record *record,
 	const struct xr_body *body);
@@ -52,13 +53,9 @@ count(struct peer *p, const struct xr_body *body)
 }
 
 void
-message_deliver(void *ctx, void *peer, const struct xr_record *record,
+message_hand(struct peer *p, const struct xr_record *record,
 	const struct xr_body *body)
 {
-	struct peer *p = peer;
-
-	delivering = ctx;
-	lead_deliver_begin();
 	count(p, body);
 	if (atomic_load_explicit(&p->state, memory_order_relaxed) == PEER_LOST)
 		; /* what comes yet is nobody's */
@@ -66,6 +63,18 @@ message_deliver(void *ctx, void *peer, const struct xr_record *record,
 		handlers[record->kind](p, record, body);
 	else
 		agent_lose(p, "it sent a message of no kind");
+}
+
+void
+message_deliver(void *ctx, void *peer, const struct xr_record *record,
+	const struct xr_body *body)
+{
+	delivering = ctx;
+	lead_deliver_begin();
+	if (__builtin_expect(way_is_group(), false))
+		way_arrived(peer, record, body);
+	else
+		message_hand(peer, record, body);
 	lead_deliver_end();
 }
 

@@ -41,6 +41,10 @@ enum message_kind {
 		MESSAGE_KINDS,
 };
 
+/* Beside a kind: it came as a message of the group of all: way.h. */
+#define MESSAGE_CARRIED 0x80
+_Static_assert(MESSAGE_KINDS <= MESSAGE_CARRIED, "a bit of its own");
+
 enum message_flags {
 	MESSAGE_VALUE = 1,  /* the body is a value, not bytes */
 	MESSAGE_NAMED = 2,  /* it begins with the function's name: u16, bytes */
@@ -52,6 +56,10 @@ enum message_flags {
 /* message_deliver() - hand it to its handler; what is of no kind is refused. Of
  * struct xr_carrier_host. */
 void message_deliver(void *ctx, void *peer, const struct xr_record *record,
+	const struct xr_body *body);
+
+/* message_hand() - the same, of a message that message_deliver() gave to the way. */
+void message_hand(struct peer *peer, const struct xr_record *record,
 	const struct xr_body *body);
 
 /* message_carrier() - the one that delivers at this moment, on this thread. */

@@ -17,6 +17,7 @@
 #include "worker/rpc/peer.h"
 #include "worker/rpc/pending.h"
 #include "worker/rpc/tell.h"
+#include "worker/rpc/way.h"
 
 #define COPIES_MAX (UINT32_C(64) << 20) /* bytes */
 
@@ -233,6 +234,14 @@ leave_behind(struct peer *p, const struct xr_message *m, struct parcel *parcel)
 	return XR_OK;
 }
 
+static enum xr_status
+hand_over(struct peer *p, const struct xr_message *m, bool *pending)
+{
+	return __builtin_expect(way_is_group(), false) ?
+		way_send(p, m, pending) :
+		p->carrier->send(p->link, m, pending);
+}
+
 /* With what a carrier may keep. */
 static enum xr_status
 send_parcel(struct peer *p, const struct xr_message *m, struct parcel *parcel)
@@ -243,7 +252,7 @@ send_parcel(struct peer *p, const struct xr_message *m, struct parcel *parcel)
 
 	one.token = &parcel->token;
 	parcel_lend(parcel);
-	status = p->carrier->send(p->link, &one, &pending);
+	status = hand_over(p, &one, &pending);
 	if (status != XR_OK || !pending)
 		parcel_keep(parcel);
 	return status;
@@ -323,9 +332,8 @@ send_message(struct peer *p, const struct xr_message *m, struct parcel *parcel)
 	if (parcel != NULL)
 		return send_parcel(p, m, parcel);
 	len = length_of(m);
-	return len > p->carrier->copies ?
-		send_copy(p, m, len) :
-		p->carrier->send(p->link, m, &pending);
+	return len > p->carrier->copies ? send_copy(p, m, len) :
+					  hand_over(p, m, &pending);
 }
 
 static void

@@ -32,6 +32,8 @@ extern "C" {
 
 #define XR_RPC_TIMEOUT_DEFAULT XR_SECONDS(60) /* a call */
 #define XR_RPC_THREADS_DEFAULT 16             /* that run functions */
+#define XR_RPC_GROUP_THREADS_DEFAULT \
+	4 /* the same, of the backend process_group */
 #define XR_INIT_METHOD_DEFAULT "env://"
 #define XR_WORKER_NAME_MAX     127 /* bytes */
 #define XR_WORKER_ID_MAX       32767
