@@ -18,6 +18,7 @@
 #include <xrun/coll.h>
 #include <xrun/job.h>
 
+#include "tests/kit/backend.h"
 #include "tests/prog/coll_ref.h"
 
 static uint32_t rank, size;
@@ -633,7 +634,7 @@ main(int argc, char **argv)
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	while (argc < 2 || strcmp(argv[1], cases[i].name) != 0)
 		EXPECT(++i < sizeof(cases) / sizeof(cases[0]));
-	EXPECT(xr_rpc_opts_init(0, &rpc, &err) == XR_OK);
+	EXPECT(xr_rpc_opts_init(tested_backend(), &rpc, &err) == XR_OK);
 	rpc.transports = tcp;
 	rpc.transport_count = argc > 2;
 	opts.rpc = &rpc;

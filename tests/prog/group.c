@@ -20,6 +20,7 @@
 #include <xrun/group.h>
 #include <xrun/job.h>
 
+#include "tests/kit/backend.h"
 #include "tests/prog/group_case.h"
 
 uint32_t rank, size;
@@ -335,7 +336,7 @@ main(int argc, char **argv)
 	EXPECT(c != NULL);
 	snprintf(name, sizeof(name), "%d", (int)xr_job_rank());
 	opts.name = name;
-	EXPECT(xr_rpc_opts_init(0, &rpc, &err) == XR_OK);
+	EXPECT(xr_rpc_opts_init(tested_backend(), &rpc, &err) == XR_OK);
 	rpc.transports = tcp;
 	rpc.transport_count = argc > 2;
 	opts.rpc = &rpc;

@@ -25,6 +25,8 @@
 #include <xrun/job.h>
 #include <xrun/rpc.h>
 
+#include "tests/kit/backend.h"
+
 static unsigned rank, size;
 
 #define EXPECT(x) \
@@ -540,7 +542,7 @@ join(bool by_tcp)
 	EXPECT(xr_module_static(functions,
 		       sizeof(functions) / sizeof(functions[0]),
 		       &err) == XR_OK);
-	EXPECT(xr_rpc_opts_init(0, &opts, &err) == XR_OK);
+	EXPECT(xr_rpc_opts_init(tested_backend(), &opts, &err) == XR_OK);
 	opts.transports = tcp;
 	opts.transport_count = by_tcp;
 	EXPECT(xr_rpc_init(name, -1, -1, &opts, &err) == XR_OK);

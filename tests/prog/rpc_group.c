@@ -21,6 +21,7 @@
 #include <xrun/rpc.h>
 #include <xrun/store.h>
 
+#include "tests/kit/backend.h"
 #include "tests/prog/prog.h"
 
 static bool changes, by_tcp;
@@ -71,7 +72,7 @@ join(void)
 	struct xr_rpc_opts opts = { .size = sizeof(opts) };
 	char name[32];
 
-	xr_rpc_opts_init(0, &opts, NULL);
+	xr_rpc_opts_init(tested_backend(), &opts, NULL);
 	opts.threads = (uint32_t)threads;
 	if (by_tcp) {
 		opts.transports = tcp;

@@ -23,6 +23,7 @@
 #include <xrun/job.h>
 #include <xrun/rpc.h>
 
+#include "tests/kit/backend.h"
 #include "tests/prog/prog.h"
 
 #define BYTES   (16u << 20)
@@ -202,7 +203,7 @@ main(int argc, char **argv)
 	prog_opts(argc, argv, options);
 	snprintf(name, sizeof(name), "worker%u", xr_job_rank());
 	check(xr_module_static(functions, 2, &err), "register");
-	check(xr_rpc_opts_init(0, &opts, &err), "options");
+	check(xr_rpc_opts_init(tested_backend(), &opts, &err), "options");
 	opts.transports = &transport;
 	opts.transport_count = 1;
 	check(xr_rpc_init(name, -1, -1, &opts, &err), "init");

@@ -23,6 +23,8 @@
 #include <xrun/rpc.h>
 #include <xrun/rref.h>
 
+#include "tests/kit/backend.h"
+
 static unsigned rank;
 static struct xr_error err;
 
@@ -259,7 +261,7 @@ main(int argc, char **argv)
 	EXPECT(xr_module_static(functions,
 		       sizeof(functions) / sizeof(functions[0]),
 		       &err) == XR_OK);
-	EXPECT(xr_rpc_opts_init(0, &opts, &err) == XR_OK);
+	EXPECT(xr_rpc_opts_init(tested_backend(), &opts, &err) == XR_OK);
 	opts.transports = tcp;
 	opts.transport_count = argc > 2;
 	EXPECT(xr_rpc_init(name, -1, -1, &opts, &err) == XR_OK);

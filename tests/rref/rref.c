@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/kit/backend.h"
 #include "tests/rref/rref.h"
 
 static const struct scene *
@@ -53,9 +54,9 @@ main(int argc, char **argv)
 
 	register_functions();
 	/* What fails says XRUN_FAULT. */
-	EXPECT(xr_rpc_opts_init(xr_backend_find(getenv("XRUN_FAULT") != NULL ?
-						"faulty" :
-						"auto"),
+	EXPECT(xr_rpc_opts_init(getenv("XRUN_FAULT") != NULL ?
+				       xr_backend_find("faulty") :
+				       tested_backend(),
 		       &opts, &last_err),
 		XR_OK);
 	if (late)

@@ -20,6 +20,8 @@
 #include <xrun/future.h>
 #include <xrun/rpc.h>
 
+#include "tests/kit/backend.h"
+
 /* join() - become the group; @threads run functions, 0: as many as there are by
  * default. */
 static inline enum xr_status
@@ -34,7 +36,7 @@ try_to_join(uint32_t threads, struct xr_error *err)
 	close(fd);
 	unlink(path);
 	snprintf(method, sizeof(method), "file://%s", path);
-	cr_assert_eq(xr_rpc_opts_init(0, &opts, NULL), XR_OK);
+	cr_assert_eq(xr_rpc_opts_init(tested_backend(), &opts, NULL), XR_OK);
 	opts.init_method = method;
 	if (threads > 0)
 		opts.threads = threads;

@@ -28,6 +28,8 @@
 #include <xrun/func.h>
 #include <xrun/rpc.h>
 
+#include "tests/kit/backend.h"
+
 #define MEMBERS_MAX 16
 #define PATIENCE_S  100
 
@@ -200,7 +202,7 @@ usual(void)
 {
 	struct xr_rpc_opts opts = { .size = sizeof(opts) };
 
-	xr_rpc_opts_init(0, &opts, NULL);
+	xr_rpc_opts_init(tested_backend(), &opts, NULL);
 	opts.init_method = store_address;
 	opts.timeout = XR_SECONDS(60);
 	return opts;

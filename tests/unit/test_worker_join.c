@@ -15,6 +15,8 @@
 #include <xrun/func.h>
 #include <xrun/rpc.h>
 
+#include "tests/kit/backend.h"
+
 static struct xr_error err;
 static char place[64], store[128];
 
@@ -42,7 +44,7 @@ join(const char *name, int64_t rank, int64_t size, int64_t timeout)
 {
 	struct xr_rpc_opts opts = { .size = sizeof(opts) };
 
-	cr_assert_eq(xr_rpc_opts_init(0, &opts, &err), XR_OK);
+	cr_assert_eq(xr_rpc_opts_init(tested_backend(), &opts, &err), XR_OK);
 	opts.init_method = store;
 	opts.timeout = timeout;
 	return xr_rpc_init(name, rank, size, &opts, &err);
