@@ -354,11 +354,12 @@ check_group(const struct xr_rpc_opts *o, struct xr_error *err)
 		return XR_OK;
 	if (o->map_count > 0)
 		return fail(err, XR_E_INVAL,
-			"a device map to %s: process_group has none",
+			"a device map to %s: the backend process_group has no device maps",
 			o->maps[0].to);
 	if (o->device_count > 0)
 		return fail(err, XR_E_INVAL,
-			"devices: %d: process_group has none", o->devices[0]);
+			"devices: %d: the backend process_group has no accelerators",
+			o->devices[0]);
 	return XR_OK;
 }
 

@@ -357,7 +357,7 @@ xr_rpc_init(const char *name, int64_t rank, int64_t world_size,
 			"rref_flags: %#x has unknown ones", all.rref_flags);
 	if (status == XR_OK && world_size == 0 && backend_is_group(&all))
 		status = fail(&why, XR_E_INVAL,
-			"world_size 0: process_group has no groups whose members come and go");
+			"world_size 0: the backend process_group has no groups whose members come and go");
 	if (status == XR_OK) {
 		pthread_mutex_lock(&group.changing);
 		status = agent_state() != AGENT_NONE ?
