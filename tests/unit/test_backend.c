@@ -184,6 +184,57 @@ Test(backend, AC_B4_defaults)
 	end();
 }
 
+Test(backend, AC_B4_a_group_has_four_threads_or_those_of_its_own_option)
+{
+	static const char *const own[] = { "num_send_recv_threads=3",
+		"num_send_recv_threads=6" };
+	struct xr_rpc_opts o = { .size = sizeof(o) }, all;
+
+	cr_assert_eq(xr_rpc_opts_init(xr_backend_find("process_group"), &o,
+			     &err),
+		XR_OK);
+	cr_expect_eq(o.threads, 4);
+	cr_assert_eq(backend_check(&o, &all, &err), XR_OK, "%s", err.text);
+	cr_expect_eq(all.threads, 4);
+	o.threads = 9;
+	cr_assert_eq(backend_check(&o, &all, &err), XR_OK, "%s", err.text);
+	cr_expect_eq(all.threads, 9);
+	o.extra = own;
+	o.extra_count = 2;
+	cr_assert_eq(backend_check(&o, &all, &err), XR_OK, "%s", err.text);
+	cr_expect_eq(all.threads, 6);
+	cr_expect(backend_is_group(&all));
+	o.backend = xr_backend_find("auto");
+	cr_expect_eq(backend_check(&o, &all, &err), XR_E_INVAL);
+	SAYS("num_send_recv_threads");
+}
+
+Test(backend, a_group_has_no_device_maps_and_no_accelerators_B28)
+{
+	static const struct xr_device_pair map = { "bob", 0, 1 };
+	static const int32_t devices[] = { 5 };
+	struct xr_rpc_opts o = { .size = sizeof(o) }, all;
+
+	xr_rpc_opts_init(xr_backend_find("process_group"), &o, NULL);
+	o.maps = &map;
+	o.map_count = 1;
+	cr_expect_eq(backend_check(&o, &all, &err), XR_E_INVAL);
+	SAYS("a device map to bob");
+	SAYS("process_group has no device maps");
+	o.map_count = 0;
+	o.devices = devices;
+	o.device_count = 1;
+	cr_expect_eq(backend_check(&o, &all, &err), XR_E_INVAL);
+	SAYS("devices: 5");
+	SAYS("process_group has no accelerators");
+	o.device_count = 0;
+	cr_expect_eq(backend_check(&o, &all, &err), XR_OK, "%s", err.text);
+	o.backend = xr_backend_find("auto");
+	o.map_count = 1;
+	o.device_count = 1;
+	cr_expect_eq(backend_check(&o, &all, &err), XR_OK, "%s", err.text);
+}
+
 Test(backend, AC_B5_threads_and_transports_are_checked)
 {
 	static const char *const bad[] = { "0", "-1", "", "x", "1.5", "4097",

@@ -290,6 +290,34 @@ Test(group_device, AC_B14_without_a_map_nothing_is_sent_and_all_goes_on)
 	together(2, has_no_map);
 }
 
+/* Of a backend that has no maps; the other member is told of none, either. */
+static void
+has_a_group(int i)
+{
+	struct xr_rpc_opts opts = usual();
+	int64_t there = 0;
+	int32_t here = 0;
+
+	opts.backend = xr_backend_find("process_group");
+	offer_where();
+	NEED(xr_rpc_init(i == 0 ? "ann" : "bob", i, 2, &opts, &err) == XR_OK);
+	for (int k = 0; k < 21 && i == 0; k++) {
+		EXPECT(send_tensor("bob", 0, CPU, &there, &here) ==
+			XR_E_DEVICE);
+		EXPECT(strstr(err.text, "ann (0) has no device map to bob") !=
+			NULL);
+	}
+	EXPECT(pending_count(false) == 0);
+	if (i == 0)
+		EXPECT(call("bob") == XR_OK);
+	EXPECT(leave() == XR_OK);
+}
+
+Test(group_device, AC_B14_so_it_is_with_process_group)
+{
+	together(2, has_a_group);
+}
+
 static void
 is_counted(int i)
 {
