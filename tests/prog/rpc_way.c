@@ -241,21 +241,24 @@ lost(void)
 	leave(XR_SHUTDOWN_IMMEDIATE);
 }
 
-static void
-add_up(struct xr_coll *all)
-{
-	int64_t x[1000];
+#define LONG 100000 /* elements: more than one stage of messages */
 
-	for (int i = 0; i < 1000; i++)
-		x[i] = i + rank;
+static void
+add_up(struct xr_coll *all, size_t count)
+{
+	static int64_t x[LONG];
+
+	for (size_t i = 0; i < count; i++)
+		x[i] = (int64_t)i + rank;
 	EXPECT(xr_coll_allreduce(all,
 		       &(struct xr_coll_op){ .size = sizeof(struct xr_coll_op),
 			       .dtype = XR_DT_I64,
 			       .data = x,
-			       .count = 1000,
+			       .count = count,
 			       .op = XR_SUM },
 		       &err) == XR_OK);
-	EXPECT(x[7] == (int64_t)(7 * size + size * (size - 1) / 2));
+	EXPECT(x[count - 1] ==
+		(int64_t)((count - 1) * size + size * (size - 1) / 2));
 }
 
 static struct xr_coll *
@@ -282,11 +285,12 @@ either(void)
 		if (i % 2 == 0)
 			one_more((rank + 1) % size);
 		all = group_of_all(world);
-		add_up(all);
+		add_up(all, LONG);
 		one_more((rank + 1) % size);
 		another = group_of_all(world);
 		for (int k = 0; k < 20; k++) {
-			add_up(k % 2 == 0 ? all : another);
+			add_up(k % 2 == 0 ? all : another,
+				k % 4 < 2 ? 10 : LONG);
 			one_more((rank + 1) % size);
 		}
 		xr_coll_free(another);
