@@ -80,12 +80,12 @@ units()
 	done
 }
 
-@test "AC-R18 AC-R19 figures are those of calls, with process_group" {
+@test "AC-R18 AC-R19 figures and profiles are those of calls, with process_group" {
 	local transport scenario
 
 	for transport in shm tcp; do
-		for scenario in metrics bytes; do
-			job -n 2 "$PROG/rpc_prof" --backend process_group \
+		for scenario in metrics bytes quiet record; do
+			job -n 3 "$PROG/rpc_prof" --backend process_group \
 				--transport "$transport" "$scenario"
 			assert_has "$output" "$scenario holds"
 			[ "$status" -eq 0 ]

@@ -241,7 +241,7 @@ lost(void)
 	leave(XR_SHUTDOWN_IMMEDIATE);
 }
 
-#define LONG 100000 /* elements: more than one stage of messages */
+#define LONG 10000 /* elements: more than one stage of messages */
 
 static void
 add_up(struct xr_coll *all, size_t count)

@@ -55,8 +55,8 @@ main(int argc, char **argv)
 	register_functions();
 	/* What fails says XRUN_FAULT. */
 	EXPECT(xr_rpc_opts_init(getenv("XRUN_FAULT") != NULL ?
-				       xr_backend_find("faulty") :
-				       tested_backend(),
+			       xr_backend_find("faulty") :
+			       tested_backend(),
 		       &opts, &last_err),
 		XR_OK);
 	if (late)

@@ -38,11 +38,11 @@ struct way {
 
 extern _Atomic bool way_is_open __attribute__((visibility("hidden")));
 
-/* way_is_group() - do messages go as those of the group? */
+/* way_is_group() - do messages go as those of the group? Whoever hears so sees it. */
 static inline bool
 way_is_group(void)
 {
-	return atomic_load_explicit(&way_is_open, memory_order_relaxed);
+	return atomic_load_explicit(&way_is_open, memory_order_acquire);
 }
 
 /* way_offer() - there are groups: for the life of the process. */
