@@ -19,6 +19,7 @@
 #include <xrun/coll.h>
 
 #include "segment/owner.h"
+#include "tests/kit/backend.h"
 
 #define RANKS  3
 #define GROUPS 3
@@ -178,7 +179,7 @@ be_rank(bool by_tcp, const char *method)
 	struct xr_rpc_opts rpc = { .size = sizeof(rpc) };
 	struct xr_error err = { 0 };
 
-	xr_rpc_opts_init(0, &rpc, NULL);
+	xr_rpc_opts_init(tested_backend(), &rpc, NULL);
 	rpc.init_method = method;
 	rpc.transports = tcp;
 	rpc.transport_count = by_tcp;
