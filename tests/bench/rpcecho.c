@@ -30,6 +30,7 @@
 #include <xrun/rpc.h>
 #include <xrun/tensor.h>
 
+#include "tests/kit/backend.h"
 #include "tests/prog/prog.h"
 
 struct settings {
@@ -385,7 +386,7 @@ main(int argc, char **argv)
 	char name[32];
 
 	parse(argc, argv, &b.s);
-	check(xr_rpc_opts_init(0, &opts, &err), &err, "options");
+	check(xr_rpc_opts_init(tested_backend(), &opts, &err), &err, "options");
 	opts.transports = &b.s.transport;
 	opts.transport_count = b.s.transport != NULL;
 	snprintf(name, sizeof(name), "worker%u", xr_job_rank());

@@ -131,6 +131,19 @@ tries()
 	done
 }
 
+@test "bytes and values of any length come back as they were sent, with process_group" {
+	local bytes how
+
+	for bytes in 0 8 41 489 2048 8193 65536 1048576; do
+		for how in '' --values; do
+			# shellcheck disable=SC2086 # none, or one word
+			job -n 2 "$BUILD/tests/bench/rpcecho" --bytes "$bytes" --calls 50 $how
+			[ "$status" -eq 0 ]
+			assert_has "$output" "\"bytes\":$bytes,"
+		done
+	done
+}
+
 # By shared memory the program, by TCP the one that is in the way of messages.
 @test "references live and end, with process_group" {
 	local program scene
