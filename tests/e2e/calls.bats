@@ -119,11 +119,14 @@ unruly()
 }
 
 @test "a function that keeps its process from leaving is named" {
+	local job
+
 	mkfifo gate
 	GATE=$PWD/gate "$XRUN" --no-logs -n 2 "$BUILD/tests/prog/rpc_unruly" stay 2>err >out &
+	job=$!
 	await_line err 'worker1 \(1\) cannot leave: these functions have not returned: stays, called by worker0 \(0\)' 20
 	echo >gate
-	wait "$!"
+	wait "$job"
 }
 
 @test "calls that nobody answers wait for room at a rank that is stopped" {
