@@ -471,11 +471,16 @@ post_recv(struct xr_coll *team, const struct xr_coll_op *call, int64_t *from,
 	return status;
 }
 
-static void
+static bool
 cancel(struct xr_future *future, void *ctx)
 {
-	if (take_back(ctx))
-		xr_future_unref(future);
+	struct post *p = ctx;
+	bool ours = take_back(p);
+
+	(void)future;
+	if (ours)
+		end_with(p, XR_E_CANCELLED, "canceled");
+	return ours;
 }
 
 static const struct future_maker maker = {

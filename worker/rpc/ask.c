@@ -96,7 +96,7 @@ send_named(const struct question *q, uint64_t corr, uint8_t flags,
 		},
 		.parts = q->parts,
 		.count = q->count,
-		.lent = q->lent,
+		.lent = q->lent && !q->apart,
 		.loans = q->loans,
 		.loan_count = q->loan_count,
 	};
@@ -342,6 +342,15 @@ ask_wait(const struct question *q, struct ask_sync *a, struct xr_error *err)
 
 /* --- who has a future ----------------------------------------------------- */
 
+/* Who fails a question while it is being sent leaves its end to who sends it, as a
+ * carrier may be given the memory yet. */
+enum asked_state {
+	ASKED_NEW,
+	ASKED_SENDING,
+	ASKED_SENT,
+	ASKED_FAILED,
+};
+
 struct asked {
 	struct xr_future *future; /* a reference, until it ended */
 	ask_read_fn *read;
@@ -350,7 +359,12 @@ struct asked {
 	struct parcel *parcel; /* of what is lent; NULL */
 	uint64_t corr;
 	struct run run;
+	uint8_t flags; /* beside the question's */
 	bool call;
+	_Atomic uint32_t state; /* enum asked_state */
+	struct xr_value *error; /* of one that failed */
+	void (*ended)(void *ctx);
+	void *ctx;
 };
 
 static struct xr_value *
@@ -372,6 +386,8 @@ end_loan(struct asked *a)
 {
 	parcel_end(a->parcel, a->to);
 	a->parcel = NULL;
+	if (a->ended != NULL)
+		a->ended(a->ctx);
 }
 
 static void
@@ -412,13 +428,33 @@ future_answered(struct pending *p, const struct xr_record *record,
 	future_ends(a, result, failed);
 }
 
+/* It has failed, and @went: the answer of a peer that is there may come yet, unless
+ * that hears in time that nobody waits for it. */
+static void
+failed_ends(struct asked *a, bool went)
+{
+	enum xr_status status = failure_status(a->error, NULL);
+
+	if (went && (status == XR_E_TIMEOUT || status == XR_E_CANCELLED))
+		cancel(a->to, a->corr);
+	else
+		lead_answered();
+	future_ends(a, a->error, true);
+}
+
+/* By who claimed the question. */
 static void
 future_failed(struct pending *p, struct xr_value *error)
 {
-	/* After its time it may come yet, as after asked_cancel(). */
-	if (failure_status(error, NULL) != XR_E_TIMEOUT)
-		lead_answered();
-	future_ends(p->ctx, error, true);
+	struct asked *a = p->ctx;
+	uint32_t was;
+
+	a->error = error;
+	was = atomic_exchange(&a->state, ASKED_FAILED);
+	if (was == ASKED_SENT)
+		failed_ends(a, true);
+	else if (was == ASKED_NEW)
+		future_ends(a, error, true);
 }
 
 static const struct pending_ops future_ops = { false, future_answered,
@@ -435,25 +471,23 @@ asked_settled(void *ctx)
 		call_over();
 }
 
-/* The future has ended; if nobody else claimed the question, nobody will. */
-static void
+/* If nobody else claimed the question, nobody will. */
+static bool
 asked_cancel(struct xr_future *future, void *ctx)
 {
 	struct asked *a = ctx;
 	struct pending *p = NULL;
 
+	(void)future;
 	if (agent_enter(NULL) != XR_OK)
-		return; /* it is ended by who shuts down */
+		return false; /* it is ended by who shuts down */
 	p = pending_claim(a->corr, a->to);
 	if (p != NULL) {
+		future_failed(p, failure_new(XR_E_CANCELLED, "canceled"));
 		pending_put(p);
-		cancel(a->to, a->corr);
-		end_loan(a);
-		if (a->call)
-			run_over(a->to, &a->run, XR_E_CANCELLED);
-		xr_future_unref(future);
 	}
 	agent_leave();
+	return p != NULL;
 }
 
 static const struct future_maker asked_maker = {
@@ -462,26 +496,19 @@ static const struct future_maker asked_maker = {
 	.free = free,
 };
 
-enum xr_status
-ask_future(const struct question *q, ask_read_fn *read,
-	struct xr_future **future, struct xr_error *err)
+struct asked *
+ask_open(const struct question *q, ask_read_fn *read, struct xr_future **future)
 {
 	struct due due = { .timeout = q->timeout };
-	struct due sending = { .timeout =
-				       q->limit > 0 ? q->limit : q->timeout };
-	int64_t deadline = due_at(&due);
 	struct asked *a = zalloc(sizeof(*a));
 	struct pending *p = a != NULL ? pending_new() : NULL;
 	struct xr_future *f = p != NULL ? future_new(&asked_maker, a) : NULL;
-	uint8_t flags;
-	enum xr_status status;
-	struct xr_error why = { 0 };
 
 	if (f == NULL) {
 		if (p != NULL)
 			pending_put(p);
 		free(a);
-		return fail(err, XR_E_NOMEM, "out of memory");
+		return NULL;
 	}
 	*a = (struct asked){ .future = xr_future_ref(f),
 		.read = read,
@@ -490,29 +517,78 @@ ask_future(const struct question *q, ask_read_fn *read,
 		.run = { .begun = tick_now() },
 		.parcel = q->lent && q->parcel != NULL ? parcel_ref(q->parcel) :
 							 NULL,
-		.call = q->call };
+		.call = q->call,
+		.ended = q->ended,
+		.ctx = q->ctx };
 	p->timeout = q->timeout;
 	p->ops = q->call ? &future_call_ops : &future_ops;
 	p->ctx = a;
 	if (q->call)
 		call_begins();
 	a->corr = pending_name(p);
-	flags = record(&a->run, q, p, "async");
-	lead_asked();
-	pending_open(p, q->to, deadline);
-	status = send_question(q, a->corr, flags, &sending, &why);
-	if (status != XR_OK) {
-		p = pending_claim(a->corr, q->to);
-		if (status == XR_E_TIMEOUT && p != NULL)
-			lead_answered(); /* it was not sent */
-		if (p != NULL) {
-			future_failed(p, failure_new(status, "%s", why.text));
-			pending_put(p);
-		}
-	} else if (deadline != INT64_MAX) {
-		lead_due(deadline);
-	}
+	a->flags = record(&a->run, q, p, "async");
 	*future = f;
+	pending_open(p, q->to, due_at(&due));
+	return a;
+}
+
+/* No answer will come. */
+static void
+fail_unsent(struct asked *a, enum xr_status status, const char *why)
+{
+	struct pending *p = pending_claim(a->corr, a->to);
+
+	if (p == NULL)
+		return;
+	a->error = failure_new(status, "%s", why);
+	failed_ends(a, false);
+	pending_put(p);
+}
+
+void
+ask_fail(struct asked *a, enum xr_status status, const char *why)
+{
+	struct pending *p = pending_claim(a->corr, a->to);
+
+	if (p == NULL)
+		return;
+	future_failed(p, failure_new(status, "%s", why));
+	pending_put(p);
+}
+
+void
+ask_send(struct asked *a, const struct question *q)
+{
+	struct due sending = { .timeout =
+				       q->limit > 0 ? q->limit : q->timeout };
+	uint32_t was = ASKED_NEW;
+	struct xr_error why = { 0 };
+	enum xr_status status;
+
+	if (!atomic_compare_exchange_strong(&a->state, &was, ASKED_SENDING))
+		return;
+	lead_asked();
+	status = send_question(q, a->corr, a->flags, &sending, &why);
+	was = ASKED_SENDING;
+	if (!atomic_compare_exchange_strong(&a->state, &was, ASKED_SENT))
+		failed_ends(a, status == XR_OK);
+	else if (status != XR_OK)
+		fail_unsent(a, status, why.text);
+}
+
+enum xr_status
+ask_future(const struct question *q, ask_read_fn *read,
+	struct xr_future **future, struct xr_error *err)
+{
+	struct due due = { .timeout = q->timeout };
+	int64_t deadline = due_at(&due);
+	struct asked *a = ask_open(q, read, future);
+
+	if (a == NULL)
+		return fail(err, XR_E_NOMEM, "out of memory");
+	ask_send(a, q);
+	if (deadline != INT64_MAX)
+		lead_due(deadline);
 	return XR_OK;
 }
 

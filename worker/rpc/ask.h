@@ -17,6 +17,7 @@
 #include "worker/rpc/lead.h"
 #include "worker/rpc/message.h"
 
+struct asked;
 struct held;
 struct parcel;
 struct peer;
@@ -36,10 +37,16 @@ struct question {
 	struct parcel *parcel; /* what they lie in; NULL: see peer_send() */
 	bool lent; /* they are the program's: not looked at when it is answered,
 		    * and until then the callee may see them where they are */
+	bool apart; /* of what is lent: the callee gets a copy in any case, so that
+		     * all of it can be taken back */
 	int64_t timeout; /* ns, INT64_MAX: never */
 	int64_t limit;   /* of ask_future(): of sending alone; 0: @timeout */
 	uint64_t corr;   /* of ask_tell(): which question it is about; 0 */
 	bool call;       /* of the program's */
+	/* ended() - of ask_future(): before it ends, and once nobody looks at the
+	 * parts any more. Any thread, may not wait; NULL. */
+	void (*ended)(void *ctx);
+	void *ctx;
 	struct refs_out *refs; /* of a value in @parts; or NULL */
 };
 
@@ -76,6 +83,16 @@ enum xr_status ask_wait(const struct question *q, struct ask_sync *a,
  * makes of the answer; NULL: a BYTES. */
 enum xr_status ask_future(const struct question *q, ask_read_fn *read,
 	struct xr_future **future, struct xr_error *err);
+
+/* ask_open(), ask_send() - the same in two steps: what is asked may be late, or
+ * cancelled, before it is sent, and is not sent then. @a is there as long as a
+ * reference to its future. NULL: no memory. */
+struct asked *ask_open(const struct question *q, ask_read_fn *read,
+	struct xr_future **future);
+void ask_send(struct asked *a, const struct question *q);
+
+/* ask_fail() - nobody need answer it any more; too late: nothing. */
+void ask_fail(struct asked *a, enum xr_status status, const char *why);
 
 /* ask_tell() - what nobody answers. */
 enum xr_status ask_tell(const struct question *q, struct xr_error *err);

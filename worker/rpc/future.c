@@ -466,22 +466,34 @@ xr_future_fail_with(struct xr_future *future, enum xr_status status,
 		XR_E_STATE;
 }
 
+/* Who may wait has it ended when it was cancelled, either way. */
+static void
+await_end(struct xr_future *future)
+{
+	if (!lead_delivers())
+		xr_future_wait(future, XR_TIMEOUT_NEVER, NULL, NULL);
+}
+
 XR_EXPORT enum xr_status
 xr_future_cancel(struct xr_future *future)
 {
+	const struct future_maker *maker = future->maker;
 	enum xr_status status = inside_not_forked(NULL);
+	bool ends;
 
 	if (status != XR_OK)
 		return status;
-	status = XR_E_STATE;
+	if (atomic_load(&future->state) != FUTURE_PENDING ||
+		(maker != NULL && maker->goes_on))
+		return XR_E_STATE;
 	xr_future_ref(future);
-	if (future_fail(future, XR_E_CANCELLED, "canceled")) {
-		status = XR_OK;
-		if (future->maker != NULL && future->maker->cancel != NULL)
-			future->maker->cancel(future, future->ctx);
-	}
+	if (maker != NULL && maker->cancel != NULL)
+		ends = maker->cancel(future, future->ctx);
+	else
+		ends = future_fail(future, XR_E_CANCELLED, "canceled");
+	await_end(future);
 	xr_future_unref(future);
-	return status;
+	return ends ? XR_OK : XR_E_STATE;
 }
 
 static bool

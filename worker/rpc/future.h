@@ -13,8 +13,12 @@
 
 /* What is done for whoever made a future; each may be NULL. */
 struct future_maker {
-	/* cancel() - beside xr_future_cancel(). */
-	void (*cancel)(struct xr_future *future, void *ctx);
+	/* cancel() - have it end with XR_E_CANCELLED, as soon as nobody looks at
+	 * the caller's memory any more; NULL: nobody does. False: somebody
+	 * ends it otherwise, at this moment. */
+	bool (*cancel)(struct xr_future *future, void *ctx);
+	/* It cannot be cancelled. */
+	bool goes_on;
 	/* settled() - it ended, and its callbacks have run. */
 	void (*settled)(void *ctx);
 	/* free() - nobody has it any more. */

@@ -67,7 +67,10 @@ enum xr_status xr_future_fail_with(struct xr_future *future,
 	enum xr_status status, const char *text);
 
 /* xr_future_cancel() - end it with XR_E_CANCELLED. Of a call: its function is
- * told, and may go on; what it answers is dropped. XR_E_STATE: it had ended. */
+ * told, and may go on; what it answers is dropped. Memory that was given for it is
+ * the caller's again when it has ended: that is now, but for a short callback, which
+ * does not wait until it was sent. XR_E_STATE: it had ended, or ends otherwise; an
+ * operation of a group (xrun/coll.h) goes on. */
 enum xr_status xr_future_cancel(struct xr_future *future);
 
 /* xr_future_done() - has it ended, either way? */
