@@ -167,6 +167,19 @@ both()
 	assert_eq "$(cat out.0 out.1 | grep -c 'do not call the same: rank . calls all_reduce')" 2
 }
 
+@test "what a member sends ahead of who asks for it has a limit and comes in order" {
+	COLL=$BUILD/tests/prog/coll_bound
+	runs flood 2
+	both ' MiB more' 1
+	runs in-turn 2
+}
+
+@test "a member is 4096 operations ahead of others, and then waits for them" {
+	COLL=$BUILD/tests/prog/coll_bound
+	runs ahead 2
+	both 'barrier: 4096 operations of the group, with 0 bytes, have not ended in time' 1
+}
+
 @test "the example of sums: a line a size" {
 	[ -x "$BUILD/examples/allreduce_bench" ] || skip 'examples are not built'
 	for type in f32 bf16; do

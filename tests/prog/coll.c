@@ -466,6 +466,7 @@ handles(void)
 		EXPECT(xr_coll_ibarrier(all, NULL, &a, &err) == XR_OK);
 		EXPECT(xr_future_wait(a, XR_SECONDS(0.1), NULL, &err) ==
 			XR_E_TIMEOUT);
+		EXPECT(xr_future_cancel(a) == XR_E_STATE);
 		EXPECT(xr_coll_send(all, OP(I32(x, 1), .rank = 1), &err) ==
 			XR_OK);
 	} else {

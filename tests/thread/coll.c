@@ -119,6 +119,51 @@ pass_on(struct xr_coll *coll, int64_t *x, int64_t n)
 	xr_future_unref(f);
 }
 
+#define AHEAD 1300 /* more than are on their way at once */
+
+/* More to the next than it may have, of which it gets what is not cancelled before. */
+static void
+send_ahead(struct xr_coll *coll, int64_t *x)
+{
+	struct xr_future *f[AHEAD] = { NULL };
+	struct xr_error err = { 0 };
+	int64_t end = -1, got = 0;
+	uint32_t to = (rank + 1) % RANKS, from = (rank + RANKS - 1) % RANKS;
+
+	for (int64_t i = 0; i < AHEAD; i++) {
+		x[i] = i;
+		check(xr_coll_isend(coll,
+			      OP(.data = &x[i], .count = 1, .rank = to,
+				      .tag = 7),
+			      &f[i], &err) == XR_OK,
+			"isend ahead", &err);
+	}
+	for (int64_t i = 0; i < AHEAD; i += 3) {
+		xr_future_cancel(f[i]);
+		check(xr_future_done(f[i]), "cancelled", &err);
+	}
+	xr_future_unref(f[0]);
+	/* It waits for its turn. */
+	check(xr_coll_isend(coll,
+		      OP(.data = &end, .count = 1, .rank = to, .tag = 7), &f[0],
+		      &err) == XR_OK,
+		"the last", &err);
+	while (got >= 0 &&
+		check(xr_coll_recv(coll,
+			      OP(.data = &got, .count = 1, .rank = from,
+				      .tag = 7),
+			      NULL, &err) == XR_OK,
+			"recv of many", &err))
+		;
+	for (int64_t i = 0; i < AHEAD; i++) {
+		if (i == 0 || i % 3 != 0)
+			check(xr_future_wait(f[i], XR_SECONDS(100), NULL,
+				      &err) == XR_OK,
+				"sent ahead", &err);
+		xr_future_unref(f[i]);
+	}
+}
+
 static void *
 work(void *arg)
 {
@@ -129,6 +174,8 @@ work(void *arg)
 		one_round(*coll, x, n);
 		pass_on(*coll, x, n);
 	}
+	if (x != NULL)
+		send_ahead(*coll, x);
 	free(x);
 	return NULL;
 }

@@ -3,6 +3,7 @@
 #include "base/status.h"
 #include "worker/coll/board.h"
 #include "worker/coll/kernel.h"
+#include "worker/coll/letter.h"
 #include "worker/coll/op.h"
 #include "worker/coll/plan.h"
 #include "worker/coll/post.h"
@@ -239,7 +240,7 @@ xr_coll_send(struct xr_coll *coll, const struct xr_coll_op *op,
 
 	if (status != XR_OK)
 		return status;
-	status = post_send(coll, op, err);
+	status = letter_send(coll, op, err);
 	agent_leave();
 	return status;
 }
@@ -252,7 +253,7 @@ xr_coll_isend(struct xr_coll *coll, const struct xr_coll_op *op,
 
 	if (status != XR_OK)
 		return status;
-	status = post_isend(coll, op, future, err);
+	status = letter_isend(coll, op, future, err);
 	agent_leave();
 	return status;
 }

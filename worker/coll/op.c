@@ -22,13 +22,6 @@
 #define SLICE_NS \
 	(500 * NS_PER_US) /* no turn among those who wait takes as long */
 
-/* What came for an operation that has not begun here. */
-struct early {
-	TAILQ_ENTRY(early) list;
-	uint32_t seq, stage, from, check;
-	struct part part;
-};
-
 static struct wait_site site; /* of all who wait for members */
 
 /* --- what came ----------------------------------------------------------------- */
@@ -161,16 +154,22 @@ op_stir(struct op *op)
 		op->posted = crew_post(&op->work);
 }
 
+static void
+early_drop(struct xr_coll *team, struct early *e)
+{
+	TAILQ_REMOVE(&team->early, e, list);
+	load_drop(&team->account[e->from].early, e->bytes);
+	part_fini(&e->part);
+	free(e);
+}
+
 void
 op_forget_early(struct xr_coll *team)
 {
 	struct early *e;
 
-	while ((e = TAILQ_FIRST(&team->early)) != NULL) {
-		TAILQ_REMOVE(&team->early, e, list);
-		part_fini(&e->part);
-		free(e);
-	}
+	while ((e = TAILQ_FIRST(&team->early)) != NULL)
+		early_drop(team, e);
 }
 
 /* Members do not call the same: whoever finds that tells all. */
@@ -254,21 +253,21 @@ take(struct op *op, struct early *e, struct verdict *v)
 		op_stir(op);
 }
 
-/* Is operation @seq one that has not begun? Numbers go round. */
-static bool
-is_to_come(const struct xr_coll *team, uint32_t seq)
-{
-	return ((seq - team->next) & 0xffffff) < 0x800000;
-}
-
 /* Of one who shows nothing of what is waited for here it is something else. */
 static bool
 keep_early(struct xr_coll *team, struct early *e, struct verdict *v)
 {
-	struct early *kept = malloc(sizeof(*kept));
+	struct early *kept;
 
+	if (!op_may_be_ahead(team, e)) {
+		v->status = XR_E_PROTO;
+		op_ahead_text(team, e, v->why, sizeof(v->why));
+		return true;
+	}
+	kept = malloc(sizeof(*kept));
 	if (kept == NULL)
 		return false;
+	load_add(&team->account[e->from].early, e->bytes);
 	*kept = *e;
 	part_move(&kept->part, &e->part);
 	TAILQ_INSERT_TAIL(&team->early, kept, list);
@@ -297,6 +296,7 @@ op_arrived(struct xr_coll *team, uint32_t from, const struct xr_record *record,
 		.stage = record->aux,
 		.from = from,
 		.check = record->method,
+		.bytes = body->len,
 	};
 	struct verdict v = { XR_OK, "" };
 	bool memory = part_put(&e.part, body);
@@ -306,7 +306,7 @@ op_arrived(struct xr_coll *team, uint32_t from, const struct xr_record *record,
 	op = memory ? find(team, e.seq) : NULL;
 	if (op != NULL)
 		take(op, &e, &v);
-	else if (memory && team->failed == XR_OK && is_to_come(team, e.seq))
+	else if (memory && team->failed == XR_OK && op_is_to_come(team, e.seq))
 		memory = keep_early(team, &e, &v);
 	pthread_mutex_unlock(&team->lock);
 	part_fini(&e.part);
@@ -331,9 +331,7 @@ take_early(struct op *op, struct verdict *v)
 			continue;
 		if (v->status == XR_OK)
 			take(op, e, v);
-		TAILQ_REMOVE(all, e, list);
-		part_fini(&e->part);
-		free(e);
+		early_drop(op->team, e);
 	}
 }
 
@@ -346,9 +344,10 @@ enter(struct op *op, struct xr_error *err)
 	enum xr_status status;
 
 	pthread_mutex_lock(&team->lock);
-	status = team_failed(team, err);
+	status = op_await_room(op, err);
 	if (status == XR_OK) {
 		op->seq = team->next++ & 0xffffff;
+		load_add(&team->load, op->bytes);
 		TAILQ_INSERT_TAIL(&team->ops, op, list);
 		take_early(op, &v);
 	}
@@ -361,9 +360,15 @@ enter(struct op *op, struct xr_error *err)
 static enum xr_status
 unlist(struct op *op, struct xr_error *err)
 {
-	pthread_mutex_lock(&op->team->lock);
-	TAILQ_REMOVE(&op->team->ops, op, list);
-	pthread_mutex_unlock(&op->team->lock);
+	struct xr_coll *team = op->team;
+
+	pthread_mutex_lock(&team->lock);
+	TAILQ_REMOVE(&team->ops, op, list);
+	if (op->seq != OP_SHOWN) {
+		load_drop(&team->load, op->bytes);
+		pthread_cond_broadcast(&team->changed);
+	}
+	pthread_mutex_unlock(&team->lock);
 	return op->is_over ? fail(err, op->status, "%s", op->why) : XR_OK;
 }
 
@@ -565,6 +570,9 @@ op_finish_left(struct xr_coll *team)
 		run_work(&op->work);
 }
 
+/* Others have heard of it, and its memory is in use until it has ended. */
+static const struct future_maker maker = { .goes_on = true };
+
 enum xr_status
 op_begin(struct xr_coll *team, const struct plan *plan,
 	const struct xr_coll_op *call, struct xr_future **future,
@@ -574,7 +582,7 @@ op_begin(struct xr_coll *team, const struct plan *plan,
 	enum xr_status status = XR_E_NOMEM;
 
 	if (op != NULL)
-		op->future = xr_future_new(NULL);
+		op->future = future_new(&maker, NULL);
 	if (op == NULL || op->future == NULL) {
 		if (op != NULL)
 			op_free(op);

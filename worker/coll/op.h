@@ -69,6 +69,14 @@ struct op {
 	struct part part[];   /* [stages][count] */
 };
 
+/* What came for an operation that has not begun here. */
+struct early {
+	TAILQ_ENTRY(early) list;
+	uint32_t seq, stage, from, check;
+	size_t bytes; /* of @part, as it came */
+	struct part part;
+};
+
 /* op_part() - what came of @from in @stage. */
 static inline struct part *
 op_part(struct op *op, uint32_t stage, uint32_t from)
@@ -122,6 +130,17 @@ struct op_reach {
 void op_fail_all(struct xr_coll *team, const struct op_reach *reach);
 uint32_t op_first_to_fail(struct xr_coll *team, const struct op_reach *reach,
 	bool *any);
+
+/* op_await_room() - until so much is under way that @op may begin, or the group has
+ * failed. The same. */
+enum xr_status op_await_room(struct op *op, struct xr_error *err);
+
+/* op_is_to_come() - is that the number of one that has not begun here? op_may_be_ahead() -
+ * may a member have sent that of one? op_ahead_text() - if not, why. The same. */
+bool op_is_to_come(const struct xr_coll *team, uint32_t seq);
+bool op_may_be_ahead(const struct xr_coll *team, const struct early *e);
+void op_ahead_text(const struct xr_coll *team, const struct early *e,
+	char *text, size_t cap);
 
 /* op_is_ahead() - has @from sent something for what has not begun here? The same. */
 bool op_is_ahead(const struct xr_coll *team, uint32_t from);

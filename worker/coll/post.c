@@ -6,26 +6,21 @@
 
 #include "base/clock.h"
 #include "base/status.h"
-#include "worker/coll/mail.h"
+#include "worker/coll/letter.h"
 #include "worker/coll/post.h"
 #include "worker/coll/team.h"
-#include "worker/rpc/ask.h"
 #include "worker/rpc/crew.h"
 #include "worker/rpc/due.h"
 #include "worker/rpc/future.h"
 #include "worker/rpc/held.h"
 #include "worker/rpc/lead.h"
-#include "worker/rpc/parcel.h"
+#include "worker/rpc/message.h"
 #include "worker/rpc/peer.h"
 #include "worker/rpc/values.h"
 
-/* In front of the data; little-endian. */
-struct label {
-	uint64_t team;
-	uint32_t tag, dtype;
-	uint64_t count;
-	uint64_t unused; /* what follows is aligned as the body is */
-};
+/* Of a member: the double of what it may send, as whoever gave up waiting may not
+ * have been heard. */
+static const struct load most_kept = { 2 * LETTERS_MAX, 2 * LETTER_BYTES };
 
 /* One that came, or one that somebody waits for. */
 struct post {
@@ -196,22 +191,46 @@ read_label(const struct xr_body *body, struct label *label)
 		label->count * size == body->len - sizeof(*label);
 }
 
-/* Nobody awaits it yet; the lock is held. */
-static bool
-keep(struct xr_coll *team, const struct post *from, const struct xr_body *body)
+static uint64_t
+bytes_of(const struct label *label)
 {
-	struct post *p = malloc(sizeof(*p));
+	return label->count * xr_dtype_size(label->dtype);
+}
 
+/* Nobody awaits it yet; the lock is held. */
+static enum xr_status
+keep(struct xr_coll *team, const struct post *from, const struct xr_body *body,
+	struct xr_error *err)
+{
+	struct load *kept = &team->account[from->from].kept;
+	struct post *p;
+
+	if (!load_takes(kept, bytes_of(&from->label), &most_kept))
+		return fail(err, XR_E_AGAIN,
+			"rank %u keeps %u messages of rank %u, %llu bytes, which nobody asks for",
+			team->rank[team->me], kept->count,
+			team->rank[from->from],
+			(unsigned long long)kept->bytes);
+	p = malloc(sizeof(*p));
 	if (p == NULL)
-		return false;
+		return fail(err, XR_E_NOMEM, "out of memory");
 	*p = *from;
 	p->held = held_take(body);
 	if (p->held == NULL) {
 		free(p);
-		return false;
+		return fail(err, XR_E_NOMEM, "out of memory");
 	}
+	load_add(kept, bytes_of(&p->label));
 	list(&team->sent, p);
-	return true;
+	return XR_OK;
+}
+
+/* One that was kept is somebody's now; the lock is held. */
+static void
+unkeep(struct xr_coll *team, struct post *p)
+{
+	load_drop(&team->account[p->from].kept, bytes_of(&p->label));
+	unlist(&team->sent, p);
 }
 
 static void
@@ -232,8 +251,8 @@ arrived_at(struct xr_coll *team, struct post *came, const struct xr_body *body)
 			unlist(&team->awaited, p);
 			receive(p, &came->label, came->from,
 				(const char *)body->data + sizeof(came->label));
-		} else if (!keep(team, came, body)) {
-			status = fail(&err, XR_E_NOMEM, "out of memory");
+		} else {
+			status = keep(team, came, body, &err);
 		}
 	}
 	pthread_mutex_unlock(&team->lock);
@@ -266,112 +285,6 @@ post_arrived(struct peer *peer, const struct xr_record *record,
 	team_unref(team);
 }
 
-/* --- sending -------------------------------------------------------------------------- */
-
-struct letter {
-	struct label label;
-	struct xr_part part[2];
-	struct question q;
-};
-
-static void
-write_letter(struct xr_coll *team, const struct xr_coll_op *call,
-	struct letter *l)
-{
-	size_t len = call->count * xr_dtype_size(call->dtype);
-	int64_t deadline = team_deadline(team, call);
-
-	*l = (struct letter){ .label = { team->id, call->tag, call->dtype,
-				      call->count, 0 } };
-	l->part[0] = (struct xr_part){ &l->label, sizeof(l->label) };
-	l->part[1] = (struct xr_part){ call->data, len };
-	l->q = (struct question){
-		.to = team->peer[team_place_of_rank(team, call->rank)],
-		.kind = MESSAGE_GUEST,
-		.flags = MAIL_POST,
-		.parts = l->part,
-		.count = len > 0 ? 2 : 1,
-		.timeout = deadline == INT64_MAX ? INT64_MAX :
-						   future_left(deadline),
-	};
-}
-
-/* What is long stays where it is until it was received; @kept goes with it. Who may
- * not wait for room has it copied. */
-static void
-lend(struct letter *l, void (*release)(void *kept), void *kept)
-{
-	if (l->part[1].len <= PARCEL_MIN || lead_delivers())
-		return;
-	l->q.parcel = parcel_new(release, kept);
-	l->q.lent = l->q.parcel != NULL;
-}
-
-static enum xr_status
-may_send(struct xr_coll *team, struct xr_error *err)
-{
-	enum xr_status status;
-
-	pthread_mutex_lock(&team->lock);
-	status = team_failed(team, err);
-	pthread_mutex_unlock(&team->lock);
-	return status;
-}
-
-enum xr_status
-post_send(struct xr_coll *team, const struct xr_coll_op *call,
-	struct xr_error *err)
-{
-	enum xr_status status = may_send(team, err);
-	struct ask_sync a = { 0 };
-	struct letter l;
-
-	if (status != XR_OK)
-		return status;
-	write_letter(team, call, &l);
-	lend(&l, NULL, NULL);
-	status = ask_wait(&l.q, &a, err);
-	parcel_end(l.q.parcel, l.q.to);
-	held_unref(a.held);
-	xr_value_unref(a.error);
-	return status;
-}
-
-static struct xr_value *
-read_nothing(struct peer *from, const struct xr_record *record,
-	const struct xr_body *body, struct xr_error *err)
-{
-	(void)from;
-	(void)record;
-	(void)body;
-	(void)err;
-	return xr_value_new_nil();
-}
-
-enum xr_status
-post_isend(struct xr_coll *team, const struct xr_coll_op *call,
-	struct xr_future **future, struct xr_error *err)
-{
-	enum xr_status status = may_send(team, err);
-	struct letter *l;
-	struct parcel *parcel;
-
-	if (status != XR_OK)
-		return status;
-	l = malloc(sizeof(*l));
-	if (l == NULL)
-		return fail(err, XR_E_NOMEM, "out of memory");
-	write_letter(team, call, l);
-	lend(l, free, l);
-	parcel = l->q.parcel;
-	status = ask_future(&l->q, read_nothing, future, err);
-	if (parcel != NULL)
-		parcel_unref(parcel);
-	else
-		free(l);
-	return status;
-}
-
 /* --- receiving ------------------------------------------------------------------------- */
 
 /* What is here already, or @p waits for it. True: it is over; else it is others', who
@@ -390,7 +303,7 @@ take_or_wait(struct xr_coll *team, struct post *p)
 		if (matches(p, &came->label, came->from))
 			break;
 		if (came != NULL)
-			unlist(&team->sent, came);
+			unkeep(team, came);
 		else
 			list(&team->awaited, p);
 	}
@@ -529,7 +442,7 @@ post_cancelled(struct xr_coll *team, const struct peer *peer, uint64_t corr)
 	if (is_of(p, peer, corr))
 		break;
 	if (p != NULL)
-		unlist(&team->sent, p);
+		unkeep(team, p);
 	pthread_mutex_unlock(&team->lock);
 	if (p == NULL)
 		return;
@@ -544,7 +457,9 @@ pop(struct xr_coll *team, struct post_list *all)
 
 	pthread_mutex_lock(&team->lock);
 	p = TAILQ_FIRST(all);
-	if (p != NULL)
+	if (p != NULL && all == &team->sent)
+		unkeep(team, p);
+	else if (p != NULL)
 		unlist(all, p);
 	pthread_mutex_unlock(&team->lock);
 	return p;

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * post.h - messages from one member to another, by tag.
+ * post.h - messages from one member to another, by tag: receiving.
  *
- * To send is a question, whose answer is that it was received: so nothing is kept
- * for long where nobody asks for it, and the sender's memory is read in place. What
- * comes before it was asked for waits in the order in which it came; so do those who
- * ask.
+ * To send (letter.h) is a question, whose answer is that it was received. What
+ * comes before it was asked for waits in the order in which it came, up to a limit
+ * that those keep to who send; so do those who ask.
  */
 #ifndef WORKER_COLL_POST_H
 #define WORKER_COLL_POST_H
@@ -17,13 +16,9 @@
 
 struct peer;
 
-/* post_send(), post_recv() - @call is checked; as xr_coll_send(), xr_coll_recv(). */
-enum xr_status post_send(struct xr_coll *team, const struct xr_coll_op *call,
-	struct xr_error *err);
+/* post_recv(), post_irecv() - @call is checked; as xr_coll_recv(). */
 enum xr_status post_recv(struct xr_coll *team, const struct xr_coll_op *call,
 	int64_t *from, struct xr_error *err);
-enum xr_status post_isend(struct xr_coll *team, const struct xr_coll_op *call,
-	struct xr_future **future, struct xr_error *err);
 enum xr_status post_irecv(struct xr_coll *team, const struct xr_coll_op *call,
 	struct xr_future **future, struct xr_error *err);
 

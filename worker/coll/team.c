@@ -1,16 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* team.c - see team.h; making and ending groups, see xrun/coll.h. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
+#include "base/clock.h"
 #include "base/status.h"
 #include "worker/coll/board.h"
+#include "worker/coll/letter.h"
 #include "worker/coll/mail.h"
 #include "worker/coll/op.h"
 #include "worker/coll/post.h"
 #include "worker/coll/team.h"
 #include "worker/rpc/agent.h"
+#include "worker/rpc/crew.h"
 #include "worker/rpc/future.h"
 #include "worker/rpc/guest.h"
 #include "worker/rpc/inside.h"
@@ -31,7 +36,8 @@ LIST_HEAD(series_list, series);
 
 static struct {
 	pthread_mutex_t lock;
-	struct team_list all;
+	struct team_list all; /* the last one first */
+	uint64_t number;
 	struct series_list series; /* of this agent */
 } teams = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
@@ -51,7 +57,9 @@ team_unref(struct xr_coll *team)
 		return;
 	op_forget_early(team);
 	board_free(team->board);
+	pthread_cond_destroy(&team->changed);
 	pthread_mutex_destroy(&team->lock);
+	free(team->account);
 	free(team->peer);
 	free(team);
 }
@@ -107,6 +115,8 @@ enlist(struct xr_coll *team)
 {
 	pthread_mutex_lock(&teams.lock);
 	team_ref(team); /* not within the macro, which says it several times */
+	team->number = ++teams.number;
+	team->listed = true;
 	LIST_INSERT_HEAD(&teams.all, team, list);
 	pthread_mutex_unlock(&teams.lock);
 }
@@ -115,38 +125,68 @@ enlist(struct xr_coll *team)
 static bool
 unlist(struct xr_coll *team)
 {
-	struct xr_coll *t;
+	bool was_listed;
 
 	pthread_mutex_lock(&teams.lock);
-	LIST_FOREACH(t, &teams.all, list)
-	if (t == team)
-		break;
-	if (t != NULL)
-		LIST_REMOVE(t, list);
+	was_listed = team->listed;
+	if (was_listed)
+		LIST_REMOVE(team, list);
+	team->listed = false;
 	pthread_mutex_unlock(&teams.lock);
-	return t != NULL;
+	return was_listed;
 }
 
-/* A copy of the list, as @fn may change it. */
+/* The one behind @team, with a reference, also where that is not listed any more; NULL:
+ * the first. */
+static struct xr_coll *
+next_of(const struct xr_coll *team)
+{
+	struct xr_coll *next;
+
+	pthread_mutex_lock(&teams.lock);
+	next = team != NULL && team->listed ? LIST_NEXT(team, list) :
+					      LIST_FIRST(&teams.all);
+	while (next != NULL && team != NULL && next->number >= team->number)
+		next = LIST_NEXT(next, list);
+	if (next != NULL)
+		team_ref(next);
+	pthread_mutex_unlock(&teams.lock);
+	return next;
+}
+
+/* @fn may change the list, and no memory is needed: it is told of what must not be
+ * missed. */
 void
 team_each(void (*fn)(struct xr_coll *team, void *ctx), void *ctx)
 {
-	struct xr_coll *team, **copy;
-	size_t n = 0, i = 0;
+	struct xr_coll *team = next_of(NULL), *next;
 
-	pthread_mutex_lock(&teams.lock);
-	LIST_FOREACH(team, &teams.all, list)
-	n++;
-	copy = calloc(n + 1, sizeof(struct xr_coll *));
-	LIST_FOREACH(team, &teams.all, list)
-	if (copy != NULL)
-		copy[i++] = team_ref(team);
-	pthread_mutex_unlock(&teams.lock);
-	for (i = 0; copy != NULL && i < n; i++) {
-		fn(copy[i], ctx);
-		team_unref(copy[i]);
+	while (team != NULL) {
+		fn(team, ctx);
+		next = next_of(team);
+		team_unref(team);
+		team = next;
 	}
-	free(copy);
+}
+
+/* --- waiting -------------------------------------------------------------------- */
+
+bool
+team_await(struct xr_coll *team, int64_t deadline)
+{
+	const struct timespec at = {
+		.tv_sec = deadline / NS_PER_S,
+		.tv_nsec = deadline % NS_PER_S,
+	};
+	int sys = 0;
+
+	crew_wait_begin();
+	if (deadline == INT64_MAX)
+		pthread_cond_wait(&team->changed, &team->lock);
+	else
+		sys = pthread_cond_timedwait(&team->changed, &team->lock, &at);
+	crew_wait_end();
+	return sys != ETIMEDOUT;
 }
 
 /* --- failing -------------------------------------------------------------------- */
@@ -174,6 +214,7 @@ mark_failed(struct xr_coll *team, const struct xr_error *why,
 		op_forget_early(team);
 	}
 	*seq = op_first_to_fail(team, reach, &any);
+	pthread_cond_broadcast(&team->changed);
 	pthread_mutex_unlock(&team->lock);
 	return first || any;
 }
@@ -192,6 +233,7 @@ fail_what_needs(struct xr_coll *team, const struct xr_error *why,
 	op_fail_all(team, reach);
 	pthread_mutex_unlock(&team->lock);
 	post_fail_all(team);
+	letter_fail_all(team);
 }
 
 void
@@ -369,6 +411,18 @@ compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
+static void
+init_lock(struct xr_coll *team)
+{
+	pthread_condattr_t attr;
+
+	pthread_mutex_init(&team->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&team->changed, &attr);
+	pthread_condattr_destroy(&attr);
+}
+
 static struct xr_coll *
 team_new(uint32_t count)
 {
@@ -378,14 +432,19 @@ team_new(uint32_t count)
 	if (team == NULL)
 		return NULL;
 	team->peer = calloc(count, sizeof(struct peer *));
-	if (team->peer == NULL) {
+	team->account = calloc(count, sizeof(*team->account));
+	if (team->peer == NULL || team->account == NULL) {
+		free(team->account);
+		free(team->peer);
 		free(team);
 		return NULL;
 	}
 	atomic_init(&team->refs, 1);
 	team->count = count;
 	team->me = -1;
-	pthread_mutex_init(&team->lock, NULL);
+	for (uint32_t i = 0; i < count; i++)
+		TAILQ_INIT(&team->account[i].waiting);
+	init_lock(team);
 	TAILQ_INIT(&team->ops);
 	TAILQ_INIT(&team->early);
 	TAILQ_INIT(&team->sent);

@@ -28,6 +28,7 @@
 
 struct board;
 struct early;
+struct letter;
 struct op;
 struct peer;
 struct post;
@@ -35,20 +36,68 @@ struct post;
 TAILQ_HEAD(op_list, op);
 TAILQ_HEAD(early_list, early);
 TAILQ_HEAD(post_list, post);
+TAILQ_HEAD(letter_list, letter);
 
 #define TEAM_SEQ_BITS 24
+
+/* Operations that are under way in a group, counted from the oldest, and bytes of
+ * them, or one: a member is ahead of others by no more. */
+#define TEAM_OPS_MAX   ((uint32_t)XR_COLL_AHEAD)
+#define TEAM_OPS_BYTES (UINT64_C(1) << 30)
+
+/* So many of something, and bytes of them. */
+struct load {
+	uint32_t count;
+	uint64_t bytes;
+};
+
+static inline void
+load_add(struct load *l, uint64_t bytes)
+{
+	l->count++;
+	l->bytes += bytes;
+}
+
+static inline void
+load_drop(struct load *l, uint64_t bytes)
+{
+	l->count--;
+	l->bytes -= bytes;
+}
+
+/* load_takes() - can there be one more of @bytes? The first can always. */
+static inline bool
+load_takes(const struct load *l, uint64_t bytes, const struct load *most)
+{
+	return l->count == 0 ||
+		(l->count < most->count && bytes <= most->bytes &&
+			l->bytes <= most->bytes - bytes);
+}
+
+/* What a member has with this one; under the group's lock. */
+struct account {
+	struct load early; /* came for operations that have not begun here */
+	struct load kept;  /* messages that nobody has asked for yet */
+	struct load out;   /* messages to it that it has not received */
+	struct letter_list waiting; /* that are to go then */
+	bool sends;                 /* somebody sends those */
+};
 
 struct xr_coll {
 	LIST_ENTRY(xr_coll) list; /* of those that messages find */
 	_Atomic uint32_t refs;
+	uint64_t number; /* of all that were ever listed */
+	bool listed;
 	uint64_t id; /* of 40 bits */
 	uint32_t count;
 	int64_t me;      /* this process's place; -1: it has none */
 	int64_t timeout; /* ns; INT64_MAX: never */
 
-	pthread_mutex_t lock; /* of what follows */
-	uint32_t next;        /* number of the next operation */
-	struct op_list ops;   /* under way */
+	pthread_mutex_t lock;   /* of what follows */
+	pthread_cond_t changed; /* an operation ended, or all: team_await() */
+	uint32_t next;          /* number of the next operation */
+	struct op_list ops;     /* under way, the oldest first */
+	struct load load;       /* of those, what goes by messages */
 	struct early_list early;
 	struct post_list sent; /* messages that nobody has asked for yet */
 	struct post_list awaited;
@@ -59,7 +108,8 @@ struct xr_coll {
 				* who does something together */
 	struct board *opening; /* of who makes the group */
 	struct peer **peer;    /* [count], in the order of ranks */
-	uint32_t rank[];       /* [count] */
+	struct account *account; /* [count] */
+	uint32_t rank[];         /* [count] */
 };
 
 struct xr_coll *team_ref(struct xr_coll *team);
@@ -89,6 +139,10 @@ void team_fail(struct xr_coll *team, enum xr_status status, const char *why,
 
 /* team_failed() - XR_OK, or what it failed of; the lock is held. */
 enum xr_status team_failed(const struct xr_coll *team, struct xr_error *err);
+
+/* team_await() - until something has changed, or a while before; false: @deadline is over.
+ * The lock is held. */
+bool team_await(struct xr_coll *team, int64_t deadline);
 
 /* team_deadline() - of CLOCK_MONOTONIC, for an operation that begins now. */
 int64_t team_deadline(const struct xr_coll *team, const struct xr_coll_op *op);

@@ -84,7 +84,8 @@ int64_t xr_coll_index(const struct xr_coll *coll);
 
 /*
  * What an operation works with; each says which of these it reads. All memory is
- * the caller's, and stays as it is until the operation has ended.
+ * the caller's, and stays as it is until the operation, or its future, has ended,
+ * also where that was cancelled, as messages can be, or late.
  */
 struct xr_coll_op {
 	uint32_t size; /* sizeof(struct xr_coll_op) */
@@ -120,8 +121,11 @@ struct xr_coll_op {
  * before all members have called it. Those with an i, which all members call or none,
  * do not wait,
  * and give a future (xrun/future.h) that ends with NIL, or with the error; what can
- * be known before is returned.
+ * be known before is returned. Of a group XR_COLL_AHEAD operations can be under way,
+ * counted from the oldest, with 1 GiB, or one: to begin a further one waits, until its
+ * timeout is over; XR_E_AGAIN: in a short function.
  */
+#define XR_COLL_AHEAD 4096
 
 /* xr_coll_barrier() - until all have entered. @op: timeout; NULL. */
 enum xr_status xr_coll_barrier(struct xr_coll *coll,
@@ -174,7 +178,11 @@ enum xr_status xr_coll_iscatter(struct xr_coll *coll,
 	struct xr_error *err);
 
 /* xr_coll_send() - data to @op's rank, with a tag; it has been received, by a
- * xr_coll_recv() of the same count and type, when this returns. */
+ * xr_coll_recv() of the same count and type, when this returns. Of what a member sends
+ * another has up to 1024 messages and 256 MiB, or one, before it asks for them; further
+ * ones go when it has received of those, in their order. To send does not wait for
+ * that, to receive does: so messages are to be received in about the order in which they
+ * are sent. XR_E_AGAIN: the other has kept too many whose senders gave up. */
 enum xr_status xr_coll_send(struct xr_coll *coll, const struct xr_coll_op *op,
 	struct xr_error *err);
 enum xr_status xr_coll_isend(struct xr_coll *coll, const struct xr_coll_op *op,
