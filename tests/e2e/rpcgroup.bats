@@ -97,6 +97,10 @@ says()
 	runs service 3
 }
 
+@test "a service answers with what a future will end with" {
+	runs later 3
+}
+
 @test "AC-G8 one key is that of a value, and of a service" {
 	runs both 3
 }

@@ -448,6 +448,7 @@ xr_group_service._fields_ = [
     ("key", c_char_p),
     ("fn", xr_func_fn),
     ("ctx", c_void_p),
+    ("flags", c_uint32),
 ]
 xr_group_call._fields_ = [
     ("size", c_uint32),
@@ -1060,6 +1061,7 @@ XR_THERE_SILENT = 3
 # macros
 XR_ADDRESS_MAX = 255
 XR_CARRIER_API = 1
+XR_COLL_AHEAD = 4096
 XR_COLL_ANY = -1
 XR_COLL_MULTI_MOST = 1024
 XR_DEVICE_MAP_CPU = -1

@@ -216,15 +216,22 @@ waits(struct xr_call *call, struct xr_value *args, void *ctx)
 }
 
 static enum xr_status
-serve(struct xr_group *g, const char *key, xr_func_fn *fn)
+serve_as(struct xr_group *g, const char *key, xr_func_fn *fn, uint32_t flags)
 {
 	return xr_group_register(g,
 		&(struct xr_group_service){
 			.size = sizeof(struct xr_group_service),
 			.key = key,
 			.fn = fn,
-			.ctx = &counter },
+			.ctx = &counter,
+			.flags = flags },
 		&err);
+}
+
+static enum xr_status
+serve(struct xr_group *g, const char *key, xr_func_fn *fn)
+{
+	return serve_as(g, key, fn, 0);
 }
 
 #define CALL(k, t) \
@@ -260,6 +267,67 @@ service_counter(void)
 	}
 	meet_all();
 	EXPECT(rank != 0 || counter == 23);
+}
+
+/* With what another service will answer. */
+static enum xr_status
+later(struct xr_call *call, struct xr_value *args, void *ctx)
+{
+	struct xr_future *future = NULL;
+	struct xr_error own = { 0 };
+
+	(void)args;
+	(void)ctx;
+	EXPECT(xr_group_call_async(all, CALL("count", -1), &future, &own) ==
+		XR_OK);
+	return xr_reply_future(call, future);
+}
+
+static void
+expect_refused(const char *key, const char *why)
+{
+	EXPECT(xr_group_call_sync(all, CALL(key, -1), NULL, &err) ==
+		XR_E_REMOTE);
+	EXPECT(strstr(err.text, why) != NULL);
+}
+
+static void
+service_later(void)
+{
+	struct xr_future *future = NULL;
+	struct xr_rref *rref = NULL;
+	struct xr_value *v = NULL;
+
+	if (rank == 0) {
+		EXPECT(serve_as(all, "later", later, XR_FN_ASYNC) == XR_OK);
+		EXPECT(serve_as(all, "no promise", later, 0) == XR_OK);
+		EXPECT(serve_as(all, "broken", count, XR_FN_ASYNC) == XR_OK);
+		EXPECT(serve_as(all, "short", count, XR_FN_SHORT) ==
+			XR_E_INVAL);
+	} else if (rank == 1) {
+		EXPECT(serve(all, "count", count) == XR_OK);
+	}
+	meet_all();
+	if (rank == 2) {
+		EXPECT(xr_group_call_sync(all, CALL("later", -1), &v, &err) ==
+			XR_OK);
+		EXPECT(number_of(v) == 21);
+		EXPECT(xr_group_call_async(all, CALL("later", -1), &future,
+			       &err) == XR_OK);
+		EXPECT(xr_future_wait(future, XR_SECONDS(20), &v, &err) ==
+			XR_OK);
+		EXPECT(number_of(v) == 22);
+		EXPECT(xr_group_call_remote(all, CALL("later", -1), &rref,
+			       &err) == XR_OK);
+		EXPECT(xr_rref_fetch(rref, XR_SECONDS(20), &v, &err) == XR_OK);
+		EXPECT(number_of(v) == 23);
+		xr_future_unref(future);
+		xr_rref_unref(rref);
+		expect_refused("no promise",
+			"is not marked XR_FN_ASYNC, and answered with a future");
+		expect_refused("broken", "must answer with a future");
+	}
+	meet_all();
 }
 
 static void
@@ -541,6 +609,7 @@ const struct group_case key_cases[] = {
 	{ "unknown", unknown_key },
 	{ "paired", paired_counter },
 	{ "service", service_counter },
+	{ "later", service_later },
 	{ "both", value_and_service },
 	{ "outside-caller", outside_caller },
 	{ "by-value", group_by_value },

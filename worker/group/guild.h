@@ -46,6 +46,7 @@ struct guild_held {
 	struct xr_value *value; /* of GUILD_VALUE, */
 	xr_func_fn *fn;         /* or of GUILD_SERVICE */
 	void *ctx;
+	uint32_t flags; /* enum xr_func_flags */
 	char key[];
 };
 LIST_HEAD(guild_held_list, guild_held);

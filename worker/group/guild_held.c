@@ -245,23 +245,38 @@ xr_group_is_paired(struct xr_group *group, const char *key, bool *is_paired,
 
 /* --- services -------------------------------------------------------------------- */
 
+/* Whether one is short is asked before its key is known. */
+static enum xr_status
+check_service(const struct xr_group_service *s, struct xr_error *err)
+{
+	const uint32_t known = XR_FN_ASYNC | XR_FN_SHARE;
+
+	if (s == NULL || s->size < sizeof(*s) || s->fn == NULL)
+		return fail(err, XR_E_INVAL,
+			"struct xr_group_service: its size is %u, or it has no function",
+			s != NULL ? s->size : 0);
+	if ((s->flags & ~known) != 0)
+		return fail(err, XR_E_INVAL,
+			"struct xr_group_service: a service has no flags 0x%x",
+			s->flags & ~known);
+	return XR_OK;
+}
+
 XR_EXPORT enum xr_status
 xr_group_register(struct xr_group *group,
 	const struct xr_group_service *service, struct xr_error *err)
 {
 	struct guild_held h = { .kind = GUILD_SERVICE };
-	enum xr_status status;
+	enum xr_status status = check_service(service, err);
 
-	if (service == NULL || service->size < sizeof(*service) ||
-		service->fn == NULL)
-		return fail(err, XR_E_INVAL,
-			"struct xr_group_service: its size is %u, or it has no function",
-			service != NULL ? service->size : 0);
+	if (status != XR_OK)
+		return status;
 	status = enter_key(group, "register", service->key, err);
 	if (status != XR_OK)
 		return status;
 	h.fn = service->fn;
 	h.ctx = service->ctx;
+	h.flags = service->flags;
 	status = hold(group, &h, service->key, err);
 	agent_leave();
 	return status;

@@ -52,6 +52,7 @@ serve_call(struct xr_call *call, struct xr_value *args, void *unused)
 	(void)unused;
 	if (!take_held(call, args, GUILD_SERVICE, &held))
 		return XR_OK;
+	call->promises = held.flags;
 	return held.fn(call, xr_value_at(args, 3), held.ctx);
 }
 

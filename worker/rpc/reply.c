@@ -376,7 +376,7 @@ send_any(struct xr_call *call, struct xr_value *value)
 static bool
 is_async(const struct xr_call *call)
 {
-	return call->func != NULL && (call->func->f.flags & XR_FN_ASYNC) != 0;
+	return call_promises(call, XR_FN_ASYNC);
 }
 
 /* A function that promised a future, and gives a value while it runs. */

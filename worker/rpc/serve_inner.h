@@ -36,6 +36,8 @@ struct xr_call {
 	int64_t began;     /* its function, clock_now(), if anything is
 			    * recorded */
 	const struct func *func;
+	uint32_t promises; /* enum xr_func_flags, beside those of @func: of what
+			    * that found by its arguments */
 	struct xr_value *args, *named; /* of a function with values */
 	struct rref_wire birth;        /* of MESSAGE_REMOTE: what it makes */
 	struct refs_in *rrefs;         /* among the arguments; or NULL */
@@ -51,6 +53,15 @@ struct xr_call {
 	const struct xr_body *whole; /* of one on the stack: the message's */
 	LIST_ENTRY(xr_call) list;
 };
+
+/* call_promises() - has what is called that flag? */
+static inline bool
+call_promises(const struct xr_call *call, enum xr_func_flags flag)
+{
+	uint32_t own = call->func != NULL ? call->func->f.flags : 0;
+
+	return ((own | call->promises) & flag) != 0;
+}
 
 /* call_keep() - a copy of @call, with a reference, that outlives the message that
  * it came with. NULL: no memory. */

@@ -186,8 +186,7 @@ values_pack_answer(struct xr_value *value, const struct xr_call *call,
 {
 	struct packing p = {
 		.peer = call->peer,
-		.share = call->func != NULL &&
-			(call->func->f.flags & XR_FN_SHARE) != 0,
+		.share = call_promises(call, XR_FN_SHARE),
 		.device = devices_back,
 	};
 

@@ -134,14 +134,15 @@ enum xr_status xr_group_get_paired(struct xr_group *group, const char *key,
 
 /* --- services ------------------------------------------------------------- */
 
-/* As struct xr_func. It answers by xr_reply() and its kin, at once or deferred, but
- * for xr_reply_future(). @ctx stays until the world was closed: calls that have
- * begun go on when the key is given up. */
+/* As struct xr_func. It answers by xr_reply() and its kin, at once or deferred; one that
+ * is XR_FN_ASYNC by xr_reply_future(), or deferred. None is XR_FN_SHORT. @ctx stays until the world was closed: calls that have begun go on when
+ * the key is given up. */
 struct xr_group_service {
 	uint32_t size; /* sizeof(struct xr_group_service) */
 	const char *key;
 	xr_func_fn *fn;
 	void *ctx;
+	uint32_t flags; /* XR_FN_ASYNC, XR_FN_SHARE */
 };
 
 /* xr_group_register() - as xr_group_pair(). @service is copied. */
