@@ -180,6 +180,12 @@ both()
 	both 'barrier: 4096 operations of the group, with 0 bytes, have not ended in time' 1
 }
 
+@test "a thread waits for its turn no longer than it may" {
+	job -n 2 "$BUILD/tests/prog/coll_bound" turn
+	[ "$status" -eq 0 ]
+	assert_has "$output" 'another thread of rank 0 has been in an operation of the group'
+}
+
 @test "the example of sums: a line a size" {
 	[ -x "$BUILD/examples/allreduce_bench" ] || skip 'examples are not built'
 	for type in f32 bf16; do

@@ -79,7 +79,6 @@ board_new(struct xr_coll *team)
 	if (b == NULL)
 		return NULL;
 	b->team = team;
-	pthread_mutex_init(&b->turn, NULL);
 	b->own = storage_new(sizeof(struct page));
 	b->op = op_new(team);
 	if (b->op != NULL) /* it is the board's, which is the group's */
@@ -103,7 +102,6 @@ board_free(struct board *b)
 	free(b->op); /* what came of others were their lines */
 	if (b->counted)
 		atomic_fetch_sub(&open_boards, 1);
-	pthread_mutex_destroy(&b->turn);
 	free(b);
 }
 

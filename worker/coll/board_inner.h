@@ -54,10 +54,16 @@ struct seen {
 	uint32_t rang;          /* its nap that we have ended */
 };
 
+enum board_turn {
+	TURN_FREE,
+	TURN_TAKEN,
+	TURN_WANTED, /* it is taken, and others wait: team_await() */
+};
+
 struct board {
 	LIST_ENTRY(board) list; /* of those where somebody waits */
 	struct xr_coll *team;   /* borrowed */
-	pthread_mutex_t turn;   /* of who does something */
+	_Atomic uint32_t turn;  /* enum board_turn: of who does something */
 	int64_t deadline;       /* of all of it; 0: not worked out yet */
 	bool counted;           /* among those that are open */
 	uint32_t number;        /* of what was shown last */

@@ -16,7 +16,6 @@
 #include "wire/value/storage.h"
 #include "worker/coll/board_inner.h"
 #include "worker/coll/kernel.h"
-#include "worker/rpc/lead.h"
 
 #define PIECE_MIN 4096 /* bytes that are worth a round */
 
@@ -208,15 +207,46 @@ may_begin(struct xr_coll *team, struct xr_error *err)
 	return status;
 }
 
-/* Another thread may have it for as long as others are waited for. */
-static void
-take_turn(struct board *b)
+/* Another thread may have it for as long as others are waited for.
+ *
+ * @deadline: receives that of @call, if it is known then; else 0 */
+static enum xr_status
+take_turn(struct board *b, const struct xr_coll_op *call, int64_t *deadline,
+	struct xr_error *err)
 {
-	if (pthread_mutex_trylock(&b->turn) == 0)
+	uint32_t was = TURN_FREE;
+	enum xr_status status;
+	bool in_time = true;
+
+	*deadline = 0;
+	if (atomic_compare_exchange_strong(&b->turn, &was, TURN_TAKEN))
+		return XR_OK;
+	*deadline = team_deadline(b->team, call);
+	pthread_mutex_lock(&b->team->lock);
+	status = team_failed(b->team, err);
+	while (status == XR_OK &&
+		atomic_exchange(&b->turn, TURN_WANTED) != TURN_FREE) {
+		if (!in_time) {
+			status = fail(err, XR_E_TIMEOUT,
+				"another thread of rank %u has been in an operation of the group",
+				b->team->rank[b->team->me]);
+			break;
+		}
+		in_time = team_await(b->team, *deadline);
+		status = team_failed(b->team, err);
+	}
+	pthread_mutex_unlock(&b->team->lock);
+	return status;
+}
+
+static void
+give_turn(struct board *b)
+{
+	if (atomic_exchange(&b->turn, TURN_FREE) != TURN_WANTED)
 		return;
-	crew_wait_begin();
-	pthread_mutex_lock(&b->turn);
-	crew_wait_end();
+	pthread_mutex_lock(&b->team->lock);
+	pthread_cond_broadcast(&b->team->changed);
+	pthread_mutex_unlock(&b->team->lock);
 }
 
 static bool
@@ -248,15 +278,17 @@ board_run(struct xr_coll *team, const struct plan *plan,
 	const struct xr_coll_op *call, struct xr_error *err)
 {
 	struct board *b = team->board;
-	enum xr_status status;
+	int64_t deadline;
+	enum xr_status status = take_turn(b, call, &deadline, err);
 
-	take_turn(b);
+	if (status != XR_OK)
+		return status;
 	status = may_begin(team, err);
 	if (status == XR_OK) {
-		b->deadline = 0;
+		b->deadline = deadline;
 		op_set(b->op, plan, call);
 		status = run(b, plan, call, err);
 	}
-	pthread_mutex_unlock(&b->turn);
+	give_turn(b);
 	return status;
 }
