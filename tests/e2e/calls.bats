@@ -13,11 +13,7 @@ setup()
 # runs CASE RANKS - by shared memory, and by TCP.
 runs()
 {
-	job -n "$2" "$CALLS" "$1"
-	[ "$status" -eq 0 ]
-	by_shm=$output
-	job -n "$2" "$CALLS" "$1" tcp
-	[ "$status" -eq 0 ]
+	both_ways "$CALLS" "$1" "$2"
 }
 
 # dies CASE - of two ranks, the second dies, and the first has no fault.

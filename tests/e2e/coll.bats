@@ -19,11 +19,7 @@ teardown()
 # runs CASE RANKS - by shared memory, and by TCP.
 runs()
 {
-	job -n "$2" "$COLL" "$1"
-	[ "$status" -eq 0 ]
-	by_shm=$output
-	job -n "$2" "$COLL" "$1" tcp
-	[ "$status" -eq 0 ]
+	both_ways "$COLL" "$1" "$2"
 }
 
 # both PATTERN COUNT - so many lines of each say that.

@@ -157,6 +157,18 @@ job()
 	try "$XRUN" "$@"
 }
 
+# both_ways PROGRAM CASE RANKS - ranks of it end well by shared memory, when they print
+# $by_shm, and by TCP.
+both_ways()
+{
+	job -n "$3" "$1" "$2"
+	[ "$status" -eq 0 ]
+	# shellcheck disable=SC2034 # whoever calls looks at it
+	by_shm=$output
+	job -n "$3" "$1" "$2" tcp
+	[ "$status" -eq 0 ]
+}
+
 # now_ms - a monotonic clock, enough for deadlines.
 now_ms()
 {

@@ -13,11 +13,7 @@ setup()
 # runs CASE RANKS - by shared memory, and by TCP.
 runs()
 {
-	job -n "$2" "$GROUP" "$1"
-	[ "$status" -eq 0 ]
-	by_shm=$output
-	job -n "$2" "$GROUP" "$1" tcp
-	[ "$status" -eq 0 ]
+	both_ways "$GROUP" "$1" "$2"
 }
 
 # says PATTERN COUNT - so many lines of each do.
