@@ -8,7 +8,8 @@
  * hello. So a rank that says nothing costs one dup2, a shell can report with
  * echo, and there is no socket for each of a thousand ranks.
  *
- * The loop looks at it once the job is 20 ms old, and with each death.
+ * The loop looks at it from the first rank on, and with each death: ranks that form a
+ * world wait for its answer before anything else.
  */
 #ifndef LAUNCHER_SUP_HEAR_H
 #define LAUNCHER_SUP_HEAR_H

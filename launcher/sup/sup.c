@@ -389,7 +389,6 @@ on_publish(void *ctx)
 	report_begin(ctx);
 	why_begin(ctx);
 	steer_begin(ctx);
-	hear_begin(ctx);
 	metrics_file_begin(ctx);
 }
 
@@ -476,6 +475,7 @@ begin(struct job *job)
 	hook_begin(job);
 	bus_tell(s->bus, BUS_JOB_START, 0);
 	steer_resume(job);
+	hear_begin(job);
 	slots_open(job);
 	next_begin(job);
 	if (job->hints)

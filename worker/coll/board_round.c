@@ -8,7 +8,7 @@
 #include "worker/coll/board_inner.h"
 #include "worker/rpc/lead.h"
 
-#define TURNS_NS (300 * NS_PER_US)
+#define TURN_NS (100 * NS_PER_US) /* for each member of a processor */
 #define SLICE_NS \
 	(500 * NS_PER_US) /* no yield among those who wait takes as long */
 
@@ -180,7 +180,7 @@ look_in_turn(struct board *b, uint32_t next)
 			return true;
 		now = clock_now();
 		if (end == 0)
-			end = now + TURNS_NS;
+			end = now + TURN_NS * (b->team->count / local_cpus());
 		else if (now - before > SLICE_NS)
 			return false;
 		before = now;
