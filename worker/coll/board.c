@@ -65,8 +65,8 @@ take_pages(struct op *op, uint32_t stage)
 	return XR_OK;
 }
 
-static const struct plan plan_pages = { "new", 20, false, false, one_stage,
-	give_page, want_page, take_pages, lend_page };
+static const struct plan plan_pages = { "new", 20, false, false, SHOWS_NOTHING,
+	one_stage, give_page, want_page, take_pages, lend_page };
 
 /* --- its life ------------------------------------------------------------------------ */
 

@@ -62,7 +62,8 @@ piece_count(const struct board *b, const struct xr_coll_op *call)
 	size_t bytes = plan->reduces ? plan_whole(b->team) : b->piece;
 
 	/* Its root shows what is for all. */
-	if (plan == &plan_scatter && bytes > WINDOW_BYTES / b->team->count)
+	if (plan->shows == SHOWS_SHARES &&
+		bytes > WINDOW_BYTES / b->team->count)
 		bytes = WINDOW_BYTES / b->team->count;
 	return bytes < PIECE_MIN ? 0 : bytes / xr_dtype_size(call->dtype);
 }
@@ -124,17 +125,36 @@ piece_at(const struct xr_coll_op *call, size_t number, size_t most)
 		left < most ? left : most, one };
 }
 
+static struct slice
+own_slice(const struct board *b, const struct piece *p)
+{
+	return plan_slice(p->count, p->one, b->team->count,
+		(uint32_t)b->team->me);
+}
+
+/* All but what this member works out itself. */
+static void
+show_slices(struct board *b, const struct piece *p)
+{
+	uint8_t *window = ((struct page *)b->own->data)->window[b->number & 1];
+	struct slice s = own_slice(b, p);
+	size_t end = s.at + s.len;
+
+	memcpy(window, p->data, s.at);
+	memcpy(window + end, p->data + end, p->count * p->one - end);
+}
+
 /* What this member works out of @p, which all show in @half, is shown with what
  * follows. */
 static void
 reduce_slice(struct board *b, const struct piece *p, uint32_t half)
 {
-	struct slice s = plan_slice(p->count, p->one, b->team->count,
-		(uint32_t)b->team->me);
+	struct slice s = own_slice(b, p);
 	struct page *own = b->own->data;
 
 	for (uint32_t i = 0; i < b->team->count; i++)
 		b->op->src[i] = round_page(b, i)->window[half] + s.at;
+	b->op->src[b->team->me] = p->data + s.at;
 	kernel_reduce(&(struct kernel_job){
 		.dst = own->result[half ^ 1],
 		.src = b->op->src,
@@ -167,7 +187,6 @@ run_slices(struct board *b, const struct xr_coll_op *call, struct xr_error *err)
 	size_t most = b->piece / xr_dtype_size(call->dtype);
 	size_t pieces = (call->count + most - 1) / most;
 	bool takes = !b->op->plan->has_root || b->op->root == b->team->me;
-	struct page *own = b->own->data;
 	uint32_t check = b->op->check, half;
 	enum xr_status status = XR_OK;
 	struct piece p, before = { 0 };
@@ -179,7 +198,7 @@ run_slices(struct board *b, const struct xr_coll_op *call, struct xr_error *err)
 			reduce_slice(b, &before, half ^ 1);
 		p = i < pieces ? piece_at(call, i, most) : (struct piece){ 0 };
 		if (i < pieces)
-			memcpy(own->window[half], p.data, p.count * p.one);
+			show_slices(b, &p);
 		b->op->check = check + (uint32_t)i;
 		status = round_end(b, err);
 		if (status == XR_OK && i > 0 && takes)

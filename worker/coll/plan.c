@@ -303,20 +303,20 @@ reduce_work(struct op *op, uint32_t stage)
 
 /* --- the table ---------------------------------------------------------------- */
 
-const struct plan plan_barrier = { "barrier", 1, false, false, one_stage,
-	give_word, want_word, no_work, NULL };
-const struct plan plan_bcast = { "broadcast", 2, false, true, one_stage,
-	root_gives, want_of_root, take_of_root, NULL };
-const struct plan plan_allreduce = { "all_reduce", 3, true, false,
+const struct plan plan_barrier = { "barrier", 1, false, false, SHOWS_NOTHING,
+	one_stage, give_word, want_word, no_work, NULL };
+const struct plan plan_bcast = { "broadcast", 2, false, true, SHOWS_ROOT,
+	one_stage, root_gives, want_of_root, take_of_root, NULL };
+const struct plan plan_allreduce = { "all_reduce", 3, true, false, SHOWS_ALL,
 	reduce_stages, reduce_gives, reduce_wants, reduce_work, NULL };
-const struct plan plan_reduce = { "reduce", 4, true, true, reduce_stages,
-	reduce_gives, reduce_wants, reduce_work, NULL };
-const struct plan plan_allgather = { "all_gather", 5, false, false, one_stage,
-	give_all, want_all, take_list, NULL };
-const struct plan plan_gather = { "gather", 6, false, true, one_stage,
-	give_to_root, root_wants, root_takes_list, NULL };
-const struct plan plan_scatter = { "scatter", 7, false, true, one_stage,
-	give_share, want_of_root, take_share, NULL };
+const struct plan plan_reduce = { "reduce", 4, true, true, SHOWS_OTHERS,
+	reduce_stages, reduce_gives, reduce_wants, reduce_work, NULL };
+const struct plan plan_allgather = { "all_gather", 5, false, false, SHOWS_ALL,
+	one_stage, give_all, want_all, take_list, NULL };
+const struct plan plan_gather = { "gather", 6, false, true, SHOWS_OTHERS,
+	one_stage, give_to_root, root_wants, root_takes_list, NULL };
+const struct plan plan_scatter = { "scatter", 7, false, true, SHOWS_SHARES,
+	one_stage, give_share, want_of_root, take_share, NULL };
 
 /* --- shown to all at once ------------------------------------------------------ */
 
@@ -325,7 +325,7 @@ plan_line(const struct op *op)
 {
 	size_t all;
 
-	if (op->plan != &plan_scatter)
+	if (op->plan->shows != SHOWS_SHARES)
 		return op->bytes;
 	return __builtin_mul_overflow(op->bytes, (size_t)op->team->count,
 		       &all) ?
@@ -333,17 +333,35 @@ plan_line(const struct op *op)
 		all;
 }
 
+static void
+show_shares(const struct op *op, char *line)
+{
+	for (uint32_t i = 0; i < op->team->count; i++)
+		if (i != me(op))
+			copy(line + i * op->bytes, op->call.list[i], op->bytes);
+}
+
 void
 plan_show(const struct op *op, void *line)
 {
 	bool root = me(op) == op->root;
 
-	if (op->plan == &plan_scatter)
-		for (uint32_t i = 0; i < op->team->count && root; i++)
-			copy((char *)line + i * op->bytes, op->call.list[i],
-				op->bytes);
-	else if (op->plan != &plan_bcast || root)
-		copy(line, op->call.data, op->bytes);
+	switch (op->plan->shows) {
+	case SHOWS_NOTHING:
+		return;
+	case SHOWS_SHARES:
+		if (root)
+			show_shares(op, line);
+		return;
+	case SHOWS_ROOT:
+	case SHOWS_OTHERS:
+		if (root != (op->plan->shows == SHOWS_ROOT))
+			return;
+		break;
+	case SHOWS_ALL:
+		break;
+	}
+	copy(line, op->call.data, op->bytes);
 }
 
 void
@@ -352,7 +370,7 @@ plan_see(struct op *op, uint32_t from, const void *line)
 	struct part *p = op_part(op, 0, from);
 
 	p->len = op->bytes;
-	p->data = op->plan == &plan_scatter ?
+	p->data = op->plan->shows == SHOWS_SHARES ?
 		(const char *)line + me(op) * op->bytes :
 		line;
 }

@@ -23,10 +23,20 @@ struct op;
 #define PLAN_WHOLE (64U << 10) /* bytes, of two members; of more half of it */
 #define PLAN_TOLD  (UINT64_C(1) << 63) /* in a code: the name says all of it */
 
+/* Who has something that others look at: a member's data, but of shares the root's list. */
+enum plan_shows {
+	SHOWS_NOTHING,
+	SHOWS_ALL,
+	SHOWS_ROOT,
+	SHOWS_OTHERS, /* than the root */
+	SHOWS_SHARES,
+};
+
 struct plan {
 	const char *name; /* "all_reduce" */
 	uint64_t code;    /* hashed for the wire, and never another's */
 	bool reduces, has_root;
+	enum plan_shows shows;
 	uint32_t (*stages)(const struct op *op);
 
 	/* gives() - what goes to member @to; a length of PLAN_NONE: nothing. */
