@@ -339,6 +339,7 @@ be_found(void)
 static void
 pose(void)
 {
+	struct xr_store_value tried = { 0 };
 	struct xr_store *store = NULL;
 	char said[4096];
 	int64_t sum = 0;
@@ -356,8 +357,9 @@ pose(void)
 	if (sum == 2)
 		EXPECT(xr_store_set(store, "rpc/0/go", "1", 1, &err) == XR_OK);
 	/* Until rank 0 has tried. */
-	EXPECT(xr_store_get(store, "tried", XR_SECONDS(30),
-		       &(struct xr_store_value){ 0 }, &err) == XR_OK);
+	EXPECT(xr_store_get(store, "tried", XR_SECONDS(30), &tried, &err) ==
+		XR_OK);
+	xr_store_value_free(&tried);
 	meet_other();
 	xr_store_free(store);
 }

@@ -2,8 +2,6 @@
 /* arena.c - see arena.h. */
 #include <stdlib.h>
 
-#include <sys/mman.h>
-
 #include "base/clock.h"
 #include "base/status.h"
 #include "worker/shm/arena.h"
@@ -46,19 +44,12 @@ bool
 arena_init(struct arena *a, const struct segment_map *map, uint32_t slot,
 	uint32_t gen)
 {
-	size_t bytes = map->plan.spans * sizeof(*a->span);
-	/* Most of it is never touched; calloc() would zero it. */
-	void *spans = mmap(NULL, bytes > 0 ? bytes : 1, PROT_READ | PROT_WRITE,
-		MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	if (spans == MAP_FAILED)
-		return false;
 	*a = (struct arena){ .map = *map, .slot = slot, .gen = gen };
-	a->span = spans;
+	a->span = calloc(map->plan.spans, sizeof(*a->span));
 	a->kept_max = map->plan.spans * SEGMENT_SPAN / KEPT_SHARE;
 	if (a->kept_max < KEPT_MIN)
 		a->kept_max = KEPT_MIN;
-	return pthread_mutex_init(&a->lock, NULL) == 0;
+	return a->span != NULL && pthread_mutex_init(&a->lock, NULL) == 0;
 }
 
 /* --- spans; under the lock ------------------------------------------------ */
