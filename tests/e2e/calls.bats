@@ -101,6 +101,8 @@ unruly()
 }
 
 @test "a function that ends its thread fails, and its process goes on" {
+	mkfifo gate
+	export GATE=$PWD/gate
 	unruly thread
 	for out in "$by_shm" "$output"; do
 		assert_has "$out" 'ends on worker1 \(1\): XR_E_STATE: it has ended its thread'

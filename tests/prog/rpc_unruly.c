@@ -140,11 +140,21 @@ end_too(struct xr_future *parent, void *ctx, struct xr_value **result,
 	pthread_exit(NULL);
 }
 
-/* The process goes on, as do all of its threads, however often. */
+static void
+let_go(void)
+{
+	int fd = open(getenv("GATE"), O_WRONLY);
+
+	EXPECT(fd != -1 && write(fd, "\n", 1) == 1);
+	close(fd);
+}
+
+/* The process goes on, as do all of its threads, however often. What follows a future that
+ * has ended would run at once, on this thread: so it has not. */
 static void
 thread(void)
 {
-	struct xr_rpc_call call = call_of("pid");
+	struct xr_rpc_call call = call_of("stays");
 	struct xr_future *parent = NULL, *child = NULL;
 	int64_t before = ask("pid");
 
@@ -155,6 +165,7 @@ thread(void)
 	puts(err.text);
 	EXPECT(xr_rpc_async(&call, &parent, &err) == XR_OK);
 	EXPECT(xr_future_then(parent, end_too, NULL, XR_THEN, &child) == XR_OK);
+	let_go();
 	EXPECT(xr_future_wait(child, XR_SECONDS(20), NULL, &err) == XR_E_STATE);
 	puts(err.text);
 	xr_future_unref(parent);
