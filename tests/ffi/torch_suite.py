@@ -5,6 +5,7 @@
     torch_suite.py                     what torch_suite.list says passes
     torch_suite.py --sample N          of those, every N-th
     torch_suite.py PATTERN...          what fits, whatever the list says of it
+    torch_suite.py --repeat N PATTERN  each N times, for what fails now and then
     torch_suite.py --names             the names of all there are
     torch_suite.py --check             does the list have each of them once?
 
@@ -19,6 +20,7 @@ import argparse
 import fnmatch
 import importlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -32,6 +34,7 @@ sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.realpath(__file__))
 LIST = os.path.join(HERE, "torch_suite.list")
 LIMIT_S = 60        # of a test; its ranks have half of that
+STUCK_S = 20        # then is written where each of its processes is
 RANKS = 4           # that the tests have, but for some that have less
 SUITES = "torch.testing._internal.distributed"
 
@@ -149,17 +152,46 @@ def begin_test(test, log):
         os._exit(status)
 
 
+def group_of(pid):
+    """Who is in the process group of @pid."""
+    found = []
+    for entry in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            if os.getpgid(int(entry)) == pid:
+                found.append(int(entry))
+        except ProcessLookupError:
+            pass
+    return sorted(found)
+
+
+def write_stacks(pid, log):
+    """What every thread of the ranks waits for."""
+    with open(log, "w") as file:
+        for rank in group_of(pid)[1:]:
+            file.write(f"--- {rank}\n")
+            file.flush()
+            subprocess.run(
+                ["gdb", "-q", "-batch", "-p", str(rank), "-ex", "set width 0",
+                 "-ex", "thread apply all bt"], stdin=subprocess.DEVNULL,
+                stdout=file, stderr=subprocess.STDOUT, check=False)
+
+
 class Running:
     def __init__(self, number, name, test, folder):
         self.number, self.name = number, name
-        self.log = os.path.join(folder, name + ".log")
+        self.log = os.path.join(folder, f"{name}.{number}.log")
         self.began = time.monotonic()
+        self.stacks = None      # where they are written
         self.pid = begin_test(test, self.log)
 
     def look(self):
         """The status once it ended; one that takes too long is killed, with
         its ranks, which are in its group."""
         pid, status = os.waitpid(self.pid, os.WNOHANG)
+        if pid == 0 and self.seconds() >= STUCK_S and self.stacks is None:
+            self.stacks = self.log + ".stacks"
+            if shutil.which("gdb"):
+                write_stacks(self.pid, self.stacks)
         if pid == 0 and time.monotonic() - self.began < LIMIT_S:
             return None
         try:
@@ -184,6 +216,16 @@ def said_last(log):
     return errors[-3:] + lines[-12:]
 
 
+def stacks_of(running):
+    """Of libxrun's functions, what stood in the way."""
+    if running.stacks is None or not os.path.exists(running.stacks):
+        return []
+    with open(running.stacks, errors="replace") as file:
+        return [line.rstrip() for line in file
+                if line.startswith(("---", "Thread")) or
+                "/worker/" in line or "/src/" in line]
+
+
 def report(running, status):
     kind = {0: "ok", 77: "ok"}.get(status, "not ok")
     line = f"{kind} {running.number} - {running.name}"
@@ -194,7 +236,7 @@ def report(running, status):
     if kind == "not ok":
         print(f"# status {status}" if status != 124 else
               f"# not done in {LIMIT_S} s")
-        for said in said_last(running.log):
+        for said in said_last(running.log) + stacks_of(running):
             print("#  ", said[:300])
     return kind == "ok"
 
@@ -329,9 +371,10 @@ def check_list(everything):
 def chosen(options, everything):
     if options.patterns:
         return [name for name in everything
-                if any(fnmatch.fnmatch(name, p) for p in options.patterns)]
+                if any(fnmatch.fnmatch(name, p) for p in options.patterns)
+                ] * options.repeat
     passing = [name for name, state in rows() if state == "passes"]
-    return passing[::options.sample]
+    return passing[::options.sample] * options.repeat
 
 
 def main():
@@ -340,6 +383,7 @@ def main():
     parser.add_argument("--names", action="store_true")
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--sample", type=int, default=1)
+    parser.add_argument("--repeat", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=2 * (os.cpu_count() or 1))
     parser.add_argument("--log")
     parser.add_argument("--xrun")
