@@ -3,9 +3,9 @@
  * first.c - a rank that joins a world, makes a group of all, and meets all in it;
  * then it leaves without a word, as what is measured is how long that took.
  *
- *   xrun -n N first [none | world | group | times]
+ *   xrun -n N first [none | world | times]
  *
- * none, world, group: that is all it does; times: rank 0 says when it had what, in ms
+ * none, world: that is all it does; times: rank 0 says when it had what, in ms
  * since it was at main().
  */
 #include <stdio.h>
@@ -46,8 +46,6 @@ main(int argc, char **argv)
 	if (status == XR_OK)
 		status = xr_coll_new(world, NULL, &coll, &err);
 	made = passed();
-	if (status == XR_OK && argc > 1 && strcmp(argv[1], "group") == 0)
-		_exit(0);
 	if (status == XR_OK)
 		status = xr_coll_barrier(coll, NULL, &err);
 	if (status != XR_OK) {

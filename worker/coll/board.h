@@ -2,12 +2,13 @@
 /*
  * board.h - what the members of a group on one machine show each other.
  *
- * Each has a page in the arena that all others see, with two of everything: for what is
- * being done, and for what was done before. A member writes its part to its page, shows it
- * with a number and what it calls, waits until it sees those of all others, and works on
- * them where they stand: a round (board_inner.h). Nobody writes to what somebody may read
- * yet, because nobody is two ahead: who shows the next has seen all of this. What a page
- * cannot hold is done in several rounds (board_run.c).
+ * It lies in the arena of the first member, who lends it to the others: a page for each,
+ * with two of everything: for what is being done, and for what was done before. A member
+ * writes its part to its page, shows it with a number and what it calls, waits until it
+ * sees those of all others, and works on them where they stand: a round (board_inner.h).
+ * Nobody writes to what somebody may read yet, because nobody is two ahead: who shows the
+ * next has seen all of this. What a page cannot hold is done in several rounds
+ * (board_run.c).
  *
  * Source: two lines and one synchronisation, performance.md 3.5 (DeepSpeed's symmetric
  * all-reduce, and its distributed one), 5.7.
@@ -24,11 +25,17 @@ struct board;
 struct op;
 struct plan;
 
-/* board_open() - of a group whose members have all come, by all of them: if they are on
- * one machine, and there is memory. Else what they do goes by messages. Returns as
- * xr_coll_barrier(). */
-enum xr_status board_open(struct xr_coll *team, struct xr_error *err);
-void board_free(struct board *board); /* NULL is fine */
+/* board_new() - before they meet: whoever is a member could have one, if all others can;
+ * else NULL, and what they do goes by messages. board_free() - NULL is fine. */
+struct board *board_new(struct xr_coll *team);
+void board_free(struct board *board);
+
+/* board_turns() - what this member thinks of how much is to be done at once, for the
+ * others; 0: @board is NULL. board_open() - all have come, and none said 0: the group has
+ * it. @turns is the least that they said. Returns as xr_coll_barrier(). */
+uint32_t board_turns(const struct board *board);
+enum xr_status board_open(struct board *board, uint32_t turns,
+	struct xr_error *err);
 
 /* board_run() - as op_run(), of a group that has one. */
 enum xr_status board_run(struct xr_coll *team, const struct plan *plan,

@@ -39,17 +39,28 @@ struct line {
 
 _Static_assert(sizeof(struct line) == 128, "what is fetched together");
 
-/* All that a member shows. */
+/* What a member shows beside its lines. */
 struct page {
-	struct line line[2];
 	uint8_t window[2][WINDOW_BYTES]; /* what is too long for a line */
 	uint8_t result[2][RESULT_BYTES]; /* of the slice that it works out */
 };
 
+/* Of a group of @count: a line of each half for each member, so that who looks for all
+ * finds them in few pages of memory; then a page for each. Bytes. */
+static inline size_t
+board_pages_at(uint32_t count)
+{
+	return ((size_t)count * 2 * sizeof(struct line) + 4095) / 4096 * 4096;
+}
+
+static inline size_t
+board_bytes(uint32_t count)
+{
+	return board_pages_at(count) + (size_t)count * sizeof(struct page);
+}
+
 /* What is known of a member. */
 struct seen {
-	const struct page *page;
-	struct held *held;      /* what it lies in */
 	struct local_bell bell; /* NULL in it: it is not to be rung */
 	uint32_t rang;          /* its nap that we have ended */
 };
@@ -68,8 +79,10 @@ struct board {
 	bool counted;           /* among those that are open */
 	uint32_t number;        /* of what was shown last */
 	size_t piece; /* bytes of what is done in a round; the same for all */
-	struct storage *own; /* a page */
-	struct op *op;       /* of who has the turn */
+	void *memory;         /* board_bytes() of it */
+	struct storage *made; /* it lies in that, at the first member */
+	struct held *held;    /* .. in that, at the others */
+	struct op *op;        /* of who has the turn */
 	struct seen seen[];  /* [count] */
 };
 
@@ -84,17 +97,26 @@ void round_show(struct board *b);
 enum xr_status round_end(struct board *b, struct xr_error *err);
 
 /* round_line() - what member @place shows. */
-static inline const struct line *
+static inline struct line *
 round_line(const struct board *b, uint32_t place)
 {
-	return &b->seen[place].page->line[b->number & 1];
+	return (struct line *)b->memory + 2 * (size_t)place + (b->number & 1);
 }
 
 /* round_page() - of member @place. */
-static inline const struct page *
+static inline struct page *
 round_page(const struct board *b, uint32_t place)
 {
-	return b->seen[place].page;
+	return (struct page *)((char *)b->memory +
+		       board_pages_at(b->team->count)) +
+		place;
+}
+
+/* Of this member. */
+static inline struct page *
+round_own_page(const struct board *b)
+{
+	return round_page(b, (uint32_t)b->team->me);
 }
 
 /* round_read() - whoever waits on a board is looked for by who reads; round_unread():

@@ -4,7 +4,6 @@
 
 #include "base/clock.h"
 #include "base/status.h"
-#include "wire/value/storage.h"
 #include "worker/coll/board_inner.h"
 #include "worker/rpc/lead.h"
 
@@ -138,7 +137,7 @@ round_unread(void)
 static struct line *
 own_line(const struct board *b)
 {
-	return &((struct page *)b->own->data)->line[b->number & 1];
+	return round_line(b, (uint32_t)b->team->me);
 }
 
 struct line *

@@ -13,7 +13,6 @@
 #include <string.h>
 
 #include "base/status.h"
-#include "wire/value/storage.h"
 #include "worker/coll/board_inner.h"
 #include "worker/coll/kernel.h"
 
@@ -27,14 +26,13 @@ is_sliced(const struct board *b, const struct plan *plan)
 
 /* --- whole ------------------------------------------------------------------------ */
 
-/* Where what is shown of @op lies in @page. */
-static const void *
-room_in(const struct board *b, const struct page *page)
+/* Where member @place shows it. */
+static void *
+room_of(const struct board *b, uint32_t place)
 {
-	uint32_t half = b->number & 1;
-
-	return plan_line(b->op) <= LINE_DATA ? page->line[half].data :
-					       page->window[half];
+	return plan_line(b->op) <= LINE_DATA ?
+		round_line(b, place)->data :
+		round_page(b, place)->window[b->number & 1];
 }
 
 static enum xr_status
@@ -43,12 +41,12 @@ run_whole(struct board *b, struct xr_error *err)
 	enum xr_status status;
 
 	round_begin(b);
-	plan_show(b->op, (void *)room_in(b, b->own->data));
+	plan_show(b->op, room_of(b, (uint32_t)b->team->me));
 	status = round_end(b, err);
 	if (status != XR_OK)
 		return status;
 	for (uint32_t i = 0; i < b->team->count; i++)
-		plan_see(b->op, i, room_in(b, round_page(b, i)));
+		plan_see(b->op, i, room_of(b, i));
 	return b->op->plan->work(b->op, 0);
 }
 
@@ -136,7 +134,7 @@ own_slice(const struct board *b, const struct piece *p)
 static void
 show_slices(struct board *b, const struct piece *p)
 {
-	uint8_t *window = ((struct page *)b->own->data)->window[b->number & 1];
+	uint8_t *window = round_own_page(b)->window[b->number & 1];
 	struct slice s = own_slice(b, p);
 	size_t end = s.at + s.len;
 
@@ -150,13 +148,11 @@ static void
 reduce_slice(struct board *b, const struct piece *p, uint32_t half)
 {
 	struct slice s = own_slice(b, p);
-	struct page *own = b->own->data;
-
 	for (uint32_t i = 0; i < b->team->count; i++)
 		b->op->src[i] = round_page(b, i)->window[half] + s.at;
 	b->op->src[b->team->me] = p->data + s.at;
 	kernel_reduce(&(struct kernel_job){
-		.dst = own->result[half ^ 1],
+		.dst = round_own_page(b)->result[half ^ 1],
 		.src = b->op->src,
 		.count = b->team->count,
 		.n = s.count,

@@ -529,25 +529,69 @@ team_of_all(uint32_t count, struct xr_coll **team, struct xr_error *err)
 	return XR_OK;
 }
 
-/* From when this returns each member can be sent to: all have it. */
+/* The least of what they said; 0 of who said nothing that can be read. */
+static uint32_t
+least_of(const struct xr_value *all)
+{
+	uint64_t least = UINT32_MAX, said;
+
+	for (size_t i = 0; i < xr_value_count(all); i++) {
+		if (xr_value_get_u64(xr_value_at(all, i), &said) != XR_OK)
+			said = 0;
+		least = said < least ? said : least;
+	}
+	return (uint32_t)least;
+}
+
+/* From when this returns each member can be sent to: all have it.
+ *
+ * @turns: what this member says of a board; receives the least of all */
 static enum xr_status
-come_together(const struct xr_coll *team, struct xr_error *err)
+come_together(const struct xr_coll *team, uint32_t *turns, struct xr_error *err)
 {
 	const char **names = calloc(team->count, sizeof(*names));
-	struct xr_value *nil = xr_value_new_nil();
+	struct xr_value *mine = xr_value_new_u64(*turns), *all = NULL;
 	enum xr_status status = XR_E_NOMEM;
 
 	for (uint32_t i = 0; i < team->count && names != NULL; i++)
 		names[i] = team->peer[i]->name;
-	if (names == NULL || nil == NULL)
+	if (names == NULL || mine == NULL)
 		fail(err, status, "out of memory");
 	else
 		status = meet(&(struct xr_rpc_meeting){ .names = names,
 				      .count = team->count,
 				      .timeout = team->timeout },
-			MEET_TEAM, nil, NULL, err);
+			MEET_TEAM, mine, &all, err);
+	*turns = status == XR_OK ? least_of(all) : 0;
 	free(names);
-	xr_value_unref(nil);
+	xr_value_unref(all);
+	xr_value_unref(mine);
+	return status;
+}
+
+/* Whoever of them ends meanwhile is heard of. */
+static void
+reach_all(const struct xr_coll *team)
+{
+	for (uint32_t i = 0; i < team->count; i++)
+		peer_reach(team->peer[i]);
+}
+
+static enum xr_status
+open_up(struct xr_coll *team, struct xr_error *err)
+{
+	struct board *board;
+	enum xr_status status;
+	uint32_t turns;
+
+	reach_all(team);
+	board = board_new(team);
+	turns = board_turns(board);
+	status = come_together(team, &turns, err);
+	if (status == XR_OK && turns > 0)
+		status = board_open(board, turns, err);
+	if (status != XR_OK || turns == 0)
+		board_free(board);
 	return status;
 }
 
@@ -566,9 +610,7 @@ make(struct xr_coll *team, const uint32_t *ranks, struct xr_error *err)
 		return fail(err, XR_E_NOMEM, "out of memory");
 	guest_set(&guest);
 	enlist(team);
-	status = come_together(team, &why);
-	if (status == XR_OK)
-		status = board_open(team, &why);
+	status = open_up(team, &why);
 	if (status == XR_OK)
 		return XR_OK;
 	team_fail(team, status, why.text, true);

@@ -128,6 +128,12 @@ local_shares(struct peer *p, const void *data, size_t len)
 	return shares;
 }
 
+bool
+local_can_lend(const void *data, size_t len)
+{
+	return shm != NULL && arena_has(&shm->arena, data, len);
+}
+
 uint32_t
 local_cpus(void)
 {

@@ -50,6 +50,9 @@ bool local_bell_of(struct peer *p, struct local_bell *bell);
  * it has lent? It is memory of its own, and no copy. */
 bool local_shares(struct peer *p, const void *data, size_t len);
 
+/* local_can_lend() - is it of this process, and where others of this machine see it? */
+bool local_can_lend(const void *data, size_t len);
+
 /* local_cpus() - how many processors the job may keep busy, as counted last; 1 or
  * more. */
 uint32_t local_cpus(void);

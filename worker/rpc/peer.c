@@ -139,6 +139,15 @@ peer_gone(struct peer *p, bool lost)
 }
 
 void
+peer_reach(struct peer *p)
+{
+	pthread_mutex_lock(&p->lock);
+	if (atomic_load(&p->state) == PEER_NEW)
+		agent_connect(p);
+	pthread_mutex_unlock(&p->lock);
+}
+
+void
 peer_unlink(struct peer *p, struct xr_link *link)
 {
 	bool ours;

@@ -138,6 +138,9 @@ void peer_lose(struct peer *p, enum peer_state state, const char *why);
  * asked; or it was @lost. Once. */
 void peer_gone(struct peer *p, bool lost);
 
+/* peer_reach() - a way to it, if there is none yet: its end is heard of from now on. */
+void peer_reach(struct peer *p);
+
 /* peer_unlink() - @link is over: it is closed, unless whoever closes the agent
  * does. Of struct xr_carrier_host's lost(). */
 void peer_unlink(struct peer *p, struct xr_link *link);
