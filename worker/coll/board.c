@@ -93,8 +93,8 @@ is_possible(struct board *b)
 
 	for (uint32_t i = 0; i < team->count && possible; i++)
 		if ((int64_t)i != team->me)
-			possible = local_bell_of(team->peer[i],
-				&b->seen[i].bell);
+			possible =
+				local_bell_of(team->peer[i], &b->seen[i].bell);
 	return possible;
 }
 
@@ -110,13 +110,13 @@ board_new(struct xr_coll *team)
 	}
 	b->team = team;
 	b->op = op_new(team);
-	if (b->op != NULL) /* it is the board's, which is the group's */
-		team_unref(team);
-	if (b->op == NULL || !is_possible(b) ||
-		(team->me == 0 && !make_memory(b))) {
-		board_free(b);
+	if (b->op == NULL) {
+		free(b);
 		return NULL;
 	}
+	team_unref(
+		team); /* the operation is the board's, which is the group's */
+	b->possible = is_possible(b) && (team->me != 0 || make_memory(b));
 	return b;
 }
 
@@ -125,6 +125,8 @@ board_free(struct board *b)
 {
 	if (b == NULL)
 		return;
+	if (b->handing != NULL)
+		op_drop(b->handing);
 	held_unref(b->held);
 	storage_unref(b->made);
 	free(b->op); /* what came of others were their lines */
@@ -140,7 +142,7 @@ board_turns(const struct board *b)
 {
 	uint32_t turns;
 
-	if (b == NULL)
+	if (!b->possible)
 		return 0;
 	turns = b->team->count / local_cpus();
 	if (turns > WINDOW_BYTES / PIECE_BYTES)
@@ -157,24 +159,32 @@ set_board(struct xr_coll *team, struct board *b)
 	pthread_mutex_unlock(&team->lock);
 }
 
+enum xr_status
+board_hand(struct board *b, struct xr_error *err)
+{
+	const struct xr_coll_op op = { .size = sizeof(op), .dtype = XR_DT_U8 };
+	enum xr_status status;
+
+	b->team->opening = b;
+	status = op_enter(b->team, &plan_board, &op, &b->handing, err);
+	if (status == XR_OK)
+		op_set(b->op, &plan_board, &op);
+	return status;
+}
+
 static enum xr_status
 hand_over(struct board *b, struct xr_error *err)
 {
-	const struct xr_coll_op op = { .size = sizeof(op), .dtype = XR_DT_U8 };
 	struct xr_coll *team = b->team;
-	enum xr_status status;
+	enum xr_status status = op_carry(b->handing, err);
 
-	team->opening = b;
-	status = op_run(team, &plan_board, &op, err);
-	team->opening = NULL;
+	b->handing = NULL;
 	if (status == XR_OK && b->made == NULL &&
 		!local_shares(team->peer[0], b->memory,
 			board_bytes(team->count)))
 		return fail(err, XR_E_PROTO,
 			"what rank %u shows is not in the memory that it shares",
 			team->rank[0]);
-	if (status == XR_OK)
-		op_set(b->op, &plan_board, &op);
 	return status;
 }
 

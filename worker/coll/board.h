@@ -25,15 +25,19 @@ struct board;
 struct op;
 struct plan;
 
-/* board_new() - before they meet: whoever is a member could have one, if all others can;
- * else NULL, and what they do goes by messages. board_free() - NULL is fine. */
+/* board_new() - before the members meet. NULL: no memory, or nobody else is one.
+ * board_free() - NULL is fine. */
 struct board *board_new(struct xr_coll *team);
 void board_free(struct board *board);
 
 /* board_turns() - what this member thinks of how much is to be done at once, for the
- * others; 0: @board is NULL. board_open() - all have come, and none said 0: the group has
- * it. @turns is the least that they said. Returns as xr_coll_barrier(). */
+ * others; 0: it can have none, and so nobody, and what they do goes by messages. */
 uint32_t board_turns(const struct board *board);
+
+/* board_hand() - what hands it over; to be entered before the members meet, by all of
+ * them. board_open() - all have come, and none said 0: the group has it. @turns is the
+ * least that they said. Returns as xr_coll_barrier(). */
+enum xr_status board_hand(struct board *board, struct xr_error *err);
 enum xr_status board_open(struct board *board, uint32_t turns,
 	struct xr_error *err);
 

@@ -76,14 +76,16 @@ struct board {
 	struct xr_coll *team;   /* borrowed */
 	_Atomic uint32_t turn;  /* enum board_turn: of who does something */
 	int64_t deadline;       /* of all of it; 0: not worked out yet */
+	bool possible;          /* as far as this member knows */
 	bool counted;           /* among those that are open */
+	struct op *handing;     /* not carried out yet; NULL */
 	uint32_t number;        /* of what was shown last */
 	size_t piece; /* bytes of what is done in a round; the same for all */
-	void *memory;         /* board_bytes() of it */
+	void *memory; /* board_bytes() of it */
 	struct storage *made; /* it lies in that, at the first member */
 	struct held *held;    /* .. in that, at the others */
 	struct op *op;        /* of who has the turn */
-	struct seen seen[];  /* [count] */
+	struct seen seen[];   /* [count] */
 };
 
 /* round_begin() - the next; gives this member's line of it. */

@@ -410,17 +410,15 @@ is_there(struct op *op, struct waiter *w)
 static void
 tell_late(struct op *op)
 {
-	char ranks[150], why[200];
+	char why[200];
 	bool late;
 
 	pthread_mutex_lock(&op->team->lock);
 	late = !op->is_over && op->missing[op->stage] > 0;
-	op_missing(op, ranks, sizeof(ranks));
+	op_late_text(op, why, sizeof(why));
 	pthread_mutex_unlock(&op->team->lock);
 	if (!late)
 		return;
-	snprintf(why, sizeof(why), "%s: these ranks did not come in time: %s",
-		op->plan->name, ranks);
 	team_fail(op->team, XR_E_TIMEOUT, why, true);
 }
 
@@ -494,8 +492,8 @@ work_stage(struct op *op)
 }
 
 enum xr_status
-op_run(struct xr_coll *team, const struct plan *plan,
-	const struct xr_coll_op *call, struct xr_error *err)
+op_enter(struct xr_coll *team, const struct plan *plan,
+	const struct xr_coll_op *call, struct op **out, struct xr_error *err)
 {
 	struct op *op = op_make(team, plan, call);
 	enum xr_status status;
@@ -503,16 +501,38 @@ op_run(struct xr_coll *team, const struct plan *plan,
 	if (op == NULL)
 		return fail(err, XR_E_NOMEM, "out of memory");
 	status = enter(op, err);
-	if (status != XR_OK) {
+	if (status == XR_OK)
+		*out = op;
+	else
 		op_free(op);
-		return status;
-	}
+	return status;
+}
+
+enum xr_status
+op_carry(struct op *op, struct xr_error *err)
+{
 	do {
 		lead_expect();
 		send_stage(op);
 		await_stage(op);
 	} while (work_stage(op));
 	return leave(op, err);
+}
+
+void
+op_drop(struct op *op)
+{
+	leave(op, NULL);
+}
+
+enum xr_status
+op_run(struct xr_coll *team, const struct plan *plan,
+	const struct xr_coll_op *call, struct xr_error *err)
+{
+	struct op *op = NULL;
+	enum xr_status status = op_enter(team, plan, call, &op, err);
+
+	return status == XR_OK ? op_carry(op, err) : status;
 }
 
 /* --- with a future ---------------------------------------------------------------- */

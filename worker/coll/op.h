@@ -89,7 +89,15 @@ op_part(struct op *op, uint32_t stage, uint32_t from)
 enum xr_status op_run(struct xr_coll *team, const struct plan *plan,
 	const struct xr_coll_op *call, struct xr_error *err);
 
-/* op_begin() - the same, and @future receives a reference. */
+/* op_enter() - only so far that what comes for it is its own: from now on it ends if the
+ * group fails only where it needs who failed. op_carry() - to its end; it is freed.
+ * op_drop() - nobody carries it out. */
+enum xr_status op_enter(struct xr_coll *team, const struct plan *plan,
+	const struct xr_coll_op *call, struct op **op, struct xr_error *err);
+enum xr_status op_carry(struct op *op, struct xr_error *err);
+void op_drop(struct op *op);
+
+/* op_begin() - as op_run(), and @future receives a reference. */
 enum xr_status op_begin(struct xr_coll *team, const struct plan *plan,
 	const struct xr_coll_op *call, struct xr_future **future,
 	struct xr_error *err);
@@ -155,7 +163,7 @@ struct op *op_overdue(struct xr_coll *team, int64_t now, int64_t *next);
  * no crew any more. */
 void op_finish_left(struct xr_coll *team);
 
-/* op_missing() - the ranks that did not come to it, as text. The same. */
-void op_missing(const struct op *op, char *text, size_t cap);
+/* op_late_text() - that it is late, and which ranks did not come to it. The same. */
+void op_late_text(const struct op *op, char *text, size_t cap);
 
 #endif /* WORKER_COLL_OP_H */

@@ -7,18 +7,19 @@
 #include "worker/coll/plan.h"
 
 void
-op_missing(const struct op *op, char *text, size_t cap)
+op_late_text(const struct op *op, char *text, size_t cap)
 {
 	const struct xr_coll *team = op->team;
 	const struct part *part = &op->part[(size_t)op->stage * team->count];
-	size_t n = 0;
+	size_t begin, n;
 
-	text[0] = '\0';
+	begin = n = (size_t)snprintf(text, cap,
+		"%.100s: these ranks did not come in time: ", op->plan->name);
 	for (uint32_t i = 0; i < team->count && n + 16 < cap; i++)
 		if ((int64_t)i != team->me && !part[i].here &&
 			op->plan->wants(op, op->stage, i) != PLAN_NONE)
 			n += (size_t)snprintf(text + n, cap - n, "%s%u",
-				n > 0 ? ", " : "", team->rank[i]);
+				n > begin ? ", " : "", team->rank[i]);
 }
 
 /* And the others have all of it: what fails before that has to be told to them. */

@@ -199,7 +199,19 @@ team_failed(const struct xr_coll *team, struct xr_error *err)
 	return fail(err, team->failed, "%s", team->why);
 }
 
-/* What the lock is held for. Gives whether others are to know, and from what on. */
+/* Is a message awaited here, or does one wait that is to be sent? */
+static bool
+has_posts(const struct xr_coll *team)
+{
+	bool any = !TAILQ_EMPTY(&team->awaited);
+
+	for (uint32_t i = 0; i < team->count && !any; i++)
+		any = !TAILQ_EMPTY(&team->account[i].waiting);
+	return any;
+}
+
+/* What the lock is held for. Gives whether somebody here hears of it, so that others are
+ * to know, and from what on. */
 static bool
 mark_failed(struct xr_coll *team, const struct xr_error *why,
 	const struct op_reach *reach, uint32_t *seq)
@@ -214,9 +226,26 @@ mark_failed(struct xr_coll *team, const struct xr_error *why,
 		op_forget_early(team);
 	}
 	*seq = op_first_to_fail(team, reach, &any);
+	any = any || (first && has_posts(team));
+	team->untold = (team->untold || first) && !any;
 	pthread_cond_broadcast(&team->changed);
 	pthread_mutex_unlock(&team->lock);
-	return first || any;
+	return any;
+}
+
+void
+team_tell(struct xr_coll *team)
+{
+	bool untold;
+	uint32_t seq;
+
+	pthread_mutex_lock(&team->lock);
+	untold = team->untold && team->failed != XR_E_CLOSED;
+	team->untold = false;
+	seq = team->next & 0xffffff;
+	pthread_mutex_unlock(&team->lock);
+	if (untold)
+		mail_failed(team, seq);
 }
 
 /* The others are told first: the program may end when it hears of it. What the first
@@ -345,17 +374,14 @@ static void
 expire_one(struct xr_coll *team, void *ctx)
 {
 	struct clock *c = ctx;
-	char ranks[150], why[200];
+	char why[200];
 	int64_t next;
 	struct op *op;
 
 	pthread_mutex_lock(&team->lock);
 	op = op_overdue(team, c->now, &next);
-	if (op != NULL) {
-		op_missing(op, ranks, sizeof(ranks));
-		snprintf(why, sizeof(why),
-			"these ranks did not come in time: %s", ranks);
-	}
+	if (op != NULL)
+		op_late_text(op, why, sizeof(why));
 	pthread_mutex_unlock(&team->lock);
 	if (op != NULL)
 		team_fail(team, XR_E_TIMEOUT, why, true);
@@ -578,21 +604,33 @@ reach_all(const struct xr_coll *team)
 }
 
 static enum xr_status
+open_with(struct xr_coll *team, struct board *board, struct xr_error *err)
+{
+	uint32_t turns = board_turns(board);
+	enum xr_status status = board_hand(board, err);
+
+	if (status == XR_OK)
+		status = come_together(team, &turns, err);
+	if (status == XR_OK && turns > 0)
+		status = board_open(board, turns, err);
+	team->opening = NULL;
+	if (team->board == NULL)
+		board_free(board);
+	return status;
+}
+
+static enum xr_status
 open_up(struct xr_coll *team, struct xr_error *err)
 {
 	struct board *board;
-	enum xr_status status;
-	uint32_t turns;
+	uint32_t none = 0;
 
 	reach_all(team);
+	if (team->count == 1)
+		return come_together(team, &none, err);
 	board = board_new(team);
-	turns = board_turns(board);
-	status = come_together(team, &turns, err);
-	if (status == XR_OK && turns > 0)
-		status = board_open(board, turns, err);
-	if (status != XR_OK || turns == 0)
-		board_free(board);
-	return status;
+	return board != NULL ? open_with(team, board, err) :
+			       fail(err, XR_E_NOMEM, "out of memory");
 }
 
 static enum xr_status
@@ -614,6 +652,7 @@ make(struct xr_coll *team, const uint32_t *ranks, struct xr_error *err)
 	if (status == XR_OK)
 		return XR_OK;
 	team_fail(team, status, why.text, true);
+	team_heard(team);
 	xr_coll_close(team);
 	return fail(err, status, "%s", why.text);
 }

@@ -103,6 +103,7 @@ struct xr_coll {
 	struct post_list awaited;
 	_Atomic int32_t failed; /* a status; XR_OK: it has not */
 	char why[232];
+	bool untold; /* to the others: nobody here has heard of it either */
 
 	struct board *board;   /* NULL: it has none; read under the lock, but by
 				* who does something together */
@@ -136,6 +137,20 @@ int64_t team_place_of_rank(const struct xr_coll *team, int64_t rank);
  * @tell: the other members, too */
 void team_fail(struct xr_coll *team, enum xr_status status, const char *why,
 	bool tell);
+
+/* team_heard() - who called something of @team is about to hear whether it has failed: so
+ * are the others, now. Until then each of them finds out for himself, or need not: of a
+ * hundred ranks that end at once each would tell all others of each. */
+void team_tell(struct xr_coll *team);
+
+static inline void
+team_heard(struct xr_coll *team)
+{
+	if (__builtin_expect(atomic_load_explicit(&team->failed,
+				     memory_order_relaxed) != XR_OK,
+		    false))
+		team_tell(team);
+}
 
 /* team_failed() - XR_OK, or what it failed of; the lock is held. */
 enum xr_status team_failed(const struct xr_coll *team, struct xr_error *err);

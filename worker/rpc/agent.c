@@ -175,7 +175,11 @@ agent_add(const struct agent_member *m)
 	p = peer_new(m->name, m->id, m->incarnation);
 	if (p == NULL)
 		return NULL;
-	snprintf(p->addresses, sizeof(p->addresses), "%s", m->addresses);
+	p->addresses = strdup(m->addresses);
+	if (p->addresses == NULL) {
+		peer_free(p);
+		return NULL;
+	}
 	p->devices = m->devices;
 	p->rank = m->rank;
 	pthread_mutex_lock(&a.adding);

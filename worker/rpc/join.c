@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "worker/rpc/future.h"
 #include "worker/rpc/join.h"
+#include "worker/rpc/member.h"
 #include "worker/rpc/shelf.h"
 
 #define KEY_MAX    96
@@ -102,10 +103,9 @@ join_kind(struct xr_store *store, bool is_static, struct xr_error *err)
 static const char *
 name_in(const struct xr_value *info)
 {
-	const struct xr_value *name = xr_value_find(info, "name", 4);
-	size_t len;
+	struct member m;
 
-	return xr_value_kind(name) == XR_TEXT ? xr_value_data(name, &len) : "?";
+	return member_read(info, &m) ? m.name : "?";
 }
 
 enum xr_status

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/status.h"
 #include "worker/rpc/agent.h"
 #include "worker/rpc/backend.h"
@@ -11,178 +12,167 @@
 #include "worker/rpc/peer.h"
 #include "worker/rpc/tell.h"
 
+/*
+ * A head, as struct head has it; then the devices; from and dst of each map; and texts,
+ * each with its 0: name, addresses, place, and where each map leads to.
+ */
+#define SHAPE      1 /* of these BYTES */
+#define OVER_GROUP 1u
+
+struct head {
+	uint16_t shape, flags;
+	uint32_t id;
+	uint64_t incarnation;
+	int64_t said_size;
+	uint32_t device_kind, device_count;
+	uint32_t used_count, pair_count;
+};
+
+_Static_assert(sizeof(struct head) == 40, "the same everywhere");
+
 /* --- telling -------------------------------------------------------------- */
 
-static struct xr_value *
-text(const char *s)
+static struct head
+head_of(const struct member *m, const struct xr_rpc_opts *opts)
 {
-	return xr_value_new_text(s, strlen(s));
+	return (struct head){
+		.shape = SHAPE,
+		.flags = backend_is_group(opts) ? OVER_GROUP : 0,
+		.id = m->id,
+		.incarnation = m->incarnation,
+		.said_size = m->said_size,
+		.device_kind = m->device_kind,
+		.device_count = m->device_count,
+		.used_count = opts->device_count,
+		.pair_count = opts->map_count,
+	};
 }
 
 static void
-put(enum xr_status *status, struct xr_value *dict, const char *key,
-	struct xr_value *v)
+put_text(struct buf *out, const char *text)
 {
-	if (*status == XR_OK)
-		*status = xr_value_put(dict, key, strlen(key), v);
-	else
-		xr_value_unref(v);
-}
-
-/* @list, unless something of it failed. */
-static struct xr_value *
-whole(struct xr_value *list, enum xr_status status)
-{
-	if (status == XR_OK)
-		return list;
-	xr_value_unref(list);
-	return NULL;
-}
-
-static struct xr_value *
-devices_of(const struct xr_rpc_opts *opts)
-{
-	struct xr_value *list = xr_value_new_list();
-	enum xr_status status = list != NULL ? XR_OK : XR_E_NOMEM;
-
-	for (uint32_t i = 0; i < opts->device_count && status == XR_OK; i++)
-		status = xr_value_append(list,
-			xr_value_new_i64(opts->devices[i]));
-	return whole(list, status);
-}
-
-static struct xr_value *
-maps_of(const struct xr_rpc_opts *opts)
-{
-	struct xr_value *list = xr_value_new_list(), *items[3];
-	enum xr_status status = list != NULL ? XR_OK : XR_E_NOMEM;
-
-	for (uint32_t i = 0; i < opts->map_count && status == XR_OK; i++) {
-		items[0] = text(opts->maps[i].to);
-		items[1] = xr_value_new_i64(opts->maps[i].from);
-		items[2] = xr_value_new_i64(opts->maps[i].dst);
-		status = xr_value_append(list, xr_value_new_list_of(items, 3));
-	}
-	return whole(list, status);
+	buf_put(out, text, strlen(text) + 1);
 }
 
 struct xr_value *
 member_new(const struct member *m, const struct xr_rpc_opts *opts)
 {
-	struct xr_value *d = xr_value_new_dict();
-	enum xr_status status = d != NULL ? XR_OK : XR_E_NOMEM;
+	const struct head head = head_of(m, opts);
+	struct buf out = { 0 };
+	struct xr_value *v = NULL;
 
-	put(&status, d, "name", text(m->name));
-	put(&status, d, "id", xr_value_new_u64(m->id));
-	put(&status, d, "incarnation", xr_value_new_u64(m->incarnation));
-	put(&status, d, "addresses", text(m->addresses));
-	put(&status, d, "place", text(tell_place()));
-	put(&status, d, "size", xr_value_new_i64(m->said_size));
-	put(&status, d, "device_kind", xr_value_new_u64(m->device_kind));
-	put(&status, d, "device_count", xr_value_new_u64(m->device_count));
-	put(&status, d, "devices", devices_of(opts));
-	put(&status, d, "maps", maps_of(opts));
-	put(&status, d, "over_group",
-		xr_value_new_bool(backend_is_group(opts)));
-	return whole(d, status);
+	buf_put(&out, &head, sizeof(head));
+	for (uint32_t i = 0; i < opts->device_count; i++)
+		buf_put(&out, &opts->devices[i], sizeof(int32_t));
+	for (uint32_t i = 0; i < opts->map_count; i++) {
+		buf_put(&out, &opts->maps[i].from, sizeof(int32_t));
+		buf_put(&out, &opts->maps[i].dst, sizeof(int32_t));
+	}
+	put_text(&out, m->name);
+	put_text(&out, m->addresses);
+	put_text(&out, tell_place());
+	for (uint32_t i = 0; i < opts->map_count; i++)
+		put_text(&out, opts->maps[i].to);
+	if (out.bad == XR_OK)
+		v = xr_value_new_bytes(out.data, out.len);
+	buf_fini(&out);
+	return v;
 }
 
 /* --- reading -------------------------------------------------------------- */
 
-static const struct xr_value *
-find(const struct xr_value *d, const char *key)
-{
-	return xr_value_find(d, key, strlen(key));
-}
+/* What has not been read of the BYTES. */
+struct rest {
+	const char *at, *end;
+};
 
 static bool
-read_text(const struct xr_value *v, const char **out)
+take_text(struct rest *r, const char **text)
 {
-	size_t len;
+	const char *end = memchr(r->at, '\0', (size_t)(r->end - r->at));
 
-	if (xr_value_kind(v) != XR_TEXT)
+	if (end == NULL)
 		return false;
-	*out = xr_value_data(v, &len);
-	return strlen(*out) == len;
-}
-
-static bool
-read_u32(const struct xr_value *v, uint32_t most, uint32_t *out)
-{
-	uint64_t n;
-
-	if (xr_value_get_u64(v, &n) != XR_OK || n > most)
-		return false;
-	*out = (uint32_t)n;
+	*text = r->at;
+	r->at = end + 1;
 	return true;
 }
 
 static bool
-read_i32(const struct xr_value *v, int32_t *out)
+take_numbers(struct rest *r, uint64_t count, const char **numbers)
 {
-	int64_t n;
-
-	if (xr_value_get_i64(v, &n) != XR_OK || n < INT32_MIN || n > INT32_MAX)
+	if (count > (uint64_t)(r->end - r->at) / sizeof(int32_t))
 		return false;
-	*out = (int32_t)n;
+	*numbers = r->at;
+	r->at += count * sizeof(int32_t);
 	return true;
 }
 
 static bool
-read_list(const struct xr_value *v, const struct xr_value **out)
+take_lists(struct rest *r, struct member *m)
 {
-	*out = v;
-	return xr_value_kind(v) == XR_LIST;
-}
+	const char *unused;
 
-static bool
-read_pair(const struct xr_value *v, struct xr_device_pair *out)
-{
-	return xr_value_kind(v) == XR_LIST && xr_value_count(v) == 3 &&
-		read_text(xr_value_at(v, 0), &out->to) &&
-		read_i32(xr_value_at(v, 1), &out->from) &&
-		read_i32(xr_value_at(v, 2), &out->dst);
-}
-
-static bool
-read_lists(const struct member *m)
-{
-	struct xr_device_pair pair;
-	int32_t device;
-
-	for (size_t i = 0; i < xr_value_count(m->devices); i++)
-		if (!read_i32(xr_value_at(m->devices, i), &device))
+	if (!take_numbers(r, m->used_count, &m->used) ||
+		!take_numbers(r, 2 * (uint64_t)m->pair_count, &m->pairs) ||
+		!take_text(r, &m->name) || !take_text(r, &m->addresses) ||
+		!take_text(r, &m->place))
+		return false;
+	m->to = r->at;
+	for (uint32_t i = 0; i < m->pair_count; i++)
+		if (!take_text(r, &unused))
 			return false;
-	for (size_t i = 0; i < xr_value_count(m->maps); i++)
-		if (!read_pair(xr_value_at(m->maps, i), &pair))
-			return false;
-	return true;
+	return r->at == r->end;
 }
 
 bool
 member_read(const struct xr_value *v, struct member *m)
 {
-	uint32_t kind = 0;
+	struct head head;
+	struct rest r;
+	size_t len;
 
-	if (xr_value_kind(v) != XR_DICT)
+	if (xr_value_kind(v) != XR_BYTES)
 		return false;
-	*m = (struct member){ 0 };
-	if (!read_text(find(v, "name"), &m->name) ||
-		!read_text(find(v, "addresses"), &m->addresses) ||
-		!read_text(find(v, "place"), &m->place) ||
-		!read_u32(find(v, "id"), XR_WORKER_ID_MAX, &m->id) ||
-		!read_u32(find(v, "device_kind"), XR_DEVICE_FAKE, &kind) ||
-		!read_u32(find(v, "device_count"), INT32_MAX,
-			&m->device_count) ||
-		!read_list(find(v, "devices"), &m->devices) ||
-		!read_list(find(v, "maps"), &m->maps))
+	r.at = xr_value_data(v, &len);
+	if (len < sizeof(head))
 		return false;
-	m->device_kind = (enum xr_device_kind)kind;
-	xr_value_get_bool(find(v, "over_group"), &m->over_group);
-	return xr_value_get_u64(find(v, "incarnation"), &m->incarnation) ==
-		XR_OK &&
-		xr_value_get_i64(find(v, "size"), &m->said_size) == XR_OK &&
-		read_lists(m);
+	memcpy(&head, r.at, sizeof(head));
+	r.end = r.at + len;
+	r.at += sizeof(head);
+	*m = (struct member){
+		.id = head.id,
+		.incarnation = head.incarnation,
+		.said_size = head.said_size,
+		.over_group = (head.flags & OVER_GROUP) != 0,
+		.device_kind = (enum xr_device_kind)head.device_kind,
+		.device_count = head.device_count,
+		.used_count = head.used_count,
+		.pair_count = head.pair_count,
+	};
+	return head.shape == SHAPE && head.id <= XR_WORKER_ID_MAX &&
+		head.device_kind <= XR_DEVICE_FAKE &&
+		head.device_count <= INT32_MAX && take_lists(&r, m);
+}
+
+static int32_t
+number_at(const char *numbers, uint32_t i)
+{
+	int32_t n;
+
+	memcpy(&n, numbers + i * sizeof(n), sizeof(n));
+	return n;
+}
+
+/* The map behind @pair, of which only @n is to be known; NULL: before the first. */
+static struct xr_device_pair
+next_pair(const struct member *m, uint32_t n, const char *to)
+{
+	return (struct xr_device_pair){
+		.to = to != NULL ? to + strlen(to) + 1 : m->to,
+		.from = number_at(m->pairs, 2 * n),
+		.dst = number_at(m->pairs, 2 * n + 1),
+	};
 }
 
 /* --- judging -------------------------------------------------------------- */
@@ -230,36 +220,37 @@ members_check_way(const struct xr_value *list, struct xr_error *err)
 }
 
 static void
-take_lists(const struct member *m, int32_t *devices,
+copy_lists(const struct member *m, int32_t *devices,
 	struct xr_device_pair *pairs)
 {
-	for (size_t i = 0; i < xr_value_count(m->devices); i++)
-		read_i32(xr_value_at(m->devices, i), &devices[i]);
-	for (size_t i = 0; i < xr_value_count(m->maps); i++)
-		read_pair(xr_value_at(m->maps, i), &pairs[i]);
+	const char *to = NULL;
+
+	for (uint32_t i = 0; i < m->used_count; i++)
+		devices[i] = number_at(m->used, i);
+	for (uint32_t i = 0; i < m->pair_count; i++, to = pairs[i - 1].to)
+		pairs[i] = next_pair(m, i, to);
 }
 
 /* False: no memory. */
 static bool
 info_of(const struct member *m, struct xr_device_info *info)
 {
-	uint32_t device_count = (uint32_t)xr_value_count(m->devices);
-	uint32_t pair_count = (uint32_t)xr_value_count(m->maps);
-	int32_t *devices = calloc(device_count + 1u, sizeof(*devices));
-	struct xr_device_pair *pairs = calloc(pair_count + 1u, sizeof(*pairs));
+	int32_t *devices = calloc(m->used_count + 1u, sizeof(*devices));
+	struct xr_device_pair *pairs =
+		calloc(m->pair_count + 1u, sizeof(*pairs));
 
 	*info = (struct xr_device_info){
 		.size = sizeof(*info),
 		.name = m->name,
 		.count = m->device_count,
 		.devices = devices,
-		.device_count = device_count,
+		.device_count = m->used_count,
 		.pairs = pairs,
-		.pair_count = pair_count,
+		.pair_count = m->pair_count,
 	};
 	if (devices == NULL || pairs == NULL)
 		return false;
-	take_lists(m, devices, pairs);
+	copy_lists(m, devices, pairs);
 	return true;
 }
 
@@ -303,11 +294,11 @@ static uint32_t
 pairs_to(const struct member *m, const char *name, bool back,
 	struct device_pair *out)
 {
-	struct xr_device_pair pair;
+	struct xr_device_pair pair = { .to = NULL };
 	uint32_t n = 0;
 
-	for (size_t i = 0; i < xr_value_count(m->maps); i++) {
-		read_pair(xr_value_at(m->maps, i), &pair);
+	for (uint32_t i = 0; i < m->pair_count; i++) {
+		pair = next_pair(m, i, pair.to);
 		if (strcmp(pair.to, name) != 0)
 			continue;
 		if (out != NULL && back)

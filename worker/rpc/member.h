@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * member.h - what a member tells of itself in the store: a DICT.
+ * member.h - what a member tells of itself in the store: BYTES.
+ *
+ * They have one shape (member.c), as each member reads those of all when a group
+ * begins: as a DICT they took most of the time that 64 ranks needed to come together.
  *
  * Who it is, in which life; where it can be reached; of which size it takes the
  * group to be; how many accelerators it has, which of them it uses, and on which
@@ -21,7 +24,7 @@
 struct peer;
 struct peer_devices;
 
-/* All of it borrowed from the DICT. */
+/* All of it borrowed from the BYTES. */
 struct member {
 	const char *name, *addresses;
 	const char *place; /* tell.h */
@@ -31,11 +34,13 @@ struct member {
 	bool over_group;   /* it sends so: way.h */
 	enum xr_device_kind device_kind;
 	uint32_t device_count;
-	const struct xr_value *devices; /* LIST of I64 */
-	const struct xr_value *maps;    /* LIST of LIST: name, from, dst */
+	uint32_t used_count, pair_count;
+	const char *used;  /* int32_t of each device it uses; aligned to nothing */
+	const char *pairs; /* from and dst, int32_t, of each of its maps; the same */
+	const char *to;    /* their names, behind each other */
 };
 
-/* member_new() - the DICT of this process, from what @m says but for its lists,
+/* member_new() - the BYTES of this process, from what @m says but for its lists,
  * which are @opts'. NULL: no memory. */
 struct xr_value *member_new(const struct member *m,
 	const struct xr_rpc_opts *opts);

@@ -64,6 +64,7 @@ peer_free(struct peer *p)
 		p->carrier->link_close(p->link);
 	drop_behind(p);
 	free(p->devices);
+	free(p->addresses);
 	pthread_mutex_destroy(&p->lock);
 	free(p);
 }

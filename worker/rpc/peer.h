@@ -57,7 +57,7 @@ struct peer {
 	_Atomic size_t copied; /* bytes of copies that its carrier has yet */
 	uint64_t listed;       /* roll.c: the last record of members with it */
 	char why[128];         /* of PEER_LOST; under @lock */
-	char addresses[AGENT_ADDRESSES_MAX];
+	char *addresses;
 	struct peer *next, *same_name; /* agent.c: they only grow */
 
 	struct peer_devices *devices; /* NULL: it has no map, nor we to it */

@@ -9,8 +9,9 @@
 #include "worker/rpc/peer.h"
 #include "worker/rpc/pending.h"
 
-#define CHUNK  1024 /* places */
-#define CHUNKS 16384
+#define CHUNK \
+	128 /* places: most processes need no more, and all are looked at often */
+#define CHUNKS 131072
 
 enum phase {
 	PHASE_FREE,

@@ -10,7 +10,9 @@
 
 #define KEPT_SHARE 16 /* of the arena, with a process that does not need it */
 #define KEPT_MIN   (UINT64_C(64) << 20)
-#define SWEEP_NS   (10 * NS_PER_MS) /* from one look for the dead to the next */
+/* malloc() maps as much, so that what of it is not used costs nothing. */
+#define TABLE_MIN (UINT64_C(256) << 10)
+#define SWEEP_NS  (10 * NS_PER_MS) /* from one look for the dead to the next */
 
 /* Four sizes a doubling from 256 on: 64 128 192 256 320 384 448 512 640 ... */
 static uint32_t
@@ -44,8 +46,10 @@ bool
 arena_init(struct arena *a, const struct segment_map *map, uint32_t slot,
 	uint32_t gen)
 {
+	size_t table = map->plan.spans * sizeof(*a->span);
+
 	*a = (struct arena){ .map = *map, .slot = slot, .gen = gen };
-	a->span = calloc(map->plan.spans, sizeof(*a->span));
+	a->span = calloc(1, table < TABLE_MIN ? TABLE_MIN : table);
 	a->kept_max = map->plan.spans * SEGMENT_SPAN / KEPT_SHARE;
 	if (a->kept_max < KEPT_MIN)
 		a->kept_max = KEPT_MIN;

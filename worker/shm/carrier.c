@@ -41,6 +41,7 @@ link_free(struct xr_link *link)
 {
 	if (link->lender != NULL)
 		lender_unref(link->lender);
+	free(link->fetch.parts);
 	free(link);
 }
 
@@ -405,6 +406,8 @@ open_carrier(const struct xr_carrier_host *host,
 	c->host = *host;
 	c->id = opts->id;
 	c->incarnation = opts->incarnation;
+	c->near_len = (size_t)snprintf(c->near, sizeof(c->near),
+		NAME ":%s:%" PRIu64 ":", shm->boot, shm->inode);
 	pthread_mutex_init(&c->lock, NULL);
 	c->plane = plane_open(shm, c);
 	if (c->plane != 0) {
@@ -420,8 +423,7 @@ static size_t
 address(void *self, char *text, size_t cap)
 {
 	const struct carrier *c = self;
-	int n = snprintf(text, cap, NAME ":%s:%" PRIu64 ":%u:%u", c->shm->boot,
-		c->shm->inode, c->shm->slot, c->plane);
+	int n = snprintf(text, cap, "%s%u:%u", c->near, c->shm->slot, c->plane);
 
 	return n < 0 ? 0 : (size_t)n;
 }
@@ -431,14 +433,11 @@ static bool
 parse(const struct carrier *c, const char *text, uint32_t *slot,
 	uint32_t *plane)
 {
-	char mine[XR_ADDRESS_MAX + 1];
-	int n = snprintf(mine, sizeof(mine), NAME ":%s:%" PRIu64 ":",
-		c->shm->boot, c->shm->inode);
+	size_t n = c->near_len;
 	char *end;
 	unsigned long s, p;
 
-	if (n < 0 || strncmp(text, mine, (size_t)n) != 0 || text[n] < '0' ||
-		text[n] > '9')
+	if (strncmp(text, c->near, n) != 0 || text[n] < '0' || text[n] > '9')
 		return false;
 	s = strtoul(text + n, &end, 10);
 	if (*end != ':' || end[1] < '0' || end[1] > '9')

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fetch.c - a body that lies in the writer's own memory, brought here piece by
  * piece; see link.h. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "worker/shm/link.h"
@@ -81,6 +82,10 @@ fetch_begin(struct xr_link *link, const struct ring_record *r,
 	f->lines = lines;
 	f->record = r->record;
 	f->done = 0;
+	if (f->parts == NULL)
+		f->parts = malloc(CMA_PARTS * sizeof(f->parts[0]));
+	if (f->parts == NULL)
+		return FETCH_NO_MEMORY;
 	if (!parse(f, r, w))
 		return FETCH_NONSENSE;
 	if (!find_place(link))

@@ -56,7 +56,7 @@ struct fetch {
 	unsigned char *to;
 	void *own;
 	uint64_t len, done;
-	struct xr_part parts[CMA_PARTS];
+	struct xr_part *parts; /* [CMA_PARTS]; NULL: there was none yet */
 };
 
 enum link_state {
@@ -99,6 +99,8 @@ struct carrier {
 	uint32_t id;
 	uint64_t incarnation;
 	uint32_t plane;
+	char near[80]; /* how addresses of this segment begin */
+	size_t near_len;
 	pthread_mutex_t lock;     /* of by_slot and fresh */
 	struct xr_link **by_slot; /* [slots]: the newest of each */
 	struct xr_link *fresh;    /* made by connect(), not polled yet */
