@@ -22,6 +22,7 @@
 #include "worker/rpc/join.h"
 #include "worker/rpc/member.h"
 #include "worker/rpc/options.h"
+#include "worker/rpc/roster.h"
 #include "worker/rpc/rref.h"
 #include "worker/rpc/way.h"
 #include "worker/store/reach.h"
@@ -89,15 +90,28 @@ open_agent(const struct join *j, const struct member *me,
 	return status;
 }
 
+/* What this member tells: who it is, or why it cannot be one. NULL: no memory. */
+static struct xr_value *
+info_of(const struct member *me, const struct xr_rpc_opts *opts,
+	enum xr_status opened, const struct xr_error *err)
+{
+	char addresses[AGENT_ADDRESSES_MAX] = "";
+	struct member full = *me;
+
+	if (opened != XR_OK)
+		return failure_new(opened, "%s: %s", me->name, err->text);
+	agent_addresses(addresses, sizeof(addresses));
+	full.addresses = addresses;
+	return member_new(&full, opts);
+}
+
 /* What keeps this member from beginning keeps all, and they are told. */
 static enum xr_status
 tell(const struct join *j, const struct member *me,
 	const struct xr_rpc_opts *opts, enum xr_status opened,
 	struct xr_error *err)
 {
-	struct xr_value *info = opened == XR_OK ?
-		member_new(me, opts) :
-		failure_new(opened, "%s: %s", me->name, err->text);
+	struct xr_value *info = info_of(me, opts, opened, err);
 	struct xr_error why = { 0 };
 	enum xr_status status = info != NULL ?
 		join_tell(j, info, &why) :
@@ -109,34 +123,83 @@ tell(const struct join *j, const struct member *me,
 	return opened == XR_OK ? status : opened;
 }
 
+/* The others are known; nobody sends before all are ready. */
 static enum xr_status
-come_together(struct join *j, struct member *me, const struct xr_rpc_opts *opts,
-	struct xr_error *err)
+meet_others(const struct join *j, const struct xr_value *infos,
+	const struct xr_rpc_opts *opts, struct xr_error *err)
+{
+	enum xr_status status = add_members(infos, j->rank, err);
+
+	if (status == XR_OK && backend_is_group(opts))
+		status = way_open(j->rank, j->size, err);
+	return status;
+}
+
+static enum xr_status
+by_store(struct join *j, const struct member *me,
+	const struct xr_rpc_opts *opts, struct xr_error *err)
 {
 	struct xr_value *infos = NULL;
-	enum xr_status status = open_agent(j, me, opts, err);
-	enum xr_status opened = status;
-	char addresses[AGENT_ADDRESSES_MAX] = "";
+	enum xr_status status = roster_decline(j, err), opened;
 
-	if (opened == XR_OK)
-		agent_addresses(addresses, sizeof(addresses));
-	me->addresses = addresses;
+	if (status == XR_OK)
+		status = join_kind(j->store, true, err);
+	if (status != XR_OK)
+		return status;
+	opened = open_agent(j, me, opts, err);
 	status = tell(j, me, opts, opened, err);
 	if (status == XR_OK)
 		status = join_meet(j, judge, j, &infos, err);
 	else if (j->rank == 0)
 		join_give_up(j, status, err);
 	if (status == XR_OK)
-		status = add_members(infos, j->rank, err);
-	/* Nobody sends before all are ready. */
-	if (status == XR_OK && backend_is_group(opts))
-		status = way_open(j->rank, j->size, err);
+		status = meet_others(j, infos, opts, err);
 	if (status == XR_OK)
 		status = join_ready(j, err);
 	xr_value_unref(infos);
 	if (status != XR_OK && opened == XR_OK)
 		agent_close(NULL, NULL);
 	return status;
+}
+
+/* XR_E_STALE: it is to be done by the store. */
+static enum xr_status
+by_roster(struct join *j, const struct member *me,
+	const struct xr_rpc_opts *opts, struct xr_error *err)
+{
+	struct xr_value *infos = NULL, *info;
+	struct xr_error why = { 0 };
+	uint8_t secret[JOIN_SECRET];
+	enum xr_status status, opened;
+
+	roster_secret(j, secret);
+	opened = member_open(me, opts,
+		&(struct member_begin){ .secret = secret }, err);
+	explicit_bzero(secret, sizeof(secret));
+	info = info_of(me, opts, opened, err);
+	status = info != NULL ? roster_meet(j, info, judge, j, &infos, &why) :
+				fail(&why, XR_E_NOMEM, "out of memory");
+	xr_value_unref(info);
+	if (status == XR_OK)
+		status = meet_others(j, infos, opts, &why);
+	if (status == XR_OK)
+		status = roster_ready(j, &why);
+	xr_value_unref(infos);
+	if (status != XR_OK && opened == XR_OK) {
+		agent_close(NULL, NULL);
+		*err = why;
+	}
+	return opened != XR_OK && status != XR_E_STALE ? opened : status;
+}
+
+static enum xr_status
+come_together(struct join *j, const struct member *me,
+	const struct xr_rpc_opts *opts, struct xr_error *err)
+{
+	enum xr_status status =
+		roster_can(j) ? by_roster(j, me, opts, err) : XR_E_STALE;
+
+	return status == XR_E_STALE ? by_store(j, me, opts, err) : status;
 }
 
 /* The store's word counts where this call says nothing, and must not differ. */
@@ -269,8 +332,6 @@ join_static(const struct wanted *w, struct join *j, struct xr_error *err)
 	enum xr_status status = open_store(w, j, err);
 	struct member me;
 
-	if (status == XR_OK)
-		status = join_kind(j->store, true, err);
 	if (status != XR_OK)
 		return status;
 	j->cycle = group.cycle++;

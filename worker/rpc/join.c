@@ -152,8 +152,8 @@ name_missing(const struct join *j, uint32_t first, struct xr_error *err)
 }
 
 /* An info that is an ERROR is that of a member that could not begin. */
-static enum xr_status
-member_failed(uint32_t rank, const struct xr_value *info, struct xr_error *err)
+enum xr_status
+join_check(uint32_t rank, const struct xr_value *info, struct xr_error *err)
 {
 	struct xr_failure f = { .size = sizeof(f) };
 
@@ -182,7 +182,7 @@ collect(const struct join *j, struct xr_value *infos, struct xr_error *err)
 		if (status == XR_E_TIMEOUT)
 			return name_missing(j, r, err);
 		if (status == XR_OK)
-			status = member_failed(r, info, err);
+			status = join_check(r, info, err);
 		if (status == XR_OK)
 			status = xr_value_append(infos, info);
 		else

@@ -41,9 +41,14 @@ enum xr_status join_new_secret(uint8_t out[JOIN_SECRET], struct xr_error *err);
 enum xr_status join_kind(struct xr_store *store, bool is_static,
 	struct xr_error *err);
 
-/* join_tell() - this member is @info, a DICT with "name" and "id"; or, an ERROR,
+/* join_tell() - this member is @info, of member.h; or, an ERROR,
  * cannot be one. XR_E_EXISTS: somebody else has this rank. */
 enum xr_status join_tell(const struct join *j, struct xr_value *info,
+	struct xr_error *err);
+
+/* join_check() - of what @rank told: XR_E_PEER_LOST: that it cannot be a member, and
+ * why. */
+enum xr_status join_check(uint32_t rank, const struct xr_value *info,
 	struct xr_error *err);
 
 /* Judges what all told: XR_OK, or why there is no group. @infos: a LIST by rank. */

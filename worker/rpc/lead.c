@@ -266,9 +266,10 @@ enum led {
 static void
 make_env(void)
 {
+	if (lead.env != NULL)
+		return;
 	wait_env_init(&lead.own_env, NULL, 0);
-	if (lead.env == NULL)
-		lead.env = &lead.own_env;
+	lead.env = &lead.own_env;
 }
 
 static enum led

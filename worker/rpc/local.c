@@ -3,6 +3,8 @@
 #include <pthread.h>
 #include <stddef.h>
 
+#include <xrun/job.h>
+
 #include "wire/value/storage.h"
 #include "worker/rpc/local.h"
 #include "worker/rpc/peer.h"
@@ -172,6 +174,18 @@ local_is_of_job(bool *rank)
 {
 	*rank = shm != NULL && shm->of_job && shm->slot < shm->map.ranks;
 	return shm != NULL && shm->of_job;
+}
+
+const struct segment_map *
+local_job_map(uint32_t size, uint32_t *slot)
+{
+	bool is_rank;
+
+	if (!local_is_of_job(&is_rank) || !is_rank || shm->map.ranks != size ||
+		xr_job_rank() != shm->slot || xr_job_size() != size)
+		return NULL;
+	*slot = shm->slot;
+	return &shm->map;
 }
 
 uint32_t

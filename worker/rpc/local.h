@@ -69,6 +69,12 @@ struct segment_figures *local_figures(uint32_t *gen);
 /* local_is_of_job() - is this process's slot one of the job's; is it a rank's? */
 bool local_is_of_job(bool *rank);
 
+struct segment_map;
+
+/* local_job_map() - of the segment of the job, whose ranks are all on this machine and
+ * @size, if this process has a rank's slot of it: @slot is the rank. Else NULL. */
+const struct segment_map *local_job_map(uint32_t size, uint32_t *slot);
+
 /* local_tick_rate() - ticks a millisecond, as tick.h. */
 uint32_t local_tick_rate(void);
 

@@ -29,11 +29,25 @@ pack(struct xr_value *v, void **data, size_t *len, struct xr_error *err)
 	return all != NULL ? XR_OK : fail(err, XR_E_NOMEM, "out of memory");
 }
 
-static enum xr_status
-unpack(const struct xr_store_value *bytes, struct xr_value **v,
+size_t
+shelf_pack_into(struct xr_value *v, void *out, size_t cap)
+{
+	void *data = NULL;
+	size_t len = 0;
+
+	if (pack(v, &data, &len, NULL) != XR_OK)
+		return 0;
+	if (len <= cap)
+		memcpy(out, data, len);
+	free(data);
+	return len <= cap ? len : 0;
+}
+
+enum xr_status
+shelf_unpack(const void *data, size_t len, struct xr_value **v,
 	struct xr_error *err)
 {
-	struct xr_part part = { bytes->data, bytes->len };
+	struct xr_part part = { data, len };
 
 	return xr_decode(&part, 1, NULL, v, err);
 }
@@ -46,7 +60,7 @@ shelf_get(struct xr_store *store, const char *key, int64_t timeout,
 	enum xr_status status = xr_store_get(store, key, timeout, &bytes, err);
 
 	if (status == XR_OK)
-		status = unpack(&bytes, v, err);
+		status = shelf_unpack(bytes.data, bytes.len, v, err);
 	xr_store_value_free(&bytes);
 	return status;
 }

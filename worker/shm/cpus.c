@@ -131,16 +131,20 @@ cpus_add(struct segment_shared *shared)
 {
 	int saved = errno;
 	cpu_set_t set;
+	uint64_t some;
 
+	_Static_assert(sizeof(set) * 8 >= SEGMENT_CPUS,
+		"as many as the kernel has");
 	if (atomic_load(&shared->quota) == 0)
 		atomic_store(&shared->quota, cpus_quota(""));
 	CPU_ZERO(&set);
 	sched_getaffinity(0, sizeof(set), &set);
 	errno = saved;
-	for (unsigned cpu = 0; cpu < SEGMENT_CPUS && cpu < CPU_SETSIZE; cpu++)
-		if (CPU_ISSET(cpu, &set))
-			atomic_fetch_or(&shared->cpus[cpu / 64],
-				UINT64_C(1) << cpu % 64);
+	for (unsigned i = 0; i < SEGMENT_CPUS / 64; i++) {
+		memcpy(&some, (char *)&set + i * sizeof(some), sizeof(some));
+		if (some != 0)
+			atomic_fetch_or(&shared->cpus[i], some);
+	}
 }
 
 uint32_t

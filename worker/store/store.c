@@ -38,6 +38,13 @@ store_host(const struct xr_store *store)
 						      NULL;
 }
 
+bool
+store_is_jobs(const struct xr_store *store)
+{
+	return store->address.place == STORE_AT_CONTROL &&
+		store->address.path[0] == '\0' && store->prefix_len == 1;
+}
+
 /* --- opening --------------------------------------------------------------- */
 
 static const char *
