@@ -214,12 +214,15 @@ extern struct rref_state {
 	uint64_t next; /* id */
 	uint32_t life; /* of the agent; 0: there was none */
 	bool open;
-	uint32_t flags;         /* enum xr_rref_flags */
-	uint32_t pending;       /* of @users */
-	uint32_t wanted;        /* wants that wait */
-	uint32_t births;        /* of @owned, that have a limit */
-	struct waiter *settled; /* waits for tables to be empty */
-	bool settles_owners;    /* those of the owner's; else the users' */
+	uint32_t flags;   /* enum xr_rref_flags */
+	uint32_t pending; /* of @users */
+	uint32_t wanted;  /* wants that wait */
+	uint32_t births;  /* of @owned, that have a limit */
+	/* Waits for tables to be empty, and for all to be told; set under the lock. Of
+	 * who sets it, and then counts who is told at that moment, and who has told,
+	 * and then looks at it, one sees the other. */
+	struct waiter *_Atomic settled;
+	bool settles_owners; /* those of the owner's; else the users' */
 } rref;
 
 /* rref_new_gid() - the next id of this process; under the lock. */

@@ -106,6 +106,23 @@ send_again(struct control *c)
 	lead_due(c->due);
 }
 
+/* It is told, or will not be. Who waits for all to be told looked while this one was
+ * counted. */
+static void
+told(uint32_t count)
+{
+	struct rref_todo todo;
+
+	if (atomic_fetch_sub(&untold.count, count) != count ||
+		atomic_load(&rref.settled) == NULL)
+		return;
+	rref_todo_init(&todo);
+	pthread_mutex_lock(&rref.lock);
+	rref_look(&todo);
+	pthread_mutex_unlock(&rref.lock);
+	rref_do(&todo);
+}
+
 void
 rref_tell(enum message_kind kind, struct peer *to, const struct rref_wire *wire)
 {
@@ -117,7 +134,7 @@ rref_tell(enum message_kind kind, struct peer *to, const struct rref_wire *wire)
 	status = send_now(kind, to, wire);
 	c = is_gone(status) ? NULL : malloc(sizeof(*c));
 	if (c == NULL) {
-		atomic_fetch_sub(&untold.count, 1);
+		told(1);
 		return;
 	}
 	*c = (struct control){ .kind = kind, .to = to, .wire = *wire };
@@ -152,7 +169,6 @@ take_due(int64_t now, int64_t *next)
 int64_t
 rref_tell_again(int64_t now)
 {
-	struct rref_todo todo;
 	struct control *c;
 	int64_t next;
 
@@ -162,15 +178,8 @@ rref_tell_again(int64_t now)
 			continue;
 		}
 		free(c);
-		atomic_fetch_sub(&untold.count, 1);
+		told(1);
 	}
-	if (rref_untold() > 0)
-		return next;
-	rref_todo_init(&todo);
-	pthread_mutex_lock(&rref.lock);
-	rref_look(&todo);
-	pthread_mutex_unlock(&rref.lock);
-	rref_do(&todo);
 	return next;
 }
 
@@ -178,6 +187,7 @@ void
 rref_tell_drop(const struct peer *to)
 {
 	struct control *c, *next;
+	uint32_t dropped = 0;
 
 	pthread_mutex_lock(&untold.lock);
 	for (c = TAILQ_FIRST(&untold.list); c != NULL; c = next) {
@@ -186,9 +196,11 @@ rref_tell_drop(const struct peer *to)
 			continue;
 		TAILQ_REMOVE(&untold.list, c, list);
 		free(c);
-		atomic_fetch_sub(&untold.count, 1);
+		dropped++;
 	}
 	pthread_mutex_unlock(&untold.lock);
+	if (dropped > 0)
+		told(dropped);
 }
 
 /* --- what comes ------------------------------------------------------------- */
