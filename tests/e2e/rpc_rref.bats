@@ -198,6 +198,10 @@ faulty()
 	inside 3 unknown never-made
 }
 
+@test "what is told while it is looked for keeps nobody from leaving" {
+	inside 2 told-last
+}
+
 @test "ids begin at 0, two a remote call, and stand in its text" {
 	ranks 2 ids
 }

@@ -241,21 +241,10 @@ def report(running, status):
     return kind == "ok"
 
 
-def try_again(running):
-    """In CI one that failed is tried once more, and tests/run names it, as with bats."""
-    named = os.environ.get("TRIED_AGAIN")
-    if not named or "CI" not in os.environ:
-        return False
-    os.replace(running.log, running.log + ".first")
-    with open(named, "a") as file:
-        file.write(f"torch: {running.name}\n")
-    return True
-
-
 def run_all(tests, jobs, folder):
     """@tests: names and cases. How many failed."""
     waiting = list(enumerate(tests, 1))[::-1]
-    now, failed, again = [], 0, set()
+    now, failed = [], 0
     while waiting or now:
         while waiting and len(now) < jobs:
             number, (name, test) = waiting.pop()
@@ -266,12 +255,6 @@ def run_all(tests, jobs, folder):
             if status is None:
                 continue
             now.remove(running)
-            number = running.number
-            if status not in (0, 77) and number not in again and \
-                    try_again(running):
-                again.add(number)
-                waiting.append((number, tests[number - 1]))
-                continue
             failed += not report(running, status)
     return failed
 

@@ -4,11 +4,13 @@
  * sent at first, some come late, twice, or never.
  */
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "tests/rref/rref.h"
 #include "worker/rpc/agent.h"
 #include "worker/rpc/rref_inner.h"
@@ -319,11 +321,61 @@ nobody_makes_it(void)
 	await_empty();
 }
 
+/* --- what is told while it is looked for ------------------------------------------------- */
+
+static _Atomic bool tells;
+
+/* Until somebody waits for all to be told. */
+static enum xr_status
+await_settling(enum message_kind kind, const struct peer *to,
+	const struct rref_wire *wire)
+{
+	time_t begin = time(NULL);
+
+	atomic_store(&tells, true);
+	while (atomic_load(&rref.settled) == NULL && time(NULL) - begin < 20)
+		sched_yield();
+	return XR_OK;
+}
+
+/* Of a fork that nobody knows, which is none to its receiver either. */
+static void *
+tell_one(void *to)
+{
+	const struct rref_wire word = { .id_worker = 1, .fork_worker = 1 };
+
+	rref_tell(MESSAGE_RREF_CHILD_ACCEPT, to, &word);
+	return NULL;
+}
+
+static void
+told_at_the_last_moment(void)
+{
+	static const struct rref_seam seam = { .send = await_settling };
+	struct peer *other = NULL;
+	pthread_t thread;
+
+	if (xr_job_rank() == 0) {
+		rref_seam = &seam;
+		EXPECT(agent_peer(NULL, 1, &other, &last_err), XR_OK);
+		CHECK(pthread_create(&thread, NULL, tell_one, other) == 0);
+		while (!atomic_load(&tells))
+			sched_yield();
+		EXPECT(rref_settle(false, clock_now() + XR_SECONDS(10),
+			       &last_err),
+			XR_OK);
+		pthread_join(thread, NULL);
+		rref_seam = NULL;
+	}
+	barrier();
+}
+
 const struct scene inside_scenes[] = {
 	{ "share-failing", shared_though_sends_fail },
 	{ "share-mixed", shared_in_any_order },
 	{ "child-first", child_ends_before_its_parent_is_known },
 	{ "never-made", the_call_never_comes },
 	{ "unknown", nobody_makes_it },
+	{ "told-last", told_at_the_last_moment },
 	{ NULL, NULL },
 };
