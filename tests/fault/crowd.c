@@ -423,6 +423,7 @@ join(bool by_tcp, struct xr_error *err)
 
 	rpc.transports = tcp;
 	rpc.transport_count = by_tcp;
+	rpc.threads = CROWD_POOL;
 	opts.rpc = &rpc;
 	if (status == XR_OK)
 		status = crowd_serve(err);

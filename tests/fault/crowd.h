@@ -19,8 +19,12 @@
 #include <xrun/group.h>
 
 #define CROWD_RANKS 8
-#define CROWD_WRONG 16
-#define CROWD_SOON  INT64_C(1000000000) /* ns, in which a death is heard of */
+/* Of the agent: they are made as they are needed, and stay. Beside them a rank has its
+ * first one, and those of two carriers at most. */
+#define CROWD_POOL    4
+#define CROWD_THREADS (CROWD_POOL + 3)
+#define CROWD_WRONG   16
+#define CROWD_SOON    INT64_C(1000000000) /* ns, in which a death is heard of */
 
 enum crowd_state {
 	CROWD_JOINS,

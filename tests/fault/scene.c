@@ -156,6 +156,8 @@ scene_start(struct scene *s, char *const *argv, bool traced)
 		prog_die(errno, "fork");
 	if (s->pid > 0)
 		return;
+	/* Nobody awaits what a campaign that is killed leaves. */
+	prctl(PR_SET_PDEATHSIG, SIGTERM);
 	enter(s);
 	if (traced) {
 		ptrace(PTRACE_TRACEME, 0, NULL, NULL);
