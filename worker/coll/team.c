@@ -14,6 +14,7 @@
 #include "worker/coll/op.h"
 #include "worker/coll/post.h"
 #include "worker/coll/team.h"
+#include "worker/coll/team_inner.h"
 #include "worker/rpc/agent.h"
 #include "worker/rpc/crew.h"
 #include "worker/rpc/future.h"
@@ -189,93 +190,6 @@ team_await(struct xr_coll *team, int64_t deadline)
 	return sys != ETIMEDOUT;
 }
 
-/* --- failing -------------------------------------------------------------------- */
-
-enum xr_status
-team_failed(const struct xr_coll *team, struct xr_error *err)
-{
-	if (team->failed == XR_OK)
-		return XR_OK;
-	return fail(err, team->failed, "%s", team->why);
-}
-
-/* Is a message awaited here, or does one wait that is to be sent? */
-static bool
-has_posts(const struct xr_coll *team)
-{
-	bool any = !TAILQ_EMPTY(&team->awaited);
-
-	for (uint32_t i = 0; i < team->count && !any; i++)
-		any = !TAILQ_EMPTY(&team->account[i].waiting);
-	return any;
-}
-
-/* What the lock is held for. Gives whether somebody here hears of it, so that others are
- * to know, and from what on. */
-static bool
-mark_failed(struct xr_coll *team, const struct xr_error *why,
-	const struct op_reach *reach, uint32_t *seq)
-{
-	bool first, any;
-
-	pthread_mutex_lock(&team->lock);
-	first = team->failed == XR_OK;
-	if (first) {
-		snprintf(team->why, sizeof(team->why), "%s", why->text);
-		team->failed = why->status;
-		op_forget_early(team);
-	}
-	*seq = op_first_to_fail(team, reach, &any);
-	any = any || (first && has_posts(team));
-	team->untold = (team->untold || first) && !any;
-	pthread_cond_broadcast(&team->changed);
-	pthread_mutex_unlock(&team->lock);
-	return any;
-}
-
-void
-team_tell(struct xr_coll *team)
-{
-	bool untold;
-	uint32_t seq;
-
-	pthread_mutex_lock(&team->lock);
-	untold = team->untold && team->failed != XR_E_CLOSED;
-	team->untold = false;
-	seq = team->next & 0xffffff;
-	pthread_mutex_unlock(&team->lock);
-	if (untold)
-		mail_failed(team, seq);
-}
-
-/* The others are told first: the program may end when it hears of it. What the first
- * failure left to go on a second may not. */
-static void
-fail_what_needs(struct xr_coll *team, const struct xr_error *why,
-	const struct op_reach *reach, bool tell)
-{
-	uint32_t seq;
-
-	if (mark_failed(team, why, reach, &seq) && tell)
-		mail_failed(team, seq);
-	pthread_mutex_lock(&team->lock);
-	op_fail_all(team, reach);
-	pthread_mutex_unlock(&team->lock);
-	post_fail_all(team);
-	letter_fail_all(team);
-}
-
-void
-team_fail(struct xr_coll *team, enum xr_status status, const char *why,
-	bool tell)
-{
-	const struct op_reach all = { .place = -1 };
-	struct xr_error err = { 0 };
-
-	fail(&err, status, "%s", why);
-	fail_what_needs(team, &err, &all, tell);
-}
-
 /* --- what the agent hears ---------------------------------------------------------- */
 
 /* Whatever it is each finds out himself, as far as it keeps him from his end; who tells
@@ -296,7 +210,7 @@ told_of_failure(struct xr_coll *team, const struct op_reach *reach,
 	fail(&err, status < 0 ? status : XR_E_PROTO, "%.*s",
 		len < sizeof(err.text) ? (int)len : (int)sizeof(err.text),
 		(const char *)body->data + sizeof(status));
-	fail_what_needs(team, &err, reach, true);
+	team_fail_what_needs(team, &err, reach, true);
 }
 
 static void
@@ -337,7 +251,7 @@ lose_member(struct xr_coll *team, void *ctx)
 	reach.seq = (team->next - 0x7fffff) & 0xffffff; /* of any */
 	pthread_mutex_unlock(&team->lock);
 	peer_lost_error(peer, &err);
-	fail_what_needs(team, &err, &reach, true);
+	team_fail_what_needs(team, &err, &reach, true);
 }
 
 static void

@@ -177,7 +177,7 @@ by_roster(struct join *j, const struct member *me,
 		&(struct member_begin){ .secret = secret }, err);
 	explicit_bzero(secret, sizeof(secret));
 	info = info_of(me, opts, opened, err);
-	status = info != NULL ? roster_meet(j, info, judge, j, &infos, &why) :
+	status = info != NULL ? roster_meet(j, info, judge, &infos, &why) :
 				fail(&why, XR_E_NOMEM, "out of memory");
 	xr_value_unref(info);
 	if (status == XR_OK)

@@ -35,9 +35,11 @@ struct member {
 	enum xr_device_kind device_kind;
 	uint32_t device_count;
 	uint32_t used_count, pair_count;
-	const char *used;  /* int32_t of each device it uses; aligned to nothing */
-	const char *pairs; /* from and dst, int32_t, of each of its maps; the same */
-	const char *to;    /* their names, behind each other */
+	const char
+		*used; /* int32_t of each device it uses; aligned to nothing */
+	const char *
+		pairs; /* from and dst, int32_t, of each of its maps; the same */
+	const char *to; /* their names, behind each other */
 };
 
 /* member_new() - the BYTES of this process, from what @m says but for its lists,

@@ -223,7 +223,7 @@ roster_decline(const struct join *j, struct xr_error *err)
 
 /* All cards are there. */
 static void
-judge_all(const struct join *j, join_judge_fn *judge, void *ctx)
+judge_all(const struct join *j, join_judge_fn *judge)
 {
 	struct segment_roster *r = segment_roster(map_of(j));
 	struct xr_error why = { 0 };
@@ -243,7 +243,7 @@ judge_all(const struct join *j, join_judge_fn *judge, void *ctx)
 	if (status == XR_OK)
 		status = read_all(j, &infos, &why);
 	if (status == XR_OK)
-		status = judge(infos, ctx, &why);
+		status = judge(infos, (void *)j, &why);
 	xr_value_unref(infos);
 	if (status == XR_OK)
 		set_state(r, TOGETHER);
@@ -338,7 +338,7 @@ await_verdict(const struct join *j, struct xr_value **infos,
 
 enum xr_status
 roster_meet(const struct join *j, struct xr_value *info, join_judge_fn *judge,
-	void *ctx, struct xr_value **infos, struct xr_error *err)
+	struct xr_value **infos, struct xr_error *err)
 {
 	const struct segment_map *map = map_of(j);
 	struct segment_roster *r = segment_roster(map);
@@ -355,7 +355,7 @@ roster_meet(const struct join *j, struct xr_value *info, join_judge_fn *judge,
 	}
 	come = atomic_fetch_add(&r->come, 1) + 1;
 	if (come == j->size)
-		judge_all(j, judge, ctx);
+		judge_all(j, judge);
 	else if (come == 1)
 		watch_store(j);
 	return await_verdict(j, infos, err);

@@ -28,13 +28,12 @@ bool roster_can(const struct join *j);
 void roster_secret(const struct join *j, uint8_t out[JOIN_SECRET]);
 
 /* roster_meet() - this member is @info, or, an ERROR, cannot be one; what all told, a
- * LIST by rank; @judge is asked on one of them.
+ * LIST by rank; @judge is asked on one of them, with @j.
  *
  * Returns  XR_OK; XR_E_STALE: it is to be done by the store, by all; else as
  *          join_meet(). */
 enum xr_status roster_meet(const struct join *j, struct xr_value *info,
-	join_judge_fn *judge, void *ctx, struct xr_value **infos,
-	struct xr_error *err);
+	join_judge_fn *judge, struct xr_value **infos, struct xr_error *err);
 
 /* roster_ready() - until all have called it. */
 enum xr_status roster_ready(const struct join *j, struct xr_error *err);
