@@ -8,6 +8,7 @@ setup()
 {
 	private_place
 	WORLD=$BUILD/tests/prog/world
+	wrapped=()
 }
 
 # two_jobs CASE CASE RANKS [tcp] - two jobs at once, which meet; what they say is in
@@ -18,9 +19,9 @@ two_jobs()
 
 	rm -f mine other
 	mkfifo mine other
-	spawn one timeout 60 "$XRUN" -n "$3" "$WORLD" "$1" 1 mine other ${4:+"$4"}
+	spawn one timeout 60 "$XRUN" -n "$3" "${wrapped[@]}" "$WORLD" "$1" 1 mine other ${4:+"$4"}
 	one=$pid
-	spawn two timeout 60 "$XRUN" -n "$3" "$WORLD" "$2" 2 other mine ${4:+"$4"}
+	spawn two timeout 60 "$XRUN" -n "$3" "${wrapped[@]}" "$WORLD" "$2" 2 other mine ${4:+"$4"}
 	wait "$one"
 	wait "$pid"
 }
@@ -34,6 +35,7 @@ two_jobs()
 }
 
 @test "AC-W7 a worker of another job, who is called by mistake, is not called" {
+	wrapped=(env) # so that they come together in the store, which has their addresses
 	two_jobs found stray 2 tcp
 	assert_eq "$(grep -c 'job 1: rank . was not called' one.out)" 2
 	assert_has "$(cat two.out)" 'lost rank1 .*it could not prove to be of this job'

@@ -3,10 +3,11 @@
  * first.c - a rank that joins a world, makes a group of all, and meets all in it;
  * then it leaves without a word, as what is measured is how long that took.
  *
- *   xrun -n N first [none | world | times]
+ *   xrun -n N first [none | world | times | stamp]
  *
  * none, world: that is all it does; times: rank 0 says when it had what, in ms
- * since it was at main().
+ * since it was at main(); stamp: each says when it had met all, in ns of
+ * CLOCK_MONOTONIC.
  */
 #include <stdio.h>
 #include <string.h>
@@ -25,6 +26,15 @@ passed(void)
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	return (double)(now.tv_sec - begun.tv_sec) * 1e3 +
 		(double)(now.tv_nsec - begun.tv_nsec) / 1e6;
+}
+
+static long long
+stamp(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000000000LL + now.tv_nsec;
 }
 
 int
@@ -53,7 +63,9 @@ main(int argc, char **argv)
 			err.text);
 		return 1;
 	}
-	if (argc > 1 && xr_rank() == 0)
+	if (argc > 1 && strcmp(argv[1], "stamp") == 0)
+		printf("%lld\n", stamp());
+	else if (argc > 1 && xr_rank() == 0)
 		printf("joined %.2f, made %.2f, met %.2f ms\n", joined, made,
 			passed());
 	fflush(stdout);

@@ -172,20 +172,29 @@ board_hand(struct board *b, struct xr_error *err)
 	return status;
 }
 
+/* It is memory of the first member, and no copy; or that has ended since. */
+static enum xr_status
+check_memory(const struct board *b, struct xr_error *err)
+{
+	struct peer *first = b->team->peer[0];
+
+	if (b->made != NULL ||
+		local_shares(first, b->memory, board_bytes(b->team->count)))
+		return XR_OK;
+	if (atomic_load(&first->state) >= PEER_LOST)
+		return peer_lost_error(first, err);
+	return fail(err, XR_E_PROTO,
+		"what rank %u shows is not in the memory that it shares",
+		b->team->rank[0]);
+}
+
 static enum xr_status
 hand_over(struct board *b, struct xr_error *err)
 {
-	struct xr_coll *team = b->team;
 	enum xr_status status = op_carry(b->handing, err);
 
 	b->handing = NULL;
-	if (status == XR_OK && b->made == NULL &&
-		!local_shares(team->peer[0], b->memory,
-			board_bytes(team->count)))
-		return fail(err, XR_E_PROTO,
-			"what rank %u shows is not in the memory that it shares",
-			team->rank[0]);
-	return status;
+	return status == XR_OK ? check_memory(b, err) : status;
 }
 
 enum xr_status

@@ -4,19 +4,18 @@
  *
  *	whole   in one round: each reads all that the others show
  *	pieces  so, a piece after the other
+ *	shares  of what one has for each: it writes a piece of each share to the page of
+ *	        whom that is for
  *	slices  a reduction by three or more: in a round each shows a piece, and what it
  *	        worked out of its slice of the one before, which the others read
  *	        meanwhile; so a round more than there are pieces
  *
- * What fits none of them goes by messages.
  */
 #include <string.h>
 
 #include "base/status.h"
 #include "worker/coll/board_inner.h"
 #include "worker/coll/kernel.h"
-
-#define PIECE_MIN 4096 /* bytes that are worth a round */
 
 static bool
 is_sliced(const struct board *b, const struct plan *plan)
@@ -52,18 +51,13 @@ run_whole(struct board *b, struct xr_error *err)
 
 /* --- pieces ----------------------------------------------------------------------- */
 
-/* Elements of a piece; 0: it is not worth it. */
+/* Elements of a piece. */
 static size_t
 piece_count(const struct board *b, const struct xr_coll_op *call)
 {
-	const struct plan *plan = b->op->plan;
-	size_t bytes = plan->reduces ? plan_whole(b->team) : b->piece;
+	size_t bytes = b->op->plan->reduces ? plan_whole(b->team) : b->piece;
 
-	/* Its root shows what is for all. */
-	if (plan->shows == SHOWS_SHARES &&
-		bytes > WINDOW_BYTES / b->team->count)
-		bytes = WINDOW_BYTES / b->team->count;
-	return bytes < PIECE_MIN ? 0 : bytes / xr_dtype_size(call->dtype);
+	return bytes / xr_dtype_size(call->dtype);
 }
 
 /* Of @call, @count elements from @at on. */
@@ -101,6 +95,50 @@ run_pieces(struct board *b, const struct plan *plan,
 		b->op->check = check + (uint32_t)(at / most);
 		status = run_whole(b, err);
 	}
+	return status;
+}
+
+/* --- shares ----------------------------------------------------------------------- */
+
+/* Bytes of each share. */
+struct cutting {
+	size_t at, len;
+};
+
+static void
+give_shares(const struct board *b, const struct xr_coll_op *call,
+	struct cutting cut)
+{
+	for (uint32_t i = 0; i < b->team->count; i++)
+		if ((int64_t)i != b->team->me)
+			memcpy(round_page(b, i)->window[b->number & 1],
+				(char *)call->list[i] + cut.at, cut.len);
+}
+
+/* Only its root writes to pages, and of each window one reads. */
+static enum xr_status
+run_shares(struct board *b, const struct xr_coll_op *call, struct xr_error *err)
+{
+	size_t bytes = b->op->bytes;
+	bool gives = b->op->root == b->team->me;
+	struct cutting cut = { .at = 0 };
+	uint32_t check = b->op->check;
+	enum xr_status status = XR_OK;
+
+	for (; cut.at < bytes && status == XR_OK; cut.at += b->piece) {
+		cut.len = bytes - cut.at < b->piece ? bytes - cut.at : b->piece;
+		round_begin(b);
+		if (gives)
+			give_shares(b, call, cut);
+		b->op->check = check + (uint32_t)(cut.at / b->piece);
+		status = round_end(b, err);
+		if (status == XR_OK && !gives)
+			memcpy((char *)call->data + cut.at,
+				round_own_page(b)->window[b->number & 1],
+				cut.len);
+	}
+	if (status == XR_OK && gives)
+		memmove(call->data, call->list[b->team->me], bytes);
 	return status;
 }
 
@@ -275,17 +313,13 @@ static enum xr_status
 run(struct board *b, const struct plan *plan, const struct xr_coll_op *call,
 	struct xr_error *err)
 {
-	enum xr_status status;
-
+	if (plan->shows == SHOWS_SHARES && plan_line(b->op) > LINE_DATA)
+		return run_shares(b, call, err);
 	if (is_whole(b))
 		return run_whole(b, err);
 	if (is_sliced(b, plan))
 		return run_slices(b, call, err);
-	if (piece_count(b, call) > 0)
-		return run_pieces(b, plan, call, err);
-	round_begin(b);
-	status = round_end(b, err);
-	return status == XR_OK ? op_run(b->team, plan, call, err) : status;
+	return run_pieces(b, plan, call, err);
 }
 
 enum xr_status
