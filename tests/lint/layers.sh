@@ -30,7 +30,7 @@ launcher/tell|xrun base proc event place segment launcher/host launcher/state la
 launcher/sup|xrun base proc event place wire store segment launcher/host launcher/state launcher/log launcher/job launcher/ctl launcher/stat launcher/keeper launcher/tell launcher/sup
 launcher/cmd|xrun base proc event place wire store segment launcher/host launcher/state launcher/log launcher/job launcher/ctl launcher/stat launcher/keeper launcher/doctor launcher/stacks launcher/tell launcher/sup launcher/cmd|cjson event2 curl
 launcher|xrun base launcher/host launcher/state launcher/job launcher/cmd
-worker|xrun base wire wire/value store segment worker
+worker|xrun base proc place wire wire/value store segment worker
 plugins|plugin
 examples|xrun
 tests/prog|xrun base tests

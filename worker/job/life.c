@@ -18,6 +18,7 @@
 #include "base/status.h"
 #include "segment/member.h"
 #include "worker/job/crash.h"
+#include "worker/job/life.h"
 #include "worker/job/slot.h"
 
 #define EVERY_NS INT64_C(1000000000) /* between messages that say only that */
@@ -32,14 +33,15 @@ static struct {
 	_Atomic int64_t last;
 } beat;
 
-__attribute__((constructor)) static void
-prepare_beat(void)
+void
+life_init(void)
 {
 	static const char head[] = "{\"type\":\"progress\",\"rank\":";
 	char digits[10];
 	uint32_t rank = xr_job_rank();
 	size_t n = 0;
 
+	beat.len = 0;
 	if (!segment_tag_parse(getenv("XRUN_CONTROL_FD"), &beat.socket))
 		return;
 	memcpy(beat.text, head, sizeof(head) - 1);
@@ -50,6 +52,12 @@ prepare_beat(void)
 	while (n > 0)
 		beat.text[beat.len++] = digits[--n];
 	beat.text[beat.len++] = '}';
+}
+
+__attribute__((constructor)) static void
+when_loaded(void)
+{
+	life_init();
 }
 
 static bool

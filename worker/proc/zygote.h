@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * zygote.h - the process that makes the others: fork of a small process with one
+ * thread, whatever this one has become.
+ *
+ * It is a child of this process: the program itself as far as its xr_init(), or
+ * xrun-worker with a module. An order is a packet on a socket pair: descriptors of
+ * standard input, output, error, of the card, and of a socket for the end. The answer
+ * is the new process's pid, with a pidfd; on the socket stands, later, how it ended.
+ * So whoever waits for any child of the program's meets none of ours but the
+ * zygote, and a process is forked where no lock can be held.
+ *
+ * The zygote watches its parent by a pidfd. When that ends, in whatever way, it ends
+ * all that descend from it, whose subreaper it is, and itself; and were it killed,
+ * its children die of their PDEATHSIG.
+ */
+#ifndef WORKER_PROC_ZYGOTE_H
+#define WORKER_PROC_ZYGOTE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <sys/types.h>
+
+#include <xrun/error.h>
+
+#define ZYGOTE_VARIABLE "XRUN_ZYGOTE_FD" /* "5:4711", of its socket */
+#define CARD_VARIABLE   "XRUN_CARD_FD"   /* of who was executed to run a card */
+
+#define ZYGOTE_FDS 5 /* at most with an order: 0, 1, 2, card, life */
+
+enum zygote_flags {
+	ZYGOTE_STDIO = 7,    /* bits of those that are open */
+	ZYGOTE_EXECUTES = 8, /* the child executes the program */
+};
+
+struct zygote_order {
+	uint32_t flags; /* enum zygote_flags */
+};
+
+/* Also the first packet of a zygote: it serves. */
+struct zygote_answer {
+	int32_t pid; /* 0: @sys */
+	int32_t sys; /* errno; -1: it has threads */
+};
+
+/* What is sent at the end. */
+struct zygote_end {
+	int32_t code; /* as siginfo_t has both */
+	int32_t status;
+};
+
+/* What is asked of zygote_start(), and what it gives. */
+struct zygote_start {
+	const char *module; /* NULL: the program */
+	bool executes;
+	int card; /* borrowed */
+
+	pid_t pid;
+	int pidfd; /* the caller's, as the next */
+	int life;  /* a struct zygote_end, or nothing, when it has ended */
+};
+
+/*
+ * zygote_start() - have one made, by a zygote that is there or is made for it.
+ *
+ * Returns  XR_OK; XR_E_STATE: no xr_init(); XR_E_NOTFOUND; XR_E_TIMEOUT; XR_E_SYS;
+ *          XR_E_NOMEM
+ * Thread   any; one after the other.  Blocks: for the zygote.
+ */
+enum xr_status zygote_start(struct zygote_start *s, struct xr_error *err);
+
+/* zygote_end_all() - those of this process, with all that descend from them; waits
+ * for that. */
+void zygote_end_all(void);
+
+/* zygote_forget() - in a child of fork(): they are its parent's. */
+void zygote_forget(void);
+
+#endif /* WORKER_PROC_ZYGOTE_H */
