@@ -101,11 +101,13 @@ print_ends(struct xr_error *err, const char *fmt, va_list ap)
 enum xr_status
 fail(struct xr_error *err, enum xr_status status, const char *fmt, ...)
 {
+	void (*hook)(enum xr_status) =
+		__atomic_load_n(&status_on_fail, __ATOMIC_RELAXED);
 	int saved = errno, n;
 	va_list ap;
 
-	if (status_on_fail != NULL)
-		status_on_fail(status);
+	if (hook != NULL)
+		hook(status);
 	if (err == NULL)
 		return status;
 	err->status = status;

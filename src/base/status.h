@@ -16,9 +16,9 @@ enum xr_status fail(struct xr_error *err, enum xr_status status,
 
 /*
  * status_on_fail - called by every fail() and xr_error_set() with the status,
- * before anything else, on the failing thread. NULL unless xr_main() of
- * libxrun.so has set it, once, to keep the place of a failure; it keeps errno.
- * The launcher never sets it.
+ * before anything else, on the failing thread. NULL unless libxrun.so has set it
+ * (worker/job/last.h), to keep the place of a failure; it keeps errno, and may be
+ * set at any time, atomically. The launcher never sets it.
  */
 extern void (*status_on_fail)(enum xr_status status);
 

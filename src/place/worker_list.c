@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/mem.h"
 #include "base/status.h"
 #include "place/environ.h"
 #include "place/worker_list.h"
@@ -90,9 +89,11 @@ static enum xr_status
 refuse_twins(const struct worker_list *list, const struct spot *spot)
 {
 	const struct worker **sorted =
-		xcalloc(list->count, sizeof(struct worker *));
+		calloc(list->count, sizeof(struct worker *));
 	enum xr_status status = XR_OK;
 
+	if (sorted == NULL)
+		return fail(spot->err, XR_E_NOMEM, "out of memory");
 	for (uint32_t i = 0; i < list->count; i++)
 		sorted[i] = &list->workers[i];
 	qsort(sorted, list->count, sizeof(*sorted), compare);
@@ -124,7 +125,9 @@ worker_list_parse(struct worker_list *list, const char *variable,
 	if (count > WORKER_MAX)
 		return fail(err, XR_E_RANGE, "%s: %zu workers, at most %d",
 			variable, count, WORKER_MAX);
-	out.workers = xcalloc(count, sizeof(*out.workers));
+	out.workers = calloc(count, sizeof(*out.workers));
+	if (out.workers == NULL)
+		return fail(err, XR_E_NOMEM, "out of memory");
 	while (rest.at != NULL && status == XR_OK)
 		status = parse_worker(&out.workers[out.count++], &spot,
 			span_next(&rest, '|'));

@@ -18,6 +18,7 @@ static __thread struct {
 	uint32_t skip; /* innermost frames that belong to the failing itself */
 	struct trace trace;
 } latest;
+static __thread bool is_kept;
 
 /* The hook of fail(), which is the caller; its frames end where it returns. */
 static void
@@ -26,6 +27,8 @@ keep_place(enum xr_status status)
 	const void *in_fail = __builtin_return_address(0);
 	uint32_t i;
 
+	if (!is_kept)
+		return;
 	trace_take(&latest.trace);
 	for (i = 0; i < latest.trace.count; i++)
 		if (latest.trace.at[i] == in_fail)
@@ -34,10 +37,15 @@ keep_place(enum xr_status status)
 	latest.status = status;
 }
 
-void
-last_keep(void)
+bool
+last_keep(bool keep)
 {
-	status_on_fail = keep_place;
+	bool before = is_kept;
+
+	if (keep)
+		__atomic_store_n(&status_on_fail, keep_place, __ATOMIC_RELAXED);
+	is_kept = keep;
+	return before;
 }
 
 static bool

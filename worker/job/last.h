@@ -3,11 +3,12 @@
  * last.h - the last words of a rank: of what it failed, and where.
  *
  * Where a thread failed last is kept from last_keep() on, since the stack is gone
- * when somebody wants to know.
+ * when somebody wants to know. Others do not pay for it.
  */
 #ifndef WORKER_JOB_LAST_H
 #define WORKER_JOB_LAST_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -16,8 +17,9 @@
 /* One write of at most PIPE_BUF bytes stays whole among the writers of a pipe. */
 #define LAST_MAX 4096
 
-/* last_keep() - of each thread, where it fails from now on. */
-void last_keep(void);
+/* last_keep() - of this thread, where it fails from now on, or no more. Gives what it
+ * was before. */
+bool last_keep(bool keep);
 
 /* last_place() - where this thread failed with @status last, or where it stands:
  * lines of trace_text(), with the closing 0. */

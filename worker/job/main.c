@@ -52,7 +52,7 @@ xr_main(xr_main_fn *fn, void *ctx)
 	uint32_t ordinal = 0;
 	enum xr_status status;
 
-	last_keep();
+	last_keep(true);
 	status = xr_init(&err);
 	if (status == XR_OK)
 		status = find_ordinal(&ordinal, &err);

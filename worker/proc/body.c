@@ -128,7 +128,6 @@ body_run(const struct card *card, int fd, bool executed)
 {
 	bool good;
 
-	last_keep();
 	slot_init();
 	life_init();
 	if (!is_known(card, fd, CARD_FUNC) || !is_known(card, fd, CARD_CLEANER))

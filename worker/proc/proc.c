@@ -30,6 +30,7 @@
 #include "proc/tree.h"
 #include "worker/proc/body.h"
 #include "worker/proc/final.h"
+#include "worker/proc/meet.h"
 #include "worker/proc/proc.h"
 #include "worker/proc/report.h"
 #include "worker/proc/target.h"
@@ -395,16 +396,19 @@ fill_card(struct card *card, const struct xr_proc_opts *o,
 }
 
 static void __attribute__((noreturn))
-be_child(pid_t parent, const struct card *card, int fd)
+be_child(pid_t parent, const struct card *card, int fd, int place)
 {
 	body_bind(parent);
+	if (place != -1)
+		meet_take(place, card->ordinal);
 	environ = (char **)(uintptr_t)card->env;
 	body_run(card, fd, false);
 }
 
 /* What stdio holds would be written by both. */
 static enum xr_status
-start_by_fork(struct xr_proc *p, struct card *card, struct xr_error *err)
+start_by_fork(struct xr_proc *p, struct card *card, int place,
+	struct xr_error *err)
 {
 	pid_t self = getpid();
 	struct xr_value *arg = card->arg;
@@ -421,7 +425,7 @@ start_by_fork(struct xr_proc *p, struct card *card, struct xr_error *err)
 	fflush(NULL);
 	p->pid = fork();
 	if (p->pid == 0)
-		be_child(self, card, p->card);
+		be_child(self, card, p->card, place);
 	if (p->pid == -1)
 		return fail(err, XR_E_SYS, "fork: %s", strerror(errno));
 	p->pidfd = (int)syscall(SYS_pidfd_open, p->pid, 0);
@@ -435,11 +439,12 @@ start_by_fork(struct xr_proc *p, struct card *card, struct xr_error *err)
 
 static enum xr_status
 start_by_zygote(struct xr_proc *p, const struct xr_proc_opts *o,
-	const struct card *card, struct xr_error *err)
+	const struct card *card, int place, struct xr_error *err)
 {
 	struct zygote_start s = {
 		.module = o->module,
 		.executes = is_method(o, "spawn"),
+		.place = place,
 	};
 	enum xr_status status = card_write(card, &p->card, err);
 
@@ -491,7 +496,7 @@ enlist(struct xr_proc *p, struct xr_error *err)
 }
 
 static enum xr_status
-start(struct xr_proc *p, struct xr_proc_opts *o, struct card *card,
+start(struct xr_proc *p, struct xr_proc_opts *o, struct card *card, int place,
 	struct xr_error *err)
 {
 	char module[PATH_MAX];
@@ -499,16 +504,16 @@ start(struct xr_proc *p, struct xr_proc_opts *o, struct card *card,
 
 	if (status != XR_OK)
 		return status;
-	return is_method(o, "fork") ? start_by_fork(p, card, err) :
-				      start_by_zygote(p, o, card, err);
+	return is_method(o, "fork") ? start_by_fork(p, card, place, err) :
+				      start_by_zygote(p, o, card, place, err);
 }
 
 enum xr_status
-proc_start(const struct xr_proc_opts *opts, uint32_t card_flags,
+proc_start(const struct xr_proc_opts *opts, const struct proc_more *more,
 	struct xr_proc **proc, struct xr_error *err)
 {
 	struct xr_proc_opts o;
-	struct card card = { .flags = card_flags };
+	struct card card = { .flags = more->card_flags };
 	enum xr_status status = check(opts, err);
 	char folder[PATH_MAX];
 	struct xr_proc *p;
@@ -520,7 +525,7 @@ proc_start(const struct xr_proc_opts *opts, uint32_t card_flags,
 		return fail(err, XR_E_NOMEM, "out of memory");
 	o = *opts;
 	fill_card(&card, opts, p, folder);
-	status = start(p, &o, &card, err);
+	status = start(p, &o, &card, more->place, err);
 	if (status == XR_OK)
 		status = enlist(p, err);
 	if (status == XR_OK)
@@ -534,5 +539,7 @@ XR_EXPORT enum xr_status
 xr_proc_start(const struct xr_proc_opts *opts, struct xr_proc **proc,
 	struct xr_error *err)
 {
-	return proc_start(opts, 0, proc, err);
+	const struct proc_more none = { .place = -1 };
+
+	return proc_start(opts, &none, proc, err);
 }

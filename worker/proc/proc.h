@@ -5,9 +5,16 @@
 
 #include <xrun/proc.h>
 
-/* proc_start() - as xr_proc_start(), with enum card_flags. */
-enum xr_status proc_start(const struct xr_proc_opts *opts, uint32_t card_flags,
-	struct xr_proc **proc, struct xr_error *err);
+/* What xr_proc_start() leaves out. */
+struct proc_more {
+	uint32_t card_flags; /* enum card_flags */
+	int place;           /* to meet, by ordinal: meet.h; borrowed; -1 */
+};
+
+/* proc_start() - as xr_proc_start(). */
+enum xr_status proc_start(const struct xr_proc_opts *opts,
+	const struct proc_more *more, struct xr_proc **proc,
+	struct xr_error *err);
 
 /* proc_method() - is @name one? NULL is. */
 enum xr_status proc_method(const char *name, struct xr_error *err);

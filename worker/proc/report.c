@@ -67,6 +67,7 @@ run_do(const struct run *run, struct xr_error *err, struct xr_value **report)
 {
 	struct xr_value *arg =
 		run->arg != NULL ? xr_value_ref(run->arg) : xr_value_new_nil();
+	bool kept = last_keep(true);
 	enum xr_status status;
 
 	*err = (struct xr_error){ 0 };
@@ -85,6 +86,7 @@ run_do(const struct run *run, struct xr_error *err, struct xr_value **report)
 	}
 	xr_value_unref(raised);
 	raised = NULL;
+	last_keep(kept);
 	return status;
 }
 

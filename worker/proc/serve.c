@@ -26,6 +26,7 @@
 #include "proc/descend.h"
 #include "segment/member.h"
 #include "worker/proc/body.h"
+#include "worker/proc/meet.h"
 #include "worker/proc/serve.h"
 #include "worker/proc/zygote.h"
 
@@ -91,24 +92,39 @@ enter_folder(const char *path)
 		_exit(125);
 }
 
-/* The program once more, which finds the card by its variable. */
-static void __attribute__((noreturn)) execute(const struct card *card, int fd)
+#define TAG_ROOM 64
+
+/* @fd for what is executed, and the variable that names it. */
+static char *
+bequeath(int fd, const char *name, char *out)
 {
-	char path[PATH_MAX], text[64];
-	char **argv = serve_argv(), **env;
 	struct stat st;
+
+	fd = fcntl(fd, F_DUPFD, 3); /* not close-on-exec */
+	if (fd == -1 || fstat(fd, &st) == -1)
+		_exit(125);
+	snprintf(out, TAG_ROOM, "%s=%d:%llu", name, fd,
+		(unsigned long long)st.st_ino);
+	return out;
+}
+
+/* The program once more, which finds the card by its variable. */
+static void __attribute__((noreturn))
+execute(const struct card *card, int fd, int place)
+{
+	char path[PATH_MAX], tags[2][TAG_ROOM];
+	char **argv = serve_argv(), **env;
 	size_t n = 0;
 
 	while (card->env[n] != NULL)
 		n++;
-	env = calloc(n + 2, sizeof(*env));
-	fd = fcntl(fd, F_DUPFD, 3); /* not close-on-exec */
-	if (argv == NULL || env == NULL || fd == -1 || fstat(fd, &st) == -1)
+	env = calloc(n + 3, sizeof(*env));
+	if (argv == NULL || env == NULL)
 		_exit(125);
 	memcpy(env, card->env, n * sizeof(*env));
-	snprintf(text, sizeof(text), CARD_VARIABLE "=%d:%llu", fd,
-		(unsigned long long)st.st_ino);
-	env[n] = text;
+	env[n++] = bequeath(fd, CARD_VARIABLE, tags[0]);
+	if (place != -1)
+		env[n] = bequeath(place, MEET_VARIABLE, tags[1]);
 	execve(serve_path(path), argv, env);
 	_exit(127);
 }
@@ -117,13 +133,16 @@ static void __attribute__((noreturn))
 be_child(pid_t maker, const struct zygote_order *o, struct along *got)
 {
 	struct xr_error err = { 0 };
+	int fd, place = -1, n;
 	struct card card;
-	int fd;
 
 	body_bind(maker);
 	let_go();
-	fd = got->fd[take_stdio(o, got)];
-	close(got->fd[got->count - 1]); /* the zygote says how it ends */
+	n = take_stdio(o, got);
+	fd = got->fd[n++];
+	if (o->flags & ZYGOTE_MEETS)
+		place = got->fd[n++];
+	close(got->fd[n]); /* the zygote says how it ends */
 	if (card_read(fd, &card, &err) != XR_OK) {
 		dprintf(STDERR_FILENO, "xrun: %s\n", err.text);
 		_exit(125);
@@ -131,7 +150,9 @@ be_child(pid_t maker, const struct zygote_order *o, struct along *got)
 	enter_folder(card.text[CARD_FOLDER]);
 	sigprocmask(SIG_SETMASK, &z.mask, NULL);
 	if (o->flags & ZYGOTE_EXECUTES)
-		execute(&card, fd);
+		execute(&card, fd, place);
+	if (place != -1)
+		meet_take(place, card.ordinal);
 	environ = (char **)(uintptr_t)card.env;
 	body_run(&card, fd, false);
 }
@@ -238,6 +259,14 @@ make(const struct zygote_order *o, struct along *got)
 	close(pidfd);
 }
 
+static unsigned
+fds_of(const struct zygote_order *o)
+{
+	unsigned optional = o->flags & (ZYGOTE_STDIO | ZYGOTE_MEETS);
+
+	return 2 + (unsigned)__builtin_popcount(optional);
+}
+
 static void
 take_order(void)
 {
@@ -249,8 +278,7 @@ take_order(void)
 		return;
 	if (n <= 0)
 		leave();
-	if (n == sizeof(o) &&
-		got.count == 2u + (unsigned)__builtin_popcount(o.flags & 7))
+	if (n == sizeof(o) && got.count == fds_of(&o))
 		make(&o, &got);
 	else
 		answer(0, EINVAL, -1);
@@ -369,10 +397,12 @@ static enum xr_status
 run_card(struct xr_error *err)
 {
 	int fd = inherited(CARD_VARIABLE, S_IFREG);
+	int place = inherited(MEET_VARIABLE, S_IFREG);
 	enum xr_status status;
 	struct card card;
 
 	unsetenv(CARD_VARIABLE);
+	unsetenv(MEET_VARIABLE);
 	if (fd == -1)
 		return fail(err, XR_E_STATE,
 			"%s names no card: it is for children of a program's zygote",
@@ -381,6 +411,10 @@ run_card(struct xr_error *err)
 	status = card_read(fd, &card, err);
 	if (status != XR_OK)
 		return status;
+	if (place != -1) {
+		fcntl(place, F_SETFD, FD_CLOEXEC);
+		meet_take(place, card.ordinal);
+	}
 	body_run(&card, fd, true);
 }
 

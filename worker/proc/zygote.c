@@ -300,6 +300,10 @@ ask(struct zygote *z, struct zygote_start *s, int their_life,
 		fds[n++] = fd;
 	}
 	fds[n++] = s->card;
+	if (s->place != -1) {
+		o.flags |= ZYGOTE_MEETS;
+		fds[n++] = s->place;
+	}
 	fds[n++] = their_life;
 	if (!send_order(z->socket, &o, fds, n))
 		return fail(err, errno == EPIPE ? XR_E_STATE : XR_E_SYS,

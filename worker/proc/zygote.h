@@ -27,11 +27,12 @@
 #define ZYGOTE_VARIABLE "XRUN_ZYGOTE_FD" /* "5:4711", of its socket */
 #define CARD_VARIABLE   "XRUN_CARD_FD"   /* of who was executed to run a card */
 
-#define ZYGOTE_FDS 5 /* at most with an order: 0, 1, 2, card, life */
+#define ZYGOTE_FDS 6 /* at most with an order: 0, 1, 2, card, place, life */
 
 enum zygote_flags {
 	ZYGOTE_STDIO = 7,    /* bits of those that are open */
 	ZYGOTE_EXECUTES = 8, /* the child executes the program */
+	ZYGOTE_MEETS = 16,   /* there is a place to meet: meet.h */
 };
 
 struct zygote_order {
@@ -54,7 +55,8 @@ struct zygote_end {
 struct zygote_start {
 	const char *module; /* NULL: the program */
 	bool executes;
-	int card; /* borrowed */
+	int card;  /* borrowed, as the next */
+	int place; /* to meet; -1 */
 
 	pid_t pid;
 	int pidfd; /* the caller's, as the next */

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rendezvous.c - see xrun/spawn.h: in shared memory, or by the store. */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <xrun/job.h>
+#include <xrun/spawn.h>
+#include <xrun/store.h>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "worker/proc/meet.h"
+#include "worker/proc/report.h"
+
+#define TAG_MAX 127
+
+/* How often this process was at a rendezvous of a tag. */
+struct tag {
+	struct tag *next;
+	uint32_t rounds;
+	char name[];
+};
+
+static struct tag *tags;
+static struct xr_store
+	*store; /* stays open: rank 0 may be the one that serves it */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* The next round of it; false: no memory. */
+static bool
+next_round(const char *name, uint32_t *round)
+{
+	size_t len = strlen(name) + 1;
+	struct tag *t;
+
+	pthread_mutex_lock(&lock);
+	for (t = tags; t != NULL && strcmp(t->name, name) != 0; t = t->next)
+		continue;
+	if (t == NULL) {
+		t = calloc(1, sizeof(*t) + len);
+		if (t != NULL) {
+			memcpy(t->name, name, len);
+			t->next = tags;
+			tags = t;
+		}
+	}
+	if (t != NULL)
+		*round = t->rounds++;
+	pthread_mutex_unlock(&lock);
+	return t != NULL;
+}
+
+/* --- by the store ----------------------------------------------------------- */
+
+static enum xr_status
+open_store(struct xr_error *err)
+{
+	enum xr_status status = XR_OK;
+
+	pthread_mutex_lock(&lock);
+	if (store == NULL)
+		status = xr_store_open(NULL, NULL, &store, err);
+	pthread_mutex_unlock(&lock);
+	return status;
+}
+
+static void
+key_of(const struct meet *m, uint32_t rank, char *out, size_t cap)
+{
+	snprintf(out, cap, "rendezvous/%s/%u/%u", m->tag, m->round, rank);
+}
+
+/* Its parts in one piece. */
+static enum xr_status
+store_payload(const struct meet *m, struct xr_value *payload,
+	struct xr_error *err)
+{
+	struct xr_encoded *encoded = NULL;
+	enum xr_status status = xr_encode(payload, NULL, &encoded, err);
+	const struct xr_part *parts;
+	size_t count, len = 0;
+	char key[256], *data;
+
+	if (status != XR_OK)
+		return status;
+	parts = xr_encoded_parts(encoded, &count);
+	for (size_t i = 0; i < count; i++)
+		len += parts[i].len;
+	data = malloc(len);
+	len = 0;
+	for (size_t i = 0; i < count && data != NULL; i++) {
+		memcpy(data + len, parts[i].data, parts[i].len);
+		len += parts[i].len;
+	}
+	key_of(m, xr_job_rank(), key, sizeof(key));
+	status = data == NULL ? fail(err, XR_E_NOMEM, "out of memory") :
+				xr_store_set(store, key, data, len, err);
+	free(data);
+	xr_encoded_free(encoded);
+	return status;
+}
+
+static enum xr_status
+fetch_payload(const struct meet *m, uint32_t rank, struct xr_value **value,
+	struct xr_error *err)
+{
+	struct xr_dec_opts opts = { .size = sizeof(opts) };
+	struct xr_store_value found = { 0 };
+	struct xr_part part;
+	enum xr_status status;
+	char key[256];
+	int64_t left = m->deadline == INT64_MAX ? XR_TIMEOUT_NEVER :
+						  m->deadline - clock_now();
+
+	key_of(m, rank, key, sizeof(key));
+	status = xr_store_get(store, key, left > 0 ? left : 0, &found, err);
+	if (status == XR_E_TIMEOUT || status == XR_E_NOTFOUND)
+		return fail(err, XR_E_TIMEOUT,
+			"rendezvous %.100s: rank %u did not come in time",
+			m->tag, rank);
+	if (status != XR_OK)
+		return status;
+	part = (struct xr_part){ found.data, found.len };
+	status = xr_decode(&part, 1, &opts, value, err);
+	xr_store_value_free(&found);
+	return status;
+}
+
+static enum xr_status
+meet_by_store(const struct meet *m, struct xr_value *payload,
+	struct xr_value **all, struct xr_error *err)
+{
+	struct xr_value *list, *one = NULL;
+	enum xr_status status = open_store(err);
+	uint32_t size = xr_job_size();
+
+	if (status == XR_OK)
+		status = store_payload(m, payload, err);
+	if (status != XR_OK)
+		return status;
+	list = xr_value_new_list();
+	if (list == NULL)
+		return fail(err, XR_E_NOMEM, "out of memory");
+	for (uint32_t i = 0; i < size && status == XR_OK; i++) {
+		status = fetch_payload(m, i, &one, err);
+		if (status == XR_OK)
+			status = xr_value_append(list, one);
+	}
+	if (status == XR_OK)
+		*all = list;
+	else
+		xr_value_unref(list);
+	return status;
+}
+
+/* ---------------------------------------------------------------------------- */
+
+static enum xr_status
+meet(const struct meet *m, struct xr_value *payload, struct xr_value **all,
+	struct xr_error *err)
+{
+	enum xr_status status;
+
+	if (meet_is_here()) {
+		status = meet_leave(m, payload, err);
+		return status == XR_OK ? meet_collect(m, all, err) : status;
+	}
+	if (xr_job_size() > 1)
+		return meet_by_store(m, payload, all, err);
+	xr_value_ref(payload);
+	*all = xr_value_new_list_of(&payload, 1);
+	return *all != NULL ? XR_OK : fail(err, XR_E_NOMEM, "out of memory");
+}
+
+XR_EXPORT enum xr_status
+xr_rendezvous(const char *tag, struct xr_value *payload, int64_t timeout,
+	struct xr_value **all, struct xr_error *err)
+{
+	size_t len = tag != NULL ? strnlen(tag, TAG_MAX + 1) : 0;
+	struct meet m = { .tag = tag };
+	enum xr_status status;
+
+	if (len == 0 || len > TAG_MAX || !run_deadline(timeout, &m.deadline))
+		return fail(err, XR_E_INVAL,
+			"xr_rendezvous: a tag of 1 to %d bytes, and a timeout of 0 or more",
+			TAG_MAX);
+	payload = payload != NULL ? xr_value_ref(payload) : xr_value_new_nil();
+	if (payload == NULL || !next_round(tag, &m.round))
+		status = fail(err, XR_E_NOMEM, "out of memory");
+	else
+		status = meet(&m, payload, all, err);
+	xr_value_unref(payload);
+	return status;
+}
