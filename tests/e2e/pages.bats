@@ -106,3 +106,15 @@ example()
 @test "xr_transport(3): a carrier over datagrams takes a call" {
 	example xr_transport
 }
+
+@test "xr_proc(3): a process reports what it failed of" {
+	example xr_proc
+}
+
+@test "xr_event(3): a thread sets what another waits for" {
+	example xr_event
+}
+
+@test "xr_spawn(3): ranks of a program meet" {
+	example xr_spawn
+}

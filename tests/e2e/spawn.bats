@@ -119,7 +119,7 @@ ranks()
 		ranks show "$method" 0
 		memory=1
 		[ "$method" != fork ] || memory=2
-		assert_eq "$status: $(grep ^[0-9] <<<"$output")" "0: ${want//N/$memory}"
+		assert_eq "$status: $(grep "^[0-9]" <<<"$output")" "0: ${want//N/$memory}"
 		ranks exit_one "$method" 3 4
 		assert_has "$output" 'returned XR_E_WORKER_LOST .*exit code 5'
 	done
@@ -132,7 +132,7 @@ ranks()
 @test "rank 0 of the job alone sees the list, and all the local worker of its first entry" {
 	export XRT_TPU_CONFIG=$list XRT_SHARD_WORLD_SIZE=2 TPU_NUM_DEVICES=2
 	ranks show zygote 0
-	assert_eq "$(grep ^[0-9] <<<"$output")" "$(printf '%s\n' \
+	assert_eq "$(grep "^[0-9]" <<<"$output")" "$(printf '%s\n' \
 		'0: xrt 4 0 0 TPU:0 c:0 list, xrun 0/4 0/2, torch 0/4, memory 1' \
 		'1: xrt 4 1 1 TPU:1 c:0 no-list, xrun 1/4 1/2, torch 1/4, memory 1')"
 }
@@ -170,9 +170,9 @@ ranks()
 }
 
 @test "AC-L30 a rendezvous of a job's ranks goes by its store" {
-	job -n 4 "$RANKS" job-meet zygote 0
+	job --no-prefix -n 4 "$RANKS" job-meet zygote 0
 	assert_eq "$status" 0
-	assert_eq "$(sed 's/^\[.\] //' <<<"$output" | sort)" \
+	assert_eq "$(sort <<<"$output")" \
 		"$(printf 'rank %s met 4\n' 0 1 2 3)"
 	job -n 3 "$RANKS" job-miss zygote 0 1
 	assert_eq "$(grep -c 'XR_E_TIMEOUT: rendezvous start: rank 1 did not' <<<"$output")" 2
