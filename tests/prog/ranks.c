@@ -299,7 +299,7 @@ run_plain(const char *func)
 static void
 run_left(bool daemon)
 {
-	struct xr_procset *set = NULL;
+	static struct xr_procset *set; /* for good */
 
 	opts.flags = XR_SPAWN_NO_JOIN | (daemon ? XR_SPAWN_DAEMON : 0);
 	check(xr_spawn(daemon ? "stay" : "show_pid", number, &opts, &set,

@@ -310,16 +310,18 @@ watch_parent(int socket)
 	return fd;
 }
 
-/* What comes with an order must not be standard input, output or error. */
+/* Whoever reads what the parent writes is to see the end when that closes it. And what
+ * comes with an order has numbers above these. */
 static void
-have_stdio(void)
+have_no_stdio(void)
 {
-	int fd;
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
-	do
-		fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-	while (fd >= 0 && fd <= STDERR_FILENO);
-	fd_close(fd);
+	for (int fd = 0; fd <= STDERR_FILENO && null != -1; fd++)
+		if (fd != null)
+			dup2(null, fd);
+	if (null > STDERR_FILENO)
+		close(null);
 }
 
 /* A thread of the parent made us, and may end long before it: from here on the
@@ -329,7 +331,7 @@ begin(int socket)
 {
 	sigset_t all, child;
 
-	have_stdio();
+	have_no_stdio();
 	z.socket = socket;
 	fcntl(socket, F_SETFD, FD_CLOEXEC);
 	sigfillset(&all);

@@ -15,6 +15,7 @@
 
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include <xrun/status.h>
@@ -28,11 +29,13 @@
 #include "worker/proc/zygote.h"
 
 #define PATIENCE_NS (60 * NS_PER_S)
+#define END_MS      10000 /* more than its own patience with those below it */
 
 struct zygote {
 	struct zygote *next;
 	char *module; /* NULL: the program */
 	pid_t pid;
+	int pidfd;
 	int socket;
 };
 
@@ -136,13 +139,21 @@ execute_worker(struct zygote *z, int socket, struct xr_error *err)
 
 /* --- making and ending one ------------------------------------------------- */
 
-/* It ends by itself, with all below it, once nobody asks it any more. */
+/* It ends by itself, with all below it, once nobody asks it any more; unless somebody
+ * has stopped it. */
 static void
 end(struct zygote *z)
 {
+	struct pollfd on = { .fd = z->pidfd, .events = POLLIN };
+
 	fd_close(z->socket);
-	while (z->pid > 0 && waitpid(z->pid, NULL, 0) == -1 && errno == EINTR)
-		continue;
+	if (z->pid > 0) {
+		if (z->pidfd == -1 || poll(&on, 1, END_MS) == 0)
+			kill(z->pid, SIGKILL);
+		while (waitpid(z->pid, NULL, 0) == -1 && errno == EINTR)
+			continue;
+	}
+	fd_close(z->pidfd);
 	free(z->module);
 	free(z);
 }
@@ -207,6 +218,7 @@ begin(struct zygote *z, struct xr_error *err)
 	close(pair[1]);
 	if (status != XR_OK)
 		return status;
+	z->pidfd = (int)syscall(SYS_pidfd_open, z->pid, 0);
 	status = greet(z, err);
 	if (status != XR_OK)
 		kill(z->pid, SIGKILL); /* it is not reaped yet */
@@ -239,7 +251,7 @@ make(const char *module, struct zygote **made, struct xr_error *err)
 
 	if (z == NULL)
 		return fail(err, XR_E_NOMEM, "out of memory");
-	z->socket = -1;
+	z->socket = z->pidfd = -1;
 	z->module = module != NULL ? strdup(module) : NULL;
 	if (module != NULL && z->module == NULL)
 		status = fail(err, XR_E_NOMEM, "out of memory");
