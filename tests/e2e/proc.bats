@@ -205,6 +205,28 @@ marked_is()
 		'method fork: this process has threads')"
 }
 
+@test "a program that does not get to its xr_init(), or has threads there, is told of" {
+	try timeout 20 "$PROC" absent zygote
+	assert_has "$output" 'process [0-9]* ended before it got to its xr_init'
+	try timeout 20 "$PROC" early zygote
+	assert_has "$output" 'the program has threads before its xr_init'
+	marked_is 0
+}
+
+@test "threads start processes at once, and may end before them" {
+	try timeout 60 "$PROC" crowd zygote
+	assert_eq "$status: $stderr: $output" '0: : all told'
+	try timeout 20 "$PROC" thread-ends zygote
+	assert_eq "$status: $stderr: $output" '0: : code 5, XR_E_TIMEOUT'
+}
+
+@test "what a program does with its own children does not matter" {
+	try timeout 20 "$PROC" deaf zygote
+	assert_eq "$status: $stderr: $output" '0: : code 5'
+	try timeout 20 "$PROC" reaped zygote
+	assert_eq "$status: $stderr: $output" '0: : signal 15'
+}
+
 @test "a module takes the place of a program" {
 	local method
 

@@ -137,6 +137,19 @@ ranks()
 		'1: xrt 4 1 1 TPU:1 c:0 no-list, xrun 1/4 1/2, torch 1/4, memory 1')"
 }
 
+@test "D-L3 the service address is a port of this host that nobody else takes" {
+	export XRT_TPU_CONFIG=$list XRT_SHARD_WORLD_SIZE=2 TPU_NUM_DEVICES=2
+	ranks serve zygote 0
+	assert_has "$output" '^plain -1, server 0 0'
+	assert_has "$output" 'returned XR_OK'
+}
+
+@test "D-L7 what ranks have started is ended with them, when one fails" {
+	try timeout 60 "$RANKS" joined-leave_some zygote 3 1
+	assert_has "$output" '^XR_E_REMOTE index 1'
+	marked_is 0
+}
+
 @test "AC-L27 D-L4 64 ranks, number 40 fails: it decides, and all are told at once" {
 	begun=$(now_ms)
 	try timeout 60 "$RANKS" joined-end_late zygote 64 40

@@ -578,6 +578,93 @@ run_threads(void)
 	run_late();
 }
 
+#define CROWD 8
+
+static void *
+start_many(void *arg)
+{
+	for (int i = 0; i < 50; i++) {
+		struct xr_proc *p = start("leave", (uint32_t)(i % 7));
+
+		check(end_of(p).code == i % 7, "code");
+		xr_proc_free(p);
+	}
+	return NULL;
+}
+
+/* Threads start some at once. */
+static void
+run_crowd(void)
+{
+	pthread_t ids[CROWD];
+
+	for (int i = 0; i < CROWD; i++)
+		check(pthread_create(&ids[i], NULL, start_many, NULL) == 0,
+			"thread");
+	for (int i = 0; i < CROWD; i++)
+		pthread_join(ids[i], NULL);
+	printf("all told\n");
+}
+
+static void *
+start_first(void *arg)
+{
+	struct xr_proc **p = arg;
+
+	*p = start("stay", 0);
+	return NULL;
+}
+
+/* The thread that started the first of them, and so the zygote, ends. */
+static void
+run_thread_ends(void)
+{
+	struct xr_proc *first = NULL, *p;
+	pthread_t id;
+
+	check(pthread_create(&id, NULL, start_first, &first) == 0, "thread");
+	pthread_join(id, NULL);
+	p = start("leave", 5);
+	printf("code %d", end_of(p).code);
+	xr_proc_free(p);
+	printf(", %s\n", xr_status_name(xr_proc_wait(first, 0, NULL, NULL)));
+	xr_proc_free(first);
+}
+
+/* Who ignores SIGCHLD has no zombies, and does not hear of children. */
+static void
+run_deaf(void)
+{
+	const struct sigaction ignore = { .sa_handler = SIG_IGN };
+	struct xr_proc *p;
+
+	sigaction(SIGCHLD, &ignore, NULL);
+	p = start("leave", 5);
+	printf("code %d\n", end_of(p).code);
+	xr_proc_free(p);
+}
+
+/* Somebody in this process reaps whatever ends. */
+static void *
+reap_all(void *arg)
+{
+	while (waitpid(-1, NULL, 0) > 0)
+		continue;
+	return NULL;
+}
+
+static void
+run_reaped(void)
+{
+	struct xr_proc *p = start("stay", 0);
+	pthread_t id;
+
+	check(pthread_create(&id, NULL, reap_all, NULL) == 0, "thread");
+	xr_proc_kill(p, SIGTERM, &err);
+	printf("signal %d\n", end_of(p).signal);
+	xr_proc_free(p);
+}
+
 static void
 run_zygote(void)
 {
@@ -640,12 +727,20 @@ static const struct {
 	{ "late", run_late },
 	{ "threads", run_threads },
 	{ "zygote", run_zygote },
+	{ "crowd", run_crowd },
+	{ "thread-ends", run_thread_ends },
+	{ "deaf", run_deaf },
+	{ "reaped", run_reaped },
+	{ "absent", run_late },
+	{ "early", run_late },
 	{ "module", run_module },
 };
 
 int
 main(int argc, char **argv)
 {
+	pthread_t id;
+
 	if (argc < 3)
 		return 2;
 	setvbuf(stdout, NULL, _IOLBF, 0);
@@ -655,6 +750,11 @@ main(int argc, char **argv)
 		check(xr_proc_register(functions[i].name, functions[i].fn, NULL,
 			      &err) == XR_OK,
 			"register");
+	if (strcmp(argv[1], "absent") == 0 && getenv("XRUN_ZYGOTE_FD") != NULL)
+		return 4; /* before xr_init() */
+	if (strcmp(argv[1], "early") == 0)
+		check(pthread_create(&id, NULL, wait_for_end, NULL) == 0,
+			"thread");
 	if (strcmp(argv[1], "late") != 0)
 		check(xr_init(&err) == XR_OK, "init");
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)

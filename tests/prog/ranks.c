@@ -13,6 +13,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <netinet/in.h>
+#include <sys/socket.h>
+
 #include <xrun/spawn.h>
 
 static struct xr_error err;
@@ -205,6 +208,44 @@ miss(uint32_t ordinal, struct xr_value *arg, void *ctx, struct xr_error *why)
 	return XR_OK;
 }
 
+/* Can somebody listen at the service address, and nobody bind it? */
+static enum xr_status
+serve(uint32_t ordinal, struct xr_value *arg, void *ctx, struct xr_error *why)
+{
+	const char *port = strrchr(var("XRT_MESH_SERVICE_ADDRESS"), ':');
+	struct sockaddr_in at = { .sin_family = AF_INET };
+	int plain = socket(AF_INET, SOCK_STREAM, 0), on = 1;
+	int server = socket(AF_INET, SOCK_STREAM, 0);
+
+	if (port == NULL)
+		return xr_error_set(why, XR_E_NOTFOUND, "no address");
+	if (ordinal != 0)
+		return XR_OK;
+	at.sin_port = htons((uint16_t)strtoul(port + 1, NULL, 10));
+	printf("plain %d", bind(plain, (struct sockaddr *)&at, sizeof(at)));
+	setsockopt(server, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+	printf(", server %d", bind(server, (struct sockaddr *)&at, sizeof(at)));
+	printf(" %d\n", listen(server, 1));
+	return XR_OK;
+}
+
+/* One fails while all have started others. */
+static enum xr_status
+leave_some(uint32_t ordinal, struct xr_value *arg, void *ctx,
+	struct xr_error *why)
+{
+	struct xr_value *all = NULL;
+	enum xr_status status;
+
+	if (fork() == 0)
+		return stay(ordinal, arg, ctx, why);
+	status = xr_rendezvous("ready", NULL, XR_SECONDS(60), &all, why);
+	xr_value_unref(all);
+	if (status == XR_OK && ordinal == number_of(arg))
+		return xr_error_set(why, XR_E_RANGE, "sample 1797 of 1797");
+	return status == XR_OK ? stay(ordinal, arg, ctx, why) : status;
+}
+
 static const struct {
 	const char *name;
 	xr_proc_fn *fn;
@@ -219,6 +260,8 @@ static const struct {
 	{ "end_never", end_never },
 	{ "meet", meet },
 	{ "miss", miss },
+	{ "serve", serve },
+	{ "leave_some", leave_some },
 };
 
 /* --- who starts them -------------------------------------------------------- */

@@ -205,6 +205,7 @@ take_value(int fd, uint64_t at, uint64_t len, struct xr_value **value,
 enum xr_status
 card_read(int fd, struct card *card, struct xr_error *err)
 {
+	enum xr_status status;
 	struct head h;
 	char *texts;
 
@@ -221,11 +222,15 @@ card_read(int fd, struct card *card, struct xr_error *err)
 		free(texts);
 		return fail(err, XR_E_NOMEM, "out of memory");
 	}
+	status = h.arg_len == 0 ? XR_OK :
+				  take_value(fd, sizeof(h) + h.text_len,
+					  h.arg_len, &card->arg, err);
 	card->own = texts;
-	if (h.arg_len == 0)
-		return XR_OK;
-	return take_value(fd, sizeof(h) + h.text_len, h.arg_len, &card->arg,
-		err);
+	if (status != XR_OK) {
+		free((void *)(uintptr_t)card->env);
+		free(texts);
+	}
+	return status;
 }
 
 /* --- reporting ------------------------------------------------------------- */

@@ -40,7 +40,7 @@ struct ward {
 
 static struct {
 	int socket, parent, signals;
-	sigset_t mask; /* as it was */
+	struct sigaction at_child; /* as it was */
 	struct ward *wards;
 	size_t count, cap;
 } z = { .socket = -1 };
@@ -129,6 +129,18 @@ execute(const struct card *card, int fd, int place)
 	_exit(127);
 }
 
+/* The mask of the thread that asked. */
+static void
+take_signals(const struct zygote_order *o)
+{
+	sigset_t mask;
+
+	sigemptyset(&mask);
+	memcpy(&mask, &o->mask, sizeof(o->mask));
+	sigaction(SIGCHLD, &z.at_child, NULL);
+	sigprocmask(SIG_SETMASK, &mask, NULL);
+}
+
 static void __attribute__((noreturn))
 be_child(pid_t maker, const struct zygote_order *o, struct along *got)
 {
@@ -148,7 +160,7 @@ be_child(pid_t maker, const struct zygote_order *o, struct along *got)
 		_exit(125);
 	}
 	enter_folder(card.text[CARD_FOLDER]);
-	sigprocmask(SIG_SETMASK, &z.mask, NULL);
+	take_signals(o);
 	if (o->flags & ZYGOTE_EXECUTES)
 		execute(&card, fd, place);
 	if (place != -1)
@@ -329,13 +341,17 @@ have_no_stdio(void)
 static void
 begin(int socket)
 {
+	const struct sigaction dfl = { .sa_handler = SIG_DFL };
 	sigset_t all, child;
 
 	have_no_stdio();
 	z.socket = socket;
 	fcntl(socket, F_SETFD, FD_CLOEXEC);
 	sigfillset(&all);
-	sigprocmask(SIG_SETMASK, &all, &z.mask);
+	sigprocmask(SIG_SETMASK, &all, NULL);
+	/* Where it is ignored, which exec passes on, nobody is told how a child
+	 * ended. */
+	sigaction(SIGCHLD, &dfl, &z.at_child);
 	sigemptyset(&child);
 	sigaddset(&child, SIGCHLD);
 	z.signals = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);

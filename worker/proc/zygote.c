@@ -299,12 +299,15 @@ static enum xr_status
 ask(struct zygote *z, struct zygote_start *s, int their_life,
 	struct xr_error *err)
 {
-	struct zygote_order o = { s->executes ? ZYGOTE_EXECUTES : 0 };
+	struct zygote_order o = { .flags = s->executes ? ZYGOTE_EXECUTES : 0 };
 	struct zygote_answer a = { 0 };
 	int fds[ZYGOTE_FDS];
 	enum xr_status status;
+	sigset_t mask;
 	unsigned n = 0;
 
+	pthread_sigmask(SIG_SETMASK, NULL, &mask);
+	memcpy(&o.mask, &mask, sizeof(o.mask));
 	for (int fd = 0; fd < 3; fd++) {
 		if (fcntl(fd, F_GETFD) == -1)
 			continue;

@@ -37,6 +37,7 @@ enum zygote_flags {
 
 struct zygote_order {
 	uint32_t flags; /* enum zygote_flags */
+	uint64_t mask;  /* of signals: the first 64 */
 };
 
 /* Also the first packet of a zygote: it serves. */
