@@ -28,7 +28,7 @@ rows() # FILE COUNT: so many rows, each with a ratio
 	test "$(grep -c '"median"' "$1")" -ge "$2" && ! grep cannot "$1"
 }
 
-echo 1..8
+echo 1..9
 check "launch compares" "$here/launch" --build "$build" --pairs 3 --ranks 2 \
 	--programs true,lines,stamp --peers bare-pipes,xargs \
 	--json "$tmp/launch"
@@ -40,6 +40,8 @@ check "steer measures" "$here/steer" --build "$build" --xrun "$build/xrun" \
 	--parts ps,restart --pairs 3 --samples 3 --json "$tmp/steer"
 check "first measures" "$here/first" --build "$build" --xrun "$build/xrun" \
 	--ranks 2 --pairs 3 --json "$tmp/first"
+check "start measures" sh -c "'$here/start' --build '$build' --count 3 \
+	--rounds 1 | grep -c -e '^| xr_proc ' -e '^| multiproc' | grep -x 6"
 check "table shows both" sh -c "'$here/table' '$tmp/launch' '$tmp/logs' |
 	grep -c -e '^| true | 2 | bare' -e '^| direct | 4' | grep -x 3"
 # A launcher that loses a rank must not get a time.

@@ -176,6 +176,8 @@ ranks()
 		assert_eq "$(grep ^rank <<<"$output")" \
 			"$(printf 'rank %s met 5\n' 0 1 2 3 4)"
 	done
+	ranks again zygote 3 1
+	assert_eq "$(grep ^rank <<<"$output")" "$(printf 'rank %s met 3\n' 0 1 2)"
 	ranks miss zygote 4 2
 	assert_eq "$(grep ^rank <<<"$output")" "$(for i in 0 1 3; do
 		echo "rank $i: XR_E_TIMEOUT: rendezvous start: rank 2 did not come in time"

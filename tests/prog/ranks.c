@@ -194,6 +194,29 @@ meet(uint32_t ordinal, struct xr_value *arg, void *ctx, struct xr_error *why)
 	return status;
 }
 
+/* One comes late, and the others come again. */
+static enum xr_status
+again(uint32_t ordinal, struct xr_value *arg, void *ctx, struct xr_error *why)
+{
+	bool late = ordinal == number_of(arg);
+	struct xr_value *all = NULL, *own = xr_value_new_u64(ordinal);
+	enum xr_status status = XR_E_TIMEOUT;
+
+	if (!late)
+		status = xr_rendezvous("start", own, 0, &all, why);
+	if (status == XR_E_TIMEOUT)
+		status = xr_rendezvous("gate", NULL, XR_SECONDS(30), &all, why);
+	xr_value_unref(all);
+	all = NULL;
+	if (status == XR_OK)
+		status = xr_rendezvous("start", own, XR_SECONDS(30), &all, why);
+	if (status == XR_OK)
+		printf("rank %u met %zu\n", ordinal, xr_value_count(all));
+	xr_value_unref(all);
+	xr_value_unref(own);
+	return status;
+}
+
 /* One does not come. */
 static enum xr_status
 miss(uint32_t ordinal, struct xr_value *arg, void *ctx, struct xr_error *why)
@@ -260,6 +283,7 @@ static const struct {
 	{ "end_never", end_never },
 	{ "meet", meet },
 	{ "miss", miss },
+	{ "again", again },
 	{ "serve", serve },
 	{ "leave_some", leave_some },
 };

@@ -183,7 +183,7 @@ place(void)
 
 /* As the other rank, which is this process, too. */
 static void
-both_leave(int fd, const struct meet *m)
+both_leave(int fd, struct meet *m)
 {
 	struct xr_value *one = xr_value_new_i64(1), *two = xr_value_new_i64(2);
 
@@ -248,4 +248,32 @@ Test(card, a_record_that_lies_harms_nobody)
 			xr_value_unref(all);
 		cr_assert_eq(pwrite(fd, &byte, 1, at), 1);
 	}
+}
+
+Test(card, what_nobody_reads_any_more_needs_no_memory)
+{
+	struct meet m = { .tag = "start", .deadline = INT64_MAX };
+	struct xr_value *big, *all = NULL;
+	char *data = calloc(1, 1 << 20);
+	struct stat before, st;
+	int fd = place();
+
+	both_leave(fd, &m);
+	cr_assert_eq(fstat(fd, &before), 0);
+	big = xr_value_new_bytes(data, 1 << 20);
+	free(data);
+	for (m.round = 1; m.round < 20; m.round++) {
+		struct meet_spot former = m.left;
+
+		cr_assert_eq(meet_leave(&m, big, &err), XR_OK);
+		if (m.round > 1)
+			meet_drop(former);
+	}
+	xr_value_unref(big);
+	cr_assert_eq(fstat(fd, &st), 0);
+	cr_assert_lt(st.st_blocks - before.st_blocks, 3 * (1 << 20) / 512);
+	/* And the oldest is found behind all of them. */
+	m.round = 0;
+	cr_assert_eq(meet_collect(&m, &all, &err), XR_OK);
+	xr_value_unref(all);
 }

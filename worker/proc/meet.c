@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* meet.c - see meet.h. */
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -119,7 +120,7 @@ put(const void *data, size_t len, uint64_t *at)
 
 /* It is found only once it is whole. */
 static bool
-put_record(const struct meet *m, const struct xr_encoded *encoded)
+put_record(struct meet *m, const struct xr_encoded *encoded)
 {
 	size_t count;
 	const struct xr_part *parts = xr_encoded_parts(encoded, &count);
@@ -140,8 +141,10 @@ put_record(const struct meet *m, const struct xr_encoded *encoded)
 	ok = put(&r, sizeof(r), &at) && put(m->tag, r.tag_len, &at);
 	for (size_t i = 0; i < count && ok; i++)
 		ok = put(parts[i].data, parts[i].len, &at);
-	if (ok)
+	if (ok) {
+		m->left = (struct meet_spot){ at - r.len, r.len };
 		atomic_store(latest, begin);
+	}
 	return ok;
 }
 
@@ -154,7 +157,7 @@ ring(void)
 }
 
 enum xr_status
-meet_leave(const struct meet *m, struct xr_value *payload, struct xr_error *err)
+meet_leave(struct meet *m, struct xr_value *payload, struct xr_error *err)
 {
 	struct xr_encoded *encoded = NULL;
 	enum xr_status status = xr_encode(payload, NULL, &encoded, err);
@@ -171,6 +174,15 @@ meet_leave(const struct meet *m, struct xr_value *payload, struct xr_error *err)
 			strerror(errno));
 	ring();
 	return XR_OK;
+}
+
+/* Of the record only what was in front stays: others look for older ones by it. */
+void
+meet_drop(struct meet_spot spot)
+{
+	if (spot.len > 0)
+		fallocate(here.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+			(off_t)spot.at, (off_t)spot.len);
 }
 
 /* --- collecting ------------------------------------------------------------- */

@@ -26,15 +26,24 @@ void meet_take(int fd, uint32_t index);
 /* meet_is_here() - has this process such a place? */
 bool meet_is_here(void);
 
+/* Where a payload is. */
+struct meet_spot {
+	uint64_t at, len;
+};
+
 struct meet {
 	const char *tag;
 	uint32_t round;
-	int64_t deadline; /* clock_now */
+	int64_t deadline;      /* clock_now */
+	struct meet_spot left; /* by meet_leave() */
 };
 
 /* meet_leave() - this rank's payload of a round. */
-enum xr_status meet_leave(const struct meet *m, struct xr_value *payload,
+enum xr_status meet_leave(struct meet *m, struct xr_value *payload,
 	struct xr_error *err);
+
+/* meet_drop() - nobody reads this rank's payload there any more. */
+void meet_drop(struct meet_spot spot);
 
 /* meet_collect() - those of all; XR_E_TIMEOUT names who left none. */
 enum xr_status meet_collect(const struct meet *m, struct xr_value **all,

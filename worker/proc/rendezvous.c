@@ -16,10 +16,11 @@
 
 #define TAG_MAX 127
 
-/* How often this process was at a rendezvous of a tag. */
+/* How often this process was at a rendezvous of a tag, and what it has left there. */
 struct tag {
 	struct tag *next;
 	uint32_t rounds;
+	struct meet_spot left;
 	char name[];
 };
 
@@ -28,9 +29,9 @@ static struct xr_store
 	*store; /* stays open: rank 0 may be the one that serves it */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* The next round of it; false: no memory. */
-static bool
-next_round(const char *name, uint32_t *round)
+/* NULL: no memory. */
+static struct tag *
+find_tag(const char *name)
 {
 	size_t len = strlen(name) + 1;
 	struct tag *t;
@@ -46,10 +47,8 @@ next_round(const char *name, uint32_t *round)
 			tags = t;
 		}
 	}
-	if (t != NULL)
-		*round = t->rounds++;
 	pthread_mutex_unlock(&lock);
-	return t != NULL;
+	return t;
 }
 
 /* --- by the store ----------------------------------------------------------- */
@@ -128,6 +127,20 @@ fetch_payload(const struct meet *m, uint32_t rank, struct xr_value **value,
 	return status;
 }
 
+/* All have come to this round, so none is at the one before. */
+static void
+forget_round(const struct meet *m)
+{
+	struct meet former = *m;
+	char key[256];
+
+	if (m->round == 0)
+		return;
+	former.round--;
+	key_of(&former, xr_job_rank(), key, sizeof(key));
+	xr_store_delete(store, key, NULL, NULL);
+}
+
 static enum xr_status
 meet_by_store(const struct meet *m, struct xr_value *payload,
 	struct xr_value **all, struct xr_error *err)
@@ -148,25 +161,38 @@ meet_by_store(const struct meet *m, struct xr_value *payload,
 		if (status == XR_OK)
 			status = xr_value_append(list, one);
 	}
-	if (status == XR_OK)
-		*all = list;
-	else
+	if (status != XR_OK) {
 		xr_value_unref(list);
-	return status;
+		return status;
+	}
+	*all = list;
+	forget_round(m);
+	return XR_OK;
 }
 
 /* ---------------------------------------------------------------------------- */
 
 static enum xr_status
-meet(const struct meet *m, struct xr_value *payload, struct xr_value **all,
-	struct xr_error *err)
+meet_here(struct tag *t, struct meet *m, struct xr_value *payload,
+	struct xr_value **all, struct xr_error *err)
 {
-	enum xr_status status;
+	enum xr_status status = meet_leave(m, payload, err);
 
-	if (meet_is_here()) {
-		status = meet_leave(m, payload, err);
-		return status == XR_OK ? meet_collect(m, all, err) : status;
-	}
+	if (status == XR_OK)
+		status = meet_collect(m, all, err);
+	if (status != XR_OK)
+		return status;
+	meet_drop(t->left); /* as forget_round() */
+	t->left = m->left;
+	return XR_OK;
+}
+
+static enum xr_status
+meet(struct tag *t, struct meet *m, struct xr_value *payload,
+	struct xr_value **all, struct xr_error *err)
+{
+	if (meet_is_here())
+		return meet_here(t, m, payload, all, err);
 	if (xr_job_size() > 1)
 		return meet_by_store(m, payload, all, err);
 	xr_value_ref(payload);
@@ -181,16 +207,22 @@ xr_rendezvous(const char *tag, struct xr_value *payload, int64_t timeout,
 	size_t len = tag != NULL ? strnlen(tag, TAG_MAX + 1) : 0;
 	struct meet m = { .tag = tag };
 	enum xr_status status;
+	struct tag *t;
 
 	if (len == 0 || len > TAG_MAX || !run_deadline(timeout, &m.deadline))
 		return fail(err, XR_E_INVAL,
 			"xr_rendezvous: a tag of 1 to %d bytes, and a timeout of 0 or more",
 			TAG_MAX);
+	t = find_tag(tag);
 	payload = payload != NULL ? xr_value_ref(payload) : xr_value_new_nil();
-	if (payload == NULL || !next_round(tag, &m.round))
-		status = fail(err, XR_E_NOMEM, "out of memory");
-	else
-		status = meet(&m, payload, all, err);
+	if (payload == NULL || t == NULL) {
+		xr_value_unref(payload);
+		return fail(err, XR_E_NOMEM, "out of memory");
+	}
+	m.round = t->rounds; /* who comes again, comes to the same */
+	status = meet(t, &m, payload, all, err);
+	if (status == XR_OK)
+		t->rounds++;
 	xr_value_unref(payload);
 	return status;
 }

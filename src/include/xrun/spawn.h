@@ -150,8 +150,9 @@ void xr_procset_free(struct xr_procset *set);
  * xr_rendezvous() - until every rank has called it with @tag, and all payloads.
  *
  * Ranks of xr_spawn() on one host meet in shared memory, all others by the store
- * (xrun/store.h, env://). Each call with a tag is a round of its own. A process that
- * is rank 0 of 1 has met itself.
+ * (xrun/store.h, env://). Each call with a tag that ended well is a round of its own;
+ * after one that did not, the next is the same. A process that is rank 0 of 1 has met
+ * itself.
  *
  * @tag:     1 to 127 bytes of UTF-8
  * @payload: borrowed; NULL: NIL
@@ -161,7 +162,7 @@ void xr_procset_free(struct xr_procset *set);
  * Returns  XR_OK; XR_E_TIMEOUT: @err names who is missing; XR_E_INVAL; XR_E_ENCODE;
  *          XR_E_DECODE: a payload is of a type that is not known here; XR_E_NOMEM;
  *          as xr_store_open(), xr_store_get()
- * Thread   any.  Blocks: until all have called.
+ * Thread   any, one at a time with a tag.  Blocks: until all have called.
  */
 enum xr_status xr_rendezvous(const char *tag, struct xr_value *payload,
 	int64_t timeout, struct xr_value **all, struct xr_error *err);
