@@ -150,9 +150,11 @@ next_text(const char **at, const char *end)
 static bool
 take_texts(struct card *card, const struct head *h, const char *at)
 {
-	const char *end = at + h->text_len;
-	const char **env = calloc((size_t)h->env_count + 1, sizeof(*env));
+	const char *end = at + h->text_len, **env;
 
+	if (h->env_count > h->text_len) /* each has its NUL */
+		return false;
+	env = calloc((size_t)h->env_count + 1, sizeof(*env));
 	for (int i = 0; i < CARD_TEXTS; i++) {
 		card->text[i] = next_text(&at, end);
 		if (card->text[i] == NULL)
