@@ -24,169 +24,18 @@
 #include <xrun/final.h>
 #include <xrun/proc.h>
 
-/* --- what processes run ---------------------------------------------------- */
+#include "tests/prog/proc.h"
 
-static enum xr_status
-say(uint32_t ordinal, struct xr_value *arg, void *ctx, struct xr_error *err)
-{
-	size_t len;
-	const char *text = xr_value_data(arg, &len);
+/* --- what the program does ------------------------------------------------- */
 
-	printf("%u: %.*s\n", ordinal, (int)len, text != NULL ? text : "");
-	return XR_OK;
-}
-
-static enum xr_status
-break_down(uint32_t ordinal, struct xr_value *arg, void *ctx,
-	struct xr_error *err)
-{
-	enum xr_status status =
-		xr_error_set(err, XR_E_RANGE, "sample 1797 of 1797");
-
-	__asm__ volatile("" ::: "memory"); /* or it is no frame */
-	return status;
-}
-
-static enum xr_status
-clean_badly(uint32_t ordinal, struct xr_value *arg, void *ctx,
-	struct xr_error *err)
-{
-	printf("cleaned\n");
-	return xr_error_set(err, XR_E_STATE, "the folder is not empty");
-}
-
-static enum xr_status
-clean_well(uint32_t ordinal, struct xr_value *arg, void *ctx,
-	struct xr_error *err)
-{
-	printf("cleaned\n");
-	return XR_OK;
-}
-
-#define LONG (10 << 20)
-
-static enum xr_status
-say_much(uint32_t ordinal, struct xr_value *arg, void *ctx,
-	struct xr_error *err)
-{
-	struct xr_failure f = {
-		.size = sizeof(f),
-		.status = XR_E_CONFLICT,
-		.type = "ValueError",
-	};
-	char *text = malloc(LONG + 1);
-	enum xr_status status;
-
-	memset(text, 'x', LONG);
-	text[LONG] = '\0';
-	f.text = text;
-	status = xr_proc_raise(xr_value_new_error(&f), err);
-	free(text);
-	return status;
-}
-
-static enum xr_status
-leave(uint32_t ordinal, struct xr_value *arg, void *ctx, struct xr_error *err)
-{
-	exit((int)ordinal);
-}
-
-static enum xr_status
-die(uint32_t ordinal, struct xr_value *arg, void *ctx, struct xr_error *err)
-{
-	raise((int)ordinal);
-	return XR_OK;
-}
-
-static enum xr_status
-stay(uint32_t ordinal, struct xr_value *arg, void *ctx, struct xr_error *err)
-{
-	while (pause() == -1)
-		continue;
-	return XR_OK;
-}
-
-/* With two below it, of which one has a session of its own. */
-static enum xr_status
-have_children(uint32_t ordinal, struct xr_value *arg, void *ctx,
-	struct xr_error *err)
-{
-	if (fork() == 0) {
-		if (fork() == 0)
-			setsid();
-		for (;;)
-			pause();
-	}
-	printf("%d\n", (int)getpid());
-	fflush(stdout);
-	while (pause() == -1)
-		continue;
-	return XR_OK;
-}
-
-static int shared = 1;
-
-/* What of this program's memory and environment it sees. */
-static enum xr_status
-look_around(uint32_t ordinal, struct xr_value *arg, void *ctx,
-	struct xr_error *err)
-{
-	char folder[4096];
-
-	printf("%d %s %s\n", shared, getenv("COLOUR"),
-		getcwd(folder, sizeof(folder)));
-	return XR_OK;
-}
+static const char *method, *module;
+static struct xr_error err;
 
 static void
 finalise(void *ctx)
 {
 	printf("%d: final %s\n", getpid() == *(pid_t *)ctx, "of the program");
 }
-
-static enum xr_status
-nothing(uint32_t ordinal, struct xr_value *arg, void *ctx, struct xr_error *err)
-{
-	return XR_OK;
-}
-
-static void
-note_end(void *ctx)
-{
-	printf("final %s\n", (const char *)ctx);
-	fflush(stdout);
-}
-
-/* Finalisers of a process that the library made are its own. */
-static enum xr_status
-have_finals(uint32_t ordinal, struct xr_value *arg, void *ctx,
-	struct xr_error *err)
-{
-	return xr_final_new(note_end, "of the process", 0, NULL, err);
-}
-
-static const struct {
-	const char *name;
-	xr_proc_fn *fn;
-} functions[] = {
-	{ "say", say },
-	{ "break_down", break_down },
-	{ "clean_badly", clean_badly },
-	{ "clean_well", clean_well },
-	{ "say_much", say_much },
-	{ "leave", leave },
-	{ "die", die },
-	{ "stay", stay },
-	{ "have_children", have_children },
-	{ "look_around", look_around },
-	{ "nothing", nothing },
-	{ "have_finals", have_finals },
-};
-
-/* --- what the program does ------------------------------------------------- */
-
-static const char *method, *module;
-static struct xr_error err;
 
 static void
 check(bool ok, const char *what)
@@ -378,7 +227,7 @@ run_around(void)
 {
 	struct xr_proc *p;
 
-	shared = 2;
+	proc_shared = 2;
 	setenv("COLOUR", "green", 1);
 	check(chdir("/") == 0, "chdir");
 	p = start("look_around", 0);
@@ -512,11 +361,14 @@ run_final(void)
 	struct xr_proc *p;
 
 	self = getpid();
-	check(xr_final_new(note_end, "low", -5, NULL, &err) == XR_OK, "new");
-	check(xr_final_new(note_end, "high", 5, NULL, &err) == XR_OK, "new");
+	check(xr_final_new(proc_note_end, "low", -5, NULL, &err) == XR_OK,
+		"new");
+	check(xr_final_new(proc_note_end, "high", 5, NULL, &err) == XR_OK,
+		"new");
 	check(xr_final_new(finalise, &self, 9, NULL, &err) == XR_OK, "new");
 	for (int i = 0; i < 3; i++)
-		check(xr_final_new(note_end, "early", 0, &f[i], &err) == XR_OK,
+		check(xr_final_new(proc_note_end, "early", 0, &f[i], &err) ==
+				XR_OK,
 			"new");
 	printf("%d", xr_final_run(f[0]));
 	printf("%d\n", xr_final_run(f[0]));
@@ -746,9 +598,8 @@ main(int argc, char **argv)
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	method = argv[2];
 	module = argv[3]; /* or NULL */
-	for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++)
-		check(xr_proc_register(functions[i].name, functions[i].fn, NULL,
-			      &err) == XR_OK,
+	for (const struct proc_function *f = proc_functions; f->name; f++)
+		check(xr_proc_register(f->name, f->fn, NULL, &err) == XR_OK,
 			"register");
 	if (strcmp(argv[1], "absent") == 0 && getenv("XRUN_ZYGOTE_FD") != NULL)
 		return 4; /* before xr_init() */
