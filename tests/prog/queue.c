@@ -1,0 +1,484 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * queue.c - queues, by the acceptance checks: in one process, and (queue_many.c) in many.
+ *
+ *   queue CASE
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include <xrun/job.h>
+#include <xrun/tensor.h>
+
+#include "tests/prog/queue_rig.h"
+
+/* --- times ------------------------------------------------------------------------------ */
+
+static void
+empty_now(void)
+{
+	struct xr_queue *q = QUEUE(0);
+	struct xr_queue_buf buf = { 0 };
+	int64_t at = rig_now();
+
+	EXPECT(xr_queue_get_bytes(q, &buf, 0, &rig_err) == XR_E_TIMEOUT);
+	EXPECT(rig_now() - at < XR_SECONDS(0.05));
+	at = rig_now();
+	EXPECT(xr_queue_get_bytes(q, &buf, XR_SECONDS(0.1), &rig_err) ==
+		XR_E_TIMEOUT);
+	at = rig_now() - at;
+	EXPECT(at >= XR_SECONDS(0.1) && at < XR_SECONDS(1));
+	EXPECT(xr_queue_get_bytes(q, &buf, -1, &rig_err) == XR_E_INVAL);
+	EXPECT(xr_queue_put_bytes(q, "", 0, -7, &rig_err) == XR_E_INVAL);
+	EXPECT(xr_queue_empty(q) && xr_queue_count(q) == 0);
+	xr_queue_free(q);
+}
+
+static void
+fill(struct xr_queue *q, uint32_t items, size_t bytes)
+{
+	for (uint32_t i = 0; i < items; i++)
+		rig_put(q, 0, i, bytes);
+}
+
+static void
+refuses(struct xr_queue *q, size_t bytes)
+{
+	static const uint8_t x[4096];
+	int64_t at = rig_now();
+
+	EXPECT(xr_queue_put_bytes(q, x, bytes, 0, &rig_err) == XR_E_TIMEOUT);
+	EXPECT(rig_now() - at < XR_SECONDS(0.05));
+	at = rig_now();
+	EXPECT(xr_queue_put_bytes(q, x, bytes, XR_SECONDS(0.1), &rig_err) ==
+		XR_E_TIMEOUT);
+	at = rig_now() - at;
+	EXPECT(at >= XR_SECONDS(0.1) && at < XR_SECONDS(1));
+}
+
+static void
+drain(struct xr_queue *q, uint32_t items, size_t bytes)
+{
+	struct rig_item item;
+	size_t len;
+
+	for (uint32_t i = 0; i < items; i++)
+		EXPECT(rig_get(q, &item, &len) && item.seq == i &&
+			len == bytes);
+	EXPECT(xr_queue_empty(q));
+}
+
+/* By items, and by bytes; and of several what has room is put. */
+static void
+full(void)
+{
+	const struct xr_part three[3] = { { "abcdefgh", 8 }, { "ijklmnop", 8 },
+		{ "qrstuvwx", 8 } };
+	struct xr_queue *q = QUEUE(.items = 5);
+	size_t count = 3;
+
+	for (int turn = 0; turn < 3; turn++) {
+		fill(q, 5, 8);
+		EXPECT(xr_queue_count(q) == 5);
+		refuses(q, 8);
+		EXPECT(xr_queue_count(q) == 5);
+		drain(q, 5, 8);
+	}
+	fill(q, 3, 8);
+	EXPECT(xr_queue_put_many_bytes(q, three, &count, 0, &rig_err) ==
+		XR_E_TIMEOUT);
+	EXPECT(count == 2);
+	xr_queue_free(q);
+
+	q = QUEUE(.items = 100, .bytes = 8192);
+	for (int turn = 0; turn < 3; turn++) {
+		fill(q, 8, 1000);
+		refuses(q, 1000);
+		EXPECT(xr_queue_count(q) == 8);
+		fill(q, 0, 8);
+		drain(q, 8, 1000);
+	}
+	xr_queue_free(q);
+}
+
+/* --- what is long ------------------------------------------------------------------------- */
+
+#define HUGE_BYTES (100 << 20)
+
+static uint64_t
+check_of(const uint8_t *data, size_t len)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < len; i++)
+		sum = sum * 31 + data[i];
+	return sum;
+}
+
+static uint8_t *
+huge(uint8_t seed)
+{
+	uint8_t *data = malloc(HUGE_BYTES);
+
+	EXPECT(data != NULL);
+	for (size_t i = 0; i < HUGE_BYTES; i++)
+		data[i] = (uint8_t)(i * 7 + seed + i / 4096);
+	return data;
+}
+
+static void
+get_huge(struct xr_queue *q, uint32_t index)
+{
+	struct xr_queue_buf buf = { 0 };
+	uint8_t *want = huge((uint8_t)index);
+
+	EXPECT(xr_queue_get_bytes(q, &buf, XR_TIMEOUT_NEVER, &rig_err) ==
+		XR_OK);
+	EXPECT(buf.len == HUGE_BYTES);
+	EXPECT(check_of(buf.data, buf.len) == check_of(want, HUGE_BYTES));
+	free(buf.data);
+	free(want);
+	EXPECT(xr_queue_get_bytes(q, &(struct xr_queue_buf){ 0 }, 0,
+		       &rig_err) == XR_OK);
+}
+
+/* Through a queue of 1 MiB, in both kinds; and there is no more room for a fifth. */
+static void
+hundred_mib(void)
+{
+	uint8_t *data = huge(9);
+
+	for (int kind = XR_QUEUE_ANY; kind <= XR_QUEUE_P2P; kind++) {
+		struct xr_queue *q = QUEUE(.kind = (enum xr_queue_kind)kind,
+			.bytes = 1 << 20);
+		pid_t pid;
+
+		EXPECT(xr_queue_put_bytes(q, data, HUGE_BYTES, 0, &rig_err) ==
+			XR_OK);
+		EXPECT(xr_queue_put_bytes(q, "behind", 6, 0, &rig_err) ==
+			XR_OK);
+		pid = rig_fork(get_huge, q, 9);
+		rig_join(&pid, 1);
+		for (int i = 0; i < XR_QUEUE_LONG_MOST; i++)
+			EXPECT(xr_queue_put_bytes(q, data, 300 << 10, 0,
+				       &rig_err) == XR_OK);
+		EXPECT(xr_queue_put_bytes(q, data, 300 << 10, 0, &rig_err) ==
+			XR_E_TIMEOUT);
+		xr_queue_free(q);
+	}
+	free(data);
+}
+
+/* --- bytes and values ---------------------------------------------------------------------- */
+
+static void
+room(void)
+{
+	struct xr_queue *q = QUEUE(0);
+	char small[4], large[16];
+	struct xr_queue_buf buf = { .data = small, .room = sizeof(small) };
+
+	EXPECT(xr_queue_put_bytes(q, "0123456789", 10, 0, &rig_err) == XR_OK);
+	EXPECT(xr_queue_get_bytes(q, &buf, 0, &rig_err) == XR_E_RANGE);
+	EXPECT(buf.len == 10 && xr_queue_count(q) == 1);
+	buf = (struct xr_queue_buf){ .data = large, .room = sizeof(large) };
+	EXPECT(xr_queue_get_bytes(q, &buf, 0, &rig_err) == XR_OK);
+	EXPECT(buf.len == 10 && memcmp(large, "0123456789", 10) == 0);
+	EXPECT(xr_queue_put_bytes(q, NULL, 0, 0, &rig_err) == XR_OK);
+	buf = (struct xr_queue_buf){ 0 };
+	EXPECT(xr_queue_get_bytes(q, &buf, 0, &rig_err) == XR_OK);
+	EXPECT(buf.len == 0 && buf.data != NULL);
+	free(buf.data);
+	xr_queue_free(q);
+}
+
+static struct xr_value *
+list_of(int64_t n)
+{
+	struct xr_value *list = xr_value_new_list();
+
+	EXPECT(xr_value_append(list, xr_value_new_i64(n)) == XR_OK);
+	EXPECT(xr_value_append(list, xr_value_new_text("a text", 6)) == XR_OK);
+	return list;
+}
+
+static void
+values(void)
+{
+	struct xr_queue *q = QUEUE(0);
+	struct xr_value *in[40], *out[50];
+	size_t count = 40;
+
+	for (int i = 0; i < 40; i++)
+		in[i] = list_of(i);
+	EXPECT(xr_queue_put_many(q, in, &count, 0, &rig_err) == XR_OK);
+	EXPECT(count == 40 && xr_queue_count(q) == 40);
+	count = 50;
+	EXPECT(xr_queue_get_many(q, out, &count, 0, &rig_err) == XR_OK);
+	EXPECT(count == 40);
+	for (int i = 0; i < 40; i++) {
+		EXPECT(xr_value_equal(in[i], out[i]));
+		xr_value_unref(in[i]);
+		xr_value_unref(out[i]);
+	}
+	EXPECT(xr_queue_put_bytes(q, "raw", 3, 0, &rig_err) == XR_OK);
+	EXPECT(xr_queue_get(q, &out[0], 0, &rig_err) == XR_OK);
+	EXPECT(xr_value_kind(out[0]) == XR_BYTES &&
+		memcmp(xr_value_data(out[0], &count), "raw", 3) == 0 &&
+		count == 3);
+	xr_value_unref(out[0]);
+	EXPECT(xr_queue_put(q, NULL, 0, &rig_err) == XR_E_INVAL);
+	xr_queue_free(q);
+}
+
+static struct xr_value *
+tensor(int64_t elements)
+{
+	struct xr_tensor_desc desc = { .size = sizeof(desc),
+		.dtype = XR_DT_U8,
+		.ndim = 1,
+		.shape = { elements } };
+	struct xr_value *t = NULL;
+
+	EXPECT(xr_tensor_new(&desc, &t, &rig_err) == XR_OK);
+	memset(xr_tensor_data(t, NULL), 1, (size_t)elements);
+	return t;
+}
+
+static void
+write_to(struct xr_queue *q, uint32_t index)
+{
+	struct xr_value *t = NULL;
+	uint8_t *data;
+	size_t bytes;
+
+	EXPECT(xr_queue_get(q, &t, XR_TIMEOUT_NEVER, &rig_err) == XR_OK);
+	data = xr_tensor_data(t, &bytes);
+	EXPECT(data[5] == 1);
+	data[5] = (uint8_t)index;
+	xr_value_unref(t);
+}
+
+/* What the reader writes the writer sees; and with copies it does not. */
+static void
+shared(void)
+{
+	struct xr_value *t = tensor(100000);
+
+	for (int mode = XR_ENC_COPY; mode <= XR_ENC_SHARE; mode++) {
+		struct xr_queue *q = QUEUE(.mode = (enum xr_enc_mode)mode);
+		pid_t pid;
+
+		EXPECT(xr_queue_put(q, t, 0, &rig_err) == XR_OK);
+		pid = rig_fork(write_to, q, 77);
+		rig_join(&pid, 1);
+		EXPECT(((uint8_t *)xr_tensor_data(t, NULL))[5] ==
+			(mode == XR_ENC_SHARE ? 77 : 1));
+		xr_queue_free(q);
+	}
+	xr_value_unref(t);
+}
+
+static void
+share_and_end(struct xr_queue *q, uint32_t index)
+{
+	struct xr_value *t = tensor(100000);
+
+	(void)index;
+	EXPECT(xr_queue_put(q, t, 0, &rig_err) == XR_OK);
+}
+
+/* Who refers to memory is to live; who does not is said to be gone. */
+static void
+shared_by_the_dead(void)
+{
+	struct xr_queue *q = QUEUE(.mode = XR_ENC_SHARE);
+	pid_t pid = rig_fork(share_and_end, q, 0);
+	struct xr_value *t = NULL;
+
+	rig_join(&pid, 1);
+	EXPECT(xr_queue_get(q, &t, 0, &rig_err) == XR_E_PEER_LOST);
+	EXPECT(xr_queue_get(q, &t, 0, &rig_err) == XR_E_TIMEOUT);
+	xr_queue_free(q);
+}
+
+/* --- how it is handed on -------------------------------------------------------------------- */
+
+static void
+roles(void)
+{
+	struct xr_queue *q = QUEUE(0);
+	struct xr_queue_buf buf = { 0 };
+
+	EXPECT(xr_queue_put_bytes(q, "x", 1, 0, &rig_err) == XR_OK);
+	xr_queue_leave(q, XR_QUEUE_WRITER);
+	EXPECT(xr_queue_put_bytes(q, "x", 1, 0, &rig_err) == XR_E_STATE);
+	EXPECT(xr_queue_get_bytes(q, &buf, 0, &rig_err) == XR_OK);
+	free(buf.data);
+	buf.data = NULL;
+	EXPECT(xr_queue_get_bytes(q, &buf, 0, &rig_err) == XR_E_CLOSED);
+	xr_queue_leave(q, XR_QUEUE_READER);
+	EXPECT(xr_queue_get_bytes(q, &buf, 0, &rig_err) == XR_E_STATE);
+	xr_queue_free(q);
+}
+
+/* Sent by a text, and by descriptors; the second handle is like the first. */
+static void
+handed(void)
+{
+	struct xr_queue *q = QUEUE(.items = 7), *other = NULL;
+	char text[XR_QUEUE_TEXT_MAX];
+	int fds[XR_QUEUE_FDS];
+	struct rig_item item;
+	size_t len;
+
+	EXPECT(xr_queue_text(q, text, sizeof(text), &rig_err) == XR_OK);
+	EXPECT(xr_queue_text(q, text, 5, &rig_err) == XR_E_RANGE);
+	EXPECT(xr_queue_text(q, text, sizeof(text), &rig_err) == XR_OK);
+	EXPECT(xr_queue_open(text, &other, &rig_err) == XR_OK);
+	rig_put(other, 3, 1, 400);
+	EXPECT(rig_get(q, &item, &len) && item.writer == 3 && len == 400);
+	xr_queue_free(other);
+	xr_queue_fds(q, fds);
+	EXPECT(xr_queue_adopt(fds, &other, &rig_err) == XR_OK);
+	xr_queue_leave(q, XR_QUEUE_WRITER);
+	rig_put(other, 4, 1, 8);
+	xr_queue_free(other);
+	EXPECT(rig_get(q, &item, &len) && item.writer == 4);
+	EXPECT(!rig_get(q, &item, &len));
+	xr_queue_free(q);
+	EXPECT(xr_queue_open(text, &other, &rig_err) == XR_E_NOTFOUND);
+	EXPECT(xr_queue_open("1:2", &other, &rig_err) == XR_E_INVAL);
+	fds[0] = open("/dev/null", O_RDWR | O_CLOEXEC);
+	EXPECT(xr_queue_adopt(fds, &other, &rig_err) == XR_E_INVAL);
+	close(fds[0]);
+}
+
+/* --- threads --------------------------------------------------------------------------------- */
+
+static void *
+put_some(void *arg)
+{
+	for (uint32_t i = 0; i < 20000; i++) {
+		struct rig_item item = { 0, i };
+
+		EXPECT(xr_queue_put_bytes(arg, &item, sizeof(item),
+			       XR_TIMEOUT_NEVER, &rig_err) == XR_OK);
+	}
+	return NULL;
+}
+
+static void *
+get_all(void *arg)
+{
+	struct xr_error err = { 0 };
+	size_t count = 0;
+
+	for (;;) {
+		struct rig_item item;
+		struct xr_queue_buf buf = { .data = &item,
+			.room = sizeof(item) };
+		enum xr_status status =
+			xr_queue_get_bytes(arg, &buf, XR_TIMEOUT_NEVER, &err);
+
+		if (status == XR_E_CLOSED)
+			break;
+		EXPECT(status == XR_OK);
+		count++;
+	}
+	atomic_fetch_add(&rig_board->got, count);
+	return NULL;
+}
+
+static void
+threads(void)
+{
+	struct xr_queue *q = QUEUE(.items = 32);
+	pthread_t put[3], get[3];
+
+	for (int i = 0; i < 3; i++) {
+		EXPECT(pthread_create(&get[i], NULL, get_all, q) == 0);
+		EXPECT(pthread_create(&put[i], NULL, put_some, q) == 0);
+	}
+	for (int i = 0; i < 3; i++)
+		pthread_join(put[i], NULL);
+	xr_queue_close(q);
+	for (int i = 0; i < 3; i++)
+		pthread_join(get[i], NULL);
+	EXPECT(atomic_load(&rig_board->got) == 60000);
+	xr_queue_free(q);
+}
+
+/* --- ranks ----------------------------------------------------------------------------------- */
+
+/* Rank 0 makes a queue and gets, the others find it by its name and put. */
+static void
+ranks(void)
+{
+	uint32_t rank = xr_job_rank(), size = xr_job_size(), sum = 0;
+	struct xr_store *store = NULL;
+	struct xr_queue *q = NULL;
+	struct rig_item item;
+	size_t len;
+
+	EXPECT(xr_store_open(NULL, NULL, &store, &rig_err) == XR_OK);
+	if (rank == 0) {
+		q = QUEUE(0);
+		EXPECT(xr_queue_share(q, store, "numbers", &rig_err) == XR_OK);
+		for (uint32_t n = 0; n < (size - 1) * 1000; n++) {
+			EXPECT(rig_get(q, &item, &len));
+			sum += item.writer;
+		}
+		EXPECT(sum == 1000 * (size - 1) * size / 2);
+		printf("%u items of %u ranks\n", (size - 1) * 1000, size - 1);
+	} else {
+		EXPECT(xr_queue_find(store, "numbers", XR_SECONDS(30), &q,
+			       &rig_err) == XR_OK);
+		for (uint32_t i = 0; i < 1000; i++)
+			rig_put(q, rank, i, 8);
+	}
+	xr_queue_free(q);
+	xr_store_free(store);
+}
+
+static const struct rig_case cases[] = {
+	{ "empty-now", empty_now },
+	{ "full", full },
+	{ "hundred-mib", hundred_mib },
+	{ "room", room },
+	{ "values", values },
+	{ "shared", shared },
+	{ "shared-by-the-dead", shared_by_the_dead },
+	{ "roles", roles },
+	{ "handed", handed },
+	{ "threads", threads },
+	{ "ranks", ranks },
+	{ NULL, NULL },
+};
+
+static bool
+run(const struct rig_case *c, const char *name)
+{
+	for (; c->name != NULL; c++)
+		if (strcmp(c->name, name) == 0) {
+			c->fn();
+			return true;
+		}
+	return false;
+}
+
+int
+main(int argc, char **argv)
+{
+	rig_init();
+	if (argc != 2 || (!run(cases, argv[1]) && !run(many_cases, argv[1]))) {
+		fprintf(stderr, "usage: queue CASE\n");
+		return 2;
+	}
+	return 0;
+}

@@ -1,0 +1,715 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* queue_many.c - cases of tests/prog/queue.c where processes put and get, and end. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+#include "tests/prog/queue_rig.h"
+
+#define WRITERS 4
+#define READERS 4
+
+static uint32_t items;
+static size_t bytes;
+
+/* --- each item once, in its order ------------------------------------------------------ */
+
+static size_t
+size_of(uint32_t seq)
+{
+	return bytes != 0 ? bytes : 8 + (size_t)(seq * 37 % 4000);
+}
+
+static void
+writer(struct xr_queue *q, uint32_t index)
+{
+	xr_queue_leave(q, XR_QUEUE_READER);
+	for (uint32_t i = 0; i < items; i++)
+		rig_put(q, index, i, size_of(i));
+}
+
+static void
+reader(struct xr_queue *q, uint32_t index)
+{
+	uint32_t next[RIG_WRITERS] = { 0 };
+	struct rig_item item;
+	size_t len;
+
+	(void)index;
+	xr_queue_leave(q, XR_QUEUE_WRITER);
+	while (rig_get(q, &item, &len)) {
+		EXPECT(item.writer < RIG_WRITERS && item.seq < items);
+		EXPECT(len == size_of(item.seq));
+		/* Of one writer none comes before an earlier one. */
+		EXPECT(item.seq >= next[item.writer]);
+		next[item.writer] = item.seq + 1;
+		EXPECT(atomic_fetch_add(&rig_board->seen[item.writer][item.seq],
+			       1) == 0);
+		atomic_fetch_add(&rig_board->got, 1);
+	}
+}
+
+static void
+many(struct xr_queue *q, uint32_t writers, uint32_t readers)
+{
+	pid_t pid[WRITERS + READERS];
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < readers; i++)
+		pid[n++] = rig_fork(reader, q, i);
+	for (uint32_t i = 0; i < writers; i++)
+		pid[n++] = rig_fork(writer, q, i);
+	xr_queue_leave(q, XR_QUEUE_WRITER | XR_QUEUE_READER);
+	rig_join(pid, n);
+	EXPECT(atomic_load(&rig_board->got) == (uint64_t)writers * items);
+	for (uint32_t w = 0; w < writers; w++)
+		for (uint32_t i = 0; i < items; i++)
+			EXPECT(rig_board->seen[w][i] == 1);
+	xr_queue_free(q);
+}
+
+static void
+all_once(void)
+{
+	items = 100000;
+	bytes = 8;
+	many(QUEUE(.items = 1024), 4, 4);
+}
+
+static void
+all_sizes(void)
+{
+	items = 5000;
+	many(QUEUE(.items = 100, .bytes = 64 << 10), 4, 4);
+}
+
+static void
+few_cells(void)
+{
+	items = 3000;
+	bytes = 200;
+	many(QUEUE(.items = 3, .bytes = 2048), 3, 3);
+}
+
+static void
+one_cell(void)
+{
+	items = 2000;
+	bytes = 16;
+	many(QUEUE(.items = 1), 4, 4);
+}
+
+static void
+p2p_once(void)
+{
+	items = 200000;
+	bytes = 64;
+	many(QUEUE(.kind = XR_QUEUE_P2P, .items = 256), 1, 1);
+}
+
+static void
+p2p_sizes(void)
+{
+	items = 5000;
+	many(QUEUE(.kind = XR_QUEUE_P2P, .items = 64, .bytes = 32 << 10), 1, 1);
+}
+
+/* --- who is in the way ------------------------------------------------------------------ */
+
+static void
+get_for_ever(struct xr_queue *q, uint32_t index)
+{
+	struct rig_item item;
+	size_t len;
+
+	(void)index;
+	rig_post(0);
+	EXPECT(!rig_get(q, &item, &len));
+}
+
+/* Within a second, of 0.1 s: others may have the processors. */
+static void
+late_beside(void)
+{
+	struct xr_queue *q = QUEUE(0);
+	struct xr_queue_buf buf = { 0 };
+	pid_t pid = rig_fork(get_for_ever, q, 0);
+	int64_t at;
+
+	rig_await(0, 1);
+	rig_sleeps(pid);
+	at = rig_now();
+	EXPECT(xr_queue_get_bytes(q, &buf, XR_SECONDS(0.1), &rig_err) ==
+		XR_E_TIMEOUT);
+	at = rig_now() - at;
+	EXPECT(at >= XR_SECONDS(0.1) && at < XR_SECONDS(1));
+	xr_queue_close(q);
+	rig_join(&pid, 1);
+	xr_queue_free(q);
+}
+
+static void
+put_and_end(struct xr_queue *q, uint32_t index)
+{
+	for (uint32_t i = 0; i < 10; i++)
+		rig_put(q, index, i, 8 + (size_t)i * 500);
+}
+
+/* The last writer's end is the end, when all was got; who waits hears of it. */
+static void
+last_writer(void)
+{
+	struct xr_queue *q = QUEUE(0);
+	struct rig_item item;
+	pid_t pid[2];
+	size_t len;
+
+	pid[0] = rig_fork(put_and_end, q, 0);
+	pid[1] = rig_fork(put_and_end, q, 1);
+	rig_join(pid, 2);
+	xr_queue_leave(q, XR_QUEUE_WRITER);
+	for (int i = 0; i < 20; i++)
+		EXPECT(rig_get(q, &item, &len));
+	EXPECT(!rig_get(q, &item, &len));
+	EXPECT(strstr(rig_err.text, "closed") != NULL);
+	xr_queue_free(q);
+}
+
+static void
+hold_on(struct xr_queue *q, uint32_t index)
+{
+	rig_put(q, index, 0, 8);
+	rig_post(0);
+	pause();
+}
+
+static void
+last_writer_killed(void)
+{
+	struct xr_queue *q = QUEUE(0);
+	pid_t writer = rig_fork(hold_on, q, 0), sleeper;
+	struct rig_item item;
+	size_t len;
+
+	rig_await(0, 1);
+	xr_queue_leave(q, XR_QUEUE_WRITER);
+	EXPECT(rig_get(q, &item, &len));
+	sleeper = rig_fork(get_for_ever, q, 0);
+	rig_await(0, 2);
+	rig_sleeps(sleeper);
+	rig_kill(writer);
+	rig_join(&sleeper, 1);
+	EXPECT(!rig_get(q, &item, &len));
+	xr_queue_free(q);
+}
+
+static void
+put_for_ever(struct xr_queue *q, uint32_t index)
+{
+	(void)index;
+	rig_post(0);
+	EXPECT(xr_queue_put_bytes(q, "x", 1, XR_TIMEOUT_NEVER, &rig_err) ==
+		XR_E_CLOSED);
+}
+
+/* Two who get and two who put, on two queues, all asleep. */
+static void
+close_wakes(void)
+{
+	struct xr_queue *empty = QUEUE(0), *full = QUEUE(.items = 1);
+	struct xr_queue_buf buf = { 0 };
+	pid_t pid[4];
+
+	EXPECT(xr_queue_put_bytes(full, "y", 1, 0, &rig_err) == XR_OK);
+	for (int i = 0; i < 2; i++) {
+		pid[i] = rig_fork(get_for_ever, empty, 0);
+		pid[2 + i] = rig_fork(put_for_ever, full, 0);
+	}
+	rig_await(0, 4);
+	for (int i = 0; i < 4; i++)
+		rig_sleeps(pid[i]);
+	xr_queue_close(empty);
+	xr_queue_close(full);
+	rig_join(pid, 4);
+	EXPECT(xr_queue_get_bytes(full, &buf, 0, &rig_err) == XR_OK);
+	free(buf.data);
+	buf = (struct xr_queue_buf){ 0 };
+	EXPECT(xr_queue_get_bytes(full, &buf, 0, &rig_err) == XR_E_CLOSED);
+	xr_queue_free(empty);
+	xr_queue_free(full);
+}
+
+/* --- what costs nothing ------------------------------------------------------------------ */
+
+static void
+sleep_idly(struct xr_queue *q, uint32_t index)
+{
+	struct rig_item item;
+	int64_t before;
+	size_t len;
+
+	(void)index;
+	rig_post(0);
+	EXPECT(rig_get(q, &item, &len)); /* once all is there that is needed */
+	before = rig_cpu();
+	rig_post(1);
+	EXPECT(rig_get(q, &item, &len));
+	printf("%ld us of a processor in a wait of a second\n",
+		(long)((rig_cpu() - before) / 1000));
+	EXPECT(rig_cpu() - before < XR_SECONDS(0.02));
+}
+
+/* The other one waits that long, too, by the clock of the queue. */
+static void
+idle(void)
+{
+	struct xr_queue *q = QUEUE(0), *never = QUEUE(0);
+	struct xr_queue_buf buf = { 0 };
+	pid_t pid = rig_fork(sleep_idly, q, 0);
+
+	rig_await(0, 1);
+	rig_put(q, 0, 0, 8);
+	rig_await(1, 1);
+	EXPECT(xr_queue_get_bytes(never, &buf, XR_SECONDS(1), &rig_err) ==
+		XR_E_TIMEOUT);
+	rig_put(q, 0, 1, 8);
+	rig_join(&pid, 1);
+	xr_queue_free(q);
+	xr_queue_free(never);
+}
+
+/* --- lanes ------------------------------------------------------------------------------ */
+
+/* All of one lane is full, and the others have one each: nobody waits longer than two
+ * rounds. */
+static void
+flooded(void)
+{
+	struct xr_queue *q =
+		QUEUE(.kind = XR_QUEUE_P2P, .lanes = 8, .items = 64);
+	struct xr_queue *lane[8];
+	uint32_t served = 0;
+	struct rig_item item;
+	size_t len;
+
+	for (uint32_t i = 0; i < 8; i++)
+		EXPECT(xr_queue_lane(q, i, &lane[i], &rig_err) == XR_OK);
+	for (uint32_t i = 0; i < 64; i++)
+		rig_put(lane[2], 2, i, 8);
+	for (uint32_t i = 0; i < 8; i++)
+		if (i != 2)
+			rig_put(lane[i], i, 0, 8);
+	for (int n = 0; n < 16; n++) {
+		EXPECT(rig_get(q, &item, &len));
+		served |= 1u << item.writer;
+		EXPECT(xr_queue_put_bytes(lane[2], &(struct rig_item){ 2, 0 },
+			       8, 0, &rig_err) != XR_E_CLOSED);
+	}
+	EXPECT(served == 0xff);
+	for (uint32_t i = 0; i < 8; i++)
+		xr_queue_free(lane[i]);
+	xr_queue_free(q);
+}
+
+static void
+lane_writer(struct xr_queue *q, uint32_t index)
+{
+	struct xr_queue *lane;
+
+	EXPECT(xr_queue_lane(q, index, &lane, &rig_err) == XR_OK);
+	for (uint32_t i = 0; i < items; i++)
+		rig_put(lane, index, i, 8 + i % 300);
+	xr_queue_free(lane);
+}
+
+/* A lane for each who puts, and one who gets of all, asleep now and then. */
+static void
+lanes(void)
+{
+	struct xr_queue *q =
+		QUEUE(.kind = XR_QUEUE_P2P, .lanes = 4, .items = 16);
+	uint32_t next[4] = { 0 };
+	struct rig_item item;
+	pid_t pid[4];
+	size_t len;
+
+	items = 20000;
+	for (uint32_t i = 0; i < 4; i++)
+		pid[i] = rig_fork(lane_writer, q, i);
+	xr_queue_leave(q, XR_QUEUE_WRITER);
+	while (rig_get(q, &item, &len)) {
+		EXPECT(item.seq == next[item.writer]);
+		EXPECT(len == 8 + item.seq % 300);
+		next[item.writer]++;
+	}
+	for (int i = 0; i < 4; i++)
+		EXPECT(next[i] == items);
+	rig_join(pid, 4);
+	xr_queue_free(q);
+}
+
+/* --- a descriptor ------------------------------------------------------------------------ */
+
+static int
+polls(int fd, int timeout)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+
+	EXPECT(poll(&p, 1, timeout) != -1);
+	return p.revents;
+}
+
+static void
+put_when_told(struct xr_queue *q, uint32_t index)
+{
+	for (uint32_t i = 0; i < 100; i++) {
+		rig_await(0, i + 1);
+		rig_put(q, index, i, 8);
+	}
+}
+
+static void
+pollable(void)
+{
+	struct xr_queue *q = QUEUE(0);
+	pid_t pid = rig_fork(put_when_told, q, 0);
+	struct xr_queue_buf buf = { 0 };
+	struct rig_item item;
+	size_t len;
+	int fd;
+
+	EXPECT(xr_queue_fd(q, &fd, &rig_err) == XR_OK);
+	xr_queue_leave(q, XR_QUEUE_WRITER);
+	for (int i = 0; i < 100; i++) {
+		EXPECT(polls(fd, 0) == 0);
+		rig_post(0);
+		EXPECT(polls(fd, 30000) == POLLIN || i == 99);
+		EXPECT(rig_get(q, &item, &len));
+		EXPECT(xr_queue_get_bytes(q, &buf, 0, &rig_err) ==
+				XR_E_TIMEOUT ||
+			i == 99);
+	}
+	rig_join(&pid, 1);
+	EXPECT(polls(fd, 30000) != 0);
+	EXPECT(xr_queue_get_bytes(q, &buf, 0, &rig_err) == XR_E_CLOSED);
+	xr_queue_free(q);
+
+	q = QUEUE(0);
+	rig_put(q, 0, 0, 8);
+	EXPECT(xr_queue_fd(q, &fd, &rig_err) == XR_OK);
+	EXPECT(polls(fd, 0) == POLLIN);
+	EXPECT(rig_get(q, &item, &len));
+	EXPECT(xr_queue_get_bytes(q, &buf, 0, &rig_err) == XR_E_TIMEOUT);
+	EXPECT(polls(fd, 0) == 0);
+	xr_queue_close(q);
+	EXPECT(polls(fd, 0) == POLLIN);
+	EXPECT(xr_queue_get_bytes(q, &buf, 0, &rig_err) == XR_E_CLOSED);
+	EXPECT(polls(fd, 0) == POLLIN);
+	xr_queue_free(q);
+}
+
+/* --- an end that is another's ------------------------------------------------------------- */
+
+static void
+be_the_reader(struct xr_queue *q, uint32_t index)
+{
+	struct rig_item item;
+	size_t len;
+
+	(void)index;
+	EXPECT(rig_get(q, &item, &len));
+	rig_post(0);
+	pause();
+}
+
+/* Of a p2p queue one process gets, until it is gone: then the next one does. */
+static void
+one_reader(void)
+{
+	struct xr_queue *q = QUEUE(.kind = XR_QUEUE_P2P);
+	pid_t pid = rig_fork(be_the_reader, q, 0);
+	struct xr_queue_buf buf = { 0 };
+	struct rig_item item;
+	size_t len;
+
+	rig_put(q, 0, 0, 1000);
+	rig_await(0, 1);
+	rig_put(q, 0, 1, 1000);
+	EXPECT(xr_queue_get_bytes(q, &buf, 0, &rig_err) == XR_E_EXISTS);
+	printf("%s\n", rig_err.text);
+	rig_kill(pid);
+	EXPECT(rig_get(q, &item, &len) && item.seq == 1);
+	xr_queue_free(q);
+}
+
+/* --- in the middle of an item -------------------------------------------------------------- */
+
+/* @before bytes that can be read and written, and whoever goes on is ended. */
+static uint8_t *
+edge(size_t before)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	uint8_t *at = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	EXPECT(at != MAP_FAILED && before <= page);
+	EXPECT(mprotect(at + page, page, PROT_NONE) == 0);
+	return at + page - before;
+}
+
+static void
+quietly(void)
+{
+	int fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
+
+	EXPECT(fd != -1 && dup2(fd, 2) == 2);
+}
+
+static void
+put_half(struct xr_queue *q, uint32_t len)
+{
+	quietly();
+	xr_queue_put_bytes(q, edge(len / 2), len, XR_TIMEOUT_NEVER, NULL);
+}
+
+static void
+get_half(struct xr_queue *q, uint32_t len)
+{
+	struct xr_queue_buf buf = { .data = edge(len / 2), .room = len };
+
+	quietly();
+	xr_queue_get_bytes(q, &buf, XR_TIMEOUT_NEVER, NULL);
+}
+
+static void
+dies(rig_fn *fn, struct xr_queue *q, uint32_t len)
+{
+	pid_t pid = rig_fork(fn, q, len);
+	int status;
+
+	EXPECT(waitpid(pid, &status, 0) == pid);
+	EXPECT(!WIFEXITED(status) || WEXITSTATUS(status) != 0);
+}
+
+/* In a cell, and in blocks. What is put behind it is there, at once; and there is as much
+ * room as before. */
+static void
+half_put(void)
+{
+	static const uint32_t sizes[] = { 80, 1500 };
+
+	for (int kind = XR_QUEUE_ANY; kind <= XR_QUEUE_P2P; kind++)
+		for (int i = 0; i < 8; i++) {
+			struct xr_queue *q =
+				QUEUE(.kind = (enum xr_queue_kind)kind,
+					.items = 4, .bytes = 8 << 10);
+			struct xr_queue_buf buf = { 0 };
+			struct rig_item item;
+			size_t len;
+
+			for (int n = 0; n < 1 + i / 2; n++)
+				dies(put_half, q, sizes[i % 2]);
+			EXPECT(xr_queue_get_bytes(q, &buf, 0, &rig_err) ==
+				XR_E_TIMEOUT);
+			for (uint32_t n = 0; n < 4; n++)
+				rig_put(q, 0, n, 1900);
+			for (uint32_t n = 0; n < 4; n++)
+				EXPECT(rig_get(q, &item, &len) &&
+					item.seq == n);
+			xr_queue_free(q);
+		}
+}
+
+/* What a reader had not got whole is lost with it, and with nothing else. */
+static void
+half_got(void)
+{
+	static const uint32_t sizes[] = { 80, 1500 };
+
+	for (int i = 0; i < 2; i++) {
+		struct xr_queue *q = QUEUE(.items = 4, .bytes = 8 << 10);
+		struct rig_item item;
+		size_t len;
+
+		for (uint32_t n = 0; n < 4; n++)
+			rig_put(q, 0, n, sizes[i]);
+		dies(get_half, q, sizes[i]);
+		for (uint32_t n = 1; n < 4; n++)
+			EXPECT(rig_get(q, &item, &len) && item.seq == n);
+		/* Its cell, and its memory. */
+		for (uint32_t n = 0; n < 4; n++)
+			rig_put(q, 0, n, 1900);
+		for (uint32_t n = 0; n < 4; n++)
+			EXPECT(rig_get(q, &item, &len) && item.seq == n);
+		xr_queue_free(q);
+	}
+}
+
+/* --- again, or not ------------------------------------------------------------------------ */
+
+static void
+take_two(struct xr_queue *q, uint32_t is_done)
+{
+	struct rig_item item;
+	size_t len;
+
+	EXPECT(rig_get(q, &item, &len) && item.seq == 0);
+	if (is_done != 0)
+		xr_queue_done(q);
+	EXPECT(rig_get(q, &item, &len) && item.seq == 1);
+	rig_post(0);
+	pause();
+}
+
+/* One who has got items 0 and 1 is killed; those from @first on are there. */
+static void
+after_reader(bool redeliver, uint32_t is_done, uint32_t first)
+{
+	struct xr_queue *q = QUEUE(.redeliver = redeliver);
+	uint32_t turn = atomic_load(&rig_board->word[0]) + 1;
+	struct xr_queue_buf buf = { 0 };
+	uint32_t seen = 0;
+	struct rig_item item;
+	size_t len;
+	pid_t pid;
+
+	for (uint32_t i = 0; i < 4; i++)
+		rig_put(q, 0, i, 700);
+	pid = rig_fork(take_two, q, is_done);
+	rig_await(0, turn);
+	rig_kill(pid);
+	for (uint32_t i = first; i < 4; i++) {
+		EXPECT(rig_get(q, &item, &len));
+		seen |= 1u << item.seq;
+	}
+	EXPECT(seen == (0xfu << first & 0xf));
+	xr_queue_done(q);
+	EXPECT(xr_queue_get_bytes(q, &buf, 0, &rig_err) == XR_E_TIMEOUT);
+	xr_queue_free(q);
+}
+
+static void
+lost_with_reader(void)
+{
+	after_reader(false, 0, 2);
+}
+
+static void
+again_with_reader(void)
+{
+	after_reader(true, 0, 0);
+	after_reader(true, 1, 1);
+}
+
+/* --- how long it takes ------------------------------------------------------------------- */
+
+#define TRIPS 20000
+
+static void
+echo(struct xr_queue *q, uint32_t index)
+{
+	struct xr_queue *lane[2];
+	struct rig_item item;
+	size_t len;
+
+	(void)index;
+	for (uint32_t i = 0; i < 2; i++)
+		EXPECT(xr_queue_lane(q, i, &lane[i], &rig_err) == XR_OK);
+	for (int i = 0; i < TRIPS; i++) {
+		EXPECT(rig_get(lane[0], &item, &len));
+		rig_put(lane[1], item.writer, item.seq, len);
+	}
+}
+
+static int
+compare(const void *a, const void *b)
+{
+	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+static void
+latency(void)
+{
+	static int64_t ns[TRIPS];
+	struct xr_queue *q = QUEUE(.kind = XR_QUEUE_P2P, .lanes = 2);
+	pid_t pid = rig_fork(echo, q, 0);
+	struct xr_queue *lane[2];
+	struct rig_item item;
+	size_t len;
+
+	for (uint32_t i = 0; i < 2; i++)
+		EXPECT(xr_queue_lane(q, i, &lane[i], &rig_err) == XR_OK);
+	for (uint32_t i = 0; i < TRIPS; i++) {
+		int64_t at = rig_now();
+
+		rig_put(lane[0], 1, i, 8);
+		EXPECT(rig_get(lane[1], &item, &len) && item.seq == i);
+		ns[i] = (rig_now() - at) / 2;
+	}
+	rig_join(&pid, 1);
+	qsort(ns, TRIPS, sizeof(ns[0]), compare);
+	printf("one way: median %ld ns, 99 of 100 %ld ns\n",
+		(long)ns[TRIPS / 2], (long)ns[TRIPS / 100 * 99]);
+	for (uint32_t i = 0; i < 2; i++)
+		xr_queue_free(lane[i]);
+	xr_queue_free(q);
+}
+
+/* A handle of a lane is one of its own, whichever is freed first; also in a child. */
+static void
+free_all(struct xr_queue *q, uint32_t index)
+{
+	(void)index;
+	xr_queue_free(q);
+}
+
+static void
+lanes_freed(void)
+{
+	struct xr_queue *q = QUEUE(.lanes = 3), *lane = NULL;
+	struct rig_item item;
+	pid_t pid;
+	size_t len;
+
+	EXPECT(xr_queue_lane(q, 3, &lane, &rig_err) == XR_E_RANGE);
+	EXPECT(xr_queue_lane(q, 1, &lane, &rig_err) == XR_OK);
+	pid = rig_fork(free_all, q, 0);
+	rig_join(&pid, 1);
+	rig_put(lane, 0, 5, 8);
+	EXPECT(xr_queue_count(q) == 1);
+	xr_queue_free(q);
+	EXPECT(rig_get(lane, &item, &len) && item.seq == 5);
+	xr_queue_free(lane);
+	xr_queue_free(NULL);
+}
+
+const struct rig_case many_cases[] = {
+	{ "all-once", all_once },
+	{ "all-sizes", all_sizes },
+	{ "few-cells", few_cells },
+	{ "one-cell", one_cell },
+	{ "p2p-once", p2p_once },
+	{ "p2p-sizes", p2p_sizes },
+	{ "late-beside", late_beside },
+	{ "last-writer", last_writer },
+	{ "last-writer-killed", last_writer_killed },
+	{ "close-wakes", close_wakes },
+	{ "idle", idle },
+	{ "flooded", flooded },
+	{ "lanes", lanes },
+	{ "pollable", pollable },
+	{ "one-reader", one_reader },
+	{ "half-put", half_put },
+	{ "half-got", half_got },
+	{ "lost-with-reader", lost_with_reader },
+	{ "again-with-reader", again_with_reader },
+	{ "latency", latency },
+	{ "lanes-freed", lanes_freed },
+	{ NULL, NULL },
+};

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* queue_rig.c - see queue_rig.h. */
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <time.h>
+
+#include <linux/futex.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "tests/prog/queue_rig.h"
+
+#define PATIENCE_S 60
+
+struct xr_error rig_err;
+struct rig_board *rig_board;
+
+void
+rig_fail(const char *what, const char *file, int line)
+{
+	fprintf(stderr, "%s, line %d: %s: %s\n", file, line, what,
+		rig_err.text);
+	_exit(1);
+}
+
+void
+rig_init(void)
+{
+	alarm(PATIENCE_S);
+	rig_board = mmap(NULL, sizeof(*rig_board), PROT_READ | PROT_WRITE,
+		MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	EXPECT(rig_board != MAP_FAILED);
+}
+
+pid_t
+rig_fork(rig_fn *fn, struct xr_queue *q, uint32_t index)
+{
+	pid_t pid, parent = getpid();
+
+	fflush(NULL);
+	pid = fork();
+	EXPECT(pid != -1);
+	if (pid != 0)
+		return pid;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(1);
+	alarm(PATIENCE_S);
+	fn(q, index);
+	_exit(0);
+}
+
+void
+rig_join(const pid_t *pids, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		int status;
+
+		EXPECT(waitpid(pids[i], &status, 0) == pids[i]);
+		EXPECT(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	}
+}
+
+void
+rig_kill(pid_t pid)
+{
+	EXPECT(kill(pid, SIGKILL) == 0);
+	EXPECT(waitpid(pid, NULL, 0) == pid);
+}
+
+void
+rig_post(uint32_t word)
+{
+	atomic_fetch_add(&rig_board->word[word], 1);
+	syscall(SYS_futex, &rig_board->word[word], FUTEX_WAKE, INT_MAX, NULL,
+		NULL, 0);
+}
+
+void
+rig_await(uint32_t word, uint32_t value)
+{
+	uint32_t now;
+
+	while ((now = atomic_load(&rig_board->word[word])) < value)
+		syscall(SYS_futex, &rig_board->word[word], FUTEX_WAIT, now,
+			NULL, NULL, 0);
+}
+
+/* In state S, twice in a row with no switch in between: it does not look any more. */
+static bool
+status_of(pid_t pid, char *state, long *switches)
+{
+	char path[64], line[256];
+	bool has = false;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	f = fopen(path, "re");
+	if (f == NULL)
+		return false;
+	while (fgets(line, sizeof(line), f) != NULL) {
+		sscanf(line, "State: %c", state);
+		if (sscanf(line, "voluntary_ctxt_switches: %ld", switches) == 1)
+			has = true;
+	}
+	fclose(f);
+	return has;
+}
+
+void
+rig_sleeps(pid_t pid)
+{
+	const struct timespec pause = { .tv_nsec = 5000000 };
+	long before = -1, now = -2;
+	char state = '?';
+
+	/* Nothing tells of this but a look. */
+	while (status_of(pid, &state, &now) &&
+		(state != 'S' || now != before)) {
+		before = state == 'S' ? now : -1;
+		nanosleep(&pause, NULL);
+	}
+	EXPECT(state == 'S');
+}
+
+static int64_t
+clock_of(clockid_t clock)
+{
+	struct timespec t;
+
+	clock_gettime(clock, &t);
+	return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
+}
+
+int64_t
+rig_now(void)
+{
+	return clock_of(CLOCK_MONOTONIC);
+}
+
+int64_t
+rig_cpu(void)
+{
+	return clock_of(CLOCK_PROCESS_CPUTIME_ID);
+}
+
+struct xr_queue *
+rig_queue(const struct xr_queue_opts *opts)
+{
+	struct xr_queue *q = NULL;
+
+	EXPECT(xr_queue_new(opts, &q, &rig_err) == XR_OK);
+	return q;
+}
+
+/* The rest of an item follows from its beginning. */
+static uint8_t
+filler(const struct rig_item *item, size_t i)
+{
+	return (uint8_t)(item->writer * 31 + item->seq * 7 + i);
+}
+
+void
+rig_put(struct xr_queue *q, uint32_t writer, uint32_t seq, size_t bytes)
+{
+	static uint8_t data[1 << 16];
+	struct rig_item item = { writer, seq };
+
+	EXPECT(bytes >= sizeof(item) && bytes <= sizeof(data));
+	memcpy(data, &item, sizeof(item));
+	for (size_t i = sizeof(item); i < bytes; i++)
+		data[i] = filler(&item, i);
+	EXPECT(xr_queue_put_bytes(q, data, bytes, XR_TIMEOUT_NEVER, &rig_err) ==
+		XR_OK);
+}
+
+bool
+rig_get(struct xr_queue *q, struct rig_item *item, size_t *len)
+{
+	static uint8_t data[1 << 16];
+	struct xr_queue_buf buf = { .data = data, .room = sizeof(data) };
+	enum xr_status status =
+		xr_queue_get_bytes(q, &buf, XR_TIMEOUT_NEVER, &rig_err);
+
+	if (status == XR_E_CLOSED)
+		return false;
+	EXPECT(status == XR_OK);
+	EXPECT(buf.len >= sizeof(*item));
+	memcpy(item, data, sizeof(*item));
+	for (size_t i = sizeof(*item); i < buf.len; i++)
+		EXPECT(data[i] == filler(item, i));
+	*len = buf.len;
+	return true;
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * queue_rig.h - what the programs that test queues share: children, and counts that all of
+ * them see.
+ *
+ * What a case did not expect ends its process with status 1, and a line that says what. A
+ * case has a minute.
+ */
+#ifndef TESTS_PROG_QUEUE_RIG_H
+#define TESTS_PROG_QUEUE_RIG_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <xrun/queue.h>
+
+#define EXPECT(x) \
+	do { \
+		if (!(x)) \
+			rig_fail(#x, __FILE__, __LINE__); \
+	} while (0)
+
+/* What was put and got, item by item, of all producers. */
+#define RIG_WRITERS 8
+#define RIG_ITEMS   200000
+#define RIG_WORDS   64
+
+struct rig_board {
+	_Atomic uint32_t word[RIG_WORDS]; /* for the case; futexes */
+	_Atomic uint64_t got;
+	_Atomic uint8_t seen[RIG_WRITERS][RIG_ITEMS];
+};
+
+struct rig_item {
+	uint32_t writer;
+	uint32_t seq;
+};
+
+extern struct xr_error rig_err; /* of the last call */
+extern struct rig_board *rig_board;
+
+void rig_init(void);
+void rig_fail(const char *what, const char *file, int line)
+	__attribute__((noreturn));
+
+typedef void rig_fn(struct xr_queue *q, uint32_t index);
+
+/* rig_fork() - a child that runs @fn and ends with 0. */
+pid_t rig_fork(rig_fn *fn, struct xr_queue *q, uint32_t index);
+/* rig_join() - each of them ended with 0. rig_kill() - by SIGKILL, and is reaped. */
+void rig_join(const pid_t *pids, size_t count);
+void rig_kill(pid_t pid);
+
+/* rig_post() - one more of a word; rig_await() - until it is @value or more. */
+void rig_post(uint32_t word);
+void rig_await(uint32_t word, uint32_t value);
+
+/* rig_sleeps() - until the process sleeps in a system call. */
+void rig_sleeps(pid_t pid);
+
+int64_t rig_now(void); /* ns */
+int64_t rig_cpu(void); /* ns of this process */
+
+/* rig_queue() - as XR_QUEUE_... says. */
+struct xr_queue *rig_queue(const struct xr_queue_opts *opts);
+#define QUEUE(...) \
+	rig_queue(&(struct xr_queue_opts){ \
+		.size = sizeof(struct xr_queue_opts), \
+		__VA_ARGS__ })
+
+/* rig_put() - @bytes bytes that begin with an item; rig_get() - one; false: closed. */
+void rig_put(struct xr_queue *q, uint32_t writer, uint32_t seq, size_t bytes);
+bool rig_get(struct xr_queue *q, struct rig_item *item, size_t *len);
+
+struct rig_case {
+	const char *name;
+	void (*fn)(void);
+};
+
+extern const struct rig_case many_cases[]; /* queue_many.c */
+
+#endif /* TESTS_PROG_QUEUE_RIG_H */

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* move.c - items into a queue and out of it, with waiting; see queue_inner.h. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "worker/queue/queue_inner.h"
+#include "worker/queue/user.h"
+
+/* --- who may ------------------------------------------------------------------------- */
+
+/* Of XR_QUEUE_P2P each end of a lane has one process, until that is gone. */
+static enum xr_status
+take_end(struct hall *h, _Atomic uint32_t *end, uint32_t who,
+	struct xr_error *err)
+{
+	uint32_t has = atomic_load_explicit(end, memory_order_relaxed);
+
+	if (has == who)
+		return XR_OK;
+	for (int turn = 0; turn < 2; turn++) {
+		has = 0;
+		if (atomic_compare_exchange_strong(end, &has, who))
+			return XR_OK;
+		user_check(h, has);
+	}
+	return fail(err, XR_E_EXISTS,
+		"process %u has this end of the queue already",
+		user_pid(h, has));
+}
+
+static enum xr_status
+may_begin(struct xr_queue *q, enum xr_queue_role role, int64_t timeout,
+	struct xr_error *err)
+{
+	if (q == NULL || timeout < 0)
+		return fail(err, XR_E_INVAL,
+			q == NULL ? "no queue" : "a time of less than 0");
+	if (!hall_has(q->hall, role))
+		return fail(err, XR_E_STATE,
+			role == XR_QUEUE_WRITER ?
+				"this process is no writer of the queue" :
+				"this process is no reader of the queue");
+	return XR_OK;
+}
+
+/* --- in ------------------------------------------------------------------------------- */
+
+struct giving {
+	struct xr_queue *q;
+	uint32_t who;
+	struct spell spell;
+	uint32_t fresh; /* put, and nobody was woken for it yet */
+};
+
+static void
+tell(struct giving *g)
+{
+	struct hall *h = g->q->hall;
+
+	if (g->fresh == 0)
+		return;
+	/* Of lanes anybody may wait for another one. */
+	wake_ring(&h->head->items_wake,
+		h->plan.lanes > 1 ? UINT32_MAX : g->fresh);
+	hall_light(h);
+	g->fresh = 0;
+}
+
+/* Into the next lane that has room. */
+static enum xr_status
+give_once(struct giving *g, struct letter *letter, struct xr_error *err)
+{
+	struct xr_queue *q = g->q;
+	uint32_t at = atomic_load_explicit(&q->put_at, memory_order_relaxed);
+	enum xr_status status = XR_E_AGAIN;
+
+	for (uint32_t n = 0; n < q->count; n++) {
+		struct lane *lane =
+			&q->hall->lane[q->first + (at + n) % q->count];
+
+		if (q->hall->plan.kind == XR_QUEUE_P2P)
+			status = take_end(q->hall, &lane->ends->writer, g->who,
+				err);
+		if (status != XR_OK && status != XR_E_AGAIN)
+			return status;
+		status = lane_put(q->hall, lane, g->who, letter, &g->spell.met);
+		if (status == XR_E_AGAIN)
+			continue;
+		if (status == XR_OK && q->count > 1)
+			atomic_store_explicit(&q->put_at,
+				(at + n + 1) % q->count, memory_order_relaxed);
+		return status;
+	}
+	return XR_E_AGAIN;
+}
+
+static enum xr_status
+give(struct giving *g, struct letter *letter, struct xr_error *err)
+{
+	enum xr_status status;
+
+	while ((status = give_once(g, letter, err)) == XR_E_AGAIN) {
+		tell(g);
+		status = spell_turn(&g->spell, err);
+		if (status != XR_OK)
+			break;
+	}
+	if (status == XR_OK)
+		g->fresh++;
+	else
+		lane_unpack(g->q->hall, letter);
+	if (status == XR_E_CLOSED)
+		fail(err, status, "the queue is closed");
+	else if (status == XR_E_RANGE)
+		fail(err, status, "%zu bytes are too long for a queue",
+			letter->len);
+	else if (status == XR_E_SYS && errno == EFBIG)
+		fail(err, status, "an item of a queue: %s", strerror(errno));
+	return status;
+}
+
+enum xr_status
+give_all(struct xr_queue *q, struct letter *letters, size_t *count,
+	int64_t timeout, struct xr_error *err)
+{
+	struct giving g = { .q = q };
+	size_t want = *count;
+	enum xr_status status = may_begin(q, XR_QUEUE_WRITER, timeout, err);
+
+	*count = 0;
+	if (status == XR_OK)
+		status = user_self(q->hall, &g.who, err);
+	if (status != XR_OK)
+		return status;
+	spell_init(&g.spell, q->hall, &q->hall->head->space_wake, timeout);
+	while (*count < want && status == XR_OK) {
+		status = give(&g, &letters[*count], err);
+		if (status == XR_OK)
+			++*count;
+	}
+	tell(&g);
+	spell_end(&g.spell);
+	return status;
+}
+
+/* --- out ------------------------------------------------------------------------------ */
+
+struct taking {
+	struct xr_queue *q;
+	uint32_t who;
+	struct taker *takers; /* [want] */
+	size_t want, count;
+	struct lane_met met;
+};
+
+/* What of one lane can be had. */
+static enum xr_status
+take_of(struct taking *t, struct lane *lane, struct xr_error *err)
+{
+	struct hall *h = t->q->hall;
+	enum xr_status status = XR_OK;
+
+	if (h->plan.kind == XR_QUEUE_P2P)
+		status = take_end(h, &lane->ends->reader, t->who, err);
+	while (status == XR_OK && t->count < t->want) {
+		struct taker *taker = &t->takers[t->count];
+
+		taker->who = t->who;
+		status = lane_get(h, lane, taker, &t->met);
+		if (status == XR_OK)
+			t->count++;
+	}
+	return status;
+}
+
+/* From those that have something, in turn. What was got counts, whatever came after it. */
+static enum xr_status
+take_once(struct taking *t, struct lane_met *met, struct xr_error *err)
+{
+	struct xr_queue *q = t->q;
+	uint32_t at = atomic_load_explicit(&q->get_at, memory_order_relaxed);
+
+	*met = (struct lane_met){ 0 };
+	for (uint32_t n = 0; n < q->count && t->count < t->want; n++) {
+		uint32_t i = (at + n) % q->count;
+		size_t before = t->count;
+		enum xr_status status =
+			take_of(t, &q->hall->lane[q->first + i], err);
+
+		if (t->count > before && q->count > 1)
+			atomic_store_explicit(&q->get_at, (i + 1) % q->count,
+				memory_order_relaxed);
+		if (t->met.is_coming)
+			*met = t->met;
+		if (status != XR_OK && status != XR_E_AGAIN && t->count == 0)
+			return status;
+	}
+	return t->count > 0 ? XR_OK : XR_E_AGAIN;
+}
+
+/* Who polls is told when there is nothing; what came in between is told again. */
+static void
+darken(struct xr_queue *q)
+{
+	struct hall *h = q->hall;
+
+	if (atomic_load_explicit(&h->head->polled, memory_order_relaxed) == 0)
+		return;
+	hall_darken(h);
+	for (uint32_t i = 0; i < h->plan.lanes; i++)
+		if (!lane_is_empty(h, &h->lane[i]))
+			hall_light(h);
+}
+
+/* Whether it is closed is asked first: what was put before that is there. */
+static enum xr_status
+take(struct taking *t, struct spell *s, struct xr_error *err)
+{
+	struct hall_head *head = t->q->hall->head;
+	enum xr_status status;
+
+	for (;;) {
+		bool is_over = atomic_load(&head->end) != HALL_OPEN;
+
+		status = take_once(t, &s->met, err);
+		if (status != XR_E_AGAIN)
+			return status;
+		if (is_over && !s->met.is_coming)
+			return fail(err, XR_E_CLOSED,
+				"the queue is closed, and empty");
+		status = spell_turn(s, err);
+		if (status != XR_OK)
+			break;
+	}
+	if (status == XR_E_TIMEOUT)
+		darken(t->q);
+	return status;
+}
+
+static enum xr_status
+say(enum xr_status status, const struct taking *t, struct xr_error *err)
+{
+	switch (status) {
+	case XR_E_RANGE:
+		return fail(err, status, "an item of %zu bytes does not fit",
+			t->takers[0].buf->len);
+	case XR_E_NOMEM:
+		return fail(err, status, "out of memory");
+	case XR_E_PROTO:
+		return fail(err, status, "a queue that somebody has damaged");
+	default:
+		return status;
+	}
+}
+
+enum xr_status
+take_some(struct xr_queue *q, struct taker *takers, size_t *count,
+	int64_t timeout, struct xr_error *err)
+{
+	struct taking t = { .q = q, .takers = takers, .want = *count };
+	enum xr_status status = may_begin(q, XR_QUEUE_READER, timeout, err);
+	struct spell s;
+
+	*count = 0;
+	if (status == XR_OK)
+		status = user_self(q->hall, &t.who, err);
+	if (status != XR_OK || t.want == 0)
+		return status;
+	spell_init(&s, q->hall, &q->hall->head->items_wake, timeout);
+	status = say(take(&t, &s, err), &t, err);
+	spell_end(&s);
+	*count = t.count;
+	if (t.count > 0)
+		wake_ring(&q->hall->head->space_wake,
+			q->hall->plan.lanes > 1 ? UINT32_MAX :
+						  (uint32_t)t.count);
+	return status;
+}
