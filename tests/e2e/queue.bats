@@ -27,6 +27,13 @@ runs()
 	done
 }
 
+# queue_kill ARG... - the campaign of that name.
+queue_kill()
+{
+	try timeout 100 "$BUILD/tests/fault/fault_queuekill" "$@"
+	assert_eq "$*: $status: $stderr" "$*: 0: "
+}
+
 @test "AC-U1 what four put four get, each once and in its order" {
 	runs all-once all-sizes few-cells one-cell
 }
@@ -44,12 +51,12 @@ runs()
 }
 
 @test "AC-U4 D-U2 who is killed at any moment is in nobody's way" {
-	queue_kill --rounds 30 any
-	queue_kill --rounds 10 p2p
+	queue_kill --rounds 60 any
+	queue_kill --rounds 30 p2p
 }
 
 @test "an item of one who is killed is got again, where that was asked for" {
-	queue_kill --rounds 20 redeliver
+	queue_kill --rounds 30 redeliver
 	runs again-with-reader
 }
 
@@ -62,7 +69,7 @@ runs()
 }
 
 @test "AC-U6 D-U4 an item that was half put by one who was killed is not there" {
-	runs half-put
+	runs half-put half-got
 }
 
 @test "AC-U7 D-U5 D-U7 a full queue is as it was when a put is late" {
