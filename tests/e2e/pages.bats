@@ -67,6 +67,10 @@ example()
 	example xr_future
 }
 
+@test "xr_queue(3): a parent adds up what its children put" {
+	example xr_queue
+}
+
 @test "xr_rpc(3): a function of another rank adds" {
 	example xr_rpc
 }

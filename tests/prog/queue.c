@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * queue.c - queues, by the acceptance checks: in one process, and (queue_many.c) in many.
+ * queue.c - queues, by the acceptance checks: in one process, and (queue_many.c, queue_end.c) in many.
  *
  *   queue CASE
  */
@@ -476,7 +476,9 @@ int
 main(int argc, char **argv)
 {
 	rig_init();
-	if (argc != 2 || (!run(cases, argv[1]) && !run(many_cases, argv[1]))) {
+	if (argc != 2 ||
+		(!run(cases, argv[1]) && !run(many_cases, argv[1]) &&
+			!run(end_cases, argv[1]))) {
 		fprintf(stderr, "usage: queue CASE\n");
 		return 2;
 	}

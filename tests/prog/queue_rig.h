@@ -83,5 +83,6 @@ struct rig_case {
 };
 
 extern const struct rig_case many_cases[]; /* queue_many.c */
+extern const struct rig_case end_cases[];  /* queue_end.c */
 
 #endif /* TESTS_PROG_QUEUE_RIG_H */

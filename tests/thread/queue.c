@@ -130,12 +130,14 @@ main(void)
 		.bytes = 64 << 10 };
 
 	puts("1..4");
-	each = (uint32_t)(operations != NULL ? atol(operations) : 200000) / 8 /
-		MOST;
+	each = (uint32_t)(operations != NULL ? strtol(operations, NULL, 10) :
+					       200000) /
+		8 / MOST;
 	play(&opts, MOST, false, "four put, four get");
 	opts.items = 3;
 	opts.redeliver = true;
-	play(&opts, MOST, true, "three cells, and what was got is said to be done");
+	play(&opts, MOST, true,
+		"three cells, and what was got is said to be done");
 	opts = (struct xr_queue_opts){ .size = sizeof(opts),
 		.kind = XR_QUEUE_P2P,
 		.items = 64 };

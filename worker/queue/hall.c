@@ -36,9 +36,8 @@ is_in_range(const struct hall_plan *p)
 		p->lanes >= 1 && p->lanes <= XR_QUEUE_LANES_MAX &&
 		p->blocks >= 1 && p->blocks <= HALL_BLOCKS &&
 		p->block >= HALL_BLOCK && p->block % 64 == 0 &&
-		p->lot <= HALL_LOT &&
-		p->lot % HALL_PAGE == 0 && p->kind <= XR_QUEUE_P2P &&
-		p->mode <= XR_ENC_SHARE;
+		p->lot <= HALL_LOT && p->lot % HALL_PAGE == 0 &&
+		p->kind <= XR_QUEUE_P2P && p->mode <= XR_ENC_SHARE;
 }
 
 bool
