@@ -29,6 +29,7 @@ rows() # FILE COUNT: so many rows, each with a ratio
 }
 
 echo 1..9
+echo 1..10
 check "launch compares" "$here/launch" --build "$build" --pairs 3 --ranks 2 \
 	--programs true,lines,stamp --peers bare-pipes,xargs \
 	--json "$tmp/launch"
@@ -42,6 +43,9 @@ check "first measures" "$here/first" --build "$build" --xrun "$build/xrun" \
 	--ranks 2 --pairs 3 --json "$tmp/first"
 check "start measures" sh -c "'$here/start' --build '$build' --count 3 \
 	--rounds 1 | grep -c -e '^| xr_proc ' -e '^| multiproc' | grep -x 6"
+check "queue compares" "$here/queue" --build "$build" --pairs 3 --shapes 1:1,4:4 \
+	--sizes 8,4096 --items 2000 --peers SimpleQueue --json "$tmp/queue"
+check "every item was verified" rows "$tmp/queue" 24
 check "table shows both" sh -c "'$here/table' '$tmp/launch' '$tmp/logs' |
 	grep -c -e '^| true | 2 | bare' -e '^| direct | 4' | grep -x 3"
 # A launcher that loses a rank must not get a time.
