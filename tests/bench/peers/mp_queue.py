@@ -13,9 +13,10 @@ import sys
 import time
 
 
-def put(queue, gate, size, items, batch):
+def put(queue, gate, size, items, batch, told):
     rest = bytes(size - 16) if size >= 16 else b""
     gate.wait()
+    told.put(time.monotonic_ns())
     for i in range(0, items, batch):
         some = []
         for n in range(i, min(i + batch, items)):
@@ -46,14 +47,15 @@ def main():
     queue = getattr(context, sys.argv[6])()
     told = context.SimpleQueue()
     gate = context.Barrier(writers + readers + 1)
-    ins = [context.Process(target=put, args=(queue, gate, size, items, batch))
+    ins = [context.Process(target=put, args=(queue, gate, size, items, batch,
+                                              told))
            for _ in range(writers)]
     outs = [context.Process(target=get, args=(queue, gate, size, batch, told))
             for _ in range(readers)]
     for one in ins + outs:
         one.start()
     gate.wait()
-    begin = time.monotonic_ns()
+    begin = min(told.get() for _ in ins)
     for one in ins:
         one.join()
     for _ in outs:
