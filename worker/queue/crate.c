@@ -126,7 +126,7 @@ read_load(struct reader *r, uint8_t *out, size_t len)
 	}
 }
 
-static void
+static enum xr_status
 fill_blocks(const struct hall *h, struct lane *lane,
 	const struct crate_load *load, uint32_t first)
 {
@@ -137,11 +137,13 @@ fill_blocks(const struct hall *h, struct lane *lane,
 	for (size_t left = load->len; left > 0;) {
 		size_t n = left < block ? left : block;
 
+		if (i == CELL_NO_BLOCK)
+			return XR_E_PROTO;
 		read_load(&r, lane->data + i * block, n);
 		left -= n;
-		if (left > 0)
-			i = next_block(h, lane, i);
+		i = next_block(h, lane, i);
 	}
+	return XR_OK;
 }
 
 static enum xr_status
@@ -276,6 +278,8 @@ enum xr_status
 crate_pack(struct hall *h, struct lane *lane, uint32_t who,
 	const struct crate_load *load, struct crate *crate)
 {
+	enum xr_status status;
+
 	crate->owner =
 		owner_word(who, atomic_fetch_add(&h->head->number, 1) + 1);
 	crate->len = load->len;
@@ -285,8 +289,10 @@ crate_pack(struct hall *h, struct lane *lane, uint32_t who,
 		free_blocks(h, lane, crate);
 		return XR_E_AGAIN;
 	}
-	fill_blocks(h, lane, load, crate->first);
-	return XR_OK;
+	status = fill_blocks(h, lane, load, crate->first);
+	if (status != XR_OK)
+		free_blocks(h, lane, crate);
+	return status;
 }
 
 static bool
@@ -294,6 +300,29 @@ is_lot(const struct crate *crate)
 {
 	return crate->first >= HALL_BLOCKS &&
 		crate->first < HALL_BLOCKS + HALL_LOTS;
+}
+
+/* What was not written costs nobody anything, and need not be read. */
+static bool
+is_written(const struct hall *h, const struct crate *crate)
+{
+	uint64_t at = lot_at(h, crate->first - HALL_BLOCKS);
+	int saved = errno;
+	off_t end;
+
+	if (crate->len > h->plan.lot)
+		return false;
+	end = lseek(h->fd, (off_t)at, SEEK_HOLE);
+	errno = saved;
+	return end != -1 && (uint64_t)end >= at + crate->len;
+}
+
+bool
+crate_is_whole(const struct hall *h, const struct crate *crate)
+{
+	if (is_lot(crate))
+		return is_written(h, crate);
+	return crate->len <= (uint64_t)h->plan.blocks * h->plan.block;
 }
 
 enum xr_status

@@ -28,10 +28,13 @@ struct crate_load {
  * crate_pack() - @load into memory of the lane's that is marked as @who's.
  *
  * Returns  XR_OK; XR_E_AGAIN: there is no room now; XR_E_RANGE: there never is;
- *          XR_E_SYS
+ *          XR_E_SYS; XR_E_PROTO: somebody writes there
  */
 enum xr_status crate_pack(struct hall *h, struct lane *lane, uint32_t who,
 	const struct crate_load *load, struct crate *crate);
+
+/* crate_is_whole() - can it have so many bytes? */
+bool crate_is_whole(const struct hall *h, const struct crate *crate);
 
 /* crate_unpack() - @crate->len bytes to @out; XR_E_PROTO: what stands there leads
  * nowhere. */

@@ -29,7 +29,8 @@ find_free(const struct hall *h, const struct lane *lane, struct found *f,
 {
 	f->ticket =
 		atomic_load_explicit(&lane->ends->tail, memory_order_acquire);
-	for (;; f->ticket++) {
+	/* Nobody is further behind than that, but where somebody writes nonsense. */
+	for (uint32_t n = 0; n <= 2 * h->plan.items; n++, f->ticket++) {
 		f->cell = lane_cell(h, lane, f->ticket, &f->lap);
 		f->word = atomic_load(&f->cell->state);
 		if (cell_behind(f->word, f->lap) > 0) {
@@ -43,6 +44,7 @@ find_free(const struct hall *h, const struct lane *lane, struct found *f,
 			return true;
 		advance(&lane->ends->tail, f->ticket);
 	}
+	return false;
 }
 
 static void
@@ -238,8 +240,10 @@ walk(const struct hall *h, struct lane *lane, struct found *f,
 	struct lane_met *met)
 {
 	enum look look = LOOK_END;
+	uint32_t passed = 0;
 
-	for (uint32_t n = 0; n < h->plan.items; f->ticket++) {
+	for (uint32_t n = 0; n <= 2 * h->plan.items && passed < h->plan.items;
+		n++, f->ticket++) {
 		look = look_at(h, lane, f);
 		if (look == LOOK_FULL || look == LOOK_END)
 			return look;
@@ -254,7 +258,7 @@ walk(const struct hall *h, struct lane *lane, struct found *f,
 		if (f->is_first)
 			advance_head(h, lane, f);
 		else
-			n++;
+			passed++;
 	}
 	return LOOK_END;
 }
@@ -276,6 +280,29 @@ find_full(const struct hall *h, struct lane *lane, struct found *f,
 	return look == LOOK_FULL;
 }
 
+static struct crate
+crate_of(const struct cell *cell)
+{
+	return (struct crate){
+		.owner = atomic_load_explicit(&cell->owner,
+			memory_order_relaxed),
+		.first = atomic_load_explicit(&cell->first,
+			memory_order_relaxed),
+		.len = atomic_load_explicit(&cell->len, memory_order_relaxed),
+	};
+}
+
+/* How long the item in @cell is; of one that cannot be, 0, and it is not got. */
+static uint64_t
+length_of(const struct hall *h, const struct cell *cell)
+{
+	const struct crate crate = crate_of(cell);
+	bool fits = crate.owner != 0 ? crate_is_whole(h, &crate) :
+				       crate.len <= CELL_BODY;
+
+	return fits ? crate.len : 0;
+}
+
 /* Room for an item of @len bytes. */
 static enum xr_status
 make_room(struct taker *t, uint64_t len)
@@ -295,18 +322,6 @@ make_room(struct taker *t, uint64_t len)
 	return XR_OK;
 }
 
-static struct crate
-crate_of(const struct cell *cell)
-{
-	return (struct crate){
-		.owner = atomic_load_explicit(&cell->owner,
-			memory_order_relaxed),
-		.first = atomic_load_explicit(&cell->first,
-			memory_order_relaxed),
-		.len = atomic_load_explicit(&cell->len, memory_order_relaxed),
-	};
-}
-
 /* Of a cell that nobody else reads. */
 static enum xr_status
 copy_out(struct hall *h, const struct lane *lane, const struct cell *cell,
@@ -317,8 +332,7 @@ copy_out(struct hall *h, const struct lane *lane, const struct cell *cell,
 	enum xr_status status = XR_OK;
 
 	t->kind = (enum cell_kind)cell->kind;
-	if (crate.len != t->buf->len ||
-		(crate.owner == 0 && crate.len > CELL_BODY))
+	if (crate.len != t->buf->len)
 		return XR_E_PROTO;
 	if (crate.owner != 0)
 		status = crate_unpack(h, lane, &crate, out);
@@ -381,9 +395,7 @@ get_claimed(struct hall *h, struct lane *lane, struct taker *t,
 	for (;;) {
 		if (!find_full(h, lane, &f, met))
 			return XR_E_AGAIN;
-		status = make_room(t,
-			atomic_load_explicit(&f.cell->len,
-				memory_order_relaxed));
+		status = make_room(t, length_of(h, f.cell));
 		if (atomic_load(&f.cell->state) != f.word)
 			continue; /* that was the length of another */
 		if (status != XR_OK)
@@ -428,8 +440,7 @@ get_alone(struct hall *h, struct lane *lane, struct taker *t,
 
 	if (!find_full(h, lane, &f, met))
 		return XR_E_AGAIN;
-	status = make_room(t,
-		atomic_load_explicit(&f.cell->len, memory_order_relaxed));
+	status = make_room(t, length_of(h, f.cell));
 	if (status != XR_OK)
 		return status;
 	if (atomic_load_explicit(&f.cell->owner, memory_order_relaxed) != 0)

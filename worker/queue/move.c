@@ -116,6 +116,8 @@ give(struct giving *g, struct letter *letter, struct xr_error *err)
 	else if (status == XR_E_RANGE)
 		fail(err, status, "%zu bytes are too long for a queue",
 			letter->len);
+	else if (status == XR_E_PROTO)
+		fail(err, status, "a queue that somebody has damaged");
 	else if (status == XR_E_SYS && errno == EFBIG)
 		fail(err, status, "an item of a queue: %s", strerror(errno));
 	return status;
