@@ -118,6 +118,10 @@ queue_kill()
 	runs values room roles
 }
 
+@test "who is woken for what he cannot have wakes another" {
+	runs too-small no-memory
+}
+
 @test "threads of a process" {
 	runs threads
 }

@@ -242,6 +242,94 @@ close_wakes(void)
 	xr_queue_free(full);
 }
 
+/* --- who is woken for nothing ------------------------------------------------------------ */
+
+/* Who sleeps first is woken first: when each is known already, and so wakes nobody by its
+ * coming. */
+static void
+in_turn(uint32_t index)
+{
+	rig_post(0);
+	rig_await(10 + index, 1);
+	rig_post(0);
+}
+
+static void
+let_sleep(const pid_t *pid)
+{
+	rig_await(0, 2);
+	for (uint32_t i = 0; i < 2; i++) {
+		rig_post(10 + i);
+		rig_await(0, 3 + i);
+		rig_sleeps(pid[i]);
+	}
+}
+
+static void
+get_in_turn(struct xr_queue *q, uint32_t index)
+{
+	char small[4];
+	struct xr_queue_buf buf = { .data = small, .room = sizeof(small) };
+	struct rig_item item;
+	size_t len;
+
+	EXPECT(xr_queue_get_bytes(q, &buf, 0, &rig_err) == XR_E_TIMEOUT);
+	in_turn(index);
+	if (index == 0)
+		EXPECT(xr_queue_get_bytes(q, &buf, XR_TIMEOUT_NEVER,
+			       &rig_err) == XR_E_RANGE);
+	else
+		EXPECT(rig_get(q, &item, &len));
+}
+
+/* What does not fit goes to another one who sleeps. */
+static void
+too_small(void)
+{
+	struct xr_queue *q = QUEUE(0);
+	pid_t pid[2];
+
+	for (uint32_t i = 0; i < 2; i++)
+		pid[i] = rig_fork(get_in_turn, q, i);
+	let_sleep(pid);
+	rig_put(q, 0, 0, 8);
+	rig_join(pid, 2);
+	xr_queue_free(q);
+}
+
+static void
+put_in_turn(struct xr_queue *q, uint32_t index)
+{
+	EXPECT(xr_queue_put_bytes(q, "x", 1, 0, &rig_err) == XR_E_TIMEOUT);
+	in_turn(index);
+	rig_put(q, 0, 9, index == 0 ? 2048 : 8);
+	rig_post(1 + index);
+}
+
+/* A cell is free: who is woken for it lacks memory, and another one does not. */
+static void
+no_memory(void)
+{
+	struct xr_queue *q = QUEUE(.items = 5, .bytes = 8 << 10);
+	struct rig_item item;
+	pid_t pid[2];
+	size_t len;
+
+	rig_put(q, 0, 0, 8);
+	for (uint32_t i = 1; i < 5; i++)
+		rig_put(q, 0, i, 2048);
+	for (uint32_t i = 0; i < 2; i++)
+		pid[i] = rig_fork(put_in_turn, q, i);
+	let_sleep(pid);
+	EXPECT(rig_get(q, &item, &len) && item.seq == 0);
+	rig_await(2, 1);
+	EXPECT(atomic_load(&rig_board->word[1]) == 0);
+	EXPECT(rig_get(q, &item, &len) && item.seq == 1);
+	rig_await(1, 1);
+	rig_join(pid, 2);
+	xr_queue_free(q);
+}
+
 /* --- what costs nothing ------------------------------------------------------------------ */
 
 static void
@@ -422,6 +510,8 @@ const struct rig_case many_cases[] = {
 	{ "last-writer", last_writer },
 	{ "last-writer-killed", last_writer_killed },
 	{ "close-wakes", close_wakes },
+	{ "too-small", too_small },
+	{ "no-memory", no_memory },
 	{ "idle", idle },
 	{ "flooded", flooded },
 	{ "lanes", lanes },

@@ -97,7 +97,7 @@ free_blocks(struct hall *h, struct lane *lane, const struct crate *crate)
 		free_block(lane, i, crate->owner);
 		i = next;
 	}
-	wake_ring(&h->head->space_wake, UINT32_MAX);
+	wake_ring(&h->head->memory_wake, UINT32_MAX);
 }
 
 /* Where a load is read from. */
@@ -247,7 +247,7 @@ free_lot(struct hall *h, const struct crate *crate)
 		(off_t)lot_at(h, lot), (off_t)h->plan.lot);
 	errno = saved;
 	atomic_compare_exchange_strong(&h->head->lots[lot], &owner, 0);
-	wake_ring(&h->head->space_wake, UINT32_MAX);
+	wake_ring(&h->head->memory_wake, UINT32_MAX);
 }
 
 static enum xr_status
@@ -357,5 +357,5 @@ crate_purge(struct hall *h, struct lane *lane, uint64_t owner)
 
 		atomic_compare_exchange_strong(&h->head->lots[i], &word, 0);
 	}
-	wake_ring(&h->head->space_wake, UINT32_MAX);
+	wake_ring(&h->head->memory_wake, UINT32_MAX);
 }

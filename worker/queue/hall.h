@@ -101,6 +101,9 @@ uint64_t hall_space(void);
 /* hall_mute() - this process is no writer any more. */
 void hall_mute(struct hall *h);
 
+/* hall_wake() - all who sleep look. */
+void hall_wake(struct hall *h);
+
 /* hall_finish() - it is closed, if it is not; and all who sleep look. */
 void hall_finish(struct hall *h, enum hall_end end);
 

@@ -175,8 +175,9 @@ struct hall_head {
 	_Atomic uint32_t roll;                    /* steps as users come */
 	_Atomic uint32_t lit; /* the descriptor can be read from */
 	_Alignas(HALL_LINE) _Atomic uint64_t number; /* of the last long item */
-	struct wake items_wake;
-	struct wake space_wake;
+	struct wake items_wake;                      /* for something to get */
+	struct wake space_wake;                      /* for a cell */
+	struct wake memory_wake;                     /* for blocks, or a lot */
 	_Alignas(HALL_LINE) _Atomic uint64_t lots[HALL_LOTS]; /* owners */
 };
 

@@ -7,6 +7,7 @@
 #include "base/status.h"
 #include "worker/queue/queue_inner.h"
 #include "worker/queue/user.h"
+#include "worker/queue/vigil.h"
 
 /* --- who may ------------------------------------------------------------------------- */
 
@@ -96,6 +97,23 @@ give_once(struct giving *g, struct letter *letter, struct xr_error *err)
 	return XR_E_AGAIN;
 }
 
+/* What it waits for: a cell, or memory. Who was woken for a cell, and has no memory for it,
+ * leaves it to another. */
+static void
+choose_wake(struct giving *g)
+{
+	struct hall_head *head = g->q->hall->head;
+	struct wake *wake =
+		g->spell.met.is_memory ? &head->memory_wake : &head->space_wake;
+
+	if (g->spell.wake == wake)
+		return;
+	if (g->spell.met.is_memory)
+		wake_ring(&head->space_wake, 1);
+	g->spell.wake = wake;
+	g->spell.armed = false;
+}
+
 static enum xr_status
 give(struct giving *g, struct letter *letter, struct xr_error *err)
 {
@@ -103,6 +121,7 @@ give(struct giving *g, struct letter *letter, struct xr_error *err)
 
 	while ((status = give_once(g, letter, err)) == XR_E_AGAIN) {
 		tell(g);
+		choose_wake(g);
 		status = spell_turn(&g->spell, err);
 		if (status != XR_OK)
 			break;
@@ -202,18 +221,22 @@ take_once(struct taking *t, struct lane_met *met, struct xr_error *err)
 	return t->count > 0 ? XR_OK : XR_E_AGAIN;
 }
 
-/* Who polls is told when there is nothing; what came in between is told again. */
-static void
-darken(struct xr_queue *q)
+/* Who polls is told when there is nothing; what came in between is told again, as is the
+ * end of who came meanwhile. */
+static enum xr_status
+darken(struct xr_queue *q, enum xr_status status, struct xr_error *err)
 {
 	struct hall *h = q->hall;
 
 	if (atomic_load_explicit(&h->head->polled, memory_order_relaxed) == 0)
-		return;
+		return status;
 	hall_darken(h);
+	if (vigil_follow(h, err) != XR_OK)
+		return XR_E_SYS;
 	for (uint32_t i = 0; i < h->plan.lanes; i++)
 		if (!lane_is_empty(h, &h->lane[i]))
 			hall_light(h);
+	return status;
 }
 
 /* Whether it is closed is asked first: what was put before that is there. */
@@ -236,9 +259,7 @@ take(struct taking *t, struct spell *s, struct xr_error *err)
 		if (status != XR_OK)
 			break;
 	}
-	if (status == XR_E_TIMEOUT)
-		darken(t->q);
-	return status;
+	return status == XR_E_TIMEOUT ? darken(t->q, status, err) : status;
 }
 
 static enum xr_status
@@ -274,6 +295,9 @@ take_some(struct xr_queue *q, struct taker *takers, size_t *count,
 	status = say(take(&t, &s, err), &t, err);
 	spell_end(&s);
 	*count = t.count;
+	/* It stays, for one who may be asleep. */
+	if (status == XR_E_RANGE || status == XR_E_NOMEM)
+		wake_ring(&q->hall->head->items_wake, 1);
 	if (t.count > 0)
 		wake_ring(&q->hall->head->space_wake,
 			q->hall->plan.lanes > 1 ? UINT32_MAX :

@@ -60,13 +60,20 @@ hall_darken(struct hall *h)
 }
 
 void
+hall_wake(struct hall *h)
+{
+	wake_all(&h->head->items_wake);
+	wake_all(&h->head->space_wake);
+	wake_all(&h->head->memory_wake);
+}
+
+void
 hall_finish(struct hall *h, enum hall_end end)
 {
 	uint32_t open = HALL_OPEN;
 
 	atomic_compare_exchange_strong(&h->head->end, &open, end);
-	wake_all(&h->head->items_wake);
-	wake_all(&h->head->space_wake);
+	hall_wake(h);
 	if (atomic_load(&h->head->polled) != 0)
 		say(h);
 }

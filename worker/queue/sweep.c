@@ -2,7 +2,6 @@
 /* sweep.c - see user.h: what is left of the dead. */
 #include "worker/queue/lane.h"
 #include "worker/queue/user.h"
-#include "worker/queue/wake.h"
 
 static bool
 is_named(const struct hall *h, uint64_t owner)
@@ -67,8 +66,7 @@ user_sweep(struct hall *h, uint32_t user, const struct user_id *id)
 	sweep_lots(h, id->who);
 	user_free(h, user, id);
 	/* It may have been about to wake others. */
-	wake_all(&h->head->items_wake);
-	wake_all(&h->head->space_wake);
+	hall_wake(h);
 	if (atomic_load(&h->head->polled) != 0) {
 		atomic_store(&h->head->lit, 0);
 		hall_light(h);

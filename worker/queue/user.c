@@ -13,7 +13,6 @@
 #include "base/fd.h"
 #include "base/status.h"
 #include "worker/queue/user.h"
-#include "worker/queue/wake.h"
 
 #ifndef SYS_pidfd_open
 #define SYS_pidfd_open 434
@@ -147,13 +146,13 @@ user_check_all(struct hall *h)
 
 /* --- coming and going ---------------------------------------------------------------- */
 
-/* Those who sleep have to hear of its end, before it claims anything. */
+/* Those who sleep, or poll, have to hear of its end, before it claims anything. */
 static void
 announce(struct hall *h)
 {
 	atomic_fetch_add(&h->head->roll, 1);
-	wake_all(&h->head->items_wake);
-	wake_all(&h->head->space_wake);
+	hall_wake(h);
+	hall_light(h);
 }
 
 static bool
