@@ -287,8 +287,12 @@ static void
 too_small(void)
 {
 	struct xr_queue *q = QUEUE(0);
+	struct rig_item item;
 	pid_t pid[2];
+	size_t len;
 
+	rig_put(q, 0, 0, 8);
+	EXPECT(rig_get(q, &item, &len));
 	for (uint32_t i = 0; i < 2; i++)
 		pid[i] = rig_fork(get_in_turn, q, i);
 	let_sleep(pid);

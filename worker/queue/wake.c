@@ -15,8 +15,11 @@ uint32_t
 wake_arm(struct wake *w)
 {
 	uint32_t seen = atomic_load(&w->rung);
+	uint32_t armed = atomic_load(&w->armed);
 
-	atomic_store(&w->armed, 1);
+	while (!atomic_compare_exchange_weak(&w->armed, &armed,
+		(armed + 2) | WAKE_ARMED))
+		;
 	atomic_thread_fence(memory_order_seq_cst);
 	return seen;
 }
@@ -37,16 +40,21 @@ wake_sleep(struct wake *w, uint32_t seen, int64_t until)
 	return rc;
 }
 
+/* Not disarmed before somebody is known not to sleep: another one who rings meanwhile has
+ * to wake one, too. And not if somebody has armed since: that one may sleep by now. */
 void
 wake_slow(struct wake *w, uint32_t count)
 {
+	uint32_t armed = atomic_load(&w->armed);
 	int saved = errno;
+	long woken;
 
-	atomic_store(&w->armed, 0);
 	atomic_fetch_add(&w->rung, 1);
-	if (syscall(SYS_futex, &w->rung, FUTEX_WAKE,
-		    count > INT_MAX ? INT_MAX : (int)count, NULL, NULL, 0) > 0)
-		atomic_store(&w->armed, 1);
+	woken = syscall(SYS_futex, &w->rung, FUTEX_WAKE,
+		count > INT_MAX ? INT_MAX : (int)count, NULL, NULL, 0);
+	if (woken < 0 || (uint32_t)woken < count)
+		atomic_compare_exchange_strong(&w->armed, &armed,
+			armed & ~WAKE_ARMED);
 	errno = saved;
 }
 

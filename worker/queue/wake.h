@@ -7,15 +7,18 @@
  *		wake_sleep(w, seen, until);
  *
  * Who sleeps reads the number, arms, and looks; who has changed something looks whether it
- * is armed, disarms, steps the number, wakes, and arms again if somebody slept, as there
- * may be more. So a change is either seen by the look, or has stepped the number since.
- * Nobody counts the sleepers: one that is killed would be counted for ever. Who is killed
- * between a change and its ring is made up for by who hears of its death (vigil.h).
+ * is armed, steps the number, and wakes as many as it has something for. So a change is
+ * either seen by the look, or has stepped the number since. Who wakes fewer than it could
+ * have disarms, unless somebody armed meanwhile. Nobody counts the sleepers: one that is
+ * killed would be counted for ever. Who is killed between a change and its ring is made up
+ * for by who hears of its death (vigil.h).
  */
 #ifndef WORKER_QUEUE_WAKE_H
 #define WORKER_QUEUE_WAKE_H
 
 #include "worker/queue/layout.h"
+
+#define WAKE_ARMED 1u /* the rest of the word is how often */
 
 /* wake_arm() - gives what wake_sleep() needs. */
 uint32_t wake_arm(struct wake *w);
@@ -34,8 +37,9 @@ static inline void
 wake_ring(struct wake *w, uint32_t count)
 {
 	atomic_thread_fence(memory_order_seq_cst);
-	if (__builtin_expect(atomic_load_explicit(&w->armed,
-				     memory_order_relaxed) != 0,
+	if (__builtin_expect((atomic_load_explicit(&w->armed,
+				      memory_order_relaxed) &
+				     WAKE_ARMED) != 0,
 		    false))
 		wake_slow(w, count);
 }
