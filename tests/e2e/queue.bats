@@ -53,6 +53,7 @@ queue_kill()
 @test "AC-U4 D-U2 who is killed at any moment is in nobody's way" {
 	queue_kill --rounds 60 any
 	queue_kill --rounds 30 p2p
+	runs half-put half-got
 }
 
 @test "an item of one who is killed is got again, where that was asked for" {

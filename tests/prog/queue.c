@@ -80,6 +80,7 @@ full(void)
 	const struct xr_part three[3] = { { "abcdefgh", 8 }, { "ijklmnop", 8 },
 		{ "qrstuvwx", 8 } };
 	struct xr_queue *q = QUEUE(.items = 5);
+	static const uint8_t block[512];
 	size_t count = 3;
 
 	for (int turn = 0; turn < 3; turn++) {
@@ -95,7 +96,7 @@ full(void)
 	EXPECT(count == 2);
 	xr_queue_free(q);
 
-	/* 17 blocks, of which one is left over. */
+	/* 17 blocks, of which one is left over; and there still when it was refused. */
 	q = QUEUE(.items = 100, .bytes = 8704);
 	for (int turn = 0; turn < 3; turn++) {
 		fill(q, 8, 1000);
@@ -103,6 +104,10 @@ full(void)
 		EXPECT(xr_queue_count(q) == 8);
 		drain(q, 8, 1000);
 	}
+	for (int i = 0; i < 17; i++)
+		EXPECT(xr_queue_put_bytes(q, block, sizeof(block), 0,
+			       &rig_err) == XR_OK);
+	refuses(q, sizeof(block));
 	xr_queue_free(q);
 }
 
