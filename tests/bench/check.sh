@@ -28,8 +28,7 @@ rows() # FILE COUNT: so many rows, each with a ratio
 	test "$(grep -c '"median"' "$1")" -ge "$2" && ! grep cannot "$1"
 }
 
-echo 1..9
-echo 1..10
+echo 1..11
 check "launch compares" "$here/launch" --build "$build" --pairs 3 --ranks 2 \
 	--programs true,lines,stamp --peers bare-pipes,xargs \
 	--json "$tmp/launch"

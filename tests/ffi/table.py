@@ -14,15 +14,20 @@ xr_body_buffer_p = c_void_p
 xr_call_p = c_void_p
 xr_coll_p = c_void_p
 xr_encoded_p = c_void_p
+xr_event_p = c_void_p
+xr_final_p = c_void_p
 xr_future_p = c_void_p
 xr_group_p = c_void_p
 xr_link_p = c_void_p
 xr_method_ref_p = c_void_p
 xr_peer_p = c_void_p
+xr_proc_p = c_void_p
+xr_procset_p = c_void_p
 xr_queue_p = c_void_p
 xr_rpc_settings_p = c_void_p
 xr_rref_p = c_void_p
 xr_store_p = c_void_p
+xr_thread_p = c_void_p
 xr_value_p = c_void_p
 xr_world_p = c_void_p
 
@@ -181,6 +186,18 @@ class xr_plugin(Structure):
     pass
 
 
+class xr_proc_opts(Structure):
+    pass
+
+
+class xr_proc_end(Structure):
+    pass
+
+
+class xr_thread_opts(Structure):
+    pass
+
+
 class xr_store_options(Structure):
     pass
 
@@ -198,6 +215,14 @@ class xr_queue_opts(Structure):
 
 
 class xr_queue_buf(Structure):
+    pass
+
+
+class xr_spawn_opts(Structure):
+    pass
+
+
+class xr_spawn_end(Structure):
     pass
 
 
@@ -231,11 +256,14 @@ xr_then_fn = CFUNCTYPE(c_int, xr_future_p, c_void_p, POINTER(xr_value_p),
         POINTER(xr_error))
 xr_done_fn = CFUNCTYPE(None, xr_future_p, c_void_p)
 xr_metrics_fn = CFUNCTYPE(None, c_char_p, c_int64, c_void_p)
+xr_final_fn = CFUNCTYPE(None, c_void_p)
 xr_func_fn = CFUNCTYPE(c_int, xr_call_p, xr_value_p, c_void_p)
 xr_raw_fn = CFUNCTYPE(c_int, xr_call_p, c_void_p, c_size_t, c_void_p)
 xr_stop_fn = CFUNCTYPE(None, c_void_p)
 xr_add_device_fn = CFUNCTYPE(None, c_void_p, POINTER(xr_device))
 xr_set_env_fn = CFUNCTYPE(None, c_void_p, c_char_p, c_char_p)
+xr_proc_fn = CFUNCTYPE(c_int, c_uint32, xr_value_p, c_void_p,
+        POINTER(xr_error))
 xr_main_fn = CFUNCTYPE(c_int, c_uint32, c_void_p, POINTER(xr_error))
 
 # Members of structs.
@@ -522,6 +550,32 @@ xr_plugin._fields_ = [
     ("probe", CFUNCTYPE(c_int, POINTER(xr_host), POINTER(xr_error))),
     ("_", xr_plugin_union),
 ]
+xr_proc_opts._fields_ = [
+    ("size", c_uint32),
+    ("flags", c_uint32),
+    ("func", c_char_p),
+    ("cleaner", c_char_p),
+    ("name", c_char_p),
+    ("arg", xr_value_p),
+    ("ordinal", c_uint32),
+    ("method", c_char_p),
+    ("module", c_char_p),
+    ("env", POINTER(c_char_p)),
+]
+xr_proc_end._fields_ = [
+    ("size", c_uint32),
+    ("code", c_int32),
+    ("signal", c_int32),
+]
+xr_thread_opts._fields_ = [
+    ("size", c_uint32),
+    ("ordinal", c_uint32),
+    ("fn", xr_proc_fn),
+    ("cleaner", xr_proc_fn),
+    ("ctx", c_void_p),
+    ("name", c_char_p),
+    ("arg", xr_value_p),
+]
 xr_store_options._fields_ = [
     ("size", c_uint32),
     ("dynamic", c_bool),
@@ -556,6 +610,22 @@ xr_queue_buf._fields_ = [
     ("data", c_void_p),
     ("room", c_size_t),
     ("len", c_size_t),
+]
+xr_spawn_opts._fields_ = [
+    ("size", c_uint32),
+    ("flags", c_uint32),
+    ("nprocs", c_uint32),
+    ("method", c_char_p),
+    ("module", c_char_p),
+    ("grace", c_int64),
+]
+xr_spawn_end._fields_ = [
+    ("size", c_uint32),
+    ("index", c_uint32),
+    ("pid", c_int32),
+    ("code", c_int32),
+    ("signal", c_int32),
+    ("error", xr_value_p),
 ]
 xr_record._fields_ = [
     ("kind", c_uint8),
@@ -715,6 +785,18 @@ FUNCTIONS = {
     "xr_encoded_free": (None, (xr_encoded_p,)),
     "xr_encoded_parts": (POINTER(xr_part), (xr_encoded_p, POINTER(c_size_t),)),
     "xr_error_set": (c_int, (POINTER(xr_error), c_int, c_char_p,)),
+    "xr_event_clear": (None, (xr_event_p,)),
+    "xr_event_is_set": (c_bool, (xr_event_p,)),
+    "xr_event_new": (xr_event_p, ()),
+    "xr_event_new_all": (xr_event_p, (POINTER(xr_event_p), c_size_t,)),
+    "xr_event_new_any": (xr_event_p, (POINTER(xr_event_p), c_size_t,)),
+    "xr_event_ref": (xr_event_p, (xr_event_p,)),
+    "xr_event_set": (None, (xr_event_p,)),
+    "xr_event_unref": (None, (xr_event_p,)),
+    "xr_final_drop": (None, (xr_final_p,)),
+    "xr_final_new": (c_int, (xr_final_fn, c_void_p, c_int32,
+        POINTER(xr_final_p), POINTER(xr_error),)),
+    "xr_final_run": (c_bool, (xr_final_p,)),
     "xr_fn_bind": (xr_value_p, (c_char_p, xr_value_p,)),
     "xr_fn_register": (c_int, (POINTER(xr_func), POINTER(xr_error),)),
     "xr_future_all": (c_int, (POINTER(xr_future_p), c_size_t,
@@ -774,6 +856,7 @@ FUNCTIONS = {
     "xr_group_unpair": (c_int, (xr_group_p, c_char_p, POINTER(xr_error),)),
     "xr_group_value": (xr_value_p, (xr_group_p,)),
     "xr_heartbeat": (None, ()),
+    "xr_init": (c_int, (POINTER(xr_error),)),
     "xr_job_attach": (c_int, (POINTER(xr_error),)),
     "xr_job_attempt": (c_uint32, ()),
     "xr_job_detach": (None, ()),
@@ -802,6 +885,26 @@ FUNCTIONS = {
     "xr_name": (c_char_p, ()),
     "xr_peer_find": (c_int, (c_char_p, c_int64, POINTER(xr_peer_p),
         POINTER(xr_error),)),
+    "xr_proc_fd": (c_int, (xr_proc_p,)),
+    "xr_proc_free": (None, (xr_proc_p,)),
+    "xr_proc_kill": (c_int, (xr_proc_p, c_int, POINTER(xr_error),)),
+    "xr_proc_kill_tree": (c_int, (xr_proc_p, c_int, POINTER(xr_error),)),
+    "xr_proc_name": (c_char_p, (xr_proc_p,)),
+    "xr_proc_pid": (c_int32, (xr_proc_p,)),
+    "xr_proc_raise": (c_int, (xr_value_p, POINTER(xr_error),)),
+    "xr_proc_register": (c_int, (c_char_p, xr_proc_fn, c_void_p,
+        POINTER(xr_error),)),
+    "xr_proc_report": (xr_value_p, (xr_proc_p, c_size_t,)),
+    "xr_proc_start": (c_int, (POINTER(xr_proc_opts), POINTER(xr_proc_p),
+        POINTER(xr_error),)),
+    "xr_proc_started": (c_int64, (xr_proc_p,)),
+    "xr_proc_wait": (c_int, (xr_proc_p, c_int64, POINTER(xr_proc_end),
+        POINTER(xr_error),)),
+    "xr_proc_watch": (c_int, (xr_proc_p, c_int64, POINTER(xr_error),)),
+    "xr_procset_free": (None, (xr_procset_p,)),
+    "xr_procset_join": (c_int, (xr_procset_p, c_int64, POINTER(xr_spawn_end),
+        POINTER(xr_error),)),
+    "xr_procset_pids": (c_size_t, (xr_procset_p, POINTER(c_int32), c_size_t,)),
     "xr_prof_begin": (c_int, (c_uint32, POINTER(xr_error),)),
     "xr_prof_end": (c_int, (c_uint32, POINTER(xr_value_p),
         POINTER(xr_error),)),
@@ -849,6 +952,8 @@ FUNCTIONS = {
         POINTER(xr_error),)),
     "xr_rank": (c_int64, ()),
     "xr_raw_reply_free": (None, (POINTER(xr_raw_reply),)),
+    "xr_rendezvous": (c_int, (c_char_p, xr_value_p, c_int64,
+        POINTER(xr_value_p), POINTER(xr_error),)),
     "xr_reply": (c_int, (xr_call_p, xr_value_p,)),
     "xr_reply_bytes": (c_int, (xr_call_p, c_void_p, c_size_t,)),
     "xr_reply_error": (c_int, (xr_call_p, xr_value_p,)),
@@ -904,6 +1009,8 @@ FUNCTIONS = {
     "xr_rref_ref": (xr_rref_p, (xr_rref_p,)),
     "xr_rref_text": (c_size_t, (xr_rref_p, c_char_p, c_size_t,)),
     "xr_rref_unref": (None, (xr_rref_p,)),
+    "xr_spawn": (c_int, (c_char_p, xr_value_p, POINTER(xr_spawn_opts),
+        POINTER(xr_procset_p), POINTER(xr_error),)),
     "xr_status_name": (c_char_p, (c_int,)),
     "xr_status_retryable": (c_bool, (c_int,)),
     "xr_status_text": (c_char_p, (c_int,)),
@@ -939,6 +1046,12 @@ FUNCTIONS = {
         POINTER(xr_value_p), POINTER(xr_error),)),
     "xr_tensor_wrap": (c_int, (POINTER(xr_tensor_desc),
         POINTER(xr_tensor_memory), POINTER(xr_value_p), POINTER(xr_error),)),
+    "xr_thread_free": (None, (xr_thread_p,)),
+    "xr_thread_report": (xr_value_p, (xr_thread_p, c_size_t,)),
+    "xr_thread_start": (c_int, (POINTER(xr_thread_opts), POINTER(xr_thread_p),
+        POINTER(xr_error),)),
+    "xr_thread_wait": (c_int, (xr_thread_p, c_int64, POINTER(xr_error),)),
+    "xr_thread_watch": (c_int, (xr_thread_p, c_int64, POINTER(xr_error),)),
     "xr_type_register": (c_int, (POINTER(xr_type), POINTER(xr_error),)),
     "xr_value_append": (c_int, (xr_value_p, xr_value_p,)),
     "xr_value_at": (xr_value_p, (xr_value_p, c_size_t,)),
@@ -980,6 +1093,10 @@ FUNCTIONS = {
     "xr_value_worker": (c_char_p, (xr_value_p, POINTER(c_uint32),)),
     "xr_value_wrap_bytes": (xr_value_p, (c_void_p, c_size_t, xr_free_fn,
         c_void_p,)),
+    "xr_wait_all": (c_int, (POINTER(xr_event_p), c_size_t, c_int64,
+        POINTER(xr_error),)),
+    "xr_wait_any": (c_int, (POINTER(xr_event_p), c_size_t, c_int64,
+        POINTER(c_size_t), POINTER(xr_error),)),
     "xr_worker_find": (c_int, (c_char_p, POINTER(xr_worker),
         POINTER(xr_error),)),
     "xr_worker_find_id": (c_int, (c_int64, POINTER(xr_worker),
@@ -1103,6 +1220,8 @@ XR_FN_SHARE = 4
 XR_LAUNCH = 1
 XR_PLATFORM = 2
 XR_RPC = 3
+# enum xr_proc_flags
+XR_PROC_DAEMON = 1
 # enum xr_prof_flags
 XR_PROF_THREAD = 0
 XR_PROF_PROCESS = 1
@@ -1115,6 +1234,9 @@ XR_QUEUE_READER = 2
 # enum xr_exit
 XR_EXIT_OK = 0
 XR_EXIT_RANK_FAILED = 17
+# enum xr_spawn_flags
+XR_SPAWN_NO_JOIN = 1
+XR_SPAWN_DAEMON = 2
 # enum xr_carrier_caps
 XR_CARRIER_THREAD = 1
 XR_CARRIER_LOCAL = 2
@@ -1132,6 +1254,7 @@ XR_COLL_AHEAD = 4096
 XR_COLL_ANY = -1
 XR_COLL_MULTI_MOST = 1024
 XR_DEVICE_MAP_CPU = -1
+XR_EVENT_PARTS_MAX = 4096
 XR_GROUP_KEY_MAX = 255
 XR_GROUP_NAME_MAX = 127
 XR_LOANS_MAX = 255
