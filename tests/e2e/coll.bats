@@ -91,7 +91,7 @@ both()
 	both 'scatter: rank . has a list' 2
 }
 
-@test "what is scattered among more than 64 goes by messages" {
+@test "what is scattered among more than 64 is each one's own" {
 	job -n 66 "$COLL" scatter-wide
 	[ "$status" -eq 0 ]
 }
