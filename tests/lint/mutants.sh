@@ -17,6 +17,27 @@ while read -r id _; do
 		problem "tests/mutants: $id is not in tests/lint/spec.ids"
 done < <(grep -ohE '^AC-[A-Z]+[0-9]+' "${lists[@]}" | sort -u)
 
+# What a mutant takes out stands in its file, blanks aside: else it breaks nothing.
+while IFS= read -r line; do
+	problem "$line"
+done < <(python3 - tests/mutants/*.mut <<'END'
+import sys
+
+for path in sys.argv[1:]:
+    file = text = None
+    for line in open(path):
+        if line.startswith("file "):
+            file = line[5:].strip()
+            try:
+                text = " ".join(open(file).read().split())
+            except OSError:
+                text = None
+        elif line.startswith("- ") and text is not None and \
+                " ".join(line[2:].split()) not in text:
+            print(f"{path}: {file} has no: {line[2:].strip()}")
+END
+)
+
 # A file that moved is found elsewhere, one that is misspelt is not.
 while read -r _ file; do
 	[ -f "$file" ] || problem "tests/mutants: $file is gone; where is the text now?"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * meet.c - see meet.h.
+ * meet.c - where meetings are collected; see meet.h.
  *
  * A report is a question whose body is a LIST: two halves of the set's hash, the
  * number, how long the asker waits, the names, its value. The collector answers
@@ -17,19 +17,14 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "worker/rpc/agent.h"
-#include "worker/rpc/ask.h"
 #include "worker/rpc/future.h"
 #include "worker/rpc/lead.h"
 #include "worker/rpc/meet.h"
+#include "worker/rpc/meet_inner.h"
+#include "worker/rpc/message.h"
 #include "worker/rpc/values.h"
 
 #define LOST_TEXT "one is lost, and these did not come in time"
-#define GRACE_NS \
-	NS_PER_S /* for the collector's word, behind the asker's time */
-
-struct set_id {
-	uint64_t a, b;
-};
 
 /* A member's report that waits for its answer. */
 struct report {
@@ -52,93 +47,12 @@ struct meeting {
 };
 LIST_HEAD(meeting_list, meeting);
 
-/* How many meetings of a set there were. */
-struct series {
-	LIST_ENTRY(series) list;
-	struct set_id set;
-	uint64_t next;
-};
-LIST_HEAD(series_list, series);
-
 static struct {
 	pthread_mutex_t lock;
 	struct meeting_list meetings;
-	struct series_list series;
 } m = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-/* --- sets ----------------------------------------------------------------- */
-
-static int
-compare(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-static void
-stir(struct set_id *id, const void *data, size_t len)
-{
-	const uint64_t prime = UINT64_C(0x100000001b3);
-	const uint8_t *at = data;
-
-	for (size_t i = 0; i < len; i++) {
-		id->a = (id->a ^ at[i]) * prime;
-		id->b = (id->b ^ at[i]) * prime;
-	}
-}
-
-/* FNV-1a from two beginnings over lengths and names: none can be read as two. With
- * the lives of their bearers: who comes again begins to count anew. */
-static struct set_id
-id_of(struct peer *const *who, size_t count, const struct meet_label *label)
-{
-	struct set_id id = { UINT64_C(0xcbf29ce484222325),
-		UINT64_C(0x9ae16a3b2f90404f) };
-	uint8_t first = (uint8_t)label->what;
-
-	stir(&id, &first, sizeof(first));
-	if (label->salt != NULL)
-		stir(&id, label->salt, strlen(label->salt) + 1);
-
-	for (size_t i = 0; i < count; i++) {
-		uint8_t len = (uint8_t)strlen(who[i]->name);
-
-		stir(&id, &len, sizeof(len));
-		stir(&id, who[i]->name, len);
-		stir(&id, &who[i]->incarnation, sizeof(who[i]->incarnation));
-	}
-	return id;
-}
-
-static bool
-same(struct set_id a, struct set_id b)
-{
-	return a.a == b.a && a.b == b.b;
-}
-
-/* UINT64_MAX: no memory. */
-static uint64_t
-next_number(struct set_id set)
-{
-	struct series *s;
-	uint64_t n;
-
-	pthread_mutex_lock(&m.lock);
-	LIST_FOREACH(s, &m.series, list)
-	if (same(s->set, set))
-		break;
-	if (s == NULL) {
-		s = calloc(1, sizeof(*s));
-		if (s != NULL) {
-			s->set = set;
-			LIST_INSERT_HEAD(&m.series, s, list);
-		}
-	}
-	n = s != NULL ? s->next++ : UINT64_MAX;
-	pthread_mutex_unlock(&m.lock);
-	return n;
-}
-
-/* --- the collector: answers ----------------------------------------------- */
+/* --- answers ----------------------------------------------- */
 
 /* What is sent when the lock is given away. */
 struct reply {
@@ -271,7 +185,7 @@ due(const struct meeting *mt)
 	return first;
 }
 
-/* --- the collector: reports ----------------------------------------------- */
+/* --- reports ----------------------------------------------- */
 
 struct incoming {
 	struct set_id set;
@@ -300,12 +214,13 @@ parse(const struct xr_value *v, struct incoming *in)
 }
 
 static struct meeting *
-find(const struct incoming *in)
+find(const struct incoming *in, bool *is_new)
 {
 	struct meeting *mt;
 
+	*is_new = false;
 	LIST_FOREACH(mt, &m.meetings, list)
-	if (same(mt->set, in->set) && mt->number == in->number)
+	if (meet_same(mt->set, in->set) && mt->number == in->number)
 		return mt;
 	mt = calloc(1,
 		sizeof(*mt) +
@@ -317,6 +232,7 @@ find(const struct incoming *in)
 	mt->names = xr_value_ref(in->names);
 	mt->count = xr_value_count(in->names);
 	LIST_INSERT_HEAD(&m.meetings, mt, list);
+	*is_new = true;
 	return mt;
 }
 
@@ -387,6 +303,23 @@ lacks_one(const struct meeting *mt)
 	return false;
 }
 
+/* Who dies before anybody has spoken to him is heard of, too. */
+static void
+reach_members(const struct xr_value *names)
+{
+	struct peer *p;
+	size_t len;
+
+	for (size_t i = 0; i < xr_value_count(names); i++) {
+		p = agent_find(xr_value_data(xr_value_at(names, i), &len));
+		if (p == NULL || atomic_load(&p->state) != PEER_NEW)
+			continue;
+		peer_reach(p);
+		if (atomic_load(&p->state) >= PEER_LOST)
+			meet_lost(p);
+	}
+}
+
 void
 meet_on_report(struct peer *peer, const struct xr_record *record,
 	const struct xr_body *body)
@@ -396,6 +329,7 @@ meet_on_report(struct peer *peer, const struct xr_record *record,
 	struct meeting *mt = NULL;
 	const char *why = "that is no report";
 	struct incoming in;
+	bool is_new = false;
 	size_t n = 0;
 
 	if (values_unpack(body, peer, &v, NULL) != XR_OK || !parse(v, &in)) {
@@ -408,7 +342,7 @@ meet_on_report(struct peer *peer, const struct xr_record *record,
 	/* Since the lock is held, meet_lost() has been, or will be. */
 	why = is_gone(peer) ? "it is lost" : "out of memory";
 	if (out != NULL && !is_gone(peer))
-		mt = find(&in);
+		mt = find(&in, &is_new);
 	if (mt != NULL)
 		why = note(mt, peer, record->corr, &in);
 	if (mt != NULL && mt->error == NULL && lacks_one(mt))
@@ -425,6 +359,8 @@ meet_on_report(struct peer *peer, const struct xr_record *record,
 	pthread_mutex_unlock(&m.lock);
 	if (why != NULL)
 		refuse(peer, record->corr, why);
+	if (is_new)
+		reach_members(in.names);
 	send_result(out, n, error != NULL ? MESSAGE_ERROR : MESSAGE_REPLY,
 		error != NULL ? error : all);
 	xr_value_unref(error);
@@ -433,7 +369,7 @@ meet_on_report(struct peer *peer, const struct xr_record *record,
 	free(out);
 }
 
-/* --- the collector: who is missing ---------------------------------------- */
+/* --- who is missing ---------------------------------------- */
 
 /* All of @mt that are here hear why it came to nothing, as does who comes later.
  * The lock is held; gives what is to be sent when it is not. */
@@ -549,146 +485,10 @@ void
 meet_forget_all(void)
 {
 	struct meeting *mt;
-	struct series *s;
 
 	pthread_mutex_lock(&m.lock);
 	while ((mt = LIST_FIRST(&m.meetings)) != NULL)
 		forget(mt);
-	while ((s = LIST_FIRST(&m.series)) != NULL) {
-		LIST_REMOVE(s, list);
-		free(s);
-	}
 	pthread_mutex_unlock(&m.lock);
-}
-
-/* --- a member ------------------------------------------------------------- */
-
-static struct xr_value *
-report_of(struct peer *const *who, struct set_id id,
-	const struct xr_rpc_meeting *meeting, struct xr_value *value)
-{
-	size_t count = meeting->count;
-	uint64_t number = next_number(id);
-	struct xr_value *list = xr_value_new_list(), *items[6];
-	enum xr_status status =
-		list != NULL && number != UINT64_MAX ? XR_OK : XR_E_NOMEM;
-
-	for (size_t i = 0; i < count && status == XR_OK; i++)
-		status = xr_value_append(list,
-			xr_value_new_text(who[i]->name, strlen(who[i]->name)));
-	if (status != XR_OK) {
-		xr_value_unref(list);
-		return NULL;
-	}
-	items[0] = xr_value_new_u64(id.a);
-	items[1] = xr_value_new_u64(id.b);
-	items[2] = xr_value_new_u64(number);
-	items[3] = xr_value_new_i64(meeting->timeout);
-	items[4] = list;
-	items[5] = xr_value_ref(value);
-	return xr_value_new_list_of(items, 6);
-}
-
-static struct xr_value *
-read_result(struct peer *from, const struct xr_record *record,
-	const struct xr_body *body, struct xr_error *err)
-{
-	struct xr_value *v = NULL;
-
-	(void)record;
-	return values_unpack(body, from, &v, err) == XR_OK ? v : NULL;
-}
-
-static enum xr_status
-ask_collector(struct peer *to, struct xr_value *report, int64_t timeout,
-	struct xr_value **all, struct xr_error *err)
-{
-	struct ask_sync a = { .read = read_result };
-	struct question q = {
-		.to = to,
-		.kind = MESSAGE_MEET,
-		.flags = MESSAGE_VALUE,
-		.timeout = timeout > INT64_MAX - GRACE_NS ? INT64_MAX :
-							    timeout + GRACE_NS,
-	};
-	struct values_out out = { 0 };
-	enum xr_status status;
-
-	status = values_pack(report, to, &out, err);
-	q.parts = out.parts;
-	q.count = out.count;
-	q.parcel = out.parcel;
-	q.refs = &out.refs;
-	q.loans = out.loans;
-	q.loan_count = out.loan_count;
-	if (status == XR_OK)
-		status = ask_wait(&q, &a, err);
-	values_out_fini(&out);
-	xr_value_unref(a.error);
-	if (status == XR_OK && all != NULL)
-		*all = a.value;
-	else
-		xr_value_unref(a.value);
-	return status;
-}
-
-/* The bearers of @sorted, each once, and this process among them. */
-static enum xr_status
-find_all(const char *const *sorted, size_t count, struct peer **who,
-	struct xr_error *err)
-{
-	enum xr_status status = XR_OK;
-	bool member = false;
-
-	for (size_t i = 0; i < count && status == XR_OK; i++) {
-		if (i > 0 && strcmp(sorted[i], sorted[i - 1]) == 0)
-			return fail(err, XR_E_INVAL, "%s is named twice",
-				sorted[i]);
-		status = agent_peer(sorted[i], 0, &who[i], err);
-		member = member || (status == XR_OK && who[i]->self);
-	}
-	if (status != XR_OK || member)
-		return status;
-	return fail(err, XR_E_INVAL, "%s is not one of those who meet",
-		agent_self()->name);
-}
-
-enum xr_status
-meet_as(const struct meet_label *label, const struct xr_rpc_meeting *meeting,
-	struct xr_value *value, struct xr_value **all, struct xr_error *err)
-{
-	size_t count = meeting->count;
-	const char **sorted = calloc(count + 1, sizeof(*sorted));
-	struct peer **who = calloc(count + 1, sizeof(*who));
-	struct xr_value *report = NULL;
-	enum xr_status status = XR_OK;
-
-	if (sorted == NULL || who == NULL)
-		status = fail(err, XR_E_NOMEM, "out of memory");
-	if (status == XR_OK) {
-		memcpy(sorted, meeting->names, count * sizeof(*sorted));
-		qsort(sorted, count, sizeof(*sorted), compare);
-		status = find_all(sorted, count, who, err);
-	}
-	if (status == XR_OK) {
-		report = report_of(who, id_of(who, count, label), meeting,
-			value);
-		if (report == NULL)
-			status = fail(err, XR_E_NOMEM, "out of memory");
-	}
-	if (status == XR_OK)
-		status = ask_collector(who[0], report, meeting->timeout, all,
-			err);
-	xr_value_unref(report);
-	free(sorted);
-	free(who);
-	return status;
-}
-
-enum xr_status
-meet(const struct xr_rpc_meeting *meeting, enum meet_for what,
-	struct xr_value *value, struct xr_value **all, struct xr_error *err)
-{
-	return meet_as(&(struct meet_label){ .what = what }, meeting, value,
-		all, err);
+	meet_forget_series();
 }

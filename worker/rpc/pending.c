@@ -9,8 +9,8 @@
 #include "worker/rpc/peer.h"
 #include "worker/rpc/pending.h"
 
-#define CHUNK \
-	128 /* places: most processes need no more, and all are looked at often */
+/* Most processes need no more, and all are looked at often. */
+#define CHUNK  128 /* places */
 #define CHUNKS 131072
 
 enum phase {
