@@ -60,6 +60,7 @@ stay_away(struct xr_store *store)
 	const char *const over[] = { "over/0", "over/1" };
 
 	must(xr_store_wait(store, over, 2, XR_SECONDS(60), &err));
+	xr_store_free(store);
 	exit(0);
 }
 
@@ -103,6 +104,7 @@ main(int argc, char **argv)
 	must(xr_store_open(NULL, &o, &store, &err));
 	if (join(how, store) != XR_OK) {
 		printf("rank %u: %s\n", rank, err.text);
+		xr_store_free(store);
 		return 0;
 	}
 	say_way(store);
