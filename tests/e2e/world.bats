@@ -78,6 +78,17 @@ two_jobs()
 	done
 }
 
+@test "who died before speaking to anybody is not waited for" {
+	for how in '' tcp; do
+		# shellcheck disable=SC2086 # none, or one word
+		job --on-failure continue -n 3 "$WORLD" silent $how
+		assert_eq "$status" 137
+		assert_has "$output" 'rank 0: group all: .*rank2'
+		# Which of the two it is told of: rank 0 has ended by then, perhaps.
+		assert_has "$output" 'rank 1: group all: .*(rank2|lost rank0)'
+	done
+}
+
 @test "barriers of ranks that are killed: each is told of one, and those left go on" {
 	unsanitized 'memory that each maps, many times'
 	try timeout 60 "$BUILD/tests/fault/fault_crowdkill" --barriers 300 --kills 12 \

@@ -11,6 +11,8 @@
  *   xrun -n 3 world headless [tcp]                     rank 0 is killed
  *   RANK=R .. world storeless                          the same, with the store
  *   xrun -n 3 world withdrawn [tcp]                    rank 2 is killed in a barrier
+ *   xrun -n 3 world silent [tcp]                       rank 2 is killed before it has
+ *                          spoken to anybody
  *
  * What was not expected ends it with status 1, and a line that says what.
  */
@@ -555,6 +557,23 @@ withdrawn(void)
 	_exit(0);
 }
 
+/* Nobody has a way to rank 2 when it dies. */
+static void
+silent(void)
+{
+	const struct xr_group_opts opts = { .size = sizeof(opts),
+		.name = "all",
+		.timeout = XR_SECONDS(30) };
+	int64_t begun = now();
+
+	if (rank == 2)
+		kill(getpid(), SIGKILL);
+	EXPECT(xr_group_new(world, &opts, &names, &err) == XR_E_PEER_LOST);
+	EXPECT(now() - begun < XR_SECONDS(10));
+	printf("rank %u: %s\n", rank, err.text);
+	_exit(0);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -579,6 +598,8 @@ main(int argc, char **argv)
 		storeless();
 	else if (strcmp(argv[1], "withdrawn") == 0)
 		withdrawn();
+	else if (strcmp(argv[1], "silent") == 0)
+		silent();
 	else
 		EXPECT(strcmp(argv[1], "stray") == 0);
 	if (strcmp(argv[1], "stray") == 0)
