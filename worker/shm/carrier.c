@@ -261,9 +261,13 @@ look_at_ring(struct carrier *c, uint32_t writer)
 static void
 look_for_rings(struct carrier *c)
 {
-	c->again = false;
-	for (uint32_t i = 0; i < c->shm->map.plan.slots; i++)
-		look_at_ring(c, i);
+	/* A ring of one to whom a thread of ours connects at this moment is that link's,
+	 * which is there the second time: nobody would look again before a sleep. */
+	for (int time = 0; time == 0 || (time == 1 && c->again); time++) {
+		c->again = false;
+		for (uint32_t i = 0; i < c->shm->map.plan.slots; i++)
+			look_at_ring(c, i);
+	}
 }
 
 /* --- deaths and closings -------------------------------------------------- */
