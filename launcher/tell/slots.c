@@ -116,11 +116,16 @@ struct reclaim {
 	uint32_t ranks, slots;
 };
 
+/* One is posted that has not begun: it sees all who have died by then, so that of many
+ * who end at once not each is one. Set on the loop, cleared by the helper. */
+static bool posted;
+
 static void
 reclaim(void *ctx)
 {
 	struct reclaim *r = ctx;
 
+	__atomic_store_n(&posted, false, __ATOMIC_SEQ_CST);
 	segment_reclaim(r->fd, r->ranks, r->slots);
 	fd_close(r->fd);
 	free(r);
@@ -140,15 +145,21 @@ is_anybody_else(const struct job *job, uint32_t r)
 static void
 post_reclaim(struct job *job)
 {
-	struct reclaim *r = calloc(1, sizeof(*r));
+	struct reclaim *r;
 
-	if (r == NULL)
+	if (__atomic_exchange_n(&posted, true, __ATOMIC_SEQ_CST))
 		return;
+	r = calloc(1, sizeof(*r));
+	if (r == NULL) {
+		__atomic_store_n(&posted, false, __ATOMIC_SEQ_CST);
+		return;
+	}
 	r->fd = fcntl(SPAWN_SLOT_SEGMENT, F_DUPFD_CLOEXEC, SPAWN_SLOT_SEGMENT);
 	r->ranks = job_size(job);
 	r->slots = job->slots;
 	if (r->fd != -1 && work_post(job->sup->work, reclaim, r))
 		return;
+	__atomic_store_n(&posted, false, __ATOMIC_SEQ_CST);
 	fd_close(r->fd);
 	free(r);
 }

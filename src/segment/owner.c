@@ -24,7 +24,8 @@
 #define MFD_NOEXEC_SEAL 8u /* Linux 6.3 */
 #endif
 
-#define ALARM 0x10001u
+#define ALARM      0x10001u
+#define LOOK_SLOTS 16 /* at once */
 #ifndef MADV_POPULATE_READ
 #define MADV_POPULATE_READ 22 /* Linux 5.14 */
 #endif
@@ -269,30 +270,32 @@ wake(int fd, const char *slots, uint32_t index)
 		FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
+/* Of slots that were read. Who has ended is woken by nobody. */
 static bool
-sleeps(int fd, uint32_t index)
+sleeps(const struct segment_slot *slot)
 {
-	uint32_t asleep = 0;
-	off_t at = (off_t)(segment_slot_at(index) +
-		offsetof(struct segment_slot, bell) +
-		offsetof(struct segment_bell, asleep));
-
-	return pread(fd, &asleep, sizeof(asleep), at) == sizeof(asleep) &&
-		asleep != 0;
+	return atomic_load(&slot->bell.asleep) != 0 && !segment_marked(slot);
 }
 
 void
 segment_alarm(int fd, uint32_t slots)
 {
+	struct segment_slot slot[LOOK_SLOTS];
 	size_t size = segment_slot_at(slots);
 	char *map = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
+	ssize_t n = 0;
 
 	if (map == MAP_FAILED)
 		return;
 	step_word(fd, SEGMENT_SHARED + offsetof(struct segment_shared, fails));
-	for (uint32_t i = 0; i < slots; i++)
-		if (sleeps(fd, i))
+	for (uint32_t i = 0; i < slots; i++) {
+		if (i % LOOK_SLOTS == 0)
+			n = pread(fd, slot, sizeof(slot),
+				(off_t)segment_slot_at(i));
+		if (n >= (ssize_t)sizeof(slot[0]) * (i % LOOK_SLOTS + 1) &&
+			sleeps(&slot[i % LOOK_SLOTS]))
 			wake(fd, map, i);
+	}
 	munmap(map, size);
 }
 

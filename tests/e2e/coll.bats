@@ -91,6 +91,11 @@ both()
 	both 'scatter: rank . has a list' 2
 }
 
+@test "what is scattered is the same where no memory of others can be read" {
+	try "$PROG/deny" process_vm_readv=EPERM -- "$XRUN" -n 3 "$COLL" scatter
+	assert_eq "$status: $stderr" '0: '
+}
+
 @test "what is scattered among more than 64 is each one's own" {
 	job -n 66 "$COLL" scatter-wide
 	[ "$status" -eq 0 ]
@@ -118,6 +123,14 @@ both()
 	both 'do not call the same: rank . calls all_reduce of . i32, sum' 3
 	runs other-operation 3
 	both 'do not call the same' 3
+}
+
+@test "a root that broadcasts waits for nobody, and is told by what it calls next" {
+	job -n 3 "$COLL" other-broadcast
+	[ "$(grep -cE 'ranks [01] and [01] do not call the same: rank . calls broadcast of . i32, rank 0' <<<"$output")" -eq 3 ]
+	job -n 3 "$COLL" root-ends
+	assert_eq "$status: $stderr" '0: '
+	[ "$(grep -c 'rank [12]: lost rank0 (0)' <<<"$output")" -eq 2 ]
 }
 
 @test "one that is late is named to all" {

@@ -3,12 +3,15 @@
  * first.c - a rank that joins a world, makes a group of all, and meets all in it;
  * then it leaves without a word, as what is measured is how long that took.
  *
- *   xrun -n N first [none | world | times | stamp]
+ *   xrun -n N first [none | world | times | FILE]
  *
  * none, world: that is all it does; times: rank 0 says when it had what, in ms
- * since it was at main(); stamp: each says when it had met all, in ns of
- * CLOCK_MONOTONIC.
+ * since it was at main(); FILE: each writes there when it had met all, in ns of
+ * CLOCK_MONOTONIC, 8 bytes at its place. What ranks print has files made for it, which
+ * others would wait for.
  */
+#include <fcntl.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -28,13 +31,18 @@ passed(void)
 		(double)(now.tv_nsec - begun.tv_nsec) / 1e6;
 }
 
-static long long
-stamp(void)
+static bool
+stamp(const char *file)
 {
+	int fd = open(file, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
 	struct timespec now;
+	int64_t ns;
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000000000LL + now.tv_nsec;
+	ns = now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+	return fd != -1 &&
+		pwrite(fd, &ns, sizeof(ns), xr_rank() * (off_t)sizeof(ns)) ==
+		sizeof(ns);
 }
 
 int
@@ -63,9 +71,11 @@ main(int argc, char **argv)
 			err.text);
 		return 1;
 	}
-	if (argc > 1 && strcmp(argv[1], "stamp") == 0)
-		printf("%lld\n", stamp());
-	else if (argc > 1 && xr_rank() == 0)
+	if (argc > 1 && strcmp(argv[1], "times") != 0 && !stamp(argv[1])) {
+		fprintf(stderr, "%s cannot be written\n", argv[1]);
+		return 1;
+	}
+	if (argc > 1 && strcmp(argv[1], "times") == 0 && xr_rank() == 0)
 		printf("joined %.2f, made %.2f, met %.2f ms\n", joined, made,
 			passed());
 	fflush(stdout);

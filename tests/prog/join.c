@@ -5,7 +5,7 @@
  *   xrun -n N join well        and by which way they came together
  *   xrun -n N join same-name   rank 1 calls itself as rank 0
  *   xrun -n 3 join absent      rank 2 does not come until the others gave up
- *   xrun -n N join broken      rank 1 has no interface to listen on
+ *   xrun -n N join broken      by sockets, and rank 1 has no interface to listen on
  *   xrun -n N join again       and leave, and join again
  */
 #include <stdbool.h>
@@ -22,6 +22,7 @@
 static struct xr_error err;
 static uint32_t rank, size;
 static struct xr_rpc_opts opts = { .size = sizeof(opts) };
+static const char *const sockets[] = { "tcp" };
 
 static void
 must(enum xr_status status)
@@ -76,8 +77,12 @@ join(const char *how, struct xr_store *store)
 			stay_away(store);
 		opts.timeout = XR_SECONDS(1);
 	}
-	if (is(how, "broken") && rank == 1)
-		setenv("TP_SOCKET_IFNAME", "nowhere0", 1);
+	if (is(how, "broken")) {
+		opts.transports = sockets;
+		opts.transport_count = 1;
+		if (rank == 1)
+			setenv("TP_SOCKET_IFNAME", "nowhere0", 1);
+	}
 	snprintf(name, sizeof(name), "rank%u", named);
 	status = xr_rpc_init(name, -1, -1, &opts, &err);
 	snprintf(name, sizeof(name), "over/%u", rank);

@@ -205,6 +205,7 @@ board_open(struct board *b, uint32_t turns, struct xr_error *err)
 	b->counted = true;
 	atomic_fetch_add(&open_boards, 1);
 	b->piece = (size_t)turns * PIECE_BYTES;
+	b->met = true;
 	round_read();
 	status = hand_over(b, err);
 	if (status == XR_OK)

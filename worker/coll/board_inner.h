@@ -3,9 +3,12 @@
  * board_inner.h - what the files of a board share: its memory, and a round.
  *
  * A round is what all members do between two numbers: each writes to its page, shows
- * it, waits for those of the others, and reads them. What has the number n lies in
- * half n & 1 of a page, and is written to when all have shown n - 1, that is, have read
- * what lay there with n - 2.
+ * it, waits for those whose pages it reads, and reads them. What has the number n lies
+ * in half n & 1 of a page, and is written to when all have shown n - 1, that is, have
+ * read what lay there with n - 2. So nobody is more than one ahead of anybody.
+ *
+ * Of what a root has, only that root is waited for, and it waits for nobody: that all
+ * have called the same is seen when the next round begins.
  */
 #ifndef WORKER_COLL_BOARD_INNER_H
 #define WORKER_COLL_BOARD_INNER_H
@@ -33,7 +36,10 @@ struct line {
 	_Alignas(64) _Atomic uint32_t
 		number; /* of what is shown; 0: nothing yet */
 	uint32_t check;
-	uint64_t unused;
+	/* Of a root that has said where it lies what is for this member: the number
+	 * of the round for which somebody sees to that, and of the last that is
+	 * done. */
+	_Atomic uint32_t claimed, taken;
 	uint8_t data[LINE_DATA];
 };
 
@@ -59,10 +65,18 @@ board_bytes(uint32_t count)
 	return board_pages_at(count) + (size_t)count * sizeof(struct page);
 }
 
+/* Can all others read the memory of a member? */
+enum board_reach {
+	REACH_UNKNOWN,
+	REACH_NONE,
+	REACH_ALL,
+};
+
 /* What is known of a member. */
 struct seen {
 	struct local_bell bell; /* NULL in it: it is not to be rung */
 	uint32_t rang;          /* its nap that we have ended */
+	enum board_reach reach; /* the same for all members */
 };
 
 enum board_turn {
@@ -80,6 +94,9 @@ struct board {
 	bool counted;           /* among those that are open */
 	struct op *handing;     /* not carried out yet; NULL */
 	uint32_t number;        /* of what was shown last */
+	bool met;               /* all have shown that */
+	struct op_past last;    /* of that, if not */
+	bool lends;   /* what is taken is awaited, and not what is shown */
 	size_t piece; /* bytes of what is done in a round; the same for all */
 	void *memory; /* board_bytes() of it */
 	struct storage *made; /* it lies in that, at the first member */
@@ -88,15 +105,27 @@ struct board {
 	struct seen seen[];   /* [count] */
 };
 
-/* round_begin() - the next; gives this member's line of it. */
-struct line *round_begin(struct board *b);
+/* round_begin() - the next, as soon as all show the last, and have called the same there;
+ * this member may write to its page. Returns as xr_coll_barrier(). */
+enum xr_status round_begin(struct board *b, struct xr_error *err);
 
-/* round_show() - what was written to the page since, to all. */
-void round_show(struct board *b);
-
-/* round_end() - round_show(); when this returns all others show theirs, and call the
- * same. Returns as xr_coll_barrier(). */
+/* round_end() - what was written is shown to all; when this returns those show theirs
+ * who are waited for, and call the same. Returns as xr_coll_barrier(). */
 enum xr_status round_end(struct board *b, struct xr_error *err);
+
+/* round_meet() - the same, but all are waited for. */
+enum xr_status round_meet(struct board *b, struct xr_error *err);
+
+/* round_claim() - shall who asks see to it that member @place has its own of the root's?
+ * The first who asks. round_taken() - it has. round_lent() - the root waits until all
+ * have, another member until it has itself. Returns as xr_coll_barrier(). */
+bool round_claim(struct board *b, uint32_t place);
+void round_taken(struct board *b, uint32_t place);
+enum xr_status round_lent(struct board *b, struct xr_error *err);
+
+/* round_may_begin() - has the group not failed, or is all there that the next round of
+ * the board's operation waits for? Who showed it may have ended since. */
+enum xr_status round_may_begin(struct board *b, struct xr_error *err);
 
 /* round_line() - what member @place shows. */
 static inline struct line *
@@ -120,6 +149,15 @@ round_own_page(const struct board *b)
 {
 	return round_page(b, (uint32_t)b->team->me);
 }
+
+/* board_shares() - as board_run(): what a root has for each, but its own. */
+enum xr_status board_shares(struct board *b, const struct xr_coll_op *call,
+	struct xr_error *err);
+
+/* board_same() - as board_run(): what a root has for all, where they wait for their turn
+ * of a processor. */
+enum xr_status board_same(struct board *b, const struct xr_coll_op *call,
+	struct xr_error *err);
 
 /* round_read() - whoever waits on a board is looked for by who reads; round_unread():
  * the agent is being closed. */

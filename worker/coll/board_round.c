@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* board_round.c - showing, and waiting for what others show; see board_inner.h. */
 #include <sched.h>
+#include <stdio.h>
 
 #include "base/clock.h"
 #include "base/status.h"
@@ -23,6 +24,34 @@ static struct {
 
 /* --- seeing ------------------------------------------------------------------------ */
 
+/* Whose pages are read: from @first to before @end, but for this member's. */
+struct span {
+	uint32_t first, end;
+};
+
+static struct span
+all_of(const struct board *b)
+{
+	return (struct span){ 0, b->team->count };
+}
+
+/* Of what a root has, that root's, which itself reads none. */
+static struct span
+waited_for(const struct board *b)
+{
+	const struct op *op = b->op;
+
+	if (!plan_is_roots(op->plan))
+		return all_of(b);
+	return (struct span){ op->root, op->root + (op->root != b->team->me) };
+}
+
+static bool
+is_all(const struct board *b, struct span s)
+{
+	return s.end - s.first == b->team->count;
+}
+
 static bool
 is_shown(const struct board *b, uint32_t place)
 {
@@ -30,14 +59,26 @@ is_shown(const struct board *b, uint32_t place)
 		       memory_order_acquire) == b->number;
 }
 
-/* From @place on; gives the first that shows nothing yet. */
-static uint32_t
-look_from(const struct board *b, uint32_t place)
+/* Has @place done what is waited for? A root gives, and a member is given to. */
+static bool
+is_done(const struct board *b, uint32_t place)
 {
-	while (place < b->team->count &&
-		((int64_t)place == b->team->me || is_shown(b, place)))
-		place++;
-	return place;
+	if (!b->lends)
+		return is_shown(b, place);
+	if (b->op->root != b->team->me)
+		place = (uint32_t)b->team->me;
+	return atomic_load_explicit(&round_line(b, place)->taken,
+		       memory_order_acquire) == b->number;
+}
+
+/* Gives the first that has not done it yet, or the end. */
+static uint32_t
+look(const struct board *b, struct span s)
+{
+	while (s.first < s.end &&
+		((int64_t)s.first == b->team->me || is_done(b, s.first)))
+		s.first++;
+	return s.first;
 }
 
 /* Those that are new; the group's lock is held. */
@@ -50,7 +91,7 @@ note_shown(struct board *b)
 	for (uint32_t i = 0; i < b->team->count; i++) {
 		struct part *p = op_part(op, 0, i);
 
-		if (p->here || !is_shown(b, i))
+		if (p->here || !is_done(b, i))
 			continue;
 		p->here = true;
 		op->missing[0]--;
@@ -140,42 +181,57 @@ own_line(const struct board *b)
 	return round_line(b, (uint32_t)b->team->me);
 }
 
-struct line *
-round_begin(struct board *b)
+/* If it sleeps. */
+static void
+ring(struct seen *s)
 {
-	if (++b->number == 0) /* that is "nothing yet"; the other line's turn */
-		b->number = 2;
-	return own_line(b);
+	if (s->bell.bell != NULL)
+		bell_ring_if(s->bell.awaits, s->bell.bell, &s->rang, true);
 }
 
-void
-round_show(struct board *b)
+/* 0 is "nothing yet"; the other line's turn. */
+static uint32_t
+number_after(uint32_t number)
+{
+	return number == UINT32_MAX ? 2 : number + 1;
+}
+
+/* Does anybody wait who now has all that he waits for? Of a root, and of the last to
+ * show; who shows before that ends nobody's wait. */
+static bool
+is_awaited(const struct board *b)
+{
+	bool leads = !is_all(b, waited_for(b)) && b->op->root == b->team->me;
+
+	atomic_thread_fence(memory_order_seq_cst);
+	return leads || look(b, all_of(b)) == b->team->count;
+}
+
+static void
+show(struct board *b)
 {
 	struct line *line = own_line(b);
 
 	line->check = b->op->check;
 	atomic_store_explicit(&line->number, b->number, memory_order_release);
-	for (uint32_t i = 0; i < b->team->count; i++) {
-		struct seen *s = &b->seen[i];
-
-		if (s->bell.bell != NULL)
-			bell_ring_if(s->bell.awaits, s->bell.bell, &s->rang,
-				true);
-	}
+	if (!is_awaited(b))
+		return;
+	for (uint32_t i = 0; i < b->team->count; i++)
+		ring(&b->seen[i]);
 }
 
 /* Where there are more members than processors each has to run once: whoever waits lets
  * others run, and is back soon, as they wait, too. One that computes meanwhile keeps
  * the processor for a slice: then there are better ways to wait. */
 static bool
-look_in_turn(struct board *b, uint32_t next)
+look_in_turn(struct board *b, struct span s)
 {
 	int64_t end = 0, before = 0, now;
 
 	do {
 		sched_yield();
-		next = look_from(b, next);
-		if (next == b->team->count)
+		s.first = look(b, s);
+		if (s.first == s.end)
 			return true;
 		now = clock_now();
 		if (end == 0)
@@ -187,25 +243,22 @@ look_in_turn(struct board *b, uint32_t next)
 	return false;
 }
 
-/* For about as long as a tight loop of other waits. True: all show theirs. */
+/* For about as long as a tight loop of other waits. True: all of @s show theirs. */
 static bool
-look_a_while(struct board *b)
+look_a_while(struct board *b, struct span s)
 {
-	uint32_t next = look_from(b, 0);
 	struct wait wait;
 
-	if (next == b->team->count)
+	s.first = look(b, s);
+	if (s.first == s.end)
 		return true;
 	if (b->team->count > local_cpus())
-		return look_in_turn(b, next);
-	wait_begin(&wait, local_env(), b->seen[next].bell.cpu, NULL);
-	while (wait_turn(&wait) == WAIT_AGAIN) {
-		next = look_from(b, next);
-		if (next == b->team->count)
-			break;
-	}
+		return look_in_turn(b, s);
+	wait_begin(&wait, local_env(), b->seen[s.first].bell.cpu, NULL);
+	while (s.first < s.end && wait_turn(&wait) == WAIT_AGAIN)
+		s.first = look(b, s);
 	wait_end(&wait);
-	return next == b->team->count;
+	return s.first == s.end;
 }
 
 /* Into the group's list, and the other: who is lost, or late, is told of. Lines of all
@@ -213,7 +266,7 @@ look_a_while(struct board *b)
  *
  * @ahead: receives who calls something else: it has sent messages, and shows nothing */
 static enum xr_status
-enlist(struct board *b, uint32_t *ahead, struct xr_error *err)
+enlist(struct board *b, struct span s, uint32_t *ahead, struct xr_error *err)
 {
 	enum xr_status status = XR_OK;
 	struct op *op = b->op;
@@ -221,19 +274,23 @@ enlist(struct board *b, uint32_t *ahead, struct xr_error *err)
 	op->is_over = false;
 	op->stages = 1;
 	op->seq = UINT32_MAX; /* no message's */
-	op->missing[0] = b->team->count - 1;
+	op->missing[0] = 0;
 	if (b->deadline == 0)
 		b->deadline = team_deadline(b->team, &op->call);
 	op->deadline = b->deadline;
-	for (uint32_t i = 0; i < b->team->count; i++)
-		op_part(op, 0, i)->here = (int64_t)i == b->team->me;
+	for (uint32_t i = 0; i < b->team->count; i++) {
+		op_part(op, 0, i)->here =
+			i < s.first || i >= s.end || (int64_t)i == b->team->me;
+		op->missing[0] += !op_part(op, 0, i)->here;
+	}
 	pthread_mutex_lock(&boards.lock);
 	pthread_mutex_lock(&b->team->lock);
 	note_shown(b);
 	if (op->missing[0] > 0)
 		status = team_failed(b->team, err);
 	for (uint32_t i = 0; i < b->team->count && status == XR_OK; i++)
-		if (!op_part(op, 0, i)->here && op_is_ahead(b->team, i))
+		if (!op_part(op, 0, i)->here && !is_shown(b, i) &&
+			op_is_ahead(b->team, i))
 			*ahead = i;
 	if (status == XR_OK) {
 		TAILQ_INSERT_TAIL(&b->team->ops, op, list);
@@ -246,10 +303,10 @@ enlist(struct board *b, uint32_t *ahead, struct xr_error *err)
 }
 
 static enum xr_status
-wait_for_all(struct board *b, struct xr_error *err)
+wait_for(struct board *b, struct span s, struct xr_error *err)
 {
 	uint32_t ahead = UINT32_MAX;
-	enum xr_status status = enlist(b, &ahead, err);
+	enum xr_status status = enlist(b, s, &ahead, err);
 
 	if (status != XR_OK)
 		return status;
@@ -263,24 +320,144 @@ wait_for_all(struct board *b, struct xr_error *err)
 	return status;
 }
 
-/* Whoever calls something else is told, too. */
-static enum xr_status
-compare(const struct board *b, struct xr_error *err)
+/* Gives the first of @s that calls something else than this member, or the end. */
+static uint32_t
+who_differs(const struct board *b, struct span s)
 {
-	for (uint32_t i = 0; i < b->team->count; i++)
-		if ((int64_t)i != b->team->me &&
-			round_line(b, i)->check != b->op->check)
-			return op_differs(b->op, i, err);
+	uint32_t check = own_line(b)->check;
+
+	while (s.first < s.end &&
+		((int64_t)s.first == b->team->me ||
+			round_line(b, s.first)->check == check))
+		s.first++;
+	return s.first;
+}
+
+static enum xr_status
+wait_a_while(struct board *b, struct span s, struct xr_error *err)
+{
+	return look_a_while(b, s) ? XR_OK : wait_for(b, s, err);
+}
+
+static enum xr_status
+meet_last(struct board *b, struct xr_error *err)
+{
+	struct span all = all_of(b);
+	enum xr_status status = wait_a_while(b, all, err);
+	uint32_t place;
+
+	if (status != XR_OK)
+		return status;
+	place = who_differs(b, all);
+	return place < all.end ? op_differed(b->team, &b->last, place, err) :
+				 XR_OK;
+}
+
+enum xr_status
+round_begin(struct board *b, struct xr_error *err)
+{
+	enum xr_status status = b->met ? XR_OK : meet_last(b, err);
+
+	if (status != XR_OK)
+		return status;
+	b->number = number_after(b->number);
+	b->met = false;
 	return XR_OK;
+}
+
+/* All of @s have done what is waited for, and call the same. */
+static enum xr_status
+await(struct board *b, struct span s, struct xr_error *err)
+{
+	enum xr_status status = wait_a_while(b, s, err);
+	uint32_t place;
+
+	if (status != XR_OK)
+		return status;
+	b->met = is_all(b, s);
+	if (!b->met)
+		b->last = (struct op_past){ b->op->plan, b->op->call };
+	place = who_differs(b, s);
+	return place < s.end ? op_differs(b->op, place, err) : XR_OK;
 }
 
 enum xr_status
 round_end(struct board *b, struct xr_error *err)
 {
-	enum xr_status status = XR_OK;
+	show(b);
+	return await(b, waited_for(b), err);
+}
 
-	round_show(b);
-	if (!look_a_while(b))
-		status = wait_for_all(b, err);
-	return status == XR_OK ? compare(b, err) : status;
+enum xr_status
+round_meet(struct board *b, struct xr_error *err)
+{
+	show(b);
+	return await(b, all_of(b), err);
+}
+
+bool
+round_claim(struct board *b, uint32_t place)
+{
+	return atomic_exchange(&round_line(b, place)->claimed, b->number) !=
+		b->number;
+}
+
+void
+round_taken(struct board *b, uint32_t place)
+{
+	bool mine = (int64_t)place == b->team->me;
+
+	atomic_store_explicit(&round_line(b, place)->taken, b->number,
+		memory_order_release);
+	ring(&b->seen[mine ? b->op->root : place]);
+}
+
+enum xr_status
+round_lent(struct board *b, struct xr_error *err)
+{
+	bool gives = b->op->root == b->team->me;
+	enum xr_status status;
+
+	b->lends = true;
+	status = wait_a_while(b, gives ? all_of(b) : waited_for(b), err);
+	b->lends = false;
+	return status;
+}
+
+/* Does all of it show the next, and call the same? */
+static bool
+is_next(const struct board *b, struct span s)
+{
+	uint32_t next = number_after(b->number);
+	const struct line *line;
+
+	for (uint32_t i = s.first; i < s.end; i++) {
+		line = (const struct line *)b->memory + 2 * (size_t)i +
+			(next & 1);
+		if ((int64_t)i != b->team->me &&
+			(atomic_load_explicit(&line->number,
+				 memory_order_acquire) != next ||
+				line->check != b->op->check))
+			return false;
+	}
+	return true;
+}
+
+/* Who has lost a member that has shown its part needs it no more. */
+enum xr_status
+round_may_begin(struct board *b, struct xr_error *err)
+{
+	struct span s = waited_for(b);
+	enum xr_status status;
+
+	if (__builtin_expect(atomic_load_explicit(&b->team->failed,
+				     memory_order_relaxed) == XR_OK,
+		    true))
+		return XR_OK;
+	pthread_mutex_lock(&b->team->lock);
+	status = team_failed(b->team, err);
+	pthread_mutex_unlock(&b->team->lock);
+	if (status == XR_E_PEER_LOST && s.first < s.end && is_next(b, s))
+		status = XR_OK;
+	return status;
 }

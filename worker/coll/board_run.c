@@ -4,12 +4,11 @@
  *
  *	whole   in one round: each reads all that the others show
  *	pieces  so, a piece after the other
- *	shares  of what one has for each: it writes a piece of each share to the page of
- *	        whom that is for
  *	slices  a reduction by three or more: in a round each shows a piece, and what it
  *	        worked out of its slice of the one before, which the others read
  *	        meanwhile; so a round more than there are pieces
  *
+ * And what comes of a root: board_root.c.
  */
 #include <string.h>
 
@@ -37,9 +36,10 @@ room_of(const struct board *b, uint32_t place)
 static enum xr_status
 run_whole(struct board *b, struct xr_error *err)
 {
-	enum xr_status status;
+	enum xr_status status = round_begin(b, err);
 
-	round_begin(b);
+	if (status != XR_OK)
+		return status;
 	plan_show(b->op, room_of(b, (uint32_t)b->team->me));
 	status = round_end(b, err);
 	if (status != XR_OK)
@@ -95,50 +95,6 @@ run_pieces(struct board *b, const struct plan *plan,
 		b->op->check = check + (uint32_t)(at / most);
 		status = run_whole(b, err);
 	}
-	return status;
-}
-
-/* --- shares ----------------------------------------------------------------------- */
-
-/* Bytes of each share. */
-struct cutting {
-	size_t at, len;
-};
-
-static void
-give_shares(const struct board *b, const struct xr_coll_op *call,
-	struct cutting cut)
-{
-	for (uint32_t i = 0; i < b->team->count; i++)
-		if ((int64_t)i != b->team->me)
-			memcpy(round_page(b, i)->window[b->number & 1],
-				(char *)call->list[i] + cut.at, cut.len);
-}
-
-/* Only its root writes to pages, and of each window one reads. */
-static enum xr_status
-run_shares(struct board *b, const struct xr_coll_op *call, struct xr_error *err)
-{
-	size_t bytes = b->op->bytes;
-	bool gives = b->op->root == b->team->me;
-	struct cutting cut = { .at = 0 };
-	uint32_t check = b->op->check;
-	enum xr_status status = XR_OK;
-
-	for (; cut.at < bytes && status == XR_OK; cut.at += b->piece) {
-		cut.len = bytes - cut.at < b->piece ? bytes - cut.at : b->piece;
-		round_begin(b);
-		if (gives)
-			give_shares(b, call, cut);
-		b->op->check = check + (uint32_t)(cut.at / b->piece);
-		status = round_end(b, err);
-		if (status == XR_OK && !gives)
-			memcpy((char *)call->data + cut.at,
-				round_own_page(b)->window[b->number & 1],
-				cut.len);
-	}
-	if (status == XR_OK && gives)
-		memmove(call->data, call->list[b->team->me], bytes);
 	return status;
 }
 
@@ -226,7 +182,9 @@ run_slices(struct board *b, const struct xr_coll_op *call, struct xr_error *err)
 	struct piece p, before = { 0 };
 
 	for (size_t i = 0; i <= pieces && status == XR_OK; i++) {
-		round_begin(b);
+		status = round_begin(b, err);
+		if (status != XR_OK)
+			break;
 		half = b->number & 1;
 		if (i > 0)
 			reduce_slice(b, &before, half ^ 1);
@@ -243,22 +201,6 @@ run_slices(struct board *b, const struct xr_coll_op *call, struct xr_error *err)
 }
 
 /* --- which ------------------------------------------------------------------------ */
-
-/* What has failed is not begun: its members would wait for nobody. */
-static enum xr_status
-may_begin(struct xr_coll *team, struct xr_error *err)
-{
-	enum xr_status status;
-
-	if (__builtin_expect(atomic_load_explicit(&team->failed,
-				     memory_order_relaxed) == XR_OK,
-		    true))
-		return XR_OK;
-	pthread_mutex_lock(&team->lock);
-	status = team_failed(team, err);
-	pthread_mutex_unlock(&team->lock);
-	return status;
-}
 
 /* Another thread may have it for as long as others are waited for.
  *
@@ -309,17 +251,35 @@ is_whole(const struct board *b)
 		(b->op->plan->reduces ? plan_whole(b->team) : b->piece);
 }
 
+static bool
+is_shares(const struct board *b)
+{
+	return b->op->plan->shows == SHOWS_SHARES;
+}
+
+static enum xr_status
+run_shares(struct board *b, const struct xr_coll_op *call, struct xr_error *err)
+{
+	enum xr_status status = board_shares(b, call, err);
+
+	if (status == XR_OK && b->op->root == b->team->me)
+		memmove(call->data, call->list[b->team->me], b->op->bytes);
+	return status;
+}
+
 static enum xr_status
 run(struct board *b, const struct plan *plan, const struct xr_coll_op *call,
 	struct xr_error *err)
 {
-	if (plan->shows == SHOWS_SHARES && plan_line(b->op) > LINE_DATA)
+	if (is_shares(b) && plan_line(b->op) > LINE_DATA)
 		return run_shares(b, call, err);
 	if (is_whole(b))
 		return run_whole(b, err);
 	if (is_sliced(b, plan))
 		return run_slices(b, call, err);
-	return run_pieces(b, plan, call, err);
+	return plan->shows == SHOWS_ROOT && b->piece > PIECE_BYTES ?
+		board_same(b, call, err) :
+		run_pieces(b, plan, call, err);
 }
 
 enum xr_status
@@ -332,12 +292,11 @@ board_run(struct xr_coll *team, const struct plan *plan,
 
 	if (status != XR_OK)
 		return status;
-	status = may_begin(team, err);
-	if (status == XR_OK) {
-		b->deadline = deadline;
-		op_set(b->op, plan, call);
+	b->deadline = deadline;
+	op_set(b->op, plan, call);
+	status = round_may_begin(b, err);
+	if (status == XR_OK)
 		status = run(b, plan, call, err);
-	}
 	give_turn(b);
 	return status;
 }

@@ -140,7 +140,7 @@ run(struct xr_coll *team, const struct plan *plan, const struct xr_coll_op *op,
 		team_ref(team); /* another may free it */
 		status = team->board != NULL ? board_run(team, plan, op, err) :
 					       op_run(team, plan, op, err);
-		team_heard(team);
+		team_heard(team, status);
 		team_unref(team);
 	}
 	agent_leave();
@@ -159,7 +159,7 @@ begin(struct xr_coll *team, const struct plan *plan,
 	status = check(team, plan, op, err);
 	if (status == XR_OK)
 		status = op_begin(team, plan, op, future, err);
-	team_heard(team);
+	team_heard(team, status);
 	agent_leave();
 	return status;
 }
@@ -243,7 +243,7 @@ xr_coll_send(struct xr_coll *coll, const struct xr_coll_op *op,
 	if (status != XR_OK)
 		return status;
 	status = letter_send(coll, op, err);
-	team_heard(coll);
+	team_heard(coll, status);
 	agent_leave();
 	return status;
 }
@@ -257,7 +257,7 @@ xr_coll_isend(struct xr_coll *coll, const struct xr_coll_op *op,
 	if (status != XR_OK)
 		return status;
 	status = letter_isend(coll, op, future, err);
-	team_heard(coll);
+	team_heard(coll, status);
 	agent_leave();
 	return status;
 }
@@ -273,7 +273,7 @@ xr_coll_recv(struct xr_coll *coll, const struct xr_coll_op *op, int64_t *from,
 	status = may_wait(err);
 	if (status == XR_OK)
 		status = post_recv(coll, op, from, err);
-	team_heard(coll);
+	team_heard(coll, status);
 	agent_leave();
 	return status;
 }
@@ -287,7 +287,7 @@ xr_coll_irecv(struct xr_coll *coll, const struct xr_coll_op *op,
 	if (status != XR_OK)
 		return status;
 	status = post_irecv(coll, op, future, err);
-	team_heard(coll);
+	team_heard(coll, status);
 	agent_leave();
 	return status;
 }

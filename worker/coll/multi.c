@@ -347,7 +347,7 @@ run(struct xr_coll *team, const struct form *form,
 	free(m.stage);
 	free(m.out);
 	free(m.spot);
-	team_heard(team);
+	team_heard(team, status);
 	team_unref(team);
 	agent_leave();
 	return status;

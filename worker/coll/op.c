@@ -178,15 +178,22 @@ struct verdict {
 	char why[232];
 };
 
+/* What a member of @team calls. */
+struct called {
+	const struct xr_coll *team;
+	const struct plan *plan;
+	const struct xr_coll_op *call;
+};
+
 static void
-judge(const struct op *op, uint32_t from, enum xr_status status,
+judge_called(const struct called *c, uint32_t from, enum xr_status status,
 	struct verdict *v)
 {
-	const struct xr_coll *team = op->team;
+	const struct xr_coll *team = c->team;
 	char what[100];
 
 	v->status = status;
-	plan_text(op->plan, &op->call, what, sizeof(what));
+	plan_text(c->plan, c->call, what, sizeof(what));
 	if (status == XR_E_CONFLICT)
 		snprintf(v->why, sizeof(v->why),
 			"ranks %u and %u do not call the same: rank %u calls %s",
@@ -196,6 +203,14 @@ judge(const struct op *op, uint32_t from, enum xr_status status,
 		snprintf(v->why, sizeof(v->why),
 			"%s: rank %u sent what nobody asked for", what,
 			team->rank[from]);
+}
+
+static void
+judge(const struct op *op, uint32_t from, enum xr_status status,
+	struct verdict *v)
+{
+	judge_called(&(struct called){ op->team, op->plan, &op->call }, from,
+		status, v);
 }
 
 static void
@@ -212,6 +227,18 @@ op_differs(const struct op *op, uint32_t from, struct xr_error *err)
 
 	judge(op, from, XR_E_CONFLICT, &v);
 	execute(op->team, &v);
+	return fail(err, v.status, "%s", v.why);
+}
+
+enum xr_status
+op_differed(struct xr_coll *team, const struct op_past *past, uint32_t from,
+	struct xr_error *err)
+{
+	struct verdict v;
+
+	judge_called(&(struct called){ team, past->plan, &past->call }, from,
+		XR_E_CONFLICT, &v);
+	execute(team, &v);
 	return fail(err, v.status, "%s", v.why);
 }
 

@@ -121,6 +121,16 @@ void op_stir(struct op *op);
 enum xr_status op_differs(const struct op *op, uint32_t from,
 	struct xr_error *err);
 
+/* One that is over here. */
+struct op_past {
+	const struct plan *plan; /* that stays */
+	struct xr_coll_op call;
+};
+
+/* op_differed() - the same, of one that is over here. */
+enum xr_status op_differed(struct xr_coll *team, const struct op_past *past,
+	uint32_t from, struct xr_error *err);
+
 /* op_arrived() - what @from, a place, sent for one, as the record says. Called by who
  * delivers. */
 void op_arrived(struct xr_coll *team, uint32_t from,

@@ -53,6 +53,15 @@ struct plan {
 extern const struct plan plan_barrier, plan_bcast, plan_allreduce, plan_reduce,
 	plan_allgather, plan_gather, plan_scatter;
 
+/* plan_is_roots() - does only a root have something? Others wait for it alone, and it for
+ * nobody. */
+static inline bool
+plan_is_roots(const struct plan *plan)
+{
+	return (plan->shows == SHOWS_ROOT || plan->shows == SHOWS_SHARES) &&
+		(plan->code & PLAN_TOLD) == 0;
+}
+
 /* plan_whole() - bytes up to which all is sent to all, in groups as large as @team.
  * plan_is_whole() - is that so of @op? */
 size_t plan_whole(const struct xr_coll *team);

@@ -469,43 +469,20 @@ team_of_all(uint32_t count, struct xr_coll **team, struct xr_error *err)
 	return XR_OK;
 }
 
-/* The least of what they said; 0 of who said nothing that can be read. */
-static uint32_t
-least_of(const struct xr_value *all)
-{
-	uint64_t least = UINT32_MAX, said;
-
-	for (size_t i = 0; i < xr_value_count(all); i++) {
-		if (xr_value_get_u64(xr_value_at(all, i), &said) != XR_OK)
-			said = 0;
-		least = said < least ? said : least;
-	}
-	return (uint32_t)least;
-}
-
 /* From when this returns each member can be sent to: all have it.
  *
  * @turns: what this member says of a board; receives the least of all */
 static enum xr_status
 come_together(const struct xr_coll *team, uint32_t *turns, struct xr_error *err)
 {
-	const char **names = calloc(team->count, sizeof(*names));
-	struct xr_value *mine = xr_value_new_u64(*turns), *all = NULL;
-	enum xr_status status = XR_E_NOMEM;
+	uint64_t least = *turns;
+	enum xr_status status = meet_least(&(struct meet_team){ .id = team->id,
+						   .peer = team->peer,
+						   .count = team->count,
+						   .timeout = team->timeout },
+		&least, err);
 
-	for (uint32_t i = 0; i < team->count && names != NULL; i++)
-		names[i] = team->peer[i]->name;
-	if (names == NULL || mine == NULL)
-		fail(err, status, "out of memory");
-	else
-		status = meet(&(struct xr_rpc_meeting){ .names = names,
-				      .count = team->count,
-				      .timeout = team->timeout },
-			MEET_TEAM, mine, &all, err);
-	*turns = status == XR_OK ? least_of(all) : 0;
-	free(names);
-	xr_value_unref(all);
-	xr_value_unref(mine);
+	*turns = status == XR_OK ? (uint32_t)least : 0;
 	return status;
 }
 
@@ -566,7 +543,7 @@ make(struct xr_coll *team, const uint32_t *ranks, struct xr_error *err)
 	if (status == XR_OK)
 		return XR_OK;
 	team_fail(team, status, why.text, true);
-	team_heard(team);
+	team_tell(team);
 	xr_coll_close(team);
 	return fail(err, status, "%s", why.text);
 }

@@ -138,17 +138,15 @@ int64_t team_place_of_rank(const struct xr_coll *team, int64_t rank);
 void team_fail(struct xr_coll *team, enum xr_status status, const char *why,
 	bool tell);
 
-/* team_heard() - who called something of @team is about to hear whether it has failed: so
- * are the others, now. Until then each of them finds out for himself, or need not: of a
- * hundred ranks that end at once each would tell all others of each. */
+/* team_heard() - who called something of @team hears by @status whether it has failed: so
+ * are the others to, now. Until then each of them finds out for himself, or need not: of
+ * a hundred ranks that end at once each would tell all others of each. */
 void team_tell(struct xr_coll *team);
 
 static inline void
-team_heard(struct xr_coll *team)
+team_heard(struct xr_coll *team, enum xr_status status)
 {
-	if (__builtin_expect(atomic_load_explicit(&team->failed,
-				     memory_order_relaxed) != XR_OK,
-		    false))
+	if (__builtin_expect(status != XR_OK, false))
 		team_tell(team);
 }
 

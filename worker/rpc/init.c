@@ -174,7 +174,8 @@ by_roster(struct join *j, const struct member *me,
 
 	roster_secret(j, secret);
 	opened = member_open(me, opts,
-		&(struct member_begin){ .secret = secret }, err);
+		&(struct member_begin){ .secret = secret, .is_near = true },
+		err);
 	explicit_bzero(secret, sizeof(secret));
 	info = info_of(me, opts, opened, err);
 	status = info != NULL ? roster_meet(j, info, judge, &infos, &why) :

@@ -50,6 +50,14 @@ bool local_bell_of(struct peer *p, struct local_bell *bell);
  * it has lent? It is memory of its own, and no copy. */
 bool local_shares(struct peer *p, const void *data, size_t len);
 
+/* local_can_read() - does the system let this process read all memory of @p's, which is on
+ * this machine? A system call. */
+bool local_can_read(struct peer *p);
+
+/* local_read() - @len bytes of it, where they are at @from there. False: it has ended, or
+ * has no such memory. */
+bool local_read(struct peer *p, uint64_t from, void *to, size_t len);
+
 /* local_can_lend() - is it of this process, and where others of this machine see it? */
 bool local_can_lend(const void *data, size_t len);
 

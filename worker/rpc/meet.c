@@ -2,9 +2,8 @@
 /*
  * meet.c - where meetings are collected; see meet.h.
  *
- * A report is a question whose body is a LIST: two halves of the set's hash, the
- * number, how long the asker waits, the names, its value. The collector answers
- * with a DICT of all, or with an error. Its own report goes the same way.
+ * A report is a question whose body is a LIST (enum meet_item). The collector answers
+ * with what came of all, or with an error. Its own report goes the same way.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -28,6 +27,7 @@
 
 /* A member's report that waits for its answer. */
 struct report {
+	const char *name;  /* among the meeting's names */
 	struct peer *from; /* NULL: not here yet */
 	uint64_t corr;
 	int64_t deadline; /* of the one who asks, on our clock */
@@ -38,9 +38,9 @@ struct report {
 /* On the collector. */
 struct meeting {
 	LIST_ENTRY(meeting) list;
-	struct set_id set;
-	uint64_t number;
-	struct xr_value *names; /* a LIST of TEXT, sorted */
+	struct meet_key key;
+	bool least;
+	struct xr_value *names; /* BYTES */
 	struct xr_value *error; /* it failed: who comes now has that; or NULL */
 	size_t count, here;
 	struct report report[]; /* [count], in the order of names */
@@ -99,17 +99,13 @@ send_result(const struct reply *to, size_t count, enum message_kind kind,
 static struct xr_value *
 all_values(const struct meeting *mt)
 {
-	struct xr_value *all = xr_value_new_dict(), *name;
+	struct xr_value *all = xr_value_new_dict();
 	enum xr_status status = all != NULL ? XR_OK : XR_E_NOMEM;
-	const void *text;
-	size_t len;
 
-	for (size_t i = 0; i < mt->count && status == XR_OK; i++) {
-		name = xr_value_at(mt->names, i);
-		text = xr_value_data(name, &len);
-		status = xr_value_put(all, text, len,
+	for (size_t i = 0; i < mt->count && status == XR_OK; i++)
+		status = xr_value_put(all, mt->report[i].name,
+			strlen(mt->report[i].name),
 			xr_value_ref(mt->report[i].value));
-	}
 	if (status == XR_OK)
 		return all;
 	xr_value_unref(all);
@@ -117,19 +113,31 @@ all_values(const struct meeting *mt)
 }
 
 static struct xr_value *
+least_value(const struct meeting *mt)
+{
+	uint64_t least = UINT64_MAX, said;
+
+	for (size_t i = 0; i < mt->count; i++) {
+		if (xr_value_get_u64(mt->report[i].value, &said) != XR_OK)
+			said = 0;
+		least = said < least ? said : least;
+	}
+	return xr_value_new_u64(least);
+}
+
+static struct xr_value *
 missing_error(const struct meeting *mt, enum xr_status status, const char *what)
 {
 	char text[400];
-	size_t n = 0, left = 0, len;
+	size_t n = 0, left = 0;
 
 	n = (size_t)snprintf(text, sizeof(text), "%s: ", what);
 	for (size_t i = 0; i < mt->count; i++) {
-		const char *name =
-			xr_value_data(xr_value_at(mt->names, i), &len);
+		const char *name = mt->report[i].name;
 
 		if (mt->report[i].from != NULL)
 			continue;
-		if (n + len + 40 > sizeof(text))
+		if (n + strlen(name) + 40 > sizeof(text))
 			left++;
 		else
 			n += (size_t)snprintf(text + n, sizeof(text) - n,
@@ -188,29 +196,71 @@ due(const struct meeting *mt)
 /* --- reports ----------------------------------------------- */
 
 struct incoming {
-	struct set_id set;
-	uint64_t number;
+	struct meet_key key;
 	int64_t timeout;
+	bool least;
+	size_t count;                   /* of names */
 	struct xr_value *names, *value; /* borrowed */
 };
+
+/* 0: those are no names. */
+static size_t
+count_names(const struct xr_value *names)
+{
+	size_t len, count = 0;
+	const char *text = xr_value_data(names, &len);
+
+	if (xr_value_kind(names) != XR_BYTES || len == 0 ||
+		text[len - 1] != '\0')
+		return 0;
+	for (size_t i = 0; i < len; i++)
+		count += text[i] == '\0';
+	return count;
+}
 
 static bool
 parse(const struct xr_value *v, struct incoming *in)
 {
-	if (xr_value_kind(v) != XR_LIST || xr_value_count(v) != 6 ||
-		xr_value_get_u64(xr_value_at(v, 0), &in->set.a) != XR_OK ||
-		xr_value_get_u64(xr_value_at(v, 1), &in->set.b) != XR_OK ||
-		xr_value_get_u64(xr_value_at(v, 2), &in->number) != XR_OK ||
-		xr_value_get_i64(xr_value_at(v, 3), &in->timeout) != XR_OK)
+	if (xr_value_kind(v) != XR_LIST || xr_value_count(v) != MEET_ITEMS)
 		return false;
-	in->names = xr_value_at(v, 4);
-	in->value = xr_value_at(v, 5);
-	if (xr_value_kind(in->names) != XR_LIST || in->timeout < 0)
-		return false;
-	for (size_t i = 0; i < xr_value_count(in->names); i++)
-		if (xr_value_kind(xr_value_at(in->names, i)) != XR_TEXT)
-			return false;
-	return xr_value_count(in->names) > 0;
+	in->names = xr_value_at(v, MEET_NAMES);
+	in->value = xr_value_at(v, MEET_VALUE);
+	in->count = count_names(in->names);
+	return in->count > 0 &&
+		xr_value_get_u64(xr_value_at(v, MEET_SET_A), &in->key.set.a) ==
+		XR_OK &&
+		xr_value_get_u64(xr_value_at(v, MEET_SET_B), &in->key.set.b) ==
+		XR_OK &&
+		xr_value_get_u64(xr_value_at(v, MEET_NUMBER),
+			&in->key.number) == XR_OK &&
+		xr_value_get_i64(xr_value_at(v, MEET_TIMEOUT), &in->timeout) ==
+		XR_OK &&
+		xr_value_get_bool(xr_value_at(v, MEET_LEAST), &in->least) ==
+		XR_OK &&
+		in->timeout >= 0;
+}
+
+static struct meeting *
+meeting_new(const struct incoming *in)
+{
+	struct meeting *mt =
+		calloc(1, sizeof(*mt) + in->count * sizeof(mt->report[0]));
+	const char *name;
+	size_t len;
+
+	if (mt == NULL)
+		return NULL;
+	mt->key = in->key;
+	mt->least = in->least;
+	mt->names = xr_value_ref(in->names);
+	mt->count = in->count;
+	name = xr_value_data(mt->names, &len);
+	for (size_t i = 0; i < mt->count; i++) {
+		mt->report[i].name = name;
+		name += strlen(name) + 1;
+	}
+	LIST_INSERT_HEAD(&m.meetings, mt, list);
+	return mt;
 }
 
 static struct meeting *
@@ -218,32 +268,19 @@ find(const struct incoming *in, bool *is_new)
 {
 	struct meeting *mt;
 
-	*is_new = false;
 	LIST_FOREACH(mt, &m.meetings, list)
-	if (meet_same(mt->set, in->set) && mt->number == in->number)
-		return mt;
-	mt = calloc(1,
-		sizeof(*mt) +
-			xr_value_count(in->names) * sizeof(mt->report[0]));
-	if (mt == NULL)
-		return NULL;
-	mt->set = in->set;
-	mt->number = in->number;
-	mt->names = xr_value_ref(in->names);
-	mt->count = xr_value_count(in->names);
-	LIST_INSERT_HEAD(&m.meetings, mt, list);
-	*is_new = true;
-	return mt;
+	if (meet_same(mt->key.set, in->key.set) &&
+		mt->key.number == in->key.number)
+		break;
+	*is_new = mt == NULL;
+	return mt != NULL ? mt : meeting_new(in);
 }
 
 static struct report *
 place_of(struct meeting *mt, const struct peer *from)
 {
-	size_t len;
-
 	for (size_t i = 0; i < mt->count; i++)
-		if (strcmp(xr_value_data(xr_value_at(mt->names, i), &len),
-			    from->name) == 0)
+		if (strcmp(mt->report[i].name, from->name) == 0)
 			return &mt->report[i];
 	return NULL;
 }
@@ -291,12 +328,11 @@ static bool
 lacks_one(const struct meeting *mt)
 {
 	const struct peer *p;
-	size_t len;
 
 	for (size_t i = 0; i < mt->count; i++) {
 		if (mt->report[i].from != NULL)
 			continue;
-		p = agent_find(xr_value_data(xr_value_at(mt->names, i), &len));
+		p = agent_find(mt->report[i].name);
 		if (p == NULL || is_gone(p))
 			return true;
 	}
@@ -305,13 +341,15 @@ lacks_one(const struct meeting *mt)
 
 /* Who dies before anybody has spoken to him is heard of, too. */
 static void
-reach_members(const struct xr_value *names)
+reach_members(const struct incoming *in)
 {
 	struct peer *p;
 	size_t len;
+	const char *name = xr_value_data(in->names, &len);
 
-	for (size_t i = 0; i < xr_value_count(names); i++) {
-		p = agent_find(xr_value_data(xr_value_at(names, i), &len));
+	for (size_t i = 0; i < in->count; i++) {
+		p = agent_find(name);
+		name += strlen(name) + 1;
 		if (p == NULL || atomic_load(&p->state) != PEER_NEW)
 			continue;
 		peer_reach(p);
@@ -337,7 +375,7 @@ meet_on_report(struct peer *peer, const struct xr_record *record,
 		xr_value_unref(v);
 		return;
 	}
-	out = calloc(xr_value_count(in.names), sizeof(*out));
+	out = calloc(in.count, sizeof(*out));
 	pthread_mutex_lock(&m.lock);
 	/* Since the lock is held, meet_lost() has been, or will be. */
 	why = is_gone(peer) ? "it is lost" : "out of memory";
@@ -351,7 +389,7 @@ meet_on_report(struct peer *peer, const struct xr_record *record,
 		error = xr_value_ref(mt->error);
 		n = take_waiting(mt, out);
 	} else if (mt != NULL && mt->here == mt->count) {
-		all = all_values(mt);
+		all = mt->least ? least_value(mt) : all_values(mt);
 		n = take_waiting(mt, out);
 	}
 	if (mt != NULL && mt->here == mt->count)
@@ -360,7 +398,7 @@ meet_on_report(struct peer *peer, const struct xr_record *record,
 	if (why != NULL)
 		refuse(peer, record->corr, why);
 	if (is_new)
-		reach_members(in.names);
+		reach_members(&in);
 	send_result(out, n, error != NULL ? MESSAGE_ERROR : MESSAGE_REPLY,
 		error != NULL ? error : all);
 	xr_value_unref(error);
@@ -440,7 +478,7 @@ withdraw(struct meeting *mt, struct report *r)
 	if (r->from == NULL)
 		return;
 	xr_value_unref(r->value);
-	*r = (struct report){ 0 };
+	*r = (struct report){ .name = r->name };
 	mt->here--;
 }
 

@@ -24,8 +24,8 @@ struct peer;
 enum meet_for {
 	MEET_PROGRAM, /* xr_rpc_allgather() */
 	MEET_LEAVING,
-	MEET_TEAM,  /* xr_coll_new() */
 	MEET_GROUP, /* xr_group_new(), xr_group_barrier() */
+	MEET_TEAM,  /* meet_least() */
 };
 
 /* Meetings of the same members meet only under the same label. */
@@ -43,6 +43,18 @@ enum xr_status meet(const struct xr_rpc_meeting *meeting, enum meet_for what,
 enum xr_status meet_as(const struct meet_label *label,
 	const struct xr_rpc_meeting *meeting, struct xr_value *value,
 	struct xr_value **all, struct xr_error *err);
+
+/* A meeting of peers, which all its members know in this order. */
+struct meet_team {
+	uint64_t id; /* no other meeting of theirs has it */
+	struct peer *const *peer;
+	uint32_t count;
+	int64_t timeout; /* ns; INT64_MAX */
+};
+
+/* meet_least() - each brings a number, and all get the least. Returns as meet(). */
+enum xr_status meet_least(const struct meet_team *team, uint64_t *number,
+	struct xr_error *err);
 
 /* A handler of messages. */
 void meet_on_report(struct peer *peer, const struct xr_record *record,

@@ -112,30 +112,52 @@ meet_forget_series(void)
 
 /* --- a member ------------------------------------------------------------- */
 
+/* Each with its 0. NULL: no memory. */
 static struct xr_value *
-report_of(struct peer *const *who, struct set_id id,
-	const struct xr_rpc_meeting *meeting, struct xr_value *value)
+names_of(struct peer *const *who, size_t count)
 {
-	size_t count = meeting->count;
-	uint64_t number = next_number(id);
-	struct xr_value *list = xr_value_new_list(), *items[6];
-	enum xr_status status =
-		list != NULL && number != UINT64_MAX ? XR_OK : XR_E_NOMEM;
+	size_t len = 0, at = 0, n;
+	struct xr_value *names;
+	char *text;
 
-	for (size_t i = 0; i < count && status == XR_OK; i++)
-		status = xr_value_append(list,
-			xr_value_new_text(who[i]->name, strlen(who[i]->name)));
-	if (status != XR_OK) {
-		xr_value_unref(list);
+	for (size_t i = 0; i < count; i++)
+		len += strlen(who[i]->name) + 1;
+	text = malloc(len + 1);
+	if (text == NULL)
 		return NULL;
+	for (size_t i = 0; i < count; i++) {
+		n = strlen(who[i]->name) + 1;
+		memcpy(text + at, who[i]->name, n);
+		at += n;
 	}
-	items[0] = xr_value_new_u64(id.a);
-	items[1] = xr_value_new_u64(id.b);
-	items[2] = xr_value_new_u64(number);
-	items[3] = xr_value_new_i64(meeting->timeout);
-	items[4] = list;
-	items[5] = xr_value_ref(value);
-	return xr_value_new_list_of(items, 6);
+	names = xr_value_new_bytes(text, len);
+	free(text);
+	return names;
+}
+
+/* A meeting, as this member knows it. */
+struct coming {
+	struct meet_key key;
+	struct peer *const *who;
+	size_t count;
+	int64_t timeout;
+	bool least; /* of what all say, and not all of it, is to be told */
+};
+
+static struct xr_value *
+report_of(const struct coming *c, struct xr_value *value)
+{
+	struct xr_value *items[MEET_ITEMS] = {
+		[MEET_SET_A] = xr_value_new_u64(c->key.set.a),
+		[MEET_SET_B] = xr_value_new_u64(c->key.set.b),
+		[MEET_NUMBER] = xr_value_new_u64(c->key.number),
+		[MEET_TIMEOUT] = xr_value_new_i64(c->timeout),
+		[MEET_LEAST] = xr_value_new_bool(c->least),
+		[MEET_NAMES] = names_of(c->who, c->count),
+		[MEET_VALUE] = xr_value_ref(value),
+	};
+
+	return xr_value_new_list_of(items, MEET_ITEMS);
 }
 
 static struct xr_value *
@@ -202,6 +224,20 @@ find_all(const char *const *sorted, size_t count, struct peer **who,
 		agent_self()->name);
 }
 
+static enum xr_status
+come(const struct coming *c, struct xr_value *value, struct xr_value **result,
+	struct xr_error *err)
+{
+	struct xr_value *report =
+		c->key.number != UINT64_MAX ? report_of(c, value) : NULL;
+	enum xr_status status = report != NULL ?
+		ask_collector(c->who[0], report, c->timeout, result, err) :
+		fail(err, XR_E_NOMEM, "out of memory");
+
+	xr_value_unref(report);
+	return status;
+}
+
 enum xr_status
 meet_as(const struct meet_label *label, const struct xr_rpc_meeting *meeting,
 	struct xr_value *value, struct xr_value **all, struct xr_error *err)
@@ -209,7 +245,9 @@ meet_as(const struct meet_label *label, const struct xr_rpc_meeting *meeting,
 	size_t count = meeting->count;
 	const char **sorted = calloc(count + 1, sizeof(*sorted));
 	struct peer **who = calloc(count + 1, sizeof(*who));
-	struct xr_value *report = NULL;
+	struct coming c = { .who = who,
+		.count = count,
+		.timeout = meeting->timeout };
 	enum xr_status status = XR_OK;
 
 	if (sorted == NULL || who == NULL)
@@ -220,17 +258,35 @@ meet_as(const struct meet_label *label, const struct xr_rpc_meeting *meeting,
 		status = find_all(sorted, count, who, err);
 	}
 	if (status == XR_OK) {
-		report = report_of(who, id_of(who, count, label), meeting,
-			value);
-		if (report == NULL)
-			status = fail(err, XR_E_NOMEM, "out of memory");
+		c.key.set = id_of(who, count, label);
+		c.key.number = next_number(c.key.set);
+		status = come(&c, value, all, err);
 	}
-	if (status == XR_OK)
-		status = ask_collector(who[0], report, meeting->timeout, all,
-			err);
-	xr_value_unref(report);
 	free(sorted);
 	free(who);
+	return status;
+}
+
+enum xr_status
+meet_least(const struct meet_team *team, uint64_t *number, struct xr_error *err)
+{
+	const struct coming c = {
+		.key = { .set = { team->id, MEET_TEAM } },
+		.who = team->peer,
+		.count = team->count,
+		.timeout = team->timeout,
+		.least = true,
+	};
+	struct xr_value *mine = xr_value_new_u64(*number), *least = NULL;
+	enum xr_status status = mine != NULL ?
+		come(&c, mine, &least, err) :
+		fail(err, XR_E_NOMEM, "out of memory");
+
+	if (status == XR_OK && xr_value_get_u64(least, number) != XR_OK)
+		status = fail(err, XR_E_PROTO, "%s did not answer a number",
+			team->peer[0]->name);
+	xr_value_unref(least);
+	xr_value_unref(mine);
 	return status;
 }
 

@@ -17,6 +17,25 @@ meet_same(struct set_id a, struct set_id b)
 	return a.a == b.a && a.b == b.b;
 }
 
+/* Which of its meetings. */
+struct meet_key {
+	struct set_id set;
+	uint64_t number;
+};
+
+/* What a report is a LIST of. */
+enum meet_item {
+	MEET_SET_A,
+	MEET_SET_B,
+	MEET_NUMBER,
+	MEET_TIMEOUT, /* how long the asker waits, ns */
+	MEET_LEAST, /* the answer is the least of all that bring a number, and 0
+		       * if one brings none; else a DICT of what all bring */
+	MEET_NAMES, /* BYTES: each with its 0; the first collects */
+	MEET_VALUE,
+	MEET_ITEMS
+};
+
 /* meet_forget_series() - how many meetings there were. */
 void meet_forget_series(void);
 

@@ -11,6 +11,7 @@
 #include "worker/rpc/member.h"
 #include "worker/rpc/peer.h"
 #include "worker/rpc/tell.h"
+#include "worker/shm/shm.h"
 
 /*
  * A head, as struct head has it; then the devices; from and dst of each map; and texts,
@@ -376,6 +377,16 @@ interface_said(void)
 	return name != NULL && name[0] != '\0' ? name : NULL;
 }
 
+/* Up to the one that reaches all who have the segment. */
+static uint32_t
+near_ones(const struct xr_carrier *const *carriers, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		if (carriers[i] == &shm_carrier)
+			return i + 1;
+	return count;
+}
+
 enum xr_status
 member_open(const struct member *m, const struct xr_rpc_opts *opts,
 	const struct member_begin *how, struct xr_error *err)
@@ -397,6 +408,8 @@ member_open(const struct member *m, const struct xr_rpc_opts *opts,
 	enum xr_status status = backend_carriers(opts, carriers,
 		AGENT_CARRIERS_MAX, &wish.carrier_count, err);
 
+	if (status == XR_OK && how->is_near)
+		wish.carrier_count = near_ones(carriers, wish.carrier_count);
 	if (status == XR_OK)
 		status = own_devices(m, opts, &wish.devices, err);
 	return status == XR_OK ? agent_open(&wish, err) : status;

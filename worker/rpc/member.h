@@ -52,6 +52,8 @@ struct member_begin {
 	const char *store_host; /* this and the rest: as struct */
 	bool is_new;            /* agent_wish has them */
 	void (*lost)(struct peer *p);
+	bool is_near; /* all members have the segment: what reaches others is not
+		       * opened, where there is shared memory */
 };
 
 /* member_open() - the agent of @m, which is this process: carriers as @opts have

@@ -82,7 +82,7 @@ tell(const struct segment_map *map, struct segment_slot *dead, uint32_t gen)
 	for (uint32_t i = 0; i < map->plan.slots; i++) {
 		struct segment_slot *s = segment_slot(map, i);
 
-		if (s != dead)
+		if (!alive_ended(s))
 			bell_ring(&s->bell, NULL, true);
 	}
 	atomic_store(&dead->told, gen);
