@@ -131,6 +131,8 @@ both()
 @test "a root that broadcasts waits for nobody, and is told by what it calls next" {
 	job -n 3 "$COLL" other-broadcast
 	[ "$(grep -cE 'ranks [0-2] and [0-2] do not call the same: rank . calls broadcast of [45] i32, rank 0' <<<"$output")" -eq 3 ]
+	job -n 2 "$COLL" two-roots
+	[ "$(grep -cE 'ranks [01] and [01] do not call the same: rank . calls broadcast of 4 i32, rank .' <<<"$output")" -eq 2 ]
 	job -n 3 "$COLL" root-ends
 	assert_eq "$status: $stderr" '0: '
 	[ "$(grep -c 'rank [12]: lost rank0 (0)' <<<"$output")" -eq 2 ]

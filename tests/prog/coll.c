@@ -546,6 +546,18 @@ other_broadcast(void)
 	free(x);
 }
 
+/* Each takes itself for the root, and hears of others with what it calls next. */
+static void
+two_roots(void)
+{
+	int32_t *x = numbers(4, rank);
+
+	EXPECT(xr_coll_bcast(all, OP(I32(x, 4), .rank = rank), &err) == XR_OK);
+	EXPECT(xr_coll_barrier(all, NULL, &err) == XR_E_CONFLICT);
+	printf("rank %u: %s\n", rank, err.text);
+	free(x);
+}
+
 /* The others begin when they have heard that it is gone. */
 static void
 root_ends(void)
@@ -656,6 +668,7 @@ static const struct {
 	{ "late", late },
 	{ "dead", dead },
 	{ "other-broadcast", other_broadcast },
+	{ "two-roots", two_roots },
 	{ "root-ends", root_ends },
 	{ "two", two_groups },
 	{ "huge", huge },
