@@ -134,7 +134,8 @@ enum xr_status xr_coll_ibarrier(struct xr_coll *coll,
 	const struct xr_coll_op *op, struct xr_future **future,
 	struct xr_error *err);
 
-/* xr_coll_bcast() - what @op's rank has in data is in everybody's. */
+/* xr_coll_bcast() - what @op's rank has in data is in everybody's. On one machine that
+ * rank waits for nobody, and the others for it alone. */
 enum xr_status xr_coll_bcast(struct xr_coll *coll, const struct xr_coll_op *op,
 	struct xr_error *err);
 enum xr_status xr_coll_ibcast(struct xr_coll *coll, const struct xr_coll_op *op,
@@ -170,7 +171,8 @@ enum xr_status xr_coll_igather(struct xr_coll *coll,
 	struct xr_error *err);
 
 /* xr_coll_scatter() - of the list of @op's rank each has its own in data; nobody
- * else has a list. */
+ * else has a list. Who waits for whom is as of xr_coll_bcast(), but that a list of long
+ * ones may be awaited until all have theirs. */
 enum xr_status xr_coll_scatter(struct xr_coll *coll,
 	const struct xr_coll_op *op, struct xr_error *err);
 enum xr_status xr_coll_iscatter(struct xr_coll *coll,
