@@ -202,6 +202,13 @@ faulty()
 	inside 2 told-last
 }
 
+@test "a reference that comes when its owner is known to be lost is not waited for" {
+	job --on-failure continue -n 2 "$BUILD/tests/rref/rref_inside" taken-dead
+	assert_eq "$status" 137
+	assert_has "$output" 'it failed at once'
+	! grep -q 'rank 0:' <<<"$stderr"
+}
+
 @test "ids begin at 0, two a remote call, and stand in its text" {
 	ranks 2 ids
 }

@@ -6,14 +6,17 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "tests/rref/rref.h"
 #include "worker/rpc/agent.h"
 #include "worker/rpc/rref_inner.h"
+#include "worker/rpc/values.h"
 
 static void
 await_things(uint32_t rank, int64_t want)
@@ -370,6 +373,57 @@ told_at_the_last_moment(void)
 	barrier();
 }
 
+/* --- it comes when its owner is known to be lost ------------------------------------- */
+
+static enum xr_status how = XR_OK;
+
+static void
+note_how(void *ctx, enum xr_status status, const char *why)
+{
+	CHECK(strstr(why, "worker 1") != NULL ||
+		strstr(why, "worker1") != NULL);
+	how = status;
+}
+
+/* As what was sent before that, and is read after it. */
+static void
+taken_from_the_dead(void)
+{
+	struct values_out out = { 0 };
+	struct xr_body body = { 0 };
+	struct refs_in *refs = NULL;
+	struct xr_value *args, *value = NULL;
+	struct xr_rref *r;
+	uint8_t bytes[512];
+
+	if (xr_job_rank() == 1)
+		pause();
+	r = remote(1, "add", list(of_int(1), of_int(2), NULL));
+	CHECK(fetch_int(r) == 3);
+	args = list(of_rref(r), NULL, NULL);
+	EXPECT(values_pack(args, agent_self(), &out, &last_err), XR_OK);
+	for (uint32_t i = 0; i < out.count; i++) {
+		CHECK(body.len + out.parts[i].len <= sizeof(bytes));
+		memcpy(bytes + body.len, out.parts[i].data, out.parts[i].len);
+		body.len += out.parts[i].len;
+	}
+	body.data = bytes;
+	EXPECT(try_call(1, "die", NULL, &value), XR_E_PEER_LOST);
+	refs_out_undo(&out.refs);
+	values_out_fini(&out);
+	xr_value_unref(args);
+	xr_rref_unref(r);
+	await_table(0, USERS, 0);
+	EXPECT(refs_take(&body, agent_self(), &refs, &last_err), XR_OK);
+	CHECK(refs_await(refs, note_how, NULL));
+	CHECK(how == XR_E_PEER_LOST);
+	refs_free(refs);
+	await_table(0, USERS, 0);
+	EXPECT(xr_rpc_shutdown(XR_SHUTDOWN_GRACEFUL, XR_SECONDS(60), &last_err),
+		XR_E_PEER_LOST);
+	printf("it failed at once\n");
+}
+
 const struct scene inside_scenes[] = {
 	{ "share-failing", shared_though_sends_fail },
 	{ "share-mixed", shared_in_any_order },
@@ -377,5 +431,6 @@ const struct scene inside_scenes[] = {
 	{ "never-made", the_call_never_comes },
 	{ "unknown", nobody_makes_it },
 	{ "told-last", told_at_the_last_moment },
+	{ "taken-dead", taken_from_the_dead },
 	{ NULL, NULL },
 };

@@ -267,19 +267,23 @@ take_one(struct peer *from, const struct rref_wire *wire)
 	struct rref_todo todo;
 	struct peer *owner = NULL;
 	struct xr_rref *h = NULL;
+	bool lost;
 
 	if (agent_peer(NULL, wire->owner, &owner, NULL) != XR_OK ||
 		owner->incarnation != wire->owner_incarnation)
 		return take_lost(wire);
 	rref_todo_init(&todo);
 	pthread_mutex_lock(&rref.lock);
-	if (rref.open)
+	/* What is taken from here on rref_lost() finds, or the owner is known to be lost
+	 * already. */
+	lost = atomic_load(&owner->state) >= PEER_LOST;
+	if (rref.open && !lost)
 		h = owner == agent_self() ?
 			take_own(from, wire, &todo) :
 			take_users(from, wire, owner, &todo);
 	pthread_mutex_unlock(&rref.lock);
 	rref_do(&todo);
-	return h;
+	return lost ? take_lost(wire) : h;
 }
 
 static enum xr_status
