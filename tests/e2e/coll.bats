@@ -129,6 +129,7 @@ both()
 }
 
 @test "a root that broadcasts waits for nobody, and is told by what it calls next" {
+	COLL=$BUILD/tests/prog/coll_root
 	job -n 3 "$COLL" other-broadcast
 	[ "$(grep -cE 'ranks [0-2] and [0-2] do not call the same: rank . calls broadcast of [45] i32, rank 0' <<<"$output")" -eq 3 ]
 	job -n 2 "$COLL" two-roots
@@ -136,6 +137,15 @@ both()
 	job -n 3 "$COLL" root-ends
 	assert_eq "$status: $stderr" '0: '
 	[ "$(grep -c 'rank [12]: lost rank0 (0)' <<<"$output")" -eq 2 ]
+}
+
+@test "what is done one after the other, with any root and of any length, does not mix" {
+	local n
+
+	for n in 2 3 5 8; do
+		job -n "$n" "$BUILD/tests/prog/coll_root" mixed "$RANDOM"
+		assert_eq "$status: $stderr" '0: '
+	done
 }
 
 @test "one that is late is named to all" {

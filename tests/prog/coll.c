@@ -531,53 +531,6 @@ late(void)
 	printf("rank %u: %s\n", rank, err.text);
 }
 
-/* Who calls another than the root hears of it there, the root with what it calls next. */
-static void
-other_broadcast(void)
-{
-	int32_t *x = numbers(8, rank);
-	enum xr_status status =
-		xr_coll_bcast(all, OP(I32(x, rank == 1 ? 5 : 4)), &err);
-
-	EXPECT(rank != 0 || status == XR_OK);
-	EXPECT(rank != 1 || status == XR_E_CONFLICT);
-	EXPECT(xr_coll_barrier(all, NULL, &err) == XR_E_CONFLICT);
-	printf("rank %u: %s\n", rank, err.text);
-	free(x);
-}
-
-/* Each takes itself for the root, and hears of others with what it calls next. */
-static void
-two_roots(void)
-{
-	int32_t *x = numbers(4, rank);
-
-	EXPECT(xr_coll_bcast(all, OP(I32(x, 4), .rank = rank), &err) == XR_OK);
-	EXPECT(xr_coll_barrier(all, NULL, &err) == XR_E_CONFLICT);
-	printf("rank %u: %s\n", rank, err.text);
-	free(x);
-}
-
-/* The others begin when they have heard that it is gone. */
-static void
-root_ends(void)
-{
-	int32_t *x = numbers(5000, rank + 100), none;
-
-	EXPECT(xr_coll_barrier(all, NULL, &err) == XR_OK);
-	if (rank > 0)
-		EXPECT(xr_coll_recv(all, OP(I32(&none, 1), .rank = 0), NULL,
-			       &err) == XR_E_PEER_LOST);
-	EXPECT(xr_coll_bcast(all, OP(I32(x, 5000), .rank = 0), &err) == XR_OK);
-	expect_numbers(x, 5000, 100);
-	if (rank == 0)
-		_exit(0);
-	EXPECT(xr_coll_barrier(all, NULL, &err) == XR_E_PEER_LOST);
-	printf("rank %u: %s\n", rank, err.text);
-	fflush(stdout);
-	_exit(0);
-}
-
 static void
 dead(void)
 {
@@ -667,9 +620,6 @@ static const struct {
 	{ "other-operation", other_operation },
 	{ "late", late },
 	{ "dead", dead },
-	{ "other-broadcast", other_broadcast },
-	{ "two-roots", two_roots },
-	{ "root-ends", root_ends },
 	{ "two", two_groups },
 	{ "huge", huge },
 };
