@@ -206,7 +206,7 @@ faulty()
 	job --on-failure continue -n 2 "$BUILD/tests/rref/rref_inside" taken-dead
 	assert_eq "$status" 137
 	assert_has "$output" 'it failed at once'
-	! grep -q 'rank 0:' <<<"$stderr"
+	assert_eq "$(grep -c 'rank 0:' <<<"$stderr")" 0
 }
 
 @test "ids begin at 0, two a remote call, and stand in its text" {
