@@ -181,12 +181,12 @@ own_line(const struct board *b)
 	return round_line(b, (uint32_t)b->team->me);
 }
 
-/* If it sleeps. */
+/* If it sleeps; behind a fence. */
 static void
 ring(struct seen *s)
 {
 	if (s->bell.bell != NULL)
-		bell_ring_if(s->bell.awaits, s->bell.bell, &s->rang, true);
+		bell_ring_fenced(s->bell.awaits, s->bell.bell, &s->rang, true);
 }
 
 /* 0 is "nothing yet"; the other line's turn. */
@@ -203,7 +203,6 @@ is_awaited(const struct board *b)
 {
 	bool leads = !is_all(b, waited_for(b)) && b->op->root == b->team->me;
 
-	atomic_thread_fence(memory_order_seq_cst);
 	return leads || look(b, all_of(b)) == b->team->count;
 }
 
@@ -214,6 +213,7 @@ show(struct board *b)
 
 	line->check = b->op->check;
 	atomic_store_explicit(&line->number, b->number, memory_order_release);
+	atomic_thread_fence(memory_order_seq_cst);
 	if (!is_awaited(b))
 		return;
 	for (uint32_t i = 0; i < b->team->count; i++)
@@ -409,6 +409,7 @@ round_taken(struct board *b, uint32_t place)
 
 	atomic_store_explicit(&round_line(b, place)->taken, b->number,
 		memory_order_release);
+	atomic_thread_fence(memory_order_seq_cst);
 	ring(&b->seen[mine ? b->op->root : place]);
 }
 

@@ -79,21 +79,29 @@ bool bell_watches(void);
 /* bell_wake() - whoever sleeps at @at, whatever it says. Any thread. */
 void bell_wake(struct segment_bell *at, bool shared);
 
+/* bell_ring_fenced() - bell_ring_if() by who has a fence between what was stored and
+ * this. */
+static inline void
+bell_ring_fenced(const _Atomic uint32_t *nap, struct segment_bell *at,
+	uint32_t *rang, bool shared)
+{
+	uint32_t now = atomic_load_explicit(nap, memory_order_relaxed);
+
+	if (__builtin_expect(now == 0, true) || (rang != NULL && *rang == now))
+		return;
+	if (rang != NULL)
+		*rang = now;
+	bell_wake(at, shared);
+}
+
 /* bell_ring_if() - bell_ring() by another word that says whether it sleeps: @nap has
  * the nap's number, or 0. */
 static inline void
 bell_ring_if(const _Atomic uint32_t *nap, struct segment_bell *at,
 	uint32_t *rang, bool shared)
 {
-	uint32_t now;
-
 	atomic_thread_fence(memory_order_seq_cst);
-	now = atomic_load_explicit(nap, memory_order_relaxed);
-	if (__builtin_expect(now == 0, true) || (rang != NULL && *rang == now))
-		return;
-	if (rang != NULL)
-		*rang = now;
-	bell_wake(at, shared);
+	bell_ring_fenced(nap, at, rang, shared);
 }
 
 /*
