@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * gang.h - threads that share tasks: the engine below pools of threads.
+ *
+ * A gang has seats, and as many threads of its own. Who runs a task sits on a seat: a
+ * thread of the gang, which takes its own one if that is free, or another thread that
+ * helps while it waits (gang_help()), or that runs its own task at once (gang_run()),
+ * where a thread of the gang leaves its seat unused. So there are never more tasks that
+ * run than seats, and what belongs to a seat, by its number, is used by one thread at a
+ * time. As long as no other thread does either of both, a thread and its seat are one.
+ *
+ * Tasks that are posted from outside run in the order of posts, as they are taken; those
+ * that a task posts run before that, the newest first, unless a thread that has nothing
+ * to do takes the oldest of them. What was posted begins within a millisecond or so of
+ * when a seat could be had, whatever other tasks do: for less than some 50 us of work
+ * nobody is woken beside those who run, but one of those who sleep looks after them as
+ * long as something goes on. Then all sleep, and nothing beats.
+ *
+ * A task is run or dropped, once, if its post was accepted. No lock is held meanwhile;
+ * it may post, help, run loops, and free or post itself again. After fork() a gang is of
+ * no use to the child.
+ */
+#ifndef WORKER_POOL_GANG_H
+#define WORKER_POOL_GANG_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define GANG_SEATS_MAX 1024
+#define GANG_NOBODY    UINT32_MAX /* who has no seat */
+
+struct gang;
+
+/* What is to be done: part of its owner's memory, from gang_post() until one of both
+ * functions is called, which may free it. */
+struct gang_task {
+	void (*run)(struct gang_task *task, uint32_t seat);
+	void (*drop)(struct gang_task *task); /* it will not run */
+	_Atomic(struct gang_task *) next;     /* the gang's */
+};
+
+struct gang_opts {
+	uint32_t seats;   /* 1 to GANG_SEATS_MAX */
+	const char *name; /* of its threads; 15 bytes of it count */
+	/* begin(), end() - of each thread of the gang, on it; NULL */
+	void (*begin)(void *ctx, uint32_t seat);
+	void (*end)(void *ctx, uint32_t seat);
+	void *ctx;
+};
+
+/* gang_new() - with all its threads, which have all signals blocked. 0, or an errno. */
+int gang_new(const struct gang_opts *opts, struct gang **gang);
+
+/*
+ * gang_post() - have it run.
+ *
+ * Returns  false: it ends, and will neither run nor drop it. A task that runs may post
+ *          others until gang_stop().
+ * Thread   any.  Blocks: no.  Cost: 20 ns; a system call where somebody is woken.
+ */
+bool gang_post(struct gang *gang, struct gang_task *task);
+
+/* gang_post_list() - the same of several, linked by their `next`, the last one's NULL. */
+bool gang_post_list(struct gang *gang, struct gang_task *first,
+	struct gang_task *last);
+
+/*
+ * gang_run() - run it now, on this thread.
+ *
+ * Returns  false: no seat is free, or others have been posted before it; nothing was
+ *          done. Also, where this thread has one already.
+ */
+bool gang_run(struct gang *gang, struct gang_task *task);
+
+/*
+ * gang_help() - run tasks, whosoever, until @word is not @seen any more: who changes it
+ * calls gang_tell() then.
+ *
+ * It comes back when the task that it runs is over. Who holds a lock that a task takes
+ * must not help.
+ *
+ * @until: ns of CLOCK_MONOTONIC; INT64_MAX: never
+ *
+ * Returns  false: the time is up
+ */
+bool gang_help(struct gang *gang, _Atomic uint32_t *word, uint32_t seen,
+	int64_t until);
+
+/* gang_tell() - wake who helps until @word changes. A system call: so call it where
+ * somebody waits. */
+void gang_tell(_Atomic uint32_t *word);
+
+/* gang_seat() - this thread's, or GANG_NOBODY. */
+uint32_t gang_seat(const struct gang *gang);
+
+/* A loop over 0 .. count, of which parts run at the same time, each once. */
+struct gang_loop {
+	/* @seat: GANG_NOBODY: of the thread that called, while all are taken */
+	void (*run)(void *ctx, uint64_t begin, uint64_t end, uint32_t seat);
+	void *ctx;
+	uint64_t count;
+	uint64_t grain; /* no part is shorter, but the last; 0 is 1 */
+};
+
+/*
+ * gang_for() - all of it; back when the last part is over.
+ *
+ * The calling thread runs parts, and alone if the loop is short. Others are woken when
+ * what is left would take longer than that. No part may wait for another one.
+ */
+void gang_for(struct gang *gang, const struct gang_loop *loop);
+
+/* gang_close() - accept no more; what was posted runs, and the threads end. */
+void gang_close(struct gang *gang);
+
+/* gang_stop() - the same, and what does not run yet is dropped, most of it before this
+ * returns. */
+void gang_stop(struct gang *gang);
+
+/* gang_stops() - was it stopped? For tasks that can end early. */
+bool gang_stops(const struct gang *gang);
+
+/* gang_join() - until its threads have ended; not by one of them. False: the time, as
+ * of gang_help(), is up. */
+bool gang_join(struct gang *gang, int64_t until);
+
+/* gang_free() - stopped, if it was not, and joined. What was posted too late is dropped
+ * now. Nobody may use it meanwhile. NULL is fine. */
+void gang_free(struct gang *gang);
+
+/* What goes on, for whoever counts. Others may be about to change it. */
+struct gang_figures {
+	uint32_t seats, taken; /* of which somebody sits on */
+	uint32_t asleep;       /* threads */
+	uint64_t runs;         /* tasks begun, and parts of loops */
+	uint64_t wakes;        /* of threads that slept */
+};
+
+void gang_figures(const struct gang *gang, struct gang_figures *figures);
+
+#endif /* WORKER_POOL_GANG_H */
