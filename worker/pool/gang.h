@@ -74,8 +74,8 @@ bool gang_post_list(struct gang *gang, struct gang_task *first,
 bool gang_run(struct gang *gang, struct gang_task *task);
 
 /*
- * gang_help() - run tasks, whosoever, until @word is not @seen any more: who changes it
- * calls gang_tell() then.
+ * gang_help() - run tasks, whosoever, until @word is not @seen any more, which is
+ * changed by gang_tell().
  *
  * It comes back when the task that it runs is over. Who holds a lock that a task takes
  * must not help.
@@ -87,9 +87,9 @@ bool gang_run(struct gang *gang, struct gang_task *task);
 bool gang_help(struct gang *gang, _Atomic uint32_t *word, uint32_t seen,
 	int64_t until);
 
-/* gang_tell() - wake who helps until @word changes. A system call: so call it where
- * somebody waits. */
-void gang_tell(_Atomic uint32_t *word);
+/* gang_tell() - set @word, and wake who helps until it changes. Afterwards it is not
+ * looked at, and may be gone. */
+void gang_tell(struct gang *gang, _Atomic uint32_t *word, uint32_t value);
 
 /* gang_seat() - this thread's, or GANG_NOBODY. */
 uint32_t gang_seat(const struct gang *gang);
@@ -133,7 +133,7 @@ void gang_free(struct gang *gang);
 struct gang_figures {
 	uint32_t seats, taken; /* of which somebody sits on */
 	uint32_t asleep;       /* threads */
-	uint64_t runs;         /* tasks begun, and parts of loops */
+	uint64_t runs;         /* tasks and parts of loops, begun on seats */
 	uint64_t wakes;        /* of threads that slept */
 };
 

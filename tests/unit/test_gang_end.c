@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * test_gang_end.c - threads that share tasks: sleeping, ending, and what they need.
+ */
+#include <dirent.h>
+#include <pthread.h>
+#include <time.h>
+
+#include <sys/resource.h>
+
+#include "tests/unit/gang_rig.h"
+#include "tests/unit/short_memory.h"
+
+TestSuite(gang_end, .timeout = 60);
+
+/* --- sleeping ------------------------------------------------------------- */
+
+static int64_t
+cpu_used(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return t.tv_sec * NS_PER_S + t.tv_nsec;
+}
+
+static long
+switches(void)
+{
+	struct rusage u;
+
+	getrusage(RUSAGE_SELF, &u);
+	return u.ru_nvcsw + u.ru_nivcsw;
+}
+
+FORKED_TEST(gang_end, who_has_nothing_to_do_sleeps_and_nothing_beats)
+{
+	struct job *job = jobs_of(500, run_job);
+	struct timespec second = { 0, 500000000 };
+	int64_t cpu;
+	long before;
+
+	gang = gang_of(4);
+	for (int i = 0; i < 500; i++)
+		EXPECT(gang_post(gang, &job[i].task));
+	EXPECT(await(&done, 500));
+	EXPECT(all_sleep(4));
+	/* The sentry's last look. */
+	nanosleep(&(struct timespec){ 0, 20000000 }, NULL);
+	cpu = cpu_used();
+	before = switches();
+	nanosleep(&second, NULL);
+	EXPECT(switches() - before <= 4);
+	EXPECT(cpu_used() - cpu < 5 * NS_PER_MS);
+	gang_free(gang);
+	free(job);
+}
+
+FORKED_TEST(gang_end, a_task_that_takes_long_leaves_the_others_asleep)
+{
+	struct job *wait = jobs_of(1, run_wait);
+	struct timespec half = { 0, 500000000 };
+	long before;
+
+	gang = gang_of(4);
+	EXPECT(gang_post(gang, &wait->task));
+	EXPECT(await(&at_door, 1));
+	EXPECT(all_sleep(3));
+	nanosleep(&(struct timespec){ 0, 20000000 }, NULL);
+	before = switches();
+	nanosleep(&half, NULL);
+	EXPECT(switches() - before <= 4);
+	word_is(&door, 1);
+	EXPECT(await(&done, 1));
+	gang_free(gang);
+	free(wait);
+}
+
+/* --- ending --------------------------------------------------------------- */
+
+FORKED_TEST(gang_end, a_gang_that_is_closed_runs_what_was_posted)
+{
+	struct job *job = jobs_of(1000, run_job), *late = jobs_of(1, run_job);
+	struct job *wait = jobs_of(1, run_wait);
+
+	gang = gang_of(2);
+	EXPECT(gang_post(gang, &wait->task));
+	for (int i = 0; i < 990; i++)
+		EXPECT(gang_post(gang, &job[i].task));
+	job[989].children = &job[990];
+	job[989].child_count = 10;
+	gang_close(gang);
+	EXPECT(!gang_post(gang, &late->task));
+	EXPECT(!gang_post_list(gang, &late->task, &late->task));
+	EXPECT(!gang_run(gang, &late->task));
+	EXPECT(!gang_stops(gang));
+	EXPECT(!gang_join(gang, clock_now() + 10 * NS_PER_MS));
+	word_is(&door, 1);
+	EXPECT(gang_join(gang, clock_now() + SOON));
+	EXPECT_EQ(done, 1001);
+	each_ran_once(job, 1000);
+	EXPECT_EQ(late->runs + late->drops, 0);
+	gang_free(gang);
+	free(job);
+	free(late);
+	free(wait);
+}
+
+static void
+run_stopped(struct gang_task *task, uint32_t seat)
+{
+	struct job *job = (struct job *)task;
+
+	add(&at_door);
+	await(&door, 1);
+	EXPECT(gang_stops(gang));
+	EXPECT(!gang_post(gang, &job->children[0].task));
+	add(&done);
+	(void)seat;
+}
+
+FORKED_TEST(gang_end, a_gang_that_is_stopped_drops_what_does_not_run)
+{
+	struct job *wait = jobs_of(2, run_stopped);
+	struct job *job = jobs_of(1000, run_job), *late = jobs_of(1, run_job);
+	uint32_t dropped = 0;
+
+	gang = gang_of(2);
+	for (int i = 0; i < 2; i++) {
+		wait[i].children = late;
+		EXPECT(gang_post(gang, &wait[i].task));
+	}
+	EXPECT(await(&at_door, 2));
+	for (int i = 0; i < 1000; i++)
+		EXPECT(gang_post(gang, &job[i].task));
+	gang_stop(gang);
+	for (int i = 0; i < 1000; i++)
+		dropped += job[i].drops;
+	EXPECT_EQ(dropped, 1000);
+	EXPECT(!gang_join(gang, clock_now() + 10 * NS_PER_MS));
+	word_is(&door, 1);
+	EXPECT(gang_join(gang, clock_now() + SOON));
+	EXPECT_EQ(done, 1002);
+	EXPECT_EQ(late->runs + late->drops, 0);
+	gang_free(gang);
+	free(wait);
+	free(job);
+	free(late);
+}
+
+#define MANY 20000
+
+static _Atomic uint32_t accepted;
+
+static void *
+post_until_refused(void *arg)
+{
+	struct job *job = arg;
+	uint32_t n = 0;
+
+	while (n < MANY && gang_post(gang, &job[n].task))
+		n++;
+	atomic_fetch_add(&accepted, n);
+	return NULL;
+}
+
+/* Whatever it meets: each task that was accepted is run or dropped. */
+FORKED_TEST(gang_end, to_stop_among_posts_loses_none)
+{
+	struct job *job = jobs_of(2 * MANY, run_job);
+	pthread_t thread[2];
+	uint32_t ends, twice;
+
+	for (int round = 0; round < 40; round++) {
+		memset((void *)job, 0, 2 * MANY * sizeof(*job));
+		for (uint32_t i = 0; i < 2 * MANY; i++) {
+			job[i].task.run = run_job;
+			job[i].task.drop = drop_job;
+		}
+		gang = gang_of(2);
+		accepted = ends = twice = 0;
+		for (int i = 0; i < 2; i++)
+			pthread_create(&thread[i], NULL, post_until_refused,
+				job + i * MANY);
+		EXPECT(await(&done, (uint32_t)round * 100 + 1));
+		if (round % 2 == 0)
+			gang_stop(gang);
+		else
+			gang_close(gang);
+		for (int i = 0; i < 2; i++)
+			pthread_join(thread[i], NULL);
+		gang_free(gang);
+		for (uint32_t i = 0; i < 2 * MANY; i++) {
+			ends += job[i].runs + job[i].drops;
+			twice += job[i].runs + job[i].drops > 1;
+		}
+		EXPECT_EQ(ends, accepted);
+		EXPECT_EQ(twice, 0);
+		EXPECT_EQ(wrong_seats, 0);
+	}
+	free(job);
+}
+
+/* --- what it takes -------------------------------------------------------- */
+
+static _Atomic uint32_t begun, ended, odd;
+
+static void
+begin_hand(void *ctx, uint32_t seat)
+{
+	if (ctx != &begun || seat >= SEATS_MOST)
+		atomic_fetch_add(&odd, 1);
+	atomic_fetch_add(&begun, 1U << (4 * seat));
+}
+
+static void
+end_hand(void *ctx, uint32_t seat)
+{
+	(void)ctx;
+	atomic_fetch_add(&ended, 1U << (4 * seat));
+}
+
+FORKED_TEST(gang_end, each_thread_begins_and_ends_once)
+{
+	struct gang_opts opts = { .seats = 3,
+		.begin = begin_hand,
+		.end = end_hand,
+		.ctx = &begun };
+
+	NEED(gang_new(&opts, &gang) == 0);
+	gang_close(gang);
+	EXPECT(gang_join(gang, clock_now() + SOON));
+	EXPECT_EQ(begun, 0x111);
+	EXPECT_EQ(ended, 0x111);
+	EXPECT_EQ(odd, 0);
+	gang_free(gang);
+	gang_free(NULL);
+	opts.seats = 0;
+	EXPECT_EQ(gang_new(&opts, &gang), EINVAL);
+	opts.seats = GANG_SEATS_MAX + 1;
+	EXPECT_EQ(gang_new(&opts, &gang), EINVAL);
+}
+
+static unsigned
+threads(void)
+{
+	DIR *dir = opendir("/proc/self/task");
+	unsigned n = 0;
+
+	NEED(dir != NULL);
+	while (readdir(dir) != NULL)
+		n++;
+	closedir(dir);
+	return n;
+}
+
+FORKED_TEST(gang_end, a_hundred_leave_no_thread)
+{
+	unsigned before = threads();
+	struct job *job = jobs_of(1, run_job);
+
+	for (int i = 0; i < 100; i++) {
+		gang = gang_of(3);
+		EXPECT(gang_post(gang, &job->task));
+		EXPECT(await(&done, 1));
+		gang_free(gang);
+	}
+	EXPECT_EQ(threads(), before);
+	free(job);
+}
+
+FORKED_TEST(gang_end, memory_that_is_short_costs_no_task)
+{
+	struct gang_opts opts = { .seats = 2 };
+	struct job *parent = jobs_of(1, run_job);
+	struct job *child = jobs_of(1000, run_job);
+	unsigned n = 0;
+	int sys;
+
+	do {
+		until_short = ++n;
+		was_short = false;
+		sys = gang_new(&opts, &gang);
+		until_short = 0;
+		EXPECT(was_short ? sys == ENOMEM : sys == 0);
+	} while (sys != 0 && n < 20);
+	EXPECT(n > 4);
+	done = 0;
+	parent->children = child;
+	parent->child_count = 1000;
+	until_short = 1;
+	EXPECT(gang_post(gang, &parent->task));
+	EXPECT(await(&done, 1001));
+	EXPECT(was_short);
+	each_ran_once(child, 1000);
+	gang_free(gang);
+	free(parent);
+	free(child);
+}

@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gang_run.c - see gang.h: seats, posting, finding and running, helping. */
+#include "base/clock.h"
+#include "worker/pool/rest.h"
+#include "worker/shm/tick.h"
+
+#define BATCH 32 /* tasks that one takes from the inbox, for all */
+#define TIMED 16 /* tasks from one look at the clock to the next, .. */
+#define LONG_TICKS(g) \
+	((int64_t)(g)->env.rate / 500) /* .. but of 2 us or more */
+
+static __thread struct place here __attribute__((tls_model("initial-exec")));
+
+/* --- seats ---------------------------------------------------------------- */
+
+struct seat *
+seat_mine(const struct gang *g)
+{
+	return here.gang == g ? here.seat : NULL;
+}
+
+uint32_t
+gang_seat(const struct gang *g)
+{
+	struct seat *seat = seat_mine(g);
+
+	return seat != NULL ? seat->index : GANG_NOBODY;
+}
+
+static bool
+try_seat(struct seat *seat)
+{
+	uint32_t no = 0;
+
+	return atomic_load_explicit(&seat->taken, memory_order_relaxed) == 0 &&
+		atomic_compare_exchange_strong(&seat->taken, &no, 1);
+}
+
+struct seat *
+seat_take(struct gang *g, uint32_t wanted, struct place *before)
+{
+	struct seat *seat = NULL;
+
+	for (uint32_t i = 0; i < g->seats && seat == NULL; i++) {
+		uint32_t n = (wanted + i) % g->seats;
+
+		if (try_seat(&g->seat[n]))
+			seat = &g->seat[n];
+	}
+	if (seat == NULL)
+		return NULL;
+	*before = here;
+	here = (struct place){ g, seat };
+	seat->timed = seat->left = 1;
+	seat->clock = 0;
+	return seat;
+}
+
+bool
+seat_free(struct gang *g)
+{
+	for (uint32_t i = 0; i < g->seats; i++) {
+		if (atomic_load(&g->seat[i].taken) == 0)
+			return true;
+	}
+	return false;
+}
+
+void
+seat_leave(struct gang *g, const struct place *before)
+{
+	struct seat *seat = here.seat;
+
+	here = *before;
+	atomic_store(&seat->taken, 0);
+	gang_share(g, 1);
+}
+
+struct seat *
+seat_take_aside(struct gang *g, struct place *before)
+{
+	struct seat *seat = seat_take(g, 0, before);
+
+	if (seat != NULL)
+		atomic_fetch_add(&g->counts, REST_RUNS);
+	return seat;
+}
+
+void
+seat_leave_aside(struct gang *g, const struct place *before)
+{
+	atomic_fetch_sub(&g->counts, REST_RUNS);
+	seat_leave(g, before);
+}
+
+/* --- running -------------------------------------------------------------- */
+
+/* How long tasks take, as a moving average of 1/8. */
+static void
+learn(struct gang *g, struct seat *seat)
+{
+	int64_t old =
+		atomic_load_explicit(&g->task_ticks, memory_order_relaxed);
+	int64_t now = tick_now();
+	int64_t each = (now - seat->clock) / seat->timed;
+
+	if (each < 1)
+		each = 1;
+	seat->clock = now;
+	seat->timed = seat->left = each > LONG_TICKS(g) ? 1 : TIMED;
+	atomic_store_explicit(&g->task_ticks,
+		old == 0 ? each : old + (each - old) / 8, memory_order_relaxed);
+}
+
+static void
+count_run(struct seat *seat)
+{
+	atomic_store_explicit(&seat->runs,
+		atomic_load_explicit(&seat->runs, memory_order_relaxed) + 1,
+		memory_order_relaxed);
+}
+
+static void
+run(struct gang *g, struct seat *seat, struct gang_task *task)
+{
+	if (__builtin_expect(gang_stops(g), false)) {
+		task->drop(task);
+		return;
+	}
+	if (seat->clock == 0)
+		seat->clock = tick_now();
+	count_run(seat);
+	task->run(task, seat->index);
+	if (--seat->left == 0)
+		learn(g, seat);
+}
+
+/* --- finding -------------------------------------------------------------- */
+
+bool
+gang_pending(struct gang *g)
+{
+	if (!inbox_empty(&g->inbox) || loop_pending(g))
+		return true;
+	for (uint32_t i = 0; i < g->seats; i++) {
+		if (!deque_empty(&g->seat[i].deque))
+			return true;
+	}
+	return false;
+}
+
+void
+gang_share(struct gang *g, uint32_t tasks)
+{
+	uint64_t counts = atomic_load(&g->counts);
+
+	if ((counts & (REST_EVENT | REST_MOST)) != 0 &&
+		rest_nobody_looks(counts) && gang_pending(g))
+		rest_event(g, tasks);
+}
+
+/* The first is ours, the others are for whoever is faster, in their order. What there is
+ * no room for, is run here. */
+static struct gang_task *
+take_batch(struct gang *g, struct seat *seat)
+{
+	struct gang_task *task[BATCH];
+	uint32_t count = inbox_take(&g->inbox, task, BATCH), i;
+
+	if (count == 0)
+		return NULL;
+	for (i = count - 1; i > 0; i--) {
+		if (!deque_push(&seat->deque, task[i]))
+			break;
+	}
+	for (uint32_t n = 0; i > 0 && n < i; n++)
+		run(g, seat, task[n]);
+	gang_share(g, count);
+	if (inbox_empty(&g->inbox))
+		atomic_store_explicit(&g->unanswered, 0, memory_order_relaxed);
+	return task[i];
+}
+
+static uint32_t
+random_next(struct seat *seat)
+{
+	seat->random ^= seat->random << 13;
+	seat->random ^= seat->random >> 17;
+	seat->random ^= seat->random << 5;
+	return seat->random;
+}
+
+static struct gang_task *
+steal(struct gang *g, struct seat *seat)
+{
+	uint32_t first = random_next(seat) % g->seats;
+	struct gang_task *task = NULL;
+
+	for (uint32_t i = 0; i < g->seats && task == NULL; i++)
+		task = deque_steal(&g->seat[(first + i) % g->seats].deque);
+	return task;
+}
+
+bool
+gang_work(struct gang *g, struct seat *seat)
+{
+	struct gang_task *task = deque_pop(&seat->deque);
+
+	if (task == NULL && loop_join(g, seat))
+		return true;
+	if (task == NULL)
+		task = take_batch(g, seat);
+	if (task == NULL) {
+		task = steal(g, seat);
+		if (task == NULL)
+			return false;
+		gang_share(g, 1);
+	}
+	run(g, seat, task);
+	return true;
+}
+
+/* --- from outside --------------------------------------------------------- */
+
+static bool
+accepts(const struct gang *g, const struct seat *seat)
+{
+	return !atomic_load_explicit(seat != NULL ? &g->stopped : &g->closed,
+		memory_order_acquire);
+}
+
+bool
+gang_post(struct gang *g, struct gang_task *task)
+{
+	struct seat *seat = seat_mine(g);
+
+	if (!accepts(g, seat))
+		return false;
+	if (seat == NULL || !deque_push(&seat->deque, task))
+		inbox_put(&g->inbox, task, task);
+	rest_event(g, 0);
+	return true;
+}
+
+bool
+gang_post_list(struct gang *g, struct gang_task *first, struct gang_task *last)
+{
+	if (!accepts(g, seat_mine(g)))
+		return false;
+	inbox_put(&g->inbox, first, last);
+	rest_event(g, first == last ? 0 : BATCH);
+	return true;
+}
+
+bool
+gang_run(struct gang *g, struct gang_task *task)
+{
+	struct place before;
+	struct seat *seat;
+
+	if (seat_mine(g) != NULL || !accepts(g, NULL) ||
+		!inbox_empty(&g->inbox))
+		return false;
+	seat = seat_take_aside(g, &before);
+	if (seat == NULL)
+		return false;
+	count_run(seat);
+	task->run(task, seat->index);
+	seat_leave_aside(g, &before);
+	return true;
+}
+
+/* --- helping -------------------------------------------------------------- */
+
+static bool
+is_over(const struct rest_for *what)
+{
+	return atomic_load(what->word) != what->seen ||
+		clock_now() >= what->until;
+}
+
+/* Whatever there is, while it is to be waited for. False: nothing was done. */
+static bool
+work_aside(struct gang *g, const struct rest_for *what)
+{
+	struct place before;
+	struct seat *seat;
+	bool worked = false;
+
+	if (!gang_pending(g))
+		return false;
+	seat = seat_take_aside(g, &before);
+	if (seat == NULL)
+		return false;
+	while (!is_over(what) && gang_work(g, seat))
+		worked = true;
+	seat_leave_aside(g, &before);
+	return worked;
+}
+
+static bool
+can_work(struct gang *g, const struct seat *seat)
+{
+	return gang_pending(g) && (seat != NULL || seat_free(g));
+}
+
+/* There was nothing. */
+static void
+await(struct gang *g, const struct seat *seat, const struct rest_for *what)
+{
+	struct wait wait;
+	bool over = false;
+
+	if (seat != NULL)
+		atomic_fetch_add(&g->counts, REST_LOOKS - REST_RUNS);
+	wait_begin(&wait, &g->env, NULL, NULL);
+	while (!over) {
+		switch (wait_turn(&wait)) {
+		case WAIT_AGAIN:
+			break;
+		case WAIT_LOOK:
+			over = is_over(what);
+			break;
+		case WAIT_SLEEP:
+			rest_waiter(g, what, seat != NULL);
+			wait_woken(&wait, 0);
+			over = is_over(what);
+			break;
+		}
+		over = over || atomic_load(what->word) != what->seen ||
+			can_work(g, seat);
+	}
+	wait_end(&wait);
+	if (seat != NULL)
+		atomic_fetch_add(&g->counts, REST_RUNS - REST_LOOKS);
+}
+
+bool
+gang_help(struct gang *g, _Atomic uint32_t *word, uint32_t seen, int64_t until)
+{
+	const struct rest_for what = { word, seen, until };
+	struct seat *seat = seat_mine(g);
+	bool worked;
+
+	while (!is_over(&what)) {
+		worked = seat != NULL ? gang_work(g, seat) :
+					work_aside(g, &what);
+		if (!worked)
+			await(g, seat, &what);
+	}
+	return atomic_load(word) != seen;
+}
