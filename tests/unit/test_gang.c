@@ -154,6 +154,7 @@ FORKED_TEST(gang, what_is_posted_behind_a_long_task_begins_soon)
 	EXPECT(gang_post(gang, &wait->task));
 	EXPECT(gang_post(gang, &brief[2998].task));
 	EXPECT(await(&at_door, 1));
+	EXPECT(all_sleep(1));
 	posted = clock_now();
 	EXPECT(gang_post(gang, &brief[2999].task));
 	EXPECT(await(&done, 3000));
@@ -226,6 +227,36 @@ FORKED_TEST(gang, a_task_that_waits_runs_what_it_waits_for)
 	}
 	free(help);
 	free(job);
+}
+
+/* Once all that can sleep do. */
+static void *
+tell(void *arg)
+{
+	int64_t until = clock_now() + SOON;
+	struct gang_figures f = { 0 };
+
+	(void)arg;
+	while ((f.waiters < 1 || f.asleep < 2) && clock_now() < until) {
+		sched_yield();
+		gang_figures(gang, &f);
+	}
+	gang_tell(gang, &answer, 1);
+	return NULL;
+}
+
+FORKED_TEST(gang, who_helps_and_sleeps_is_told)
+{
+	int64_t until = clock_now() + SOON;
+	pthread_t thread;
+
+	gang = gang_of(2);
+	answer = 0;
+	pthread_create(&thread, NULL, tell, NULL);
+	EXPECT(gang_help(gang, &answer, 0, until));
+	EXPECT(clock_now() < until);
+	pthread_join(thread, NULL);
+	gang_free(gang);
 }
 
 FORKED_TEST(gang, who_helps_ends_by_the_word_and_by_the_time)

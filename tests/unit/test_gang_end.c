@@ -106,6 +106,51 @@ FORKED_TEST(gang_end, a_gang_that_is_closed_runs_what_was_posted)
 	free(wait);
 }
 
+FORKED_TEST(gang_end, what_was_posted_before_the_end_wakes_who_sleeps)
+{
+	struct job *job = jobs_of(1, run_job);
+
+	for (int i = 0; i < 100; i++) {
+		gang = gang_of(1);
+		EXPECT(all_sleep(1));
+		EXPECT(gang_post(gang, &job->task));
+		gang_close(gang);
+		EXPECT(gang_join(gang, clock_now() + SOON));
+		EXPECT_EQ(done, 1);
+		gang_free(gang);
+	}
+	EXPECT_EQ(job->runs, 100);
+	EXPECT_EQ(job->drops, 0);
+	free(job);
+}
+
+/* On a seat of the gang's, but none of its threads. */
+static void
+run_late(struct gang_task *task, uint32_t seat)
+{
+	struct job *job = (struct job *)task;
+
+	gang_close(gang);
+	EXPECT(gang_join(gang, clock_now() + SOON));
+	EXPECT(gang_post(gang, &job->children[0].task));
+	(void)seat;
+}
+
+FORKED_TEST(gang_end, what_is_posted_when_nobody_is_left_is_dropped)
+{
+	struct job *late = jobs_of(1, run_late), *job = jobs_of(1, run_job);
+
+	gang = gang_of(2);
+	late->children = job;
+	EXPECT(gang_run(gang, &late->task));
+	EXPECT_EQ(job->drops, 0);
+	gang_free(gang);
+	EXPECT_EQ(job->runs, 0);
+	EXPECT_EQ(job->drops, 1);
+	free(late);
+	free(job);
+}
+
 static void
 run_stopped(struct gang_task *task, uint32_t seat)
 {

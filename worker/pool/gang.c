@@ -255,6 +255,7 @@ gang_figures(const struct gang *g, struct gang_figures *f)
 	*f = (struct gang_figures){
 		.seats = g->seats,
 		.asleep = (uint32_t)(counts & REST_MOST),
+		.waiters = atomic_load(&g->waiters),
 		.wakes = atomic_load(&g->wakes),
 	};
 	for (uint32_t i = 0; i < g->seats; i++) {

@@ -132,7 +132,8 @@ void gang_free(struct gang *gang);
 /* What goes on, for whoever counts. Others may be about to change it. */
 struct gang_figures {
 	uint32_t seats, taken; /* of which somebody sits on */
-	uint32_t asleep;       /* threads */
+	uint32_t asleep;       /* threads that can be woken for work */
+	uint32_t waiters;      /* threads that help, and sleep */
 	uint64_t runs;         /* tasks and parts of loops, begun on seats */
 	uint64_t wakes;        /* of threads that slept */
 };

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gang_run.c - see gang.h: seats, posting, finding and running, helping. */
 #include "base/clock.h"
+#include "base/status.h"
 #include "worker/pool/rest.h"
 #include "worker/shm/tick.h"
 
-#define BATCH 32 /* tasks that one takes from the inbox, for all */
+#define BATCH 32 /* tasks that one takes from the inbox, for all; see deque.c */
 #define TIMED 16 /* tasks from one look at the clock to the next, .. */
 #define LONG_TICKS(g) \
 	((int64_t)(g)->env.rate / 500) /* .. but of 2 us or more */
@@ -159,26 +160,22 @@ gang_share(struct gang *g, uint32_t tasks)
 		rest_event(g, tasks);
 }
 
-/* The first is ours, the others are for whoever is faster, in their order. What there is
- * no room for, is run here. */
+/* The first is ours, the others are for whoever is faster, in their order: the deque is
+ * empty, and has room for so many. */
 static struct gang_task *
 take_batch(struct gang *g, struct seat *seat)
 {
 	struct gang_task *task[BATCH];
-	uint32_t count = inbox_take(&g->inbox, task, BATCH), i;
+	uint32_t count = inbox_take(&g->inbox, task, BATCH);
 
 	if (count == 0)
 		return NULL;
-	for (i = count - 1; i > 0; i--) {
-		if (!deque_push(&seat->deque, task[i]))
-			break;
-	}
-	for (uint32_t n = 0; i > 0 && n < i; n++)
-		run(g, seat, task[n]);
+	for (uint32_t i = count - 1; i > 0; i--)
+		XR_ASSERT(deque_push(&seat->deque, task[i]));
 	gang_share(g, count);
 	if (inbox_empty(&g->inbox))
 		atomic_store_explicit(&g->unanswered, 0, memory_order_relaxed);
-	return task[i];
+	return task[0];
 }
 
 static uint32_t
