@@ -230,7 +230,7 @@ def report(running, status):
     kind = {0: "ok", 77: "ok"}.get(status, "not ok")
     line = f"{kind} {running.number} - {running.name}"
     if status == 77:
-        line += " # SKIP as torch says"
+        line += " # SKIP as the test says"
     print(f"{line} in {1000 * running.seconds():.0f}ms"
           if status == 0 else line, flush=True)
     if kind == "not ok":
@@ -322,7 +322,7 @@ def run_job(options, names, folder):
         skipped = ends[0] == 77
         good = skipped or not any(end != 0 for end in ends)
         print(("ok" if good else "not ok") + f" {number} - {name}" +
-              (" # SKIP as torch says" if skipped else ""))
+              (" # SKIP as the test says" if skipped else ""))
         if not good:
             failed += 1
             print(f"# ranks ended with {ends}, the job with {job.returncode}")
