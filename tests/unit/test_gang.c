@@ -4,10 +4,57 @@
  * whom; helping, and loops.
  */
 #include <pthread.h>
+#include <time.h>
 
 #include "tests/unit/gang_rig.h"
+#include "worker/pool/deque.h"
 
 TestSuite(gang, .timeout = 60);
+
+/* --- a deque -------------------------------------------------------------- */
+
+#define ROUNDS 200000
+
+static struct deque deque;
+static _Atomic uint32_t stolen;
+static _Atomic bool over;
+
+static void *
+steal_all(void *arg)
+{
+	uint32_t count = 0;
+
+	(void)arg;
+	while (!atomic_load(&over))
+		count += deque_steal(&deque) != NULL;
+	atomic_fetch_add(&stolen, count);
+	return NULL;
+}
+
+/* Nearly empty all the time: each of them is the last one of two who want it. */
+FORKED_TEST(gang, the_last_one_of_a_deque_is_had_by_one)
+{
+	struct gang_task task[3] = { 0 };
+	pthread_t thread[2];
+	uint32_t popped = 0;
+
+	EXPECT(deque_init(&deque));
+	stolen = over = 0;
+	for (int i = 0; i < 2; i++)
+		pthread_create(&thread[i], NULL, steal_all, NULL);
+	for (uint32_t i = 0; i < ROUNDS; i++) {
+		for (uint32_t n = 0; n <= i % 3; n++)
+			EXPECT(deque_push(&deque, &task[n]));
+		while (deque_pop(&deque) != NULL)
+			popped++;
+		EXPECT(deque_empty(&deque));
+	}
+	over = true;
+	for (int i = 0; i < 2; i++)
+		pthread_join(thread[i], NULL);
+	EXPECT_EQ(popped + stolen, ROUNDS / 3 * 6 + ROUNDS % 3 + 1);
+	deque_fini(&deque);
+}
 
 /* --- running -------------------------------------------------------------- */
 
@@ -356,6 +403,38 @@ FORKED_TEST(gang, others_take_part_in_a_loop_that_takes_long)
 		door = 0;
 		loop_over(COUNT);
 	}
+	gang_free(gang);
+}
+
+static pthread_t caller;
+static _Atomic bool part_is_over;
+
+/* The calling thread has the first part until another one has the next, which takes
+ * longer than all that is left. */
+static void
+run_long_part(void *ctx, uint64_t begin, uint64_t end, uint32_t seat)
+{
+	(void)ctx;
+	(void)begin;
+	(void)end;
+	(void)seat;
+	if (pthread_equal(pthread_self(), caller)) {
+		await(&at_door, 1);
+		return;
+	}
+	add(&at_door);
+	nanosleep(&(struct timespec){ 0, 20000000 }, NULL);
+	part_is_over = true;
+}
+
+FORKED_TEST(gang, a_loop_ends_with_its_last_part)
+{
+	const struct gang_loop loop = { run_long_part, NULL, 2, 1 };
+
+	gang = gang_of(2);
+	caller = pthread_self();
+	gang_for(gang, &loop);
+	EXPECT(part_is_over || at_door == 0);
 	gang_free(gang);
 }
 
