@@ -366,7 +366,7 @@ run_part(void *ctx, uint64_t begin, uint64_t end, uint32_t seat)
 static void
 loop_over(uint64_t count)
 {
-	const struct gang_loop loop = { run_part, &parts, count, grain };
+	const struct gang_loop loop = { run_part, &parts, count, grain, NULL };
 	uint64_t wrong = 0;
 
 	memset((void *)seen, 0, sizeof(seen));
@@ -397,16 +397,52 @@ FORKED_TEST(gang, a_loop_has_each_index_once)
 /* The first part waits for another one, which the calling thread cannot run. */
 FORKED_TEST(gang, others_take_part_in_a_loop_that_takes_long)
 {
-	gang = gang_of(2);
 	part_waits = true;
 	for (int i = 0; i < 20; i++) {
-		door = 0;
+		gang = gang_of(2);
 		loop_over(COUNT);
+		gang_free(gang);
 	}
-	gang_free(gang);
 }
 
 static pthread_t caller;
+static _Atomic bool is_slow;
+
+static void
+run_slow(void *ctx, uint64_t begin, uint64_t end, uint32_t seat)
+{
+	int64_t until = clock_now() + 100 * NS_PER_US;
+
+	(void)ctx;
+	(void)seat;
+	while (is_slow && clock_now() < until)
+		;
+	atomic_fetch_add(&parts, (uint32_t)(end - begin));
+	if (!pthread_equal(pthread_self(), caller))
+		add(&at_door);
+}
+
+/* Once it is known to be short, it is begun alone. */
+FORKED_TEST(gang, a_loop_that_was_short_is_shared_when_it_is_not)
+{
+	const struct gang_loop brief = { run_slow, NULL, 4, 1, NULL };
+	const struct gang_loop loop = { run_slow, NULL, 200, 1, NULL };
+
+	caller = pthread_self();
+	for (int round = 0; round < 3; round++) {
+		gang = gang_of(2);
+		parts = 0;
+		is_slow = false;
+		for (int i = 0; i < 10; i++)
+			gang_for(gang, &brief);
+		is_slow = true;
+		gang_for(gang, &loop);
+		EXPECT_EQ(parts, 240);
+		EXPECT(at_door > 0);
+		gang_free(gang);
+	}
+}
+
 static _Atomic bool part_is_over;
 
 /* The calling thread has the first part until another one has the next, which takes
@@ -429,7 +465,7 @@ run_long_part(void *ctx, uint64_t begin, uint64_t end, uint32_t seat)
 
 FORKED_TEST(gang, a_loop_ends_with_its_last_part)
 {
-	const struct gang_loop loop = { run_long_part, NULL, 2, 1 };
+	const struct gang_loop loop = { run_long_part, NULL, 2, 1, NULL };
 
 	gang = gang_of(2);
 	caller = pthread_self();
@@ -441,7 +477,7 @@ FORKED_TEST(gang, a_loop_ends_with_its_last_part)
 static void *
 loop_too(void *arg)
 {
-	const struct gang_loop loop = { run_part, &parts, COUNT, 16 };
+	const struct gang_loop loop = { run_part, &parts, COUNT, 16, NULL };
 
 	(void)arg;
 	for (int i = 0; i < 5; i++)

@@ -100,7 +100,9 @@ struct gang_loop {
 	void (*run)(void *ctx, uint64_t begin, uint64_t end, uint32_t seat);
 	void *ctx;
 	uint64_t count;
-	uint64_t grain; /* no part is shorter, but the last; 0 is 1 */
+	uint64_t grain;   /* no part is shorter, but the last; 0 is 1 */
+	const void *site; /* what tells it from others, of which is known how
+			   * long they took; NULL: @run does */
 };
 
 /*

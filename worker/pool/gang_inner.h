@@ -14,7 +14,8 @@
 #include "worker/pool/inbox.h"
 #include "worker/shm/wait.h"
 
-#define GANG_LOOPS 4 /* at a time that others take part in */
+#define GANG_LOOPS 4  /* at a time that others take part in */
+#define GANG_SITES 16 /* of loops that are remembered; a power of two */
 
 struct seat {
 	struct deque deque;
@@ -84,6 +85,7 @@ struct gang {
 	struct sleeper *asleep;
 	struct inbox inbox;
 	struct loop loop[GANG_LOOPS];
+	_Atomic uintptr_t brief[GANG_SITES]; /* sites of loops that were */
 };
 
 /* --- gang_run.c ----------------------------------------------------------- */

@@ -5,12 +5,16 @@
  * A part is a share of what is left, so that all who take part end at about the same
  * time; but no part is so short that to take it costs more than to run it, as far as the
  * parts before it tell.
+ *
+ * A loop that took less than it takes to share it, is begun alone when it comes again;
+ * what its first part says of it is then enough to know whether it is still so.
  */
 #include "worker/pool/rest.h"
 #include "worker/rpc/word.h"
 #include "worker/shm/tick.h"
 
 #define PART_US   20 /* of a part, at least, as soon as that is known */
+#define BRIEF_US  2  /* of a loop that is not worth sharing */
 #define PER_SEAT  4  /* parts for each seat of what is left */
 #define LOOP_OPEN UINT32_C(0x80000000)
 #define LOOP_WAKE UINT32_C(0x40000000) /* the last one out wakes whose it is */
@@ -135,6 +139,61 @@ loop_join(struct gang *g, struct seat *seat)
 	return took;
 }
 
+/* --- brief ones ----------------------------------------------------------- */
+
+static uintptr_t
+site_of(const struct gang_loop *of)
+{
+	return of->site != NULL ? (uintptr_t)of->site : (uintptr_t)of->run;
+}
+
+static _Atomic uintptr_t *
+memory_of(struct gang *g, uintptr_t site)
+{
+	return &g->brief[(site >> 4 ^ site >> 12) & (GANG_SITES - 1)];
+}
+
+static bool
+was_brief(struct gang *g, const struct gang_loop *of)
+{
+	uintptr_t site = site_of(of);
+
+	return atomic_load_explicit(memory_of(g, site), memory_order_relaxed) ==
+		site;
+}
+
+/* It took so long. */
+static void
+remember(struct gang *g, const struct gang_loop *of, int64_t ticks)
+{
+	uintptr_t site = site_of(of);
+	_Atomic uintptr_t *at = memory_of(g, site);
+	bool brief = ticks * 1000 < (int64_t)g->env.rate * BRIEF_US;
+	uintptr_t now = atomic_load_explicit(at, memory_order_relaxed);
+
+	if (brief != (now == site))
+		atomic_store_explicit(at, brief ? site : 0,
+			memory_order_relaxed);
+}
+
+/* Alone, unless its first part says that it would take too long: up to where it came. */
+static uint64_t
+run_brief(struct gang *g, const struct gang_loop *of, uint32_t seat)
+{
+	uint64_t first = of->grain > 1 ? of->grain : 1;
+	int64_t begun = tick_now(), took;
+
+	of->run(of->ctx, 0, first, seat);
+	took = tick_now() - begun;
+	if ((double)took * (double)of->count / (double)first * 1000 >
+		(double)g->env.rate * BRIEF_US) {
+		remember(g, of, INT64_MAX / 1000);
+		return first;
+	}
+	of->run(of->ctx, first, of->count, seat);
+	return of->count;
+}
+
 /* --- whose it is ---------------------------------------------------------- */
 
 static struct loop *
@@ -151,13 +210,14 @@ claim(struct gang *g)
 }
 
 static void
-open_loop(struct gang *g, struct loop *l, const struct gang_loop *of)
+open_loop(struct gang *g, struct loop *l, const struct gang_loop *of,
+	uint64_t at)
 {
 	l->of = *of;
 	if (l->of.grain == 0)
 		l->of.grain = 1;
 	l->shares = (uint64_t)PER_SEAT * g->seats;
-	atomic_store_explicit(&l->at, 0, memory_order_relaxed);
+	atomic_store_explicit(&l->at, at, memory_order_relaxed);
 	atomic_store_explicit(&l->fit, 1, memory_order_relaxed);
 	atomic_store_explicit(&l->count, of->count, memory_order_relaxed);
 	atomic_store(&l->gate, LOOP_OPEN);
@@ -200,24 +260,28 @@ close_loop(struct gang *g, struct loop *l)
 	atomic_store(&l->owned, false);
 }
 
+/* From @at on, with whoever comes. */
 static void
-run_all(struct gang *g, const struct gang_loop *of, struct seat *seat)
+share(struct gang *g, const struct gang_loop *of, uint64_t at,
+	struct seat *seat)
 {
-	struct loop *l = of->count > of->grain ? claim(g) : NULL;
+	struct loop *l = claim(g);
+	int64_t begun = tick_now();
 	uint32_t woken = 0;
 	struct part part;
 
 	if (l == NULL) {
-		of->run(of->ctx, 0, of->count,
+		of->run(of->ctx, at, of->count,
 			seat != NULL ? seat->index : GANG_NOBODY);
 		return;
 	}
-	open_loop(g, l, of);
+	open_loop(g, l, of, at);
 	while (next_part(l, &part)) {
 		run_part(g, l, &part, seat);
 		call_others(g, l, &woken);
 	}
 	close_loop(g, l);
+	remember(g, of, tick_now() - begun);
 }
 
 void
@@ -225,12 +289,28 @@ gang_for(struct gang *g, const struct gang_loop *of)
 {
 	struct seat *seat = seat_mine(g), *aside = NULL;
 	struct place before;
+	uint64_t at = 0;
+	uint32_t index;
 
 	if (of->count == 0)
 		return;
 	if (seat == NULL)
-		seat = aside = seat_take_aside(g, &before);
-	run_all(g, of, seat);
+		seat = aside = seat_take(g, 0, &before);
+	index = seat != NULL ? seat->index : GANG_NOBODY;
+	if (of->count <= of->grain || of->count == 1) {
+		of->run(of->ctx, 0, of->count, index);
+		at = of->count;
+	} else if (was_brief(g, of)) {
+		at = run_brief(g, of, index);
+	}
+	if (at < of->count) {
+		/* One more that runs, for the sentry. */
+		if (aside != NULL)
+			atomic_fetch_add(&g->counts, REST_RUNS);
+		share(g, of, at, seat);
+		if (aside != NULL)
+			atomic_fetch_sub(&g->counts, REST_RUNS);
+	}
 	if (aside != NULL)
-		seat_leave_aside(g, &before);
+		seat_leave(g, &before);
 }

@@ -52,13 +52,17 @@ run_now(void)
 	return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
 }
 
+/* Of other processes that run tasks; NULL. */
+static double (*run_cpu_others)(void);
+
 static inline double
 run_cpu(void)
 {
+	double others = run_cpu_others != NULL ? run_cpu_others() : 0;
 	struct rusage u;
 
 	getrusage(RUSAGE_SELF, &u);
-	return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1e9 +
+	return others + (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1e9 +
 		(double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1e3;
 }
 
