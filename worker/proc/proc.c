@@ -30,6 +30,7 @@
 #include "proc/tree.h"
 #include "worker/proc/body.h"
 #include "worker/proc/final.h"
+#include "worker/proc/given.h"
 #include "worker/proc/meet.h"
 #include "worker/proc/proc.h"
 #include "worker/proc/report.h"
@@ -395,20 +396,24 @@ fill_card(struct card *card, const struct xr_proc_opts *o,
 	card->arg = o->arg;
 }
 
-static void __attribute__((noreturn))
-be_child(pid_t parent, const struct card *card, int fd, int place)
+static void __attribute__((noreturn)) be_child(pid_t parent,
+	const struct card *card, int fd, const struct proc_more *more)
 {
 	body_bind(parent);
-	if (place != -1)
-		meet_take(place, card->ordinal);
+	if (more->place != -1)
+		meet_take(more->place, card->ordinal);
+	for (uint32_t i = 0; i < more->give_count; i++)
+		given_add(more->give[i]);
+	if (more->mask != NULL)
+		sigprocmask(SIG_SETMASK, more->mask, NULL);
 	environ = (char **)(uintptr_t)card->env;
 	body_run(card, fd, false);
 }
 
 /* What stdio holds would be written by both. */
 static enum xr_status
-start_by_fork(struct xr_proc *p, struct card *card, int place,
-	struct xr_error *err)
+start_by_fork(struct xr_proc *p, struct card *card,
+	const struct proc_more *more, struct xr_error *err)
 {
 	pid_t self = getpid();
 	struct xr_value *arg = card->arg;
@@ -425,7 +430,7 @@ start_by_fork(struct xr_proc *p, struct card *card, int place,
 	fflush(NULL);
 	p->pid = fork();
 	if (p->pid == 0)
-		be_child(self, card, p->card, place);
+		be_child(self, card, p->card, more);
 	if (p->pid == -1)
 		return fail(err, XR_E_SYS, "fork: %s", strerror(errno));
 	p->pidfd = (int)syscall(SYS_pidfd_open, p->pid, 0);
@@ -439,12 +444,16 @@ start_by_fork(struct xr_proc *p, struct card *card, int place,
 
 static enum xr_status
 start_by_zygote(struct xr_proc *p, const struct xr_proc_opts *o,
-	const struct card *card, int place, struct xr_error *err)
+	const struct card *card, const struct proc_more *more,
+	struct xr_error *err)
 {
 	struct zygote_start s = {
 		.module = o->module,
 		.executes = is_method(o, "spawn"),
-		.place = place,
+		.place = more->place,
+		.give = more->give,
+		.give_count = more->give_count,
+		.mask = more->mask,
 	};
 	enum xr_status status = card_write(card, &p->card, err);
 
@@ -496,16 +505,16 @@ enlist(struct xr_proc *p, struct xr_error *err)
 }
 
 static enum xr_status
-start(struct xr_proc *p, struct xr_proc_opts *o, struct card *card, int place,
-	struct xr_error *err)
+start(struct xr_proc *p, struct xr_proc_opts *o, struct card *card,
+	const struct proc_more *more, struct xr_error *err)
 {
 	char module[PATH_MAX];
 	enum xr_status status = find_module(o, module, err);
 
 	if (status != XR_OK)
 		return status;
-	return is_method(o, "fork") ? start_by_fork(p, card, place, err) :
-				      start_by_zygote(p, o, card, place, err);
+	return is_method(o, "fork") ? start_by_fork(p, card, more, err) :
+				      start_by_zygote(p, o, card, more, err);
 }
 
 enum xr_status
@@ -520,12 +529,14 @@ proc_start(const struct xr_proc_opts *opts, const struct proc_more *more,
 
 	if (status != XR_OK)
 		return status;
+	if (more->give_count > GIVEN_MAX)
+		return fail(err, XR_E_RANGE, "too many descriptors");
 	p = new (opts);
 	if (p == NULL)
 		return fail(err, XR_E_NOMEM, "out of memory");
 	o = *opts;
 	fill_card(&card, opts, p, folder);
-	status = start(p, &o, &card, more->place, err);
+	status = start(p, &o, &card, more, err);
 	if (status == XR_OK)
 		status = enlist(p, err);
 	if (status == XR_OK)

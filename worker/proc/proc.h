@@ -3,12 +3,17 @@
 #ifndef WORKER_PROC_PROC_H
 #define WORKER_PROC_PROC_H
 
+#include <signal.h>
+
 #include <xrun/proc.h>
 
 /* What xr_proc_start() leaves out. */
 struct proc_more {
-	uint32_t card_flags; /* enum card_flags */
-	int place;           /* to meet, by ordinal: meet.h; borrowed; -1 */
+	uint32_t card_flags;  /* enum card_flags */
+	int place;            /* to meet, by ordinal: meet.h; borrowed; -1 */
+	const int *give;      /* [give_count]: what it is to have, as */
+	uint32_t give_count;  /* given_fds() tells it; borrowed */
+	const sigset_t *mask; /* of signals; NULL: this thread's */
 };
 
 /* proc_start() - as xr_proc_start(). */

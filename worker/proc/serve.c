@@ -118,13 +118,15 @@ execute(const struct card *card, int fd, int place)
 
 	while (card->env[n] != NULL)
 		n++;
-	env = calloc(n + 3, sizeof(*env));
+	env = calloc(n + 4, sizeof(*env));
 	if (argv == NULL || env == NULL)
 		_exit(125);
 	memcpy(env, card->env, n * sizeof(*env));
 	env[n++] = bequeath(fd, CARD_VARIABLE, tags[0]);
 	if (place != -1)
-		env[n] = bequeath(place, MEET_VARIABLE, tags[1]);
+		env[n++] = bequeath(place, MEET_VARIABLE, tags[1]);
+	if (!given_bequeath(&env[n]))
+		_exit(125);
 	execve(serve_path(path), argv, env);
 	_exit(127);
 }
@@ -154,6 +156,8 @@ be_child(pid_t maker, const struct zygote_order *o, struct along *got)
 	fd = got->fd[n++];
 	if (o->flags & ZYGOTE_MEETS)
 		place = got->fd[n++];
+	for (uint32_t i = 0; i < o->given; i++)
+		given_add(got->fd[n++]);
 	close(got->fd[n]); /* the zygote says how it ends */
 	if (card_read(fd, &card, &err) != XR_OK) {
 		dprintf(STDERR_FILENO, "xrun: %s\n", err.text);
@@ -276,7 +280,8 @@ fds_of(const struct zygote_order *o)
 {
 	unsigned optional = o->flags & (ZYGOTE_STDIO | ZYGOTE_MEETS);
 
-	return 2 + (unsigned)__builtin_popcount(optional);
+	return 2 + (unsigned)__builtin_popcount(optional) +
+		(o->given < GIVEN_MAX ? o->given : GIVEN_MAX);
 }
 
 static void
@@ -419,6 +424,7 @@ run_card(struct xr_error *err)
 	enum xr_status status;
 	struct card card;
 
+	given_inherit();
 	unsetenv(CARD_VARIABLE);
 	unsetenv(MEET_VARIABLE);
 	if (fd == -1)

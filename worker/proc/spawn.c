@@ -250,7 +250,10 @@ static enum xr_status
 start_one(const struct plan *plan, uint32_t i, struct xr_proc **proc,
 	struct xr_error *err)
 {
-	const struct proc_more more = { CARD_TELLS, plan->place };
+	const struct proc_more more = {
+		.card_flags = CARD_TELLS,
+		.place = plan->place,
+	};
 	char **env = rank_env(&plan->job, i, environ);
 	char name[24];
 	struct xr_proc_opts o = {

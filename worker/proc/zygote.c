@@ -307,6 +307,8 @@ ask(struct zygote *z, struct zygote_start *s, int their_life,
 	unsigned n = 0;
 
 	pthread_sigmask(SIG_SETMASK, NULL, &mask);
+	if (s->mask != NULL)
+		mask = *s->mask;
 	memcpy(&o.mask, &mask, sizeof(o.mask));
 	for (int fd = 0; fd < 3; fd++) {
 		if (fcntl(fd, F_GETFD) == -1)
@@ -319,6 +321,9 @@ ask(struct zygote *z, struct zygote_start *s, int their_life,
 		o.flags |= ZYGOTE_MEETS;
 		fds[n++] = s->place;
 	}
+	for (uint32_t i = 0; i < s->give_count; i++)
+		fds[n++] = s->give[i];
+	o.given = s->give_count;
 	fds[n++] = their_life;
 	if (!send_order(z->socket, &o, fds, n))
 		return fail(err, errno == EPIPE ? XR_E_STATE : XR_E_SYS,

@@ -17,6 +17,7 @@
 #ifndef WORKER_PROC_ZYGOTE_H
 #define WORKER_PROC_ZYGOTE_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -24,10 +25,13 @@
 
 #include <xrun/error.h>
 
+#include "worker/proc/given.h"
+
 #define ZYGOTE_VARIABLE "XRUN_ZYGOTE_FD" /* "5:4711", of its socket */
 #define CARD_VARIABLE   "XRUN_CARD_FD"   /* of who was executed to run a card */
 
-#define ZYGOTE_FDS 6 /* at most with an order: 0, 1, 2, card, place, life */
+/* At most with an order: 0, 1, 2, card, place, what is given, life. */
+#define ZYGOTE_FDS (6 + GIVEN_MAX)
 
 enum zygote_flags {
 	ZYGOTE_STDIO = 7,    /* bits of those that are open */
@@ -37,6 +41,7 @@ enum zygote_flags {
 
 struct zygote_order {
 	uint32_t flags; /* enum zygote_flags */
+	uint32_t given; /* descriptors: given.h */
 	uint64_t mask;  /* of signals: the first 64 */
 };
 
@@ -58,6 +63,10 @@ struct zygote_start {
 	bool executes;
 	int card;  /* borrowed, as the next */
 	int place; /* to meet; -1 */
+	const int *give;
+	uint32_t give_count; /* GIVEN_MAX at most */
+	const sigset_t
+		*mask; /* of its signals; NULL: of the calling thread's */
 
 	pid_t pid;
 	int pidfd; /* the caller's, as the next */

@@ -278,6 +278,34 @@ say(enum xr_status status, const struct taking *t, struct xr_error *err)
 	}
 }
 
+/* Others may put as many. */
+static void
+tell_room(const struct xr_queue *q, size_t count)
+{
+	if (count > 0)
+		wake_ring(&q->hall->head->space_wake,
+			q->hall->plan.lanes > 1 ? UINT32_MAX : (uint32_t)count);
+}
+
+enum xr_status
+take_now(struct xr_queue *q, struct taker *takers, size_t *count,
+	struct xr_error *err)
+{
+	struct taking t = { .q = q, .takers = takers, .want = *count };
+	enum xr_status status = may_begin(q, XR_QUEUE_READER, 0, err);
+	struct lane_met met;
+
+	*count = 0;
+	if (status == XR_OK)
+		status = user_self(q->hall, &t.who, err);
+	if (status != XR_OK)
+		return status;
+	status = take_once(&t, &met, err);
+	*count = t.count;
+	tell_room(q, t.count);
+	return status;
+}
+
 enum xr_status
 take_some(struct xr_queue *q, struct taker *takers, size_t *count,
 	int64_t timeout, struct xr_error *err)
@@ -298,9 +326,6 @@ take_some(struct xr_queue *q, struct taker *takers, size_t *count,
 	/* It stays, for one who may be asleep. */
 	if (status == XR_E_RANGE || status == XR_E_NOMEM)
 		wake_ring(&q->hall->head->items_wake, 1);
-	if (t.count > 0)
-		wake_ring(&q->hall->head->space_wake,
-			q->hall->plan.lanes > 1 ? UINT32_MAX :
-						  (uint32_t)t.count);
+	tell_room(q, t.count);
 	return status;
 }

@@ -49,4 +49,9 @@ enum xr_status give_all(struct xr_queue *q, struct letter *letters,
 enum xr_status take_some(struct xr_queue *q, struct taker *takers,
 	size_t *count, int64_t timeout, struct xr_error *err);
 
+/* take_now() - the same of what is there, without waiting or a system call but to wake
+ * others: XR_E_AGAIN, there is nothing. */
+enum xr_status take_now(struct xr_queue *q, struct taker *takers, size_t *count,
+	struct xr_error *err);
+
 #endif /* WORKER_QUEUE_QUEUE_INNER_H */

@@ -199,6 +199,10 @@ xr_reply_error(struct xr_call *call, struct xr_value *error)
 		xr_value_unref(error);
 		return XR_E_STATE;
 	}
+	if (call->desk != NULL) {
+		call->desk->answer(call, error, true);
+		return XR_OK;
+	}
 	if (reach(call)) {
 		outer = remote_error(call, error);
 		if (outer != NULL)
@@ -218,6 +222,10 @@ call_refuse(struct xr_call *call, enum xr_status status, const char *text)
 
 	if (!call_take_answer(call))
 		return XR_E_STATE;
+	if (call->desk != NULL) {
+		call->desk->answer(call, failure_new(status, "%s", text), true);
+		return XR_OK;
+	}
 	if (!reach(call))
 		return XR_OK;
 	error = failure_new(status, "%s", text);
@@ -446,6 +454,10 @@ xr_reply(struct xr_call *call, struct xr_value *value)
 	if (!call_take_answer(call)) {
 		xr_value_unref(value);
 		return XR_E_STATE;
+	}
+	if (call->desk != NULL) {
+		call->desk->answer(call, value, false);
+		return XR_OK;
 	}
 	status = send_any(call, value);
 	xr_value_unref(value);

@@ -127,7 +127,8 @@ serve_count(bool deferred)
 
 	pthread_mutex_lock(&open_calls.lock);
 	LIST_FOREACH(call, &open_calls.calls, list)
-	n += !atomic_load(&call->answered) && !atomic_load(&call->orphan) &&
+	n += call->desk == NULL && !atomic_load(&call->answered) &&
+		!atomic_load(&call->orphan) &&
 		(!deferred || !atomic_load(&call->runs));
 	pthread_mutex_unlock(&open_calls.lock);
 	return n;
@@ -478,7 +479,7 @@ serve_tell_running(void)
 
 	pthread_mutex_lock(&open_calls.lock);
 	LIST_FOREACH(call, &open_calls.calls, list)
-	if (atomic_load(&call->runs) && n < sizeof(text))
+	if (call->desk == NULL && atomic_load(&call->runs) && n < sizeof(text))
 		n += (size_t)snprintf(text + n, sizeof(text) - n,
 			"%s%s, called by %s (%u)", n > 0 ? "; " : "",
 			call->func != NULL ? call->func->f.name : "a method",
@@ -501,7 +502,8 @@ serve_cancel(struct peer *peer, const struct xr_record *record,
 	guest_cancelled(peer, record->corr);
 	pthread_mutex_lock(&open_calls.lock);
 	LIST_FOREACH(call, &open_calls.calls, list)
-	if (call->peer == peer && call->corr == record->corr)
+	if (call->desk == NULL && call->peer == peer &&
+		call->corr == record->corr)
 		atomic_store(&call->cancelled, true);
 	pthread_mutex_unlock(&open_calls.lock);
 }
@@ -513,7 +515,7 @@ serve_lost(const struct peer *peer)
 
 	pthread_mutex_lock(&open_calls.lock);
 	LIST_FOREACH(call, &open_calls.calls, list)
-	if (call->peer == peer)
+	if (call->desk == NULL && call->peer == peer)
 		atomic_store(&call->cancelled, true);
 	pthread_mutex_unlock(&open_calls.lock);
 }
@@ -525,7 +527,7 @@ serve_forget_all(void)
 
 	pthread_mutex_lock(&open_calls.lock);
 	LIST_FOREACH(call, &open_calls.calls, list)
-	{
+	if (call->desk == NULL) {
 		atomic_store(&call->cancelled, true);
 		atomic_store(&call->orphan, true);
 	}
@@ -537,7 +539,7 @@ serve_forget_all(void)
 XR_EXPORT const char *
 xr_call_caller(const struct xr_call *call, uint32_t *id)
 {
-	if (atomic_load(&call->orphan))
+	if (atomic_load(&call->orphan) || call->desk != NULL)
 		return "";
 	if (id != NULL)
 		*id = call->peer->id;
@@ -559,6 +561,9 @@ xr_call_named(const struct xr_call *call)
 XR_EXPORT bool
 xr_call_cancelled(const struct xr_call *call)
 {
+	if (call->desk != NULL)
+		return !atomic_load(&call->answered) &&
+			call->desk->is_cancelled(call);
 	return atomic_load(&(call->kept != NULL ? call->kept : call)
 				    ->cancelled);
 }

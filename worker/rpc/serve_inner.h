@@ -20,6 +20,16 @@ struct held;
 struct prof;
 struct peer;
 
+/* Who is answered, where that is no peer. */
+struct call_desk {
+	/* answer() - once; @value is taken; NULL: there is no memory. @failed: it is
+	 * an ERROR. Any thread. */
+	void (*answer)(struct xr_call *call, struct xr_value *value,
+		bool failed);
+	/* is_cancelled() - while it is not answered. */
+	bool (*is_cancelled)(const struct xr_call *call);
+};
+
 struct xr_call {
 	_Atomic uint32_t refs;
 	_Atomic bool answered;
@@ -29,7 +39,9 @@ struct xr_call {
 	bool values;       /* what it came with, and is answered with */
 	_Atomic bool runs; /* its function has not returned */
 	bool deferred;     /* somebody has it beside the function */
-	struct peer *peer;
+	struct peer *peer; /* NULL: @desk */
+	const struct call_desk *desk;
+	void *ctx; /* of @desk */
 	uint64_t corr;
 	uint32_t flags;    /* of the request's record */
 	struct prof *prof; /* NULL: nobody asked for one */
