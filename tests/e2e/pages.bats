@@ -67,6 +67,10 @@ example()
 	example xr_future
 }
 
+@test "xr_pool(3): squares by all processors" {
+	example xr_pool
+}
+
 @test "xr_queue(3): a parent adds up what its children put" {
 	example xr_queue
 }

@@ -21,6 +21,9 @@ xr_group_p = c_void_p
 xr_link_p = c_void_p
 xr_method_ref_p = c_void_p
 xr_peer_p = c_void_p
+xr_pool_p = c_void_p
+xr_pool_item_p = c_void_p
+xr_pool_iter_p = c_void_p
 xr_proc_p = c_void_p
 xr_procset_p = c_void_p
 xr_queue_p = c_void_p
@@ -186,18 +189,6 @@ class xr_plugin(Structure):
     pass
 
 
-class xr_proc_opts(Structure):
-    pass
-
-
-class xr_proc_end(Structure):
-    pass
-
-
-class xr_thread_opts(Structure):
-    pass
-
-
 class xr_store_options(Structure):
     pass
 
@@ -215,6 +206,38 @@ class xr_queue_opts(Structure):
 
 
 class xr_queue_buf(Structure):
+    pass
+
+
+class xr_pool_opts(Structure):
+    pass
+
+
+class xr_pool_task(Structure):
+    pass
+
+
+class xr_pool_item_info(Structure):
+    pass
+
+
+class xr_pool_queues(Structure):
+    pass
+
+
+class xr_pool_ops(Structure):
+    pass
+
+
+class xr_proc_opts(Structure):
+    pass
+
+
+class xr_proc_end(Structure):
+    pass
+
+
+class xr_thread_opts(Structure):
     pass
 
 
@@ -262,6 +285,7 @@ xr_raw_fn = CFUNCTYPE(c_int, xr_call_p, c_void_p, c_size_t, c_void_p)
 xr_stop_fn = CFUNCTYPE(None, c_void_p)
 xr_add_device_fn = CFUNCTYPE(None, c_void_p, POINTER(xr_device))
 xr_set_env_fn = CFUNCTYPE(None, c_void_p, c_char_p, c_char_p)
+xr_pool_fn = CFUNCTYPE(c_int, xr_value_p, c_void_p)
 xr_proc_fn = CFUNCTYPE(c_int, c_uint32, xr_value_p, c_void_p,
         POINTER(xr_error))
 xr_main_fn = CFUNCTYPE(c_int, c_uint32, c_void_p, POINTER(xr_error))
@@ -550,32 +574,6 @@ xr_plugin._fields_ = [
     ("probe", CFUNCTYPE(c_int, POINTER(xr_host), POINTER(xr_error))),
     ("_", xr_plugin_union),
 ]
-xr_proc_opts._fields_ = [
-    ("size", c_uint32),
-    ("flags", c_uint32),
-    ("func", c_char_p),
-    ("cleaner", c_char_p),
-    ("name", c_char_p),
-    ("arg", xr_value_p),
-    ("ordinal", c_uint32),
-    ("method", c_char_p),
-    ("module", c_char_p),
-    ("env", POINTER(c_char_p)),
-]
-xr_proc_end._fields_ = [
-    ("size", c_uint32),
-    ("code", c_int32),
-    ("signal", c_int32),
-]
-xr_thread_opts._fields_ = [
-    ("size", c_uint32),
-    ("ordinal", c_uint32),
-    ("fn", xr_proc_fn),
-    ("cleaner", xr_proc_fn),
-    ("ctx", c_void_p),
-    ("name", c_char_p),
-    ("arg", xr_value_p),
-]
 xr_store_options._fields_ = [
     ("size", c_uint32),
     ("dynamic", c_bool),
@@ -610,6 +608,97 @@ xr_queue_buf._fields_ = [
     ("data", c_void_p),
     ("room", c_size_t),
     ("len", c_size_t),
+]
+xr_pool_opts._fields_ = [
+    ("size", c_uint32),
+    ("kind", c_int),
+    ("routing", c_int),
+    ("on_worker_error", c_int),
+    ("flags", c_uint32),
+    ("workers", c_uint32),
+    ("contexts", xr_value_p),
+    ("initializer", c_char_p),
+    ("initargs", xr_value_p),
+    ("max_tasks", c_uint64),
+    ("method", c_char_p),
+    ("module", c_char_p),
+    ("name", c_char_p),
+    ("start_failures", c_uint32),
+    ("start_window", c_int64),
+    ("mode", c_int),
+    ("tasks", c_uint32),
+    ("bytes", c_uint64),
+    ("ops", POINTER(xr_pool_ops)),
+]
+xr_pool_task._fields_ = [
+    ("size", c_uint32),
+    ("flags", c_uint32),
+    ("name", c_char_p),
+    ("func", xr_value_p),
+    ("args", xr_value_p),
+    ("named", xr_value_p),
+    ("chunk", c_int64),
+    ("timeout", c_int64),
+    ("callback", xr_pool_fn),
+    ("error_callback", xr_pool_fn),
+    ("ctx", c_void_p),
+]
+xr_pool_item_info._fields_ = [
+    ("size", c_uint32),
+    ("count", c_uint32),
+    ("job", c_uint64),
+    ("first", c_uint64),
+    ("func", c_char_p),
+    ("worker", c_uint32),
+]
+xr_pool_queues._fields_ = [
+    ("size", c_uint32),
+    ("count", c_uint32),
+    ("in", POINTER(xr_queue_p)),
+    ("out", xr_queue_p),
+]
+xr_pool_ops._fields_ = [
+    ("size", c_uint32),
+    ("ctx", c_void_p),
+    ("setup_queues",
+        CFUNCTYPE(c_int, xr_pool_p, POINTER(xr_pool_queues), c_void_p, POINTER(xr_error))),
+    ("inqueue_put",
+        CFUNCTYPE(c_int, xr_pool_p, xr_pool_item_p, c_void_p, POINTER(xr_error))),
+    ("outqueue_get",
+        CFUNCTYPE(c_int, xr_pool_p, c_int64, POINTER(xr_pool_item_p), c_void_p, POINTER(xr_error))),
+    ("repopulate", CFUNCTYPE(c_int, xr_pool_p, c_void_p, POINTER(xr_error))),
+    ("maintain", CFUNCTYPE(c_int, xr_pool_p, c_void_p, POINTER(xr_error))),
+    ("terminate_workers",
+        CFUNCTYPE(c_int, xr_pool_p, c_int64, c_void_p, POINTER(xr_error))),
+    ("join_workers",
+        CFUNCTYPE(c_int, xr_pool_p, c_int64, c_void_p, POINTER(xr_error))),
+    ("worker", c_char_p),
+]
+xr_proc_opts._fields_ = [
+    ("size", c_uint32),
+    ("flags", c_uint32),
+    ("func", c_char_p),
+    ("cleaner", c_char_p),
+    ("name", c_char_p),
+    ("arg", xr_value_p),
+    ("ordinal", c_uint32),
+    ("method", c_char_p),
+    ("module", c_char_p),
+    ("env", POINTER(c_char_p)),
+]
+xr_proc_end._fields_ = [
+    ("size", c_uint32),
+    ("code", c_int32),
+    ("signal", c_int32),
+]
+xr_thread_opts._fields_ = [
+    ("size", c_uint32),
+    ("ordinal", c_uint32),
+    ("fn", xr_proc_fn),
+    ("cleaner", xr_proc_fn),
+    ("ctx", c_void_p),
+    ("name", c_char_p),
+    ("arg", xr_value_p),
 ]
 xr_spawn_opts._fields_ = [
     ("size", c_uint32),
@@ -810,6 +899,7 @@ FUNCTIONS = {
     "xr_future_on_done": (c_int, (xr_future_p, xr_done_fn, c_void_p,)),
     "xr_future_ref": (xr_future_p, (xr_future_p,)),
     "xr_future_set": (c_int, (xr_future_p, xr_value_p,)),
+    "xr_future_successful": (c_int, (xr_future_p, POINTER(c_bool),)),
     "xr_future_then": (c_int, (xr_future_p, xr_then_fn, c_void_p, c_uint32,
         POINTER(xr_future_p),)),
     "xr_future_unref": (None, (xr_future_p,)),
@@ -884,6 +974,51 @@ FUNCTIONS = {
         POINTER(xr_error),)),
     "xr_name": (c_char_p, ()),
     "xr_peer_find": (c_int, (c_char_p, c_int64, POINTER(xr_peer_p),
+        POINTER(xr_error),)),
+    "xr_pool_apply": (c_int, (xr_pool_p, POINTER(xr_pool_task), c_int64,
+        POINTER(xr_value_p), POINTER(xr_error),)),
+    "xr_pool_apply_async": (c_int, (xr_pool_p, POINTER(xr_pool_task),
+        POINTER(xr_future_p), POINTER(xr_error),)),
+    "xr_pool_close": (None, (xr_pool_p,)),
+    "xr_pool_free": (None, (xr_pool_p,)),
+    "xr_pool_imap": (c_int, (xr_pool_p, POINTER(xr_pool_task),
+        POINTER(xr_pool_iter_p), POINTER(xr_error),)),
+    "xr_pool_imap_unordered": (c_int, (xr_pool_p, POINTER(xr_pool_task),
+        POINTER(xr_pool_iter_p), POINTER(xr_error),)),
+    "xr_pool_inqueue_put": (c_int, (xr_pool_p, xr_pool_item_p,
+        POINTER(xr_error),)),
+    "xr_pool_item_info": (c_int, (xr_pool_item_p,
+        POINTER(xr_pool_item_info),)),
+    "xr_pool_iter_free": (None, (xr_pool_iter_p,)),
+    "xr_pool_iter_next": (c_int, (xr_pool_iter_p, c_int64, POINTER(xr_value_p),
+        POINTER(xr_error),)),
+    "xr_pool_join": (c_int, (xr_pool_p, c_int64, POINTER(xr_error),)),
+    "xr_pool_join_workers": (c_int, (xr_pool_p, c_int64, POINTER(xr_error),)),
+    "xr_pool_maintain": (c_int, (xr_pool_p, POINTER(xr_error),)),
+    "xr_pool_map": (c_int, (xr_pool_p, POINTER(xr_pool_task), c_int64,
+        POINTER(xr_value_p), POINTER(xr_error),)),
+    "xr_pool_map_async": (c_int, (xr_pool_p, POINTER(xr_pool_task),
+        POINTER(xr_future_p), POINTER(xr_error),)),
+    "xr_pool_new": (c_int, (POINTER(xr_pool_opts), POINTER(xr_pool_p),
+        POINTER(xr_error),)),
+    "xr_pool_of": (xr_pool_p, (xr_value_p,)),
+    "xr_pool_outqueue_get": (c_int, (xr_pool_p, c_int64,
+        POINTER(xr_pool_item_p), POINTER(xr_error),)),
+    "xr_pool_pids": (c_uint32, (xr_pool_p, POINTER(c_int32), c_uint32,)),
+    "xr_pool_repopulate": (c_int, (xr_pool_p, POINTER(xr_error),)),
+    "xr_pool_setup_queues": (c_int, (xr_pool_p, POINTER(xr_pool_queues),
+        POINTER(xr_error),)),
+    "xr_pool_size": (c_uint32, (xr_pool_p,)),
+    "xr_pool_starmap": (c_int, (xr_pool_p, POINTER(xr_pool_task), c_int64,
+        POINTER(xr_value_p), POINTER(xr_error),)),
+    "xr_pool_starmap_async": (c_int, (xr_pool_p, POINTER(xr_pool_task),
+        POINTER(xr_future_p), POINTER(xr_error),)),
+    "xr_pool_state": (c_int, (xr_pool_p,)),
+    "xr_pool_terminate": (c_int, (xr_pool_p, c_int64, POINTER(xr_error),)),
+    "xr_pool_terminate_workers": (c_int, (xr_pool_p, c_int64,
+        POINTER(xr_error),)),
+    "xr_pool_value": (xr_value_p, (xr_pool_p,)),
+    "xr_pool_worker": (c_int, (c_uint32, xr_value_p, c_void_p,
         POINTER(xr_error),)),
     "xr_proc_fd": (c_int, (xr_proc_p,)),
     "xr_proc_free": (None, (xr_proc_p,)),
@@ -1220,17 +1355,36 @@ XR_FN_SHARE = 4
 XR_LAUNCH = 1
 XR_PLATFORM = 2
 XR_RPC = 3
-# enum xr_proc_flags
-XR_PROC_DAEMON = 1
-# enum xr_prof_flags
-XR_PROF_THREAD = 0
-XR_PROF_PROCESS = 1
 # enum xr_queue_kind
 XR_QUEUE_ANY = 0
 XR_QUEUE_P2P = 1
 # enum xr_queue_role
 XR_QUEUE_WRITER = 1
 XR_QUEUE_READER = 2
+# enum xr_pool_kind
+XR_POOL_PROCESSES = 0
+XR_POOL_THREADS = 1
+# enum xr_pool_routing
+XR_POOL_SHARED = 0
+XR_POOL_P2P = 1
+# enum xr_pool_on_error
+XR_POOL_REPLACE = 0
+XR_POOL_TERMINATE = 1
+# enum xr_pool_flags
+XR_POOL_CONTEXT = 1
+XR_POOL_DRAINS = 2
+# enum xr_pool_task_flags
+XR_POOL_IDEMPOTENT = 1
+XR_POOL_CHUNK = 2
+# enum xr_pool_state
+XR_POOL_RUNNING = 0
+XR_POOL_CLOSED = 1
+XR_POOL_TERMINATED = 2
+# enum xr_proc_flags
+XR_PROC_DAEMON = 1
+# enum xr_prof_flags
+XR_PROF_THREAD = 0
+XR_PROF_PROCESS = 1
 # enum xr_exit
 XR_EXIT_OK = 0
 XR_EXIT_RANK_FAILED = 17
@@ -1261,6 +1415,11 @@ XR_LOANS_MAX = 255
 XR_MESSAGE_MAX = 1099511627776
 XR_METRICS_MAX = 40
 XR_PLUGIN_ABI = 1
+XR_POOL_START_FAILURES = 3
+XR_POOL_START_WINDOW = 10000000000
+XR_POOL_TASKS = 1024
+XR_POOL_TASKS_MAX = 65536
+XR_POOL_WORKERS_MAX = 1000
 XR_QUEUE_BYTES = 4194304
 XR_QUEUE_BYTES_MAX = 68719476736
 XR_QUEUE_FDS = 2

@@ -295,6 +295,13 @@ run_later(struct later *later)
 		offsetof(struct then, later)));
 }
 
+static bool
+post(const struct future_maker *maker, struct work *work)
+{
+	return crew_post(work) ||
+		(maker != NULL && maker->post != NULL && maker->post(work));
+}
+
 /* Without a crew, which only an agent has, it is done here. */
 static void
 dispatch(struct then *t)
@@ -303,7 +310,7 @@ dispatch(struct then *t)
 	t->work.ended_thread = thread_ended;
 	t->later.run = run_later;
 	t->later.waits = !t->is_short;
-	if (t->is_short || !crew_post(&t->work))
+	if (t->is_short || !post(t->parent->maker, &t->work))
 		lead_later(&t->later);
 }
 
@@ -510,6 +517,15 @@ xr_future_done(const struct xr_future *future)
 }
 
 XR_EXPORT enum xr_status
+xr_future_successful(const struct xr_future *future, bool *successful)
+{
+	if (!has_ended(future))
+		return XR_E_STATE;
+	*successful = atomic_load(&future->state) == FUTURE_VALUE;
+	return XR_OK;
+}
+
+XR_EXPORT enum xr_status
 xr_future_value(struct xr_future *future, struct xr_value **value,
 	struct xr_error *err)
 {
@@ -555,6 +571,14 @@ delist(struct xr_future *f, struct wait_one *w)
 	unlock(f);
 }
 
+static bool
+await(struct xr_future *f, struct waiter *w, int64_t deadline)
+{
+	if (f->maker != NULL && f->maker->wait != NULL)
+		return f->maker->wait(w, deadline, f->ctx);
+	return lead_wait(w, NULL, deadline);
+}
+
 XR_EXPORT enum xr_status
 xr_future_wait(struct xr_future *future, int64_t timeout,
 	struct xr_value **value, struct xr_error *err)
@@ -578,7 +602,7 @@ xr_future_wait(struct xr_future *future, int64_t timeout,
 			"after fork() nobody reads what would end it");
 	if (enlist(future, &w)) {
 		crew_wait_begin();
-		if (!lead_wait(&w.waiter, NULL, deadline))
+		if (!await(future, &w.waiter, deadline))
 			delist(future, &w);
 		crew_wait_end();
 	}

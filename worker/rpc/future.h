@@ -11,12 +11,20 @@
 
 #include <xrun/future.h>
 
+struct waiter;
+struct work;
+
 /* What is done for whoever made a future; each may be NULL. */
 struct future_maker {
 	/* cancel() - have it end with XR_E_CANCELLED, as soon as nobody looks at
 	 * the caller's memory any more; NULL: nobody does. False: somebody
 	 * ends it otherwise, at this moment. */
 	bool (*cancel)(struct xr_future *future, void *ctx);
+	/* wait() - in place of lead_wait(), by whoever waits for it; NULL. */
+	bool (*wait)(struct waiter *w, int64_t deadline, void *ctx);
+	/* post() - have a callback run that may wait, where no crew does; false:
+	 * it does not. NULL. */
+	bool (*post)(struct work *work);
 	/* It cannot be cancelled. */
 	bool goes_on;
 	/* settled() - it ended, and its callbacks have run. */

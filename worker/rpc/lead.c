@@ -114,6 +114,12 @@ lead_later(struct later *later)
 		lead_run_later();
 }
 
+bool
+lead_has_later(void)
+{
+	return lead_me.first != NULL;
+}
+
 void
 lead_deliver_begin(void)
 {

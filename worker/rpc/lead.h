@@ -168,6 +168,9 @@ struct later {
  * does not. */
 void lead_later(struct later *later);
 
+/* lead_has_later() - does this thread have anything put off? */
+bool lead_has_later(void);
+
 /* lead_deliver_begin(), lead_deliver_end() - around what a carrier's own thread
  * delivers. What was put off runs at the end. */
 void lead_deliver_begin(void);

@@ -99,6 +99,10 @@ enum xr_status xr_future_value(struct xr_future *future,
  * well. */
 struct xr_value *xr_future_error(struct xr_future *future);
 
+/* xr_future_successful() - has it ended with a value? XR_E_STATE: it has not ended. */
+enum xr_status xr_future_successful(const struct xr_future *future,
+	bool *successful);
+
 enum xr_then_flags {
 	XR_THEN = 0,
 	XR_SHORT = 1, /* it never waits */

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * pool_rig.h - what the programs that test pools share: flavours of pools, functions that
+ * they run, and values.
+ *
+ * What a case did not expect ends the process with status 1, and a line that says what. A
+ * case has a minute.
+ */
+#ifndef TESTS_PROG_POOL_RIG_H
+#define TESTS_PROG_POOL_RIG_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <xrun/func.h>
+#include <xrun/pool.h>
+
+#define EXPECT(x) \
+	do { \
+		if (!(x)) \
+			rig_fail(#x, __FILE__, __LINE__); \
+	} while (0)
+
+#define WORKERS 2
+#define SOON    XR_SECONDS(20)
+
+/* One of the six kinds: base, pool, p2p, ctx, thread, ctx-thread. */
+struct flavour {
+	const char *name;
+	enum xr_pool_kind kind;
+	enum xr_pool_routing routing;
+	bool contexts; /* functions take one: "c0", "c1", ... */
+	bool bound;    /* functions are given as FUNC */
+};
+
+extern const struct flavour *flavour; /* of this run */
+extern struct xr_error rig_err;       /* of the last call */
+
+void rig_fail(const char *what, const char *file, int line)
+	__attribute__((noreturn));
+void rig_register(void); /* all functions; before xr_init() */
+
+/* rig_opts() - of the flavour, with WORKERS; rig_pool() - one. */
+struct xr_pool_opts rig_opts(void);
+struct xr_pool *rig_pool_of(const struct xr_pool_opts *opts);
+struct xr_pool *rig_pool(void);
+bool rig_threads(void); /* is it one of threads? */
+
+/* rig_end() - close, join and free; all went well. */
+void rig_end(struct xr_pool *pool);
+
+/* rig_task() - of function @name; @args are taken. */
+struct xr_pool_task rig_task(const char *name, struct xr_value *args);
+void rig_done(struct xr_pool_task *task); /* lets go of what it has */
+
+/* Values; a list of @n numbers from 0 on; of one number. */
+struct xr_value *rig_numbers(int64_t n);
+struct xr_value *rig_one(int64_t i);
+struct xr_value *rig_two(int64_t i, int64_t k);
+int64_t rig_int(const struct xr_value *value);
+/* rig_result() - of a function of numbers: of the flavours with contexts, behind the
+ * context, which is one. */
+int64_t rig_result(const struct xr_value *value);
+
+/* rig_get() - what it ends with, soon; released. */
+int64_t rig_get(struct xr_future *future);
+enum xr_status rig_fails(struct xr_future *future);
+
+/* rig_call() - function @name of @i, with xr_pool_apply(). */
+int64_t rig_call(struct xr_pool *pool, const char *name, int64_t i);
+struct xr_future *rig_async(struct xr_pool *pool, const char *name, int64_t i);
+
+int64_t rig_now(void); /* ns */
+
+/* A page that all processes of a case see, at a path of its own: words of the case. */
+#define RIG_WORDS 4096
+struct rig_page {
+	_Atomic uint32_t word[RIG_WORDS];
+};
+extern struct rig_page *rig_page;
+void rig_post(uint32_t word);
+void rig_await(uint32_t word, uint32_t value);
+
+/* rig_until() - a condition that nothing tells of but a look, soon. */
+#define rig_until(x) \
+	do { \
+		int64_t rig_from = rig_now(); \
+		while (!(x) && rig_now() - rig_from < SOON) \
+			usleep(1000); \
+		EXPECT(x); \
+	} while (0)
+
+struct rig_case {
+	const char *name;
+	void (*fn)(void);
+};
+
+extern const struct rig_case result_cases[]; /* pool_result.c */
+extern const struct rig_case end_cases[];    /* pool_end.c */
+extern const struct rig_case op_cases[];     /* pool_op.c */
+
+#endif /* TESTS_PROG_POOL_RIG_H */

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* book.c - see book.h. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <sys/mman.h>
+
+#include "base/fd.h"
+#include "base/status.h"
+#include "worker/pool/book.h"
+#include "worker/pool/hand.h"
+
+#define PAGE 4096 /* bytes that are given back at a time */
+
+enum xr_status
+book_init(struct book *b, struct xr_error *err)
+{
+	*b = (struct book){ .fd = memfd_create("xrun-book", MFD_CLOEXEC) };
+	return b->fd != -1 ?
+		XR_OK :
+		fail(err, XR_E_SYS, "memfd_create: %s", strerror(errno));
+}
+
+static void
+entry_fini(struct entry *e)
+{
+	xr_value_unref(e->value);
+	xr_value_unref(e->given);
+	*e = (struct entry){ .index = e->index };
+}
+
+void
+book_fini(struct book *b)
+{
+	for (uint32_t i = 0; i < b->count; i++) {
+		entry_fini(b->entry[i]);
+		free(b->entry[i]);
+	}
+	free(b->entry);
+	fd_close(b->fd);
+	*b = (struct book){ .fd = -1 };
+}
+
+/* --- finding -------------------------------------------------------------------- */
+
+static bool
+is_it(const struct entry *e, const char *name, const struct xr_value *func)
+{
+	if (e->serial == 0 || e->given != func)
+		return false;
+	return func != NULL || strcmp(e->name, name) == 0;
+}
+
+static struct entry *
+look_for(struct book *b, const char *name, const struct xr_value *func)
+{
+	if (b->last != NULL && is_it(b->last, name, func))
+		return b->last;
+	for (uint32_t i = 0; i < b->count; i++)
+		if (is_it(b->entry[i], name, func))
+			return b->entry[i];
+	return NULL;
+}
+
+/* --- making room ------------------------------------------------------------------ */
+
+/* Whole pages of it. */
+static void
+forget(struct book *b, struct entry *e)
+{
+	uint64_t from = (e->at + PAGE - 1) / PAGE * PAGE;
+	uint64_t to = (e->at + e->len) / PAGE * PAGE;
+
+	if (to > from)
+		fallocate(b->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+			(off_t)from, (off_t)(to - from));
+	if (b->last == e)
+		b->last = NULL;
+	entry_fini(e);
+}
+
+/* One that nobody uses: an empty one, else where there are many the one used least
+ * lately. */
+static struct entry *
+find_spare(struct book *b)
+{
+	struct entry *oldest = NULL;
+	uint32_t idle = 0;
+
+	for (uint32_t i = 0; i < b->count; i++) {
+		struct entry *e = b->entry[i];
+
+		if (e->serial == 0)
+			return e;
+		if (e->users > 0)
+			continue;
+		idle++;
+		if (oldest == NULL || e->used < oldest->used)
+			oldest = e;
+	}
+	if (idle <= BOOK_KEPT)
+		return NULL;
+	forget(b, oldest);
+	return oldest;
+}
+
+static struct entry *
+add_entry(struct book *b)
+{
+	struct entry *e = find_spare(b), **more;
+
+	if (e != NULL)
+		return e;
+	e = calloc(1, sizeof(*e));
+	more = reallocarray(b->entry, b->count + 1, sizeof(struct entry *));
+	if (more != NULL)
+		b->entry = more;
+	if (e == NULL || more == NULL) {
+		free(e);
+		return NULL;
+	}
+	e->index = b->count;
+	b->entry[b->count++] = e;
+	return e;
+}
+
+/* --- writing ---------------------------------------------------------------------- */
+
+static enum xr_status
+write_parts(struct book *b, struct entry *e, const struct xr_encoded *encoded,
+	struct xr_error *err)
+{
+	size_t count;
+	const struct xr_part *parts = xr_encoded_parts(encoded, &count);
+	uint64_t at = b->end;
+
+	for (size_t i = 0; i < count; i++) {
+		if (pwrite(b->fd, parts[i].data, parts[i].len, (off_t)at) !=
+			(ssize_t)parts[i].len)
+			return fail(err, XR_E_SYS, "pwrite: %s",
+				strerror(errno));
+		at += parts[i].len;
+	}
+	if (at - b->end > UINT32_MAX)
+		return fail(err, XR_E_RANGE,
+			"what a function is bound to has 4 GiB or more");
+	e->at = b->end;
+	e->len = (uint32_t)(at - b->end);
+	b->end = (at + 63) / 64 * 64;
+	return XR_OK;
+}
+
+static enum xr_status
+write_down(struct book *b, struct entry *e, struct xr_error *err)
+{
+	struct xr_encoded *encoded = NULL;
+	enum xr_status status = xr_encode(e->value, NULL, &encoded, err);
+
+	if (status == XR_OK)
+		status = write_parts(b, e, encoded, err);
+	xr_encoded_free(encoded);
+	return status;
+}
+
+static enum xr_status
+fill(struct book *b, struct entry *e, const char *name, struct xr_value *func,
+	struct xr_error *err)
+{
+	enum xr_status status;
+
+	e->value = func != NULL ? xr_value_ref(func) : xr_fn_bind(name, NULL);
+	if (e->value == NULL)
+		return fail(err, XR_E_INVAL,
+			"that is no function's name: 1 to 255 bytes");
+	e->given = func != NULL ? xr_value_ref(func) : NULL;
+	e->name = xr_value_func(e->value, &e->bound);
+	if (hand_find(e->name, &e->func, NULL) != XR_OK)
+		e->func = NULL;
+	status = b->fd != -1 ? write_down(b, e, err) : XR_OK;
+	if (status == XR_OK)
+		e->serial = ++b->serials;
+	return status;
+}
+
+enum xr_status
+book_find(struct book *b, const char *name, struct xr_value *func,
+	struct entry **entry, struct xr_error *err)
+{
+	struct entry *e = look_for(b, name, func);
+	enum xr_status status = XR_OK;
+
+	if (e == NULL) {
+		e = add_entry(b);
+		if (e == NULL)
+			return fail(err, XR_E_NOMEM, "out of memory");
+		status = fill(b, e, name, func, err);
+	}
+	if (status != XR_OK) {
+		entry_fini(e);
+		return status;
+	}
+	b->last = e;
+	e->used = ++b->uses;
+	e->users++;
+	*entry = e;
+	return XR_OK;
+}
+
+void
+book_release(struct book *b, struct entry *entry)
+{
+	(void)b;
+	entry->users--;
+}

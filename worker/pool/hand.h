@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * hand.h - running a registered function for somebody of this process.
+ *
+ * It is answered as a call of an agent is (rpc/serve_inner.h), by any thread; who runs
+ * it waits for the answer of one that was deferred. An error has its own status and
+ * text; where it happened is added.
+ */
+#ifndef WORKER_POOL_HAND_H
+#define WORKER_POOL_HAND_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include <xrun/func.h>
+
+#include "worker/rpc/func.h"
+
+/* Who runs functions, one at a time. */
+struct hand {
+	const char *name; /* for errors */
+	/* is_cancelled() - of what it runs; NULL: it never is */
+	bool (*is_cancelled)(const struct hand *h);
+	void *ctx;
+	_Atomic uint32_t answered; /* a futex */
+	bool failed;
+	struct xr_value *value;
+};
+
+struct hand_call {
+	const struct func *func;
+	struct xr_value *args;  /* LIST, borrowed */
+	struct xr_value *named; /* or NULL */
+};
+
+/* hand_run() - false: it failed. @result: a value, NULL: NIL; or an ERROR, NULL: no
+ * memory for it. A reference. */
+bool hand_run(struct hand *h, const struct hand_call *call,
+	struct xr_value **result);
+
+/* hand_find() - the function @name; XR_E_NO_FUNCTION; XR_E_SCHEMA: it takes bytes. */
+enum xr_status hand_find(const char *name, const struct func **func,
+	struct xr_error *err);
+
+#endif /* WORKER_POOL_HAND_H */

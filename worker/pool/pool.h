@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * pool.h - a pool, as the process has it that made it.
+ *
+ * What is submitted is a job: a call, or a map. Its items go to workers as tasks, of
+ * which the ledger (ledger.h) has as many as may be waiting or in hand. Who submits puts
+ * tasks itself, as long as there is room; what is left of a map is put by those who take
+ * results. Results are taken by whoever waits for one: one thread at a time leads, as in
+ * rpc/lead.h, and the others follow. While nobody waits, the keeper does: one thread for
+ * all pools of the process, which also hears of the end of workers and replaces them.
+ *
+ * All of a pool that changes is under its lock, which is never held together with
+ * another one, or while anything of the program's is called.
+ */
+#ifndef WORKER_POOL_POOL_H
+#define WORKER_POOL_POOL_H
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <sys/queue.h>
+
+#include <xrun/pool.h>
+#include <xrun/proc.h>
+
+#include "worker/pool/ledger.h"
+#include "worker/pool/book.h"
+#include "worker/pool/conf.h"
+#include "worker/pool/gang.h"
+#include "worker/pool/item.h"
+#include "worker/queue/queue_inner.h"
+#include "worker/rpc/lead.h"
+
+#define TAKE_BATCH 16 /* results at a time */
+
+struct job;
+struct mate;
+struct seat;
+
+/* A task that may be waiting or in hand: of the ledger's line with its number. */
+struct task {
+	struct job *job; /* a reference; NULL: it is spare */
+	size_t first;    /* of the job's items */
+	uint32_t count, gen, tries;
+	/* of a mate's (mate.h), until it is taken: as struct job_part */
+	uint32_t done;
+	struct xr_value *error;
+	uint64_t ns;
+	uint32_t place; /* of the worker that it is for, with XR_POOL_P2P */
+	bool is_again;
+	struct gang_task gang;  /* with threads: how it is posted */
+	TAILQ_ENTRY(task) list; /* of those that are to be put again */
+};
+TAILQ_HEAD(task_list, task);
+
+/* Where a worker is, and the next one after it. */
+struct place {
+	struct xr_proc *proc; /* one of both; or nobody */
+	struct mate *mate;
+	pthread_mutex_t puts; /* one thread at a time puts to `in` */
+	uint32_t life;        /* of who is there, from 0 */
+	uint32_t tasks;       /* given to it and not ended */
+	bool coming;          /* somebody starts one */
+};
+
+/* What hooks see. */
+struct xr_pool_item {
+	struct xr_pool_item_info info;
+	uint32_t index;
+	struct xr_queue_buf buf; /* of a result: what came, */
+	void *data;              /* here */
+	struct xr_value *value;  /* or of XR_ENC_SHARE */
+};
+
+/* Who waits for room for a task. */
+struct room {
+	struct waiter waiter;
+	TAILQ_ENTRY(room) list;
+};
+
+TAILQ_HEAD(job_list, job);
+TAILQ_HEAD(room_list, room);
+TAILQ_HEAD(waiter_list, waiter);
+
+struct xr_pool {
+	_Atomic uint32_t refs;
+	LIST_ENTRY(xr_pool) list; /* the keeper's */
+	struct pool_conf conf;
+	struct xr_pool_ops ops;
+	uint32_t born; /* forks before it */
+	struct xr_final *final;
+	sigset_t mask; /* of signals, of who made it: its workers' */
+	struct ledger ledger;
+	struct xr_queue **in, *out; /* [in_count] */
+	uint32_t in_count;
+	bool by_mates; /* threads that the program's ops have to do with */
+
+	struct gang *gang;  /* of threads; or NULL */
+	struct seat *seats; /* [conf.workers], of these */
+
+	pthread_mutex_t lock; /* what follows */
+	pthread_cond_t changed;
+	enum xr_pool_state state;
+	struct xr_value *failure; /* what made it give up; or NULL */
+	bool queues_closed;
+	struct book book;
+	struct place *place; /* [conf.workers] */
+	uint32_t alive;
+	uint32_t starts_failed; /* in a row, */
+	int64_t first_failed;   /* since then */
+	int64_t kill_at;        /* INT64_MAX: nobody is to be killed */
+	struct task *task;      /* [conf.tasks] */
+	uint32_t *spare, spare_count;
+	uint32_t map_tasks; /* of maps, of those that are not spare */
+	struct task_list again;
+	struct job_list jobs, waiting; /* those with items that no task has */
+	uint64_t numbers;
+	struct room_list rooms;
+
+	/* Who takes results. */
+	struct waiter_list followers;
+	struct waiter *heir;      /* was handed the lead */
+	_Atomic uint32_t led;     /* somebody leads */
+	_Atomic uint32_t open;    /* tasks that are not spare */
+	_Atomic uint32_t watched; /* the keeper looks at the queue of results */
+	_Atomic uint32_t nudges;  /* who leads is to look whether it has to */
+	_Atomic bool hungry; /* something is to be put, once there is room */
+	_Atomic bool out_is_over; /* no result comes any more */
+	struct taker *taker;      /* who leads has these: */
+	struct xr_queue_buf *buf;
+};
+
+struct xr_pool *pool_ref(struct xr_pool *pool);
+void pool_unref(struct xr_pool *pool);
+
+/* pool_forked() - XR_E_STATE: this is a child of fork(), and it is its parent's. */
+enum xr_status pool_forked(const struct xr_pool *pool, struct xr_error *err);
+
+/* pool_deadline() - false: a timeout below 0. */
+bool pool_deadline(int64_t timeout, int64_t *deadline);
+
+/* --- pool.c -------------------------------------------------------------------- */
+
+/* pool_fail_all() - all jobs end with @error, which is borrowed. */
+void pool_fail_all(struct xr_pool *pool, struct xr_value *error);
+
+/* pool_give_up() - the same, and it takes nothing more: for @error, which is taken. */
+void pool_give_up(struct xr_pool *pool, struct xr_value *error);
+
+/* pool_close_queues() - if it was closed, and nothing is to be done any more; or it was
+ * terminated. The lock is not held. */
+void pool_close_queues(struct xr_pool *pool);
+
+/* --- feed.c: tasks to workers -------------------------------------------------- */
+
+/* feed_one() - task @index, which is the caller's: XR_OK; XR_E_AGAIN: there is no room;
+ * others: it cannot travel. */
+enum xr_status feed_one(struct xr_pool *pool, uint32_t index,
+	struct xr_error *err);
+
+/* feed() - whatever there is, as long as there is room. */
+void feed(struct xr_pool *pool);
+
+/* feed_hungry() - the same, if there is anything; with no lock. */
+static inline void
+feed_hungry(struct xr_pool *pool)
+{
+	if (atomic_load_explicit(&pool->hungry, memory_order_relaxed))
+		feed(pool);
+}
+
+/* feed_take() - a spare task for @count items of @job from @first on, with the lock
+ * held; false: there is none. */
+bool feed_take(struct xr_pool *pool, struct job *job, uint32_t *index);
+
+/* feed_give_back() - what was taken is spare again, and was never put. With the lock
+ * held, and a reference of the job. */
+void feed_give_back(struct xr_pool *pool, uint32_t index);
+
+/* --- take.c: results ------------------------------------------------------------ */
+
+/* take_await() - until @w is done; as lead_wait(). */
+bool take_await(struct xr_pool *pool, struct waiter *w, int64_t deadline);
+
+/* take_begun() - a task is on its way, and its submitter does not wait for it. */
+void take_begun(struct xr_pool *pool);
+
+/* take_for_keeper() - there may be something to take. */
+void take_for_keeper(struct xr_pool *pool);
+
+/* take_nudge() - something ended otherwise: who leads looks. */
+void take_nudge(struct xr_pool *pool);
+
+/* --- staff.c: workers ------------------------------------------------------------ */
+
+/* staff_repopulate() - workers for all places, however that is done. */
+enum xr_status staff_repopulate(struct xr_pool *pool, struct xr_error *err);
+
+/* staff_look() - has one of them ended? Then maintain. By the keeper. */
+void staff_look(struct xr_pool *pool);
+
+/* staff_signal() - all of them. */
+void staff_signal(struct xr_pool *pool, int sig);
+
+/* staff_late() - who was to end by now is killed; gives when that is. */
+int64_t staff_late(struct xr_pool *pool, int64_t now);
+
+/* staff_await() - until none is left; false: @deadline came first. */
+bool staff_await(struct xr_pool *pool, int64_t deadline);
+
+#endif /* WORKER_POOL_POOL_H */

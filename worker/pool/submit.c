@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* submit.c - see xrun/pool.h: what a pool is given to do. */
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "worker/pool/iter.h"
+#include "worker/pool/job.h"
+#include "worker/rpc/future.h"
+
+/* With the lock held. */
+static enum xr_status
+may_submit(const struct xr_pool *pool, struct xr_error *err)
+{
+	if (pool->failure != NULL)
+		return failure_status(pool->failure, err);
+	switch (pool->state) {
+	case XR_POOL_RUNNING:
+		return XR_OK;
+	case XR_POOL_CLOSED:
+		return fail(err, XR_E_STATE, "the pool was closed");
+	case XR_POOL_TERMINATED:
+		break;
+	}
+	return fail(err, XR_E_STATE, "the pool was terminated");
+}
+
+/* Until a task ends, and so there may be room. False: the time is up. The lock is
+ * held, and given back meanwhile. */
+static bool
+await_room(struct xr_pool *pool, int64_t deadline)
+{
+	struct room r = { 0 };
+	bool done;
+
+	TAILQ_INSERT_TAIL(&pool->rooms, &r, list);
+	pthread_mutex_unlock(&pool->lock);
+	done = take_await(pool, &r.waiter, deadline);
+	pthread_mutex_lock(&pool->lock);
+	if (!waiter_is_done(&r.waiter))
+		TAILQ_REMOVE(&pool->rooms, &r, list);
+	return done || waiter_is_done(&r.waiter);
+}
+
+/* A task for its one item. With the lock held. */
+static enum xr_status
+take_task(struct job *job, int64_t deadline, uint32_t *index,
+	struct xr_error *err)
+{
+	struct xr_pool *pool = job->pool;
+	enum xr_status status = may_submit(pool, err);
+
+	while (status == XR_OK && !feed_take(pool, job, index)) {
+		if (!await_room(pool, deadline))
+			return fail(err, XR_E_TIMEOUT,
+				"%u tasks are waiting or in hand, and that is all there may be",
+				pool->conf.tasks);
+		status = may_submit(pool, err);
+	}
+	return status;
+}
+
+/* It did not go, and never was; false: it has ended meanwhile, otherwise. */
+static bool
+take_back(struct job *job, uint32_t index)
+{
+	struct xr_pool *pool = job->pool;
+	bool was_listed;
+
+	pthread_mutex_lock(&pool->lock);
+	was_listed = job->is_listed;
+	if (was_listed) {
+		TAILQ_REMOVE(&pool->jobs, job, list);
+		job->is_listed = false;
+		job->ended = true;
+		atomic_fetch_sub(&job->refs, 1);
+	}
+	feed_give_back(pool, index);
+	pthread_mutex_unlock(&pool->lock);
+	pool_close_queues(pool);
+	return was_listed;
+}
+
+/* Somebody ends it meanwhile, or there is room. */
+static enum xr_status
+put(struct job *job, uint32_t index, int64_t deadline, struct xr_error *err)
+{
+	struct xr_pool *pool = job->pool;
+	enum xr_status status;
+	bool is_room = true;
+
+	while ((status = feed_one(pool, index, err)) == XR_E_AGAIN && is_room) {
+		pthread_mutex_lock(&pool->lock);
+		is_room = await_room(pool, deadline);
+		pthread_mutex_unlock(&pool->lock);
+	}
+	return status == XR_E_AGAIN ?
+		fail(err, XR_E_TIMEOUT, "no room for its arguments in time") :
+		status;
+}
+
+static enum xr_status
+submit_call(struct job *job, int64_t deadline, struct xr_error *err)
+{
+	struct xr_pool *pool = job->pool;
+	enum xr_status status;
+	uint32_t index;
+
+	pthread_mutex_lock(&pool->lock);
+	status = take_task(job, deadline, &index, err);
+	if (status == XR_OK)
+		job_list(job);
+	pthread_mutex_unlock(&pool->lock);
+	if (status != XR_OK)
+		return status;
+	status = put(job, index, deadline, err);
+	if (status != XR_OK && !take_back(job, index))
+		return XR_OK;
+	return status;
+}
+
+static enum xr_status
+submit_map(struct job *job, struct xr_error *err)
+{
+	struct xr_pool *pool = job->pool;
+	enum xr_status status;
+
+	pthread_mutex_lock(&pool->lock);
+	status = may_submit(pool, err);
+	if (status == XR_OK && job->count > 0)
+		job_list(job);
+	pthread_mutex_unlock(&pool->lock);
+	if (status != XR_OK)
+		return status;
+	if (job->count > 0)
+		feed(pool);
+	else
+		job_empty(job);
+	return XR_OK;
+}
+
+/* @job receives a reference. */
+static enum xr_status
+submit(struct xr_pool *pool, const struct job_ask *ask, struct job **made,
+	struct xr_error *err)
+{
+	enum xr_status status;
+	int64_t deadline = INT64_MAX;
+	struct job *job;
+
+	if (pool == NULL)
+		return fail(err, XR_E_INVAL, "no pool");
+	status = pool_forked(pool, err);
+	if (status == XR_OK)
+		status = job_new(pool, ask, &job, err);
+	if (status != XR_OK)
+		return status;
+	if (ask->task->timeout > 0)
+		future_deadline(ask->task->timeout, &deadline);
+	status = ask->kind == JOB_APPLY ? submit_call(job, deadline, err) :
+					  submit_map(job, err);
+	if (status == XR_OK)
+		*made = job;
+	else
+		job_give_up(job);
+	return status;
+}
+
+/* --- with a future ---------------------------------------------------------------------- */
+
+static enum xr_status
+submit_async(struct xr_pool *pool, const struct job_ask *ask,
+	struct xr_future **future, struct xr_error *err)
+{
+	struct job *job;
+	enum xr_status status = submit(pool, ask, &job, err);
+
+	if (status != XR_OK)
+		return status;
+	*future = job->mine;
+	job_unref(job);
+	return XR_OK;
+}
+
+static enum xr_status
+async(struct xr_pool *pool, const struct job_ask *ask,
+	struct xr_future **future, struct xr_error *err)
+{
+	enum xr_status status = submit_async(pool, ask, future, err);
+
+	if (status == XR_OK)
+		take_begun(pool);
+	return status;
+}
+
+static enum xr_status
+synchronous(struct xr_pool *pool, const struct job_ask *ask, int64_t timeout,
+	struct xr_value **value, struct xr_error *err)
+{
+	struct xr_pool_task task;
+	struct job_ask timed = *ask;
+	struct xr_future *future;
+	enum xr_status status;
+	int64_t deadline;
+
+	if (ask->task == NULL || !future_deadline(timeout, &deadline))
+		return fail(err, XR_E_INVAL, "no task, or a timeout below 0");
+	task = *ask->task;
+	if (task.timeout == 0 && timeout != XR_TIMEOUT_NEVER)
+		task.timeout = timeout > 0 ? timeout : 1;
+	timed.task = &task;
+	status = submit_async(pool, &timed, &future, err);
+	if (status != XR_OK)
+		return status;
+	status = xr_future_wait(future, future_left(deadline), value, err);
+	if (status == XR_E_TIMEOUT)
+		take_begun(pool);
+	xr_future_unref(future);
+	return status;
+}
+
+XR_EXPORT enum xr_status
+xr_pool_apply_async(struct xr_pool *pool, const struct xr_pool_task *task,
+	struct xr_future **future, struct xr_error *err)
+{
+	const struct job_ask ask = { task, JOB_APPLY, ITEM_APPLY };
+
+	return async(pool, &ask, future, err);
+}
+
+XR_EXPORT enum xr_status
+xr_pool_apply(struct xr_pool *pool, const struct xr_pool_task *task,
+	int64_t timeout, struct xr_value **value, struct xr_error *err)
+{
+	const struct job_ask ask = { task, JOB_APPLY, ITEM_APPLY };
+
+	return synchronous(pool, &ask, timeout, value, err);
+}
+
+XR_EXPORT enum xr_status
+xr_pool_map_async(struct xr_pool *pool, const struct xr_pool_task *task,
+	struct xr_future **future, struct xr_error *err)
+{
+	const struct job_ask ask = { task, JOB_MAP, ITEM_MAP };
+
+	return async(pool, &ask, future, err);
+}
+
+XR_EXPORT enum xr_status
+xr_pool_map(struct xr_pool *pool, const struct xr_pool_task *task,
+	int64_t timeout, struct xr_value **values, struct xr_error *err)
+{
+	const struct job_ask ask = { task, JOB_MAP, ITEM_MAP };
+
+	return synchronous(pool, &ask, timeout, values, err);
+}
+
+XR_EXPORT enum xr_status
+xr_pool_starmap_async(struct xr_pool *pool, const struct xr_pool_task *task,
+	struct xr_future **future, struct xr_error *err)
+{
+	const struct job_ask ask = { task, JOB_MAP, ITEM_STARMAP };
+
+	return async(pool, &ask, future, err);
+}
+
+XR_EXPORT enum xr_status
+xr_pool_starmap(struct xr_pool *pool, const struct xr_pool_task *task,
+	int64_t timeout, struct xr_value **values, struct xr_error *err)
+{
+	const struct job_ask ask = { task, JOB_MAP, ITEM_STARMAP };
+
+	return synchronous(pool, &ask, timeout, values, err);
+}
+
+/* --- with an iterator ------------------------------------------------------------------------ */
+
+static enum xr_status
+iterate(struct xr_pool *pool, const struct xr_pool_task *task,
+	enum job_kind kind, struct xr_pool_iter **iter, struct xr_error *err)
+{
+	const struct job_ask ask = { task, kind, ITEM_MAP };
+	enum xr_status status;
+	struct job *job;
+
+	if (task != NULL && task->size >= sizeof(*task) &&
+		(task->callback != NULL || task->error_callback != NULL))
+		return fail(err, XR_E_INVAL, "an iterator has no callbacks");
+	status = submit(pool, &ask, &job, err);
+	if (status != XR_OK)
+		return status;
+	take_begun(pool);
+	return iter_new(job, iter, err);
+}
+
+XR_EXPORT enum xr_status
+xr_pool_imap(struct xr_pool *pool, const struct xr_pool_task *task,
+	struct xr_pool_iter **iter, struct xr_error *err)
+{
+	return iterate(pool, task, JOB_ITER, iter, err);
+}
+
+XR_EXPORT enum xr_status
+xr_pool_imap_unordered(struct xr_pool *pool, const struct xr_pool_task *task,
+	struct xr_pool_iter **iter, struct xr_error *err)
+{
+	return iterate(pool, task, JOB_ITER_ANY, iter, err);
+}

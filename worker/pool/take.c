@@ -1,0 +1,429 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * take.c - see pool.h: results, and who takes them.
+ *
+ * Who passes whom. A follower notes itself, with the lock, and looks whether somebody
+ * leads; who stops leading says so with the lock, and then looks whether any task is
+ * open: if so the keeper is to watch. Who has begun a task looks then whether anybody
+ * leads or watches.
+ */
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "worker/pool/job.h"
+#include "worker/pool/keeper.h"
+#include "worker/pool/take.h"
+#include "worker/rpc/future.h"
+#include "worker/rpc/word.h"
+
+/* --- one result ----------------------------------------------------------------------- */
+
+/* A result that is read. */
+struct reading {
+	struct job *job;
+	struct job_part part;
+	const struct result_head *head;
+	struct unload u;
+	const uint8_t *failed; /* of the values; or NULL */
+	struct xr_value *flags;
+};
+
+static void
+note(struct reading *r, size_t i, struct xr_value *value, bool failed)
+{
+	struct job *job = r->job;
+	size_t at = r->part.task->first + i;
+
+	if (job->value[at] != NULL)
+		xr_value_unref(job->value[at]);
+	job->value[at] = value;
+	if (job->item != NULL)
+		job->item[at] = failed ? JOB_ERROR : JOB_VALUE;
+}
+
+static bool
+read_flags(struct reading *r)
+{
+	size_t len = 0;
+
+	if ((r->head->flags & ITEM_EACH) == 0)
+		return true;
+	r->flags = unload_next(&r->u);
+	r->failed = xr_value_data(r->flags, &len);
+	return r->failed != NULL && len == r->head->count;
+}
+
+/* Into the places of its items, which are its alone. */
+static enum xr_status
+read_values(struct reading *r, struct xr_error *err)
+{
+	uint32_t count = r->head->count;
+	struct xr_value *value;
+
+	if (count > r->part.task->count || !read_flags(r))
+		return fail(err, XR_E_PROTO, "a result that is none");
+	for (; r->part.done < count; r->part.done++) {
+		value = unload_next(&r->u);
+		if (value == NULL)
+			return fail(err, XR_E_NOMEM,
+				"out of memory, or a result that is none");
+		note(r, r->part.done, value,
+			r->failed != NULL && r->failed[r->part.done] != 0);
+	}
+	if ((r->head->flags & ITEM_FAILED) != 0)
+		r->part.error = unload_next(&r->u);
+	if ((r->head->flags & ITEM_FAILED) == 0 &&
+		r->part.done < r->part.task->count)
+		return fail(err, XR_E_PROTO, "a result that is cut short");
+	if (r->part.error != NULL && xr_value_kind(r->part.error) != XR_ERROR)
+		return fail(err, XR_E_PROTO, "an error that is none");
+	return XR_OK;
+}
+
+/* @status: of what its values were to be made of. */
+static void
+read_result(struct reading *r, enum xr_status status, struct xr_error *err)
+{
+	if (status == XR_OK)
+		status = read_values(r, err);
+	unload_fini(&r->u);
+	xr_value_unref(r->flags);
+	if (status == XR_OK)
+		return;
+	xr_value_unref(r->part.error);
+	r->part.error =
+		failure_new(status, "its result cannot be read: %s", err->text);
+}
+
+/* False: somebody else has ended it. */
+static bool
+begin_result(struct xr_pool *pool, struct reading *r)
+{
+	if (!ledger_end(&pool->ledger, r->head->index, r->head->gen))
+		return false;
+	r->part.task = &pool->task[r->head->index];
+	r->part.ns = r->head->ns;
+	r->job = r->part.task->job;
+	return true;
+}
+
+void
+take_result(struct xr_pool *pool, const char *data, size_t len)
+{
+	struct result_head head;
+	struct reading r = { .head = &head };
+	struct xr_error err = { 0 };
+
+	if (len < sizeof(head))
+		return;
+	memcpy(&head, data, sizeof(head));
+	if (!begin_result(pool, &r))
+		return;
+	if (pool->by_mates) {
+		r.part.done = r.part.task->done;
+		r.part.error = r.part.task->error;
+		r.part.ns = r.part.task->ns;
+		job_part_over(pool, &r.part);
+		return;
+	}
+	read_result(&r,
+		unload_init(&r.u, data + sizeof(head), len - sizeof(head),
+			head.flags, &err),
+		&err);
+	job_part_over(pool, &r.part);
+}
+
+/* One of XR_ENC_SHARE. */
+void
+take_shared(struct xr_pool *pool, const struct xr_value *item)
+{
+	struct result_head head;
+	struct reading r = { .head = &head };
+	struct xr_error err = { 0 };
+	struct xr_value *list;
+
+	if (!share_head(item, &head, sizeof(head), &list) ||
+		!begin_result(pool, &r))
+		return;
+	unload_list(&r.u, list);
+	read_result(&r, XR_OK, &err);
+	job_part_over(pool, &r.part);
+}
+
+/* --- all there are ---------------------------------------------------------------------- */
+
+/* What cannot be read is gone, and its worker, too. */
+static size_t
+take_one_shared(struct xr_pool *pool)
+{
+	struct xr_value *item = NULL;
+	enum xr_status status;
+
+	if (xr_queue_empty(pool->out))
+		return 0;
+	status = xr_queue_get(pool->out, &item, 0, NULL);
+	if (status == XR_OK)
+		take_shared(pool, item);
+	xr_value_unref(item);
+	feed_hungry(pool);
+	return status != XR_E_TIMEOUT && status != XR_E_CLOSED;
+}
+
+/* By who leads: what is there, at most a batch. */
+static size_t
+take_batch(struct xr_pool *pool)
+{
+	size_t count = TAKE_BATCH;
+
+	if (pool->conf.mode == XR_ENC_SHARE)
+		return take_one_shared(pool);
+	for (uint32_t i = 0; i < TAKE_BATCH; i++)
+		pool->taker[i].buf = &pool->buf[i];
+	if (take_now(pool->out, pool->taker, &count, NULL) != XR_OK)
+		return 0;
+	for (size_t i = 0; i < count; i++)
+		take_result(pool, pool->taker[i].made, pool->buf[i].len);
+	feed_hungry(pool);
+	return count;
+}
+
+/* --- leading ------------------------------------------------------------------------------ */
+
+static bool
+lead_take(struct xr_pool *pool)
+{
+	uint32_t no = 0;
+
+	return atomic_load_explicit(&pool->led, memory_order_relaxed) == 0 &&
+		atomic_compare_exchange_strong(&pool->led, &no, 1);
+}
+
+/* To a follower; under the lock, as it may be gone after that. */
+static bool
+hand_on(struct xr_pool *pool)
+{
+	struct waiter *w;
+	uint32_t state;
+
+	pthread_mutex_lock(&pool->lock);
+	w = TAILQ_FIRST(&pool->followers);
+	if (w == NULL) {
+		atomic_store(&pool->led, 0);
+		pthread_mutex_unlock(&pool->lock);
+		return false;
+	}
+	TAILQ_REMOVE(&pool->followers, w, list);
+	w->follows = false;
+	pool->heir = w;
+	state = atomic_load(&w->state);
+	while (state != WAITER_DONE &&
+		!atomic_compare_exchange_weak(&w->state, &state, WAITER_BATON))
+		;
+	if (state == WAITER_ASLEEP)
+		word_wake(&w->state, 1);
+	pthread_mutex_unlock(&pool->lock);
+	return true;
+}
+
+/* The keeper is to look, if anything may come, and nobody else does. */
+static void
+have_watched(struct xr_pool *pool)
+{
+	if (atomic_load(&pool->open) == 0 || atomic_load(&pool->led) != 0 ||
+		atomic_load(&pool->watched) != 0)
+		return;
+	if (atomic_exchange(&pool->watched, 1) == 0)
+		keeper_watch(pool);
+}
+
+static void
+lead_leave(struct xr_pool *pool)
+{
+	if (!hand_on(pool))
+		have_watched(pool);
+}
+
+void
+take_begun(struct xr_pool *pool)
+{
+	if (pool->out != NULL)
+		have_watched(pool);
+}
+
+void
+take_nudge(struct xr_pool *pool)
+{
+	if (pool->out == NULL)
+		return;
+	atomic_fetch_add(&pool->nudges, 1);
+	wake_ring(&pool->out->hall->head->items_wake, UINT32_MAX);
+}
+
+/* Where the program takes results: nothing is known of how it waits. */
+static bool
+lead_by_hook(struct xr_pool *pool, const struct waiter *w, int64_t deadline)
+{
+	bool done;
+
+	lead_deliver_begin();
+	do {
+		hook_take(pool, future_left(deadline));
+		done = waiter_is_done(w);
+	} while (!done && !lead_has_later() && future_left(deadline) > 0);
+	lead_leave(pool);
+	lead_deliver_end();
+	return done || waiter_is_done(w) || future_left(deadline) > 0;
+}
+
+/* Until @w is done. False: the time is over. */
+static bool
+lead(struct xr_pool *pool, const struct waiter *w, int64_t deadline)
+{
+	struct spell s;
+	bool done;
+
+	lead_deliver_begin();
+	spell_init(&s, pool->out->hall, &pool->out->hall->head->items_wake,
+		future_left(deadline));
+	for (;;) {
+		size_t count = take_batch(pool);
+
+		done = waiter_is_done(w);
+		if (done || lead_has_later())
+			break;
+		if (count > 0 && s.begun)
+			wait_again(&s.wait);
+		if (count == 0 && spell_turn(&s, NULL) != XR_OK)
+			break;
+	}
+	spell_end(&s);
+	lead_leave(pool);
+	lead_deliver_end();
+	return done || waiter_is_done(w) || future_left(deadline) > 0;
+}
+
+/* --- following ---------------------------------------------------------------------------- */
+
+/* False: nobody leads. */
+static bool
+enlist(struct xr_pool *pool, struct waiter *w)
+{
+	bool is_led;
+
+	pthread_mutex_lock(&pool->lock);
+	is_led = atomic_load(&pool->led) != 0;
+	if (is_led) {
+		w->follows = true;
+		TAILQ_INSERT_TAIL(&pool->followers, w, list);
+	}
+	pthread_mutex_unlock(&pool->lock);
+	return is_led;
+}
+
+/* Gives whether it has the lead now. */
+static bool
+delist(struct xr_pool *pool, struct waiter *w)
+{
+	uint32_t baton = WAITER_BATON;
+	bool is_heir;
+
+	pthread_mutex_lock(&pool->lock);
+	if (w->follows)
+		TAILQ_REMOVE(&pool->followers, w, list);
+	w->follows = false;
+	is_heir = pool->heir == w;
+	if (is_heir)
+		pool->heir = NULL;
+	pthread_mutex_unlock(&pool->lock);
+	atomic_compare_exchange_strong(&w->state, &baton, WAITER_PENDING);
+	return is_heir;
+}
+
+/* Until it is done, has the lead, or the time is up. */
+static void
+sleep_on(struct waiter *w, int64_t deadline)
+{
+	uint32_t pending = WAITER_PENDING;
+
+	atomic_compare_exchange_strong(&w->state, &pending, WAITER_ASLEEP);
+	while (atomic_load(&w->state) == WAITER_ASLEEP &&
+		(deadline == INT64_MAX || clock_now() < deadline))
+		word_sleep(&w->state, WAITER_ASLEEP, deadline);
+	pending = WAITER_ASLEEP;
+	atomic_compare_exchange_strong(&w->state, &pending, WAITER_PENDING);
+}
+
+/* Gives whether it has the lead now. */
+static bool
+follow(struct xr_pool *pool, struct waiter *w, int64_t deadline)
+{
+	if (!enlist(pool, w))
+		return false;
+	sleep_on(w, deadline);
+	return delist(pool, w);
+}
+
+bool
+take_await(struct xr_pool *pool, struct waiter *w, int64_t deadline)
+{
+	bool leads = false;
+
+	if (pool->gang != NULL) {
+		sleep_on(w, deadline);
+		return waiter_is_done(w);
+	}
+	while (!waiter_is_done(w)) {
+		if (atomic_load(&pool->out_is_over)) {
+			sleep_on(w, deadline);
+			break;
+		}
+		if (leads || lead_take(pool))
+			leads = false;
+		else {
+			leads = follow(pool, w, deadline);
+			if (!leads && !waiter_is_done(w) &&
+				future_left(deadline) == 0)
+				return false;
+			continue;
+		}
+		if (!(pool->ops.outqueue_get != NULL ?
+				    lead_by_hook(pool, w, deadline) :
+				    lead(pool, w, deadline)))
+			return waiter_is_done(w);
+	}
+	if (leads)
+		lead_leave(pool);
+	return waiter_is_done(w);
+}
+
+/* --- the keeper ---------------------------------------------------------------------------- */
+
+/* As a get with no time: who polls is told that there is nothing. */
+static void
+darken(struct xr_pool *pool)
+{
+	struct hall *h = pool->out->hall;
+
+	hall_darken(h);
+	if (!xr_queue_empty(pool->out))
+		hall_light(h);
+}
+
+void
+take_for_keeper(struct xr_pool *pool)
+{
+	size_t count;
+
+	atomic_store(&pool->watched, 0);
+	if (!lead_take(pool))
+		return;
+	lead_deliver_begin();
+	do
+		count = pool->ops.outqueue_get != NULL ? hook_take(pool, 0) :
+							 take_batch(pool);
+	while (count > 0);
+	darken(pool);
+	lead_leave(pool);
+	lead_deliver_end();
+}

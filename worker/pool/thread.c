@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* thread.c - see thread.h. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "worker/pool/gang.h"
+#include "worker/pool/hand.h"
+#include "worker/pool/job.h"
+#include "worker/pool/run.h"
+#include "worker/pool/thread.h"
+#include "worker/rpc/future.h"
+
+/* What belongs to a seat. */
+struct seat {
+	struct hand hand;
+	struct xr_pool *pool;
+	uint32_t index, gen; /* of what it runs */
+	char name[140];
+};
+
+static bool
+is_cancelled(const struct hand *h)
+{
+	const struct seat *s = h->ctx;
+	const struct ledger *l = &s->pool->ledger;
+
+	return atomic_load(&l->head->ended) != 0 ||
+		atomic_load(&l->task[s->index].cancelled) == s->gen + 1;
+}
+
+/* --- tasks ------------------------------------------------------------------------ */
+
+/* One more result. False: that was it. */
+static bool
+note(struct job *job, struct job_part *part, struct xr_value *result, bool ok)
+{
+	size_t at = part->task->first + part->done;
+
+	if (!ok && result == NULL)
+		result = failure_new(XR_E_NOMEM, "out of memory");
+	if (!ok && job->item == NULL) {
+		part->error = result;
+		return false;
+	}
+	job->value[at] = result;
+	if (job->item != NULL)
+		job->item[at] = ok ? JOB_VALUE : JOB_ERROR;
+	part->done++;
+	return true;
+}
+
+static void
+run_calls(struct seat *s, const struct run_plan *plan, struct job *job,
+	struct job_part *part)
+{
+	struct xr_value *result;
+	bool goes_on = true, ok;
+
+	if (job->kind == JOB_APPLY) {
+		struct xr_value *args = job->args != NULL ?
+			xr_value_ref(job->args) :
+			xr_value_new_list();
+
+		ok = run_apply(&s->hand, plan, args, &result);
+		note(job, part, result, ok);
+		xr_value_unref(args);
+		return;
+	}
+	for (uint32_t i = 0; i < part->task->count && goes_on; i++) {
+		struct xr_value *item =
+			xr_value_at(job->args, part->task->first + i);
+
+		ok = run_item(&s->hand, plan, item, &result);
+		goes_on = note(job, part, result, ok);
+	}
+}
+
+static struct xr_value *
+context_of(const struct xr_pool *pool, uint32_t seat, struct xr_value *nil)
+{
+	if ((pool->conf.flags & XR_POOL_CONTEXT) == 0)
+		return NULL;
+	return pool->conf.contexts != NULL ?
+		xr_value_at(pool->conf.contexts, seat) :
+		nil;
+}
+
+static struct job_part
+do_task(struct xr_pool *pool, struct task *t, uint32_t seat)
+{
+	struct seat *s = &pool->seats[seat];
+	struct xr_value *nil = xr_value_new_nil();
+	struct job *job = t->job;
+	const struct run_plan plan = {
+		.func = job->func->func,
+		.form = job->form,
+		.context = context_of(pool, seat, nil),
+		.bound = job->func->bound,
+		.named = job->named,
+	};
+	struct job_part part = { .task = t };
+	int64_t began = clock_now();
+
+	s->index = (uint32_t)(t - pool->task);
+	s->gen = t->gen & LEDGER_GEN_MASK;
+	run_calls(s, &plan, job, &part);
+	part.ns = (uint64_t)(clock_now() - began);
+	xr_value_unref(nil);
+	return part;
+}
+
+static void
+run_task(struct xr_pool *pool, struct task *t, uint32_t seat)
+{
+	struct job_part part = do_task(pool, t, seat);
+
+	ledger_end(&pool->ledger, (uint32_t)(t - pool->task), t->gen);
+	job_part_over(pool, &part);
+	feed_hungry(pool);
+}
+
+void
+thread_run(struct xr_pool *pool, uint32_t index, uint32_t i)
+{
+	struct task *t = &pool->task[index];
+	struct job_part part = do_task(pool, t, i);
+
+	t->done = part.done;
+	t->error = part.error;
+	t->ns = part.ns;
+}
+
+static struct task *
+task_of(struct gang_task *gang)
+{
+	return (struct task *)((char *)gang - offsetof(struct task, gang));
+}
+
+static void
+drop(struct gang_task *gang)
+{
+	struct task *t = task_of(gang);
+	struct xr_pool *pool = t->job->pool;
+
+	ledger_drop(&pool->ledger, (uint32_t)(t - pool->task), t->gen);
+	job_part_dropped(pool, t);
+}
+
+static void
+run(struct gang_task *gang, uint32_t seat)
+{
+	struct task *t = task_of(gang);
+	struct xr_pool *pool = t->job->pool;
+	const struct ledger_who who = { .place = seat };
+
+	if (ledger_take(&pool->ledger, (uint32_t)(t - pool->task), t->gen, who))
+		run_task(pool, t, seat);
+	else
+		drop(gang);
+}
+
+enum xr_status
+thread_put(struct xr_pool *pool, uint32_t index, struct xr_error *err)
+{
+	struct gang_task *gang = &pool->task[index].gang;
+
+	gang->run = run;
+	gang->drop = drop;
+	return gang_post(pool->gang, gang) ?
+		XR_OK :
+		fail(err, XR_E_CLOSED, "the pool was closed");
+}
+
+/* --- threads ------------------------------------------------------------------------ */
+
+enum xr_status
+thread_initialise(struct xr_pool *pool, uint32_t seat, struct xr_error *err)
+{
+	struct seat *s = &pool->seats[seat];
+	struct xr_value *nil = xr_value_new_nil(), *result = NULL, *args;
+	struct run_plan plan = { .context = context_of(pool, seat, nil) };
+	enum xr_status status;
+
+	if (pool->conf.initializer == NULL) {
+		xr_value_unref(nil);
+		return XR_OK;
+	}
+	args = pool->conf.initargs != NULL ? xr_value_ref(pool->conf.initargs) :
+					     xr_value_new_list();
+	status = hand_find(pool->conf.initializer, &plan.func, err);
+	if (status == XR_OK && !run_apply(&s->hand, &plan, args, &result))
+		status = failure_status(result, err);
+	xr_value_unref(result);
+	xr_value_unref(args);
+	xr_value_unref(nil);
+	return status;
+}
+
+static void
+begin(void *ctx, uint32_t seat)
+{
+	struct xr_error err = { 0 };
+	struct xr_pool *pool = ctx;
+	enum xr_status status = thread_initialise(pool, seat, &err);
+
+	if (status != XR_OK)
+		pool_give_up(pool, failure_new(status, "%s", err.text));
+}
+
+enum xr_status
+thread_seats(struct xr_pool *pool, struct xr_error *err)
+{
+	pool->seats = calloc(pool->conf.workers, sizeof(*pool->seats));
+	if (pool->seats == NULL)
+		return fail(err, XR_E_NOMEM, "out of memory");
+	for (uint32_t i = 0; i < pool->conf.workers; i++) {
+		struct seat *s = &pool->seats[i];
+
+		snprintf(s->name, sizeof(s->name), "%s/%u", pool->conf.name, i);
+		s->pool = pool;
+		s->hand = (struct hand){
+			.name = s->name,
+			.is_cancelled = is_cancelled,
+			.ctx = s,
+		};
+	}
+	return XR_OK;
+}
+
+enum xr_status
+thread_start(struct xr_pool *pool, struct xr_error *err)
+{
+	const struct gang_opts o = {
+		.seats = pool->conf.workers,
+		.name = pool->conf.name,
+		.begin = begin,
+		.ctx = pool,
+	};
+	struct gang *gang;
+	bool is_over;
+	int sys;
+
+	sys = gang_new(&o, &gang);
+	errno = sys;
+	if (sys != 0)
+		return fail(err, sys == ENOMEM ? XR_E_NOMEM : XR_E_SYS,
+			"threads: %s", strerror(sys));
+	pthread_mutex_lock(&pool->lock);
+	pool->gang = gang;
+	pool->alive = pool->conf.workers;
+	is_over = pool->state == XR_POOL_TERMINATED;
+	pthread_mutex_unlock(&pool->lock);
+	if (is_over) /* by an initializer */
+		gang_stop(gang);
+	return XR_OK;
+}
+
+void
+thread_close(struct xr_pool *pool)
+{
+	gang_close(pool->gang);
+}
+
+void
+thread_stop(struct xr_pool *pool)
+{
+	gang_stop(pool->gang);
+}
+
+bool
+thread_join(struct xr_pool *pool, int64_t deadline)
+{
+	if (!gang_join(pool->gang, deadline))
+		return false;
+	pthread_mutex_lock(&pool->lock);
+	pool->alive = 0;
+	pthread_mutex_unlock(&pool->lock);
+	return true;
+}
+
+void
+thread_free(struct xr_pool *pool)
+{
+	gang_free(pool->gang);
+	pool->gang = NULL;
+	free(pool->seats);
+	pool->seats = NULL;
+}

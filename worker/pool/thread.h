@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * thread.h - workers that are threads of this process: a gang (gang.h).
+ *
+ * A task is posted as it is, and its results are written where they belong by who runs
+ * it. What was dropped meanwhile is spare once the gang has come to it.
+ */
+#ifndef WORKER_POOL_THREAD_H
+#define WORKER_POOL_THREAD_H
+
+#include "worker/pool/pool.h"
+
+/* thread_start() - all of them. */
+enum xr_status thread_start(struct xr_pool *pool, struct xr_error *err);
+
+/* What a task gave, where its worker is a mate (mate.h): thread_run() - task @index, on
+ * seat @i, and leave its part there. thread_seats() - these. */
+enum xr_status thread_seats(struct xr_pool *pool, struct xr_error *err);
+void thread_run(struct xr_pool *pool, uint32_t index, uint32_t i);
+
+/* thread_initialise() - what each worker calls first. */
+enum xr_status thread_initialise(struct xr_pool *pool, uint32_t i,
+	struct xr_error *err);
+
+/* thread_put() - task @index; XR_E_CLOSED. */
+enum xr_status thread_put(struct xr_pool *pool, uint32_t index,
+	struct xr_error *err);
+
+/* thread_close() - they end when all is done; thread_stop() - soon. */
+void thread_close(struct xr_pool *pool);
+void thread_stop(struct xr_pool *pool);
+
+/* thread_join() - false: @deadline came first. Not by one of them. */
+bool thread_join(struct xr_pool *pool, int64_t deadline);
+void thread_free(struct xr_pool *pool);
+
+#endif /* WORKER_POOL_THREAD_H */
