@@ -229,6 +229,10 @@ class xr_pool_ops(Structure):
     pass
 
 
+class xr_pool_loop(Structure):
+    pass
+
+
 class xr_proc_opts(Structure):
     pass
 
@@ -286,6 +290,7 @@ xr_stop_fn = CFUNCTYPE(None, c_void_p)
 xr_add_device_fn = CFUNCTYPE(None, c_void_p, POINTER(xr_device))
 xr_set_env_fn = CFUNCTYPE(None, c_void_p, c_char_p, c_char_p)
 xr_pool_fn = CFUNCTYPE(c_int, xr_value_p, c_void_p)
+xr_pool_part_fn = CFUNCTYPE(None, c_uint64, c_uint64, c_uint32, c_void_p)
 xr_proc_fn = CFUNCTYPE(c_int, c_uint32, xr_value_p, c_void_p,
         POINTER(xr_error))
 xr_main_fn = CFUNCTYPE(c_int, c_uint32, c_void_p, POINTER(xr_error))
@@ -674,6 +679,13 @@ xr_pool_ops._fields_ = [
         CFUNCTYPE(c_int, xr_pool_p, c_int64, c_void_p, POINTER(xr_error))),
     ("worker", c_char_p),
 ]
+xr_pool_loop._fields_ = [
+    ("size", c_uint32),
+    ("fn", xr_pool_part_fn),
+    ("ctx", c_void_p),
+    ("count", c_uint64),
+    ("grain", c_uint64),
+]
 xr_proc_opts._fields_ = [
     ("size", c_uint32),
     ("flags", c_uint32),
@@ -980,6 +992,8 @@ FUNCTIONS = {
     "xr_pool_apply_async": (c_int, (xr_pool_p, POINTER(xr_pool_task),
         POINTER(xr_future_p), POINTER(xr_error),)),
     "xr_pool_close": (None, (xr_pool_p,)),
+    "xr_pool_for": (c_int, (xr_pool_p, POINTER(xr_pool_loop),
+        POINTER(xr_error),)),
     "xr_pool_free": (None, (xr_pool_p,)),
     "xr_pool_imap": (c_int, (xr_pool_p, POINTER(xr_pool_task),
         POINTER(xr_pool_iter_p), POINTER(xr_error),)),

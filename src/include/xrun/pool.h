@@ -411,6 +411,39 @@ enum xr_status xr_pool_join_workers(struct xr_pool *pool, int64_t timeout,
 enum xr_status xr_pool_worker(uint32_t ordinal, struct xr_value *arg, void *ctx,
 	struct xr_error *err);
 
+/* --- loops ---------------------------------------------------------------------- */
+
+/* A part of a loop: its first number, and that behind its last one. @worker: in whose
+ * place it runs, or XR_POOL_WORKERS_MAX: nobody's, as each has something to do. */
+typedef void xr_pool_part_fn(uint64_t begin, uint64_t end, uint32_t worker,
+	void *ctx);
+
+struct xr_pool_loop {
+	uint32_t size; /* sizeof(struct xr_pool_loop) */
+	xr_pool_part_fn *fn;
+	void *ctx;
+	uint64_t count; /* of numbers, from 0 */
+	uint64_t grain; /* that a part has at least, but for the last; 0 is 1 */
+};
+
+/*
+ * xr_pool_for() - a function over numbers, in parts, each of which runs once; for pools
+ * of threads. It is over when the last part is.
+ *
+ * The calling thread runs parts, too, and all of a loop that is short: others are woken
+ * if they save more than that costs. No part may wait for another one. Nothing is
+ * encoded, and nothing counts as a task.
+ *
+ * Returns  XR_OK
+ *          XR_E_INVAL      @loop; a pool of processes, or whose workers are replaced
+ *          XR_E_STATE      it was closed, or terminated
+ *          XR_E_CANCELLED  it was terminated meanwhile; not all parts were run
+ * Thread   any, also in a function of the pool.  Cost: 0.1 us, as much again for each
+ *          worker that is awake, and 50 ns a part.
+ */
+enum xr_status xr_pool_for(struct xr_pool *pool,
+	const struct xr_pool_loop *loop, struct xr_error *err);
+
 #ifdef __cplusplus
 }
 #endif
