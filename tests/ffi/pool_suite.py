@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""CPython's own tests of its queues, with xr_queue in their place: TAP.
+"""CPython's own tests of its queues and pools, with libxrun's in their place: TAP.
 
     pool_suite.py                     what pool_suite.list says passes
     pool_suite.py PATTERN...          what fits, whatever the list says of it
@@ -11,7 +11,12 @@
 A name is the way in which the tests start processes, the class, and the test. The
 tests are those of test.test_multiprocessing_fork and its like, which Debian has in
 libpython3.11-testsuite. A process imports them and forks: a process a test. --jobs is
-how many run at a time, --log FOLDER has what each wrote.
+how many run at a time, --log FOLDER has what each wrote. Workers of pools are forked
+where the tests say "fork", are this program, executed anew, where they say "spawn", and
+children of one that was, where they say "forkserver".
+
+With MACHIN_SOURCE, a folder with the sources of machin (0.4.2), there are its tests of
+its pools, too, whose names begin with "machin"; they need torch and dill.
 """
 import argparse
 import fnmatch
@@ -36,14 +41,23 @@ CLASSES = {
         ("test_args_argument", "test_close", "test_lose_target_ref",
          "test_process", "test_process_mainthread_native_id"),
     "WithProcessesTestBarrier": ("test_wait_return",),
+    "WithProcessesTestPool": None,
+    "WithProcessesTestPoolWorkerErrors": None,
+    "WithProcessesTestPoolWorkerLifetime": None,
+    "WithThreadsTestPool": None,
+    "TestPoolNotLeakOnFailure": None,
 }
+# Those that start no process: with the first method only.
+ONCE = ("WithThreadsTestPool", "TestPoolNotLeakOnFailure")
 STATES = ("passes", "out", "defect")
 
 
-def classes():
-    """By method and name, with ours in their place."""
+def cases():
+    """A function that makes the case, by name, with ours in their place."""
+    import mp_pool
     import mp_queue
     mp_queue.install()
+    mp_pool.install()
     # Children that are executed anew find them, too.
     os.environ["PYTHONPATH"] = os.pathsep.join(
         [HERE] + os.environ.get("PYTHONPATH", "").split(os.pathsep))
@@ -55,14 +69,18 @@ def classes():
         except ImportError as e:
             raise suite.Cannot(f"no {name}: {e}") from None
         for kind in CLASSES:
+            if kind in ONCE and method != METHODS[0]:
+                continue
             found[f"{method}.{kind}"] = getattr(module, kind)
-    return found
-
-
-def names_of(found):
     every = unittest.defaultTestLoader.getTestCaseNames
-    return [f"{name}.{test}" for name, kind in found.items()
-            for test in CLASSES[name.split(".")[1]] or every(kind)]
+    all_of_it = {f"{name}.{test}": lambda k=kind, n=test: k(n)
+             for name, kind in found.items()
+             for test in CLASSES[name.split(".")[1]] or every(kind)}
+    if "MACHIN_SOURCE" in os.environ:
+        import machin_pool
+        all_of_it.update(machin_pool.tests(os.environ["MACHIN_SOURCE"]))
+    mp_pool.serve()
+    return all_of_it
 
 
 def rows():
@@ -74,7 +92,8 @@ def rows():
 
 def check_list(everything):
     """Does it say of each test once what becomes of it?"""
-    names = [name for name, _ in rows()]
+    names = [name for name, _ in rows()
+             if not name.startswith("machin.") or "MACHIN_SOURCE" in os.environ]
     wrong = sorted(set(names) ^ set(everything))
     wrong += sorted({name for name in names if names.count(name) > 1})
     wrong += [name for name, state in rows() if state not in STATES]
@@ -87,7 +106,7 @@ def chosen(options, everything):
                 if any(fnmatch.fnmatch(name, p) for p in options.patterns)
                 ] * options.repeat
     return [name for name, state in rows()
-            if state == "passes"] * options.repeat
+            if state == "passes" and name in everything] * options.repeat
 
 
 class Used(unittest.TestCase):
@@ -100,10 +119,8 @@ class Used(unittest.TestCase):
 
 def run(options, found, names, folder):
     """With its class's fixture, and its module's."""
-    tests = []
-    for name in names:
-        kind, _, method = name.rpartition(".")
-        tests.append((name, unittest.TestSuite([found[kind](method), Used()])))
+    tests = [(name, unittest.TestSuite([found[name](), Used()]))
+             for name in names]
     return suite.run_all(tests, options.jobs, folder)
 
 
@@ -117,11 +134,11 @@ def main():
     parser.add_argument("--log")
     options = parser.parse_args()
     try:
-        found = classes()
+        found = cases()
     except suite.Cannot as e:
         print(f"1..1\nok 1 - CPython's tests of its queues # SKIP {e}")
         return 0
-    everything = names_of(found)
+    everything = list(found)
     if options.names:
         print("\n".join(everything))
         return 0
