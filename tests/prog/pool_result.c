@@ -53,6 +53,8 @@ submit_heard(struct xr_pool *pool, const char *name, int64_t i,
 	t.callback = on_value;
 	t.error_callback = on_error;
 	t.ctx = heard;
+	/* It may be called before this one is known. */
+	atomic_store(&heard->future, NULL);
 	EXPECT(xr_pool_apply_async(pool, &t, &future, &rig_err) == XR_OK);
 	atomic_store(&heard->future, future);
 	rig_done(&t);
