@@ -65,6 +65,13 @@ processes()
 	processes all-calls killed
 }
 
+@test "pools of processes that are forks of this one give the same" {
+	export POOL_METHOD=fork
+	processes all-calls killed max-tasks max-tasks-killed cycles-short
+	unset POOL_METHOD
+	runs forks base p2p
+}
+
 @test "AC-X2 a chunk has a fourth of a worker's share, or what was said" {
 	everywhere chunks
 }

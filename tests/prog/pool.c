@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 
 #include <sys/wait.h>
 
@@ -411,6 +412,40 @@ cycles(void)
 	EXPECT(count_threads() == threads && threads == 1);
 }
 
+/* A few: what has been made by fork is gone, too. */
+static void
+cycles_short(void)
+{
+	for (int i = 0; i < 20; i++) {
+		struct xr_pool *pool = rig_pool();
+
+		EXPECT(rig_call(pool, "weigh", 1) == 20);
+		rig_end(pool);
+	}
+	EXPECT(count_children() == 0 && count_threads() == 1);
+}
+
+/* What this process has come to know they know; but not of one that has threads. */
+static void
+forks(void)
+{
+	struct xr_pool_opts o = rig_opts();
+	struct xr_pool *pool = NULL, *other = NULL;
+	int32_t pids[WORKERS];
+
+	o.method = "fork";
+	rig_secret = 4711;
+	pool = rig_pool_of(&o);
+	rig_secret = 1;
+	EXPECT(rig_call(pool, "secret", 0) == 4711);
+	EXPECT(xr_pool_pids(pool, pids, WORKERS) == WORKERS);
+	for (int i = 0; i < WORKERS; i++)
+		EXPECT(kill(pids[i], SIGKILL) == 0);
+	EXPECT(rig_call(pool, "secret", 0) == 4711);
+	EXPECT(xr_pool_new(&o, &other, &rig_err) == XR_E_STATE);
+	rig_end(pool);
+}
+
 static const struct rig_case cases[] = {
 	{ "all-calls", all_calls },
 	{ "many", many },
@@ -422,6 +457,8 @@ static const struct rig_case cases[] = {
 	{ "forked", forked },
 	{ "submitters", submitters },
 	{ "cycles", cycles },
+	{ "cycles-short", cycles_short },
+	{ "forks", forks },
 	{ NULL, NULL },
 };
 

@@ -39,6 +39,7 @@ struct flavour {
 };
 
 extern const struct flavour *flavour; /* of this run */
+extern int64_t rig_secret;            /* of this process, for secret() */
 extern struct xr_error rig_err;       /* of the last call */
 
 void rig_fail(const char *what, const char *file, int line)

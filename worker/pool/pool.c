@@ -13,6 +13,7 @@
 #include "worker/pool/keeper.h"
 #include "worker/pool/thread.h"
 #include "worker/proc/report.h"
+#include "worker/proc/zygote.h"
 #include "worker/rpc/future.h"
 
 #define END_PRIORITY 1 /* before processes are ended */
@@ -330,6 +331,8 @@ xr_pool_join(struct xr_pool *pool, int64_t timeout, struct xr_error *err)
 static void
 release(struct xr_pool *pool)
 {
+	if (pool->by_fork && pool_forked(pool, NULL) == XR_OK)
+		zygote_end(pool);
 	thread_free(pool);
 	for (uint32_t i = 0; i < pool->in_count; i++)
 		xr_queue_free(pool->in[i]);
@@ -377,6 +380,23 @@ end_at_exit(void *ctx)
 
 /* --- making --------------------------------------------------------------------------------- */
 
+/* Of the process as it is before the pool has anything. */
+static enum xr_status
+have_zygote(struct xr_pool *pool, struct xr_error *err)
+{
+	const struct pool_conf *c = &pool->conf;
+	enum xr_status status;
+
+	if (c->kind == XR_POOL_THREADS || c->method == NULL ||
+		strcmp(c->method, "fork") != 0)
+		return XR_OK;
+	if (c->module != NULL)
+		return fail(err, XR_E_INVAL, "a module, and method fork");
+	status = zygote_fork(pool, err);
+	pool->by_fork = status == XR_OK;
+	return status;
+}
+
 static enum xr_status
 set_up(struct xr_pool *pool, const struct xr_pool_opts *o, struct xr_error *err)
 {
@@ -388,6 +408,8 @@ set_up(struct xr_pool *pool, const struct xr_pool_opts *o, struct xr_error *err)
 		pool->ops = *o->ops;
 		pool->by_mates = o->kind == XR_POOL_THREADS;
 	}
+	if (status == XR_OK)
+		status = have_zygote(pool, err);
 	if (status == XR_OK)
 		status = make_tables(pool, err);
 	if (status == XR_OK)

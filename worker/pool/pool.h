@@ -97,6 +97,7 @@ struct xr_pool {
 	struct ledger ledger;
 	struct xr_queue **in, *out; /* [in_count] */
 	uint32_t in_count;
+	bool by_fork;  /* it has a zygote of its own */
 	bool by_mates; /* threads that the program's ops have to do with */
 
 	struct gang *gang;  /* of threads; or NULL */

@@ -88,6 +88,7 @@ start_proc(struct xr_pool *pool, uint32_t i, struct xr_proc **proc,
 		.place = -1,
 		.give = give,
 		.give_count = TOLD_FDS,
+		.of = pool->by_fork ? pool : NULL,
 		.mask = &pool->mask,
 	};
 	enum xr_status status;

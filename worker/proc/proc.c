@@ -34,6 +34,7 @@
 #include "worker/proc/meet.h"
 #include "worker/proc/proc.h"
 #include "worker/proc/report.h"
+#include "worker/proc/serve.h"
 #include "worker/proc/target.h"
 #include "worker/proc/zygote.h"
 
@@ -372,14 +373,6 @@ find_module(struct xr_proc_opts *o, char *path, struct xr_error *err)
 	return XR_OK;
 }
 
-static bool
-has_threads(void)
-{
-	struct stat st;
-
-	return stat("/proc/self/task", &st) == 0 && st.st_nlink > 3;
-}
-
 static void
 fill_card(struct card *card, const struct xr_proc_opts *o,
 	const struct xr_proc *p, char *folder)
@@ -419,7 +412,7 @@ start_by_fork(struct xr_proc *p, struct card *card,
 	struct xr_value *arg = card->arg;
 	enum xr_status status;
 
-	if (has_threads())
+	if (serve_has_threads())
 		return fail(err, XR_E_STATE,
 			"method fork: this process has threads");
 	card->arg = NULL; /* it has that */
@@ -449,6 +442,7 @@ start_by_zygote(struct xr_proc *p, const struct xr_proc_opts *o,
 {
 	struct zygote_start s = {
 		.module = o->module,
+		.of = more->of,
 		.executes = is_method(o, "spawn"),
 		.place = more->place,
 		.give = more->give,
@@ -513,8 +507,9 @@ start(struct xr_proc *p, struct xr_proc_opts *o, struct card *card,
 
 	if (status != XR_OK)
 		return status;
-	return is_method(o, "fork") ? start_by_fork(p, card, more, err) :
-				      start_by_zygote(p, o, card, more, err);
+	return is_method(o, "fork") && more->of == NULL ?
+		start_by_fork(p, card, more, err) :
+		start_by_zygote(p, o, card, more, err);
 }
 
 enum xr_status

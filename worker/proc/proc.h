@@ -9,10 +9,12 @@
 
 /* What xr_proc_start() leaves out. */
 struct proc_more {
-	uint32_t card_flags;  /* enum card_flags */
-	int place;            /* to meet, by ordinal: meet.h; borrowed; -1 */
-	const int *give;      /* [give_count]: what it is to have, as */
-	uint32_t give_count;  /* given_fds() tells it; borrowed */
+	uint32_t card_flags; /* enum card_flags */
+	int place;           /* to meet, by ordinal: meet.h; borrowed; -1 */
+	const int *give;     /* [give_count]: what it is to have, as */
+	uint32_t give_count; /* given_fds() tells it; borrowed */
+	const void
+		*of; /* method "fork": of the zygote that this one has; NULL */
 	const sigset_t *mask; /* of signals; NULL: this thread's */
 };
 

@@ -303,9 +303,8 @@ take_order(void)
 		close(got.fd[i]);
 }
 
-/* A fork of a process with threads would be one whose locks may be held. */
-static bool
-has_threads(void)
+bool
+serve_has_threads(void)
 {
 	struct stat st;
 
@@ -375,7 +374,7 @@ serve(int socket)
 	struct pollfd on[3];
 
 	begin(socket);
-	answer(getpid(), has_threads() ? -1 : 0, -1);
+	answer(getpid(), serve_has_threads() ? -1 : 0, -1);
 	on[0] = (struct pollfd){ .fd = z.socket, .events = POLLIN };
 	on[1] = (struct pollfd){ .fd = z.signals, .events = POLLIN };
 	on[2] = (struct pollfd){ .fd = z.parent, .events = POLLIN };

@@ -8,6 +8,10 @@
 /* serve() - as zygote, on @socket; it ends with the process. */
 void serve(int socket) __attribute__((noreturn));
 
+/* serve_has_threads() - a fork of a process with threads would be one whose locks may be
+ * held. */
+bool serve_has_threads(void);
+
 /* serve_is_known() - has this process called xr_init()? */
 bool serve_is_known(void);
 

@@ -33,7 +33,8 @@
 
 struct zygote {
 	struct zygote *next;
-	char *module; /* NULL: the program */
+	char *module;   /* NULL: the program */
+	const void *of; /* it was forked, for that */
 	pid_t pid;
 	int pidfd;
 	int socket;
@@ -226,19 +227,21 @@ begin(struct zygote *z, struct xr_error *err)
 }
 
 static bool
-is_for(const struct zygote *z, const char *module)
+is_for(const struct zygote *z, const char *module, const void *of)
 {
+	if (of != NULL || z->of != NULL)
+		return z->of == of;
 	if (module == NULL || z->module == NULL)
 		return module == z->module;
 	return strcmp(module, z->module) == 0;
 }
 
 static struct zygote **
-find(const char *module)
+find(const char *module, const void *of)
 {
 	struct zygote **at = &all;
 
-	while (*at != NULL && !is_for(*at, module))
+	while (*at != NULL && !is_for(*at, module, of))
 		at = &(*at)->next;
 	return at;
 }
@@ -341,7 +344,7 @@ ask(struct zygote *z, struct zygote_start *s, int their_life,
 static enum xr_status
 ask_one(struct zygote_start *s, int their_life, struct xr_error *err)
 {
-	struct zygote **at = find(s->module), *z = *at;
+	struct zygote **at = find(s->module, s->of), *z = *at;
 	enum xr_status status = XR_E_STATE;
 
 	if (z != NULL) {
@@ -351,6 +354,9 @@ ask_one(struct zygote_start *s, int their_life, struct xr_error *err)
 		*at = z->next;
 		end(z);
 	}
+	if (s->of != NULL)
+		return fail(err, XR_E_STATE,
+			"the process that made others by fork is gone");
 	status = make(s->module, &z, err);
 	return status == XR_OK ? ask(z, s, their_life, err) : status;
 }
@@ -361,7 +367,7 @@ zygote_start(struct zygote_start *s, struct xr_error *err)
 	enum xr_status status;
 	int ends[2];
 
-	if (s->module == NULL && !serve_is_known())
+	if (s->module == NULL && s->of == NULL && !serve_is_known())
 		return fail(err, XR_E_STATE,
 			"xr_init() comes first, or a module, or method fork");
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == -1)
@@ -375,6 +381,69 @@ zygote_start(struct zygote_start *s, struct xr_error *err)
 	else
 		close(ends[0]);
 	return status;
+}
+
+/* It serves, from here on. */
+static enum xr_status
+begin_by_fork(struct zygote *z, struct xr_error *err)
+{
+	int pair[2];
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == -1)
+		return fail(err, XR_E_SYS, "socketpair: %s", strerror(errno));
+	z->socket = pair[0];
+	fflush(NULL); /* what stdio holds would be written by both */
+	z->pid = fork();
+	if (z->pid == 0) {
+		close(pair[0]);
+		serve(pair[1]);
+	}
+	close(pair[1]);
+	if (z->pid == -1)
+		return fail(err, XR_E_SYS, "fork: %s", strerror(errno));
+	z->pidfd = (int)syscall(SYS_pidfd_open, z->pid, 0);
+	return greet(z, err);
+}
+
+enum xr_status
+zygote_fork(const void *of, struct xr_error *err)
+{
+	struct zygote *z;
+	enum xr_status status;
+
+	if (serve_has_threads())
+		return fail(err, XR_E_STATE,
+			"method fork: this process has threads");
+	z = calloc(1, sizeof(*z));
+	if (z == NULL)
+		return fail(err, XR_E_NOMEM, "out of memory");
+	z->socket = z->pidfd = -1;
+	z->of = of;
+	status = begin_by_fork(z, err);
+	if (status != XR_OK) {
+		end(z);
+		return status;
+	}
+	pthread_mutex_lock(&lock);
+	z->next = all;
+	all = z;
+	pthread_mutex_unlock(&lock);
+	return XR_OK;
+}
+
+void
+zygote_end(const void *of)
+{
+	struct zygote **at, *z;
+
+	pthread_mutex_lock(&lock);
+	at = find(NULL, of);
+	z = *at;
+	if (z != NULL)
+		*at = z->next;
+	pthread_mutex_unlock(&lock);
+	if (z != NULL)
+		end(z);
 }
 
 void

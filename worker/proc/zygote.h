@@ -60,6 +60,8 @@ struct zygote_end {
 /* What is asked of zygote_start(), and what it gives. */
 struct zygote_start {
 	const char *module; /* NULL: the program */
+	const void
+		*of; /* NULL; or who has one that was forked: zygote_fork() */
 	bool executes;
 	int card;  /* borrowed, as the next */
 	int place; /* to meet; -1 */
@@ -81,6 +83,15 @@ struct zygote_start {
  * Thread   any; one after the other.  Blocks: for the zygote.
  */
 enum xr_status zygote_start(struct zygote_start *s, struct xr_error *err);
+
+/*
+ * zygote_fork() - one that is a copy of this process as it is now, for @of alone, until
+ * zygote_end().
+ *
+ * Returns  XR_OK; XR_E_STATE: this process has threads; XR_E_SYS; XR_E_NOMEM
+ */
+enum xr_status zygote_fork(const void *of, struct xr_error *err);
+void zygote_end(const void *of); /* of one that is not there, too */
 
 /* zygote_end_all() - those of this process, with all that descend from them; waits
  * for that. */
