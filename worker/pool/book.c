@@ -29,7 +29,10 @@ entry_fini(struct entry *e)
 {
 	xr_value_unref(e->value);
 	xr_value_unref(e->given);
-	*e = (struct entry){ .index = e->index };
+	e->value = e->given = NULL;
+	e->bound = NULL;
+	e->serial = 0;
+	e->ns = 0;
 }
 
 void
@@ -204,14 +207,13 @@ book_find(struct book *b, const char *name, struct xr_value *func,
 	}
 	b->last = e;
 	e->used = ++b->uses;
-	e->users++;
+	atomic_fetch_add(&e->users, 1);
 	*entry = e;
 	return XR_OK;
 }
 
 void
-book_release(struct book *b, struct entry *entry)
+book_release(struct entry *entry)
 {
-	(void)b;
-	entry->users--;
+	atomic_fetch_sub(&entry->users, 1);
 }

@@ -8,6 +8,7 @@
 #ifndef WORKER_POOL_BOOK_H
 #define WORKER_POOL_BOOK_H
 
+#include <stdatomic.h>
 #include <stdint.h>
 
 #include <xrun/error.h>
@@ -21,7 +22,7 @@ struct entry {
 	uint32_t index, serial; /* 0: there is nothing */
 	uint64_t at;
 	uint32_t len;
-	uint32_t users;         /* jobs */
+	_Atomic uint32_t users; /* jobs */
 	uint64_t used;          /* when, by count */
 	struct xr_value *value; /* a FUNC; a reference */
 	struct xr_value
@@ -41,10 +42,11 @@ struct book {
 	uint64_t uses;
 };
 
-/* The pool's lock is held. book_find() - that of @name, or @func; one user more. */
+/* The pool's lock is held. book_find() - that of @name, or @func; one user more, until
+ * book_release(), which needs no lock. */
 enum xr_status book_find(struct book *b, const char *name,
 	struct xr_value *func, struct entry **entry, struct xr_error *err);
-void book_release(struct book *b, struct entry *entry);
+void book_release(struct entry *entry);
 
 enum xr_status book_init(struct book *b, struct xr_error *err);
 void book_fini(struct book *b); /* zeroed is fine, with fd -1 */

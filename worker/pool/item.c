@@ -112,8 +112,15 @@ unload_init(struct unload *u, const void *data, size_t len, uint32_t flags,
 void
 unload_fini(struct unload *u)
 {
+	unpack_fini(&u->unpack);
 	xr_value_unref(u->list);
 	u->list = NULL;
+}
+
+uint32_t
+unload_nils(struct unload *u, uint32_t most)
+{
+	return u->list == NULL ? unpack_nils(&u->unpack, most) : 0;
 }
 
 struct xr_value *

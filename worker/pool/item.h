@@ -98,6 +98,9 @@ void unload_fini(struct unload *u);
 /* unload_list() - the same, of what share_head() gave. */
 void unload_list(struct unload *u, struct xr_value *list);
 
+/* unload_nils() - as unpack_nils(), where that can be told. */
+uint32_t unload_nils(struct unload *u, uint32_t most);
+
 /* unload_next() - a reference; NULL: broken, or no memory. */
 struct xr_value *unload_next(struct unload *u);
 

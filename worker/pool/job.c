@@ -5,6 +5,7 @@
 
 #include "base/status.h"
 #include "base/zalloc.h"
+#include "wire/value/many.h"
 #include "worker/pool/job.h"
 #include "worker/rpc/future.h"
 
@@ -39,11 +40,8 @@ job_unref(struct job *job)
 			memory_order_acq_rel) != 1)
 		return;
 	pool = job->pool;
-	if (job->func != NULL) {
-		pthread_mutex_lock(&pool->lock);
-		book_release(&pool->book, job->func);
-		pthread_mutex_unlock(&pool->lock);
-	}
+	if (job->func != NULL)
+		book_release(job->func);
 	free_values(job);
 	xr_value_unref(job->args);
 	xr_value_unref(job->named);
@@ -111,14 +109,16 @@ divide(size_t a, size_t b)
 
 /* A fourth of a worker's share; more of what is known to be short, less of what is
  * large. */
-static size_t
-choose_chunk(const struct job *job)
+size_t
+job_chunk(const struct job *job, const struct xr_pool_task *t)
 {
 	size_t workers = job->pool->conf.workers, size;
 	size_t chunk = divide(job->count, 4 * workers);
 	size_t share = divide(job->count, workers), more;
 	double ns = job->func->ns;
 
+	if ((t->flags & XR_POOL_CHUNK) != 0)
+		return (size_t)t->chunk;
 	if (job->kind == JOB_ITER || job->kind == JOB_ITER_ANY)
 		return 1;
 	if (ns > 0 && (double)chunk * ns < SHORT_NS) {
@@ -178,15 +178,13 @@ check_items(const struct job_ask *ask, struct xr_error *err)
 	return XR_OK;
 }
 
-static enum xr_status
-find_func(struct job *job, const struct xr_pool_task *t, struct xr_error *err)
+enum xr_status
+job_find(struct job *job, const struct xr_pool_task *t, struct xr_error *err)
 {
 	struct xr_pool *pool = job->pool;
 	enum xr_status status;
 
-	pthread_mutex_lock(&pool->lock);
 	status = book_find(&pool->book, t->name, t->func, &job->func, err);
-	pthread_mutex_unlock(&pool->lock);
 	if (status == XR_OK && job->func->func == NULL &&
 		pool->conf.module == NULL)
 		return fail(err, XR_E_NO_FUNCTION,
@@ -202,7 +200,7 @@ make_room(struct job *job, struct xr_error *err)
 
 	TAILQ_INIT(&job->takers);
 	job->value = &job->one;
-	if (job->count != 1)
+	if (job->kind != JOB_APPLY)
 		job->value = calloc(job->count + 1, sizeof(*job->value));
 	if (is_iter) {
 		job->item = calloc(job->count + 1, sizeof(*job->item));
@@ -265,15 +263,11 @@ job_new(struct xr_pool *pool, const struct job_ask *ask, struct job **made,
 	job->callback = t->callback;
 	job->error_callback = t->error_callback;
 	job->ctx = t->ctx;
-	status = find_func(job, t, err);
-	if (status == XR_OK)
-		status = make_room(job, err);
+	status = make_room(job, err);
 	if (status != XR_OK) {
 		job_give_up(job);
 		return status;
 	}
-	job->chunk = (t->flags & XR_POOL_CHUNK) != 0 ? (size_t)t->chunk :
-						       choose_chunk(job);
 	*made = job;
 	return XR_OK;
 }
@@ -320,14 +314,9 @@ gather(struct job *job)
 		job->one = NULL;
 		return value != NULL ? value : xr_value_new_nil();
 	}
-	for (size_t i = 0; i < job->count; i++) {
-		if (job->value[i] == NULL)
-			job->value[i] = xr_value_new_nil();
-		if (job->value[i] == NULL)
-			return NULL;
-	}
-	list = xr_value_new_list_of(job->value, job->count);
-	memset(job->value, 0, job->count * sizeof(*job->value));
+	list = many_adopt(job->value, job->count);
+	if (list != NULL)
+		job->value = NULL;
 	return list;
 }
 

@@ -79,6 +79,12 @@ enum xr_status job_new(struct xr_pool *pool, const struct job_ask *ask,
 struct job *job_ref(struct job *job);
 void job_unref(struct job *job); /* NULL is fine */
 
+/* job_find() - its function; with the lock held. job_chunk() - how many items a task of
+ * it has. */
+enum xr_status job_find(struct job *job, const struct xr_pool_task *t,
+	struct xr_error *err);
+size_t job_chunk(const struct job *job, const struct xr_pool_task *t);
+
 /* job_give_up() - it was not submitted; takes it. */
 void job_give_up(struct job *job);
 

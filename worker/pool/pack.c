@@ -263,6 +263,15 @@ take_number(struct unpack *u, enum tag tag)
 }
 
 static struct xr_value *
+take_nil(struct unpack *u)
+{
+	if (u->nil == NULL)
+		u->nil = xr_value_new_nil();
+	u->nils--;
+	return xr_value_ref(u->nil);
+}
+
+static struct xr_value *
 next(struct unpack *u, int depth)
 {
 	uint8_t tag;
@@ -279,8 +288,29 @@ next(struct unpack *u, int depth)
 		if (!take(u, &u->nils, sizeof(u->nils)) || u->nils == 0)
 			return NULL;
 	}
-	u->nils--;
-	return xr_value_new_nil();
+	return take_nil(u);
+}
+
+uint32_t
+unpack_nils(struct unpack *u, uint32_t most)
+{
+	uint32_t n;
+
+	if (u->nils == 0 && u->end - u->at > (ptrdiff_t)sizeof(u->nils) &&
+		*u->at == TAG_NILS) {
+		u->at++;
+		take(u, &u->nils, sizeof(u->nils));
+	}
+	n = u->nils < most ? u->nils : most;
+	u->nils -= n;
+	return n;
+}
+
+void
+unpack_fini(struct unpack *u)
+{
+	xr_value_unref(u->nil);
+	u->nil = NULL;
 }
 
 struct xr_value *

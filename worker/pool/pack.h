@@ -37,8 +37,14 @@ bool pack_add(struct pack *p, const struct xr_value *value);
 /* Being read. */
 struct unpack {
 	const uint8_t *at, *end;
-	uint32_t nils; /* in a row, to come */
+	uint32_t nils;        /* in a row, to come */
+	struct xr_value *nil; /* one for all; or NULL */
 };
+
+/* unpack_nils() - up to @most nils that come next are passed over: how many. */
+uint32_t unpack_nils(struct unpack *u, uint32_t most);
+
+void unpack_fini(struct unpack *u);
 
 /* unpack_next() - the next value, a reference. NULL: there is none, it is broken, or
  * there is no memory. */

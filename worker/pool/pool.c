@@ -216,25 +216,30 @@ pool_fail_all(struct xr_pool *pool, struct xr_value *error)
 	}
 }
 
-/* False: it was that already. */
-static bool
+static void
 set_terminated(struct xr_pool *pool)
 {
 	struct room *r;
-	bool is_new;
 
 	pthread_mutex_lock(&pool->lock);
-	is_new = pool->state != XR_POOL_TERMINATED;
 	pool->state = XR_POOL_TERMINATED;
 	while ((r = TAILQ_FIRST(&pool->rooms)) != NULL) {
 		TAILQ_REMOVE(&pool->rooms, r, list);
 		waiter_done(&r->waiter);
 	}
 	pthread_mutex_unlock(&pool->lock);
+	take_nudge(pool);
+}
+
+/* All results that are not there are that error, before functions are told. */
+static void
+fail_rest(struct xr_pool *pool, struct xr_value *error)
+{
+	if (error != NULL)
+		pool_fail_all(pool, error);
 	if (pool->ledger.head != NULL)
 		atomic_store(&pool->ledger.head->ended, 1);
-	take_nudge(pool);
-	return is_new;
+	pool_close_queues(pool);
 }
 
 static enum xr_status
@@ -273,8 +278,7 @@ pool_give_up(struct xr_pool *pool, struct xr_value *error)
 		return;
 	}
 	set_terminated(pool);
-	pool_fail_all(pool, error);
-	pool_close_queues(pool);
+	fail_rest(pool, error);
 	end_workers(pool, AT_EXIT_NS, NULL);
 }
 
@@ -302,10 +306,8 @@ xr_pool_terminate(struct xr_pool *pool, int64_t grace, struct xr_error *err)
 		return status;
 	set_terminated(pool);
 	error = failure_new(XR_E_CANCELLED, "the pool was terminated");
-	if (error != NULL)
-		pool_fail_all(pool, error);
+	fail_rest(pool, error);
 	xr_value_unref(error);
-	pool_close_queues(pool);
 	status = end_workers(pool, grace, err);
 	if (status == XR_OK)
 		status = join_workers(pool,

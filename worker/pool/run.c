@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* run.c - see run.h. */
 #include "base/status.h"
+#include "wire/value/many.h"
 #include "worker/pool/run.h"
 #include "worker/rpc/future.h"
 
@@ -75,19 +76,38 @@ run_apply(struct hand *h, const struct run_plan *plan, struct xr_value *values,
 	return run(h, plan, spread(plan, values), result);
 }
 
+/* The arguments of a call of a map: plan->spare. False: no memory. */
+static bool
+arrange(struct run_plan *plan, struct xr_value *item)
+{
+	if (plan->spare != NULL && many_swap(plan->spare, plan->at, item))
+		return true;
+	run_end(plan);
+	plan->spare = begin(plan);
+	plan->at = xr_value_count(plan->spare);
+	return plan->spare != NULL &&
+		xr_value_append(plan->spare, xr_value_ref(item)) == XR_OK;
+}
+
 bool
-run_item(struct hand *h, const struct run_plan *plan, struct xr_value *item,
+run_item(struct hand *h, struct run_plan *plan, struct xr_value *item,
 	struct xr_value **result)
 {
-	struct xr_value *args;
+	struct hand_call call = { .func = plan->func };
 
 	if (plan->form == ITEM_STARMAP)
 		return run(h, plan, spread(plan, item), result);
-	args = begin(plan);
-	if (args != NULL &&
-		xr_value_append(args, xr_value_ref(item)) != XR_OK) {
-		xr_value_unref(args);
-		args = NULL;
+	if (!arrange(plan, item)) {
+		*result = failure_new(XR_E_NOMEM, "out of memory");
+		return false;
 	}
-	return run(h, plan, args, result);
+	call.args = plan->spare;
+	return hand_run(h, &call, result);
+}
+
+void
+run_end(struct run_plan *plan)
+{
+	xr_value_unref(plan->spare);
+	plan->spare = NULL;
 }

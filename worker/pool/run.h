@@ -22,14 +22,20 @@ struct run_plan {
 	struct xr_value *context; /* NULL: functions take none */
 	struct xr_value *bound;   /* or NULL */
 	struct xr_value *named;   /* or NULL */
+
+	/* of run_item(): the arguments of the last call, which are those of the
+	 * next one where nobody has kept them; NULL */
+	struct xr_value *spare;
+	size_t at; /* of the item, in them */
 };
 
 /* run_apply() - the one call; @values: its arguments. */
 bool run_apply(struct hand *h, const struct run_plan *plan,
 	struct xr_value *values, struct xr_value **result);
 
-/* run_item() - a call of a map; @item is borrowed. */
-bool run_item(struct hand *h, const struct run_plan *plan,
-	struct xr_value *item, struct xr_value **result);
+/* run_item() - a call of a map; @item is borrowed. run_end() - of the last one. */
+bool run_item(struct hand *h, struct run_plan *plan, struct xr_value *item,
+	struct xr_value **result);
+void run_end(struct run_plan *plan);
 
 #endif /* WORKER_POOL_RUN_H */

@@ -100,14 +100,18 @@ put(struct job *job, uint32_t index, int64_t deadline, struct xr_error *err)
 }
 
 static enum xr_status
-submit_call(struct job *job, int64_t deadline, struct xr_error *err)
+submit_call(struct job *job, const struct xr_pool_task *task, int64_t deadline,
+	struct xr_error *err)
 {
 	struct xr_pool *pool = job->pool;
 	enum xr_status status;
 	uint32_t index;
 
 	pthread_mutex_lock(&pool->lock);
-	status = take_task(job, deadline, &index, err);
+	status = job_find(job, task, err);
+	job->chunk = 1;
+	if (status == XR_OK)
+		status = take_task(job, deadline, &index, err);
 	if (status == XR_OK)
 		job_list(job);
 	pthread_mutex_unlock(&pool->lock);
@@ -120,15 +124,20 @@ submit_call(struct job *job, int64_t deadline, struct xr_error *err)
 }
 
 static enum xr_status
-submit_map(struct job *job, struct xr_error *err)
+submit_map(struct job *job, const struct xr_pool_task *task,
+	struct xr_error *err)
 {
 	struct xr_pool *pool = job->pool;
 	enum xr_status status;
 
 	pthread_mutex_lock(&pool->lock);
 	status = may_submit(pool, err);
-	if (status == XR_OK && job->count > 0)
+	if (status == XR_OK)
+		status = job_find(job, task, err);
+	if (status == XR_OK && job->count > 0) {
+		job->chunk = job_chunk(job, task);
 		job_list(job);
+	}
 	pthread_mutex_unlock(&pool->lock);
 	if (status != XR_OK)
 		return status;
@@ -157,8 +166,9 @@ submit(struct xr_pool *pool, const struct job_ask *ask, struct job **made,
 		return status;
 	if (ask->task->timeout > 0)
 		future_deadline(ask->task->timeout, &deadline);
-	status = ask->kind == JOB_APPLY ? submit_call(job, deadline, err) :
-					  submit_map(job, err);
+	status = ask->kind == JOB_APPLY ?
+		submit_call(job, ask->task, deadline, err) :
+		submit_map(job, ask->task, err);
 	if (status == XR_OK)
 		*made = job;
 	else

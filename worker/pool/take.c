@@ -63,6 +63,9 @@ read_values(struct reading *r, struct xr_error *err)
 
 	if (count > r->part.task->count || !read_flags(r))
 		return fail(err, XR_E_PROTO, "a result that is none");
+	/* NULL is NIL. */
+	if (r->job->kind == JOB_APPLY || r->job->kind == JOB_MAP)
+		r->part.done += unload_nils(&r->u, count);
 	for (; r->part.done < count; r->part.done++) {
 		value = unload_next(&r->u);
 		if (value == NULL)

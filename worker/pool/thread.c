@@ -54,7 +54,7 @@ note(struct job *job, struct job_part *part, struct xr_value *result, bool ok)
 }
 
 static void
-run_calls(struct seat *s, const struct run_plan *plan, struct job *job,
+run_calls(struct seat *s, struct run_plan *plan, struct job *job,
 	struct job_part *part)
 {
 	struct xr_value *result;
@@ -77,6 +77,7 @@ run_calls(struct seat *s, const struct run_plan *plan, struct job *job,
 		ok = run_item(&s->hand, plan, item, &result);
 		goes_on = note(job, part, result, ok);
 	}
+	run_end(plan);
 }
 
 static struct xr_value *
@@ -95,7 +96,7 @@ do_task(struct xr_pool *pool, struct task *t, uint32_t seat)
 	struct seat *s = &pool->seats[seat];
 	struct xr_value *nil = xr_value_new_nil();
 	struct job *job = t->job;
-	const struct run_plan plan = {
+	struct run_plan plan = {
 		.func = job->func->func,
 		.form = job->form,
 		.context = context_of(pool, seat, nil),

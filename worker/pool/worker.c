@@ -193,6 +193,7 @@ make_list(struct reply *r)
 			xr_value_unref(r->list);
 			r->list = NULL;
 		}
+	unpack_fini(&u);
 	return r->list != NULL;
 }
 
@@ -358,7 +359,7 @@ note_failure(struct reply *r, struct xr_value *error)
 
 /* False: that was it. */
 static bool
-run_next(struct reply *r, const struct run_plan *plan, struct xr_value *item)
+run_next(struct reply *r, struct run_plan *plan, struct xr_value *item)
 {
 	struct xr_value *result = NULL;
 
@@ -379,7 +380,7 @@ run_next(struct reply *r, const struct run_plan *plan, struct xr_value *item)
 }
 
 static void
-run_map(struct reply *r, const struct run_plan *plan, struct unload *u)
+run_map(struct reply *r, struct run_plan *plan, struct unload *u)
 {
 	struct xr_value *item;
 	bool goes_on = true;
@@ -388,11 +389,12 @@ run_map(struct reply *r, const struct run_plan *plan, struct unload *u)
 		item = unload_next(u);
 		if (item == NULL) {
 			r->error = no_memory();
-			return;
+			break;
 		}
 		goes_on = run_next(r, plan, item);
 		xr_value_unref(item);
 	}
+	run_end(plan);
 }
 
 static struct xr_value *

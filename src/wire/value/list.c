@@ -6,6 +6,7 @@
 
 #include "base/status.h"
 #include "wire/value/hold.h"
+#include "wire/value/many.h"
 
 #define FIRST 4 /* items of a list that is not empty */
 
@@ -91,9 +92,60 @@ list_fini(struct xr_value *value)
 {
 	struct value_list *l = list_of(value);
 
-	for (size_t i = 0; i < l->count; i++)
-		xr_value_unref(l->items[i]);
+	for (size_t i = 0, n; i < l->count; i += n) {
+		for (n = 1; i + n < l->count; n++)
+			if (l->items[i + n] != l->items[i])
+				break;
+		node_unref(l->items[i], n);
+	}
 	free(l->items);
+}
+
+struct xr_value *
+many_adopt(struct xr_value **items, size_t count)
+{
+	struct value_list *l =
+		count > XR_VALUE_ITEMS_MAX ? NULL : (void *)list_new(0);
+	struct xr_value *nil = xr_value_new_nil();
+	uint64_t nils = 0;
+
+	if (l == NULL || nil == NULL) {
+		free(l);
+		free(nil);
+		return NULL;
+	}
+	for (size_t i = 0; i < count; i++) {
+		if (items[i] == NULL) {
+			items[i] = nil;
+			nils++;
+		} else {
+			hold_item(&l->head, items[i]);
+		}
+	}
+	/* One reference was ours. */
+	node_held(nil);
+	atomic_fetch_add_explicit(&nil->refs, nils, memory_order_relaxed);
+	node_unref(nil, 1);
+	l->items = items;
+	l->count = l->cap = count;
+	return &l->head;
+}
+
+bool
+many_swap(struct xr_value *list, size_t i, struct xr_value *item)
+{
+	struct value_list *l = list_of(list);
+
+	if (l == NULL || i >= l->count || node_several(list))
+		return false;
+	if (l->items[i] == item)
+		return true;
+	xr_value_unref(l->items[i]);
+	l->items[i] = xr_value_ref(item);
+	l->head.depth = 1;
+	for (size_t k = 0; k < l->count; k++)
+		hold_item(list, l->items[k]);
+	return true;
 }
 
 XR_EXPORT struct xr_value *

@@ -149,6 +149,9 @@ node_several(const struct xr_value *value)
 	return atomic_load_explicit(&value->refs, memory_order_relaxed) > 1;
 }
 
+/* node_unref() - @count references less; NULL is fine. */
+void node_unref(struct xr_value *value, uint64_t count);
+
 /* node_held() - @item stands in another value from now on. */
 void node_held(struct xr_value *item);
 

@@ -83,11 +83,17 @@ xr_value_ref(struct xr_value *value)
 XR_EXPORT void
 xr_value_unref(struct xr_value *value)
 {
+	node_unref(value, 1);
+}
+
+void
+node_unref(struct xr_value *value, uint64_t count)
+{
 	int saved;
 
 	if (value == NULL ||
-		atomic_fetch_sub_explicit(&value->refs, 1,
-			memory_order_acq_rel) > 1)
+		atomic_fetch_sub_explicit(&value->refs, count,
+			memory_order_acq_rel) > count)
 		return;
 	saved = errno;
 	if (kinds[value->kind].fini != NULL)
