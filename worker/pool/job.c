@@ -256,6 +256,7 @@ job_new(struct xr_pool *pool, const struct job_ask *ask, struct job **made,
 	job->kind = ask->kind;
 	job->form = ask->form;
 	job->flags = t->flags;
+	job->here = ask->here;
 	job->args = xr_value_ref(t->args);
 	job->named = xr_value_ref(t->named);
 	job->count = ask->kind == JOB_APPLY ? 1 : xr_value_count(t->args);

@@ -47,6 +47,7 @@ struct job {
 	size_t left;  /* items without a result */
 	uint32_t tasks;
 	bool is_listed, is_waiting, ended;
+	bool here; /* its submitter waits for it, for as long as it takes */
 	struct xr_value *error; /* the first, or of all; a reference */
 
 	/* of the items: written by who ends their task */
@@ -71,6 +72,7 @@ struct job_ask {
 	const struct xr_pool_task *task;
 	enum job_kind kind;
 	enum item_form form;
+	bool here; /* as of struct job */
 };
 
 /* job_new() - in no list. */

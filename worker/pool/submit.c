@@ -219,6 +219,7 @@ synchronous(struct xr_pool *pool, const struct job_ask *ask, int64_t timeout,
 	if (task.timeout == 0 && timeout != XR_TIMEOUT_NEVER)
 		task.timeout = timeout > 0 ? timeout : 1;
 	timed.task = &task;
+	timed.here = timeout == XR_TIMEOUT_NEVER;
 	status = submit_async(pool, &timed, &future, err);
 	if (status != XR_OK)
 		return status;
@@ -233,7 +234,7 @@ XR_EXPORT enum xr_status
 xr_pool_apply_async(struct xr_pool *pool, const struct xr_pool_task *task,
 	struct xr_future **future, struct xr_error *err)
 {
-	const struct job_ask ask = { task, JOB_APPLY, ITEM_APPLY };
+	const struct job_ask ask = { task, JOB_APPLY, ITEM_APPLY, false };
 
 	return async(pool, &ask, future, err);
 }
@@ -242,7 +243,7 @@ XR_EXPORT enum xr_status
 xr_pool_apply(struct xr_pool *pool, const struct xr_pool_task *task,
 	int64_t timeout, struct xr_value **value, struct xr_error *err)
 {
-	const struct job_ask ask = { task, JOB_APPLY, ITEM_APPLY };
+	const struct job_ask ask = { task, JOB_APPLY, ITEM_APPLY, false };
 
 	return synchronous(pool, &ask, timeout, value, err);
 }
@@ -251,7 +252,7 @@ XR_EXPORT enum xr_status
 xr_pool_map_async(struct xr_pool *pool, const struct xr_pool_task *task,
 	struct xr_future **future, struct xr_error *err)
 {
-	const struct job_ask ask = { task, JOB_MAP, ITEM_MAP };
+	const struct job_ask ask = { task, JOB_MAP, ITEM_MAP, false };
 
 	return async(pool, &ask, future, err);
 }
@@ -260,7 +261,7 @@ XR_EXPORT enum xr_status
 xr_pool_map(struct xr_pool *pool, const struct xr_pool_task *task,
 	int64_t timeout, struct xr_value **values, struct xr_error *err)
 {
-	const struct job_ask ask = { task, JOB_MAP, ITEM_MAP };
+	const struct job_ask ask = { task, JOB_MAP, ITEM_MAP, false };
 
 	return synchronous(pool, &ask, timeout, values, err);
 }
@@ -269,7 +270,7 @@ XR_EXPORT enum xr_status
 xr_pool_starmap_async(struct xr_pool *pool, const struct xr_pool_task *task,
 	struct xr_future **future, struct xr_error *err)
 {
-	const struct job_ask ask = { task, JOB_MAP, ITEM_STARMAP };
+	const struct job_ask ask = { task, JOB_MAP, ITEM_STARMAP, false };
 
 	return async(pool, &ask, future, err);
 }
@@ -278,7 +279,7 @@ XR_EXPORT enum xr_status
 xr_pool_starmap(struct xr_pool *pool, const struct xr_pool_task *task,
 	int64_t timeout, struct xr_value **values, struct xr_error *err)
 {
-	const struct job_ask ask = { task, JOB_MAP, ITEM_STARMAP };
+	const struct job_ask ask = { task, JOB_MAP, ITEM_STARMAP, false };
 
 	return synchronous(pool, &ask, timeout, values, err);
 }
@@ -289,7 +290,7 @@ static enum xr_status
 iterate(struct xr_pool *pool, const struct xr_pool_task *task,
 	enum job_kind kind, struct xr_pool_iter **iter, struct xr_error *err)
 {
-	const struct job_ask ask = { task, kind, ITEM_MAP };
+	const struct job_ask ask = { task, kind, ITEM_MAP, false };
 	enum xr_status status;
 	struct job *job;
 

@@ -168,9 +168,13 @@ enum xr_status
 thread_put(struct xr_pool *pool, uint32_t index, struct xr_error *err)
 {
 	struct gang_task *gang = &pool->task[index].gang;
+	const struct job *job = pool->task[index].job;
 
 	gang->run = run;
 	gang->drop = drop;
+	/* Who would sleep meanwhile does it himself, if a seat is free. */
+	if (job->here && job->kind == JOB_APPLY && gang_run(pool->gang, gang))
+		return XR_OK;
 	return gang_post(pool->gang, gang) ?
 		XR_OK :
 		fail(err, XR_E_CLOSED, "the pool was closed");

@@ -420,7 +420,10 @@ get_kept(struct hall *h, struct lane *lane, struct taker *t,
 	struct lane_met *met)
 {
 	enum xr_status status;
+	struct found f;
 
+	if (!find_full(h, lane, &f, met))
+		return XR_E_AGAIN;
 	pthread_mutex_lock(&h->lock);
 	status = reserve_hand(h);
 	if (status == XR_OK)
