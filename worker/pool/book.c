@@ -192,9 +192,16 @@ enum xr_status
 book_find(struct book *b, const char *name, struct xr_value *func,
 	struct entry **entry, struct xr_error *err)
 {
-	struct entry *e = look_for(b, name, func);
+	struct xr_value *bound = NULL;
 	enum xr_status status = XR_OK;
+	struct entry *e;
 
+	/* One that is bound to nothing is its name. */
+	if (func != NULL) {
+		name = xr_value_func(func, &bound);
+		func = bound != NULL ? func : NULL;
+	}
+	e = look_for(b, name, func);
 	if (e == NULL) {
 		e = add_entry(b);
 		if (e == NULL)

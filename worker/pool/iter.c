@@ -62,8 +62,7 @@ look(struct job *job, struct xr_value **value, struct xr_error *err)
 		return fail(err, XR_E_END, "there are no more");
 	if (job->order != NULL && job->given < job->came)
 		i = job->order[job->given];
-	else if (job->order != NULL || job->item[i] == JOB_PENDING ||
-		!job->shown[i]) {
+	else if (job->order != NULL || !job->shown[i]) {
 		if (!job->ended || job->error == NULL)
 			return XR_E_AGAIN;
 		job->given++;
