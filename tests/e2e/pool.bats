@@ -120,6 +120,10 @@ processes()
 	processes killed killed-idle
 }
 
+@test "when the zygote is killed others are made of another one" {
+	processes killed-zygote
+}
+
 @test "D-X9 what waits for one that is killed is its follower's" {
 	runs killed-with-tasks base pool p2p
 }

@@ -88,6 +88,41 @@ killed_idle(void)
 	rig_end(pool);
 }
 
+/* The only child of this process, which makes the others. */
+static pid_t
+zygote(void)
+{
+	char path[64];
+	int pid = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/children",
+		(int)getpid());
+	f = fopen(path, "re");
+	EXPECT(f != NULL && fscanf(f, "%d", &pid) == 1);
+	fclose(f);
+	return pid;
+}
+
+/* All workers end with the zygote, and others come of another one. */
+static void
+killed_zygote(void)
+{
+	struct xr_pool *pool = rig_pool();
+	struct xr_future *future = rig_async(pool, "wait", 0);
+	int32_t pids[WORKERS], now[WORKERS];
+
+	rig_await(0, 1);
+	EXPECT(xr_pool_pids(pool, pids, WORKERS) == WORKERS);
+	EXPECT(kill(zygote(), SIGKILL) == 0);
+	EXPECT(rig_fails(future) == XR_E_WORKER_LOST);
+	rig_until(xr_pool_pids(pool, now, WORKERS) == WORKERS &&
+		now[0] != pids[0] && now[1] != pids[1]);
+	for (int64_t i = 0; i < 20; i++)
+		EXPECT(rig_call(pool, "weigh", i) == 20 * i);
+	rig_end(pool);
+}
+
 static void
 exits(void)
 {
@@ -477,6 +512,7 @@ const struct rig_case end_cases[] = {
 	{ "killed", killed },
 	{ "killed-with-tasks", killed_with_tasks },
 	{ "killed-idle", killed_idle },
+	{ "killed-zygote", killed_zygote },
 	{ "exits", exits },
 	{ "idempotent", idempotent },
 	{ "max-tasks", max_tasks },
