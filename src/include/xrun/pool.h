@@ -191,7 +191,8 @@ enum xr_status xr_pool_apply_async(struct xr_pool *pool,
 	const struct xr_pool_task *task, struct xr_future **future,
 	struct xr_error *err);
 
-/* xr_pool_apply() - and wait for it; @timeout is of all. XR_E_TIMEOUT: it goes on. */
+/* xr_pool_apply() - and wait for it; @timeout is of all. XR_E_TIMEOUT: it goes on. Of
+ * threads, with XR_TIMEOUT_NEVER, it may run on the calling one. */
 enum xr_status xr_pool_apply(struct xr_pool *pool,
 	const struct xr_pool_task *task, int64_t timeout,
 	struct xr_value **value, struct xr_error *err);
