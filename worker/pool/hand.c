@@ -111,12 +111,14 @@ hand_run(struct hand *h, const struct hand_call *what, struct xr_value **result)
 
 	h->value = NULL;
 	h->failed = false;
+	h->args = what->args;
 	atomic_store_explicit(&h->answered, 0, memory_order_relaxed);
 	if (f->schema != NULL &&
 		func_check(f->schema, what->args, &err) != XR_OK)
 		call_refuse(&call, XR_E_SCHEMA, err.text);
 	else
 		finish(h, &call, f->fn(&call, what->args, f->ctx));
+	h->args = NULL;
 	*result = h->value;
 	return !h->failed;
 }

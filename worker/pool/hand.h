@@ -25,6 +25,7 @@ struct hand {
 	_Atomic uint32_t answered; /* a futex */
 	bool failed;
 	struct xr_value *value;
+	struct xr_value *args; /* while a function runs: its arguments */
 };
 
 struct hand_call {

@@ -31,6 +31,7 @@ struct mate {
 	struct xr_queue_buf buf;
 	struct task_head task;
 	bool is_mine;
+	struct xr_value *arg;
 };
 
 /* --- its life ----------------------------------------------------------------------- */
@@ -42,6 +43,9 @@ over(void *ctx)
 	struct mate *m = ctx;
 	uint64_t one = 1;
 
+	thread_left(m->pool, m->place);
+	xr_value_unref(m->arg);
+	m->arg = NULL;
 	free(m->taker.made);
 	m->taker.made = NULL;
 	atomic_store(&m->ended, true);
@@ -52,12 +56,11 @@ static void *
 run(void *ctx)
 {
 	struct mate *m = ctx;
-	struct xr_value *arg = xr_pool_value(m->pool);
 
+	m->arg = xr_pool_value(m->pool);
 	pthread_cleanup_push(over, m);
-	if (arg != NULL)
-		m->status = m->fn(m->place, arg, m->ctx, &m->err);
-	xr_value_unref(arg);
+	if (m->arg != NULL)
+		m->status = m->fn(m->place, m->arg, m->ctx, &m->err);
 	pthread_cleanup_pop(1);
 	return NULL;
 }

@@ -18,7 +18,8 @@
 struct seat {
 	struct hand hand;
 	struct xr_pool *pool;
-	uint32_t index, gen; /* of what it runs */
+	uint32_t index, gen;         /* of what it runs */
+	struct xr_value *nil, *none; /* NIL, and an empty LIST */
 	char name[140];
 };
 
@@ -61,13 +62,9 @@ run_calls(struct seat *s, struct run_plan *plan, struct job *job,
 	bool goes_on = true, ok;
 
 	if (job->kind == JOB_APPLY) {
-		struct xr_value *args = job->args != NULL ?
-			xr_value_ref(job->args) :
-			xr_value_new_list();
-
-		ok = run_apply(&s->hand, plan, args, &result);
+		ok = run_apply(&s->hand, plan,
+			job->args != NULL ? job->args : s->none, &result);
 		note(job, part, result, ok);
-		xr_value_unref(args);
 		return;
 	}
 	for (uint32_t i = 0; i < part->task->count && goes_on; i++) {
@@ -94,12 +91,11 @@ static struct job_part
 do_task(struct xr_pool *pool, struct task *t, uint32_t seat)
 {
 	struct seat *s = &pool->seats[seat];
-	struct xr_value *nil = xr_value_new_nil();
 	struct job *job = t->job;
 	struct run_plan plan = {
 		.func = job->func->func,
 		.form = job->form,
-		.context = context_of(pool, seat, nil),
+		.context = context_of(pool, seat, s->nil),
 		.bound = job->func->bound,
 		.named = job->named,
 	};
@@ -110,7 +106,6 @@ do_task(struct xr_pool *pool, struct task *t, uint32_t seat)
 	s->gen = t->gen & LEDGER_GEN_MASK;
 	run_calls(s, &plan, job, &part);
 	part.ns = (uint64_t)(clock_now() - began);
-	xr_value_unref(nil);
 	return part;
 }
 
@@ -182,6 +177,15 @@ thread_put(struct xr_pool *pool, uint32_t index, struct xr_error *err)
 
 /* --- threads ------------------------------------------------------------------------ */
 
+void
+thread_left(struct xr_pool *pool, uint32_t i)
+{
+	struct hand *h = &pool->seats[i].hand;
+
+	xr_value_unref(h->args);
+	h->args = NULL;
+}
+
 enum xr_status
 thread_initialise(struct xr_pool *pool, uint32_t seat, struct xr_error *err)
 {
@@ -227,6 +231,10 @@ thread_seats(struct xr_pool *pool, struct xr_error *err)
 
 		snprintf(s->name, sizeof(s->name), "%s/%u", pool->conf.name, i);
 		s->pool = pool;
+		s->nil = xr_value_new_nil();
+		s->none = xr_value_new_list();
+		if (s->nil == NULL || s->none == NULL)
+			return fail(err, XR_E_NOMEM, "out of memory");
 		s->hand = (struct hand){
 			.name = s->name,
 			.is_cancelled = is_cancelled,
@@ -292,6 +300,11 @@ thread_free(struct xr_pool *pool)
 {
 	gang_free(pool->gang);
 	pool->gang = NULL;
+	for (uint32_t i = 0; pool->seats != NULL && i < pool->conf.workers;
+		i++) {
+		xr_value_unref(pool->seats[i].nil);
+		xr_value_unref(pool->seats[i].none);
+	}
 	free(pool->seats);
 	pool->seats = NULL;
 }

@@ -18,6 +18,9 @@ enum xr_status thread_start(struct xr_pool *pool, struct xr_error *err);
 enum xr_status thread_seats(struct xr_pool *pool, struct xr_error *err);
 void thread_run(struct xr_pool *pool, uint32_t index, uint32_t i);
 
+/* thread_left() - the mate on seat @i has ended in a function: what that had is let go. */
+void thread_left(struct xr_pool *pool, uint32_t i);
+
 /* thread_initialise() - what each worker calls first. */
 enum xr_status thread_initialise(struct xr_pool *pool, uint32_t i,
 	struct xr_error *err);
