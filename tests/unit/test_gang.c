@@ -13,7 +13,8 @@ TestSuite(gang, .timeout = 60);
 
 /* --- a deque -------------------------------------------------------------- */
 
-#define ROUNDS 200000
+#define ROUNDS 200000 /* at least, */
+#define STOLEN 5000   /* and as many as it takes for this, or a second */
 
 static struct deque deque;
 static _Atomic uint32_t stolen;
@@ -22,12 +23,11 @@ static _Atomic bool over;
 static void *
 steal_all(void *arg)
 {
-	uint32_t count = 0;
-
 	(void)arg;
-	while (!atomic_load(&over))
-		count += deque_steal(&deque) != NULL;
-	atomic_fetch_add(&stolen, count);
+	while (!atomic_load(&over)) {
+		if (deque_steal(&deque) != NULL)
+			atomic_fetch_add(&stolen, 1);
+	}
 	return NULL;
 }
 
@@ -35,15 +35,18 @@ steal_all(void *arg)
 FORKED_TEST(gang, the_last_one_of_a_deque_is_had_by_one)
 {
 	struct gang_task task[3] = { 0 };
+	int64_t until = clock_now() + NS_PER_S;
+	uint32_t pushed = 0, popped = 0;
 	pthread_t thread[2];
-	uint32_t popped = 0;
 
 	EXPECT(deque_init(&deque));
 	stolen = over = 0;
 	for (int i = 0; i < 2; i++)
 		pthread_create(&thread[i], NULL, steal_all, NULL);
-	for (uint32_t i = 0; i < ROUNDS; i++) {
-		for (uint32_t n = 0; n <= i % 3; n++)
+	for (uint32_t i = 0; i < ROUNDS ||
+		(atomic_load(&stolen) < STOLEN && clock_now() < until);
+		i++) {
+		for (uint32_t n = 0; n <= i % 3; n++, pushed++)
 			EXPECT(deque_push(&deque, &task[n]));
 		while (deque_pop(&deque) != NULL)
 			popped++;
@@ -52,7 +55,7 @@ FORKED_TEST(gang, the_last_one_of_a_deque_is_had_by_one)
 	over = true;
 	for (int i = 0; i < 2; i++)
 		pthread_join(thread[i], NULL);
-	EXPECT_EQ(popped + stolen, ROUNDS / 3 * 6 + ROUNDS % 3 + 1);
+	EXPECT_EQ(popped + stolen, pushed);
 	deque_fini(&deque);
 }
 
