@@ -496,18 +496,31 @@ xr_pool_size(const struct xr_pool *pool)
 	return size;
 }
 
+/* 0: a thread. False: nobody is at place @i. */
+static bool
+pid_at(const struct xr_pool *pool, uint32_t i, int32_t *pid)
+{
+	const struct place *place = &pool->place[i];
+	bool thread = pool->gang != NULL || place->mate != NULL;
+
+	*pid = thread || place->proc == NULL ? 0 : xr_proc_pid(place->proc);
+	return pool->gang != NULL ? i < pool->alive :
+				    place->proc != NULL || place->mate != NULL;
+}
+
 XR_EXPORT uint32_t
 xr_pool_pids(const struct xr_pool *pool, int32_t *pids, uint32_t cap)
 {
 	struct xr_pool *p = writable(pool);
 	uint32_t n = 0;
+	int32_t pid;
 
 	pthread_mutex_lock(&p->lock);
 	for (uint32_t i = 0; i < p->conf.workers; i++) {
-		if (p->place[i].proc == NULL)
+		if (!pid_at(p, i, &pid))
 			continue;
 		if (n < cap)
-			pids[n] = xr_proc_pid(p->place[i].proc);
+			pids[n] = pid;
 		n++;
 	}
 	pthread_mutex_unlock(&p->lock);

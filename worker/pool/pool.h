@@ -10,7 +10,8 @@
  * all pools of the process, which also hears of the end of workers and replaces them.
  *
  * All of a pool that changes is under its lock, which is never held together with
- * another one, or while anything of the program's is called.
+ * another one but the keeper's, which comes first, or while anything of the program's is
+ * called.
  */
 #ifndef WORKER_POOL_POOL_H
 #define WORKER_POOL_POOL_H
