@@ -150,18 +150,23 @@ echo(struct mate *m, const struct xr_record *r, const struct xr_body *body)
 	tcp_carrier.send(m->link, &message, &pending);
 }
 
+/* And says so: what came before that would have no answer. */
 static void
 answer_all(void)
 {
 	struct side *s = alone();
 
 	s->on_message = echo;
+	if (write(word_pipe[1], "", 1) != 1)
+		_exit(1);
 }
 
 Test(net_process, two_processes_call_each_other)
 {
 	pid_t pid = open_with(answer_all);
+	char ready;
 
+	cr_assert_eq(read(word_pipe[0], &ready, 1), 1);
 	UNTIL(two, two->mates[1].accepted == 1);
 	two->mates[1].next = 1;
 	for (unsigned i = 1; i <= 1000; i++) {
