@@ -94,9 +94,7 @@ static void
 say_where(const struct board *b, const struct xr_coll_op *call)
 {
 	for (uint32_t i = 0; i < b->team->count; i++)
-		addresses(b)[i] =
-			(uintptr_t)(call->list != NULL ? call->list[i] :
-							 call->data);
+		addresses(b)[i] = (uintptr_t)call->list[i];
 }
 
 static enum xr_status
@@ -181,11 +179,13 @@ agree(struct board *b, struct xr_error *err)
 		b->op->root == b->team->me ||
 		local_can_read(b->team->peer[b->op->root]);
 	status = round_meet(b, err);
+	if (status != XR_OK)
+		return status;
 	root->reach = REACH_ALL;
-	for (uint32_t i = 0; i < b->team->count && status == XR_OK; i++)
+	for (uint32_t i = 0; i < b->team->count; i++)
 		if (round_line(b, i)->data[0] == 0)
 			root->reach = REACH_NONE;
-	return status;
+	return XR_OK;
 }
 
 /* --- which -------------------------------------------------------------------------- */
@@ -206,7 +206,7 @@ board_shares(struct board *b, const struct xr_coll_op *call,
 
 /* --- for all ------------------------------------------------------------------------ */
 
-/* As far as they are windows; @at, a piece of the whole, is in them from the first on. */
+/* @len bytes lie in the windows of all pages, one after the other. */
 static void
 over_windows(const struct board *b, void *data, size_t len, bool gives)
 {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* board_round.c - showing, and waiting for what others show; see board_inner.h. */
 #include <sched.h>
-#include <stdio.h>
 
 #include "base/clock.h"
 #include "base/status.h"
