@@ -252,17 +252,23 @@ sizes(void)
 	rig_end(pool);
 }
 
-/* A pool is no value that travels. */
+/* A pool is no value that travels; threads have what a function is bound to itself. */
 static void
 no_travel(void)
 {
+	struct xr_pool_task t = rig_task(NULL, rig_one(1));
 	struct xr_pool *pool = rig_pool();
-	struct xr_value *value = xr_pool_value(pool);
+	struct xr_value *value = xr_pool_value(pool), *got = NULL;
 	struct xr_encoded *encoded = NULL;
 
 	EXPECT(xr_pool_of(value) == pool);
 	EXPECT(xr_encode(value, NULL, &encoded, &rig_err) == XR_E_ENCODE);
 	EXPECT(strstr(rig_err.text, "xr.pool") != NULL);
+	t.func = xr_fn_bind("pid", xr_value_ref(value));
+	EXPECT(xr_pool_apply(pool, &t, XR_SECONDS(20), &got, &rig_err) ==
+		(rig_threads() ? XR_OK : XR_E_ENCODE));
+	xr_value_unref(got);
+	rig_done(&t);
 	xr_value_unref(value);
 	rig_end(pool);
 }

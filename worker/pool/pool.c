@@ -414,7 +414,8 @@ set_up(struct xr_pool *pool, const struct xr_pool_opts *o, struct xr_error *err)
 		status = have_zygote(pool, err);
 	if (status == XR_OK)
 		status = make_tables(pool, err);
-	if (status == XR_OK)
+	/* Threads that take tasks from no queue have the values themselves. */
+	if (status == XR_OK && (o->kind != XR_POOL_THREADS || pool->by_mates))
 		status = book_init(&pool->book, err);
 	if (status == XR_OK)
 		status = make_queues(pool, err);
