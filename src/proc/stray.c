@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "proc/cgroup.h"
@@ -152,24 +153,37 @@ is_stray(pid_t pid, struct proc_stat *st)
 
 struct round {
 	const struct stray_job *job;
-	char *room; /* VARS_ROOM */
-	uint32_t met, ended, told;
+	char *room;         /* VARS_ROOM */
+	struct buf counted; /* of pid_t */
+	uint32_t met, told;
 	bool first, late;
 };
 
+/* Once, though a later round may meet it dying still. */
+static void
+count(struct round *r, pid_t pid)
+{
+	const char *p = r->counted.data;
+
+	for (size_t at = 0; at < r->counted.len; at += sizeof(pid))
+		if (memcmp(p + at, &pid, sizeof(pid)) == 0)
+			return;
+	buf_put(&r->counted, &pid, sizeof(pid));
+}
+
 /* True if it is there still, and to be gone. */
 static bool
-end_one(struct round *r, int pidfd, enum kind kind)
+end_one(struct round *r, pid_t pid, int pidfd, enum kind kind)
 {
 	bool kills = kind == OTHER || (kind == NAMED && r->late);
 
 	if (kills || r->first)
 		syscall(SYS_pidfd_send_signal, pidfd, kills ? SIGKILL : SIGTERM,
 			NULL, 0);
-	/* Gone before the next look, so that it counts once. */
 	if (kills)
 		poll(&(struct pollfd){ pidfd, POLLIN, 0 }, 1, GONE_MS);
-	r->ended += kind == OTHER;
+	if (kind == OTHER)
+		count(r, pid);
 	r->told += kind != OTHER && r->first;
 	return kind != XRUN;
 }
@@ -184,7 +198,7 @@ look_at(struct round *r, pid_t pid)
 
 	if (pidfd != -1 && bears(pid, r->job->id, r->room) &&
 		fits(r->job, pid) && is_stray(pid, &st))
-		r->met += end_one(r, pidfd, kind_of(pid, st.comm));
+		r->met += end_one(r, pid, pidfd, kind_of(pid, st.comm));
 	fd_close(pidfd);
 }
 
@@ -236,7 +250,8 @@ stray_end(const struct stray_job *job, int64_t deadline, uint32_t *ended)
 		r.late = clock_now() - begun > (deadline - begun) / 2;
 	}
 	free(r.room);
-	*ended = r.ended + r.told;
+	*ended = (uint32_t)(r.counted.len / sizeof(pid_t)) + r.told;
+	buf_fini(&r.counted);
 	return r.met == 0;
 }
 

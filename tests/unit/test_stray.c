@@ -2,6 +2,8 @@
 /* test_stray.c - who is ended for a job that has no xrun any more, and who not. */
 #include <stdlib.h>
 
+#include <sys/ptrace.h>
+
 #include "base/clock.h"
 #include "proc/cgroup.h"
 #include "proc/stray.h"
@@ -46,6 +48,15 @@ ended_by(pid_t pid)
 	return WTERMSIG(status) == SIGTERM ? 0 : WTERMSIG(status);
 }
 
+static int
+signal_of(pid_t pid)
+{
+	int status = 0;
+
+	EXPECT_EQ(waitpid(pid, &status, 0), pid);
+	return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+}
+
 static uint32_t
 end_within(const char *id, int64_t time)
 {
@@ -83,6 +94,23 @@ FORKED_TEST(stray, who_bears_the_job_is_ended_and_nobody_else)
 	EXPECT_EQ(ended_by(longer), 0);
 	EXPECT_EQ(ended_by(shorter), 0);
 	EXPECT_EQ(end("zz9t"), 0);
+}
+
+/* Killed, and held on its way out as long as its tracer likes. */
+FORKED_TEST(stray, who_takes_long_to_die_counts_once)
+{
+	uint32_t ended = 0;
+	pid_t one;
+
+	begin();
+	one = sleeper("zzat");
+	NEED(ptrace(PTRACE_SEIZE, one, NULL, PTRACE_O_TRACEEXIT) == 0);
+	job.id = "zzat";
+	EXPECT(!stray_end(&job, clock_now() + NS_PER_S / 2, &ended));
+	EXPECT_EQ(ended, 1);
+	EXPECT_EQ(waitpid(one, NULL, 0), one); /* it stopped */
+	NEED(ptrace(PTRACE_CONT, one, NULL, NULL) == 0);
+	EXPECT_EQ(signal_of(one), SIGKILL);
 }
 
 FORKED_TEST(stray, who_began_before_the_job_is_not_of_it)
@@ -152,15 +180,6 @@ pretender(const char *path, const char *id, const char *trap)
 	}
 	EXPECT_EQ(read(said[0], &c, 1), 1);
 	return pid;
-}
-
-static int
-signal_of(pid_t pid)
-{
-	int status = 0;
-
-	EXPECT_EQ(waitpid(pid, &status, 0), pid);
-	return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
 }
 
 FORKED_TEST(stray, who_only_calls_itself_xrun_is_killed)
