@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gangstep.c - the engine below pools of threads, worker/pool/gang.h, by itself; see
+/* gangstep.c - the engine below pools of threads, worker/gang/gang.h, by itself; see
  * peers/pool.h. */
 #include "peers/pool.h"
-#include "worker/pool/gang.h"
+#include "worker/gang/gang.h"
 
 struct step {
 	struct gang_task task;

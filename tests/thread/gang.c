@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "worker/pool/gang.h"
+#include "worker/gang/gang.h"
 
 #define SEATS   3
 #define POSTERS 3

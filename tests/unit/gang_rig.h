@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "tests/unit/forked.h"
-#include "worker/pool/gang.h"
+#include "worker/gang/gang.h"
 #include "worker/rpc/word.h"
 
 #define SEATS_MOST 8

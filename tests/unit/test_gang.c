@@ -7,7 +7,7 @@
 #include <time.h>
 
 #include "tests/unit/gang_rig.h"
-#include "worker/pool/deque.h"
+#include "worker/gang/deque.h"
 
 TestSuite(gang, .timeout = 60);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* for.c - see xr_pool_for(): a loop that a pool of threads takes part in. */
 #include "base/status.h"
-#include "worker/pool/gang.h"
+#include "worker/gang/gang.h"
 #include "worker/pool/pool.h"
 
 struct run {

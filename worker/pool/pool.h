@@ -31,7 +31,7 @@
 #include "worker/pool/ledger.h"
 #include "worker/pool/book.h"
 #include "worker/pool/conf.h"
-#include "worker/pool/gang.h"
+#include "worker/gang/gang.h"
 #include "worker/pool/item.h"
 #include "worker/queue/queue_inner.h"
 #include "worker/rpc/lead.h"

@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
-#include "worker/pool/gang.h"
+#include "worker/gang/gang.h"
 #include "worker/pool/hand.h"
 #include "worker/pool/job.h"
 #include "worker/pool/run.h"

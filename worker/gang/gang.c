@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "worker/pool/rest.h"
+#include "worker/gang/rest.h"
 #include "worker/rpc/word.h"
 
 /* --- a thread ------------------------------------------------------------- */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gang_run.c - see gang.h: seats, posting, finding and running, helping. */
+/* run.c - see gang.h: seats, posting, finding and running, helping. */
 #include "base/clock.h"
 #include "base/status.h"
-#include "worker/pool/rest.h"
+#include "worker/gang/rest.h"
 #include "worker/shm/tick.h"
 
 #define BATCH 32 /* tasks that one takes from the inbox, for all; see deque.c */

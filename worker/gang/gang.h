@@ -20,8 +20,8 @@
  * it may post, help, run loops, and free or post itself again. After fork() a gang is of
  * no use to the child.
  */
-#ifndef WORKER_POOL_GANG_H
-#define WORKER_POOL_GANG_H
+#ifndef WORKER_GANG_GANG_H
+#define WORKER_GANG_GANG_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -142,4 +142,4 @@ struct gang_figures {
 
 void gang_figures(const struct gang *gang, struct gang_figures *figures);
 
-#endif /* WORKER_POOL_GANG_H */
+#endif /* WORKER_GANG_GANG_H */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rest.c - see rest.h. */
 #include "base/clock.h"
-#include "worker/pool/rest.h"
+#include "worker/gang/rest.h"
 #include "worker/rpc/word.h"
 #include "worker/shm/tick.h"
 

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gang_inner.h - what the parts of a gang know of each other: gang.c (threads and
- * their end), gang_run.c (seats, posting, finding, running, helping), rest.c (sleeping and waking)
+ * inner.h - what the parts of a gang know of each other: gang.c (threads and
+ * their end), run.c (seats, posting, finding, running, helping), rest.c (sleeping and waking)
  * and loop.c.
  */
-#ifndef WORKER_POOL_GANG_INNER_H
-#define WORKER_POOL_GANG_INNER_H
+#ifndef WORKER_GANG_INNER_H
+#define WORKER_GANG_INNER_H
 
 #include <pthread.h>
 
-#include "worker/pool/deque.h"
-#include "worker/pool/gang.h"
-#include "worker/pool/inbox.h"
+#include "worker/gang/deque.h"
+#include "worker/gang/gang.h"
+#include "worker/gang/inbox.h"
 #include "worker/shm/wait.h"
 
 #define GANG_LOOPS 4  /* at a time that others take part in */
@@ -88,7 +88,7 @@ struct gang {
 	_Atomic uintptr_t brief[GANG_SITES]; /* sites of loops that were */
 };
 
-/* --- gang_run.c ----------------------------------------------------------- */
+/* --- run.c ----------------------------------------------------------- */
 
 /* Where a thread sits. */
 struct place {
@@ -131,4 +131,4 @@ bool loop_pending(struct gang *g);
 /* loop_join() - take part in one; false: there is none. */
 bool loop_join(struct gang *g, struct seat *seat);
 
-#endif /* WORKER_POOL_GANG_INNER_H */
+#endif /* WORKER_GANG_INNER_H */

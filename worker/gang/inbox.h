@@ -8,12 +8,12 @@
  *
  * Source   Vyukov, Intrusive MPSC node-based queue
  */
-#ifndef WORKER_POOL_INBOX_H
-#define WORKER_POOL_INBOX_H
+#ifndef WORKER_GANG_INBOX_H
+#define WORKER_GANG_INBOX_H
 
 #include <stddef.h>
 
-#include "worker/pool/gang.h"
+#include "worker/gang/gang.h"
 
 struct inbox {
 	_Alignas(128) _Atomic(struct gang_task *) last;
@@ -47,4 +47,4 @@ inbox_empty(struct inbox *in)
  * leaves us: none. How many. */
 uint32_t inbox_take(struct inbox *in, struct gang_task **tasks, uint32_t most);
 
-#endif /* WORKER_POOL_INBOX_H */
+#endif /* WORKER_GANG_INBOX_H */

@@ -16,10 +16,10 @@
  *
  * Source   rayon-core/src/sleep/README.md, but for the sentry
  */
-#ifndef WORKER_POOL_REST_H
-#define WORKER_POOL_REST_H
+#ifndef WORKER_GANG_REST_H
+#define WORKER_GANG_REST_H
 
-#include "worker/pool/gang_inner.h"
+#include "worker/gang/inner.h"
 
 #define REST_ASLEEP UINT64_C(1)
 #define REST_LOOKS  (UINT64_C(1) << 14)
@@ -77,4 +77,4 @@ void rest_waiter(struct gang *g, const struct rest_for *what, bool seated);
 /* rest_little() - what costs less than two wake-ups, in ticks. */
 int64_t rest_little(const struct gang *g);
 
-#endif /* WORKER_POOL_REST_H */
+#endif /* WORKER_GANG_REST_H */

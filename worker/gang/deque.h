@@ -9,8 +9,8 @@
  * Source   Chase and Lev, Dynamic Circular Work-Stealing Deque, 2005; Lê and others,
  *          Correct and Efficient Work-Stealing for Weak Memory Models, 2013
  */
-#ifndef WORKER_POOL_DEQUE_H
-#define WORKER_POOL_DEQUE_H
+#ifndef WORKER_GANG_DEQUE_H
+#define WORKER_GANG_DEQUE_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -107,4 +107,4 @@ deque_steal(struct deque *d)
 	return atomic_compare_exchange_strong(&d->top, &t, t + 1) ? task : NULL;
 }
 
-#endif /* WORKER_POOL_DEQUE_H */
+#endif /* WORKER_GANG_DEQUE_H */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* inbox.c - see inbox.h. */
-#include "worker/pool/inbox.h"
+#include "worker/gang/inbox.h"
 
 void
 inbox_init(struct inbox *in)

@@ -2,7 +2,7 @@
 /* deque.c - see deque.h. */
 #include <stdlib.h>
 
-#include "worker/pool/deque.h"
+#include "worker/gang/deque.h"
 
 #define FIRST 256 /* tasks; a power of two */
 

@@ -9,7 +9,7 @@
  * A loop that took less than it takes to share it, is begun alone when it comes again;
  * what its first part says of it is then enough to know whether it is still so.
  */
-#include "worker/pool/rest.h"
+#include "worker/gang/rest.h"
 #include "worker/rpc/word.h"
 #include "worker/shm/tick.h"
 
