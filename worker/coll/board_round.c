@@ -7,6 +7,7 @@
 #include "worker/coll/board_inner.h"
 #include "worker/rpc/lead.h"
 
+#define FIRST   1 /* number: members come to that round as they were started */
 #define TURN_NS (100 * NS_PER_US) /* for each member of a processor */
 #define SLICE_NS \
 	(500 * NS_PER_US) /* no yield among those who wait takes as long */
@@ -252,7 +253,7 @@ look_a_while(struct board *b, struct span s)
 	if (s.first == s.end)
 		return true;
 	if (b->team->count > local_cpus())
-		return look_in_turn(b, s);
+		return b->number != FIRST && look_in_turn(b, s);
 	wait_begin(&wait, local_env(), b->seen[s.first].bell.cpu, NULL);
 	while (s.first < s.end && wait_turn(&wait) == WAIT_AGAIN)
 		s.first = look(b, s);

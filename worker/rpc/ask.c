@@ -289,7 +289,8 @@ sync_late(const struct question *q, struct ask_sync *a, uint64_t corr,
 enum xr_status
 ask_wait(const struct question *q, struct ask_sync *a, struct xr_error *err)
 {
-	const struct wait_hint hint = { q->to->cpu, &site };
+	const struct wait_hint hint = { q->to->cpu,
+		q->site != NULL ? q->site : &site };
 	struct due due = { .timeout = q->timeout };
 	struct run run = { .begun = tick_now() };
 	struct pending *p;

@@ -47,7 +47,8 @@ struct question {
 	 * parts any more. Any thread, may not wait; NULL. */
 	void (*ended)(void *ctx);
 	void *ctx;
-	struct refs_out *refs; /* of a value in @parts; or NULL */
+	struct refs_out *refs;  /* of a value in @parts; or NULL */
+	struct wait_site *site; /* of ask_wait(); NULL: as all others */
 };
 
 #define QUESTION_PARTS 64 /* more need memory */

@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "worker/rpc/agent.h"
 #include "worker/rpc/ask.h"
+#include "worker/rpc/local.h"
 #include "worker/rpc/meet.h"
 #include "worker/rpc/meet_inner.h"
 #include "worker/rpc/message.h"
@@ -171,16 +172,21 @@ read_result(struct peer *from, const struct xr_record *record,
 }
 
 static enum xr_status
-ask_collector(struct peer *to, struct xr_value *report, int64_t timeout,
+ask_collector(const struct coming *c, struct xr_value *report,
 	struct xr_value **all, struct xr_error *err)
 {
+	static struct wait_site crowd = { .is_long = true };
+	struct peer *to = c->who[0];
 	struct ask_sync a = { .read = read_result };
 	struct question q = {
 		.to = to,
 		.kind = MESSAGE_MEET,
 		.flags = MESSAGE_VALUE,
-		.timeout = timeout > INT64_MAX - GRACE_NS ? INT64_MAX :
-							    timeout + GRACE_NS,
+		.timeout = c->timeout > INT64_MAX - GRACE_NS ?
+			INT64_MAX :
+			c->timeout + GRACE_NS,
+		/* Others need the processor in order to come at all. */
+		.site = c->count > local_cpus() ? &crowd : NULL,
 	};
 	struct values_out out = { 0 };
 	enum xr_status status;
@@ -231,7 +237,7 @@ come(const struct coming *c, struct xr_value *value, struct xr_value **result,
 	struct xr_value *report =
 		c->key.number != UINT64_MAX ? report_of(c, value) : NULL;
 	enum xr_status status = report != NULL ?
-		ask_collector(c->who[0], report, c->timeout, result, err) :
+		ask_collector(c, report, result, err) :
 		fail(err, XR_E_NOMEM, "out of memory");
 
 	xr_value_unref(report);

@@ -144,6 +144,8 @@ sleeps_soon(struct wait_site *site)
 {
 	uint32_t waits;
 
+	if (site != NULL && site->is_long)
+		return true;
 	if (site == NULL ||
 		atomic_load_explicit(&site->misses, memory_order_relaxed) <
 			MISSES)

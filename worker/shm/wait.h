@@ -60,6 +60,7 @@ void wait_env_init(struct wait_env *env, const struct segment_map *map,
 struct wait_site {
 	_Atomic uint32_t misses; /* waits in a row that slept in the end */
 	_Atomic uint32_t waits;
+	bool is_long; /* what it waits for lasts: no need to learn it */
 };
 
 enum wait_next {
