@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* zmq_queue.c - ZeroMQ's PUSH and PULL by ipc:, each who gets with an address of its own;
  * see queue.h. */
+#include <poll.h>
 #include <zmq.h>
 
 #include "queue.h"
 
-#define PATIENCE_MS 100 /* between two looks whether all is over */
+#define PATIENCE_MS 5 /* between two looks whether all is over */
 
 static const char *folder;
 
@@ -28,6 +29,9 @@ put(struct run *r, long index)
 		if (zmq_send(s, data, r->bytes, 0) < 0)
 			_exit(4);
 	}
+	/* It loses some of what a process sent that has ended since. */
+	while (r->board->got < run_all(r))
+		poll(NULL, 0, PATIENCE_MS);
 	zmq_close(s);
 	zmq_ctx_term(z);
 }
@@ -51,9 +55,9 @@ get(struct run *r, long index)
 
 		if (n >= 0)
 			run_check(r, data, (size_t)n);
-		else if (run_tell(r))
-			break;
-		if (r->board->got + r->got >= run_all(r) && run_tell(r))
+		if ((n < 0 || r->got == RUN_BATCH ||
+			    r->board->got + r->got >= run_all(r)) &&
+			run_tell(r))
 			break;
 	}
 	zmq_close(s);
