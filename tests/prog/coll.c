@@ -18,36 +18,12 @@
 #include <xrun/coll.h>
 #include <xrun/job.h>
 
+#include "tests/prog/expect.h"
 #include "tests/kit/backend.h"
 #include "tests/prog/coll_ref.h"
 
-static uint32_t rank, size;
 static struct xr_world *world;
 static struct xr_coll *all;
-static struct xr_error err;
-
-#define EXPECT(x) \
-	do { \
-		if (!(x)) \
-			give_up(#x, __LINE__); \
-	} while (0)
-
-static void
-give_up(const char *what, int line)
-{
-	fprintf(stderr, "rank %u: line %d: %s: %s\n", rank, line, what,
-		err.text);
-	_exit(1);
-}
-
-static int64_t
-now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
-}
 
 #define OP(...) \
 	(&(struct xr_coll_op){ .size = sizeof(struct xr_coll_op), __VA_ARGS__ })

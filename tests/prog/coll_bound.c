@@ -20,24 +20,10 @@
 #include <xrun/coll.h>
 #include <xrun/job.h>
 
-static uint32_t rank;
+#include "tests/prog/expect.h"
+
 static struct xr_world *world;
 static struct xr_coll *all;
-static struct xr_error err;
-
-#define EXPECT(x) \
-	do { \
-		if (!(x)) \
-			give_up(#x, __LINE__); \
-	} while (0)
-
-static void
-give_up(const char *what, int line)
-{
-	fprintf(stderr, "rank %u: line %d: %s: %s\n", rank, line, what,
-		err.text);
-	_exit(1);
-}
 
 #define OP(...) \
 	(&(struct xr_coll_op){ .size = sizeof(struct xr_coll_op), __VA_ARGS__ })

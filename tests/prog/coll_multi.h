@@ -11,27 +11,16 @@
 
 #include <xrun/coll.h>
 
+#include "tests/prog/expect.h"
+
 #define EACH     2 /* tensors of a rank */
 #define RANKS    8
 #define ENTRIES  (RANKS * EACH)
 #define HOST     (-1) /* a device: its memory */
 #define PATIENCE XR_SECONDS(20)
 
-extern uint32_t rank, size;
 extern struct xr_world *world;
 extern struct xr_coll *all;
-extern struct xr_error err;
-
-#define EXPECT(x) \
-	do { \
-		if (!(x)) \
-			give_up(#x, __LINE__); \
-	} while (0)
-
-/* give_up() - what was not as expected. */
-void give_up(const char *what, int line);
-
-int64_t now(void);
 
 /* new_group() - of all. */
 struct xr_coll *new_group(void);

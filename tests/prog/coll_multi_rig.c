@@ -3,34 +3,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "tests/prog/coll_multi.h"
 #include "tests/prog/coll_ref.h"
 #include "tests/unit/value_device.h"
 
-uint32_t rank, size;
 struct xr_world *world;
 struct xr_coll *all;
-struct xr_error err;
-
-void
-give_up(const char *what, int line)
-{
-	fprintf(stderr, "rank %u: line %d: %s: %s\n", rank, line, what,
-		err.text);
-	_exit(1);
-}
-
-int64_t
-now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
-}
 
 struct xr_coll *
 new_group(void)

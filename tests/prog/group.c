@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <sys/wait.h>
@@ -23,27 +22,8 @@
 #include "tests/kit/backend.h"
 #include "tests/prog/group_case.h"
 
-uint32_t rank, size;
 struct xr_world *world;
 struct xr_group *all;
-struct xr_error err;
-
-void
-give_up(const char *what, int line)
-{
-	fprintf(stderr, "rank %u: line %d: %s: %s\n", rank, line, what,
-		err.text);
-	_exit(1);
-}
-
-int64_t
-now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
-}
 
 enum xr_status
 make_group(const char *name, const char *const *members, size_t count,

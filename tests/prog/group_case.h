@@ -7,6 +7,8 @@
 
 #include <xrun/group.h>
 
+#include "tests/prog/expect.h"
+
 struct group_case {
 	const char *name;
 	void (*run)(void);
@@ -15,20 +17,8 @@ struct group_case {
 /* Until a NULL. */
 extern const struct group_case key_cases[], round_cases[];
 
-extern uint32_t rank, size;
 extern struct xr_world *world;
 extern struct xr_group *all; /* of all ranks */
-extern struct xr_error err;
-
-void give_up(const char *what, int line);
-
-#define EXPECT(x) \
-	do { \
-		if (!(x)) \
-			give_up(#x, __LINE__); \
-	} while (0)
-
-int64_t now(void); /* ns */
 
 /* make_group() - xr_group_new(), of all with NULL. */
 enum xr_status make_group(const char *name, const char *const *members,

@@ -25,34 +25,8 @@
 #include <xrun/job.h>
 #include <xrun/rpc.h>
 
+#include "tests/prog/expect.h"
 #include "tests/kit/backend.h"
-
-static unsigned rank, size;
-
-#define EXPECT(x) \
-	do { \
-		if (!(x)) \
-			give_up(#x, __LINE__); \
-	} while (0)
-
-static struct xr_error err; /* of the thread of main() */
-
-static void
-give_up(const char *what, int line)
-{
-	fprintf(stderr, "rank %u: line %d: %s: %s\n", rank, line, what,
-		err.text);
-	exit(1);
-}
-
-static int64_t
-now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
-}
 
 static int64_t
 int_at(const struct xr_value *args, size_t i)

@@ -23,24 +23,8 @@
 #include <xrun/rpc.h>
 #include <xrun/rref.h>
 
+#include "tests/prog/expect.h"
 #include "tests/kit/backend.h"
-
-static unsigned rank;
-static struct xr_error err;
-
-#define EXPECT(x) \
-	do { \
-		if (!(x)) \
-			give_up(#x, __LINE__); \
-	} while (0)
-
-static void
-give_up(const char *what, int line)
-{
-	fprintf(stderr, "rank %u: line %d: %s: %s\n", rank, line, what,
-		err.text);
-	exit(1);
-}
 
 static struct xr_rpc_call
 call_of(const char *func)

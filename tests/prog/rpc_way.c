@@ -23,23 +23,9 @@
 #include <xrun/rpc.h>
 #include <xrun/world.h>
 
-static unsigned rank, size;
+#include "tests/prog/expect.h"
+
 static bool by_tcp;
-static struct xr_error err;
-
-#define EXPECT(x) \
-	do { \
-		if (!(x)) \
-			give_up(#x, __LINE__); \
-	} while (0)
-
-static void
-give_up(const char *what, int line)
-{
-	fprintf(stderr, "rank %u: line %d: %s: %s\n", rank, line, what,
-		err.text);
-	exit(1);
-}
 
 /* --- what is called -------------------------------------------------------- */
 

@@ -25,7 +25,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <xrun/coll.h>
@@ -33,41 +32,18 @@
 #include <xrun/job.h>
 #include <xrun/store.h>
 
+#include "tests/prog/expect.h"
+
 #define ROUNDS 100
 #define SOON   XR_SECONDS(1)
 
-static uint32_t rank, size;
 static struct xr_world *world;
 static struct xr_coll *all;
 static struct xr_group *names;
-static struct xr_error err;
 static int64_t number; /* of the job */
 static int mine, other;
 static bool by_tcp;
 static _Atomic int64_t called;
-
-#define EXPECT(x) \
-	do { \
-		if (!(x)) \
-			give_up(#x, __LINE__); \
-	} while (0)
-
-static void
-give_up(const char *what, int line)
-{
-	fprintf(stderr, "job %lld: rank %u: line %d: %s: %s\n",
-		(long long)number, rank, line, what, err.text);
-	_exit(1);
-}
-
-static int64_t
-now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
-}
 
 /* --- both ---------------------------------------------------------------------- */
 
