@@ -128,6 +128,11 @@ says()
 	runs two-groups 3
 }
 
+@test "groups that are made and freed leave nothing behind" {
+	unsanitized "what memory is in use"
+	runs made-often 3
+}
+
 @test "AC-G14 a group of one name, a hundred times" {
 	runs again 3
 }

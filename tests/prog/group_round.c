@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* group_round.c - cases of group.c: barriers. */
+#include <malloc.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -131,11 +132,39 @@ two_groups(void)
 	xr_group_free(other);
 }
 
+/* Bytes of memory that this process has in use. */
+static size_t
+in_use(void)
+{
+	meet_all(); /* nothing is on its way */
+	return mallinfo2().uordblks;
+}
+
+/* What a group was is gone with it, its barriers too. */
+static void
+made_often(void)
+{
+	struct xr_group *g;
+	size_t before = 0, now;
+
+	for (int i = 0; i < 3000; i++) {
+		if (i == 1000)
+			before = in_use();
+		EXPECT(make_group("again", NULL, 0, &g) == XR_OK);
+		EXPECT(xr_group_barrier(g, XR_SECONDS(20), &err) == XR_OK);
+		xr_group_free(g);
+	}
+	now = in_use();
+	printf("rank %u: %zd bytes more\n", rank, (ssize_t)(now - before));
+	EXPECT(now < before + 16384);
+}
+
 const struct group_case round_cases[] = {
 	{ "many", many },
 	{ "two-threads", two_threads },
 	{ "missing", missing },
 	{ "how-long", how_long },
 	{ "two-groups", two_groups },
+	{ "made-often", made_often },
 	{ NULL, NULL },
 };

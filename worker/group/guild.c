@@ -212,7 +212,7 @@ check_members(const struct xr_group *g, struct xr_error *err)
 static enum xr_status
 come_together(struct xr_group *g, struct xr_error *err)
 {
-	const struct meet_label label = { MEET_GROUP, g->name };
+	const struct meet_label label = { MEET_GROUP, g->name, NULL };
 	const struct xr_rpc_meeting all_of_them = {
 		.size = sizeof(all_of_them),
 		.names = (const char *const *)g->member,

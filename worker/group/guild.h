@@ -66,6 +66,7 @@ struct xr_group {
 	bool is_received;
 	uint64_t world; /* the life of this worker that it is of */
 	int64_t timeout;
+	_Atomic uint64_t barriers; /* that were begun here */
 	char name[XR_GROUP_NAME_MAX + 1];
 	char tag[GUILD_TAG_MAX + 1]; /* name/life-number, of the first member */
 

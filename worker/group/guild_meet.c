@@ -13,9 +13,9 @@
 
 /* The meeting counts rounds: what a thread reports is its ticket. */
 static enum xr_status
-enter_round(const struct xr_group *g, int64_t timeout, struct xr_error *err)
+enter_round(struct xr_group *g, int64_t timeout, struct xr_error *err)
 {
-	const struct meet_label label = { MEET_GROUP, g->tag };
+	const struct meet_label label = { MEET_GROUP, g->tag, &g->barriers };
 	const struct xr_rpc_meeting all_of_them = {
 		.size = sizeof(all_of_them),
 		.names = (const char *const *)g->member,

@@ -32,6 +32,10 @@ enum meet_for {
 struct meet_label {
 	enum meet_for what;
 	const char *salt; /* any text; NULL: none */
+	/* How many there were under this label, which nobody else has: the caller's,
+	 * and gone with it. NULL: they are counted here, by members and salt, for as
+	 * long as there is an agent. */
+	_Atomic uint64_t *past;
 };
 
 /* meet() - as xr_rpc_allgather(); @meeting: names are given, and the timeout is in ns,

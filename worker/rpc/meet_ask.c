@@ -265,7 +265,9 @@ meet_as(const struct meet_label *label, const struct xr_rpc_meeting *meeting,
 	}
 	if (status == XR_OK) {
 		c.key.set = id_of(who, count, label);
-		c.key.number = next_number(c.key.set);
+		c.key.number = label->past != NULL ?
+			atomic_fetch_add(label->past, 1) :
+			next_number(c.key.set);
 		status = come(&c, value, all, err);
 	}
 	free(sorted);
