@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "launcher/cmd/dial.h"
+#include "launcher/cmd/ps_pools.h"
 #include "launcher/cmd/ps_ranks.h"
 #include "launcher/cmd/say.h"
 #include "launcher/cmd/table.h"
@@ -128,24 +129,6 @@ rpc_of(const cJSON *rank)
 	return cJSON_GetObjectItemCaseSensitive(rank, "rpc");
 }
 
-/* "850ns", "12us", "1.2ms", "3.4s" */
-static void
-put_short(struct buf *out, double seconds)
-{
-	static const char *const units[] = { "ns", "us", "ms", "s" };
-	double n = seconds * 1e9;
-	char text[32];
-	int unit = 0;
-
-	while (n >= 999.5 && unit < 3) {
-		n /= 1000;
-		unit++;
-	}
-	snprintf(text, sizeof(text), n < 9.95 && unit > 0 ? "%.1f%s" : "%.0f%s",
-		n, units[unit]);
-	buf_fmt(out, " %6s", text);
-}
-
 static void
 put_calls(struct buf *out, const cJSON *rank, uint32_t cols)
 {
@@ -160,9 +143,9 @@ put_calls(struct buf *out, const cJSON *rank, uint32_t cols)
 	put_bytes(out, real_of(rpc, "bytes_out"));
 	put_bytes(out, real_of(rpc, "bytes_in"));
 	if (jobs_number(rpc, "calls", 0) > 0) {
-		put_short(out, real_of(rpc, "seconds") / real_of(rpc, "calls"));
-		put_short(out, real_of(rpc, "p50"));
-		put_short(out, real_of(rpc, "p99"));
+		ps_put_short(out, real_of(rpc, "seconds") / real_of(rpc, "calls"));
+		ps_put_short(out, real_of(rpc, "p50"));
+		ps_put_short(out, real_of(rpc, "p99"));
 	}
 	table_end_row(out, at, cols);
 }
@@ -228,6 +211,7 @@ ps_ranks(struct which *job, bool json)
 	} else {
 		put_table(&out, all);
 		put_agents(&out, all);
+		ps_put_pools(&out, all);
 	}
 	if (json && text == NULL)
 		out.bad = XR_E_NOMEM;

@@ -72,6 +72,7 @@ struct rank {
 	char *metrics;       /* a JSON object; or NULL */
 	int64_t unheard;     /* slots.c: reports of its own without room */
 	struct figures_view *figures; /* figures.c: of its agent; or NULL */
+	struct gauges_view *gauges; /* gauges.c: of pools, queues; or NULL */
 	uint32_t blames;   /* 1 and the rank here whose loss its agent was first
 			  * told of; 0: none */
 	struct pace *pace; /* slow.c: of its steps; or NULL */
@@ -153,6 +154,7 @@ struct job {
 	uint32_t slots;      /* of it */
 	uint32_t slots_left; /* of dead ranks, that others have */
 	uint64_t figures_at; /* of it: where agents count; 0: nowhere */
+	uint64_t gauges_at;  /* the same of pools and queues */
 	struct rank *rank;   /* [plan.local_size] */
 	struct sup *sup;
 

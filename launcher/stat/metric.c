@@ -69,6 +69,30 @@ const struct metric_row metric_rows[] = {
 		"Bytes of calls and answers that came" },
 	{ "xrun_rank_call_seconds", "histogram", METRIC_OF_TIMES, "rpc",
 		"How long its calls took" },
+	{ "xrun_pool_workers", "gauge", METRIC_OF_POOL, "workers",
+		"Workers that the pool is to have" },
+	{ "xrun_pool_tasks_waiting", "gauge", METRIC_OF_POOL, "waiting",
+		"Tasks that no worker has begun" },
+	{ "xrun_pool_tasks_running", "gauge", METRIC_OF_POOL, "running",
+		"Tasks that workers have in hand" },
+	{ "xrun_pool_tasks_total", "counter", METRIC_OF_POOL, "done",
+		"Tasks that are over" },
+	{ "xrun_pool_task_errors_total", "counter", METRIC_OF_POOL, "failed",
+		"Those that failed" },
+	{ "xrun_pool_busy_seconds_total", "counter", METRIC_OF_POOL, "busy_seconds",
+		"Time that workers spent in tasks" },
+	{ "xrun_pool_worker_seconds_total", "counter", METRIC_OF_POOL, "worker_seconds",
+		"Time that there were workers: what is busy of it is the busy share" },
+	{ "xrun_pool_task_seconds", "histogram", METRIC_OF_TASKS, NULL,
+		"How long its tasks took" },
+	{ "xrun_queue_items", "gauge", METRIC_OF_QUEUE, "items",
+		"Items in the queue" },
+	{ "xrun_queue_room", "gauge", METRIC_OF_QUEUE, "room",
+		"Items that may be in it" },
+	{ "xrun_queue_put_total", "counter", METRIC_OF_QUEUE, "put",
+		"Items that were put, by whatever process" },
+	{ "xrun_queue_got_total", "counter", METRIC_OF_QUEUE, "got",
+		"Items that were got" },
 	{ "xrun_rank_told", "gauge", METRIC_OF_NAMES, "progress.metrics",
 		"What it told of itself: a number for each name" },
 	{ "xrun_job_told_dropped", "gauge", METRIC_OF_JOB, NULL,
@@ -97,6 +121,9 @@ metric_labels(enum metric_of of)
 		[METRIC_OF_STREAM] = "job, rank, stream",
 		[METRIC_OF_NAMES] = "job, rank, name",
 		[METRIC_OF_TIMES] = "job, rank, le",
+		[METRIC_OF_POOL] = "job, rank, pool",
+		[METRIC_OF_TASKS] = "job, rank, pool, le",
+		[METRIC_OF_QUEUE] = "job, rank, queue",
 	};
 
 	return labels[of];
@@ -146,6 +173,7 @@ struct labels {
 	int64_t rank;            /* -1: none */
 	const char *key, *value; /* one more; or NULL */
 	const char *suffix;      /* of the name; NULL */
+	const char *pool;        /* of which; NULL */
 };
 
 static void
@@ -160,6 +188,10 @@ put_sample(struct put *p, const struct labels *l, double value)
 	put_escaped(p->out, p->job);
 	if (l->rank != -1)
 		buf_fmt(p->out, "\",rank=\"%lld", (long long)l->rank);
+	if (l->pool != NULL) {
+		buf_put_text(p->out, "\",pool=\"");
+		put_escaped(p->out, l->pool);
+	}
 	if (l->key != NULL) {
 		buf_fmt(p->out, "\",%s=\"", l->key);
 		put_escaped(p->out, l->value);
@@ -249,7 +281,7 @@ put_states(struct put *p)
 				is = jobs_text(rank, "state");
 				n += is != NULL && strcmp(is, *all) == 0;
 			}
-		put_sample(p, &(struct labels){ -1, "state", *all, NULL }, n);
+		put_sample(p, &(struct labels){ .rank = -1, .key = "state", .value = *all }, n);
 	}
 }
 
@@ -269,8 +301,10 @@ put_streams(struct put *p)
 			if (value_of(rank, member, &value))
 				put_sample(p,
 					&(struct labels){
-						jobs_number(rank, "rank", 0),
-						"stream", streams[i], NULL },
+						.rank = jobs_number(rank,
+							"rank", 0),
+						.key = "stream",
+						.value = streams[i] },
 					value);
 		}
 	}
@@ -299,8 +333,10 @@ put_names(struct put *p)
 			names++;
 			p->told++;
 			put_sample(p,
-				&(struct labels){ jobs_number(rank, "rank", 0),
-					"name", item->string, NULL },
+				&(struct labels){
+					.rank = jobs_number(rank, "rank", 0),
+					.key = "name",
+					.value = item->string },
 				item->valuedouble);
 		}
 	}
@@ -310,53 +346,126 @@ put_names(struct put *p)
  * as much from one to the next. All are told of each rank, so that they add up. */
 #define TIMES_FIRST (INT64_C(1) << 10)
 #define TIMES_LAST  (INT64_C(1) << 34)
+#define TASKS_LAST  (INT64_C(1) << 40)
 
-/* A boundary that is not one of the agent's has the calls of that below it. */
+/* A histogram, of which the object says how often each time was. */
+struct times {
+	const cJSON *of;
+	const char *list, *each; /* members: buckets; how often, in one */
+	const char *count;
+	const char *sum; /* seconds */
+	int64_t last;    /* ns */
+};
+
+/* A boundary that is not one of the list's has those of that below it. */
 static double
-calls_below(const cJSON *latency, int64_t ns)
+times_below(const struct times *t, int64_t ns)
 {
 	const cJSON *item, *below;
-	double calls = 0;
+	double n = 0;
 
-	cJSON_ArrayForEach(item, latency)
+	cJSON_ArrayForEach(item,
+		cJSON_GetObjectItemCaseSensitive(t->of, t->list))
 	{
 		below = cJSON_GetObjectItemCaseSensitive(item, "below");
 		if (cJSON_IsNumber(below) &&
 			below->valuedouble <= (double)ns * 1.0000001 / NS_PER_S)
-			calls += (double)jobs_number(item, "calls", 0);
+			n += (double)jobs_number(item, t->each, 0);
 	}
-	return calls;
+	return n;
+}
+
+/* @of: what the samples have in common. */
+static void
+put_histogram(struct put *p, const struct labels *of, const struct times *t)
+{
+	struct labels l = *of;
+	double value = 0;
+	char le[32];
+
+	if (!value_of(t->of, t->count, &value))
+		return;
+	l.key = "le";
+	l.value = le;
+	l.suffix = "_bucket";
+	for (int64_t ns = TIMES_FIRST; ns <= t->last; ns *= 4) {
+		snprintf(le, sizeof(le), "%lld.%09lld",
+			(long long)(ns / NS_PER_S), (long long)(ns % NS_PER_S));
+		put_sample(p, &l, times_below(t, ns));
+	}
+	snprintf(le, sizeof(le), "+Inf");
+	put_sample(p, &l, value);
+	l = *of;
+	l.suffix = "_count";
+	put_sample(p, &l, value);
+	l.suffix = "_sum";
+	if (value_of(t->of, t->sum, &value))
+		put_sample(p, &l, value);
 }
 
 static void
 put_times(struct put *p)
 {
-	const cJSON *rank, *rpc;
-	char le[32];
+	struct times t = { NULL, "latency", "calls", "calls", "seconds",
+		TIMES_LAST };
+	const cJSON *rank;
 
 	cJSON_ArrayForEach(rank, p->ranks)
 	{
-		struct labels l = { jobs_number(rank, "rank", 0), "le", le,
-			"_bucket" };
-		double value = 0;
+		t.of = member_of(rank, p->row->from, strlen(p->row->from));
+		put_histogram(p,
+			&(struct labels){
+				.rank = jobs_number(rank, "rank", 0) },
+			&t);
+	}
+}
 
-		rpc = member_of(rank, p->row->from, strlen(p->row->from));
-		if (!value_of(rpc, "calls", &value))
-			continue;
-		for (int64_t ns = TIMES_FIRST; ns <= TIMES_LAST; ns *= 4) {
-			snprintf(le, sizeof(le), "%lld.%09lld",
-				(long long)(ns / NS_PER_S),
-				(long long)(ns % NS_PER_S));
-			put_sample(p, &l,
-				calls_below(member_of(rpc, "latency", 7), ns));
+/* --- pools and queues ----------------------------------------------------- */
+
+static void
+put_pools(struct put *p)
+{
+	struct times t = { NULL, "times", "tasks", "timed", "task_seconds",
+		TASKS_LAST };
+	const cJSON *rank, *pool;
+	double value;
+
+	cJSON_ArrayForEach(rank, p->ranks)
+	{
+		struct labels l = { .rank = jobs_number(rank, "rank", 0) };
+
+		cJSON_ArrayForEach(pool,
+			cJSON_GetObjectItemCaseSensitive(rank, "pools"))
+		{
+			l.pool = jobs_text(pool, "name");
+			t.of = pool;
+			if (p->row->from == NULL)
+				put_histogram(p, &l, &t);
+			else if (value_of(pool, p->row->from, &value))
+				put_sample(p, &l, value);
 		}
-		snprintf(le, sizeof(le), "+Inf");
-		put_sample(p, &l, value);
-		l = (struct labels){ .rank = l.rank, .suffix = "_count" };
-		put_sample(p, &l, value);
-		l.suffix = "_sum";
-		if (value_of(rpc, "seconds", &value))
-			put_sample(p, &l, value);
+	}
+}
+
+static void
+put_queues(struct put *p)
+{
+	const cJSON *rank, *queue;
+	double value;
+
+	cJSON_ArrayForEach(rank, p->ranks)
+	{
+		struct labels l = { .rank = jobs_number(rank, "rank", 0),
+			.key = "queue" };
+
+		cJSON_ArrayForEach(queue,
+			cJSON_GetObjectItemCaseSensitive(rank, "queues"))
+		{
+			l.value = jobs_text(queue, "name");
+			if (l.value != NULL &&
+				value_of(queue, p->row->from, &value))
+				put_sample(p, &l, value);
+		}
 	}
 }
 
@@ -404,6 +513,9 @@ metric_put(struct buf *out, const cJSON *status)
 		[METRIC_OF_STREAM] = put_streams,
 		[METRIC_OF_NAMES] = put_names,
 		[METRIC_OF_TIMES] = put_times,
+		[METRIC_OF_POOL] = put_pools,
+		[METRIC_OF_TASKS] = put_pools,
+		[METRIC_OF_QUEUE] = put_queues,
 	};
 	struct put p = {
 		.out = out,

@@ -24,6 +24,9 @@ enum metric_of {
 	METRIC_OF_STREAM, /* two a rank: labels rank, stream */
 	METRIC_OF_NAMES,  /* one for each name that a rank chose: rank, name */
 	METRIC_OF_TIMES,  /* a histogram for each rank: label le */
+	METRIC_OF_POOL,   /* one for each pool of a rank: label pool */
+	METRIC_OF_TASKS,  /* a histogram for each pool: labels pool, le */
+	METRIC_OF_QUEUE,  /* one for each queue of a rank: label queue */
 };
 
 struct metric_row {

@@ -433,6 +433,8 @@ steer_end(struct job *job)
 		job->rank[i].metrics = NULL;
 		free(job->rank[i].figures);
 		job->rank[i].figures = NULL;
+		free(job->rank[i].gauges);
+		job->rank[i].gauges = NULL;
 		free(job->rank[i].pace);
 		job->rank[i].pace = NULL;
 	}

@@ -26,6 +26,7 @@
 #include "launcher/tell/attempts.h"
 #include "launcher/tell/bus.h"
 #include "launcher/tell/figures.h"
+#include "launcher/tell/gauges.h"
 #include "launcher/tell/hook.h"
 #include "launcher/tell/http.h"
 #include "launcher/tell/hung.h"
@@ -188,6 +189,7 @@ put_rank(struct json *j, const struct job *job, uint32_t r,
 	if (rank->told_ns != 0)
 		put_progress(j, job, r, slow);
 	figures_put(j, rank);
+	gauges_put(j, rank);
 	json_int(j, "stdout_bytes",
 		(int64_t)logs_bytes(job->sup->logs, r * RAW_STREAMS));
 	json_int(j, "stderr_bytes",
@@ -232,6 +234,7 @@ put_rank_now(struct json *j, const struct job *job, uint32_t r,
 	if (rank->told_ns != 0)
 		put_progress(j, job, r, slow);
 	figures_put(j, rank);
+	gauges_put(j, rank);
 	json_close_object(j);
 }
 

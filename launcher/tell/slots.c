@@ -12,8 +12,10 @@
 #include "base/fd.h"
 #include "launcher/job/sup.h"
 #include "launcher/tell/figures.h"
+#include "launcher/tell/gauges.h"
 #include "launcher/tell/slots.h"
 #include "launcher/tell/slow.h"
+#include "segment/gauge.h"
 #include "segment/owner.h"
 
 #define BESIDE_NS (2 * NS_PER_S)
@@ -47,7 +49,8 @@ slots_open(struct job *job)
 	fd = segment_create(&wish);
 	if (fd == -1)
 		return;
-	job->figures_at = segment_figures_at(fd, wish.ranks + wish.spare);
+	job->figures_at = segment_figures_at(fd, job->slots);
+	job->gauges_at = segment_gauges_at(fd, job->slots);
 	if (fstat(fd, &st) == 0 && spawn_slot_set(SPAWN_SLOT_SEGMENT, fd) == 0)
 		snprintf(job->segment, sizeof(job->segment), "%d:%llu",
 			SLOTS_FD, (unsigned long long)st.st_ino);
@@ -107,6 +110,7 @@ slots_look(struct job *job, uint32_t r)
 		return;
 	take(&job->rank[r], &view);
 	figures_look(job, r);
+	gauges_look(job, r);
 }
 
 /* --- what the dead had ---------------------------------------------------- */
@@ -193,6 +197,7 @@ slots_reaped(struct job *job, uint32_t r)
 		return;
 	take(&job->rank[r], &view);
 	figures_reaped(job, r);
+	gauges_reaped(job, r);
 	if (!is_anybody_else(job, r))
 		segment_recycle(SPAWN_SLOT_SEGMENT, r, view.gen);
 	else if (!release(job, r, &view))

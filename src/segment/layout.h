@@ -12,6 +12,7 @@
  *	map        for each span of the arena, whose it is
  *	figures    a page for each slot: what its agent has counted (figures.h)
  *	roster     a card for each slot: who it is when ranks come together (roster.h)
+ *	gauges     for each slot, how its pools and queues are (gauge.h)
  *	arena      spans of 2 MiB: rings, and what ranks hand to each other
  *
  * It is as large as may be needed, up to 64 GiB, and costs what of it is written
@@ -49,7 +50,7 @@
 #include <stdint.h>
 
 #define SEGMENT_MAGIC      UINT64_C(0x6765732e6e757278) /* "xrun.seg" */
-#define SEGMENT_VERSION    5
+#define SEGMENT_VERSION    6
 #define SEGMENT_HEAD       4096 /* bytes before the first slot */
 #define SEGMENT_SLOT       512  /* bytes */
 #define SEGMENT_LINE       128  /* pairs of lines are fetched together */
@@ -57,6 +58,7 @@
 #define SEGMENT_PAGE       4096
 #define SEGMENT_FIGURES    4096 /* bytes a slot */
 #define SEGMENT_CARD       512  /* the same */
+#define SEGMENT_GAUGES     16384
 #define SEGMENT_SPAN       (UINT64_C(2) << 20)
 #define SEGMENT_SIZE_MAX   (UINT64_C(64) << 30)
 #define SEGMENT_HOLDS      512 /* a slot */
@@ -215,7 +217,7 @@ segment_slot_at(uint32_t index)
 struct segment_plan {
 	uint32_t slots;
 	uint32_t spans; /* of the arena; 0: the segment has slots only */
-	uint64_t dir, holds, map, figures, roster, arena;
+	uint64_t dir, holds, map, figures, roster, gauges, arena;
 	uint64_t size; /* of all; of the slots where there is no arena */
 };
 
@@ -246,8 +248,11 @@ segment_plan(uint32_t slots, uint64_t size, struct segment_plan *plan)
 	plan->map = plan->holds + (uint64_t)slots * SEGMENT_HOLDS * 8;
 	plan->figures = segment_round(plan->map + spans * 8, SEGMENT_PAGE);
 	plan->roster = plan->figures + (uint64_t)slots * SEGMENT_FIGURES;
-	plan->arena = segment_round(plan->roster + SEGMENT_PAGE +
+	plan->gauges = segment_round(plan->roster + SEGMENT_PAGE +
 			(uint64_t)slots * SEGMENT_CARD,
+		SEGMENT_PAGE);
+	plan->arena = segment_round(plan->gauges +
+			(uint64_t)slots * SEGMENT_GAUGES,
 		SEGMENT_SPAN);
 	if (size < plan->arena + SEGMENT_SPAN)
 		return true;

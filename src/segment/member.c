@@ -118,6 +118,31 @@ segment_map(const struct segment_tag *tag, struct segment_map *map)
 	return map->base != NULL;
 }
 
+struct segment_gauges *
+segment_gauges_join(const struct segment_tag *tag, uint32_t rank)
+{
+	int saved = errno;
+	uint64_t size = sealed_size(tag), page = (uint64_t)sysconf(_SC_PAGESIZE);
+	struct segment_plan plan;
+	struct segment_head head;
+	char *map = MAP_FAILED;
+	uint64_t at = 0;
+
+	if (size > 0 &&
+		pread(tag->fd, &head, sizeof(head), 0) == sizeof(head) &&
+		fits(&head, size, rank) && head.ranks <= head.slots &&
+		segment_plan(head.slots, size, &plan) && plan.spans > 0) {
+		at = plan.gauges + (uint64_t)rank * SEGMENT_GAUGES;
+		map = mmap(NULL, at % page + SEGMENT_GAUGES,
+			PROT_READ | PROT_WRITE, MAP_SHARED, tag->fd,
+			(off_t)(at - at % page));
+	}
+	if (map != MAP_FAILED)
+		madvise(map, at % page + SEGMENT_GAUGES, MADV_DONTDUMP);
+	errno = saved;
+	return map == MAP_FAILED ? NULL : (void *)(map + at % page);
+}
+
 /* --- who holds it --------------------------------------------------------- */
 
 /* Field @n behind the state; 0: there is none. */

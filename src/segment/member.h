@@ -98,6 +98,13 @@ segment_figures(const struct segment_map *map, uint32_t index)
 		(uint64_t)index * SEGMENT_FIGURES);
 }
 
+struct segment_gauges;
+
+/* segment_gauges_join() - of local rank @rank, in a mapping of their own; NULL: as
+ * segment_join(), or it has none. */
+struct segment_gauges *segment_gauges_join(const struct segment_tag *tag,
+	uint32_t rank);
+
 /* segment_owns() - does the map say of both ends of these bytes, which lie in the
  * arena, that they are {@slot, @gen}'s? */
 static inline bool

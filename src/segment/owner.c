@@ -16,6 +16,7 @@
 
 #include "base/fd.h"
 #include "segment/figures.h"
+#include "segment/gauge.h"
 #include "segment/layout.h"
 #include "segment/owner.h"
 #include "segment/sweep.h"
@@ -164,17 +165,31 @@ segment_look(int fd, uint32_t index, int64_t now, struct segment_view *view)
 	return true;
 }
 
+/* False: it has slots only. */
+static bool
+plan_of(int fd, uint32_t slots, struct segment_plan *plan)
+{
+	struct stat st;
+
+	return fstat(fd, &st) == 0 &&
+		segment_plan(slots, (uint64_t)st.st_size, plan) &&
+		plan->spans > 0;
+}
+
 uint64_t
 segment_figures_at(int fd, uint32_t slots)
 {
 	struct segment_plan plan;
-	struct stat st;
 
-	return fstat(fd, &st) == 0 &&
-			segment_plan(slots, (uint64_t)st.st_size, &plan) &&
-			plan.spans > 0 ?
-		plan.figures :
-		0;
+	return plan_of(fd, slots, &plan) ? plan.figures : 0;
+}
+
+uint64_t
+segment_gauges_at(int fd, uint32_t slots)
+{
+	struct segment_plan plan;
+
+	return plan_of(fd, slots, &plan) ? plan.gauges : 0;
 }
 
 /* Both are in range, and so is the sum. */

@@ -4,6 +4,7 @@
 
 #include "base/status.h"
 #include "worker/pool/job.h"
+#include "worker/pool/tell.h"
 #include "worker/pool/thread.h"
 #include "worker/rpc/future.h"
 
@@ -47,7 +48,9 @@ feed_take(struct xr_pool *pool, struct job *job, uint32_t *index)
 		t->place = choose_place(pool);
 		pool->place[t->place].tasks++;
 	}
+	pool->unfed -= job->is_waiting;
 	atomic_fetch_add(&pool->open, 1);
+	tell_open(pool);
 	return true;
 }
 

@@ -7,6 +7,7 @@
 #include "base/zalloc.h"
 #include "wire/value/many.h"
 #include "worker/pool/job.h"
+#include "worker/pool/tell.h"
 #include "worker/rpc/future.h"
 
 #define SHORT_NS  20000     /* a chunk of less is made larger */
@@ -285,6 +286,8 @@ job_list(struct job *job)
 	if (job->next < job->count) {
 		job->is_waiting = true;
 		TAILQ_INSERT_TAIL(&pool->waiting, job, waits);
+		pool->unfed += divide(job->count - job->next, job->chunk);
+		tell_open(pool);
 		atomic_store(&pool->hungry, true);
 	}
 }
@@ -295,8 +298,11 @@ unlist(struct job *job)
 {
 	struct xr_pool *pool = job->pool;
 
-	if (job->is_waiting)
+	if (job->is_waiting) {
 		TAILQ_REMOVE(&pool->waiting, job, waits);
+		pool->unfed -= divide(job->count - job->next, job->chunk);
+		tell_open(pool);
+	}
 	job->is_waiting = false;
 	TAILQ_REMOVE(&pool->jobs, job, list);
 	job->is_listed = false;
@@ -416,6 +422,7 @@ make_spare(struct xr_pool *pool, struct task *t)
 	t->job = NULL;
 	pool->spare[pool->spare_count++] = (uint32_t)(t - pool->task);
 	atomic_fetch_sub(&pool->open, 1);
+	tell_open(pool);
 	if (r != NULL) {
 		TAILQ_REMOVE(&pool->rooms, r, list);
 		waiter_done(&r->waiter);
@@ -450,6 +457,7 @@ job_part_over(struct xr_pool *pool, const struct job_part *part)
 	pthread_mutex_lock(&pool->lock);
 	learn(job->func, part);
 	is_last = count_part(job, part);
+	tell_over(pool, part);
 	make_spare(pool, part->task);
 	pthread_mutex_unlock(&pool->lock);
 	xr_value_unref(part->error);

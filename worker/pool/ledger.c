@@ -2,6 +2,7 @@
 /* ledger.c - see ledger.h. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stddef.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -12,6 +13,7 @@
 
 #include "base/fd.h"
 #include "base/status.h"
+#include "segment/gauge.h"
 #include "worker/pool/ledger.h"
 
 #define MAGIC UINT64_C(0x316c6f6f706e7278) /* "xrnpool1" */
@@ -26,6 +28,16 @@ size_of(uint32_t places, uint32_t tasks)
 }
 
 _Static_assert(sizeof(struct ledger_head) <= 64, "the head's line");
+_Static_assert(sizeof(struct ledger_place) == GAUGE_LINE &&
+		sizeof(struct ledger_task) == GAUGE_LINE &&
+		offsetof(struct ledger_place, since) == GAUGE_SINCE_AT &&
+		offsetof(struct ledger_task, word) == 0 &&
+		(int)LEDGER_WAITING == (int)GAUGE_TASK_WAITING &&
+		(int)LEDGER_RUNNING == (int)GAUGE_TASK_RUNNING &&
+		(int)LEDGER_ANSWERED == (int)GAUGE_TASK_ANSWERED &&
+		XR_POOL_WORKERS_MAX <= GAUGE_PARTS_MAX &&
+		XR_POOL_TASKS_MAX <= GAUGE_TASKS_MAX,
+	"the supervisor looks at it, too");
 
 static enum xr_status
 map(struct ledger *b, struct xr_error *err)

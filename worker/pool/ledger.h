@@ -72,6 +72,8 @@ struct ledger_task {
 
 struct ledger_place {
 	_Alignas(64) _Atomic uint32_t ready; /* life + 1 that takes tasks */
+	_Atomic int64_t since; /* when it began what it runs; 0: nothing. For
+				* whoever looks on (segment/gauge.h) */
 };
 
 struct ledger_head {
@@ -95,6 +97,15 @@ enum xr_status ledger_new(struct ledger *b, uint32_t places, uint32_t tasks,
 	struct xr_error *err);
 enum xr_status ledger_open(struct ledger *b, int fd, struct xr_error *err);
 void ledger_fini(struct ledger *b); /* zeroed is fine, with fd -1 */
+
+/* ledger_since() - worker @place begins a task at @now; 0: it has ended it. */
+static inline void
+ledger_since(struct ledger *b, uint32_t place, int64_t now)
+{
+	if (place < b->places)
+		atomic_store_explicit(&b->place[place].since, now,
+			memory_order_release);
+}
 
 /* ledger_post() - task @index waits for a worker. */
 void ledger_post(struct ledger *b, uint32_t index, uint32_t gen);

@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "worker/pool/job.h"
 #include "worker/pool/keeper.h"
+#include "worker/pool/tell.h"
 #include "worker/pool/thread.h"
 #include "worker/proc/report.h"
 #include "worker/proc/zygote.h"
@@ -143,9 +144,9 @@ xr_pool_setup_queues(struct xr_pool *pool, struct xr_pool_queues *queues,
 	enum xr_status status = XR_OK;
 
 	for (uint32_t i = 0; i < queues->count && status == XR_OK; i++)
-		status = xr_queue_new(&in, &queues->in[i], err);
+		status = queue_make(&in, &queues->in[i], err);
 	if (status == XR_OK)
-		status = xr_queue_new(&out, &queues->out, err);
+		status = queue_make(&out, &queues->out, err);
 	return status;
 }
 
@@ -336,6 +337,7 @@ release(struct xr_pool *pool)
 	if (pool->by_fork && pool_forked(pool, NULL) == XR_OK)
 		zygote_end(pool);
 	thread_free(pool);
+	tell_end(pool);
 	for (uint32_t i = 0; i < pool->in_count; i++)
 		xr_queue_free(pool->in[i]);
 	pool->in_count = 0;
@@ -433,6 +435,7 @@ begin(struct xr_pool *pool, struct xr_error *err)
 	if (status != XR_OK)
 		return status;
 	callback_come();
+	tell_begin(pool);
 	status = staff_repopulate(pool, err);
 	if (status == XR_OK)
 		status = xr_final_new(end_at_exit, pool, END_PRIORITY,

@@ -38,6 +38,7 @@
 
 #define TAKE_BATCH 16 /* results at a time */
 
+struct gauge_row;
 struct job;
 struct mate;
 struct seat;
@@ -118,6 +119,8 @@ struct xr_pool {
 	struct task *task;      /* [conf.tasks] */
 	uint32_t *spare, spare_count;
 	uint32_t map_tasks; /* of maps, of those that are not spare */
+	uint64_t unfed;     /* of maps, that items make that no task has */
+	struct gauge_row *gauge; /* tell.c; or NULL */
 	struct task_list again;
 	struct job_list jobs, waiting; /* those with items that no task has */
 	uint64_t numbers;

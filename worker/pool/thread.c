@@ -104,7 +104,9 @@ do_task(struct xr_pool *pool, struct task *t, uint32_t seat)
 
 	s->index = (uint32_t)(t - pool->task);
 	s->gen = t->gen & LEDGER_GEN_MASK;
+	ledger_since(&pool->ledger, seat, began);
 	run_calls(s, &plan, job, &part);
+	ledger_since(&pool->ledger, seat, 0);
 	part.ns = (uint64_t)(clock_now() - began);
 	return part;
 }

@@ -534,7 +534,9 @@ do_task(struct worker *w, struct xr_error *err)
 	struct reply r;
 
 	reply_init(&r, w);
+	ledger_since(&w->ledger, w->who.place, r.began);
 	run_task(&r);
+	ledger_since(&w->ledger, w->who.place, 0);
 	status = reply_send(&r, err);
 	if (status == XR_OK)
 		ledger_answer(&w->ledger, w->task.index, w->task.gen, w->who);
@@ -593,6 +595,7 @@ xr_pool_worker(uint32_t ordinal, struct xr_value *arg, void *ctx,
 	if (status == XR_OK)
 		status = initialise(w, arg, err);
 	if (status == XR_OK) {
+		ledger_since(&w->ledger, ordinal, 0);
 		if (ordinal < w->ledger.places)
 			atomic_store(&w->ledger.place[ordinal].ready,
 				w->who.life + 1);

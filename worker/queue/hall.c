@@ -2,6 +2,7 @@
 /* hall.c - see hall.h: memory that is made, found, mapped, and left. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,7 @@
 #include "worker/queue/hall.h"
 #include "worker/queue/user.h"
 #include "worker/queue/vigil.h"
+#include "worker/shm/gauge.h"
 
 static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct hall_list all = LIST_HEAD_INITIALIZER(all);
@@ -127,6 +129,7 @@ in_child(void)
 		atomic_store(&h->followed, 0);
 		h->heard = false;
 		h->hand_count = 0;
+		h->gauge = NULL;
 		pthread_mutex_init(&h->lock, NULL);
 	}
 	vigil_in_child();
@@ -395,6 +398,43 @@ hall_adopt(const int fds[XR_QUEUE_FDS], struct hall **hall,
 	return XR_OK;
 }
 
+/* --- telling ------------------------------------------------------------------------ */
+
+_Static_assert(offsetof(struct gauge_lane, put) ==
+			offsetof(struct lane_head, tail) &&
+		offsetof(struct gauge_lane, got) ==
+			offsetof(struct lane_head, head) &&
+		XR_QUEUE_LANES_MAX <= GAUGE_PARTS_MAX,
+	"the supervisor looks at it, too");
+
+void
+hall_tell(struct hall *h)
+{
+	const struct hall_plan *p = &h->plan;
+	const struct gauge_of of = {
+		.kind = GAUGE_QUEUE,
+		.name = "queue",
+		.fd = h->fd,
+		.parts = p->lanes,
+		.room = p->items,
+		.at = p->lanes_at,
+		.stride = p->lane_size,
+	};
+
+	h->gauge = gauge_new(&of);
+}
+
+/* What others do with it is not told any more. */
+static void
+untell(struct hall *h)
+{
+	for (uint32_t i = 0; h->gauge != NULL && i < h->plan.lanes; i++) {
+		gauge_add(&h->gauge->put, atomic_load(&h->lane[i].ends->tail));
+		gauge_add(&h->gauge->got, atomic_load(&h->lane[i].ends->head));
+	}
+	gauge_free(h->gauge);
+}
+
 struct hall *
 hall_ref(struct hall *h)
 {
@@ -414,6 +454,7 @@ hall_unref(struct hall *h)
 	v = vigil_forget(h, LIST_EMPTY(&all));
 	pthread_mutex_unlock(&all_lock);
 	vigil_end(v);
+	untell(h);
 	user_leave(h);
 	lent_reap(h, true);
 	hall_discard(h);

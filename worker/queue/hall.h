@@ -48,6 +48,7 @@ struct hall_hand {
 	uint64_t ticket;
 };
 
+struct gauge_row;
 struct lent;
 
 struct hall {
@@ -70,6 +71,7 @@ struct hall {
 	size_t hand_count, hand_room;
 	LIST_HEAD(lents, lent) lent;
 	struct wait_site gets, puts;
+	struct gauge_row *gauge; /* where who made it tells of it; or NULL */
 };
 
 LIST_HEAD(hall_list, hall);
@@ -84,6 +86,9 @@ enum xr_status hall_new(const struct hall_plan *plan, struct hall **hall,
 /* hall_adopt() - of descriptors, which stay the caller's. */
 enum xr_status hall_adopt(const int fds[XR_QUEUE_FDS], struct hall **hall,
 	struct xr_error *err);
+
+/* hall_tell() - this process made it, and says how it is (segment/gauge.h). */
+void hall_tell(struct hall *h);
 
 struct hall *hall_ref(struct hall *h);
 void hall_unref(struct hall *h); /* NULL is fine */

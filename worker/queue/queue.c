@@ -14,6 +14,7 @@
 #include "worker/queue/queue_inner.h"
 #include "worker/queue/user.h"
 #include "worker/queue/vigil.h"
+#include "worker/shm/gauge.h"
 
 #define QUEUE_PARTS 1024 /* of a lane's bytes, which items take in whole ones */
 #define QUEUE_KEY   "queue/"
@@ -71,11 +72,10 @@ handle_of(struct hall *hall, uint32_t first, uint32_t count,
 	return XR_OK;
 }
 
-XR_EXPORT enum xr_status
-xr_queue_new(const struct xr_queue_opts *opts, struct xr_queue **queue,
+enum xr_status
+queue_make(const struct xr_queue_opts *o, struct xr_queue **queue,
 	struct xr_error *err)
 {
-	const struct xr_queue_opts *o = opts != NULL ? opts : &plain;
 	enum xr_status status = check(o, err);
 	struct hall_plan plan;
 	struct hall *h;
@@ -87,6 +87,18 @@ xr_queue_new(const struct xr_queue_opts *opts, struct xr_queue **queue,
 	if (status != XR_OK)
 		return status;
 	return handle_of(h, 0, plan.lanes, queue, err);
+}
+
+XR_EXPORT enum xr_status
+xr_queue_new(const struct xr_queue_opts *opts, struct xr_queue **queue,
+	struct xr_error *err)
+{
+	enum xr_status status =
+		queue_make(opts != NULL ? opts : &plain, queue, err);
+
+	if (status == XR_OK)
+		hall_tell((*queue)->hall);
+	return status;
 }
 
 XR_EXPORT enum xr_status
@@ -313,6 +325,7 @@ xr_queue_share(const struct xr_queue *queue, struct xr_store *store,
 		status = xr_queue_text(queue, text, sizeof(text), err);
 	if (status != XR_OK)
 		return status;
+	gauge_rename(queue->hall->gauge, name);
 	return xr_store_set(store, key, text, strlen(text), err);
 }
 

@@ -41,6 +41,10 @@ void spell_init(struct spell *s, struct hall *h, struct wake *wake,
 enum xr_status spell_turn(struct spell *s, struct xr_error *err);
 void spell_end(struct spell *s);
 
+/* queue_make() - as xr_queue_new(), of which nobody is told. */
+enum xr_status queue_make(const struct xr_queue_opts *opts,
+	struct xr_queue **queue, struct xr_error *err);
+
 /* give_all() - put @count letters. @done: receives how many were. */
 enum xr_status give_all(struct xr_queue *q, struct letter *letters,
 	size_t *count, int64_t timeout, struct xr_error *err);

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * tell.h - how a pool is, for whoever looks on from outside: segment/gauge.h.
+ *
+ * Who holds the pool's lock anyway writes some words. What workers have in hand stands
+ * in the ledger.
+ */
+#ifndef WORKER_POOL_TELL_H
+#define WORKER_POOL_TELL_H
+
+#include "worker/pool/job.h"
+#include "worker/shm/gauge.h"
+
+/* tell_begin() - before its first worker; tell_end() - it has none, and no tasks. */
+void tell_begin(struct xr_pool *pool);
+void tell_end(struct xr_pool *pool);
+
+/* The lock is held. tell_open() - there are more tasks, or less. */
+static inline void
+tell_open(struct xr_pool *pool)
+{
+	if (pool->gauge != NULL)
+		gauge_set(&pool->gauge->open,
+			atomic_load_explicit(&pool->open,
+				memory_order_relaxed) +
+				pool->unfed);
+}
+
+/* tell_over() - a task is over that a worker had, or that could not go to one. */
+void tell_over(struct xr_pool *pool, const struct job_part *part);
+
+#endif /* WORKER_POOL_TELL_H */
