@@ -120,6 +120,23 @@ put_kind(struct buf *out, const cJSON *json, const struct kind *kind)
 	}
 }
 
+static void
+put_unlisted(struct buf *out, const cJSON *json)
+{
+	const cJSON *rank;
+	int64_t n;
+
+	cJSON_ArrayForEach(rank, cJSON_GetObjectItemCaseSensitive(json, "rank"))
+	{
+		n = jobs_number(rank, "unlisted", 0);
+		if (n > 0)
+			buf_fmt(out,
+				"\n%5lld %lld more, for which there is no room\n",
+				(long long)jobs_number(rank, "rank", 0),
+				(long long)n);
+	}
+}
+
 void
 ps_put_pools(struct buf *out, const cJSON *json)
 {
@@ -135,4 +152,5 @@ ps_put_pools(struct buf *out, const cJSON *json)
 	snprintf(heading, sizeof(heading), "%5s %-12s %9s %9s %12s %12s",
 		"RANK", "QUEUE", "ITEMS", "ROOM", "PUT", "GOT");
 	put_kind(out, json, &queues);
+	put_unlisted(out, json);
 }

@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * gauges.c - a rank with pools and queues, for who looks at them from outside:
+ * tests/e2e/gauges.bats.
+ *
+ *   gauges CASE [threads]
+ *
+ * It says that it is ready when all of the case is as it will be, and rests until a
+ * signal ends it. Pools are of two workers, processes or threads.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <sys/wait.h>
+
+#include <xrun/func.h>
+#include <xrun/job.h>
+#include <xrun/pool.h>
+#include <xrun/proc.h>
+#include <xrun/queue.h>
+#include <xrun/store.h>
+
+#include "tests/prog/prog.h"
+
+#define WORKERS 2
+#define SOON    XR_SECONDS(20)
+
+static struct xr_error err;
+static enum xr_pool_kind kind;
+
+#define MUST(x) \
+	do { \
+		if (!(x)) \
+			prog_die(0, "%s: %s", #x, err.text); \
+	} while (0)
+
+/* --- functions ---------------------------------------------------------------- */
+
+/* 0 fails; anything else takes so many ms. */
+static enum xr_status
+nap(struct xr_call *call, struct xr_value *args, void *ctx)
+{
+	int64_t ms = 0;
+
+	(void)call;
+	(void)ctx;
+	xr_value_get_i64(xr_value_at(args, 0), &ms);
+	if (ms == 0)
+		return XR_E_INVAL;
+	usleep((unsigned)ms * 1000);
+	return XR_OK;
+}
+
+/* Its worker is gone. */
+static enum xr_status
+die(struct xr_call *call, struct xr_value *args, void *ctx)
+{
+	(void)call;
+	(void)args;
+	(void)ctx;
+	raise(SIGKILL);
+	return XR_OK;
+}
+
+static void
+know(const char *name, xr_func_fn *fn)
+{
+	const struct xr_func f = { .size = sizeof(f), .name = name, .fn = fn };
+
+	MUST(xr_fn_register(&f, &err) == XR_OK);
+}
+
+/* --- pools -------------------------------------------------------------------- */
+
+static struct xr_pool *
+make(const char *name)
+{
+	const struct xr_pool_opts o = {
+		.size = sizeof(o),
+		.kind = kind,
+		.workers = WORKERS,
+		.name = name,
+	};
+	struct xr_pool *pool;
+
+	MUST(xr_pool_new(&o, &pool, &err) == XR_OK);
+	return pool;
+}
+
+/* @count times @ms; @zeros of them fail. */
+static struct xr_value *
+list_of(int64_t ms, int64_t count, int64_t zeros)
+{
+	struct xr_value *list = xr_value_new_list();
+
+	for (int64_t i = 0; i < count; i++)
+		MUST(xr_value_append(list,
+			     xr_value_new_i64(i < zeros ? 0 : ms)) == XR_OK);
+	return list;
+}
+
+static struct xr_future *
+begin(struct xr_pool *pool, const char *name, int64_t ms)
+{
+	struct xr_pool_task t = { .size = sizeof(t), .name = name };
+	struct xr_future *future;
+
+	t.args = list_of(ms, 1, 0);
+	MUST(xr_pool_apply_async(pool, &t, &future, &err) == XR_OK);
+	xr_value_unref(t.args);
+	return future;
+}
+
+static enum xr_status
+end(struct xr_future *future)
+{
+	enum xr_status status = xr_future_wait(future, SOON, NULL, &err);
+
+	xr_future_unref(future);
+	return status;
+}
+
+static void
+map(struct xr_pool *pool, int64_t ms, int64_t items, int64_t chunk)
+{
+	struct xr_pool_task t = { .size = sizeof(t),
+		.name = "nap",
+		.flags = XR_POOL_CHUNK,
+		.chunk = chunk };
+	struct xr_future *future;
+
+	t.args = list_of(ms, items, 0);
+	MUST(xr_pool_map_async(pool, &t, &future, &err) == XR_OK);
+	xr_value_unref(t.args);
+	if (ms < 1000)
+		MUST(end(future) == XR_OK);
+}
+
+static void
+iterate(struct xr_pool *pool, int64_t items, int64_t zeros)
+{
+	struct xr_pool_task t = { .size = sizeof(t), .name = "nap" };
+	struct xr_pool_iter *iter;
+	struct xr_value *value;
+
+	t.args = list_of(1, items, zeros);
+	MUST(xr_pool_imap_unordered(pool, &t, &iter, &err) == XR_OK);
+	xr_value_unref(t.args);
+	while (xr_pool_iter_next(iter, SOON, &value, &err) != XR_E_END)
+		xr_value_unref(value);
+	xr_pool_iter_free(iter);
+}
+
+/* 10 calls, 3 of which fail; a map of 4 chunks; 5 items one by one, of which one
+ * fails. */
+static struct xr_pool *
+work(void)
+{
+	struct xr_pool *pool = make("work");
+
+	for (int i = 0; i < 10; i++)
+		MUST((end(begin(pool, "nap", i < 3 ? 0 : 1)) == XR_OK) ==
+			(i >= 3));
+	map(pool, 1, 10, 3);
+	iterate(pool, 5, 1);
+	return pool;
+}
+
+static void
+done(void)
+{
+	work();
+}
+
+static void
+killed(void)
+{
+	work();
+	xr_job_ready();
+	raise(SIGKILL);
+}
+
+/* 5 calls, and a map of 100 chunks: two of all are in hand. */
+static void
+busy(void)
+{
+	struct xr_pool *pool = make("work");
+
+	for (int i = 0; i < 5; i++)
+		begin(pool, "nap", 600000);
+	map(pool, 600000, 100, 1);
+}
+
+/* The same, and it is ended. */
+static void
+ended(void)
+{
+	struct xr_pool *pool = make("work");
+
+	begin(pool, "nap", 600000);
+	map(pool, 600000, 1000, 1);
+	MUST(xr_pool_terminate(pool, 0, &err) == XR_OK);
+}
+
+static void
+idle(void)
+{
+	MUST(end(begin(make("work"), "nap", 1)) == XR_OK);
+}
+
+/* Three pools of 10 calls, one after the other; and two at a time. */
+static void
+again(void)
+{
+	for (int i = 0; i < 3; i++) {
+		struct xr_pool *pool = make("work");
+
+		for (int k = 0; k < 10; k++)
+			MUST(end(begin(pool, "nap", 1)) == XR_OK);
+		xr_pool_free(pool);
+	}
+	make("twin");
+	MUST(end(begin(make("twin"), "nap", 1)) == XR_OK);
+}
+
+/* Its task is lost, and what comes then is not. */
+static void
+lost(void)
+{
+	struct xr_pool *pool = make("work");
+
+	MUST(end(begin(pool, "die", 1)) == XR_E_WORKER_LOST);
+	MUST(end(begin(pool, "nap", 1)) == XR_OK);
+}
+
+/* --- queues ------------------------------------------------------------------- */
+
+static struct xr_queue *
+queue(uint32_t items)
+{
+	const struct xr_queue_opts o = { .size = sizeof(o), .items = items };
+	struct xr_queue *q;
+
+	MUST(xr_queue_new(&o, &q, &err) == XR_OK);
+	return q;
+}
+
+static void
+put(struct xr_queue *q, int count)
+{
+	for (int i = 0; i < count; i++)
+		MUST(xr_queue_put_bytes(q, "item", 4, SOON, &err) == XR_OK);
+}
+
+static void
+get(struct xr_queue *q, int count)
+{
+	for (int i = 0; i < count; i++) {
+		struct xr_queue_buf buf = { .data = NULL };
+
+		MUST(xr_queue_get_bytes(q, &buf, SOON, &err) == XR_OK);
+		free(buf.data);
+	}
+}
+
+static void
+by_child(struct xr_queue *q)
+{
+	pid_t pid = fork();
+	int status = 0;
+
+	if (pid == 0) {
+		struct xr_queue *own = queue(4);
+
+		get(q, 1);
+		put(q, 3);
+		put(own, 1);
+		_exit(0);
+	}
+	MUST(waitpid(pid, &status, 0) == pid && status == 0);
+}
+
+/* One is full, one has a name, one is freed. */
+static void
+queues(void)
+{
+	struct xr_queue *full = queue(8), *jobs = queue(100), *freed;
+	struct xr_store *store = NULL;
+
+	put(full, 6);
+	by_child(full);
+	MUST(xr_queue_put_bytes(full, "", 0, 0, &err) == XR_E_TIMEOUT);
+	MUST(xr_store_open(NULL, NULL, &store, &err) == XR_OK);
+	MUST(xr_queue_share(jobs, store, "jobs", &err) == XR_OK);
+	put(jobs, 5);
+	get(jobs, 2);
+	freed = queue(10);
+	put(freed, 3);
+	get(freed, 1);
+	xr_queue_free(freed);
+}
+
+/* More than there is room to tell of. */
+static void
+many(void)
+{
+	for (int i = 0; i < 25; i++)
+		put(queue(8), 1);
+}
+
+int
+main(int argc, char **argv)
+{
+	static const struct {
+		const char *name;
+		void (*fn)(void);
+	} cases[] = {
+		{ "done", done },
+		{ "killed", killed },
+		{ "busy", busy },
+		{ "ended", ended },
+		{ "idle", idle },
+		{ "again", again },
+		{ "lost", lost },
+		{ "queues", queues },
+		{ "many", many },
+	};
+	bool any = false;
+
+	know("nap", nap);
+	know("die", die);
+	MUST(xr_init(&err) == XR_OK);
+	if (argc > 2 && strcmp(argv[2], "threads") == 0)
+		kind = XR_POOL_THREADS;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		if (argc < 2 || strcmp(cases[i].name, argv[1]) != 0)
+			continue;
+		cases[i].fn();
+		any = true;
+	}
+	if (!any)
+		prog_die(0, "usage: gauges CASE [threads]");
+	xr_job_ready();
+	for (;;)
+		pause();
+}
