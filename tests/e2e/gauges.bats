@@ -1,0 +1,207 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# gauges.bats - how the pools and queues of ranks are, and where it is shown.
+
+load helper
+
+setup()
+{
+	private_place
+	need jq
+}
+
+# rests CASE [threads] - a job of a rank that has come as far as the case goes; $pid is
+# its xrun.
+rests()
+{
+	spawn one "$XRUN" --job told --report report --metrics-file told.prom \
+		"$PROG/gauges" "$@"
+	wait_for 30 is_ready
+}
+
+is_ready()
+{
+	"$XRUN" ps --json told 2>/dev/null | jq -e '.rank[0].ready' >/dev/null
+}
+
+# ends - it is stopped, and left no process.
+ends()
+{
+	"$XRUN" stop told
+	wait "$pid" || true
+	nothing_left
+}
+
+# say FILTER - what of the rank is so, by jq.
+say()
+{
+	"$XRUN" ps --json told >ps.json
+	jq -c ".rank[0] | $1" ps.json
+}
+
+# is TEXT FILTER
+is()
+{
+	[ "$(say "$2")" = "$1" ]
+}
+
+# see LINE - a line of ps, with one blank between words.
+see()
+{
+	try "$XRUN" ps told
+	# shellcheck disable=SC2154 # of try
+	assert_has "$(tr -s ' ' <<<"$output")" "$1"
+}
+
+# metric LINE
+metric()
+{
+	grep -qF "xrun_$1" told.prom
+}
+
+@test "what a pool has done is counted exactly, of processes and of threads" {
+	local kind
+
+	for kind in processes threads; do
+		rests done "$kind"
+		wait_for 10 is 0 '.pools[0].open'
+		is '["work","'"$kind"'",2,19,4,19,0,0]' '.pools[0] |
+			[.name, .kind, .workers, .done, .failed, .timed, .waiting, .running]'
+		is 19 '[.pools[0].times[].tasks] | add'
+		is true '.pools[0] | .p50 <= .p99 and .task_seconds > 0.02 and
+			.task_seconds == .busy_seconds and .worker_seconds > .busy_seconds'
+		see '^ RANK POOL WORKERS WAITING RUNNING DONE FAILED BUSY MEAN P50 P99$'
+		see '^ 0 work 2 0 0 19 4 [0-9]+% '
+		ends
+		metric 'pool_tasks_total{job="told",rank="0",pool="work"} 19'
+		metric 'pool_task_errors_total{job="told",rank="0",pool="work"} 4'
+		metric 'pool_task_seconds_bucket{job="told",rank="0",pool="work",le="+Inf"} 19'
+		metric 'pool_task_seconds_count{job="told",rank="0",pool="work"} 19'
+		# The longest is told, and all that are shorter are in it.
+		metric 'pool_task_seconds_bucket{job="told",rank="0",pool="work",le="1099.511627776"} 19'
+		if command -v promtool >/dev/null; then
+			promtool check metrics <told.prom
+		fi
+		[ "$(jq -c '.rank[0].pools[0] | [.workers, .done, .failed]' report)" = '[0,19,4]' ]
+		need_schemas
+		fits ps ps.json
+		fits job report
+	done
+}
+
+@test "what waits and what is in hand is seen while no task ends, and that all are busy" {
+	local kind
+
+	for kind in processes threads; do
+		rests busy "$kind"
+		wait_for 20 is '[105,2,103,0]' '.pools[0] | [.open, .running, .waiting, .done]'
+		# The start of the workers is a smaller share with time.
+		wait_for 20 is true '.pools[0].busy > 0.9'
+		is true '.pools[0] | .busy <= 1 and .busy_seconds > 0 and .timed == 0'
+		see '^ 0 work 2 103 2 0 0 (9[0-9]|100)%$'
+		ends
+		# Nobody has ended them, but what they took is not taken back.
+		[ "$(jq '.rank[0].pools[0] | .busy_seconds > 0 and .open == 0' report)" = true ]
+	done
+}
+
+@test "who has nothing to do is not busy, and does not wake up to say so" {
+	local kind before after rank
+
+	for kind in processes threads; do
+		rests idle "$kind"
+		wait_for 30 is true '.pools[0] | .busy < 0.05 and .worker_seconds > 1'
+		rank=$(say .pid)
+		before=$(switches "$rank")
+		pass 2
+		after=$(switches "$rank")
+		assert_eq "$after" "$before"
+		ends
+	done
+}
+
+# switches PID - how often its threads have gone to sleep.
+switches()
+{
+	awk '/^voluntary/ { n += $2 } END { print n }' /proc/"$1"/task/*/status
+}
+
+@test "what a pool did that was freed stays, the next one of that name counts on" {
+	rests again
+	is '["work",0,30,0]' '.pools[0] | [.name, .workers, .done, .open]'
+	is '["work","twin","twin-2"]' '[.pools[].name]'
+	is '[30,0,1]' '[.pools[].done]'
+	ends
+}
+
+@test "what waits in a pool that is ended waits no more" {
+	rests ended
+	wait_for 10 is '[0,0,0]' '.pools[0] | [.open, .waiting, .running]'
+	ends
+}
+
+@test "a task whose worker was killed failed, and its time is nobody's" {
+	rests lost
+	is '[2,1,1,0,0]' '.pools[0] | [.done, .failed, .timed, .running, .waiting]'
+	ends
+}
+
+@test "what a rank counted that was killed is there" {
+	local kind
+
+	for kind in processes threads; do
+		rm -f report
+		job --job told --report report "$PROG/gauges" killed "$kind"
+		[ "$status" -eq 137 ]
+		[ "$(jq -c '.rank[0].pools[0] | [.name, .workers, .done, .failed, .timed, .open]' \
+			report)" = '["work",0,19,4,19,0]' ]
+		try "$XRUN" ps told
+		assert_has "$(tr -s ' ' <<<"$output")" '^ 0 work 0 0 0 19 4 '
+	done
+}
+
+@test "how many items are in a queue is seen, whoever put them, and that it is full" {
+	rests queues
+	is '[["queue",8,8,9,1],["jobs",3,100,5,2],["queue-2",0,0,3,1]]' '[.queues[] |
+		[.name, .items, .room, .put, .got]]'
+	is false 'has("pools")'
+	see '^ RANK QUEUE ITEMS ROOM PUT GOT$'
+	see '^ 0 queue 8 8 9 1$'
+	see '^ 0 jobs 3 100 5 2$'
+	need_schemas
+	fits ps ps.json
+	wait_for 20 metric 'queue_items{job="told",rank="0",queue="queue"} 8'
+	metric 'queue_room{job="told",rank="0",queue="queue"} 8'
+	ends
+	metric 'queue_put_total{job="told",rank="0",queue="jobs"} 5'
+	metric 'queue_got_total{job="told",rank="0",queue="jobs"} 2'
+	[ "$(jq -c '[.rank[0].queues[] | [.put, .got, .room]]' report)" = '[[9,1,0],[5,2,0],[3,1,0]]' ]
+	need_schemas
+	fits job report
+}
+
+@test "queues for which there is no room are said to be" {
+	rests many
+	is '[20,5]' '[(.queues | length), .unlisted]'
+	is true '[.queues[].items] | all(. == 1)'
+	see '^ 0 5 more, for which there is no room$'
+	need_schemas
+	fits ps ps.json
+	ends
+}
+
+@test "of ranks without pools and queues nothing of it is shown" {
+	spawn one "$XRUN" --job plain sleep 60
+	wait_for 20 is_plain
+	try "$XRUN" ps plain
+	[[ $output != *POOL* && $output != *QUEUE* ]]
+	"$XRUN" stop plain
+	wait "$pid" || true
+}
+
+is_plain()
+{
+	"$XRUN" ps --json plain 2>/dev/null | jq -e '.rank | length == 1 and
+		all(.state == "running" and (has("pools") or has("queues") or
+			has("unlisted") | not))' >/dev/null
+}
