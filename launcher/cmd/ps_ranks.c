@@ -143,7 +143,8 @@ put_calls(struct buf *out, const cJSON *rank, uint32_t cols)
 	put_bytes(out, real_of(rpc, "bytes_out"));
 	put_bytes(out, real_of(rpc, "bytes_in"));
 	if (jobs_number(rpc, "calls", 0) > 0) {
-		ps_put_short(out, real_of(rpc, "seconds") / real_of(rpc, "calls"));
+		ps_put_short(out,
+			real_of(rpc, "seconds") / real_of(rpc, "calls"));
 		ps_put_short(out, real_of(rpc, "p50"));
 		ps_put_short(out, real_of(rpc, "p99"));
 	}

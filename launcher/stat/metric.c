@@ -281,7 +281,11 @@ put_states(struct put *p)
 				is = jobs_text(rank, "state");
 				n += is != NULL && strcmp(is, *all) == 0;
 			}
-		put_sample(p, &(struct labels){ .rank = -1, .key = "state", .value = *all }, n);
+		put_sample(p,
+			&(struct labels){ .rank = -1,
+				.key = "state",
+				.value = *all },
+			n);
 	}
 }
 

@@ -93,7 +93,8 @@ read_since(int fd, uint32_t workers, int64_t since[GAUGE_PARTS_MAX])
 		if (n == 0)
 			return false;
 		for (uint32_t k = 0; k < n; k++)
-			since[i + k] = (int64_t)line[k].word[GAUGE_SINCE_AT / 8];
+			since[i + k] =
+				(int64_t)line[k].word[GAUGE_SINCE_AT / 8];
 	}
 	return true;
 }
@@ -120,8 +121,8 @@ read_tasks(int fd, const struct gauge_row *row, int64_t now, struct hands *h)
 			uint64_t word = line[k].word[0];
 
 			place = gauge_task_place(word);
-			h->answered += gauge_task_phase(word) ==
-				GAUGE_TASK_ANSWERED;
+			h->answered +=
+				gauge_task_phase(word) == GAUGE_TASK_ANSWERED;
 			if (gauge_task_phase(word) != GAUGE_TASK_RUNNING)
 				continue;
 			h->running++;
@@ -209,6 +210,18 @@ is_twice(const struct gauges_view *all, const struct gauge_view *v)
 	return false;
 }
 
+/* One word, for tables and labels. */
+static void
+take_name(struct gauge_view *v, const struct gauge_row *row)
+{
+	memcpy(v->name, row->name, sizeof(v->name));
+	v->name[sizeof(v->name) - 1] = '\0';
+	utf8_tame(v->name, false);
+	for (char *c = v->name; *c != '\0'; c++)
+		if (*c == '\t' || *c == '\n')
+			*c = '?';
+}
+
 static void
 take_counts(struct gauge_view *v, const struct gauge_row *row, int64_t now)
 {
@@ -235,9 +248,7 @@ take_counts(struct gauge_view *v, const struct gauge_row *row, int64_t now)
 	}
 	for (int64_t i = 0; i < v->parts; i++)
 		v->spent = plus(v->spent, minus(now, row->born));
-	memcpy(v->name, row->name, sizeof(v->name));
-	v->name[sizeof(v->name) - 1] = '\0';
-	utf8_tame(v->name, false);
+	take_name(v, row);
 }
 
 static void
@@ -295,14 +306,15 @@ int64_t
 gauge_quantile(const struct gauge_view *v, uint32_t per_mille)
 {
 	int64_t below = 0, rest = v->tasks % 1000;
-	int64_t rank = v->tasks / 1000 * per_mille +
-		(rest * per_mille + 999) / 1000;
+	int64_t rank =
+		v->tasks / 1000 * per_mille + (rest * per_mille + 999) / 1000;
 
 	for (uint32_t i = 0; i < GAUGE_TIMES; i++) {
 		below = plus(below, v->time[i]);
 		if (below >= rank && below > 0)
-			return (int64_t)gauge_above(
-				i < GAUGE_TIMES - 1 ? i : i - 1);
+			return (int64_t)gauge_above(i < GAUGE_TIMES - 1 ?
+					i :
+					i - 1);
 	}
 	return 0;
 }

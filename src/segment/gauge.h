@@ -50,7 +50,7 @@ struct gauge_row {
 	_Atomic uint32_t parts; /* workers; or lanes */
 	_Atomic uint32_t room;  /* tasks that may be open; or items of a lane */
 	_Atomic int64_t born;   /* CLOCK_MONOTONIC */
-	_Atomic uint64_t at, stride; /* lanes, in the memory */
+	_Atomic uint64_t at, stride;                  /* lanes, in the memory */
 	_Alignas(SEGMENT_LINE) _Atomic uint64_t open; /* tasks not over */
 	_Atomic uint64_t done, failed; /* tasks that are over; those of them */
 	_Atomic uint64_t busy;         /* ns that tasks took */
@@ -136,8 +136,8 @@ struct gauge_view {
 	int64_t parts, room;
 	int64_t open, waiting, running; /* tasks; -1 where it cannot be seen */
 	int64_t done, failed, tasks;    /* @tasks: whose time is known */
-	int64_t took; /* ns, of tasks that are over */
-	int64_t busy, spent; /* ns of workers: in tasks; in all */
+	int64_t took;                   /* ns, of tasks that are over */
+	int64_t busy, spent;            /* ns of workers: in tasks; in all */
 	int64_t items, put, got;        /* of a queue; -1 the same */
 	int64_t time[GAUGE_TIMES];
 };

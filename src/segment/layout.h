@@ -251,9 +251,9 @@ segment_plan(uint32_t slots, uint64_t size, struct segment_plan *plan)
 	plan->gauges = segment_round(plan->roster + SEGMENT_PAGE +
 			(uint64_t)slots * SEGMENT_CARD,
 		SEGMENT_PAGE);
-	plan->arena = segment_round(plan->gauges +
-			(uint64_t)slots * SEGMENT_GAUGES,
-		SEGMENT_SPAN);
+	plan->arena =
+		segment_round(plan->gauges + (uint64_t)slots * SEGMENT_GAUGES,
+			SEGMENT_SPAN);
 	if (size < plan->arena + SEGMENT_SPAN)
 		return true;
 	plan->spans = (uint32_t)((size - plan->arena) / SEGMENT_SPAN);

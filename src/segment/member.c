@@ -122,7 +122,8 @@ struct segment_gauges *
 segment_gauges_join(const struct segment_tag *tag, uint32_t rank)
 {
 	int saved = errno;
-	uint64_t size = sealed_size(tag), page = (uint64_t)sysconf(_SC_PAGESIZE);
+	uint64_t size = sealed_size(tag),
+		 page = (uint64_t)sysconf(_SC_PAGESIZE);
 	struct segment_plan plan;
 	struct segment_head head;
 	char *map = MAP_FAILED;

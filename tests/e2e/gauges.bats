@@ -63,7 +63,7 @@ metric()
 	local kind
 
 	for kind in processes threads; do
-		rests done "$kind"
+		rests 'done' "$kind"
 		wait_for 10 is 0 '.pools[0].open'
 		is '["work","'"$kind"'",2,19,4,19,0,0]' '.pools[0] |
 			[.name, .kind, .workers, .done, .failed, .timed, .waiting, .running]'

@@ -80,7 +80,7 @@ Test(segment, its_head_tells_the_job_and_a_secret_of_its_own)
 	create();
 	cr_assert_eq(pread(fd, &head, sizeof(head), 0), sizeof(head));
 	cr_expect_eq(memcmp(&head.magic, "xrun.seg", 8), 0);
-	cr_expect_eq(head.version, 5);
+	cr_expect_eq(head.version, 6);
 	cr_expect_eq(head.attempt, 2);
 	cr_expect_eq(head.first, 8);
 	cr_expect_eq(head.ranks, RANKS);

@@ -118,8 +118,8 @@ struct xr_pool {
 	int64_t kill_at;        /* INT64_MAX: nobody is to be killed */
 	struct task *task;      /* [conf.tasks] */
 	uint32_t *spare, spare_count;
-	uint32_t map_tasks; /* of maps, of those that are not spare */
-	uint64_t unfed;     /* of maps, that items make that no task has */
+	uint32_t map_tasks;      /* of maps, of those that are not spare */
+	uint64_t unfed;          /* of maps, that items make that no task has */
 	struct gauge_row *gauge; /* tell.c; or NULL */
 	struct task_list again;
 	struct job_list jobs, waiting; /* those with items that no task has */

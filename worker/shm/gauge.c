@@ -140,8 +140,8 @@ choose_name(const struct gauge_of *of, char name[GAUGE_NAME])
 	for (uint32_t n = 2;; n++) {
 		size_t room = GAUGE_NAME - strlen(suffix);
 
-		snprintf(name, GAUGE_NAME, "%.*s%s",
-			(int)cut(of->name, room), of->name, suffix);
+		snprintf(name, GAUGE_NAME, "%.*s%s", (int)cut(of->name, room),
+			of->name, suffix);
 		row = find(of->kind, name);
 		if (row == NULL || !is_live(row))
 			return row;
