@@ -45,6 +45,12 @@ is()
 	[ "$(say "$2")" = "$1" ]
 }
 
+# says TEXT FILTER - the same, now.
+says()
+{
+	assert_eq "$(say "$2")" "$1"
+}
+
 # see LINE - a line of ps, with one blank between words.
 see()
 {
@@ -65,10 +71,10 @@ metric()
 	for kind in processes threads; do
 		rests 'done' "$kind"
 		wait_for 10 is 0 '.pools[0].open'
-		is '["work","'"$kind"'",2,19,4,19,0,0]' '.pools[0] |
+		says '["work","'"$kind"'",2,19,4,19,0,0]' '.pools[0] |
 			[.name, .kind, .workers, .done, .failed, .timed, .waiting, .running]'
-		is 19 '[.pools[0].times[].tasks] | add'
-		is true '.pools[0] | .p50 <= .p99 and .task_seconds > 0.02 and
+		says 19 '[.pools[0].times[].tasks] | add'
+		says true '.pools[0] | .p50 <= .p99 and .task_seconds > 0.02 and
 			.task_seconds == .busy_seconds and .worker_seconds > .busy_seconds'
 		see '^ RANK POOL WORKERS WAITING RUNNING DONE FAILED BUSY MEAN P50 P99$'
 		see '^ 0 work 2 0 0 19 4 [0-9]+% '
@@ -97,11 +103,31 @@ metric()
 		wait_for 20 is '[105,2,103,0]' '.pools[0] | [.open, .running, .waiting, .done]'
 		# The start of the workers is a smaller share with time.
 		wait_for 20 is true '.pools[0].busy > 0.9'
-		is true '.pools[0] | .busy <= 1 and .busy_seconds > 0 and .timed == 0'
+		says true '.pools[0] | .busy <= 1 and .busy_seconds > 0 and .timed == 0'
 		see '^ 0 work 2 103 2 0 0 (9[0-9]|100)%$'
 		ends
 		# Nobody has ended them, but what they took is not taken back.
 		[ "$(jq '.rank[0].pools[0] | .busy_seconds > 0 and .open == 0' report)" = true ]
+	done
+}
+
+@test "a profile has the tasks of pools, each where it ran, and how many are open" {
+	local kind
+
+	for kind in processes threads; do
+		rests traced "$kind"
+		jq -e '[.traceEvents[] | select(.ph == "X")] | length == 19 and
+			all(.name == "pool#work: nap" and .dur >= 0) and
+			([.[].tid] | unique | length) <= 3 and
+			([.[] | select(.dur >= 1000)] | length) >= 14' trace
+		# Nobody does two things at a time.
+		jq -e '[.traceEvents[] | select(.ph == "X")] | group_by(.tid) |
+			all(sort_by(.ts) | [., .[1:]] | transpose | all(.[1] == null or
+				.[0].ts + .[0].dur <= .[1].ts + 2))' trace
+		jq -e '[.traceEvents[] | select(.ph == "C")] | length == 19 and
+			all(.name == "pool#work" and .args.open >= 0) and
+			(map(.args.open) | max) >= 2' trace
+		ends
 	done
 }
 
@@ -128,9 +154,9 @@ switches()
 
 @test "what a pool did that was freed stays, the next one of that name counts on" {
 	rests again
-	is '["work",0,30,0]' '.pools[0] | [.name, .workers, .done, .open]'
-	is '["work","twin","twin-2"]' '[.pools[].name]'
-	is '[30,0,1]' '[.pools[].done]'
+	says '["work",0,30,0]' '.pools[0] | [.name, .workers, .done, .open]'
+	says '["work","twin","twin-2"]' '[.pools[].name]'
+	says '[30,0,1]' '[.pools[].done]'
 	ends
 }
 
@@ -142,7 +168,7 @@ switches()
 
 @test "a task whose worker was killed failed, and its time is nobody's" {
 	rests lost
-	is '[2,1,1,0,0]' '.pools[0] | [.done, .failed, .timed, .running, .waiting]'
+	says '[2,1,1,0,0]' '.pools[0] | [.done, .failed, .timed, .running, .waiting]'
 	ends
 }
 
@@ -162,9 +188,9 @@ switches()
 
 @test "how many items are in a queue is seen, whoever put them, and that it is full" {
 	rests queues
-	is '[["queue",8,8,9,1],["jobs",3,100,5,2],["queue-2",0,0,3,1]]' '[.queues[] |
+	says '[["queue",8,8,9,1],["jobs",3,100,5,2],["queue-2",0,0,3,1]]' '[.queues[] |
 		[.name, .items, .room, .put, .got]]'
-	is false 'has("pools")'
+	says false 'has("pools")'
 	see '^ RANK QUEUE ITEMS ROOM PUT GOT$'
 	see '^ 0 queue 8 8 9 1$'
 	see '^ 0 jobs 3 100 5 2$'
@@ -182,8 +208,8 @@ switches()
 
 @test "queues for which there is no room are said to be" {
 	rests many
-	is '[20,5]' '[(.queues | length), .unlisted]'
-	is true '[.queues[].items] | all(. == 1)'
+	says '[20,5]' '[(.queues | length), .unlisted]'
+	says true '[.queues[].items] | all(. == 1)'
 	see '^ 0 5 more, for which there is no room$'
 	need_schemas
 	fits ps ps.json

@@ -20,6 +20,7 @@
 #include <xrun/job.h>
 #include <xrun/pool.h>
 #include <xrun/proc.h>
+#include <xrun/prof.h>
 #include <xrun/queue.h>
 #include <xrun/store.h>
 
@@ -236,6 +237,22 @@ lost(void)
 	MUST(end(begin(pool, "nap", 1)) == XR_OK);
 }
 
+/* What ran is in the file trace. */
+static void
+traced(void)
+{
+	struct xr_value *events, *json;
+	FILE *file = fopen("trace", "w");
+	size_t len = 0;
+
+	MUST(xr_prof_begin(XR_PROF_PROCESS, &err) == XR_OK);
+	work();
+	MUST(xr_prof_end(XR_PROF_PROCESS, &events, &err) == XR_OK);
+	MUST(xr_prof_trace(events, &json, &err) == XR_OK);
+	MUST(file != NULL && fputs(xr_value_data(json, &len), file) >= 0);
+	MUST(fclose(file) == 0);
+}
+
 /* --- queues ------------------------------------------------------------------- */
 
 static struct xr_queue *
@@ -325,6 +342,7 @@ main(int argc, char **argv)
 		{ "idle", idle },
 		{ "again", again },
 		{ "lost", lost },
+		{ "traced", traced },
 		{ "queues", queues },
 		{ "many", many },
 	};

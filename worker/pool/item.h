@@ -49,7 +49,7 @@ struct result_head {
 	uint32_t count; /* calls that went well */
 	uint64_t ns;    /* all of it took */
 	uint32_t flags;
-	uint32_t unused;
+	uint32_t began; /* in us, the low bits: for profiles */
 };
 
 /* The values of an item on their way. */

@@ -14,6 +14,7 @@
 #include "worker/pool/job.h"
 #include "worker/pool/keeper.h"
 #include "worker/pool/take.h"
+#include "worker/pool/tell.h"
 #include "worker/rpc/future.h"
 #include "worker/rpc/word.h"
 
@@ -108,6 +109,8 @@ begin_result(struct xr_pool *pool, struct reading *r)
 	r->part.task = &pool->task[r->head->index];
 	r->part.ns = r->head->ns;
 	r->job = r->part.task->job;
+	if (__builtin_expect(prof_is_on(), false))
+		tell_came(pool, r->part.task, r->head);
 	return true;
 }
 

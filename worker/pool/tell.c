@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tell.c - see tell.h. */
+#include <stdio.h>
+
 #include "base/clock.h"
 #include "worker/pool/tell.h"
 
@@ -65,4 +67,73 @@ tell_over(struct xr_pool *pool, const struct job_part *part)
 		return;
 	gauge_add(&row->busy, part->ns);
 	gauge_add(&row->time[gauge_bucket(part->ns)], 1);
+}
+
+/* --- profiles ------------------------------------------------------------------------- */
+
+/* This one is over, or will be in a moment. */
+static uint32_t
+open_now(struct xr_pool *pool)
+{
+	uint64_t open;
+
+	pthread_mutex_lock(&pool->lock);
+	open = atomic_load(&pool->open) + pool->unfed;
+	pthread_mutex_unlock(&pool->lock);
+	return open > 0 ? (uint32_t)(open - 1) : 0;
+}
+
+static void
+note(struct xr_pool *pool, const struct task *t, struct prof_event *e)
+{
+	char key[512];
+
+	snprintf(key, sizeof(key), "pool#%.200s: %.255s", pool->conf.name,
+		t->job->func->name);
+	e->key = key;
+	e->open = open_now(pool) + 1;
+	prof_note_task(e);
+}
+
+void
+tell_ran(struct xr_pool *pool, const struct task *t, int64_t began,
+	const struct job_part *part)
+{
+	struct prof_event e = { .start = began,
+		.end = began + (int64_t)part->ns };
+
+	note(pool, t, &e);
+}
+
+/* 0: it is gone. */
+static uint32_t
+pid_at(struct xr_pool *pool, uint32_t i)
+{
+	int32_t pid = 0;
+
+	pthread_mutex_lock(&pool->lock);
+	if (i < pool->conf.workers && pool->place[i].proc != NULL)
+		pid = xr_proc_pid(pool->place[i].proc);
+	pthread_mutex_unlock(&pool->lock);
+	return (uint32_t)pid;
+}
+
+/* All clocks of a machine are one. What began more than 71 minutes ago was longer than its
+ * bits tell. */
+void
+tell_came(struct xr_pool *pool, const struct task *t,
+	const struct result_head *head)
+{
+	int64_t now = clock_now(), ns = (int64_t)head->ns;
+	struct prof_event e = { .thread = pid_at(pool, head->place) };
+
+	if (pool->by_mates)
+		return;
+	e.start = (now / 1000 -
+			  (uint32_t)((uint32_t)(now / 1000) - head->began)) *
+		1000;
+	if (ns / 1000 >= UINT32_MAX || e.start + ns > now)
+		e.start = now - ns;
+	e.end = e.start + ns;
+	note(pool, t, &e);
 }

@@ -8,7 +8,9 @@
 #ifndef WORKER_POOL_TELL_H
 #define WORKER_POOL_TELL_H
 
+#include "worker/pool/item.h"
 #include "worker/pool/job.h"
+#include "worker/rpc/prof.h"
 #include "worker/shm/gauge.h"
 
 /* tell_begin() - before its first worker; tell_end() - it has none, and no tasks. */
@@ -28,5 +30,12 @@ tell_open(struct xr_pool *pool)
 
 /* tell_over() - a task is over that a worker had, or that could not go to one. */
 void tell_over(struct xr_pool *pool, const struct job_part *part);
+
+/* A task ran, and somebody records a profile: tell_ran() - on this thread, from @began on;
+ * tell_came() - in another process, or by a mate, who has told it. The lock is not held. */
+void tell_ran(struct xr_pool *pool, const struct task *t, int64_t began,
+	const struct job_part *part);
+void tell_came(struct xr_pool *pool, const struct task *t,
+	const struct result_head *head);
 
 #endif /* WORKER_POOL_TELL_H */

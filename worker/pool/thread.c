@@ -11,6 +11,7 @@
 #include "worker/pool/hand.h"
 #include "worker/pool/job.h"
 #include "worker/pool/run.h"
+#include "worker/pool/tell.h"
 #include "worker/pool/thread.h"
 #include "worker/rpc/future.h"
 
@@ -108,6 +109,8 @@ do_task(struct xr_pool *pool, struct task *t, uint32_t seat)
 	run_calls(s, &plan, job, &part);
 	ledger_since(&pool->ledger, seat, 0);
 	part.ns = (uint64_t)(clock_now() - began);
+	if (__builtin_expect(prof_is_on(), false))
+		tell_ran(pool, t, began, &part);
 	return part;
 }
 

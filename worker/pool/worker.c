@@ -167,6 +167,7 @@ reply_init(struct reply *r, struct worker *w)
 	r->list = r->error = NULL;
 	r->failed = NULL;
 	r->began = clock_now();
+	r->head.began = (uint32_t)(r->began / 1000);
 }
 
 static void

@@ -194,6 +194,19 @@ prof_thread(void)
 	return me.id;
 }
 
+static void
+add_to_process(const struct prof_event *e)
+{
+	struct prof *p;
+
+	if (atomic_load(&process.depth) == 0)
+		return;
+	pthread_mutex_lock(&process.lock);
+	SLIST_FOREACH(p, &process.stack, below)
+	prof_add(p, e);
+	pthread_mutex_unlock(&process.lock);
+}
+
 void
 prof_note(const struct prof_into *into, const char *key, int64_t start,
 	int64_t end)
@@ -206,16 +219,22 @@ prof_note(const struct prof_into *into, const char *key, int64_t start,
 		.worker = prof_worker(),
 		.thread = into->thread != 0 ? into->thread : prof_thread(),
 	};
-	struct prof *p;
 
 	prof_add(into->own, &e);
 	prof_add(into->serving, &e);
-	if (atomic_load(&process.depth) == 0)
-		return;
-	pthread_mutex_lock(&process.lock);
-	SLIST_FOREACH(p, &process.stack, below)
-	prof_add(p, &e);
-	pthread_mutex_unlock(&process.lock);
+	add_to_process(&e);
+}
+
+void
+prof_note_task(const struct prof_event *e)
+{
+	struct prof_event whole = *e;
+
+	whole.order = e->start;
+	whole.worker = prof_worker();
+	if (whole.thread == 0)
+		whole.thread = prof_thread();
+	add_to_process(&whole);
 }
 
 /* --- marks ---------------------------------------------------------------- */
@@ -331,6 +350,8 @@ value_of(const struct prof_event *e)
 		status = put(d, "thread", xr_value_new_i64(e->thread));
 	if (status == XR_OK)
 		status = put(d, "remote", xr_value_new_bool(e->remote));
+	if (status == XR_OK && e->open > 0)
+		status = put(d, "open", xr_value_new_i64(e->open - 1));
 	if (status == XR_OK)
 		return d;
 	xr_value_unref(d);

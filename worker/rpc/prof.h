@@ -34,6 +34,8 @@ struct prof_event {
 	int64_t order;      /* its start; of what came back: that of its call */
 	uint32_t sub;       /* of what came back: its place, from 1 */
 	uint32_t worker, thread;
+	uint32_t
+		open; /* of a pool's task: 1, and how many are open at its end */
 	bool remote;
 };
 
@@ -81,6 +83,11 @@ struct prof_into *prof_into(void);
  * borrowed. */
 void prof_note(const struct prof_into *into, const char *key, int64_t start,
 	int64_t end);
+
+/* prof_note_task() - the same of a task of a pool, of which @open are not over, and only
+ * for the process's. @e has the key, which is borrowed, start, end, open, and a thread, 0:
+ * the calling one. */
+void prof_note_task(const struct prof_event *e);
 
 uint32_t prof_worker(void); /* this one's id; 0 without an agent */
 uint32_t prof_thread(void);

@@ -133,7 +133,7 @@ static void
 take_events(struct prof_call *c, struct xr_body body, uint32_t count)
 {
 	char own[KEY_MAX + 1];
-	struct prof_event e;
+	struct prof_event e = { .open = 0 };
 
 	for (uint32_t i = 0; i < count && read_event(&body, &e, own); i++) {
 		size_t len = strlen(c->key) + strlen(SAID) + strlen(own) + 1;

@@ -3,7 +3,8 @@
  * prof_trace.c - a profile as Chrome and Perfetto read it.
  *
  * https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU:
- * complete events, "X", times in microseconds. A worker is a process there.
+ * complete events, "X", times in microseconds. A worker is a process there. Of tasks of
+ * pools there is a counter, "C", too, of what is before ": " in their keys.
  */
 #include <string.h>
 
@@ -51,6 +52,29 @@ put_event(struct json *j, const struct xr_value *event)
 	json_real(j, "dur", (double)(number_in(event, "end") - start) / 1000);
 	json_int(j, "pid", number_in(event, "worker"));
 	json_int(j, "tid", number_in(event, "thread"));
+	json_close_object(j);
+}
+
+/* How many tasks of the pool were open when this one was over. */
+static void
+put_open(struct json *j, const struct xr_value *event)
+{
+	size_t len = 0;
+	const char *key = xr_value_data(xr_value_find(event, "key", 3), &len);
+	const char *stop = memmem(key, len, ": ", 2);
+
+	if (xr_value_kind(xr_value_find(event, "open", 4)) != XR_I64)
+		return;
+	if (stop != NULL)
+		len = (size_t)(stop - key);
+	json_open_object(j, NULL);
+	json_bytes(j, "name", (struct span){ key, len });
+	json_text(j, "ph", "C");
+	json_real(j, "ts", (double)number_in(event, "end") / 1000);
+	json_int(j, "pid", number_in(event, "worker"));
+	json_open_object(j, "args");
+	json_int(j, "open", number_in(event, "open"));
+	json_close_object(j);
 	json_close_object(j);
 }
 
@@ -106,8 +130,10 @@ xr_prof_trace(const struct xr_value *events, struct xr_value **json,
 	json_open_object(&j, NULL);
 	json_open_array(&j, "traceEvents");
 	put_names(&j, events);
-	for (size_t i = 0; i < xr_value_count(events); i++)
+	for (size_t i = 0; i < xr_value_count(events); i++) {
 		put_event(&j, xr_value_at(events, i));
+		put_open(&j, xr_value_at(events, i));
+	}
 	json_close_array(&j);
 	json_text(&j, "displayTimeUnit", "ns");
 	json_close_object(&j);
