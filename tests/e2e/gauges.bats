@@ -19,9 +19,11 @@ rests()
 	wait_for 30 is_ready
 }
 
+# Of no input at all jq says nothing, and 0.
 is_ready()
 {
-	"$XRUN" ps --json told 2>/dev/null | jq -e '.rank[0].ready' >/dev/null
+	"$XRUN" ps --json told 2>/dev/null |
+		jq -es '.[0].rank[0].ready == true' >/dev/null
 }
 
 # ends - it is stopped, and left no process.
@@ -74,6 +76,7 @@ metric()
 		says '["work","'"$kind"'",2,19,4,19,0,0]' '.pools[0] |
 			[.name, .kind, .workers, .done, .failed, .timed, .waiting, .running]'
 		says 19 '[.pools[0].times[].tasks] | add'
+		says false 'has("queues")' # those of the pool are its own
 		says true '.pools[0] | .p50 <= .p99 and .task_seconds > 0.02 and
 			.task_seconds == .busy_seconds and .worker_seconds > .busy_seconds'
 		see '^ RANK POOL WORKERS WAITING RUNNING DONE FAILED BUSY MEAN P50 P99$'
@@ -227,7 +230,7 @@ switches()
 
 is_plain()
 {
-	"$XRUN" ps --json plain 2>/dev/null | jq -e '.rank | length == 1 and
+	"$XRUN" ps --json plain 2>/dev/null | jq -es '.[0].rank | length == 1 and
 		all(.state == "running" and (has("pools") or has("queues") or
 			has("unlisted") | not))' >/dev/null
 }

@@ -289,14 +289,20 @@ Test(gauge, rows_that_cannot_be_are_in_range)
 	}
 }
 
+static void
+name(struct gauge_row *row, const char *text)
+{
+	snprintf(row->name, sizeof(row->name), "%s", text);
+}
+
 Test(gauge, two_of_a_name_are_one_and_one_more)
 {
 	struct segment_gauges *g = create();
 	struct gauges_view view;
 
 	for (uint32_t i = 0; i < 3; i++)
-		strcpy(row_of(g, i, GAUGE_THREADS)->name, "same");
-	strcpy(row_of(g, 3, GAUGE_QUEUE)->name, "same");
+		name(row_of(g, i, GAUGE_THREADS), "same");
+	name(row_of(g, 3, GAUGE_QUEUE), "same");
 	row_of(g, 4, GAUGE_QUEUE)->name[0] = '\0';
 	view = read_all();
 	cr_expect_eq(view.count, 2);

@@ -94,7 +94,7 @@ struct xr_pool_opts {
 			     * is one. Threads stay */
 	const char *method; /* as xr_proc_start() has them; NULL: "zygote" */
 	const char *module;
-	const char *name;        /* for reports; NULL: "pool" */
+	const char *name;        /* for reports, and xrun ps; NULL: "pool" */
 	uint32_t start_failures; /* so many workers in a row that end, or whose
 				  * initializer fails, before they take a task, */
 	int64_t start_window;    /* ns: in this time, and the pool gives up.
