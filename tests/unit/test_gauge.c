@@ -423,6 +423,10 @@ Test(gauge, the_pages_are_the_first_ones_as_long_as_it_lives)
 	atomic_store(&g->owner, (uint32_t)getppid());
 	cr_expect_null(tell(GAUGE_THREADS, "pool"));
 	cr_expect_eq(atomic_load(&g->owner), (uint32_t)getppid());
+	/* Nobody any more. */
+	atomic_store(&g->owner, 0);
+	cr_expect_not_null(tell(GAUGE_THREADS, "pool"));
+	cr_expect_eq(atomic_load(&g->owner), (uint32_t)getpid());
 }
 
 Test(gauge, the_pages_of_who_is_gone_are_anothers)

@@ -18,8 +18,9 @@
 static struct {
 	pthread_mutex_t lock; /* of what follows, and of what rows there are */
 	bool looked;
-	struct segment_gauges *at; /* NULL: nobody is told */
-	uint64_t freed[GAUGES];    /* when, by count */
+	struct segment_gauges *page; /* of the rank; NULL: there is none */
+	struct segment_gauges *at;   /* the same, if it is ours */
+	uint64_t freed[GAUGES];      /* when, by count */
 	uint64_t count;
 } g = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
@@ -42,6 +43,7 @@ static void
 in_child(void)
 {
 	g.looked = true;
+	g.page = NULL;
 	g.at = NULL;
 	pthread_mutex_init(&g.lock, NULL);
 }
@@ -70,22 +72,31 @@ take(struct segment_gauges *at)
 }
 
 static struct segment_gauges *
-look(void)
+find_page(void)
 {
 	const char *text = getenv("XRUN_LOCAL_RANK");
-	struct segment_gauges *at = NULL;
 	struct segment_tag tag;
 	uint32_t rank;
+
+	if (!segment_tag_parse(getenv("XRUN_SEGMENT_FD"), &tag) ||
+		!number_parse(span_of(text == NULL ? "" : text), UINT32_MAX - 1,
+			&rank))
+		return NULL;
+	return segment_gauges_join(&tag, rank);
+}
+
+/* Whoever has it may have ended since the last look. */
+static void
+look(void)
+{
 	int saved = errno;
 
-	if (segment_tag_parse(getenv("XRUN_SEGMENT_FD"), &tag) &&
-		number_parse(span_of(text == NULL ? "" : text), UINT32_MAX - 1,
-			&rank))
-		at = segment_gauges_join(&tag, rank);
-	if (at != NULL && !take(at))
-		at = NULL;
+	if (!g.looked)
+		g.page = find_page();
+	g.looked = true;
+	if (g.at == NULL && g.page != NULL && take(g.page))
+		g.at = g.page;
 	errno = saved;
-	return at;
 }
 
 /* --- rows ------------------------------------------------------------------- */
@@ -108,7 +119,7 @@ is_alike(const struct gauge_row *row, enum gauge_kind kind, const char *name)
 }
 
 static struct gauge_row *
-find(enum gauge_kind kind, const char *name)
+find_row(enum gauge_kind kind, const char *name)
 {
 	for (uint32_t i = 0; i < GAUGES; i++)
 		if (is_alike(&g.at->row[i], kind, name))
@@ -142,7 +153,7 @@ choose_name(const struct gauge_of *of, char name[GAUGE_NAME])
 
 		snprintf(name, GAUGE_NAME, "%.*s%s", (int)cut(of->name, room),
 			of->name, suffix);
-		row = find(of->kind, name);
+		row = find_row(of->kind, name);
 		if (row == NULL || !is_live(row))
 			return row;
 		snprintf(suffix, sizeof(suffix), "-%u", n);
@@ -213,9 +224,7 @@ gauge_new(const struct gauge_of *of)
 
 	pthread_once(&once, watch_forks);
 	pthread_mutex_lock(&g.lock);
-	if (!g.looked)
-		g.at = look();
-	g.looked = true;
+	look();
 	if (g.at != NULL)
 		row = make(of);
 	pthread_mutex_unlock(&g.lock);
