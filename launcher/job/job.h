@@ -72,7 +72,7 @@ struct rank {
 	char *metrics;       /* a JSON object; or NULL */
 	int64_t unheard;     /* slots.c: reports of its own without room */
 	struct figures_view *figures; /* figures.c: of its agent; or NULL */
-	struct gauges_view *gauges;   /* gauges.c: of pools, queues; or NULL */
+	struct gauges *gauges; /* gauges.c: of pools and queues; or NULL */
 	uint32_t blames;   /* 1 and the rank here whose loss its agent was first
 			  * told of; 0: none */
 	struct pace *pace; /* slow.c: of its steps; or NULL */

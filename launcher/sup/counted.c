@@ -59,7 +59,7 @@ counted_told(struct job *job, uint32_t r, const struct control *m)
 		take(&job->rank[r], &m->rpc);
 	else if (m->type == CONTROL_LOST)
 		figures_blame(job, r, m->lost.peer);
-	else
+	else if (m->type != CONTROL_GAUGES) /* without the memory it is none */
 		return false;
 	return true;
 }

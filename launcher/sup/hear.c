@@ -14,6 +14,7 @@
 #include "launcher/sup/keys.h"
 #include "launcher/sup/steer.h"
 #include "launcher/sup/sup.h"
+#include "launcher/tell/gauges.h"
 
 #define TURN        64         /* messages */
 #define TURN_BYTES  (64 << 10) /* of them, and one message more */
@@ -99,6 +100,8 @@ claim_of(const struct control *m)
 		return m->rpc.rank;
 	case CONTROL_LOST:
 		return m->lost.rank;
+	case CONTROL_GAUGES:
+		return m->gauges.rank;
 	default:
 		return CONTROL_NONE;
 	}
@@ -142,6 +145,12 @@ take(struct job *job, struct told *t)
 	if (m.type == CONTROL_HELLO && t->fd != -1) {
 		steer_admit(job, t->fd, r);
 		t->fd = -1;
+		return;
+	}
+	if (m.type == CONTROL_GAUGES) {
+		if (t->fd != -1 && steer_spares(job, t->fd) &&
+			gauges_sent(job, r, t->pid, t->fd))
+			t->fd = -1;
 		return;
 	}
 	steer_told(job, r, &m);

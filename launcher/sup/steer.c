@@ -31,6 +31,7 @@
 #include "launcher/sup/steer.h"
 #include "launcher/sup/sup.h"
 #include "launcher/sup/typist.h"
+#include "launcher/tell/gauges.h"
 #include "launcher/tell/http.h"
 #include "launcher/tell/report.h"
 #include "launcher/tell/slow.h"
@@ -433,8 +434,7 @@ steer_end(struct job *job)
 		job->rank[i].metrics = NULL;
 		free(job->rank[i].figures);
 		job->rank[i].figures = NULL;
-		free(job->rank[i].gauges);
-		job->rank[i].gauges = NULL;
+		gauges_free(&job->rank[i]);
 		free(job->rank[i].pace);
 		job->rank[i].pace = NULL;
 	}

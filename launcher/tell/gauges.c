@@ -1,19 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gauges.c - see gauges.h. */
+#include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include <sys/stat.h>
+
 #include "base/clock.h"
+#include "base/fd.h"
 #include "base/json.h"
 #include "launcher/tell/gauges.h"
 #include "segment/gauge.h"
+
+struct gauges {
+	int fd;    /* memory that it sent; -1: it has a slot, or told nothing */
+	pid_t pid; /* whose it is; 0: not known */
+	struct gauges_view view;
+};
 
 /* --- looking ------------------------------------------------------------------ */
 
 static const struct gauge_view *
 find(const struct gauges_view *all, const struct gauge_view *like)
 {
-	for (uint32_t i = 0; all != NULL && i < all->count; i++)
+	for (uint32_t i = 0; i < all->count; i++)
 		if ((all->row[i].kind == GAUGE_QUEUE) ==
 				(like->kind == GAUGE_QUEUE) &&
 			strcmp(all->row[i].name, like->name) == 0)
@@ -47,20 +58,33 @@ keep(struct gauges_view *now, const struct gauges_view *before)
 }
 
 /* Without memory for it nothing is known of this rank. */
+static struct gauges *
+have(struct rank *rank)
+{
+	if (rank->gauges == NULL) {
+		rank->gauges = calloc(1, sizeof(*rank->gauges));
+		if (rank->gauges != NULL)
+			rank->gauges->fd = -1;
+	}
+	return rank->gauges;
+}
+
 static bool
 look(struct job *job, uint32_t r)
 {
-	struct rank *rank = &job->rank[r];
+	struct gauges *g = job->rank[r].gauges;
+	bool is_sent = g != NULL && g->fd != -1;
 	struct gauges_view view;
 
-	if (!segment_gauge(SPAWN_SLOT_SEGMENT, job->gauges_at, r, clock_now(),
-		    &view))
+	if (!segment_gauge(is_sent ? g->fd : SPAWN_SLOT_SEGMENT,
+		    is_sent ? GAUGE_SENT_AT : job->gauges_at, is_sent ? 0 : r,
+		    clock_now(), &view))
 		return false;
-	keep(&view, rank->gauges);
-	if (rank->gauges == NULL)
-		rank->gauges = malloc(sizeof(*rank->gauges));
-	if (rank->gauges != NULL)
-		*rank->gauges = view;
+	g = have(&job->rank[r]);
+	if (g == NULL)
+		return false;
+	keep(&view, &g->view);
+	g->view = view;
 	return true;
 }
 
@@ -73,18 +97,58 @@ gauges_look(struct job *job, uint32_t r)
 void
 gauges_reaped(struct job *job, uint32_t r)
 {
-	struct gauges_view *all;
+	struct gauges *g;
 
-	if (!look(job, r))
+	look(job, r);
+	g = job->rank[r].gauges;
+	if (g == NULL)
 		return;
-	segment_ungauge(SPAWN_SLOT_SEGMENT, job->gauges_at, r);
-	all = job->rank[r].gauges;
-	for (uint32_t i = 0; all != NULL && i < all->count; i++) {
-		struct gauge_view *v = &all->row[i];
+	for (uint32_t i = 0; i < g->view.count; i++) {
+		struct gauge_view *v = &g->view.row[i];
 
 		v->live = false;
 		v->parts = v->open = v->waiting = v->running = v->items = 0;
 	}
+	if (g->fd == -1)
+		segment_ungauge(SPAWN_SLOT_SEGMENT, job->gauges_at, r);
+	fd_close(g->fd);
+	g->fd = -1;
+}
+
+/* Nothing but the seals may be asked of a file of an unknown kind. */
+static bool
+is_memory(int fd)
+{
+	int seals = fcntl(fd, F_GET_SEALS);
+	struct stat st;
+
+	return seals != -1 && (seals & F_SEAL_SHRINK) != 0 &&
+		fstat(fd, &st) == 0 &&
+		st.st_size == GAUGE_SENT_AT + SEGMENT_GAUGES;
+}
+
+/* The first one tells, as long as it is there. */
+bool
+gauges_sent(struct job *job, uint32_t r, pid_t pid, int fd)
+{
+	struct gauges *g = have(&job->rank[r]);
+
+	if (g == NULL || !is_memory(fd) ||
+		(g->fd != -1 && g->pid != 0 && kill(g->pid, 0) == 0))
+		return false;
+	fd_close(g->fd);
+	g->fd = fd;
+	g->pid = pid;
+	return true;
+}
+
+void
+gauges_free(struct rank *rank)
+{
+	if (rank->gauges != NULL)
+		fd_close(rank->gauges->fd);
+	free(rank->gauges);
+	rank->gauges = NULL;
 }
 
 /* --- JSON --------------------------------------------------------------------- */
@@ -175,10 +239,11 @@ put_kind(struct json *j, const struct gauges_view *all, const char *key,
 void
 gauges_put(struct json *j, const struct rank *rank)
 {
-	const struct gauges_view *all = rank->gauges;
+	const struct gauges_view *all;
 
-	if (all == NULL)
+	if (rank->gauges == NULL)
 		return;
+	all = &rank->gauges->view;
 	put_kind(j, all, "pools", put_pool);
 	put_kind(j, all, "queues", put_queue);
 	if (all->more > 0)

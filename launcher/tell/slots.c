@@ -106,11 +106,11 @@ slots_look(struct job *job, uint32_t r)
 {
 	struct segment_view view;
 
+	gauges_look(job, r);
 	if (!look(job, r, &view))
 		return;
 	take(&job->rank[r], &view);
 	figures_look(job, r);
-	gauges_look(job, r);
 }
 
 /* --- what the dead had ---------------------------------------------------- */
@@ -193,11 +193,11 @@ slots_reaped(struct job *job, uint32_t r)
 {
 	struct segment_view view;
 
+	gauges_reaped(job, r);
 	if (!look(job, r, &view))
 		return;
 	take(&job->rank[r], &view);
 	figures_reaped(job, r);
-	gauges_reaped(job, r);
 	if (!is_anybody_else(job, r))
 		segment_recycle(SPAWN_SLOT_SEGMENT, r, view.gen);
 	else if (!release(job, r, &view))

@@ -68,6 +68,10 @@ struct segment_gauges {
 
 _Static_assert(sizeof(struct segment_gauges) == SEGMENT_GAUGES, "whole pages");
 
+/* A rank without a slot has them in a sealed memfd of so many bytes and SEGMENT_GAUGES,
+ * there, and sends that: message gauges of wire/control.def. */
+#define GAUGE_SENT_AT SEGMENT_PAGE
+
 /* gauge_bucket() - of a task that took @ns. */
 static inline uint32_t
 gauge_bucket(uint64_t ns)

@@ -189,6 +189,58 @@ switches()
 	done
 }
 
+@test "a rank without a segment tells the same" {
+	# shellcheck disable=SC2016 # its arguments, not ours
+	spawn one "$XRUN" --job told --report report --metrics-file told.prom \
+		bash -c '"$0" "$@"; exit' "$PROG/gauges" busy
+	wait_for 30 is_ready
+	wait_for 20 is '[105,2,103,0]' '.pools[0] | [.open, .running, .waiting, .done]'
+	"$XRUN" stop told
+	wait "$pid" || true
+	# shellcheck disable=SC2016 # its arguments, not ours
+	job --job dead --report report bash -c '"$0" "$@"; exit' "$PROG/gauges" killed
+	[ "$(jq -c '.rank[0].pools[0] | [.name, .workers, .done, .failed, .timed, .open]' \
+		report)" = '["work",0,19,4,19,0]' ]
+	# shellcheck disable=SC2016 # its arguments, not ours
+	job --job two --report report bash -c '"$0" "$@"; "$0" killed; exit' \
+		"$PROG/gauges" killed
+	[ "$(jq -c '.rank[0].pools[0] | [.name, .done]' report)" = '["work",19]' ]
+}
+
+@test "memory of any kind that is sent, and whatever stands there, harms nobody" {
+	need python3
+	cat >sends.py <<-'EOF'
+		import array, fcntl, os, socket, sys, time
+		control = socket.socket(fileno=os.dup(int(os.environ["XRUN_CONTROL_FD"].split(":")[0])))
+		def send(fd):
+		    rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [fd]))] if fd >= 0 else []
+		    control.sendmsg([b'{"type":"gauges"}'], rights)
+		def memory(size, byte, seals):
+		    fd = os.memfd_create("m", os.MFD_ALLOW_SEALING)
+		    os.write(fd, bytes([byte]) * size)
+		    fcntl.fcntl(fd, 1033, seals)
+		    return fd
+		send(-1)
+		send(os.open("/dev/null", os.O_RDWR))
+		send(os.pipe()[0])
+		send(memory(20480, 0xff, 0))
+		send(memory(4096, 0xff, 6))
+		if sys.argv[1] == "wild":
+		    send(memory(20480, 0xff, 6))
+		control.sendmsg([b'{"type":"ready"}'])
+		time.sleep(600)
+	EOF
+	spawn one "$XRUN" --job told python3 sends.py tame
+	wait_for 30 is_ready
+	says '[false,false,false]' '[has("pools"), has("queues"), has("unlisted")]'
+	ends
+	spawn one "$XRUN" --job told --report report python3 sends.py wild
+	wait_for 30 is_ready
+	says 4294967295 .unlisted
+	ends
+	[ "$(jq '.rank[0].unlisted' report)" = 4294967295 ]
+}
+
 @test "how many items are in a queue is seen, whoever put them, and that it is full" {
 	rests queues
 	says '[["queue",8,8,9,1],["jobs",3,100,5,2],["queue-2",0,0,3,1]]' '[.queues[] |

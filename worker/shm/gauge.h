@@ -4,7 +4,8 @@
  *
  * A row is its owner's, who writes it, one thread at a time, and shows it when all of
  * it is there. Outside of a job there are none, nor in a child of fork(), nor where
- * another process of the rank has them: who has no row tells nobody.
+ * another process of the rank has them: who has no row tells nobody. A rank without a slot
+ * sends the supervisor memory to look into, once.
  */
 #ifndef WORKER_SHM_GAUGE_H
 #define WORKER_SHM_GAUGE_H
@@ -19,6 +20,10 @@ struct gauge_of {
 	uint32_t parts, room;
 	uint64_t at, stride;
 };
+
+/* gauge_send_by() - how the supervisor is sent memory, where there is no segment: @send gives
+ * false, if it was not. Before any other thread. */
+void gauge_send_by(bool (*send)(int fd));
 
 /* gauge_new() - a row, which is shown; NULL: there is none. Any thread. */
 struct gauge_row *gauge_new(const struct gauge_of *of);
