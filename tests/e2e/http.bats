@@ -20,7 +20,7 @@ up()
 answers()
 {
 	"$XRUN" ps --json web >ps.json 2>/dev/null &&
-		jq -e 'has("http")' ps.json >/dev/null && find_aide
+		jq -es '.[0] | select(.) | has("http")' ps.json >/dev/null && find_aide
 }
 
 # find_aide - who answers is $aide.

@@ -38,7 +38,7 @@ counts()
 
 is_ready()
 {
-	"$XRUN" ps --json counts 2>/dev/null | jq -e '.rank[0].ready' >/dev/null
+	"$XRUN" ps --json counts 2>/dev/null | jq -es '.[0] | select(.) | .rank[0].ready' >/dev/null
 }
 
 # are - do the ranks of the object on standard input say so?
@@ -109,7 +109,7 @@ told()
 
 is_plain()
 {
-	"$XRUN" ps --json plain 2>/dev/null | jq -e '.rank | length == 2 and
+	"$XRUN" ps --json plain 2>/dev/null | jq -es '.[0] | select(.) | .rank | length == 2 and
 		all(.state == "running" and has("rpc") == false)' >/dev/null
 }
 

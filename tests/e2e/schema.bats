@@ -416,6 +416,6 @@ for line in sys.stdin:
 
 told()
 {
-	"$XRUN" ps --json runs | jq -e '.rank[1].progress.step == 1 and
+	"$XRUN" ps --json runs | jq -es '.[0] | select(.) | .rank[1].progress.step == 1 and
 		.rank[0].state == "done"'
 }
