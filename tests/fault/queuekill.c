@@ -14,11 +14,11 @@
 #include <signal.h>
 #include <time.h>
 
-#include <sys/mman.h>
 #include <sys/wait.h>
 
 #include "tests/prog/line.h"
 #include "tests/prog/prog.h"
+#include "tests/prog/queue_far.h"
 #include "tests/prog/queue_rig.h"
 
 #define MOST     3            /* of each */
@@ -59,7 +59,7 @@ writer(struct xr_queue *q, uint32_t index)
 	static uint8_t data[LONG_ONE];
 	struct row *row = &board->row[index];
 
-	xr_queue_leave(q, XR_QUEUE_READER);
+	rig_leave(q, XR_QUEUE_READER);
 	while (atomic_load(&board->over) == 0) {
 		struct rig_item item = { index, atomic_load(&row->begun) };
 		size_t len = bytes_of(item.seq);
@@ -80,7 +80,7 @@ reader(struct xr_queue *q, uint32_t index)
 	static uint8_t data[LONG_ONE];
 
 	(void)index;
-	xr_queue_leave(q, XR_QUEUE_WRITER);
+	rig_leave(q, XR_QUEUE_WRITER);
 	for (;;) {
 		struct xr_queue_buf buf = { .data = data,
 			.room = sizeof(data) };
@@ -204,7 +204,7 @@ play(const char *kind)
 		kill_one(q, pid);
 	atomic_store(&board->over, 1);
 	rig_join(pid, writers);
-	xr_queue_leave(q, XR_QUEUE_WRITER);
+	rig_leave(q, XR_QUEUE_WRITER);
 	rig_join(pid + writers, readers);
 	EXPECT(xr_queue_empty(q));
 	xr_queue_free(q);
@@ -221,13 +221,16 @@ main(int argc, char **argv)
 	};
 	int at = prog_opts(argc, argv, table);
 
-	if (at + 1 != argc)
+	/* A child is told otherwise what to do. */
+	if (at + 1 != argc && !(far_is_on() && argc == 1))
 		prog_die(0, "usage: queuekill [OPTION]... any|p2p|redeliver");
-	rig_init();
+	rig_keep(&writers, sizeof(writers));
+	rig_keep(&readers, sizeof(readers));
+	rig_keep(&redelivers, sizeof(redelivers));
+	board = rig_init(sizeof(*board));
+	if (far_is_on())
+		far_begin();
 	alarm((unsigned)(60 + rounds));
-	board = mmap(NULL, sizeof(*board), PROT_READ | PROT_WRITE,
-		MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	EXPECT(board != MAP_FAILED);
 	chance = (uint64_t)seed * 2 + 1;
 	return play(argv[at]);
 }

@@ -15,6 +15,7 @@
 #include <xrun/job.h>
 #include <xrun/tensor.h>
 
+#include "tests/prog/queue_far.h"
 #include "tests/prog/queue_rig.h"
 
 /* --- times ------------------------------------------------------------------------------ */
@@ -321,13 +322,13 @@ roles(void)
 	struct xr_queue_buf buf = { 0 };
 
 	EXPECT(xr_queue_put_bytes(q, "x", 1, 0, &rig_err) == XR_OK);
-	xr_queue_leave(q, XR_QUEUE_WRITER);
+	rig_leave(q, XR_QUEUE_WRITER);
 	EXPECT(xr_queue_put_bytes(q, "x", 1, 0, &rig_err) == XR_E_STATE);
 	EXPECT(xr_queue_get_bytes(q, &buf, 0, &rig_err) == XR_OK);
 	free(buf.data);
 	buf.data = NULL;
 	EXPECT(xr_queue_get_bytes(q, &buf, 0, &rig_err) == XR_E_CLOSED);
-	xr_queue_leave(q, XR_QUEUE_READER);
+	rig_leave(q, XR_QUEUE_READER);
 	EXPECT(xr_queue_get_bytes(q, &buf, 0, &rig_err) == XR_E_STATE);
 	xr_queue_free(q);
 }
@@ -351,7 +352,7 @@ handed(void)
 	xr_queue_free(other);
 	xr_queue_fds(q, fds);
 	EXPECT(xr_queue_adopt(fds, &other, &rig_err) == XR_OK);
-	xr_queue_leave(q, XR_QUEUE_WRITER);
+	rig_leave(q, XR_QUEUE_WRITER);
 	rig_put(other, 4, 1, 8);
 	xr_queue_free(other);
 	EXPECT(rig_get(q, &item, &len) && item.writer == 4);
@@ -480,7 +481,10 @@ run(const struct rig_case *c, const char *name)
 int
 main(int argc, char **argv)
 {
-	rig_init();
+	many_init();
+	rig_init(0);
+	if (far_is_on())
+		far_begin();
 	if (argc != 2 ||
 		(!run(cases, argv[1]) && !run(many_cases, argv[1]) &&
 			!run(end_cases, argv[1]))) {

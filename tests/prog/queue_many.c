@@ -15,6 +15,13 @@
 static uint32_t items;
 static size_t bytes;
 
+void
+many_init(void)
+{
+	rig_keep(&items, sizeof(items));
+	rig_keep(&bytes, sizeof(bytes));
+}
+
 /* --- each item once, in its order ------------------------------------------------------ */
 
 static size_t
@@ -26,7 +33,7 @@ size_of(uint32_t seq)
 static void
 writer(struct xr_queue *q, uint32_t index)
 {
-	xr_queue_leave(q, XR_QUEUE_READER);
+	rig_leave(q, XR_QUEUE_READER);
 	for (uint32_t i = 0; i < items; i++)
 		rig_put(q, index, i, size_of(i));
 }
@@ -39,7 +46,7 @@ reader(struct xr_queue *q, uint32_t index)
 	size_t len;
 
 	(void)index;
-	xr_queue_leave(q, XR_QUEUE_WRITER);
+	rig_leave(q, XR_QUEUE_WRITER);
 	while (rig_get(q, &item, &len)) {
 		EXPECT(item.writer < RIG_WRITERS && item.seq < items);
 		EXPECT(len == size_of(item.seq));
@@ -62,7 +69,7 @@ many(struct xr_queue *q, uint32_t writers, uint32_t readers)
 		pid[n++] = rig_fork(reader, q, i);
 	for (uint32_t i = 0; i < writers; i++)
 		pid[n++] = rig_fork(writer, q, i);
-	xr_queue_leave(q, XR_QUEUE_WRITER | XR_QUEUE_READER);
+	rig_leave(q, XR_QUEUE_WRITER | XR_QUEUE_READER);
 	rig_join(pid, n);
 	EXPECT(atomic_load(&rig_board->got) == (uint64_t)writers * items);
 	for (uint32_t w = 0; w < writers; w++)
@@ -170,7 +177,7 @@ last_writer(void)
 	pid[0] = rig_fork(put_and_end, q, 0);
 	pid[1] = rig_fork(put_and_end, q, 1);
 	rig_join(pid, 2);
-	xr_queue_leave(q, XR_QUEUE_WRITER);
+	rig_leave(q, XR_QUEUE_WRITER);
 	for (int i = 0; i < 20; i++)
 		EXPECT(rig_get(q, &item, &len));
 	EXPECT(!rig_get(q, &item, &len));
@@ -195,7 +202,7 @@ last_writer_killed(void)
 	size_t len;
 
 	rig_await(0, 1);
-	xr_queue_leave(q, XR_QUEUE_WRITER);
+	rig_leave(q, XR_QUEUE_WRITER);
 	EXPECT(rig_get(q, &item, &len));
 	sleeper = rig_fork(get_for_ever, q, 0);
 	rig_await(0, 2);
@@ -431,7 +438,7 @@ lanes(void)
 	items = 20000;
 	for (uint32_t i = 0; i < 4; i++)
 		pid[i] = rig_fork(lane_writer, q, i);
-	xr_queue_leave(q, XR_QUEUE_WRITER);
+	rig_leave(q, XR_QUEUE_WRITER);
 	while (rig_get(q, &item, &len)) {
 		EXPECT(item.seq == next[item.writer]);
 		EXPECT(len == 8 + item.seq % 300);
@@ -474,7 +481,7 @@ pollable(void)
 	int fd;
 
 	EXPECT(xr_queue_fd(q, &fd, &rig_err) == XR_OK);
-	xr_queue_leave(q, XR_QUEUE_WRITER);
+	rig_leave(q, XR_QUEUE_WRITER);
 	for (int i = 0; i < 100; i++) {
 		EXPECT(polls(fd, 0) == 0);
 		rig_post(0);

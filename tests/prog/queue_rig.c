@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
+#include "tests/prog/queue_far.h"
 #include "tests/prog/queue_rig.h"
 
 #define PATIENCE_S 60
@@ -26,13 +27,72 @@ rig_fail(const char *what, const char *file, int line)
 	_exit(1);
 }
 
+/* --- what children have ---------------------------------------------------------------- */
+
+static struct {
+	void *data[8];
+	size_t len[8], count;
+} kept;
+
+static struct {
+	const struct xr_queue *q;
+	uint32_t roles;
+} left;
+
 void
-rig_init(void)
+rig_keep(void *data, size_t len)
 {
+	EXPECT(kept.count < 8);
+	kept.data[kept.count] = data;
+	kept.len[kept.count++] = len;
+}
+
+static void
+copy_kept(bool out)
+{
+	uint8_t *at = rig_board->kept;
+
+	for (size_t i = 0; i < kept.count; i++) {
+		EXPECT(at + kept.len[i] <= rig_board->kept + RIG_KEPT);
+		memcpy(out ? kept.data[i] : at, out ? at : kept.data[i],
+			kept.len[i]);
+		at += kept.len[i];
+	}
+}
+
+void
+rig_recall(void)
+{
+	copy_kept(true);
+}
+
+void
+rig_leave(struct xr_queue *q, uint32_t roles)
+{
+	left.roles = rig_left(q) | roles;
+	left.q = q;
+	xr_queue_leave(q, roles);
+}
+
+uint32_t
+rig_left(const struct xr_queue *q)
+{
+	return left.q == q ? left.roles : 0;
+}
+
+void *
+rig_init(size_t extra)
+{
+	size_t bytes = sizeof(*rig_board) + extra;
+
 	alarm(PATIENCE_S);
-	rig_board = mmap(NULL, sizeof(*rig_board), PROT_READ | PROT_WRITE,
-		MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (far_is_on())
+		rig_board = far_memory(bytes);
+	else
+		rig_board = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+			MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	EXPECT(rig_board != MAP_FAILED);
+	return rig_board + 1;
 }
 
 pid_t
@@ -41,6 +101,9 @@ rig_fork(rig_fn *fn, struct xr_queue *q, uint32_t index)
 	pid_t pid, parent = getpid();
 
 	fflush(NULL);
+	copy_kept(false);
+	if (far_is_on())
+		return far_fork(fn, q, index);
 	pid = fork();
 	EXPECT(pid != -1);
 	if (pid != 0)
@@ -152,6 +215,9 @@ rig_queue(const struct xr_queue_opts *opts)
 {
 	struct xr_queue *q = NULL;
 
+	left.q = NULL;
+	if (far_is_on())
+		return far_queue(opts);
 	EXPECT(xr_queue_new(opts, &q, &rig_err) == XR_OK);
 	return q;
 }

@@ -29,10 +29,13 @@
 #define RIG_WRITERS 8
 #define RIG_ITEMS   200000
 #define RIG_WORDS   64
+#define RIG_READY   63 /* the word of queue_far.h */
+#define RIG_KEPT    64 /* bytes */
 
 struct rig_board {
 	_Atomic uint32_t word[RIG_WORDS]; /* for the case; futexes */
 	_Atomic uint64_t got;
+	uint8_t kept[RIG_KEPT];
 	_Atomic uint8_t seen[RIG_WRITERS][RIG_ITEMS];
 };
 
@@ -44,7 +47,14 @@ struct rig_item {
 extern struct xr_error rig_err; /* of the last call */
 extern struct rig_board *rig_board;
 
-void rig_init(void);
+/* rig_init() - in main(), first. Gives @extra bytes that all see, too. */
+void *rig_init(size_t extra);
+
+/* rig_keep() - of children that are executed @data has, when they begin, what it has
+ * when they are made; in main(), before rig_init(). */
+void rig_keep(void *data, size_t len);
+void rig_recall(void);
+
 void rig_fail(const char *what, const char *file, int line)
 	__attribute__((noreturn));
 
@@ -52,6 +62,10 @@ typedef void rig_fn(struct xr_queue *q, uint32_t index);
 
 /* rig_fork() - a child that runs @fn and ends with 0. */
 pid_t rig_fork(rig_fn *fn, struct xr_queue *q, uint32_t index);
+/* rig_leave() - xr_queue_leave(), which those have done, too, who are made later. */
+void rig_leave(struct xr_queue *q, uint32_t roles);
+uint32_t rig_left(const struct xr_queue *q);
+
 /* rig_join() - each of them ended with 0. rig_kill() - by SIGKILL, and is reaped. */
 void rig_join(const pid_t *pids, size_t count);
 void rig_kill(pid_t pid);
@@ -83,6 +97,7 @@ struct rig_case {
 };
 
 extern const struct rig_case many_cases[]; /* queue_many.c */
-extern const struct rig_case end_cases[];  /* queue_end.c */
+void many_init(void);
+extern const struct rig_case end_cases[]; /* queue_end.c */
 
 #endif /* TESTS_PROG_QUEUE_RIG_H */

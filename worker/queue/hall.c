@@ -13,6 +13,8 @@
 #include <sys/stat.h>
 
 #include "base/fd.h"
+#include "base/hash.h"
+#include "base/host.h"
 #include "base/status.h"
 #include "worker/queue/hall.h"
 #include "worker/queue/user.h"
@@ -92,12 +94,21 @@ write_head(struct hall_head *head, const struct hall_plan *p)
 	head->magic = HALL_MAGIC;
 }
 
+/* The first one of each machine has the same number: so that of its boot, too. */
 uint64_t
 hall_space(void)
 {
+	static const struct hash_seed seed;
+	struct {
+		char boot[40];
+		uint64_t inode;
+	} of = { 0 };
 	struct stat st;
 
-	return stat("/proc/self/ns/pid", &st) == 0 ? st.st_ino : 0;
+	host_boot(of.boot, sizeof(of.boot));
+	if (stat("/proc/self/ns/pid", &st) == 0)
+		of.inode = st.st_ino;
+	return hash_bytes(&seed, &of, sizeof(of));
 }
 
 /* --- all that this process has -------------------------------------------------------- */
@@ -130,6 +141,8 @@ in_child(void)
 		h->heard = false;
 		h->hand_count = 0;
 		h->gauge = NULL;
+		if (h->is_ward)
+			hall_mute(h);
 		pthread_mutex_init(&h->lock, NULL);
 	}
 	vigil_in_child();

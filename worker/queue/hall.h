@@ -66,8 +66,10 @@ struct hall {
 	_Atomic int mouth;         /* its writing end; -1 */
 	_Atomic uint32_t followed; /* the roll, as the vigil knows it */
 	bool heard;                /* the vigil has the ear; under its lock */
-	pthread_mutex_t lock;      /* what follows */
-	struct hall_hand *hand;    /* [hand_room] */
+	bool is_ward; /* another process's, which has no part in forks */
+	_Atomic bool is_quit;   /* who waits goes */
+	pthread_mutex_t lock;   /* what follows */
+	struct hall_hand *hand; /* [hand_room] */
 	size_t hand_count, hand_room;
 	LIST_HEAD(lents, lent) lent;
 	struct wait_site gets, puts;
@@ -100,7 +102,7 @@ void lent_reap(struct hall *h, bool all);
  * long: @fn of each. */
 void hall_each(void (*fn)(struct hall *h, void *ctx), void *ctx);
 
-/* hall_space() - which process ids are numbers here. */
+/* hall_space() - which process ids are numbers here; of each machine others. */
 uint64_t hall_space(void);
 
 /* hall_mute() - this process is no writer any more. */

@@ -312,6 +312,8 @@ make_room(struct taker *t, uint64_t len)
 	t->buf->len = len;
 	if (t->buf->data != NULL)
 		return len <= t->buf->room ? XR_OK : XR_E_RANGE;
+	if (t->over != 0 && len >= t->over)
+		return XR_E_RANGE;
 	if (t->made != NULL && len <= t->made_room)
 		return XR_OK;
 	more = realloc(t->made, len > 0 ? len : 1);

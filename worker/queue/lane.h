@@ -53,6 +53,7 @@ struct taker {
 	struct xr_queue_buf *buf; /* data NULL: memory is made for it */
 	void *made;               /* by malloc(): spare, of an earlier try */
 	size_t made_room;
+	uint64_t over; /* of that: so many bytes do not fit; 0: any do */
 	enum cell_kind kind;
 	/* What is to be done before others hear that it was taken; NULL. */
 	void (*before)(struct taker *t);

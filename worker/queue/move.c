@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/status.h"
+#include "worker/queue/far.h"
 #include "worker/queue/queue_inner.h"
 #include "worker/queue/user.h"
 #include "worker/queue/vigil.h"
@@ -31,6 +32,7 @@ take_end(struct hall *h, _Atomic uint32_t *end, uint32_t who,
 		user_pid(h, has));
 }
 
+/* XR_E_AGAIN: it may, and the queue is of another machine. */
 static enum xr_status
 may_begin(struct xr_queue *q, enum xr_queue_role role, int64_t timeout,
 	struct xr_error *err)
@@ -38,12 +40,14 @@ may_begin(struct xr_queue *q, enum xr_queue_role role, int64_t timeout,
 	if (q == NULL || timeout < 0)
 		return fail(err, XR_E_INVAL,
 			q == NULL ? "no queue" : "a time of less than 0");
-	if (!hall_has(q->hall, role))
-		return fail(err, XR_E_STATE,
-			role == XR_QUEUE_WRITER ?
-				"this process is no writer of the queue" :
-				"this process is no reader of the queue");
-	return XR_OK;
+	if (hall_has(q->hall, role))
+		return XR_OK;
+	if (q->far != NULL)
+		return far_may(q, role, err);
+	return fail(err, XR_E_STATE,
+		role == XR_QUEUE_WRITER ?
+			"this process is no writer of the queue" :
+			"this process is no reader of the queue");
 }
 
 /* --- in ------------------------------------------------------------------------------- */
@@ -150,6 +154,8 @@ give_all(struct xr_queue *q, struct letter *letters, size_t *count,
 	size_t want = *count;
 	enum xr_status status = may_begin(q, XR_QUEUE_WRITER, timeout, err);
 
+	if (status == XR_E_AGAIN)
+		return far_give(q, letters, count, timeout, err);
 	*count = 0;
 	if (status == XR_OK)
 		status = user_self(q->hall, &g.who, err);
@@ -314,6 +320,8 @@ take_some(struct xr_queue *q, struct taker *takers, size_t *count,
 	enum xr_status status = may_begin(q, XR_QUEUE_READER, timeout, err);
 	struct spell s;
 
+	if (status == XR_E_AGAIN)
+		return far_take(q, takers, count, timeout, err);
 	*count = 0;
 	if (status == XR_OK)
 		status = user_self(q->hall, &t.who, err);

@@ -11,9 +11,11 @@
 
 #include "base/fd.h"
 #include "base/status.h"
+#include "worker/queue/far.h"
 #include "worker/queue/queue_inner.h"
 #include "worker/queue/user.h"
 #include "worker/queue/vigil.h"
+#include "worker/queue/ward.h"
 #include "worker/shm/gauge.h"
 
 #define QUEUE_PARTS 1024 /* of a lane's bytes, which items take in whole ones */
@@ -54,20 +56,45 @@ plan_from(struct hall_plan *p, const struct xr_queue_opts *o)
 	};
 }
 
+static struct xr_queue *
+handle_new(uint32_t first, uint32_t count)
+{
+	struct xr_queue *q = calloc(1, sizeof(*q));
+
+	if (q == NULL)
+		return NULL;
+	q->first = first;
+	q->count = count;
+	TAILQ_INIT(&q->late);
+	return q;
+}
+
 /* Takes @hall, also on failure. */
 static enum xr_status
 handle_of(struct hall *hall, uint32_t first, uint32_t count,
 	struct xr_queue **queue, struct xr_error *err)
 {
-	struct xr_queue *q = calloc(1, sizeof(*q));
+	struct xr_queue *q = handle_new(first, count);
 
 	if (q == NULL) {
 		hall_unref(hall);
 		return fail(err, XR_E_NOMEM, "out of memory");
 	}
 	q->hall = hall;
-	q->first = first;
-	q->count = count;
+	*queue = q;
+	return XR_OK;
+}
+
+/* One more of @far. */
+static enum xr_status
+far_handle_of(struct far *far, struct xr_queue *q, struct xr_queue **queue,
+	struct xr_error *err)
+{
+	if (q == NULL)
+		return fail(err, XR_E_NOMEM, "out of memory");
+	q->far = far;
+	q->hall = &far->hall;
+	far_come(far);
 	*queue = q;
 	return XR_OK;
 }
@@ -108,6 +135,9 @@ xr_queue_lane(struct xr_queue *queue, uint32_t index, struct xr_queue **lane,
 	if (index >= queue->count)
 		return fail(err, XR_E_RANGE, "a queue of %u lanes has no %u",
 			queue->count, index);
+	if (queue->far != NULL)
+		return far_handle_of(queue->far,
+			handle_new(queue->first + index, 1), lane, err);
 	return handle_of(hall_ref(queue->hall), queue->first + index, 1, lane,
 		err);
 }
@@ -117,19 +147,29 @@ xr_queue_free(struct xr_queue *queue)
 {
 	if (queue == NULL)
 		return;
-	hall_unref(queue->hall);
+	if (queue->far != NULL)
+		far_go(queue);
+	else
+		hall_unref(queue->hall);
 	free(queue);
 }
 
 XR_EXPORT void
 xr_queue_close(struct xr_queue *queue)
 {
-	hall_finish(queue->hall, HALL_CLOSED);
+	if (queue->far != NULL)
+		far_close(queue);
+	else
+		hall_finish(queue->hall, HALL_CLOSED);
 }
 
 XR_EXPORT void
 xr_queue_leave(struct xr_queue *queue, uint32_t roles)
 {
+	if (queue->far != NULL) {
+		far_leave(queue, roles);
+		return;
+	}
 	if ((roles & XR_QUEUE_WRITER) != 0)
 		hall_mute(queue->hall);
 	atomic_fetch_and(&queue->hall->roles, ~roles);
@@ -142,6 +182,8 @@ xr_queue_count(const struct xr_queue *queue)
 {
 	size_t count = 0;
 
+	if (queue->far != NULL)
+		return far_count(queue);
 	for (uint32_t i = 0; i < queue->count; i++)
 		count += lane_count(queue->hall,
 			&queue->hall->lane[queue->first + i]);
@@ -151,6 +193,8 @@ xr_queue_count(const struct xr_queue *queue)
 XR_EXPORT bool
 xr_queue_empty(const struct xr_queue *queue)
 {
+	if (queue->far != NULL)
+		return far_count(queue) == 0;
 	for (uint32_t i = 0; i < queue->count; i++)
 		if (!lane_is_empty(queue->hall,
 			    &queue->hall->lane[queue->first + i]))
@@ -164,6 +208,10 @@ xr_queue_done(struct xr_queue *queue)
 	struct hall *h = queue->hall;
 	size_t count;
 
+	if (queue->far != NULL) {
+		far_done(queue);
+		return;
+	}
 	pthread_mutex_lock(&h->lock);
 	count = h->hand_count;
 	while (h->hand_count > 0) {
@@ -184,6 +232,8 @@ xr_queue_fd(struct xr_queue *queue, int *fd, struct xr_error *err)
 	enum xr_status status;
 	uint32_t who;
 
+	if (queue->far != NULL)
+		return far_fd(queue, fd, err);
 	status = user_self(h, &who, err);
 	if (status == XR_OK)
 		status = vigil_follow(h, err);
@@ -204,8 +254,8 @@ xr_queue_fd(struct xr_queue *queue, int *fd, struct xr_error *err)
 XR_EXPORT void
 xr_queue_fds(const struct xr_queue *queue, int fds[XR_QUEUE_FDS])
 {
-	fds[0] = queue->hall->fd;
-	fds[1] = queue->hall->ear;
+	fds[0] = queue->far != NULL ? -1 : queue->hall->fd;
+	fds[1] = queue->far != NULL ? -1 : queue->hall->ear;
 }
 
 XR_EXPORT enum xr_status
@@ -221,41 +271,52 @@ xr_queue_adopt(const int fds[XR_QUEUE_FDS], struct xr_queue **queue,
 	return handle_of(h, 0, h->plan.lanes, queue, err);
 }
 
-/* PID:START:MEMORY:PIPE:INODE:SPACE, of which the last two tell that it is what it was. */
+/* PID:START:MEMORY:PIPE:INODE:SPACE:WORKER. INODE and SPACE tell that it is what it was,
+ * WORKER who serves it elsewhere; -1: nobody. */
+static int
+write_text(const struct hall *h, int worker, char *text, size_t room)
+{
+	uint32_t pid = (uint32_t)getpid();
+	struct stat st;
+
+	if (fstat(h->fd, &st) == -1)
+		return -1;
+	return snprintf(text, room, "%u:%llu:%d:%d:%llu:%llu:%d", pid,
+		(unsigned long long)user_start(pid), h->fd, h->ear,
+		(unsigned long long)st.st_ino, (unsigned long long)hall_space(),
+		worker);
+}
+
 XR_EXPORT enum xr_status
 xr_queue_text(const struct xr_queue *queue, char *text, size_t room,
 	struct xr_error *err)
 {
-	uint32_t pid = (uint32_t)getpid();
-	struct stat st;
-	int n;
+	enum xr_status status = XR_OK;
+	int worker, n;
 
-	if (fstat(queue->hall->fd, &st) == -1)
+	if (queue->far != NULL) {
+		n = snprintf(text, room, "%s", queue->far->text);
+	} else {
+		status = ward_serve(&worker, err);
+		if (status != XR_OK)
+			return status;
+		n = write_text(queue->hall, worker, text, room);
+	}
+	if (n < 0)
 		return fail(err, XR_E_SYS, "fstat: %s", strerror(errno));
-	n = snprintf(text, room, "%u:%llu:%d:%d:%llu:%llu", pid,
-		(unsigned long long)user_start(pid), queue->hall->fd,
-		queue->hall->ear, (unsigned long long)st.st_ino,
-		(unsigned long long)hall_space());
-	if (n < 0 || (size_t)n >= room)
+	if ((size_t)n >= room)
 		return fail(err, XR_E_RANGE, "no room for a queue's text");
 	return XR_OK;
 }
 
-struct where {
-	unsigned pid;
-	int memory, pipe;
-	unsigned long long start, inode, space;
-};
-
 static enum xr_status
 not_there(struct xr_error *err)
 {
-	return fail(err, XR_E_NOTFOUND,
-		"who had the queue is gone, or not on this machine");
+	return fail(err, XR_E_NOTFOUND, "who had the queue is gone");
 }
 
 static int
-open_of(const struct where *w, int fd, int flags)
+open_of(const struct where_queue *w, int fd, int flags)
 {
 	char path[64];
 
@@ -264,7 +325,7 @@ open_of(const struct where *w, int fd, int flags)
 }
 
 static bool
-is_it(const struct where *w, int fd)
+is_it(const struct where_queue *w, int fd)
 {
 	struct stat st;
 
@@ -272,12 +333,13 @@ is_it(const struct where *w, int fd)
 }
 
 static enum xr_status
-open_where(const struct where *w, struct xr_queue **queue, struct xr_error *err)
+open_where(const struct where_queue *w, struct xr_queue **queue,
+	struct xr_error *err)
 {
 	enum xr_status status;
 	int fds[XR_QUEUE_FDS];
 
-	if (w->space != hall_space() || user_start(w->pid) != w->start)
+	if (user_start(w->pid) != w->start)
 		return not_there(err);
 	fds[0] = open_of(w, w->memory, O_RDWR);
 	fds[1] = open_of(w, w->pipe, O_RDONLY);
@@ -290,18 +352,60 @@ open_where(const struct where *w, struct xr_queue **queue, struct xr_error *err)
 	return status;
 }
 
+static enum xr_status
+read_text(const char *text, struct where_queue *w, struct xr_error *err)
+{
+	int end = 0;
+
+	if (text == NULL || strlen(text) >= XR_QUEUE_TEXT_MAX ||
+		sscanf(text, "%u:%llu:%d:%d:%llu:%llu:%d%n", &w->pid, &w->start,
+			&w->memory, &w->pipe, &w->inode, &w->space, &w->worker,
+			&end) != 7 ||
+		text[end] != '\0')
+		return fail(err, XR_E_INVAL, "that is no queue's text");
+	return XR_OK;
+}
+
+/* That another process has that number elsewhere is no more than a mistake. */
+enum xr_status
+queue_open_own(const char *text, struct xr_queue **queue, struct xr_error *err)
+{
+	struct where_queue w;
+	enum xr_status status = read_text(text, &w, err);
+
+	if (status != XR_OK)
+		return status;
+	if (w.pid != (unsigned)getpid() || w.space != hall_space() ||
+		!is_it(&w, w.memory))
+		return not_there(err);
+	return xr_queue_adopt((int[]){ w.memory, w.pipe }, queue, err);
+}
+
+static enum xr_status
+open_far(const char *text, const struct where_queue *w, struct xr_queue **queue,
+	struct xr_error *err)
+{
+	struct far *far;
+	enum xr_status status = far_open(text, w, &far, err);
+
+	if (status != XR_OK)
+		return status;
+	status = far_handle_of(far, handle_new(0, far->hall.plan.lanes), queue,
+		err);
+	far_unref(far);
+	return status;
+}
+
 XR_EXPORT enum xr_status
 xr_queue_open(const char *text, struct xr_queue **queue, struct xr_error *err)
 {
-	struct where w;
-	int end = 0;
+	struct where_queue w;
+	enum xr_status status = read_text(text, &w, err);
 
-	if (text == NULL ||
-		sscanf(text, "%u:%llu:%d:%d:%llu:%llu%n", &w.pid, &w.start,
-			&w.memory, &w.pipe, &w.inode, &w.space, &end) != 6 ||
-		text[end] != '\0')
-		return fail(err, XR_E_INVAL, "that is no queue's text");
-	return open_where(&w, queue, err);
+	if (status != XR_OK)
+		return status;
+	return w.space == hall_space() ? open_where(&w, queue, err) :
+					 open_far(text, &w, queue, err);
 }
 
 static enum xr_status

@@ -8,11 +8,16 @@
 #include "worker/queue/lane.h"
 #include "worker/queue/wake.h"
 
+struct far;
+struct far_call;
+
 /* A handle: of all lanes, or of one. */
 struct xr_queue {
-	struct hall *hall;
+	struct hall *hall;               /* of @far, if there is one */
 	uint32_t first, count;           /* of its lanes */
 	_Atomic uint32_t put_at, get_at; /* where to begin the next time */
+	struct far *far;                 /* NULL: it is of this machine */
+	TAILQ_HEAD(, far_call) late;     /* far.h */
 };
 
 /*
@@ -57,5 +62,24 @@ enum xr_status take_some(struct xr_queue *q, struct taker *takers,
  * others: XR_E_AGAIN, there is nothing. */
 enum xr_status take_now(struct xr_queue *q, struct taker *takers, size_t *count,
 	struct xr_error *err);
+
+/* queue_open_own() - a handle as any other, of the text of one that this process has. */
+enum xr_status queue_open_own(const char *text, struct xr_queue **queue,
+	struct xr_error *err);
+
+/* What was got of one item that may be a value. */
+struct got {
+	struct xr_queue_buf buf;
+	int *fds; /* [count] */
+	size_t count, head;
+	enum xr_status status; /* of opening them */
+};
+
+/* got_prepare() - @taker takes what @got is to be made of. */
+void got_prepare(struct taker *taker, struct got *got);
+
+/* got_value() - the value of what was taken; all else is freed. */
+enum xr_status got_value(struct taker *taker, struct got *got,
+	struct xr_value **value, struct xr_error *err);
 
 #endif /* WORKER_QUEUE_QUEUE_INNER_H */

@@ -74,6 +74,8 @@ sleep_now(struct spell *s)
 enum xr_status
 spell_turn(struct spell *s, struct xr_error *err)
 {
+	if (atomic_load_explicit(&s->hall->is_quit, memory_order_relaxed))
+		return fail(err, XR_E_CANCELLED, "nobody waits for it");
 	if (s->is_last)
 		return fail(err, XR_E_TIMEOUT, "%s",
 			s->site == &s->hall->gets ? "nothing came in time" :

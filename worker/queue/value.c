@@ -227,14 +227,6 @@ xr_queue_put(struct xr_queue *queue, struct xr_value *value, int64_t timeout,
 
 /* --- out ------------------------------------------------------------------------------ */
 
-/* What was got of one item. */
-struct got {
-	struct xr_queue_buf buf;
-	int *fds; /* [count] */
-	size_t count, head;
-	enum xr_status status; /* of opening them */
-};
-
 static int
 open_shared(const struct shared *s, const struct shared_fd *which)
 {
@@ -283,6 +275,16 @@ open_before(struct taker *t)
 		g->status = open_all(g, s);
 }
 
+void
+got_prepare(struct taker *taker, struct got *got)
+{
+	*taker = (struct taker){
+		.buf = &got->buf,
+		.before = open_before,
+		.ctx = got,
+	};
+}
+
 static void
 free_bytes(void *data, void *ctx)
 {
@@ -308,9 +310,8 @@ decode(const struct got *g, const void *data, struct xr_value **value,
 	return xr_decode(&part, 1, &opts, value, err);
 }
 
-/* The value of what was taken; all else is freed. */
-static enum xr_status
-value_of(struct taker *t, struct got *g, struct xr_value **value,
+enum xr_status
+got_value(struct taker *t, struct got *g, struct xr_value **value,
 	struct xr_error *err)
 {
 	enum xr_status status;
@@ -336,14 +337,14 @@ xr_queue_get(struct xr_queue *queue, struct xr_value **value, int64_t timeout,
 	struct xr_error *err)
 {
 	struct got got = { 0 };
-	struct taker taker = { .buf = &got.buf,
-		.before = open_before,
-		.ctx = &got };
+	struct taker taker;
 	size_t count = 1;
-	enum xr_status status = take_some(queue, &taker, &count, timeout, err);
+	enum xr_status status;
 
+	got_prepare(&taker, &got);
+	status = take_some(queue, &taker, &count, timeout, err);
 	if (status == XR_OK)
-		return value_of(&taker, &got, value, err);
+		return got_value(&taker, &got, value, err);
 	free(taker.made);
 	return status;
 }
@@ -357,7 +358,7 @@ values_of(struct taker *takers, struct got *gots, struct xr_value **values,
 	size_t n = 0;
 
 	for (size_t i = 0; i < *count; i++) {
-		status = value_of(&takers[i], &gots[i], &values[n], err);
+		status = got_value(&takers[i], &gots[i], &values[n], err);
 		if (status == XR_OK)
 			n++;
 		else if (first == XR_OK)
@@ -383,9 +384,7 @@ xr_queue_get_many(struct xr_queue *queue, struct xr_value **values,
 		return fail(err, XR_E_NOMEM, "out of memory");
 	}
 	for (size_t i = 0; i < want; i++)
-		takers[i] = (struct taker){ .buf = &gots[i].buf,
-			.before = open_before,
-			.ctx = &gots[i] };
+		got_prepare(&takers[i], &gots[i]);
 	*count = want;
 	status = take_some(queue, takers, count, timeout, err);
 	for (size_t i = *count; i < want; i++)

@@ -2,8 +2,9 @@
 /*
  * guest.h - who stands on the agent: messages between peers that are no calls.
  *
- * What the agent hears of its peers, a guest hears, too. There is one for the life
- * of the process, set before an agent is opened that it has to do with.
+ * What the agent hears of its peers, a guest hears, too. There are a few, for the life
+ * of the process, each set before it has to do with a peer. What it does not want to
+ * hear is NULL; of MESSAGE_GUEST there is one that does.
  */
 #ifndef WORKER_RPC_GUEST_H
 #define WORKER_RPC_GUEST_H

@@ -1,0 +1,102 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# queue_far.bats - queues of another machine: the programs of queue.bats, with the same
+# results, and what is only there.
+
+load helper
+
+setup()
+{
+	private_place
+	QUEUE=$BUILD/tests/prog/queue
+	if ! unshare --pid --fork true 2>/dev/null; then
+		skip 'spaces of process ids are refused'
+	fi
+}
+
+teardown()
+{
+	no_machines
+	nothing_left
+}
+
+# elsewhere COMMAND... - where each queue is that of a process elsewhere.
+elsewhere()
+{
+	rm -f store*
+	QUEUE_FAR=file://$PWD/store try timeout 100 "$@"
+}
+
+# as_here CASE... - each says there what it says here.
+as_here()
+{
+	local name here
+
+	for name in "$@"; do
+		try timeout 60 "$QUEUE" "$name"
+		# shellcheck disable=SC2154 # of try
+		here="$name: $status: $output: $stderr"
+		elsewhere "$QUEUE" "$name"
+		assert_eq "$name: $status: $output: $stderr" "$here"
+	done
+}
+
+# runs CASE... - each ends with 0 there.
+runs()
+{
+	local name
+
+	for name in "$@"; do
+		elsewhere "$QUEUE" "$name"
+		assert_eq "$name: $status: $stderr" "$name: 0: "
+	done
+}
+
+@test "AC-U1 elsewhere: what four put four get, each once and in its order" {
+	as_here all-once all-sizes few-cells one-cell
+}
+
+@test "elsewhere: items of one to one are got in their order" {
+	as_here p2p-once p2p-sizes
+}
+
+@test "AC-U2 AC-U3 AC-U7 elsewhere: a time is over when it is over" {
+	as_here empty-now late-beside full
+}
+
+@test "AC-U4 elsewhere: who is killed at any moment is in nobody's way" {
+	for kind in any p2p redeliver; do
+		elsewhere "$BUILD/tests/fault/fault_queuekill" --rounds 25 "$kind"
+		assert_eq "$kind: $status: $stderr" "$kind: 0: "
+	done
+	as_here half-put half-got lost-with-reader again-with-reader
+}
+
+@test "AC-U5 AC-U9 elsewhere: who is the last writer, and who closes" {
+	as_here last-writer last-writer-killed close-wakes
+}
+
+@test "AC-U8 elsewhere: 100 MiB pass a queue of one" {
+	as_here hundred-mib
+}
+
+@test "AC-U10 elsewhere: lanes" {
+	as_here flooded lanes lanes-freed
+}
+
+@test "AC-U11 elsewhere: who waits uses no processor" {
+	runs idle
+}
+
+@test "AC-U13 elsewhere: a queue can be polled" {
+	as_here pollable
+}
+
+@test "elsewhere: an end of one to one has one process at a time" {
+	runs one-reader
+	assert_has "$output" 'has this end of the queue already'
+}
+
+@test "elsewhere: values, bytes, threads, and what does not fit" {
+	as_here values room roles threads too-small no-memory
+}

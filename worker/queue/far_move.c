@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* far_move.c - see far.h: items to a queue of another machine, and from it. */
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "worker/queue/far.h"
+#include "worker/queue/far_wire.h"
+
+static int64_t
+after(int64_t timeout)
+{
+	int64_t now = clock_now();
+
+	return timeout < INT64_MAX - now ? now + timeout : INT64_MAX;
+}
+
+static int64_t
+left(int64_t deadline)
+{
+	int64_t now = clock_now();
+
+	if (deadline == INT64_MAX)
+		return INT64_MAX;
+	return deadline > now ? deadline - now : 0;
+}
+
+/* For its word who serves has a little more. */
+static int64_t
+patience(int64_t deadline)
+{
+	int64_t now = clock_now(), from = deadline > now ? deadline : now;
+
+	return from < INT64_MAX - FAR_GRACE_NS ? from + FAR_GRACE_NS :
+						 INT64_MAX;
+}
+
+static void
+put_head(struct far_call *c, size_t count, int64_t timeout)
+{
+	uint32_t n = (uint32_t)count;
+
+	memcpy(c->ask + offsetof(struct far_ask, count), &n, sizeof(n));
+	memcpy(c->ask + offsetof(struct far_ask, timeout), &timeout,
+		sizeof(timeout));
+}
+
+static struct far_answer
+head_of(const struct far_call *c)
+{
+	struct far_answer a;
+	size_t len;
+
+	memcpy(&a, xr_value_data(c->answer, &len), sizeof(a));
+	return a;
+}
+
+/* --- in ------------------------------------------------------------------------------- */
+
+static void
+write_items(uint8_t *at, const struct letter *letters, size_t count)
+{
+	uint8_t *body = at + count * sizeof(struct far_item);
+
+	for (size_t i = 0; i < count; i++) {
+		const struct letter *l = &letters[i];
+		const struct far_item item = { .kind = (uint32_t)l->kind,
+			.len = l->len };
+
+		memcpy(at + i * sizeof(item), &item, sizeof(item));
+		for (size_t k = 0; k < l->count; k++) {
+			if (l->parts[k].len > 0)
+				memcpy(body, l->parts[k].data, l->parts[k].len);
+			body += l->parts[k].len;
+		}
+	}
+}
+
+static struct far_call *
+put_of(const struct xr_queue *q, const struct letter *letters, size_t count)
+{
+	size_t len = count * sizeof(struct far_item);
+	struct far_call *c;
+
+	for (size_t i = 0; i < count; i++)
+		len += letters[i].len;
+	c = far_call_new(q, FAR_PUT, len);
+	if (c != NULL)
+		write_items(c->ask + sizeof(struct far_ask), letters, count);
+	return c;
+}
+
+/* Its time is over where the queue is. Whether it was put nobody knows before that
+ * says so. */
+enum xr_status
+far_give(struct xr_queue *q, struct letter *letters, size_t *count,
+	int64_t timeout, struct xr_error *err)
+{
+	struct far_call *c = put_of(q, letters, *count);
+	size_t want = *count;
+	enum xr_status status;
+
+	*count = 0;
+	if (c == NULL)
+		return fail(err, XR_E_NOMEM, "out of memory");
+	put_head(c, want, timeout);
+	status = far_send(q->far, c, err);
+	if (status == XR_OK)
+		status = far_await(c, INT64_MAX, err);
+	if (status == XR_OK) {
+		*count = head_of(c).count < want ? head_of(c).count : want;
+		status = far_said(c, err);
+	}
+	far_call_free(c);
+	return status;
+}
+
+/* --- out ------------------------------------------------------------------------------ */
+
+struct taking {
+	struct xr_queue *q;
+	struct taker *takers; /* [want] */
+	size_t want, count;
+	int64_t deadline;
+};
+
+static struct far_call *
+get_of(const struct taking *t)
+{
+	struct far_call *c =
+		far_call_new(t->q, FAR_GET, t->want * sizeof(uint64_t));
+
+	for (size_t i = 0; c != NULL && i < t->want; i++) {
+		const struct xr_queue_buf *buf = t->takers[i].buf;
+		uint64_t room = buf->data != NULL ? buf->room : FAR_ANY_ROOM;
+
+		memcpy(c->ask + sizeof(struct far_ask) + i * sizeof(room),
+			&room, sizeof(room));
+	}
+	if (c != NULL)
+		put_head(c, t->want, left(t->deadline));
+	return c;
+}
+
+/* What an earlier get was late for comes first: it was before all else. */
+static struct far_call *
+late_pop(const struct taking *t)
+{
+	struct far *f = t->q->far;
+	struct far_call *c;
+
+	pthread_mutex_lock(&f->lock);
+	c = TAILQ_FIRST(&t->q->late);
+	if (c != NULL)
+		TAILQ_REMOVE(&t->q->late, c, list);
+	pthread_mutex_unlock(&f->lock);
+	return c;
+}
+
+static void
+late_push(const struct taking *t, struct far_call *c)
+{
+	struct far *f = t->q->far;
+
+	c->is_late = true;
+	pthread_mutex_lock(&f->lock);
+	TAILQ_INSERT_HEAD(&t->q->late, c, list);
+	pthread_mutex_unlock(&f->lock);
+}
+
+static enum xr_status
+begin(const struct taking *t, struct far_call **call, struct xr_error *err)
+{
+	struct far_call *c = late_pop(t);
+	enum xr_status status;
+
+	*call = c;
+	if (c != NULL)
+		return XR_OK;
+	c = get_of(t);
+	if (c == NULL)
+		return fail(err, XR_E_NOMEM, "out of memory");
+	status = far_send(t->q->far, c, err);
+	if (status == XR_OK)
+		*call = c;
+	else
+		far_call_free(c);
+	return status;
+}
+
+/* One item of an answer to one who gets. */
+static enum xr_status
+copy_out(struct taker *t, const struct far_item *item, const uint8_t *body)
+{
+	void *out = t->buf->data;
+
+	t->buf->len = item->len;
+	t->kind = (enum cell_kind)item->kind;
+	if (out != NULL && item->len > t->buf->room)
+		return XR_E_RANGE;
+	if (out == NULL) {
+		out = malloc(item->len > 0 ? item->len : 1);
+		if (out == NULL)
+			return XR_E_NOMEM;
+		free(t->made);
+		t->made = out;
+		t->made_room = item->len;
+	}
+	if (item->len > 0)
+		memcpy(out, body, item->len);
+	return XR_OK;
+}
+
+/* The next of @c's; XR_E_AGAIN: there is none. */
+static enum xr_status
+hand_one(struct taking *t, struct far_call *c)
+{
+	const struct far_answer a = head_of(c);
+	size_t len, head = sizeof(a) + a.count * sizeof(struct far_item);
+	const uint8_t *data = xr_value_data(c->answer, &len);
+	struct far_item item;
+	enum xr_status status;
+
+	if (c->next == a.count)
+		return XR_E_AGAIN;
+	if (c->next == 0)
+		c->at = head;
+	if (head > len)
+		return XR_E_PROTO;
+	memcpy(&item, data + sizeof(a) + c->next * sizeof(item), sizeof(item));
+	if (item.len > len - c->at)
+		return XR_E_PROTO;
+	status = copy_out(&t->takers[t->count], &item, data + c->at);
+	if (status != XR_OK)
+		return status;
+	c->next++;
+	c->at += item.len;
+	t->count++;
+	return XR_OK;
+}
+
+/* Takes @c. What does not fit, or was not asked for now, is there the next time. */
+static enum xr_status
+hand_out(struct taking *t, struct far_call *c, struct xr_error *err)
+{
+	enum xr_status status = XR_OK;
+
+	while (status == XR_OK && t->count < t->want)
+		status = hand_one(t, c);
+	if (status == XR_E_AGAIN || status == XR_E_PROTO)
+		far_call_free(c);
+	else if (c->next < head_of(c).count)
+		late_push(t, c);
+	else
+		far_call_free(c);
+	if (t->count > 0)
+		return XR_OK;
+	switch (status) {
+	case XR_E_RANGE:
+		return fail(err, status, "an item of %zu bytes does not fit",
+			t->takers[0].buf->len);
+	case XR_E_NOMEM:
+		return fail(err, status, "out of memory");
+	default:
+		return fail(err, XR_E_PROTO,
+			"who serves the queue answers nonsense");
+	}
+}
+
+/* Takes @c, which said that there is nothing, or what is wrong. XR_E_AGAIN: that was
+ * said to another one, who had other room, and another time. */
+static enum xr_status
+refuse(struct taking *t, struct far_call *c, struct xr_error *err)
+{
+	enum xr_status status = far_said(c, err);
+	bool is_late = c->is_late;
+
+	if (status == XR_E_RANGE)
+		t->takers[0].buf->len = head_of(c).number;
+	far_call_free(c);
+	if (is_late && (status == XR_E_TIMEOUT || status == XR_E_RANGE))
+		return XR_E_AGAIN;
+	if (status == XR_E_TIMEOUT || status == XR_E_CLOSED)
+		far_darken(t->q->far, status == XR_E_CLOSED);
+	return status;
+}
+
+static enum xr_status
+take_once(struct taking *t, struct xr_error *err)
+{
+	struct far_call *c = NULL;
+	enum xr_status status = begin(t, &c, err);
+
+	if (status != XR_OK)
+		return status;
+	status = far_await(c, patience(t->deadline), err);
+	if (status == XR_E_AGAIN) {
+		late_push(t, c);
+		return fail(err, XR_E_TIMEOUT,
+			"nothing came in time, nor a word of who serves the queue");
+	}
+	if (status != XR_OK) {
+		far_call_free(c);
+		return status;
+	}
+	if (far_said(c, err) != XR_OK)
+		return refuse(t, c, err);
+	return hand_out(t, c, err);
+}
+
+enum xr_status
+far_take(struct xr_queue *q, struct taker *takers, size_t *count,
+	int64_t timeout, struct xr_error *err)
+{
+	struct taking t = { .q = q,
+		.takers = takers,
+		.want = *count,
+		.deadline = after(timeout) };
+	enum xr_status status = XR_OK;
+
+	*count = 0;
+	if (t.want == 0)
+		return XR_OK;
+	do
+		status = take_once(&t, err);
+	while (status == XR_E_AGAIN);
+	*count = t.count;
+	return status;
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * far_wire.h - what a handle elsewhere asks the process that serves its queue, and what
+ * that answers: one function of the agent's, with bytes; little endian.
+ *
+ *	ask     struct far_ask, and behind it
+ *	        FAR_ATTACH  the queue's text
+ *	        FAR_PUT     struct far_item [count], and the items' bytes
+ *	        FAR_GET     uint64_t [count]: bytes that each has room for; FAR_ANY_ROOM
+ *	answer  struct far_answer, and behind it
+ *	        XR_OK       of FAR_ATTACH struct far_shape; of FAR_GET struct far_item
+ *	                    [count], and the items' bytes
+ *	        else        words
+ */
+#ifndef WORKER_QUEUE_FAR_WIRE_H
+#define WORKER_QUEUE_FAR_WIRE_H
+
+#include <stdint.h>
+
+#define FAR_FUNC     "xr.queue"
+#define FAR_ANY_ROOM UINT64_MAX
+
+enum far_op {
+	FAR_ATTACH,
+	FAR_PUT,
+	FAR_GET,
+	FAR_WATCH, /* answered when there may be something to get */
+	FAR_COUNT,
+	FAR_CLOSE,
+	FAR_LEAVE, /* the rest are not answered */
+	FAR_DONE,
+	FAR_DETACH,
+};
+
+struct far_ask {
+	uint32_t op;
+	uint32_t first, lanes; /* of the handle */
+	uint32_t count;        /* items; of FAR_LEAVE roles */
+	uint64_t token;        /* of whom, as FAR_ATTACH gave it */
+	int64_t timeout;       /* ns from now on */
+};
+
+struct far_item {
+	uint32_t kind; /* enum cell_kind, but CELL_SHARED */
+	uint32_t unused;
+	uint64_t len;
+};
+
+struct far_answer {
+	int32_t status;
+	uint32_t count;  /* items that were put, or got, or are there */
+	uint64_t number; /* a token; of XR_E_RANGE how long the item is */
+};
+
+struct far_shape {
+	uint32_t lanes;
+	uint32_t roles;
+};
+
+#endif /* WORKER_QUEUE_FAR_WIRE_H */

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ward_inner.h - a far handle as who serves it has it, for ward.c and errand.c. */
+#ifndef WORKER_QUEUE_WARD_INNER_H
+#define WORKER_QUEUE_WARD_INNER_H
+
+#include <sys/queue.h>
+
+#include "worker/queue/far_wire.h"
+#include "worker/queue/porter.h"
+#include "worker/queue/queue_inner.h"
+
+struct peer;
+struct xr_call;
+
+struct ward {
+	LIST_ENTRY(ward) list; /* of all that are not dismissed */
+	_Atomic uint32_t
+		refs; /* the list's, and of who does something for it */
+	struct peer *peer;
+	uint64_t token;
+	struct xr_queue *queue;
+	struct porter_job job; /* its end */
+};
+
+void ward_unref(struct ward *w);
+
+/* ward_has_lanes() - does @ask name all lanes, or one there is? */
+static inline bool
+ward_has_lanes(const struct ward *w, const struct far_ask *ask)
+{
+	return (ask->first == 0 && ask->lanes == w->queue->count) ||
+		(ask->lanes == 1 && ask->first < w->queue->count);
+}
+
+/* ward_lane() - what @ask is of, for as long as it is asked; where there is but one
+ * lane, all of them. */
+static inline struct xr_queue
+ward_lane(const struct ward *w, const struct far_ask *ask)
+{
+	return (struct xr_queue){
+		.hall = w->queue->hall,
+		.first = ask->first,
+		.count = ask->lanes,
+	};
+}
+
+/* ward_answer() - without items. @err: words of a failure; NULL. */
+void ward_answer(struct xr_call *call, enum xr_status status, uint32_t count,
+	const struct xr_error *err);
+
+/* --- errand.c ---------------------------------------------------------------------- */
+
+/* errand_begin() - what may have to wait: FAR_PUT, FAR_GET, FAR_WATCH. @rest is what
+ * stands behind @ask, until it returns. */
+void errand_begin(struct xr_call *call, struct ward *w,
+	const struct far_ask *ask, struct xr_part rest);
+
+#endif /* WORKER_QUEUE_WARD_INNER_H */
