@@ -100,3 +100,38 @@ runs()
 @test "elsewhere: values, bytes, threads, and what does not fit" {
 	as_here values room roles threads too-small no-memory
 }
+
+@test "whose server is killed is told so at once, and who that was" {
+	runs server-killed
+	assert_has "$output" '^lost server '
+}
+
+@test "what comes too late is the next one's, or another's" {
+	runs server-stopped
+}
+
+@test "times that are over as an item comes: none is lost, none is there twice" {
+	runs late-race stopped-race
+}
+
+@test "what was put by reference is a copy elsewhere" {
+	runs by-reference
+}
+
+@test "without an agent both sides say what is to be done" {
+	runs no-agent
+	assert_has "$output" 'xr_rpc_init\(\) comes before xr_queue_text'
+	assert_has "$output" 'on another machine: xr_rpc_init\(\) comes first'
+}
+
+@test "between two networks a queue is what it is on one machine" {
+	two_machines
+	for name in all-sizes p2p-sizes last-writer close-wakes pollable full values; do
+		QUEUE_FAR=tcp://10.77.31.1:29513 QUEUE_FAR_NET=/run/netns/$apart-0 \
+			try ip netns exec "$apart-1" timeout 100 "$QUEUE" "$name"
+		assert_eq "$name: $status: $stderr" "$name: 0: "
+	done
+	QUEUE_FAR=tcp://10.77.31.1:29513 QUEUE_FAR_NET=/run/netns/$apart-0 \
+		try ip netns exec "$apart-1" timeout 100 "$BUILD/tests/fault/fault_queuekill" --rounds 15 any
+	assert_eq "$status: $stderr" '0: '
+}

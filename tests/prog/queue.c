@@ -482,12 +482,14 @@ int
 main(int argc, char **argv)
 {
 	many_init();
+	away_init();
 	rig_init(0);
 	if (far_is_on())
 		far_begin();
 	if (argc != 2 ||
 		(!run(cases, argv[1]) && !run(many_cases, argv[1]) &&
-			!run(end_cases, argv[1]))) {
+			!run(end_cases, argv[1]) &&
+			!run(away_cases, argv[1]))) {
 		fprintf(stderr, "usage: queue CASE\n");
 		return 2;
 	}

@@ -5,6 +5,7 @@
 #include <signal.h>
 
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -20,8 +21,9 @@
 
 static struct {
 	pid_t server;
-	int talk;   /* to it */
-	int memory; /* the board's */
+	int talk;                /* to it */
+	int memory;              /* the board's */
+	struct xr_value *tensor; /* of the server: no agent has made it */
 } far = { .talk = -1, .memory = -1 };
 
 bool
@@ -74,6 +76,8 @@ serve_one(const struct xr_queue_opts *opts)
 	EXPECT(xr_queue_text(q, text, sizeof(text), &rig_err) == XR_OK);
 	EXPECT(write(far.talk, text, sizeof(text)) == sizeof(text));
 	EXPECT(read(far.talk, text, 1) == 1);
+	if (opts->mode == XR_ENC_SHARE)
+		EXPECT(xr_queue_put(q, far.tensor, 0, &rig_err) == XR_OK);
 	xr_queue_leave(q, XR_QUEUE_WRITER | XR_QUEUE_READER);
 	EXPECT(write(far.talk, text, 1) == 1);
 }
@@ -84,7 +88,10 @@ serve(void)
 	struct xr_queue_opts opts;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	EXPECT(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+		mount("proc", "/proc", "proc", 0, NULL) == 0);
 	enter_net();
+	far.tensor = rig_tensor();
 	join("server", 0);
 	EXPECT(write(far.talk, "", 1) == 1);
 	while (read(far.talk, &opts, sizeof(opts)) == sizeof(opts))
@@ -98,8 +105,8 @@ begin_server(void)
 	int ends[2];
 
 	EXPECT(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
-	far.server =
-		(pid_t)syscall(SYS_clone, CLONE_NEWPID | SIGCHLD, 0, 0, 0, 0);
+	far.server = (pid_t)syscall(SYS_clone,
+		CLONE_NEWPID | CLONE_NEWNS | SIGCHLD, 0, 0, 0, 0);
 	EXPECT(far.server != -1);
 	far.talk = ends[far.server == 0];
 	close(ends[far.server != 0]);

@@ -5,7 +5,8 @@
  * With QUEUE_FAR set, which is the address of a store, a process in a space of process
  * ids of its own makes each queue, and is neither writer nor reader of it; with
  * QUEUE_FAR_NET in that network, too. The program and all its children have far
- * handles. Children are executed anew, as no agent outlives a fork.
+ * handles. To one of XR_ENC_SHARE that process puts a tensor first. Children are executed
+ * anew, as no agent outlives a fork.
  */
 #ifndef TESTS_PROG_QUEUE_FAR_H
 #define TESTS_PROG_QUEUE_FAR_H

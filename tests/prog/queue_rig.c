@@ -11,6 +11,8 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
+#include <xrun/tensor.h>
+
 #include "tests/prog/queue_far.h"
 #include "tests/prog/queue_rig.h"
 
@@ -220,6 +222,20 @@ rig_queue(const struct xr_queue_opts *opts)
 		return far_queue(opts);
 	EXPECT(xr_queue_new(opts, &q, &rig_err) == XR_OK);
 	return q;
+}
+
+struct xr_value *
+rig_tensor(void)
+{
+	struct xr_tensor_desc desc = { .size = sizeof(desc),
+		.dtype = XR_DT_U8,
+		.ndim = 1,
+		.shape = { 100000 } };
+	struct xr_value *t = NULL;
+
+	EXPECT(xr_tensor_new(&desc, &t, &rig_err) == XR_OK);
+	memset(xr_tensor_data(t, NULL), 1, 100000);
+	return t;
 }
 
 /* The rest of an item follows from its beginning. */

@@ -91,6 +91,9 @@ struct xr_queue *rig_queue(const struct xr_queue_opts *opts);
 void rig_put(struct xr_queue *q, uint32_t writer, uint32_t seq, size_t bytes);
 bool rig_get(struct xr_queue *q, struct rig_item *item, size_t *len);
 
+/* rig_tensor() - of 100000 bytes that are 1. */
+struct xr_value *rig_tensor(void);
+
 struct rig_case {
 	const char *name;
 	void (*fn)(void);
@@ -98,6 +101,9 @@ struct rig_case {
 
 extern const struct rig_case many_cases[]; /* queue_many.c */
 void many_init(void);
+void away_init(void);
 extern const struct rig_case end_cases[]; /* queue_end.c */
+
+extern const struct rig_case away_cases[]; /* queue_away.c: with QUEUE_FAR */
 
 #endif /* TESTS_PROG_QUEUE_RIG_H */

@@ -88,8 +88,8 @@ put(struct errand *e, int64_t timeout)
 struct basket {
 	struct taker *takers; /* [room] */
 	struct got *gots;     /* [room] */
-	struct xr_queue_buf *bufs;
 	size_t room, count;
+	uint64_t number; /* struct far_answer's */
 };
 
 static void
@@ -198,7 +198,8 @@ answer_items(const struct errand *e, const struct basket *b)
 {
 	size_t head =
 		sizeof(struct far_answer) + b->count * sizeof(struct far_item);
-	struct far_answer a = { .count = (uint32_t)b->count };
+	struct far_answer a = { .count = (uint32_t)b->count,
+		.number = b->number };
 	size_t len = head;
 	uint8_t *whole, *at;
 
@@ -240,6 +241,18 @@ answer_length(const struct errand *e, uint64_t len)
 	xr_reply_bytes(e->call, &whole, sizeof(whole.a) + words);
 }
 
+/* Who waits for ever is there to have it, or is gone; another may have gone on. */
+static void
+hold(const struct errand *e, struct basket *b)
+{
+	if (e->ask.timeout != INT64_MAX && e->queue->hall->keeps) {
+		b->number = ward_hold(e->ward, b->takers, b->count);
+		return;
+	}
+	for (size_t i = 0; i < b->count; i++)
+		ward_pass(e->ward, &b->takers[i]);
+}
+
 /* XR_E_TIMEOUT: there is nothing yet, and nothing was answered; else it is. */
 static enum xr_status
 get(struct errand *e, int64_t timeout)
@@ -254,8 +267,12 @@ get(struct errand *e, int64_t timeout)
 	} else {
 		fail(&e->err, status, "out of memory");
 	}
-	if (status == XR_OK)
+	if (status == XR_OK) {
+		hold(e, &b);
 		status = sort_out(e, &b);
+		if (status != XR_OK && b.number != 0)
+			ward_settle(e->ward, b.number, false);
+	}
 	if (status == XR_OK)
 		answer_items(e, &b);
 	else if (status == XR_E_RANGE && b.gots != NULL)

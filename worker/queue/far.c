@@ -44,27 +44,35 @@ far_call_new(const struct xr_queue *q, uint32_t op, size_t len)
 		.first = q->first,
 		.lanes = q->count,
 		.token = q->far->token,
+		.acked = atomic_load(&q->far->acked),
 	};
 	struct far_call *c = calloc(1, sizeof(*c) + sizeof(ask) + len);
 
 	if (c == NULL)
 		return NULL;
+	atomic_init(&c->refs, 1);
 	c->len = sizeof(ask) + len;
 	memcpy(c->ask, &ask, sizeof(ask));
 	return c;
 }
 
 void
-far_call_free(struct far_call *c)
+far_call_unref(struct far_call *c)
 {
-	if (c == NULL)
+	struct far *f;
+
+	if (c == NULL || atomic_fetch_sub(&c->refs, 1) != 1)
 		return;
+	f = c->far;
 	/* What is sent yet is read from here. */
 	if (c->future != NULL && !xr_future_done(c->future))
 		xr_future_cancel(c->future);
 	xr_future_unref(c->future);
 	xr_value_unref(c->answer);
+	far_call_unref(c->back);
 	free(c);
+	if (f != NULL)
+		far_go(f);
 }
 
 static struct xr_raw_call
@@ -95,7 +103,7 @@ far_send(struct far *f, struct far_call *c, struct xr_error *err)
 
 /* Nobody answers; who is gone need not be told. */
 static void
-tell(struct far *f, struct far_call *c)
+tell(struct far *f, const struct far_call *c)
 {
 	const struct xr_raw_call call = raw_of(f, c);
 
@@ -176,7 +184,7 @@ ask_for(const struct xr_queue *q, uint32_t op, struct xr_error *err)
 		status = far_said(c, err);
 	if (status == XR_OK)
 		return c;
-	far_call_free(c);
+	far_call_unref(c);
 	return NULL;
 }
 
@@ -189,7 +197,21 @@ tell_of(const struct xr_queue *q, uint32_t op, uint32_t count)
 		return;
 	memcpy(c->ask + offsetof(struct far_ask, count), &count, sizeof(count));
 	tell(q->far, c);
-	far_call_free(c);
+	far_call_unref(c);
+}
+
+void
+far_tell(struct far *f, uint32_t op, uint64_t number)
+{
+	const struct xr_queue q = { .far = f, .count = f->hall.plan.lanes };
+	struct far_call *c = far_call_new(&q, op, 0);
+
+	if (c == NULL)
+		return;
+	memcpy(c->ask + offsetof(struct far_ask, number), &number,
+		sizeof(number));
+	tell(f, c);
+	far_call_unref(c);
 }
 
 /* --- coming and going ------------------------------------------------------------------- */
@@ -231,6 +253,7 @@ shape_of(struct far *f, const struct far_call *c, struct xr_error *err)
 	memcpy(&shape, data + sizeof(answer), sizeof(shape));
 	f->token = answer.number;
 	f->hall.plan.lanes = shape.lanes;
+	f->hall.plan.kind = (enum xr_queue_kind)shape.kind;
 	atomic_store(&f->roles, shape.roles);
 	return XR_OK;
 }
@@ -255,13 +278,19 @@ attach(struct far *f, struct xr_error *err)
 		status = far_said(c, err);
 	if (status == XR_OK)
 		status = shape_of(f, c, err);
-	far_call_free(c);
+	far_call_unref(c);
 	return status;
 }
 
 static void
 discard(struct far *f)
 {
+	struct far_call *c;
+
+	while ((c = TAILQ_FIRST(&f->late)) != NULL) {
+		TAILQ_REMOVE(&f->late, c, list);
+		far_call_unref(c);
+	}
 	fd_close(f->fd);
 	pthread_mutex_destroy(&f->lock);
 	free(f);
@@ -278,6 +307,7 @@ far_open(const char *text, const struct where_queue *where, struct far **far,
 		return fail(err, XR_E_NOMEM, "out of memory");
 	atomic_init(&f->refs, 1);
 	pthread_mutex_init(&f->lock, NULL);
+	TAILQ_INIT(&f->late);
 	f->fd = -1;
 	snprintf(f->text, sizeof(f->text), "%s", text);
 	status = find_home(f, where, err);
@@ -312,18 +342,11 @@ far_come(struct far *f)
 }
 
 void
-far_go(struct xr_queue *q)
+far_go(struct far *f)
 {
-	struct far_call *c;
-
-	while ((c = TAILQ_FIRST(&q->late)) != NULL) {
-		TAILQ_REMOVE(&q->late, c, list);
-		far_call_free(c);
-	}
-	/* Who asks is to be of lanes there are. */
-	if (atomic_fetch_sub(&q->far->handles, 1) == 1)
-		tell_of(q, FAR_DETACH, 0);
-	far_unref(q->far);
+	if (atomic_fetch_sub(&f->handles, 1) == 1)
+		far_tell(f, FAR_DETACH, 0);
+	far_unref(f);
 }
 
 /* --- asking ---------------------------------------------------------------------------- */
@@ -346,7 +369,7 @@ far_close(struct xr_queue *q)
 
 	if (c != NULL)
 		far_darken(q->far, true);
-	far_call_free(c);
+	far_call_unref(c);
 }
 
 void
@@ -359,7 +382,7 @@ far_leave(struct xr_queue *q, uint32_t roles)
 void
 far_done(struct xr_queue *q)
 {
-	tell_of(q, FAR_DONE, 0);
+	far_tell(q->far, FAR_DONE, 0);
 }
 
 size_t
@@ -371,7 +394,7 @@ far_count(const struct xr_queue *q)
 
 	if (c != NULL)
 		memcpy(&a, xr_value_data(c->answer, &len), sizeof(a));
-	far_call_free(c);
+	far_call_unref(c);
 	return a.count;
 }
 
@@ -413,12 +436,12 @@ hear(struct xr_future *future, void *ctx, struct xr_value **result,
 	struct xr_error *err)
 {
 	struct far_call *c = ctx;
-	struct far *f = c->far;
+	struct far *f = c->watched;
 
 	(void)result;
 	(void)err;
 	seen(f, xr_future_value(future, NULL, NULL) != XR_OK);
-	far_call_free(c);
+	far_call_unref(c);
 	return XR_OK;
 }
 
@@ -436,18 +459,18 @@ watch(struct far *f)
 		seen(f, true);
 		return;
 	}
-	c->far = f;
+	c->watched = f;
 	memcpy(c->ask + offsetof(struct far_ask, timeout), &never,
 		sizeof(never));
 	if (far_send(f, c, NULL) != XR_OK) {
-		far_call_free(c);
+		far_call_unref(c);
 		seen(f, true);
 		return;
 	}
 	/* Once it is heard, it is gone. */
 	future = xr_future_ref(c->future);
 	if (xr_future_then(future, hear, c, XR_THEN, NULL) != XR_OK) {
-		far_call_free(c);
+		far_call_unref(c);
 		seen(f, true);
 	}
 	xr_future_unref(future);

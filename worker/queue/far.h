@@ -9,8 +9,11 @@
  * nobody.
  *
  * Who serves may be stopped, or the way to it cut. A get waits FAR_GRACE_NS for its word,
- * and is late then; what comes later is kept, and is what the next get of the
- * handle has. A put waits: nobody else knows whether it was put.
+ * and is late then. What comes later is the next get's of the handle, if that waits for
+ * it, and goes back to where it was got else: who serves keeps what it sent to one
+ * who may be late until that says what became of it. Of XR_QUEUE_P2P it stays for the
+ * next get, as nobody else may have it. A put waits for the word: nobody else knows
+ * whether it was put.
  */
 #ifndef WORKER_QUEUE_FAR_H
 #define WORKER_QUEUE_FAR_H
@@ -42,23 +45,32 @@ struct far {
 	uint64_t life; /* of the agent that it is of */
 	uint64_t token;
 	char text[XR_QUEUE_TEXT_MAX];
-	pthread_mutex_t lock; /* what follows */
-	int fd;               /* -1: nobody polls */
-	bool is_watched;      /* an answer is to come that lights it, */
-	bool is_stale;        /* and may be of what was got since */
-	bool is_over;         /* it stays lit */
+	_Atomic uint64_t acked; /* the last answer to a get that has come */
+	pthread_mutex_t lock;   /* what follows */
+	TAILQ_HEAD(, far_call) late;
+	int fd;          /* -1: nobody polls */
+	bool is_watched; /* an answer is to come that lights it, */
+	bool is_stale;   /* and may be of what was got since */
+	bool is_over;    /* it stays lit */
 };
 
 /* An answer that is to come, or of which something is left. */
 struct far_call {
 	TAILQ_ENTRY(far_call) list;
-	struct far *far; /* of a watch: a reference */
+	_Atomic uint32_t refs;
 	int64_t timeout; /* of the agent's call */
 	struct xr_future *future;
 	struct xr_value *answer;
-	bool is_late;  /* what it asked for, its asker got not */
-	uint32_t next; /* item of the answer */
-	uint64_t at;   /* where its bytes begin */
+	uint32_t next;       /* item of the answer */
+	uint64_t at;         /* where its bytes begin */
+	struct far *watched; /* of FAR_WATCH: a reference */
+	bool is_late;        /* who asked has gone on */
+	bool is_kept;        /* nobody else can have it */
+	/* far_late.c; the first three under the lock of @far. */
+	bool is_listed;
+	bool is_told;          /* its end is listened for, */
+	struct far_call *back; /* of this, which gives back what came */
+	struct far *far;       /* which it keeps from being left */
 	size_t len;
 	uint8_t ask[]; /* [len] */
 };
@@ -71,9 +83,10 @@ enum xr_status far_open(const char *text, const struct where_queue *where,
 struct far *far_ref(struct far *f);
 void far_unref(struct far *f);
 
-/* far_come() - one handle more; far_go() - @q goes, and what came too late for it. */
+/* far_come() - one handle more, or something that is late; far_go() - one less: with the
+ * last of them it is left. */
 void far_come(struct far *f);
-void far_go(struct xr_queue *q);
+void far_go(struct far *f);
 
 /* far_may() - XR_E_AGAIN: by far_give(), or far_take(); XR_E_STATE: it has left. */
 enum xr_status far_may(const struct xr_queue *q, enum xr_queue_role role,
@@ -91,17 +104,20 @@ void far_done(struct xr_queue *q);
 size_t far_count(const struct xr_queue *q);
 enum xr_status far_fd(struct xr_queue *q, int *fd, struct xr_error *err);
 
-/* --- far.c, for far_move.c -------------------------------------------------------- */
+/* --- far.c, for the others -------------------------------------------------------- */
 
 /* far_call_new() - with room for @len bytes behind struct far_ask, which is filled but
  * for count and timeout; NULL: no memory. */
 struct far_call *far_call_new(const struct xr_queue *q, uint32_t op,
 	size_t len);
-void far_call_free(struct far_call *c); /* NULL is fine */
+void far_call_unref(struct far_call *c); /* NULL is fine */
 
 /* far_send() - @c has a future. */
 enum xr_status far_send(struct far *f, struct far_call *c,
 	struct xr_error *err);
+
+/* far_tell() - @op with a number, of all lanes: nobody answers that. */
+void far_tell(struct far *f, uint32_t op, uint64_t number);
 
 /* far_await() - @c has an answer, which is whole; XR_E_AGAIN: not by @until. */
 enum xr_status far_await(struct far_call *c, int64_t until,
@@ -112,5 +128,21 @@ enum xr_status far_said(const struct far_call *c, struct xr_error *err);
 
 /* far_darken() - a get found nothing: @is_over, and nothing will come. */
 void far_darken(struct far *f, bool is_over);
+
+/* --- far_late.c ----------------------------------------------------------------------- */
+
+/* late_pop() - the first that a get of @q was late for; NULL: none. */
+struct far_call *late_pop(const struct xr_queue *q);
+
+/* late_push() - @c is late, or has something left. Taken. */
+void late_push(const struct xr_queue *q, struct far_call *c);
+
+/* late_is_back() - of one that was popped: what it had was given back, or is being; until
+ * @until that is waited for. */
+bool late_is_back(struct far_call *c, int64_t until);
+
+/* late_return() - give back what @c was answered. */
+void late_return(const struct xr_queue *q, const struct far_call *c,
+	int64_t until);
 
 #endif /* WORKER_QUEUE_FAR_H */

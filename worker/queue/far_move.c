@@ -113,7 +113,7 @@ far_give(struct xr_queue *q, struct letter *letters, size_t *count,
 		*count = head_of(c).count < want ? head_of(c).count : want;
 		status = far_said(c, err);
 	}
-	far_call_free(c);
+	far_call_unref(c);
 	return status;
 }
 
@@ -125,6 +125,13 @@ struct taking {
 	size_t want, count;
 	int64_t deadline;
 };
+
+static enum xr_status
+too_late(struct xr_error *err)
+{
+	return fail(err, XR_E_TIMEOUT,
+		"nothing came in time, nor a word of who serves the queue");
+}
 
 static struct far_call *
 get_of(const struct taking *t)
@@ -144,41 +151,32 @@ get_of(const struct taking *t)
 	return c;
 }
 
-/* What an earlier get was late for comes first: it was before all else. */
-static struct far_call *
-late_pop(const struct taking *t)
+/* What an earlier get was late for comes first: it was before all else. And what is being
+ * given back is to be there before anything is asked for. */
+static enum xr_status
+take_late(const struct taking *t, struct far_call **call, struct xr_error *err)
 {
-	struct far *f = t->q->far;
 	struct far_call *c;
 
-	pthread_mutex_lock(&f->lock);
-	c = TAILQ_FIRST(&t->q->late);
-	if (c != NULL)
-		TAILQ_REMOVE(&t->q->late, c, list);
-	pthread_mutex_unlock(&f->lock);
-	return c;
-}
-
-static void
-late_push(const struct taking *t, struct far_call *c)
-{
-	struct far *f = t->q->far;
-
-	c->is_late = true;
-	pthread_mutex_lock(&f->lock);
-	TAILQ_INSERT_HEAD(&t->q->late, c, list);
-	pthread_mutex_unlock(&f->lock);
+	while ((c = late_pop(t->q)) != NULL && c->back != NULL) {
+		if (!late_is_back(c, patience(t->deadline))) {
+			late_push(t->q, c);
+			return too_late(err);
+		}
+		far_call_unref(c);
+	}
+	*call = c;
+	return XR_OK;
 }
 
 static enum xr_status
 begin(const struct taking *t, struct far_call **call, struct xr_error *err)
 {
-	struct far_call *c = late_pop(t);
-	enum xr_status status;
+	enum xr_status status = take_late(t, call, err);
+	struct far_call *c;
 
-	*call = c;
-	if (c != NULL)
-		return XR_OK;
+	if (status != XR_OK || *call != NULL)
+		return status;
 	c = get_of(t);
 	if (c == NULL)
 		return fail(err, XR_E_NOMEM, "out of memory");
@@ -186,8 +184,21 @@ begin(const struct taking *t, struct far_call **call, struct xr_error *err)
 	if (status == XR_OK)
 		*call = c;
 	else
-		far_call_free(c);
+		far_call_unref(c);
 	return status;
+}
+
+/* What has come may be forgotten where it was got. */
+static void
+acknowledge(struct far *f, struct far_call *c)
+{
+	uint64_t number = head_of(c).number;
+
+	if (number == 0 || c->is_kept)
+		return;
+	c->is_kept = true;
+	atomic_store(&f->acked, number);
+	far_tell(f, FAR_ACK, number);
 }
 
 /* One item of an answer to one who gets. */
@@ -241,22 +252,9 @@ hand_one(struct taking *t, struct far_call *c)
 	return XR_OK;
 }
 
-/* Takes @c. What does not fit, or was not asked for now, is there the next time. */
 static enum xr_status
-hand_out(struct taking *t, struct far_call *c, struct xr_error *err)
+say(enum xr_status status, const struct taking *t, struct xr_error *err)
 {
-	enum xr_status status = XR_OK;
-
-	while (status == XR_OK && t->count < t->want)
-		status = hand_one(t, c);
-	if (status == XR_E_AGAIN || status == XR_E_PROTO)
-		far_call_free(c);
-	else if (c->next < head_of(c).count)
-		late_push(t, c);
-	else
-		far_call_free(c);
-	if (t->count > 0)
-		return XR_OK;
 	switch (status) {
 	case XR_E_RANGE:
 		return fail(err, status, "an item of %zu bytes does not fit",
@@ -269,6 +267,27 @@ hand_out(struct taking *t, struct far_call *c, struct xr_error *err)
 	}
 }
 
+/* Takes @c. What does not fit stays where it was got; what was not asked for now is
+ * there the next time. */
+static enum xr_status
+hand_out(struct taking *t, struct far_call *c, struct xr_error *err)
+{
+	enum xr_status status = XR_OK;
+
+	while (status == XR_OK && t->count < t->want)
+		status = hand_one(t, c);
+	if (t->count > 0)
+		acknowledge(t->q->far, c);
+	else if (head_of(c).number != 0)
+		late_return(t->q, c, patience(t->deadline));
+	if (c->next < head_of(c).count && status != XR_E_PROTO &&
+		(c->is_kept || head_of(c).number == 0))
+		late_push(t->q, c);
+	else
+		far_call_unref(c);
+	return t->count > 0 ? XR_OK : say(status, t, err);
+}
+
 /* Takes @c, which said that there is nothing, or what is wrong. XR_E_AGAIN: that was
  * said to another one, who had other room, and another time. */
 static enum xr_status
@@ -279,7 +298,7 @@ refuse(struct taking *t, struct far_call *c, struct xr_error *err)
 
 	if (status == XR_E_RANGE)
 		t->takers[0].buf->len = head_of(c).number;
-	far_call_free(c);
+	far_call_unref(c);
 	if (is_late && (status == XR_E_TIMEOUT || status == XR_E_RANGE))
 		return XR_E_AGAIN;
 	if (status == XR_E_TIMEOUT || status == XR_E_CLOSED)
@@ -297,12 +316,11 @@ take_once(struct taking *t, struct xr_error *err)
 		return status;
 	status = far_await(c, patience(t->deadline), err);
 	if (status == XR_E_AGAIN) {
-		late_push(t, c);
-		return fail(err, XR_E_TIMEOUT,
-			"nothing came in time, nor a word of who serves the queue");
+		late_push(t->q, c);
+		return too_late(err);
 	}
 	if (status != XR_OK) {
-		far_call_free(c);
+		far_call_unref(c);
 		return status;
 	}
 	if (far_said(c, err) != XR_OK)

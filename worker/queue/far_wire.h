@@ -27,8 +27,10 @@ enum far_op {
 	FAR_WATCH, /* answered when there may be something to get */
 	FAR_COUNT,
 	FAR_CLOSE,
-	FAR_LEAVE, /* the rest are not answered */
+	FAR_RETURN, /* what was got nobody waited for any more */
+	FAR_LEAVE,  /* the rest are not answered */
 	FAR_DONE,
+	FAR_ACK, /* what was got has come */
 	FAR_DETACH,
 };
 
@@ -38,6 +40,8 @@ struct far_ask {
 	uint32_t count;        /* items; of FAR_LEAVE roles */
 	uint64_t token;        /* of whom, as FAR_ATTACH gave it */
 	int64_t timeout;       /* ns from now on */
+	uint64_t acked;  /* the last answer to a get that has come, or 0 */
+	uint64_t number; /* of FAR_RETURN, and FAR_ACK: which */
 };
 
 struct far_item {
@@ -48,13 +52,17 @@ struct far_item {
 
 struct far_answer {
 	int32_t status;
-	uint32_t count;  /* items that were put, or got, or are there */
-	uint64_t number; /* a token; of XR_E_RANGE how long the item is */
+	uint32_t count; /* items that were put, or got, or are there */
+	uint64_t
+		number; /* a token; of XR_E_RANGE how long the item is; of what was
+			  * got: it is to be acknowledged by this, if not 0 */
 };
 
 struct far_shape {
 	uint32_t lanes;
 	uint32_t roles;
+	uint32_t kind; /* enum xr_queue_kind */
+	uint32_t unused;
 };
 
 #endif /* WORKER_QUEUE_FAR_WIRE_H */

@@ -206,6 +206,7 @@ hall_empty(const struct hall_plan *plan)
 	if (h == NULL)
 		return NULL;
 	h->plan = *plan;
+	h->keeps = plan->redeliver;
 	h->fd = h->ear = -1;
 	atomic_init(&h->mouth, -1);
 	atomic_init(&h->refs, 1);

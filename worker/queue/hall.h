@@ -42,7 +42,7 @@ struct lane {
 	uint8_t *data;           /* [blocks][block] */
 };
 
-/* An item that was got, and is not done. */
+/* An item that was got, and is not done, or not known to have come. */
 struct hall_hand {
 	struct lane *lane;
 	uint64_t ticket;
@@ -66,6 +66,7 @@ struct hall {
 	_Atomic int mouth;         /* its writing end; -1 */
 	_Atomic uint32_t followed; /* the roll, as the vigil knows it */
 	bool heard;                /* the vigil has the ear; under its lock */
+	bool keeps;                /* what is got is ours until it is done */
 	bool is_ward; /* another process's, which has no part in forks */
 	_Atomic bool is_quit;   /* who waits goes */
 	pthread_mutex_t lock;   /* what follows */
@@ -107,6 +108,10 @@ uint64_t hall_space(void);
 
 /* hall_mute() - this process is no writer any more. */
 void hall_mute(struct hall *h);
+
+/* hall_settle() - of what was got, @hand is done; or, with @is_back, given back. Nothing,
+ * if it was done before. */
+void hall_settle(struct hall *h, const struct hall_hand *hand, bool is_back);
 
 /* hall_wake() - all who sleep look. */
 void hall_wake(struct hall *h);

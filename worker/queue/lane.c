@@ -178,12 +178,15 @@ look_back(struct lane *lane, const struct found *f)
 }
 
 /* What was taken may be given back meanwhile: either who does sees the head behind it, or
- * we see that it is full. */
+ * we see that it is full. Who gives back what we have seen taken said before that it
+ * may. */
 static void
 advance_head(const struct hall *h, struct lane *lane, const struct found *f)
 {
 	advance(&lane->ends->head, f->ticket);
-	if (h->plan.redeliver)
+	if (h->plan.redeliver ||
+		atomic_load_explicit(&h->head->returns, memory_order_relaxed) !=
+			0)
 		look_back(lane, f);
 }
 
@@ -352,7 +355,7 @@ let_go(struct hall *h, struct lane *lane, struct cell *cell, uint64_t lap)
 {
 	const struct crate crate = crate_of(cell);
 
-	if (h->plan.redeliver)
+	if (h->keeps)
 		atomic_store(&cell->state,
 			cell_word(CELL_CLAIMED, atomic_load(&h->me), lap));
 	if (crate.owner != 0)
@@ -368,6 +371,16 @@ lane_release(struct hall *h, struct lane *lane, uint64_t ticket)
 	struct cell *cell = lane_cell(h, lane, ticket, &lap);
 
 	let_go(h, lane, cell, lap);
+}
+
+void
+lane_return(struct hall *h, struct lane *lane, uint64_t ticket)
+{
+	struct found f = { .ticket = ticket };
+
+	f.cell = lane_cell(h, lane, ticket, &f.lap);
+	atomic_store(&f.cell->state, cell_word(CELL_FULL, 0, f.lap));
+	look_back(lane, &f);
 }
 
 /* What was got is ours, until it is done; there is room to note it. */
@@ -409,10 +422,12 @@ get_claimed(struct hall *h, struct lane *lane, struct taker *t,
 	if (f.is_first)
 		advance_head(h, lane, &f);
 	status = copy_out(h, lane, f.cell, t);
-	if (h->plan.redeliver && status == XR_OK)
-		h->hand[h->hand_count++] = (struct hall_hand){ lane, f.ticket };
-	else
+	if (h->keeps && status == XR_OK) {
+		t->hand = (struct hall_hand){ lane, f.ticket };
+		h->hand[h->hand_count++] = t->hand;
+	} else {
 		let_go(h, lane, f.cell, f.lap);
+	}
 	return status;
 }
 
@@ -465,8 +480,8 @@ lane_get(struct hall *h, struct lane *lane, struct taker *t,
 	*met = (struct lane_met){ 0 };
 	if (h->plan.kind == XR_QUEUE_P2P)
 		return get_alone(h, lane, t, met);
-	return h->plan.redeliver ? get_kept(h, lane, t, met) :
-				   get_claimed(h, lane, t, met);
+	return h->keeps ? get_kept(h, lane, t, met) :
+			  get_claimed(h, lane, t, met);
 }
 
 /* --- asking --------------------------------------------------------------------------- */

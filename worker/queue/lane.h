@@ -55,6 +55,7 @@ struct taker {
 	size_t made_room;
 	uint64_t over; /* of that: so many bytes do not fit; 0: any do */
 	enum cell_kind kind;
+	struct hall_hand hand; /* of a hall that keeps */
 	/* What is to be done before others hear that it was taken; NULL. */
 	void (*before)(struct taker *t);
 	void *ctx;
@@ -72,6 +73,9 @@ enum xr_status lane_get(struct hall *h, struct lane *lane, struct taker *t,
 
 /* lane_release() - what was got as @ticket is done. */
 void lane_release(struct hall *h, struct lane *lane, uint64_t ticket);
+
+/* lane_return() - what was got as @ticket is there to be got again. */
+void lane_return(struct hall *h, struct lane *lane, uint64_t ticket);
 
 /* lane_has() - is the item of @ticket still there? */
 bool lane_has(const struct hall *h, const struct lane *lane, uint64_t ticket);

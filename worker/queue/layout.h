@@ -40,7 +40,7 @@
 #include <stdint.h>
 
 #define HALL_MAGIC    UINT64_C(0x65756575716e7278) /* "xrnqueue" */
-#define HALL_VERSION  1
+#define HALL_VERSION  2
 #define HALL_LINE     128 /* pairs of lines are fetched together */
 #define HALL_PAGE     4096
 #define HALL_USERS    1024 /* the first stays unused: 0 is nobody */
@@ -174,6 +174,7 @@ struct hall_head {
 	_Atomic uint32_t polled;                  /* somebody polls, or did */
 	_Atomic uint32_t roll;                    /* steps as users come */
 	_Atomic uint32_t lit; /* the descriptor can be read from */
+	_Atomic uint32_t returns; /* items may be given back: there are wards */
 	_Alignas(HALL_LINE) _Atomic uint64_t number; /* of the last long item */
 	struct wake items_wake;                      /* for something to get */
 	struct wake space_wake;                      /* for a cell */

@@ -65,7 +65,6 @@ handle_new(uint32_t first, uint32_t count)
 		return NULL;
 	q->first = first;
 	q->count = count;
-	TAILQ_INIT(&q->late);
 	return q;
 }
 
@@ -148,7 +147,7 @@ xr_queue_free(struct xr_queue *queue)
 	if (queue == NULL)
 		return;
 	if (queue->far != NULL)
-		far_go(queue);
+		far_go(queue->far);
 	else
 		hall_unref(queue->hall);
 	free(queue);
@@ -222,6 +221,39 @@ xr_queue_done(struct xr_queue *queue)
 	pthread_mutex_unlock(&h->lock);
 	if (count > 0)
 		wake_ring(&h->head->space_wake, UINT32_MAX);
+}
+
+/* False: it is done already. The lock is held. */
+static bool
+take_hand(struct hall *h, const struct hall_hand *hand)
+{
+	for (size_t i = 0; i < h->hand_count; i++)
+		if (h->hand[i].lane == hand->lane &&
+			h->hand[i].ticket == hand->ticket) {
+			h->hand[i] = h->hand[--h->hand_count];
+			return true;
+		}
+	return false;
+}
+
+void
+hall_settle(struct hall *h, const struct hall_hand *hand, bool is_back)
+{
+	bool has;
+
+	pthread_mutex_lock(&h->lock);
+	has = take_hand(h, hand);
+	if (has && is_back)
+		lane_return(h, hand->lane, hand->ticket);
+	else if (has)
+		lane_release(h, hand->lane, hand->ticket);
+	pthread_mutex_unlock(&h->lock);
+	if (!has)
+		return;
+	wake_ring(is_back ? &h->head->items_wake : &h->head->space_wake,
+		h->plan.lanes > 1 ? UINT32_MAX : 1);
+	if (is_back)
+		hall_light(h);
 }
 
 /* The word first: who puts something from now on tells. */

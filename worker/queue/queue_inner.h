@@ -9,7 +9,6 @@
 #include "worker/queue/wake.h"
 
 struct far;
-struct far_call;
 
 /* A handle: of all lanes, or of one. */
 struct xr_queue {
@@ -17,7 +16,6 @@ struct xr_queue {
 	uint32_t first, count;           /* of its lanes */
 	_Atomic uint32_t put_at, get_at; /* where to begin the next time */
 	struct far *far;                 /* NULL: it is of this machine */
-	TAILQ_HEAD(, far_call) late;     /* far.h */
 };
 
 /*

@@ -48,9 +48,19 @@ ward_find(const struct peer *peer, uint64_t token)
 void
 ward_unref(struct ward *w)
 {
+	struct ward_held *h;
+
 	if (atomic_fetch_sub(&w->refs, 1) != 1)
 		return;
+	/* What was sent to one who is gone may have come: nobody gets it twice. */
+	if (!w->queue->hall->plan.redeliver)
+		xr_queue_done(w->queue);
+	while ((h = LIST_FIRST(&w->held)) != NULL) {
+		LIST_REMOVE(h, list);
+		free(h);
+	}
 	xr_queue_free(w->queue);
+	pthread_mutex_destroy(&w->lock);
 	free(w);
 }
 
@@ -117,6 +127,61 @@ enlist(struct ward *w)
 	pthread_mutex_unlock(&wards.lock);
 }
 
+/* --- what is on its way ------------------------------------------------------------------- */
+
+/* With XR_QUEUE_P2P nothing was kept. */
+void
+ward_pass(struct ward *w, const struct taker *taker)
+{
+	struct hall *h = w->queue->hall;
+
+	if (!h->plan.redeliver && taker->hand.lane != NULL)
+		hall_settle(h, &taker->hand, false);
+}
+
+uint64_t
+ward_hold(struct ward *w, const struct taker *takers, size_t count)
+{
+	struct ward_held *held =
+		malloc(sizeof(*held) + count * sizeof(held->hand[0]));
+
+	if (held == NULL) {
+		for (size_t i = 0; i < count; i++)
+			ward_pass(w, &takers[i]);
+		return 0;
+	}
+	held->count = count;
+	for (size_t i = 0; i < count; i++)
+		held->hand[i] = takers[i].hand;
+	pthread_mutex_lock(&w->lock);
+	held->number = ++w->number;
+	LIST_INSERT_HEAD(&w->held, held, list);
+	pthread_mutex_unlock(&w->lock);
+	return held->number;
+}
+
+/* The last first: each is before those that were given back. */
+void
+ward_settle(struct ward *w, uint64_t number, bool is_back)
+{
+	struct hall *hall = w->queue->hall;
+	struct ward_held *h;
+
+	pthread_mutex_lock(&w->lock);
+	LIST_FOREACH(h, &w->held, list)
+	if (h->number == number)
+		break;
+	if (h != NULL)
+		LIST_REMOVE(h, list);
+	pthread_mutex_unlock(&w->lock);
+	if (h == NULL)
+		return;
+	for (size_t i = h->count; i > 0; i--)
+		if (is_back || !hall->plan.redeliver)
+			hall_settle(hall, &h->hand[i - 1], is_back);
+	free(h);
+}
+
 /* --- answering ---------------------------------------------------------------------------- */
 
 void
@@ -168,10 +233,15 @@ attach(struct xr_call *call, const char *text, size_t len)
 	}
 	atomic_init(&w->refs, 1);
 	w->peer = call->peer;
+	pthread_mutex_init(&w->lock, NULL);
 	w->queue->hall->is_ward = true;
+	w->queue->hall->keeps = w->queue->hall->plan.kind != XR_QUEUE_P2P;
+	/* Before it takes anything that it might give back. */
+	atomic_store(&w->queue->hall->head->returns, 1);
 	enlist(w);
 	whole.a.number = w->token;
 	whole.shape.lanes = w->queue->count;
+	whole.shape.kind = w->queue->hall->plan.kind;
 	whole.shape.roles = atomic_load(&w->queue->hall->roles);
 	xr_reply_bytes(call, &whole, sizeof(whole));
 	return XR_OK;
@@ -211,6 +281,12 @@ serve_simple(struct xr_call *call, struct ward *w, const struct far_ask *ask)
 	case FAR_CLOSE:
 		xr_queue_close(w->queue);
 		break;
+	case FAR_RETURN:
+		ward_settle(w, ask->number, true);
+		break;
+	case FAR_ACK:
+		ward_settle(w, ask->number, false);
+		break;
 	case FAR_LEAVE:
 		leave(w, ask);
 		break;
@@ -249,6 +325,8 @@ serve(struct xr_call *call, const void *data, size_t len, void *unused)
 			"who served the queue took this process for gone");
 		return XR_OK;
 	}
+	if (ask.acked != 0)
+		ward_settle(w, ask.acked, false);
 	if (!ward_has_lanes(w, &ask))
 		refuse(call, XR_E_RANGE, "the queue has no such lane");
 	else if (!serve_simple(call, w, &ask))

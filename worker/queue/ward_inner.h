@@ -12,6 +12,14 @@
 struct peer;
 struct xr_call;
 
+/* What was got, and is not known to have come. */
+struct ward_held {
+	LIST_ENTRY(ward_held) list;
+	uint64_t number;
+	size_t count;
+	struct hall_hand hand[]; /* [count] */
+};
+
 struct ward {
 	LIST_ENTRY(ward) list; /* of all that are not dismissed */
 	_Atomic uint32_t
@@ -20,6 +28,9 @@ struct ward {
 	uint64_t token;
 	struct xr_queue *queue;
 	struct porter_job job; /* its end */
+	pthread_mutex_t lock;  /* what follows */
+	LIST_HEAD(, ward_held) held;
+	uint64_t number; /* the last */
 };
 
 void ward_unref(struct ward *w);
@@ -43,6 +54,16 @@ ward_lane(const struct ward *w, const struct far_ask *ask)
 		.count = ask->lanes,
 	};
 }
+
+/* ward_hold() - what @takers got is the far handle's once it says that it has come;
+ * gives the number by which it does; 0: no memory, and it is so now. */
+uint64_t ward_hold(struct ward *w, const struct taker *takers, size_t count);
+
+/* ward_settle() - @number has come; or, with @is_back, came too late. */
+void ward_settle(struct ward *w, uint64_t number, bool is_back);
+
+/* ward_pass() - what one of @takers got is its, whatever comes. */
+void ward_pass(struct ward *w, const struct taker *taker);
 
 /* ward_answer() - without items. @err: words of a failure; NULL. */
 void ward_answer(struct xr_call *call, enum xr_status status, uint32_t count,

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* queue_away.c - cases of tests/prog/queue.c that are of far handles alone. */
+#include <signal.h>
+#include <time.h>
+
+#include <sys/wait.h>
+
+#include <xrun/rpc.h>
+#include <xrun/tensor.h>
+
+#include "tests/prog/queue_far.h"
+
+static void
+let_pass(int64_t ns)
+{
+	const struct timespec t = { .tv_sec = ns / XR_SECONDS(1),
+		.tv_nsec = ns % XR_SECONDS(1) };
+
+	nanosleep(&t, NULL);
+}
+
+/* --- who serves is gone ------------------------------------------------------------------ */
+
+static void
+lose_it(struct xr_queue *q, uint32_t puts)
+{
+	struct xr_queue_buf buf = { 0 };
+	enum xr_status status;
+
+	rig_post(0);
+	status = puts != 0 ?
+		xr_queue_put_bytes(q, "x", 1, XR_TIMEOUT_NEVER, &rig_err) :
+		xr_queue_get_bytes(q, &buf, XR_TIMEOUT_NEVER, &rig_err);
+	EXPECT(status == XR_E_PEER_LOST);
+	EXPECT(strstr(rig_err.text, "server") != NULL);
+}
+
+/* All hear of it, within a second or two, and who serves is named. */
+static void
+server_killed(void)
+{
+	struct xr_queue *full = QUEUE(.items = 1), *empty = QUEUE(0);
+	struct xr_queue_buf buf = { 0 };
+	pid_t pid[2];
+	int64_t at;
+	int fd;
+
+	rig_put(full, 0, 0, 8);
+	EXPECT(xr_queue_fd(empty, &fd, &rig_err) == XR_OK);
+	pid[0] = rig_fork(lose_it, full, 1);
+	pid[1] = rig_fork(lose_it, empty, 0);
+	rig_await(0, 2);
+	rig_sleeps(pid[0]);
+	rig_sleeps(pid[1]);
+	at = rig_now();
+	rig_kill(far_server());
+	rig_join(pid, 2);
+	EXPECT(rig_now() - at < XR_SECONDS(3));
+	EXPECT(xr_queue_get_bytes(full, &buf, 0, &rig_err) == XR_E_PEER_LOST);
+	printf("%s\n", rig_err.text);
+	EXPECT(xr_queue_put_bytes(empty, "x", 1, 0, &rig_err) ==
+		XR_E_PEER_LOST);
+	EXPECT(xr_queue_empty(empty) && xr_queue_count(full) == 0);
+	xr_queue_close(empty);
+	xr_queue_leave(empty, XR_QUEUE_WRITER);
+	xr_queue_done(empty);
+	xr_queue_free(full);
+	xr_queue_free(empty);
+}
+
+/* --- who serves says nothing for a while -------------------------------------------------- */
+
+static void
+stop(bool is_stopped)
+{
+	int status;
+
+	EXPECT(kill(far_server(), is_stopped ? SIGSTOP : SIGCONT) == 0);
+	if (is_stopped)
+		EXPECT(waitpid(far_server(), &status, WUNTRACED) ==
+				far_server() &&
+			WIFSTOPPED(status));
+}
+
+/* A get of that time is late by no more than it says. */
+static void
+be_late(struct xr_queue *q)
+{
+	struct xr_queue_buf buf = { 0 };
+	int64_t at = rig_now();
+
+	stop(true);
+	EXPECT(xr_queue_get_bytes(q, &buf, XR_SECONDS(0.1), &rig_err) ==
+		XR_E_TIMEOUT);
+	EXPECT(rig_now() - at < XR_SECONDS(2));
+	stop(false);
+}
+
+static void
+get_three(struct xr_queue *q, uint32_t in_turn)
+{
+	uint32_t seen = 0;
+	struct rig_item item;
+	size_t len;
+
+	for (uint32_t i = 0; i < 3; i++) {
+		EXPECT(rig_get(q, &item, &len));
+		EXPECT(in_turn == 0 || item.seq == i);
+		seen |= 1u << item.seq;
+	}
+	EXPECT(seen == 7);
+}
+
+/* What came too late is the next one's, in its order; and of another process, if there
+ * is no next one. */
+static void
+server_stopped(void)
+{
+	for (int kind = XR_QUEUE_ANY; kind <= XR_QUEUE_P2P; kind++) {
+		struct xr_queue *q = QUEUE(.kind = (enum xr_queue_kind)kind);
+
+		for (uint32_t i = 0; i < 3; i++)
+			rig_put(q, 0, i, 8 + i * 300);
+		be_late(q);
+		get_three(q, 1);
+		xr_queue_free(q);
+	}
+	for (int again = 0; again < 2; again++) {
+		struct xr_queue *q = QUEUE(.redeliver = again != 0);
+		pid_t pid;
+
+		for (uint32_t i = 0; i < 3; i++)
+			rig_put(q, 0, i, 8 + i * 300);
+		be_late(q);
+		pid = rig_fork(get_three, q, 0);
+		rig_join(&pid, 1);
+		xr_queue_free(q);
+	}
+}
+
+/* --- times that are over as an item comes -------------------------------------------------- */
+
+#define RACERS 2
+
+static uint32_t racing;
+
+void
+away_init(void)
+{
+	rig_keep(&racing, sizeof(racing));
+}
+
+static int64_t
+some_time(uint32_t n)
+{
+	return (int64_t)(n * 7919 % 400) * 1000;
+}
+
+/* What was late was not put: it is put again. */
+static void
+put_late(struct xr_queue *q, uint32_t index)
+{
+	uint32_t tries = 0;
+
+	rig_leave(q, XR_QUEUE_READER);
+	for (uint32_t i = 0; i < racing;) {
+		struct rig_item item = { index, i };
+		enum xr_status status = xr_queue_put_bytes(q, &item,
+			sizeof(item), some_time(tries++), &rig_err);
+
+		EXPECT(status == XR_OK || status == XR_E_TIMEOUT);
+		i += status == XR_OK;
+	}
+}
+
+static void
+get_late(struct xr_queue *q, uint32_t index)
+{
+	struct rig_item item;
+	enum xr_status status;
+	uint32_t tries = index;
+
+	rig_leave(q, XR_QUEUE_WRITER);
+	do {
+		struct xr_queue_buf buf = { .data = &item,
+			.room = sizeof(item) };
+
+		status = xr_queue_get_bytes(q, &buf, some_time(tries++),
+			&rig_err);
+		EXPECT(status == XR_OK || status == XR_E_TIMEOUT ||
+			status == XR_E_CLOSED);
+		if (status != XR_OK)
+			continue;
+		EXPECT(atomic_fetch_add(&rig_board->seen[item.writer][item.seq],
+			       1) == 0);
+		atomic_fetch_add(&rig_board->got, 1);
+	} while (status != XR_E_CLOSED);
+}
+
+/* All is got once, though @stops times nobody heard anything for longer than they
+ * wait. */
+static void
+race(uint32_t items, uint32_t stops)
+{
+	struct xr_queue *q = QUEUE(.items = 4);
+	pid_t pid[2 * RACERS];
+
+	racing = items;
+	for (uint32_t i = 0; i < RACERS; i++) {
+		pid[i] = rig_fork(get_late, q, i);
+		pid[RACERS + i] = rig_fork(put_late, q, i);
+	}
+	rig_leave(q, XR_QUEUE_WRITER | XR_QUEUE_READER);
+	for (uint32_t i = 0; i < stops; i++) {
+		let_pass(XR_SECONDS(0.05));
+		stop(true);
+		let_pass(XR_SECONDS(1.2));
+		stop(false);
+	}
+	rig_join(pid, 2 * RACERS);
+	EXPECT(atomic_load(&rig_board->got) == RACERS * (uint64_t)items);
+	xr_queue_free(q);
+}
+
+static void
+late_race(void)
+{
+	race(3000, 0);
+}
+
+static void
+stopped_race(void)
+{
+	race(20000, 3);
+}
+
+/* --- what is not memory of both -------------------------------------------------------------- */
+
+/* By reference there, and a copy here; as what is put here is. */
+static void
+by_reference(void)
+{
+	struct xr_queue *q = QUEUE(.mode = XR_ENC_SHARE);
+	struct xr_value *t = NULL, *u = NULL;
+	size_t bytes;
+
+	EXPECT(xr_queue_get(q, &t, 0, &rig_err) == XR_OK);
+	EXPECT(((uint8_t *)xr_tensor_data(t, &bytes))[99999] == 1);
+	EXPECT(bytes == 100000);
+	EXPECT(xr_queue_put(q, t, 0, &rig_err) == XR_OK);
+	EXPECT(xr_queue_get(q, &u, 0, &rig_err) == XR_OK);
+	EXPECT(xr_value_equal(t, u));
+	((uint8_t *)xr_tensor_data(u, NULL))[5] = 7;
+	EXPECT(((uint8_t *)xr_tensor_data(t, NULL))[5] == 1);
+	xr_value_unref(t);
+	xr_value_unref(u);
+	xr_queue_free(q);
+}
+
+/* --- without an agent ------------------------------------------------------------------------ */
+
+/* Both sides are told what is to be done. */
+static void
+no_agent(void)
+{
+	struct xr_queue *q = QUEUE(0), *other = NULL;
+	char text[XR_QUEUE_TEXT_MAX];
+	struct xr_queue_buf buf = { 0 };
+
+	/* As if it had been made before there was one. */
+	EXPECT(xr_queue_text(q, text, sizeof(text), &rig_err) == XR_OK);
+	memcpy(strrchr(text, ':'), ":-1", 4);
+	EXPECT(xr_queue_open(text, &other, &rig_err) == XR_E_NOTFOUND);
+	printf("%s\n", rig_err.text);
+	EXPECT(xr_queue_text(q, text, sizeof(text), &rig_err) == XR_OK);
+	EXPECT(xr_rpc_shutdown(XR_SHUTDOWN_IMMEDIATE, XR_SECONDS(10),
+		       &rig_err) == XR_OK);
+	EXPECT(xr_queue_get_bytes(q, &buf, 0, &rig_err) == XR_E_STATE);
+	EXPECT(xr_queue_put_bytes(q, "x", 1, 0, &rig_err) == XR_E_STATE);
+	xr_queue_free(q);
+	EXPECT(xr_queue_open(text, &other, &rig_err) == XR_E_STATE);
+	printf("%s\n", rig_err.text);
+}
+
+const struct rig_case away_cases[] = {
+	{ "server-killed", server_killed },
+	{ "server-stopped", server_stopped },
+	{ "late-race", late_race },
+	{ "stopped-race", stopped_race },
+	{ "by-reference", by_reference },
+	{ "no-agent", no_agent },
+	{ NULL, NULL },
+};
