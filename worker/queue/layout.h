@@ -173,7 +173,7 @@ struct hall_head {
 	_Alignas(HALL_LINE) _Atomic uint32_t end; /* enum hall_end */
 	_Atomic uint32_t polled;                  /* somebody polls, or did */
 	_Atomic uint32_t roll;                    /* steps as users come */
-	_Atomic uint32_t lit; /* the descriptor can be read from */
+	_Atomic uint32_t lit;     /* the descriptor can be read from */
 	_Atomic uint32_t returns; /* items may be given back: there are wards */
 	_Alignas(HALL_LINE) _Atomic uint64_t number; /* of the last long item */
 	struct wake items_wake;                      /* for something to get */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * xrun/queue.h - values and bytes from processes to processes of one machine.
+ * xrun/queue.h - values and bytes from processes to processes.
  *
  * A queue is a piece of shared memory. Whoever puts something copies it there, and
  * whoever gets it copies it out; nobody is between them, and there are no locks, so
@@ -8,13 +8,20 @@
  * puts are got in the order in which they were put, each once, by one of those who
  * get. What was put is there though the one who put it has ended.
  *
+ * A process of another machine has it by calls of the agent (xrun/rpc.h) to the process
+ * that gave its text, with the same results. That process has to live then, and to be
+ * a member: all calls are XR_E_PEER_LOST when it is gone, and XR_E_STATE when this
+ * process's own agent is.
+ *
  * A process has a queue by a handle: that which xr_queue_new() gave, also in children
  * made by fork(), or one that xr_queue_open() made of a text, or xr_queue_adopt() of
  * descriptors. A queue ends with its last handle. Any thread may use a handle at any
  * time. After exec() there is none.
  *
  * A time is how long all of a call may take, whatever others do; 0 is now or not at
- * all.
+ * all. From another machine the way there and back comes on top; if who has the queue
+ * says nothing, a get is late after a second more, and a put waits until it does, or is
+ * gone: before that nobody knows whether it was put.
  */
 #ifndef XRUN_QUEUE_H
 #define XRUN_QUEUE_H
@@ -113,7 +120,7 @@ void xr_queue_leave(struct xr_queue *queue, uint32_t roles);
  *
  * @value: borrowed; it is the queue's copy that others get. With XR_ENC_SHARE
  *         tensors travel by reference, and this process is to live, and to have the
- *         queue, until they were got
+ *         queue, until they were got; to another machine, and from it, as copies
  *
  * Returns  XR_OK
  *          XR_E_TIMEOUT  there was no room; nothing was put
@@ -123,6 +130,7 @@ void xr_queue_leave(struct xr_queue *queue, uint32_t roles);
  *          XR_E_INVAL    NULL, or a time that is none
  *          XR_E_RANGE    too long for any queue of this machine; too many processes
  *          XR_E_ENCODE   as xr_encode()
+ *          XR_E_PEER_LOST  of another machine: who has it is gone, which @err names
  *          XR_E_NOMEM, XR_E_SYS
  */
 enum xr_status xr_queue_put(struct xr_queue *queue, struct xr_value *value,
@@ -141,7 +149,8 @@ enum xr_status xr_queue_put(struct xr_queue *queue, struct xr_value *value,
  *          XR_E_EXISTS     as xr_queue_put()
  *          XR_E_INVAL      NULL, or a time that is none
  *          XR_E_DECODE     it cannot be decoded here, and is gone
- *          XR_E_PEER_LOST  it was put by reference, by one who is gone; so is it
+ *          XR_E_PEER_LOST  it was put by reference, by one who is gone; so is it. Or as
+ *                          xr_queue_put()
  *          XR_E_NOMEM, XR_E_SYS, XR_E_RANGE
  */
 enum xr_status xr_queue_get(struct xr_queue *queue, struct xr_value **value,
@@ -190,7 +199,8 @@ enum xr_status xr_queue_get_many_bytes(struct xr_queue *queue,
  * redeliver. What was got and is not done takes the room that it had. */
 void xr_queue_done(struct xr_queue *queue);
 
-/* xr_queue_count() - items in it; others may be about to change it. */
+/* xr_queue_count() - items in it; others may be about to change it. 0 of a machine that
+ * does not answer. */
 size_t xr_queue_count(const struct xr_queue *queue);
 /* xr_queue_empty() - is there none now? */
 bool xr_queue_empty(const struct xr_queue *queue);
@@ -229,6 +239,9 @@ enum xr_status xr_queue_fd(struct xr_queue *queue, int *fd,
  * xr_queue_text() - what another process of the same user makes a handle of, by
  * xr_queue_open(), as long as this one lives and has its own.
  *
+ * For processes of other machines the agent is to run: xr_rpc_init() comes before. Of a
+ * handle of another machine it is the text of which that was made.
+ *
  * Returns  XR_OK; XR_E_RANGE: XR_QUEUE_TEXT_MAX bytes have room for any
  */
 enum xr_status xr_queue_text(const struct xr_queue *queue, char *text,
@@ -237,15 +250,22 @@ enum xr_status xr_queue_text(const struct xr_queue *queue, char *text,
 /*
  * xr_queue_open() - a handle; this process is writer and reader.
  *
+ * Of a text of another machine, or of other process ids, it is one by the agent. It is
+ * freed before that is shut down, and not had by children made by fork().
+ *
  * Returns  XR_OK; XR_E_INVAL: no such text; XR_E_NOTFOUND: it is not there any more, or
- *          on another machine; XR_E_VERSION: of another version; XR_E_SYS; XR_E_NOMEM
+ *          on another machine, and the text was made without an agent; XR_E_STATE: on
+ *          another machine, and there is no agent here; XR_E_VERSION: of another
+ *          version; XR_E_SYS; XR_E_NOMEM; of another machine as xr_rpc_sync()
+ * Blocks   of another machine: until that has answered.
  */
 enum xr_status xr_queue_open(const char *text, struct xr_queue **queue,
 	struct xr_error *err);
 
 #define XR_QUEUE_FDS 2
 
-/* xr_queue_fds() - what else makes a handle, sent over a socket; borrowed. */
+/* xr_queue_fds() - what else makes a handle, sent over a socket; borrowed. Of a queue of
+ * another machine -1. */
 void xr_queue_fds(const struct xr_queue *queue, int fds[XR_QUEUE_FDS]);
 
 /* xr_queue_adopt() - as xr_queue_open(), of descriptors, which stay the caller's. */
