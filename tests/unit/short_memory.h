@@ -11,6 +11,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/stock.h"
+
 static unsigned until_short; /* allocations; 0: there is enough */
 static bool was_short;
 static size_t most_asked; /* bytes, at once */
@@ -25,6 +27,13 @@ void *__wrap_calloc(size_t n, size_t size);
 void *__wrap_realloc(void *p, size_t size);
 void *__wrap_reallocarray(void *p, size_t n, size_t size);
 void *__wrap_aligned_alloc(size_t align, size_t size);
+
+/* Before anything is made: what is small is asked for as all else is. */
+__attribute__((constructor(101))) static void
+ask_for_all(void)
+{
+	stock_off();
+}
 
 static bool
 is_short(size_t n, size_t size)

@@ -49,6 +49,9 @@ answer(struct xr_call *call, struct xr_value *value, bool failed)
 
 	h->value = failed ? placed(call, value) : value;
 	h->failed = failed;
+	/* By its function, and so nobody waits for it. */
+	if (call == &h->call && call->kept == NULL)
+		return;
 	if (atomic_exchange(&h->answered, 1) == 2)
 		word_wake(&h->answered, 1);
 }
@@ -92,32 +95,43 @@ finish(struct hand *h, struct xr_call *call, enum xr_status status)
 	atomic_store(&call->kept->runs, false);
 	await(h);
 	call_unref(call->kept);
+	call->desk = NULL;
+}
+
+/* What is the same for all, and made anew after one that somebody has kept. */
+static void
+prepare(struct hand *h)
+{
+	h->call = (struct xr_call){
+		.desk = &desk,
+		.ctx = h,
+		.values = true,
+		.runs = true,
+	};
 }
 
 bool
 hand_run(struct hand *h, const struct hand_call *what, struct xr_value **result)
 {
 	const struct xr_func *f = &what->func->f;
-	struct xr_call call = {
-		.desk = &desk,
-		.ctx = h,
-		.values = true,
-		.runs = true,
-		.func = what->func,
-		.args = what->args,
-		.named = what->named,
-	};
+	struct xr_call *call = &h->call;
 	struct xr_error err;
 
+	if (call->desk == NULL)
+		prepare(h);
+	call->func = what->func;
+	call->args = what->args;
+	call->named = what->named;
+	atomic_store_explicit(&call->answered, false, memory_order_relaxed);
 	h->value = NULL;
 	h->failed = false;
 	h->args = what->args;
 	atomic_store_explicit(&h->answered, 0, memory_order_relaxed);
 	if (f->schema != NULL &&
 		func_check(f->schema, what->args, &err) != XR_OK)
-		call_refuse(&call, XR_E_SCHEMA, err.text);
+		call_refuse(call, XR_E_SCHEMA, err.text);
 	else
-		finish(h, &call, f->fn(&call, what->args, f->ctx));
+		finish(h, call, f->fn(call, what->args, f->ctx));
 	h->args = NULL;
 	*result = h->value;
 	return !h->failed;

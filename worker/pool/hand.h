@@ -15,6 +15,7 @@
 #include <xrun/func.h>
 
 #include "worker/rpc/func.h"
+#include "worker/rpc/serve_inner.h"
 
 /* Who runs functions, one at a time. */
 struct hand {
@@ -25,7 +26,9 @@ struct hand {
 	_Atomic uint32_t answered; /* a futex */
 	bool failed;
 	struct xr_value *value;
-	struct xr_value *args; /* while a function runs: its arguments */
+	struct xr_value *args; /* while a function runs: its arguments, */
+	size_t lent;           /* of which this one is lent (many.h), from 1 */
+	struct xr_call call;   /* that it answers; made by the first one */
 };
 
 struct hand_call {

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/status.h"
-#include "base/zalloc.h"
+#include "base/stock.h"
 #include "wire/value/many.h"
 #include "worker/pool/job.h"
 #include "worker/pool/tell.h"
@@ -51,7 +51,7 @@ job_unref(struct job *job)
 	free(job->item);
 	free(job->shown);
 	free(job->order);
-	free(job);
+	stock_put(job, sizeof(*job));
 	pool_unref(pool);
 }
 
@@ -249,7 +249,7 @@ job_new(struct xr_pool *pool, const struct job_ask *ask, struct job **made,
 		status = check_items(ask, err);
 	if (status != XR_OK)
 		return status;
-	job = zalloc(sizeof(*job));
+	job = stock_get_zeroed(sizeof(*job));
 	if (job == NULL)
 		return fail(err, XR_E_NOMEM, "out of memory");
 	atomic_init(&job->refs, 1);

@@ -76,17 +76,26 @@ run_apply(struct hand *h, const struct run_plan *plan, struct xr_value *values,
 	return run(h, plan, spread(plan, values), result);
 }
 
-/* The arguments of a call of a map: plan->spare. False: no memory. */
-static bool
-arrange(struct run_plan *plan, struct xr_value *item)
+/* Where the arguments of calls of a map stand, which nobody may add to. NULL: no memory. */
+static struct xr_value *
+arrange(struct run_plan *plan)
 {
-	if (plan->spare != NULL && many_swap(plan->spare, plan->at, item))
-		return true;
-	run_end(plan);
+	struct xr_value *nil;
+
+	if (plan->spare != NULL)
+		return plan->spare;
+	nil = xr_value_new_nil();
 	plan->spare = begin(plan);
 	plan->at = xr_value_count(plan->spare);
-	return plan->spare != NULL &&
-		xr_value_append(plan->spare, xr_value_ref(item)) == XR_OK;
+	if (plan->spare != NULL &&
+		xr_value_append(plan->spare, xr_value_ref(nil)) != XR_OK)
+		run_end(plan);
+	if (plan->spare != NULL) {
+		xr_value_unref(nil); /* its place is what was wanted */
+		xr_value_unref(xr_value_ref(plan->spare));
+	}
+	xr_value_unref(nil);
+	return plan->spare;
 }
 
 bool
@@ -94,15 +103,22 @@ run_item(struct hand *h, struct run_plan *plan, struct xr_value *item,
 	struct xr_value **result)
 {
 	struct hand_call call = { .func = plan->func };
+	bool ok;
 
 	if (plan->form == ITEM_STARMAP)
 		return run(h, plan, spread(plan, item), result);
-	if (!arrange(plan, item)) {
+	call.args = arrange(plan);
+	if (call.args == NULL) {
 		*result = failure_new(XR_E_NOMEM, "out of memory");
 		return false;
 	}
-	call.args = plan->spare;
-	return hand_run(h, &call, result);
+	many_lend(call.args, plan->at, item);
+	h->lent = plan->at + 1;
+	ok = hand_run(h, &call, result);
+	h->lent = 0;
+	if (!many_return(call.args, plan->at))
+		run_end(plan);
+	return ok;
 }
 
 void

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "wire/value/many.h"
 #include "worker/gang/gang.h"
 #include "worker/pool/hand.h"
 #include "worker/pool/job.h"
@@ -187,8 +188,11 @@ thread_left(struct xr_pool *pool, uint32_t i)
 {
 	struct hand *h = &pool->seats[i].hand;
 
+	if (h->args != NULL && h->lent > 0)
+		many_return(h->args, h->lent - 1);
 	xr_value_unref(h->args);
 	h->args = NULL;
+	h->lent = 0;
 }
 
 enum xr_status

@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "base/stock.h"
 #include "base/zalloc.h"
 #include "wire/value/device_ops.h"
 #include "worker/rpc/crew.h"
@@ -123,7 +124,8 @@ future_left(int64_t deadline)
 static struct xr_future *
 alloc_future(uint32_t devices)
 {
-	struct xr_future *f =
+	struct xr_future *f = devices == 0 ?
+		stock_get_zeroed(sizeof(*f)) :
 		zalloc(sizeof(*f) + devices * sizeof(f->device[0]));
 
 	if (f == NULL)
@@ -192,7 +194,10 @@ xr_future_unref(struct xr_future *future)
 	if (future->maker != NULL && future->maker->free != NULL)
 		future->maker->free(future->ctx);
 	xr_value_unref(future->result);
-	free(future);
+	if (future->device_count == 0)
+		stock_put(future, sizeof(*future));
+	else
+		free(future);
 }
 
 /* --- ending --------------------------------------------------------------- */

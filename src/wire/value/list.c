@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* list.c - see xrun/value.h: lists; and hold.h. */
 #include <stdlib.h>
+#include <string.h>
 
 #include <xrun/value.h>
 
 #include "base/status.h"
+#include "base/stock.h"
 #include "wire/value/hold.h"
 #include "wire/value/many.h"
 
-#define FIRST 4 /* items of a list that is not empty */
+#define FIRST      4 /* items of a list that is not empty */
+#define FIRST_SIZE (FIRST * sizeof(struct xr_value *))
 
 enum xr_status
 hold_check(const struct xr_value *parent, enum xr_kind kind,
@@ -59,9 +62,18 @@ make_room(struct value_list *l)
 		return XR_OK;
 	if (l->count >= XR_VALUE_ITEMS_MAX)
 		return XR_E_RANGE;
-	more = reallocarray(l->items, cap, sizeof(*more));
+	if (l->cap == 0)
+		more = stock_get(FIRST_SIZE);
+	else if (l->cap == FIRST)
+		more = malloc(cap * sizeof(*more));
+	else
+		more = reallocarray(l->items, cap, sizeof(*more));
 	if (more == NULL)
 		return XR_E_NOMEM;
+	if (l->cap == FIRST) {
+		memcpy(more, l->items, FIRST_SIZE);
+		stock_put(l->items, FIRST_SIZE);
+	}
 	l->items = more;
 	l->cap = cap;
 	return XR_OK;
@@ -80,10 +92,12 @@ list_new(size_t count)
 	l->items = NULL;
 	if (count == 0)
 		return &l->head;
-	l->items = reallocarray(NULL, count, sizeof(*l->items));
+	l->items = count == FIRST ?
+		stock_get(FIRST_SIZE) :
+		reallocarray(NULL, count, sizeof(*l->items));
 	if (l->items != NULL)
 		return &l->head;
-	free(l);
+	stock_put(l, sizeof(*l));
 	return NULL;
 }
 
@@ -98,7 +112,10 @@ list_fini(struct xr_value *value)
 				break;
 		node_unref(l->items[i], n);
 	}
-	free(l->items);
+	if (l->cap == FIRST)
+		stock_put(l->items, FIRST_SIZE);
+	else
+		free(l->items);
 }
 
 struct xr_value *
@@ -110,8 +127,8 @@ many_adopt(struct xr_value **items, size_t count)
 	uint64_t nils = 0;
 
 	if (l == NULL || nil == NULL) {
-		free(l);
-		free(nil);
+		xr_value_unref((struct xr_value *)l);
+		xr_value_unref(nil);
 		return NULL;
 	}
 	for (size_t i = 0; i < count; i++) {
@@ -127,24 +144,29 @@ many_adopt(struct xr_value **items, size_t count)
 	atomic_fetch_add_explicit(&nil->refs, nils, memory_order_relaxed);
 	node_unref(nil, 1);
 	l->items = items;
-	l->count = l->cap = count;
+	l->count = count;
+	/* What has room for as many as a first block has is one (list_fini()). */
+	l->cap = count != FIRST ? count : FIRST + 1;
 	return &l->head;
 }
 
+void
+many_lend(struct xr_value *list, size_t i, struct xr_value *item)
+{
+	hold_item(list, item);
+	list_of(list)->items[i] = item;
+}
+
 bool
-many_swap(struct xr_value *list, size_t i, struct xr_value *item)
+many_return(struct xr_value *list, size_t i)
 {
 	struct value_list *l = list_of(list);
 
-	if (l == NULL || i >= l->count || node_several(list))
+	if (atomic_load_explicit(&list->refs, memory_order_acquire) > 1) {
+		xr_value_ref(l->items[i]);
 		return false;
-	if (l->items[i] == item)
-		return true;
-	xr_value_unref(l->items[i]);
-	l->items[i] = xr_value_ref(item);
-	l->head.depth = 1;
-	for (size_t k = 0; k < l->count; k++)
-		hold_item(list, l->items[k]);
+	}
+	l->items[i] = NULL;
 	return true;
 }
 
@@ -199,9 +221,11 @@ xr_value_count(const struct xr_value *value)
 XR_EXPORT struct xr_value *
 xr_value_at(const struct xr_value *value, size_t i)
 {
-	if (i >= xr_value_count(value))
-		return NULL;
-	if (value->kind == XR_DICT)
-		return ((const struct value_dict *)value)->entries[i].item;
-	return list_of(value)->items[i];
+	const struct value_dict *d = (const struct value_dict *)value;
+	const struct value_list *l = list_of(value);
+
+	if (l != NULL)
+		return i < l->count ? l->items[i] : NULL;
+	return node_is(value, XR_DICT) && i < d->count ? d->entries[i].item :
+							 NULL;
 }

@@ -6,22 +6,24 @@
 #include <xrun/value.h>
 
 #include "base/status.h"
+#include "base/stock.h"
 #include "wire/value/node.h"
 
 /* A kind, and what is to be done when the last reference is gone. */
 static const struct {
 	const char *name;
 	void (*fini)(struct xr_value *value);
+	size_t size; /* of those that are of the stock */
 } kinds[] = {
-	[XR_NIL] = { "nil", NULL },
-	[XR_BOOL] = { "bool", NULL },
-	[XR_I64] = { "i64", NULL },
-	[XR_U64] = { "u64", NULL },
-	[XR_F64] = { "f64", NULL },
+	[XR_NIL] = { "nil", NULL, sizeof(struct xr_value) },
+	[XR_BOOL] = { "bool", NULL, sizeof(struct value_number) },
+	[XR_I64] = { "i64", NULL, sizeof(struct value_number) },
+	[XR_U64] = { "u64", NULL, sizeof(struct value_number) },
+	[XR_F64] = { "f64", NULL, sizeof(struct value_number) },
 	[XR_C128] = { "c128", NULL },
 	[XR_BYTES] = { "bytes", bytes_fini },
 	[XR_TEXT] = { "text", bytes_fini },
-	[XR_LIST] = { "list", list_fini },
+	[XR_LIST] = { "list", list_fini, sizeof(struct value_list) },
 	[XR_DICT] = { "dict", dict_fini },
 	[XR_TENSOR] = { "tensor", tensor_fini },
 	[XR_RREF] = { "rref", rref_fini },
@@ -44,7 +46,8 @@ xr_kind_name(enum xr_kind kind)
 void *
 node_new(enum xr_kind kind, size_t size)
 {
-	struct xr_value *value = malloc(size);
+	struct xr_value *value =
+		kinds[kind].size != 0 ? stock_get(size) : malloc(size);
 
 	if (value == NULL)
 		return NULL;
@@ -86,20 +89,31 @@ xr_value_unref(struct xr_value *value)
 	node_unref(value, 1);
 }
 
+static void
+node_free(struct xr_value *value)
+{
+	int saved = errno;
+
+	if (kinds[value->kind].fini != NULL)
+		kinds[value->kind].fini(value);
+	if (kinds[value->kind].size != 0)
+		stock_put(value, kinds[value->kind].size);
+	else
+		free(value);
+	errno = saved;
+}
+
 void
 node_unref(struct xr_value *value, uint64_t count)
 {
-	int saved;
-
-	if (value == NULL ||
+	if (value == NULL)
+		return;
+	/* Nobody makes one more of the last ones, which are ours. */
+	if (atomic_load_explicit(&value->refs, memory_order_acquire) != count &&
 		atomic_fetch_sub_explicit(&value->refs, count,
 			memory_order_acq_rel) > count)
 		return;
-	saved = errno;
-	if (kinds[value->kind].fini != NULL)
-		kinds[value->kind].fini(value);
-	free(value);
-	errno = saved;
+	node_free(value);
 }
 
 XR_EXPORT enum xr_kind

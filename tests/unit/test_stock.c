@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_stock.c - small memory, by several threads. */
+#include <malloc.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "base/stock.h"
+#include "tests/unit/forked.h"
+
+TestSuite(stock, .timeout = 60);
+
+#define MANY 300000
+
+static void *blocks[MANY];
+
+/* Each with its number everywhere: who has a part of another one is found out. */
+static bool
+fill(size_t size)
+{
+	for (size_t i = 0; i < MANY; i++) {
+		blocks[i] = stock_get(size);
+		if (blocks[i] == NULL || (uintptr_t)blocks[i] % 8 != 0)
+			return false;
+		memset(blocks[i], (int)(i % 251), size);
+	}
+	return true;
+}
+
+static bool
+empty(size_t size)
+{
+	for (size_t i = 0; i < MANY; i++) {
+		const unsigned char *b = blocks[i];
+
+		if (b[0] != i % 251 || b[size - 1] != i % 251)
+			return false;
+		stock_put(blocks[i], size);
+	}
+	return true;
+}
+
+FORKED_TEST(stock, blocks_have_nothing_in_common)
+{
+	static const size_t sizes[] = { 16, 24, 25, 40, 88, 504 };
+
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		EXPECT(fill(sizes[i]));
+		EXPECT(empty(sizes[i]));
+	}
+}
+
+FORKED_TEST(stock, what_has_come_back_is_let_go)
+{
+	size_t begun = mallinfo2().uordblks, most;
+
+	EXPECT(fill(504));
+	most = mallinfo2().uordblks - begun;
+	EXPECT(empty(504));
+	EXPECT(most >= MANY * (size_t)504);
+	/* 64 blocks of 4096 batches are kept. */
+	EXPECT(mallinfo2().uordblks - begun < most - 16 * 504 * (size_t)1024);
+}
+
+static void *
+let_go(void *size)
+{
+	return empty(*(size_t *)size) ? blocks : NULL;
+}
+
+FORKED_TEST(stock, another_thread_may_let_go)
+{
+	size_t size = 24, most = 0;
+	pthread_t thread;
+	void *well;
+
+	for (int turn = 0; turn < 4; turn++) {
+		EXPECT(fill(size));
+		EXPECT(pthread_create(&thread, NULL, let_go, &size) == 0);
+		EXPECT(pthread_join(thread, &well) == 0 && well != NULL);
+		if (turn == 0)
+			most = mallinfo2().uordblks;
+	}
+	/* And what it had when it ended is there for others. */
+	EXPECT(mallinfo2().uordblks < most + (1 << 20));
+}
+
+static void *
+make_one(void *unused)
+{
+	void *b = stock_get(40);
+
+	(void)unused;
+	stock_put(b, 40);
+	return b;
+}
+
+/* Another thread may have the lock at that moment. */
+FORKED_TEST(stock, a_child_of_fork_has_memory)
+{
+	pthread_t thread;
+	int status = 1;
+	pid_t pid;
+
+	EXPECT(pthread_create(&thread, NULL, make_one, NULL) == 0);
+	pid = fork();
+	if (pid == 0)
+		_exit(fill(40) && empty(40) ? 0 : 1);
+	EXPECT(waitpid(pid, &status, 0) == pid && status == 0);
+	EXPECT(pthread_join(thread, NULL) == 0);
+}
