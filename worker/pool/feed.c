@@ -25,16 +25,12 @@ choose_place(const struct xr_pool *pool)
 	return best;
 }
 
-bool
-feed_take(struct xr_pool *pool, struct job *job, uint32_t *index)
+void
+feed_begin(struct xr_pool *pool, uint32_t index, struct job *job)
 {
 	size_t more = job->count - job->next;
-	struct task *t;
+	struct task *t = &pool->task[index];
 
-	if (pool->spare_count == 0)
-		return false;
-	*index = pool->spare[--pool->spare_count];
-	t = &pool->task[*index];
 	t->job = job_ref(job);
 	t->first = job->next;
 	t->count = (uint32_t)(more < job->chunk ? more : job->chunk);
@@ -50,7 +46,16 @@ feed_take(struct xr_pool *pool, struct job *job, uint32_t *index)
 	}
 	pool->unfed -= job->is_waiting;
 	atomic_fetch_add(&pool->open, 1);
-	tell_open(pool);
+	tell_open(pool, 1 - (int64_t)job->is_waiting);
+}
+
+bool
+feed_take(struct xr_pool *pool, struct job *job, uint32_t *index)
+{
+	if (pool->spare_count == 0)
+		return false;
+	*index = pool->spare[--pool->spare_count];
+	feed_begin(pool, *index, job);
 	return true;
 }
 
@@ -232,18 +237,11 @@ put(struct xr_pool *pool, uint32_t index, struct xr_error *err)
 	return status;
 }
 
-static enum xr_status
-send(struct xr_pool *pool, uint32_t index, struct xr_error *err)
-{
-	return pool->gang != NULL ? thread_put(pool, index, err) :
-				    put(pool, index, err);
-}
-
 XR_EXPORT enum xr_status
 xr_pool_inqueue_put(struct xr_pool *pool, struct xr_pool_item *item,
 	struct xr_error *err)
 {
-	return send(pool, item->index, err);
+	return put(pool, item->index, err);
 }
 
 static void
@@ -264,25 +262,48 @@ describe(const struct xr_pool *pool, uint32_t index, struct xr_pool_item *item)
 	};
 }
 
-/* What was not put waits no more. Nothing is to be done if its job has ended meanwhile,
- * which it was dropped with. */
+/* Its job has ended while it was put. Then it is spare, unless a worker has it. */
+static void
+forsake(struct xr_pool *pool, uint32_t index, uint32_t gen, bool is_put)
+{
+	struct task *t = &pool->task[index];
+
+	if (!is_put || ledger_drop(&pool->ledger, index, gen))
+		job_part_dropped(pool, t);
+}
+
+static enum xr_status
+put_one(struct xr_pool *pool, uint32_t index, struct xr_error *err)
+{
+	struct xr_pool_item item;
+
+	if (pool->ops.inqueue_put == NULL)
+		return put(pool, index, err);
+	describe(pool, index, &item);
+	return pool->ops.inqueue_put(pool, &item, pool->ops.ctx, err);
+}
+
+/* What was not put waits no more. Nothing is to be done if its job has ended meanwhile.
+ * As soon as it is put it may be over, and another one's. */
 enum xr_status
 feed_one(struct xr_pool *pool, uint32_t index, struct xr_error *err)
 {
-	uint32_t gen = pool->task[index].gen;
-	struct xr_pool_item item;
+	struct task *t = &pool->task[index];
+	uint32_t gen = t->gen, feeding = gen << 2 | FEEDING;
 	enum xr_status status;
 
+	if (pool->gang != NULL)
+		return thread_put(pool, index, err);
+	atomic_store_explicit(&t->feeding, feeding, memory_order_relaxed);
 	ledger_post(&pool->ledger, index, gen);
-	if (pool->ops.inqueue_put == NULL) {
-		status = send(pool, index, err);
-	} else {
-		describe(pool, index, &item);
-		status = pool->ops.inqueue_put(pool, &item, pool->ops.ctx, err);
-	}
+	status = put_one(pool, index, err);
 	if (status != XR_OK && !ledger_drop(&pool->ledger, index, gen))
-		return XR_OK;
-	return status;
+		status = XR_OK;
+	if (atomic_compare_exchange_strong(&t->feeding, &feeding, 0) ||
+		feeding != (gen << 2 | FORSAKEN))
+		return status;
+	forsake(pool, index, gen, status == XR_OK);
+	return XR_OK;
 }
 
 /* It cannot go: it ends with that. */

@@ -6,6 +6,7 @@
 #include "base/status.h"
 #include "base/stock.h"
 #include "wire/value/many.h"
+#include "worker/pool/call.h"
 #include "worker/pool/job.h"
 #include "worker/pool/tell.h"
 #include "worker/rpc/future.h"
@@ -18,6 +19,8 @@
 struct job *
 job_ref(struct job *job)
 {
+	if (job->is_own)
+		return job;
 	atomic_fetch_add_explicit(&job->refs, 1, memory_order_relaxed);
 	return job;
 }
@@ -36,7 +39,7 @@ job_unref(struct job *job)
 {
 	struct xr_pool *pool;
 
-	if (job == NULL ||
+	if (job == NULL || job->is_own ||
 		atomic_fetch_sub_explicit(&job->refs, 1,
 			memory_order_acq_rel) != 1)
 		return;
@@ -180,18 +183,22 @@ check_items(const struct job_ask *ask, struct xr_error *err)
 }
 
 enum xr_status
-job_find(struct job *job, const struct xr_pool_task *t, struct xr_error *err)
+job_find(struct xr_pool *pool, const struct xr_pool_task *t,
+	struct entry **entry, struct xr_error *err)
 {
-	struct xr_pool *pool = job->pool;
+	struct entry *e;
 	enum xr_status status;
 
-	status = book_find(&pool->book, t->name, t->func, &job->func, err);
-	if (status == XR_OK && job->func->func == NULL &&
-		pool->conf.module == NULL)
+	status = book_find(&pool->book, t->name, t->func, &e, err);
+	if (status != XR_OK)
+		return status;
+	if (e->func == NULL && pool->conf.module == NULL) {
+		book_release(e);
 		return fail(err, XR_E_NO_FUNCTION,
-			"%.200s is not registered, or takes bytes",
-			job->func->name);
-	return status;
+			"%.200s is not registered, or takes bytes", e->name);
+	}
+	*entry = e;
+	return XR_OK;
 }
 
 static enum xr_status
@@ -238,15 +245,21 @@ job_give_up(struct job *job)
 }
 
 enum xr_status
+job_check(const struct job_ask *ask, struct xr_error *err)
+{
+	enum xr_status status = check_task(ask, err);
+
+	return status == XR_OK ? check_items(ask, err) : status;
+}
+
+enum xr_status
 job_new(struct xr_pool *pool, const struct job_ask *ask, struct job **made,
 	struct xr_error *err)
 {
 	const struct xr_pool_task *t = ask->task;
-	enum xr_status status = check_task(ask, err);
+	enum xr_status status = job_check(ask, err);
 	struct job *job;
 
-	if (status == XR_OK)
-		status = check_items(ask, err);
 	if (status != XR_OK)
 		return status;
 	job = stock_get_zeroed(sizeof(*job));
@@ -274,6 +287,16 @@ job_new(struct xr_pool *pool, const struct job_ask *ask, struct job **made,
 	return XR_OK;
 }
 
+/* Or less. */
+static void
+add_unfed(const struct job *job, int64_t sign)
+{
+	int64_t tasks = (int64_t)divide(job->count - job->next, job->chunk);
+
+	job->pool->unfed += (uint64_t)(sign * tasks);
+	tell_open(job->pool, sign * tasks);
+}
+
 void
 job_list(struct job *job)
 {
@@ -286,8 +309,7 @@ job_list(struct job *job)
 	if (job->next < job->count) {
 		job->is_waiting = true;
 		TAILQ_INSERT_TAIL(&pool->waiting, job, waits);
-		pool->unfed += divide(job->count - job->next, job->chunk);
-		tell_open(pool);
+		add_unfed(job, 1);
 		atomic_store(&pool->hungry, true);
 	}
 }
@@ -300,8 +322,7 @@ unlist(struct job *job)
 
 	if (job->is_waiting) {
 		TAILQ_REMOVE(&pool->waiting, job, waits);
-		pool->unfed -= divide(job->count - job->next, job->chunk);
-		tell_open(pool);
+		add_unfed(job, -1);
 	}
 	job->is_waiting = false;
 	TAILQ_REMOVE(&pool->jobs, job, list);
@@ -407,27 +428,42 @@ learn(struct entry *e, const struct job_part *part)
 		e->ns = e->ns > 0 ? e->ns + (ns - e->ns) / 4 : ns;
 }
 
-/* With the lock held. */
-static void
-make_spare(struct xr_pool *pool, struct task *t)
+void
+job_reclaim(struct xr_pool *pool, struct task *t)
 {
 	struct room *r = TAILQ_FIRST(&pool->rooms);
 	struct job *job = t->job;
 
 	job->tasks--;
-	if (job->kind != JOB_APPLY)
+	if (job->is_own) {
+		book_release(job->func);
+		pool->calls--;
+	} else if (job->kind != JOB_APPLY) {
 		pool->map_tasks--;
+	}
 	if (pool->in_count > 1)
 		pool->place[t->place].tasks--;
 	t->job = NULL;
 	pool->spare[pool->spare_count++] = (uint32_t)(t - pool->task);
-	atomic_fetch_sub(&pool->open, 1);
-	tell_open(pool);
-	if (r != NULL) {
+	if (r != NULL && pool->spare_count >= r->need) {
 		TAILQ_REMOVE(&pool->rooms, r, list);
 		waiter_done(&r->waiter);
 		take_nudge(pool);
 	}
+}
+
+void
+job_close(struct xr_pool *pool)
+{
+	atomic_fetch_sub(&pool->open, 1);
+	tell_open(pool, -1);
+}
+
+void
+job_make_spare(struct xr_pool *pool, struct task *t)
+{
+	job_close(pool);
+	job_reclaim(pool, t);
 }
 
 /* With the lock held: has it ended with that? */
@@ -454,11 +490,15 @@ job_part_over(struct xr_pool *pool, const struct job_part *part)
 	struct job *job = part->task->job;
 	bool is_last;
 
+	if (job->is_own) {
+		call_over(pool, part);
+		return;
+	}
 	pthread_mutex_lock(&pool->lock);
 	learn(job->func, part);
 	is_last = count_part(job, part);
 	tell_over(pool, part);
-	make_spare(pool, part->task);
+	job_make_spare(pool, part->task);
 	pthread_mutex_unlock(&pool->lock);
 	xr_value_unref(part->error);
 	if (is_last) {
@@ -473,40 +513,60 @@ void
 job_part_dropped(struct xr_pool *pool, struct task *task)
 {
 	struct job *job = task->job;
+	struct call_rest rest = { 0 };
 
+	if (job->is_own)
+		rest = call_take(job);
 	pthread_mutex_lock(&pool->lock);
-	make_spare(pool, task);
+	job_make_spare(pool, task);
 	pthread_mutex_unlock(&pool->lock);
+	call_drop(&rest);
 	job_unref(job);
+	pool_close_queues(pool);
 }
 
 /* --- ending it otherwise ------------------------------------------------------------- */
 
-/* Tasks of it that nobody has in hand are spare; the others are told. With the lock
- * held; @dropped receives how many references are to be released. */
+/* Who puts it at this moment makes it spare. */
+static bool
+is_being_put(struct task *t)
+{
+	uint32_t feeding = t->gen << 2 | FEEDING;
+
+	return atomic_compare_exchange_strong(&t->feeding, &feeding,
+		t->gen << 2 | FORSAKEN);
+}
+
+bool
+job_drop(struct xr_pool *pool, struct task *t, struct call_rest *rest)
+{
+	uint32_t i = (uint32_t)(t - pool->task);
+
+	atomic_store(&pool->ledger.task[i].cancelled,
+		(t->gen & LEDGER_GEN_MASK) + 1);
+	if (t->is_again) {
+		TAILQ_REMOVE(&pool->again, t, list);
+		t->is_again = false;
+	} else if (pool->gang != NULL || is_being_put(t) ||
+		!ledger_drop(&pool->ledger, i, t->gen)) {
+		return false; /* the gang, or another one, has it yet */
+	}
+	if (t->job->is_own)
+		*rest = call_take(t->job);
+	job_make_spare(pool, t);
+	return true;
+}
+
+/* All tasks of it, with the lock held; how many references are to be released. */
 static uint32_t
 drop_tasks(struct job *job)
 {
 	struct xr_pool *pool = job->pool;
 	uint32_t dropped = 0;
 
-	for (uint32_t i = 0; i < pool->conf.tasks && job->tasks > 0; i++) {
-		struct task *t = &pool->task[i];
-
-		if (t->job != job)
-			continue;
-		atomic_store(&pool->ledger.task[i].cancelled,
-			(t->gen & LEDGER_GEN_MASK) + 1);
-		if (!t->is_again && !ledger_drop(&pool->ledger, i, t->gen))
-			continue;
-		if (pool->gang != NULL && !t->is_again)
-			continue; /* the gang has it yet */
-		if (t->is_again)
-			TAILQ_REMOVE(&pool->again, t, list);
-		t->is_again = false;
-		make_spare(pool, t);
-		dropped++;
-	}
+	for (uint32_t i = 0; i < pool->conf.tasks && job->tasks > 0; i++)
+		if (pool->task[i].job == job)
+			dropped += job_drop(pool, &pool->task[i], NULL);
 	return dropped;
 }
 
@@ -516,9 +576,10 @@ feed_give_back(struct xr_pool *pool, uint32_t index)
 	struct task *t = &pool->task[index];
 	struct job *job = t->job;
 
-	make_spare(pool, t);
+	job_make_spare(pool, t);
 	/* Not the last one: the submitter has one. */
-	atomic_fetch_sub(&job->refs, 1);
+	if (!job->is_own)
+		atomic_fetch_sub(&job->refs, 1);
 }
 
 bool

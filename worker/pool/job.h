@@ -26,8 +26,9 @@ enum job_item {
 };
 
 struct job {
-	_Atomic uint32_t refs;
-	struct xr_pool *pool; /* a reference */
+	_Atomic uint32_t refs; /* of one that is not its task's own */
+	bool is_own;           /* call.h */
+	struct xr_pool *pool;  /* a reference */
 	enum job_kind kind;
 	enum item_form form;
 	uint32_t flags; /* enum xr_pool_task_flags */
@@ -46,7 +47,8 @@ struct job {
 	size_t chunk; /* items a task */
 	size_t left;  /* items without a result */
 	uint32_t tasks;
-	bool is_listed, is_waiting, ended;
+	bool is_listed, is_waiting;
+	_Atomic bool ended; /* set with the lock, but for a call's */
 	bool here; /* its submitter waits for it, for as long as it takes */
 	struct xr_value *error; /* the first, or of all; a reference */
 
@@ -75,6 +77,9 @@ struct job_ask {
 	bool here; /* as of struct job */
 };
 
+/* job_check() - what is asked for is something. */
+enum xr_status job_check(const struct job_ask *ask, struct xr_error *err);
+
 /* job_new() - in no list. */
 enum xr_status job_new(struct xr_pool *pool, const struct job_ask *ask,
 	struct job **job, struct xr_error *err);
@@ -83,8 +88,8 @@ void job_unref(struct job *job); /* NULL is fine */
 
 /* job_find() - its function; with the lock held. job_chunk() - how many items a task of
  * it has. */
-enum xr_status job_find(struct job *job, const struct xr_pool_task *t,
-	struct xr_error *err);
+enum xr_status job_find(struct xr_pool *pool, const struct xr_pool_task *t,
+	struct entry **entry, struct xr_error *err);
 size_t job_chunk(const struct job *job, const struct xr_pool_task *t);
 
 /* job_give_up() - it was not submitted; takes it. */
@@ -103,11 +108,24 @@ struct job_part {
 	uint32_t done;          /* items that have results */
 	struct xr_value *error; /* of the one behind them, taken; NULL */
 	uint64_t ns;            /* 0: not known */
+	bool led; /* by who leads, who looks at what he waits for */
 };
 
 /* job_part_over() - with results written to job->value and, of an iterator, job->item.
  * The task is spare then. The lock is not held. */
 void job_part_over(struct xr_pool *pool, const struct job_part *part);
+
+/* job_make_spare() - with the lock held; a reference of its job is left over. Before that
+ * it is over for job_close(), which needs no lock; job_reclaim() - the rest. */
+void job_close(struct xr_pool *pool);
+void job_reclaim(struct xr_pool *pool, struct task *task);
+void job_make_spare(struct xr_pool *pool, struct task *task);
+
+/* job_drop() - the job of @task has ended, with the lock held: who has it in hand is told,
+ * and if nobody has, it is spare. True: so it is; a reference of the job, or of its own
+ * one what is put into @rest, is left over. */
+struct call_rest;
+bool job_drop(struct xr_pool *pool, struct task *task, struct call_rest *rest);
 
 /* job_part_dropped() - nobody runs the task, whose job has ended: it is spare. */
 void job_part_dropped(struct xr_pool *pool, struct task *task);

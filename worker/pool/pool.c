@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
-#include "worker/pool/job.h"
+#include "worker/pool/call.h"
 #include "worker/pool/keeper.h"
 #include "worker/pool/tell.h"
 #include "worker/pool/thread.h"
@@ -45,6 +45,7 @@ pool_unref(struct xr_pool *pool)
 	pthread_mutex_destroy(&pool->lock);
 	free(pool->place);
 	free(pool->task);
+	free(pool->call);
 	free(pool->spare);
 	free(pool->in);
 	free(pool->taker);
@@ -93,12 +94,14 @@ make_tables(struct xr_pool *pool, struct xr_error *err)
 
 	pool->place = calloc(pool->conf.workers, sizeof(*pool->place));
 	pool->task = calloc(tasks, sizeof(*pool->task));
+	pool->call = calloc(tasks, sizeof(*pool->call));
 	pool->spare = calloc(tasks, sizeof(*pool->spare));
 	pool->in = calloc(pool->conf.workers, sizeof(struct xr_queue *));
 	pool->taker = calloc(TAKE_BATCH, sizeof(*pool->taker));
 	pool->buf = calloc(TAKE_BATCH, sizeof(*pool->buf));
-	if (pool->place == NULL || pool->task == NULL || pool->spare == NULL ||
-		pool->in == NULL || pool->taker == NULL || pool->buf == NULL)
+	if (pool->place == NULL || pool->task == NULL || pool->call == NULL ||
+		pool->spare == NULL || pool->in == NULL ||
+		pool->taker == NULL || pool->buf == NULL)
 		return fail(err, XR_E_NOMEM, "out of memory");
 	for (uint32_t i = 0; i < pool->conf.workers; i++)
 		pthread_mutex_init(&pool->place[i].puts, NULL);
@@ -184,10 +187,10 @@ pool_close_queues(struct xr_pool *pool)
 	bool is_over;
 
 	pthread_mutex_lock(&pool->lock);
+	thread_reap(pool);
 	is_over = !pool->queues_closed &&
 		(pool->state == XR_POOL_TERMINATED ||
-			(pool->state == XR_POOL_CLOSED &&
-				TAILQ_EMPTY(&pool->jobs)));
+			(pool->state == XR_POOL_CLOSED && !pool_is_busy(pool)));
 	if (is_over)
 		pool->queues_closed = true;
 	pthread_mutex_unlock(&pool->lock);
@@ -204,6 +207,7 @@ pool_fail_all(struct xr_pool *pool, struct xr_value *error)
 {
 	struct job *job;
 
+	call_abort_all(pool, error);
 	for (;;) {
 		pthread_mutex_lock(&pool->lock);
 		job = TAILQ_FIRST(&pool->jobs);
@@ -224,6 +228,7 @@ set_terminated(struct xr_pool *pool)
 
 	pthread_mutex_lock(&pool->lock);
 	pool->state = XR_POOL_TERMINATED;
+	atomic_store(&pool->stirs, true);
 	while ((r = TAILQ_FIRST(&pool->rooms)) != NULL) {
 		TAILQ_REMOVE(&pool->rooms, r, list);
 		waiter_done(&r->waiter);
@@ -291,6 +296,7 @@ xr_pool_close(struct xr_pool *pool)
 	pthread_mutex_lock(&pool->lock);
 	if (pool->state == XR_POOL_RUNNING)
 		pool->state = XR_POOL_CLOSED;
+	atomic_store(&pool->stirs, true);
 	pthread_mutex_unlock(&pool->lock);
 	pool_close_queues(pool);
 }
@@ -331,6 +337,20 @@ xr_pool_join(struct xr_pool *pool, int64_t timeout, struct xr_error *err)
 	return status == XR_OK ? join_workers(pool, timeout, err) : status;
 }
 
+/* Of who was killed, or came too late. */
+static void
+let_go(struct task *t)
+{
+	struct call_rest rest;
+
+	if (t->job != NULL && t->job->is_own) {
+		rest = call_take(t->job);
+		call_drop(&rest);
+	}
+	job_unref(t->job);
+	t->job = NULL;
+}
+
 static void
 release(struct xr_pool *pool)
 {
@@ -342,8 +362,7 @@ release(struct xr_pool *pool)
 		xr_queue_free(pool->in[i]);
 	pool->in_count = 0;
 	for (uint32_t i = 0; i < pool->conf.tasks && pool->task != NULL; i++) {
-		job_unref(pool->task[i].job);
-		pool->task[i].job = NULL;
+		let_go(&pool->task[i]);
 	}
 	for (uint32_t i = 0; i < TAKE_BATCH && pool->taker != NULL; i++)
 		free(pool->taker[i].made);

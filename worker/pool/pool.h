@@ -54,6 +54,10 @@ struct task {
 	uint64_t ns;
 	uint32_t place; /* of the worker that it is for, with XR_POOL_P2P */
 	bool is_again;
+	/* While somebody puts it: gen << 2 | FEEDING, or | FORSAKEN: its job has ended
+	 * meanwhile, and who puts it makes it spare, unless a worker has it. */
+	_Atomic uint32_t feeding;
+	struct task *next_done; /* with threads: of its seat's that are over */
 	struct gang_task gang;  /* with threads: how it is posted */
 	TAILQ_ENTRY(task) list; /* of those that are to be put again */
 };
@@ -78,9 +82,13 @@ struct xr_pool_item {
 	struct xr_value *value;  /* or of XR_ENC_SHARE */
 };
 
+#define FEEDING  1u
+#define FORSAKEN 2u
+
 /* Who waits for room for a task. */
 struct room {
 	struct waiter waiter;
+	uint32_t need; /* tasks that are to be spare */
 	TAILQ_ENTRY(room) list;
 };
 
@@ -117,6 +125,8 @@ struct xr_pool {
 	int64_t first_failed;   /* since then */
 	int64_t kill_at;        /* INT64_MAX: nobody is to be killed */
 	struct task *task;      /* [conf.tasks] */
+	struct job *call;       /* [conf.tasks]: call.h */
+	uint32_t calls;         /* of these that are not spare */
 	uint32_t *spare, spare_count;
 	uint32_t map_tasks;      /* of maps, of those that are not spare */
 	uint64_t unfed;          /* of maps, that items make that no task has */
@@ -133,6 +143,9 @@ struct xr_pool {
 	_Atomic uint32_t open;    /* tasks that are not spare */
 	_Atomic uint32_t watched; /* the keeper looks at the queue of results */
 	_Atomic uint32_t nudges;  /* who leads is to look whether it has to */
+	_Atomic bool
+		stirs; /* threads that have done a task look after who waits
+			     * for room, or for the end: thread.h */
 	_Atomic bool hungry; /* something is to be put, once there is room */
 	_Atomic bool out_is_over; /* no result comes any more */
 	struct taker *taker;      /* who leads has these: */
@@ -144,6 +157,13 @@ void pool_unref(struct xr_pool *pool);
 
 /* pool_forked() - XR_E_STATE: this is a child of fork(), and it is its parent's. */
 enum xr_status pool_forked(const struct xr_pool *pool, struct xr_error *err);
+
+/* pool_is_busy() - has it something that has not ended? With the lock held. */
+static inline bool
+pool_is_busy(const struct xr_pool *pool)
+{
+	return pool->calls > 0 || !TAILQ_EMPTY(&pool->jobs);
+}
 
 /* pool_deadline() - false: a timeout below 0. */
 bool pool_deadline(int64_t timeout, int64_t *deadline);
@@ -179,11 +199,12 @@ feed_hungry(struct xr_pool *pool)
 }
 
 /* feed_take() - a spare task for @count items of @job from @first on, with the lock
- * held; false: there is none. */
+ * held; false: there is none. feed_begin() - the same of one that is taken already. */
 bool feed_take(struct xr_pool *pool, struct job *job, uint32_t *index);
+void feed_begin(struct xr_pool *pool, uint32_t index, struct job *job);
 
 /* feed_give_back() - what was taken is spare again, and was never put. With the lock
- * held, and a reference of the job. */
+ * held, and a reference of the job, if those are counted. */
 void feed_give_back(struct xr_pool *pool, uint32_t index);
 
 /* --- take.c: results ------------------------------------------------------------ */

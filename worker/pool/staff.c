@@ -117,7 +117,7 @@ static bool
 find_vacancy(struct xr_pool *pool, uint32_t *i)
 {
 	if (pool->state == XR_POOL_TERMINATED ||
-		(pool->state == XR_POOL_CLOSED && TAILQ_EMPTY(&pool->jobs)))
+		(pool->state == XR_POOL_CLOSED && !pool_is_busy(pool)))
 		return false;
 	for (*i = 0; *i < pool->conf.workers; ++*i)
 		if (is_vacant(&pool->place[*i])) {

@@ -4,9 +4,13 @@
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "worker/pool/call.h"
 #include "worker/pool/iter.h"
-#include "worker/pool/job.h"
+#include "worker/pool/thread.h"
 #include "worker/rpc/future.h"
+
+#define SOON_NS NS_PER_MS
+#define REAP    32 /* submissions */
 
 /* With the lock held. */
 static enum xr_status
@@ -25,38 +29,72 @@ may_submit(const struct xr_pool *pool, struct xr_error *err)
 	return fail(err, XR_E_STATE, "the pool was terminated");
 }
 
-/* Until a task ends, and so there may be room. False: the time is up. The lock is
- * held, and given back meanwhile. */
+/* Of threads, which may have done some; with the lock held. What they do from now on they
+ * look after themselves. */
 static bool
-await_room(struct xr_pool *pool, int64_t deadline)
+is_room(struct xr_pool *pool, const struct room *r)
 {
-	struct room r = { 0 };
+	if (pool->gang == NULL)
+		return false;
+	atomic_store(&pool->stirs, true);
+	thread_reap(pool);
+	return waiter_is_done(&r->waiter) || pool->spare_count >= r->need;
+}
+
+/* Until as many tasks are spare as it needs, and so there may be room. False: the time is
+ * up. The lock is held, and given back meanwhile. */
+static bool
+await_some(struct xr_pool *pool, uint32_t need, int64_t deadline)
+{
+	struct room r = { .need = need };
 	bool done;
 
 	TAILQ_INSERT_TAIL(&pool->rooms, &r, list);
-	pthread_mutex_unlock(&pool->lock);
-	done = take_await(pool, &r.waiter, deadline);
-	pthread_mutex_lock(&pool->lock);
+	done = is_room(pool, &r);
+	if (!done) {
+		pthread_mutex_unlock(&pool->lock);
+		done = take_await(pool, &r.waiter, deadline);
+		pthread_mutex_lock(&pool->lock);
+	}
 	if (!waiter_is_done(&r.waiter))
 		TAILQ_REMOVE(&pool->rooms, &r, list);
 	return done || waiter_is_done(&r.waiter);
 }
 
-/* A task for its one item. With the lock held. */
+/* The same, for one. To be woken costs more than many short tasks do, so who waits for
+ * threads, which go on meanwhile, waits for a fourth of all at first. */
+static bool
+await_room(struct xr_pool *pool, int64_t deadline)
+{
+	uint32_t many = pool->conf.tasks / 4;
+	int64_t soon = clock_now() + SOON_NS;
+
+	if (pool->gang == NULL || many < 2)
+		return await_some(pool, 1, deadline);
+	if (await_some(pool, many, soon < deadline ? soon : deadline))
+		return true;
+	return pool->spare_count > 0 || await_some(pool, 1, deadline);
+}
+
+/* A task that is nobody's. With the lock held. */
 static enum xr_status
-take_task(struct job *job, int64_t deadline, uint32_t *index,
+take_task(struct xr_pool *pool, int64_t deadline, uint32_t *index,
 	struct xr_error *err)
 {
-	struct xr_pool *pool = job->pool;
 	enum xr_status status = may_submit(pool, err);
 
-	while (status == XR_OK && !feed_take(pool, job, index)) {
+	/* Those that were used last are near. */
+	if (pool->spare_count == 0 || pool->numbers % REAP == 0)
+		thread_reap(pool);
+	while (status == XR_OK && pool->spare_count == 0) {
 		if (!await_room(pool, deadline))
 			return fail(err, XR_E_TIMEOUT,
 				"%u tasks are waiting or in hand, and that is all there may be",
 				pool->conf.tasks);
 		status = may_submit(pool, err);
 	}
+	if (status == XR_OK)
+		*index = pool->spare[--pool->spare_count];
 	return status;
 }
 
@@ -81,11 +119,28 @@ take_back(struct job *job, uint32_t index)
 	return was_listed;
 }
 
+/* The same of one without callbacks, whose future is nobody's then. */
+static bool
+take_back_call(struct xr_pool *pool, uint32_t index)
+{
+	struct job *job = &pool->call[index];
+	struct xr_future *future = call_claim(job);
+	struct call_rest rest = call_take(job);
+
+	pthread_mutex_lock(&pool->lock);
+	feed_give_back(pool, index);
+	pthread_mutex_unlock(&pool->lock);
+	call_drop(&rest);
+	pool_close_queues(pool);
+	xr_future_unref(future);
+	return future != NULL;
+}
+
 /* Somebody ends it meanwhile, or there is room. */
 static enum xr_status
-put(struct job *job, uint32_t index, int64_t deadline, struct xr_error *err)
+put(struct xr_pool *pool, uint32_t index, int64_t deadline,
+	struct xr_error *err)
 {
-	struct xr_pool *pool = job->pool;
 	enum xr_status status;
 	bool is_room = true;
 
@@ -108,16 +163,18 @@ submit_call(struct job *job, const struct xr_pool_task *task, int64_t deadline,
 	uint32_t index;
 
 	pthread_mutex_lock(&pool->lock);
-	status = job_find(job, task, err);
+	status = job_find(pool, task, &job->func, err);
 	job->chunk = 1;
 	if (status == XR_OK)
-		status = take_task(job, deadline, &index, err);
-	if (status == XR_OK)
+		status = take_task(pool, deadline, &index, err);
+	if (status == XR_OK) {
+		feed_begin(pool, index, job);
 		job_list(job);
+	}
 	pthread_mutex_unlock(&pool->lock);
 	if (status != XR_OK)
 		return status;
-	status = put(job, index, deadline, err);
+	status = put(pool, index, deadline, err);
 	if (status != XR_OK && !take_back(job, index))
 		return XR_OK;
 	return status;
@@ -133,7 +190,7 @@ submit_map(struct job *job, const struct xr_pool_task *task,
 	pthread_mutex_lock(&pool->lock);
 	status = may_submit(pool, err);
 	if (status == XR_OK)
-		status = job_find(job, task, err);
+		status = job_find(pool, task, &job->func, err);
 	if (status == XR_OK && job->count > 0) {
 		job->chunk = job_chunk(job, task);
 		job_list(job);
@@ -178,13 +235,68 @@ submit(struct xr_pool *pool, const struct job_ask *ask, struct job **made,
 
 /* --- with a future ---------------------------------------------------------------------- */
 
+/* A call without callbacks, of a pool that is there. */
+static enum xr_status
+begin_call(struct xr_pool *pool, const struct job_ask *ask,
+	struct xr_future *future, struct xr_error *err)
+{
+	int64_t deadline = INT64_MAX;
+	struct entry *entry = NULL;
+	enum xr_status status;
+	uint32_t index;
+
+	if (ask->task->timeout > 0)
+		future_deadline(ask->task->timeout, &deadline);
+	pthread_mutex_lock(&pool->lock);
+	status = job_find(pool, ask->task, &entry, err);
+	if (status == XR_OK)
+		status = take_task(pool, deadline, &index, err);
+	if (status == XR_OK)
+		call_begin(pool, index, ask, entry, future);
+	else if (entry != NULL)
+		book_release(entry);
+	pthread_mutex_unlock(&pool->lock);
+	if (status != XR_OK)
+		return status;
+	status = put(pool, index, deadline, err);
+	return status == XR_OK || take_back_call(pool, index) ? status : XR_OK;
+}
+
+static enum xr_status
+submit_call_async(struct xr_pool *pool, const struct job_ask *ask,
+	struct xr_future **future, struct xr_error *err)
+{
+	struct xr_future *made;
+	enum xr_status status;
+
+	if (pool == NULL)
+		return fail(err, XR_E_INVAL, "no pool");
+	status = pool_forked(pool, err);
+	if (status == XR_OK)
+		status = job_check(ask, err);
+	if (status != XR_OK)
+		return status;
+	made = call_future();
+	if (made == NULL)
+		return fail(err, XR_E_NOMEM, "out of memory");
+	status = begin_call(pool, ask, made, err);
+	if (status == XR_OK)
+		*future = made;
+	else
+		xr_future_unref(made);
+	return status;
+}
+
 static enum xr_status
 submit_async(struct xr_pool *pool, const struct job_ask *ask,
 	struct xr_future **future, struct xr_error *err)
 {
 	struct job *job;
-	enum xr_status status = submit(pool, ask, &job, err);
+	enum xr_status status;
 
+	if (call_is(ask))
+		return submit_call_async(pool, ask, future, err);
+	status = submit(pool, ask, &job, err);
 	if (status != XR_OK)
 		return status;
 	*future = job->mine;

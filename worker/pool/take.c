@@ -108,6 +108,7 @@ begin_result(struct xr_pool *pool, struct reading *r)
 		return false;
 	r->part.task = &pool->task[r->head->index];
 	r->part.ns = r->head->ns;
+	r->part.led = true;
 	r->job = r->part.task->job;
 	if (__builtin_expect(prof_is_on(), false))
 		tell_came(pool, r->part.task, r->head);

@@ -52,6 +52,21 @@ has_failed(const struct job_part *part)
 	return part->error != NULL;
 }
 
+static void
+count(struct gauge_row *row, bool failed)
+{
+	gauge_count(&row->done, 1);
+	if (failed)
+		gauge_count(&row->failed, 1);
+}
+
+static void
+note_time(struct gauge_row *row, uint64_t ns)
+{
+	gauge_count(&row->busy, ns);
+	gauge_count(&row->time[gauge_bucket(ns)], 1);
+}
+
 void
 tell_over(struct xr_pool *pool, const struct job_part *part)
 {
@@ -59,14 +74,19 @@ tell_over(struct xr_pool *pool, const struct job_part *part)
 
 	if (row == NULL)
 		return;
-	gauge_add(&row->done, 1);
-	if (has_failed(part))
-		gauge_add(&row->failed, 1);
+	count(row, has_failed(part));
 	/* Of what was lost, or did not run, nobody knows. */
-	if (part->ns == 0 && part->error != NULL)
+	if (part->ns > 0 || part->error == NULL)
+		note_time(row, part->ns);
+}
+
+void
+tell_ended(struct xr_pool *pool, uint64_t ns, bool failed)
+{
+	if (pool->gauge == NULL)
 		return;
-	gauge_add(&row->busy, part->ns);
-	gauge_add(&row->time[gauge_bucket(part->ns)], 1);
+	count(pool->gauge, failed);
+	note_time(pool->gauge, ns);
 }
 
 /* --- profiles ------------------------------------------------------------------------- */

@@ -2,7 +2,7 @@
 /*
  * tell.h - how a pool is, for whoever looks on from outside: segment/gauge.h.
  *
- * Who holds the pool's lock anyway writes some words. What workers have in hand stands
+ * Some words are written for each task, by any thread. What workers have in hand stands
  * in the ledger.
  */
 #ifndef WORKER_POOL_TELL_H
@@ -17,19 +17,18 @@
 void tell_begin(struct xr_pool *pool);
 void tell_end(struct xr_pool *pool);
 
-/* The lock is held. tell_open() - there are more tasks, or less. */
+/* tell_open() - there are so many more tasks, or less. */
 static inline void
-tell_open(struct xr_pool *pool)
+tell_open(struct xr_pool *pool, int64_t more)
 {
 	if (pool->gauge != NULL)
-		gauge_set(&pool->gauge->open,
-			atomic_load_explicit(&pool->open,
-				memory_order_relaxed) +
-				pool->unfed);
+		gauge_count(&pool->gauge->open, (uint64_t)more);
 }
 
-/* tell_over() - a task is over that a worker had, or that could not go to one. */
+/* tell_over() - a task is over that a worker had, or that could not go to one. tell_ended() -
+ * the same of one that took @ns. */
 void tell_over(struct xr_pool *pool, const struct job_part *part);
+void tell_ended(struct xr_pool *pool, uint64_t ns, bool failed);
 
 /* A task ran, and somebody records a profile: tell_ran() - on this thread, from @began on;
  * tell_came() - in another process, or by a mate, who has told it. The lock is not held. */

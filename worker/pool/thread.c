@@ -9,8 +9,8 @@
 #include "base/status.h"
 #include "wire/value/many.h"
 #include "worker/gang/gang.h"
+#include "worker/pool/call.h"
 #include "worker/pool/hand.h"
-#include "worker/pool/job.h"
 #include "worker/pool/run.h"
 #include "worker/pool/tell.h"
 #include "worker/pool/thread.h"
@@ -23,6 +23,8 @@ struct seat {
 	uint32_t index, gen;         /* of what it runs */
 	struct xr_value *nil, *none; /* NIL, and an empty LIST */
 	char name[140];
+	/* Tasks of calls that are over: added by who sits here, taken all at once. */
+	_Alignas(128) _Atomic(struct task *) done;
 };
 
 static bool
@@ -89,29 +91,49 @@ context_of(const struct xr_pool *pool, uint32_t seat, struct xr_value *nil)
 		nil;
 }
 
-static struct job_part
-do_task(struct xr_pool *pool, struct task *t, uint32_t seat)
+static struct run_plan
+plan_of(const struct xr_pool *pool, const struct job *job, uint32_t seat)
 {
-	struct seat *s = &pool->seats[seat];
-	struct job *job = t->job;
-	struct run_plan plan = {
+	return (struct run_plan){
 		.func = job->func->func,
 		.form = job->form,
-		.context = context_of(pool, seat, s->nil),
+		.context = context_of(pool, seat, pool->seats[seat].nil),
 		.bound = job->func->bound,
 		.named = job->named,
 	};
-	struct job_part part = { .task = t };
-	int64_t began = clock_now();
+}
+
+/* Until it is over it can be seen from outside, and cancelled. Gives when it began. */
+static int64_t
+enter(struct xr_pool *pool, const struct task *t, uint32_t seat)
+{
+	struct seat *s = &pool->seats[seat];
+	int64_t now = clock_now();
 
 	s->index = (uint32_t)(t - pool->task);
 	s->gen = t->gen & LEDGER_GEN_MASK;
-	ledger_since(&pool->ledger, seat, began);
-	run_calls(s, &plan, job, &part);
+	ledger_since(&pool->ledger, seat, now);
+	return now;
+}
+
+static void
+leave(struct xr_pool *pool, uint32_t seat, int64_t began, struct job_part *part)
+{
 	ledger_since(&pool->ledger, seat, 0);
-	part.ns = (uint64_t)(clock_now() - began);
+	part->ns = (uint64_t)(clock_now() - began);
 	if (__builtin_expect(prof_is_on(), false))
-		tell_ran(pool, t, began, &part);
+		tell_ran(pool, part->task, began, part);
+}
+
+static struct job_part
+do_task(struct xr_pool *pool, struct task *t, uint32_t seat)
+{
+	struct run_plan plan = plan_of(pool, t->job, seat);
+	struct job_part part = { .task = t };
+	int64_t began = enter(pool, t, seat);
+
+	run_calls(&pool->seats[seat], &plan, t->job, &part);
+	leave(pool, seat, began, &part);
 	return part;
 }
 
@@ -120,9 +142,83 @@ run_task(struct xr_pool *pool, struct task *t, uint32_t seat)
 {
 	struct job_part part = do_task(pool, t, seat);
 
-	ledger_end(&pool->ledger, (uint32_t)(t - pool->task), t->gen);
 	job_part_over(pool, &part);
 	feed_hungry(pool);
+}
+
+/* --- calls ------------------------------------------------------------------------- */
+
+void
+thread_reap(struct xr_pool *pool)
+{
+	struct task *t, *next;
+
+	for (uint32_t i = 0; pool->gang != NULL && i < pool->conf.workers;
+		i++) {
+		struct seat *s = &pool->seats[i];
+
+		if (atomic_load(&s->done) == NULL)
+			continue;
+		for (t = atomic_exchange(&s->done, NULL); t != NULL; t = next) {
+			next = t->next_done;
+			job_reclaim(pool, t);
+		}
+	}
+}
+
+/* Whoever waits for what we have done is seen to. */
+static void
+stir(struct xr_pool *pool)
+{
+	bool ends;
+
+	pthread_mutex_lock(&pool->lock);
+	ends = pool->state != XR_POOL_RUNNING;
+	if (!ends && TAILQ_EMPTY(&pool->rooms))
+		atomic_store(&pool->stirs, false);
+	thread_reap(pool);
+	pthread_mutex_unlock(&pool->lock);
+	if (ends)
+		pool_close_queues(pool);
+}
+
+/* Either who sets pool->stirs, and reaps then, finds it, or we see that. */
+static void
+add_done(struct xr_pool *pool, struct seat *s, struct task *t)
+{
+	struct task *first =
+		atomic_load_explicit(&s->done, memory_order_relaxed);
+
+	do
+		t->next_done = first;
+	while (!atomic_compare_exchange_weak(&s->done, &first, t));
+	if (__builtin_expect(atomic_load(&pool->stirs), false))
+		stir(pool);
+}
+
+static void
+run_call(struct xr_pool *pool, struct task *t, uint32_t seat)
+{
+	struct seat *s = &pool->seats[seat];
+	struct job *job = t->job;
+	struct run_plan plan = plan_of(pool, job, seat);
+	struct job_part part = { .task = t };
+	int64_t began = enter(pool, t, seat);
+	struct xr_value *result;
+	struct xr_future *future;
+	struct call_rest rest;
+	bool ok;
+
+	ok = run_apply(&s->hand, &plan, job->args != NULL ? job->args : s->none,
+		&result);
+	leave(pool, seat, began, &part);
+	tell_ended(pool, part.ns, !ok);
+	job_close(pool);
+	future = call_claim(job);
+	rest = call_take(job);
+	add_done(pool, s, t); /* and so it may be another one's */
+	call_drop(&rest);
+	call_settle(future, result, !ok);
 }
 
 void
@@ -146,10 +242,8 @@ static void
 drop(struct gang_task *gang)
 {
 	struct task *t = task_of(gang);
-	struct xr_pool *pool = t->job->pool;
 
-	ledger_drop(&pool->ledger, (uint32_t)(t - pool->task), t->gen);
-	job_part_dropped(pool, t);
+	job_part_dropped(t->job->pool, t);
 }
 
 static void
@@ -157,12 +251,13 @@ run(struct gang_task *gang, uint32_t seat)
 {
 	struct task *t = task_of(gang);
 	struct xr_pool *pool = t->job->pool;
-	const struct ledger_who who = { .place = seat };
 
-	if (ledger_take(&pool->ledger, (uint32_t)(t - pool->task), t->gen, who))
-		run_task(pool, t, seat);
-	else
+	if (atomic_load_explicit(&t->job->ended, memory_order_acquire))
 		drop(gang);
+	else if (t->job->is_own)
+		run_call(pool, t, seat);
+	else
+		run_task(pool, t, seat);
 }
 
 enum xr_status
@@ -232,9 +327,12 @@ begin(void *ctx, uint32_t seat)
 enum xr_status
 thread_seats(struct xr_pool *pool, struct xr_error *err)
 {
-	pool->seats = calloc(pool->conf.workers, sizeof(*pool->seats));
+	size_t size = pool->conf.workers * sizeof(*pool->seats);
+
+	pool->seats = aligned_alloc(_Alignof(struct seat), size);
 	if (pool->seats == NULL)
 		return fail(err, XR_E_NOMEM, "out of memory");
+	memset(pool->seats, 0, size);
 	for (uint32_t i = 0; i < pool->conf.workers; i++) {
 		struct seat *s = &pool->seats[i];
 

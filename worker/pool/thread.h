@@ -4,6 +4,11 @@
  *
  * A task is posted as it is, and its results are written where they belong by who runs
  * it. What was dropped meanwhile is spare once the gang has come to it.
+ *
+ * Who has run a call (call.h) takes no lock: he adds the task to those of his seat that
+ * are over, and ends the future. Such tasks are spare when somebody who has the lock
+ * wants some: who submits and has none left; where somebody waits for one, or the pool is
+ * to end, pool->stirs tells those who run tasks to look after that.
  */
 #ifndef WORKER_POOL_THREAD_H
 #define WORKER_POOL_THREAD_H
@@ -25,7 +30,12 @@ void thread_left(struct xr_pool *pool, uint32_t i);
 enum xr_status thread_initialise(struct xr_pool *pool, uint32_t i,
 	struct xr_error *err);
 
-/* thread_put() - task @index; XR_E_CLOSED. */
+/* thread_reap() - calls that are over are spare; with the lock held. Where there is no
+ * gang, nothing. */
+void thread_reap(struct xr_pool *pool);
+
+/* thread_put() - task @index, which is another one's as soon as it was accepted;
+ * XR_E_CLOSED. */
 enum xr_status thread_put(struct xr_pool *pool, uint32_t index,
 	struct xr_error *err);
 

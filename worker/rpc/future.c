@@ -149,6 +149,12 @@ future_new(const struct future_maker *maker, void *ctx)
 	return f;
 }
 
+void
+future_bind(struct xr_future *future, void *ctx)
+{
+	future->ctx = ctx;
+}
+
 XR_EXPORT struct xr_future *
 xr_future_new(const struct xr_future_opts *opts)
 {

@@ -36,6 +36,9 @@ struct future_maker {
 /* future_new() - pending, @maker's, which is borrowed for ever. */
 struct xr_future *future_new(const struct future_maker *maker, void *ctx);
 
+/* future_bind() - @ctx in place of NULL, before anybody else has it. */
+void future_bind(struct xr_future *future, void *ctx);
+
 /* future_end() - @result: a value, or an ERROR with @failed; taken. False: it had
  * ended, and @result was released. Any thread, one that delivers, too. */
 bool future_end(struct xr_future *future, struct xr_value *result, bool failed);

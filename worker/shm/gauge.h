@@ -47,4 +47,11 @@ gauge_add(_Atomic uint64_t *word, uint64_t n)
 	gauge_set(word, atomic_load_explicit(word, memory_order_relaxed) + n);
 }
 
+/* gauge_count() - one that any thread writes, but only so. */
+static inline void
+gauge_count(_Atomic uint64_t *word, uint64_t n)
+{
+	atomic_fetch_add_explicit(word, n, memory_order_relaxed);
+}
+
 #endif /* WORKER_SHM_GAUGE_H */
