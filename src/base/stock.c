@@ -9,7 +9,7 @@
 
 #define SLAB      ((size_t)64 << 10) /* where one begins, */
 #define SLAB_SIZE (SLAB - 64) /* and malloc()'s word has room behind it */
-#define BATCHES   4096 /* of all sizes, that are kept as they are: some 10 MB */
+#define MOST      ((size_t)32 << 20) /* bytes of batches that are kept as they are */
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define PLAIN true
@@ -43,7 +43,7 @@ static __thread bool ends __attribute__((tls_model("initial-exec")));
 /* For all; one lock, which is held for a batch. */
 static struct {
 	pthread_mutex_t lock;
-	uint32_t batches;
+	size_t kept; /* bytes of batches */
 	struct stock_block *batch[STOCK_SIZES];
 	struct slab_list slabs[STOCK_SIZES];
 } depot = { .lock = PTHREAD_MUTEX_INITIALIZER };
@@ -154,7 +154,7 @@ take(size_t place, uint32_t *count)
 	b = depot.batch[place];
 	if (b != NULL) {
 		depot.batch[place] = b->batch;
-		depot.batches--;
+		depot.kept -= STOCK_BATCH * size_of(place);
 		*count = STOCK_BATCH;
 	} else {
 		b = slab_take(place, count);
@@ -170,10 +170,10 @@ put(size_t place, struct stock_block *b, bool is_whole)
 	if (b == NULL)
 		return;
 	pthread_mutex_lock(&depot.lock);
-	if (is_whole && depot.batches < BATCHES) {
+	if (is_whole && depot.kept < MOST) {
 		b->batch = depot.batch[place];
 		depot.batch[place] = b;
-		depot.batches++;
+		depot.kept += STOCK_BATCH * size_of(place);
 	} else {
 		slab_put_all(place, b);
 	}

@@ -12,8 +12,10 @@
 #include "base/status.h"
 #include "worker/pool/book.h"
 #include "worker/pool/hand.h"
+#include "worker/rpc/func.h"
 
-#define PAGE 4096 /* bytes that are given back at a time */
+#define PAGE  4096 /* bytes that are given back at a time */
+#define LINES 64   /* at first */
 
 enum xr_status
 book_init(struct book *b, struct xr_error *err)
@@ -43,6 +45,7 @@ book_fini(struct book *b)
 		free(b->entry[i]);
 	}
 	free(b->entry);
+	free(b->line);
 	fd_close(b->fd);
 	*b = (struct book){ .fd = -1 };
 }
@@ -57,15 +60,67 @@ is_it(const struct entry *e, const char *name, const struct xr_value *func)
 	return func != NULL || strcmp(e->name, name) == 0;
 }
 
+static uint32_t
+hash_of(const char *name, const struct xr_value *func)
+{
+	if (func == NULL)
+		return func_hash(name, strlen(name));
+	return (uint32_t)((uintptr_t)func * UINT64_C(0x9e3779b97f4a7c15) >> 32);
+}
+
 static struct entry *
 look_for(struct book *b, const char *name, const struct xr_value *func)
 {
+	struct entry *e = NULL;
+
 	if (b->last != NULL && is_it(b->last, name, func))
 		return b->last;
+	if (b->lines > 0)
+		e = b->line[hash_of(name, func) & (b->lines - 1)];
+	while (e != NULL && !is_it(e, name, func))
+		e = e->next;
+	return e;
+}
+
+static void
+line_add(struct book *b, struct entry *e)
+{
+	struct entry **line = &b->line[e->hash & (b->lines - 1)];
+
+	e->next = *line;
+	*line = e;
+}
+
+static void
+line_remove(struct book *b, struct entry *e)
+{
+	struct entry **at = &b->line[e->hash & (b->lines - 1)];
+
+	while (*at != NULL && *at != e)
+		at = &(*at)->next;
+	if (*at != NULL)
+		*at = e->next;
+}
+
+/* Lines for one more, as many as entries at least. */
+static bool
+make_lines(struct book *b)
+{
+	uint32_t lines = b->lines == 0 ? LINES : 2 * b->lines;
+	struct entry **more;
+
+	if (b->count < b->lines)
+		return true;
+	more = calloc(lines, sizeof(struct entry *));
+	if (more == NULL)
+		return false;
+	free(b->line);
+	b->line = more;
+	b->lines = lines;
 	for (uint32_t i = 0; i < b->count; i++)
-		if (is_it(b->entry[i], name, func))
-			return b->entry[i];
-	return NULL;
+		if (b->entry[i]->serial != 0)
+			line_add(b, b->entry[i]);
+	return true;
 }
 
 /* --- making room ------------------------------------------------------------------ */
@@ -82,16 +137,17 @@ forget(struct book *b, struct entry *e)
 			(off_t)from, (off_t)(to - from));
 	if (b->last == e)
 		b->last = NULL;
+	line_remove(b, e);
 	entry_fini(e);
 }
 
 /* One that nobody uses: an empty one, else where there are many the one used least
- * lately. */
+ * lately. Of threads nothing is written, and so nobody knows how much it is. */
 static struct entry *
 find_spare(struct book *b)
 {
 	struct entry *oldest = NULL;
-	uint32_t idle = 0;
+	uint32_t idle = 0, brief = 0;
 
 	for (uint32_t i = 0; i < b->count; i++) {
 		struct entry *e = b->entry[i];
@@ -100,11 +156,14 @@ find_spare(struct book *b)
 			return e;
 		if (e->users > 0)
 			continue;
-		idle++;
+		if (e->len > 0 && e->len < PAGE)
+			brief++;
+		else
+			idle++;
 		if (oldest == NULL || e->used < oldest->used)
 			oldest = e;
 	}
-	if (idle <= BOOK_KEPT)
+	if (idle <= BOOK_KEPT && brief <= BOOK_SHORT)
 		return NULL;
 	forget(b, oldest);
 	return oldest;
@@ -117,6 +176,8 @@ add_entry(struct book *b)
 
 	if (e != NULL)
 		return e;
+	if (!make_lines(b))
+		return NULL;
 	e = calloc(1, sizeof(*e));
 	more = reallocarray(b->entry, b->count + 1, sizeof(struct entry *));
 	if (more != NULL)
@@ -183,9 +244,12 @@ fill(struct book *b, struct entry *e, const char *name, struct xr_value *func,
 	if (hand_find(e->name, &e->func, NULL) != XR_OK)
 		e->func = NULL;
 	status = b->fd != -1 ? write_down(b, e, err) : XR_OK;
-	if (status == XR_OK)
-		e->serial = ++b->serials;
-	return status;
+	if (status != XR_OK)
+		return status;
+	e->serial = ++b->serials;
+	e->hash = hash_of(name, func);
+	line_add(b, e);
+	return XR_OK;
 }
 
 enum xr_status

@@ -16,7 +16,8 @@
 
 struct func;
 
-#define BOOK_KEPT 64 /* that no job has */
+#define BOOK_KEPT  64   /* that no job has, */
+#define BOOK_SHORT 1024 /* and of those that take less than a page */
 
 struct entry {
 	uint32_t index, serial; /* 0: there is nothing */
@@ -28,6 +29,8 @@ struct entry {
 	struct xr_value
 		*given;   /* that of the program; NULL: by name. A reference */
 	const char *name; /* of @value */
+	uint32_t hash;    /* of @given, or of the name */
+	struct entry *next;      /* in its line */
 	struct xr_value *bound;  /* of @value; or NULL */
 	const struct func *func; /* NULL: it is not registered here */
 	double ns;               /* that a call takes, as seen; 0: not known */
@@ -37,6 +40,8 @@ struct book {
 	int fd;
 	struct entry **entry; /* [count] */
 	uint32_t count, serials;
+	struct entry **line; /* [lines], by hash; a power of two, or none */
+	uint32_t lines;
 	struct entry *last; /* that was found */
 	uint64_t end;       /* of the file */
 	uint64_t uses;
