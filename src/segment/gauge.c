@@ -103,6 +103,19 @@ struct hands {
 	int64_t running, answered, ns;
 };
 
+/* A thread has in hand what it began. */
+static void
+count_threads(const struct gauge_row *row, const int64_t *since, int64_t now,
+	struct hands *h)
+{
+	for (uint32_t i = 0; i < row->parts; i++) {
+		if (since[i] <= 0)
+			continue;
+		h->running++;
+		h->ns = plus(h->ns, minus(now, since[i]));
+	}
+}
+
 static bool
 read_tasks(int fd, const struct gauge_row *row, int64_t now, struct hands *h)
 {
@@ -112,6 +125,10 @@ read_tasks(int fd, const struct gauge_row *row, int64_t now, struct hands *h)
 
 	if (!read_since(fd, row->parts, since))
 		return false;
+	if (row->kind == GAUGE_THREADS) {
+		count_threads(row, since, now, h);
+		return true;
+	}
 	for (uint32_t i = 0; i < row->room; i += n) {
 		n = read_lines(fd, 1 + (uint64_t)row->parts + i, row->room - i,
 			line);

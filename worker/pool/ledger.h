@@ -98,13 +98,19 @@ enum xr_status ledger_new(struct ledger *b, uint32_t places, uint32_t tasks,
 enum xr_status ledger_open(struct ledger *b, int fd, struct xr_error *err);
 void ledger_fini(struct ledger *b); /* zeroed is fine, with fd -1 */
 
-/* ledger_since() - worker @place begins a task at @now; 0: it has ended it. */
-static inline void
+/* ledger_since() - worker @place begins a task at @now; 0: it has ended it. Gives what was
+ * said before. */
+static inline int64_t
 ledger_since(struct ledger *b, uint32_t place, int64_t now)
 {
-	if (place < b->places)
-		atomic_store_explicit(&b->place[place].since, now,
-			memory_order_release);
+	_Atomic int64_t *since = &b->place[place].since;
+	int64_t before;
+
+	if (place >= b->places)
+		return 0;
+	before = atomic_load_explicit(since, memory_order_relaxed);
+	atomic_store_explicit(since, now, memory_order_release);
+	return before;
 }
 
 /* ledger_post() - task @index waits for a worker. */

@@ -103,26 +103,32 @@ plan_of(const struct xr_pool *pool, const struct job *job, uint32_t seat)
 	};
 }
 
-/* Until it is over it can be seen from outside, and cancelled. Gives when it began. */
-static int64_t
+/* What a seat is at: a task, and one around that which waits meanwhile. */
+struct stint {
+	uint32_t seat;
+	int64_t began, around; /* 0: there is none around */
+};
+
+/* Until it is over it can be seen from outside, and cancelled. */
+static struct stint
 enter(struct xr_pool *pool, const struct task *t, uint32_t seat)
 {
 	struct seat *s = &pool->seats[seat];
-	int64_t now = clock_now();
+	struct stint stint = { .seat = seat, .began = clock_now() };
 
 	s->index = (uint32_t)(t - pool->task);
 	s->gen = t->gen & LEDGER_GEN_MASK;
-	ledger_since(&pool->ledger, seat, now);
-	return now;
+	stint.around = ledger_since(&pool->ledger, seat, stint.began);
+	return stint;
 }
 
 static void
-leave(struct xr_pool *pool, uint32_t seat, int64_t began, struct job_part *part)
+leave(struct xr_pool *pool, const struct stint *stint, struct job_part *part)
 {
-	ledger_since(&pool->ledger, seat, 0);
-	part->ns = (uint64_t)(clock_now() - began);
+	ledger_since(&pool->ledger, stint->seat, stint->around);
+	part->ns = (uint64_t)(clock_now() - stint->began);
 	if (__builtin_expect(prof_is_on(), false))
-		tell_ran(pool, part->task, began, part);
+		tell_ran(pool, part->task, stint->began, part);
 }
 
 static struct job_part
@@ -130,10 +136,10 @@ do_task(struct xr_pool *pool, struct task *t, uint32_t seat)
 {
 	struct run_plan plan = plan_of(pool, t->job, seat);
 	struct job_part part = { .task = t };
-	int64_t began = enter(pool, t, seat);
+	struct stint stint = enter(pool, t, seat);
 
 	run_calls(&pool->seats[seat], &plan, t->job, &part);
-	leave(pool, seat, began, &part);
+	leave(pool, &stint, &part);
 	return part;
 }
 
@@ -203,7 +209,7 @@ run_call(struct xr_pool *pool, struct task *t, uint32_t seat)
 	struct job *job = t->job;
 	struct run_plan plan = plan_of(pool, job, seat);
 	struct job_part part = { .task = t };
-	int64_t began = enter(pool, t, seat);
+	struct stint stint = enter(pool, t, seat);
 	struct xr_value *result;
 	struct xr_future *future;
 	struct call_rest rest;
@@ -211,7 +217,7 @@ run_call(struct xr_pool *pool, struct task *t, uint32_t seat)
 
 	ok = run_apply(&s->hand, &plan, job->args != NULL ? job->args : s->none,
 		&result);
-	leave(pool, seat, began, &part);
+	leave(pool, &stint, &part);
 	tell_ended(pool, part.ns, !ok);
 	job_close(pool);
 	future = call_claim(job);

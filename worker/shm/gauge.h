@@ -2,7 +2,7 @@
 /*
  * gauge.h - where this process says how its pools and queues are: segment/gauge.h.
  *
- * A row is its owner's, who writes it, one thread at a time, and shows it when all of
+ * A row is its owner's, whose threads write it, and who shows it when all of
  * it is there. Outside of a job there are none, nor in a child of fork(), nor where
  * another process of the rank has them: who has no row tells nobody. A rank without a slot
  * sends the supervisor memory to look into, once.
