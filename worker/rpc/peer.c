@@ -20,6 +20,7 @@
 #include "worker/rpc/way.h"
 
 #define COPIES_MAX (UINT32_C(64) << 20) /* bytes */
+#define CAUSE_NS XR_SECONDS(1) /* until a loss that was met has been told of */
 
 struct peer *
 peer_new(const char *name, uint32_t id, uint64_t incarnation)
@@ -399,6 +400,21 @@ await_room(struct due *due)
 	return XR_E_AGAIN;
 }
 
+/* The carrier knows that @p is lost, and who reads does not yet: a moment later there
+ * is a cause to name. Who delivers cannot wait for it. The lock is held. */
+static bool
+is_untold(struct peer *p)
+{
+	return atomic_load(&p->state) == PEER_UP && !lead_delivers();
+}
+
+/* A carrier that never tells is not awaited for long. */
+static bool
+await_cause(struct due *due, struct due *told)
+{
+	return clock_now() < due_at(told) && await_room(due) == XR_E_AGAIN;
+}
+
 enum xr_status
 peer_send(struct peer *p, const struct xr_message *message, struct due *due,
 	struct parcel *parcel, struct xr_error *err)
@@ -411,18 +427,23 @@ enum xr_status
 peer_send_whole(struct peer *p, const struct xr_message *message,
 	struct due *due, struct parcel *parcel, struct xr_error *err)
 {
+	struct due told = { .timeout = CAUSE_NS };
 	enum xr_status status;
+	bool untold;
 
 	do {
 		pthread_mutex_lock(&p->lock);
 		status = send_now(p, message, parcel);
 		if (status == XR_E_AGAIN && lead_delivers())
 			status = leave_behind(p, message, parcel);
+		untold = status == XR_E_PEER_LOST && is_untold(p);
 		if (status == XR_E_PEER_LOST)
 			status = lost_error(p, err);
 		pthread_mutex_unlock(&p->lock);
 		if (status == XR_E_AGAIN)
 			status = await_room(due);
+		else if (untold && await_cause(due, &told))
+			status = XR_E_AGAIN;
 	} while (status == XR_E_AGAIN);
 	if (status == XR_E_TIMEOUT)
 		return fail(err, status, "%s (%u) takes nothing more", p->name,
