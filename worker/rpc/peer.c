@@ -20,7 +20,7 @@
 #include "worker/rpc/way.h"
 
 #define COPIES_MAX (UINT32_C(64) << 20) /* bytes */
-#define CAUSE_NS XR_SECONDS(1) /* until a loss that was met has been told of */
+#define CAUSE_NS   XR_SECONDS(1) /* until a loss that was met has been told of */
 
 struct peer *
 peer_new(const char *name, uint32_t id, uint64_t incarnation)
