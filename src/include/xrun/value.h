@@ -6,7 +6,8 @@
  * its items. Whoever makes one is its only owner, and may add to it; from the
  * first xr_value_ref(), or once it stands in another value or was given to a
  * call, it never changes, and any thread may read it. What is read out of it is
- * borrowed, for as long as it lives.
+ * borrowed, for as long as it lives. A pointer to a value is no address that may be
+ * looked at: most numbers need no memory.
  *
  * Text is UTF-8 without a NUL. Nothing here runs what stands in a value.
  */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "wire/value/decode.h"
+#include "wire/value/number.h"
 #include "wire/value/view.h"
 
 /* A value of the head. @room is how many more may stand in each other. */
@@ -116,21 +117,11 @@ static enum xr_status
 get_number(struct decoder *d, uint8_t kind, struct xr_value **value)
 {
 	const uint8_t *p = decode_take(d, 8);
-	struct xr_value *got;
-	uint64_t bits;
-	double f;
 
 	if (p == NULL)
 		return XR_E_DECODE;
-	bits = format_get64(p);
-	memcpy(&f, &bits, sizeof(f));
-	if (kind == XR_F64)
-		got = xr_value_new_f64(f);
-	else if (kind == XR_U64)
-		got = xr_value_new_u64(bits);
-	else
-		got = xr_value_new_i64((int64_t)bits);
-	return made(d, sizeof(struct value_number), got, value);
+	return made(d, sizeof(struct value_number),
+		number_new((enum xr_kind)kind, format_get64(p)), value);
 }
 
 static enum xr_status
@@ -423,7 +414,7 @@ get_cause(struct decoder *d, unsigned room, struct xr_value **cause)
 
 	if (status == XR_OK)
 		status = get_value(d, room, cause);
-	if (status != XR_OK || (*cause)->kind == XR_ERROR)
+	if (status != XR_OK || node_is(*cause, XR_ERROR))
 		return status;
 	xr_value_unref(*cause);
 	*cause = NULL;

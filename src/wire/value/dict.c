@@ -178,7 +178,7 @@ static void
 replace(struct value_dict *d, struct dict_entry *e, struct xr_value *item)
 {
 	struct xr_value *old = e->item;
-	bool deepest = old->depth + 1 == d->head.depth;
+	bool deepest = node_depth(old) + 1 == d->head.depth;
 
 	e->item = item;
 	if (deepest)

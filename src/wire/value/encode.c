@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "wire/value/device_ops.h"
 #include "wire/value/encode.h"
+#include "wire/value/number.h"
 
 static enum xr_status put_value(struct xr_encoded *e,
 	const struct xr_value *value);
@@ -19,12 +20,10 @@ static enum xr_status put_value(struct xr_encoded *e,
 static void
 put_number(struct xr_encoded *e, const struct xr_value *value)
 {
-	const struct value_number *n = (const struct value_number *)value;
-
-	if (value->kind == XR_BOOL)
-		writer_put8(&e->head, n->b);
+	if (node_kind(value) == XR_BOOL)
+		writer_put8(&e->head, (uint8_t)number_bits(value));
 	else
-		writer_put64(&e->head, n->u);
+		writer_put64(&e->head, number_bits(value));
 }
 
 static void
@@ -210,10 +209,10 @@ put_tensor(struct xr_encoded *e, const struct xr_value *value)
 static enum xr_status
 put_value(struct xr_encoded *e, const struct xr_value *value)
 {
-	enum xr_kind kind = (enum xr_kind)value->kind;
+	enum xr_kind kind = node_kind(value);
 
 	if (kind != XR_TENSOR && kind != XR_BYTES && kind != XR_TEXT)
-		writer_put8(&e->head, value->kind);
+		writer_put8(&e->head, (uint8_t)kind);
 	switch (kind) {
 	case XR_NIL:
 		break;

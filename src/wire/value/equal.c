@@ -5,18 +5,9 @@
 #include <xrun/value.h>
 
 #include "base/status.h"
-#include "wire/value/node.h"
+#include "wire/value/number.h"
 #include "wire/value/tensor.h"
 #include "wire/value/value_hooks.h"
-
-static bool
-same_bits(const struct xr_value *a, const struct xr_value *b)
-{
-	const struct value_number *x = (const struct value_number *)a;
-	const struct value_number *y = (const struct value_number *)b;
-
-	return a->kind == XR_BOOL ? x->b == y->b : x->u == y->u;
-}
 
 static bool
 same_complex(const struct xr_value *a, const struct xr_value *b)
@@ -141,16 +132,16 @@ xr_value_equal(const struct xr_value *a, const struct xr_value *b)
 {
 	if (a == b)
 		return true;
-	if (a == NULL || b == NULL || a->kind != b->kind)
+	if (a == NULL || b == NULL || node_kind(a) != node_kind(b))
 		return false;
-	switch ((enum xr_kind)a->kind) {
+	switch (node_kind(a)) {
 	case XR_NIL:
 		return true;
 	case XR_BOOL:
 	case XR_I64:
 	case XR_U64:
 	case XR_F64:
-		return same_bits(a, b);
+		return number_bits(a) == number_bits(b);
 	case XR_C128:
 		return same_complex(a, b);
 	case XR_BYTES:

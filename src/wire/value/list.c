@@ -32,8 +32,8 @@ void
 hold_item(struct xr_value *parent, struct xr_value *item)
 {
 	node_held(item);
-	if (item->depth >= parent->depth)
-		parent->depth = (uint8_t)(item->depth + 1);
+	if (node_depth(item) >= parent->depth)
+		parent->depth = (uint8_t)(node_depth(item) + 1);
 }
 
 enum xr_status
@@ -123,26 +123,14 @@ many_adopt(struct xr_value **items, size_t count)
 {
 	struct value_list *l =
 		count > XR_VALUE_ITEMS_MAX ? NULL : (void *)list_new(0);
-	struct xr_value *nil = xr_value_new_nil();
-	uint64_t nils = 0;
 
-	if (l == NULL || nil == NULL) {
-		xr_value_unref((struct xr_value *)l);
-		xr_value_unref(nil);
+	if (l == NULL)
 		return NULL;
-	}
 	for (size_t i = 0; i < count; i++) {
-		if (items[i] == NULL) {
-			items[i] = nil;
-			nils++;
-		} else {
-			hold_item(&l->head, items[i]);
-		}
+		if (items[i] == NULL)
+			items[i] = xr_value_new_nil();
+		hold_item(&l->head, items[i]);
 	}
-	/* One reference was ours. */
-	node_held(nil);
-	atomic_fetch_add_explicit(&nil->refs, nils, memory_order_relaxed);
-	node_unref(nil, 1);
 	l->items = items;
 	l->count = count;
 	/* What has room for as many as a first block has is one (list_fini()). */

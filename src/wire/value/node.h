@@ -6,6 +6,11 @@
  * atomically. While a value has never been shared it belongs to one thread, which
  * may add to it; whatever stands in another value is shared.
  *
+ * A number that fits is its own pointer (number.h): an odd one, which points nowhere.
+ * It is not counted, is never made or freed, and is as good as shared. So the members
+ * of struct xr_value are for who knows that there is one; node_kind() and what else
+ * stands here is for any value.
+ *
  * Depth is counted upwards: 0 is a leaf, and whatever holds others is one more
  * than the deepest of them. Nothing is made that is deeper than
  * XR_VALUE_DEPTH_MAX, so that whoever walks through a value may recurse.
@@ -37,14 +42,9 @@ struct xr_value {
 	uint8_t depth;
 };
 
-struct value_number { /* BOOL, I64, U64, F64 */
+struct value_number { /* I64, U64, F64: those that are too long for a pointer */
 	struct xr_value head;
-	union {
-		bool b;
-		int64_t i;
-		uint64_t u;
-		double f;
-	};
+	uint64_t bits;
 };
 
 struct value_complex {
@@ -136,28 +136,70 @@ struct value_tensor {
 /* node_new() - @size bytes, whose head is set up; the rest is not. */
 void *node_new(enum xr_kind kind, size_t size);
 
+/* node_is_number() - is it a number that is its own pointer? */
+static inline bool
+node_is_number(const struct xr_value *value)
+{
+	return ((uintptr_t)value & 1) != 0;
+}
+
+/* node_kind() - of a value that is not NULL. */
+static inline enum xr_kind
+node_kind(const struct xr_value *value)
+{
+	return node_is_number(value) ?
+		(enum xr_kind)((uintptr_t)value >> 1 & 7) :
+		(enum xr_kind)value->kind;
+}
+
 static inline bool
 node_is(const struct xr_value *value, enum xr_kind kind)
 {
-	return value != NULL && value->kind == kind;
+	return value != NULL && node_kind(value) == kind;
 }
 
-/* node_several() - may it stand in more than one place? */
+static inline uint8_t
+node_depth(const struct xr_value *value)
+{
+	return node_is_number(value) ? 0 : value->depth;
+}
+
+/* node_several() - may it stand in more than one place? Not of a number. */
 static inline bool
 node_several(const struct xr_value *value)
 {
 	return atomic_load_explicit(&value->refs, memory_order_relaxed) > 1;
 }
 
+/* node_release() - @count references less of what is counted. */
+void node_release(struct xr_value *value, uint64_t count);
+
 /* node_unref() - @count references less; NULL is fine. */
-void node_unref(struct xr_value *value, uint64_t count);
+static inline void
+node_unref(struct xr_value *value, uint64_t count)
+{
+	if (value != NULL && !node_is_number(value))
+		node_release(value, count);
+}
 
 /* node_held() - @item stands in another value from now on. */
-void node_held(struct xr_value *item);
+static inline void
+node_held(struct xr_value *item)
+{
+	if (!node_is_number(item) &&
+		!atomic_load_explicit(&item->shared, memory_order_relaxed))
+		atomic_store_explicit(&item->shared, true,
+			memory_order_relaxed);
+}
 
 /* node_above() - the depth of what holds @item, which may be NULL; false: that
  * is too deep. */
-bool node_above(const struct xr_value *item, uint8_t *depth);
+static inline bool
+node_above(const struct xr_value *item, uint8_t *depth)
+{
+	*depth = item == NULL ? 1 : (uint8_t)(node_depth(item) + 1);
+	return *depth <= XR_VALUE_DEPTH_MAX;
+}
 
 /* --- of one kind: what a value of it refers to is let go ------------------- */
 
