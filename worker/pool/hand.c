@@ -111,27 +111,28 @@ prepare(struct hand *h)
 }
 
 bool
-hand_run(struct hand *h, const struct hand_call *what, struct xr_value **result)
+hand_run(struct hand *h, const struct func *func, struct xr_value *args,
+	struct xr_value *named, struct xr_value **result)
 {
-	const struct xr_func *f = &what->func->f;
+	const struct xr_func *f = &func->f;
 	struct xr_call *call = &h->call;
 	struct xr_error err;
 
 	if (call->desk == NULL)
 		prepare(h);
-	call->func = what->func;
-	call->args = what->args;
-	call->named = what->named;
+	call->func = func;
+	call->args = args;
+	call->named = named;
 	atomic_store_explicit(&call->answered, false, memory_order_relaxed);
 	h->value = NULL;
 	h->failed = false;
-	h->args = what->args;
+	h->args = args;
 	atomic_store_explicit(&h->answered, 0, memory_order_relaxed);
 	if (f->schema != NULL &&
-		func_check(f->schema, what->args, &err) != XR_OK)
+		func_check(f->schema, args, &err) != XR_OK)
 		call_refuse(call, XR_E_SCHEMA, err.text);
 	else
-		finish(h, call, f->fn(call, what->args, f->ctx));
+		finish(h, call, f->fn(call, args, f->ctx));
 	h->args = NULL;
 	*result = h->value;
 	return !h->failed;

@@ -31,16 +31,10 @@ struct hand {
 	struct xr_call call;   /* that it answers; made by the first one */
 };
 
-struct hand_call {
-	const struct func *func;
-	struct xr_value *args;  /* LIST, borrowed */
-	struct xr_value *named; /* or NULL */
-};
-
-/* hand_run() - false: it failed. @result: a value, NULL: NIL; or an ERROR, NULL: no
- * memory for it. A reference. */
-bool hand_run(struct hand *h, const struct hand_call *call,
-	struct xr_value **result);
+/* hand_run() - false: it failed. @args: LIST, borrowed, as @named is, which may be NULL.
+ * @result: a value, NULL: NIL; or an ERROR, NULL: no memory for it. A reference. */
+bool hand_run(struct hand *h, const struct func *func, struct xr_value *args,
+	struct xr_value *named, struct xr_value **result);
 
 /* hand_find() - the function @name; XR_E_NO_FUNCTION; XR_E_SCHEMA: it takes bytes. */
 enum xr_status hand_find(const char *name, const struct func **func,

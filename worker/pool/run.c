@@ -38,18 +38,13 @@ static bool
 run(struct hand *h, const struct run_plan *plan, struct xr_value *args,
 	struct xr_value **result)
 {
-	const struct hand_call call = {
-		.func = plan->func,
-		.args = args,
-		.named = plan->named,
-	};
 	bool ok;
 
 	if (args == NULL) {
 		*result = failure_new(XR_E_NOMEM, "out of memory");
 		return false;
 	}
-	ok = hand_run(h, &call, result);
+	ok = hand_run(h, plan->func, args, plan->named, result);
 	xr_value_unref(args);
 	return ok;
 }
@@ -80,21 +75,15 @@ run_apply(struct hand *h, const struct run_plan *plan, struct xr_value *values,
 static struct xr_value *
 arrange(struct run_plan *plan)
 {
-	struct xr_value *nil;
-
 	if (plan->spare != NULL)
 		return plan->spare;
-	nil = xr_value_new_nil();
 	plan->spare = begin(plan);
 	plan->at = xr_value_count(plan->spare);
 	if (plan->spare != NULL &&
-		xr_value_append(plan->spare, xr_value_ref(nil)) != XR_OK)
+		xr_value_append(plan->spare, xr_value_new_nil()) != XR_OK)
 		run_end(plan);
-	if (plan->spare != NULL) {
-		xr_value_unref(nil); /* its place is what was wanted */
+	if (plan->spare != NULL)
 		xr_value_unref(xr_value_ref(plan->spare));
-	}
-	xr_value_unref(nil);
 	return plan->spare;
 }
 
@@ -102,21 +91,21 @@ bool
 run_item(struct hand *h, struct run_plan *plan, struct xr_value *item,
 	struct xr_value **result)
 {
-	struct hand_call call = { .func = plan->func };
+	struct xr_value *args;
 	bool ok;
 
 	if (plan->form == ITEM_STARMAP)
 		return run(h, plan, spread(plan, item), result);
-	call.args = arrange(plan);
-	if (call.args == NULL) {
+	args = arrange(plan);
+	if (args == NULL) {
 		*result = failure_new(XR_E_NOMEM, "out of memory");
 		return false;
 	}
-	many_lend(call.args, plan->at, item);
+	many_lend(args, plan->at, item);
 	h->lent = plan->at + 1;
-	ok = hand_run(h, &call, result);
+	ok = hand_run(h, plan->func, args, NULL, result);
 	h->lent = 0;
-	if (!many_return(call.args, plan->at))
+	if (!many_return(args, plan->at))
 		run_end(plan);
 	return ok;
 }
