@@ -128,8 +128,7 @@ hand_run(struct hand *h, const struct func *func, struct xr_value *args,
 	h->failed = false;
 	h->args = args;
 	atomic_store_explicit(&h->answered, 0, memory_order_relaxed);
-	if (f->schema != NULL &&
-		func_check(f->schema, args, &err) != XR_OK)
+	if (f->schema != NULL && func_check(f->schema, args, &err) != XR_OK)
 		call_refuse(call, XR_E_SCHEMA, err.text);
 	else
 		finish(h, call, f->fn(call, args, f->ctx));
