@@ -142,8 +142,7 @@ call_settle(struct xr_future *future, struct xr_value *result, bool failed)
 	}
 	if (result == NULL && !failed)
 		result = xr_value_new_nil();
-	future_end(future, result, failed);
-	xr_future_unref(future);
+	future_finish(future, result, failed);
 }
 
 void

@@ -402,8 +402,7 @@ future_ends(struct asked *a, struct xr_value *result, bool failed)
 	if (!failed && a->method != NULL)
 		peer_learns(a->to, a->method->place);
 	end_loan(a);
-	future_end(future, result, failed);
-	xr_future_unref(future);
+	future_finish(future, result, failed);
 }
 
 static void

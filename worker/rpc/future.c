@@ -24,7 +24,6 @@
 
 enum future_state {
 	FUTURE_PENDING,
-	FUTURE_ENDING, /* somebody stores the result */
 	FUTURE_VALUE,
 	FUTURE_ERROR,
 };
@@ -55,7 +54,8 @@ struct xr_future {
 	struct then *first, **last;
 	struct wait_list waits;
 	struct xr_value *result;
-	_Atomic uint32_t unsettled; /* callbacks that have not run, and 1 */
+	_Atomic uint32_t unsettled; /* callbacks that have not run, and 1: of a
+				     * maker that is told */
 	const struct future_maker *maker; /* or NULL */
 	void *ctx;
 	bool bound; /* its devices were declared */
@@ -189,7 +189,10 @@ end_dropped(struct xr_future *future)
 XR_EXPORT void
 xr_future_unref(struct xr_future *future)
 {
-	if (future == NULL ||
+	if (future == NULL)
+		return;
+	/* Nobody makes one more of the last one, which is ours. */
+	if (atomic_load_explicit(&future->refs, memory_order_acquire) != 1 &&
 		atomic_fetch_sub_explicit(&future->refs, 1,
 			memory_order_acq_rel) != 1)
 		return;
@@ -240,9 +243,11 @@ error_of(struct xr_future *parent, enum xr_status status,
 static void
 settle_one(struct xr_future *f)
 {
-	if (atomic_fetch_sub(&f->unsettled, 1) == 1 && f->maker != NULL &&
-		f->maker->settled != NULL)
-		f->maker->settled(f->ctx);
+	const struct future_maker *maker = f->maker;
+
+	if (maker != NULL && maker->settled != NULL &&
+		atomic_fetch_sub(&f->unsettled, 1) == 1)
+		maker->settled(f->ctx);
 }
 
 static void
@@ -325,30 +330,6 @@ dispatch(struct then *t)
 		lead_later(&t->later);
 }
 
-/* In the order of registration. The waiters' memory is gone once they know. */
-static void
-tell_all(struct xr_future *f)
-{
-	struct wait_one *w;
-	struct then *t, *next;
-
-	lock(f);
-	t = f->first;
-	f->first = NULL;
-	f->last = &f->first;
-	while ((w = TAILQ_FIRST(&f->waits)) != NULL) {
-		TAILQ_REMOVE(&f->waits, w, list);
-		waiter_done(&w->waiter);
-	}
-	unlock(f);
-	for (; t != NULL; t = next) {
-		next = t->next;
-		xr_future_ref(f);
-		dispatch(t);
-	}
-	settle_one(f);
-}
-
 /* Without memory even for an error, all such futures share one. */
 static struct xr_value *
 no_memory(void)
@@ -364,27 +345,77 @@ no_memory(void)
 	return made;
 }
 
-bool
-future_end(struct xr_future *future, struct xr_value *result, bool failed)
+/* The waiters' memory is gone once they know. The lock is held. */
+static void
+wake_all(struct xr_future *f)
 {
-	uint32_t pending = FUTURE_PENDING;
+	struct wait_one *w;
 
-	if (!atomic_compare_exchange_strong(&future->state, &pending,
-		    FUTURE_ENDING)) {
-		xr_value_unref(result);
-		return false;
+	while ((w = TAILQ_FIRST(&f->waits)) != NULL) {
+		TAILQ_REMOVE(&f->waits, w, list);
+		waiter_done(&w->waiter);
 	}
+}
+
+/* In the order of registration. */
+static void
+dispatch_all(struct xr_future *f, struct then *t)
+{
+	struct then *next;
+
+	for (; t != NULL; t = next) {
+		next = t->next;
+		xr_future_ref(f);
+		dispatch(t);
+	}
+}
+
+/* As future_end(), by who has a reference: whoever sees it end may release his. */
+static bool
+settle(struct xr_future *f, struct xr_value *result, bool failed)
+{
+	struct then *first;
+
 	if (result == NULL) {
 		result = no_memory();
 		failed = true;
 	}
-	future->result = result;
-	/* It may be released by whoever sees it end. */
-	xr_future_ref(future);
-	atomic_store(&future->state, failed ? FUTURE_ERROR : FUTURE_VALUE);
-	tell_all(future);
-	xr_future_unref(future);
+	lock(f);
+	if (atomic_load_explicit(&f->state, memory_order_relaxed) !=
+		FUTURE_PENDING) {
+		unlock(f);
+		xr_value_unref(result);
+		return false;
+	}
+	f->result = result;
+	atomic_store_explicit(&f->state, failed ? FUTURE_ERROR : FUTURE_VALUE,
+		memory_order_release);
+	first = f->first;
+	f->first = NULL;
+	f->last = &f->first;
+	wake_all(f);
+	unlock(f);
+	dispatch_all(f, first);
+	settle_one(f);
 	return true;
+}
+
+bool
+future_end(struct xr_future *future, struct xr_value *result, bool failed)
+{
+	bool ended;
+
+	xr_future_ref(future);
+	ended = settle(future, result, failed);
+	xr_future_unref(future);
+	return ended;
+}
+
+void
+future_finish(struct xr_future *future, struct xr_value *result, bool failed)
+{
+	settle(future, result, failed);
+	xr_future_unref(future);
 }
 
 bool

@@ -43,7 +43,11 @@ void future_bind(struct xr_future *future, void *ctx);
  * ended, and @result was released. Any thread, one that delivers, too. */
 bool future_end(struct xr_future *future, struct xr_value *result, bool failed);
 
-/* future_fail() - the same with an ERROR made of these; where there is no memory
+/* future_finish() - the same, and the caller's reference goes. */
+void future_finish(struct xr_future *future, struct xr_value *result,
+	bool failed);
+
+/* future_fail() - as future_end() with an ERROR made of these; where there is no memory
  * for one, with a fixed one. */
 bool future_fail(struct xr_future *future, enum xr_status status,
 	const char *fmt, ...) __attribute__((format(printf, 3, 4)));
