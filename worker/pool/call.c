@@ -24,6 +24,12 @@ await(struct waiter *w, int64_t deadline, void *ctx)
 	return take_await(job->pool, w, deadline);
 }
 
+static struct task *
+task_of(const struct xr_pool *pool, const struct job *job)
+{
+	return &pool->task[(const struct call *)job - pool->call];
+}
+
 /* With the lock held; as call_claim(). @rest: of one that nobody has in hand. */
 static struct xr_future *
 abort_one(struct xr_pool *pool, struct job *job, struct call_rest *rest)
@@ -31,7 +37,7 @@ abort_one(struct xr_pool *pool, struct job *job, struct call_rest *rest)
 	struct xr_future *future = call_claim(job);
 
 	if (future != NULL)
-		job_drop(pool, &pool->task[job - pool->call], rest);
+		job_drop(pool, task_of(pool, job), rest);
 	return future;
 }
 
@@ -87,7 +93,7 @@ void
 call_begin(struct xr_pool *pool, uint32_t index, const struct job_ask *ask,
 	struct entry *entry, struct xr_future *future)
 {
-	struct job *job = &pool->call[index];
+	struct job *job = &pool->call[index].job;
 
 	job->is_own = true;
 	job->pool = pool_ref(pool); /* the future's */

@@ -45,7 +45,8 @@ feed_begin(struct xr_pool *pool, uint32_t index, struct job *job)
 		pool->place[t->place].tasks++;
 	}
 	pool->unfed -= job->is_waiting;
-	atomic_fetch_add(&pool->open, 1);
+	if (pool->gang == NULL)
+		atomic_fetch_add(&pool->open, 1);
 	tell_open(pool, 1 - (int64_t)job->is_waiting);
 }
 

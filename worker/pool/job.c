@@ -455,7 +455,8 @@ job_reclaim(struct xr_pool *pool, struct task *t)
 void
 job_close(struct xr_pool *pool)
 {
-	atomic_fetch_sub(&pool->open, 1);
+	if (pool->gang == NULL)
+		atomic_fetch_sub(&pool->open, 1);
 	tell_open(pool, -1);
 }
 

@@ -25,20 +25,25 @@ enum job_item {
 	JOB_ERROR,
 };
 
+/* Who runs a call reads its first line only. */
 struct job {
-	_Atomic uint32_t refs; /* of one that is not its task's own */
-	bool is_own;           /* call.h */
-	struct xr_pool *pool;  /* a reference */
-	enum job_kind kind;
-	enum item_form form;
-	uint32_t flags; /* enum xr_pool_task_flags */
+	struct xr_pool *pool; /* a reference */
 	struct entry *func;
 	struct xr_value *args, *named; /* references */
+	struct xr_future *future;      /* a reference, until it has ended */
+	enum job_kind kind;
+	enum item_form form;
+	uint32_t flags;     /* enum xr_pool_task_flags */
+	bool is_own;        /* call.h */
+	_Atomic bool ended; /* set with the pool's lock, but for a call's */
+	bool here; /* its submitter waits for it, for as long as it takes */
+	bool failed;
+
 	size_t count;
+	_Atomic uint32_t refs; /* of one that is not its task's own */
 	xr_pool_fn *callback, *error_callback;
 	void *ctx;
-	struct xr_future *future; /* a reference, until it has ended */
-	struct xr_future *mine;   /* the submitter's reference of it */
+	struct xr_future *mine; /* the submitter's reference of it */
 
 	/* under the pool's lock */
 	TAILQ_ENTRY(job) list, waits;
@@ -48,8 +53,6 @@ struct job {
 	size_t left;  /* items without a result */
 	uint32_t tasks;
 	bool is_listed, is_waiting;
-	_Atomic bool ended; /* set with the lock, but for a call's */
-	bool here; /* its submitter waits for it, for as long as it takes */
 	struct xr_value *error; /* the first, or of all; a reference */
 
 	/* of the items: written by who ends their task */
@@ -66,7 +69,11 @@ struct job {
 	/* while it waits for its callback */
 	struct work work;
 	struct xr_value *result;
-	bool failed;
+};
+
+/* One that is part of its task (call.h). */
+struct call {
+	_Alignas(64) struct job job;
 };
 
 /* What is asked for. */

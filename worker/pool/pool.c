@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "segment/layout.h"
 #include "worker/pool/call.h"
 #include "worker/pool/keeper.h"
 #include "worker/pool/tell.h"
@@ -44,8 +45,7 @@ pool_unref(struct xr_pool *pool)
 	pthread_cond_destroy(&pool->changed);
 	pthread_mutex_destroy(&pool->lock);
 	free(pool->place);
-	free(pool->task);
-	free(pool->call);
+	free(pool->tables);
 	free(pool->spare);
 	free(pool->in);
 	free(pool->taker);
@@ -87,21 +87,34 @@ alloc(void)
 	return pool;
 }
 
+/* In lines of their own. Pages that nobody needs are not touched. */
+static bool
+make_tasks(struct xr_pool *pool)
+{
+	size_t line = _Alignof(struct task), tasks = pool->conf.tasks;
+
+	pool->tables = calloc(1,
+		line + tasks * (sizeof(*pool->task) + sizeof(*pool->call)));
+	if (pool->tables == NULL)
+		return false;
+	pool->task =
+		(struct task *)segment_round((uintptr_t)pool->tables, line);
+	pool->call = (struct call *)(pool->task + tasks);
+	return true;
+}
+
 static enum xr_status
 make_tables(struct xr_pool *pool, struct xr_error *err)
 {
 	uint32_t tasks = pool->conf.tasks;
 
 	pool->place = calloc(pool->conf.workers, sizeof(*pool->place));
-	pool->task = calloc(tasks, sizeof(*pool->task));
-	pool->call = calloc(tasks, sizeof(*pool->call));
 	pool->spare = calloc(tasks, sizeof(*pool->spare));
 	pool->in = calloc(pool->conf.workers, sizeof(struct xr_queue *));
 	pool->taker = calloc(TAKE_BATCH, sizeof(*pool->taker));
 	pool->buf = calloc(TAKE_BATCH, sizeof(*pool->buf));
-	if (pool->place == NULL || pool->task == NULL || pool->call == NULL ||
-		pool->spare == NULL || pool->in == NULL ||
-		pool->taker == NULL || pool->buf == NULL)
+	if (!make_tasks(pool) || pool->place == NULL || pool->spare == NULL ||
+		pool->in == NULL || pool->taker == NULL || pool->buf == NULL)
 		return fail(err, XR_E_NOMEM, "out of memory");
 	for (uint32_t i = 0; i < pool->conf.workers; i++)
 		pthread_mutex_init(&pool->place[i].puts, NULL);

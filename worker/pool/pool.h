@@ -38,28 +38,32 @@
 
 #define TAKE_BATCH 16 /* results at a time */
 
+struct call;
 struct gauge_row;
 struct job;
 struct mate;
 struct seat;
 
-/* A task that may be waiting or in hand: of the ledger's line with its number. */
+/* A task that may be waiting or in hand: of the ledger's line with its number. Whoever runs
+ * one of threads has its first line. */
 struct task {
-	struct job *job; /* a reference; NULL: it is spare */
-	size_t first;    /* of the job's items */
-	uint32_t count, gen, tries;
+	_Alignas(64) struct gang_task gang; /* with threads: how it is posted */
+	struct job *job;                    /* a reference; NULL: it is spare */
+	struct task *next_done; /* with threads: of its seat's that are over */
+	size_t first;           /* of the job's items */
+	uint32_t count, gen;
+
+	uint32_t tries;
+	uint32_t place; /* of the worker that it is for, with XR_POOL_P2P */
+	/* While somebody puts it: gen << 2 | FEEDING, or | FORSAKEN: its job has ended
+	 * meanwhile, and who puts it makes it spare, unless a worker has it. */
+	_Atomic uint32_t feeding;
+	bool is_again;
+	TAILQ_ENTRY(task) list; /* of those that are to be put again */
 	/* of a mate's (mate.h), until it is taken: as struct job_part */
 	uint32_t done;
 	struct xr_value *error;
 	uint64_t ns;
-	uint32_t place; /* of the worker that it is for, with XR_POOL_P2P */
-	bool is_again;
-	/* While somebody puts it: gen << 2 | FEEDING, or | FORSAKEN: its job has ended
-	 * meanwhile, and who puts it makes it spare, unless a worker has it. */
-	_Atomic uint32_t feeding;
-	struct task *next_done; /* with threads: of its seat's that are over */
-	struct gang_task gang;  /* with threads: how it is posted */
-	TAILQ_ENTRY(task) list; /* of those that are to be put again */
 };
 TAILQ_HEAD(task_list, task);
 
@@ -124,8 +128,9 @@ struct xr_pool {
 	uint32_t starts_failed; /* in a row, */
 	int64_t first_failed;   /* since then */
 	int64_t kill_at;        /* INT64_MAX: nobody is to be killed */
+	void *tables;           /* memory of: */
 	struct task *task;      /* [conf.tasks] */
-	struct job *call;       /* [conf.tasks]: call.h */
+	struct call *call;      /* [conf.tasks] */
 	uint32_t calls;         /* of these that are not spare */
 	uint32_t *spare, spare_count;
 	uint32_t map_tasks;      /* of maps, of those that are not spare */
@@ -138,9 +143,9 @@ struct xr_pool {
 
 	/* Who takes results. */
 	struct waiter_list followers;
-	struct waiter *heir;      /* was handed the lead */
-	_Atomic uint32_t led;     /* somebody leads */
-	_Atomic uint32_t open;    /* tasks that are not spare */
+	struct waiter *heir;   /* was handed the lead */
+	_Atomic uint32_t led;  /* somebody leads */
+	_Atomic uint32_t open; /* tasks that are not spare, but for threads */
 	_Atomic uint32_t watched; /* the keeper looks at the queue of results */
 	_Atomic uint32_t nudges;  /* who leads is to look whether it has to */
 	_Atomic bool

@@ -123,7 +123,7 @@ take_back(struct job *job, uint32_t index)
 static bool
 take_back_call(struct xr_pool *pool, uint32_t index)
 {
-	struct job *job = &pool->call[index];
+	struct job *job = &pool->call[index].job;
 	struct xr_future *future = call_claim(job);
 	struct call_rest rest = call_take(job);
 

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "worker/pool/tell.h"
+#include "worker/pool/thread.h"
 
 void
 tell_begin(struct xr_pool *pool)
@@ -98,7 +99,8 @@ open_now(struct xr_pool *pool)
 	uint64_t open;
 
 	pthread_mutex_lock(&pool->lock);
-	open = atomic_load(&pool->open) + pool->unfed;
+	thread_reap(pool);
+	open = pool->conf.tasks - pool->spare_count + pool->unfed;
 	pthread_mutex_unlock(&pool->lock);
 	return open > 0 ? (uint32_t)(open - 1) : 0;
 }
