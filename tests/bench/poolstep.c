@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* poolstep.c - tasks of an xr_pool; see peers/pool.h. KIND is threads or processes. A task
- * answers with its number. */
+/* poolstep.c - tasks of an xr_pool; see peers/pool.h. KIND is threads, processes, or bound:
+ * processes, on all processors but the first one, where who submits is. A task answers with
+ * its number. */
+#include <sched.h>
+#include <unistd.h>
+
 #include <xrun/func.h>
 #include <xrun/pool.h>
 #include <xrun/proc.h>
@@ -30,6 +34,31 @@ step(struct xr_call *call, struct xr_value *args, void *ctx)
 	if (turns > 0)
 		run_compute((uint64_t)turns);
 	return xr_reply(call, xr_value_new_i64(number));
+}
+
+/* This process: to the first processor, or to all others. */
+static void
+bind_to(bool first)
+{
+	long count = sysconf(_SC_NPROCESSORS_ONLN);
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	for (int i = 0; i < count; i++)
+		if ((i == 0) == first || count == 1)
+			CPU_SET((size_t)i, &set);
+	if (sched_setaffinity(0, sizeof(set), &set) != 0)
+		exit(4);
+}
+
+/* What each worker does first. */
+static enum xr_status
+bind_worker(struct xr_call *call, struct xr_value *args, void *ctx)
+{
+	(void)args;
+	(void)ctx;
+	bind_to(false);
+	return xr_reply(call, xr_value_new_nil());
 }
 
 static void
@@ -172,21 +201,25 @@ play(uint64_t count)
 int
 main(int argc, char **argv)
 {
-	const struct xr_func func = {
-		.size = sizeof(func),
-		.name = "step",
-		.fn = step,
+	const struct xr_func funcs[] = {
+		{ .size = sizeof(funcs[0]), .name = "step", .fn = step },
+		{ .size = sizeof(funcs[0]), .name = "bind", .fn = bind_worker },
 	};
 	struct xr_pool_opts opts = { .size = sizeof(opts) };
 	struct xr_error err;
 	int status;
 
-	must(xr_fn_register(&func, &err), &err);
+	for (int i = 0; i < 2; i++)
+		must(xr_fn_register(&funcs[i], &err), &err);
 	must(xr_init(&err), &err);
 	run_init(argc, argv);
 	opts.workers = (uint32_t)run.workers;
 	if (strcmp(run.kind, "threads") == 0)
 		opts.kind = XR_POOL_THREADS;
+	if (strcmp(run.kind, "bound") == 0) {
+		opts.initializer = "bind";
+		bind_to(true);
+	}
 	must(xr_pool_new(&opts, &pool, &err), &err);
 	run_cpu_others = workers_cpu;
 	status = run_play(play);
