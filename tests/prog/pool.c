@@ -468,17 +468,6 @@ static const struct rig_case cases[] = {
 	{ NULL, NULL },
 };
 
-static bool
-run(const struct rig_case *c, const char *name)
-{
-	for (; c->name != NULL; c++)
-		if (strcmp(c->name, name) == 0) {
-			c->fn();
-			return true;
-		}
-	return false;
-}
-
 int
 main(int argc, char **argv)
 {
@@ -490,8 +479,9 @@ main(int argc, char **argv)
 	if (argc == 2)
 		flavour = &flavours[0];
 	if (flavour == NULL ||
-		(!run(cases, argv[1]) && !run(result_cases, argv[1]) &&
-			!run(end_cases, argv[1]) && !run(op_cases, argv[1]))) {
+		(!rig_run(cases, argv[1]) && !rig_run(result_cases, argv[1]) &&
+			!rig_run(end_cases, argv[1]) &&
+			!rig_run(op_cases, argv[1]))) {
 		fprintf(stderr, "usage: pool CASE [FLAVOUR]\n");
 		return 2;
 	}

@@ -12,7 +12,7 @@ static pid_t
 runner_of(uint32_t i)
 {
 	rig_await(2 * i, 1);
-	return (pid_t)atomic_load(&rig_page->word[RIG_WORDS - 1 - i]);
+	return (pid_t)atomic_load(&rig_word[RIG_WORDS - 1 - i]);
 }
 
 /* wait(i) does not wait, or not any more. */
@@ -151,7 +151,7 @@ idempotent(void)
 	rig_await(0, 2);
 	release(0);
 	EXPECT(rig_get(future) == 0);
-	EXPECT(atomic_load(&rig_page->word[0]) == 2);
+	EXPECT(atomic_load(&rig_word[0]) == 2);
 	rig_done(&t);
 	t = rig_task("die", rig_one(SIGKILL));
 	t.flags = XR_POOL_IDEMPOTENT;
@@ -291,7 +291,7 @@ initializer(void)
 	o.initargs = args;
 	pool = rig_pool_of(&o);
 	rig_await(1000, WORKERS);
-	EXPECT(atomic_load(&rig_page->word[1001]) == 10 * WORKERS);
+	EXPECT(atomic_load(&rig_word[1001]) == 10 * WORKERS);
 	EXPECT(rig_call(pool, "weigh", 1) == 20);
 	xr_value_unref(args);
 	rig_end(pool);
@@ -317,7 +317,7 @@ bad_initializer(void)
 	EXPECT(strstr(rig_err.text, "no device for me") != NULL);
 	EXPECT(xr_pool_apply_async(pool, &t, &future, &rig_err) == XR_E_DEVICE);
 	EXPECT(xr_pool_join(pool, SOON, &rig_err) == XR_OK);
-	EXPECT(atomic_load(&rig_page->word[1000]) <= WORKERS + 4);
+	EXPECT(atomic_load(&rig_word[1000]) <= WORKERS + 4);
 	rig_done(&t);
 	xr_pool_free(pool);
 }
@@ -368,8 +368,8 @@ terminate(void)
 	}
 	EXPECT(xr_pool_size(pool) == 0);
 	if (rig_threads()) /* those that ran were told, others never ran */
-		EXPECT(atomic_load(&rig_page->word[1]) == 1 &&
-			atomic_load(&rig_page->word[2 * 99]) == 0);
+		EXPECT(atomic_load(&rig_word[1]) == 1 &&
+			atomic_load(&rig_word[2 * 99]) == 0);
 	xr_pool_free(pool);
 }
 
@@ -408,7 +408,7 @@ cancel(void)
 		rig_await(2 * i + 1, 1);
 	}
 	EXPECT(rig_call(pool, "weigh", 2) == 40);
-	EXPECT(atomic_load(&rig_page->word[100]) == 0);
+	EXPECT(atomic_load(&rig_word[100]) == 0);
 	rig_end(pool);
 }
 
@@ -468,8 +468,7 @@ orphans(void)
 		rig_await(0, 1);
 		xr_pool_pids(pool, pids, WORKERS);
 		for (uint32_t i = 0; i < WORKERS; i++)
-			atomic_store(&rig_page->word[2000 + i],
-				(uint32_t)pids[i]);
+			atomic_store(&rig_word[2000 + i], (uint32_t)pids[i]);
 		rig_post(1999);
 		pause();
 	}
@@ -478,8 +477,7 @@ orphans(void)
 	EXPECT(waitpid(child, &status, 0) == child);
 	from = rig_now();
 	for (uint32_t i = 0; i < WORKERS; i++)
-		rig_until(is_gone((pid_t)
-				atomic_load(&rig_page->word[2000 + i])));
+		rig_until(is_gone((pid_t)atomic_load(&rig_word[2000 + i])));
 	EXPECT(rig_now() - from < XR_SECONDS(1));
 }
 
@@ -506,7 +504,7 @@ leaves(void)
 		}
 		EXPECT(waitpid(child, &status, 0) == child);
 		EXPECT(WIFEXITED(status) && WEXITSTATUS(status) == 5);
-		EXPECT(drains == 0 || atomic_load(&rig_page->word[word]) == 1);
+		EXPECT(drains == 0 || atomic_load(&rig_word[word]) == 1);
 	}
 }
 

@@ -167,7 +167,7 @@ each(void)
 	pool = pool_with(OPS(.worker = "rig.worker"));
 	live(pool);
 	rig_end(pool);
-	EXPECT(atomic_load(&rig_page->word[3000]) == WORKERS);
+	EXPECT(atomic_load(&rig_word[3000]) == WORKERS);
 }
 
 /* (10 items, 2 workers) are chunks of 2, of 5 tasks. */

@@ -1,43 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pool_rig.c - see pool_rig.h. */
 #include <fcntl.h>
-#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
-#include <time.h>
-
-#include <linux/futex.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
 
 #include <xrun/tensor.h>
 
 #include "tests/prog/pool_rig.h"
 
-#define PATIENCE_S 60
-
 const struct flavour *flavour;
-struct xr_error rig_err;
 int64_t rig_secret;
-struct rig_page *rig_page;
-
-void
-rig_fail(const char *what, const char *file, int line)
-{
-	fprintf(stderr, "%s, line %d: %s: %s\n", file, line, what,
-		rig_err.text);
-	fflush(NULL);
-	_exit(1);
-}
-
-int64_t
-rig_now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
-}
 
 /* --- the page ----------------------------------------------------------------------- */
 
@@ -49,30 +21,11 @@ open_page(void)
 	int fd = path != NULL ? open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600) :
 				-1;
 
-	alarm(PATIENCE_S);
-	if (fd == -1 || ftruncate(fd, sizeof(*rig_page)) == -1)
+	alarm(RIG_PATIENCE_S);
+	if (fd == -1 || ftruncate(fd, RIG_WORDS * sizeof(*rig_word)) == -1)
 		return;
-	rig_page = mmap(NULL, sizeof(*rig_page), PROT_READ | PROT_WRITE,
-		MAP_SHARED, fd, 0);
+	rig_word = rig_memory(RIG_WORDS * sizeof(*rig_word), fd);
 	close(fd);
-}
-
-void
-rig_post(uint32_t word)
-{
-	atomic_fetch_add(&rig_page->word[word], 1);
-	syscall(SYS_futex, &rig_page->word[word], FUTEX_WAKE, INT_MAX, NULL,
-		NULL, 0);
-}
-
-void
-rig_await(uint32_t word, uint32_t value)
-{
-	uint32_t now;
-
-	while ((now = atomic_load(&rig_page->word[word])) < value)
-		syscall(SYS_futex, &rig_page->word[word], FUTEX_WAIT, now, NULL,
-			NULL, 0);
 }
 
 /* --- pools --------------------------------------------------------------------------- */
@@ -332,7 +285,7 @@ wait_for(struct xr_call *call, struct xr_value *args, void *ctx)
 	uint32_t i = (uint32_t)arg(args, 0);
 
 	(void)ctx;
-	atomic_store(&rig_page->word[RIG_WORDS - 1 - i], (uint32_t)getpid());
+	atomic_store(&rig_word[RIG_WORDS - 1 - i], (uint32_t)getpid());
 	rig_post(2 * i);
 	rig_await(2 * i + 1, 1);
 	return answer(call, args, i);
@@ -462,7 +415,7 @@ greet(struct xr_call *call, struct xr_value *args, void *ctx)
 {
 	(void)call;
 	(void)ctx;
-	atomic_fetch_add(&rig_page->word[1001], (uint32_t)arg(args, 0));
+	atomic_fetch_add(&rig_word[1001], (uint32_t)arg(args, 0));
 	rig_post(1000);
 	return XR_OK;
 }

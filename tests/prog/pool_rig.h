@@ -2,16 +2,10 @@
 /*
  * pool_rig.h - what the programs that test pools share: flavours of pools, functions that
  * they run, and values.
- *
- * What a case did not expect ends the process with status 1, and a line that says what. A
- * case has a minute.
  */
 #ifndef TESTS_PROG_POOL_RIG_H
 #define TESTS_PROG_POOL_RIG_H
 
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,11 +14,7 @@
 #include <xrun/func.h>
 #include <xrun/pool.h>
 
-#define EXPECT(x) \
-	do { \
-		if (!(x)) \
-			rig_fail(#x, __FILE__, __LINE__); \
-	} while (0)
+#include "tests/prog/rig.h"
 
 #define WORKERS 2
 #define SOON    XR_SECONDS(20)
@@ -40,10 +30,7 @@ struct flavour {
 
 extern const struct flavour *flavour; /* of this run */
 extern int64_t rig_secret;            /* of this process, for secret() */
-extern struct xr_error rig_err;       /* of the last call */
 
-void rig_fail(const char *what, const char *file, int line)
-	__attribute__((noreturn));
 void rig_register(void); /* all functions; before xr_init() */
 
 /* rig_opts() - of the flavour, with WORKERS; rig_pool() - one. */
@@ -76,16 +63,8 @@ enum xr_status rig_fails(struct xr_future *future);
 int64_t rig_call(struct xr_pool *pool, const char *name, int64_t i);
 struct xr_future *rig_async(struct xr_pool *pool, const char *name, int64_t i);
 
-int64_t rig_now(void); /* ns */
-
-/* A page that all processes of a case see, at a path of its own: words of the case. */
+/* Of rig_word, which lie in the file that POOL_PAGE names. */
 #define RIG_WORDS 4096
-struct rig_page {
-	_Atomic uint32_t word[RIG_WORDS];
-};
-extern struct rig_page *rig_page;
-void rig_post(uint32_t word);
-void rig_await(uint32_t word, uint32_t value);
 
 /* rig_until() - a condition that nothing tells of but a look, soon. */
 #define rig_until(x) \
@@ -95,11 +74,6 @@ void rig_await(uint32_t word, uint32_t value);
 			usleep(1000); \
 		EXPECT(x); \
 	} while (0)
-
-struct rig_case {
-	const char *name;
-	void (*fn)(void);
-};
 
 extern const struct rig_case result_cases[]; /* pool_result.c */
 extern const struct rig_case end_cases[];    /* pool_end.c */

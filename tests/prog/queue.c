@@ -467,17 +467,6 @@ static const struct rig_case cases[] = {
 	{ NULL, NULL },
 };
 
-static bool
-run(const struct rig_case *c, const char *name)
-{
-	for (; c->name != NULL; c++)
-		if (strcmp(c->name, name) == 0) {
-			c->fn();
-			return true;
-		}
-	return false;
-}
-
 int
 main(int argc, char **argv)
 {
@@ -487,9 +476,9 @@ main(int argc, char **argv)
 	if (far_is_on())
 		far_begin();
 	if (argc != 2 ||
-		(!run(cases, argv[1]) && !run(many_cases, argv[1]) &&
-			!run(end_cases, argv[1]) &&
-			!run(away_cases, argv[1]))) {
+		(!rig_run(cases, argv[1]) && !rig_run(many_cases, argv[1]) &&
+			!rig_run(end_cases, argv[1]) &&
+			!rig_run(away_cases, argv[1]))) {
 		fprintf(stderr, "usage: queue CASE\n");
 		return 2;
 	}

@@ -189,7 +189,7 @@ static void
 after_reader(bool redeliver, uint32_t is_done, uint32_t first)
 {
 	struct xr_queue *q = QUEUE(.redeliver = redeliver);
-	uint32_t turn = atomic_load(&rig_board->word[0]) + 1;
+	uint32_t turn = atomic_load(&rig_word[0]) + 1;
 	struct xr_queue_buf buf = { 0 };
 	uint32_t seen = 0;
 	struct rig_item item;

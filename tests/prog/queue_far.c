@@ -135,7 +135,6 @@ far_memory(size_t bytes)
 {
 	const char *has = getenv(MEMORY);
 	char number[16];
-	void *at;
 
 	if (has != NULL) {
 		far.memory = (int)strtol(has, NULL, 10);
@@ -146,10 +145,7 @@ far_memory(size_t bytes)
 		snprintf(number, sizeof(number), "%d", far.memory);
 		setenv(MEMORY, number, 1);
 	}
-	at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, far.memory,
-		0);
-	EXPECT(at != MAP_FAILED);
-	return at;
+	return rig_memory(bytes, far.memory);
 }
 
 /* FN INDEX LEFT TEXT; what a function is called by is how far it is from one of ours. */
@@ -166,7 +162,7 @@ be_child(const char *task)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	fn = (rig_fn *)((char *)(void *)far_fork + at);
 	snprintf(name, sizeof(name), "child%d", (int)getpid());
-	join(name, 2 + (int)atomic_load(&rig_board->word[RIG_READY]));
+	join(name, 2 + (int)atomic_load(&rig_word[RIG_READY]));
 	EXPECT(xr_queue_open(text, &q, &rig_err) == XR_OK);
 	if (left != 0)
 		xr_queue_leave(q, left);
@@ -193,7 +189,7 @@ far_begin(void)
 pid_t
 far_fork(rig_fn *fn, struct xr_queue *q, uint32_t index)
 {
-	uint32_t ready = atomic_load(&rig_board->word[RIG_READY]);
+	uint32_t ready = atomic_load(&rig_word[RIG_READY]);
 	char text[XR_QUEUE_TEXT_MAX], task[256];
 	char *args[] = { "queue", NULL };
 	pid_t pid;

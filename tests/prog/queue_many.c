@@ -334,7 +334,7 @@ no_memory(void)
 	let_sleep(pid);
 	EXPECT(rig_get(q, &item, &len) && item.seq == 0);
 	rig_await(2, 1);
-	EXPECT(atomic_load(&rig_board->word[1]) == 0);
+	EXPECT(atomic_load(&rig_word[1]) == 0);
 	EXPECT(rig_get(q, &item, &len) && item.seq == 1);
 	rig_await(1, 1);
 	rig_join(pid, 2);

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* queue_rig.c - see queue_rig.h. */
-#include <fcntl.h>
-#include <limits.h>
 #include <signal.h>
 #include <time.h>
 
-#include <linux/futex.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include <xrun/tensor.h>
@@ -16,18 +11,7 @@
 #include "tests/prog/queue_far.h"
 #include "tests/prog/queue_rig.h"
 
-#define PATIENCE_S 60
-
-struct xr_error rig_err;
 struct rig_board *rig_board;
-
-void
-rig_fail(const char *what, const char *file, int line)
-{
-	fprintf(stderr, "%s, line %d: %s: %s\n", file, line, what,
-		rig_err.text);
-	_exit(1);
-}
 
 /* --- what children have ---------------------------------------------------------------- */
 
@@ -87,13 +71,9 @@ rig_init(size_t extra)
 {
 	size_t bytes = sizeof(*rig_board) + extra;
 
-	alarm(PATIENCE_S);
-	if (far_is_on())
-		rig_board = far_memory(bytes);
-	else
-		rig_board = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-			MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	EXPECT(rig_board != MAP_FAILED);
+	alarm(RIG_PATIENCE_S);
+	rig_board = far_is_on() ? far_memory(bytes) : rig_memory(bytes, -1);
+	rig_word = rig_board->word;
 	return rig_board + 1;
 }
 
@@ -113,7 +93,7 @@ rig_fork(rig_fn *fn, struct xr_queue *q, uint32_t index)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
 		_exit(1);
-	alarm(PATIENCE_S);
+	alarm(RIG_PATIENCE_S);
 	fn(q, index);
 	_exit(0);
 }
@@ -134,24 +114,6 @@ rig_kill(pid_t pid)
 {
 	EXPECT(kill(pid, SIGKILL) == 0);
 	EXPECT(waitpid(pid, NULL, 0) == pid);
-}
-
-void
-rig_post(uint32_t word)
-{
-	atomic_fetch_add(&rig_board->word[word], 1);
-	syscall(SYS_futex, &rig_board->word[word], FUTEX_WAKE, INT_MAX, NULL,
-		NULL, 0);
-}
-
-void
-rig_await(uint32_t word, uint32_t value)
-{
-	uint32_t now;
-
-	while ((now = atomic_load(&rig_board->word[word])) < value)
-		syscall(SYS_futex, &rig_board->word[word], FUTEX_WAIT, now,
-			NULL, NULL, 0);
 }
 
 /* In state S, twice in a row with no switch in between: it does not look any more. */
@@ -191,25 +153,13 @@ rig_sleeps(pid_t pid)
 	EXPECT(state == 'S');
 }
 
-static int64_t
-clock_of(clockid_t clock)
-{
-	struct timespec t;
-
-	clock_gettime(clock, &t);
-	return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
-}
-
-int64_t
-rig_now(void)
-{
-	return clock_of(CLOCK_MONOTONIC);
-}
-
 int64_t
 rig_cpu(void)
 {
-	return clock_of(CLOCK_PROCESS_CPUTIME_ID);
+	struct timespec t;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
 }
 
 struct xr_queue *

@@ -2,16 +2,10 @@
 /*
  * queue_rig.h - what the programs that test queues share: children, and counts that all of
  * them see.
- *
- * What a case did not expect ends its process with status 1, and a line that says what. A
- * case has a minute.
  */
 #ifndef TESTS_PROG_QUEUE_RIG_H
 #define TESTS_PROG_QUEUE_RIG_H
 
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,11 +13,7 @@
 
 #include <xrun/queue.h>
 
-#define EXPECT(x) \
-	do { \
-		if (!(x)) \
-			rig_fail(#x, __FILE__, __LINE__); \
-	} while (0)
+#include "tests/prog/rig.h"
 
 /* What was put and got, item by item, of all producers. */
 #define RIG_WRITERS 8
@@ -33,7 +23,7 @@
 #define RIG_KEPT    64 /* bytes */
 
 struct rig_board {
-	_Atomic uint32_t word[RIG_WORDS]; /* for the case; futexes */
+	_Atomic uint32_t word[RIG_WORDS]; /* rig_word */
 	_Atomic uint64_t got;
 	uint8_t kept[RIG_KEPT];
 	_Atomic uint8_t seen[RIG_WRITERS][RIG_ITEMS];
@@ -44,7 +34,6 @@ struct rig_item {
 	uint32_t seq;
 };
 
-extern struct xr_error rig_err; /* of the last call */
 extern struct rig_board *rig_board;
 
 /* rig_init() - in main(), first. Gives @extra bytes that all see, too. */
@@ -54,9 +43,6 @@ void *rig_init(size_t extra);
  * when they are made; in main(), before rig_init(). */
 void rig_keep(void *data, size_t len);
 void rig_recall(void);
-
-void rig_fail(const char *what, const char *file, int line)
-	__attribute__((noreturn));
 
 typedef void rig_fn(struct xr_queue *q, uint32_t index);
 
@@ -70,14 +56,9 @@ uint32_t rig_left(const struct xr_queue *q);
 void rig_join(const pid_t *pids, size_t count);
 void rig_kill(pid_t pid);
 
-/* rig_post() - one more of a word; rig_await() - until it is @value or more. */
-void rig_post(uint32_t word);
-void rig_await(uint32_t word, uint32_t value);
-
 /* rig_sleeps() - until the process sleeps in a system call. */
 void rig_sleeps(pid_t pid);
 
-int64_t rig_now(void); /* ns */
 int64_t rig_cpu(void); /* ns of this process */
 
 /* rig_queue() - as XR_QUEUE_... says. */
@@ -93,11 +74,6 @@ bool rig_get(struct xr_queue *q, struct rig_item *item, size_t *len);
 
 /* rig_tensor() - of 100000 bytes that are 1. */
 struct xr_value *rig_tensor(void);
-
-struct rig_case {
-	const char *name;
-	void (*fn)(void);
-};
 
 extern const struct rig_case many_cases[]; /* queue_many.c */
 void many_init(void);
