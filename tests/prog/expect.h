@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include <xrun/error.h>
+#include <xrun/func.h>
 #include <xrun/time.h>
 
 /* Which it is, and of how many; the program's own to set. */
@@ -22,6 +23,9 @@ extern struct xr_error err;
 
 /* give_up() - says where what was not as expected, and what err says; it has failed. */
 _Noreturn void give_up(const char *what, int line);
+
+/* die() - a function that kills the process that runs it. */
+enum xr_status die(struct xr_call *call, struct xr_value *args, void *ctx);
 
 /* now() - ns of CLOCK_MONOTONIC. */
 int64_t now(void);

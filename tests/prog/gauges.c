@@ -24,19 +24,13 @@
 #include <xrun/queue.h>
 #include <xrun/store.h>
 
+#include "tests/prog/expect.h"
 #include "tests/prog/prog.h"
 
 #define WORKERS 2
 #define SOON    XR_SECONDS(20)
 
-static struct xr_error err;
 static enum xr_pool_kind kind;
-
-#define MUST(x) \
-	do { \
-		if (!(x)) \
-			prog_die(0, "%s: %s", #x, err.text); \
-	} while (0)
 
 /* --- functions ---------------------------------------------------------------- */
 
@@ -55,23 +49,12 @@ nap(struct xr_call *call, struct xr_value *args, void *ctx)
 	return XR_OK;
 }
 
-/* Its worker is gone. */
-static enum xr_status
-die(struct xr_call *call, struct xr_value *args, void *ctx)
-{
-	(void)call;
-	(void)args;
-	(void)ctx;
-	raise(SIGKILL);
-	return XR_OK;
-}
-
 static void
 know(const char *name, xr_func_fn *fn)
 {
 	const struct xr_func f = { .size = sizeof(f), .name = name, .fn = fn };
 
-	MUST(xr_fn_register(&f, &err) == XR_OK);
+	EXPECT(xr_fn_register(&f, &err) == XR_OK);
 }
 
 /* --- pools -------------------------------------------------------------------- */
@@ -87,7 +70,7 @@ make(const char *name)
 	};
 	struct xr_pool *pool;
 
-	MUST(xr_pool_new(&o, &pool, &err) == XR_OK);
+	EXPECT(xr_pool_new(&o, &pool, &err) == XR_OK);
 	return pool;
 }
 
@@ -98,8 +81,8 @@ list_of(int64_t ms, int64_t count, int64_t zeros)
 	struct xr_value *list = xr_value_new_list();
 
 	for (int64_t i = 0; i < count; i++)
-		MUST(xr_value_append(list,
-			     xr_value_new_i64(i < zeros ? 0 : ms)) == XR_OK);
+		EXPECT(xr_value_append(list,
+			       xr_value_new_i64(i < zeros ? 0 : ms)) == XR_OK);
 	return list;
 }
 
@@ -110,7 +93,7 @@ begin(struct xr_pool *pool, const char *name, int64_t ms)
 	struct xr_future *future;
 
 	t.args = list_of(ms, 1, 0);
-	MUST(xr_pool_apply_async(pool, &t, &future, &err) == XR_OK);
+	EXPECT(xr_pool_apply_async(pool, &t, &future, &err) == XR_OK);
 	xr_value_unref(t.args);
 	return future;
 }
@@ -134,10 +117,10 @@ map(struct xr_pool *pool, int64_t ms, int64_t items, int64_t chunk)
 	struct xr_future *future;
 
 	t.args = list_of(ms, items, 0);
-	MUST(xr_pool_map_async(pool, &t, &future, &err) == XR_OK);
+	EXPECT(xr_pool_map_async(pool, &t, &future, &err) == XR_OK);
 	xr_value_unref(t.args);
 	if (ms < 1000)
-		MUST(end(future) == XR_OK);
+		EXPECT(end(future) == XR_OK);
 }
 
 static void
@@ -148,7 +131,7 @@ iterate(struct xr_pool *pool, int64_t items, int64_t zeros)
 	struct xr_value *value;
 
 	t.args = list_of(1, items, zeros);
-	MUST(xr_pool_imap_unordered(pool, &t, &iter, &err) == XR_OK);
+	EXPECT(xr_pool_imap_unordered(pool, &t, &iter, &err) == XR_OK);
 	xr_value_unref(t.args);
 	while (xr_pool_iter_next(iter, SOON, &value, &err) != XR_E_END)
 		xr_value_unref(value);
@@ -163,7 +146,7 @@ work(void)
 	struct xr_pool *pool = make("work");
 
 	for (int i = 0; i < 10; i++)
-		MUST((end(begin(pool, "nap", i < 3 ? 0 : 1)) == XR_OK) ==
+		EXPECT((end(begin(pool, "nap", i < 3 ? 0 : 1)) == XR_OK) ==
 			(i >= 3));
 	map(pool, 1, 10, 3);
 	iterate(pool, 5, 1);
@@ -203,13 +186,13 @@ ended(void)
 
 	begin(pool, "nap", 600000);
 	map(pool, 600000, 1000, 1);
-	MUST(xr_pool_terminate(pool, 0, &err) == XR_OK);
+	EXPECT(xr_pool_terminate(pool, 0, &err) == XR_OK);
 }
 
 static void
 idle(void)
 {
-	MUST(end(begin(make("work"), "nap", 1)) == XR_OK);
+	EXPECT(end(begin(make("work"), "nap", 1)) == XR_OK);
 }
 
 /* Three pools of 10 calls, one after the other; and two at a time. */
@@ -220,11 +203,11 @@ again(void)
 		struct xr_pool *pool = make("work");
 
 		for (int k = 0; k < 10; k++)
-			MUST(end(begin(pool, "nap", 1)) == XR_OK);
+			EXPECT(end(begin(pool, "nap", 1)) == XR_OK);
 		xr_pool_free(pool);
 	}
 	make("twin");
-	MUST(end(begin(make("twin"), "nap", 1)) == XR_OK);
+	EXPECT(end(begin(make("twin"), "nap", 1)) == XR_OK);
 }
 
 /* Its task is lost, and what comes then is not. */
@@ -233,8 +216,8 @@ lost(void)
 {
 	struct xr_pool *pool = make("work");
 
-	MUST(end(begin(pool, "die", 1)) == XR_E_WORKER_LOST);
-	MUST(end(begin(pool, "nap", 1)) == XR_OK);
+	EXPECT(end(begin(pool, "die", 1)) == XR_E_WORKER_LOST);
+	EXPECT(end(begin(pool, "nap", 1)) == XR_OK);
 }
 
 /* What ran is in the file trace. */
@@ -245,12 +228,12 @@ traced(void)
 	FILE *file = fopen("trace", "w");
 	size_t len = 0;
 
-	MUST(xr_prof_begin(XR_PROF_PROCESS, &err) == XR_OK);
+	EXPECT(xr_prof_begin(XR_PROF_PROCESS, &err) == XR_OK);
 	work();
-	MUST(xr_prof_end(XR_PROF_PROCESS, &events, &err) == XR_OK);
-	MUST(xr_prof_trace(events, &json, &err) == XR_OK);
-	MUST(file != NULL && fputs(xr_value_data(json, &len), file) >= 0);
-	MUST(fclose(file) == 0);
+	EXPECT(xr_prof_end(XR_PROF_PROCESS, &events, &err) == XR_OK);
+	EXPECT(xr_prof_trace(events, &json, &err) == XR_OK);
+	EXPECT(file != NULL && fputs(xr_value_data(json, &len), file) >= 0);
+	EXPECT(fclose(file) == 0);
 }
 
 /* --- queues ------------------------------------------------------------------- */
@@ -261,7 +244,7 @@ queue(uint32_t items)
 	const struct xr_queue_opts o = { .size = sizeof(o), .items = items };
 	struct xr_queue *q;
 
-	MUST(xr_queue_new(&o, &q, &err) == XR_OK);
+	EXPECT(xr_queue_new(&o, &q, &err) == XR_OK);
 	return q;
 }
 
@@ -269,7 +252,7 @@ static void
 put(struct xr_queue *q, int count)
 {
 	for (int i = 0; i < count; i++)
-		MUST(xr_queue_put_bytes(q, "item", 4, SOON, &err) == XR_OK);
+		EXPECT(xr_queue_put_bytes(q, "item", 4, SOON, &err) == XR_OK);
 }
 
 static void
@@ -278,7 +261,7 @@ get(struct xr_queue *q, int count)
 	for (int i = 0; i < count; i++) {
 		struct xr_queue_buf buf = { .data = NULL };
 
-		MUST(xr_queue_get_bytes(q, &buf, SOON, &err) == XR_OK);
+		EXPECT(xr_queue_get_bytes(q, &buf, SOON, &err) == XR_OK);
 		free(buf.data);
 	}
 }
@@ -297,7 +280,7 @@ by_child(struct xr_queue *q)
 		put(own, 1);
 		_exit(0);
 	}
-	MUST(waitpid(pid, &status, 0) == pid && status == 0);
+	EXPECT(waitpid(pid, &status, 0) == pid && status == 0);
 }
 
 /* One is full, one has a name, one is freed. */
@@ -309,9 +292,9 @@ queues(void)
 
 	put(full, 6);
 	by_child(full);
-	MUST(xr_queue_put_bytes(full, "", 0, 0, &err) == XR_E_TIMEOUT);
-	MUST(xr_store_open(NULL, NULL, &store, &err) == XR_OK);
-	MUST(xr_queue_share(jobs, store, "jobs", &err) == XR_OK);
+	EXPECT(xr_queue_put_bytes(full, "", 0, 0, &err) == XR_E_TIMEOUT);
+	EXPECT(xr_store_open(NULL, NULL, &store, &err) == XR_OK);
+	EXPECT(xr_queue_share(jobs, store, "jobs", &err) == XR_OK);
 	put(jobs, 5);
 	get(jobs, 2);
 	freed = queue(10);
@@ -350,7 +333,8 @@ main(int argc, char **argv)
 
 	know("nap", nap);
 	know("die", die);
-	MUST(xr_init(&err) == XR_OK);
+	EXPECT(xr_init(&err) == XR_OK);
+	rank = xr_job_rank();
 	if (argc > 2 && strcmp(argv[2], "threads") == 0)
 		kind = XR_POOL_THREADS;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

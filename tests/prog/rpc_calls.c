@@ -130,16 +130,6 @@ descend(struct xr_call *call, struct xr_value *args, void *ctx)
 	return xr_reply(call, xr_value_new_nil());
 }
 
-static enum xr_status
-die(struct xr_call *call, struct xr_value *args, void *ctx)
-{
-	(void)call;
-	(void)args;
-	(void)ctx;
-	kill(getpid(), SIGKILL);
-	return XR_OK;
-}
-
 static struct xr_call *_Atomic kept;
 
 static enum xr_status

@@ -9,7 +9,6 @@
  * ends it with status 1. "tcp": by that, and not by shared memory.
  */
 #include <dirent.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -44,16 +43,6 @@ add_one(struct xr_call *call, struct xr_value *args, void *ctx)
 	(void)ctx;
 	return xr_reply(call,
 		xr_value_new_i64(int_of(xr_value_at(args, 0)) + 1));
-}
-
-static enum xr_status
-die(struct xr_call *call, struct xr_value *args, void *ctx)
-{
-	(void)call;
-	(void)args;
-	(void)ctx;
-	raise(SIGKILL);
-	return XR_OK;
 }
 
 static struct xr_call *_Atomic kept;
