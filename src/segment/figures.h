@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "segment/layout.h"
+#include "segment/scale.h"
 
 #define FIGURES_LANES 4 /* the last one is shared */
 
@@ -62,27 +63,21 @@ struct segment_figures {
 _Static_assert(sizeof(struct segment_figures) == SEGMENT_FIGURES, "a page");
 _Static_assert((int)FIGURES <= 14, "there is room for all");
 
+#define FIGURES_SCALE \
+	((struct scale){ FIGURES_FIRST_LOG2, 2, FIGURES_LATENCIES })
+
 /* figures_bucket() - of a call that took @ns. */
 static inline uint32_t
 figures_bucket(uint64_t ns)
 {
-	uint32_t log2, i;
-
-	if (ns < UINT64_C(1) << FIGURES_FIRST_LOG2)
-		return 0;
-	log2 = 63 - (uint32_t)__builtin_clzll(ns);
-	i = 4 * (log2 - FIGURES_FIRST_LOG2) + ((ns >> (log2 - 2)) & 3) + 1;
-	return i < FIGURES_LATENCIES ? i : FIGURES_LATENCIES - 1;
+	return scale_bucket(FIGURES_SCALE, ns);
 }
 
-/* figures_above() - what is of bucket @i took less than so many ns; of the last
- * one that is not known: UINT64_MAX. */
+/* figures_above() - as scale_above(). */
 static inline uint64_t
 figures_above(uint32_t i)
 {
-	if (i >= FIGURES_LATENCIES - 1)
-		return UINT64_MAX;
-	return (UINT64_C(4) + i % 4) << (FIGURES_FIRST_LOG2 - 2 + i / 4);
+	return scale_above(FIGURES_SCALE, i);
 }
 
 /* What was read of a slot, made harmless: nothing is below 0, or beyond what
@@ -94,25 +89,11 @@ struct figures_view {
 	int64_t latency[FIGURES_LATENCIES];
 };
 
-/* figures_quantile() - how many ns the @per_mille-th call of a thousand took, at
- * most, fastest first; 0: there were none. Of those in the last bucket where it
- * begins. */
+/* figures_quantile() - as scale_quantile(), of calls. */
 static inline int64_t
 figures_quantile(const struct figures_view *v, uint32_t per_mille)
 {
-	int64_t below = 0, rank = v->calls - v->calls / 1000 * 1000;
-
-	/* Rounded up, without a product that is too large. */
-	rank = v->calls / 1000 * per_mille + (rank * per_mille + 999) / 1000;
-	for (uint32_t i = 0; i < FIGURES_LATENCIES && v->calls > 0; i++) {
-		below += v->latency[i];
-		if (below >= rank && below > 0)
-			return (int64_t)figures_above(i <
-						FIGURES_LATENCIES - 1 ?
-					i :
-					i - 1);
-	}
-	return 0;
+	return scale_quantile(FIGURES_SCALE, v->latency, v->calls, per_mille);
 }
 
 #endif /* SEGMENT_FIGURES_H */

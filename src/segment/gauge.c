@@ -318,20 +318,3 @@ segment_ungauge(int fd, uint64_t at, uint32_t index)
 
 	(void)n; /* then who is next counts on */
 }
-
-int64_t
-gauge_quantile(const struct gauge_view *v, uint32_t per_mille)
-{
-	int64_t below = 0, rest = v->tasks % 1000;
-	int64_t rank =
-		v->tasks / 1000 * per_mille + (rest * per_mille + 999) / 1000;
-
-	for (uint32_t i = 0; i < GAUGE_TIMES; i++) {
-		below = plus(below, v->time[i]);
-		if (below >= rank && below > 0)
-			return (int64_t)gauge_above(i < GAUGE_TIMES - 1 ?
-					i :
-					i - 1);
-	}
-	return 0;
-}

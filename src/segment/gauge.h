@@ -21,6 +21,7 @@
 #include <stdint.h>
 
 #include "segment/layout.h"
+#include "segment/scale.h"
 
 #define GAUGES          20
 #define GAUGE_NAME      40        /* bytes, with the 0 */
@@ -72,27 +73,20 @@ _Static_assert(sizeof(struct segment_gauges) == SEGMENT_GAUGES, "whole pages");
  * there, and sends that: message gauges of wire/control.def. */
 #define GAUGE_SENT_AT SEGMENT_PAGE
 
+#define GAUGE_SCALE ((struct scale){ GAUGE_FIRST_LOG2, 1, GAUGE_TIMES })
+
 /* gauge_bucket() - of a task that took @ns. */
 static inline uint32_t
 gauge_bucket(uint64_t ns)
 {
-	uint32_t log2, i;
-
-	if (ns < UINT64_C(1) << GAUGE_FIRST_LOG2)
-		return 0;
-	log2 = 63 - (uint32_t)__builtin_clzll(ns);
-	i = 2 * (log2 - GAUGE_FIRST_LOG2) + (ns >> (log2 - 1) & 1) + 1;
-	return i < GAUGE_TIMES ? i : GAUGE_TIMES - 1;
+	return scale_bucket(GAUGE_SCALE, ns);
 }
 
-/* gauge_above() - what is of bucket @i took less than so many ns; of the last one that
- * is not known: UINT64_MAX. */
+/* gauge_above() - as scale_above(). */
 static inline uint64_t
 gauge_above(uint32_t i)
 {
-	if (i >= GAUGE_TIMES - 1)
-		return UINT64_MAX;
-	return (UINT64_C(2) + i % 2) << (GAUGE_FIRST_LOG2 - 1 + i / 2);
+	return scale_above(GAUGE_SCALE, i);
 }
 
 /* --- the memory of a pool ------------------------------------------------- */
@@ -171,7 +165,11 @@ bool segment_gauge(int fd, uint64_t at, uint32_t index, int64_t now,
 /* segment_ungauge() - there were none. */
 void segment_ungauge(int fd, uint64_t at, uint32_t index);
 
-/* gauge_quantile() - as figures_quantile(), of tasks. */
-int64_t gauge_quantile(const struct gauge_view *v, uint32_t per_mille);
+/* gauge_quantile() - as scale_quantile(), of tasks. */
+static inline int64_t
+gauge_quantile(const struct gauge_view *v, uint32_t per_mille)
+{
+	return scale_quantile(GAUGE_SCALE, v->time, v->tasks, per_mille);
+}
 
 #endif /* SEGMENT_GAUGE_H */
