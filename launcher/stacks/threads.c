@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* threads.c - see threads.h. */
-#include <ctype.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "base/dents.h"
 #include "base/fd.h"
 #include "launcher/stacks/parse.h"
 #include "launcher/stacks/threads.h"
+#include "proc/descend.h"
 
 #define KERNEL_MAX 8192 /* bytes of a stack */
 
@@ -127,8 +124,9 @@ read_kernel(pid_t pid, struct thread *t)
 }
 
 static void
-read_thread(struct process *p, pid_t tid)
+read_thread(pid_t tid, void *arg)
 {
+	struct process *p = arg;
 	struct thread *t = stacks_thread(p, tid);
 
 	if (t == NULL || !threads_state(p->pid, t))
@@ -142,30 +140,7 @@ read_thread(struct process *p, pid_t tid)
 }
 
 void
-threads_each(pid_t pid, thread_fn *fn, void *ctx)
-{
-	struct dents names;
-	const struct dent *d;
-	char path[64];
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
-	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	while (fd != -1 && dents_read(&names, fd))
-		while ((d = dents_next(&names)) != NULL)
-			if (isdigit((unsigned char)d->name[0]))
-				fn(ctx, (pid_t)strtol(d->name, NULL, 10));
-	fd_close(fd);
-}
-
-static void
-add_thread(void *ctx, pid_t tid)
-{
-	read_thread(ctx, tid);
-}
-
-void
 threads_read(struct process *p)
 {
-	threads_each(p->pid, add_thread, p);
+	proc_each_thread(p->pid, read_thread, p);
 }

@@ -10,9 +10,6 @@
  * root the kernel's stack. */
 void threads_read(struct process *p);
 
-typedef void thread_fn(void *ctx, pid_t tid);
-void threads_each(pid_t pid, thread_fn *fn, void *ctx);
-
 /* threads_state() - name and state of t->tid of @pid; false: there is none. */
 bool threads_state(pid_t pid, struct thread *t);
 

@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tree.c - see tree.h. */
-#include <ctype.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/dents.h"
-#include "base/fd.h"
 #include "base/mem.h"
 #include "launcher/stacks/tree.h"
 #include "proc/descend.h"
@@ -31,8 +27,9 @@ struct tree {
 };
 
 static void
-add_node(struct tree *t, pid_t pid)
+add_node(pid_t pid, void *arg)
 {
+	struct tree *t = arg;
 	struct node n = { .pid = pid, .rank = NOBODY };
 
 	if (!proc_stat_read(pid, &n.st) || n.st.exiting)
@@ -50,15 +47,7 @@ by_pid(const void *a, const void *b)
 static void
 read_all(struct tree *t)
 {
-	int fd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	struct dents names;
-	const struct dent *d;
-
-	while (fd != -1 && dents_read(&names, fd))
-		while ((d = dents_next(&names)) != NULL)
-			if (isdigit((unsigned char)d->name[0]))
-				add_node(t, (pid_t)strtol(d->name, NULL, 10));
-	fd_close(fd);
+	proc_each("/proc", add_node, t);
 	if (t->count > 1)
 		qsort(t->node, t->count, sizeof(*t->node), by_pid);
 }

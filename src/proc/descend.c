@@ -21,8 +21,6 @@
 
 #define PF_EXITING 0x4 /* linux/sched.h; field 9 of /proc/PID/stat */
 
-typedef void pid_fn(pid_t pid, void *ctx);
-
 static bool
 read_proc(pid_t pid, const char *file, char *out, size_t cap)
 {
@@ -69,9 +67,8 @@ proc_dumps_core(pid_t pid)
 	return at != NULL && strtol(at + 13, NULL, 10) == 1;
 }
 
-/* Every numeric name in a folder of /proc. */
-static void
-each_number(const char *path, pid_fn *fn, void *ctx)
+void
+proc_each(const char *path, proc_each_fn *fn, void *ctx)
 {
 	struct dents names;
 	const struct dent *d;
@@ -84,6 +81,15 @@ each_number(const char *path, pid_fn *fn, void *ctx)
 			if (isdigit((unsigned char)d->name[0]))
 				fn((pid_t)strtol(d->name, NULL, 10), ctx);
 	fd_close(fd);
+}
+
+void
+proc_each_thread(pid_t pid, proc_each_fn *fn, void *ctx)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	proc_each(path, fn, ctx);
 }
 
 struct thread_walk {
@@ -108,13 +114,11 @@ bool
 proc_stat_read(pid_t pid, struct proc_stat *out)
 {
 	struct thread_walk w = { .pid = pid };
-	char path[64];
 
 	if (!read_stat(pid, "stat", out))
 		return false;
 	if (out->exiting) {
-		snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
-		each_number(path, if_thread_lives, &w);
+		proc_each_thread(pid, if_thread_lives, &w);
 		out->exiting = !w.lives;
 	}
 	return true;
@@ -159,15 +163,13 @@ bool
 proc_is_killed(pid_t pid)
 {
 	struct kill_walk w = { .pid = pid };
-	char path[64];
 
-	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
-	each_number(path, if_killed, &w);
+	proc_each_thread(pid, if_killed, &w);
 	return w.pending;
 }
 
 struct child_walk {
-	pid_fn *fn;
+	proc_each_fn *fn;
 	void *ctx;
 	pid_t self;
 };
@@ -185,7 +187,7 @@ if_child(pid_t pid, void *arg)
 /* Our children by the kernel's own list. Who is reaped by @fn moves those
  * behind him up, and one may slip past. */
 static void
-each_listed_child(const char *path, pid_fn *fn, void *ctx)
+each_listed_child(const char *path, proc_each_fn *fn, void *ctx)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	char text[4096];
@@ -224,7 +226,7 @@ childless(void)
 }
 
 static void
-each_child(pid_fn *fn, void *ctx)
+each_child(proc_each_fn *fn, void *ctx)
 {
 	struct child_walk w = { .fn = fn, .ctx = ctx, .self = getpid() };
 	char path[64];
@@ -236,7 +238,7 @@ each_child(pid_fn *fn, void *ctx)
 	if (access(path, R_OK) == 0)
 		each_listed_child(path, fn, ctx);
 	else
-		each_number("/proc", if_child, &w);
+		proc_each("/proc", if_child, &w);
 }
 
 struct sweep {
@@ -345,7 +347,7 @@ descend_signal(pid_t sid, int sig)
 {
 	struct session_walk w = { .sid = sid, .sig = sig };
 
-	each_number("/proc", signal_if_in, &w);
+	proc_each("/proc", signal_if_in, &w);
 	return w.met;
 }
 

@@ -70,6 +70,14 @@ void descend_wake(pid_t parent, const char *comm);
  * without /proc they cannot be listed. */
 bool descend_hidden(void);
 
+/* proc_each() - every number in a folder of /proc: processes, or, in "/proc/PID/task",
+ * threads. */
+typedef void proc_each_fn(pid_t pid, void *ctx);
+void proc_each(const char *path, proc_each_fn *fn, void *ctx);
+
+/* proc_each_thread() - of process @pid. */
+void proc_each_thread(pid_t pid, proc_each_fn *fn, void *ctx);
+
 /* What /proc/PID/stat says; false if there is no such process. */
 struct proc_stat {
 	char comm[17];

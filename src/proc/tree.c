@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tree.c - see tree.h. */
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -11,7 +10,6 @@
 
 #include <sys/syscall.h>
 
-#include "base/dents.h"
 #include "base/fd.h"
 #include "proc/descend.h"
 #include "proc/tree.h"
@@ -79,22 +77,28 @@ meet(struct tree *t, pid_t parent, pid_t pid)
 		fd_close(fd);
 }
 
-/* The children that a thread of @parent made: "4711 4712 ". */
+struct thread_walk {
+	struct tree *t;
+	pid_t parent;
+};
+
+/* The children that a thread of it made: "4711 4712 ". */
 static void
-meet_children_of(struct tree *t, pid_t parent, const char *tid)
+meet_children_of(pid_t tid, void *arg)
 {
+	const struct thread_walk *w = arg;
 	char path[64], text[4096], *at = text, *end;
 	long pid;
 
-	snprintf(path, sizeof(path), "/proc/%d/task/%.20s/children",
-		(int)parent, tid);
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/children",
+		(int)w->parent, (int)tid);
 	/* More than there is room for come to the next look. */
 	fd_read_small(path, text, sizeof(text));
 	for (;;) {
 		pid = strtol(at, &end, 10);
 		if (end == at || *end != ' ')
 			return;
-		meet(t, parent, (pid_t)pid);
+		meet(w->t, w->parent, (pid_t)pid);
 		at = end;
 	}
 }
@@ -102,20 +106,9 @@ meet_children_of(struct tree *t, pid_t parent, const char *tid)
 static void
 meet_children(struct tree *t, pid_t parent)
 {
-	struct dents names;
-	const struct dent *d;
-	char path[32];
-	int fd;
+	struct thread_walk w = { .t = t, .parent = parent };
 
-	snprintf(path, sizeof(path), "/proc/%d/task", (int)parent);
-	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd == -1)
-		return;
-	while (dents_read(&names, fd))
-		while ((d = dents_next(&names)) != NULL)
-			if (d->name[0] >= '0' && d->name[0] <= '9')
-				meet_children_of(t, parent, d->name);
-	fd_close(fd);
+	proc_each_thread(parent, meet_children_of, &w);
 }
 
 /* All of them, stopped. */
