@@ -131,24 +131,40 @@ join_tell(const struct join *j, struct xr_value *info, struct xr_error *err)
 
 /* --- meeting -------------------------------------------------------------- */
 
-static enum xr_status
-name_missing(const struct join *j, uint32_t first, struct xr_error *err)
+void
+join_late_text(const struct join *j, uint32_t first, join_there_fn *is_there,
+	char *text, size_t cap)
 {
-	char key[KEY_MAX], text[200];
+	size_t n = (size_t)snprintf(text, cap,
+		"these ranks of %u did not come in time: ", j->size);
+	size_t begin = n;
+
+	for (uint32_t r = first; r < j->size && n + 16 < cap; r++)
+		if (!is_there(j, r))
+			n += (size_t)snprintf(text + n, cap - n, "%s%u",
+				n > begin ? ", " : "", r);
+}
+
+/* Or it cannot be known. */
+static bool
+has_told(const struct join *j, uint32_t rank)
+{
+	char key[KEY_MAX];
 	const char *one = key;
-	size_t n = 0;
 	bool there;
 
-	text[0] = '\0';
-	for (uint32_t r = first; r < j->size && n + 16 < sizeof(text); r++) {
-		rank_key(j, r, key);
-		if (xr_store_check(j->store, &one, 1, &there, NULL) == XR_OK &&
-			!there)
-			n += (size_t)snprintf(text + n, sizeof(text) - n,
-				"%s%u", n > 0 ? ", " : "", r);
-	}
-	return fail(err, XR_E_TIMEOUT,
-		"these ranks of %u did not come in time: %s", j->size, text);
+	rank_key(j, rank, key);
+	return xr_store_check(j->store, &one, 1, &there, NULL) != XR_OK ||
+		there;
+}
+
+static enum xr_status
+fail_late(const struct join *j, uint32_t first, struct xr_error *err)
+{
+	char text[sizeof(err->text)];
+
+	join_late_text(j, first, has_told, text, sizeof(text));
+	return fail(err, XR_E_TIMEOUT, "%s", text);
 }
 
 /* An info that is an ERROR is that of a member that could not begin. */
@@ -180,7 +196,7 @@ collect(const struct join *j, struct xr_value *infos, struct xr_error *err)
 		rank_key(j, r, key);
 		status = shelf_get(j->store, key, time, &info, err);
 		if (status == XR_E_TIMEOUT)
-			return name_missing(j, r, err);
+			return fail_late(j, r, err);
 		if (status == XR_OK)
 			status = join_check(r, info, err);
 		if (status == XR_OK)

@@ -13,6 +13,7 @@
 #define WORKER_RPC_JOIN_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include <xrun/error.h>
@@ -50,6 +51,12 @@ enum xr_status join_tell(const struct join *j, struct xr_value *info,
  * why. */
 enum xr_status join_check(uint32_t rank, const struct xr_value *info,
 	struct xr_error *err);
+
+/* join_late_text() - that some did not come in time, and which, as far as there is room:
+ * of the ranks from @first on those of whom @is_there says no. */
+typedef bool join_there_fn(const struct join *j, uint32_t rank);
+void join_late_text(const struct join *j, uint32_t first,
+	join_there_fn *is_there, char *text, size_t cap);
 
 /* Judges what all told: XR_OK, or why there is no group. @infos: a LIST by rank. */
 typedef enum xr_status join_judge_fn(const struct xr_value *infos, void *ctx,

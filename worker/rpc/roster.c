@@ -285,18 +285,10 @@ watch_store(const struct join *j)
 	xr_store_value_free(&way);
 }
 
-static void
-name_missing(const struct join *j, char *text, size_t cap)
+static bool
+has_card(const struct join *j, uint32_t rank)
 {
-	const struct segment_map *map = map_of(j);
-	size_t n = (size_t)snprintf(text, cap,
-		"these ranks of %u did not come in time: ", j->size);
-	size_t begin = n;
-
-	for (uint32_t i = 0; i < j->size && n + 16 < cap; i++)
-		if (atomic_load(&segment_card(map, i)->len) == 0)
-			n += (size_t)snprintf(text + n, cap - n, "%s%u",
-				n > begin ? ", " : "", i);
+	return atomic_load(&segment_card(map_of(j), rank)->len) != 0;
 }
 
 /* Our time is over: so is that of all, or one of them judges at this moment. */
@@ -308,7 +300,7 @@ give_up(const struct join *j)
 
 	if (!begin_judging(r))
 		return;
-	name_missing(j, why, sizeof(why));
+	join_late_text(j, 0, has_card, why, sizeof(why));
 	refuse(r, XR_E_TIMEOUT, why);
 }
 
