@@ -127,11 +127,18 @@ enum xr_status round_lent(struct board *b, struct xr_error *err);
  * the board's operation waits for? Who showed it may have ended since. */
 enum xr_status round_may_begin(struct board *b, struct xr_error *err);
 
-/* round_line() - what member @place shows. */
+/* round_line_of() - what member @place shows in round @number; in turn one of two. */
+static inline struct line *
+round_line_of(const struct board *b, uint32_t place, uint32_t number)
+{
+	return (struct line *)b->memory + 2 * (size_t)place + (number & 1);
+}
+
+/* round_line() - in this round. */
 static inline struct line *
 round_line(const struct board *b, uint32_t place)
 {
-	return (struct line *)b->memory + 2 * (size_t)place + (b->number & 1);
+	return round_line_of(b, place, b->number);
 }
 
 /* round_page() - of member @place. */

@@ -9,8 +9,6 @@
 
 #define FIRST   1 /* number: members come to that round as they were started */
 #define TURN_NS (100 * NS_PER_US) /* for each member of a processor */
-#define SLICE_NS \
-	(500 * NS_PER_US) /* no yield among those who wait takes as long */
 
 LIST_HEAD(board_list, board);
 
@@ -221,8 +219,7 @@ show(struct board *b)
 }
 
 /* Where there are more members than processors each has to run once: whoever waits lets
- * others run, and is back soon, as they wait, too. One that computes meanwhile keeps
- * the processor for a slice: then there are better ways to wait. */
+ * others run, and is back soon, as they wait, too. */
 static bool
 look_in_turn(struct board *b, struct span s)
 {
@@ -236,7 +233,7 @@ look_in_turn(struct board *b, struct span s)
 		now = clock_now();
 		if (end == 0)
 			end = now + TURN_NS * (b->team->count / local_cpus());
-		else if (now - before > SLICE_NS)
+		else if (now - before > OP_SLICE_NS)
 			return false;
 		before = now;
 	} while (now < end);
@@ -433,8 +430,7 @@ is_next(const struct board *b, struct span s)
 	const struct line *line;
 
 	for (uint32_t i = s.first; i < s.end; i++) {
-		line = (const struct line *)b->memory + 2 * (size_t)i +
-			(next & 1);
+		line = round_line_of(b, i, next);
 		if ((int64_t)i != b->team->me &&
 			(atomic_load_explicit(&line->number,
 				 memory_order_acquire) != next ||

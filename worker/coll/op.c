@@ -18,9 +18,7 @@
 #include "worker/rpc/local.h"
 #include "worker/rpc/peer.h"
 
-#define TURNS_NS (300 * NS_PER_US)
-#define SLICE_NS \
-	(500 * NS_PER_US) /* no turn among those who wait takes as long */
+#define TURNS_NS (300 * NS_PER_US) /* others are let run, before it sleeps */
 
 static struct wait_site site; /* of all who wait for members */
 
@@ -458,7 +456,7 @@ let_others_run(const struct op *op, const struct waiter *w)
 		now = before;
 
 	while (!waiter_is_done(w) && now < end && now < op->deadline &&
-		now - before < SLICE_NS) {
+		now - before < OP_SLICE_NS) {
 		before = now;
 		lead_poll();
 		now = clock_now();

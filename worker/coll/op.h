@@ -19,6 +19,7 @@
 #include <xrun/coll.h>
 #include <xrun/transport.h>
 
+#include "base/clock.h"
 #include "worker/coll/team.h"
 #include "worker/rpc/crew.h"
 
@@ -30,6 +31,11 @@ struct waiter;
 #define OP_STAGES 2
 #define OP_SHOWN  UINT32_MAX /* number of what goes by no message */
 #define OP_SMALL  64         /* bytes that are copied where they come */
+
+/* A turn among those who wait takes less, who each look and let the next one run. Where
+ * one took as long somebody computes meanwhile, and keeps the processor for a slice of the
+ * kernel's: then there are better ways to wait. */
+#define OP_SLICE_NS (500 * NS_PER_US)
 
 /* What came of one member in one stage. */
 struct part {
