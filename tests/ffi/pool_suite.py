@@ -18,18 +18,15 @@ children of one that was, where they say "forkserver".
 With MACHIN_SOURCE, a folder with the sources of machin (0.4.2), there are its tests of
 its pools, too, whose names begin with "machin"; they need torch and dill.
 """
-import argparse
-import fnmatch
 import importlib
 import os
 import sys
-import tempfile
 import unittest
 
 sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.realpath(__file__))
 sys.path.insert(0, HERE)
-import torch_suite as suite  # noqa: E402
+import suite  # noqa: E402
 
 LIST = os.path.join(HERE, "pool_suite.list")
 METHODS = ("fork", "spawn", "forkserver")
@@ -49,7 +46,6 @@ CLASSES = {
 }
 # Those that start no process: with the first method only.
 ONCE = ("WithThreadsTestPool", "TestPoolNotLeakOnFailure")
-STATES = ("passes", "out", "defect")
 
 
 def cases():
@@ -83,32 +79,6 @@ def cases():
     return all_of_it
 
 
-def rows():
-    """Names and states, in the list's order."""
-    with open(LIST, encoding="utf-8") as file:
-        return [line.split(None, 2)[:2] for line in file
-                if line.strip() and not line.startswith("#")]
-
-
-def check_list(everything):
-    """Does it say of each test once what becomes of it?"""
-    names = [name for name, _ in rows()
-             if not name.startswith("machin.") or "MACHIN_SOURCE" in os.environ]
-    wrong = sorted(set(names) ^ set(everything))
-    wrong += sorted({name for name in names if names.count(name) > 1})
-    wrong += [name for name, state in rows() if state not in STATES]
-    return [f"pool_suite.list: {name}" for name in wrong]
-
-
-def chosen(options, everything):
-    if options.patterns:
-        return [name for name in everything
-                if any(fnmatch.fnmatch(name, p) for p in options.patterns)
-                ] * options.repeat
-    return [name for name, state in rows()
-            if state == "passes" and name in everything] * options.repeat
-
-
 class Used(unittest.TestCase):
     """Did the test before it have libxrun?"""
 
@@ -117,41 +87,28 @@ class Used(unittest.TestCase):
         self.assertTrue(library.x.is_loaded())
 
 
-def run(options, found, names, folder):
-    """With its class's fixture, and its module's."""
-    tests = [(name, unittest.TestSuite([found[name](), Used()]))
-             for name in names]
-    return suite.run_all(tests, options.jobs, folder)
+class Pools(suite.Suite):
+    def begin(self):
+        self.found = cases()
+        return list(self.found)
+
+    def is_one(self, name):
+        return not name.startswith("machin.") or "MACHIN_SOURCE" in os.environ
+
+    def passing(self, options, everything):
+        return [name for name in super().passing(options, everything)
+                if name in everything]
+
+    def run(self, options, names, folder):
+        """With its class's fixture, and its module's."""
+        tests = [(name, unittest.TestSuite([self.found[name](), Used()]))
+                 for name in names]
+        return suite.run_all(tests, options.jobs, folder)
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("patterns", nargs="*", metavar="PATTERN")
-    parser.add_argument("--names", action="store_true")
-    parser.add_argument("--check", action="store_true")
-    parser.add_argument("--repeat", type=int, default=1)
-    parser.add_argument("--jobs", type=int, default=2 * (os.cpu_count() or 1))
-    parser.add_argument("--log")
-    options = parser.parse_args()
-    try:
-        found = cases()
-    except suite.Cannot as e:
-        print(f"1..1\nok 1 - CPython's tests of its queues # SKIP {e}")
-        return 0
-    everything = list(found)
-    if options.names:
-        print("\n".join(everything))
-        return 0
-    if options.check:
-        print("\n".join(check_list(everything)))
-        return 1 if check_list(everything) else 0
-    names = chosen(options, everything)
-    print(f"1..{len(names)}", flush=True)
-    with tempfile.TemporaryDirectory() as folder:
-        if options.log:
-            os.makedirs(options.log, exist_ok=True)
-        os.environ["TMPDIR"] = tempfile.tempdir = folder
-        return 1 if run(options, found, names, options.log or folder) else 0
+    return suite.main(Pools("CPython's tests of its queues", LIST),
+                      suite.parser_of(__doc__).parse_args())
 
 
 if __name__ == "__main__":
