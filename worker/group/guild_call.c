@@ -171,17 +171,22 @@ text_of(const char *text)
 	return xr_value_new_text(text, strlen(text));
 }
 
-/* @call's args are to be released. */
+/* To whoever holds the key, as is known or, @anew, by the store. @call's args are to be
+ * released. */
 static enum xr_status
-address(const struct errand *e, struct xr_rpc_call *call, struct xr_error *err)
+address(struct errand *e, bool anew, struct xr_rpc_call *call,
+	struct xr_error *err)
 {
 	const bool is_call = e->kind == GUILD_SERVICE;
-	struct xr_value *items[4] = {
-		text_of(e->g->tag),
-		text_of(e->key),
-		xr_value_new_u64(e->place.generation),
-	};
+	enum xr_status status = find_holder(e, anew, err);
+	struct xr_value *items[4] = { NULL };
 
+	call->args = NULL;
+	if (status != XR_OK)
+		return status;
+	items[0] = text_of(e->g->tag);
+	items[1] = text_of(e->key);
+	items[2] = xr_value_new_u64(e->place.generation);
 	if (is_call)
 		items[3] = e->args != NULL ? xr_value_ref(e->args) :
 					     xr_value_new_list();
@@ -197,49 +202,42 @@ address(const struct errand *e, struct xr_rpc_call *call, struct xr_error *err)
 				    fail(err, XR_E_NOMEM, "out of memory");
 }
 
-/* What a call that came to nothing says of where its key was. */
-static void
-learn(const struct errand *e, enum xr_status status)
+/* What a call that came to nothing says of where its key was. True: it is to be tried
+ * once more, if it @may, with what time the first try has left. */
+static bool
+learn(struct errand *e, enum xr_status status, bool may)
 {
+	int64_t left;
+
 	if (status != XR_E_NOTFOUND && status != XR_E_PEER_LOST)
-		return;
+		return false;
 	forget(e->g, e->key, &e->place);
-	if (status == XR_E_NOTFOUND)
-		guild_strike(e->g, e->kind, e->key, &e->place);
-}
-
-/* Another try has what the first has left. */
-static void
-leave_rest(struct errand *e)
-{
-	int64_t left = future_left(e->deadline);
-
+	if (status == XR_E_PEER_LOST)
+		return false;
+	guild_strike(e->g, e->kind, e->key, &e->place);
+	left = future_left(e->deadline);
 	if (e->deadline != INT64_MAX)
 		e->timeout = left > 0 ? left : 1;
+	return may;
 }
 
 static enum xr_status
 ask(struct errand *e, bool anew, struct xr_value **value, struct xr_error *err)
 {
-	enum xr_status status = find_holder(e, anew, err);
 	struct xr_error why = { 0 };
 	struct xr_rpc_call call;
+	enum xr_status status = address(e, anew, &call, err);
 
-	if (status != XR_OK)
-		return status;
-	status = address(e, &call, err);
 	if (status != XR_OK)
 		return status;
 	status = rpc_sync(&call, NULL, value, &why);
 	xr_value_unref(call.args);
-	learn(e, status);
 	if (status == XR_OK)
 		return XR_OK;
-	if (status != XR_E_NOTFOUND || anew)
-		return fail(err, status, "'%.60s' of group %s: %s", e->key,
-			e->g->name, why.text);
-	leave_rest(e);
-	return ask(e, true, value, err);
+	if (learn(e, status, !anew))
+		return ask(e, true, value, err);
+	return fail(err, status, "'%.60s' of group %s: %s", e->key, e->g->name,
+		why.text);
 }
 
 static enum xr_status
@@ -338,13 +336,10 @@ static enum xr_status hand_on(struct xr_future *parent, void *ctx,
 static enum xr_status
 ask_later(struct later *l, bool anew, struct xr_error *err)
 {
-	enum xr_status status = find_holder(&l->e, anew, err);
 	struct xr_future *asked = NULL;
 	struct xr_rpc_call call;
+	enum xr_status status = address(&l->e, anew, &call, err);
 
-	if (status != XR_OK)
-		return status;
-	status = address(&l->e, &call, err);
 	if (status == XR_OK)
 		status = rpc_ask(&call, NULL, &asked, err);
 	xr_value_unref(call.args);
@@ -364,12 +359,10 @@ is_answer(struct later *l, enum xr_status status)
 	if ((status != XR_E_NOTFOUND && status != XR_E_PEER_LOST) ||
 		guild_enter(l->e.g, NULL) != XR_OK)
 		return true;
-	learn(&l->e, status);
-	if (status == XR_E_PEER_LOST || !l->e.was_known) {
+	if (!learn(&l->e, status, l->e.was_known)) {
 		agent_leave();
 		return true;
 	}
-	leave_rest(&l->e);
 	status = ask_later(l, true, &why);
 	agent_leave();
 	if (status != XR_OK) {
@@ -442,12 +435,9 @@ xr_group_call_async(struct xr_group *group, const struct xr_group_call *call,
 static enum xr_status
 make_remote(struct errand *e, struct xr_rref **rref, struct xr_error *err)
 {
-	enum xr_status status = find_holder(e, true, err);
 	struct xr_rpc_call call;
+	enum xr_status status = address(e, true, &call, err);
 
-	if (status != XR_OK)
-		return status;
-	status = address(e, &call, err);
 	if (status == XR_OK)
 		status = rpc_remote(&call, NULL, rref, err);
 	xr_value_unref(call.args);
