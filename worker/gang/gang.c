@@ -3,12 +3,12 @@
 #include <errno.h>
 #include <limits.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/thread.h"
 #include "worker/gang/rest.h"
 #include "worker/rpc/word.h"
 
@@ -78,20 +78,15 @@ live(void *arg)
 	return NULL;
 }
 
-/* With all signals blocked: they are the program's. */
 static int
 start(struct gang *g)
 {
 	struct hand *hand = &g->hand[g->started];
-	sigset_t all, old;
 	int sys;
 
 	atomic_fetch_add(&g->counts, REST_LOOKS);
 	atomic_fetch_add(&g->living, 1);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	sys = pthread_create(&hand->thread, NULL, live, hand);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	sys = thread_begin(&hand->thread, live, hand);
 	if (sys != 0) {
 		atomic_fetch_sub(&g->counts, REST_LOOKS);
 		atomic_fetch_sub(&g->living, 1);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tcp.c - see tcp.h. */
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +12,7 @@
 
 #include "base/fd.h"
 #include "base/status.h"
+#include "base/thread.h"
 #include "worker/net/door.h"
 #include "worker/net/heir.h"
 #include "worker/net/net.h"
@@ -115,17 +115,11 @@ open_parts(struct net_carrier *c)
 		epoll_ctl(c->epoll, EPOLL_CTL_ADD, c->door, &door) == 0;
 }
 
-/* Signals are the program's other threads'. */
 static int
 start(struct net_carrier *c)
 {
-	sigset_t all, before;
-	int sys;
+	int sys = thread_begin(&c->thread, net_run, c);
 
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	sys = pthread_create(&c->thread, NULL, net_run, c);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (sys == 0)
 		pthread_setname_np(c->thread, "xrun-tcp");
 	return sys;

@@ -7,9 +7,9 @@
  * has ended, and nothing else: another thread takes its place.
  */
 #include <pthread.h>
-#include <signal.h>
 
 #include "base/status.h"
+#include "base/thread.h"
 #include "worker/pool/job.h"
 #include "worker/rpc/future.h"
 
@@ -50,14 +50,7 @@ static void *run(void *unused);
 static bool
 start(void)
 {
-	sigset_t all, before;
-	int sys;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	sys = pthread_create(&c.thread, NULL, run, NULL);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	c.runs = sys == 0;
+	c.runs = thread_begin(&c.thread, run, NULL) == 0;
 	return c.runs;
 }
 

@@ -2,7 +2,6 @@
 /* keeper.c - see keeper.h. */
 #include <errno.h>
 #include <limits.h>
-#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -12,6 +11,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/status.h"
+#include "base/thread.h"
 #include "worker/pool/job.h"
 #include "worker/pool/keeper.h"
 #include "worker/proc/report.h"
@@ -175,7 +175,6 @@ close_all(void)
 static enum xr_status
 start(struct xr_error *err)
 {
-	sigset_t all, before;
 	int sys;
 
 	k.epoll = epoll_create1(EPOLL_CLOEXEC);
@@ -186,10 +185,7 @@ start(struct xr_error *err)
 		return XR_E_SYS;
 	}
 	k.count = 1;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	sys = pthread_create(&k.thread, NULL, run, NULL);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	sys = thread_begin(&k.thread, run, NULL);
 	k.count = 0;
 	k.runs = sys == 0;
 	if (k.runs)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mate.c - see mate.h. */
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,6 +8,7 @@
 
 #include "base/fd.h"
 #include "base/status.h"
+#include "base/thread.h"
 #include "worker/pool/keeper.h"
 #include "worker/pool/mate.h"
 #include "worker/pool/thread.h"
@@ -68,16 +68,12 @@ run(void *ctx)
 static enum xr_status
 launch(struct mate *m, struct xr_error *err)
 {
-	sigset_t all, before;
 	int sys;
 
 	m->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (m->bell == -1)
 		return fail(err, XR_E_SYS, "eventfd: %s", strerror(errno));
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	sys = pthread_create(&m->thread, NULL, run, m);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	sys = thread_begin(&m->thread, run, m);
 	errno = sys;
 	return sys == 0 ?
 		XR_OK :

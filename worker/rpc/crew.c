@@ -3,11 +3,11 @@
 #include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/thread.h"
 #include "worker/rpc/crew.h"
 #include "worker/rpc/lead.h"
 #include "worker/rpc/word.h"
@@ -75,19 +75,10 @@ take(void)
 
 static void *run(void *first);
 
-/* With all signals blocked: they are the program's. */
 static int
 start(pthread_t *thread)
 {
-	sigset_t all, old;
-	int sys;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	sys = pthread_create(thread, NULL, run,
-		crew.count == 0 ? &crew.first : NULL);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	return sys;
+	return thread_begin(thread, run, crew.count == 0 ? &crew.first : NULL);
 }
 
 /* One that is not busy is always there to read. Where none can be made, those that

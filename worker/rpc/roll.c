@@ -2,12 +2,12 @@
 /* roll.c - a group that changes: its peers, and the watch; see dynamic.h. */
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/status.h"
+#include "base/thread.h"
 #include "worker/rpc/agent.h"
 #include "worker/rpc/dynamic_inner.h"
 #include "worker/rpc/guest.h"
@@ -240,13 +240,8 @@ watch(void *unused)
 enum xr_status
 roll_watch(struct xr_error *err)
 {
-	sigset_t all, before;
-	int sys;
+	int sys = thread_begin(&dynamic.watch, watch, NULL);
 
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	sys = pthread_create(&dynamic.watch, NULL, watch, NULL);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (sys != 0)
 		return fail(err, XR_E_SYS, "no thread to watch the group: %s",
 			strerror(sys));

@@ -2,7 +2,6 @@
 /* host.c - see host.h. */
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -17,6 +16,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/status.h"
+#include "base/thread.h"
 #include "store/frame.h"
 #include "worker/store/host.h"
 
@@ -477,17 +477,11 @@ open_parts(struct host *h)
 		epoll_ctl(h->epoll, EPOLL_CTL_ADD, h->fd, &door) == 0;
 }
 
-/* Signals are the program's other threads'. */
 static int
 start(struct host *h)
 {
-	sigset_t all, before;
-	int sys;
+	int sys = thread_begin(&h->thread, run, h);
 
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	sys = pthread_create(&h->thread, NULL, run, h);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (sys == 0)
 		pthread_setname_np(h->thread, "xrun-store");
 	return sys;
