@@ -8,7 +8,6 @@
  * What a case finds out it prints, a line each; what it expected and did not find
  * ends it with status 1. "tcp": by that, and not by shared memory.
  */
-#include <dirent.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -22,6 +21,7 @@
 #include <xrun/rpc.h>
 #include <xrun/world.h>
 
+#include "tests/kit/entries.h"
 #include "tests/prog/expect.h"
 
 static bool by_tcp;
@@ -146,25 +146,12 @@ leave(uint32_t flags)
 
 /* --- cases ----------------------------------------------------------------- */
 
-static int
-entries(const char *path)
-{
-	DIR *d = opendir(path);
-	int n = 0;
-
-	EXPECT(d != NULL);
-	while (readdir(d) != NULL)
-		n++;
-	closedir(d);
-	return n;
-}
-
 /* The first time leaves what stays for the process. */
 static void
 cycles(void)
 {
 	const struct xr_rpc_opts opts = options("process_group");
-	int fds = 0, threads = 0;
+	unsigned fds = 0, threads = 0;
 
 	for (int i = 0; i <= 200; i++) {
 		EXPECT(join(&opts) == XR_OK);

@@ -2,12 +2,12 @@
 /*
  * test_gang_end.c - threads that share tasks: sleeping, ending, and what they need.
  */
-#include <dirent.h>
 #include <pthread.h>
 #include <time.h>
 
 #include <sys/resource.h>
 
+#include "tests/kit/entries.h"
 #include "tests/unit/gang_rig.h"
 #include "tests/unit/short_memory.h"
 
@@ -286,22 +286,9 @@ FORKED_TEST(gang_end, each_thread_begins_and_ends_once)
 	EXPECT_EQ(gang_new(&opts, &gang), EINVAL);
 }
 
-static unsigned
-threads(void)
-{
-	DIR *dir = opendir("/proc/self/task");
-	unsigned n = 0;
-
-	NEED(dir != NULL);
-	while (readdir(dir) != NULL)
-		n++;
-	closedir(dir);
-	return n;
-}
-
 FORKED_TEST(gang_end, a_hundred_leave_no_thread)
 {
-	unsigned before = threads();
+	unsigned before = entries("/proc/self/task");
 	struct job *job = jobs_of(1, run_job);
 
 	for (int i = 0; i < 100; i++) {
@@ -310,7 +297,7 @@ FORKED_TEST(gang_end, a_hundred_leave_no_thread)
 		EXPECT(await(&done, 1));
 		gang_free(gang);
 	}
-	EXPECT_EQ(threads(), before);
+	EXPECT_EQ(entries("/proc/self/task"), before);
 	free(job);
 }
 

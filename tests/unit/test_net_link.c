@@ -6,21 +6,10 @@
 
 #include <xrun/rpc.h>
 
+#include "tests/kit/entries.h"
 #include "tests/unit/net_pair.h"
 
 TestSuite(net_link, .timeout = 120);
-
-static unsigned
-count_in(const char *path)
-{
-	DIR *dir = opendir(path);
-	unsigned n = 0;
-
-	while (readdir(dir) != NULL)
-		n++;
-	closedir(dir);
-	return n;
-}
 
 /* --- where it is ----------------------------------------------------------- */
 
@@ -50,7 +39,7 @@ Test(net_link, a_link_over_the_interface_that_was_named)
 
 Test(net_link, where_nobody_may_listen_nothing_is_opened)
 {
-	unsigned fds = count_in("/proc/self/fd");
+	unsigned fds = entries("/proc/self/fd");
 	struct side *s = side_at(1, "0.0.0.0");
 
 	cr_expect_null(s->self);
@@ -64,7 +53,7 @@ Test(net_link, where_nobody_may_listen_nothing_is_opened)
 	cr_expect_eq(tcp_carrier.open(&s->host, &s->opts, &s->self, &err),
 		XR_E_INVAL);
 	side_close(s);
-	cr_expect_eq(count_in("/proc/self/fd"), fds);
+	cr_expect_eq(entries("/proc/self/fd"), fds);
 }
 
 /* --- who it is ------------------------------------------------------------- */
@@ -428,8 +417,8 @@ Test(net_link, closing_leaves_no_thread_and_no_descriptor)
 	mate_say(to_two, 1, "hello");
 	UNTIL(two, two->mates[1].delivered == 1);
 	pair_down();
-	fds = count_in("/proc/self/fd");
-	threads = count_in("/proc/self/task");
+	fds = entries("/proc/self/fd");
+	threads = entries("/proc/self/task");
 	for (unsigned i = 0; i < 100; i++) {
 		pair_up();
 		if (i % 2 == 0) {
@@ -438,8 +427,8 @@ Test(net_link, closing_leaves_no_thread_and_no_descriptor)
 		}
 		pair_down();
 	}
-	cr_expect_eq(count_in("/proc/self/fd"), fds);
-	cr_expect_eq(count_in("/proc/self/task"), threads);
+	cr_expect_eq(entries("/proc/self/fd"), fds);
+	cr_expect_eq(entries("/proc/self/task"), threads);
 }
 
 /* How often the threads of this process, but the first, have slept. */

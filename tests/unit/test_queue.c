@@ -3,11 +3,11 @@
  * test_queue.c - a queue from inside: what it leaves, what memory it needs, and what
  * others may write into it.
  */
-#include <dirent.h>
 
 #include <sys/mman.h>
 
 #include "base/clock.h"
+#include "tests/kit/entries.h"
 #include "tests/unit/forked.h"
 #include "tests/unit/short_memory.h"
 #include "worker/queue/queue_inner.h"
@@ -32,19 +32,6 @@ queue_of(const struct xr_queue_opts *opts)
 		__VA_ARGS__ })
 
 /* --- what it leaves --------------------------------------------------------------------- */
-
-static unsigned
-entries(const char *path)
-{
-	DIR *dir = opendir(path);
-	unsigned n = 0;
-
-	NEED(dir != NULL);
-	while (readdir(dir) != NULL)
-		n++;
-	closedir(dir);
-	return n;
-}
 
 static unsigned
 mappings(void)

@@ -2,7 +2,6 @@
 /* test_worker_join.c - joining and leaving, as a program sees it. */
 #include <criterion/criterion.h>
 #include <criterion/new/assert.h>
-#include <dirent.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +15,7 @@
 #include <xrun/rpc.h>
 
 #include "tests/kit/backend.h"
+#include "tests/kit/entries.h"
 
 static struct xr_error err;
 static char place[64], store[128];
@@ -126,23 +126,10 @@ Test(join, AC_B6_names_at_their_limits)
 	xr_rpc_shutdown(XR_SHUTDOWN_IMMEDIATE, 0, &err);
 }
 
-static int
-entries(const char *path)
-{
-	DIR *d = opendir(path);
-	int n = 0;
-
-	cr_assert_not_null(d);
-	while (readdir(d) != NULL)
-		n++;
-	closedir(d);
-	return n;
-}
-
 /* The first time leaves what stays for the process: the segment, and such. */
 Test(join, AC_B19_a_hundred_times_leave_no_descriptor_and_no_thread)
 {
-	int fds = 0, threads = 0;
+	unsigned fds = 0, threads = 0;
 
 	offer_functions();
 	for (int i = 0; i <= 100; i++) {
