@@ -176,6 +176,14 @@ int_at(const struct xr_value *args, size_t i)
 	return n;
 }
 
+/* A function: of the first argument. */
+static inline enum xr_status
+add_one(struct xr_call *call, struct xr_value *args, void *ctx)
+{
+	(void)ctx;
+	return xr_reply(call, xr_value_new_i64(int_at(args, 0) + 1));
+}
+
 /* --- a place where functions stand, and keep their thread ----------------- */
 
 static struct {

@@ -41,13 +41,6 @@ watch(void)
 	self->carrier = &spy;
 }
 
-static enum xr_status
-add_one(struct xr_call *call, struct xr_value *args, void *ctx)
-{
-	(void)ctx;
-	return xr_reply(call, xr_value_new_i64(int_at(args, 0) + 1));
-}
-
 static const struct xr_func functions[] = {
 	FUNC("add_one", "i", add_one, 0),
 };
