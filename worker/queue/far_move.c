@@ -255,16 +255,10 @@ hand_one(struct taking *t, struct far_call *c)
 static enum xr_status
 say(enum xr_status status, const struct taking *t, struct xr_error *err)
 {
-	switch (status) {
-	case XR_E_RANGE:
-		return fail(err, status, "an item of %zu bytes does not fit",
-			t->takers[0].buf->len);
-	case XR_E_NOMEM:
-		return fail(err, status, "out of memory");
-	default:
+	if (status != XR_E_RANGE && status != XR_E_NOMEM)
 		return fail(err, XR_E_PROTO,
 			"who serves the queue answers nonsense");
-	}
+	return take_said(status, t->takers, err);
 }
 
 /* Takes @c. What does not fit stays where it was got; what was not asked for now is

@@ -268,20 +268,24 @@ take(struct taking *t, struct spell *s, struct xr_error *err)
 	return status == XR_E_TIMEOUT ? darken(t->q, status, err) : status;
 }
 
+enum xr_status
+take_said(enum xr_status status, const struct taker *first,
+	struct xr_error *err)
+{
+	if (status == XR_E_RANGE)
+		return fail(err, status, "an item of %zu bytes does not fit",
+			first->buf->len);
+	if (status == XR_E_NOMEM)
+		return fail(err, status, "out of memory");
+	return status;
+}
+
 static enum xr_status
 say(enum xr_status status, const struct taking *t, struct xr_error *err)
 {
-	switch (status) {
-	case XR_E_RANGE:
-		return fail(err, status, "an item of %zu bytes does not fit",
-			t->takers[0].buf->len);
-	case XR_E_NOMEM:
-		return fail(err, status, "out of memory");
-	case XR_E_PROTO:
+	if (status == XR_E_PROTO)
 		return fail(err, status, "a queue that somebody has damaged");
-	default:
-		return status;
-	}
+	return take_said(status, t->takers, err);
 }
 
 /* Others may put as many. */

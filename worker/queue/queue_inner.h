@@ -61,6 +61,11 @@ enum xr_status take_some(struct xr_queue *q, struct taker *takers,
 enum xr_status take_now(struct xr_queue *q, struct taker *takers, size_t *count,
 	struct xr_error *err);
 
+/* take_said() - @status, with words where @first did not get what is there: XR_E_RANGE,
+ * XR_E_NOMEM. */
+enum xr_status take_said(enum xr_status status, const struct taker *first,
+	struct xr_error *err);
+
 /* queue_open_own() - a handle as any other, of the text of one that this process has. */
 enum xr_status queue_open_own(const char *text, struct xr_queue **queue,
 	struct xr_error *err);
