@@ -11,7 +11,6 @@
 
 #define SOON_NS NS_PER_MS
 #define REAP    32 /* submissions */
-#define AHEAD   4  /* tasks that are fetched before they are taken */
 
 /* With the lock held. */
 static enum xr_status
@@ -77,21 +76,6 @@ await_room(struct xr_pool *pool, int64_t deadline)
 	return pool->spare_count > 0 || await_some(pool, 1, deadline);
 }
 
-/* Who ran the next ones has their lines yet: they come while this one is made. */
-static void
-fetch_next(const struct xr_pool *pool)
-{
-	uint32_t i;
-
-	if (pool->spare_count < AHEAD)
-		return;
-	i = pool->spare[pool->spare_count - AHEAD];
-	__builtin_prefetch(&pool->task[i], 1);
-	__builtin_prefetch(&pool->call[i].job, 1);
-	__builtin_prefetch(&pool->call[i].job.count, 1);
-	__builtin_prefetch(&pool->call[i].job.left, 1);
-}
-
 /* A task that is nobody's. With the lock held. */
 static enum xr_status
 take_task(struct xr_pool *pool, int64_t deadline, uint32_t *index,
@@ -109,10 +93,8 @@ take_task(struct xr_pool *pool, int64_t deadline, uint32_t *index,
 				pool->conf.tasks);
 		status = may_submit(pool, err);
 	}
-	if (status == XR_OK) {
+	if (status == XR_OK)
 		*index = pool->spare[--pool->spare_count];
-		fetch_next(pool);
-	}
 	return status;
 }
 
