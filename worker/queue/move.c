@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/status.h"
-#include "worker/queue/far.h"
+#include "worker/queue/far/far.h"
 #include "worker/queue/queue_inner.h"
 #include "worker/queue/user.h"
 #include "worker/queue/vigil.h"

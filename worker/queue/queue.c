@@ -11,11 +11,11 @@
 
 #include "base/fd.h"
 #include "base/status.h"
-#include "worker/queue/far.h"
+#include "worker/queue/far/far.h"
 #include "worker/queue/queue_inner.h"
 #include "worker/queue/user.h"
 #include "worker/queue/vigil.h"
-#include "worker/queue/ward.h"
+#include "worker/queue/far/ward.h"
 #include "worker/shm/gauge.h"
 
 #define QUEUE_PARTS 1024 /* of a lane's bytes, which items take in whole ones */

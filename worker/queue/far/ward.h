@@ -8,8 +8,8 @@
  * reads; what has to wait is done by one of the porters (porter.h). When its
  * process is gone, so is the handle, and what it held goes where what the dead held goes.
  */
-#ifndef WORKER_QUEUE_WARD_H
-#define WORKER_QUEUE_WARD_H
+#ifndef WORKER_QUEUE_FAR_WARD_H
+#define WORKER_QUEUE_FAR_WARD_H
 
 #include <xrun/error.h>
 
@@ -17,4 +17,4 @@
  * receives its number; -1: it has none. Again: nothing. */
 enum xr_status ward_serve(int *worker, struct xr_error *err);
 
-#endif /* WORKER_QUEUE_WARD_H */
+#endif /* WORKER_QUEUE_FAR_WARD_H */

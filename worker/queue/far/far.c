@@ -14,8 +14,8 @@
 
 #include "base/fd.h"
 #include "base/status.h"
-#include "worker/queue/far.h"
-#include "worker/queue/far_wire.h"
+#include "worker/queue/far/far.h"
+#include "worker/queue/far/wire.h"
 #include "worker/rpc/agent.h"
 #include "worker/rpc/future.h"
 

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <time.h>
 
-#include "worker/queue/porter.h"
+#include "worker/queue/far/porter.h"
 
 #define IDLE_S 2           /* then a thread goes */
 #define STACK  (256 << 10) /* bytes */

@@ -12,8 +12,8 @@
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "worker/queue/far/ward_inner.h"
 #include "worker/queue/user.h"
-#include "worker/queue/ward_inner.h"
 
 struct errand {
 	struct porter_job job;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* far_move.c - see far.h: items to a queue of another machine, and from it. */
+/* move.c - see far.h: items to a queue of another machine, and from it. */
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/status.h"
-#include "worker/queue/far.h"
-#include "worker/queue/far_wire.h"
+#include "worker/queue/far/far.h"
+#include "worker/queue/far/wire.h"
 
 static int64_t
 after(int64_t timeout)

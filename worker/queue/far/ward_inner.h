@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ward_inner.h - a far handle as who serves it has it, for ward.c and errand.c. */
-#ifndef WORKER_QUEUE_WARD_INNER_H
-#define WORKER_QUEUE_WARD_INNER_H
+#ifndef WORKER_QUEUE_FAR_WARD_INNER_H
+#define WORKER_QUEUE_FAR_WARD_INNER_H
 
 #include <sys/queue.h>
 
-#include "worker/queue/far_wire.h"
-#include "worker/queue/porter.h"
+#include "worker/queue/far/porter.h"
+#include "worker/queue/far/wire.h"
 #include "worker/queue/queue_inner.h"
 
 struct peer;
@@ -76,4 +76,4 @@ void ward_answer(struct xr_call *call, enum xr_status status, uint32_t count,
 void errand_begin(struct xr_call *call, struct ward *w,
 	const struct far_ask *ask, struct xr_part rest);
 
-#endif /* WORKER_QUEUE_WARD_INNER_H */
+#endif /* WORKER_QUEUE_FAR_WARD_INNER_H */

@@ -15,9 +15,9 @@
 
 #include "base/clock.h"
 #include "base/status.h"
-#include "worker/queue/far_wire.h"
-#include "worker/queue/ward.h"
-#include "worker/queue/ward_inner.h"
+#include "worker/queue/far/ward.h"
+#include "worker/queue/far/ward_inner.h"
+#include "worker/queue/far/wire.h"
 #include "worker/rpc/agent.h"
 #include "worker/rpc/guest.h"
 #include "worker/rpc/serve_inner.h"

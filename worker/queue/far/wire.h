@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * far_wire.h - what a handle elsewhere asks the process that serves its queue, and what
+ * wire.h - what a handle elsewhere asks the process that serves its queue, and what
  * that answers: one function of the agent's, with bytes; little endian.
  *
  *	ask     struct far_ask, and behind it

@@ -2,8 +2,8 @@
 /*
  * porter.h - threads that wait for others: as many as there is to wait for at a time.
  */
-#ifndef WORKER_QUEUE_PORTER_H
-#define WORKER_QUEUE_PORTER_H
+#ifndef WORKER_QUEUE_FAR_PORTER_H
+#define WORKER_QUEUE_FAR_PORTER_H
 
 #include <stdbool.h>
 
@@ -18,4 +18,4 @@ struct porter_job {
  * and none can be made. */
 bool porter_post(struct porter_job *job);
 
-#endif /* WORKER_QUEUE_PORTER_H */
+#endif /* WORKER_QUEUE_FAR_PORTER_H */

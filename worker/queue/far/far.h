@@ -15,8 +15,8 @@
  * next get, as nobody else may have it. A put waits for the word: nobody else knows
  * whether it was put.
  */
-#ifndef WORKER_QUEUE_FAR_H
-#define WORKER_QUEUE_FAR_H
+#ifndef WORKER_QUEUE_FAR_FAR_H
+#define WORKER_QUEUE_FAR_FAR_H
 
 #include "worker/queue/queue_inner.h"
 
@@ -66,7 +66,7 @@ struct far_call {
 	struct far *watched; /* of FAR_WATCH: a reference */
 	bool is_late;        /* who asked has gone on */
 	bool is_kept;        /* nobody else can have it */
-	/* far_late.c; the first three under the lock of @far. */
+	/* late.c; the first three under the lock of @far. */
 	bool is_listed;
 	bool is_told;          /* its end is listened for, */
 	struct far_call *back; /* of this, which gives back what came */
@@ -129,7 +129,7 @@ enum xr_status far_said(const struct far_call *c, struct xr_error *err);
 /* far_darken() - a get found nothing: @is_over, and nothing will come. */
 void far_darken(struct far *f, bool is_over);
 
-/* --- far_late.c ----------------------------------------------------------------------- */
+/* --- late.c --------------------------------------------------------------------------- */
 
 /* late_pop() - the first that a get of @q was late for; NULL: none. */
 struct far_call *late_pop(const struct xr_queue *q);
@@ -145,4 +145,4 @@ bool late_is_back(struct far_call *c, int64_t until);
 void late_return(const struct xr_queue *q, const struct far_call *c,
 	int64_t until);
 
-#endif /* WORKER_QUEUE_FAR_H */
+#endif /* WORKER_QUEUE_FAR_FAR_H */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * far_late.c - see far.h: what came, or is to come, for a get that has gone on.
+ * late.c - see far.h: what came, or is to come, for a get that has gone on.
  *
  * It is listed until another get takes it, or it was given back. A get that finds that it
  * is being given back waits for that: what is behind it was put later.
@@ -10,8 +10,8 @@
 
 #include <xrun/future.h>
 
-#include "worker/queue/far.h"
-#include "worker/queue/far_wire.h"
+#include "worker/queue/far/far.h"
+#include "worker/queue/far/wire.h"
 
 static bool
 is_of(const struct far_call *c, const struct xr_queue *q)
