@@ -110,6 +110,10 @@ runs()
 	runs server-stopped
 }
 
+@test "D-U5 a put to one who says nothing is late in time, and not put" {
+	runs server-takes-nothing many-in-time
+}
+
 @test "times that are over as an item comes: none is lost, none is there twice" {
 	runs late-race stopped-race
 }

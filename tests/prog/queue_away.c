@@ -82,18 +82,108 @@ stop(bool is_stopped)
 			WIFSTOPPED(status));
 }
 
-/* A get of that time is late by no more than it says. */
+/* A call that began @at, and had @timeout, has waited so long and hardly longer. */
+static void
+in_time(int64_t at, int64_t timeout)
+{
+	int64_t took = rig_now() - at;
+
+	EXPECT(took >= timeout && took < timeout + XR_SECONDS(0.8));
+}
+
 static void
 be_late(struct xr_queue *q)
 {
 	struct xr_queue_buf buf = { 0 };
-	int64_t at = rig_now();
+	int64_t at;
 
 	stop(true);
+	at = rig_now();
 	EXPECT(xr_queue_get_bytes(q, &buf, XR_SECONDS(0.1), &rig_err) ==
 		XR_E_TIMEOUT);
-	EXPECT(rig_now() - at < XR_SECONDS(2));
+	in_time(at, XR_SECONDS(0.1));
 	stop(false);
+}
+
+/* Where there is room for one, what was not put takes none. */
+static void
+put_in_vain(struct xr_queue *q, size_t len)
+{
+	char *much = calloc(1, len);
+	struct xr_queue_buf buf = { 0 };
+	int64_t at;
+
+	EXPECT(much != NULL);
+	stop(true);
+	for (int i = 0; i < 3; i++) {
+		at = rig_now();
+		EXPECT(xr_queue_put_bytes(q, much, len, XR_SECONDS(0.1),
+			       &rig_err) == XR_E_TIMEOUT);
+		in_time(at, XR_SECONDS(0.1));
+	}
+	at = rig_now();
+	EXPECT(xr_queue_put_bytes(q, much, len, 0, &rig_err) == XR_E_TIMEOUT);
+	EXPECT(rig_now() - at < XR_SECONDS(3));
+	stop(false);
+	EXPECT(xr_queue_put_bytes(q, "after", 5, XR_SECONDS(30), &rig_err) ==
+		XR_OK);
+	EXPECT(xr_queue_get_bytes(q, &buf, 0, &rig_err) == XR_OK);
+	EXPECT(buf.len == 5 && memcmp(buf.data, "after", 5) == 0);
+	free(buf.data);
+	buf.data = NULL;
+	EXPECT(xr_queue_get_bytes(q, &buf, 0, &rig_err) == XR_E_TIMEOUT);
+	free(much);
+}
+
+/* What was late was not put, nor is it later. */
+static void
+server_takes_nothing(void)
+{
+	static const size_t lens[] = { 8, 5000, 2 << 20 };
+
+	for (int kind = XR_QUEUE_ANY; kind <= XR_QUEUE_P2P; kind++)
+		for (size_t i = 0; i < sizeof(lens) / sizeof(lens[0]); i++) {
+			struct xr_queue *q =
+				QUEUE(.kind = (enum xr_queue_kind)kind,
+					.items = 1);
+
+			put_in_vain(q, lens[i]);
+			xr_queue_free(q);
+		}
+}
+
+/* More than there is room for, piece by piece; and no more than there is. */
+static void
+many_in_time(void)
+{
+	struct xr_queue *q = QUEUE(.items = 4),
+			*p2p = QUEUE(.kind = XR_QUEUE_P2P, .items = 4);
+	struct xr_part parts[10];
+	size_t n;
+
+	for (uint32_t i = 0; i < 10; i++)
+		parts[i] = (struct xr_part){ "0123456789" + i, 1 };
+	for (struct xr_queue *at = q; at != NULL; at = at == q ? p2p : NULL) {
+		n = 10;
+		EXPECT(xr_queue_put_many_bytes(at, parts, &n, XR_SECONDS(0.1),
+			       &rig_err) == XR_E_TIMEOUT);
+		EXPECT(n == 4 && xr_queue_count(at) == 4);
+		n = 6;
+		EXPECT(xr_queue_put_many_bytes(at, parts + 4, &n, 0,
+			       &rig_err) == XR_E_TIMEOUT);
+		EXPECT(n == 0);
+		for (uint32_t i = 0; i < 4; i++) {
+			struct xr_queue_buf buf = { 0 };
+
+			EXPECT(xr_queue_get_bytes(at, &buf, 0, &rig_err) ==
+				XR_OK);
+			EXPECT(buf.len == 1 &&
+				*(char *)buf.data == (char)('0' + i));
+			free(buf.data);
+		}
+	}
+	xr_queue_free(q);
+	xr_queue_free(p2p);
 }
 
 static void
@@ -285,6 +375,8 @@ no_agent(void)
 const struct rig_case away_cases[] = {
 	{ "server-killed", server_killed },
 	{ "server-stopped", server_stopped },
+	{ "server-takes-nothing", server_takes_nothing },
+	{ "many-in-time", many_in_time },
 	{ "late-race", late_race },
 	{ "stopped-race", stopped_race },
 	{ "by-reference", by_reference },

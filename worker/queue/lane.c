@@ -88,8 +88,9 @@ put_claimed(struct hall *h, struct lane *lane, uint32_t who,
 	}
 	fill(f.cell, letter);
 	letter->ticket = f.ticket;
-	atomic_store_explicit(&f.cell->state, cell_word(CELL_FULL, 0, f.lap),
-		memory_order_release);
+	if (!letter->is_offer)
+		atomic_store_explicit(&f.cell->state,
+			cell_word(CELL_FULL, 0, f.lap), memory_order_release);
 	return XR_OK;
 }
 
@@ -156,7 +157,7 @@ lane_put(struct hall *h, struct lane *lane, uint32_t who, struct letter *letter,
 	if (status != XR_OK)
 		return status;
 	letter->lane = lane;
-	return h->plan.kind == XR_QUEUE_P2P ?
+	return h->plan.kind == XR_QUEUE_P2P && !letter->is_offer ?
 		put_alone(h, lane, letter, met) :
 		put_claimed(h, lane, who, letter, met);
 }

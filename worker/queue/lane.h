@@ -26,6 +26,7 @@ struct letter {
 	struct crate crate; /* once it is packed */
 	uint64_t ticket;    /* once it is put */
 	struct lane *lane;
+	bool is_offer; /* it stays claimed: lane_return(), or lane_release() */
 };
 
 /* Why not: what was met. */
@@ -71,10 +72,11 @@ struct taker {
 enum xr_status lane_get(struct hall *h, struct lane *lane, struct taker *t,
 	struct lane_met *met);
 
-/* lane_release() - what was got as @ticket is done. */
+/* lane_release() - what was got as @ticket is done; what was offered is not put. */
 void lane_release(struct hall *h, struct lane *lane, uint64_t ticket);
 
-/* lane_return() - what was got as @ticket is there to be got again. */
+/* lane_return() - what was got as @ticket is there to be got again; what was offered is
+ * put. */
 void lane_return(struct hall *h, struct lane *lane, uint64_t ticket);
 
 /* lane_has() - is the item of @ticket still there? */

@@ -18,6 +18,7 @@
 #include "worker/rpc/message.h"
 
 struct asked;
+struct xr_raw_call;
 struct held;
 struct parcel;
 struct peer;
@@ -110,5 +111,12 @@ uint32_t ask_active(void);
 
 /* ask_begun() - how many there ever were. */
 uint64_t ask_begun(void);
+
+/* --- call.c --------------------------------------------------------------------- */
+
+/* call_within() - as xr_call_async(), which waits for room for no longer than @limit
+ * ns, whatever the call's timeout is; 0: as long as that. */
+enum xr_status call_within(const struct xr_raw_call *call, int64_t limit,
+	struct xr_future **future, struct xr_error *err);
 
 #endif /* WORKER_RPC_ASK_H */

@@ -129,9 +129,9 @@ xr_raw_reply_free(struct xr_raw_reply *reply)
 	*reply = (struct xr_raw_reply){ 0 };
 }
 
-XR_EXPORT enum xr_status
-xr_call_async(const struct xr_raw_call *call, struct xr_future **future,
-	struct xr_error *err)
+enum xr_status
+call_within(const struct xr_raw_call *call, int64_t limit,
+	struct xr_future **future, struct xr_error *err)
 {
 	enum xr_status status = agent_enter(err);
 	struct xr_part part;
@@ -142,11 +142,19 @@ xr_call_async(const struct xr_raw_call *call, struct xr_future **future,
 	status = ask_for(call, &part, &q, err);
 	if (status == XR_OK) {
 		lend(&q, call->len);
+		q.limit = limit;
 		status = ask_future(&q, NULL, future, err);
 		parcel_unref(q.parcel);
 	}
 	agent_leave();
 	return status;
+}
+
+XR_EXPORT enum xr_status
+xr_call_async(const struct xr_raw_call *call, struct xr_future **future,
+	struct xr_error *err)
+{
+	return call_within(call, 0, future, err);
 }
 
 XR_EXPORT enum xr_status

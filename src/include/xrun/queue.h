@@ -19,9 +19,8 @@
  * time. After exec() there is none.
  *
  * A time is how long all of a call may take, whatever others do; 0 is now or not at
- * all. From another machine the way there and back comes on top; if who has the queue
- * says nothing, a get is late after a second more, and a put waits until it does, or is
- * gone: before that nobody knows whether it was put.
+ * all. From another machine, too: to be asked now who has the queue is given a second at
+ * most. What was late was not put, and was not got.
  */
 #ifndef XRUN_QUEUE_H
 #define XRUN_QUEUE_H

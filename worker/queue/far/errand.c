@@ -60,23 +60,64 @@ read_letters(const struct errand *e, struct letter *letters,
 
 /* XR_E_TIMEOUT: not all in time. */
 static enum xr_status
-put(struct errand *e, int64_t timeout)
+put(struct errand *e, struct letter *letters, int64_t timeout)
+{
+	size_t count = e->ask.count - e->done;
+	enum xr_status status =
+		give_all(e->queue, letters + e->done, &count, timeout, &e->err);
+
+	e->done += count;
+	return status;
+}
+
+/* Room for one, and for as many more as there is now: nobody gets the first to make room
+ * for another before they are put. XR_E_TIMEOUT: for none; else it is answered. */
+static enum xr_status
+offer(struct errand *e, struct letter *letters, int64_t timeout)
+{
+	size_t all = e->ask.count, first = all > 0, more = all - first;
+	struct far_answer a = { 0 };
+	struct ward_offer *o =
+		malloc(sizeof(*o) + all * sizeof(struct hall_hand));
+	enum xr_status status;
+
+	if (o == NULL)
+		return fail(&e->err, XR_E_NOMEM, "out of memory");
+	for (size_t i = 0; i < all; i++)
+		letters[i].is_offer = true;
+	status = give_all(e->queue, letters, &first, timeout, &e->err);
+	if (status != XR_OK) {
+		free(o);
+		return status;
+	}
+	if (more > 0)
+		give_all(e->queue, letters + first, &more, 0, NULL);
+	o->count = first + more;
+	for (size_t i = 0; i < o->count; i++)
+		o->hand[i] = (struct hall_hand){ letters[i].lane,
+			letters[i].ticket };
+	a.count = (uint32_t)o->count;
+	a.number = ward_offer(e->ward, o);
+	xr_reply_bytes(e->call, &a, sizeof(a));
+	return XR_OK;
+}
+
+static enum xr_status
+bring(struct errand *e, int64_t timeout)
 {
 	size_t count = e->ask.count;
 	struct letter *letters = calloc(count + 1, sizeof(*letters));
 	struct xr_part *parts = calloc(count + 1, sizeof(*parts));
 	enum xr_status status;
 
-	if (letters == NULL || parts == NULL) {
+	if (letters == NULL || parts == NULL)
 		status = fail(&e->err, XR_E_NOMEM, "out of memory");
-	} else if (!read_letters(e, letters, parts)) {
+	else if (!read_letters(e, letters, parts))
 		status = fail(&e->err, XR_E_PROTO, "those are no items");
-	} else {
-		count -= e->done;
-		status = give_all(e->queue, letters + e->done, &count, timeout,
-			&e->err);
-		e->done += count;
-	}
+	else if (e->ask.op == FAR_OFFER)
+		status = offer(e, letters, timeout);
+	else
+		status = put(e, letters, timeout);
 	free(letters);
 	free(parts);
 	return status;
@@ -330,8 +371,13 @@ try(struct errand *e, int64_t timeout, bool is_last)
 		if (status != XR_E_TIMEOUT)
 			return true;
 		break;
+	case FAR_OFFER:
+		status = bring(e, timeout);
+		if (status == XR_OK)
+			return true;
+		break;
 	case FAR_PUT:
-		status = put(e, timeout);
+		status = bring(e, timeout);
 		break;
 	default:
 		status = watch(e, timeout);
@@ -410,9 +456,10 @@ defer(struct errand *from)
 static bool
 is_whole(const struct far_ask *ask, size_t len)
 {
-	size_t each = ask->op == FAR_PUT ? sizeof(struct far_item) :
-		ask->op == FAR_GET       ? sizeof(uint64_t) :
-					   0;
+	size_t each = ask->op == FAR_PUT || ask->op == FAR_OFFER ?
+		sizeof(struct far_item) :
+		ask->op == FAR_GET ? sizeof(uint64_t) :
+				     0;
 
 	return ask->op <= FAR_WATCH && ask->timeout >= 0 &&
 		len / (each > 0 ? each : 1) >= ask->count * (each > 0);

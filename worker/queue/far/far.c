@@ -17,6 +17,7 @@
 #include "worker/queue/far/far.h"
 #include "worker/queue/far/wire.h"
 #include "worker/rpc/agent.h"
+#include "worker/rpc/ask.h"
 #include "worker/rpc/future.h"
 
 /* --- asking --------------------------------------------------------------------------- */
@@ -96,7 +97,7 @@ far_send(struct far *f, struct far_call *c, struct xr_error *err)
 
 	if (status != XR_OK)
 		return status;
-	status = xr_call_async(&call, &c->future, err);
+	status = call_within(&call, c->limit, &c->future, err);
 	agent_leave();
 	return status;
 }
@@ -123,8 +124,8 @@ fail_call(enum xr_status status, struct xr_error *err)
 		"the agent by which the queue was opened was shut down");
 }
 
-static enum xr_status
-check_answer(struct far_call *c, struct xr_error *err)
+enum xr_status
+far_check(const struct far_call *c, struct xr_error *err)
 {
 	size_t len = 0;
 
@@ -147,7 +148,7 @@ far_await(struct far_call *c, int64_t until, struct xr_error *err)
 	status = xr_future_wait(c->future, left, &c->answer, err);
 	if (status == XR_E_TIMEOUT && !xr_future_done(c->future))
 		return XR_E_AGAIN;
-	return status == XR_OK ? check_answer(c, err) : fail_call(status, err);
+	return status == XR_OK ? far_check(c, err) : fail_call(status, err);
 }
 
 enum xr_status

@@ -8,12 +8,16 @@
  * call gives, so that nothing is put that was said not to be, and nothing is got by
  * nobody.
  *
- * Who serves may be stopped, or the way to it cut. A get waits FAR_GRACE_NS for its word,
- * and is late then. What comes later is the next get's of the handle, if that waits for
- * it, and goes back to where it was got else: who serves keeps what it sent to one
- * who may be late until that says what became of it. Of XR_QUEUE_P2P it stays for the
- * next get, as nobody else may have it. A put waits for the word: nobody else knows
- * whether it was put.
+ * Who serves may be stopped, or the way to it cut. Its word is waited for until the time of
+ * the call is over, and FAR_SLACK_NS more, as it may be under way; for that of a mere look,
+ * which has no time, FAR_LOOK_NS. What a get is too late for is the next get's of the handle,
+ * if that waits for it, and goes back to where it was got else: who serves keeps what it
+ * sent to one who may be late until that says what became of it. Of XR_QUEUE_P2P it stays
+ * for the next get, as nobody else may have it.
+ *
+ * A put that has a time is an offer first: who serves takes room for it, which nobody else
+ * sees, and says so; from then on it is ours whether it is put. So one that is too late for
+ * that word was not put, and what comes later is revoked.
  */
 #ifndef WORKER_QUEUE_FAR_FAR_H
 #define WORKER_QUEUE_FAR_FAR_H
@@ -24,7 +28,8 @@ struct xr_future;
 struct xr_peer;
 struct xr_method_ref;
 
-#define FAR_GRACE_NS INT64_C(1000000000)
+#define FAR_LOOK_NS  INT64_C(1000000000)
+#define FAR_SLACK_NS INT64_C(10000000)
 
 /* Where a queue's text leads. */
 struct where_queue {
@@ -59,6 +64,7 @@ struct far_call {
 	TAILQ_ENTRY(far_call) list;
 	_Atomic uint32_t refs;
 	int64_t timeout; /* of the agent's call */
+	int64_t limit;   /* of its being sent; 0: the same */
 	struct xr_future *future;
 	struct xr_value *answer;
 	uint32_t next;       /* item of the answer */
@@ -128,6 +134,9 @@ enum xr_status far_said(const struct far_call *c, struct xr_error *err);
 
 /* far_darken() - a get found nothing: @is_over, and nothing will come. */
 void far_darken(struct far *f, bool is_over);
+
+/* far_check() - is the answer @c has one? far_await() has looked. */
+enum xr_status far_check(const struct far_call *c, struct xr_error *err);
 
 /* --- late.c --------------------------------------------------------------------------- */
 

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <xrun/future.h>
+
 #include "base/clock.h"
 #include "base/status.h"
 #include "worker/queue/far/far.h"
@@ -27,14 +29,22 @@ left(int64_t deadline)
 	return deadline > now ? deadline - now : 0;
 }
 
-/* For its word who serves has a little more. */
+/* Until when its word is waited for. */
 static int64_t
-patience(int64_t deadline)
+patience(int64_t timeout)
 {
-	int64_t now = clock_now(), from = deadline > now ? deadline : now;
+	int64_t more = timeout == 0 ? FAR_LOOK_NS : FAR_SLACK_NS;
 
-	return from < INT64_MAX - FAR_GRACE_NS ? from + FAR_GRACE_NS :
-						 INT64_MAX;
+	return after(timeout < INT64_MAX - more ? timeout + more : INT64_MAX);
+}
+
+/* Of sending something that is waited for until @until: as much as there is. */
+static int64_t
+limit_of(int64_t until)
+{
+	int64_t ns = left(until);
+
+	return ns > 0 ? ns : 1;
 }
 
 static void
@@ -79,33 +89,33 @@ write_items(uint8_t *at, const struct letter *letters, size_t count)
 }
 
 static struct far_call *
-put_of(const struct xr_queue *q, const struct letter *letters, size_t count)
+put_of(const struct xr_queue *q, enum far_op op, const struct letter *letters,
+	size_t count)
 {
 	size_t len = count * sizeof(struct far_item);
 	struct far_call *c;
 
 	for (size_t i = 0; i < count; i++)
 		len += letters[i].len;
-	c = far_call_new(q, FAR_PUT, len);
+	c = far_call_new(q, op, len);
 	if (c != NULL)
 		write_items(c->ask + sizeof(struct far_ask), letters, count);
 	return c;
 }
 
-/* Its time is over where the queue is. Whether it was put nobody knows before that
- * says so. */
-enum xr_status
-far_give(struct xr_queue *q, struct letter *letters, size_t *count,
-	int64_t timeout, struct xr_error *err)
+/* There is time for the word of who serves. */
+static enum xr_status
+give_for_ever(struct xr_queue *q, const struct letter *letters, size_t *count,
+	struct xr_error *err)
 {
-	struct far_call *c = put_of(q, letters, *count);
+	struct far_call *c = put_of(q, FAR_PUT, letters, *count);
 	size_t want = *count;
 	enum xr_status status;
 
 	*count = 0;
 	if (c == NULL)
 		return fail(err, XR_E_NOMEM, "out of memory");
-	put_head(c, want, timeout);
+	put_head(c, want, INT64_MAX);
 	status = far_send(q->far, c, err);
 	if (status == XR_OK)
 		status = far_await(c, INT64_MAX, err);
@@ -117,13 +127,155 @@ far_give(struct xr_queue *q, struct letter *letters, size_t *count,
 	return status;
 }
 
+struct giving {
+	struct xr_queue *q;
+	const struct letter *letters; /* [count] that are left */
+	size_t count;
+	int64_t deadline, until;
+};
+
+/* @c is its future's, which ends some time; false: it is not, there is no memory. */
+static bool
+leave_behind(struct far *f, struct far_call *c, xr_then_fn *fn)
+{
+	struct xr_future *future = xr_future_ref(c->future);
+	enum xr_status status;
+
+	far_come(f);
+	c->far = f;
+	/* Once it is heard, it is gone. */
+	status = xr_future_then(future, fn, c, XR_THEN, NULL);
+	xr_future_unref(future);
+	return status == XR_OK;
+}
+
+static enum xr_status
+hear_room(struct xr_future *future, void *ctx, struct xr_value **result,
+	struct xr_error *err)
+{
+	struct far_call *c = ctx;
+	struct far_answer a = { .status = XR_E_TIMEOUT };
+
+	(void)result;
+	(void)err;
+	if (xr_future_value(future, &c->answer, NULL) == XR_OK &&
+		far_check(c, NULL) == XR_OK)
+		a = head_of(c);
+	if (a.status == XR_OK)
+		far_tell(c->far, FAR_REVOKE, a.number);
+	far_call_unref(c);
+	return XR_OK;
+}
+
+static enum xr_status
+hear_put(struct xr_future *future, void *ctx, struct xr_value **result,
+	struct xr_error *err)
+{
+	(void)future;
+	(void)result;
+	(void)err;
+	far_call_unref(ctx);
+	return XR_OK;
+}
+
+/* It is put now, whenever that is heard there; to hear of it there is as much time as
+ * was given. Takes @c. */
+static enum xr_status
+commit(const struct giving *g, struct far_call *c, uint64_t number,
+	struct xr_error *err)
+{
+	enum xr_status status;
+
+	memcpy(c->ask + offsetof(struct far_ask, number), &number,
+		sizeof(number));
+	status = far_send(g->q->far, c, err);
+	if (status == XR_OK)
+		status = far_await(c, g->until, err);
+	if (status == XR_E_AGAIN && leave_behind(g->q->far, c, hear_put))
+		return XR_OK;
+	if (status == XR_E_AGAIN)
+		status = far_await(c, INT64_MAX, err);
+	if (status == XR_OK)
+		status = far_said(c, err);
+	far_call_unref(c);
+	return status;
+}
+
+/* Some of what is left: as many as there is room for. @c is what is asked, and @done what is
+ * said when there is. Takes both. */
+static enum xr_status
+give_some(struct giving *g, struct far_call *c, struct far_call *done,
+	struct xr_error *err)
+{
+	enum xr_status status;
+	size_t n = 0;
+
+	put_head(c, g->count, left(g->deadline));
+	c->limit = limit_of(g->until);
+	status = far_send(g->q->far, c, err);
+	if (status == XR_OK)
+		status = far_await(c, g->until, err);
+	if (status == XR_E_AGAIN && leave_behind(g->q->far, c, hear_room)) {
+		far_call_unref(done);
+		return fail(err, XR_E_TIMEOUT,
+			"there was no word in time of who serves the queue");
+	}
+	if (status == XR_E_AGAIN)
+		status = far_await(c, INT64_MAX, err);
+	if (status == XR_OK)
+		status = far_said(c, err);
+	if (status == XR_OK) {
+		n = head_of(c).count < g->count ? head_of(c).count : g->count;
+		status = commit(g, done, head_of(c).number, err);
+	} else {
+		far_call_unref(done);
+	}
+	far_call_unref(c);
+	if (status != XR_OK)
+		return status;
+	g->letters += n;
+	g->count -= n;
+	return XR_OK;
+}
+
+enum xr_status
+far_give(struct xr_queue *q, struct letter *letters, size_t *count,
+	int64_t timeout, struct xr_error *err)
+{
+	struct giving g = { .q = q,
+		.letters = letters,
+		.count = *count,
+		.deadline = after(timeout),
+		.until = patience(timeout) };
+	enum xr_status status;
+
+	if (g.count == 0)
+		return XR_OK;
+	if (g.deadline == INT64_MAX)
+		return give_for_ever(q, letters, count, err);
+	do {
+		struct far_call *c = put_of(q, FAR_OFFER, g.letters, g.count);
+		struct far_call *done = far_call_new(q, FAR_COMMIT, 0);
+
+		if (c != NULL && done != NULL) {
+			status = give_some(&g, c, done, err);
+			continue;
+		}
+		far_call_unref(c);
+		far_call_unref(done);
+		status = fail(err, XR_E_NOMEM, "out of memory");
+	} while (status == XR_OK && g.count > 0);
+	*count -= g.count;
+	return status;
+}
+
 /* --- out ------------------------------------------------------------------------------ */
 
 struct taking {
 	struct xr_queue *q;
 	struct taker *takers; /* [want] */
 	size_t want, count;
-	int64_t deadline;
+	int64_t deadline, until;
 };
 
 static enum xr_status
@@ -159,7 +311,7 @@ take_late(const struct taking *t, struct far_call **call, struct xr_error *err)
 	struct far_call *c;
 
 	while ((c = late_pop(t->q)) != NULL && c->back != NULL) {
-		if (!late_is_back(c, patience(t->deadline))) {
+		if (!late_is_back(c, t->until)) {
 			late_push(t->q, c);
 			return too_late(err);
 		}
@@ -180,6 +332,7 @@ begin(const struct taking *t, struct far_call **call, struct xr_error *err)
 	c = get_of(t);
 	if (c == NULL)
 		return fail(err, XR_E_NOMEM, "out of memory");
+	c->limit = limit_of(t->until);
 	status = far_send(t->q->far, c, err);
 	if (status == XR_OK)
 		*call = c;
@@ -273,7 +426,7 @@ hand_out(struct taking *t, struct far_call *c, struct xr_error *err)
 	if (t->count > 0)
 		acknowledge(t->q->far, c);
 	else if (head_of(c).number != 0)
-		late_return(t->q, c, patience(t->deadline));
+		late_return(t->q, c, t->until);
 	if (c->next < head_of(c).count && status != XR_E_PROTO &&
 		(c->is_kept || head_of(c).number == 0))
 		late_push(t->q, c);
@@ -308,7 +461,7 @@ take_once(struct taking *t, struct xr_error *err)
 
 	if (status != XR_OK)
 		return status;
-	status = far_await(c, patience(t->deadline), err);
+	status = far_await(c, t->until, err);
 	if (status == XR_E_AGAIN) {
 		late_push(t->q, c);
 		return too_late(err);
@@ -329,7 +482,8 @@ far_take(struct xr_queue *q, struct taker *takers, size_t *count,
 	struct taking t = { .q = q,
 		.takers = takers,
 		.want = *count,
-		.deadline = after(timeout) };
+		.deadline = after(timeout),
+		.until = patience(timeout) };
 	enum xr_status status = XR_OK;
 
 	*count = 0;

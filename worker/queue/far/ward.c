@@ -48,10 +48,13 @@ ward_find(const struct peer *peer, uint64_t token)
 void
 ward_unref(struct ward *w)
 {
+	struct ward_offer *o;
 	struct ward_held *h;
 
 	if (atomic_fetch_sub(&w->refs, 1) != 1)
 		return;
+	while ((o = LIST_FIRST(&w->offers)) != NULL)
+		ward_decide(w, o->number, false);
 	/* What was sent to one who is gone may have come: nobody gets it twice. */
 	if (!w->queue->hall->plan.redeliver)
 		xr_queue_done(w->queue);
@@ -182,6 +185,49 @@ ward_settle(struct ward *w, uint64_t number, bool is_back)
 	free(h);
 }
 
+/* --- what may be put ---------------------------------------------------------------------- */
+
+uint64_t
+ward_offer(struct ward *w, struct ward_offer *offer)
+{
+	pthread_mutex_lock(&w->lock);
+	offer->number = ++w->number;
+	LIST_INSERT_HEAD(&w->offers, offer, list);
+	pthread_mutex_unlock(&w->lock);
+	return offer->number;
+}
+
+/* Who waits for what was to come looks again, whatever it came to. */
+void
+ward_decide(struct ward *w, uint64_t number, bool is_put)
+{
+	struct hall *h = w->queue->hall;
+	uint32_t wakes = UINT32_MAX;
+	struct ward_offer *o;
+
+	pthread_mutex_lock(&w->lock);
+	LIST_FOREACH(o, &w->offers, list)
+	if (o->number == number)
+		break;
+	if (o != NULL)
+		LIST_REMOVE(o, list);
+	pthread_mutex_unlock(&w->lock);
+	if (o == NULL)
+		return;
+	for (size_t i = 0; i < o->count; i++)
+		(is_put ? lane_return : lane_release)(h, o->hand[i].lane,
+			o->hand[i].ticket);
+	if (is_put && h->plan.lanes == 1 &&
+		atomic_load(&h->head->end) == HALL_OPEN)
+		wakes = (uint32_t)o->count;
+	wake_ring(&h->head->items_wake, wakes);
+	if (is_put)
+		hall_light(h);
+	else
+		wake_ring(&h->head->space_wake, UINT32_MAX);
+	free(o);
+}
+
 /* --- answering ---------------------------------------------------------------------------- */
 
 void
@@ -280,6 +326,12 @@ serve_simple(struct xr_call *call, struct ward *w, const struct far_ask *ask)
 		return true;
 	case FAR_CLOSE:
 		xr_queue_close(w->queue);
+		break;
+	case FAR_COMMIT:
+		ward_decide(w, ask->number, true);
+		break;
+	case FAR_REVOKE:
+		ward_decide(w, ask->number, false);
 		break;
 	case FAR_RETURN:
 		ward_settle(w, ask->number, true);

@@ -20,6 +20,14 @@ struct ward_held {
 	struct hall_hand hand[]; /* [count] */
 };
 
+/* What has room, and is put when that is said. */
+struct ward_offer {
+	LIST_ENTRY(ward_offer) list;
+	uint64_t number;
+	size_t count;
+	struct hall_hand hand[]; /* [count] */
+};
+
 struct ward {
 	LIST_ENTRY(ward) list; /* of all that are not dismissed */
 	_Atomic uint32_t
@@ -30,6 +38,7 @@ struct ward {
 	struct porter_job job; /* its end */
 	pthread_mutex_t lock;  /* what follows */
 	LIST_HEAD(, ward_held) held;
+	LIST_HEAD(, ward_offer) offers;
 	uint64_t number; /* the last */
 };
 
@@ -65,13 +74,19 @@ void ward_settle(struct ward *w, uint64_t number, bool is_back);
 /* ward_pass() - what one of @takers got is its, whatever comes. */
 void ward_pass(struct ward *w, const struct taker *taker);
 
+/* ward_offer() - @offer, which is whole but for its number, is the ward's; gives that. */
+uint64_t ward_offer(struct ward *w, struct ward_offer *offer);
+
+/* ward_decide() - what was offered as @number is put, or it is not. */
+void ward_decide(struct ward *w, uint64_t number, bool is_put);
+
 /* ward_answer() - without items. @err: words of a failure; NULL. */
 void ward_answer(struct xr_call *call, enum xr_status status, uint32_t count,
 	const struct xr_error *err);
 
 /* --- errand.c ---------------------------------------------------------------------- */
 
-/* errand_begin() - what may have to wait: FAR_PUT, FAR_GET, FAR_WATCH. @rest is what
+/* errand_begin() - what may have to wait: FAR_PUT, FAR_OFFER, FAR_GET, FAR_WATCH. @rest is what
  * stands behind @ask, until it returns. */
 void errand_begin(struct xr_call *call, struct ward *w,
 	const struct far_ask *ask, struct xr_part rest);

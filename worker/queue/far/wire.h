@@ -5,7 +5,8 @@
  *
  *	ask     struct far_ask, and behind it
  *	        FAR_ATTACH  the queue's text
- *	        FAR_PUT     struct far_item [count], and the items' bytes
+ *	        FAR_PUT, FAR_OFFER
+ *	                    struct far_item [count], and the items' bytes
  *	        FAR_GET     uint64_t [count]: bytes that each has room for; FAR_ANY_ROOM
  *	answer  struct far_answer, and behind it
  *	        XR_OK       of FAR_ATTACH struct far_shape; of FAR_GET struct far_item
@@ -23,14 +24,17 @@
 enum far_op {
 	FAR_ATTACH,
 	FAR_PUT,
+	FAR_OFFER, /* room is taken for what is put once FAR_COMMIT says so */
 	FAR_GET,
 	FAR_WATCH, /* answered when there may be something to get */
 	FAR_COUNT,
 	FAR_CLOSE,
+	FAR_COMMIT,
 	FAR_RETURN, /* what was got nobody waited for any more */
 	FAR_LEAVE,  /* the rest are not answered */
 	FAR_DONE,
-	FAR_ACK, /* what was got has come */
+	FAR_ACK,    /* what was got has come */
+	FAR_REVOKE, /* what was offered is not put */
 	FAR_DETACH,
 };
 
@@ -41,7 +45,7 @@ struct far_ask {
 	uint64_t token;        /* of whom, as FAR_ATTACH gave it */
 	int64_t timeout;       /* ns from now on */
 	uint64_t acked;  /* the last answer to a get that has come, or 0 */
-	uint64_t number; /* of FAR_RETURN, and FAR_ACK: which */
+	uint64_t number; /* which: as the answer had it */
 };
 
 struct far_item {
@@ -55,7 +59,8 @@ struct far_answer {
 	uint32_t count; /* items that were put, or got, or are there */
 	uint64_t
 		number; /* a token; of XR_E_RANGE how long the item is; of what was
-			  * got: it is to be acknowledged by this, if not 0 */
+			  * got: it is to be acknowledged by this, if not 0; of
+			  * what was offered */
 };
 
 struct far_shape {
