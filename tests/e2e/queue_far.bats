@@ -92,9 +92,9 @@ runs()
 	as_here pollable
 }
 
-@test "elsewhere: an end of one to one has one process at a time" {
+@test "elsewhere: an end of one to one has one process at a time, which is named" {
 	runs one-reader
-	assert_has "$output" 'has this end of the queue already'
+	assert_has "$output" '^worker child[0-9]+ has this end of the queue already'
 }
 
 @test "elsewhere: values, bytes, threads, and what does not fit" {

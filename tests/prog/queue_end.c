@@ -30,12 +30,15 @@ one_reader(void)
 	pid_t pid = rig_fork(be_the_reader, q, 0);
 	struct xr_queue_buf buf = { 0 };
 	struct rig_item item;
+	char its[16];
 	size_t len;
 
+	snprintf(its, sizeof(its), "%d has", (int)pid);
 	rig_put(q, 0, 0, 1000);
 	rig_await(0, 1);
 	rig_put(q, 0, 1, 1000);
 	EXPECT(xr_queue_get_bytes(q, &buf, 0, &rig_err) == XR_E_EXISTS);
+	EXPECT(strstr(rig_err.text, its) != NULL);
 	printf("%s\n", rig_err.text);
 	rig_kill(pid);
 	EXPECT(rig_get(q, &item, &len) && item.seq == 1);

@@ -67,7 +67,8 @@ struct hall {
 	_Atomic uint32_t followed; /* the roll, as the vigil knows it */
 	bool heard;                /* the vigil has the ear; under its lock */
 	bool keeps;                /* what is got is ours until it is done */
-	bool is_ward; /* another process's, which has no part in forks */
+	bool is_ward; /* another process's, which has no part in forks, */
+	char name[USER_NAME];   /* of the worker of that name */
 	_Atomic bool is_quit;   /* who waits goes */
 	pthread_mutex_t lock;   /* what follows */
 	struct hall_hand *hand; /* [hand_room] */

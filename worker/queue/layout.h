@@ -146,10 +146,14 @@ enum user_state {
 	USER_THERE,
 };
 
+#define USER_NAME 48 /* bytes; more are left out */
+
 /* user := state << 60 | gen << 32 | pid */
 struct user {
 	_Alignas(64) _Atomic uint64_t word;
 	_Atomic uint64_t start; /* of the process, as /proc/PID/stat has it */
+	_Atomic uint64_t name[USER_NAME / 8]; /* of the worker elsewhere for
+					       * whom it is; "": for itself */
 };
 
 enum hall_end {

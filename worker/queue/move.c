@@ -18,6 +18,7 @@ take_end(struct hall *h, _Atomic uint32_t *end, uint32_t who,
 	struct xr_error *err)
 {
 	uint32_t has = atomic_load_explicit(end, memory_order_relaxed);
+	char text[USER_TEXT];
 
 	if (has == who)
 		return XR_OK;
@@ -27,9 +28,9 @@ take_end(struct hall *h, _Atomic uint32_t *end, uint32_t who,
 			return XR_OK;
 		user_check(h, has);
 	}
-	return fail(err, XR_E_EXISTS,
-		"process %u has this end of the queue already",
-		user_pid(h, has));
+	user_text(h, has, text);
+	return fail(err, XR_E_EXISTS, "%s has this end of the queue already",
+		text);
 }
 
 /* XR_E_AGAIN: it may, and the queue is of another machine. */

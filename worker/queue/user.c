@@ -83,6 +83,22 @@ user_pid(const struct hall *h, uint32_t who)
 		0;
 }
 
+void
+user_text(const struct hall *h, uint32_t who, char text[USER_TEXT])
+{
+	const struct user *u = &h->users[who_user(who) % HALL_USERS];
+	uint64_t name[USER_NAME / 8];
+
+	for (size_t i = 0; i < USER_NAME / 8; i++)
+		name[i] =
+			atomic_load_explicit(&u->name[i], memory_order_relaxed);
+	if (name[0] != 0)
+		snprintf(text, USER_TEXT, "worker %.*s", USER_NAME,
+			(const char *)name);
+	else
+		snprintf(text, USER_TEXT, "process %u", user_pid(h, who));
+}
+
 /* Not this one, which needs no look. */
 static bool
 is_us(const struct user_id *id)
@@ -159,13 +175,17 @@ static bool
 take_number(struct hall *h, uint32_t i, uint32_t *who)
 {
 	struct user *u = &h->users[i];
-	uint64_t word = atomic_load(&u->word);
+	uint64_t word = atomic_load(&u->word), name[USER_NAME / 8];
 	uint32_t pid = (uint32_t)getpid(), gen = gen_of(word);
 
 	if (state_of(word) != USER_FREE ||
 		!atomic_compare_exchange_strong(&u->word, &word,
 			user_word(USER_COMING, gen, pid)))
 		return false;
+	memcpy(name, h->name, sizeof(name));
+	for (size_t n = 0; n < USER_NAME / 8; n++)
+		atomic_store_explicit(&u->name[n], name[n],
+			memory_order_relaxed);
 	atomic_store(&u->start, user_start(pid));
 	announce(h);
 	atomic_store(&u->word, user_word(USER_THERE, gen, pid));

@@ -37,6 +37,11 @@ bool user_at(const struct hall *h, uint32_t user, struct user_id *id);
 /* user_pid() - of @who; 0: it is gone. */
 uint32_t user_pid(const struct hall *h, uint32_t who);
 
+#define USER_TEXT (USER_NAME + 16)
+
+/* user_text() - what @who is, in words. */
+void user_text(const struct hall *h, uint32_t who, char text[USER_TEXT]);
+
 /* user_open() - a descriptor that tells of its end; -1: it has ended, or @is_dead is
  * false, and it cannot be known. */
 int user_open(const struct user_id *id, bool *is_dead);

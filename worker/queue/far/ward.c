@@ -6,6 +6,7 @@
  * are not there, lanes that the queue has not.
  */
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,6 +21,7 @@
 #include "worker/queue/far/wire.h"
 #include "worker/rpc/agent.h"
 #include "worker/rpc/guest.h"
+#include "worker/rpc/peer.h"
 #include "worker/rpc/serve_inner.h"
 
 static struct {
@@ -281,6 +283,8 @@ attach(struct xr_call *call, const char *text, size_t len)
 	w->peer = call->peer;
 	pthread_mutex_init(&w->lock, NULL);
 	w->queue->hall->is_ward = true;
+	snprintf(w->queue->hall->name, USER_NAME, "%.*s", USER_NAME - 1,
+		w->peer->name);
 	w->queue->hall->keeps = w->queue->hall->plan.kind != XR_QUEUE_P2P;
 	/* Before it takes anything that it might give back. */
 	atomic_store(&w->queue->hall->head->returns, 1);
