@@ -73,7 +73,7 @@ apply(void)
 static int
 play(uint64_t count)
 {
-	struct gang_loop loop = { run_part, NULL, count, 1, NULL };
+	struct gang_loop loop = { run_part, NULL, count, 1, NULL, NULL };
 
 	if (run_is("map")) {
 		gang_for(gang, &loop);

@@ -134,6 +134,34 @@ metric()
 	done
 }
 
+@test "parts of a loop are tasks of its pool" {
+	local parts brief
+
+	rests looped threads
+	read -r parts brief <parts
+	says "[$((parts + brief)),0,0,0]" '.pools[0] | [.done, .failed, .open, .running]'
+	# Of what is short the time is not taken, as soon as that is known.
+	says true ".pools[0] | .timed >= $parts and .timed < $parts + 100"
+	says true '.pools[0] | .task_seconds >= 0.04 and .busy_seconds <= .worker_seconds'
+	ends
+	# One of the two is begun by the thread that called.
+	rests looping threads
+	wait_for 20 is '[2,2,0,0]' '.pools[0] | [.open, .running, .waiting, .done]'
+	wait_for 20 is true '.pools[0].busy > 0.9'
+	ends
+}
+
+@test "a profile has how many items were in a queue, of whatever goes through it" {
+	rests moved
+	jq -e '[.traceEvents[] | select(.ph == "C" and .name == "queue#queue")] |
+		sort_by(.ts) | .[0].args.items == 6 and .[-1].args.items == 2' trace
+	jq -e '[.traceEvents[] | select(.ph == "C" and .name == "queue#queue-2")] |
+		length > 10 and length < 300000 and all(.args.items <= 1) and
+		.[-1].args.items == 0' trace
+	jq -e '[.traceEvents[] | select(.ph == "X")] | length == 0' trace
+	ends
+}
+
 @test "who has nothing to do is not busy, and does not wake up to say so" {
 	local kind before after rank
 

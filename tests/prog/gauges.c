@@ -8,7 +8,9 @@
  * It says that it is ready when all of the case is as it will be, and rests until a
  * signal ends it. Pools are of two workers, processes or threads.
  */
+#include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -195,6 +197,72 @@ idle(void)
 	EXPECT(end(begin(make("work"), "nap", 1)) == XR_OK);
 }
 
+/* --- loops ---------------------------------------------------------------------- */
+
+/* @ctx: how many parts there were, if anybody asks. */
+static void
+part(uint64_t begin, uint64_t end, uint32_t worker, void *ctx)
+{
+	(void)worker;
+	if (ctx == NULL)
+		pause();
+	usleep((unsigned)(end - begin) * 1000);
+	atomic_fetch_add((_Atomic uint64_t *)ctx, 1);
+}
+
+static void
+quick(uint64_t begin, uint64_t end, uint32_t worker, void *ctx)
+{
+	(void)worker;
+	(void)begin;
+	(void)end;
+	atomic_fetch_add((_Atomic uint64_t *)ctx, 1);
+}
+
+/* A loop of parts of a ms or more, and one that is short 1000 times; how many parts there were
+ * is in the file parts. */
+static void
+looped(void)
+{
+	_Atomic uint64_t parts = 0, brief = 0;
+	struct xr_pool_loop loop = { .size = sizeof(loop),
+		.fn = part,
+		.ctx = &parts,
+		.count = 40 };
+	struct xr_pool_loop short_loop = { .size = sizeof(loop),
+		.fn = quick,
+		.ctx = &brief,
+		.count = 8 };
+	struct xr_pool *pool = make("work");
+	FILE *file = fopen("parts", "w");
+
+	EXPECT(xr_pool_for(pool, &loop, &err) == XR_OK);
+	for (int i = 0; i < 1000; i++)
+		EXPECT(xr_pool_for(pool, &short_loop, &err) == XR_OK);
+	EXPECT(file != NULL && fprintf(file, "%lu %lu\n", parts, brief) > 0);
+	EXPECT(fclose(file) == 0);
+}
+
+/* A loop whose parts do not end. */
+static void *
+go_round(void *pool)
+{
+	const struct xr_pool_loop loop = { .size = sizeof(loop),
+		.fn = part,
+		.count = 2 };
+
+	xr_pool_for(pool, &loop, NULL);
+	return NULL;
+}
+
+static void
+looping(void)
+{
+	pthread_t thread;
+
+	EXPECT(pthread_create(&thread, NULL, go_round, make("work")) == 0);
+}
+
 /* Three pools of 10 calls, one after the other; and two at a time. */
 static void
 again(void)
@@ -220,20 +288,34 @@ lost(void)
 	EXPECT(end(begin(pool, "nap", 1)) == XR_OK);
 }
 
-/* What ran is in the file trace. */
+/* --- profiles ------------------------------------------------------------------- */
+
 static void
-traced(void)
+begin_trace(void)
+{
+	EXPECT(xr_prof_begin(XR_PROF_PROCESS, &err) == XR_OK);
+}
+
+/* What was is in the file trace. */
+static void
+end_trace(void)
 {
 	struct xr_value *events, *json;
 	FILE *file = fopen("trace", "w");
 	size_t len = 0;
 
-	EXPECT(xr_prof_begin(XR_PROF_PROCESS, &err) == XR_OK);
-	work();
 	EXPECT(xr_prof_end(XR_PROF_PROCESS, &events, &err) == XR_OK);
 	EXPECT(xr_prof_trace(events, &json, &err) == XR_OK);
 	EXPECT(file != NULL && fputs(xr_value_data(json, &len), file) >= 0);
 	EXPECT(fclose(file) == 0);
+}
+
+static void
+traced(void)
+{
+	begin_trace();
+	work();
+	end_trace();
 }
 
 /* --- queues ------------------------------------------------------------------- */
@@ -303,6 +385,26 @@ queues(void)
 	xr_queue_free(freed);
 }
 
+/* 6 come at once and 4 go, of which the file trace tells; of as many as a profile has no room
+ * for, too. */
+static void
+moved(void)
+{
+	struct xr_queue *q = queue(8), *busy = queue(8);
+	const struct xr_part six[6] = { { "a", 1 }, { "b", 1 }, { "c", 1 },
+		{ "d", 1 }, { "e", 1 }, { "f", 1 } };
+	size_t n = 6;
+
+	begin_trace();
+	EXPECT(xr_queue_put_many_bytes(q, six, &n, 0, &err) == XR_OK);
+	get(q, 4);
+	for (int i = 0; i < 600000; i++) {
+		put(busy, 1);
+		get(busy, 1);
+	}
+	end_trace();
+}
+
 /* More than there is room to tell of. */
 static void
 many(void)
@@ -328,6 +430,9 @@ main(int argc, char **argv)
 		{ "traced", traced },
 		{ "queues", queues },
 		{ "many", many },
+		{ "looped", looped },
+		{ "looping", looping },
+		{ "moved", moved },
 	};
 	bool any = false;
 

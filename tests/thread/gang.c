@@ -100,7 +100,7 @@ static void *
 post(void *arg)
 {
 	struct poster *p = arg;
-	const struct gang_loop loop = { part, p, WINDOW, 7, NULL };
+	const struct gang_loop loop = { part, p, WINDOW, 7, NULL, NULL };
 	struct job alone = { .task = { .run = run, .drop = drop }, .of = p };
 
 	for (uint32_t i = 0; i < WINDOW; i++)

@@ -369,7 +369,8 @@ run_part(void *ctx, uint64_t begin, uint64_t end, uint32_t seat)
 static void
 loop_over(uint64_t count)
 {
-	const struct gang_loop loop = { run_part, &parts, count, grain, NULL };
+	const struct gang_loop loop = { run_part, &parts, count, grain, NULL,
+		NULL };
 	uint64_t wrong = 0;
 
 	memset((void *)seen, 0, sizeof(seen));
@@ -428,8 +429,8 @@ run_slow(void *ctx, uint64_t begin, uint64_t end, uint32_t seat)
 /* Once it is known to be short, it is begun alone. */
 FORKED_TEST(gang, a_loop_that_was_short_is_shared_when_it_is_not)
 {
-	const struct gang_loop brief = { run_slow, NULL, 4, 1, NULL };
-	const struct gang_loop loop = { run_slow, NULL, 200, 1, NULL };
+	const struct gang_loop brief = { run_slow, NULL, 4, 1, NULL, NULL };
+	const struct gang_loop loop = { run_slow, NULL, 200, 1, NULL, NULL };
 
 	caller = pthread_self();
 	for (int round = 0; round < 3; round++) {
@@ -468,7 +469,7 @@ run_long_part(void *ctx, uint64_t begin, uint64_t end, uint32_t seat)
 
 FORKED_TEST(gang, a_loop_ends_with_its_last_part)
 {
-	const struct gang_loop loop = { run_long_part, NULL, 2, 1, NULL };
+	const struct gang_loop loop = { run_long_part, NULL, 2, 1, NULL, NULL };
 
 	gang = gang_of(2);
 	caller = pthread_self();
@@ -480,7 +481,8 @@ FORKED_TEST(gang, a_loop_ends_with_its_last_part)
 static void *
 loop_too(void *arg)
 {
-	const struct gang_loop loop = { run_part, &parts, COUNT, 16, NULL };
+	const struct gang_loop loop = { run_part, &parts, COUNT, 16, NULL,
+		NULL };
 
 	(void)arg;
 	for (int i = 0; i < 5; i++)

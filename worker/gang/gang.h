@@ -103,6 +103,8 @@ struct gang_loop {
 	uint64_t grain;   /* no part is shorter, but the last; 0 is 1 */
 	const void *site; /* what tells it from others, of which is known how
 			   * long they took; NULL: @run does */
+	/* run(), where to look at the clock would take as long; NULL: run() */
+	void (*brief)(void *ctx, uint64_t begin, uint64_t end, uint32_t seat);
 };
 
 /*

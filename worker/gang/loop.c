@@ -181,16 +181,18 @@ static uint64_t
 run_brief(struct gang *g, const struct gang_loop *of, uint32_t seat)
 {
 	uint64_t first = of->grain > 1 ? of->grain : 1;
+	void (*run)(void *, uint64_t, uint64_t, uint32_t) =
+		of->brief != NULL ? of->brief : of->run;
 	int64_t begun = tick_now(), took;
 
-	of->run(of->ctx, 0, first, seat);
+	run(of->ctx, 0, first, seat);
 	took = tick_now() - begun;
 	if ((double)took * (double)of->count / (double)first * 1000 >
 		(double)g->env.rate * BRIEF_US) {
 		remember(g, of, INT64_MAX / 1000);
 		return first;
 	}
-	of->run(of->ctx, first, of->count, seat);
+	run(of->ctx, first, of->count, seat);
 	return of->count;
 }
 

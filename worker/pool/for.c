@@ -3,32 +3,65 @@
 #include "base/status.h"
 #include "worker/gang/gang.h"
 #include "worker/pool/pool.h"
+#include "worker/pool/tell.h"
 
 struct run {
 	const struct xr_pool_loop *loop;
+	struct xr_pool *pool;
 	struct gang *gang;
 	_Atomic bool cut; /* something was not run */
 };
+
+static bool
+is_cut(struct run *run)
+{
+	if (!gang_stops(run->gang))
+		return false;
+	atomic_store(&run->cut, true);
+	return true;
+}
+
+static void
+call(const struct run *run, uint64_t begin, uint64_t end, uint32_t seat)
+{
+	run->loop->fn(begin, end,
+		seat == GANG_NOBODY ? XR_POOL_WORKERS_MAX : seat,
+		run->loop->ctx);
+}
 
 static void
 run_part(void *ctx, uint64_t begin, uint64_t end, uint32_t seat)
 {
 	struct run *run = ctx;
+	struct tell_part part;
 
-	if (gang_stops(run->gang))
-		atomic_store(&run->cut, true);
-	else
-		run->loop->fn(begin, end,
-			seat == GANG_NOBODY ? XR_POOL_WORKERS_MAX : seat,
-			run->loop->ctx);
+	if (is_cut(run))
+		return;
+	tell_part_begin(&part, run->pool, seat);
+	call(run, begin, end, seat);
+	tell_part_end(&part, run->pool);
+}
+
+/* It is counted, and that is all. */
+static void
+run_brief(void *ctx, uint64_t begin, uint64_t end, uint32_t seat)
+{
+	struct run *run = ctx;
+	const struct tell_part part = { .row = run->pool->gauge };
+
+	if (is_cut(run))
+		return;
+	call(run, begin, end, seat);
+	tell_part_end(&part, run->pool);
 }
 
 XR_EXPORT enum xr_status
 xr_pool_for(struct xr_pool *pool, const struct xr_pool_loop *loop,
 	struct xr_error *err)
 {
-	struct run run = { .loop = loop, .gang = pool->gang };
+	struct run run = { .loop = loop, .pool = pool, .gang = pool->gang };
 	const struct gang_loop parts = { .run = run_part,
+		.brief = run_brief,
 		.ctx = &run,
 		.count = loop->count,
 		.grain = loop->grain,

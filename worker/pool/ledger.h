@@ -98,6 +98,14 @@ enum xr_status ledger_new(struct ledger *b, uint32_t places, uint32_t tasks,
 enum xr_status ledger_open(struct ledger *b, int fd, struct xr_error *err);
 void ledger_fini(struct ledger *b); /* zeroed is fine, with fd -1 */
 
+/* ledger_has() - has worker @place something in hand? Its own thread asks. */
+static inline bool
+ledger_has(const struct ledger *b, uint32_t place)
+{
+	return atomic_load_explicit(&b->place[place].since,
+		       memory_order_relaxed) != 0;
+}
+
 /* ledger_since() - worker @place begins a task at @now; 0: it has ended it. Gives what was
  * said before. */
 static inline int64_t

@@ -90,6 +90,34 @@ tell_ended(struct xr_pool *pool, uint64_t ns, bool failed)
 	note_time(pool->gauge, ns);
 }
 
+void
+tell_part_begin(struct tell_part *part, struct xr_pool *pool, uint32_t seat)
+{
+	int64_t now;
+
+	*part = (struct tell_part){ .row = pool->gauge, .seat = seat };
+	if (part->row == NULL || seat >= pool->conf.workers ||
+		ledger_has(&pool->ledger, seat))
+		return;
+	now = clock_now();
+	part->began = now;
+	gauge_count(&part->row->open, 1);
+	ledger_since(&pool->ledger, seat, now);
+}
+
+void
+tell_part_end(const struct tell_part *part, struct xr_pool *pool)
+{
+	if (part->row == NULL)
+		return;
+	count(part->row, false);
+	if (part->began == 0)
+		return;
+	ledger_since(&pool->ledger, part->seat, 0);
+	note_time(part->row, (uint64_t)(clock_now() - part->began));
+	gauge_count(&part->row->open, (uint64_t)-1);
+}
+
 /* --- profiles ------------------------------------------------------------------------- */
 
 /* This one is over, or will be in a moment. */

@@ -30,6 +30,18 @@ tell_open(struct xr_pool *pool, int64_t more)
 void tell_over(struct xr_pool *pool, const struct job_part *part);
 void tell_ended(struct xr_pool *pool, uint64_t ns, bool failed);
 
+/* A part of a loop, which is a task that does not wait. One on a seat that has no task is what
+ * that does meanwhile. */
+struct tell_part {
+	struct gauge_row *row; /* NULL: nobody looks on */
+	uint32_t seat;
+	int64_t began; /* 0: its time is that of another task, or nobody's */
+};
+
+void tell_part_begin(struct tell_part *part, struct xr_pool *pool,
+	uint32_t seat);
+void tell_part_end(const struct tell_part *part, struct xr_pool *pool);
+
 /* A task ran, and somebody records a profile: tell_ran() - on this thread, from @began on;
  * tell_came() - in another process, or by a mate, who has told it. The lock is not held. */
 void tell_ran(struct xr_pool *pool, const struct task *t, int64_t began,

@@ -17,6 +17,7 @@
 #include "base/host.h"
 #include "base/status.h"
 #include "worker/queue/hall.h"
+#include "worker/queue/trail.h"
 #include "worker/queue/user.h"
 #include "worker/queue/vigil.h"
 #include "worker/shm/gauge.h"
@@ -141,6 +142,7 @@ in_child(void)
 		h->heard = false;
 		h->hand_count = 0;
 		h->gauge = NULL;
+		atomic_store(&h->trail.is_on, false);
 		if (h->is_ward)
 			hall_mute(h);
 		pthread_mutex_init(&h->lock, NULL);
@@ -436,6 +438,7 @@ hall_tell(struct hall *h)
 	};
 
 	h->gauge = gauge_new(&of);
+	trail_begin(h);
 }
 
 /* What others do with it is not told any more. */
@@ -468,6 +471,7 @@ hall_unref(struct hall *h)
 	v = vigil_forget(h, LIST_EMPTY(&all));
 	pthread_mutex_unlock(&all_lock);
 	vigil_end(v);
+	trail_end(h);
 	untell(h);
 	user_leave(h);
 	lent_reap(h, true);

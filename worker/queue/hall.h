@@ -48,6 +48,15 @@ struct hall_hand {
 	uint64_t ticket;
 };
 
+/* trail.h; of who made the queue. */
+struct trail {
+	_Atomic bool is_on;
+	pthread_mutex_t lock; /* what follows */
+	int64_t noted;        /* when, the last time */
+	int64_t at;           /* when this was remembered; 0: it was not */
+	uint64_t items;
+};
+
 struct gauge_row;
 struct lent;
 
@@ -76,6 +85,7 @@ struct hall {
 	LIST_HEAD(lents, lent) lent;
 	struct wait_site gets, puts;
 	struct gauge_row *gauge; /* where who made it tells of it; or NULL */
+	struct trail trail;
 };
 
 LIST_HEAD(hall_list, hall);

@@ -7,6 +7,7 @@
 #include "base/status.h"
 #include "worker/queue/far/far.h"
 #include "worker/queue/queue_inner.h"
+#include "worker/queue/trail.h"
 #include "worker/queue/user.h"
 #include "worker/queue/vigil.h"
 
@@ -170,6 +171,8 @@ give_all(struct xr_queue *q, struct letter *letters, size_t *count,
 	}
 	tell(&g);
 	spell_end(&g.spell);
+	if (*count > 0)
+		trail_moved(q->hall);
 	return status;
 }
 
@@ -314,6 +317,8 @@ take_now(struct xr_queue *q, struct taker *takers, size_t *count,
 	status = take_once(&t, &met, err);
 	*count = t.count;
 	tell_room(q, t.count);
+	if (t.count > 0)
+		trail_moved(q->hall);
 	return status;
 }
 
@@ -340,5 +345,7 @@ take_some(struct xr_queue *q, struct taker *takers, size_t *count,
 	if (status == XR_E_RANGE || status == XR_E_NOMEM)
 		wake_ring(&q->hall->head->items_wake, 1);
 	tell_room(q, t.count);
+	if (t.count > 0)
+		trail_moved(q->hall);
 	return status;
 }

@@ -237,6 +237,25 @@ prof_note_task(const struct prof_event *e)
 	add_to_process(&whole);
 }
 
+void
+prof_note_items(const char *key, int64_t now, uint64_t items)
+{
+	const struct prof_event e = { .key = (char *)key,
+		.start = now,
+		.end = now,
+		.items = items + 1 };
+
+	prof_note_task(&e);
+}
+
+static _Atomic(void (*)(void)) before_end;
+
+void
+prof_on_end(void (*fn)(void))
+{
+	atomic_store(&before_end, fn);
+}
+
 /* --- marks ---------------------------------------------------------------- */
 
 XR_EXPORT void
@@ -352,6 +371,9 @@ value_of(const struct prof_event *e)
 		status = put(d, "remote", xr_value_new_bool(e->remote));
 	if (status == XR_OK && e->open > 0)
 		status = put(d, "open", xr_value_new_i64(e->open - 1));
+	if (status == XR_OK && e->items > 0)
+		status = put(d, "items",
+			xr_value_new_i64((int64_t)(e->items - 1)));
 	if (status == XR_OK)
 		return d;
 	xr_value_unref(d);
@@ -378,12 +400,15 @@ list_of(struct prof *p)
 XR_EXPORT enum xr_status
 xr_prof_end(uint32_t flags, struct xr_value **events, struct xr_error *err)
 {
+	void (*first)(void) = atomic_load(&before_end);
 	struct xr_value *list = NULL;
 	struct prof *p;
 	size_t lost;
 
 	if (flags > XR_PROF_PROCESS)
 		return fail(err, XR_E_INVAL, "a profile with flags %u", flags);
+	if (flags == XR_PROF_PROCESS && first != NULL)
+		first();
 	p = take(flags);
 	if (p == NULL)
 		return fail(err, XR_E_STATE, "no profile is recorded");

@@ -36,6 +36,7 @@ struct prof_event {
 	uint32_t worker, thread;
 	uint32_t
 		open; /* of a pool's task: 1, and how many are open at its end */
+	uint64_t items; /* of a queue: 1, and how many are in it */
 	bool remote;
 };
 
@@ -88,6 +89,13 @@ void prof_note(const struct prof_into *into, const char *key, int64_t start,
  * for the process's. @e has the key, which is borrowed, start, end, open, and a thread, 0:
  * the calling one. */
 void prof_note_task(const struct prof_event *e);
+
+/* prof_note_items() - there are @items in the queue of @key at @now. */
+void prof_note_items(const char *key, int64_t now, uint64_t items);
+
+/* prof_on_end() - @fn is called before a profile of the process ends, on the thread that
+ * ends it: for what was not worth an event yet. For good; one. */
+void prof_on_end(void (*fn)(void));
 
 uint32_t prof_worker(void); /* this one's id; 0 without an agent */
 uint32_t prof_thread(void);

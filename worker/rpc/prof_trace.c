@@ -4,7 +4,8 @@
  *
  * https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU:
  * complete events, "X", times in microseconds. A worker is a process there. Of tasks of
- * pools there is a counter, "C", too, of what is before ": " in their keys.
+ * pools there is a counter, "C", too, of what is before ": " in their keys; of what is in a
+ * queue there is but that.
  */
 #include <string.h>
 
@@ -55,16 +56,20 @@ put_event(struct json *j, const struct xr_value *event)
 	json_close_object(j);
 }
 
-/* How many tasks of the pool were open when this one was over. */
+static bool
+has(const struct xr_value *event, const char *key)
+{
+	return xr_value_kind(xr_value_find(event, key, strlen(key))) == XR_I64;
+}
+
+/* How many tasks of the pool were open when this one was over; how many items there were. */
 static void
-put_open(struct json *j, const struct xr_value *event)
+put_counter(struct json *j, const struct xr_value *event, const char *what)
 {
 	size_t len = 0;
 	const char *key = xr_value_data(xr_value_find(event, "key", 3), &len);
 	const char *stop = memmem(key, len, ": ", 2);
 
-	if (xr_value_kind(xr_value_find(event, "open", 4)) != XR_I64)
-		return;
 	if (stop != NULL)
 		len = (size_t)(stop - key);
 	json_open_object(j, NULL);
@@ -73,7 +78,7 @@ put_open(struct json *j, const struct xr_value *event)
 	json_real(j, "ts", (double)number_in(event, "end") / 1000);
 	json_int(j, "pid", number_in(event, "worker"));
 	json_open_object(j, "args");
-	json_int(j, "open", number_in(event, "open"));
+	json_int(j, what, number_in(event, what));
 	json_close_object(j);
 	json_close_object(j);
 }
@@ -131,8 +136,15 @@ xr_prof_trace(const struct xr_value *events, struct xr_value **json,
 	json_open_array(&j, "traceEvents");
 	put_names(&j, events);
 	for (size_t i = 0; i < xr_value_count(events); i++) {
-		put_event(&j, xr_value_at(events, i));
-		put_open(&j, xr_value_at(events, i));
+		const struct xr_value *event = xr_value_at(events, i);
+
+		if (has(event, "items")) {
+			put_counter(&j, event, "items");
+			continue;
+		}
+		put_event(&j, event);
+		if (has(event, "open"))
+			put_counter(&j, event, "open");
 	}
 	json_close_array(&j);
 	json_text(&j, "displayTimeUnit", "ns");

@@ -297,6 +297,14 @@ gauge_rename(struct gauge_row *row, const char *name)
 }
 
 void
+gauge_name(const struct gauge_row *row, char name[GAUGE_NAME])
+{
+	pthread_mutex_lock(&g.lock);
+	memcpy(name, row->name, GAUGE_NAME);
+	pthread_mutex_unlock(&g.lock);
+}
+
+void
 gauge_free(struct gauge_row *row)
 {
 	if (row == NULL)

@@ -31,6 +31,9 @@ struct gauge_row *gauge_new(const struct gauge_of *of);
 /* gauge_rename() - of a queue: it has this name from now on. NULL is fine. Any thread. */
 void gauge_rename(struct gauge_row *row, const char *name);
 
+/* gauge_name() - what it is called now. Any thread. */
+void gauge_name(const struct gauge_row *row, char name[GAUGE_NAME]);
+
 /* gauge_free() - it is no more: what has been counted stays. NULL is fine. Any thread. */
 void gauge_free(struct gauge_row *row);
 
