@@ -136,6 +136,18 @@ pid_of_supervisor()
 	assert_eq "$(told_all WORLD_SIZE)" '3 3 3'
 }
 
+@test "D-L9 any number of ranks, with devices and without" {
+	local n
+
+	for n in 2 3 7; do
+		job -n "$n" "$PROG/envshow" WORLD_SIZE
+		assert_eq "$status: $(told_all WORLD_SIZE)" "0: $(yes "$n" | head -n "$n" | xargs)"
+	done
+	export XRT_LOCAL_WORKER=w:0 TPU_NUM_DEVICES=8
+	job -n 3 --any-ranks "$PROG/envshow" XRT_SHARD_ORDINAL
+	assert_eq "$status: $(told_all XRT_SHARD_ORDINAL)" '0: 0 1 2'
+}
+
 @test "AC-L28 a list, a local worker, both, or none decide what ranks are told" {
 	local variables=(XRT_SHARD_ORDINAL XRT_LOCAL_WORKER)
 
@@ -496,7 +508,7 @@ nobody_left()
 
 # --- lines -------------------------------------------------------------------
 
-@test "AC-L19 lines carry their rank and are never mixed" {
+@test "AC-L19 D-L10 lines carry their rank and are never mixed" {
 	"$XRUN" -n 8 "$PROG/spew" --lines 2000 --both --wild 7 >out 2>err
 	"$PROG/verify" merged --ranks 8 --lines 2000 out
 	"$PROG/verify" merged --ranks 8 --lines 2000 --streams 2 err

@@ -135,13 +135,13 @@ metric()
 }
 
 @test "parts of a loop are tasks of its pool" {
-	local parts brief
+	local timed brief
 
 	rests looped threads
-	read -r parts brief <parts
-	says "[$((parts + brief)),0,0,0]" '.pools[0] | [.done, .failed, .open, .running]'
+	read -r timed brief <parts
+	says "[$((timed + brief)),0,0,0]" '.pools[0] | [.done, .failed, .open, .running]'
 	# Of what is short the time is not taken, as soon as that is known.
-	says true ".pools[0] | .timed >= $parts and .timed < $parts + 100"
+	says true ".pools[0] | .timed >= $timed and .timed < $timed + 100"
 	says true '.pools[0] | .task_seconds >= 0.04 and .busy_seconds <= .worker_seconds'
 	ends
 	# One of the two is begun by the thread that called.

@@ -185,7 +185,7 @@ time.sleep(60)'
 	assert_eq "$(cat lines)" 20000
 }
 
-@test "--hang-timeout and --restarts: the job begins again" {
+@test "D-L11 --hang-timeout and --restarts: the job begins again" {
 	try "$XRUN" --hang-timeout 500ms --heartbeat 100ms --stacks-on none --restarts 1 bash -c '
 		[ "$XRUN_ATTEMPT" = 1 ] || read -r _ <> <(:)'
 	assert_eq "$status" 0

@@ -20,6 +20,18 @@ marked_is()
 		grep -c '^ranks$')" -eq "$1" ]
 }
 
+# deaf_is N - so many of those that live ignore SIGINT and SIGTERM.
+deaf_is()
+{
+	local dir count=0
+
+	for dir in $(grep -lzsx -e "TEST_MARK=$BATS_TEST_TMPDIR" /proc/[0-9]*/environ | xargs -r -n 1 dirname); do
+		[ $((0x$(awk '$1 == "SigIgn:" { print $2 }' "$dir/status") & 0x4002)) -ne $((0x4002)) ] ||
+			count=$((count + 1))
+	done
+	[ "$count" -eq "$1" ]
+}
+
 # ranks ARG... - what they say is in $output, sorted.
 ranks()
 {
@@ -80,6 +92,37 @@ ranks()
 	assert_has "$output" 'returned XR_E_REMOTE rank 2 \(process [0-9]*\): sample'
 	assert_eq "$(head -n 1 <<<"$stderr")" 'cpu: rank 2: sample 1797 of 1797'
 	assert_has "$stderr" '#0  fail_one'
+}
+
+@test "D-L1 who fails before its function is called ends with 17, too, and says so" {
+	XRUN_RANK=first try timeout 60 "$BUILD/examples/hello_main"
+	assert_eq "$status: $output" '17: '
+	assert_has "$stderr" "XRUN_RANK: 'first' is not a rank"
+}
+
+@test "D-L6 daemons that want to hear of nothing end with the caller, too" {
+	for method in zygote fork spawn; do
+		spawn deaf "$RANKS" killed-daemon-deaf "$method" 3
+		if [ "$method" = fork ]; then
+			wait_for 10 marked_is 4
+		else
+			wait_for 10 marked_is 5
+		fi
+		wait_for 10 deaf_is 3
+		kill -KILL "$pid"
+		wait_for 1 marked_is 0
+	done
+}
+
+@test "D-L8 a local worker and a list that are none are refused by name" {
+	for value in w w: w:x; do
+		XRT_LOCAL_WORKER=$value ranks show zygote 0
+		assert_has "$output" "^returned XR_E_INVAL XRT_LOCAL_WORKER: '$value' is not name:index"
+	done
+	for address in h h: h:x h:70000 :1; do
+		XRT_TPU_CONFIG="c;0;$address" ranks show zygote 0
+		assert_has "$output" "^returned XR_E_INVAL XRT_TPU_CONFIG: 'c;0;$address' "
+	done
 }
 
 @test "D-L5 a rank that SIGINT ends has not ended well" {

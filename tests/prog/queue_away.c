@@ -162,7 +162,7 @@ many_in_time(void)
 	size_t n;
 
 	for (uint32_t i = 0; i < 10; i++)
-		parts[i] = (struct xr_part){ "0123456789" + i, 1 };
+		parts[i] = (struct xr_part){ &"0123456789"[i], 1 };
 	for (struct xr_queue *at = q; at != NULL; at = at == q ? p2p : NULL) {
 		n = 10;
 		EXPECT(xr_queue_put_many_bytes(at, parts, &n, XR_SECONDS(0.1),

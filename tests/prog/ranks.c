@@ -110,6 +110,18 @@ stay(uint32_t ordinal, struct xr_value *arg, void *ctx, struct xr_error *why)
 	return XR_OK;
 }
 
+/* Nobody who asks is heard. */
+static enum xr_status
+be_deaf(uint32_t ordinal, struct xr_value *arg, void *ctx, struct xr_error *why)
+{
+	static const int asks[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM };
+	struct sigaction a = { .sa_handler = SIG_IGN };
+
+	for (size_t i = 0; i < sizeof(asks) / sizeof(asks[0]); i++)
+		sigaction(asks[i], &a, NULL);
+	return stay(ordinal, arg, ctx, why);
+}
+
 static void
 end_slowly(int sig)
 {
@@ -279,6 +291,7 @@ static const struct {
 	{ "exit_one", exit_one },
 	{ "crash_one", crash_one },
 	{ "stay", stay },
+	{ "be_deaf", be_deaf },
 	{ "end_late", end_late },
 	{ "end_never", end_never },
 	{ "meet", meet },
@@ -375,12 +388,12 @@ run_left(bool daemon)
 }
 
 static void
-run_killed(bool daemon)
+run_killed(const char *func, bool daemon)
 {
 	struct xr_procset *set = NULL;
 
 	opts.flags = XR_SPAWN_NO_JOIN | (daemon ? XR_SPAWN_DAEMON : 0);
-	check(xr_spawn("stay", number, &opts, &set, &err) == XR_OK, "spawn");
+	check(xr_spawn(func, number, &opts, &set, &err) == XR_OK, "spawn");
 	pause();
 }
 
@@ -420,7 +433,8 @@ main(int argc, char **argv)
 	else if (strncmp(name, "left", 4) == 0)
 		run_left(strcmp(name, "left-daemon") == 0);
 	else if (strncmp(name, "killed", 6) == 0)
-		run_killed(strcmp(name, "killed-daemon") == 0);
+		run_killed(strstr(name, "deaf") != NULL ? "be_deaf" : "stay",
+			strstr(name, "daemon") != NULL);
 	else if (strncmp(name, "joined-", 7) == 0)
 		run_joined(name + 7);
 	else

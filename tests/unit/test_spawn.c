@@ -709,6 +709,54 @@ FORKED_TEST(spawn, a_forked_child_reports_beside_any_lifeline)
 	}
 }
 
+/* Who made a child is killed before that asks to be told of it. */
+static struct {
+	bool is_set;
+	pid_t maker;
+} gap;
+
+/* That of libc, but for the gap. */
+int
+prctl(int option, ...)
+{
+	unsigned long arg[4];
+	va_list ap;
+
+	va_start(ap, option);
+	for (int i = 0; i < 4; i++)
+		arg[i] = va_arg(ap, unsigned long);
+	va_end(ap);
+	if (gap.is_set && option == PR_SET_PDEATHSIG) {
+		kill(gap.maker, SIGKILL);
+		while (getppid() == gap.maker)
+			sched_yield();
+	}
+	return (int)syscall(SYS_prctl, option, arg[0], arg[1], arg[2], arg[3]);
+}
+
+FORKED_TEST(spawn, D_L6_a_child_whose_maker_was_killed_before_it_asks_ends)
+{
+	struct spawn s;
+	int status;
+	pid_t maker;
+
+	NEED(prctl(PR_SET_CHILD_SUBREAPER, 1L, 0L, 0L, 0L) == 0);
+	maker = fork();
+	NEED(maker != -1);
+	if (maker == 0) {
+		become_maker();
+		gap.maker = getpid();
+		gap.is_set = true;
+		s = order(TRUE_PROGRAM, NULL, NULL, NULL);
+		spawn_start(&s);
+		_exit(0);
+	}
+	EXPECT_EQ(waitpid(maker, &status, 0), maker);
+	EXPECT(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+	EXPECT(waitpid(-1, &status, 0) > 0);
+	EXPECT_EQ(status, 125 << 8); /* the program was not executed */
+}
+
 /* The maker is killed between the fork and the byte that lets the child go. */
 FORKED_TEST(spawn, a_forked_child_whose_maker_was_killed_ends)
 {
