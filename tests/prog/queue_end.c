@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* queue_end.c - cases of tests/prog/queue.c where somebody ends, or is the only one. */
+#include <sched.h>
 #include <signal.h>
 
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 
+#include "tests/prog/queue_far.h"
 #include "tests/prog/queue_rig.h"
 
 /* --- an end that is another's ------------------------------------------------------------- */
@@ -29,6 +31,7 @@ one_reader(void)
 	struct xr_queue *q = QUEUE(.kind = XR_QUEUE_P2P);
 	pid_t pid = rig_fork(be_the_reader, q, 0);
 	struct xr_queue_buf buf = { 0 };
+	struct xr_queue_buf none = { .data = (void *)"", .room = 0 };
 	struct rig_item item;
 	char its[16];
 	size_t len;
@@ -41,6 +44,10 @@ one_reader(void)
 	EXPECT(strstr(rig_err.text, its) != NULL);
 	printf("%s\n", rig_err.text);
 	rig_kill(pid);
+	/* Here it is known at once; elsewhere once that has heard of it. */
+	while (far_is_on() &&
+		xr_queue_get_bytes(q, &none, 0, &rig_err) == XR_E_EXISTS)
+		sched_yield();
 	EXPECT(rig_get(q, &item, &len) && item.seq == 1);
 	xr_queue_free(q);
 }

@@ -10,6 +10,7 @@
 
 #include "base/fd.h"
 #include "base/status.h"
+#include "wire/value/node.h"
 #include "worker/pool/book.h"
 #include "worker/pool/hand.h"
 #include "worker/rpc/func.h"
@@ -229,6 +230,14 @@ write_down(struct book *b, struct entry *e, struct xr_error *err)
 	return status;
 }
 
+static bool
+is_name(const char *name)
+{
+	size_t len = strnlen(name, VALUE_NAME_MAX + 1);
+
+	return len > 0 && len <= VALUE_NAME_MAX;
+}
+
 static enum xr_status
 fill(struct book *b, struct entry *e, const char *name, struct xr_value *func,
 	struct xr_error *err)
@@ -236,6 +245,8 @@ fill(struct book *b, struct entry *e, const char *name, struct xr_value *func,
 	enum xr_status status;
 
 	e->value = func != NULL ? xr_value_ref(func) : xr_fn_bind(name, NULL);
+	if (e->value == NULL && is_name(name))
+		return fail(err, XR_E_NOMEM, "out of memory");
 	if (e->value == NULL)
 		return fail(err, XR_E_INVAL,
 			"that is no function's name: 1 to 255 bytes");
