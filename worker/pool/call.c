@@ -96,7 +96,7 @@ call_begin(struct xr_pool *pool, uint32_t index, const struct job_ask *ask,
 	struct job *job = &pool->call[index].job;
 
 	job->is_own = true;
-	job->pool = pool_ref(pool); /* the future's */
+	pool_ref(pool); /* the future's */
 	job->kind = JOB_APPLY;
 	job->form = ITEM_APPLY;
 	job->flags = ask->task->flags;

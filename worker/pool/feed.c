@@ -4,6 +4,7 @@
 
 #include "base/status.h"
 #include "worker/pool/job.h"
+#include "worker/pool/seen.h"
 #include "worker/pool/tell.h"
 #include "worker/pool/thread.h"
 #include "worker/rpc/future.h"
@@ -196,6 +197,7 @@ put_shared(struct xr_pool *pool, const struct task *t,
 	item = list != NULL ? share_item(head, sizeof(*head), list) : NULL;
 	if (item == NULL)
 		return fail(err, XR_E_NOMEM, "out of memory");
+	seen_put(&pool->ledger.task[head->index]);
 	status = xr_queue_put(in, item, 0, err);
 	xr_value_unref(item);
 	return status == XR_E_TIMEOUT ? XR_E_AGAIN : status;
@@ -232,6 +234,7 @@ put(struct xr_pool *pool, uint32_t index, struct xr_error *err)
 	}
 	if (status == XR_OK)
 		status = load_head(&load, &head, sizeof(head));
+	seen_put(&pool->ledger.task[index]);
 	if (status == XR_OK)
 		status = put_letter(pool, t, &load, err);
 	load_fini(&load);
