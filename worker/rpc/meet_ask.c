@@ -27,9 +27,11 @@ struct series {
 };
 LIST_HEAD(series_list, series);
 
+#define BUCKETS 1024 /* a program may make groups without end */
+
 static struct {
 	pthread_mutex_t lock;
-	struct series_list series;
+	struct series_list series[BUCKETS]; /* by their hash */
 } past = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 /* --- sets ----------------------------------------------------------------- */
@@ -79,18 +81,19 @@ id_of(struct peer *const *who, size_t count, const struct meet_label *label)
 static uint64_t
 next_number(struct set_id set)
 {
+	struct series_list *bucket = &past.series[set.b % BUCKETS];
 	struct series *s;
 	uint64_t n;
 
 	pthread_mutex_lock(&past.lock);
-	LIST_FOREACH(s, &past.series, list)
+	LIST_FOREACH(s, bucket, list)
 	if (meet_same(s->set, set))
 		break;
 	if (s == NULL) {
 		s = calloc(1, sizeof(*s));
 		if (s != NULL) {
 			s->set = set;
-			LIST_INSERT_HEAD(&past.series, s, list);
+			LIST_INSERT_HEAD(bucket, s, list);
 		}
 	}
 	n = s != NULL ? s->next++ : UINT64_MAX;
@@ -104,10 +107,11 @@ meet_forget_series(void)
 	struct series *s;
 
 	pthread_mutex_lock(&past.lock);
-	while ((s = LIST_FIRST(&past.series)) != NULL) {
-		LIST_REMOVE(s, list);
-		free(s);
-	}
+	for (size_t i = 0; i < BUCKETS; i++)
+		while ((s = LIST_FIRST(&past.series[i])) != NULL) {
+			LIST_REMOVE(s, list);
+			free(s);
+		}
 	pthread_mutex_unlock(&past.lock);
 }
 
