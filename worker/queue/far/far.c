@@ -211,6 +211,8 @@ far_tell(struct far *f, uint32_t op, uint64_t number)
 		return;
 	memcpy(c->ask + offsetof(struct far_ask, number), &number,
 		sizeof(number));
+	/* The next question says so again. */
+	c->timeout = op == FAR_ACK ? FAR_SLACK_NS : 0;
 	tell(f, c);
 	far_call_unref(c);
 }
