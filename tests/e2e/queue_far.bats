@@ -111,7 +111,7 @@ runs()
 }
 
 @test "D-U5 a put to one who says nothing is late in time, and not put" {
-	runs server-takes-nothing many-in-time
+	runs server-takes-nothing many-in-time late-is-over
 }
 
 @test "times that are over as an item comes: none is lost, none is there twice" {

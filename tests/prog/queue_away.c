@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* queue_away.c - cases of tests/prog/queue.c that are of far handles alone. */
+#include <dirent.h>
 #include <signal.h>
 #include <time.h>
 
@@ -150,6 +151,39 @@ server_takes_nothing(void)
 			put_in_vain(q, lens[i]);
 			xr_queue_free(q);
 		}
+}
+
+static int
+server_threads(void)
+{
+	char path[64];
+	struct dirent *e;
+	int n = 0;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)far_server());
+	dir = opendir(path);
+	EXPECT(dir != NULL);
+	while ((e = readdir(dir)) != NULL)
+		n += e->d_name[0] != '.';
+	closedir(dir);
+	return n;
+}
+
+/* What is late there, too, has nobody wait any more: beside the vigil, and who waits for
+ * some of them, there are no more threads than before. */
+static void
+late_is_over(void)
+{
+	struct xr_queue *q = QUEUE(.items = 1);
+	int before = server_threads();
+
+	rig_put(q, 0, 0, 8);
+	for (int i = 0; i < 12; i++)
+		EXPECT(xr_queue_put_bytes(q, "x", 1, XR_SECONDS(0.05),
+			       &rig_err) == XR_E_TIMEOUT);
+	EXPECT(server_threads() < before + 8);
+	xr_queue_free(q);
 }
 
 /* More than there is room for, piece by piece; and no more than there is. */
@@ -377,6 +411,7 @@ const struct rig_case away_cases[] = {
 	{ "server-stopped", server_stopped },
 	{ "server-takes-nothing", server_takes_nothing },
 	{ "many-in-time", many_in_time },
+	{ "late-is-over", late_is_over },
 	{ "late-race", late_race },
 	{ "stopped-race", stopped_race },
 	{ "by-reference", by_reference },
