@@ -125,10 +125,13 @@ put_in_vain(struct xr_queue *q, size_t len)
 	at = rig_now();
 	EXPECT(xr_queue_put_bytes(q, much, len, 0, &rig_err) == XR_E_TIMEOUT);
 	EXPECT(rig_now() - at < XR_SECONDS(3));
+	/* One who gets is asked for right behind what was not put. */
+	EXPECT(xr_queue_get_bytes(q, &buf, XR_SECONDS(0.1), &rig_err) ==
+		XR_E_TIMEOUT);
 	stop(false);
 	EXPECT(xr_queue_put_bytes(q, "after", 5, XR_SECONDS(30), &rig_err) ==
 		XR_OK);
-	EXPECT(xr_queue_get_bytes(q, &buf, 0, &rig_err) == XR_OK);
+	EXPECT(xr_queue_get_bytes(q, &buf, XR_SECONDS(30), &rig_err) == XR_OK);
 	EXPECT(buf.len == 5 && memcmp(buf.data, "after", 5) == 0);
 	free(buf.data);
 	buf.data = NULL;
