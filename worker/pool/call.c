@@ -96,6 +96,9 @@ call_begin(struct xr_pool *pool, uint32_t index, const struct job_ask *ask,
 	struct job *job = &pool->call[index].job;
 
 	job->is_own = true;
+	/* Once: that of a future that is gone may be looked at when another one has it. */
+	if (job->pool == NULL)
+		job->pool = pool;
 	pool_ref(pool); /* the future's */
 	job->kind = JOB_APPLY;
 	job->form = ITEM_APPLY;

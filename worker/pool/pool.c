@@ -118,9 +118,6 @@ make_tables(struct xr_pool *pool, struct xr_error *err)
 		return fail(err, XR_E_NOMEM, "out of memory");
 	for (uint32_t i = 0; i < pool->conf.workers; i++)
 		pthread_mutex_init(&pool->place[i].puts, NULL);
-	/* That of a future that is gone may be looked at when another one has it. */
-	for (uint32_t i = 0; i < tasks; i++)
-		pool->call[i].pool = pool;
 	while (pool->spare_count < tasks) {
 		pool->spare[pool->spare_count] = tasks - 1 - pool->spare_count;
 		pool->spare_count++;
