@@ -100,6 +100,10 @@ processes()
 	everywhere bad-callbacks
 }
 
+@test "a callback frees its pool while others wait for the result" {
+	everywhere freed-by-callback
+}
+
 @test "AC-X2 AC-X12 D-X7 what has no items is done at once" {
 	everywhere empty
 }

@@ -100,6 +100,32 @@ bad_callbacks(void)
 	rig_end(pool);
 }
 
+/* Its callback frees the pool, while we wait for what it gives. */
+static enum xr_status
+free_it(struct xr_value *value, void *ctx)
+{
+	(void)value;
+	xr_pool_free(ctx);
+	return XR_OK;
+}
+
+static void
+freed_by_callback(void)
+{
+	for (int i = 0; i < 100; i++) {
+		struct xr_pool_task t = rig_task("weigh", rig_one(i));
+		struct xr_pool *pool = rig_pool();
+		struct xr_future *future = NULL;
+
+		t.callback = free_it;
+		t.ctx = pool;
+		EXPECT(xr_pool_apply_async(pool, &t, &future, &rig_err) ==
+			XR_OK);
+		EXPECT(rig_get(future) == 20 * i);
+		rig_done(&t);
+	}
+}
+
 /* It has a map's callback, too, once, with the empty list. */
 static void
 empty(void)
@@ -471,6 +497,7 @@ many_bound(void)
 const struct rig_case result_cases[] = {
 	{ "callbacks", callbacks },
 	{ "bad-callbacks", bad_callbacks },
+	{ "freed-by-callback", freed_by_callback },
 	{ "empty", empty },
 	{ "errors", errors },
 	{ "map-errors", map_errors },

@@ -397,6 +397,7 @@ xr_pool_free(struct xr_pool *pool)
 			staff_await(pool, INT64_MAX);
 		keeper_leave(pool);
 		callback_leave();
+		take_end(pool);
 	}
 	release(pool);
 }

@@ -223,6 +223,10 @@ void take_begun(struct xr_pool *pool);
 /* take_for_keeper() - there may be something to take. */
 void take_for_keeper(struct xr_pool *pool);
 
+/* take_end() - nobody leads any more, and there will be no results: whoever waits for one
+ * that its callback has just sleeps. */
+void take_end(struct xr_pool *pool);
+
 /* take_nudge() - something ended otherwise: who leads looks. */
 void take_nudge(struct xr_pool *pool);
 

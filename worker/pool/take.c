@@ -217,6 +217,8 @@ hand_on(struct xr_pool *pool)
 	w = TAILQ_FIRST(&pool->followers);
 	if (w == NULL) {
 		atomic_store(&pool->led, 0);
+		if (atomic_load(&pool->out_is_over))
+			pthread_cond_broadcast(&pool->changed);
 		pthread_mutex_unlock(&pool->lock);
 		return false;
 	}
@@ -240,8 +242,12 @@ have_watched(struct xr_pool *pool)
 	if (atomic_load(&pool->open) == 0 || atomic_load(&pool->led) != 0 ||
 		atomic_load(&pool->watched) != 0)
 		return;
-	if (atomic_exchange(&pool->watched, 1) == 0)
+	if (atomic_exchange(&pool->watched, 1) != 0)
+		return;
+	pthread_mutex_lock(&pool->lock);
+	if (!atomic_load(&pool->out_is_over))
 		keeper_watch(pool);
+	pthread_mutex_unlock(&pool->lock);
 }
 
 static void
@@ -267,6 +273,20 @@ take_nudge(struct xr_pool *pool)
 	wake_ring(&pool->out->hall->head->items_wake, UINT32_MAX);
 }
 
+/* Who takes the lead sees that there is nothing, or is seen. */
+void
+take_end(struct xr_pool *pool)
+{
+	pthread_mutex_lock(&pool->lock);
+	atomic_store(&pool->out_is_over, true);
+	pthread_mutex_unlock(&pool->lock);
+	take_nudge(pool);
+	pthread_mutex_lock(&pool->lock);
+	while (atomic_load(&pool->led) != 0)
+		pthread_cond_wait(&pool->changed, &pool->lock);
+	pthread_mutex_unlock(&pool->lock);
+}
+
 /* Where the program takes results: nothing is known of how it waits. */
 static bool
 lead_by_hook(struct xr_pool *pool, const struct waiter *w, int64_t deadline)
@@ -277,7 +297,8 @@ lead_by_hook(struct xr_pool *pool, const struct waiter *w, int64_t deadline)
 	do {
 		hook_take(pool, future_left(deadline));
 		done = waiter_is_done(w);
-	} while (!done && !lead_has_later() && future_left(deadline) > 0);
+	} while (!done && !lead_has_later() && future_left(deadline) > 0 &&
+		!atomic_load(&pool->out_is_over));
 	lead_leave(pool);
 	lead_deliver_end();
 	return done || waiter_is_done(w) || future_left(deadline) > 0;
@@ -297,7 +318,7 @@ lead(struct xr_pool *pool, const struct waiter *w, int64_t deadline)
 		size_t count = take_batch(pool);
 
 		done = waiter_is_done(w);
-		if (done || lead_has_later())
+		if (done || lead_has_later() || atomic_load(&pool->out_is_over))
 			break;
 		if (count > 0 && s.begun)
 			wait_again(&s.wait);
@@ -382,12 +403,17 @@ take_await(struct xr_pool *pool, struct waiter *w, int64_t deadline)
 	}
 	while (!waiter_is_done(w)) {
 		if (atomic_load(&pool->out_is_over)) {
+			if (leads)
+				lead_leave(pool);
+			leads = false;
 			sleep_on(w, deadline);
 			break;
 		}
-		if (leads || lead_take(pool))
-			leads = false;
-		else {
+		if (leads || lead_take(pool)) {
+			leads = atomic_load(&pool->out_is_over);
+			if (leads)
+				continue;
+		} else {
 			leads = follow(pool, w, deadline);
 			if (!leads && !waiter_is_done(w) &&
 				future_left(deadline) == 0)
