@@ -100,6 +100,10 @@ processes()
 	everywhere bad-callbacks
 }
 
+@test "a pool is freed while a callback of its is at work, and others go on" {
+	everywhere freed-meanwhile freed-and-ended freed-beside
+}
+
 @test "a callback frees its pool while others wait for the result" {
 	everywhere freed-by-callback
 }

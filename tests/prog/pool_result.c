@@ -100,6 +100,89 @@ bad_callbacks(void)
 	rig_end(pool);
 }
 
+/* It is at a callback until it is told. */
+static enum xr_status
+linger(struct xr_value *value, void *ctx)
+{
+	const bool *ends = ctx;
+
+	(void)value;
+	rig_post(0);
+	rig_await(1, 1);
+	if (*ends)
+		pthread_exit(NULL);
+	return XR_OK;
+}
+
+static struct xr_future *
+submit_lingering(struct xr_pool *pool, bool *ends)
+{
+	struct xr_pool_task t = rig_task("weigh", rig_one(1));
+	struct xr_future *future = NULL;
+
+	t.callback = linger;
+	t.ctx = ends;
+	EXPECT(xr_pool_apply_async(pool, &t, &future, &rig_err) == XR_OK);
+	rig_await(0, 1);
+	rig_done(&t);
+	return future;
+}
+
+static void *
+free_pool(void *pool)
+{
+	xr_pool_free(pool);
+	return NULL;
+}
+
+/* A pool is freed, the last one or not, while a callback of its is at work, which may end
+ * its thread. Another one is made then. */
+static void
+free_meanwhile(bool is_last, bool ends)
+{
+	struct heard h = { 0 };
+	struct xr_pool *other = is_last ? NULL : rig_pool();
+	struct xr_pool *pool = rig_pool();
+	struct xr_future *future = submit_lingering(pool, &ends);
+	pthread_t thread;
+
+	EXPECT(pthread_create(&thread, NULL, free_pool, pool) == 0);
+	/* Long enough, mostly, for it to get where it waits for the callback. */
+	for (int i = 0; i < 50 && !xr_future_done(future); i++)
+		usleep(1000);
+	EXPECT(!xr_future_done(future));
+	if (!ends)
+		pool = rig_pool();
+	rig_post(1);
+	EXPECT(rig_get(future) == 20);
+	pthread_join(thread, NULL);
+	if (ends)
+		pool = rig_pool();
+	EXPECT(rig_get(submit_heard(pool, "weigh", 2, &h)) == 40);
+	EXPECT(h.values == 1);
+	rig_end(pool);
+	if (other != NULL)
+		rig_end(other);
+}
+
+static void
+freed_meanwhile(void)
+{
+	free_meanwhile(true, false);
+}
+
+static void
+freed_and_ended(void)
+{
+	free_meanwhile(true, true);
+}
+
+static void
+freed_beside(void)
+{
+	free_meanwhile(false, false);
+}
+
 /* Its callback frees the pool, while we wait for what it gives. */
 static enum xr_status
 free_it(struct xr_value *value, void *ctx)
@@ -497,6 +580,9 @@ many_bound(void)
 const struct rig_case result_cases[] = {
 	{ "callbacks", callbacks },
 	{ "bad-callbacks", bad_callbacks },
+	{ "freed-meanwhile", freed_meanwhile },
+	{ "freed-and-ended", freed_and_ended },
+	{ "freed-beside", freed_beside },
 	{ "freed-by-callback", freed_by_callback },
 	{ "empty", empty },
 	{ "errors", errors },

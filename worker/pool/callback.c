@@ -3,8 +3,10 @@
  * callback.c - the thread that calls what the program wants to hear of results by.
  *
  * There is one for all pools of the process, from the first callback on, until the last
- * pool is gone and it has nothing more to do. A callback that ends it (pthread_exit(3))
- * has ended, and nothing else: another thread takes its place.
+ * pool is gone and it has nothing more to do. Who frees a pool waits for its callbacks; of
+ * the last one until the thread is over, too, or goes on because there is a pool again. A
+ * callback that ends it (pthread_exit(3)) has ended, and nothing else: another thread takes
+ * its place.
  */
 #include <pthread.h>
 
@@ -18,15 +20,44 @@ TAILQ_HEAD(work_list, work);
 static struct {
 	pthread_mutex_t lock;
 	pthread_cond_t come;
+	pthread_cond_t over; /* a callback is, or the thread; or there is a pool
+			      * again */
 	struct work_list list;
 	uint32_t pools;
 	bool runs; /* there is a thread, @thread */
+	bool left; /* there was one, which is to be joined */
 	pthread_t thread;
 } c = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
 	.come = PTHREAD_COND_INITIALIZER,
+	.over = PTHREAD_COND_INITIALIZER,
 	.list = TAILQ_HEAD_INITIALIZER(c.list),
 };
+
+/* With the lock held. */
+static bool
+is_us(void)
+{
+	return c.runs && pthread_equal(c.thread, pthread_self());
+}
+
+/* With the lock held: nobody runs callbacks any more. */
+static void
+stop(bool left)
+{
+	c.runs = false;
+	c.left = left;
+	pthread_cond_broadcast(&c.over);
+}
+
+/* With the lock held, which who is joined needs no more. */
+static void
+join(void)
+{
+	if (c.left)
+		pthread_join(c.thread, NULL);
+	c.left = false;
+}
 
 /* NULL: it is over. */
 static struct work *
@@ -40,6 +71,8 @@ next_work(void)
 	work = TAILQ_FIRST(&c.list);
 	if (work != NULL)
 		TAILQ_REMOVE(&c.list, work, list);
+	else
+		stop(true);
 	pthread_mutex_unlock(&c.lock);
 	return work;
 }
@@ -50,6 +83,7 @@ static void *run(void *unused);
 static bool
 start(void)
 {
+	join();
 	c.runs = thread_begin(&c.thread, run, NULL) == 0;
 	return c.runs;
 }
@@ -64,7 +98,9 @@ ended(void *work)
 		w->ended_thread(w);
 	pthread_mutex_lock(&c.lock);
 	pthread_detach(c.thread);
-	start();
+	stop(false);
+	if (c.pools > 0 || !TAILQ_EMPTY(&c.list))
+		start();
 	pthread_mutex_unlock(&c.lock);
 }
 
@@ -109,6 +145,10 @@ settle(struct work *work)
 	struct job *job = job_of(work);
 
 	job_settle(job);
+	pthread_mutex_lock(&c.lock);
+	job->pool->callbacks--;
+	pthread_cond_broadcast(&c.over);
+	pthread_mutex_unlock(&c.lock);
 	job_unref(job);
 }
 
@@ -132,6 +172,9 @@ callback_post(struct job *job)
 		job->failed = true;
 	}
 	job_ref(job);
+	pthread_mutex_lock(&c.lock);
+	job->pool->callbacks++;
+	pthread_mutex_unlock(&c.lock);
 	job->work.run = call;
 	job->work.ended_thread = settle;
 	if (job->result == NULL || !callback_work(&job->work))
@@ -143,29 +186,22 @@ callback_come(void)
 {
 	pthread_mutex_lock(&c.lock);
 	c.pools++;
+	pthread_cond_broadcast(&c.over);
 	pthread_mutex_unlock(&c.lock);
 }
 
 void
-callback_leave(void)
+callback_leave(const struct xr_pool *pool)
 {
-	pthread_t thread;
-	bool ends;
-
 	pthread_mutex_lock(&c.lock);
-	ends = --c.pools == 0 && c.runs;
-	thread = c.thread;
-	if (ends) {
-		c.runs = false;
-		pthread_cond_signal(&c.come);
-	}
+	while (pool->callbacks > 0 && !is_us())
+		pthread_cond_wait(&c.over, &c.lock);
+	c.pools--;
+	pthread_cond_signal(&c.come);
+	while (c.pools == 0 && c.runs && !is_us())
+		pthread_cond_wait(&c.over, &c.lock);
+	join();
 	pthread_mutex_unlock(&c.lock);
-	if (!ends)
-		return;
-	if (pthread_equal(thread, pthread_self()))
-		pthread_detach(thread);
-	else
-		pthread_join(thread, NULL);
 }
 
 void
@@ -173,7 +209,8 @@ callback_forked(void)
 {
 	pthread_mutex_init(&c.lock, NULL);
 	pthread_cond_init(&c.come, NULL);
+	pthread_cond_init(&c.over, NULL);
 	TAILQ_INIT(&c.list);
 	c.pools = 0;
-	c.runs = false;
+	c.runs = c.left = false;
 }

@@ -152,10 +152,10 @@ void callback_post(struct job *job);
  * pool any more. */
 bool callback_work(struct work *work);
 
-/* callback_come(), callback_leave() - there is one more pool, or less; of the last the
- * thread is over then. */
+/* callback_come(), callback_leave() - there is one more pool, or less, whose callbacks have
+ * run then; of the last the thread is over. By a callback it waits for neither. */
 void callback_come(void);
-void callback_leave(void);
+void callback_leave(const struct xr_pool *pool);
 
 /* callback_forked() - in a child of fork(). */
 void callback_forked(void);

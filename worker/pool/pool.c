@@ -396,7 +396,7 @@ xr_pool_free(struct xr_pool *pool)
 		if (pool->gang == NULL)
 			staff_await(pool, INT64_MAX);
 		keeper_leave(pool);
-		callback_leave();
+		callback_leave(pool);
 		take_end(pool);
 	}
 	release(pool);
@@ -477,7 +477,7 @@ begin(struct xr_pool *pool, struct xr_error *err)
 		return status;
 	xr_pool_terminate(pool, 0, NULL);
 	keeper_leave(pool);
-	callback_leave();
+	callback_leave(pool);
 	return status;
 }
 

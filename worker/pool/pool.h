@@ -106,6 +106,8 @@ struct xr_pool {
 	struct pool_conf conf;
 	struct xr_pool_ops ops;
 	uint32_t born; /* forks before it */
+	uint32_t
+		callbacks; /* posted, and not over: under the lock of callback.c */
 	struct xr_final *final;
 	sigset_t mask; /* of signals, of who made it: its workers' */
 	struct ledger ledger;

@@ -127,8 +127,8 @@ enum xr_status xr_pool_new(const struct xr_pool_opts *opts,
 	struct xr_pool **pool, struct xr_error *err);
 
 /* xr_pool_free() - end it, as xr_pool_terminate() with 0, if it has not ended, and
- * release it. Nobody may be in a call of it; its futures and iterators may stay, and be
- * waited for. NULL is fine. */
+ * release it. It waits for callbacks, but not in one. Nobody may be in a call of it; its
+ * futures and iterators may stay, and be waited for. NULL is fine. */
 void xr_pool_free(struct xr_pool *pool);
 
 /* --- submitting ------------------------------------------------------------- */
