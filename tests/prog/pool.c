@@ -204,6 +204,8 @@ refused_tasks(void)
 	EXPECT(rig_call(pool, "weigh", 1) == 20);
 	rig_done(&t);
 	rig_end(pool);
+	xr_pool_close(NULL);
+	xr_pool_free(NULL);
 }
 
 static void

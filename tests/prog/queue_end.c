@@ -315,6 +315,7 @@ lanes_freed(void)
 	xr_queue_free(q);
 	EXPECT(rig_get(lane, &item, &len) && item.seq == 5);
 	xr_queue_free(lane);
+	xr_queue_close(NULL);
 	xr_queue_free(NULL);
 }
 

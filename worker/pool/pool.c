@@ -304,7 +304,7 @@ pool_give_up(struct xr_pool *pool, struct xr_value *error)
 XR_EXPORT void
 xr_pool_close(struct xr_pool *pool)
 {
-	if (pool_forked(pool, NULL) != XR_OK)
+	if (pool == NULL || pool_forked(pool, NULL) != XR_OK)
 		return;
 	pthread_mutex_lock(&pool->lock);
 	if (pool->state == XR_POOL_RUNNING)

@@ -156,6 +156,8 @@ xr_queue_free(struct xr_queue *queue)
 XR_EXPORT void
 xr_queue_close(struct xr_queue *queue)
 {
+	if (queue == NULL)
+		return;
 	if (queue->far != NULL)
 		far_close(queue);
 	else

@@ -276,7 +276,8 @@ enum xr_pool_state {
 
 enum xr_pool_state xr_pool_state(const struct xr_pool *pool);
 
-/* xr_pool_close() - it takes nothing more; its workers end when all is done. */
+/* xr_pool_close() - it takes nothing more; its workers end when all is done. NULL is
+ * fine. */
 void xr_pool_close(struct xr_pool *pool);
 
 /*

@@ -100,7 +100,8 @@ enum xr_status xr_queue_new(const struct xr_queue_opts *opts,
 void xr_queue_free(struct xr_queue *queue);
 
 /* xr_queue_close() - nobody puts anything more; who waits to put has XR_E_CLOSED at
- * once, who gets has what is there, and then XR_E_CLOSED. For all processes. */
+ * once, who gets has what is there, and then XR_E_CLOSED. For all processes. NULL is
+ * fine. */
 void xr_queue_close(struct xr_queue *queue);
 
 /*
