@@ -241,7 +241,7 @@ processes()
 }
 
 @test "a child of fork() has no pool" {
-	everywhere forked
+	everywhere forked forked-and-freed
 }
 
 @test "the example throws darts" {

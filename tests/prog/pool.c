@@ -299,6 +299,37 @@ forked(void)
 	rig_end(pool);
 }
 
+/* A child may free what it has not, whatever threads of its parent were at. */
+static void
+forked_and_freed(void)
+{
+	struct xr_pool *pool = rig_pool();
+	struct xr_pool_task t = rig_task("weigh", rig_numbers(1000));
+
+	for (int i = 0; i < 20; i++) {
+		struct xr_future *future = NULL;
+		struct xr_value *values = NULL;
+		int status;
+		pid_t child;
+
+		t.flags = XR_POOL_CHUNK;
+		t.chunk = 1;
+		EXPECT(xr_pool_map_async(pool, &t, &future, &rig_err) == XR_OK);
+		child = fork();
+		if (child == 0) {
+			xr_pool_free(pool);
+			_exit(0);
+		}
+		EXPECT(waitpid(child, &status, 0) == child && status == 0);
+		EXPECT(xr_future_wait(future, SOON, &values, &rig_err) ==
+			XR_OK);
+		xr_value_unref(values);
+		xr_future_unref(future);
+	}
+	rig_done(&t);
+	rig_end(pool);
+}
+
 /* --- many submit --------------------------------------------------------------------------- */
 
 #define EACH 2000
@@ -463,6 +494,7 @@ static const struct rig_case cases[] = {
 	{ "sizes", sizes },
 	{ "no-travel", no_travel },
 	{ "forked", forked },
+	{ "forked-and-freed", forked_and_freed },
 	{ "submitters", submitters },
 	{ "cycles", cycles },
 	{ "cycles-short", cycles_short },

@@ -243,6 +243,13 @@ gang_free(struct gang *g)
 }
 
 void
+gang_forget(struct gang *g)
+{
+	if (g != NULL)
+		release(g);
+}
+
+void
 gang_figures(const struct gang *g, struct gang_figures *f)
 {
 	uint64_t counts = atomic_load(&g->counts);

@@ -133,6 +133,10 @@ bool gang_join(struct gang *gang, int64_t until);
  * now. Nobody may use it meanwhile. NULL is fine. */
 void gang_free(struct gang *gang);
 
+/* gang_forget() - the memory of it only, in a child of fork(), which has none of its threads
+ * and does not know where they were. */
+void gang_forget(struct gang *gang);
+
 /* What goes on, for whoever counts. Others may be about to change it. */
 struct gang_figures {
 	uint32_t seats, taken; /* of which somebody sits on */

@@ -411,7 +411,10 @@ thread_join(struct xr_pool *pool, int64_t deadline)
 void
 thread_free(struct xr_pool *pool)
 {
-	gang_free(pool->gang);
+	if (pool_forked(pool, NULL) == XR_OK)
+		gang_free(pool->gang);
+	else
+		gang_forget(pool->gang);
 	pool->gang = NULL;
 	for (uint32_t i = 0; pool->seats != NULL && i < pool->conf.workers;
 		i++) {
