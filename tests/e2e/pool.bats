@@ -231,6 +231,10 @@ processes()
 	everywhere full
 }
 
+@test "who waits for room hears of it where workers take only what was canceled" {
+	processes stale
+}
+
 @test "AC-X28 D-X12 D-X13 a pool that is made says nothing" {
 	try timeout 60 "$POOL" states
 	assert_eq "$status: $output$stderr" '0: '

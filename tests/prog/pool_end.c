@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pool_end.c - pools, by the acceptance checks: workers that end, and pools that do. */
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 
 #include <sys/wait.h>
@@ -508,6 +509,74 @@ leaves(void)
 	}
 }
 
+/* --- what nobody waits for any more ------------------------------------------------ */
+
+static void *
+go_on(void *arg)
+{
+	int32_t *pid = arg;
+
+	usleep(200000);
+	for (uint32_t i = 0; i < WORKERS; i++)
+		kill(pid[i], SIGCONT);
+	return NULL;
+}
+
+/* Calls that were canceled fill the queue until there is no room. */
+static void
+fill_up(struct xr_pool *pool)
+{
+	struct xr_pool_task t = rig_task("weigh", rig_one(1));
+	struct xr_future *future;
+	uint32_t count = 0;
+
+	t.timeout = XR_SECONDS(1) / 5;
+	while (xr_pool_apply_async(pool, &t, &future, &rig_err) == XR_OK) {
+		EXPECT(xr_future_cancel(future) == XR_OK);
+		xr_future_unref(future);
+		EXPECT(++count < 100000);
+	}
+	EXPECT(rig_err.status == XR_E_TIMEOUT);
+	EXPECT(strstr(rig_err.text, "no room for its arguments") != NULL);
+	rig_done(&t);
+}
+
+/* Workers that take what was canceled answer nothing: who waits for room hears of it all
+ * the same, be it a call, or a map that nobody waits for. */
+static void
+stale(void)
+{
+	struct xr_pool_opts opts = rig_opts();
+	struct xr_pool_task map = rig_task("weigh", rig_numbers(100));
+	int32_t pids[WORKERS] = { 0 };
+	struct xr_future *future;
+	struct xr_pool *pool;
+	pthread_t thread;
+
+	opts.tasks = 8;
+	pool = rig_pool_of(&opts);
+	for (int i = 0; i < 2; i++) {
+		EXPECT(rig_call(pool, "weigh", 4) == 80);
+		EXPECT(xr_pool_pids(pool, pids, WORKERS) == WORKERS);
+		for (uint32_t k = 0; k < WORKERS; k++)
+			EXPECT(kill(pids[k], SIGSTOP) == 0);
+		fill_up(pool);
+		if (i == 1)
+			EXPECT(xr_pool_map_async(pool, &map, &future,
+				       &rig_err) == XR_OK);
+		EXPECT(pthread_create(&thread, NULL, go_on, pids) == 0);
+		if (i == 0)
+			EXPECT(rig_call(pool, "weigh", 5) == 100);
+		else
+			rig_until(xr_future_done(future));
+		EXPECT(pthread_join(thread, NULL) == 0);
+	}
+	EXPECT(xr_future_wait(future, 0, NULL, &rig_err) == XR_OK);
+	xr_future_unref(future);
+	rig_done(&map);
+	rig_end(pool);
+}
+
 const struct rig_case end_cases[] = {
 	{ "killed", killed },
 	{ "killed-with-tasks", killed_with_tasks },
@@ -526,6 +595,7 @@ const struct rig_case end_cases[] = {
 	{ "deaf-thread", deaf_thread },
 	{ "cancel", cancel },
 	{ "full", full },
+	{ "stale", stale },
 	{ "orphans", orphans },
 	{ "leaves", leaves },
 	{ NULL, NULL },

@@ -336,12 +336,35 @@ put_again(struct xr_pool *pool, uint32_t index)
 }
 
 void
+feed_starve(struct xr_pool *pool)
+{
+	atomic_store(&pool->starves, true);
+	atomic_store(&pool->ledger.head->starved, 1);
+}
+
+void
+feed_room(struct xr_pool *pool)
+{
+	struct room *r;
+
+	atomic_store(&pool->starves, false);
+	pthread_mutex_lock(&pool->lock);
+	while ((r = TAILQ_FIRST(&pool->rooms)) != NULL) {
+		TAILQ_REMOVE(&pool->rooms, r, list);
+		waiter_done(&r->waiter);
+	}
+	pthread_mutex_unlock(&pool->lock);
+	take_nudge(pool);
+	feed_hungry(pool);
+}
+
+void
 feed(struct xr_pool *pool)
 {
 	enum xr_status status = XR_OK;
 	struct xr_error err;
 	uint32_t index;
-	bool is_some;
+	bool is_some, starves = false;
 
 	while (status != XR_E_AGAIN) {
 		pthread_mutex_lock(&pool->lock);
@@ -355,7 +378,12 @@ feed(struct xr_pool *pool)
 		status = feed_one(pool, index, &err);
 		if (status == XR_E_AGAIN)
 			put_again(pool, index);
-		else if (status != XR_OK)
+		if (status == XR_E_AGAIN && !starves) {
+			feed_starve(pool);
+			starves = true;
+			status = XR_OK;
+		} else if (status != XR_OK && status != XR_E_AGAIN) {
 			fail_task(pool, index, status, err.text);
+		}
 	}
 }

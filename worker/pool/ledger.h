@@ -80,6 +80,9 @@ struct ledger_head {
 	uint64_t magic;
 	uint32_t places, tasks;
 	_Atomic uint32_t ended; /* nobody waits for anything */
+	_Atomic uint32_t
+		starved; /* somebody found no room for a task: cleared by
+				   * the worker that says that there may be some */
 };
 
 struct ledger {

@@ -205,8 +205,12 @@ mate_work(struct xr_pool *pool, uint32_t i, struct xr_error *err)
 		status = next(m, err);
 		if (status != XR_OK)
 			break;
-		if (!m->is_mine)
+		if (!m->is_mine) {
+			if (atomic_exchange(&pool->ledger.head->starved, 0) !=
+				0)
+				feed_room(pool);
 			continue;
+		}
 		thread_run(pool, m->task.index, i);
 		status = answer(m, err);
 	} while (status == XR_OK && (tasks_left == 0 || --tasks_left > 0));

@@ -93,6 +93,7 @@ struct xr_pool_item {
 struct room {
 	struct waiter waiter;
 	uint32_t need; /* tasks that are to be spare */
+	bool puts;     /* it has a task, for which the queue had no room */
 	TAILQ_ENTRY(room) list;
 };
 
@@ -153,7 +154,8 @@ struct xr_pool {
 	_Atomic bool
 		stirs; /* threads that have done a task look after who waits
 			     * for room, or for the end: thread.h */
-	_Atomic bool hungry; /* something is to be put, once there is room */
+	_Atomic bool hungry;  /* something is to be put, once there is room */
+	_Atomic bool starves; /* somebody found none: feed_starve() */
 	_Atomic bool out_is_over; /* no result comes any more */
 	struct taker *taker;      /* who leads has these: */
 	struct xr_queue_buf *buf;
@@ -203,6 +205,27 @@ feed_hungry(struct xr_pool *pool)
 {
 	if (atomic_load_explicit(&pool->hungry, memory_order_relaxed))
 		feed(pool);
+}
+
+/*
+ * feed_starve() - there was no room for a task; to be tried once more behind it. Most room
+ * is told of by the result of who made it. Of what nobody waits for any more there is none,
+ * nor of who was killed: a worker that took such a task looks whether somebody starves, and
+ * has who leads, or the keeper, look; who leads, and who buries a worker, call feed_room(),
+ * and all try again.
+ */
+void feed_starve(struct xr_pool *pool);
+void feed_room(struct xr_pool *pool);
+
+/* feed_told() - has a worker said that there may be room? Then the same. */
+static inline void
+feed_told(struct xr_pool *pool)
+{
+	if (__builtin_expect(atomic_load_explicit(&pool->starves,
+				     memory_order_relaxed),
+		    false) &&
+		atomic_load(&pool->ledger.head->starved) == 0)
+		feed_room(pool);
 }
 
 /* feed_take() - a spare task for @count items of @job from @first on, with the lock

@@ -335,6 +335,8 @@ bury(struct xr_pool *pool, struct late *l)
 		describe(l);
 	sweep(pool, l);
 	end_tasks(pool, l);
+	if (atomic_load(&pool->starves))
+		feed_room(pool);
 	pthread_mutex_lock(&pool->lock);
 	is_end = is_too_many(pool, l) ||
 		(!l->is_well && pool->conf.on_error == XR_POOL_TERMINATE);

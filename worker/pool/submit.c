@@ -10,6 +10,7 @@
 #include "worker/rpc/future.h"
 
 #define SOON_NS NS_PER_MS
+#define LOOK_NS (20 * NS_PER_MS)
 #define REAP    32 /* submissions */
 
 /* With the lock held. */
@@ -30,12 +31,12 @@ may_submit(const struct xr_pool *pool, struct xr_error *err)
 }
 
 /* Of threads, which may have done some; with the lock held. What they do from now on they
- * look after themselves. */
+ * look after themselves. Of processes, one may have told of room before @r was listed. */
 static bool
 is_room(struct xr_pool *pool, const struct room *r)
 {
 	if (pool->gang == NULL)
-		return false;
+		return r->puts && !atomic_load(&pool->starves);
 	atomic_store(&pool->stirs, true);
 	thread_reap(pool);
 	return waiter_is_done(&r->waiter) || pool->spare_count >= r->need;
@@ -44,21 +45,20 @@ is_room(struct xr_pool *pool, const struct room *r)
 /* Until as many tasks are spare as it needs, and so there may be room. False: the time is
  * up. The lock is held, and given back meanwhile. */
 static bool
-await_some(struct xr_pool *pool, uint32_t need, int64_t deadline)
+await_some(struct xr_pool *pool, struct room *r, int64_t deadline)
 {
-	struct room r = { .need = need };
 	bool done;
 
-	TAILQ_INSERT_TAIL(&pool->rooms, &r, list);
-	done = is_room(pool, &r);
+	TAILQ_INSERT_TAIL(&pool->rooms, r, list);
+	done = is_room(pool, r);
 	if (!done) {
 		pthread_mutex_unlock(&pool->lock);
-		done = take_await(pool, &r.waiter, deadline);
+		done = take_await(pool, &r->waiter, deadline);
 		pthread_mutex_lock(&pool->lock);
 	}
-	if (!waiter_is_done(&r.waiter))
-		TAILQ_REMOVE(&pool->rooms, &r, list);
-	return done || waiter_is_done(&r.waiter);
+	if (!waiter_is_done(&r->waiter))
+		TAILQ_REMOVE(&pool->rooms, r, list);
+	return done || waiter_is_done(&r->waiter);
 }
 
 /* The same, for one. To be woken costs more than many short tasks do, so who waits for
@@ -66,14 +66,31 @@ await_some(struct xr_pool *pool, uint32_t need, int64_t deadline)
 static bool
 await_room(struct xr_pool *pool, int64_t deadline)
 {
-	uint32_t many = pool->conf.tasks / 4;
+	struct room one = { .need = 1 },
+		    many = { .need = pool->conf.tasks / 4 };
 	int64_t soon = clock_now() + SOON_NS;
 
-	if (pool->gang == NULL || many < 2)
-		return await_some(pool, 1, deadline);
-	if (await_some(pool, many, soon < deadline ? soon : deadline))
+	if (pool->gang == NULL || many.need < 2)
+		return await_some(pool, &one, deadline);
+	if (await_some(pool, &many, soon < deadline ? soon : deadline))
 		return true;
-	return pool->spare_count > 0 || await_some(pool, 1, deadline);
+	return pool->spare_count > 0 || await_some(pool, &one, deadline);
+}
+
+/* The same, for a task that is to be put. The program's own way to take results hears of
+ * them only, so that there is a look now and then. False: the time is up. */
+static bool
+await_put(struct xr_pool *pool, int64_t deadline)
+{
+	struct room r = { .need = 1, .puts = true };
+	int64_t look = clock_now() + LOOK_NS, until = deadline;
+
+	if (pool->ops.outqueue_get != NULL && look < deadline)
+		until = look;
+	pthread_mutex_lock(&pool->lock);
+	await_some(pool, &r, until);
+	pthread_mutex_unlock(&pool->lock);
+	return clock_now() < deadline || waiter_is_done(&r.waiter);
 }
 
 /* A task that is nobody's. With the lock held. */
@@ -142,12 +159,14 @@ put(struct xr_pool *pool, uint32_t index, int64_t deadline,
 	struct xr_error *err)
 {
 	enum xr_status status;
-	bool is_room = true;
+	bool goes_on = true;
 
-	while ((status = feed_one(pool, index, err)) == XR_E_AGAIN && is_room) {
-		pthread_mutex_lock(&pool->lock);
-		is_room = await_room(pool, deadline);
-		pthread_mutex_unlock(&pool->lock);
+	while ((status = feed_one(pool, index, err)) == XR_E_AGAIN && goes_on) {
+		feed_starve(pool);
+		status = feed_one(pool, index, err);
+		if (status != XR_E_AGAIN)
+			break;
+		goes_on = await_put(pool, deadline);
 	}
 	return status == XR_E_AGAIN ?
 		fail(err, XR_E_TIMEOUT, "no room for its arguments in time") :

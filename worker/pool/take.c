@@ -317,6 +317,7 @@ lead(struct xr_pool *pool, const struct waiter *w, int64_t deadline)
 	for (;;) {
 		size_t count = take_batch(pool);
 
+		feed_told(pool);
 		done = waiter_is_done(w);
 		if (done || lead_has_later() || atomic_load(&pool->out_is_over))
 			break;
@@ -456,6 +457,7 @@ take_for_keeper(struct xr_pool *pool)
 		count = pool->ops.outqueue_get != NULL ? hook_take(pool, 0) :
 							 take_batch(pool);
 	while (count > 0);
+	feed_told(pool);
 	darken(pool);
 	lead_leave(pool);
 	lead_deliver_end();

@@ -528,6 +528,20 @@ next_task(struct worker *w, struct xr_error *err)
 	return status;
 }
 
+/* Nobody waits for what it took: no result tells that there is room for another. */
+static void
+tell_room(struct worker *w)
+{
+	struct ledger_head *head = w->ledger.head;
+
+	atomic_thread_fence(memory_order_seq_cst);
+	if (atomic_load(&head->starved) == 0 ||
+		atomic_exchange(&head->starved, 0) == 0)
+		return;
+	wake_ring(&w->out->hall->head->items_wake, UINT32_MAX);
+	hall_light(w->out->hall);
+}
+
 static enum xr_status
 do_task(struct worker *w, struct xr_error *err)
 {
@@ -554,8 +568,10 @@ work(struct worker *w, struct xr_error *err)
 		status = next_task(w, err);
 		if (status != XR_OK)
 			break;
-		if (!w->is_mine)
+		if (!w->is_mine) {
+			tell_room(w);
 			continue;
+		}
 		status = do_task(w, err);
 		if (status != XR_OK ||
 			(w->tasks_left > 0 && --w->tasks_left == 0))
