@@ -464,10 +464,11 @@ get_alone(struct hall *h, struct lane *lane, struct taker *t,
 	status = make_room(t, length_of(h, f.cell));
 	if (status != XR_OK)
 		return status;
+	/* Who is killed before it has all leaves it to the next one. */
+	status = copy_out(h, lane, f.cell, t);
 	if (atomic_load_explicit(&f.cell->owner, memory_order_relaxed) != 0)
 		atomic_store(&f.cell->state,
 			cell_word(CELL_TAKEN, t->who, f.lap));
-	status = copy_out(h, lane, f.cell, t);
 	let_go(h, lane, f.cell, f.lap);
 	atomic_store_explicit(&lane->ends->head, f.ticket + 1,
 		memory_order_relaxed);
