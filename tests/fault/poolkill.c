@@ -33,7 +33,8 @@
 #define SOON    XR_SECONDS(10)
 #define ROW     (1u << 22) /* tasks */
 #define BATCH   64
-#define TWICE   4 /* every so many tasks may run again */
+#define LONG    150 /* tasks of a long map */
+#define TWICE   4   /* every so many tasks may run again */
 
 struct page {
 	_Atomic uint8_t begun[ROW], done[ROW], told[ROW];
@@ -117,10 +118,15 @@ struct sent {
 	uint32_t first, count; /* tasks: one, or of a map */
 };
 
+/* Chunks of a long map do not fit into a cell of the queue. */
 static struct sent
 submit(struct xr_pool *pool, bool is_map)
 {
-	struct sent s = { .first = next_task, .count = is_map ? 20 : 1 };
+	bool is_long = is_map && draw(2) == 0;
+	struct sent s = { .first = next_task,
+		.count = is_long ? LONG :
+			is_map   ? 20 :
+				   1 };
 	struct xr_pool_task t = { .size = sizeof(t), .name = "step" };
 	enum xr_status status;
 
@@ -136,7 +142,7 @@ submit(struct xr_pool *pool, bool is_map)
 		t.flags = XR_POOL_IDEMPOTENT;
 	if (is_map) {
 		t.flags = XR_POOL_CHUNK;
-		t.chunk = 4;
+		t.chunk = is_long ? LONG / 3 : 4;
 	}
 	status = is_map ? xr_pool_map_async(pool, &t, &s.future, &err) :
 			  xr_pool_apply_async(pool, &t, &s.future, &err);
