@@ -35,8 +35,12 @@ spawn_slots_init(void)
 	if (null == -1)
 		return -1;
 	high = fcntl(null, F_DUPFD_CLOEXEC, SPAWN_SLOTS);
-	if (high == -1)
+	if (high == -1) {
+		/* The limit is that low, which is not the caller's mistake. */
+		if (errno == EINVAL)
+			errno = EMFILE;
 		return -1;
+	}
 	if (null >= SPAWN_SLOTS)
 		close(null);
 	for (int slot = SPAWN_SLOT_IN; slot < SPAWN_SLOTS; slot++)

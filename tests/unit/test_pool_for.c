@@ -7,6 +7,7 @@
 #include <xrun/func.h>
 #include <xrun/pool.h>
 #include <xrun/proc.h>
+#include <xrun/queue.h>
 
 #include "tests/unit/forked.h"
 
@@ -177,4 +178,27 @@ FORKED_TEST(pool_for, what_is_wrong_is_told)
 	EXPECT(strstr(error.text, "xr_pool_loop") != NULL);
 	xr_pool_free(pool);
 	each_was_seen(0);
+}
+
+Test(pool_for, what_is_nothing_is_told)
+{
+	const struct xr_proc_opts proc = { .size = sizeof(proc) };
+	const struct xr_pool_loop loop = loop_of(1, 1);
+	struct xr_thread *thread = NULL;
+	struct xr_queue *queue = NULL;
+	struct xr_proc *started = NULL;
+	size_t count = 1;
+
+	cr_expect_eq(xr_pool_for(NULL, &loop, &error), XR_E_INVAL);
+	pool = pool_of(XR_POOL_THREADS);
+	cr_expect_eq(xr_pool_for(pool, NULL, &error), XR_E_INVAL);
+	xr_pool_free(pool);
+	xr_pool_close(NULL);
+	cr_expect_eq(xr_proc_start(NULL, &started, &error), XR_E_INVAL);
+	cr_expect_eq(xr_proc_start(&proc, &started, &error), XR_E_INVAL);
+	cr_expect_eq(xr_thread_start(NULL, &thread, &error), XR_E_INVAL);
+	cr_expect_eq(xr_queue_put(queue, NULL, 0, &error), XR_E_INVAL);
+	cr_expect_eq(xr_queue_put_many(queue, NULL, &count, 0, &error),
+		XR_E_INVAL);
+	cr_expect_eq(count, 0);
 }

@@ -59,20 +59,24 @@ XR_EXPORT enum xr_status
 xr_pool_for(struct xr_pool *pool, const struct xr_pool_loop *loop,
 	struct xr_error *err)
 {
-	struct run run = { .loop = loop, .pool = pool, .gang = pool->gang };
-	const struct gang_loop parts = { .run = run_part,
+	struct run run = { .loop = loop, .pool = pool };
+	struct gang_loop parts = { .run = run_part,
 		.brief = run_brief,
-		.ctx = &run,
-		.count = loop->count,
-		.grain = loop->grain,
-		.site = (const void *)loop->fn };
-	enum xr_status status = pool_forked(pool, err);
+		.ctx = &run };
+	enum xr_status status;
 
+	if (pool == NULL)
+		return fail(err, XR_E_INVAL, "no pool");
+	status = pool_forked(pool, err);
 	if (status != XR_OK)
 		return status;
-	if (loop->size < sizeof(*loop) || loop->fn == NULL)
+	if (loop == NULL || loop->size < sizeof(*loop) || loop->fn == NULL)
 		return fail(err, XR_E_INVAL,
 			"struct xr_pool_loop: its size, and a function");
+	parts.count = loop->count;
+	parts.grain = loop->grain;
+	parts.site = (const void *)loop->fn;
+	run.gang = pool->gang;
 	if (run.gang == NULL)
 		return fail(err, XR_E_INVAL,
 			"a loop is for a pool of threads, whose workers are its own");

@@ -339,10 +339,10 @@ is_method(const struct xr_proc_opts *o, const char *name)
 static enum xr_status
 check(const struct xr_proc_opts *o, struct xr_error *err)
 {
-	const char *asked[] = { o->func, o->cleaner };
+	const char *asked[2];
 	enum xr_status status;
 
-	if (o->size < sizeof(*o) || o->func == NULL ||
+	if (o == NULL || o->size < sizeof(*o) || o->func == NULL ||
 		(o->flags & ~(uint32_t)XR_PROC_DAEMON) != 0)
 		return fail(err, XR_E_INVAL,
 			"struct xr_proc_opts: size, func and flags");
@@ -353,6 +353,8 @@ check(const struct xr_proc_opts *o, struct xr_error *err)
 		return is_method(o, "fork") ?
 			fail(err, XR_E_INVAL, "a module, and method fork") :
 			XR_OK;
+	asked[0] = o->func;
+	asked[1] = o->cleaner;
 	for (int i = 0; i < 2; i++)
 		if (asked[i] != NULL && target_find(asked[i]) == NULL)
 			return fail(err, XR_E_NO_FUNCTION,

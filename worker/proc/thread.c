@@ -106,7 +106,7 @@ xr_thread_start(const struct xr_thread_opts *opts, struct xr_thread **thread,
 	struct xr_thread *t;
 	int sys;
 
-	if (opts->size < sizeof(*opts) || opts->fn == NULL)
+	if (opts == NULL || opts->size < sizeof(*opts) || opts->fn == NULL)
 		return fail(err, XR_E_INVAL,
 			"struct xr_thread_opts: its size, and a function");
 	t = new (opts);

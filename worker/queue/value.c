@@ -184,7 +184,9 @@ xr_queue_put_many(struct xr_queue *queue, struct xr_value *const *values,
 	size_t n = 0;
 
 	*count = 0;
-	if (p == NULL || letters == NULL)
+	if (queue == NULL)
+		status = fail(err, XR_E_INVAL, "no queue");
+	else if (p == NULL || letters == NULL)
 		status = fail(err, XR_E_NOMEM, "out of memory");
 	if (status == XR_OK && queue->hall->plan.mode == XR_ENC_SHARE)
 		lent_reap(queue->hall, false);
@@ -214,6 +216,8 @@ xr_queue_put(struct xr_queue *queue, struct xr_value *value, int64_t timeout,
 	enum xr_status status;
 	size_t count = 1;
 
+	if (queue == NULL)
+		return fail(err, XR_E_INVAL, "no queue");
 	if (queue->hall->plan.mode == XR_ENC_SHARE)
 		lent_reap(queue->hall, false);
 	status = parcel_value(queue->hall, value, &p, &letter, err);
