@@ -92,6 +92,7 @@ struct board {
 	int64_t deadline;       /* of all of it; 0: not worked out yet */
 	bool possible;          /* as far as this member knows */
 	bool counted;           /* among those that are open */
+	bool told;              /* this member was, that the group has failed */
 	struct op *handing;     /* not carried out yet; NULL */
 	uint32_t number;        /* of what was shown last */
 	bool met;               /* all have shown that */
@@ -124,7 +125,8 @@ void round_taken(struct board *b, uint32_t place);
 enum xr_status round_lent(struct board *b, struct xr_error *err);
 
 /* round_may_begin() - has the group not failed, or is all there that the next round of
- * the board's operation waits for? Who showed it may have ended since. */
+ * the board's operation waits for? Who showed it may have ended since. But to whom it was
+ * told that the group has failed, it has. */
 enum xr_status round_may_begin(struct board *b, struct xr_error *err);
 
 /* round_line_of() - what member @place shows in round @number; in turn one of two. */

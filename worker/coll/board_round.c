@@ -454,7 +454,8 @@ round_may_begin(struct board *b, struct xr_error *err)
 	pthread_mutex_lock(&b->team->lock);
 	status = team_failed(b->team, err);
 	pthread_mutex_unlock(&b->team->lock);
-	if (status == XR_E_PEER_LOST && s.first < s.end && is_next(b, s))
+	if (status == XR_E_PEER_LOST && !b->told && s.first < s.end &&
+		is_next(b, s))
 		status = XR_OK;
 	return status;
 }

@@ -297,6 +297,8 @@ board_run(struct xr_coll *team, const struct plan *plan,
 	status = round_may_begin(b, err);
 	if (status == XR_OK)
 		status = run(b, plan, call, err);
+	if (status != XR_OK && atomic_load(&team->failed) != XR_OK)
+		b->told = true;
 	give_turn(b);
 	return status;
 }
