@@ -232,7 +232,7 @@ folder()
 	listed one two
 	assert_eq "$status" 125
 	spawn run "$XRUN" --no-logs --job quiet sleep 60
-	wait_for 10 test -S "$XDG_RUNTIME_DIR/xrun/quiet/control"
+	wait_for 10 "$XRUN" ps quiet
 	listed quiet
 	assert_eq "$status" 125
 	assert_eq "$stderr" \
