@@ -58,7 +58,8 @@ scale_quantile(struct scale s, const int64_t *times, int64_t all,
 	int64_t below = 0;
 
 	for (uint32_t i = 0; i < s.count && all > 0; i++) {
-		below += times[i];
+		if (__builtin_add_overflow(below, times[i], &below))
+			below = INT64_MAX;
 		if (below >= rank && below > 0)
 			return (int64_t)scale_above(s,
 				i < s.count - 1 ? i : i - 1);
