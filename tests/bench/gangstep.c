@@ -3,6 +3,7 @@
  * peers/pool.h. */
 #include "peers/pool.h"
 #include "worker/gang/gang.h"
+#include "worker/rpc/waiter.h"
 
 struct step {
 	struct gang_task task;
@@ -11,7 +12,7 @@ struct step {
 
 static struct gang *gang;
 static _Atomic uint64_t left;
-static _Atomic uint32_t over;
+static struct waiter over;
 
 static void
 run_step(struct gang_task *task, uint32_t seat)
@@ -22,7 +23,7 @@ run_step(struct gang_task *task, uint32_t seat)
 	run_task(step->number);
 	free(step);
 	if (atomic_fetch_sub(&left, 1) == 1)
-		gang_tell(gang, &over, 1);
+		waiter_end(&over);
 }
 
 static void
@@ -49,11 +50,11 @@ static void
 post(uint64_t count)
 {
 	atomic_store(&left, count);
-	atomic_store(&over, 0);
+	over = (struct waiter){ 0 };
 	for (uint64_t i = 0; i < count; i++)
 		if (!gang_post(gang, step_of(i)))
 			exit(4);
-	gang_help(gang, &over, 0, INT64_MAX);
+	gang_help(gang, &over, INT64_MAX);
 }
 
 static void
@@ -62,12 +63,12 @@ apply(void)
 	struct gang_task *task = step_of(0);
 
 	atomic_store(&left, 1);
-	atomic_store(&over, 0);
+	over = (struct waiter){ 0 };
 	if (gang_run(gang, task))
 		return;
 	if (!gang_post(gang, task))
 		exit(4);
-	gang_help(gang, &over, 0, INT64_MAX);
+	gang_help(gang, &over, INT64_MAX);
 }
 
 static int

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "worker/gang/gang.h"
+#include "worker/rpc/waiter.h"
 
 #define SEATS   3
 #define POSTERS 3
@@ -25,7 +26,7 @@ struct poster {
 	pthread_t thread;
 	struct job job[WINDOW];
 	_Atomic uint32_t left;
-	_Atomic uint32_t over;
+	struct waiter over;
 	uint64_t rounds;
 	uint32_t loops[WINDOW]; /* plain, each index once a loop */
 };
@@ -53,7 +54,7 @@ run(struct gang_task *task, uint32_t seat)
 		if (!gang_post(gang, &job[i].task))
 			abort();
 	if (atomic_fetch_sub(&p->left, 1) == 1)
-		gang_tell(gang, &p->over, 1);
+		waiter_end(&p->over);
 }
 
 static void
@@ -79,7 +80,7 @@ static void
 post_round(struct poster *p)
 {
 	p->left = WINDOW;
-	p->over = 0;
+	p->over = (struct waiter){ 0 };
 	for (uint32_t i = 0; i < WINDOW; i += 10) {
 		if (i % 20 == 0) {
 			p->job[i].children = 9;
@@ -92,7 +93,7 @@ post_round(struct poster *p)
 		if (!gang_post_list(gang, &p->job[i].task, &p->job[i + 9].task))
 			abort();
 	}
-	if (!gang_help(gang, &p->over, 0, INT64_MAX))
+	if (!gang_help(gang, &p->over, INT64_MAX))
 		abort();
 }
 

@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "tests/unit/forked.h"
 #include "worker/gang/gang.h"
-#include "worker/rpc/word.h"
+#include "worker/rpc/waiter.h"
 
 #define SEATS_MOST 8
 #define SOON       (5 * NS_PER_S) /* a test that waits so long has failed */

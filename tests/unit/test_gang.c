@@ -239,13 +239,13 @@ FORKED_TEST(gang, a_task_that_is_run_at_once_has_a_seat_and_our_thread)
 	free(wait);
 }
 
-static _Atomic uint32_t answer;
+static struct waiter answer;
 
 static void
 run_answer(struct gang_task *task, uint32_t seat)
 {
 	run_job(task, seat);
-	gang_tell(gang, &answer, 1);
+	waiter_end(&answer);
 }
 
 static void
@@ -254,7 +254,7 @@ run_help(struct gang_task *task, uint32_t seat)
 	struct job *job = (struct job *)task;
 
 	add(&at_door);
-	EXPECT(gang_help(gang, &answer, 0, clock_now() + SOON));
+	EXPECT(gang_help(gang, &answer, clock_now() + SOON));
 	run_job(&job->task, seat);
 }
 
@@ -266,7 +266,7 @@ FORKED_TEST(gang, a_task_that_waits_runs_what_it_waits_for)
 
 	for (int round = 0; round < 300; round++) {
 		gang = gang_of(1);
-		answer = 0;
+		answer = (struct waiter){ 0 };
 		EXPECT(gang_post(gang, &help->task));
 		EXPECT(await(&at_door, 1));
 		EXPECT(round % 8 != 0 || all_sleep(1));
@@ -287,11 +287,12 @@ tell(void *arg)
 	struct gang_figures f = { 0 };
 
 	(void)arg;
-	while ((f.waiters < 1 || f.asleep < 2) && clock_now() < until) {
+	while ((atomic_load(&answer.state) != WAITER_ASLEEP || f.asleep < 2) &&
+		clock_now() < until) {
 		sched_yield();
 		gang_figures(gang, &f);
 	}
-	gang_tell(gang, &answer, 1);
+	waiter_end(&answer);
 	return NULL;
 }
 
@@ -301,9 +302,9 @@ FORKED_TEST(gang, who_helps_and_sleeps_is_told)
 	pthread_t thread;
 
 	gang = gang_of(2);
-	answer = 0;
+	answer = (struct waiter){ 0 };
 	pthread_create(&thread, NULL, tell, NULL);
-	EXPECT(gang_help(gang, &answer, 0, until));
+	EXPECT(gang_help(gang, &answer, until));
 	EXPECT(clock_now() < until);
 	pthread_join(thread, NULL);
 	gang_free(gang);
@@ -315,8 +316,8 @@ FORKED_TEST(gang, who_helps_ends_by_the_word_and_by_the_time)
 	int64_t before = clock_now();
 
 	gang = gang_of(2);
-	answer = 0;
-	EXPECT(!gang_help(gang, &answer, 0, before + 20 * NS_PER_MS));
+	answer = (struct waiter){ 0 };
+	EXPECT(!gang_help(gang, &answer, before + 20 * NS_PER_MS));
 	EXPECT(clock_now() - before >= 20 * NS_PER_MS);
 	/* No seat is left for us, and yet it ends. */
 	for (int i = 0; i < 2; i++)
@@ -324,9 +325,9 @@ FORKED_TEST(gang, who_helps_ends_by_the_word_and_by_the_time)
 	EXPECT(await(&at_door, 2));
 	EXPECT(gang_post(gang, &job->task));
 	before = clock_now();
-	EXPECT(!gang_help(gang, &answer, 0, before + 20 * NS_PER_MS));
+	EXPECT(!gang_help(gang, &answer, before + 20 * NS_PER_MS));
 	word_is(&door, 1);
-	EXPECT(gang_help(gang, &answer, 0, clock_now() + SOON));
+	EXPECT(gang_help(gang, &answer, clock_now() + SOON));
 	EXPECT(await(&done, 3));
 	each_ran_once(job, 1);
 	gang_free(gang);

@@ -418,15 +418,15 @@ is_killed_while_joining(int i)
 	case 0:
 		NEED(join("ann", 0, 0) == XR_OK);
 		stage_set(1);
-		AWAIT(members_now() == 2);
+		stage_await(2);
 		kill(atomic_load(&shared->pid[1]), SIGSTOP);
 		AWAIT(is_stopped(atomic_load(&shared->pid[1])));
-		stage_set(2);
+		stage_set(3);
 		AWAIT(members_now() == 3);
 		kill(atomic_load(&shared->pid[2]), SIGKILL);
 		kill(atomic_load(&shared->pid[1]), SIGCONT);
-		stage_set(3);
-		stage_await(4);
+		stage_set(4);
+		stage_await(5);
 		AWAIT(lists("0=ann 1=bob 3=dan "));
 		EXPECT(call("dan") == XR_OK);
 		stage_add();
@@ -435,27 +435,28 @@ is_killed_while_joining(int i)
 	case 1:
 		stage_await(1);
 		NEED(join("bob", 1, 0) == XR_OK);
-		stage_await(4);
+		stage_set(2);
+		stage_await(5);
 		EXPECT(call("dan") == XR_OK);
 		stage_add();
-		stage_await(6); /* ann has seen all three */
+		stage_await(7); /* ann has seen all three */
 		EXPECT(leave() == XR_OK);
 		return;
 	case 2:
-		stage_await(2);
+		stage_await(3);
 		join("cat", 2, 0);
 		EXPECT(!"it joined");
 		return;
 	default:
-		stage_await(3);
+		stage_await(4);
 		before = now_ms();
 		NEED(join("dan", 3, 0) == XR_OK);
 		EXPECT(now_ms() - before < 15000);
 		EXPECT(lists("0=ann 1=bob 3=dan "));
 		EXPECT(call("ann") == XR_OK);
 		EXPECT(call("bob") == XR_OK);
-		stage_set(4);
-		stage_await(6);
+		stage_set(5);
+		stage_await(7);
 		EXPECT(leave() == XR_OK);
 	}
 }

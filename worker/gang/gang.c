@@ -12,12 +12,15 @@
 #include "worker/gang/rest.h"
 #include "worker/rpc/word.h"
 
+/* This thread, if it is a gang's. */
+static __thread struct hand *me __attribute__((tls_model("initial-exec")));
+
 /* --- a thread ------------------------------------------------------------- */
 
 /* A seat, when there is something to do; NULL: it is over. It looks for work until
  * then, and runs something from then on. */
 static struct seat *
-look(struct gang *g, struct hand *hand, struct place *before)
+look(struct gang *g, struct hand *hand)
 {
 	struct seat *seat = NULL;
 	struct wait wait;
@@ -28,7 +31,7 @@ look(struct gang *g, struct hand *hand, struct place *before)
 		bool closed = atomic_load(&g->closed);
 
 		if (gang_pending(g))
-			seat = seat_take(g, hand->index, before);
+			seat = seat_take(g, hand->index);
 		else if (closed)
 			break;
 		if (seat != NULL)
@@ -37,28 +40,37 @@ look(struct gang *g, struct hand *hand, struct place *before)
 			rest_hand(g, hand, &wait);
 	}
 	wait_end(&wait);
-	atomic_fetch_add(&g->counts,
-		(seat != NULL ? REST_RUNS : 0) - REST_LOOKS);
+	if (seat != NULL)
+		seat_count(g, seat);
+	atomic_fetch_sub(&g->counts, REST_LOOKS);
 	return seat;
 }
 
 static void
 work(struct gang *g, struct hand *hand)
 {
-	struct place before;
 	struct seat *seat;
 
-	while ((seat = look(g, hand, &before)) != NULL) {
+	while ((seat = look(g, hand)) != NULL) {
 		bool worked = false;
 
 		while (gang_work(g, seat))
 			worked = true;
-		atomic_fetch_add(&g->counts, REST_LOOKS - REST_RUNS);
-		seat_leave(g, &before);
+		atomic_fetch_add(&g->counts, REST_LOOKS);
+		seat_leave();
 		/* What is there is about to be taken, or put, by another. */
 		if (!worked)
 			sched_yield();
 	}
+}
+
+static void
+end(struct gang *g, const struct hand *hand)
+{
+	if (g->end != NULL)
+		g->end(g->ctx, hand->index);
+	atomic_fetch_sub(&g->living, 1);
+	word_wake(&g->living, INT_MAX);
 }
 
 static void *
@@ -68,32 +80,60 @@ live(void *arg)
 	struct gang *g = hand->gang;
 
 	pthread_setname_np(pthread_self(), g->name);
+	if (hand->replaces)
+		pthread_join(hand->before, NULL);
+	hand->replaces = false;
+	me = hand;
+	thread_watch();
 	if (g->begin != NULL)
 		g->begin(g->ctx, hand->index);
+	hand->begun = true;
 	work(g, hand);
-	if (g->end != NULL)
-		g->end(g->ctx, hand->index);
-	atomic_fetch_sub(&g->living, 1);
-	word_wake(&g->living, INT_MAX);
+	me = NULL;
+	end(g, hand);
 	return NULL;
 }
 
 static int
-start(struct gang *g)
+start(struct gang *g, struct hand *hand)
 {
-	struct hand *hand = &g->hand[g->started];
+	pthread_t thread;
 	int sys;
 
+	hand->begun = false;
 	atomic_fetch_add(&g->counts, REST_LOOKS);
 	atomic_fetch_add(&g->living, 1);
-	sys = thread_begin(&hand->thread, live, hand);
-	if (sys != 0) {
-		atomic_fetch_sub(&g->counts, REST_LOOKS);
-		atomic_fetch_sub(&g->living, 1);
-		return sys;
+	sys = thread_begin(&thread, live, hand);
+	if (sys == 0) {
+		hand->thread = thread;
+		return 0;
 	}
-	g->started++;
-	return 0;
+	atomic_fetch_sub(&g->counts, REST_LOOKS);
+	atomic_fetch_sub(&g->living, 1);
+	return sys;
+}
+
+void
+thread_has_left(void)
+{
+	struct hand *hand = me;
+	struct gang *g;
+	int sys = 0;
+
+	me = NULL;
+	if (hand == NULL)
+		return;
+	g = hand->gang;
+	if (hand->begun) {
+		hand->replaces = true;
+		hand->before = pthread_self();
+		sys = start(g, hand);
+	} else {
+		atomic_fetch_sub(&g->counts, REST_LOOKS);
+	}
+	if (sys != 0 && g->lost != NULL)
+		g->lost(g->ctx, sys);
+	end(g, hand);
 }
 
 /* --- making --------------------------------------------------------------- */
@@ -151,6 +191,8 @@ make(const struct gang_opts *o)
 	wait_env_init(&g->env, NULL, 0);
 	g->begin = o->begin;
 	g->end = o->end;
+	g->left = o->left;
+	g->lost = o->lost;
 	g->ctx = o->ctx;
 	snprintf(g->name, sizeof(g->name), "%s",
 		o->name != NULL ? o->name : "gang");
@@ -172,8 +214,10 @@ gang_new(const struct gang_opts *opts, struct gang **gang)
 	g = make(opts);
 	if (g == NULL)
 		return ENOMEM;
-	while (sys == 0 && g->started < g->seats)
-		sys = start(g);
+	while (sys == 0 && g->started < g->seats) {
+		sys = start(g, &g->hand[g->started]);
+		g->started += sys == 0;
+	}
 	if (sys == 0)
 		*gang = g;
 	else
@@ -236,6 +280,8 @@ gang_free(struct gang *g)
 	if (g == NULL)
 		return;
 	gang_stop(g);
+	/* From then on none is replaced. */
+	gang_join(g, INT64_MAX);
 	for (uint32_t i = 0; i < g->started; i++)
 		pthread_join(g->hand[i].thread, NULL);
 	drop_all(g);
@@ -257,7 +303,6 @@ gang_figures(const struct gang *g, struct gang_figures *f)
 	*f = (struct gang_figures){
 		.seats = g->seats,
 		.asleep = (uint32_t)(counts & REST_MOST),
-		.waiters = atomic_load(&g->waiters),
 		.wakes = atomic_load(&g->wakes),
 	};
 	for (uint32_t i = 0; i < g->seats; i++) {

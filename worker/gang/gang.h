@@ -17,8 +17,9 @@
  * long as something goes on. Then all sleep, and nothing beats.
  *
  * A task is run or dropped, once, if its post was accepted. No lock is held meanwhile;
- * it may post, help, run loops, and free or post itself again. After fork() a gang is of
- * no use to the child.
+ * it may post, help, run loops, and free or post itself again. One that ends its thread is
+ * over with that: a thread of the gang is replaced by another one. After fork() a gang is
+ * of no use to the child.
  */
 #ifndef WORKER_GANG_GANG_H
 #define WORKER_GANG_GANG_H
@@ -31,6 +32,7 @@
 #define GANG_NOBODY    UINT32_MAX /* who has no seat */
 
 struct gang;
+struct waiter; /* rpc/waiter.h */
 
 /* What is to be done: part of its owner's memory, from gang_post() until one of both
  * functions is called, which may free it. */
@@ -46,6 +48,12 @@ struct gang_opts {
 	/* begin(), end() - of each thread of the gang, on it; NULL */
 	void (*begin)(void *ctx, uint32_t seat);
 	void (*end)(void *ctx, uint32_t seat);
+	/* left() - a task, or a part of a loop, has ended its thread (pthread_exit(3)), which
+	 * had that seat, and has it until this returns; on it, at its end. NULL */
+	void (*left)(void *ctx, uint32_t seat);
+	/* lost() - after that of a thread of the gang there is no other for it, which @sys
+	 * tells of. NULL */
+	void (*lost)(void *ctx, int sys);
 	void *ctx;
 };
 
@@ -74,8 +82,7 @@ bool gang_post_list(struct gang *gang, struct gang_task *first,
 bool gang_run(struct gang *gang, struct gang_task *task);
 
 /*
- * gang_help() - run tasks, whosoever, until @word is not @seen any more, which is
- * changed by gang_tell().
+ * gang_help() - run tasks, whosoever, until @w is done.
  *
  * It comes back when the task that it runs is over. Who holds a lock that a task takes
  * must not help.
@@ -84,12 +91,7 @@ bool gang_run(struct gang *gang, struct gang_task *task);
  *
  * Returns  false: the time is up
  */
-bool gang_help(struct gang *gang, _Atomic uint32_t *word, uint32_t seen,
-	int64_t until);
-
-/* gang_tell() - set @word, and wake who helps until it changes. Afterwards it is not
- * looked at, and may be gone. */
-void gang_tell(struct gang *gang, _Atomic uint32_t *word, uint32_t value);
+bool gang_help(struct gang *gang, struct waiter *w, int64_t until);
 
 /* gang_seat() - this thread's, or GANG_NOBODY. */
 uint32_t gang_seat(const struct gang *gang);
@@ -141,7 +143,6 @@ void gang_forget(struct gang *gang);
 struct gang_figures {
 	uint32_t seats, taken; /* of which somebody sits on */
 	uint32_t asleep;       /* threads that can be woken for work */
-	uint32_t waiters;      /* threads that help, and sleep */
 	uint64_t runs;         /* tasks and parts of loops, begun on seats */
 	uint64_t wakes;        /* of threads that slept */
 };

@@ -12,10 +12,19 @@
 #include "worker/gang/deque.h"
 #include "worker/gang/gang.h"
 #include "worker/gang/inbox.h"
+#include "worker/rpc/waiter.h"
 #include "worker/shm/wait.h"
 
 #define GANG_LOOPS 4  /* at a time that others take part in */
 #define GANG_SITES 16 /* of loops that are remembered; a power of two */
+
+struct seat;
+
+/* Where a thread sits. */
+struct place {
+	struct gang *gang;
+	struct seat *seat;
+};
 
 struct seat {
 	struct deque deque;
@@ -23,6 +32,8 @@ struct seat {
 	uint32_t index;
 	/* Of who sits there. */
 	_Atomic uint64_t runs;
+	struct place before; /* where else */
+	bool counted;        /* as one who runs something */
 	uint32_t random;
 	uint32_t timed; /* tasks from one look at the clock to the next, */
 	uint32_t left;  /* and how many of them are not over */
@@ -36,16 +47,18 @@ struct sleeper {
 	struct sleeper *next;
 	_Atomic uint32_t asleep; /* cleared by who wakes it */
 	_Atomic bool sentry;
-	bool counted;                 /* woken for work, too */
-	const _Atomic uint32_t *word; /* that it waits for; NULL: a hand */
-	int64_t rung;                 /* when it was woken, in ticks */
+	struct waiter *waiter; /* it sleeps as this one; NULL: a hand */
+	int64_t rung;          /* when it was woken, in ticks */
 };
 
 /* A thread of the gang. */
 struct hand {
 	struct gang *gang;
 	pthread_t thread;
+	pthread_t before; /* with @replaces: has ended, or is about to */
+	bool replaces;
 	uint32_t index;
+	bool begun; /* by this thread, or the one before */
 	struct wait_site site;
 	struct sleeper sleeper;
 };
@@ -55,6 +68,7 @@ struct hand {
 struct loop {
 	_Alignas(128) _Atomic uint32_t gate;
 	_Atomic bool owned;
+	struct gang *gang;
 	struct gang_loop of;
 	_Atomic uint64_t count; /* of @of, for who looks from outside */
 	uint64_t shares;        /* of what is left a part is one */
@@ -69,7 +83,6 @@ struct gang {
 	_Atomic int64_t task_ticks;  /* of a task, as seen; 0: not yet */
 	_Atomic uint32_t unanswered; /* posts that woke nobody, since somebody
 				      * was woken or nothing was left */
-	_Atomic uint32_t waiters;    /* who sleep and wait for a word */
 	_Atomic uint64_t wakes;
 	uint32_t seats;
 	struct seat *seat; /* [seats] */
@@ -77,6 +90,8 @@ struct gang {
 	struct wait_env env;
 	void (*begin)(void *ctx, uint32_t seat);
 	void (*end)(void *ctx, uint32_t seat);
+	void (*left)(void *ctx, uint32_t seat);
+	void (*lost)(void *ctx, int sys);
 	void *ctx;
 	char name[16];
 	_Atomic uint32_t living; /* threads */
@@ -90,26 +105,21 @@ struct gang {
 
 /* --- run.c ----------------------------------------------------------- */
 
-/* Where a thread sits. */
-struct place {
-	const struct gang *gang;
-	struct seat *seat;
-};
+/* thread_watch() - have thread_has_left() called when this thread ends, and its seats left. */
+void thread_watch(void);
 
 /* seat_mine() - that this thread has; NULL. */
 struct seat *seat_mine(const struct gang *g);
 
-/* seat_take() - a free one, @wanted if that is free; NULL. @before: receives where this
- * thread sat. */
-struct seat *seat_take(struct gang *g, uint32_t wanted, struct place *before);
+/* seat_take() - a free one, @wanted if that is free; NULL. */
+struct seat *seat_take(struct gang *g, uint32_t wanted);
 
-/* seat_leave() - back to @before; what is left, or found no seat, is for others. */
-void seat_leave(struct gang *g, const struct place *before);
+/* seat_count() - who has it is one more that runs something. */
+void seat_count(struct gang *g, struct seat *seat);
 
-/* seat_take_aside(), seat_leave_aside() - the same of a thread that is not the gang's: it
- * is one more that runs something. */
-struct seat *seat_take_aside(struct gang *g, struct place *before);
-void seat_leave_aside(struct gang *g, const struct place *before);
+/* seat_leave() - this thread does, and is where it was before; what is left, or found no
+ * seat, is for others. */
+void seat_leave(void);
 
 /* seat_free() - is there one, for this moment? */
 bool seat_free(struct gang *g);
@@ -123,6 +133,12 @@ void gang_share(struct gang *g, uint32_t tasks);
 
 /* gang_work() - find something and do it; false: there is nothing. */
 bool gang_work(struct gang *g, struct seat *seat);
+
+/* --- gang.c --------------------------------------------------------------- */
+
+/* thread_has_left() - this thread has ended, on no seat any more, in what it called; if it is
+ * the gang's another one has its place. */
+void thread_has_left(void);
 
 /* --- loop.c --------------------------------------------------------------- */
 

@@ -111,32 +111,50 @@ enter(struct loop *l)
 }
 
 static void
-leave(struct loop *l)
+leave(void *loop)
 {
+	struct loop *l = loop;
+
 	if (atomic_fetch_sub(&l->gate, 1) == (LOOP_WAKE | 1))
 		word_wake(&l->gate, 1);
+}
+
+/* Inside of it. False: all parts were begun. */
+static bool
+run_parts(struct gang *g, struct loop *l, struct seat *seat)
+{
+	struct part part;
+
+	if (!next_part(l, &part))
+		return false;
+	gang_share(g, 1);
+	do
+		run_part(g, l, &part, seat);
+	while (next_part(l, &part));
+	return true;
+}
+
+static bool
+take_part(struct gang *g, struct loop *l, struct seat *seat)
+{
+	bool took;
+
+	pthread_cleanup_push(leave, l);
+	took = run_parts(g, l, seat);
+	pthread_cleanup_pop(1);
+	return took;
 }
 
 bool
 loop_join(struct gang *g, struct seat *seat)
 {
-	struct part part;
-	bool took = false;
-
-	for (int i = 0; i < GANG_LOOPS && !took; i++) {
+	for (int i = 0; i < GANG_LOOPS; i++) {
 		struct loop *l = &g->loop[i];
 
-		if (!is_open(l) || !enter(l))
-			continue;
-		while (next_part(l, &part)) {
-			if (!took)
-				gang_share(g, 1);
-			took = true;
-			run_part(g, l, &part, seat);
-		}
-		leave(l);
+		if (is_open(l) && enter(l) && take_part(g, l, seat))
+			return true;
 	}
-	return took;
+	return false;
 }
 
 /* --- brief ones ----------------------------------------------------------- */
@@ -215,6 +233,7 @@ static void
 open_loop(struct gang *g, struct loop *l, const struct gang_loop *of,
 	uint64_t at)
 {
+	l->gang = g;
 	l->of = *of;
 	if (l->of.grain == 0)
 		l->of.grain = 1;
@@ -242,13 +261,14 @@ call_others(struct gang *g, struct loop *l, uint32_t *woken)
 
 /* Until the others are out. */
 static void
-close_loop(struct gang *g, struct loop *l)
+close_loop(void *loop)
 {
+	struct loop *l = loop;
 	uint32_t gate = atomic_fetch_and(&l->gate, ~LOOP_OPEN) & ~LOOP_OPEN;
 	struct wait wait;
 
 	if (gate != 0)
-		wait_begin(&wait, &g->env, NULL, NULL);
+		wait_begin(&wait, &l->gang->env, NULL, NULL);
 	while (gate != 0) {
 		if (wait_turn(&wait) == WAIT_SLEEP) {
 			gate = atomic_fetch_or(&l->gate, LOOP_WAKE) | LOOP_WAKE;
@@ -262,6 +282,26 @@ close_loop(struct gang *g, struct loop *l)
 	atomic_store(&l->owned, false);
 }
 
+static void
+run_own(struct gang *g, struct loop *l, struct seat *seat)
+{
+	uint32_t woken = 0;
+	struct part part;
+
+	while (next_part(l, &part)) {
+		run_part(g, l, &part, seat);
+		call_others(g, l, &woken);
+	}
+}
+
+static void
+run_open(struct gang *g, struct loop *l, struct seat *seat)
+{
+	pthread_cleanup_push(close_loop, l);
+	run_own(g, l, seat);
+	pthread_cleanup_pop(1);
+}
+
 /* From @at on, with whoever comes. */
 static void
 share(struct gang *g, const struct gang_loop *of, uint64_t at,
@@ -269,8 +309,6 @@ share(struct gang *g, const struct gang_loop *of, uint64_t at,
 {
 	struct loop *l = claim(g);
 	int64_t begun = tick_now();
-	uint32_t woken = 0;
-	struct part part;
 
 	if (l == NULL) {
 		of->run(of->ctx, at, of->count,
@@ -278,41 +316,40 @@ share(struct gang *g, const struct gang_loop *of, uint64_t at,
 		return;
 	}
 	open_loop(g, l, of, at);
-	while (next_part(l, &part)) {
-		run_part(g, l, &part, seat);
-		call_others(g, l, &woken);
-	}
-	close_loop(g, l);
+	run_open(g, l, seat);
 	remember(g, of, tick_now() - begun);
 }
 
-void
-gang_for(struct gang *g, const struct gang_loop *of)
+static void
+run_all(struct gang *g, const struct gang_loop *of, struct seat *seat)
 {
-	struct seat *seat = seat_mine(g), *aside = NULL;
-	struct place before;
+	uint32_t index = seat != NULL ? seat->index : GANG_NOBODY;
 	uint64_t at = 0;
-	uint32_t index;
 
-	if (of->count == 0)
-		return;
-	if (seat == NULL)
-		seat = aside = seat_take(g, 0, &before);
-	index = seat != NULL ? seat->index : GANG_NOBODY;
 	if (of->count <= of->grain || of->count == 1) {
 		of->run(of->ctx, 0, of->count, index);
 		at = of->count;
 	} else if (was_brief(g, of)) {
 		at = run_brief(g, of, index);
 	}
-	if (at < of->count) {
-		/* One more that runs, for the sentry. */
-		if (aside != NULL)
-			atomic_fetch_add(&g->counts, REST_RUNS);
-		share(g, of, at, seat);
-		if (aside != NULL)
-			atomic_fetch_sub(&g->counts, REST_RUNS);
-	}
+	if (at == of->count)
+		return;
+	/* One more that runs, for the sentry. */
+	if (seat != NULL && !seat->counted)
+		seat_count(g, seat);
+	share(g, of, at, seat);
+}
+
+void
+gang_for(struct gang *g, const struct gang_loop *of)
+{
+	struct seat *seat = seat_mine(g), *aside = NULL;
+
+	if (of->count == 0)
+		return;
+	if (seat == NULL)
+		seat = aside = seat_take(g, 0);
+	run_all(g, of, seat);
 	if (aside != NULL)
-		seat_leave(g, &before);
+		seat_leave();
 }

@@ -61,8 +61,6 @@ count_up(struct gang *g, struct sleeper *s)
 {
 	uint64_t sentry = atomic_load(&s->sentry) ? REST_SENTRY : 0;
 
-	if (!s->counted)
-		return;
 	atomic_fetch_add(&g->counts, REST_LOOKS - REST_ASLEEP - sentry);
 	atomic_store(&s->sentry, false);
 	atomic_store_explicit(&g->unanswered, 0, memory_order_relaxed);
@@ -75,7 +73,10 @@ rouse(struct gang *g, struct sleeper *s)
 	count_up(g, s);
 	s->rung = tick_now();
 	atomic_store(&s->asleep, 0);
-	word_wake(&s->asleep, 1);
+	if (s->waiter != NULL)
+		waiter_stir(s->waiter);
+	else
+		word_wake(&s->asleep, 1);
 }
 
 bool
@@ -85,8 +86,6 @@ rest_wake(struct gang *g)
 
 	pthread_mutex_lock(&g->lock);
 	s = g->asleep;
-	while (s != NULL && !s->counted)
-		s = s->next;
 	if (s != NULL) {
 		list_remove(g, s);
 		rouse(g, s);
@@ -102,25 +101,6 @@ rest_wake_all(struct gang *g)
 	rest_event(g, 1);
 	while (rest_wake(g))
 		;
-}
-
-void
-gang_tell(struct gang *g, _Atomic uint32_t *word, uint32_t value)
-{
-	struct sleeper *s, *next;
-
-	atomic_exchange(word, value);
-	if (atomic_load(&g->waiters) == 0)
-		return;
-	pthread_mutex_lock(&g->lock);
-	for (s = g->asleep; s != NULL; s = next) {
-		next = s->next;
-		if (s->word != word)
-			continue;
-		list_remove(g, s);
-		rouse(g, s);
-	}
-	pthread_mutex_unlock(&g->lock);
 }
 
 /* --- sleeping ------------------------------------------------------------- */
@@ -152,12 +132,11 @@ lie_down(struct gang *g, struct sleeper *s, uint64_t event)
 			pthread_mutex_unlock(&g->lock);
 			return false;
 		}
-		sentry = s->word == NULL && (counts & REST_SENTRY) == 0 &&
+		sentry = s->waiter == NULL && (counts & REST_SENTRY) == 0 &&
 			(counts / REST_RUNS & REST_MOST) != 0;
 		now = counts - REST_LOOKS + REST_ASLEEP +
 			(sentry ? REST_SENTRY : 0);
 	} while (!atomic_compare_exchange_weak(&g->counts, &counts, now));
-	s->counted = true;
 	s->rung = 0;
 	atomic_store(&s->sentry, sentry);
 	atomic_store(&s->asleep, 1);
@@ -249,37 +228,23 @@ rest_hand(struct gang *g, struct hand *hand, struct wait *wait)
 	wait_woken(wait, s->rung != 0 ? tick_now() - s->rung : 0);
 }
 
-/* In the list only: whoever works needs a seat. */
-static void
-lie_aside(struct gang *g, struct sleeper *s)
-{
-	pthread_mutex_lock(&g->lock);
-	s->counted = false;
-	atomic_store(&s->asleep, 1);
-	s->next = g->asleep;
-	g->asleep = s;
-	pthread_mutex_unlock(&g->lock);
-}
-
 void
-rest_waiter(struct gang *g, const struct rest_for *what, bool seated)
+rest_waiter(struct gang *g, struct waiter *w, int64_t until, bool seated)
 {
-	struct sleeper s = { .word = what->word };
+	struct sleeper s = { .waiter = w };
 	uint64_t event;
 
-	atomic_fetch_add(&g->waiters, 1);
-	if (seated) {
-		event = announce(g);
-		if (gang_pending(g) || !lie_down(g, &s, event))
-			goto out;
-	} else {
-		lie_aside(g, &s);
+	/* Whoever works needs a seat. */
+	if (!seated) {
+		waiter_rest(w, until);
+		return;
 	}
-	while (atomic_load(&s.asleep) != 0 &&
-		atomic_load(what->word) == what->seen &&
-		clock_now() < what->until)
-		word_sleep(&s.asleep, 1, what->until);
+	event = announce(g);
+	if (gang_pending(g) || !lie_down(g, &s, event))
+		return;
+	waiter_doze(w);
+	if (atomic_load(&s.asleep) != 0)
+		waiter_sleep(w, until);
+	waiter_get_up(w);
 	get_up(g, &s);
-out:
-	atomic_fetch_sub(&g->waiters, 1);
 }

@@ -11,6 +11,7 @@
 	((int64_t)(g)->env.rate / 500) /* .. but of 2 us or more */
 
 static __thread struct place here __attribute__((tls_model("initial-exec")));
+static __thread bool is_watched __attribute__((tls_model("initial-exec")));
 
 /* --- seats ---------------------------------------------------------------- */
 
@@ -28,6 +29,38 @@ gang_seat(const struct gang *g)
 	return seat != NULL ? seat->index : GANG_NOBODY;
 }
 
+/* A thread has ended in what it ran: others have its seats. */
+static void
+seats_left(void *unused)
+{
+	(void)unused;
+	while (here.gang != NULL) {
+		struct gang *g = here.gang;
+
+		if (g->left != NULL)
+			g->left(g->ctx, here.seat->index);
+		seat_leave();
+	}
+	thread_has_left();
+}
+
+static pthread_key_t watched;
+
+static void
+make_key(void)
+{
+	XR_ASSERT(pthread_key_create(&watched, seats_left) == 0);
+}
+
+void
+thread_watch(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, make_key);
+	is_watched = pthread_setspecific(watched, &is_watched) == 0;
+}
+
 static bool
 try_seat(struct seat *seat)
 {
@@ -38,7 +71,7 @@ try_seat(struct seat *seat)
 }
 
 struct seat *
-seat_take(struct gang *g, uint32_t wanted, struct place *before)
+seat_take(struct gang *g, uint32_t wanted)
 {
 	struct seat *seat = NULL;
 
@@ -50,11 +83,33 @@ seat_take(struct gang *g, uint32_t wanted, struct place *before)
 	}
 	if (seat == NULL)
 		return NULL;
-	*before = here;
+	if (__builtin_expect(!is_watched, false))
+		thread_watch();
+	seat->before = here;
+	seat->counted = false;
 	here = (struct place){ g, seat };
 	seat->timed = seat->left = 1;
 	seat->clock = 0;
 	return seat;
+}
+
+void
+seat_count(struct gang *g, struct seat *seat)
+{
+	atomic_fetch_add(&g->counts, REST_RUNS);
+	seat->counted = true;
+}
+
+void
+seat_leave(void)
+{
+	struct place from = here;
+
+	here = from.seat->before;
+	if (from.seat->counted)
+		atomic_fetch_sub(&from.gang->counts, REST_RUNS);
+	atomic_store(&from.seat->taken, 0);
+	gang_share(from.gang, 1);
 }
 
 bool
@@ -65,33 +120,6 @@ seat_free(struct gang *g)
 			return true;
 	}
 	return false;
-}
-
-void
-seat_leave(struct gang *g, const struct place *before)
-{
-	struct seat *seat = here.seat;
-
-	here = *before;
-	atomic_store(&seat->taken, 0);
-	gang_share(g, 1);
-}
-
-struct seat *
-seat_take_aside(struct gang *g, struct place *before)
-{
-	struct seat *seat = seat_take(g, 0, before);
-
-	if (seat != NULL)
-		atomic_fetch_add(&g->counts, REST_RUNS);
-	return seat;
-}
-
-void
-seat_leave_aside(struct gang *g, const struct place *before)
-{
-	atomic_fetch_sub(&g->counts, REST_RUNS);
-	seat_leave(g, before);
 }
 
 /* --- running -------------------------------------------------------------- */
@@ -252,46 +280,46 @@ gang_post_list(struct gang *g, struct gang_task *first, struct gang_task *last)
 bool
 gang_run(struct gang *g, struct gang_task *task)
 {
-	struct place before;
 	struct seat *seat;
 
 	if (seat_mine(g) != NULL || !accepts(g, NULL) ||
 		!inbox_empty(&g->inbox))
 		return false;
-	seat = seat_take_aside(g, &before);
+	seat = seat_take(g, 0);
 	if (seat == NULL)
 		return false;
+	seat_count(g, seat);
 	count_run(seat);
 	task->run(task, seat->index);
-	seat_leave_aside(g, &before);
+	seat_leave();
 	return true;
 }
 
 /* --- helping -------------------------------------------------------------- */
 
 static bool
-is_over(const struct rest_for *what)
+is_over(const struct waiter *w, int64_t until)
 {
-	return atomic_load(what->word) != what->seen ||
-		clock_now() >= what->until;
+	return waiter_is_done(w) ||
+		(until != INT64_MAX && clock_now() >= until);
 }
 
 /* Whatever there is, while it is to be waited for. False: nothing was done. */
 static bool
-work_aside(struct gang *g, const struct rest_for *what)
+work_aside(struct gang *g, const struct waiter *w, int64_t until)
 {
-	struct place before;
-	struct seat *seat;
 	bool worked = false;
+	struct seat *seat;
 
 	if (!gang_pending(g))
 		return false;
-	seat = seat_take_aside(g, &before);
+	seat = seat_take(g, 0);
 	if (seat == NULL)
 		return false;
-	while (!is_over(what) && gang_work(g, seat))
+	seat_count(g, seat);
+	while (!is_over(w, until) && gang_work(g, seat))
 		worked = true;
-	seat_leave_aside(g, &before);
+	seat_leave();
 	return worked;
 }
 
@@ -303,7 +331,7 @@ can_work(struct gang *g, const struct seat *seat)
 
 /* There was nothing. */
 static void
-await(struct gang *g, const struct seat *seat, const struct rest_for *what)
+await(struct gang *g, const struct seat *seat, struct waiter *w, int64_t until)
 {
 	struct wait wait;
 	bool over = false;
@@ -316,16 +344,15 @@ await(struct gang *g, const struct seat *seat, const struct rest_for *what)
 		case WAIT_AGAIN:
 			break;
 		case WAIT_LOOK:
-			over = is_over(what);
+			over = is_over(w, until);
 			break;
 		case WAIT_SLEEP:
-			rest_waiter(g, what, seat != NULL);
+			rest_waiter(g, w, until, seat != NULL);
 			wait_woken(&wait, 0);
-			over = is_over(what);
+			over = is_over(w, until);
 			break;
 		}
-		over = over || atomic_load(what->word) != what->seen ||
-			can_work(g, seat);
+		over = over || waiter_is_done(w) || can_work(g, seat);
 	}
 	wait_end(&wait);
 	if (seat != NULL)
@@ -333,17 +360,16 @@ await(struct gang *g, const struct seat *seat, const struct rest_for *what)
 }
 
 bool
-gang_help(struct gang *g, _Atomic uint32_t *word, uint32_t seen, int64_t until)
+gang_help(struct gang *g, struct waiter *w, int64_t until)
 {
-	const struct rest_for what = { word, seen, until };
 	struct seat *seat = seat_mine(g);
 	bool worked;
 
-	while (!is_over(&what)) {
+	while (!is_over(w, until)) {
 		worked = seat != NULL ? gang_work(g, seat) :
-					work_aside(g, &what);
+					work_aside(g, w, until);
 		if (!worked)
-			await(g, seat, &what);
+			await(g, seat, w, until);
 	}
-	return atomic_load(word) != seen;
+	return waiter_is_done(w);
 }

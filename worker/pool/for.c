@@ -9,7 +9,8 @@ struct run {
 	const struct xr_pool_loop *loop;
 	struct xr_pool *pool;
 	struct gang *gang;
-	_Atomic bool cut; /* something was not run */
+	_Atomic bool cut;  /* something was not run */
+	_Atomic bool left; /* something has not returned */
 };
 
 static bool
@@ -29,17 +30,32 @@ call(const struct run *run, uint64_t begin, uint64_t end, uint32_t seat)
 		run->loop->ctx);
 }
 
+struct part {
+	struct run *run;
+	struct tell_part told;
+};
+
+static void
+part_left(void *ctx)
+{
+	struct part *part = ctx;
+
+	atomic_store(&part->run->left, true);
+	tell_part_end(&part->told, part->run->pool);
+}
+
 static void
 run_part(void *ctx, uint64_t begin, uint64_t end, uint32_t seat)
 {
-	struct run *run = ctx;
-	struct tell_part part;
+	struct part part = { .run = ctx };
 
-	if (is_cut(run))
+	if (is_cut(part.run))
 		return;
-	tell_part_begin(&part, run->pool, seat);
-	call(run, begin, end, seat);
-	tell_part_end(&part, run->pool);
+	tell_part_begin(&part.told, part.run->pool, seat);
+	pthread_cleanup_push(part_left, &part);
+	call(part.run, begin, end, seat);
+	pthread_cleanup_pop(0);
+	tell_part_end(&part.told, part.run->pool);
 }
 
 /* It is counted, and that is all. */
@@ -83,6 +99,9 @@ xr_pool_for(struct xr_pool *pool, const struct xr_pool_loop *loop,
 	if (xr_pool_state(pool) != XR_POOL_RUNNING)
 		return fail(err, XR_E_STATE, "the pool was closed");
 	gang_for(run.gang, &parts);
+	if (atomic_load(&run.left))
+		return fail(err, XR_E_STATE,
+			"it has ended its thread (pthread_exit), which is the pool's");
 	return atomic_load(&run.cut) ?
 		fail(err, XR_E_CANCELLED, "the pool was terminated") :
 		XR_OK;

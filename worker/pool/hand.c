@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/status.h"
+#include "wire/value/many.h"
 #include "worker/job/trace.h"
 #include "worker/pool/hand.h"
 #include "worker/rpc/future.h"
@@ -133,6 +134,30 @@ hand_run(struct hand *h, const struct func *func, struct xr_value *args,
 	else
 		finish(h, call, f->fn(call, args, f->ctx));
 	h->args = NULL;
+	*result = h->value;
+	return !h->failed;
+}
+
+void
+hand_let_go(struct hand *h)
+{
+	if (h->args != NULL && h->lent > 0)
+		many_return(h->args, h->lent - 1);
+	xr_value_unref(h->args);
+	h->args = NULL;
+	h->lent = 0;
+}
+
+bool
+hand_left(struct hand *h, struct xr_value **result)
+{
+	struct xr_call *call = &h->call;
+
+	if (call->kept == NULL)
+		xr_reply_fail(call, XR_E_STATE,
+			"it has ended its thread (pthread_exit), which is the pool's");
+	finish(h, call, XR_OK);
+	hand_let_go(h);
 	*result = h->value;
 	return !h->failed;
 }

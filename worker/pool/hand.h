@@ -36,6 +36,12 @@ struct hand {
 bool hand_run(struct hand *h, const struct func *func, struct xr_value *args,
 	struct xr_value *named, struct xr_value **result);
 
+/* hand_left() - the function has not returned: it has ended its thread (pthread_exit(3)). Gives
+ * as hand_run(): it failed, unless it was answered before. What it had is let go, as by
+ * hand_let_go(). */
+bool hand_left(struct hand *h, struct xr_value **result);
+void hand_let_go(struct hand *h);
+
 /* hand_find() - the function @name; XR_E_NO_FUNCTION; XR_E_SCHEMA: it takes bytes. */
 enum xr_status hand_find(const char *name, const struct func **func,
 	struct xr_error *err);

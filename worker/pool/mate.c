@@ -11,7 +11,7 @@
 #include "base/thread.h"
 #include "worker/pool/keeper.h"
 #include "worker/pool/mate.h"
-#include "worker/pool/thread.h"
+#include "worker/pool/seat.h"
 #include "worker/pool/told.h"
 #include "worker/proc/target.h"
 
@@ -43,7 +43,7 @@ over(void *ctx)
 	struct mate *m = ctx;
 	uint64_t one = 1;
 
-	thread_left(m->pool, m->place);
+	seat_left(m->pool, m->place);
 	xr_value_unref(m->arg);
 	m->arg = NULL;
 	free(m->taker.made);
@@ -197,7 +197,7 @@ mate_work(struct xr_pool *pool, uint32_t i, struct xr_error *err)
 	struct mate *m = pool->place[i].mate;
 	enum xr_status status;
 
-	status = thread_initialise(pool, i, err);
+	status = seat_initialise(pool, i, err);
 	if (status != XR_OK)
 		return status;
 	atomic_store(&pool->ledger.place[i].ready, pool->place[i].life + 1);
@@ -211,7 +211,7 @@ mate_work(struct xr_pool *pool, uint32_t i, struct xr_error *err)
 				feed_room(pool);
 			continue;
 		}
-		thread_run(pool, m->task.index, i);
+		seat_run(pool, m->task.index, i);
 		status = answer(m, err);
 	} while (status == XR_OK && (tasks_left == 0 || --tasks_left > 0));
 	return status == XR_E_CLOSED ? XR_OK : status;

@@ -13,6 +13,7 @@
 #include "worker/pool/call.h"
 #include "worker/pool/keeper.h"
 #include "worker/pool/tell.h"
+#include "worker/pool/seat.h"
 #include "worker/pool/thread.h"
 #include "worker/proc/report.h"
 #include "worker/proc/zygote.h"
@@ -455,7 +456,7 @@ set_up(struct xr_pool *pool, const struct xr_pool_opts *o, struct xr_error *err)
 	if (status == XR_OK)
 		status = make_queues(pool, err);
 	if (status == XR_OK && pool->conf.kind == XR_POOL_THREADS)
-		status = thread_seats(pool, err);
+		status = seats_new(pool, err);
 	return status;
 }
 

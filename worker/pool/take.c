@@ -15,6 +15,7 @@
 #include "worker/pool/keeper.h"
 #include "worker/pool/take.h"
 #include "worker/pool/tell.h"
+#include "worker/pool/thread.h"
 #include "worker/rpc/future.h"
 #include "worker/rpc/word.h"
 
@@ -369,27 +370,13 @@ delist(struct xr_pool *pool, struct waiter *w)
 	return is_heir;
 }
 
-/* Until it is done, has the lead, or the time is up. */
-static void
-sleep_on(struct waiter *w, int64_t deadline)
-{
-	uint32_t pending = WAITER_PENDING;
-
-	atomic_compare_exchange_strong(&w->state, &pending, WAITER_ASLEEP);
-	while (atomic_load(&w->state) == WAITER_ASLEEP &&
-		(deadline == INT64_MAX || clock_now() < deadline))
-		word_sleep(&w->state, WAITER_ASLEEP, deadline);
-	pending = WAITER_ASLEEP;
-	atomic_compare_exchange_strong(&w->state, &pending, WAITER_PENDING);
-}
-
 /* Gives whether it has the lead now. */
 static bool
 follow(struct xr_pool *pool, struct waiter *w, int64_t deadline)
 {
 	if (!enlist(pool, w))
 		return false;
-	sleep_on(w, deadline);
+	waiter_rest(w, deadline);
 	return delist(pool, w);
 }
 
@@ -399,7 +386,7 @@ take_await(struct xr_pool *pool, struct waiter *w, int64_t deadline)
 	bool leads = false;
 
 	if (pool->gang != NULL) {
-		sleep_on(w, deadline);
+		thread_await(pool, w, deadline);
 		return waiter_is_done(w);
 	}
 	while (!waiter_is_done(w)) {
@@ -407,7 +394,7 @@ take_await(struct xr_pool *pool, struct waiter *w, int64_t deadline)
 			if (leads)
 				lead_leave(pool);
 			leads = false;
-			sleep_on(w, deadline);
+			waiter_rest(w, deadline);
 			break;
 		}
 		if (leads || lead_take(pool)) {

@@ -1,155 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* thread.c - see thread.h. */
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/status.h"
-#include "wire/value/many.h"
 #include "worker/gang/gang.h"
 #include "worker/pool/call.h"
-#include "worker/pool/hand.h"
-#include "worker/pool/run.h"
+#include "worker/pool/seat.h"
 #include "worker/pool/tell.h"
 #include "worker/pool/thread.h"
 #include "worker/rpc/future.h"
 
-/* What belongs to a seat. */
-struct seat {
-	struct hand hand;
-	struct xr_pool *pool;
-	uint32_t index, gen;         /* of what it runs */
-	struct xr_value *nil, *none; /* NIL, and an empty LIST */
-	char name[140];
-	/* Tasks of calls that are over: added by who sits here, taken all at once. */
-	_Alignas(128) _Atomic(struct task *) done;
-};
-
-static bool
-is_cancelled(const struct hand *h)
-{
-	const struct seat *s = h->ctx;
-	const struct ledger *l = &s->pool->ledger;
-
-	return atomic_load(&l->head->ended) != 0 ||
-		atomic_load(&l->task[s->index].cancelled) == s->gen + 1;
-}
-
 /* --- tasks ------------------------------------------------------------------------ */
 
-/* One more result. False: that was it. */
-static bool
-note(struct job *job, struct job_part *part, struct xr_value *result, bool ok)
-{
-	size_t at = part->task->first + part->done;
-
-	if (!ok && result == NULL)
-		result = failure_new(XR_E_NOMEM, "out of memory");
-	if (!ok && job->item == NULL) {
-		part->error = result;
-		return false;
-	}
-	job->value[at] = result;
-	if (job->item != NULL)
-		job->item[at] = ok ? JOB_VALUE : JOB_ERROR;
-	part->done++;
-	return true;
-}
-
 static void
-run_calls(struct seat *s, struct run_plan *plan, struct job *job,
-	struct job_part *part)
+task_over(struct stint *s)
 {
-	struct xr_value *result;
-	bool goes_on = true, ok;
+	struct xr_pool *pool = s->pool;
 
-	if (job->kind == JOB_APPLY) {
-		ok = run_apply(&s->hand, plan,
-			job->args != NULL ? job->args : s->none, &result);
-		note(job, part, result, ok);
-		return;
-	}
-	for (uint32_t i = 0; i < part->task->count && goes_on; i++) {
-		struct xr_value *item =
-			xr_value_at(job->args, part->task->first + i);
-
-		ok = run_item(&s->hand, plan, item, &result);
-		goes_on = note(job, part, result, ok);
-	}
-	run_end(plan);
-}
-
-static struct xr_value *
-context_of(const struct xr_pool *pool, uint32_t seat, struct xr_value *nil)
-{
-	if ((pool->conf.flags & XR_POOL_CONTEXT) == 0)
-		return NULL;
-	return pool->conf.contexts != NULL ?
-		xr_value_at(pool->conf.contexts, seat) :
-		nil;
-}
-
-static struct run_plan
-plan_of(const struct xr_pool *pool, const struct job *job, uint32_t seat)
-{
-	return (struct run_plan){
-		.func = job->func->func,
-		.form = job->form,
-		.context = context_of(pool, seat, pool->seats[seat].nil),
-		.bound = job->func->bound,
-		.named = job->named,
-	};
-}
-
-/* What a seat is at: a task, and one around that which waits meanwhile. */
-struct stint {
-	uint32_t seat;
-	int64_t began, around; /* 0: there is none around */
-};
-
-/* Until it is over it can be seen from outside, and cancelled. */
-static struct stint
-enter(struct xr_pool *pool, const struct task *t, uint32_t seat)
-{
-	struct seat *s = &pool->seats[seat];
-	struct stint stint = { .seat = seat, .began = clock_now() };
-
-	s->index = (uint32_t)(t - pool->task);
-	s->gen = t->gen & LEDGER_GEN_MASK;
-	stint.around = ledger_since(&pool->ledger, seat, stint.began);
-	return stint;
-}
-
-static void
-leave(struct xr_pool *pool, const struct stint *stint, struct job_part *part)
-{
-	ledger_since(&pool->ledger, stint->seat, stint->around);
-	part->ns = (uint64_t)(clock_now() - stint->began);
-	if (__builtin_expect(prof_is_on(), false))
-		tell_ran(pool, part->task, stint->began, part);
-}
-
-static struct job_part
-do_task(struct xr_pool *pool, struct task *t, uint32_t seat)
-{
-	struct run_plan plan = plan_of(pool, t->job, seat);
-	struct job_part part = { .task = t };
-	struct stint stint = enter(pool, t, seat);
-
-	run_calls(&pool->seats[seat], &plan, t->job, &part);
-	leave(pool, &stint, &part);
-	return part;
+	stint_end(s);
+	job_part_over(pool, &s->part);
+	feed_hungry(pool);
 }
 
 static void
 run_task(struct xr_pool *pool, struct task *t, uint32_t seat)
 {
-	struct job_part part = do_task(pool, t, seat);
+	struct stint *s = stint_begin(pool, t, seat);
 
-	job_part_over(pool, &part);
-	feed_hungry(pool);
+	stint_run(s);
+	task_over(s);
 }
 
 /* --- calls ------------------------------------------------------------------------- */
@@ -203,39 +85,48 @@ add_done(struct xr_pool *pool, struct seat *s, struct task *t)
 }
 
 static void
-run_call(struct xr_pool *pool, struct task *t, uint32_t seat)
+call_over_here(struct stint *s, struct xr_value *result, bool ok)
 {
-	struct seat *s = &pool->seats[seat];
+	struct xr_pool *pool = s->pool;
+	struct task *t = s->part.task;
 	struct job *job = t->job;
-	struct run_plan plan = plan_of(pool, job, seat);
-	struct job_part part = { .task = t };
-	struct stint stint = enter(pool, t, seat);
-	struct xr_value *result;
 	struct xr_future *future;
 	struct call_rest rest;
-	bool ok;
 
-	ok = run_apply(&s->hand, &plan, job->args != NULL ? job->args : s->none,
-		&result);
-	leave(pool, &stint, &part);
-	tell_ended(pool, part.ns, !ok);
+	stint_end(s);
+	tell_ended(pool, s->part.ns, !ok);
 	job_close(pool);
 	future = call_claim(job);
 	rest = call_take(job);
-	add_done(pool, s, t); /* and so it may be another one's */
+	add_done(pool, s->seat, t); /* and so it may be another one's */
 	call_drop(&rest);
 	call_settle(future, result, !ok);
 }
 
-void
-thread_run(struct xr_pool *pool, uint32_t index, uint32_t i)
+static void
+run_call(struct xr_pool *pool, struct task *t, uint32_t seat)
 {
-	struct task *t = &pool->task[index];
-	struct job_part part = do_task(pool, t, i);
+	struct stint *s = stint_begin(pool, t, seat);
+	struct xr_value *result;
+	bool ok = stint_call(s, &result);
 
-	t->done = part.done;
-	t->error = part.error;
-	t->ns = part.ns;
+	call_over_here(s, result, ok);
+}
+
+/* Its function has ended the thread. */
+static void
+task_left(struct stint *s)
+{
+	struct xr_value *result;
+	bool ok;
+
+	if (s->part.task->job->is_own) {
+		ok = stint_call_left(s, &result);
+		call_over_here(s, result, ok);
+	} else {
+		stint_left(s);
+		task_over(s);
+	}
 }
 
 static struct task *
@@ -266,6 +157,15 @@ run(struct gang_task *gang, uint32_t seat)
 		run_task(pool, t, seat);
 }
 
+/* Who would sleep meanwhile does it himself, if a seat is free; but what each worker has
+ * begun with was not done on his thread. */
+static bool
+run_here(struct xr_pool *pool, const struct job *job, struct gang_task *gang)
+{
+	return job->here && job->kind == JOB_APPLY &&
+		pool->conf.initializer == NULL && gang_run(pool->gang, gang);
+}
+
 enum xr_status
 thread_put(struct xr_pool *pool, uint32_t index, struct xr_error *err)
 {
@@ -274,49 +174,71 @@ thread_put(struct xr_pool *pool, uint32_t index, struct xr_error *err)
 
 	gang->run = run;
 	gang->drop = drop;
-	/* Who would sleep meanwhile does it himself, if a seat is free. */
-	if (job->here && job->kind == JOB_APPLY && gang_run(pool->gang, gang))
+	if (run_here(pool, job, gang))
 		return XR_OK;
 	return gang_post(pool->gang, gang) ?
 		XR_OK :
 		fail(err, XR_E_CLOSED, "the pool was closed");
 }
 
-/* --- threads ------------------------------------------------------------------------ */
+/* --- waiting ------------------------------------------------------------------------ */
 
-void
-thread_left(struct xr_pool *pool, uint32_t i)
+/* A task that waits. */
+struct help {
+	struct waiter *waiter;
+	struct seat *seat;
+	struct stint inner;  /* of what it helps with, */
+	struct stint *spare; /* in place of this */
+};
+
+/* What it helped with has ended the thread, and so the task that waits: not before who
+ * ends the wait has looked at it. */
+static void
+help_left(void *ctx)
 {
-	struct hand *h = &pool->seats[i].hand;
+	struct help *h = ctx;
 
-	if (h->args != NULL && h->lent > 0)
-		many_return(h->args, h->lent - 1);
-	xr_value_unref(h->args);
-	h->args = NULL;
-	h->lent = 0;
+	if (h->seat->now == &h->inner)
+		task_left(&h->inner);
+	gang_help(h->inner.pool->gang, h->waiter, INT64_MAX);
+	h->seat->spare = h->spare;
 }
 
-enum xr_status
-thread_initialise(struct xr_pool *pool, uint32_t seat, struct xr_error *err)
+/* A task helps meanwhile: all others may be waiting, too. */
+void
+thread_await(struct xr_pool *pool, struct waiter *w, int64_t deadline)
 {
-	struct seat *s = &pool->seats[seat];
-	struct xr_value *nil = xr_value_new_nil(), *result = NULL, *args;
-	struct run_plan plan = { .context = context_of(pool, seat, nil) };
-	enum xr_status status;
+	uint32_t seat = gang_seat(pool->gang);
+	struct help h;
 
-	if (pool->conf.initializer == NULL) {
-		xr_value_unref(nil);
-		return XR_OK;
+	if (seat == GANG_NOBODY) {
+		waiter_rest(w, deadline);
+		return;
 	}
-	args = pool->conf.initargs != NULL ? xr_value_ref(pool->conf.initargs) :
-					     xr_value_new_list();
-	status = hand_find(pool->conf.initializer, &plan.func, err);
-	if (status == XR_OK && !run_apply(&s->hand, &plan, args, &result))
-		status = failure_status(result, err);
-	xr_value_unref(result);
-	xr_value_unref(args);
-	xr_value_unref(nil);
-	return status;
+	h.waiter = w;
+	h.seat = &pool->seats[seat];
+	h.spare = h.seat->spare;
+	stint_init(&h.inner, pool, seat);
+	h.seat->spare = &h.inner;
+	pthread_cleanup_push(help_left, &h);
+	gang_help(pool->gang, w, deadline);
+	pthread_cleanup_pop(0);
+	h.seat->spare = h.spare;
+}
+
+/* --- threads ------------------------------------------------------------------------ */
+
+static void
+give_up(struct xr_pool *pool, enum xr_status status, const char *text)
+{
+	pool_give_up(pool, failure_new(status, "%s", text));
+}
+
+static void
+begin_left(void *ctx)
+{
+	give_up(ctx, XR_E_STATE,
+		"its initializer has ended a thread (pthread_exit), which is the pool's");
 }
 
 static void
@@ -324,37 +246,34 @@ begin(void *ctx, uint32_t seat)
 {
 	struct xr_error err = { 0 };
 	struct xr_pool *pool = ctx;
-	enum xr_status status = thread_initialise(pool, seat, &err);
+	enum xr_status status;
 
+	pthread_cleanup_push(begin_left, pool);
+	status = seat_initialise(pool, seat, &err);
+	pthread_cleanup_pop(0);
 	if (status != XR_OK)
-		pool_give_up(pool, failure_new(status, "%s", err.text));
+		give_up(pool, status, err.text);
 }
 
-enum xr_status
-thread_seats(struct xr_pool *pool, struct xr_error *err)
+static void
+left(void *ctx, uint32_t i)
 {
-	size_t size = pool->conf.workers * sizeof(*pool->seats);
+	struct xr_pool *pool = ctx;
+	struct seat *seat = &pool->seats[i];
 
-	pool->seats = aligned_alloc(_Alignof(struct seat), size);
-	if (pool->seats == NULL)
-		return fail(err, XR_E_NOMEM, "out of memory");
-	memset(pool->seats, 0, size);
-	for (uint32_t i = 0; i < pool->conf.workers; i++) {
-		struct seat *s = &pool->seats[i];
+	if (seat->now != NULL)
+		task_left(seat->now);
+}
 
-		snprintf(s->name, sizeof(s->name), "%s/%u", pool->conf.name, i);
-		s->pool = pool;
-		s->nil = xr_value_new_nil();
-		s->none = xr_value_new_list();
-		if (s->nil == NULL || s->none == NULL)
-			return fail(err, XR_E_NOMEM, "out of memory");
-		s->hand = (struct hand){
-			.name = s->name,
-			.is_cancelled = is_cancelled,
-			.ctx = s,
-		};
-	}
-	return XR_OK;
+static void
+lost(void *ctx, int sys)
+{
+	char text[200];
+
+	snprintf(text, sizeof(text),
+		"a function has ended its thread (pthread_exit), and there is no other: %s",
+		strerror(sys));
+	give_up(ctx, XR_E_SYS, text);
 }
 
 enum xr_status
@@ -364,6 +283,8 @@ thread_start(struct xr_pool *pool, struct xr_error *err)
 		.seats = pool->conf.workers,
 		.name = pool->conf.name,
 		.begin = begin,
+		.left = left,
+		.lost = lost,
 		.ctx = pool,
 	};
 	struct gang *gang;
@@ -416,11 +337,5 @@ thread_free(struct xr_pool *pool)
 	else
 		gang_forget(pool->gang);
 	pool->gang = NULL;
-	for (uint32_t i = 0; pool->seats != NULL && i < pool->conf.workers;
-		i++) {
-		xr_value_unref(pool->seats[i].nil);
-		xr_value_unref(pool->seats[i].none);
-	}
-	free(pool->seats);
-	pool->seats = NULL;
+	seats_free(pool);
 }

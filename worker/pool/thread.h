@@ -9,6 +9,9 @@
  * are over, and ends the future. Such tasks are spare when somebody who has the lock
  * wants some: who submits and has none left; where somebody waits for one, or the pool is
  * to end, pool->stirs tells those who run tasks to look after that.
+ *
+ * A function that ends its thread (pthread_exit(3)) has failed, and what is around it on
+ * that thread; another thread takes its place.
  */
 #ifndef WORKER_POOL_THREAD_H
 #define WORKER_POOL_THREAD_H
@@ -18,18 +21,6 @@
 /* thread_start() - all of them. */
 enum xr_status thread_start(struct xr_pool *pool, struct xr_error *err);
 
-/* What a task gave, where its worker is a mate (mate.h): thread_run() - task @index, on
- * seat @i, and leave its part there. thread_seats() - these. */
-enum xr_status thread_seats(struct xr_pool *pool, struct xr_error *err);
-void thread_run(struct xr_pool *pool, uint32_t index, uint32_t i);
-
-/* thread_left() - the mate on seat @i has ended in a function: what that had is let go. */
-void thread_left(struct xr_pool *pool, uint32_t i);
-
-/* thread_initialise() - what each worker calls first. */
-enum xr_status thread_initialise(struct xr_pool *pool, uint32_t i,
-	struct xr_error *err);
-
 /* thread_reap() - calls that are over are spare; with the lock held. Where there is no
  * gang, nothing. */
 void thread_reap(struct xr_pool *pool);
@@ -38,6 +29,10 @@ void thread_reap(struct xr_pool *pool);
  * XR_E_CLOSED. */
 enum xr_status thread_put(struct xr_pool *pool, uint32_t index,
 	struct xr_error *err);
+
+/* thread_await() - until @w is done, or the time is up. A task runs others meanwhile, and
+ * looks at the time between them. */
+void thread_await(struct xr_pool *pool, struct waiter *w, int64_t deadline);
 
 /* thread_close() - they end when all is done; thread_stop() - soon. */
 void thread_close(struct xr_pool *pool);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* future.c - see xrun/future.h and future.h. */
+/* future.c - see xrun/future.h and future.h: its life, its end, and who waits for that. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -17,51 +17,8 @@
 #include "base/zalloc.h"
 #include "wire/value/device_ops.h"
 #include "worker/rpc/crew.h"
-#include "worker/rpc/future.h"
+#include "worker/rpc/future_inner.h"
 #include "worker/rpc/inside.h"
-#include "worker/rpc/lead.h"
-#include "worker/shm/tick.h"
-
-enum future_state {
-	FUTURE_PENDING,
-	FUTURE_VALUE,
-	FUTURE_ERROR,
-};
-
-/* What is called when a future ended. */
-struct then {
-	struct work work;                 /* of one that may wait */
-	struct later later;               /* of one that is short */
-	struct xr_future *parent, *child; /* references; child: or NULL */
-	xr_then_fn *fn;
-	xr_done_fn *done; /* instead of @fn */
-	void *ctx;
-	bool is_short;
-	bool counted; /* @parent is not settled before it has run */
-	struct then *next;
-};
-
-struct wait_one {
-	struct waiter waiter;
-	TAILQ_ENTRY(wait_one) list;
-};
-TAILQ_HEAD(wait_list, wait_one);
-
-struct xr_future {
-	_Atomic uint32_t refs;
-	_Atomic uint32_t state; /* enum future_state */
-	_Atomic uint32_t lock;  /* of what follows; held for a few stores */
-	struct then *first, **last;
-	struct wait_list waits;
-	struct xr_value *result;
-	_Atomic uint32_t unsettled; /* callbacks that have not run, and 1: of a
-				     * maker that is told */
-	const struct future_maker *maker; /* or NULL */
-	void *ctx;
-	bool bound; /* its devices were declared */
-	uint32_t device_count;
-	struct xr_device_name device[]; /* [device_count] */
-};
 
 /* --- times ---------------------------------------------------------------- */
 
@@ -180,125 +137,6 @@ xr_future_unref(struct xr_future *future)
 
 /* --- ending --------------------------------------------------------------- */
 
-static void
-lock(struct xr_future *f)
-{
-	while (atomic_exchange_explicit(&f->lock, 1, memory_order_acquire) != 0)
-		while (atomic_load_explicit(&f->lock, memory_order_relaxed))
-			tick_pause();
-}
-
-static void
-unlock(struct xr_future *f)
-{
-	atomic_store_explicit(&f->lock, 0, memory_order_release);
-}
-
-/* The child ends with the parent's own error where @fn handed that on. */
-static struct xr_value *
-error_of(struct xr_future *parent, enum xr_status status,
-	const struct xr_error *err)
-{
-	struct xr_failure f = { .size = sizeof(f) };
-
-	if (atomic_load(&parent->state) == FUTURE_ERROR &&
-		xr_value_failure(parent->result, &f) == XR_OK &&
-		f.status == status)
-		return xr_value_ref(parent->result);
-	return failure_new(status, "%s",
-		err->status == status ? err->text : xr_status_text(status));
-}
-
-static void
-settle_one(struct xr_future *f)
-{
-	const struct future_maker *maker = f->maker;
-
-	if (maker != NULL && maker->settled != NULL &&
-		atomic_fetch_sub(&f->unsettled, 1) == 1)
-		maker->settled(f->ctx);
-}
-
-static void
-then_over(struct then *t)
-{
-	xr_future_unref(t->child);
-	if (t->counted)
-		settle_one(t->parent);
-	xr_future_unref(t->parent);
-	free(t);
-}
-
-static void
-call_then(struct then *t)
-{
-	struct xr_value *result = NULL;
-	struct xr_error err = { 0 };
-	enum xr_status status = XR_OK;
-
-	if (t->done != NULL)
-		t->done(t->parent, t->ctx);
-	else
-		status = t->fn(t->parent, t->ctx, &result, &err);
-	if (t->child != NULL && status == XR_OK)
-		future_end(t->child,
-			result != NULL ? result : xr_value_new_nil(), false);
-	else if (t->child != NULL)
-		future_end(t->child, error_of(t->parent, status, &err), true);
-	if (t->child == NULL || status != XR_OK)
-		xr_value_unref(result);
-	then_over(t);
-}
-
-static struct then *
-then_of(struct work *work)
-{
-	return (struct then *)((char *)work - offsetof(struct then, work));
-}
-
-static void
-run_work(struct work *work)
-{
-	call_then(then_of(work));
-}
-
-static void
-thread_ended(struct work *work)
-{
-	struct then *t = then_of(work);
-
-	if (t->child != NULL)
-		future_fail(t->child, XR_E_STATE,
-			"a callback has ended its thread (pthread_exit), which is the agent's");
-	then_over(t);
-}
-
-static void
-run_later(struct later *later)
-{
-	call_then((struct then *)((char *)later -
-		offsetof(struct then, later)));
-}
-
-static bool
-post(const struct future_maker *maker, struct work *work)
-{
-	return crew_post(work) ||
-		(maker != NULL && maker->post != NULL && maker->post(work));
-}
-
-/* Without a crew, which only an agent has, it is done here. */
-static void
-dispatch(struct then *t)
-{
-	t->work.run = run_work;
-	t->work.ended_thread = thread_ended;
-	t->later.run = run_later;
-	t->later.waits = !t->is_short;
-	if (t->is_short || !post(t->parent->maker, &t->work))
-		lead_later(&t->later);
-}
-
 /* Without memory even for an error, all such futures share one. */
 static struct xr_value *
 no_memory(void)
@@ -326,17 +164,14 @@ wake_all(struct xr_future *f)
 	}
 }
 
-/* In the order of registration. */
-static void
-dispatch_all(struct xr_future *f, struct then *t)
+void
+future_settle_one(struct xr_future *f)
 {
-	struct then *next;
+	const struct future_maker *maker = f->maker;
 
-	for (; t != NULL; t = next) {
-		next = t->next;
-		xr_future_ref(f);
-		dispatch(t);
-	}
+	if (maker != NULL && maker->settled != NULL &&
+		atomic_fetch_sub(&f->unsettled, 1) == 1)
+		maker->settled(f->ctx);
 }
 
 /* As future_end(), by who has a reference: whoever sees it end may release his. */
@@ -349,10 +184,10 @@ settle(struct xr_future *f, struct xr_value *result, bool failed)
 		result = no_memory();
 		failed = true;
 	}
-	lock(f);
+	future_lock(f);
 	if (atomic_load_explicit(&f->state, memory_order_relaxed) !=
 		FUTURE_PENDING) {
-		unlock(f);
+		future_unlock(f);
 		xr_value_unref(result);
 		return false;
 	}
@@ -363,9 +198,9 @@ settle(struct xr_future *f, struct xr_value *result, bool failed)
 	f->first = NULL;
 	f->last = &f->first;
 	wake_all(f);
-	unlock(f);
-	dispatch_all(f, first);
-	settle_one(f);
+	future_unlock(f);
+	then_dispatch_all(f, first);
+	future_settle_one(f);
 	return true;
 }
 
@@ -514,23 +349,16 @@ xr_future_cancel(struct xr_future *future)
 	return ends ? XR_OK : XR_E_STATE;
 }
 
-static bool
-has_ended(const struct xr_future *f)
-{
-	return atomic_load_explicit(&f->state, memory_order_acquire) >=
-		FUTURE_VALUE;
-}
-
 XR_EXPORT bool
 xr_future_done(const struct xr_future *future)
 {
-	return has_ended(future);
+	return future_has_ended(future);
 }
 
 XR_EXPORT enum xr_status
 xr_future_successful(const struct xr_future *future, bool *successful)
 {
-	if (!has_ended(future))
+	if (!future_has_ended(future))
 		return XR_E_STATE;
 	*successful = atomic_load(&future->state) == FUTURE_VALUE;
 	return XR_OK;
@@ -540,7 +368,7 @@ XR_EXPORT enum xr_status
 xr_future_value(struct xr_future *future, struct xr_value **value,
 	struct xr_error *err)
 {
-	if (!has_ended(future))
+	if (!future_has_ended(future))
 		return fail(err, XR_E_AGAIN, "it has not ended");
 	if (atomic_load(&future->state) == FUTURE_ERROR)
 		return failure_status(future->result, err);
@@ -552,7 +380,7 @@ xr_future_value(struct xr_future *future, struct xr_value **value,
 XR_EXPORT struct xr_value *
 xr_future_error(struct xr_future *future)
 {
-	return has_ended(future) &&
+	return future_has_ended(future) &&
 			atomic_load(&future->state) == FUTURE_ERROR ?
 		xr_value_ref(future->result) :
 		NULL;
@@ -564,11 +392,11 @@ enlist(struct xr_future *f, struct wait_one *w)
 {
 	bool pending;
 
-	lock(f);
-	pending = !has_ended(f);
+	future_lock(f);
+	pending = !future_has_ended(f);
 	if (pending)
 		TAILQ_INSERT_TAIL(&f->waits, w, list);
-	unlock(f);
+	future_unlock(f);
 	return pending;
 }
 
@@ -576,18 +404,54 @@ enlist(struct xr_future *f, struct wait_one *w)
 static void
 delist(struct xr_future *f, struct wait_one *w)
 {
-	lock(f);
+	future_lock(f);
 	if (!waiter_is_done(&w->waiter))
 		TAILQ_REMOVE(&f->waits, w, list);
-	unlock(f);
+	future_unlock(f);
+}
+
+static bool
+has_own_wait(const struct xr_future *f)
+{
+	return f->maker != NULL && f->maker->wait != NULL;
 }
 
 static bool
 await(struct xr_future *f, struct waiter *w, int64_t deadline)
 {
-	if (f->maker != NULL && f->maker->wait != NULL)
-		return f->maker->wait(w, deadline, f->ctx);
-	return lead_wait(w, NULL, deadline);
+	return has_own_wait(f) ? f->maker->wait(w, deadline, f->ctx) :
+				 lead_wait(w, NULL, deadline);
+}
+
+/* --- of what another one leads to ------------------------------------------ */
+
+static bool
+await_parent(struct waiter *w, int64_t deadline, void *parent)
+{
+	return await(parent, w, deadline);
+}
+
+static void
+release_parent(void *parent)
+{
+	xr_future_unref(parent);
+}
+
+struct xr_future *
+future_new_behind(struct xr_future *future)
+{
+	static const struct future_maker behind = {
+		.wait = await_parent,
+		.free = release_parent,
+	};
+	struct xr_future *made;
+
+	if (!has_own_wait(future))
+		return future_new(NULL, NULL);
+	made = future_new(&behind, future);
+	if (made != NULL)
+		xr_future_ref(future);
+	return made;
 }
 
 XR_EXPORT enum xr_status
@@ -597,7 +461,7 @@ xr_future_wait(struct xr_future *future, int64_t timeout,
 	struct wait_one w = { 0 };
 	int64_t deadline;
 
-	if (has_ended(future))
+	if (future_has_ended(future))
 		return xr_future_value(future, value, err);
 	if (!future_deadline(timeout, &deadline))
 		return fail(err, XR_E_INVAL, "a timeout below 0");
@@ -617,80 +481,8 @@ xr_future_wait(struct xr_future *future, int64_t timeout,
 			delist(future, &w);
 		crew_wait_end();
 	}
-	if (!has_ended(future))
+	if (!future_has_ended(future))
 		return fail(err, XR_E_TIMEOUT, "not ended after %lld ms",
 			(long long)(timeout / NS_PER_MS));
 	return xr_future_value(future, value, err);
-}
-
-/* False: it has ended. */
-static bool
-append(struct xr_future *f, struct then *t)
-{
-	bool pending;
-
-	lock(f);
-	pending = !has_ended(f);
-	if (pending) {
-		t->counted = true;
-		*f->last = t;
-		f->last = &t->next;
-		atomic_fetch_add(&f->unsettled, 1);
-	}
-	unlock(f);
-	return pending;
-}
-
-/* Until the parent ends it keeps the callback, and not the other way round. */
-static void
-follow(struct xr_future *parent, struct then *t)
-{
-	t->parent = parent;
-	if (append(parent, t))
-		return;
-	xr_future_ref(parent);
-	call_then(t);
-}
-
-XR_EXPORT enum xr_status
-xr_future_then(struct xr_future *future, xr_then_fn *fn, void *ctx,
-	uint32_t flags, struct xr_future **child)
-{
-	struct then *t;
-
-	if (fn == NULL || (flags & ~(uint32_t)XR_SHORT) != 0)
-		return XR_E_INVAL;
-	t = zalloc(sizeof(*t));
-	if (t == NULL)
-		return XR_E_NOMEM;
-	t->fn = fn;
-	t->ctx = ctx;
-	t->is_short = (flags & XR_SHORT) != 0;
-	if (child != NULL) {
-		t->child = future_new(NULL, NULL);
-		if (t->child == NULL) {
-			free(t);
-			return XR_E_NOMEM;
-		}
-		*child = xr_future_ref(t->child);
-	}
-	follow(future, t);
-	return XR_OK;
-}
-
-XR_EXPORT enum xr_status
-xr_future_on_done(struct xr_future *future, xr_done_fn *fn, void *ctx)
-{
-	struct then *t;
-
-	if (fn == NULL)
-		return XR_E_INVAL;
-	t = zalloc(sizeof(*t));
-	if (t == NULL)
-		return XR_E_NOMEM;
-	t->done = fn;
-	t->ctx = ctx;
-	t->is_short = true;
-	follow(future, t);
-	return XR_OK;
 }

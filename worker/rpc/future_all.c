@@ -75,7 +75,8 @@ xr_future_all(struct xr_future *const *futures, size_t count,
 	struct xr_future *future;
 
 	if (a != NULL)
-		a->future = future_new(NULL, NULL);
+		a->future = count > 0 ? future_new_behind(futures[0]) :
+					future_new(NULL, NULL);
 	if (a == NULL || a->future == NULL) {
 		free(a);
 		return XR_E_NOMEM;

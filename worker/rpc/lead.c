@@ -364,20 +364,6 @@ unfollow(struct waiter *w)
 	pthread_mutex_unlock(&lead.lock);
 }
 
-static void
-doze(struct waiter *w, int64_t deadline)
-{
-	uint32_t was = WAITER_PENDING;
-
-	if (!atomic_compare_exchange_strong(&w->state, &was, WAITER_ASLEEP))
-		return;
-	while (atomic_load(&w->state) == WAITER_ASLEEP &&
-		clock_now() < deadline)
-		word_sleep(&w->state, WAITER_ASLEEP, deadline);
-	was = WAITER_ASLEEP;
-	atomic_compare_exchange_strong(&w->state, &was, WAITER_PENDING);
-}
-
 /* While its leader is at it, the word is likely to change soon. */
 static void
 look_and_doze(struct waiter *w, int64_t deadline)
@@ -389,7 +375,7 @@ look_and_doze(struct waiter *w, int64_t deadline)
 		sched_yield();
 		if (clock_now() < end)
 			continue;
-		doze(w, deadline);
+		waiter_rest(w, deadline);
 		return;
 	}
 }
@@ -445,7 +431,7 @@ lead_wait(struct waiter *w, const struct wait_hint *hint, int64_t deadline)
 			lead_run_later();
 			/* From now on the watch reads, and wakes us. */
 			if (led == LED_IDLE) {
-				doze(w, until_next_look(deadline));
+				waiter_rest(w, until_next_look(deadline));
 				lead_answered();
 			}
 		} else {
@@ -470,8 +456,7 @@ waiter_done(struct waiter *w)
 			memory_order_relaxed);
 		return;
 	}
-	if (atomic_exchange(&w->state, WAITER_DONE) == WAITER_ASLEEP)
-		word_wake(&w->state, 1);
+	waiter_end(w);
 }
 
 /* Of this and who arms the bell one sees the other. What was armed since is not

@@ -23,24 +23,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <sys/queue.h>
-
+#include "worker/rpc/waiter.h"
 #include "worker/shm/bell.h"
 #include "worker/shm/wait.h"
-
-enum waiter_state {
-	WAITER_PENDING,
-	WAITER_ASLEEP, /* on its word */
-	WAITER_BATON,  /* is to lead */
-	WAITER_DONE,
-};
-
-/* A thread that waits; on its stack. Zero is a good beginning. */
-struct waiter {
-	_Atomic uint32_t state; /* enum waiter_state: a futex */
-	bool follows;           /* under the lead's lock */
-	TAILQ_ENTRY(waiter) list;
-};
 
 /* For what it waits. */
 struct wait_hint {
@@ -48,16 +33,8 @@ struct wait_hint {
 	struct wait_site *site;      /* NULL: nothing is learnt */
 };
 
-/* waiter_done() - its wait is over; it may be gone when this returns. Any thread;
- * once a wait. */
+/* waiter_done() - waiter_end(), also of a wait that this thread leads for. */
 void waiter_done(struct waiter *w);
-
-static inline bool
-waiter_is_done(const struct waiter *w)
-{
-	return atomic_load_explicit(&w->state, memory_order_acquire) ==
-		WAITER_DONE;
-}
 
 /* A source of things to read. */
 struct lead_source {

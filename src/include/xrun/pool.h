@@ -22,8 +22,9 @@
  *
  * Processes are started as by xr_proc_start() (xrun/proc.h), so a program with a pool
  * calls xr_init(), or names a module. Any thread may call any of this at any time, but
- * for xr_pool_free(); a child of fork() has no pool. A function that a pool runs must not
- * wait for another task of the same pool: all of its workers may be waiting so.
+ * for xr_pool_free(); a child of fork() has no pool. A function of threads that waits for
+ * another task of its pool runs tasks meanwhile, on its stack; it must not hold a lock that
+ * they take.
  */
 #ifndef XRUN_POOL_H
 #define XRUN_POOL_H
@@ -192,7 +193,8 @@ enum xr_status xr_pool_apply_async(struct xr_pool *pool,
 	struct xr_error *err);
 
 /* xr_pool_apply() - and wait for it; @timeout is of all. XR_E_TIMEOUT: it goes on. Of
- * threads, with XR_TIMEOUT_NEVER, it may run on the calling one. */
+ * threads, with XR_TIMEOUT_NEVER and without an initializer, it may run on the calling
+ * one. */
 enum xr_status xr_pool_apply(struct xr_pool *pool,
 	const struct xr_pool_task *task, int64_t timeout,
 	struct xr_value **value, struct xr_error *err);

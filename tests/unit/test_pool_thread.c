@@ -1,0 +1,583 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_pool_thread.c - pools of threads: tasks that wait for tasks, and that end their
+ * thread. */
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include <xrun/func.h>
+#include <xrun/pool.h>
+
+#include "base/clock.h"
+#include "tests/unit/forked.h"
+
+TestSuite(pool_thread, .timeout = 60);
+
+#define SOON XR_SECONDS(20)
+
+static struct xr_pool *pool;
+static struct xr_error error;
+static _Atomic uint32_t begun, wrong;
+
+static struct xr_pool *
+pool_of(uint32_t workers, const char *initializer)
+{
+	const struct xr_pool_opts opts = {
+		.size = sizeof(opts),
+		.kind = XR_POOL_THREADS,
+		.workers = workers,
+		.initializer = initializer,
+	};
+	struct xr_pool *p = NULL;
+
+	NEED(xr_pool_new(&opts, &p, NULL) == XR_OK);
+	return p;
+}
+
+static void
+known(const char *name, xr_func_fn *fn)
+{
+	const struct xr_func f = {
+		.size = sizeof(f),
+		.name = name,
+		.fn = fn,
+	};
+
+	NEED(xr_fn_register(&f, NULL) == XR_OK);
+}
+
+static struct xr_value *
+list_of(int64_t n)
+{
+	struct xr_value *list = xr_value_new_list();
+
+	NEED(xr_value_append(list, xr_value_new_i64(n)) == XR_OK);
+	return list;
+}
+
+static struct xr_value *
+numbers(int64_t count)
+{
+	struct xr_value *list = xr_value_new_list();
+
+	for (int64_t i = 0; i < count; i++)
+		NEED(xr_value_append(list, xr_value_new_i64(i)) == XR_OK);
+	return list;
+}
+
+static int64_t
+number(const struct xr_value *v)
+{
+	int64_t n = -1;
+
+	if (xr_value_get_i64(v, &n) != XR_OK)
+		atomic_fetch_add(&wrong, 1);
+	return n;
+}
+
+static struct xr_future *
+post(const char *name, int64_t n)
+{
+	struct xr_value *args = list_of(n);
+	struct xr_pool_task t = { .size = sizeof(t),
+		.name = name,
+		.args = args };
+	struct xr_future *f = NULL;
+
+	NEED(xr_pool_apply_async(pool, &t, &f, NULL) == XR_OK);
+	xr_value_unref(args);
+	return f;
+}
+
+static enum xr_status
+get(struct xr_future *f, int64_t *n)
+{
+	struct xr_value *v = NULL;
+	enum xr_status status = xr_future_wait(f, SOON, &v, &error);
+
+	if (status == XR_OK && n != NULL)
+		*n = number(v);
+	xr_value_unref(v);
+	xr_future_unref(f);
+	return status;
+}
+
+static int64_t
+call(const char *name, int64_t n)
+{
+	int64_t result = -1;
+
+	EXPECT_EQ(get(post(name, n), &result), XR_OK);
+	return result;
+}
+
+/* --- tasks that wait ------------------------------------------------------ */
+
+static enum xr_status
+fib(struct xr_call *c, struct xr_value *args, void *ctx)
+{
+	int64_t n = number(xr_value_at(args, 0)), a = n, b = 0;
+
+	(void)ctx;
+	if (n > 1) {
+		struct xr_future *one = post("fib", n - 1);
+		struct xr_future *two = post("fib", n - 2);
+
+		if (get(one, &a) != XR_OK || get(two, &b) != XR_OK)
+			atomic_fetch_add(&wrong, 1);
+	}
+	return xr_reply(c, xr_value_new_i64(a + b));
+}
+
+FORKED_TEST(pool_thread, tasks_wait_for_tasks)
+{
+	known("fib", fib);
+	for (uint32_t workers = 1; workers <= 3; workers++) {
+		pool = pool_of(workers, NULL);
+		EXPECT_EQ(call("fib", 16), 987);
+		xr_pool_close(pool);
+		EXPECT_EQ(xr_pool_join(pool, SOON, NULL), XR_OK);
+		xr_pool_free(pool);
+	}
+	EXPECT_EQ(wrong, 0);
+}
+
+static enum xr_status
+twice(struct xr_call *c, struct xr_value *args, void *ctx)
+{
+	(void)ctx;
+	return xr_reply(c, xr_value_new_i64(2 * number(xr_value_at(args, 0))));
+}
+
+/* A map, an iterator, all of several, and what one leads to. */
+static enum xr_status
+waits(struct xr_call *c, struct xr_value *args, void *ctx)
+{
+	struct xr_value *items = numbers(20), *out = NULL, *v = NULL;
+	struct xr_pool_task t = { .size = sizeof(t),
+		.name = "twice",
+		.args = items };
+	struct xr_pool_iter *iter = NULL;
+	struct xr_future *f[3];
+	int64_t sum = 0;
+
+	(void)ctx;
+	if (xr_pool_map(pool, &t, SOON, &out, NULL) != XR_OK)
+		atomic_fetch_add(&wrong, 1);
+	for (size_t i = 0; out != NULL && i < 20; i++)
+		sum += number(xr_value_at(out, i));
+	xr_value_unref(out);
+	if (xr_pool_imap(pool, &t, &iter, NULL) != XR_OK)
+		atomic_fetch_add(&wrong, 1);
+	while (xr_pool_iter_next(iter, SOON, &v, NULL) == XR_OK) {
+		sum += number(v);
+		xr_value_unref(v);
+	}
+	xr_pool_iter_free(iter);
+	xr_value_unref(items);
+	for (int64_t i = 0; i < 3; i++)
+		f[i] = post("twice", i);
+	if (xr_future_wait_all(f, 3, SOON, &out, NULL) != XR_OK)
+		atomic_fetch_add(&wrong, 1);
+	sum += number(xr_value_at(out, 2));
+	xr_value_unref(out);
+	for (int64_t i = 0; i < 3; i++)
+		xr_future_unref(f[i]);
+	return xr_reply(c,
+		xr_value_new_i64(sum + number(xr_value_at(args, 0))));
+}
+
+FORKED_TEST(pool_thread, tasks_wait_for_all_that_a_pool_gives)
+{
+	struct xr_future *f[8];
+	int64_t n;
+
+	known("twice", twice);
+	known("waits", waits);
+	for (uint32_t workers = 1; workers <= 2; workers++) {
+		pool = pool_of(workers, NULL);
+		for (int64_t i = 0; i < 8; i++)
+			f[i] = post("waits", i);
+		for (int64_t i = 0; i < 8; i++) {
+			EXPECT_EQ(get(f[i], &n), XR_OK);
+			EXPECT_EQ(n, 380 + 380 + 4 + i);
+		}
+		xr_pool_free(pool);
+	}
+	EXPECT_EQ(wrong, 0);
+}
+
+static pthread_mutex_t door = PTHREAD_MUTEX_INITIALIZER;
+
+static enum xr_status
+holds(struct xr_call *c, struct xr_value *args, void *ctx)
+{
+	(void)args;
+	(void)ctx;
+	atomic_fetch_add(&begun, 1);
+	pthread_mutex_lock(&door);
+	pthread_mutex_unlock(&door);
+	return xr_reply(c, xr_value_new_nil());
+}
+
+/* Another worker has what it waits for, and nothing else is there to do. */
+static enum xr_status
+waits_in_vain(struct xr_call *c, struct xr_value *args, void *ctx)
+{
+	struct xr_future *f = post("holds", 0);
+	int64_t from = clock_now();
+
+	(void)args;
+	(void)ctx;
+	while (atomic_load(&begun) == 0)
+		sched_yield();
+	if (xr_future_wait(f, 50 * NS_PER_MS, NULL, NULL) != XR_E_TIMEOUT)
+		atomic_fetch_add(&wrong, 1);
+	xr_future_unref(f);
+	return xr_reply(c, xr_value_new_i64(clock_now() - from));
+}
+
+FORKED_TEST(pool_thread, who_waits_in_a_task_keeps_its_time)
+{
+	int64_t took;
+
+	known("holds", holds);
+	known("waits_in_vain", waits_in_vain);
+	pool = pool_of(2, NULL);
+	pthread_mutex_lock(&door);
+	took = call("waits_in_vain", 0);
+	EXPECT(took >= 50 * NS_PER_MS && took < SOON / 2);
+	pthread_mutex_unlock(&door);
+	xr_pool_free(pool);
+	EXPECT_EQ(wrong, 0);
+}
+
+/* What is around a task is not canceled with it, nor answered by it. */
+static enum xr_status
+inner(struct xr_call *c, struct xr_value *args, void *ctx)
+{
+	(void)args;
+	(void)ctx;
+	atomic_fetch_add(&begun, 1);
+	while (!xr_call_cancelled(c))
+		sched_yield();
+	return xr_reply(c, xr_value_new_nil());
+}
+
+static struct xr_future *_Atomic victim;
+
+static enum xr_status
+outer(struct xr_call *c, struct xr_value *args, void *ctx)
+{
+	struct xr_future *f = post("inner", 0);
+	enum xr_status status;
+
+	(void)ctx;
+	atomic_store(&victim, xr_future_ref(f));
+	status = get(f, NULL);
+	if (status != XR_E_CANCELLED || xr_call_cancelled(c))
+		atomic_fetch_add(&wrong, 1);
+	return xr_reply(c, xr_value_ref(xr_value_at(args, 0)));
+}
+
+FORKED_TEST(pool_thread, a_task_inside_of_another_is_canceled_alone)
+{
+	struct xr_future *f;
+	int64_t n = 0;
+
+	known("inner", inner);
+	known("outer", outer);
+	pool = pool_of(1, NULL);
+	f = post("outer", 7);
+	while (atomic_load(&begun) == 0)
+		sched_yield();
+	EXPECT_EQ(xr_future_cancel(atomic_load(&victim)), XR_OK);
+	xr_future_unref(atomic_load(&victim));
+	EXPECT_EQ(get(f, &n), XR_OK);
+	EXPECT_EQ(n, 7);
+	xr_pool_free(pool);
+	EXPECT_EQ(wrong, 0);
+}
+
+/* --- tasks that end their thread ------------------------------------------ */
+
+static enum xr_status
+ends(struct xr_call *c, struct xr_value *args, void *ctx)
+{
+	(void)ctx;
+	if (number(xr_value_at(args, 0)) % 3 == 1)
+		pthread_exit(NULL);
+	return xr_reply(c, xr_value_ref(xr_value_at(args, 0)));
+}
+
+static bool
+is_told(void)
+{
+	return strstr(error.text, "has ended its thread") != NULL;
+}
+
+/* Each of so many workers is there: they all hold something at a time. */
+static void
+all_work(uint32_t workers)
+{
+	struct xr_future *f[4];
+	int64_t from = clock_now();
+
+	begun = 0;
+	pthread_mutex_lock(&door);
+	for (uint32_t i = 0; i < workers; i++)
+		f[i] = post("holds", 0);
+	while (atomic_load(&begun) < workers && clock_now() - from < SOON)
+		sched_yield();
+	EXPECT_EQ(begun, workers);
+	pthread_mutex_unlock(&door);
+	for (uint32_t i = 0; i < workers; i++)
+		EXPECT_EQ(get(f[i], NULL), XR_OK);
+}
+
+FORKED_TEST(pool_thread, a_function_that_ends_its_thread_has_failed)
+{
+	known("ends", ends);
+	known("holds", holds);
+	for (uint32_t workers = 1; workers <= 3; workers++) {
+		pool = pool_of(workers, NULL);
+		for (int i = 0; i < 50; i++) {
+			EXPECT_EQ(get(post("ends", 1), NULL), XR_E_STATE);
+			EXPECT(is_told());
+			EXPECT_EQ(call("ends", 3), 3);
+		}
+		all_work(workers);
+		xr_pool_close(pool);
+		EXPECT_EQ(xr_pool_join(pool, SOON, NULL), XR_OK);
+		xr_pool_free(pool);
+	}
+	/* While it ends. */
+	for (int i = 0; i < 100; i++) {
+		struct xr_future *f;
+
+		pool = pool_of(2, NULL);
+		f = post("ends", 1);
+		if (i % 2 == 0)
+			xr_pool_close(pool);
+		xr_pool_free(pool);
+		EXPECT(get(f, NULL) != XR_OK);
+	}
+}
+
+/* Of a chunk the others are not run; of a map all has failed. */
+FORKED_TEST(pool_thread, a_chunk_ends_with_its_thread)
+{
+	struct xr_value *items = numbers(30), *v;
+	struct xr_pool_task t = { .size = sizeof(t),
+		.name = "ends",
+		.args = items,
+		.flags = XR_POOL_CHUNK,
+		.chunk = 3 };
+	struct xr_pool_iter *iter = NULL;
+
+	known("ends", ends);
+	known("holds", holds);
+	pool = pool_of(2, NULL);
+	EXPECT_EQ(xr_pool_map(pool, &t, SOON, NULL, &error), XR_E_STATE);
+	EXPECT(is_told());
+	EXPECT_EQ(xr_pool_imap(pool, &t, &iter, NULL), XR_OK);
+	for (int64_t i = 0; i < 30; i++) {
+		enum xr_status status =
+			xr_pool_iter_next(iter, SOON, &v, &error);
+
+		EXPECT_EQ(status, i % 3 == 0 ? XR_OK : XR_E_STATE);
+		EXPECT(i % 3 == 0 ? number(v) == i : is_told());
+		xr_value_unref(v);
+	}
+	xr_pool_iter_free(iter);
+	xr_value_unref(items);
+	all_work(2);
+	xr_pool_free(pool);
+	EXPECT_EQ(wrong, 0);
+}
+
+/* The one that waits for it, on the same thread, ends with it. */
+static enum xr_status
+waits_for_the_end(struct xr_call *c, struct xr_value *args, void *ctx)
+{
+	struct xr_future *f = post("twice", 1);
+
+	(void)ctx;
+	xr_future_unref(post("ends", 1));
+	get(f, NULL);
+	return xr_reply(c, xr_value_ref(xr_value_at(args, 0)));
+}
+
+FORKED_TEST(pool_thread, a_task_ends_with_the_one_that_it_runs_meanwhile)
+{
+	struct xr_future *f[10];
+	int64_t n;
+
+	known("ends", ends);
+	known("twice", twice);
+	known("holds", holds);
+	known("waits_for_the_end", waits_for_the_end);
+	for (uint32_t workers = 1; workers <= 2; workers++) {
+		uint32_t failed = 0;
+
+		pool = pool_of(workers, NULL);
+		for (int i = 0; i < 10; i++)
+			f[i] = post("waits_for_the_end", i);
+		for (int i = 0; i < 10; i++) {
+			enum xr_status status = get(f[i], &n);
+
+			EXPECT(status == XR_OK ? n == i : status == XR_E_STATE);
+			failed += status != XR_OK;
+		}
+		EXPECT(workers > 1 || failed > 0);
+		all_work(workers);
+		xr_pool_free(pool);
+	}
+}
+
+static void
+part_ends(uint64_t begin, uint64_t end, uint32_t worker, void *ctx)
+{
+	(void)end;
+	(void)ctx;
+	atomic_fetch_add(&begun, 1);
+	if (worker == 1 || begin == 99)
+		pthread_exit(NULL);
+	while (atomic_load(&begun) < 2)
+		sched_yield();
+}
+
+FORKED_TEST(pool_thread, a_part_of_a_loop_that_ends_its_thread_is_told)
+{
+	const struct xr_pool_loop loop = { .size = sizeof(loop),
+		.fn = part_ends,
+		.count = 50,
+		.grain = 1 };
+
+	known("holds", holds);
+	pool = pool_of(2, NULL);
+	EXPECT_EQ(xr_pool_for(pool, &loop, &error), XR_E_STATE);
+	EXPECT(is_told());
+	all_work(2);
+	xr_pool_free(pool);
+}
+
+static void
+last_ends(uint64_t begin, uint64_t end, uint32_t worker, void *ctx)
+{
+	(void)begin;
+	(void)end;
+	(void)worker;
+	if (ctx != NULL)
+		pthread_exit(NULL);
+}
+
+/* A thread of the program ends in what it runs itself; its seat is free again. */
+static void *
+ends_in(void *how)
+{
+	struct xr_value *args = list_of(1);
+	const struct xr_pool_task t = { .size = sizeof(t),
+		.name = "ends",
+		.args = args };
+	const struct xr_pool_loop loop = { .size = sizeof(loop),
+		.fn = last_ends,
+		.count = 1,
+		.ctx = &begun };
+
+	if (how != NULL)
+		xr_pool_for(pool, &loop, NULL);
+	else
+		xr_pool_apply(pool, &t, XR_TIMEOUT_NEVER, NULL, &error);
+	xr_value_unref(args);
+	return pool;
+}
+
+FORKED_TEST(pool_thread, a_thread_of_the_program_leaves_its_seat)
+{
+	known("ends", ends);
+	known("holds", holds);
+	pool = pool_of(2, NULL);
+	for (int i = 0; i < 20; i++) {
+		pthread_t thread;
+
+		NEED(pthread_create(&thread, NULL, ends_in,
+			     i % 2 == 0 ? NULL : pool) == 0);
+		pthread_join(thread, NULL);
+	}
+	all_work(2);
+	xr_pool_free(pool);
+}
+
+/* --- what workers begin with ---------------------------------------------- */
+
+static __thread int64_t secret;
+
+static enum xr_status
+learns(struct xr_call *c, struct xr_value *args, void *ctx)
+{
+	(void)args;
+	(void)ctx;
+	secret = 42;
+	return xr_reply(c, xr_value_new_nil());
+}
+
+static enum xr_status
+tells(struct xr_call *c, struct xr_value *args, void *ctx)
+{
+	(void)args;
+	(void)ctx;
+	return xr_reply(c, xr_value_new_i64(secret));
+}
+
+/* Each runs where the initializer has: on no thread of the program, and on those that take
+ * the place of others, too. */
+FORKED_TEST(pool_thread, functions_run_where_the_initializer_did)
+{
+	struct xr_value *args = list_of(0), *v = NULL;
+	const struct xr_pool_task t = { .size = sizeof(t),
+		.name = "tells",
+		.args = args };
+
+	known("learns", learns);
+	known("tells", tells);
+	known("ends", ends);
+	pool = pool_of(2, "learns");
+	for (int i = 0; i < 40; i++) {
+		EXPECT_EQ(xr_pool_apply(pool, &t, XR_TIMEOUT_NEVER, &v, &error),
+			XR_OK);
+		EXPECT_EQ(number(v), 42);
+		xr_value_unref(v);
+		if (i % 4 == 3)
+			EXPECT_EQ(get(post("ends", 1), NULL), XR_E_STATE);
+	}
+	xr_pool_free(pool);
+	xr_value_unref(args);
+}
+
+static enum xr_status
+never_begins(struct xr_call *c, struct xr_value *args, void *ctx)
+{
+	(void)c;
+	(void)args;
+	(void)ctx;
+	pthread_exit(NULL);
+}
+
+FORKED_TEST(pool_thread, an_initializer_that_ends_its_thread_ends_the_pool)
+{
+	known("never_begins", never_begins);
+	known("twice", twice);
+	for (int i = 0; i < 20; i++) {
+		struct xr_value *args = list_of(1);
+		const struct xr_pool_task t = { .size = sizeof(t),
+			.name = "twice",
+			.args = args };
+
+		pool = pool_of(2, "never_begins");
+		EXPECT_EQ(xr_pool_apply(pool, &t, SOON, NULL, &error),
+			XR_E_STATE);
+		EXPECT(strstr(error.text, "initializer") != NULL);
+		xr_pool_free(pool);
+		xr_value_unref(args);
+	}
+}

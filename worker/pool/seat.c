@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* seat.c - see seat.h. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "worker/pool/seat.h"
+#include "worker/pool/tell.h"
+#include "worker/rpc/future.h"
+
+static bool
+is_cancelled(const struct hand *h)
+{
+	const struct stint *s = h->ctx;
+	const struct ledger *l = &s->pool->ledger;
+
+	return atomic_load(&l->head->ended) != 0 ||
+		atomic_load(&l->task[s->index].cancelled) == s->gen + 1;
+}
+
+void
+stint_init(struct stint *s, struct xr_pool *pool, uint32_t i)
+{
+	struct seat *seat = &pool->seats[i];
+
+	*s = (struct stint){
+		.pool = pool,
+		.seat = seat,
+		.hand = {
+			.name = seat->name,
+			.is_cancelled = is_cancelled,
+			.ctx = s,
+		},
+	};
+}
+
+/* --- a task ----------------------------------------------------------------------- */
+
+static struct xr_value *
+context_of(const struct xr_pool *pool, uint32_t seat, struct xr_value *nil)
+{
+	if ((pool->conf.flags & XR_POOL_CONTEXT) == 0)
+		return NULL;
+	return pool->conf.contexts != NULL ?
+		xr_value_at(pool->conf.contexts, seat) :
+		nil;
+}
+
+static struct run_plan
+plan_of(const struct xr_pool *pool, const struct job *job, uint32_t seat)
+{
+	return (struct run_plan){
+		.func = job->func->func,
+		.form = job->form,
+		.context = context_of(pool, seat, pool->seats[seat].nil),
+		.bound = job->func->bound,
+		.named = job->named,
+	};
+}
+
+struct stint *
+stint_begin(struct xr_pool *pool, struct task *t, uint32_t i)
+{
+	struct seat *seat = &pool->seats[i];
+	struct stint *s = seat->spare;
+
+	s->around = seat->now;
+	s->index = (uint32_t)(t - pool->task);
+	s->gen = t->gen & LEDGER_GEN_MASK;
+	s->plan = plan_of(pool, t->job, i);
+	s->part = (struct job_part){ .task = t };
+	s->began = clock_now();
+	s->since = ledger_since(&pool->ledger, i, s->began);
+	seat->now = s;
+	return s;
+}
+
+void
+stint_end(struct stint *s)
+{
+	struct xr_pool *pool = s->pool;
+
+	s->seat->now = s->around;
+	ledger_since(&pool->ledger, (uint32_t)(s->seat - pool->seats),
+		s->since);
+	s->part.ns = (uint64_t)(clock_now() - s->began);
+	if (__builtin_expect(prof_is_on(), false))
+		tell_ran(pool, s->part.task, s->began, &s->part);
+}
+
+/* One more result. False: that was it. */
+static bool
+note(struct job_part *part, struct xr_value *result, bool ok)
+{
+	struct job *job = part->task->job;
+	size_t at = part->task->first + part->done;
+
+	if (!ok && result == NULL)
+		result = failure_new(XR_E_NOMEM, "out of memory");
+	if (!ok && job->item == NULL) {
+		part->error = result;
+		return false;
+	}
+	job->value[at] = result;
+	if (job->item != NULL)
+		job->item[at] = ok ? JOB_VALUE : JOB_ERROR;
+	part->done++;
+	return true;
+}
+
+bool
+stint_call(struct stint *s, struct xr_value **result)
+{
+	const struct job *job = s->part.task->job;
+
+	return run_apply(&s->hand, &s->plan,
+		job->args != NULL ? job->args : s->seat->none, result);
+}
+
+void
+stint_run(struct stint *s)
+{
+	const struct task *t = s->part.task;
+	const struct job *job = t->job;
+	struct xr_value *result;
+	bool goes_on = true, ok;
+
+	if (job->kind == JOB_APPLY) {
+		ok = stint_call(s, &result);
+		note(&s->part, result, ok);
+		return;
+	}
+	for (uint32_t i = 0; i < t->count && goes_on; i++) {
+		struct xr_value *item = xr_value_at(job->args, t->first + i);
+
+		ok = run_item(&s->hand, &s->plan, item, &result);
+		goes_on = note(&s->part, result, ok);
+	}
+	run_end(&s->plan);
+}
+
+bool
+stint_call_left(struct stint *s, struct xr_value **result)
+{
+	return hand_left(&s->hand, result);
+}
+
+void
+stint_left(struct stint *s)
+{
+	struct xr_value *result;
+	bool ok = stint_call_left(s, &result);
+
+	if (note(&s->part, result, ok) && s->part.done < s->part.task->count)
+		s->part.error = failure_new(XR_E_STATE,
+			"it was not run: the one before it has ended its thread (pthread_exit)");
+}
+
+/* --- of a mate -------------------------------------------------------------------- */
+
+void
+seat_run(struct xr_pool *pool, uint32_t index, uint32_t i)
+{
+	struct task *t = &pool->task[index];
+	struct stint *s = stint_begin(pool, t, i);
+
+	stint_run(s);
+	stint_end(s);
+	t->done = s->part.done;
+	t->error = s->part.error;
+	t->ns = s->part.ns;
+}
+
+void
+seat_left(struct xr_pool *pool, uint32_t i)
+{
+	struct seat *seat = &pool->seats[i];
+
+	hand_let_go(&seat->own.hand);
+	seat->now = NULL;
+}
+
+enum xr_status
+seat_initialise(struct xr_pool *pool, uint32_t i, struct xr_error *err)
+{
+	const struct seat *seat = &pool->seats[i];
+	struct run_plan plan = { .context = context_of(pool, i, seat->nil) };
+	struct hand hand = { .name = seat->name };
+	struct xr_value *args, *result = NULL;
+	enum xr_status status;
+
+	if (pool->conf.initializer == NULL)
+		return XR_OK;
+	args = pool->conf.initargs != NULL ? pool->conf.initargs : seat->none;
+	status = hand_find(pool->conf.initializer, &plan.func, err);
+	if (status == XR_OK && !run_apply(&hand, &plan, args, &result))
+		status = failure_status(result, err);
+	xr_value_unref(result);
+	return status;
+}
+
+/* --- all of them ------------------------------------------------------------------ */
+
+enum xr_status
+seats_new(struct xr_pool *pool, struct xr_error *err)
+{
+	size_t size = pool->conf.workers * sizeof(*pool->seats);
+
+	pool->seats = aligned_alloc(_Alignof(struct seat), size);
+	if (pool->seats == NULL)
+		return fail(err, XR_E_NOMEM, "out of memory");
+	memset(pool->seats, 0, size);
+	for (uint32_t i = 0; i < pool->conf.workers; i++) {
+		struct seat *s = &pool->seats[i];
+
+		snprintf(s->name, sizeof(s->name), "%s/%u", pool->conf.name, i);
+		stint_init(&s->own, pool, i);
+		s->spare = &s->own;
+		s->nil = xr_value_new_nil();
+		s->none = xr_value_new_list();
+		if (s->nil == NULL || s->none == NULL)
+			return fail(err, XR_E_NOMEM, "out of memory");
+	}
+	return XR_OK;
+}
+
+void
+seats_free(struct xr_pool *pool)
+{
+	for (uint32_t i = 0; pool->seats != NULL && i < pool->conf.workers;
+		i++) {
+		xr_value_unref(pool->seats[i].nil);
+		xr_value_unref(pool->seats[i].none);
+	}
+	free(pool->seats);
+	pool->seats = NULL;
+}
