@@ -28,6 +28,7 @@ stint_init(struct stint *s, struct xr_pool *pool, uint32_t i)
 	*s = (struct stint){
 		.pool = pool,
 		.seat = seat,
+		.place = i,
 		.hand = {
 			.name = seat->name,
 			.is_cancelled = is_cancelled,
@@ -48,13 +49,15 @@ context_of(const struct xr_pool *pool, uint32_t seat, struct xr_value *nil)
 		nil;
 }
 
-static struct run_plan
-plan_of(const struct xr_pool *pool, const struct job *job, uint32_t seat)
+static inline struct run_plan
+plan_of(const struct stint *s)
 {
+	const struct job *job = s->part.task->job;
+
 	return (struct run_plan){
 		.func = job->func->func,
 		.form = job->form,
-		.context = context_of(pool, seat, pool->seats[seat].nil),
+		.context = context_of(s->pool, s->place, s->seat->nil),
 		.bound = job->func->bound,
 		.named = job->named,
 	};
@@ -69,7 +72,6 @@ stint_begin(struct xr_pool *pool, struct task *t, uint32_t i)
 	s->around = seat->now;
 	s->index = (uint32_t)(t - pool->task);
 	s->gen = t->gen & LEDGER_GEN_MASK;
-	s->plan = plan_of(pool, t->job, i);
 	s->part = (struct job_part){ .task = t };
 	s->began = clock_now();
 	s->since = ledger_since(&pool->ledger, i, s->began);
@@ -83,8 +85,7 @@ stint_end(struct stint *s)
 	struct xr_pool *pool = s->pool;
 
 	s->seat->now = s->around;
-	ledger_since(&pool->ledger, (uint32_t)(s->seat - pool->seats),
-		s->since);
+	ledger_since(&pool->ledger, s->place, s->since);
 	s->part.ns = (uint64_t)(clock_now() - s->began);
 	if (__builtin_expect(prof_is_on(), false))
 		tell_ran(pool, s->part.task, s->began, &s->part);
@@ -114,8 +115,9 @@ bool
 stint_call(struct stint *s, struct xr_value **result)
 {
 	const struct job *job = s->part.task->job;
+	const struct run_plan plan = plan_of(s);
 
-	return run_apply(&s->hand, &s->plan,
+	return run_apply(&s->hand, &plan,
 		job->args != NULL ? job->args : s->seat->none, result);
 }
 
@@ -124,6 +126,7 @@ stint_run(struct stint *s)
 {
 	const struct task *t = s->part.task;
 	const struct job *job = t->job;
+	struct run_plan plan = plan_of(s);
 	struct xr_value *result;
 	bool goes_on = true, ok;
 
@@ -135,10 +138,10 @@ stint_run(struct stint *s)
 	for (uint32_t i = 0; i < t->count && goes_on; i++) {
 		struct xr_value *item = xr_value_at(job->args, t->first + i);
 
-		ok = run_item(&s->hand, &s->plan, item, &result);
+		ok = run_item(&s->hand, &plan, item, &result);
 		goes_on = note(&s->part, result, ok);
 	}
-	run_end(&s->plan);
+	run_end(&plan);
 }
 
 bool

@@ -22,9 +22,9 @@ struct stint {
 	struct hand hand;
 	struct xr_pool *pool;
 	struct seat *seat;
+	uint32_t place;       /* the seat's number */
 	struct stint *around; /* waits meanwhile; NULL */
 	uint32_t index, gen;  /* of the task */
-	struct run_plan plan;
 	struct job_part part;
 	int64_t began, since; /* of what was told of the seat; 0: nothing */
 };
