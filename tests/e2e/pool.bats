@@ -141,6 +141,10 @@ processes()
 	everywhere large-results
 }
 
+@test "who waits for many short tasks is not woken for each" {
+	processes naps
+}
+
 @test "AC-X10 D-X3 an initializer that fails is the end of the pool" {
 	everywhere bad-initializer
 }

@@ -3,6 +3,8 @@
 #include <pthread.h>
 #include <signal.h>
 
+#include <sys/resource.h>
+
 #include <xrun/tensor.h>
 
 #include "tests/prog/pool_rig.h"
@@ -355,6 +357,41 @@ large_results(void)
 	rig_end(pool);
 }
 
+/* --- naps ---------------------------------------------------------------------------------- */
+
+static long
+sleeps(void)
+{
+	struct rusage u;
+
+	getrusage(RUSAGE_THREAD, &u);
+	return u.ru_nvcsw;
+}
+
+/* Who waits for many short tasks, one after the other, is not woken for each. */
+static void
+naps(void)
+{
+	struct xr_pool *pool = rig_pool();
+	struct xr_future *future[1000];
+	long before;
+
+	rig_call(pool, "weigh", 1); /* workers are there */
+	before = sleeps();
+	for (int i = 0; i < 1000; i++)
+		future[i] = rig_async(pool, "toil", 200);
+	for (int i = 0; i < 1000; i++) {
+		EXPECT(xr_future_wait(future[i], SOON, NULL, &rig_err) ==
+			XR_OK);
+		xr_future_unref(future[i]);
+	}
+	before = sleeps() - before;
+	if (before >= 400)
+		fprintf(stderr, "%ld sleeps for 1000 tasks\n", before);
+	EXPECT(before < 400);
+	rig_end(pool);
+}
+
 /* --- iterators ----------------------------------------------------------------------------- */
 
 static void
@@ -591,6 +628,7 @@ const struct rig_case result_cases[] = {
 	{ "late", late },
 	{ "no-way-back", no_way_back },
 	{ "large-results", large_results },
+	{ "naps", naps },
 	{ "iterators-with-errors", iterators_with_errors },
 	{ "two-take", two_take },
 	{ "half-taken", half_taken },

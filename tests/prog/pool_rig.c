@@ -328,6 +328,18 @@ die(struct xr_call *call, struct xr_value *args, void *ctx)
 	return XR_OK;
 }
 
+/* Computes for so many microseconds. */
+static enum xr_status
+toil(struct xr_call *call, struct xr_value *args, void *ctx)
+{
+	int64_t until = rig_now() + arg(args, 0) * 1000;
+
+	(void)ctx;
+	while (rig_now() < until)
+		;
+	return xr_reply(call, xr_value_new_nil());
+}
+
 /* Until nobody waits any more. */
 static enum xr_status
 heed(struct xr_call *call, struct xr_value *args, void *ctx)
@@ -467,6 +479,7 @@ rig_register(void)
 		{ "leave", leave },
 		{ "leave-thread", leave_thread },
 		{ "die", die },
+		{ "toil", toil },
 		{ "heed", heed },
 		{ "deaf", deaf },
 		{ "large", large },

@@ -157,8 +157,10 @@ struct xr_pool {
 	_Atomic bool hungry;  /* something is to be put, once there is room */
 	_Atomic bool starves; /* somebody found none: feed_starve() */
 	_Atomic bool out_is_over; /* no result comes any more */
+	_Atomic bool naps;        /* who leads sleeps on @nudges */
 	struct taker *taker;      /* who leads has these: */
 	struct xr_queue_buf *buf;
+	uint64_t task_ns, task_len; /* of a task, its time and its result */
 };
 
 struct xr_pool *pool_ref(struct xr_pool *pool);

@@ -19,6 +19,10 @@
 #include "worker/rpc/future.h"
 #include "worker/rpc/word.h"
 
+#define NAP_SHARE  8 /* of what is left, or of the room for results */
+#define NAP_MIN_NS (60 * NS_PER_US)
+#define NAP_MAX_NS NS_PER_MS
+
 /* --- one result ----------------------------------------------------------------------- */
 
 /* A result that is read. */
@@ -116,6 +120,19 @@ begin_result(struct xr_pool *pool, struct reading *r)
 	return true;
 }
 
+/* Moving averages of 1/8. */
+static void
+learn(struct xr_pool *pool, uint64_t ns, size_t len)
+{
+	if (pool->task_ns == 0) {
+		pool->task_ns = ns;
+		pool->task_len = len;
+		return;
+	}
+	pool->task_ns = (pool->task_ns * 7 + ns) / 8;
+	pool->task_len = (pool->task_len * 7 + len) / 8;
+}
+
 void
 take_result(struct xr_pool *pool, const char *data, size_t len)
 {
@@ -128,6 +145,7 @@ take_result(struct xr_pool *pool, const char *data, size_t len)
 	memcpy(&head, data, sizeof(head));
 	if (!begin_result(pool, &r))
 		return;
+	learn(pool, head.ns, len);
 	if (pool->by_mates) {
 		r.part.done = r.part.task->done;
 		r.part.error = r.part.task->error;
@@ -271,6 +289,8 @@ take_nudge(struct xr_pool *pool)
 	if (pool->out == NULL)
 		return;
 	atomic_fetch_add(&pool->nudges, 1);
+	if (atomic_load(&pool->naps))
+		word_wake(&pool->nudges, 1);
 	wake_ring(&pool->out->hall->head->items_wake, UINT32_MAX);
 }
 
@@ -305,6 +325,53 @@ lead_by_hook(struct xr_pool *pool, const struct waiter *w, int64_t deadline)
 	return done || waiter_is_done(w) || future_left(deadline) > 0;
 }
 
+/* --- naps --------------------------------------------------------------------------------- */
+
+/*
+ * To be woken costs who leads, and the worker that wakes him, more than short tasks do. With
+ * many tasks before the workers he looks by himself, from time to time: so late is what comes
+ * meanwhile, at most, and less than an eighth of what is left will take. 0: he is to be
+ * woken.
+ */
+static uint64_t
+nap_ns(const struct xr_pool *pool)
+{
+	const struct hall_plan *plan = &pool->out->hall->plan;
+	uint64_t open = atomic_load_explicit(&pool->open, memory_order_relaxed);
+	uint64_t workers = pool->conf.workers, some = open / NAP_SHARE;
+	uint64_t room = (uint64_t)plan->blocks * plan->block / NAP_SHARE;
+	uint64_t ns;
+
+	if (some < workers || atomic_load(&pool->starves))
+		return 0;
+	if (some * pool->task_len > room)
+		some = room / (pool->task_len + 1);
+	ns = some * pool->task_ns / workers;
+	if (ns < NAP_MIN_NS)
+		return 0;
+	return ns < NAP_MAX_NS ? ns : NAP_MAX_NS;
+}
+
+/* False: it is not the time for that, or he was nudged. */
+static bool
+nap(struct xr_pool *pool, const struct waiter *w, int64_t deadline)
+{
+	uint64_t ns = nap_ns(pool);
+	uint32_t nudges = atomic_load(&pool->nudges);
+	int64_t until;
+
+	if (ns == 0)
+		return false;
+	until = clock_now() + (int64_t)ns;
+	if (until >= deadline)
+		return false;
+	atomic_store(&pool->naps, true);
+	if (!waiter_is_done(w) && !atomic_load(&pool->out_is_over))
+		word_sleep(&pool->nudges, nudges, until);
+	atomic_store(&pool->naps, false);
+	return atomic_load(&pool->nudges) == nudges;
+}
+
 /* Until @w is done. False: the time is over. */
 static bool
 lead(struct xr_pool *pool, const struct waiter *w, int64_t deadline)
@@ -324,7 +391,9 @@ lead(struct xr_pool *pool, const struct waiter *w, int64_t deadline)
 			break;
 		if (count > 0 && s.begun)
 			wait_again(&s.wait);
-		if (count == 0 && spell_turn(&s, NULL) != XR_OK)
+		if (count > 0 || (!s.armed && nap(pool, w, deadline)))
+			continue;
+		if (spell_turn(&s, NULL) != XR_OK)
 			break;
 	}
 	spell_end(&s);
