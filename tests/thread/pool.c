@@ -278,6 +278,69 @@ make_and_end(void *unused)
 	return NULL;
 }
 
+/* --- tasks inside of tasks ----------------------------------------------------- */
+
+static _Atomic uint32_t leaves;
+
+static struct xr_future *
+nest_one(int64_t depth)
+{
+	struct xr_pool_task t = { .size = sizeof(t), .name = "nest" };
+	struct xr_future *future = NULL;
+
+	t.args = list_of(depth, 1);
+	check(xr_pool_apply_async(pool, &t, &future, NULL) == XR_OK);
+	xr_value_unref(t.args);
+	return future;
+}
+
+static void
+nest_end(struct xr_future *future)
+{
+	enum xr_status status = xr_future_wait(future, SOON, NULL, NULL);
+
+	check(status == XR_OK || status == XR_E_STATE);
+	xr_future_unref(future);
+}
+
+/* It waits for two others; a few leaves end the thread that they are on. */
+static enum xr_status
+nest(struct xr_call *call, struct xr_value *args, void *ctx)
+{
+	struct xr_future *one, *two;
+	int64_t depth = 0;
+
+	(void)ctx;
+	xr_value_get_i64(xr_value_at(args, 0), &depth);
+	if (depth == 0 && atomic_fetch_add(&leaves, 1) % 32 == 9)
+		pthread_exit(NULL);
+	if (depth > 0) {
+		one = nest_one(depth - 1);
+		two = nest_one(depth - 1);
+		nest_end(one);
+		nest_end(two);
+	}
+	return xr_reply(call, xr_value_new_i64(depth));
+}
+
+static void *
+nest_all(void *unused)
+{
+	(void)unused;
+	for (uint32_t i = 0; i < each / 16; i++)
+		nest_end(nest_one(5));
+	return NULL;
+}
+
+static void
+play_nested(void)
+{
+	pool = pool_new();
+	all_of(nest_all, THREADS);
+	xr_pool_free(pool);
+	claim(!wrong && leaves >= each, "threads: tasks that wait for tasks");
+}
+
 /* --- processes ---------------------------------------------------------------- */
 
 /* Some fail, one is killed. */
@@ -332,11 +395,14 @@ main(void)
 	const struct xr_func one = { .size = sizeof(one),
 		.name = "add_one",
 		.fn = add_one };
+	const struct xr_func two = { .size = sizeof(two),
+		.name = "nest",
+		.fn = nest };
 	ssize_t n = readlink("/proc/self/exe", module, PATH_MAX);
 
-	puts("1..6");
+	puts("1..7");
 	if (n <= 0 || xr_fn_register(&one, NULL) != XR_OK ||
-		xr_init(NULL) != XR_OK)
+		xr_fn_register(&two, NULL) != XR_OK || xr_init(NULL) != XR_OK)
 		return 2;
 	snprintf(strrchr(module, 0x2f), 32, "/pool_module.so");
 	each = (uint32_t)(operations != NULL ? strtol(operations, NULL, 10) :
@@ -352,5 +418,6 @@ main(void)
 	claim(!wrong, "processes that threads start");
 	kind = XR_POOL_THREADS;
 	play("threads");
+	play_nested();
 	return 0;
 }

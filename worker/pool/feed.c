@@ -4,10 +4,10 @@
 
 #include "base/status.h"
 #include "worker/pool/job.h"
-#include "worker/pool/seen.h"
 #include "worker/pool/tell.h"
 #include "worker/pool/thread.h"
 #include "worker/rpc/future.h"
+#include "worker/shm/seen.h"
 
 #define AHEAD     16 /* tasks of maps, for each worker */
 #define AHEAD_MIN 64

@@ -100,12 +100,7 @@ xr_pool_iter_next(struct xr_pool_iter *iter, int64_t timeout,
 	pthread_mutex_lock(&pool->lock);
 	while ((status = look(job, value, err)) == XR_E_AGAIN && in_time) {
 		r = (struct room){ 0 };
-		TAILQ_INSERT_TAIL(&job->takers, &r, list);
-		pthread_mutex_unlock(&pool->lock);
-		in_time = take_await(pool, &r.waiter, deadline);
-		pthread_mutex_lock(&pool->lock);
-		if (!waiter_is_done(&r.waiter))
-			TAILQ_REMOVE(&job->takers, &r, list);
+		in_time = take_await_in(pool, &job->takers, &r, deadline);
 	}
 	pthread_mutex_unlock(&pool->lock);
 	return status == XR_E_AGAIN ?

@@ -89,16 +89,19 @@ struct xr_pool_item {
 #define FEEDING  1u
 #define FORSAKEN 2u
 
+TAILQ_HEAD(room_list, room);
+
 /* Who waits for room for a task. */
 struct room {
 	struct waiter waiter;
+	struct xr_pool *pool;
+	struct room_list *in;
 	uint32_t need; /* tasks that are to be spare */
 	bool puts;     /* it has a task, for which the queue had no room */
 	TAILQ_ENTRY(room) list;
 };
 
 TAILQ_HEAD(job_list, job);
-TAILQ_HEAD(room_list, room);
 TAILQ_HEAD(waiter_list, waiter);
 
 struct xr_pool {
@@ -243,6 +246,11 @@ void feed_give_back(struct xr_pool *pool, uint32_t index);
 
 /* take_await() - until @w is done; as lead_wait(). */
 bool take_await(struct xr_pool *pool, struct waiter *w, int64_t deadline);
+
+/* take_await_in() - the same of @r, which is in a list meanwhile. The lock is held, and given
+ * back meanwhile. */
+bool take_await_in(struct xr_pool *pool, struct room_list *list, struct room *r,
+	int64_t deadline);
 
 /* take_begun() - a task is on its way, and its submitter does not wait for it. */
 void take_begun(struct xr_pool *pool);

@@ -31,7 +31,7 @@ may_submit(const struct xr_pool *pool, struct xr_error *err)
 }
 
 /* Of threads, which may have done some; with the lock held. What they do from now on they
- * look after themselves. Of processes, one may have told of room before @r was listed. */
+ * look after themselves. Of processes, one may have told of room before @r is listed. */
 static bool
 is_room(struct xr_pool *pool, const struct room *r)
 {
@@ -39,7 +39,7 @@ is_room(struct xr_pool *pool, const struct room *r)
 		return r->puts && !atomic_load(&pool->starves);
 	atomic_store(&pool->stirs, true);
 	thread_reap(pool);
-	return waiter_is_done(&r->waiter) || pool->spare_count >= r->need;
+	return pool->spare_count >= r->need;
 }
 
 /* Until as many tasks are spare as it needs, and so there may be room. False: the time is
@@ -47,18 +47,8 @@ is_room(struct xr_pool *pool, const struct room *r)
 static bool
 await_some(struct xr_pool *pool, struct room *r, int64_t deadline)
 {
-	bool done;
-
-	TAILQ_INSERT_TAIL(&pool->rooms, r, list);
-	done = is_room(pool, r);
-	if (!done) {
-		pthread_mutex_unlock(&pool->lock);
-		done = take_await(pool, &r->waiter, deadline);
-		pthread_mutex_lock(&pool->lock);
-	}
-	if (!waiter_is_done(&r->waiter))
-		TAILQ_REMOVE(&pool->rooms, r, list);
-	return done || waiter_is_done(&r->waiter);
+	return is_room(pool, r) ||
+		take_await_in(pool, &pool->rooms, r, deadline);
 }
 
 /* The same, for one. To be woken costs more than many short tasks do, so who waits for

@@ -487,6 +487,43 @@ take_await(struct xr_pool *pool, struct waiter *w, int64_t deadline)
 	return waiter_is_done(w);
 }
 
+/* --- in a list ----------------------------------------------------------------------------- */
+
+static void
+delist_room(struct room *r)
+{
+	if (!waiter_is_done(&r->waiter))
+		TAILQ_REMOVE(r->in, r, list);
+}
+
+static void
+room_left(struct waiter *w)
+{
+	struct room *r =
+		(struct room *)((char *)w - offsetof(struct room, waiter));
+
+	pthread_mutex_lock(&r->pool->lock);
+	delist_room(r);
+	pthread_mutex_unlock(&r->pool->lock);
+}
+
+bool
+take_await_in(struct xr_pool *pool, struct room_list *list, struct room *r,
+	int64_t deadline)
+{
+	bool done;
+
+	r->waiter.left = room_left;
+	r->pool = pool;
+	r->in = list;
+	TAILQ_INSERT_TAIL(list, r, list);
+	pthread_mutex_unlock(&pool->lock);
+	done = take_await(pool, &r->waiter, deadline);
+	pthread_mutex_lock(&pool->lock);
+	delist_room(r);
+	return done || waiter_is_done(&r->waiter);
+}
+
 /* --- the keeper ---------------------------------------------------------------------------- */
 
 /* As a get with no time: who polls is told that there is nothing. */

@@ -191,8 +191,8 @@ struct help {
 	struct stint *spare; /* in place of this */
 };
 
-/* What it helped with has ended the thread, and so the task that waits: not before who
- * ends the wait has looked at it. */
+/* What it helped with has ended the thread, and so the task that waits. No task may run
+ * here: it could end the thread once more. */
 static void
 help_left(void *ctx)
 {
@@ -200,7 +200,7 @@ help_left(void *ctx)
 
 	if (h->seat->now == &h->inner)
 		task_left(&h->inner);
-	gang_help(h->inner.pool->gang, h->waiter, INT64_MAX);
+	h->waiter->left(h->waiter);
 	h->seat->spare = h->spare;
 }
 

@@ -9,6 +9,7 @@
 
 #include "worker/queue/crate.h"
 #include "worker/queue/wake.h"
+#include "worker/shm/seen.h"
 
 /* --- blocks -------------------------------------------------------------------------- */
 
@@ -140,6 +141,7 @@ fill_blocks(const struct hall *h, struct lane *lane,
 		if (i == CELL_NO_BLOCK)
 			return XR_E_PROTO;
 		read_load(&r, lane->data + i * block, n);
+		seen_put(&lane->owner[i]); /* who empties it gives it back */
 		left -= n;
 		i = next_block(h, lane, i);
 	}

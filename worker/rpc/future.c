@@ -386,20 +386,6 @@ xr_future_error(struct xr_future *future)
 		NULL;
 }
 
-/* False: it ended meanwhile. */
-static bool
-enlist(struct xr_future *f, struct wait_one *w)
-{
-	bool pending;
-
-	future_lock(f);
-	pending = !future_has_ended(f);
-	if (pending)
-		TAILQ_INSERT_TAIL(&f->waits, w, list);
-	future_unlock(f);
-	return pending;
-}
-
 /* Its time was over; whoever ends it may be about to tell it. */
 static void
 delist(struct xr_future *f, struct wait_one *w)
@@ -408,6 +394,31 @@ delist(struct xr_future *f, struct wait_one *w)
 	if (!waiter_is_done(&w->waiter))
 		TAILQ_REMOVE(&f->waits, w, list);
 	future_unlock(f);
+}
+
+static void
+left(struct waiter *waiter)
+{
+	struct wait_one *w = (struct wait_one *)((char *)waiter -
+		offsetof(struct wait_one, waiter));
+
+	delist(w->future, w);
+}
+
+/* False: it ended meanwhile. */
+static bool
+enlist(struct xr_future *f, struct wait_one *w)
+{
+	bool pending;
+
+	w->future = f;
+	w->waiter.left = left;
+	future_lock(f);
+	pending = !future_has_ended(f);
+	if (pending)
+		TAILQ_INSERT_TAIL(&f->waits, w, list);
+	future_unlock(f);
+	return pending;
 }
 
 static bool
