@@ -189,6 +189,10 @@ refused_tasks(void)
 			XR_E_INVAL);
 		EXPECT(xr_pool_imap(pool, &bad, &iter, &rig_err) == XR_E_INVAL);
 	}
+	bad.flags = 0;
+	bad.chunk = 1;
+	EXPECT(xr_pool_imap(pool, &bad, &iter, &rig_err) == XR_E_INVAL);
+	EXPECT(strstr(rig_err.text, "no XR_POOL_CHUNK") != NULL);
 	bad = t;
 	bad.name = "weigh";
 	bad.func = NULL;

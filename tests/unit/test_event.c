@@ -99,7 +99,9 @@ Test(event, what_cannot_be_waited_for_is_refused)
 	cr_assert_eq(xr_wait_any(NULL, 0, 0, NULL, &err), XR_E_INVAL);
 	cr_assert_eq(xr_wait_any(&none, 1, 0, NULL, &err), XR_E_INVAL);
 	cr_assert_eq(xr_wait_any(e, 1, -1, NULL, &err), XR_E_INVAL);
+	cr_assert_eq(xr_wait_any(NULL, 1, 0, NULL, &err), XR_E_INVAL);
 	cr_assert_null(xr_event_new_any(&none, 1));
+	cr_assert_null(xr_event_new_any(NULL, 1));
 	cr_assert_null(xr_event_new_all(e, XR_EVENT_PARTS_MAX + 1));
 }
 

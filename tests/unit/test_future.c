@@ -215,9 +215,11 @@ Test(future, wait_all_gives_values_in_the_order_asked)
 
 Test(future, AC_F8_all_of_none_has_ended)
 {
-	struct xr_future *all = NULL;
+	struct xr_future *all = NULL, *none = NULL;
 	struct xr_value *v = NULL;
 
+	cr_expect_eq(xr_future_all(&none, 1, &all), XR_E_INVAL);
+	cr_expect_eq(xr_future_wait_all(NULL, 2, 0, NULL, NULL), XR_E_INVAL);
 	cr_assert_eq(xr_future_all(NULL, 0, &all), XR_OK);
 	cr_expect(xr_future_done(all));
 	cr_assert_eq(xr_future_value(all, &v, NULL), XR_OK);

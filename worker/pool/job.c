@@ -157,9 +157,13 @@ check_task(const struct job_ask *ask, struct xr_error *err)
 			"named is a dict, and only of one call");
 	if ((t->flags & ~(uint32_t)(XR_POOL_IDEMPOTENT | XR_POOL_CHUNK)) != 0)
 		return fail(err, XR_E_INVAL, "unknown flags 0x%x", t->flags);
-	if ((t->flags & XR_POOL_CHUNK) != 0 ? t->chunk < 1 : t->chunk != 0)
+	if ((t->flags & XR_POOL_CHUNK) == 0 && t->chunk != 0)
 		return fail(err, XR_E_INVAL,
-			"a chunk of %lld: one item at least, with XR_POOL_CHUNK",
+			"a chunk of %lld, and no XR_POOL_CHUNK in flags",
+			(long long)t->chunk);
+	if ((t->flags & XR_POOL_CHUNK) != 0 && t->chunk < 1)
+		return fail(err, XR_E_INVAL,
+			"a chunk of %lld: it has one item at least",
 			(long long)t->chunk);
 	if (t->timeout < 0)
 		return fail(err, XR_E_INVAL, "a timeout below 0");

@@ -83,11 +83,13 @@ all_or_any(enum event_kind kind, struct xr_event *const *events, size_t count,
 	return !wanted;
 }
 
-/* Plain ones of all of them; false: one is NULL, or they are too many. */
+/* Plain ones of all of them; false: one is NULL, or the list is, or they are too many. */
 static bool
 count_plain(struct xr_event *const *events, size_t count, size_t *plain)
 {
 	*plain = 0;
+	if (events == NULL && count > 0)
+		return false;
 	for (size_t i = 0; i < count; i++) {
 		if (events[i] == NULL)
 			return false;

@@ -66,14 +66,26 @@ one_ended(struct xr_future *future, void *ctx)
 	drop(a);
 }
 
+static bool
+are_there(struct xr_future *const *futures, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (futures == NULL || futures[i] == NULL)
+			return false;
+	return true;
+}
+
 XR_EXPORT enum xr_status
 xr_future_all(struct xr_future *const *futures, size_t count,
 	struct xr_future **all)
 {
-	struct all *a = calloc(1, sizeof(*a) + count * sizeof(a->place[0]));
 	enum xr_status status = XR_OK;
 	struct xr_future *future;
+	struct all *a;
 
+	if (!are_there(futures, count))
+		return XR_E_INVAL;
+	a = calloc(1, sizeof(*a) + count * sizeof(a->place[0]));
 	if (a != NULL)
 		a->future = count > 0 ? future_new_behind(futures[0]) :
 					future_new(NULL, NULL);
@@ -110,7 +122,9 @@ xr_future_wait_all(struct xr_future *const *futures, size_t count,
 	enum xr_status status = xr_future_all(futures, count, &all);
 
 	if (status != XR_OK)
-		return fail(err, status, "out of memory");
+		return fail(err, status,
+			status == XR_E_INVAL ? "a future that is NULL" :
+					       "out of memory");
 	status = xr_future_wait(all, timeout, values, err);
 	xr_future_unref(all);
 	return status;

@@ -139,7 +139,7 @@ enum xr_status xr_future_on_done(struct xr_future *future, xr_done_fn *fn,
 /*
  * xr_future_all() - a future that ends when all of @count have, with a LIST of
  * their values, in this order; with the first error as soon as there is one.
- * None: it has ended, with an empty list.
+ * None: it has ended, with an empty list. XR_E_INVAL: one is NULL.
  */
 enum xr_status xr_future_all(struct xr_future *const *futures, size_t count,
 	struct xr_future **all);
