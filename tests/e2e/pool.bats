@@ -141,8 +141,16 @@ processes()
 	everywhere large-results
 }
 
-@test "who waits for many short tasks is not woken for each" {
-	processes naps
+@test "who waits for many short tasks is not woken for each, and keeps its time" {
+	processes naps in-time
+}
+
+@test "a worker whose function ends its thread ends, and is replaced" {
+	processes ends-threads
+}
+
+@test "what several futures, or one, lead to is told to who waits for it" {
+	everywhere followed
 }
 
 @test "AC-X10 D-X3 an initializer that fails is the end of the pool" {

@@ -577,7 +577,95 @@ stale(void)
 	rig_end(pool);
 }
 
+/* A worker that has slept has other threads, and yet it ends when a function has ended the
+ * one that works. */
+static void
+ends_threads(void)
+{
+	struct xr_pool *pool = rig_pool();
+
+	for (int i = 0; i < 6; i++) {
+		EXPECT(rig_call(pool, "weigh", 1) == 20);
+		usleep(20000);
+		EXPECT(rig_fails(rig_async(pool, "leave-thread", 3)) ==
+			XR_E_WORKER_LOST);
+	}
+	rig_until(xr_pool_size(pool) == WORKERS);
+	EXPECT(rig_call(pool, "weigh", 1) == 20);
+	rig_end(pool);
+}
+
+/* The time of a wait, and of room, is what was said, though many tasks are on their way. */
+static void
+in_time(void)
+{
+	struct xr_pool_opts o = rig_opts();
+	struct xr_future *future[200];
+	struct xr_pool *pool;
+	int64_t from, took;
+
+	o.tasks = 200;
+	pool = rig_pool_of(&o);
+	rig_call(pool, "weigh", 1);
+	for (uint32_t i = 0; i < 200; i++)
+		future[i] = i < 100 ? rig_async(pool, "toil", 1000) :
+				      rig_async(pool, "heed", i);
+	from = rig_now();
+	EXPECT(xr_future_wait(future[199], XR_SECONDS(0.5), NULL, &rig_err) ==
+		XR_E_TIMEOUT);
+	took = rig_now() - from;
+	EXPECT(took >= XR_SECONDS(0.5) && took < XR_SECONDS(0.9));
+	for (uint32_t i = 0; i < 200; i++)
+		xr_future_unref(future[i]);
+	EXPECT(xr_pool_terminate(pool, 0, &rig_err) == XR_OK);
+	xr_pool_free(pool);
+}
+
+/* What callbacks lead to is told to who waits for it, however late it is. */
+static enum xr_status
+dawdle(struct xr_future *future, void *ctx, struct xr_value **result,
+	struct xr_error *err)
+{
+	(void)future;
+	(void)ctx;
+	(void)err;
+	usleep(100000);
+	*result = xr_value_new_i64(7);
+	return XR_OK;
+}
+
+static void
+followed(void)
+{
+	struct xr_pool *pool = rig_pool(), *other = rig_pool();
+	struct xr_future *both[2], *child = NULL;
+	struct xr_value *value = NULL;
+	int64_t from = rig_now();
+
+	both[0] = rig_async(pool, "weigh", 1);
+	EXPECT(xr_future_then(both[0], dawdle, NULL, 0, &child) == XR_OK);
+	EXPECT(xr_future_wait(child, SOON, &value, &rig_err) == XR_OK);
+	EXPECT(rig_int(value) == 7);
+	xr_value_unref(value);
+	xr_future_unref(child);
+	xr_future_unref(both[0]);
+	for (int i = 0; i < 2; i++) {
+		both[i] = rig_async(pool, "toil", 1000);
+		both[1 - i] = rig_async(other, "toil", 100000);
+		EXPECT(xr_future_wait_all(both, 2, SOON, NULL, &rig_err) ==
+			XR_OK);
+		xr_future_unref(both[0]);
+		xr_future_unref(both[1]);
+	}
+	EXPECT(rig_now() - from < SOON / 2);
+	rig_end(pool);
+	rig_end(other);
+}
+
 const struct rig_case end_cases[] = {
+	{ "ends-threads", ends_threads },
+	{ "in-time", in_time },
+	{ "followed", followed },
 	{ "killed", killed },
 	{ "killed-with-tasks", killed_with_tasks },
 	{ "killed-idle", killed_idle },

@@ -371,5 +371,8 @@ gang_help(struct gang *g, struct waiter *w, int64_t until)
 		if (!worked)
 			await(g, seat, w, until);
 	}
+	/* It may have been woken for what is there in place of another one. */
+	if (seat != NULL)
+		gang_share(g, 1);
 	return waiter_is_done(w);
 }

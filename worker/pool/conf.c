@@ -31,11 +31,19 @@ check_numbers(const struct xr_pool_opts *o, struct xr_error *err)
 
 	if (o->size < sizeof(*o))
 		return fail(err, XR_E_INVAL, "struct xr_pool_opts: its size");
-	if (o->kind > XR_POOL_THREADS || o->routing > XR_POOL_P2P ||
-		o->on_worker_error > XR_POOL_TERMINATE ||
-		o->mode > XR_ENC_SHARE || (o->flags & ~known) != 0 ||
-		o->start_window < 0)
-		return fail(err, XR_E_INVAL, "no such pool");
+	if (o->kind > XR_POOL_THREADS)
+		return fail(err, XR_E_INVAL, "no kind of pools is %d", o->kind);
+	if (o->routing > XR_POOL_P2P)
+		return fail(err, XR_E_INVAL, "no routing is %d", o->routing);
+	if (o->on_worker_error > XR_POOL_TERMINATE)
+		return fail(err, XR_E_INVAL, "no on_worker_error is %d",
+			o->on_worker_error);
+	if (o->mode > XR_ENC_SHARE)
+		return fail(err, XR_E_INVAL, "no mode is %d", o->mode);
+	if ((o->flags & ~known) != 0)
+		return fail(err, XR_E_INVAL, "unknown flags 0x%x", o->flags);
+	if (o->start_window < 0)
+		return fail(err, XR_E_INVAL, "a start_window below 0");
 	if (o->workers > XR_POOL_WORKERS_MAX)
 		return fail(err, XR_E_RANGE, "%u workers, and %d are the most",
 			o->workers, XR_POOL_WORKERS_MAX);

@@ -57,6 +57,8 @@ pool_unref(struct xr_pool *pool)
 enum xr_status
 pool_forked(const struct xr_pool *pool, struct xr_error *err)
 {
+	if (pool == NULL)
+		return fail(err, XR_E_INVAL, "no pool");
 	return pool->born == keeper_forks() ?
 		XR_OK :
 		fail(err, XR_E_STATE, "after fork() a pool is its parent's");

@@ -94,8 +94,6 @@ TAILQ_HEAD(room_list, room);
 /* Who waits for room for a task. */
 struct room {
 	struct waiter waiter;
-	struct xr_pool *pool;
-	struct room_list *in;
 	uint32_t need; /* tasks that are to be spare */
 	bool puts;     /* it has a task, for which the queue had no room */
 	TAILQ_ENTRY(room) list;

@@ -20,20 +20,18 @@ is_cancelled(const struct hand *h)
 		atomic_load(&l->task[s->index].cancelled) == s->gen + 1;
 }
 
-void
+static void
 stint_init(struct stint *s, struct xr_pool *pool, uint32_t i)
 {
 	struct seat *seat = &pool->seats[i];
 
-	*s = (struct stint){
-		.pool = pool,
-		.seat = seat,
-		.place = i,
-		.hand = {
-			.name = seat->name,
-			.is_cancelled = is_cancelled,
-			.ctx = s,
-		},
+	s->pool = pool;
+	s->seat = seat;
+	s->place = i;
+	s->hand = (struct hand){
+		.name = seat->name,
+		.is_cancelled = is_cancelled,
+		.ctx = s,
 	};
 }
 
@@ -67,9 +65,8 @@ struct stint *
 stint_begin(struct xr_pool *pool, struct task *t, uint32_t i)
 {
 	struct seat *seat = &pool->seats[i];
-	struct stint *s = seat->spare;
+	struct stint *s = &seat->own;
 
-	s->around = seat->now;
 	s->index = (uint32_t)(t - pool->task);
 	s->gen = t->gen & LEDGER_GEN_MASK;
 	s->part = (struct job_part){ .task = t };
@@ -84,7 +81,7 @@ stint_end(struct stint *s)
 {
 	struct xr_pool *pool = s->pool;
 
-	s->seat->now = s->around;
+	s->seat->now = NULL;
 	ledger_since(&pool->ledger, s->place, s->since);
 	s->part.ns = (uint64_t)(clock_now() - s->began);
 	if (__builtin_expect(prof_is_on(), false))
@@ -204,6 +201,77 @@ seat_initialise(struct xr_pool *pool, uint32_t i, struct xr_error *err)
 	return status;
 }
 
+/* --- in the middle of a task --------------------------------------------------------- */
+
+bool
+seat_is_ours(const struct xr_pool *pool)
+{
+	return pool->gang != NULL && gang_seat(pool->gang) != GANG_NOBODY;
+}
+
+/* Of all items, or the first error. */
+static bool
+run_items(struct hand *hand, struct run_plan *plan,
+	const struct xr_value *items, struct xr_value **result)
+{
+	struct xr_value *list = xr_value_new_list(), *one = NULL;
+	bool ok = list != NULL;
+
+	for (size_t i = 0; ok && i < xr_value_count(items); i++) {
+		ok = run_item(hand, plan, xr_value_at(items, i), &one);
+		if (ok && one == NULL)
+			one = xr_value_new_nil();
+		if (ok) {
+			ok = xr_value_append(list, one) == XR_OK;
+			one = NULL;
+		}
+	}
+	run_end(plan);
+	if (!ok)
+		xr_value_unref(list);
+	*result = ok ? list : one;
+	return ok;
+}
+
+enum xr_status
+seat_call(struct xr_pool *pool, const struct job_ask *ask,
+	const struct entry *entry, struct xr_value **value,
+	struct xr_error *err)
+{
+	uint32_t i = gang_seat(pool->gang);
+	const struct seat *seat = &pool->seats[i];
+	const struct xr_pool_task *t = ask->task;
+	struct hand hand = { .name = seat->name };
+	struct run_plan plan = {
+		.func = entry->func,
+		.form = ask->form,
+		.context = context_of(pool, i, seat->nil),
+		.bound = entry->bound,
+		.named = t->named,
+	};
+	struct xr_value *result = NULL;
+	enum xr_status status = XR_OK;
+	bool ok;
+
+	if (seat->now != NULL) {
+		hand.is_cancelled = is_cancelled;
+		hand.ctx = seat->now;
+	}
+	ok = ask->kind == JOB_APPLY ?
+		run_apply(&hand, &plan, t->args != NULL ? t->args : seat->none,
+			&result) :
+		run_items(&hand, &plan, t->args, &result);
+	if (!ok)
+		status = failure_status(result, err);
+	else if (result == NULL)
+		result = xr_value_new_nil();
+	if (ok && value != NULL)
+		*value = result;
+	else
+		xr_value_unref(result);
+	return status;
+}
+
 /* --- all of them ------------------------------------------------------------------ */
 
 enum xr_status
@@ -220,7 +288,6 @@ seats_new(struct xr_pool *pool, struct xr_error *err)
 
 		snprintf(s->name, sizeof(s->name), "%s/%u", pool->conf.name, i);
 		stint_init(&s->own, pool, i);
-		s->spare = &s->own;
 		s->nil = xr_value_new_nil();
 		s->none = xr_value_new_list();
 		if (s->nil == NULL || s->none == NULL)

@@ -2,9 +2,7 @@
 /*
  * seat.h - where threads of this process run tasks.
  *
- * What belongs to a seat is used by one thread at a time. That may have several tasks on
- * it, one inside of another, where the outer ones wait for something and help meanwhile
- * (gang.h).
+ * What belongs to a seat is used by one thread at a time.
  *
  * A task's function may end the thread (pthread_exit(3)) instead of returning. So what is
  * known of a task is not on the stack of who runs it: when that is gone it is ended all the
@@ -22,26 +20,20 @@ struct stint {
 	struct hand hand;
 	struct xr_pool *pool;
 	struct seat *seat;
-	uint32_t place;       /* the seat's number */
-	struct stint *around; /* waits meanwhile; NULL */
-	uint32_t index, gen;  /* of the task */
+	uint32_t place;      /* the seat's number */
+	uint32_t index, gen; /* of the task */
 	struct job_part part;
 	int64_t began, since; /* of what was told of the seat; 0: nothing */
 };
 
 struct seat {
 	struct stint *now; /* NULL: none */
-	struct stint
-		*spare; /* for the next one: @own, or of the one that waits */
 	struct stint own;
 	struct xr_value *nil, *none; /* NIL, and an empty LIST */
 	char name[140];
 	/* Tasks of calls that are over: added by who sits here, taken all at once. */
 	_Alignas(128) _Atomic(struct task *) done;
 };
-
-/* stint_init() - for tasks on seat @i, one after the other. */
-void stint_init(struct stint *s, struct xr_pool *pool, uint32_t i);
 
 /* stint_begin() - until stint_end() it can be seen from outside, and cancelled. */
 struct stint *stint_begin(struct xr_pool *pool, struct task *t, uint32_t i);
@@ -66,6 +58,15 @@ void seat_left(struct xr_pool *pool, uint32_t i);
 
 /* seat_initialise() - what a worker calls first, on its thread; the seat is not used. */
 enum xr_status seat_initialise(struct xr_pool *pool, uint32_t i,
+	struct xr_error *err);
+
+/* seat_is_ours() - does this thread sit on one, in a function of the pool, or a loop? */
+bool seat_is_ours(const struct xr_pool *pool);
+
+/* seat_call() - what is asked for, without callbacks, by @entry, at once, on the seat that is
+ * ours, in the middle of what runs there; as xr_pool_apply() and its kin. */
+enum xr_status seat_call(struct xr_pool *pool, const struct job_ask *ask,
+	const struct entry *entry, struct xr_value **value,
 	struct xr_error *err);
 
 /* seats_new() - those of all workers; seats_free() - NULL is fine. */

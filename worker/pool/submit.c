@@ -6,6 +6,7 @@
 #include "base/status.h"
 #include "worker/pool/call.h"
 #include "worker/pool/iter.h"
+#include "worker/pool/seat.h"
 #include "worker/pool/thread.h"
 #include "worker/rpc/future.h"
 
@@ -324,6 +325,36 @@ async(struct xr_pool *pool, const struct job_ask *ask,
 	return status;
 }
 
+/* Of threads, by a function of the pool that waits for ever: all workers may be waiting so. */
+static bool
+is_inside(const struct xr_pool *pool, const struct job_ask *ask)
+{
+	return pool != NULL && seat_is_ours(pool) &&
+		ask->task->callback == NULL &&
+		ask->task->error_callback == NULL;
+}
+
+static enum xr_status
+call_inside(struct xr_pool *pool, const struct job_ask *ask,
+	struct xr_value **value, struct xr_error *err)
+{
+	struct entry *entry;
+	enum xr_status status = job_check(ask, err);
+
+	if (status != XR_OK)
+		return status;
+	pthread_mutex_lock(&pool->lock);
+	status = may_submit(pool, err);
+	if (status == XR_OK)
+		status = job_find(pool, ask->task, &entry, err);
+	pthread_mutex_unlock(&pool->lock);
+	if (status != XR_OK)
+		return status;
+	status = seat_call(pool, ask, entry, value, err);
+	book_release(entry);
+	return status;
+}
+
 static enum xr_status
 synchronous(struct xr_pool *pool, const struct job_ask *ask, int64_t timeout,
 	struct xr_value **value, struct xr_error *err)
@@ -336,6 +367,8 @@ synchronous(struct xr_pool *pool, const struct job_ask *ask, int64_t timeout,
 
 	if (ask->task == NULL || !future_deadline(timeout, &deadline))
 		return fail(err, XR_E_INVAL, "no task, or a timeout below 0");
+	if (timeout == XR_TIMEOUT_NEVER && is_inside(pool, ask))
+		return call_inside(pool, ask, value, err);
 	task = *ask->task;
 	if (task.timeout == 0 && timeout != XR_TIMEOUT_NEVER)
 		task.timeout = timeout > 0 ? timeout : 1;

@@ -15,7 +15,6 @@
 #include "worker/pool/keeper.h"
 #include "worker/pool/take.h"
 #include "worker/pool/tell.h"
-#include "worker/pool/thread.h"
 #include "worker/rpc/future.h"
 #include "worker/rpc/word.h"
 
@@ -347,9 +346,10 @@ nap_ns(const struct xr_pool *pool)
 	if (some * pool->task_len > room)
 		some = room / (pool->task_len + 1);
 	ns = some * pool->task_ns / workers;
-	if (ns < NAP_MIN_NS)
-		return 0;
-	return ns < NAP_MAX_NS ? ns : NAP_MAX_NS;
+	if (ns > NAP_MAX_NS)
+		ns = NAP_MAX_NS;
+	/* It is for two of them, at least. */
+	return ns < NAP_MIN_NS || ns * workers < 2 * pool->task_ns ? 0 : ns;
 }
 
 /* False: it is not the time for that, or he was nudged. */
@@ -391,8 +391,12 @@ lead(struct xr_pool *pool, const struct waiter *w, int64_t deadline)
 			break;
 		if (count > 0 && s.begun)
 			wait_again(&s.wait);
-		if (count > 0 || (!s.armed && nap(pool, w, deadline)))
+		if (count > 0 || (!s.armed && nap(pool, w, deadline))) {
+			/* Of this, not of naps, it counts the time that is left. */
+			if (!s.begun)
+				s.timeout = future_left(deadline);
 			continue;
+		}
 		if (spell_turn(&s, NULL) != XR_OK)
 			break;
 	}
@@ -455,7 +459,7 @@ take_await(struct xr_pool *pool, struct waiter *w, int64_t deadline)
 	bool leads = false;
 
 	if (pool->gang != NULL) {
-		thread_await(pool, w, deadline);
+		waiter_rest(w, deadline);
 		return waiter_is_done(w);
 	}
 	while (!waiter_is_done(w)) {
@@ -489,38 +493,18 @@ take_await(struct xr_pool *pool, struct waiter *w, int64_t deadline)
 
 /* --- in a list ----------------------------------------------------------------------------- */
 
-static void
-delist_room(struct room *r)
-{
-	if (!waiter_is_done(&r->waiter))
-		TAILQ_REMOVE(r->in, r, list);
-}
-
-static void
-room_left(struct waiter *w)
-{
-	struct room *r =
-		(struct room *)((char *)w - offsetof(struct room, waiter));
-
-	pthread_mutex_lock(&r->pool->lock);
-	delist_room(r);
-	pthread_mutex_unlock(&r->pool->lock);
-}
-
 bool
 take_await_in(struct xr_pool *pool, struct room_list *list, struct room *r,
 	int64_t deadline)
 {
 	bool done;
 
-	r->waiter.left = room_left;
-	r->pool = pool;
-	r->in = list;
 	TAILQ_INSERT_TAIL(list, r, list);
 	pthread_mutex_unlock(&pool->lock);
 	done = take_await(pool, &r->waiter, deadline);
 	pthread_mutex_lock(&pool->lock);
-	delist_room(r);
+	if (!waiter_is_done(&r->waiter))
+		TAILQ_REMOVE(list, r, list);
 	return done || waiter_is_done(&r->waiter);
 }
 

@@ -181,51 +181,6 @@ thread_put(struct xr_pool *pool, uint32_t index, struct xr_error *err)
 		fail(err, XR_E_CLOSED, "the pool was closed");
 }
 
-/* --- waiting ------------------------------------------------------------------------ */
-
-/* A task that waits. */
-struct help {
-	struct waiter *waiter;
-	struct seat *seat;
-	struct stint inner;  /* of what it helps with, */
-	struct stint *spare; /* in place of this */
-};
-
-/* What it helped with has ended the thread, and so the task that waits. No task may run
- * here: it could end the thread once more. */
-static void
-help_left(void *ctx)
-{
-	struct help *h = ctx;
-
-	if (h->seat->now == &h->inner)
-		task_left(&h->inner);
-	h->waiter->left(h->waiter);
-	h->seat->spare = h->spare;
-}
-
-/* A task helps meanwhile: all others may be waiting, too. */
-void
-thread_await(struct xr_pool *pool, struct waiter *w, int64_t deadline)
-{
-	uint32_t seat = gang_seat(pool->gang);
-	struct help h;
-
-	if (seat == GANG_NOBODY) {
-		waiter_rest(w, deadline);
-		return;
-	}
-	h.waiter = w;
-	h.seat = &pool->seats[seat];
-	h.spare = h.seat->spare;
-	stint_init(&h.inner, pool, seat);
-	h.seat->spare = &h.inner;
-	pthread_cleanup_push(help_left, &h);
-	gang_help(pool->gang, w, deadline);
-	pthread_cleanup_pop(0);
-	h.seat->spare = h.spare;
-}
-
 /* --- threads ------------------------------------------------------------------------ */
 
 static void

@@ -10,8 +10,9 @@
  * wants some: who submits and has none left; where somebody waits for one, or the pool is
  * to end, pool->stirs tells those who run tasks to look after that.
  *
- * A function that ends its thread (pthread_exit(3)) has failed, and what is around it on
- * that thread; another thread takes its place.
+ * A function of the pool that calls another one, and waits for it, runs it in its own place,
+ * and no task is made of that. One that ends its thread (pthread_exit(3)) has failed; another
+ * thread takes its place.
  */
 #ifndef WORKER_POOL_THREAD_H
 #define WORKER_POOL_THREAD_H
@@ -29,10 +30,6 @@ void thread_reap(struct xr_pool *pool);
  * XR_E_CLOSED. */
 enum xr_status thread_put(struct xr_pool *pool, uint32_t index,
 	struct xr_error *err);
-
-/* thread_await() - until @w is done, or the time is up. A task runs others meanwhile, and
- * looks at the time between them. */
-void thread_await(struct xr_pool *pool, struct waiter *w, int64_t deadline);
 
 /* thread_close() - they end when all is done; thread_stop() - soon. */
 void thread_close(struct xr_pool *pool);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* worker.c - see xrun/pool.h: the life of a worker that is a process. */
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -559,8 +560,17 @@ do_task(struct worker *w, struct xr_error *err)
 	return status;
 }
 
+/* A function has ended its thread, and the process is to end with that, whatever other
+ * threads it has. */
+static void
+thread_left(void *unused)
+{
+	(void)unused;
+	exit(0);
+}
+
 static enum xr_status
-work(struct worker *w, struct xr_error *err)
+do_all(struct worker *w, struct xr_error *err)
 {
 	enum xr_status status;
 
@@ -578,6 +588,17 @@ work(struct worker *w, struct xr_error *err)
 			break;
 	}
 	return status == XR_E_CLOSED ? XR_OK : status;
+}
+
+static enum xr_status
+work(struct worker *w, struct xr_error *err)
+{
+	enum xr_status status;
+
+	pthread_cleanup_push(thread_left, NULL);
+	status = do_all(w, err);
+	pthread_cleanup_pop(0);
+	return status;
 }
 
 static void

@@ -396,23 +396,12 @@ delist(struct xr_future *f, struct wait_one *w)
 	future_unlock(f);
 }
 
-static void
-left(struct waiter *waiter)
-{
-	struct wait_one *w = (struct wait_one *)((char *)waiter -
-		offsetof(struct wait_one, waiter));
-
-	delist(w->future, w);
-}
-
 /* False: it ended meanwhile. */
 static bool
 enlist(struct xr_future *f, struct wait_one *w)
 {
 	bool pending;
 
-	w->future = f;
-	w->waiter.left = left;
 	future_lock(f);
 	pending = !future_has_ended(f);
 	if (pending)
@@ -422,47 +411,11 @@ enlist(struct xr_future *f, struct wait_one *w)
 }
 
 static bool
-has_own_wait(const struct xr_future *f)
-{
-	return f->maker != NULL && f->maker->wait != NULL;
-}
-
-static bool
 await(struct xr_future *f, struct waiter *w, int64_t deadline)
 {
-	return has_own_wait(f) ? f->maker->wait(w, deadline, f->ctx) :
-				 lead_wait(w, NULL, deadline);
-}
-
-/* --- of what another one leads to ------------------------------------------ */
-
-static bool
-await_parent(struct waiter *w, int64_t deadline, void *parent)
-{
-	return await(parent, w, deadline);
-}
-
-static void
-release_parent(void *parent)
-{
-	xr_future_unref(parent);
-}
-
-struct xr_future *
-future_new_behind(struct xr_future *future)
-{
-	static const struct future_maker behind = {
-		.wait = await_parent,
-		.free = release_parent,
-	};
-	struct xr_future *made;
-
-	if (!has_own_wait(future))
-		return future_new(NULL, NULL);
-	made = future_new(&behind, future);
-	if (made != NULL)
-		xr_future_ref(future);
-	return made;
+	if (f->maker != NULL && f->maker->wait != NULL)
+		return f->maker->wait(w, deadline, f->ctx);
+	return lead_wait(w, NULL, deadline);
 }
 
 XR_EXPORT enum xr_status

@@ -36,10 +36,6 @@ struct future_maker {
 /* future_new() - pending, @maker's, which is borrowed for ever. */
 struct xr_future *future_new(const struct future_maker *maker, void *ctx);
 
-/* future_new_behind() - pending; who waits for it does so as for @future, which ends before
- * it does. */
-struct xr_future *future_new_behind(struct xr_future *future);
-
 /* future_bind() - @ctx in place of NULL, before anybody else has it. */
 void future_bind(struct xr_future *future, void *ctx);
 

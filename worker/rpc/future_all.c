@@ -87,8 +87,7 @@ xr_future_all(struct xr_future *const *futures, size_t count,
 		return XR_E_INVAL;
 	a = calloc(1, sizeof(*a) + count * sizeof(a->place[0]));
 	if (a != NULL)
-		a->future = count > 0 ? future_new_behind(futures[0]) :
-					future_new(NULL, NULL);
+		a->future = future_new(NULL, NULL);
 	if (a == NULL || a->future == NULL) {
 		free(a);
 		return XR_E_NOMEM;

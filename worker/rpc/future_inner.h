@@ -22,7 +22,6 @@ enum future_state {
 
 struct wait_one {
 	struct waiter waiter;
-	struct xr_future *future;
 	TAILQ_ENTRY(wait_one) list;
 };
 TAILQ_HEAD(wait_list, wait_one);

@@ -171,7 +171,7 @@ xr_future_then(struct xr_future *future, xr_then_fn *fn, void *ctx,
 	t->ctx = ctx;
 	t->is_short = (flags & XR_SHORT) != 0;
 	if (child != NULL) {
-		t->child = future_new_behind(future);
+		t->child = future_new(NULL, NULL);
 		if (t->child == NULL) {
 			free(t);
 			return XR_E_NOMEM;

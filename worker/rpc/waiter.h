@@ -25,9 +25,6 @@ enum waiter_state {
 struct waiter {
 	_Atomic uint32_t state; /* enum waiter_state */
 	bool follows;           /* under the lock of who leads */
-	/* left() - its thread ends in what it runs meanwhile, and nobody may know it
-	 * any more. Where it runs things meanwhile; else NULL. */
-	void (*left)(struct waiter *w);
 	TAILQ_ENTRY(waiter) list;
 };
 
