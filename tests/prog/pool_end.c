@@ -608,7 +608,7 @@ in_time(void)
 	pool = rig_pool_of(&o);
 	rig_call(pool, "weigh", 1);
 	for (uint32_t i = 0; i < 200; i++)
-		future[i] = i < 100 ? rig_async(pool, "toil", 1000) :
+		future[i] = i < 100 ? rig_async(pool, "toil", 300) :
 				      rig_async(pool, "heed", i);
 	from = rig_now();
 	EXPECT(xr_future_wait(future[199], XR_SECONDS(0.5), NULL, &rig_err) ==
