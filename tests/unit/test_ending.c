@@ -63,7 +63,7 @@ Test(ending, no_step_goes_back_and_signals_go_with_their_states)
 		for (int event = 0; event < ENDING_EVENT_COUNT; event++) {
 			state = (enum ending)from;
 			happen((enum ending_event)event);
-			cr_expect_geq(state, from);
+			cr_expect_geq((int)state, from);
 			cr_expect(!(act & ENDING_DO_STOP) ||
 				state == ENDING_STOPPING);
 			cr_expect(!(act & ENDING_DO_KILL) ||

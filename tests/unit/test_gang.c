@@ -40,7 +40,8 @@ FORKED_TEST(gang, the_last_one_of_a_deque_is_had_by_one)
 	pthread_t thread[2];
 
 	EXPECT(deque_init(&deque));
-	stolen = over = 0;
+	stolen = 0;
+	over = false;
 	for (int i = 0; i < 2; i++)
 		pthread_create(&thread[i], NULL, steal_all, NULL);
 	for (uint32_t i = 0; i < ROUNDS ||

@@ -605,6 +605,6 @@ Test(segment, a_quantile_is_no_less_than_what_so_many_calls_took)
 	v.latency[40] = 1;
 	cr_expect_eq(figures_quantile(&v, 500), 128);
 	cr_expect_eq(figures_quantile(&v, 990), 128);
-	cr_expect_eq(figures_quantile(&v, 991), figures_above(40));
-	cr_expect_eq(figures_quantile(&v, 1000), figures_above(40));
+	cr_expect_eq((uint64_t)figures_quantile(&v, 991), figures_above(40));
+	cr_expect_eq((uint64_t)figures_quantile(&v, 1000), figures_above(40));
 }

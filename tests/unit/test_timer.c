@@ -73,7 +73,7 @@ Test(timer, timers_fire_in_the_order_of_their_times)
 	cr_expect_eq(order, 39);
 	cr_expect_eq(place[0], 0);
 	for (int i = 1; i < 40; i++)
-		cr_expect_eq(place[i], i * 7 % 40, "%d", i);
+		cr_expect_eq((int)place[i], i * 7 % 40, "%d", i);
 	for (int i = 0; i < 40; i++)
 		timer_close(t[i]);
 	timer_close(last);
