@@ -43,13 +43,20 @@ waiter_end(struct waiter *w)
 		word_wake(&w->state, 1);
 }
 
+/* waiter_get_up() - it does not sleep any more; false: it did not. */
+static inline bool
+waiter_get_up(struct waiter *w)
+{
+	uint32_t was = WAITER_ASLEEP;
+
+	return atomic_compare_exchange_strong(&w->state, &was, WAITER_PENDING);
+}
+
 /* waiter_stir() - it is to look, if it sleeps; it may not go meanwhile. */
 static inline void
 waiter_stir(struct waiter *w)
 {
-	uint32_t was = WAITER_ASLEEP;
-
-	if (atomic_compare_exchange_strong(&w->state, &was, WAITER_PENDING))
+	if (waiter_get_up(w))
 		word_wake(&w->state, 1);
 }
 
@@ -71,15 +78,6 @@ waiter_sleep(struct waiter *w, int64_t until)
 	while (atomic_load(&w->state) == WAITER_ASLEEP &&
 		(until == INT64_MAX || clock_now() < until))
 		word_sleep(&w->state, WAITER_ASLEEP, until);
-}
-
-/* waiter_get_up() - it does not sleep any more. */
-static inline void
-waiter_get_up(struct waiter *w)
-{
-	uint32_t was = WAITER_ASLEEP;
-
-	atomic_compare_exchange_strong(&w->state, &was, WAITER_PENDING);
 }
 
 /* waiter_rest() - all three, for who is ended, and nothing else. */
