@@ -60,7 +60,10 @@ both()
 
 @test "AC-C5 sums of ranks, and the same bits on 2 to 9 ranks" {
 	runs sum 3
-	for n in 2 3 4 5 6 7 8 9; do
+	local sizes='2 3 4 5 6 7 8 9'
+
+	[ -z "${SANITIZED:-}" ] || sizes='2 5'
+	for n in $sizes; do
 		job -n "$n" "$COLL" types
 		[ "$status" -eq 0 ]
 		[ "$(grep -c "of $n: every type" <<<"$output")" -eq "$n" ]

@@ -358,7 +358,7 @@ late_race(void)
 static void
 stopped_race(void)
 {
-	race(20000, 3);
+	race(rig_many(160000), 3);
 }
 
 /* --- what is not memory of both -------------------------------------------------------------- */

@@ -81,7 +81,7 @@ many(struct xr_queue *q, uint32_t writers, uint32_t readers)
 static void
 all_once(void)
 {
-	items = 100000;
+	items = rig_many(100000);
 	bytes = 8;
 	many(QUEUE(.items = 1024), 4, 4);
 }
@@ -112,7 +112,7 @@ one_cell(void)
 static void
 p2p_once(void)
 {
-	items = 200000;
+	items = rig_many(200000);
 	bytes = 64;
 	many(QUEUE(.kind = XR_QUEUE_P2P, .items = 256), 1, 1);
 }
@@ -435,7 +435,7 @@ lanes(void)
 	pid_t pid[4];
 	size_t len;
 
-	items = 20000;
+	items = rig_many(20000);
 	for (uint32_t i = 0; i < 4; i++)
 		pid[i] = rig_fork(lane_writer, q, i);
 	rig_leave(q, XR_QUEUE_WRITER);

@@ -2,7 +2,10 @@
 /* test_group_change.c - groups whose members come and go. */
 #include <criterion/criterion.h>
 #include <dirent.h>
+#include <fcntl.h>
 #include <signal.h>
+
+#include <sys/file.h>
 
 #include "tests/unit/group_rig.h"
 
@@ -407,6 +410,31 @@ is_stopped(pid_t pid)
 	return d != NULL && all;
 }
 
+/* Nobody has the store locked. */
+static bool
+store_is_free(void)
+{
+	int fd = open(store_address + strlen("file://"), O_RDWR | O_CLOEXEC);
+	bool is = fd != -1 && flock(fd, LOCK_EX | LOCK_NB) == 0;
+
+	if (fd != -1)
+		close(fd);
+	return is;
+}
+
+/* stop() - not while it has the store locked: nobody could join then. */
+static void
+stop(pid_t pid)
+{
+	for (;;) {
+		kill(pid, SIGSTOP);
+		AWAIT(is_stopped(pid));
+		if (store_is_free())
+			return;
+		kill(pid, SIGCONT);
+	}
+}
+
 /* Bob is stopped, so cat waits for him in the middle of joining, and is killed. */
 static void
 is_killed_while_joining(int i)
@@ -419,8 +447,7 @@ is_killed_while_joining(int i)
 		NEED(join("ann", 0, 0) == XR_OK);
 		stage_set(1);
 		stage_await(2);
-		kill(atomic_load(&shared->pid[1]), SIGSTOP);
-		AWAIT(is_stopped(atomic_load(&shared->pid[1])));
+		stop(atomic_load(&shared->pid[1]));
 		stage_set(3);
 		AWAIT(members_now() == 3);
 		kill(atomic_load(&shared->pid[2]), SIGKILL);
