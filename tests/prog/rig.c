@@ -2,8 +2,8 @@
 /* rig.c - see rig.h. */
 #include <limits.h>
 #include <stdio.h>
-#include <string.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 

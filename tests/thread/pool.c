@@ -282,8 +282,20 @@ make_and_end(void *unused)
 
 static _Atomic uint32_t leaves;
 
+static struct xr_future *
+nest_async(int64_t depth)
+{
+	struct xr_pool_task t = { .size = sizeof(t), .name = "nest" };
+	struct xr_future *future = NULL;
+
+	t.args = list_of(depth, 1);
+	check(xr_pool_apply_async(pool, &t, &future, NULL) == XR_OK);
+	xr_value_unref(t.args);
+	return future;
+}
+
 static void
-nest_one(int64_t depth)
+nest_here(int64_t depth)
 {
 	struct xr_pool_task t = { .size = sizeof(t), .name = "nest" };
 	enum xr_status status;
@@ -294,7 +306,20 @@ nest_one(int64_t depth)
 	xr_value_unref(t.args);
 }
 
-/* It calls two others; a few leaves end the thread that they are on. */
+/* Two, of which it waits for that first which was posted first. */
+static void
+nest_two(int64_t depth)
+{
+	struct xr_future *one = nest_async(depth), *two = nest_async(depth);
+
+	xr_future_wait(one, XR_TIMEOUT_NEVER, NULL, NULL);
+	xr_future_wait(two, XR_TIMEOUT_NEVER, NULL, NULL);
+	xr_future_unref(one);
+	xr_future_unref(two);
+}
+
+/* It calls two others; a few leaves end the thread that they are on, and with it who waits for
+ * them there. */
 static enum xr_status
 nest(struct xr_call *call, struct xr_value *args, void *ctx)
 {
@@ -304,9 +329,11 @@ nest(struct xr_call *call, struct xr_value *args, void *ctx)
 	xr_value_get_i64(xr_value_at(args, 0), &depth);
 	if (depth == 0 && atomic_fetch_add(&leaves, 1) % 64 == 9)
 		pthread_exit(NULL);
-	if (depth > 0) {
-		nest_one(depth - 1);
-		nest_one(depth - 1);
+	if (depth > 0 && depth % 2 == 0) {
+		nest_here(depth - 1);
+		nest_here(depth - 1);
+	} else if (depth > 0) {
+		nest_two(depth - 1);
 	}
 	return xr_reply(call, xr_value_new_i64(depth));
 }

@@ -93,6 +93,15 @@ bool gang_run(struct gang *gang, struct gang_task *task);
  */
 bool gang_help(struct gang *gang, struct waiter *w, int64_t until);
 
+/*
+ * gang_sweep() - tasks of which @is_stale says that it is nothing to run them are run now.
+ *
+ * Those that were posted from outside, and on the seat of this thread, which has one; in any
+ * order. @most: of each of both so many are looked at.
+ */
+void gang_sweep(struct gang *gang, uint32_t most,
+	bool (*is_stale)(const struct gang_task *task));
+
 /* gang_seat() - this thread's, or GANG_NOBODY. */
 uint32_t gang_seat(const struct gang *gang);
 

@@ -295,6 +295,70 @@ gang_run(struct gang *g, struct gang_task *task)
 	return true;
 }
 
+/* --- sweeping ------------------------------------------------------------- */
+
+struct broom {
+	struct gang *gang;
+	struct seat *seat;
+	bool (*is_stale)(const struct gang_task *task);
+};
+
+/* False: it is to be kept. */
+static bool
+sweep_one(const struct broom *b, struct gang_task *task)
+{
+	if (!b->is_stale(task))
+		return false;
+	task->run(task, b->seat->index);
+	return true;
+}
+
+/* Those that are kept come back in their order. */
+static void
+sweep_own(const struct broom *b, uint32_t most)
+{
+	struct deque *d = &b->seat->deque;
+	struct gang_task *kept = NULL, *task, *next;
+
+	for (; most > 0 && (task = deque_pop(d)) != NULL; most--) {
+		if (sweep_one(b, task))
+			continue;
+		atomic_store_explicit(&task->next, kept, memory_order_relaxed);
+		kept = task;
+	}
+	for (task = kept; task != NULL; task = next) {
+		next = atomic_load_explicit(&task->next, memory_order_relaxed);
+		XR_ASSERT(deque_push(d, task)); /* it has the room */
+	}
+}
+
+static void
+sweep_inbox(const struct broom *b, uint32_t most)
+{
+	struct gang_task *task[BATCH];
+	uint32_t count;
+
+	for (; most > 0; most -= count < most ? count : most) {
+		count = inbox_take(&b->gang->inbox, task, BATCH);
+		if (count == 0)
+			break;
+		for (uint32_t i = 0; i < count; i++)
+			if (!sweep_one(b, task[i]))
+				inbox_put(&b->gang->inbox, task[i], task[i]);
+	}
+}
+
+void
+gang_sweep(struct gang *g, uint32_t most,
+	bool (*is_stale)(const struct gang_task *task))
+{
+	const struct broom b = { g, seat_mine(g), is_stale };
+
+	sweep_own(&b, most);
+	sweep_inbox(&b, most);
+	gang_share(g, 1); /* nobody saw them meanwhile */
+}
+
 /* --- helping -------------------------------------------------------------- */
 
 static bool

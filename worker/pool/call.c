@@ -2,6 +2,7 @@
 /* call.c - see call.h. */
 #include "base/status.h"
 #include "worker/pool/call.h"
+#include "worker/pool/help.h"
 #include "worker/pool/tell.h"
 #include "worker/rpc/future.h"
 
@@ -74,10 +75,19 @@ cancel(struct xr_future *future, void *ctx)
 	return true;
 }
 
+static bool
+help(const struct xr_future *future, void *ctx)
+{
+	const struct job *job = ctx;
+
+	return help_call(task_of(job->pool, job), job, future);
+}
+
 static const struct future_maker maker = {
 	.cancel = cancel,
 	.free = future_gone,
 	.wait = await,
+	.help = help,
 	.post = callback_work,
 };
 

@@ -37,6 +37,7 @@ feed_begin(struct xr_pool *pool, uint32_t index, struct job *job)
 	t->count = (uint32_t)(more < job->chunk ? more : job->chunk);
 	t->gen = (t->gen + 1) & LEDGER_GEN_MASK;
 	t->tries = 0;
+	atomic_store_explicit(&t->held, TASK_WAITS, memory_order_relaxed);
 	job->next += t->count;
 	job->tasks++;
 	if (job->kind != JOB_APPLY)
@@ -58,6 +59,35 @@ feed_take(struct xr_pool *pool, struct job *job, uint32_t *index)
 		return false;
 	*index = pool->spare[--pool->spare_count];
 	feed_begin(pool, *index, job);
+	return true;
+}
+
+/* Some of its items have a task now; of the last ones it waits no more. */
+static void
+unwait(struct job *job)
+{
+	if (job->next < job->count)
+		return;
+	TAILQ_REMOVE(&job->pool->waiting, job, waits);
+	job->is_waiting = false;
+}
+
+bool
+feed_loose(struct job *job, struct task *t)
+{
+	size_t more = job->count - job->next;
+
+	if (!job->is_waiting)
+		return false;
+	*t = (struct task){
+		.job = job_ref(job),
+		.first = job->next,
+		.count = (uint32_t)(more < job->chunk ? more : job->chunk),
+		.held = TASK_LOOSE,
+	};
+	job->next += t->count;
+	job->pool->unfed--;
+	unwait(job);
 	return true;
 }
 
@@ -89,10 +119,7 @@ next_task(struct xr_pool *pool, uint32_t *index)
 	}
 	if (job == NULL || !may_take(pool) || !feed_take(pool, job, index))
 		return false;
-	if (job->next == job->count) {
-		TAILQ_REMOVE(&pool->waiting, job, waits);
-		job->is_waiting = false;
-	}
+	unwait(job);
 	return true;
 }
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "base/status.h"
+#include "worker/pool/help.h"
 #include "worker/pool/iter.h"
 #include "worker/pool/job.h"
 #include "worker/rpc/future.h"
@@ -79,6 +80,18 @@ look(struct job *job, struct xr_value **value, struct xr_error *err)
 	return XR_OK;
 }
 
+/* With the lock held, and given back meanwhile. */
+static bool
+help(struct job *job)
+{
+	bool is_some;
+
+	pthread_mutex_unlock(&job->pool->lock);
+	is_some = help_job(job);
+	pthread_mutex_lock(&job->pool->lock);
+	return is_some;
+}
+
 XR_EXPORT enum xr_status
 xr_pool_iter_next(struct xr_pool_iter *iter, int64_t timeout,
 	struct xr_value **value, struct xr_error *err)
@@ -88,7 +101,7 @@ xr_pool_iter_next(struct xr_pool_iter *iter, int64_t timeout,
 	struct room r = { 0 };
 	enum xr_status status;
 	int64_t deadline;
-	bool in_time = true;
+	bool in_time = true, helps = timeout == XR_TIMEOUT_NEVER;
 
 	if (value != NULL)
 		*value = NULL;
@@ -99,8 +112,13 @@ xr_pool_iter_next(struct xr_pool_iter *iter, int64_t timeout,
 		return status;
 	pthread_mutex_lock(&pool->lock);
 	while ((status = look(job, value, err)) == XR_E_AGAIN && in_time) {
+		if (helps) {
+			helps = help(job);
+			continue;
+		}
 		r = (struct room){ 0 };
 		in_time = take_await_in(pool, &job->takers, &r, deadline);
+		helps = timeout == XR_TIMEOUT_NEVER;
 	}
 	pthread_mutex_unlock(&pool->lock);
 	return status == XR_E_AGAIN ?

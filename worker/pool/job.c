@@ -7,6 +7,7 @@
 #include "base/stock.h"
 #include "wire/value/many.h"
 #include "worker/pool/call.h"
+#include "worker/pool/help.h"
 #include "worker/pool/job.h"
 #include "worker/pool/tell.h"
 #include "worker/rpc/future.h"
@@ -84,10 +85,18 @@ await(struct waiter *w, int64_t deadline, void *ctx)
 	return take_await(job->pool, w, deadline);
 }
 
+static bool
+help(const struct xr_future *future, void *ctx)
+{
+	(void)future;
+	return help_job(ctx);
+}
+
 static const struct future_maker maker = {
 	.cancel = cancel,
 	.free = future_gone,
 	.wait = await,
+	.help = help,
 	.post = callback_work,
 };
 
@@ -489,11 +498,33 @@ count_part(struct job *job, const struct job_part *part)
 	return true;
 }
 
+bool
+job_leave(struct task *t)
+{
+	uint32_t held = atomic_load_explicit(&t->held, memory_order_relaxed);
+
+	return held != TASK_HELPED ||
+		!atomic_compare_exchange_strong(&t->held, &held,
+			TASK_HELPED_OVER);
+}
+
+/* What is over is spare; with the lock held. False: the gang has it, and its reference. */
+static bool
+free_task(struct xr_pool *pool, struct task *t)
+{
+	job_close(pool);
+	if (!job_leave(t))
+		return false;
+	if (atomic_load_explicit(&t->held, memory_order_relaxed) != TASK_LOOSE)
+		job_reclaim(pool, t);
+	return true;
+}
+
 void
 job_part_over(struct xr_pool *pool, const struct job_part *part)
 {
 	struct job *job = part->task->job;
-	bool is_last;
+	bool is_last, is_ours;
 
 	if (job->is_own) {
 		call_over(pool, part);
@@ -503,7 +534,7 @@ job_part_over(struct xr_pool *pool, const struct job_part *part)
 	learn(job->func, part);
 	is_last = count_part(job, part);
 	tell_over(pool, part);
-	job_make_spare(pool, part->task);
+	is_ours = free_task(pool, part->task);
 	pthread_mutex_unlock(&pool->lock);
 	xr_value_unref(part->error);
 	if (is_last) {
@@ -511,17 +542,18 @@ job_part_over(struct xr_pool *pool, const struct job_part *part)
 		job_unref(job); /* the list's */
 		pool_close_queues(pool);
 	}
-	job_unref(job);
+	if (is_ours)
+		job_unref(job);
 }
 
 void
 job_part_dropped(struct xr_pool *pool, struct task *task)
 {
-	struct job *job = task->job;
+	struct job *job = task->job->is_own ? NULL : task->job;
 	struct call_rest rest = { 0 };
 
-	if (job->is_own)
-		rest = call_take(job);
+	if (job == NULL)
+		rest = call_take(task->job);
 	pthread_mutex_lock(&pool->lock);
 	job_make_spare(pool, task);
 	pthread_mutex_unlock(&pool->lock);

@@ -115,7 +115,8 @@ struct job_part {
 	uint32_t done;          /* items that have results */
 	struct xr_value *error; /* of the one behind them, taken; NULL */
 	uint64_t ns;            /* 0: not known */
-	bool led; /* by who leads, who looks at what he waits for */
+	bool inside; /* it is a part of another one's time (help.h) */
+	bool led;    /* by who leads, who looks at what he waits for */
 };
 
 /* job_part_over() - with results written to job->value and, of an iterator, job->item.
@@ -127,6 +128,10 @@ void job_part_over(struct xr_pool *pool, const struct job_part *part);
 void job_close(struct xr_pool *pool);
 void job_reclaim(struct xr_pool *pool, struct task *task);
 void job_make_spare(struct xr_pool *pool, struct task *task);
+
+/* job_leave() - who has run @task is done with it. False: so is everybody; the gang will make
+ * it spare when it comes to it, which may be at once. */
+bool job_leave(struct task *task);
 
 /* job_drop() - the job of @task has ended, with the lock held: who has it in hand is told,
  * and if nobody has, it is spare. True: so it is; a reference of the job, or of its own

@@ -44,6 +44,17 @@ struct job;
 struct mate;
 struct seat;
 
+/* With threads: who has it. A waiter that has begun a task leaves it in the gang, which has it
+ * until its turn would be. */
+enum task_held {
+	TASK_WAITS,       /* nobody has begun it */
+	TASK_RUNS,        /* who took it out of the gang */
+	TASK_HELPED,      /* who waits for it (help.h) */
+	TASK_HELPED_OUT,  /* the same, and the gang has it no more */
+	TASK_HELPED_OVER, /* it is over, and the gang's yet */
+	TASK_LOOSE,       /* none of the pool's: the gang never has it */
+};
+
 /* A task that may be waiting or in hand: of the ledger's line with its number. Whoever runs
  * one of threads has its first line. */
 struct task {
@@ -52,6 +63,7 @@ struct task {
 	struct task *next_done; /* with threads: of its seat's that are over */
 	size_t first;           /* of the job's items */
 	uint32_t count, gen;
+	_Atomic uint32_t held; /* enum task_held */
 
 	uint32_t tries;
 	uint32_t place; /* of the worker that it is for, with XR_POOL_P2P */
@@ -235,6 +247,10 @@ feed_told(struct xr_pool *pool)
  * held; false: there is none. feed_begin() - the same of one that is taken already. */
 bool feed_take(struct xr_pool *pool, struct job *job, uint32_t *index);
 void feed_begin(struct xr_pool *pool, uint32_t index, struct job *job);
+
+/* feed_loose() - the next items of @job, if it has some that no task has, as @t, which is none
+ * of the pool's; with the lock held. */
+bool feed_loose(struct job *job, struct task *t);
 
 /* feed_give_back() - what was taken is spare again, and was never put. With the lock
  * held, and a reference of the job, if those are counted. */

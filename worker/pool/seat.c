@@ -76,13 +76,40 @@ stint_begin(struct xr_pool *pool, struct task *t, uint32_t i)
 	return s;
 }
 
+/* Others than who waits for it may want it, and so it is not cancelled with him. */
+static bool
+is_cancelled_inside(const struct hand *h)
+{
+	const struct stint *s = h->ctx;
+
+	return atomic_load(&s->pool->ledger.head->ended) != 0 ||
+		atomic_load(&s->part.task->job->ended);
+}
+
+void
+stint_begin_inside(struct stint *s, struct xr_pool *pool, struct task *t)
+{
+	uint32_t i = gang_seat(pool->gang);
+	struct seat *seat = &pool->seats[i];
+
+	*s = (struct stint){
+		.part = { .task = t, .inside = true },
+		.began = clock_now(),
+		.outer = seat->now,
+	};
+	stint_init(s, pool, i);
+	s->hand.is_cancelled = is_cancelled_inside;
+	seat->now = s;
+}
+
 void
 stint_end(struct stint *s)
 {
 	struct xr_pool *pool = s->pool;
 
-	s->seat->now = NULL;
-	ledger_since(&pool->ledger, s->place, s->since);
+	s->seat->now = s->outer;
+	if (!s->part.inside)
+		ledger_since(&pool->ledger, s->place, s->since);
 	s->part.ns = (uint64_t)(clock_now() - s->began);
 	if (__builtin_expect(prof_is_on(), false))
 		tell_ran(pool, s->part.task, s->began, &s->part);

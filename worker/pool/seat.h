@@ -24,6 +24,7 @@ struct stint {
 	uint32_t index, gen; /* of the task */
 	struct job_part part;
 	int64_t began, since; /* of what was told of the seat; 0: nothing */
+	struct stint *outer;  /* which waits for this one; NULL: none */
 };
 
 struct seat {
@@ -38,6 +39,10 @@ struct seat {
 /* stint_begin() - until stint_end() it can be seen from outside, and cancelled. */
 struct stint *stint_begin(struct xr_pool *pool, struct task *t, uint32_t i);
 void stint_end(struct stint *s);
+
+/* stint_begin_inside() - the same on our seat, in the middle of what runs there (help.h). @s: the
+ * caller's memory. */
+void stint_begin_inside(struct stint *s, struct xr_pool *pool, struct task *t);
 
 /* stint_run() - all of its calls: s->part. stint_call() - of a job with one; as
  * hand_run(). */

@@ -61,10 +61,12 @@ count(struct gauge_row *row, bool failed)
 		gauge_count(&row->failed, 1);
 }
 
+/* @inside: no worker was busy with that alone. */
 static void
-note_time(struct gauge_row *row, uint64_t ns)
+note_time(struct gauge_row *row, uint64_t ns, bool inside)
 {
-	gauge_count(&row->busy, ns);
+	if (!inside)
+		gauge_count(&row->busy, ns);
 	gauge_count(&row->time[gauge_bucket(ns)], 1);
 }
 
@@ -78,16 +80,16 @@ tell_over(struct xr_pool *pool, const struct job_part *part)
 	count(row, has_failed(part));
 	/* Of what was lost, or did not run, nobody knows. */
 	if (part->ns > 0 || part->error == NULL)
-		note_time(row, part->ns);
+		note_time(row, part->ns, part->inside);
 }
 
 void
-tell_ended(struct xr_pool *pool, uint64_t ns, bool failed)
+tell_ended(struct xr_pool *pool, const struct job_part *part, bool failed)
 {
 	if (pool->gauge == NULL)
 		return;
 	count(pool->gauge, failed);
-	note_time(pool->gauge, ns);
+	note_time(pool->gauge, part->ns, part->inside);
 }
 
 void
@@ -114,7 +116,7 @@ tell_part_end(const struct tell_part *part, struct xr_pool *pool)
 	if (part->began == 0)
 		return;
 	ledger_since(&pool->ledger, part->seat, 0);
-	note_time(part->row, (uint64_t)(clock_now() - part->began));
+	note_time(part->row, (uint64_t)(clock_now() - part->began), false);
 	gauge_count(&part->row->open, (uint64_t)-1);
 }
 

@@ -28,7 +28,7 @@ tell_open(struct xr_pool *pool, int64_t more)
 /* tell_over() - a task is over that a worker had, or that could not go to one. tell_ended() -
  * the same of one that took @ns. */
 void tell_over(struct xr_pool *pool, const struct job_part *part);
-void tell_ended(struct xr_pool *pool, uint64_t ns, bool failed);
+void tell_ended(struct xr_pool *pool, const struct job_part *part, bool failed);
 
 /* A part of a loop, which is a task that does not wait. One on a seat that has no task is what
  * that does meanwhile. */

@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "worker/gang/gang.h"
 #include "worker/pool/call.h"
+#include "worker/pool/help.h"
 #include "worker/pool/seat.h"
 #include "worker/pool/tell.h"
 #include "worker/pool/thread.h"
@@ -23,15 +24,6 @@ task_over(struct stint *s)
 	stint_end(s);
 	job_part_over(pool, &s->part);
 	feed_hungry(pool);
-}
-
-static void
-run_task(struct xr_pool *pool, struct task *t, uint32_t seat)
-{
-	struct stint *s = stint_begin(pool, t, seat);
-
-	stint_run(s);
-	task_over(s);
 }
 
 /* --- calls ------------------------------------------------------------------------- */
@@ -94,23 +86,29 @@ call_over_here(struct stint *s, struct xr_value *result, bool ok)
 	struct call_rest rest;
 
 	stint_end(s);
-	tell_ended(pool, s->part.ns, !ok);
+	tell_ended(pool, &s->part, !ok);
 	job_close(pool);
 	future = call_claim(job);
 	rest = call_take(job);
-	add_done(pool, s->seat, t); /* and so it may be another one's */
+	if (job_leave(t))
+		add_done(pool, s->seat, t); /* and so it may be another one's */
 	call_drop(&rest);
 	call_settle(future, result, !ok);
 }
 
-static void
-run_call(struct xr_pool *pool, struct task *t, uint32_t seat)
+void
+thread_run(struct stint *s)
 {
-	struct stint *s = stint_begin(pool, t, seat);
 	struct xr_value *result;
-	bool ok = stint_call(s, &result);
+	bool ok;
 
-	call_over_here(s, result, ok);
+	if (s->part.task->job->is_own) {
+		ok = stint_call(s, &result);
+		call_over_here(s, result, ok);
+	} else {
+		stint_run(s);
+		task_over(s);
+	}
 }
 
 /* Its function has ended the thread. */
@@ -135,12 +133,45 @@ task_of(struct gang_task *gang)
 	return (struct task *)((char *)gang - offsetof(struct task, gang));
 }
 
+/* Who waited for it has done it. */
+static void
+make_spare(struct xr_pool *pool, struct task *t)
+{
+	struct job *job = t->job->is_own ? NULL : t->job;
+	bool closes;
+
+	pthread_mutex_lock(&pool->lock);
+	job_reclaim(pool, t);
+	closes = pool->state != XR_POOL_RUNNING;
+	pthread_mutex_unlock(&pool->lock);
+	job_unref(job);
+	if (closes)
+		pool_close_queues(pool);
+	feed_hungry(pool);
+}
+
+/* The gang has it no more. False: who waits for it has begun it. */
+static bool
+take_out(struct task *t)
+{
+	uint32_t held = TASK_WAITS;
+
+	if (atomic_compare_exchange_strong(&t->held, &held, TASK_RUNS))
+		return true;
+	if (held == TASK_HELPED_OVER ||
+		!atomic_compare_exchange_strong(&t->held, &held,
+			TASK_HELPED_OUT))
+		make_spare(t->job->pool, t);
+	return false;
+}
+
 static void
 drop(struct gang_task *gang)
 {
 	struct task *t = task_of(gang);
 
-	job_part_dropped(t->job->pool, t);
+	if (take_out(t))
+		job_part_dropped(t->job->pool, t);
 }
 
 static void
@@ -149,12 +180,29 @@ run(struct gang_task *gang, uint32_t seat)
 	struct task *t = task_of(gang);
 	struct xr_pool *pool = t->job->pool;
 
+	if (!take_out(t))
+		return;
 	if (atomic_load_explicit(&t->job->ended, memory_order_acquire))
-		drop(gang);
-	else if (t->job->is_own)
-		run_call(pool, t, seat);
+		job_part_dropped(pool, t);
 	else
-		run_task(pool, t, seat);
+		thread_run(stint_begin(pool, t, seat));
+}
+
+static bool
+is_helped(const struct gang_task *gang)
+{
+	const struct task *t = (const struct task *)((const char *)gang -
+		offsetof(struct task, gang));
+
+	return atomic_load(&t->held) != TASK_WAITS;
+}
+
+void
+thread_sweep(struct xr_pool *pool)
+{
+	pthread_mutex_unlock(&pool->lock);
+	gang_sweep(pool->gang, pool->conf.tasks, is_helped);
+	pthread_mutex_lock(&pool->lock);
 }
 
 /* Who would sleep meanwhile does it himself, if a seat is free; but what each worker has
@@ -176,7 +224,7 @@ thread_put(struct xr_pool *pool, uint32_t index, struct xr_error *err)
 	gang->drop = drop;
 	if (run_here(pool, job, gang))
 		return XR_OK;
-	return gang_post(pool->gang, gang) ?
+	return gang_post(pool->gang, gang) || !take_out(&pool->task[index]) ?
 		XR_OK :
 		fail(err, XR_E_CLOSED, "the pool was closed");
 }
@@ -215,9 +263,15 @@ left(void *ctx, uint32_t i)
 {
 	struct xr_pool *pool = ctx;
 	struct seat *seat = &pool->seats[i];
+	struct stint *s;
 
-	if (seat->now != NULL)
-		task_left(seat->now);
+	while ((s = seat->now) != NULL) {
+		bool inside = s->part.inside;
+
+		task_left(s);
+		if (inside)
+			help_free(s);
+	}
 }
 
 static void

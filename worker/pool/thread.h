@@ -11,7 +11,7 @@
  * to end, pool->stirs tells those who run tasks to look after that.
  *
  * A function of the pool that calls another one, and waits for it, runs it in its own place,
- * and no task is made of that. One that ends its thread (pthread_exit(3)) has failed; another
+ * and no task is made of that; where it waits for what was submitted, see help.h. One that ends its thread (pthread_exit(3)) has failed; another
  * thread takes its place.
  */
 #ifndef WORKER_POOL_THREAD_H
@@ -26,10 +26,18 @@ enum xr_status thread_start(struct xr_pool *pool, struct xr_error *err);
  * gang, nothing. */
 void thread_reap(struct xr_pool *pool);
 
+/* thread_sweep() - on a seat of it: what who waits has done (help.h) is spare. With the lock
+ * held, and given back meanwhile. */
+void thread_sweep(struct xr_pool *pool);
+
 /* thread_put() - task @index, which is another one's as soon as it was accepted;
  * XR_E_CLOSED. */
 enum xr_status thread_put(struct xr_pool *pool, uint32_t index,
 	struct xr_error *err);
+
+/* thread_run() - what was begun (seat.h), until it is over. */
+struct stint;
+void thread_run(struct stint *s);
 
 /* thread_close() - they end when all is done; thread_stop() - soon. */
 void thread_close(struct xr_pool *pool);

@@ -418,6 +418,18 @@ await(struct xr_future *f, struct waiter *w, int64_t deadline)
 	return lead_wait(w, NULL, deadline);
 }
 
+void
+future_help(struct xr_future *future)
+{
+	const struct future_maker *maker = future->maker;
+
+	if (maker == NULL || maker->help == NULL || lead_delivers() ||
+		inside_not_forked(NULL) != XR_OK)
+		return;
+	while (!future_has_ended(future) && maker->help(future, future->ctx))
+		;
+}
+
 XR_EXPORT enum xr_status
 xr_future_wait(struct xr_future *future, int64_t timeout,
 	struct xr_value **value, struct xr_error *err)
@@ -439,6 +451,8 @@ xr_future_wait(struct xr_future *future, int64_t timeout,
 	if (lead_is_abandoned())
 		return fail(err, XR_E_STATE,
 			"after fork() nobody reads what would end it");
+	if (timeout == XR_TIMEOUT_NEVER)
+		future_help(future);
 	if (enlist(future, &w)) {
 		crew_wait_begin();
 		if (!await(future, &w.waiter, deadline))

@@ -22,6 +22,9 @@ struct future_maker {
 	bool (*cancel)(struct xr_future *future, void *ctx);
 	/* wait() - in place of lead_wait(), by whoever waits for it; NULL. */
 	bool (*wait)(struct waiter *w, int64_t deadline, void *ctx);
+	/* help() - before somebody waits for it, for as long as it takes: a part of
+	 * what is to be done for it, on this thread; false: there is none. NULL. */
+	bool (*help)(const struct xr_future *future, void *ctx);
 	/* post() - have a callback run that may wait, where no crew does; false:
 	 * it does not. NULL. */
 	bool (*post)(struct work *work);
@@ -51,6 +54,9 @@ void future_finish(struct xr_future *future, struct xr_value *result,
  * for one, with a fixed one. */
 bool future_fail(struct xr_future *future, enum xr_status status,
 	const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+
+/* future_help() - whatever of it this thread may do, before it waits for it for ever. */
+void future_help(struct xr_future *future);
 
 /* future_deadline() - of CLOCK_MONOTONIC; false: @timeout is none. 0 is now. */
 bool future_deadline(int64_t timeout, int64_t *deadline);

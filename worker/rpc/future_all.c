@@ -124,6 +124,11 @@ xr_future_wait_all(struct xr_future *const *futures, size_t count,
 		return fail(err, status,
 			status == XR_E_INVAL ? "a future that is NULL" :
 					       "out of memory");
+	for (size_t i = 0; timeout == XR_TIMEOUT_NEVER && i < count; i++) {
+		if (xr_future_done(all))
+			break;
+		future_help(futures[i]);
+	}
 	status = xr_future_wait(all, timeout, values, err);
 	xr_future_unref(all);
 	return status;

@@ -22,10 +22,11 @@
  *
  * Processes are started as by xr_proc_start() (xrun/proc.h), so a program with a pool
  * calls xr_init(), or names a module. Any thread may call any of this at any time, but
- * for xr_pool_free(); a child of fork() has no pool. A function that a pool runs must not
- * wait for another task of the same pool: all of its workers may be waiting so. One of
- * threads may call others, by xr_pool_apply(), xr_pool_map() and xr_pool_starmap() with
- * XR_TIMEOUT_NEVER and without callbacks: they run in its place, at once, and are no tasks.
+ * for xr_pool_free(); a child of fork() has no pool. A function that a process of
+ * a pool runs must not wait for another task of the same pool: all of its workers may be
+ * waiting so. One of threads may, with XR_TIMEOUT_NEVER: what nobody has begun of what it
+ * waits for, it does itself. What it calls by xr_pool_apply(), xr_pool_map() and
+ * xr_pool_starmap() so, without callbacks, runs in its place, at once, and is no task.
  */
 #ifndef XRUN_POOL_H
 #define XRUN_POOL_H

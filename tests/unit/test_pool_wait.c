@@ -1,0 +1,464 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_pool_wait.c - pools of threads: functions that wait for tasks of their own pool. */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include <xrun/func.h>
+#include <xrun/pool.h>
+
+#include "base/clock.h"
+#include "tests/unit/forked.h"
+
+TestSuite(pool_wait, .timeout = 60);
+
+#define SOON XR_SECONDS(20)
+
+static struct xr_pool *pool;
+static struct xr_error error;
+static _Atomic uint32_t wrong, ran;
+
+static void
+begin(uint32_t workers, uint32_t tasks)
+{
+	const struct xr_pool_opts opts = {
+		.size = sizeof(opts),
+		.kind = XR_POOL_THREADS,
+		.workers = workers,
+		.tasks = tasks,
+	};
+
+	NEED(xr_pool_new(&opts, &pool, NULL) == XR_OK);
+}
+
+/* Nothing of it is left: no task in the gang, and none that is not spare. */
+static void
+end(void)
+{
+	xr_pool_close(pool);
+	EXPECT_EQ(xr_pool_join(pool, SOON, &error), XR_OK);
+	xr_pool_free(pool);
+	EXPECT_EQ(wrong, 0);
+}
+
+static void
+known(const char *name, xr_func_fn *fn)
+{
+	const struct xr_func f = {
+		.size = sizeof(f),
+		.name = name,
+		.fn = fn,
+	};
+
+	NEED(xr_fn_register(&f, NULL) == XR_OK);
+}
+
+static void
+check(bool is)
+{
+	if (!is)
+		atomic_fetch_add(&wrong, 1);
+}
+
+static struct xr_value *
+numbers(int64_t first, int64_t count)
+{
+	struct xr_value *list = xr_value_new_list();
+
+	for (int64_t i = first; i < first + count; i++)
+		check(xr_value_append(list, xr_value_new_i64(i)) == XR_OK);
+	return list;
+}
+
+static int64_t
+number(const struct xr_value *v)
+{
+	int64_t n = -1;
+
+	check(xr_value_get_i64(v, &n) == XR_OK);
+	return n;
+}
+
+static struct xr_future *
+post(const char *name, int64_t n)
+{
+	struct xr_value *args = numbers(n, 1);
+	struct xr_pool_task t = { .size = sizeof(t),
+		.name = name,
+		.args = args };
+	struct xr_future *f = NULL;
+
+	if (xr_pool_apply_async(pool, &t, &f, NULL) != XR_OK) {
+		atomic_fetch_add(&wrong, 1);
+		f = xr_future_new(NULL); /* that fails */
+		xr_future_fail_with(f, XR_E_CLOSED, "closed");
+	}
+	xr_value_unref(args);
+	return f;
+}
+
+static enum xr_status
+get(struct xr_future *f, int64_t timeout, int64_t *n)
+{
+	struct xr_value *v = NULL;
+	enum xr_status status = xr_future_wait(f, timeout, &v, &error);
+
+	if (status == XR_OK && n != NULL)
+		*n = number(v);
+	xr_value_unref(v);
+	xr_future_unref(f);
+	return status;
+}
+
+static enum xr_status
+twice(struct xr_call *c, struct xr_value *args, void *ctx)
+{
+	(void)ctx;
+	atomic_fetch_add(&ran, 1);
+	return xr_reply(c, xr_value_new_i64(2 * number(xr_value_at(args, 0))));
+}
+
+/* --- calls ---------------------------------------------------------------------------- */
+
+/* It waits for both at once, or for one after the other, the last one first. */
+static enum xr_status
+fib(struct xr_call *c, struct xr_value *args, void *ctx)
+{
+	int64_t n = number(xr_value_at(args, 0)), a = 0, b = 0;
+	struct xr_future *f[2];
+
+	(void)ctx;
+	if (n > 1) {
+		f[0] = post("fib", n - 1);
+		f[1] = post("fib", n - 2);
+		if (n % 2 == 0)
+			check(xr_future_wait_all(f, 2, XR_TIMEOUT_NEVER, NULL,
+				      NULL) == XR_OK);
+		check(get(f[1], XR_TIMEOUT_NEVER, &a) == XR_OK);
+		check(get(f[0], XR_TIMEOUT_NEVER, &b) == XR_OK);
+		n = a + b;
+	}
+	return xr_reply(c, xr_value_new_i64(n));
+}
+
+FORKED_TEST(pool_wait, functions_wait_for_calls_of_their_pool)
+{
+	struct xr_future *f[6];
+	int64_t n = 0;
+
+	known("fib", fib);
+	for (uint32_t workers = 1; workers <= 3; workers++) {
+		begin(workers, 0);
+		for (int i = 0; i < 6; i++)
+			f[i] = post("fib", 12);
+		for (int i = 0; i < 6; i++) {
+			EXPECT_EQ(get(f[i], SOON, &n), XR_OK);
+			EXPECT_EQ(n, 144);
+		}
+		end();
+	}
+}
+
+/* Those that were done so are spare again, though the gang has them for longer. */
+static enum xr_status
+posts(struct xr_call *c, struct xr_value *args, void *ctx)
+{
+	struct xr_future *f[50];
+	int64_t n = 0;
+
+	(void)args;
+	(void)ctx;
+	for (int i = 0; i < 50; i++)
+		f[i] = post("twice", i);
+	for (int i = 49; i >= 0; i--)
+		check(get(f[i], XR_TIMEOUT_NEVER, &n) == XR_OK && n == 2 * i);
+	return xr_reply(c, xr_value_new_nil());
+}
+
+FORKED_TEST(pool_wait, tasks_that_were_done_so_are_spare_again)
+{
+	known("twice", twice);
+	known("posts", posts);
+	for (uint32_t workers = 1; workers <= 2; workers++) {
+		begin(workers, 64 * workers);
+		ran = 0;
+		for (int i = 0; i < 200; i++) {
+			struct xr_future *f = post("posts", 0);
+
+			if (workers == 2)
+				EXPECT_EQ(get(post("posts", 0), SOON, NULL),
+					XR_OK);
+			EXPECT_EQ(get(f, SOON, NULL), XR_OK);
+		}
+		EXPECT_EQ(ran, 200 * 50 * workers);
+		end();
+	}
+}
+
+/* With a time it waits for another worker. */
+static enum xr_status
+waits(struct xr_call *c, struct xr_value *args, void *ctx)
+{
+	(void)args;
+	(void)ctx;
+	check(get(post("twice", 1), XR_SECONDS(0.02), NULL) == XR_E_TIMEOUT);
+	return xr_reply(c, xr_value_new_nil());
+}
+
+FORKED_TEST(pool_wait, a_timeout_is_kept)
+{
+	known("twice", twice);
+	known("waits", waits);
+	begin(1, 0);
+	EXPECT_EQ(get(post("waits", 0), SOON, NULL), XR_OK);
+	EXPECT_EQ(get(post("twice", 0), SOON, NULL), XR_OK);
+	EXPECT_EQ(ran, 2);
+	end();
+}
+
+/* --- maps ----------------------------------------------------------------------------- */
+
+static _Atomic uint32_t told;
+
+static enum xr_status
+seen(struct xr_value *result, void *ctx)
+{
+	(void)result;
+	(void)ctx;
+	atomic_fetch_add(&told, 1);
+	return XR_OK;
+}
+
+/* Far more tasks than the pool feeds at a time, one item each. */
+static enum xr_status
+maps(struct xr_call *c, struct xr_value *args, void *ctx)
+{
+	int64_t n = number(xr_value_at(args, 0)), sum = 0;
+	struct xr_value *items = numbers(0, n), *out = NULL;
+	struct xr_pool_task t = { .size = sizeof(t),
+		.flags = XR_POOL_CHUNK,
+		.name = "twice",
+		.args = items,
+		.chunk = 1,
+		.callback = n % 2 == 0 ? seen : NULL };
+	struct xr_future *f = NULL;
+
+	(void)ctx;
+	if (xr_pool_map_async(pool, &t, &f, NULL) != XR_OK ||
+		xr_future_wait(f, XR_TIMEOUT_NEVER, &out, NULL) != XR_OK) {
+		xr_future_unref(f);
+		xr_value_unref(items);
+		atomic_fetch_add(&wrong, 1);
+		return xr_reply_fail(c, XR_E_CANCELLED, "ended");
+	}
+	for (size_t i = 0; i < (size_t)n; i++)
+		sum += number(xr_value_at(out, i));
+	xr_future_unref(f);
+	xr_value_unref(out);
+	xr_value_unref(items);
+	return xr_reply(c, xr_value_new_i64(sum));
+}
+
+FORKED_TEST(pool_wait, functions_wait_for_maps_of_their_pool)
+{
+	struct xr_future *f[8];
+	int64_t n = 0;
+
+	known("twice", twice);
+	known("maps", maps);
+	for (uint32_t workers = 1; workers <= 3; workers++) {
+		begin(workers, workers == 1 ? 2 : 0);
+		told = 0;
+		ran = 0;
+		for (int i = 0; i < 8; i++)
+			f[i] = post("maps", 400 + i);
+		for (int i = 0; i < 8; i++) {
+			EXPECT_EQ(get(f[i], SOON, &n), XR_OK);
+			EXPECT_EQ(n, (400 + i) * (399 + i));
+		}
+		EXPECT_EQ(told, 4);
+		EXPECT_EQ(ran, 8 * 400 + 28);
+		end();
+	}
+}
+
+/* In order, or as they come; each once. */
+static enum xr_status
+iterates(struct xr_call *c, struct xr_value *args, void *ctx)
+{
+	bool any = number(xr_value_at(args, 0)) != 0;
+	struct xr_value *items = numbers(0, 300), *v = NULL;
+	struct xr_pool_task t = { .size = sizeof(t),
+		.name = "twice",
+		.args = items };
+	struct xr_pool_iter *it = NULL;
+	int64_t sum = 0, at = 0;
+
+	(void)ctx;
+	check((any ? xr_pool_imap_unordered : xr_pool_imap)(pool, &t, &it,
+		      NULL) == XR_OK);
+	while (xr_pool_iter_next(it, XR_TIMEOUT_NEVER, &v, NULL) == XR_OK) {
+		check(any || number(v) == 2 * at);
+		sum += number(v);
+		at++;
+		xr_value_unref(v);
+	}
+	check(at == 300);
+	xr_pool_iter_free(it);
+	xr_value_unref(items);
+	return xr_reply(c, xr_value_new_i64(sum));
+}
+
+FORKED_TEST(pool_wait, functions_take_results_of_their_pool_one_by_one)
+{
+	struct xr_future *f[6];
+	int64_t n = 0;
+
+	known("twice", twice);
+	known("iterates", iterates);
+	for (uint32_t workers = 1; workers <= 3; workers++) {
+		begin(workers, 0);
+		for (int i = 0; i < 6; i++)
+			f[i] = post("iterates", i % 2);
+		for (int i = 0; i < 6; i++) {
+			EXPECT_EQ(get(f[i], SOON, &n), XR_OK);
+			EXPECT_EQ(n, 300 * 299);
+		}
+		end();
+	}
+}
+
+/* --- ending --------------------------------------------------------------------------- */
+
+static struct xr_future *_Atomic inner;
+static _Atomic uint32_t stage;
+
+static void
+await(uint32_t what)
+{
+	int64_t from = clock_now();
+
+	while (atomic_load(&stage) != what && clock_now() - from < SOON)
+		sched_yield();
+	EXPECT_EQ(stage, what);
+}
+
+static enum xr_status
+ends(struct xr_call *c, struct xr_value *args, void *ctx)
+{
+	(void)c;
+	(void)args;
+	(void)ctx;
+	if (atomic_load(&stage) == 1)
+		await(2);
+	pthread_exit(NULL);
+}
+
+/* It is the last one that it does. */
+static enum xr_status
+calls(struct xr_call *c, struct xr_value *args, void *ctx)
+{
+	struct xr_future *f = post("ends", 0);
+
+	(void)args;
+	(void)ctx;
+	atomic_store(&inner, xr_future_ref(f));
+	atomic_store(&stage, 1);
+	get(f, XR_TIMEOUT_NEVER, NULL);
+	check(false);
+	return xr_reply(c, xr_value_new_nil());
+}
+
+/* Both have failed, and who waits for either hears of it. */
+FORKED_TEST(pool_wait, one_that_ends_its_thread_takes_along_who_waits_for_it)
+{
+	struct xr_future *f;
+
+	known("ends", ends);
+	known("calls", calls);
+	known("twice", twice);
+	begin(1, 0);
+	for (uint32_t i = 0; i < 20; i++) {
+		atomic_store(&stage, 0);
+		f = post("calls", 0);
+		await(1);
+		atomic_store(&stage, 2);
+		EXPECT_EQ(get(inner, SOON, NULL), XR_E_STATE);
+		EXPECT(strstr(error.text, "has ended its thread") != NULL);
+		EXPECT_EQ(get(f, SOON, NULL), XR_E_STATE);
+		EXPECT(strstr(error.text, "has ended its thread") != NULL);
+		/* What it held of the future is gone with it. */
+		xr_future_unref(inner);
+		EXPECT_EQ(get(post("twice", 1), SOON, NULL), XR_OK);
+	}
+	end();
+}
+
+/* Until it hears that it was cancelled. */
+static enum xr_status
+lasts(struct xr_call *c, struct xr_value *args, void *ctx)
+{
+	int64_t from = clock_now();
+
+	(void)args;
+	(void)ctx;
+	atomic_store(&stage, 2);
+	while (!xr_call_cancelled(c) && clock_now() - from < SOON)
+		sched_yield();
+	check(xr_call_cancelled(c));
+	return xr_reply(c, xr_value_new_nil());
+}
+
+static enum xr_status
+relies(struct xr_call *c, struct xr_value *args, void *ctx)
+{
+	struct xr_future *f = post("lasts", 0);
+
+	(void)args;
+	(void)ctx;
+	atomic_store(&inner, xr_future_ref(f));
+	atomic_store(&stage, 1);
+	check(get(f, XR_TIMEOUT_NEVER, NULL) == XR_E_CANCELLED);
+	return xr_reply(c, xr_value_new_nil());
+}
+
+FORKED_TEST(pool_wait, what_is_done_so_can_be_cancelled)
+{
+	struct xr_future *f;
+
+	known("lasts", lasts);
+	known("relies", relies);
+	begin(1, 0);
+	for (uint32_t i = 0; i < 20; i++) {
+		atomic_store(&stage, 0);
+		f = post("relies", 0);
+		await(2);
+		EXPECT_EQ(xr_future_cancel(inner), XR_OK);
+		EXPECT_EQ(get(inner, SOON, NULL), XR_E_CANCELLED);
+		EXPECT_EQ(get(f, SOON, NULL), XR_OK);
+	}
+	end();
+}
+
+/* In the middle of it; the pool is to be gone, whoever has what. */
+FORKED_TEST(pool_wait, a_pool_ends_with_functions_that_wait)
+{
+	struct xr_future *f[4];
+
+	known("twice", twice);
+	known("maps", maps);
+	known("fib", fib);
+	for (uint32_t i = 0; i < 200; i++) {
+		begin(i % 3 + 1, 0);
+		wrong = ran = 0;
+		for (int k = 0; k < 4; k++)
+			f[k] = post(k % 2 == 0 ? "maps" : "fib", 12);
+		while (i % 4 > 0 && atomic_load(&ran) == 0)
+			sched_yield();
+		xr_pool_terminate(pool, 0, NULL);
+		EXPECT_EQ(xr_pool_join(pool, SOON, NULL), XR_OK);
+		for (int k = 0; k < 4; k++)
+			get(f[k], SOON, NULL);
+		xr_pool_free(pool);
+	}
+}
