@@ -54,7 +54,7 @@ post(uint64_t count)
 	for (uint64_t i = 0; i < count; i++)
 		if (!gang_post(gang, step_of(i)))
 			exit(4);
-	gang_help(gang, &over, INT64_MAX);
+	waiter_rest(&over, INT64_MAX);
 }
 
 static void
@@ -68,7 +68,7 @@ apply(void)
 		return;
 	if (!gang_post(gang, task))
 		exit(4);
-	gang_help(gang, &over, INT64_MAX);
+	waiter_rest(&over, INT64_MAX);
 }
 
 static int

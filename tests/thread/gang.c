@@ -93,7 +93,8 @@ post_round(struct poster *p)
 		if (!gang_post_list(gang, &p->job[i].task, &p->job[i + 9].task))
 			abort();
 	}
-	if (!gang_help(gang, &p->over, INT64_MAX))
+	waiter_rest(&p->over, INT64_MAX);
+	if (!waiter_is_done(&p->over))
 		abort();
 }
 

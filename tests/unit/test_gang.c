@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_gang.c - threads that share tasks: each task once, in order, on a seat, and by
- * whom; helping, and loops.
+ * whom; sweeping, and loops.
  */
 #include <pthread.h>
 #include <time.h>
@@ -240,100 +240,57 @@ FORKED_TEST(gang, a_task_that_is_run_at_once_has_a_seat_and_our_thread)
 	free(wait);
 }
 
-static struct waiter answer;
+/* --- sweeping ------------------------------------------------------------- */
 
-static void
-run_answer(struct gang_task *task, uint32_t seat)
+static bool
+is_odd(const struct gang_task *task)
 {
-	run_job(task, seat);
-	waiter_end(&answer);
+	return ((const struct job *)task)->number % 2 == 1;
 }
 
 static void
-run_help(struct gang_task *task, uint32_t seat)
+run_sweep(struct gang_task *task, uint32_t seat)
 {
-	struct job *job = (struct job *)task;
+	const struct job *job = (struct job *)task;
 
+	for (uint32_t i = 0; i < 100; i++)
+		EXPECT(gang_post(gang, &job->children[i].task));
 	add(&at_door);
-	EXPECT(gang_help(gang, &answer, clock_now() + SOON));
-	run_job(&job->task, seat);
+	EXPECT(await(&door, 1));
+	gang_sweep(gang, 1000, is_odd);
+	EXPECT_EQ(done, 100);
+	add(&done);
+	(void)seat;
 }
 
-/* On its only seat a task waits for what is posted after it waits. */
-FORKED_TEST(gang, a_task_that_waits_runs_what_it_waits_for)
+/* Of its own, and of what came from outside; the others keep their order. */
+FORKED_TEST(gang, what_is_stale_is_run_by_who_sweeps)
 {
-	struct job *help = jobs_of(1, run_help);
-	struct job *job = jobs_of(1, run_answer);
+	struct job *sweeper = jobs_of(1, run_sweep);
+	struct job *own = jobs_of(100, run_job),
+		   *others = jobs_of(100, run_job);
 
-	for (int round = 0; round < 300; round++) {
-		gang = gang_of(1);
-		answer = (struct waiter){ 0 };
-		EXPECT(gang_post(gang, &help->task));
-		EXPECT(await(&at_door, 1));
-		EXPECT(round % 8 != 0 || all_sleep(1));
-		EXPECT(gang_post(gang, &job->task));
-		EXPECT(await(&done, 2));
-		EXPECT_EQ(help->seat, job->seat);
-		gang_free(gang);
+	gang = gang_of(1);
+	sweeper->children = own;
+	EXPECT(gang_post(gang, &sweeper->task));
+	EXPECT(await(&at_door, 1));
+	for (uint32_t i = 0; i < 100; i++) {
+		own[i].number = others[i].number = i;
+		EXPECT(gang_post(gang, &others[i].task));
 	}
-	free(help);
-	free(job);
-}
-
-/* Once all that can sleep do. */
-static void *
-tell(void *arg)
-{
-	int64_t until = clock_now() + SOON;
-	struct gang_figures f = { 0 };
-
-	(void)arg;
-	while ((atomic_load(&answer.state) != WAITER_ASLEEP || f.asleep < 2) &&
-		clock_now() < until) {
-		sched_yield();
-		gang_figures(gang, &f);
-	}
-	waiter_end(&answer);
-	return NULL;
-}
-
-FORKED_TEST(gang, who_helps_and_sleeps_is_told)
-{
-	int64_t until = clock_now() + SOON;
-	pthread_t thread;
-
-	gang = gang_of(2);
-	answer = (struct waiter){ 0 };
-	pthread_create(&thread, NULL, tell, NULL);
-	EXPECT(gang_help(gang, &answer, until));
-	EXPECT(clock_now() < until);
-	pthread_join(thread, NULL);
-	gang_free(gang);
-}
-
-FORKED_TEST(gang, who_helps_ends_by_the_word_and_by_the_time)
-{
-	struct job *wait = jobs_of(2, run_wait), *job = jobs_of(1, run_answer);
-	int64_t before = clock_now();
-
-	gang = gang_of(2);
-	answer = (struct waiter){ 0 };
-	EXPECT(!gang_help(gang, &answer, before + 20 * NS_PER_MS));
-	EXPECT(clock_now() - before >= 20 * NS_PER_MS);
-	/* No seat is left for us, and yet it ends. */
-	for (int i = 0; i < 2; i++)
-		EXPECT(gang_post(gang, &wait[i].task));
-	EXPECT(await(&at_door, 2));
-	EXPECT(gang_post(gang, &job->task));
-	before = clock_now();
-	EXPECT(!gang_help(gang, &answer, before + 20 * NS_PER_MS));
 	word_is(&door, 1);
-	EXPECT(gang_help(gang, &answer, clock_now() + SOON));
-	EXPECT(await(&done, 3));
-	each_ran_once(job, 1);
+	EXPECT(await(&done, 201));
+	each_ran_once(own, 100);
+	each_ran_once(others, 100);
+	for (uint32_t i = 0; i < 100; i += 2) {
+		EXPECT_EQ(own[i].order, 100 + (98 - i) / 2);
+		EXPECT_EQ(others[i].order, 150 + i / 2);
+	}
+	EXPECT_EQ(wrong_seats, 0);
 	gang_free(gang);
-	free(wait);
-	free(job);
+	free(sweeper);
+	free(own);
+	free(others);
 }
 
 /* --- loops ---------------------------------------------------------------- */

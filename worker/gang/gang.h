@@ -4,10 +4,10 @@
  *
  * A gang has seats, and as many threads of its own. Who runs a task sits on a seat: a
  * thread of the gang, which takes its own one if that is free, or another thread that
- * helps while it waits (gang_help()), or that runs its own task at once (gang_run()),
- * where a thread of the gang leaves its seat unused. So there are never more tasks that
- * run than seats, and what belongs to a seat, by its number, is used by one thread at a
- * time. As long as no other thread does either of both, a thread and its seat are one.
+ * runs its own task at once (gang_run()), or a loop (gang_for()), where a thread of the
+ * gang leaves its seat unused. So there are never more tasks that run than seats, and
+ * what belongs to a seat, by its number, is used by one thread at a time. As long as no
+ * other thread does either of both, a thread and its seat are one.
  *
  * Tasks that are posted from outside run in the order of posts, as they are taken; those
  * that a task posts run before that, the newest first, unless a thread that has nothing
@@ -17,7 +17,7 @@
  * long as something goes on. Then all sleep, and nothing beats.
  *
  * A task is run or dropped, once, if its post was accepted. No lock is held meanwhile;
- * it may post, help, run loops, and free or post itself again. One that ends its thread is
+ * it may post, run loops, and free or post itself again. One that ends its thread is
  * over with that: a thread of the gang is replaced by another one. After fork() a gang is
  * of no use to the child.
  */
@@ -32,7 +32,6 @@
 #define GANG_NOBODY    UINT32_MAX /* who has no seat */
 
 struct gang;
-struct waiter; /* rpc/waiter.h */
 
 /* What is to be done: part of its owner's memory, from gang_post() until one of both
  * functions is called, which may free it. */
@@ -82,22 +81,10 @@ bool gang_post_list(struct gang *gang, struct gang_task *first,
 bool gang_run(struct gang *gang, struct gang_task *task);
 
 /*
- * gang_help() - run tasks, whosoever, until @w is done.
- *
- * It comes back when the task that it runs is over. Who holds a lock that a task takes
- * must not help.
- *
- * @until: ns of CLOCK_MONOTONIC; INT64_MAX: never
- *
- * Returns  false: the time is up
- */
-bool gang_help(struct gang *gang, struct waiter *w, int64_t until);
-
-/*
  * gang_sweep() - tasks of which @is_stale says that it is nothing to run them are run now.
  *
  * Those that were posted from outside, and on the seat of this thread, which has one; in any
- * order. @most: of each of both so many are looked at.
+ * order. The others keep theirs. @most: of each of both so many are looked at.
  */
 void gang_sweep(struct gang *gang, uint32_t most,
 	bool (*is_stale)(const struct gang_task *task));
@@ -136,8 +123,8 @@ void gang_stop(struct gang *gang);
 /* gang_stops() - was it stopped? For tasks that can end early. */
 bool gang_stops(const struct gang *gang);
 
-/* gang_join() - until its threads have ended; not by one of them. False: the time, as
- * of gang_help(), is up. */
+/* gang_join() - until its threads have ended; not by one of them. @until: ns of
+ * CLOCK_MONOTONIC; INT64_MAX: never. False: the time is up. */
 bool gang_join(struct gang *gang, int64_t until);
 
 /* gang_free() - stopped, if it was not, and joined. What was posted too late is dropped

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * inner.h - what the parts of a gang know of each other: gang.c (threads and
- * their end), run.c (seats, posting, finding, running, helping), rest.c (sleeping and waking)
+ * their end), run.c (seats, posting, finding, running, sweeping), rest.c (sleeping and waking)
  * and loop.c.
  */
 #ifndef WORKER_GANG_INNER_H
@@ -12,7 +12,6 @@
 #include "worker/gang/deque.h"
 #include "worker/gang/gang.h"
 #include "worker/gang/inbox.h"
-#include "worker/rpc/waiter.h"
 #include "worker/shm/wait.h"
 
 #define GANG_LOOPS 4  /* at a time that others take part in */
@@ -42,13 +41,12 @@ struct seat {
 	_Atomic uint64_t runs_seen;
 };
 
-/* Who sleeps, or is about to: a thread of the gang, or one that helps. */
+/* A thread of the gang that sleeps, or is about to. */
 struct sleeper {
 	struct sleeper *next;
 	_Atomic uint32_t asleep; /* cleared by who wakes it */
 	_Atomic bool sentry;
-	struct waiter *waiter; /* it sleeps as this one; NULL: a hand */
-	int64_t rung;          /* when it was woken, in ticks */
+	int64_t rung; /* when it was woken, in ticks */
 };
 
 /* A thread of the gang. */

@@ -66,17 +66,14 @@ count_up(struct gang *g, struct sleeper *s)
 	atomic_store_explicit(&g->unanswered, 0, memory_order_relaxed);
 }
 
-/* With the lock, which it takes before it goes on, if its memory is not the gang's. */
+/* With the lock. */
 static void
 rouse(struct gang *g, struct sleeper *s)
 {
 	count_up(g, s);
 	s->rung = tick_now();
 	atomic_store(&s->asleep, 0);
-	if (s->waiter != NULL)
-		waiter_stir(s->waiter);
-	else
-		word_wake(&s->asleep, 1);
+	word_wake(&s->asleep, 1);
 }
 
 bool
@@ -132,7 +129,7 @@ lie_down(struct gang *g, struct sleeper *s, uint64_t event)
 			pthread_mutex_unlock(&g->lock);
 			return false;
 		}
-		sentry = s->waiter == NULL && (counts & REST_SENTRY) == 0 &&
+		sentry = (counts & REST_SENTRY) == 0 &&
 			(counts / REST_RUNS & REST_MOST) != 0;
 		now = counts - REST_LOOKS + REST_ASLEEP +
 			(sentry ? REST_SENTRY : 0);
@@ -226,25 +223,4 @@ rest_hand(struct gang *g, struct hand *hand, struct wait *wait)
 			look_after(g, s);
 	}
 	wait_woken(wait, s->rung != 0 ? tick_now() - s->rung : 0);
-}
-
-void
-rest_waiter(struct gang *g, struct waiter *w, int64_t until, bool seated)
-{
-	struct sleeper s = { .waiter = w };
-	uint64_t event;
-
-	/* Whoever works needs a seat. */
-	if (!seated) {
-		waiter_rest(w, until);
-		return;
-	}
-	event = announce(g);
-	if (gang_pending(g) || !lie_down(g, &s, event))
-		return;
-	waiter_doze(w);
-	if (atomic_load(&s.asleep) != 0)
-		waiter_sleep(w, until);
-	waiter_get_up(w);
-	get_up(g, &s);
 }

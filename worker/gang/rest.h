@@ -62,11 +62,6 @@ void rest_wake_all(struct gang *g);
  * is something. It looks for work, before and afterwards. */
 void rest_hand(struct gang *g, struct hand *hand, struct wait *wait);
 
-/* rest_waiter() - a thread that helps, and found nothing for a while, sleeps until @w is
- * done, or the time is up. @seated: or somebody wakes it for work; it looks for some,
- * before and afterwards. */
-void rest_waiter(struct gang *g, struct waiter *w, int64_t until, bool seated);
-
 /* rest_little() - what costs less than two wake-ups, in ticks. */
 int64_t rest_little(const struct gang *g);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* run.c - see gang.h: seats, posting, finding and running, helping. */
+/* run.c - see gang.h: seats, posting, finding and running, sweeping. */
 #include "base/clock.h"
 #include "base/status.h"
 #include "worker/gang/rest.h"
@@ -332,20 +332,29 @@ sweep_own(const struct broom *b, uint32_t most)
 	}
 }
 
+/* So do these, but behind what is posted meanwhile. */
 static void
 sweep_inbox(const struct broom *b, uint32_t most)
 {
-	struct gang_task *task[BATCH];
-	uint32_t count;
+	struct gang_task *first = NULL, *last = NULL, *task[BATCH];
+	uint32_t count = 1;
 
-	for (; most > 0; most -= count < most ? count : most) {
-		count = inbox_take(&b->gang->inbox, task, BATCH);
-		if (count == 0)
-			break;
-		for (uint32_t i = 0; i < count; i++)
-			if (!sweep_one(b, task[i]))
-				inbox_put(&b->gang->inbox, task[i], task[i]);
+	for (; most > 0 && count > 0; most -= count) {
+		count = inbox_take(&b->gang->inbox, task,
+			most < BATCH ? most : BATCH);
+		for (uint32_t i = 0; i < count; i++) {
+			if (sweep_one(b, task[i]))
+				continue;
+			if (first == NULL)
+				first = task[i];
+			else
+				atomic_store_explicit(&last->next, task[i],
+					memory_order_relaxed);
+			last = task[i];
+		}
 	}
+	if (first != NULL)
+		inbox_put(&b->gang->inbox, first, last);
 }
 
 void
@@ -357,86 +366,4 @@ gang_sweep(struct gang *g, uint32_t most,
 	sweep_own(&b, most);
 	sweep_inbox(&b, most);
 	gang_share(g, 1); /* nobody saw them meanwhile */
-}
-
-/* --- helping -------------------------------------------------------------- */
-
-static bool
-is_over(const struct waiter *w, int64_t until)
-{
-	return waiter_is_done(w) ||
-		(until != INT64_MAX && clock_now() >= until);
-}
-
-/* Whatever there is, while it is to be waited for. False: nothing was done. */
-static bool
-work_aside(struct gang *g, const struct waiter *w, int64_t until)
-{
-	bool worked = false;
-	struct seat *seat;
-
-	if (!gang_pending(g))
-		return false;
-	seat = seat_take(g, 0);
-	if (seat == NULL)
-		return false;
-	seat_count(g, seat);
-	while (!is_over(w, until) && gang_work(g, seat))
-		worked = true;
-	seat_leave();
-	return worked;
-}
-
-static bool
-can_work(struct gang *g, const struct seat *seat)
-{
-	return gang_pending(g) && (seat != NULL || seat_free(g));
-}
-
-/* There was nothing. */
-static void
-await(struct gang *g, const struct seat *seat, struct waiter *w, int64_t until)
-{
-	struct wait wait;
-	bool over = false;
-
-	if (seat != NULL)
-		atomic_fetch_add(&g->counts, REST_LOOKS - REST_RUNS);
-	wait_begin(&wait, &g->env, NULL, NULL);
-	while (!over) {
-		switch (wait_turn(&wait)) {
-		case WAIT_AGAIN:
-			break;
-		case WAIT_LOOK:
-			over = is_over(w, until);
-			break;
-		case WAIT_SLEEP:
-			rest_waiter(g, w, until, seat != NULL);
-			wait_woken(&wait, 0);
-			over = is_over(w, until);
-			break;
-		}
-		over = over || waiter_is_done(w) || can_work(g, seat);
-	}
-	wait_end(&wait);
-	if (seat != NULL)
-		atomic_fetch_add(&g->counts, REST_RUNS - REST_LOOKS);
-}
-
-bool
-gang_help(struct gang *g, struct waiter *w, int64_t until)
-{
-	struct seat *seat = seat_mine(g);
-	bool worked;
-
-	while (!is_over(w, until)) {
-		worked = seat != NULL ? gang_work(g, seat) :
-					work_aside(g, w, until);
-		if (!worked)
-			await(g, seat, w, until);
-	}
-	/* It may have been woken for what is there in place of another one. */
-	if (seat != NULL)
-		gang_share(g, 1);
-	return waiter_is_done(w);
 }

@@ -43,50 +43,18 @@ waiter_end(struct waiter *w)
 		word_wake(&w->state, 1);
 }
 
-/* waiter_get_up() - it does not sleep any more; false: it did not. */
-static inline bool
-waiter_get_up(struct waiter *w)
-{
-	uint32_t was = WAITER_ASLEEP;
-
-	return atomic_compare_exchange_strong(&w->state, &was, WAITER_PENDING);
-}
-
-/* waiter_stir() - it is to look, if it sleeps; it may not go meanwhile. */
-static inline void
-waiter_stir(struct waiter *w)
-{
-	if (waiter_get_up(w))
-		word_wake(&w->state, 1);
-}
-
-/* waiter_doze() - say that it sleeps from now on, before the last look at what it may be
- * stirred for. */
-static inline void
-waiter_doze(struct waiter *w)
-{
-	uint32_t was = WAITER_PENDING;
-
-	atomic_compare_exchange_strong(&w->state, &was, WAITER_ASLEEP);
-}
-
-/* waiter_sleep() - until something has come, or @until, of CLOCK_MONOTONIC, is over;
- * INT64_MAX: never. After waiter_doze(). */
-static inline void
-waiter_sleep(struct waiter *w, int64_t until)
-{
-	while (atomic_load(&w->state) == WAITER_ASLEEP &&
-		(until == INT64_MAX || clock_now() < until))
-		word_sleep(&w->state, WAITER_ASLEEP, until);
-}
-
-/* waiter_rest() - all three, for who is ended, and nothing else. */
+/* waiter_rest() - sleep until something has come, or @until, of CLOCK_MONOTONIC, is over;
+ * INT64_MAX: never. */
 static inline void
 waiter_rest(struct waiter *w, int64_t until)
 {
-	waiter_doze(w);
-	waiter_sleep(w, until);
-	waiter_get_up(w);
+	uint32_t awake = WAITER_PENDING, asleep = WAITER_ASLEEP;
+
+	atomic_compare_exchange_strong(&w->state, &awake, WAITER_ASLEEP);
+	while (atomic_load(&w->state) == WAITER_ASLEEP &&
+		(until == INT64_MAX || clock_now() < until))
+		word_sleep(&w->state, WAITER_ASLEEP, until);
+	atomic_compare_exchange_strong(&w->state, &asleep, WAITER_PENDING);
 }
 
 #endif /* WORKER_RPC_WAITER_H */
