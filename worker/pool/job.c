@@ -501,7 +501,7 @@ count_part(struct job *job, const struct job_part *part)
 bool
 job_leave(struct task *t)
 {
-	uint32_t held = atomic_load_explicit(&t->held, memory_order_relaxed);
+	uint32_t held = atomic_load_explicit(&t->held, memory_order_acquire);
 
 	return held != TASK_HELPED ||
 		!atomic_compare_exchange_strong(&t->held, &held,

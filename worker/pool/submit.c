@@ -94,8 +94,10 @@ take_task(struct xr_pool *pool, int64_t deadline, uint32_t *index,
 	/* Those that were used last are near. */
 	if (pool->spare_count == 0 || pool->numbers % REAP == 0)
 		thread_reap(pool);
-	if (pool->spare_count == 0 && seat_is_ours(pool))
+	if (pool->spare_count == 0 && status == XR_OK && seat_is_ours(pool)) {
 		thread_sweep(pool);
+		status = may_submit(pool, err);
+	}
 	while (status == XR_OK && pool->spare_count == 0) {
 		if (!await_room(pool, deadline))
 			return fail(err, XR_E_TIMEOUT,

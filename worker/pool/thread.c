@@ -189,19 +189,20 @@ run(struct gang_task *gang, uint32_t seat)
 }
 
 static bool
-is_helped(const struct gang_task *gang)
+is_stale(const struct gang_task *gang)
 {
 	const struct task *t = (const struct task *)((const char *)gang -
 		offsetof(struct task, gang));
 
-	return atomic_load(&t->held) != TASK_WAITS;
+	return atomic_load(&t->held) != TASK_WAITS ||
+		atomic_load(&t->job->ended);
 }
 
 void
 thread_sweep(struct xr_pool *pool)
 {
 	pthread_mutex_unlock(&pool->lock);
-	gang_sweep(pool->gang, pool->conf.tasks, is_helped);
+	gang_sweep(pool->gang, pool->conf.tasks, is_stale);
 	pthread_mutex_lock(&pool->lock);
 }
 
