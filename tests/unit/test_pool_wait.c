@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_pool_wait.c - pools of threads: functions that wait for tasks of their own pool. */
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -195,6 +196,108 @@ FORKED_TEST(pool_wait, tasks_that_were_done_so_are_spare_again)
 	}
 }
 
+static _Atomic uint32_t stage;
+
+static void
+await(uint32_t what)
+{
+	int64_t from = clock_now();
+
+	while (atomic_load(&stage) < what && clock_now() - from < SOON)
+		sched_yield();
+	check(atomic_load(&stage) >= what);
+}
+
+static void
+get_all(struct xr_future **f, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		check(get(f[i], XR_TIMEOUT_NEVER, NULL) == XR_OK);
+}
+
+/* As many calls as there are tasks, but for those of who waits for it. */
+static enum xr_status
+fans_out(struct xr_call *c, struct xr_value *args, void *ctx)
+{
+	struct xr_future *f[50];
+
+	(void)args;
+	(void)ctx;
+	atomic_store(&stage, 1);
+	await(2);
+	for (int i = 0; i < 50; i++)
+		f[i] = post("twice", i);
+	get_all(f, 50);
+	return xr_reply(c, xr_value_new_nil());
+}
+
+/* It has done its own, and its seat has them yet, while it sleeps for the other one. */
+static enum xr_status
+leaves_some(struct xr_call *c, struct xr_value *args, void *ctx)
+{
+	struct xr_future *fan = post("fans-out", 0), *f[49];
+
+	(void)args;
+	(void)ctx;
+	await(1);
+	for (int i = 0; i < 49; i++)
+		f[i] = post("twice", i);
+	get_all(f, 49);
+	atomic_store(&stage, 2);
+	check(get(fan, XR_TIMEOUT_NEVER, NULL) == XR_OK);
+	return xr_reply(c, xr_value_new_nil());
+}
+
+FORKED_TEST(pool_wait, one_worker_finds_the_tasks_that_another_has_done_so)
+{
+	known("twice", twice);
+	known("fans-out", fans_out);
+	known("leaves-some", leaves_some);
+	begin(2, 64);
+	EXPECT_EQ(get(post("leaves-some", 0), SOON, NULL), XR_OK);
+	EXPECT_EQ(ran, 99);
+	end();
+}
+
+/* So does who is no worker, whether it waits before or after. */
+static enum xr_status
+holds_on(struct xr_call *c, struct xr_value *args, void *ctx)
+{
+	struct xr_future *f[60];
+	bool first = number(xr_value_at(args, 0)) != 0;
+
+	(void)ctx;
+	for (int i = 0; i < 60; i++)
+		f[i] = post("twice", i);
+	if (first)
+		atomic_store(&stage, 1);
+	get_all(f, 60);
+	if (!first)
+		atomic_store(&stage, 1);
+	await(2);
+	return xr_reply(c, xr_value_new_nil());
+}
+
+FORKED_TEST(pool_wait, others_find_the_tasks_that_were_done_so)
+{
+	struct xr_future *f[40], *holder;
+
+	known("twice", twice);
+	known("holds-on", holds_on);
+	begin(1, 64);
+	for (int round = 0; round < 40; round++) {
+		atomic_store(&stage, 0);
+		holder = post("holds-on", round % 2);
+		await(1);
+		for (int i = 0; i < 40; i++)
+			f[i] = post("twice", i);
+		atomic_store(&stage, 2);
+		EXPECT_EQ(get(holder, SOON, NULL), XR_OK);
+		get_all(f, 40);
+	}
+	end();
+}
+
 /* With a time it waits for another worker. */
 static enum xr_status
 waits(struct xr_call *c, struct xr_value *args, void *ctx)
@@ -328,20 +431,56 @@ FORKED_TEST(pool_wait, functions_take_results_of_their_pool_one_by_one)
 	}
 }
 
+/* Each waits for what is done with the result of the one before it. */
+static enum xr_status
+in_turn(struct xr_call *c, struct xr_value *args, void *ctx)
+{
+	int64_t n = number(xr_value_at(args, 0));
+
+	(void)ctx;
+	await((uint32_t)n);
+	return xr_reply(c, xr_value_new_i64(n));
+}
+
+static enum xr_status
+takes_in_turn(struct xr_call *c, struct xr_value *args, void *ctx)
+{
+	struct xr_value *items = numbers(0, 100), *v = NULL;
+	struct xr_pool_task t = { .size = sizeof(t),
+		.name = "in-turn",
+		.args = items };
+	struct xr_pool_iter *it = NULL;
+
+	(void)args;
+	(void)ctx;
+	check(xr_pool_imap(pool, &t, &it, NULL) == XR_OK);
+	for (uint32_t i = 0; i < 100; i++) {
+		check(xr_pool_iter_next(it, XR_TIMEOUT_NEVER, &v, NULL) ==
+			XR_OK);
+		check(number(v) == i);
+		xr_value_unref(v);
+		atomic_store(&stage, i + 1);
+	}
+	xr_pool_iter_free(it);
+	xr_value_unref(items);
+	return xr_reply(c, xr_value_new_nil());
+}
+
+FORKED_TEST(pool_wait, who_takes_in_order_begins_no_other_than_the_next)
+{
+	known("in-turn", in_turn);
+	known("takes-in-turn", takes_in_turn);
+	for (uint32_t workers = 1; workers <= 3; workers++) {
+		begin(workers, 0);
+		atomic_store(&stage, 0);
+		EXPECT_EQ(get(post("takes-in-turn", 0), SOON, NULL), XR_OK);
+		end();
+	}
+}
+
 /* --- ending --------------------------------------------------------------------------- */
 
 static struct xr_future *_Atomic inner;
-static _Atomic uint32_t stage;
-
-static void
-await(uint32_t what)
-{
-	int64_t from = clock_now();
-
-	while (atomic_load(&stage) != what && clock_now() - from < SOON)
-		sched_yield();
-	EXPECT_EQ(stage, what);
-}
 
 static enum xr_status
 ends(struct xr_call *c, struct xr_value *args, void *ctx)
@@ -409,16 +548,40 @@ lasts(struct xr_call *c, struct xr_value *args, void *ctx)
 	return xr_reply(c, xr_value_new_nil());
 }
 
+/* What it calls in its place hears it, too. */
 static enum xr_status
-relies(struct xr_call *c, struct xr_value *args, void *ctx)
+hands_on(struct xr_call *c, struct xr_value *args, void *ctx)
 {
-	struct xr_future *f = post("lasts", 0);
+	struct xr_pool_task t = { .size = sizeof(t), .name = "lasts" };
 
 	(void)args;
 	(void)ctx;
+	check(xr_pool_apply(pool, &t, XR_TIMEOUT_NEVER, NULL, NULL) == XR_OK);
+	return xr_reply(c, xr_value_new_nil());
+}
+
+/* As a call, and as a map, of which the second item has no task. */
+static enum xr_status
+relies(struct xr_call *c, struct xr_value *args, void *ctx)
+{
+	struct xr_value *items = numbers(0, 200);
+	struct xr_pool_task t = { .size = sizeof(t),
+		.flags = XR_POOL_CHUNK,
+		.name = "lasts",
+		.args = items,
+		.chunk = 1 };
+	int64_t how = number(xr_value_at(args, 0));
+	struct xr_future *f = NULL;
+
+	(void)ctx;
+	if (how == 2)
+		check(xr_pool_map_async(pool, &t, &f, NULL) == XR_OK);
+	else
+		f = post(how == 1 ? "hands-on" : "lasts", 0);
 	atomic_store(&inner, xr_future_ref(f));
 	atomic_store(&stage, 1);
 	check(get(f, XR_TIMEOUT_NEVER, NULL) == XR_E_CANCELLED);
+	xr_value_unref(items);
 	return xr_reply(c, xr_value_new_nil());
 }
 
@@ -427,16 +590,92 @@ FORKED_TEST(pool_wait, what_is_done_so_can_be_cancelled)
 	struct xr_future *f;
 
 	known("lasts", lasts);
+	known("hands-on", hands_on);
 	known("relies", relies);
 	begin(1, 0);
-	for (uint32_t i = 0; i < 20; i++) {
+	for (uint32_t i = 0; i < 30; i++) {
 		atomic_store(&stage, 0);
-		f = post("relies", 0);
+		f = post("relies", i % 3);
 		await(2);
 		EXPECT_EQ(xr_future_cancel(inner), XR_OK);
 		EXPECT_EQ(get(inner, SOON, NULL), XR_E_CANCELLED);
 		EXPECT_EQ(get(f, SOON, NULL), XR_OK);
 	}
+	end();
+}
+
+/* It holds the only worker until the first map has its tasks, and is cancelled. */
+static enum xr_status
+holds(struct xr_call *c, struct xr_value *args, void *ctx)
+{
+	(void)args;
+	(void)ctx;
+	atomic_store(&stage, 1);
+	await(2);
+	return xr_reply(c, xr_value_new_nil());
+}
+
+FORKED_TEST(pool_wait, a_map_goes_on_when_another_was_cancelled)
+{
+	struct xr_value *items = numbers(0, 400), *out = NULL;
+	struct xr_pool_task t = { .size = sizeof(t),
+		.flags = XR_POOL_CHUNK,
+		.name = "twice",
+		.args = items,
+		.chunk = 1 };
+	struct xr_future *f[2], *holder;
+
+	known("twice", twice);
+	known("holds", holds);
+	begin(1, 0);
+	holder = post("holds", 0);
+	await(1);
+	for (int i = 0; i < 2; i++)
+		EXPECT_EQ(xr_pool_map_async(pool, &t, &f[i], NULL), XR_OK);
+	EXPECT_EQ(xr_future_cancel(f[0]), XR_OK);
+	atomic_store(&stage, 2);
+	EXPECT_EQ(get(holder, SOON, NULL), XR_OK);
+	EXPECT_EQ(xr_future_wait(f[1], SOON, &out, &error), XR_OK);
+	EXPECT_EQ(ran, 400);
+	xr_value_unref(out);
+	xr_future_unref(f[0]);
+	xr_future_unref(f[1]);
+	xr_value_unref(items);
+	end();
+}
+
+/* A child of fork() does nothing for its parent. */
+static enum xr_status
+forks(struct xr_call *c, struct xr_value *args, void *ctx)
+{
+	struct xr_future *f = post("twice", 1);
+	sigset_t none;
+	int status = -1;
+	pid_t pid;
+
+	(void)args;
+	(void)ctx;
+	pid = fork();
+	if (pid == 0) {
+		sigemptyset(&none);
+		pthread_sigmask(SIG_SETMASK, &none, NULL);
+		alarm(1);
+		xr_future_wait(f, XR_TIMEOUT_NEVER, NULL, NULL);
+		_exit(atomic_load(&ran) == 0 ? 0 : 7);
+	}
+	check(pid > 0 && waitpid(pid, &status, 0) == pid);
+	check(WIFSIGNALED(status) || WEXITSTATUS(status) == 0);
+	check(get(f, XR_TIMEOUT_NEVER, NULL) == XR_OK);
+	return xr_reply(c, xr_value_new_nil());
+}
+
+FORKED_TEST(pool_wait, a_child_of_fork_does_nothing_of_it)
+{
+	known("twice", twice);
+	known("forks", forks);
+	begin(1, 0);
+	EXPECT_EQ(get(post("forks", 0), SOON, NULL), XR_OK);
+	EXPECT_EQ(ran, 1);
 	end();
 }
 

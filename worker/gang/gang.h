@@ -83,8 +83,9 @@ bool gang_run(struct gang *gang, struct gang_task *task);
 /*
  * gang_sweep() - tasks of which @is_stale says that it is nothing to run them are run now.
  *
- * Those that were posted from outside, and on the seat of this thread, which has one; in any
- * order. The others keep theirs. @most: of each of both so many are looked at.
+ * In any order, and on no seat. The others stay in theirs, but for those that wait behind
+ * others than us, and come to the end of what was posted from outside. @most: of each so many
+ * are looked at.
  */
 void gang_sweep(struct gang *gang, uint32_t most,
 	bool (*is_stale)(const struct gang_task *task));

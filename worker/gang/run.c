@@ -5,8 +5,9 @@
 #include "worker/gang/rest.h"
 #include "worker/shm/tick.h"
 
-#define BATCH 32 /* tasks that one takes from the inbox, for all; see deque.c */
-#define TIMED 16 /* tasks from one look at the clock to the next, .. */
+#define BATCH    32 /* tasks that one takes from the inbox, for all; see deque.c */
+#define PATIENCE 1000 /* looks at an inbox that another one takes from */
+#define TIMED    16   /* tasks from one look at the clock to the next, .. */
 #define LONG_TICKS(g) \
 	((int64_t)(g)->env.rate / 500) /* .. but of 2 us or more */
 
@@ -183,8 +184,11 @@ gang_share(struct gang *g, uint32_t tasks)
 {
 	uint64_t counts = atomic_load(&g->counts);
 
-	if ((counts & (REST_EVENT | REST_MOST)) != 0 &&
-		rest_nobody_looks(counts) && gang_pending(g))
+	/* Who is about to sleep has looked, and may not have seen it. */
+	bool is_to_look = (counts & REST_EVENT) != 0 ||
+		((counts & REST_MOST) != 0 && rest_nobody_looks(counts));
+
+	if (is_to_look && gang_pending(g))
 		rest_event(g, tasks);
 }
 
@@ -299,8 +303,9 @@ gang_run(struct gang *g, struct gang_task *task)
 
 struct broom {
 	struct gang *gang;
-	struct seat *seat;
+	struct seat *seat; /* ours; NULL */
 	bool (*is_stale)(const struct gang_task *task);
+	struct gang_task *first, *last; /* for the inbox, linked */
 };
 
 /* False: it is to be kept. */
@@ -309,8 +314,21 @@ sweep_one(const struct broom *b, struct gang_task *task)
 {
 	if (!b->is_stale(task))
 		return false;
-	task->run(task, b->seat->index);
+	task->run(task, b->seat != NULL ? b->seat->index : GANG_NOBODY);
 	return true;
+}
+
+static void
+sweep_off(struct broom *b, struct gang_task *task)
+{
+	if (sweep_one(b, task))
+		return;
+	if (b->first == NULL)
+		b->first = task;
+	else
+		atomic_store_explicit(&b->last->next, task,
+			memory_order_relaxed);
+	b->last = task;
 }
 
 /* Those that are kept come back in their order. */
@@ -328,42 +346,63 @@ sweep_own(const struct broom *b, uint32_t most)
 	}
 	for (task = kept; task != NULL; task = next) {
 		next = atomic_load_explicit(&task->next, memory_order_relaxed);
-		XR_ASSERT(deque_push(d, task)); /* it has the room */
+		if (!deque_push(d, task))
+			inbox_put(&b->gang->inbox, task, task);
 	}
 }
 
-/* So do these, but behind what is posted meanwhile. */
+/* Who sits there sleeps, maybe, for as long as nobody does this. */
 static void
-sweep_inbox(const struct broom *b, uint32_t most)
+sweep_others(struct broom *b, uint32_t most)
 {
-	struct gang_task *first = NULL, *last = NULL, *task[BATCH];
-	uint32_t count = 1;
+	struct gang *g = b->gang;
+	struct gang_task *task;
 
-	for (; most > 0 && count > 0; most -= count) {
-		count = inbox_take(&b->gang->inbox, task,
-			most < BATCH ? most : BATCH);
-		for (uint32_t i = 0; i < count; i++) {
-			if (sweep_one(b, task[i]))
-				continue;
-			if (first == NULL)
-				first = task[i];
-			else
-				atomic_store_explicit(&last->next, task[i],
-					memory_order_relaxed);
-			last = task[i];
+	for (uint32_t i = 0; i < g->seats; i++) {
+		struct deque *d = &g->seat[i].deque;
+
+		for (uint32_t n = 0; &g->seat[i] != b->seat && n < most; n++) {
+			task = deque_steal(d);
+			if (task != NULL)
+				sweep_off(b, task);
+			else if (deque_empty(d))
+				break;
 		}
 	}
-	if (first != NULL)
-		inbox_put(&b->gang->inbox, first, last);
+}
+
+static void
+sweep_inbox(struct broom *b, uint32_t most)
+{
+	struct inbox *in = &b->gang->inbox;
+	struct gang_task *task[BATCH];
+	uint32_t count;
+
+	for (uint32_t tries = 0; most > 0 && tries < PATIENCE; tries++) {
+		count = inbox_take(in, task, most < BATCH ? most : BATCH);
+		for (uint32_t i = 0; i < count; i++)
+			sweep_off(b, task[i]);
+		most -= count;
+		if (count > 0)
+			tries = 0;
+		else if (inbox_empty(in))
+			break;
+		else
+			tick_pause(); /* somebody takes a few */
+	}
 }
 
 void
 gang_sweep(struct gang *g, uint32_t most,
 	bool (*is_stale)(const struct gang_task *task))
 {
-	const struct broom b = { g, seat_mine(g), is_stale };
+	struct broom b = { g, seat_mine(g), is_stale, NULL, NULL };
 
-	sweep_own(&b, most);
+	if (b.seat != NULL)
+		sweep_own(&b, most);
+	sweep_others(&b, most);
 	sweep_inbox(&b, most);
+	if (b.first != NULL)
+		inbox_put(&g->inbox, b.first, b.last);
 	gang_share(g, 1); /* nobody saw them meanwhile */
 }

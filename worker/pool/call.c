@@ -4,6 +4,7 @@
 #include "worker/pool/call.h"
 #include "worker/pool/help.h"
 #include "worker/pool/tell.h"
+#include "worker/pool/thread.h"
 #include "worker/rpc/future.h"
 
 /* --- its future ---------------------------------------------------------------------- */
@@ -46,6 +47,7 @@ static void
 after_abort(struct xr_pool *pool)
 {
 	take_nudge(pool);
+	thread_tidy(pool);
 	feed_hungry(pool);
 	pool_close_queues(pool);
 }

@@ -5,25 +5,54 @@
 #include "worker/pool/help.h"
 #include "worker/pool/thread.h"
 
-/* Not on the stack: the function may end its thread. */
+/* Not on the stack: the function may end its thread; and not freed before the seat: who has
+ * kept the call may ask late whether it was cancelled. */
 struct help {
 	struct stint stint;
 	struct task loose; /* of items that no task has */
+	struct help *next;
 };
 
 /* NULL: no seat of it is ours, or there is no memory. */
 static struct help *
 help_new(const struct xr_pool *pool)
 {
-	return seat_is_ours(pool) ?
-		aligned_alloc(_Alignof(struct help), sizeof(struct help)) :
-		NULL;
+	struct seat *seat;
+	struct help *h;
+
+	if (pool_forked(pool, NULL) != XR_OK || !seat_is_ours(pool))
+		return NULL;
+	seat = &pool->seats[gang_seat(pool->gang)];
+	h = seat->helps;
+	if (h == NULL)
+		return aligned_alloc(_Alignof(struct help), sizeof(*h));
+	seat->helps = h->next;
+	return h;
+}
+
+static void
+put_back(struct seat *seat, struct help *h)
+{
+	h->next = seat->helps;
+	seat->helps = h;
 }
 
 void
 help_free(struct stint *s)
 {
-	free((char *)s - offsetof(struct help, stint));
+	put_back(s->seat,
+		(struct help *)((char *)s - offsetof(struct help, stint)));
+}
+
+void
+help_fini(struct seat *seat)
+{
+	struct help *h;
+
+	while ((h = seat->helps) != NULL) {
+		seat->helps = h->next;
+		free(h);
+	}
 }
 
 /* Nobody has begun it, nor will. */
@@ -39,12 +68,13 @@ static bool
 help(struct help *h, struct xr_pool *pool, struct task *t)
 {
 	if (t == NULL) {
-		free(h);
+		put_back(&pool->seats[gang_seat(pool->gang)], h);
 		return false;
 	}
 	stint_begin_inside(&h->stint, pool, t);
 	thread_run(&h->stint);
 	help_free(&h->stint);
+	thread_tidy(pool);
 	return true;
 }
 
@@ -62,6 +92,15 @@ help_call(struct task *t, const struct job *job, const struct xr_future *future)
 		t->job == job && claim(t);
 	pthread_mutex_unlock(&pool->lock);
 	return help(h, pool, is_ours ? t : NULL);
+}
+
+/* Has it what who waits for @job has to have first? Of a map that is all of it, of an iterator
+ * with order one item. */
+static bool
+is_due(const struct job *job, size_t first, size_t count)
+{
+	return job->kind != JOB_ITER ||
+		(first <= job->given && job->given < first + count);
 }
 
 /* The first that was posted and is not begun. With the lock held. */
@@ -82,6 +121,7 @@ claim_first(const struct job *job)
 				continue;
 			left--;
 			if (atomic_load(&t->held) == TASK_WAITS &&
+				is_due(job, t->first, t->count) &&
 				(first == NULL || t->first < first->first))
 				first = t;
 		}
@@ -97,12 +137,12 @@ find(struct job *job, struct task *loose)
 
 	if (atomic_load(&job->ended))
 		return NULL;
-	if (job->item == NULL && feed_loose(job, loose))
+	if (job->item != NULL)
+		t = claim_first(job);
+	if (t == NULL && is_due(job, job->next, job->chunk) &&
+		feed_loose(job, loose))
 		return loose;
-	t = claim_first(job);
-	if (t == NULL && job->item != NULL && feed_loose(job, loose))
-		return loose;
-	return t;
+	return t != NULL || job->item != NULL ? t : claim_first(job);
 }
 
 bool

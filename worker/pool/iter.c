@@ -86,6 +86,8 @@ help(struct job *job)
 {
 	bool is_some;
 
+	if (!future_may_help())
+		return false;
 	pthread_mutex_unlock(&job->pool->lock);
 	is_some = help_job(job);
 	pthread_mutex_lock(&job->pool->lock);

@@ -10,6 +10,7 @@
 #include "worker/pool/help.h"
 #include "worker/pool/job.h"
 #include "worker/pool/tell.h"
+#include "worker/pool/thread.h"
 #include "worker/rpc/future.h"
 
 #define SHORT_NS  20000     /* a chunk of less is made larger */
@@ -498,14 +499,23 @@ count_part(struct job *job, const struct job_part *part)
 	return true;
 }
 
+/* False: it is not in that state. */
+static bool
+go_stale(struct xr_pool *pool, struct task *t, uint32_t from)
+{
+	atomic_fetch_add(&pool->stale, 1);
+	if (atomic_compare_exchange_strong(&t->held, &from, TASK_STALE))
+		return true;
+	atomic_fetch_sub(&pool->stale, 1);
+	return false;
+}
+
 bool
-job_leave(struct task *t)
+job_leave(struct xr_pool *pool, struct task *t)
 {
 	uint32_t held = atomic_load_explicit(&t->held, memory_order_acquire);
 
-	return held != TASK_HELPED ||
-		!atomic_compare_exchange_strong(&t->held, &held,
-			TASK_HELPED_OVER);
+	return held != TASK_HELPED || !go_stale(pool, t, held);
 }
 
 /* What is over is spare; with the lock held. False: the gang has it, and its reference. */
@@ -513,7 +523,7 @@ static bool
 free_task(struct xr_pool *pool, struct task *t)
 {
 	job_close(pool);
-	if (!job_leave(t))
+	if (!job_leave(pool, t))
 		return false;
 	if (atomic_load_explicit(&t->held, memory_order_relaxed) != TASK_LOOSE)
 		job_reclaim(pool, t);
@@ -574,6 +584,17 @@ is_being_put(struct task *t)
 		t->gen << 2 | FORSAKEN);
 }
 
+/* If nobody has begun it, nobody will; the gang has it yet, and its reference. */
+static void
+drop_posted(struct xr_pool *pool, struct task *t, struct call_rest *rest)
+{
+	if (!go_stale(pool, t, TASK_WAITS))
+		return;
+	job_close(pool);
+	if (t->job->is_own)
+		*rest = call_take(t->job);
+}
+
 bool
 job_drop(struct xr_pool *pool, struct task *t, struct call_rest *rest)
 {
@@ -584,9 +605,11 @@ job_drop(struct xr_pool *pool, struct task *t, struct call_rest *rest)
 	if (t->is_again) {
 		TAILQ_REMOVE(&pool->again, t, list);
 		t->is_again = false;
-	} else if (pool->gang != NULL || is_being_put(t) ||
-		!ledger_drop(&pool->ledger, i, t->gen)) {
-		return false; /* the gang, or another one, has it yet */
+	} else if (pool->gang != NULL) {
+		drop_posted(pool, t, rest);
+		return false;
+	} else if (is_being_put(t) || !ledger_drop(&pool->ledger, i, t->gen)) {
+		return false; /* another one has it yet */
 	}
 	if (t->job->is_own)
 		*rest = call_take(t->job);
@@ -642,6 +665,7 @@ job_abort(struct job *job, struct xr_value *error)
 	for (; dropped > 0; dropped--)
 		job_unref(job);
 	job_unref(job); /* the list's */
+	thread_tidy(pool);
 	feed_hungry(pool);
 	pool_close_queues(pool);
 	return true;

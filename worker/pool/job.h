@@ -131,10 +131,10 @@ void job_make_spare(struct xr_pool *pool, struct task *task);
 
 /* job_leave() - who has run @task is done with it. False: so is everybody; the gang will make
  * it spare when it comes to it, which may be at once. */
-bool job_leave(struct task *task);
+bool job_leave(struct xr_pool *pool, struct task *task);
 
 /* job_drop() - the job of @task has ended, with the lock held: who has it in hand is told,
- * and if nobody has, it is spare. True: so it is; a reference of the job, or of its own
+ * and if nobody has, it is spare, or, with threads, will not run. True: so it is; a reference of the job, or of its own
  * one what is put into @rest, is left over. */
 struct call_rest;
 bool job_drop(struct xr_pool *pool, struct task *task, struct call_rest *rest);

@@ -47,12 +47,12 @@ struct seat;
 /* With threads: who has it. A waiter that has begun a task leaves it in the gang, which has it
  * until its turn would be. */
 enum task_held {
-	TASK_WAITS,       /* nobody has begun it */
-	TASK_RUNS,        /* who took it out of the gang */
-	TASK_HELPED,      /* who waits for it (help.h) */
-	TASK_HELPED_OUT,  /* the same, and the gang has it no more */
-	TASK_HELPED_OVER, /* it is over, and the gang's yet */
-	TASK_LOOSE,       /* none of the pool's: the gang never has it */
+	TASK_WAITS,      /* nobody has begun it */
+	TASK_RUNS,       /* who took it out of the gang */
+	TASK_HELPED,     /* who waits for it (help.h) */
+	TASK_HELPED_OUT, /* the same, and the gang has it no more */
+	TASK_STALE, /* it is over, or will not run, and is the gang's yet */
+	TASK_LOOSE, /* none of the pool's: the gang never has it */
 };
 
 /* A task that may be waiting or in hand: of the ledger's line with its number. Whoever runs
@@ -167,8 +167,9 @@ struct xr_pool {
 	_Atomic bool
 		stirs; /* threads that have done a task look after who waits
 			     * for room, or for the end: thread.h */
-	_Atomic bool hungry;  /* something is to be put, once there is room */
-	_Atomic bool starves; /* somebody found none: feed_starve() */
+	_Atomic uint32_t stale; /* tasks, TASK_STALE */
+	_Atomic bool hungry;    /* something is to be put, once there is room */
+	_Atomic bool starves;   /* somebody found none: feed_starve() */
 	_Atomic bool out_is_over; /* no result comes any more */
 	_Atomic bool naps;        /* who leads sleeps on @nudges */
 	struct taker *taker;      /* who leads has these: */

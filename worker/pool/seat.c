@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "worker/pool/help.h"
 #include "worker/pool/seat.h"
 #include "worker/pool/tell.h"
 #include "worker/rpc/future.h"
@@ -76,14 +77,20 @@ stint_begin(struct xr_pool *pool, struct task *t, uint32_t i)
 	return s;
 }
 
-/* Others than who waits for it may want it, and so it is not cancelled with him. */
+/* Others than who waits for it may want it, and so it is not cancelled with him. Who asks may
+ * have kept the call, and be late. */
 static bool
-is_cancelled_inside(const struct hand *h)
+is_cancelled_loose(const struct hand *h)
 {
 	const struct stint *s = h->ctx;
+	struct xr_pool *pool = s->pool;
+	bool is;
 
-	return atomic_load(&s->pool->ledger.head->ended) != 0 ||
-		atomic_load(&s->part.task->job->ended);
+	pthread_mutex_lock(&pool->lock);
+	is = atomic_load(&pool->ledger.head->ended) != 0 || s->loose == NULL ||
+		atomic_load(&s->loose->ended);
+	pthread_mutex_unlock(&pool->lock);
+	return is;
 }
 
 void
@@ -98,8 +105,22 @@ stint_begin_inside(struct stint *s, struct xr_pool *pool, struct task *t)
 		.outer = seat->now,
 	};
 	stint_init(s, pool, i);
-	s->hand.is_cancelled = is_cancelled_inside;
+	if (atomic_load(&t->held) == TASK_LOOSE) {
+		s->loose = t->job;
+		s->hand.is_cancelled = is_cancelled_loose;
+	} else {
+		s->index = (uint32_t)(t - pool->task);
+		s->gen = t->gen & LEDGER_GEN_MASK;
+	}
 	seat->now = s;
+}
+
+static void
+leave_loose(struct stint *s)
+{
+	pthread_mutex_lock(&s->pool->lock);
+	s->loose = NULL;
+	pthread_mutex_unlock(&s->pool->lock);
 }
 
 void
@@ -110,6 +131,8 @@ stint_end(struct stint *s)
 	s->seat->now = s->outer;
 	if (!s->part.inside)
 		ledger_since(&pool->ledger, s->place, s->since);
+	if (s->loose != NULL)
+		leave_loose(s);
 	s->part.ns = (uint64_t)(clock_now() - s->began);
 	if (__builtin_expect(prof_is_on(), false))
 		tell_ran(pool, s->part.task, s->began, &s->part);
@@ -281,7 +304,7 @@ seat_call(struct xr_pool *pool, const struct job_ask *ask,
 	bool ok;
 
 	if (seat->now != NULL) {
-		hand.is_cancelled = is_cancelled;
+		hand.is_cancelled = seat->now->hand.is_cancelled;
 		hand.ctx = seat->now;
 	}
 	ok = ask->kind == JOB_APPLY ?
@@ -328,6 +351,7 @@ seats_free(struct xr_pool *pool)
 {
 	for (uint32_t i = 0; pool->seats != NULL && i < pool->conf.workers;
 		i++) {
+		help_fini(&pool->seats[i]);
 		xr_value_unref(pool->seats[i].nil);
 		xr_value_unref(pool->seats[i].none);
 	}

@@ -16,6 +16,7 @@
 #include "worker/pool/run.h"
 
 /* A task on a seat. */
+struct help;
 struct stint {
 	struct hand hand;
 	struct xr_pool *pool;
@@ -25,12 +26,16 @@ struct stint {
 	struct job_part part;
 	int64_t began, since; /* of what was told of the seat; 0: nothing */
 	struct stint *outer;  /* which waits for this one; NULL: none */
+	struct job
+		*loose; /* whose items it has, and no task; NULL, and under the
+			       * pool's lock */
 };
 
 struct seat {
 	struct stint *now; /* NULL: none */
 	struct stint own;
 	struct xr_value *nil, *none; /* NIL, and an empty LIST */
+	struct help *helps;          /* that are not used (help.h) */
 	char name[140];
 	/* Tasks of calls that are over: added by who sits here, taken all at once. */
 	_Alignas(128) _Atomic(struct task *) done;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* submit.c - see xrun/pool.h: what a pool is given to do. */
+#include <pthread.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -94,10 +95,6 @@ take_task(struct xr_pool *pool, int64_t deadline, uint32_t *index,
 	/* Those that were used last are near. */
 	if (pool->spare_count == 0 || pool->numbers % REAP == 0)
 		thread_reap(pool);
-	if (pool->spare_count == 0 && status == XR_OK && seat_is_ours(pool)) {
-		thread_sweep(pool);
-		status = may_submit(pool, err);
-	}
 	while (status == XR_OK && pool->spare_count == 0) {
 		if (!await_room(pool, deadline))
 			return fail(err, XR_E_TIMEOUT,
@@ -359,6 +356,21 @@ call_inside(struct xr_pool *pool, const struct job_ask *ask,
 	return status;
 }
 
+static void
+unref(void *future)
+{
+	xr_future_unref(future);
+}
+
+/* On a seat, with callbacks. What it is may end the thread. */
+static void
+help(struct xr_future *future)
+{
+	pthread_cleanup_push(unref, future);
+	future_help(future);
+	pthread_cleanup_pop(0);
+}
+
 static enum xr_status
 synchronous(struct xr_pool *pool, const struct job_ask *ask, int64_t timeout,
 	struct xr_value **value, struct xr_error *err)
@@ -381,6 +393,8 @@ synchronous(struct xr_pool *pool, const struct job_ask *ask, int64_t timeout,
 	status = submit_async(pool, &timed, &future, err);
 	if (status != XR_OK)
 		return status;
+	if (deadline == INT64_MAX && seat_is_ours(pool))
+		help(future);
 	status = xr_future_wait(future, future_left(deadline), value, err);
 	if (status == XR_E_TIMEOUT)
 		take_begun(pool);

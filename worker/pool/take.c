@@ -15,6 +15,7 @@
 #include "worker/pool/keeper.h"
 #include "worker/pool/take.h"
 #include "worker/pool/tell.h"
+#include "worker/pool/thread.h"
 #include "worker/rpc/future.h"
 #include "worker/rpc/word.h"
 
@@ -459,6 +460,7 @@ take_await(struct xr_pool *pool, struct waiter *w, int64_t deadline)
 	bool leads = false;
 
 	if (pool->gang != NULL) {
+		thread_tidy(pool);
 		waiter_rest(w, deadline);
 		return waiter_is_done(w);
 	}

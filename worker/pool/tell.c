@@ -122,17 +122,19 @@ tell_part_end(const struct tell_part *part, struct xr_pool *pool)
 
 /* --- profiles ------------------------------------------------------------------------- */
 
-/* This one is over, or will be in a moment. */
+/* And this one, which is over, or will be in a moment. */
 static uint32_t
-open_now(struct xr_pool *pool)
+open_now(struct xr_pool *pool, const struct task *t)
 {
-	uint64_t open;
+	uint64_t open, stale = atomic_load(&pool->stale);
 
 	pthread_mutex_lock(&pool->lock);
 	thread_reap(pool);
 	open = pool->conf.tasks - pool->spare_count + pool->unfed;
 	pthread_mutex_unlock(&pool->lock);
-	return open > 0 ? (uint32_t)(open - 1) : 0;
+	if (atomic_load(&t->held) == TASK_LOOSE)
+		open++;
+	return open > stale ? (uint32_t)(open - stale) : 1;
 }
 
 static void
@@ -143,7 +145,7 @@ note(struct xr_pool *pool, const struct task *t, struct prof_event *e)
 	snprintf(key, sizeof(key), "pool#%.200s: %.255s", pool->conf.name,
 		t->job->func->name);
 	e->key = key;
-	e->open = open_now(pool) + 1;
+	e->open = open_now(pool, t);
 	prof_note_task(e);
 }
 

@@ -90,7 +90,7 @@ call_over_here(struct stint *s, struct xr_value *result, bool ok)
 	job_close(pool);
 	future = call_claim(job);
 	rest = call_take(job);
-	if (job_leave(t))
+	if (job_leave(pool, t))
 		add_done(pool, s->seat, t); /* and so it may be another one's */
 	call_drop(&rest);
 	call_settle(future, result, !ok);
@@ -133,13 +133,14 @@ task_of(struct gang_task *gang)
 	return (struct task *)((char *)gang - offsetof(struct task, gang));
 }
 
-/* Who waited for it has done it. */
+/* It is stale. */
 static void
 make_spare(struct xr_pool *pool, struct task *t)
 {
 	struct job *job = t->job->is_own ? NULL : t->job;
 	bool closes;
 
+	atomic_fetch_sub(&pool->stale, 1);
 	pthread_mutex_lock(&pool->lock);
 	job_reclaim(pool, t);
 	closes = pool->state != XR_POOL_RUNNING;
@@ -150,7 +151,7 @@ make_spare(struct xr_pool *pool, struct task *t)
 	feed_hungry(pool);
 }
 
-/* The gang has it no more. False: who waits for it has begun it. */
+/* The gang has it no more. False: who waits for it has begun it, or it is stale. */
 static bool
 take_out(struct task *t)
 {
@@ -158,11 +159,18 @@ take_out(struct task *t)
 
 	if (atomic_compare_exchange_strong(&t->held, &held, TASK_RUNS))
 		return true;
-	if (held == TASK_HELPED_OVER ||
+	if (held == TASK_STALE ||
 		!atomic_compare_exchange_strong(&t->held, &held,
 			TASK_HELPED_OUT))
 		make_spare(t->job->pool, t);
 	return false;
+}
+
+static void
+drop_part(struct xr_pool *pool, struct task *t)
+{
+	job_part_dropped(pool, t);
+	feed_hungry(pool);
 }
 
 static void
@@ -171,7 +179,7 @@ drop(struct gang_task *gang)
 	struct task *t = task_of(gang);
 
 	if (take_out(t))
-		job_part_dropped(t->job->pool, t);
+		drop_part(t->job->pool, t);
 }
 
 static void
@@ -183,7 +191,7 @@ run(struct gang_task *gang, uint32_t seat)
 	if (!take_out(t))
 		return;
 	if (atomic_load_explicit(&t->job->ended, memory_order_acquire))
-		job_part_dropped(pool, t);
+		drop_part(pool, t);
 	else
 		thread_run(stint_begin(pool, t, seat));
 }
@@ -194,16 +202,15 @@ is_stale(const struct gang_task *gang)
 	const struct task *t = (const struct task *)((const char *)gang -
 		offsetof(struct task, gang));
 
-	return atomic_load(&t->held) != TASK_WAITS ||
-		atomic_load(&t->job->ended);
+	return atomic_load(&t->held) == TASK_STALE;
 }
 
 void
-thread_sweep(struct xr_pool *pool)
+thread_tidy(struct xr_pool *pool)
 {
-	pthread_mutex_unlock(&pool->lock);
-	gang_sweep(pool->gang, pool->conf.tasks, is_stale);
-	pthread_mutex_lock(&pool->lock);
+	if (__builtin_expect(atomic_load(&pool->stirs), false) &&
+		pool->gang != NULL && atomic_load(&pool->stale) > 0)
+		gang_sweep(pool->gang, pool->conf.tasks, is_stale);
 }
 
 /* Who would sleep meanwhile does it himself, if a seat is free; but what each worker has
@@ -225,9 +232,10 @@ thread_put(struct xr_pool *pool, uint32_t index, struct xr_error *err)
 	gang->drop = drop;
 	if (run_here(pool, job, gang))
 		return XR_OK;
-	return gang_post(pool->gang, gang) || !take_out(&pool->task[index]) ?
-		XR_OK :
-		fail(err, XR_E_CLOSED, "the pool was closed");
+	if (!gang_post(pool->gang, gang) && take_out(&pool->task[index]))
+		return fail(err, XR_E_CLOSED, "the pool was closed");
+	thread_tidy(pool); /* it may have become stale meanwhile */
+	return XR_OK;
 }
 
 /* --- threads ------------------------------------------------------------------------ */

@@ -26,9 +26,9 @@ enum xr_status thread_start(struct xr_pool *pool, struct xr_error *err);
  * gang, nothing. */
 void thread_reap(struct xr_pool *pool);
 
-/* thread_sweep() - on a seat of it: what who waits has done (help.h), and what was cancelled,
- * is spare. With the lock held, and given back meanwhile. */
-void thread_sweep(struct xr_pool *pool);
+/* thread_tidy() - if somebody waits for a task, what is stale is spare, wherever the gang has it:
+ * after one has become so, and before a wait. No lock is held. */
+void thread_tidy(struct xr_pool *pool);
 
 /* thread_put() - task @index, which is another one's as soon as it was accepted;
  * XR_E_CLOSED. */

@@ -418,13 +418,18 @@ await(struct xr_future *f, struct waiter *w, int64_t deadline)
 	return lead_wait(w, NULL, deadline);
 }
 
+bool
+future_may_help(void)
+{
+	return !lead_delivers() && inside_not_forked(NULL) == XR_OK;
+}
+
 void
 future_help(struct xr_future *future)
 {
 	const struct future_maker *maker = future->maker;
 
-	if (maker == NULL || maker->help == NULL || lead_delivers() ||
-		inside_not_forked(NULL) != XR_OK)
+	if (maker == NULL || maker->help == NULL || !future_may_help())
 		return;
 	while (!future_has_ended(future) && maker->help(future, future->ctx))
 		;

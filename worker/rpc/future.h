@@ -55,8 +55,10 @@ void future_finish(struct xr_future *future, struct xr_value *result,
 bool future_fail(struct xr_future *future, enum xr_status status,
 	const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
-/* future_help() - whatever of it this thread may do, before it waits for it for ever. */
+/* future_help() - whatever of it this thread may do, before it waits for it for ever.
+ * future_may_help() - may it do any such thing, or is it delivering, or in a child of fork()? */
 void future_help(struct xr_future *future);
+bool future_may_help(void);
 
 /* future_deadline() - of CLOCK_MONOTONIC; false: @timeout is none. 0 is now. */
 bool future_deadline(int64_t timeout, int64_t *deadline);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* future_all.c - several futures as one; see xrun/future.h. */
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
@@ -113,6 +114,22 @@ xr_future_all(struct xr_future *const *futures, size_t count,
 	return status;
 }
 
+static void
+unref(void *all)
+{
+	xr_future_unref(all);
+}
+
+/* What is called so may end the thread. */
+static void
+help_all(struct xr_future *const *futures, size_t count, struct xr_future *all)
+{
+	pthread_cleanup_push(unref, all);
+	for (size_t i = 0; i < count && !xr_future_done(all); i++)
+		future_help(futures[i]);
+	pthread_cleanup_pop(0);
+}
+
 XR_EXPORT enum xr_status
 xr_future_wait_all(struct xr_future *const *futures, size_t count,
 	int64_t timeout, struct xr_value **values, struct xr_error *err)
@@ -124,11 +141,8 @@ xr_future_wait_all(struct xr_future *const *futures, size_t count,
 		return fail(err, status,
 			status == XR_E_INVAL ? "a future that is NULL" :
 					       "out of memory");
-	for (size_t i = 0; timeout == XR_TIMEOUT_NEVER && i < count; i++) {
-		if (xr_future_done(all))
-			break;
-		future_help(futures[i]);
-	}
+	if (timeout == XR_TIMEOUT_NEVER)
+		help_all(futures, count, all);
 	status = xr_future_wait(all, timeout, values, err);
 	xr_future_unref(all);
 	return status;
