@@ -9,7 +9,7 @@ command -v clang-14 >/dev/null ||
 	cannot "clang-14 is not installed: only gcc looked for warnings"
 
 flags=(-std=gnu17 -D_GNU_SOURCE -fsyntax-only -I. -Isrc -Isrc/include
-	-Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla
+	-Wall -Wextra -Wimplicit-fallthrough -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla
 	-Winitializer-overrides -Wformat=2 -Wno-unused-parameter
 	-Wno-missing-field-initializers
 	'-DFAKE_NVML=""' '-DXRUN_VERSION=""' '-DXRUN_LIBDIR=""' '-DXRUN_LIBDIR_FROM_BIN=""'
