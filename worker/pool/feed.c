@@ -68,7 +68,7 @@ unwait(struct job *job)
 {
 	if (job->next < job->count)
 		return;
-	TAILQ_REMOVE(&job->pool->waiting, job, waits);
+	TAILQ_REMOVE(job_waits_in(job), job, waits);
 	job->is_waiting = false;
 }
 
@@ -91,7 +91,7 @@ feed_loose(struct job *job, struct task *t)
 	return true;
 }
 
-/* Some are left to those who submit calls. */
+/* Of maps; some are left to those who submit calls. */
 static bool
 may_take(const struct xr_pool *pool)
 {
@@ -101,7 +101,20 @@ may_take(const struct xr_pool *pool)
 		most = AHEAD_MIN;
 	if (most > pool->conf.tasks - pool->conf.tasks / 4)
 		most = pool->conf.tasks - pool->conf.tasks / 4;
-	return pool->spare_count > 0 && pool->map_tasks < most;
+	return pool->map_tasks < most;
+}
+
+/* Of whom something is to have a task, and one is spare, if any is. */
+static struct job *
+next_job(struct xr_pool *pool)
+{
+	struct job *job = TAILQ_FIRST(&pool->kept);
+
+	if (job == NULL && may_take(pool))
+		job = TAILQ_FIRST(&pool->waiting);
+	if (job != NULL && pool->spare_count == 0)
+		thread_reap(pool); /* who ends a call makes none spare */
+	return job;
 }
 
 /* The next task that is to be put. False: there is none, or no room. */
@@ -109,7 +122,7 @@ static bool
 next_task(struct xr_pool *pool, uint32_t *index)
 {
 	struct task *t = TAILQ_FIRST(&pool->again);
-	struct job *job = TAILQ_FIRST(&pool->waiting);
+	struct job *job;
 
 	if (t != NULL) {
 		TAILQ_REMOVE(&pool->again, t, list);
@@ -117,7 +130,8 @@ next_task(struct xr_pool *pool, uint32_t *index)
 		*index = (uint32_t)(t - pool->task);
 		return true;
 	}
-	if (job == NULL || !may_take(pool) || !feed_take(pool, job, index))
+	job = next_job(pool);
+	if (job == NULL || !feed_take(pool, job, index))
 		return false;
 	unwait(job);
 	return true;
@@ -396,7 +410,8 @@ feed(struct xr_pool *pool)
 	while (status != XR_E_AGAIN) {
 		pthread_mutex_lock(&pool->lock);
 		is_some = next_task(pool, &index);
-		if (TAILQ_EMPTY(&pool->again) && TAILQ_EMPTY(&pool->waiting))
+		if (TAILQ_EMPTY(&pool->again) && TAILQ_EMPTY(&pool->kept) &&
+			TAILQ_EMPTY(&pool->waiting))
 			atomic_store(&pool->hungry, false);
 		pthread_mutex_unlock(&pool->lock);
 		if (!is_some)

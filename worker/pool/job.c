@@ -322,7 +322,7 @@ job_list(struct job *job)
 	TAILQ_INSERT_TAIL(&pool->jobs, job, list);
 	if (job->next < job->count) {
 		job->is_waiting = true;
-		TAILQ_INSERT_TAIL(&pool->waiting, job, waits);
+		TAILQ_INSERT_TAIL(job_waits_in(job), job, waits);
 		add_unfed(job, 1);
 		atomic_store(&pool->hungry, true);
 	}
@@ -335,7 +335,7 @@ unlist(struct job *job)
 	struct xr_pool *pool = job->pool;
 
 	if (job->is_waiting) {
-		TAILQ_REMOVE(&pool->waiting, job, waits);
+		TAILQ_REMOVE(job_waits_in(job), job, waits);
 		add_unfed(job, -1);
 	}
 	job->is_waiting = false;

@@ -109,6 +109,13 @@ void job_empty(struct job *job);
  * the lock held. */
 void job_list(struct job *job);
 
+/* job_waits_in() - the list of those that are waiting that it is in, or would be. */
+static inline struct job_list *
+job_waits_in(const struct job *job)
+{
+	return job->kind == JOB_APPLY ? &job->pool->kept : &job->pool->waiting;
+}
+
 /* A task that is over. */
 struct job_part {
 	struct task *task;

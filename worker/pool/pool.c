@@ -84,6 +84,7 @@ alloc(void)
 	pthread_condattr_destroy(&attr);
 	TAILQ_INIT(&pool->again);
 	TAILQ_INIT(&pool->jobs);
+	TAILQ_INIT(&pool->kept);
 	TAILQ_INIT(&pool->waiting);
 	TAILQ_INIT(&pool->rooms);
 	TAILQ_INIT(&pool->followers);

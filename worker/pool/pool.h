@@ -153,7 +153,9 @@ struct xr_pool {
 	uint64_t unfed;          /* of maps, that items make that no task has */
 	struct gauge_row *gauge; /* tell.c; or NULL */
 	struct task_list again;
-	struct job_list jobs, waiting; /* those with items that no task has */
+	struct job_list jobs,
+		kept,    /* calls that no task has: of functions of the pool */
+		waiting; /* and others with items that none has */
 	uint64_t numbers;
 	struct room_list rooms;
 
@@ -219,7 +221,7 @@ void feed(struct xr_pool *pool);
 static inline void
 feed_hungry(struct xr_pool *pool)
 {
-	if (atomic_load_explicit(&pool->hungry, memory_order_relaxed))
+	if (__builtin_expect(atomic_load(&pool->hungry), false))
 		feed(pool);
 }
 

@@ -85,6 +85,17 @@ await_put(struct xr_pool *pool, int64_t deadline)
 	return clock_now() < deadline || waiter_is_done(&r.waiter);
 }
 
+/* Of a function of the pool: without room its call is kept until there is, since all workers
+ * might wait for it. With the lock held. */
+static bool
+is_kept(struct xr_pool *pool)
+{
+	if (pool->spare_count > 0 || !seat_is_ours(pool))
+		return false;
+	thread_reap(pool);
+	return pool->spare_count == 0;
+}
+
 /* A task that is nobody's. With the lock held. */
 static enum xr_status
 take_task(struct xr_pool *pool, int64_t deadline, uint32_t *index,
@@ -172,18 +183,23 @@ submit_call(struct job *job, const struct xr_pool_task *task, int64_t deadline,
 	struct xr_pool *pool = job->pool;
 	enum xr_status status;
 	uint32_t index;
+	bool keeps;
 
 	pthread_mutex_lock(&pool->lock);
 	status = job_find(pool, task, &job->func, err);
 	job->chunk = 1;
+	keeps = is_kept(pool);
 	if (status == XR_OK)
-		status = take_task(pool, deadline, &index, err);
-	if (status == XR_OK) {
+		status = keeps ? may_submit(pool, err) :
+				 take_task(pool, deadline, &index, err);
+	if (status == XR_OK && !keeps)
 		feed_begin(pool, index, job);
+	if (status == XR_OK)
 		job_list(job);
-	}
 	pthread_mutex_unlock(&pool->lock);
-	if (status != XR_OK)
+	if (status == XR_OK && keeps)
+		feed(pool);
+	if (status != XR_OK || keeps)
 		return status;
 	status = put(pool, index, deadline, err);
 	if (status != XR_OK && !take_back(job, index))
@@ -246,7 +262,7 @@ submit(struct xr_pool *pool, const struct job_ask *ask, struct job **made,
 
 /* --- with a future ---------------------------------------------------------------------- */
 
-/* A call without callbacks, of a pool that is there. */
+/* A call without callbacks, of a pool that is there. XR_E_AGAIN: it is to be kept, as a job. */
 static enum xr_status
 begin_call(struct xr_pool *pool, const struct job_ask *ask,
 	struct xr_future *future, struct xr_error *err)
@@ -260,6 +276,8 @@ begin_call(struct xr_pool *pool, const struct job_ask *ask,
 		future_deadline(ask->task->timeout, &deadline);
 	pthread_mutex_lock(&pool->lock);
 	status = job_find(pool, ask->task, &entry, err);
+	if (status == XR_OK && is_kept(pool))
+		status = XR_E_AGAIN;
 	if (status == XR_OK)
 		status = take_task(pool, deadline, &index, err);
 	if (status == XR_OK)
@@ -305,8 +323,10 @@ submit_async(struct xr_pool *pool, const struct job_ask *ask,
 	struct job *job;
 	enum xr_status status;
 
-	if (call_is(ask))
-		return submit_call_async(pool, ask, future, err);
+	status = call_is(ask) ? submit_call_async(pool, ask, future, err) :
+				XR_E_AGAIN;
+	if (status != XR_E_AGAIN)
+		return status;
 	status = submit(pool, ask, &job, err);
 	if (status != XR_OK)
 		return status;

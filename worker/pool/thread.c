@@ -94,6 +94,7 @@ call_over_here(struct stint *s, struct xr_value *result, bool ok)
 		add_done(pool, s->seat, t); /* and so it may be another one's */
 	call_drop(&rest);
 	call_settle(future, result, !ok);
+	feed_hungry(pool);
 }
 
 void
