@@ -93,6 +93,7 @@ does_some(struct xr_call *c, struct xr_value *args, void *ctx)
 	await(2);
 	while (atomic_load(&stage) < 3 && clock_now() - from < SOON)
 		check(get(post("twice", 1), XR_TIMEOUT_NEVER, NULL) == XR_OK);
+	check(atomic_load(&stage) == 3);
 	return xr_reply(c, xr_value_new_nil());
 }
 
