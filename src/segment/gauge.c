@@ -136,11 +136,12 @@ read_tasks(int fd, const struct gauge_row *row, int64_t now, struct hands *h)
 			return false;
 		for (uint32_t k = 0; k < n; k++) {
 			uint64_t word = line[k].word[0];
+			uint32_t phase = gauge_task_phase(word);
 
 			place = gauge_task_place(word);
-			h->answered +=
-				gauge_task_phase(word) == GAUGE_TASK_ANSWERED;
-			if (gauge_task_phase(word) != GAUGE_TASK_RUNNING)
+			h->answered += phase == GAUGE_TASK_ANSWERED ||
+				phase == GAUGE_TASK_LENT;
+			if (phase != GAUGE_TASK_RUNNING)
 				continue;
 			h->running++;
 			if (place < row->parts)

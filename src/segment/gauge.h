@@ -99,6 +99,7 @@ enum gauge_phase {
 	GAUGE_TASK_WAITING = 1,
 	GAUGE_TASK_RUNNING,
 	GAUGE_TASK_ANSWERED,
+	GAUGE_TASK_LENT,
 };
 
 /* A task's line begins with a word. */

@@ -164,7 +164,7 @@ processes()
 }
 
 @test "AC-X11 an exit in a task, or a crash, is told by its code or signal" {
-	processes exits
+	processes exits answered
 }
 
 @test "a task that may run twice does, when its worker is killed" {

@@ -563,6 +563,28 @@ modes(void)
 	}
 }
 
+/* What has no memory of its worker's is had, though that has ended meanwhile. */
+static void
+answered(void)
+{
+	struct xr_pool_opts o = rig_opts();
+	struct xr_pool *pool;
+
+	o.mode = XR_ENC_SHARE;
+	pool = rig_pool_of(&o);
+	for (int i = 0; i < 100; i++) {
+		struct xr_future *calls[20], *end;
+
+		for (int k = 0; k < 20; k++)
+			calls[k] = rig_async(pool, "weigh", k);
+		end = rig_async(pool, "leave", 3);
+		for (int k = 0; k < 20; k++)
+			EXPECT(rig_get(calls[k]) == 20 * k);
+		EXPECT(rig_fails(end) == XR_E_WORKER_LOST);
+	}
+	rig_end(pool);
+}
+
 /* What a function is bound to is read once by each worker. */
 static void
 bound_once(void)
@@ -626,6 +648,7 @@ const struct rig_case result_cases[] = {
 	{ "map-errors", map_errors },
 	{ "successful", successful },
 	{ "late", late },
+	{ "answered", answered },
 	{ "no-way-back", no_way_back },
 	{ "large-results", large_results },
 	{ "naps", naps },

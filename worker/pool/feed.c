@@ -351,15 +351,34 @@ feed_one(struct xr_pool *pool, uint32_t index, struct xr_error *err)
 	return XR_OK;
 }
 
+/* Its queue is closed: what others have when the pool ends; or NULL, since it was the
+ * program's own that was closed. */
+static struct xr_value *
+end_of(struct xr_pool *pool)
+{
+	struct xr_value *error;
+	bool is_over;
+
+	pthread_mutex_lock(&pool->lock);
+	error = xr_value_ref(pool->failure);
+	is_over = pool->state == XR_POOL_TERMINATED;
+	pthread_mutex_unlock(&pool->lock);
+	if (error == NULL && is_over)
+		error = pool_terminated();
+	return error;
+}
+
 /* It cannot go: it ends with that. */
 static void
 fail_task(struct xr_pool *pool, uint32_t index, enum xr_status status,
 	const char *why)
 {
-	const struct job_part part = {
-		.task = &pool->task[index],
-		.error = failure_new(status, "%s", why),
-	};
+	struct job_part part = { .task = &pool->task[index] };
+
+	if (status == XR_E_CLOSED)
+		part.error = end_of(pool);
+	if (part.error == NULL)
+		part.error = failure_new(status, "%s", why);
 
 	job_part_over(pool, &part);
 }

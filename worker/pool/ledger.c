@@ -35,6 +35,7 @@ _Static_assert(sizeof(struct ledger_place) == GAUGE_LINE &&
 		(int)LEDGER_WAITING == (int)GAUGE_TASK_WAITING &&
 		(int)LEDGER_RUNNING == (int)GAUGE_TASK_RUNNING &&
 		(int)LEDGER_ANSWERED == (int)GAUGE_TASK_ANSWERED &&
+		(int)LEDGER_LENT == (int)GAUGE_TASK_LENT &&
 		XR_POOL_WORKERS_MAX <= GAUGE_PARTS_MAX &&
 		XR_POOL_TASKS_MAX <= GAUGE_TASKS_MAX,
 	"the supervisor looks at it, too");
@@ -139,10 +140,10 @@ ledger_take(struct ledger *b, uint32_t index, uint32_t gen,
 
 void
 ledger_answer(struct ledger *b, uint32_t index, uint32_t gen,
-	struct ledger_who who)
+	struct ledger_who who, bool lent)
 {
 	turn(b, index, ledger_word(LEDGER_RUNNING, gen, who),
-		ledger_word(LEDGER_ANSWERED, gen, who));
+		ledger_word(lent ? LEDGER_LENT : LEDGER_ANSWERED, gen, who));
 }
 
 bool
@@ -154,8 +155,7 @@ ledger_end(struct ledger *b, uint32_t index, uint32_t gen)
 		return false;
 	word = atomic_load(&b->task[index].word);
 	while (ledger_gen(word) == (gen & LEDGER_GEN_MASK) &&
-		(ledger_phase(word) == LEDGER_RUNNING ||
-			ledger_phase(word) == LEDGER_ANSWERED))
+		ledger_phase(word) >= LEDGER_RUNNING)
 		if (atomic_compare_exchange_weak(&b->task[index].word, &word,
 			    ledger_word(LEDGER_FREE, gen, nobody)))
 			return true;

@@ -13,7 +13,9 @@
  * that it came in is its claim still (queue/lane.h), so whoever is killed leaves it to
  * another, or has it in hand. It has answered when its result is in the queue. Whoever
  * makes a task FREE again is the one that ends it: by its result, or because its worker
- * is dead and had it in hand. What comes for a task that was ended meets another gen.
+ * is dead and had it in hand. What comes for a task that was ended meets another gen. An
+ * answer by reference is LENT, not ANSWERED: nobody can have it any more when its worker has
+ * ended.
  */
 #ifndef WORKER_POOL_LEDGER_H
 #define WORKER_POOL_LEDGER_H
@@ -32,6 +34,7 @@ enum ledger_phase {
 	LEDGER_WAITING,
 	LEDGER_RUNNING,
 	LEDGER_ANSWERED,
+	LEDGER_LENT,
 };
 
 /* A worker: its place, and how many have had that before it. */
@@ -131,9 +134,9 @@ void ledger_post(struct ledger *b, uint32_t index, uint32_t gen);
 bool ledger_take(struct ledger *b, uint32_t index, uint32_t gen,
 	struct ledger_who who);
 
-/* ledger_answer() - its result is on its way. */
+/* ledger_answer() - its result is on its way; @lent: it refers to what @who has. */
 void ledger_answer(struct ledger *b, uint32_t index, uint32_t gen,
-	struct ledger_who who);
+	struct ledger_who who, bool lent);
 
 /* ledger_end() - it is free again, if it is that and a worker has had it; false: somebody
  * else has ended it. */

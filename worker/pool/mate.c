@@ -174,7 +174,7 @@ answer(struct mate *m, struct xr_error *err)
 		XR_TIMEOUT_NEVER, err);
 	if (status == XR_OK)
 		ledger_answer(&m->pool->ledger, m->task.index, m->task.gen,
-			who(m));
+			who(m), false);
 	return status;
 }
 

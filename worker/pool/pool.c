@@ -219,6 +219,12 @@ pool_close_queues(struct xr_pool *pool)
 
 /* --- ending ------------------------------------------------------------------------------- */
 
+struct xr_value *
+pool_terminated(void)
+{
+	return failure_new(XR_E_CANCELLED, "the pool was terminated");
+}
+
 void
 pool_fail_all(struct xr_pool *pool, struct xr_value *error)
 {
@@ -329,7 +335,7 @@ xr_pool_terminate(struct xr_pool *pool, int64_t grace, struct xr_error *err)
 	if (status != XR_OK)
 		return status;
 	set_terminated(pool);
-	error = failure_new(XR_E_CANCELLED, "the pool was terminated");
+	error = pool_terminated();
 	fail_rest(pool, error);
 	xr_value_unref(error);
 	status = end_workers(pool, grace, err);

@@ -200,6 +200,9 @@ bool pool_deadline(int64_t timeout, int64_t *deadline);
 /* pool_fail_all() - all jobs end with @error, which is borrowed. */
 void pool_fail_all(struct xr_pool *pool, struct xr_value *error);
 
+/* pool_terminated() - what results that are not there have when it is; NULL: no memory. */
+struct xr_value *pool_terminated(void);
+
 /* pool_give_up() - the same, and it takes nothing more: for @error, which is taken. */
 void pool_give_up(struct xr_pool *pool, struct xr_value *error);
 

@@ -195,15 +195,15 @@ struct late {
 	bool was_ready, is_well;
 };
 
-/* Who has answered by reference, and was killed, may be gone too early for that. */
+/* Who has answered by reference, and was killed, may be gone too early for that; who has ended
+ * well has waited until it was had. */
 static bool
 is_answer_lost(struct xr_pool *pool, const struct late *l, uint32_t i)
 {
 	const struct ledger_who who = { l->place, l->life };
 	uint64_t word = atomic_load(&pool->ledger.task[i].word);
 
-	return pool->conf.mode == XR_ENC_SHARE && !l->is_well &&
-		ledger_phase(word) == LEDGER_ANSWERED &&
+	return !l->is_well && ledger_phase(word) == LEDGER_LENT &&
 		ledger_is_of(word, who) &&
 		ledger_end(&pool->ledger, i, ledger_gen(word));
 }

@@ -156,6 +156,18 @@ take_back_call(struct xr_pool *pool, uint32_t index)
 	return future != NULL;
 }
 
+/* Its queue is closed: since the pool is terminated, or by the program. */
+static enum xr_status
+closed(struct xr_pool *pool, struct xr_error *err)
+{
+	enum xr_status status;
+
+	pthread_mutex_lock(&pool->lock);
+	status = may_submit(pool, err);
+	pthread_mutex_unlock(&pool->lock);
+	return status == XR_OK ? XR_E_CLOSED : status;
+}
+
 /* Somebody ends it meanwhile, or there is room. */
 static enum xr_status
 put(struct xr_pool *pool, uint32_t index, int64_t deadline,
@@ -171,9 +183,10 @@ put(struct xr_pool *pool, uint32_t index, int64_t deadline,
 			break;
 		goes_on = await_put(pool, deadline);
 	}
-	return status == XR_E_AGAIN ?
-		fail(err, XR_E_TIMEOUT, "no room for its arguments in time") :
-		status;
+	if (status == XR_E_AGAIN)
+		return fail(err, XR_E_TIMEOUT,
+			"no room for its arguments in time");
+	return status == XR_E_CLOSED ? closed(pool, err) : status;
 }
 
 static enum xr_status

@@ -546,6 +546,8 @@ tell_room(struct worker *w)
 static enum xr_status
 do_task(struct worker *w, struct xr_error *err)
 {
+	const _Atomic uint64_t *lent = &w->out->hall->lent_count;
+	uint64_t before = atomic_load(lent);
 	enum xr_status status;
 	struct reply r;
 
@@ -555,7 +557,8 @@ do_task(struct worker *w, struct xr_error *err)
 	ledger_since(&w->ledger, w->who.place, 0);
 	status = reply_send(&r, err);
 	if (status == XR_OK)
-		ledger_answer(&w->ledger, w->task.index, w->task.gen, w->who);
+		ledger_answer(&w->ledger, w->task.index, w->task.gen, w->who,
+			atomic_load(lent) != before);
 	reply_fini(&r);
 	return status;
 }

@@ -83,6 +83,7 @@ struct hall {
 	struct hall_hand *hand; /* [hand_room] */
 	size_t hand_count, hand_room;
 	LIST_HEAD(lents, lent) lent;
+	_Atomic uint64_t lent_count; /* that ever were in it */
 	struct wait_site gets, puts;
 	struct gauge_row *gauge; /* where who made it tells of it; or NULL */
 	struct trail trail;

@@ -168,6 +168,7 @@ keep(struct hall *h, struct parcelled *p, const struct letter *letter)
 	p->lent->encoded = p->encoded;
 	pthread_mutex_lock(&h->lock);
 	LIST_INSERT_HEAD(&h->lent, p->lent, list);
+	atomic_fetch_add(&h->lent_count, 1);
 	pthread_mutex_unlock(&h->lock);
 	p->lent = NULL;
 	p->encoded = NULL;

@@ -25,7 +25,7 @@
  * for xr_pool_free(); a child of fork() has no pool. A function that a process of
  * a pool runs must not wait for another task of the same pool: all of its workers may be
  * waiting so. One of threads may, with XR_TIMEOUT_NEVER: what nobody has begun of what it
- * waits for, it does itself. What it calls by xr_pool_apply(), xr_pool_map() and
+ * waits for, it does itself; what it submits without room is kept. What it calls by xr_pool_apply(), xr_pool_map() and
  * xr_pool_starmap() so, without callbacks, runs in its place, at once, and is no task.
  */
 #ifndef XRUN_POOL_H
@@ -187,8 +187,8 @@ struct xr_pool_task {
  *          exit code or signal that the text names; XR_E_CANCELLED: the pool was
  *          terminated; XR_E_ENCODE, XR_E_RANGE: what it answered cannot travel;
  *          XR_E_SCHEMA; what made the pool give up
- * Thread   any; blocks until there is room. A function or callback of the pool should
- *          set a timeout.
+ * Thread   any; blocks until there is room, but not in a function of the same pool of
+ *          threads. A callback should set a timeout.
  */
 enum xr_status xr_pool_apply_async(struct xr_pool *pool,
 	const struct xr_pool_task *task, struct xr_future **future,
