@@ -85,6 +85,11 @@ queue_kill()
 	runs close-wakes
 }
 
+@test "what is put while another closes it is got, or was not put" {
+	try timeout 60 "$BUILD/tests/fault/fault_queueplay" --closes --rounds 200
+	assert_eq "$status $stderr" '0 '
+}
+
 @test "AC-U10 D-U6 one flooded lane of eight keeps none of the others waiting" {
 	runs flooded lanes
 }

@@ -507,7 +507,7 @@ await_taken(struct worker *w)
 		return;
 	spell_init(&s, w->out->hall, &w->out->hall->head->space_wake,
 		XR_TIMEOUT_NEVER);
-	while (!xr_queue_empty(w->out) && spell_turn(&s, NULL) == XR_OK)
+	while (lent_is_any(w->out->hall) && spell_turn(&s, NULL) == XR_OK)
 		;
 	spell_end(&s);
 }

@@ -111,6 +111,9 @@ void hall_unref(struct hall *h); /* NULL is fine */
 /* lent_reap() - what was put by reference and was got is kept no more; or all. */
 void lent_reap(struct hall *h, bool all);
 
+/* lent_is_any() - is anything kept that is not got yet, or that its reader has in hand? */
+bool lent_is_any(struct hall *h);
+
 /* hall_each() - with the lock of all halls, which no call of this process holds for
  * long: @fn of each. */
 void hall_each(void (*fn)(struct hall *h, void *ctx), void *ctx);

@@ -162,7 +162,30 @@ lane_put(struct hall *h, struct lane *lane, uint32_t who, struct letter *letter,
 		put_claimed(h, lane, who, letter, met);
 }
 
+bool
+lane_withdraw(struct hall *h, struct letter *letter)
+{
+	struct lane *lane = letter->lane;
+	uint64_t lap, full;
+	struct cell *cell = lane_cell(h, lane, letter->ticket, &lap);
+
+	full = cell_word(CELL_FULL, 0, lap);
+	if (atomic_load(&lane->ends->shut) == 0 ||
+		!atomic_compare_exchange_strong(&cell->state, &full,
+			cell_word(CELL_FREE, 0, lap + 1)))
+		return false;
+	lane_unpack(h, letter);
+	return true;
+}
+
 /* --- out ------------------------------------------------------------------------------ */
+
+bool
+lane_shut(struct lane *lane)
+{
+	return atomic_load(&lane->ends->shut) == 0 &&
+		atomic_exchange(&lane->ends->shut, 1) == 0;
+}
 
 /* Back to a cell that is full again, from behind it. */
 static void
@@ -450,6 +473,16 @@ get_kept(struct hall *h, struct lane *lane, struct taker *t,
 	return status;
 }
 
+/* Not where the writer may withdraw it: lane_shut(). */
+static bool
+is_had(const struct lane *lane, struct found *f, uint32_t who)
+{
+	return atomic_load_explicit(&lane->ends->shut, memory_order_relaxed) ==
+		0 ||
+		atomic_compare_exchange_strong(&f->cell->state, &f->word,
+			cell_word(CELL_TAKEN, who, f->lap));
+}
+
 /* Taken first, where there is memory: what is freed must not be got once more, though who
  * reads dies meanwhile. */
 static enum xr_status
@@ -459,11 +492,13 @@ get_alone(struct hall *h, struct lane *lane, struct taker *t,
 	enum xr_status status;
 	struct found f;
 
-	if (!find_full(h, lane, &f, met))
-		return XR_E_AGAIN;
-	status = make_room(t, length_of(h, f.cell));
-	if (status != XR_OK)
-		return status;
+	do {
+		if (!find_full(h, lane, &f, met))
+			return XR_E_AGAIN;
+		status = make_room(t, length_of(h, f.cell));
+		if (status != XR_OK)
+			return status;
+	} while (!is_had(lane, &f, t->who));
 	/* Who is killed before it has all leaves it to the next one. */
 	status = copy_out(h, lane, f.cell, t);
 	if (atomic_load_explicit(&f.cell->owner, memory_order_relaxed) != 0)

@@ -72,6 +72,18 @@ struct taker {
 enum xr_status lane_get(struct hall *h, struct lane *lane, struct taker *t,
 	struct lane_met *met);
 
+/*
+ * lane_shut() - of XR_QUEUE_P2P, by its reader, who has found it closed, and empty; false: it
+ * was known. lane_withdraw() - by its writer, who put @letter, and has found that it was closed
+ * meanwhile; false: it was got, or will be.
+ *
+ * Such a writer claims nothing, so what it puts may come behind that look. But behind both is a
+ * fence: either he sees `shut`, or the reader, who looks once more, what he has put. With `shut`
+ * it is the one's whose exchange of the cell comes first.
+ */
+bool lane_shut(struct lane *lane);
+bool lane_withdraw(struct hall *h, struct letter *letter);
+
 /* lane_release() - what was got as @ticket is done; what was offered is not put. */
 void lane_release(struct hall *h, struct lane *lane, uint64_t ticket);
 

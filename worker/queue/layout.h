@@ -40,7 +40,7 @@
 #include <stdint.h>
 
 #define HALL_MAGIC    UINT64_C(0x65756575716e7278) /* "xrnqueue" */
-#define HALL_VERSION  2
+#define HALL_VERSION  3
 #define HALL_LINE     128 /* pairs of lines are fetched together */
 #define HALL_PAGE     4096
 #define HALL_USERS    1024 /* the first stays unused: 0 is nobody */
@@ -192,6 +192,9 @@ struct lane_head {
 	_Atomic uint32_t writer; /* who, of XR_QUEUE_P2P */
 	_Alignas(HALL_LINE) _Atomic uint64_t head;
 	_Atomic uint32_t reader;
+	_Atomic uint32_t
+		shut; /* of XR_QUEUE_P2P: its reader has found it closed, and
+				* empty: lane_shut() */
 	_Alignas(HALL_LINE) _Atomic uint32_t block; /* where to look first */
 };
 

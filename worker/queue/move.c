@@ -148,6 +148,35 @@ give(struct giving *g, struct letter *letter, struct xr_error *err)
 	return status;
 }
 
+/* Of XR_QUEUE_P2P, when it was closed meanwhile: what its reader has not got, and will not,
+ * was not put. Those from the first are counted: of lanes that are read by several, others
+ * behind them may have been got. */
+static enum xr_status
+withdraw(struct giving *g, struct letter *letters, size_t *count,
+	struct xr_error *err)
+{
+	size_t all = *count;
+
+	for (size_t i = all; i-- > 0;)
+		if (lane_withdraw(g->q->hall, &letters[i]))
+			*count = i;
+	return *count == all ? XR_OK :
+			       fail(err, XR_E_CLOSED, "the queue is closed");
+}
+
+/* It was rung for all of it, so that there is a fence behind it. */
+static bool
+may_be_late(const struct giving *g, const struct letter *letters)
+{
+	const struct hall *h = g->q->hall;
+
+	return h->plan.kind == XR_QUEUE_P2P &&
+		__builtin_expect(atomic_load_explicit(&h->head->end,
+					 memory_order_relaxed) != HALL_OPEN,
+			false) &&
+		!letters->is_offer;
+}
+
 enum xr_status
 give_all(struct xr_queue *q, struct letter *letters, size_t *count,
 	int64_t timeout, struct xr_error *err)
@@ -171,6 +200,9 @@ give_all(struct xr_queue *q, struct letter *letters, size_t *count,
 	}
 	tell(&g);
 	spell_end(&g.spell);
+	if (*count > 0 && may_be_late(&g, letters) &&
+		withdraw(&g, letters, count, err) != XR_OK)
+		status = XR_E_CLOSED;
 	if (*count > 0)
 		trail_moved(q->hall);
 	return status;
@@ -250,19 +282,44 @@ darken(struct xr_queue *q, enum xr_status status, struct xr_error *err)
 }
 
 /* Whether it is closed is asked first: what was put before that is there. */
+static bool
+is_over(const struct hall *h)
+{
+	bool is = atomic_load(&h->head->end) != HALL_OPEN;
+
+	if (is)
+		atomic_thread_fence(memory_order_seq_cst);
+	return is;
+}
+
+/* It is closed, and nothing is there. False: so it was before. */
+static bool
+shut(const struct xr_queue *q)
+{
+	bool is_new = false;
+
+	for (uint32_t i = 0; i < q->count; i++)
+		if (q->hall->plan.kind == XR_QUEUE_P2P &&
+			lane_shut(&q->hall->lane[q->first + i]))
+			is_new = true;
+	return is_new;
+}
+
 static enum xr_status
 take(struct taking *t, struct spell *s, struct xr_error *err)
 {
-	struct hall_head *head = t->q->hall->head;
 	enum xr_status status;
 
 	for (;;) {
-		bool is_over = atomic_load(&head->end) != HALL_OPEN;
+		bool ends = is_over(t->q->hall);
 
 		status = take_once(t, &s->met, err);
 		if (status != XR_E_AGAIN)
 			return status;
-		if (is_over && !s->met.is_coming)
+		ends = ends && !s->met.is_coming;
+		if (ends && shut(t->q))
+			continue;
+		if (ends)
 			return fail(err, XR_E_CLOSED,
 				"the queue is closed, and empty");
 		status = spell_turn(s, err);

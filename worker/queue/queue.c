@@ -200,7 +200,7 @@ xr_queue_empty(const struct xr_queue *queue)
 		if (!lane_is_empty(queue->hall,
 			    &queue->hall->lane[queue->first + i]))
 			return false;
-	return true;
+	return !lent_is_any(queue->hall);
 }
 
 XR_EXPORT void

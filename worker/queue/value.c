@@ -60,6 +60,20 @@ lent_reap(struct hall *h, bool all)
 	pthread_mutex_unlock(&h->lock);
 }
 
+bool
+lent_is_any(struct hall *h)
+{
+	bool is_any;
+
+	if (h->plan.mode != XR_ENC_SHARE)
+		return false;
+	lent_reap(h, false);
+	pthread_mutex_lock(&h->lock);
+	is_any = !LIST_EMPTY(&h->lent);
+	pthread_mutex_unlock(&h->lock);
+	return is_any;
+}
+
 /* --- in ------------------------------------------------------------------------------- */
 
 /* A value on its way: the parts of its letter, and what they lie in. */

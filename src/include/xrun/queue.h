@@ -202,7 +202,8 @@ void xr_queue_done(struct xr_queue *queue);
 /* xr_queue_count() - items in it; others may be about to change it. 0 of a machine that
  * does not answer. */
 size_t xr_queue_count(const struct xr_queue *queue);
-/* xr_queue_empty() - is there none now? */
+/* xr_queue_empty() - is there none now? Not before all that this process has put by reference was
+ * got, and opened there: then it may end. */
 bool xr_queue_empty(const struct xr_queue *queue);
 
 /*
