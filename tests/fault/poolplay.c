@@ -528,6 +528,7 @@ main(int argc, char **argv)
 		{ "one", PROG_NUM, &one, "this round alone" },
 		{ 0 },
 	};
+	const struct sigaction alarmed = { .sa_handler = late };
 	int at = prog_opts(argc, argv, table);
 
 	known("twice", twice);
@@ -543,7 +544,7 @@ main(int argc, char **argv)
 	nests = strcmp(argv[at], "threads") == 0;
 	if (mates || nests)
 		kind = XR_POOL_THREADS;
-	signal(SIGALRM, late);
+	EXPECT(sigaction(SIGALRM, &alarmed, NULL) == 0);
 	for (round_now = one >= 0 ? one : 0;
 		round_now < (one >= 0 ? one + 1 : rounds); round_now++)
 		play_round();

@@ -613,10 +613,11 @@ main(int argc, char **argv)
 		{ "closes", PROG_FLAG, &closes, "one to one, closed" },
 		{ 0 },
 	};
+	const struct sigaction alarmed = { .sa_handler = late };
 
 	if (prog_opts(argc, argv, table) != argc)
 		prog_die(0, "usage: queueplay [OPTION]...");
-	signal(SIGALRM, late);
+	EXPECT(sigaction(SIGALRM, &alarmed, NULL) == 0);
 	board = mmap(NULL, sizeof(*board), PROT_READ | PROT_WRITE,
 		MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	EXPECT(board != MAP_FAILED);
