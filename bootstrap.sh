@@ -156,7 +156,7 @@ welcome()
 
 install_wanted()
 {
-	begun=$(date +%s)
+	since=$(date +%s)
 	count=$(grep -c '^Inst ' "$log" || true)
 	size=$(download)
 	say "missing: $wanted"
@@ -168,8 +168,8 @@ install_wanted()
 		apt install -y --no-install-recommends $wanted >"$log" 2>&1 ||
 			explain 'apt-get install'
 	}
-	begun=$(($(date +%s) - begun))
-	installed="$installed$begun s to install $count packages (${size:-?}), "
+	took=$(($(date +%s) - since))
+	installed="$installed$took s to install $count packages (${size:-?}), "
 }
 
 # offered PACKAGE - "URL SUITE COMPONENT" of the server its version here is from.
