@@ -2,21 +2,12 @@
 /* test_pool_thread.c - pools of threads: tasks inside of tasks, and that end their
  * thread. */
 #include <pthread.h>
-#include <stdatomic.h>
 
-#include <xrun/func.h>
-#include <xrun/pool.h>
-
-#include "base/clock.h"
-#include "tests/unit/forked.h"
+#include "tests/unit/pool_rig.h"
 
 TestSuite(pool_thread, .timeout = 60);
 
-#define SOON XR_SECONDS(20)
-
-static struct xr_pool *pool;
-static struct xr_error error;
-static _Atomic uint32_t begun, wrong;
+static _Atomic uint32_t begun;
 
 static struct xr_pool *
 pool_of(uint32_t workers, const char *initializer)
@@ -33,80 +24,12 @@ pool_of(uint32_t workers, const char *initializer)
 	return p;
 }
 
-static void
-known(const char *name, xr_func_fn *fn)
-{
-	const struct xr_func f = {
-		.size = sizeof(f),
-		.name = name,
-		.fn = fn,
-	};
-
-	NEED(xr_fn_register(&f, NULL) == XR_OK);
-}
-
-static struct xr_value *
-list_of(int64_t n)
-{
-	struct xr_value *list = xr_value_new_list();
-
-	NEED(xr_value_append(list, xr_value_new_i64(n)) == XR_OK);
-	return list;
-}
-
-static struct xr_value *
-numbers(int64_t count)
-{
-	struct xr_value *list = xr_value_new_list();
-
-	for (int64_t i = 0; i < count; i++)
-		NEED(xr_value_append(list, xr_value_new_i64(i)) == XR_OK);
-	return list;
-}
-
-static int64_t
-number(const struct xr_value *v)
-{
-	int64_t n = -1;
-
-	if (xr_value_get_i64(v, &n) != XR_OK)
-		atomic_fetch_add(&wrong, 1);
-	return n;
-}
-
-static struct xr_future *
-post(const char *name, int64_t n)
-{
-	struct xr_value *args = list_of(n);
-	struct xr_pool_task t = { .size = sizeof(t),
-		.name = name,
-		.args = args };
-	struct xr_future *f = NULL;
-
-	NEED(xr_pool_apply_async(pool, &t, &f, NULL) == XR_OK);
-	xr_value_unref(args);
-	return f;
-}
-
-static enum xr_status
-get(struct xr_future *f, int64_t *n)
-{
-	struct xr_value *v = NULL;
-	enum xr_status status = xr_future_wait(f, SOON, &v, &error);
-
-	if (status == XR_OK && n != NULL)
-		*n = number(v);
-	xr_value_unref(v);
-	xr_future_unref(f);
-	return status;
-}
-
 static int64_t
 call(const char *name, int64_t n)
 {
 	int64_t result = -1;
 
-	EXPECT_EQ(get(post(name, n), &result), XR_OK);
+	EXPECT_EQ(get(post(name, n), SOON, &result), XR_OK);
 	return result;
 }
 
@@ -115,7 +38,7 @@ call(const char *name, int64_t n)
 static int64_t
 ask(const char *name, int64_t n)
 {
-	struct xr_value *args = list_of(n), *v = NULL;
+	struct xr_value *args = numbers(n, 1), *v = NULL;
 	struct xr_pool_task t = { .size = sizeof(t),
 		.name = name,
 		.args = args };
@@ -139,22 +62,20 @@ fib(struct xr_call *c, struct xr_value *args, void *ctx)
 	return xr_reply(c, xr_value_new_i64(n));
 }
 
+/* Of 0 .. n - 1. */
 static enum xr_status
-twice(struct xr_call *c, struct xr_value *args, void *ctx)
+twice_but_77(struct xr_call *c, struct xr_value *args, void *ctx)
 {
-	int64_t n = number(xr_value_at(args, 0));
-
-	(void)ctx;
-	return n == 77 ? xr_reply_fail(c, XR_E_RANGE, "77") :
-			 xr_reply(c, xr_value_new_i64(2 * n));
+	if (number(xr_value_at(args, 0)) == 77)
+		return xr_reply_fail(c, XR_E_RANGE, "77");
+	return twice(c, args, ctx);
 }
 
-/* Of 0 .. n - 1. */
 static enum xr_status
 maps(struct xr_call *c, struct xr_value *args, void *ctx)
 {
 	int64_t n = number(xr_value_at(args, 0)), sum = 0;
-	struct xr_value *items = numbers(n), *out = NULL;
+	struct xr_value *items = numbers(0, n), *out = NULL;
 	struct xr_pool_task t = { .size = sizeof(t),
 		.name = "twice",
 		.args = items };
@@ -176,16 +97,16 @@ FORKED_TEST(pool_thread, functions_map_by_their_pool)
 	struct xr_future *f[100];
 	int64_t n;
 
-	known("twice", twice);
+	known("twice", twice_but_77);
 	known("maps", maps);
 	pool = pool_of(2, NULL);
 	for (int i = 0; i < 100; i++)
 		f[i] = post("maps", 70);
 	for (int i = 0; i < 100; i++) {
-		EXPECT_EQ(get(f[i], &n), XR_OK);
+		EXPECT_EQ(get(f[i], SOON, &n), XR_OK);
 		EXPECT_EQ(n, 70 * 69);
 	}
-	EXPECT_EQ(get(post("maps", 80), NULL), XR_E_RANGE);
+	EXPECT_EQ(get(post("maps", 80), SOON, NULL), XR_E_RANGE);
 	EXPECT(strstr(error.text, "77") != NULL);
 	xr_pool_free(pool);
 }
@@ -202,7 +123,7 @@ FORKED_TEST(pool_thread, functions_call_functions_of_their_pool)
 		for (int i = 0; i < 6; i++)
 			f[i] = post("fib", 12);
 		for (int i = 0; i < 6; i++) {
-			EXPECT_EQ(get(f[i], &n), XR_OK);
+			EXPECT_EQ(get(f[i], SOON, &n), XR_OK);
 			EXPECT_EQ(n, 144);
 		}
 		xr_pool_close(pool);
@@ -290,7 +211,7 @@ all_work(uint32_t workers)
 	EXPECT_EQ(begun, workers);
 	pthread_mutex_unlock(&door);
 	for (uint32_t i = 0; i < workers; i++)
-		EXPECT_EQ(get(f[i], NULL), XR_OK);
+		EXPECT_EQ(get(f[i], SOON, NULL), XR_OK);
 }
 
 FORKED_TEST(pool_thread, a_function_that_ends_its_thread_has_failed)
@@ -300,7 +221,7 @@ FORKED_TEST(pool_thread, a_function_that_ends_its_thread_has_failed)
 	for (uint32_t workers = 1; workers <= 3; workers++) {
 		pool = pool_of(workers, NULL);
 		for (int i = 0; i < 50; i++) {
-			EXPECT_EQ(get(post("ends", 1), NULL), XR_E_STATE);
+			EXPECT_EQ(get(post("ends", 1), SOON, NULL), XR_E_STATE);
 			EXPECT(is_told());
 			EXPECT_EQ(call("ends", 3), 3);
 		}
@@ -318,14 +239,14 @@ FORKED_TEST(pool_thread, a_function_that_ends_its_thread_has_failed)
 		if (i % 2 == 0)
 			xr_pool_close(pool);
 		xr_pool_free(pool);
-		EXPECT(get(f, NULL) != XR_OK);
+		EXPECT(get(f, SOON, NULL) != XR_OK);
 	}
 }
 
 /* Of a chunk the others are not run; of a map all has failed. */
 FORKED_TEST(pool_thread, a_chunk_ends_with_its_thread)
 {
-	struct xr_value *items = numbers(30), *v;
+	struct xr_value *items = numbers(0, 30), *v;
 	struct xr_pool_task t = { .size = sizeof(t),
 		.name = "ends",
 		.args = items,
@@ -377,7 +298,7 @@ FORKED_TEST(pool_thread, a_task_ends_with_the_one_that_it_calls)
 		for (int i = 0; i < 9; i++)
 			f[i] = post("calls_the_end", i);
 		for (int i = 0; i < 9; i++) {
-			enum xr_status status = get(f[i], &n);
+			enum xr_status status = get(f[i], SOON, &n);
 
 			EXPECT_EQ(status, i % 3 == 1 ? XR_E_STATE : XR_OK);
 			EXPECT(status == XR_OK ? n == i : is_told());
@@ -429,7 +350,7 @@ last_ends(uint64_t begin, uint64_t end, uint32_t worker, void *ctx)
 static void *
 ends_in(void *how)
 {
-	struct xr_value *args = list_of(1);
+	struct xr_value *args = numbers(1, 1);
 	const struct xr_pool_task t = { .size = sizeof(t),
 		.name = "ends",
 		.args = args };
@@ -487,7 +408,7 @@ tells(struct xr_call *c, struct xr_value *args, void *ctx)
  * the place of others, too. */
 FORKED_TEST(pool_thread, functions_run_where_the_initializer_did)
 {
-	struct xr_value *args = list_of(0), *v = NULL;
+	struct xr_value *args = numbers(0, 1), *v = NULL;
 	const struct xr_pool_task t = { .size = sizeof(t),
 		.name = "tells",
 		.args = args };
@@ -502,7 +423,7 @@ FORKED_TEST(pool_thread, functions_run_where_the_initializer_did)
 		EXPECT_EQ(number(v), 42);
 		xr_value_unref(v);
 		if (i % 4 == 3)
-			EXPECT_EQ(get(post("ends", 1), NULL), XR_E_STATE);
+			EXPECT_EQ(get(post("ends", 1), SOON, NULL), XR_E_STATE);
 	}
 	xr_pool_free(pool);
 	xr_value_unref(args);
@@ -522,7 +443,7 @@ FORKED_TEST(pool_thread, an_initializer_that_ends_its_thread_ends_the_pool)
 	known("never_begins", never_begins);
 	known("holds", holds);
 	for (int i = 0; i < 20; i++) {
-		struct xr_value *args = list_of(1);
+		struct xr_value *args = numbers(1, 1);
 		const struct xr_pool_task t = { .size = sizeof(t),
 			.name = "holds",
 			.args = args };
