@@ -165,6 +165,7 @@ processes()
 
 @test "AC-X11 an exit in a task, or a crash, is told by its code or signal" {
 	processes exits answered
+	runs lent base p2p
 }
 
 @test "a task that may run twice does, when its worker is killed" {

@@ -585,6 +585,34 @@ answered(void)
 	rig_end(pool);
 }
 
+/* What has some is had, or lost: whoever ends, and however. */
+static void
+lent(void)
+{
+	struct xr_pool_opts o = rig_opts();
+	struct xr_pool *pool;
+
+	o.mode = XR_ENC_SHARE;
+	o.workers = 1;
+	pool = rig_pool_of(&o);
+	for (int i = 0; i < 40; i++) {
+		struct xr_future *calls[6];
+
+		for (int k = 0; k < 6; k++)
+			calls[k] = rig_async(pool, k < 5 ? "canvas" : "leave",
+				i % 2);
+		for (int k = 0; k < 6; k++) {
+			enum xr_status status =
+				xr_future_wait(calls[k], SOON, NULL, &rig_err);
+
+			EXPECT(status == XR_E_WORKER_LOST ||
+				(status == XR_OK && k < 5));
+			xr_future_unref(calls[k]);
+		}
+	}
+	rig_end(pool);
+}
+
 /* What a function is bound to is read once by each worker. */
 static void
 bound_once(void)
@@ -649,6 +677,7 @@ const struct rig_case result_cases[] = {
 	{ "successful", successful },
 	{ "late", late },
 	{ "answered", answered },
+	{ "lent", lent },
 	{ "no-way-back", no_way_back },
 	{ "large-results", large_results },
 	{ "naps", naps },

@@ -399,6 +399,23 @@ paint(struct xr_call *call, struct xr_value *args, void *ctx)
 	return answer(call, args, data[0]);
 }
 
+/* In shared memory. */
+static enum xr_status
+canvas(struct xr_call *call, struct xr_value *args, void *ctx)
+{
+	struct xr_tensor_desc d = { .size = sizeof(d),
+		.dtype = XR_DT_U8,
+		.ndim = 1,
+		.device_kind = XR_DEVICE_CPU,
+		.shape = { 100000 } };
+	struct xr_value *t = NULL;
+
+	(void)args;
+	(void)ctx;
+	EXPECT(xr_tensor_new(&d, &t, &rig_err) == XR_OK);
+	return xr_reply(call, t);
+}
+
 static _Atomic uint32_t decodes;
 
 /* How often what it is bound to was decoded in this process. */
@@ -485,6 +502,7 @@ rig_register(void)
 		{ "large", large },
 		{ "odd", odd },
 		{ "paint", paint },
+		{ "canvas", canvas },
 		{ "decodes", tell_decodes },
 		{ "refuse", refuse },
 		{ "greet", greet },

@@ -75,6 +75,7 @@ struct ledger_task {
 
 struct ledger_place {
 	_Alignas(64) _Atomic uint32_t ready; /* life + 1 that takes tasks */
+	_Atomic uint32_t done; /* life + 1 of whom all was had, and that ends */
 	_Atomic int64_t since; /* when it began what it runs; 0: nothing. For
 				* whoever looks on (segment/gauge.h) */
 };

@@ -192,18 +192,18 @@ struct late {
 	struct xr_proc *proc; /* one of both */
 	struct mate *mate;
 	struct xr_value *error; /* how it ended */
-	bool was_ready, is_well;
+	bool was_ready, is_well, was_had;
 };
 
-/* Who has answered by reference, and was killed, may be gone too early for that; who has ended
- * well has waited until it was had. */
+/* Who has answered by reference may be gone too early for that, but for one who has waited until
+ * it was had. */
 static bool
 is_answer_lost(struct xr_pool *pool, const struct late *l, uint32_t i)
 {
 	const struct ledger_who who = { l->place, l->life };
 	uint64_t word = atomic_load(&pool->ledger.task[i].word);
 
-	return !l->is_well && ledger_phase(word) == LEDGER_LENT &&
+	return !l->was_had && ledger_phase(word) == LEDGER_LENT &&
 		ledger_is_of(word, who) &&
 		ledger_end(&pool->ledger, i, ledger_gen(word));
 }
@@ -329,6 +329,8 @@ bury(struct xr_pool *pool, struct late *l)
 	keeper_forget(l->mate != NULL ? mate_fd(l->mate) : xr_proc_fd(l->proc));
 	l->was_ready =
 		atomic_load(&pool->ledger.place[l->place].ready) == l->life + 1;
+	l->was_had =
+		atomic_load(&pool->ledger.place[l->place].done) == l->life + 1;
 	if (l->mate != NULL)
 		describe_mate(l);
 	else

@@ -202,6 +202,7 @@ submit_call(struct job *job, const struct xr_pool_task *task, int64_t deadline,
 	status = job_find(pool, task, &job->func, err);
 	job->chunk = 1;
 	keeps = is_kept(pool);
+	job->here = job->here && !keeps;
 	if (status == XR_OK)
 		status = keeps ? may_submit(pool, err) :
 				 take_task(pool, deadline, &index, err);

@@ -510,6 +510,9 @@ await_taken(struct worker *w)
 	while (lent_is_any(w->out->hall) && spell_turn(&s, NULL) == XR_OK)
 		;
 	spell_end(&s);
+	if (w->who.place < w->ledger.places)
+		atomic_store(&w->ledger.place[w->who.place].done,
+			w->who.life + 1);
 }
 
 static enum xr_status

@@ -141,6 +141,7 @@ in_child(void)
 		atomic_store(&h->followed, 0);
 		h->heard = false;
 		h->hand_count = 0;
+		LIST_INIT(&h->lent); /* its parent keeps that */
 		h->gauge = NULL;
 		atomic_store(&h->trail.is_on, false);
 		if (h->is_ward)

@@ -499,7 +499,7 @@ get_alone(struct hall *h, struct lane *lane, struct taker *t,
 		if (status != XR_OK)
 			return status;
 	} while (!is_had(lane, &f, t->who));
-	/* Who is killed before it has all leaves it to the next one. */
+	/* Who is killed before it has all leaves it to the next one, where it is not taken. */
 	status = copy_out(h, lane, f.cell, t);
 	if (atomic_load_explicit(&f.cell->owner, memory_order_relaxed) != 0)
 		atomic_store(&f.cell->state,

@@ -149,32 +149,41 @@ give(struct giving *g, struct letter *letter, struct xr_error *err)
 }
 
 /* Of XR_QUEUE_P2P, when it was closed meanwhile: what its reader has not got, and will not,
- * was not put. Those from the first are counted: of lanes that are read by several, others
- * behind them may have been got. */
-static enum xr_status
-withdraw(struct giving *g, struct letter *letters, size_t *count,
-	struct xr_error *err)
+ * was not put. Of the letters from @first on. */
+static bool
+withdraw(struct giving *g, struct letter *letters, size_t first, size_t *count)
 {
 	size_t all = *count;
 
-	for (size_t i = all; i-- > 0;)
+	for (size_t i = all; i-- > first;)
 		if (lane_withdraw(g->q->hall, &letters[i]))
 			*count = i;
-	return *count == all ? XR_OK :
-			       fail(err, XR_E_CLOSED, "the queue is closed");
+	return *count < all;
 }
 
-/* It was rung for all of it, so that there is a fence behind it. */
-static bool
-may_be_late(const struct giving *g, const struct letter *letters)
+/* All is told; and with one to one nothing is late. What tells is a fence behind it. */
+static enum xr_status
+settle(struct giving *g, struct letter *letters, size_t first, size_t *count,
+	struct xr_error *err)
 {
 	const struct hall *h = g->q->hall;
 
-	return h->plan.kind == XR_QUEUE_P2P &&
+	tell(g);
+	if (h->plan.kind != XR_QUEUE_P2P || *count == first ||
 		__builtin_expect(atomic_load_explicit(&h->head->end,
-					 memory_order_relaxed) != HALL_OPEN,
-			false) &&
-		!letters->is_offer;
+					 memory_order_relaxed) == HALL_OPEN,
+			true) ||
+		letters->is_offer || !withdraw(g, letters, first, count))
+		return XR_OK;
+	return fail(err, XR_E_CLOSED, "the queue is closed");
+}
+
+/* Of several lanes each may have a reader of its own, and what is put into one of them must not
+ * be got when what was before it is not. */
+static bool
+settles_each(const struct xr_queue *q)
+{
+	return q->hall->plan.kind == XR_QUEUE_P2P && q->count > 1;
 }
 
 enum xr_status
@@ -182,7 +191,7 @@ give_all(struct xr_queue *q, struct letter *letters, size_t *count,
 	int64_t timeout, struct xr_error *err)
 {
 	struct giving g = { .q = q };
-	size_t want = *count;
+	size_t want = *count, first = 0;
 	enum xr_status status = may_begin(q, XR_QUEUE_WRITER, timeout, err);
 
 	if (status == XR_E_AGAIN)
@@ -194,15 +203,17 @@ give_all(struct xr_queue *q, struct letter *letters, size_t *count,
 		return status;
 	spell_init(&g.spell, q->hall, &q->hall->head->space_wake, timeout);
 	while (*count < want && status == XR_OK) {
-		status = give(&g, &letters[*count], err);
+		if (settles_each(q))
+			status = settle(&g, letters, first, count, err);
+		first = settles_each(q) ? *count : 0;
+		if (status == XR_OK)
+			status = give(&g, &letters[*count], err);
 		if (status == XR_OK)
 			++*count;
 	}
-	tell(&g);
-	spell_end(&g.spell);
-	if (*count > 0 && may_be_late(&g, letters) &&
-		withdraw(&g, letters, count, err) != XR_OK)
+	if (settle(&g, letters, first, count, err) != XR_OK)
 		status = XR_E_CLOSED;
+	spell_end(&g.spell);
 	if (*count > 0)
 		trail_moved(q->hall);
 	return status;

@@ -188,7 +188,7 @@ struct xr_pool_task {
  *          terminated; XR_E_ENCODE, XR_E_RANGE: what it answered cannot travel;
  *          XR_E_SCHEMA; what made the pool give up
  * Thread   any; blocks until there is room, but not in a function of the same pool of
- *          threads. A callback should set a timeout.
+ *          threads without ops. A callback should set a timeout.
  */
 enum xr_status xr_pool_apply_async(struct xr_pool *pool,
 	const struct xr_pool_task *task, struct xr_future **future,
