@@ -26,7 +26,7 @@ trap 'rm -f "$words"' EXIT
 tracked 'src/*.c' 'launcher/*.c' 'worker/*.c' 'plugins/*.c' \
 	'examples/*.c' 'tests/*.c' | grep -v '^tests/bench/peers/' |
 	xargs -r -n 24 -P "$(nproc)" "${cc1[@]}" >"$words" 2>&1
-status=${PIPESTATUS[1]}
+status=${PIPESTATUS[2]} # of xargs
 problems_from < <(grep -E ': (warning|(fatal )?error): ' "$words")
 [ "$status" -eq 0 ] || [ "$problems" -gt 0 ] ||
 	problem "clang-14 -cc1: status $status: $(tail -n 1 "$words")"
