@@ -12,9 +12,7 @@
  * a round that takes longer than a minute is a violation, and named. --one plays that round
  * alone.
  */
-#include <inttypes.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,8 +23,7 @@
 #include <xrun/pool.h>
 #include <xrun/proc.h>
 
-#include "tests/prog/line.h"
-#include "tests/prog/prog.h"
+#include "tests/fault/play.h"
 
 #define PLAYERS   3
 #define STEPS     60
@@ -34,45 +31,18 @@
 #define HELD      6
 #define ITEMS_MAX 40
 #define DEPTH     2
-#define PATIENCE  60 /* s */
 #define SOON      XR_SECONDS(30)
 
 static struct xr_pool *pool;
 static enum xr_pool_kind kind;
 static bool nests; /* functions may call their pool */
 static bool mates;
-static int64_t rounds = 50, seed = 1, one = -1;
-static int64_t round_now;
-static _Thread_local struct xr_error err;
 static atomic_bool ends;   /* somebody terminates it */
 static atomic_bool closes; /* or closes it, in which functions may run on */
 static _Atomic uint32_t asked, heard;    /* callbacks */
 static _Atomic uint64_t results, killed; /* of all rounds */
 
-#define EXPECT(x) \
-	do { \
-		if (!(x)) \
-			violation(__LINE__, #x); \
-	} while (0)
-
-static void
-violation(int line, const char *what)
-{
-	fprintf(stderr,
-		"VIOLATION line %d: %s: %s: round %" PRId64 " of seed %" PRId64
-		"\n",
-		line, what, err.text, round_now, seed);
-	_exit(1);
-}
-
-static void
-late(int sig)
-{
-	(void)sig;
-	violation(__LINE__, "it does not end");
-}
-
-/* --- chance ------------------------------------------------------------------------------- */
+/* --- who plays ------------------------------------------------------------------------------- */
 
 struct player {
 	uint64_t chance;
@@ -84,25 +54,6 @@ struct player {
 		bool may_fail, fails;
 	} held[HELD];
 };
-
-static uint64_t
-draw(struct player *p, uint64_t below)
-{
-	p->chance ^= p->chance << 13;
-	p->chance ^= p->chance >> 7;
-	p->chance ^= p->chance << 17;
-	return p->chance % below;
-}
-
-static void
-player_init(struct player *p, uint64_t number, int depth)
-{
-	*p = (struct player){ .chance =
-				      number * 2654435761u + 88172645463325252u,
-		.depth = depth };
-	for (int i = 0; i < 8; i++)
-		draw(p, 2);
-}
 
 /* --- functions ------------------------------------------------------------------------------ */
 
@@ -208,13 +159,14 @@ numbers(int64_t first, int64_t count)
 static void
 choose(struct player *p, struct xr_pool_task *t, struct held *h, bool maps)
 {
-	uint64_t what = draw(p, 40);
+	uint64_t what = draw(&p->chance, 40);
 
 	*t = (struct xr_pool_task){ .size = sizeof(*t), .name = "twice" };
-	*h = (struct held){ .first = (int64_t)draw(p, 1000), .count = -1 };
+	*h = (struct held){ .first = (int64_t)draw(&p->chance, 1000),
+		.count = -1 };
 	if (what == 0 && kind == XR_POOL_THREADS)
 		t->name = "dies";
-	else if (what == 0 && draw(p, 4) == 0)
+	else if (what == 0 && draw(&p->chance, 4) == 0)
 		t->name = "dies";
 	else if (what <= 3)
 		t->name = "fails";
@@ -226,12 +178,12 @@ choose(struct player *p, struct xr_pool_task *t, struct held *h, bool maps)
 	/* One inside of it may end its thread. */
 	h->may_fail |= nests;
 	if (maps) {
-		h->count = (int64_t)draw(p, ITEMS_MAX);
+		h->count = (int64_t)draw(&p->chance, ITEMS_MAX);
 		h->may_fail |= *t->name != 't';
 		h->fails &= h->count > 0;
-		if (draw(p, 2) == 0) {
+		if (draw(&p->chance, 2) == 0) {
 			t->flags = XR_POOL_CHUNK;
-			t->chunk = 1 + (int64_t)draw(p, 7);
+			t->chunk = 1 + (int64_t)draw(&p->chance, 7);
 		}
 		if (*t->name == 'p') /* once is enough */
 			h->count = h->count % 4;
@@ -242,7 +194,7 @@ choose(struct player *p, struct xr_pool_task *t, struct held *h, bool maps)
 static void
 with_callbacks(struct player *p, struct xr_pool_task *t)
 {
-	if (draw(p, 4) == 0)
+	if (draw(&p->chance, 4) == 0)
 		t->callback = t->error_callback = hear;
 }
 
@@ -269,7 +221,7 @@ patience(const struct player *p)
 static void
 take_some(struct player *p, struct held *h)
 {
-	int64_t n = (int64_t)draw(p, (uint64_t)h->count + 2);
+	int64_t n = (int64_t)draw(&p->chance, (uint64_t)h->count + 2);
 	struct xr_value *value = NULL;
 	enum xr_status status = XR_OK;
 
@@ -291,7 +243,7 @@ take_some(struct player *p, struct held *h)
 static void
 let_go(struct player *p, struct held *h)
 {
-	uint64_t how = draw(p, 8);
+	uint64_t how = draw(&p->chance, 8);
 	struct xr_value *value = NULL;
 	enum xr_status status;
 
@@ -313,7 +265,7 @@ let_go(struct player *p, struct held *h)
 static struct held *
 spare(struct player *p)
 {
-	struct held *h = &p->held[draw(p, HELD)];
+	struct held *h = &p->held[draw(&p->chance, HELD)];
 
 	let_go(p, h);
 	return h;
@@ -323,7 +275,7 @@ static void
 post(struct player *p)
 {
 	struct held *to = spare(p), h;
-	bool maps = draw(p, 3) == 0;
+	bool maps = draw(&p->chance, 3) == 0;
 	struct xr_pool_task t;
 
 	choose(p, &t, &h, maps);
@@ -341,7 +293,7 @@ begin_iter(struct player *p)
 	struct xr_pool_task t;
 
 	choose(p, &t, &h, true);
-	if (draw(p, 2) == 0) {
+	if (draw(&p->chance, 2) == 0) {
 		if (was_taken(&t, xr_pool_imap(pool, &t, &h.iter, &err)))
 			*to = h;
 		return;
@@ -369,7 +321,7 @@ begin_iter(struct player *p)
 static void
 call(struct player *p)
 {
-	bool maps = draw(p, 3) == 0, timed = draw(p, 4) == 0;
+	bool maps = draw(&p->chance, 3) == 0, timed = draw(&p->chance, 4) == 0;
 	struct xr_value *value = NULL;
 	struct xr_pool_task t;
 	enum xr_status status;
@@ -377,7 +329,8 @@ call(struct player *p)
 
 	choose(p, &t, &h, maps);
 	status = (maps ? xr_pool_map : xr_pool_apply)(pool, &t,
-		timed ? (int64_t)draw(p, 1000000) : patience(p), &value, &err);
+		timed ? (int64_t)draw(&p->chance, 1000000) : patience(p),
+		&value, &err);
 	xr_value_unref(t.args);
 	if (!timed || status != XR_E_TIMEOUT)
 		judge(&h, status, value);
@@ -388,7 +341,7 @@ static void
 play(struct player *p, int steps)
 {
 	for (int i = 0; i < steps; i++) {
-		switch (draw(p, 6)) {
+		switch (draw(&p->chance, 6)) {
 		case 0:
 			begin_iter(p);
 			break;
@@ -411,7 +364,8 @@ play_inside(struct xr_call *call, struct xr_value *args, int depth)
 	int64_t n = 0;
 
 	xr_value_get_i64(xr_value_at(args, 0), &n);
-	player_init(&p, (uint64_t)(n + round_now), depth);
+	p = (struct player){ .chance = chance_of((uint64_t)(n + round_now)),
+		.depth = depth };
 	play(&p, STEPS_IN);
 	return xr_reply(call, xr_value_new_i64(2 * n));
 }
@@ -435,12 +389,10 @@ plays_on(struct xr_call *call, struct xr_value *args, void *ctx)
 static void *
 player(void *number)
 {
-	struct player p;
+	uint64_t which = (uint64_t)(seed * 1000003 + round_now * PLAYERS) +
+		(uintptr_t)number;
+	struct player p = { .chance = chance_of(which) };
 
-	player_init(&p,
-		(uint64_t)(seed * 1000003 + round_now * PLAYERS) +
-			(uintptr_t)number,
-		0);
 	play(&p, STEPS);
 	return NULL;
 }
@@ -462,17 +414,18 @@ begin(struct player *p)
 	struct xr_pool_opts o = {
 		.size = sizeof(o),
 		.kind = kind,
-		.workers = 1 + (uint32_t)draw(p, 3),
-		.tasks = 1 + (uint32_t)draw(p, 12),
-		.routing = draw(p, 2) == 0 ? XR_POOL_SHARED : XR_POOL_P2P,
+		.workers = 1 + (uint32_t)draw(&p->chance, 3),
+		.tasks = 1 + (uint32_t)draw(&p->chance, 12),
+		.routing =
+			draw(&p->chance, 2) == 0 ? XR_POOL_SHARED : XR_POOL_P2P,
 		.start_failures = 1000,
 	};
 
-	if (kind == XR_POOL_PROCESSES && draw(p, 3) == 0)
-		o.max_tasks = 1 + draw(p, 20);
-	if (kind == XR_POOL_PROCESSES && draw(p, 3) == 0)
+	if (kind == XR_POOL_PROCESSES && draw(&p->chance, 3) == 0)
+		o.max_tasks = 1 + draw(&p->chance, 20);
+	if (kind == XR_POOL_PROCESSES && draw(&p->chance, 3) == 0)
 		o.mode = XR_ENC_SHARE;
-	if (mates || (kind == XR_POOL_PROCESSES && draw(p, 3) == 0))
+	if (mates || (kind == XR_POOL_PROCESSES && draw(&p->chance, 3) == 0))
 		o.ops = &ops;
 
 	atomic_store(&ends, false);
@@ -487,17 +440,17 @@ play_round(void)
 {
 	pthread_t thread[PLAYERS];
 	uint64_t players;
-	struct player p;
+	struct player p = {
+		.chance = chance_of((uint64_t)(seed * 7919 + round_now))
+	};
 
-	player_init(&p, (uint64_t)(seed * 7919 + round_now), 0);
-	alarm(PATIENCE);
 	begin(&p);
-	players = 1 + draw(&p, PLAYERS);
+	players = 1 + draw(&p.chance, PLAYERS);
 	for (uint64_t i = 0; i < players; i++)
 		EXPECT(pthread_create(&thread[i], NULL, player, (void *)i) ==
 			0);
-	if (draw(&p, 5) == 0) {
-		usleep((unsigned)draw(&p, 3000));
+	if (draw(&p.chance, 5) == 0) {
+		usleep((unsigned)draw(&p.chance, 3000));
 		atomic_store(&ends, true);
 		xr_pool_terminate(pool, 0, NULL);
 	}
@@ -508,7 +461,6 @@ play_round(void)
 	EXPECT(xr_pool_join(pool, SOON, &err) == XR_OK);
 	xr_pool_free(pool);
 	EXPECT(heard == asked);
-	alarm(0);
 }
 
 static void
@@ -523,12 +475,9 @@ int
 main(int argc, char **argv)
 {
 	const struct prog_opt table[] = {
-		{ "rounds", PROG_NUM, &rounds, "pools" },
-		{ "seed", PROG_NUM, &seed, "of chance" },
-		{ "one", PROG_NUM, &one, "this round alone" },
+		PLAY_OPTIONS,
 		{ 0 },
 	};
-	const struct sigaction alarmed = { .sa_handler = late };
 	int at = prog_opts(argc, argv, table);
 
 	known("twice", twice);
@@ -544,10 +493,7 @@ main(int argc, char **argv)
 	nests = strcmp(argv[at], "threads") == 0;
 	if (mates || nests)
 		kind = XR_POOL_THREADS;
-	EXPECT(sigaction(SIGALRM, &alarmed, NULL) == 0);
-	for (round_now = one >= 0 ? one : 0;
-		round_now < (one >= 0 ? one + 1 : rounds); round_now++)
-		play_round();
+	play_all(play_round);
 	printf("ok %s: %" PRIu64 " results, %" PRIu64
 	       " functions that end their worker\n",
 		argv[at], results, killed);

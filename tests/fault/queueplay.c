@@ -12,9 +12,7 @@
  * a minute is a violation, and named. --one plays that round alone; --closes is of queues from one
  * to one that are closed meanwhile.
  */
-#include <inttypes.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,8 +26,7 @@
 #include <xrun/queue.h>
 #include <xrun/tensor.h>
 
-#include "tests/prog/line.h"
-#include "tests/prog/prog.h"
+#include "tests/fault/play.h"
 
 #define PROCESSES   3 /* of each role */
 #define THREADS     2
@@ -39,7 +36,6 @@
 #define LONG_ONE    200000
 #define SHARED_FROM 4096 /* bytes of a tensor */
 #define MAGIC       UINT64_C(0x7175657565706c61)
-#define PATIENCE    60            /* s */
 #define LATE        XR_SECONDS(5) /* what others may take of the processors */
 
 /* An item: as bytes this and the rest of it, as a value a list of both numbers and the rest. */
@@ -61,40 +57,8 @@ struct plan {
 static struct board *board;
 static struct plan plan;
 static struct xr_queue *queue;
-static int64_t rounds = 50, seed = 1, one = -1;
 static bool closes;
-static int64_t round_now;
 static uint32_t process; /* of its role */
-static _Thread_local struct xr_error err;
-
-#define EXPECT(x) \
-	do { \
-		if (!(x)) \
-			violation(__LINE__, #x); \
-	} while (0)
-
-static void
-violation(int line, const char *what)
-{
-	fprintf(stderr,
-		"VIOLATION line %d: %s: %s: round %" PRId64 " of seed %" PRId64
-		": %s%s%s%s, %u items, %" PRIu64
-		" bytes, %u lanes, %u and %u of %u threads\n",
-		line, what, err.text, round_now, seed,
-		plan.opts.kind == XR_QUEUE_P2P ? "p2p" : "any",
-		plan.opts.mode == XR_ENC_SHARE ? " shared" : "",
-		plan.opts.redeliver ? " redeliver" : "",
-		plan.closes ? " closes" : "", plan.opts.items, plan.opts.bytes,
-		plan.opts.lanes, plan.writers, plan.readers, plan.threads);
-	_exit(1);
-}
-
-static void
-late(int sig)
-{
-	(void)sig;
-	violation(__LINE__, "it does not end");
-}
 
 static int64_t
 now_ns(void)
@@ -105,21 +69,11 @@ now_ns(void)
 	return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
 }
 
+/* Of the round. */
 static uint64_t
-draw(uint64_t *chance, uint64_t below)
+chance_in(uint64_t what)
 {
-	return line_random(chance) % below;
-}
-
-static uint64_t
-chance_of(uint64_t what)
-{
-	uint64_t chance =
-		(uint64_t)(seed * 1000003 + round_now) * 64 + what + 1;
-
-	for (int i = 0; i < 8; i++)
-		line_random(&chance);
-	return chance;
+	return chance_of((uint64_t)(seed * 1000003 + round_now) * 64 + what);
 }
 
 /* --- items ---------------------------------------------------------------------------- */
@@ -332,7 +286,7 @@ static void *
 writer(void *number)
 {
 	uint32_t me = process * THREADS + (uint32_t)(uintptr_t)number;
-	uint64_t chance = chance_of(me);
+	uint64_t chance = chance_in(me);
 	enum xr_status status = XR_OK;
 	uint32_t seq = 0;
 
@@ -469,7 +423,7 @@ static void *
 reader(void *number)
 {
 	uint32_t me = process * THREADS + (uint32_t)(uintptr_t)number;
-	struct reader r = { .chance = chance_of(WRITERS + me) };
+	struct reader r = { .chance = chance_in(WRITERS + me) };
 	/* By reference it is no encoding that could be had as bytes. */
 	bool values = plan.opts.mode == XR_ENC_SHARE;
 	enum xr_status status = XR_OK;
@@ -550,6 +504,22 @@ make_plan(uint64_t *chance)
 }
 
 static void
+describe(void)
+{
+	static char text[160];
+
+	snprintf(text, sizeof(text),
+		"%s%s%s%s, %u items, %" PRIu64
+		" bytes, %u lanes, %u and %u of %u threads",
+		plan.opts.kind == XR_QUEUE_P2P ? "p2p" : "any",
+		plan.opts.mode == XR_ENC_SHARE ? " shared" : "",
+		plan.opts.redeliver ? " redeliver" : "",
+		plan.closes ? " closes" : "", plan.opts.items, plan.opts.bytes,
+		plan.opts.lanes, plan.writers, plan.readers, plan.threads);
+	about = text;
+}
+
+static void
 judge(void)
 {
 	for (uint32_t w = 0; w < WRITERS; w++)
@@ -570,13 +540,13 @@ judge(void)
 static void
 play_round(void)
 {
-	uint64_t chance = chance_of(60);
+	uint64_t chance = chance_in(60);
 	pid_t pid[2 * PROCESSES];
 	uint32_t n = 0;
 	int status;
 
-	alarm(PATIENCE);
 	make_plan(&chance);
+	describe();
 	memset(board, 0, sizeof(*board));
 	EXPECT(xr_queue_new(&plan.opts, &queue, &err) == XR_OK);
 	for (; n < plan.writers + plan.readers; n++) {
@@ -600,30 +570,23 @@ play_round(void)
 	judge();
 	EXPECT(xr_queue_empty(queue));
 	xr_queue_free(queue);
-	alarm(0);
 }
 
 int
 main(int argc, char **argv)
 {
 	const struct prog_opt table[] = {
-		{ "rounds", PROG_NUM, &rounds, "queues" },
-		{ "seed", PROG_NUM, &seed, "of chance" },
-		{ "one", PROG_NUM, &one, "this round alone" },
+		PLAY_OPTIONS,
 		{ "closes", PROG_FLAG, &closes, "one to one, closed" },
 		{ 0 },
 	};
-	const struct sigaction alarmed = { .sa_handler = late };
 
 	if (prog_opts(argc, argv, table) != argc)
 		prog_die(0, "usage: queueplay [OPTION]...");
-	EXPECT(sigaction(SIGALRM, &alarmed, NULL) == 0);
 	board = mmap(NULL, sizeof(*board), PROT_READ | PROT_WRITE,
 		MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	EXPECT(board != MAP_FAILED);
-	for (round_now = one >= 0 ? one : 0;
-		round_now < (one >= 0 ? one + 1 : rounds); round_now++)
-		play_round();
+	play_all(play_round);
 	printf("ok %" PRId64 " queues\n", one >= 0 ? 1 : rounds);
 	return 0;
 }

@@ -519,28 +519,13 @@ half_taken(void)
 
 /* --- what travels ------------------------------------------------------------------------------ */
 
-static struct xr_value *
-tensor(void)
-{
-	struct xr_tensor_desc d = { .size = sizeof(d),
-		.dtype = XR_DT_U8,
-		.ndim = 1,
-		.device_kind = XR_DEVICE_CPU,
-		.shape = { 100000 } };
-	struct xr_value *t = NULL;
-
-	EXPECT(xr_tensor_new(&d, &t, &rig_err) == XR_OK);
-	memset(xr_tensor_data(t, NULL), 1, 100000);
-	return t;
-}
-
 static void
 modes(void)
 {
 	struct xr_pool_opts o = rig_opts();
 
 	for (int mode = XR_ENC_COPY; mode <= XR_ENC_SHARE; mode++) {
-		struct xr_value *t = tensor(), *value = NULL;
+		struct xr_value *t = rig_tensor(), *value = NULL;
 		struct xr_pool_task task;
 		struct xr_pool *pool;
 

@@ -399,21 +399,27 @@ paint(struct xr_call *call, struct xr_value *args, void *ctx)
 	return answer(call, args, data[0]);
 }
 
-/* In shared memory. */
-static enum xr_status
-canvas(struct xr_call *call, struct xr_value *args, void *ctx)
+struct xr_value *
+rig_tensor(void)
 {
 	struct xr_tensor_desc d = { .size = sizeof(d),
 		.dtype = XR_DT_U8,
 		.ndim = 1,
 		.device_kind = XR_DEVICE_CPU,
-		.shape = { 100000 } };
+		.shape = { RIG_TENSOR } };
 	struct xr_value *t = NULL;
 
+	EXPECT(xr_tensor_new(&d, &t, &rig_err) == XR_OK);
+	memset(xr_tensor_data(t, NULL), 1, RIG_TENSOR);
+	return t;
+}
+
+static enum xr_status
+canvas(struct xr_call *call, struct xr_value *args, void *ctx)
+{
 	(void)args;
 	(void)ctx;
-	EXPECT(xr_tensor_new(&d, &t, &rig_err) == XR_OK);
-	return xr_reply(call, t);
+	return xr_reply(call, rig_tensor());
 }
 
 static _Atomic uint32_t decodes;

@@ -50,6 +50,8 @@ void rig_done(struct xr_pool_task *task); /* lets go of what it has */
 struct xr_value *rig_numbers(int64_t n);
 struct xr_value *rig_one(int64_t i);
 struct xr_value *rig_two(int64_t i, int64_t k);
+#define RIG_TENSOR 100000          /* bytes */
+struct xr_value *rig_tensor(void); /* of 1s, in shared memory */
 int64_t rig_int(const struct xr_value *value);
 /* rig_result() - of a function of numbers: of the flavours with contexts, behind the
  * context, which is one. */

@@ -25,8 +25,9 @@
  * for xr_pool_free(); a child of fork() has no pool. A function that a process of
  * a pool runs must not wait for another task of the same pool: all of its workers may be
  * waiting so. One of threads may, with XR_TIMEOUT_NEVER: what nobody has begun of what it
- * waits for, it does itself; what it submits without room is kept. What it calls by xr_pool_apply(), xr_pool_map() and
- * xr_pool_starmap() so, without callbacks, runs in its place, at once, and is no task.
+ * waits for, it does itself; what it submits without room is kept. What it calls by
+ * xr_pool_apply(), xr_pool_map() and xr_pool_starmap() so, without callbacks, runs in its
+ * place, at once, and is no task.
  */
 #ifndef XRUN_POOL_H
 #define XRUN_POOL_H
