@@ -101,6 +101,19 @@ has_low(uint64_t claim, uint32_t gen)
 		(segment_gen(claim) & 0xffff) == (gen & 0xffff);
 }
 
+/* The word first, then the claim; a sweep has the claim first, and then the word. */
+bool
+segment_ring_drop(const struct segment_map *map, uint32_t reader,
+	uint32_t writer, uint64_t word)
+{
+	uint32_t gen = (uint32_t)(word >> 16);
+
+	atomic_compare_exchange_strong(segment_dir(map, reader, writer), &word,
+		0);
+	return segment_marked(segment_slot(map, writer)) ||
+		!has_low(claim_of(map, writer), gen);
+}
+
 /* The ring from @writer, who died in some generation, to @reader. */
 static bool
 is_read(const struct segment_map *map, uint32_t reader, uint32_t writer)

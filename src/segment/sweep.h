@@ -54,6 +54,17 @@ struct segment_swept {
  */
 bool segment_bury(const struct segment_map *map, uint32_t index, bool thorough);
 
+/*
+ * segment_ring_drop() - @reader never looks again at the ring of @writer that @word says,
+ * if that stands in the directory.
+ *
+ * Returns  true: @writer has died, and who swept before this may have found its ring
+ *          read, so that nobody would give back what it had but for the caller
+ * Thread   any.  Blocks: no.
+ */
+bool segment_ring_drop(const struct segment_map *map, uint32_t reader,
+	uint32_t writer, uint64_t word);
+
 /* segment_sweep() - give back what the buried had. Thread: any. Cost: a look at the
  * map, 10 us for 32768 spans; some 20 us a MiB that is given back. */
 struct segment_swept segment_sweep(const struct segment_sweeper *sweeper);

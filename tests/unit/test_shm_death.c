@@ -2,7 +2,8 @@
 /*
  * test_shm_death.c - a rank that dies at one of the marked points (mark.h), at the
  * first time that it comes by there and at later ones: who lives hears of it and
- * goes on, and what the dead had is given back.
+ * goes on, and what the dead had is given back. So is what it had where its ring is
+ * let go only when everybody has swept.
  */
 #include "tests/unit/shm_rig.h"
 
@@ -91,6 +92,8 @@ drain(void)
 	EXPECT(!rig.bulk_out);
 	EXPECT(rig.shm->limbo == NULL);
 	EXPECT_EQ(rig_used(), 0);
+	while (shm_busy(rig.shm))
+		shm_poll(rig.shm);
 }
 
 /* As long as the other lives, or until it is told to close. */
@@ -174,7 +177,7 @@ play(uint32_t round)
 {
 	uint32_t lost = atomic_load(&notes->lost[SURVIVOR]);
 	unsigned before = forked_wrong;
-	int64_t died, end;
+	int64_t died;
 	pid_t pid;
 
 	atomic_store(&notes->delivered[VICTIM], 0);
@@ -190,9 +193,6 @@ play(uint32_t round)
 		EXPECT(atomic_load(&notes->lost_at[SURVIVOR]) - died < LOST_NS);
 	}
 	EXPECT_EQ(atomic_load(&notes->wrong[SURVIVOR]), 0);
-	for (end = clock_now() + CLEAN_NS;
-		rig_spans(VICTIM) > 0 && clock_now() < end;)
-		segment_reclaim(rig_fd, RIG_RANKS, RIG_SLOTS);
 	EXPECT_EQ(rig_spans(RIG_SLOTS), rig_spans(SURVIVOR));
 	EXPECT_EQ(rig_rings(), 0);
 	EXPECT_EQ(rig_holds(SURVIVOR), 0);
@@ -307,4 +307,128 @@ FORKED_TEST(shm_death, windows_that_are_emptied_no_further)
 FORKED_TEST(shm_death, who_was_about_to_sleep)
 {
 	die_at(MARK_ARMED, false);
+}
+
+/* --- who lets go when everybody has swept --------------------------------- */
+
+/* Lends something, and is killed. */
+static void
+late_victim(uint32_t rank)
+{
+	struct rig_peer *p;
+
+	rig_open(rank, 1);
+	p = rig_connect(SURVIVOR);
+	EXPECT_EQ(rig_send(p, RIG_LOAN), XR_OK);
+	atomic_store(&notes->ready[VICTIM], 1);
+	for (;;)
+		pause();
+}
+
+static void
+take_loan(void)
+{
+	while (atomic_load(&notes->delivered[SURVIVOR]) == 0)
+		shm_poll(rig.shm);
+}
+
+/* The victim is killed, buried, and swept but for what is read. */
+static void
+outlive(void)
+{
+	atomic_store(&notes->ready[SURVIVOR], 1);
+	while (atomic_load(&notes->go) == 0)
+		sched_yield();
+}
+
+static void
+hears_late(uint32_t rank)
+{
+	struct rig_peer *p;
+
+	rig_open(rank, 1);
+	p = rig_connect(VICTIM);
+	take_loan();
+	rig_drop_all();
+	outlive();
+	/* Another death was swept for a moment ago. */
+	((struct carrier *)rig.self)->swept = clock_now() + NS_PER_S;
+	while (!p->lost)
+		shm_poll(rig.shm);
+	shm_busy(rig.shm);
+	EXPECT_EQ(rig_spans(VICTIM), 0);
+}
+
+static void
+holds_long(uint32_t rank)
+{
+	rig_open(rank, 1);
+	rig_connect(VICTIM);
+	take_loan();
+	rig_disconnect(&rig.peer[VICTIM]);
+	outlive();
+	EXPECT(rig_spans(VICTIM) > 0);
+	rig_drop_all();
+	EXPECT_EQ(rig_spans(VICTIM), 0);
+}
+
+static void
+closes_late(uint32_t rank)
+{
+	rig_open(rank, 1);
+	rig_connect(VICTIM);
+	take_loan();
+	rig_drop_all();
+	outlive();
+	rig_close();
+	EXPECT_EQ(rig_spans(VICTIM), 0);
+}
+
+static void
+never_looks(uint32_t rank)
+{
+	rig_open(rank, 1);
+	outlive();
+	rig_close();
+	EXPECT_EQ(rig_spans(VICTIM), 0);
+}
+
+static void
+outlived_by(void (*fn)(uint32_t rank))
+{
+	pid_t pid, other;
+	int status;
+
+	rig_make();
+	pid = rig_rank(SURVIVOR, fn);
+	other = rig_rank(VICTIM, late_victim);
+	await(&notes->ready[VICTIM], 1, VISIT_NS);
+	await(&notes->ready[SURVIVOR], 1, VISIT_NS);
+	kill(other, SIGKILL);
+	NEED(waitpid(other, NULL, 0) == other);
+	rig_bury(VICTIM);
+	EXPECT(rig_spans(VICTIM) > 0);
+	atomic_store(&notes->go, 1);
+	NEED(waitpid(pid, &status, 0) == pid);
+	EXPECT(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+FORKED_TEST(shm_death, who_hears_of_it_late_sweeps_at_once)
+{
+	outlived_by(hears_late);
+}
+
+FORKED_TEST(shm_death, who_held_something_beyond_the_link_sweeps)
+{
+	outlived_by(holds_long);
+}
+
+FORKED_TEST(shm_death, who_closes_without_having_heard_sweeps)
+{
+	outlived_by(closes_late);
+}
+
+FORKED_TEST(shm_death, who_never_looked_at_the_ring_sweeps)
+{
+	outlived_by(never_looks);
 }

@@ -14,7 +14,7 @@
 #define NAME     "shm"
 #define LOOKS    64 /* turns from one look at deaths and closings to the next */
 #define PRIORITY 200
-#define SWEEP_NS NS_PER_MS /* between two of them */
+#define SWEEP_NS NS_PER_MS /* between two for who is not gone yet */
 
 /* --- links ---------------------------------------------------------------- */
 
@@ -174,8 +174,8 @@ end_accept(struct carrier *c, struct xr_link *link, void *ctx)
 static void
 forget_link(struct carrier *c, struct xr_link *link)
 {
-	if (link->lender != NULL)
-		lender_close(link->lender, false);
+	if (link->lender != NULL && lender_close(link->lender, false))
+		c->left = PLANE_MORE;
 	if (c->count > 0 && c->link[c->count - 1] == link)
 		c->count--;
 	link_free(link);
@@ -242,8 +242,9 @@ meet_second(struct carrier *c, uint32_t writer)
 static void
 look_at_ring(struct carrier *c, uint32_t writer)
 {
-	_Atomic uint64_t *dir = segment_dir(&c->shm->map, c->shm->slot, writer);
-	uint64_t word = atomic_load_explicit(dir, memory_order_acquire);
+	uint64_t word = atomic_load_explicit(segment_dir(&c->shm->map,
+						     c->shm->slot, writer),
+		memory_order_acquire);
 	uint64_t attached = atomic_load(&c->shm->attached[writer]);
 	struct ring_head copy;
 
@@ -252,10 +253,12 @@ look_at_ring(struct carrier *c, uint32_t writer)
 	if (attached != 0)
 		meet_second(c, writer);
 	else if (!read_head(c, writer, word, &copy) ||
-		copy.reader_plane != c->plane) /* of an earlier opening */
-		atomic_compare_exchange_strong(dir, &word, 0);
-	else
+		copy.reader_plane != c->plane) { /* of an earlier opening */
+		if (plane_refuse(c->shm, writer, word))
+			c->left = PLANE_MORE;
+	} else {
 		take_ring(c, &copy, word);
+	}
 }
 
 static void
@@ -302,19 +305,17 @@ look_at_link(struct carrier *c, struct xr_link *link)
 }
 
 /* What the dead had. Within a job the supervisor does it, too, as soon as it has
- * heard of the death; then we may not be ready yet. */
+ * heard of the death; then we may not be ready yet. Only for processes that are about
+ * to be gone it is waited: for what was let go meanwhile nobody may come again. */
 static void
 sweep(struct carrier *c)
 {
 	int64_t now = clock_now();
-	enum plane_swept swept;
 
-	if (!c->sweeps_on && now - c->swept < SWEEP_NS)
+	if (c->left == PLANE_LATER && now - c->swept < SWEEP_NS)
 		return;
 	c->swept = now;
-	swept = plane_sweep(c->shm);
-	c->sweeps = swept != PLANE_CLEAN;
-	c->sweeps_on = swept == PLANE_MORE;
+	c->left = plane_sweep(c->shm);
 }
 
 static void
@@ -329,14 +330,15 @@ look(struct carrier *c)
 	take_fresh(c);
 	if (arrivals != c->arrivals || fails != c->fails || c->again)
 		look_for_rings(c);
-	c->sweeps |= shm->own && fails != c->fails;
+	if (shm->own && fails != c->fails)
+		c->left = PLANE_MORE;
 	c->arrivals = arrivals;
 	c->fails = fails;
 	for (uint32_t i = 0; i < c->count; i++)
 		look_at_link(c, c->link[i]);
 	if (shm->limbo != NULL)
 		out_limbo(shm);
-	if (c->sweeps)
+	if (c->left != PLANE_CLEAN)
 		sweep(c);
 }
 
@@ -357,7 +359,7 @@ carrier_busy(struct carrier *c)
 	for (uint32_t i = 0; i < c->count; i++)
 		if (link_busy(c->link[i]))
 			return true;
-	return c->sweeps_on;
+	return c->left == PLANE_MORE;
 }
 
 /* Each turn begins behind the last link that had something. */
@@ -532,8 +534,8 @@ close_link(struct xr_link *link)
 	fetch_end(link);
 	take_back(link);
 	out_close(link);
-	if (link->lender != NULL)
-		lender_close(link->lender, false);
+	if (link->lender != NULL && lender_close(link->lender, false))
+		c->left = PLANE_MORE;
 	link_free(link);
 }
 
@@ -546,7 +548,7 @@ free_carrier(void *self)
 	take_fresh(c);
 	while (c->count > 0)
 		close_link(c->link[0]);
-	plane_close(shm);
+	plane_close(shm, c->left != PLANE_CLEAN);
 	for (struct out *out = shm->limbo; out != NULL; out = out->next)
 		if (out->carrier == c)
 			out->carrier = NULL;

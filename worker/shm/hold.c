@@ -99,19 +99,19 @@ enter_all(struct lender *l)
 	return true;
 }
 
-/* From here on the ring is the writer's alone, or whose its spans come to be. */
-static void
+/* From here on the ring is the writer's alone, or whose its spans come to be. True:
+ * what the writer had is to be swept. */
+static bool
 let_go(struct lender *l)
 {
-	uint64_t word = l->word;
+	bool sweep = segment_ring_drop(&l->map, l->slot, l->writer, l->word);
 
-	atomic_compare_exchange_strong(segment_dir(&l->map, l->slot, l->writer),
-		&word, 0);
 	MARK(MARK_LETGO);
 	if (l->attached != NULL)
 		atomic_store(l->attached, 0);
 	l->moved = true;
 	l->head = NULL;
+	return sweep;
 }
 
 static void
@@ -203,7 +203,7 @@ hold_unref(struct hold *h)
 		loud = give_back(l, h->loan);
 	}
 	if (l->over && !l->moved && l->first == NULL) {
-		let_go(l);
+		last = let_go(l);
 		loud = true;
 	}
 	pthread_mutex_unlock(&l->lock);
@@ -229,16 +229,19 @@ lender_return(struct lender *l, uint32_t index)
 		bell_ring(l->bell, NULL, true);
 }
 
-void
+bool
 lender_close(struct lender *l, bool dead)
 {
+	bool sweep = false;
+
 	pthread_mutex_lock(&l->lock);
 	l->over = true;
 	if (!l->moved) {
 		atomic_store_explicit(&l->head->gone, 1, memory_order_release);
 		if (l->first == NULL || (dead && enter_all(l)))
-			let_go(l);
+			sweep = let_go(l);
 	}
 	pthread_mutex_unlock(&l->lock);
 	bell_ring(l->bell, NULL, true);
+	return sweep;
 }

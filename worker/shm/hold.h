@@ -74,8 +74,8 @@ void hold_unref(struct hold *h);
 void lender_return(struct lender *l, uint32_t index);
 
 /* lender_close() - the link is closed, or lost: the ring is let go as soon as may
- * be. @dead: the writer is. */
-void lender_close(struct lender *l, bool dead);
+ * be. @dead: the writer is. True: what it had is to be swept, by the caller. */
+bool lender_close(struct lender *l, bool dead);
 void lender_unref(struct lender *l);
 
 #endif /* WORKER_SHM_HOLD_H */

@@ -110,10 +110,10 @@ struct carrier {
 	struct xr_link **link; /* [count] */
 	uint32_t count, cap, begin, turn;
 	uint32_t arrivals, fails;
-	bool again;     /* a ring could not be taken: at the next look */
-	bool sweeps;    /* what a dead peer had may be given back */
-	bool sweeps_on; /* it is at it, and does not sleep before it is done */
-	int64_t swept;  /* when it was looked for last, in ns; 0: never */
+	bool again; /* a ring could not be taken: at the next look */
+	enum plane_swept
+		left;  /* by the dead; before MORE is done it does not sleep */
+	int64_t swept; /* when, in ns; 0: never */
 };
 
 /* carrier_progress() - progress() of the carrier. */

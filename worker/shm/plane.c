@@ -205,17 +205,26 @@ plane_open(struct shm *shm, struct carrier *c)
 	return plane;
 }
 
+bool
+plane_refuse(struct shm *shm, uint32_t writer, uint64_t word)
+{
+	return segment_ring_drop(&shm->map, shm->slot, writer, word);
+}
+
 /* Rings that came and were not looked at: nobody will. */
-static void
+static bool
 refuse_rings(struct shm *shm)
 {
+	bool sweep = false;
+
 	for (uint32_t i = 0; i < shm->map.plan.slots; i++) {
-		_Atomic uint64_t *dir = segment_dir(&shm->map, shm->slot, i);
-		uint64_t word = atomic_load(dir);
+		uint64_t word =
+			atomic_load(segment_dir(&shm->map, shm->slot, i));
 
 		if (word != 0 && word != atomic_load(&shm->attached[i]))
-			atomic_compare_exchange_strong(dir, &word, 0);
+			sweep |= plane_refuse(shm, i, word);
 	}
+	return sweep;
 }
 
 enum plane_swept
@@ -237,13 +246,14 @@ plane_sweep(struct shm *shm)
 }
 
 void
-plane_close(struct shm *shm)
+plane_close(struct shm *shm, bool sweep)
 {
 	pthread_mutex_lock(&shm->lock);
 	atomic_store(&shm->mine->plane, 0);
 	shm->carrier = NULL;
 	pthread_mutex_unlock(&shm->lock);
-	refuse_rings(shm);
+	if (refuse_rings(shm) || sweep)
+		span_sweep(&shm->map, shm->slot, shm->gen, UINT32_MAX);
 }
 
 /* --- waiting -------------------------------------------------------------- */

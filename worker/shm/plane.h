@@ -47,11 +47,17 @@ bool plane_closed(void);
 /* plane_open() - others may make rings to here; gives the number of this opening.
  * 0: it is open already. */
 uint32_t plane_open(struct shm *shm, struct carrier *c);
-void plane_close(struct shm *shm);
+
+/* plane_close() - and what was kept from being swept until now is, or @sweep. */
+void plane_close(struct shm *shm, bool sweep);
+
+/* plane_refuse() - the ring of @writer that @word says is never looked at. True: what
+ * the writer had is to be swept. */
+bool plane_refuse(struct shm *shm, uint32_t writer, uint64_t word);
 
 enum plane_swept {
 	PLANE_CLEAN,
-	PLANE_MORE,  /* a part was done */
+	PLANE_MORE,  /* there is some, or may be */
 	PLANE_LATER, /* somebody died whose process is not gone yet */
 };
 

@@ -456,13 +456,12 @@ link_fail(struct xr_link *link, const char *why)
 	atomic_store_explicit(&link->state, LINK_LOST, memory_order_relaxed);
 	fetch_end(link);
 	link->in.head = NULL;
-	if (lender != NULL)
-		lender_close(lender, dead);
+	if ((lender != NULL && lender_close(lender, dead)) || dead)
+		c->left = PLANE_MORE;
 	if (out != NULL && (dead || out_is_unread(out))) {
 		out->loans.feeding = 0;
 		out_collect(c->shm, out, LOANS_READ);
 	}
-	c->sweeps |= dead;
 	c->host.lost(c->host.ctx, link->ctx, link, why);
 }
 
