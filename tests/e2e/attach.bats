@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # attach.bats - xrun attach: output of a job that runs, until it is over, and
 # the keyboard of a rank that has a terminal.
+#
+# Takes long, so it begins early.
 
 bats_require_minimum_version 1.5.0
 load helper

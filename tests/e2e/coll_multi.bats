@@ -1,6 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 # coll_multi.bats - what ranks with two devices each do together.
+#
+# Takes long, so it begins early.
 
 load helper
 

@@ -1,6 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 # Ranks that show no sign of life are found, shown, and end the job.
+#
+# Takes long, so it begins early.
 load helper
 
 bats_require_minimum_version 1.5.0

@@ -1,6 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 # pool.bats - pools, by the acceptance checks, and what the originals got wrong.
+#
+# Takes long, so it begins early.
 
 load helper
 

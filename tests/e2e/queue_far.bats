@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # queue_far.bats - queues of another machine: the programs of queue.bats, with the same
 # results, and what is only there.
+#
+# Takes long, so it begins early.
 
 load helper
 

@@ -1,6 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 # stacks.bats - where ranks are: xrun stacks, and --stacks-on.
+#
+# Takes long, so it begins early.
 
 load helper
 

@@ -1,6 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 # told.bats - events that are told to others: --exec-on and --on-event.
+#
+# Takes long, so it begins early.
 
 load helper
 
