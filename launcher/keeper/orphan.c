@@ -39,6 +39,7 @@
 struct tour { /* of the open jobs */
 	const char *root;
 	bool dying;    /* an xrun that was killed holds its lock still */
+	bool ended;    /* one that had not been closed was */
 	orphan_fn *fn; /* to be told, and nobody is ended; or NULL */
 	void *ctx;
 };
@@ -315,7 +316,7 @@ is_dying(const struct orphan *o, ino_t lock)
 
 /* True if it is closed: now, or it was. */
 static bool
-take(const struct tour *tour, struct orphan *o)
+take(struct tour *tour, struct orphan *o)
 {
 	struct stat st;
 
@@ -325,8 +326,10 @@ take(const struct tour *tour, struct orphan *o)
 	o->since = st.st_mtim.tv_sec * NS_PER_S + st.st_mtim.tv_nsec;
 	if (st.st_size == 0 && tour->fn != NULL)
 		tell(tour, o);
-	else if (st.st_size == 0)
+	else if (st.st_size == 0) {
 		end_orphan(o);
+		tour->ended = true;
+	}
 	return tour->fn == NULL && fstat(o->lock, &st) == 0 && st.st_size != 0;
 }
 
@@ -390,16 +393,49 @@ orphan_end_bare(void *root, const char *id, int64_t since)
 		end_all(&o, &ended);
 }
 
+struct held {
+	const char *root;
+	bool by_dead;
+};
+
+/* Of a job that lives the lock of its folder is held, too: who has this one only is
+ * about to be gone. */
+static bool
+look_at_held(void *ctx, const char *id)
+{
+	struct held *held = ctx;
+	char path[PATH_MAX];
+	int fd = -1;
+
+	if (snprintf(path, sizeof(path), "%s/%s/lock", held->root, id) <
+		(int)sizeof(path))
+		fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	held->by_dead = fd != -1 && flock(fd, LOCK_SH | LOCK_NB) == 0;
+	fd_close(fd);
+	return !held->by_dead;
+}
+
 static void *
 sweep_places(void *root)
 {
-	ctl_place_sweep(orphan_end_bare, root);
+	const struct timespec pause = { .tv_nsec = AGAIN_NS };
+	int64_t deadline = clock_now() + PLACES_S * NS_PER_S;
+	struct held held = { .root = root };
+
+	for (;;) {
+		ctl_place_sweep(orphan_end_bare, root);
+		held.by_dead = false;
+		ctl_place_each(look_at_held, &held);
+		if (!held.by_dead || clock_now() >= deadline)
+			break;
+		nanosleep(&pause, NULL);
+	}
 	free(root);
 	return NULL;
 }
 
-/* Sockets were looked at while who had them was dying. By a thread of its own, as
- * the runtime folder may be frozen. */
+/* Sockets were looked at before, while who had them was dying, maybe. By a thread of
+ * its own, as the runtime folder may be frozen. */
 static void
 sweep_again(char *root)
 {
@@ -431,7 +467,7 @@ orphan_run(void *path)
 		waited = true;
 		nanosleep(&pause, NULL);
 	}
-	if (waited)
+	if (tour.ended || waited)
 		sweep_again(strdup(path));
 	free(path);
 }

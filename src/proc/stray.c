@@ -25,9 +25,10 @@
 #include "proc/vars.h"
 
 #define ROUND_NS  (2 * NS_PER_MS) /* for what they just made */
-#define GONE_MS   100             /* more is an uninterruptible sleep */
-#define EARLY_NS  (2 * NS_PER_S)  /* clocks are not that exact */
-#define DEPTH_MAX 64              /* generations looked at */
+#define QUIET     2              /* rounds that meet nobody, until it is over */
+#define GONE_MS   100            /* more is an uninterruptible sleep */
+#define EARLY_NS  (2 * NS_PER_S) /* clocks are not that exact */
+#define DEPTH_MAX 64             /* generations looked at */
 
 enum kind {
 	OTHER,
@@ -121,14 +122,15 @@ is_in(pid_t pid, const char *cgroup)
 	return in;
 }
 
-/* Is an xrun above it, which will end it? */
+/* Is an xrun above it, which will end it? One that was killed is above it, too, until
+ * its files are closed, which frees its lock, and somewhat longer. */
 static bool
 is_looked_after(pid_t pid)
 {
 	struct proc_stat st;
 
 	for (int i = 0; i < DEPTH_MAX && proc_stat_read(pid, &st); i++) {
-		if (i > 0 && kind_of(pid, st.comm) != OTHER)
+		if (i > 0 && !st.exiting && kind_of(pid, st.comm) != OTHER)
 			return true;
 		pid = st.ppid;
 		if (pid <= 1)
@@ -238,13 +240,16 @@ stray_end(const struct stray_job *job, int64_t deadline, uint32_t *ended)
 	const struct timespec pause = { .tv_nsec = ROUND_NS };
 	int64_t begun = clock_now();
 	struct round r = { .job = job, .first = true, .met = 1 };
+	uint32_t quiet = 0;
 
 	r.room = malloc(VARS_ROOM);
 	while (r.room != NULL) {
 		r.met = 0;
 		look_round(&r);
 		r.first = false;
-		if (r.met == 0 || clock_now() >= deadline)
+		/* Once is not enough: who is within exec has no environment. */
+		quiet = r.met == 0 ? quiet + 1 : 0;
+		if (quiet == QUIET || clock_now() >= deadline)
 			break;
 		nanosleep(&pause, NULL);
 		r.late = clock_now() - begun > (deadline - begun) / 2;
