@@ -300,7 +300,8 @@ lives(pid_t pid)
 
 /* Somebody else has the lock. One who was killed has it until the last of its
  * threads is gone, and a disk can hold that up. Of one that left its terminal
- * (-d) the process that took the lock is gone, too: then its record counts. */
+ * (-d) the process that took the lock is gone, too: then its record counts. Where
+ * there is none yet, nor such a process, the lock may just have become free. */
 static bool
 is_dying(const struct orphan *o, ino_t lock)
 {
@@ -311,7 +312,7 @@ is_dying(const struct orphan *o, ino_t lock)
 	cJSON_Delete(json);
 	if (keeper > 0 && lives(keeper))
 		return false;
-	return taker != 0 ? !lives(taker) : keeper > 0;
+	return taker == 0 || !lives(taker);
 }
 
 /* True if it is closed: now, or it was. */

@@ -10,7 +10,8 @@
  * keeper has done so). Of a job that kept no folder, the folder of its control socket
  * is what is found (ctl/place.h). It runs on the helper thread, after the
  * ranks have started, and costs one look at each folder. For an xrun that was
- * killed and is not gone yet, it looks again for half a second.
+ * killed and is not gone yet, it looks again for two seconds; then the folders of
+ * control sockets are swept once more.
  */
 #ifndef LAUNCHER_KEEPER_ORPHAN_H
 #define LAUNCHER_KEEPER_ORPHAN_H
