@@ -34,18 +34,46 @@ reopen()
 	[ -s "$XDG_STATE_HOME/xrun/$id/lock" ]
 }
 
-@test "an xrun that was killed, and is slow to go, is waited for" {
+# slow_to_go - the next job of one whose xrun has let its lock go half a second later.
+slow_to_go()
+{
 	local next
 
-	lost
 	mkfifo never
 	# Its lock is taken by one who ends, and held by us who have the file.
 	exec {held}<>"$XDG_STATE_HOME/xrun/$id/lock"
 	flock "$held"
 	"$XRUN" sh -c 'echo next; read -r _ <>never' {held}>&- & next=$!
-	wait_for 10 grep -q '"pid":'"$next" "$XDG_STATE_HOME"/xrun/*/job.json
-	exec {held}>&- # it looks for half a second
+	wait_for 10 grep -rqs '"pid":'"$next" "$XDG_STATE_HOME/xrun"
+	exec {held}>&- # it looks for two seconds
 	wait_for 10 none_of "$id"
+	kill "$next"
+	wait "$next" || true
+}
+
+@test "an xrun that was killed, and is slow to go, is waited for" {
+	lost
+	slow_to_go
+}
+
+@test "so is one that was killed before it had a record" {
+	lost
+	rm "$XDG_STATE_HOME/xrun/$id/job.json"
+	slow_to_go
+}
+
+@test "the socket of one that was killed goes, though it was locked for a while" {
+	local next
+
+	lost
+	mkfifo never
+	exec {held}<"$XDG_RUNTIME_DIR/xrun/$id"
+	flock "$held"
+	"$XRUN" sh -c 'echo next; read -r _ <>never' {held}<&- & next=$!
+	wait_for 10 grep -rqs '"pid":'"$next" "$XDG_STATE_HOME/xrun"
+	wait_for 10 none_of "$id"
+	exec {held}<&- # for a second it is looked at again
+	wait_for 10 test ! -e "$XDG_RUNTIME_DIR/xrun/$id"
 	kill "$next"
 	wait "$next" || true
 }

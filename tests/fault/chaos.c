@@ -186,7 +186,8 @@ clean_up(struct chaos *c)
 	bool asked = draw(c, 2) == 0;
 	int status;
 
-	strcat(c->scene.what, asked ? ", doctor" : ", next");
+	snprintf(c->scene.what + strlen(c->scene.what), 16, ", %s",
+		asked ? "doctor" : "next");
 	scene_start(&c->scene, asked ? doctor : next, false);
 	status = scene_wait(&c->scene, PATIENCE);
 	if (status != -1 && !is(status, 0))
