@@ -292,7 +292,7 @@ opened(const char *address, int64_t rank, int64_t size)
 
 	o.rank = rank;
 	o.world_size = size;
-	o.timeout = XR_SECONDS(0.1);
+	o.timeout = XR_SECONDS(20);
 	status = xr_store_open(address, &o, &store, &err);
 	if (status == XR_OK)
 		xr_store_free(store);
