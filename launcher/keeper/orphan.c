@@ -39,7 +39,7 @@
 struct tour { /* of the open jobs */
 	const char *root;
 	bool dying;    /* an xrun that was killed holds its lock still */
-	bool ended;    /* one that had not been closed was */
+	bool ended;    /* one was closed, now */
 	orphan_fn *fn; /* to be told, and nobody is ended; or NULL */
 	void *ctx;
 };
@@ -320,18 +320,22 @@ static bool
 take(struct tour *tour, struct orphan *o)
 {
 	struct stat st;
+	bool closed;
 
 	if (fstat(o->lock, &st) == -1 || !S_ISREG(st.st_mode) ||
 		st.st_uid != geteuid())
 		return false;
+	if (st.st_size != 0)
+		return tour->fn == NULL;
 	o->since = st.st_mtim.tv_sec * NS_PER_S + st.st_mtim.tv_nsec;
-	if (st.st_size == 0 && tour->fn != NULL)
+	if (tour->fn != NULL) {
 		tell(tour, o);
-	else if (st.st_size == 0) {
-		end_orphan(o);
-		tour->ended = true;
+		return false;
 	}
-	return tour->fn == NULL && fstat(o->lock, &st) == 0 && st.st_size != 0;
+	end_orphan(o);
+	closed = fstat(o->lock, &st) == 0 && st.st_size != 0;
+	tour->ended = tour->ended || closed;
+	return closed;
 }
 
 static bool

@@ -122,8 +122,8 @@ is_in(pid_t pid, const char *cgroup)
 	return in;
 }
 
-/* Is an xrun above it, which will end it? One that was killed is above it, too, until
- * its files are closed, which frees its lock, and somewhat longer. */
+/* Is an xrun above it, which will end it? One that was killed is above it for a moment
+ * after its lock is free: its files are closed before its children are others'. */
 static bool
 is_looked_after(pid_t pid)
 {

@@ -34,7 +34,7 @@ reopen()
 	[ -s "$XDG_STATE_HOME/xrun/$id/lock" ]
 }
 
-# slow_to_go - the next job of one whose xrun has let its lock go half a second later.
+# slow_to_go - the lock of the job's xrun is free only when the next job runs.
 slow_to_go()
 {
 	local next

@@ -548,7 +548,7 @@ free_carrier(void *self)
 	take_fresh(c);
 	while (c->count > 0)
 		close_link(c->link[0]);
-	plane_close(shm, c->left != PLANE_CLEAN);
+	plane_close(shm, c->left == PLANE_MORE);
 	for (struct out *out = shm->limbo; out != NULL; out = out->next)
 		if (out->carrier == c)
 			out->carrier = NULL;
