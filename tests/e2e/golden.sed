@@ -20,3 +20,5 @@ s/\<xrun [0-9]+\.[0-9]+\.[0-9]+[^ ]*/xrun VERSION/g
 s/\<(127\.0\.0\.1|localhost|\[::1\]):[0-9]+/\1:PORT/g
 # How many CPUs this machine has, where that is fewer than the ranks.
 s/ on [0-9]+ CPUs? \(OMP_NUM_THREADS=[0-9]+\)//
+# Whether other tests' ranks that call each other have the processors.
+/^xrun: other jobs of xrun have all the processors: ranks are not bound$/d
