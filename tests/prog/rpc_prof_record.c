@@ -250,15 +250,29 @@ try_record(void)
 
 /* --- quiet ---------------------------------------------------------------- */
 
-/* What a call of two hops sends, and what comes for it. */
 static void
-weigh(int64_t *out, int64_t *in)
+weigh_one(int64_t *out, int64_t *in)
 {
 	*out = metric("net.bytes_out");
 	*in = metric("net.bytes_in");
 	xr_value_unref(call_sync(1, "hop", xr_value_new_i64(1)));
 	*out = metric("net.bytes_out") - *out;
 	*in = metric("net.bytes_in") - *in;
+}
+
+/* What a call of two hops sends, and what comes for it: the least of some, as
+ * what the others say of themselves before they leave comes beside it. */
+static void
+weigh(int64_t *out, int64_t *in)
+{
+	int64_t o, i;
+
+	weigh_one(out, in);
+	for (int n = 0; n < 8; n++) {
+		weigh_one(&o, &i);
+		*out = o < *out ? o : *out;
+		*in = i < *in ? i : *in;
+	}
 }
 
 void
