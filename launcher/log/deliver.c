@@ -253,7 +253,7 @@ static void
 deliver_feed(struct sink *s, struct feed *f)
 {
 	bool idle = f->grew != 0 && !f->unread &&
-		clock_now() - f->grew >= LINE_IDLE_NS;
+		s->known - f->grew >= LINE_IDLE_NS;
 	bool held = s->lines.holder != NULL;
 	struct span data;
 	size_t used;
@@ -405,22 +405,44 @@ deliver_ready(struct sink *s)
 	}
 }
 
+/* Until when all that ranks wrote has been told: a slow disk may keep the mover
+ * from it for as long as it likes. */
+static int64_t
+known(const struct sink *s)
+{
+	int64_t now = clock_now(); /* before what is known by then */
+	int64_t swept = __atomic_load_n(&s->swept, __ATOMIC_SEQ_CST);
+
+	return swept < now ? swept : now;
+}
+
+/* When the first unfinished line is to be given up. 0: when the mover has told
+ * what came until then, which is an event. */
+static int64_t
+line_due(struct sink *s, const struct feed *f)
+{
+	int64_t due = f->grew + LINE_IDLE_NS;
+
+	if (s->known >= due || clock_now() < due)
+		return due;
+	__atomic_store_n(&s->asks, true, __ATOMIC_SEQ_CST);
+	return known(s) >= due ? due : 0;
+}
+
 /* 0: nothing but an event is waited for. */
 static int64_t
-next_deadline(const struct sink *s)
+next_deadline(struct sink *s)
 {
 	const struct feed *f = TAILQ_FIRST(&s->waiting);
-	int64_t due = 0;
+	int64_t due = f != NULL ? line_due(s, f) : 0, view = 0;
 
 	if (s->lines.view != NULL && s->lines.holder == NULL)
-		due = view_due(s->lines.view);
-	if (f != NULL && (due == 0 || f->grew + LINE_IDLE_NS < due))
-		due = f->grew + LINE_IDLE_NS;
-	return due;
+		view = view_due(s->lines.view);
+	return due == 0 || (view != 0 && view < due) ? view : due;
 }
 
 static int
-next_timeout(const struct sink *s)
+next_timeout(struct sink *s)
 {
 	int64_t due = next_deadline(s), left;
 
@@ -436,14 +458,13 @@ static void
 ready_overdue(struct sink *s)
 {
 	struct feed *f, *next;
-	int64_t now;
 
 	if (TAILQ_EMPTY(&s->waiting))
 		return;
-	now = clock_now();
+	s->known = known(s);
 	for (f = TAILQ_FIRST(&s->waiting); f != NULL; f = next) {
 		next = TAILQ_NEXT(f, waiting);
-		if (now - f->grew < LINE_IDLE_NS)
+		if (s->known - f->grew < LINE_IDLE_NS)
 			break;
 		make_ready(s, f);
 	}

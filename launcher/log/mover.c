@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "launcher/log/mover_inner.h"
+#include "launcher/log/sink.h"
 #include "launcher/log/thread.h"
 
 #define BATCH    MOVER_PEEK
@@ -149,6 +150,44 @@ retry_stalled(struct mover *m)
 			move_serve(m, i, EPOLLIN);
 }
 
+/* What ranks wrote before @when is told. */
+static void
+tell_swept(struct mover *m, int64_t when)
+{
+	for (uint32_t i = 0; i < RAW_STREAMS; i++)
+		if (m->config.sink[i] != NULL)
+			sink_swept(m->config.sink[i], when);
+}
+
+/* @n streams have their turn. Where that is all that epoll can give at once
+ * others may be ready, too: it gives those first the next time. */
+static void
+go_round(struct mover *m, int n)
+{
+	if (m->owed <= 0) {
+		tell_swept(m, m->round);
+		m->round = clock_now();
+		m->owed = m->config.share->streams;
+	}
+	m->owed = n < BATCH ? 0 : m->owed - n;
+}
+
+static int
+await(struct mover *m, struct epoll_event events[static BATCH])
+{
+	int n = epoll_wait(m->epoll, events, BATCH, 0);
+
+	if (n == 0) {
+		tell_swept(m, SINK_SWEPT_ALL);
+		n = epoll_wait(m->epoll, events, BATCH,
+			m->stalled > 0 ? RETRY_MS : -1);
+		m->round = clock_now();
+		m->owed = 0;
+	}
+	go_round(m, n);
+	return n;
+}
+
 static void *
 run(void *arg)
 {
@@ -158,8 +197,7 @@ run(void *arg)
 	int n;
 
 	for (;;) {
-		n = epoll_wait(m->epoll, events, BATCH,
-			m->stalled > 0 ? RETRY_MS : -1);
+		n = await(m, events);
 		for (int i = 0; i < n; i++) {
 			if (events[i].data.u64 == DROPS)
 				take_drops(m);

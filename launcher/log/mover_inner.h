@@ -34,8 +34,11 @@ struct mover {
 	int drops;      /* eventfd: the loop has streams to drop */
 	uint32_t files; /* raw files kept open */
 	uint32_t stalled;
-	bool tell_first;         /* atomic: NOTE_FIRST with the next byte */
-	bool gone;               /* the folder was removed, and that was told */
+	int64_t round;   /* clock_now() when the round began: each stream that
+			* has something is served once */
+	int64_t owed;    /* how many of them may still wait in it */
+	bool tell_first; /* atomic: NOTE_FIRST with the next byte */
+	bool gone;       /* the folder was removed, and that was told */
 	struct notes_held ended; /* NOTE_EOF of this turn */
 	struct stream *stream;
 };

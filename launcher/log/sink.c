@@ -66,6 +66,7 @@ sink_open(const struct sink_config *config)
 		.narrow = config->narrow,
 		.clocked = config->times,
 	};
+	s->swept = SINK_SWEPT_ALL;
 	s->feed = calloc(config->streams, sizeof(*s->feed));
 	s->epoll = epoll_create1(EPOLL_CLOEXEC);
 	s->wake = eventfd(0, EFD_CLOEXEC);
@@ -166,6 +167,15 @@ sink_grew(struct sink *s, uint32_t stream, int fd, uint64_t end, bool eof)
 	s->asleep = idle;
 	pthread_mutex_unlock(&s->grow_lock);
 	if (asleep)
+		wake_up(s);
+}
+
+void
+sink_swept(struct sink *s, int64_t when)
+{
+	__atomic_store_n(&s->swept, when, __ATOMIC_SEQ_CST);
+	if (__atomic_load_n(&s->asks, __ATOMIC_SEQ_CST) &&
+		__atomic_exchange_n(&s->asks, false, __ATOMIC_ACQ_REL))
 		wake_up(s);
 }
 

@@ -59,6 +59,13 @@ struct sink *sink_open(const struct sink_config *config);
 void sink_grew(struct sink *sink, uint32_t stream, int fd, uint64_t end,
 	bool eof);
 
+#define SINK_SWEPT_ALL INT64_MAX /* nothing waits to be told */
+
+/* sink_swept() - what ranks wrote before the clock_now() @when has been told. No
+ * line is given up for bytes that may be on their way. SINK_SWEPT_ALL where
+ * nobody ever calls it. Mover thread. */
+void sink_swept(struct sink *sink, int64_t when);
+
 /* sink_start() - the thread, now: who reads pipes is waited for. 0 or an errno;
  * then it may be tried again. */
 int sink_start(struct sink *sink);

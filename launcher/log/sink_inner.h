@@ -45,6 +45,7 @@ struct sink {
 	struct buf out;
 	struct line_sink lines;
 	char *scratch;
+	int64_t known;  /* what came before this clock_now() is known */
 	bool torn;      /* passed as it is, the last line has no newline yet */
 	bool dead;      /* its reader is gone: what comes is thrown away */
 	bool hinted;    /* a hint stands on the terminal */
@@ -55,6 +56,10 @@ struct sink {
 	 * mover, and the @end of a feed that is a pipe, of the thread. */
 	uint64_t announced; /* bytes; by the mover */
 	uint64_t delivered; /* bytes; by the thread */
+
+	/* Atomic, of mover and thread. */
+	int64_t swept; /* see sink_swept() */
+	bool asks;     /* to be woken with the next one */
 };
 
 /* sink_watch() - false with errno. */

@@ -217,6 +217,13 @@ all_wait()
 	assert_eq $((($(wc -l <job.out) - 1) % 20000)) 0
 }
 
+# Bytes that are on their way to the file are no silence, however slow that is.
+@test "a line is not cut because its file is slow" {
+	XRUN_FAULT='move.before:delay=700ms;nth=2' job --debug-faults -n 2 bash -c \
+		'[ "$RANK" = 1 ] || { printf half; read -rt .05 _ <> <(:); echo " more"; }'
+	assert_eq "$(cat out)" '[0] half more'
+}
+
 @test "rel-19 the last line needs no newline" {
 	job -n 2 printf 'one\ntwo'
 	assert_eq "$(sort out)" $'[0] one\n[0] two\n[1] one\n[1] two'

@@ -12,6 +12,7 @@
 
 #include <criterion/criterion.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "launcher/log/raw.h"
 #include "launcher/log/sink.h"
@@ -205,6 +206,40 @@ Test(sink, a_file_that_is_cut_short_gives_the_sink_back)
 	finish();
 	expect_note(NOTE_SINK_DONE, 7, ENODATA);
 	cr_expect_eq(sink_backlog(sink), 4);
+}
+
+static int
+heard_within(int ms)
+{
+	struct pollfd p = { .fd = screen, .events = POLLIN };
+
+	return poll(&p, 1, ms);
+}
+
+/* No bytes are known of for 200 ms, but some may be on their way. */
+Test(sink, a_line_waits_until_all_is_told)
+{
+	int64_t began = clock_now();
+
+	open_sink(dir);
+	sink_swept(sink, began);
+	moved(0, "half");
+	sink_grew(sink, 0, -1, 4, false);
+	cr_expect_eq(heard_within(500), 0, "not while the mover has not told");
+	sink_swept(sink, began + NS_PER_MS);
+	cr_expect_eq(heard_within(300), 0, "nor of what came before that");
+	sink_swept(sink, clock_now());
+	expect_screen("half\n");
+	moved(0, " a line");
+	sink_grew(sink, 0, -1, 11, false);
+	cr_expect_eq(heard_within(500), 0, "the next as well");
+	moved(0, ", whole\n");
+	sink_grew(sink, 0, -1, 19, false);
+	sink_swept(sink, SINK_SWEPT_ALL);
+	expect_screen("\xe2\x80\xa6 a line, whole\n");
+	sink_grew(sink, 0, -1, 19, true);
+	finish();
+	expect_note(NOTE_SINK_DONE, 7, 0);
 }
 
 Test(sink, for_want_of_descriptors_it_waits)
