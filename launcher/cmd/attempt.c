@@ -54,19 +54,16 @@ find_folder(const char *text, struct which *job, struct xr_error *err)
 static enum xr_status
 ask_folder(struct which *job, const char *what, struct xr_error *err)
 {
-	cJSON *json = dial_status_now(job);
+	cJSON *json = NULL;
+	enum xr_status status = dial_status(job, &json, err);
 	const char *output = jobs_text(json, "output");
-	enum xr_status status = XR_OK;
 	char *slash;
 
-	if (json == NULL)
-		status = fail(err, XR_E_STATE, "%s says nothing of itself",
-			job->id);
-	else if (output == NULL)
+	if (status == XR_OK && output == NULL)
 		status = fail(err, XR_E_STATE,
 			"%s keeps no %s: it was started with --no-logs\tstart it without that, or with --log-dir DIR",
 			job->id, what);
-	else
+	if (status == XR_OK)
 		snprintf(job->dir, sizeof(job->dir), "%s", output);
 	slash = strrchr(job->dir, '/');
 	if (slash != NULL)

@@ -116,7 +116,7 @@ load helper
 
 @test "rel-20 what is typed reaches rank 0 only, and ^D ends it" {
 	screen -w 'foreground' -w 'foreground' -s 'hello\n' -w 'read: hello' \
-		-s '\004' -- -n 2 "$PROG/tty"
+		-s '\004' -- --collapse off -n 2 "$PROG/tty"
 	assert_eq "$status" 0
 	assert_has "$output" '^0│ read: hello$'
 	assert_has "$output" '^0│ eof$'
