@@ -146,12 +146,9 @@ far_await(struct far_call *c, int64_t until, struct xr_error *err)
 	if (c->answer != NULL)
 		return XR_OK;
 	status = xr_future_wait(c->future, left, &c->answer, err);
-	if (status == XR_E_TIMEOUT && !xr_future_done(c->future))
-		return XR_E_AGAIN;
-	/* It may have come since; or that is how the call ended. */
+	/* It may have come since; or that is how the call ended. XR_E_AGAIN: neither. */
 	if (status == XR_E_TIMEOUT)
-		status = xr_future_wait(c->future, XR_TIMEOUT_NEVER, &c->answer,
-			err);
+		status = xr_future_value(c->future, &c->answer, err);
 	return status == XR_OK ? far_check(c, err) : fail_call(status, err);
 }
 
