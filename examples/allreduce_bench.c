@@ -102,6 +102,11 @@ main(int argc, char **argv)
 	struct xr_error err = { 0 };
 	size_t most = 16 << 20;
 
+	if (getenv("XRUN_RANK") == NULL && getenv("RANK") == NULL) {
+		fprintf(stderr, "%s needs several ranks; run: xrun -n 4 %s\n",
+			argv[0], argv[0]);
+		return 2;
+	}
 	for (int i = 1; i + 1 < argc; i += 2) {
 		if (strcmp(argv[i], "--most") == 0)
 			most = strtoul(argv[i + 1], NULL, 10);

@@ -5,11 +5,12 @@
  *
  *   xrun -n 4 build/examples/meet
  *
- * Started by hand, it is env:// as elsewhere: RANK, WORLD_SIZE, MASTER_ADDR and
- * MASTER_PORT say where, and rank 0 serves.
+ * Without xrun, RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT specify the store. It is
+ * a file if MASTER_ADDR is localhost, and otherwise a server in rank 0.
  */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <xrun/spawn.h>
@@ -75,7 +76,12 @@ body(uint32_t ordinal, void *ctx, struct xr_error *err)
 }
 
 int
-main(void)
+main(int argc, char **argv)
 {
+	if (getenv("XRUN_RANK") == NULL && getenv("RANK") == NULL) {
+		fprintf(stderr, "%s needs several ranks; run: xrun -n 4 %s\n",
+			argv[0], argv[0]);
+		return 2;
+	}
 	return xr_main(body, NULL);
 }

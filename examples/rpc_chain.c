@@ -121,12 +121,17 @@ ask(struct xr_error *err)
 }
 
 int
-main(void)
+main(int argc, char **argv)
 {
 	struct xr_error err = { 0 };
 	enum xr_status status;
 	char name[32];
 
+	if (getenv("XRUN_RANK") == NULL && getenv("RANK") == NULL) {
+		fprintf(stderr, "%s needs several ranks; run: xrun -n 3 %s\n",
+			argv[0], argv[0]);
+		return 2;
+	}
 	snprintf(name, sizeof(name), "worker%u", xr_job_rank());
 	status = xr_module_static(functions, 2, &err);
 	if (status == XR_OK)

@@ -5,6 +5,7 @@
  *   xrun -n 2 ./rpc_echo
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <xrun/call.h>
@@ -85,13 +86,18 @@ call_with_values(uint32_t next, struct xr_error *err)
 }
 
 int
-main(void)
+main(int argc, char **argv)
 {
 	uint32_t next = (xr_job_rank() + 1) % xr_job_size();
 	struct xr_error err = { 0 };
 	enum xr_status status;
 	char name[32];
 
+	if (getenv("XRUN_RANK") == NULL && getenv("RANK") == NULL) {
+		fprintf(stderr, "%s needs several ranks; run: xrun -n 2 %s\n",
+			argv[0], argv[0]);
+		return 2;
+	}
 	snprintf(name, sizeof(name), "worker%u", xr_job_rank());
 	status = xr_module_static(functions, 2, &err);
 	if (status == XR_OK)

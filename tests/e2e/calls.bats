@@ -133,6 +133,23 @@ unruly()
 	assert_has "$output" 'worker1 \(1\) takes nothing more'
 }
 
+@test "a caller sleeps while a stopped rank has no room, and XR_E_TIMEOUT is returned" {
+	unruly room
+	for out in "$by_shm" "$output"; do
+		[ "$(grep -c 'worker1 (1) takes nothing more' <<<"$out")" -eq 3 ]
+	done
+}
+
+@test "a rank that is stopped before it is called is not lost, by either transport" {
+	for how in '' tcp; do
+		rm -f pid
+		# shellcheck disable=SC2086
+		PIDFILE=$PWD/pid job -n 2 "$BUILD/tests/prog/rpc_unruly" frozen $how
+		[ "$status" -eq 0 ]
+		assert_has "$output" 'it was not lost'
+	done
+}
+
 @test "who comes to a meeting when the others have gone hears that it was late" {
 	unruly late
 	for out in "$by_shm" "$output"; do

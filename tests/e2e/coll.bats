@@ -128,17 +128,27 @@ both()
 
 @test "AC-C15 another count is refused to all, who hear of whom" {
 	runs other-count 3
-	both 'do not call the same: rank . calls all_reduce of . i32, sum' 3
+	both 'do not call the same: rank . calls all_reduce of [45] i32, sum; rank . calls all_reduce of [45] i32, sum$' 3
 	runs other-operation 3
-	both 'do not call the same' 3
+	both 'ranks . and . do not call the same: rank . calls (barrier|broadcast of 8 i32, rank .), with a future; rank . calls (barrier|broadcast of 8 i32, rank .), with a future$' 3
+}
+
+@test "a conflict states both calls, also of long data and of forms that differ" {
+	local sum='all_reduce of 30000[01] i32, sum'
+
+	runs other-long-count 3
+	both "ranks . and . do not call the same: rank . calls $sum; rank . calls $sum\$" 3
+	runs other-form 3
+	sum='all_reduce of 4 i32, sum'
+	both "ranks (1 and [02]|[02] and 1) do not call the same: rank . calls $sum(; rank 1 calls $sum, with a future|, with a future; rank [02] calls $sum)\$" 3
 }
 
 @test "a root that broadcasts waits for nobody, and is told by what it calls next" {
 	COLL=$BUILD/tests/prog/coll_root
 	job -n 3 "$COLL" other-broadcast
-	[ "$(grep -cE 'ranks [0-2] and [0-2] do not call the same: rank . calls broadcast of [45] i32, rank 0' <<<"$output")" -eq 3 ]
+	[ "$(grep -cE 'ranks [0-2] and [0-2] do not call the same: rank . calls broadcast of [45] i32, rank 0; rank . calls broadcast of [45] i32, rank 0$' <<<"$output")" -eq 3 ]
 	job -n 2 "$COLL" two-roots
-	[ "$(grep -cE 'ranks [01] and [01] do not call the same: rank . calls broadcast of 4 i32, rank .' <<<"$output")" -eq 2 ]
+	[ "$(grep -cE 'ranks [01] and [01] do not call the same: rank . calls broadcast of 4 i32, rank .; rank . calls broadcast of 4 i32, rank .$' <<<"$output")" -eq 2 ]
 	job -n 3 "$COLL" root-ends
 	assert_eq "$status: $stderr" '0: '
 	[ "$(grep -c 'rank [12]: lost rank0 (0)' <<<"$output")" -eq 2 ]
@@ -156,6 +166,53 @@ both()
 @test "one that is late is named to all" {
 	runs late 3
 	both 'these ranks did not come in time: 2' 3
+}
+
+# late_ranks CASE [tcp] - three ranks of coll_late, in a folder of their own. That program
+# contains the library, so xrun makes shared memory for it only if it watches for hangs.
+late_ranks()
+{
+	local place
+
+	place=$(mktemp -d "$BATS_TEST_TMPDIR/late.XXXXXX")
+	job --hang-timeout 10m --on-failure continue -n 3 "$BUILD/tests/prog/coll_late" "$1" "$place" "${@:2}"
+}
+
+@test "a rank that came in time is not named, though a slow thread has not read that yet" {
+	for how in '' tcp; do
+		# shellcheck disable=SC2086 # none, or one word
+		late_ranks slow-owner $how
+		assert_eq "$status: $stderr" '0: '
+		[ "$(grep -cE 'rank 0: barrier: these ranks did not come in time: 2$' <<<"$output")" -eq 1 ]
+	done
+}
+
+@test "xr_world_close names a dead rank, and no rank that has not called yet" {
+	for how in '' tcp; do
+		# shellcheck disable=SC2086 # none, or one word
+		late_ranks dead-close $how
+		[ "$(grep -cE 'rank 0: lost rank1 \(1\): [^;]+$' <<<"$output")" -eq 1 ]
+		! grep -q 'did not come in time' <<<"$output"
+	done
+}
+
+@test "xr_world_close names the rank that did not call in time" {
+	for how in '' tcp; do
+		# shellcheck disable=SC2086 # none, or one word
+		late_ranks late-close $how
+		assert_eq "$status: $stderr" '0: '
+		[ "$(grep -cE 'rank [02]: these did not come in time: rank1$' <<<"$output")" -eq 2 ]
+	done
+}
+
+# tests/fault/run late does so ten thousand times on a loaded machine.
+@test "of many groups with one late rank, each error names that rank only" {
+	for how in '' tcp; do
+		# shellcheck disable=SC2086 # none, or one word
+		job -n 4 "$BUILD/tests/fault/fault_late" 32 "$BATS_TEST_TMPDIR/page" $how
+		assert_eq "$status: $stderr" '0: '
+		[ "$(grep -c '32 operations, 0 violations' <<<"$output")" -eq 4 ]
+	done
 }
 
 @test "AC-C16 one that dies is named to all" {

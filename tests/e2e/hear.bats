@@ -7,7 +7,7 @@ load helper
 setup()
 {
 	private_place
-	export PYTHONPATH=$root/plugins/python PYTHONDONTWRITEBYTECODE=1
+	export PYTHONDONTWRITEBYTECODE=1
 }
 
 # up ARG... - a job in the background that can be asked; its id is in $id.
@@ -100,7 +100,7 @@ down()
 	wait_for 10 rank_has 1 '.progress.step == 1000 and .progress.total == 1000 and .ready and
 		.progress.metrics == {"loss": 0.125, "rate": 3}'
 	await_line one.out '^\[0\] 0 2 cpu True$' 5
-	assert_has "$("$XRUN" ps "$id")" '^ +0 .* 1000/1000$'
+	assert_has "$("$XRUN" ps "$id")" '^ +0 .* 1000/1000  loss 0.125, rate 3$'
 	down
 }
 
@@ -174,7 +174,7 @@ down()
 		thread.join()
 		print(ours.recv(999))
 	EOS
-	try python3 midst.py
+	PYTHONPATH=$root/plugins/python try python3 midst.py
 	assert_eq "$status: $stderr" '0: '
 	assert_eq "$output" "b'{\"type\": \"grace\", \"seconds\": 5.0, \"rank\": 5}' b'{\"type\": \"progress\", \"step\": 1, \"rank\": 5}' True
 0 b'{\"type\": \"grace\", \"seconds\": 6.0, \"rank\": 5}'
@@ -244,7 +244,7 @@ b'{\"type\": \"ready\", \"rank\": 5}'"
 		xrun.progress(1, total=4)
 		print(0.1 <= waited < 5, time.monotonic() - begun < 0.1, len(drained()))
 	EOS
-	try timeout 30 python3 full.py
+	PYTHONPATH=$root/plugins/python try timeout 30 python3 full.py
 	assert_eq "$status: $stderr" '0: '
 	assert_eq "$output" '1
 1
@@ -254,6 +254,7 @@ True True 0'
 
 @test "python: outside of a job it is rank 0 of 1 and tells nobody" {
 	need python3
+	export PYTHONPATH=$root/plugins/python
 	try python3 -c 'if True:
 		import xrun
 		xrun.ready()

@@ -116,6 +116,10 @@ runs()
 	runs server-takes-nothing many-in-time late-is-over
 }
 
+@test "a long put whose bytes are slow succeeds, without waiting for room" {
+	runs long-put-is-slow
+}
+
 @test "times that are over as an item comes: none is lost, none is there twice" {
 	runs late-race stopped-race
 }

@@ -203,7 +203,7 @@ refused()
 	assert_has "$stderr" "XR_E_INVAL: messages_to_delay: 'CALL:-1s'"
 }
 
-@test "AC-P9 calls are delayed by 1.5 s: a timeout of 1 fails, the default and 0 do not" {
+@test "AC-P9 calls are delayed by 1.5 s: a timeout of 1 s fails, the default and NEVER succeed" {
 	tries delayed 2 --backend FAULTY_TENSORPIPE --fault delay:CALL:1.5 --transport shm
 	tries delayed 2 --backend faulty --extra messages_to_delay=PYTHON_CALL:1.5s --transport tcp
 }

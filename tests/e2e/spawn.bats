@@ -227,6 +227,11 @@ ranks()
 	done)"
 }
 
+@test "a rendezvous of a job names a rank that was killed, long before its timeout" {
+	job --on-failure continue -n 3 "$RANKS" job-die zygote 0 1
+	assert_eq "$(grep -c 'XR_E_PEER_LOST: rendezvous gate: rank 1 ended before it came' <<<"$output")" 2
+}
+
 @test "AC-L30 a rendezvous of a job's ranks goes by its store" {
 	job --no-prefix -n 4 "$RANKS" job-meet zygote 0
 	assert_eq "$status" 0

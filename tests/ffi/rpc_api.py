@@ -57,10 +57,12 @@ def _require_initialized(function):
 
 
 def _ns(seconds):
-    """As libxrun has it: -1 is the agent's default, 0 never."""
+    """Converts a timeout of torch, where -1 is the default and 0 is no limit."""
     if seconds < 0:
         return t.XR_TIMEOUT_DEFAULT
-    return min(int(seconds * 1e9), t.XR_TIMEOUT_NEVER)
+    if seconds == 0:
+        return t.XR_TIMEOUT_NEVER
+    return max(1, min(int(seconds * 1e9), t.XR_TIMEOUT_NEVER))
 
 
 # --- who ----------------------------------------------------------------------
@@ -195,7 +197,8 @@ def _to_worker_info(to):
 
 
 def get_rpc_timeout():
-    return made("xr_rpc_get_timeout", kind=ctypes.c_int64).value / 1e9
+    ns = made("xr_rpc_get_timeout", kind=ctypes.c_int64).value
+    return 0.0 if ns == t.XR_TIMEOUT_NEVER else ns / 1e9
 
 
 def _set_rpc_timeout(seconds):

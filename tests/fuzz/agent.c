@@ -356,7 +356,7 @@ ask(const char *who)
 
 	call.to = who;
 	call.func = "echo";
-	call.timeout = 0;
+	call.timeout = XR_TIMEOUT_NEVER;
 	HOLDS(xr_rpc_async(&call, &future, &err) == XR_OK);
 	return future;
 }

@@ -481,6 +481,38 @@ other_count(void)
 	EXPECT(xr_coll_barrier(all, NULL, &err) == XR_E_CONFLICT);
 }
 
+/* So long that a board does it in pieces: the whole is stated. */
+static void
+other_long_count(void)
+{
+	size_t count = rank == 1 ? 300001 : 300000;
+	int32_t *x = calloc(count, sizeof(*x));
+
+	EXPECT(x != NULL);
+	EXPECT(xr_coll_allreduce(all, OP(I32(x, count), .op = XR_SUM), &err) ==
+		XR_E_CONFLICT);
+	printf("rank %u: %s\n", rank, err.text);
+	free(x);
+}
+
+/* Rank 1 calls the form with a future, and the others wait. */
+static void
+other_form(void)
+{
+	struct xr_future *f = NULL;
+	int32_t x[4] = { 0 };
+	enum xr_status status;
+
+	status = rank == 1 ?
+		xr_coll_iallreduce(all, OP(I32(x, 4), .op = XR_SUM), &f, &err) :
+		xr_coll_allreduce(all, OP(I32(x, 4), .op = XR_SUM), &err);
+	if (status == XR_OK)
+		status = xr_future_wait(f, XR_SECONDS(30), NULL, &err);
+	xr_future_unref(f);
+	EXPECT(status == XR_E_CONFLICT);
+	printf("rank %u: %s\n", rank, err.text);
+}
+
 static void
 other_operation(void)
 {
@@ -601,6 +633,8 @@ static const struct {
 	{ "some", some_of_all },
 	{ "handles", handles },
 	{ "other-count", other_count },
+	{ "other-long-count", other_long_count },
+	{ "other-form", other_form },
 	{ "other-operation", other_operation },
 	{ "late", late },
 	{ "dead", dead },

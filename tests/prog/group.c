@@ -120,18 +120,18 @@ closed_twice(void)
 		       &err) == XR_OK);
 	EXPECT(xr_world_close(world, XR_SHUTDOWN_GRACEFUL, XR_SECONDS(30),
 		       &err) == XR_E_STATE);
-	EXPECT(xr_group_barrier(all, 0, &err) == XR_E_STATE);
+	EXPECT(xr_group_barrier(all, XR_TIMEOUT_DEFAULT, &err) == XR_E_STATE);
 	xr_world_free(world);
 	/* By names that are not in the order of ranks. */
 	opts.name = rank == 0 ? "c" : rank == 1 ? "a" : "b";
 	EXPECT(xr_world_new(&opts, &world, &err) == XR_OK);
 	EXPECT(xr_world_members(world, name, 3) == 3);
 	EXPECT(name[0][0] == 'a' && name[1][0] == 'b' && name[2][0] == 'c');
-	EXPECT(xr_group_barrier(all, 0, &err) == XR_E_STATE);
+	EXPECT(xr_group_barrier(all, XR_TIMEOUT_DEFAULT, &err) == XR_E_STATE);
 	printf("rank %u: %s\n", rank, err.text);
 	xr_group_free(all);
 	EXPECT(make_group("all", NULL, 0, &all) == XR_OK);
-	EXPECT(xr_group_barrier(all, 0, &err) == XR_OK);
+	EXPECT(xr_group_barrier(all, XR_TIMEOUT_DEFAULT, &err) == XR_OK);
 }
 
 static void
@@ -185,7 +185,7 @@ outsider(void)
 		printf("rank %u: %s\n", rank, err.text);
 	} else {
 		EXPECT(make_group("some", some, 2, &g) == XR_OK);
-		EXPECT(xr_group_barrier(g, 0, &err) == XR_OK);
+		EXPECT(xr_group_barrier(g, XR_TIMEOUT_DEFAULT, &err) == XR_OK);
 	}
 	meet_all();
 	xr_group_free(g);
@@ -240,14 +240,15 @@ again_and_again(void)
 		EXPECT(make_group("again", NULL, 0, &g) == XR_OK);
 		EXPECT(xr_group_is_paired(g, key, &is, &err) == XR_OK && !is);
 		EXPECT(xr_group_pair(g, key, v, &err) == XR_OK);
-		EXPECT(xr_group_barrier(g, 0, &err) == XR_OK);
+		EXPECT(xr_group_barrier(g, XR_TIMEOUT_DEFAULT, &err) == XR_OK);
 		EXPECT(xr_group_is_paired(g, i % 2 ? "key0" : "key2", &is,
 			       &err) == XR_OK);
 		EXPECT(is);
-		EXPECT(xr_group_barrier(g, 0, &err) == XR_OK);
+		EXPECT(xr_group_barrier(g, XR_TIMEOUT_DEFAULT, &err) == XR_OK);
 		xr_group_close(g);
 		xr_group_close(g);
-		EXPECT(xr_group_barrier(g, 0, &err) == XR_E_CLOSED);
+		EXPECT(xr_group_barrier(g, XR_TIMEOUT_DEFAULT, &err) ==
+			XR_E_CLOSED);
 		xr_group_free(g);
 	}
 	xr_value_unref(v);
@@ -263,12 +264,13 @@ after_fork(void)
 		bool is;
 
 		EXPECT(xr_group_is_paired(all, "x", &is, &err) == XR_E_STATE);
-		EXPECT(xr_group_barrier(all, 0, &err) == XR_E_STATE);
+		EXPECT(xr_group_barrier(all, XR_TIMEOUT_DEFAULT, &err) ==
+			XR_E_STATE);
 		xr_group_close(all);
 		_exit(0);
 	}
 	EXPECT(waitpid(pid, &status, 0) == pid && status == 0);
-	EXPECT(xr_group_barrier(all, 0, &err) == XR_OK);
+	EXPECT(xr_group_barrier(all, XR_TIMEOUT_DEFAULT, &err) == XR_OK);
 }
 
 static const struct group_case cases[] = {

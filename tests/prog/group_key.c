@@ -415,7 +415,8 @@ group_by_value(void)
 	EXPECT(read_paired(g, "forty-one", &n) == XR_OK && n == 41);
 	if (rank == 2) {
 		EXPECT(xr_group_pair(g, "x", v, &err) == XR_E_NOTMEMBER);
-		EXPECT(xr_group_barrier(g, 0, &err) == XR_E_NOTMEMBER);
+		EXPECT(xr_group_barrier(g, XR_TIMEOUT_DEFAULT, &err) ==
+			XR_E_NOTMEMBER);
 		EXPECT(xr_group_of_value(v, &g, &err) == XR_E_SCHEMA);
 		xr_value_unref(v);
 		call.to = "1";

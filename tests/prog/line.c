@@ -109,7 +109,7 @@ wild_fill(struct line_maker *m)
 	for (i = 0; i < len; i++) {
 		r = line_random(&m->random);
 		m->fill[i] = (char)(r >> 32);
-		if (m->fill[i] == '\n')
+		if (m->fill[i] == '\n' || m->fill[i] == '\r')
 			m->fill[i] = '\0';
 	}
 	m->fill_len = len;

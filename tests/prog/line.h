@@ -5,8 +5,8 @@
  * A line is "RANK:STREAM:SEQ:CHECK FILL\n". STREAM is 1 or 2, SEQ counts from 0
  * per rank and stream, CHECK covers everything but itself. The bytes depend on
  * nothing else, so a second run makes the same file. FILL is letters, or in a
- * wild line any byte but a newline: NUL, broken UTF-8, escapes, carriage
- * returns.
+ * wild line any byte but a newline and a carriage return, which xrun takes for
+ * progress: NUL, broken UTF-8, escapes.
  */
 #ifndef TESTS_PROG_LINE_H
 #define TESTS_PROG_LINE_H

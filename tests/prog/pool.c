@@ -232,7 +232,7 @@ states(void)
 	EXPECT(xr_pool_state(pool) == XR_POOL_TERMINATED);
 	EXPECT(xr_pool_map_async(pool, &t, &future, &rig_err) == XR_E_STATE);
 	EXPECT(xr_pool_join(pool, SOON, &rig_err) == XR_OK);
-	EXPECT(xr_pool_join(pool, -1, &rig_err) == XR_E_INVAL);
+	EXPECT(xr_pool_join(pool, -2, &rig_err) == XR_E_INVAL);
 	xr_pool_free(pool);
 	rig_done(&t);
 }

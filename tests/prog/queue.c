@@ -34,7 +34,7 @@ empty_now(void)
 		XR_E_TIMEOUT);
 	at = rig_now() - at;
 	EXPECT(at >= XR_SECONDS(0.1) && at < XR_SECONDS(1));
-	EXPECT(xr_queue_get_bytes(q, &buf, -1, &rig_err) == XR_E_INVAL);
+	EXPECT(xr_queue_get_bytes(q, &buf, -2, &rig_err) == XR_E_INVAL);
 	EXPECT(xr_queue_put_bytes(q, "", 0, -7, &rig_err) == XR_E_INVAL);
 	EXPECT(xr_queue_empty(q) && xr_queue_count(q) == 0);
 	xr_queue_free(q);

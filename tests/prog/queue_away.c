@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* queue_away.c - cases of tests/prog/queue.c that are of far handles alone. */
 #include <dirent.h>
+#include <pthread.h>
 #include <signal.h>
 #include <time.h>
 
@@ -154,6 +155,38 @@ server_takes_nothing(void)
 			put_in_vain(q, lens[i]);
 			xr_queue_free(q);
 		}
+}
+
+static void *
+continue_later(void *unused)
+{
+	(void)unused;
+	let_pass(XR_SECONDS(2));
+	stop(false);
+	return NULL;
+}
+
+/* A put that does not wait for room takes as long as its bytes need, here beyond the
+ * second of a short one. */
+static void
+long_put_is_slow(void)
+{
+	struct xr_queue *q = QUEUE(.items = 1);
+	struct xr_queue_buf buf = { 0 };
+	const size_t len = 64 << 20;
+	char *much = calloc(1, len);
+	pthread_t thread;
+
+	EXPECT(much != NULL);
+	stop(true);
+	EXPECT(pthread_create(&thread, NULL, continue_later, NULL) == 0);
+	EXPECT(xr_queue_put_bytes(q, much, len, 0, &rig_err) == XR_OK);
+	pthread_join(thread, NULL);
+	EXPECT(xr_queue_get_bytes(q, &buf, XR_SECONDS(60), &rig_err) == XR_OK);
+	EXPECT(buf.len == len);
+	free(buf.data);
+	free(much);
+	xr_queue_free(q);
 }
 
 static int
@@ -414,6 +447,7 @@ const struct rig_case away_cases[] = {
 	{ "server-stopped", server_stopped },
 	{ "server-takes-nothing", server_takes_nothing },
 	{ "many-in-time", many_in_time },
+	{ "long-put-is-slow", long_put_is_slow },
 	{ "late-is-over", late_is_over },
 	{ "late-race", late_race },
 	{ "stopped-race", stopped_race },

@@ -71,7 +71,7 @@ rig_init(size_t extra)
 {
 	size_t bytes = sizeof(*rig_board) + extra;
 
-	alarm(RIG_PATIENCE_S);
+	alarm(rig_patience());
 	rig_board = far_is_on() ? far_memory(bytes) : rig_memory(bytes, -1);
 	rig_word = rig_board->word;
 	return rig_board + 1;
@@ -93,7 +93,7 @@ rig_fork(rig_fn *fn, struct xr_queue *q, uint32_t index)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
 		_exit(1);
-	alarm(RIG_PATIENCE_S);
+	alarm(rig_patience());
 	fn(q, index);
 	_exit(0);
 }

@@ -229,16 +229,38 @@ again(uint32_t ordinal, struct xr_value *arg, void *ctx, struct xr_error *why)
 	return status;
 }
 
-/* One does not come. */
+/* One does not come, and lives until the others have given up. */
 static enum xr_status
 miss(uint32_t ordinal, struct xr_value *arg, void *ctx, struct xr_error *why)
 {
 	struct xr_value *all = NULL;
 	enum xr_status status;
 
+	if (ordinal != number_of(arg)) {
+		status = xr_rendezvous("start", NULL, XR_SECONDS(0.2), &all,
+			why);
+		printf("rank %u: %s: %s\n", ordinal, xr_status_name(status),
+			why->text);
+	}
+	status = xr_rendezvous("gate", NULL, XR_SECONDS(30), &all, why);
+	xr_value_unref(all);
+	return status;
+}
+
+/* One is killed while the others wait for it. */
+static enum xr_status
+die(uint32_t ordinal, struct xr_value *arg, void *ctx, struct xr_error *why)
+{
+	struct xr_value *all = NULL;
+	enum xr_status status =
+		xr_rendezvous("start", NULL, XR_SECONDS(30), &all, why);
+
+	xr_value_unref(all);
+	if (status != XR_OK)
+		return status;
 	if (ordinal == number_of(arg))
-		return XR_OK;
-	status = xr_rendezvous("start", NULL, XR_SECONDS(0.2), &all, why);
+		raise(SIGKILL);
+	status = xr_rendezvous("gate", NULL, XR_SECONDS(60), &all, why);
 	printf("rank %u: %s: %s\n", ordinal, xr_status_name(status), why->text);
 	return XR_OK;
 }
@@ -296,6 +318,7 @@ static const struct {
 	{ "end_never", end_never },
 	{ "meet", meet },
 	{ "miss", miss },
+	{ "die", die },
 	{ "again", again },
 	{ "serve", serve },
 	{ "leave_some", leave_some },
@@ -402,6 +425,8 @@ in_job(uint32_t ordinal, void *ctx, struct xr_error *why)
 {
 	const char *name = ctx;
 
+	if (strcmp(name, "job-die") == 0)
+		return die(ordinal, number, NULL, why);
 	return strcmp(name, "job-meet") == 0 ?
 		meet(ordinal, number, NULL, why) :
 		miss(ordinal, number, NULL, why);

@@ -80,3 +80,12 @@ rig_run(const struct rig_case *cases, const char *name)
 		}
 	return false;
 }
+
+unsigned
+rig_patience(void)
+{
+	const char *text = getenv("RIG_PATIENCE");
+
+	return text != NULL ? (unsigned)strtoul(text, NULL, 10) :
+			      RIG_PATIENCE_S;
+}

@@ -16,7 +16,11 @@
 
 #include <xrun/error.h>
 
-#define RIG_PATIENCE_S 60
+#define RIG_PATIENCE_S \
+	60 /* or $RIG_PATIENCE: on a machine that is loaded on purpose */
+
+/* rig_patience() - seconds after which a program is stuck. */
+unsigned rig_patience(void);
 
 #define EXPECT(x) \
 	do { \

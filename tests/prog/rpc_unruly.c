@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <xrun/call.h>
@@ -79,6 +80,14 @@ nothing(struct xr_call *call, struct xr_value *args, void *ctx)
 	return xr_reply(call, NULL) == XR_E_ENCODE ? XR_OK : XR_E_STATE;
 }
 
+static enum xr_status
+empty(struct xr_call *call, struct xr_value *args, void *ctx)
+{
+	(void)args;
+	(void)ctx;
+	return xr_reply(call, xr_value_new_nil());
+}
+
 /* Until somebody writes to $GATE. */
 static enum xr_status
 stays(struct xr_call *call, struct xr_value *args, void *ctx)
@@ -108,6 +117,8 @@ static const struct xr_func functions[] = {
 	{ sizeof(struct xr_func), "ends", NULL, 0, ends, NULL, NULL },
 	{ sizeof(struct xr_func), "nothing", NULL, 0, nothing, NULL, NULL },
 	{ sizeof(struct xr_func), "stays", NULL, 0, stays, NULL, NULL },
+	{ sizeof(struct xr_func), "empty", "B", XR_FN_SHORT, empty, NULL,
+		NULL },
 	{ sizeof(struct xr_func), "swallow", NULL, 0, NULL, swallow, NULL },
 };
 
@@ -212,6 +223,145 @@ stopped(void)
 	free(data);
 }
 
+static int64_t
+cpu_ns(void)
+{
+	struct timespec t;
+
+	EXPECT(clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t) == 0);
+	return t.tv_sec * XR_SECONDS(1) + t.tv_nsec;
+}
+
+static enum xr_status
+send_bytes(struct xr_value *args, int64_t timeout)
+{
+	struct xr_rpc_call call = call_of("empty");
+	struct xr_future *future = NULL;
+	enum xr_status status;
+
+	call.args = args;
+	call.timeout = timeout;
+	status = xr_rpc_async(&call, &future, &err);
+	EXPECT((status == XR_OK) == (future != NULL));
+	xr_future_unref(future);
+	return status;
+}
+
+static void *
+send_more(void *args)
+{
+	for (int i = 0; i < 20; i++)
+		EXPECT(send_bytes(args, XR_TIMEOUT_NEVER) == XR_OK);
+	return NULL;
+}
+
+/* Calls rank 1, which is stopped, until there is no room. The last call takes a
+ * second of the clock, and nearly none of a processor. */
+static void
+fill(struct xr_value *args)
+{
+	enum xr_status status = XR_OK;
+	int64_t before = 0;
+
+	for (int n = 0; n < 200000 && status == XR_OK; n++) {
+		before = cpu_ns();
+		status = send_bytes(args, XR_SECONDS(1));
+		EXPECT(cpu_ns() - before < XR_SECONDS(0.3));
+	}
+	EXPECT(status == XR_E_TIMEOUT);
+	puts(err.text);
+}
+
+/* Threads that wait for room go on when there is some. */
+static void
+room_for(size_t len)
+{
+	static const char data[100000];
+	struct xr_value *bytes = xr_value_new_bytes(data, len);
+	struct xr_value *args = xr_value_new_list_of(&bytes, 1);
+	int64_t other = ask("pid");
+	pthread_t thread[4];
+
+	EXPECT(args != NULL && other > 0);
+	kill((pid_t)other, SIGSTOP);
+	fill(args);
+	for (int i = 0; i < 4; i++)
+		EXPECT(pthread_create(&thread[i], NULL, send_more, args) == 0);
+	kill((pid_t)other, SIGCONT);
+	for (int i = 0; i < 4; i++)
+		EXPECT(pthread_join(thread[i], NULL) == 0);
+	EXPECT(ask("pid") == other);
+	xr_value_unref(args);
+}
+
+/* The pid of rank 1, which it writes to $PIDFILE before it stops itself. */
+static pid_t
+await_frozen(void)
+{
+	char path[64], text[256] = "";
+	const char *state = NULL;
+	long pid = 0;
+	FILE *f;
+
+	while (pid == 0) {
+		f = fopen(getenv("PIDFILE"), "r");
+		if (f != NULL && fscanf(f, "%ld\n", &pid) != 1)
+			pid = 0;
+		if (f != NULL)
+			fclose(f);
+		sched_yield();
+	}
+	snprintf(path, sizeof(path), "/proc/%ld/stat", pid);
+	while (state == NULL || state[2] != 'T') {
+		f = fopen(path, "r");
+		EXPECT(f != NULL && fgets(text, sizeof(text), f) != NULL);
+		fclose(f);
+		state = strrchr(text, ')');
+		sched_yield();
+	}
+	return (pid_t)pid;
+}
+
+/* Stopped before it was ever called, and longer than any limit that stands for
+ * death. It is not lost, with messages of any length under way to it. */
+static void
+frozen(void)
+{
+	static const char data[100000];
+	struct xr_value *bytes = xr_value_new_bytes(data, sizeof(data));
+	struct xr_value *args = xr_value_new_list_of(&bytes, 1);
+	struct xr_rpc_call call = call_of("empty");
+	pid_t other;
+	FILE *f;
+
+	if (rank == 1) {
+		f = fopen(getenv("PIDFILE"), "w");
+		EXPECT(f != NULL && fprintf(f, "%d\n", getpid()) > 0);
+		fclose(f);
+		raise(SIGSTOP);
+		xr_value_unref(args);
+		return;
+	}
+	other = await_frozen();
+	for (int i = 0; i < 60; i++)
+		EXPECT(send_bytes(args, XR_SECONDS(0.1)) != XR_E_PEER_LOST);
+	call.timeout = XR_SECONDS(6);
+	for (int i = 0; i < 2; i++)
+		EXPECT(xr_rpc_sync(&call, NULL, &err) == XR_E_TIMEOUT);
+	kill(other, SIGCONT);
+	EXPECT(ask("pid") == other);
+	puts("it was not lost");
+	xr_value_unref(args);
+}
+
+static void
+room(void)
+{
+	room_for(100);
+	room_for(2000);
+	room_for(100000);
+}
+
 /* Who comes when the other has given up hears that it was late. */
 static void
 late(void)
@@ -237,6 +387,8 @@ static const struct {
 	{ "null", null, false },
 	{ "stay", stay, true },
 	{ "stopped", stopped, false },
+	{ "room", room, false },
+	{ "frozen", frozen, true },
 	{ "late", late, true },
 };
 

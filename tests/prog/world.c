@@ -259,13 +259,13 @@ together(void)
 	snprintf(key, sizeof(key), "key%u", rank);
 	EXPECT(pair(key, number * 1000 + rank) == XR_OK);
 	EXPECT(serve(key) == XR_OK);
-	EXPECT(xr_group_barrier(names, 0, &err) == XR_OK);
+	EXPECT(xr_group_barrier(names, XR_TIMEOUT_DEFAULT, &err) == XR_OK);
 	for (int i = 0; i < ROUNDS; i++) {
 		sum_and_send();
 		call_all();
 		ask_by_key();
 	}
-	EXPECT(xr_group_barrier(names, 0, &err) == XR_OK);
+	EXPECT(xr_group_barrier(names, XR_TIMEOUT_DEFAULT, &err) == XR_OK);
 	/* Of each round each has called each, twice. */
 	EXPECT(called == 2 * ROUNDS * (int64_t)size);
 	if (rank == 0)
@@ -367,7 +367,7 @@ own_keys(void)
 	snprintf(key, sizeof(key), "of%u", rank);
 	EXPECT(pair(key, 1000 + rank) == XR_OK);
 	EXPECT(serve(key) == XR_OK);
-	EXPECT(xr_group_barrier(names, 0, &err) == XR_OK);
+	EXPECT(xr_group_barrier(names, XR_TIMEOUT_DEFAULT, &err) == XR_OK);
 }
 
 /* Each is over soon, and @status. */
@@ -413,7 +413,8 @@ go_on(void)
 	struct xr_group *both = NULL;
 	int64_t n = 0;
 
-	IN_TIME(xr_group_barrier(names, 0, &err), XR_E_PEER_LOST);
+	IN_TIME(xr_group_barrier(names, XR_TIMEOUT_DEFAULT, &err),
+		XR_E_PEER_LOST);
 	printf("rank %u: %s\n", rank, err.text);
 	EXPECT(xr_group_new(world, &opts, &both, &err) == XR_OK);
 	if (rank == 1) {
@@ -422,13 +423,13 @@ go_on(void)
 		IN_TIME(xr_group_unpair(names, "of1", &err), XR_OK);
 		IN_TIME(xr_group_deregister(names, "of1", &err), XR_OK);
 	}
-	EXPECT(xr_group_barrier(both, 0, &err) == XR_OK);
+	EXPECT(xr_group_barrier(both, XR_TIMEOUT_DEFAULT, &err) == XR_OK);
 	IN_TIME(read_paired("of0", &n), XR_OK);
 	EXPECT(n == 7);
 	IN_TIME(call_service("of0", &n), XR_OK);
 	IN_TIME(read_paired("of1", &n), XR_E_NOTFOUND);
 	IN_TIME(call_service("of1", &n), XR_E_NOTFOUND);
-	EXPECT(xr_group_barrier(both, 0, &err) == XR_OK);
+	EXPECT(xr_group_barrier(both, XR_TIMEOUT_DEFAULT, &err) == XR_OK);
 	printf("rank %u: keys without rank 0\n", rank);
 	_exit(0);
 }
@@ -476,7 +477,8 @@ storeless(void)
 	IN_TIME(pair("new", 1), XR_E_PEER_LOST);
 	printf("rank %u: %s\n", rank, err.text);
 	IN_TIME(serve("new"), XR_E_PEER_LOST);
-	IN_TIME(xr_group_barrier(names, 0, &err), XR_E_PEER_LOST);
+	IN_TIME(xr_group_barrier(names, XR_TIMEOUT_DEFAULT, &err),
+		XR_E_PEER_LOST);
 	IN_TIME(xr_group_new(world, &opts, &group, &err), XR_E_PEER_LOST);
 	printf("rank %u: told at once\n", rank);
 	_exit(0);
@@ -517,7 +519,7 @@ withdrawn(void)
 	make_groups();
 	if (rank != 2)
 		EXPECT(xr_coll_new(world, &opts, &left, &err) == XR_OK);
-	EXPECT(xr_group_barrier(names, 0, &err) == XR_OK);
+	EXPECT(xr_group_barrier(names, XR_TIMEOUT_DEFAULT, &err) == XR_OK);
 	if (rank == 2) {
 		sent = bytes_out();
 		pthread_create(&thread, NULL, die_once_sent, &sent);

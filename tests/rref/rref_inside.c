@@ -266,13 +266,16 @@ the_call_never_comes(void)
 			       XR_SECONDS(0.2), &r),
 			XR_OK);
 		EXPECT(xr_rref_created(r, &created), XR_OK);
-		EXPECT(xr_rref_fetch_async(r, 0, &waits, &last_err), XR_OK);
+		EXPECT(xr_rref_fetch_async(r, XR_TIMEOUT_NEVER, &waits,
+			       &last_err),
+			XR_OK);
 		/* Of another, too, which has it as long as he likes. */
 		xr_value_unref(call(2, "keep", list(of_rref(r), NULL, NULL)));
 		EXPECT(xr_future_wait(created, XR_SECONDS(30), NULL, &last_err),
 			XR_E_TIMEOUT);
 		for (int i = 0; i < 2; i++)
-			EXPECT(xr_rref_fetch(r, 0, &value, &last_err),
+			EXPECT(xr_rref_fetch(r, XR_TIMEOUT_NEVER, &value,
+				       &last_err),
 				XR_E_TIMEOUT);
 		EXPECT(try_call(2, "value_of", list(of_rref(r), NULL, NULL),
 			       &value),

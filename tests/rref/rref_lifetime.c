@@ -206,12 +206,13 @@ the_owner_is_killed(void)
 	}
 	for (int i = 0; i < 2; i++)
 		r[i] = remote(1, "hold", list(of_int(5), NULL, NULL));
-	EXPECT(xr_rref_fetch_async(r[0], 0, &waits, &last_err), XR_OK);
+	EXPECT(xr_rref_fetch_async(r[0], XR_TIMEOUT_NEVER, &waits, &last_err),
+		XR_OK);
 	EXPECT(try_call(1, "die", NULL, &value), XR_E_PEER_LOST);
 	EXPECT(xr_future_wait(waits, XR_SECONDS(20), NULL, &last_err),
 		XR_E_PEER_LOST);
 	for (int i = 0; i < 2; i++) {
-		EXPECT(xr_rref_fetch(r[i], 0, &value, &last_err),
+		EXPECT(xr_rref_fetch(r[i], XR_TIMEOUT_NEVER, &value, &last_err),
 			XR_E_PEER_LOST);
 		CHECK(strstr(last_err.text, "worker1 (1)") != NULL);
 		EXPECT(try_call(0, "value_of", list(of_rref(r[i]), NULL, NULL),
@@ -244,17 +245,22 @@ after_shutdown(void)
 	CHECK(fetch_int(user) == 3);
 	EXPECT(xr_rpc_shutdown(XR_SHUTDOWN_GRACEFUL, XR_SECONDS(60), &last_err),
 		XR_OK);
-	EXPECT(xr_rref_fetch(user, 0, &value, &last_err), XR_E_CLOSED);
-	EXPECT(xr_rref_fetch(own, 0, &value, &last_err), XR_E_CLOSED);
-	EXPECT(xr_rref_local(own, 0, &value, &last_err), XR_E_CLOSED);
-	EXPECT(xr_rref_fetch_async(user, 0, &f, &last_err), XR_E_CLOSED);
+	EXPECT(xr_rref_fetch(user, XR_TIMEOUT_NEVER, &value, &last_err),
+		XR_E_CLOSED);
+	EXPECT(xr_rref_fetch(own, XR_TIMEOUT_NEVER, &value, &last_err),
+		XR_E_CLOSED);
+	EXPECT(xr_rref_local(own, XR_TIMEOUT_NEVER, &value, &last_err),
+		XR_E_CLOSED);
+	EXPECT(xr_rref_fetch_async(user, XR_TIMEOUT_NEVER, &f, &last_err),
+		XR_E_CLOSED);
 	CHECK(!xr_rref_confirmed(user));
 	xr_rref_unref(user);
 	xr_rref_unref(own);
 	/* In another life it is none of that life's. */
 	snprintf(name, sizeof(name), "again%u", xr_job_rank());
 	EXPECT(xr_rpc_init(name, -1, -1, NULL, &last_err), XR_OK);
-	EXPECT(xr_rref_fetch(kept_long, 0, &value, &last_err), XR_E_CLOSED);
+	EXPECT(xr_rref_fetch(kept_long, XR_TIMEOUT_NEVER, &value, &last_err),
+		XR_E_CLOSED);
 	value = of_rref(kept_long);
 	EXPECT(try_call(next(), "value_of", list(value, NULL, NULL), NULL),
 		XR_E_CLOSED);
@@ -345,12 +351,14 @@ limit_of_a_remote_call(void)
 		       XR_SECONDS(late ? 0.1 : 10), &r),
 		XR_OK);
 	/* D-Q5: who waits already hears of it, too. */
-	EXPECT(xr_rref_fetch_async(r, 0, &waits, &last_err), XR_OK);
+	EXPECT(xr_rref_fetch_async(r, XR_TIMEOUT_NEVER, &waits, &last_err),
+		XR_OK);
 	EXPECT(xr_rref_created(r, &created), XR_OK);
 	if (late) {
 		EXPECT(xr_future_wait(created, XR_SECONDS(30), NULL, &last_err),
 			XR_E_TIMEOUT);
-		EXPECT(xr_rref_fetch(r, 0, &value, &last_err), XR_E_TIMEOUT);
+		EXPECT(xr_rref_fetch(r, XR_TIMEOUT_NEVER, &value, &last_err),
+			XR_E_TIMEOUT);
 		CHECK(xr_future_wait(waits, XR_SECONDS(30), NULL, &last_err) !=
 			XR_OK);
 		CHECK(last_err.status != XR_E_TIMEOUT);

@@ -54,8 +54,8 @@ local_is_no_copy(void)
 	struct xr_rref *r = NULL;
 
 	EXPECT(xr_rref_from_value(xr_value_ref(value), &r, &last_err), XR_OK);
-	EXPECT(xr_rref_local(r, 0, &got, &last_err), XR_OK);
-	EXPECT(xr_rref_fetch(r, 0, &fetched, &last_err), XR_OK);
+	EXPECT(xr_rref_local(r, XR_TIMEOUT_NEVER, &got, &last_err), XR_OK);
+	EXPECT(xr_rref_fetch(r, XR_TIMEOUT_NEVER, &fetched, &last_err), XR_OK);
 	CHECK(got == value && fetched == value);
 	CHECK(xr_rref_confirmed(r) && xr_rref_is_owner(r));
 	xr_value_unref(got);

@@ -300,8 +300,10 @@ Test(backend, values_are_read_as_they_are_typed)
 	cr_expect_eq(opts()->timeout, XR_SECONDS(1.5));
 	cr_expect_eq(set("rpc_timeout", "2m"), XR_OK);
 	cr_expect_eq(opts()->timeout, XR_SECONDS(120));
+	cr_expect_eq(set("timeout", "never"), XR_OK);
+	cr_expect_eq(opts()->timeout, XR_TIMEOUT_NEVER);
 	cr_expect_eq(set("timeout", "0"), XR_OK);
-	cr_expect_eq(opts()->timeout, 0);
+	cr_expect_eq(opts()->timeout, 0); /* the default, in the end */
 	cr_expect_eq(set("timeout", "60"), XR_E_INVAL);
 	SAYS("has no unit, such as 60s");
 	cr_expect_eq(set("timeout", "-1s"), XR_E_INVAL);
@@ -415,6 +417,9 @@ Test(backend, an_older_programs_options_are_made_whole)
 	cr_expect_str_eq(all.init_method, "env://");
 	cr_expect_eq(all.size, sizeof(all));
 	o.timeout = 0;
+	cr_assert_eq(backend_check(&o, &all, &err), XR_OK);
+	cr_expect_eq(all.timeout, XR_SECONDS(60));
+	o.timeout = XR_TIMEOUT_NEVER;
 	cr_assert_eq(backend_check(&o, &all, &err), XR_OK);
 	cr_expect_eq(all.timeout, XR_TIMEOUT_NEVER);
 	o.timeout = XR_TIMEOUT_DEFAULT;

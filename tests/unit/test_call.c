@@ -617,13 +617,13 @@ Test(call, AC_R11_a_new_default_is_for_calls_to_come)
 	leave();
 }
 
-Test(call, AC_R12_a_timeout_of_nothing_is_none)
+Test(call, AC_R12_XR_TIMEOUT_NEVER_has_no_limit)
 {
 	struct xr_future *never;
 
 	begin_with(4);
 	cr_assert_eq(xr_rpc_set_timeout(XR_SECONDS(0.001), NULL), XR_OK);
-	never = begin_within("block", INTS(5), 0);
+	never = begin_within("block", INTS(5), XR_TIMEOUT_NEVER);
 	gate_await(1);
 	cr_expect_eq(ask_within("block", NULL, XR_TIMEOUT_DEFAULT, NULL, NULL),
 		XR_E_TIMEOUT, "the default is over");
@@ -644,8 +644,8 @@ Test(call, D_R10_negative_timeouts_are_refused)
 	cr_expect_eq(xr_rpc_sync(&call, NULL, NULL), XR_E_INVAL);
 	call.timeout = INT64_MIN;
 	cr_expect_eq(xr_rpc_sync(&call, NULL, NULL), XR_E_INVAL);
-	cr_expect_eq(xr_rpc_set_timeout(-1, NULL), XR_E_INVAL);
-	cr_expect_eq(xr_rpc_shutdown(0, -1, NULL), XR_E_INVAL);
+	cr_expect_eq(xr_rpc_set_timeout(-2, NULL), XR_E_INVAL);
+	cr_expect_eq(xr_rpc_shutdown(0, -2, NULL), XR_E_INVAL);
 	leave();
 	cr_expect_eq(gate.here, 0);
 }
@@ -763,7 +763,7 @@ Test(call, AC_R23_wait_all_blocks_nest)
 	words = "of the inner";
 	inner = begin("fail.words", NULL);
 
-	cr_expect_eq(xr_rpc_wait_end(0, &err), XR_E_REMOTE);
+	cr_expect_eq(xr_rpc_wait_end(XR_TIMEOUT_NEVER, &err), XR_E_REMOTE);
 	cr_expect(strstr(err.text, "of the inner"), "%s", err.text);
 	cr_expect(xr_future_done(inner));
 	cr_expect_not(xr_future_done(outer), "the outer's is not waited for");
@@ -774,7 +774,8 @@ Test(call, AC_R23_wait_all_blocks_nest)
 	outer = begin("block", NULL);
 	gate_await(2);
 	gate_open();
-	cr_expect_eq(xr_rpc_wait_end(0, &err), XR_OK, "%s", err.text);
+	cr_expect_eq(xr_rpc_wait_end(XR_TIMEOUT_NEVER, &err), XR_OK, "%s",
+		err.text);
 	cr_expect(xr_future_done(outer));
 	cr_expect_eq(xr_rpc_wait_end(0, NULL), XR_E_STATE);
 	xr_future_unref(outer);

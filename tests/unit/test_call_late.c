@@ -627,7 +627,7 @@ Test(call_late, AC_A12_a_call_that_is_dropped_is_answered_for)
 
 	begin_with(0);
 	for (unsigned i = 0; i < 3; i++) {
-		future = begin_within(funcs[i], NULL, 0);
+		future = begin_within(funcs[i], NULL, XR_TIMEOUT_NEVER);
 		await_kept(i + 1);
 		cr_expect_not(xr_future_done(future));
 		xr_call_drop(kept[i]);

@@ -22,7 +22,7 @@
 #include <xrun/coll.h>
 
 struct board;
-struct op;
+struct conflict;
 struct plan;
 
 /* board_new() - before the members meet. NULL: no memory, or nobody else is one.
@@ -53,8 +53,10 @@ uint32_t board_look(struct board *board);
  * The group's lock is held; NULL: nobody. */
 bool board_lacks(const struct board *board, uint32_t place);
 
-/* board_op() - what is being done there. */
-const struct op *board_op(const struct board *board);
+/* board_judge() - fills @c: the member at @from has sent a message of operation @seq, and
+ * this member waits for it on the board. The lock is held. */
+void board_judge(const struct board *board, uint32_t from, uint32_t seq,
+	struct conflict *c);
 
 /* board_forget() - the agent is being closed. */
 void board_forget(void);

@@ -19,6 +19,7 @@
 #include <sys/queue.h>
 
 #include "worker/coll/board.h"
+#include "worker/coll/conflict.h"
 #include "worker/coll/op.h"
 #include "worker/coll/plan.h"
 #include "worker/rpc/local.h"
@@ -45,18 +46,32 @@ struct line {
 
 _Static_assert(sizeof(struct line) == 128, "what is fetched together");
 
+/* What a member calls, for the error of another that calls something else. */
+struct shown {
+	_Alignas(64) uint64_t code;
+	uint64_t count;
+	uint32_t rank, op, dtype;
+	char text[100]; /* if the code is PLAN_TOLD */
+};
+
+_Static_assert(sizeof(struct shown) == 128, "no member shares a cache line");
+
 /* What a member shows beside its lines. */
 struct page {
 	uint8_t window[2][WINDOW_BYTES]; /* what is too long for a line */
 	uint8_t result[2][RESULT_BYTES]; /* of the slice that it works out */
 };
 
-/* Of a group of @count: a line of each half for each member, so that who looks for all
- * finds them in few pages of memory; then a page for each. Bytes. */
+/* A board of @count members has a line of each half for each member, so that a member that
+ * reads all lines finds them in few pages of memory. Then follow the calls, in the same
+ * order, and a page for each member. Bytes. */
 static inline size_t
 board_pages_at(uint32_t count)
 {
-	return ((size_t)count * 2 * sizeof(struct line) + 4095) / 4096 * 4096;
+	return ((size_t)count * 2 *
+			       (sizeof(struct line) + sizeof(struct shown)) +
+		       4095) /
+		4096 * 4096;
 }
 
 static inline size_t
@@ -95,8 +110,9 @@ struct board {
 	bool told;              /* this member was, that the group has failed */
 	struct op *handing;     /* not carried out yet; NULL */
 	uint32_t number;        /* of what was shown last */
-	bool met;               /* all have shown that */
-	struct op_past last;    /* of that, if not */
+	bool met;               /* all have shown that, and call the same */
+	const struct plan *plan;       /* of the program's call, .. */
+	const struct xr_coll_op *call; /* .. and that, not a piece of it */
 	bool lends;   /* what is taken is awaited, and not what is shown */
 	size_t piece; /* bytes of what is done in a round; the same for all */
 	void *memory; /* board_bytes() of it */
@@ -134,6 +150,16 @@ static inline struct line *
 round_line_of(const struct board *b, uint32_t place, uint32_t number)
 {
 	return (struct line *)b->memory + 2 * (size_t)place + (number & 1);
+}
+
+/* round_shown() - what member @place calls in round @number. */
+static inline struct shown *
+round_shown(const struct board *b, uint32_t place, uint32_t number)
+{
+	struct line *end =
+		(struct line *)b->memory + 2 * (size_t)b->team->count;
+
+	return (struct shown *)end + 2 * (size_t)place + (number & 1);
 }
 
 /* round_line() - in this round. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* board_round.c - showing, and waiting for what others show; see board_inner.h. */
 #include <sched.h>
+#include <stdio.h>
 
 #include "base/clock.h"
 #include "base/status.h"
@@ -147,10 +148,32 @@ board_lacks(const struct board *b, uint32_t place)
 	return b != NULL && is_listed(b) && !is_shown(b, place);
 }
 
-const struct op *
-board_op(const struct board *b)
+/* The call that member @place shows. It stays until this member shows the next one. */
+static void
+board_call_text(const struct board *b, uint32_t place, char text[CONFLICT_CALL])
 {
-	return b->op;
+	const struct shown *s = round_shown(b, place, b->number);
+	const struct plan *plan = plan_find(s->code);
+	const struct xr_coll_op call = { .rank = s->rank,
+		.op = s->op,
+		.dtype = s->dtype,
+		.count = s->count };
+
+	if (plan != NULL)
+		conflict_text(plan, &call, false, text, CONFLICT_CALL);
+	else
+		snprintf(text, CONFLICT_CALL, "%.*s", (int)sizeof(s->text),
+			s->text);
+}
+
+void
+board_judge(const struct board *b, uint32_t from, uint32_t seq,
+	struct conflict *c)
+{
+	char own[CONFLICT_CALL];
+
+	board_call_text(b, (uint32_t)b->team->me, own);
+	conflict_judge_call(b->team, own, from, seq, c);
 }
 
 void
@@ -204,11 +227,29 @@ is_awaited(const struct board *b)
 	return leads || look(b, all_of(b)) == b->team->count;
 }
 
+/* The whole call, also if this is a round of one piece. */
+static void
+show_call(const struct board *b)
+{
+	struct shown *s = round_shown(b, (uint32_t)b->team->me, b->number);
+
+	s->code = b->plan->code;
+	s->count = b->call->count;
+	s->rank = (uint32_t)b->call->rank;
+	s->op = b->call->op;
+	s->dtype = b->call->dtype;
+	if (__builtin_expect((s->code & PLAN_TOLD) != 0, false))
+		snprintf(s->text, sizeof(s->text), "%s", b->plan->name);
+}
+
 static void
 show(struct board *b)
 {
 	struct line *line = own_line(b);
 
+	/* It shows that already, if two rounds ago the call was the same. */
+	if (line->check != b->op->check)
+		show_call(b);
 	line->check = b->op->check;
 	atomic_store_explicit(&line->number, b->number, memory_order_release);
 	atomic_thread_fence(memory_order_seq_cst);
@@ -258,15 +299,17 @@ look_a_while(struct board *b, struct span s)
 	return s.first == s.end;
 }
 
-/* Into the group's list, and the other: who is lost, or late, is told of. Lines of all
- * count, also where the group has failed since.
+/* Adds the operation to the group's list and the board to the list of those that wait, so
+ * that a loss or a timeout is reported. Lines of all members count, also if the group has
+ * failed since.
  *
- * @ahead: receives who calls something else: it has sent messages, and shows nothing */
+ * @c: receives a member that shows nothing and has sent a message: it calls something else */
 static enum xr_status
-enlist(struct board *b, struct span s, uint32_t *ahead, struct xr_error *err)
+enlist(struct board *b, struct span s, struct conflict *c, struct xr_error *err)
 {
 	enum xr_status status = XR_OK;
 	struct op *op = b->op;
+	uint32_t seq;
 
 	op->is_over = false;
 	op->stages = 1;
@@ -287,8 +330,8 @@ enlist(struct board *b, struct span s, uint32_t *ahead, struct xr_error *err)
 		status = team_failed(b->team, err);
 	for (uint32_t i = 0; i < b->team->count && status == XR_OK; i++)
 		if (!op_part(op, 0, i)->here && !is_shown(b, i) &&
-			op_is_ahead(b->team, i))
-			*ahead = i;
+			op_is_ahead(b->team, i, &seq))
+			board_judge(b, i, seq, c);
 	if (status == XR_OK) {
 		TAILQ_INSERT_TAIL(&b->team->ops, op, list);
 		LIST_INSERT_HEAD(&boards.waiting, b, list);
@@ -302,13 +345,12 @@ enlist(struct board *b, struct span s, uint32_t *ahead, struct xr_error *err)
 static enum xr_status
 wait_for(struct board *b, struct span s, struct xr_error *err)
 {
-	uint32_t ahead = UINT32_MAX;
-	enum xr_status status = enlist(b, s, &ahead, err);
+	struct conflict c = { .status = XR_OK };
+	enum xr_status status = enlist(b, s, &c, err);
 
 	if (status != XR_OK)
 		return status;
-	if (ahead != UINT32_MAX)
-		op_differs(b->op, ahead, NULL);
+	conflict_settle(b->team, &c);
 	status = op_await(b->op, err);
 	pthread_mutex_lock(&boards.lock);
 	LIST_REMOVE(b, list);
@@ -330,6 +372,25 @@ who_differs(const struct board *b, struct span s)
 	return s.first;
 }
 
+__attribute__((noinline, cold)) static enum xr_status
+board_fail_differs(struct board *b, uint32_t place, struct xr_error *err)
+{
+	char own[CONFLICT_CALL], other[CONFLICT_CALL];
+
+	board_call_text(b, (uint32_t)b->team->me, own);
+	board_call_text(b, place, other);
+	return conflict_fail(b->team, own, place, other, err);
+}
+
+/* Returns XR_OK if all of @s call what this member calls. */
+static enum xr_status
+check_calls(struct board *b, struct span s, struct xr_error *err)
+{
+	uint32_t place = who_differs(b, s);
+
+	return place == s.end ? XR_OK : board_fail_differs(b, place, err);
+}
+
 static enum xr_status
 wait_a_while(struct board *b, struct span s, struct xr_error *err)
 {
@@ -341,13 +402,8 @@ meet_last(struct board *b, struct xr_error *err)
 {
 	struct span all = all_of(b);
 	enum xr_status status = wait_a_while(b, all, err);
-	uint32_t place;
 
-	if (status != XR_OK)
-		return status;
-	place = who_differs(b, all);
-	return place < all.end ? op_differed(b->team, &b->last, place, err) :
-				 XR_OK;
+	return status == XR_OK ? check_calls(b, all, err) : status;
 }
 
 enum xr_status
@@ -367,15 +423,11 @@ static enum xr_status
 await(struct board *b, struct span s, struct xr_error *err)
 {
 	enum xr_status status = wait_a_while(b, s, err);
-	uint32_t place;
 
 	if (status != XR_OK)
 		return status;
 	b->met = is_all(b, s);
-	if (!b->met)
-		b->last = (struct op_past){ b->op->plan, b->op->call };
-	place = who_differs(b, s);
-	return place < s.end ? op_differs(b->op, place, err) : XR_OK;
+	return check_calls(b, s, err);
 }
 
 enum xr_status

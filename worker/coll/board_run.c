@@ -293,6 +293,8 @@ board_run(struct xr_coll *team, const struct plan *plan,
 	if (status != XR_OK)
 		return status;
 	b->deadline = deadline;
+	b->plan = plan;
+	b->call = call;
 	op_set(b->op, plan, call);
 	status = round_may_begin(b, err);
 	if (status == XR_OK)

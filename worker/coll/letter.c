@@ -102,7 +102,7 @@ send_waiting(struct xr_coll *team, struct account *a)
 		atomic_fetch_add(&l->refs, 1);
 		pthread_mutex_unlock(&team->lock);
 		lead_deliver_begin();
-		ask_send(l->asked, &l->q);
+		ask_send(l->asked, &l->q, NULL);
 		lead_deliver_end();
 		letter_unref(l);
 		pthread_mutex_lock(&team->lock);
@@ -223,7 +223,7 @@ send_first(struct xr_coll *team, struct letter *l)
 {
 	struct account *a = l->to;
 
-	ask_send(l->asked, &l->q);
+	ask_send(l->asked, &l->q, NULL);
 	pthread_mutex_lock(&team->lock);
 	send_waiting(team, a);
 	a->sends = false;

@@ -146,3 +146,21 @@ mail_failed(struct xr_coll *team, uint32_t seq)
 		if ((int64_t)i != team->me)
 			peer_send(team->peer[i], &m, &soon, NULL, NULL);
 }
+
+void
+mail_call(struct xr_coll *team, uint32_t to, uint32_t seq, const char *call)
+{
+	const struct xr_part text = { call, strlen(call) };
+	const struct xr_message m = {
+		.record = {
+			.kind = MESSAGE_GUEST,
+			.flags = MAIL_CALL,
+			.corr = mail_corr(team->id, seq),
+		},
+		.parts = &text,
+		.count = 1,
+	};
+	struct due soon = { .timeout = 10 * NS_PER_MS };
+
+	peer_send(team->peer[to], &m, &soon, NULL, NULL);
+}

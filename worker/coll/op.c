@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "wire/value/storage.h"
 #include "worker/coll/board.h"
+#include "worker/coll/conflict.h"
 #include "worker/coll/mail.h"
 #include "worker/coll/op.h"
 #include "worker/coll/plan.h"
@@ -17,6 +18,8 @@
 #include "worker/rpc/lead.h"
 #include "worker/rpc/local.h"
 #include "worker/rpc/peer.h"
+
+#define CHECK_FUTURE UINT32_C(0x80000000) /* of the form with a future */
 
 #define TURNS_NS (300 * NS_PER_US) /* others are let run, before it sleeps */
 
@@ -170,80 +173,10 @@ op_forget_early(struct xr_coll *team)
 		early_drop(team, e);
 }
 
-/* Members do not call the same: whoever finds that tells all. */
-struct verdict {
-	enum xr_status status; /* XR_OK: nothing is wrong */
-	char why[232];
-};
-
-/* What a member of @team calls. */
-struct called {
-	const struct xr_coll *team;
-	const struct plan *plan;
-	const struct xr_coll_op *call;
-};
-
-static void
-judge_called(const struct called *c, uint32_t from, enum xr_status status,
-	struct verdict *v)
-{
-	const struct xr_coll *team = c->team;
-	char what[100];
-
-	v->status = status;
-	plan_text(c->plan, c->call, what, sizeof(what));
-	if (status == XR_E_CONFLICT)
-		snprintf(v->why, sizeof(v->why),
-			"ranks %u and %u do not call the same: rank %u calls %s",
-			team->rank[from], team->rank[team->me],
-			team->rank[team->me], what);
-	else if (status != XR_OK)
-		snprintf(v->why, sizeof(v->why),
-			"%s: rank %u sent what nobody asked for", what,
-			team->rank[from]);
-}
-
-static void
-judge(const struct op *op, uint32_t from, enum xr_status status,
-	struct verdict *v)
-{
-	judge_called(&(struct called){ op->team, op->plan, &op->call }, from,
-		status, v);
-}
-
-static void
-execute(struct xr_coll *team, const struct verdict *v)
-{
-	if (v->status != XR_OK)
-		team_fail(team, v->status, v->why, true);
-}
-
-enum xr_status
-op_differs(const struct op *op, uint32_t from, struct xr_error *err)
-{
-	struct verdict v;
-
-	judge(op, from, XR_E_CONFLICT, &v);
-	execute(op->team, &v);
-	return fail(err, v.status, "%s", v.why);
-}
-
-enum xr_status
-op_differed(struct xr_coll *team, const struct op_past *past, uint32_t from,
-	struct xr_error *err)
-{
-	struct verdict v;
-
-	judge_called(&(struct called){ team, past->plan, &past->call }, from,
-		XR_E_CONFLICT, &v);
-	execute(team, &v);
-	return fail(err, v.status, "%s", v.why);
-}
-
 /* --- arriving ------------------------------------------------------------------- */
 
-static struct op *
-find(struct xr_coll *team, uint32_t seq)
+struct op *
+op_find(struct xr_coll *team, uint32_t seq)
 {
 	struct op *op;
 
@@ -268,9 +201,9 @@ fits(struct op *op, const struct early *e)
 
 /* @e's part becomes @op's; the lock is held. */
 static void
-take(struct op *op, struct early *e, struct verdict *v)
+take(struct op *op, struct early *e, struct conflict *v)
 {
-	judge(op, e->from, fits(op, e), v);
+	conflict_judge(op, e->from, e->seq, fits(op, e), v);
 	if (v->status != XR_OK)
 		return;
 	part_move(op_part(op, e->stage, e->from), &e->part);
@@ -280,12 +213,12 @@ take(struct op *op, struct early *e, struct verdict *v)
 
 /* Of one who shows nothing of what is waited for here it is something else. */
 static bool
-keep_early(struct xr_coll *team, struct early *e, struct verdict *v)
+keep_early(struct xr_coll *team, struct early *e, struct conflict *v)
 {
 	struct early *kept;
 
 	if (!op_may_be_ahead(team, e)) {
-		v->status = XR_E_PROTO;
+		*v = (struct conflict){ .status = XR_E_PROTO };
 		op_ahead_text(team, e, v->why, sizeof(v->why));
 		return true;
 	}
@@ -297,18 +230,20 @@ keep_early(struct xr_coll *team, struct early *e, struct verdict *v)
 	part_move(&kept->part, &e->part);
 	TAILQ_INSERT_TAIL(&team->early, kept, list);
 	if (board_lacks(team->board, e->from))
-		judge(board_op(team->board), e->from, XR_E_CONFLICT, v);
+		board_judge(team->board, e->from, e->seq, v);
 	return true;
 }
 
 bool
-op_is_ahead(const struct xr_coll *team, uint32_t from)
+op_is_ahead(const struct xr_coll *team, uint32_t from, uint32_t *seq)
 {
 	const struct early *e;
 
 	TAILQ_FOREACH(e, &team->early, list)
-	if (e->from == from)
+	if (e->from == from) {
+		*seq = e->seq;
 		return true;
+	}
 	return false;
 }
 
@@ -323,12 +258,12 @@ op_arrived(struct xr_coll *team, uint32_t from, const struct xr_record *record,
 		.check = record->method,
 		.bytes = body->len,
 	};
-	struct verdict v = { XR_OK, "" };
+	struct conflict v = { .status = XR_OK };
 	bool memory = part_put(&e.part, body);
 	struct op *op;
 
 	pthread_mutex_lock(&team->lock);
-	op = memory ? find(team, e.seq) : NULL;
+	op = memory ? op_find(team, e.seq) : NULL;
 	if (op != NULL)
 		take(op, &e, &v);
 	else if (memory && team->failed == XR_OK && op_is_to_come(team, e.seq))
@@ -336,16 +271,16 @@ op_arrived(struct xr_coll *team, uint32_t from, const struct xr_record *record,
 	pthread_mutex_unlock(&team->lock);
 	part_fini(&e.part);
 	if (!memory)
-		v = (struct verdict){ XR_E_NOMEM,
-			"no memory for what a member sent" };
-	execute(team, &v);
+		v = (struct conflict){ XR_E_NOMEM,
+			.why = "no memory for what a member sent" };
+	conflict_settle(team, &v);
 }
 
 /* --- carrying it through --------------------------------------------------------- */
 
 /* What came for it before it began; the lock is held. */
 static void
-take_early(struct op *op, struct verdict *v)
+take_early(struct op *op, struct conflict *v)
 {
 	struct early_list *all = &op->team->early;
 	struct early *e, *next;
@@ -364,7 +299,7 @@ take_early(struct op *op, struct verdict *v)
 static enum xr_status
 enter(struct op *op, struct xr_error *err)
 {
-	struct verdict v = { XR_OK, "" };
+	struct conflict v = { .status = XR_OK };
 	struct xr_coll *team = op->team;
 	enum xr_status status;
 
@@ -377,7 +312,7 @@ enter(struct op *op, struct xr_error *err)
 		take_early(op, &v);
 	}
 	pthread_mutex_unlock(&team->lock);
-	execute(team, &v);
+	conflict_settle(team, &v);
 	return status;
 }
 
@@ -406,17 +341,6 @@ leave(struct op *op, struct xr_error *err)
 	return status;
 }
 
-static void
-send_stage(struct op *op)
-{
-	struct xr_error err = { 0 };
-
-	if (mail_stage(op, &err) == XR_OK)
-		atomic_store(&op->sent, op->stage + 1);
-	else
-		team_fail(op->team, err.status, err.text, true);
-}
-
 /* True: what the stage waits for is here, or it is over. Else @w will be done. */
 static bool
 is_there(struct op *op, struct waiter *w)
@@ -432,19 +356,41 @@ is_there(struct op *op, struct waiter *w)
 	return there;
 }
 
-static void
-tell_late(struct op *op)
+/* Fails the group if members of @op's stage are missing still. Returns true if so.
+ *
+ * What arrived in time, and was not read yet, is read first: a member that came is not
+ * named. */
+static bool
+fail_late(struct op *op)
 {
-	char why[200];
+	enum xr_status status;
+	char why[232];
 	bool late;
 
+	lead_catch_up();
+	lead_decline();
 	pthread_mutex_lock(&op->team->lock);
+	board_look(op->team->board);
 	late = !op->is_over && op->missing[op->stage] > 0;
-	op_late_text(op, why, sizeof(why));
+	status = op_late(op, why, sizeof(why));
 	pthread_mutex_unlock(&op->team->lock);
-	if (!late)
-		return;
-	team_fail(op->team, XR_E_TIMEOUT, why, true);
+	if (late)
+		team_fail(op->team, status, why, true);
+	return late;
+}
+
+/* If a member takes nothing more until the time is over, the members that are missing
+ * are named, as they are if nothing has to be sent. */
+static void
+send_stage(struct op *op)
+{
+	struct xr_error err = { 0 };
+	enum xr_status status = mail_stage(op, &err);
+
+	if (status == XR_OK)
+		atomic_store(&op->sent, op->stage + 1);
+	else if (status != XR_E_TIMEOUT || lead_delivers() || !fail_late(op))
+		team_fail(op->team, err.status, err.text, true);
 }
 
 /* Where there are more members than processors each has to run before all are done: who
@@ -477,8 +423,8 @@ await_stage(struct op *op)
 	if (op->team->count > local_cpus())
 		let_others_run(op, &w);
 	if (!lead_wait(&w, &hint, op->deadline)) {
-		tell_late(op);
-		/* Somebody has taken it, and ends it. */
+		fail_late(op);
+		/* It is complete, or the thread that failed the group ends it. */
 		lead_wait(&w, &hint, INT64_MAX);
 	}
 	crew_wait_end();
@@ -633,6 +579,7 @@ op_begin(struct xr_coll *team, const struct plan *plan,
 			op_free(op);
 		return fail(err, status, "out of memory");
 	}
+	op->check ^= CHECK_FUTURE;
 	op->posted = true; /* nobody else carries it on, until it is sent */
 	status = enter(op, err);
 	if (status != XR_OK) {

@@ -123,19 +123,9 @@ enum xr_status op_await(struct op *op, struct xr_error *err);
  * held. */
 void op_stir(struct op *op);
 
-/* op_differs() - @from does not call what @op is: all of the group fail. */
-enum xr_status op_differs(const struct op *op, uint32_t from,
-	struct xr_error *err);
-
-/* One that is over here. */
-struct op_past {
-	const struct plan *plan; /* that stays */
-	struct xr_coll_op call;
-};
-
-/* op_differed() - the same, of one that is over here. */
-enum xr_status op_differed(struct xr_coll *team, const struct op_past *past,
-	uint32_t from, struct xr_error *err);
+/* op_find() - the operation with number @seq that is under way; NULL: none is. The lock is
+ * held. */
+struct op *op_find(struct xr_coll *team, uint32_t seq);
 
 /* op_arrived() - what @from, a place, sent for one, as the record says. Called by who
  * delivers. */
@@ -166,8 +156,9 @@ bool op_may_be_ahead(const struct xr_coll *team, const struct early *e);
 void op_ahead_text(const struct xr_coll *team, const struct early *e,
 	char *text, size_t cap);
 
-/* op_is_ahead() - has @from sent something for what has not begun here? The same. */
-bool op_is_ahead(const struct xr_coll *team, uint32_t from);
+/* op_is_ahead() - returns true if @from has sent something for an operation that has not
+ * begun here. @seq receives its number. The same. */
+bool op_is_ahead(const struct xr_coll *team, uint32_t from, uint32_t *seq);
 
 /* op_forget_early() - what came for operations that will not begin. The same. */
 void op_forget_early(struct xr_coll *team);
@@ -179,7 +170,9 @@ struct op *op_overdue(struct xr_coll *team, int64_t now, int64_t *next);
  * no crew any more. */
 void op_finish_left(struct xr_coll *team);
 
-/* op_late_text() - that it is late, and which ranks did not come to it. The same. */
-void op_late_text(const struct op *op, char *text, size_t cap);
+/* op_late() - why it is not complete when its time is over. Returns XR_E_TIMEOUT, and @text
+ * names the ranks that are missing; or XR_E_CONFLICT, if a member calls something else
+ * and has not answered with what. The same. */
+enum xr_status op_late(const struct op *op, char *text, size_t cap);
 
 #endif /* WORKER_COLL_OP_H */

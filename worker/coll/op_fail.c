@@ -6,13 +6,17 @@
 #include "worker/coll/op.h"
 #include "worker/coll/plan.h"
 
-void
-op_late_text(const struct op *op, char *text, size_t cap)
+enum xr_status
+op_late(const struct op *op, char *text, size_t cap)
 {
 	const struct xr_coll *team = op->team;
 	const struct part *part = &op->part[(size_t)op->stage * team->count];
 	size_t begin, n;
 
+	if (team->differs[0] != '\0') {
+		snprintf(text, cap, "%s", team->differs);
+		return XR_E_CONFLICT;
+	}
 	begin = n = (size_t)snprintf(text, cap,
 		"%.100s: these ranks did not come in time: ", op->plan->name);
 	for (uint32_t i = 0; i < team->count && n + 16 < cap; i++)
@@ -20,6 +24,7 @@ op_late_text(const struct op *op, char *text, size_t cap)
 			op->plan->wants(op, op->stage, i) != PLAN_NONE)
 			n += (size_t)snprintf(text + n, cap - n, "%s%u",
 				n > begin ? ", " : "", team->rank[i]);
+	return XR_E_TIMEOUT;
 }
 
 /* And the others have all of it: what fails before that has to be told to them. */

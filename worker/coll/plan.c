@@ -318,6 +318,19 @@ const struct plan plan_gather = { "gather", 6, false, true, SHOWS_OTHERS,
 const struct plan plan_scatter = { "scatter", 7, false, true, SHOWS_SHARES,
 	one_stage, give_share, want_of_root, take_share, NULL };
 
+const struct plan *
+plan_find(uint64_t code)
+{
+	static const struct plan *const all[] = { &plan_barrier, &plan_bcast,
+		&plan_allreduce, &plan_reduce, &plan_allgather, &plan_gather,
+		&plan_scatter };
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+		if (all[i]->code == code)
+			return all[i];
+	return NULL;
+}
+
 /* --- shown to all at once ------------------------------------------------------ */
 
 size_t

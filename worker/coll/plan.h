@@ -87,6 +87,9 @@ void plan_see(struct op *op, uint32_t from, const void *line);
 void plan_text(const struct plan *plan, const struct xr_coll_op *call,
 	char *text, size_t cap);
 
+/* plan_find() - the plan of an operation with this code; NULL: none has it. */
+const struct plan *plan_find(uint64_t code);
+
 const char *plan_redop_name(enum xr_redop op); /* "sum"; "?" */
 
 #endif /* WORKER_COLL_PLAN_H */

@@ -355,6 +355,8 @@ await_post(struct post *p)
 {
 	crew_wait_begin();
 	if (!lead_wait(&p->waiter, NULL, p->deadline)) {
+		lead_catch_up(); /* it may have come in time */
+		lead_decline();
 		if (take_back(p)) {
 			p->status = XR_E_TIMEOUT;
 			late_text(p, p->why, sizeof(p->why));

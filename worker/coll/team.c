@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "worker/coll/board.h"
+#include "worker/coll/conflict.h"
 #include "worker/coll/letter.h"
 #include "worker/coll/mail.h"
 #include "worker/coll/op.h"
@@ -192,6 +193,18 @@ team_await(struct xr_coll *team, int64_t deadline)
 
 /* --- what the agent hears ---------------------------------------------------------- */
 
+static void
+received_call(struct xr_coll *team, uint32_t from, uint32_t seq,
+	const struct xr_body *body)
+{
+	char call[CONFLICT_CALL];
+
+	snprintf(call, sizeof(call), "%.*s",
+		body->len < sizeof(call) ? (int)body->len : (int)sizeof(call),
+		(const char *)body->data);
+	conflict_arrived(team, from, seq, call);
+}
+
 /* Whatever it is each finds out himself, as far as it keeps him from his end; who tells
  * of it sends nothing more. It is passed on: who hears of it may end, and others, who see
  * that first, are to know what of. */
@@ -233,6 +246,9 @@ on_arrived(struct peer *peer, const struct xr_record *record,
 			&(struct op_reach){ from,
 				(uint32_t)record->corr & 0xffffff },
 			body);
+	else if ((record->flags & MAIL_CALL) != 0)
+		received_call(team, (uint32_t)from,
+			(uint32_t)record->corr & 0xffffff, body);
 	else
 		op_arrived(team, (uint32_t)from, record, body);
 	team_unref(team);
@@ -287,18 +303,20 @@ struct clock {
 static void
 expire_one(struct xr_coll *team, void *ctx)
 {
+	enum xr_status status = XR_OK;
 	struct clock *c = ctx;
-	char why[200];
+	char why[232];
 	int64_t next;
 	struct op *op;
 
 	pthread_mutex_lock(&team->lock);
+	board_look(team->board);
 	op = op_overdue(team, c->now, &next);
 	if (op != NULL)
-		op_late_text(op, why, sizeof(why));
+		status = op_late(op, why, sizeof(why));
 	pthread_mutex_unlock(&team->lock);
 	if (op != NULL)
-		team_fail(team, XR_E_TIMEOUT, why, true);
+		team_fail(team, status, why, true);
 	else if (next < c->next)
 		c->next = next;
 	next = post_expire(team, c->now);

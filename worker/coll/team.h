@@ -103,7 +103,10 @@ struct xr_coll {
 	struct post_list awaited;
 	_Atomic int32_t failed; /* a status; XR_OK: it has not */
 	char why[232];
-	bool untold; /* to the others: nobody here has heard of it either */
+	char differs
+		[232]; /* a member calls something else, and has not answered
+			    * with what; "" */
+	bool untold;   /* to the others: nobody here has heard of it either */
 
 	struct board *board;   /* NULL: it has none; read under the lock, but by
 				* who does something together */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/status.h"
+#include "base/timeout.h"
 #include "worker/group/guild.h"
 #include "worker/rpc/agent.h"
 #include "worker/rpc/inside.h"
@@ -250,12 +251,11 @@ check(struct xr_world *world, const struct xr_group_opts *opts,
 	if (world == NULL || world != xr_world_get())
 		return fail(err, XR_E_STATE,
 			"that is not this process's world");
-	if (opts == NULL || opts->size < sizeof(*opts) ||
-		opts->timeout < XR_TIMEOUT_DEFAULT)
-		return fail(err, XR_E_INVAL,
-			"struct xr_group_opts: size %u, timeout %lld",
-			opts != NULL ? opts->size : 0,
-			opts != NULL ? (long long)opts->timeout : 0);
+	if (opts == NULL || opts->size < sizeof(*opts))
+		return fail(err, XR_E_INVAL, "struct xr_group_opts: size %u",
+			opts != NULL ? opts->size : 0);
+	if (timeout_check(opts->timeout, err) != XR_OK)
+		return XR_E_INVAL;
 	if (!guild_name_is(opts->name))
 		return fail(err, XR_E_INVAL,
 			"a group's name is 1 to 127 of A-Z a-z 0-9 _ . : -");
@@ -289,9 +289,8 @@ of_opts(struct xr_world *world, const struct xr_group_opts *opts)
 	if (g == NULL)
 		return NULL;
 	g->world = agent_self()->incarnation;
-	g->timeout = opts->timeout != 0 && opts->timeout != XR_TIMEOUT_DEFAULT ?
-		opts->timeout :
-		world_timeout(world);
+	g->timeout = opts->timeout;
+	timeout_field(&g->timeout, world_timeout(world), NULL);
 	return g;
 }
 

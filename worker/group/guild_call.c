@@ -256,7 +256,7 @@ begin(struct errand *e, struct xr_group *g, const struct xr_group_call *call,
 			xr_kind_name(xr_value_kind(call->args)));
 	status = guild_key_check(call->key, err);
 	if (status == XR_OK)
-		status = agent_timeout(call->timeout, &ns, err);
+		status = agent_timeout_field(call->timeout, &ns, err);
 	if (status != XR_OK)
 		return status;
 	*e = (struct errand){

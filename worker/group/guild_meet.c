@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/status.h"
+#include "base/timeout.h"
 #include "worker/group/guild.h"
 #include "worker/rpc/agent.h"
 #include "worker/rpc/meet.h"
@@ -37,16 +38,14 @@ enter_round(struct xr_group *g, int64_t timeout, struct xr_error *err)
 XR_EXPORT enum xr_status
 xr_group_barrier(struct xr_group *group, int64_t timeout, struct xr_error *err)
 {
-	enum xr_status status;
+	enum xr_status status = timeout_check(timeout, err);
 
-	if (timeout < XR_TIMEOUT_DEFAULT)
-		return fail(err, XR_E_INVAL, "a timeout of %lld ns",
-			(long long)timeout);
+	if (status != XR_OK)
+		return status;
 	status = guild_enter_member(group, "enter a barrier", err);
 	if (status != XR_OK)
 		return status;
-	if (timeout == 0 || timeout == XR_TIMEOUT_DEFAULT)
-		timeout = group->timeout;
+	timeout_argument(&timeout, group->timeout, NULL);
 	status = enter_round(group, timeout, err);
 	agent_leave();
 	return status;

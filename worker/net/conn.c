@@ -66,7 +66,7 @@ net_conn_new(struct net_carrier *c, int fd, const struct where *where,
 	conn->carrier = c;
 	conn->fd = fd;
 	conn->state = state;
-	conn->born = clock_now();
+	conn->born = net_now(c);
 	conn->until = conn->born + NET_GREET_NS;
 	conn->where = *where;
 	TAILQ_INSERT_TAIL(&c->young, conn, list);
@@ -144,7 +144,7 @@ net_conn_retire(struct net_conn *conn)
 		intake_fini(&conn->in);
 	become(conn, NET_DRAINING);
 	epoll_ctl(conn->carrier->epoll, EPOLL_CTL_MOD, conn->fd, &e);
-	conn->until = clock_now() + NET_DRAIN_NS;
+	conn->until = net_now(conn->carrier) + NET_DRAIN_NS;
 	net_due(conn->carrier, conn->until);
 }
 

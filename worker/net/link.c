@@ -322,6 +322,18 @@ unacknowledged(int fd, int64_t *ago, bool *in_flight)
 	return n;
 }
 
+/* The connection whose other end has to acknowledge; NULL: there is none. */
+static struct net_conn *
+net_link_watched(const struct xr_link *l)
+{
+	if (l->state == NET_LINK_UP)
+		return l->conn;
+	return l->state == NET_LINK_DIALLING && l->tried != NULL &&
+			l->tried->state == NET_GREETING ?
+		l->tried :
+		NULL;
+}
+
 /*
  * TCP_USER_TIMEOUT would be simpler, but ends connections to whoever does not
  * read for a while, too, be it in a debugger or stopped at a terminal: a window
@@ -331,12 +343,12 @@ unacknowledged(int fd, int64_t *ago, bool *in_flight)
 bool
 net_link_watch(struct xr_link *l, int64_t now)
 {
+	struct net_conn *conn = net_link_watched(l);
 	int64_t ago = 0;
 	bool in_flight = false;
 	char text[80], took[32];
 
-	if (l->state != NET_LINK_UP ||
-		unacknowledged(l->conn->fd, &ago, &in_flight) == 0) {
+	if (conn == NULL || unacknowledged(conn->fd, &ago, &in_flight) == 0) {
 		l->silent_since = 0;
 		return false;
 	}

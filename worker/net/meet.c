@@ -86,11 +86,11 @@ net_accept(struct net_carrier *c)
 		(errno == EMFILE || errno == ENFILE || errno == ENOMEM ||
 			errno == ENOBUFS)) {
 		net_listen(c, false);
-		c->deaf_until = clock_now() + NET_DEAF_NS;
+		c->deaf_until = net_now(c) + NET_DEAF_NS;
 		net_due(c, c->deaf_until);
 	} else if (c->strangers >= NET_STRANGERS) {
 		net_listen(c, false);
-		net_due(c, clock_now());
+		net_due(c, net_now(c));
 	}
 }
 
@@ -110,7 +110,7 @@ net_late(const struct net_conn *conn)
 static void
 try_later(struct xr_link *l, bool final, const char *why)
 {
-	int64_t now = clock_now();
+	int64_t now = net_now(l->carrier);
 
 	l->tried = NULL;
 	if ((final && !l->crossed) || now + l->pause >= l->until) {
@@ -175,6 +175,8 @@ give_up(struct net_conn *conn, bool final, const char *why)
 {
 	struct xr_link *l = conn->link;
 
+	if (l != NULL && conn->state == NET_GREETING)
+		l->until += net_now(conn->carrier) - conn->greeted;
 	net_conn_end(conn);
 	if (l != NULL)
 		try_later(l, final, why);
@@ -195,8 +197,11 @@ connected(struct net_conn *conn)
 		return;
 	}
 	conn->state = NET_GREETING;
-	conn->until = clock_now() + NET_GREET_NS;
-	net_due(c, conn->until);
+	conn->greeted = net_now(c);
+	/* Whether the host still answers is what net_link_watch() checks. */
+	conn->until = INT64_MAX;
+	l->silent_since = 0;
+	atomic_store(&c->watching, true);
 	greet_dial(conn->greet, self_of(c), l->id, l->incarnation, ++c->dials);
 	if (epoll_ctl(c->epoll, EPOLL_CTL_MOD, conn->fd, &e) == -1 ||
 		!challenge(conn->greet) || !net_say(conn))

@@ -39,8 +39,10 @@
 #define NET_STRANGERS 64 /* connections at once that have proved nothing */
 #define NET_GREET_NS  (2 * NS_PER_S) /* for that */
 #define NET_CROWD_NS \
-	(250 * NS_PER_MS)           /* the same, while all places are taken */
-#define NET_DIAL_NS (10 * NS_PER_S) /* for all tries to make a link */
+	(250 * NS_PER_MS) /* the same, while all places are taken */
+/* For all tries to make a link. Time during which a connection is there does not
+ * count: the host of the peer answers, and the peer is stopped or slow. */
+#define NET_DIAL_NS (10 * NS_PER_S)
 #define NET_PAUSE_NS \
 	(10 * NS_PER_MS) /* between the first two; it doubles ... */
 #define NET_PAUSE_MOST_NS (500 * NS_PER_MS) /* ... up to this */
@@ -68,7 +70,8 @@ struct net_conn {
 	int fd;
 	enum net_conn_state state;
 	bool is_stranger;
-	int64_t born, until; /* of a young one: when it ends, come what may */
+	int64_t born, until; /* net_now(); of a young one: when it ends */
+	int64_t greeted;     /* net_now(): a dialled one was connected */
 	struct where where;  /* the other end */
 	struct greet *greet; /* until it is up */
 	struct intake in;    /* then */
@@ -112,7 +115,8 @@ struct xr_link {
 	bool is_listed;
 	struct net_conn *tried; /* NET_LINK_DIALLING: that; or NULL ... */
 	int64_t again;          /* ... and the next try is then */
-	int64_t until, pause;
+	int64_t until; /* net_now(): the tries end, if none is connected */
+	int64_t pause;
 	bool crossed;         /* the other end dials as well */
 	int64_t silent_since; /* 0: not */
 	char why[160];        /* the last try failed */
@@ -150,6 +154,7 @@ struct net_carrier {
 	bool is_deaf; /* the door is not looked at until then; or, if it */
 	int64_t deaf_until; /* is 0, until there is a stranger less */
 	int64_t due, tick;  /* the next deadline; the next look for silence */
+	int64_t late;       /* ns that the thread was late so far */
 	uint64_t dials;     /* connections that were opened */
 	bool over;          /* free() was called */
 	char *room;         /* [NET_READ] */
@@ -224,7 +229,19 @@ void net_conn_retire(struct net_conn *conn);
 /* net_conn_drain() - read and forget; it ends by itself. */
 void net_conn_drain(struct net_conn *conn);
 
-/* net_due() - something is to be looked at then. */
+/*
+ * net_now() - the clock of the thread's time limits, in ns.
+ *
+ * It is CLOCK_MONOTONIC without the time by which the thread was late: a process
+ * that was stopped, or had no processor, finds no peer dead for that.
+ */
+static inline int64_t
+net_now(const struct net_carrier *c)
+{
+	return clock_now() - c->late;
+}
+
+/* net_due() - the thread checks its time limits at @when, of net_now(). */
 void net_due(struct net_carrier *c, int64_t when);
 
 /* --- who comes, and whom we go to (meet.c, admit.c): the thread ------------- */

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/status.h"
+#include "base/timeout.h"
 #include "worker/pool/conf.h"
 #include "worker/pool/hand.h"
 #include "worker/proc/proc.h"
@@ -42,8 +43,8 @@ check_numbers(const struct xr_pool_opts *o, struct xr_error *err)
 		return fail(err, XR_E_INVAL, "no mode is %d", o->mode);
 	if ((o->flags & ~known) != 0)
 		return fail(err, XR_E_INVAL, "unknown flags 0x%x", o->flags);
-	if (o->start_window < 0)
-		return fail(err, XR_E_INVAL, "a start_window below 0");
+	if (timeout_check(o->start_window, err) != XR_OK)
+		return XR_E_INVAL;
 	if (o->workers > XR_POOL_WORKERS_MAX)
 		return fail(err, XR_E_RANGE, "%u workers, and %d are the most",
 			o->workers, XR_POOL_WORKERS_MAX);
@@ -119,14 +120,14 @@ conf_init(struct pool_conf *c, const struct xr_pool_opts *o,
 		.start_failures = o->start_failures > 0 ?
 			o->start_failures :
 			XR_POOL_START_FAILURES,
-		.start_window = o->start_window > 0 ? o->start_window :
-						      XR_POOL_START_WINDOW,
+		.start_window = o->start_window,
 		.max_tasks = o->max_tasks,
 		.bytes = o->bytes,
 		.mode = o->kind == XR_POOL_THREADS ? XR_ENC_COPY : o->mode,
 		.contexts = xr_value_ref(o->contexts),
 		.initargs = xr_value_ref(o->initargs),
 	};
+	timeout_field(&c->start_window, XR_POOL_START_WINDOW, NULL);
 	if (copy_text(&c->name, o->name != NULL ? o->name : "pool") &&
 		copy_text(&c->initializer, o->initializer) &&
 		copy_text(&c->method, o->method) &&

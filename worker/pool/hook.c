@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/status.h"
+#include "base/timeout.h"
 #include "worker/pool/job.h"
 #include "worker/pool/take.h"
 #include "worker/rpc/future.h"
@@ -79,10 +80,12 @@ xr_pool_outqueue_get(struct xr_pool *pool, int64_t timeout,
 	enum xr_status status;
 	struct spell s;
 
-	if (it == NULL || timeout < 0) {
+	if (it == NULL)
+		return fail(err, XR_E_NOMEM, "out of memory");
+	status = timeout_argument(&timeout, XR_TIMEOUT_NEVER, err);
+	if (status != XR_OK) {
 		free(it);
-		return it == NULL ? fail(err, XR_E_NOMEM, "out of memory") :
-				    fail(err, XR_E_INVAL, "a timeout below 0");
+		return status;
 	}
 	spell_init(&s, pool->out->hall, &pool->out->hall->head->items_wake,
 		timeout);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "base/status.h"
+#include "base/timeout.h"
 #include "worker/pool/help.h"
 #include "worker/pool/iter.h"
 #include "worker/pool/job.h"
@@ -101,17 +102,18 @@ xr_pool_iter_next(struct xr_pool_iter *iter, int64_t timeout,
 	struct job *job = iter->job;
 	struct xr_pool *pool = job->pool;
 	struct room r = { 0 };
-	enum xr_status status;
+	enum xr_status status =
+		timeout_argument(&timeout, XR_TIMEOUT_NEVER, err);
 	int64_t deadline;
 	bool in_time = true, helps = timeout == XR_TIMEOUT_NEVER;
 
 	if (value != NULL)
 		*value = NULL;
-	if (!future_deadline(timeout, &deadline))
-		return fail(err, XR_E_INVAL, "a timeout below 0");
-	status = pool_forked(pool, err);
+	if (status == XR_OK)
+		status = pool_forked(pool, err);
 	if (status != XR_OK)
 		return status;
+	future_deadline(timeout, &deadline);
 	pthread_mutex_lock(&pool->lock);
 	while ((status = look(job, value, err)) == XR_E_AGAIN && in_time) {
 		if (helps) {

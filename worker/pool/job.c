@@ -5,6 +5,7 @@
 
 #include "base/status.h"
 #include "base/stock.h"
+#include "base/timeout.h"
 #include "wire/value/many.h"
 #include "worker/pool/call.h"
 #include "worker/pool/help.h"
@@ -175,9 +176,7 @@ check_task(const struct job_ask *ask, struct xr_error *err)
 		return fail(err, XR_E_INVAL,
 			"a chunk of %lld: it has one item at least",
 			(long long)t->chunk);
-	if (t->timeout < 0)
-		return fail(err, XR_E_INVAL, "a timeout below 0");
-	return XR_OK;
+	return timeout_check(t->timeout, err);
 }
 
 static enum xr_status

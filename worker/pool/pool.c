@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "base/timeout.h"
 #include "segment/layout.h"
 #include "worker/pool/call.h"
 #include "worker/pool/keeper.h"
@@ -330,8 +331,8 @@ xr_pool_terminate(struct xr_pool *pool, int64_t grace, struct xr_error *err)
 	struct xr_value *error;
 	enum xr_status status = pool_forked(pool, err);
 
-	if (status == XR_OK && grace < 0)
-		status = fail(err, XR_E_INVAL, "a grace below 0");
+	if (status == XR_OK)
+		status = timeout_argument(&grace, XR_POOL_GRACE, err);
 	if (status != XR_OK)
 		return status;
 	set_terminated(pool);
@@ -352,8 +353,8 @@ xr_pool_join(struct xr_pool *pool, int64_t timeout, struct xr_error *err)
 {
 	enum xr_status status = pool_forked(pool, err);
 
-	if (status == XR_OK && timeout < 0)
-		status = fail(err, XR_E_INVAL, "a timeout below 0");
+	if (status == XR_OK)
+		status = timeout_argument(&timeout, XR_TIMEOUT_NEVER, err);
 	if (status == XR_OK && xr_pool_state(pool) == XR_POOL_RUNNING)
 		status = fail(err, XR_E_STATE,
 			"a pool is closed, or terminated, and then joined");

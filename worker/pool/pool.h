@@ -192,9 +192,6 @@ pool_is_busy(const struct xr_pool *pool)
 	return pool->calls > 0 || !TAILQ_EMPTY(&pool->jobs);
 }
 
-/* pool_deadline() - false: a timeout below 0. */
-bool pool_deadline(int64_t timeout, int64_t *deadline);
-
 /* --- pool.c -------------------------------------------------------------------- */
 
 /* pool_fail_all() - all jobs end with @error, which is borrowed. */

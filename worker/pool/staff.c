@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "base/timeout.h"
 #include "worker/pool/job.h"
 #include "worker/pool/keeper.h"
 #include "worker/pool/mate.h"
@@ -457,10 +458,12 @@ XR_EXPORT enum xr_status
 xr_pool_terminate_workers(struct xr_pool *pool, int64_t grace,
 	struct xr_error *err)
 {
+	enum xr_status status = timeout_argument(&grace, XR_POOL_GRACE, err);
 	int64_t deadline;
 
-	if (!run_deadline(grace, &deadline))
-		return fail(err, XR_E_INVAL, "a grace below 0");
+	if (status != XR_OK)
+		return status;
+	run_deadline(grace, &deadline, NULL);
 	if (pool->gang != NULL) {
 		thread_stop(pool);
 		return XR_OK;
@@ -479,9 +482,10 @@ xr_pool_join_workers(struct xr_pool *pool, int64_t timeout,
 	struct xr_error *err)
 {
 	int64_t deadline;
+	enum xr_status status = run_deadline(timeout, &deadline, err);
 
-	if (!run_deadline(timeout, &deadline))
-		return fail(err, XR_E_INVAL, "a timeout below 0");
+	if (status != XR_OK)
+		return status;
 	if (pool->gang != NULL ? thread_join(pool, deadline) :
 				 staff_await(pool, deadline))
 		return XR_OK;

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "base/timeout.h"
 #include "worker/pool/call.h"
 #include "worker/pool/iter.h"
 #include "worker/pool/seat.h"
@@ -246,13 +247,24 @@ submit_map(struct job *job, const struct xr_pool_task *task,
 	return XR_OK;
 }
 
+/* Returns when a wait for room ends; without a timeout in @task, never. */
+static int64_t
+submit_room_deadline(const struct xr_pool_task *task)
+{
+	int64_t deadline = INT64_MAX;
+
+	if (task->timeout > 0)
+		future_deadline(task->timeout, &deadline);
+	return deadline;
+}
+
 /* @job receives a reference. */
 static enum xr_status
 submit(struct xr_pool *pool, const struct job_ask *ask, struct job **made,
 	struct xr_error *err)
 {
 	enum xr_status status;
-	int64_t deadline = INT64_MAX;
+	int64_t deadline;
 	struct job *job;
 
 	if (pool == NULL)
@@ -262,8 +274,7 @@ submit(struct xr_pool *pool, const struct job_ask *ask, struct job **made,
 		status = job_new(pool, ask, &job, err);
 	if (status != XR_OK)
 		return status;
-	if (ask->task->timeout > 0)
-		future_deadline(ask->task->timeout, &deadline);
+	deadline = submit_room_deadline(ask->task);
 	status = ask->kind == JOB_APPLY ?
 		submit_call(job, ask->task, deadline, err) :
 		submit_map(job, ask->task, err);
@@ -281,13 +292,11 @@ static enum xr_status
 begin_call(struct xr_pool *pool, const struct job_ask *ask,
 	struct xr_future *future, struct xr_error *err)
 {
-	int64_t deadline = INT64_MAX;
+	const int64_t deadline = submit_room_deadline(ask->task);
 	struct entry *entry = NULL;
 	enum xr_status status;
 	uint32_t index;
 
-	if (ask->task->timeout > 0)
-		future_deadline(ask->task->timeout, &deadline);
 	pthread_mutex_lock(&pool->lock);
 	status = job_find(pool, ask->task, &entry, err);
 	if (status == XR_OK && is_kept(pool))
@@ -415,12 +424,17 @@ synchronous(struct xr_pool *pool, const struct job_ask *ask, int64_t timeout,
 	enum xr_status status;
 	int64_t deadline;
 
-	if (ask->task == NULL || !future_deadline(timeout, &deadline))
-		return fail(err, XR_E_INVAL, "no task, or a timeout below 0");
+	status = timeout_argument(&timeout, XR_TIMEOUT_NEVER, err);
+	if (status != XR_OK)
+		return status;
+	if (ask->task == NULL)
+		return fail(err, XR_E_INVAL, "the task is NULL");
+	future_deadline(timeout, &deadline);
 	if (timeout == XR_TIMEOUT_NEVER && is_inside(pool, ask))
 		return call_inside(pool, ask, value, err);
 	task = *ask->task;
-	if (task.timeout == 0 && timeout != XR_TIMEOUT_NEVER)
+	if (task.timeout <= 0 && task.timeout >= XR_TIMEOUT_DEFAULT &&
+		timeout != XR_TIMEOUT_NEVER)
 		task.timeout = timeout > 0 ? timeout : 1;
 	timed.task = &task;
 	timed.here = timeout == XR_TIMEOUT_NEVER;

@@ -271,10 +271,11 @@ static enum xr_status
 wait_for(struct waiter *w, int64_t timeout, struct xr_error *err)
 {
 	int64_t deadline;
+	enum xr_status status = run_deadline(timeout, &deadline, err);
 	size_t plain;
 
-	if (!run_deadline(timeout, &deadline))
-		return fail(err, XR_E_INVAL, "a timeout below 0");
+	if (status != XR_OK)
+		return status;
 	if (!count_plain(w->events, w->count, &plain))
 		return fail(err, XR_E_INVAL,
 			"an event that is NULL, or more than %d",

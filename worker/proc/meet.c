@@ -20,15 +20,19 @@
 #include "base/fd.h"
 #include "base/status.h"
 #include "worker/proc/meet.h"
+#include "worker/proc/rank_process.h"
 
-#define MAGIC UINT64_C(0x317465656d727878) /* "xxrmeet1" */
+#define MAGIC UINT64_C(0x327465656d727878) /* "xxrmeet2" */
 
 struct place {
 	uint64_t magic;
 	uint32_t count;
-	_Atomic uint32_t bell;     /* rises with each record; a futex */
-	_Atomic uint64_t end;      /* where the next one goes */
-	_Atomic uint64_t latest[]; /* of each rank; 0: it has left none */
+	_Atomic uint32_t bell; /* rises with each record; a futex */
+	_Atomic uint64_t end;  /* where the next one goes */
+	struct {
+		_Atomic uint64_t latest; /* 0: it has left none */
+		_Atomic int32_t pid;     /* 0: it has not begun */
+	} rank[];
 };
 
 /* In front of the tag and the value. */
@@ -48,7 +52,8 @@ static struct {
 static size_t
 place_size(uint32_t count)
 {
-	return sizeof(struct place) + count * sizeof(uint64_t);
+	return sizeof(struct place) +
+		count * sizeof(((struct place *)NULL)->rank[0]);
 }
 
 enum xr_status
@@ -91,6 +96,7 @@ meet_take(int fd, uint32_t index)
 	here.fd = fd;
 	here.index = index;
 	here.place = p;
+	atomic_store(&p->rank[index].pid, getpid());
 }
 
 bool
@@ -124,7 +130,7 @@ put_record(struct meet *m, const struct xr_encoded *encoded)
 {
 	size_t count;
 	const struct xr_part *parts = xr_encoded_parts(encoded, &count);
-	_Atomic uint64_t *latest = &here.place->latest[here.index];
+	_Atomic uint64_t *latest = &here.place->rank[here.index].latest;
 	struct record r = {
 		.former = atomic_load(latest),
 		.round = m->round,
@@ -222,7 +228,7 @@ static enum xr_status
 find(const struct meet *m, uint32_t index, struct xr_value **value,
 	struct xr_error *err)
 {
-	uint64_t at = atomic_load(&here.place->latest[index]), former;
+	uint64_t at = atomic_load(&here.place->rank[index].latest), former;
 	char tag[128];
 	struct record r;
 
@@ -273,11 +279,38 @@ missing(const struct meet *m, struct xr_value *const *got, struct xr_error *err)
 		count > 1 ? "s" : "", list);
 }
 
+enum xr_status
+meet_rank_ended(const struct meet *m, uint32_t index, struct xr_error *err)
+{
+	return fail(err, XR_E_PEER_LOST,
+		"rendezvous %.60s: rank %u ended before it came", m->tag,
+		index);
+}
+
+/* A rank leaves its record before it ends: the record is looked for once more. */
+static enum xr_status
+meet_check_ranks(const struct meet *m, struct xr_value **got,
+	struct xr_error *err)
+{
+	for (uint32_t i = 0; i < here.place->count; i++) {
+		pid_t pid = atomic_load(&here.place->rank[i].pid);
+
+		if (got[i] != NULL || pid == 0 || !rank_process_ended(pid))
+			continue;
+		if (find(m, i, &got[i], err) == XR_E_NOTFOUND)
+			return meet_rank_ended(m, i, err);
+		xr_value_unref(got[i]);
+		got[i] = NULL; /* collect() counts it */
+	}
+	return XR_OK;
+}
+
 static enum xr_status
 collect(const struct meet *m, struct xr_value **got, struct xr_error *err)
 {
 	enum xr_status status;
 	uint32_t there = 0, seen;
+	int64_t now;
 
 	for (;;) {
 		seen = atomic_load(&here.place->bell);
@@ -292,9 +325,16 @@ collect(const struct meet *m, struct xr_value **got, struct xr_error *err)
 		}
 		if (there == here.place->count)
 			return XR_OK;
-		if (clock_now() >= m->deadline)
+		status = meet_check_ranks(m, got, err);
+		if (status != XR_OK)
+			return status;
+		now = clock_now();
+		if (now >= m->deadline)
 			return missing(m, got, err);
-		sleep_until(seen, m->deadline);
+		sleep_until(seen,
+			m->deadline - now < RANK_PROCESS_POLL_NS ?
+				m->deadline :
+				now + RANK_PROCESS_POLL_NS);
 	}
 }
 

@@ -42,10 +42,16 @@ struct meet {
 enum xr_status meet_leave(struct meet *m, struct xr_value *payload,
 	struct xr_error *err);
 
+/* meet_rank_ended() - fills @err for rank @index, which has ended and left no
+ * payload; returns XR_E_PEER_LOST. */
+enum xr_status meet_rank_ended(const struct meet *m, uint32_t index,
+	struct xr_error *err);
+
 /* meet_drop() - nobody reads this rank's payload there any more. */
 void meet_drop(struct meet_spot spot);
 
-/* meet_collect() - those of all; XR_E_TIMEOUT names who left none. */
+/* meet_collect() - those of all; XR_E_TIMEOUT names who left none,
+ * XR_E_PEER_LOST a rank that ended before it left one. */
 enum xr_status meet_collect(const struct meet *m, struct xr_value **all,
 	struct xr_error *err);
 

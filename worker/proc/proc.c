@@ -114,13 +114,15 @@ XR_EXPORT enum xr_status
 xr_proc_wait(struct xr_proc *proc, int64_t timeout, struct xr_proc_end *end,
 	struct xr_error *err)
 {
-	enum xr_status status;
 	int64_t deadline;
+	enum xr_status status = run_deadline(timeout, &deadline, err);
 
-	if (!run_deadline(timeout, &deadline) ||
-		(end != NULL && end->size < sizeof(*end)))
+	if (status != XR_OK)
+		return status;
+	if (end != NULL && end->size < sizeof(*end))
 		return fail(err, XR_E_INVAL,
-			"xr_proc_wait: a timeout below 0, or no size");
+			"struct xr_proc_end: size is %u, at least %zu",
+			end->size, sizeof(*end));
 	if (proc->owner != getpid())
 		return fail(err, XR_E_STATE, "%.100s is of process %d",
 			proc->name, (int)proc->owner);

@@ -11,10 +11,13 @@
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "base/timeout.h"
 #include "worker/proc/meet.h"
+#include "worker/proc/rank_process.h"
 #include "worker/proc/report.h"
 
-#define TAG_MAX 127
+#define TAG_MAX    127
+#define TIMEOUT_NS (60 * NS_PER_S) /* the default, as that of stores */
 
 /* How often this process was at a rendezvous of a tag, and what it has left there. */
 struct tag {
@@ -101,6 +104,56 @@ store_payload(const struct meet *m, struct xr_value *payload,
 	return status;
 }
 
+/* XR_E_PEER_LOST names a rank from @first on that has ended and left no payload:
+ * what it left is in the store before it ends. */
+static enum xr_status
+rendezvous_check_ranks(const struct meet *m, uint32_t first,
+	struct xr_error *err)
+{
+	struct xr_store_value found = { 0 };
+	uint32_t size = xr_job_size();
+	enum xr_status status;
+	char key[256];
+
+	for (uint32_t i = first; i < size; i++) {
+		if (!rank_process_died(i))
+			continue;
+		key_of(m, i, key, sizeof(key));
+		status = xr_store_get(store, key, 0, &found, NULL);
+		xr_store_value_free(&found);
+		if (status == XR_E_NOTFOUND || status == XR_E_TIMEOUT)
+			return meet_rank_ended(m, i, err);
+	}
+	return XR_OK;
+}
+
+/* The payload of @rank, when it is there; between two waits it is checked who has
+ * ended. */
+static enum xr_status
+await_payload(const struct meet *m, uint32_t rank, struct xr_store_value *found,
+	struct xr_error *err)
+{
+	enum xr_status status;
+	int64_t left;
+	char key[256];
+
+	key_of(m, rank, key, sizeof(key));
+	do {
+		left = m->deadline - clock_now();
+		status = xr_store_get(store, key,
+			left <= 0 ? 0 :
+				left < RANK_PROCESS_POLL_NS ?
+				    left :
+				    RANK_PROCESS_POLL_NS,
+			found, err);
+		if (status != XR_E_TIMEOUT && status != XR_E_NOTFOUND)
+			return status;
+		if (rendezvous_check_ranks(m, rank, err) != XR_OK)
+			return XR_E_PEER_LOST;
+	} while (left > RANK_PROCESS_POLL_NS);
+	return status;
+}
+
 static enum xr_status
 fetch_payload(const struct meet *m, uint32_t rank, struct xr_value **value,
 	struct xr_error *err)
@@ -108,13 +161,8 @@ fetch_payload(const struct meet *m, uint32_t rank, struct xr_value **value,
 	struct xr_dec_opts opts = { .size = sizeof(opts) };
 	struct xr_store_value found = { 0 };
 	struct xr_part part;
-	enum xr_status status;
-	char key[256];
-	int64_t left = m->deadline == INT64_MAX ? XR_TIMEOUT_NEVER :
-						  m->deadline - clock_now();
+	enum xr_status status = await_payload(m, rank, &found, err);
 
-	key_of(m, rank, key, sizeof(key));
-	status = xr_store_get(store, key, left > 0 ? left : 0, &found, err);
 	if (status == XR_E_TIMEOUT || status == XR_E_NOTFOUND)
 		return fail(err, XR_E_TIMEOUT,
 			"rendezvous %.100s: rank %u did not come in time",
@@ -206,13 +254,16 @@ xr_rendezvous(const char *tag, struct xr_value *payload, int64_t timeout,
 {
 	size_t len = tag != NULL ? strnlen(tag, TAG_MAX + 1) : 0;
 	struct meet m = { .tag = tag };
-	enum xr_status status;
+	enum xr_status status = timeout_argument(&timeout, TIMEOUT_NS, err);
 	struct tag *t;
 
-	if (len == 0 || len > TAG_MAX || !run_deadline(timeout, &m.deadline))
+	if (status != XR_OK)
+		return status;
+	if (len == 0 || len > TAG_MAX)
 		return fail(err, XR_E_INVAL,
-			"xr_rendezvous: a tag of 1 to %d bytes, and a timeout of 0 or more",
-			TAG_MAX);
+			"xr_rendezvous: the tag has %zu bytes or more, not 1 to %d",
+			len, TAG_MAX);
+	run_deadline(timeout, &m.deadline, NULL);
 	t = find_tag(tag);
 	payload = payload != NULL ? xr_value_ref(payload) : xr_value_new_nil();
 	if (payload == NULL || t == NULL) {

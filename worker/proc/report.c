@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "base/timeout.h"
 #include "worker/job/last.h"
 #include "worker/proc/report.h"
 
@@ -90,16 +91,19 @@ run_do(const struct run *run, struct xr_error *err, struct xr_value **report)
 	return status;
 }
 
-bool
-run_deadline(int64_t timeout, int64_t *deadline)
+enum xr_status
+run_deadline(int64_t timeout, int64_t *deadline, struct xr_error *err)
 {
-	if (timeout < 0)
-		return false;
+	enum xr_status status =
+		timeout_argument(&timeout, XR_TIMEOUT_NEVER, err);
+
+	if (status != XR_OK)
+		return status;
 	*deadline = timeout == XR_TIMEOUT_NEVER ? INT64_MAX : clock_now();
 	if (timeout != XR_TIMEOUT_NEVER &&
 		__builtin_add_overflow(*deadline, timeout, deadline))
 		*deadline = INT64_MAX;
-	return true;
+	return XR_OK;
 }
 
 int

@@ -38,7 +38,9 @@ enum xr_status run_do(const struct run *run, struct xr_error *err,
 /* run_ms() - milliseconds until @deadline (clock_now), for poll(2): -1 for ever. */
 int run_ms(int64_t deadline);
 
-/* run_deadline() - false: a timeout below 0. */
-bool run_deadline(int64_t timeout, int64_t *deadline);
+/* run_deadline() - stores the deadline of an argument @timeout, whose default is to wait
+ * without limit. Returns XR_OK, or XR_E_INVAL as timeout_check(). */
+enum xr_status run_deadline(int64_t timeout, int64_t *deadline,
+	struct xr_error *err);
 
 #endif /* WORKER_PROC_REPORT_H */

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/status.h"
+#include "base/timeout.h"
 #include "place/port.h"
 #include "worker/job/last.h"
 #include "worker/job/life.h"
@@ -88,8 +89,9 @@ signal_all(const struct xr_procset *set, int sig)
 static void
 end_all(const struct xr_procset *set)
 {
-	int64_t deadline = clock_now() + set->grace;
+	int64_t deadline;
 
+	run_deadline(set->grace, &deadline, NULL);
 	signal_all(set, SIGTERM);
 	while (count_running(set) > 0 && clock_now() < deadline &&
 		await_one(set, deadline))
@@ -151,11 +153,14 @@ xr_procset_join(struct xr_procset *set, int64_t timeout,
 	struct xr_spawn_end *end, struct xr_error *err)
 {
 	int64_t deadline;
+	enum xr_status status = run_deadline(timeout, &deadline, err);
 
-	if (!run_deadline(timeout, &deadline) ||
-		(end != NULL && end->size < sizeof(*end)))
+	if (status != XR_OK)
+		return status;
+	if (end != NULL && end->size < sizeof(*end))
 		return fail(err, XR_E_INVAL,
-			"xr_procset_join: a timeout below 0, or no size");
+			"struct xr_spawn_end: size is %u, at least %zu",
+			end->size, sizeof(*end));
 	while (!set->is_settled && !look(set)) {
 		if (clock_now() >= deadline)
 			return fail(err, XR_E_TIMEOUT, "%u of %u run still",
@@ -327,7 +332,8 @@ static struct xr_procset *new (const struct plan *plan)
 		return NULL;
 	set->count = count;
 	set->port.fd = -1;
-	set->grace = plan->opts->grace > 0 ? plan->opts->grace : GRACE_NS;
+	set->grace = plan->opts->grace;
+	timeout_field(&set->grace, GRACE_NS, NULL);
 	return set;
 }
 
@@ -373,10 +379,11 @@ check(const char *func, const struct xr_spawn_opts *o, struct xr_procset **set,
 {
 	const uint32_t known = XR_SPAWN_NO_JOIN | XR_SPAWN_DAEMON;
 
-	if (func == NULL || o->size < sizeof(*o) || (o->flags & ~known) != 0 ||
-		o->grace < 0)
+	if (func == NULL || o->size < sizeof(*o) || (o->flags & ~known) != 0)
 		return fail(err, XR_E_INVAL,
-			"xr_spawn: a function, and size, flags and grace of struct xr_spawn_opts");
+			"xr_spawn: func is NULL, or size or flags of struct xr_spawn_opts are invalid");
+	if (timeout_check(o->grace, err) != XR_OK)
+		return XR_E_INVAL;
 	if ((o->flags & XR_SPAWN_NO_JOIN) && set == NULL)
 		return fail(err, XR_E_INVAL,
 			"xr_spawn: nobody joins them, and there is no set");

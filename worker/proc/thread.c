@@ -156,9 +156,10 @@ XR_EXPORT enum xr_status
 xr_thread_wait(struct xr_thread *thread, int64_t timeout, struct xr_error *err)
 {
 	int64_t deadline;
+	enum xr_status status = run_deadline(timeout, &deadline, err);
 
-	if (!run_deadline(timeout, &deadline))
-		return fail(err, XR_E_INVAL, "a timeout below 0");
+	if (status != XR_OK)
+		return status;
 	return await(thread, deadline) ?
 		XR_OK :
 		fail(err, XR_E_TIMEOUT, "%.100s runs still", thread->name);

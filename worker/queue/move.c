@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/status.h"
+#include "base/timeout.h"
 #include "worker/queue/far/far.h"
 #include "worker/queue/queue_inner.h"
 #include "worker/queue/trail.h"
@@ -36,12 +37,10 @@ take_end(struct hall *h, _Atomic uint32_t *end, uint32_t who,
 
 /* XR_E_AGAIN: it may, and the queue is of another machine. */
 static enum xr_status
-may_begin(struct xr_queue *q, enum xr_queue_role role, int64_t timeout,
-	struct xr_error *err)
+may_begin(struct xr_queue *q, enum xr_queue_role role, struct xr_error *err)
 {
-	if (q == NULL || timeout < 0)
-		return fail(err, XR_E_INVAL,
-			q == NULL ? "no queue" : "a time of less than 0");
+	if (q == NULL)
+		return fail(err, XR_E_INVAL, "the queue is NULL");
 	if (hall_has(q->hall, role))
 		return XR_OK;
 	if (q->far != NULL)
@@ -50,6 +49,17 @@ may_begin(struct xr_queue *q, enum xr_queue_role role, int64_t timeout,
 		role == XR_QUEUE_WRITER ?
 			"this process is no writer of the queue" :
 			"this process is no reader of the queue");
+}
+
+/* The same; resolves @timeout. */
+static enum xr_status
+move_may_wait(struct xr_queue *q, enum xr_queue_role role, int64_t *timeout,
+	struct xr_error *err)
+{
+	if (*timeout < 0 &&
+		timeout_argument(timeout, XR_TIMEOUT_NEVER, err) != XR_OK)
+		return XR_E_INVAL;
+	return may_begin(q, role, err);
 }
 
 /* --- in ------------------------------------------------------------------------------- */
@@ -192,7 +202,8 @@ give_all(struct xr_queue *q, struct letter *letters, size_t *count,
 {
 	struct giving g = { .q = q };
 	size_t want = *count, first = 0;
-	enum xr_status status = may_begin(q, XR_QUEUE_WRITER, timeout, err);
+	enum xr_status status =
+		move_may_wait(q, XR_QUEUE_WRITER, &timeout, err);
 
 	if (status == XR_E_AGAIN)
 		return far_give(q, letters, count, timeout, err);
@@ -374,7 +385,7 @@ take_now(struct xr_queue *q, struct taker *takers, size_t *count,
 	struct xr_error *err)
 {
 	struct taking t = { .q = q, .takers = takers, .want = *count };
-	enum xr_status status = may_begin(q, XR_QUEUE_READER, 0, err);
+	enum xr_status status = may_begin(q, XR_QUEUE_READER, err);
 	struct lane_met met;
 
 	*count = 0;
@@ -395,7 +406,8 @@ take_some(struct xr_queue *q, struct taker *takers, size_t *count,
 	int64_t timeout, struct xr_error *err)
 {
 	struct taking t = { .q = q, .takers = takers, .want = *count };
-	enum xr_status status = may_begin(q, XR_QUEUE_READER, timeout, err);
+	enum xr_status status =
+		move_may_wait(q, XR_QUEUE_READER, &timeout, err);
 	struct spell s;
 
 	if (status == XR_E_AGAIN)

@@ -20,7 +20,7 @@ struct awaited {
 	const char **keys;
 	size_t *place; /* in members */
 	size_t count;
-	int64_t *silent; /* [members]: since when; 0: not */
+	struct dynamic_lease *lease; /* [members] */
 };
 
 /* Place @from is place @to now. */
@@ -64,25 +64,23 @@ drop_done(struct awaited *a)
 static void
 look_for_dead(struct awaited *a)
 {
-	int64_t *since;
+	struct dynamic_lease *lease;
 	struct member m;
 
 	for (size_t i = 0; i < a->count; i++) {
 		member_read(xr_value_at(a->members, a->place[i]), &m);
-		since = &a->silent[a->place[i]];
+		lease = &a->lease[a->place[i]];
 		switch (agent_there(m.addresses, m.id, m.incarnation)) {
 		case XR_THERE_NO:
 			dead_bury(m.id, m.incarnation);
 			break;
 		case XR_THERE_SILENT:
-			if (*since == 0)
-				*since = clock_now();
-			else if (clock_now() - *since > LEASE_NS)
+			if (dynamic_lease_over(lease))
 				dead_bury(m.id, m.incarnation);
 			break;
 		case XR_THERE_YES:
 		case XR_THERE_UNKNOWN:
-			*since = 0;
+			*lease = (struct dynamic_lease){ 0 };
 			break;
 		}
 	}
@@ -142,9 +140,9 @@ list_awaited(struct awaited *a)
 	a->key = calloc(count, sizeof(*a->key));
 	a->keys = calloc(count, sizeof(*a->keys));
 	a->place = calloc(count, sizeof(*a->place));
-	a->silent = calloc(count, sizeof(*a->silent));
+	a->lease = calloc(count, sizeof(*a->lease));
 	if (a->key == NULL || a->keys == NULL || a->place == NULL ||
-		a->silent == NULL)
+		a->lease == NULL)
 		return false;
 	for (size_t i = 0; i + 1 < count; i++) {
 		if (!member_read(xr_value_at(a->members, i), &m) ||
@@ -184,7 +182,7 @@ acks_await(const struct epoch *mine, int64_t deadline, struct xr_error *err)
 	free(a.key);
 	free(a.keys);
 	free(a.place);
-	free(a.silent);
+	free(a.lease);
 	if (status == XR_OK)
 		clear_acks(mine);
 	return status;

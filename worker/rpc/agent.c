@@ -34,8 +34,9 @@
 #define PATIENCE_NS  (5 * NS_PER_S) /* then functions that run yet are named */
 
 static struct {
-	_Atomic uint32_t state; /* enum agent_state */
-	_Atomic int64_t timeout;
+	_Atomic uint32_t state;  /* enum agent_state */
+	_Atomic int64_t timeout; /* ns; INT64_MAX: no limit */
+	int64_t timeout_of_join; /* the same, of xr_rpc_init() */
 	struct peer *self;
 	struct agent_carrier carrier[AGENT_CARRIERS_MAX];
 	uint32_t carriers; /* the first is loop */
@@ -46,7 +47,6 @@ static struct {
 	struct peer *_Atomic by_id[XR_WORKER_ID_MAX + 1];
 	struct peer *_Atomic by_name[NAME_BUCKETS];
 	struct peer *_Atomic first;
-	_Atomic bool behind;
 } a = { .adding = PTHREAD_MUTEX_INITIALIZER };
 
 /* --- what carriers call --------------------------------------------------- */
@@ -324,18 +324,6 @@ agent_addresses(char *text, size_t cap)
 	return n;
 }
 
-void
-agent_has_behind(void)
-{
-	atomic_store(&a.behind, true);
-}
-
-bool
-agent_is_behind(void)
-{
-	return atomic_load_explicit(&a.behind, memory_order_relaxed);
-}
-
 /* --- beginning ------------------------------------------------------------ */
 
 static int64_t
@@ -344,12 +332,14 @@ expire(void *ctx, int64_t now)
 	int64_t a_call = pending_expire(now), a_meeting = meet_expire(now);
 	int64_t told = tell_figures(now), held = fault_expire(now);
 	int64_t a_reference = rref_expire(now), guests = guest_expire(now);
+	int64_t memory = local_retire(now);
 
 	(void)ctx;
 	a_call = a_call < told ? a_call : told;
 	a_call = a_call < held ? a_call : held;
 	a_call = a_call < a_reference ? a_call : a_reference;
 	a_call = a_call < guests ? a_call : guests;
+	a_call = a_call < memory ? a_call : memory;
 	return a_call < a_meeting ? a_call : a_meeting;
 }
 
@@ -496,6 +486,7 @@ agent_open(const struct agent_wish *wish, struct xr_error *err)
 	struct lead_place place = {
 		.expire = expire,
 		.work = crew_has_work,
+		.help = crew_help,
 	};
 	uint32_t none = AGENT_NONE;
 	enum xr_status status;
@@ -511,7 +502,7 @@ agent_open(const struct agent_wish *wish, struct xr_error *err)
 	a.is_new = wish->is_new;
 	a.lost = wish->lost;
 	atomic_store(&a.timeout, wish->timeout);
-	atomic_store(&a.behind, false);
+	a.timeout_of_join = wish->timeout;
 	inside_open();
 	rref_open();
 	local_open();
@@ -554,6 +545,7 @@ empty(void *unused)
 {
 	(void)unused;
 	pending_fail_all(NULL, XR_E_CLOSED, "the agent was shut down");
+	peer_refuse_senders();
 	rref_abandon();
 	guest_closed();
 }
@@ -568,6 +560,7 @@ agent_close(void (*look)(void *ctx), void *ctx)
 		look(ctx);
 	tell_last();
 	fault_close();
+	local_retire_end();
 	lead_close();
 	serve_forget_all();
 	empty(NULL);
@@ -652,13 +645,18 @@ agent_come(void)
 enum xr_status
 agent_timeout(int64_t timeout, int64_t *ns, struct xr_error *err)
 {
-	if (timeout == XR_TIMEOUT_DEFAULT)
-		timeout = atomic_load(&a.timeout);
-	if (timeout < 0)
-		return fail(err, XR_E_INVAL, "a timeout of %lld ns",
-			(long long)timeout);
-	*ns = timeout == 0 ? INT64_MAX : timeout;
-	return XR_OK;
+	*ns = timeout;
+	return timeout >= 0 ?
+		XR_OK :
+		timeout_argument(ns, atomic_load(&a.timeout), err);
+}
+
+enum xr_status
+agent_timeout_field(int64_t timeout, int64_t *ns, struct xr_error *err)
+{
+	*ns = timeout;
+	return timeout > 0 ? XR_OK :
+			     timeout_field(ns, atomic_load(&a.timeout), err);
 }
 
 XR_EXPORT enum xr_status
@@ -668,10 +666,8 @@ xr_rpc_set_timeout(int64_t timeout, struct xr_error *err)
 
 	if (status != XR_OK)
 		return status;
-	if (timeout < 0)
-		status = fail(err, XR_E_INVAL, "a timeout of %lld ns",
-			(long long)timeout);
-	else
+	status = timeout_argument(&timeout, a.timeout_of_join, err);
+	if (status == XR_OK)
 		atomic_store(&a.timeout, timeout);
 	agent_leave();
 	return status;

@@ -134,17 +134,15 @@ struct peer *agent_find_id(uint32_t id);
 struct peer *agent_first(void);
 struct peer *agent_next(const struct peer *p);
 
-/* agent_timeout() - @timeout as a call of now has it: ns, INT64_MAX never.
- * XR_E_INVAL: below -1. */
+/* agent_timeout() - resolves @timeout, an argument, by the timeout of the agent.
+ * agent_timeout_field() does the same with a field, of which 0 is the agent's, too.
+ * Both store ns, and INT64_MAX for no limit. */
 enum xr_status agent_timeout(int64_t timeout, int64_t *ns,
+	struct xr_error *err);
+enum xr_status agent_timeout_field(int64_t timeout, int64_t *ns,
 	struct xr_error *err);
 
 /* agent_connect() - find a way to @p, whose lock is held. */
 void agent_connect(struct peer *p);
-
-/* agent_has_behind() - messages were left behind. agent_is_behind() - may there
- * be any? */
-void agent_has_behind(void);
-bool agent_is_behind(void);
 
 #endif /* WORKER_RPC_AGENT_H */

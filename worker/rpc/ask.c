@@ -556,8 +556,8 @@ ask_fail(struct asked *a, enum xr_status status, const char *why)
 	pending_put(p);
 }
 
-void
-ask_send(struct asked *a, const struct question *q)
+enum xr_status
+ask_send(struct asked *a, const struct question *q, struct xr_error *err)
 {
 	struct due sending = { .timeout =
 				       q->limit > 0 ? q->limit : q->timeout };
@@ -566,7 +566,7 @@ ask_send(struct asked *a, const struct question *q)
 	enum xr_status status;
 
 	if (!atomic_compare_exchange_strong(&a->state, &was, ASKED_SENDING))
-		return;
+		return XR_OK;
 	lead_asked();
 	status = send_question(q, a->corr, a->flags, &sending, &why);
 	was = ASKED_SENDING;
@@ -574,6 +574,7 @@ ask_send(struct asked *a, const struct question *q)
 		failed_ends(a, status == XR_OK);
 	else if (status != XR_OK)
 		fail_unsent(a, status, why.text);
+	return sending.no_room ? fail(err, status, "%s", why.text) : XR_OK;
 }
 
 enum xr_status
@@ -586,7 +587,12 @@ ask_future(const struct question *q, ask_read_fn *read,
 
 	if (a == NULL)
 		return fail(err, XR_E_NOMEM, "out of memory");
-	ask_send(a, q);
+	/* The future reports all other failures. */
+	if (ask_send(a, q, err) != XR_OK) {
+		xr_future_unref(*future);
+		*future = NULL;
+		return XR_E_TIMEOUT;
+	}
 	if (deadline != INT64_MAX)
 		lead_due(deadline);
 	return XR_OK;

@@ -81,17 +81,22 @@ struct ask_sync {
 enum xr_status ask_wait(const struct question *q, struct ask_sync *a,
 	struct xr_error *err);
 
-/* ask_future() - ask; @future receives a reference, that ends with what @read
- * makes of the answer; NULL: a BYTES. */
+/* ask_future() - sends a question. @future receives a reference; it ends with the
+ * value that @read makes of the reply, or with a BYTES if @read is NULL. Returns XR_E_TIMEOUT, and no
+ * future, if there was no room for the question in time. All other failures are
+ * the future's. */
 enum xr_status ask_future(const struct question *q, ask_read_fn *read,
 	struct xr_future **future, struct xr_error *err);
 
 /* ask_open(), ask_send() - the same in two steps: what is asked may be late, or
  * cancelled, before it is sent, and is not sent then. @a is there as long as a
- * reference to its future. NULL: no memory. */
+ * reference to its future. NULL: no memory. ask_send() returns XR_E_TIMEOUT if there was
+ * no room for @a in time; its future has failed then. XR_OK otherwise: the future reports
+ * all other failures. */
 struct asked *ask_open(const struct question *q, ask_read_fn *read,
 	struct xr_future **future);
-void ask_send(struct asked *a, const struct question *q);
+enum xr_status ask_send(struct asked *a, const struct question *q,
+	struct xr_error *err);
 
 /* ask_fail() - nobody need answer it any more; too late: nothing. */
 void ask_fail(struct asked *a, enum xr_status status, const char *why);

@@ -9,6 +9,7 @@
 #include "base/span.h"
 #include "base/status.h"
 #include "base/suggest.h"
+#include "base/timeout.h"
 #include "worker/rpc/backend.h"
 #include "worker/rpc/fault.h"
 #include "worker/rpc/options.h"
@@ -388,7 +389,7 @@ static enum xr_status
 check_all(const struct xr_rpc_opts *o, struct xr_error *err)
 {
 	const struct xr_backend *b = backend_of(o->backend);
-	enum xr_status status = options_timeout_check(o->timeout, err);
+	enum xr_status status = timeout_check(o->timeout, err);
 
 	if (status == XR_OK)
 		status = options_threads_check(o->threads, err);
@@ -428,10 +429,7 @@ backend_check(const struct xr_rpc_opts *opts, struct xr_rpc_opts *all,
 	if (status != XR_OK)
 		return status;
 	own.threads = threads_of(&own);
-	if (own.timeout == XR_TIMEOUT_DEFAULT)
-		own.timeout = XR_RPC_TIMEOUT_DEFAULT;
-	else if (own.timeout == 0)
-		own.timeout = XR_TIMEOUT_NEVER;
+	timeout_field(&own.timeout, XR_RPC_TIMEOUT_DEFAULT, NULL);
 	*all = own;
 	return XR_OK;
 }

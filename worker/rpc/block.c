@@ -6,6 +6,7 @@
 #include <xrun/rpc.h>
 
 #include "base/status.h"
+#include "base/timeout.h"
 #include "worker/rpc/block.h"
 #include "worker/rpc/future.h"
 
@@ -76,18 +77,17 @@ XR_EXPORT enum xr_status
 xr_rpc_wait_end(int64_t timeout, struct xr_error *err)
 {
 	struct block *b = innermost;
-	enum xr_status status;
+	enum xr_status status = XR_OK;
 	int64_t deadline;
 
 	if (b == NULL)
 		return fail(err, XR_E_STATE, "xr_rpc_wait_begin() comes first");
 	innermost = b->outer;
-	if (timeout == 0)
-		timeout = XR_TIMEOUT_NEVER;
-	if (!future_deadline(timeout, &deadline))
-		status = fail(err, XR_E_INVAL, "a timeout below 0");
-	else
+	status = timeout_argument(&timeout, XR_TIMEOUT_NEVER, err);
+	if (status == XR_OK) {
+		future_deadline(timeout, &deadline);
 		status = wait_for_all(b, deadline, err);
+	}
 	if (status == XR_OK && b->incomplete)
 		status = fail(err, XR_E_NOMEM,
 			"some calls were not waited for: out of memory");

@@ -72,7 +72,7 @@ ask_for(const struct xr_raw_call *call, struct xr_part *part,
 		.count = call->len > 0,
 		.call = true,
 	};
-	return agent_timeout(call->timeout, &q->timeout, err);
+	return agent_timeout_field(call->timeout, &q->timeout, err);
 }
 
 /* What is long stays where it is until it is answered. */

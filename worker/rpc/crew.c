@@ -26,8 +26,9 @@ static struct {
 	uint32_t busy; /* threads that run or wait in a piece of work */
 	_Atomic uint32_t living; /* threads that do not end yet */
 	_Atomic bool closing;
-	bool open;   /* takes work */
-	sem_t begun; /* the first thread has */
+	bool open;             /* takes work */
+	sem_t begun;           /* the first thread has */
+	_Atomic bool is_short; /* the last thread could not be made */
 } crew = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
 	.queue = TAILQ_HEAD_INITIALIZER(crew.queue),
@@ -90,6 +91,8 @@ grow(void)
 	uint32_t cap;
 
 	pthread_mutex_lock(&crew.lock);
+	if (crew.busy < crew.count)
+		atomic_store(&crew.is_short, false);
 	if (crew.busy < crew.count || atomic_load(&crew.closing))
 		goto out;
 	if (crew.count == crew.cap) {
@@ -101,10 +104,13 @@ grow(void)
 		crew.cap = cap;
 	}
 	atomic_fetch_add(&crew.living, 1);
-	if (start(&crew.thread[crew.count]) == 0)
+	if (start(&crew.thread[crew.count]) == 0) {
 		crew.count++;
-	else
+		atomic_store(&crew.is_short, false);
+	} else {
 		atomic_fetch_sub(&crew.living, 1);
+		atomic_store(&crew.is_short, true);
+	}
 out:
 	pthread_mutex_unlock(&crew.lock);
 }
@@ -120,6 +126,15 @@ work_is_over(void)
 }
 
 static void go_on(void);
+
+static void
+crew_put_back(struct work *work)
+{
+	pthread_mutex_lock(&crew.lock);
+	TAILQ_INSERT_HEAD(&crew.queue, work, list);
+	atomic_fetch_add(&crew.queued, 1);
+	pthread_mutex_unlock(&crew.lock);
+}
 
 /* What it called ends the thread, which is not its own: the rest of the thread's life
  * takes place here, and it ends when it would have. It may happen again in there:
@@ -150,6 +165,67 @@ run_one(struct work *work)
 	work->run(work);
 	pthread_cleanup_pop(0);
 	work_is_over();
+}
+
+/* --- without threads ------------------------------------------------------- */
+
+/* Returns true if a function may run on top of what this thread has on its stack. */
+static bool
+crew_has_stack(void)
+{
+	static __thread char *low __attribute__((tls_model("initial-exec")));
+	pthread_attr_t attr;
+	void *at = NULL;
+	size_t size = 0;
+
+	if (low == NULL && pthread_getattr_np(pthread_self(), &attr) == 0) {
+		if (pthread_attr_getstack(&attr, &at, &size) == 0)
+			low = (char *)at + size / 2;
+		pthread_attr_destroy(&attr);
+	}
+	return low != NULL && (char *)__builtin_frame_address(0) > low;
+}
+
+/* As run_one(); this thread runs something already, and waits in it. */
+static void
+crew_run_nested(struct work *work)
+{
+	pthread_cleanup_push(thread_ended, work);
+	work->run(work);
+	pthread_cleanup_pop(0);
+	work_is_over();
+	runs = true;
+}
+
+bool
+crew_help(void *unused)
+{
+	struct work *work;
+	bool refused;
+
+	(void)unused;
+	if (!runs ||
+		!atomic_load_explicit(&crew.is_short, memory_order_relaxed))
+		return false;
+	grow(); /* maybe there is one now */
+	if (!atomic_load(&crew.is_short) || atomic_load(&crew.queued) == 0)
+		return false;
+	work = take();
+	if (work == NULL)
+		return false;
+	if (crew_has_stack()) {
+		crew_run_nested(work);
+		return true;
+	}
+	refused = work->refuse != NULL;
+	if (refused)
+		work->refuse(work,
+			"no thread can be made for it (RLIMIT_NPROC, ulimit -u, or pids.max)");
+	else
+		crew_put_back(work);
+	work_is_over();
+	runs = true;
+	return refused;
 }
 
 static void

@@ -21,6 +21,9 @@ struct work {
 	/* ended_thread() - run() will not return: what it called has ended the
 	 * thread (pthread_exit(3)). NULL: nothing is to be done. */
 	void (*ended_thread)(struct work *work);
+	/* refuse() - it cannot run, @why says so; may free it. NULL: it stays in
+	 * the queue until a thread is free. */
+	void (*refuse)(struct work *work, const char *why);
 	TAILQ_ENTRY(work) list;
 };
 
@@ -36,6 +39,14 @@ int crew_open(uint32_t limit, const struct crew_first *first);
 /* crew_post() - have it run, soon, in the order of posts. False: there is no crew,
  * or it ends, and will not run it. Any thread. */
 bool crew_post(struct work *work);
+
+/*
+ * crew_help() - for lead_place: a thread of the crew waits in a piece of work.
+ *
+ * Where no more threads can be made, it runs the next piece on its own stack. If that
+ * is used up, the piece is refused. Returns true if there was one.
+ */
+bool crew_help(void *unused);
 
 /* crew_has_work() - for lead_place. */
 bool crew_has_work(void *unused);

@@ -7,6 +7,7 @@
 #ifndef WORKER_RPC_DUE_H
 #define WORKER_RPC_DUE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "worker/rpc/future.h"
@@ -14,6 +15,7 @@
 struct due {
 	int64_t timeout; /* ns; INT64_MAX: never */
 	int64_t at;      /* of CLOCK_MONOTONIC; 0: not worked out yet */
+	bool no_room;    /* peer_send(): there was none until then */
 };
 
 /* due_at() - the timeout counts from the first time that this is asked. @due NULL:

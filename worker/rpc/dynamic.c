@@ -36,7 +36,7 @@ dynamic_is(void)
 
 struct joining {
 	int64_t deadline;
-	int64_t silent; /* since when who stands in the way is; 0 */
+	struct dynamic_lease lease; /* of the member in the way */
 };
 
 /* Somebody has our name or id. @dead: he need not count. */
@@ -50,9 +50,7 @@ meet_holder(struct joining *j, const struct member *m, bool *dead,
 		there = agent_there(m->addresses, m->id, m->incarnation);
 		if (there != XR_THERE_SILENT)
 			break;
-		if (j->silent == 0)
-			j->silent = clock_now();
-		if (clock_now() - j->silent > LEASE_NS)
+		if (dynamic_lease_over(&j->lease))
 			there = XR_THERE_NO;
 		else if (future_left(j->deadline) == 0)
 			there = XR_THERE_YES;

@@ -17,7 +17,26 @@
 #include "worker/rpc/epoch.h"
 #include "worker/rpc/member.h"
 
-#define LEASE_NS (10 * NS_PER_S) /* of one that nothing answers for */
+#define LEASE_NS      (10 * NS_PER_S) /* of one that nothing answers for */
+#define LEASE_LOOK_NS (3 * NS_PER_S)  /* of it, between two looks at most */
+
+/* For how long nothing has answered for a member. Zero is the beginning. */
+struct dynamic_lease {
+	int64_t last;   /* look, clock_now(); 0: there was none */
+	int64_t silent; /* ns */
+};
+
+/* dynamic_lease_over() - nothing answered now. Returns true if that is so for
+ * LEASE_NS. Time in which this process could not look does not count. */
+static inline bool
+dynamic_lease_over(struct dynamic_lease *l)
+{
+	int64_t now = clock_now(), since = l->last != 0 ? now - l->last : 0;
+
+	l->silent += since < LEASE_LOOK_NS ? since : LEASE_LOOK_NS;
+	l->last = now;
+	return l->silent > LEASE_NS;
+}
 
 struct peer;
 

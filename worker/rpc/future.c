@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "base/stock.h"
+#include "base/timeout.h"
 #include "base/zalloc.h"
 #include "wire/value/device_ops.h"
 #include "worker/rpc/crew.h"
@@ -440,12 +441,17 @@ xr_future_wait(struct xr_future *future, int64_t timeout,
 	struct xr_value **value, struct xr_error *err)
 {
 	struct wait_one w = { 0 };
-	int64_t deadline;
+	enum xr_status status;
+	int64_t deadline = INT64_MAX;
 
+	if (timeout < 0) {
+		status = timeout_argument(&timeout, XR_TIMEOUT_NEVER, err);
+		if (status != XR_OK)
+			return status;
+	}
 	if (future_has_ended(future))
 		return xr_future_value(future, value, err);
-	if (!future_deadline(timeout, &deadline))
-		return fail(err, XR_E_INVAL, "a timeout below 0");
+	future_deadline(timeout, &deadline);
 	if (timeout == 0)
 		return fail(err, XR_E_TIMEOUT, "it has not ended");
 	if (inside_not_forked(err) != XR_OK)

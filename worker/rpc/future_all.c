@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "base/timeout.h"
 #include "worker/rpc/future.h"
 
 struct all;
@@ -135,8 +136,12 @@ xr_future_wait_all(struct xr_future *const *futures, size_t count,
 	int64_t timeout, struct xr_value **values, struct xr_error *err)
 {
 	struct xr_future *all = NULL;
-	enum xr_status status = xr_future_all(futures, count, &all);
+	enum xr_status status =
+		timeout_argument(&timeout, XR_TIMEOUT_NEVER, err);
 
+	if (status != XR_OK)
+		return status;
+	status = xr_future_all(futures, count, &all);
 	if (status != XR_OK)
 		return fail(err, status,
 			status == XR_E_INVAL ? "a future that is NULL" :

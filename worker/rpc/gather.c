@@ -67,8 +67,8 @@ xr_rpc_allgather(const struct xr_rpc_meeting *meeting, struct xr_value *value,
 	if (all_of_it.names == NULL)
 		status = fail(err, XR_E_NOMEM, "out of memory");
 	else
-		status = agent_timeout(all_of_it.timeout, &all_of_it.timeout,
-			err);
+		status = agent_timeout_field(all_of_it.timeout,
+			&all_of_it.timeout, err);
 	if (status == XR_OK)
 		status = meet(&all_of_it, MEET_PROGRAM, value, all, err);
 	free(names);

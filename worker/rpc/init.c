@@ -227,12 +227,6 @@ struct wanted {
 	const struct xr_rpc_opts *opts;
 };
 
-static int64_t
-patience(const struct xr_rpc_opts *opts)
-{
-	return opts->timeout == 0 ? XR_TIMEOUT_NEVER : opts->timeout;
-}
-
 static enum xr_status
 check_rank(uint32_t rank, struct xr_error *err)
 {
@@ -299,7 +293,7 @@ open_store(const struct wanted *w, struct join *j, struct xr_error *err)
 		o.rank = w->rank;
 	if (w->size > 0)
 		o.world_size = w->size;
-	o.timeout = patience(w->opts);
+	o.timeout = w->opts->timeout;
 	status = xr_store_open(w->opts->init_method, &o, &j->store, err);
 	if (status == XR_OK)
 		status = settle("the rank", w->rank, xr_store_rank(j->store),
@@ -354,7 +348,7 @@ open_dynamic(const struct wanted *w, struct join *j, struct xr_error *err)
 	enum xr_status status;
 
 	o.dynamic = true;
-	o.timeout = patience(w->opts);
+	o.timeout = w->opts->timeout;
 	if (w->rank >= 0 && says_rank(address))
 		o.rank = w->rank;
 	status = xr_store_open(address, &o, &j->store, err);
@@ -385,7 +379,7 @@ join(const struct wanted *w, struct xr_error *err)
 	struct join j = { 0 };
 	enum xr_status status;
 
-	future_deadline(patience(w->opts), &j.deadline);
+	future_deadline(w->opts->timeout, &j.deadline);
 	status = w->size == 0 ? join_dynamic(w, &j, err) :
 				join_static(w, &j, err);
 	if (status == XR_OK)

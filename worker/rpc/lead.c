@@ -23,6 +23,7 @@
 #define FOLLOW_NS    (50 * NS_PER_US) /* that one looks at its own word */
 #define DROP_TRIES   4
 #define UNWATCHED_NS NS_PER_MS
+#define CATCH_UP     1024 /* turns; peers may send without end */
 
 static struct segment_bell own_bell;
 static _Atomic uint32_t own_awaits;
@@ -185,6 +186,21 @@ lead_arm_and_read(void)
 		(lead.place.busy != NULL && lead.place.busy(lead.place.ctx));
 }
 
+/* By the thread that leads. */
+static void
+read_all(void)
+{
+	for (int turn = 0; turn < CATCH_UP; turn++) {
+		if (lead.place.thorough != NULL)
+			lead.place.thorough(lead.place.ctx);
+		if (lead_read() == 0 &&
+			(lead.place.busy == NULL ||
+				!lead.place.busy(lead.place.ctx)))
+			return;
+	}
+}
+
+/* What came by @now is read before anything ends that was due by then. */
 void
 lead_look_around(int64_t now)
 {
@@ -196,6 +212,7 @@ lead_look_around(int64_t now)
 	if (due > now ||
 		!atomic_compare_exchange_strong(&lead.due, &due, INT64_MAX))
 		return;
+	read_all();
 	lead_me.delivers++;
 	due = lead.place.expire(lead.place.ctx, now);
 	lead_me.delivers--;
@@ -415,6 +432,14 @@ until_next_look(int64_t deadline)
 		soon;
 }
 
+static bool
+lead_helps(void)
+{
+	bool (*help)(void *ctx) = atomic_load(&lead.help);
+
+	return help != NULL && help(NULL);
+}
+
 bool
 lead_wait(struct waiter *w, const struct wait_hint *hint, int64_t deadline)
 {
@@ -431,7 +456,9 @@ lead_wait(struct waiter *w, const struct wait_hint *hint, int64_t deadline)
 			lead_run_later();
 			/* From now on the watch reads, and wakes us. */
 			if (led == LED_IDLE) {
-				waiter_rest(w, until_next_look(deadline));
+				if (!lead_helps())
+					waiter_rest(w,
+						until_next_look(deadline));
 				lead_answered();
 			}
 		} else {
@@ -445,6 +472,42 @@ lead_wait(struct waiter *w, const struct wait_hint *hint, int64_t deadline)
 	if (lead_me.leads || handed)
 		lead_decline();
 	return true;
+}
+
+/* A thread that leads stops at its next turn, and no other thread begins. That thread
+ * may be outside the agent, if it waits for a future of the program. */
+static void
+claim(void)
+{
+	uint32_t no = 0;
+
+	atomic_fetch_add(&lead.claimed, 1);
+	while (!atomic_compare_exchange_weak(&lead.taken, &no, 1)) {
+		no = 0;
+		sched_yield();
+	}
+}
+
+static void
+disclaim(void)
+{
+	atomic_store(&lead.taken, 0);
+	atomic_fetch_sub(&lead.claimed, 1);
+	lead_pass_baton();
+}
+
+void
+lead_catch_up(void)
+{
+	if (!lead_me.leads) {
+		if (lead.abandoned)
+			return;
+		claim();
+		lead_me.leads = true;
+		atomic_fetch_sub(&lead.claimed, 1);
+		lead_silence();
+	}
+	read_all();
 }
 
 void
@@ -485,33 +548,12 @@ lead_answered(void)
 
 /* --- beginning and end ---------------------------------------------------- */
 
-/* Somebody may lead who is not in the agent: it waits for a future of its own. It
- * stops at its next turn, and none other begins. */
-static void
-claim(void)
-{
-	uint32_t no = 0;
-
-	atomic_fetch_add(&lead.claimed, 1);
-	while (!atomic_compare_exchange_weak(&lead.taken, &no, 1)) {
-		no = 0;
-		sched_yield();
-	}
-}
-
-static void
-disclaim(void)
-{
-	atomic_store(&lead.taken, 0);
-	atomic_fetch_sub(&lead.claimed, 1);
-	lead_pass_baton();
-}
-
 void
 lead_open(const struct lead_place *place)
 {
 	claim();
 	lead.place = *place;
+	atomic_store(&lead.help, place->help);
 	atomic_store(&lead.sources, 0);
 	atomic_store(&lead.shared, place->bell != NULL);
 	atomic_store(&lead.bell, place->bell != NULL ? place->bell : &own_bell);

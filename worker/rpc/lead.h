@@ -63,6 +63,10 @@ struct lead_place {
 	int64_t (*expire)(void *ctx, int64_t now);
 	/* work() - is there any for the crew? */
 	bool (*work)(void *ctx);
+	/* help() - the calling thread waits and would sleep: it runs work that no
+	 * other thread can. Returns true if it ran some; NULL runs none. @ctx is
+	 * NULL. */
+	bool (*help)(void *ctx);
 	void *ctx;
 };
 
@@ -105,6 +109,12 @@ void lead_answered(void);
 /* lead_poll() - read once, or let whoever leads do so; for who waits for room. Not
  * by a thread that delivers. */
 void lead_poll(void);
+
+/* lead_catch_up() - reads all that has arrived, before a wait ends because its time is
+ * over: what arrived in time counts, also if this process was too slow to read it.
+ * A thread that leads stops first. The lead is the caller's; lead_decline() follows.
+ * Not by a thread that delivers. */
+void lead_catch_up(void);
 
 /* lead_crew() - one of the crew has nothing to do: it leads, keeps watch, or
  * sleeps. Returns when there may be something for it. */

@@ -15,6 +15,8 @@ TAILQ_HEAD(waiter_list, waiter);
 extern struct lead {
 	struct lead_place place;
 	struct wait_env own_env, *env;
+	/* Of @place; read without the lead, and kept when that goes. */
+	bool (*_Atomic help)(void *ctx);
 	struct segment_bell *_Atomic bell;
 	_Atomic uint32_t *_Atomic awaits;
 	_Atomic uint32_t asked; /* answers that nobody may be looking for */

@@ -8,6 +8,7 @@
 #include <xrun/store.h>
 
 #include "base/status.h"
+#include "base/timeout.h"
 #include "worker/rpc/agent.h"
 #include "worker/rpc/ask.h"
 #include "worker/rpc/crew.h"
@@ -183,10 +184,8 @@ xr_rpc_shutdown(uint32_t flags, int64_t timeout, struct xr_error *err)
 	struct leaving leaving;
 	int64_t deadline;
 
-	if (timeout == 0)
-		timeout = XR_TIMEOUT_NEVER;
-	if (!future_deadline(timeout, &deadline))
-		return fail(err, XR_E_INVAL, "a timeout below 0");
+	if (timeout_check(timeout, err) != XR_OK)
+		return XR_E_INVAL;
 	if ((flags & ~(uint32_t)SHUTDOWN_FLAGS) != 0)
 		return fail(err, XR_E_INVAL, "flags: %#x has unknown ones",
 			flags);
@@ -199,6 +198,8 @@ xr_rpc_shutdown(uint32_t flags, int64_t timeout, struct xr_error *err)
 	pthread_mutex_lock(&group.changing);
 	status = agent_enter(&why);
 	if (status == XR_OK) {
+		agent_timeout(timeout, &timeout, NULL);
+		future_deadline(timeout, &deadline);
 		status = settle(flags, deadline, &why);
 		if (status == XR_OK && (flags & XR_SHUTDOWN_IMMEDIATE) == 0) {
 			peer_await_flushed(deadline);

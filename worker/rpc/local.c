@@ -48,6 +48,26 @@ local_open(void)
 	pthread_once(&opened, open_once);
 }
 
+void
+local_retire_begin(void)
+{
+	if (shm != NULL)
+		arena_on_retire(&shm->arena, lead_due);
+}
+
+void
+local_retire_end(void)
+{
+	if (shm != NULL)
+		arena_on_retire(&shm->arena, NULL);
+}
+
+int64_t
+local_retire(int64_t now)
+{
+	return shm != NULL ? arena_retire(&shm->arena, now) : INT64_MAX;
+}
+
 static uint32_t
 watch(void *ctx, struct bell_word *words, uint32_t cap)
 {

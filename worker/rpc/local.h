@@ -21,6 +21,14 @@ struct peer;
  * it can be lent. */
 void local_open(void);
 
+/* local_retire_begin() - memory that is free for a while goes back to the system from
+ * now on; local_retire_end() - all of it, at once: nobody calls local_retire(). */
+void local_retire_begin(void);
+void local_retire_end(void);
+
+/* local_retire() - gives some back; when it is to be called again, or INT64_MAX. */
+int64_t local_retire(int64_t now);
+
 /* local_place() - the bell, and what goes with it, into @place. */
 void local_place(struct lead_place *place);
 

@@ -23,7 +23,7 @@
 #include "worker/rpc/message.h"
 #include "worker/rpc/values.h"
 
-#define LOST_TEXT "one is lost, and these did not come in time"
+#define ERROR_TEXT 400 /* bytes */
 
 /* A member's report that waits for its answer. */
 struct report {
@@ -125,13 +125,13 @@ least_value(const struct meeting *mt)
 	return xr_value_new_u64(least);
 }
 
+/* The ranks whose reports are missing when the time is over. */
 static struct xr_value *
-missing_error(const struct meeting *mt, enum xr_status status, const char *what)
+late_error(const struct meeting *mt)
 {
-	char text[400];
-	size_t n = 0, left = 0;
+	char text[ERROR_TEXT] = "these did not come in time: ";
+	size_t begin = strlen(text), n = begin, left = 0;
 
-	n = (size_t)snprintf(text, sizeof(text), "%s: ", what);
 	for (size_t i = 0; i < mt->count; i++) {
 		const char *name = mt->report[i].name;
 
@@ -141,15 +141,58 @@ missing_error(const struct meeting *mt, enum xr_status status, const char *what)
 			left++;
 		else
 			n += (size_t)snprintf(text + n, sizeof(text) - n,
-				"%s%s",
-				text[n - 1] == ' ' && n < strlen(what) + 3 ?
-					"" :
-					", ",
-				name);
+				"%s%s", n > begin ? ", " : "", name);
 	}
 	if (left > 0)
 		snprintf(text + n, sizeof(text) - n, " and %zu more", left);
-	return failure_new(status, "%s", text);
+	return failure_new(XR_E_TIMEOUT, "%s", text);
+}
+
+static bool
+is_gone(const struct peer *p)
+{
+	return peer_is_gone(p) || atomic_load(&p->state) >= PEER_LOST;
+}
+
+/* Returns true if the member at @i has not reported and never will: it is lost, has left,
+ * or is unknown. @err says which. */
+static bool
+will_not_come(const struct meeting *mt, size_t i, struct xr_error *err)
+{
+	const struct report *r = &mt->report[i];
+	struct peer *p;
+
+	if (r->from != NULL)
+		return false;
+	p = agent_find(r->name);
+	if (p == NULL)
+		fail(err, XR_E_NOTFOUND, "%s is no member of the group",
+			r->name);
+	else if (is_gone(p))
+		peer_lost_error(p, err);
+	return p == NULL || is_gone(p);
+}
+
+/* Members that are lost or have left. Others may be on their way, and are not named. */
+static struct xr_value *
+lost_error(const struct meeting *mt)
+{
+	char text[ERROR_TEXT] = "";
+	struct xr_error one;
+	size_t n = 0, left = 0;
+
+	for (size_t i = 0; i < mt->count; i++) {
+		if (!will_not_come(mt, i, &one))
+			continue;
+		if (n + strlen(one.text) + 40 > sizeof(text))
+			left++;
+		else
+			n += (size_t)snprintf(text + n, sizeof(text) - n,
+				"%s%s", n > 0 ? "; " : "", one.text);
+	}
+	if (left > 0)
+		snprintf(text + n, sizeof(text) - n, " and %zu more", left);
+	return failure_new(XR_E_PEER_LOST, "%s", text);
 }
 
 static void
@@ -317,25 +360,13 @@ note(struct meeting *mt, struct peer *peer, uint64_t corr,
 	return NULL;
 }
 
-static bool
-is_gone(const struct peer *p)
-{
-	return peer_is_gone(p) || atomic_load(&p->state) >= PEER_LOST;
-}
-
-/* Is one that is not here known to be lost, or to have left? It will not come. */
+/* Returns true if a member that has not reported is lost or has left. */
 static bool
 lacks_one(const struct meeting *mt)
 {
-	const struct peer *p;
-
-	for (size_t i = 0; i < mt->count; i++) {
-		if (mt->report[i].from != NULL)
-			continue;
-		p = agent_find(mt->report[i].name);
-		if (p == NULL || is_gone(p))
+	for (size_t i = 0; i < mt->count; i++)
+		if (will_not_come(mt, i, NULL))
 			return true;
-	}
 	return false;
 }
 
@@ -384,7 +415,7 @@ meet_on_report(struct peer *peer, const struct xr_record *record,
 	if (mt != NULL)
 		why = note(mt, peer, record->corr, &in);
 	if (mt != NULL && mt->error == NULL && lacks_one(mt))
-		mt->error = missing_error(mt, XR_E_PEER_LOST, LOST_TEXT);
+		mt->error = lost_error(mt);
 	if (mt != NULL && mt->error != NULL) {
 		error = xr_value_ref(mt->error);
 		n = take_waiting(mt, out);
@@ -409,16 +440,15 @@ meet_on_report(struct peer *peer, const struct xr_record *record,
 
 /* --- who is missing ---------------------------------------- */
 
-/* All of @mt that are here hear why it came to nothing, as does who comes later.
- * The lock is held; gives what is to be sent when it is not. */
+/* Every member that has reported receives the meeting's error, and so does every member
+ * that reports later. The lock is held; gives what is to be sent when it is not. */
 static size_t
-break_up(struct meeting *mt, enum xr_status status, const char *what,
-	struct reply **out)
+break_up(struct meeting *mt, bool is_late, struct reply **out)
 {
 	*out = calloc(mt->count, sizeof(**out));
 	if (*out == NULL)
 		return 0;
-	mt->error = missing_error(mt, status, what);
+	mt->error = is_late ? late_error(mt) : lost_error(mt);
 	return take_waiting(mt, *out);
 }
 
@@ -446,8 +476,7 @@ expire_one(int64_t now, int64_t *next)
 		int64_t when = due(mt);
 
 		if (when <= now) {
-			n = break_up(mt, XR_E_TIMEOUT,
-				"these did not come in time", &out);
+			n = break_up(mt, true, &out);
 			break;
 		}
 		if (when < *next)
@@ -499,7 +528,7 @@ lose_one(const struct peer *peer)
 		if (r == NULL || r->answered || mt->error != NULL)
 			continue;
 		withdraw(mt, r);
-		n = break_up(mt, XR_E_PEER_LOST, LOST_TEXT, &out);
+		n = break_up(mt, false, &out);
 		if (n > 0) {
 			error = xr_value_ref(mt->error);
 			break;

@@ -24,15 +24,6 @@ worker_name_check(const char *name, struct xr_error *err)
 }
 
 enum xr_status
-options_timeout_check(int64_t timeout, struct xr_error *err)
-{
-	if (timeout >= 0 || timeout == XR_TIMEOUT_DEFAULT)
-		return XR_OK;
-	return fail(err, XR_E_INVAL, "timeout: %lld ns is below 0",
-		(long long)timeout);
-}
-
-enum xr_status
 options_threads_check(int64_t threads, struct xr_error *err)
 {
 	if (threads > 0 && threads <= OPTIONS_THREADS_MAX)

@@ -23,7 +23,6 @@ struct suggest;
 /* worker_name_check() - 1 to XR_WORKER_NAME_MAX of A-Z a-z 0-9 - _ : */
 enum xr_status worker_name_check(const char *name, struct xr_error *err);
 
-enum xr_status options_timeout_check(int64_t timeout, struct xr_error *err);
 enum xr_status options_threads_check(int64_t threads, struct xr_error *err);
 enum xr_status options_transport_check(const char *name, struct xr_error *err);
 

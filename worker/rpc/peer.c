@@ -33,27 +33,8 @@ peer_new(const char *name, uint32_t id, uint64_t incarnation)
 	p->id = id;
 	p->incarnation = incarnation;
 	pthread_mutex_init(&p->lock, NULL);
-	TAILQ_INIT(&p->behind);
+	send_queue_init(&p->queue);
 	return p;
-}
-
-static void
-outgoing_free(struct outgoing *o)
-{
-	parcel_unref(o->parcel);
-	free(o);
-}
-
-static void
-drop_behind(struct peer *p)
-{
-	struct outgoing *o;
-
-	while ((o = TAILQ_FIRST(&p->behind)) != NULL) {
-		TAILQ_REMOVE(&p->behind, o, list);
-		outgoing_free(o);
-	}
-	atomic_store(&p->is_behind, false);
 }
 
 void
@@ -63,7 +44,7 @@ peer_free(struct peer *p)
 		return;
 	if (p->link != NULL)
 		p->carrier->link_close(p->link);
-	drop_behind(p);
+	send_queue_end_all(&p->queue, XR_E_CLOSED, false);
 	free(p->devices);
 	free(p->addresses);
 	pthread_mutex_destroy(&p->lock);
@@ -115,7 +96,7 @@ peer_lose(struct peer *p, enum peer_state state, const char *why)
 		if (state == PEER_LOST)
 			tell_lost(p->rank);
 		atomic_store(&p->state, state);
-		drop_behind(p);
+		send_queue_end_all(&p->queue, XR_E_PEER_LOST, false);
 	}
 	status = lost_error(p, &err);
 	pthread_mutex_unlock(&p->lock);
@@ -175,76 +156,6 @@ length_of(const struct xr_message *m)
 	return len;
 }
 
-static struct outgoing *
-outgoing_new(const struct xr_message *m, uint32_t parts, size_t bytes)
-{
-	struct outgoing *o =
-		calloc(1, sizeof(*o) + parts * sizeof(o->part[0]) + bytes);
-
-	if (o == NULL)
-		return NULL;
-	o->message = *m;
-	o->message.parts = o->part;
-	o->message.more = false;
-	o->message.token = NULL;
-	return o;
-}
-
-static struct outgoing *
-outgoing_copy(const struct xr_message *m)
-{
-	size_t len = length_of(m);
-	struct outgoing *o = outgoing_new(m, 1, len);
-	uint8_t *to;
-
-	if (o == NULL)
-		return NULL;
-	to = (uint8_t *)&o->part[1];
-	o->part[0] = (struct xr_part){ to, len };
-	o->message.count = 1;
-	o->message.lent = false;
-	for (uint32_t i = 0; i < m->count; i++) {
-		if (m->parts[i].len > 0)
-			memcpy(to, m->parts[i].data, m->parts[i].len);
-		to += m->parts[i].len;
-	}
-	return o;
-}
-
-static struct outgoing *
-outgoing_of(const struct xr_message *m, struct parcel *parcel)
-{
-	struct outgoing *o = outgoing_new(m, m->count + m->loan_count, 0);
-
-	if (o == NULL)
-		return NULL;
-	o->parcel = parcel_ref(parcel);
-	memcpy(o->part, m->parts, m->count * sizeof(o->part[0]));
-	o->message.loans = o->part + m->count;
-	if (m->loan_count > 0)
-		memcpy(o->part + m->count, m->loans,
-			m->loan_count * sizeof(o->part[0]));
-	return o;
-}
-
-/* It lies with what is to follow it; the lock is held. */
-static enum xr_status
-leave_behind(struct peer *p, const struct xr_message *m, struct parcel *parcel)
-{
-	struct outgoing *o = NULL;
-
-	if (parcel != NULL && parcel->free != NULL)
-		o = outgoing_of(m, parcel);
-	else if (m->loan_count == 0)
-		o = outgoing_copy(m);
-	if (o == NULL)
-		return XR_E_NOMEM;
-	TAILQ_INSERT_TAIL(&p->behind, o, list);
-	atomic_store(&p->is_behind, true);
-	agent_has_behind();
-	return XR_OK;
-}
-
 static enum xr_status
 hand_over(struct peer *p, const struct xr_message *m, bool *pending)
 {
@@ -269,8 +180,8 @@ send_parcel(struct peer *p, const struct xr_message *m, struct parcel *parcel)
 	return status;
 }
 
-/* What a carrier may keep: of a peer that takes nothing there is no more than
- * COPIES_MAX, and one. */
+/* A copy that a transport may keep. For a peer that takes nothing there are at most
+ * COPIES_MAX bytes, and one message. */
 struct copy {
 	struct peer *to;
 	size_t len;
@@ -283,6 +194,9 @@ copy_free(void *what)
 	struct copy *c = what;
 
 	atomic_fetch_sub(&c->to->copied, c->len);
+	/* A message may wait for that. The transport has no room to report. */
+	if (atomic_load(&c->to->queue.is_filled))
+		lead_bell();
 	free(c);
 }
 
@@ -304,30 +218,49 @@ copy_parts(struct peer *p, const struct xr_message *m, size_t len)
 	return c;
 }
 
-/* A carrier that would keep the parts gets a copy, which it may keep. */
+/* Returns true if the peer has so many copies that one of @len bytes has to wait. */
+static bool
+peer_is_full(struct peer *p, size_t len)
+{
+	size_t out = atomic_load(&p->copied);
+
+	return out > 0 && (len > COPIES_MAX || out > COPIES_MAX - len);
+}
+
+/* Replaces the parts of @m by a copy, which the transport may keep. @part lives as
+ * long as @m. Returns NULL if memory is exhausted. */
+static struct parcel *
+peer_copy(struct peer *p, struct xr_message *m, struct xr_part *part)
+{
+	size_t len = length_of(m);
+	struct copy *c = copy_parts(p, m, len);
+	struct parcel *parcel = c != NULL ? parcel_new(copy_free, c) : NULL;
+
+	if (parcel == NULL) {
+		free(c);
+		return NULL;
+	}
+	atomic_fetch_add(&p->copied, len);
+	*part = (struct xr_part){ c->data, len };
+	m->parts = part;
+	m->count = 1;
+	m->lent = false;
+	return parcel;
+}
+
 static enum xr_status
 send_copy(struct peer *p, const struct xr_message *m, size_t len)
 {
-	size_t out = atomic_load(&p->copied);
-	struct parcel *parcel;
 	struct xr_message one = *m;
+	struct parcel *parcel;
 	struct xr_part part;
 	enum xr_status status;
-	struct copy *c;
 
-	if (out > 0 && (len > COPIES_MAX || out > COPIES_MAX - len))
+	if (peer_is_full(p, len))
 		return XR_E_AGAIN;
-	c = copy_parts(p, m, len);
-	parcel = c != NULL ? parcel_new(copy_free, c) : NULL;
-	if (parcel == NULL) {
-		free(c);
+	parcel = peer_copy(p, &one, &part);
+	if (parcel == NULL)
 		return XR_E_NOMEM;
-	}
-	atomic_fetch_add(&p->copied, len);
-	part = (struct xr_part){ c->data, len };
-	one.parts = &part;
-	one.count = 1;
-	one.lent = false;
 	status = send_parcel(p, &one, parcel);
 	parcel_unref(parcel);
 	return status;
@@ -379,7 +312,7 @@ send_now(struct peer *p, const struct xr_message *m, struct parcel *parcel)
 		agent_connect(p);
 	if (atomic_load(&p->state) != PEER_UP)
 		return XR_E_PEER_LOST;
-	if (!TAILQ_EMPTY(&p->behind))
+	if (send_queue_first(&p->queue) != NULL)
 		return XR_E_AGAIN;
 	status = send_message(p, m, parcel);
 	if (status == XR_OK)
@@ -387,17 +320,53 @@ send_now(struct peer *p, const struct xr_message *m, struct parcel *parcel)
 	return status;
 }
 
-/* Whoever waits for room reads meanwhile, or the other end could wait for the
- * same. */
+static struct wait_site room_site; /* shared by the waits for room */
+
+/* The queue ends the wait of @e, or @due has come. The lock is held, and given
+ * back. */
 static enum xr_status
-await_room(struct due *due)
+await_queued(struct peer *p, struct send_queue_entry *e, int64_t deadline)
 {
-	if (clock_now() >= due_at(due))
-		return XR_E_TIMEOUT;
-	if (agent_state() == AGENT_CLOSING)
-		return XR_E_CLOSED;
-	lead_poll();
-	return XR_E_AGAIN;
+	const struct wait_hint hint = { p->cpu, &room_site };
+	bool late;
+
+	send_queue_add(&p->queue, e);
+	pthread_mutex_unlock(&p->lock);
+	if (lead_wait(e->sender, &hint, deadline))
+		return e->status;
+	pthread_mutex_lock(&p->lock);
+	late = send_queue_remove(&p->queue, e);
+	/* flush_one() skips a peer whose lock is held: later entries may wait. */
+	if (late && send_queue_first(&p->queue) != NULL)
+		lead_bell();
+	pthread_mutex_unlock(&p->lock);
+	return late ? XR_E_TIMEOUT : e->status;
+}
+
+/*
+ * Sends @m when there is room. The thread reads meanwhile, or the other end could
+ * wait for the same; it sleeps while nothing comes. The lock is held, and given
+ * back.
+ */
+static enum xr_status
+send_when_room(struct peer *p, const struct xr_message *m,
+	struct parcel *parcel, struct due *due)
+{
+	struct waiter sender = { 0 };
+	struct send_queue_entry e = {
+		.message = *m,
+		.parcel = parcel != NULL ? parcel_ref(parcel) : NULL,
+		.sender = &sender,
+	};
+	enum xr_status status = XR_E_CLOSED;
+
+	e.message.more = false;
+	if (agent_state() != AGENT_CLOSING)
+		status = await_queued(p, &e, due_at(due));
+	else
+		pthread_mutex_unlock(&p->lock);
+	parcel_unref(e.parcel);
+	return status;
 }
 
 /* The carrier knows that @p is lost, and who reads does not yet: a moment later there
@@ -412,7 +381,13 @@ is_untold(struct peer *p)
 static bool
 await_cause(struct due *due, struct due *told)
 {
-	return clock_now() < due_at(told) && await_room(due) == XR_E_AGAIN;
+	int64_t now = clock_now();
+
+	if (now >= due_at(told) || now >= due_at(due) ||
+		agent_state() == AGENT_CLOSING)
+		return false;
+	lead_poll();
+	return true;
 }
 
 enum xr_status
@@ -429,22 +404,25 @@ peer_send_whole(struct peer *p, const struct xr_message *message,
 {
 	struct due told = { .timeout = CAUSE_NS };
 	enum xr_status status;
-	bool untold;
+	bool untold, again;
 
 	do {
 		pthread_mutex_lock(&p->lock);
 		status = send_now(p, message, parcel);
-		if (status == XR_E_AGAIN && lead_delivers())
-			status = leave_behind(p, message, parcel);
+		if (status == XR_E_AGAIN && !lead_delivers()) {
+			status = send_when_room(p, message, parcel, due);
+			pthread_mutex_lock(&p->lock);
+		} else if (status == XR_E_AGAIN) {
+			status = send_queue_put(&p->queue, message, parcel);
+		}
 		untold = status == XR_E_PEER_LOST && is_untold(p);
 		if (status == XR_E_PEER_LOST)
 			status = lost_error(p, err);
 		pthread_mutex_unlock(&p->lock);
-		if (status == XR_E_AGAIN)
-			status = await_room(due);
-		else if (untold && await_cause(due, &told))
-			status = XR_E_AGAIN;
-	} while (status == XR_E_AGAIN);
+		again = untold && await_cause(due, &told);
+	} while (again);
+	if (status == XR_E_TIMEOUT && due != NULL)
+		due->no_room = true;
 	if (status == XR_E_TIMEOUT)
 		return fail(err, status, "%s (%u) takes nothing more", p->name,
 			p->id);
@@ -500,7 +478,7 @@ peer_post_whole(struct peer *p, const struct xr_message *message)
 		return XR_E_AGAIN;
 	status = send_now(p, message, NULL);
 	if (status == XR_E_AGAIN) {
-		status = leave_behind(p, message, NULL);
+		status = send_queue_put(&p->queue, message, NULL);
 		/* What makes room may have told so before. */
 		lead_bell();
 	}
@@ -508,29 +486,44 @@ peer_post_whole(struct peer *p, const struct xr_message *message)
 	return status;
 }
 
+/* A message that the transport would keep is copied once, not at each try. */
+static enum xr_status
+send_queued(struct peer *p, struct send_queue_entry *e)
+{
+	size_t len = length_of(&e->message);
+
+	if (e->is_mark)
+		return XR_OK;
+	if (e->parcel == NULL && len > p->carrier->copies) {
+		if (peer_is_full(p, len))
+			return XR_E_AGAIN;
+		e->parcel = peer_copy(p, &e->message, &e->copy);
+		if (e->parcel == NULL)
+			return XR_E_NOMEM;
+	}
+	return send_message(p, &e->message, e->parcel);
+}
+
 static uint32_t
 flush_one(struct peer *p)
 {
 	enum xr_status status = XR_OK;
-	struct outgoing *o;
+	struct send_queue_entry *e;
 	uint32_t n = 0;
 
 	/* Who sends at this moment looks after it. */
 	if (pthread_mutex_trylock(&p->lock) != 0)
 		return 0;
-	while ((o = TAILQ_FIRST(&p->behind)) != NULL && status == XR_OK) {
-		TAILQ_REMOVE(&p->behind, o, list);
-		status = send_message(p, &o->message, o->parcel);
-		if (status == XR_E_AGAIN || status == XR_E_NOMEM) {
-			TAILQ_INSERT_HEAD(&p->behind, o, list);
-		} else {
-			if (status == XR_OK)
-				count(p, &o->message);
-			outgoing_free(o);
-			n++;
-		}
+	while ((e = send_queue_first(&p->queue)) != NULL) {
+		status = send_queued(p, e);
+		if (status == XR_E_AGAIN ||
+			(status == XR_E_NOMEM && e->sender == NULL))
+			break;
+		if (status == XR_OK && !e->is_mark)
+			count(p, &e->message);
+		send_queue_end(&p->queue, e, status);
+		n++;
 	}
-	atomic_store(&p->is_behind, !TAILQ_EMPTY(&p->behind));
 	pthread_mutex_unlock(&p->lock);
 	return n;
 }
@@ -542,10 +535,10 @@ peer_flush(void *unused, uint32_t budget)
 
 	(void)unused;
 	(void)budget;
-	if (!agent_is_behind())
+	if (!send_queue_any())
 		return 0;
 	for (struct peer *p = agent_first(); p != NULL; p = agent_next(p))
-		if (atomic_load_explicit(&p->is_behind, memory_order_relaxed))
+		if (send_queue_is_filled(&p->queue))
 			n += flush_one(p);
 	return n;
 }
@@ -553,7 +546,26 @@ peer_flush(void *unused, uint32_t budget)
 void
 peer_await_flushed(int64_t deadline)
 {
-	for (struct peer *p = agent_first(); p != NULL; p = agent_next(p))
-		while (atomic_load(&p->is_behind) && clock_now() < deadline)
-			lead_poll();
+	for (struct peer *p = agent_first(); p != NULL; p = agent_next(p)) {
+		struct waiter sender = { 0 };
+		struct send_queue_entry mark = { .sender = &sender,
+			.is_mark = true };
+
+		if (!send_queue_is_filled(&p->queue))
+			continue;
+		pthread_mutex_lock(&p->lock);
+		await_queued(p, &mark, deadline);
+	}
+}
+
+void
+peer_refuse_senders(void)
+{
+	for (struct peer *p = agent_first(); p != NULL; p = agent_next(p)) {
+		if (!send_queue_is_filled(&p->queue))
+			continue;
+		pthread_mutex_lock(&p->lock);
+		send_queue_end_all(&p->queue, XR_E_CLOSED, true);
+		pthread_mutex_unlock(&p->lock);
+	}
 }

@@ -4,7 +4,7 @@
  *
  * A peer stays as long as the agent, also when it is lost or has left, so that
  * whoever found it may keep it. Sending to one is serialised; who delivers never
- * waits for room, and leaves what does not fit behind (peer_flush()).
+ * waits for room: peer_flush() sends what did not fit.
  */
 #ifndef WORKER_RPC_PEER_H
 #define WORKER_RPC_PEER_H
@@ -20,6 +20,8 @@
 #include <xrun/rpc.h>
 #include <xrun/transport.h>
 
+#include "worker/rpc/send_queue.h"
+
 enum peer_state {
 	PEER_NEW, /* no way to it yet */
 	PEER_UP,
@@ -29,15 +31,6 @@ enum peer_state {
 
 struct due;
 struct parcel;
-
-/* Sent when there was no room for it: a copy, or what the parcel keeps. */
-struct outgoing {
-	TAILQ_ENTRY(outgoing) list;
-	struct xr_message message;
-	struct parcel *parcel;
-	struct xr_part part[]; /* then the copy */
-};
-TAILQ_HEAD(outgoing_list, outgoing);
 
 #define AGENT_ADDRESSES_MAX (2 * XR_ADDRESS_MAX + 2)
 
@@ -69,8 +62,7 @@ struct peer {
 
 	pthread_mutex_t
 		lock; /* of the link's sending side, and of what follows */
-	struct outgoing_list behind;
-	_Atomic bool is_behind;
+	struct send_queue queue; /* messages that wait for room */
 	_Atomic uint64_t knows[PEER_METHODS / 64];
 
 	/* Figures: written under @lock those of sending, bytes_in by who
@@ -101,8 +93,8 @@ peer_is_gone(const struct peer *p)
 /*
  * peer_send() - @message to @p.
  *
- * Waits for room, until @due, NULL: for ever; a thread that delivers does not, and
- * it is copied and sent later.
+ * Sleeps until there is room, or until @due, NULL: for ever. A thread that delivers
+ * does not wait: the message is copied and sent later.
  *
  * @parcel: what the parts lie in; NULL: they are copied where the carrier would
  *          keep them
@@ -148,11 +140,15 @@ void peer_unlink(struct peer *p, struct xr_link *link);
 /* peer_lost_error() - XR_E_PEER_LOST, and which, and why. */
 enum xr_status peer_lost_error(struct peer *p, struct xr_error *err);
 
-/* peer_await_flushed() - until nothing is left behind, of anybody's; or @deadline.
+/* peer_await_flushed() - until nothing waits for room, to any peer; or @deadline.
  * Not by a thread that delivers. */
 void peer_await_flushed(int64_t deadline);
 
-/* peer_flush() - send what was left behind, to all; for lead_add(). */
+/* peer_refuse_senders() - ends the waits for room with XR_E_CLOSED, when the agent
+ * closes. */
+void peer_refuse_senders(void);
+
+/* peer_flush() - send what waits for room, to all; for lead_add(). */
 uint32_t peer_flush(void *unused, uint32_t budget);
 
 struct peer *peer_new(const char *name, uint32_t id, uint64_t incarnation);

@@ -123,7 +123,7 @@ prepare(const struct xr_rpc_call *call, struct xr_rref *target, bool remote,
 	if (remote)
 		p->q.flags |= MESSAGE_REMOTE;
 	if (status == XR_OK)
-		status = agent_timeout(call->timeout, &p->q.timeout, err);
+		status = agent_timeout_field(call->timeout, &p->q.timeout, err);
 	if (status == XR_OK)
 		status = find_callee(call, target, p, err);
 	if (status == XR_OK && remote)
@@ -217,7 +217,7 @@ rpc_remote(const struct xr_rpc_call *call, struct xr_rref *target,
 	if (status == XR_OK) {
 		timeout = p.q.timeout;
 		p.q.timeout = INT64_MAX;
-		p.q.limit = timeout;
+		p.q.limit = timeout > 0 ? timeout : 1; /* 0: none */
 		status = ask_future(&p.q, read_value, &future, err);
 		if (status == XR_OK)
 			status = rref_asked(p.made, future, timeout);

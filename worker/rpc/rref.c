@@ -277,6 +277,8 @@ get_local(struct xr_rref *h, int64_t timeout, struct xr_value **value,
 		*value = v;
 		return XR_OK;
 	}
+	if (timeout == 0)
+		return fail(err, XR_E_TIMEOUT, "the value does not exist yet");
 	status = begin_want(h, false, timeout, &f, err);
 	if (status == XR_OK)
 		status = xr_future_wait(f, XR_TIMEOUT_NEVER, value, err);

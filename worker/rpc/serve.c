@@ -197,6 +197,15 @@ call_of(struct work *work)
 		offsetof(struct xr_call, work));
 }
 
+/* It will not run. */
+static void
+give_up(struct xr_call *call, enum xr_status status, const char *why)
+{
+	call_refuse(call, status, why);
+	call->runs = false;
+	call_unref(call);
+}
+
 static void
 run_work(struct work *work)
 {
@@ -222,6 +231,12 @@ thread_ended(struct work *work)
 			"it has ended its thread (pthread_exit), which is the agent's");
 	call->runs = false;
 	call_unref(call);
+}
+
+static void
+refuse_work(struct work *work, const char *why)
+{
+	give_up(call_of(work), XR_E_NOMEM, why);
 }
 
 /* On the stack of whoever reads. */
@@ -266,16 +281,8 @@ keep(struct xr_call *from, const struct xr_body *body)
 			(whole->len - body->len);
 	call->work.run = run_work;
 	call->work.ended_thread = thread_ended;
+	call->work.refuse = refuse_work;
 	return call;
-}
-
-/* It will not run. */
-static void
-give_up(struct xr_call *call, enum xr_status status, const char *why)
-{
-	call_refuse(call, status, why);
-	call->runs = false;
-	call_unref(call);
 }
 
 static void

@@ -92,9 +92,9 @@ keep(struct xr_rpc_settings *s, struct span text)
 static enum xr_status
 set_timeout(struct xr_rpc_settings *s, const char *value, struct xr_error *err)
 {
-	int64_t ns = 0;
+	int64_t ns = XR_TIMEOUT_NEVER;
 
-	if (opt_time(value, &ns)) {
+	if (strcmp(value, "never") == 0 || opt_time(value, &ns)) {
 		s->opts.timeout = ns;
 		return XR_OK;
 	}
@@ -103,7 +103,7 @@ set_timeout(struct xr_rpc_settings *s, const char *value, struct xr_error *err)
 			"timeout: '%.60s' has no unit, such as %.60ss", value,
 			value);
 	return fail(err, XR_E_INVAL,
-		"timeout: '%.60s' is not a time such as 250ms, 30s or 1h30m; 0 is none at all",
+		"timeout: '%.60s' is not a time such as 250ms, 30s or 1h30m, and not never",
 		value);
 }
 

@@ -12,6 +12,7 @@
 #define KEPT_MIN   (UINT64_C(64) << 20)
 /* malloc() maps as much, so that what of it is not used costs nothing. */
 #define TABLE_MIN (UINT64_C(256) << 10)
+#define RETIRE_NS NS_PER_S         /* unused for so long: it goes back */
 #define SWEEP_NS  (10 * NS_PER_MS) /* from one look for the dead to the next */
 
 /* Four sizes a doubling from 256 on: 64 128 192 256 320 384 448 512 640 ... */
@@ -42,6 +43,14 @@ arena_room(size_t len)
 				    segment_round(len, SEGMENT_SPAN);
 }
 
+static uint64_t
+kept_most(const struct arena *a)
+{
+	uint64_t share = a->map.plan.spans * SEGMENT_SPAN / KEPT_SHARE;
+
+	return share > KEPT_MIN ? share : KEPT_MIN;
+}
+
 bool
 arena_init(struct arena *a, const struct segment_map *map, uint32_t slot,
 	uint32_t gen)
@@ -50,9 +59,7 @@ arena_init(struct arena *a, const struct segment_map *map, uint32_t slot,
 
 	*a = (struct arena){ .map = *map, .slot = slot, .gen = gen };
 	a->span = calloc(1, table < TABLE_MIN ? TABLE_MIN : table);
-	a->kept_max = map->plan.spans * SEGMENT_SPAN / KEPT_SHARE;
-	if (a->kept_max < KEPT_MIN)
-		a->kept_max = KEPT_MIN;
+	a->kept_max = kept_most(a);
 	return a->span != NULL && pthread_mutex_init(&a->lock, NULL) == 0;
 }
 
@@ -90,19 +97,36 @@ point(struct arena *a, const struct arena_span *of, struct arena_span *to)
 }
 
 static void
+give_oldest(struct arena *a)
+{
+	struct arena_span *s = a->kept;
+
+	while (s->next != NULL) /* the one that was freed first */
+		s = s->next;
+	list_drop(&a->kept, s);
+	a->kept_bytes -= s->run * SEGMENT_SPAN;
+	span_give(&a->map, a->slot, a->gen,
+		(struct span_run){ s->first, s->run });
+	free(s);
+}
+
+static void
 keep_down_to(struct arena *a, uint64_t bytes)
 {
-	while (a->kept != NULL && a->kept_bytes > bytes) {
-		struct arena_span *s = a->kept;
+	while (a->kept != NULL && a->kept_bytes > bytes)
+		give_oldest(a);
+}
 
-		while (s->next != NULL) /* the one that was freed first */
-			s = s->next;
-		list_drop(&a->kept, s);
-		a->kept_bytes -= s->run * SEGMENT_SPAN;
-		span_give(&a->map, a->slot, a->gen,
-			(struct span_run){ s->first, s->run });
-		free(s);
-	}
+/* There is more than an idle process keeps: see later whether it is used. */
+static void
+retire_later(struct arena *a)
+{
+	a->kept_moved = true;
+	if (a->retire == NULL || a->retire_at != 0 ||
+		a->kept_bytes <= ARENA_IDLE)
+		return;
+	a->retire_at = clock_now() + RETIRE_NS;
+	a->retire(a->retire_at);
 }
 
 static void
@@ -114,6 +138,7 @@ keep(struct arena *a, struct arena_span *s)
 	list_add(&a->kept, s);
 	a->kept_bytes += s->run * SEGMENT_SPAN;
 	keep_down_to(a, a->kept_max);
+	retire_later(a);
 }
 
 /* Of those kept, the smallest that is not much too large. */
@@ -133,6 +158,7 @@ take_kept(struct arena *a, uint32_t run)
 	if (best != NULL) {
 		list_drop(&a->kept, best);
 		a->kept_bytes -= best->run * SEGMENT_SPAN;
+		a->kept_moved = true;
 	}
 	return best;
 }
@@ -342,6 +368,38 @@ arena_unref(struct arena *a, const void *data)
 		return;
 	pthread_mutex_lock(&a->lock);
 	give(a, s, index);
+	pthread_mutex_unlock(&a->lock);
+}
+
+/* A run at a time, since the thread that calls this reads for all others. */
+int64_t
+arena_retire(struct arena *a, int64_t now)
+{
+	int64_t next;
+
+	pthread_mutex_lock(&a->lock);
+	if (a->retire_at != 0 && a->retire_at <= now) {
+		if (a->kept_moved)
+			now += RETIRE_NS;
+		else if (a->kept_bytes > ARENA_IDLE)
+			give_oldest(a);
+		a->kept_moved = false;
+		a->retire_at = a->kept_bytes > ARENA_IDLE ? now : 0;
+	}
+	next = a->retire_at;
+	pthread_mutex_unlock(&a->lock);
+	return next != 0 ? next : INT64_MAX;
+}
+
+void
+arena_on_retire(struct arena *a, void (*retire)(int64_t when))
+{
+	pthread_mutex_lock(&a->lock);
+	a->retire = retire;
+	a->retire_at = 0;
+	a->kept_max = retire != NULL ? kept_most(a) : ARENA_IDLE;
+	keep_down_to(a, a->kept_max);
+	retire_later(a);
 	pthread_mutex_unlock(&a->lock);
 }
 

@@ -12,8 +12,9 @@
  * Blocks of 64 bytes to 1 MiB are cut from spans, in four sizes a doubling; a
  * larger one is a run of spans. What is free is used again before anything else,
  * the last that was freed first: its pages are there, where fresh ones cost 2 to
- * 3 us each (performance.md 2.1). Spans that nobody needs stay with the process,
- * up to a sixteenth of the arena.
+ * 3 us each (performance.md 2.1). Free spans stay with the process, up to a
+ * sixteenth of the arena. If it uses none of them for a second or two, all but
+ * ARENA_IDLE bytes go back to the system (arena_retire()).
  *
  * Any thread may call all of it.
  */
@@ -32,6 +33,7 @@
 #define ARENA_CLASSES 52
 #define ARENA_LARGE   (1u << 20) /* beyond it a block is a run of spans */
 #define ARENA_RUN_MAX 65535      /* spans */
+#define ARENA_IDLE    (8u << 20) /* bytes of free spans of an idle process */
 
 /* Of one block. */
 struct arena_block {
@@ -61,7 +63,12 @@ struct arena {
 	struct arena_span
 		*kept; /* spans without blocks, the last freed first */
 	uint64_t kept_bytes, kept_max;
-	int64_t swept; /* when, on finding it full; 0: never */
+	bool kept_moved;   /* since the last arena_retire() */
+	int64_t retire_at; /* arena_retire() is due, clock_now(); 0: it is not */
+	int64_t swept;     /* when, on finding it full; 0: never */
+	/* retire() - arena_retire() is to be called at @when, clock_now(). NULL:
+	 * nobody calls it. Under the lock. */
+	void (*retire)(int64_t when);
 };
 
 /* arena_init() - false: no memory. @slot, @gen: who has its spans. */
@@ -92,6 +99,14 @@ bool arena_ref(struct arena *a, const void *data, uint64_t len);
 /* arena_unref() - one less to the block that @data lies in; without any it is
  * free. */
 void arena_unref(struct arena *a, const void *data);
+
+/* arena_retire() - gives a run of free spans back if none was used since the last
+ * call. Returns when it is to be called again, or INT64_MAX. Cost: 20 us a MiB. */
+int64_t arena_retire(struct arena *a, int64_t now);
+
+/* arena_on_retire() - sets retire(). If @retire is NULL, free spans beyond ARENA_IDLE
+ * bytes go back at once. */
+void arena_on_retire(struct arena *a, void (*retire)(int64_t when));
 
 /* arena_trim() - give back to all what nobody needs, down to @bytes. */
 void arena_trim(struct arena *a, uint64_t bytes);

@@ -129,6 +129,19 @@ loans_take(struct loans *l, const struct loan *what, enum loan_word word)
 	return index == LOAN_END ? -1 : index;
 }
 
+/* A loan that ended just before has changed `done`, which the next poll checks. */
+void
+loans_all_loud(struct loans *l)
+{
+	pthread_mutex_lock(&l->lock);
+	for (uint16_t i = l->first; i != LOAN_END; i = l->loan[i].next) {
+		uint64_t quiet = LOAN_QUIET;
+
+		atomic_compare_exchange_strong(&l->word[i], &quiet, LOAN_LOUD);
+	}
+	pthread_mutex_unlock(&l->lock);
+}
+
 struct loan_end
 loans_back(struct loans *l, uint32_t index)
 {

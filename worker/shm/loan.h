@@ -80,6 +80,10 @@ void loans_init(struct loans *l, struct ring_head *head);
  */
 int loans_take(struct loans *l, const struct loan *what, enum loan_word word);
 
+/* loans_all_loud() - the reader rings for the end of each loan that is out: a sender
+ * waits for one. */
+void loans_all_loud(struct loans *l);
+
 /* loans_back() - take a loan back of which nobody was told; gives it. */
 struct loan_end loans_back(struct loans *l, uint32_t index);
 

@@ -208,7 +208,11 @@ plane_open(struct shm *shm, struct carrier *c)
 bool
 plane_refuse(struct shm *shm, uint32_t writer, uint64_t word)
 {
-	return segment_ring_drop(&shm->map, shm->slot, writer, word);
+	bool sweep = segment_ring_drop(&shm->map, shm->slot, writer, word);
+
+	/* A later life of the writer may wait until it can make a ring. */
+	shm_ring_slot(shm, writer);
+	return sweep;
 }
 
 /* Rings that came and were not looked at: nobody will. */

@@ -151,6 +151,7 @@ lend(struct xr_link *link, struct out *out, struct loan *loan,
 		loan->has_token ? LOAN_LOUD : LOAN_QUIET);
 
 	if (index == -1) {
+		loans_all_loud(&out->loans);
 		forget(shm, loan);
 		return XR_E_AGAIN;
 	}
@@ -319,6 +320,7 @@ send_bulk(struct xr_link *link, struct out *out, const struct xr_message *m,
 		return XR_E_NOMEM;
 	index = loans_take(&out->loans, &loan, LOAN_LOUD);
 	if (index == -1) {
+		loans_all_loud(&out->loans);
 		free(loan.parts);
 		return XR_E_AGAIN;
 	}

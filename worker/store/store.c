@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "base/timeout.h"
 #include "base/utf8.h"
 #include "worker/store/driver.h"
 #include "worker/store/reach.h"
@@ -73,8 +74,8 @@ check_options(const struct xr_store_options *o, struct xr_error *err)
 	if (o->size < sizeof(*o))
 		return fail(err, XR_E_INVAL,
 			"store: options without their size");
-	if (o->timeout < 0 && o->timeout != XR_TIMEOUT_DEFAULT)
-		return fail(err, XR_E_INVAL, "store: a timeout below 0");
+	if (timeout_check(o->timeout, err) != XR_OK)
+		return XR_E_INVAL;
 	if (o->prefix == NULL)
 		return XR_OK;
 	if (strlen(o->prefix) > STORE_KEY_MAX / 2)
@@ -151,7 +152,8 @@ xr_store_open(const char *address, const struct xr_store_options *options,
 		return fail(err, XR_E_NOMEM, "store: out of memory");
 	}
 	s->owner = getpid();
-	s->timeout = o->timeout == XR_TIMEOUT_DEFAULT ? PATIENCE : o->timeout;
+	s->timeout = o->timeout;
+	timeout_field(&s->timeout, PATIENCE, NULL);
 	status = find(s, address, o, err == NULL ? &own : err);
 	if (status != XR_OK) {
 		free(s->prefix);
@@ -346,10 +348,8 @@ static enum xr_status
 set_patience(const struct xr_store *s, int64_t timeout, struct store_request *q,
 	struct xr_error *err)
 {
-	if (timeout < 0 && timeout != XR_TIMEOUT_DEFAULT)
-		return fail(err, XR_E_INVAL, "store: a timeout below 0");
-	q->patience = timeout == XR_TIMEOUT_DEFAULT ? s->timeout : timeout;
-	return XR_OK;
+	q->patience = timeout;
+	return timeout_argument(&q->patience, s->timeout, err);
 }
 
 XR_EXPORT enum xr_status

@@ -11,6 +11,7 @@
 
 #include "base/span.h"
 #include "base/status.h"
+#include "base/timeout.h"
 #include "worker/rpc/agent.h"
 #include "worker/rpc/inside.h"
 #include "worker/world/world.h"
@@ -87,9 +88,8 @@ check(const struct xr_world_opts *opts, struct xr_error *err)
 	if (opts->size < sizeof(*opts))
 		return fail(err, XR_E_INVAL,
 			"struct xr_world_opts: its size is %u", opts->size);
-	if (opts->timeout < XR_TIMEOUT_DEFAULT || opts->timeout == 0)
-		return fail(err, XR_E_INVAL, "a timeout of %lld ns",
-			(long long)opts->timeout);
+	if (timeout_check(opts->timeout, err) != XR_OK)
+		return XR_E_INVAL;
 	if (opts->world_size == 0)
 		return fail(err, XR_E_INVAL, "a world of 0 ranks");
 	if (atomic_load(&current) != NULL)
@@ -129,6 +129,7 @@ xr_world_new(const struct xr_world_opts *opts, struct xr_world **world,
 	const struct xr_world_opts defaults = XR_WORLD_OPTS;
 	struct xr_world *w, *none = NULL;
 	enum xr_status status;
+	int64_t timeout;
 
 	if (opts == NULL)
 		opts = &defaults;
@@ -137,9 +138,9 @@ xr_world_new(const struct xr_world_opts *opts, struct xr_world **world,
 		status = join(opts, err);
 	if (status != XR_OK)
 		return status;
-	w = world_of_agent(opts->timeout == XR_TIMEOUT_DEFAULT ?
-			TIMEOUT_DEFAULT :
-			opts->timeout);
+	timeout = opts->timeout;
+	timeout_field(&timeout, TIMEOUT_DEFAULT, NULL);
+	w = world_of_agent(timeout);
 	if (w == NULL) {
 		xr_rpc_shutdown(XR_SHUTDOWN_IMMEDIATE, 0, NULL);
 		return fail(err, XR_E_NOMEM, "out of memory");
@@ -160,6 +161,7 @@ xr_world_close(struct xr_world *world, uint32_t flags, int64_t timeout,
 		return status;
 	if (world == NULL || atomic_load(&world->is_closed))
 		return fail(err, XR_E_STATE, "the world was closed");
+	timeout_argument(&timeout, world->timeout, NULL);
 	status = xr_rpc_shutdown(flags, timeout, err);
 	if (status == XR_E_INVAL)
 		return status;

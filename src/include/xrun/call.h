@@ -41,7 +41,8 @@ struct xr_raw_call {
 	const void *data; /* [len]; not to be written to until it is answered,
 			   * or xr_call_oneway() has returned */
 	size_t len;
-	int64_t timeout;  /* ns; 0: never; XR_TIMEOUT_DEFAULT */
+	int64_t timeout;  /* ns; 0 and XR_TIMEOUT_DEFAULT: that of the agent;
+			   * XR_TIMEOUT_NEVER */
 	void *reply;      /* [reply_cap]: where the answer is put; */
 	size_t reply_cap; /* 0: it is in memory of the library's */
 };

@@ -50,8 +50,8 @@ struct xr_coll_opts {
 	uint32_t size;         /* sizeof(struct xr_coll_opts) */
 	const uint32_t *ranks; /* [count], in any order, each once, borrowed; */
 	size_t count;          /* NULL: all of the world */
-	int64_t timeout;       /* ns, of what says none; 0 and
-				* XR_TIMEOUT_DEFAULT: the world's;
+	int64_t timeout;       /* ns, of operations without one; 0 and
+				* XR_TIMEOUT_DEFAULT: that of the world;
 				* XR_TIMEOUT_NEVER */
 };
 
@@ -97,7 +97,8 @@ struct xr_coll_op {
 	int64_t rank; /* who sends, or receives; of the world */
 	void *const
 		*list; /* [members]: of each, in the order of ranks, [count] */
-	int64_t timeout; /* ns; 0 and XR_TIMEOUT_DEFAULT: the group's */
+	int64_t timeout; /* ns; 0 and XR_TIMEOUT_DEFAULT: that of the group;
+			  * XR_TIMEOUT_NEVER */
 };
 
 #define XR_COLL_ANY INT64_C(-1) /* a rank: whichever */
@@ -213,8 +214,8 @@ struct xr_coll_multi {
 	int64_t rank;   /* who sends, or receives; of the world */
 	struct xr_value *const *const
 		*lists;  /* [count], each NULL, or [members * count] */
-	int64_t timeout; /* ns, of all of it; 0 and XR_TIMEOUT_DEFAULT: the
-			  * group's */
+	int64_t timeout; /* ns, of all of it; 0 and XR_TIMEOUT_DEFAULT: that
+			  * of the group; XR_TIMEOUT_NEVER */
 };
 
 #define XR_COLL_MULTI_MOST 1024

@@ -49,11 +49,11 @@ bool xr_event_is_set(const struct xr_event *event);
 /*
  * xr_wait_any() - until one of @count events is set.
  *
- * @timeout: ns; 0 asks; XR_TIMEOUT_NEVER
+ * @timeout: ns; 0 does not wait; XR_TIMEOUT_DEFAULT is XR_TIMEOUT_NEVER
  * @which:   receives the first of them that is, may be NULL
  *
- * Returns  XR_OK; XR_E_TIMEOUT; XR_E_INVAL: none, NULL, too many, a timeout below
- *          0; XR_E_NOMEM
+ * Returns  XR_OK; XR_E_TIMEOUT; XR_E_INVAL: none, NULL, too many, @timeout;
+ *          XR_E_NOMEM
  */
 enum xr_status xr_wait_any(struct xr_event *const *events, size_t count,
 	int64_t timeout, size_t *which, struct xr_error *err);

@@ -21,6 +21,8 @@ extern "C" {
 
 struct xr_final;
 
+/* Called once, on the thread that calls xr_final_run() or exit(3). @ctx: that of
+ * xr_final_new(). */
 typedef void xr_final_fn(void *ctx);
 
 /* xr_final_new() - XR_E_INVAL: no function; XR_E_NOMEM. @final is released by

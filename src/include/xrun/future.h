@@ -79,12 +79,13 @@ bool xr_future_done(const struct xr_future *future);
 /*
  * xr_future_wait() - until it ended.
  *
- * @timeout: ns; 0 asks; XR_TIMEOUT_NEVER. It is this wait's, not the future's.
+ * @timeout: ns; 0 does not wait; XR_TIMEOUT_DEFAULT is XR_TIMEOUT_NEVER. It limits
+ *           this wait and does not end the future
  * @value:   receives a reference, to be released; may be NULL
  * @err:     of an error: its first line
  *
  * Returns  XR_OK; XR_E_TIMEOUT: it goes on, as xr_future_done() tells;
- *          XR_E_INVAL: a timeout below 0; the status of the error it ended with
+ *          XR_E_INVAL: @timeout; the status of the error it ended with
  * Thread   any; in a function that serves a call, an executor's thread takes its
  *          place meanwhile.
  */
@@ -130,6 +131,8 @@ typedef enum xr_status xr_then_fn(struct xr_future *parent, void *ctx,
 enum xr_status xr_future_then(struct xr_future *future, xr_then_fn *fn,
 	void *ctx, uint32_t flags, struct xr_future **child);
 
+/* Called once @future has ended, on the thread that ends it, or on the one that
+ * registers the callback if it has ended before. It must not wait. @future: borrowed. */
 typedef void xr_done_fn(struct xr_future *future, void *ctx);
 
 /* xr_future_on_done() - the same without a child; @fn as with XR_SHORT. */
@@ -144,7 +147,8 @@ enum xr_status xr_future_on_done(struct xr_future *future, xr_done_fn *fn,
 enum xr_status xr_future_all(struct xr_future *const *futures, size_t count,
 	struct xr_future **all);
 
-/* xr_future_wait_all() - wait for that. @values: a LIST; may be NULL. */
+/* xr_future_wait_all() - waits for that; @timeout as of xr_future_wait(). @values: a
+ * LIST; may be NULL. */
 enum xr_status xr_future_wait_all(struct xr_future *const *futures,
 	size_t count, int64_t timeout, struct xr_value **values,
 	struct xr_error *err);

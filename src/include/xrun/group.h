@@ -47,7 +47,8 @@ struct xr_group_opts {
 	const char *name;           /* [A-Za-z0-9_.:-]{1,127} */
 	const char *const *members; /* [count], in any order; NULL: the world */
 	size_t count;
-	int64_t timeout; /* ns; 0 and XR_TIMEOUT_DEFAULT: the world's */
+	int64_t timeout; /* ns; 0 and XR_TIMEOUT_DEFAULT: that of the world;
+			  * XR_TIMEOUT_NEVER */
 };
 
 /*
@@ -161,7 +162,8 @@ struct xr_group_call {
 	const char *key;
 	struct xr_value *args;  /* a LIST, borrowed; NULL: empty */
 	struct xr_value *named; /* a DICT, borrowed; NULL: empty */
-	int64_t timeout;        /* ns; 0: never; XR_TIMEOUT_DEFAULT */
+	int64_t timeout;        /* ns; 0 and XR_TIMEOUT_DEFAULT: that of the
+				 * agent; XR_TIMEOUT_NEVER */
 };
 
 #define XR_GROUP_CALL \
@@ -206,7 +208,8 @@ enum xr_status xr_group_call_remote(struct xr_group *group,
  * Each call is a round of its own: threads of one member that enter together leave
  * by two rounds, for which each other member enters twice.
  *
- * @timeout: ns; 0 and XR_TIMEOUT_DEFAULT: the group's
+ * @timeout: ns; 0 does not wait; XR_TIMEOUT_DEFAULT: that of the group;
+ *           XR_TIMEOUT_NEVER
  *
  * Returns  XR_OK; XR_E_NOTMEMBER; XR_E_INVAL: @timeout; XR_E_TIMEOUT,
  *          XR_E_PEER_LOST: @err names the group and who is missing, to all who

@@ -51,6 +51,7 @@ extern "C" {
 #define XR_POOL_TASKS_MAX      (1 << 16)
 #define XR_POOL_START_FAILURES 3
 #define XR_POOL_START_WINDOW   XR_SECONDS(10)
+#define XR_POOL_GRACE          XR_SECONDS(10) /* default of xr_pool_terminate() */
 
 enum xr_pool_kind {
 	XR_POOL_PROCESSES = 0,
@@ -102,7 +103,8 @@ struct xr_pool_opts {
 	uint32_t start_failures; /* so many workers in a row that end, or whose
 				  * initializer fails, before they take a task, */
 	int64_t start_window;    /* ns: in this time, and the pool gives up.
-				  * 0: as above */
+				  * 0 and XR_TIMEOUT_DEFAULT:
+				  * XR_POOL_START_WINDOW; XR_TIMEOUT_NEVER */
 	enum xr_enc_mode mode;   /* of arguments and results; threads have both
 				  * as they are: XR_ENC_SHARE */
 	uint32_t tasks; /* that may be waiting or in hand; 0: XR_POOL_TASKS */
@@ -163,8 +165,9 @@ struct xr_pool_task {
 				* to must not change until the result is ready */
 	struct xr_value *named; /* DICT, as xr_call_named(); or NULL */
 	int64_t chunk;          /* of maps: items a task, with XR_POOL_CHUNK */
-	int64_t timeout;        /* ns until there is room for it; 0: for ever */
-	xr_pool_fn *callback;   /* NULL */
+	int64_t timeout;      /* ns to wait for room; 0 and XR_TIMEOUT_DEFAULT:
+				* no limit, as XR_TIMEOUT_NEVER */
+	xr_pool_fn *callback; /* NULL */
 	xr_pool_fn *error_callback; /* NULL */
 	void *ctx;                  /* of both */
 };
@@ -195,7 +198,8 @@ enum xr_status xr_pool_apply_async(struct xr_pool *pool,
 	const struct xr_pool_task *task, struct xr_future **future,
 	struct xr_error *err);
 
-/* xr_pool_apply() - and wait for it; @timeout is of all. XR_E_TIMEOUT: it goes on. Of
+/* xr_pool_apply() - and wait for it; @timeout is of all, in ns: 0 does not wait, and
+ * XR_TIMEOUT_DEFAULT is XR_TIMEOUT_NEVER. XR_E_TIMEOUT: it goes on. Of
  * threads, with XR_TIMEOUT_NEVER and without an initializer, it may run on the calling
  * one. */
 enum xr_status xr_pool_apply(struct xr_pool *pool,
@@ -258,12 +262,11 @@ enum xr_status xr_pool_imap_unordered(struct xr_pool *pool,
 /*
  * xr_pool_iter_next() - the next one.
  *
- * @timeout: ns; 0 asks; XR_TIMEOUT_NEVER
+ * @timeout: ns; 0 does not wait; XR_TIMEOUT_DEFAULT is XR_TIMEOUT_NEVER
  * @value:   receives a reference: of an item that failed, the ERROR. Else NULL
  *
  * Returns  XR_OK; the status of the item's error, after which there may be others;
- *          XR_E_END: there are no more; XR_E_TIMEOUT: not yet; XR_E_INVAL: a timeout
- *          below 0
+ *          XR_E_END: there are no more; XR_E_TIMEOUT: not yet; XR_E_INVAL: @timeout
  */
 enum xr_status xr_pool_iter_next(struct xr_pool_iter *iter, int64_t timeout,
 	struct xr_value **value, struct xr_error *err);
@@ -290,16 +293,19 @@ void xr_pool_close(struct xr_pool *pool);
  * functions that run are told (xr_call_cancelled()), and workers that are processes have
  * SIGTERM.
  *
- * @grace: ns until SIGKILL; threads are waited for as long
+ * @grace: ns until SIGKILL; threads are waited for as long. 0: at once;
+ *         XR_TIMEOUT_DEFAULT: XR_POOL_GRACE; XR_TIMEOUT_NEVER: no SIGKILL
  *
  * Returns  XR_OK: no worker is left; XR_E_TIMEOUT: a thread's function goes on;
- *          XR_E_INVAL: below 0
+ *          XR_E_INVAL: @grace
  */
 enum xr_status xr_pool_terminate(struct xr_pool *pool, int64_t grace,
 	struct xr_error *err);
 
 /*
  * xr_pool_join() - until its workers have ended.
+ *
+ * @timeout: ns; 0 does not wait; XR_TIMEOUT_DEFAULT is XR_TIMEOUT_NEVER
  *
  * Returns  XR_OK; XR_E_TIMEOUT; XR_E_INVAL; XR_E_STATE: neither close nor terminate came
  *          first
@@ -351,7 +357,8 @@ struct xr_pool_queues {
 /*
  * What a pool does, replaced. NULL: as it is; that is a function with a similar name
  * below, which those that take its place may call. A field that is not NULL is called
- * as described, with no lock held, and with @ctx last but for @err.
+ * as described, with no lock held, and with @ctx last but for @err. Timeouts that it
+ * receives are 0 or more, or XR_TIMEOUT_NEVER.
  *
  * In pools of threads values do not travel through the queues, which have the numbers of
  * tasks; a worker ends when its function ends the thread, and all else is the same.

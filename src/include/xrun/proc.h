@@ -140,11 +140,11 @@ struct xr_proc_end {
 /*
  * xr_proc_wait() - until it ended.
  *
- * @timeout: ns; 0 asks; XR_TIMEOUT_NEVER
+ * @timeout: ns; 0 does not wait; XR_TIMEOUT_DEFAULT is XR_TIMEOUT_NEVER
  * @end:     NULL is fine; its size is set by the caller
  *
- * Returns  XR_OK: it has, in whatever way; XR_E_TIMEOUT: it runs; XR_E_INVAL: a
- *          timeout below 0; XR_E_STATE: this is not the process that started it;
+ * Returns  XR_OK: it has, in whatever way; XR_E_TIMEOUT: it runs; XR_E_INVAL:
+ *          @timeout; XR_E_STATE: this is not the process that started it;
  *          XR_E_SYS: somebody else waited for it, and how it ended is not known
  */
 enum xr_status xr_proc_wait(struct xr_proc *proc, int64_t timeout,
@@ -216,7 +216,8 @@ enum xr_status xr_thread_start(const struct xr_thread_opts *opts,
 /* xr_thread_free() - waits for it. NULL is fine. */
 void xr_thread_free(struct xr_thread *thread);
 
-/* xr_thread_wait() - until it ended: XR_OK, however; XR_E_TIMEOUT; XR_E_INVAL. */
+/* xr_thread_wait() - until it ended: XR_OK, however; XR_E_TIMEOUT; XR_E_INVAL.
+ * @timeout as of xr_proc_wait(). */
 enum xr_status xr_thread_wait(struct xr_thread *thread, int64_t timeout,
 	struct xr_error *err);
 

@@ -118,6 +118,9 @@ void xr_queue_leave(struct xr_queue *queue, uint32_t roles);
 /*
  * xr_queue_put() - @value at the end.
  *
+ * @timeout of all puts and gets is in ns: 0 does not wait, and XR_TIMEOUT_DEFAULT is
+ * XR_TIMEOUT_NEVER.
+ *
  * @value: borrowed; it is the queue's copy that others get. With XR_ENC_SHARE
  *         tensors travel by reference, and this process is to live, and to have the
  *         queue, until they were got; to another machine, and from it, as copies
@@ -127,7 +130,7 @@ void xr_queue_leave(struct xr_queue *queue, uint32_t roles);
  *          XR_E_CLOSED   closed, or no reader may come any more
  *          XR_E_STATE    this process is no writer
  *          XR_E_EXISTS   XR_QUEUE_P2P: another process is the one, which @err names
- *          XR_E_INVAL    NULL, or a time that is none
+ *          XR_E_INVAL    @queue or a pointer is NULL; @timeout
  *          XR_E_RANGE    too long for any queue of this machine; too many processes
  *          XR_E_ENCODE   as xr_encode()
  *          XR_E_PEER_LOST  of another machine: who has it is gone, which @err names
@@ -147,7 +150,7 @@ enum xr_status xr_queue_put(struct xr_queue *queue, struct xr_value *value,
  *          XR_E_CLOSED     there will be none: closed, or the last writer is gone
  *          XR_E_STATE      this process is no reader
  *          XR_E_EXISTS     as xr_queue_put()
- *          XR_E_INVAL      NULL, or a time that is none
+ *          XR_E_INVAL      @queue or a pointer is NULL; @timeout
  *          XR_E_DECODE     it cannot be decoded here, and is gone
  *          XR_E_PEER_LOST  it was put by reference, by one who is gone; so is it. Or as
  *                          xr_queue_put()
@@ -276,6 +279,8 @@ enum xr_status xr_queue_adopt(const int fds[XR_QUEUE_FDS],
 /*
  * xr_queue_share() - have it found by a name, in a store of the job's.
  * xr_queue_find() - a handle of the queue of this name; waits until it has one.
+ *
+ * @timeout: as of xr_store_get()
  *
  * Returns  as xr_store_set(); as xr_store_get() and xr_queue_open()
  */

@@ -9,9 +9,8 @@
  *
  * Within xrun nothing need be said: rank, size and where to meet are known. Any
  * thread may call at any time. User functions are never called twice for one
- * call, and no order holds between two calls. A timeout of 0 is "never" here, as
- * is XR_TIMEOUT_NEVER; XR_TIMEOUT_DEFAULT is the agent's. After fork() the
- * library is closed in the child: XR_E_STATE.
+ * call, and no order holds between two calls. XR_TIMEOUT_DEFAULT is the timeout of
+ * the agent. After fork() the library is closed in the child: XR_E_STATE.
  */
 #ifndef XRUN_RPC_H
 #define XRUN_RPC_H
@@ -46,7 +45,9 @@ typedef uint32_t xr_backend_id;
 struct xr_rpc_opts {
 	uint32_t size;           /* sizeof(struct xr_rpc_opts) */
 	xr_backend_id backend;   /* 0: "auto" */
-	int64_t timeout;         /* ns, of calls that say none; 0: never */
+	int64_t timeout;         /* ns, of the agent: of calls without one, of
+				  * joining; 0 and XR_TIMEOUT_DEFAULT:
+				  * XR_RPC_TIMEOUT_DEFAULT; XR_TIMEOUT_NEVER */
 	const char *init_method; /* of the store: xrun/store.h */
 	uint32_t threads;        /* that run functions, not 0 */
 	const char *const *transports; /* [transport_count], best first; of */
@@ -105,8 +106,8 @@ const struct xr_rpc_opts *xr_rpc_settings_opts(const struct xr_rpc_settings
 		*settings);
 
 /*
- * xr_rpc_opts_set() - an option by its name: "timeout" (as 1.5s, 2m; 0: never),
- * "init_method", "threads" (also rpc_timeout, num_worker_threads), "transports"
+ * xr_rpc_opts_set() - an option by its name: "timeout" (1.5s, 2m, never; 0: the
+ * default), "init_method", "threads" (also rpc_timeout, num_worker_threads), "transports"
  * (as shm,tcp), or a backend's own.
  *
  * Returns  XR_OK; XR_E_INVAL: unknown, which @err names, or no such value; what
@@ -164,7 +165,8 @@ enum xr_shutdown_flags {
  * own calls. Futures that are pending end with XR_E_CLOSED. References that the
  * program has not released are named on standard error.
  *
- * @timeout: ns; 0 and XR_TIMEOUT_NEVER: no limit. Functions that run here at that
+ * @timeout: ns; 0 does not wait for members and calls; XR_TIMEOUT_DEFAULT: that of
+ *           the agent; XR_TIMEOUT_NEVER. Functions that run here at that
  *           time, for others, are waited for in any case: a thread cannot be ended
  *           from outside. After 5 s they are named on standard error.
  *
@@ -207,7 +209,8 @@ struct xr_rpc_call {
 	struct xr_value *bound; /* of xr_fn_bind(); or NULL */
 	struct xr_value *args;  /* a LIST, borrowed; NULL: empty */
 	struct xr_value *named; /* a DICT, borrowed; NULL: empty */
-	int64_t timeout;        /* ns; 0: never; XR_TIMEOUT_DEFAULT */
+	int64_t timeout;        /* ns; 0 and XR_TIMEOUT_DEFAULT: that of the
+				 * agent; XR_TIMEOUT_NEVER */
 	uint32_t flags;         /* enum xr_rpc_flags */
 };
 
@@ -233,7 +236,7 @@ enum xr_rpc_flags {
  * @value: receives a reference; may be NULL
  *
  * Returns  XR_OK
- *          XR_E_INVAL       @call; a timeout below -1; a future among the
+ *          XR_E_INVAL       @call, or its timeout; a future among the
  *                           arguments: nothing was sent
  *          XR_E_STATE       no agent
  *          XR_E_NOTFOUND    no such worker: asker and asked are named
@@ -249,9 +252,9 @@ enum xr_status xr_rpc_sync(const struct xr_rpc_call *call,
 	struct xr_value **value, struct xr_error *err);
 
 /* xr_rpc_async() - the same, without waiting for the answer. What can be known before
- * sending is returned; all else ends @future, a reference. Of a callee that takes
- * nothing more so much is kept and no more (xr_rpc(3)): then it waits for room,
- * until the timeout. */
+ * sending is returned; all else ends @future, a reference. If the callee takes
+ * nothing more, the calling thread sleeps until there is room for the call
+ * (xr_rpc(3)). XR_E_TIMEOUT: there was none in time, and there is no future. */
 enum xr_status xr_rpc_async(const struct xr_rpc_call *call,
 	struct xr_future **future, struct xr_error *err);
 
@@ -263,13 +266,16 @@ struct xr_rref;
 enum xr_status xr_rpc_remote(const struct xr_rpc_call *call,
 	struct xr_rref **rref, struct xr_error *err);
 
-/* xr_rpc_set_timeout() - of calls made from now on. 0: never. */
+/* xr_rpc_set_timeout() - sets the timeout of the agent, for calls that begin later. With
+ * 0 these do not wait. XR_TIMEOUT_DEFAULT restores that of xr_rpc_init().
+ * xr_rpc_get_timeout() stores it; XR_TIMEOUT_NEVER is no limit. */
 enum xr_status xr_rpc_set_timeout(int64_t timeout, struct xr_error *err);
 enum xr_status xr_rpc_get_timeout(int64_t *timeout, struct xr_error *err);
 
 /* xr_rpc_wait_begin() - collect the futures of all xr_rpc_async() of this thread
  * until xr_rpc_wait_end(), which waits for them, and gives the first error. They
- * nest: each has its own. */
+ * nest: each has its own. @timeout as of xr_future_wait(): 0 does not wait, and
+ * XR_TIMEOUT_DEFAULT is XR_TIMEOUT_NEVER; each call has its own limit. */
 enum xr_status xr_rpc_wait_begin(struct xr_error *err);
 enum xr_status xr_rpc_wait_end(int64_t timeout, struct xr_error *err);
 
@@ -281,7 +287,8 @@ struct xr_rpc_meeting {
 	const char *const
 		*names; /* [count], in any order; NULL: all members now */
 	size_t count;
-	int64_t timeout; /* ns; 0: never; XR_TIMEOUT_DEFAULT */
+	int64_t timeout; /* ns; 0 and XR_TIMEOUT_DEFAULT: that of the agent;
+			  * XR_TIMEOUT_NEVER */
 };
 
 /*
@@ -333,6 +340,7 @@ enum xr_status xr_rpc_barrier(const struct xr_rpc_meeting *meeting,
 /* xr_metrics_get() - one; XR_E_NOTFOUND; XR_E_STATE: no agent. */
 enum xr_status xr_metrics_get(const char *name, int64_t *value);
 
+/* Called for each figure, on the calling thread. @name: borrowed for the call. */
 typedef void xr_metrics_fn(const char *name, int64_t value, void *ctx);
 
 /* xr_metrics_each() - all of them, each once, in the order of their names; @fn may

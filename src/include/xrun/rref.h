@@ -69,8 +69,9 @@ size_t xr_rref_text(const struct xr_rref *rref, char *text, size_t cap);
 /*
  * xr_rref_fetch() - the value, or a copy of it.
  *
- * @timeout: ns; XR_TIMEOUT_DEFAULT: the agent's; 0: never. On the owner it is
- *           the wait for the value to exist.
+ * @timeout: ns; 0 does not wait; XR_TIMEOUT_DEFAULT: that of the agent;
+ *           XR_TIMEOUT_NEVER. On the owner it limits
+ *           the wait for the value to exist
  *
  * Returns  XR_OK; the error of the function that was to make it, each time;
  *          XR_E_TIMEOUT: the handle is as good as before; XR_E_PEER_LOST;
@@ -97,7 +98,8 @@ struct xr_rref_call {
 	const char *method;
 	struct xr_value *args;  /* a LIST, borrowed; NULL: empty */
 	struct xr_value *named; /* a DICT, borrowed; NULL: empty */
-	int64_t timeout;        /* ns; 0: never; XR_TIMEOUT_DEFAULT */
+	int64_t timeout;        /* ns; 0 and XR_TIMEOUT_DEFAULT: that of the
+				 * agent; XR_TIMEOUT_NEVER */
 };
 
 /*

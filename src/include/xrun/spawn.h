@@ -85,7 +85,9 @@ struct xr_spawn_opts {
 		nprocs; /* 0: the devices of a host under a worker list, or 1 */
 	const char *method; /* as of struct xr_proc_opts */
 	const char *module;
-	int64_t grace; /* ns from SIGTERM to SIGKILL; 0: 10 s */
+	int64_t grace; /* ns from SIGTERM to SIGKILL; 0 and
+			* XR_TIMEOUT_DEFAULT: 10 s; XR_TIMEOUT_NEVER: no
+			* SIGKILL */
 };
 
 struct xr_procset;
@@ -130,7 +132,8 @@ enum xr_status xr_spawn(const char *func, struct xr_value *arg,
  * xr_procset_join() - until all ended well, or one did not. That decides it: the others
  * are told to end, by SIGTERM, all at once, and killed after the grace.
  *
- * @timeout: ns; 0 asks; XR_TIMEOUT_NEVER. The grace does not count.
+ * @timeout: ns; 0 does not wait; XR_TIMEOUT_DEFAULT is XR_TIMEOUT_NEVER. It does not
+ *           include the grace
  * @end:     NULL is fine; its size is set by the caller
  *
  * Returns  XR_OK; XR_E_TIMEOUT: some run; as xr_proc_watch(), of the one that failed,
@@ -156,7 +159,7 @@ void xr_procset_free(struct xr_procset *set);
  *
  * @tag:     1 to 127 bytes of UTF-8
  * @payload: borrowed; NULL: NIL
- * @timeout: ns; XR_TIMEOUT_NEVER
+ * @timeout: ns; 0 does not wait; XR_TIMEOUT_DEFAULT is 60 s; XR_TIMEOUT_NEVER
  * @all:     receives a LIST, by rank; a reference of the caller's
  *
  * Returns  XR_OK; XR_E_TIMEOUT: @err names who is missing; XR_E_INVAL; XR_E_ENCODE;

@@ -5,8 +5,9 @@
  * A key is set by one rank and got by others, who wait for it; so ranks that
  * know nothing of each other meet. An address says where the store is:
  *
- *	env://                 with xrun, where XRUN_STORE is set. Else with rank 0,
- *	                       by RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT
+ *	env://                 with xrun, where XRUN_STORE is set. Else by RANK,
+ *	                       WORLD_SIZE, MASTER_ADDR and MASTER_PORT: a file if
+ *	                       MASTER_ADDR is the loopback, or tcp://
  *	control:               with xrun, whose rank this is
  *	control:/PATH/control  the same for other programs of its user
  *	tcp://HOST:PORT        with rank 0, whose process serves it; outside of xrun
@@ -14,7 +15,9 @@
  *
  * behind the last two ?rank=R&world_size=W, unless both are options. The store
  * of a job is empty at each attempt and outlives its ranks; that of tcp:// ends
- * with rank 0, and is for whoever reaches the port.
+ * with rank 0. Clients of tcp:// prove that they know the secret in the file
+ * XRUN_STORE_SECRET_FILE, or in ~/.config/xrun/store.secret; with &auth=none they
+ * need none, and each process that reaches the port has access.
  *
  * Keys and prefixes are UTF-8. Handles with the same prefix see the same keys,
  * others see none of theirs. Any thread may use a handle at any time; one that
@@ -48,7 +51,9 @@ struct xr_store_options {
 	const char *prefix; /* without a '/'; NULL: none */
 	int64_t rank;       /* XR_STORE_UNSAID, or beside the address */
 	int64_t world_size; /* the same */
-	int64_t timeout; /* ns, of all that is asked; XR_TIMEOUT_DEFAULT: 60 s */
+	int64_t timeout;    /* ns, of each request, and the default of
+			  * xr_store_get() and xr_store_wait(); 0 and
+			  * XR_TIMEOUT_DEFAULT: 60 s; XR_TIMEOUT_NEVER */
 };
 
 #define XR_STORE_OPTIONS \
@@ -69,7 +74,9 @@ struct xr_store_options {
  *              says too little or too much; a prefix that is none
  *          XR_E_TIMEOUT    nobody served it in time
  *          XR_E_PEER_LOST  the job is ending
- *          XR_E_PROTO, XR_E_VERSION, XR_E_AUTH  it is no store, or not ours
+ *          XR_E_PROTO, XR_E_VERSION  another program or version listens there
+ *          XR_E_AUTH       the secret is missing, or not the same on both sides
+ *          XR_E_NODEV      there is no libcrypto, which tcp:// needs
  *          XR_E_NOMEM, XR_E_SYS
  * Thread   any.  Blocks: until the store's timeout is over.
  */
@@ -116,7 +123,8 @@ void xr_store_value_free(struct xr_store_value *value);
 /*
  * xr_store_get() - the value of @key, when it has one.
  *
- * @timeout: ns; 0: XR_E_NOTFOUND if it has none now
+ * @timeout: ns; 0 does not wait: XR_E_NOTFOUND if it has none now;
+ *           XR_TIMEOUT_DEFAULT: that of the store; XR_TIMEOUT_NEVER
  * @value:   written if it is XR_OK; release with xr_store_value_free()
  *
  * Returns  as all; XR_E_TIMEOUT names the key; XR_E_AGAIN: 64 waits are open

@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * xrun/time.h - how long: nanoseconds, everywhere.
+ * xrun/time.h - timeouts, in nanoseconds.
  *
- * A time is an int64_t. 0 means "do not wait" of a local wait; a function where
- * it means something else says so. What is negative, and not
- * XR_TIMEOUT_DEFAULT, is refused. Deadlines are monotonic: setting the clock of
- * the machine moves none.
+ * A timeout is an int64_t. Two rules hold for every function and every option struct:
+ *
+ *	as an argument, 0 does not wait
+ *	as a field of a struct, 0 selects the default of the field
+ *
+ * XR_TIMEOUT_NEVER waits without limit, and XR_TIMEOUT_DEFAULT selects the default of
+ * the object: that of the agent for calls, references and xr_rpc_shutdown(), and that
+ * of the world, group or store for their functions. Futures, events, processes,
+ * threads, queues and pools have no timeout of their own; by default a wait for them
+ * has no limit. Other negative values are XR_E_INVAL. Deadlines are monotonic:
+ * setting the clock of the machine moves none.
  */
 #ifndef XRUN_TIME_H
 #define XRUN_TIME_H
@@ -19,8 +26,8 @@ extern "C" {
 /* XR_SECONDS() - 1.5 s is XR_SECONDS(1.5). */
 #define XR_SECONDS(s) ((int64_t)((s)*1e9))
 
-#define XR_TIMEOUT_DEFAULT INT64_C(-1) /* as the object says that is asked */
-#define XR_TIMEOUT_NEVER   INT64_MAX   /* wait for ever */
+#define XR_TIMEOUT_DEFAULT INT64_C(-1) /* the default of the object */
+#define XR_TIMEOUT_NEVER   INT64_MAX   /* no limit */
 
 #ifdef __cplusplus
 }

@@ -80,6 +80,8 @@ struct xr_value *xr_value_new_worker(const char *name, uint32_t id);
 struct xr_value *xr_value_new_list_of(struct xr_value *const *items,
 	size_t count);
 
+/* Releases @data, which the library no longer reads. Called once, on any thread. @ctx: as
+ * given with @data. */
 typedef void xr_free_fn(void *data, void *ctx);
 
 /* xr_value_wrap_bytes() - the same, of @data, which stays where it is; @free_fn

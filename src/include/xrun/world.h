@@ -31,8 +31,8 @@ struct xr_world_opts {
 	int64_t rank;     /* -1: as known; so is @world_size */
 	int64_t world_size;
 	const struct xr_rpc_opts *rpc; /* borrowed; NULL: defaults */
-	int64_t timeout; /* ns, of groups that say none; XR_TIMEOUT_DEFAULT: 60 s,
-			  * XR_TIMEOUT_NEVER */
+	int64_t timeout; /* ns, of groups without one, and of xr_world_close(); 0
+			  * and XR_TIMEOUT_DEFAULT: 60 s; XR_TIMEOUT_NEVER */
 };
 
 #define XR_WORLD_OPTS \
@@ -59,7 +59,9 @@ enum xr_status xr_world_new(const struct xr_world_opts *opts,
  * What is under way in collective groups ends with XR_E_CLOSED. The process may
  * make another world afterwards, whatever is returned.
  *
- * @flags: enum xr_shutdown_flags
+ * @flags:   enum xr_shutdown_flags
+ * @timeout: ns; 0 does not wait for members and calls; XR_TIMEOUT_DEFAULT: that of
+ *           the world; XR_TIMEOUT_NEVER
  *
  * Returns  as xr_rpc_shutdown(); XR_E_STATE: it was closed
  */

@@ -12,6 +12,7 @@
 #include <xrun/call.h>
 #include <xrun/rpc.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/status.h"
 #include "worker/queue/far/far.h"
@@ -85,7 +86,7 @@ raw_of(const struct far *f, const struct far_call *c)
 		.method = f->method,
 		.data = c->ask,
 		.len = c->len,
-		.timeout = c->timeout,
+		.timeout = c->timeout != 0 ? c->timeout : XR_TIMEOUT_NEVER,
 	};
 }
 
@@ -136,6 +137,19 @@ far_check(const struct far_call *c, struct xr_error *err)
 		fail(err, XR_E_PROTO, "who serves the queue answers nonsense");
 }
 
+/* A process that was late itself, as it was stopped or had no processor, has not
+ * read yet: it waits as much longer, up to FAR_LOOK_NS. */
+static enum xr_status
+far_await_late(struct far_call *c, int64_t until, struct xr_error *err)
+{
+	int64_t late = clock_now() - until;
+
+	if (late < FAR_LATE_NS)
+		return XR_E_TIMEOUT;
+	return xr_future_wait(c->future,
+		late < FAR_LOOK_NS ? late : FAR_LOOK_NS, &c->answer, err);
+}
+
 enum xr_status
 far_await(struct far_call *c, int64_t until, struct xr_error *err)
 {
@@ -146,6 +160,8 @@ far_await(struct far_call *c, int64_t until, struct xr_error *err)
 	if (c->answer != NULL)
 		return XR_OK;
 	status = xr_future_wait(c->future, left, &c->answer, err);
+	if (status == XR_E_TIMEOUT && left > 0)
+		status = far_await_late(c, until, err);
 	/* It may have come since; or that is how the call ended. XR_E_AGAIN: neither. */
 	if (status == XR_E_TIMEOUT)
 		status = xr_future_value(c->future, &c->answer, err);

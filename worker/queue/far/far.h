@@ -30,6 +30,11 @@ struct xr_method_ref;
 
 #define FAR_LOOK_NS  INT64_C(1000000000)
 #define FAR_SLACK_NS INT64_C(10000000)
+/* A put of many bytes takes long by itself, on a loaded machine or a slow network:
+ * bytes a second for which the reply is awaited beyond the time of the call. */
+#define FAR_RATE (INT64_C(4) << 20)
+#define FAR_LATE_NS \
+	INT64_C(20000000) /* a wait ended late, beyond a time slice */
 
 /* Where a queue's text leads. */
 struct where_queue {

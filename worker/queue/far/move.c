@@ -29,12 +29,13 @@ left(int64_t deadline)
 	return deadline > now ? deadline - now : 0;
 }
 
-/* Until when its word is waited for. */
+/* The reply to a call of @bytes is awaited until then. */
 static int64_t
-patience(int64_t timeout)
+patience(int64_t timeout, uint64_t bytes)
 {
 	int64_t more = timeout == 0 ? FAR_LOOK_NS : FAR_SLACK_NS;
 
+	more += (int64_t)(bytes * (NS_PER_S / FAR_RATE));
 	return after(timeout < INT64_MAX - more ? timeout + more : INT64_MAX);
 }
 
@@ -86,6 +87,16 @@ write_items(uint8_t *at, const struct letter *letters, size_t count)
 			body += l->parts[k].len;
 		}
 	}
+}
+
+static uint64_t
+bytes_of(const struct letter *letters, size_t count)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < count; i++)
+		bytes += letters[i].len;
+	return bytes;
 }
 
 static struct far_call *
@@ -246,7 +257,7 @@ far_give(struct xr_queue *q, struct letter *letters, size_t *count,
 		.letters = letters,
 		.count = *count,
 		.deadline = after(timeout),
-		.until = patience(timeout) };
+		.until = patience(timeout, bytes_of(letters, *count)) };
 	enum xr_status status;
 
 	if (g.count == 0)
@@ -483,7 +494,7 @@ far_take(struct xr_queue *q, struct taker *takers, size_t *count,
 		.takers = takers,
 		.want = *count,
 		.deadline = after(timeout),
-		.until = patience(timeout) };
+		.until = patience(timeout, 0) };
 	enum xr_status status = XR_OK;
 
 	*count = 0;
