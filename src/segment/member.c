@@ -61,11 +61,14 @@ static bool
 fits(const void *map, uint64_t size, uint32_t rank)
 {
 	struct segment_head head;
+	bool fits;
 
 	memcpy(&head, map, sizeof(head));
-	return head.magic == SEGMENT_MAGIC && head.version == SEGMENT_VERSION &&
+	fits = head.magic == SEGMENT_MAGIC && head.version == SEGMENT_VERSION &&
 		head.slot_size == SEGMENT_SLOT && head.size == size &&
 		rank < head.ranks && segment_slot_at(rank + 1) <= size;
+	explicit_bzero(head.secret, sizeof(head.secret));
+	return fits;
 }
 
 /* @size bytes from the beginning, or NULL. Core dumps leave them out. */
@@ -114,6 +117,7 @@ segment_map(const struct segment_tag *tag, struct segment_map *map)
 		map->base = map_some(tag->fd, size);
 	if (map->base != NULL)
 		map->ranks = head.ranks;
+	explicit_bzero(head.secret, sizeof(head.secret));
 	errno = saved;
 	return map->base != NULL;
 }
@@ -140,6 +144,7 @@ segment_gauges_join(const struct segment_tag *tag, uint32_t rank)
 	}
 	if (map != MAP_FAILED)
 		madvise(map, at % page + SEGMENT_GAUGES, MADV_DONTDUMP);
+	explicit_bzero(head.secret, sizeof(head.secret));
 	errno = saved;
 	return map == MAP_FAILED ? NULL : (void *)(map + at % page);
 }

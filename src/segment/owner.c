@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <sched.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <linux/futex.h>
@@ -95,17 +96,20 @@ fill(int fd, const struct segment_wish *wish)
 		.ranks = wish->ranks,
 		.slots = wish->ranks + wish->spare,
 	};
+	bool filled;
 
 	head.size = size_of(head.slots, wish->most);
 	if (head.size == 0)
 		errno = EFBIG;
-	return head.size > 0 &&
+	filled = head.size > 0 &&
 		getrandom(head.secret, sizeof(head.secret), GRND_NONBLOCK) ==
-		sizeof(head.secret) &&
+			sizeof(head.secret) &&
 		ftruncate(fd, (off_t)head.size) == 0 &&
 		fcntl(fd, F_ADD_SEALS,
 			F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0 &&
 		pwrite(fd, &head, sizeof(head), 0) == sizeof(head);
+	explicit_bzero(head.secret, sizeof(head.secret));
+	return filled;
 }
 
 int
@@ -302,6 +306,7 @@ segment_alarm(int fd, uint32_t slots)
 
 	if (map == MAP_FAILED)
 		return;
+	madvise(map, size, MADV_DONTDUMP); /* it begins with the secret */
 	step_word(fd, SEGMENT_SHARED + offsetof(struct segment_shared, fails));
 	for (uint32_t i = 0; i < slots; i++) {
 		if (i % LOOK_SLOTS == 0)
@@ -333,7 +338,10 @@ map_tables(int fd, uint32_t ranks, uint32_t slots, struct segment_map *map)
 		return false;
 	map->base = mmap(NULL, map->plan.arena, PROT_READ | PROT_WRITE,
 		MAP_SHARED, fd, 0);
-	return map->base != MAP_FAILED;
+	if (map->base == MAP_FAILED)
+		return false;
+	madvise(map->base, map->plan.arena, MADV_DONTDUMP);
+	return true;
 }
 
 /* A page that cannot be had shall be an error, and no signal. Before Linux 5.14

@@ -15,6 +15,19 @@ static const char *const by_torch[NUMBERS] = { "RANK", "WORLD_SIZE" };
 
 /* --- rank and size --------------------------------------------------------- */
 
+/* auth=none, of tcp:// and env:// only. */
+static enum xr_status
+read_auth(struct reader *r, struct span value)
+{
+	bool served = span_is(r->scheme, "tcp") || span_is(r->scheme, "env");
+
+	if (!served || !span_is(value, "none"))
+		return BAD(r, XR_E_INVAL,
+			"auth is none, and of tcp:// only\tleave it out: then a secret is asked for");
+	r->out->open = true;
+	return XR_OK;
+}
+
 static enum xr_status
 read_parameter(struct reader *r, struct span piece)
 {
@@ -23,11 +36,13 @@ read_parameter(struct reader *r, struct span piece)
 	char text[16];
 	int which = 0;
 
+	if (span_is(name, "auth"))
+		return read_auth(r, value);
 	while (which < NUMBERS && !span_is(name, parameters[which]))
 		which++;
 	if (which == NUMBERS)
 		return BAD(r, XR_E_INVAL,
-			"unknown parameter '%.*s'\ttry: rank or world_size",
+			"unknown parameter '%.*s'\ttry: rank, world_size or auth",
 			QUOTED(name));
 	if (r->numbers[which] != STORE_UNSAID)
 		return BAD(r, XR_E_INVAL, "%s stands there twice",
@@ -291,7 +306,9 @@ env_scheme(struct reader *r)
 		return status;
 	r->out->place = STORE_AT_TCP;
 	r->out->serve = r->numbers[RANK] == 0;
-	return master_address(r);
+	status = master_address(r);
+	r->out->local = !r->out->open && address_is_loopback(r->out->host);
+	return status;
 }
 
 static const struct {

@@ -3,7 +3,8 @@
  * address.h - where the store is, and who asks: what an address says.
  *
  *	env://                                 see below
- *	tcp://HOST:PORT?rank=R&world_size=W    an IPv6 address in brackets
+ *	tcp://HOST:PORT?rank=R&world_size=W    an IPv6 address in brackets;
+ *	                                       &auth=none: without a secret
  *	file:///PATH?rank=R&world_size=W
  *	control:                               the job's, by the control descriptor
  *	control:/PATH                          a job's, by its control socket, for
@@ -15,7 +16,9 @@
  * env:// is where XRUN_STORE says, if that is set: the store of the job, which
  * xrun serves. Rank and size are XRUN_RANK and XRUN_SIZE then, never a half of
  * what another launcher inside of the rank has set. Without it, it is tcp://
- * at MASTER_ADDR and MASTER_PORT, with RANK and WORLD_SIZE, and rank 0 serves.
+ * at MASTER_ADDR and MASTER_PORT, with RANK and WORLD_SIZE, and rank 0 serves; if
+ * MASTER_ADDR names this machine by its loopback, `local` is set: all ranks are on
+ * one machine, and a file takes the place of the listener.
  * An empty variable is one that is not set.
  *
  * Pure: variables are asked for, names are not looked up, nothing is allocated.
@@ -41,7 +44,9 @@ enum store_place {
 
 struct store_address {
 	enum store_place place;
-	bool serve; /* nobody else does: this is rank 0 of a tcp:// */
+	bool serve; /* this process is rank 0 of a tcp:// and serves it */
+	bool open;  /* auth=none: the store asks for no secret */
+	bool local; /* env:// on the loopback: a file named for the port */
 	int64_t rank;
 	int64_t size;              /* STORE_UNSAID: a dynamic group */
 	uint16_t port;             /* of tcp */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* address_form.c - how an address is written: its parts, hosts and ports. */
 #include <string.h>
+#include <strings.h>
 
 #include <arpa/inet.h>
 
@@ -142,6 +143,20 @@ address_is_host(const char *host)
 	if (strchr(host, ':') != NULL)
 		return is_literal(host);
 	return all.len > 0 && run_of(all, word, "._-") == all.len;
+}
+
+bool
+address_is_loopback(const char *host)
+{
+	struct in6_addr in6;
+	struct in_addr in;
+
+	if (strcasecmp(host, "localhost") == 0)
+		return true;
+	if (inet_pton(AF_INET, host, &in) == 1)
+		return ntohl(in.s_addr) >> 24 == 127;
+	return inet_pton(AF_INET6, host, &in6) == 1 &&
+		IN6_IS_ADDR_LOOPBACK(&in6);
 }
 
 enum xr_status

@@ -39,6 +39,9 @@ bool address_decode(const struct reader *r, struct span in, char *out,
 /* address_is_host() - a name, or an address bare. */
 bool address_is_host(const char *host);
 
+/* address_is_loopback() - Returns true if @host is localhost or a loopback address. */
+bool address_is_loopback(const char *host);
+
 /* Each a part of it: a port, all of a tcp://, all of a control:. */
 enum xr_status address_port(struct reader *r, struct span text);
 enum xr_status address_tcp(struct reader *r);

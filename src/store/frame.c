@@ -88,34 +88,42 @@ frame_put(struct buf *out, const struct frame *f, size_t after)
 			f->part[i].len - (i + 1 == f->count ? after : 0));
 }
 
-/* --- the first of all ------------------------------------------------------ */
+/* --- the first message of each side ---------------------------------------- */
 
 void
-frame_put_hello(struct buf *out, bool host)
+frame_put_hello(struct buf *out, const struct frame_hello *hello)
 {
-	struct span magic = span_of(FRAME_MAGIC);
+	struct span part[3] = { span_of(FRAME_MAGIC), hello->nonce,
+		hello->proof };
 	struct frame f = {
 		.type = FRAME_HELLO,
-		.id = host,
+		.id = hello->host,
 		.number = FRAME_VERSION,
-		.count = 1,
-		.part = &magic,
+		.status = hello->status,
+		.count = 1u + (hello->nonce.len > 0) + (hello->proof.len > 0),
+		.part = part,
 	};
 
 	frame_put(out, &f, 0);
 }
 
 enum xr_status
-frame_check_hello(const struct frame *f, bool host, struct xr_error *err)
+frame_read_hello(const struct frame *f, bool host, struct frame_hello *hello,
+	struct xr_error *err)
 {
-	if (f->type != FRAME_HELLO || f->id != host || f->count != 1 ||
-		!span_is(f->part[0], FRAME_MAGIC))
+	if (f->type != FRAME_HELLO || f->id != host || f->count < 1 ||
+		f->count > 3 || !span_is(f->part[0], FRAME_MAGIC))
 		return fail(err, XR_E_PROTO,
-			"store: something else than a store is there");
+			"store: another program listens there");
 	if (f->number != FRAME_VERSION)
 		return fail(err, XR_E_VERSION,
 			"store: it speaks version %lld, and this libxrun %d",
 			(long long)f->number, FRAME_VERSION);
+	*hello = (struct frame_hello){ .host = host, .status = f->status };
+	if (f->count > 1)
+		hello->nonce = f->part[1];
+	if (f->count > 2)
+		hello->proof = f->part[2];
 	return XR_OK;
 }
 

@@ -19,7 +19,7 @@
 #include "base/buf.h"
 #include "store/desk.h"
 
-#define FRAME_VERSION 1
+#define FRAME_VERSION 2
 #define FRAME_MAGIC   "xrun store"
 #define FRAME_HEAD    28 /* bytes before the lengths */
 #define FRAME_PARTS   DESK_KEYS_MAX
@@ -27,6 +27,7 @@
 
 enum frame_type {
 	FRAME_HELLO = 64,
+	FRAME_PROOF = 65,
 	FRAME_REPLY = 128,
 };
 
@@ -58,12 +59,35 @@ enum xr_status frame_read(struct span in, struct frame *f,
 /* frame_put() - the last @after bytes of the last part come behind it. */
 void frame_put(struct buf *out, const struct frame *f, size_t after);
 
-/* frame_put_hello(), frame_check_hello() - that of the host, or of a guest: who is
- * connected to himself, as a socket may be, hears himself. XR_E_PROTO: it is
- * none; XR_E_VERSION. */
-void frame_put_hello(struct buf *out, bool host);
-enum xr_status frame_check_hello(const struct frame *f, bool host,
-	struct xr_error *err);
+/*
+ * The first message of each side. A connection with a secret begins so:
+ *
+ *	client                           server
+ *	HELLO  nonce               ---->
+ *	                           <---- HELLO  status, nonce, proof
+ *	PROOF  proof               ---->
+ *	                           <---- PROOF  status
+ *
+ * Without a secret it begins with two HELLO that have neither nonce nor proof.
+ * The field `host` differs by side: a socket that is connected to itself receives
+ * its own HELLO.
+ */
+struct frame_hello {
+	bool host;                /* the server sends it */
+	enum xr_status status;    /* XR_OK, or why the server refuses */
+	struct span nonce, proof; /* length 0: there is none; borrowed */
+};
+
+void frame_put_hello(struct buf *out, const struct frame_hello *hello);
+
+/*
+ * frame_read_hello() - the HELLO of the server (@host) or of a client.
+ *
+ * @hello: its spans borrow from @f
+ * Returns  XR_OK; XR_E_PROTO: @f is no such HELLO; XR_E_VERSION
+ */
+enum xr_status frame_read_hello(const struct frame *f, bool host,
+	struct frame_hello *hello, struct xr_error *err);
 
 void frame_put_request(struct buf *out, const struct store_request *q);
 

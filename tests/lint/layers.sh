@@ -33,7 +33,7 @@ launcher|xrun base launcher/host launcher/state launcher/job launcher/cmd
 worker/shm|BELOW worker/shm
 worker/net|BELOW worker/net
 worker/job|BELOW worker/shm worker/job
-worker/store|BELOW worker/job worker/store
+worker/store|BELOW worker/net worker/job worker/store
 worker/rpc|BELOW worker/shm worker/net worker/job worker/store worker/rpc
 worker/gang|BELOW worker/shm worker/rpc worker/gang
 worker/world|BELOW worker/rpc worker/world

@@ -4,6 +4,7 @@
  * rank 0, and in a file. They add, set, wait for each other, run out of time, and
  * are closed in the middle of it.
  */
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -129,14 +130,29 @@ name_tcp(char *text, size_t cap)
 	snprintf(text, cap, "tcp://127.0.0.1:%u", ntohs(at.sin_port));
 }
 
+/* The file with the secret that tcp:// needs. */
+static void
+make_secret(char *path, size_t cap)
+{
+	int fd;
+
+	snprintf(path, cap, "/tmp/xrun-test-thread-secret.%d", (int)getpid());
+	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	if (write(fd, "0123456789abcdef", 16) != 16)
+		exit(2);
+	close(fd);
+	setenv("XRUN_STORE_SECRET_FILE", path, 1);
+}
+
 int
 main(void)
 {
-	char address[64];
+	char address[64], secret[64];
 	int bad;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	puts("1..2");
+	make_secret(secret, sizeof(secret));
 	name_tcp(address, sizeof(address));
 	bad = try_place(address);
 	printf("%s 1 - threads share handles of a store at rank 0\n",
@@ -145,6 +161,7 @@ main(void)
 		(int)getpid());
 	bad = try_place(address);
 	unlink(address + 7);
+	unlink(secret);
 	printf("%s 2 - threads share handles of a store in a file\n",
 		bad ? "not ok" : "ok");
 	return bad != 0;

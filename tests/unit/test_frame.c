@@ -213,16 +213,34 @@ Test(frame, what_does_not_add_up_is_refused)
 	cr_expect_eq(frame_request(&f, &q, &err), XR_E_PROTO);
 }
 
-Test(frame, who_is_connected_to_himself_hears_himself)
+Test(frame, a_hello_of_one_side_is_none_of_the_other)
 {
-	frame_put_hello(&bytes, false);
+	struct frame_hello hello = { 0 };
+
+	frame_put_hello(&bytes, &hello);
 	cr_assert_eq(read_all(bytes.len), XR_OK);
-	cr_expect_eq(frame_check_hello(&f, false, &err), XR_OK);
-	cr_expect_eq(frame_check_hello(&f, true, &err), XR_E_PROTO);
+	cr_expect_eq(frame_read_hello(&f, false, &hello, &err), XR_OK);
+	cr_expect_eq(hello.nonce.len, 0);
+	cr_expect_eq(hello.proof.len, 0);
+	cr_expect_eq(frame_read_hello(&f, true, &hello, &err), XR_E_PROTO);
 	f.number++;
-	cr_expect_eq(frame_check_hello(&f, false, &err), XR_E_VERSION);
+	cr_expect_eq(frame_read_hello(&f, false, &hello, &err), XR_E_VERSION);
 	f.type = STORE_GET;
-	cr_expect_eq(frame_check_hello(&f, false, &err), XR_E_PROTO);
+	cr_expect_eq(frame_read_hello(&f, false, &hello, &err), XR_E_PROTO);
+}
+
+Test(frame, a_hello_keeps_its_nonce_and_proof)
+{
+	struct frame_hello put = { true, XR_E_AUTH, { "nonce", 5 },
+		{ "proof!", 6 } };
+	struct frame_hello got = { 0 };
+
+	frame_put_hello(&bytes, &put);
+	cr_assert_eq(read_all(bytes.len), XR_OK);
+	cr_assert_eq(frame_read_hello(&f, true, &got, &err), XR_OK);
+	cr_expect_eq(got.status, XR_E_AUTH);
+	cr_expect(span_is(got.nonce, "nonce"));
+	cr_expect(span_is(got.proof, "proof!"));
 }
 
 /* --- files ----------------------------------------------------------------- */

@@ -258,7 +258,7 @@ Test(store_address, parameters_are_numbers_known_and_said_once)
 	cr_expect(parse("tcp://h:1?rank=0&world_size=1&rank=0") == XR_E_INVAL);
 	SAYS("store address 'tcp://h:1?rank=0&world_size=1&rank=0': rank stands there twice");
 	cr_expect(parse("tcp://h:1?ranks=0") == XR_E_INVAL);
-	SAYS("store address 'tcp://h:1?ranks=0': unknown parameter 'ranks'\ttry: rank or world_size");
+	SAYS("store address 'tcp://h:1?ranks=0': unknown parameter 'ranks'\ttry: rank, world_size or auth");
 	cr_expect(parse("tcp://h:1?rank=x") == XR_E_INVAL);
 	SAYS("store address 'tcp://h:1?rank=x': rank 'x' is not a number");
 	cr_expect(parse("tcp://h:1?rank") == XR_E_INVAL);
@@ -317,6 +317,48 @@ Test(store_address, env_is_what_the_variables_say)
 	cr_expect(got.serve);
 	cr_expect(from_env("env://tpu0", TORCH) == XR_E_INVAL);
 	SAYS("store address 'env://tpu0': nothing stands behind env:");
+}
+
+Test(store_address, env_on_the_loopback_is_local)
+{
+	static const struct {
+		const char *addr, *text;
+		bool local;
+	} rows[] = {
+		{ "MASTER_ADDR=localhost", "env://", true },
+		{ "MASTER_ADDR=127.0.0.1", "env://", true },
+		{ "MASTER_ADDR=127.3.2.1", "env://", true },
+		{ "MASTER_ADDR=::1", "env://", true },
+		{ "MASTER_ADDR=[::1]", "env://", true },
+		{ "MASTER_ADDR=128.0.0.1", "env://", false },
+		{ "MASTER_ADDR=::2", "env://", false },
+		{ "MASTER_ADDR=localhost.example", "env://", false },
+		{ "MASTER_ADDR=127.0.0.1", "env://?auth=none", false },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		cr_assert(from_env(rows[i].text,
+				  VARS("RANK=0", "WORLD_SIZE=2", rows[i].addr,
+					  "MASTER_PORT=1")) == XR_OK,
+			"%s", rows[i].addr);
+		cr_expect_eq(got.local, rows[i].local, "%s", rows[i].addr);
+		cr_expect_eq(got.open, !rows[i].local && i == 8);
+	}
+	cr_assert(parse("tcp://127.0.0.1:1?rank=0&world_size=1") == XR_OK);
+	cr_expect_not(got.local);
+}
+
+Test(store_address, auth_is_none_of_tcp_and_env_only)
+{
+	cr_assert(parse("tcp://h:1?rank=0&world_size=1&auth=none") == XR_OK);
+	cr_expect(got.open);
+	cr_assert(parse("tcp://h:1?rank=0&world_size=1") == XR_OK);
+	cr_expect_not(got.open);
+	cr_expect(parse("tcp://h:1?rank=0&world_size=1&auth=") == XR_E_INVAL);
+	cr_expect(parse("tcp://h:1?rank=0&world_size=1&auth=all") ==
+		XR_E_INVAL);
+	cr_expect(parse("file:///x?rank=0&world_size=1&auth=none") ==
+		XR_E_INVAL);
 }
 
 Test(store_address, AC_S5_each_missing_variable_is_named)

@@ -2,6 +2,7 @@
 /* test_worker_store.c - xr_store_*() against stores that are really served: by
  * rank 0 at tcp://, and in a file; and under store.bats, by xrun. */
 #include <criterion/criterion.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +20,7 @@
 #define THREADS 100
 
 static char tcp[64], file[64]; /* addresses of this process's own */
+static char secret[64];        /* the file that tcp:// needs */
 static struct xr_error err;
 
 /* A port that nobody else is given: bound, and not listened on. */
@@ -40,11 +42,19 @@ name_places(void)
 	snprintf(file, sizeof(file), "file:///tmp/xrun-test-store.%d",
 		(int)getpid());
 	unlink(file + 7);
+	snprintf(secret, sizeof(secret), "/tmp/xrun-test-secret.%d",
+		(int)getpid());
+	fd = open(secret, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	cr_assert_eq(write(fd, "0123456789abcdef", 16), 16);
+	close(fd);
+	setenv("XRUN_STORE_SECRET_FILE", secret, 1);
 }
 
 static void
 remove_file(void)
 {
+	if (secret[0] != '\0')
+		unlink(secret);
 	if (file[0] != '\0')
 		unlink(file + 7);
 }

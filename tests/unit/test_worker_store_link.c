@@ -16,7 +16,7 @@
 #include <xrun/store.h>
 
 #define HELLO \
-	"\x26\0\0\0\x40\0\x01\0\0\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0\0\0\0\0" \
+	"\x26\0\0\0\x40\0\x01\0\0\0\0\0\0\0\0\0\x02\0\0\0\0\0\0\0\0\0\0\0" \
 	"\x0a\0\0\0xrun store"
 #define HELLO_LEN 42
 
@@ -36,7 +36,7 @@ bound(void)
 	cr_assert_eq(setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)),
 		0);
 	cr_assert_eq(getsockname(fd, (struct sockaddr *)&place, &len), 0);
-	snprintf(address, sizeof(address), "tcp://127.0.0.1:%u",
+	snprintf(address, sizeof(address), "tcp://127.0.0.1:%u?auth=none",
 		ntohs(place.sin_port));
 	return fd;
 }
@@ -227,7 +227,6 @@ be_odd(void *ctx)
 
 	memcpy(hello, HELLO, HELLO_LEN);
 	hello[8] = 1;
-	hello[16] = 1;
 	cr_assert_eq(recv(fd, data, HELLO_LEN, MSG_WAITALL), HELLO_LEN);
 	send(fd, hello, HELLO_LEN, MSG_NOSIGNAL);
 	recv(fd, data, sizeof(data), 0);

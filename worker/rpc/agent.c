@@ -11,6 +11,8 @@
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "base/timeout.h"
+#include "worker/net/proof.h"
 #include "worker/rpc/agent.h"
 #include "worker/rpc/crew.h"
 #include "worker/rpc/fault.h"
@@ -40,7 +42,7 @@ static struct {
 	struct peer *self;
 	struct agent_carrier carrier[AGENT_CARRIERS_MAX];
 	uint32_t carriers; /* the first is loop */
-	uint8_t secret[AGENT_SECRET];
+	uint8_t *secret;   /* proof_keep(); NULL: none */
 	_Atomic bool is_new;
 	void (*lost)(struct peer *p);
 	pthread_mutex_t adding;
@@ -351,7 +353,7 @@ open_carrier(const struct xr_carrier *ops, const struct agent_wish *wish,
 		.size = sizeof(opts),
 		.id = wish->id,
 		.incarnation = wish->incarnation,
-		.secret = wish->secret != NULL ? a.secret : NULL,
+		.secret = a.secret,
 		.interface = wish->interface,
 		.store_host = wish->store_host,
 	};
@@ -497,8 +499,7 @@ agent_open(const struct agent_wish *wish, struct xr_error *err)
 			"an agent runs in this process already");
 	}
 	pthread_once(&once, watch_forks);
-	if (wish->secret != NULL)
-		memcpy(a.secret, wish->secret, sizeof(a.secret));
+	a.secret = wish->secret != NULL ? proof_keep(wish->secret) : NULL;
 	a.is_new = wish->is_new;
 	a.lost = wish->lost;
 	atomic_store(&a.timeout, wish->timeout);
@@ -510,7 +511,13 @@ agent_open(const struct agent_wish *wish, struct xr_error *err)
 	tell_open();
 	local_place(&place);
 	lead_open(&place);
-	status = open_all(wish, err);
+	local_retire_begin();
+	if (wish->secret == NULL || a.secret != NULL) {
+		status = open_all(wish, err);
+	} else {
+		free(wish->devices);
+		status = fail(err, XR_E_NOMEM, "no memory for the secret");
+	}
 	if (status != XR_OK)
 		agent_close(NULL, NULL);
 	return status;
@@ -569,7 +576,8 @@ agent_close(void (*look)(void *ctx), void *ctx)
 	way_close();
 	meet_forget_all();
 	forget_peers();
-	explicit_bzero(a.secret, sizeof(a.secret));
+	proof_forget(a.secret);
+	a.secret = NULL;
 	inside_close();
 	atomic_store(&a.state, AGENT_NONE);
 }

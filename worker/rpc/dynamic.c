@@ -143,6 +143,8 @@ share_secret(struct xr_store *store, uint8_t secret[JOIN_SECRET],
 		status = fail(err, XR_E_PROTO, "that is no secret");
 	if (status == XR_OK)
 		memcpy(secret, now.data, JOIN_SECRET);
+	if (now.data != NULL)
+		explicit_bzero(now.data, now.len);
 	xr_store_value_free(&now);
 	return status;
 }

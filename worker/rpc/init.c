@@ -281,6 +281,20 @@ agree(const struct wanted *w, struct xr_error *err)
 	return status;
 }
 
+/* The members of a group learn their secret from the store: a client that nobody
+ * has authenticated could then call functions. */
+static enum xr_status
+check_store(const struct xr_store *store, struct xr_error *err)
+{
+	const char *allowed = secure_getenv("XRUN_RPC_UNAUTHENTICATED");
+
+	if (!store_is_open(store) ||
+		(allowed != NULL && strcmp(allowed, "1") == 0))
+		return XR_OK;
+	return fail(err, XR_E_AUTH,
+		"a store with auth=none would let every process that reaches its port call functions here\tleave auth=none out, or set XRUN_RPC_UNAUTHENTICATED=1");
+}
+
 static enum xr_status
 open_store(const struct wanted *w, struct join *j, struct xr_error *err)
 {
@@ -295,6 +309,8 @@ open_store(const struct wanted *w, struct join *j, struct xr_error *err)
 		o.world_size = w->size;
 	o.timeout = w->opts->timeout;
 	status = xr_store_open(w->opts->init_method, &o, &j->store, err);
+	if (status == XR_OK)
+		status = check_store(j->store, err);
 	if (status == XR_OK)
 		status = settle("the rank", w->rank, xr_store_rank(j->store),
 			&j->rank, err);
@@ -352,6 +368,8 @@ open_dynamic(const struct wanted *w, struct join *j, struct xr_error *err)
 	if (w->rank >= 0 && says_rank(address))
 		o.rank = w->rank;
 	status = xr_store_open(address, &o, &j->store, err);
+	if (status == XR_OK)
+		status = check_store(j->store, err);
 	if (status == XR_OK)
 		status = settle("the rank", w->rank,
 			w->rank < 0 ? xr_store_rank(j->store) : -1, &j->rank,

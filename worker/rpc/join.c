@@ -68,6 +68,8 @@ join_secret(const struct join *j, uint8_t out[JOIN_SECRET],
 		status = fail(err, XR_E_PROTO, "that is no secret");
 	if (status == XR_OK)
 		memcpy(out, bytes.data, JOIN_SECRET);
+	if (bytes.data != NULL)
+		explicit_bzero(bytes.data, bytes.len);
 	xr_store_value_free(&bytes);
 	return status;
 }

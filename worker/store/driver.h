@@ -27,13 +27,25 @@ struct driver {
 	const struct driver_ops *ops;
 };
 
+/* The process that a file stands or falls with. */
+struct file_owner {
+	/* Returns true if it has ended; asked about once a second by threads that
+	 * wait, and before each request. */
+	bool (*is_lost)(struct file_owner *owner);
+};
+
 /* Each is ready when it returns; @until: clock_now() when to give up. */
 enum xr_status control_open(const struct store_address *address, int64_t until,
 	struct driver **driver, struct xr_error *err);
 enum xr_status tcp_open(const struct store_address *address, int64_t until,
 	struct driver **driver, struct xr_error *err);
-enum xr_status file_open(const struct store_address *address, int64_t until,
-	struct driver **driver, struct xr_error *err);
+/* @owner: NULL for a file that has none; borrowed until the driver is freed */
+enum xr_status file_open(const struct store_address *address,
+	struct file_owner *owner, int64_t until, struct driver **driver,
+	struct xr_error *err);
+/* loopback_file_open() - the store of env:// where all ranks are on this machine. */
+enum xr_status loopback_file_open(const struct store_address *address,
+	int64_t until, struct driver **driver, struct xr_error *err);
 
 /* driver_pause() - @ns, or until @fd (-1: none) can be read, but not beyond
  * @until. False: it is that late. */

@@ -41,6 +41,7 @@
 
 struct file {
 	struct driver driver;
+	struct file_owner *owner; /* NULL: none */
 	char path[STORE_PATH_MAX];
 	int bell; /* rung for ever, once it is closed */
 	pthread_mutex_t lock;
@@ -489,6 +490,11 @@ take_turn(struct file *f, const struct store_request *q, int64_t until,
 		reply_fail(r, XR_E_CLOSED, "store: this handle was closed");
 		return;
 	}
+	if (f->owner != NULL && f->owner->is_lost(f->owner)) {
+		reply_fail(r, XR_E_PEER_LOST,
+			"store: rank 0, which this store ends with, has ended");
+		return;
+	}
 	if (f->busy) {
 		reply_fail(r, XR_E_TIMEOUT, "store: %.80s: not in time",
 			f->path);
@@ -577,8 +583,8 @@ static const struct driver_ops ops = {
 };
 
 enum xr_status
-file_open(const struct store_address *address, int64_t until,
-	struct driver **driver, struct xr_error *err)
+file_open(const struct store_address *address, struct file_owner *owner,
+	int64_t until, struct driver **driver, struct xr_error *err)
 {
 	struct file *f = calloc(1, sizeof(*f));
 	pthread_condattr_t attr;
@@ -587,6 +593,7 @@ file_open(const struct store_address *address, int64_t until,
 	if (f == NULL)
 		return fail(err, XR_E_NOMEM, "store: out of memory");
 	f->driver.ops = &ops;
+	f->owner = owner;
 	memcpy(f->path, address->path, sizeof(f->path));
 	f->fd = -1;
 	f->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

@@ -11,6 +11,7 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include "base/clock.h"
@@ -18,13 +19,19 @@
 #include "base/status.h"
 #include "base/thread.h"
 #include "store/frame.h"
+#include "worker/store/auth.h"
 #include "worker/store/host.h"
+#include "store/peer_uid.h"
 
 #define BYTES      (256 << 20) /* of keys and values */
 #define KEYS       (1 << 17)
 #define WAITS      (1 << 20)
 #define A_GUEST    64          /* waits of a connection */
-#define MOST       4096        /* connections */
+#define MOST       4096        /* connections with a proof */
+#define A_MEMBER   8           /* of them for each member of the group */
+#define SPARE      64          /* and for programs that are no members */
+#define STRANGERS  64          /* connections without a proof */
+#define HELLO_MAX  256         /* bytes of a message without a proof */
 #define ARRIVING   (512 << 20) /* bytes of requests that are not whole, of all */
 #define OUT_HIGH   (64 << 10)  /* bytes unsent: nothing more is asked */
 #define READ_SIZE  (256 << 10)     /* bytes a turn of a connection */
@@ -44,7 +51,10 @@ struct conn {
 	struct desk_guest guest;
 	int64_t born;
 	uint32_t events; /* what epoll looks for */
+	struct store_nonces nonces;
+	bool challenged; /* its HELLO was answered, its proof is due */
 	bool greeted;
+	bool leaving; /* it was rejected: dead when the reason is sent */
 	bool dead;
 };
 
@@ -60,10 +70,12 @@ struct host {
 	struct desk *desk;
 	int epoll, bell, fd;
 	struct conns conns;
-	size_t count, strangers; /* connections; those without a hello */
-	size_t arriving;         /* bytes that buffers of requests have */
-	int64_t deaf_until;      /* no descriptor for one more; 0 */
-	bool again;              /* somebody has more than a turn */
+	struct store_auth auth;  /* secret NULL: auth=none */
+	size_t count, strangers; /* connections; those not greeted */
+	size_t most, most_strangers;
+	size_t arriving;    /* bytes that buffers of requests have */
+	int64_t deaf_until; /* no descriptor for one more; 0 */
+	bool again;         /* somebody has more than a turn */
 	struct span part[FRAME_PARTS];
 };
 
@@ -79,7 +91,7 @@ unsent(const struct conn *c)
 static bool
 is_choked(const struct conn *c)
 {
-	return c->dead || c->body != NULL || unsent(c) > OUT_HIGH;
+	return c->dead || c->leaving || c->body != NULL || unsent(c) > OUT_HIGH;
 }
 
 /* False: not now, or never. */
@@ -104,6 +116,8 @@ flush(struct conn *c)
 		buf_clear(&c->out);
 		c->out_at = 0;
 	}
+	if (c->leaving)
+		c->dead = true;
 	if (c->body == NULL ||
 		!send_bytes(c, c->body->data, c->body->len, &c->body_at))
 		return;
@@ -129,16 +143,65 @@ put_reply(struct conn *c, struct store_reply *r)
 		c->dead = true;
 }
 
-static void
-take_hello(struct conn *c, const struct frame *f)
+/* The client is known from here on, unless there are too many. */
+static enum xr_status
+host_accept_member(struct conn *c)
 {
-	if (frame_check_hello(f, false, NULL) != XR_OK) {
+	struct host *h = c->host;
+
+	if (h->count - h->strangers >= h->most)
+		return XR_E_NOMEM;
+	c->greeted = true;
+	h->strangers--;
+	return XR_OK;
+}
+
+/* The answer to a HELLO: a challenge, or without a secret the whole greeting. */
+static void
+host_take_hello(struct conn *c, const struct frame *f)
+{
+	const struct store_auth *auth = &c->host->auth;
+	uint8_t proof[GREET_PROOF];
+	struct frame_hello hello, reply = { .host = true };
+
+	if (frame_read_hello(f, false, &hello, NULL) != XR_OK) {
 		c->dead = true;
 		return;
 	}
-	c->greeted = true;
-	c->host->strangers--;
-	frame_put_hello(&c->out, true);
+	if ((auth->secret != NULL) != (hello.nonce.len == STORE_NONCE)) {
+		reply.status = XR_E_AUTH;
+	} else if (auth->secret == NULL) {
+		reply.status = host_accept_member(c);
+	} else {
+		memcpy(c->nonces.client, hello.nonce.at, STORE_NONCE);
+		c->challenged = store_auth_nonce(c->nonces.server) &&
+			store_auth_prove(auth, true, &c->nonces, proof);
+		c->dead = !c->challenged;
+		reply.nonce =
+			(struct span){ (char *)c->nonces.server, STORE_NONCE };
+		reply.proof = (struct span){ (char *)proof, sizeof(proof) };
+	}
+	frame_put_hello(&c->out, &reply);
+	if (reply.status != XR_OK)
+		c->leaving = true;
+}
+
+static void
+host_take_proof(struct conn *c, const struct frame *f)
+{
+	struct frame reply = { .type = FRAME_PROOF, .id = 1 };
+
+	if (f->type != FRAME_PROOF || f->count != 1) {
+		c->dead = true;
+		return;
+	}
+	reply.status = store_auth_check(&c->host->auth, false, &c->nonces,
+			       f->part[0]) ?
+		host_accept_member(c) :
+		XR_E_AUTH;
+	frame_put(&c->out, &reply, 0);
+	if (reply.status != XR_OK)
+		c->leaving = true;
 }
 
 static void
@@ -148,15 +211,18 @@ take_frame(struct conn *c, struct span bytes)
 	struct frame f = { .part = h->part };
 	struct store_request q = { .value = NULL };
 	struct store_reply r = { .status = XR_OK };
+	bool was_greeted = c->greeted;
 
 	if (frame_read(bytes, &f, NULL) != XR_OK) {
 		c->dead = true;
 		return;
 	}
-	if (!c->greeted) {
-		take_hello(c, &f);
+	if (!c->greeted && c->challenged)
+		host_take_proof(c, &f);
+	else if (!c->greeted)
+		host_take_hello(c, &f);
+	if (!was_greeted)
 		return;
-	}
 	r.status = frame_request(&f, &q, &r.err);
 	r.id = f.id;
 	if (r.status == XR_E_PROTO)
@@ -177,7 +243,7 @@ take_next(struct conn *c)
 	if (in.len == 0 || is_choked(c))
 		return false;
 	if (frame_size(in, &size, NULL) != XR_OK ||
-		(!c->greeted && size > FRAME_HEAD + 64))
+		(!c->greeted && size > HELLO_MAX))
 		c->dead = true;
 	if (c->dead || size == 0 || size > in.len)
 		return false;
@@ -206,20 +272,21 @@ compact(struct conn *c)
 static void
 receive(struct conn *c)
 {
+	size_t size = c->greeted ? READ_SIZE : HELLO_MAX;
 	size_t before;
 	ssize_t n = -1;
 	char *room;
 
 	compact(c);
 	before = c->in.cap;
-	room = buf_room(&c->in, READ_SIZE);
+	room = buf_room(&c->in, size);
 	c->host->arriving += c->in.cap - before;
 	if (room == NULL || c->host->arriving > ARRIVING) {
 		c->dead = true;
 		return;
 	}
-	c->in.len -= READ_SIZE;
-	n = recv(c->fd, room, READ_SIZE, MSG_DONTWAIT);
+	c->in.len -= size;
+	n = recv(c->fd, room, size, MSG_DONTWAIT);
 	if (n > 0)
 		c->in.len += (size_t)n;
 	else if (n == 0 || (errno != EAGAIN && errno != EINTR))
@@ -295,10 +362,24 @@ on_ready(struct desk_guest *guest, void *ctx)
 	h->again = true;
 }
 
+/* The oldest connection without a proof makes room for a new one. An event of it
+ * may be in hand, so it ends with this turn of the loop. */
+static void
+host_evict_stranger(struct host *h)
+{
+	struct conn *c;
+
+	TAILQ_FOREACH(c, &h->conns, list)
+	if (!c->greeted && !c->dead) {
+		c->dead = true;
+		return;
+	}
+}
+
 static void
 admit(struct host *h, int fd)
 {
-	struct conn *c = h->count < MOST ? calloc(1, sizeof(*c)) : NULL;
+	struct conn *c = peer_is_foreign(fd) ? NULL : calloc(1, sizeof(*c));
 	struct epoll_event e = { .events = EPOLLIN, .data.ptr = c };
 	int on = 1;
 
@@ -309,6 +390,8 @@ admit(struct host *h, int fd)
 	}
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+	if (h->strangers >= h->most_strangers)
+		host_evict_stranger(h);
 	c->host = h;
 	c->fd = fd;
 	c->born = clock_now();
@@ -394,7 +477,7 @@ on_event(struct host *h, const struct epoll_event *e)
 		on_connect(h);
 		return true;
 	}
-	if ((e->events & ~(uint32_t)EPOLLOUT) != 0)
+	if (!c->dead && (e->events & ~(uint32_t)EPOLLOUT) != 0)
 		receive(c);
 	if (!c->dead)
 		serve(c);
@@ -429,6 +512,7 @@ dispose(struct host *h)
 	while (!TAILQ_EMPTY(&h->conns))
 		end(TAILQ_FIRST(&h->conns));
 	desk_free(h->desk);
+	store_auth_close(&h->auth);
 	fd_close(h->fd);
 	fd_close(h->bell);
 	fd_close(h->epoll);
@@ -487,6 +571,29 @@ start(struct host *h)
 	return sys;
 }
 
+static size_t
+host_least(size_t a, size_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Clients never take more than an eighth and a half of the descriptors that this
+ * process may have. */
+static void
+host_set_limits(struct host *h)
+{
+	struct rlimit rl = { .rlim_cur = 1024 };
+	size_t members = MOST;
+
+	getrlimit(RLIMIT_NOFILE, &rl);
+	if (h->address.size != STORE_UNSAID && h->address.size < MOST)
+		members = (size_t)h->address.size * A_MEMBER + SPARE;
+	h->most = host_least(host_least(members, MOST), rl.rlim_cur / 2);
+	h->most_strangers = host_least(STRANGERS, rl.rlim_cur / 8);
+	if (h->most_strangers == 0)
+		h->most_strangers = 1;
+}
+
 static enum xr_status
 host_new(const struct store_address *address, const struct addrinfo *at,
 	struct host **host, struct xr_error *err)
@@ -501,7 +608,10 @@ host_new(const struct store_address *address, const struct addrinfo *at,
 	h->pid = getpid();
 	h->epoll = h->bell = h->fd = -1;
 	TAILQ_INIT(&h->conns);
-	status = listen_at(h, at, err);
+	host_set_limits(h);
+	status = address->open ? XR_OK : store_auth_open(&h->auth, err);
+	if (status == XR_OK)
+		status = listen_at(h, at, err);
 	if (status == XR_OK && (!open_parts(h) || (errno = start(h)) != 0))
 		status = fail(err, XR_E_SYS, "store: rank 0 cannot serve: %s",
 			strerror(errno));

@@ -11,6 +11,10 @@
  * store is open; NULL: it is reached without a network. */
 const char *store_host(const struct xr_store *store);
 
+/* store_is_open() - Returns true if the store authenticates none of its clients
+ * (auth=none). */
+bool store_is_open(const struct xr_store *store);
+
 /* store_is_jobs() - is it the one that all ranks of the job find, if they say nothing? */
 bool store_is_jobs(const struct xr_store *store);
 

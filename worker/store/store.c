@@ -35,8 +35,15 @@ struct xr_store {
 const char *
 store_host(const struct xr_store *store)
 {
-	return store->address.place == STORE_AT_TCP ? store->address.host :
-						      NULL;
+	return store->address.place == STORE_AT_TCP && !store->address.local ?
+		store->address.host :
+		NULL;
+}
+
+bool
+store_is_open(const struct xr_store *store)
+{
+	return store->address.place == STORE_AT_TCP && store->address.open;
 }
 
 bool
@@ -111,9 +118,12 @@ find(struct xr_store *s, const char *address, const struct xr_store_options *o,
 	case STORE_AT_CONTROL:
 		return control_open(&s->address, until, &s->driver, err);
 	case STORE_AT_TCP:
-		return tcp_open(&s->address, until, &s->driver, err);
+		return s->address.local ?
+			loopback_file_open(&s->address, until, &s->driver,
+				err) :
+			tcp_open(&s->address, until, &s->driver, err);
 	case STORE_AT_FILE:
-		return file_open(&s->address, until, &s->driver, err);
+		return file_open(&s->address, NULL, until, &s->driver, err);
 	}
 	return XR_E_INVAL;
 }

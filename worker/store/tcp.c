@@ -16,12 +16,20 @@
 #include "base/fd.h"
 #include "base/status.h"
 #include "store/frame.h"
+#include "worker/store/greeting.h"
 #include "worker/store/host.h"
 #include "worker/store/link.h"
 
 #define PAUSE_FIRST (5 * NS_PER_MS)
 #define PAUSE_MOST  (500 * NS_PER_MS)
 #define ONE_NS      (5 * NS_PER_S) /* for one try to connect */
+
+/* Where to connect, and with which secret. */
+struct tcp_target {
+	const struct store_address *address;
+	const struct addrinfo *list;
+	const struct store_auth *auth; /* NULL: without */
+};
 
 struct tcp {
 	struct driver driver;
@@ -105,39 +113,9 @@ connect_once(const struct addrinfo *at, int64_t until)
 	return -1;
 }
 
-/* XR_E_AGAIN: it may be another one's turn, or time. */
 static enum xr_status
-greet(int fd, int64_t until, struct xr_error *err)
-{
-	struct buf out = { 0 };
-	char in[FRAME_HEAD + 4 + sizeof(FRAME_MAGIC) - 1];
-	struct span part[FRAME_PARTS];
-	struct frame f = { .part = part };
-	size_t len = 0;
-	enum xr_status status;
-	ssize_t n = -1;
-
-	frame_put_hello(&out, false);
-	if (out.bad == XR_OK)
-		n = send(fd, out.data, out.len, MSG_NOSIGNAL);
-	buf_fini(&out);
-	while (n > 0 && len < sizeof(in) && await(fd, POLLIN, until)) {
-		n = recv(fd, in + len, sizeof(in) - len, 0);
-		len += n > 0 ? (size_t)n : 0;
-	}
-	if (n <= 0)
-		return fail(err, XR_E_AGAIN,
-			"store: whoever serves it has closed the connection");
-	if (len < sizeof(in))
-		return fail(err, XR_E_AGAIN,
-			"store: who listens there says nothing");
-	status = frame_read((struct span){ in, len }, &f, err);
-	return status == XR_OK ? frame_check_hello(&f, true, err) : status;
-}
-
-static enum xr_status
-try_all(const struct addrinfo *list, int64_t until, int *fd,
-	struct xr_error *err)
+try_all(const struct addrinfo *list, const struct store_auth *auth,
+	int64_t until, int *fd, struct xr_error *err)
 {
 	enum xr_status status = XR_E_AGAIN;
 	int64_t end = clock_now() + ONE_NS;
@@ -150,7 +128,7 @@ try_all(const struct addrinfo *list, int64_t until, int *fd,
 			status = fail(err, XR_E_AGAIN, "%s", strerror(errno));
 			continue;
 		}
-		status = greet(*fd, end, err);
+		status = greeting_client(*fd, auth, end, err);
 		if (status == XR_OK)
 			return status;
 		fd_close(*fd);
@@ -162,15 +140,16 @@ try_all(const struct addrinfo *list, int64_t until, int *fd,
 
 /* Rank 0 may begin later than others do. */
 static enum xr_status
-connect_to(const struct store_address *a, const struct addrinfo *list,
-	int64_t until, int *fd, struct xr_error *err)
+tcp_connect(const struct tcp_target *t, int64_t until, int *fd,
+	struct xr_error *err)
 {
+	const struct store_address *a = t->address;
 	int64_t pause = PAUSE_FIRST;
 	struct xr_error why = { 0 };
 	enum xr_status status;
 
 	do {
-		status = try_all(list, until, fd, &why);
+		status = try_all(t->list, t->auth, until, fd, &why);
 		if (status == XR_OK)
 			return status;
 		if (status != XR_E_AGAIN)
@@ -220,6 +199,23 @@ static const struct driver_ops ops = {
 	.close = tcp_close,
 	.free = tcp_free,
 };
+
+/* With the secret, for as long as the greeting lasts. */
+static enum xr_status
+connect_to(const struct store_address *a, const struct addrinfo *list,
+	int64_t until, int *fd, struct xr_error *err)
+{
+	struct store_auth auth = { 0 };
+	struct tcp_target target = { a, list, a->open ? NULL : &auth };
+	enum xr_status status = XR_OK;
+
+	if (!a->open)
+		status = store_auth_open(&auth, err);
+	if (status == XR_OK)
+		status = tcp_connect(&target, until, fd, err);
+	store_auth_close(&auth);
+	return status;
+}
 
 /* What another process serves there already is as good. */
 static enum xr_status
