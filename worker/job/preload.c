@@ -7,14 +7,16 @@
  * nothing for minutes and lose its last lines in a crash. xrun names its pipes
  * in XRUN_STDIO (base/stdio_tag.h) and preloads this file. In a process whose
  * stdout is the pipe named there, at any depth below the rank, stdout is
- * switched to whole lines before main() runs; everywhere else the constructor
- * leaves after one fstat(2). Where it acts, and the job has a segment, it marks
- * the rank's slot as met by this process (segment/layout.h), and keeps no mapping.
- * No thread, message, signal handler, allocation or change of the environment;
- * errno stays.
+ * switched to whole lines before main() runs; while lines are frequent they are
+ * collected (stdio_block.h). Everywhere else the constructor leaves after one
+ * fstat(2). stdbuf(1) sets _STDBUF_O: then the program's user has decided, and
+ * stdout stays as it is. If the constructor acts and the job has a segment, it
+ * marks the rank's slot as met by this process (segment/layout.h), and keeps no
+ * mapping. It makes no thread, message, allocation or change of the environment,
+ * and keeps errno.
  *
  * It meets every program a rank ever starts, so nothing here may fail to load:
- * all it asks of libc is weak, and it names no library that it needs. Where a
+ * all it asks of libc is weak, and it names no library that it needs. If a
  * function is missing (another libc, an older one), it does nothing. Each name
  * that it asks for costs every exec some 700 instructions of the loader, so
  * system calls are made by one of them.
@@ -31,6 +33,7 @@
 
 #include "base/stdio_tag.h"
 #include "segment/layout.h"
+#include "worker/job/stdio_block.h"
 
 #pragma weak __errno_location
 #pragma weak getenv
@@ -127,12 +130,16 @@ set_buffering(void)
 	text = getenv("XRUN_STDIO");
 	if (text == NULL || !stdio_tag_parse(text, &tag))
 		return;
-	if (tag.mode == STDIO_FULL)
+	if (tag.mode == STDIO_FULL || getenv("_STDBUF_O") != NULL)
 		return;
 	saved = errno;
 	if (is_open_on(STDOUT_FILENO, &tag.out)) {
 		setvbuf(stdout, NULL, tag.mode == STDIO_LINE ? _IOLBF : _IONBF,
 			0);
+#if defined(__x86_64__) && defined(__LP64__)
+		if (tag.mode == STDIO_LINE)
+			stdio_block_allow(tag.out.dev, tag.out.ino);
+#endif
 		meet();
 	}
 	errno = saved;

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * stdio_hook.h - functions of libc with something to do before them.
+ *
+ * The agent defines the functions of stdio_hook.def, so programs call these
+ * instead of those of libc. A call costs two instructions and a jump more, unless there is
+ * something to do: see stdio_block.h. Used on x86-64 only.
+ *
+ * The agent asks the dynamic loader for as few names as it can, since each one
+ * costs every program that a rank starts. It finds all others by itself, when
+ * they are first needed.
+ */
+#ifndef WORKER_JOB_STDIO_HOOK_H
+#define WORKER_JOB_STDIO_HOOK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define HOOK_STDOUT  (-1)
+#define HOOK_ENVIRON (-1)
+#define HOOK_NO_FILE (-1)
+
+enum stdio_hook_kind {
+	STDIO_HOOK_TEXT,
+	STDIO_HOOK_CHAR,
+	STDIO_HOOK_END,
+	STDIO_HOOK_FD,
+	STDIO_HOOK_STREAM,
+	STDIO_HOOK_EXEC,
+};
+
+/* Calls that may still write text before stdio_block_check() is called. Threads
+ * decrement it without a lock: a lost decrement does no harm. */
+extern int32_t stdio_hook_calls;
+
+/* Nonzero while stdout is written in blocks. */
+extern int32_t stdio_hook_armed;
+
+/* stdio_hook_slow() - does what has to be done before function @index is called
+ * with @args, its first six arguments, and may change them. Returns the address of
+ * the function. Called by the entry points only. */
+void *stdio_hook_slow(uint64_t *args, uint32_t index);
+
+/* stdio_hook_find() - the address of @name in the objects behind the agent, in
+ * the order in which the loader searches them; NULL if there is none. Takes no
+ * lock and sets no errno. */
+void *stdio_hook_find(const char *name);
+
+/* stdio_hook_path() - the file name of the agent itself; "" if unknown. */
+const char *stdio_hook_path(void);
+
+#endif /* WORKER_JOB_STDIO_HOOK_H */
