@@ -13,6 +13,7 @@
 #include "launcher/cmd/help.h"
 #include "launcher/cmd/run.h"
 #include "launcher/cmd/verb.h"
+#include "launcher/cmd/version.h"
 #include "launcher/host/platform.h"
 #include "launcher/host/twin.h"
 #include "launcher/job/options.h"
@@ -72,7 +73,7 @@ static int
 do_as_told(const struct options_in *in, struct run_options *opt,
 	struct options_found *found)
 {
-	bool asked = opt->help || found->first >= in->argc;
+	bool asked = opt->help || opt->version || found->first >= in->argc;
 	struct xr_error err = { 0 };
 	enum xr_status status = asked ? XR_OK : options_pairs(opt, found, &err);
 
@@ -81,6 +82,8 @@ do_as_told(const struct options_in *in, struct run_options *opt,
 		help_short(stdout);
 		return fflush(stdout) == 0 ? 0 : EXIT_XRUN;
 	}
+	if (opt->version)
+		return cmd_version(1, in->argv);
 	if (found->first >= in->argc)
 		return say_alone();
 	if (status == XR_OK && options_need_driver(opt))

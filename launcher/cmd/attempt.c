@@ -72,6 +72,30 @@ ask_folder(struct which *job, const char *what, struct xr_error *err)
 	return status;
 }
 
+/* Explains why a job that has ended has no folder. */
+static enum xr_status
+attempt_explain_past(const struct which *job, const char *what,
+	struct xr_error *err)
+{
+	cJSON *json = which_said(job);
+	bool off =
+		cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(json, "no_logs"));
+	const char *dir = jobs_text(json, "dir");
+
+	if (off)
+		fail(err, XR_E_STATE,
+			"%s kept no %s: it was started with --no-logs\tstart it without that, or with --log-dir DIR",
+			job->id, what);
+	else if (job->kept && dir != NULL)
+		fail(err, XR_E_NOTFOUND, "%s: its %s was removed from %s",
+			job->id, what, dir);
+	else
+		fail(err, XR_E_END, "%s kept no %s: its ranks wrote nothing",
+			job->id, what);
+	cJSON_Delete(json);
+	return off ? XR_E_STATE : job->kept ? XR_E_NOTFOUND : XR_E_END;
+}
+
 enum xr_status
 attempt_find_job(const char *text, const char *what, struct attempt *a,
 	struct xr_error *err)
@@ -82,7 +106,9 @@ attempt_find_job(const char *text, const char *what, struct attempt *a,
 	status = text != NULL && strchr(text, '/') != NULL ?
 		find_folder(text, &a->job, err) :
 		which_job(text, WHICH_LATEST, &a->job, err);
-	if (status == XR_OK && a->job.dir[0] == '\0')
+	if (status == XR_OK && a->job.dir[0] == '\0' && a->job.past)
+		status = attempt_explain_past(&a->job, what, err);
+	else if (status == XR_OK && a->job.dir[0] == '\0')
 		status = ask_folder(&a->job, what, err);
 	return status;
 }

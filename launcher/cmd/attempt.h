@@ -37,8 +37,8 @@ struct attempt {
  * @text: as of which_job(), or the path of a folder, with a "/"; NULL: the
  *        latest
  * @what: what is wanted of it, in the words: "output"
- * Returns  XR_OK; XR_E_NOTFOUND, XR_E_INVAL, XR_E_STATE (it keeps none) with
- *          words in @err
+ * Returns  XR_OK; XR_E_NOTFOUND, XR_E_INVAL, XR_E_STATE (no output is kept),
+ *          XR_E_END (it has ended without output), with a message in @err
  */
 enum xr_status attempt_find_job(const char *text, const char *what,
 	struct attempt *a, struct xr_error *err);

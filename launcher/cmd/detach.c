@@ -66,10 +66,9 @@ say_runs(const struct detach *d, pid_t child, bool quiet)
 	status = say(&id);
 	if (status != 0 || (isatty(STDERR_FILENO) && !quiet))
 		words_line(
-			"job %s: %u rank%s in the background, output in %s; to end it: kill %d",
+			"job %s: %u rank%s in the background, output in %s; to end it: xrun stop %s",
 			d->job, d->ranks, d->ranks == 1 ? "" : "s",
-			state_tilde(d->where, where, sizeof(where)),
-			(int)child);
+			state_tilde(d->where, where, sizeof(where)), d->job);
 	return status;
 }
 

@@ -9,6 +9,7 @@
 
 #define TRIES      100
 #define GONE_TRIES 500
+#define STUCK_NS   (2 * NS_PER_S)
 #define ASK_TRIES  3 /* a job with too many callers drops some */
 
 static void
@@ -122,6 +123,16 @@ dial_status(struct which *job, cJSON **json, struct xr_error *err)
 	for (int tries = 0; status == XR_E_CLOSED && tries < ASK_TRIES; tries++)
 		status = dial_and_ask(job, json, err);
 	return status;
+}
+
+bool
+dial_is_stuck(const char *id)
+{
+	struct ctl_call call;
+	enum xr_status status = ctl_dial_within(&call, id, STUCK_NS, NULL);
+
+	ctl_hang_up(&call);
+	return status == XR_E_TIMEOUT;
 }
 
 cJSON *

@@ -31,6 +31,10 @@ enum xr_status dial_ask(struct ctl_call *call, struct which *job,
 enum xr_status dial_status(struct which *job, struct cJSON **json,
 	struct xr_error *err);
 
+/* dial_is_stuck() - returns true if job @id has a control socket, but its supervisor
+ * does not answer there within 2 seconds. */
+bool dial_is_stuck(const char *id);
+
 /* dial_status_now() - the same, asked once and without patience: NULL if it does not
  * answer. The caller deletes it. */
 struct cJSON *dial_status_now(const struct which *job);

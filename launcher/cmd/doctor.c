@@ -98,7 +98,8 @@ put_remain(struct buf *out, const struct remain *r)
 
 	put_count(out, r->id, r->count, &some);
 	put_processes(out, r);
-	put_part(out, &some, !r->known, "not known here, and left alone");
+	put_part(out, &some, !r->known,
+		"not known to be of that job, and left alone");
 	put_part(out, &some, r->unclosed, "a record without an end");
 	put_part(out, &some, r->groups, "control groups");
 	put_part(out, &some, r->socket, "a control socket");
@@ -109,7 +110,8 @@ put_remain(struct buf *out, const struct remain *r)
 static struct remain
 gone_of(const struct visit *v, const struct remain *was)
 {
-	const struct remain *is = remains_find(&v->facts.remains, was->id);
+	const struct remain *is =
+		remains_find(&v->facts.remains, was->id, was->known);
 	struct remain gone = *was;
 
 	if (is == NULL)
@@ -284,7 +286,7 @@ static void
 clean(struct visit *v)
 {
 	v->before = v->facts.remains;
-	remains_end(&v->before);
+	remains_end();
 	remains_look(&v->facts.remains);
 }
 

@@ -72,7 +72,7 @@ put_rank_exit(struct buf *out, const cJSON *event)
 		buf_put_text(out, sig);
 	else
 		buf_fmt(out, "exit %lld",
-			(long long)jobs_number(event, "status", 0));
+			(long long)jobs_number(event, "exit", 0));
 	if (is_true(event, "core"))
 		buf_put_text(out, ", core");
 	if (oom != NULL)

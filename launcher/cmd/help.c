@@ -50,7 +50,7 @@ static const struct {
 	{ "127", "The program was not found." },
 	{ "130", "Ctrl-C; 128 + _n_ when signal _n_ told xrun to stop." },
 	{ "141",
-		"Standard output was closed by its reader under *--no-logs*." },
+		"The reader of standard output exited, see *--on-stdout-close*." },
 };
 
 static void

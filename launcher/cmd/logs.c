@@ -28,7 +28,7 @@ const struct opt logs_options[] = {
 	{ .name = "follow", .letter = 'f', VERB_ROW, .type = OPT_FLAG, AT(follow),
 		.help = "go on with what comes, until the job is over",
 		.text = "Go on with what comes, until the job is over and all of it is printed; of a job that was named (*--job*) with its next attempts, too, as long as one follows the other, unless *--attempt* says which." },
-	{ .name = "tail", VERB_ROW, .type = OPT_INT, .arg = "N", .max = MOST_LINES, AT(tail),
+	{ .name = "tail", .letter = 'n', VERB_ROW, .type = OPT_INT, .arg = "N", .max = MOST_LINES, AT(tail),
 		.help = "the last N lines" },
 	{ .name = "since", VERB_ROW, .type = OPT_TEXT, .arg = "TIME", .check = when_check, AT(since),
 		.help = "lines from then on: 10m (ago), 12:34:56",
@@ -42,9 +42,12 @@ const struct opt logs_options[] = {
 		.help = "standard output alone" },
 	{ .name = "stderr", VERB_ROW, .type = OPT_FLAG, AT(only_stderr),
 		.help = "standard error alone" },
-	{ .name = "grep", VERB_ROW, .type = OPT_TEXT, .arg = "TEXT", AT(grep),
-		.help = "lines that have this text in them, as it is",
-		.text = "Lines that have _TEXT_ in them: letter by letter, it is no pattern. Of *--tail* these are counted." },
+	{ .name = "grep", VERB_ROW, .type = OPT_TEXT, .arg = "PATTERN", AT(grep),
+		.help = "lines that match this regular expression",
+		.text = "Lines that match _PATTERN_, a POSIX extended regular expression as of *grep -E*: see *regex*(7). It is compared byte by byte. *--tail* counts these lines only." },
+	{ .name = "ignore-case", .letter = 'i', VERB_ROW, .type = OPT_FLAG, AT(ignore_case),
+		.help = "with --grep: letters match in either case",
+		.text = "With *--grep*, letters match in upper and lower case: those of ASCII." },
 	{ .name = "attempt", VERB_ROW, .type = OPT_INT, .arg = "N", .max = MOST_ATTEMPTS, AT(attempt),
 		.help = "of a job with several: this one; else the last",
 		.text = "Of a job with several attempts: the lines of this one. Without it, of the last that wrote something, which is said if it is not the last of all; with *-f*, of the last." },
@@ -187,7 +190,7 @@ open_put(struct reading *l, struct xr_error *err)
 {
 	l->put = (struct logs_put){
 		.torn = l->put.torn, /* by the attempt before */
-		.grep = l->s.grep,
+		.grep = l->put.grep, /* of all attempts */
 		.job = l->attempt.job.id,
 		.ranks = l->attempt.ranks,
 		.color = l->s.color,
@@ -291,12 +294,15 @@ put_all(struct reading *l, struct xr_error *err)
 }
 
 static enum xr_status
-check(const struct reading *l, struct xr_error *err)
+check(struct reading *l, struct xr_error *err)
 {
+	if (l->s.ignore_case && l->s.grep == NULL)
+		return fail(err, XR_E_INVAL,
+			"logs: -i is for --grep\t--grep PATTERN");
 	if (l->s.follow && l->s.until != NULL)
 		return fail(err, XR_E_INVAL,
 			"logs: --until is for what is there already\t-f or --until");
-	return XR_OK;
+	return logs_grep_open(&l->put.grep, l->s.grep, l->s.ignore_case, err);
 }
 
 /* Who asks for the last lines wants those of an attempt that has some. */
@@ -341,7 +347,10 @@ cmd_logs(int argc, char **argv)
 				      put_all(&l, &err);
 	exit_status =
 		status == XR_OK ? say_unwritten(l.put.sys) : say_error(&err);
+	if (status == XR_E_END)
+		exit_status = 0; /* all that there is was printed: nothing */
 	reading_end(&l);
+	logs_grep_close(&l.put.grep);
 	attempt_close(&l.attempt);
 	return exit_status;
 }

@@ -10,7 +10,8 @@
 struct logs_settings {
 	const char *since, *until, *ranks, *grep;
 	int64_t tail, attempt;
-	bool follow, timestamps, only_stdout, only_stderr, json, prefix;
+	bool follow, timestamps, only_stdout, only_stderr, json, prefix,
+		ignore_case;
 	int color;
 };
 

@@ -62,8 +62,7 @@ logs_put_wants(void *ctx, struct span line)
 {
 	const struct logs_put *p = ctx;
 
-	return p->grep == NULL ||
-		memmem(line.at, line.len, p->grep, strlen(p->grep)) != NULL;
+	return logs_grep_fits(&p->grep, line);
 }
 
 static struct span
@@ -140,10 +139,10 @@ logs_put_run(struct logs_put *p, const struct reader *r)
 {
 	const char *at = r->run.at, *end = at + r->run.len, *nl;
 
-	if (!p->json && !p->tty && p->grep == NULL) {
+	if (!p->json && !p->tty && p->grep.text == NULL) {
 		put_lines(p, r, r->run);
 		at = end;
-	} else if (!logs_put_wants(p, r->run)) {
+	} else if (!logs_grep_may(&p->grep, r->run)) {
 		at = end;
 	}
 	while (at < end) {

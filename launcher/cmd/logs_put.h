@@ -14,13 +14,14 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "launcher/cmd/logs_grep.h"
 #include "launcher/log/line.h"
 #include "launcher/log/reader.h"
 #include "launcher/log/route.h"
 
 struct logs_put {
 	/* What is wanted. */
-	const char *grep; /* lines with this text; NULL: all */
+	struct logs_grep grep; /* lines that match; stays open, see logs.c */
 	const char *job;
 	uint32_t ranks;
 	int color; /* enum color_mode */

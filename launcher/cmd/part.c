@@ -20,6 +20,7 @@
 #include "proc/elf.h"
 
 #define PRELOAD   "libxrun-preload.so"
+#define PYTHON    "python/xrun.py"
 #define CRASH     "libxrun-crash.so"
 #define NOT_THERE " is not where xrun is"
 
@@ -62,6 +63,7 @@ parts_fini(struct job *job)
 	}
 	free(job->parts);
 	free(job->preload);
+	free(job->python);
 }
 
 static int64_t
@@ -142,6 +144,20 @@ choose_preload(struct job *job, struct part *part)
 			part->no_preload);
 }
 
+/* The folder with the Python module. */
+static void
+find_python(struct job *job)
+{
+	char *file = own_file(PYTHON, "../plugins"), *slash;
+
+	slash = file == NULL ? NULL : strrchr(file, '/');
+	if (slash != NULL) {
+		*slash = '\0';
+		job->python = realpath(file, NULL);
+	}
+	free(file);
+}
+
 /* The program is looked for where its ranks will be. */
 static enum xr_status
 find_one(struct job *job, struct part *part, int *exit_status,
@@ -166,6 +182,29 @@ find_one(struct job *job, struct part *part, int *exit_status,
 	return status;
 }
 
+/* xrun does not serve MPI: each rank would initialise as a job of its own, and all
+ * would succeed with wrong results. */
+static enum xr_status
+parts_check_mpi(const struct job *job, struct xr_error *err)
+{
+	const struct part *first = NULL;
+	uint32_t ranks = 0;
+
+	for (uint32_t i = 0; i < job->part_count; i++) {
+		const struct part *part = &job->parts[i];
+
+		if (part->mpi[0] == '\0')
+			continue;
+		first = first == NULL ? part : first;
+		ranks += part->size;
+	}
+	if (ranks <= 1 || job->opt.mpi == MPI_SINGLETONS)
+		return XR_OK;
+	return fail(err, XR_E_INVAL,
+		"%s needs %s, and xrun does not serve MPI: each of %u ranks would be an MPI job of its own\tmpiexec -n %u %s, or --mpi singletons",
+		first->argv[0], first->mpi, ranks, ranks, first->argv[0]);
+}
+
 enum xr_status
 parts_find(struct job *job, int *exit_status, struct xr_error *err)
 {
@@ -173,6 +212,7 @@ parts_find(struct job *job, int *exit_status, struct xr_error *err)
 	int home = -1;
 
 	number_ranks(job);
+	find_python(job);
 	for (uint32_t i = 0; i < job->part_count && status == XR_OK; i++) {
 		struct part *part = &job->parts[i];
 
@@ -184,7 +224,7 @@ parts_find(struct job *job, int *exit_status, struct xr_error *err)
 				"--chdir: cannot go back: %s", strerror(errno));
 	}
 	fd_close(home);
-	return status;
+	return status == XR_OK ? parts_check_mpi(job, err) : status;
 }
 
 /* What the options of the program add. */
@@ -200,11 +240,13 @@ facts_of(const struct job *job, const struct part *part,
 		.size = part->size,
 	};
 	facts.max_restarts = (uint32_t)job->opt.restarts;
-	facts.attempt_dir = job->state.attempt;
+	facts.attempt_dir =
+		job->errors != NULL ? job->errors : job->state.attempt;
 	facts.control = job->hear_name[0] == '\0' ? NULL : job->hear_name;
 	facts.segment = slots_wanted(job);
 	facts.full_buffers = part->opt->buffer == BUFFER_FULL;
 	facts.preload = part->preload;
+	facts.python = job->python;
 	facts.user = part->opt->env.items;
 	facts.user_count = part->opt->env.n;
 	facts.pass = part->opt->env_pass.items;

@@ -13,9 +13,11 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "base/status.h"
+#include "base/suggest.h"
 #include "launcher/cmd/program.h"
 #include "launcher/cmd/verb.h"
 #include "launcher/host/in_path.h"
+#include "launcher/job/foreign.h"
 #include "launcher/job/outcome.h"
 
 /* What runs a file of this kind if it cannot run by itself. */
@@ -87,13 +89,29 @@ cannot_run(const char *name, const char *path, uint32_t ranks,
 	return not_executable(name, ranks, err);
 }
 
+/* Suggests the nearest program of PATH. */
+static enum xr_status
+misspelt_in_path(const char *name, struct xr_error *err)
+{
+	struct suggest near;
+	const char *best;
+
+	suggest_init(&near, name, strlen(name));
+	in_path_offer(&near);
+	best = suggest_best(&near);
+	if (best == NULL || !program_exists(best))
+		return fail(err, XR_E_NOTFOUND, "%s: not found in PATH", name);
+	return fail(err, XR_E_NOTFOUND,
+		"%s: not found in PATH (did you mean %s?)", name, best);
+}
+
 /* A name without a slash that PATH does not have. */
 static enum xr_status
 not_in_path(struct program *p, const char *name, uint32_t ranks,
 	struct xr_error *err)
 {
 	char other[NAME_MAX + 8], *found;
-	const char *verb;
+	const char *verb, *instead;
 
 	snprintf(other, sizeof(other), "./%s", name);
 	p->exit_status = EXIT_NOT_FOUND;
@@ -114,12 +132,41 @@ not_in_path(struct program *p, const char *name, uint32_t ranks,
 		return fail(err, XR_E_NOTFOUND,
 			"%s: not found in PATH; a verb of xrun stands first, before options and without --\txrun %s",
 			name, name);
+	instead = foreign_find_verb(name);
+	if (instead != NULL)
+		return fail(err, XR_E_NOTFOUND,
+			"%s: not found in PATH, and no verb of xrun\t%s", name,
+			instead);
 	verb = verb_suggest(name);
 	if (verb != NULL)
 		return fail(err, XR_E_NOTFOUND,
 			"%s: not found in PATH (did you mean xrun %s?)", name,
 			verb);
-	return fail(err, XR_E_NOTFOUND, "%s: not found in PATH", name);
+	return misspelt_in_path(name, err);
+}
+
+/* A path that names no file: suggests a program of the same folder. */
+static enum xr_status
+not_there(const char *name, struct xr_error *err)
+{
+	const char *slash = strrchr(name, '/'), *best;
+	size_t len = (size_t)(slash - name) + 1;
+	char folder[PATH_MAX], other[PATH_MAX + SUGGEST_MAX];
+	struct suggest near;
+
+	suggest_init(&near, slash + 1, strlen(slash + 1));
+	if (len < sizeof(folder)) {
+		snprintf(folder, sizeof(folder), "%.*s", (int)len, name);
+		in_path_offer_folder(&near, folder);
+		best = suggest_best(&near);
+		snprintf(other, sizeof(other), "%s%s", folder,
+			best != NULL ? best : "");
+		if (best != NULL && in_path_runs(other))
+			return fail(err, XR_E_NOTFOUND,
+				"%s: not found (did you mean %s?)", name,
+				other);
+	}
+	return fail(err, XR_E_NOTFOUND, "%s: not found\tbuild it first", name);
 }
 
 /* No ELF file and no #! line: the kernel would refuse it, rank by rank. */
@@ -164,8 +211,7 @@ program_find(struct program *p, const char *name, uint32_t ranks,
 	}
 	if (!exists(name) && (errno == ENOENT || errno == ENOTDIR)) {
 		p->exit_status = EXIT_NOT_FOUND;
-		return fail(err, XR_E_NOTFOUND, "%s: not found\tbuild it first",
-			name);
+		return not_there(name, err);
 	}
 	if (!in_path_runs(name))
 		return cannot_run(name, name, ranks, err);

@@ -16,6 +16,7 @@
 #include "launcher/cmd/verb_args.h"
 #include "launcher/cmd/which.h"
 #include "launcher/job/outcome.h"
+#include "launcher/state/history.h"
 #include "launcher/state/jobs.h"
 
 struct settings {
@@ -50,12 +51,14 @@ struct row {
 	struct which job;
 	cJSON *json;   /* NULL: it is too young to have said anything */
 	int64_t start; /* wall ns; INT64_MAX: not known, so now */
+	bool stuck;    /* the supervisor does not answer */
 };
 
 struct rows {
 	struct row *row;
 	size_t count;
-	bool all;
+	bool all, quiet;
+	struct history past; /* read if all are listed */
 };
 
 static bool
@@ -71,7 +74,11 @@ add_row(void *ctx, const struct which *job)
 	*r = (struct row){ .job = *job, .start = INT64_MAX };
 	if (job->dir[0] != '\0')
 		r->json = jobs_read(job->dir);
-	if (r->json == NULL)
+	r->stuck = job->running && !rows->quiet && dial_is_stuck(job->id);
+	if (r->json == NULL && job->past)
+		r->json = cJSON_Duplicate(history_find(&rows->past, job->id),
+			true);
+	if (r->json == NULL && !r->stuck)
 		r->json = dial_status_now(job);
 	if (r->json != NULL)
 		r->start = clock_parse(jobs_text(r->json, "start"));
@@ -89,6 +96,8 @@ compare(const void *a, const void *b)
 	return x->start < y->start ? -1 : x->start > y->start;
 }
 
+#define WAITING_DISK "waiting: disk" /* the only reason there is */
+
 static const char *
 state_of(const struct row *r)
 {
@@ -102,8 +111,11 @@ state_of(const struct row *r)
 	};
 	const char *reason = jobs_text(r->json, "reason");
 
+	if (r->job.running && r->stuck)
+		return "stuck";
 	if (r->job.running)
-		return "running";
+		return jobs_text(r->json, "waiting") != NULL ? WAITING_DISK :
+							       "running";
 	for (size_t i = 0; reason != NULL && i < 4; i++)
 		if (strcmp(reason, names[i].reason) == 0)
 			return names[i].state;
@@ -139,7 +151,7 @@ put_command(struct buf *out, const cJSON *json)
 }
 
 static void
-put_row(struct buf *out, const struct row *r, uint32_t cols)
+put_row(struct buf *out, const struct row *r, int width, uint32_t cols)
 {
 	const size_t at = out->len;
 	int64_t ranks = jobs_number(r->json, "ranks", -1);
@@ -150,7 +162,7 @@ put_row(struct buf *out, const struct row *r, uint32_t cols)
 		buf_fmt(out, "%5s  ", "-");
 	else
 		buf_fmt(out, "%5lld  ", (long long)ranks);
-	buf_fmt(out, "%-8s ", state_of(r));
+	buf_fmt(out, "%-*s ", width, state_of(r));
 	put_time(out, r);
 	if (r->job.running || exit_status == -1)
 		buf_fmt(out, " %4s ", "");
@@ -164,17 +176,22 @@ static void
 put_rows(struct buf *out, const struct rows *rows, const struct settings *s)
 {
 	const uint32_t cols = table_columns();
+	int width = 8, len;
 
+	for (size_t i = 0; i < rows->count; i++) {
+		len = (int)strlen(state_of(&rows->row[i]));
+		width = len > width ? len : width;
+	}
 	if (!s->quiet && rows->count > 0) {
-		buf_fmt(out, "%-8s %5s  %-8s %-8s %4s  %s", "JOB", "RANKS",
-			"STATE", "TIME", "EXIT", "COMMAND");
+		buf_fmt(out, "%-8s %5s  %-*s %-8s %4s  %s", "JOB", "RANKS",
+			width, "STATE", "TIME", "EXIT", "COMMAND");
 		table_end_row(out, 0, cols);
 	}
 	for (size_t i = 0; i < rows->count; i++)
 		if (s->quiet)
 			buf_fmt(out, "%s\n", rows->row[i].job.id);
 		else
-			put_row(out, &rows->row[i], cols);
+			put_row(out, &rows->row[i], width, cols);
 }
 
 /* Each with what it said, and whether it runs. */
@@ -193,6 +210,8 @@ put_json(struct buf *out, const struct rows *rows)
 			cJSON_AddStringToObject(one, "job",
 				rows->row[i].job.id);
 		cJSON_AddBoolToObject(one, "running", rows->row[i].job.running);
+		if (rows->row[i].stuck)
+			cJSON_AddBoolToObject(one, "stuck", true);
 		cJSON_AddItemToArray(all, one);
 	}
 	text = cJSON_PrintUnformatted(all);
@@ -204,19 +223,35 @@ put_json(struct buf *out, const struct rows *rows)
 	cJSON_Delete(all);
 }
 
+/* To stderr: a script that reads the list sees the same columns. */
+static void
+say_stuck(const struct rows *rows)
+{
+	for (size_t i = 0; i < rows->count; i++)
+		if (rows->row[i].stuck)
+			say_no("%s: the supervisor does not answer   try: xrun stop %s",
+				rows->row[i].job.id, rows->row[i].job.id);
+}
+
 static int
 list_jobs(const struct settings *s)
 {
-	struct rows rows = { .all = s->all };
+	struct rows rows = { .all = s->all, .quiet = s->quiet };
 	struct buf out = { 0 };
+	char *root;
 
+	root = s->all ? state_home() : NULL;
+	history_read(&rows.past, root);
 	which_each(add_row, &rows);
+	history_fini(&rows.past);
+	free(root);
 	if (rows.count > 1)
 		qsort(rows.row, rows.count, sizeof(*rows.row), compare);
 	if (s->json)
 		put_json(&out, &rows);
 	else
 		put_rows(&out, &rows, s);
+	say_stuck(&rows);
 	for (size_t i = 0; i < rows.count; i++)
 		cJSON_Delete(rows.row[i].json);
 	free(rows.row);

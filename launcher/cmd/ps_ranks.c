@@ -42,26 +42,49 @@ put_bytes(struct buf *out, double bytes)
 		buf_fmt(out, "%5.0f%c ", bytes, units[unit]);
 }
 
-/* "running", "exit 3", "SIGSEGV". */
+#define WAITING "waiting: "
+
+/* "running", "exit 3", "SIGSEGV", "waiting: disk". */
 static void
-put_state(struct buf *out, const cJSON *rank)
+put_state(struct buf *out, const cJSON *rank, int width)
 {
+	const char *waiting = jobs_text(rank, "waiting");
 	const char *state = jobs_text(rank, "state");
 	const char *sig = jobs_text(rank, "signal");
 	int64_t exit_status = jobs_number(rank, "exit", -1);
 	char text[32];
 
-	if (sig != NULL)
+	if (waiting != NULL)
+		snprintf(text, sizeof(text), WAITING "%s", waiting);
+	else if (sig != NULL)
 		snprintf(text, sizeof(text), "%s", sig);
 	else if (exit_status != -1)
 		snprintf(text, sizeof(text), "exit %lld",
 			(long long)exit_status);
 	else
 		snprintf(text, sizeof(text), "%s", state ? state : "new");
-	buf_fmt(out, "%-9s ", text);
+	buf_fmt(out, "%-*s ", width, text);
 }
 
-/* "120/500", "120"; "ready"; nothing where it told nothing. */
+/* "  loss 0.214, accuracy 0.95": the numbers that the rank reported. */
+static void
+put_metrics(struct buf *out, const cJSON *metrics)
+{
+	const char *comma = "  ";
+	const cJSON *one;
+
+	cJSON_ArrayForEach(one, metrics)
+	{
+		if (!cJSON_IsNumber(one))
+			continue;
+		buf_put_text(out, comma);
+		table_put_word(out, one->string);
+		buf_fmt(out, " %.4g", one->valuedouble);
+		comma = ", ";
+	}
+}
+
+/* "120/500  loss 0.21", "120", "ready"; nothing if the rank reported nothing. */
 static void
 put_step(struct buf *out, const cJSON *rank)
 {
@@ -78,10 +101,11 @@ put_step(struct buf *out, const cJSON *rank)
 	if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(told, "slow")))
 		buf_fmt(out, "  slow: %.3g s a step",
 			real_of(told, "step_seconds"));
+	put_metrics(out, cJSON_GetObjectItemCaseSensitive(told, "metrics"));
 }
 
 static void
-put_rank(struct buf *out, const cJSON *rank, uint32_t cols)
+put_rank(struct buf *out, const cJSON *rank, int width, uint32_t cols)
 {
 	const size_t at = out->len;
 	double seconds = real_of(rank, "seconds");
@@ -92,7 +116,7 @@ put_rank(struct buf *out, const cJSON *rank, uint32_t cols)
 
 	buf_fmt(out, "%5lld %8lld ", (long long)jobs_number(rank, "rank", 0),
 		(long long)jobs_number(rank, "pid", 0));
-	put_state(out, rank);
+	put_state(out, rank, width);
 	buf_fmt(out, "%-8s ",
 		clock_rough((int64_t)(seconds * NS_PER_S), time, sizeof(time)));
 	if (seconds > 0)
@@ -108,17 +132,83 @@ put_rank(struct buf *out, const cJSON *rank, uint32_t cols)
 	table_end_row(out, at, cols);
 }
 
+/* "running", "stopping"; "ended with 3 (failure)". */
 static void
-put_table(struct buf *out, const cJSON *json)
+put_job_state(struct buf *out, const cJSON *json, bool running)
+{
+	const char *phase = jobs_text(json, "phase");
+	const char *waiting = jobs_text(json, "waiting");
+	const char *reason = jobs_text(json, "reason");
+	int64_t exit_status = jobs_number(json, "exit", -1);
+
+	if (running && waiting != NULL)
+		buf_fmt(out, WAITING "%s", waiting);
+	else if (running && exit_status == -1)
+		buf_put_text(out, phase != NULL ? phase : "running");
+	else if (exit_status == -1)
+		buf_put_text(out, "lost");
+	else
+		buf_fmt(out, "ended with %lld (%s)", (long long)exit_status,
+			reason != NULL ? reason : "-");
+}
+
+/* Two lines: the job, its state, time, ranks and host; its command. */
+static void
+put_header(struct buf *out, const struct which *job, const cJSON *json,
+	uint32_t cols)
+{
+	int64_t start = clock_parse(jobs_text(json, "start"));
+	int64_t end = clock_parse(jobs_text(json, "end"));
+	int64_t ranks = jobs_number(json, "ranks", 0);
+	const char *host = jobs_text(json, "host");
+	const cJSON *word;
+	char time[32];
+	size_t at = out->len;
+
+	buf_fmt(out, "job %s: ", job->id);
+	put_job_state(out, json, job->running);
+	end = end == -1 ? clock_wall() : end;
+	if (start != -1 && end >= start)
+		buf_fmt(out, ", %s",
+			clock_rough(end - start, time, sizeof(time)));
+	buf_fmt(out, ", %lld rank%s", (long long)ranks, ranks == 1 ? "" : "s");
+	if (host != NULL) {
+		buf_put_text(out, " on ");
+		table_put_word(out, host);
+	}
+	if (jobs_number(json, "attempt", 0) > 0)
+		buf_fmt(out, ", attempt %lld",
+			(long long)jobs_number(json, "attempt", 0));
+	table_end_row(out, at, cols);
+	at = out->len;
+	buf_put_char(out, ' ');
+	cJSON_ArrayForEach(word, cJSON_GetObjectItemCaseSensitive(json, "argv"))
+	{
+		buf_put_char(out, ' ');
+		table_put_word(out,
+			cJSON_IsString(word) ? word->valuestring : "?");
+	}
+	table_end_row(out, at, cols);
+	buf_put_char(out, '\n');
+}
+
+static void
+put_table(struct buf *out, const struct which *job, const cJSON *json)
 {
 	const uint32_t cols = table_columns();
-	const cJSON *rank;
+	const cJSON *rank, *ranks;
+	int width = 9;
+	size_t at;
 
-	buf_fmt(out, "%5s %8s %-9s %-8s %6s %6s %6s  %-7s  %s", "RANK", "PID",
-		"STATE", "TIME", "CPU", "RSS", "OUT", "DEVICE", "STEP");
-	table_end_row(out, 0, cols);
-	cJSON_ArrayForEach(rank, cJSON_GetObjectItemCaseSensitive(json, "rank"))
-		put_rank(out, rank, cols);
+	ranks = cJSON_GetObjectItemCaseSensitive(json, "rank");
+	cJSON_ArrayForEach(rank, ranks) if (jobs_text(rank, "waiting") != NULL)
+		width = (int)sizeof(WAITING "disk") - 1;
+	put_header(out, job, json, cols);
+	at = out->len;
+	buf_fmt(out, "%5s %8s %-*s %-8s %6s %6s %6s  %-7s  %s", "RANK", "PID",
+		width, "STATE", "TIME", "CPU", "RSS", "OUT", "DEVICE", "STEP");
+	table_end_row(out, at, cols);
+	cJSON_ArrayForEach(rank, ranks) put_rank(out, rank, width, cols);
 }
 
 /* --- calls ---------------------------------------------------------------- */
@@ -185,7 +275,7 @@ read_job(struct which *job, cJSON **json, struct xr_error *err)
 
 	if (status == XR_OK || job->running)
 		return status;
-	*json = job->dir[0] != '\0' ? jobs_read(job->dir) : NULL;
+	*json = which_said(job);
 	return *json != NULL ?
 		XR_OK :
 		fail(err, XR_E_NOTFOUND, "%s has ended, and left no files",
@@ -210,7 +300,7 @@ ps_ranks(struct which *job, bool json)
 		text = cJSON_PrintUnformatted(all);
 		buf_fmt(&out, "%s\n", text != NULL ? text : "");
 	} else {
-		put_table(&out, all);
+		put_table(&out, job, all);
 		put_agents(&out, all);
 		ps_put_pools(&out, all);
 	}

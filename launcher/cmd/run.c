@@ -32,6 +32,8 @@
 #include "launcher/keeper/orphan.h"
 #include "launcher/keeper/own_tty.h"
 #include "launcher/log/piece.h"
+#include "launcher/log/reserve.h"
+#include "launcher/state/errors.h"
 #include "launcher/sup/detach.h"
 #include "launcher/sup/hear.h"
 #include "launcher/sup/sup.h"
@@ -270,6 +272,7 @@ make_shared(struct job *job, struct xr_error *err)
 		return out_of_memory(err);
 	if (job->opt.log_rotate != NULL)
 		piece_rule_parse(job->opt.log_rotate, &job->share->rule);
+	reserve_parse(job->opt.log_reserve, &job->share->reserve);
 	for (uint32_t i = 0; i < job_size(job); i++) {
 		job->rank[i].pidfd = job->rank[i].tty = -1;
 		job->rank[i].step = job->rank[i].total = -1;
@@ -386,11 +389,15 @@ prepare(struct job *job, struct prepared *p, struct xr_error *err)
 		hear_promise(job);
 	else
 		hear_open(job);
+	if (!job->opt.logs && !only_asks(&job->opt))
+		job->errors = errors_folder_new();
 	status = compile_route(job, p->host, err);
 	if (status == XR_OK)
 		status = prepare_env(job, p, err);
 	if (status == XR_OK)
 		status = make_shared(job, err);
+	if (status == XR_OK && !only_asks(&job->opt))
+		status = record_open(job, err);
 	if (status == XR_OK && !only_asks(&job->opt))
 		status = http_open(job, err);
 	if (status == XR_OK && !only_asks(&job->opt))
@@ -400,6 +407,8 @@ prepare(struct job *job, struct prepared *p, struct xr_error *err)
 	if (status != XR_OK) {
 		http_close(job);
 		state_remove(&job->state);
+		if (job->page != NULL)
+			record_remove(job);
 	}
 	return status;
 }
@@ -414,6 +423,8 @@ release(struct job *job, struct prepared *p)
 	hook_free(job);
 	route_fini(&job->route);
 	state_fini(&job->state);
+	errors_folder_free(job->errors);
+	record_free(job);
 	free(job->rank);
 }
 
@@ -441,6 +452,8 @@ run(struct job *job)
 	int status = keeper_run(job, supervise);
 
 	http_close(job);
+	errors_folder_free(job->errors);
+	job->errors = NULL;
 	if (job->report_fd != -1 && job->page->closed == 0)
 		report_refused(job, status,
 			"xrun itself could not go on; its words on stderr say why");

@@ -23,6 +23,7 @@
 #include "launcher/cmd/table.h"
 #include "launcher/cmd/verb_args.h"
 #include "launcher/job/outcome.h"
+#include "launcher/stacks/differ.h"
 #include "launcher/stacks/gather.h"
 #include "launcher/stacks/merge.h"
 #include "launcher/stacks/put.h"
@@ -215,7 +216,7 @@ static int
 show(const struct stacks *s, const struct settings *set, const char *job)
 {
 	struct buf out = { 0 };
-	uint32_t cols = table_columns();
+	uint32_t cols = table_columns(), majority;
 
 	if (set->save != NULL)
 		return save(s, set->save, set->title);
@@ -223,6 +224,8 @@ show(const struct stacks *s, const struct settings *set, const char *job)
 		put_json(&out, s, job);
 		return say(&out);
 	}
+	if (set->title != NULL)
+		differ_put(&out, s, &majority);
 	put_table(&out, s, cols, cols != 0 && !set->full ? GROUPS_MAX : 0);
 	if (set->full)
 		put_full(&out, s);

@@ -18,6 +18,8 @@
 #include "launcher/cmd/dial.h"
 #include "launcher/cmd/say.h"
 #include "launcher/cmd/steer.h"
+#include "launcher/cmd/steer_jobs.h"
+#include "launcher/cmd/stop.h"
 #include "launcher/cmd/verb_args.h"
 #include "launcher/cmd/which.h"
 #include "launcher/ctl/place.h"
@@ -26,14 +28,14 @@
 
 struct settings {
 	const char *ranks;
-	bool json;
+	bool json, all;
 };
 
 #define AT(field) .offset = offsetof(struct settings, field)
 #define JSON \
 	{ \
 		.name = "json", .type = OPT_FLAG, VERB_ROW, AT(json), \
-		.help = "as one JSON object" \
+		.help = "as JSON, one object a job" \
 	}
 
 const struct opt signal_options[] = {
@@ -45,13 +47,14 @@ const struct opt signal_options[] = {
 		.check = ranks_check,
 		AT(ranks),
 		.help = "to these ranks, 0-3,7; to all without" },
+	STEER_JOBS_ALL(all),
 	JSON,
 	{ 0 },
 };
 
-const struct opt stop_options[] = { JSON, { 0 } };
+const struct opt stop_options[] = { STEER_JOBS_ALL(all), JSON, { 0 } };
 const struct opt restart_options[] = { JSON, { 0 } };
-const struct opt wait_options[] = { JSON, { 0 } };
+const struct opt wait_options[] = { STEER_JOBS_ALL(all), JSON, { 0 } };
 
 /* --- signal --------------------------------------------------------------- */
 
@@ -75,27 +78,24 @@ say_done(const struct which *job, const struct settings *s, int64_t count)
 
 /* What has no answer but "done", and to how many: to nobody is not done. */
 static int
-tell(const char *name, const struct settings *s, const struct control *question)
+tell(struct which *job, const struct settings *s,
+	const struct control *question)
 {
 	struct ctl_call call;
 	struct control answer;
-	struct which job;
 	struct xr_error err = { 0 };
-	enum xr_status status = which_job(name, WHICH_RUNNING, &job, &err);
+	enum xr_status status = dial_ask(&call, job, question, &answer, &err);
 	int exit_status;
 
-	if (status != XR_OK)
-		return say_error(&err);
-	status = dial_ask(&call, &job, question, &answer, &err);
 	ctl_hang_up(&call);
 	if (status != XR_OK)
 		return say_error(&err);
-	exit_status = say_done(&job, s, answer.done.count);
+	exit_status = say_done(job, s, answer.done.count);
 	if (exit_status != 0 || answer.done.count != 0)
 		return exit_status;
 	fail(&err, XR_E_STATE,
 		"no rank of %s takes it: those that are meant do not run",
-		job.id);
+		job->id);
 	return say_error(&err);
 }
 
@@ -120,7 +120,7 @@ is_form_right(const struct verb_args *args)
 		say_no("signal: which one?   try: xrun signal USR1 JOB");
 		return false;
 	}
-	if (args->count == 2 && signo_parse(first) == 0 &&
+	if (args->count >= 2 && signo_parse(first) == 0 &&
 		signo_parse(second) > 0) {
 		say_no("signal: '%s' is none   try: xrun signal %s %s", first,
 			second, first);
@@ -129,12 +129,46 @@ is_form_right(const struct verb_args *args)
 	return true;
 }
 
+struct steer_signal {
+	const struct settings *settings;
+	struct control message;
+};
+
+static int
+steer_signal_one(struct which *job, void *ctx)
+{
+	const struct steer_signal *s = ctx;
+
+	return tell(job, s->settings, &s->message);
+}
+
+/* For the jobs that the operands name. That of signal begins with the signal. */
+static int
+steer_each(const char *verb, const struct verb_args *args,
+	const struct settings *s, steer_jobs_fn *fn, void *ctx)
+{
+	int from = strcmp(verb, "signal") == 0 ? 1 : 0;
+	bool stops = strcmp(verb, "stop") == 0;
+	struct steer_jobs jobs = { .verb = verb };
+	struct xr_error err = { 0 };
+	int status;
+
+	if (steer_jobs_find(&jobs, args, from, s->all, &err) != XR_OK)
+		return say_error(&err);
+	status = steer_jobs_each(&jobs, stops, fn, ctx);
+	steer_jobs_free(&jobs);
+	return status;
+}
+
 int
 cmd_signal(int argc, char **argv)
 {
 	struct settings s = { 0 };
 	struct verb_args args;
-	struct control m = control_new(CONTROL_SIGNAL, CONTROL_NONE);
+	struct steer_signal m = {
+		.settings = &s,
+		.message = control_new(CONTROL_SIGNAL, CONTROL_NONE),
+	};
 	const char *dashed = dashed_signal(argv);
 
 	(void)argc;
@@ -142,12 +176,25 @@ cmd_signal(int argc, char **argv)
 		return say_no(
 			"signal: '-%s': a signal has no dash   try: xrun signal %s JOB",
 			dashed, dashed);
-	if (!verb_args_read(&args, signal_options, &s, 2, argv) ||
+	if (!verb_args_read(&args, signal_options, &s, VERB_OPERANDS, argv) ||
 		!is_form_right(&args))
 		return EXIT_XRUN;
-	m.signal.signal = args.operand[0];
-	m.signal.ranks = s.ranks;
-	return tell(args.count > 1 ? args.operand[1] : NULL, &s, &m);
+	m.message.signal.signal = args.operand[0];
+	m.message.signal.ranks = s.ranks;
+	return steer_each("signal", &args, &s, steer_signal_one, &m);
+}
+
+/* --- stop ----------------------------------------------------------------- */
+
+static int
+steer_stop_one(struct which *job, void *settings)
+{
+	struct control_done answer = { .count = CONTROL_NONE };
+	struct xr_error err = { 0 };
+
+	if (stop_and_wait(job, &answer, &err) != XR_OK)
+		return say_error(&err);
+	return say_done(job, settings, answer.count);
 }
 
 int
@@ -155,12 +202,11 @@ cmd_stop(int argc, char **argv)
 {
 	struct settings s = { 0 };
 	struct verb_args args;
-	const struct control m = control_new(CONTROL_STOP, CONTROL_NONE);
 
 	(void)argc;
-	if (!verb_args_read(&args, stop_options, &s, 1, argv))
+	if (!verb_args_read(&args, stop_options, &s, VERB_OPERANDS, argv))
 		return EXIT_XRUN;
-	return tell(args.count > 0 ? args.operand[0] : NULL, &s, &m);
+	return steer_each("stop", &args, &s, steer_stop_one, &s);
 }
 
 int
@@ -168,12 +214,15 @@ cmd_restart(int argc, char **argv)
 {
 	struct settings s = { 0 };
 	struct verb_args args;
-	const struct control m = control_new(CONTROL_RESTART, CONTROL_NONE);
+	struct steer_signal m = {
+		.settings = &s,
+		.message = control_new(CONTROL_RESTART, CONTROL_NONE),
+	};
 
 	(void)argc;
 	if (!verb_args_read(&args, restart_options, &s, 1, argv))
 		return EXIT_XRUN;
-	return tell(args.count > 0 ? args.operand[0] : NULL, &s, &m);
+	return steer_each("restart", &args, &s, steer_signal_one, &m);
 }
 
 /* --- wait ----------------------------------------------------------------- */
@@ -184,7 +233,7 @@ read_end(const struct which *job, struct control_over *over, cJSON **json)
 {
 	int64_t exit_status;
 
-	*json = job->dir[0] == '\0' ? NULL : jobs_read(job->dir);
+	*json = which_said(job);
 	exit_status = jobs_number(*json, "exit", -1);
 	over->exit = exit_status;
 	over->reason = jobs_text(*json, "reason");
@@ -261,6 +310,7 @@ await_end(struct which *job, const struct settings *s)
 		return status;
 	}
 	await_lock(job);
+	which_runs(job);
 	if (read_end(job, &over, &json))
 		status = say_over(job, s, &over);
 	else
@@ -276,19 +326,20 @@ steer_wait(struct which *job)
 	return await_end(job, &(struct settings){ 0 });
 }
 
+static int
+steer_wait_one(struct which *job, void *settings)
+{
+	return await_end(job, settings);
+}
+
 int
 cmd_wait(int argc, char **argv)
 {
 	struct settings s = { 0 };
 	struct verb_args args;
-	struct which job;
-	struct xr_error err = { 0 };
 
 	(void)argc;
-	if (!verb_args_read(&args, wait_options, &s, 1, argv))
+	if (!verb_args_read(&args, wait_options, &s, VERB_OPERANDS, argv))
 		return EXIT_XRUN;
-	if (which_job(args.count > 0 ? args.operand[0] : NULL, WHICH_RUNNING,
-		    &job, &err) != XR_OK)
-		return say_error(&err);
-	return await_end(&job, &s);
+	return steer_each("wait", &args, &s, steer_wait_one, &s);
 }

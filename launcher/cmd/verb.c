@@ -13,31 +13,40 @@
 #include "launcher/cmd/logs.h"
 #include "launcher/cmd/program.h"
 #include "launcher/cmd/ps.h"
+#include "launcher/cmd/remove.h"
 #include "launcher/cmd/say.h"
 #include "launcher/cmd/stacks.h"
 #include "launcher/cmd/steer.h"
 #include "launcher/cmd/verb.h"
 #include "launcher/cmd/version.h"
+#include "launcher/keeper/orphan.h"
 
 const struct verb verbs[] = {
-	{ "ps", "[JOB]", "jobs, or the ranks of one", ps_options,
-		.run = cmd_ps },
+	{ "ps", "[JOB]", "jobs, or the ranks of one", ps_options, .run = cmd_ps,
+		.jobs = true },
 	{ "logs", "[JOB]", "what the ranks of a job wrote", logs_options,
-		.run = cmd_logs },
+		.run = cmd_logs, .jobs = true },
 	{ "events", "[JOB]", "what happened to a job", events_options,
-		.run = cmd_events },
+		.run = cmd_events, .jobs = true },
 	{ "attach", "[JOB]", "a running job's output, or terminal",
-		attach_options, .run = cmd_attach, .steers = true },
-	{ "signal", "SIGNAL [JOB]", "a signal to the ranks of a job",
-		signal_options, .run = cmd_signal, .steers = true },
-	{ "stop", "[JOB]", "end a job as SIGTERM does", stop_options,
-		.run = cmd_stop, .steers = true },
+		attach_options, .run = cmd_attach, .steers = true,
+		.jobs = true },
+	{ "signal", "SIGNAL [JOB...]", "a signal to the ranks of a job",
+		signal_options, .run = cmd_signal, .steers = true,
+		.jobs = true },
+	{ "stop", "[JOB...]", "end a job as SIGTERM does", stop_options,
+		.run = cmd_stop, .steers = true, .jobs = true },
 	{ "restart", "[JOB]", "end the ranks of a job, start them anew",
-		restart_options, .run = cmd_restart, .steers = true },
-	{ "wait", "[JOB]", "for the end of a job; exits as it did",
-		wait_options, .run = cmd_wait },
+		restart_options, .run = cmd_restart, .steers = true,
+		.jobs = true },
+	{ "wait", "[JOB...]", "for the end of a job; exits as it did",
+		wait_options, .run = cmd_wait, .jobs = true },
 	{ "stacks", "[JOB]", "where the ranks of a job are", stacks_options,
-		.run = cmd_stacks, .steers = true },
+		.run = cmd_stacks, .steers = true, .jobs = true },
+	{ "rm", "JOB...", "remove stored jobs", rm_options, .run = cmd_rm,
+		.jobs = true },
+	{ "prune", "", "remove stored jobs by age or number", prune_options,
+		.run = cmd_prune, .jobs = true },
 	{ "doctor", "", "is this machine ready?", doctor_options,
 		.run = cmd_doctor },
 	{ "help", "[TOPIC|OPTION]", "all of it, or one thing", NULL,
@@ -49,7 +58,7 @@ const struct verb verbs[] = {
 	{ "config", "show|check|schema",
 		"what settings are, and errors in files", NULL,
 		.run = cmd_config },
-	{ .name = "top" },
+	{ .name = "top", .help = "xrun ps" },
 	{ .name = "node" },
 	{ 0 },
 };
@@ -70,19 +79,32 @@ asks_for_help(int argc, char **argv)
 		(strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "--help") == 0);
 }
 
+static int
+say_not_built(const struct verb *verb)
+{
+	const char *advice = verb->help == NULL ? "" : verb->help;
+	const char *then = advice[0] == '\0' ? "" : "; or ";
+
+	if (program_exists(verb->name))
+		return say_no(
+			"%s comes with a later version   try: %s%sxrun -- %s, for the program of that name",
+			verb->name, advice, then, verb->name);
+	return say_no("%s comes with a later version%s%s", verb->name,
+		advice[0] == '\0' ? "" : "   try: ", advice);
+}
+
 int
 verb_run(const struct verb *verb, int argc, char **argv)
 {
 	struct buf out = { 0 };
 
-	if (verb->run == NULL && program_exists(verb->name))
-		return say_no(
-			"%s comes with a later version   try: xrun -- %s, for the program of that name",
-			verb->name, verb->name);
 	if (verb->run == NULL)
-		return say_no("%s comes with a later version", verb->name);
-	if (!asks_for_help(argc, argv))
+		return say_not_built(verb);
+	if (!asks_for_help(argc, argv)) {
+		if (verb->jobs)
+			orphan_run_now();
 		return verb->run(argc, argv);
+	}
 	buf_fmt(&out, "usage: xrun %s%s %s\n\n  %s\n", verb->name,
 		verb->options == NULL ? "" : " [OPTION...]", verb->operands,
 		verb->help);

@@ -16,11 +16,13 @@ struct opt;
 struct verb {
 	const char *name;          /* NULL ends the table */
 	const char *operands;      /* "[TOPIC]", as shown */
-	const char *help;          /* one line, no full stop */
+	const char *help;          /* one line, no full stop; of a verb that is
+				    * not built: what to try instead, or NULL */
 	const struct opt *options; /* its own; NULL: it has none */
 	/* argv[0] is the verb; gives xrun's exit status. NULL: comes later. */
 	int (*run)(int argc, char **argv);
 	bool steers; /* a job that runs, and no other */
+	bool jobs;   /* it is about jobs: lost ones are ended first */
 };
 
 extern const struct verb verbs[];

@@ -6,7 +6,7 @@
 
 #include "base/opt.h"
 
-#define VERB_OPERANDS 16
+#define VERB_OPERANDS 4096
 
 /* Of each row of a verb: it stands in no file and in no variable. */
 #define VERB_ROW .common = true, .no_variable = true, .no_file = true

@@ -5,10 +5,17 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <cjson/cJSON.h>
+
+#include "base/clock.h"
 #include "base/mem.h"
 #include "base/status.h"
+#include "launcher/cmd/dial.h"
 #include "launcher/cmd/which.h"
 #include "launcher/ctl/place.h"
+#include "launcher/job/words.h"
+#include "launcher/keeper/lost.h"
+#include "launcher/state/history.h"
 #include "launcher/state/jobs.h"
 
 /* All jobs there are. A verb is short-lived: xmalloc is fine. */
@@ -18,7 +25,7 @@ struct list {
 };
 
 static struct which *
-add(struct list *l, const char *id)
+which_add(struct list *l, const char *id)
 {
 	struct which *w;
 
@@ -35,7 +42,7 @@ add(struct list *l, const char *id)
 static bool
 add_folder(void *ctx, const char *dir, const char *id, bool running)
 {
-	struct which *w = add(ctx, id);
+	struct which *w = which_add(ctx, id);
 
 	snprintf(w->dir, sizeof(w->dir), "%s", dir);
 	w->running = running;
@@ -45,21 +52,91 @@ add_folder(void *ctx, const char *dir, const char *id, bool running)
 static bool
 add_socket(void *ctx, const char *id)
 {
-	add(ctx, id)->running = true;
+	which_add(ctx, id)->running = true;
 	return true;
+}
+
+/* A job has a record before it has a socket. With --log-dir it names the folder. */
+static void
+which_add_record(void *ctx, const struct lost_facts *facts)
+{
+	struct which *w = which_add(ctx, facts->id);
+	const char *start = jobs_text(facts->record, "start");
+
+	w->running = true;
+	if (start != NULL)
+		snprintf(w->start, sizeof(w->start), "%s", start);
+	if (w->dir[0] == '\0' && facts->dir != NULL)
+		snprintf(w->dir, sizeof(w->dir), "%s", facts->dir);
+}
+
+/* Returns true if the run in the folder of @w began before the one of @said. Stamps of one length compare as text. */
+static bool
+which_is_older(const struct which *w, const cJSON *said)
+{
+	cJSON *json = jobs_read(w->dir);
+	const char *old = jobs_text(json, "start");
+	const char *start = jobs_text(said, "start");
+	bool older = old != NULL && start != NULL && strcmp(old, start) < 0;
+
+	cJSON_Delete(json);
+	return older;
+}
+
+static void
+which_add_past(struct list *l, const cJSON *said)
+{
+	struct which *w = which_add(l, jobs_text(said, "job"));
+	const char *dir = jobs_text(said, "dir");
+	bool running;
+
+	if (w->running || (w->dir[0] != '\0' && !which_is_older(w, said)))
+		return;
+	w->past = true;
+	if (jobs_text(said, "start") != NULL)
+		snprintf(w->start, sizeof(w->start), "%s",
+			jobs_text(said, "start"));
+	w->kept = dir != NULL && jobs_number(said, "bytes", 1) > 0;
+	/* The folder holds an earlier run, if there is one. */
+	w->dir[0] = '\0';
+	if (dir != NULL && jobs_is(dir, &running))
+		snprintf(w->dir, sizeof(w->dir), "%s", dir);
 }
 
 static struct list
 all_jobs(void)
 {
 	struct list l = { 0 };
+	struct history past;
 	char *root = state_home();
 
 	if (root != NULL)
 		jobs_each(root, add_folder, &l);
-	free(root);
 	ctl_place_each(add_socket, &l);
+	lost_each_held(which_add_record, &l);
+	history_read(&past, root);
+	for (size_t i = 0; i < past.count; i++)
+		which_add_past(&l, past.job[i]);
+	history_fini(&past);
+	free(root);
 	return l;
+}
+
+cJSON *
+which_said(const struct which *job)
+{
+	cJSON *json = job->dir[0] == '\0' ? NULL : jobs_read(job->dir);
+	struct history past;
+	char *root;
+
+	if (json != NULL || !job->past)
+		return json;
+	root = state_home();
+	history_read(&past, root);
+	json = cJSON_Duplicate(history_find(&past, job->id), true);
+	history_fini(&past);
+	free(root);
+	return json;
 }
 
 void
@@ -139,26 +216,89 @@ read_latest(char *id, size_t cap)
 	return n > 0;
 }
 
+/* Start and end of a job as text; "" if unknown. */
+struct which_times {
+	char start[40], end[40];
+};
+
+static struct which_times
+which_times(const struct which *job)
+{
+	struct which_times times = { 0 };
+	cJSON *json = which_said(job);
+	const char *start, *end;
+
+	memcpy(times.start, job->start, sizeof(times.start));
+	if (json == NULL && times.start[0] == '\0')
+		json = dial_status_now(job);
+	start = jobs_text(json, "start");
+	end = jobs_text(json, "end");
+	if (start != NULL)
+		snprintf(times.start, sizeof(times.start), "%s", start);
+	if (end != NULL && !job->running)
+		snprintf(times.end, sizeof(times.end), "%s", end);
+	cJSON_Delete(json);
+	return times;
+}
+
+/* "job k7m2, 3 min ago". The time begins at the end of the job. If the job runs, it
+ * begins at its start. */
+static void
+which_name(const struct which *job)
+{
+	const struct which_times times = which_times(job);
+	bool ended = times.end[0] != '\0';
+	int64_t since = clock_parse(ended ? times.end : times.start);
+	int64_t now = clock_wall();
+	char ago[32];
+
+	if (since == -1 || since > now)
+		words_line("job %s", job->id);
+	else
+		words_line("job %s, %s%s ago", job->id, ended ? "" : "started ",
+			clock_rough(now - since, ago, sizeof(ago)));
+}
+
+/* Finds the job that began last: the one in `latest`, or one of the history. */
+static bool
+which_find_latest(const struct list *l, struct which *job)
+{
+	char id[PATH_MAX], start[40] = "";
+	bool found =
+		read_latest(id, sizeof(id)) && pick(l, begins_so, id, job) == 1;
+
+	if (found)
+		memcpy(start, which_times(job).start, sizeof(start));
+	for (size_t i = 0; i < l->count; i++) {
+		if (!l->job[i].past ||
+			(found && strcmp(l->job[i].start, start) <= 0))
+			continue;
+		*job = l->job[i];
+		memcpy(start, job->start, sizeof(start));
+		found = true;
+	}
+	return found;
+}
+
 static enum xr_status
 choose_unnamed(const struct list *l, enum which_none none, struct which *job,
 	struct xr_error *err)
 {
-	char id[PATH_MAX], names[3 * (STATE_ID_MAX + 2) + 8];
+	char names[3 * (STATE_ID_MAX + 2) + 8];
 	unsigned count = pick(l, runs, NULL, job);
 
-	if (count == 1)
-		return XR_OK;
 	if (count > 1) {
 		put_names(l, runs, NULL, names, sizeof(names));
 		return fail(err, XR_E_INVAL, "which job? %u run: %s\txrun ps",
 			count, names);
 	}
-	if (none == WHICH_LATEST && read_latest(id, sizeof(id)) &&
-		pick(l, begins_so, id, job) == 1)
+	if (count == 1 || (none == WHICH_LATEST && which_find_latest(l, job))) {
+		which_name(job);
 		return XR_OK;
+	}
 	return fail(err, XR_E_NOTFOUND,
 		none == WHICH_LATEST ?
-			"there is no job that kept output\txrun ps -a" :
+			"there is no job yet\txrun ps -a" :
 			"no job runs\txrun ps -a, for those that have ended");
 }
 
@@ -214,8 +354,11 @@ which_runs(struct which *job)
 	l = all_jobs();
 	job->running = false;
 	for (size_t i = 0; i < l.count; i++)
-		if (strcmp(l.job[i].id, job->id) == 0)
+		if (strcmp(l.job[i].id, job->id) == 0) {
 			job->running = l.job[i].running;
+			job->past = l.job[i].past;
+			job->kept = l.job[i].kept;
+		}
 	free(l.job);
 	return job->running;
 }

@@ -47,8 +47,9 @@ fail_call(const struct ctl_call *c, int sys, struct xr_error *err)
 	if (sys == 0 || is_gone(sys))
 		return fail(err, XR_E_CLOSED, CTL_HAS_ENDED, c->id, c->id);
 	if (sys == EAGAIN)
-		return fail(err, XR_E_TIMEOUT, "%s runs, but does not answer",
-			c->id);
+		return fail(err, XR_E_TIMEOUT,
+			"%s runs, but its supervisor does not answer\txrun stop %s",
+			c->id, c->id);
 	return fail(err,
 		sys == ENOENT || sys == ECONNREFUSED ? XR_E_NOTFOUND : XR_E_SYS,
 		"%s: its control socket: %s", c->id, strerror(sys));
@@ -130,9 +131,10 @@ check_greeting(const struct ctl_call *c, const struct control *m,
 }
 
 enum xr_status
-ctl_dial(struct ctl_call *call, const char *id, struct xr_error *err)
+ctl_dial_within(struct ctl_call *call, const char *id, int64_t ns,
+	struct xr_error *err)
 {
-	const int64_t until = clock_now() + CTL_PATIENCE;
+	const int64_t until = clock_now() + ns;
 	struct control m;
 	enum xr_status status;
 
@@ -145,6 +147,12 @@ ctl_dial(struct ctl_call *call, const char *id, struct xr_error *err)
 	if (status != XR_OK)
 		ctl_hang_up(call);
 	return status;
+}
+
+enum xr_status
+ctl_dial(struct ctl_call *call, const char *id, struct xr_error *err)
+{
+	return ctl_dial_within(call, id, CTL_PATIENCE, err);
 }
 
 void

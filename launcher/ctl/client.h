@@ -29,6 +29,9 @@ struct ctl_call {
  */
 enum xr_status ctl_dial(struct ctl_call *call, const char *id,
 	struct xr_error *err);
+/* ctl_dial_within() - the same; XR_E_TIMEOUT after @ns, not after CTL_PATIENCE. */
+enum xr_status ctl_dial_within(struct ctl_call *call, const char *id,
+	int64_t ns, struct xr_error *err);
 void ctl_hang_up(struct ctl_call *call);
 
 /*

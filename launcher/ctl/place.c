@@ -18,6 +18,7 @@
 #include "base/fd.h"
 #include "base/status.h"
 #include "launcher/ctl/place.h"
+#include "launcher/ctl/root.h"
 
 #define SOCKET     "control"
 #define FOLDER     (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
@@ -33,18 +34,6 @@ is_ours_alone(int fd)
 
 	return fstat(fd, &st) == 0 && st.st_uid == geteuid() &&
 		(st.st_mode & 0077) == 0;
-}
-
-/* A folder of the system's for us; -1 if there is none that is ours alone. */
-static int
-open_runtime(const char *path)
-{
-	int fd = path != NULL && path[0] == '/' ? open(path, FOLDER) : -1;
-
-	if (fd != -1 && is_ours_alone(fd))
-		return fd;
-	fd_close(fd);
-	return -1;
 }
 
 /* @name below @at, made if it is not there. */
@@ -71,23 +60,11 @@ open_made(int at, const char *name, bool make)
 static int
 open_root(bool make, char where[static CTL_WHERE_MAX])
 {
-	char path[CTL_WHERE_MAX - 8];
-	int runtime, root;
+	struct ctl_root root;
+	bool found = ctl_root_open(&root, make, NULL);
 
-	snprintf(path, sizeof(path), "/run/user/%u", (unsigned)geteuid());
-	snprintf(where, CTL_WHERE_MAX, "xrun in $XDG_RUNTIME_DIR");
-	runtime = open_runtime(getenv("XDG_RUNTIME_DIR"));
-	if (runtime == -1) {
-		snprintf(where, CTL_WHERE_MAX, "%s/xrun", path);
-		runtime = open_runtime(path);
-	}
-	if (runtime != -1) {
-		root = open_made(runtime, "xrun", make);
-		fd_close(runtime);
-		return root;
-	}
-	snprintf(where, CTL_WHERE_MAX, "/tmp/xrun-%u", (unsigned)geteuid());
-	return open_made(AT_FDCWD, where, make);
+	ctl_root_where(&root, where);
+	return found ? root.dir : -1;
 }
 
 /* True if the folder, which is open, is ours by now, and there. */
@@ -122,17 +99,6 @@ make_and_take(struct ctl_place *p, int root)
 		errno = EEXIST;
 	}
 	return false;
-}
-
-bool
-ctl_place_where(char where[static CTL_WHERE_MAX])
-{
-	int root = open_root(false, where);
-
-	if (root == -1)
-		return errno == ENOENT;
-	fd_close(root);
-	return true;
 }
 
 enum xr_status
@@ -246,10 +212,12 @@ struct walk {
 static bool
 is_leftover(const struct ctl_place *p, const struct stat *st)
 {
+	/* The clock may have been set back. */
+	int64_t age = clock_wall() / NS_PER_S - st->st_mtim.tv_sec;
 	struct stat socket;
 
 	return fstatat(p->dir, SOCKET, &socket, AT_SYMLINK_NOFOLLOW) == 0 ||
-		clock_wall() / NS_PER_S - st->st_mtim.tv_sec > YOUNG_S;
+		age > YOUNG_S || age < -YOUNG_S;
 }
 
 static void
@@ -260,8 +228,7 @@ visit_dead(const struct walk *w, const struct ctl_place *p)
 	if (fstat(p->dir, &st) == -1 || (!w->remove && !is_leftover(p, &st)))
 		return;
 	if (w->dead != NULL)
-		w->dead(w->ctx, p->id,
-			st.st_mtim.tv_sec * NS_PER_S + st.st_mtim.tv_nsec);
+		w->dead(w->ctx, p->id);
 	if (w->remove)
 		ctl_place_remove(p);
 }
@@ -289,22 +256,29 @@ visit(const struct walk *w, int root, const char *name)
 	return more;
 }
 
-static void
-walk(const struct walk *w)
+static bool
+walk_root(void *ctx, const struct ctl_root *root)
 {
-	char where[CTL_WHERE_MAX];
-	int root = open_root(false, where);
-	DIR *dir = root == -1 ? NULL : fdopendir(root);
+	const struct walk *w = ctx;
+	int own = openat(root->dir, ".", FOLDER);
+	DIR *dir = own == -1 ? NULL : fdopendir(own);
 	const struct dirent *d;
 	bool more = true;
 
 	while (dir != NULL && more && (d = readdir(dir)) != NULL)
 		if (d->d_name[0] != '.')
-			more = visit(w, root, d->d_name);
+			more = visit(w, root->dir, d->d_name);
 	if (dir != NULL)
 		closedir(dir);
 	else
-		fd_close(root);
+		fd_close(own);
+	return more;
+}
+
+static void
+walk(const struct walk *w)
+{
+	ctl_root_each(false, walk_root, (void *)w);
 }
 
 void
@@ -320,23 +294,35 @@ ctl_place_each_dead(ctl_dead_fn *fn, void *ctx)
 }
 
 void
-ctl_place_sweep(ctl_dead_fn *fn, void *ctx)
+ctl_place_sweep(void)
 {
-	walk(&(struct walk){ .dead = fn, .remove = true, .ctx = ctx });
+	walk(&(struct walk){ .remove = true });
+}
+
+struct place_search {
+	const char *id;
+	int dir, sys;
+};
+
+static bool
+place_open_in(void *ctx, const struct ctl_root *root)
+{
+	struct place_search *search = ctx;
+
+	search->dir = openat(root->dir, search->id, FOLDER);
+	search->sys = errno;
+	return search->dir == -1;
 }
 
 /* The folder of job @id, or -1 with errno. */
 static int
 open_job(const char *id)
 {
-	char where[CTL_WHERE_MAX];
-	int root = open_root(false, where), dir;
+	struct place_search search = { .id = id, .dir = -1, .sys = ENOENT };
 
-	if (root == -1)
-		return -1;
-	dir = openat(root, id, FOLDER);
-	fd_close(root);
-	return dir;
+	ctl_root_each(false, place_open_in, &search);
+	errno = search.sys;
+	return search.dir;
 }
 
 /* No event tells of room among those who wait to be let in. */
@@ -352,6 +338,16 @@ connect_until(int fd, const struct sockaddr_un *name, int64_t until)
 		nanosleep(&pause, NULL);
 	}
 	return 0;
+}
+
+bool
+ctl_place_stat(const char *id, struct stat *out)
+{
+	int dir = open_job(id);
+	bool is = dir != -1 && fstat(dir, out) == 0;
+
+	fd_close(dir);
+	return is;
 }
 
 int

@@ -2,8 +2,7 @@
 /*
  * place.h - where the control sockets of this user's jobs are.
  *
- *   $XDG_RUNTIME_DIR/xrun/k7m2/control    or below /run/user/UID, or
- *   /tmp/xrun-UID/k7m2/control            where neither is ours and 0700
+ *   $XDG_RUNTIME_DIR/xrun/k7m2/control    or in another folder of root.h
  *
  * All folders are 0700. That of a job is flock'd while the job lives: what is
  * not is a leftover, and whoever comes by removes it. Everything goes through
@@ -18,12 +17,13 @@
 
 #include "xrun/error.h"
 
+struct stat;
+
 #define CTL_ID_MAX 64
 
 /* What may stand in a job's folder beside its control socket. */
 #define CTL_PLACE_HTTP  "http"
 #define CTL_PLACE_TOKEN "http-token"
-#define CTL_WHERE_MAX   64
 
 struct ctl_place {
 	int dir; /* its descriptor; -1: none */
@@ -31,11 +31,6 @@ struct ctl_place {
 };
 
 #define CTL_PLACE_NONE ((struct ctl_place){ .dir = -1 })
-
-/* ctl_place_where() - the name of the folder of them all, "xrun in
- * $XDG_RUNTIME_DIR"; false, with errno, if what is there is not to be trusted.
- * It may have to be made yet. */
-bool ctl_place_where(char where[static CTL_WHERE_MAX]);
 
 /*
  * ctl_place_open() - the folder of job @id, made and locked.
@@ -55,23 +50,23 @@ int ctl_place_listen_http(const struct ctl_place *p);
 /* ctl_place_put_token() - the token of --http, in a file beside them, 0600. */
 bool ctl_place_put_token(const struct ctl_place *p, const char *text);
 
+/* ctl_place_stat() - of the folder of job @id. Returns false if there is none. */
+bool ctl_place_stat(const char *id, struct stat *out);
+
 /* ctl_place_remove() - socket and folder, by whoever shares our descriptors.
  * No heap. The descriptors stay open. */
 void ctl_place_remove(const struct ctl_place *p);
-
-/* Told of the folder of a job that is no more, and since when (clock_wall) it
- * is there. */
-typedef void ctl_dead_fn(void *ctx, const char *id, int64_t since);
 
 /* ctl_place_forget() - the folder of job @id if nothing is in it: of one that
  * was killed while it made it. No heap. */
 void ctl_place_forget(const char *id);
 
-/* ctl_place_sweep() - remove what jobs left that are no more; @fn, unless NULL,
- * is told before, with the lock in hand. */
-void ctl_place_sweep(ctl_dead_fn *fn, void *ctx);
+/* ctl_place_sweep() - removes the folders of jobs that have ended. */
+void ctl_place_sweep(void);
 
-/* ctl_place_each_dead() - the same, and nothing is removed. */
+/* ctl_place_each_dead() - calls @fn with the id of each job that has ended and whose
+ * folder exists. Removes nothing. */
+typedef void ctl_dead_fn(void *ctx, const char *id);
 void ctl_place_each_dead(ctl_dead_fn *fn, void *ctx);
 
 /* ctl_place_each() - @fn for the id of each job that has such a folder, and

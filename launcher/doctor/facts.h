@@ -17,7 +17,7 @@
 
 #include <sys/resource.h>
 
-#include "launcher/ctl/place.h"
+#include "launcher/ctl/root.h"
 #include "launcher/keeper/remains.h"
 #include "proc/leaf.h"
 #include "proc/limit.h"
@@ -61,7 +61,10 @@ struct facts {
 	bool runtime;       /* the one below may be used */
 	char runtime_at[CTL_WHERE_MAX];
 	int runtime_sys; /* errno, if not */
-	bool terminals;  /* /dev/ptmx can be opened: --pty */
+	struct xr_error
+		runtime_trouble; /* why a preceding folder is not used */
+	enum ctl_root_kind runtime_kind;
+	bool terminals; /* /dev/ptmx can be opened: --pty */
 
 	bool cgroup; /* in one of version 2 */
 	enum leaf_can leaf;

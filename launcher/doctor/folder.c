@@ -89,6 +89,21 @@ look_at(struct folder_facts *f, const char *path)
 		f->inodes = fs.f_favail;
 }
 
+/* Nothing is made: a folder that does not exist is good. */
+static void
+look_at_runtime(struct facts *f)
+{
+	struct ctl_root root;
+
+	f->runtime_given = getenv("XDG_RUNTIME_DIR") != NULL;
+	f->runtime = ctl_root_open(&root, false, &f->runtime_trouble);
+	f->runtime_sys = f->runtime ? 0 : errno;
+	f->runtime = f->runtime || f->runtime_sys == ENOENT;
+	f->runtime_kind = root.kind;
+	ctl_root_where(&root, f->runtime_at);
+	fd_close(root.dir);
+}
+
 void
 facts_folders(struct facts *f)
 {
@@ -98,9 +113,7 @@ facts_folders(struct facts *f)
 	if (home != NULL)
 		look_at(&f->state, home);
 	free(home);
-	f->runtime_given = getenv("XDG_RUNTIME_DIR") != NULL;
-	f->runtime = ctl_place_where(f->runtime_at);
-	f->runtime_sys = f->runtime ? 0 : errno;
+	look_at_runtime(f);
 	terminal = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC);
 	f->terminals = terminal != -1;
 	fd_close(terminal);

@@ -88,11 +88,18 @@ judge_runtime(const struct facts *f, struct finding *out)
 			"%s: %s: jobs run, and ps, stop and their like do not reach them",
 			f->runtime_at, strerror(f->runtime_sys));
 		find_todo(out, "XDG_RUNTIME_DIR=DIR of yours with mode 0700");
-	} else if (f->runtime_given && strchr(f->runtime_at, '$') == NULL) {
+	} else if (f->runtime_kind == CTL_ROOT_STATE) {
+		find_is(out, VERDICT_WARN, "%s; %s is used, and -d is refused",
+			f->runtime_trouble.text, f->runtime_at);
+		find_todo(out, "XDG_RUNTIME_DIR=DIR of yours with mode 0700");
+	} else if (f->runtime_given && f->runtime_kind != CTL_ROOT_RUNTIME) {
 		find_is(out, VERDICT_WARN,
 			"$XDG_RUNTIME_DIR is no folder of yours alone (0700); %s is used",
 			f->runtime_at);
 		find_todo(out, "chmod 0700 \"$XDG_RUNTIME_DIR\", or unset it");
+	} else if (f->runtime_trouble.text[0] != '\0') {
+		find_is(out, VERDICT_WARN, "%s; %s is used",
+			f->runtime_trouble.text, f->runtime_at);
 	} else {
 		find_is(out, VERDICT_OK, "%s", f->runtime_at);
 	}

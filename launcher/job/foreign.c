@@ -38,7 +38,7 @@ const struct foreign foreign_options[] = {
 	{ "no-python", TORCH, "without it: any program is run as it is" },
 	{ "m", TORCH, "python3 -m MODULE behind xrun's options" },
 	{ "module", TORCH, "python3 -m MODULE behind xrun's options" },
-	{ "max-restarts", TORCH, "without it: nothing is started twice; --job NAME counts the attempts" },
+	{ "max-restarts", TORCH, "--restarts N" },
 	{ "num-processes", "accelerate", RANKS },
 	{ "num-gpus", "deepspeed", RANKS },
 	{ "num-proc", "horovodrun", RANKS },
@@ -107,7 +107,48 @@ const struct foreign foreign_options[] = {
 	{ "j", "parallel", RANKS },
 	{ 0 },
 };
+
+/* After docker, kubectl, ray, Slurm's commands, systemctl and pm2. Checked only if
+ * no program has the name. */
+const struct foreign_verb foreign_verbs[] = {
+	{ "run", "xrun -n N PROGRAM" },
+	{ "launch", "xrun -n N PROGRAM" },
+	{ "start", "xrun -n N PROGRAM" },
+	{ "exec", "xrun -n N PROGRAM" },
+	{ "submit", "xrun -d -n N PROGRAM" },
+	{ "sbatch", "xrun -d -n N PROGRAM" },
+	{ "list", "xrun ps" },
+	{ "jobs", "xrun ps" },
+	{ "ls", "xrun ps" },
+	{ "status", "xrun ps" },
+	{ "squeue", "xrun ps" },
+	{ "info", "xrun doctor" },
+	{ "check", "xrun doctor" },
+	{ "inspect", "xrun ps JOB" },
+	{ "show", "xrun ps JOB" },
+	{ "describe", "xrun ps JOB" },
+	{ "log", "xrun logs JOB" },
+	{ "cancel", "xrun stop JOB" },
+	{ "scancel", "xrun stop JOB" },
+	{ "kill", "xrun stop JOB" },
+	{ "terminate", "xrun stop JOB" },
+	{ "end", "xrun stop JOB" },
+	{ "follow", "xrun logs -f JOB" },
+	{ "join", "xrun attach JOB" },
+	{ "reload", "xrun restart JOB" },
+	{ "env", "xrun --show-env PROGRAM" },
+	{ 0 },
+};
 /* clang-format on */
+
+const char *
+foreign_find_verb(const char *word)
+{
+	for (const struct foreign_verb *v = foreign_verbs; v->name != NULL; v++)
+		if (strcmp(word, v->name) == 0)
+			return v->instead;
+	return NULL;
+}
 
 /* Is the name of @word, up to its value, this one? '_' counts as '-'. */
 static bool

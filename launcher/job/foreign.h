@@ -15,6 +15,18 @@ struct foreign {
 
 extern const struct foreign foreign_options[];
 
+/* A verb of another tool. */
+struct foreign_verb {
+	const char *name;    /* NULL ends */
+	const char *instead; /* what to try */
+};
+
+extern const struct foreign_verb foreign_verbs[];
+
+/* foreign_find_verb() - returns what to try instead of the verb @word of another
+ * tool, or NULL. */
+const char *foreign_find_verb(const char *word);
+
 /* foreign_find() - @word as typed, "--nproc_per_node=8"; NULL: unknown. */
 const struct foreign *foreign_find(const char *word);
 

@@ -2,6 +2,30 @@
 /* hang.c - see hang.h. */
 #include "launcher/job/hang.h"
 
+/* A rank that started a moment later than those that hang may hang with them, and may be
+ * the one that they wait for. So a verdict waits for such a rank, for an eighth of the
+ * time at most. Returns true if it has to wait. */
+static bool
+awaits_more(const struct hang_rank *ranks, uint32_t count, int64_t timeout_ns,
+	int64_t now, int64_t *due)
+{
+	int64_t first = INT64_MAX, next = INT64_MAX, end;
+
+	for (uint32_t i = 0; i < count; i++) {
+		if (!ranks[i].lives || ranks[i].excused)
+			continue;
+		end = ranks[i].sign_ns + timeout_ns;
+		if (end <= now)
+			first = end < first ? end : first;
+		else
+			next = end < next ? end : next;
+	}
+	if (first == INT64_MAX || next > first + timeout_ns / 8)
+		return false;
+	*due = next < *due ? next : *due;
+	return true;
+}
+
 static bool
 judge_silence(struct hang_rank *ranks, uint32_t count, int64_t timeout_ns,
 	int64_t now, int64_t *due)
@@ -23,6 +47,7 @@ judge_silence(struct hang_rank *ranks, uint32_t count, int64_t timeout_ns,
 		if (!r->hangs && end < *due)
 			*due = end;
 	}
+	sure = sure && !awaits_more(ranks, count, timeout_ns, now, due);
 	for (uint32_t i = 0; !sure && i < count; i++)
 		ranks[i].hangs = false;
 	return any && sure;

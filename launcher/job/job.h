@@ -109,7 +109,7 @@ enum cause {
 	CAUSE_HANG,    /* --hang-timeout */
 	CAUSE_SIGNAL,  /* xrun was told to stop */
 	CAUSE_RESTART, /* somebody wants the next attempt */
-	CAUSE_CLOSED,  /* nobody reads stdout, and no files are kept */
+	CAUSE_CLOSED,  /* the reader of stdout exited */
 	CAUSE_XRUN,    /* xrun itself cannot go on */
 };
 
@@ -119,6 +119,12 @@ struct job {
 	struct part *parts; /* in the order of their ranks */
 	uint32_t part_count;
 	char *preload; /* the agent; NULL: no program takes it */
+	char *python;  /* folder with the Python module, or NULL */
+	/* The record of the job, keeper/record.h. Keeper and supervisor have a
+	 * copy each. */
+	char *record_text; /* a JSON object; NULL if memory was exhausted */
+	size_t record_len; /* without its last character */
+	char *record_root; /* folder of the history; may be NULL */
 	struct plan plan;
 	struct state state;
 	struct limits limits;

@@ -18,6 +18,7 @@
 #include "xrun/error.h"
 
 enum on_failure { ON_FAILURE_STOP, ON_FAILURE_CONTINUE };
+enum stdout_close { STDOUT_CLOSE_STOP, STDOUT_CLOSE_CONTINUE };
 enum exit_rule { EXIT_FIRST, EXIT_MAX, EXIT_RANK0 };
 enum port_hold { PORT_HOLD_AUTO, PORT_HOLD_ALWAYS, PORT_HOLD_NEVER };
 enum buffer_mode { BUFFER_LINE, BUFFER_FULL, BUFFER_NONE };
@@ -43,11 +44,13 @@ struct run_options {
 	struct opt_list env_pass; /* globs; none: all that is inherited */
 	const char *env_profile;  /* "auto", "none", "torch,..." */
 	int port_hold;            /* enum port_hold */
+	int mpi;                  /* enum mpi_mode */
 
 	const char *log_dir; /* NULL: the state directory */
 	bool logs;
-	const char *log_rotate; /* "SIZE[,COUNT]", see log/piece.h; or NULL */
-	int log_full;           /* enum log_full */
+	const char *log_rotate;  /* "SIZE[,COUNT]", see log/piece.h; or NULL */
+	const char *log_reserve; /* SIZE, see log/reserve.h; or NULL */
+	int log_full;            /* enum log_full */
 	bool merge_stderr;
 	const char *show;   /* "auto", "all", "first", "none" or a rank list */
 	const char *prefix; /* "auto", "none" or a format */
@@ -65,6 +68,7 @@ struct run_options {
 	int stop_signal;       /* number */
 	int interrupt;         /* enum interrupt_mode */
 	int on_failure;        /* enum on_failure */
+	int on_stdout_close;   /* enum stdout_close */
 	int exit_code;         /* enum exit_rule */
 	const char *stacks_on; /* "none" or a list; options_stacks_on() */
 
@@ -87,6 +91,7 @@ struct run_options {
 	bool debug_faults;  /* said on the command line, and only there */
 	const char *config; /* file, "none" or NULL */
 	bool help;          /* -h */
+	bool version;       /* -V */
 };
 
 extern const struct opt run_options[];

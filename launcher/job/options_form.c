@@ -8,6 +8,7 @@
 #include "launcher/job/options_form.h"
 #include "launcher/log/piece.h"
 #include "launcher/log/prefix.h"
+#include "launcher/log/reserve.h"
 #include "launcher/state/state.h"
 #include "place/topology.h"
 
@@ -75,6 +76,18 @@ form_log_rotate(const char *value, struct xr_error *err)
 	}
 	return fail(err, XR_E_INVAL,
 		"'%.*s' is not a size, or size and count, such as 10M or 10M,5",
+		QUOTED(span_of(value)));
+}
+
+enum xr_status
+form_log_reserve(const char *value, struct xr_error *err)
+{
+	uint64_t size;
+
+	if (reserve_parse(value, &size))
+		return XR_OK;
+	return fail(err, XR_E_INVAL,
+		"'%.*s' is not a size such as 0, 500M or 2G",
 		QUOTED(span_of(value)));
 }
 

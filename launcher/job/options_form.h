@@ -16,6 +16,7 @@ enum xr_status form_bind(const char *value, struct xr_error *err);
 enum xr_status form_job(const char *value, struct xr_error *err);
 enum xr_status form_log_dir(const char *value, struct xr_error *err);
 enum xr_status form_log_rotate(const char *value, struct xr_error *err);
+enum xr_status form_log_reserve(const char *value, struct xr_error *err);
 enum xr_status form_prefix(const char *value, struct xr_error *err);
 enum xr_status form_stacks_on(const char *value, struct xr_error *err);
 enum xr_status form_stdin(const char *value, struct xr_error *err);

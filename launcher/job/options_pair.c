@@ -12,7 +12,8 @@ enum verdict {
 	IDLE,       /* the second does nothing beside the first */
 	REFUSED,    /* they contradict each other, whoever said them */
 	NOT_BESIDE, /* the same, unless the second is the weaker */
-	STRONGER,   /* the stronger of two flags counts; of equals neither */
+	STRONGER,   /* the flag of the stronger source counts; of equal sources
+		     * the first, with a warning */
 };
 
 /* The first is a flag, and looked at first: of a job with default options that
@@ -37,6 +38,7 @@ struct pair {
 static const struct pair pairs[] = {
 	{ OFF("logs", logs), "log-dir", IDLE, NO_FILES, NULL },
 	{ OFF("logs", logs), "log-rotate", IDLE, NO_FILES, NULL },
+	{ OFF("logs", logs), "log-reserve", IDLE, NO_FILES, NULL },
 	{ OFF("logs", logs), "log-full", IDLE, NO_FILES, NULL },
 	{ OFF("logs", logs), "detach", REFUSED,
 		"nothing would be left of the output", "--log-dir DIR" },
@@ -50,7 +52,7 @@ static const struct pair pairs[] = {
 	{ ON("pty", pty), "merge-stderr", IDLE,
 		"both streams of a rank are its terminal", NULL },
 	{ ON("quiet", quiet), "verbose", STRONGER,
-		"nothing is said but what went wrong", "one of the two" },
+		"xrun prints errors and warnings only", NULL },
 	{ ON("show-env", show_env), "dry-run", IDLE, "only variables are shown",
 		NULL },
 	{ ON("show-env", show_env), "report", IDLE, NO_START, NULL },
@@ -116,7 +118,7 @@ tell(const struct pair *p, const struct opt *first, const struct opt *second,
 	char *two = said(found, second, "", true);
 	enum xr_status status = XR_OK;
 
-	if (p->verdict == IDLE)
+	if (p->verdict == IDLE || p->verdict == STRONGER)
 		buf_fmt(&found->warnings, "%s does nothing with %s: %s\n", two,
 			one, p->why);
 	else
@@ -145,9 +147,10 @@ look(const struct pair *p, struct run_options *opt, struct options_found *found,
 
 	if (too == OPT_DEFAULT || !asks(opt, second))
 		return XR_OK;
-	if (p->verdict == STRONGER && by != too) {
-		take_back(opt, by > too ? second : first);
-		return XR_OK;
+	if (p->verdict == STRONGER) {
+		take_back(opt, by < too ? first : second);
+		if (by != too)
+			return XR_OK;
 	}
 	if (by > too && p->verdict != REFUSED)
 		return XR_OK;

@@ -80,6 +80,7 @@ struct aide;
 struct bus;
 struct children;
 struct ctl;
+struct disk_reclaim;
 struct hang_watch;
 struct keys;
 struct lifelines;
@@ -115,6 +116,8 @@ struct sup {
 	bool stacks_kept;            /* they are there */
 
 	struct watch *signals, *keeper, *notes;
+	int signal_fd;        /* of signals */
+	struct watch *reader; /* closed.c: of stdout; NULL: not watched */
 	struct watch *caller; /* of detach.h; NULL: nobody waits */
 	struct watch *output; /* for the first byte; NULL: it has a thread */
 	struct timer *start;  /* the next turn of starts */
@@ -127,6 +130,7 @@ struct sup {
 		};
 		struct timer *deadlines[SUP_DEADLINES]; /* Ctrl-Z holds them */
 	};
+	struct timer *immune;    /* stop.c: the next look for such ranks */
 	struct timer *late;      /* ranks of whose death no event tells */
 	struct timer *strangers; /* look for adopted children to reap */
 	struct timer *publish;   /* job.json; counters of the kernel */
@@ -156,6 +160,9 @@ struct sup {
 	bool account_said;   /* atomic: it was handed to the sink */
 	bool too_large;      /* a log file will never grow, and it was said */
 	int64_t grace_ns;    /* stop.c: clock_now(), when --grace is over */
+	int64_t until_ns;    /* stop.c: deadline of the readers of a job that
+			      * was told to end, clock_now(); 0: none */
+	struct disk_reclaim *reclaim; /* disk.c; NULL: none is under way */
 	int64_t full_ns; /* clock_now() of the last word about a full disk */
 	/* start.c: clock_now() of the first refusal, or 0: */
 	int64_t retry_ns;  /* of a rank */

@@ -9,7 +9,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
@@ -24,11 +23,13 @@
 #include "base/utf8.h"
 #include "launcher/host/check.h"
 #include "launcher/job/outcome.h"
+#include "launcher/keeper/answer.h"
 #include "launcher/keeper/keeper.h"
 #include "launcher/keeper/renew.h"
 #include "launcher/keeper/report_file.h"
 #include "launcher/log/raw.h"
 #include "proc/descend.h"
+#include "proc/lineage.h"
 
 #define SWEEP_PATIENCE (30 * NS_PER_S)
 #define LEAF_TRIES     1000           /* a millisecond each */
@@ -37,10 +38,9 @@
 #define PUT_PATIENCE   1000           /* ms; with a terminal that is stopped */
 #define EXIT_PATIENCE  1              /* seconds; a thread may be frozen */
 #define START_PATIENCE 1              /* seconds; a newborn may be stopped */
-#define SUPER_NAME     "xrun-super"
 #define LOST           "supervisor lost" /* the reason of an end */
 
-enum event { EV_SIGNAL, EV_CHILD, EV_DEATH, EV_OVERDUE, EVENTS };
+enum event { EV_SIGNAL, EV_CHILD, EV_DEATH, EV_OVERDUE, EV_SILENCE, EVENTS };
 
 struct keeper {
 	struct job *job;
@@ -51,24 +51,14 @@ struct keeper {
 	struct signalfd_siginfo info; /* of EV_SIGNAL and EV_CHILD */
 	int status;                   /* of xrun */
 	int wait_status;              /* how the supervisor ended */
+	bool blind;                   /* poll(2) is refused: wait for it */
+	bool killed;                  /* by us: it did not answer */
+	bool traced;                  /* dead, and a debugger keeps it */
+	struct answer answer;         /* of the supervisor, to a signal */
 };
 
 /* True when the job is over. */
 typedef bool action_fn(struct keeper *k);
-
-struct keeper_page *
-keeper_page_new(void)
-{
-	struct keeper_page *page = mmap(NULL, sizeof(*page),
-		PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-
-	if (page == MAP_FAILED)
-		return NULL;
-	page->ctl = CTL_PLACE_NONE;
-	page->listen = page->http = page->next = -1;
-	page->again.best = -1;
-	return page;
-}
 
 bool
 keeper_is_dead(const struct keeper_page *page)
@@ -143,6 +133,9 @@ pass_on(struct keeper *k)
 	if (k->info.ssi_code == SI_KERNEL && info.si_signo != SIGHUP &&
 		!begins_again(k))
 		return false;
+	if (tells_to_end(info.si_signo) &&
+		(info.si_signo != SIGHUP || !k->job->hup_ignored))
+		answer_expect(&k->answer, k->job->page);
 	fault(FAULT_KEEPER_SIGNAL, FAULT_ANY);
 	syscall(SYS_pidfd_send_signal, k->pidfd, info.si_signo, &info, 0);
 	/* Whoever stopped it (a rank can) does not keep it from ending. */
@@ -259,6 +252,8 @@ remove_silent(struct job *job, int status, const char *reason)
 		return;
 	if (!state_remove(&job->state))
 		close_record(job, status, reason);
+	else
+		job->page->removed = 1;
 	job->page->silent = 0;
 }
 
@@ -364,6 +359,7 @@ give_up(struct keeper *k, const char *what)
 		what, strerror(errno));
 	ctl_place_remove(&k->job->page->ctl);
 	close_record(k->job, EXIT_XRUN, "xrun");
+	record_note(k->job, EXIT_XRUN, "xrun");
 	k->status = EXIT_XRUN;
 	return true;
 }
@@ -397,6 +393,8 @@ begin_again(struct keeper *k)
 	syscall(SYS_pidfd_send_signal, k->pidfd, SIGKILL, NULL, 0);
 	save_left(k);
 	remove_leaves(k);
+	k->answer = (struct answer){ 0 };
+	k->killed = false;
 	if (renew_job(k->job, &what) == -1 || !make_supervisor(k, &what))
 		return give_up(k, what);
 	hear_late(k);
@@ -413,21 +411,46 @@ remove_socket(const struct job *job)
 		ctl_place_forget(job->state.id);
 }
 
+/* The supervisor is dead. A debugger can keep it from being reaped: then the signal
+ * is not known, and it was SIGKILL most likely. */
+static void
+keeper_reap(struct keeper *k)
+{
+	siginfo_t info = { 0 };
+	int flags = WEXITED | (k->blind ? 0 : WNOHANG), failed;
+
+	do
+		failed = waitid(P_PID, (id_t)k->pid, &info, flags);
+	while (failed == -1 && errno == EINTR);
+	k->traced = failed == 0 && info.si_pid == 0;
+	if (k->traced)
+		k->wait_status = SIGKILL;
+	else
+		k->wait_status = info.si_code == CLD_EXITED ?
+			info.si_status << 8 :
+			info.si_status;
+}
+
+/* The sweep leaves a supervisor that cannot be reaped. */
+static bool
+is_traced(pid_t pid, void *ctx)
+{
+	const struct keeper *k = ctx;
+
+	return k->traced && pid == k->pid;
+}
+
 /* The supervisor is dead. With a verdict that is the end of the job; without
  * one it crashed, and everything below it is ours now. */
 static bool
 supervisor_died(struct keeper *k)
 {
-	struct descend everybody = { 0 };
-	siginfo_t info = { 0 };
+	struct descend everybody = { .keep = is_traced, .ctx = k };
 	uint32_t alive;
 	bool silent;
 
 	fault(FAULT_KEEPER_DEATH, FAULT_ANY);
-	/* It is dead, whatever becomes of asking how. */
-	while (waitid(P_PID, (id_t)k->pid, &info, WEXITED) == -1 &&
-		errno == EINTR)
-		continue;
+	keeper_reap(k);
 	if (begins_again(k))
 		return begin_again(k);
 	if (take_verdict(k) || end_as_told(k)) {
@@ -435,11 +458,11 @@ supervisor_died(struct keeper *k)
 		remove_leaves(k);
 		ctl_place_remove(&k->job->page->ctl);
 		remove_silent(k->job, k->status, LOST);
+		if (WIFSIGNALED(k->wait_status))
+			record_note(k->job, k->status, LOST);
 		return true;
 	}
 	own_tty_restore(&k->job->page->own);
-	k->wait_status = info.si_code == CLD_EXITED ? info.si_status << 8 :
-						      info.si_status;
 	/* The last rank's write ends stand in the slots. */
 	for (int slot = SPAWN_SLOT_IN; slot < SPAWN_SLOTS; slot++)
 		close(slot);
@@ -454,11 +477,13 @@ supervisor_died(struct keeper *k)
 	put_back(k);
 	silent = !k->job->page->kept && raw_written(k->job->share) == 0 &&
 		state_remove(&k->job->state);
+	k->job->page->removed = silent;
 	if (silent)
 		k->job->page->where[0] = '\0';
 	say_lost(k, alive);
 	if (!silent)
 		close_record(k->job, EXIT_XRUN, LOST);
+	record_note(k->job, EXIT_XRUN, LOST);
 	k->status = EXIT_XRUN;
 	return true;
 }
@@ -486,8 +511,30 @@ overdue(struct keeper *k)
 	(void)!read(k->job->page->overdue, &times, sizeof(times));
 	if (__atomic_load_n(&k->job->page->started, __ATOMIC_SEQ_CST))
 		return false;
-	descend_wake(k->pid, SUPER_NAME);
+	descend_wake(k->pid, KEEPER_SUPER_NAME);
 	arm(k->job, START_PATIENCE);
+	return false;
+}
+
+static bool
+keeper_on_silence(struct keeper *k)
+{
+	bool missed = answer_missed(&k->answer, k->job->page);
+
+	if (begins_again(k))
+		return false;
+	if (missed && take_verdict(k))
+		return true;
+	if (k->killed && answer_is_dead(k->pid))
+		return supervisor_died(k);
+	if (missed && !k->killed)
+		dprintf(STDERR_FILENO,
+			"xrun: the supervisor does not answer: xrun ends it\n");
+	k->killed = k->killed || missed;
+	if (k->killed) {
+		syscall(SYS_pidfd_send_signal, k->pidfd, SIGKILL, NULL, 0);
+		answer_expect_soon(&k->answer, k->job->page);
+	}
 	return false;
 }
 
@@ -496,6 +543,7 @@ static action_fn *const actions[EVENTS] = {
 	[EV_CHILD] = child_changed,
 	[EV_DEATH] = supervisor_died,
 	[EV_OVERDUE] = overdue,
+	[EV_SILENCE] = keeper_on_silence,
 };
 
 static enum event
@@ -509,12 +557,16 @@ wait_for_event(struct keeper *k)
 	int n;
 
 	for (;;) {
-		n = poll(p, 3, -1);
+		n = poll(p, 3, answer_timeout(&k->answer));
 		/* In a sandbox that knows no poll(2) it is waited for. */
-		if (n < 0 && (errno == ENOSYS || errno == EPERM))
+		if (n < 0 && (errno == ENOSYS || errno == EPERM)) {
+			k->blind = true;
 			return EV_DEATH;
+		}
 		if (n < 0)
 			continue;
+		if (n == 0)
+			return EV_SILENCE;
 		if (p[1].revents != 0)
 			return EV_DEATH;
 		if (p[2].revents != 0)
@@ -535,6 +587,7 @@ watch_over(struct keeper *k)
 	while (!over)
 		over = actions[wait_for_event(k)](k);
 	own_tty_restore(&k->job->page->own);
+	record_remove(k->job);
 	return k->status;
 }
 
@@ -559,8 +612,10 @@ be_supervisor(struct job *job, keeper_fn *job_fn)
 	bool again;
 	int status;
 
-	prctl(PR_SET_NAME, SUPER_NAME);
+	prctl(PR_SET_NAME, KEEPER_SUPER_NAME);
 	prctl(PR_SET_PDEATHSIG, SIGCONT); /* stopped or not: it has to know */
+	lineage_set(job->page->record.lineage);
+	record_begin(job);
 	fault(FAULT_SUPER_START, FAULT_ANY);
 	status = job_fn(job);
 	keeper_all_started(job->page);
@@ -575,6 +630,10 @@ be_supervisor(struct job *job, keeper_fn *job_fn)
 			leave_pending(job);
 		arm(job, EXIT_PATIENCE);
 		remove_silent(job, status, outcome_of(job).reason);
+		if (!again) {
+			record_note(job, status, outcome_of(job).reason);
+			record_remove(job);
+		}
 	}
 	_exit(0);
 }
@@ -599,6 +658,7 @@ cannot(const struct job *job, const char *call)
 	dprintf(STDERR_FILENO, "xrun: cannot start the supervisor: %s: %s\n",
 		call, strerror(errno));
 	state_remove(&job->state);
+	record_remove(job);
 	return EXIT_XRUN;
 }
 

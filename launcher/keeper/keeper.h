@@ -18,12 +18,14 @@
 #include "launcher/job/again.h"
 #include "launcher/job/job.h"
 #include "launcher/keeper/own_tty.h"
+#include "launcher/keeper/record.h"
 #include "launcher/log/modes.h"
 #include "proc/leaf.h"
 
 #define KEEPER_VERDICT    0x100 /* set in the verdict when there is one */
 #define KEEPER_AGAIN      0x200 /* in the verdict: the job begins again */
-#define KEEPER_NO_VERDICT -1    /* the job is not over: the keeper ends it */
+#define KEEPER_SUPER_NAME "xrun-super" /* of the supervisor, in /proc */
+#define KEEPER_NO_VERDICT -1 /* the job is not over: the keeper ends it */
 
 /* Shared; the supervisor writes, the keeper reads. */
 struct keeper_page {
@@ -38,8 +40,11 @@ struct keeper_page {
 	int32_t overdue; /* timer of the keeper's: the supervisor ends by then,
 			  * or has started all ranks */
 	int32_t started; /* all ranks are, or none will be */
+	int32_t heard;   /* answer.h: counter of signal reads */
 	int32_t silent;  /* no rank wrote a byte: the folder is to go */
 	int32_t kept;    /* it stays all the same */
+	int32_t removed; /* it is gone */
+	struct record record;
 	struct own_tty own;
 	struct again again;   /* sup/next.c, and of all attempts */
 	struct ctl_place ctl; /* the control socket's */

@@ -21,7 +21,9 @@
 #include "base/host.h"
 #include "launcher/ctl/place.h"
 #include "launcher/job/outcome.h"
+#include "launcher/keeper/lost.h"
 #include "launcher/keeper/orphan.h"
+#include "launcher/state/history.h"
 #include "launcher/state/jobs.h"
 #include "launcher/state/retain.h"
 #include "launcher/state/state.h"
@@ -33,6 +35,7 @@
 #define PATIENCE    (2 * NS_PER_S) /* with processes that take time to end */
 #define GROUP_TRIES 1000 /* a millisecond each, for the killed to go */
 #define DYING_NS    (2 * NS_PER_S) /* for an xrun that was killed to be gone */
+#define NOW_NS      (NS_PER_S / 4)
 #define AGAIN_NS    (5 * NS_PER_MS)
 #define PLACES_S    1 /* for its runtime folder to be swept */
 
@@ -52,6 +55,7 @@ struct orphan {
 	struct timespec age; /* of the folder */
 	uint32_t attempt;    /* that was lost */
 	cJSON *json;         /* of job.json; NULL: there is none */
+	const cJSON *record; /* of the running job; may be NULL */
 };
 
 static bool
@@ -60,24 +64,26 @@ is_same(const char *text, const char *here)
 	return text == NULL || strcmp(text, here) == 0;
 }
 
-/* Did it begin since this machine was started? */
-static bool
-is_of_this_boot(const struct orphan *o)
+/* Copies the members of the record that job.json has as well. */
+static void
+add_recorded(cJSON *json, const cJSON *record)
 {
-	struct timespec up;
-	char boot[64];
+	static const char *const keys[] = { "pid", "ranks", "argv", "boot" };
+	const cJSON *item;
 
-	if (o->json != NULL)
-		return is_same(jobs_text(o->json, "boot"),
-			host_boot(boot, sizeof(boot)));
-	return clock_gettime(CLOCK_BOOTTIME, &up) == 0 &&
-		clock_wall() - o->since < up.tv_sec * NS_PER_S;
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+		item = cJSON_GetObjectItemCaseSensitive(record, keys[i]);
+		if (item != NULL)
+			cJSON_AddItemToObject(json, keys[i],
+				cJSON_Duplicate(item, true));
+	}
 }
 
 /* Only what it said in time can be said of it: its beginning. */
 static cJSON *
 beginning(const struct orphan *o)
 {
+	const char *start = jobs_text(o->record, "start");
 	char text[256];
 	cJSON *json = cJSON_CreateObject();
 
@@ -86,7 +92,9 @@ beginning(const struct orphan *o)
 	cJSON_AddNumberToObject(json, "attempt", o->attempt);
 	cJSON_AddStringToObject(json, "host", host_name(text, sizeof(text)));
 	cJSON_AddStringToObject(json, "start",
-		clock_stamp(o->since, text, sizeof(text)));
+		start != NULL ? start :
+				clock_stamp(o->since, text, sizeof(text)));
+	add_recorded(json, o->record);
 	return json;
 }
 
@@ -169,28 +177,15 @@ end_groups(const struct orphan *o)
 	leaf_close(&leaves);
 }
 
-static struct stray_job
-stray_job_of(const struct orphan *o)
-{
-	return (struct stray_job){
-		.id = o->id,
-		.since = o->since,
-		.cgroup = jobs_text(o->json, "cgroup"),
-	};
-}
-
-/* False if somebody is left. */
+/* Returns false if processes are left. Those of another boot are gone. */
 static bool
 end_all(const struct orphan *o, uint32_t *ended)
 {
-	const struct stray_job job = stray_job_of(o);
-	bool gone;
+	const struct stray_job job = lost_stray(o->json);
+	bool gone = stray_end(&job, clock_now() + PATIENCE, ended);
 
-	*ended = 0;
-	if (!is_of_this_boot(o))
-		return true;
-	gone = stray_end(&job, clock_now() + PATIENCE, ended);
-	end_groups(o);
+	if (job.lineage != 0)
+		end_groups(o);
 	return gone;
 }
 
@@ -257,36 +252,30 @@ has_groups(const struct orphan *o)
 static void
 tell(const struct tour *tour, struct orphan *o)
 {
-	struct orphan_facts facts = { .dir = o->dir };
+	struct orphan_facts facts = { .id = o->id, .dir = o->dir };
 
 	if (is_readable(o) && !cJSON_HasObjectItem(o->json, "exit") &&
 		is_of_this_host(o)) {
-		facts.job = stray_job_of(o);
-		facts.this_boot = is_of_this_boot(o);
-		facts.groups = facts.this_boot && has_groups(o);
+		facts.job = lost_stray(o->json);
+		facts.groups = facts.job.lineage != 0 && has_groups(o);
 		tour->fn(tour->ctx, &facts);
 	}
 	cJSON_Delete(o->json);
 }
 
-/* With its lock in hand. Where no record names a host, only what was found here
- * tells that the job was ours. */
+/* The caller holds its lock. */
 static void
-end_orphan(struct orphan *o)
+end_orphan(struct orphan *o, uint32_t before)
 {
 	const struct state closed = { .lock_fd = o->lock };
 	uint32_t ended;
 
 	if (!is_readable(o))
 		return;
-	if (cJSON_HasObjectItem(o->json, "exit")) {
+	if (cJSON_HasObjectItem(o->json, "exit"))
 		state_close(&closed); /* by an xrun that did not mark it */
-	} else if (is_of_this_host(o) && end_all(o, &ended)) {
-		if (o->json != NULL || ended > 0)
-			close_record(o, ended);
-		else
-			state_close(&closed); /* not to be asked again */
-	}
+	else if (is_of_this_host(o) && end_all(o, &ended))
+		close_record(o, before + ended);
 	cJSON_Delete(o->json);
 }
 
@@ -307,10 +296,11 @@ is_dying(const struct orphan *o, ino_t lock)
 {
 	pid_t taker = locks_owner(lock), keeper;
 	cJSON *json = jobs_read(o->dir);
+	bool own = lost_is_own(json);
 
 	keeper = (pid_t)jobs_number(json, "pid", 0);
 	cJSON_Delete(json);
-	if (keeper > 0 && lives(keeper))
+	if (own || (keeper > 0 && lives(keeper)))
 		return false;
 	return taker == 0 || !lives(taker);
 }
@@ -332,7 +322,7 @@ take(struct tour *tour, struct orphan *o)
 		tell(tour, o);
 		return false;
 	}
-	end_orphan(o);
+	end_orphan(o, 0);
 	closed = fstat(o->lock, &st) == 0 && st.st_size != 0;
 	tour->ended = tour->ended || closed;
 	return closed;
@@ -369,13 +359,15 @@ orphan_end(const struct state *st)
 {
 	struct orphan o = { .id = st->id, .lock = st->lock_fd };
 	struct stat lock;
+	bool dying;
 
+	lost_end_all(&dying);
 	if (fstat(st->lock_fd, &lock) == -1 ||
 		snprintf(o.dir, sizeof(o.dir), "%s", st->dir) >=
 			(int)sizeof(o.dir))
 		return;
 	o.since = lock.st_mtim.tv_sec * NS_PER_S + lock.st_mtim.tv_nsec;
-	end_orphan(&o);
+	end_orphan(&o, 0);
 }
 
 void
@@ -385,17 +377,97 @@ orphan_each(const char *root, orphan_fn *fn, void *ctx)
 		&(struct tour){ .root = root, .fn = fn, .ctx = ctx });
 }
 
-void
-orphan_end_bare(void *root, const char *id, int64_t since)
+/* The folder was opened again by the next attempt. */
+static bool
+is_continued(const char *dir, const cJSON *record)
 {
-	struct orphan o = { .id = id, .lock = -1, .since = since };
-	struct stat st;
-	uint32_t ended;
+	return state_next_number(dir) >
+		(uint32_t)jobs_number(record, "attempt", 0) + 1;
+}
 
-	if (snprintf(o.dir, sizeof(o.dir), "%s/%s", (const char *)root, id) <
-			(int)sizeof(o.dir) &&
-		lstat(o.dir, &st) == -1 && errno == ENOENT)
-		end_all(&o, &ended);
+/* True if the folder is closed by now, or is gone. */
+static bool
+close_folder(const char *id, const char *dir, const cJSON *record,
+	uint32_t ended)
+{
+	struct orphan o = { .id = id, .lock = -1, .record = record };
+	char lock[PATH_MAX];
+	struct stat st;
+	bool over;
+
+	snprintf(o.dir, sizeof(o.dir), "%s", dir);
+	if (snprintf(lock, sizeof(lock), "%s/lock", dir) >= (int)sizeof(lock))
+		return true;
+	o.lock = open(lock, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	if (o.lock == -1)
+		return errno == ENOENT;
+	over = flock(o.lock, LOCK_EX | LOCK_NB) == 0;
+	if (over && fstat(o.lock, &st) == 0 && st.st_size == 0 &&
+		st.st_uid == geteuid()) {
+		o.since = st.st_mtim.tv_sec * NS_PER_S + st.st_mtim.tv_nsec;
+		end_orphan(&o, ended);
+	}
+	fd_close(o.lock);
+	return over || is_continued(dir, record);
+}
+
+/* A job without a folder among the others gets a line of the history. */
+static void
+add_to_history(const cJSON *record, uint32_t ended)
+{
+	const char *root = jobs_text(record, "root");
+	cJSON *line = cJSON_Duplicate(record, true);
+	char stamp[40], *text;
+
+	cJSON_AddStringToObject(line, "end",
+		clock_stamp(clock_wall(), stamp, sizeof(stamp)));
+	cJSON_AddNumberToObject(line, "exit", EXIT_XRUN);
+	cJSON_AddStringToObject(line, "reason", "supervisor lost");
+	cJSON_AddNumberToObject(line, "left_behind", ended);
+	text = cJSON_PrintUnformatted(line);
+	cJSON_Delete(line);
+	if (text != NULL && root != NULL)
+		history_add_line(root, text);
+	free(text);
+}
+
+/* Its folder is not one of those below the root. */
+static bool
+is_elsewhere(const cJSON *record, const char *dir)
+{
+	const char *root = jobs_text(record, "root");
+	size_t len = root == NULL ? 0 : strlen(root);
+
+	return dir == NULL || root == NULL || strncmp(dir, root, len) != 0 ||
+		dir[len] != '/' || strchr(dir + len + 1, '/') != NULL;
+}
+
+/* It had ended, and its xrun was killed after it had said so. */
+static bool
+is_in_history(const cJSON *record)
+{
+	const char *start = jobs_text(record, "start"), *said;
+	struct history h;
+	bool is;
+
+	history_read(&h, jobs_text(record, "root"));
+	said = jobs_text(history_find(&h, jobs_text(record, "job")), "start");
+	is = start != NULL && said != NULL && strcmp(start, said) == 0;
+	history_fini(&h);
+	return is;
+}
+
+bool
+orphan_close_recorded(const cJSON *record, uint32_t ended)
+{
+	const char *id = jobs_text(record, "job");
+	const char *dir = jobs_text(record, "dir");
+
+	if (dir != NULL && !close_folder(id, dir, record, ended))
+		return false;
+	if (is_elsewhere(record, dir) && !is_in_history(record))
+		add_to_history(record, ended);
+	return true;
 }
 
 struct held {
@@ -428,7 +500,7 @@ sweep_places(void *root)
 	struct held held = { .root = root };
 
 	for (;;) {
-		ctl_place_sweep(orphan_end_bare, root);
+		ctl_place_sweep();
 		held.by_dead = false;
 		ctl_place_each(look_at_held, &held);
 		if (!held.by_dead || clock_now() >= deadline)
@@ -456,23 +528,43 @@ sweep_again(char *root)
 		pthread_detach(thread);
 }
 
-void
-orphan_run(void *path)
+/* True if there was one. */
+static bool
+run_until(char *path, int64_t deadline)
 {
 	const struct timespec pause = { .tv_nsec = AGAIN_NS };
-	int64_t deadline = clock_now() + DYING_NS;
 	struct tour tour = { .root = path };
-	bool waited = false;
+	bool waited = false, lost, dying;
 
 	for (;;) {
 		tour.dying = false;
-		state_each_open(path, look_at, &tour);
+		lost = lost_end_all(&dying);
+		tour.ended = tour.ended || lost;
+		tour.dying = dying;
+		if (path != NULL)
+			state_each_open(path, look_at, &tour);
 		if (!tour.dying || clock_now() >= deadline)
 			break;
 		waited = true;
 		nanosleep(&pause, NULL);
 	}
-	if (tour.ended || waited)
-		sweep_again(strdup(path));
+	return tour.ended || waited;
+}
+
+void
+orphan_run(void *path)
+{
+	if (run_until(path, clock_now() + DYING_NS))
+		sweep_again(path == NULL ? state_home() : strdup(path));
 	free(path);
+}
+
+void
+orphan_run_now(void)
+{
+	char *root = state_home();
+
+	if (run_until(root, clock_now() + NOW_NS))
+		ctl_place_sweep();
+	free(root);
 }

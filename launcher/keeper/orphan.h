@@ -3,15 +3,17 @@
  * orphan.h - jobs whose xrun did not live to end them.
  *
  * When keeper and supervisor are killed at once, nobody is left to sweep. The
- * next job of the same user does: it looks for folders whose lock is free and
- * whose lock file says that the job is not closed (state.h), ends what is left
- * of the job (proc/stray.h), and closes the record: job.json with "exit": 125
- * and "reason": "supervisor lost" (where only the supervisor was killed, the
- * keeper has done so). Of a job that kept no folder, the folder of its control socket
- * is what is found (ctl/place.h). It runs on the helper thread, after the
- * ranks have started, and costs one look at each folder. For an xrun that was
- * killed and is not gone yet, it looks again for two seconds; then the folders of
- * control sockets are swept once more.
+ * next xrun of the same user does. It takes the records whose lock is free
+ * (lost.h), ends the processes of these jobs and closes what they left:
+ * job.json with "exit": 125 and "reason": "supervisor lost". (Where only the
+ * supervisor was killed, the keeper has done so.) Then it looks for folders of
+ * jobs whose lock is free and whose lock file says that the job is not closed
+ * (state.h): their records are gone, as after a new boot.
+ *
+ * A job does that on the helper thread, after its ranks have started. For an
+ * xrun that was killed and is not gone yet, it looks again for two seconds; then
+ * the folders of control sockets are swept once more. A verb does it before
+ * anything else, with less patience.
  */
 #ifndef LAUNCHER_KEEPER_ORPHAN_H
 #define LAUNCHER_KEEPER_ORPHAN_H
@@ -26,23 +28,29 @@
  * the next attempt. Blocks for seconds if somebody is left of it. */
 void orphan_end(const struct state *state);
 
-/* orphan_run() - work_fn: all below the root folder @path, which it frees. */
+/* orphan_run() - work_fn: ends all lost jobs, and all below the root folder @path,
+ * which may be NULL. Frees @path. */
 void orphan_run(void *path);
 
+/* orphan_run_now() - the same for a verb of this user: waits a moment only for an
+ * xrun that was killed. */
+void orphan_run_now(void);
+
 /*
- * orphan_end_bare() - ctl_dead_fn: those of job @id that bear its name, which is
- * all there is where it kept no folder.
+ * orphan_close_recorded() - closes the record of a lost job whose processes were ended.
  *
- * @root: the root folder; nothing is done if it has a folder there, since that
- *        knows more
+ * @record:  of the running job, lost.h
+ * @ended:   how many of its processes were ended
+ * Returns   false if its folder is locked; the caller tries later
  */
-void orphan_end_bare(void *root, const char *id, int64_t since);
+struct cJSON;
+bool orphan_close_recorded(const struct cJSON *record, uint32_t ended);
 
 /* A job whose xrun did not live to end it. */
 struct orphan_facts {
+	const char *id;
 	const char *dir;      /* its folder */
-	struct stray_job job; /* what its processes bear */
-	bool this_boot;       /* else there are none */
+	struct stray_job job; /* its processes */
 	bool groups;          /* it has control groups still */
 };
 

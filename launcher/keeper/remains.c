@@ -3,20 +3,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#include <cjson/cJSON.h>
-
-#include "base/clock.h"
-#include "base/host.h"
 #include "base/mem.h"
 #include "launcher/ctl/place.h"
+#include "launcher/keeper/lost.h"
 #include "launcher/keeper/orphan.h"
 #include "launcher/keeper/remains.h"
 #include "launcher/state/jobs.h"
+#include "proc/lineage.h"
 #include "proc/stray.h"
-
-#define PATIENCE (2 * NS_PER_S) /* with those of one job */
 
 struct look {
 	struct remains *out;
@@ -24,70 +19,65 @@ struct look {
 };
 
 static struct remain *
-find(struct remains *r, const char *id)
+remains_get(struct remains *r, const char *id, bool known)
 {
 	for (size_t i = 0; i < r->count; i++)
-		if (strcmp(r->remain[i].id, id) == 0)
+		if (r->remain[i].known == known &&
+			strcmp(r->remain[i].id, id) == 0)
 			return &r->remain[i];
 	return NULL;
 }
 
 const struct remain *
-remains_find(const struct remains *r, const char *id)
+remains_find(const struct remains *r, const char *id, bool known)
 {
-	return find((struct remains *)r, id);
+	return remains_get((struct remains *)r, id, known);
 }
 
+/* That of job @id, which is new if it was not met before. */
 static struct remain *
-add(struct remains *r, const char *id)
+remains_add(struct remains *r, const char *id, bool known)
 {
-	struct remain *one;
+	struct remain *one = remains_get(r, id, known);
 
+	if (one != NULL)
+		return one;
 	r->remain = xrealloc(r->remain, (r->count + 1) * sizeof(*r->remain));
 	one = &r->remain[r->count++];
 	memset(one, 0, sizeof(*one));
 	snprintf(one->id, sizeof(one->id), "%s", id);
+	one->known = known;
 	return one;
 }
 
 static void
-add_orphan(void *ctx, const struct orphan_facts *facts)
+remains_add_lost(void *ctx, const struct lost_facts *facts)
 {
 	struct look *look = ctx;
-	struct remain *r = add(look->out, facts->job.id);
+	struct remain *r = remains_add(look->out, facts->id, true);
 
-	r->known = true;
 	r->unclosed = true;
-	r->groups = facts->groups;
-	r->since = facts->job.since;
-	r->cgroup =
-		facts->job.cgroup == NULL ? NULL : xstrdup(facts->job.cgroup);
-	r->this_boot = facts->this_boot;
-}
-
-/* Did it begin since this machine was started? By its clock alone. */
-static bool
-is_of_this_boot(int64_t since)
-{
-	struct timespec up;
-
-	return clock_gettime(CLOCK_BOOTTIME, &up) == 0 &&
-		clock_wall() - since < up.tv_sec * NS_PER_S;
+	r->job = facts->job;
 }
 
 static void
-add_socket(void *ctx, const char *id, int64_t since)
+remains_add_orphan(void *ctx, const struct orphan_facts *facts)
 {
 	struct look *look = ctx;
-	struct remain *r = find(look->out, id);
+	struct remain *r = remains_add(look->out, facts->id, true);
 
-	if (r == NULL) {
-		r = add(look->out, id);
-		r->known = true;
-		r->since = since;
-		r->this_boot = is_of_this_boot(since);
-	}
-	r->socket = true;
+	r->unclosed = true;
+	r->groups = facts->groups;
+	if (r->job.lineage == LINEAGE_NONE)
+		r->job = facts->job;
+}
+
+static void
+remains_add_socket(void *ctx, const char *id)
+{
+	struct look *look = ctx;
+
+	remains_add(look->out, id, true)->socket = true;
 }
 
 struct search {
@@ -95,8 +85,16 @@ struct search {
 	bool found;
 };
 
+static void
+remains_is_record(void *ctx, const struct lost_facts *facts)
+{
+	struct search *s = ctx;
+
+	s->found = s->found || strcmp(s->id, facts->id) == 0;
+}
+
 static bool
-is_it(void *ctx, const char *id)
+remains_is_socket(void *ctx, const char *id)
 {
 	struct search *s = ctx;
 
@@ -105,125 +103,51 @@ is_it(void *ctx, const char *id)
 }
 
 static bool
-has_socket(const char *id)
+remains_runs(const struct look *look, const char *id)
 {
 	struct search s = { .id = id };
+	char dir[PATH_MAX];
+	bool running = false;
 
-	ctl_place_each(is_it, &s);
+	if (look->root != NULL &&
+		snprintf(dir, sizeof(dir), "%s/%s", look->root, id) <
+			(int)sizeof(dir) &&
+		jobs_is(dir, &running) && running)
+		return true;
+	lost_each_held(remains_is_record, &s);
+	ctl_place_each(remains_is_socket, &s);
 	return s.found;
 }
 
-static bool
-says(const cJSON *json, const char *key, const char *here)
-{
-	const char *text = jobs_text(json, key);
-
-	return text == NULL || strcmp(text, here) == 0;
-}
-
-/* What its folder says of a job that has ended; false if that is nothing to
- * judge processes by. */
-static bool
-read_record(const char *dir, struct remain *r)
-{
-	char host[256], boot[64];
-	cJSON *json = jobs_read(dir);
-	int64_t since = clock_parse(jobs_text(json, "start"));
-	const char *group = jobs_text(json, "cgroup");
-	bool usable;
-
-	usable = json != NULL && since != -1 &&
-		says(json, "host", host_name(host, sizeof(host))) &&
-		says(json, "boot", host_boot(boot, sizeof(boot)));
-	if (usable) {
-		r->known = true;
-		r->this_boot = true;
-		r->since = since;
-		r->cgroup = group == NULL ? NULL : xstrdup(group);
-	}
-	cJSON_Delete(json);
-	return usable;
-}
-
-/* The job that a process names, which is not among those that lost their xrun:
- * NULL if it runs. */
+/* Returns the lost job of process @pid, or NULL. */
 static struct remain *
-look_up(struct look *look, const char *id)
+remains_of(struct remains *r, pid_t pid)
 {
-	char dir[PATH_MAX];
-	bool running = false, folder;
-	struct remain *r;
-
-	folder = look->root != NULL &&
-		snprintf(dir, sizeof(dir), "%s/%s", look->root, id) <
-			(int)sizeof(dir) &&
-		jobs_is(dir, &running);
-	if (running || has_socket(id))
-		return NULL;
-	r = add(look->out, id);
-	if (folder)
-		read_record(dir, r);
-	return r;
+	for (size_t i = 0; i < r->count; i++)
+		if (r->remain[i].known && stray_fits(&r->remain[i].job, pid))
+			return &r->remain[i];
+	return NULL;
 }
 
-static bool
-is_of(const struct remain *r, const struct stray *stray)
-{
-	const struct stray_job job = {
-		.id = r->id,
-		.since = r->since,
-		.cgroup = r->cgroup,
-	};
-
-	return r->this_boot && stray_fits(&job, stray);
-}
-
-/* A process that says it is of a known job and cannot be stays out. */
+/* A process that says it is of a job, and is not known to be, is only listed. */
 static void
-add_stray(void *ctx, const struct stray *stray)
+remains_add_stray(void *ctx, const struct stray *stray)
 {
 	struct look *look = ctx;
-	struct remain *r;
+	struct remain *r = remains_of(look->out, stray->pid);
 	struct remain_process *p;
 
-	if (!state_name_valid(stray->job))
-		return; /* anybody can say anything */
-	r = find(look->out, stray->job);
-	if (r == NULL)
-		r = look_up(look, stray->job);
-	if (r == NULL || (r->known && !is_of(r, stray)))
-		return;
+	if (r == NULL) {
+		if (stray->job == NULL || stray->watched ||
+			!state_name_valid(stray->job) ||
+			remains_runs(look, stray->job))
+			return;
+		r = remains_add(look->out, stray->job, false);
+	}
 	r->process = xrealloc(r->process, (r->count + 1) * sizeof(*p));
 	p = &r->process[r->count++];
 	p->pid = stray->pid;
 	snprintf(p->name, sizeof(p->name), "%s", stray->name);
-}
-
-static bool
-is_something(const struct remain *r)
-{
-	return r->unclosed || r->groups || r->socket || r->count > 0;
-}
-
-static void
-fini_one(struct remain *r)
-{
-	free(r->cgroup);
-	free(r->process);
-}
-
-/* Jobs that were looked up for a process that was not theirs. */
-static void
-drop_empty(struct remains *r)
-{
-	size_t kept = 0;
-
-	for (size_t i = 0; i < r->count; i++)
-		if (is_something(&r->remain[i]))
-			r->remain[kept++] = r->remain[i];
-		else
-			fini_one(&r->remain[i]);
-	r->count = kept;
 }
 
 void
@@ -233,46 +157,26 @@ remains_look(struct remains *out)
 	struct look look = { .out = out, .root = root };
 
 	*out = (struct remains){ 0 };
+	lost_each(remains_add_lost, &look);
 	if (root != NULL)
-		orphan_each(root, add_orphan, &look);
-	ctl_place_each_dead(add_socket, &look);
-	stray_each(add_stray, &look);
-	drop_empty(out);
+		orphan_each(root, remains_add_orphan, &look);
+	ctl_place_each_dead(remains_add_socket, &look);
+	stray_each(remains_add_stray, &look);
 	free(root);
-}
-
-static void
-end_processes(const struct remain *r)
-{
-	const struct stray_job job = {
-		.id = r->id,
-		.since = r->since,
-		.cgroup = r->cgroup,
-	};
-	uint32_t ended;
-
-	if (r->known && r->this_boot && !r->unclosed && r->count > 0)
-		stray_end(&job, clock_now() + PATIENCE, &ended);
 }
 
 void
-remains_end(const struct remains *found)
+remains_end(void)
 {
-	char *root = state_home();
-
-	if (root != NULL)
-		orphan_run(xstrdup(root));
-	for (size_t i = 0; i < found->count; i++)
-		end_processes(&found->remain[i]);
-	ctl_place_sweep(root == NULL ? NULL : orphan_end_bare, root);
-	free(root);
+	orphan_run(state_home());
+	ctl_place_sweep();
 }
 
 void
 remains_fini(struct remains *r)
 {
 	for (size_t i = 0; i < r->count; i++)
-		fini_one(&r->remain[i]);
+		free(r->remain[i].process);
 	free(r->remain);
 	*r = (struct remains){ 0 };
 }

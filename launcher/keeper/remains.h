@@ -2,10 +2,11 @@
 /*
  * remains.h - what jobs left that are over: for a person who asks.
  *
- * Ending is what the next job's xrun does anyway (orphan.h, ctl/place.h), and
- * in addition processes of jobs that were ended in order. Looking finds what
- * would be ended, with the same eyes, and changes nothing. What belongs to a
- * job that runs is neither told nor touched.
+ * remains_end() ends what the next job's xrun ends anyway (orphan.h,
+ * ctl/place.h). remains_look() finds the same and changes nothing. It also finds
+ * processes that only say that they are of a job: XRUN_JOB in an environment is
+ * no proof, so xrun never ends them. Processes and files of a job
+ * that runs are neither listed nor touched.
  *
  * For short-lived verbs: memory that is missing ends xrun.
  */
@@ -19,6 +20,7 @@
 #include <sys/types.h>
 
 #include "launcher/state/state.h"
+#include "proc/stray.h"
 
 struct remain_process {
 	pid_t pid;
@@ -28,14 +30,12 @@ struct remain_process {
 /* Of one job. */
 struct remain {
 	char id[STATE_ID_MAX + 1];
-	bool known;     /* else its processes' word is all there is of it, and
-			 * they are not ended */
-	bool unclosed;  /* its record has no end */
-	bool groups;    /* control groups of its ranks */
-	bool socket;    /* the folder of its control socket */
-	int64_t since;  /* clock_wall() when it began; of known ones */
-	char *cgroup;   /* as in proc/stray.h */
-	bool this_boot; /* else no process can be its */
+	bool known;    /* else its processes' word is all there is of it, and
+			 * they are not ended; both may have the same id */
+	bool unclosed; /* its record has no end */
+	bool groups;   /* control groups of its ranks */
+	bool socket;   /* the folder of its control socket */
+	struct stray_job job; /* its processes; of known ones */
 	uint32_t count;
 	struct remain_process *process;
 };
@@ -45,16 +45,16 @@ struct remains {
 	size_t count;
 };
 
-/* remains_look() - find them; a look at all of /proc. */
+/* remains_look() - finds them; reads all of /proc. */
 void remains_look(struct remains *out);
 
-/* remains_end() - end and remove what @found has, but for what is not known.
- * Look again to see what came of it. Blocks for seconds if somebody does not
- * go. */
-void remains_end(const struct remains *found);
+/* remains_end() - ends and removes what remains_look() finds and is known. Look
+ * again to see the result. Blocks for seconds if a process does not end. */
+void remains_end(void);
 
-/* remains_find() - that of job @id, or NULL. */
-const struct remain *remains_find(const struct remains *r, const char *id);
+/* remains_find() - that of job @id, known or not; or NULL. */
+const struct remain *remains_find(const struct remains *r, const char *id,
+	bool known);
 
 void remains_fini(struct remains *r);
 

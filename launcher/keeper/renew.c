@@ -121,8 +121,24 @@ renew_share(struct job *job)
 		return -1;
 	}
 	job->share->rule = old->rule;
+	job->share->reserve = old->reserve;
 	munmap(old, sizeof(*old) + old->streams * sizeof(old->slot[0]));
 	return 0;
+}
+
+struct keeper_page *
+keeper_page_new(void)
+{
+	struct keeper_page *page = mmap(NULL, sizeof(*page),
+		PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	if (page == MAP_FAILED)
+		return NULL;
+	page->ctl = CTL_PLACE_NONE;
+	page->listen = page->http = page->next = -1;
+	page->again.best = -1;
+	page->record.file = CTL_RECORD_NONE;
+	return page;
 }
 
 static void

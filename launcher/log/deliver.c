@@ -17,6 +17,10 @@
 #define BATCH    64
 #define FLUSH_AT (128 * 1024)
 
+/* Until a file that could not be read for want of memory or descriptors is
+ * tried again. */
+#define DELIVER_RETRY_NS 200000000LL
+
 /* Everything, however long the reader takes. */
 static int
 write_out(int fd, const char *data, size_t len)
@@ -54,6 +58,8 @@ erase_hint(struct sink *s)
 	s->hinted = false;
 }
 
+static void deliver_on_closed(struct sink *s, int sys);
+
 static void
 flush(struct sink *s)
 {
@@ -68,27 +74,34 @@ flush(struct sink *s)
 	buf_clear(&s->out);
 	__atomic_fetch_add(&s->delivered, s->taken, __ATOMIC_RELAXED);
 	s->taken = 0;
-	if (sys == 0)
-		return;
-	s->dead = true;
-	sink_note(s, NOTE_SINK_CLOSED, s->config.id, sys);
+	if (sys != 0)
+		deliver_on_closed(s, sys);
 }
 
 static void
 stop_waiting(struct sink *s, struct feed *f)
 {
-	if (f->grew != 0)
+	if (f->due != 0)
 		TAILQ_REMOVE(&s->waiting, f, waiting);
-	f->grew = 0;
+	f->due = 0;
 }
 
-/* The list stays in the order of time, because only now is ever appended. */
+/* Adds @f to the list, which is sorted by time. Nearly all feeds wait equally
+ * long, so the search from the end is short. */
 static void
-start_waiting(struct sink *s, struct feed *f)
+start_waiting(struct sink *s, struct feed *f, int64_t due)
 {
+	struct feed *before;
+
 	stop_waiting(s, f);
-	f->grew = clock_now();
-	TAILQ_INSERT_TAIL(&s->waiting, f, waiting);
+	f->due = due;
+	before = TAILQ_LAST(&s->waiting, feed_list);
+	while (before != NULL && before->due > due)
+		before = TAILQ_PREV(before, feed_list, waiting);
+	if (before != NULL)
+		TAILQ_INSERT_AFTER(&s->waiting, before, f, waiting);
+	else
+		TAILQ_INSERT_HEAD(&s->waiting, f, waiting);
 }
 
 static void
@@ -123,6 +136,18 @@ unpark_all(struct sink *s)
 	}
 }
 
+/* Nothing can be written any more. No line is unfinished from now on: the
+ * streams that wait for the end of one continue, and their bytes are dropped. */
+static void
+deliver_on_closed(struct sink *s, int sys)
+{
+	s->dead = true;
+	line_give_up(&s->lines);
+	buf_clear(&s->out);
+	unpark_all(s);
+	sink_note(s, NOTE_SINK_CLOSED, s->config.id, sys);
+}
+
 static void
 end_feed(struct sink *s, struct feed *f)
 {
@@ -138,9 +163,13 @@ end_feed(struct sink *s, struct feed *f)
 static enum line_end
 end_of(const struct feed *f, struct span data, bool idle)
 {
-	if (f->eof && (f->pipe >= 0 || f->at + data.len == f->end))
+	bool all = f->pipe < 0 && data.len == feed_left(f);
+
+	if (f->eof && (f->pipe >= 0 || all))
 		return LINE_LAST;
-	return idle && f->at + data.len == f->end ? LINE_IDLE : LINE_MORE;
+	/* Of a pipe, @end and @at count the same bytes. */
+	all = all || (f->pipe >= 0 && f->at + data.len == f->end);
+	return idle && all ? LINE_IDLE : LINE_MORE;
 }
 
 /* Up to which byte of @data, behind @from, came at the same time; that is then
@@ -201,17 +230,20 @@ static void
 schedule(struct sink *s, struct feed *f, struct span data, size_t used)
 {
 	bool holds = s->lines.holder == &f->line;
-	bool more = f->pipe < 0 && f->at + (data.len - used) < f->end;
+	uint64_t left = f->pipe < 0 ? feed_left(f) : 0;
+	bool more = left > data.len - used;
 
 	stop_waiting(s, f);
-	if (f->eof && used == data.len && (f->pipe >= 0 || f->at == f->end)) {
+	if (f->eof && used == data.len && left == 0) {
 		end_feed(s, f);
 		return;
 	}
 	if ((more && used > 0) || f->dropped)
 		make_ready(s, f);
+	else if (f->line.row_waits)
+		start_waiting(s, f, f->line.row_ns);
 	else if (holds || (used < data.len && !f->line.quiet))
-		start_waiting(s, f);
+		start_waiting(s, f, clock_now() + s->config.idle_ns);
 }
 
 /* Descriptors and memory are short for a while; anything else stays as it is,
@@ -221,7 +253,7 @@ cannot_read(struct sink *s, struct feed *f, int sys)
 {
 	f->unread = sys == EMFILE || sys == ENFILE || sys == ENOMEM;
 	if (f->unread) {
-		start_waiting(s, f);
+		start_waiting(s, f, clock_now() + DELIVER_RETRY_NS);
 		return;
 	}
 	stop_waiting(s, f);
@@ -252,8 +284,8 @@ note_skipped(struct sink *s, struct feed *f)
 static void
 deliver_feed(struct sink *s, struct feed *f)
 {
-	bool idle = f->grew != 0 && !f->unread &&
-		s->known - f->grew >= LINE_IDLE_NS;
+	bool idle = f->due != 0 && !f->unread && !f->line.row_waits &&
+		s->known >= f->due;
 	bool held = s->lines.holder != NULL;
 	struct span data;
 	size_t used;
@@ -273,6 +305,7 @@ deliver_feed(struct sink *s, struct feed *f)
 	if (f->pipe >= 0 && data.len > f->held_len)
 		idle = false;
 	note_skipped(s, f);
+	s->lines.now = clock_now();
 	used = put_bytes(s, f, data, idle);
 	if (!feed_took(f, data, used))
 		used = data.len; /* out of memory: the rest of a line is lost */
@@ -376,8 +409,10 @@ take_grown(struct sink *s)
 		f->file = f->new_file;
 		f->end = f->new_end;
 		f->eof = f->new_eof;
-		if (f->grew != 0)
-			stop_waiting(s, f); /* it grew: a new 200 ms */
+		if (f->unstored != NULL)
+			unstored_take(f->unstored);
+		/* It grew: its silence begins again. */
+		stop_waiting(s, f);
 		make_ready(s, f);
 	}
 	any = any || !TAILQ_EMPTY(&s->ready);
@@ -421,7 +456,7 @@ known(const struct sink *s)
 static int64_t
 line_due(struct sink *s, const struct feed *f)
 {
-	int64_t due = f->grew + LINE_IDLE_NS;
+	int64_t due = f->due;
 
 	if (s->known >= due || clock_now() < due)
 		return due;
@@ -464,7 +499,7 @@ ready_overdue(struct sink *s)
 	s->known = known(s);
 	for (f = TAILQ_FIRST(&s->waiting); f != NULL; f = next) {
 		next = TAILQ_NEXT(f, waiting);
-		if (s->known - f->grew < LINE_IDLE_NS)
+		if (s->known < f->due)
 			break;
 		make_ready(s, f);
 	}

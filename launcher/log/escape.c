@@ -19,6 +19,9 @@ enum state {
 	THREE_OF_LETTER,
 	AFTER_E0, /* two and three, the first not so low */
 	AFTER_F0,
+	AFTER_E2, /* held back: it may begin a control of direction */
+	AFTER_E2_80,
+	AFTER_E2_81,
 };
 
 #define C2 ((char)0xc2)
@@ -57,6 +60,42 @@ begin_letter(unsigned char c)
 	if (c < 0xf0)
 		return c == 0xe0 ? AFTER_E0 : TWO_OF_LETTER;
 	return c == 0xf0 ? AFTER_F0 : THREE_OF_LETTER;
+}
+
+/* A letter that began with e2 does not end. Of its bytes only the first goes out:
+ * the others could meet one that makes them a control of direction. */
+static void
+escape_give_up(struct buf *out, enum state *state)
+{
+	if (*state >= AFTER_E2)
+		buf_put_char(out, (char)0xe2);
+	*state = TEXT;
+}
+
+/* @c follows e2, or e2 and one more byte, which are held back. Returns false if
+ * it is no part of the letter. */
+static bool
+escape_after_e2(struct buf *out, enum state *state, unsigned char c)
+{
+	const char letter[3] = { (char)0xe2,
+		(char)(*state == AFTER_E2_81 ? 0x81 : 0x80), (char)c };
+
+	if ((c & 0xc0) != 0x80) {
+		escape_give_up(out, state);
+		return false;
+	}
+	if (*state == AFTER_E2 && c <= 0x81) {
+		*state = c == 0x80 ? AFTER_E2_80 : AFTER_E2_81;
+	} else if (*state == AFTER_E2) {
+		buf_put_char(out, letter[0]);
+		buf_put_char(out, letter[2]);
+		*state = LAST_OF_LETTER;
+	} else {
+		if (!utf8_is_bidi(letter))
+			buf_put(out, letter, sizeof(letter));
+		*state = TEXT;
+	}
+	return true;
 }
 
 /* Does @c go on with a letter? If not, the letter is given up. A form that is
@@ -166,7 +205,7 @@ end_line(struct buf *out, enum state *state)
 {
 	if (*state == LEAD)
 		buf_put_char(out, C2);
-	*state = TEXT;
+	escape_give_up(out, state);
 }
 
 void
@@ -190,9 +229,18 @@ is_control(struct buf *out, enum state *state, char c)
 		*state = TEXT;
 	}
 	if (*state >= LAST_OF_LETTER && (c == '\033' || c == C2))
-		*state = TEXT; /* given up */
+		escape_give_up(out, state);
 	return (*state != TEXT && *state < LAST_OF_LETTER) || c == '\033' ||
 		c == C2;
+}
+
+/* Bytes of the letter at @at; 0: it is none, or a control of direction. */
+static size_t
+escape_letter(struct span data, size_t at)
+{
+	size_t step = utf8_step(data.at + at, data.len - at);
+
+	return step == 3 && utf8_is_bidi(data.at + at) ? 0 : step;
 }
 
 /* Bytes from @at on that mean nothing to a terminal: most, and copied at once.
@@ -206,7 +254,7 @@ plain_run(struct span data, size_t at, bool narrow)
 		if ((signed char)data.at[i] >= 0)
 			step = passes((unsigned char)data.at[i]);
 		else if (!narrow && data.at[i] != C2)
-			step = utf8_step(data.at + i, data.len - i);
+			step = escape_letter(data, i);
 		else
 			step = 0;
 	}
@@ -217,24 +265,84 @@ plain_run(struct span data, size_t at, bool narrow)
 static void
 put_byte(struct buf *out, enum state *state, char c, bool narrow)
 {
+	if (*state >= AFTER_E2 && escape_after_e2(out, state, (unsigned char)c))
+		return;
 	if (!continues(state, (unsigned char)c)) {
 		if (!passes((unsigned char)c))
 			return;
+		if (!narrow && (unsigned char)c == 0xe2) {
+			*state = AFTER_E2;
+			return;
+		}
 		*state = narrow ? TEXT : begin_letter((unsigned char)c);
 	}
 	buf_put_char(out, c);
 }
 
-/* A colour, which goes out whole; its length, or 0 if none is there. */
+/* One of the parameters of a colour, with what separates it from the next. */
+struct escape_param {
+	const char *at;
+	size_t len;
+	unsigned number; /* what it begins with */
+};
+
+static struct escape_param
+escape_next_param(const char *at)
+{
+	struct escape_param p = { .at = at };
+
+	for (; at[p.len] >= '0' && at[p.len] <= '9'; p.len++)
+		p.number = p.number * 10 + (unsigned)(at[p.len] - '0');
+	while (at[p.len] != ';' && at[p.len] != 'm')
+		p.len++;
+	return p;
+}
+
+/* How many parameters behind @p belong to it: 38;5;N and 38;2;R;G;B, the same
+ * of 48 and 58. */
+static int
+escape_arguments(struct escape_param p)
+{
+	struct escape_param kind;
+
+	if ((p.number != 38 && p.number != 48 && p.number != 58) ||
+		p.at[p.len] != ';')
+		return 0;
+	kind = escape_next_param(p.at + p.len + 1);
+	return kind.number == 5 ? 2 : kind.number == 2 ? 4 : 0;
+}
+
+/* A colour without the parameter 8, which hides text; @at ends with 'm'. */
+static void
+escape_put_visible(struct buf *out, const char *at)
+{
+	struct escape_param p;
+	bool any = false;
+	int arguments = 0;
+
+	for (;; at = p.at + p.len + 1) {
+		p = escape_next_param(at);
+		if (arguments > 0 || p.number != 8) {
+			buf_put_text(out, any ? ";" : "\033[");
+			buf_put(out, p.at, p.len);
+			any = true;
+		}
+		arguments = arguments > 0 ? arguments - 1 : escape_arguments(p);
+		if (p.at[p.len] == 'm')
+			break;
+	}
+	if (any)
+		buf_put_char(out, 'm');
+}
+
+/* A colour; its length, or 0 if none is there. */
 static size_t
 put_colour(struct buf *out, struct span data, size_t at)
 {
 	size_t sgr = sgr_length(data, at);
 
-	if (sgr > 0) {
-		buf_put(out, "\033[", 2);
-		buf_put(out, data.at + at, sgr);
-	}
+	if (sgr > 0)
+		escape_put_visible(out, data.at + at);
 	return sgr;
 }
 

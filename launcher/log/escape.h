@@ -2,7 +2,8 @@
 /*
  * escape.h - keeping a rank's escape sequences off the user's terminal. Pure.
  *
- * Colour (SGR, ESC [ ... m) passes; everything else that steers a terminal
+ * Colour (SGR, ESC [ ... m) passes, but for SGR 8, which hides text. The control
+ * characters that change the direction of text do not pass. Everything else that steers a terminal
  * (title, clipboard, cursor, bells) does not, be it written with ESC or as a
  * control character of 8 bits, in UTF-8 or not: bytes from 80 to 9f pass only as parts
  * of letters. Text, tabs, carriage returns and other bytes of 128 and above

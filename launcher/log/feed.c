@@ -14,6 +14,11 @@
 #include "launcher/log/feed.h"
 #include "launcher/log/raw.h"
 
+struct feed_room {
+	char *at;
+	size_t len;
+};
+
 /* To the first piece that is there; false if it is where it was. */
 static bool
 skip_removed(struct feed *f)
@@ -32,6 +37,9 @@ read_pieces(struct feed *f, char *scratch)
 {
 	ssize_t n = -1;
 
+	/* Bytes that were delivered before they were stored: no border was met. */
+	if (f->piece.start == PIECE_NONE)
+		f->piece.start = piece_of(f->share, f->stream, f->at);
 	while (n == -1) {
 		uint64_t left = f->end - f->at;
 
@@ -47,8 +55,9 @@ read_pieces(struct feed *f, char *scratch)
 	return n;
 }
 
+/* At the offset @at of the stream. */
 static ssize_t
-read_file(const struct feed *f, int dir, char *scratch, size_t want)
+read_file(const struct feed *f, int dir, uint64_t at, struct feed_room to)
 {
 	int fd = f->file;
 	char name[64];
@@ -60,7 +69,7 @@ read_file(const struct feed *f, int dir, char *scratch, size_t want)
 	if (fd < 0)
 		return -1;
 	do {
-		n = pread(fd, scratch, want, (off_t)f->at);
+		n = pread(fd, to.at, to.len, (off_t)at);
 	} while (n < 0 && errno == EINTR);
 	if (fd != f->file)
 		fd_close(fd);
@@ -70,7 +79,7 @@ read_file(const struct feed *f, int dir, char *scratch, size_t want)
 static bool
 peek_file(struct feed *f, int dir, char *scratch, struct span *out)
 {
-	uint64_t left = f->end - f->at;
+	uint64_t left = f->at < f->end ? f->end - f->at : 0;
 	size_t want = left < FEED_CHUNK ? (size_t)left : FEED_CHUNK;
 	ssize_t n;
 
@@ -80,8 +89,9 @@ peek_file(struct feed *f, int dir, char *scratch, struct span *out)
 		return true;
 	if (fault(FAULT_SINK_READ, f->stream / RAW_STREAMS) != 0)
 		return false;
-	n = f->share != NULL ? read_pieces(f, scratch) :
-			       read_file(f, dir, scratch, want);
+	n = f->share != NULL ?
+		read_pieces(f, scratch) :
+		read_file(f, dir, f->at, (struct feed_room){ scratch, want });
 	if (n == 0 && f->at == f->end)
 		return true; /* the rest of it was removed */
 	if (n == 0)
@@ -90,6 +100,131 @@ peek_file(struct feed *f, int dir, char *scratch, struct span *out)
 		return false;
 	out->len = (size_t)n;
 	return true;
+}
+
+uint64_t
+feed_left(const struct feed *f)
+{
+	const struct unstored *u = f->unstored;
+	uint64_t end = f->end;
+
+	if (u == NULL || u->data.len == 0)
+		return f->at < end ? end - f->at : 0;
+	if (!u->dropped && u->at + u->data.len > end)
+		end = u->at + u->data.len;
+	return (f->at < end ? end - f->at : 0) + (u->dropped ? u->data.len : 0);
+}
+
+/* --- a file and bytes that it lacks --------------------------------------- */
+
+/* Where feed_peek() is. */
+struct feed_cursor {
+	uint64_t at;     /* offset in the stream */
+	size_t unstored; /* dropped bytes that were passed */
+};
+
+/* From the file, which may be in pieces. */
+static ssize_t
+feed_read_stored(struct feed *f, int dir, uint64_t at, struct feed_room to)
+{
+	struct piece_at piece = { .offset = at, .border = PIECE_NONE };
+	ssize_t n;
+
+	if (f->share == NULL)
+		return read_file(f, dir, at, to);
+	piece.start = piece_of(f->share, f->stream, at);
+	n = piece_read(f->share, f->stream, &piece, to.at, to.len);
+	if (n == -1 && errno == ENOENT && at == f->at && skip_removed(f))
+		errno = EAGAIN; /* removed; it goes on behind that */
+	return n;
+}
+
+/* The next bytes of memory, if they are next. */
+static size_t
+feed_copy_unstored(const struct unstored *u, struct feed_cursor *c,
+	struct feed_room to)
+{
+	uint64_t from = u->dropped ? c->unstored : c->at - u->at;
+
+	if ((!u->dropped && c->at < u->at) || from >= u->data.len)
+		return 0;
+	if (to.len > u->data.len - from)
+		to.len = (size_t)(u->data.len - from);
+	memcpy(to.at, u->data.data + from, to.len);
+	if (u->dropped)
+		c->unstored += to.len;
+	else
+		c->at += to.len;
+	return to.len;
+}
+
+/* Dropped bytes come before the byte of the file at their offset; pending bytes
+ * behind its end. Returns the bytes, 0 if there are none, -1 with errno. */
+static ssize_t
+feed_read_part(struct feed *f, int dir, struct feed_cursor *c,
+	struct feed_room to)
+{
+	const struct unstored *u = f->unstored;
+	bool dropped = u->dropped && c->unstored < u->data.len;
+	uint64_t limit = f->end;
+	ssize_t n;
+
+	if (dropped && c->at <= u->at && u->at < limit)
+		limit = u->at;
+	if (c->at >= limit)
+		return (ssize_t)feed_copy_unstored(u, c, to);
+	if (to.len > limit - c->at)
+		to.len = (size_t)(limit - c->at);
+	n = feed_read_stored(f, dir, c->at, to);
+	c->at += n > 0 ? (uint64_t)n : 0;
+	return n;
+}
+
+static bool
+feed_peek_unstored(struct feed *f, int dir, char *scratch, struct span *out)
+{
+	struct feed_cursor c = { .at = f->at };
+	size_t len = 0;
+	ssize_t n = 1;
+
+	while (len < FEED_CHUNK && n > 0) {
+		n = feed_read_part(f, dir, &c,
+			(struct feed_room){ scratch + len, FEED_CHUNK - len });
+		len += n > 0 ? (size_t)n : 0;
+		if (n == -1 && errno == EAGAIN && len == 0) {
+			c.at = f->at;
+			n = 1;
+		}
+	}
+	*out = (struct span){ .at = scratch, .len = len };
+	return n >= 0 || len > 0;
+}
+
+/* @used bytes of what feed_peek_unstored() gave. */
+static void
+feed_took_unstored(struct feed *f, size_t used)
+{
+	struct unstored *u = f->unstored;
+	uint64_t before = u->at > f->at ? u->at - f->at : 0, end;
+	size_t n;
+
+	/* A border that was met before is of an older piece. */
+	f->piece.start = f->piece.border = PIECE_NONE;
+	if (u->dropped) {
+		n = used < before ? used : (size_t)before;
+		f->at += n;
+		used -= n;
+		n = used < u->data.len ? used : u->data.len;
+		if (n > 0)
+			unstored_delivered(u, n);
+		f->at += used - n;
+		return;
+	}
+	f->at += used;
+	end = u->at + u->data.len;
+	if (f->at > u->at)
+		unstored_delivered(u,
+			(size_t)((f->at < end ? f->at : end) - u->at));
 }
 
 /* Keep the last bytes; the account shows them if the rank fails. */
@@ -149,6 +284,8 @@ feed_peek(struct feed *f, int dir, char *scratch, struct span *out)
 {
 	if (f->pipe >= 0)
 		return peek_pipe(f, scratch, out);
+	if (f->unstored != NULL && f->unstored->data.len > 0)
+		return feed_peek_unstored(f, dir, scratch, out);
 	return peek_file(f, dir, scratch, out);
 }
 
@@ -223,6 +360,10 @@ feed_took(struct feed *f, struct span data, size_t used)
 {
 	size_t rest = data.len - used;
 
+	if (f->unstored != NULL && f->unstored->data.len > 0) {
+		feed_took_unstored(f, used);
+		return true;
+	}
 	f->at += used;
 	if (f->share != NULL)
 		piece_pass(&f->piece, used);
@@ -244,5 +385,6 @@ feed_fini(struct feed *f)
 	free(f->held);
 	free(f->tail);
 	free(f->mark);
+	unstored_free(f->unstored);
 	fd_close(f->pipe);
 }

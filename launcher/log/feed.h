@@ -16,6 +16,7 @@
 #include "base/buf.h"
 #include "launcher/log/line.h"
 #include "launcher/log/piece.h"
+#include "launcher/log/unstored.h"
 
 #define FEED_CHUNK (64 * 1024)
 #define FEED_TAIL  2048 /* of a pipe, kept for the account */
@@ -47,12 +48,13 @@ struct feed {
 	bool eof;                      /* and no more will */
 	const struct raw_share *share; /* its pieces; NULL: it has none */
 	struct piece_at piece;         /* where @at is */
+	struct unstored *unstored;     /* NULL: its file never lacked room */
 	uint64_t skipped; /* by feed_peek(): removed before it was read */
 	bool over;        /* its end was delivered, too */
 	bool listed;      /* on the ready or the parked list */
 	TAILQ_ENTRY(feed) list;
-	bool unread;  /* could not be read; waits for another try */
-	int64_t grew; /* clock_now() when its unfinished line last grew; 0 */
+	bool unread; /* could not be read; waits for another try */
+	int64_t due; /* clock_now() of its next turn without news; 0: none */
 	TAILQ_ENTRY(feed) waiting;
 	struct line_stream line;
 
@@ -78,6 +80,9 @@ TAILQ_HEAD(feed_list, feed);
  * than was announced); an empty span at the end.
  */
 bool feed_peek(struct feed *f, int dir, char *scratch, struct span *out);
+
+/* feed_left() - bytes behind @at that can be read or are unstored. */
+uint64_t feed_left(const struct feed *f);
 
 /* feed_drop() - what the pipe holds now is all that will be read of it. */
 void feed_drop(struct feed *f);

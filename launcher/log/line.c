@@ -47,11 +47,13 @@ put_prefix(struct line_sink *sink, struct line_stream *st,
 
 /* --- with a view ---------------------------------------------------------- */
 
-/* On a terminal a carriage return is no byte. */
+/* What is visible of @line. In a pipe, "\r\n" ends a line like any other. */
 static struct span
 seen_of(const struct line_sink *sink, struct span line)
 {
-	return sink->filter ? live_seen(line) : line;
+	struct span seen = live_seen(line);
+
+	return sink->filter || (sink->rows && seen.at != line.at) ? seen : line;
 }
 
 /* A whole line, without its newline. */
@@ -237,6 +239,114 @@ put_lines(struct line_sink *sink, struct line_stream *st,
 	return (size_t)(p - data.at);
 }
 
+static struct span
+behind(struct span data, size_t used)
+{
+	return (struct span){ data.at + used, data.len - used };
+}
+
+/* --- rows ----------------------------------------------------------------- */
+
+static void
+row_put(struct line_sink *sink, struct line_stream *st,
+	const struct line_prefix *prefix, struct span state)
+{
+	put_prefix(sink, st, prefix);
+	put_text(sink, st, state.at, state.len);
+	put_newline(sink, st);
+}
+
+/* A whole line, without its newline. */
+static void
+row_whole(struct line_sink *sink, struct line_stream *st,
+	const struct line_prefix *prefix, struct span line)
+{
+	struct span seen = live_seen(line);
+
+	if (seen.at != line.at)
+		st->resumed = false;
+	else if (!st->carriage)
+		seen = line;
+	if (seen.len > 0 || !st->shown)
+		row_put(sink, st, prefix, seen);
+	st->carriage = st->shown = st->row_waits = st->resumed = false;
+	st->row_ns = 0;
+}
+
+/* Returns true if it is time to print a state. The first one of a line waits, so
+ * progress that is short is a single line. */
+static bool
+row_is_due(const struct line_sink *sink, struct line_stream *st)
+{
+	if (st->row_ns == 0)
+		st->row_ns = sink->now + LINE_ROW_NS;
+	if (sink->now < st->row_ns)
+		return false;
+	st->row_ns = sink->now + LINE_ROW_NS;
+	return true;
+}
+
+/* The bytes behind the last newline. Returns how many of them are done with. */
+static size_t
+row_rest(struct line_sink *sink, struct line_stream *st,
+	const struct line_prefix *prefix, struct span rest, enum line_end end)
+{
+	struct span seen = live_seen(rest);
+	size_t over = (size_t)(seen.at - rest.at);
+	bool returns = over + seen.len < rest.len;
+
+	st->row_waits = false;
+	if (over == 0 && !st->carriage && !returns)
+		return 0;
+	if (end == LINE_LAST) {
+		row_whole(sink, st, prefix, rest);
+		return rest.len;
+	}
+	if (over > 0) {
+		st->resumed = st->shown = false;
+		st->carriage = true;
+	}
+	if (seen.len == 0 || seen.len >= LINE_HOLD) {
+		st->carriage = true;
+		return seen.len == 0 ? rest.len : over;
+	}
+	st->row_waits = rest.len - over < LINE_HOLD && !row_is_due(sink, st);
+	if (st->row_waits)
+		return over;
+	row_put(sink, st, prefix, seen);
+	st->carriage = st->shown = true;
+	st->resumed = !returns;
+	return rest.len;
+}
+
+static size_t
+row_lines(struct line_sink *sink, struct line_stream *st,
+	const struct line_prefix *prefix, struct span data, enum line_end end)
+{
+	size_t at = 0, len;
+	const char *nl;
+
+	while (at < data.len) {
+		nl = memchr(data.at + at, '\n', data.len - at);
+		if (nl == NULL)
+			break;
+		len = (size_t)(nl - data.at) - at;
+		row_whole(sink, st, prefix, (struct span){ data.at + at, len });
+		at += len + 1;
+	}
+	if (at < data.len)
+		at += row_rest(sink, st, prefix, behind(data, at), end);
+	return at;
+}
+
+static bool
+row_is_one(const struct line_sink *sink, const struct line_stream *st,
+	struct span data)
+{
+	return sink->rows &&
+		(st->carriage || memchr(data.at, '\r', data.len) != NULL);
+}
+
 /* A long line takes hold of the sink; a short one goes out at the end. */
 static size_t
 put_unfinished(struct line_sink *sink, struct line_stream *st,
@@ -252,24 +362,21 @@ put_unfinished(struct line_sink *sink, struct line_stream *st,
 	return rest.len;
 }
 
-static struct span
-behind(struct span data, size_t used)
-{
-	return (struct span){ data.at + used, data.len - used };
-}
-
 /* All but a line that takes hold, or ends without its newline. */
 static size_t
 put_finished(struct line_sink *sink, struct line_stream *st,
-	const struct line_prefix *prefix, struct span data)
+	const struct line_prefix *prefix, struct span data, enum line_end end)
 {
 	size_t used = 0;
 
 	if (sink->holder == st)
 		used = put_held(sink, st, data);
-	if (sink->holder == NULL)
-		used += put_lines(sink, st, prefix, behind(data, used));
-	return used;
+	if (sink->holder != NULL)
+		return used;
+	data = behind(data, used);
+	if (row_is_one(sink, st, data))
+		return used + row_lines(sink, st, prefix, data, end);
+	return used + put_lines(sink, st, prefix, data);
 }
 
 static size_t
@@ -297,7 +404,7 @@ line_cut(struct line_sink *sink, struct line_stream *st,
 
 	if (sink->holder != NULL && sink->holder != st)
 		return 0;
-	used = sink->view == NULL ? put_finished(sink, st, prefix, data) :
+	used = sink->view == NULL ? put_finished(sink, st, prefix, data, end) :
 				    view_finished(sink, st, data, end);
 	if (sink->holder == NULL && used < data.len &&
 		(ends || data.len - used >= LINE_HOLD))

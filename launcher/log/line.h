@@ -6,12 +6,18 @@
  * line of any length is allowed: when a stream's unfinished line has grown
  * past LINE_HOLD, the stream takes hold of the sink and its bytes go out in
  * pieces; the others wait. A hold ends with the newline, at the end of the
- * stream, or when line_give_up() is told that nothing came for LINE_IDLE_NS:
- * then a newline is put, and the continuation is marked with "…".
+ * stream, or when the caller reports LINE_IDLE because the stream was silent
+ * for some time: then a newline is put, and the continuation begins with "…".
+ * On a terminal that time is LINE_IDLE_TTY_NS, since a person may have to
+ * answer a prompt. In a file or a pipe it is LINE_IDLE_NS: a program on a busy
+ * machine may pause in the middle of a line, and its readers expect whole lines.
  *
- * A carriage return is a byte as any other. With a view (a terminal, or where
- * equal lines are collapsed), what stands before it is written over: only the
- * last state of a line is shown, while it grows and at its end.
+ * A program that shows its progress ends each state with a carriage return and
+ * writes the next one over it. On a terminal, a view shows the last state while
+ * the line grows. In a file or a pipe, a sink with @rows prints the last state as
+ * a whole line, at most once in LINE_ROW_NS, and at the end of the line. In a
+ * sink with neither, a carriage return is a byte like any other. The one of
+ * "\r\n" is that everywhere but on a terminal.
  */
 #ifndef LAUNCHER_LOG_LINE_H
 #define LAUNCHER_LOG_LINE_H
@@ -22,13 +28,15 @@
 #include "base/buf.h"
 #include "launcher/log/prefix.h"
 
-#define LINE_HOLD    (32 * 1024)
-#define LINE_IDLE_NS 200000000LL
+#define LINE_HOLD        (32 * 1024)
+#define LINE_IDLE_NS     5000000000LL
+#define LINE_IDLE_TTY_NS 200000000LL
+#define LINE_ROW_NS      1000000000LL
 
 /* What is known about the bytes after those offered. */
 enum line_end {
 	LINE_MORE, /* some may come */
-	LINE_IDLE, /* none came for LINE_IDLE_NS */
+	LINE_IDLE, /* none came for the time after which a line is cut */
 	LINE_LAST, /* none will come */
 };
 
@@ -41,7 +49,11 @@ struct line_stream {
 	bool colored;    /* the line so far holds an SGR sequence */
 	uint8_t escape;  /* state of the filter, see escape.h */
 
-	/* Of an unfinished line, for a view. */
+	/* For a sink with rows. */
+	bool row_waits; /* a state that was not printed is offered again */
+	int64_t row_ns; /* clock_now() when a state may be printed; 0: unset */
+
+	/* Of an unfinished line, for a view or rows. */
 	bool carriage; /* it was written over, or will be */
 	bool shown;    /* as it was: nothing more need follow */
 	bool quiet;    /* as long as it does not grow, nothing is to be done */
@@ -54,6 +66,8 @@ struct line_sink {
 	struct line_stream *holder; /* or NULL */
 	bool filter; /* a terminal: let no escape sequences but colour through */
 	bool narrow;       /* and it does not read UTF-8 */
+	bool rows;         /* progress is printed as lines; see above */
+	int64_t now;       /* clock_now(); for rows */
 	struct view *view; /* lines go through it; or NULL */
 	bool clocked;      /* some prefix has a clock, which is to show @wall */
 	int64_t wall;      /* clock_wall() of the bytes that are offered */

@@ -75,6 +75,8 @@ open_sink(struct logs *l, uint32_t kind)
 		.filter = r->lines && r->config.tty[kind],
 		.narrow = r->config.narrow[kind],
 		.times = r->times,
+		.idle_ns =
+			r->config.tty[kind] ? LINE_IDLE_TTY_NS : LINE_IDLE_NS,
 		.dir = l->config.share->dir,
 		.streams = l->config.ranks * RAW_STREAMS,
 		.base = l->config.share->base,
@@ -98,6 +100,7 @@ open_mover(struct logs *l)
 		.share = l->config.share,
 		.notes = &l->notes,
 		.sink = { l->sink[RAW_OUT], l->sink[RAW_ERR] },
+		.reclaim = l->config.reclaim,
 		.drop = l->config.drop,
 		.files_max = l->config.files_max,
 	};
@@ -191,6 +194,13 @@ logs_tell_first(struct logs *l)
 {
 	if (l->mover != NULL)
 		mover_tell_first(l->mover);
+}
+
+void
+logs_reclaimed(struct logs *l, bool freed)
+{
+	if (l->mover != NULL)
+		mover_reclaimed(l->mover, freed);
 }
 
 bool

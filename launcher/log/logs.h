@@ -27,7 +27,8 @@ struct logs_config {
 	struct raw_share *share; /* share->dir -1: no files are kept */
 	struct route route;
 	bool carriage; /* words at a terminal in raw mode: begin and end with \r */
-	bool drop;     /* what finds no room on the disk goes */
+	bool reclaim;        /* NOTE_RECLAIM is answered by logs_reclaimed() */
+	bool drop;           /* what finds no room on the disk goes */
 	uint32_t files_max;  /* raw files that may stay open */
 	struct modes *modes; /* [RAW_STREAMS] of xrun's terminals; or NULL */
 };
@@ -61,6 +62,9 @@ const struct notes *logs_notes(const struct logs *logs);
 /* logs_tell_first() - NOTE_FIRST is to come with the next byte that goes to a
  * file. */
 void logs_tell_first(struct logs *logs);
+
+/* logs_reclaimed() - see mover_reclaimed(). */
+void logs_reclaimed(struct logs *logs, bool freed);
 
 /* logs_drop() - give a stream up whose writers outlived their rank. True if it
  * is over at once, and no NOTE_EOF comes: there is no thread. */

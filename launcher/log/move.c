@@ -16,6 +16,7 @@
 
 #define THROW_MAX (1 << 20)       /* a turn */
 #define TELL_NS   (60 * NS_PER_S) /* between two notes about the same trouble */
+#define AGAIN_NS  (10 * NS_PER_S) /* between two requests that freed nothing */
 
 /* What tells that there are bytes: the pipe of a rank, or its terminal. */
 static int
@@ -31,6 +32,18 @@ move_listen(struct mover *m, uint32_t stream)
 
 	return epoll_ctl(m->epoll, EPOLL_CTL_ADD,
 		       source_of(&m->config.share->slot[stream]), &e) == 0;
+}
+
+/* While @stream has no room, each new byte is an event, and not the bytes that
+ * wait. */
+static void
+move_watch_edges(struct mover *m, uint32_t stream, bool edges)
+{
+	struct epoll_event e = { .events = EPOLLIN | (edges ? EPOLLET : 0u),
+		.data.u64 = stream };
+
+	epoll_ctl(m->epoll, EPOLL_CTL_MOD,
+		source_of(&m->config.share->slot[stream]), &e);
 }
 
 void
@@ -54,6 +67,45 @@ tell_sink(struct mover *m, uint32_t stream, bool eof)
 
 	if (sink != NULL)
 		sink_grew(sink, stream, slot->file, slot->moved, eof);
+}
+
+/* What finds no room is displayed all the same. */
+static void
+move_display(struct mover *m, uint32_t stream, struct span data, bool dropped)
+{
+	struct sink *sink = m->config.sink[stream % RAW_STREAMS];
+
+	if (sink != NULL && data.len > 0)
+		sink_unstored(sink, stream, m->config.share->slot[stream].moved,
+			data, dropped);
+}
+
+/* The bytes stay in the pipe. Not if they may be dropped later: what is displayed
+ * has an offset by then. */
+static void
+move_display_pending(struct mover *m, uint32_t stream)
+{
+	static char data[RAW_PEEK];
+	long n;
+
+	if (m->config.drop)
+		return;
+	n = raw_peek(m->config.share->slot[stream].pipe, data);
+	if (n > 0)
+		move_display(m, stream, (struct span){ data, (size_t)n },
+			false);
+}
+
+/* One read, which is displayed and not stored. As raw_take(). */
+static long
+move_drop_some(struct mover *m, uint32_t stream)
+{
+	static char data[RAW_TAKE];
+	long n = raw_take(m->config.share->slot[stream].pipe, data);
+
+	if (n > 0)
+		move_display(m, stream, (struct span){ data, (size_t)n }, true);
+	return n;
 }
 
 /* The pipe is at its end, or nobody waits for it any more. */
@@ -87,7 +139,7 @@ throw_away(struct mover *m, uint32_t stream, int sys)
 	long n = 1;
 
 	while (n > 0 && bytes < THROW_MAX && raw_waiting(slot->pipe) > 0) {
-		n = raw_discard(slot->pipe);
+		n = move_drop_some(m, stream);
 		bytes += n > 0 ? (uint64_t)n : 0;
 		raw_fill(slot);
 	}
@@ -101,24 +153,60 @@ throw_away(struct mover *m, uint32_t stream, int sys)
 	st->dropping = true;
 }
 
-/* Its bytes stay in the pipe, and the rank waits when that is full. */
+/* Ended jobs go before anything is dropped or reported. Returns true while the
+ * answer to the request is to come. */
+static bool
+move_is_reclaiming(struct mover *m, uint32_t stream, int sys)
+{
+	int64_t now = clock_now();
+
+	if (!m->config.reclaim || !raw_no_room(sys))
+		return false;
+	if (m->reclaim == RECLAIM_NONE ||
+		(m->reclaim == RECLAIM_OVER &&
+			now - m->reclaim_ns >= AGAIN_NS)) {
+		m->reclaim = RECLAIM_ASKED;
+		m->reclaim_ns = now;
+		tell(m, NOTE_RECLAIM, stream, sys);
+	}
+	return m->reclaim == RECLAIM_ASKED;
+}
+
+static void
+move_resume(struct mover *m, uint32_t stream)
+{
+	struct stream *st = &m->stream[stream];
+
+	if (!st->stalled)
+		return;
+	st->stalled = false;
+	m->stalled--;
+	move_watch_edges(m, stream, false);
+}
+
+/* The bytes stay in the pipe, and the rank waits when the pipe is full. */
 static void
 stall(struct mover *m, uint32_t stream, int sys)
 {
 	struct stream *st = &m->stream[stream];
+	bool reclaiming = move_is_reclaiming(m, stream, sys);
 
-	if (raw_hopeless(sys) || (m->config.drop && raw_no_room(sys))) {
+	if (raw_hopeless(sys) ||
+		(m->config.drop && raw_no_room(sys) && !reclaiming)) {
 		throw_away(m, stream, sys);
+		move_resume(m, stream);
 		return;
 	}
 	st->sys = sys;
 	if (!st->stalled) {
 		st->stalled = true;
 		m->stalled++;
-		move_deaf(m, stream);
-	} else if (clock_now() - st->told_ns < TELL_NS) {
-		return;
+		move_watch_edges(m, stream, true);
 	}
+	move_display_pending(m, stream);
+	if (reclaiming || (st->told && clock_now() - st->told_ns < TELL_NS))
+		return;
+	st->told = true;
 	st->told_ns = clock_now();
 	tell(m, NOTE_FULL, stream, sys);
 }
@@ -128,15 +216,20 @@ unstall(struct mover *m, uint32_t stream)
 {
 	struct stream *st = &m->stream[stream];
 
-	if (st->dropping)
+	if (st->dropping || st->told)
 		tell(m, NOTE_ROOM, stream, 0);
-	st->dropping = false;
-	if (!st->stalled)
-		return;
-	st->stalled = false;
-	m->stalled--;
-	move_listen(m, stream);
-	tell(m, NOTE_ROOM, stream, 0);
+	st->dropping = st->told = false;
+	move_resume(m, stream);
+	if (m->reclaim == RECLAIM_OVER && m->reclaim_freed)
+		m->reclaim = RECLAIM_NONE;
+}
+
+static void
+move_warn_large(struct mover *m)
+{
+	tell(m, NOTE_LARGE, (uint32_t)(m->large >> 30), 0);
+	if (__builtin_mul_overflow(m->large, 10, &m->large))
+		m->large = UINT64_MAX;
 }
 
 static void
@@ -148,6 +241,11 @@ moved(struct mover *m, uint32_t stream, size_t n)
 
 	__atomic_store_n(&slot->moved, slot->moved + n, __ATOMIC_RELAXED);
 	__atomic_store_n(&st->last_ns, now, __ATOMIC_RELAXED);
+	reserve_spend(&m->reserve, n, now);
+	m->written += n;
+	if (m->written >= m->large ||
+		fault(FAULT_MOVE_LARGE, stream / RAW_STREAMS) != 0)
+		move_warn_large(m);
 	index_moved(&st->index, m->config.share->dir,
 		m->config.share->base + stream, slot->moved, now);
 	tell_sink(m, stream, false);
@@ -196,7 +294,7 @@ file_of(struct mover *m, uint32_t stream)
 static long
 discard(struct mover *m, uint32_t stream)
 {
-	long n = raw_discard(m->config.share->slot[stream].pipe);
+	long n = move_drop_some(m, stream);
 
 	if (n > 0)
 		raw_lose(m->config.share, (uint64_t)n, ESTALE);
@@ -226,21 +324,40 @@ room_in(struct mover *m, uint32_t stream, int file)
 	return piece_room(share, stream, file);
 }
 
-/* One move; gives the bytes, 0 at the end, -1 with errno. */
+/* One splice of at most @max bytes, and of what the newest piece takes. */
+static long
+move_to(struct mover *m, uint32_t stream, int file, uint64_t max)
+{
+	uint64_t room = room_in(m, stream, file);
+
+	if (fault(FAULT_MOVE_BEFORE, stream / RAW_STREAMS) != 0)
+		return -1;
+	return raw_move_some(m->config.share->slot[stream].pipe, file,
+		room < max ? room : max);
+}
+
+/* One move. Returns the bytes, 0 at the end, or -1 with errno: ENOSPC if the
+ * reserve is reached. The end of a pipe needs no room. */
 static long
 move(struct mover *m, uint32_t stream)
 {
 	struct raw_slot *slot = &m->config.share->slot[stream];
-	int fd = m->stream[stream].discarded ? -1 : file_of(m, stream);
+	uint64_t room = reserve_room(&m->reserve, m->config.share->dir);
 	long n;
+	int fd;
 
+	if (room == 0 && !m->stream[stream].discarded &&
+		raw_waiting(slot->pipe) > 0) {
+		errno = ENOSPC;
+		return -1;
+	}
+	room = room == 0 ? 1 : room;
+	fd = m->stream[stream].discarded ? -1 : file_of(m, stream);
 	if (m->stream[stream].discarded)
 		return discard(m, stream);
 	if (fd < 0)
 		return -1;
-	n = fault(FAULT_MOVE_BEFORE, stream / RAW_STREAMS) != 0 ?
-		-1 :
-		raw_move_some(slot->pipe, fd, room_in(m, stream, fd));
+	n = move_to(m, stream, fd, room);
 	fault(FAULT_MOVE_AFTER, stream / RAW_STREAMS);
 	if (fd != slot->file)
 		fd_close(fd);
@@ -298,14 +415,13 @@ serve_dropped(struct mover *m, uint32_t stream)
 	end_stream(m, stream);
 }
 
-void
-move_serve(struct mover *m, uint32_t stream, uint32_t events)
+/* One move of @stream, or its end. */
+static void
+move_once(struct mover *m, uint32_t stream, uint32_t events)
 {
 	const struct raw_slot *slot = &m->config.share->slot[stream];
 	long n;
 
-	if (slot->pipe < 0)
-		return;
 	if (m->stream[stream].dropped) {
 		serve_dropped(m, stream);
 		return;
@@ -321,6 +437,39 @@ move_serve(struct mover *m, uint32_t stream, uint32_t events)
 		unstall(m, stream);
 	else if (errno != EAGAIN && errno != EINTR)
 		stall(m, stream, errno);
+}
+
+void
+move_serve(struct mover *m, uint32_t stream, uint32_t events)
+{
+	struct raw_slot *slot = &m->config.share->slot[stream];
+
+	if (slot->pipe < 0)
+		return;
+	if (!m->stream[stream].stalled) {
+		move_once(m, stream, events);
+		return;
+	}
+	raw_fill(slot);
+	move_display_pending(m, stream);
+}
+
+void
+move_retry(struct mover *m)
+{
+	for (uint32_t i = 0; i < m->config.share->streams; i++)
+		if (m->stream[i].stalled && m->config.share->slot[i].pipe >= 0)
+			move_once(m, i, EPOLLIN);
+}
+
+void
+move_reclaimed(struct mover *m, bool freed)
+{
+	if (m->reclaim != RECLAIM_ASKED)
+		return;
+	m->reclaim = RECLAIM_OVER;
+	m->reclaim_freed = freed;
+	move_retry(m);
 }
 
 /* The second call for a stream that waits for room: nobody waits any more. */

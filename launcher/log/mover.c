@@ -27,6 +27,8 @@ mover_open(const struct mover_config *config)
 	if (m == NULL)
 		return NULL;
 	m->config = *config;
+	m->reserve.size = config->share->reserve;
+	m->large = MOVER_LARGE;
 	m->stream = calloc(config->share->streams, sizeof(*m->stream));
 	m->drops = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	m->epoll = epoll_create1(EPOLL_CLOEXEC);
@@ -130,9 +132,13 @@ static void
 take_drops(struct mover *m)
 {
 	uint64_t calls;
+	uint8_t answer;
 
 	if (read(m->drops, &calls, sizeof(calls)) == -1)
 		return;
+	answer = __atomic_exchange_n(&m->answer, 0, __ATOMIC_ACQ_REL);
+	if (answer != 0)
+		move_reclaimed(m, (answer & RECLAIM_FREED) != 0);
 	for (uint32_t i = 0; i < m->config.share->streams; i++) {
 		uint8_t n = __atomic_exchange_n(&m->stream[i].drops, 0,
 			__ATOMIC_ACQ_REL);
@@ -140,14 +146,6 @@ take_drops(struct mover *m)
 		for (; n > 0; n--)
 			move_drop(m, i);
 	}
-}
-
-static void
-retry_stalled(struct mover *m)
-{
-	for (uint32_t i = 0; i < m->config.share->streams; i++)
-		if (m->stream[i].stalled)
-			move_serve(m, i, EPOLLIN);
 }
 
 /* What ranks wrote before @when is told. */
@@ -206,7 +204,7 @@ run(void *arg)
 					events[i].events);
 		}
 		if (m->stalled > 0 && clock_now() >= retry) {
-			retry_stalled(m);
+			move_retry(m);
 			retry = clock_now() + RETRY_MS * NS_PER_MS;
 		}
 		notes_flush(m->config.notes, &m->ended);
@@ -222,6 +220,16 @@ mover_start(struct mover *m)
 
 	m->started = sys == 0;
 	return sys;
+}
+
+void
+mover_reclaimed(struct mover *m, bool freed)
+{
+	uint64_t one = 1;
+
+	__atomic_store_n(&m->answer, freed ? RECLAIM_FREED | 1 : 1,
+		__ATOMIC_RELEASE);
+	fd_tell(m->drops, &one, sizeof(one));
 }
 
 /* As move_drop(), where there is no thread to do it. True the first time. */

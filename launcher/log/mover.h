@@ -6,12 +6,17 @@
  * kill comes. The loop never touches a raw file; it makes the pipes and hands
  * their read ends over. After each move the sink of that stream is told.
  *
+ * What finds no room is displayed: its sink gets a copy, see unstored.h.
+ *
  * A full disk leaves the bytes in the pipe: the rank waits, the mover tries
  * once a second, nothing is lost. For one that will never grow (raw_hopeless())
  * nobody waits: what comes is thrown away, and counted.
  *
  * With --log-full drop they are thrown away, and counted in the share; NOTE_FULL
  * and NOTE_ROOM are told all the same.
+ *
+ * The reserve (reserve.h) is treated like a full disk. Before either counts as
+ * full, NOTE_RECLAIM asks the loop to remove ended jobs; see mover_reclaimed().
  *
  * If the attempt's folder is removed under a job, no file can be made any more
  * and waiting would be for ever. NOTE_GONE is sent once. Files that are open go
@@ -36,6 +41,7 @@ struct mover_config {
 	struct raw_share *share; /* borrowed, outlives the mover */
 	const struct notes *notes;
 	struct sink *sink[RAW_STREAMS]; /* of stdout and stderr; NULL: none */
+	bool reclaim;       /* NOTE_RECLAIM is answered by mover_reclaimed() */
 	bool drop;          /* what finds no room is thrown away, and counted */
 	uint32_t files_max; /* raw files kept open; others are opened a move */
 };
@@ -78,6 +84,10 @@ void mover_tell_first(struct mover *mover);
  * now, and the loop waits for no file. What the pipe holds stays there, for the
  * keeper to move at the end; see raw_leave(). */
 bool mover_drop(struct mover *mover, uint32_t stream);
+
+/* mover_reclaimed() - answers NOTE_RECLAIM; @freed: there may be room now. Until
+ * then no byte is dropped and no NOTE_FULL is sent. Any thread. */
+void mover_reclaimed(struct mover *mover, bool freed);
 
 /* mover_bytes() - moved so far, of one stream. Any thread; may lag. */
 uint64_t mover_bytes(const struct mover *mover, uint32_t stream);

@@ -12,12 +12,14 @@
 
 #include "launcher/log/index.h"
 #include "launcher/log/mover.h"
+#include "launcher/log/reserve.h"
 
 struct stream {
 	struct index index;
 	int64_t last_ns; /* wall time of the last move */
 	int64_t told_ns; /* clock_now() of the last NOTE_FULL */
-	bool stalled;    /* no room: out of the epoll set, tried each second */
+	bool stalled;    /* no room: tried each second */
+	bool told;       /* NOTE_FULL was sent, NOTE_ROOM is due */
 	int sys;         /* why */
 	bool dropping;   /* no room, or never any: what comes is thrown away */
 	uint64_t cut_again; /* a piece could not be cut: not before this */
@@ -27,13 +29,31 @@ struct stream {
 	bool discarded;     /* no file can be had: what comes is counted */
 };
 
+#define MOVER_LARGE (10ULL << 30)
+
+/* Ended jobs that may be removed for room. */
+enum reclaim {
+	RECLAIM_NONE,  /* not requested since there was room */
+	RECLAIM_ASKED, /* the answer to NOTE_RECLAIM is to come */
+	RECLAIM_OVER,  /* answered */
+};
+
+#define RECLAIM_FREED 2 /* of @answer, beside 1 */
+
 struct mover {
 	struct mover_config config;
 	int epoll;
 	bool started;
-	int drops;      /* eventfd: the loop has streams to drop */
-	uint32_t files; /* raw files kept open */
+	int drops; /* eventfd: the loop has streams to drop */
+	struct reserve reserve;
+	uint64_t written; /* bytes of all streams */
+	uint64_t large;   /* bytes of them for the next NOTE_LARGE */
+	uint32_t files;   /* raw files kept open */
 	uint32_t stalled;
+	enum reclaim reclaim;
+	bool reclaim_freed; /* by the last request */
+	int64_t reclaim_ns; /* clock_now() of the last request */
+	uint8_t answer;     /* atomic: mover_reclaimed() was called */
 	int64_t round;   /* clock_now() when the round began: each stream that
 			* has something is served once */
 	int64_t owed;    /* how many of them may still wait in it */
@@ -55,6 +75,12 @@ void move_close(struct mover *m, uint32_t stream);
 
 /* move_serve() - epoll says @events of @stream: one move, or its end. */
 void move_serve(struct mover *m, uint32_t stream, uint32_t events);
+
+/* move_retry() - every stream without room tries again. */
+void move_retry(struct mover *m);
+
+/* move_reclaimed() - see mover_reclaimed(). */
+void move_reclaimed(struct mover *m, bool freed);
 
 /* move_drop() - see mover_drop(): the first call, or the second. */
 void move_drop(struct mover *m, uint32_t stream);

@@ -15,11 +15,15 @@ enum note_kind {
 	NOTE_FIRST, /* the first byte of any came, as mover_tell_first() asked */
 	NOTE_FULL,  /* @value: stream: no room for its file (@sys) */
 	NOTE_ROOM,  /* @value: stream: there is room again */
-	NOTE_GONE,  /* the folder was removed; @value: the first to need it */
-	NOTE_UNREAD,      /* @value: stream: its sink cannot read it (@sys) */
+	NOTE_LARGE, /* the files of all streams have @value GiB: 10, 100, ... */
+	NOTE_RECLAIM, /* @value: stream: no room (@sys): free some by removing
+		       * ended jobs, then call mover_reclaimed() */
+	NOTE_GONE,    /* the folder was removed; @value: the first to need it */
+	NOTE_UNREAD,  /* @value: stream: its sink cannot read it (@sys) */
 	NOTE_SINK_CLOSED, /* @value: sink: its reader is gone, or @sys */
 	NOTE_WRITTEN,   /* the helper thread did what it was given; @value: the
 		       * supervisor's own */
+	NOTE_RECLAIMED, /* the helper thread did so; the supervisor's own */
 	NOTE_STEER,     /* the control socket listens; @value: its descriptor */
 	NOTE_SINK_DONE, /* @value: sink: all that can be is delivered; @sys: why
 			 * that is not everything */

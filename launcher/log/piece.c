@@ -14,10 +14,8 @@
 
 #define DIGITS 15 /* of an offset in a name: 909 TiB */
 
-/* Digits, and k, M, G or T of 1024: what follows; NULL if it is none. Too large
- * is UINT64_MAX. */
-static const char *
-parse_size(const char *text, uint64_t *out)
+const char *
+piece_parse_size(const char *text, uint64_t *out)
 {
 	static const char units[] = "kmgt";
 	const char *unit;
@@ -41,7 +39,7 @@ piece_rule_parse(const char *text, struct piece_rule *out)
 	unsigned long count = 2;
 	char *end = NULL;
 
-	text = parse_size(text, &rule.size);
+	text = piece_parse_size(text, &rule.size);
 	if (text != NULL && *text == ',' && isdigit((unsigned char)text[1])) {
 		count = strtoul(text + 1, &end, 10);
 		text = end;
@@ -79,26 +77,18 @@ start_of(const struct raw_share *share, uint32_t stream)
 	return __atomic_load_n(&share->slot[stream].start, __ATOMIC_SEQ_CST);
 }
 
-/* Tells of the line end, which is to stay where it is: a copy of what waits in
- * the pipe goes to one of our own, and that is emptied at once. */
+/* Bytes up to the first line end in @pipe, which keeps them. As raw_peek(). */
 static long
 line_end_in(int pipe)
 {
-	static int copy[2] = { -1, -1 };
-	static char data[PIECE_NEAR];
+	static char data[RAW_PEEK];
+	long n = raw_peek(pipe, data);
 	const char *nl;
-	ssize_t n, got;
 
-	if (copy[0] == -1 && pipe2(copy, O_CLOEXEC | O_NONBLOCK) == -1)
-		return -1;
-	n = tee(pipe, copy[1], sizeof(data), SPLICE_F_NONBLOCK);
 	if (n <= 0)
 		return n;
-	got = read(copy[0], data, (size_t)n);
-	if (got != n)
-		return -1;
-	nl = memchr(data, '\n', (size_t)got);
-	return nl == NULL ? (long)got : nl - data + 1;
+	nl = memchr(data, '\n', (size_t)n);
+	return nl == NULL ? n : nl - data + 1;
 }
 
 uint64_t

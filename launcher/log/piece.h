@@ -38,6 +38,11 @@ enum piece_rule_verdict {
 	PIECE_RULE_COUNT, /* the same of the count */
 };
 
+/* piece_parse_size() - digits, then k, M, G or T (powers of 1024) or nothing.
+ * Returns what follows, or NULL if @text is not a size. A size that is too large
+ * is UINT64_MAX. */
+const char *piece_parse_size(const char *text, uint64_t *out);
+
 /* piece_rule_parse() - "10M", or "10M,5" with at least 2. */
 enum piece_rule_verdict piece_rule_parse(const char *text,
 	struct piece_rule *out);

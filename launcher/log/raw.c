@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "launcher/log/raw.h"
+#include "launcher/log/reserve.h"
 
 #define MOVE_MAX (1 << 20) /* a pipe holds 64 KiB; larger ones are allowed */
 #define COPY_MAX (64 * 1024)
@@ -252,21 +253,47 @@ raw_move(int pipe, int file)
 	return raw_move_some(pipe, file, MOVE_MAX);
 }
 
+_Static_assert(RAW_TAKE >= COPY_MAX, "what is held fits");
+
 long
-raw_discard(int pipe)
+raw_take(int pipe, char out[static RAW_TAKE])
 {
-	char data[4096];
 	long n;
 
 	if (held.len > 0 && held.pipe == pipe) {
 		n = (long)held.len;
+		memcpy(out, held.data, held.len);
 		held.len = 0;
 		return n;
 	}
 	n = readable(pipe);
 	if (n <= 0)
 		return n;
-	return read(pipe, data, sizeof(data));
+	return read(pipe, out, RAW_TAKE);
+}
+
+long
+raw_discard(int pipe)
+{
+	static char data[RAW_TAKE];
+
+	return raw_take(pipe, data);
+}
+
+long
+raw_peek(int pipe, char out[static RAW_PEEK])
+{
+	static int copy[2] = { -1, -1 };
+	size_t len = held.pipe == pipe ? held.len : 0;
+	ssize_t n;
+
+	if (copy[0] == -1 && pipe2(copy, O_CLOEXEC | O_NONBLOCK) == -1)
+		return -1;
+	memcpy(out, held.data, len);
+	n = tee(pipe, copy[1], RAW_TAKE, SPLICE_F_NONBLOCK);
+	if (n > 0 && read(copy[0], out + len, (size_t)n) != n)
+		return -1;
+	return len > 0 ? (long)len + (n > 0 ? n : 0) : n;
 }
 
 uint64_t
@@ -371,14 +398,18 @@ raw_leave(struct raw_share *share, uint32_t stream)
 	return true;
 }
 
-/* All that waits in the pipe of @slot to @file; 0, or an errno. */
+/* Moves all that waits in the pipe of @slot to @file. Returns 0 or an errno. */
 static int
-drain_to(struct raw_slot *slot, int file)
+drain_to(const struct raw_share *share, struct raw_slot *slot, int file)
 {
+	uint64_t room;
 	long n = 1;
 
 	while (n != 0 && raw_waiting(slot->pipe) > 0) {
-		n = raw_move(slot->pipe, file);
+		room = reserve_above(share->dir, share->reserve);
+		if (room == 0)
+			return ENOSPC;
+		n = raw_move_some(slot->pipe, file, room);
 		if (n > 0)
 			slot->moved += (uint64_t)n;
 		else if (n < 0 && errno != EINTR)
@@ -403,7 +434,7 @@ drain_one(struct raw_share *share, uint32_t stream)
 	if (raw_waiting(slot->pipe) > 0) {
 		if (fd < 0)
 			fd = raw_open(share->dir, share->base + stream);
-		sys = fd < 0 ? errno : drain_to(slot, fd);
+		sys = fd < 0 ? errno : drain_to(share, slot, fd);
 	}
 	if (sys == 0) {
 		raw_close(slot);

@@ -58,6 +58,7 @@ struct raw_share {
 	uint64_t failed; /* bytes that came to no file; see raw_lose() */
 	int32_t sys;     /* why, of the first of them */
 	uint32_t left;   /* pipes left to the keeper, see raw_leave() */
+	uint64_t reserve; /* bytes or RESERVE_AUTO, see reserve.h */
 	struct raw_slot slot[];
 };
 
@@ -128,8 +129,18 @@ bool raw_leave(struct raw_share *share, uint32_t stream);
 /* raw_left() - bytes of @slot in no file; its terminal is emptied to know. */
 uint64_t raw_left(struct raw_slot *slot);
 
+/* raw_take() - as raw_move(), to @out of RAW_TAKE bytes. */
+#define RAW_TAKE (64 * 1024)
+long raw_take(int pipe, char out[static RAW_TAKE]);
+
 /* raw_discard() - as raw_move(), to nowhere. */
 long raw_discard(int pipe);
+
+/* raw_peek() - copies the first bytes that wait in @pipe, at most RAW_TAKE, and
+ * what is held back for it. Returns how many, or -1 with errno: EAGAIN if there
+ * is none. One thread. */
+#define RAW_PEEK (2 * RAW_TAKE)
+long raw_peek(int pipe, char out[static RAW_PEEK]);
 
 /* raw_waiting() - bytes in @pipe, and held back for it. */
 uint64_t raw_waiting(int pipe);
@@ -143,7 +154,7 @@ void raw_close(struct raw_slot *slot);
  *
  * Does not wait for writers: all of them are gone. A pipe that is empty is
  * closed with its file: others may need the descriptors. A full disk is given
- * @patience ns. Returns raw_lost().
+ * @patience ns. The reserve is kept. Returns raw_lost().
  */
 uint64_t raw_drain(struct raw_share *share, int64_t patience);
 

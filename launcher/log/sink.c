@@ -64,6 +64,7 @@ sink_open(const struct sink_config *config)
 		.out = &s->out,
 		.filter = config->filter,
 		.narrow = config->narrow,
+		.rows = !config->filter,
 		.clocked = config->times,
 	};
 	s->swept = SINK_SWEPT_ALL;
@@ -140,6 +141,33 @@ wake_up(struct sink *s)
 		sink_start(s);
 }
 
+/* The sink has news of @f. Returns whether its thread is to be woken; it is not
+ * for @idle news. With grow_lock held. */
+static bool
+sink_queue(struct sink *s, struct feed *f, bool idle)
+{
+	bool asleep = !idle &&
+		(s->asleep || !__atomic_load_n(&s->started, __ATOMIC_RELAXED));
+
+	if (!f->queued)
+		TAILQ_INSERT_TAIL(&s->grown, f, queue);
+	f->queued = true;
+	s->asleep = idle;
+	return asleep;
+}
+
+/* Pending bytes were announced when they were added. */
+static void
+sink_announce(struct sink *s, const struct feed *f, uint64_t end)
+{
+	uint64_t from = f->new_end;
+
+	if (f->unstored != NULL && f->unstored->pending > from)
+		from = f->unstored->pending;
+	if (end > from)
+		__atomic_fetch_add(&s->announced, end - from, __ATOMIC_RELAXED);
+}
+
 void
 sink_grew(struct sink *s, uint32_t stream, int fd, uint64_t end, bool eof)
 {
@@ -147,24 +175,43 @@ sink_grew(struct sink *s, uint32_t stream, int fd, uint64_t end, bool eof)
 	bool asleep, idle;
 
 	/* A stream that ends without a byte is nothing to wake up for. */
-	if (!s->config.shown[stream] || end == 0)
+	if (!s->config.shown[stream] || (end == 0 && f->unstored == NULL))
 		return;
 	pthread_mutex_lock(&s->grow_lock);
 	/* Nor is one whose lines are all shown: it is taken with what comes
 	 * next, or at the end. */
 	idle = s->asleep && s->settled && end == f->new_end;
-	__atomic_fetch_add(&s->announced, end - f->new_end, __ATOMIC_RELAXED);
+	sink_announce(s, f, end);
 	f->new_file = fd;
 	f->new_end = end;
 	f->new_eof = eof;
 	if (s->config.times)
 		feed_mark(f, end, clock_wall());
-	if (!f->queued)
-		TAILQ_INSERT_TAIL(&s->grown, f, queue);
-	f->queued = true;
-	asleep = !idle &&
-		(s->asleep || !__atomic_load_n(&s->started, __ATOMIC_RELAXED));
-	s->asleep = idle;
+	asleep = sink_queue(s, f, idle);
+	pthread_mutex_unlock(&s->grow_lock);
+	if (asleep)
+		wake_up(s);
+}
+
+void
+sink_unstored(struct sink *s, uint32_t stream, uint64_t at, struct span data,
+	bool dropped)
+{
+	struct feed *f = &s->feed[stream];
+	bool asleep = false;
+	size_t n = 0;
+
+	if (!s->config.shown[stream])
+		return;
+	pthread_mutex_lock(&s->grow_lock);
+	if (f->unstored == NULL)
+		f->unstored = unstored_new(&s->unstored);
+	if (f->unstored != NULL)
+		n = unstored_add(f->unstored, at, data, dropped);
+	if (n > 0) {
+		__atomic_fetch_add(&s->announced, n, __ATOMIC_RELAXED);
+		asleep = sink_queue(s, f, false);
+	}
 	pthread_mutex_unlock(&s->grow_lock);
 	if (asleep)
 		wake_up(s);

@@ -38,7 +38,8 @@ struct sink_config {
 	bool filter; /* keep escape sequences but colour off */
 	bool narrow; /* see escape.h */
 	bool times;  /* lines bear the time of their arrival */
-	int dir;     /* the attempt folder; -1: no files, read the pipes */
+	int64_t idle_ns; /* silence of a stream that cuts its unfinished line */
+	int dir;         /* the attempt folder; -1: no files, read the pipes */
 	uint32_t streams;
 	uint32_t base;                    /* see raw.h */
 	const struct line_prefix *prefix; /* [streams]; borrowed */
@@ -58,6 +59,11 @@ struct sink *sink_open(const struct sink_config *config);
  * and no more will come if @eof. Mover thread. */
 void sink_grew(struct sink *sink, uint32_t stream, int fd, uint64_t end,
 	bool eof);
+
+/* sink_unstored() - @data of @stream found no room behind the offset @at of its
+ * file; see unstored.h. Mover thread. */
+void sink_unstored(struct sink *sink, uint32_t stream, uint64_t at,
+	struct span data, bool dropped);
 
 #define SINK_SWEPT_ALL INT64_MAX /* nothing waits to be told */
 

@@ -54,6 +54,7 @@ struct sink {
 
 	/* Atomic, for whoever asks; may lag. Beside them @started, of loop and
 	 * mover, and the @end of a feed that is a pipe, of the thread. */
+	uint64_t unstored;  /* bytes held, see unstored.h */
 	uint64_t announced; /* bytes; by the mover */
 	uint64_t delivered; /* bytes; by the thread */
 

@@ -411,7 +411,8 @@ view_sample(struct view *v, struct line_stream *st)
 {
 	if (st->sampled_ns == 0)
 		st->sampled_ns = v->now;
-	if (v->now - st->sampled_ns < VIEW_SAMPLE_NS)
+	if (v->now - st->sampled_ns <
+		(v->config.tty ? VIEW_SAMPLE_NS : LINE_ROW_NS))
 		return false;
 	st->sampled_ns = v->now;
 	return true;

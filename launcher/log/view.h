@@ -25,7 +25,7 @@
 #include "launcher/log/route.h"
 
 #define VIEW_LIVE_NS   50000000LL
-#define VIEW_SAMPLE_NS 10000000000LL /* between lines of progress elsewhere */
+#define VIEW_SAMPLE_NS 10000000000LL /* on a terminal that is no screen */
 #define VIEW_LIVE_MAX  16            /* rows; and half of the screen */
 
 struct view;

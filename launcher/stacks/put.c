@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/ranks.h"
 #include "launcher/stacks/chain.h"
+#include "launcher/stacks/differ.h"
 #include "launcher/stacks/merge.h"
 #include "launcher/stacks/put.h"
 
@@ -230,20 +231,30 @@ has_main(const struct stacks *s)
 	return false;
 }
 
+static void
+put_one(struct buf *out, const struct stacks *s, uint32_t group)
+{
+	buf_fmt(out, "rank%s ", s->group[group].ranks == 1 ? "" : "s");
+	merge_ranks(s, group, out);
+	buf_put_text(out, ": ");
+	chain_put(out, s->group[group].thread, 160);
+	buf_put_char(out, '\n');
+}
+
 void
 put_first(struct buf *out, const struct stacks *s)
 {
-	uint32_t shown = 0;
+	uint32_t shown = 0, majority;
 	bool main = s->groups > 0 && has_main(s);
 
+	if (differ_put(out, s, &majority)) {
+		put_one(out, s, majority);
+		return;
+	}
 	for (uint32_t i = 0; i < s->groups && shown < 2; i++) {
 		if (main && !s->group[i].main)
 			continue;
 		shown++;
-		buf_fmt(out, "rank%s ", s->group[i].ranks == 1 ? "" : "s");
-		merge_ranks(s, i, out);
-		buf_put_text(out, ": ");
-		chain_put(out, s->group[i].thread, 160);
-		buf_put_char(out, '\n');
+		put_one(out, s, i);
 	}
 }

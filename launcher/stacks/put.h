@@ -14,8 +14,8 @@ void put_table(struct buf *out, const struct stacks *s, uint32_t cols,
 /* put_full() - each stack with a line a function. */
 void put_full(struct buf *out, const struct stacks *s);
 
-/* put_first() - "rank 3: main > train > ...", the oddest one; and "ranks 0-2: ..."
- * of the next, if there is one. */
+/* put_first() - if most ranks have one stack, the lines of differ_put() and that stack:
+ * "ranks 0-2: main > train > ...". Else the stacks of the two smallest groups. */
 void put_first(struct buf *out, const struct stacks *s);
 
 /* put_json() - all of it, as share/schema/stacks.json has it. @job: its id; NULL */

@@ -31,6 +31,8 @@ const struct metric_row metric_rows[] = {
 		"With what xrun ends, once the job has ended" },
 	{ "xrun_ranks", "gauge", METRIC_OF_STATES, "rank.state",
 		"Ranks in each state of their life" },
+	{ "xrun_ranks_waiting", "gauge", METRIC_OF_WAITS, "waiting",
+		"Ranks that wait, for room on the disk of their output" },
 	{ "xrun_rank_run_seconds", "gauge", METRIC_OF_RANK, "seconds",
 		"Since it was started, or how long it ran" },
 	{ "xrun_rank_exit_status", "gauge", METRIC_OF_RANK, "exit",
@@ -118,6 +120,7 @@ metric_labels(enum metric_of of)
 		[METRIC_OF_JOB] = "job",
 		[METRIC_OF_RANK] = "job, rank",
 		[METRIC_OF_STATES] = "job, state",
+		[METRIC_OF_WAITS] = "job, for",
 		[METRIC_OF_STREAM] = "job, rank, stream",
 		[METRIC_OF_NAMES] = "job, rank, name",
 		[METRIC_OF_TIMES] = "job, rank, le",
@@ -265,8 +268,8 @@ put_states(struct put *p)
 {
 	static const char *const phases[] = { "waiting", "running", "stopping",
 		"ending", "ended", NULL };
-	static const char *const states[] = { "new", "running", "stopping",
-		"killed", "ended", "done", NULL };
+	static const char *const states[] = { "new", "running", "stopped",
+		"stopping", "killed", "ended", "done", NULL };
 	const bool of_ranks = strchr(p->row->from, '.') != NULL;
 	const char *const *all = of_ranks ? states : phases, *is;
 	const cJSON *rank;
@@ -287,6 +290,24 @@ put_states(struct put *p)
 				.value = *all },
 			n);
 	}
+}
+
+/* Every reason has a sample, even if no rank waits for it. */
+static void
+metric_put_waits(struct put *p)
+{
+	const cJSON *rank;
+	const char *is;
+	double n = 0;
+
+	cJSON_ArrayForEach(rank, p->ranks)
+	{
+		is = jobs_text(rank, p->row->from);
+		n += is != NULL && strcmp(is, "disk") == 0;
+	}
+	put_sample(p,
+		&(struct labels){ .rank = -1, .key = "for", .value = "disk" },
+		n);
 }
 
 static void
@@ -514,6 +535,7 @@ metric_put(struct buf *out, const cJSON *status)
 		[METRIC_OF_JOB] = put_job,
 		[METRIC_OF_RANK] = put_ranks,
 		[METRIC_OF_STATES] = put_states,
+		[METRIC_OF_WAITS] = metric_put_waits,
 		[METRIC_OF_STREAM] = put_streams,
 		[METRIC_OF_NAMES] = put_names,
 		[METRIC_OF_TIMES] = put_times,

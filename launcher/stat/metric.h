@@ -21,6 +21,7 @@ enum metric_of {
 	METRIC_OF_JOB,    /* a sample a job */
 	METRIC_OF_RANK,   /* one for each rank: label rank */
 	METRIC_OF_STATES, /* one for each state: label state */
+	METRIC_OF_WAITS,  /* one for each reason: label for */
 	METRIC_OF_STREAM, /* two a rank: labels rank, stream */
 	METRIC_OF_NAMES,  /* one for each name that a rank chose: rank, name */
 	METRIC_OF_TIMES,  /* a histogram for each rank: label le */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* usage.c - see usage.h. */
 #include <stdint.h>
+#include <string.h>
 
 #include <cjson/cJSON.h>
 
@@ -9,7 +10,21 @@
 #include "launcher/state/jobs.h"
 #include "proc/usage.h"
 
-/* Into the object, under the names that the report has for those that ended. */
+/* A signal or a debugger can stop a rank without the supervisor. */
+static void
+add_stop(cJSON *rank, const struct usage *u)
+{
+	const char *state = jobs_text(rank, "state");
+	cJSON *stopped;
+
+	if (!u->stopped || state == NULL || strcmp(state, "running") != 0)
+		return;
+	stopped = cJSON_CreateString("stopped");
+	if (stopped != NULL)
+		cJSON_ReplaceItemInObjectCaseSensitive(rank, "state", stopped);
+}
+
+/* Adds the members under the names that the report uses for ended ranks. */
 static void
 add_usage(cJSON *rank)
 {
@@ -24,6 +39,7 @@ add_usage(cJSON *rank)
 		(double)u.cpu_ns / NS_PER_S);
 	cJSON_AddNumberToObject(rank, "rss_bytes", (double)u.rss);
 	cJSON_AddNumberToObject(rank, "processes", u.processes);
+	add_stop(rank, &u);
 }
 
 void

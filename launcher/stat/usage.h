@@ -10,8 +10,9 @@
 
 struct cJSON;
 
-/* usage_add() - cpu_seconds, rss_bytes and processes, to each rank of @status,
- * as a job answers status, that has not ended. */
+/* usage_add() - adds cpu_seconds, rss_bytes and processes to each rank of @status
+ * that has not ended. The state of a running rank becomes "stopped" if a signal or
+ * a debugger has stopped its process. @status is a reply to the request "status". */
 void usage_add(struct cJSON *status);
 
 #endif /* LAUNCHER_STAT_USAGE_H */

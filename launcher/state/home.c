@@ -81,14 +81,73 @@ state_is_ours(int dir)
 	return fstat(dir, &st) == 0 && state_is_trusted(&st);
 }
 
-/* A link that somebody else laid here would choose where we write. */
-bool
-state_is_strange_link(const char *path)
-{
-	struct stat st;
+#define LINKS_MAX 40 /* as the kernel follows */
 
-	return lstat(path, &st) == 0 && S_ISLNK(st.st_mode) &&
-		st.st_uid != geteuid() && st.st_uid != 0;
+/* Takes the next part of @rest to the end of @at, which has no links; "" if none
+ * is left. Returns false if it does not fit. */
+static bool
+home_next_part(char at[static PATH_MAX], char rest[static PATH_MAX])
+{
+	size_t blank = strspn(rest, "/"), len = strcspn(rest + blank, "/");
+	size_t end = strlen(at);
+	char *slash;
+
+	if (len == 2 && memcmp(rest + blank, "..", 2) == 0) {
+		slash = strrchr(at, '/');
+		*(slash != NULL ? slash : at) = '\0';
+	} else if (len > 0 && !(len == 1 && rest[blank] == '.')) {
+		if (end + 1 + len >= PATH_MAX)
+			return false;
+		at[end] = '/';
+		memcpy(at + end + 1, rest + blank, len);
+		at[end + 1 + len] = '\0';
+	}
+	memmove(rest, rest + blank + len, strlen(rest + blank + len) + 1);
+	return true;
+}
+
+/* The link @at is replaced by its target: the part is taken off @at, and the
+ * target is put before @rest. Returns false if it cannot be followed. */
+static bool
+home_follow_link(char at[static PATH_MAX], char rest[static PATH_MAX])
+{
+	char target[PATH_MAX], all[PATH_MAX];
+	ssize_t n = readlink(at, target, sizeof(target) - 1);
+
+	if (n <= 0)
+		return false;
+	target[n] = '\0';
+	if (snprintf(all, sizeof(all), "%s/%s", target, rest) >=
+		(int)sizeof(all))
+		return false;
+	memcpy(rest, all, strlen(all) + 1);
+	*(target[0] == '/' ? at : strrchr(at, '/')) = '\0';
+	return true;
+}
+
+/* Such a link would choose where we write. */
+bool
+state_has_strange_link(const char *path, char at[static PATH_MAX])
+{
+	char rest[PATH_MAX];
+	struct stat st;
+	int links = 0;
+
+	at[0] = '\0';
+	if (snprintf(rest, sizeof(rest), "%s", path) >= (int)sizeof(rest))
+		return false;
+	while (rest[strspn(rest, "/")] != '\0') {
+		if (!home_next_part(at, rest))
+			return false;
+		if (at[0] == '\0' || lstat(at, &st) == -1 ||
+			!S_ISLNK(st.st_mode))
+			continue;
+		if (st.st_uid != geteuid() && st.st_uid != 0)
+			return true;
+		if (links++ == LINKS_MAX || !home_follow_link(at, rest))
+			return false;
+	}
+	return false;
 }
 
 /* Everybody can make this name before us. Once the folder is ours, nobody but

@@ -144,8 +144,8 @@ refuse(const struct state *st, const char *name, enum take why, int pid,
 {
 	if (why == RUNS && pid > 0)
 		return fail(err, XR_E_EXISTS,
-			"--job: %s runs (pid %d, %s)\tanother name, or end that one: kill %d",
-			name, pid, st->dir, pid);
+			"--job: %s runs (pid %d, %s)\tanother name, or xrun stop %s",
+			name, pid, st->dir, name);
 	if (why == RUNS)
 		return fail(err, XR_E_EXISTS,
 			"--job: %s runs (%s)\tanother name", name, st->dir);
@@ -199,7 +199,7 @@ find_place(struct state *st, const struct state_wish *wish,
 	struct xr_error *err)
 {
 	enum xr_status status;
-	char *dir;
+	char *dir, link[PATH_MAX];
 
 	if (wish->log_dir == NULL) {
 		status = state_find_root(&st->root, err);
@@ -209,9 +209,9 @@ find_place(struct state *st, const struct state_wish *wish,
 	dir = state_expand(wish->log_dir, wish->name);
 	if (dir == NULL)
 		return fail(err, XR_E_NOMEM, "--log-dir: no memory for it");
-	if (state_is_strange_link(dir)) {
+	if (state_has_strange_link(dir, link)) {
 		fail(err, XR_E_INVAL,
-			"--log-dir: %s: is another user's symbolic link", dir);
+			"--log-dir: %s: is another user's symbolic link", link);
 		free(dir);
 		return XR_E_INVAL;
 	}

@@ -219,11 +219,12 @@ static enum xr_status
 use_log_dir(struct state *st, const char *dir, const char *want,
 	struct xr_error *err)
 {
+	char link[PATH_MAX];
 	int ours = -1;
 
-	if (state_is_strange_link(dir))
+	if (state_has_strange_link(dir, link))
 		return fail(err, XR_E_INVAL,
-			"--log-dir: %s: is another user's symbolic link", dir);
+			"--log-dir: %s: is another user's symbolic link", link);
 	st->dir = xstrdup(dir);
 	/* Another job may just be taking it away again. */
 	for (int tries = 0; ours == -1 && tries < 10; tries++) {

@@ -295,3 +295,75 @@ retain_soon(const char *root)
 	if (snprintf(path, sizeof(path), "%s/" STAMP, root) < PATH_MAX)
 		unlink(path);
 }
+
+static int
+retain_by_age(const void *pa, const void *pb)
+{
+	const struct retain_job *a = pa, *b = pb;
+
+	return (a->ended > b->ended) - (a->ended < b->ended);
+}
+
+static bool
+retain_is_there(int root, const char *id)
+{
+	struct stat st;
+
+	return fstatat(root, id, &st, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+static struct retain_freed
+retain_free_chosen(int root, const struct survey *s, retain_enough_fn *enough,
+	void *ctx)
+{
+	struct retain_freed freed = { 0 };
+
+	for (uint32_t i = 0; i < s->n && !is_late(s->deadline); i++) {
+		if (s->jobs[i].bytes == 0)
+			continue;
+		if (enough(ctx))
+			break;
+		remove_job(root, s->jobs[i].id, s->deadline);
+		if (retain_is_there(root, s->jobs[i].id))
+			continue;
+		freed.jobs++;
+		freed.bytes += s->jobs[i].bytes;
+	}
+	return freed;
+}
+
+struct retain_freed
+retain_free(const char *path, retain_enough_fn *enough, void *ctx)
+{
+	struct survey s = { .cap = 100000,
+		.deadline = clock_now() + RETAIN_FREE_NS };
+	struct retain_freed freed = { 0 };
+	int root = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (root != -1) {
+		host_name(s.host, sizeof(s.host));
+		s.jobs = calloc(s.cap, sizeof(*s.jobs));
+		if (s.jobs != NULL)
+			jobs_each(path, consider, &s);
+		if (s.n > 0)
+			qsort(s.jobs, s.n, sizeof(*s.jobs), retain_by_age);
+		freed = retain_free_chosen(root, &s, enough, ctx);
+		free(s.jobs);
+	}
+	fd_close(root);
+	return freed;
+}
+
+bool
+retain_remove(const char *path, const char *id)
+{
+	int root = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	bool gone = true;
+
+	if (root != -1) {
+		remove_job(root, id, INT64_MAX);
+		gone = !retain_is_there(root, id);
+	}
+	fd_close(root);
+	return gone;
+}

@@ -20,6 +20,7 @@
 #define RETAIN_BYTES   (2LL << 30)
 #define RETAIN_TURN_NS 100000000LL
 #define RETAIN_LOOK_NS (RETAIN_TURN_NS / 2)
+#define RETAIN_FREE_NS 1000000000LL
 
 struct retain_job {
 	char id[65];
@@ -38,6 +39,28 @@ void retain_choose(struct retain_job *jobs, uint32_t n, int64_t now);
 /* retain_run() - a work_fn: look at the state root and remove what may go.
  * @root: malloc'ed path, freed here */
 void retain_run(void *root);
+
+struct retain_freed {
+	uint32_t jobs;
+	int64_t bytes;
+};
+
+/* retain_enough_fn - Returns true if enough space is free. */
+typedef bool retain_enough_fn(void *ctx);
+
+/*
+ * retain_free() - removes ended jobs below @root, the oldest first, until
+ * @enough returns true or none is left.
+ *
+ * A job without output stays. Takes RETAIN_FREE_NS at most. Any thread; no
+ * other call of this file at the same time.
+ */
+struct retain_freed retain_free(const char *root, retain_enough_fn *enough,
+	void *ctx);
+
+/* retain_remove() - removes the folder of job @id below @root, unless it runs.
+ * Returns true if it is gone, or never existed. */
+bool retain_remove(const char *root, const char *id);
 
 /* retain_bytes() - what the files in the folder @dir hold, as far as they are
  * seen before @deadline (clock_now). */

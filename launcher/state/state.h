@@ -63,6 +63,10 @@ const char *state_user_home(void);
  * if there is no absolute one. */
 char *state_home(void);
 
+/* state_make_parents() - makes the folders above @path that do not exist, with
+ * mode 0700. Returns 0, or -1 with errno. */
+int state_make_parents(const char *path);
+
 /* state_is_trusted() - may a folder that is there be taken for one's own? It is
  * ours, and not everybody's to write into; or root's, and root's alone. */
 bool state_is_trusted(const struct stat *dir);

@@ -25,7 +25,9 @@ enum xr_status state_open_attempt(struct state *state, struct xr_error *err);
 enum xr_status state_find_root(char **root, struct xr_error *err);
 /* state_is_trusted() of a folder that is open. */
 bool state_is_ours(int dir);
-bool state_is_strange_link(const char *path);
+/* Returns true if a part of the absolute @path is a symbolic link that neither
+ * belongs to this user nor to root; @at receives it. */
+bool state_has_strange_link(const char *path, char at[static PATH_MAX]);
 
 /* place.c */
 /* @want, then @want.2 and so on: of several in one batch job each is one. NULL:
@@ -39,9 +41,6 @@ bool state_dir_has_job(const char *text);
 /* An absolute path of a --log-dir that was checked, with {job} and {host}
  * replaced; malloc'ed. */
 char *state_expand(const char *text, const char *id);
-/* Like mkdir -p of what stands before the last name, 0700 for what is made; 0,
- * or -1 with errno. */
-int state_make_parents(const char *path);
 bool state_is_empty(int dir_fd);
 
 /* named.c: the folder of the job that is called @wish->name. */

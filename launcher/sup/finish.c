@@ -15,6 +15,7 @@
 #include "launcher/sup/stdin_all.h"
 #include "launcher/sup/sup.h"
 #include "launcher/tell/account.h"
+#include "launcher/tell/hook.h"
 #include "launcher/tell/report.h"
 
 #define AGAIN_NS         (20 * NS_PER_MS) /* for a reader of words */
@@ -40,7 +41,11 @@ deliver_account(struct job *job)
 	struct sup *sup = job->sup;
 
 	sup->accounting = false;
-	if (sup->hurried || sup->told)
+	if (sup->told)
+		stop_bound(job);
+	if (sup->until_ns != 0)
+		timer_arm(sup->patience, stop_left(job, true));
+	else if (sup->hurried)
 		timer_arm(sup->patience, job->opt.grace);
 	else
 		timer_disarm(sup->patience);
@@ -98,9 +103,10 @@ finish_if_over(struct job *job)
 	job->ended_ns = clock_now();
 	timer_disarm(sup->patience);
 	timer_disarm(sup->silence);
-	if (job->stop_ns != 0 && job->cause != CAUSE_FAILURE)
-		timer_arm(sup->patience,
-			job->opt.grace); /* told to end: soon */
+	if (sup->told) {
+		stop_bound(job);
+		timer_arm(sup->patience, stop_left(job, false));
+	}
 	next_decide(job);
 	tty_in_close(sup->tty_in);
 	sup->tty_in = NULL;
@@ -147,6 +153,12 @@ end(struct job *job)
 
 	sup->phase = PHASE_WRITE;
 	fault(FAULT_END, FAULT_ANY);
+	if (sup->until_ns != 0) {
+		int64_t left = stop_left(job, true);
+
+		timer_arm(sup->patience,
+			left > HOOK_NEXT_NS ? left : HOOK_NEXT_NS);
+	}
 	sup->writing.keep = keep;
 	job->page->silent = job->state.dir != NULL && !keep;
 	write_next(job);
@@ -216,9 +228,10 @@ finish_hurry(struct job *job)
 {
 	struct sup *sup = job->sup;
 
+	stop_bound(job);
 	if (sup->delivery_over || timer_armed(sup->patience))
 		return;
-	timer_arm(sup->patience, job->opt.grace);
+	timer_arm(sup->patience, stop_left(job, sup->phase != PHASE_DELIVER));
 }
 
 /* The reader of stdout or stderr had its time. Its sink's thread sleeps in
@@ -241,6 +254,8 @@ finish_give_up(void *ctx)
 		end(job);
 	else if (sup->phase == PHASE_WRITE) {
 		sup->writing.late = true;
+		if (sup->until_ns != 0)
+			hook_hurry(job);
 		write_next(job);
 	}
 }

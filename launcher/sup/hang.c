@@ -10,6 +10,7 @@
 #include "base/fd.h"
 #include "launcher/job/hang.h"
 #include "launcher/sup/hang.h"
+#include "launcher/sup/hang_differ.h"
 #include "launcher/sup/sup.h"
 #include "launcher/tell/slots.h"
 #include "launcher/tell/stacks.h"
@@ -47,9 +48,12 @@ struct hang_watch {
 	struct hung *hung; /* the verdict */
 	struct seen *seen;
 	struct hang_rank *rank;
-	bool unread;    /* the output, in this look */
-	uint32_t asked; /* threads, in this look */
-	bool more;      /* and there are more */
+	int64_t verdict_ns;
+	bool *differs;    /* [ranks]: of a verdict that names all, the few .. */
+	bool any_differs; /* .. that are not where most are */
+	bool unread;      /* the output, in this look */
+	uint32_t asked;   /* threads, in this look */
+	bool more;        /* and there are more */
 };
 
 /* --- looking -------------------------------------------------------------- */
@@ -304,18 +308,18 @@ say_which(struct hang_watch *w)
 	buf_fini(&who);
 }
 
+/* Where rank @r sleeps in the kernel. */
 static void
-put_where(const struct job *job, uint32_t r, struct buf *out)
+find_place(const struct job *job, uint32_t r, char place[HANG_PLACE])
 {
 	struct usage u = { 0 };
-	char path[64], text[64];
+	char path[64];
 
 	usage_tree(job->rank[r].pid, &u);
 	snprintf(path, sizeof(path), "/proc/%d/wchan", (int)u.leaf);
-	if (fd_read_small(path, text, sizeof(text)) == 0 ||
-		strcmp(text, "0") == 0)
-		snprintf(text, sizeof(text), "%s", u.running ? "runs" : "-");
-	buf_put_text(out, text);
+	if (fd_read_small(path, place, HANG_PLACE) == 0 ||
+		strcmp(place, "0") == 0)
+		snprintf(place, HANG_PLACE, "%s", u.running ? "runs" : "-");
 }
 
 static void
@@ -327,14 +331,54 @@ put_age(struct buf *out, int64_t since, int64_t now)
 		since == 0 ? "-" : clock_text(now - since, time, sizeof(time)));
 }
 
+static bool
+all_hang(const struct hang_watch *w)
+{
+	for (uint32_t r = 0; r < job_size(w->job); r++)
+		if (w->rank[r].lives && !w->rank[r].hangs)
+			return false;
+	return true;
+}
+
+/* If all ranks hang, those that differ by their stacks, or, without stacks, by their place
+ * in the kernel, are marked. */
+static void
+mark_differing(struct hang_watch *w, const char *summary)
+{
+	uint32_t count = job_size(w->job);
+	char(*place)[HANG_PLACE];
+
+	w->any_differs = false;
+	if (!all_hang(w))
+		return;
+	w->any_differs = hang_differ_by_stacks(w->job, summary, w->differs);
+	place = calloc(count, sizeof(*place));
+	if (w->any_differs || summary[0] != '\0' || place == NULL) {
+		free(place);
+		return;
+	}
+	for (uint32_t r = 0; r < count; r++)
+		if (w->rank[r].lives)
+			find_place(w->job, r, place[r]);
+	w->any_differs = hang_differ_by_place(place, count, w->differs);
+	free(place);
+}
+
+/* Returns true if the rank has a star, and stands in front. */
+static bool
+is_first(const struct hang_watch *w, uint32_t r)
+{
+	return w->any_differs ? w->differs[r] : w->rank[r].hangs;
+}
+
 static void
 say_row(struct hang_watch *w, uint32_t r, int64_t now)
 {
 	const struct job *job = w->job;
 	struct buf row = { 0 };
+	char place[HANG_PLACE];
 
-	buf_fmt(&row, "  %c %4u", w->rank[r].hangs ? '*' : ' ',
-		job_rank(job, r));
+	buf_fmt(&row, "  %c %4u", is_first(w, r) ? '*' : ' ', job_rank(job, r));
 	if (job->rank[r].step == -1)
 		buf_put_text(&row, "         -");
 	else
@@ -342,28 +386,29 @@ say_row(struct hang_watch *w, uint32_t r, int64_t now)
 	put_age(&row, w->seen[r].bytes_ns, now);
 	put_age(&row, w->rank[r].sign_ns, now);
 	buf_fmt(&row, "  %4.0f%%  ", 100 * w->seen[r].share);
-	put_where(job, r, &row);
+	find_place(job, r, place);
+	buf_put_text(&row, place);
 	logs_say(job->sup->logs, "%s", buf_text(&row));
 	buf_fini(&row);
 }
 
-/* Those that hang first; they have a star. */
+/* The ranks that hang have a star and come first; if all hang, the ranks that differ. */
 static void
-say_table(struct hang_watch *w, int64_t now)
+say_table(struct hang_watch *w, const char *summary)
 {
 	uint32_t rows = 0, lives = 0;
 
+	mark_differing(w, summary);
 	logs_say(w->job->sup->logs,
 		"    rank      step  last line      life   CPU  waits in");
 	for (int round = 0; round < 2; round++)
 		for (uint32_t r = 0; r < job_size(w->job); r++) {
-			if (!w->rank[r].lives ||
-				w->rank[r].hangs != (round == 0))
+			if (!w->rank[r].lives || is_first(w, r) != (round == 0))
 				continue;
 			lives++;
 			if (rows < ROWS) {
 				rows++;
-				say_row(w, r, now);
+				say_row(w, r, w->verdict_ns);
 			}
 		}
 	if (lives > rows)
@@ -373,12 +418,14 @@ say_table(struct hang_watch *w, int64_t now)
 
 /* --- acting --------------------------------------------------------------- */
 
+/* The stacks, if there are any, are printed before the table. */
 static void
 end_job(struct job *job, bool taken, const char *path, const char *summary)
 {
 	(void)taken;
 	(void)path;
-	(void)summary;
+	if (job->sup->hang != NULL && job->sup->phase == PHASE_RUN)
+		say_table(job->sup->hang, summary);
 	if (job->stop_ns == 0 && job->sup->phase == PHASE_RUN)
 		stop_job(job, CAUSE_HANG);
 }
@@ -393,11 +440,11 @@ act(struct hang_watch *w, int64_t now)
 	w->hung->silent_ns =
 		hang_age(w->rank, job_size(job), w->hung->rule, now);
 	bus_tell(job->sup->bus, BUS_JOB_HANG, 0);
+	w->verdict_ns = now;
 	say_which(w);
-	say_table(w, now);
 	if (!(options_stacks_on(&job->opt) & STACKS_ON_HANG) ||
 		!stacks_begin(job, "--hang-timeout", end_job))
-		end_job(job, false, NULL, NULL);
+		end_job(job, false, NULL, "");
 }
 
 static void
@@ -460,9 +507,11 @@ watch_new(struct job *job)
 	w->hung = &job->sup->hung;
 	w->seen = calloc(job_size(job), sizeof(*w->seen));
 	w->rank = calloc(job_size(job), sizeof(*w->rank));
+	w->differs = calloc(job_size(job), sizeof(*w->differs));
 	w->timer = timer_open(job->sup->loop, on_beat, w);
 	job->sup->hang = w;
-	if (w->seen != NULL && w->rank != NULL && w->timer != NULL)
+	if (w->seen != NULL && w->rank != NULL && w->differs != NULL &&
+		w->timer != NULL)
 		return w;
 	hang_close(job);
 	return NULL;
@@ -509,6 +558,7 @@ hang_close(struct job *job)
 	timer_close(w->timer);
 	free(w->seen);
 	free(w->rank);
+	free(w->differs);
 	free(w);
 	job->sup->hang = NULL;
 }

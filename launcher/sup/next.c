@@ -7,6 +7,7 @@
 #include "launcher/job/outcome.h"
 #include "launcher/job/words.h"
 #include "launcher/keeper/keeper.h"
+#include "launcher/state/errors.h"
 #include "launcher/sup/next.h"
 #include "launcher/sup/stdin_all.h"
 #include "launcher/sup/sup.h"
@@ -246,6 +247,8 @@ next_begin(struct job *job)
 		a->begun_ns = job->begun_ns;
 	else if (job->state.dir_fd != -1)
 		report_job(job); /* the file tells of another attempt */
+	if (a->restarts > 0)
+		errors_folder_clear(job->errors);
 	arm_timeout(job);
 	if (a->restarts > 0 && a->pause_ns > 0 && told == 0)
 		timer_arm(job->sup->start, a->pause_ns);

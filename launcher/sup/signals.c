@@ -15,6 +15,7 @@
 #include <sys/signalfd.h>
 
 #include "base/clock.h"
+#include "launcher/keeper/answer.h"
 #include "launcher/keeper/keeper.h"
 #include "launcher/sup/hang.h"
 #include "launcher/sup/next.h"
@@ -81,6 +82,8 @@ resume_clocks(struct job *job, const int64_t *left, int64_t stood)
 	for (int i = 0; i < SUP_DEADLINES; i++)
 		if (left[i] != 0)
 			timer_arm(timer[i], left[i]);
+	if (job->sup->until_ns != 0)
+		job->sup->until_ns += stood;
 	if (job->sup->retry_ns != 0)
 		job->sup->retry_ns += stood;
 	if (job->sup->unread_ns != 0)
@@ -175,6 +178,7 @@ signals_read(int fd, void *ctx)
 	struct job *job = ctx;
 	ssize_t n = read(fd, info, sizeof(info));
 
+	answer_note(job->page);
 	for (ssize_t i = 0; i < n / (ssize_t)sizeof(info[0]); i++)
 		for (unsigned k = 0; k < ROWS; k++)
 			if (rows[k].sig == (int)info[i].ssi_signo)

@@ -23,7 +23,6 @@
 #include "launcher/host/check.h"
 #include "launcher/job/outcome.h"
 #include "launcher/keeper/keeper.h"
-#include "launcher/keeper/orphan.h"
 #include "launcher/log/thread.h"
 #include "launcher/sup/counted.h"
 #include "launcher/sup/keys.h"
@@ -53,8 +52,7 @@ make(void *ctx)
 	struct xr_error err = { 0 };
 	int fd = -1;
 
-	ctl_place_sweep(job->state.root == NULL ? NULL : orphan_end_bare,
-		job->state.root);
+	ctl_place_sweep();
 	if (ctl_place_open(&place, job->state.id, &err) == XR_OK) {
 		job->page->ctl = place;
 		fd = ctl_place_listen(&place);
@@ -183,11 +181,17 @@ on_signal(struct job *job, struct ctl_client *from, const struct control *m)
 static void
 on_stop(struct job *job, struct ctl_client *from, const struct control *m)
 {
-	if (job->sup->phase == PHASE_RUN)
+	struct control answer = control_new(CONTROL_DONE, m->id);
+
+	if (job->sup->phase == PHASE_RUN) {
 		stop_by_signal(job, SIGTERM);
-	else
+	} else {
 		next_told(job, SIGTERM);
-	answer_done(from, m->id, CONTROL_NONE);
+		finish_hurry(job);
+		job->sup->told = true;
+	}
+	answer.done.seconds = stop_seconds(job);
+	ctl_send(from, &answer);
 }
 
 static void

@@ -12,10 +12,16 @@
 #include "launcher/tell/screen.h"
 #include "launcher/tell/stacks.h"
 #include "proc/descend.h"
+#include "proc/immune.h"
 
 #define KILL_PATIENCE  (30 * NS_PER_S) /* for uninterruptible sleeps */
 #define GRACE_MAX_S    600.0           /* that a rank can ask for at once */
 #define FILES_PATIENCE (5 * NS_PER_S)  /* for a full or frozen disk */
+#define IMMUNE_FIRST   (NS_PER_S / 2)  /* for processes to take the signal */
+#define IMMUNE_AGAIN   NS_PER_S
+#define READ_MIN       (NS_PER_S / 10) /* for a reader, past the deadline */
+#define READ_MAX       (NS_PER_S / 2)
+#define END_ALLOWANCE  (10 * NS_PER_S) /* beyond --grace, in the worst case */
 
 static void
 each_rank(struct job *job, enum rank_event event)
@@ -53,6 +59,32 @@ leave_all(struct job *job)
 			leave_rank(job, i);
 }
 
+void
+stop_bound(struct job *job)
+{
+	if (job->sup->until_ns == 0)
+		job->sup->until_ns = clock_now() + job->opt.grace;
+}
+
+int64_t
+stop_left(const struct job *job, bool last)
+{
+	int64_t least = job->opt.grace / 4, left;
+
+	least = least < READ_MIN ? READ_MIN : least;
+	least = least > READ_MAX ? READ_MAX : least;
+	left = job->sup->until_ns - clock_now() - (last ? 0 : least);
+	return left > least ? left : least;
+}
+
+double
+stop_seconds(const struct job *job)
+{
+	int64_t left = job->sup->until_ns - clock_now();
+
+	return (double)(left + END_ALLOWANCE) / NS_PER_S;
+}
+
 static void
 advance(struct job *job, enum ending_event event)
 {
@@ -69,7 +101,10 @@ advance(struct job *job, enum ending_event event)
 		each_rank(job, RANK_EV_STOP);
 		job->sup->grace_ns = clock_now() + job->opt.grace;
 		timer_arm(job->sup->patience, job->opt.grace);
+		timer_arm(job->sup->immune, IMMUNE_FIRST);
 	}
+	if ((what & ENDING_DO_STOP) && job->sup->told)
+		stop_bound(job);
 	if (what & ENDING_DO_KILL) {
 		each_rank(job, RANK_EV_KILL);
 		timer_arm(job->sup->patience, KILL_PATIENCE);
@@ -122,6 +157,9 @@ stop_waiting(struct job *job)
 	struct sup *sup = job->sup;
 
 	sup->told = true;
+	/* After one Ctrl-C the ranks have all the time that they need. */
+	if (job->ending >= ENDING_STOPPING)
+		stop_bound(job);
 	if (sup->phase == PHASE_RUN && sweep_due(job) &&
 		!timer_armed(sup->patience))
 		timer_arm(sup->patience, job->opt.grace);
@@ -208,6 +246,8 @@ stop_later(struct job *job, uint32_t r, double seconds)
 			job_rank(job, r),
 			(double)(until - clock_now()) / NS_PER_S);
 	rank->grace_ns = until;
+	if (sup->until_ns != 0 && sup->until_ns < until)
+		sup->until_ns = until;
 	timer_arm(sup->patience, last_deadline(job) - clock_now());
 }
 
@@ -216,6 +256,12 @@ stop_recount(struct job *job)
 {
 	int64_t left;
 
+	/* All ranks are dead: the time of SIGKILL no longer applies. */
+	if (job->ending == ENDING_KILLED && job->sup->told &&
+		job->sup->phase == PHASE_RUN && sweep_due(job)) {
+		stop_bound(job);
+		timer_arm(job->sup->patience, stop_left(job, false));
+	}
 	if (job->ending != ENDING_STOPPING ||
 		!timer_armed(job->sup->patience) ||
 		job->sup->phase != PHASE_RUN || sweep_due(job))
@@ -228,6 +274,29 @@ void
 stop_now(struct job *job)
 {
 	advance(job, ENDING_EV_PATIENCE);
+}
+
+/* A rank on which the stop signal has no effect is killed at once. */
+void
+stop_immune(void *ctx)
+{
+	struct job *job = ctx;
+	bool more = false;
+
+	if (job->ending != ENDING_STOPPING)
+		return;
+	for (uint32_t i = 0; i < job_size(job); i++) {
+		const struct rank *rank = &job->rank[i];
+
+		if (rank->pidfd == -1 || rank->state != RANK_STOPPING)
+			continue;
+		if (immune_tree(rank->pid, job->opt.stop_signal))
+			step_rank(job, i, RANK_EV_KILL);
+		else
+			more = true;
+	}
+	if (more)
+		timer_arm(job->sup->immune, IMMUNE_AGAIN);
 }
 
 /*

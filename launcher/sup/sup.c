@@ -9,11 +9,11 @@
 #include <unistd.h>
 
 #include <sys/prctl.h>
-#include <sys/resource.h>
 
 #include "base/clock.h"
 #include "base/fd.h"
 #include "launcher/job/outcome.h"
+#include "launcher/keeper/answer.h"
 #include "launcher/keeper/keeper.h"
 #include "launcher/keeper/own_tty.h"
 #include "launcher/sup/detach.h"
@@ -75,91 +75,6 @@ on_drain(void *ctx)
 	finish_if_over(job);
 }
 
-/* A limit of ranks is xrun's own. */
-static void
-put_size_limit(char *out, size_t cap)
-{
-	struct rlimit r;
-
-	if (getrlimit(RLIMIT_FSIZE, &r) == 0 && r.rlim_cur != RLIM_INFINITY)
-		snprintf(out, cap, "ulimit -f is %llu KiB",
-			(unsigned long long)(r.rlim_cur / 1024));
-	else
-		snprintf(out, cap, "%s", strerror(EFBIG));
-}
-
-/* Waiting would be for ever: it is dropped, as was asked for, or the job ends. */
-static void
-on_hopeless(struct job *job, uint32_t rank)
-{
-	struct sup *sup = job->sup;
-	char limit[64];
-
-	put_size_limit(limit, sizeof(limit));
-	if (job->opt.log_full != LOG_FULL_DROP)
-		stop_fail(job,
-			"rank %u: log file in %s cannot grow any more (%s): raise the limit, or take --log-rotate SIZE, --log-full drop or --no-logs",
-			rank, job->state.attempt, limit);
-	else if (!sup->too_large)
-		logs_say(sup->logs,
-			"xrun: rank %u: log file cannot grow any more (%s): what such ranks write is dropped",
-			rank, limit);
-	sup->too_large = true;
-}
-
-/* Once a minute. */
-static void
-say_full(struct job *job, uint32_t rank, int sys, bool drop)
-{
-	struct logs *logs = job->sup->logs;
-	char at[PATH_MAX];
-
-	if (!raw_no_room(sys))
-		logs_say(logs,
-			"xrun: rank %u: log file in %s: %s: ranks wait until it can be written; nothing is lost while the job goes on",
-			rank, job->state.attempt, strerror(sys));
-	else if (drop)
-		logs_say(logs,
-			"xrun: rank %u: log file system full (%s): what ranks write is dropped until there is room",
-			rank, state_mount(job->state.dir, at));
-	else
-		logs_say(logs,
-			"xrun: rank %u: log file system full (%s): ranks wait until there is room; nothing is lost while the job goes on",
-			rank, state_mount(job->state.dir, at));
-}
-
-static void
-on_full(struct job *job, uint32_t stream, int sys)
-{
-	struct sup *sup = job->sup;
-	struct rank *rank = &job->rank[stream / RAW_STREAMS];
-	bool drop = raw_no_room(sys) && job->opt.log_full == LOG_FULL_DROP;
-
-	if (raw_hopeless(sys)) {
-		bus_tell(sup->bus, BUS_LOG_FULL, stream);
-		on_hopeless(job, job_rank(job, stream / RAW_STREAMS));
-		return;
-	}
-	if (!drop)
-		rank->full |= (uint8_t)(1u << stream % RAW_STREAMS);
-	bus_tell(sup->bus, BUS_LOG_FULL, stream);
-	if (sup->full_ns != 0 && clock_now() - sup->full_ns < FULL_NS)
-		return;
-	sup->full_ns = clock_now();
-	say_full(job, job_rank(job, stream / RAW_STREAMS), sys, drop);
-}
-
-static void
-on_room(struct job *job, uint32_t stream)
-{
-	struct rank *rank = &job->rank[stream / RAW_STREAMS];
-
-	rank->full &= (uint8_t) ~(1u << stream % RAW_STREAMS);
-	if (rank->state == RANK_ENDED)
-		step_drain(job, rank);
-	bus_tell(job->sup->bus, BUS_LOG_ROOM, stream);
-}
-
 /* Files that are open, or need no name, go on. */
 static void
 on_gone(struct job *job)
@@ -176,49 +91,6 @@ on_unread(struct job *job, uint32_t stream, int sys)
 	logs_say(job->sup->logs,
 		"xrun: rank %u: its log file cannot be read (%s): what it writes is not shown any more",
 		job_rank(job, stream / RAW_STREAMS), strerror(sys));
-}
-
-/* A reader who has seen enough, such as head, needs no word at the end. */
-static void
-say_closed(struct job *job, bool gone, int sys)
-{
-	bool runs = job->sup->phase == PHASE_RUN;
-
-	if (gone && runs)
-		logs_say(job->sup->logs,
-			"xrun: stdout was closed by its reader: the job goes on, its output is in %s",
-			job->state.attempt);
-	else if (!gone)
-		logs_say(job->sup->logs,
-			"xrun: stdout cannot be written: %sits output is in %s (%s)",
-			runs ? "the job goes on, " : "", job->state.attempt,
-			strerror(sys));
-}
-
-/* Gone is the reader of a pipe, or the terminal; all else is a failure. */
-static void
-on_sink_closed(struct job *job, uint32_t sink, int sys)
-{
-	struct sup *sup = job->sup;
-	bool last = sink + 1 == logs_sinks(sup->logs);
-	bool gone = sys == EPIPE || (sys == EIO && job->on_tty);
-
-	sup->sink_closed[sink] = true;
-	job->unshown = job->unshown || !gone;
-	if (last && !gone)
-		dprintf(STDERR_FILENO, "xrun: stderr cannot be written (%s)\n",
-			strerror(sys));
-	if (sink != 0)
-		return;
-	children_turn(sup->children); /* who died before was not stopped */
-	if (sup->phase > PHASE_DELIVER)
-		return;
-	if (job->state.dir_fd == -1 && !gone)
-		stop_fail(job, "stdout cannot be written (%s)", strerror(sys));
-	else if (job->state.dir_fd == -1 && sup->phase == PHASE_RUN)
-		stop_job(job, CAUSE_CLOSED);
-	else if (job->state.dir_fd != -1 && !last)
-		say_closed(job, gone, sys);
 }
 
 static void
@@ -239,10 +111,19 @@ on_notes(int fd, void *ctx)
 			report_latest(job);
 			break;
 		case NOTE_FULL:
-			on_full(job, note[i].value, note[i].sys);
+			disk_full(job, note[i].value, note[i].sys);
 			break;
 		case NOTE_ROOM:
-			on_room(job, note[i].value);
+			disk_room(job, note[i].value);
+			break;
+		case NOTE_RECLAIM:
+			disk_reclaim(job);
+			break;
+		case NOTE_LARGE:
+			disk_large(job, note[i].value);
+			break;
+		case NOTE_RECLAIMED:
+			disk_reclaimed(job);
 			break;
 		case NOTE_GONE:
 			on_gone(job);
@@ -251,7 +132,7 @@ on_notes(int fd, void *ctx)
 			on_unread(job, note[i].value, note[i].sys);
 			break;
 		case NOTE_SINK_CLOSED:
-			on_sink_closed(job, note[i].value, note[i].sys);
+			closed_sink(job, note[i].value, note[i].sys);
 			break;
 		case NOTE_SINK_DONE:
 			finish_note_sink(job, note[i].value, note[i].sys);
@@ -354,7 +235,9 @@ static void
 on_silence(void *ctx)
 {
 	struct job *job = ctx;
-	char text[224], ask[128] = "";
+	char text[320], ask[128] = "";
+	bool wants_pty =
+		job_size(job) == 1 && !job->opt.pty && isatty(STDIN_FILENO);
 
 	if (logs_total(job->sup->logs) > 0)
 		return;
@@ -363,8 +246,10 @@ on_silence(void *ctx)
 			job->state.id,
 			job_size(job) == 1 ? "it is" : "they are");
 	snprintf(text, sizeof(text),
-		"\033[2mxrun: %u rank%s running, no output yet%s\033[0m",
-		job_size(job), job_size(job) == 1 ? "" : "s", ask);
+		"\033[2mxrun: %u rank%s running, no output yet%s%s\033[0m",
+		job_size(job), job_size(job) == 1 ? "" : "s", ask,
+		wants_pty ? "; a program that needs a terminal: xrun --pty" :
+			    "");
 	logs_hint(job->sup->logs, text);
 }
 
@@ -402,14 +287,15 @@ open_timers(struct job *job)
 	s->patience = timer_open(s->loop, on_patience, job);
 	s->drain = timer_open(s->loop, on_drain, job);
 	s->silence = timer_open(s->loop, on_silence, job);
+	s->immune = timer_open(s->loop, stop_immune, job);
 	s->late = timer_open(s->loop, death_of_late, job);
 	s->strangers = timer_open(s->loop, death_reap_strangers, job);
 	s->publish = timer_open(s->loop, on_publish, job);
 	s->deliver = timer_open(s->loop, finish_turn, job);
 	s->sweep.timer = timer_open(s->loop, sweep_again, job);
 	return s->start != NULL && s->timeout != NULL && s->patience != NULL &&
-		s->drain != NULL && s->silence != NULL && s->late != NULL &&
-		s->strangers != NULL && s->publish != NULL &&
+		s->drain != NULL && s->silence != NULL && s->immune != NULL &&
+		s->late != NULL && s->strangers != NULL && s->publish != NULL &&
 		s->deliver != NULL && s->sweep.timer != NULL;
 }
 
@@ -417,12 +303,13 @@ static bool
 open_watches(struct job *job)
 {
 	struct sup *s = job->sup;
-	int signals = signals_open();
 
+	s->signal_fd = signals_open();
 	s->children = children_open(s->loop, death_of, death_judge, job);
-	if (s->children == NULL || signals == -1)
+	if (s->children == NULL || s->signal_fd == -1)
 		return false;
-	s->signals = watch_open(s->loop, signals, false, signals_read, job);
+	s->signals =
+		watch_open(s->loop, s->signal_fd, false, signals_read, job);
 	s->keeper = watch_open(s->loop, job->page->keeper, false,
 		on_keeper_died, job);
 	s->notes = watch_open(s->loop, logs_notes(s->logs)->rd, false, on_notes,
@@ -432,7 +319,7 @@ open_watches(struct job *job)
 			start_output, job);
 	return s->signals != NULL && s->keeper != NULL && s->notes != NULL &&
 		(s->output != NULL || logs_first(s->logs) == -1) &&
-		detach_watch(job);
+		closed_watch(job) && detach_watch(job);
 }
 
 static bool
@@ -444,6 +331,7 @@ open_all(struct job *job)
 		.share = job->share,
 		.route = job->route,
 		.carriage = job->interactive && job->errors_are_tty,
+		.reclaim = true,
 		.drop = job->opt.log_full == LOG_FULL_DROP,
 		.files_max = job->files_max,
 		.modes = job->page->screen,
@@ -499,6 +387,7 @@ supervise(struct job *job)
 	}
 	begin(job);
 	loop_run(sup.loop);
+	answer_note(job->page); /* it reads no signal from now on */
 	oom_end(&sup.oom);
 	pids_end(&sup.pids);
 	if (keeper_is_dead(job->page))

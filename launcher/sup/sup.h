@@ -12,9 +12,11 @@
  *   next.c     does another attempt follow?  detach.c  a job left to itself
  *   next_folder.c  the folder of that
  *   hang.c     ranks that show no sign of life
+ *   closed.c   the reader of stdout exits
  *   stdin_all.c  xrun's input for every rank
  *   lifeline.c the order of deaths, as evidence
  *   pty.c      a terminal for each rank      typist.c  its keyboard, elsewhere
+ *   disk.c     output files that find no room
  *   steer.c    the control socket: who asks, who steers
  *   hear.c     what ranks tell               keys.c    the rendezvous store
  *
@@ -98,6 +100,13 @@ void finish_hurry(struct job *job); /* told to stop while delivering */
 void finish_give_up(void *job);     /* timer_fn */
 
 /* stop.c: down the ladder of job/ending.h; the first cause stays */
+/* Sets the deadline for readers to --grace from now, unless it is set. */
+void stop_bound(struct job *job);
+/* Returns the ns left for the output, or, if @last, for the account. Some time is
+ * left after the deadline, too, for a reader that reads. After stop_bound(). */
+int64_t stop_left(const struct job *job, bool last);
+/* Returns the seconds until the job has ended; includes slow disks and hooks. */
+double stop_seconds(const struct job *job);
 void stop_job(struct job *job, enum cause cause);
 void stop_by_signal(struct job *job, int sig);
 void stop_by_ctrl_c(struct job *job); /* on xrun's terminal */
@@ -109,6 +118,7 @@ void stop_waiting(struct job *job);
 /* Rank @r needs @seconds from now on to end; once a rank it is said. */
 void stop_later(struct job *job, uint32_t r, double seconds);
 void stop_recount(struct job *job); /* one died that may have asked */
+void stop_immune(void *job);        /* timer_fn: after the stop signal */
 void stop_now(struct job *job);     /* no more patience with the ranks */
 void stop_output(struct job *job);  /* no more patience for their pipes */
 
@@ -124,6 +134,20 @@ void death_judge(void *job);                      /* child_after_fn, timer_fn */
 void death_of_late(void *job);                    /* timer_fn */
 void death_look_for(struct job *job, uint32_t r); /* it is not watched */
 void death_reap_strangers(void *job);             /* timer_fn */
+
+/* disk.c */
+void disk_full(struct job *job, uint32_t stream, int sys); /* NOTE_FULL */
+void disk_room(struct job *job, uint32_t stream);          /* NOTE_ROOM */
+void disk_reclaim(struct job *job);                        /* NOTE_RECLAIM */
+void disk_reclaimed(struct job *job);                      /* NOTE_RECLAIMED */
+void disk_large(struct job *job, uint32_t gib);            /* NOTE_LARGE */
+
+/* closed.c */
+/* Watches for the exit of the reader of stdout. Returns false if memory is
+ * exhausted. */
+bool closed_watch(struct job *job);
+/* Sink number @sink cannot be written: @sys is the errno. */
+void closed_sink(struct job *job, uint32_t sink, int sys);
 
 /* signals.c */
 int signals_open(void); /* a signalfd for what xrun reacts to; -1, errno */

@@ -66,12 +66,14 @@ put_timeout(const struct job *job, struct buf *out)
 		clock_text(job->opt.timeout, time, sizeof(time)));
 }
 
-/* Why xrun itself ended the job. */
+/* Why xrun itself ended the job. With -q only a failure of xrun is reported. */
 static void
 put_cause(const struct job *job, struct buf *out)
 {
 	char name[16];
 
+	if (job->opt.quiet && job->cause != CAUSE_XRUN)
+		return;
 	switch (job->cause) {
 	case CAUSE_NONE:
 	case CAUSE_FAILURE:
@@ -95,7 +97,7 @@ put_cause(const struct job *job, struct buf *out)
 		buf_put_text(out, "xrun: restart: ");
 		break;
 	case CAUSE_CLOSED:
-		buf_put_text(out, "xrun: nobody reads stdout any more: ");
+		buf_put_text(out, "xrun: the reader of stdout exited: ");
 		break;
 	case CAUSE_XRUN:
 		put_own_failure(job, out);
@@ -265,7 +267,8 @@ job_account(struct job *job, bool files)
 	put_cause(job, &out);
 	if (o.culprit != OUTCOME_NOBODY)
 		failure_put(job, o.culprit, files, &out);
-	attempts_put(job, &out);
+	if (!job->opt.quiet)
+		attempts_put(job, &out);
 	if (job->opt.verbose || (job->errors_are_tty && !job->opt.quiet))
 		slow_put(job, !job->opt.verbose, &out);
 	put_closing(job, &o, &out);

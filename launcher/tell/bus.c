@@ -301,9 +301,8 @@ put_rank_exit(struct json *j, const struct job *job, uint32_t r)
 		json_text(j, "signal",
 			signo_name(WTERMSIG(rank->status), name, sizeof(name)));
 		json_bool(j, "core", WCOREDUMP(rank->status));
-	} else {
-		json_int(j, "status", WEXITSTATUS(rank->status));
 	}
+	json_int(j, "exit", outcome_rank_status(rank));
 	if (rank->oom != OOM_NO)
 		json_text(j, "oom", oom_kind_name(rank->oom));
 	json_bool(j, "stopped", rank->after_stop);

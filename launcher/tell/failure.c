@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include <cjson/cJSON.h>
@@ -172,24 +173,39 @@ put_backtrace(const cJSON *frames, bool narrow, struct buf *out)
 	}
 }
 
+/* Programs such as torch make the file with the modes of their umask. */
+static void
+failure_restrict_modes(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	struct stat st;
+
+	if (fd != -1 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
+		(st.st_mode & 077) != 0)
+		fchmod(fd, 0600);
+	fd_close(fd);
+}
+
 /* What torch's @record left, in a line: {"message": {"message": "..."}}. A job
  * whose ranks said nothing else keeps its folder for it. */
 static void
 put_error_file(const struct job *job, uint32_t r, struct buf *out)
 {
+	const char *folder =
+		job->errors != NULL ? job->errors : job->state.attempt;
 	char path[PATH_MAX], *text = NULL;
 	bool narrow = job->route.config.narrow[RAW_ERR];
 	const cJSON *message = NULL, *extra = NULL;
 	cJSON *json = NULL;
 	size_t len;
 
-	if (job->state.attempt == NULL ||
-		snprintf(path, sizeof(path), "%s/rank-%04u.error.json",
-			job->state.attempt,
+	if (folder == NULL ||
+		snprintf(path, sizeof(path), "%s/rank-%04u.error.json", folder,
 			job_rank(job, r)) >= (int)sizeof(path) ||
 		fd_read_file(path, ERROR_FILE_MAX, &text, &len, NULL) != XR_OK)
 		return;
 	job->page->kept = 1;
+	failure_restrict_modes(path);
 	if (gate_check("error.json", text, len, ERROR_FILE_MAX, NULL) == XR_OK)
 		json = cJSON_ParseWithLength(text, len);
 	message = cJSON_GetObjectItemCaseSensitive(json, "message");
@@ -329,7 +345,8 @@ put_refusal(const struct part *part, const struct rank *r, bool files,
 	buf_put_char(out, '\n');
 }
 
-/* With several programs, the one it ran. */
+/* Names the culprit, and its program if the job has several. A job of one rank
+ * has no order of failures. */
 static void
 put_culprit(const struct job *job, uint32_t culprit, struct buf *out)
 {
@@ -339,7 +356,7 @@ put_culprit(const struct job *job, uint32_t culprit, struct buf *out)
 		put_name(out, job_part(job, culprit)->argv[0]);
 		buf_put_char(out, ')');
 	}
-	buf_put_text(out, " failed first: ");
+	buf_put_text(out, job_size(job) == 1 ? " failed: " : " failed first: ");
 }
 
 void
@@ -353,6 +370,8 @@ failure_put(const struct job *job, uint32_t culprit, bool files,
 		put_refusal(job_part(job, culprit), r, files, out);
 		return;
 	}
+	if (job->opt.quiet)
+		return;
 	put_culprit(job, culprit, out);
 	put_how(r, out);
 	buf_fmt(out, " after %s (pid %d",
@@ -363,6 +382,8 @@ failure_put(const struct job *job, uint32_t culprit, bool files,
 	why_put(job, r, out);
 	buf_put_text(out, ")\n");
 	if (files) {
+		size_t at = out->len;
+
 		put_last_lines(job, culprit, out);
 		put_error_file(job, culprit, out);
 	}

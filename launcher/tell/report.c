@@ -73,13 +73,31 @@ put_boot(struct json *j)
 static void
 put_cgroup(struct json *j, const struct job *job)
 {
-	char *path = cgroup_path(0), id[LEAF_ID_MAX];
+	char *path = cgroup_path(0), id[LEAF_ID_MAX], lineage[24];
 
 	if (path != NULL)
 		json_text(j, "cgroup", path);
+	if (job->page->record.lineage != 0) {
+		snprintf(lineage, sizeof(lineage), "%016llx",
+			(unsigned long long)job->page->record.lineage);
+		json_text(j, "lineage", lineage);
+		json_int(j, "ticks", (int64_t)job->page->record.ticks);
+	}
 	if (job->page->leaves.on)
 		json_text(j, "rank_cgroups", leaf_id(&job->page->leaves, id));
 	free(path);
+}
+
+/* What keeps the job from going on, if xrun knows it. */
+static void
+report_put_waiting(struct json *j, const struct job *job)
+{
+	bool disk = false;
+
+	for (uint32_t r = 0; r < job_size(job) && !disk; r++)
+		disk = job->rank[r].full != 0;
+	if (disk)
+		json_text(j, "waiting", "disk");
 }
 
 static void
@@ -216,6 +234,8 @@ put_rank_now(struct json *j, const struct job *job, uint32_t r,
 		json_int(j, "part", job_part_index(job, job_part(job, r)));
 	json_int(j, "pid", rank->pid);
 	json_text(j, "state", rank_state_name(rank->state));
+	if (rank->full != 0)
+		json_text(j, "waiting", "disk");
 	json_text(j, "device", plan_deal(&job->plan, r)->text);
 	if (rank->pid != 0)
 		json_real(j, "seconds",
@@ -279,6 +299,7 @@ report_put_now(struct job *job, struct buf *out)
 	json_open_object(&j, NULL);
 	put_beginning(&j, job, getppid());
 	json_text(&j, "phase", phase_name(job));
+	report_put_waiting(&j, job);
 	json_int(&j, "restarts", job->page->again.restarts);
 	if (job->sup->phase >= PHASE_WRITE &&
 		!again_is_due(&job->page->again)) {
@@ -397,6 +418,7 @@ post(struct job *job, const struct parcel *parcel, bool end)
 		put_end(&j, job);
 	} else {
 		put_cgroup(&j, job);
+		report_put_waiting(&j, job);
 	}
 	json_close_object(&j);
 	buf_put_char(&p->text, '\n');
@@ -410,24 +432,28 @@ post(struct job *job, const struct parcel *parcel, bool end)
 static void
 tidy(struct job *job, work_fn *fn)
 {
-	char *root = strdup(job->state.root);
+	char *root = job->state.root == NULL ? NULL : strdup(job->state.root);
 
-	if (root == NULL || !work_post(job->sup->work, fn, root))
+	if ((root == NULL && job->state.root != NULL) ||
+		!work_post(job->sup->work, fn, root))
 		free(root);
 }
 
 /* What others left is ended, and old folders go, while the helper thread has
- * nothing better to do. */
+ * nothing better to do. A short job looks for lost jobs only if there are others
+ * at all. */
 static void
-retain_once(struct job *job)
+retain_once(struct job *job, bool lasting)
 {
-	if (job->sup->retained || job->state.root == NULL ||
-		job->page->again.restarts > 0)
+	if (job->sup->retained || job->page->again.restarts > 0)
 		return;
 	job->sup->retained = true;
-	if (job->state.others)
+	if (lasting)
+		work_post(job->sup->work, record_complete, job);
+	if (lasting || job->state.others)
 		tidy(job, orphan_run);
-	tidy(job, retain_run);
+	if (job->state.root != NULL)
+		tidy(job, retain_run);
 }
 
 static void
@@ -455,15 +481,19 @@ report_begin(void *ctx)
 {
 	struct job *job = ctx;
 
-	if (job->state.dir_fd == -1 || job->sup->phase != PHASE_RUN)
+	if (job->sup->phase != PHASE_RUN)
 		return;
+	if (job->state.dir_fd == -1) {
+		retain_once(job, true);
+		return;
+	}
 	/* With -d, and of a further attempt, it is there, or is to come. */
 	if (job->detach == NULL && job->page->again.restarts == 0)
 		report_job(job);
 	logs_tell_first(job->sup->logs);
 	if (logs_total(job->sup->logs) > 0)
 		report_latest(job);
-	retain_once(job);
+	retain_once(job, true);
 }
 
 const char *
@@ -572,7 +602,7 @@ send_report(struct job *job)
 	}
 	metrics_file_last(job);
 	if (keep)
-		retain_once(job);
+		retain_once(job, false);
 	else if (job->state.others && !job->sup->retained)
 		tidy(job, orphan_run);
 	if (job->state.root != NULL && logs_total(job->sup->logs) > MUCH)

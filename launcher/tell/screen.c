@@ -2,8 +2,10 @@
 /* screen.c - see screen.h. */
 #include <limits.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
+#include "base/ranks.h"
 #include "base/signo.h"
 #include "launcher/host/platform.h"
 #include "launcher/job/sup.h"
@@ -12,7 +14,7 @@
 #include "place/environ.h"
 #include "proc/descend.h"
 
-#define LIST_MAX 16 /* ranks shown one by one */
+#define LIST_MAX 16 /* rows */
 
 static bool
 lives(const struct job *job, uint32_t r, uint32_t arg)
@@ -117,31 +119,107 @@ is_stopped(const struct rank *rank)
 		(st.state == 'T' || st.state == 't');
 }
 
+/* A row of the screen without its rank. */
+struct screen_row {
+	bool used;  /* the rank is shown */
+	bool wrote; /* on a stream whose last time is not known */
+	const char *state;
+	const char *program; /* NULL: the job has only one */
+	char ago[32]; /* since the last output, whole seconds; "": none */
+};
+
 static void
-put_rank_now(const struct job *job, uint32_t r, struct buf *out)
+screen_row_fill(const struct job *job, uint32_t r, struct screen_row *row)
 {
 	const struct rank *rank = &job->rank[r];
 	int64_t last = 0, one;
-	const char *name = job_part(job, r)->argv[0];
-	char time[32];
 
 	for (uint32_t k = 0; k < RAW_STREAMS; k++) {
 		one = logs_last(job->sup->logs, r * RAW_STREAMS + k);
 		last = one > last ? one : last;
 	}
-	buf_fmt(out, "  rank %-5u %-9s ", job_rank(job, r),
-		is_stopped(rank) ? "stopped" : rank_state_name(rank->state));
-	if (last == 0)
-		buf_put_text(out,
-			logs_bytes(job->sup->logs, r * RAW_STREAMS) > 0 ?
-				"has written output" :
-				"no output yet");
-	else
-		buf_fmt(out, "last output %s ago",
-			clock_text(clock_wall() - last, time, sizeof(time)));
+	row->used = true;
+	row->state =
+		is_stopped(rank) ? "stopped" : rank_state_name(rank->state);
+	row->wrote = logs_bytes(job->sup->logs, r * RAW_STREAMS) > 0;
 	if (job->part_count > 1)
-		buf_fmt(out, ", %s", name);
+		row->program = job_part(job, r)->argv[0];
+	if (last != 0)
+		clock_rough(clock_wall() - last, row->ago, sizeof(row->ago));
+}
+
+static bool
+screen_row_equal(const struct screen_row *a, const struct screen_row *b)
+{
+	return a->used == b->used && a->wrote == b->wrote &&
+		a->program == b->program && strcmp(a->state, b->state) == 0 &&
+		strcmp(a->ago, b->ago) == 0;
+}
+
+static void
+screen_row_put(const struct screen_row *row, const struct ranks *set,
+	struct buf *out)
+{
+	struct buf who = { 0 };
+
+	ranks_put(set, &who);
+	buf_fmt(out, "  %s %-5s %-9s ",
+		who_plural(ranks_count(set), "rank", "ranks"), buf_text(&who),
+		row->state);
+	if (row->ago[0] != '\0')
+		buf_fmt(out, "last output %s ago", row->ago);
+	else
+		buf_put_text(out,
+			row->wrote ? "has written output" : "no output yet");
+	if (row->program != NULL)
+		buf_fmt(out, ", %s", row->program);
 	buf_put_char(out, '\n');
+	buf_fini(&who);
+}
+
+/* Appends one row for @r and all later ranks whose rows are equal. Returns the
+ * number of these ranks. */
+static uint32_t
+screen_row_put_equal(const struct job *job, struct screen_row *rows, uint32_t r,
+	struct buf *out)
+{
+	const struct screen_row row = rows[r];
+	struct ranks set;
+	uint32_t count;
+
+	if (ranks_init(&set, job->plan.size) != XR_OK)
+		return 0;
+	for (uint32_t i = r; i < job_size(job); i++)
+		if (screen_row_equal(&row, &rows[i])) {
+			ranks_add(&set, job_rank(job, i));
+			rows[i].used = false;
+		}
+	screen_row_put(&row, &set, out);
+	count = ranks_count(&set);
+	ranks_fini(&set);
+	return count;
+}
+
+/* Appends at most LIST_MAX rows: ranks with equal rows share one. @alive: ranks
+ * that have not ended; if it is 0, all ranks are shown. */
+static void
+screen_rows_put(const struct job *job, uint32_t alive, struct buf *out)
+{
+	uint32_t n = job_size(job), shown = 0, rows_shown = 0;
+	struct screen_row *rows = calloc(n, sizeof(*rows));
+
+	for (uint32_t i = 0; rows != NULL && i < n; i++)
+		if (job->rank[i].pidfd != -1 || alive == 0)
+			screen_row_fill(job, i, &rows[i]);
+	for (uint32_t i = 0; rows != NULL && i < n && rows_shown < LIST_MAX;
+		i++)
+		if (rows[i].used) {
+			shown += screen_row_put_equal(job, rows, i, out);
+			rows_shown++;
+		}
+	if (alive > shown)
+		buf_fmt(out, "  ... and %u more\n", alive - shown);
+	free(rows);
 }
 
 /* The terminal has just echoed "^C": what follows stands over it. */
@@ -162,17 +240,10 @@ void
 screen_interrupt(struct job *job)
 {
 	struct buf out = { 0 }, who = { 0 };
-	uint32_t alive = who_put(job, lives, 0, &who), shown = 0;
+	uint32_t alive = who_put(job, lives, 0, &who);
 
 	buf_put_text(&out, over_echo(job));
-	for (uint32_t i = 0; i < job_size(job) && shown < LIST_MAX; i++) {
-		if (job->rank[i].pidfd == -1 && alive > 0)
-			continue;
-		put_rank_now(job, i, &out);
-		shown++;
-	}
-	if (alive > shown)
-		buf_fmt(&out, "  ... and %u more\n", alive - shown);
+	screen_rows_put(job, alive, &out);
 	buf_fmt(&out,
 		job->opt.interrupt == INTERRUPT_ASK ?
 			"xrun: %u %s running; %s again: stop\n" :

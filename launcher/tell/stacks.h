@@ -15,6 +15,10 @@
 
 #define STACKS_PATIENCE (8 * NS_PER_S)
 
+/* Behind the ranks of a line of the summary, as launcher/stacks/differ.h writes it. */
+#define STACKS_DIFFERS " differs: "
+#define STACKS_DIFFER  " differ: "
+
 /*
  * On the loop, once, at most STACKS_PATIENCE and some milliseconds later: to go
  * on with what was about to be done. The job may have begun to end meanwhile.

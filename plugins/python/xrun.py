@@ -205,7 +205,8 @@ def _write_error(error):
         "extraInfo": {"py_callstack": text, "timestamp": str(int(time.time()))},
     }}
     try:
-        with open(path, "x", encoding="utf-8") as file:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        with open(os.open(path, flags, 0o600), "w", encoding="utf-8") as file:
             json.dump(content, file)
     except OSError:
         pass  # there is one already, or no room

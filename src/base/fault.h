@@ -53,6 +53,8 @@
 	P(MOVE_OPEN, "move.open", "before a raw file is opened", true) \
 	P(MOVE_BEFORE, "move.before", "before bytes go to a file", true) \
 	P(MOVE_AFTER, "move.after", "they are there, and not counted", false) \
+	P(MOVE_LARGE, "move.large", "a move; failed: the output is large", \
+		true) \
 	P(SINK_READ, "sink.read", "before a raw file is read", true) \
 	P(SINK_WRITE, "sink.write", "before a turn is written", true) \
 	P(STATE_OPEN, "state.open", "before the job's folder is made", true) \

@@ -336,12 +336,44 @@ is_alias(const struct opt *table, const char *arg)
 	return false;
 }
 
+/* Returns the row of a number whose alias begins @arg, before a digit, as in
+ * "np2"; NULL if there is none. */
+static const struct opt *
+find_joined_alias(const struct opt *table, const char *arg)
+{
+	size_t len;
+
+	for (const struct opt *o = table; o->name != NULL; o++) {
+		len = o->alias == NULL ? 0 : strlen(o->alias);
+		if (len > 0 && o->type == OPT_INT &&
+			strncmp(arg, o->alias, len) == 0 && arg[len] >= '0' &&
+			arg[len] <= '9')
+			return o;
+	}
+	return NULL;
+}
+
+/* @arg: "-np2" */
+static enum xr_status
+set_joined(struct opts *opts, const struct opt *o, const char *arg,
+	struct xr_error *err)
+{
+	char what[64];
+	struct opt_said said = { .who = OPT_ARGV,
+		.what = what,
+		.text = arg + 1 + strlen(o->alias) };
+
+	snprintf(what, sizeof(what), "-%s", o->alias);
+	return opt_set(opts, o, &said, err);
+}
+
 enum xr_status
 opt_argv(struct opts *opts, int argc, char **argv, int *next,
 	struct xr_error *err)
 {
 	struct words w = { .argc = argc, .argv = argv, .at = 1 };
 	enum xr_status status = XR_OK;
+	const struct opt *joined;
 	const char *arg;
 
 	for (; w.at < argc && status == XR_OK; w.at += status == XR_OK) {
@@ -356,6 +388,9 @@ opt_argv(struct opts *opts, int argc, char **argv, int *next,
 			status = set_long(opts, &w, "--", err);
 		else if (is_alias(opts->table, arg + 1))
 			status = set_long(opts, &w, "-", err);
+		else if ((joined = find_joined_alias(opts->table, arg + 1)) !=
+			NULL)
+			status = set_joined(opts, joined, arg, err);
 		else
 			status = set_short(opts, &w, err);
 	}

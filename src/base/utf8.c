@@ -36,6 +36,16 @@ utf8_step(const char *p, size_t len)
 	return n;
 }
 
+bool
+utf8_is_bidi(const char *p)
+{
+	const unsigned char *u = (const unsigned char *)p;
+
+	return u[0] == 0xe2 &&
+		((u[1] == 0x80 && u[2] >= 0xaa && u[2] <= 0xae) ||
+			(u[1] == 0x81 && u[2] >= 0xa6 && u[2] <= 0xa9));
+}
+
 void
 utf8_tame(char *text, bool narrow)
 {
@@ -50,6 +60,8 @@ utf8_tame(char *text, bool narrow)
 			/* U+0080 to U+009F are c2 80 to c2 9f. */
 			if (*p == 0xc2 && p[1] < 0xa0)
 				p[0] = p[1] = '?';
+			if (step == 3 && utf8_is_bidi((const char *)p))
+				p[0] = p[1] = p[2] = '?';
 		} else if ((*p < 0x20 && *p != '\t' && *p != '\n') ||
 			(*p >= 0x7f && *p < 0xa0)) {
 			*p = '?';

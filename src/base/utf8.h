@@ -16,8 +16,13 @@
  */
 size_t utf8_step(const char *p, size_t len);
 
+/* utf8_is_bidi() - Returns true if the three bytes at @p are a control character
+ * that changes the direction of text: U+202A to U+202E, U+2066 to U+2069. */
+bool utf8_is_bidi(const char *p);
+
 /* utf8_tame() - in @text, what would steer a terminal becomes '?': control
- * characters but tab and newline, those of 8 bits, too, and bytes from 80 to 9f
+ * characters but tab and newline, those of 8 bits and of direction (utf8_is_bidi()),
+ * too, and bytes from 80 to 9f
  * that are no part of a character. With @narrow, all of those: for a terminal
  * that does not read UTF-8. For words of ours about names that anybody chose. */
 void utf8_tame(char *text, bool narrow);

@@ -280,13 +280,29 @@ put_user(struct env *env, struct xr_error *err)
 	return XR_OK;
 }
 
-/* Behind whatever the user has there. */
+/* Returns true if @value is an item of the list @list, which ':' separates. */
+static bool
+list_has(const char *list, const char *value)
+{
+	size_t len = strlen(value), n;
+
+	for (; *list != '\0'; list += n + (list[n] == ':')) {
+		n = strcspn(list, ":");
+		if (n == len && memcmp(list, value, len) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Appends @value to the list that the user has in the variable, once. */
 static void
 append_to(struct env *env, const char *name, const char *value)
 {
 	struct entry *old = find(env, name);
 	const char *before = old == NULL ? "" : value_of(old);
 
+	if (list_has(before, value))
+		return;
 	put(env,
 		(struct entry){
 			.kind = ENTRY_FIXED,
@@ -310,11 +326,21 @@ put_preload(struct env *env)
 	append_to(env, "ASAN_OPTIONS", "verify_asan_link_order=0");
 }
 
+/* The folder of the Python module, after the user's own folders. A rank of any
+ * interpreter can import it without an installation. */
+static void
+put_python(struct env *env)
+{
+	if (env->facts.python != NULL &&
+		(env->facts.profiles & (1u << ENV_XRUN)) != 0)
+		append_to(env, "PYTHONPATH", env->facts.python);
+}
+
 /* Room for every entry there can be, and an index at most half full. */
 static void
 make_room(struct env *env)
 {
-	uint32_t inherited = 0, room = 2, size = 64;
+	uint32_t inherited = 0, room = 3, size = 64;
 
 	for (char *const *v = env->facts.inherited; v != NULL && *v; v++)
 		inherited++;
@@ -354,6 +380,7 @@ env_new(struct env **env, const struct env_facts *facts, struct xr_error *err)
 		return status;
 	}
 	put_preload(out);
+	put_python(out);
 	env_slots_init(out);
 	*env = out;
 	return XR_OK;

@@ -68,6 +68,7 @@ struct env_facts {
 	bool segment;        /* there may be an XRUN_SEGMENT_FD */
 	bool full_buffers;   /* --buffer full: leave Python alone */
 	const char *preload; /* agent, put behind LD_PRELOAD; or NULL */
+	const char *python;  /* folder, appended to PYTHONPATH; or NULL */
 
 	const char *platform;          /* name of the plug-in: "cuda" */
 	const struct env_given *given; /* one a deal of the plan; or NULL */

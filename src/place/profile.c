@@ -133,6 +133,8 @@ const struct env_scrub env_scrub_rules[] = {
 	{ "HOROVOD_LOCAL_*", HVD, false },
 	{ "HOROVOD_CROSS_*", HVD, false },
 	{ "TF_CONFIG", "the task of another cluster", false },
+	{ "SLURM_JOB_ID", STEP, false }, /* JAX takes it for a whole step */
+	{ "SLURM_JOBID", STEP, false },
 	{ "SLURM_PROCID", STEP, false },
 	{ "SLURM_LOCALID", STEP, false },
 	{ "SLURM_NODEID", STEP, false },

@@ -186,8 +186,8 @@ if_child(pid_t pid, void *arg)
 
 /* Our children by the kernel's own list. Who is reaped by @fn moves those
  * behind him up, and one may slip past. */
-static void
-each_listed_child(const char *path, proc_each_fn *fn, void *ctx)
+void
+proc_each_listed(const char *path, proc_each_fn *fn, void *ctx)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	char text[4096];
@@ -236,7 +236,7 @@ each_child(proc_each_fn *fn, void *ctx)
 	snprintf(path, sizeof(path), "/proc/self/task/%d/children",
 		(int)getpid());
 	if (access(path, R_OK) == 0)
-		each_listed_child(path, fn, ctx);
+		proc_each_listed(path, fn, ctx);
 	else
 		proc_each("/proc", if_child, &w);
 }
@@ -380,5 +380,5 @@ descend_wake(pid_t parent, const char *comm)
 
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)parent,
 		(int)parent);
-	each_listed_child(path, wake_if_stopped, &w);
+	proc_each_listed(path, wake_if_stopped, &w);
 }

@@ -75,6 +75,9 @@ bool descend_hidden(void);
 typedef void proc_each_fn(pid_t pid, void *ctx);
 void proc_each(const char *path, proc_each_fn *fn, void *ctx);
 
+/* proc_each_listed() - every number in a file "/proc/PID/task/TID/children". */
+void proc_each_listed(const char *path, proc_each_fn *fn, void *ctx);
+
 /* proc_each_thread() - of process @pid. */
 void proc_each_thread(pid_t pid, proc_each_fn *fn, void *ctx);
 

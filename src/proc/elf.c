@@ -300,10 +300,25 @@ is_sanitizer(const char *name)
 	return false;
 }
 
+/* Returns true for the libraries of Open MPI, MPICH and its relatives, also those
+ * for C++ and Fortran. */
+static bool
+is_mpi(const char *name)
+{
+	static const char *const names[] = { "libmpi.so", "libmpi_", "libmpich",
+		"libmpicxx.so", "libmpifort.so", "libmpigf.so" };
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (strncmp(name, names[i], strlen(names[i])) == 0)
+			return true;
+	return false;
+}
+
 static enum elf_verdict
 check_needed(const struct image *image, struct elf_facts *facts)
 {
 	char name[sizeof(facts->what)];
+	enum elf_verdict verdict = ELF_FITS;
 	struct needed needed;
 	unsigned i;
 
@@ -316,12 +331,14 @@ check_needed(const struct image *image, struct elf_facts *facts)
 			sizeof(name));
 		if (strcmp(name, "libxrun.so.0") == 0)
 			facts->needs_xrun = true;
-		if (!is_sanitizer(name))
+		if (facts->mpi[0] == '\0' && is_mpi(name))
+			memcpy(facts->mpi, name, sizeof(name));
+		if (verdict == ELF_SANITIZER || !is_sanitizer(name))
 			continue;
-		snprintf(facts->what, sizeof(facts->what), "%s", name);
-		return ELF_SANITIZER;
+		memcpy(facts->what, name, sizeof(name));
+		verdict = ELF_SANITIZER;
 	}
-	return ELF_FITS;
+	return verdict;
 }
 
 static enum elf_verdict
@@ -490,6 +507,7 @@ elf_probe(int dirfd, const char *path, const char *search,
 	for (i = 0; i < SCRIPTS_MAX; i++)
 		if (!probe_file(dirfd, file, search, facts))
 			return facts->verdict;
+		}
 	facts->verdict = ELF_NO_PROGRAM;
 	return facts->verdict;
 }

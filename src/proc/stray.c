@@ -19,16 +19,15 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/fd.h"
-#include "proc/cgroup.h"
 #include "proc/descend.h"
+#include "proc/lineage.h"
 #include "proc/stray.h"
 #include "proc/vars.h"
 
 #define ROUND_NS  (2 * NS_PER_MS) /* for what they just made */
-#define QUIET     2              /* rounds that meet nobody, until it is over */
-#define GONE_MS   100            /* more is an uninterruptible sleep */
-#define EARLY_NS  (2 * NS_PER_S) /* clocks are not that exact */
-#define DEPTH_MAX 64             /* generations looked at */
+#define QUIET     2   /* rounds that meet nobody, until it is over */
+#define GONE_MS   100 /* more is an uninterruptible sleep */
+#define DEPTH_MAX 64  /* generations looked at */
 
 enum kind {
 	OTHER,
@@ -64,62 +63,13 @@ kind_of(pid_t pid, const char *comm)
 }
 
 static bool
-is_mine(const char *pid)
+is_mine(pid_t pid)
 {
 	char path[64];
 	struct stat st;
 
-	snprintf(path, sizeof(path), "/proc/%.20s", pid);
+	snprintf(path, sizeof(path), "/proc/%d", (int)pid);
 	return stat(path, &st) == 0 && st.st_uid == geteuid();
-}
-
-static bool
-bears(pid_t pid, const char *id, char *room)
-{
-	const char *job = vars_of(pid, "XRUN_JOB", room);
-
-	return job != NULL && strcmp(job, id) == 0;
-}
-
-/* When it began, as clock_wall(); 0 if that cannot be told. */
-static int64_t
-began(pid_t pid)
-{
-	char path[64], text[1024], *at;
-	unsigned long long ticks = 0;
-	struct timespec up;
-
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	fd_read_small(path, text, sizeof(text));
-	at = strrchr(text, ')'); /* field 22 is the 20th behind it */
-	for (int field = 2; at != NULL && field < 22; field++)
-		at = strchr(at + 1, ' ');
-	if (at != NULL)
-		ticks = strtoull(at, NULL, 10);
-	if (ticks == 0 || clock_gettime(CLOCK_BOOTTIME, &up) == -1)
-		return 0;
-	return clock_wall() - (up.tv_sec * NS_PER_S + up.tv_nsec) +
-		(int64_t)(ticks * (uint64_t)(NS_PER_S / sysconf(_SC_CLK_TCK)));
-}
-
-/* The group of the job's xrun, or one below it: its ranks' own. */
-static bool
-is_in(pid_t pid, const char *cgroup)
-{
-	char *path = cgroup == NULL ? NULL : cgroup_path(pid);
-	size_t len = cgroup == NULL ? 0 : strlen(cgroup);
-	bool in;
-
-	if (cgroup == NULL)
-		return true;
-	if (len == 1)
-		len = 0; /* "/" */
-	in = path != NULL && strncmp(path, cgroup, len) == 0 &&
-		(path[len] == '\0' || path[len] == '/');
-	if (in && path[len] != '\0' && strcmp(path + len, "/") != 0)
-		in = strncmp(path + len, "/xrun-", 6) == 0;
-	free(path);
-	return in;
 }
 
 /* Is an xrun above it, which will end it? One that was killed is above it for a moment
@@ -139,23 +89,16 @@ is_looked_after(pid_t pid)
 	return true; /* who knows */
 }
 
-/* Does what is known of the job fit it, beside the name? */
-static bool
-fits(const struct stray_job *job, pid_t pid)
+bool
+stray_fits(const struct stray_job *job, pid_t pid)
 {
-	return began(pid) >= job->since - EARLY_NS && is_in(pid, job->cgroup);
-}
-
-/* It lives, and no xrun will end it. */
-static bool
-is_stray(pid_t pid, struct proc_stat *st)
-{
-	return !is_looked_after(pid) && proc_stat_read(pid, st) && !st->exiting;
+	return job->lineage != LINEAGE_NONE &&
+		lineage_of(pid) == job->lineage &&
+		lineage_ticks_of(pid) >= job->ticks;
 }
 
 struct round {
 	const struct stray_job *job;
-	char *room;         /* VARS_ROOM */
 	struct buf counted; /* of pid_t */
 	uint32_t met, told;
 	bool first, late;
@@ -198,22 +141,21 @@ look_at(struct round *r, pid_t pid)
 	int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
 	struct proc_stat st;
 
-	if (pidfd != -1 && bears(pid, r->job->id, r->room) &&
-		fits(r->job, pid) && is_stray(pid, &st))
+	if (pidfd != -1 && stray_fits(r->job, pid) &&
+		proc_stat_read(pid, &st) && !st.exiting)
 		r->met += end_one(r, pid, pidfd, kind_of(pid, st.comm));
 	fd_close(pidfd);
 }
 
-/* The next process of this user, but this one; 0 behind the last. */
+/* The next process, but this one; 0 behind the last. */
 static pid_t
-next_of_mine(DIR *dir)
+stray_next(DIR *dir)
 {
 	const struct dirent *d;
 	pid_t pid;
 
 	while (dir != NULL && (d = readdir(dir)) != NULL) {
-		if (d->d_name[0] < '1' || d->d_name[0] > '9' ||
-			!is_mine(d->d_name))
+		if (d->d_name[0] < '1' || d->d_name[0] > '9')
 			continue;
 		pid = (pid_t)strtol(d->d_name, NULL, 10);
 		if (pid != getpid())
@@ -222,14 +164,16 @@ next_of_mine(DIR *dir)
 	return 0;
 }
 
+/* Most processes have no mark, and one system call tells. */
 static void
 look_round(struct round *r)
 {
 	DIR *dir = opendir("/proc");
 	pid_t pid;
 
-	while ((pid = next_of_mine(dir)) != 0)
-		look_at(r, pid);
+	while ((pid = stray_next(dir)) != 0)
+		if (lineage_of(pid) == r->job->lineage)
+			look_at(r, pid);
 	if (dir != NULL)
 		closedir(dir);
 }
@@ -242,28 +186,23 @@ stray_end(const struct stray_job *job, int64_t deadline, uint32_t *ended)
 	struct round r = { .job = job, .first = true, .met = 1 };
 	uint32_t quiet = 0;
 
-	r.room = malloc(VARS_ROOM);
-	while (r.room != NULL) {
+	*ended = 0;
+	if (job->lineage == LINEAGE_NONE)
+		return true;
+	for (;;) {
 		r.met = 0;
 		look_round(&r);
 		r.first = false;
-		/* Once is not enough: who is within exec has no environment. */
+		/* Once is not enough: a process may fork while it is killed. */
 		quiet = r.met == 0 ? quiet + 1 : 0;
 		if (quiet == QUIET || clock_now() >= deadline)
 			break;
 		nanosleep(&pause, NULL);
 		r.late = clock_now() - begun > (deadline - begun) / 2;
 	}
-	free(r.room);
 	*ended = (uint32_t)(r.counted.len / sizeof(pid_t)) + r.told;
 	buf_fini(&r.counted);
 	return r.met == 0;
-}
-
-bool
-stray_fits(const struct stray_job *job, const struct stray *stray)
-{
-	return strcmp(job->id, stray->job) == 0 && fits(job, stray->pid);
 }
 
 void
@@ -274,10 +213,15 @@ stray_each(stray_fn *fn, void *ctx)
 	struct proc_stat st;
 	struct stray found;
 
-	while ((found.pid = next_of_mine(dir)) != 0) {
-		found.job = vars_of(found.pid, "XRUN_JOB", room);
-		if (found.job == NULL || !is_stray(found.pid, &st))
+	while ((found.pid = stray_next(dir)) != 0) {
+		found.job = is_mine(found.pid) ?
+			vars_of(found.pid, "XRUN_JOB", room) :
+			NULL;
+		if ((found.job == NULL &&
+			    lineage_of(found.pid) == LINEAGE_NONE) ||
+			!proc_stat_read(found.pid, &st) || st.exiting)
 			continue;
+		found.watched = is_looked_after(found.pid);
 		found.name = st.comm;
 		fn(ctx, &found);
 	}

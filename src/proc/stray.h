@@ -2,17 +2,16 @@
 /*
  * stray.h - processes of a job whose keeper and supervisor were both killed.
  *
- * Its ranks died with the supervisor; what had left their sessions lives on,
- * and nobody is its parent. Such a process bears the job's XRUN_JOB in its
- * environment. That alone could be said by a stranger, so all of this must
- * hold, too: it is this user's; it began after the job; it is in the job's
- * control group, where that is known; and no ancestor of it is an xrun that
- * lives, since then it is that one's to end.
+ * The ranks died with the supervisor. Processes that had left their sessions
+ * continue to run without a parent of xrun. Such a process is known by
+ * the mark that it inherited (lineage.h) and by its start time, in clock ticks
+ * since boot. XRUN_JOB in an environment is no proof, since environments are
+ * copied.
  *
- * A nested xrun among them is told to end (SIGTERM) and ends its job in order;
- * all others are killed. What calls itself xrun is one if it runs our own
- * executable; one of that name may be another build, and is killed if it has
- * not gone half way to the deadline.
+ * A nested xrun among them receives SIGTERM and ends its job in order. All
+ * others are killed. A process that is called xrun is one if it runs our own
+ * executable. One of that name may be another build; it is killed if it still
+ * runs half way to the deadline.
  */
 #ifndef PROC_STRAY_H
 #define PROC_STRAY_H
@@ -23,32 +22,33 @@
 #include <sys/types.h>
 
 struct stray_job {
-	const char *id;     /* what XRUN_JOB says */
-	int64_t since;      /* clock_wall() when it began */
-	const char *cgroup; /* of cgroup_path(), of its xrun; NULL: not known */
+	uint64_t
+		lineage; /* of lineage_new(); LINEAGE_NONE matches no process */
+	uint64_t ticks;  /* since boot; its processes did not start earlier */
 };
 
 /*
  * stray_end() - end them, until none is found or @deadline (clock_now).
  *
- * @ended:  how many were ended, or told to
- * Returns  true if none is left but such as were told
- * Blocks   a look at all of /proc a round; for the helper thread
+ * @ended:  receives how many were killed, or received SIGTERM
+ * Returns  true if none is left but such as received SIGTERM
+ * Blocks   reads all of /proc several times
  */
 bool stray_end(const struct stray_job *job, int64_t deadline, uint32_t *ended);
 
 struct stray {
 	pid_t pid;
-	const char *job;  /* what its XRUN_JOB says */
+	const char *job;  /* value of its XRUN_JOB, or NULL */
 	const char *name; /* of its program, as ps(1) has it */
+	bool watched;     /* a living xrun is an ancestor of it */
 };
 
-/* stray_each() - tell of every process of this user that bears an XRUN_JOB and
- * has no living xrun above it. Ends nobody. */
+/* stray_each() - calls @fn for each process of this user that has a mark or an
+ * XRUN_JOB. Ends no process. */
 typedef void stray_fn(void *ctx, const struct stray *stray);
 void stray_each(stray_fn *fn, void *ctx);
 
-/* stray_fits() - is @stray one that stray_end() would end for @job? */
-bool stray_fits(const struct stray_job *job, const struct stray *stray);
+/* stray_fits() - returns true if stray_end() would end process @pid for @job. */
+bool stray_fits(const struct stray_job *job, pid_t pid);
 
 #endif /* PROC_STRAY_H */

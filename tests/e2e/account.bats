@@ -77,13 +77,32 @@ blames()
 	account | golden account-silent
 }
 
-@test "-q leaves the account of a failure, and nothing else" {
+@test "-q prints no report of a failure" {
 	job -q -n 2 "$PROG/die" --rank 1 --exit 3
-	blames 1 'exit status 3' 3
+	assert_eq "$status: $stderr$output" '3: '
+	job -q --timeout 0.1s -n 2 sleep 60
+	assert_eq "$status: $stderr$output" '124: '
+	job -q -n 2 ./missing
+	assert_eq "$status" 127
+	assert_has "$stderr" '^xrun: ./missing: not found'
 	job --quiet -n 2 true
 	assert_eq "$stderr$output" ''
 	job -n 2 true
 	assert_eq "$stderr$output" ''
+}
+
+@test "a single rank that needs a terminal: the report suggests --pty" {
+	local fails='echo "open terminal failed: not a terminal" >&2; exit 1'
+
+	try in_pty "$XRUN" -n 1 sh -c "$fails"
+	assert_eq "$status" 1
+	assert_has "$output" 'try: xrun --pty'
+	try in_pty "$XRUN" -n 2 sh -c "$fails"
+	assert_eq "$(grep -c 'try: xrun --pty' <<<"$output")" 0
+	try in_pty "$XRUN" --pty -n 1 sh -c "$fails"
+	assert_eq "$(grep -c 'try: xrun --pty' <<<"$output")" 0
+	try in_pty "$XRUN" -n 1 sh -c 'exit 1'
+	assert_eq "$(grep -c 'try: xrun --pty' <<<"$output")" 0
 }
 
 @test "-v ends with a table of what each rank used" {
@@ -252,7 +271,7 @@ blames()
 		'job.start job.end'
 	assert_eq "$(jq -s 'map(select(.event == "rank.exit")) | length' events)" 3
 	jq -es 'map(select(.event == "rank.exit" and .rank == 1))[0] |
-		.status == 5 and .stopped == false' events
+		.exit == 5 and .stopped == false' events
 	jq -es 'map(select(.event == "job.stop"))[0].reason == "failure"' events
 	jq -es '.[-1] | .exit == 5 and .reason == "failure" and .culprit == 1' events
 	job --events events true

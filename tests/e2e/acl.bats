@@ -198,7 +198,7 @@ pid_of_supervisor()
 	assert_has "$stderr" '^xrun: rank 6 failed first: exit status 3 '
 	assert_has "$stderr" 'ranks 4, 5, 7 were stopped by xrun'
 	assert_eq "$(jq .culprit report)" 6
-	assert_eq "$(jq 'select(.event == "rank.exit" and .status == 3).rank' \
+	assert_eq "$(jq 'select(.event == "rank.exit" and .exit == 3).rank' \
 		events)" 6
 	[ -e "$XDG_STATE_HOME"/xrun/latest/0/rank-0006/stderr ]
 }

@@ -152,7 +152,7 @@ removed()
 @test "--show-env says where each value comes from, and what it hides" {
 	need jq
 	export MINE=1 MASTER_PORT=4711 RANK=9 PMI_RANK=3 XRUN_TIMEOUT=1h \
-		SLURM_PROCID=4 SLURM_JOB_ID=77 OMP_NUM_THREADS=5
+		SLURM_PROCID=4 SLURM_JOB_ID=77 SLURM_JOB_NAME=x OMP_NUM_THREADS=5
 	job --show-env=1 --json -n 2 --env ADDED=x true
 	assert_eq "$status" 0
 	assert_eq "$(variable MINE)" \
@@ -165,7 +165,8 @@ removed()
 	assert_eq "$(variable MASTER_PORT | jq -r .hides)" 4711
 	assert_eq "$(variable OMP_NUM_THREADS | jq -r '.value, .source' |
 		paste -sd,)" '5,inherited'
-	assert_eq "$(variable SLURM_JOB_ID | jq -r .source)" inherited
+	assert_eq "$(variable SLURM_JOB_NAME | jq -r .source)" inherited
+	assert_eq "$(removed SLURM_JOB_ID)" 'the step xrun runs in, not its ranks'
 	assert_eq "$(removed PMI_RANK)" 'the ranks of another MPI launcher'
 	assert_eq "$(removed SLURM_PROCID)" 'the step xrun runs in, not its ranks'
 	assert_has "$(removed XRUN_TIMEOUT)" '^an option of xrun'
@@ -279,11 +280,20 @@ xrun: XRUN_LOG_FILE comes with a later version'
 	assert_has "$output" '^\[0\] WORLD_SIZE=1$'
 }
 
+@test "ranks find no part of the variables of a Slurm step" {
+	export SLURM_JOB_ID=77 SLURM_JOBID=77 SLURM_STEP_NODELIST=a SLURM_NTASKS=4 \
+		SLURM_PROCID=3 SLURM_LOCALID=3 SLURM_STEP_NUM_NODES=1 SLURM_JOB_NAME=x
+	job -n 1 sh -c 'env | grep ^SLURM_'
+	assert_eq "$output" 'SLURM_JOB_NAME=x'
+	job -n 1 --env SLURM_JOB_ID=78 sh -c 'echo "$SLURM_JOB_ID"'
+	assert_eq "$output" 78
+}
+
 @test "rel-78 what Slurm and MPI left behind does not reach the ranks" {
 	export SLURM_PROCID=4 SLURM_JOB_ID=77 PMI_RANK=3 PMIX_RANK=3 \
 		OMPI_COMM_WORLD_RANK=3 MASTER_ADDR=old LOCAL_RANK=7
 	job -n 2 "$PROG/envshow" SLURM_PROCID SLURM_JOB_ID PMI_RANK PMIX_RANK \
 		OMPI_COMM_WORLD_RANK MASTER_ADDR LOCAL_RANK
 	assert_eq "$(sed -n 's/^\[1\] //p' <<<"$output" | paste -sd,)" \
-		'SLURM_PROCID unset,SLURM_JOB_ID=77,PMI_RANK unset,PMIX_RANK unset,OMPI_COMM_WORLD_RANK unset,MASTER_ADDR=127.0.0.1,LOCAL_RANK=1'
+		'SLURM_PROCID unset,SLURM_JOB_ID unset,PMI_RANK unset,PMIX_RANK unset,OMPI_COMM_WORLD_RANK unset,MASTER_ADDR=127.0.0.1,LOCAL_RANK=1'
 }

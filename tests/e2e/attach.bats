@@ -95,7 +95,8 @@ has_said()
 	end_all 0
 	wait "$pid"
 	assert_eq "$(cat at.out)" $'[1] more\n[1] seen'
-	assert_eq "$(cat at.err)" ''
+	assert_has "$(cat at.err)" "^xrun: job $id, started [0-9]+ .* ago\$"
+	assert_eq "$(wc -l <at.err)" 1
 }
 
 @test "attach: Ctrl-C leaves the job running" {
@@ -202,7 +203,7 @@ at()
 		-w 'still 4' -w in4 -s '\003' -w got2 \
 		-r 90x20 -s 'stty size; exit 7\n' -w '20 90'
 	assert_eq "$status" 7
-	assert_has "$output" '^xrun: rank 0 failed first: exit status 7 '
+	assert_has "$output" '^xrun: rank 0 failed: exit status 7 '
 }
 
 @test "attach: the keyboard goes on with the next attempt" {

@@ -40,7 +40,7 @@ dies()
 @test "a stack that cannot be walked: the first signal is what ends it" {
 	job -n 1 "$PROG/member" report crash mess
 	assert_eq "$status" 134
-	assert_has "$stderr" 'failed first: SIGABRT'
+	assert_has "$stderr" 'failed: SIGABRT'
 	assert_has "$stderr" '^  error.json: SIGABRT: abort was called$'
 	assert_has "$stderr" '^    #0 .*libc'
 }
@@ -90,8 +90,11 @@ dies()
 	assert_has "$stderr" '^  \|   #0  crash\+'
 }
 
-@test "without files it is told on stderr, and so it is outside of a job" {
+@test "a crash is reported in the error file with --no-logs, and on stderr without that file" {
 	job --no-logs -n 2 sh -c 'exec "$0" report crash segv' "$PROG/member"
+	assert_eq "$status" 139
+	assert_has "$stderr" '^  error.json: SIGSEGV: nothing is at address 0x10$'
+	job --no-logs -n 2 env -u TORCHELASTIC_ERROR_FILE "$PROG/member" report crash segv
 	assert_eq "$status" 139
 	assert_has "$stderr" '^\[[01]\]!SIGSEGV: nothing is at address 0x10$'
 	assert_has "$stderr" '^\[[01]\]!  #0  crash\+'
@@ -154,7 +157,7 @@ dies()
 
 @test "--stacks-on crash: Python's own traceback comes beside" {
 	need python3
-	export PYTHONPATH=$root/plugins/python PYTHONDONTWRITEBYTECODE=1
+	export PYTHONDONTWRITEBYTECODE=1
 	job --stacks-on crash -n 1 python3 -c 'import ctypes, xrun; ctypes.string_at(0)'
 	assert_eq "$status" 139
 	assert_has "$stderr" 'Fatal Python error: Segmentation fault'

@@ -155,7 +155,7 @@ exit_of()
 		[ "$status" -gt 128 ]
 		id=$(plain <<<"$output" | head -n 1)
 		assert_has "$(plain <<<"$output")" \
-			"^xrun: job $id: 1 rank in the background, output in .*/$id/0; to end it: kill $(pid_of "$id")\$"
+			"^xrun: job $id: 1 rank in the background, output in .*/$id/0; to end it: xrun stop $id\$"
 		kill -USR1 "$(pid_of "$id")"
 		await_line "$(folder "$id")/0/rank-0000/stdout" heard 10
 		kill "$(pid_of "$id")"
@@ -281,13 +281,14 @@ none_runs()
 }
 
 @test "-d: an id that cannot be printed is said, with the job that runs" {
-	local p
+	local id p
 
 	[ -w /dev/full ] || skip 'no /dev/full'
 	status=0
 	"$XRUN" -d sleep 60 >/dev/full 2>err || status=$?
 	assert_eq "$status" 125
-	p=$(sed -n 's/^xrun: job .*to end it: kill //p' err)
-	kill "$p"
+	id=$(sed -n 's/^xrun: job .*to end it: xrun stop //p' err)
+	p=$(pid_of "$id")
+	"$XRUN" stop "$id"
 	wait_for 10 gone "$p"
 }

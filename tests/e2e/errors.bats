@@ -54,6 +54,35 @@ may_mount()
 	says 127 'python: not found in PATH   try: python3'
 }
 
+@test "options and verbs of other tools, and misspelt programs, have advice" {
+	job --max-restarts 3 true
+	says 125 'unknown option --max-restarts, as of torchrun   try: --restarts N'
+	mkdir bin
+	cp "$PROG/argshow" bin/trainer
+	try env PATH="$PWD/bin" "$XRUN" run -n 2 trainer
+	says 127 'run: not found in PATH, and no verb of xrun   try: xrun -n N PROGRAM'
+	try env PATH="$PWD/bin" "$XRUN" list
+	says 127 'list: not found in PATH, and no verb of xrun   try: xrun ps'
+	try env PATH="$PWD/bin" "$XRUN" trianer
+	says 127 'trianer: not found in PATH (did you mean trainer?)'
+	try env PATH="$PWD/bin" "$XRUN" top
+	says 125 'top comes with a later version   try: xrun ps'
+}
+
+@test "--version and -V print what the verb prints; -np2 is two ranks" {
+	local option
+
+	for option in --version -V '-n 2 -V'; do
+		# shellcheck disable=SC2086 # a count and an option
+		try "$XRUN" $option
+		assert_eq "$status: $output" "0: $("$XRUN" version)"
+	done
+	job -np2 sh -c 'echo $WORLD_SIZE'
+	assert_eq "$status: $(sort <<<"$output" | paste -sd' ')" '0: [0] 2 [1] 2'
+	job -np2x true
+	says 125 "-np: '2x' is not a number; 1 to 1000000"
+}
+
 @test "rel-80 a script without its x bit: 126 and who can run it" {
 	echo 'print(1)' >train.py
 	job -n 8 train.py
@@ -237,8 +266,8 @@ may_mount()
 	says 125 'unknown option -y'
 	job --xyzzyplugh "$PROG/stamp" ran
 	says 125 'unknown option --xyzzyplugh'
-	job --version
-	says 125 'unknown option --version (did you mean xrun version?)'
+	job --doctor
+	says 125 'unknown option --doctor (did you mean xrun doctor?)'
 }
 
 @test "rel-66 a value that is missing or wrong names option, text and what would do" {
@@ -612,7 +641,7 @@ log_dir()
 	mkdir empty
 	XRUN_LOG_DIR=empty job -n 2 echo hi
 	assert_eq "$(cat empty/0/rank-0001/stdout)" hi
-	[ ! -e "$XDG_STATE_HOME/xrun" ]
+	[ -z "$(ls "$XDG_STATE_HOME/xrun")" ]
 }
 
 @test "--log-dir with something in it gets a folder for each job" {
@@ -660,7 +689,19 @@ log_dir()
 		job --log-dir "$link" "$PROG/stamp" ran
 		says_like 125 "--log-dir: .*$link: is another user's symbolic link"
 	done
-	assert_eq "$(ls empty)" ''
+	# In the midst of the path, and behind a link of one's own.
+	mkdir -p top/empty
+	ln -s top foreign3
+	ln -s foreign3/empty mine2
+	chown -h 65534 foreign3
+	for path in foreign3/empty foreign3/new foreign3/empty/../new mine2 \
+		"$PWD/foreign3/new/{job}"; do
+		for more in --quiet --job=named; do
+			job "$more" --log-dir "$path" "$PROG/stamp" ran
+			says_like 125 "--log-dir: .*/foreign3: is another user's symbolic link"
+		done
+	done
+	assert_eq "$(ls empty top/empty)" $'empty:\n\ntop/empty:'
 }
 
 @test "--report and --events that cannot be written: 125 before the first rank" {

@@ -62,6 +62,34 @@ bats_require_minimum_version 1.5.0
 	assert_has "$stderr" '^  rank 1: .*nanosleep'
 }
 
+# starred_rows - the ranks of the table in $stderr, those with a star marked.
+starred_rows()
+{
+	sed -nE 's/^  (\*| ) +([0-9]+) +- .*/\2\1/p' <<<"$stderr" | tr -d ' ' | tr '\n' ' '
+}
+
+@test "--hang-timeout: the rank that differs is named and comes first" {
+	need eu-stack
+	unsanitized 'ptrace and its own stacks'
+	try "$XRUN" --hang-timeout 2s --heartbeat 100ms -n 4 "$PROG/stand" 2
+	assert_eq "$status" 121
+	assert_has "$stderr" '^xrun: ranks 0-3 hang: '
+	assert_has "$stderr" '^  rank 2 differs: main > train > wait_for_the_lock > pthread_mutex_lock; ranks 0-1, 3 wait in wait_for_others$'
+	assert_has "$stderr" '^  ranks 0-1,3: main > train > wait_for_others > pause$'
+	assert_eq "$(starred_rows)" '2* 0 1 3 '
+	try "$XRUN" --no-logs --hang-timeout 2s --heartbeat 100ms -n 4 "$PROG/stand" 2
+	assert_has "$stderr" '^  rank 2 differs: main > train > wait_for_the_lock > '
+	assert_eq "$(starred_rows)" '2* 0 1 3 '
+}
+
+@test "--hang-timeout: without stacks, the rank that sleeps elsewhere in the kernel comes first" {
+	try "$XRUN" --hang-timeout 2s --heartbeat 100ms --stacks-on none -n 4 "$PROG/stand" 3
+	assert_eq "$status" 121
+	assert_eq "$(starred_rows)" '3* 0 1 2 '
+	try "$XRUN" --hang-timeout 2s --heartbeat 100ms --stacks-on none -n 3 "$PROG/stand" 9
+	assert_eq "$(starred_rows)" '0* 1* 2* '
+}
+
 @test "--hang-timeout: who works without a word does not hang" {
 	try "$XRUN" --hang-timeout 700ms --heartbeat 100ms -n 2 bash -c '
 		end=$((SECONDS + 3)); while ((SECONDS < end)); do :; done'

@@ -107,3 +107,41 @@ with()
 	assert_eq "$status" 0
 	assert_has "$output" 'rank 1: hello from 0'
 }
+
+@test "a rank imports the Python module of a moved installation" {
+	local py
+
+	need python3
+	echo 'import xrun; print(xrun.size(), xrun.__file__)' >where.py
+	export PYTHONDONTWRITEBYTECODE=1
+	python3 -m venv --without-pip venv
+	for py in python3 venv/bin/python3; do
+		job -n 2 "$py" where.py
+		assert_eq "$status: $stderr" '0: '
+		assert_eq "$(grep -c "2 $BATS_FILE_TMPDIR/.*/xrun/python/xrun.py\$" <<<"$output")" 2
+	done
+}
+
+@test "modules of the user come before the Python module of xrun" {
+	need python3
+	mkdir mine
+	echo 'mine = True' >mine/xrun.py
+	PYTHONPATH=$PWD/mine job -n 1 python3 -c 'import xrun; print(xrun.mine)'
+	assert_eq "$status: $output$stderr" '0: True'
+	echo 'import xrun; print(xrun.mine)' >mine/main.py
+	job -n 1 python3 mine/main.py
+	assert_eq "$status: $output$stderr" '0: True'
+}
+
+@test "Debian's python3 imports the installed Python module outside of a job" {
+	local folder prefix
+
+	[ -x /usr/bin/python3 ] || skip 'there is no /usr/bin/python3'
+	prefix=$(meson introspect "$BUILD" --buildoptions |
+		python3 -c 'import json, sys
+print(next(o["value"] for o in json.load(sys.stdin) if o["name"] == "prefix"))')
+	folder=$(/usr/bin/python3 -c 'import site, sys
+print(next((p for p in site.getsitepackages() if p.startswith(sys.argv[1] + "/")), ""))' "$prefix")
+	[ -n "$folder" ] || skip "/usr/bin/python3 reads nothing below $prefix"
+	[ -f "$BATS_FILE_TMPDIR$folder/xrun.py" ]
+}

@@ -409,23 +409,23 @@ while True: x.append(bytearray(1 << 20))"'
 x = []
 while True: x.append(bytearray(1 << 20))" || exit 1'
 	assert_eq "$status" 1
-	assert_has "$stderr" "^xrun: rank 0 failed first: exit status 1 after .*, and the kernel killed another process, out of memory: the limit of cgroup /xrun-test-$$ is 20 MiB"
+	assert_has "$stderr" "^xrun: rank 0 failed: exit status 1 after .*, and the kernel killed another process, out of memory: the limit of cgroup /xrun-test-$$ is 20 MiB"
 	try in_memory_cgroup 2097152000 "$XRUN" sh -c 'sleep 0.5; kill -9 $$'
 	assert_eq "$status" 137
-	assert_has "$stderr" '^xrun: rank 0 failed first: SIGKILL after [^,]* \(pid [0-9]+\)$'
+	assert_has "$stderr" '^xrun: rank 0 failed: SIGKILL after [^,]* \(pid [0-9]+\)$'
 }
 
 @test "limits of ulimit that end a rank are named" {
 	need prlimit
 	try prlimit --cpu=1:4 "$XRUN" sh -c 'while :; do :; done'
 	assert_eq "$status" 152
-	assert_has "$stderr" '^xrun: rank 0 failed first: SIGXCPU after .*, ulimit -t is 1 s\)$'
+	assert_has "$stderr" '^xrun: rank 0 failed: SIGXCPU after .*, ulimit -t is 1 s\)$'
 	try prlimit --cpu=1:1 "$XRUN" sh -c 'while :; do :; done'
 	assert_eq "$status" 137
-	assert_has "$stderr" '^xrun: rank 0 failed first: SIGKILL after .*, ulimit -Ht is 1 s\)$'
+	assert_has "$stderr" '^xrun: rank 0 failed: SIGKILL after .*, ulimit -Ht is 1 s\)$'
 	try prlimit --fsize=65536 "$XRUN" dd if=/dev/zero of=big bs=128K count=1
 	assert_eq "$status" 153
-	assert_has "$stderr" '^xrun: rank 0 failed first: SIGXFSZ after .*, ulimit -f is 64 KiB\)$'
+	assert_has "$stderr" '^xrun: rank 0 failed: SIGXFSZ after .*, ulimit -f is 64 KiB\)$'
 }
 
 # --- system calls -----------------------------------------------------------

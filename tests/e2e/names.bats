@@ -29,7 +29,7 @@ load helper
 	await_line first.out up 10
 	job --job train true
 	assert_eq "$status" 125
-	assert_eq "$stderr" "xrun: --job: train runs (pid $pid, $XDG_STATE_HOME/xrun/train)   try: another name, or end that one: kill $pid"
+	assert_eq "$stderr" "xrun: --job: train runs (pid $pid, $XDG_STATE_HOME/xrun/train)   try: another name, or xrun stop train"
 	job --job other true
 	assert_eq "$status" 0
 	kill "$pid"

@@ -84,7 +84,7 @@ published()
 	spawn one "$XRUN" --job one -n 3 bash -c "$steps; exec sleep 60"
 	await_told
 	try "$XRUN" ps one
-	assert_has "$output" '^ +2 .* 10/10  slow: 0\.[0-9]+ s a step$'
+	assert_has "$output" '^ +2 .* 10/10  slow: 0\.[0-9]+ s a step  a"b 2$'
 	assert_eq "$(grep -c slow: <<<"$output")" 1
 	try "$XRUN" ps --json one
 	fits ps - <<<"$output"

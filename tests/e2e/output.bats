@@ -163,19 +163,44 @@ all_wait()
 	"$PROG/verify" merged --ranks 4 --lines 3000 --streams 3 twice
 }
 
-@test "a line without its newline shows after 200 ms and goes on behind a mark" {
+@test "a pause of one second within a line does not cut it in a pipe" {
+	job -n 2 bash -c \
+		'[ "$RANK" = 1 ] || { printf half; read -rt 1 _ <> <(:); echo " more"; }'
+	assert_eq "$(cat out)" '[0] half more'
+}
+
+@test "in a pipe a line is cut after 5 s of silence and continues behind a mark" {
 	local hold
 
 	mkfifo go
 	exec {hold}<>go
 	spawn job "$XRUN" -n 2 bash -c \
 		'[ "$RANK" = 1 ] || { printf wait; read -r _ <go; echo ing; }'
-	await_line job.out '^\[0\] wait$' 5
+	await_line job.out '^\[0\] wait$' 20
 	assert_eq "$(cat job.out)" '[0] wait'
 	echo >&"$hold"
 	wait "$pid"
 	assert_eq "$(cat job.out)" $'[0] wait\n[0] …ing'
 	assert_eq "$(cat "$(raw 0 stdout)")" waiting
+}
+
+@test "in a pipe progress is a line now and then, and its last state" {
+	local hold
+
+	mkfifo go
+	exec {hold}<>go
+	spawn job "$XRUN" -n 2 bash -c '[ "$RANK" = 1 ] || {
+			printf "\r1 of 3\r2 of 3"
+			read -r _ <go
+			printf "\r3 of 3\n"
+		}'
+	await_line job.out '^\[0\] 2 of 3$' 20
+	echo >&"$hold"
+	wait "$pid"
+	assert_eq "$(cat job.out)" $'[0] 2 of 3\n[0] 3 of 3'
+	assert_eq "$(cat "$(raw 0 stdout)")" $'\r1 of 3\r2 of 3\r3 of 3'
+	job -n 2 printf '\r10%%\r20%%\r100%%\nplain\r\n'
+	assert_eq "$(grep -F '[1]' out)" $'[1] 100%\n[1] plain\r'
 }
 
 # The thread that shows it must be woken again.
@@ -187,7 +212,7 @@ all_wait()
 	spawn job "$XRUN" -n 2 bash -c '[ "$RANK" = 1 ] || printf wait
 		[ "$RANK" = 1 ] && for i in 1 2; do read -r _ <go; echo "line $i"; done
 		exec sleep 60'
-	await_line job.out '^\[0\] wait$' 5
+	await_line job.out '^\[0\] wait$' 20
 	echo >&"$hold"
 	await_line job.out '^\[1\] line 1$' 5
 	echo >&"$hold"
@@ -196,8 +221,8 @@ all_wait()
 	await_exit "$pid" 10
 }
 
-# 200 ms are counted for the silent one, however much the other writes: it writes
-# until the line was seen.
+# The silence of each stream counts for itself: the other rank writes until the
+# line was seen.
 @test "a line without its newline shows while another rank never pauses" {
 	local hold
 
@@ -219,7 +244,7 @@ all_wait()
 
 # Bytes that are on their way to the file are no silence, however slow that is.
 @test "a line is not cut because its file is slow" {
-	XRUN_FAULT='move.before:delay=700ms;nth=2' job --debug-faults -n 2 bash -c \
+	XRUN_FAULT='move.before:delay=6s;nth=2' job --debug-faults -n 2 bash -c \
 		'[ "$RANK" = 1 ] || { printf half; read -rt .05 _ <> <(:); echo " more"; }'
 	assert_eq "$(cat out)" '[0] half more'
 }
@@ -243,7 +268,7 @@ all_wait()
 	"$XRUN" bash -c 'printf torn; exit 3' >both 2>&1 || status=$?
 	assert_eq "$status" 3
 	assert_eq "$(head -n 1 both)" torn
-	assert_has "$(sed -n 2p both)" '^xrun: rank 0 failed first: exit status 3'
+	assert_has "$(sed -n 2p both)" '^xrun: rank 0 failed: exit status 3'
 }
 
 @test "the account comes behind all output" {
@@ -346,18 +371,85 @@ all_wait()
 
 # --- readers ----------------------------------------------------------------
 
-@test "rel-18 a reader who leaves: the job goes on, one line says so, files complete" {
+@test "the reader of stdout exits: the job is stopped with 141, files complete" {
 	local codes
 
-	"$XRUN" -n 4 "$PROG/spew" --lines 20000 --both --copy ref 2>err |
+	"$XRUN" -n 4 "$PROG/spew" --endless --both --copy ref 2>err |
 		head -n 1 >first
+	codes=("${PIPESTATUS[@]}")
+	assert_eq "${codes[0]}" 141
+	assert_eq "$(grep -c '' first)" 1
+	assert_has "$(cat err)" '^xrun: the reader of stdout exited: '
+	cmp -n "$(stat -c %s "$(raw 0 stdout)")" "$(raw 0 stdout)" ref.0.out
+}
+
+@test "the reader of stdout exits: a rank that is silent is stopped, too" {
+	local status=0
+
+	mkfifo output held
+	"$XRUN" --grace 20s sh -c 'trap "echo bye >bye; exit 0" TERM
+		echo >held; while :; do sleep 0.01; done' >output 2>err &
+	pid=$!
+	exec {reader}<output
+	read -r _ <held
+	exec {reader}<&-
+	await_exit "$pid" 15
+	wait "$pid" || status=$?
+	assert_eq "$status" 141
+	assert_eq "$(cat bye)" bye
+}
+
+@test "the reader of stdout exits after all ranks: their status stays" {
+	local codes
+
+	"$XRUN" -n 2 sh -c 'exit 3' | true
+	codes=("${PIPESTATUS[@]}")
+	# The reader may be the first.
+	assert_has "${codes[0]}" '^(3|141)$'
+	mkfifo slow
+	"$XRUN" --grace 20s "$PROG/spew" --lines 3000 --copy ref >slow 2>err &
+	pid=$!
+	exec {reader}<slow
+	wait_for 10 test -e ref.0.out.count
+	wait_for 10 no_ranks
+	exec {reader}<&-
+	wait "$pid"
+	cmp "$(raw 0 stdout)" ref.0.out
+}
+
+@test "--on-stdout-close continue: one line says so, files complete" {
+	local codes
+
+	"$XRUN" --on-stdout-close continue -n 4 "$PROG/spew" --lines 20000 --both \
+		--copy ref 2>err | head -n 1 >first
 	codes=("${PIPESTATUS[@]}")
 	assert_eq "${codes[0]}" 0
 	assert_eq "$(grep -c '' first)" 1
 	assert_eq "$(grep '^xrun: ' err)" \
-		"xrun: stdout was closed by its reader: the job goes on, its output is in $(readlink -f "$XDG_STATE_HOME/xrun/latest")/0"
+		"xrun: the reader of stdout exited: the job continues, its output is in $(readlink -f "$XDG_STATE_HOME/xrun/latest")/0"
 	same_bytes 4
 	"$PROG/verify" merged --ranks 4 --lines 20000 --streams 2 --skip xrun: err
+}
+
+@test "--on-stdout-close continue --no-logs: the job continues without output" {
+	local codes
+
+	"$XRUN" --no-logs --on-stdout-close continue -n 2 \
+		sh -c '"$0" --lines 20000; echo >>ended' "$PROG/spew" 2>err |
+		head -n 1 >first
+	codes=("${PIPESTATUS[@]}")
+	assert_eq "${codes[0]}" 0
+	assert_eq "$(grep -c '' ended)" 2
+	assert_eq "$(grep '^xrun: ' err)" \
+		"xrun: the reader of stdout exited: the job continues, its output is dropped"
+}
+
+@test "-d: the job continues although the reader of stdout exits" {
+	mkfifo go
+	"$XRUN" -d sh -c 'read -r _ <go; echo output' | head -n 1 >id
+	echo >go
+	"$XRUN" wait "$(cat id)"
+	assert_eq "$(cat "$(raw 0 stdout)")" output
 }
 
 @test "rel-18 a slow reader: ranks do not wait for it, and it gets everything" {
@@ -437,6 +529,56 @@ left_in_files()
 	[ "$(left_in_files job.err)" -gt 0 ]
 }
 
+@test "stop waits for the end of a job whose reader does not read" {
+	local status=0
+
+	stuck job
+	mkfifo go
+	spawn job "$XRUN" --grace 300ms sh -c '"$0" --lines 3000; read -r _ <go' \
+		"$PROG/spew"
+	wait_for 10 sockets
+	echo >go
+	wait_for 10 no_ranks
+	"$XRUN" stop
+	assert_eq "$("$XRUN" ps -q)" ''
+	await_exit "$pid" 5
+	wait "$pid" || status=$?
+	assert_eq "$status" 0
+	[ "$(left_in_files job.err)" -gt 0 ]
+}
+
+@test "--no-logs: stop waits for the end of a job whose reader does not read" {
+	local status=0
+
+	stuck job
+	spawn job "$XRUN" --no-logs --grace 300ms -n 2 "$PROG/spew" --endless
+	wait_for 10 sockets
+	wait_for 10 writes_wait "$(supervisor)"
+	"$XRUN" stop
+	assert_eq "$("$XRUN" ps -q)" ''
+	await_exit "$pid" 5
+	wait "$pid" || status=$?
+	[ "$status" != 0 ]
+}
+
+@test "stop fails if the job does not end in time" {
+	spawn job "$XRUN" --grace 100ms -n 1 sh -c 'echo up; exec sleep 60'
+	await_line job.out up 10
+	# A keeper that is stopped cannot exit.
+	kill -STOP "$pid"
+	try "$XRUN" stop
+	assert_eq "$status" 125
+	assert_has "$stderr" '^xrun: stop: .* has not ended within 1[0-9] s   try: xrun ps '
+	kill -CONT "$pid"
+	await_exit "$pid" 10
+}
+
+# sockets - does a job have a control socket?
+sockets()
+{
+	compgen -G "$XDG_RUNTIME_DIR/xrun/*/control" >/dev/null
+}
+
 # --- --no-logs --------------------------------------------------------------
 
 @test "--no-logs: the same lines, and no file" {
@@ -447,7 +589,7 @@ left_in_files()
 	job --no-logs -n 4 "$PROG/spew" --wild 5 --lines 300 --both
 	"$PROG/verify" merged --joins --ranks 4 --lines 300 out
 	"$PROG/verify" merged --joins --ranks 4 --lines 300 --streams 2 err
-	[ ! -e "$XDG_STATE_HOME/xrun" ]
+	[ -z "$(ls "$XDG_STATE_HOME/xrun")" ]
 }
 
 @test "--no-logs: one rank alone passes untouched" {
@@ -482,7 +624,7 @@ left_in_files()
 	codes=("${PIPESTATUS[@]}")
 	assert_eq "${codes[0]}" 141
 	assert_eq "$(grep -c '' first)" 1
-	assert_has "$(cat err)" '^xrun: nobody reads stdout any more'
+	assert_has "$(cat err)" '^xrun: the reader of stdout exited: '
 }
 
 @test "--no-logs: a reader who does not read does not stop --timeout" {

@@ -126,3 +126,15 @@ example()
 @test "xr_spawn(3): ranks of a program meet" {
 	example xr_spawn
 }
+
+@test "every example runs alone or prints the command to type" {
+	local program
+
+	for program in "$BUILD"/examples/*; do
+		[ -f "$program" ] && [ -x "$program" ] || continue
+		try timeout 60 env -u RANK -u XRUN_RANK "$program"
+		[ "$status" -ne 0 ] || continue
+		assert_eq "$status" 2
+		assert_has "$stderr" "$program needs several ranks; run: xrun -n "
+	done
+}

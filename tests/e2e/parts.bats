@@ -106,7 +106,7 @@ load helper
 		-n 2 sh -c 'echo begun; exec sleep 60' >out || status=$?
 	assert_eq "$status" 130
 	assert_has "$(plain <out)" '^xrun: job [a-z0-9]+: 3 ranks of 2 programs( on .*)?, cpu'
-	assert_has "$(plain <out)" '^  rank 1 .*, sh$'
+	assert_has "$(plain <out)" '^  ranks? [0-9-]*1[0-9-]* .*, sh$'
 }
 
 @test "devices are dealt to all ranks in order" {
@@ -184,8 +184,33 @@ load helper
 	job -n 2 sh -c 'exit 7'
 	job -n 2 python3 -c ''
 	[ ! -e "$(echo "$XDG_STATE_HOME"/xrun/????)" ]
-	job --no-logs sh -c 'echo "${TORCHELASTIC_ERROR_FILE-none}"'
-	assert_eq "$output" none
+}
+
+@test "an error file of a job with --no-logs is read, and removed at its end" {
+	local how
+
+	unset TMPDIR
+	for how in 'exit 7' 'kill -KILL $PPID; sleep 60'; do
+		job --no-logs -n 2 sh -c '
+			[ "$RANK" = 1 ] || exec sleep 60
+			echo "${TORCHELASTIC_ERROR_FILE%/*}" >folder
+			stat -c %a "${TORCHELASTIC_ERROR_FILE%/*}" >mode
+			echo "{\"message\": {\"message\": \"no data\"}}" >"$TORCHELASTIC_ERROR_FILE"
+			'"$how"
+		assert_has "$(cat folder)" '^/tmp/xrun-errors-'
+		assert_eq "$(cat mode)" 700
+		[ ! -e "$(cat folder)" ]
+		[ "$how" != 'exit 7' ] || assert_has "$stderr" '^  error.json: no data$'
+	done
+}
+
+@test "an error file of an attempt with --no-logs is not read in the next" {
+	job --no-logs --restarts 1 -n 1 sh -c '
+		[ "$XRUN_ATTEMPT" = 1 ] ||
+			echo "{\"message\": {\"message\": \"the first\"}}" >"$TORCHELASTIC_ERROR_FILE"
+		exit 7'
+	assert_eq "$status" 7
+	assert_eq "$(grep -c 'error.json: the first' <<<"$stderr")" 1
 }
 
 @test "a job that left an error file alone has a record of its end, its supervisor killed" {

@@ -176,10 +176,10 @@ no_xrun()
 	local off=$'\e[?1049l\e[?25h\e[?1000l\e[?2004l\e(B\e[0m'
 
 	for pty in --pty --no-pty; do
-		at_terminal -- "$XRUN" $pty -q -n 1 \
+		at_terminal -- "$XRUN" $pty -n 1 \
 			sh -c "printf '$on'; kill -KILL \$\$"
 		assert_eq "$status" 137
-		[[ $raw == *up"$off"*'rank 0 failed first'* ]]
+		[[ $raw == *up"$off"*'rank 0 failed'* ]]
 		at_terminal -w up -- "$XRUN" $pty -q -n 1 sh -c "printf '$on'
 			sleep 0.3; kill -KILL \$PPID; sleep 60"
 		assert_eq "$status" 125
@@ -247,10 +247,10 @@ termios.tcflow(os.open(sys.argv[1], os.O_RDWR | os.O_NOCTTY), termios.TCOOFF)
 
 @test "--pty in the background leaves the terminal alone, and goes on in front" {
 	PS1='B# ' at_terminal -w 'B# ' \
-		-s "'$XRUN' -q --pty -n 1 sh -c 'touch job; read -r x; echo got\$x; cat' & until [ -e job ]; do sleep 0.02; done\\n" \
+		-s "'$XRUN' --pty -n 1 sh -c 'touch job; read -r x; echo got\$x; cat' & until [ -e job ]; do sleep 0.02; done\\n" \
 		-w 'B# ' -s 'stty -a | grep -ow -e -*icanon\n' -w $'\nicanon' -w 'B# ' \
 		-s 'fg\n' -w "cat'" -s 'hello\n' -w 'gothello' -s '\003' \
-		-w 'failed first' -w 'B# ' \
+		-w 'rank 0 failed' -w 'B# ' \
 		-s 'exit 5\n' -- bash --norc --noediting
 	assert_eq "$status" 5
 }

@@ -106,6 +106,8 @@ reason()
 	"$XRUN" --no-logs --report closed.report --events closed.jsonl -n 1 \
 		yes | head -n 1 || true
 	assert_eq "$(reason closed.report)" '141 stdout closed'
+	"$XRUN" --report closed.report --events closed.jsonl -n 1 timeout 60 yes | head -n 1 || true
+	assert_eq "$(reason closed.report)" '141 stdout closed'
 	fit 10
 }
 

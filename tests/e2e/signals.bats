@@ -100,7 +100,7 @@ nobody_left()
 		"$XRUN" "$PROG/die" --exit "$code" 2>err || status=$?
 		assert_eq "$status" "$code"
 		[ "$code" -eq 0 ] ||
-			grep -q "^xrun: rank 0 failed first: exit status $code after" err
+			grep -q "^xrun: rank 0 failed: exit status $code after" err
 	done
 }
 
@@ -111,7 +111,7 @@ nobody_left()
 		status=0
 		"$XRUN" "$PROG/die" --signal "$signal" 2>err || status=$?
 		assert_eq "$status" $((128 + signal))
-		grep -qE '^xrun: rank 0 failed first: (SIG|signal )' err
+		grep -qE '^xrun: rank 0 failed: (SIG|signal )' err
 	done
 }
 
@@ -120,7 +120,7 @@ nobody_left()
 
 	for name in HUP KILL BUS PIPE ALRM TERM XCPU SYS; do
 		job "$PROG/die" --signal "$name"
-		assert_has "$stderr" "^xrun: rank 0 failed first: SIG$name after "
+		assert_has "$stderr" "^xrun: rank 0 failed: SIG$name after "
 	done
 }
 
@@ -201,6 +201,22 @@ nobody_left()
 	assert_has "$(plain <screen)" '^ +rank 1 +running +last output'
 }
 
+@test "Ctrl-C shows ranks with equal rows in one row" {
+	mkfifo keys
+	exec {keys}<>keys
+	"$PTY" -d 20 -T dumb -w 'stopping 64 ranks' -- "$XRUN" -n 64 --grace 5s \
+		sh -c ': >up.$RANK; exec sleep 60' <keys >screen 3>&- &
+	launched=$!
+	wait_for 20 test -e up.63
+	for ((rank = 0; rank < 64; rank++)); do
+		wait_for 20 test -e "up.$rank"
+	done
+	printf '\003' >&"$keys"
+	await_exit "$launched" 20
+	assert_eq "$(plain <screen | grep -cE '^(\^C)? +ranks? [0-9,-]+ ')" 1
+	assert_has "$(plain <screen)" '^(\^C)? +ranks 0-63 +running +no output yet'
+}
+
 @test "rel-24 a set-user-id rank ends with the supervisor, too" {
 	for_others
 	install -m 4755 "$PROG/deaf" deaf
@@ -255,6 +271,49 @@ stops()
 
 @test "kill -TERM of xrun stops the ranks with grace: 143" {
 	stops TERM 143
+}
+
+# sleeps_below_unshare - the rank has its namespace, and a program in it.
+sleeps_below_unshare()
+{
+	local rank
+
+	rank=$(pgrep -x unshare -P "$(pid_of_supervisor)") &&
+		pgrep -x sleep -P "$rank"
+}
+
+@test "stop: PID 1 of a PID namespace without a handler ends before --grace" {
+	unshare -pf true 2>/dev/null || skip "PID namespaces are not allowed here"
+	mkfifo up
+	"$XRUN" --grace 1000s -n 1 sh -c 'echo >up
+		exec unshare -pf --kill-child sleep 1000' 2>err 3>&- &
+	launched=$!
+	read -r _ <up
+	wait_for 10 sleeps_below_unshare
+	kill -TERM "$launched"
+	await_exit "$launched" 30
+	status=0
+	wait "$launched" || status=$?
+	assert_eq "$status" 143
+}
+
+@test "stop: PID 1 of a PID namespace with a handler has all of --grace" {
+	unshare -pf true 2>/dev/null || skip "PID namespaces are not allowed here"
+	mkfifo up go
+	exec {up}<>up
+	"$XRUN" --grace 1000s -n 1 unshare -pf --kill-child sh -c '
+		trap "echo term >up; read -r _ <go; echo saved >saved; exit 0" TERM
+		echo >up; while :; do sleep 0.1; done' 2>err 3>&- &
+	launched=$!
+	read -r _ <&"$up"
+	kill -TERM "$launched"
+	read -r _ <&"$up"
+	# Longer than until the first two looks.
+	sleep 2
+	echo >go
+	await_exit "$launched" 30
+	wait "$launched" || true
+	assert_eq "$(cat saved)" saved
 }
 
 @test "kill -INT of xrun, without a terminal: 130" {

@@ -78,6 +78,9 @@ talk()
 	up one -n 2 sh -c 'echo word; [ $RANK = 1 ] || exec sleep 60; exit 0'
 	wait_for 5 rank_is 1 'exit 0'
 	try "$XRUN" ps "$id"
+	assert_has "$output" "^job $id: running, [0-9]+ s, 2 ranks on [^ ]+\$"
+	assert_eq "$(sed -n 2p <<<"$output")" \
+		'  sh -c echo word; [ $RANK = 1 ] || exec sleep 60; exit 0'
 	assert_has "$output" '^ RANK +PID STATE +TIME +CPU +RSS +OUT +DEVICE +STEP$'
 	assert_has "$output" '^ +0 +[0-9]+ running +[0-9]+ s +[0-9]+% .* 5B +cpu$'
 	assert_has "$output" '^ +1 +[0-9]+ exit 0 '
@@ -90,9 +93,23 @@ talk()
 	over
 	assert_eq "$status" 143
 	try "$XRUN" ps "$id"
+	assert_has "$output" "^job $id: ended with 143 \(signal\), [0-9]+ s, 2 ranks on "
 	assert_has "$output" '^ +0 +[0-9]+ SIGTERM +'
 	try "$XRUN" ps "$id" --json
 	jq -e '.exit == 143 and (.running | not)' <<<"$output"
+}
+
+@test "ps JOB shows a rank that a signal stopped as stopped" {
+	up one -n 2 sh -c 'echo $$ >pid.$RANK; exec sleep 60'
+	wait_for 5 [ -s pid.0 ]
+	wait_for 5 [ -s pid.1 ]
+	kill -STOP "$(cat pid.1)"
+	wait_for 5 rank_is 1 stopped
+	rank_is 0 running
+	kill -CONT "$(cat pid.1)"
+	wait_for 5 rank_is 1 running
+	"$XRUN" stop "$id"
+	over
 }
 
 rank_is()
@@ -180,7 +197,7 @@ is_ended()
 	try "$XRUN" signal TERM "$id" --rank x
 	assert_eq "$status" 125
 	try "$XRUN" signal TERM "$id" more words
-	assert_has "$stderr" "'more' is one word too many"
+	assert_has "$stderr" "there is no job 'more'"
 	try "$XRUN" signal TERM -- "$id"
 	assert_eq "$status" 0
 	over
@@ -261,7 +278,7 @@ modes()
 
 @test "a job that is over at once never made a socket" {
 	job -n 4 true
-	[ ! -e "$XDG_RUNTIME_DIR/xrun" ]
+	[ -z "$(ls -A "$XDG_RUNTIME_DIR/xrun")" ]
 }
 
 @test "jobs without files or elsewhere are found, too; --no-logs, --log-dir" {
@@ -288,6 +305,10 @@ modes()
 	assert_eq "$(modes "$fallback")" 700
 	"$XRUN" stop "below-tmp-$$"
 	wait "$pid" || true
+	assert_has "$(cat one.err)" "^xrun: XDG_RUNTIME_DIR: $XDG_RUNTIME_DIR has mode 0755, not 0700: the control socket is in $fallback instead\$"
+	# It is no business of another user's folder.
+	XDG_RUNTIME_DIR=/nonexistent "$XRUN" true 2>two.err
+	assert_eq "$(cat two.err)" ''
 	[ ! -e "$fallback/below-tmp-$$" ]
 }
 
@@ -510,15 +531,72 @@ awaits_lock()
 	grep -q "> FLOCK .* $1 " /proc/locks
 }
 
-@test "a job that does not answer is said, and no table of nothing" {
+@test "ps reports a supervisor that does not answer, and no table of nothing" {
+	need jq
 	up one sleep 60
 	kill -STOP "$(supervisor)"
 	try timeout 20 "$XRUN" ps "$id"
-	kill -CONT "$(supervisor)"
 	assert_eq "$status: $output$stderr" \
-		"125: xrun: $id runs, but does not answer"
+		"125: xrun: $id runs, but its supervisor does not answer   try: xrun stop $id"
+	try timeout 20 "$XRUN" ps
+	assert_eq "$status: $stderr" \
+		"0: xrun: $id: the supervisor does not answer   try: xrun stop $id"
+	assert_has "$output" "^$id +1 +stuck +"
+	try timeout 20 "$XRUN" ps --json
+	jq -e '.[0].running and .[0].stuck' <<<"$output"
+	kill -CONT "$(supervisor)"
+	try "$XRUN" ps --json
+	jq -e '.[0].running and (.[0] | has("stuck") | not)' <<<"$output"
 	"$XRUN" stop "$id"
 	over
+}
+
+@test "stop ends a job whose supervisor is stopped" {
+	local how
+
+	for how in --logs --no-logs; do
+		up one "$how" sleep 60
+		kill -STOP "$(supervisor)"
+		timeout 30 "$XRUN" stop "$id"
+		over
+		assert_eq "$status" 143
+	done
+}
+
+@test "stop ends a job whose supervisor and keeper are stopped" {
+	up one sleep 60
+	kill -STOP "$(supervisor)" "$pid"
+	timeout 30 "$XRUN" stop "$id"
+	over
+	assert_eq "$status" 143
+}
+
+@test "stop ends a job whose supervisor is held by a debugger" {
+	need gdb
+	up one sleep 60
+	gdb -p "$(supervisor)" -batch -ex 'shell echo held >held; exec sleep 60' \
+		>gdb.out 2>&1 3>&- &
+	debugger=$!
+	wait_for 20 test -e held
+	timeout 50 "$XRUN" stop "$id"
+	over
+	kill -KILL "$debugger"
+	wait "$debugger" || true
+	assert_eq "$status" 125
+	assert_has "$(cat one.err)" '^xrun: the supervisor does not answer: xrun ends it$'
+	assert_has "$(cat one.err)" '^xrun: the supervisor ended \(SIGKILL\): all ranks were ended with it'
+}
+
+@test "stop ends a job that has no control socket" {
+	mkfifo out.fifo
+	exec {reader}<>out.fifo
+	"$XRUN" --grace 300ms "$PROG/spew" --lines 3000 --copy ref >out.fifo 2>err 3>&- &
+	pid=$!
+	wait_for 10 test -e ref.0.out.count
+	id=$("$XRUN" ps -q)
+	timeout 30 "$XRUN" stop "$id"
+	wait "$pid"
+	assert_eq "$("$XRUN" ps -q)" ''
 }
 
 @test "a job that lets nobody in keeps no verb for ever" {
@@ -547,7 +625,64 @@ awaits_lock()
 	pretended=$!
 	await_line full.out full 10
 	try timeout 20 "$XRUN" stop full
-	assert_eq "$status: $stderr" '125: xrun: full runs, but does not answer'
+	assert_eq "$status: $stderr" '125: xrun: full runs, but its supervisor does not answer   try: xrun stop full'
 	kill -KILL "$pretended"
 	wait "$pretended" || true
+}
+
+# three - jobs a, b and c that run; their pids are in $pids.
+three()
+{
+	local job
+
+	pids=()
+	for job in a b c; do
+		spawn "$job" "$XRUN" --job "$job" -n 2 bash -c \
+			'trap "echo usr1" USR1; trap "exit 3" TERM
+			echo ready; while :; do read -rt 1 _ <> <(:); done'
+		pids+=("$pid")
+		await_line "$job.out" '\[1\] ready' 20
+		await_line "$job.out" '\[0\] ready' 20
+	done
+}
+
+@test "signal, stop and wait take several jobs" {
+	three
+	try "$XRUN" signal USR1 a c --json
+	assert_eq "$status: $output" $'0: {"job":"a","count":2}\n{"job":"c","count":2}'
+	await_line a.out usr1 10
+	await_line c.out usr1 10
+	try "$XRUN" stop a nosuch
+	assert_eq "$status" 125
+	assert_has "$stderr" nosuch
+	assert_eq "$("$XRUN" ps -q | wc -l)" 3
+	try "$XRUN" stop a b a
+	assert_eq "$status: $stderr" '0: '
+	assert_eq "$("$XRUN" ps -q)" c
+	assert_eq "$(grep -c usr1 b.out)" 0
+	try "$XRUN" wait a b
+	assert_eq "$status" 143
+	"$XRUN" stop c
+	wait_for 10 test -z "$(jobs -pr)"
+}
+
+@test "stop, signal and wait --all: every job that runs" {
+	three
+	try "$XRUN" signal --all USR1
+	assert_eq "$status" 0
+	for job in a b c; do
+		await_line "$job.out" usr1 10
+	done
+	try "$XRUN" stop --all b
+	assert_eq "$status" 125
+	assert_has "$stderr" '--all takes no job'
+	spawn waits "$XRUN" wait --all
+	try "$XRUN" stop --all
+	assert_eq "$status: $stderr" '0: '
+	assert_eq "$("$XRUN" ps -q)" ''
+	status=0
+	wait "$pid" || status=$?
+	assert_eq "$status" 143
+	try "$XRUN" stop --all
+	assert_eq "$status: $output$stderr" '0: '
 }

@@ -15,10 +15,10 @@ load helper
 		-n 1 sh -c 'exit 3'
 	assert_eq "$status" 3
 	fits event event.json
-	assert_eq "$(jq -c '[.event, .rank, .status]' event.json)" '["rank.exit",0,3]'
+	assert_eq "$(jq -c '[.event, .rank, .exit]' event.json)" '["rank.exit",0,3]'
 	assert_eq "$(grep -vE '_(TIME|MONO_NS|PID|SEQ|V)=' vars)" 'XRUN_EVENT=rank.exit
+XRUN_EVENT_EXIT=3
 XRUN_EVENT_RANK=0
-XRUN_EVENT_STATUS=3
 XRUN_EVENT_STOPPED=false
 XRUN_JOB=one'
 }

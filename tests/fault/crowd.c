@@ -277,8 +277,9 @@ meet(const struct crowd_team *t, uint32_t number, bool by_names)
 
 	atomic_store(&crowd->word[crowd_me], (uint64_t)t->mask << 32 | number);
 	begun = crowd_now();
-	status = by_names ? xr_group_barrier(t->group, 0, &err) :
-			    xr_coll_barrier(t->coll, NULL, &err);
+	status = by_names ?
+		xr_group_barrier(t->group, XR_TIMEOUT_DEFAULT, &err) :
+		xr_coll_barrier(t->coll, NULL, &err);
 	if (!crowd_judge(t, by_names ? "xr_group_barrier" : "xr_coll_barrier",
 		    begun, status, &err)) {
 		if (!by_names)

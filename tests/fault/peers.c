@@ -161,7 +161,7 @@ call(uint32_t to, const char *name, struct xr_part data,
 		.size = sizeof(c),
 		.data = data.data,
 		.len = data.len,
-		.timeout = 0,
+		.timeout = XR_TIMEOUT_NEVER,
 	};
 	enum xr_status status;
 

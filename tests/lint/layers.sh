@@ -19,7 +19,7 @@ launcher/host|xrun base proc place launcher/host
 launcher/state|xrun base launcher/state|cjson
 launcher/log|xrun base launcher/log
 launcher/job|xrun base proc event place launcher/host launcher/state launcher/log launcher/job
-launcher/ctl|xrun base event wire launcher/ctl
+launcher/ctl|xrun base event wire launcher/state launcher/ctl
 launcher/keeper|xrun base proc launcher/host launcher/state launcher/log launcher/job launcher/ctl launcher/keeper|cjson
 launcher/stat|xrun base proc launcher/state launcher/stat|cjson
 launcher/http|xrun base event wire launcher/ctl launcher/stat launcher/http|cjson

@@ -136,6 +136,7 @@ open_screen(struct flow *f, uint32_t kind)
 	struct sink_config config = {
 		.id = kind,
 		.lines = true,
+		.idle_ns = LINE_IDLE_TTY_NS,
 		.dir = f->dir,
 		.streams = STREAMS,
 		.prefix = f->prefix,

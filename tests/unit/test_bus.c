@@ -235,10 +235,10 @@ Test(bus, the_exit_of_a_rank_has_its_status)
 
 	rank[2].pid = 4711;
 	rank[2].status = 77 << 8;
-	l = tell(BUS_RANK_EXIT, 2, "rank,pid,status,stopped,");
+	l = tell(BUS_RANK_EXIT, 2, "rank,pid,exit,stopped,");
 	cr_expect_eq(number_of(l, "rank"), 2);
 	cr_expect_eq(number_of(l, "pid"), 4711);
-	cr_expect_eq(number_of(l, "status"), 77);
+	cr_expect_eq(number_of(l, "exit"), 77);
 	cr_expect_not(flag_of(l, "stopped"));
 }
 
@@ -247,12 +247,13 @@ Test(bus, or_its_signal_and_its_core)
 	const cJSON *l;
 
 	rank[2].status = SIGSEGV | 0x80;
-	l = tell(BUS_RANK_EXIT, 2, "rank,pid,signal,core,stopped,");
+	l = tell(BUS_RANK_EXIT, 2, "rank,pid,signal,core,exit,stopped,");
 	cr_expect_str_eq(text_of(l, "signal"), "SIGSEGV");
+	cr_expect_eq(number_of(l, "exit"), 128 + SIGSEGV);
 	cr_expect(flag_of(l, "core"));
 	rank[2].status = SIGTERM;
 	rank[2].after_stop = true;
-	l = tell(BUS_RANK_EXIT, 2, "rank,pid,signal,core,stopped,");
+	l = tell(BUS_RANK_EXIT, 2, "rank,pid,signal,core,exit,stopped,");
 	cr_expect_str_eq(text_of(l, "signal"), "SIGTERM");
 	cr_expect_not(flag_of(l, "core"));
 	cr_expect(flag_of(l, "stopped"));

@@ -6,6 +6,7 @@
 
 #include <criterion/criterion.h>
 
+#include "base/status.h"
 #include "launcher/doctor/checks.h"
 
 /* A machine on which nothing is to be said. */
@@ -163,10 +164,15 @@ Test(doctor, where_no_socket_can_be_jobs_run_all_the_same)
 {
 	struct facts f = healthy();
 
+	f.runtime_kind = CTL_ROOT_TMP;
 	snprintf(f.runtime_at, sizeof(f.runtime_at), "/tmp/xrun-7");
 	expect(judge_runtime, &f, VERDICT_WARN, "/tmp/xrun-7 is used");
 	f.runtime_given = false;
 	expect(judge_runtime, &f, VERDICT_OK, "/tmp/xrun-7");
+	f.runtime_kind = CTL_ROOT_STATE;
+	fail(&f.runtime_trouble, XR_E_INVAL, "/tmp/xrun-7 belongs to user 8");
+	expect(judge_runtime, &f, VERDICT_WARN,
+		"/tmp/xrun-7 belongs to user 8; /tmp/xrun-7 is used, and -d is refused");
 	f.runtime = false;
 	f.runtime_sys = EPERM;
 	expect(judge_runtime, &f, VERDICT_WARN, "/tmp/xrun-7: Operation not");

@@ -214,12 +214,12 @@ Test(env, other_launchers_variables_are_scrubbed)
 		"MV2_COMM_WORLD_SIZE", "HYDI_X", "MPI_LOCALRANKID",
 		"TORCHELASTIC_X", "HOROVOD_RANK", "HOROVOD_SIZE",
 		"HOROVOD_LOCAL_RANK", "HOROVOD_CROSS_SIZE", "TF_CONFIG",
-		"SLURM_PROCID", "SLURM_LOCALID", "SLURM_NODEID", "SLURM_NTASKS",
-		"SLURM_NPROCS", "SLURM_STEP_ID", "SLURM_TASK_PID",
-		"SLURM_GTIDS", "XRUN_CONTROL_FD", "XRUN_SEGMENT_FD",
-		"XRUN_BELL_FD", "XRUN_STORE" };
+		"SLURM_JOB_ID", "SLURM_JOBID", "SLURM_PROCID", "SLURM_LOCALID",
+		"SLURM_NODEID", "SLURM_NTASKS", "SLURM_NPROCS", "SLURM_STEP_ID",
+		"SLURM_TASK_PID", "SLURM_GTIDS", "XRUN_CONTROL_FD",
+		"XRUN_SEGMENT_FD", "XRUN_BELL_FD", "XRUN_STORE" };
 	static const char *const kept[] = { "OMPI_MCA_btl", "NCCL_DEBUG",
-		"SLURM_JOB_ID", "SLURM_NTASKS_PER_NODE", "HOROVOD_FUSION",
+		"SLURM_JOB_NAME", "SLURM_NTASKS_PER_NODE", "HOROVOD_FUSION",
 		"ROLE_ARN", "GROUP_NAME", "RANKS", "XRUN_DEBUG", "PMI",
 		"XRT_SHARD_ORDINAL", "=strange", "no_value" };
 	enum { GONE = sizeof(gone) / sizeof(gone[0]) };
@@ -591,6 +591,28 @@ Test(env, an_agent_goes_behind_the_users_libraries)
 	facts.user_count = 1;
 	cr_assert(build() == XR_OK);
 	cr_assert(eq(str, of(0, "LD_PRELOAD"), "/opt/mine.so:/lib/agent.so"));
+}
+
+Test(env, the_python_module_goes_behind_the_users_folders)
+{
+	static const char *const mine = "PYTHONPATH=/opt/mine:/lib/python";
+
+	begin(VARS("A=b"), 1);
+	facts.python = "/lib/python";
+	cr_assert(build() == XR_OK);
+	cr_assert(eq(str, of(0, "PYTHONPATH"), "/lib/python"));
+	begin(VARS("PYTHONPATH=/a:/lib/python2"), 1);
+	facts.python = "/lib/python";
+	cr_assert(build() == XR_OK);
+	cr_assert(eq(str, of(0, "PYTHONPATH"), "/a:/lib/python2:/lib/python"));
+	facts.user = &mine;
+	facts.user_count = 1;
+	cr_assert(build() == XR_OK);
+	cr_assert(eq(str, of(0, "PYTHONPATH"), "/opt/mine:/lib/python"));
+	facts.user_count = 0;
+	facts.profiles = 0;
+	cr_assert(build() == XR_OK);
+	cr_assert(eq(str, of(0, "PYTHONPATH"), "/a:/lib/python2"));
 }
 
 static void

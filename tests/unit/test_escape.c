@@ -66,6 +66,62 @@ Test(escape, colours_pass_and_are_told)
 	}
 }
 
+Test(escape, text_is_not_hidden)
+{
+	static const char *const texts[][2] = {
+		{ "\033[8mx", "x" },
+		{ "\033[08;1mx", "\033[1mx" },
+		{ "\033[1;8;31mx", "\033[1;31mx" },
+		{ "\033[38;5;1;8mx", "\033[38;5;1mx" },
+		{ "\033[38;5;8mx", "\033[38;5;8mx" },
+		{ "\033[48;2;8;8;8;8;4mx", "\033[48;2;8;8;8;4mx" },
+		{ "\033[58:5:8mx", "\033[58:5:8mx" },
+		{ "\033[;8mx", "\033[mx" },
+		{ "\033[28mx", "\033[28mx" },
+		{ "\302\2338mx", "x" },
+	};
+
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+		cr_expect_str_eq(filtered(texts[i][0]), texts[i][1]);
+}
+
+/* In one piece, and byte by byte. */
+static void
+expect_both(const char *in, const char *want)
+{
+	begin();
+	put(in, strlen(in));
+	escape_end(&out, &state);
+	cr_expect_str_eq(buf_text(&out), want);
+	begin();
+	for (const char *at = in; *at != '\0'; at++)
+		put(at, 1);
+	escape_end(&out, &state);
+	cr_expect_str_eq(buf_text(&out), want);
+}
+
+Test(escape, the_direction_of_text_does_not_change)
+{
+	char text[16] = "a\xe2\x80\xaa"
+			"b",
+	     want[] = "ab";
+
+	for (int c = 0xaa; c <= 0xae; c++) {
+		text[3] = (char)c;
+		expect_both(text, want);
+	}
+	text[2] = (char)0x81;
+	for (int c = 0xa6; c <= 0xa9; c++) {
+		text[3] = (char)c;
+		expect_both(text, want);
+	}
+	expect_both("\xe2\x80\xa9\xe2\x80\xaf\xe2\x81\xa5\xe2\x81\xaa",
+		"\xe2\x80\xa9\xe2\x80\xaf\xe2\x81\xa5\xe2\x81\xaa");
+	expect_both("\xe2 \xe2\x82\xac \xe2\x80", "\xe2 \xe2\x82\xac \xe2");
+	expect_both("\xe2\x80\033[6n\xae", "\xe2\xae");
+	expect_both("\xe2\033[6n\x80\xae", "\xe2\xae");
+}
+
 struct row {
 	const char *name, *in, *out;
 };

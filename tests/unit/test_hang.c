@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_hang.c - which ranks hang, by signs of life. */
+#include <stdio.h>
+
 #include <criterion/criterion.h>
 
 #include "launcher/job/hang.h"
+#include "launcher/sup/hang_differ.h"
 
 #define T     100 /* --hang-timeout */
 #define NOW   1000
@@ -24,7 +27,13 @@ static const struct row rows[] = {
 		{ { LIVES, SIGN = 950 }, { LIVES, SIGN = 990 },
 			{ LIVES, SIGN = 1000 } } },
 	{ "one gave none for the whole time", HANG_SILENT, 2, 100,
-		{ { LIVES, SIGN = 901 }, { LIVES, SIGN = 900 },
+		{ { LIVES, SIGN = 913 }, { LIVES, SIGN = 900 },
+			{ LIVES, SIGN = 1000 } } },
+	{ "a verdict waits for a rank that may hang, too", HANG_NO, 0, 1012,
+		{ { LIVES, SIGN = 912 }, { LIVES, SIGN = 900 },
+			{ LIVES, SIGN = 1000 } } },
+	{ "and then names both", HANG_SILENT, 3, 112,
+		{ { LIVES, SIGN = 900 }, { LIVES, SIGN = 888 },
 			{ LIVES, SIGN = 1000 } } },
 	{ "the dead are silent", HANG_NO, 0, 1090,
 		{ { SIGN = 0 }, { LIVES, SIGN = 990 }, { SIGN = 1 } } },
@@ -111,5 +120,39 @@ Test(hang, the_verdict_follows_from_the_signs)
 		if (row.want != HANG_NO)
 			due = hang_age(row.rank, 3, row.want, NOW);
 		cr_expect_eq(due, row.due, "%s: %ld", row.claim, (long)due);
+	}
+}
+
+/* A rank a place: "" has ended. */
+static const struct {
+	const char *place[5];
+	bool any;
+	unsigned differs;
+} places[] = {
+	{ { "pipe", "pipe", "pause", "pipe", "pipe" }, true, 4 },
+	{ { "pause", "pipe", "", "", "pipe" }, true, 1 },
+	{ { "pause", "poll", "pipe", "pipe", "pipe" }, true, 3 },
+	{ { "pause", "poll", "read", "pipe", "pipe" }, false, 0 },
+	{ { "pause", "pause", "pipe", "pipe", "" }, false, 0 },
+	{ { "pipe", "pipe", "pipe", "pipe", "pipe" }, false, 0 },
+	{ { "", "", "", "", "" }, false, 0 },
+};
+
+Test(hang, ranks_that_are_not_where_most_are_differ)
+{
+	char place[5][HANG_PLACE];
+	bool differs[5];
+	unsigned got;
+
+	for (unsigned i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		for (unsigned r = 0; r < 5; r++)
+			snprintf(place[r], HANG_PLACE, "%s",
+				places[i].place[r]);
+		cr_expect_eq(hang_differ_by_place(place, 5, differs),
+			places[i].any, "row %u", i);
+		got = 0;
+		for (unsigned r = 0; r < 5; r++)
+			got |= (unsigned)differs[r] << r;
+		cr_expect_eq(got, places[i].differs, "row %u: %x", i, got);
 	}
 }

@@ -463,3 +463,77 @@ Test(line, each_stream_has_a_filter_of_its_own)
 	offer(&b, "shown\n", LINE_MORE);
 	expect_out("[0] x\n[1] shown\n");
 }
+
+/* --- progress in a pipe --- */
+
+Test(line, the_last_state_of_a_row_is_a_line_once_a_second)
+{
+	sink.rows = true;
+	sink.now = 1;
+	offer(&a, "\r10%", LINE_MORE);
+	offer(&a, "\r20%", LINE_MORE);
+	expect_out("");
+	cr_expect(a.line.row_waits);
+	cr_expect_eq(a.line.row_ns, 1 + LINE_ROW_NS);
+	sink.now = a.line.row_ns;
+	offer(&a, "", LINE_MORE);
+	expect_out("[0] 20%\n");
+	cr_expect_not(a.line.row_waits);
+	offer(&b, "other\n", LINE_MORE);
+	offer(&a, "\r30%\r40%", LINE_MORE);
+	expect_out("[0] 20%\n[1] other\n");
+	offer(&a, "\r100%\n", LINE_MORE);
+	expect_out("[0] 20%\n[1] other\n[0] 100%\n");
+	cr_expect_not(a.line.row_waits);
+}
+
+Test(line, a_row_that_was_printed_is_not_printed_again_at_its_end)
+{
+	sink.rows = true;
+	offer(&a, "10%\r", LINE_MORE);
+	sink.now = a.line.row_ns;
+	offer(&a, "", LINE_MORE);
+	expect_out("[0] 10%\n");
+	offer(&a, "\n", LINE_MORE);
+	offer(&a, "next\n", LINE_MORE);
+	expect_out("[0] 10%\n[0] next\n");
+}
+
+Test(line, a_row_that_goes_on_without_a_return_has_the_mark)
+{
+	sink.rows = true;
+	offer(&a, "\r10%", LINE_MORE);
+	sink.now = a.line.row_ns;
+	offer(&a, "", LINE_MORE);
+	offer(&a, " done\n", LINE_MORE);
+	expect_out("[0] 10%\n[0] … done\n");
+}
+
+Test(line, a_row_of_any_cut_ends_in_its_last_state)
+{
+	static const char text[] = "one\r\n\r1%\r22%\r333%\nsix\r5\r\nend";
+	const size_t len = sizeof(text) - 1;
+
+	for (size_t cut = 0; cut <= len; cut++) {
+		begin();
+		sink.rows = true;
+		offer_bytes(&a, text, cut, LINE_MORE);
+		offer_bytes(&a, text + cut, len - cut, LINE_LAST);
+		expect_out("[0] one\r\n[0] 333%\n[0] 5\n[0] end\n");
+	}
+}
+
+Test(line, many_returns_and_states_without_end_are_not_kept)
+{
+	char *many = malloc(2 * LINE_HOLD);
+
+	sink.rows = true;
+	for (size_t i = 0; i < 2 * LINE_HOLD; i++)
+		many[i] = i % 8 == 0 ? '\r' : 'x';
+	offer_bytes(&a, many, 2 * LINE_HOLD, LINE_MORE);
+	cr_expect_leq(a.pending.len, 8);
+	memset(many, '\r', 2 * LINE_HOLD);
+	offer_bytes(&a, many, 2 * LINE_HOLD, LINE_MORE);
+	cr_expect_lt(a.pending.len, LINE_HOLD);
+	free(many);
+}

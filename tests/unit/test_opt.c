@@ -200,8 +200,8 @@ Test(opt, every_default_is_parsed_like_a_word)
 Test(opt, a_value_may_be_joined_or_follow)
 {
 	static const char *const lines[] = { "--ranks=8 x", "--ranks 8 x",
-		"-n 8 x", "-n8 x", "-np 8 x", "-np=8 x", "--np 8 x", "-qn 8 x",
-		"-qn8 x", "-n 3 -n 8 x" };
+		"-n 8 x", "-n8 x", "-np 8 x", "-np8 x", "-np=8 x", "--np 8 x",
+		"-qn 8 x", "-qn8 x", "-n 3 -n 8 x" };
 
 	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
 		cr_expect_eq(fresh(lines[i]), XR_OK, "%s", lines[i]);

@@ -146,8 +146,20 @@ Test(options_pair, of_quiet_and_verbose_the_stronger_counts)
 	cr_expect(o.quiet && !o.verbose);
 	expect_words(ARGV("-q", "--no-verbose"), verbose, "");
 	unsetenv("XRUN_VERBOSE");
-	expect_refusal(ARGV("-v", "-q"), NONE,
-		"--verbose: with --quiet nothing is said but what went wrong\tone of the two");
+	expect_words(ARGV("-v", "-q"), NONE,
+		"--verbose does nothing with --quiet: xrun prints errors and warnings only\n");
+	cr_expect(o.quiet && !o.verbose);
+}
+
+Test(options_pair, quiet_and_verbose_in_the_environment_are_a_warning)
+{
+	char *both[] = { "XRUN_QUIET=1", "XRUN_VERBOSE=1", NULL };
+
+	expect_words(ARGV("-n", "1"), both,
+		"XRUN_VERBOSE does nothing with XRUN_QUIET: xrun prints errors and warnings only\n");
+	cr_expect(o.quiet && !o.verbose);
+	unsetenv("XRUN_QUIET");
+	unsetenv("XRUN_VERBOSE");
 }
 
 Test(options_pair, a_contradiction_is_refused)

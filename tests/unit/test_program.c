@@ -206,6 +206,36 @@ Test(program, a_slip_in_a_verb_is_met)
 		"versoin: not found in PATH (did you mean xrun version?)");
 }
 
+Test(program, a_misspelt_program_is_named)
+{
+	folder_write("bin/python3", "#!/bin/sh\n", 0755);
+	folder_write("more/pyhton", "", 0644);
+	expect_error("pyhton3", 127,
+		"pyhton3: not found in PATH (did you mean python3?)");
+	expect_error("bin/pyhton3", 127,
+		"bin/pyhton3: not found (did you mean bin/python3?)");
+	expect_error("./bni/python3", 127,
+		"./bni/python3: not found\tbuild it first");
+}
+
+Test(program, a_file_without_the_bit_is_not_suggested)
+{
+	folder_write("more/traim", "", 0644);
+	expect_error("traimn", 127, "traimn: not found in PATH");
+	expect_error("more/traimn", 127,
+		"more/traimn: not found\tbuild it first");
+}
+
+Test(program, a_verb_of_another_tool_has_advice)
+{
+	expect_error("run", 127,
+		"run: not found in PATH, and no verb of xrun\txrun -n N PROGRAM");
+	expect_error("list", 127,
+		"list: not found in PATH, and no verb of xrun\txrun ps");
+	folder_write("bin/run", "#!/bin/sh\n", 0755);
+	expect_path("run", "bin/run");
+}
+
 Test(program, what_is_no_file_is_told)
 {
 	cr_assert_eq(mkdir("src", 0755), 0);

@@ -295,6 +295,49 @@ Test(retain, jobs_over_two_gigabytes_go)
 	cr_expect(is_there("cccc"));
 }
 
+/* Calls of enough() that return false. */
+static int not_enough;
+
+static bool
+enough(void *ctx)
+{
+	(void)ctx;
+	return not_enough-- <= 0;
+}
+
+Test(retain, a_full_disk_removes_the_oldest_first)
+{
+	struct retain_freed freed;
+
+	make_job("aaaa", ended(0, 6), 1);
+	make_job("bbbb", ended(1, 7), 4);
+	make_job("cccc", ended(0, 8), 2);
+	make_job("dddd", ended(0, 0), 5);
+	not_enough = 2;
+	freed = retain_free(folder, enough, NULL);
+	cr_expect_eq(freed.jobs, 2);
+	cr_expect_eq(freed.bytes, 15);
+	cr_expect(is_there("aaaa/0/rank-0000/stdout"));
+	cr_expect_not(is_there("bbbb"));
+	cr_expect_not(is_there("cccc"));
+	cr_expect(is_there("dddd"), "it has no output");
+}
+
+Test(retain, a_full_disk_leaves_running_jobs_and_those_of_other_machines)
+{
+	int lock;
+
+	make_job("aaaa", "{\"host\": \"elsewhere\", \"exit\": 0, \"bytes\": 5}",
+		3);
+	make_job("bbbb", ended(0, 6), 3);
+	lock = open("bbbb/lock", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	cr_assert_eq(flock(lock, LOCK_EX | LOCK_NB), 0);
+	not_enough = 9;
+	cr_expect_eq(retain_free(folder, enough, NULL).jobs, 0);
+	cr_expect(is_there("aaaa"));
+	cr_expect(is_there("bbbb"));
+}
+
 Test(retain, a_running_job_is_left_alone)
 {
 	int lock;

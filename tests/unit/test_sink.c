@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -13,6 +14,7 @@
 #include <criterion/criterion.h>
 
 #include "base/clock.h"
+#include "base/fault.h"
 #include "base/fd.h"
 #include "launcher/log/raw.h"
 #include "launcher/log/sink.h"
@@ -26,6 +28,7 @@ static bool shown[STREAMS] = { true, true, true, true };
 static struct notes notes;
 static struct sink *sink;
 static int dir = -1, screen = -1;
+static int64_t idle_ns = LINE_IDLE_TTY_NS;
 
 static void
 begin(void)
@@ -44,6 +47,7 @@ open_sink(int files)
 	struct sink_config config = {
 		.id = 7,
 		.lines = true,
+		.idle_ns = idle_ns,
 		.dir = files,
 		.streams = STREAMS,
 		.prefix = prefix,
@@ -242,6 +246,28 @@ Test(sink, a_line_waits_until_all_is_told)
 	expect_note(NOTE_SINK_DONE, 7, 0);
 }
 
+/* Feeds that wait for different times: the retry of a file that could not be
+ * read comes before the end of another stream's silence. */
+Test(sink, a_retry_does_not_wait_for_the_silence_of_a_line)
+{
+	idle_ns = LINE_IDLE_NS;
+	open_sink(dir);
+	moved(0, "half");
+	sink_grew(sink, 0, -1, 4, false);
+	cr_expect_eq(heard_within(1000), 0, "the line is cut after 5 s");
+	cr_assert_eq(fault_arm("sink.read:fail=EMFILE;rank=1;nth=1", NULL),
+		XR_OK);
+	moved(2, "whole\n");
+	sink_grew(sink, 2, -1, 6, false);
+	expect_screen("whole\n");
+	moved(0, " a line\n");
+	sink_grew(sink, 0, -1, 12, true);
+	expect_screen("half a line\n");
+	sink_grew(sink, 2, -1, 6, true);
+	finish();
+	expect_note(NOTE_SINK_DONE, 7, 0);
+}
+
 Test(sink, for_want_of_descriptors_it_waits)
 {
 	struct pollfd p = { .fd = notes.rd, .events = POLLIN };
@@ -262,4 +288,40 @@ Test(sink, for_want_of_descriptors_it_waits)
 	expect_screen("whole line\nhalf\n");
 	expect_note(NOTE_SINK_DONE, 7, 0);
 	cr_expect_eq(sink_backlog(sink), 0);
+}
+
+/* A line of two LINE_HOLD without its end, and the write end of its pipe. */
+static int
+add_endless(uint32_t stream)
+{
+	static char text[2 * LINE_HOLD];
+	int fd[2];
+
+	memset(text, 'a', sizeof(text));
+	cr_assert_eq(pipe2(fd, O_CLOEXEC), 0);
+	cr_assert(sink_add(sink, stream, fd[0]));
+	cr_assert_eq(fd_write_all(fd[1], text, sizeof(text)), 0);
+	return fd[1];
+}
+
+Test(sink, a_closed_reader_ends_an_unfinished_line_and_all_streams_end)
+{
+	int end[2];
+
+	cr_assert_eq(sigaction(SIGPIPE,
+			     &(struct sigaction){ .sa_handler = SIG_IGN },
+			     NULL),
+		0);
+	open_sink(-1);
+	end[0] = add_endless(0); /* holds the sink; the other one waits */
+	end[1] = add_endless(2);
+	fd_close(screen);
+	cr_assert_eq(sink_start(sink), 0);
+	expect_note(NOTE_SINK_CLOSED, 7, EPIPE);
+	fd_close(end[0]);
+	expect_note(NOTE_EOF, 0, 0);
+	fd_close(end[1]);
+	expect_note(NOTE_EOF, 2, 0);
+	finish();
+	expect_note(NOTE_SINK_DONE, 7, 0);
 }

@@ -6,6 +6,7 @@
 #include <criterion/criterion.h>
 
 #include "launcher/stacks/chain.h"
+#include "launcher/stacks/differ.h"
 #include "launcher/stacks/merge.h"
 #include "launcher/stacks/parse.h"
 #include "launcher/stacks/put.h"
@@ -68,6 +69,47 @@ Test(stacks_merge, the_odd_one_out_is_first)
 		cr_expect_eq(s.process[i].thread[1].group, 2);
 	}
 	stacks_fini(&s);
+}
+
+/* The lines that name those that differ, as `put_first()` begins with them. */
+static void
+differ_is(struct stacks *s, const char *want)
+{
+	struct buf out = { 0 };
+	uint32_t majority;
+
+	merge_stacks(s);
+	cr_expect_eq(differ_put(&out, s, &majority), want[0] != '\0');
+	cr_expect_str_eq(buf_text(&out), want, "%s", buf_text(&out));
+	buf_fini(&out);
+	stacks_fini(s);
+}
+
+Test(stacks_merge, a_few_ranks_differ_from_a_majority)
+{
+	struct stacks s = { 0 };
+
+	for (uint32_t r = 0; r < 4; r++)
+		add(&s, r, 0, r == 2 ? "pause main" : "mesh_sum main");
+	differ_is(&s,
+		"rank 2 differs: main > pause; ranks 0-1, 3 wait in mesh_sum\n");
+	s = (struct stacks){ 0 };
+	for (uint32_t r = 0; r < 7; r++)
+		add(&s, r, 0,
+			r == 2         ? "pause main" :
+				r == 5 ? "load main" :
+					 "lead_wait xr_coll_barrier main");
+	differ_is(&s,
+		"rank 2 differs: main > pause; ranks 0-1, 3-4, 6 wait in xr_coll_barrier\n"
+		"rank 5 differs: main > load\n");
+	s = (struct stacks){ 0 };
+	for (uint32_t r = 0; r < 4; r++)
+		add(&s, r, 0, r < 2 ? "pause main" : "mesh_sum main");
+	differ_is(&s, "");
+	s = (struct stacks){ 0 };
+	for (uint32_t r = 0; r < 4; r++)
+		add(&s, r, 0, "mesh_sum main");
+	differ_is(&s, "");
 }
 
 Test(stacks_merge, of_as_many_ranks_main_threads_are_first)

@@ -1,31 +1,52 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_stray.c - who is ended for a job that has no xrun any more, and who not. */
+/* test_stray.c - which processes of a job without an xrun are ended: those that
+ * inherited its mark, and no others. */
 #include <stdlib.h>
 
 #include <sys/ptrace.h>
+#include <sys/resource.h>
 
 #include "base/clock.h"
-#include "proc/cgroup.h"
+#include "proc/lineage.h"
 #include "proc/stray.h"
 #include "tests/unit/forked.h"
 
-static struct stray_job job;
+#define MARK stray_mark()
 
-/* A sleep whose environment says XRUN_JOB=@id. */
-static pid_t
-sleeper(const char *id)
+/* Tests run at the same time: each has a mark of its own. */
+static uint64_t
+stray_mark(void)
 {
-	char entry[64], *const argv[] = { "sleep", "60", NULL };
-	char *const envp[] = { "A=b", entry, "C=d", NULL };
+	static uint64_t mark;
+
+	if (mark == LINEAGE_NONE)
+		mark = lineage_new() & ~UINT64_C(1);
+	return mark;
+}
+
+/* In the child, before its exec; LINEAGE_NONE leaves it without a mark. */
+static void
+stray_be_marked(uint64_t lineage)
+{
+	if (lineage != LINEAGE_NONE && !lineage_set(lineage))
+		_exit(126);
+}
+
+/* A sleep that has the mark, and an environment of its own. */
+static pid_t
+stray_sleeper(uint64_t lineage, char *variable)
+{
+	char *const argv[] = { "sleep", "60", NULL };
+	char *const envp[] = { "A=b", variable, NULL };
 	int started[2];
 	pid_t pid;
 	char c;
 
-	snprintf(entry, sizeof(entry), "XRUN_JOB=%s", id);
 	NEED(pipe2(started, O_CLOEXEC) == 0);
 	pid = fork();
 	NEED(pid != -1);
 	if (pid == 0) {
+		stray_be_marked(lineage);
 		execve("/bin/sleep", argv, envp);
 		_exit(127);
 	}
@@ -37,7 +58,7 @@ sleeper(const char *id)
 
 /* The signal that ended it; 0: it lived, and is ended now. */
 static int
-ended_by(pid_t pid)
+stray_ended_by(pid_t pid)
 {
 	int status = 0;
 
@@ -49,7 +70,7 @@ ended_by(pid_t pid)
 }
 
 static int
-signal_of(pid_t pid)
+stray_signal_of(pid_t pid)
 {
 	int status = 0;
 
@@ -58,116 +79,155 @@ signal_of(pid_t pid)
 }
 
 static uint32_t
-end_within(const char *id, int64_t time)
+stray_end_within(const struct stray_job *job, int64_t time)
 {
 	uint32_t ended = 0;
 
-	job.id = id;
-	EXPECT(stray_end(&job, clock_now() + time, &ended));
+	EXPECT(stray_end(job, clock_now() + time, &ended));
 	return ended;
 }
 
 static uint32_t
-end(const char *id)
+stray_end_all(const struct stray_job *job)
 {
-	return end_within(id, 30 * NS_PER_S);
+	return stray_end_within(job, 30 * NS_PER_S);
 }
 
-static void
-begin(void)
+FORKED_TEST(stray, processes_with_the_mark_are_killed_and_no_others)
 {
-	job = (struct stray_job){ .since = clock_wall() };
+	const struct stray_job job = { MARK, lineage_ticks() };
+	pid_t one, two, other, none;
+
+	one = stray_sleeper(MARK, NULL);
+	two = stray_sleeper(MARK, "XRUN_JOB=zz9t");
+	other = stray_sleeper(MARK + 1, "XRUN_JOB=zz9t");
+	none = stray_sleeper(LINEAGE_NONE, "XRUN_JOB=zz9t");
+	EXPECT_EQ(stray_end_all(&job), 2);
+	EXPECT_EQ(stray_ended_by(one), SIGKILL);
+	EXPECT_EQ(stray_ended_by(two), SIGKILL);
+	EXPECT_EQ(stray_ended_by(other), 0);
+	EXPECT_EQ(stray_ended_by(none), 0);
+	EXPECT_EQ(stray_end_all(&job), 0);
 }
 
-FORKED_TEST(stray, who_bears_the_job_is_ended_and_nobody_else)
+FORKED_TEST(stray, a_job_without_a_mark_has_no_processes)
 {
-	pid_t one, two, longer, shorter;
+	const struct stray_job job = { LINEAGE_NONE, 0 };
+	pid_t none = stray_sleeper(LINEAGE_NONE, "XRUN_JOB=zz9t");
 
-	begin();
-	one = sleeper("zz9t");
-	two = sleeper("zz9t");
-	longer = sleeper("zz9tt");
-	shorter = sleeper("zz9");
-	EXPECT_EQ(end("zz9t"), 2);
-	EXPECT_EQ(ended_by(one), SIGKILL);
-	EXPECT_EQ(ended_by(two), SIGKILL);
-	EXPECT_EQ(ended_by(longer), 0);
-	EXPECT_EQ(ended_by(shorter), 0);
-	EXPECT_EQ(end("zz9t"), 0);
+	EXPECT_EQ(stray_end_all(&job), 0);
+	EXPECT(!stray_fits(&job, none));
+	EXPECT_EQ(stray_ended_by(none), 0);
 }
 
 /* Killed, and held on its way out as long as its tracer likes. */
-FORKED_TEST(stray, who_takes_long_to_die_counts_once)
+FORKED_TEST(stray, a_process_that_takes_long_to_die_counts_once)
 {
+	const struct stray_job job = { MARK, lineage_ticks() };
 	uint32_t ended = 0;
-	pid_t one;
+	pid_t one = stray_sleeper(MARK, NULL);
 
-	begin();
-	one = sleeper("zzat");
 	NEED(ptrace(PTRACE_SEIZE, one, NULL, PTRACE_O_TRACEEXIT) == 0);
-	job.id = "zzat";
 	EXPECT(!stray_end(&job, clock_now() + NS_PER_S / 2, &ended));
 	EXPECT_EQ(ended, 1);
 	EXPECT_EQ(waitpid(one, NULL, 0), one); /* it stopped */
 	NEED(ptrace(PTRACE_CONT, one, NULL, NULL) == 0);
-	EXPECT_EQ(signal_of(one), SIGKILL);
+	EXPECT_EQ(stray_signal_of(one), SIGKILL);
 }
 
-FORKED_TEST(stray, who_began_before_the_job_is_not_of_it)
+FORKED_TEST(stray, a_process_that_started_before_the_job_is_not_of_it)
 {
-	pid_t one;
+	struct stray_job job = { MARK, lineage_ticks() };
+	pid_t one = stray_sleeper(MARK, NULL);
 
-	begin();
-	one = sleeper("zz8t");
-	job.since = clock_wall() + 60 * NS_PER_S;
-	EXPECT_EQ(end("zz8t"), 0);
-	EXPECT_EQ(ended_by(one), 0);
+	job.ticks = lineage_ticks_of(one) + 1;
+	EXPECT_EQ(stray_end_all(&job), 0);
+	EXPECT_EQ(stray_ended_by(one), 0);
 }
 
-FORKED_TEST(stray, who_is_in_another_control_group_is_not_of_it)
+/* A child of a child, in a session of its own, without an environment. */
+FORKED_TEST(stray, a_descendant_that_left_everything_behind_has_the_mark)
 {
-	char *here = cgroup_path(0);
-	pid_t one;
+	const struct stray_job job = { MARK, lineage_ticks() };
+	int said[2];
+	pid_t pid, far = 0;
 
-	begin();
-	NEED(here != NULL);
-	one = sleeper("zz7t");
-	job.cgroup = "/no/such/group";
-	EXPECT_EQ(end("zz7t"), 0);
-	job.cgroup = here;
-	EXPECT_EQ(end("zz7t"), 1);
-	EXPECT_EQ(ended_by(one), SIGKILL);
-	free(here);
+	NEED(prctl(PR_SET_CHILD_SUBREAPER, 1) == 0);
+	NEED(pipe2(said, O_CLOEXEC) == 0);
+	pid = fork();
+	if (pid == 0) {
+		stray_be_marked(MARK);
+		setsid();
+		pid = fork();
+		if (pid == 0) {
+			setsid();
+			pid = getpid();
+			if (write(said[1], &pid, sizeof(pid)) != sizeof(pid))
+				_exit(1);
+			close_range(0, ~0u, 0);
+			execle("/bin/sleep", "sleep", "60", NULL,
+				(char *[]){ NULL });
+		}
+		_exit(0);
+	}
+	EXPECT_EQ(stray_signal_of(pid), 0);
+	EXPECT_EQ(read(said[0], &far, sizeof(far)), sizeof(far));
+	EXPECT(stray_fits(&job, far));
+	EXPECT_EQ(stray_end_all(&job), 1);
+	EXPECT_EQ(stray_signal_of(far), SIGKILL);
 }
 
-static void
-call_me(const char *name)
+FORKED_TEST(stray, a_limit_for_real_time_threads_stays)
 {
-	NEED(prctl(PR_SET_NAME, name) == 0);
+	const struct rlimit soft = { 200000, RLIM_INFINITY };
+	const struct rlimit hard = { RLIM_INFINITY - 1, RLIM_INFINITY - 1 };
+	struct rlimit limit;
+
+	EXPECT_EQ(lineage_of(getpid()), LINEAGE_NONE);
+	EXPECT(!lineage_set(LINEAGE_NONE));
+	NEED(setrlimit(RLIMIT_RTTIME, &soft) == 0);
+	EXPECT(!lineage_set(MARK));
+	NEED(getrlimit(RLIMIT_RTTIME, &limit) == 0);
+	EXPECT_EQ(limit.rlim_cur, 200000);
+	NEED(setrlimit(RLIMIT_RTTIME,
+		     &(struct rlimit){ RLIM_INFINITY, RLIM_INFINITY }) == 0);
+	EXPECT(lineage_set(MARK));
+	EXPECT(lineage_set(MARK + 1)); /* by a nested xrun */
+	EXPECT_EQ(lineage_of(getpid()), MARK + 1);
+	NEED(setrlimit(RLIMIT_RTTIME, &hard) == 0);
+	EXPECT(!lineage_set(MARK));
 }
 
-FORKED_TEST(stray, who_has_an_xrun_above_is_left_to_that)
+FORKED_TEST(stray, two_new_marks_differ)
 {
-	pid_t one;
+	uint64_t one = lineage_new(), two = lineage_new();
 
-	begin();
-	call_me("xrun-super");
-	one = sleeper("zz6t");
-	EXPECT_EQ(end("zz6t"), 0);
-	EXPECT_EQ(ended_by(one), 0);
+	EXPECT(one != LINEAGE_NONE && two != LINEAGE_NONE && one != two);
+	EXPECT(lineage_set(one));
+	EXPECT_EQ(lineage_of(getpid()), one);
+}
+
+FORKED_TEST(stray, the_start_time_of_a_process_is_in_ticks_since_boot)
+{
+	uint64_t before = lineage_ticks();
+	pid_t one = stray_sleeper(LINEAGE_NONE, NULL);
+
+	EXPECT(lineage_ticks_of(one) >= before);
+	EXPECT(lineage_ticks_of(one) <= lineage_ticks());
+	EXPECT_EQ(stray_ended_by(one), 0);
+	EXPECT_EQ(lineage_ticks_of(one), 0);
 }
 
 /* A bash that is the file @path, calls itself xrun, and on SIGTERM does @trap. */
 static pid_t
-pretender(const char *path, const char *id, const char *trap)
+stray_pretender(const char *path, const char *trap)
 {
-	char text[160], entry[64], c;
+	char text[160], c;
 	char *const argv[] = { "bash", "-c", text, NULL };
-	char *const envp[] = { entry, NULL };
+	char *const envp[] = { NULL };
 	int hold[2], said[2];
 	pid_t pid;
 
-	snprintf(entry, sizeof(entry), "XRUN_JOB=%s", id);
 	snprintf(text, sizeof(text),
 		"trap %s TERM; printf xrun >/proc/self/comm; echo >&8; while :; do read <&9; done",
 		trap);
@@ -175,6 +235,7 @@ pretender(const char *path, const char *id, const char *trap)
 	NEED(pipe(said) == 0 && dup2(said[1], 8) == 8);
 	pid = fork();
 	if (pid == 0) {
+		stray_be_marked(MARK);
 		execve(path, argv, envp);
 		_exit(127);
 	}
@@ -182,23 +243,22 @@ pretender(const char *path, const char *id, const char *trap)
 	return pid;
 }
 
-FORKED_TEST(stray, who_only_calls_itself_xrun_is_killed)
+FORKED_TEST(stray, a_process_that_only_has_the_name_xrun_is_killed)
 {
-	pid_t one;
+	const struct stray_job job = { MARK, lineage_ticks() };
+	pid_t one = stray_pretender("/bin/bash", "''");
 
-	begin();
-	one = pretender("/bin/bash", "zz5t", "''");
-	EXPECT_EQ(end("zz5t"), 1);
-	EXPECT_EQ(signal_of(one), SIGKILL);
+	EXPECT_EQ(stray_end_all(&job), 1);
+	EXPECT_EQ(stray_signal_of(one), SIGKILL);
 }
 
 /* A nested one ends its job in order; it has its time. */
-FORKED_TEST(stray, an_xrun_among_them_is_told_to_end_and_killed_if_it_stays)
+FORKED_TEST(stray, an_xrun_among_them_gets_sigterm_and_is_killed_if_it_stays)
 {
+	const struct stray_job job = { MARK, lineage_ticks() };
 	char dir[] = "/tmp/xrun-stray-XXXXXX", path[64];
 	pid_t one;
 
-	begin();
 	NEED(mkdtemp(dir) != NULL);
 	snprintf(path, sizeof(path), "%s/xrun", dir);
 	one = fork();
@@ -206,59 +266,59 @@ FORKED_TEST(stray, an_xrun_among_them_is_told_to_end_and_killed_if_it_stays)
 		execl("/bin/cp", "cp", "/bin/bash", path, NULL);
 		_exit(127);
 	}
-	EXPECT_EQ(signal_of(one), 0);
-	one = pretender(path, "zz4t", "-");
-	EXPECT_EQ(end("zz4t"), 1);
-	EXPECT_EQ(signal_of(one), SIGTERM);
-	one = pretender(path, "zz3t", "''");
-	EXPECT_EQ(end_within("zz3t", 6 * NS_PER_S), 1); /* half of it passes */
-	EXPECT_EQ(signal_of(one), SIGKILL);
+	EXPECT_EQ(stray_signal_of(one), 0);
+	one = stray_pretender(path, "-");
+	EXPECT_EQ(stray_end_all(&job), 1);
+	EXPECT_EQ(stray_signal_of(one), SIGTERM);
+	one = stray_pretender(path, "''");
+	EXPECT_EQ(stray_end_within(&job, 6 * NS_PER_S),
+		1); /* half of it passes */
+	EXPECT_EQ(stray_signal_of(one), SIGKILL);
 	unlink(path);
 	rmdir(dir);
 }
 
-struct seen {
-	const char *job;
+struct stray_seen {
 	pid_t pid;
-	bool fits;
+	bool met, watched, has_job;
 };
 
 static void
-note(void *ctx, const struct stray *stray)
+stray_note(void *ctx, const struct stray *stray)
 {
-	struct seen *seen = ctx;
+	struct stray_seen *seen = ctx;
 
-	if (strcmp(stray->job, seen->job) != 0)
+	if (stray->pid != seen->pid)
 		return;
-	seen->pid = stray->pid;
-	seen->fits = stray_fits(&job, stray);
+	seen->met = true;
+	seen->watched = stray->watched;
+	seen->has_job = stray->job != NULL;
 	EXPECT(strcmp(stray->name, "sleep") == 0);
 }
 
-static struct seen
-see(const char *id)
+static struct stray_seen
+stray_see(pid_t pid)
 {
-	struct seen seen = { .job = id };
+	struct stray_seen seen = { .pid = pid };
 
-	job.id = id;
-	stray_each(note, &seen);
+	stray_each(stray_note, &seen);
 	return seen;
 }
 
-FORKED_TEST(stray, who_would_be_ended_is_seen_and_left_alone)
+FORKED_TEST(stray, processes_with_a_mark_or_a_job_are_listed_and_live)
 {
-	pid_t one;
-	struct seen seen;
+	const uint64_t mark = MARK;
+	pid_t one = stray_sleeper(mark, NULL);
+	pid_t two = stray_sleeper(LINEAGE_NONE, "XRUN_JOB=zz2t");
+	pid_t none = stray_sleeper(LINEAGE_NONE, NULL);
 
-	begin();
-	one = sleeper("zz2t");
-	seen = see("zz2t");
-	EXPECT_EQ(seen.pid, one);
-	EXPECT(seen.fits);
-	EXPECT_EQ(see("zz2").pid, 0);
-	job.since += 3 * NS_PER_S; /* it is older than the job */
-	EXPECT(!see("zz2t").fits);
-	call_me("xrun");
-	EXPECT_EQ(see("zz2t").pid, 0); /* which has an xrun above it */
-	EXPECT_EQ(ended_by(one), 0);
+	EXPECT(stray_see(one).met && !stray_see(one).has_job);
+	EXPECT(stray_see(two).met && stray_see(two).has_job);
+	EXPECT(!stray_see(two).watched);
+	EXPECT(!stray_see(none).met);
+	NEED(prctl(PR_SET_NAME, "xrun") == 0);
+	EXPECT(stray_see(two).watched); /* which has an xrun above it */
+	EXPECT_EQ(stray_ended_by(one), 0);
+	EXPECT_EQ(stray_ended_by(two), 0);
+	EXPECT_EQ(stray_ended_by(none), 0);
 }

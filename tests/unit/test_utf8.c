@@ -39,6 +39,9 @@ Test(utf8, words_of_ours_steer_no_terminal)
 	cr_expect_str_eq(tame("\xc2\x9b"
 			      "2J\xc2\xa0\xc2"),
 		"??2J\xc2\xa0\xc2");
+	cr_expect_str_eq(tame("a\xe2\x80\xae"
+			      "b\xe2\x81\xa6\xe2\x80\xa6"),
+		"a???b???\xe2\x80\xa6");
 }
 
 Test(utf8, controls_of_8_bits_pass_only_as_parts_of_letters)

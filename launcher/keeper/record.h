@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * record.h - the record of a running job, and its line of the history.
+ *
+ * While the job runs, its record (ctl/record.h) says how to find its processes
+ * should keeper and supervisor be killed. When a job without a folder among the
+ * others ends, a line of the history (state/history.h) says how it ended.
+ */
+#ifndef LAUNCHER_KEEPER_RECORD_H
+#define LAUNCHER_KEEPER_RECORD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "launcher/ctl/record.h"
+#include "xrun/error.h"
+
+struct job;
+
+/* Part of the page that keeper and supervisor share. */
+struct record {
+	struct ctl_record file;
+	uint64_t lineage; /* mark of its processes, proc/lineage.h */
+	uint64_t ticks;   /* since boot, before its first process */
+	int32_t noted;    /* the history has a line of this job */
+};
+
+/*
+ * record_open() - makes the record of a job that is about to start.
+ *
+ * A record that cannot be made is no reason not to start: a warning tells why.
+ * Returns  XR_OK; XR_E_STATE with -d, if verbs could not reach the job
+ */
+enum xr_status record_open(struct job *job, struct xr_error *err);
+
+/* record_begin() - makes the record, before the first rank. The supervisor does it, so
+ * that a keeper that is killed earlier leaves none. */
+void record_begin(struct job *job);
+
+/* record_complete() - work_fn: adds to the record of @job what takes time to find
+ * out. For a job that lasts. */
+void record_complete(void *job);
+
+/* record_remove() - the job is over and nothing of it runs. Uses no heap. */
+void record_remove(const struct job *job);
+
+/* record_free() - frees the texts of the record. The file stays; see
+ * record_remove(). */
+void record_free(struct job *job);
+
+/* record_note() - appends the line of the history, once, if @job has no folder
+ * among the others. Uses no heap. May wait for the disk. */
+void record_note(struct job *job, int status, const char *reason);
+
+#endif /* LAUNCHER_KEEPER_RECORD_H */

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * immune.h - processes that do not react to a signal.
+ *
+ * The kernel drops a signal to PID 1 of a PID namespace if that process has no
+ * handler for it; only SIGKILL and SIGSTOP from outside the namespace arrive. The
+ * programs that make such a namespace, such as unshare(1), block or ignore SIGTERM and
+ * wait for PID 1.
+ */
+#ifndef PROC_IMMUNE_H
+#define PROC_IMMUNE_H
+
+#include <stdbool.h>
+
+#include <sys/types.h>
+
+/*
+ * immune_tree() - returns true if a signal that was sent to a session has no effect.
+ *
+ * This holds if at least one process below @leader, or @leader itself, is PID 1 of
+ * another PID namespace without a handler for @sig, and if each of the others in the
+ * session ignores @sig, or blocks it and has it pending.
+ *
+ * @leader: of the session
+ * Blocks   no. Cost: some files of /proc for each process of the session
+ */
+bool immune_tree(pid_t leader, int sig);
+
+#endif /* PROC_IMMUNE_H */

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_history.c - the history of jobs that have no folder. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <sys/stat.h>
+
+#include <cjson/cJSON.h>
+#include <criterion/criterion.h>
+
+#include "launcher/state/history.h"
+#include "launcher/state/jobs.h"
+#include "tests/unit/folder.h"
+
+TestSuite(history, .init = folder_make, .fini = folder_remove);
+
+static void
+history_put(const char *line)
+{
+	cr_assert_eq(history_add_line(folder, line), 0);
+}
+
+/* The ids, in their order: "a b ". */
+static const char *
+history_ids(char out[static 256])
+{
+	struct history h;
+
+	out[0] = '\0';
+	history_read(&h, folder);
+	for (size_t i = 0; i < h.count; i++)
+		snprintf(out + strlen(out), 256 - strlen(out), "%s ",
+			jobs_text(h.job[i], "job"));
+	history_fini(&h);
+	return out;
+}
+
+Test(history, a_later_line_of_a_job_replaces_the_earlier_one)
+{
+	char ids[256];
+	struct history h;
+
+	history_put("{\"job\":\"a\",\"exit\":1}");
+	history_put("{\"job\":\"b\",\"exit\":2}");
+	history_put("{\"job\":\"a\",\"exit\":3}");
+	cr_expect_str_eq(history_ids(ids), "b a ");
+	history_read(&h, folder);
+	cr_expect_eq(jobs_number(history_find(&h, "a"), "exit", -1), 3);
+	cr_expect(history_find(&h, "c") == NULL);
+	history_fini(&h);
+}
+
+Test(history, a_removed_job_is_gone_until_it_runs_again)
+{
+	char ids[256];
+
+	history_put("{\"job\":\"a\"}");
+	history_put("{\"job\":\"b\"}");
+	cr_assert_eq(history_remove(folder, "a"), 0);
+	cr_expect_str_eq(history_ids(ids), "b ");
+	history_put("{\"job\":\"a\"}");
+	cr_expect_str_eq(history_ids(ids), "b a ");
+}
+
+Test(history, lines_that_are_no_job_are_passed_over)
+{
+	char ids[256];
+
+	history_put("{\"job\":\"a\"}");
+	history_put("");
+	history_put("{\"job\":");
+	history_put("{\"job\":7}");
+	history_put("{\"job\":\"../b\"}");
+	history_put("[1]");
+	history_put("{\"job\":\"c\"}");
+	cr_assert_eq(history_add(folder, "{\"job\":\"d\"", 9), 0);
+	cr_expect_str_eq(history_ids(ids), "a c ");
+}
+
+Test(history, a_full_file_is_kept_as_the_older_one)
+{
+	char line[1100], ids[256];
+	struct stat st;
+
+	memset(line, 'x', sizeof(line));
+	memcpy(line, "{\"job\":\"a\",\"x\":\"", 16);
+	memcpy(line + sizeof(line) - 3, "\"}", 3);
+	for (int i = 0; i < 250; i++)
+		history_put(line);
+	history_put("{\"job\":\"b\"}");
+	cr_expect_eq(stat(".history.1", &st), 0);
+	cr_expect_geq(st.st_size, 256 << 10);
+	cr_expect_str_eq(history_ids(ids), "a b ");
+}
+
+Test(history, a_link_or_a_missing_folder_is_refused)
+{
+	char ids[256];
+
+	cr_assert_eq(symlink("/dev/null", ".history"), 0);
+	cr_expect_eq(history_add_line(folder, "{\"job\":\"a\"}"), -1);
+	cr_expect_eq(history_add_line("/nonexistent", "{\"job\":\"a\"}"), -1);
+	cr_expect_str_eq(history_ids(ids), "");
+}

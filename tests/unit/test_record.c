@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_record.c - records of running jobs, and the folders that they are in. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <sys/stat.h>
+
+#include <criterion/criterion.h>
+
+#include "base/fd.h"
+#include "launcher/ctl/record.h"
+#include "tests/unit/folder.h"
+
+static void
+record_begin(void)
+{
+	char path[PATH_MAX + 8];
+
+	folder_make();
+	cr_assert_eq(mkdir("run", 0700), 0);
+	snprintf(path, sizeof(path), "%s/run", folder);
+	setenv("XDG_RUNTIME_DIR", path, 1);
+	snprintf(path, sizeof(path), "%s/state", folder);
+	setenv("XDG_STATE_HOME", path, 1);
+}
+
+TestSuite(record, .init = record_begin, .fini = folder_remove);
+
+struct record_seen {
+	unsigned held, free;
+	bool remove;
+};
+
+static bool
+record_see(void *ctx, const struct ctl_record_found *found)
+{
+	struct record_seen *seen = ctx;
+
+	cr_expect_str_eq(found->text, "{}");
+	seen->held += found->held;
+	seen->free += !found->held;
+	return seen->remove;
+}
+
+static struct ctl_record
+record_make(uint64_t number, bool *others)
+{
+	struct ctl_record record;
+	struct ctl_root root;
+
+	cr_assert(ctl_root_open(&root, true, NULL));
+	cr_assert_eq(root.kind, CTL_ROOT_RUNTIME);
+	cr_assert_eq(ctl_record_open(&record, &root, number,
+			     (struct span){ "{}", 2 }, others),
+		0);
+	fd_close(root.dir);
+	return record;
+}
+
+static struct record_seen
+record_walk(bool sweep, bool remove)
+{
+	struct record_seen seen = { .remove = remove };
+
+	if (sweep)
+		ctl_record_sweep(record_see, &seen);
+	else
+		ctl_record_each(false, record_see, &seen);
+	return seen;
+}
+
+Test(record, it_is_held_until_its_descriptor_is_closed_and_then_swept)
+{
+	bool others = true;
+	struct ctl_record record = record_make(7, &others);
+
+	cr_expect(!others);
+	cr_expect_eq(record_walk(true, true).held, 1);
+	cr_expect_eq(record_walk(false, true).held, 1);
+	fd_close(record.fd);
+	cr_expect_eq(record_walk(false, true).free, 1); /* stays */
+	cr_expect_eq(record_walk(true, false).free, 1); /* stays */
+	cr_expect_eq(record_walk(true, true).free, 1);
+	cr_expect_eq(record_walk(true, true).free, 0);
+}
+
+Test(record, a_second_one_knows_that_there_is_another)
+{
+	bool others = false;
+	struct ctl_record one = record_make(1, &others);
+	struct ctl_record two = record_make(2, &others);
+
+	cr_expect(others);
+	ctl_record_remove(&one);
+	ctl_record_remove(&two);
+	cr_expect_eq(record_walk(false, false).held, 0);
+}
+
+Test(record, an_empty_one_that_is_young_is_left_alone)
+{
+	struct ctl_root root;
+	struct timespec old[2] = { { .tv_sec = 1 }, { .tv_sec = 1 } };
+
+	cr_assert(ctl_root_open(&root, true, NULL));
+	folder_write("run/xrun/.job-1", "", 0600);
+	cr_expect_eq(record_walk(true, true).free, 0);
+	cr_expect_eq(access("run/xrun/.job-1", F_OK), 0);
+	cr_assert_eq(utimensat(root.dir, ".job-1", old, 0), 0);
+	cr_expect_eq(record_walk(true, true).free, 0);
+	cr_expect_eq(access("run/xrun/.job-1", F_OK), -1);
+	fd_close(root.dir);
+}
+
+Test(record, a_runtime_folder_with_a_wrong_mode_is_reported_and_not_used)
+{
+	struct xr_error trouble = { 0 };
+	struct ctl_root root;
+
+	cr_assert_eq(chmod("run", 0755), 0);
+	if (ctl_root_open(&root, false, &trouble))
+		fd_close(root.dir);
+	cr_expect_neq(root.kind, CTL_ROOT_RUNTIME);
+	cr_expect(strstr(trouble.text, "/run has mode 0755, not 0700") != NULL,
+		"%s", trouble.text);
+	cr_expect_eq(strncmp(trouble.text, "XDG_RUNTIME_DIR: ", 17), 0);
+}
