@@ -122,6 +122,31 @@ find_preload(struct job *job, struct part *part, bool crashes)
 	return job->preload != NULL;
 }
 
+/* By its name: it may be a script of a version manager. */
+static bool
+part_is_python(const char *program)
+{
+	const char *slash = strrchr(program, '/');
+
+	return strncmp(slash == NULL ? program : slash + 1, "python", 6) == 0;
+}
+
+/* python3 -m mpi4py, or a module in that package. */
+static bool
+part_runs_mpi4py(const struct part *part)
+{
+	static const char name[] = "mpi4py";
+	const char *module;
+
+	if (!part_is_python(part->argv[0]) || part->argv[1] == NULL ||
+		strcmp(part->argv[1], "-m") != 0 || part->argv[2] == NULL)
+		return false;
+	module = part->argv[2];
+	return strncmp(module, name, sizeof(name) - 1) == 0 &&
+		(module[sizeof(name) - 1] == '\0' ||
+			module[sizeof(name) - 1] == '.');
+}
+
 static void
 choose_preload(struct job *job, struct part *part)
 {
@@ -132,6 +157,11 @@ choose_preload(struct job *job, struct part *part)
 	part->no_preload = "";
 	verdict = elf_probe(AT_FDCWD, part->program, getenv("PATH"), &facts);
 	part->needs_xrun = facts.needs_xrun;
+	part->python = part_is_python(part->argv[0]) ||
+		part_is_python(facts.name);
+	memcpy(part->mpi, facts.mpi, sizeof(part->mpi));
+	if (part_runs_mpi4py(part))
+		snprintf(part->mpi, sizeof(part->mpi), "mpi4py");
 	if (part->opt->buffer == BUFFER_FULL && !crashes)
 		return;
 	if (verdict != ELF_FITS)

@@ -3,10 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/fd.h"
 #include "base/host.h"
 #include "launcher/cmd/part.h"
 #include "launcher/cmd/prepare.h"
 #include "launcher/job/outcome.h"
+#include "launcher/tcpstore/tcpstore_server.h"
 
 extern char **environ;
 
@@ -137,6 +139,28 @@ hold(const struct job *job, const struct port_limits *limits, bool needed,
 	return status;
 }
 
+/* Returns true if xrun serves the store of PyTorch at MASTER_PORT. */
+static bool
+serves_tcpstore(const struct job *job)
+{
+	for (uint32_t i = 0; i < job->part_count; i++)
+		if (job->parts[i].python &&
+			job->opt.port_hold == PORT_HOLD_AUTO)
+			return true;
+	return job->opt.port_hold == PORT_HOLD_SERVE;
+}
+
+/* If the port cannot be served, rank 0 serves it, as under --port-hold always. */
+static void
+serve_tcpstore(struct job *job, struct prepared *p)
+{
+	p->env.agent_store = p->master.number != 0 && serves_tcpstore(job);
+	if (!p->env.agent_store || job->opt.dry_run || job->opt.show_env)
+		return;
+	job->tcpstore_fd = tcpstore_server_listen(p->master.number);
+	p->env.agent_store = job->tcpstore_fd != -1;
+}
+
 static enum xr_status
 hold_ports(struct job *job, struct prepared *p, struct xr_error *err)
 {
@@ -151,6 +175,8 @@ hold_ports(struct job *job, struct prepared *p, struct xr_error *err)
 		status = hold(job, &limits, needs.mesh_port, &p->mesh, err);
 	p->env.master_port = p->master.number;
 	p->env.mesh_port = p->mesh.number;
+	if (status == XR_OK)
+		serve_tcpstore(job, p);
 	return status;
 }
 
@@ -193,6 +219,7 @@ prepare_fini(struct prepared *p, struct job *job)
 	platform_given_free(p->given, job->plan.deal_count);
 	pjrt_fini(&p->pjrt);
 	tpu_facts_fini(&p->tpu);
+	fd_close(job->tcpstore_fd);
 	port_release(&p->master);
 	port_release(&p->mesh);
 	processors_fini(&job->processors);

@@ -467,6 +467,7 @@ cmd_run(const struct run_options *opt, const struct options_found *found)
 	struct job job = {
 		.opt = *opt,
 		.hear_fd = -1,
+		.tcpstore_fd = -1,
 		.report_fd = -1,
 		.events_fd = -1,
 	};

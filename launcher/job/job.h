@@ -98,6 +98,8 @@ struct part {
 	const char *preload;    /* the agent; NULL: none, for this reason: */
 	const char *no_preload; /* "" if --buffer full asked for it */
 	bool needs_xrun;        /* it is linked with libxrun */
+	char mpi[64];           /* the MPI library it is linked with, or "" */
+	bool python;            /* the program or its interpreter is Python */
 	char *env_source; /* where --env was said; NULL: the command line */
 };
 
@@ -127,6 +129,8 @@ struct job {
 	char *record_root; /* folder of the history; may be NULL */
 	struct plan plan;
 	struct state state;
+	int tcpstore_fd; /* listens at MASTER_PORT, tcpstore/; -1: none */
+	char *errors; /* folder of error files with --no-logs; NULL: none */
 	struct limits limits;
 	struct processors processors; /* start.c may drop the binding */
 	struct raw_share *share;

@@ -53,7 +53,8 @@
 static const char *const platforms[] = { "auto", "cpu", "cuda", "tpu", NULL };
 
 /* In the order of the enums of options.h. */
-static const char *const holds[] = { "auto", "always", "never", NULL };
+static const char *const holds[] = { "auto", "serve", "always", "never", NULL };
+static const char *const mpis[] = { "refuse", "singletons", NULL };
 static const char *const buffers[] = { "line", "full", "none", NULL };
 static const char *const collapses[] = { "auto", "on", "off", NULL };
 static const char *const colors[] = { "auto", "always", "never", NULL };

@@ -86,6 +86,7 @@ struct keys;
 struct lifelines;
 struct stacks_run;
 struct stdin_all;
+struct tcpstore_server;
 struct tty_in;
 struct typist;
 
@@ -99,9 +100,11 @@ struct sup {
 	struct lifelines *lifelines; /* NULL: too few descriptors */
 	struct work *work;
 	struct bus *bus;
-	struct ctl *ctl;   /* steer.c; NULL: nobody spoke yet */
-	struct keys *keys; /* keys.c; NULL: nobody asked yet */
-	bool making;       /* steer.c: a thread makes the control socket */
+	struct ctl *ctl;                  /* steer.c; NULL: nobody spoke yet */
+	struct keys *keys;                /* keys.c; NULL: nobody asked yet */
+	struct tcpstore_server *tcpstore; /* NULL: not served */
+	bool tcpstore_bad;                /* a bad request was reported */
+	bool making; /* steer.c: a thread makes the control socket */
 	struct hang_watch *hang; /* hang.c; NULL: not asked for */
 	struct hung hung;
 	bool has_socket;    /* steer.c: from the attempt before */

@@ -23,6 +23,7 @@
 #include "launcher/sup/stdin_all.h"
 #include "launcher/sup/steer.h"
 #include "launcher/sup/sup.h"
+#include "launcher/tcpstore/tcpstore_server.h"
 #include "launcher/tell/aide.h"
 #include "launcher/tell/hook.h"
 #include "launcher/tell/metrics_file.h"
@@ -32,11 +33,12 @@
 #include "launcher/tell/stacks.h"
 #include "launcher/tell/why.h"
 
-#define LATE_NS     NS_PER_S /* more is no scheduling any more */
-#define SILENCE_NS  (10 * NS_PER_S)
-#define PUBLISH_NS  (20 * NS_PER_MS)  /* shorter jobs need no job.json yet */
-#define PUBLISH_MAX (500 * NS_PER_MS) /* while ranks are being started */
-#define FULL_NS     (60 * NS_PER_S)   /* between two words about a full disk */
+#define LATE_NS         NS_PER_S /* more is no scheduling any more */
+#define SILENCE_NS      (10 * NS_PER_S)
+#define TCPSTORE_A_RANK 8  /* connections to the store at MASTER_PORT */
+#define TCPSTORE_SPARE  64 /* and of programs that a rank starts */
+#define PUBLISH_NS      (20 * NS_PER_MS) /* shorter jobs need no job.json yet */
+#define PUBLISH_MAX     (500 * NS_PER_MS) /* while ranks are being started */
 
 /* What the pipes of the dead have more time for: xrun stood still, or has no
  * thread that reads them. */
@@ -352,6 +354,41 @@ open_all(struct job *job)
 	return s->bus != NULL && open_timers(job) && open_watches(job);
 }
 
+/* Once a job: the rest is most likely the same. */
+static void
+on_tcpstore_bad(void *ctx, const struct xr_error *why)
+{
+	struct job *job = ctx;
+
+	if (!job->sup->tcpstore_bad)
+		logs_say(job->sup->logs,
+			"xrun: the store at MASTER_PORT closed a connection of a rank: %s",
+			why->text);
+	job->sup->tcpstore_bad = true;
+}
+
+/* Connections that the ranks make before this wait in the queue of the socket. */
+static void
+open_tcpstore(struct job *job)
+{
+	struct tcpstore_server_config config = {
+		.loop = job->sup->loop,
+		.fd = job->tcpstore_fd,
+		.most = job_size(job) * TCPSTORE_A_RANK + TCPSTORE_SPARE,
+		.bad = on_tcpstore_bad,
+		.ctx = job,
+	};
+
+	if (job->tcpstore_fd == -1)
+		return;
+	if (config.most > job->limits.files_max / 4)
+		config.most = (uint32_t)(job->limits.files_max / 4);
+	job->sup->tcpstore = tcpstore_server_open(&config);
+	if (job->sup->tcpstore == NULL)
+		logs_say(job->sup->logs,
+			"xrun: the store at MASTER_PORT is not served: out of memory");
+}
+
 static void
 begin(struct job *job)
 {
@@ -365,6 +402,7 @@ begin(struct job *job)
 	steer_resume(job);
 	hear_begin(job);
 	slots_open(job);
+	open_tcpstore(job);
 	next_begin(job);
 	if (job->hints)
 		timer_arm(s->silence, SILENCE_NS);
@@ -399,6 +437,7 @@ supervise(struct job *job)
 	hook_end(job);
 	steer_end(job);
 	hear_close(job);
+	tcpstore_server_close(sup.tcpstore);
 	if (sup.phase == PHASE_END)
 		return outcome_of(job).exit_status;
 	dprintf(STDERR_FILENO, "xrun: its event loop failed (%s)\n",

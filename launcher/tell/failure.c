@@ -239,6 +239,41 @@ put_last_lines(const struct job *job, uint32_t r, struct buf *out)
 	buf_fini(&err);
 }
 
+/* What programs print if a stream is no terminal: vim, tmux, top, docker, libc. */
+static const char *const terminal_complaints[] = { "not a tty",
+	"not a terminal", "not to a terminal", "not from a terminal", "no tty",
+	"needs a terminal", "requires a terminal", "connected to a terminal",
+	"failed tty get", "Inappropriate ioctl for device" };
+
+/* Suggests --pty if the only rank complained in @lines, and xrun is on a terminal. */
+static void
+put_terminal_advice(const struct job *job, const char *lines, struct buf *out)
+{
+	size_t n = sizeof(terminal_complaints) / sizeof(terminal_complaints[0]);
+
+	if (job_size(job) != 1 || job->opt.pty || !job->errors_are_tty)
+		return;
+	for (size_t i = 0; i < n; i++)
+		if (strcasestr(lines, terminal_complaints[i]) != NULL) {
+			buf_put_text(out,
+				"  a rank's streams are pipes   try: xrun --pty, which gives it a terminal\n");
+			return;
+		}
+}
+
+/* If xrun serves a store at MASTER_PORT, no program can listen there, and PyTorch expects
+ * that all its stores are served, also those of tcp:// with another port. */
+static void
+put_port_advice(const struct job *job, const char *lines, struct buf *out)
+{
+	if (job->tcpstore_fd == -1 ||
+		(strcasestr(lines, "address already in use") == NULL &&
+			strcasestr(lines, "trying to connect to") == NULL))
+		return;
+	buf_put_text(out,
+		"  xrun serves PyTorch's store at MASTER_PORT   try: --port-hold always, if the program serves one itself\n");
+}
+
 static void
 put_where(const struct job *job, uint32_t r, struct buf *out)
 {
@@ -385,6 +420,8 @@ failure_put(const struct job *job, uint32_t culprit, bool files,
 		size_t at = out->len;
 
 		put_last_lines(job, culprit, out);
+		put_terminal_advice(job, buf_text(out) + at, out);
+		put_port_advice(job, buf_text(out) + at, out);
 		put_error_file(job, culprit, out);
 	}
 	why_put_refused(job, culprit, out);

@@ -57,7 +57,8 @@ struct env_facts {
 	const char *job;         /* id */
 	const char *master_addr; /* NULL: no MASTER_* rows */
 	uint16_t master_port;    /* 0: no MASTER_PORT row */
-	uint16_t mesh_port;      /* 0: env_needs() said there is no need */
+	bool agent_store;   /* the launcher serves a store at MASTER_PORT */
+	uint16_t mesh_port; /* 0: env_needs() said there is no need */
 	uint32_t max_restarts;
 	uint32_t threads; /* cores a rank is bound to, the fewest; 0: as 1 */
 	/* NULL: no TORCHELASTIC_ERROR_FILE. It is read for each rank, and may

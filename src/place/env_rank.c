@@ -67,6 +67,7 @@ set_job_fields(struct env *env)
 	set_text(env, FIELD_pjrt_device, pjrt_device(facts));
 	if (facts->master_port != 0 && facts->master_addr != NULL)
 		set_number(env, FIELD_master_port, facts->master_port, 1);
+	set_text(env, FIELD_agent_store, facts->agent_store ? "True" : "False");
 	if (facts->mesh_port != 0)
 		set_number(env, FIELD_mesh_port, facts->mesh_port, 1);
 }

@@ -47,6 +47,7 @@ enum env_when {
 	F(host, false) \
 	F(master_addr, false) \
 	F(master_port, false) \
+	F(agent_store, false) \
 	F(mesh_port, false) \
 	F(max_restarts, false) \
 	F(attempt_dir, true) \

@@ -494,6 +494,15 @@ out:
 	return again;
 }
 
+static void
+elf_put_name(const char *path, struct elf_facts *facts)
+{
+	const char *slash = strrchr(path, '/');
+
+	snprintf(facts->name, sizeof(facts->name), "%.63s",
+		slash == NULL ? path : slash + 1);
+}
+
 enum elf_verdict
 elf_probe(int dirfd, const char *path, const char *search,
 	struct elf_facts *facts)
@@ -505,7 +514,8 @@ elf_probe(int dirfd, const char *path, const char *search,
 	if ((size_t)snprintf(file, sizeof(file), "%s", path) >= sizeof(file))
 		return facts->verdict;
 	for (i = 0; i < SCRIPTS_MAX; i++)
-		if (!probe_file(dirfd, file, search, facts))
+		if (!probe_file(dirfd, file, search, facts)) {
+			elf_put_name(file, facts);
 			return facts->verdict;
 		}
 	facts->verdict = ELF_NO_PROGRAM;

@@ -30,6 +30,8 @@ struct elf_facts {
 	bool script;     /* the rest is about its interpreter */
 	bool needs_xrun; /* linked with libxrun.so */
 	char what[64];   /* what decided: loader or library; "" if nothing */
+	char mpi[64];    /* the MPI library it is linked with; "" if none */
+	char name[64];   /* base name of the program, or of its interpreter */
 };
 
 /*

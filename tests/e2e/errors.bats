@@ -290,7 +290,7 @@ may_mount()
 	job --interrupt no "$PROG/stamp" ran
 	says 125 "--interrupt: 'no' is not one of stop|ask"
 	job --port-hold maybe "$PROG/stamp" ran
-	says 125 "--port-hold: 'maybe' is not one of auto|always|never"
+	says 125 "--port-hold: 'maybe' is not one of auto|serve|always|never"
 	job --platform abacus "$PROG/stamp" ran
 	says 125 "--platform: 'abacus' is not one of auto|cpu|cuda|tpu"
 	job --env-profile foo "$PROG/stamp" ran

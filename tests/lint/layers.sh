@@ -24,11 +24,12 @@ launcher/keeper|xrun base proc launcher/host launcher/state launcher/log launche
 launcher/stat|xrun base proc launcher/state launcher/stat|cjson
 launcher/http|xrun base event wire launcher/ctl launcher/stat launcher/http|cjson
 launcher/notify|xrun base launcher/notify|curl
+launcher/tcpstore|xrun base event store launcher/tcpstore
 launcher/doctor|xrun base proc place launcher/host launcher/state launcher/job launcher/ctl launcher/keeper launcher/doctor
 launcher/stacks|xrun base proc launcher/stacks
 launcher/tell|xrun base proc event place segment launcher/host launcher/state launcher/log launcher/job launcher/ctl launcher/stat launcher/keeper launcher/tell|cjson
-launcher/sup|xrun base proc event place wire store segment launcher/host launcher/state launcher/log launcher/job launcher/ctl launcher/stat launcher/keeper launcher/tell launcher/sup
-launcher/cmd|xrun base proc event place wire store segment launcher/host launcher/state launcher/log launcher/job launcher/ctl launcher/stat launcher/keeper launcher/doctor launcher/stacks launcher/tell launcher/sup launcher/cmd|cjson event2 curl
+launcher/sup|xrun base proc event place wire store segment launcher/host launcher/state launcher/log launcher/job launcher/ctl launcher/stat launcher/keeper launcher/tell launcher/tcpstore launcher/sup
+launcher/cmd|xrun base proc event place wire store segment launcher/host launcher/state launcher/log launcher/job launcher/ctl launcher/stat launcher/keeper launcher/doctor launcher/stacks launcher/tell launcher/tcpstore launcher/sup launcher/cmd|cjson event2 curl
 launcher|xrun base launcher/host launcher/state launcher/job launcher/cmd
 worker/shm|BELOW worker/shm
 worker/net|BELOW worker/net
