@@ -765,3 +765,13 @@ holds_bytes()
 	assert_eq "$(cat out)" $'first\nlate'
 	assert_eq "$(cat err)" ''
 }
+
+@test "the preloaded agent causes no error under valgrind" {
+	unsanitized 'valgrind does not run a program of theirs'
+	need valgrind
+	job -n 1 valgrind -q --error-exitcode=9 /bin/true
+	assert_eq "$status: $(cat err)" '0: '
+	job -n 1 valgrind -q --error-exitcode=9 seq 1000
+	assert_eq "$status: $(cat err)" '0: '
+	assert_eq "$(cat out)" "$(seq 1000)"
+}

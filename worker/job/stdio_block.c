@@ -502,7 +502,7 @@ block_find_functions(void)
 static bool
 block_prepare(void)
 {
-	if (syscall(SYS_prctl, PR_GET_SECCOMP) != block.seccomp)
+	if (syscall(SYS_prctl, PR_GET_SECCOMP, 0L, 0L, 0L, 0L) != block.seccomp)
 		return false;
 	if (block.prepared)
 		return true;
@@ -536,7 +536,7 @@ stdio_block_allow(uint64_t dev, uint64_t ino)
 {
 	block.dev = dev;
 	block.ino = ino;
-	block.seccomp = syscall(SYS_prctl, PR_GET_SECCOMP);
+	block.seccomp = syscall(SYS_prctl, PR_GET_SECCOMP, 0L, 0L, 0L, 0L);
 	block.calls = STDIO_BLOCK_CALLS;
 	stdio_hook_calls = block.calls;
 	block.allowed = true;
