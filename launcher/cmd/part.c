@@ -131,18 +131,38 @@ part_is_python(const char *program)
 	return strncmp(slash == NULL ? program : slash + 1, "python", 6) == 0;
 }
 
+/* The module of Python's option -m, behind other options of Python: python3 -um NAME.
+ * -c and the name of a script end the options. NULL if there is none. */
+static const char *
+part_python_module(char *const *arg)
+{
+	for (; *arg != NULL && **arg == '-'; arg++) {
+		const char *letter = *arg + strcspn(*arg, "cmWX");
+
+		if ((*arg)[1] == '-' || *letter == '\0')
+			continue;
+		if (*letter == 'c')
+			return NULL;
+		if (letter[1] != '\0' && *letter == 'm')
+			return letter + 1;
+		if (letter[1] == '\0' && *++arg == NULL)
+			return NULL;
+		if (*letter == 'm')
+			return *arg;
+	}
+	return NULL;
+}
+
 /* python3 -m mpi4py, or a module in that package. */
 static bool
 part_runs_mpi4py(const struct part *part)
 {
 	static const char name[] = "mpi4py";
-	const char *module;
+	const char *module = NULL;
 
-	if (!part_is_python(part->argv[0]) || part->argv[1] == NULL ||
-		strcmp(part->argv[1], "-m") != 0 || part->argv[2] == NULL)
-		return false;
-	module = part->argv[2];
-	return strncmp(module, name, sizeof(name) - 1) == 0 &&
+	if (part_is_python(part->argv[0]))
+		module = part_python_module(part->argv + 1);
+	return module != NULL && strncmp(module, name, sizeof(name) - 1) == 0 &&
 		(module[sizeof(name) - 1] == '\0' ||
 			module[sizeof(name) - 1] == '.');
 }
@@ -257,6 +277,16 @@ parts_find(struct job *job, int *exit_status, struct xr_error *err)
 	return status == XR_OK ? parts_check_mpi(job, err) : status;
 }
 
+/* Returns true if ranks of the program must not initialise MPI. A program that is
+ * linked with MPI has passed parts_check_mpi(): on one machine, it is the only one
+ * and has one rank. */
+static bool
+part_forbids_mpi(const struct job *job, const struct part *part)
+{
+	return job->plan.size > 1 && job->opt.mpi != MPI_SINGLETONS &&
+		(part->mpi[0] == '\0' || job->plan.nodes > 1);
+}
+
 /* What the options of the program add. */
 static struct env_facts
 facts_of(const struct job *job, const struct part *part,
@@ -275,6 +305,7 @@ facts_of(const struct job *job, const struct part *part,
 	facts.control = job->hear_name[0] == '\0' ? NULL : job->hear_name;
 	facts.segment = slots_wanted(job);
 	facts.full_buffers = part->opt->buffer == BUFFER_FULL;
+	facts.no_mpi = part_forbids_mpi(job, part);
 	facts.preload = part->preload;
 	facts.python = job->python;
 	facts.user = part->opt->env.items;

@@ -227,7 +227,7 @@ const struct opt run_options[] = {
 		.choices = mpis,
 		.offset = AT(mpi),
 		.help = "several ranks of an MPI program: refuse",
-		.text = "What to do if several ranks run programs that are linked with an MPI library (libmpi, libmpich). xrun does not serve MPI, so each rank would be an MPI job of one process. *refuse* exits with 125 and starts nothing. *singletons* starts the ranks, each as an MPI job of its own. xrun finds the library in the program file, or in the interpreter of a script; a library that a program loads later (mpi4py) is found for _python3 -m mpi4py_ only." },
+		.text = "What to do if several ranks run programs that are linked with an MPI library (libmpi, libmpich). xrun does not serve MPI, so each rank would be an MPI job of one process. *refuse* exits with 125 and starts nothing. *singletons* starts the ranks, each as an MPI job of its own. xrun finds the library in the program file, in the interpreter of a script, and for _python3 -m mpi4py_. If a rank or a process below it initialises MPI by another way, for example behind a shell, the preloaded agent prints an error and ends that process with 125. The agent does so on x86-64 only, and not with *--buffer full*." },
 
 	{ .name = "log-dir",
 		.group = "Output",

@@ -68,6 +68,7 @@ struct env_facts {
 			      * XRUN_STORE, which goes that way */
 	bool segment;        /* there may be an XRUN_SEGMENT_FD */
 	bool full_buffers;   /* --buffer full: leave Python alone */
+	bool no_mpi;         /* ranks must not initialise MPI: XRUN_NO_MPI */
 	const char *preload; /* agent, put behind LD_PRELOAD; or NULL */
 	const char *python;  /* folder, appended to PYTHONPATH; or NULL */
 

@@ -64,6 +64,8 @@ set_job_fields(struct env *env)
 	set_number(env, FIELD_part, facts->part.index, 1);
 	set_number(env, FIELD_part_size, facts->plan->nodes * facts->part.size,
 		1);
+	if (facts->no_mpi)
+		set_number(env, FIELD_no_mpi, facts->plan->size, 1);
 	set_text(env, FIELD_pjrt_device, pjrt_device(facts));
 	if (facts->master_port != 0 && facts->master_addr != NULL)
 		set_number(env, FIELD_master_port, facts->master_port, 1);

@@ -27,6 +27,7 @@
 	R(XRUN, "XRUN_STORE", "{store}", ALWAYS) \
 	R(XRUN, "XRUN_SEGMENT_FD", "{segment}", ALWAYS) \
 	R(XRUN, "XRUN_STDIO", "{stdio}", ALWAYS) \
+	R(XRUN, "XRUN_NO_MPI", "{no_mpi}", ALWAYS) \
 	\
 	R(TORCH, "RANK", "{rank}", ALWAYS) \
 	R(TORCH, "WORLD_SIZE", "{size}", ALWAYS) \

@@ -56,6 +56,7 @@ enum env_when {
 	F(threads, false) \
 	F(part, false) \
 	F(part_size, false) \
+	F(no_mpi, false) /* number of ranks */ \
 	F(local_worker, false) \
 	F(pjrt_device, false) \
 	F(tpu_process_bounds, false) \

@@ -13,6 +13,7 @@
 #include <sys/xattr.h>
 
 #include "base/fd.h"
+#include "base/mpi_library.h"
 #include "proc/elf.h"
 
 #define HEADERS_MAX 73    /* Linux refuses more than a page of them */
@@ -300,20 +301,6 @@ is_sanitizer(const char *name)
 	return false;
 }
 
-/* Returns true for the libraries of Open MPI, MPICH and its relatives, also those
- * for C++ and Fortran. */
-static bool
-is_mpi(const char *name)
-{
-	static const char *const names[] = { "libmpi.so", "libmpi_", "libmpich",
-		"libmpicxx.so", "libmpifort.so", "libmpigf.so" };
-
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		if (strncmp(name, names[i], strlen(names[i])) == 0)
-			return true;
-	return false;
-}
-
 static enum elf_verdict
 check_needed(const struct image *image, struct elf_facts *facts)
 {
@@ -331,7 +318,7 @@ check_needed(const struct image *image, struct elf_facts *facts)
 			sizeof(name));
 		if (strcmp(name, "libxrun.so.0") == 0)
 			facts->needs_xrun = true;
-		if (facts->mpi[0] == '\0' && is_mpi(name))
+		if (facts->mpi[0] == '\0' && mpi_library_is(name))
 			memcpy(facts->mpi, name, sizeof(name));
 		if (verdict == ELF_SANITIZER || !is_sanitizer(name))
 			continue;

@@ -234,7 +234,8 @@ Test(options, inside_of_a_job_the_variables_of_ranks_are_in_order)
 				     "XRUN_STORE=control:",
 				     "XRUN_CONTROL_FD=97:1",
 				     "XRUN_SEGMENT_FD=98:1",
-				     "XRUN_BELL_FD=99:1", "XRUN_STDIO=1:2")),
+				     "XRUN_BELL_FD=99:1", "XRUN_STDIO=1:2",
+				     "XRUN_NO_MPI=2")),
 		XR_OK);
 	cr_expect_str_eq(buf_text(&found.warnings), "");
 }

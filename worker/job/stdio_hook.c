@@ -155,6 +155,7 @@ struct hook_search {
 	const char *name;
 	bool behind; /* the agent itself was met */
 	void *at;
+	const char *file;
 };
 
 static int
@@ -170,6 +171,7 @@ hook_search_object(struct dl_phdr_info *info, size_t size, void *arg)
 				info->dlpi_phdr[i].p_vaddr);
 	if (s->behind)
 		s->at = hook_find_in(info->dlpi_addr, dynamic, s->name);
+	s->file = info->dlpi_name;
 	s->behind = s->behind || dynamic == _DYNAMIC;
 	return s->at != NULL;
 }
@@ -187,7 +189,7 @@ hook_self(void)
 /* Objects of the start stay loaded and are first in the list, so it can be read
  * while another thread adds to it. */
 void *
-stdio_hook_find(const char *name)
+stdio_hook_find_file(const char *name, const char **file)
 {
 	struct hook_search s = { .name = name };
 	const struct link_map *l = hook_self();
@@ -196,11 +198,22 @@ stdio_hook_find(const char *name)
 	if (l == NULL) {
 		if (dl_iterate_phdr != NULL)
 			dl_iterate_phdr(hook_search_object, &s);
+		*file = s.file;
 		return s.at;
 	}
-	while (at == NULL && (l = l->l_next) != NULL)
+	while (at == NULL && (l = l->l_next) != NULL) {
 		at = hook_find_in(l->l_addr, l->l_ld, name);
+		*file = l->l_name;
+	}
 	return at;
+}
+
+void *
+stdio_hook_find(const char *name)
+{
+	const char *file;
+
+	return stdio_hook_find_file(name, &file);
 }
 
 const char *

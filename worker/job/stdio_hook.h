@@ -46,6 +46,10 @@ void *stdio_hook_slow(uint64_t *args, uint32_t index);
  * lock and sets no errno. */
 void *stdio_hook_find(const char *name);
 
+/* stdio_hook_find_file() - as stdio_hook_find(); @file receives the path of the object
+ * that defines the function, and is valid only if there is one. */
+void *stdio_hook_find_file(const char *name, const char **file);
+
 /* stdio_hook_path() - the file name of the agent itself; "" if unknown. */
 const char *stdio_hook_path(void);
 
