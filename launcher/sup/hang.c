@@ -424,7 +424,8 @@ end_job(struct job *job, bool taken, const char *path, const char *summary)
 {
 	(void)taken;
 	(void)path;
-	if (job->sup->hang != NULL && job->sup->phase == PHASE_RUN)
+	if (job->sup->hang != NULL && job->sup->phase == PHASE_RUN &&
+		!job->opt.quiet)
 		say_table(job->sup->hang, summary);
 	if (job->stop_ns == 0 && job->sup->phase == PHASE_RUN)
 		stop_job(job, CAUSE_HANG);
@@ -441,7 +442,8 @@ act(struct hang_watch *w, int64_t now)
 		hang_age(w->rank, job_size(job), w->hung->rule, now);
 	bus_tell(job->sup->bus, BUS_JOB_HANG, 0);
 	w->verdict_ns = now;
-	say_which(w);
+	if (!job->opt.quiet)
+		say_which(w);
 	if (!(options_stacks_on(&job->opt) & STACKS_ON_HANG) ||
 		!stacks_begin(job, "--hang-timeout", end_job))
 		end_job(job, false, NULL, "");

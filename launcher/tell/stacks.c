@@ -174,7 +174,7 @@ on_death(int status, bool late, void *ctx)
 	}
 	if (taken)
 		bus_tell(job->sup->bus, BUS_JOB_STACKS, 0);
-	if (job->sup->phase == PHASE_RUN)
+	if (job->sup->phase == PHASE_RUN && !job->opt.quiet)
 		say(r, taken);
 	tell(r, taken);
 }

@@ -24,6 +24,18 @@ bats_require_minimum_version 1.5.0
 	assert_has "$("$XRUN" events hung)" '^.* job\.hang +silent, rank 1, after 1\.[0-9]+ s$'
 }
 
+@test "-q --hang-timeout prints no report; --report and the events have it" {
+	need jq
+	try "$XRUN" -q --job hung --hang-timeout 1s --report report -n 2 bash -c '
+		[ "$XRUN_RANK" = 1 ] && read -r _ <> <(:)
+		for ((;;)); do echo tick >&2; read -rt .2 _ <> <(:); done'
+	assert_eq "$status" 121
+	assert_eq "$(grep -v '^\[0\].tick$' <<<"$stderr")" ''
+	assert_eq "$(jq -c '[.exit, .reason, .hung]' report)" '[121,"hang",[1]]'
+	assert_eq "$(jq -c 'select(.event == "job.hang") | .hung' \
+		"$XDG_STATE_HOME/xrun/hung/events.jsonl")" '[1]'
+}
+
 @test "--hang-timeout: who works on and is behind hangs, and not those who wait for it" {
 	need jq
 	try "$XRUN" --hang-timeout 1s --stacks-on none --report report -n 3 bash -c '
