@@ -239,11 +239,13 @@ put_last_lines(const struct job *job, uint32_t r, struct buf *out)
 	buf_fini(&err);
 }
 
-/* What programs print if a stream is no terminal: vim, tmux, top, docker, libc. */
+/* What programs print if a stream is no terminal: vim, tmux, top, docker, libc, sudo,
+ * ncurses. */
 static const char *const terminal_complaints[] = { "not a tty",
 	"not a terminal", "not to a terminal", "not from a terminal", "no tty",
 	"needs a terminal", "requires a terminal", "connected to a terminal",
-	"failed tty get", "Inappropriate ioctl for device" };
+	"failed tty get", "Inappropriate ioctl for device",
+	"a terminal is required", "Error opening terminal" };
 
 /* Suggests --pty if the only rank complained in @lines, and xrun is on a terminal. */
 static void

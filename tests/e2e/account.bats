@@ -92,11 +92,16 @@ blames()
 }
 
 @test "a single rank that needs a terminal: the report suggests --pty" {
-	local fails='echo "open terminal failed: not a terminal" >&2; exit 1'
+	local fails text
 
-	try in_pty "$XRUN" -n 1 sh -c "$fails"
-	assert_eq "$status" 1
-	assert_has "$output" 'try: xrun --pty'
+	for text in 'sudo: a terminal is required to read the password' \
+		'Error opening terminal: unknown.' \
+		'open terminal failed: not a terminal'; do
+		fails="echo '$text' >&2; exit 1"
+		try in_pty "$XRUN" -n 1 sh -c "$fails"
+		assert_eq "$status" 1
+		assert_has "$output" 'try: xrun --pty'
+	done
 	try in_pty "$XRUN" -n 2 sh -c "$fails"
 	assert_eq "$(grep -c 'try: xrun --pty' <<<"$output")" 0
 	try in_pty "$XRUN" --pty -n 1 sh -c "$fails"
