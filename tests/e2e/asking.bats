@@ -282,9 +282,17 @@ xrun: XRUN_LOG_FILE comes with a later version'
 
 @test "ranks find no part of the variables of a Slurm step" {
 	export SLURM_JOB_ID=77 SLURM_JOBID=77 SLURM_STEP_NODELIST=a SLURM_NTASKS=4 \
-		SLURM_PROCID=3 SLURM_LOCALID=3 SLURM_STEP_NUM_NODES=1 SLURM_JOB_NAME=x
-	job -n 1 sh -c 'env | grep ^SLURM_'
-	assert_eq "$output" 'SLURM_JOB_NAME=x'
+		SLURM_PROCID=3 SLURM_LOCALID=3 SLURM_STEP_NUM_NODES=1 SLURM_JOB_NAME=x \
+		SLURM_STEPID=0 SLURM_SRUN_COMM_PORT=1 SLURM_SRUN_COMM_HOST=10.0.0.1 \
+		SLURM_LAUNCH_NODE_IPADDR=10.0.0.1 SLURM_DISTRIBUTION=cyclic \
+		SLURM_CPU_BIND=quiet,mask_cpu:0x1 SLURM_CPU_BIND_TYPE=mask_cpu: \
+		SLURM_TASKS_PER_NODE=4 SLURM_NTASKS_PER_NODE=4 \
+		SLURM_JOB_NODELIST=a SLURM_CPUS_ON_NODE=8 SLURM_CPUS_PER_TASK=2
+	job -n 1 sh -c 'env | grep ^SLURM_ | sort'
+	assert_eq "$output" 'SLURM_CPUS_ON_NODE=8
+SLURM_CPUS_PER_TASK=2
+SLURM_JOB_NAME=x
+SLURM_JOB_NODELIST=a'
 	job -n 1 --env SLURM_JOB_ID=78 sh -c 'echo "$SLURM_JOB_ID"'
 	assert_eq "$output" 78
 }
