@@ -27,7 +27,7 @@ static const struct {
 	{ true, "xrun -n 1 ./server : -n 7 ./worker",
 		"different programs in one job" },
 	{ true, "XRUN_RANKS=8 xrun ./train",
-		"every option is a variable, too" },
+		"most options are variables, too" },
 	{ false, "xrun --dry-run -n 8 ./train",
 		"who would run where, with what" },
 	{ true, "xrun -d -n 8 ./train", "leave it running" },
@@ -226,14 +226,13 @@ static void
 put_all(struct buf *out)
 {
 	buf_put_text(out,
-		USAGE
-		"       xrun VERB [ARG...]\n\n"
-		"Start PROGRAM as several ranks of one job, carry their "
-		"output, watch them, and\nend with a true account of "
-		"what happened. Options end at PROGRAM or behind --.\n"
-		"Every option is a variable and a key in a file, too, and "
-		"every flag has a --no-\nform. The command line wins, "
-		"then variables, then files.\n\n");
+		USAGE "       xrun VERB [ARG...]\n\n"
+		      "Start PROGRAM as several ranks of one job, carry their "
+		      "output, watch them, and\nend with a true account of "
+		      "what happened. Options end at PROGRAM or behind --.\n"
+		      "Most options are variables and keys in a file, too, and "
+		      "most flags have a --no-\nform. The command line wins, "
+		      "then variables, then files.\n\n");
 	put_examples(out, true);
 	buf_put_char(out, '\n');
 	put_options(out);
