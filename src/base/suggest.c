@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* suggest.c - see suggest.h. */
+#include <stdbool.h>
 #include <string.h>
 
 #include "base/status.h"
@@ -50,9 +51,17 @@ suggest_distance(const char *a, const char *b)
 static size_t
 limit(size_t len)
 {
-	if (len < 4)
+	if (len < 6)
 		return 1;
 	return len > 8 ? len / 3 : 2;
+}
+
+/* Returns true if one of the short words has a letter that the other has not. */
+static bool
+suggest_changes(const char *a, const char *b)
+{
+	return strlen(a) < 4 && strlen(a) == strlen(b) &&
+		strspn(a, b) != strlen(a);
 }
 
 void
@@ -73,7 +82,8 @@ suggest_offer(struct suggest *s, const char *name)
 	score = 2 * suggest_distance(s->word, name);
 	if (score > 2 && strncmp(name, s->word, len) == 0)
 		score = BEGINNING;
-	else if (score > 2 * limit(len))
+	else if (score > 2 * limit(len) || suggest_changes(s->word, name) ||
+		(score > 2 && *name != *s->word))
 		return;
 	if (score >= s->score)
 		return;

@@ -3,10 +3,11 @@
  * suggest.h - "did you mean ...?": the nearest of the names offered.
  *
  * Begin with the word a person wrote, offer every name it could have been, and
- * ask for the best. Near means: at most 2 edits (insert, drop, change, swap
- * two neighbours), 1 in words below 4 letters, a third of the length in words
- * above 8. A name that begins with the word ("restart-w") is near, too: nearer
- * than two edits. The first offered of equals wins. Nothing is allocated; words
+ * ask for the best. Near means: at most 1 edit (insert, drop, change, swap two
+ * neighbours) in words below 6 letters, 2 in others, a third of the length in
+ * words above 8. With several edits the first letters must be equal. In words below
+ * 4 letters a change does not count as an edit: "jdb" is not near "job". A name that
+ * begins with the word ("restart-w") is near, too: nearer than two edits. The first offered of equals wins. Nothing is allocated; words
  * above 63 bytes have no neighbours.
  */
 #ifndef BASE_SUGGEST_H

@@ -65,6 +65,12 @@ may_mount()
 	says 127 'list: not found in PATH, and no verb of xrun   try: xrun ps'
 	try env PATH="$PWD/bin" "$XRUN" trianer
 	says 127 'trianer: not found in PATH (did you mean trainer?)'
+	cp "$PROG/argshow" bin/jdb
+	cp "$PROG/argshow" bin/touch
+	try env PATH="$PWD/bin" "$XRUN" job
+	says 127 'job: not found in PATH'
+	try env PATH="$PWD/bin" "$XRUN" nosuch
+	says 127 'nosuch: not found in PATH'
 	try env PATH="$PWD/bin" "$XRUN" top
 	says 125 'top comes with a later version   try: xrun ps'
 }

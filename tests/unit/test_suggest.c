@@ -61,6 +61,12 @@ Test(suggest, what_is_far_is_not_proposed)
 	cr_expect_null(nearest("z", names));
 	cr_expect_null(nearest("", names));
 	cr_expect_null(nearest("abcd", names));
+	cr_expect_null(nearest("tip", names));
+	cr_expect_null(nearest("quill", names));
+	cr_expect_null(nearest("seport",
+		(const char *const[]){ "resort", NULL }));
+	cr_expect_null(nearest("nosuch",
+		(const char *const[]){ "touch", NULL }));
 }
 
 Test(suggest, the_first_of_equals_wins)
