@@ -28,7 +28,7 @@ const struct opt logs_options[] = {
 	{ .name = "follow", .letter = 'f', VERB_ROW, .type = OPT_FLAG, AT(follow),
 		.help = "go on with what comes, until the job is over",
 		.text = "Go on with what comes, until the job is over and all of it is printed; of a job that was named (*--job*) with its next attempts, too, as long as one follows the other, unless *--attempt* says which." },
-	{ .name = "tail", .letter = 'n', VERB_ROW, .type = OPT_INT, .arg = "N", .max = MOST_LINES, AT(tail),
+	{ .name = "tail", .alias = "lines", .letter = 'n', VERB_ROW, .type = OPT_INT, .arg = "N", .max = MOST_LINES, AT(tail),
 		.help = "the last N lines" },
 	{ .name = "since", VERB_ROW, .type = OPT_TEXT, .arg = "TIME", .check = when_check, AT(since),
 		.help = "lines from then on: 10m (ago), 12:34:56",

@@ -44,6 +44,12 @@ opt_find(const struct opt *table, struct span name)
 	return NULL;
 }
 
+const char *
+opt_alias_dashes(const struct opt *o)
+{
+	return strlen(o->alias) > 2 ? "--" : "-";
+}
+
 /* "no-logs" finds logs. */
 const struct opt *
 opt_find_negated(const struct opt *table, struct span name)

@@ -52,9 +52,11 @@ struct opt_list {
 };
 
 struct opt {
-	const char *name;  /* "stop-signal"; NULL ends the table */
-	const char *alias; /* "np": also -np VALUE; or NULL */
-	char letter;       /* 'n', or 0 */
+	const char *name; /* "stop-signal"; NULL ends the table */
+	/* "np", shown as -np, or a word, shown as --word: both forms are read, and so
+	 * is -np8 of a number; or NULL */
+	const char *alias;
+	char letter; /* 'n', or 0 */
 	enum opt_type type;
 	bool maybe;        /* --name or --name=VALUE; `given` says if at all */
 	bool common;       /* among the few that -h shows */

@@ -32,6 +32,9 @@ bool opt_alone(const struct opt *o);
 enum xr_status opt_set_no(struct opts *opts, const struct opt *o,
 	enum opt_source who, const char *what, struct xr_error *err);
 
+/* opt_alias_dashes() - "-" or "--", as the alias is shown. The row has an alias. */
+const char *opt_alias_dashes(const struct opt *o);
+
 /* opt_find_negated() - "no-logs" finds logs; NULL if it is no no- form. */
 const struct opt *opt_find_negated(const struct opt *table, struct span name);
 

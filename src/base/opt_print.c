@@ -138,7 +138,7 @@ opt_print_row(const struct opt *o, struct buf *out)
 	if (o->letter != 0)
 		buf_fmt(out, "-%c, ", o->letter);
 	if (o->alias != NULL)
-		buf_fmt(out, "-%s, ", o->alias);
+		buf_fmt(out, "%s%s, ", opt_alias_dashes(o), o->alias);
 	buf_fmt(out, "--%s", name);
 	put_arg(o, out);
 	if (!o->no_variable)
@@ -178,13 +178,15 @@ static void
 put_man_names(const struct opt *o, struct buf *out)
 {
 	char letter[2] = { o->letter, '\0' };
-	const char *shorts[] = { letter, o->alias };
+	const char *others[] = { letter, o->alias };
+	const char *dashes;
 
 	for (size_t i = 0; i < 2; i++) {
-		if (shorts[i] == NULL || shorts[i][0] == '\0')
+		if (others[i] == NULL || others[i][0] == '\0')
 			continue;
-		buf_fmt(out, "*-%s*", shorts[i]);
-		put_man_arg(o, " ", out);
+		dashes = i == 0 ? "-" : opt_alias_dashes(o);
+		buf_fmt(out, "*%s%s*", dashes, others[i]);
+		put_man_arg(o, dashes[1] == '-' ? "=" : " ", out);
 		buf_put_text(out, ", ");
 	}
 	buf_fmt(out, "*--%s%s*", no_of(o), o->name);

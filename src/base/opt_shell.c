@@ -52,7 +52,7 @@ put_pattern(const struct opt *o, struct buf *out)
 	if (o->letter != 0)
 		buf_fmt(out, "-%c|", o->letter);
 	if (o->alias != NULL)
-		buf_fmt(out, "-%s|", o->alias);
+		buf_fmt(out, "%s%s|", opt_alias_dashes(o), o->alias);
 	buf_fmt(out, "--%s", o->name);
 }
 

@@ -63,6 +63,8 @@ folder()
 	assert_eq "$output" "$(lines 0 8)"
 	listed --stdout --tail 4
 	assert_eq "$output" "$(tail -n 4 <<<"$want")"
+	listed --stdout --lines 4
+	assert_eq "$output" "$(tail -n 4 <<<"$want")"
 	listed --tail=0
 	assert_eq "$status: $output" '0: '
 	listed -r 0,-1 --no-prefix --stdout
