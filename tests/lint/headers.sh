@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # headers.sh - every public header can be included alone, from C11 and from
-# C++17, without a warning, and names no header that is not public.
+# C++17, without a warning, and names no header that is not public. Each field of a
+# struct of options or of a call has a comment.
 . "$(dirname "$0")/common.bash"
 
 warnings='-Wall -Wextra -pedantic -Werror'
@@ -30,6 +31,27 @@ have()
 	return 1
 }
 
+# uncommented FILE - the fields without a comment, of the structs that a caller fills.
+uncommented()
+{
+	perl -0ne '
+		while (/^struct (xr_\w+_(?:opts|options|call|op|multi|loop)) \{\n(.*?)^\};/msg) {
+			my ($type, $body, $is_own) = ($1, $2, 0);
+			while ($body =~ /\G(\s*)(?:(\/\*.*?\*\/)|([^;\/]+;)([ \t]*\/\*)?)/gcs) {
+				my ($space, $decl, $joined) = ($1, $3, $4);
+				if (!defined $decl) {
+					$is_own = $space =~ /\n/ || $-[0] == 0;
+					next;
+				}
+				pos($body) -= 2 if defined $joined;
+				my ($field) = $decl =~ /(\w+)\)?(?:\([^()]*\)|\[[^\]]*\])?;$/s;
+				print "$ARGV: $type.$field has no comment\n"
+					if !$is_own && !defined $joined;
+				$is_own = 0;
+			}
+		}' "$1"
+}
+
 have gcc clang-14 || cannot "headers.sh: needs gcc or clang-14"
 have g++ clang++-14 || cannot "headers.sh: needs g++ or clang++-14"
 
@@ -44,6 +66,9 @@ for file in src/include/xrun/*.h; do
 	grep -q 'extern "C"' "$file" || problem "$file: nothing for C++"
 done
 
+for file in src/include/xrun/*.h; do
+	problems_from < <(uncommented "$file")
+done
 problems_from < <(grep -nE '^[[:space:]]*#[[:space:]]*include "' \
 	src/include/xrun/*.h | grep -v '"xrun/' |
 	sed 's/$/: not a public header/')

@@ -35,12 +35,12 @@ enum xr_status xr_method_find(const char *name, struct xr_method_ref **method,
 	struct xr_error *err);
 
 struct xr_raw_call {
-	uint32_t size; /* sizeof(struct xr_raw_call) */
-	struct xr_peer *to;
-	struct xr_method_ref *method;
+	uint32_t size;                /* sizeof(struct xr_raw_call) */
+	struct xr_peer *to;           /* callee */
+	struct xr_method_ref *method; /* method to call */
 	const void *data; /* [len]; not to be written to until it is answered,
 			   * or xr_call_oneway() has returned */
-	size_t len;
+	size_t len;       /* bytes */
 	int64_t timeout;  /* ns; 0 and XR_TIMEOUT_DEFAULT: that of the agent;
 			   * XR_TIMEOUT_NEVER */
 	void *reply;      /* [reply_cap]: where the answer is put; */

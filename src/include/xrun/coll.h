@@ -88,13 +88,13 @@ int64_t xr_coll_index(const struct xr_coll *coll);
  * also where that was cancelled, as messages can be, or late.
  */
 struct xr_coll_op {
-	uint32_t size; /* sizeof(struct xr_coll_op) */
-	enum xr_dtype dtype;
-	void *data;   /* [count], row-major; NULL with 0 */
-	size_t count; /* elements */
-	enum xr_redop op;
-	uint32_t tag; /* of a message: the receiver's is the same */
-	int64_t rank; /* who sends, or receives; of the world */
+	uint32_t size;       /* sizeof(struct xr_coll_op) */
+	enum xr_dtype dtype; /* type of the elements */
+	void *data;          /* [count], row-major; NULL with 0 */
+	size_t count;        /* elements */
+	enum xr_redop op;    /* of a reduction */
+	uint32_t tag;        /* of a message: the receiver's is the same */
+	int64_t rank;        /* who sends, or receives; of the world */
 	void *const
 		*list; /* [members]: of each, in the order of ranks, [count] */
 	int64_t timeout; /* ns; 0 and XR_TIMEOUT_DEFAULT: that of the group;
@@ -209,7 +209,7 @@ struct xr_coll_multi {
 	uint32_t count; /* of tensors, the same on all members; up to
 			 * XR_COLL_MULTI_MOST */
 	struct xr_value *const *tensors; /* [count] */
-	enum xr_redop op;
+	enum xr_redop op;                /* of a reduction */
 	uint32_t index; /* which of @rank's tensors; the same on all members */
 	int64_t rank;   /* who sends, or receives; of the world */
 	struct xr_value *const *const

@@ -46,7 +46,7 @@ struct xr_group_opts {
 	uint32_t size;              /* sizeof(struct xr_group_opts) */
 	const char *name;           /* [A-Za-z0-9_.:-]{1,127} */
 	const char *const *members; /* [count], in any order; NULL: the world */
-	size_t count;
+	size_t count;               /* members */
 	int64_t timeout; /* ns; 0 and XR_TIMEOUT_DEFAULT: that of the world;
 			  * XR_TIMEOUT_NEVER */
 };
@@ -158,8 +158,8 @@ enum xr_status xr_group_is_registered(struct xr_group *group, const char *key,
 
 /* Zero, but for size and key, is the default. */
 struct xr_group_call {
-	uint32_t size; /* sizeof(struct xr_group_call) */
-	const char *key;
+	uint32_t size;          /* sizeof(struct xr_group_call) */
+	const char *key;        /* of the service to call */
 	struct xr_value *args;  /* a LIST, borrowed; NULL: empty */
 	struct xr_value *named; /* a DICT, borrowed; NULL: empty */
 	int64_t timeout;        /* ns; 0 and XR_TIMEOUT_DEFAULT: that of the

@@ -83,11 +83,11 @@ struct xr_pool_ops;
 
 /* Zero, but for size, is the default. All is borrowed for the call, but for ops' ctx. */
 struct xr_pool_opts {
-	uint32_t size; /* sizeof(struct xr_pool_opts) */
-	enum xr_pool_kind kind;
-	enum xr_pool_routing routing;
-	enum xr_pool_on_error on_worker_error;
-	uint32_t flags;            /* enum xr_pool_flags */
+	uint32_t size;                /* sizeof(struct xr_pool_opts) */
+	enum xr_pool_kind kind;       /* of workers: processes or threads */
+	enum xr_pool_routing routing; /* of tasks to workers */
+	enum xr_pool_on_error on_worker_error; /* if a worker ends */
+	uint32_t flags;                        /* enum xr_pool_flags */
 	uint32_t workers;          /* 0: processors that this process may use */
 	struct xr_value *contexts; /* LIST: one for each worker, which those
 				    * that replace it have, too; with
@@ -98,8 +98,8 @@ struct xr_pool_opts {
 	uint64_t max_tasks; /* a worker ends after so many; 0: it stays. A chunk
 			     * is one. Threads stay */
 	const char *method; /* as xr_proc_start() has them; NULL: "zygote" */
-	const char *module;
-	const char *name;        /* for reports, and xrun ps; NULL: "pool" */
+	const char *module; /* as struct xr_proc_opts */
+	const char *name;   /* for reports, and xrun ps; NULL: "pool" */
 	uint32_t start_failures; /* so many workers in a row that end, or whose
 				  * initializer fails, before they take a task, */
 	int64_t start_window;    /* ns: in this time, and the pool gives up.
@@ -433,10 +433,10 @@ typedef void xr_pool_part_fn(uint64_t begin, uint64_t end, uint32_t worker,
 	void *ctx);
 
 struct xr_pool_loop {
-	uint32_t size; /* sizeof(struct xr_pool_loop) */
-	xr_pool_part_fn *fn;
-	void *ctx;
-	uint64_t count; /* of numbers, from 0 */
+	uint32_t size;       /* sizeof(struct xr_pool_loop) */
+	xr_pool_part_fn *fn; /* runs each part */
+	void *ctx;           /* passed to fn */
+	uint64_t count;      /* of numbers, from 0 */
 	uint64_t grain; /* that a part has at least, but for the last; 0 is 1 */
 };
 

@@ -81,14 +81,14 @@ struct xr_proc;
 
 /* Zero, but for size and func, is the default. All is borrowed for the call. */
 struct xr_proc_opts {
-	uint32_t size;  /* sizeof(struct xr_proc_opts) */
-	uint32_t flags; /* enum xr_proc_flags */
-	const char *func;
-	const char *cleaner; /* another one, which runs afterwards, even if
+	uint32_t size;          /* sizeof(struct xr_proc_opts) */
+	uint32_t flags;         /* enum xr_proc_flags */
+	const char *func;       /* name of a registered function to run */
+	const char *cleaner;    /* another one, which runs afterwards, even if
 			      * func failed or called exit(3); NULL */
-	const char *name;    /* for reports; NULL: func */
-	struct xr_value *arg;
-	uint32_t ordinal;
+	const char *name;       /* for reports; NULL: func */
+	struct xr_value *arg;   /* argument of func; NULL: NIL */
+	uint32_t ordinal;       /* passed to func */
 	const char *method;     /* NULL: "zygote" */
 	const char *module;     /* path of a shared object; NULL */
 	const char *const *env; /* NAME=VALUE, [..., NULL]; NULL: this
@@ -198,9 +198,9 @@ struct xr_thread;
 
 /* As struct xr_proc_opts, but for the functions themselves. */
 struct xr_thread_opts {
-	uint32_t size; /* sizeof(struct xr_thread_opts) */
-	uint32_t ordinal;
-	xr_proc_fn *fn;
+	uint32_t size;        /* sizeof(struct xr_thread_opts) */
+	uint32_t ordinal;     /* passed to fn */
+	xr_proc_fn *fn;       /* function to run */
 	xr_proc_fn *cleaner;  /* or NULL */
 	void *ctx;            /* of both */
 	const char *name;     /* NULL: "thread"; the system has its first 15

@@ -62,8 +62,8 @@ enum xr_queue_role {
 struct xr_queue;
 
 struct xr_queue_opts {
-	uint32_t size; /* sizeof(struct xr_queue_opts) */
-	enum xr_queue_kind kind;
+	uint32_t size;           /* sizeof(struct xr_queue_opts) */
+	enum xr_queue_kind kind; /* any ends, or one to one */
 	uint32_t items; /* that may be waiting in a lane; 0: XR_QUEUE_ITEMS */
 	uint32_t lanes; /* 0 is 1; several: xr_queue_lane() */
 	uint64_t bytes; /* of those of a lane; 0: XR_QUEUE_BYTES */

@@ -58,9 +58,9 @@ struct xr_rpc_opts {
 	const int32_t *devices; /* [device_count]: accelerators, each once */
 	uint32_t device_count;  /* 0: those of the maps */
 	const char *const
-		*extra; /* [extra_count]: "key=value", a backend's own */
-	uint32_t extra_count;
-	uint32_t rref_flags; /* enum xr_rref_flags */
+		*extra;       /* [extra_count]: "key=value", a backend's own */
+	uint32_t extra_count; /* settings */
+	uint32_t rref_flags;  /* enum xr_rref_flags */
 };
 
 enum xr_rref_flags {
@@ -202,9 +202,9 @@ enum xr_status xr_worker_list(struct xr_worker *workers, size_t cap,
 
 /* Zero, but for size, is the default of all that may be left out. */
 struct xr_rpc_call {
-	uint32_t size;  /* sizeof(struct xr_rpc_call) */
-	const char *to; /* a name; NULL: by @id */
-	int64_t id;
+	uint32_t size;          /* sizeof(struct xr_rpc_call) */
+	const char *to;         /* a name; NULL: by @id */
+	int64_t id;             /* number of the callee, if @to is NULL */
 	const char *func;       /* its name; NULL: @bound's */
 	struct xr_value *bound; /* of xr_fn_bind(); or NULL */
 	struct xr_value *args;  /* a LIST, borrowed; NULL: empty */

@@ -93,9 +93,9 @@ enum xr_status xr_rref_local(struct xr_rref *rref, int64_t timeout,
 enum xr_status xr_rref_created(struct xr_rref *rref, struct xr_future **future);
 
 struct xr_rref_call {
-	uint32_t size; /* sizeof(struct xr_rref_call) */
-	struct xr_rref *rref;
-	const char *method;
+	uint32_t size;          /* sizeof(struct xr_rref_call) */
+	struct xr_rref *rref;   /* the value whose method is called; borrowed */
+	const char *method;     /* its name */
 	struct xr_value *args;  /* a LIST, borrowed; NULL: empty */
 	struct xr_value *named; /* a DICT, borrowed; NULL: empty */
 	int64_t timeout;        /* ns; 0 and XR_TIMEOUT_DEFAULT: that of the

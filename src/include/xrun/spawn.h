@@ -84,8 +84,8 @@ struct xr_spawn_opts {
 	uint32_t
 		nprocs; /* 0: the devices of a host under a worker list, or 1 */
 	const char *method; /* as of struct xr_proc_opts */
-	const char *module;
-	int64_t grace; /* ns from SIGTERM to SIGKILL; 0 and
+	const char *module; /* as of struct xr_proc_opts */
+	int64_t grace;      /* ns from SIGTERM to SIGKILL; 0 and
 			* XR_TIMEOUT_DEFAULT: 10 s; XR_TIMEOUT_NEVER: no
 			* SIGKILL */
 };

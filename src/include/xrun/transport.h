@@ -115,9 +115,9 @@ struct xr_carrier_host {
 
 /* Borrowed for the call of open(). */
 struct xr_carrier_opts {
-	uint32_t size; /* sizeof(struct xr_carrier_opts) */
-	uint32_t id;   /* this worker's */
-	uint64_t incarnation;
+	uint32_t size;          /* sizeof(struct xr_carrier_opts) */
+	uint32_t id;            /* this worker's */
+	uint64_t incarnation;   /* this worker's; another one after a restart */
 	const uint8_t *secret;  /* [32]: all of the job know it; NULL: there is
 				* none, and links cannot be made or taken */
 	const char *interface;  /* of a network, by name or address; NULL: what

@@ -252,9 +252,9 @@ enum xr_enc_mode {
 };
 
 struct xr_enc_opts {
-	uint32_t size; /* sizeof(struct xr_enc_opts) */
-	enum xr_enc_mode mode;
-	uint32_t checksum; /* 1: CRC-32C of all that is not a buffer */
+	uint32_t size;         /* sizeof(struct xr_enc_opts) */
+	enum xr_enc_mode mode; /* copies tensors or shares their memory */
+	uint32_t checksum;     /* 1: CRC-32C of all that is not a buffer */
 };
 
 struct xr_part {
@@ -297,7 +297,7 @@ struct xr_dec_opts {
 	uint32_t size;      /* sizeof(struct xr_dec_opts) */
 	uint64_t bytes_max; /* of all that is made; 0: XR_VALUE_BYTES_MAX */
 	const int *fds;     /* [fd_count]: borrowed; of XR_ENC_SHARE */
-	size_t fd_count;
+	size_t fd_count;    /* descriptors */
 };
 
 /*

@@ -26,10 +26,10 @@ extern "C" {
 struct xr_world;
 
 struct xr_world_opts {
-	uint32_t size;    /* sizeof(struct xr_world_opts) */
-	const char *name; /* as xr_rpc_init(); NULL: "rank" and the rank */
-	int64_t rank;     /* -1: as known; so is @world_size */
-	int64_t world_size;
+	uint32_t size;      /* sizeof(struct xr_world_opts) */
+	const char *name;   /* as xr_rpc_init(); NULL: "rank" and the rank */
+	int64_t rank;       /* -1: as known; so is @world_size */
+	int64_t world_size; /* ranks of the world */
 	const struct xr_rpc_opts *rpc; /* borrowed; NULL: defaults */
 	int64_t timeout; /* ns, of groups without one, and of xr_world_close(); 0
 			  * and XR_TIMEOUT_DEFAULT: 60 s; XR_TIMEOUT_NEVER */
