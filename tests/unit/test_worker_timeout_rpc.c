@@ -73,18 +73,19 @@ register_functions(void)
 	cr_assert_eq(xr_type_register(&type, &err), XR_OK);
 }
 
+static char store_path[] = "/tmp/xrun-timeout-XXXXXX";
+
 /* @agent is the timeout of the agent, and @timeout that of the world. */
 static enum xr_status
 begin_world(int64_t agent, int64_t timeout)
 {
 	struct xr_rpc_opts rpc = { .size = sizeof(rpc) };
 	struct xr_world_opts opts = XR_WORLD_OPTS;
-	char path[] = "/tmp/xrun-timeout-XXXXXX";
 	enum xr_status status;
 
-	close(mkstemp(path));
-	unlink(path);
-	snprintf(method, sizeof(method), "file://%s", path);
+	close(mkstemp(store_path));
+	unlink(store_path);
+	snprintf(method, sizeof(method), "file://%s", store_path);
 	call_event = xr_event_new();
 	register_functions();
 	cr_assert_eq(xr_rpc_opts_init(0, &rpc, NULL), XR_OK);
@@ -96,17 +97,19 @@ begin_world(int64_t agent, int64_t timeout)
 	opts.rpc = &rpc;
 	opts.timeout = timeout;
 	status = xr_world_new(&opts, &world, &err);
-	unlink(path);
+	unlink(store_path);
 	return status;
 }
 
-/* Without a world, as every process of a row is in one world only. */
+/* Without a world, as every process of a row is in one world only. A world that closes
+ * writes to its store, which creates the file again. */
 static void
 end_world(void)
 {
 	xr_event_set(call_event);
 	xr_world_close(world, XR_SHUTDOWN_GRACEFUL, XR_SECONDS(20), NULL);
 	xr_world_free(world);
+	unlink(store_path);
 }
 
 /* The agent's timeout is short if the row is to see the default. */
