@@ -23,6 +23,7 @@
 #include "launcher/cmd/run.h"
 #include "launcher/cmd/show.h"
 #include "launcher/cmd/terminal.h"
+#include "launcher/ctl/errors.h"
 #include "launcher/host/check.h"
 #include "launcher/host/normal.h"
 #include "launcher/job/job.h"
@@ -33,7 +34,6 @@
 #include "launcher/keeper/own_tty.h"
 #include "launcher/log/piece.h"
 #include "launcher/log/reserve.h"
-#include "launcher/state/errors.h"
 #include "launcher/sup/detach.h"
 #include "launcher/sup/hear.h"
 #include "launcher/sup/sup.h"
@@ -355,6 +355,19 @@ batch_job(void)
 		NULL;
 }
 
+/* Other jobs have these files in the folder of the attempt. */
+static void
+open_errors(struct job *job)
+{
+	struct xr_error err = { 0 };
+
+	job->errors = errors_folder_new(&err);
+	if (job->errors == NULL && !job->opt.quiet)
+		words_line(
+			"%s: there is no folder for error files of ranks: TORCHELASTIC_ERROR_FILE is not set",
+			err.text);
+}
+
 static enum xr_status
 prepare(struct job *job, struct prepared *p, struct xr_error *err)
 {
@@ -376,6 +389,8 @@ prepare(struct job *job, struct prepared *p, struct xr_error *err)
 		job->limits.held += job_size(job); /* a pipe a rank */
 	if (job->detach != NULL)
 		job->limits.held += 2;
+	if (!job->opt.logs)
+		job->limits.held++; /* the folder of error files */
 	if (status == XR_OK)
 		status = check_limits(&job->limits, job_size(job), err);
 	job->spare_files = check_spare(&job->limits, job_size(job));
@@ -390,7 +405,7 @@ prepare(struct job *job, struct prepared *p, struct xr_error *err)
 	else
 		hear_open(job);
 	if (!job->opt.logs && !only_asks(&job->opt))
-		job->errors = errors_folder_new();
+		open_errors(job);
 	status = compile_route(job, p->host, err);
 	if (status == XR_OK)
 		status = prepare_env(job, p, err);
@@ -423,7 +438,8 @@ release(struct job *job, struct prepared *p)
 	hook_free(job);
 	route_fini(&job->route);
 	state_fini(&job->state);
-	errors_folder_free(job->errors);
+	errors_folder_remove(job->errors);
+	free(job->errors);
 	record_free(job);
 	free(job->rank);
 }
@@ -452,7 +468,8 @@ run(struct job *job)
 	int status = keeper_run(job, supervise);
 
 	http_close(job);
-	errors_folder_free(job->errors);
+	errors_folder_remove(job->errors);
+	free(job->errors);
 	job->errors = NULL;
 	if (job->report_fd != -1 && job->page->closed == 0)
 		report_refused(job, status,

@@ -21,6 +21,7 @@
 #include "base/fd.h"
 #include "base/signo.h"
 #include "base/utf8.h"
+#include "launcher/ctl/errors.h"
 #include "launcher/host/check.h"
 #include "launcher/job/outcome.h"
 #include "launcher/keeper/answer.h"
@@ -632,6 +633,7 @@ be_supervisor(struct job *job, keeper_fn *job_fn)
 		remove_silent(job, status, outcome_of(job).reason);
 		if (!again) {
 			record_note(job, status, outcome_of(job).reason);
+			errors_folder_remove(job->errors);
 			record_remove(job);
 		}
 	}

@@ -19,6 +19,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/host.h"
+#include "launcher/ctl/errors.h"
 #include "launcher/ctl/place.h"
 #include "launcher/job/outcome.h"
 #include "launcher/keeper/lost.h"
@@ -556,6 +557,7 @@ orphan_run(void *path)
 {
 	if (run_until(path, clock_now() + DYING_NS))
 		sweep_again(path == NULL ? state_home() : strdup(path));
+	errors_folder_sweep();
 	free(path);
 }
 
@@ -566,5 +568,6 @@ orphan_run_now(void)
 
 	if (run_until(root, clock_now() + NOW_NS))
 		ctl_place_sweep();
+	errors_folder_sweep();
 	free(root);
 }

@@ -4,10 +4,10 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "launcher/ctl/errors.h"
 #include "launcher/job/outcome.h"
 #include "launcher/job/words.h"
 #include "launcher/keeper/keeper.h"
-#include "launcher/state/errors.h"
 #include "launcher/sup/next.h"
 #include "launcher/sup/stdin_all.h"
 #include "launcher/sup/sup.h"

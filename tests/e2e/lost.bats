@@ -164,3 +164,49 @@ no_records()
 {
 	[ -z "$(find "$XDG_RUNTIME_DIR/xrun" -name '.job-*')" ]
 }
+
+# with_errors - a job with --no-logs whose rank has put a folder among the error
+# files; the folder of these files is in $folder.
+with_errors()
+{
+	spawn job "$XRUN" --no-logs sh -c 'cd "${TORCHELASTIC_ERROR_FILE%/*}" &&
+		mkdir -p a/b && : >a/b/c && echo "folder $PWD"; exec sleep 60'
+	await_line job.out '^folder ' 10
+	folder=${line#folder }
+	[ -e "$folder/a/b/c" ]
+}
+
+@test "lost: the folder of error files goes with a supervisor that outlives its keeper" {
+	local folder
+
+	with_errors
+	kill -KILL "$pid"
+	wait "$pid" || true
+	wait_for 10 no_records
+	wait_for 10 [ ! -e "$folder" ]
+}
+
+@test "lost: the folder of error files goes when only the supervisor is killed" {
+	local folder
+
+	with_errors
+	kill -KILL "$(pgrep -P "$pid" -x xrun-super)"
+	wait "$pid" || assert_eq "$?" 125
+	[ ! -e "$folder" ]
+}
+
+@test "lost: the next job removes the folder of error files, and none that is in use" {
+	local folder first
+
+	with_errors
+	kill_both
+	first=$folder
+	"$XRUN" true
+	[ ! -e "$first" ]
+	with_errors
+	"$XRUN" ps
+	[ -e "$folder/a/b/c" ]
+	kill "$pid"
+	wait "$pid" || true
+	[ ! -e "$folder" ]
+}

@@ -189,15 +189,14 @@ load helper
 @test "an error file of a job with --no-logs is read, and removed at its end" {
 	local how
 
-	unset TMPDIR
 	for how in 'exit 7' 'kill -KILL $PPID; sleep 60'; do
-		job --no-logs -n 2 sh -c '
+		TMPDIR=/nonexistent job --no-logs -n 2 sh -c '
 			[ "$RANK" = 1 ] || exec sleep 60
 			echo "${TORCHELASTIC_ERROR_FILE%/*}" >folder
 			stat -c %a "${TORCHELASTIC_ERROR_FILE%/*}" >mode
 			echo "{\"message\": {\"message\": \"no data\"}}" >"$TORCHELASTIC_ERROR_FILE"
 			'"$how"
-		assert_has "$(cat folder)" '^/tmp/xrun-errors-'
+		assert_has "$(cat folder)" "^$XDG_RUNTIME_DIR/xrun/[.]errors-"
 		assert_eq "$(cat mode)" 700
 		[ ! -e "$(cat folder)" ]
 		[ "$how" != 'exit 7' ] || assert_has "$stderr" '^  error.json: no data$'
