@@ -30,7 +30,6 @@
 #include "launcher/keeper/report_file.h"
 #include "launcher/log/raw.h"
 #include "proc/descend.h"
-#include "proc/lineage.h"
 
 #define SWEEP_PATIENCE (30 * NS_PER_S)
 #define LEAF_TRIES     1000           /* a millisecond each */
@@ -615,7 +614,7 @@ be_supervisor(struct job *job, keeper_fn *job_fn)
 
 	prctl(PR_SET_NAME, KEEPER_SUPER_NAME);
 	prctl(PR_SET_PDEATHSIG, SIGCONT); /* stopped or not: it has to know */
-	lineage_set(job->page->record.lineage);
+	record_mark(job);
 	record_begin(job);
 	fault(FAULT_SUPER_START, FAULT_ANY);
 	status = job_fn(job);

@@ -165,6 +165,15 @@ record_open(struct job *job, struct xr_error *err)
 }
 
 void
+record_mark(const struct job *job)
+{
+	if (!lineage_set(job->page->record.lineage) && !job->opt.quiet &&
+		job->page->again.restarts == 0)
+		words_line(
+			"RLIMIT_RTTIME and RLIMIT_LOCKS cannot be set: if xrun is killed, the next xrun does not find the processes of this job   try: ulimit -R unlimited");
+}
+
+void
 record_begin(struct job *job)
 {
 	struct ctl_root root;

@@ -34,6 +34,10 @@ struct record {
  */
 enum xr_status record_open(struct job *job, struct xr_error *err);
 
+/* record_mark() - marks the calling supervisor and its descendants. Warns if it
+ * cannot. */
+void record_mark(const struct job *job);
+
 /* record_begin() - makes the record, before the first rank. The supervisor does it, so
  * that a keeper that is killed earlier leaves none. */
 void record_begin(struct job *job);

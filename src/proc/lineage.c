@@ -38,46 +38,78 @@ lineage_new(void)
 	return random != LINEAGE_NONE ? random : 1;
 }
 
-bool
-lineage_set(uint64_t lineage)
+/* The second is used if the first cannot be: Linux has not enforced it since
+ * 2.4.25. */
+static const struct {
+	__rlimit_resource_t resource;
+	const char *name; /* of its line in /proc/PID/limits */
+} lineage_limits[] = {
+	{ RLIMIT_RTTIME, "\nMax realtime timeout" },
+	{ RLIMIT_LOCKS, "\nMax file locks" },
+};
+
+#define LINEAGE_LIMITS (sizeof(lineage_limits) / sizeof(lineage_limits[0]))
+
+/* A soft limit that was set by another program stays. */
+static bool
+lineage_set_limit(__rlimit_resource_t resource, uint64_t lineage)
 {
 	struct rlimit limit;
 
-	if (lineage == LINEAGE_NONE || getrlimit(RLIMIT_RTTIME, &limit) == -1 ||
-		limit.rlim_max != RLIM_INFINITY)
-		return false;
-	/* A limit that was set for real-time threads stays. */
-	if (limit.rlim_cur != RLIM_INFINITY &&
-		lineage_of_limit(limit.rlim_cur) == LINEAGE_NONE)
+	if (getrlimit(resource, &limit) == -1 ||
+		limit.rlim_max != RLIM_INFINITY ||
+		(limit.rlim_cur != RLIM_INFINITY &&
+			lineage_of_limit(limit.rlim_cur) == LINEAGE_NONE))
 		return false;
 	limit.rlim_cur = LINEAGE_BASE | lineage;
-	return setrlimit(RLIMIT_RTTIME, &limit) == 0;
+	return setrlimit(resource, &limit) == 0;
+}
+
+bool
+lineage_set(uint64_t lineage)
+{
+	bool set = false;
+
+	for (size_t i = 0;
+		lineage != LINEAGE_NONE && !set && i < LINEAGE_LIMITS; i++)
+		set = lineage_set_limit(lineage_limits[i].resource, lineage);
+	return set;
 }
 
 /* For a process whose group was changed, which prlimit(2) refuses. */
 static uint64_t
 lineage_read(pid_t pid)
 {
-	static const char name[] = "\nMax realtime timeout";
+	uint64_t lineage = LINEAGE_NONE;
 	char path[64], text[4096], *at;
 
 	snprintf(path, sizeof(path), "/proc/%d/limits", (int)pid);
 	fd_read_small(path, text, sizeof(text));
-	at = strstr(text, name);
-	return at == NULL ?
-		LINEAGE_NONE :
-		lineage_of_limit(strtoull(at + strlen(name), NULL, 10));
+	for (size_t i = 0; lineage == LINEAGE_NONE && i < LINEAGE_LIMITS; i++) {
+		at = strstr(text, lineage_limits[i].name);
+		if (at != NULL)
+			lineage = lineage_of_limit(strtoull(at +
+					strlen(lineage_limits[i].name),
+				NULL, 10));
+	}
+	return lineage;
 }
 
 uint64_t
 lineage_of(pid_t pid)
 {
+	uint64_t lineage = LINEAGE_NONE;
 	struct rlimit limit;
 
-	if (prlimit(pid, RLIMIT_RTTIME, NULL, &limit) == 0)
-		return lineage_of_limit(limit.rlim_cur);
-	return errno == EPERM || errno == ENOSYS ? lineage_read(pid) :
-						   LINEAGE_NONE;
+	for (size_t i = 0; lineage == LINEAGE_NONE && i < LINEAGE_LIMITS; i++) {
+		if (prlimit(pid, lineage_limits[i].resource, NULL, &limit) == 0)
+			lineage = lineage_of_limit(limit.rlim_cur);
+		else if (errno == EPERM || errno == ENOSYS)
+			return lineage_read(pid);
+		else
+			return LINEAGE_NONE;
+	}
+	return lineage;
 }
 
 uint64_t

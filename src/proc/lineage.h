@@ -8,8 +8,9 @@
  * and execve(2) pass on. It is so large that it limits nothing, and it holds 62
  * random bits. No environment that is copied carries it to another process.
  *
- * If the hard limit is not unlimited, or if a sandbox refuses the call, there is
- * no mark.
+ * If that limit was set before, the mark is the soft limit RLIMIT_LOCKS, which
+ * Linux does not enforce. If both were set, or if a sandbox refuses the call, there
+ * is no mark.
  */
 #ifndef PROC_LINEAGE_H
 #define PROC_LINEAGE_H
@@ -25,7 +26,7 @@
 uint64_t lineage_new(void);
 
 /* lineage_set() - marks this process and all processes that it starts from now
- * on. Returns false if the limit cannot be used for that. */
+ * on. Returns false if no limit can be used for that. */
 bool lineage_set(uint64_t lineage);
 
 /* lineage_of() - returns the mark of process @pid; LINEAGE_NONE if it has none

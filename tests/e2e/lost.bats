@@ -210,3 +210,25 @@ with_errors()
 	wait "$pid" || true
 	[ ! -e "$folder" ]
 }
+
+# limited LIMIT... - the same job, started with these options of prlimit(1).
+limited()
+{
+	spawn job prlimit "$@" -- "$XRUN" --no-logs sh -c \
+		'env -i setsid sleep 61 <&- >&- 2>&- & echo "child $!"; exec sleep 60'
+	await_line job.out '^child ' 10
+	child=${line#child }
+	kill_both
+	"$XRUN" ps
+}
+
+@test "lost: a job is found if RLIMIT_RTTIME was set when it started" {
+	local child
+
+	limited --rttime=1000000:1000000
+	wait_for 5 gone "$child"
+	[ ! -s job.err ]
+	limited --rttime=1000000:1000000 --locks=1000000:1000000
+	assert_has "$(cat job.err)" '^xrun: RLIMIT_RTTIME and RLIMIT_LOCKS cannot be set: '
+	kill "$child"
+}

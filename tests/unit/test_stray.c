@@ -186,7 +186,8 @@ FORKED_TEST(stray, a_limit_for_real_time_threads_stays)
 	EXPECT_EQ(lineage_of(getpid()), LINEAGE_NONE);
 	EXPECT(!lineage_set(LINEAGE_NONE));
 	NEED(setrlimit(RLIMIT_RTTIME, &soft) == 0);
-	EXPECT(!lineage_set(MARK));
+	EXPECT(lineage_set(MARK));
+	EXPECT_EQ(lineage_of(getpid()), MARK);
 	NEED(getrlimit(RLIMIT_RTTIME, &limit) == 0);
 	EXPECT_EQ(limit.rlim_cur, 200000);
 	NEED(setrlimit(RLIMIT_RTTIME,
@@ -195,6 +196,8 @@ FORKED_TEST(stray, a_limit_for_real_time_threads_stays)
 	EXPECT(lineage_set(MARK + 1)); /* by a nested xrun */
 	EXPECT_EQ(lineage_of(getpid()), MARK + 1);
 	NEED(setrlimit(RLIMIT_RTTIME, &hard) == 0);
+	EXPECT(lineage_set(MARK));
+	NEED(setrlimit(RLIMIT_LOCKS, &hard) == 0);
 	EXPECT(!lineage_set(MARK));
 }
 
