@@ -108,7 +108,7 @@ errors_empty(int fd, int depth)
 			strcmp(d->d_name, "..") == 0 ||
 			unlinkat(fd, d->d_name, 0) == 0 || depth == 0)
 			continue;
-		fchmodat(fd, d->d_name, 0700, AT_SYMLINK_NOFOLLOW);
+		(void)!fchmodat(fd, d->d_name, 0700, AT_SYMLINK_NOFOLLOW);
 		errors_empty(openat(fd, d->d_name, ERRORS_FOLDER), depth - 1);
 		unlinkat(fd, d->d_name, AT_REMOVEDIR);
 	}

@@ -17,6 +17,7 @@
 #include "launcher/ctl/record.h"
 
 #define RECORD_PREFIX ".job-"
+#define RECORD_LINK   ".at-"
 #define RECORD_MAX    (64 << 10)
 #define RECORD_NEW_NS (60 * NS_PER_S) /* an empty one may be on its way */
 
@@ -26,18 +27,49 @@ record_is_name(const char *name)
 	return strncmp(name, RECORD_PREFIX, strlen(RECORD_PREFIX)) == 0;
 }
 
+static bool
+record_is_link(const char *name)
+{
+	return strncmp(name, RECORD_LINK, strlen(RECORD_LINK)) == 0;
+}
+
+struct record_search {
+	const char *own; /* the number of a record, as text */
+	bool others;
+};
+
 /* One read of the folder, which is enough for dozens of jobs. */
 static bool
-record_has_others(int dir, const char *own)
+record_search_root(void *ctx, const struct ctl_root *root)
 {
+	struct record_search *s = ctx;
 	struct dents names;
 	const struct dent *d;
 
-	dents_read(&names, dir);
-	while ((d = dents_next(&names)) != NULL)
-		if (record_is_name(d->name) && strcmp(d->name, own) != 0)
-			return true;
-	return false;
+	dents_read(&names, root->dir);
+	while (!s->others && (d = dents_next(&names)) != NULL)
+		s->others =
+			(record_is_name(d->name) || record_is_link(d->name)) &&
+			strcmp(strchr(d->name, '-') + 1, s->own) != 0;
+	return !s->others;
+}
+
+/* Without a link, only a job with the same XDG_RUNTIME_DIR finds the record. */
+static void
+record_make_link(struct ctl_record *record, const struct ctl_root *root,
+	const char *number)
+{
+	struct ctl_root state;
+	int n;
+
+	if (ctl_root_is_common(root) || !ctl_root_open_state(&state))
+		return;
+	n = snprintf(record->link, sizeof(record->link), "%s/" RECORD_LINK "%s",
+		state.path, number);
+	fd_close(state.dir);
+	if (n >= (int)sizeof(record->link) ||
+		symlink(root->path, record->link) == -1)
+		record->link[0] = '\0';
 }
 
 /* A walk that meets the file before it is locked finds it empty, releases its
@@ -67,11 +99,13 @@ int
 ctl_record_open(struct ctl_record *record, const struct ctl_root *root,
 	uint64_t number, struct span text, bool *others)
 {
-	char name[64];
+	struct record_search search = { .others = false };
+	char digits[20], name[64];
 
 	record->fd = -1;
-	snprintf(name, sizeof(name), RECORD_PREFIX "%016llx",
-		(unsigned long long)number);
+	record->link[0] = '\0';
+	snprintf(digits, sizeof(digits), "%016llx", (unsigned long long)number);
+	snprintf(name, sizeof(name), RECORD_PREFIX "%s", digits);
 	if (snprintf(record->path, sizeof(record->path), "%s/%s", root->path,
 		    name) >= (int)sizeof(record->path)) {
 		errno = ENAMETOOLONG;
@@ -79,7 +113,11 @@ ctl_record_open(struct ctl_record *record, const struct ctl_root *root,
 	}
 	if (record_make(record, root, name, text) == -1)
 		return -1;
-	*others = record_has_others(root->dir, name);
+	record_make_link(record, root, digits);
+	search.own = digits;
+	if (record_search_root(&search, root))
+		ctl_root_each_other(root, record_search_root, &search);
+	*others = search.others;
 	return 0;
 }
 
@@ -93,14 +131,19 @@ ctl_record_write(const struct ctl_record *record, struct span text)
 void
 ctl_record_remove(const struct ctl_record *record)
 {
-	if (record->fd != -1)
-		unlink(record->path);
+	if (record->fd == -1)
+		return;
+	unlink(record->path);
+	if (record->link[0] != '\0')
+		unlink(record->link);
 }
 
 struct record_walk {
 	ctl_record_fn *fn;
 	void *ctx;
-	bool sweep;
+	bool all, sweep;
+	int count;
+	struct stat seen[CTL_ROOTS + 1]; /* folders visited so far */
 };
 
 /* Returns true if @fd still has its name: another xrun may have removed it. */
@@ -157,17 +200,59 @@ record_visit(const struct record_walk *w, int dir, const char *name)
 	fd_close(fd);
 }
 
+/* Returns true if the walk has visited all of @dir. */
+static bool
+record_is_seen(const struct record_walk *w, int dir)
+{
+	struct stat st;
+
+	if (fstat(dir, &st) == -1)
+		return true;
+	for (int i = 0; i < w->count; i++)
+		if (w->seen[i].st_dev == st.st_dev &&
+			w->seen[i].st_ino == st.st_ino)
+			return true;
+	return false;
+}
+
+/* A link to a folder that does not exist, or without the record, goes. Links are in
+ * the folder that is visited last. */
+static void
+record_follow(const struct record_walk *w, int dir, const char *link)
+{
+	char path[PATH_MAX], name[NAME_MAX + 1];
+	ssize_t n = readlinkat(dir, link, path, sizeof(path) - 1);
+	int fd;
+
+	if (n <= 0 || path[0] != '/')
+		return;
+	path[n] = '\0';
+	snprintf(name, sizeof(name), RECORD_PREFIX "%s",
+		link + strlen(RECORD_LINK));
+	fd = ctl_root_open_path(path);
+	if (fd != -1 && !record_is_seen(w, fd))
+		record_visit(w, fd, name);
+	if (w->sweep && (fd == -1 || faccessat(fd, name, F_OK, 0) == -1) &&
+		errno == ENOENT)
+		unlinkat(dir, link, 0);
+	fd_close(fd);
+}
+
 static bool
 record_walk_root(void *ctx, const struct ctl_root *root)
 {
-	const struct record_walk *w = ctx;
+	struct record_walk *w = ctx;
 	int own = openat(root->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *dir = own == -1 ? NULL : fdopendir(own);
 	const struct dirent *d;
 
+	if (w->count <= CTL_ROOTS && fstat(root->dir, &w->seen[w->count]) == 0)
+		w->count++;
 	while (dir != NULL && (d = readdir(dir)) != NULL)
 		if (record_is_name(d->d_name))
 			record_visit(w, root->dir, d->d_name);
+		else if (w->all && record_is_link(d->d_name))
+			record_follow(w, root->dir, d->d_name);
 	if (dir != NULL)
 		closedir(dir);
 	else
@@ -178,7 +263,7 @@ record_walk_root(void *ctx, const struct ctl_root *root)
 void
 ctl_record_each(bool all, ctl_record_fn *fn, void *ctx)
 {
-	struct record_walk w = { .fn = fn, .ctx = ctx };
+	struct record_walk w = { .fn = fn, .ctx = ctx, .all = all };
 
 	ctl_root_each(all, record_walk_root, &w);
 }
@@ -186,7 +271,10 @@ ctl_record_each(bool all, ctl_record_fn *fn, void *ctx)
 void
 ctl_record_sweep(ctl_record_fn *fn, void *ctx)
 {
-	struct record_walk w = { .fn = fn, .ctx = ctx, .sweep = true };
+	struct record_walk w = { .fn = fn,
+		.ctx = ctx,
+		.all = true,
+		.sweep = true };
 
 	ctl_root_each(true, record_walk_root, &w);
 }

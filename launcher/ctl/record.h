@@ -7,6 +7,9 @@
  * at the end. A record whose lock is free belongs to a job whose xrun was killed.
  * The record does not depend on where, or whether, the job keeps its output.
  *
+ * If its folder is known only to processes with the same XDG_RUNTIME_DIR, a symbolic
+ * link .at-HEX in STATE/.run-HOST names the folder.
+ *
  * The content is text of the caller's.
  */
 #ifndef LAUNCHER_CTL_RECORD_H
@@ -22,6 +25,7 @@
 struct ctl_record {
 	int fd; /* holds the lock; -1: there is no record */
 	char path[PATH_MAX];
+	char link[PATH_MAX]; /* that names the folder; "": none */
 };
 
 #define CTL_RECORD_NONE ((struct ctl_record){ .fd = -1 })
@@ -30,7 +34,7 @@ struct ctl_record {
  * ctl_record_open() - makes the record of a job in @root.
  *
  * @number:  makes its name, unique among all jobs
- * @others:  receives whether there are records of other jobs in @root
+ * @others:  receives whether there are records of other jobs in any folder
  * Returns   0, or -1 with errno, and no record
  */
 int ctl_record_open(struct ctl_record *record, const struct ctl_root *root,
@@ -39,7 +43,7 @@ int ctl_record_open(struct ctl_record *record, const struct ctl_root *root,
 /* ctl_record_write() - replaces the text by one that is not shorter. */
 void ctl_record_write(const struct ctl_record *record, struct span text);
 
-/* ctl_record_remove() - removes the file; the lock stays. Uses no heap. */
+/* ctl_record_remove() - removes the file and its link; the lock stays. Uses no heap. */
 void ctl_record_remove(const struct ctl_record *record);
 
 /* A record that was found. */

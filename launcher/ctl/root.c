@@ -163,6 +163,36 @@ ctl_root_open(struct ctl_root *root, bool make, struct xr_error *trouble)
 	return false;
 }
 
+bool
+ctl_root_open_state(struct ctl_root *root)
+{
+	root->kind = CTL_ROOT_STATE;
+	root->dir = -1;
+	if (!root_path(CTL_ROOT_STATE, root->path, NULL)) {
+		errno = ENAMETOOLONG;
+		return false;
+	}
+	root->dir = root_open_own(root->path, NULL);
+	if (root->dir == -1 && errno == ENOENT)
+		root->dir = root_make(root->path, true, NULL);
+	return root->dir != -1;
+}
+
+int
+ctl_root_open_path(const char *path)
+{
+	return root_open_own(path, NULL);
+}
+
+bool
+ctl_root_is_common(const struct ctl_root *root)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/run/user/%u/xrun", (unsigned)geteuid());
+	return root->kind != CTL_ROOT_RUNTIME || strcmp(root->path, path) == 0;
+}
+
 const char *
 ctl_root_where(const struct ctl_root *root, char out[static CTL_WHERE_MAX])
 {
@@ -221,6 +251,24 @@ ctl_root_each(bool all, ctl_root_fn *fn, void *ctx)
 			continue;
 		root.dir = root_open_own(root.path, NULL);
 		if (root.dir != -1 && !root_is_seen(root.dir, seen, &count))
+			more = fn(ctx, &root);
+		fd_close(root.dir);
+	}
+}
+
+void
+ctl_root_each_other(const struct ctl_root *own, ctl_root_fn *fn, void *ctx)
+{
+	struct ctl_root root;
+	bool more = true;
+
+	for (int kind = 0; more && kind < CTL_ROOTS; kind++) {
+		root.kind = kind;
+		if (root.kind == own->kind ||
+			!root_path(root.kind, root.path, NULL))
+			continue;
+		root.dir = root_open_own(root.path, NULL);
+		if (root.dir != -1)
 			more = fn(ctx, &root);
 		fd_close(root.dir);
 	}

@@ -12,7 +12,8 @@
  * directory, belongs to us and is closed to all other users. New jobs use the
  * first folder that fits. Verbs look in it and in STATE/.run-HOST, which a job
  * uses while /tmp/xrun-UID is another user's. Searches for jobs whose xrun was
- * killed look in all four, since they may have run in another environment.
+ * killed look in all four, since they may have run in another environment, and in
+ * the folders of other values of XDG_RUNTIME_DIR that records name (record.h).
  */
 #ifndef LAUNCHER_CTL_ROOT_H
 #define LAUNCHER_CTL_ROOT_H
@@ -48,6 +49,18 @@ struct ctl_root {
  */
 bool ctl_root_open(struct ctl_root *root, bool make, struct xr_error *trouble);
 
+/* ctl_root_open_state() - opens STATE/.run-HOST, and makes it if it does not exist.
+ * Returns false with errno. */
+bool ctl_root_open_state(struct ctl_root *root);
+
+/* ctl_root_open_path() - opens a folder of another environment. Returns its
+ * descriptor, or -1 with errno: EPERM if it is not ours alone. */
+int ctl_root_open_path(const char *path);
+
+/* ctl_root_is_common() - returns true if @root can be found without the variable
+ * XDG_RUNTIME_DIR. */
+bool ctl_root_is_common(const struct ctl_root *root);
+
 /* ctl_root_where() - the name of @root for messages: "xrun in
  * $XDG_RUNTIME_DIR". Returns @out. */
 const char *ctl_root_where(const struct ctl_root *root,
@@ -58,5 +71,10 @@ const char *ctl_root_where(const struct ctl_root *root,
  * false to stop the walk. */
 typedef bool ctl_root_fn(void *ctx, const struct ctl_root *root);
 void ctl_root_each(bool all, ctl_root_fn *fn, void *ctx);
+
+/* ctl_root_each_other() - the same for all folders of other kinds than @own, at
+ * the cost of one failed open(2) for each that does not exist. */
+void ctl_root_each_other(const struct ctl_root *own, ctl_root_fn *fn,
+	void *ctx);
 
 #endif /* LAUNCHER_CTL_ROOT_H */

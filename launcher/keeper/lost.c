@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/gate.h"
 #include "base/host.h"
+#include "launcher/ctl/errors.h"
 #include "launcher/ctl/record.h"
 #include "launcher/keeper/lost.h"
 #include "launcher/keeper/orphan.h"
@@ -29,6 +30,20 @@ lost_is_of_this_boot(const cJSON *record)
 	char here[64];
 
 	return boot == NULL || strcmp(boot, host_boot(here, sizeof(here))) == 0;
+}
+
+/* Another machine has the same folder, on a file system where locks of one machine
+ * do not count on another. A host may have been renamed since. */
+static bool
+lost_is_of_this_host(const cJSON *record)
+{
+	const char *host = jobs_text(record, "host");
+	char here[256];
+
+	return host == NULL ||
+		strcmp(host, host_name(here, sizeof(here))) == 0 ||
+		(jobs_text(record, "boot") != NULL &&
+			lost_is_of_this_boot(record));
 }
 
 /* In another namespace our process ids name other processes. */
@@ -91,7 +106,8 @@ lost_is_dying(const cJSON *record)
 	pid_t pid = (pid_t)jobs_number(record, "pid", 0);
 	struct proc_stat st;
 
-	return lost_is_of_this_namespace(record) &&
+	return lost_is_of_this_host(record) &&
+		lost_is_of_this_namespace(record) &&
 		(!proc_stat_read(pid, &st) || st.exiting);
 }
 
@@ -102,7 +118,10 @@ lost_end(const cJSON *record)
 	uint32_t ended;
 	bool gone = stray_end(&job, clock_now() + LOST_PATIENCE, &ended);
 
-	return orphan_close_recorded(record, ended) && gone;
+	gone = orphan_close_recorded(record, ended) && gone;
+	if (gone)
+		errors_folder_remove(jobs_text(record, "errors"));
+	return gone;
 }
 
 static bool
@@ -117,8 +136,9 @@ lost_visit(void *ctx, const struct ctl_record_found *found)
 	if (found->held) {
 		walk->dying = walk->dying ||
 			(!lost_is_own(record) && lost_is_dying(record));
-	} else if (lost_is_of_this_boot(record) &&
-		!lost_is_of_this_namespace(record)) {
+	} else if (!lost_is_of_this_host(record) ||
+		(lost_is_of_this_boot(record) &&
+			!lost_is_of_this_namespace(record))) {
 		over = found->age > LOST_OLD;
 	} else {
 		walk->any = true;
@@ -146,6 +166,7 @@ lost_look(void *ctx, const struct ctl_record_found *found)
 	struct lost_facts facts = { .record = record };
 
 	if (record != NULL && found->held == walk->held &&
+		lost_is_of_this_host(record) &&
 		lost_is_of_this_namespace(record)) {
 		facts.id = jobs_text(record, "job");
 		facts.dir = jobs_text(record, "dir");

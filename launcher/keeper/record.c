@@ -54,6 +54,8 @@ record_put_place(struct json *j, const struct job *job)
 	json_int(j, "ticks", (int64_t)job->page->record.ticks);
 	if (job->record_root != NULL)
 		json_text(j, "root", job->record_root);
+	if (job->errors != NULL)
+		json_text(j, "errors", job->errors);
 	if (job->state.dir != NULL)
 		json_text(j, "dir", job->state.dir);
 	else

@@ -152,6 +152,7 @@ history_take(struct history *h, const char *line, size_t len)
 	}
 	/* Members that only the record of the running job needs. */
 	cJSON_DeleteItemFromObjectCaseSensitive(json, "root");
+	cJSON_DeleteItemFromObjectCaseSensitive(json, "errors");
 	cJSON_DeleteItemFromObjectCaseSensitive(json, "pid_namespace");
 	h->job = xrealloc(h->job, (h->count + 1) * sizeof(*h->job));
 	h->job[h->count++] = json;

@@ -232,3 +232,27 @@ limited()
 	assert_has "$(cat job.err)" '^xrun: RLIMIT_RTTIME and RLIMIT_LOCKS cannot be set: '
 	kill "$child"
 }
+
+@test "lost: the next job with another XDG_RUNTIME_DIR ends it" {
+	local first=$XDG_RUNTIME_DIR
+
+	mkdir -m 700 run2
+	lost --no-logs
+	XDG_RUNTIME_DIR=$PWD/run2 "$XRUN" -q true
+	wait_for 10 none_of "$id"
+	[ -z "$(find "$XDG_STATE_HOME" "$first" -name '.at-*' -o -name '.job-*')" ]
+	[ -z "$(find "$first" -name '.errors-*')" ]
+}
+
+@test "lost: the record of another host stays" {
+	spawn job "$XRUN" sh -c 'echo ready; exec sleep 60'
+	await_line job.out ready 10
+	cp "$XDG_RUNTIME_DIR"/xrun/.job-* record
+	kill "$pid"
+	wait "$pid" || true
+	sed 's/"host":"[^"]*"/"host":"elsewhere"/; s/,"boot":"[^"]*"//' record \
+		>"$XDG_RUNTIME_DIR/xrun/.job-0000000000000007"
+	"$XRUN" ps
+	"$XRUN" true
+	[ -s "$XDG_RUNTIME_DIR/xrun/.job-0000000000000007" ]
+}

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_record.c - records of running jobs, and the folders that they are in. */
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -96,6 +97,67 @@ Test(record, a_second_one_knows_that_there_is_another)
 	ctl_record_remove(&one);
 	ctl_record_remove(&two);
 	cr_expect_eq(record_walk(false, false).held, 0);
+}
+
+/* As if the next xrun ran in another environment. */
+static void
+record_move(const char *name)
+{
+	char path[PATH_MAX + 8];
+
+	cr_assert_eq(mkdir(name, 0700), 0);
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	setenv("XDG_RUNTIME_DIR", path, 1);
+}
+
+Test(record, one_of_another_runtime_folder_is_found_once_and_swept)
+{
+	bool others = true;
+	struct ctl_record one = record_make(1, &others), two;
+
+	cr_expect(!others);
+	record_move("run2");
+	cr_expect_eq(record_walk(true, true).held, 1);
+	two = record_make(2, &others);
+	cr_expect(others);
+	ctl_record_remove(&two);
+	cr_expect_eq(access(two.link, F_OK), -1);
+	fd_close(one.fd);
+	cr_expect_eq(record_walk(false, true).free, 0); /* for verbs */
+	cr_expect_eq(record_walk(true, true).free, 1);
+	cr_expect_eq(access(one.path, F_OK), -1);
+	cr_expect_eq(readlink(one.link, (char[8]){ 0 }, 8), -1);
+	two = record_make(3, &others);
+	cr_expect(!others);
+	ctl_record_remove(&two);
+}
+
+Test(record, a_link_to_a_folder_that_is_gone_is_removed)
+{
+	struct ctl_record one = record_make(1, &(bool){ false });
+
+	record_move("run2");
+	cr_expect_eq(unlink(one.path), 0);
+	cr_expect_eq(rmdir("run/xrun"), 0);
+	cr_expect_eq(record_walk(true, true).free, 0);
+	cr_expect_eq(readlink(one.link, (char[8]){ 0 }, 8), -1);
+}
+
+Test(record, one_in_the_state_folder_is_another_for_a_new_job)
+{
+	bool others = false;
+	struct ctl_root root;
+	struct ctl_record one;
+	int fd;
+
+	cr_assert(ctl_root_open_state(&root));
+	fd = openat(root.dir, ".job-1", O_WRONLY | O_CREAT, 0600);
+	cr_assert_neq(fd, -1);
+	fd_close(fd);
+	fd_close(root.dir);
+	one = record_make(2, &others);
+	cr_expect(others);
+	ctl_record_remove(&one);
 }
 
 Test(record, an_empty_one_that_is_young_is_left_alone)
