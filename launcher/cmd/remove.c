@@ -152,18 +152,19 @@ remove_by_age(const void *pa, const void *pb)
 	return (a->ended < b->ended) - (a->ended > b->ended);
 }
 
-/* Folder and line: a job that was named may have both. */
 static bool
-remove_stored(const char *root, const char *id)
+remove_is(void *ctx, const char *id)
 {
-	struct history past;
+	return strcmp(ctx, id) == 0;
+}
+
+/* Folder and lines: a job that was named may have both. */
+static bool
+remove_stored(const char *root, char *id)
+{
 	bool gone = retain_remove(root, id);
 
-	history_read(&past, root);
-	if (history_find(&past, id) != NULL)
-		gone = history_remove(root, id) == 0 && gone;
-	history_fini(&past);
-	return gone;
+	return history_remove(root, remove_is, id) == 0 && gone;
 }
 
 /* --- rm ------------------------------------------------------------------- */
@@ -177,6 +178,11 @@ remove_named(const char *root, const char *text, const struct settings *s,
 
 	if (status != XR_OK)
 		return status;
+	/* A mistyped letter must not remove another job. */
+	if (strcmp(job.id, text) != 0)
+		return fail(err, XR_E_NOTFOUND,
+			"rm: '%s' is only the beginning of %s\txrun rm %s",
+			text, job.id, job.id);
 	if (job.running)
 		return fail(err, XR_E_STATE, "rm: %s runs\txrun stop %s",
 			job.id, job.id);
@@ -188,9 +194,23 @@ remove_named(const char *root, const char *text, const struct settings *s,
 		return fail(err, XR_E_SYS,
 			"rm: %s could not be removed as a whole from %s",
 			job.id, root == NULL ? "the state directory" : root);
+	buf_fmt(out, "%s\n", job.id);
 	if (job.past && job.dir[0] != '\0')
 		words_line("%s: its output stays in %s", job.id, job.dir);
 	return XR_OK;
+}
+
+/* For someone who meant rm(1), as a rank. */
+static void
+rm_hint(char **argv)
+{
+	for (char **word = argv + 1; *word != NULL; word++)
+		if ((*word)[0] == '-' && (*word)[1] != '\0' &&
+			strspn(*word + 1, "rRfidv") == strlen(*word + 1)) {
+			words_line("to run rm(1)   try: xrun -- rm %s ...",
+				*word);
+			return;
+		}
 }
 
 /* A job that cannot be removed does not keep the others. */
@@ -205,8 +225,10 @@ cmd_rm(int argc, char **argv)
 	char *root;
 
 	(void)argc;
-	if (!verb_args_read(&args, rm_options, &s, VERB_OPERANDS, argv))
+	if (!verb_args_read(&args, rm_options, &s, VERB_OPERANDS, argv)) {
+		rm_hint(argv);
 		return EXIT_XRUN;
+	}
 	if (args.count == 0)
 		return say_no(
 			"rm: a job must be named   try: xrun rm JOB, or xrun prune -h");
@@ -244,29 +266,80 @@ prune_say(const struct settings *s, uint32_t count, uint32_t failed,
 }
 
 static int
-prune_list(const char *root, const struct settings *s,
-	const struct remove_list *list)
+prune_by_id(const void *pa, const void *pb)
 {
-	uint32_t count = 0, failed = 0;
+	const struct remove_job *a = pa, *b = pb;
+
+	return strcmp(a->id, b->id);
+}
+
+static bool
+prune_is(void *ctx, const char *id)
+{
+	const struct remove_list *list = ctx;
+	struct remove_job key;
+
+	snprintf(key.id, sizeof(key.id), "%s", id);
+	return bsearch(&key, list->job, list->count, sizeof(key),
+		       prune_by_id) != NULL;
+}
+
+/* The lines of all removed jobs. The history is read once: it may be long. */
+static bool
+prune_history(const char *root, const struct remove_list *list)
+{
+	struct remove_list gone = { .count = list->count };
+	size_t size = list->count * sizeof(*gone.job);
+	bool done;
+
+	if (list->count == 0)
+		return true;
+	gone.job = xrealloc(NULL, size);
+	memcpy(gone.job, list->job, size);
+	qsort(gone.job, gone.count, sizeof(*gone.job), prune_by_id);
+	done = history_remove(root, prune_is, &gone) == 0;
+	free(gone.job);
+	return done;
+}
+
+/* Removes the jobs that are meant. @list then has those that were removed. */
+static uint32_t
+prune_remove(const char *root, const struct settings *s,
+	struct remove_list *list)
+{
+	uint32_t failed = 0;
+	size_t count = 0;
+
+	for (size_t i = 0; i < list->count; i++) {
+		if (!prune_takes(s, &list->job[i], i))
+			continue;
+		if (s->dry_run || retain_remove(root, list->job[i].id))
+			list->job[count++] = list->job[i];
+		else
+			failed++;
+	}
+	list->count = count;
+	if (!s->dry_run && !prune_history(root, list)) {
+		failed += (uint32_t)count;
+		list->count = 0;
+	}
+	return failed;
+}
+
+static int
+prune_list(const char *root, const struct settings *s, struct remove_list *list)
+{
+	uint32_t failed = prune_remove(root, s, list);
 	int64_t bytes = 0;
 	struct buf out = { 0 };
 	int status;
 
 	for (size_t i = 0; i < list->count; i++) {
-		const struct remove_job *job = &list->job[i];
-
-		if (!prune_takes(s, job, i))
-			continue;
-		if (!s->dry_run && !remove_stored(root, job->id)) {
-			failed++;
-			continue;
-		}
-		buf_fmt(&out, "%s\n", job->id);
-		count++;
-		bytes += job->bytes;
+		buf_fmt(&out, "%s\n", list->job[i].id);
+		bytes += list->job[i].bytes;
 	}
 	status = say(&out);
-	prune_say(s, count, failed, bytes);
+	prune_say(s, (uint32_t)list->count, failed, bytes);
 	return failed > 0 ? EXIT_XRUN : status;
 }
 

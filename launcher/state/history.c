@@ -96,16 +96,6 @@ history_add_line(const char *root, const char *text)
 	return done;
 }
 
-int
-history_remove(const char *root, const char *id)
-{
-	char line[STATE_ID_MAX + 40];
-	int n = snprintf(line, sizeof(line),
-		"{\"job\":\"%s\",\"removed\":true}\n", id);
-
-	return history_add(root, line, (size_t)n);
-}
-
 static size_t
 history_index(const struct history *h, const char *id)
 {
@@ -124,21 +114,32 @@ history_find(const struct history *h, const char *id)
 	return i < h->count ? h->job[i] : NULL;
 }
 
-/* A later line of the same job replaces what an earlier one said. */
-static void
-history_take(struct history *h, const char *line, size_t len)
+/* Returns NULL if the line is not that of a job. */
+static cJSON *
+history_parse(const char *line, size_t len)
 {
 	cJSON *json = NULL;
 	const char *id;
-	size_t i;
 
 	if (gate_check("", line, len, GATE_MAX, NULL) == XR_OK)
 		json = cJSON_ParseWithLength(line, len);
 	id = jobs_text(json, "job");
-	if (id == NULL || !state_name_valid(id)) {
-		cJSON_Delete(json);
+	if (id != NULL && state_name_valid(id))
+		return json;
+	cJSON_Delete(json);
+	return NULL;
+}
+
+/* A later line of the same job replaces what an earlier one said. */
+static void
+history_take(struct history *h, const char *line, size_t len)
+{
+	cJSON *json = history_parse(line, len);
+	const char *id = jobs_text(json, "job");
+	size_t i;
+
+	if (json == NULL)
 		return;
-	}
 	i = history_index(h, id);
 	if (i < h->count) {
 		cJSON_Delete(h->job[i]);
@@ -189,4 +190,68 @@ history_fini(struct history *h)
 		cJSON_Delete(h->job[i]);
 	free(h->job);
 	*h = (struct history){ 0 };
+}
+
+struct history_blank {
+	history_is_fn *is;
+	void *ctx;
+	int fd;
+};
+
+/* In its place: another xrun may append to the file, or rename it. */
+static int
+history_blank_line(const struct history_blank *b, off_t at, char *line,
+	size_t len)
+{
+	cJSON *json = history_parse(line, len);
+	bool is = json != NULL && b->is(b->ctx, jobs_text(json, "job"));
+
+	cJSON_Delete(json);
+	if (!is)
+		return 0;
+	memset(line, ' ', len);
+	return pwrite(b->fd, line, len, at) == (ssize_t)len ? 0 : -1;
+}
+
+static int
+history_blank_file(struct history_blank *b, const char *path)
+{
+	struct fd_file file = { .name = path, .max = HISTORY_MAX };
+	char *text = NULL, *nl;
+	size_t len = 0;
+	int done = -1;
+
+	file.fd = open(path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (file.fd == -1)
+		return errno == ENOENT ? 0 : -1;
+	b->fd = file.fd;
+	if (fd_read_text(&file, &text, &len, NULL) != XR_OK)
+		errno = EIO;
+	else if (file.st.st_nlink > 1 || file.st.st_uid != geteuid())
+		errno = EMLINK;
+	else
+		done = 0;
+	for (char *p = text; done == 0 && (nl = strchr(p, '\n')) != NULL;
+		p = nl + 1)
+		done = history_blank_line(b, p - text, p, (size_t)(nl - p));
+	free(text);
+	fd_close(file.fd);
+	return done;
+}
+
+/* The older one last: a file that is renamed meanwhile is read twice. */
+int
+history_remove(const char *root, history_is_fn *is, void *ctx)
+{
+	struct history_blank b = { .is = is, .ctx = ctx };
+	char path[PATH_MAX];
+	int done = 0;
+
+	if (!history_path(path, root, HISTORY_FILE) ||
+		history_blank_file(&b, path) == -1)
+		done = -1;
+	if (!history_path(path, root, HISTORY_OLDER) ||
+		history_blank_file(&b, path) == -1)
+		done = -1;
+	return done;
 }

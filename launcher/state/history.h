@@ -5,8 +5,9 @@
  *
  * <root>/.history has a line for each of them, a JSON object with members of
  * job.json, and "dir" if the job keeps its output elsewhere. Lines are appended
- * with one write(2). A line {"job":ID,"removed":true} takes those before it back.
- * A file that has become large is renamed to .history.1, so the last several
+ * with one write(2). The lines of a removed job are overwritten with spaces. Earlier
+ * versions appended a line {"job":ID,"removed":true} instead, which is still read. A
+ * file that has become large is renamed to .history.1, so the last several
  * hundred jobs are known.
  */
 #ifndef LAUNCHER_STATE_HISTORY_H
@@ -24,9 +25,12 @@ int history_add(const char *root, const char *text, size_t len);
 /* history_add_line() - the same with @text, a line without its newline. */
 int history_add_line(const char *root, const char *text);
 
-/* history_remove() - takes back what is known of job @id. Returns 0, or -1 with
- * errno. */
-int history_remove(const char *root, const char *id);
+/* history_is_fn - Returns true if @id is one of the jobs that are meant. */
+typedef bool history_is_fn(void *ctx, const char *id);
+
+/* history_remove() - overwrites all lines of the jobs for which @is returns true.
+ * Reads the files once. Returns 0, or -1 with errno. */
+int history_remove(const char *root, history_is_fn *is, void *ctx);
 
 /* The jobs of a history, the youngest last, each id once. */
 struct history {

@@ -127,9 +127,15 @@ newest()
 	"$XRUN" --job bare --no-logs true
 	try "$XRUN" rm --dry-run one bare
 	assert_eq "$output" $'one\nbare'
+	try "$XRUN" rm o
+	assert_eq "$status" 125
+	assert_eq "$stderr" "xrun: rm: 'o' is only the beginning of one   try: xrun rm one"
+	try "$XRUN" rm -rf one
+	assert_eq "$status" 125
+	assert_has "$stderr" '^xrun: to run rm\(1\)   try: xrun -- rm -rf \.\.\.$'
 	try "$XRUN" rm one bare
 	assert_eq "$status" 0
-	assert_eq "$output$stderr" ''
+	assert_eq "$output$stderr" $'one\nbare'
 	assert_eq "$("$XRUN" ps -aq)" two
 	[ ! -e "$XDG_STATE_HOME/xrun/one" ]
 	try "$XRUN" rm
@@ -210,4 +216,27 @@ aged()
 	try "$XRUN" prune --older-than 1h
 	assert_eq "$status" 0
 	assert_eq "$("$XRUN" ps -aq)" kept
+}
+
+@test "rm, prune: nothing of a removed job stays in the history" {
+	"$XRUN" --job bare --no-logs true secret
+	"$XRUN" --job mute true secret
+	grep -q secret "$XDG_STATE_HOME/xrun/.history"
+	"$XRUN" rm bare
+	"$XRUN" prune --all
+	assert_eq "$(cat "$XDG_STATE_HOME"/xrun/.history | tr -d ' \n')" ''
+}
+
+@test "prune: reads the history once" {
+	local i
+
+	need strace
+	mkdir -p "$XDG_STATE_HOME/xrun"
+	for i in {1..200}; do
+		echo "{\"job\":\"j$i\",\"start\":\"2020-01-01T00:00:00.000000Z\"}"
+	done >"$XDG_STATE_HOME/xrun/.history"
+	strace -f -o calls -e trace=openat "$XRUN" prune --all >pruned 2>&1
+	assert_eq "$(grep -c '^j' pruned)" 200
+	[ "$(grep -c '/\.history"' calls)" -le 6 ]
+	assert_eq "$("$XRUN" ps -aq)" ''
 }

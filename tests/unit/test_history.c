@@ -10,6 +10,7 @@
 #include <cjson/cJSON.h>
 #include <criterion/criterion.h>
 
+#include "base/fd.h"
 #include "launcher/state/history.h"
 #include "launcher/state/jobs.h"
 #include "tests/unit/folder.h"
@@ -37,6 +38,12 @@ history_ids(char out[static 256])
 	return out;
 }
 
+static bool
+history_is(void *ctx, const char *id)
+{
+	return strcmp(ctx, id) == 0;
+}
+
 Test(history, a_later_line_of_a_job_replaces_the_earlier_one)
 {
 	char ids[256];
@@ -58,10 +65,42 @@ Test(history, a_removed_job_is_gone_until_it_runs_again)
 
 	history_put("{\"job\":\"a\"}");
 	history_put("{\"job\":\"b\"}");
-	cr_assert_eq(history_remove(folder, "a"), 0);
+	cr_assert_eq(history_remove(folder, history_is, (char[]){ "a" }), 0);
 	cr_expect_str_eq(history_ids(ids), "b ");
 	history_put("{\"job\":\"a\"}");
 	cr_expect_str_eq(history_ids(ids), "b a ");
+}
+
+Test(history, nothing_of_a_removed_job_stays_in_either_file)
+{
+	char ids[256], *text;
+
+	folder_write(".history.1",
+		"{\"job\":\"a\",\"argv\":[\"secret\"]}\n"
+		"{\"job\":\"c\"}\n",
+		0600);
+	history_put("{\"job\":\"b\"}");
+	history_put("{\"job\":\"a\",\"argv\":[\"secret\"]}");
+	cr_assert_eq(history_remove(folder, history_is, (char[]){ "a" }), 0);
+	cr_expect_str_eq(history_ids(ids), "c b ");
+	for (int i = 0; i < 2; i++) {
+		text = NULL;
+		cr_assert_eq(fd_read_file(i == 0 ? ".history" : ".history.1",
+				     4096, &text, &(size_t){ 0 }, NULL),
+			XR_OK);
+		cr_expect(strstr(text, "secret") == NULL);
+		free(text);
+	}
+}
+
+Test(history, the_former_mark_of_a_removed_job_is_read)
+{
+	char ids[256];
+
+	history_put("{\"job\":\"a\"}");
+	history_put("{\"job\":\"b\"}");
+	history_put("{\"job\":\"a\",\"removed\":true}");
+	cr_expect_str_eq(history_ids(ids), "b ");
 }
 
 Test(history, lines_that_are_no_job_are_passed_over)
