@@ -120,6 +120,10 @@ runs()
 	runs long-put-is-slow
 }
 
+@test "a long get whose bytes are slow succeeds, with timeout 0 and with 20 ms" {
+	runs long-get-is-slow
+}
+
 @test "times that are over as an item comes: none is lost, none is there twice" {
 	runs late-race stopped-race
 }

@@ -2,7 +2,9 @@
 /* queue_away.c - cases of tests/prog/queue.c that are of far handles alone. */
 #include <dirent.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <time.h>
 
 #include <sys/wait.h>
@@ -187,6 +189,84 @@ long_put_is_slow(void)
 	free(buf.data);
 	free(much);
 	xr_queue_free(q);
+}
+
+static _Atomic bool is_stopped, is_got;
+
+/* Bytes of memory that this process has touched. */
+static uint64_t
+own_size(void)
+{
+	unsigned long pages = 0;
+	FILE *f = fopen("/proc/self/statm", "r");
+
+	EXPECT(f != NULL && fscanf(f, "%*u %lu", &pages) == 1);
+	fclose(f);
+	return pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+/* Stops the server as soon as a part of an item has come. */
+static void *
+stop_in_between(void *arg)
+{
+	const uint64_t *size = arg;
+
+	while (own_size() < *size && !atomic_load(&is_got))
+		sched_yield();
+	atomic_store(&is_stopped, true);
+	stop(true);
+	let_pass(XR_SECONDS(1.5));
+	stop(false);
+	return NULL;
+}
+
+/* Until the bytes come, the server may be late. */
+static void
+get_slowly(struct xr_queue *q, size_t len, int64_t timeout)
+{
+	const uint64_t size = own_size() + len / 4;
+	struct xr_queue_buf buf = { 0 };
+	enum xr_status status;
+	pthread_t thread;
+	bool was_stopped;
+
+	atomic_store(&is_stopped, false);
+	atomic_store(&is_got, false);
+	EXPECT(pthread_create(&thread, NULL, stop_in_between, (void *)&size) ==
+		0);
+	do {
+		was_stopped = atomic_load(&is_stopped);
+		status = xr_queue_get_bytes(q, &buf, timeout, &rig_err);
+	} while (status == XR_E_TIMEOUT && !was_stopped &&
+		!atomic_load(&is_stopped));
+	atomic_store(&is_got, true);
+	EXPECT(status == XR_OK && buf.len == len);
+	pthread_join(thread, NULL);
+	free(buf.data);
+}
+
+/* A get whose bytes are under way waits for them, also beyond its time. */
+static void
+long_get_is_slow(void)
+{
+	const size_t len = 40 << 20;
+	struct xr_queue_buf buf = { 0 };
+	char *much = calloc(1, len);
+
+	EXPECT(much != NULL);
+	for (int kind = XR_QUEUE_ANY; kind <= XR_QUEUE_P2P; kind++) {
+		struct xr_queue *q = QUEUE(.kind = (enum xr_queue_kind)kind);
+
+		for (int i = 0; i < 2; i++)
+			EXPECT(xr_queue_put_bytes(q, much, len,
+				       XR_TIMEOUT_NEVER, &rig_err) == XR_OK);
+		get_slowly(q, len, 0);
+		get_slowly(q, len, XR_SECONDS(0.02));
+		EXPECT(xr_queue_get_bytes(q, &buf, 0, &rig_err) ==
+			XR_E_TIMEOUT);
+		xr_queue_free(q);
+	}
+	free(much);
 }
 
 static int
@@ -448,6 +528,7 @@ const struct rig_case away_cases[] = {
 	{ "server-takes-nothing", server_takes_nothing },
 	{ "many-in-time", many_in_time },
 	{ "long-put-is-slow", long_put_is_slow },
+	{ "long-get-is-slow", long_get_is_slow },
 	{ "late-is-over", late_is_over },
 	{ "late-race", late_race },
 	{ "stopped-race", stopped_race },

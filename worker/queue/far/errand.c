@@ -142,6 +142,26 @@ basket_free(struct basket *b)
 	free(b->gots);
 }
 
+/* taker.over of item @i: the client has room for fewer bytes; 0: it has for any. */
+static uint64_t
+errand_over(const struct errand *e, size_t i)
+{
+	uint64_t room;
+
+	memcpy(&room, (const uint8_t *)e->rest.data + i * sizeof(room),
+		sizeof(room));
+	return room == FAR_ANY_ROOM ? 0 : room + 1;
+}
+
+/* The same for all items together: the client has no time for so many bytes. */
+static uint64_t
+errand_limit(const struct errand *e)
+{
+	if (e->ask.timeout == INT64_MAX)
+		return 0;
+	return (e->ask.number > FAR_SHORT ? e->ask.number : FAR_SHORT) + 1;
+}
+
 /* No more than there can be at a time. */
 static bool
 basket_new(const struct errand *e, struct basket *b)
@@ -154,14 +174,58 @@ basket_new(const struct errand *e, struct basket *b)
 	if (b->takers == NULL || b->gots == NULL)
 		return false;
 	for (size_t i = 0; i < b->room; i++) {
-		uint64_t room;
-
-		memcpy(&room, (const uint8_t *)e->rest.data + i * sizeof(room),
-			sizeof(room));
 		got_prepare(&b->takers[i], &b->gots[i]);
-		b->takers[i].over = room == FAR_ANY_ROOM ? 0 : room + 1;
+		b->takers[i].over = errand_over(e, i);
 	}
 	return true;
+}
+
+/* One item, of fewer than @limit bytes. The first may be waited for. */
+static enum xr_status
+basket_take(struct errand *e, struct basket *b, uint64_t limit, int64_t timeout)
+{
+	struct taker *t = &b->takers[b->count];
+	uint64_t over = t->over;
+	enum xr_status status;
+	size_t one = 1;
+
+	if (over == 0 || limit < over)
+		t->over = limit;
+	status = b->count == 0 ?
+		take_some(e->queue, t, &one, timeout, &e->err) :
+		take_now(e->queue, t, &one, NULL);
+	t->over = over;
+	return status;
+}
+
+/* The first item, and others that are there and that the client has time for. */
+static enum xr_status
+basket_fill(struct errand *e, struct basket *b, int64_t timeout)
+{
+	uint64_t limit = errand_limit(e), len = 0;
+	enum xr_status status = XR_OK;
+
+	if (limit == 0) {
+		b->count = b->room;
+		return take_some(e->queue, b->takers, &b->count, timeout,
+			&e->err);
+	}
+	while (b->count < b->room && len < limit && status == XR_OK) {
+		status = basket_take(e, b, limit - len, timeout);
+		if (status == XR_OK)
+			len += b->gots[b->count++].buf.len;
+	}
+	return b->count > 0 ? XR_OK : status;
+}
+
+static size_t
+basket_len(const struct basket *b)
+{
+	size_t len = 0;
+
+	for (size_t i = 0; i < b->count; i++)
+		len += b->gots[i].buf.len;
+	return len;
 }
 
 /* What was put by reference goes as a copy. */
@@ -241,11 +305,9 @@ answer_items(const struct errand *e, const struct basket *b)
 		sizeof(struct far_answer) + b->count * sizeof(struct far_item);
 	struct far_answer a = { .count = (uint32_t)b->count,
 		.number = b->number };
-	size_t len = head;
+	size_t len = head + basket_len(b);
 	uint8_t *whole, *at;
 
-	for (size_t i = 0; i < b->count; i++)
-		len += b->gots[i].buf.len;
 	whole = malloc(len);
 	if (whole == NULL) {
 		xr_reply_fail(e->call, XR_E_NOMEM, "out of memory");
@@ -268,14 +330,14 @@ answer_items(const struct errand *e, const struct basket *b)
 	free(whole);
 }
 
-/* One that does not fit: how long it is. */
+/* One that does not fit, or that the client has no time for: how long it is. */
 static void
-answer_length(const struct errand *e, uint64_t len)
+answer_length(const struct errand *e, enum xr_status status, uint64_t len)
 {
 	struct {
 		struct far_answer a;
 		char text[sizeof(e->err.text)];
-	} whole = { .a = { .status = XR_E_RANGE, .number = len } };
+	} whole = { .a = { .status = status, .number = len } };
 	size_t words = strlen(e->err.text);
 
 	memcpy(whole.text, e->err.text, words);
@@ -294,6 +356,30 @@ hold(const struct errand *e, struct basket *b)
 		ward_pass(e->ward, &b->takers[i]);
 }
 
+/* Values that were put by reference may be longer as copies, for which the client has no
+ * time: they go back. Returns true if so. */
+static bool
+put_back(struct errand *e, struct basket *b)
+{
+	uint64_t limit = errand_limit(e);
+
+	if (limit == 0 || b->number == 0 || basket_len(b) < limit)
+		return false;
+	ward_settle(e->ward, b->number, true);
+	answer_length(e, XR_E_AGAIN, basket_len(b));
+	return true;
+}
+
+/* XR_E_RANGE of the first item: does it not fit, or has the client no time for it? */
+static void
+answer_too_long(const struct errand *e, const struct basket *b)
+{
+	uint64_t len = b->gots[0].buf.len, over = errand_over(e, 0);
+
+	answer_length(e, over == 0 || len < over ? XR_E_AGAIN : XR_E_RANGE,
+		len);
+}
+
 /* XR_E_TIMEOUT: there is nothing yet, and nothing was answered; else it is. */
 static enum xr_status
 get(struct errand *e, int64_t timeout)
@@ -301,23 +387,20 @@ get(struct errand *e, int64_t timeout)
 	struct basket b = { 0 };
 	enum xr_status status = XR_E_NOMEM;
 
-	if (basket_new(e, &b)) {
-		b.count = b.room;
-		status = take_some(e->queue, b.takers, &b.count, timeout,
-			&e->err);
-	} else {
+	if (basket_new(e, &b))
+		status = basket_fill(e, &b, timeout);
+	else
 		fail(&e->err, status, "out of memory");
-	}
 	if (status == XR_OK) {
 		hold(e, &b);
 		status = sort_out(e, &b);
 		if (status != XR_OK && b.number != 0)
 			ward_settle(e->ward, b.number, false);
 	}
-	if (status == XR_OK)
+	if (status == XR_OK && !put_back(e, &b))
 		answer_items(e, &b);
-	else if (status == XR_E_RANGE && b.gots != NULL)
-		answer_length(e, b.gots[0].buf.len);
+	else if (status == XR_E_RANGE && b.gots != NULL && b.count == 0)
+		answer_too_long(e, &b);
 	else if (status != XR_E_TIMEOUT)
 		ward_answer(e->call, status, 0, &e->err);
 	basket_free(&b);

@@ -15,6 +15,10 @@
  * sent to one who may be late until that says what became of it. Of XR_QUEUE_P2P it stays
  * for the next get, as nobody else may have it.
  *
+ * A get does not know how many bytes will come. If those of an item need more time than
+ * FAR_SLACK_NS, the server leaves the item in the queue and answers with the length. The
+ * client allows for the bytes and asks again.
+ *
  * A put that has a time is an offer first: who serves takes room for it, which nobody else
  * sees, and says so; from then on it is ours whether it is put. So one that is too late for
  * that word was not put, and what comes later is revoked.
@@ -30,8 +34,8 @@ struct xr_method_ref;
 
 #define FAR_LOOK_NS  INT64_C(1000000000)
 #define FAR_SLACK_NS INT64_C(10000000)
-/* A put of many bytes takes long by itself, on a loaded machine or a slow network:
- * bytes a second for which the reply is awaited beyond the time of the call. */
+/* Many bytes take long by themselves, on a loaded machine or a slow network: bytes a
+ * second for which the reply is awaited beyond the time of the call. */
 #define FAR_RATE (INT64_C(4) << 20)
 #define FAR_LATE_NS \
 	INT64_C(20000000) /* a wait ended late, beyond a time slice */
@@ -70,6 +74,7 @@ struct far_call {
 	_Atomic uint32_t refs;
 	int64_t timeout; /* of the agent's call */
 	int64_t limit;   /* of its being sent; 0: the same */
+	int64_t until; /* of a get that allows for many bytes; 0: of any other */
 	struct xr_future *future;
 	struct xr_value *answer;
 	uint32_t next;       /* item of the answer */

@@ -11,6 +11,8 @@
 #include "worker/queue/far/far.h"
 #include "worker/queue/far/wire.h"
 
+#define MOST_BYTES (UINT64_C(1) << 40) /* of a message */
+
 static int64_t
 after(int64_t timeout)
 {
@@ -287,6 +289,8 @@ struct taking {
 	struct taker *takers; /* [want] */
 	size_t want, count;
 	int64_t deadline, until;
+	uint64_t
+		bytes; /* that @until allows for, as the server announced them */
 };
 
 static enum xr_status
@@ -309,8 +313,12 @@ get_of(const struct taking *t)
 		memcpy(c->ask + sizeof(struct far_ask) + i * sizeof(room),
 			&room, sizeof(room));
 	}
-	if (c != NULL)
-		put_head(c, t->want, left(t->deadline));
+	if (c == NULL)
+		return NULL;
+	put_head(c, t->want, left(t->deadline));
+	memcpy(c->ask + offsetof(struct far_ask, number), &t->bytes,
+		sizeof(t->bytes));
+	c->until = t->bytes > 0 ? t->until : 0;
 	return c;
 }
 
@@ -446,8 +454,24 @@ hand_out(struct taking *t, struct far_call *c, struct xr_error *err)
 	return t->count > 0 ? XR_OK : say(status, t, err);
 }
 
+/* @bytes wait at the server: the next answer is awaited for as long as they need. */
+static void
+move_allow_for(struct taking *t, uint64_t bytes)
+{
+	int64_t until;
+
+	if (bytes > MOST_BYTES)
+		bytes = MOST_BYTES;
+	until = patience(0, bytes);
+	if (until > t->until)
+		t->until = until;
+	if (bytes > t->bytes)
+		t->bytes = bytes;
+}
+
 /* Takes @c, which said that there is nothing, or what is wrong. XR_E_AGAIN: that was
- * said to another one, who had other room, and another time. */
+ * said to another one, who had other room, and another time; or the bytes that wait
+ * need more time, which they have now. */
 static enum xr_status
 refuse(struct taking *t, struct far_call *c, struct xr_error *err)
 {
@@ -456,6 +480,8 @@ refuse(struct taking *t, struct far_call *c, struct xr_error *err)
 
 	if (status == XR_E_RANGE)
 		t->takers[0].buf->len = head_of(c).number;
+	if (status == XR_E_AGAIN)
+		move_allow_for(t, head_of(c).number);
 	far_call_unref(c);
 	if (is_late && (status == XR_E_TIMEOUT || status == XR_E_RANGE))
 		return XR_E_AGAIN;
@@ -472,6 +498,8 @@ take_once(struct taking *t, struct xr_error *err)
 
 	if (status != XR_OK)
 		return status;
+	if (c->until > t->until)
+		t->until = c->until;
 	status = far_await(c, t->until, err);
 	if (status == XR_E_AGAIN) {
 		late_push(t->q, c);

@@ -20,6 +20,9 @@
 
 #define FAR_FUNC     "xr.queue"
 #define FAR_ANY_ROOM UINT64_MAX
+/* Bytes that come within the slack of a call (FAR_RATE, FAR_SLACK_NS): items that are
+ * longer are announced. */
+#define FAR_SHORT (UINT64_C(40) << 10)
 
 enum far_op {
 	FAR_ATTACH,
@@ -44,8 +47,10 @@ struct far_ask {
 	uint32_t count;        /* items; of FAR_LEAVE roles */
 	uint64_t token;        /* of whom, as FAR_ATTACH gave it */
 	int64_t timeout;       /* ns from now on */
-	uint64_t acked;  /* the last answer to a get that has come, or 0 */
-	uint64_t number; /* which: as the answer had it */
+	uint64_t acked; /* the last answer to a get that has come, or 0 */
+	uint64_t
+		number; /* which: as the answer had it; of FAR_GET the bytes of items
+			  * that the client has time for, at least FAR_SHORT */
 };
 
 struct far_item {
@@ -60,7 +65,8 @@ struct far_answer {
 	uint64_t
 		number; /* a token; of XR_E_RANGE how long the item is; of what was
 			  * got: it is to be acknowledged by this, if not 0; of
-			  * what was offered */
+			  * what was offered; of XR_E_AGAIN, which answers FAR_GET, the
+			  * bytes that wait: more than the client has time for */
 };
 
 struct far_shape {
