@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_peer.c - sending to who is lost: the cause is named, by whomever it is met. */
+#include <sched.h>
 #include <semaphore.h>
 
 #include "base/clock.h"
 #include "tests/unit/agent_rig.h"
 #include "worker/rpc/agent.h"
+#include "worker/rpc/due.h"
+#include "worker/rpc/lead.h"
+#include "worker/rpc/message.h"
+#include "worker/rpc/peer.h"
 
 static struct xr_error err;
 
@@ -88,4 +93,116 @@ Test(peer, whose_time_is_over_does_not_wait_for_the_cause)
 			     &err),
 		XR_E_PEER_LOST);
 	cr_expect_lt(clock_now() - begun, XR_SECONDS(1) / 2);
+}
+
+/* --- messages that wait for room ----------------------------------------------------- */
+
+static _Atomic uint32_t bells;
+static _Atomic bool
+	is_refusing; /* the next sender meets peer_refuse_senders() */
+static _Atomic pid_t closer;
+static _Atomic bool is_closed;
+
+void __real_lead_bell(void);
+void __wrap_lead_bell(void);
+void __real_send_queue_add(struct send_queue *q, struct send_queue_entry *e);
+void __wrap_send_queue_add(struct send_queue *q, struct send_queue_entry *e);
+
+void
+__wrap_lead_bell(void)
+{
+	atomic_fetch_add(&bells, 1);
+	__real_lead_bell();
+}
+
+static void *
+close_agent(void *arg)
+{
+	(void)arg;
+	atomic_store(&closer, gettid());
+	peer_refuse_senders();
+	atomic_store(&is_closed, true);
+	return NULL;
+}
+
+/* Returns true if thread @tid sleeps. */
+static bool
+sleeps(pid_t tid)
+{
+	char path[64], text[512] = { 0 }, *end;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)tid);
+	f = fopen(path, "r");
+	if (f == NULL)
+		return false;
+	fread(text, 1, sizeof(text) - 1, f);
+	fclose(f);
+	end = strrchr(text, ')');
+	return end != NULL && end[2] == 'S';
+}
+
+/* The agent closes after the sender has found it open: it has ended all waits, or
+ * waits for the lock. */
+void
+__wrap_send_queue_add(struct send_queue *q, struct send_queue_entry *e)
+{
+	pthread_t thread;
+
+	if (atomic_exchange(&is_refusing, false)) {
+		cr_assert_eq(pthread_create(&thread, NULL, close_agent, NULL),
+			0);
+		pthread_detach(thread);
+		while (!atomic_load(&is_closed) &&
+			(atomic_load(&closer) == 0 ||
+				!sleeps(atomic_load(&closer))))
+			sched_yield();
+	}
+	__real_send_queue_add(q, e);
+}
+
+static enum xr_status
+refuse_for_now(struct xr_link *link, const struct xr_message *m, bool *pending)
+{
+	(void)link;
+	(void)m;
+	*pending = false;
+	return XR_E_AGAIN;
+}
+
+static void
+begin_full(void)
+{
+	begin_broken();
+	broken.send = refuse_for_now;
+}
+
+Test(peer, a_message_that_a_delivering_thread_queues_rings_the_bell)
+{
+	const struct xr_part part = { "x", 1 };
+	const struct xr_message m = { .record.kind = MESSAGE_ONEWAY,
+		.parts = &part,
+		.count = 1 };
+
+	begin_full();
+	lead_deliver_begin();
+	atomic_store(&bells, 0);
+	cr_expect_eq(peer_send_whole(agent_self(), &m, NULL, NULL, &err),
+		XR_OK);
+	cr_expect_gt(atomic_load(&bells), 0);
+	lead_deliver_end();
+}
+
+Test(peer, a_sender_that_begins_to_wait_as_the_agent_closes_is_refused)
+{
+	const struct xr_part part = { "x", 1 };
+	const struct xr_message m = { .record.kind = MESSAGE_ONEWAY,
+		.parts = &part,
+		.count = 1 };
+	struct due due = { .timeout = XR_SECONDS(10) };
+
+	begin_full();
+	atomic_store(&is_refusing, true);
+	cr_expect_eq(peer_send_whole(agent_self(), &m, &due, NULL, &err),
+		XR_E_CLOSED);
 }

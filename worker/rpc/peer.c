@@ -390,6 +390,18 @@ await_cause(struct due *due, struct due *told)
 	return true;
 }
 
+/* Queues a copy of @m, for a thread that may not wait. The lock is held. The transport
+ * may have reported room before the entry was there: the progress owner has to look
+ * again. */
+static enum xr_status
+peer_enqueue(struct peer *p, const struct xr_message *m, struct parcel *parcel)
+{
+	enum xr_status status = send_queue_put(&p->queue, m, parcel);
+
+	lead_bell();
+	return status;
+}
+
 enum xr_status
 peer_send(struct peer *p, const struct xr_message *message, struct due *due,
 	struct parcel *parcel, struct xr_error *err)
@@ -413,7 +425,7 @@ peer_send_whole(struct peer *p, const struct xr_message *message,
 			status = send_when_room(p, message, parcel, due);
 			pthread_mutex_lock(&p->lock);
 		} else if (status == XR_E_AGAIN) {
-			status = send_queue_put(&p->queue, message, parcel);
+			status = peer_enqueue(p, message, parcel);
 		}
 		untold = status == XR_E_PEER_LOST && is_untold(p);
 		if (status == XR_E_PEER_LOST)
@@ -477,11 +489,8 @@ peer_post_whole(struct peer *p, const struct xr_message *message)
 	if (pthread_mutex_trylock(&p->lock) != 0)
 		return XR_E_AGAIN;
 	status = send_now(p, message, NULL);
-	if (status == XR_E_AGAIN) {
-		status = send_queue_put(&p->queue, message, NULL);
-		/* What makes room may have told so before. */
-		lead_bell();
-	}
+	if (status == XR_E_AGAIN)
+		status = peer_enqueue(p, message, NULL);
 	pthread_mutex_unlock(&p->lock);
 	return status;
 }
@@ -561,9 +570,9 @@ peer_await_flushed(int64_t deadline)
 void
 peer_refuse_senders(void)
 {
+	/* A sender checks the state of the agent and adds its entry under the lock:
+	 * without the lock, its entry could come after a look at an empty queue. */
 	for (struct peer *p = agent_first(); p != NULL; p = agent_next(p)) {
-		if (!send_queue_is_filled(&p->queue))
-			continue;
 		pthread_mutex_lock(&p->lock);
 		send_queue_end_all(&p->queue, XR_E_CLOSED, true);
 		pthread_mutex_unlock(&p->lock);
