@@ -94,6 +94,15 @@ starred_rows()
 	assert_eq "$(starred_rows)" '2* 0 1 3 '
 }
 
+@test "--hang-timeout: ranks that wait in a collective operation are said to wait in its function" {
+	need eu-stack
+	unsanitized 'ptrace and its own stacks'
+	try "$XRUN" --hang-timeout 2s --heartbeat 100ms -n 4 "$BUILD/tests/prog/coll" hang
+	assert_eq "$status" 121
+	assert_has "$stderr" '^  rank 2 differs: main > hang > pause; ranks 0-1, 3 wait in xr_coll_allreduce$'
+	assert_has "$stderr" '^  ranks 0-1,3: main > hang > xr_coll_allreduce > '
+}
+
 @test "--hang-timeout: without stacks, the rank that sleeps elsewhere in the kernel comes first" {
 	try "$XRUN" --hang-timeout 2s --heartbeat 100ms --stacks-on none -n 4 "$PROG/stand" 3
 	assert_eq "$status" 121

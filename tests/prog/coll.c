@@ -564,6 +564,19 @@ dead(void)
 	_exit(0);
 }
 
+/* Rank 2 never comes, and the others wait until the job is stopped. */
+static void
+hang(void)
+{
+	int32_t x = 1;
+
+	if (rank == 2)
+		pause();
+	xr_coll_allreduce(all,
+		OP(I32(&x, 1), .op = XR_SUM, .timeout = XR_TIMEOUT_NEVER),
+		&err);
+}
+
 /* --- more than one ----------------------------------------------------------------------- */
 
 static void
@@ -638,6 +651,7 @@ static const struct {
 	{ "other-operation", other_operation },
 	{ "late", late },
 	{ "dead", dead },
+	{ "hang", hang },
 	{ "two", two_groups },
 	{ "huge", huge },
 };
