@@ -16,22 +16,43 @@
 
 #define READ_SIZE (64 << 10)
 
-/* Until there is something to read; false: not in time. */
+/* Milliseconds until @until for poll(), which are not too few. */
+static int
+client_left(int64_t until)
+{
+	int64_t left = until - clock_now();
+
+	if (until == INT64_MAX)
+		return -1;
+	return left > 0 ? (int)((left + NS_PER_MS) / NS_PER_MS) : 0;
+}
+
+/*
+ * Returns true when @fd can be read, false if it cannot by @until. If this process
+ * reaches @until late, since it was stopped or had no CPU, the supervisor may have
+ * been late, too: the wait goes on for as long again, at most CTL_PATIENCE.
+ */
 static bool
-wait_for(int fd, int64_t until)
+client_wait(int fd, int64_t until)
 {
 	struct pollfd p = { .fd = fd, .events = POLLIN };
-	int64_t left;
+	bool is_extended = false;
+	int64_t now;
 	int n;
 
-	do {
-		left = until == INT64_MAX ? -1 : until - clock_now();
-		if (until != INT64_MAX && left <= 0)
+	for (;;) {
+		n = poll(&p, 1, client_left(until));
+		if (n == 1 || (n == -1 && errno != EINTR))
+			return n == 1;
+		now = clock_now();
+		if (now < until)
+			continue;
+		if (is_extended)
 			return false;
-		n = poll(&p, 1,
-			left < 0 ? -1 : (int)((left + NS_PER_MS) / NS_PER_MS));
-	} while (n == 0 || (n == -1 && errno == EINTR));
-	return n == 1;
+		is_extended = true;
+		until = now - until < CTL_PATIENCE ? now + (now - until) :
+						     now + CTL_PATIENCE;
+	}
 }
 
 static bool
@@ -61,7 +82,7 @@ read_more(struct ctl_call *c, int64_t until, struct xr_error *err)
 	char *room;
 	ssize_t n;
 
-	if (!wait_for(c->fd, until))
+	if (!client_wait(c->fd, until))
 		return fail_call(c, EAGAIN, err);
 	if (c->at > 0)
 		memmove(c->in.data, c->in.data + c->at, c->in.len - c->at);

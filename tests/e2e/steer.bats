@@ -551,6 +551,18 @@ awaits_lock()
 	over
 }
 
+@test "ps: a supervisor that has answered is not silent, however late ps reads" {
+	need strace
+	unsanitized 'strace and they do not go together'
+	up one sleep 60
+	try timeout 40 strace -f -qq -o trace -e trace=connect \
+		-e inject=connect:delay_exit=6000000 "$XRUN" ps "$id"
+	assert_eq "$status: $stderr" '0: '
+	assert_has "$(cat trace)" 'DELAYED'
+	"$XRUN" stop "$id"
+	over
+}
+
 @test "stop ends a job whose supervisor is stopped" {
 	local how
 
