@@ -150,6 +150,12 @@ unruly()
 	done
 }
 
+@test "a rank that is stopped for 12 s with messages under way to it by TCP is not lost" {
+	job -n 2 "$BUILD/tests/prog/rpc_unruly" frozen-later tcp
+	[ "$status" -eq 0 ]
+	assert_has "$output" 'it was not lost'
+}
+
 @test "who comes to a meeting when the others have gone hears that it was late" {
 	unruly late
 	for out in "$by_shm" "$output"; do

@@ -294,12 +294,27 @@ room_for(size_t len)
 	xr_value_unref(args);
 }
 
+static void
+await_stopped(pid_t pid)
+{
+	char path[64], text[256] = "";
+	const char *state = NULL;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	while (state == NULL || state[2] != 'T') {
+		f = fopen(path, "r");
+		EXPECT(f != NULL && fgets(text, sizeof(text), f) != NULL);
+		fclose(f);
+		state = strrchr(text, ')');
+		sched_yield();
+	}
+}
+
 /* The pid of rank 1, which it writes to $PIDFILE before it stops itself. */
 static pid_t
 await_frozen(void)
 {
-	char path[64], text[256] = "";
-	const char *state = NULL;
 	long pid = 0;
 	FILE *f;
 
@@ -311,27 +326,34 @@ await_frozen(void)
 			fclose(f);
 		sched_yield();
 	}
-	snprintf(path, sizeof(path), "/proc/%ld/stat", pid);
-	while (state == NULL || state[2] != 'T') {
-		f = fopen(path, "r");
-		EXPECT(f != NULL && fgets(text, sizeof(text), f) != NULL);
-		fclose(f);
-		state = strrchr(text, ')');
-		sched_yield();
-	}
+	await_stopped((pid_t)pid);
 	return (pid_t)pid;
 }
 
-/* Stopped before it was ever called, and longer than any limit that stands for
- * death. It is not lost, with messages of any length under way to it. */
+/* Rank 1, which is stopped, is not lost while messages of any length are under way to it
+ * for longer than any limit that stands for death. */
+static void
+outwait(pid_t other, struct xr_value *args)
+{
+	struct xr_rpc_call call = call_of("empty");
+
+	for (int i = 0; i < 60; i++)
+		EXPECT(send_bytes(args, XR_SECONDS(0.1)) != XR_E_PEER_LOST);
+	call.timeout = XR_SECONDS(6);
+	for (int i = 0; i < 2; i++)
+		EXPECT(xr_rpc_sync(&call, NULL, &err) == XR_E_TIMEOUT);
+	kill(other, SIGCONT);
+	EXPECT(ask("pid") == other);
+	puts("it was not lost");
+}
+
+/* Stopped before it was ever called. */
 static void
 frozen(void)
 {
 	static const char data[100000];
 	struct xr_value *bytes = xr_value_new_bytes(data, sizeof(data));
 	struct xr_value *args = xr_value_new_list_of(&bytes, 1);
-	struct xr_rpc_call call = call_of("empty");
-	pid_t other;
 	FILE *f;
 
 	if (rank == 1) {
@@ -342,15 +364,22 @@ frozen(void)
 		xr_value_unref(args);
 		return;
 	}
-	other = await_frozen();
-	for (int i = 0; i < 60; i++)
-		EXPECT(send_bytes(args, XR_SECONDS(0.1)) != XR_E_PEER_LOST);
-	call.timeout = XR_SECONDS(6);
-	for (int i = 0; i < 2; i++)
-		EXPECT(xr_rpc_sync(&call, NULL, &err) == XR_E_TIMEOUT);
-	kill(other, SIGCONT);
-	EXPECT(ask("pid") == other);
-	puts("it was not lost");
+	outwait(await_frozen(), args);
+	xr_value_unref(args);
+}
+
+/* Stopped when it has been called. */
+static void
+frozen_later(void)
+{
+	static const char data[100000];
+	struct xr_value *bytes = xr_value_new_bytes(data, sizeof(data));
+	struct xr_value *args = xr_value_new_list_of(&bytes, 1);
+	pid_t other = (pid_t)ask("pid");
+
+	EXPECT(other > 0 && kill(other, SIGSTOP) == 0);
+	await_stopped(other);
+	outwait(other, args);
 	xr_value_unref(args);
 }
 
@@ -389,6 +418,7 @@ static const struct {
 	{ "stopped", stopped, false },
 	{ "room", room, false },
 	{ "frozen", frozen, true },
+	{ "frozen-later", frozen_later, false },
 	{ "late", late, true },
 };
 
