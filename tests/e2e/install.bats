@@ -140,8 +140,26 @@ with()
 	prefix=$(meson introspect "$BUILD" --buildoptions |
 		python3 -c 'import json, sys
 print(next(o["value"] for o in json.load(sys.stdin) if o["name"] == "prefix"))')
-	folder=$(/usr/bin/python3 -c 'import site, sys
-print(next((p for p in site.getsitepackages() if p.startswith(sys.argv[1] + "/")), ""))' "$prefix")
+	folder=$(/usr/bin/python3 "$root/plugins/python/site_folder.py" "$prefix")
 	[ -n "$folder" ] || skip "/usr/bin/python3 reads nothing below $prefix"
-	[ -f "$BATS_FILE_TMPDIR$folder/xrun.py" ]
+	PYTHONPATH=$BATS_FILE_TMPDIR$folder try /usr/bin/python3 -B -c 'import xrun
+print(xrun.__file__)'
+	assert_eq "$status: $output" "0: $BATS_FILE_TMPDIR$folder/xrun.py"
+}
+
+@test "the Python module is installed in /usr/lib for /usr, and in an active venv" {
+	local script=$root/plugins/python/site_folder.py
+
+	[ -x /usr/bin/python3 ] || skip 'there is no /usr/bin/python3'
+	if [ -d /usr/lib/python3/dist-packages ]; then
+		assert_eq "$(/usr/bin/python3 "$script" /usr)" /usr/lib/python3/dist-packages
+	fi
+	assert_eq "$(/usr/bin/python3 "$script" /nowhere)" ''
+	/usr/bin/python3 -m venv --without-pip venv || skip 'there is no module venv'
+	cp "$root/plugins/python/xrun.py" "$(venv/bin/python3 "$script" "$PWD/venv")"
+	cd /
+	try "$OLDPWD/venv/bin/python3" -B -c 'import xrun
+print(xrun.__file__)'
+	assert_eq "$status" 0
+	assert_has "$output" "^$OLDPWD/venv/.*/xrun.py$"
 }
