@@ -40,7 +40,8 @@ lines_are()
 # Each way to end a process, with the status that xrun returns for it.
 @test "after many lines each end of a process leaves all of them" {
 	local -A ends=([segv]=139 [abort]=134 [inside]=139 [overflow]=139
-		[term]=143 [raise]=140 [quick]=0 [none]=0)
+		[term]=143 [raise]=140 [quick]=0 [none]=0 [exit-group]=0
+		[kill]=137)
 	local what
 
 	for what in "${!ends[@]}"; do
@@ -99,6 +100,9 @@ lines_are()
 	lines_are child parent
 	burst write
 	lines_are written parent
+	echo sent >sent
+	burst sendfile
+	lines_are sent parent
 	burst dup
 	lines_are
 	assert_eq "$(cat other)" other
@@ -169,6 +173,73 @@ lines_are()
 }
 
 # How many write(2) calls, and not how long: other programs may be busy.
+# repeated COUNT - the N lines, so many times.
+repeated()
+{
+	local i
+
+	for ((i = 0; i < $1; i++)); do
+		seq 0 $((N - 1))
+	done
+}
+
+@test "after many lines a program changes its group, and all lines come" {
+	burst setid --timeout 60s
+	assert_eq "$status" 0
+	repeated 4 | cmp - out
+}
+
+@test "a timer that interrupts printf() often does not stop a program" {
+	burst timer --timeout 100s
+	assert_eq "$status" 0
+	repeated 21 | cmp - out
+}
+
+# The kernel kills a confined program that makes another system call.
+@test "a confined program prints, before and after many lines" {
+	local count
+
+	{
+		echo ready
+		seq -f 'confined %.0f' 0 999
+	} >confined
+	for count in 0 "$N"; do
+		job "$PROG/burst" "$count" strict
+		assert_eq "$status" 0
+		seq 0 $((count - 1)) | cat - confined | cmp - out
+	done
+}
+
+@test "after many lines unshare() meets one thread" {
+	burst unshare
+	assert_eq "$(tail -n 1 out)" 'one thread'
+	repeated 11 | cmp - <(sed '$d' out)
+}
+
+@test "a failed exec leaves the environment as it was" {
+	printf '\177ELF\001\001\001000000000000000' >foreign
+	chmod +x foreign
+	burst environ
+	lines_are same
+}
+
+@test "a program that prints sees no signal stack, and its threads leak none" {
+	burst stack
+	lines_are 'no stack'
+	burst leak
+	assert_eq "$(tail -n 1 out)" 'no leak'
+}
+
+@test "output without the lock of stdout is complete" {
+	burst unlocked
+	{
+		seq 0 $((N - 1))
+		seq -f 'unlocked %.0f' 0 $((20 * N - 1))
+	} | cmp - out
+	job "$PROG/burst_inline" $((10 * N))
+	seq 0 $((10 * N - 1)) | cmp - out
+}
+
 @test "many lines are written by block, few by line" {
 	job "$PROG/burst" $((10 * N)) calls
 	assert_eq "$(wc -l <out)" $((10 * N))
@@ -197,6 +268,11 @@ lines_are()
 	job sh -c '"$1"; exec "$1"' - "$libc"
 	assert_eq "$status" 0
 	assert_eq "$(grep -c '^GNU C Library' out)" 2
+	assert_eq "$(cat err)" ''
+	printf '#!%s\n' "$libc" >script
+	chmod +x script
+	job "$PROG/burst" 0 foreign
+	assert_eq "$(grep -c '^GNU C Library' out)" 7
 	assert_eq "$(cat err)" ''
 }
 

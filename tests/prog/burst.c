@@ -7,19 +7,27 @@
  * Each line is its number, from 0 on. WHAT is what comes directly behind the
  * last line; see the table at the end.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/sendfile.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/wait.h>
+
+#include <linux/seccomp.h>
 
 static long count;
 
@@ -313,6 +321,209 @@ do_calls(void)
 	fprintf(stderr, "%ld\n", calls);
 }
 
+/* glibc makes every thread change its identity. */
+static void
+do_setid(void)
+{
+	for (int i = 0; i < 3; i++) {
+		if (setgid(getgid()) != 0 || seteuid(geteuid()) != 0)
+			exit(1);
+		print_lines();
+	}
+}
+
+static void
+on_alarm(int sig)
+{
+	struct sigaction now;
+
+	sigaction(sig, NULL, &now);
+}
+
+/* The handler interrupts printf() and calls a function before which block mode
+ * ends. */
+static void
+do_timer(void)
+{
+	const struct itimerval often = { { 0, 2000 }, { 0, 2000 } },
+			       never = { { 0, 0 }, { 0, 0 } };
+	struct sigaction action = { .sa_handler = on_alarm,
+		.sa_flags = SA_RESTART };
+
+	sigaction(SIGALRM, &action, NULL);
+	setitimer(ITIMER_REAL, &often, NULL);
+	for (int i = 0; i < 20; i++)
+		print_lines();
+	setitimer(ITIMER_REAL, &never, NULL);
+}
+
+/* Only read(2), write(2) and exit(2) are allowed from then on. */
+static void
+do_strict(void)
+{
+	puts("ready"); /* stdio makes its buffer */
+	fflush(stdout);
+	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT, 0, 0, 0) != 0)
+		_exit(1);
+	for (int i = 0; i < 1000; i++)
+		printf("confined %d\n", i);
+	fflush(stdout);
+	syscall(SYS_exit, 0);
+}
+
+/* Fails with EINVAL if the process has another thread; EPERM is the machine's. */
+static void
+do_unshare(void)
+{
+	int several = 0, status = 0;
+
+	for (int i = 0; i < 10; i++) {
+		pid_t pid = fork();
+
+		if (pid == 0) {
+			print_lines();
+			exit(unshare(CLONE_NEWUSER) != 0 && errno == EINVAL);
+		}
+		waitpid(pid, &status, 0);
+		several += status != 0;
+	}
+	puts(several == 0 ? "one thread" : "several threads");
+}
+
+/* ./foreign is no program, but begins as one of 32 bits. */
+static void
+do_environ(void)
+{
+	char *before = getenv("LD_PRELOAD"), **all = environ;
+	pid_t pid = vfork();
+
+	if (pid == 0) {
+		execlp("./foreign", "foreign", NULL);
+		_exit(1);
+	}
+	wait_for(pid);
+	execl("./foreign", "foreign", NULL);
+	puts(environ == all && getenv("LD_PRELOAD") == before ? "same" :
+								"changed");
+}
+
+static void
+do_stack(void)
+{
+	stack_t now;
+
+	sigaltstack(NULL, &now);
+	puts(now.ss_flags & SS_DISABLE ? "no stack" : "a stack");
+}
+
+/* Bytes of address space before and after threads that print. */
+static long
+size_of_maps(void)
+{
+	char line[256];
+	long size = 0;
+	FILE *f = fopen("/proc/self/status", "r");
+
+	while (f != NULL && fgets(line, sizeof(line), f) != NULL)
+		sscanf(line, "VmSize: %ld", &size);
+	if (f != NULL)
+		fclose(f);
+	return size;
+}
+
+static void *
+print_and_rest(void *arg)
+{
+	for (int i = 0; i < 1000; i++)
+		puts("thread");
+	usleep(50000);
+	return arg;
+}
+
+static void
+do_leak(void)
+{
+	pthread_t thread;
+	long before = 0;
+
+	for (int i = 0; i < 30; i++) {
+		pthread_create(&thread, NULL, print_and_rest, NULL);
+		pthread_join(thread, NULL);
+		if (i == 4)
+			before = size_of_maps();
+	}
+	puts(size_of_maps() - before < 300 ? "no leak" : "leak");
+}
+
+static void
+do_exit_group(void)
+{
+	syscall(SYS_exit_group, 0);
+}
+
+static void
+do_kill(void)
+{
+	raise(SIGKILL);
+}
+
+static void
+do_sendfile(void)
+{
+	int fd = open("sent", O_RDONLY);
+
+	if (fd == -1 || sendfile(STDOUT_FILENO, fd, NULL, 100) <= 0)
+		exit(1);
+	puts("parent");
+}
+
+/* Without the lock of stdout. */
+static void
+do_unlocked(void)
+{
+	int (*volatile put)(int, FILE *) = putc_unlocked;
+	char text[32];
+
+	for (long i = 0; i < 20 * count; i++) {
+		snprintf(text, sizeof(text), "unlocked %ld", i);
+		fputs_unlocked(text, stdout);
+		put('\n', stdout);
+	}
+}
+
+/* Starts a program of 32 bits in each way. */
+static void
+do_foreign(void)
+{
+	static const char path[] = "/lib32/libc.so.6", *const dir = "/lib32";
+	char *argv[] = { (char *)path, NULL };
+
+	for (int way = 0; way < 7; way++) {
+		pid_t pid = fork();
+
+		if (pid != 0) {
+			wait_for(pid);
+			continue;
+		}
+		if (way == 0)
+			execle(path, path, NULL, environ);
+		else if (way == 1)
+			fexecve(open(path, O_RDONLY | O_CLOEXEC), argv,
+				environ);
+		else if (way == 2 && chdir(dir) == 0)
+			execl("libc.so.6", path, NULL);
+		else if (way == 3)
+			execv(path, argv);
+		else if (way == 4)
+			execlp(path, path, "1", "2", "3", "4", "5", "6", NULL);
+		else if (way == 5)
+			execve(path, argv, environ);
+		else if (way == 6)
+			execl("./script", "script", NULL);
+		_exit(1);
+	}
+}
+
 static const struct {
 	const char *name;
 	void (*fn)(void);
@@ -322,22 +533,34 @@ static const struct {
 	{ "calls", do_calls },
 	{ "chars", do_chars },
 	{ "dup", do_dup },
+	{ "environ", do_environ },
 	{ "exec", do_exec },
 	{ "execve", do_execve },
+	{ "exit-group", do_exit_group },
+	{ "foreign", do_foreign },
 	{ "fork", do_fork },
 	{ "forks", do_forks },
 	{ "inside", do_inside },
+	{ "kill", do_kill },
+	{ "leak", do_leak },
 	{ "overflow", do_overflow },
 	{ "quick", do_quick },
 	{ "raise", do_raise },
 	{ "segv", do_segv },
+	{ "sendfile", do_sendfile },
+	{ "setid", do_setid },
 	{ "spawn", do_spawn },
+	{ "stack", do_stack },
+	{ "strict", do_strict },
 	{ "system", do_system },
 	{ "term", do_term },
 	{ "termed", do_termed },
 	{ "thread-count", do_thread_count },
 	{ "threads", do_threads },
+	{ "timer", do_timer },
 	{ "unbuffered", do_unbuffered },
+	{ "unlocked", do_unlocked },
+	{ "unshare", do_unshare },
 	{ "vfork", do_vfork },
 	{ "wait", do_wait },
 	{ "write", do_write },

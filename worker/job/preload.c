@@ -18,8 +18,7 @@
  * It meets every program a rank ever starts, so nothing here may fail to load:
  * all it asks of libc is weak, and it names no library that it needs. If a
  * function is missing (another libc, an older one), it does nothing. Each name
- * that it asks for costs every exec some 700 instructions of the loader, so
- * system calls are made by one of them.
+ * that it asks for costs every exec some 700 instructions of the loader.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -29,17 +28,16 @@
 
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 
 #include "base/stdio_tag.h"
 #include "segment/layout.h"
 #include "worker/job/stdio_block.h"
+#include "worker/job/stdio_call.h"
 
 #pragma weak __errno_location
 #pragma weak getenv
 #pragma weak setvbuf
 #pragma weak stdout
-#pragma weak syscall
 
 /* Then libc's struct stat is the kernel's. */
 _Static_assert(sizeof(long) == 8, "a machine of 64 bits");
@@ -52,7 +50,7 @@ is_open_on(int fd, const struct stdio_pipe *pipe)
 {
 	struct stat st;
 
-	return syscall(SYS_fstat, fd, &st) == 0 && st.st_dev == pipe->dev &&
+	return STDIO_CALL(SYS_fstat, fd, &st) == 0 && st.st_dev == pipe->dev &&
 		st.st_ino == pipe->ino;
 }
 
@@ -69,10 +67,10 @@ segment_size(const char *text, int *fd)
 		return 0;
 	p = stdio_tag_number(p + 1, &inode);
 	*fd = (int)number;
-	if (p == NULL || *p != '\0' || syscall(SYS_fstat, *fd, &st) == -1 ||
+	if (p == NULL || *p != '\0' || STDIO_CALL(SYS_fstat, *fd, &st) < 0 ||
 		st.st_ino != inode || !S_ISREG(st.st_mode))
 		return 0;
-	number = (uint64_t)syscall(SYS_fcntl, *fd, F_GET_SEALS);
+	number = (uint64_t)STDIO_CALL(SYS_fcntl, *fd, F_GET_SEALS);
 	return (number & (F_SEAL_SHRINK | F_SEAL_SEAL)) ==
 			(F_SEAL_SHRINK | F_SEAL_SEAL) ?
 		(uint64_t)st.st_size :
@@ -83,17 +81,16 @@ segment_size(const char *text, int *fd)
 static void
 mark_slot(int fd, uint32_t rank, size_t len)
 {
-	char *map = (char *)syscall(SYS_mmap, NULL, len, PROT_READ | PROT_WRITE,
-		MAP_SHARED, fd, (off_t)0);
+	char *map = stdio_call_map(len, PROT_READ | PROT_WRITE, MAP_SHARED, fd);
 	const struct segment_head *head = (void *)map;
 
-	if (map == MAP_FAILED)
+	if (map == NULL)
 		return;
 	if (head->magic == SEGMENT_MAGIC && head->version == SEGMENT_VERSION &&
 		rank < head->slots)
 		segment_meet((void *)(map + segment_slot_at(rank)),
-			(uint32_t)syscall(SYS_getpid));
-	syscall(SYS_munmap, map, len);
+			(uint32_t)STDIO_CALL(SYS_getpid));
+	STDIO_CALL(SYS_munmap, map, len);
 }
 
 static void
@@ -125,7 +122,7 @@ set_buffering(void)
 	int saved;
 
 	if (!HERE(__errno_location) || !HERE(getenv) || !HERE(setvbuf) ||
-		!HERE(stdout) || !HERE(syscall))
+		!HERE(stdout) || !stdio_call_is_here())
 		return;
 	text = getenv("XRUN_STDIO");
 	if (text == NULL || !stdio_tag_parse(text, &tag))

@@ -21,25 +21,39 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 
 #include "worker/job/stdio_block.h"
+#include "worker/job/stdio_call.h"
 #include "worker/job/stdio_hook.h"
+#include "worker/job/stdio_stack.h"
 
 #pragma weak __errno_location
 #pragma weak stdout
-#pragma weak syscall
 
-#define BLOCK_LINE_BUF     0x200 /* _IO_LINE_BUF of glibc's libio.h */
-#define BLOCK_UNBUFFERED   0x2   /* _IO_UNBUFFERED */
-#define BLOCK_FEW          16    /* calls in a tick: lines are rare again */
-#define BLOCK_WAIT_NS      100000000LL /* for a lock that another thread holds */
-#define BLOCK_SIGNAL_NS    1000000000LL /* until a signal ends the process */
-#define BLOCK_POLL_NS      200000LL     /* between tries of the lock */
-#define BLOCK_SIGNAL_STACK (32 << 10)
-#define BLOCK_STACK        (256 << 10)
-#define BLOCK_CALLS_MAX    (1 << 20)
-#define NS_PER_S           1000000000LL
+#define BLOCK_LINE_BUF   0x200  /* _IO_LINE_BUF of glibc's libio.h */
+#define BLOCK_UNBUFFERED 0x2    /* _IO_UNBUFFERED */
+#define BLOCK_UNLOCKED   0x8000 /* _IO_USER_LOCK: see __fsetlocking(3) */
+#define BLOCK_FLAGS      (BLOCK_LINE_BUF | BLOCK_UNBUFFERED | BLOCK_UNLOCKED)
+#define BLOCK_FEW        16          /* calls in a tick: lines are rare again */
+#define BLOCK_WAIT_NS    100000000LL /* for a lock that another thread holds */
+#define BLOCK_SIGNAL_NS  1000000000LL /* until a signal ends the process */
+#define BLOCK_GONE_NS    1000000000LL /* until the kernel forgets a thread */
+#define BLOCK_POLL_NS    200000LL     /* between tries of the lock */
+#define BLOCK_STACK      (256 << 10)
+#define BLOCK_CALLS_MAX  (1 << 20)
+#define BLOCK_FUTILE     2 /* of block.asked: the asking thread could not wait */
+#define NS_PER_S         1000000000LL
+
+/* All signals but 32 and 33. glibc sends these to every thread, and waits until
+ * each thread has handled them: see nptl(7). */
+#define BLOCK_SIGNALS (~(3L << 31))
+
+/* _IO_lock_t of glibc. block_begin() verifies it. */
+struct block_lock {
+	int lock;
+	int count;
+	void *owner;
+};
 
 /* Found when block mode first begins. */
 static struct {
@@ -51,18 +65,18 @@ static struct {
 	int (*attr_setstacksize)(pthread_attr_t *, size_t);
 	int (*attr_setdetachstate)(pthread_attr_t *, int);
 	int (*sigaction)(int, const struct sigaction *, struct sigaction *);
-	int (*sigaltstack)(const stack_t *, stack_t *);
 	int (*atfork)(void (*)(void), void (*)(void), void (*)(void), void *);
+	int (*clock)(clockid_t, struct timespec *); /* no system call */
 } libc;
 
 static struct {
-	bool allowed;  /* stdout is xrun's pipe */
-	bool prepared; /* libc is complete, fork handlers are installed */
-	int32_t calls; /* until the next check */
-	int64_t last;  /* ns of the last check */
-	long owner;    /* process of the thread; 0: it had none yet */
-	long seccomp;  /* mode at the start */
-	uint64_t dev;  /* of stdout */
+	bool allowed;    /* stdout is xrun's pipe */
+	bool prepared;   /* libc is complete, fork handlers are installed */
+	int32_t calls;   /* until the next check */
+	int64_t checked; /* ns of the last check */
+	long owner;      /* process of the thread; 0: it had none yet */
+	long seccomp;    /* mode at the start */
+	uint64_t dev;    /* of stdout */
 	uint64_t ino;
 	FILE *file; /* stdout when the thread began: a program may change it */
 
@@ -73,6 +87,7 @@ static struct {
 	int32_t forks;   /* threads between the handlers of fork(2) */
 	int32_t deferred; /* a signal that the thread will send; 0 */
 	long thread;      /* its number */
+	long last; /* number of a thread that the kernel may still know; 0 */
 } block;
 
 static siginfo_t block_info; /* before block.deferred is set */
@@ -88,7 +103,7 @@ block_now(void)
 {
 	struct timespec t;
 
-	syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &t);
+	libc.clock(CLOCK_MONOTONIC, &t);
 	return t.tv_sec * NS_PER_S + t.tv_nsec;
 }
 
@@ -97,13 +112,13 @@ block_wait(int32_t *word, int32_t value, int64_t ns)
 {
 	struct timespec t = { ns / NS_PER_S, ns % NS_PER_S };
 
-	syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, &t, NULL, 0);
+	STDIO_CALL(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, &t, NULL, 0);
 }
 
 static void
 block_wake(int32_t *word)
 {
-	syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+	STDIO_CALL(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
 }
 
 static int32_t
@@ -131,18 +146,18 @@ block_write(const char **at, const char *end, int64_t limit)
 
 	while (*at < end) {
 		if (limit != 0 &&
-			syscall(SYS_ppoll, &p, 1L, &turn, NULL, 8L) == 0) {
+			STDIO_CALL(SYS_ppoll, &p, 1, &turn, NULL, 8) == 0) {
 			if (block_now() > limit)
 				return false;
 			continue;
 		}
 		n = end - *at < PIPE_BUF ? end - *at : PIPE_BUF;
-		n = syscall(SYS_write, STDOUT_FILENO, *at, n);
+		n = STDIO_CALL(SYS_write, STDOUT_FILENO, *at, n);
 		if (n > 0)
 			*at += n;
-		else if (n == -1 && errno == EAGAIN)
-			syscall(SYS_ppoll, &p, 1L, NULL, NULL, 8L);
-		else if (n != -1 || errno != EINTR)
+		else if (n == -EAGAIN)
+			STDIO_CALL(SYS_ppoll, &p, 1, NULL, NULL, 8);
+		else if (n != -EINTR)
 			return false;
 	}
 	return true;
@@ -188,6 +203,33 @@ block_set_mode(bool lines)
 	}
 }
 
+static void *
+block_self(void)
+{
+	void *self;
+
+	__asm__("movq %%fs:16, %0" : "=r"(self));
+	return self;
+}
+
+/* Returns true if the calling thread holds the lock of stdout. */
+static bool
+block_holds(void)
+{
+	const struct block_lock *l = (const void *)block.file->_lock;
+
+	return __atomic_load_n(&l->owner, __ATOMIC_RELAXED) == block_self();
+}
+
+/* Of a thread that has taken the lock once. */
+static bool
+block_knows_lock(void)
+{
+	const struct block_lock *l = (const void *)block.file->_lock;
+
+	return l != NULL && l->lock != 0 && l->count == 1 && block_holds();
+}
+
 /* Written by whole lines, as the agent set it, and not turned elsewhere since. */
 static bool
 block_fits(void)
@@ -197,9 +239,8 @@ block_fits(void)
 
 	return f->_fileno == STDOUT_FILENO && f->_IO_write_base != NULL &&
 		f->_IO_write_base == f->_IO_buf_base &&
-		(f->_flags & (BLOCK_LINE_BUF | BLOCK_UNBUFFERED)) ==
-		BLOCK_LINE_BUF &&
-		syscall(SYS_fstat, STDOUT_FILENO, &st) == 0 &&
+		(f->_flags & BLOCK_FLAGS) == BLOCK_LINE_BUF &&
+		STDIO_CALL(SYS_fstat, STDOUT_FILENO, &st) == 0 &&
 		st.st_dev == block.dev && st.st_ino == block.ino;
 }
 
@@ -213,8 +254,8 @@ block_die(int sig, siginfo_t *info)
 	const struct sigaction usual = { .sa_handler = SIG_DFL };
 
 	libc.sigaction(sig, &usual, NULL);
-	syscall(SYS_rt_tgsigqueueinfo, syscall(SYS_getpid), syscall(SYS_gettid),
-		sig, info);
+	STDIO_CALL(SYS_rt_tgsigqueueinfo, STDIO_CALL(SYS_getpid),
+		STDIO_CALL(SYS_gettid), sig, info);
 }
 
 /* Returns true if the thread that handles the signal caused it. */
@@ -222,20 +263,28 @@ static bool
 block_is_own(int sig, const siginfo_t *info)
 {
 	if (info->si_code == SI_TKILL)
-		return info->si_pid == (pid_t)syscall(SYS_getpid);
+		return info->si_pid == (pid_t)STDIO_CALL(SYS_getpid);
 	return info->si_code > 0 &&
 		(sig == SIGSEGV || sig == SIGBUS || sig == SIGILL ||
 			sig == SIGFPE || sig == SIGTRAP || sig == SIGSYS);
 }
 
-/* Returns true if block mode has ended within @ns. A thread that waits for the
+/* Returns true if block mode has ended within @ns. If the caller itself holds the
+ * lock of stdout, which a signal handler may do, this is impossible: returns at
+ * once, and block mode ends when the lock is free. A thread that waits for the
  * reader is waited for, up to BLOCK_SIGNAL_NS if @bounded. */
 static bool
 block_ask(int64_t ns, bool bounded)
 {
 	int64_t begin = block_now(), past = 0;
 
-	block_set(&block.asked, 1);
+	if (block_holds()) {
+		block_set(&block.asked, BLOCK_FUTILE);
+		block_wake(&block.asked);
+		return block_get(&stdio_hook_armed) == 0;
+	}
+	if (block_get(&block.asked) == 0)
+		block_set(&block.asked, 1);
 	block_wake(&block.asked);
 	while (block_get(&stdio_hook_armed) != 0) {
 		past = block_now() - begin;
@@ -262,9 +311,9 @@ block_write_rest(void)
 static bool
 block_is_owner(void)
 {
-	return block.owner == syscall(SYS_getpid) &&
+	return block.owner == STDIO_CALL(SYS_getpid) &&
 		__atomic_load_n(&block.thread, __ATOMIC_SEQ_CST) !=
-		syscall(SYS_gettid);
+		STDIO_CALL(SYS_gettid);
 }
 
 /* A signal from elsewhere may interrupt a thread that uses stdout. This thread has
@@ -302,7 +351,7 @@ block_handle(bool begin)
 	long *mask = (void *)&ours.sa_mask;
 
 	ours.sa_sigaction = block_on_signal;
-	mask[0] = -1;
+	mask[0] = BLOCK_SIGNALS;
 	for (size_t i = 0; i < sizeof(fatal); i++) {
 		if (libc.sigaction(fatal[i], NULL, &now) == -1)
 			continue;
@@ -311,21 +360,6 @@ block_handle(bool begin)
 		else if (!begin && now.sa_sigaction == block_on_signal)
 			libc.sigaction(fatal[i], &usual, NULL);
 	}
-}
-
-/* For a signal that comes because the stack is full; of the thread that prints.
- * Made once, and stays. */
-static void
-block_give_stack(void)
-{
-	stack_t now, ours = { .ss_size = BLOCK_SIGNAL_STACK };
-
-	if (libc.sigaltstack(NULL, &now) != 0 || !(now.ss_flags & SS_DISABLE))
-		return;
-	ours.ss_sp = (void *)syscall(SYS_mmap, NULL, ours.ss_size,
-		PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0L);
-	if (ours.ss_sp != MAP_FAILED)
-		libc.sigaltstack(&ours, NULL);
 }
 
 /* --- the thread ------------------------------------------------------------- */
@@ -338,7 +372,7 @@ block_lock(int64_t limit)
 
 		if (block_now() > limit)
 			return false;
-		syscall(SYS_nanosleep, &turn, NULL);
+		STDIO_CALL(SYS_nanosleep, &turn, NULL);
 	}
 	return true;
 }
@@ -350,7 +384,9 @@ block_begin(void)
 
 	if (!block_lock(block_now() + BLOCK_WAIT_NS))
 		return false;
-	fits = block_fits() && block_get(&block.forks) == 0;
+	if (!block_knows_lock())
+		block.allowed = false;
+	fits = block.allowed && block_fits() && block_get(&block.forks) == 0;
 	if (fits) {
 		block_handle(true);
 		stdio_hook_calls = INT32_MAX;
@@ -409,21 +445,32 @@ block_finish(void)
 	libc.funlockfile(block.file);
 }
 
+/* Calls until block mode may begin again. */
+static int32_t
+block_next(int32_t asked)
+{
+	if (!block.allowed)
+		return INT32_MAX;
+	if (asked == 0)
+		return STDIO_BLOCK_CALLS;
+	if (asked == BLOCK_FUTILE || block.calls > BLOCK_CALLS_MAX / 2)
+		return BLOCK_CALLS_MAX;
+	return block.calls * 2;
+}
+
 static void *
 block_run(void *arg)
 {
-	long none = 0;
+	long none = 0, self = STDIO_CALL(SYS_gettid);
 	int sig;
 
 	(void)arg;
-	__atomic_store_n(&block.thread, syscall(SYS_gettid), __ATOMIC_SEQ_CST);
+	__atomic_store_n(&block.thread, self, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&block.last, self, __ATOMIC_SEQ_CST);
 	if (block_begin()) {
 		block_stay();
-		block.calls = block_get(&block.asked) == 0 ? STDIO_BLOCK_CALLS :
-							     block.calls * 2;
-		if (block.calls > BLOCK_CALLS_MAX)
-			block.calls = BLOCK_CALLS_MAX;
 		block_finish();
+		block.calls = block_next(block_get(&block.asked));
 		block_handle(false);
 		stdio_hook_calls = block.calls;
 		block_set(&stdio_hook_armed, 0);
@@ -433,10 +480,11 @@ block_run(void *arg)
 	if (sig != 0) {
 		/* A thread may send such a signal to itself only. */
 		block_die(sig, &block_info);
-		syscall(SYS_rt_sigprocmask, SIG_SETMASK, &none, NULL, 8L);
+		STDIO_CALL(SYS_rt_sigprocmask, SIG_SETMASK, &none, NULL, 8L);
 	}
 	__atomic_store_n(&block.thread, 0, __ATOMIC_SEQ_CST);
 	block_set(&block.running, 0);
+	block_wake(&block.running);
 	return NULL;
 }
 
@@ -469,8 +517,8 @@ block_in_child(void)
 	stdio_hook_calls = block.calls;
 	block.running = block.asked = block.writing = block.forks = 0;
 	block.deferred = 0;
-	block.thread = 0;
-	block.owner = syscall(SYS_getpid);
+	block.thread = block.last = 0;
+	block.owner = STDIO_CALL(SYS_getpid);
 }
 
 /* --- beginning ---------------------------------------------------------------- */
@@ -488,25 +536,26 @@ block_find_functions(void)
 	libc.attr_setdetachstate =
 		stdio_hook_find("pthread_attr_setdetachstate");
 	libc.sigaction = stdio_hook_find("sigaction");
-	libc.sigaltstack = stdio_hook_find("sigaltstack");
 	libc.atfork = stdio_hook_find("__register_atfork");
 	return libc.ftrylockfile != NULL && libc.funlockfile != NULL &&
 		libc.pthread_create != NULL && libc.attr_init != NULL &&
 		libc.attr_setstacksize != NULL &&
 		libc.attr_setdetachstate != NULL && libc.sigaction != NULL &&
-		libc.sigaltstack != NULL && libc.atfork != NULL;
+		libc.atfork != NULL;
 }
 
 /* A program that has confined itself since its start may not be allowed to make
- * threads. */
+ * threads. One that imports __overflow() contains putc_unlocked(), which changes
+ * stdout without its lock: then no other thread may touch it. */
 static bool
 block_prepare(void)
 {
-	if (syscall(SYS_prctl, PR_GET_SECCOMP, 0L, 0L, 0L, 0L) != block.seccomp)
+	if (STDIO_CALL(SYS_prctl, PR_GET_SECCOMP) != block.seccomp)
 		return false;
 	if (block.prepared)
 		return true;
 	block.prepared = block_find_functions() &&
+		!stdio_hook_imports("__overflow") &&
 		libc.atfork(block_before_fork, block_after_fork, block_in_child,
 			NULL) == 0;
 	return block.prepared;
@@ -516,7 +565,7 @@ block_prepare(void)
 static bool
 block_start(void)
 {
-	long all = -1, before;
+	long all = BLOCK_SIGNALS, before;
 	pthread_attr_t attr;
 	pthread_t thread;
 	bool made;
@@ -525,9 +574,9 @@ block_start(void)
 		return false;
 	libc.attr_setstacksize(&attr, BLOCK_STACK);
 	libc.attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, 8L);
+	STDIO_CALL(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, 8L);
 	made = libc.pthread_create(&thread, &attr, block_run, NULL) == 0;
-	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, 8L);
+	STDIO_CALL(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, 8L);
 	return made;
 }
 
@@ -536,32 +585,45 @@ stdio_block_allow(uint64_t dev, uint64_t ino)
 {
 	block.dev = dev;
 	block.ino = ino;
-	block.seccomp = syscall(SYS_prctl, PR_GET_SECCOMP, 0L, 0L, 0L, 0L);
+	block.seccomp = STDIO_CALL(SYS_prctl, PR_GET_SECCOMP);
 	block.calls = STDIO_BLOCK_CALLS;
 	stdio_hook_calls = block.calls;
 	block.allowed = true;
 }
 
+/* Returns true if the last calls came fast. */
+static bool
+block_is_fast(void)
+{
+	int64_t now, last = block.checked;
+
+	if (libc.clock == NULL)
+		libc.clock = stdio_hook_find("clock_gettime");
+	if (libc.clock == NULL) {
+		block.allowed = false;
+		return false;
+	}
+	now = block_now();
+	block.checked = now;
+	return last != 0 && now - last <= STDIO_BLOCK_NS;
+}
+
 void
 stdio_block_check(bool is_stdout)
 {
-	int64_t now, last = block.last;
-
 	stdio_hook_calls = INT32_MAX;
 	if (!block.allowed || block_get(&stdio_hook_armed) != 0)
 		return;
 	stdio_hook_calls = block.calls;
-	now = block_now();
-	block.last = now;
-	if (!is_stdout || now - last > STDIO_BLOCK_NS ||
-		(block.owner != 0 && block.owner != syscall(SYS_getpid)) ||
+	if (!block_is_fast() || !is_stdout ||
+		(block.owner != 0 && block.owner != STDIO_CALL(SYS_getpid)) ||
 		__atomic_exchange_n(&block.running, 1, __ATOMIC_SEQ_CST) != 0)
 		return;
 	block_set(&block.asked, 0);
-	block.owner = syscall(SYS_getpid);
+	block.owner = STDIO_CALL(SYS_getpid);
 	block.file = stdout;
 	if (block_prepare()) {
-		block_give_stack();
+		stdio_stack_give();
 		if (block_start())
 			return;
 	}
@@ -577,13 +639,43 @@ stdio_block_end(void)
 		block_ask(BLOCK_WAIT_NS, false);
 }
 
+/* The kernel counts a thread for a moment after it has ended. */
+void
+stdio_block_end_thread(void)
+{
+	const struct timespec turn = { .tv_nsec = BLOCK_POLL_NS };
+	int64_t limit;
+
+	if (block.owner == 0 || !block_is_owner() ||
+		(block_get(&block.running) == 0 && block.last == 0))
+		return;
+	block_ask(BLOCK_WAIT_NS, false);
+	limit = block_now() + BLOCK_GONE_NS;
+	while (!block_holds() && block_now() < limit) {
+		if (block_get(&block.running) != 0)
+			block_wait(&block.running, 1, BLOCK_POLL_NS);
+		else if (stdio_stack_thread_exists(block.last))
+			STDIO_CALL(SYS_nanosleep, &turn);
+		else
+			break;
+	}
+	if (block_get(&block.running) == 0)
+		block.last = 0;
+}
+
+void
+stdio_block_forbid(void)
+{
+	block.allowed = false;
+	stdio_hook_calls = INT32_MAX;
+	stdio_block_end_thread();
+}
+
 /* After the program's own functions, before libc writes what is left: that
  * happens without a lock. */
 __attribute__((destructor)) static void
 block_at_exit(void)
 {
-	if (!block.allowed)
-		return;
 	block.allowed = false;
 	stdio_block_end();
 }

@@ -15,11 +15,16 @@
  * descriptor 1, of stdout or of a signal's action, and before write(1). While it
  * lasts, the agent handles those signals that would end the process; each handler
  * lets the thread write the lines and then lets the signal end the process.
- * Lines are lost if SIGKILL ends a process in block mode: those of the last
- * 20 ms.
+ * Lines are lost if SIGKILL of another process ends one in block mode: those of
+ * the last 20 ms.
  *
  * Only whole lines are written early, so a child has the same unfinished line in
  * its copy of the buffer as in line mode.
+ *
+ * If a program can change stdout without its lock, block mode never begins:
+ * programs that import __overflow() (putc_unlocked() is expanded by the compiler),
+ * and streams after __fsetlocking(). Nor does it after the program has confined
+ * itself by seccomp(2): the kernel might end it for a system call of the agent.
  *
  * The thread alone changes stdout, with the lock of stdout held. All others ask it
  * and wait, so the agent never enters stdio in a signal handler.
@@ -46,5 +51,12 @@ void stdio_block_check(bool is_stdout);
  * unless the calling thread, in a signal handler, interrupted its own use of
  * stdout. */
 void stdio_block_end(void);
+
+/* stdio_block_end_thread() - the same, and returns when the thread exists no
+ * longer: some system calls fail in a process of several threads. */
+void stdio_block_end_thread(void);
+
+/* stdio_block_forbid() - the same, and block mode never begins again. */
+void stdio_block_forbid(void);
 
 #endif /* WORKER_JOB_STDIO_BLOCK_H */

@@ -61,6 +61,18 @@ stdio_hook_enter:
 	.cfi_endproc
 	.size	stdio_hook_enter, . - stdio_hook_enter
 
+/* Stands for a function that was called already: stdio_hook_slow() has put its
+ * result into the first argument. */
+	.globl	stdio_hook_result
+	.hidden	stdio_hook_result
+	.type	stdio_hook_result, @function
+stdio_hook_result:
+	.cfi_startproc
+	movq	%rdi, %rax
+	ret
+	.cfi_endproc
+	.size	stdio_hook_result, . - stdio_hook_result
+
 #define BEGIN(name) \
 	.globl	name; \
 	.type	name, @function; \
@@ -101,7 +113,22 @@ name: \
 	jne	1f; \
 	END(name, index)
 
-#define EXEC(name, index) \
+/* seccomp(2) and prctl(2) may confine the program. */
+#define CALL(name, index) \
+	BEGIN(name); \
+	cmpl	$0, stdio_hook_armed(%rip); \
+	jne	1f; \
+	cmpl	$317, %edi; \
+	je	1f; \
+	cmpl	$157, %edi; \
+	je	1f; \
+	END(name, index)
+
+#define PLAIN(name, index) \
+	BEGIN(name); \
+	END(name, index)
+
+#define ALWAYS(name, index) \
 	BEGIN(name); \
 	jmp	1f; \
 	END(name, index)
@@ -111,7 +138,13 @@ name: \
 #define HOOK_END(name)		      OTHER(name, __COUNTER__)
 #define HOOK_FD(name, fd)	      OTHER(name, __COUNTER__)
 #define HOOK_STREAM(name, stream)     OTHER(name, __COUNTER__)
-#define HOOK_EXEC(name, file, env)    EXEC(name, __COUNTER__)
+#define HOOK_UNLOCKED(name)	      PLAIN(name, __COUNTER__)
+#define HOOK_KILL(name, sig)	      OTHER(name, __COUNTER__)
+#define HOOK_ALONE(name)	      ALWAYS(name, __COUNTER__)
+#define HOOK_STACK(name)	      ALWAYS(name, __COUNTER__)
+#define HOOK_PRCTL(name)	      ALWAYS(name, __COUNTER__)
+#define HOOK_CALL(name)		      CALL(name, __COUNTER__)
+#define HOOK_EXEC(name, file, env)    ALWAYS(name, __COUNTER__)
 
 #include "worker/job/stdio_hook.def"
 

@@ -2,12 +2,17 @@
 /* stdio_hook.c - see stdio_hook.h. Links with nothing: see preload.c. */
 #include <errno.h>
 #include <link.h>
+#include <signal.h>
 #include <stdio.h>
 #include <unistd.h>
+
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 
 #include "worker/job/stdio_block.h"
 #include "worker/job/stdio_exec.h"
 #include "worker/job/stdio_hook.h"
+#include "worker/job/stdio_stack.h"
 
 #pragma weak __errno_location
 #pragma weak _r_debug
@@ -21,6 +26,7 @@
 
 #pragma GCC visibility push(hidden)
 extern ElfW(Dyn) _DYNAMIC[];
+void stdio_hook_result(void);
 #pragma GCC visibility pop
 
 static const struct {
@@ -34,6 +40,12 @@ static const struct {
 #define HOOK_END(name)                { #name, STDIO_HOOK_END, 0, 0 },
 #define HOOK_FD(name, fd)             { #name, STDIO_HOOK_FD, fd, 0 },
 #define HOOK_STREAM(name, stream)     { #name, STDIO_HOOK_STREAM, stream, 0 },
+#define HOOK_UNLOCKED(name)           { #name, STDIO_HOOK_UNLOCKED, 0, 0 },
+#define HOOK_KILL(name, sig)          { #name, STDIO_HOOK_KILL, sig, 0 },
+#define HOOK_ALONE(name)              { #name, STDIO_HOOK_ALONE, 0, 0 },
+#define HOOK_STACK(name)              { #name, STDIO_HOOK_STACK, 0, 0 },
+#define HOOK_PRCTL(name)              { #name, STDIO_HOOK_PRCTL, 0, 0 },
+#define HOOK_CALL(name)               { #name, STDIO_HOOK_CALL, 0, 0 },
 #define HOOK_EXEC(name, file, env)    { #name, STDIO_HOOK_EXEC, file, env },
 #include "worker/job/stdio_hook.def"
 };
@@ -216,6 +228,56 @@ stdio_hook_find(const char *name)
 	return stdio_hook_find_file(name, &file);
 }
 
+/* Each imported function has a relocation. @size: of @r, in bytes. */
+static bool
+hook_relocates(const struct hook_object *o, const ElfW(Rela) * r, size_t size,
+	const char *name)
+{
+	for (size_t i = 0; r != NULL && i < size / sizeof(*r); i++) {
+		const ElfW(Sym) *s = &o->symbol[ELF64_R_SYM(r[i].r_info)];
+
+		if (ELF64_R_SYM(r[i].r_info) != 0 && s->st_shndx == SHN_UNDEF &&
+			hook_is_same(o->text + s->st_name, name))
+			return true;
+	}
+	return false;
+}
+
+static bool
+hook_object_imports(const struct link_map *l, const char *name)
+{
+	struct hook_object o = hook_object_of(l->l_addr, l->l_ld);
+	const void *rela = NULL, *plt = NULL;
+	size_t rela_size = 0, plt_size = 0;
+
+	for (const ElfW(Dyn) *d = l->l_ld; d->d_tag != DT_NULL; d++) {
+		if (d->d_tag == DT_RELA)
+			rela = hook_pointer(l->l_addr, d->d_un.d_ptr);
+		else if (d->d_tag == DT_JMPREL)
+			plt = hook_pointer(l->l_addr, d->d_un.d_ptr);
+		else if (d->d_tag == DT_RELASZ)
+			rela_size = d->d_un.d_val;
+		else if (d->d_tag == DT_PLTRELSZ)
+			plt_size = d->d_un.d_val;
+	}
+	return o.symbol != NULL && o.text != NULL &&
+		(hook_relocates(&o, rela, rela_size, name) ||
+			hook_relocates(&o, plt, plt_size, name));
+}
+
+bool
+stdio_hook_imports(const char *name)
+{
+	const struct link_map *l = hook_self();
+
+	if (l == NULL)
+		return true;
+	for (l = _r_debug.r_map; l != NULL; l = l->l_next)
+		if (hook_object_imports(l, name))
+			return true;
+	return false;
+}
+
 const char *
 stdio_hook_path(void)
 {
@@ -233,6 +295,29 @@ hook_is_stdout(int arg, const uint64_t *args)
 		(HERE(stdout) && (void *)args[arg] == (void *)stdout);
 }
 
+/* System calls that a program makes by number, and that concern stdout as the
+ * functions of the same names do; @fd: the argument that has to be descriptor 1. */
+static bool
+hook_call_concerns(const uint64_t *args)
+{
+	static const struct {
+		uint16_t number;
+		int8_t fd;
+	} calls[] = { { SYS_write, 1 }, { SYS_writev, 1 }, { SYS_close, 1 },
+		{ SYS_sendfile, 1 }, { SYS_splice, 3 }, { SYS_dup2, 2 },
+		{ SYS_dup3, 2 }, { SYS_fork, 0 }, { SYS_vfork, 0 },
+		{ SYS_clone, 0 }, { SYS_clone3, 0 }, { SYS_execve, 0 },
+		{ SYS_execveat, 0 }, { SYS_exit_group, 0 }, { SYS_kill, 0 },
+		{ SYS_tkill, 0 }, { SYS_tgkill, 0 }, { SYS_rt_sigaction, 0 },
+		{ SYS_close_range, 0 } };
+
+	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
+		if (args[0] == calls[i].number)
+			return calls[i].fd == 0 ||
+				(int)args[calls[i].fd] == STDOUT_FILENO;
+	return false;
+}
+
 static bool
 hook_concerns_stdout(uint32_t index, const uint64_t *args)
 {
@@ -243,54 +328,85 @@ hook_concerns_stdout(uint32_t index, const uint64_t *args)
 		return (int)args[arg] == STDOUT_FILENO;
 	case STDIO_HOOK_STREAM:
 		return hook_is_stdout(arg, args);
-	default:
+	case STDIO_HOOK_KILL:
+		return (int)args[arg] == SIGKILL;
+	case STDIO_HOOK_CALL:
+		return hook_call_concerns(args);
+	case STDIO_HOOK_END:
+	case STDIO_HOOK_EXEC:
 		return true;
+	default:
+		return false;
 	}
+}
+
+/* The name without "_unlocked". */
+static void
+hook_copy_name(const char *name, char *out)
+{
+	while (*name != '\0' && !hook_is_same(name, "_unlocked"))
+		*out++ = *name++;
+	*out = '\0';
 }
 
 static void *
 hook_target(uint32_t index)
 {
 	void *at = __atomic_load_n(&stdio_hook_real[index], __ATOMIC_RELAXED);
+	char name[sizeof(hooks[0].name)];
 
-	if (at == NULL)
-		at = stdio_hook_find(hooks[index].name);
+	if (at != NULL)
+		return at;
+	hook_copy_name(hooks[index].name, name);
+	at = stdio_hook_find(name);
 	if (at == NULL)
 		__builtin_trap(); /* a program calls what its libc lacks */
 	__atomic_store_n(&stdio_hook_real[index], at, __ATOMIC_RELAXED);
 	return at;
 }
 
-static void *
-hook_exec(uint32_t index, uint64_t *args)
+/* What has to be done whether or not there is block mode. */
+static void
+hook_always(int kind, const uint64_t *args)
 {
-	int file = hooks[index].arg, env = hooks[index].env;
-	struct stdio_exec e = {
-		.file = file == HOOK_NO_FILE ? NULL : (const char *)args[file],
-		.env = env == HOOK_ENVIRON ? NULL : (char **)args[env],
-	};
-
-	stdio_exec_prepare(&e);
-	if (env != HOOK_ENVIRON)
-		args[env] = (uint64_t)e.env;
-	return hook_target(index);
+	if (kind == STDIO_HOOK_ALONE)
+		stdio_block_end_thread();
+	else if (kind == STDIO_HOOK_STACK)
+		stdio_stack_take();
+	else if (kind == STDIO_HOOK_PRCTL && (int)args[0] == PR_SET_SECCOMP)
+		stdio_block_forbid();
+	else if (kind == STDIO_HOOK_CALL &&
+		(args[0] == SYS_seccomp ||
+			(args[0] == SYS_prctl &&
+				(int)args[1] == PR_SET_SECCOMP)))
+		stdio_block_forbid();
+	else if (kind == STDIO_HOOK_CALL && stdio_hook_armed != 0 &&
+		(args[0] == SYS_unshare || args[0] == SYS_setns))
+		stdio_block_end_thread();
 }
 
 void *
-stdio_hook_slow(uint64_t *args, uint32_t index)
+stdio_hook_slow(struct stdio_hook_frame *frame, uint32_t index)
 {
-	bool writes = hooks[index].kind <= STDIO_HOOK_CHAR;
+	int kind = hooks[index].kind;
+	bool writes = kind <= STDIO_HOOK_CHAR;
 	int saved = HERE(__errno_location) ? errno : 0;
-	void *target;
+	struct stdio_exec exec;
 
 	if (writes && stdio_hook_calls < 0)
-		stdio_block_check(hook_is_stdout(hooks[index].arg, args));
-	else if (!writes && stdio_hook_armed != 0 &&
-		hook_concerns_stdout(index, args))
+		stdio_block_check(hook_is_stdout(hooks[index].arg,
+			frame->args));
+	hook_always(kind, frame->args);
+	if (!writes && stdio_hook_armed != 0 &&
+		hook_concerns_stdout(index, frame->args))
 		stdio_block_end();
-	target = hooks[index].kind == STDIO_HOOK_EXEC ? hook_exec(index, args) :
-							hook_target(index);
 	if (HERE(__errno_location))
 		errno = saved;
-	return target;
+	exec = (struct stdio_exec){ .way = hooks[index].arg,
+		.env_at = hooks[index].env,
+		.frame = frame };
+	if (kind == STDIO_HOOK_EXEC &&
+		stdio_exec_run(&exec, hook_target(index)))
+		return (void *)stdio_hook_result;
+	return hook_target(index);
 }

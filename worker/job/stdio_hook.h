@@ -16,9 +16,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define HOOK_STDOUT  (-1)
-#define HOOK_ENVIRON (-1)
-#define HOOK_NO_FILE (-1)
+#define HOOK_STDOUT (-1)
+
+/* The environment of a program, if no argument is it: environ, and the arguments
+ * of the program are a list; the same, and the environment follows the list. */
+#define HOOK_ENVIRON  (-1)
+#define HOOK_LIST     (-2)
+#define HOOK_LIST_ENV (-3)
 
 enum stdio_hook_kind {
 	STDIO_HOOK_TEXT,
@@ -26,6 +30,12 @@ enum stdio_hook_kind {
 	STDIO_HOOK_END,
 	STDIO_HOOK_FD,
 	STDIO_HOOK_STREAM,
+	STDIO_HOOK_UNLOCKED,
+	STDIO_HOOK_KILL,
+	STDIO_HOOK_ALONE,
+	STDIO_HOOK_STACK,
+	STDIO_HOOK_PRCTL,
+	STDIO_HOOK_CALL,
 	STDIO_HOOK_EXEC,
 };
 
@@ -36,10 +46,16 @@ extern int32_t stdio_hook_calls;
 /* Nonzero while stdout is written in blocks. */
 extern int32_t stdio_hook_armed;
 
-/* stdio_hook_slow() - does what has to be done before function @index is called
- * with @args, its first six arguments, and may change them. Returns the address of
- * the function. Called by the entry points only. */
-void *stdio_hook_slow(uint64_t *args, uint32_t index);
+/* The saved registers and the stack of a call. */
+struct stdio_hook_frame {
+	uint64_t args[6]; /* may be changed */
+	uint64_t r10, rax, index, back;
+	uint64_t more[]; /* further arguments */
+};
+
+/* stdio_hook_slow() - does what has to be done before function @index is called.
+ * Returns the address of a function to jump to. Called by the entry points only. */
+void *stdio_hook_slow(struct stdio_hook_frame *frame, uint32_t index);
 
 /* stdio_hook_find() - the address of @name in the objects behind the agent, in
  * the order in which the loader searches them; NULL if there is none. Takes no
@@ -49,6 +65,10 @@ void *stdio_hook_find(const char *name);
 /* stdio_hook_find_file() - as stdio_hook_find(); @file receives the path of the object
  * that defines the function, and is valid only if there is one. */
 void *stdio_hook_find_file(const char *name, const char **file);
+
+/* stdio_hook_imports() - returns true if a loaded object uses the function @name of
+ * another object, or if this is unknown. */
+bool stdio_hook_imports(const char *name);
 
 /* stdio_hook_path() - the file name of the agent itself; "" if unknown. */
 const char *stdio_hook_path(void);
