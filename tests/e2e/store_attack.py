@@ -4,7 +4,9 @@
 
 Kinds: silent (COUNT connections that send nothing), hello (COUNT connections that
 ask for a challenge and send no proof), keys (requests without a proof, and after a
-wrong one), junk (COUNT connections with random bytes). Prints "held N" after the
+wrong one), bind (the same, bound to the device "lo"), close and reset (a request that
+sets /attack, and the end of the connection before it is accepted), key (prints
+whether /attack is set; auth=none), junk (COUNT connections with random bytes). Prints "held N" after the
 connections were made, then keeps them until the end of stdin; "read N" is the
 number of replies to requests, which must be 0.
 """
@@ -15,7 +17,7 @@ import socket
 import struct
 import sys
 
-HELLO, PROOF, VERSION = 64, 65, 2
+SET, CHECK, HELLO, PROOF, VERSION = 1, 6, 64, 65, 2
 MAGIC = b"xrun store"
 ONE_KEY = 2, 6, 3, 7, 5  # requests that need no more than a key
 
@@ -26,9 +28,12 @@ def frame(kind, ident, number, parts):
     return struct.pack("<I", len(body)) + body
 
 
-def connect(port):
-    s = socket.create_connection(("127.0.0.1", port), timeout=5)
+def connect(port, bind=False):
+    s = socket.socket()
     s.settimeout(5)
+    if bind:
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, b"lo\0")
+    s.connect(("127.0.0.1", port))
     return s
 
 
@@ -51,7 +56,7 @@ def replies(s, data):
     return count
 
 
-def keys(port):
+def keys(port, bind):
     hellos = [b"", frame(HELLO, 0, VERSION, [MAGIC]),
               frame(HELLO, 0, 1, [MAGIC]),
               frame(HELLO, 0, VERSION, [MAGIC, os.urandom(32)])]
@@ -63,11 +68,30 @@ def keys(port):
         for key in b"/rpc/dynamic/secret", b"/rpc/kind", b"/k":
             asks = b"".join(frame(op, op, 0, [key]) for op in ONE_KEY)
             try:
-                with connect(port) as s:
+                with connect(port, bind) as s:
                     count += replies(s, hello + asks)
             except OSError:
                 pass
     print("read", count, flush=True)
+
+
+def leave(port, reset):
+    """The server is stopped, so it accepts the connection later."""
+    s = connect(port)
+    s.sendall(frame(HELLO, 0, VERSION, [MAGIC]) + frame(SET, 1, 0, [b"/attack", b"x"]))
+    if reset:
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    s.close()
+    print("left", flush=True)
+
+
+def key(port):
+    with connect(port) as s:
+        s.sendall(frame(HELLO, 0, VERSION, [MAGIC]))
+        s.recv(4096)
+        s.sendall(frame(CHECK, 2, 0, [b"/attack"]))
+        reply = s.recv(4096)
+    print("key", struct.unpack("<q", reply[16:24])[0], flush=True)
 
 
 def hold(port, kind, count):
@@ -87,7 +111,12 @@ def hold(port, kind, count):
 
 
 if __name__ == "__main__":
-    if sys.argv[2] == "keys":
-        keys(int(sys.argv[1]))
+    number, what = int(sys.argv[1]), sys.argv[2]
+    if what in ("keys", "bind"):
+        keys(number, what == "bind")
+    elif what in ("close", "reset"):
+        leave(number, what == "reset")
+    elif what == "key":
+        key(number)
     else:
-        hold(int(sys.argv[1]), sys.argv[2], int(sys.argv[3]))
+        hold(number, what, int(sys.argv[3]))

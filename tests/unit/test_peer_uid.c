@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_peer_uid.c - the user at the other end of a connection (src/store/peer_uid.h). */
+#include <grp.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include "base/fd.h"
+#include "forked.h"
+#include "store/peer_uid.h"
+
+#define OTHER 1001
+
+enum pair_client { PAIR_PLAIN, PAIR_BOUND, PAIR_CLOSED, PAIR_RESET };
+
+struct pair {
+	int server, client;
+};
+
+static bool no_netlink;
+
+int __real_socket(int family, int type, int protocol);
+int __wrap_socket(int family, int type, int protocol);
+
+int
+__wrap_socket(int family, int type, int protocol)
+{
+	if (no_netlink && family == AF_NETLINK) {
+		errno = EPROTONOSUPPORT;
+		return -1;
+	}
+	return __real_socket(family, type, protocol);
+}
+
+static int
+pair_listen(int family, struct sockaddr_storage *at, socklen_t *len)
+{
+	struct sockaddr_in in = { .sin_family = AF_INET,
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct sockaddr_in6 in6 = { .sin6_family = AF_INET6,
+		.sin6_addr = IN6ADDR_LOOPBACK_INIT };
+	int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	*len = family == AF_INET ? sizeof(in) : sizeof(in6);
+	memcpy(at, family == AF_INET ? (void *)&in : (void *)&in6, *len);
+	if (fd == -1 || bind(fd, (struct sockaddr *)at, *len) == -1 ||
+		listen(fd, 1) == -1)
+		return -1;
+	getsockname(fd, (struct sockaddr *)at, len);
+	return fd;
+}
+
+static void
+pair_spoil(struct pair *p, enum pair_client kind)
+{
+	struct linger now = { .l_onoff = 1 };
+
+	if (kind == PAIR_PLAIN || kind == PAIR_BOUND)
+		return;
+	NEED(send(p->client, "x", 1, MSG_NOSIGNAL) == 1);
+	if (kind == PAIR_RESET)
+		setsockopt(p->client, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+	close(p->client);
+	p->client = -1;
+}
+
+/* A connection over the loopback; the client is ready before it is accepted. */
+static struct pair
+pair_make(int family, enum pair_client kind)
+{
+	struct pair p = { -1, -1 };
+	struct sockaddr_storage at;
+	socklen_t len;
+	int door = pair_listen(family, &at, &len);
+
+	NEED(door != -1);
+	p.client = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	NEED(p.client != -1);
+	if (kind == PAIR_BOUND)
+		NEED(setsockopt(p.client, SOL_SOCKET, SO_BINDTODEVICE, "lo",
+			     3) == 0);
+	NEED(connect(p.client, (struct sockaddr *)&at, len) == 0);
+	pair_spoil(&p, kind);
+	p.server = accept4(door, NULL, NULL, SOCK_CLOEXEC);
+	NEED(p.server != -1);
+	close(door);
+	return p;
+}
+
+static void
+pair_end(struct pair *p)
+{
+	fd_close(p->server);
+	fd_close(p->client);
+}
+
+static void
+expect_ours(int family, enum pair_client kind)
+{
+	struct pair p = pair_make(family, kind);
+	uid_t uid = geteuid() + 1;
+
+	EXPECT(peer_uid(p.server, &uid));
+	EXPECT_EQ(uid, geteuid());
+	EXPECT(!peer_is_foreign(p.server));
+	EXPECT(!peer_is_foreign(p.client));
+	pair_end(&p);
+}
+
+static void
+expect_unknown(enum pair_client kind)
+{
+	struct pair p = pair_make(AF_INET, kind);
+	uid_t uid;
+	char c;
+
+	EXPECT(!peer_uid(p.server, &uid));
+	EXPECT(peer_is_foreign(p.server));
+	/* What it sent could be read all the same. */
+	EXPECT_EQ(recv(p.server, &c, 1, MSG_DONTWAIT), 1);
+	pair_end(&p);
+}
+
+static void
+expect_all(void)
+{
+	expect_ours(AF_INET, PAIR_PLAIN);
+	expect_ours(AF_INET, PAIR_BOUND);
+	expect_unknown(PAIR_CLOSED);
+	expect_unknown(PAIR_RESET);
+}
+
+FORKED_TEST(peer_uid, a_socket_of_this_user_is_found_also_if_it_is_bound_to_lo)
+{
+	expect_all();
+}
+
+FORKED_TEST(peer_uid, without_sock_diag_the_tables_of_proc_are_read)
+{
+	no_netlink = true;
+	expect_all();
+}
+
+FORKED_TEST(peer_uid, ipv6_is_found_both_ways)
+{
+	struct sockaddr_storage at;
+	socklen_t len;
+	int fd = pair_listen(AF_INET6, &at, &len);
+
+	if (fd == -1)
+		return; /* a machine without IPv6 */
+	close(fd);
+	for (int i = 0; i < 2; i++) {
+		no_netlink = i == 1;
+		expect_ours(AF_INET6, PAIR_PLAIN);
+		expect_ours(AF_INET6, PAIR_BOUND);
+	}
+}
+
+static void
+connect_as_other(struct pair *p, const struct sockaddr_storage *at, bool bound)
+{
+	NEED(setgroups(0, NULL) == 0 && setresgid(OTHER, OTHER, OTHER) == 0 &&
+		setresuid(OTHER, OTHER, OTHER) == 0);
+	p->client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	NEED(p->client != -1);
+	if (bound)
+		NEED(setsockopt(p->client, SOL_SOCKET, SO_BINDTODEVICE, "lo",
+			     3) == 0);
+	NEED(connect(p->client, (const struct sockaddr *)at,
+		     sizeof(struct sockaddr_in)) == 0);
+}
+
+/* The client belongs to a child of another user, until that reads the end of the
+ * connection. */
+static void
+expect_foreign(bool bound)
+{
+	struct pair p = { -1, -1 };
+	struct sockaddr_storage at;
+	socklen_t len;
+	int door = pair_listen(AF_INET, &at, &len), status;
+	uid_t uid = 0;
+	char c;
+	pid_t pid;
+
+	NEED(door != -1);
+	pid = fork();
+	NEED(pid != -1);
+	if (pid == 0) {
+		close(door);
+		connect_as_other(&p, &at, bound);
+		_exit(recv(p.client, &c, 1, 0) > 0);
+	}
+	p.server = accept4(door, NULL, NULL, SOCK_CLOEXEC);
+	NEED(p.server != -1);
+	EXPECT(peer_uid(p.server, &uid));
+	EXPECT_EQ(uid, OTHER);
+	EXPECT(peer_is_foreign(p.server));
+	pair_end(&p);
+	close(door);
+	NEED(waitpid(pid, &status, 0) == pid);
+	EXPECT_EQ(status, 0);
+}
+
+FORKED_TEST(peer_uid, a_socket_of_another_user_is_foreign_also_if_bound_to_lo)
+{
+	if (geteuid() != 0)
+		return;
+	for (int i = 0; i < 2; i++) {
+		no_netlink = i == 1;
+		expect_foreign(false);
+		expect_foreign(true);
+	}
+}
