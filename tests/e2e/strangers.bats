@@ -96,6 +96,29 @@ rank 1 of 2 reads: rank 0 is here"
 	[ ! -e "$XDG_RUNTIME_DIR/xrun/store-$MASTER_PORT.lock" ]
 }
 
+@test "env:// on the loopback: another user's /tmp/xrun-UID keeps no rank from its store" {
+	local r pids=() fake
+
+	[ "$(id -u)" = 0 ] || skip 'needs root, to be another user'
+	need setpriv
+	# A user without a folder yet.
+	fake=$((700000 + RANDOM))
+	other=$(mktemp -d /tmp/xrun-other-XXXXXX)
+	chown "$fake" "$other"
+	mkdir -m 777 "/tmp/xrun-$fake"
+	for r in 1 0; do
+		env -u XDG_RUNTIME_DIR -u XDG_STATE_HOME HOME="$other" WORLD_SIZE=2 \
+			RANK=$r setpriv --reuid "$fake" --regid 1001 --clear-groups \
+			timeout 30 "$BUILD/examples/meet" >"out.$r" 2>&1 3>&- &
+		pids+=($!)
+	done
+	wait "${pids[0]}" && wait "${pids[1]}" || true
+	rmdir "/tmp/xrun-$fake"
+	assert_eq "$(cat out.0 out.1)" "rank 0 of 2 reads: rank 1 is here
+rank 1 of 2 reads: rank 0 is here"
+	assert_eq "$(stat -c %a "$other"/.local/state/xrun/.run-*)" 700
+}
+
 @test "tcp:// is open to processes with the same secret only" {
 	target zero "$store" 0
 	local first=$pid
@@ -206,4 +229,53 @@ answered'
 answered'
 	exec 7>&-
 	wait "$first"
+}
+
+@test "auth=none: another user gets no reply over lo, and no request is executed after he left" {
+	local first server kind
+
+	other_place
+	XRUN_RPC_UNAUTHENTICATED=1 target zero "$store?auth=none" 0
+	first=$pid
+	exec 7>zero.in
+	wait_for 20 listens "$MASTER_PORT"
+	try as_other "$attack" "$MASTER_PORT" bind
+	assert_eq "$status: $output" '0: read 0'
+	server=$(pgrep -P "$first")
+	for kind in close reset; do
+		kill -STOP "$server"
+		try as_other "$attack" "$MASTER_PORT" "$kind"
+		kill -CONT "$server"
+		assert_eq "$status: $output" '0: left'
+		# It is accepted later than that one.
+		try "$attack" "$MASTER_PORT" key
+		assert_eq "$status: $output" '0: key 0'
+	done
+	try "$attack" "$MASTER_PORT" bind
+	[ "$output" != 'read 0' ]
+	exec 7>&-
+	kill "$first"
+	wait "$first" || true
+}
+
+@test "auth=none: a client refuses a server of another user, whatever its rank" {
+	local first rank
+
+	other_place
+	mkfifo zero.in
+	as_other true
+	XRUN_RPC_UNAUTHENTICATED=1 as_other timeout 60 "$PROG/rpc_target" \
+		"$store?auth=none" 0 2 <zero.in >zero.out 2>zero.err 3>&- &
+	first=$!
+	exec 7>zero.in
+	wait_for 20 listens "$MASTER_PORT"
+	for rank in 1 0; do
+		XRUN_RPC_UNAUTHENTICATED=1 try timeout 30 "$PROG/rpc_target" \
+			"$store?auth=none" "$rank" 2 0
+		assert_eq "$status" 1
+		assert_has "$stderr" 'XR_E_AUTH: .*another user of this machine serves there'
+	done
+	exec 7>&-
+	kill "$first"
+	wait "$first" || true
 }

@@ -16,6 +16,7 @@
 #include "base/fd.h"
 #include "base/status.h"
 #include "store/frame.h"
+#include "store/peer_uid.h"
 #include "worker/store/greeting.h"
 #include "worker/store/host.h"
 #include "worker/store/link.h"
@@ -113,6 +114,19 @@ connect_once(const struct addrinfo *at, int64_t until)
 	return -1;
 }
 
+/* Without a secret only the user tells which process serves. */
+static enum xr_status
+tcp_greet(int fd, const struct store_auth *auth, int64_t until,
+	struct xr_error *err)
+{
+	enum xr_status status = greeting_client(fd, auth, until, err);
+
+	if (status != XR_OK || auth != NULL || !peer_is_foreign(fd))
+		return status;
+	return fail(err, XR_E_AUTH,
+		"store: another user of this machine serves there\tanother port");
+}
+
 static enum xr_status
 try_all(const struct addrinfo *list, const struct store_auth *auth,
 	int64_t until, int *fd, struct xr_error *err)
@@ -128,7 +142,7 @@ try_all(const struct addrinfo *list, const struct store_auth *auth,
 			status = fail(err, XR_E_AGAIN, "%s", strerror(errno));
 			continue;
 		}
-		status = greeting_client(*fd, auth, end, err);
+		status = tcp_greet(*fd, auth, end, err);
 		if (status == XR_OK)
 			return status;
 		fd_close(*fd);
