@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 
 #include "base/fd.h"
+#include "store/peer_uid.h"
 #include "worker/net/heir.h"
 #include "worker/net/net.h"
 #include "worker/net/proof.h"
@@ -52,6 +53,24 @@ net_say(struct net_conn *conn)
 
 /* --- who comes ------------------------------------------------------------- */
 
+/* The next connection; those of other users of this machine are closed. -1 and
+ * errno. */
+static int
+meet_accept(struct net_carrier *c, struct where *where)
+{
+	int fd;
+
+	for (int i = 0; i < ACCEPTS; i++) {
+		where->len = sizeof(where->at);
+		fd = heir_accept(c->door, &where->at.any, &where->len);
+		if (fd == -1 || !peer_is_foreign(fd))
+			return fd;
+		heir_close(fd);
+	}
+	errno = EAGAIN;
+	return -1;
+}
+
 static bool
 welcome(struct net_carrier *c, int fd, const struct where *where)
 {
@@ -72,13 +91,10 @@ void
 net_accept(struct net_carrier *c)
 {
 	struct where where = { .len = 0 };
-	socklen_t len;
 	int fd = -1;
 
 	for (int i = 0; i < ACCEPTS && c->strangers < NET_STRANGERS; i++) {
-		len = sizeof(where.at);
-		fd = heir_accept(c->door, &where.at.any, &len);
-		where.len = len;
+		fd = meet_accept(c, &where);
 		if (fd == -1 || !welcome(c, fd, &where))
 			break;
 	}
