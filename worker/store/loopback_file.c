@@ -4,7 +4,8 @@
  * of a listener, so that no other user can reach it.
  *
  * The files are store-PORT and store-PORT.lock in $XDG_RUNTIME_DIR/xrun, or below
- * /run/user/UID, or in /tmp/xrun-UID. A process with rank 0 holds a record lock
+ * /run/user/UID, in /tmp/xrun-UID, or if another user has made that, in .run-HOST of the
+ * state directory: the folders of launcher/ctl/root.h. A process with rank 0 holds a record lock
  * (fcntl(2)) on the second. The lock ends with the process and is not inherited
  * by fork(). The first such process removes what a killed one left, the last one
  * removes both files. Other ranks wait until the lock is held, and learn of the
@@ -24,6 +25,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/host.h"
 #include "base/status.h"
 #include "worker/store/driver.h"
 
@@ -77,6 +79,35 @@ loopback_file_runtime(const char *runtime, char *path, size_t cap)
 		loopback_file_is_private(path);
 }
 
+/* Makes the folder and those above it that do not exist. */
+static bool
+loopback_file_make(char *path)
+{
+	for (char *p = path + 1; (p = strchr(p, '/')) != NULL; p++) {
+		*p = '\0';
+		mkdir(path, 0700);
+		*p = '/';
+	}
+	return (mkdir(path, 0700) == 0 || errno == EEXIST) &&
+		loopback_file_is_private(path);
+}
+
+static bool
+loopback_file_state(char *path, size_t cap)
+{
+	const char *state = secure_getenv("XDG_STATE_HOME");
+	const char *home = secure_getenv("HOME");
+	bool given = state != NULL && state[0] == '/';
+	char host[256];
+
+	if (!given && (home == NULL || home[0] != '/'))
+		return false;
+	return (size_t)snprintf(path, cap, "%s%s/xrun/.run-%s",
+		       given ? state : home, given ? "" : "/.local/state",
+		       host_name(host, sizeof(host))) < cap &&
+		loopback_file_make(path);
+}
+
 static enum xr_status
 loopback_file_folder(char *path, size_t cap, struct xr_error *err)
 {
@@ -91,9 +122,11 @@ loopback_file_folder(char *path, size_t cap, struct xr_error *err)
 	if ((mkdir(path, 0700) == 0 || errno == EEXIST) &&
 		loopback_file_is_private(path))
 		return XR_OK;
+	if (loopback_file_state(path, cap))
+		return XR_OK;
 	return fail(err, XR_E_AUTH,
-		"store: %s is not a folder of this user alone\tXDG_RUNTIME_DIR=DIR with mode 0700, or file:///PATH",
-		path);
+		"store: neither /tmp/xrun-%u nor .run-HOST in the state directory is a folder of this user alone\tXDG_RUNTIME_DIR=DIR with mode 0700, or file:///PATH",
+		(unsigned)geteuid());
 }
 
 /* --- the lock -------------------------------------------------------------- */
