@@ -176,6 +176,23 @@ Test(worker_store_file, what_is_no_regular_file_is_refused_without_a_wait)
 	rmdir(path);
 }
 
+Test(worker_store_file, a_file_that_others_can_read_is_refused)
+{
+	static const mode_t open_modes[] = { 0644, 0640, 0602, 0610 };
+	struct xr_store *s = opened();
+
+	set(s, "k", "v");
+	xr_store_free(s);
+	for (unsigned i = 0; i < 4; i++) {
+		cr_assert_eq(chmod(path, open_modes[i]), 0);
+		cr_expect_eq(try_open(&s), XR_E_AUTH);
+		cr_expect_neq(strstr(err.text, "chmod 600"), NULL, "%s",
+			err.text);
+	}
+	cr_assert_eq(chmod(path, 0600), 0);
+	xr_store_free(opened());
+}
+
 Test(worker_store_file, a_long_log_is_rewritten_and_all_see_the_new_one)
 {
 	static char value[1 << 20];

@@ -301,6 +301,11 @@ reopen(struct file *f, struct xr_error *err)
 	if (st.st_uid != geteuid())
 		return fail(err, XR_E_AUTH,
 			"store: %s is another user's\tanother path", f->path);
+	/* The secret of a group may be in it. */
+	if ((st.st_mode & 077) != 0)
+		return fail(err, XR_E_AUTH,
+			"store: %s: other users can read or change it\tchmod 600 of it",
+			f->path);
 	if (f->changed != -1)
 		inotify_add_watch(f->changed, f->path,
 			IN_MODIFY | IN_ATTRIB | IN_DONT_FOLLOW);
