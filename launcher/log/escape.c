@@ -279,11 +279,14 @@ put_byte(struct buf *out, enum state *state, char c, bool narrow)
 	buf_put_char(out, c);
 }
 
+#define PARAM_MAX 255 /* the largest number that a colour has */
+
 /* One of the parameters of a colour, with what separates it from the next. */
 struct escape_param {
 	const char *at;
 	size_t len;
-	unsigned number; /* what it begins with */
+	unsigned number; /* what it begins with; at most PARAM_MAX + 1 */
+	bool plain;      /* it is a number alone */
 };
 
 static struct escape_param
@@ -291,48 +294,81 @@ escape_next_param(const char *at)
 {
 	struct escape_param p = { .at = at };
 
-	for (; at[p.len] >= '0' && at[p.len] <= '9'; p.len++)
+	for (; at[p.len] >= '0' && at[p.len] <= '9'; p.len++) {
 		p.number = p.number * 10 + (unsigned)(at[p.len] - '0');
+		if (p.number > PARAM_MAX)
+			p.number = PARAM_MAX + 1;
+	}
+	p.plain = p.len > 0 && (at[p.len] == ';' || at[p.len] == 'm');
 	while (at[p.len] != ';' && at[p.len] != 'm')
 		p.len++;
 	return p;
 }
 
-/* How many parameters behind @p belong to it: 38;5;N and 38;2;R;G;B, the same
- * of 48 and 58. */
-static int
-escape_arguments(struct escape_param p)
+/* 38, 48 or 58, with arguments behind it: 38;5;N or 38;2;R;G;B. With colons all of
+ * it is one parameter. */
+static bool
+escape_is_indexed(struct escape_param p)
 {
-	struct escape_param kind;
-
-	if ((p.number != 38 && p.number != 48 && p.number != 58) ||
-		p.at[p.len] != ';')
-		return 0;
-	kind = escape_next_param(p.at + p.len + 1);
-	return kind.number == 5 ? 2 : kind.number == 2 ? 4 : 0;
+	return p.plain && (p.number == 38 || p.number == 48 || p.number == 58);
 }
 
-/* A colour without the parameter 8, which hides text; @at ends with 'm'. */
+/* The length of the parameter @p, which escape_is_indexed(), and its arguments; 0 if
+ * they are incomplete: terminals differ in what they make of the rest. @eight: an
+ * argument is 8. */
+static size_t
+escape_indexed_length(struct escape_param p, bool *eight)
+{
+	struct escape_param next = p;
+	int count = 1;
+
+	for (int i = 0; i < count; i++) {
+		if (next.at[next.len] != ';')
+			return 0;
+		next = escape_next_param(next.at + next.len + 1);
+		if (!next.plain || next.number > PARAM_MAX)
+			return 0;
+		if (i == 0 && next.number != 5 && next.number != 2)
+			return 0;
+		if (i == 0)
+			count = next.number == 5 ? 2 : 4;
+		*eight = *eight || next.number == 8;
+	}
+	return (size_t)(next.at - p.at) + next.len;
+}
+
+/* A colour without the parameter 8, which hides text; @at ends with 'm'. A terminal
+ * that does not know 58 takes its arguments for parameters. */
 static void
 escape_put_visible(struct buf *out, const char *at)
 {
+	size_t before = out->len;
 	struct escape_param p;
-	bool any = false;
-	int arguments = 0;
+	bool any = false, hides;
 
 	for (;; at = p.at + p.len + 1) {
 		p = escape_next_param(at);
-		if (arguments > 0 || p.number != 8) {
+		hides = p.number == 8;
+		if (escape_is_indexed(p)) {
+			p.len = escape_indexed_length(p, &hides);
+			hides = hides && p.number == 58;
+		}
+		if (p.len == 0 && *at != ';' && *at != 'm')
+			break;
+		if (p.number > PARAM_MAX)
+			break;
+		if (!hides) {
 			buf_put_text(out, any ? ";" : "\033[");
 			buf_put(out, p.at, p.len);
 			any = true;
 		}
-		arguments = arguments > 0 ? arguments - 1 : escape_arguments(p);
-		if (p.at[p.len] == 'm')
-			break;
+		if (p.at[p.len] == 'm') {
+			if (any)
+				buf_put_char(out, 'm');
+			return;
+		}
 	}
-	if (any)
-		buf_put_char(out, 'm');
+	out->len = before; /* terminals would not agree on it */
 }
 
 /* A colour; its length, or 0 if none is there. */
