@@ -64,18 +64,38 @@ take_unlocked(struct state *st, bool last)
 		BROKEN;
 }
 
+/* Makes the folder, and those above it that do not exist. */
+static bool
+named_make(struct state *st)
+{
+	char link[PATH_MAX];
+	const char *name;
+	int place = state_place(st, &name);
+	int parents;
+
+	if (mkdirat(place, name, 0700) == 0)
+		return true;
+	if (errno != ENOENT)
+		return false;
+	parents = st->place_fd == -1 ? state_make_parents(st->dir) :
+				       state_walk_place(st, link);
+	place = state_place(st, &name);
+	return parents == 0 && mkdirat(place, name, 0700) == 0;
+}
+
 /* One try. */
 static enum take
 take(struct state *st, bool last)
 {
+	const char *name;
 	struct stat lock;
+	int place;
 
-	st->made = mkdir(st->dir, 0700) == 0;
-	if (!st->made && errno == ENOENT && state_make_parents(st->dir) == 0)
-		st->made = mkdir(st->dir, 0700) == 0;
+	st->made = named_make(st);
 	if (!st->made && errno != EEXIST)
 		return BROKEN;
-	st->dir_fd = open(st->dir, O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	place = state_place(st, &name);
+	st->dir_fd = openat(place, name, O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (st->dir_fd == -1)
 		return errno == ENOENT ? AGAIN : BROKEN;
 	/* Whoever can write there would have a say in the job. */
@@ -209,17 +229,13 @@ find_place(struct state *st, const struct state_wish *wish,
 	dir = state_expand(wish->log_dir, wish->name);
 	if (dir == NULL)
 		return fail(err, XR_E_NOMEM, "--log-dir: no memory for it");
-	if (state_has_strange_link(dir, link)) {
-		fail(err, XR_E_INVAL,
-			"--log-dir: %s: is another user's symbolic link", link);
-		free(dir);
-		return XR_E_INVAL;
-	}
 	st->dir = state_dir_has_job(wish->log_dir) ?
 		xstrdup(dir) :
 		xasprintf("%s/%s", dir, wish->name);
 	free(dir);
-	return XR_OK;
+	return state_walk_place(st, link) == 0 ?
+		XR_OK :
+		state_refuse_link(err, link, st->dir);
 }
 
 /* The job is open again; what was lost of it is ended first. */

@@ -96,16 +96,19 @@ static enum xr_status
 make_folder(struct state *st, const char *root, const char *want,
 	struct xr_error *err)
 {
-	int taken = 0;
+	const char *name;
+	int taken = 0, place;
 
 	for (int tries = 0; tries < 1000; tries++) {
 		state_next_id(st, want, taken);
 		free(st->dir);
 		st->dir = xasprintf("%s/%s", root, st->id);
-		st->made = mkdir(st->dir, 0700) == 0;
+		place = state_place(st, &name);
+		st->made = mkdirat(place, name, 0700) == 0;
 		if (st->made)
 			return XR_OK;
-		if (errno == ENOENT && tries == 0 && make_path(root) == 0)
+		if (errno == ENOENT && tries == 0 && st->place_fd == -1 &&
+			make_path(root) == 0)
 			continue;
 		if (errno != EEXIST)
 			return state_cannot(err, st->dir);
@@ -178,28 +181,43 @@ state_expand(const char *text, const char *id)
 	return out.data;
 }
 
+/* Opens the folder that is there, or the one that was made. */
+static int
+place_open(const struct state *st, bool made, char link[static PATH_MAX])
+{
+	const char *name;
+	int place = state_place(st, &name), there, fd;
+
+	if (made)
+		return openat(place, name,
+			O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	there = state_walk(st->dir, false, link);
+	fd = there == -1 ? -1 : openat(there, ".", O_DIRECTORY | O_CLOEXEC);
+	fd_close(there);
+	return fd;
+}
+
 /*
- * Of all who find @dir absent or empty at once, it goes to the one whose "0" it
+ * Of all who find @st->dir absent or empty at once, it goes to the one whose "0" it
  * is; and only that one writes into it or takes anything away. In one that
  * others may write into, somebody else would hold names of ours.
  *
  * Returns  1: it is ours; 0: it is used, or others'; -1 with errno
  */
 static int
-claim(struct state *st, const char *dir)
+claim(struct state *st, char link[static PATH_MAX])
 {
-	bool made = mkdir(dir, 0700) == 0;
-	int ours = 0;
+	const char *name;
+	int ours = 0, place;
+	bool made;
 
-	if (!made && errno == ENOENT) {
-		if (state_make_parents(dir) == -1)
-			return -1;
-		made = mkdir(dir, 0700) == 0;
-	}
+	if (state_walk_place(st, link) == -1)
+		return -1;
+	place = state_place(st, &name);
+	made = mkdirat(place, name, 0700) == 0;
 	if (!made && errno != EEXIST)
 		return -1;
-	st->dir_fd =
-		open(dir, O_DIRECTORY | O_CLOEXEC | (made ? O_NOFOLLOW : 0));
+	st->dir_fd = place_open(st, made, link);
 	if (st->dir_fd == -1)
 		return errno == EACCES ? 0 : -1;
 	if (state_is_ours(st->dir_fd) && (made || state_is_empty(st->dir_fd))) {
@@ -214,6 +232,15 @@ claim(struct state *st, const char *dir)
 	return ours;
 }
 
+enum xr_status
+state_refuse_link(struct xr_error *err, const char *link, const char *path)
+{
+	if (link[0] == '\0')
+		return state_cannot(err, path);
+	return fail(err, XR_E_INVAL,
+		"--log-dir: %s: is another user's symbolic link", link);
+}
+
 /* Absent or empty: @dir is the folder as a whole. Else it is one in it. */
 static enum xr_status
 use_log_dir(struct state *st, const char *dir, const char *want,
@@ -222,19 +249,22 @@ use_log_dir(struct state *st, const char *dir, const char *want,
 	char link[PATH_MAX];
 	int ours = -1;
 
-	if (state_has_strange_link(dir, link))
-		return fail(err, XR_E_INVAL,
-			"--log-dir: %s: is another user's symbolic link", link);
 	st->dir = xstrdup(dir);
 	/* Another job may just be taking it away again. */
 	for (int tries = 0; ours == -1 && tries < 10; tries++) {
-		ours = claim(st, dir);
+		ours = claim(st, link);
 		if (ours == -1 && errno != ENOENT)
 			break;
 	}
-	if (ours == -1)
-		return state_cannot(err, dir);
-	return ours == 1 ? XR_OK : make_folder(st, dir, want, err);
+	if (ours == 1)
+		return XR_OK;
+	if (ours == 0) {
+		fd_close(st->place_fd);
+		st->place_fd = state_walk(dir, false, link);
+	}
+	if (st->place_fd == -1 || ours == -1)
+		return state_refuse_link(err, link, dir);
+	return make_folder(st, dir, want, err);
 }
 
 /* Both --log-dir, with its words, and the state folder. */

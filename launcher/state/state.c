@@ -81,10 +81,12 @@ static enum xr_status
 open_folder(struct state *st, struct xr_error *err)
 {
 	enum xr_status status;
+	const char *name;
+	int place = state_place(st, &name);
 
 	if (st->dir_fd == -1)
-		st->dir_fd =
-			open(st->dir, O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		st->dir_fd = openat(place, name,
+			O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (st->dir_fd == -1)
 		return state_cannot(err, st->dir);
 	/* Who may write where it was made can give its name to another. */
@@ -107,7 +109,8 @@ close_all(struct state *st)
 	fd_close(st->dir_fd);
 	fd_close(st->attempt_fd);
 	fd_close(st->lock_fd);
-	st->dir_fd = st->attempt_fd = st->lock_fd = -1;
+	fd_close(st->place_fd);
+	st->dir_fd = st->attempt_fd = st->lock_fd = st->place_fd = -1;
 }
 
 enum xr_status
@@ -249,6 +252,8 @@ state_remove(const struct state *st)
 {
 	static const char *const files[] = { "job.json", ".job.json.new",
 		"events.jsonl", "lock" };
+	const char *name;
+	int place;
 
 	if (!remove_attempt(st)) {
 		state_close(st);
@@ -258,9 +263,11 @@ state_remove(const struct state *st)
 	for (unsigned i = 0;
 		st->made_lock && i < sizeof(files) / sizeof(files[0]); i++)
 		unlinkat(st->dir_fd, files[i], 0);
-	if (st->made)
-		rmdir(st->dir);
-	else if (!st->made_lock)
+	if (st->made) {
+		place = state_place(st, &name);
+		unlinkat(place, name, AT_REMOVEDIR);
+	} else if (!st->made_lock) {
 		state_close(st); /* as it was before this attempt */
+	}
 	return true;
 }

@@ -53,6 +53,7 @@ struct state {
 	bool made_lock;    /* <dir>/lock, and so what else is in <dir> */
 	bool live;         /* <root>/.live/<id> */
 	bool others;       /* other jobs were open when this one began */
+	int place_fd; /* under --log-dir, of the folder that <dir> is in; else -1 */
 	int dir_fd, attempt_fd, lock_fd; /* -1: none */
 };
 

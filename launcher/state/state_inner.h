@@ -7,7 +7,10 @@
 
 /* Closed, empty. */
 #define STATE_NONE \
-	((struct state){ .dir_fd = -1, .attempt_fd = -1, .lock_fd = -1 })
+	((struct state){ .place_fd = -1, \
+		.dir_fd = -1, \
+		.attempt_fd = -1, \
+		.lock_fd = -1 })
 
 /* What a person may try where files cannot be kept. */
 #define STATE_ADVICE "\t--log-dir DIR or --no-logs"
@@ -25,9 +28,24 @@ enum xr_status state_open_attempt(struct state *state, struct xr_error *err);
 enum xr_status state_find_root(char **root, struct xr_error *err);
 /* state_is_trusted() of a folder that is open. */
 bool state_is_ours(int dir);
-/* Returns true if a part of the absolute @path is a symbolic link that neither
- * belongs to this user nor to root; @at receives it. */
-bool state_has_strange_link(const char *path, char at[static PATH_MAX]);
+
+/* walk.c */
+/*
+ * state_walk() - open the folder at the absolute @path (O_PATH).
+ *
+ * A symbolic link in any part of it is followed only if it belongs to this user or to
+ * root. With @make, folders that do not exist are made, with mode 0700.
+ *
+ * @link: receives the path of another user's link, else ""
+ * Returns  a descriptor, or -1 with errno
+ */
+int state_walk(const char *path, bool make, char link[static PATH_MAX]);
+/* state_walk_place() - sets state->place_fd to the folder in which state->dir is, and
+ * makes it. Returns 0, or -1 with errno. */
+int state_walk_place(struct state *state, char link[static PATH_MAX]);
+/* state_place() - the descriptor for openat(2) and the like by which state->dir has
+ * the name @name. */
+int state_place(const struct state *state, const char **name);
 
 /* place.c */
 /* @want, then @want.2 and so on: of several in one batch job each is one. NULL:
@@ -42,6 +60,9 @@ bool state_dir_has_job(const char *text);
  * replaced; malloc'ed. */
 char *state_expand(const char *text, const char *id);
 bool state_is_empty(int dir_fd);
+/* Of a --log-dir: for @link, if it is not "", or as errno says for @path. */
+enum xr_status state_refuse_link(struct xr_error *err, const char *link,
+	const char *path);
 
 /* named.c: the folder of the job that is called @wish->name. */
 enum xr_status state_open_named(struct state *state,

@@ -32,6 +32,8 @@ state_folder_make(void)
 static inline void
 let_go(void)
 {
+	if (st.place_fd != -1)
+		close(st.place_fd);
 	close(st.dir_fd);
 	close(st.attempt_fd);
 	close(st.lock_fd);

@@ -420,7 +420,7 @@ Test(state, a_log_dir_that_is_absent_or_empty_is_the_folder)
 	let_go();
 	cr_assert_eq(mkdir("empty", 0755), 0);
 	begin(in_folder("empty/"));
-	cr_expect_str_eq(st.dir, in_folder("empty/"));
+	cr_expect_str_eq(st.dir, in_folder("empty"));
 	cr_expect_eq(access("empty/0", F_OK), 0);
 	let_go();
 }
