@@ -250,6 +250,9 @@ put_resources(const struct job *job, struct buf *out)
 bool
 job_account_needs_files(const struct job *job)
 {
+	for (uint32_t i = 0; i < job_size(job); i++)
+		if (job->rank[i].status != 0)
+			return true;
 	return outcome_of(job).culprit != OUTCOME_NOBODY;
 }
 
@@ -259,6 +262,8 @@ job_account(struct job *job, bool files)
 	struct outcome o = outcome_of(job);
 	struct buf out = { 0 };
 
+	if (files)
+		failure_restrict_files(job);
 	put_undelivered(job, &out);
 	put_lost(job, &out);
 	put_gaps(job, &out);

@@ -21,7 +21,7 @@
  */
 void job_account(struct job *job, bool files);
 
-/* job_account_needs_files() - is there more to tell with them? */
+/* job_account_needs_files() - Returns true if files are read, or their modes changed. */
 bool job_account_needs_files(const struct job *job);
 
 #endif /* LAUNCHER_TELL_ACCOUNT_H */

@@ -186,26 +186,43 @@ failure_restrict_modes(const char *path)
 	fd_close(fd);
 }
 
+static bool
+failure_error_path(const struct job *job, uint32_t r, char out[static PATH_MAX])
+{
+	const char *folder =
+		job->errors != NULL ? job->errors : job->state.attempt;
+
+	return folder != NULL &&
+		snprintf(out, PATH_MAX, "%s/rank-%04u.error.json", folder,
+			job_rank(job, r)) < PATH_MAX;
+}
+
+void
+failure_restrict_files(const struct job *job)
+{
+	char path[PATH_MAX];
+
+	for (uint32_t i = 0; i < job_size(job); i++)
+		if (job->rank[i].status != 0 &&
+			failure_error_path(job, i, path))
+			failure_restrict_modes(path);
+}
+
 /* What torch's @record left, in a line: {"message": {"message": "..."}}. A job
  * whose ranks said nothing else keeps its folder for it. */
 static void
 put_error_file(const struct job *job, uint32_t r, struct buf *out)
 {
-	const char *folder =
-		job->errors != NULL ? job->errors : job->state.attempt;
 	char path[PATH_MAX], *text = NULL;
 	bool narrow = job->route.config.narrow[RAW_ERR];
 	const cJSON *message = NULL, *extra = NULL;
 	cJSON *json = NULL;
 	size_t len;
 
-	if (folder == NULL ||
-		snprintf(path, sizeof(path), "%s/rank-%04u.error.json", folder,
-			job_rank(job, r)) >= (int)sizeof(path) ||
+	if (!failure_error_path(job, r, path) ||
 		fd_read_file(path, ERROR_FILE_MAX, &text, &len, NULL) != XR_OK)
 		return;
 	job->page->kept = 1;
-	failure_restrict_modes(path);
 	if (gate_check("error.json", text, len, ERROR_FILE_MAX, NULL) == XR_OK)
 		json = cJSON_ParseWithLength(text, len);
 	message = cJSON_GetObjectItemCaseSensitive(json, "message");

@@ -14,4 +14,8 @@
 void failure_put(const struct job *job, uint32_t culprit, bool files,
 	struct buf *out);
 
+/* failure_restrict_files() - gives the error.json of each rank that failed mode 0600.
+ * May wait for the disk. */
+void failure_restrict_files(const struct job *job);
+
 #endif /* LAUNCHER_TELL_FAILURE_H */

@@ -77,6 +77,21 @@ dumped()
 	assert_eq "$(stat -c %a logs/0/rank-0000.error.json)" 600
 }
 
+@test "error.json is readable by its user alone, of each rank, also if the job is stopped" {
+	# shellcheck disable=SC2016 # the ranks' shell
+	local write='umask 022; echo "{\"message\":\"boo\"}" >"$TORCHELASTIC_ERROR_FILE"'
+
+	job --log-dir logs -n 3 --on-failure continue bash -c "$write; exit 3"
+	assert_eq "$status" 3
+	assert_eq "$(stat -c %a logs/0/rank-000?.error.json)" $'600\n600\n600'
+	spawn stopped "$XRUN" --job stopped -n 2 bash -c "trap '$write; exit 4' TERM
+		echo up; while :; do sleep 0.1; done"
+	wait_for 20 eval '[ "$(grep -c up stopped.out)" = 2 ]'
+	try "$XRUN" stop stopped
+	wait "$pid" || true
+	assert_eq "$(stat -c %a "$XDG_STATE_HOME"/xrun/stopped/0/rank-000?.error.json)" $'600\n600'
+}
+
 @test "xrun.record writes error.json for its user alone" {
 	need python3
 	umask 022
