@@ -39,6 +39,20 @@ root_blame(const char *path, const struct stat *st, struct xr_error *trouble)
 			(unsigned)(st->st_mode & 07777));
 }
 
+/* For a path that cannot be opened, as errno says, which survives. */
+static void
+root_blame_closed(const char *path, struct xr_error *trouble)
+{
+	int sys = errno;
+	struct stat st;
+
+	if (lstat(path, &st) == 0 && st.st_uid != geteuid())
+		root_blame(path, &st, trouble);
+	else
+		fail(trouble, XR_E_INVAL, "%s: %s", path, strerror(sys));
+	errno = sys;
+}
+
 /* Opens the folder @path. Returns -1 with errno: EPERM if it is not ours alone. */
 static int
 root_open_own(const char *path, struct xr_error *trouble)
@@ -54,24 +68,23 @@ root_open_own(const char *path, struct xr_error *trouble)
 		errno = EPERM;
 	} else if (trouble != NULL && trouble->text[0] == '\0' &&
 		(errno == ELOOP || errno == ENOTDIR || errno == EACCES)) {
-		fail(trouble, XR_E_INVAL, "%s: %s", path, strerror(errno));
+		root_blame_closed(path, trouble);
 	}
 	return -1;
 }
 
-/* A wrong mode of our own folder is an error. After su(1) the variable names a
- * folder of another user, which is none. */
+/* A folder that does not exist is no error: many systems remove it at logout. */
 static void
 root_blame_parent(const char *path, struct xr_error *trouble)
 {
+	struct xr_error why = { 0 };
 	struct stat st;
 
-	if (trouble != NULL && trouble->text[0] == '\0' &&
-		stat(path, &st) == 0 && S_ISDIR(st.st_mode) &&
-		st.st_uid == geteuid())
-		fail(trouble, XR_E_INVAL,
-			"XDG_RUNTIME_DIR: %s has mode %04o, not 0700", path,
-			(unsigned)(st.st_mode & 07777));
+	if (trouble == NULL || trouble->text[0] != '\0' ||
+		stat(path, &st) == -1 || !S_ISDIR(st.st_mode))
+		return;
+	root_blame(path, &st, &why);
+	fail(trouble, XR_E_INVAL, "XDG_RUNTIME_DIR: %.220s", why.text);
 }
 
 /* Returns true if the system has made a folder for us. */
@@ -151,7 +164,7 @@ ctl_root_open(struct ctl_root *root, bool make, struct xr_error *trouble)
 		if (root->dir == -1 && make)
 			root->dir = root_make(root->path,
 				kind == CTL_ROOT_STATE, trouble);
-		else if (root->dir == -1 && errno == EPERM)
+		else if (root->dir == -1 && errno != ENOENT)
 			root_open_own(root->path, trouble);
 		else if (root->dir == -1 && errno == ENOENT)
 			return false; /* a job would make it */

@@ -61,6 +61,33 @@ foreground()
 	with_tmp_taken foreground
 }
 
+# Whose they are is reported at the start, unless the job is silent.
+wrong_runtime()
+{
+	rmdir /tmp/xrun-0
+	mkdir -m 700 rt
+	chown 64997 rt
+	export XDG_RUNTIME_DIR=$PWD/rt
+	try "$XRUN" true
+	assert_eq "$status: $stderr" "0: xrun: XDG_RUNTIME_DIR: $PWD/rt belongs to user 64997: the control socket is in /tmp/xrun-0 instead"
+	try "$XRUN" -q true
+	assert_eq "$status: $stderr" '0: '
+	chown 0 rt
+	chmod 777 rt
+	try "$XRUN" true
+	assert_eq "$status: $stderr" "0: xrun: XDG_RUNTIME_DIR: $PWD/rt has mode 0777, not 0700: the control socket is in /tmp/xrun-0 instead"
+	unset XDG_RUNTIME_DIR
+	rm -r /tmp/xrun-0
+	setpriv --reuid 64997 --regid 64997 --clear-groups ln -s /etc /tmp/xrun-0
+	try "$XRUN" true
+	assert_eq "$status: $stderr" '0: xrun: /tmp/xrun-0 belongs to user 64997: the control socket is in .run-HOST in the state directory instead'
+	assert_has "$("$XRUN" doctor || true)" '/tmp/xrun-0 belongs to user 64997'
+}
+
+@test "sockets: a runtime folder with a wrong owner or mode, and a link, are reported at the start" {
+	with_tmp_taken wrong_runtime
+}
+
 detached()
 {
 	try "$XRUN" -d --job gone sh -c 'exec sleep 60'
