@@ -66,8 +66,11 @@ tcpstore_server_listen(uint16_t port)
 static void
 tcpstore_conn_close(struct tcpstore_conn *c)
 {
+	struct tcpstore_server *s = c->server;
+
 	LIST_REMOVE(c, list);
-	c->server->count--;
+	if (s->count-- == s->config.most)
+		watch_resume(s->listening);
 	watch_close(c->readable);
 	watch_close(c->writable);
 	tcpstore_leave(c->client);
@@ -194,7 +197,7 @@ tcpstore_server_admit(struct tcpstore_server *s, int fd)
 	struct tcpstore_conn *c = NULL;
 	int on = 1;
 
-	if (s->count < s->config.most && !peer_is_foreign(fd))
+	if (!peer_is_foreign(fd))
 		c = calloc(1, sizeof(*c));
 	if (c == NULL) {
 		fd_close(fd);
@@ -211,7 +214,9 @@ tcpstore_server_admit(struct tcpstore_server *s, int fd)
 	if (c->client != NULL && c->readable != NULL && c->writable != NULL) {
 		watch_pause(c->writable);
 		LIST_INSERT_HEAD(&s->conns, c, list);
-		s->count++;
+		/* More clients wait until one leaves: all are of this user. */
+		if (++s->count == s->config.most)
+			watch_pause(s->listening);
 		return;
 	}
 	watch_close(c->readable);
@@ -228,7 +233,9 @@ tcpstore_server_on_connect(int fd, void *ctx)
 	struct tcpstore_server *s = ctx;
 	int conn = 0;
 
-	for (int i = 0; i < ACCEPT_MAX && conn != -1; i++) {
+	for (int i = 0; i < ACCEPT_MAX && conn != -1 &&
+		s->count < s->config.most;
+		i++) {
 		conn = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 		if (conn != -1)
 			tcpstore_server_admit(s, conn);
@@ -245,7 +252,8 @@ tcpstore_server_on_again(void *ctx)
 {
 	const struct tcpstore_server *s = ctx;
 
-	watch_resume(s->listening);
+	if (s->count < s->config.most)
+		watch_resume(s->listening);
 }
 
 struct tcpstore_server *

@@ -20,7 +20,7 @@ struct tcpstore_server;
 struct tcpstore_server_config {
 	struct loop *loop;
 	int fd;        /* listens, non-blocking; borrowed */
-	uint32_t most; /* connections at a time */
+	uint32_t most; /* connections at a time; others wait until one ends */
 	/* bad() - a connection was closed for this reason. */
 	void (*bad)(void *ctx, const struct xr_error *why);
 	void *ctx;

@@ -2,13 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """strangers.py XRUN BUILD PLACE ROUNDS SEED - hostile clients of a running job.
 
-The scene is a group of two members outside xrun, with a store at tcp://, and a job
-of xrun with --http. Each round attacks the store, the RPC port of a member, the
-control socket or the HTTP port: as this user without a secret, or as another user
-if this one is root. After each round the descriptors are counted; every tenth round
-a client with the secret uses the store, and the job is asked for its state. No
-function may run, no reply may reach a client without a proof, no process may use
-more than DESCRIPTORS descriptors, and the job ends with all its output.
+The scene is a group of two members outside xrun, with a store at tcp://, one with
+auth=none, and a job of xrun with --http. Each round attacks a store, the RPC port of a
+member, the control socket, the HTTP port or the TCPStore at MASTER_PORT: as this user
+without a secret, or as another user if this one is root. That one binds some sockets to
+"lo", and ends some connections before they are accepted. After each round the
+descriptors are counted; every tenth round a client with the secret uses the store, and
+the job is asked for its state. No function may run, no reply may reach a client without
+a proof or another user, no key may be set, no process may use more than DESCRIPTORS
+descriptors, and the job ends with all its output.
 """
 import encodings.idna  # another user may not be able to load it later
 import hashlib
@@ -27,7 +29,7 @@ import sys
 import time
 import traceback
 
-SET, GET, HELLO, PROOF, REPLY, VERSION = 1, 2, 64, 65, 128, 2
+SET, GET, CHECK, HELLO, PROOF, REPLY, VERSION = 1, 2, 6, 64, 65, 128, 2
 MAGIC = b"xrun store"
 ONE_KEY = 2, 6, 3, 7, 5  # requests that need no more than a key
 DESCRIPTORS = 200
@@ -38,6 +40,7 @@ xrun, build, place, rounds, seed = sys.argv[1:6]
 rounds = int(rounds)
 target = os.path.join(build, "tests/prog/rpc_target")
 violations = 0
+kinds = {}
 
 
 def violation(text):
@@ -76,6 +79,13 @@ def listeners(pid):
     return ports
 
 
+def free_port():
+    with socket.socket() as s:
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
 def descriptors(pid):
     return len(os.listdir(f"/proc/{pid}/fd"))
 
@@ -89,34 +99,38 @@ class Scene:
     """All processes that are attacked."""
 
     def __init__(self):
-        with socket.socket() as s:
-            s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            s.bind(("127.0.0.1", 0))
-            self.store = s.getsockname()[1]
-        self.address = f"tcp://127.0.0.1:{self.store}"
+        self.store, self.open_store = free_port(), free_port()
         self.members = []
-        for rank in "0", "1":
-            with open(f"{place}/member{rank}", "wb") as out:
-                self.members.append(subprocess.Popen(
-                    [target, self.address, rank, "2"], stdin=subprocess.PIPE,
-                    stdout=out, stderr=out))
-        for rank in "0", "1":
-            await_that(f"member {rank}", lambda r=rank: "ready" in content("member" + r))
-        self.rpc = [p for m in self.members for p in listeners(m.pid) if p != self.store]
+        self.start_group("member", f"tcp://127.0.0.1:{self.store}")
+        self.start_group("open", f"tcp://127.0.0.1:{self.open_store}?auth=none")
+        self.rpc = [p for m in self.members for p in listeners(m.pid)
+                    if p not in (self.store, self.open_store)]
         self.start_job()
+
+    def start_group(self, name, address):
+        for rank in "0", "1":
+            with open(f"{place}/{name}{rank}", "wb") as out:
+                self.members.append(subprocess.Popen(
+                    [target, address, rank, "2"], stdin=subprocess.PIPE, stdout=out,
+                    stderr=out, env={**os.environ, "XRUN_RPC_UNAUTHENTICATED": "1"}))
+        for rank in "0", "1":
+            await_that(f"{name} {rank}", lambda r=rank: "ready" in content(name + r))
 
     def start_job(self):
         self.job_out = open(f"{place}/job.out", "wb")
         # Each line that the driver writes to the FIFO, rank 0 prints.
         os.mkfifo(f"{place}/lines")
         self.job = subprocess.Popen(
-            [xrun, "--job", "strangers", "--http", "127.0.0.1:0", "-n", "2", "sh", "-c",
-             '[ "$RANK" = 1 ] || exec cat <"$0"', f"{place}/lines"],
+            [xrun, "--job", "strangers", "--port-hold", "serve", "--http", "127.0.0.1:0", "-n", "2", "sh", "-c",
+             'if [ "$RANK" = 1 ]; then echo "$MASTER_PORT" >"$1"; else exec cat <"$0"; fi',
+             f"{place}/lines", f"{place}/port"],
             stdin=subprocess.DEVNULL, stdout=self.job_out,
             stderr=open(f"{place}/job.err", "wb"))
         self.lines = open(f"{place}/lines", "w", encoding="ascii", buffering=1)
         self.written = 0
         facts = await_that("the job's HTTP port", self.facts)
+        await_that("MASTER_PORT", lambda: os.path.exists(f"{place}/port") and content("port"))
+        self.tcpstore = int(content("port"))
         self.http = int(facts["http"].rsplit(":", 1)[1])
         self.control = await_that("the control socket", self.find_control)
         self.supervisor = self.children(self.job.pid)[0]
@@ -152,9 +166,9 @@ class Scene:
                     violation(f"round {index}: process {pid} has {descriptors(pid)} descriptors")
             except OSError:
                 violation(f"round {index}: process {pid} has ended")
-        for rank in "0", "1":
-            if "called by" in content("member" + rank):
-                violation(f"round {index}: a function of member {rank} was called")
+        for name in "member0", "member1", "open0", "open1":
+            if "called by" in content(name):
+                violation(f"round {index}: a function of {name} was called")
 
     def ask(self, index):
         """The job and the store answer those who may ask."""
@@ -167,6 +181,13 @@ class Scene:
             got = e
         if got != value:
             violation(f"round {index}: a client with the secret read {got!r}")
+        for what, known in ("auth=none", open_key), ("TCPStore", tcpstore_key):
+            try:
+                got = known(self)
+            except (OSError, struct.error) as e:
+                got = e
+            if got != 0:
+                violation(f"round {index}: the key of another user at {what}: {got!r}")
 
     def end(self):
         """The job ends with all lines, and the members well."""
@@ -203,27 +224,59 @@ def receive_frame(s):
     return body[0], parts
 
 
-def use_store(port, value):
-    """What a client with the secret reads after it has set a value."""
+def prove(s):
+    """True after a greeting with the secret."""
     with open(os.environ["XRUN_STORE_SECRET_FILE"], "rb") as f:
         text = f.read().rstrip()
     key = hmac.new(b"xrun store secret".ljust(32, b"\0"), text, hashlib.sha256).digest()
     mine = os.urandom(32)
+    s.sendall(frame(HELLO, 0, VERSION, [MAGIC, mine]))
+    kind, parts = receive_frame(s)
+    if kind != HELLO or len(parts) != 3:
+        return False
+    data = b"store client".ljust(16, b"\0") + mine + parts[1]
+    s.sendall(frame(PROOF, 0, 0, [hmac.new(key, data, hashlib.sha256).digest()]))
+    return receive_frame(s)[0] == PROOF
+
+
+def use_store(port, value):
+    """What a client with the secret reads after it has set a value."""
     with to_port(port)() as s:
         s.settimeout(20)
-        s.sendall(frame(HELLO, 0, VERSION, [MAGIC, mine]))
-        kind, parts = receive_frame(s)
-        if kind != HELLO or len(parts) != 3:
-            return f"a HELLO of {len(parts)} parts"
-        data = b"store client".ljust(16, b"\0") + mine + parts[1]
-        s.sendall(frame(PROOF, 0, 0, [hmac.new(key, data, hashlib.sha256).digest()]))
-        kind, parts = receive_frame(s)
-        if kind != PROOF:
+        if not prove(s):
             return "no PROOF"
         s.sendall(frame(SET, 1, 0, [b"/strangers/k", value]))
         receive_frame(s)
         s.sendall(frame(GET, 2, 0, [b"/strangers/k"]))
         return receive_frame(s)[1][0]
+
+
+def open_key(scene):
+    """1 if another user has set a key of the store with auth=none."""
+    with to_port(scene.open_store)() as s:
+        s.settimeout(20)
+        s.sendall(frame(HELLO, 0, VERSION, [MAGIC]))
+        receive_frame(s)
+        s.sendall(frame(CHECK, 2, 0, [b"/attack"]))
+        head = s.recv(4, socket.MSG_WAITALL)
+        body = s.recv(struct.unpack("<I", head)[0], socket.MSG_WAITALL)
+        return struct.unpack("<q", body[12:20])[0]
+
+
+def words(*texts):
+    return b"".join(struct.pack("<Q", len(t)) + t for t in texts)
+
+
+TCPSTORE_HELLO = b"\0" + struct.pack("<I", 0x3C85F7CE)
+TCPSTORE_SET = TCPSTORE_HELLO + b"\1" + words(b"/attack", b"x")
+
+
+def tcpstore_key(scene):
+    """The same of the TCPStore at MASTER_PORT."""
+    with to_port(scene.tcpstore)() as s:
+        s.settimeout(20)
+        s.sendall(TCPSTORE_HELLO + b"\5" + struct.pack("<Q", 1) + words(b"/attack"))
+        return 1 - s.recv(1)[0]
 
 
 def spoilt(rng, data):
@@ -258,8 +311,15 @@ def talk(connect, pieces, wait=0.05):
     return got
 
 
-def to_port(port):
-    return lambda: socket.create_connection(("127.0.0.1", port), timeout=2)
+def to_port(port, bound=False):
+    def connect():
+        s = socket.socket()
+        s.settimeout(2)
+        if bound:
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, b"lo\0")
+        s.connect(("127.0.0.1", port))
+        return s
+    return connect
 
 
 def to_path(path):
@@ -295,10 +355,58 @@ def attack_store(rng, scene):
     return None
 
 
+def attack_open(rng, scene):
+    """The store that asks for no secret, by another user."""
+    ask = b"".join(frame(op, op, 0, [rng.choice([b"/rpc/dynamic/secret", b"/rpc/kind"])])
+                   for op in ONE_KEY)
+    got = talk(to_port(scene.open_store, rng.random() < 0.7),
+               [frame(HELLO, 0, VERSION, [MAGIC]), ask + frame(SET, 1, 0, [b"/attack", b"x"])])
+    return f"another user read {got[:60]!r} of the store with auth=none" if got else None
+
+
+def attack_tcpstore(rng, scene):
+    got = talk(to_port(scene.tcpstore, rng.random() < 0.7),
+               [TCPSTORE_SET, b"\3" + words(b"/attack")])
+    return f"another user read {got[:60]!r} of the TCPStore" if got else None
+
+
+def attack_leave(rng, scene):
+    """The server is stopped now; it accepts the connections later."""
+    for _ in range(rng.randrange(1, 20)):
+        s = to_port(scene.open_store, rng.random() < 0.5)()
+        s.sendall(frame(HELLO, 0, VERSION, [MAGIC]) + frame(SET, 1, 0, [b"/attack", b"x"]))
+        if rng.random() < 0.5:
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        s.close()
+        s = to_port(scene.tcpstore, rng.random() < 0.5)()
+        s.sendall(TCPSTORE_SET)
+        s.close()
+
+
+def attack_excess(rng, scene):
+    """More connections with a proof than the group has use for."""
+    held = []
+    for _ in range(rng.randrange(100, 250)):
+        try:
+            s = to_port(scene.store)()
+            held.append(s)
+            if not prove(s):
+                break
+        except (OSError, struct.error):
+            break
+    counts = [descriptors(m.pid) for m in scene.members]
+    for s in held:
+        s.close()
+    if max(counts) > DESCRIPTORS:
+        return f"{max(counts)} descriptors with {len(held)} connections that know the secret"
+    return None
+
+
 def attack_rpc(rng, scene):
+    bound = rng.random() < 0.3
     junk = rng.choice([b"", b"GET / HTTP/1.0\r\n\r\n", rng.randbytes(rng.randrange(1, 600)),
                        b"\0" * 512, b"\xff" * 80, b"XRUN" + rng.randbytes(76)])
-    talk(to_port(rng.choice(scene.rpc)), [junk, rng.randbytes(rng.randrange(100))])
+    talk(to_port(rng.choice(scene.rpc), bound), [junk, rng.randbytes(rng.randrange(100))])
 
 
 def attack_flood(rng, scene):
@@ -348,6 +456,13 @@ def attack_http(rng, scene):
     return None
 
 
+def kind_of(rng, foreign):
+    if foreign:  # /proc of the members cannot be read
+        return rng.choice(["store", "rpc", "control", "http", "open", "open", "tcpstore",
+                           "tcpstore", "leave", "leave"])
+    return rng.choice(["store", "store", "rpc", "control", "http", "flood", "excess"])
+
+
 def attack(scene, index, foreign, answers):
     """One round, in a process of its own."""
     try:
@@ -358,15 +473,13 @@ def attack(scene, index, foreign, answers):
 
 def attack_as(scene, index, foreign):
     rng = random.Random(f"{seed} {index}")
+    kind = kind_of(rng, foreign)
     if foreign:
         os.setgroups([])
         os.setresgid(OTHER, OTHER, OTHER)
         os.setresuid(OTHER, OTHER, OTHER)
-    kind = rng.choice(["store", "store", "rpc", "control", "http", "flood"])
     if kind == "control":
         said = attack_control(rng, scene, foreign)
-    elif kind == "flood" and foreign:
-        said = attack_http(rng, scene)  # /proc of the members cannot be read
     else:
         said = globals()["attack_" + kind](rng, scene)
     return f"{kind}: {said}" if said else ""
@@ -375,10 +488,18 @@ def attack_as(scene, index, foreign):
 def attack_round(scene, index):
     answers = multiprocessing.SimpleQueue()
     foreign = os.geteuid() == 0 and index % 2 == 1
+    kind = kind_of(random.Random(f"{seed} {index}"), foreign)
+    kinds[kind] = kinds.get(kind, 0) + 1
+    stopped = scene.members[2].pid if kind == "leave" else 0
     process = multiprocessing.get_context("fork").Process(
         target=attack, args=(scene, index, foreign, answers))
+    if stopped:
+        os.kill(stopped, signal.SIGSTOP)
     process.start()
     process.join(60)
+    if stopped:
+        os.kill(stopped, signal.SIGCONT)
+        open_key(scene)  # it has accepted all by now
     if process.exitcode != 0:
         process.kill()
         violation(f"round {index}: the attack did not end: {process.exitcode}")
@@ -399,7 +520,8 @@ def main():
             scene.ask(index)
     scene.end()
     print(f"# {rounds} rounds in {time.monotonic() - started:.0f} s, seed {seed}, "
-          f"{violations} violations")
+          f"{violations} violations; "
+          + ", ".join(f"{k} {n}" for k, n in sorted(kinds.items())))
     return violations != 0
 
 
