@@ -123,7 +123,7 @@ empty()
 	await_line job.out '^\[0\] ready' 10
 	await_file "$(echo "$XDG_STATE_HOME"/xrun/????)/job.json" 10
 	assert_has "$(cat "$XDG_STATE_HOME"/xrun/????/job.json)" \
-		'"cgroup":"[^"]*/xrun-test-[0-9]+","rank_cgroups":"[0-9]+:[0-9]+"'
+		'"cgroup":"[^"]*/xrun-test-[0-9]+",.*"rank_cgroups":"[0-9]+:[0-9]+"'
 	super=$(pgrep -P "$pid" -x xrun-super)
 	kill -STOP "$pid" "$super"
 	kill -KILL "$super" "$pid" # whose death wakes its supervisor up
