@@ -14,8 +14,9 @@
 #include "launcher/log/sink_inner.h"
 #include "launcher/log/view.h"
 
-#define BATCH    64
-#define FLUSH_AT (128 * 1024)
+#define BATCH      64
+#define REFUSED_MS 1
+#define FLUSH_AT   (128 * 1024)
 
 /* Until a file that could not be read for want of memory or descriptors is
  * tried again. */
@@ -561,6 +562,9 @@ wait_for_events(struct sink *s)
 	struct epoll_event events[BATCH];
 	int n = epoll_wait(s->epoll, events, BATCH, next_timeout(s));
 
+	/* Refused: without a pause this thread would keep a processor busy. */
+	if (n == -1 && errno != EINTR)
+		poll(NULL, 0, REFUSED_MS);
 	for (int i = 0; i < n; i++)
 		if (events[i].data.u64 != SINK_WAKE)
 			make_ready(s, &s->feed[events[i].data.u64]);

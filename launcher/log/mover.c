@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mover.c - see mover.h and mover_inner.h: the thread, and what the loop calls. */
+#include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -14,9 +16,10 @@
 #include "launcher/log/sink.h"
 #include "launcher/log/thread.h"
 
-#define BATCH    MOVER_PEEK
-#define RETRY_MS 1000
-#define DROPS    UINT64_MAX /* the event of @drops */
+#define BATCH      MOVER_PEEK
+#define RETRY_MS   1000
+#define REFUSED_MS 1
+#define DROPS      UINT64_MAX /* the event of @drops */
 
 struct mover *
 mover_open(const struct mover_config *config)
@@ -175,6 +178,9 @@ await(struct mover *m, struct epoll_event events[static BATCH])
 {
 	int n = epoll_wait(m->epoll, events, BATCH, 0);
 
+	/* Refused: without a pause this thread would keep a processor busy. */
+	if (n == -1 && errno != EINTR)
+		poll(NULL, 0, REFUSED_MS);
 	if (n == 0) {
 		tell_swept(m, SINK_SWEPT_ALL);
 		n = epoll_wait(m->epoll, events, BATCH,

@@ -12,7 +12,6 @@
 #include "base/clock.h"
 #include "event/loop.h"
 
-#define TURN_NS  (10 * NS_PER_MS)
 #define AGAIN_NS (10 * NS_PER_MS) /* to what the kernel would not watch */
 
 struct closing { /* freed at the end of the turn */
@@ -56,6 +55,7 @@ struct loop {
 	struct timer_list timers; /* armed, by time */
 	struct watch_list refused;
 	struct timer again; /* the refused are tried */
+	bool served;        /* an event was called back in this turn */
 };
 
 static void
@@ -66,6 +66,7 @@ free_closed(evutil_socket_t fd, short what, void *arg)
 
 	(void)fd;
 	(void)what;
+	loop->served = true;
 	while (loop->closing != NULL) {
 		c = loop->closing;
 		loop->closing = c->next;
@@ -120,6 +121,7 @@ clock_fired(evutil_socket_t fd, short what, void *arg)
 
 	(void)fd;
 	(void)what;
+	loop->served = true;
 	while (t != NULL && t->due <= now &&
 		!event_base_got_break(loop->base)) {
 		TAILQ_REMOVE(&loop->timers, t, list);
@@ -213,14 +215,14 @@ void
 loop_run(struct loop *loop)
 {
 	int64_t refused = 0; /* clock_now() of the first time in a row */
-	int64_t turn;
 
 	do {
-		turn = clock_now();
+		loop->served = false;
 		if (event_base_loop(loop->base, EVLOOP_NO_EXIT_ON_EMPTY) != -1)
 			return;
-		/* A turn that waited, or called back, was one. */
-		if (refused == 0 || clock_now() - turn > TURN_NS)
+		/* The time that a turn takes says nothing: other processes may
+		 * have the processor. */
+		if (refused == 0 || loop->served)
 			refused = clock_now();
 		poll(NULL, 0, 1);
 	} while (clock_now() - refused < NS_PER_S);
@@ -238,6 +240,7 @@ watch_fired(evutil_socket_t fd, short what, void *arg)
 	struct watch *w = arg;
 
 	(void)what;
+	w->loop->served = true;
 	w->fn(fd, w->ctx);
 }
 
