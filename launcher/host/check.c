@@ -7,7 +7,7 @@
 
 #define MEMORY_A_RANK (64 * 1024) /* xrun's own share, not the program's */
 #define PROCESSES_OWN 8
-#define FILES_LEAST   2 /* of CHECK_FDS_OWN: what the other 38 leave */
+#define FILES_LEAST   2 /* of CHECK_FDS_OWN: what the other 46 leave */
 
 /* Half of what would just fit, in one digit: others need some, too. */
 static uint64_t

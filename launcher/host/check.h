@@ -13,7 +13,7 @@
 
 #define CHECK_FDS_A_RANK   3  /* pidfd and the read ends of two pipes */
 #define CHECK_FILES_A_RANK 2  /* raw files, kept open where that many fit */
-#define CHECK_FDS_OWN      40 /* xrun's own, and a few raw files at a time */
+#define CHECK_FDS_OWN      48 /* xrun's own, and a few raw files at a time */
 
 /* How many ranks would fit, by each limit alone. */
 struct check_room {

@@ -40,10 +40,10 @@ Test(check, too_many_ranks_are_told_what_would_do)
 	};
 
 	cr_expect_str_eq(check(&l, 100000),
-		"100000 ranks need 300040 descriptors; this shell allows 1048576, and 31999 processes (ulimit -u)\t-n 10000 or less");
+		"100000 ranks need 300048 descriptors; this shell allows 1048576, and 31999 processes (ulimit -u)\t-n 10000 or less");
 	l.processes_by = "cgroup pids.max";
 	cr_expect_str_eq(check(&l, 31992),
-		"31992 ranks need 96016 descriptors; this shell allows 1048576, and 31999 processes (cgroup pids.max)\t-n 10000 or less");
+		"31992 ranks need 96024 descriptors; this shell allows 1048576, and 31999 processes (cgroup pids.max)\t-n 10000 or less");
 	cr_expect_str_eq(check(&l, 31991), "");
 }
 
@@ -53,9 +53,9 @@ Test(check, no_limit_on_processes_is_not_told)
 
 	l.files_max = 1024;
 	cr_expect_str_eq(check(&l, 1000),
-		"1000 ranks need 3040 descriptors; this shell allows 1024\t-n 100 or less");
-	cr_expect_str_eq(check(&l, 328), "");
-	cr_expect_neq(check(&l, 329)[0], '\0');
+		"1000 ranks need 3048 descriptors; this shell allows 1024\t-n 100 or less");
+	cr_expect_str_eq(check(&l, 325), "");
+	cr_expect_neq(check(&l, 326)[0], '\0');
 }
 
 Test(check, memory_is_told_by_itself)
@@ -93,9 +93,9 @@ Test(check, where_not_even_one_fits_the_limit_has_to_go_up)
 {
 	struct limits l = plenty;
 
-	l.files_max = 42;
+	l.files_max = 50;
 	cr_expect_str_eq(check(&l, 1),
-		"1 rank needs 43 descriptors; this shell allows 42\tulimit -Hn 43, by root or in limits.conf(5)");
+		"1 rank needs 51 descriptors; this shell allows 50\tulimit -Hn 51, by root or in limits.conf(5)");
 }
 
 Test(check, what_is_advised_fits_the_memory_too)
@@ -105,12 +105,12 @@ Test(check, what_is_advised_fits_the_memory_too)
 	l.files_max = 100000;
 	l.memory = GIB;
 	cr_expect_str_eq(check(&l, 50000),
-		"50000 ranks need 150040 descriptors; this shell allows 100000\t-n 8000 or less");
+		"50000 ranks need 150048 descriptors; this shell allows 100000\t-n 8000 or less");
 }
 
 Test(check, a_spare_descriptor_a_rank_is_there_or_not)
 {
-	struct limits l = { .files_max = 40 + 4 * 100 };
+	struct limits l = { .files_max = CHECK_FDS_OWN + 4 * 100 };
 
 	cr_expect(check_spare(&l, 100));
 	cr_expect_not(check_spare(&l, 101));
@@ -174,13 +174,13 @@ Test(check, files_have_what_the_ranks_leave)
 {
 	struct limits l = { .files_max = 1024 };
 
-	cr_expect_eq(check_files_max(&l, 8, false), 1024 - 3 * 8 - 40 + 2);
-	cr_expect_eq(check_files_max(&l, 327, false), 1024 - 3 * 327 - 40 + 2);
-	cr_expect_eq(check_files_max(&l, 328, false), 2);
+	cr_expect_eq(check_files_max(&l, 8, false), 1024 - 3 * 8 - 48 + 2);
+	cr_expect_eq(check_files_max(&l, 325, false), 1024 - 3 * 325 - 48 + 2);
+	cr_expect_eq(check_files_max(&l, 326, false), 2);
 	cr_expect_eq(check_files_max(&l, UINT32_MAX, false), 2);
-	cr_expect_eq(check_files_max(&l, 8, true), 1024 - 4 * 8 - 40 + 2);
-	cr_expect_eq(check_files_max(&l, 245, true), 1024 - 4 * 245 - 40 + 2);
-	cr_expect_eq(check_files_max(&l, 246, true), 2);
+	cr_expect_eq(check_files_max(&l, 8, true), 1024 - 4 * 8 - 48 + 2);
+	cr_expect_eq(check_files_max(&l, 243, true), 1024 - 4 * 243 - 48 + 2);
+	cr_expect_eq(check_files_max(&l, 244, true), 2);
 	l.files_max = UINT64_MAX / 4;
 	cr_expect_eq(check_files_max(&l, 1, false), UINT32_MAX / 2);
 }
@@ -203,12 +203,12 @@ Test(check, descriptors_that_were_inherited_count)
 		.memory = UINT64_MAX };
 
 	cr_expect_str_eq(check(&l, 60), "");
-	l.held = 37;
+	l.held = 29;
 	cr_expect_str_eq(check(&l, 60),
 		"60 ranks need 257 descriptors; this shell allows 256\t-n 20 or less");
 	cr_expect_str_eq(check(&l, 59), "");
 	cr_expect_not(check_spare(&l, 59));
-	cr_expect_eq(check_files_max(&l, 50, false), 256 - 150 - 40 - 37 + 2);
+	cr_expect_eq(check_files_max(&l, 50, false), 256 - 150 - 48 - 29 + 2);
 	l.held = 300;
 	cr_expect_neq(check(&l, 1)[0], '\0');
 }
