@@ -578,17 +578,6 @@ is_wanted(const struct settings *set, const struct shot *o, const char *action)
 	return round++ % set->every == set->first % set->every;
 }
 
-/* The record of a job stays where unlink(2) is refused. */
-static bool
-sweep_is_removal(int call)
-{
-#ifdef SYS_unlink
-	if (call == SYS_unlink)
-		return true;
-#endif
-	return call == SYS_unlinkat;
-}
-
 static bool
 shoot(struct scene *s, const struct settings *set, struct shot o,
 	const char *action)
@@ -598,7 +587,8 @@ shoot(struct scene *s, const struct settings *set, struct shot o,
 	shot = &o;
 	snprintf(s->what, sizeof(s->what), "%s %s %u %s", role_names[o.role],
 		call_name(o.call), o.index, action);
-	s->unremovable = sweep_is_removal(o.call) && o.index == 0;
+	s->unremovable =
+		strncmp(call_name(o.call), "unlink", 6) == 0 && o.index == 0;
 	run(s, set);
 	judge(s, set);
 	return hit;
