@@ -3,6 +3,8 @@
  * guest sees it, and as rank 0 does. */
 #include <criterion/criterion.h>
 #include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +13,7 @@
 
 #include <arpa/inet.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include <xrun/store.h>
@@ -118,6 +121,74 @@ Test(worker_store_link, strangers_are_shown_the_door_and_harm_nobody)
 	cr_assert_eq(xr_store_set(s, "k", "v", 1, &err), XR_OK, "%s", err.text);
 	cr_assert_eq(xr_store_get(s, "k", 0, &v, &err), XR_OK);
 	xr_store_value_free(&v);
+	xr_store_free(s);
+}
+
+/* The thread of rank 0 can be held where it looks at the clock, which can be moved. */
+static _Atomic bool is_held, holds;
+static _Atomic int64_t ahead; /* seconds */
+
+__attribute__((visibility("default"))) int
+clock_gettime(clockid_t id, struct timespec *t)
+{
+	char name[16] = "";
+
+	if (atomic_load(&is_held)) {
+		pthread_getname_np(pthread_self(), name, sizeof(name));
+		while (strcmp(name, "xrun-store") == 0 &&
+			atomic_load(&is_held)) {
+			atomic_store(&holds, true);
+			sched_yield();
+		}
+	}
+	if (syscall(SYS_clock_gettime, id, t) == -1)
+		return -1;
+	t->tv_sec += atomic_load(&ahead);
+	return 0;
+}
+
+/* One that has said HELLO, and was answered. */
+static int
+greeted(void)
+{
+	char answer[HELLO_LEN];
+	int fd = dialled();
+
+	say(fd, HELLO, HELLO_LEN);
+	cr_assert_eq(recv(fd, answer, sizeof(answer), MSG_WAITALL), HELLO_LEN);
+	return fd;
+}
+
+/* More members ask something than are served in a turn: the stranger's hello, which has
+ * arrived, too, is read in a later one. */
+Test(worker_store_link,
+	a_server_that_was_stopped_reads_what_strangers_have_sent)
+{
+	static const char get[] =
+		"\x1e\0\0\0\x02\0\x01\0\x01\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"
+		"\x02\0\0\0/k";
+	struct xr_store *s = NULL;
+	char answer[HELLO_LEN];
+	int stranger, member[70];
+
+	bound();
+	cr_assert_eq(open_as(0, 20, &s), XR_OK, "%s", err.text);
+	stranger = dialled();
+	for (int i = 0; i < 70; i++)
+		member[i] = greeted();
+	atomic_store(&is_held, true);
+	while (!atomic_load(&holds))
+		sched_yield();
+	for (int i = 0; i < 70; i++)
+		say(member[i], get, 34);
+	say(stranger, HELLO, HELLO_LEN);
+	atomic_store(&ahead, 30);
+	atomic_store(&is_held, false);
+	cr_expect_eq(recv(stranger, answer, sizeof(answer), MSG_WAITALL),
+		HELLO_LEN);
+	for (int i = 0; i < 70; i++)
+		close(member[i]);
+	close(stranger);
 	xr_store_free(s);
 }
 

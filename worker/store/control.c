@@ -397,6 +397,22 @@ name_job(int which, char *path, size_t cap)
 	return n > 0 && (size_t)n < cap;
 }
 
+/* As driver_pause(). If this process wakes up late, since it was stopped or had no CPU,
+ * the supervisor may have been late, too: *end moves by as much. */
+static bool
+control_pause(int64_t *end, int64_t until)
+{
+	int64_t begin = clock_now(), late;
+	bool goes_on = driver_pause(-1, PAUSE_NS, *end);
+
+	late = clock_now() - begin - 2 * PAUSE_NS;
+	if (late > 0)
+		*end += late;
+	if (*end > until)
+		*end = until;
+	return goes_on;
+}
+
 /* It is made when the job is 20 ms old. */
 static int
 connect_to_job(int64_t until)
@@ -415,7 +431,7 @@ connect_to_job(int64_t until)
 		for (int i = 0; i < 3 && fd == -1; i++)
 			if (name_job(i, path, sizeof(path)))
 				fd = connect_to(path, until);
-	} while (fd == -1 && driver_pause(-1, PAUSE_NS, end));
+	} while (fd == -1 && control_pause(&end, until));
 	return fd;
 }
 

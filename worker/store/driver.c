@@ -14,7 +14,7 @@ driver_pause(int fd, int64_t ns, int64_t until)
 	int64_t left = until == INT64_MAX ? INT64_MAX : until - clock_now();
 
 	if (left <= 0)
-		return false;
+		return fd != -1 && poll(&p, 1, 0) == 1;
 	if (ns > left)
 		ns = left;
 	poll(&p, 1, (int)((ns + NS_PER_MS - 1) / NS_PER_MS));

@@ -48,7 +48,7 @@ enum xr_status loopback_file_open(const struct store_address *address,
 	int64_t until, struct driver **driver, struct xr_error *err);
 
 /* driver_pause() - @ns, or until @fd (-1: none) can be read, but not beyond
- * @until. False: it is that late. */
+ * @until. False: it is that late, and @fd cannot be read. */
 bool driver_pause(int fd, int64_t ns, int64_t until);
 
 /* reply_fail() - @r is the failure @status, with words. */

@@ -75,6 +75,7 @@ struct host {
 	size_t most, most_strangers;
 	size_t arriving;    /* bytes that buffers of requests have */
 	int64_t deaf_until; /* no descriptor for one more; 0 */
+	int64_t looked;     /* the last look_around() */
 	bool again;         /* somebody has more than a turn */
 	struct span part[FRAME_PARTS];
 };
@@ -444,6 +445,23 @@ patience(const struct host *h)
 		(int)((due - now + NS_PER_MS - 1) / NS_PER_MS);
 }
 
+/* While there are strangers the thread looks around once a second. If it is later, since
+ * it was stopped or had no CPU, they may have sent what it has not read: their time is
+ * longer by that. */
+static void
+host_forgive_lateness(struct host *h, int64_t now)
+{
+	int64_t late = now - h->looked - 2 * NS_PER_S;
+	struct conn *c;
+
+	h->looked = now;
+	if (late <= 0 || h->strangers == 0)
+		return;
+	TAILQ_FOREACH(c, &h->conns, list)
+	if (!c->greeted)
+		c->born = c->born + late < now ? c->born + late : now;
+}
+
 static void
 look_around(struct host *h)
 {
@@ -451,6 +469,7 @@ look_around(struct host *h)
 	bool again = h->again;
 	struct conn *c, *next;
 
+	host_forgive_lateness(h, now);
 	desk_turn(h->desk, now);
 	again = again || h->again;
 	h->again = false;
