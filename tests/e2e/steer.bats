@@ -450,8 +450,9 @@ fake()
 		lock = os.open('.', os.O_RDONLY)
 		fcntl.flock(lock, fcntl.LOCK_EX)
 		door = socket.socket(socket.AF_UNIX)
-		door.bind('control')
+		door.bind('new')
 		door.listen(8)
+		os.rename('new', 'control')
 		for turn in sys.argv[2:]:
 		    c, _ = door.accept()
 		    if turn[0] == '=':
@@ -467,7 +468,7 @@ fake()
 		os.unlink('control')
 	EOS
 	pretended=$!
-	wait_for 5 [ -e "$XDG_RUNTIME_DIR/xrun/$1/control" ]
+	wait_for 20 [ -e "$XDG_RUNTIME_DIR/xrun/$1/control" ]
 }
 
 @test "an answer to something else, and another version, are said" {
