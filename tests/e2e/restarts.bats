@@ -274,6 +274,24 @@ read_it()
 	exec {in}<&-
 }
 
+# ask_to_stop - the reply comes at once; xrun stop would wait for the end, which waits for
+# the reader of what is written.
+ask_to_stop()
+{
+	python3 - "$XDG_RUNTIME_DIR/xrun/again" >reply <<-'EOS'
+		import os, socket, sys
+		os.chdir(sys.argv[1])
+		s = socket.socket(socket.AF_UNIX)
+		s.settimeout(20)
+		s.connect('control')
+		s.sendall(b'{"type":"stop","id":1}\n')
+		f = s.makefile()
+		f.readline()
+		print(f.readline())
+	EOS
+	assert_has "$(cat reply)" '"type":"done","id":1,"seconds":'
+}
+
 phase_is()
 {
 	[ "$("$XRUN" ps --json again | jq -r .phase)" = "$1" ]
@@ -289,8 +307,9 @@ ended_as()
 
 @test "restart: a stop that comes while the output goes out is the end of the job" {
 	need jq
+	need python3
 	undelivered 1 60s
-	"$XRUN" stop again
+	ask_to_stop
 	read_it
 	over
 	wait "$reader"
@@ -328,13 +347,10 @@ ended_as()
 
 @test "restart: a stop tells how the job ends that cannot begin again, too" {
 	need jq
-	need socat
+	need python3
 	undelivered 2 60s
 	: >"$XDG_STATE_HOME/xrun/again/1"
-	# The reply comes at once; xrun stop would wait for the end.
-	echo '{"type":"stop","id":1}' |
-		socat -t 5 - "UNIX-CONNECT:$XDG_RUNTIME_DIR/xrun/again/control" >reply
-	assert_has "$(cat reply)" '"type":"done","id":1,"seconds":'
+	ask_to_stop
 	read_it
 	over
 	assert_eq "$status" 143

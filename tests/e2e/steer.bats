@@ -453,18 +453,24 @@ fake()
 		door.bind('new')
 		door.listen(8)
 		os.rename('new', 'control')
-		for turn in sys.argv[2:]:
+		def takes(turn):
 		    c, _ = door.accept()
-		    if turn[0] == '=':
-		        c.sendall(turn[1:].encode() + b'\n')
-		        continue
-		    c.sendall(b'{"type":"welcome","v":1,"job":"fake","pid":1}\n')
-		    select.select([c], [], [])
-		    if turn != 'drop':
-		        c.recv(999)
+		    with c:
+		        if turn[0] == '=':
+		            c.sendall(turn[1:].encode() + b'\n')
+		            return True
+		        c.sendall(b'{"type":"welcome","v":1,"job":"fake","pid":1}\n')
+		        select.select([c], [], [])
+		        if turn == 'drop':
+		            return True
+		        if not c.recv(999):
+		            return False # ps looks whether anybody answers
 		        c.sendall(turn.encode() + b'\n')
 		        c.recv(999)
-		    c.close()
+		        return True
+		for turn in sys.argv[2:]:
+		    while not takes(turn):
+		        pass
 		os.unlink('control')
 	EOS
 	pretended=$!
