@@ -153,6 +153,26 @@ Test(lead, an_answer_wakes_one_that_dozes)
 	close_lead();
 }
 
+static void
+count_catch_up(void *self)
+{
+	(*(_Atomic uint32_t *)self)++;
+}
+
+Test(lead, catching_up_waits_for_threads_that_read_by_themselves)
+{
+	_Atomic uint32_t calls = 0;
+
+	open_lead();
+	lead_add_thread((struct lead_thread_source){ count_catch_up, &calls });
+	lead_poll();
+	cr_expect_eq(calls, 0);
+	lead_catch_up();
+	cr_expect_eq(calls, 1);
+	lead_decline();
+	close_lead();
+}
+
 Test(lead, the_watch_reads_when_it_is_rung)
 {
 	open_lead();

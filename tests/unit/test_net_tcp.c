@@ -33,6 +33,37 @@ Test(net_tcp, a_message_comes_whole_with_its_record)
 	pair_down();
 }
 
+static _Atomic bool is_held, is_holding;
+
+static void
+hold(struct mate *m, const struct xr_record *r, const struct xr_body *body)
+{
+	(void)m;
+	(void)r;
+	(void)body;
+	is_holding = is_held;
+	while (is_held)
+		sched_yield();
+}
+
+Test(net_tcp, catching_up_waits_until_all_that_arrived_is_delivered)
+{
+	pair_up();
+	two->on_message = hold;
+	mate_say(to_two, 1, "the link is up");
+	UNTIL(two, two->mates[1].delivered == 1);
+	is_held = true;
+	mate_say(to_two, 2, "hold");
+	while (!is_holding)
+		sched_yield();
+	for (uint64_t i = 3; i <= 100; i++)
+		mate_say(to_two, i, "hello");
+	is_held = false;
+	net_catch_up(two->self);
+	cr_expect_eq(two->mates[1].delivered, 100);
+	pair_down();
+}
+
 Test(net_tcp, who_was_accepted_answers_over_the_same_link)
 {
 	struct mate *back;

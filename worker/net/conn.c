@@ -63,6 +63,7 @@ net_conn_new(struct net_carrier *c, int fd, const struct where *where,
 		return NULL;
 	}
 	set_up(fd);
+	atomic_fetch_add(&c->conns, 1);
 	conn->carrier = c;
 	conn->fd = fd;
 	conn->state = state;

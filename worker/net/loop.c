@@ -87,6 +87,23 @@ look_at_asked(struct net_carrier *c)
 		pthread_mutex_lock(&c->lock);
 	}
 	c->over = c->ending;
+	c->noted = c->wanted;
+	if (c->noted != c->served && c->behind == 0)
+		c->behind = 1;
+	pthread_mutex_unlock(&c->lock);
+}
+
+/* All that had arrived when net_catch_up() asked for it is delivered if a turn finds no
+ * event. */
+static void
+net_note_turn(struct net_carrier *c, int events)
+{
+	if (c->behind == 0 || (events > 0 && c->behind++ < NET_CATCH_UP_TURNS))
+		return;
+	c->behind = 0;
+	pthread_mutex_lock(&c->lock);
+	c->served = c->noted;
+	pthread_cond_broadcast(&c->caught_up);
 	pthread_mutex_unlock(&c->lock);
 }
 
@@ -224,6 +241,7 @@ net_bury(struct net_carrier *c)
 		TAILQ_REMOVE(&c->dead, conn, list);
 		free(conn->greet);
 		free(conn);
+		atomic_fetch_sub(&c->conns, 1);
 	}
 }
 
@@ -241,7 +259,7 @@ static void
 turn(struct net_carrier *c)
 {
 	struct epoll_event events[EVENTS];
-	int ms = wait_of(c), n;
+	int ms = c->behind > 0 ? 0 : wait_of(c), n;
 	int64_t begin = clock_now(), now;
 
 	n = epoll_wait(c->epoll, events, EVENTS, ms);
@@ -251,6 +269,7 @@ turn(struct net_carrier *c)
 	begin = clock_now();
 	for (int i = 0; i < n; i++)
 		on_event(c, &events[i]);
+	net_note_turn(c, n);
 	look_at_asked(c);
 	count_lateness(c, begin);
 	now = net_now(c);

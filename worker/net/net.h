@@ -34,6 +34,9 @@
 #include "worker/net/outbox.h"
 #include "worker/net/where.h"
 
+#define NET_CATCH_UP_NS    (500 * NS_PER_MS)
+#define NET_CATCH_UP_TURNS 1024 /* peers may send without end */
+
 #define NET_READ      (256 << 10) /* bytes a turn of a connection */
 #define NET_READ_LONG (1 << 20)   /* the same, into a long body */
 #define NET_STRANGERS 64 /* connections at once that have proved nothing */
@@ -139,13 +142,17 @@ struct net_carrier {
 	pthread_t thread;
 	int epoll, bell, door;
 	struct bodies *bodies;
-	_Atomic bool watching; /* something was sent: NET_TICK_NS */
+	_Atomic uint32_t conns; /* connections that exist */
+	_Atomic bool watching;  /* something was sent: NET_TICK_NS */
 
 	pthread_mutex_t lock;
 	struct net_peer *peers; /* [peer_count], by id */
 	uint32_t peer_count;
 	struct net_links asked;
 	bool ending;
+	uint32_t wanted;          /* requests of net_catch_up() so far */
+	uint32_t served;          /* requests that the thread has completed */
+	pthread_cond_t caught_up; /* @served has changed */
 
 	/* The thread's. */
 	struct net_links links;
@@ -156,8 +163,10 @@ struct net_carrier {
 	int64_t due, tick;  /* the next deadline; the next look for silence */
 	int64_t late;       /* ns that the thread was late so far */
 	uint64_t dials;     /* connections that were opened */
-	bool over;          /* free() was called */
-	char *room;         /* [NET_READ] */
+	uint32_t noted;     /* @wanted, as of the last turn */
+	uint32_t behind; /* turns since a request was noted; 0: none is open */
+	bool over;       /* free() was called */
+	char *room;      /* [NET_READ] */
 };
 
 /* --- carrier (tcp.c) ------------------------------------------------------- */

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -93,6 +94,7 @@ dispose(struct net_carrier *c)
 	heir_close(c->bell);
 	heir_close(c->epoll);
 	bodies_close(c->bodies);
+	pthread_cond_destroy(&c->caught_up);
 	pthread_mutex_destroy(&c->lock);
 	proof_forget(c->secret);
 	free(c->peers);
@@ -125,6 +127,17 @@ start(struct net_carrier *c)
 	return sys;
 }
 
+static void
+net_init_caught_up(struct net_carrier *c)
+{
+	pthread_condattr_t attr;
+
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&c->caught_up, &attr);
+	pthread_condattr_destroy(&attr);
+}
+
 static struct net_carrier *
 carrier_new(const struct xr_carrier_host *host,
 	const struct xr_carrier_opts *opts)
@@ -142,6 +155,7 @@ carrier_new(const struct xr_carrier_host *host,
 	c->epoll = c->bell = c->door = -1;
 	c->due = c->tick = INT64_MAX;
 	pthread_mutex_init(&c->lock, NULL);
+	net_init_caught_up(c);
 	c->bodies = bodies_new();
 	TAILQ_INIT(&c->asked);
 	TAILQ_INIT(&c->links);
@@ -198,6 +212,26 @@ tcp_free(void *self)
 	net_ring(c);
 	pthread_join(c->thread, NULL);
 	dispose(c);
+}
+
+void
+net_catch_up(void *self)
+{
+	struct net_carrier *c = self;
+	int64_t end = clock_now() + NET_CATCH_UP_NS;
+	const struct timespec at = { end / NS_PER_S, end % NS_PER_S };
+	uint32_t mine;
+	int sys = 0;
+
+	if (net_is_heir(c) || atomic_load(&c->conns) == 0 ||
+		pthread_equal(c->thread, pthread_self()))
+		return;
+	pthread_mutex_lock(&c->lock);
+	mine = ++c->wanted;
+	net_ring(c);
+	while ((int32_t)(c->served - mine) < 0 && !c->ending && sys == 0)
+		sys = pthread_cond_timedwait(&c->caught_up, &c->lock, &at);
+	pthread_mutex_unlock(&c->lock);
 }
 
 static size_t

@@ -34,4 +34,9 @@
 
 extern const struct xr_carrier tcp_carrier;
 
+/* net_catch_up() - waits until the thread has delivered all messages that have arrived
+ * at this process. It waits for NET_CATCH_UP_NS at most: the thread may be in a function
+ * of the host. @self: the transport. Any thread; that of the transport returns at once. */
+void net_catch_up(void *self);
+
 #endif /* WORKER_NET_TCP_H */

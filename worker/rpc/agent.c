@@ -13,6 +13,7 @@
 #include "base/status.h"
 #include "base/timeout.h"
 #include "worker/net/proof.h"
+#include "worker/net/tcp.h"
 #include "worker/rpc/agent.h"
 #include "worker/rpc/crew.h"
 #include "worker/rpc/fault.h"
@@ -372,6 +373,9 @@ open_carrier(const struct xr_carrier *ops, const struct agent_wish *wish,
 	a.carriers++;
 	if (ops->progress != NULL)
 		lead_add((struct lead_source){ ops->progress, c->self });
+	if (ops == &tcp_carrier)
+		lead_add_thread((struct lead_thread_source){ net_catch_up,
+			c->self });
 	return XR_OK;
 }
 

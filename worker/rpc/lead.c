@@ -23,7 +23,8 @@
 #define FOLLOW_NS    (50 * NS_PER_US) /* that one looks at its own word */
 #define DROP_TRIES   4
 #define UNWATCHED_NS NS_PER_MS
-#define CATCH_UP     1024 /* turns; peers may send without end */
+#define CATCH_UP     1024           /* turns; peers may send without end */
+#define CLAIM_NS     (2 * NS_PER_S) /* a leader may be in a callback */
 
 static struct segment_bell own_bell;
 static _Atomic uint32_t own_awaits;
@@ -186,10 +187,16 @@ lead_arm_and_read(void)
 		(lead.place.busy != NULL && lead.place.busy(lead.place.ctx));
 }
 
-/* By the thread that leads. */
+/* Called by the thread that leads. What threads of transports deliver may be an answer to
+ * this process itself, so they come first. */
 static void
 read_all(void)
 {
+	uint32_t threads =
+		atomic_load_explicit(&lead.threads, memory_order_acquire);
+
+	for (uint32_t i = 0; i < threads; i++)
+		lead.thread[i].catch_up(lead.thread[i].self);
 	for (int turn = 0; turn < CATCH_UP; turn++) {
 		if (lead.place.thorough != NULL)
 			lead.place.thorough(lead.place.ctx);
@@ -475,17 +482,29 @@ lead_wait(struct waiter *w, const struct wait_hint *hint, int64_t deadline)
 }
 
 /* A thread that leads stops at its next turn, and no other thread begins. That thread
- * may be outside the agent, if it waits for a future of the program. */
-static void
-claim(void)
+ * may be outside the agent, if it waits for a future of the program. Returns false if it
+ * has not stopped before @end, of CLOCK_MONOTONIC. */
+static bool
+lead_claim_until(int64_t end)
 {
 	uint32_t no = 0;
 
 	atomic_fetch_add(&lead.claimed, 1);
 	while (!atomic_compare_exchange_weak(&lead.taken, &no, 1)) {
+		if (end != INT64_MAX && clock_now() >= end) {
+			atomic_fetch_sub(&lead.claimed, 1);
+			return false;
+		}
 		no = 0;
 		sched_yield();
 	}
+	return true;
+}
+
+static void
+claim(void)
+{
+	lead_claim_until(INT64_MAX);
 }
 
 static void
@@ -502,11 +521,13 @@ lead_catch_up(void)
 	if (!lead_me.leads) {
 		if (lead.abandoned)
 			return;
-		claim();
+		if (!lead_claim_until(clock_now() + CLAIM_NS))
+			return;
 		lead_me.leads = true;
 		atomic_fetch_sub(&lead.claimed, 1);
 		lead_silence();
 	}
+	lead_look_around(clock_now());
 	read_all();
 }
 
@@ -555,6 +576,7 @@ lead_open(const struct lead_place *place)
 	lead.place = *place;
 	atomic_store(&lead.help, place->help);
 	atomic_store(&lead.sources, 0);
+	atomic_store(&lead.threads, 0);
 	atomic_store(&lead.shared, place->bell != NULL);
 	atomic_store(&lead.bell, place->bell != NULL ? place->bell : &own_bell);
 	atomic_store(&lead.awaits,
@@ -578,11 +600,23 @@ lead_add(struct lead_source source)
 }
 
 void
+lead_add_thread(struct lead_thread_source source)
+{
+	uint32_t n = atomic_load(&lead.threads);
+
+	if (n == LEAD_THREADS_MAX)
+		return;
+	lead.thread[n] = source;
+	atomic_store_explicit(&lead.threads, n + 1, memory_order_release);
+}
+
+void
 lead_close(void)
 {
 	claim();
 	lead_silence();
 	atomic_store(&lead.sources, 0);
+	atomic_store(&lead.threads, 0);
 	atomic_store(&lead.due, INT64_MAX);
 	lead.place = (struct lead_place){ 0 };
 	atomic_store(&lead.shared, false);

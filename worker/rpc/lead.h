@@ -42,6 +42,14 @@ struct lead_source {
 	void *self;
 };
 
+/* A thread that reads, and delivers by itself. */
+struct lead_thread_source {
+	/* catch_up() - waits until the thread has delivered all that has arrived. The wait
+	 * is bounded. */
+	void (*catch_up)(void *self);
+	void *self;
+};
+
 struct lead_place {
 	/* The bell; NULL: a private one. */
 	struct segment_bell *bell;
@@ -74,6 +82,7 @@ struct lead_place {
  * nothing to do with an agent, goes on, and may read. */
 void lead_open(const struct lead_place *place);
 void lead_add(struct lead_source source);
+void lead_add_thread(struct lead_thread_source source);
 
 /* lead_close() - no source is read any more, by nobody; the crew is gone. */
 void lead_close(void);
@@ -111,8 +120,10 @@ void lead_answered(void);
 void lead_poll(void);
 
 /* lead_catch_up() - reads all that has arrived, before a wait ends because its time is
- * over: what arrived in time counts, also if this process was too slow to read it.
- * A thread that leads stops first. The lead is the caller's; lead_decline() follows.
+ * over: what arrived in time counts, also if this process was too slow to read it. Then
+ * it ends what is due, and reads what this process answered to itself.
+ * A thread that leads stops first; if it does not for 2 s, because it is in a callback,
+ * nothing is read. Otherwise the lead is the caller's. lead_decline() follows.
  * Not by a thread that delivers. */
 void lead_catch_up(void);
 

@@ -8,6 +8,7 @@
 #include "worker/rpc/lead.h"
 
 #define LEAD_SOURCES_MAX 16
+#define LEAD_THREADS_MAX 8
 #define LEAD_LOOKS       64 /* turns that brought something, from look to look */
 
 TAILQ_HEAD(waiter_list, waiter);
@@ -24,6 +25,8 @@ extern struct lead {
 	_Atomic bool shared;
 	struct lead_source source[LEAD_SOURCES_MAX];
 	_Atomic uint32_t sources;
+	struct lead_thread_source thread[LEAD_THREADS_MAX];
+	_Atomic uint32_t threads;
 	bool abandoned; /* this is a child of the process that reads */
 
 	uint32_t turns; /* of who leads, one after the other */
