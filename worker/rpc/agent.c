@@ -332,7 +332,8 @@ agent_addresses(char *text, size_t cap)
 static int64_t
 expire(void *ctx, int64_t now)
 {
-	int64_t a_call = pending_expire(now), a_meeting = meet_expire(now);
+	/* A collector answers its own question before that expires. */
+	int64_t a_meeting = meet_expire(now), a_call = pending_expire(now);
 	int64_t told = tell_figures(now), held = fault_expire(now);
 	int64_t a_reference = rref_expire(now), guests = guest_expire(now);
 	int64_t memory = local_retire(now);

@@ -266,13 +266,16 @@ static const struct pending_ops sync_ops = { false, sync_answered,
 static const struct pending_ops sync_call_ops = { true, sync_answered,
 	sync_failed };
 
-/* Of the answer and of the end of its time one came first. */
+/* Of the answer and of the end of its time one came first. An answer that has arrived and
+ * was not read yet came first. */
 static enum xr_status
 sync_late(const struct question *q, struct ask_sync *a, uint64_t corr,
 	struct xr_error *err)
 {
-	struct pending *p = pending_claim(corr, q->to);
+	struct pending *p;
 
+	lead_catch_up();
+	p = pending_claim(corr, q->to);
 	if (p == NULL) {
 		lead_wait(&a->waiter, NULL, INT64_MAX);
 		return a->status;
