@@ -191,7 +191,7 @@ late_ranks()
 	for how in '' tcp; do
 		# shellcheck disable=SC2086 # none, or one word
 		late_ranks dead-close $how
-		[ "$(grep -cE 'rank 0: lost rank1 \(1\): [^;]+$' <<<"$output")" -eq 1 ]
+		[ "$(grep -cE 'rank [02]: lost rank1 \(1\): [^;]+$' <<<"$output")" -eq 2 ]
 		! grep -q 'did not come in time' <<<"$output"
 	done
 }

@@ -290,6 +290,7 @@ agent_connect(struct peer *p)
 		}
 	snprintf(p->why, sizeof(p->why), "%.127s", err.text);
 	tell_lost(p->rank);
+	peer_note_loss(p);
 	atomic_store(&p->state, PEER_LOST);
 }
 

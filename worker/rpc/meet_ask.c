@@ -175,6 +175,22 @@ read_result(struct peer *from, const struct xr_record *record,
 	return values_unpack(body, from, &v, err) == XR_OK ? v : NULL;
 }
 
+/* A collector that lost a member ends its program, and is lost itself. If the collector is
+ * gone, the error names the member that was lost first. */
+static enum xr_status
+meet_blame(const struct coming *c, struct xr_error *err)
+{
+	struct peer *to = c->who[0], *first;
+	struct xr_error own = { 0 };
+
+	peer_lost_error(to, &own);
+	if (err == NULL || strcmp(err->text, own.text) != 0)
+		return XR_E_PEER_LOST;
+	first = peer_first_lost(c->who, c->count);
+	return first != NULL && first != to ? peer_lost_error(first, err) :
+					      XR_E_PEER_LOST;
+}
+
 static enum xr_status
 ask_collector(const struct coming *c, struct xr_value *report,
 	struct xr_value **all, struct xr_error *err)
@@ -206,6 +222,8 @@ ask_collector(const struct coming *c, struct xr_value *report,
 		status = ask_wait(&q, &a, err);
 	values_out_fini(&out);
 	xr_value_unref(a.error);
+	if (status == XR_E_PEER_LOST)
+		status = meet_blame(c, err);
 	if (status == XR_OK && all != NULL)
 		*all = a.value;
 	else

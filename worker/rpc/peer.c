@@ -80,6 +80,30 @@ peer_lost_error(struct peer *p, struct xr_error *err)
 }
 
 void
+peer_note_loss(struct peer *p)
+{
+	static _Atomic uint64_t losses;
+
+	atomic_store(&p->loss, atomic_fetch_add(&losses, 1) + 1);
+}
+
+struct peer *
+peer_first_lost(struct peer *const *peer, size_t count)
+{
+	struct peer *first = NULL;
+	uint64_t least = UINT64_MAX, loss;
+
+	for (size_t i = 0; i < count; i++) {
+		loss = atomic_load(&peer[i]->loss);
+		if (loss == 0 || loss >= least)
+			continue;
+		least = loss;
+		first = peer[i];
+	}
+	return first;
+}
+
+void
 peer_lose(struct peer *p, enum peer_state state, const char *why)
 {
 	enum xr_status status;
@@ -95,6 +119,8 @@ peer_lose(struct peer *p, enum peer_state state, const char *why)
 		/* Before anybody can fail of it. */
 		if (state == PEER_LOST)
 			tell_lost(p->rank);
+		if (state == PEER_LOST)
+			peer_note_loss(p);
 		atomic_store(&p->state, state);
 		send_queue_end_all(&p->queue, XR_E_PEER_LOST, false);
 	}

@@ -49,6 +49,7 @@ struct peer {
 	bool left;         /* it went by itself; under @lock */
 	_Atomic size_t copied; /* bytes of copies that its carrier has yet */
 	uint64_t listed;       /* roll.c: the last record of members with it */
+	_Atomic uint64_t loss; /* its number among the losses; 0: not lost */
 	char why[128];         /* of PEER_LOST; under @lock */
 	char *addresses;
 	struct peer *next, *same_name; /* agent.c: they only grow */
@@ -125,6 +126,11 @@ enum xr_status peer_post_whole(struct peer *p,
 /* peer_lose() - it cannot be reached any more: all that is asked of it fails.
  * Once; later calls do nothing. Any thread. */
 void peer_lose(struct peer *p, enum peer_state state, const char *why);
+
+/* peer_note_loss() - numbers the loss of @p, whose lock is held. peer_first_lost() - the
+ * one of @count peers that was lost first; NULL if none was. */
+void peer_note_loss(struct peer *p);
+struct peer *peer_first_lost(struct peer *const *peer, size_t count);
 
 /* peer_gone() - it is no member any more: it left, and may yet answer what it was
  * asked; or it was @lost. Once. */
