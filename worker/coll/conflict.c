@@ -92,20 +92,34 @@ conflict_settle(struct xr_coll *team, const struct conflict *c)
 		team_fail(team, c->status, c->why, true);
 }
 
+/* The operation that the other member asks about has ended here, and the group fails of
+ * the difference, or has failed: the other member is to know. */
+static void
+conflict_over(struct xr_coll *team, uint32_t from, uint32_t seq,
+	const char *call)
+{
+	conflict_fail(team, "an operation that has ended", from, call, NULL);
+	mail_failed(team, seq);
+}
+
 void
 conflict_arrived(struct xr_coll *team, uint32_t from, uint32_t seq,
 	const char *call)
 {
 	char own[CONFLICT_CALL] = "";
 	const struct op *op;
+	bool is_over;
 
 	pthread_mutex_lock(&team->lock);
 	op = op_find(team, seq);
+	is_over = op == NULL && !op_is_to_come(team, seq);
 	if (op != NULL)
 		conflict_text_of(op, own);
 	pthread_mutex_unlock(&team->lock);
 	if (own[0] != '\0')
 		conflict_fail(team, own, from, call, NULL);
+	else if (is_over)
+		conflict_over(team, from, seq, call);
 }
 
 enum xr_status
