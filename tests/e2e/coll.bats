@@ -205,6 +205,25 @@ late_ranks()
 	done
 }
 
+@test "a rank that was stopped while another rank called does not name that rank" {
+	for how in '' tcp; do
+		# shellcheck disable=SC2086 # none, or one word
+		late_ranks stopped $how
+		assert_eq "$status: $stderr" '0: '
+		[ "$(grep -cE 'rank 0: barrier: these ranks did not come in time: 2$' <<<"$output")" -eq 1 ]
+		# shellcheck disable=SC2086 # none, or one word
+		late_ranks stopped-close $how
+		assert_eq "$status: $stderr" '0: '
+		[ "$(grep -cE 'rank [01]: these did not come in time: rank2$' <<<"$output")" -eq 2 ]
+	done
+}
+
+@test "the error of the form with a future states the call of a root that has returned" {
+	late_ranks form
+	assert_eq "$status: $stderr" '0: '
+	[ "$(grep -cE 'rank [12]: ranks .* do not call the same: .*, with a future' <<<"$output")" -eq 4 ]
+}
+
 # tests/fault/run late does so ten thousand times on a loaded machine.
 @test "of many groups with one late rank, each error names that rank only" {
 	for how in '' tcp; do

@@ -123,6 +123,131 @@ slow_owner(void)
 	close_world();
 }
 
+/* --- a rank that is stopped ---------------------------------------------------------- */
+
+#define STOP_MS 1000 /* time of rank 0, which is stopped when that is over */
+
+/* Rank 2 stops rank 0 while that waits, and rank 1 comes meanwhile. */
+static void
+stop_rank_0(pid_t pid)
+{
+	await_mark("waits");
+	sleep_ms(STOP_MS / 4);
+	EXPECT(kill(pid, SIGSTOP) == 0);
+	set_mark("stopped");
+	sleep_ms(STOP_MS + STOP_MS / 2);
+	EXPECT(kill(pid, SIGCONT) == 0);
+	await_mark("over");
+}
+
+static pid_t
+pid_of_rank_0(struct xr_coll *coll)
+{
+	int32_t pid = getpid();
+
+	EXPECT(xr_coll_bcast(coll,
+		       OP(.dtype = XR_DT_I32, .data = &pid, .count = 1),
+		       &err) == XR_OK);
+	return pid;
+}
+
+static void
+stopped(void)
+{
+	struct xr_coll *coll = new_group();
+	pid_t pid = pid_of_rank_0(coll);
+
+	if (rank == 0) {
+		set_mark("waits");
+		EXPECT(xr_coll_barrier(coll,
+			       OP(.timeout = STOP_MS * (XR_SECONDS(1) / 1000)),
+			       &err) == XR_E_TIMEOUT);
+		printf("rank 0: %s\n", err.text);
+		set_mark("over");
+	} else if (rank == 1) {
+		await_mark("stopped");
+		xr_coll_barrier(coll, OP(.timeout = XR_SECONDS(6)), &err);
+	} else {
+		stop_rank_0(pid);
+	}
+	xr_coll_free(coll);
+	close_world();
+}
+
+static void
+stopped_close(void)
+{
+	struct xr_coll *coll = new_group();
+	pid_t pid = pid_of_rank_0(coll);
+	int64_t timeout =
+		rank == 0 ? STOP_MS * (XR_SECONDS(1) / 1000) : XR_SECONDS(60);
+
+	xr_coll_free(coll);
+	if (rank == 2) {
+		stop_rank_0(pid);
+		close_world();
+		return;
+	}
+	if (rank == 0)
+		set_mark("waits");
+	else
+		await_mark("stopped");
+	EXPECT(xr_world_close(world, XR_SHUTDOWN_GRACEFUL, timeout, &err) ==
+		XR_E_TIMEOUT);
+	printf("rank %u: %s\n", rank, err.text);
+	if (rank == 0)
+		set_mark("over");
+	xr_world_free(world);
+}
+
+/* --- forms ---------------------------------------------------------------------------- */
+
+/* The call of the root returns before the others begin the form with a future. */
+static void
+form_of(enum xr_status (*root)(struct xr_coll *, const struct xr_coll_op *,
+		struct xr_error *),
+	enum xr_status (*other)(struct xr_coll *, const struct xr_coll_op *,
+		struct xr_future **, struct xr_error *),
+	const char *mark)
+{
+	struct xr_coll *coll = new_group();
+	struct xr_future *future = NULL;
+	int32_t data[3] = { 0 }, *each[3] = { &data[0], &data[1], &data[2] };
+	const struct xr_coll_op *op = OP(.dtype = XR_DT_I32, .data = data,
+		.count = 1,
+		.list = rank == 0 && root == xr_coll_scatter ? (void **)each :
+							       NULL,
+		.timeout = XR_SECONDS(2));
+	char name[32];
+
+	if (rank == 0) {
+		EXPECT(root(coll, op, &err) == XR_OK);
+		set_mark(mark);
+	} else {
+		await_mark(mark);
+		EXPECT(other(coll, op, &future, &err) == XR_OK);
+		EXPECT(xr_future_wait(future, XR_SECONDS(60), NULL, &err) ==
+			XR_E_CONFLICT);
+		printf("rank %u: %s\n", rank, err.text);
+		xr_future_unref(future);
+	}
+	snprintf(name, sizeof(name), "%s.%u", mark, rank);
+	set_mark(name);
+	for (uint32_t i = 0; i < size; i++) {
+		snprintf(name, sizeof(name), "%s.%u", mark, i);
+		await_mark(name);
+	}
+	xr_coll_free(coll);
+}
+
+static void
+form(void)
+{
+	form_of(xr_coll_bcast, xr_coll_ibcast, "bcast");
+	form_of(xr_coll_scatter, xr_coll_iscatter, "scatter");
+	close_world();
+}
+
 /* --- leaving ------------------------------------------------------------------------ */
 
 /* Rank 1 dies, and rank 2 calls after rank 0 knows. */
@@ -171,6 +296,9 @@ static const struct {
 	{ "slow-owner", slow_owner },
 	{ "dead-close", dead_close },
 	{ "late-close", late_close },
+	{ "stopped", stopped },
+	{ "stopped-close", stopped_close },
+	{ "form", form },
 };
 
 int

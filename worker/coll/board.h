@@ -21,8 +21,9 @@
 
 #include <xrun/coll.h>
 
+#include "worker/coll/conflict.h"
+
 struct board;
-struct conflict;
 struct plan;
 
 /* board_new() - before the members meet. NULL: no memory, or nobody else is one.
@@ -52,6 +53,11 @@ uint32_t board_look(struct board *board);
 /* board_lacks() - is there somebody waiting for what @place shows, which it does not do?
  * The group's lock is held; NULL: nobody. */
 bool board_lacks(const struct board *board, uint32_t place);
+
+/* board_is_next() - does @place show a round that this member has not begun, while no
+ * thread of this member uses the board? @text receives the call. The lock is held; NULL: no. */
+bool board_is_next(const struct board *board, uint32_t place,
+	char text[CONFLICT_CALL]);
 
 /* board_judge() - fills @c: the member at @from has sent a message of operation @seq, and
  * this member waits for it on the board. The lock is held. */

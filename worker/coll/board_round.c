@@ -148,11 +148,20 @@ board_lacks(const struct board *b, uint32_t place)
 	return b != NULL && is_listed(b) && !is_shown(b, place);
 }
 
-/* The call that member @place shows. It stays until this member shows the next one. */
-static void
-board_call_text(const struct board *b, uint32_t place, char text[CONFLICT_CALL])
+/* 0 is "nothing yet"; the other line's turn. */
+static uint32_t
+number_after(uint32_t number)
 {
-	const struct shown *s = round_shown(b, place, b->number);
+	return number == UINT32_MAX ? 2 : number + 1;
+}
+
+/* The call that member @place shows in round @number. It stays until this member shows the
+ * next one. */
+static void
+board_text_of(const struct board *b, uint32_t place, uint32_t number,
+	char text[CONFLICT_CALL])
+{
+	const struct shown *s = round_shown(b, place, number);
 	const struct plan *plan = plan_find(s->code);
 	const struct xr_coll_op call = { .rank = s->rank,
 		.op = s->op,
@@ -164,6 +173,27 @@ board_call_text(const struct board *b, uint32_t place, char text[CONFLICT_CALL])
 	else
 		snprintf(text, CONFLICT_CALL, "%.*s", (int)sizeof(s->text),
 			s->text);
+}
+
+static void
+board_call_text(const struct board *b, uint32_t place, char text[CONFLICT_CALL])
+{
+	board_text_of(b, place, b->number, text);
+}
+
+bool
+board_is_next(const struct board *b, uint32_t place, char text[CONFLICT_CALL])
+{
+	uint32_t next;
+
+	if (b == NULL || atomic_load(&b->turn) != TURN_FREE)
+		return false;
+	next = number_after(b->number);
+	if (atomic_load_explicit(&round_line_of(b, place, next)->number,
+		    memory_order_acquire) != next)
+		return false;
+	board_text_of(b, place, next, text);
+	return true;
 }
 
 void
@@ -208,13 +238,6 @@ ring(struct seen *s)
 {
 	if (s->bell.bell != NULL)
 		bell_ring_fenced(s->bell.awaits, s->bell.bell, &s->rang, true);
-}
-
-/* 0 is "nothing yet"; the other line's turn. */
-static uint32_t
-number_after(uint32_t number)
-{
-	return number == UINT32_MAX ? 2 : number + 1;
 }
 
 /* Does anybody wait who now has all that he waits for? Of a root, and of the last to

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/status.h"
+#include "worker/coll/board.h"
 #include "worker/coll/conflict.h"
 #include "worker/coll/mail.h"
 #include "worker/coll/op.h"
@@ -69,6 +70,18 @@ conflict_judge(const struct op *op, uint32_t from, uint32_t seq,
 		snprintf(c->why, sizeof(c->why),
 			"%s: rank %u sent what nobody asked for", own,
 			op->team->rank[from]);
+}
+
+bool
+conflict_shown(const struct op *op, uint32_t from, char why[232])
+{
+	char own[CONFLICT_CALL], other[CONFLICT_CALL];
+
+	if (op->seq == OP_SHOWN || !board_is_next(op->team->board, from, other))
+		return false;
+	conflict_text_of(op, own);
+	conflict_why(op->team, own, from, other, why);
+	return true;
 }
 
 /* If the other member does not answer, the operation ends at its deadline, and the error

@@ -13,6 +13,7 @@
 #ifndef WORKER_COLL_CONFLICT_H
 #define WORKER_COLL_CONFLICT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <xrun/coll.h>
@@ -42,6 +43,11 @@ void conflict_judge(const struct op *op, uint32_t from, uint32_t seq,
 /* conflict_judge_call() - the same, if the member calls @own and @from something else. */
 void conflict_judge_call(const struct xr_coll *team, const char *own,
 	uint32_t from, uint32_t seq, struct conflict *c);
+
+/* conflict_shown() - returns true if @op, which has a future, waits for place @from, and
+ * that shows another call on the board. All that has arrived is read: a member that had
+ * begun @op before would have sent its message first. The lock is held. */
+bool conflict_shown(const struct op *op, uint32_t from, char why[232]);
 
 /* conflict_settle() - acts on @c: sends this member's call to the other member, or fails
  * the group. The lock is not held. */

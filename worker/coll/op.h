@@ -172,7 +172,7 @@ void op_finish_left(struct xr_coll *team);
 
 /* op_late() - why it is not complete when its time is over. Returns XR_E_TIMEOUT, and @text
  * names the ranks that are missing; or XR_E_CONFLICT, if a member calls something else
- * and has not answered with what. The same. */
+ * and has not answered with what, or shows it. The same. */
 enum xr_status op_late(const struct op *op, char *text, size_t cap);
 
 #endif /* WORKER_COLL_OP_H */

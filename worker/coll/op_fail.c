@@ -3,25 +3,51 @@
 #include <stdio.h>
 
 #include "worker/coll/board.h"
+#include "worker/coll/conflict.h"
 #include "worker/coll/op.h"
 #include "worker/coll/plan.h"
+
+/* Is member @i waited for in the stage of @op? */
+static bool
+op_lacks(const struct op *op, uint32_t i)
+{
+	const struct xr_coll *team = op->team;
+
+	return (int64_t)i != team->me &&
+		!op->part[(size_t)op->stage * team->count + i].here &&
+		op->plan->wants(op, op->stage, i) != PLAN_NONE;
+}
+
+/* Does a member that is waited for show another call? */
+static bool
+op_differs(const struct op *op, char *text, size_t cap)
+{
+	char why[232];
+
+	for (uint32_t i = 0; i < op->team->count; i++)
+		if (op_lacks(op, i) && conflict_shown(op, i, why)) {
+			snprintf(text, cap, "%s", why);
+			return true;
+		}
+	return false;
+}
 
 enum xr_status
 op_late(const struct op *op, char *text, size_t cap)
 {
 	const struct xr_coll *team = op->team;
-	const struct part *part = &op->part[(size_t)op->stage * team->count];
 	size_t begin, n;
 
 	if (team->differs[0] != '\0') {
 		snprintf(text, cap, "%s", team->differs);
 		return XR_E_CONFLICT;
 	}
+	if (op_differs(op, text, cap))
+		return XR_E_CONFLICT;
 	begin = n = (size_t)snprintf(text, cap,
 		"%.100s: these ranks did not come in time: ", op->plan->name);
 	for (uint32_t i = 0; i < team->count && n + 16 < cap; i++)
-		if ((int64_t)i != team->me && !part[i].here &&
-			op->plan->wants(op, op->stage, i) != PLAN_NONE)
+		if (op_lacks(op, i))
 			n += (size_t)snprintf(text + n, cap - n, "%s%u",
 				n > begin ? ", " : "", team->rank[i]);
 	return XR_E_TIMEOUT;
