@@ -2,16 +2,21 @@
 /*
  * late.c - a rank that is late, and the ranks that the error of the others names.
  *
- *   xrun -n N fault_late OPERATIONS PAGE [tcp]
+ *   xrun -n N fault_late OPERATIONS PAGE [tcp] [stop]
  *
  * In each round the ranks make GROUPS groups, and all but one rank of each group call an
  * operation of it, each by a thread of its own. The operation times out, and the error has
  * to name the late rank only. PAGE is a file that all ranks map: each rank writes there
  * when it calls. A rank that the machine kept from calling until the time of another rank
  * was over is late, too, and may be named.
+ *
+ * With stop, another rank stops one rank in each round (SIGSTOP) while that waits, until
+ * its time is over. The others call meanwhile, so they came in time, and that rank has not
+ * read that they did.
  */
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -34,11 +39,15 @@
 
 static struct page {
 	_Atomic int64_t called[GROUPS][RANKS_MAX]; /* ns; 0: not yet */
+	_Atomic pid_t pid[RANKS_MAX];
+	_Atomic uint32_t
+		stopped; /* the last round, from 1, whose rank is stopped */
 } * page;
 
 static struct xr_world *world;
 static uint32_t rank, size, round_now;
 static _Atomic uint32_t violations, excused;
+static bool stops;
 
 struct late_call {
 	struct xr_coll *coll;
@@ -70,6 +79,52 @@ static uint32_t
 late_rank(uint32_t group)
 {
 	return (round_now + group) % size;
+}
+
+/* --- a rank that is stopped ------------------------------------------------------- */
+
+static uint32_t
+late_victim(void)
+{
+	return (round_now + 2) % size;
+}
+
+static void
+late_sleep(int64_t ns)
+{
+	nanosleep(&(struct timespec){ ns / XR_SECONDS(1), ns % XR_SECONDS(1) },
+		NULL);
+}
+
+/* Until the victim has called in all groups to which it comes. */
+static void
+late_await_victim(void)
+{
+	for (uint32_t g = 0; g < GROUPS; g++)
+		while (late_rank(g) != late_victim() &&
+			page->called[g][late_victim()] == 0)
+			late_sleep(WAIT_NS / 500);
+}
+
+static void
+late_stop(void)
+{
+	pid_t pid = page->pid[late_victim()];
+
+	late_await_victim();
+	late_sleep(WAIT_NS / 10); /* it waits */
+	kill(pid, SIGSTOP);
+	page->stopped = round_now + 1;
+	late_sleep(2 * WAIT_NS);
+	kill(pid, SIGCONT);
+}
+
+/* The others call while the victim is stopped. */
+static void
+late_await_stop(void)
+{
+	while (stops && rank != late_victim() && page->stopped <= round_now)
+		late_sleep(WAIT_NS / 500);
 }
 
 /* Returns true if rank @r called when the time of the first rank was over. */
@@ -135,6 +190,7 @@ late_call_one(void *arg)
 	};
 	enum xr_status status;
 
+	late_await_stop();
 	page->called[c->group][rank] = late_now();
 	if (c->group % 4 != 3) {
 		status = xr_coll_allreduce(c->coll, &op, &err);
@@ -179,6 +235,8 @@ late_round(struct xr_coll *all)
 			pthread_create(&call[g].thread, NULL, late_call_one,
 				&call[g]) != 0)
 			_exit(1);
+	if (stops && rank == (late_victim() + 1) % size)
+		late_stop();
 	for (uint32_t g = 0; g < GROUPS; g++)
 		if (late_rank(g) != rank)
 			pthread_join(call[g].thread, NULL);
@@ -229,9 +287,12 @@ main(int argc, char **argv)
 		return 2;
 	rounds = ((uint32_t)strtoul(argv[1], NULL, 10) + GROUPS - 1) / GROUPS;
 	late_map(argv[2]);
-	late_join(argc > 3);
+	stops = strcmp(argv[argc - 1], "stop") == 0;
+	late_join(strcmp(argv[3 < argc ? 3 : 0], "tcp") == 0);
 	if (size < 2 || size > RANKS_MAX)
 		return 2;
+	page->pid[rank] = getpid();
+	page->stopped = 0;
 	late_must(xr_coll_new(world, NULL, &all, &err), &err, "xr_coll_new");
 	for (round_now = 0; round_now < rounds; round_now++)
 		late_round(all);
