@@ -9,6 +9,7 @@
 
 #include "base/mem.h"
 #include "base/status.h"
+#include "launcher/cmd/say.h"
 #include "launcher/cmd/steer_jobs.h"
 #include "launcher/job/outcome.h"
 
@@ -31,23 +32,24 @@ steer_jobs_add_running(void *ctx, const struct which *job)
 	return true;
 }
 
-static enum xr_status
-steer_jobs_name(struct steer_jobs *l, const char *name, struct xr_error *err)
+/* A job that is not found keeps its place, so its exit status has one, too. */
+static void
+steer_jobs_name(struct steer_jobs *l, const char *name)
 {
-	struct which job;
-	enum xr_status status = which_job(name, WHICH_RUNNING, &job, err);
+	struct which job = { 0 };
+	struct xr_error err = { 0 };
 
-	if (status == XR_OK)
-		steer_jobs_add(l, &job);
-	return status;
+	if (which_job(name, WHICH_RUNNING, &job, &err) != XR_OK) {
+		say_error(&err);
+		job = (struct which){ 0 };
+	}
+	steer_jobs_add(l, &job);
 }
 
 enum xr_status
 steer_jobs_find(struct steer_jobs *l, const struct verb_args *args, int from,
 	bool all, struct xr_error *err)
 {
-	enum xr_status status = XR_OK;
-
 	*l = (struct steer_jobs){ .verb = l->verb };
 	if (all && args->count > from)
 		return fail(err, XR_E_INVAL,
@@ -56,12 +58,10 @@ steer_jobs_find(struct steer_jobs *l, const struct verb_args *args, int from,
 	if (all)
 		which_each(steer_jobs_add_running, l);
 	else if (args->count <= from)
-		status = steer_jobs_name(l, NULL, err);
-	for (int i = from; status == XR_OK && i < args->count; i++)
-		status = steer_jobs_name(l, args->operand[i], err);
-	if (status != XR_OK)
-		steer_jobs_free(l);
-	return status;
+		steer_jobs_name(l, NULL);
+	for (int i = from; i < args->count; i++)
+		steer_jobs_name(l, args->operand[i]);
+	return XR_OK;
 }
 
 void
@@ -69,6 +69,12 @@ steer_jobs_free(struct steer_jobs *l)
 {
 	free(l->job);
 	*l = (struct steer_jobs){ 0 };
+}
+
+static int
+steer_jobs_call(struct which *job, steer_jobs_fn *fn, void *ctx)
+{
+	return job->id[0] == '\0' ? EXIT_XRUN : fn(job, ctx);
 }
 
 static int
@@ -91,10 +97,10 @@ steer_jobs_together(const struct steer_jobs *l, steer_jobs_fn *fn, void *ctx)
 	for (size_t i = 0; i < l->count; i++) {
 		pid[i] = fork();
 		if (pid[i] == 0)
-			_exit(fn(&l->job[i], ctx));
+			_exit(steer_jobs_call(&l->job[i], fn, ctx));
 	}
 	for (size_t i = 0; i < l->count; i++) {
-		status = pid[i] == -1 ? fn(&l->job[i], ctx) :
+		status = pid[i] == -1 ? steer_jobs_call(&l->job[i], fn, ctx) :
 					steer_jobs_reap(pid[i]);
 		first = first != 0 ? first : status;
 	}
@@ -111,7 +117,7 @@ steer_jobs_each(const struct steer_jobs *l, bool together, steer_jobs_fn *fn,
 	if (together && l->count > 1)
 		return steer_jobs_together(l, fn, ctx);
 	for (size_t i = 0; i < l->count; i++) {
-		status = fn(&l->job[i], ctx);
+		status = steer_jobs_call(&l->job[i], fn, ctx);
 		first = first != 0 ? first : status;
 	}
 	return first;

@@ -671,16 +671,35 @@ three()
 	assert_eq "$status: $output" $'0: {"job":"a","count":2}\n{"job":"c","count":2}'
 	await_line a.out usr1 10
 	await_line c.out usr1 10
-	try "$XRUN" stop a nosuch
-	assert_eq "$status" 125
-	assert_has "$stderr" nosuch
-	assert_eq "$("$XRUN" ps -q | wc -l)" 3
+	assert_eq "$(grep -c usr1 b.out)" 0
 	try "$XRUN" stop a b a
 	assert_eq "$status: $stderr" '0: '
 	assert_eq "$("$XRUN" ps -q)" c
-	assert_eq "$(grep -c usr1 b.out)" 0
 	try "$XRUN" wait a b
 	assert_eq "$status" 143
+	"$XRUN" stop c
+	wait_for 10 test -z "$(jobs -pr)"
+}
+
+@test "signal, stop and wait report a job that is not found and continue" {
+	three
+	try "$XRUN" signal USR1 nosuch a none b
+	assert_eq "$status" 125
+	assert_eq "$(grep -c '^xrun: .*nosuch' <<<"$stderr")" 1
+	assert_eq "$(grep -c '^xrun: .*none' <<<"$stderr")" 1
+	await_line a.out usr1 10
+	await_line b.out usr1 10
+	try "$XRUN" stop nosuch a
+	assert_eq "$status" 125
+	assert_has "$stderr" '^xrun: .*nosuch'
+	try "$XRUN" stop b none
+	assert_eq "$status" 125
+	assert_eq "$("$XRUN" ps -q)" c
+	try "$XRUN" wait nosuch a
+	assert_eq "$status" 125
+	try "$XRUN" wait a nosuch
+	assert_eq "$status" 143
+	assert_has "$stderr" '^xrun: .*nosuch'
 	"$XRUN" stop c
 	wait_for 10 test -z "$(jobs -pr)"
 }
