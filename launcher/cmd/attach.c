@@ -39,6 +39,7 @@
 struct settings {
 	const char *ranks;
 	int64_t tail;
+	int collapse; /* enum collapse_mode */
 	bool keys;
 };
 
@@ -50,6 +51,9 @@ const struct opt attach_options[] = {
 		.help = "output of these ranks, 0-3,7; and the terminal of one" },
 	{ .name = "tail", VERB_ROW, .type = OPT_INT, .arg = "N", .max = MOST_LINES, .dflt = TAIL, AT(tail),
 		.help = "begin with the last N lines" },
+	{ .name = "collapse", VERB_ROW, .type = OPT_CHOICE, .dflt = "auto", .choices = logs_collapses, AT(collapse),
+		.help = "show equal lines of several ranks as one",
+		.text = "As *--collapse* of *xrun-logs*(1)." },
 	{ .name = "keys", VERB_ROW, .type = OPT_FLAG, .dflt = "yes", AT(keys),
 		.help = "output alone, though the rank has a terminal" },
 	{ 0 },
@@ -79,9 +83,11 @@ take_signals(int fd, bool size)
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGHUP);
 	sigaddset(&set, SIGQUIT);
-	sigaddset(&set,
-		SIGWINCH); /* or a thread that does not block it hears it */
+	/* Or a thread that does not block them hears them. */
+	sigaddset(&set, SIGWINCH);
+	sigaddset(&set, SIGCONT);
 	sigprocmask(SIG_BLOCK, &set, NULL);
+	sigdelset(&set, SIGCONT);
 	if (!size)
 		sigdelset(&set, SIGWINCH);
 	return signalfd(fd, &set, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -187,7 +193,8 @@ put_lines(struct attach *a, int64_t attempt, int *exit_status)
 			.attempt = attempt,
 			.follow = true,
 			.prefix = true,
-			.color = COLOR_AUTO },
+			.color = COLOR_AUTO,
+			.collapse = a->s.collapse },
 		.attempt = a->attempt,
 		.stop = a->signals,
 	};

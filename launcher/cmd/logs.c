@@ -22,6 +22,7 @@
 #define MOST_ATTEMPTS 999999999
 
 static const char *const colors[] = { "auto", "always", "never", NULL };
+const char *const logs_collapses[] = { "auto", "on", "off", NULL };
 
 /* clang-format off */
 const struct opt logs_options[] = {
@@ -57,6 +58,9 @@ const struct opt logs_options[] = {
 		.help = "lines without their rank before them" },
 	{ .name = "color", VERB_ROW, .type = OPT_CHOICE, .dflt = "auto", .choices = colors, AT(color),
 		.help = "colour the ranks at the beginning of lines" },
+	{ .name = "collapse", VERB_ROW, .type = OPT_CHOICE, .dflt = "auto", .choices = logs_collapses, AT(collapse),
+		.help = "show equal lines of several ranks as one",
+		.text = "Print a line that other ranks wrote, too, within 100 ms once, with all of them before it: 0-7. *auto* does so on a terminal; *on* in pipes and files, too. With *-f*, each line waits there for 100 ms. Nothing is collapsed with *--no-prefix* and *--json*." },
 	{ .name = "json", VERB_ROW, .type = OPT_FLAG, AT(json),
 		.help = "each line as an object: time, rank, stream, text" },
 	{ 0 },
@@ -92,7 +96,8 @@ choose_readers(struct reading *l, struct xr_error *err)
 		l->reader = xcalloc(ranks_count(&set) * RAW_STREAMS,
 			sizeof(*l->reader));
 	RANKS_EACH(r, &set) {
-		if (status == XR_OK && !l->s.only_stderr)
+		if (status == XR_OK && !l->s.only_stderr &&
+			l->put.route.shown[RAW_STREAMS * r + RAW_OUT])
 			reader_init(&l->reader[l->count++], l->attempt.dir,
 				RAW_STREAMS * r + RAW_OUT);
 		if (status == XR_OK && !l->s.only_stdout)
@@ -185,6 +190,26 @@ place_readers(struct reading *l, int64_t since, int64_t until)
 
 /* --- all of it ------------------------------------------------------------ */
 
+/* As a job does by itself, unless the lines that are wanted were named. */
+static const char *
+show_of(const struct logs_settings *s)
+{
+	return s->ranks == NULL && s->grep == NULL && !s->json ? "auto" : "all";
+}
+
+static void
+say_reduced(struct reading *l)
+{
+	if (!l->put.route.reduced || l->reduced || l->s.only_stderr)
+		return;
+	l->reduced = true;
+	words_line(
+		"%u ranks: showing rank 0's stdout%s; -r 0-%u shows the rest",
+		l->attempt.ranks,
+		l->s.only_stdout ? "" : " and everybody's stderr",
+		l->attempt.ranks - 1);
+}
+
 static enum xr_status
 open_put(struct reading *l, struct xr_error *err)
 {
@@ -194,6 +219,9 @@ open_put(struct reading *l, struct xr_error *err)
 		.job = l->attempt.job.id,
 		.ranks = l->attempt.ranks,
 		.color = l->s.color,
+		.collapse = l->s.collapse,
+		.show = show_of(&l->s),
+		.follow = l->s.follow,
 		.prefix = l->s.prefix,
 		.timestamps = l->s.timestamps,
 		.json = l->s.json,
@@ -210,12 +238,14 @@ reading_begin(struct reading *l, struct xr_error *err)
 	l->last = attempt_is_over(&l->attempt);
 	status = choose_times(l, &since, &until, err);
 	if (status == XR_OK)
-		status = choose_readers(l, err);
-	if (status == XR_OK)
 		status = open_put(l, err);
 	if (status == XR_OK)
-		place_readers(l, since, until);
-	return status;
+		status = choose_readers(l, err);
+	if (status != XR_OK)
+		return status;
+	say_reduced(l);
+	place_readers(l, since, until);
+	return XR_OK;
 }
 
 void
@@ -251,7 +281,7 @@ reading_put_some(struct reading *l, size_t runs)
 		logs_put_run(&l->put, r);
 		merge_took(&l->merge, l->last);
 	}
-	return logs_put_flush(&l->put) && r != NULL;
+	return l->put.sys == 0 && r != NULL;
 }
 
 enum xr_status
@@ -290,6 +320,7 @@ put_all(struct reading *l, struct xr_error *err)
 	status = reading_check(l, err);
 	while (status == XR_OK && reading_put_some(l, SIZE_MAX))
 		status = reading_check(l, err);
+	logs_put_end(&l->put);
 	return status;
 }
 

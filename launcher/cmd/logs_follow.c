@@ -6,11 +6,16 @@
  * writes without end keeps no other rank's lines from being met.
  */
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include <sys/signalfd.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
 #include "base/mem.h"
 #include "base/status.h"
 #include "launcher/cmd/logs_inner.h"
@@ -23,11 +28,18 @@ struct state_of_rank {
 	bool chosen, grew;
 };
 
+/* The unfinished line of a reader, as it was put. */
+struct rest {
+	uint64_t end; /* offset */
+	int64_t due;  /* when to put it again; 0: when it has grown */
+};
+
 struct follow {
 	struct reading *reading;
 	struct lookout lookout;
 	bool armed;                 /* the end of the lock will be told */
 	struct state_of_rank *rank; /* of the attempt */
+	struct rest *rest;          /* [readers] */
 	uint32_t *folder; /* rank of each that is watched, by its number */
 	size_t folders;
 	int parent;    /* number of the attempt's folder */
@@ -36,6 +48,35 @@ struct follow {
 };
 
 #define NO_RANK UINT32_MAX
+
+enum { ALSO_STOP, ALSO_TERMINAL };
+
+/* Another size of the terminal, and the shell that used it while we were stopped.
+ * Returns a signalfd; -1 */
+static int
+watch_terminal(void)
+{
+	sigset_t set;
+
+	if (!isatty(STDOUT_FILENO))
+		return -1;
+	sigemptyset(&set);
+	sigaddset(&set, SIGWINCH);
+	sigaddset(&set, SIGCONT);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+static void
+hear_terminal(struct follow *f)
+{
+	struct signalfd_siginfo info;
+	int fd = f->lookout.also[ALSO_TERMINAL].fd;
+
+	while (fd != -1 && read(fd, &info, sizeof(info)) == sizeof(info))
+		if (info.ssi_signo == SIGCONT)
+			f->reading->put.lost = true;
+}
 
 /* Until there is news, or something changed. */
 static enum lookout_news
@@ -49,7 +90,8 @@ wait_for_news(struct follow *f, bool patient, lookout_fn *fn)
 	news = lookout_wait(&f->lookout, patient, fn, f);
 	if (news == LOOKOUT_OVER)
 		f->armed = false;
-	if ((f->lookout.also[0].revents & POLLIN) == 0)
+	hear_terminal(f);
+	if ((f->lookout.also[ALSO_STOP].revents & POLLIN) == 0)
 		return news;
 	f->reading->stopped = true;
 	return LOOKOUT_CLOSED;
@@ -155,6 +197,8 @@ say_gone(struct follow *f)
 	for (size_t i = 0; i < f->reading->count; i++)
 		gone += f->reading->reader[i].gone;
 	if (gone > f->gone)
+		logs_put_break(&f->reading->put);
+	if (gone > f->gone)
 		words_line("%llu bytes were rotated away",
 			(unsigned long long)(gone - f->gone));
 	f->gone = gone;
@@ -174,6 +218,73 @@ look_for_end(struct follow *f, enum lookout_news news)
 		all_grew(f);
 }
 
+/* --- unfinished lines ----------------------------------------------------- */
+
+static void
+put_rest(struct follow *f, size_t i, int64_t now)
+{
+	struct reader *r = &f->reading->reader[i];
+	struct rest *rest = &f->rest[i];
+	uint64_t end = r->offset + (r->len - r->at);
+	bool grew = end != rest->end;
+
+	if (!grew && (rest->due == 0 || now < rest->due))
+		return;
+	rest->end = end;
+	rest->due = logs_put_rest(&f->reading->put, r, !grew);
+}
+
+static int64_t
+earlier(int64_t a, int64_t b)
+{
+	return a == 0 || (b != 0 && b < a) ? b : a;
+}
+
+/* Then the next turn is due though nothing comes; 0: it is not. */
+static int64_t
+put_rests(struct follow *f)
+{
+	int64_t now = clock_now(), due = 0;
+
+	for (size_t i = 0; i < f->reading->count; i++) {
+		put_rest(f, i, now);
+		due = earlier(due, f->rest[i].due);
+	}
+	return due;
+}
+
+static void
+wait_until(struct follow *f, int64_t due)
+{
+	int64_t left = due - clock_now();
+
+	f->lookout.also_ms = (int)(left / NS_PER_MS) + 1;
+	if (due == 0)
+		f->lookout.also_ms = -1;
+	else if (left < 0)
+		f->lookout.also_ms = 0;
+}
+
+/* The end of a turn; @more: of a part of what is there. */
+static void
+end_turn(struct follow *f, bool more)
+{
+	struct logs_put *put = &f->reading->put;
+	int64_t due = put_rests(f);
+
+	if (!more)
+		logs_put_idle(put);
+	logs_put_flush(put);
+	wait_until(f, earlier(due, logs_put_due(put)));
+}
+
+static void
+closed(struct follow *f)
+{
+	if (!f->reading->stopped)
+		f->reading->put.sys = EPIPE;
+}
+
 static enum xr_status
 follow_attempt(struct follow *f, struct xr_error *err)
 {
@@ -186,9 +297,10 @@ follow_attempt(struct follow *f, struct xr_error *err)
 		last = l->last;
 		news = wait_for_news(f, !more && !last, on_change);
 		if (news == LOOKOUT_CLOSED) {
-			l->put.sys = EPIPE;
+			closed(f);
 			break;
 		}
+		logs_put_turn(&l->put);
 		look_for_end(f, news);
 		look_at_grown(f);
 		status = reading_check(l, err);
@@ -196,6 +308,7 @@ follow_attempt(struct follow *f, struct xr_error *err)
 			return status;
 		more = reading_put_some(l, RUNS);
 		say_gone(f);
+		end_turn(f, more);
 	} while (l->put.sys == 0 && (more || !last));
 	return XR_OK;
 }
@@ -247,7 +360,7 @@ follow_one(struct follow *f, struct xr_error *err)
 	enum xr_status status;
 
 	if (!await_facts(f)) {
-		l->put.sys = EPIPE;
+		closed(f);
 		return XR_OK;
 	}
 	status = reading_begin(l, err);
@@ -256,7 +369,11 @@ follow_one(struct follow *f, struct xr_error *err)
 	f->gone = 0;
 	f->look = true;
 	watch_attempt(f);
+	f->rest = xcalloc(l->count + 1, sizeof(*f->rest));
 	status = follow_attempt(f, err);
+	logs_put_end(&l->put);
+	f->lookout.also_ms = -1;
+	free(f->rest);
 	free(f->rank);
 	f->rank = NULL;
 	return status;
@@ -271,11 +388,14 @@ reading_follow(struct reading *l, struct xr_error *err)
 	if (!lookout_open(&f.lookout))
 		return fail(err, XR_E_SYS, "logs: inotify: %s",
 			strerror(errno));
-	f.lookout.also[0] = (struct pollfd){ l->stop, POLLIN, 0 };
+	f.lookout.also[ALSO_STOP] = (struct pollfd){ l->stop, POLLIN, 0 };
+	f.lookout.also[ALSO_TERMINAL] =
+		(struct pollfd){ watch_terminal(), POLLIN, 0 };
 	lookout_folder(&f.lookout, l->attempt.job.dir);
 	for (;;) {
 		status = follow_one(&f, err);
-		if (status != XR_OK || l->put.sys != 0 || !await_next(&f))
+		if (status != XR_OK || l->stopped || l->put.sys != 0 ||
+			!await_next(&f))
 			break;
 		reading_end(l);
 		l->s.tail = -1;
@@ -284,6 +404,7 @@ reading_follow(struct reading *l, struct xr_error *err)
 			words_line("%s: attempt %u", l->attempt.job.id,
 				l->attempt.number);
 	}
+	fd_close(f.lookout.also[ALSO_TERMINAL].fd);
 	free(f.folder);
 	lookout_close(&f.lookout);
 	return status;

@@ -12,8 +12,11 @@ struct logs_settings {
 	int64_t tail, attempt;
 	bool follow, timestamps, only_stdout, only_stderr, json, prefix,
 		ignore_case;
-	int color;
+	int color, collapse;
 };
+
+/* Words of --collapse: enum collapse_mode. */
+extern const char *const logs_collapses[];
 
 /* What is read, and how: one attempt at a time. */
 struct reading {
@@ -23,7 +26,8 @@ struct reading {
 	size_t count;
 	struct merge merge;
 	struct logs_put put;
-	bool last; /* nobody writes any more */
+	bool last;    /* nobody writes any more */
+	bool reduced; /* the user knows that only a part is shown */
 	int stop; /* of reading_follow(): it leaves when this is readable; -1 */
 	bool stopped; /* so it did */
 };
@@ -41,8 +45,8 @@ void reading_look(struct reading *l, size_t reader);
 /* reading_check() - can all of it be opened? XR_E_SYS with words in @err. */
 enum xr_status reading_check(const struct reading *l, struct xr_error *err);
 
-/* reading_put_some() - what is there now goes out, up to @runs runs; false: there
- * is nothing, any more. */
+/* reading_put_some() - what is there now is put, up to @runs runs, and goes out with
+ * logs_put_flush(). Returns false if there is no more. */
 bool reading_put_some(struct reading *l, size_t runs);
 
 /* reading_follow() - all of it, and what comes; XR_OK, or words in @err. */

@@ -67,7 +67,8 @@ burst_join(struct burst *b, uint32_t stream, struct span text, int64_t now)
 	for (uint32_t i = 0; i < b->count; i++) {
 		struct burst_line *l = burst_at(b, i);
 
-		if (now - l->ns < BURST_NS && fits(b, l, stream, text))
+		if (now - l->ns < BURST_NS && l->ns - now < BURST_NS &&
+			fits(b, l, stream, text))
 			return join(b, l, stream);
 	}
 	return false;

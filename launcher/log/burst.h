@@ -22,7 +22,7 @@
 struct burst_line {
 	struct buf text; /* without its newline */
 	uint64_t number; /* counted from 1 */
-	int64_t ns;      /* clock_now() when it came */
+	int64_t ns;      /* when it came, by the clock of the caller */
 	int64_t wall;    /* for its prefix */
 	uint32_t stream; /* that said it first */
 	uint32_t members;

@@ -17,6 +17,7 @@
 #include "launcher/log/mover.h"
 #include "launcher/log/piece.h"
 #include "launcher/log/sink.h"
+#include "launcher/log/view.h"
 
 #define TAIL_BYTES (16 * 1024) /* of a file, looked through for last lines */
 
@@ -37,21 +38,6 @@ same_file(int a, int b)
 		sa.st_dev == sb.st_dev && sa.st_ino == sb.st_ino;
 }
 
-/* Nobody else writes to the terminal behind @fd because of us. What reads a
- * pipe may well write to the same one: `xrun ... | tee log`. */
-static bool
-ours_alone(uint32_t kind)
-{
-	int other = kind == RAW_OUT ? STDERR_FILENO : STDOUT_FILENO;
-	struct stat st;
-
-	if (same_file(STDOUT_FILENO, STDERR_FILENO))
-		return true;
-	return fstat(other, &st) == 0 &&
-		(S_ISREG(st.st_mode) ||
-			(S_ISCHR(st.st_mode) && !isatty(other)));
-}
-
 static void
 choose_view(const struct logs *l, uint32_t kind, struct sink_config *config)
 {
@@ -60,7 +46,7 @@ choose_view(const struct logs *l, uint32_t kind, struct sink_config *config)
 	if (!l->config.route.lines || (!c->tty[kind] && !c->everywhere))
 		return;
 	config->view = &l->config.route;
-	config->screen = c->tty[kind] && c->escapes && ours_alone(kind);
+	config->screen = c->tty[kind] && c->escapes && view_alone(config->fd);
 	config->collapse = c->collapse;
 }
 

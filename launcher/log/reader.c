@@ -156,6 +156,26 @@ reader_took(struct reader *r)
 	r->run.len = 0;
 }
 
+struct span
+reader_rest(struct reader *r, int64_t *when)
+{
+	struct span rest = { r->data + r->at, r->len - r->at };
+	uint64_t end;
+
+	if (r->over || r->run.len > 0 || rest.len == 0)
+		return (struct span){ 0 };
+	*when = stamps_when(&r->track.stamps, r->offset + rest.len - 1, &end);
+	return rest;
+}
+
+void
+reader_skip(struct reader *r, size_t len)
+{
+	r->at += len;
+	r->offset += len;
+	r->searched -= len < r->searched ? len : r->searched;
+}
+
 /* --- back ----------------------------------------------------------------- */
 
 /* Room for @want bytes before those that are held, twice as much as there was. */

@@ -56,6 +56,18 @@ bool reader_next(struct reader *r, bool last);
 /* reader_took() - the run is done with. */
 void reader_took(struct reader *r);
 
+/*
+ * reader_rest() - what stands behind the last newline, after reader_next() returned
+ * false: an unfinished line as it is now; empty if there is none.
+ *
+ * The bytes borrow from the reader. @when receives the time of the last of them.
+ */
+struct span reader_rest(struct reader *r, int64_t *when);
+
+/* reader_skip() - the first @len bytes of the rest are done with. What follows is
+ * the end of that line. */
+void reader_skip(struct reader *r, size_t len);
+
 /* A line before those that were met. */
 struct back {
 	struct track *track;

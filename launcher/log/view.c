@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 
 #include "launcher/log/burst.h"
 #include "launcher/log/escape.h"
@@ -32,6 +33,7 @@ struct view {
 	bool gone;        /* and were erased to make room */
 	uint32_t painted; /* live rows; the cursor is at the end of the last */
 	int64_t painted_ns, now;
+	int64_t came;    /* of the line at hand, by the clock of bursts */
 	struct buf text; /* the line at hand */
 	struct prefix_clock clock;
 };
@@ -85,7 +87,38 @@ view_free(struct view *v)
 static bool
 holds(const struct view *v)
 {
-	return v->config.collapse && !v->config.tty;
+	return v->config.collapse &&
+		(!v->config.tty || (v->config.stored && !v->config.screen));
+}
+
+static bool
+view_same_file(int a, int b)
+{
+	struct stat sa, sb;
+
+	return fstat(a, &sa) == 0 && fstat(b, &sb) == 0 &&
+		sa.st_dev == sb.st_dev && sa.st_ino == sb.st_ino;
+}
+
+/* What reads a pipe may well write to the same terminal: `xrun ... | tee log`. */
+bool
+view_alone(int fd)
+{
+	int other = fd == STDOUT_FILENO ? STDERR_FILENO : STDOUT_FILENO;
+	struct stat st;
+
+	if (view_same_file(STDOUT_FILENO, STDERR_FILENO))
+		return true;
+	return fstat(other, &st) == 0 &&
+		(S_ISREG(st.st_mode) ||
+			(S_ISCHR(st.st_mode) && !isatty(other)));
+}
+
+/* Whether no line can join one that came at @ns. Wall time may be set back. */
+static bool
+view_is_old(const struct view *v, int64_t ns)
+{
+	return v->came - ns >= BURST_NS || ns - v->came >= BURST_NS;
 }
 
 /* A job in the background shares its terminal with the shell. A terminal that
@@ -119,7 +152,7 @@ drop_final(struct view *v, bool all)
 	uint32_t n = 0;
 
 	while (n < v->burst.count && burst_at(&v->burst, n)->out &&
-		(all || v->now - burst_at(&v->burst, n)->ns >= BURST_NS))
+		(all || view_is_old(v, burst_at(&v->burst, n)->ns)))
 		n++;
 	burst_drop(&v->burst, n);
 }
@@ -166,6 +199,8 @@ view_begin(struct view *v, int64_t now)
 	uint32_t cols = v->cols, rows = v->rows;
 
 	v->now = now;
+	if (!v->config.stored)
+		v->came = now;
 	v->moves = look(v);
 	stays = moved && v->moves && v->cols == cols && v->rows == rows;
 	if (!stays && v->moves)
@@ -173,6 +208,12 @@ view_begin(struct view *v, int64_t now)
 	if (!v->moves)
 		v->painted = 0;
 	drop_final(v, !stays);
+}
+
+void
+view_came(struct view *v, int64_t ns)
+{
+	v->came = ns;
 }
 
 bool
@@ -264,7 +305,7 @@ release(struct view *v, bool all)
 
 	while (v->burst.count > 0) {
 		line = burst_at(&v->burst, 0);
-		if (!all && v->now - line->ns < BURST_NS)
+		if (!all && !view_is_old(v, line->ns))
 			break;
 		put_line(v, line);
 		burst_drop(&v->burst, 1);
@@ -374,10 +415,10 @@ view_line(struct view *v, struct line_stream *st, struct span text,
 		return;
 	whole = (struct span){ buf_text(&v->text), v->text.len };
 	if (v->config.collapse && (v->moves || holds(v)) &&
-		burst_join(&v->burst, st->number, whole, v->now))
+		burst_join(&v->burst, st->number, whole, v->came))
 		return;
 	make_room(v);
-	burst_add(&v->burst, st->number, &v->text, v->now)->wall = wall;
+	burst_add(&v->burst, st->number, &v->text, v->came)->wall = wall;
 }
 
 /* --- live lines ----------------------------------------------------------- */
@@ -507,7 +548,9 @@ view_due(const struct view *v)
 	const struct burst *b = &v->burst;
 
 	if (holds(v))
-		return b->count == 0 ? 0 : b->line[b->head].ns + BURST_NS;
+		return b->count == 0 ?
+			0 :
+			v->now + b->line[b->head].ns + BURST_NS - v->came;
 	return v->moves && v->changed ? v->painted_ns + VIEW_LIVE_NS : 0;
 }
 

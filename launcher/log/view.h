@@ -10,7 +10,7 @@
  *
  * Any other terminal sees no line change: of progress it gets a line now and
  * then, and the last state. In a pipe (--collapse on) lines wait BURST_NS for
- * others that are equal.
+ * others that are equal; so do stored lines on a terminal that is no screen.
  *
  * It writes into the sink's buffer, on the sink's thread.
  */
@@ -30,6 +30,10 @@
 
 struct view;
 
+/* view_alone() - Returns true if nothing but @fd, which is a terminal and xrun's
+ * standard output or error, leads from xrun to its terminal. */
+bool view_alone(int fd);
+
 struct view_config {
 	struct buf *out;
 	const struct route *route; /* outlives the view */
@@ -38,6 +42,7 @@ struct view_config {
 	bool narrow;   /* see escape.h */
 	bool screen;   /* see above */
 	bool collapse; /* equal lines of several ranks are one */
+	bool stored;   /* lines are read from files: see view_came() */
 };
 
 /* view_new() - NULL: no memory. */
@@ -46,6 +51,11 @@ void view_free(struct view *view);
 
 /* view_begin() - a turn begins at @now: how large is the screen, is it ours? */
 void view_begin(struct view *view, int64_t now);
+
+/* view_came() - the lines that follow came at @ns, a time of any one clock: lines
+ * that came within BURST_NS are joined. With `stored` only; elsewhere they come in
+ * the turn in which they are put. */
+void view_came(struct view *view, int64_t ns);
 
 /* view_lost() - others wrote meanwhile: nobody knows where the cursor is. What
  * stands is left as it is. Before view_begin(). */

@@ -115,6 +115,27 @@ has_said()
 	"$XRUN" wait "$id"
 }
 
+@test "attach: a terminal shows progress and equal lines as a direct run does" {
+	id=$("$XRUN" -d -n 2 bash -c 'echo whole; printf "\rrow 1\rrow $RANK$RANK"
+		until [ -e over ]; do sleep 0.01; done')
+	local files=$XDG_STATE_HOME/xrun/$id/0
+	wait_for 10 grep -qs 'row 00' "$files/rank-0000/stdout"
+	wait_for 10 grep -qs 'row 11' "$files/rank-0001/stdout"
+	rm -f "$files"/rank-*/stdout.idx # both at one time, however slow the machine is
+	touch -r "$files/rank-0000/stdout" "$files/rank-0001/stdout"
+	in_pty -d 20 -w 'row 00' -w 'row 11' -s '\003' -w left -- \
+		"$XRUN" attach "$id" >raw </dev/null || true
+	output=$("$BUILD/tests/e2e/vt" -c 80x24 <raw)
+	assert_has "$output" '^0-1│ whole$'
+	assert_has "$output" '^0│ row 00$'
+	assert_has "$output" '^1│ row 11$'
+	in_pty -d 20 -w 'row 00' -w 'row 11' -s '\003' -w left -- \
+		"$XRUN" attach --collapse off "$id" >raw </dev/null || true
+	assert_eq "$("$BUILD/tests/e2e/vt" -c 80x24 <raw | grep -c '^[01]│ whole$')" 2
+	touch over
+	"$XRUN" wait "$id"
+}
+
 @test "attach: a job that has ended, none, one that keeps no output" {
 	"$XRUN" --job over echo text
 	try "$XRUN" attach over

@@ -6,6 +6,8 @@
 bats_require_minimum_version 1.5.0
 load helper
 
+VT=$BUILD/tests/e2e/vt
+
 # listed ARG... - runs xrun logs as try does. The line that names the job, if no
 # argument does, is not in $stderr; history.bats tests it.
 listed()
@@ -299,7 +301,72 @@ folder()
 	screen -- logs -r 1 --color never
 	assert_has "$raw" $'^1│ \033\\[31mredx\033\\[0m'
 	listed -r 1 --color always --stderr
-	assert_has "$output" $'^\033\\[1;32m\\[1\\]!\033\\[0m 1%\r50%\r100%$'
+	assert_has "$output" $'^\033\\[1;32m\\[1\\]!\033\\[0m100%$'
+}
+
+@test "logs: equal lines of several ranks are one on a terminal, and with --collapse on" {
+	local r
+
+	job --job same -n 4 sh -c 'echo all; echo "rank $RANK"'
+	for r in 0 1 2 3; do # all at one time, however slow the machine is
+		rm -f "$(file same "$r" stdout.idx)"
+		touch -r "$(file same 0 stdout)" "$(file same "$r" stdout)"
+	done
+	export LC_ALL=C
+	screen -- logs --color never same
+	assert_eq "$(grep -c 'all$' <<<"$output")" 1
+	assert_has "$output" '^\[0-3\] all$'
+	assert_eq "$(grep -c '^\[[0-3]\] rank [0-3]$' <<<"$output")" 4
+	assert_eq "$(grep -c $'\033' <<<"$raw")" 0 # no line is changed
+	screen -- logs --collapse off same
+	assert_eq "$(grep -c 'all$' <<<"$output")" 4
+	listed same
+	assert_eq "$(grep -c 'all$' <<<"$output")" 4
+	listed --collapse on same
+	assert_eq "$(grep 'all$' <<<"$output")" '[0-3] all'
+	assert_eq "$(grep -c rank <<<"$output")" 4
+	try timeout 10 "$XRUN" logs -f --collapse=on same
+	assert_eq "$(grep 'all$' <<<"$output")" '[0-3] all'
+	listed --collapse on --no-prefix same
+	assert_eq "$(grep -c '^all$' <<<"$output")" 4
+	listed --collapse on --json same
+	assert_eq "$(grep -c '"all"' <<<"$output")" 4
+}
+
+@test "logs: more than 16 ranks on a terminal: rank 0's stdout, everybody's stderr" {
+	job --job many -n 20 sh -c 'echo "out $RANK"; [ "$RANK" != 9 ] || echo error >&2'
+	screen -- logs --color never many
+	assert_eq "$status" 0
+	assert_eq "$(sort <<<"$output")" "$(sort <<-'END'
+		xrun: 20 ranks: showing rank 0's stdout and everybody's stderr; -r 0-19 shows the rest
+		 0│ out 0
+		 9┃ error
+	END
+	)"
+	screen -- logs --tail 1 --stdout many
+	assert_has "$output" "^xrun: 20 ranks: showing rank 0's stdout; -r 0-19 shows the rest$"
+	assert_has "$output" '^ 0│ out 0$'
+	screen -- logs -r 0-19 many
+	assert_eq "$(grep -c '│ out' <<<"$output")" 20
+	assert_eq "$(grep -c showing <<<"$output")" 0
+	screen -- logs --grep 'out 1[0-9]' many
+	assert_eq "$(grep -c '│ out 1' <<<"$output")" 10
+	listed many
+	assert_eq "$(grep -c 'out' <<<"$output")" 20
+	assert_eq "$stderr" ''
+}
+
+@test "logs: progress in a pipe is its last state; of a job of one rank the bytes" {
+	job --job bars -n 2 sh -c 'printf "1%%\r50%%\r100%%\n"; echo next'
+	listed bars
+	assert_eq "$(sort <<<"$output")" $'[0] 100%\n[0] next\n[1] 100%\n[1] next'
+	try timeout 10 "$XRUN" logs -f bars
+	assert_eq "$(sort <<<"$output")" $'[0] 100%\n[0] next\n[1] 100%\n[1] next'
+	job --job bar -n 1 printf '1%%\r50%%\r100%%\n'
+	listed bar
+	assert_eq "$output" $'1%\r50%\r100%'
+	listed -t bar
+	assert_has "$output" '^[0-9:.]+ 100%$'
 }
 
 # bytes COMMAND... - how many bytes it reads of files.
@@ -431,6 +498,74 @@ asleep()
 {
 	[ "$(cat "/proc/$1"/fdinfo/* 2>/dev/null | grep -c '^inotify wd')" -ge 2 ] &&
 		grep -q '^State:.S (sleeping)' "/proc/$1/status"
+}
+
+# rows RANKS - a job "rows" whose ranks show progress that stands still until the
+# file "over" is there.
+rows()
+{
+	begin rows -n "$1" bash -c 'echo whole; printf "\rrow 1\rrow $RANK$RANK"
+		until [ -e over ]; do sleep 0.01; done; printf "\rdone $RANK\n"'
+}
+
+@test "logs -f on a terminal shows progress while it is written over" {
+	rows 2
+	in_pty -d 20 -w 'row 00' -w 'row 11' -S 2 -- "$XRUN" logs -f \
+		--collapse off --color never rows >raw </dev/null || true
+	output=$("$VT" -c 80x24 <raw | sed '/^$/d')
+	assert_eq "$(sort <<<"${output%%?│ row*}" | sed '/^$/d')" $'0│ whole\n1│ whole'
+	assert_eq "$(tail -n 2 <<<"$output")" $'0│ row 00\n1│ row 11'
+	# What a finished line writes over is not there any more.
+	in_pty -d 20 -o seen -w 'row 00' -w 'row 11' -w 'done 1' -- "$XRUN" logs -f \
+		--collapse off --color never rows >raw </dev/null 3>&- &
+	local pty=$!
+	wait_for 10 grep -qs 'row 11' seen
+	touch over
+	wait "$pty" "$ranks"
+	output=$("$VT" -c 80x24 <raw | sed '/^$/d' | sort)
+	assert_eq "$output" $'0│ done 0\n0│ whole\n1│ done 1\n1│ whole'
+}
+
+@test "logs -f on a terminal: progress of one rank, and a prompt" {
+	rows 1
+	in_pty -d 20 -w 'row 00' -S 2 -- "$XRUN" logs -f rows >raw </dev/null || true
+	assert_eq "$("$VT" -c 80x24 <raw | sed '/^$/d')" $'whole\nrow 00'
+	touch over
+	wait "$ranks"
+	begin asks -n 2 bash -c '[ $RANK = 1 ] || printf "name? "
+		until [ -e named ]; do sleep 0.01; done; echo joe'
+	in_pty -d 20 -w '0│ name? ' -S 2 -- "$XRUN" logs -f --color never asks \
+		>raw </dev/null || true
+	touch named
+	wait "$ranks"
+	assert_has "$("$VT" -c 80x24 <raw)" '^0│ name\?'
+}
+
+@test "logs -f in a pipe: the latest state of progress, as a line a second" {
+	rows 2
+	follow reader rows
+	await_line reader.out '^\[0\] row 00$' 10
+	await_line reader.out '^\[1\] row 11$' 10
+	touch over
+	wait "$ranks"
+	wait "$reader"
+	assert_eq "$(sort reader.out)" "$(printf '[%d] %s\n' 0 'done 0' 0 'row 00' \
+		0 whole 1 'done 1' 1 'row 11' 1 whole)"
+}
+
+@test "logs -f on a terminal, stopped and continued: what the shell wrote stays" {
+	rows 2
+	status=0
+	PS1='B# ' in_pty -d 20 -w 'B# ' -s "'$XRUN' logs -f --color never rows\n" \
+		-w 'row 11' -s '\032' -w Stopped -w 'B# ' -s 'fg\n' \
+		-w 'row 00' -w 'row 11' -s '\003' -w 'B# ' -s 'exit 5\n' -- \
+		bash --norc --noediting >raw </dev/null || status=$?
+	touch over
+	wait "$ranks"
+	assert_eq "$status" 5
+	output=$("$VT" -c 80x24 <raw)
+	assert_has "$output" 'Stopped'
+	assert_has "$output" '^B# fg$'
 }
 
 @test "logs -f: an idle job costs no wake-up" {

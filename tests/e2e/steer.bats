@@ -678,7 +678,7 @@ three()
 	try "$XRUN" wait a b
 	assert_eq "$status" 143
 	"$XRUN" stop c
-	wait_for 10 test -z "$(jobs -pr)"
+	wait "${pids[@]}" || true
 }
 
 @test "signal, stop and wait report a job that is not found and continue" {
@@ -701,7 +701,7 @@ three()
 	assert_eq "$status" 143
 	assert_has "$stderr" '^xrun: .*nosuch'
 	"$XRUN" stop c
-	wait_for 10 test -z "$(jobs -pr)"
+	wait "${pids[@]}" || true
 }
 
 @test "stop, signal and wait --all: every job that runs" {

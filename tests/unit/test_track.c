@@ -352,6 +352,35 @@ Test(track, a_line_whose_end_was_removed_is_shown_as_it_is)
 	cr_expect_eq(reader.gone, 4);
 }
 
+Test(track, an_unfinished_line_is_read_as_it_grows)
+{
+	int64_t when = 0;
+	struct span rest;
+
+	write_text("rank-0000/stdout", "one\n10%\r20%");
+	record("rank-0000/stdout.idx", 4, T0);
+	record("rank-0000/stdout.idx", 11, T0 + 7 * MS);
+	cr_assert(reader_next(&reader, false));
+	cr_expect_eq(reader_rest(&reader, &when).len, 0);
+	reader_took(&reader);
+	cr_assert_not(reader_next(&reader, false));
+	rest = reader_rest(&reader, &when);
+	cr_assert_eq(rest.len, 7);
+	cr_expect_eq(memcmp(rest.at, "10%\r20%", 7), 0);
+	cr_expect_eq(when, T0 + 7 * MS);
+	reader_skip(&reader, 4);
+	write_text("rank-0000/stdout", "!\ntwo");
+	cr_assert(reader_next(&reader, false));
+	cr_assert_eq(reader.run.len, 5);
+	cr_expect_eq(memcmp(reader.run.at, "20%!\n", 5), 0);
+	reader_took(&reader);
+	cr_assert_not(reader_next(&reader, false));
+	cr_expect_eq(reader_rest(&reader, &when).len, 3);
+	reader_skip(&reader, 3);
+	cr_expect_eq(reader_rest(&reader, &when).len, 0);
+	cr_expect_not(reader_next(&reader, true));
+}
+
 Test(track, lines_outside_of_the_times_are_left_out)
 {
 	many_parts();

@@ -519,6 +519,60 @@ Test(view, a_prefix_without_ranks_collapses_nothing)
 	expect("a\na\n");
 }
 
+static void
+open_stored(bool tty)
+{
+	struct view_config config = {
+		.out = &out,
+		.route = &route,
+		.fd = slave,
+		.tty = tty,
+		.collapse = true,
+		.stored = true,
+	};
+
+	sink = (struct line_sink){ .out = &out, .filter = tty };
+	sink.view = view_new(&config);
+	cr_assert_not_null(sink.view);
+}
+
+/* As say(), of a line that came at @ms. */
+static void
+said_at(int64_t ms, uint32_t rank, const char *text)
+{
+	view_came(sink.view, ms * MS);
+	say(rank, text);
+}
+
+Test(view, stored_lines_are_joined_by_the_times_at_which_they_came)
+{
+	for (int tty = 0; tty < 2; tty++) {
+		open_stored(tty != 0);
+		turn(0);
+		said_at(1000, 0, "a\n");
+		said_at(1099, 1, "a\n");
+		said_at(1100, 2, "a\n");
+		expect("0-1:a\n");
+		said_at(1150, 3, "a\n");
+		cr_expect_eq(view_due(sink.view), now + 50 * MS);
+		view_end(sink.view);
+		cr_expect_str_eq(buf_text(&out), "0-1:a\n2-3:a\n");
+		if (tty == 0)
+			view_free(sink.view);
+	}
+}
+
+Test(view, a_clock_that_was_set_back_keeps_no_stored_line)
+{
+	open_stored(true);
+	turn(0);
+	said_at(100000, 0, "a\n");
+	said_at(1000, 1, "a\n");
+	expect(" 0:a\n");
+	view_came(sink.view, 1100 * MS);
+	expect(" 0:a\n 1:a\n");
+}
+
 /* Longer than what the heap has to give; what malloc() asks the kernel for is
  * refused. */
 Test(view, a_line_without_memory_goes_straight_out)
