@@ -58,7 +58,7 @@ static bool
 is_handed_on(const struct keeper_page *page, int fd)
 {
 	return fd == page->ctl.dir || fd == page->next || fd == page->listen ||
-		fd == page->http;
+		fd == page->http || fd == page->record.file.fd;
 }
 
 /* Those of one range, both ends among them. */
@@ -76,7 +76,7 @@ static void
 close_beyond(const struct keeper_page *page, unsigned from)
 {
 	const int keep[] = { page->ctl.dir, page->next, page->listen,
-		page->http };
+		page->http, page->record.file.fd };
 	unsigned next;
 
 	do {

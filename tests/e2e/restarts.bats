@@ -57,6 +57,16 @@ events()
 	assert_eq "$(jq -s 'map(.seq) == [range(length)]' "$XDG_STATE_HOME/xrun/again/events.jsonl")" true
 }
 
+@test "--restarts: another xrun does not end a job that began again" {
+	id=$("$XRUN" -d --restarts 1 -n 1 bash -c '[ "$XRUN_ATTEMPT" = 1 ] || exit 1
+		echo ready; exec sleep 60')
+	wait_for 10 grep -qs ready "$XDG_STATE_HOME/xrun/$id/1/rank-0000/stdout"
+	job true
+	assert_eq "$("$XRUN" ps -q)" "$id"
+	try "$XRUN" stop "$id"
+	assert_eq "$status: $stderr" '0: '
+}
+
 @test "--restarts: when they are used up, the job has failed, and says how often" {
 	try "$XRUN" --restarts 1 -n 2 sh -c 'exit $((3 + XRUN_ATTEMPT))'
 	assert_eq "$status" 4
