@@ -57,7 +57,7 @@ say(struct buf *out)
 int
 say_unwritten(int sys)
 {
-	if (sys == EPIPE)
+	if (fd_reader_gone(sys))
 		return 128 + SIGPIPE;
 	return sys == 0 ? 0 : say_no("standard output: %s", strerror(sys));
 }

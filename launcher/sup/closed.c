@@ -6,8 +6,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <sys/epoll.h>
 #include <sys/stat.h>
 
+#include "base/fd.h"
 #include "launcher/sup/sup.h"
 
 /* Only of a job that nothing else has begun to stop. */
@@ -49,7 +51,7 @@ closed_stops(const struct job *job, int sys)
 {
 	return job->detach == NULL &&
 		job->opt.on_stdout_close == STDOUT_CLOSE_STOP &&
-		(sys == EPIPE || job->state.dir_fd == -1);
+		(fd_reader_gone(sys) || job->state.dir_fd == -1);
 }
 
 void
@@ -57,7 +59,7 @@ closed_sink(struct job *job, uint32_t sink, int sys)
 {
 	struct sup *sup = job->sup;
 	bool last = sink + 1 == logs_sinks(sup->logs);
-	bool gone = sys == EPIPE || (sys == EIO && job->on_tty);
+	bool gone = fd_reader_gone(sys) || (sys == EIO && job->on_tty);
 
 	sup->sink_closed[sink] = true;
 	job->unshown = job->unshown || !gone;
@@ -87,25 +89,44 @@ closed_reader(int fd, void *ctx)
 	closed_stop(job);
 }
 
-/* Only the end for writing of a pipe: the kernel then reports the exit of its
- * last reader, and nothing else. */
+/* Of a pipe only the end for writing: the kernel then reports the exit of its last
+ * reader, and nothing else. */
 static bool
-closed_is_pipe(void)
+closed_is_watched(mode_t mode)
 {
-	struct stat st;
+	return S_ISSOCK(mode) ||
+		(S_ISFIFO(mode) &&
+			(fcntl(STDOUT_FILENO, F_GETFL) & O_ACCMODE) ==
+				O_WRONLY);
+}
 
-	return fstat(STDOUT_FILENO, &st) == 0 && S_ISFIFO(st.st_mode) &&
-		(fcntl(STDOUT_FILENO, F_GETFL) & O_ACCMODE) == O_WRONLY;
+/* Reports hang-ups only. A peer that has no more to write (EPOLLRDHUP) may still
+ * read: a TCP peer that exits is found by the next write. */
+static int
+closed_epoll(void)
+{
+	struct epoll_event none = { .events = 0 };
+	int fd = epoll_create1(EPOLL_CLOEXEC);
+
+	if (fd != -1 && epoll_ctl(fd, EPOLL_CTL_ADD, STDOUT_FILENO, &none) == 0)
+		return fd;
+	fd_close(fd);
+	return -1;
 }
 
 bool
 closed_watch(struct job *job)
 {
 	struct sup *sup = job->sup;
+	struct stat st;
+	int fd;
 
-	if (!closed_stops(job, EPIPE) || !closed_is_pipe())
+	if (!closed_stops(job, EPIPE) || fstat(STDOUT_FILENO, &st) == -1 ||
+		!closed_is_watched(st.st_mode))
 		return true;
-	sup->reader =
-		watch_open(sup->loop, STDOUT_FILENO, false, closed_reader, job);
+	fd = closed_epoll();
+	if (fd == -1)
+		return false;
+	sup->reader = watch_open(sup->loop, fd, false, closed_reader, job);
 	return sup->reader != NULL;
 }

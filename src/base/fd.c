@@ -105,6 +105,14 @@ fd_write_now(int fd, const void *data, size_t len)
 	return n;
 }
 
+/* The first write to a socket whose peer left data unread gives ECONNRESET. */
+bool
+fd_reader_gone(int sys)
+{
+	return sys == EPIPE || sys == ECONNRESET || sys == ESHUTDOWN ||
+		sys == ENOTCONN;
+}
+
 void
 fd_tell(int fd, const void *data, size_t len)
 {

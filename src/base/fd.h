@@ -3,6 +3,7 @@
 #ifndef BASE_FD_H
 #define BASE_FD_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include <sys/stat.h>
@@ -46,6 +47,12 @@ int fd_write_all(int fd, const void *data, size_t len);
  * Returns how many bytes, maybe 0; or -1 with errno.
  */
 ssize_t fd_write_now(int fd, const void *data, size_t len);
+
+/*
+ * fd_reader_gone() - returns true if @sys, the errno of write(2), means that the
+ * reader of a pipe or the peer of a socket exited.
+ */
+bool fd_reader_gone(int sys);
 
 /*
  * fd_tell() - write to a pipe or eventfd whose other end is ours.

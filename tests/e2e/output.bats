@@ -399,6 +399,72 @@ all_wait()
 	assert_eq "$(cat bye)" bye
 }
 
+# over KIND ARG... - xrun with a socket as its stdout; the peer runs READ, a line of
+# Python with the socket s, and exits. The exit status of xrun is printed.
+over()
+{
+	local kind=$1 read=$2
+
+	shift 2
+	timeout 60 python3 - "$kind" "$read" "$XRUN" "$@" <<-'PY' 2>err
+		import socket, subprocess, sys
+		if sys.argv[1] == 'unix':
+		    s, out = socket.socketpair()
+		else:
+		    door = socket.create_server(('127.0.0.1', 0))
+		    out = socket.create_connection(door.getsockname())
+		    s = door.accept()[0]
+		job = subprocess.Popen(sys.argv[3:], stdin=subprocess.DEVNULL, stdout=out)
+		out.close()
+		exec(sys.argv[2])
+		s.close()
+		print(job.wait(50))
+	PY
+	cat err >&2
+}
+
+@test "the peer of a socket exits and leaves output unread: 141" {
+	local kind
+
+	for kind in unix tcp; do
+		run --separate-stderr over "$kind" 's.recv(1)' -n 2 \
+			"$PROG/spew" --endless
+		assert_eq "$output" 141
+		assert_has "$stderr" '^xrun: the reader of stdout exited: '
+		run --separate-stderr over "$kind" 's.recv(1)' --no-logs -n 2 \
+			"$PROG/spew" --endless
+		assert_eq "$output" 141
+		assert_has "$stderr" '^xrun: the reader of stdout exited: '
+	done
+}
+
+@test "the peer of a unix socket exits: a rank that is silent is stopped, too" {
+	run --separate-stderr over unix 's.recv(1)' --grace 20s \
+		sh -c 'echo up; exec sleep 60'
+	assert_eq "$output" 141
+}
+
+@test "the peer of a socket has no more to write, and reads: the job continues" {
+	local kind
+
+	for kind in unix tcp; do
+		run --separate-stderr over "$kind" \
+			's.shutdown(socket.SHUT_WR); n = len(s.makefile().read())' \
+			-n 1 "$PROG/spew" --lines 3000
+		assert_eq "$output" 0
+	done
+}
+
+@test "a partial line is held when the reader exits: the job ends" {
+	local codes
+
+	# shellcheck disable=SC2016 # for the ranks
+	timeout 60 "$XRUN" -q -n 2 sh -c \
+		'head -c 20000000 /dev/zero | tr "\0" a' | sleep 1
+	codes=("${PIPESTATUS[@]}")
+	assert_has "${codes[0]}" '^(0|141)$'
+}
+
 @test "the reader of stdout exits after all ranks: their status stays" {
 	local codes
 

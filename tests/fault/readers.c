@@ -5,9 +5,9 @@
  *   readers [--rounds N] [--seed N] [--within MS] XRUN PROGRAMS DIR
  *
  * Each round draws one of 20 readers and the job: 1, 2 or 64 ranks; output with or
- * without newlines; ranks that exit or stay; --pty, --no-logs, --on-stdout-close. The
- * job must end in time, with the exit status that follows from reader and job. Files
- * must be byte-exact, and nothing may be left behind.
+ * without newlines; ranks that exit or stay; --pty, --no-logs, --on-stdout-close; a
+ * FIFO or a unix socket as stdout. The job must end in time, with the exit status that
+ * follows from reader and job. Files must be byte-exact, and nothing may be left behind.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -29,6 +30,7 @@
 #define READERS_STEPS    4
 #define READERS_TOLD_MS  200
 #define READERS_STOP_MS  60
+#define READERS_SOCKET   9 /* its descriptor; sh knows those below 10 */
 
 enum reader_op {
 	READER_EXIT,
@@ -105,7 +107,7 @@ struct readers {
 struct reader_round {
 	const struct reader_kind *kind;
 	int ranks, bytes; /* of each rank, without newlines; lines are 100 */
-	bool newline, stay, pty, logs, go_on;
+	bool newline, stay, pty, logs, go_on, socket;
 	pid_t reader;
 };
 
@@ -170,8 +172,8 @@ reader_step(int fd, enum reader_op op, int arg)
 }
 
 /* The FIFO is open for reading before xrun opens it for writing. */
-static void
-reader_start(struct readers *c, struct reader_round *r)
+static int
+reader_open_fifo(struct readers *c)
 {
 	char path[600];
 	int fd;
@@ -182,6 +184,27 @@ reader_start(struct readers *c, struct reader_round *r)
 	fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	if (fd == -1)
 		prog_die(errno, "%s", path);
+	return fd;
+}
+
+/* xrun inherits the other end. */
+static int
+reader_open_socket(void)
+{
+	int fd[2];
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd) == -1 ||
+		dup2(fd[1], READERS_SOCKET) == -1)
+		prog_die(errno, "socketpair");
+	close(fd[1]);
+	return fd[0];
+}
+
+static void
+reader_start(struct readers *c, struct reader_round *r)
+{
+	int fd = r->socket ? reader_open_socket() : reader_open_fifo(c);
+
 	fflush(stdout);
 	r->reader = fork();
 	if (r->reader == -1)
@@ -192,6 +215,8 @@ reader_start(struct readers *c, struct reader_round *r)
 		return;
 	}
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (r->socket)
+		close(READERS_SOCKET);
 	/* Waits for a writer: an end before that is none. */
 	poll(&(struct pollfd){ .fd = fd, .events = POLLIN }, 1, 5000);
 	fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
@@ -222,13 +247,14 @@ round_draw(struct readers *c, struct reader_round *r, int64_t number)
 		(!r->go_on || r->kind->end == READER_TERM ||
 			r->kind->end == READER_TERM_TWO ||
 			r->kind->end == READER_VERB);
+	r->socket = readers_draw(c, 4) == 0;
 	r->bytes = r->ranks == 64 ? 10000 : 200000;
 	snprintf(c->scene.what, sizeof(c->scene.what),
-		"readers %lld, seed %lld: %s, %d ranks%s%s%s%s%s",
+		"readers %lld, seed %lld: %s, %d ranks%s%s%s%s%s%s",
 		(long long)number, (long long)c->seed, r->kind->name, r->ranks,
 		r->newline ? "" : ", no newline", r->stay ? ", stay" : "",
 		r->pty ? ", --pty" : "", r->logs ? "" : ", --no-logs",
-		r->go_on ? ", continue" : "");
+		r->go_on ? ", continue" : "", r->socket ? ", socket" : "");
 }
 
 /* The output of ranks without a newline is known in advance. */
@@ -259,7 +285,9 @@ round_start(struct readers *c, const struct reader_round *r)
 	static char bytes[] =
 		"head -c \"$1\" /dev/zero | tr '\\0' a; [ -z \"$2\" ] || exec sleep 60";
 	char ranks[16], count[16], programs[600];
-	char *argv[] = { "/bin/sh", "-c", "exec \"$0\" \"$@\" >outlet",
+	char *argv[] = { "/bin/sh", "-c",
+		r->socket ? "exec \"$0\" \"$@\" >&9 9>&-" :
+			    "exec \"$0\" \"$@\" >outlet",
 		(char *)(uintptr_t)c->xrun, "-n", ranks, "--grace=300ms",
 		"--report=report", r->pty ? "--pty" : "--no-pty",
 		r->logs ? "--logs" : "--no-logs",
@@ -273,6 +301,8 @@ round_start(struct readers *c, const struct reader_round *r)
 		r->newline ? r->bytes / 200 : r->bytes);
 	snprintf(programs, sizeof(programs), "%s", c->programs);
 	scene_start(&c->scene, argv, false);
+	if (r->socket)
+		close(READERS_SOCKET);
 }
 
 static void
