@@ -290,7 +290,7 @@ stop_immune(void *ctx)
 
 		if (rank->pidfd == -1 || rank->state != RANK_STOPPING)
 			continue;
-		if (immune_tree(rank->pid, job->opt.stop_signal))
+		if (immune_session(rank->pid, job->opt.stop_signal))
 			step_rank(job, i, RANK_EV_KILL);
 		else
 			more = true;

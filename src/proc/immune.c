@@ -97,29 +97,66 @@ immune_visit_children(pid_t tid, void *ctx)
 	proc_each_listed(path, immune_visit, t->walk);
 }
 
-/* A zombie and a process of another session did not get the signal. */
+/* Zombies do not count. */
+static void
+immune_judge_member(struct immune_walk *w, pid_t pid, char state)
+{
+	char text[IMMUNE_STATUS_MAX];
+
+	if (state != 'Z' && state != 'X' &&
+		immune_read(pid, text, sizeof(text)))
+		immune_judge(w, text);
+}
+
+/* The signal was not sent to other sessions: only a PID 1 in one counts. */
+static void
+immune_judge_stranger(struct immune_walk *w, pid_t pid)
+{
+	char text[IMMUNE_STATUS_MAX];
+	uint64_t bit = UINT64_C(1) << (w->sig - 1);
+
+	if (immune_read(pid, text, sizeof(text)) && immune_is_init(text) &&
+		!(immune_mask(text, "\nSigCgt:") & bit))
+		w->init = true;
+}
+
 static void
 immune_visit(pid_t pid, void *ctx)
 {
 	struct immune_walk *w = ctx;
-	char text[IMMUNE_STATUS_MAX];
 	struct proc_stat st;
 
-	if (w->reacts || !proc_stat_read(pid, &st) || st.session != w->session)
+	if (w->reacts || !proc_stat_read(pid, &st))
 		return;
-	if (st.state != 'Z' && st.state != 'X' &&
-		immune_read(pid, text, sizeof(text)))
-		immune_judge(w, text);
+	if (st.session != w->session) {
+		immune_judge_stranger(w, pid);
+		return;
+	}
+	immune_judge_member(w, pid, st.state);
 	if (!w->reacts)
 		proc_each_thread(pid, immune_visit_children,
 			&(struct immune_threads){ pid, w });
 }
 
+static void
+immune_visit_any(pid_t pid, void *ctx)
+{
+	struct immune_walk *w = ctx;
+	struct proc_stat st;
+
+	if (!w->reacts && proc_stat_read(pid, &st) && st.session == w->session)
+		immune_judge_member(w, pid, st.state);
+}
+
+/* The tree first: it is small, and answers for most sessions. Processes that lost
+ * their parent are children of the supervisor. */
 bool
-immune_tree(pid_t leader, int sig)
+immune_session(pid_t leader, int sig)
 {
 	struct immune_walk w = { .session = leader, .sig = sig };
 
 	immune_visit(leader, &w);
+	if (w.init && !w.reacts)
+		proc_each("/proc", immune_visit_any, &w);
 	return w.init && !w.reacts;
 }

@@ -15,15 +15,17 @@
 #include <sys/types.h>
 
 /*
- * immune_tree() - returns true if a signal that was sent to a session has no effect.
+ * immune_session() - returns true if a signal that was sent to a session has no effect.
  *
  * This holds if at least one process below @leader, or @leader itself, is PID 1 of
  * another PID namespace without a handler for @sig, and if each of the others in the
- * session ignores @sig, or blocks it and has it pending.
+ * session ignores @sig, or blocks it and has it pending. That PID 1 may have made a
+ * session of its own. The others include processes whose parent has exited.
  *
  * @leader: of the session
- * Blocks   no. Cost: some files of /proc for each process of the session
+ * Blocks   no. Cost: some files of /proc for each process of the session; before it
+ *          returns true, one for each process of the machine
  */
-bool immune_tree(pid_t leader, int sig);
+bool immune_session(pid_t leader, int sig);
 
 #endif /* PROC_IMMUNE_H */

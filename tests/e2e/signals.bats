@@ -316,6 +316,43 @@ sleeps_below_unshare()
 	assert_eq "$(cat saved)" saved
 }
 
+@test "stop: PID 1 in a session of its own ends before --grace" {
+	unshare -pf true 2>/dev/null || skip "PID namespaces are not allowed here"
+	mkfifo up
+	"$XRUN" --grace 1000s -n 1 sh -c 'echo >up
+		exec unshare -pf --kill-child setsid -w sleep 1000' 2>err 3>&- &
+	launched=$!
+	read -r _ <up
+	wait_for 10 sleeps_below_unshare
+	kill -TERM "$launched"
+	await_exit "$launched" 30
+	status=0
+	wait "$launched" || status=$?
+	assert_eq "$status" 143
+}
+
+# The worker has lost its parent: it is no descendant of the rank's process.
+@test "stop: an orphan of the session with a handler has all of --grace" {
+	unshare -pf true 2>/dev/null || skip "PID namespaces are not allowed here"
+	mkfifo up go
+	exec {up}<>up
+	"$XRUN" --grace 1000s -n 1 bash -c '
+		( (trap "echo term >up; read -r _ <go; echo saved >saved; exit 0" TERM
+			echo >up; while :; do sleep 0.1; done) & )
+		exec unshare -pf --kill-child sleep 1000' 2>err 3>&- &
+	launched=$!
+	read -r _ <&"$up"
+	wait_for 10 sleeps_below_unshare
+	kill -TERM "$launched"
+	read -r _ <&"$up"
+	# Longer than until the first two looks.
+	sleep 2
+	echo >go
+	await_exit "$launched" 30
+	wait "$launched" || true
+	assert_eq "$(cat saved)" saved
+}
+
 @test "kill -INT of xrun, without a terminal: 130" {
 	stops INT 130
 }
