@@ -24,6 +24,7 @@
 #include "proc/locks.h"
 
 #define STOP_NAP_NS    (10 * NS_PER_MS)
+#define STOP_LOOK_NS   NS_PER_S        /* between looks at the keeper */
 #define STOP_KEEPER_NS (60 * NS_PER_S) /* for the keeper to end the job */
 
 /* On XR_OK @answer has the time within which the job ends; its seconds are NaN if
@@ -40,17 +41,6 @@ stop_ask(struct which *job, struct control_done *answer, struct xr_error *err)
 		*answer = reply.done;
 	ctl_hang_up(&call);
 	return status;
-}
-
-/* Returns true if @job ends within @seconds. */
-static bool
-stop_await(struct which *job, double seconds)
-{
-	int64_t until = clock_now() + (int64_t)(seconds * NS_PER_S);
-
-	while (which_runs(job) && clock_now() < until)
-		nanosleep(&(struct timespec){ .tv_nsec = STOP_NAP_NS }, NULL);
-	return !job->running;
 }
 
 /* --- the keeper ----------------------------------------------------------- */
@@ -115,6 +105,14 @@ stop_keeper_by_socket(const struct which *job)
 							      0;
 }
 
+static pid_t
+stop_keeper(const struct which *job)
+{
+	pid_t pid = job->dir[0] != '\0' ? stop_keeper_by_folder(job) : 0;
+
+	return pid != 0 ? pid : stop_keeper_by_socket(job);
+}
+
 /* The descriptor first: the process that it names is then checked. */
 static bool
 stop_signal_keeper(struct which *job, pid_t pid)
@@ -129,6 +127,39 @@ stop_signal_keeper(struct which *job, pid_t pid)
 	return sent;
 }
 
+/* A keeper that was stopped alone cannot exit after its supervisor. */
+static void
+stop_continue_keeper(struct which *job, pid_t pid)
+{
+	struct proc_stat st;
+	int fd;
+
+	if (pid <= 1 || !proc_stat_read(pid, &st) || st.state != 'T')
+		return;
+	fd = (int)syscall(SYS_pidfd_open, pid, 0);
+	if (fd != -1 && stop_is_keeper(pid) && which_runs(job))
+		syscall(SYS_pidfd_send_signal, fd, SIGCONT, NULL, 0);
+	fd_close(fd);
+}
+
+/* Returns true if @job ends within @seconds. @keeper: 0 if it is not known. */
+static bool
+stop_await(struct which *job, pid_t keeper, double seconds)
+{
+	int64_t now = clock_now(), until = now + (int64_t)(seconds * NS_PER_S),
+		look = now + STOP_LOOK_NS;
+
+	while (which_runs(job) && now < until) {
+		nanosleep(&(struct timespec){ .tv_nsec = STOP_NAP_NS }, NULL);
+		now = clock_now();
+		if (now < look)
+			continue;
+		stop_continue_keeper(job, keeper);
+		look = now + STOP_LOOK_NS;
+	}
+	return !job->running;
+}
+
 /* Returns XR_OK if the supervisor answers by now, XR_E_STATE if the job has ended. */
 static enum xr_status
 stop_by_keeper(struct which *job, struct control_done *answer,
@@ -138,7 +169,7 @@ stop_by_keeper(struct which *job, struct control_done *answer,
 	enum xr_status status = XR_E_TIMEOUT;
 
 	while (status != XR_OK && clock_now() < until) {
-		if (stop_await(job, 1))
+		if (stop_await(job, 0, 1))
 			return XR_E_STATE;
 		status = stop_ask(job, answer, err);
 		if (status == XR_E_STATE)
@@ -171,6 +202,7 @@ stop_and_wait(struct which *job, struct control_done *answer,
 	struct xr_error *err)
 {
 	double total = 0;
+	pid_t keeper;
 	bool sent;
 	enum xr_status status = stop_begin(job, answer, &sent, err);
 
@@ -178,9 +210,10 @@ stop_and_wait(struct which *job, struct control_done *answer,
 		return XR_OK;
 	if (status != XR_OK || isnan(answer->seconds))
 		return status;
+	keeper = stop_keeper(job);
 	do {
 		total += answer->seconds > 0 ? answer->seconds : 0;
-		if (stop_await(job, answer->seconds))
+		if (stop_await(job, keeper, answer->seconds))
 			return XR_OK;
 		status = stop_ask(job, answer, err);
 	} while (status == XR_OK && answer->seconds > 0);
