@@ -368,6 +368,22 @@ open_errors(struct job *job)
 			err.text);
 }
 
+/* A disk without room for a folder is no reason not to run: the output is displayed.
+ * A folder that was asked for by name has to be there. */
+static enum xr_status
+prepare_folder(struct job *job, struct state_wish *wish, struct xr_error *err)
+{
+	enum xr_status status = state_open(&job->state, wish, err);
+
+	if (status == XR_OK || !state_is_full(err) || job->detach != NULL ||
+		wish->name != NULL || wish->log_dir != NULL)
+		return status;
+	words_line("warning: %.*s; the output of this job is not stored",
+		(int)strcspn(err->text, "\t"), err->text);
+	job->opt.logs = wish->logs = false;
+	return state_open(&job->state, wish, err);
+}
+
 static enum xr_status
 prepare(struct job *job, struct prepared *p, struct xr_error *err)
 {
@@ -397,7 +413,7 @@ prepare(struct job *job, struct prepared *p, struct xr_error *err)
 	job->files_max =
 		check_files_max(&job->limits, job_size(job), job->spare_files);
 	if (status == XR_OK)
-		status = state_open(&job->state, &wish, err);
+		status = prepare_folder(job, &wish, err);
 	if (status != XR_OK)
 		return status;
 	if (only_asks(&job->opt))

@@ -11,12 +11,16 @@
 #include <unistd.h>
 
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 
 #include "base/fault.h"
 #include "base/fd.h"
 #include "base/mem.h"
 #include "base/status.h"
+#include "launcher/state/retain.h"
 #include "launcher/state/state_inner.h"
+
+#define STATE_ROOM 256 /* blocks and inodes that are free after a clean-up */
 
 enum xr_status
 state_cannot(struct xr_error *err, const char *path)
@@ -113,19 +117,12 @@ close_all(struct state *st)
 	st->dir_fd = st->attempt_fd = st->lock_fd = st->place_fd = -1;
 }
 
-enum xr_status
-state_open(struct state *st, const struct state_wish *wish,
-	struct xr_error *err)
+static enum xr_status
+state_try(struct state *st, const struct state_wish *wish, struct xr_error *err)
 {
 	enum xr_status status;
 
 	*st = STATE_NONE;
-	if (!wish->logs && wish->name != NULL)
-		snprintf(st->id, sizeof(st->id), "%s", wish->name);
-	else if (!wish->logs)
-		state_next_id(st, wish->batch, 0);
-	if (!wish->logs)
-		return XR_OK;
 	if (fault(FAULT_STATE_OPEN, FAULT_ANY) != 0)
 		return state_cannot(err, "the job's folder");
 	status = state_choose_folder(st, wish, err);
@@ -136,6 +133,57 @@ state_open(struct state *st, const struct state_wish *wish,
 		close_all(st);
 		state_fini(st);
 	}
+	return status;
+}
+
+/* As many folders and files as some ranks need. */
+static bool
+state_has_room(void *ctx)
+{
+	struct statvfs fs;
+
+	/* Some file systems do not count their inodes. */
+	return statvfs(ctx, &fs) == 0 && fs.f_bavail >= STATE_ROOM &&
+		(fs.f_files == 0 || fs.f_favail >= STATE_ROOM);
+}
+
+/* Returns true if a retained job was removed. */
+static bool
+state_make_room(void)
+{
+	char *root = state_home();
+	struct retain_freed freed = { 0 };
+
+	if (root != NULL)
+		freed = retain_free(root, state_has_room, root);
+	free(root);
+	return freed.jobs > 0;
+}
+
+bool
+state_is_full(const struct xr_error *err)
+{
+	return err->sys == ENOSPC || err->sys == EDQUOT;
+}
+
+enum xr_status
+state_open(struct state *st, const struct state_wish *wish,
+	struct xr_error *err)
+{
+	struct xr_error own = { 0 };
+	enum xr_status status;
+
+	err = err != NULL ? err : &own;
+	*st = STATE_NONE;
+	if (!wish->logs && wish->name != NULL)
+		snprintf(st->id, sizeof(st->id), "%s", wish->name);
+	else if (!wish->logs)
+		state_next_id(st, wish->batch, 0);
+	if (!wish->logs)
+		return XR_OK;
+	status = state_try(st, wish, err);
+	if (status != XR_OK && state_is_full(err) && state_make_room())
+		status = state_try(st, wish, err);
 	return status;
 }
 

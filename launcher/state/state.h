@@ -88,12 +88,17 @@ enum xr_status state_dir_check(const char *text, struct xr_error *err);
 /* state_name_valid() - may a job be called so? A name is a file's as well. */
 bool state_name_valid(const char *name);
 
+/* state_is_full() - returns true if state_open() found no room. */
+bool state_is_full(const struct xr_error *err);
+
 /*
  * state_open() - choose an id, make and lock the folder.
  *
  * With a name, the folder that bears it: a new one, or if the job of that name
  * has ended the next attempt in it. May wait a second for a folder that
  * somebody is making or removing.
+ *
+ * If the file system has no room, removes ended jobs and tries once more.
  *
  * Returns  XR_OK, or XR_E_SYS / XR_E_INVAL / XR_E_EXISTS (a job of that name
  *          runs) with what, where and why; nothing is left behind then
