@@ -143,6 +143,7 @@ close_record(struct orphan *o, uint32_t ended)
 
 	if (o->json == NULL)
 		o->json = beginning(o);
+	cJSON_DeleteItemFromObject(o->json, "waiting");
 	cJSON_AddStringToObject(o->json, "end",
 		clock_stamp(clock_wall(), stamp, sizeof(stamp)));
 	cJSON_AddNumberToObject(o->json, "exit", EXIT_XRUN);

@@ -122,6 +122,8 @@ renew_share(struct job *job)
 	}
 	job->share->rule = old->rule;
 	job->share->reserve = old->reserve;
+	job->share->before = old->before + raw_written(old);
+	job->share->large = old->large;
 	munmap(old, sizeof(*old) + old->streams * sizeof(old->slot[0]));
 	return 0;
 }

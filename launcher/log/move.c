@@ -230,6 +230,7 @@ move_warn_large(struct mover *m)
 	tell(m, NOTE_LARGE, (uint32_t)(m->large >> 30), 0);
 	if (__builtin_mul_overflow(m->large, 10, &m->large))
 		m->large = UINT64_MAX;
+	m->config.share->large = m->large;
 }
 
 static void

@@ -31,7 +31,9 @@ mover_open(const struct mover_config *config)
 		return NULL;
 	m->config = *config;
 	m->reserve.size = config->share->reserve;
-	m->large = MOVER_LARGE;
+	m->written = config->share->before;
+	m->large =
+		config->share->large != 0 ? config->share->large : MOVER_LARGE;
 	m->stream = calloc(config->share->streams, sizeof(*m->stream));
 	m->drops = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	m->epoll = epoll_create1(EPOLL_CLOEXEC);

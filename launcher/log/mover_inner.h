@@ -46,7 +46,7 @@ struct mover {
 	bool started;
 	int drops; /* eventfd: the loop has streams to drop */
 	struct reserve reserve;
-	uint64_t written; /* bytes of all streams */
+	uint64_t written; /* bytes of all streams and attempts */
 	uint64_t large;   /* bytes of them for the next NOTE_LARGE */
 	uint32_t files;   /* raw files kept open */
 	uint32_t stalled;

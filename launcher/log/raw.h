@@ -59,6 +59,8 @@ struct raw_share {
 	int32_t sys;     /* why, of the first of them */
 	uint32_t left;   /* pipes left to the keeper, see raw_leave() */
 	uint64_t reserve; /* bytes or RESERVE_AUTO, see reserve.h */
+	uint64_t before;  /* bytes in the files of earlier attempts */
+	uint64_t large;   /* bytes for the next NOTE_LARGE; 0: the first */
 	struct raw_slot slot[];
 };
 

@@ -321,3 +321,76 @@ waits_for_disk()
 	assert_eq "$(sed 's,(.*),(DIR),' job.err)" "xrun: warning: the output of the job has reached 10 GiB (DIR); rank 1 wrote most, 0.0 MiB; --log-rotate SIZE,COUNT limits the files
 xrun: warning: the output of the job has reached 100 GiB (DIR); rank 1 wrote most, 0.0 MiB; --log-rotate SIZE,COUNT limits the files"
 }
+
+@test "large output: a further attempt counts on" {
+	XRUN_FAULT='move.large:fail=ENOSPC;rank=0' "$XRUN" --debug-faults -n 1 \
+		--restarts 1 sh -c 'echo x; exit 3' >out 2>err || true
+	assert_eq "$(grep -o 'has reached [0-9]* GiB' err | tr '\n' ' ')" \
+		'has reached 10 GiB has reached 100 GiB '
+}
+
+lost_while_full()
+{
+	local super
+
+	no_room
+	spawn job "$XRUN" --job big -n 2 sh -c 'echo said; sleep 60'
+	await_line job.err 'log file system full' 20
+	wait_for 20 waits_for_disk 2
+	super=$(pgrep -P "$pid")
+	kill -KILL "$pid" "$super"
+	rm disk/ballast
+	wait "$pid" || true
+	"$XRUN" ps >list
+	jq -e '.reason == "supervisor lost" and (has("waiting") | not)' disk/xrun/big/job.json
+}
+
+@test "waiting: disk does not stay in the record of a lost job" {
+	need jq
+	export -f waits_for_disk
+	on_disk 16 lost_while_full
+}
+
+# no_inodes - takes all that are left.
+no_inodes()
+{
+	while : >"disk/fill.$((n++))"; do
+		:
+	done 2>/dev/null
+	return 0
+}
+
+inodes_are_freed()
+{
+	local n=0
+
+	mount -o remount,nr_inodes=100 disk
+	"$XRUN" -q --job old echo output >out
+	no_inodes
+	timeout 60 "$XRUN" --log-full drop echo shown >out 2>err
+	assert_eq "$(cat out)" shown
+	[ ! -e disk/xrun/old ]
+}
+
+@test "no inodes: an ended job goes before a job starts" {
+	export -f no_inodes
+	on_disk 16 inodes_are_freed
+}
+
+no_inodes_are_left()
+{
+	local n=0 status=0
+
+	mount -o remount,nr_inodes=100 disk
+	no_inodes
+	timeout 60 "$XRUN" -n 2 echo shown >out 2>err
+	assert_eq "$(sort out)" $'[0] shown\n[1] shown'
+	assert_has "$(cat err)" '^xrun: warning: .*: No space left on device; the output of this job is not stored$'
+	timeout 60 "$XRUN" --job named echo shown >out 2>err || status=$?
+	assert_eq "$status" 125
+}
+
+@test "no inodes: a job displays its output" {
+	export -f no_inodes
+	on_disk 16 no_inodes_are_left
+}
