@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ps.c - see ps.h. */
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,7 @@
 #include "launcher/job/outcome.h"
 #include "launcher/state/history.h"
 #include "launcher/state/jobs.h"
+#include "proc/descend.h"
 
 struct settings {
 	bool all, quiet, json;
@@ -49,9 +51,12 @@ const struct opt ps_options[] = {
 /* One job: what its folder or, where it has none there, it says itself. */
 struct row {
 	struct which job;
-	cJSON *json;   /* NULL: it is too young to have said anything */
-	int64_t start; /* wall ns; INT64_MAX: not known, so now */
-	bool stuck;    /* the supervisor does not answer */
+	cJSON *json;    /* NULL: it is too young to have said anything */
+	int64_t start;  /* wall ns; INT64_MAX: not known, so now */
+	bool stuck;     /* the supervisor does not answer */
+	bool suspended; /* Ctrl-Z or SIGSTOP stopped keeper and supervisor */
+	bool dialed;    /* by a thread, which is to be joined */
+	pthread_t thread;
 };
 
 struct rows {
@@ -74,15 +79,60 @@ add_row(void *ctx, const struct which *job)
 	*r = (struct row){ .job = *job, .start = INT64_MAX };
 	if (job->dir[0] != '\0')
 		r->json = jobs_read(job->dir);
-	r->stuck = job->running && !rows->quiet && dial_is_stuck(job->id);
 	if (r->json == NULL && job->past)
 		r->json = cJSON_Duplicate(history_find(&rows->past, job->id),
 			true);
-	if (r->json == NULL && !r->stuck)
-		r->json = dial_status_now(job);
-	if (r->json != NULL)
-		r->start = clock_parse(jobs_text(r->json, "start"));
 	return true;
+}
+
+static void *
+ps_dial(void *arg)
+{
+	struct row *r = arg;
+
+	r->stuck = dial_is_stuck(r->job.id);
+	return NULL;
+}
+
+/* All at once: a supervisor that is stuck takes two seconds. */
+static void
+ps_dial_all(struct rows *rows)
+{
+	for (size_t i = 0; i < rows->count; i++) {
+		struct row *r = &rows->row[i];
+
+		r->dialed = r->job.running &&
+			pthread_create(&r->thread, NULL, ps_dial, r) == 0;
+		if (r->job.running && !r->dialed)
+			ps_dial(r);
+	}
+	for (size_t i = 0; i < rows->count; i++)
+		if (rows->row[i].dialed)
+			pthread_join(rows->row[i].thread, NULL);
+}
+
+static bool
+ps_is_suspended(const struct row *r)
+{
+	pid_t keeper = (pid_t)jobs_number(r->json, "pid", 0);
+	struct proc_stat st;
+
+	return keeper > 1 && proc_stat_read(keeper, &st) && st.state == 'T';
+}
+
+static void
+ps_complete(struct rows *rows)
+{
+	for (size_t i = 0; i < rows->count; i++) {
+		struct row *r = &rows->row[i];
+
+		if (r->json == NULL && !r->stuck)
+			r->json = dial_status_now(&r->job);
+		if (r->json != NULL)
+			r->start = clock_parse(jobs_text(r->json, "start"));
+		r->suspended = r->stuck && ps_is_suspended(r);
+		r->stuck = r->stuck && !r->suspended;
+	}
 }
 
 /* Those that run, then those that have ended; the youngest of each last. */
@@ -111,6 +161,8 @@ state_of(const struct row *r)
 	};
 	const char *reason = jobs_text(r->json, "reason");
 
+	if (r->job.running && r->suspended)
+		return "suspended";
 	if (r->job.running && r->stuck)
 		return "stuck";
 	if (r->job.running)
@@ -212,6 +264,8 @@ put_json(struct buf *out, const struct rows *rows)
 		cJSON_AddBoolToObject(one, "running", rows->row[i].job.running);
 		if (rows->row[i].stuck)
 			cJSON_AddBoolToObject(one, "stuck", true);
+		if (rows->row[i].suspended)
+			cJSON_AddBoolToObject(one, "suspended", true);
 		cJSON_AddItemToArray(all, one);
 	}
 	text = cJSON_PrintUnformatted(all);
@@ -243,6 +297,9 @@ list_jobs(const struct settings *s)
 	root = s->all ? state_home() : NULL;
 	history_read(&rows.past, root);
 	which_each(add_row, &rows);
+	if (!s->quiet)
+		ps_dial_all(&rows);
+	ps_complete(&rows);
 	history_fini(&rows.past);
 	free(root);
 	if (rows.count > 1)

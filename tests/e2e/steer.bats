@@ -570,6 +570,42 @@ awaits_lock()
 	over
 }
 
+@test "ps lists a job as suspended if its keeper is stopped, too" {
+	need jq
+	up one sleep 60
+	kill -STOP "$pid" "$(supervisor)"
+	try timeout 20 "$XRUN" ps
+	assert_eq "$status: $stderr" '0: '
+	assert_has "$output" "^$id +1 +suspended +"
+	try timeout 20 "$XRUN" ps --json
+	jq -e '.[0].running and .[0].suspended and (.[0] | has("stuck") | not)' \
+		<<<"$output"
+	kill -CONT "$pid" "$(supervisor)"
+	"$XRUN" stop "$id"
+	over
+}
+
+@test "ps asks supervisors that do not answer all at once" {
+	local n before supers=() pids=()
+
+	for n in 1 2 3 4; do
+		spawn "j$n" "$XRUN" -n 1 sh -c 'echo up; exec sleep 60'
+		await_line "j$n.out" up 10
+		pids+=("$pid")
+		supers+=("$(pgrep -P "$pid")")
+	done
+	kill -STOP "${supers[@]}"
+	before=$(now_ms)
+	try timeout 20 "$XRUN" ps
+	[ $(($(now_ms) - before)) -lt 5000 ]
+	assert_eq "$(grep -c ' stuck ' <<<"$output")" 4
+	kill -CONT "${supers[@]}"
+	"$XRUN" stop --all
+	for pid in "${pids[@]}"; do
+		await_exit "$pid" 10
+	done
+}
+
 @test "stop ends a job whose supervisor is stopped" {
 	local how
 
