@@ -54,6 +54,7 @@ struct writing {
 	bool keep;                /* the job's folder stays */
 	bool waits;               /* the patience has begun */
 	bool late;                /* it is at an end */
+	bool stored;              /* atomic: job.json of the end is written */
 	bool told;                /* that --events is not complete */
 	struct work_task written; /* tells that they are written */
 };
@@ -163,8 +164,8 @@ struct sup {
 	bool account_said;   /* atomic: it was handed to the sink */
 	bool too_large;      /* a log file will never grow, and it was said */
 	int64_t grace_ns;    /* stop.c: clock_now(), when --grace is over */
-	int64_t until_ns;    /* stop.c: deadline of the readers of a job that
-			      * was told to end, clock_now(); 0: none */
+	int64_t until_ns;    /* stop.c: deadline of a job that was told to
+			      * end, clock_now(); 0: none */
 	struct disk_reclaim *reclaim; /* disk.c; NULL: none is under way */
 	int64_t full_ns; /* clock_now() of the last word about a full disk */
 	/* start.c: clock_now() of the first refusal, or 0: */

@@ -76,7 +76,7 @@ begin_account(struct job *job)
 	if (job_account_needs_files(job) &&
 		work_post(sup->work, make_account, job)) {
 		sup->accounting = true;
-		timer_arm(sup->patience, ACCOUNT_PATIENCE);
+		timer_arm(sup->patience, stop_within(job, ACCOUNT_PATIENCE));
 		work_push(sup->work);
 		return;
 	}
@@ -153,12 +153,8 @@ end(struct job *job)
 
 	sup->phase = PHASE_WRITE;
 	fault(FAULT_END, FAULT_ANY);
-	if (sup->until_ns != 0) {
-		int64_t left = stop_left(job, true);
-
-		timer_arm(sup->patience,
-			left > HOOK_NEXT_NS ? left : HOOK_NEXT_NS);
-	}
+	if (sup->until_ns != 0)
+		timer_arm(sup->patience, stop_within(job, INT64_MAX));
 	sup->writing.keep = keep;
 	job->page->silent = job->state.dir != NULL && !keep;
 	write_next(job);
@@ -229,9 +225,13 @@ finish_hurry(struct job *job)
 	struct sup *sup = job->sup;
 
 	stop_bound(job);
-	if (sup->delivery_over || timer_armed(sup->patience))
-		return;
-	timer_arm(sup->patience, stop_left(job, sup->phase != PHASE_DELIVER));
+	hook_bound(job);
+	if (timer_armed(sup->patience))
+		timer_arm(sup->patience,
+			stop_within(job, timer_left(sup->patience)));
+	else if (!sup->delivery_over)
+		timer_arm(sup->patience,
+			stop_left(job, sup->phase != PHASE_DELIVER));
 }
 
 /* The reader of stdout or stderr had its time. Its sink's thread sleeps in

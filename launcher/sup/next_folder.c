@@ -51,7 +51,8 @@ look(struct job *job)
 		return;
 	snprintf(why, sizeof(why),
 		"the job cannot begin again: the folder of attempt %u in %s: %s",
-		job->state.number + 1, job->state.dir, report_lost_text(-fd));
+		job->state.number + 1, job->state.dir,
+		report_lost_text(job, -fd));
 	if (words_have_room())
 		words_line("%s", why);
 	next_cannot(job, why);

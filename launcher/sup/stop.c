@@ -21,7 +21,8 @@
 #define IMMUNE_AGAIN   NS_PER_S
 #define READ_MIN       (NS_PER_S / 10) /* for a reader, past the deadline */
 #define READ_MAX       (NS_PER_S / 2)
-#define END_ALLOWANCE  (10 * NS_PER_S) /* beyond --grace, in the worst case */
+#define PHASE_MIN      NS_PER_S       /* for a slow disk, past the deadline */
+#define END_ALLOWANCE  (6 * NS_PER_S) /* beyond --grace, in the worst case */
 
 static void
 each_rank(struct job *job, enum rank_event event)
@@ -75,6 +76,18 @@ stop_left(const struct job *job, bool last)
 	least = least > READ_MAX ? READ_MAX : least;
 	left = job->sup->until_ns - clock_now() - (last ? 0 : least);
 	return left > least ? left : least;
+}
+
+int64_t
+stop_within(const struct job *job, int64_t most)
+{
+	int64_t left;
+
+	if (job->sup->until_ns == 0)
+		return most;
+	left = job->sup->until_ns - clock_now();
+	left = left < PHASE_MIN ? PHASE_MIN : left;
+	return left < most ? left : most;
 }
 
 double
@@ -302,7 +315,8 @@ stop_immune(void *ctx)
 /*
  * The ranks are gone, and their last bytes are not where they should be: the
  * disk is full, or nobody reads. What has no room is counted as lost, and said.
- * A mover that does not answer for five seconds sleeps on the disk.
+ * A mover that does not answer for five seconds, or by the deadline, sleeps on the
+ * disk.
  */
 void
 stop_output(struct job *job)
@@ -324,7 +338,7 @@ stop_output(struct job *job)
 					i * RAW_STREAMS + k % RAW_STREAMS);
 	}
 	if (!sup->output_dropped && files)
-		timer_arm(sup->patience, FILES_PATIENCE);
+		timer_arm(sup->patience, stop_within(job, FILES_PATIENCE));
 	sup->output_dropped = true;
 	finish_if_over(job);
 }

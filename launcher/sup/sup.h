@@ -105,6 +105,9 @@ void stop_bound(struct job *job);
 /* Returns the ns left for the output, or, if @last, for the account. Some time is
  * left after the deadline, too, for a reader that reads. After stop_bound(). */
 int64_t stop_left(const struct job *job, bool last);
+/* Returns @most, in ns; less if the job was told to end and its deadline is nearer.
+ * A slow disk has a second past the deadline. */
+int64_t stop_within(const struct job *job, int64_t most);
 /* Returns the seconds until the job has ended; includes slow disks and hooks. */
 double stop_seconds(const struct job *job);
 void stop_job(struct job *job, enum cause cause);

@@ -23,7 +23,9 @@
 #define NOTIFY       "xrun-notify"
 #define ALL          "all"
 #define END_PATIENCE NS_PER_S
-#define DYING_MS     100
+#define HOOK_MIN_NS \
+	(NS_PER_S / 2) /* past the deadline of a job that was told */
+#define DYING_MS 100
 
 /* --- what is asked for ---------------------------------------------------- */
 
@@ -201,6 +203,19 @@ hook_done(struct job *job)
 	report_written(job);
 }
 
+static int64_t
+hook_patience(const struct job *job)
+{
+	int64_t until = job->sup->until_ns, left = until - clock_now(),
+		most = again_is_due(&job->page->again) ? HOOK_NEXT_NS :
+							 HOOK_END_NS;
+
+	if (until == 0)
+		return most;
+	left = left < HOOK_MIN_NS ? HOOK_MIN_NS : left;
+	return left < most ? left : most;
+}
+
 static void
 give_up(struct job *job)
 {
@@ -228,14 +243,29 @@ static void
 on_end(void *ctx)
 {
 	struct job *job = ctx;
+	bool again = again_is_due(&job->page->again);
 
-	if (hook_web_busy(job))
+	if (hook_web_busy(job) && job->sup->until_ns != 0)
+		hook_say(job,
+			"xrun: --on-event: not all web hooks were told: xrun was told to end");
+	else if (hook_web_busy(job))
 		hook_say(job,
 			"xrun: --on-event: not all web hooks were told within %d s",
-			(int)((again_is_due(&job->page->again) ? HOOK_NEXT_NS :
-								 HOOK_END_NS) /
-				NS_PER_S));
+			(int)((again ? HOOK_NEXT_NS : HOOK_END_NS) / NS_PER_S));
 	give_up(job);
+}
+
+void
+hook_bound(struct job *job)
+{
+	struct hooks *h = job->hooks;
+	int64_t left;
+
+	if (h == NULL || h->end == NULL || !timer_armed(h->end))
+		return;
+	left = hook_patience(job);
+	if (left < timer_left(h->end))
+		timer_arm(h->end, left);
 }
 
 bool
@@ -251,8 +281,7 @@ hook_wait(struct job *job)
 	h->end = timer_open(job->sup->loop, on_end, job);
 	if (h->end == NULL || !is_busy(job))
 		return false;
-	timer_arm(h->end,
-		again_is_due(&job->page->again) ? HOOK_NEXT_NS : HOOK_END_NS);
+	timer_arm(h->end, hook_patience(job));
 	return true;
 }
 

@@ -55,6 +55,10 @@ void hook_begin(struct job *job);
  * Then finish_written() is called when it is, or when its time is over. */
 bool hook_wait(struct job *job);
 
+/* hook_bound() - told to end: what is waited for by hook_wait() has the deadline of
+ * the job, or half a second. */
+void hook_bound(struct job *job);
+
 /* hook_hurry() - told to end, twice: what is waited for by hook_wait() is given
  * up. */
 void hook_hurry(struct job *job);

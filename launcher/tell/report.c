@@ -389,8 +389,11 @@ deliver(void *ctx)
 		bus_lose(&job->state_sys, errno);
 	if (p->latest)
 		state_latest(&job->state);
-	if (p->state && p->end)
+	if (p->state && p->end) {
 		state_close(&job->state);
+		__atomic_store_n(&job->sup->writing.stored, true,
+			__ATOMIC_RELEASE);
+	}
 	if (p->report)
 		__atomic_store_n(&job->report_sys, write_report(p, prepared),
 			__ATOMIC_SEQ_CST);
@@ -497,9 +500,12 @@ report_begin(void *ctx)
 }
 
 const char *
-report_lost_text(int sys)
+report_lost_text(const struct job *job, int sys)
 {
-	return sys == ETIMEDOUT ? "not written within 5 s" : strerror(sys);
+	if (sys != ETIMEDOUT)
+		return strerror(sys);
+	return job->sup->until_ns != 0 ? "not written in time" :
+					 "not written within 5 s";
 }
 
 /* Said once. What it means for the job is outcome.c's. */
@@ -510,10 +516,10 @@ say_lost(struct job *job, const char *option, const char *path, int sys)
 		return;
 	if (words_have_room())
 		words_line("%s: %s: %s; it is not complete", option, path,
-			report_lost_text(sys));
+			report_lost_text(job, sys));
 	if (job->unwritten[0] == '\0')
 		snprintf(job->unwritten, sizeof(job->unwritten), "%s: %s: %s",
-			option, path, report_lost_text(sys));
+			option, path, report_lost_text(job, sys));
 }
 
 static int
@@ -540,7 +546,8 @@ report_wait(struct job *job)
 	if (sup->writing.late || work_idle(sup->work))
 		return false;
 	work_post_own(sup->work, &sup->writing.written, report_written, job);
-	if (!sup->writing.waits)
+	/* A job that was told to end has a deadline for all of its end. */
+	if (!sup->writing.waits && sup->until_ns == 0)
 		timer_arm(sup->patience,
 			sup->output_dropped ? PATIENCE_AGAIN : PATIENCE);
 	sup->writing.waits = true;
@@ -617,7 +624,7 @@ say_state_lost(const struct job *job)
 
 	if (sys != 0 && words_have_room())
 		words_line("%s: job.json or events.jsonl: %s; not complete",
-			job->state.dir, report_lost_text(sys));
+			job->state.dir, report_lost_text(job, sys));
 }
 
 static void
@@ -631,7 +638,8 @@ say_rest(struct job *job)
 	}
 	if (!job->sup->writing.keep)
 		return;
-	if (job->sup->writing.late)
+	if (job->sup->writing.late &&
+		!__atomic_load_n(&job->sup->writing.stored, __ATOMIC_ACQUIRE))
 		bus_lose(&job->state_sys, ETIMEDOUT);
 	say_state_lost(job);
 }

@@ -49,7 +49,7 @@ void report_written(void *job);
 
 /* report_lost_text() - why a file of the end is not complete, or not there: as
  * strerror(), and ETIMEDOUT is the disk's, not a connection's. */
-const char *report_lost_text(int sys);
+const char *report_lost_text(const struct job *job, int sys);
 
 /* report_refused() - to --report: no rank was started, or the supervisor ended
  * without a verdict. @why: ends at a tab. Not on the loop: it writes. */

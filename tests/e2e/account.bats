@@ -385,6 +385,47 @@ blames()
 	assert_eq "$status" 125
 }
 
+# ends_by - the job in $pid ends within a few seconds after TERM; a phase of its own
+# would take 5 s.
+ends_by()
+{
+	local at
+
+	at=$(now_ms)
+	kill -TERM "$pid"
+	await_exit "$pid" 20
+	[ $(($(now_ms) - at)) -lt 4500 ]
+}
+
+@test "--report and --events that nobody takes end with --grace after TERM" {
+	local full option status
+
+	for option in report events; do
+		mkfifo "pipe.$option"
+		exec {full}<>"pipe.$option"
+		head -c 65536 /dev/zero >"pipe.$option"
+		status=0
+		spawn job "$XRUN" --grace 1s "--$option" "pipe.$option" -n 1 \
+			sh -c 'echo up; exec sleep 60'
+		await_line job.out up 10
+		ends_by
+		wait "$pid" || status=$?
+		exec {full}>&-
+		assert_eq "$status" 143
+		grep -q "^xrun: --$option: pipe.$option: not written in time; it is not complete$" job.err
+		[ "$option" = events ] || [ "$(grep -c 'job.json' job.err)" = 0 ]
+		rm pipe.* job.*
+	done
+}
+
+@test "--exec-on: a command that hangs ends with --grace after TERM" {
+	spawn job "$XRUN" --grace 1s --exec-on 'job.end:exec sleep 60' -n 1 \
+		sh -c 'echo up; exec sleep 60'
+	await_line job.out up 10
+	ends_by
+	grep -q "^xrun: --exec-on job.end: .* is not waited for any longer$" job.err
+}
+
 # --- the culprit -------------------------------------------------------------
 
 @test "rel-4 one of 64 dies by SIGSEGV, the others of broken pipes within 50 ms" {
