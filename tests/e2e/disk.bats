@@ -354,8 +354,8 @@ lost_while_full()
 # no_inodes - takes all that are left.
 no_inodes()
 {
-	while : >"disk/fill.$((n++))"; do
-		:
+	while : >"disk/fill.$n"; do
+		n=$((n + 1))
 	done 2>/dev/null
 	return 0
 }

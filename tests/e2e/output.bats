@@ -458,7 +458,7 @@ over()
 @test "a partial line is held when the reader exits: the job ends" {
 	local codes
 
-	# shellcheck disable=SC2016 # for the ranks
+	# shellcheck disable=SC2016,SC2216 # for the ranks; it does not read
 	timeout 60 "$XRUN" -q -n 2 sh -c \
 		'head -c 20000000 /dev/zero | tr "\0" a' | sleep 1
 	codes=("${PIPESTATUS[@]}")
