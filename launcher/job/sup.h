@@ -54,7 +54,7 @@ struct writing {
 	bool keep;                /* the job's folder stays */
 	bool waits;               /* the patience has begun */
 	bool late;                /* it is at an end */
-	bool stored;              /* atomic: job.json of the end is written */
+	bool done;                /* atomic: job.json of the end is written */
 	bool told;                /* that --events is not complete */
 	struct work_task written; /* tells that they are written */
 };

@@ -391,7 +391,7 @@ deliver(void *ctx)
 		state_latest(&job->state);
 	if (p->state && p->end) {
 		state_close(&job->state);
-		__atomic_store_n(&job->sup->writing.stored, true,
+		__atomic_test_and_set(&job->sup->writing.done,
 			__ATOMIC_RELEASE);
 	}
 	if (p->report)
@@ -442,9 +442,8 @@ tidy(struct job *job, work_fn *fn)
 		free(root);
 }
 
-/* What others left is ended, and old folders go, while the helper thread has
- * nothing better to do. A short job looks for lost jobs only if there are others
- * at all. */
+/* The helper thread ends what others left and removes old folders. A short job
+ * looks for lost jobs only if there are others at all. */
 static void
 retain_once(struct job *job, bool lasting)
 {
@@ -502,10 +501,9 @@ report_begin(void *ctx)
 const char *
 report_lost_text(const struct job *job, int sys)
 {
-	if (sys != ETIMEDOUT)
-		return strerror(sys);
-	return job->sup->until_ns != 0 ? "not written in time" :
-					 "not written within 5 s";
+	if (sys == ETIMEDOUT && job->sup->until_ns != 0)
+		return "not written in time";
+	return sys == ETIMEDOUT ? "not written within 5 s" : strerror(sys);
 }
 
 /* Said once. What it means for the job is outcome.c's. */
@@ -542,14 +540,14 @@ bool
 report_wait(struct job *job)
 {
 	struct sup *sup = job->sup;
+	int64_t most = sup->output_dropped ? PATIENCE_AGAIN : PATIENCE;
 
 	if (sup->writing.late || work_idle(sup->work))
 		return false;
 	work_post_own(sup->work, &sup->writing.written, report_written, job);
-	/* A job that was told to end has a deadline for all of its end. */
-	if (!sup->writing.waits && sup->until_ns == 0)
-		timer_arm(sup->patience,
-			sup->output_dropped ? PATIENCE_AGAIN : PATIENCE);
+	if (!sup->writing.waits &&
+		(sup->until_ns == 0 || timer_left(sup->patience) > most))
+		timer_arm(sup->patience, most);
 	sup->writing.waits = true;
 	work_push(sup->work);
 	return true;
@@ -639,7 +637,7 @@ say_rest(struct job *job)
 	if (!job->sup->writing.keep)
 		return;
 	if (job->sup->writing.late &&
-		!__atomic_load_n(&job->sup->writing.stored, __ATOMIC_ACQUIRE))
+		!__atomic_load_n(&job->sup->writing.done, __ATOMIC_ACQUIRE))
 		bus_lose(&job->state_sys, ETIMEDOUT);
 	say_state_lost(job);
 }

@@ -164,7 +164,7 @@ told_to_begin_again()
 	"$XRUN" restart
 	ended_within 12000
 	[ "$status" -eq 125 ]
-	grep -q "^xrun: the job cannot begin again: the folder of attempt 1 in $disk/job: not written within 5 s\$" err
+	grep -q "^xrun: the job cannot begin again: the folder of attempt 1 in $disk/job: not written in time\$" err
 	thaw
 }
 
