@@ -130,7 +130,7 @@ struct job {
 	struct plan plan;
 	struct state state;
 	int tcpstore_fd; /* listens at MASTER_PORT, tcpstore/; -1: none */
-	char *errors; /* folder of error files with --no-logs; NULL: none */
+	char *errors;    /* folder of error files with --no-logs; NULL: none */
 	struct limits limits;
 	struct processors processors; /* start.c may drop the binding */
 	struct raw_share *share;

@@ -233,8 +233,8 @@ tcpstore_server_on_connect(int fd, void *ctx)
 	struct tcpstore_server *s = ctx;
 	int conn = 0;
 
-	for (int i = 0; i < ACCEPT_MAX && conn != -1 &&
-		s->count < s->config.most;
+	for (int i = 0;
+		i < ACCEPT_MAX && conn != -1 && s->count < s->config.most;
 		i++) {
 		conn = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 		if (conn != -1)
