@@ -120,16 +120,16 @@ Test(doctor, limits_are_measured_by_a_rank_for_each_processor)
 {
 	struct facts f = healthy();
 
-	f.limits.files_max = 64; /* 40 are xrun's, and 3 a rank's */
+	f.limits.files_max = 72; /* 48 are xrun's, and 3 a rank's */
 	expect(judge_files, &f, VERDICT_OK,
-		"64 descriptors (ulimit -Hn): 8 ranks");
-	f.limits.files_max = 63;
+		"72 descriptors (ulimit -Hn): 8 ranks");
+	f.limits.files_max = 71;
 	expect(judge_files, &f, VERDICT_WARN, "7 ranks");
 	cr_expect_str_eq(judged(judge_files, &f).todo,
-		"ulimit -Hn 64, by root or in limits.conf(5)");
-	f.limits.files_max = 43;
+		"ulimit -Hn 72, by root or in limits.conf(5)");
+	f.limits.files_max = 51;
 	expect(judge_files, &f, VERDICT_WARN, "1 rank");
-	f.limits.files_max = 42;
+	f.limits.files_max = 50;
 	expect(judge_files, &f, VERDICT_BAD, "0 ranks");
 	f.limits.processes = 12;
 	f.limits.processes_by = "ulimit -u";
