@@ -177,8 +177,8 @@ choose_preload(struct job *job, struct part *part)
 	part->no_preload = "";
 	verdict = elf_probe(AT_FDCWD, part->program, getenv("PATH"), &facts);
 	part->needs_xrun = facts.needs_xrun;
-	part->python = part_is_python(part->argv[0]) ||
-		part_is_python(facts.name);
+	part->python =
+		part_is_python(part->argv[0]) || part_is_python(facts.name);
 	memcpy(part->mpi, facts.mpi, sizeof(part->mpi));
 	if (part_runs_mpi4py(part))
 		snprintf(part->mpi, sizeof(part->mpi), "mpi4py");

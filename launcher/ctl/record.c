@@ -68,29 +68,54 @@ record_make_link(struct ctl_record *record, const struct ctl_root *root,
 		state.path, number);
 	fd_close(state.dir);
 	if (n >= (int)sizeof(record->link) ||
-		symlink(root->path, record->link) == -1)
+		(symlink(root->path, record->link) == -1 && errno != EEXIST))
 		record->link[0] = '\0';
+}
+
+/* Gives the file of @fd, which has no name so far, the name @name. */
+static bool
+record_name(int fd, int dir, const char *name)
+{
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	return linkat(AT_FDCWD, path, dir, name, AT_SYMLINK_FOLLOW) == 0;
+}
+
+/* The file has its text and its lock before it has its name, so that an xrun that is
+ * killed meanwhile leaves nothing. Returns the descriptor; -1 if the file system cannot
+ * do that. */
+static int
+record_make_whole(int dir, const char *name, struct span text)
+{
+	int fd = openat(dir, ".", O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
+
+	if (fd == -1)
+		return -1;
+	if (flock(fd, LOCK_EX) == 0 &&
+		fd_write_all(fd, text.at, text.len) == 0 &&
+		record_name(fd, dir, name))
+		return fd;
+	fd_close(fd);
+	return -1;
 }
 
 /* A walk that meets the file before it is locked finds it empty, releases its
  * lock at once, and does not remove the file. */
 static int
-record_make(struct ctl_record *record, const struct ctl_root *root,
-	const char *name, struct span text)
+record_make_named(int dir, const char *name, struct span text)
 {
+	int fd = openat(dir, name,
+		O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	int sys;
 
-	record->fd = openat(root->dir, name,
-		O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (record->fd == -1)
+	if (fd == -1)
 		return -1;
-	if (flock(record->fd, LOCK_EX) == 0 &&
-		fd_write_all(record->fd, text.at, text.len) == 0)
-		return 0;
+	if (flock(fd, LOCK_EX) == 0 && fd_write_all(fd, text.at, text.len) == 0)
+		return fd;
 	sys = errno;
-	unlinkat(root->dir, name, 0);
-	fd_close(record->fd);
-	record->fd = -1;
+	unlinkat(dir, name, 0);
+	fd_close(fd);
 	errno = sys;
 	return -1;
 }
@@ -108,10 +133,15 @@ ctl_record_open(struct ctl_record *record, const struct ctl_root *root,
 	snprintf(name, sizeof(name), RECORD_PREFIX "%s", digits);
 	if (snprintf(record->path, sizeof(record->path), "%s/%s", root->path,
 		    name) >= (int)sizeof(record->path)) {
+		record->path[0] = '\0';
 		errno = ENAMETOOLONG;
 		return -1;
 	}
-	if (record_make(record, root, name, text) == -1)
+	unlinkat(root->dir, name, 0); /* of a supervisor that was killed */
+	record->fd = record_make_whole(root->dir, name, text);
+	if (record->fd == -1)
+		record->fd = record_make_named(root->dir, name, text);
+	if (record->fd == -1)
 		return -1;
 	record_make_link(record, root, digits);
 	search.own = digits;
@@ -131,9 +161,8 @@ ctl_record_write(const struct ctl_record *record, struct span text)
 void
 ctl_record_remove(const struct ctl_record *record)
 {
-	if (record->fd == -1)
-		return;
-	unlink(record->path);
+	if (record->path[0] != '\0')
+		unlink(record->path);
 	if (record->link[0] != '\0')
 		unlink(record->link);
 }

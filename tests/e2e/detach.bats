@@ -104,7 +104,7 @@ exit_of()
 		assert_eq "$(printf '%s\n' "$status" "$stderr")" "$(cat plain)"
 		[ "$status" -ne 0 ]
 	done
-	assert_eq "$(find "$XDG_STATE_HOME" -mindepth 2 -type d ! -name .live)" ''
+	assert_eq "$(find "$XDG_STATE_HOME" -mindepth 2 -type d ! -name .live ! -name '.run-*')" ''
 }
 
 @test "-d: a job that cannot start all of its ranks is none" {

@@ -316,7 +316,7 @@ old_job()
 kept()
 {
 	find "$XDG_STATE_HOME/xrun" -mindepth 1 -maxdepth 1 -type d \
-		! -name .live ! -name "$(readlink "$XDG_STATE_HOME/xrun/latest")" -printf '%f\n' |
+		! -name .live ! -name '.run-*' ! -name "$(readlink "$XDG_STATE_HOME/xrun/latest")" -printf '%f\n' |
 		sort | paste -sd' '
 }
 

@@ -224,7 +224,7 @@ aged()
 	grep -q secret "$XDG_STATE_HOME/xrun/.history"
 	"$XRUN" rm bare
 	"$XRUN" prune --all
-	assert_eq "$(cat "$XDG_STATE_HOME"/xrun/.history | tr -d ' \n')" ''
+	assert_eq "$(tr -d ' \n' <"$XDG_STATE_HOME/xrun/.history")" ''
 }
 
 @test "prune: reads the history once" {

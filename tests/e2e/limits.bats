@@ -220,9 +220,9 @@ settled()
 	local needed
 
 	need prlimit
-	run -125 prlimit --nofile=60:60 "$XRUN" -n 64 "$PROG/stamp" ran
+	run -125 prlimit --nofile=70:70 "$XRUN" -n 64 "$PROG/stamp" ran
 	assert_has "$output" \
-		'^xrun: 64 ranks need [0-9]+ descriptors; this shell allows 60(, and .*)?   try: -n [0-9]+ or less$'
+		'^xrun: 64 ranks need [0-9]+ descriptors; this shell allows 70(, and .*)?   try: -n [0-9]+ or less$'
 	[ ! -e ran ]
 	needed=$(sed -E 's/.*need ([0-9]+) desc.*/\1/' <<<"$output")
 	run -125 prlimit --nofile=$((needed - 1)):$((needed - 1)) "$XRUN" -n 64 true
@@ -267,7 +267,7 @@ holding()
 	need prlimit
 	run -125 holding 100 "$XRUN" -n 60 true
 	assert_has "$output" '^xrun: 60 ranks need [0-9]+ descriptors; this shell allows 256'
-	for most in 38 36 30 9; do
+	for most in 35 33 30 9; do
 		holding 100 "$XRUN" -n $most "$PROG/spew" --lines 3 --both \
 			>out 2>err &
 		wait $!

@@ -196,7 +196,7 @@ is_ended()
 	assert_has "$stderr" '^xrun: .*7'
 	try "$XRUN" signal TERM "$id" --rank x
 	assert_eq "$status" 125
-	try "$XRUN" signal TERM "$id" more words
+	try "$XRUN" signal WINCH "$id" more words
 	assert_has "$stderr" "there is no job 'more'"
 	try "$XRUN" signal TERM -- "$id"
 	assert_eq "$status" 0

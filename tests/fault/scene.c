@@ -324,31 +324,35 @@ look_at(const char *path, const struct stat *st, int kind, struct FTW *at)
 	return 0;
 }
 
-static bool
-is_empty(const char *path)
+/* Copies the name of one entry of @path, or "" if there is none. */
+static void
+first_entry(const char *path, char name[256])
 {
 	DIR *dir = opendir(path);
-	int n = 0;
+	const struct dirent *entry;
 
-	while (dir != NULL && readdir(dir) != NULL)
-		n++;
+	name[0] = '\0';
+	while (dir != NULL && name[0] == '\0' && (entry = readdir(dir)) != NULL)
+		if (strcmp(entry->d_name, ".") != 0 &&
+			strcmp(entry->d_name, "..") != 0)
+			snprintf(name, 256, "%s", entry->d_name);
 	if (dir != NULL)
 		closedir(dir);
-	return n <= 2;
 }
 
 static void
 check_places(struct scene *s)
 {
-	char path[600];
+	char path[600], name[256];
 
 	looked_at = s;
 	snprintf(path, sizeof(path), "%s/state", s->dir);
 	nftw(path, look_at, 16, FTW_PHYS);
 	/* Of the folder of all jobs nothing but itself may be there. */
 	snprintf(path, sizeof(path), "%s/run/xrun", s->dir);
-	if (!s->unremovable && !is_empty(path))
-		scene_broken(s, "%s is not empty", path);
+	first_entry(path, name);
+	if (!s->unremovable && name[0] != '\0')
+		scene_broken(s, "%s holds %s", path, name);
 }
 
 static void
