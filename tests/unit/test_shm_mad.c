@@ -11,7 +11,7 @@
 #define SURVIVOR 0
 #define HONEST   1
 #define MAD      2
-#define PATIENCE (10 * NS_PER_S)
+#define PATIENCE (60 * NS_PER_S)
 #define LYING_US 100000
 
 #define NONSENSE "it wrote what is no record"
