@@ -191,7 +191,7 @@ answer_ended(struct xr_call *call, struct xr_value *args, void *ctx)
 
 #define KEPT_MAX 256
 static struct xr_call *kept[KEPT_MAX];
-static _Atomic unsigned kept_count;
+static _Atomic unsigned kept_begun, kept_count;
 
 static enum xr_status
 keep(struct xr_call *call, struct xr_value *args, void *ctx)
@@ -200,7 +200,8 @@ keep(struct xr_call *call, struct xr_value *args, void *ctx)
 
 	(void)args;
 	(void)ctx;
-	kept[atomic_load(&kept_count)] = token;
+	/* Two threads may keep at a time. */
+	kept[atomic_fetch_add(&kept_begun, 1)] = token;
 	atomic_fetch_add(&kept_count, 1);
 	return XR_OK;
 }
