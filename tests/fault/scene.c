@@ -457,11 +457,30 @@ check_stream(struct scene *s, const struct scene_end *end, const char *job,
 	unmap(count);
 }
 
+/* True if xrun said that there is no room to store the output: it is displayed only. */
+static bool
+is_unstored(const struct scene *s)
+{
+	static const char words[] = "the output of this job is not stored";
+	char path[600];
+	struct bytes b;
+	bool said;
+
+	snprintf(path, sizeof(path), "%s/err", s->dir);
+	b = map(path);
+	said = b.len > 0 &&
+		memmem(b.at, b.len, words, sizeof(words) - 1) != NULL;
+	unmap(b);
+	return said;
+}
+
 static void
 check_raw(struct scene *s, const struct scene_end *end)
 {
 	char job[1024];
 
+	if (is_unstored(s))
+		return;
 	if (!job_folder(s, job, sizeof(job)))
 		job[0] = '\0';
 	for (uint32_t i = 0; i < end->ranks; i++) {
