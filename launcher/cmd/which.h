@@ -50,8 +50,8 @@ enum xr_status which_job(const char *text, enum which_none none,
  * has neither. The caller deletes it. */
 struct cJSON *which_said(const struct which *job);
 
-/* which_runs() - does @job still run? By the lock of its folder; by its whole id,
- * among all, where it has none. @job->running is new. */
+/* which_runs() - returns true if @job still runs: by the lock of its folder, or by its
+ * whole id among all jobs if it has none. Sets @job->running. */
 bool which_runs(struct which *job);
 
 #endif /* LAUNCHER_CMD_WHICH_H */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * check.h - are there descriptors, processes and memory for so many ranks?
- * Asked before the first of them exists.
+ * check.h - whether descriptors, processes and memory suffice for a number of ranks.
+ * Called before the first rank exists.
  */
 #ifndef LAUNCHER_HOST_CHECK_H
 #define LAUNCHER_HOST_CHECK_H
@@ -34,7 +34,7 @@ enum xr_status check_limits(const struct limits *limits, uint32_t ranks,
  * limit_count(). Pure. */
 uint64_t check_files(uint32_t ranks);
 
-/* check_spare() - does one more descriptor a rank fit? Pure. */
+/* check_spare() - returns true if one more descriptor for each rank fits. Pure. */
 bool check_spare(const struct limits *limits, uint32_t ranks);
 
 /* check_files_max() - raw files that may stay open beside all ranks; @spare:

@@ -11,7 +11,7 @@ struct suggest;
  * there are no more. The caller frees. */
 char *in_path(const char *name, unsigned nth);
 
-/* in_path_runs() - is it a file that can be run? */
+/* in_path_runs() - returns true if @path is a file that can be run. */
 bool in_path_runs(const char *path);
 
 /* in_path_offer() - offers the file names of all folders of PATH to @near. Reads

@@ -150,7 +150,7 @@ foreign_find_verb(const char *word)
 	return NULL;
 }
 
-/* Is the name of @word, up to its value, this one? '_' counts as '-'. */
+/* Returns true if the name of @word, up to its value, is @name. '_' counts as '-'. */
 static bool
 is_name(const char *word, const char *name)
 {

@@ -172,7 +172,7 @@ char *options_origin(const struct options_found *found, const struct opts *opts,
 void options_blame(const struct options_found *found, struct xr_error *err);
 
 /*
- * options_env_is() - is it XRUN_<option>, which ranks are not to see?
+ * options_env_is() - returns true if @name is XRUN_<option>, which ranks do not receive.
  *
  * The names that ranks get are none. Fits env_facts.is_option; @unused may be
  * NULL.

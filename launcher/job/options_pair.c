@@ -78,7 +78,8 @@ flag_at(const struct run_options *opt, size_t offset)
 	return value;
 }
 
-/* Was anything asked for? Not by --no-dry-run, and not by --show none. */
+/* Returns true if @row is set to a value that requests something. --no-dry-run and
+ * --show none do not. */
 static bool
 asks(const struct run_options *opt, const struct opt *row)
 {

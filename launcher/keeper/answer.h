@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * answer.h - does the supervisor react when the job is told to end?
+ * answer.h - detects a supervisor that does not react when the job is told to end.
  *
  * The supervisor counts its reads of signals in the page. The keeper notes the
  * counter when it passes on a signal that ends the job. If the counter is the same

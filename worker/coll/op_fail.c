@@ -7,7 +7,7 @@
 #include "worker/coll/op.h"
 #include "worker/coll/plan.h"
 
-/* Is member @i waited for in the stage of @op? */
+/* Returns true if member @i is waited for in the stage of @op. */
 static bool
 op_lacks(const struct op *op, uint32_t i)
 {
@@ -18,7 +18,7 @@ op_lacks(const struct op *op, uint32_t i)
 		op->plan->wants(op, op->stage, i) != PLAN_NONE;
 }
 
-/* Does a member that is waited for show another call? */
+/* Returns true if a member that is waited for shows another call. */
 static bool
 op_differs(const struct op *op, char *text, size_t cap)
 {

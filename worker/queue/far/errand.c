@@ -370,7 +370,7 @@ put_back(struct errand *e, struct basket *b)
 	return true;
 }
 
-/* XR_E_RANGE of the first item: does it not fit, or has the client no time for it? */
+/* XR_E_RANGE of the first item: it does not fit, or the client has no time for it. */
 static void
 answer_too_long(const struct errand *e, const struct basket *b)
 {
