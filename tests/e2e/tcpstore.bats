@@ -64,11 +64,12 @@ store()
 @test "tcpstore: each attempt has an empty store" {
 	job --restarts 1 -n 2 "$python" -c 'import os, sys
 attempt = int(os.environ["TORCHELASTIC_RESTART_COUNT"])
-sys.argv[1:] = ["add=n:1", "--", "get=n"]
+# Neither exits before both have printed n: the exit of one stops the other.
+sys.argv[1:] = ["add=n:1", "set=r0:0", "get=r1", "--", "get=n", "set=r1:0", "get=r0"]
 exec(open("'"$client"'").read())
 sys.exit(1 - attempt)'
 	assert_eq "$status" 0
-	assert_eq "$(grep -c 'n 1$' <<<"$output")" 4
+	assert_eq "$(grep -c '^\[[01]\] n 1$' <<<"$output")" 4
 }
 
 @test "tcpstore: a bad request ends its connection only, and is reported once" {

@@ -250,17 +250,30 @@ form(void)
 
 /* --- leaving ------------------------------------------------------------------------ */
 
-/* Rank 1 dies, and rank 2 calls after rank 0 knows. */
+/* Rank 1 dies, which rank 2 knows before rank 0 leaves: a process that learns of two ends
+ * at a time takes any for the first. Rank 2 calls after rank 0 has left. */
 static void
 dead_close(void)
 {
+	struct xr_coll *coll = new_group();
+	int32_t data;
+	const struct xr_coll_op *op =
+		OP(.dtype = XR_DT_I32, .data = &data, .count = 1, .rank = 1);
 	enum xr_status status;
 
-	xr_coll_free(new_group());
+	if (rank == 2)
+		set_mark("has a group");
+	else
+		await_mark("has a group");
 	if (rank == 1)
 		kill(getpid(), SIGKILL);
-	if (rank == 2)
+	if (rank == 2) {
+		EXPECT(xr_coll_recv(coll, op, NULL, &err) == XR_E_PEER_LOST);
+		set_mark("knows");
 		await_mark("over");
+	}
+	await_mark("knows");
+	xr_coll_free(coll);
 	status = xr_world_close(world, XR_SHUTDOWN_GRACEFUL, XR_SECONDS(30),
 		&err);
 	EXPECT(status == XR_E_PEER_LOST);
