@@ -361,7 +361,7 @@ open_errors(struct job *job)
 {
 	struct xr_error err = { 0 };
 
-	job->errors = errors_folder_new(&err);
+	job->errors = errors_prefix_new(&err);
 	if (job->errors == NULL && !job->opt.quiet)
 		words_line(
 			"%s: there is no folder for error files of ranks: TORCHELASTIC_ERROR_FILE is not set",
@@ -405,8 +405,6 @@ prepare(struct job *job, struct prepared *p, struct xr_error *err)
 		job->limits.held += job_size(job); /* a pipe a rank */
 	if (job->detach != NULL)
 		job->limits.held += 2;
-	if (!job->opt.logs)
-		job->limits.held++; /* the folder of error files */
 	if (status == XR_OK)
 		status = check_limits(&job->limits, job_size(job), err);
 	job->spare_files = check_spare(&job->limits, job_size(job));
@@ -454,7 +452,7 @@ release(struct job *job, struct prepared *p)
 	hook_free(job);
 	route_fini(&job->route);
 	state_fini(&job->state);
-	errors_folder_remove(job->errors);
+	errors_remove(job->errors);
 	free(job->errors);
 	record_free(job);
 	free(job->rank);
@@ -484,7 +482,7 @@ run(struct job *job)
 	int status = keeper_run(job, supervise);
 
 	http_close(job);
-	errors_folder_remove(job->errors);
+	errors_remove(job->errors);
 	free(job->errors);
 	job->errors = NULL;
 	if (job->report_fd != -1 && job->page->closed == 0)

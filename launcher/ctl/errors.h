@@ -1,30 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * errors.h - the folder of the ranks' error files of a job with --no-logs.
+ * errors.h - the ranks' error files of a job with --no-logs.
  *
- * Other jobs have these files in the folder of the attempt. This folder is
- * .errors-HOST-XXXXXX in a folder of root.h, has mode 0700 and is removed with all
- * that ranks put there when the job ends. Keeper and supervisor hold its lock
- * (flock(2)). If both are killed, the lock is free, and the next xrun of the same
- * user on HOST removes the folder.
+ * Other jobs have these files in the folder of the attempt. These are
+ * .errors-NUMBER-rank-0003.error.json in a folder of root.h, which no other user can
+ * read; only ranks make them. The record of the job (record.h) has their prefix. It is
+ * made before the first rank and removed after the files, so that the next xrun of the
+ * same user removes them if keeper and supervisor are killed.
  */
 #ifndef LAUNCHER_CTL_ERRORS_H
 #define LAUNCHER_CTL_ERRORS_H
 
 struct xr_error;
 
-/* errors_folder_new() - makes the folder. Returns its absolute path, or NULL if it
- * cannot be made. The lock stays until the process and all that share its
- * descriptors end. */
-char *errors_folder_new(struct xr_error *err);
+/* errors_prefix_new() - gives the absolute path that the names of the files begin with,
+ * without the last hyphen. The caller frees it. NULL: there is no folder for them. */
+char *errors_prefix_new(struct xr_error *err);
 
-/* errors_folder_clear() - removes what is in the folder. NULL is fine. */
-void errors_folder_clear(const char *path);
-
-/* errors_folder_remove() - removes the folder and what is in it. NULL is fine. */
-void errors_folder_remove(const char *path);
-
-/* errors_folder_sweep() - removes the folders of jobs whose xrun was killed. */
-void errors_folder_sweep(void);
+/* errors_remove() - removes all files with that prefix. NULL is fine. Uses the heap. */
+void errors_remove(const char *prefix);
 
 #endif /* LAUNCHER_CTL_ERRORS_H */

@@ -78,6 +78,8 @@ record_name(int fd, int dir, const char *name)
 {
 	char path[32];
 
+	if (linkat(fd, "", dir, name, AT_EMPTY_PATH) == 0)
+		return true; /* old kernels ask for a capability */
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	return linkat(AT_FDCWD, path, dir, name, AT_SYMLINK_FOLLOW) == 0;
 }
@@ -137,7 +139,6 @@ ctl_record_open(struct ctl_record *record, const struct ctl_root *root,
 		errno = ENAMETOOLONG;
 		return -1;
 	}
-	unlinkat(root->dir, name, 0); /* of a supervisor that was killed */
 	record->fd = record_make_whole(root->dir, name, text);
 	if (record->fd == -1)
 		record->fd = record_make_named(root->dir, name, text);

@@ -6,7 +6,22 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/span.h"
 #include "launcher/host/own_file.h"
+
+/* @dir has no links in it, so that its parent is what is left of its last slash. */
+static char *
+own_path(struct span dir, const char *place, const char *name)
+{
+	const char *slash;
+
+	while (strncmp(place, "../", 3) == 0 &&
+		(slash = memrchr(dir.at, '/', dir.len)) != NULL) {
+		dir.len = (size_t)(slash - dir.at);
+		place += 3;
+	}
+	return xasprintf("%.*s/%s/%s", (int)dir.len, dir.at, place, name);
+}
 
 char *
 own_file(const char *name, const char *built)
@@ -19,7 +34,7 @@ own_file(const char *name, const char *built)
 	exe[n < 0 ? 0 : n] = '\0';
 	slash = strrchr(exe, '/');
 	for (unsigned i = 0; slash != NULL && i < count; i++) {
-		path = xasprintf("%.*s/%s/%s", (int)(slash - exe), exe,
+		path = own_path((struct span){ exe, (size_t)(slash - exe) },
 			places[i], name);
 		if (access(path, R_OK) == 0)
 			return path;

@@ -587,6 +587,7 @@ watch_over(struct keeper *k)
 	while (!over)
 		over = actions[wait_for_event(k)](k);
 	own_tty_restore(&k->job->page->own);
+	errors_remove(k->job->errors);
 	record_remove(k->job);
 	return k->status;
 }
@@ -615,7 +616,6 @@ be_supervisor(struct job *job, keeper_fn *job_fn)
 	prctl(PR_SET_NAME, KEEPER_SUPER_NAME);
 	prctl(PR_SET_PDEATHSIG, SIGCONT); /* stopped or not: it has to know */
 	record_mark(job);
-	record_begin(job);
 	fault(FAULT_SUPER_START, FAULT_ANY);
 	status = job_fn(job);
 	keeper_all_started(job->page);
@@ -632,7 +632,7 @@ be_supervisor(struct job *job, keeper_fn *job_fn)
 		remove_silent(job, status, outcome_of(job).reason);
 		if (!again) {
 			record_note(job, status, outcome_of(job).reason);
-			errors_folder_remove(job->errors);
+			errors_remove(job->errors);
 			record_remove(job);
 		}
 	}

@@ -120,7 +120,7 @@ lost_end(const cJSON *record)
 
 	gone = orphan_close_recorded(record, ended) && gone;
 	if (gone)
-		errors_folder_remove(jobs_text(record, "errors"));
+		errors_remove(jobs_text(record, "errors"));
 	return gone;
 }
 

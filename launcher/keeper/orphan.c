@@ -19,7 +19,6 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/host.h"
-#include "launcher/ctl/errors.h"
 #include "launcher/ctl/place.h"
 #include "launcher/job/outcome.h"
 #include "launcher/keeper/lost.h"
@@ -558,7 +557,6 @@ orphan_run(void *path)
 {
 	if (run_until(path, clock_now() + DYING_NS))
 		sweep_again(path == NULL ? state_home() : strdup(path));
-	errors_folder_sweep();
 	free(path);
 }
 
@@ -569,6 +567,5 @@ orphan_run_now(void)
 
 	if (run_until(root, clock_now() + NOW_NS))
 		ctl_place_sweep();
-	errors_folder_sweep();
 	free(root);
 }

@@ -14,6 +14,7 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/status.h"
+#include "launcher/ctl/root.h"
 #include "launcher/job/job.h"
 #include "launcher/job/words.h"
 #include "launcher/keeper/keeper.h"
@@ -162,6 +163,8 @@ record_open(struct job *job, struct xr_error *err)
 	record_put(job);
 	ctl_root_open(&root, true, &trouble);
 	status = record_warn(job, &root, &trouble, err);
+	if (status == XR_OK && root.dir != -1)
+		record_make(job, &root);
 	fd_close(root.dir);
 	return status;
 }
@@ -173,18 +176,6 @@ record_mark(const struct job *job)
 		job->page->again.restarts == 0)
 		words_line(
 			"RLIMIT_RTTIME and RLIMIT_LOCKS cannot be set: if xrun is killed, the next xrun does not find the processes of this job   try: ulimit -R unlimited");
-}
-
-void
-record_begin(struct job *job)
-{
-	struct ctl_root root;
-
-	if (job->page->record.file.fd != -1)
-		return; /* of the attempt before */
-	if (ctl_root_open(&root, true, NULL) && root.dir != -1)
-		record_make(job, &root);
-	fd_close(root.dir);
 }
 
 /* Until then the mark alone has to do: in another boot no process has it. Process

@@ -248,7 +248,7 @@ next_begin(struct job *job)
 	else if (job->state.dir_fd != -1)
 		report_job(job); /* the file tells of another attempt */
 	if (a->restarts > 0)
-		errors_folder_clear(job->errors);
+		errors_remove(job->errors);
 	arm_timeout(job);
 	if (a->restarts > 0 && a->pause_ns > 0 && told == 0)
 		timer_arm(job->sup->start, a->pause_ns);

@@ -189,12 +189,12 @@ failure_restrict_modes(const char *path)
 static bool
 failure_error_path(const struct job *job, uint32_t r, char out[static PATH_MAX])
 {
-	const char *folder =
-		job->errors != NULL ? job->errors : job->state.attempt;
+	bool stored = job->errors == NULL;
+	const char *begin = stored ? job->state.attempt : job->errors;
 
-	return folder != NULL &&
-		snprintf(out, PATH_MAX, "%s/rank-%04u.error.json", folder,
-			job_rank(job, r)) < PATH_MAX;
+	return begin != NULL &&
+		snprintf(out, PATH_MAX, "%s%srank-%04u.error.json", begin,
+			stored ? "/" : "-", job_rank(job, r)) < PATH_MAX;
 }
 
 void

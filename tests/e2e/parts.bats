@@ -192,13 +192,13 @@ load helper
 	for how in 'exit 7' 'kill -KILL $PPID; sleep 60'; do
 		TMPDIR=/nonexistent job --no-logs -n 2 sh -c '
 			[ "$RANK" = 1 ] || exec sleep 60
-			echo "${TORCHELASTIC_ERROR_FILE%/*}" >folder
+			echo "$TORCHELASTIC_ERROR_FILE" >file
 			stat -c %a "${TORCHELASTIC_ERROR_FILE%/*}" >mode
 			echo "{\"message\": {\"message\": \"no data\"}}" >"$TORCHELASTIC_ERROR_FILE"
 			'"$how"
-		assert_has "$(cat folder)" "^$XDG_RUNTIME_DIR/xrun/[.]errors-"
+		assert_has "$(cat file)" "^$XDG_RUNTIME_DIR/xrun/[.]errors-.*-rank-0001[.]error[.]json\$"
 		assert_eq "$(cat mode)" 700
-		[ ! -e "$(cat folder)" ]
+		[ ! -e "$(cat file)" ]
 		[ "$how" != 'exit 7' ] || assert_has "$stderr" '^  error.json: no data$'
 	done
 }
