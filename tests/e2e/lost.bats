@@ -165,61 +165,50 @@ no_records()
 	[ -z "$(find "$XDG_RUNTIME_DIR/xrun" -name '.job-*')" ]
 }
 
-# with_errors - a job with --no-logs whose rank has put a folder among the error
-# files; the folder of these files is in $folder.
+# with_errors - a job with --no-logs whose rank has written its error file, which is
+# in $file.
 with_errors()
 {
-	spawn job "$XRUN" --no-logs sh -c 'cd "${TORCHELASTIC_ERROR_FILE%/*}" &&
-		mkdir -p a/b && : >a/b/c && echo "folder $PWD"; exec sleep 60'
-	await_line job.out '^folder ' 10
-	folder=${line#folder }
-	[ -e "$folder/a/b/c" ]
+	spawn job "$XRUN" --no-logs sh -c ': >"$TORCHELASTIC_ERROR_FILE"
+		echo "file $TORCHELASTIC_ERROR_FILE"; exec sleep 60'
+	await_line job.out '^file ' 10
+	file=${line#file }
+	[ -e "$file" ]
 }
 
-@test "lost: the folder of error files goes with a supervisor that outlives its keeper" {
-	local folder
+@test "lost: the error files go with a supervisor that outlives its keeper" {
+	local file
 
 	with_errors
 	kill -KILL "$pid"
 	wait "$pid" || true
 	wait_for 10 no_records
-	wait_for 10 [ ! -e "$folder" ]
+	[ ! -e "$file" ]
 }
 
-@test "lost: the folder of error files goes when only the supervisor is killed" {
-	local folder
+@test "lost: the error files go when only the supervisor is killed" {
+	local file
 
 	with_errors
 	kill -KILL "$(pgrep -P "$pid" -x xrun-super)"
 	wait "$pid" || assert_eq "$?" 125
-	[ ! -e "$folder" ]
+	[ ! -e "$file" ]
 }
 
-@test "lost: the next job removes the folder of error files, and none that is in use" {
-	local folder first
+@test "lost: the next job removes the error files of a lost one, and none that is in use" {
+	local file first
 
 	with_errors
 	kill_both
-	first=$folder
+	first=$file
 	"$XRUN" true
 	[ ! -e "$first" ]
 	with_errors
 	"$XRUN" ps
-	[ -e "$folder/a/b/c" ]
+	[ -e "$file" ]
 	kill "$pid"
 	wait "$pid" || true
-	[ ! -e "$folder" ]
-}
-
-# limited LIMIT... - the same job, started with these options of prlimit(1).
-limited()
-{
-	spawn job prlimit "$@" -- "$XRUN" --no-logs sh -c \
-		'env -i setsid sleep 61 <&- >&- 2>&- & echo "child $!"; exec sleep 60'
-	await_line job.out '^child ' 10
-	child=${line#child }
-	kill_both
-	"$XRUN" ps
+	[ ! -e "$file" ]
 }
 
 @test "lost: a job is found if RLIMIT_RTTIME was set when it started" {
