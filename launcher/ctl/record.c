@@ -56,47 +56,53 @@ record_search_root(void *ctx, const struct ctl_root *root)
 
 /* Without a link, only a job with the same XDG_RUNTIME_DIR finds the record. */
 static void
-record_make_link(struct ctl_record *record, const struct ctl_root *root,
+record_place_link(struct ctl_record *record, const struct ctl_root *root,
 	const char *number)
 {
 	struct ctl_root state;
-	int n;
 
 	if (ctl_root_is_common(root) || !ctl_root_open_state(&state))
 		return;
-	n = snprintf(record->link, sizeof(record->link), "%s/" RECORD_LINK "%s",
-		state.path, number);
+	if (snprintf(record->link, sizeof(record->link), "%s/" RECORD_LINK "%s",
+		    state.path, number) >= (int)sizeof(record->link))
+		record->link[0] = '\0';
 	fd_close(state.dir);
-	if (n >= (int)sizeof(record->link) ||
-		(symlink(root->path, record->link) == -1 && errno != EEXIST))
+}
+
+static void
+record_make_link(struct ctl_record *record)
+{
+	char folder[PATH_MAX];
+
+	snprintf(folder, sizeof(folder), "%.*s",
+		(int)(strrchr(record->path, '/') - record->path), record->path);
+	if (symlink(folder, record->link) == -1 && errno != EEXIST)
 		record->link[0] = '\0';
 }
 
-/* Gives the file of @fd, which has no name so far, the name @name. */
+/* Gives the file of @fd, which has no name so far, the name @path. */
 static bool
-record_name(int fd, int dir, const char *name)
+record_name(int fd, const char *path)
 {
-	char path[32];
+	char own[32];
 
-	if (linkat(fd, "", dir, name, AT_EMPTY_PATH) == 0)
+	if (linkat(fd, "", AT_FDCWD, path, AT_EMPTY_PATH) == 0)
 		return true; /* old kernels ask for a capability */
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	return linkat(AT_FDCWD, path, dir, name, AT_SYMLINK_FOLLOW) == 0;
+	snprintf(own, sizeof(own), "/proc/self/fd/%d", fd);
+	return linkat(AT_FDCWD, own, AT_FDCWD, path, AT_SYMLINK_FOLLOW) == 0;
 }
 
 /* The file has its text and its lock before it has its name, so that an xrun that is
  * killed meanwhile leaves nothing. Returns the descriptor; -1 if the file system cannot
  * do that. */
 static int
-record_make_whole(int dir, const char *name, struct span text)
+record_make_unnamed(int dir, struct span text)
 {
 	int fd = openat(dir, ".", O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
 
 	if (fd == -1)
 		return -1;
-	if (flock(fd, LOCK_EX) == 0 &&
-		fd_write_all(fd, text.at, text.len) == 0 &&
-		record_name(fd, dir, name))
+	if (flock(fd, LOCK_EX) == 0 && fd_write_all(fd, text.at, text.len) == 0)
 		return fd;
 	fd_close(fd);
 	return -1;
@@ -105,10 +111,10 @@ record_make_whole(int dir, const char *name, struct span text)
 /* A walk that meets the file before it is locked finds it empty, releases its
  * lock at once, and does not remove the file. */
 static int
-record_make_named(int dir, const char *name, struct span text)
+record_make_named(const char *path, struct span text)
 {
-	int fd = openat(dir, name,
-		O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
+		0600);
 	int sys;
 
 	if (fd == -1)
@@ -116,39 +122,55 @@ record_make_named(int dir, const char *name, struct span text)
 	if (flock(fd, LOCK_EX) == 0 && fd_write_all(fd, text.at, text.len) == 0)
 		return fd;
 	sys = errno;
-	unlinkat(dir, name, 0);
+	unlink(path);
 	fd_close(fd);
 	errno = sys;
 	return -1;
 }
 
-int
-ctl_record_open(struct ctl_record *record, const struct ctl_root *root,
+void
+ctl_record_prepare(struct ctl_record *record, const struct ctl_root *root,
 	uint64_t number, struct span text, bool *others)
 {
 	struct record_search search = { .others = false };
-	char digits[20], name[64];
+	char digits[20];
 
 	record->fd = -1;
+	record->is_made = false;
 	record->link[0] = '\0';
 	snprintf(digits, sizeof(digits), "%016llx", (unsigned long long)number);
-	snprintf(name, sizeof(name), RECORD_PREFIX "%s", digits);
-	if (snprintf(record->path, sizeof(record->path), "%s/%s", root->path,
-		    name) >= (int)sizeof(record->path)) {
+	if (snprintf(record->path, sizeof(record->path),
+		    "%s/" RECORD_PREFIX "%s", root->path,
+		    digits) >= (int)sizeof(record->path)) {
 		record->path[0] = '\0';
-		errno = ENAMETOOLONG;
-		return -1;
+		return;
 	}
-	record->fd = record_make_whole(root->dir, name, text);
-	if (record->fd == -1)
-		record->fd = record_make_named(root->dir, name, text);
-	if (record->fd == -1)
-		return -1;
-	record_make_link(record, root, digits);
+	record->fd = record_make_unnamed(root->dir, text);
+	record_place_link(record, root, digits);
 	search.own = digits;
 	if (record_search_root(&search, root))
 		ctl_root_each_other(root, record_search_root, &search);
 	*others = search.others;
+}
+
+int
+ctl_record_make(struct ctl_record *record, struct span text)
+{
+	if (record->path[0] == '\0') {
+		errno = ENAMETOOLONG;
+		return -1;
+	}
+	if (record->fd != -1 && !record_name(record->fd, record->path)) {
+		fd_close(record->fd);
+		record->fd = -1;
+	}
+	if (record->fd == -1)
+		record->fd = record_make_named(record->path, text);
+	if (record->fd == -1)
+		return -1;
+	record->is_made = true;
+	if (record->link[0] != '\0')
+		record_make_link(record);
 	return 0;
 }
 

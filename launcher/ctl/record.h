@@ -23,7 +23,8 @@
 #include "launcher/ctl/root.h"
 
 struct ctl_record {
-	int fd; /* holds the lock; -1: there is no record */
+	int fd;       /* holds the lock; -1: there is no file */
+	bool is_made; /* the file has its name */
 	char path[PATH_MAX];
 	char link[PATH_MAX]; /* that names the folder; "": none */
 };
@@ -31,14 +32,18 @@ struct ctl_record {
 #define CTL_RECORD_NONE ((struct ctl_record){ .fd = -1 })
 
 /*
- * ctl_record_open() - makes the record of a job in @root.
+ * ctl_record_prepare() - makes the file of a record in @root, which has no name yet and
+ * so goes with its last process, if the file system can do that.
  *
  * @number:  makes its name, unique among all jobs
  * @others:  receives whether there are records of other jobs in any folder
- * Returns   0, or -1 with errno, and no record
  */
-int ctl_record_open(struct ctl_record *record, const struct ctl_root *root,
+void ctl_record_prepare(struct ctl_record *record, const struct ctl_root *root,
 	uint64_t number, struct span text, bool *others);
+
+/* ctl_record_make() - gives the file its name, or makes it with @text if there is none.
+ * Returns 0; -1 with errno, and no record. */
+int ctl_record_make(struct ctl_record *record, struct span text);
 
 /* ctl_record_write() - replaces the text by one that is not shorter. */
 void ctl_record_write(const struct ctl_record *record, struct span text);

@@ -130,23 +130,23 @@ record_warn(const struct job *job, const struct ctl_root *root,
 	return XR_OK;
 }
 
+static struct span
+record_span(const struct job *job)
+{
+	return (struct span){ job->record_text, job->record_len + 1 };
+}
+
 static void
-record_make(struct job *job, const struct ctl_root *root)
+record_prepare(struct job *job, const struct ctl_root *root)
 {
 	struct record *r = &job->page->record;
-	char where[CTL_WHERE_MAX];
 	bool others = false;
 
 	if (job->record_text == NULL)
-		errno = ENOMEM;
-	else if (ctl_record_open(&r->file, root, r->lineage,
-			 (struct span){ job->record_text, job->record_len + 1 },
-			 &others) == 0)
-		job->state.others = job->state.others || others;
-	if (r->file.fd == -1 && !job->opt.quiet)
-		words_line(
-			"%s: no record of this job could be made: %s: should xrun be killed, nothing ends its processes",
-			ctl_root_where(root, where), strerror(errno));
+		return;
+	ctl_record_prepare(&r->file, root, r->lineage, record_span(job),
+		&others);
+	job->state.others = job->state.others || others;
 }
 
 enum xr_status
@@ -164,7 +164,7 @@ record_open(struct job *job, struct xr_error *err)
 	ctl_root_open(&root, true, &trouble);
 	status = record_warn(job, &root, &trouble, err);
 	if (status == XR_OK && root.dir != -1)
-		record_make(job, &root);
+		record_prepare(job, &root);
 	fd_close(root.dir);
 	return status;
 }
@@ -176,6 +176,31 @@ record_mark(const struct job *job)
 		job->page->again.restarts == 0)
 		words_line(
 			"RLIMIT_RTTIME and RLIMIT_LOCKS cannot be set: if xrun is killed, the next xrun does not find the processes of this job   try: ulimit -R unlimited");
+}
+
+void
+record_begin(struct job *job)
+{
+	struct record *r = &job->page->record;
+	char where[CTL_WHERE_MAX];
+	struct ctl_root root;
+	int sys = ENOMEM;
+
+	/* There may be one of the attempt before, or no folder. */
+	if (r->file.is_made ||
+		(r->file.path[0] == '\0' && job->record_text != NULL))
+		return;
+	if (job->record_text != NULL) {
+		if (ctl_record_make(&r->file, record_span(job)) == 0)
+			return;
+		sys = errno;
+	}
+	if (!job->opt.quiet && ctl_root_open(&root, false, NULL)) {
+		words_line(
+			"%s: no record of this job could be made: %s: should xrun be killed, nothing ends its processes",
+			ctl_root_where(&root, where), strerror(sys));
+		fd_close(root.dir);
+	}
 }
 
 /* Until then the mark alone has to do: in another boot no process has it. Process

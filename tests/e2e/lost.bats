@@ -211,6 +211,17 @@ with_errors()
 	[ ! -e "$file" ]
 }
 
+# limited LIMIT... - the same job, started with these options of prlimit(1).
+limited()
+{
+	spawn job prlimit "$@" -- "$XRUN" --no-logs sh -c \
+		'env -i setsid sleep 61 <&- >&- 2>&- & echo "child $!"; exec sleep 60'
+	await_line job.out '^child ' 10
+	child=${line#child }
+	kill_both
+	"$XRUN" ps
+}
+
 @test "lost: a job is found if RLIMIT_RTTIME was set when it started" {
 	local child
 

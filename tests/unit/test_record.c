@@ -53,10 +53,12 @@ record_make(uint64_t number, bool *others)
 
 	cr_assert(ctl_root_open(&root, true, NULL));
 	cr_assert_eq(root.kind, CTL_ROOT_RUNTIME);
-	cr_assert_eq(ctl_record_open(&record, &root, number,
-			     (struct span){ "{}", 2 }, others),
-		0);
+	ctl_record_prepare(&record, &root, number, (struct span){ "{}", 2 },
+		others);
 	fd_close(root.dir);
+	cr_assert(!record.is_made);
+	cr_assert_eq(ctl_record_make(&record, (struct span){ "{}", 2 }), 0);
+	cr_assert(record.is_made);
 	return record;
 }
 
