@@ -54,6 +54,7 @@ struct keeper {
 	bool blind;                   /* poll(2) is refused: wait for it */
 	bool killed;                  /* by us: it did not answer */
 	bool traced;                  /* dead, and a debugger keeps it */
+	bool released;                /* see keeper_release() */
 	struct answer answer;         /* of the supervisor, to a signal */
 };
 
@@ -496,6 +497,30 @@ arm(const struct job *job, int seconds)
 	timerfd_settime(job->page->overdue, 0, &in, NULL);
 }
 
+/* The supervisor has done all and only exits. To close the last descriptor of a removed
+ * folder frees its blocks; the keeper does so while the kernel frees the memory of the
+ * supervisor, instead of after that. */
+static bool
+keeper_release(struct keeper *k)
+{
+	struct state *st = &k->job->state;
+
+	if (k->released ||
+		!__atomic_load_n(&k->job->page->done, __ATOMIC_SEQ_CST))
+		return false;
+	k->released = true;
+	fd_close(k->job->page->record.file.fd);
+	k->job->page->record.file.fd = -1;
+	/* A supervisor that began again has other descriptors. */
+	if (k->job->page->removed && k->job->page->again.restarts == 0) {
+		fd_close(st->attempt_fd);
+		fd_close(st->dir_fd);
+		fd_close(st->lock_fd);
+		st->attempt_fd = st->dir_fd = st->lock_fd = -1;
+	}
+	return true;
+}
+
 /* Ranks are still being made. The supervisor sleeps from the clone of one to
  * its exec, and hears nothing; a rank that stops its newborn sibling would have
  * it sleep for ever. */
@@ -504,6 +529,10 @@ overdue(struct keeper *k)
 {
 	uint64_t times;
 
+	if (keeper_release(k)) {
+		arm(k->job, EXIT_PATIENCE);
+		return false;
+	}
 	if (take_verdict(k))
 		return true;
 	if (begins_again(k))
@@ -610,6 +639,7 @@ leave_pending(const struct job *job)
 static void
 be_supervisor(struct job *job, keeper_fn *job_fn)
 {
+	const struct itimerspec at_once = { .it_value.tv_nsec = 1 };
 	bool again;
 	int status;
 
@@ -635,6 +665,8 @@ be_supervisor(struct job *job, keeper_fn *job_fn)
 			record_note(job, status, outcome_of(job).reason);
 			errors_remove(job->errors);
 			record_remove(job);
+			__atomic_store_n(&job->page->done, 1, __ATOMIC_SEQ_CST);
+			timerfd_settime(job->page->overdue, 0, &at_once, NULL);
 		}
 	}
 	_exit(0);

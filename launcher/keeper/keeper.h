@@ -44,6 +44,7 @@ struct keeper_page {
 	int32_t silent;  /* no rank wrote a byte: the folder is to go */
 	int32_t kept;    /* it stays all the same */
 	int32_t removed; /* it is gone */
+	int32_t done;    /* the supervisor only exits */
 	struct record record;
 	struct own_tty own;
 	struct again again;   /* sup/next.c, and of all attempts */
