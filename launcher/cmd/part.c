@@ -303,7 +303,7 @@ facts_of(const struct job *job, const struct part *part,
 	facts.max_restarts = (uint32_t)job->opt.restarts;
 	facts.attempt_dir =
 		job->errors != NULL ? job->errors : job->state.attempt;
-	facts.error_join = job->errors != NULL ? "-" : "/";
+	facts.join = job->errors != NULL ? "-" : "/";
 	facts.control = job->hear_name[0] == '\0' ? NULL : job->hear_name;
 	facts.segment = slots_wanted(job);
 	facts.full_buffers = part->opt->buffer == BUFFER_FULL;

@@ -28,16 +28,14 @@
 #include "launcher/keeper/keeper.h"
 #include "launcher/keeper/renew.h"
 #include "launcher/keeper/report_file.h"
+#include "launcher/keeper/salvage.h"
 #include "launcher/log/raw.h"
 #include "proc/descend.h"
 
 #define SWEEP_PATIENCE (30 * NS_PER_S)
-#define LEAF_TRIES     1000           /* a millisecond each */
-#define DRAIN_PATIENCE (5 * NS_PER_S) /* for a full disk */
-#define SAVE_PATIENCE  6000           /* ms; so for one, and a frozen one */
-#define PUT_PATIENCE   1000           /* ms; with a terminal that is stopped */
-#define EXIT_PATIENCE  1              /* seconds; a thread may be frozen */
-#define START_PATIENCE 1              /* seconds; a newborn may be stopped */
+#define LEAF_TRIES     1000              /* a millisecond each */
+#define EXIT_PATIENCE  1                 /* seconds; a thread may be frozen */
+#define START_PATIENCE 1                 /* seconds; a newborn may be stopped */
 #define LOST           "supervisor lost" /* the reason of an end */
 
 enum event { EV_SIGNAL, EV_CHILD, EV_DEATH, EV_OVERDUE, EV_SILENCE, EVENTS };
@@ -296,60 +294,11 @@ end_as_told(struct keeper *k)
 
 /* A fork that shares the table of descriptors. libc's own fork cannot, and
  * nothing of libc that needs telling was used yet: there is one thread. */
-static pid_t
-fork_shared(int *pidfd)
+pid_t
+keeper_fork(int *pidfd)
 {
 	return (pid_t)syscall(SYS_clone, CLONE_FILES | CLONE_PIDFD | SIGCHLD,
 		NULL, pidfd, NULL, 0);
-}
-
-/*
- * Where no thread was to be had, what ranks wrote last is still in their pipes.
- * A process of its own moves it, as a disk may keep that waiting for ever; and
- * where none can be had, either, nothing else is left to do.
- */
-static void
-save_left(struct keeper *k)
-{
-	struct raw_share *share = k->job->share;
-	char lost[RAW_LOST_MAX];
-	struct pollfd p = { .events = POLLIN };
-	uint64_t before = raw_lost(share, &(int){ 0 });
-	pid_t child;
-
-	if (share->left == 0)
-		return;
-	child = fork_shared(&p.fd);
-	if (child > 0) {
-		poll(&p, 1, SAVE_PATIENCE);
-		syscall(SYS_pidfd_send_signal, p.fd, SIGKILL, NULL, 0);
-	} else {
-		if (child == 0)
-			prctl(PR_SET_PDEATHSIG, SIGKILL);
-		raw_drain(share, DRAIN_PATIENCE);
-		if (child == 0)
-			_exit(0);
-	}
-	raw_lost_text(share, lost);
-	if (raw_lost(share, &(int){ 0 }) > before)
-		fd_write_all(STDERR_FILENO, lost, strlen(lost));
-}
-
-/* A terminal in which a rank had switched something on is as it was; unless
- * somebody stopped it (Ctrl-S), who may never come back. */
-static void
-put_back(struct keeper *k)
-{
-	struct pollfd room = { .events = POLLOUT };
-	char off[MODES_END_MAX];
-
-	for (int kind = 0; kind < RAW_STREAMS; kind++) {
-		size_t len = modes_end(&k->job->page->screen[kind], off);
-
-		room.fd = kind == RAW_OUT ? STDOUT_FILENO : STDERR_FILENO;
-		if (len > 0 && poll(&room, 1, PUT_PATIENCE) == 1)
-			fd_write_now(room.fd, off, len);
-	}
 }
 
 /* One that was to begin again, and cannot. */
@@ -392,7 +341,7 @@ begin_again(struct keeper *k)
 	/* A thread of it may be in a sleep that no signal ends: it is not to
 	 * wake among descriptors of the next. */
 	syscall(SYS_pidfd_send_signal, k->pidfd, SIGKILL, NULL, 0);
-	save_left(k);
+	salvage_output(k->job);
 	remove_leaves(k);
 	k->answer = (struct answer){ 0 };
 	k->killed = false;
@@ -455,7 +404,7 @@ supervisor_died(struct keeper *k)
 	if (begins_again(k))
 		return begin_again(k);
 	if (take_verdict(k) || end_as_told(k)) {
-		save_left(k);
+		salvage_output(k->job);
 		remove_leaves(k);
 		ctl_place_remove(&k->job->page->ctl);
 		remove_silent(k->job, k->status, LOST);
@@ -474,8 +423,8 @@ supervisor_died(struct keeper *k)
 	remove_leaves(k);
 	remove_socket(k->job);
 	fault(FAULT_KEEPER_DRAIN, FAULT_ANY);
-	raw_drain(k->job->share, DRAIN_PATIENCE);
-	put_back(k);
+	raw_drain(k->job->share, SALVAGE_PATIENCE);
+	salvage_terminal(k->job);
 	silent = !k->job->page->kept && raw_written(k->job->share) == 0 &&
 		state_remove(&k->job->state);
 	k->job->page->removed = silent;
@@ -680,7 +629,7 @@ make_supervisor(struct keeper *k, const char **what)
 	arm(k->job, START_PATIENCE);
 	if (fault(FAULT_KEEPER_CLONE, FAULT_ANY) != 0)
 		return false;
-	k->pid = fork_shared(&k->pidfd);
+	k->pid = keeper_fork(&k->pidfd);
 	if (k->pid == 0)
 		be_supervisor(k->job, k->fn);
 	return k->pid != -1;

@@ -14,6 +14,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <sys/types.h>
+
 #include "launcher/ctl/place.h"
 #include "launcher/job/again.h"
 #include "launcher/job/job.h"
@@ -67,6 +69,10 @@ typedef int keeper_fn(struct job *job);
  * returns: it leaves its verdict in the page and exits.
  */
 int keeper_run(struct job *job, keeper_fn *job_fn);
+
+/* keeper_fork() - fork(2) with a shared table of descriptors, before there are threads.
+ * @pidfd receives a descriptor of the child. Returns as fork(2). */
+pid_t keeper_fork(int *pidfd);
 
 /* keeper_all_started() - no rank is, or will be, between clone and exec. */
 void keeper_all_started(struct keeper_page *page);

@@ -64,14 +64,14 @@ struct env_facts {
 	/* NULL: no TORCHELASTIC_ERROR_FILE. It is read for each rank, and may
 	 * become longer by the digits of a number meanwhile. */
 	const char *attempt_dir;
-	const char *error_join; /* behind it: "/", or "-" if it is a prefix */
-	const char *control;    /* XRUN_CONTROL_FD; NULL: neither is it nor
+	const char *join;    /* behind it: "/", or "-" if it is a prefix */
+	const char *control; /* XRUN_CONTROL_FD; NULL: neither is it nor
 			      * XRUN_STORE, which goes that way */
-	bool segment;           /* there may be an XRUN_SEGMENT_FD */
-	bool full_buffers;      /* --buffer full: leave Python alone */
-	bool no_mpi;            /* ranks must not initialise MPI: XRUN_NO_MPI */
-	const char *preload;    /* agent, put behind LD_PRELOAD; or NULL */
-	const char *python;     /* folder, appended to PYTHONPATH; or NULL */
+	bool segment;        /* there may be an XRUN_SEGMENT_FD */
+	bool full_buffers;   /* --buffer full: leave Python alone */
+	bool no_mpi;         /* ranks must not initialise MPI: XRUN_NO_MPI */
+	const char *preload; /* agent, put behind LD_PRELOAD; or NULL */
+	const char *python;  /* folder, appended to PYTHONPATH; or NULL */
 
 	const char *platform;          /* name of the plug-in: "cuda" */
 	const struct env_given *given; /* one a deal of the plan; or NULL */

@@ -50,7 +50,7 @@ set_job_fields(struct env *env)
 	const struct env_facts *facts = &env->facts;
 
 	set_text(env, FIELD_job, facts->job);
-	set_text(env, FIELD_error_join, facts->error_join);
+	set_text(env, FIELD_join, facts->join);
 	set_number(env, FIELD_size, facts->plan->size, 1);
 	set_number(env, FIELD_local_size, facts->plan->local_size, 1);
 	set_number(env, FIELD_node, facts->plan->node, 1);

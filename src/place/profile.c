@@ -45,7 +45,7 @@
 	R(TORCH, "TORCHELASTIC_MAX_RESTARTS", "{max_restarts}", ALWAYS) \
 	R(TORCH, "TORCHELASTIC_USE_AGENT_STORE", "{agent_store}", ALWAYS) \
 	R(TORCH, "TORCHELASTIC_ERROR_FILE", \
-		"{attempt_dir}{error_join}rank-{rank4}.error.json", ALWAYS) \
+		"{attempt_dir}{join}rank-{rank4}.error.json", ALWAYS) \
 	R(TORCH, "TORCH_NCCL_ASYNC_ERROR_HANDLING", "1", UNSET) \
 	R(TORCH, "OMP_NUM_THREADS", "{threads}", CROWD) \
 	R(TORCH, "PYTHONUNBUFFERED", "1", LINES) \

@@ -51,7 +51,7 @@ enum env_when {
 	F(mesh_port, false) \
 	F(max_restarts, false) \
 	F(attempt_dir, true) \
-	F(error_join, false) \
+	F(join, false) \
 	F(control, false) \
 	F(store, false) \
 	F(threads, false) \

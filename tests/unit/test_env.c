@@ -115,7 +115,7 @@ Test(env, the_torch_profile_has_all_its_rows)
 {
 	begin(VARS("HOME=/root"), 2);
 	facts.attempt_dir = "/tmp/x/k7m2/0";
-	facts.error_join = "/";
+	facts.join = "/";
 	cr_assert(build() == XR_OK);
 	cr_assert(eq(str, of(1, "WORLD_SIZE"), "2"));
 	cr_assert(eq(str, of(1, "LOCAL_WORLD_SIZE"), "2"));
@@ -198,7 +198,7 @@ Test(env, long_and_short_numbers_take_turns)
 {
 	begin(VARS("A=b"), 12000);
 	facts.attempt_dir = "d";
-	facts.error_join = "/";
+	facts.join = "/";
 	cr_assert(build() == XR_OK);
 	cr_assert(eq(str, of(11999, "XRUN_RANK"), "11999"));
 	cr_assert(eq(str, of(3, "XRUN_RANK"), "3"));
