@@ -9,7 +9,7 @@ import socket
 import struct
 import sys
 
-SET, GET, ADD, WAIT, PUSH, POP = 1, 3, 4, 6, 14, 15
+SET, GET, ADD, WAIT, PING, PUSH, POP = 1, 3, 4, 6, 13, 14, 15
 
 
 class Client:
@@ -17,6 +17,10 @@ class Client:
         self.socket = socket.create_connection(
             (os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])), 10)
         self.socket.sendall(struct.pack("<BI", 0, 0x3c85f7ce))
+        # As PyTorch's client: a server cannot know the user of a connection that is
+        # closed before it is accepted, and refuses it.
+        self.socket.sendall(struct.pack("<BI", PING, os.getpid()))
+        self.receive(4)
 
     def receive(self, count):
         data = b""
@@ -73,14 +77,13 @@ def main():
     words = words[:cut] if os.environ["RANK"] == "0" else words[cut + 1:]
     if words and words[0].startswith("uid="):
         os.setuid(int(words.pop(0)[4:]))
-    client = Client() if words else None
-    for word in words:
-        action, _, value = word.partition("=")
-        try:
+    try:
+        client = Client() if words else None
+        for word in words:
+            action, _, value = word.partition("=")
             client.do(action, value)
-        except (EOFError, ConnectionError):
-            print("refused", flush=True)
-            return
+    except (EOFError, ConnectionError):
+        print("refused", flush=True)
 
 
 main()
