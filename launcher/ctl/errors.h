@@ -13,8 +13,8 @@
 
 struct xr_error;
 
-/* errors_prefix_new() - gives the absolute path that the names of the files begin with,
- * without the last hyphen. The caller frees it. NULL: there is no folder for them. */
+/* errors_prefix_new() - returns the absolute path prefix of the files, without the last
+ * hyphen. The caller frees it. Returns NULL with @err if no folder can be used. */
 char *errors_prefix_new(struct xr_error *err);
 
 /* errors_remove() - removes all files with that prefix. NULL is fine. Uses the heap. */

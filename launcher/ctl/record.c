@@ -80,7 +80,7 @@ record_make_link(struct ctl_record *record)
 		record->link[0] = '\0';
 }
 
-/* Gives the file of @fd, which has no name so far, the name @path. */
+/* Links the unnamed file of @fd to @path. */
 static bool
 record_name(int fd, const char *path)
 {

@@ -41,7 +41,8 @@ struct ctl_record {
 void ctl_record_prepare(struct ctl_record *record, const struct ctl_root *root,
 	uint64_t number, struct span text, bool *others);
 
-/* ctl_record_make() - gives the file its name, or makes it with @text if there is none.
+/* ctl_record_make() - links the file to its path, or creates it with @text if prepare
+ * created none.
  * Returns 0; -1 with errno, and no record. */
 int ctl_record_make(struct ctl_record *record, struct span text);
 

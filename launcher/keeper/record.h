@@ -40,7 +40,7 @@ enum xr_status record_open(struct job *job, struct xr_error *err);
  * cannot. */
 void record_mark(const struct job *job);
 
-/* record_begin() - gives the record its name, before the first rank. The supervisor does
+/* record_begin() - links the record to its path before the first rank starts. The supervisor does
  * it, so that a keeper that is killed earlier leaves none. A record that cannot be made is
  * no reason not to start: a warning tells why. */
 void record_begin(struct job *job);

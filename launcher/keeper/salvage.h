@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * salvage.h - what the keeper does for the output and the terminal of a job whose
- * supervisor has ended.
+ * salvage.h - stores remaining output and restores the terminal after the supervisor has
+ * ended. Called by the keeper.
  */
 #ifndef LAUNCHER_KEEPER_SALVAGE_H
 #define LAUNCHER_KEEPER_SALVAGE_H
@@ -16,8 +16,8 @@ struct job;
 /*
  * salvage_output() - stores what ranks wrote and no thread of the supervisor moved.
  *
- * A process of its own moves it, because a disk may keep it waiting for ever; the keeper
- * itself does if no process can be made. Prints what is lost. Takes a few seconds at most.
+ * A child process moves it, because a write to a frozen disk never returns. The keeper
+ * moves it itself if fork(2) fails. Prints what is lost. Takes a few seconds at most.
  */
 void salvage_output(struct job *job);
 

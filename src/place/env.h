@@ -146,7 +146,7 @@ typedef void env_removed_fn(void *arg, const struct env_removed *removed);
 
 void env_each_removed(const struct env *env, env_removed_fn *fn, void *arg);
 
-/* env_check() - can --env be this? NAME=VALUE, with a name that may be set. */
+/* env_check() - returns XR_OK if @text is a valid NAME=VALUE of --env. */
 enum xr_status env_check(const char *text, struct xr_error *err);
 
 #endif /* PLACE_ENV_H */

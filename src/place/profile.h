@@ -118,10 +118,10 @@ extern const struct env_scrub env_scrub_option;
 /* env_scrub_pass - the rule behind --env-pass: it was not asked for. */
 extern const struct env_scrub env_scrub_pass;
 
-/* env_basic() - does every program need it, whatever --env-pass says? */
+/* env_basic() - returns true if ranks get the variable regardless of --env-pass. */
 bool env_basic(struct span name);
 
-/* env_identity() - can only xrun itself say it? Then --env may not. */
+/* env_identity() - returns true if only xrun sets the variable and --env may not. */
 bool env_identity(struct span name);
 
 /* What profiles_parse() needs to know for "auto" and "xla". */
@@ -144,7 +144,8 @@ enum xr_status profiles_parse(const char *text,
 	const struct profile_facts *facts, unsigned *profiles,
 	struct xr_error *err);
 
-/* profiles_check() - are all its words such? Whatever the worker list. */
+/* profiles_check() - returns XR_OK if @text names profiles only. Ignores the worker
+ * list. */
 enum xr_status profiles_check(const char *text, struct xr_error *err);
 
 #endif /* PLACE_PROFILE_H */

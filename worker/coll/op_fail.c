@@ -69,7 +69,8 @@ is_older(uint32_t seq, uint32_t than)
 	return ((seq - than) & 0xffffff) >= 0x800000;
 }
 
-/* Does it wait for something of the member at @reach, or will it, that does not come? */
+/* Returns true if @op waits, or will wait, for a message that the member at @reach does
+ * not send. */
 static bool
 needs(struct op *op, const struct op_reach *reach)
 {

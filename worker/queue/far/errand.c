@@ -344,7 +344,7 @@ answer_length(const struct errand *e, enum xr_status status, uint64_t len)
 	xr_reply_bytes(e->call, &whole, sizeof(whole.a) + words);
 }
 
-/* Who waits for ever is there to have it, or is gone; another may have gone on. */
+/* A client without a timeout still waits or is dead. Another may have timed out. */
 static void
 hold(const struct errand *e, struct basket *b)
 {
