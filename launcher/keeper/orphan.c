@@ -295,14 +295,15 @@ lives(pid_t pid)
 static bool
 is_dying(const struct orphan *o, ino_t lock)
 {
-	pid_t taker = locks_owner(lock), keeper;
 	cJSON *json = jobs_read(o->dir);
 	bool own = lost_is_own(json);
+	pid_t keeper = (pid_t)jobs_number(json, "pid", 0), taker;
 
-	keeper = (pid_t)jobs_number(json, "pid", 0);
 	cJSON_Delete(json);
 	if (own || (keeper > 0 && lives(keeper)))
 		return false;
+	/* Last: a read of /proc/locks waits up to 20 ms for all processors. */
+	taker = locks_owner(lock);
 	return taker == 0 || !lives(taker);
 }
 
