@@ -24,6 +24,7 @@
 #include "launcher/cmd/show.h"
 #include "launcher/cmd/terminal.h"
 #include "launcher/ctl/errors.h"
+#include "launcher/ctl/root.h"
 #include "launcher/host/check.h"
 #include "launcher/host/normal.h"
 #include "launcher/job/job.h"
@@ -357,15 +358,16 @@ batch_job(void)
 
 /* Other jobs have these files in the folder of the attempt. */
 static void
-open_errors(struct job *job)
+open_errors(struct job *job, const struct ctl_root *root,
+	const struct xr_error *trouble)
 {
-	struct xr_error err = { 0 };
-
-	job->errors = errors_prefix_new(&err);
+	if (root->dir != -1)
+		job->errors = errors_prefix_new(root);
 	if (job->errors == NULL && !job->opt.quiet)
 		words_line(
 			"%s: there is no folder for error files of ranks: TORCHELASTIC_ERROR_FILE is not set",
-			err.text);
+			trouble->text[0] != '\0' ? trouble->text :
+						   strerror(errno));
 }
 
 /* A disk without room for a folder is no reason not to run: the output is displayed.
@@ -384,16 +386,10 @@ prepare_folder(struct job *job, struct state_wish *wish, struct xr_error *err)
 	return state_open(&job->state, wish, err);
 }
 
+/* The plan, and whether the limits of this process allow it. */
 static enum xr_status
-prepare(struct job *job, struct prepared *p, struct xr_error *err)
+prepare_limits(struct job *job, struct prepared *p, struct xr_error *err)
 {
-	struct state_wish wish = {
-		.name = job->opt.job,
-		.batch = batch_job(),
-		.log_dir = job->opt.log_dir,
-		.lost = orphan_end,
-		.logs = job->opt.logs && !only_asks(&job->opt),
-	};
 	enum xr_status status;
 
 	limit_read(&job->limits);
@@ -410,29 +406,50 @@ prepare(struct job *job, struct prepared *p, struct xr_error *err)
 	job->spare_files = check_spare(&job->limits, job_size(job));
 	job->files_max =
 		check_files_max(&job->limits, job_size(job), job->spare_files);
+	return status;
+}
+
+static enum xr_status
+prepare(struct job *job, struct prepared *p, struct xr_error *err)
+{
+	struct state_wish wish = {
+		.name = job->opt.job,
+		.batch = batch_job(),
+		.log_dir = job->opt.log_dir,
+		.lost = orphan_end,
+		.logs = job->opt.logs && !only_asks(&job->opt),
+	};
+	struct ctl_root root = { .dir = -1 };
+	struct xr_error trouble = { 0 };
+	enum xr_status status;
+
+	status = prepare_limits(job, p, err);
 	if (status == XR_OK)
 		status = prepare_folder(job, &wish, err);
 	if (status != XR_OK)
 		return status;
-	if (only_asks(&job->opt))
+	if (only_asks(&job->opt)) {
 		hear_promise(job);
-	else
+	} else {
 		hear_open(job);
-	if (!job->opt.logs && !only_asks(&job->opt))
-		open_errors(job);
+		ctl_root_open(&root, true, &trouble);
+		if (!job->opt.logs)
+			open_errors(job, &root, &trouble);
+	}
 	status = compile_route(job, p->host, err);
 	if (status == XR_OK)
 		status = prepare_env(job, p, err);
 	if (status == XR_OK)
 		status = make_shared(job, err);
 	if (status == XR_OK && !only_asks(&job->opt))
-		status = record_open(job, err);
+		status = record_open(job, &root, &trouble, err);
 	if (status == XR_OK && !only_asks(&job->opt))
 		status = http_open(job, err);
 	if (status == XR_OK && !only_asks(&job->opt))
 		status = hook_open(job, err);
 	if (status == XR_OK && job->detach != NULL)
 		status = detach_open(job, err);
+	fd_close(root.dir);
 	if (status != XR_OK) {
 		http_close(job);
 		state_remove(&job->state);
@@ -482,7 +499,6 @@ run(struct job *job)
 	int status = keeper_run(job, supervise);
 
 	http_close(job);
-	errors_remove(job->errors);
 	free(job->errors);
 	job->errors = NULL;
 	if (job->report_fd != -1 && job->page->closed == 0)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* errors.c - see errors.h. */
-#include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -12,7 +11,6 @@
 #include "base/dents.h"
 #include "base/fd.h"
 #include "base/mem.h"
-#include "base/status.h"
 #include "launcher/ctl/errors.h"
 #include "launcher/ctl/root.h"
 
@@ -20,25 +18,14 @@
 #define ERRORS_NAME   ".errors-"
 
 char *
-errors_prefix_new(struct xr_error *err)
+errors_prefix_new(const struct ctl_root *root)
 {
-	struct xr_error trouble = { 0 };
-	struct ctl_root root;
 	uint64_t number = 0;
-	char *prefix = NULL;
 
-	if (!ctl_root_open(&root, true, &trouble))
-		fail(err, XR_E_SYS, "%s",
-			trouble.text[0] != '\0' ? trouble.text :
-						  strerror(errno));
-	else if (getrandom(&number, sizeof(number), 0) !=
-		(ssize_t)sizeof(number))
-		fail(err, XR_E_SYS, "getrandom: %s", strerror(errno));
-	else
-		prefix = xasprintf("%s/" ERRORS_NAME "%016llx", root.path,
-			(unsigned long long)number);
-	fd_close(root.dir);
-	return prefix;
+	if (getrandom(&number, sizeof(number), 0) != (ssize_t)sizeof(number))
+		return NULL;
+	return xasprintf("%s/" ERRORS_NAME "%016llx", root->path,
+		(unsigned long long)number);
 }
 
 /* The name of a file that begins with @name and a hyphen. */

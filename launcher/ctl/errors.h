@@ -11,11 +11,11 @@
 #ifndef LAUNCHER_CTL_ERRORS_H
 #define LAUNCHER_CTL_ERRORS_H
 
-struct xr_error;
+struct ctl_root;
 
-/* errors_prefix_new() - returns the absolute path prefix of the files, without the last
- * hyphen. The caller frees it. Returns NULL with @err if no folder can be used. */
-char *errors_prefix_new(struct xr_error *err);
+/* errors_prefix_new() - returns the absolute path prefix of the files in @root, without
+ * the last hyphen. The caller frees it. Returns NULL with errno. */
+char *errors_prefix_new(const struct ctl_root *root);
 
 /* errors_remove() - removes all files with that prefix. NULL is fine. Uses the heap. */
 void errors_remove(const char *prefix);

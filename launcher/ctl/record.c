@@ -14,12 +14,13 @@
 #include "base/clock.h"
 #include "base/dents.h"
 #include "base/fd.h"
+#include "base/mem.h"
 #include "launcher/ctl/record.h"
 
 #define RECORD_PREFIX ".job-"
 #define RECORD_LINK   ".at-"
 #define RECORD_MAX    (64 << 10)
-#define RECORD_NEW_NS (60 * NS_PER_S) /* an empty one may be on its way */
+#define RECORD_TRIES  100 /* each of which meets a sweep */
 
 static bool
 record_is_name(const char *name)
@@ -34,7 +35,7 @@ record_is_link(const char *name)
 }
 
 struct record_search {
-	const char *own; /* the number of a record, as text */
+	char own[20]; /* the number of a record, as text */
 	bool others;
 };
 
@@ -54,124 +55,91 @@ record_search_root(void *ctx, const struct ctl_root *root)
 	return !s->others;
 }
 
+static void
+record_digits(uint64_t number, char out[static 20])
+{
+	snprintf(out, 20, "%016llx", (unsigned long long)number);
+}
+
+bool
+ctl_record_others(const struct ctl_record *own)
+{
+	struct record_search search = { .others = false };
+
+	record_digits(own->number, search.own);
+	ctl_root_each(true, record_search_root, &search);
+	return search.others;
+}
+
 /* Without a link, only a job with the same XDG_RUNTIME_DIR finds the record. */
 static void
-record_place_link(struct ctl_record *record, const struct ctl_root *root,
-	const char *number)
+record_make_link(struct ctl_record *record, const struct ctl_root *root,
+	const char *digits)
 {
 	struct ctl_root state;
 
 	if (ctl_root_is_common(root) || !ctl_root_open_state(&state))
 		return;
-	if (snprintf(record->link, sizeof(record->link), "%s/" RECORD_LINK "%s",
-		    state.path, number) >= (int)sizeof(record->link))
-		record->link[0] = '\0';
+	record->link = xasprintf("%s/" RECORD_LINK "%s", state.path, digits);
+	if (symlink(root->path, record->link) == -1 && errno != EEXIST) {
+		free(record->link);
+		record->link = NULL;
+	}
 	fd_close(state.dir);
 }
 
-static void
-record_make_link(struct ctl_record *record)
-{
-	char folder[PATH_MAX];
-
-	snprintf(folder, sizeof(folder), "%.*s",
-		(int)(strrchr(record->path, '/') - record->path), record->path);
-	if (symlink(folder, record->link) == -1 && errno != EEXIST)
-		record->link[0] = '\0';
-}
-
-/* Links the unnamed file of @fd to @path. */
+/* Returns true if @fd is locked and has a name: a sweep removes a file that it finds
+ * empty and not locked. */
 static bool
-record_name(int fd, const char *path)
+record_lock(int fd)
 {
-	char own[32];
+	struct stat st;
 
-	if (linkat(fd, "", AT_FDCWD, path, AT_EMPTY_PATH) == 0)
-		return true; /* old kernels ask for a capability */
-	snprintf(own, sizeof(own), "/proc/self/fd/%d", fd);
-	return linkat(AT_FDCWD, own, AT_FDCWD, path, AT_SYMLINK_FOLLOW) == 0;
+	return flock(fd, LOCK_EX) == 0 && fstat(fd, &st) == 0 &&
+		st.st_nlink > 0;
 }
 
-/* The file has its text and its lock before it has its name, so that an xrun that is
- * killed meanwhile leaves nothing. Returns the descriptor; -1 if the file system cannot
- * do that. */
+/* Returns a descriptor, or -1 with errno. */
 static int
-record_make_unnamed(int dir, struct span text)
+record_create(const char *path)
 {
-	int fd = openat(dir, ".", O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
+	int flags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, fd;
 
-	if (fd == -1)
-		return -1;
-	if (flock(fd, LOCK_EX) == 0 && fd_write_all(fd, text.at, text.len) == 0)
-		return fd;
-	fd_close(fd);
-	return -1;
-}
-
-/* A walk that meets the file before it is locked finds it empty, releases its
- * lock at once, and does not remove the file. */
-static int
-record_make_named(const char *path, struct span text)
-{
-	int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
-		0600);
-	int sys;
-
-	if (fd == -1)
-		return -1;
-	if (flock(fd, LOCK_EX) == 0 && fd_write_all(fd, text.at, text.len) == 0)
-		return fd;
-	sys = errno;
-	unlink(path);
-	fd_close(fd);
-	errno = sys;
-	return -1;
-}
-
-void
-ctl_record_prepare(struct ctl_record *record, const struct ctl_root *root,
-	uint64_t number, struct span text, bool *others)
-{
-	struct record_search search = { .others = false };
-	char digits[20];
-
-	record->fd = -1;
-	record->is_made = false;
-	record->link[0] = '\0';
-	snprintf(digits, sizeof(digits), "%016llx", (unsigned long long)number);
-	if (snprintf(record->path, sizeof(record->path),
-		    "%s/" RECORD_PREFIX "%s", root->path,
-		    digits) >= (int)sizeof(record->path)) {
-		record->path[0] = '\0';
-		return;
+	for (int i = 0; i < RECORD_TRIES; i++) {
+		fd = open(path, flags, 0600);
+		if (fd == -1 || record_lock(fd))
+			return fd;
+		fd_close(fd);
 	}
-	record->fd = record_make_unnamed(root->dir, text);
-	record_place_link(record, root, digits);
-	search.own = digits;
-	if (record_search_root(&search, root))
-		ctl_root_each_other(root, record_search_root, &search);
-	*others = search.others;
+	errno = EBUSY;
+	return -1;
 }
 
 int
-ctl_record_make(struct ctl_record *record, struct span text)
+ctl_record_make(struct ctl_record *record, const struct ctl_root *root,
+	uint64_t number, struct span text)
 {
-	if (record->path[0] == '\0') {
-		errno = ENAMETOOLONG;
-		return -1;
+	char digits[20];
+	int sys;
+
+	record_digits(number, digits);
+	*record = CTL_RECORD_NONE;
+	record->number = number;
+	record->path = xasprintf("%s/" RECORD_PREFIX "%s", root->path, digits);
+	record->fd = record_create(record->path);
+	if (record->fd != -1 &&
+		fd_write_all(record->fd, text.at, text.len) == 0) {
+		record_make_link(record, root, digits);
+		return 0;
 	}
-	if (record->fd != -1 && !record_name(record->fd, record->path)) {
-		fd_close(record->fd);
-		record->fd = -1;
-	}
-	if (record->fd == -1)
-		record->fd = record_make_named(record->path, text);
-	if (record->fd == -1)
-		return -1;
-	record->is_made = true;
-	if (record->link[0] != '\0')
-		record_make_link(record);
-	return 0;
+	sys = errno;
+	if (record->fd != -1)
+		unlink(record->path);
+	fd_close(record->fd);
+	ctl_record_free(record);
+	*record = CTL_RECORD_NONE;
+	errno = sys;
+	return -1;
 }
 
 void
@@ -184,10 +152,18 @@ ctl_record_write(const struct ctl_record *record, struct span text)
 void
 ctl_record_remove(const struct ctl_record *record)
 {
-	if (record->path[0] != '\0')
+	if (record->path != NULL)
 		unlink(record->path);
-	if (record->link[0] != '\0')
+	if (record->link != NULL)
 		unlink(record->link);
+}
+
+void
+ctl_record_free(struct ctl_record *record)
+{
+	free(record->path);
+	free(record->link);
+	record->path = record->link = NULL;
 }
 
 struct record_walk {
@@ -208,15 +184,6 @@ record_is_named(int dir, const char *name, int fd, struct stat *st)
 		st->st_uid == geteuid() && st->st_size < RECORD_MAX &&
 		fstatat(dir, name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
 		named.st_ino == st->st_ino && named.st_dev == st->st_dev;
-}
-
-/* Returns true if the xrun that made it was killed before it wrote to it. */
-static bool
-record_is_void(const struct ctl_record_found *found)
-{
-	/* The clock may have been set back. */
-	return found->text[0] == '\0' && !found->held &&
-		(found->age > RECORD_NEW_NS || found->age < -RECORD_NEW_NS);
 }
 
 static void
@@ -242,8 +209,7 @@ record_visit(const struct record_walk *w, int dir, const char *name)
 		found.age = clock_wall() -
 			(st.st_mtim.tv_sec * NS_PER_S + st.st_mtim.tv_nsec);
 		if (w->sweep && !found.held &&
-			(text[0] == '\0' ? record_is_void(&found) :
-					   w->fn(w->ctx, &found)))
+			(text[0] == '\0' || w->fn(w->ctx, &found)))
 			unlinkat(dir, name, 0);
 		else if (text[0] != '\0' && (!w->sweep || found.held))
 			w->fn(w->ctx, &found);

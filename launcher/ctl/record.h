@@ -15,7 +15,6 @@
 #ifndef LAUNCHER_CTL_RECORD_H
 #define LAUNCHER_CTL_RECORD_H
 
-#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -23,34 +22,34 @@
 #include "launcher/ctl/root.h"
 
 struct ctl_record {
-	int fd;       /* holds the lock; -1: there is no file */
-	bool is_made; /* the file has its name */
-	char path[PATH_MAX];
-	char link[PATH_MAX]; /* that names the folder; "": none */
+	int fd; /* holds the lock; -1: there is no file */
+	uint64_t number;
+	char *path; /* NULL: there is no file */
+	char *link; /* to its folder; NULL: not needed */
 };
 
 #define CTL_RECORD_NONE ((struct ctl_record){ .fd = -1 })
 
 /*
- * ctl_record_prepare() - makes the file of a record in @root, which has no name yet and
- * so goes with its last process, if the file system can do that.
+ * ctl_record_make() - makes a record in @root, and locks it.
  *
  * @number:  makes its name, unique among all jobs
- * @others:  receives whether there are records of other jobs in any folder
+ * Returns   0; -1 with errno, and no record. ctl_record_free() frees its paths.
  */
-void ctl_record_prepare(struct ctl_record *record, const struct ctl_root *root,
-	uint64_t number, struct span text, bool *others);
+int ctl_record_make(struct ctl_record *record, const struct ctl_root *root,
+	uint64_t number, struct span text);
 
-/* ctl_record_make() - links the file to its path, or creates it with @text if prepare
- * created none.
- * Returns 0; -1 with errno, and no record. */
-int ctl_record_make(struct ctl_record *record, struct span text);
+/* ctl_record_others() - returns true if any folder has a record of another job. */
+bool ctl_record_others(const struct ctl_record *own);
 
 /* ctl_record_write() - replaces the text by one that is not shorter. */
 void ctl_record_write(const struct ctl_record *record, struct span text);
 
 /* ctl_record_remove() - removes the file and its link; the lock stays. Uses no heap. */
 void ctl_record_remove(const struct ctl_record *record);
+
+/* ctl_record_free() - frees the paths; the file and its lock stay. */
+void ctl_record_free(struct ctl_record *record);
 
 /* A record that was found. */
 struct ctl_record_found {

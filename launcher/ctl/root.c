@@ -268,21 +268,3 @@ ctl_root_each(bool all, ctl_root_fn *fn, void *ctx)
 		fd_close(root.dir);
 	}
 }
-
-void
-ctl_root_each_other(const struct ctl_root *own, ctl_root_fn *fn, void *ctx)
-{
-	struct ctl_root root;
-	bool more = true;
-
-	for (int kind = 0; more && kind < CTL_ROOTS; kind++) {
-		root.kind = kind;
-		if (root.kind == own->kind ||
-			!root_path(root.kind, root.path, NULL))
-			continue;
-		root.dir = root_open_own(root.path, NULL);
-		if (root.dir != -1)
-			more = fn(ctx, &root);
-		fd_close(root.dir);
-	}
-}

@@ -72,9 +72,4 @@ const char *ctl_root_where(const struct ctl_root *root,
 typedef bool ctl_root_fn(void *ctx, const struct ctl_root *root);
 void ctl_root_each(bool all, ctl_root_fn *fn, void *ctx);
 
-/* ctl_root_each_other() - the same for all folders of other kinds than @own, at
- * the cost of one failed open(2) for each that does not exist. */
-void ctl_root_each_other(const struct ctl_root *own, ctl_root_fn *fn,
-	void *ctx);
-
 #endif /* LAUNCHER_CTL_ROOT_H */

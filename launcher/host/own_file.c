@@ -28,10 +28,12 @@ own_file(const char *name, const char *built)
 {
 	const char *places[] = { built, XRUN_LIBDIR_FROM_BIN "/xrun", "." };
 	unsigned count = sizeof(places) / sizeof(places[0]);
-	char exe[PATH_MAX], *slash, *path = NULL;
-	ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
+	static char exe[PATH_MAX]; /* of the first call */
+	char *path = NULL;
+	const char *slash;
 
-	exe[n < 0 ? 0 : n] = '\0';
+	if (exe[0] == '\0')
+		(void)!readlink("/proc/self/exe", exe, sizeof(exe) - 1);
 	slash = strrchr(exe, '/');
 	for (unsigned i = 0; slash != NULL && i < count; i++) {
 		path = own_path((struct span){ exe, (size_t)(slash - exe) },

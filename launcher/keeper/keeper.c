@@ -565,8 +565,10 @@ watch_over(struct keeper *k)
 	while (!over)
 		over = actions[wait_for_event(k)](k);
 	own_tty_restore(&k->job->page->own);
-	errors_remove(k->job->errors);
-	record_remove(k->job);
+	if (!k->job->page->done) {
+		errors_remove(k->job->errors);
+		record_remove(k->job);
+	}
 	return k->status;
 }
 
@@ -595,7 +597,6 @@ be_supervisor(struct job *job, keeper_fn *job_fn)
 	prctl(PR_SET_NAME, KEEPER_SUPER_NAME);
 	prctl(PR_SET_PDEATHSIG, SIGCONT); /* stopped or not: it has to know */
 	record_mark(job);
-	record_begin(job);
 	fault(FAULT_SUPER_START, FAULT_ANY);
 	status = job_fn(job);
 	keeper_all_started(job->page);
@@ -641,6 +642,7 @@ cannot(const struct job *job, const char *call)
 	dprintf(STDERR_FILENO, "xrun: cannot start the supervisor: %s: %s\n",
 		call, strerror(errno));
 	state_remove(&job->state);
+	errors_remove(job->errors);
 	record_remove(job);
 	return EXIT_XRUN;
 }

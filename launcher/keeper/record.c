@@ -137,36 +137,46 @@ record_span(const struct job *job)
 }
 
 static void
-record_prepare(struct job *job, const struct ctl_root *root)
+record_make(struct job *job, const struct ctl_root *root)
 {
 	struct record *r = &job->page->record;
-	bool others = false;
+	char where[CTL_WHERE_MAX];
+	int sys = ENOMEM;
 
-	if (job->record_text == NULL)
-		return;
-	ctl_record_prepare(&r->file, root, r->lineage, record_span(job),
-		&others);
-	job->state.others = job->state.others || others;
+	if (job->record_text != NULL) {
+		if (ctl_record_make(&r->file, root, r->lineage,
+			    record_span(job)) == 0)
+			return;
+		sys = errno;
+	}
+	if (!job->opt.quiet)
+		words_line(
+			"%s: no record of this job could be made: %s: should xrun be killed, nothing ends its processes",
+			ctl_root_where(root, where), strerror(sys));
 }
 
 enum xr_status
-record_open(struct job *job, struct xr_error *err)
+record_open(struct job *job, const struct ctl_root *root,
+	const struct xr_error *trouble, struct xr_error *err)
 {
 	struct record *r = &job->page->record;
-	struct xr_error trouble = { 0 };
 	enum xr_status status;
-	struct ctl_root root;
 
 	r->lineage = lineage_new();
 	r->ticks = lineage_ticks();
 	job->record_root = record_root(job);
 	record_put(job);
-	ctl_root_open(&root, true, &trouble);
-	status = record_warn(job, &root, &trouble, err);
-	if (status == XR_OK && root.dir != -1)
-		record_prepare(job, &root);
-	fd_close(root.dir);
+	status = record_warn(job, root, trouble, err);
+	if (status == XR_OK && root->dir != -1)
+		record_make(job, root);
 	return status;
+}
+
+void
+record_search(struct job *job)
+{
+	job->state.others =
+		job->state.others || ctl_record_others(&job->page->record.file);
 }
 
 void
@@ -176,31 +186,6 @@ record_mark(const struct job *job)
 		job->page->again.restarts == 0)
 		words_line(
 			"RLIMIT_RTTIME and RLIMIT_LOCKS cannot be set: if xrun is killed, the next xrun does not find the processes of this job   try: ulimit -R unlimited");
-}
-
-void
-record_begin(struct job *job)
-{
-	struct record *r = &job->page->record;
-	char where[CTL_WHERE_MAX];
-	struct ctl_root root;
-	int sys = ENOMEM;
-
-	/* There may be one of the attempt before, or no folder. */
-	if (r->file.is_made ||
-		(r->file.path[0] == '\0' && job->record_text != NULL))
-		return;
-	if (job->record_text != NULL) {
-		if (ctl_record_make(&r->file, record_span(job)) == 0)
-			return;
-		sys = errno;
-	}
-	if (!job->opt.quiet && ctl_root_open(&root, false, NULL)) {
-		words_line(
-			"%s: no record of this job could be made: %s: should xrun be killed, nothing ends its processes",
-			ctl_root_where(&root, where), strerror(sys));
-		fd_close(root.dir);
-	}
 }
 
 /* Until then the mark alone has to do: in another boot no process has it. Process
@@ -235,6 +220,8 @@ record_remove(const struct job *job)
 void
 record_free(struct job *job)
 {
+	if (job->page != NULL)
+		ctl_record_free(&job->page->record.file);
 	free(job->record_text);
 	free(job->record_root);
 	job->record_text = job->record_root = NULL;

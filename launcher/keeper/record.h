@@ -27,23 +27,24 @@ struct record {
 };
 
 /*
- * record_open() - prepares the record of a job that is about to start.
+ * record_open() - makes the record of a job that is about to start, in @root.
  *
- * Its file has no name before record_begin(). All but that is done here, because the
- * supervisor would take three times as long: the first use of each page of the program
- * is a fault in a new process.
- * Returns  XR_OK; XR_E_STATE with -d, if verbs could not reach the job
+ * The launcher does this, because the supervisor would take three times as long: the
+ * first use of each page of the program is a fault in a new process. A record that cannot
+ * be made is no reason not to start: a warning tells why.
+ * @trouble: why a folder before @root is not used; may be empty
+ * Returns   XR_OK; XR_E_STATE with -d, if verbs could not reach the job
  */
-enum xr_status record_open(struct job *job, struct xr_error *err);
+enum xr_status record_open(struct job *job, const struct ctl_root *root,
+	const struct xr_error *trouble, struct xr_error *err);
+
+/* record_search() - notes in the state of @job whether there are records of other jobs.
+ * Called by the supervisor while the ranks start. */
+void record_search(struct job *job);
 
 /* record_mark() - marks the calling supervisor and its descendants. Warns if it
  * cannot. */
 void record_mark(const struct job *job);
-
-/* record_begin() - links the record to its path before the first rank starts. The supervisor does
- * it, so that a keeper that is killed earlier leaves none. A record that cannot be made is
- * no reason not to start: a warning tells why. */
-void record_begin(struct job *job);
 
 /* record_complete() - work_fn: adds to the record of @job what takes time to find
  * out. For a job that lasts. */

@@ -14,6 +14,7 @@
 #include "base/stdio_tag.h"
 #include "launcher/keeper/keeper.h"
 #include "launcher/keeper/own_tty.h"
+#include "launcher/keeper/record.h"
 #include "launcher/sup/detach.h"
 #include "launcher/sup/hang.h"
 #include "launcher/sup/hear.h"
@@ -469,8 +470,10 @@ start_turn(void *ctx)
 		watch_resume(sup->output);
 	else if (logs_first(sup->logs) == -1)
 		start_threads(job);
-	if (job->stop_ns != 0 || job->started == job_size(job))
+	if (job->stop_ns != 0 || job->started == job_size(job)) {
 		keeper_all_started(job->page);
+		record_search(job);
+	}
 	if (job->stop_ns != 0)
 		skip_rest(job);
 	else if (job->started == job_size(job))

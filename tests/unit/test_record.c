@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_record.c - records of running jobs, and the folders that they are in. */
 #include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include <sys/file.h>
 #include <sys/stat.h>
 
 #include <criterion/criterion.h>
@@ -46,20 +49,25 @@ record_see(void *ctx, const struct ctl_record_found *found)
 }
 
 static struct ctl_record
-record_make(uint64_t number, bool *others)
+record_make(uint64_t number)
 {
 	struct ctl_record record;
 	struct ctl_root root;
 
 	cr_assert(ctl_root_open(&root, true, NULL));
 	cr_assert_eq(root.kind, CTL_ROOT_RUNTIME);
-	ctl_record_prepare(&record, &root, number, (struct span){ "{}", 2 },
-		others);
+	cr_assert_eq(ctl_record_make(&record, &root, number,
+			     (struct span){ "{}", 2 }),
+		0);
 	fd_close(root.dir);
-	cr_assert(!record.is_made);
-	cr_assert_eq(ctl_record_make(&record, (struct span){ "{}", 2 }), 0);
-	cr_assert(record.is_made);
 	return record;
+}
+
+static void
+record_end(struct ctl_record *record)
+{
+	ctl_record_remove(record);
+	ctl_record_free(record);
 }
 
 static struct record_seen
@@ -76,10 +84,9 @@ record_walk(bool sweep, bool remove)
 
 Test(record, it_is_held_until_its_descriptor_is_closed_and_then_swept)
 {
-	bool others = true;
-	struct ctl_record record = record_make(7, &others);
+	struct ctl_record record = record_make(7);
 
-	cr_expect(!others);
+	cr_expect(!ctl_record_others(&record));
 	cr_expect_eq(record_walk(true, true).held, 1);
 	cr_expect_eq(record_walk(false, true).held, 1);
 	fd_close(record.fd);
@@ -87,31 +94,30 @@ Test(record, it_is_held_until_its_descriptor_is_closed_and_then_swept)
 	cr_expect_eq(record_walk(true, false).free, 1); /* stays */
 	cr_expect_eq(record_walk(true, true).free, 1);
 	cr_expect_eq(record_walk(true, true).free, 0);
+	ctl_record_free(&record);
 }
 
 /* A supervisor that was killed had a descriptor that nobody knows. */
 Test(record, it_is_removed_without_its_descriptor)
 {
-	bool others = true;
-	struct ctl_record record = record_make(7, &others);
+	struct ctl_record record = record_make(7);
 
-	cr_expect(!others);
 	cr_expect_eq(record_walk(false, false).held, 1);
 	fd_close(record.fd);
 	record.fd = -1;
-	ctl_record_remove(&record);
+	record_end(&record);
 	cr_expect_eq(record_walk(false, false).free, 0);
 }
 
 Test(record, a_second_one_knows_that_there_is_another)
 {
-	bool others = false;
-	struct ctl_record one = record_make(1, &others);
-	struct ctl_record two = record_make(2, &others);
+	struct ctl_record one = record_make(1);
+	struct ctl_record two = record_make(2);
 
-	cr_expect(others);
-	ctl_record_remove(&one);
-	ctl_record_remove(&two);
+	cr_expect(ctl_record_others(&two));
+	record_end(&one);
+	cr_expect(!ctl_record_others(&two));
+	record_end(&two);
 	cr_expect_eq(record_walk(false, false).held, 0);
 }
 
@@ -128,40 +134,40 @@ record_move(const char *name)
 
 Test(record, one_of_another_runtime_folder_is_found_once_and_swept)
 {
-	bool others = true;
-	struct ctl_record one = record_make(1, &others), two;
+	struct ctl_record one = record_make(1), two;
 
-	cr_expect(!others);
 	record_move("run2");
 	cr_expect_eq(record_walk(true, true).held, 1);
-	two = record_make(2, &others);
-	cr_expect(others);
+	two = record_make(2);
+	cr_expect(ctl_record_others(&two));
 	ctl_record_remove(&two);
 	cr_expect_eq(access(two.link, F_OK), -1);
+	ctl_record_free(&two);
 	fd_close(one.fd);
 	cr_expect_eq(record_walk(false, true).free, 0); /* for verbs */
 	cr_expect_eq(record_walk(true, true).free, 1);
 	cr_expect_eq(access(one.path, F_OK), -1);
 	cr_expect_eq(readlink(one.link, (char[8]){ 0 }, 8), -1);
-	two = record_make(3, &others);
-	cr_expect(!others);
-	ctl_record_remove(&two);
+	two = record_make(3);
+	cr_expect(!ctl_record_others(&two));
+	record_end(&two);
+	ctl_record_free(&one);
 }
 
 Test(record, a_link_to_a_folder_that_is_gone_is_removed)
 {
-	struct ctl_record one = record_make(1, &(bool){ false });
+	struct ctl_record one = record_make(1);
 
 	record_move("run2");
 	cr_expect_eq(unlink(one.path), 0);
 	cr_expect_eq(rmdir("run/xrun"), 0);
 	cr_expect_eq(record_walk(true, true).free, 0);
 	cr_expect_eq(readlink(one.link, (char[8]){ 0 }, 8), -1);
+	ctl_record_free(&one);
 }
 
 Test(record, one_in_the_state_folder_is_another_for_a_new_job)
 {
-	bool others = false;
 	struct ctl_root root;
 	struct ctl_record one;
 	int fd;
@@ -171,24 +177,51 @@ Test(record, one_in_the_state_folder_is_another_for_a_new_job)
 	cr_assert_neq(fd, -1);
 	fd_close(fd);
 	fd_close(root.dir);
-	one = record_make(2, &others);
-	cr_expect(others);
-	ctl_record_remove(&one);
+	one = record_make(2);
+	cr_expect(ctl_record_others(&one));
+	record_end(&one);
 }
 
-Test(record, an_empty_one_that_is_young_is_left_alone)
+/* Its xrun was killed before it wrote, or comes to it next. */
+Test(record, an_empty_one_is_swept_unless_it_is_locked)
 {
-	struct ctl_root root;
-	struct timespec old[2] = { { .tv_sec = 1 }, { .tv_sec = 1 } };
+	int fd;
 
-	cr_assert(ctl_root_open(&root, true, NULL));
+	cr_assert_eq(mkdir("run/xrun", 0700), 0);
 	folder_write("run/xrun/.job-1", "", 0600);
-	cr_expect_eq(record_walk(true, true).free, 0);
+	fd = open("run/xrun/.job-1", O_RDWR);
+	cr_assert_eq(flock(fd, LOCK_EX), 0);
+	cr_expect_eq(record_walk(true, true).held, 0);
 	cr_expect_eq(access("run/xrun/.job-1", F_OK), 0);
-	cr_assert_eq(utimensat(root.dir, ".job-1", old, 0), 0);
+	fd_close(fd);
 	cr_expect_eq(record_walk(true, true).free, 0);
 	cr_expect_eq(access("run/xrun/.job-1", F_OK), -1);
-	fd_close(root.dir);
+}
+
+static void *
+record_sweep_often(void *stop)
+{
+	while (!__atomic_load_n((bool *)stop, __ATOMIC_SEQ_CST))
+		record_walk(true, false);
+	return NULL;
+}
+
+Test(record, one_that_a_sweep_meets_while_it_is_made_has_its_name)
+{
+	pthread_t thread;
+	bool stop = false;
+
+	cr_assert_eq(pthread_create(&thread, NULL, record_sweep_often, &stop),
+		0);
+	for (uint64_t i = 1; i <= 3000; i++) {
+		struct ctl_record one = record_make(i);
+
+		cr_assert_eq(access(one.path, F_OK), 0);
+		record_end(&one);
+		fd_close(one.fd);
+	}
+	__atomic_store_n(&stop, true, __ATOMIC_SEQ_CST);
+	pthread_join(thread, NULL);
 }
 
 Test(record, a_runtime_folder_with_a_wrong_mode_is_reported_and_not_used)

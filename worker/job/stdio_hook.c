@@ -54,7 +54,7 @@ static const struct {
 
 /* The addresses of the functions of libc, once they are known. */
 void *stdio_hook_real[HOOKS];
-int32_t stdio_hook_calls = INT32_MAX;
+int32_t stdio_hook_calls; /* zero: a page of .data would cost each exec a page fault */
 int32_t stdio_hook_armed;
 
 /* --- symbols -------------------------------------------------------------- */
