@@ -668,9 +668,10 @@ agent_timeout(int64_t timeout, int64_t *ns, struct xr_error *err)
 enum xr_status
 agent_timeout_field(int64_t timeout, int64_t *ns, struct xr_error *err)
 {
-	*ns = timeout;
-	return timeout > 0 ? XR_OK :
-			     timeout_field(ns, atomic_load(&a.timeout), err);
+	if (timeout != 0)
+		return agent_timeout(timeout, ns, err);
+	*ns = atomic_load_explicit(&a.timeout, memory_order_relaxed);
+	return XR_OK;
 }
 
 XR_EXPORT enum xr_status

@@ -7,20 +7,13 @@
 #include "worker/rpc/parcel.h"
 #include "worker/rpc/send_queue.h"
 
-static _Atomic uint32_t send_queue_filled; /* queues with entries */
+_Atomic uint32_t send_queue_filled;
 
 void
 send_queue_init(struct send_queue *q)
 {
 	TAILQ_INIT(&q->entries);
 	atomic_store(&q->is_filled, false);
-}
-
-bool
-send_queue_any(void)
-{
-	return atomic_load_explicit(&send_queue_filled, memory_order_relaxed) >
-		0;
 }
 
 /* --- copies ---------------------------------------------------------------- */

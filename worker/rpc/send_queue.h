@@ -12,6 +12,7 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 #include <sys/queue.h>
 
@@ -49,8 +50,16 @@ send_queue_is_filled(const struct send_queue *q)
 	return atomic_load_explicit(&q->is_filled, memory_order_relaxed);
 }
 
-/* send_queue_any() - returns true if a queue of any peer may have entries. */
-bool send_queue_any(void);
+extern _Atomic uint32_t send_queue_filled; /* number of queues with entries */
+
+/* send_queue_any() - returns true if a queue of any peer may have entries. Who waits
+ * asks at each turn. */
+static inline bool
+send_queue_any(void)
+{
+	return atomic_load_explicit(&send_queue_filled, memory_order_relaxed) >
+		0;
+}
 
 /* send_queue_put() - appends a copy of @m, or a reference to @parcel where that owns
  * the parts. XR_E_NOMEM. */
