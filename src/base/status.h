@@ -28,6 +28,20 @@ extern void (*status_on_fail)(enum xr_status status);
  */
 #define XR_EXPORT __attribute__((visibility("default")))
 
+/*
+ * XR_KEEP_FRAME() - the value of @call, which does not become a jump. A function of the
+ * API that waits in another function has a frame only so: the hang report and debuggers
+ * name it (tests/lint/frames.sh). KEEP_FRAME is the same for a call without a value: it
+ * follows the call.
+ */
+#define XR_KEEP_FRAME(call) \
+	({ \
+		__typeof__(call) result_ = (call); \
+		KEEP_FRAME; \
+		result_; \
+	})
+#define KEEP_FRAME __asm__ volatile("")
+
 /* XR_ASSERT() - our own mistakes; always on, file and line, then abort. */
 #define XR_ASSERT(x) \
 	do { \

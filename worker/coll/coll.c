@@ -170,7 +170,7 @@ xr_coll_barrier(struct xr_coll *coll, const struct xr_coll_op *op,
 {
 	const struct xr_coll_op time = time_of(op);
 
-	return run(coll, &plan_barrier, &time, err);
+	return XR_KEEP_FRAME(run(coll, &plan_barrier, &time, err));
 }
 
 XR_EXPORT enum xr_status
@@ -187,7 +187,7 @@ xr_coll_ibarrier(struct xr_coll *coll, const struct xr_coll_op *op,
 	XR_EXPORT enum xr_status xr_coll_##name(struct xr_coll *coll, \
 		const struct xr_coll_op *op, struct xr_error *err) \
 	{ \
-		return run(coll, &plan_##name, op, err); \
+		return XR_KEEP_FRAME(run(coll, &plan_##name, op, err)); \
 	} \
 	XR_EXPORT enum xr_status xr_coll_i##name(struct xr_coll *coll, \
 		const struct xr_coll_op *op, struct xr_future **future, \

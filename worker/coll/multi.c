@@ -368,7 +368,7 @@ static const struct form allgather = { "all_gather_multi", &plan_allgather,
 	XR_EXPORT enum xr_status xr_coll_##name##_multi(struct xr_coll *coll, \
 		const struct xr_coll_multi *multi, struct xr_error *err) \
 	{ \
-		return run(coll, &name, multi, err); \
+		return XR_KEEP_FRAME(run(coll, &name, multi, err)); \
 	}
 
 F(bcast)

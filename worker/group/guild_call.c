@@ -54,7 +54,9 @@ xr_group_sync(struct xr_group *group, const struct xr_rpc_call *call,
 {
 	enum xr_status status = check_target(group, call, err);
 
-	return status == XR_OK ? rpc_sync(call, NULL, value, err) : status;
+	return status == XR_OK ?
+		XR_KEEP_FRAME(rpc_sync(call, NULL, value, err)) :
+		status;
 }
 
 XR_EXPORT enum xr_status
@@ -63,7 +65,9 @@ xr_group_async(struct xr_group *group, const struct xr_rpc_call *call,
 {
 	enum xr_status status = check_target(group, call, err);
 
-	return status == XR_OK ? rpc_async(call, NULL, future, err) : status;
+	return status == XR_OK ?
+		XR_KEEP_FRAME(rpc_async(call, NULL, future, err)) :
+		status;
 }
 
 XR_EXPORT enum xr_status
@@ -72,7 +76,9 @@ xr_group_remote(struct xr_group *group, const struct xr_rpc_call *call,
 {
 	enum xr_status status = check_target(group, call, err);
 
-	return status == XR_OK ? rpc_remote(call, NULL, rref, err) : status;
+	return status == XR_OK ?
+		XR_KEEP_FRAME(rpc_remote(call, NULL, rref, err)) :
+		status;
 }
 
 /* --- what was found -------------------------------------------------------------- */

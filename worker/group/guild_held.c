@@ -240,7 +240,7 @@ XR_EXPORT enum xr_status
 xr_group_is_paired(struct xr_group *group, const char *key, bool *is_paired,
 	struct xr_error *err)
 {
-	return is_held(group, GUILD_VALUE, key, is_paired, err);
+	return XR_KEEP_FRAME(is_held(group, GUILD_VALUE, key, is_paired, err));
 }
 
 /* --- services -------------------------------------------------------------------- */
@@ -299,5 +299,6 @@ XR_EXPORT enum xr_status
 xr_group_is_registered(struct xr_group *group, const char *key,
 	bool *is_registered, struct xr_error *err)
 {
-	return is_held(group, GUILD_SERVICE, key, is_registered, err);
+	return XR_KEEP_FRAME(is_held(group, GUILD_SERVICE, key, is_registered,
+		err));
 }

@@ -286,7 +286,7 @@ XR_EXPORT enum xr_status
 xr_pool_inqueue_put(struct xr_pool *pool, struct xr_pool_item *item,
 	struct xr_error *err)
 {
-	return put(pool, item->index, err);
+	return XR_KEEP_FRAME(put(pool, item->index, err));
 }
 
 static void

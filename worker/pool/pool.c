@@ -323,6 +323,7 @@ xr_pool_close(struct xr_pool *pool)
 	atomic_store(&pool->stirs, true);
 	pthread_mutex_unlock(&pool->lock);
 	pool_close_queues(pool);
+	KEEP_FRAME;
 }
 
 XR_EXPORT enum xr_status
@@ -411,6 +412,7 @@ xr_pool_free(struct xr_pool *pool)
 		take_end(pool);
 	}
 	release(pool);
+	KEEP_FRAME;
 }
 
 /* At a normal exit. */

@@ -166,7 +166,9 @@ xr_pool_repopulate(struct xr_pool *pool, struct xr_error *err)
 	uint32_t i;
 
 	if (pool->conf.kind == XR_POOL_THREADS && !pool->by_mates)
-		return pool->gang == NULL ? thread_start(pool, err) : XR_OK;
+		return pool->gang == NULL ?
+			XR_KEEP_FRAME(thread_start(pool, err)) :
+			XR_OK;
 	while (is_one && status == XR_OK) {
 		pthread_mutex_lock(&pool->lock);
 		is_one = find_vacancy(pool, &i);

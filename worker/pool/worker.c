@@ -630,7 +630,7 @@ xr_pool_worker(uint32_t ordinal, struct xr_value *arg, void *ctx,
 
 	(void)ctx;
 	if (pool != NULL)
-		return mate_work(pool, ordinal, err);
+		return XR_KEEP_FRAME(mate_work(pool, ordinal, err));
 	w = calloc(1, sizeof(*w));
 	if (w == NULL)
 		return fail(err, XR_E_NOMEM, "out of memory");

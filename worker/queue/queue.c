@@ -162,6 +162,7 @@ xr_queue_close(struct xr_queue *queue)
 		far_close(queue);
 	else
 		hall_finish(queue->hall, HALL_CLOSED);
+	KEEP_FRAME;
 }
 
 XR_EXPORT void
@@ -169,6 +170,7 @@ xr_queue_leave(struct xr_queue *queue, uint32_t roles)
 {
 	if (queue->far != NULL) {
 		far_leave(queue, roles);
+		KEEP_FRAME;
 		return;
 	}
 	if ((roles & XR_QUEUE_WRITER) != 0)
@@ -184,7 +186,7 @@ xr_queue_count(const struct xr_queue *queue)
 	size_t count = 0;
 
 	if (queue->far != NULL)
-		return far_count(queue);
+		return XR_KEEP_FRAME(far_count(queue));
 	for (uint32_t i = 0; i < queue->count; i++)
 		count += lane_count(queue->hall,
 			&queue->hall->lane[queue->first + i]);
@@ -211,6 +213,7 @@ xr_queue_done(struct xr_queue *queue)
 
 	if (queue->far != NULL) {
 		far_done(queue);
+		KEEP_FRAME;
 		return;
 	}
 	pthread_mutex_lock(&h->lock);
@@ -267,7 +270,7 @@ xr_queue_fd(struct xr_queue *queue, int *fd, struct xr_error *err)
 	uint32_t who;
 
 	if (queue->far != NULL)
-		return far_fd(queue, fd, err);
+		return XR_KEEP_FRAME(far_fd(queue, fd, err));
 	status = user_self(h, &who, err);
 	if (status == XR_OK)
 		status = vigil_follow(h, err);

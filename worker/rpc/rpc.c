@@ -235,7 +235,7 @@ XR_EXPORT enum xr_status
 xr_rpc_sync(const struct xr_rpc_call *call, struct xr_value **value,
 	struct xr_error *err)
 {
-	return rpc_sync(call, NULL, value, err);
+	return XR_KEEP_FRAME(rpc_sync(call, NULL, value, err));
 }
 
 XR_EXPORT enum xr_status
@@ -249,5 +249,5 @@ XR_EXPORT enum xr_status
 xr_rpc_remote(const struct xr_rpc_call *call, struct xr_rref **rref,
 	struct xr_error *err)
 {
-	return rpc_remote(call, NULL, rref, err);
+	return XR_KEEP_FRAME(rpc_remote(call, NULL, rref, err));
 }

@@ -42,7 +42,7 @@ xr_worker_self(struct xr_worker *worker, struct xr_error *err)
 		return status;
 	id = agent_self()->id;
 	agent_leave();
-	return find_worker(NULL, id, worker, err);
+	return XR_KEEP_FRAME(find_worker(NULL, id, worker, err));
 }
 
 XR_EXPORT enum xr_status
@@ -50,13 +50,13 @@ xr_worker_find(const char *name, struct xr_worker *worker, struct xr_error *err)
 {
 	if (name == NULL)
 		return fail(err, XR_E_INVAL, "no name");
-	return find_worker(name, 0, worker, err);
+	return XR_KEEP_FRAME(find_worker(name, 0, worker, err));
 }
 
 XR_EXPORT enum xr_status
 xr_worker_find_id(int64_t id, struct xr_worker *worker, struct xr_error *err)
 {
-	return find_worker(NULL, id, worker, err);
+	return XR_KEEP_FRAME(find_worker(NULL, id, worker, err));
 }
 
 XR_EXPORT enum xr_status

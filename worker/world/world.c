@@ -183,6 +183,7 @@ xr_world_free(struct xr_world *world)
 	/* In one of its own functions it is not left; so it stays. */
 	if (atomic_load(&world->is_closed))
 		world_free(world);
+	KEEP_FRAME;
 }
 
 XR_EXPORT struct xr_world *
