@@ -309,6 +309,7 @@ loss()
 # near A B - within 1e-5.
 near()
 {
+	[ -n "$1" ] && [ -n "$2" ] || return 1
 	awk -v a="$1" -v b="$2" 'BEGIN { d = a - b; exit !(d < 1e-5 && d > -1e-5) }'
 }
 
