@@ -630,9 +630,15 @@ left_in_files()
 @test "stop fails if the job does not end in time" {
 	local super
 
-	# The rank stops its supervisor after that has accepted the request.
-	spawn job "$XRUN" --grace 100ms -n 1 sh -c 'trap "kill -STOP $PPID; exit" TERM
-		echo up; while :; do sleep 0.1; done'
+	# The rank stops its supervisor after that has accepted the request, when it
+	# sleeps again.
+	spawn job "$XRUN" --grace 2s -n 1 sh -c 'end() {
+			until grep -q "^State:.S" /proc/$PPID/status; do :; done
+			kill -STOP $PPID
+			exit
+		}
+		trap end TERM
+		sleep 60 & echo up; wait'
 	await_line job.out up 10
 	super=$(supervisor)
 	try "$XRUN" stop
