@@ -72,20 +72,27 @@ ctl_record_others(const struct ctl_record *own)
 }
 
 /* Without a link, only a job with the same XDG_RUNTIME_DIR finds the record. */
-static void
-record_make_link(struct ctl_record *record, const struct ctl_root *root,
-	const char *digits)
+static char *
+record_link_path(const struct ctl_root *root, const char *digits)
 {
 	struct ctl_root state;
+	char *path;
 
 	if (ctl_root_is_common(root) || !ctl_root_open_state(&state))
-		return;
-	record->link = xasprintf("%s/" RECORD_LINK "%s", state.path, digits);
-	if (symlink(root->path, record->link) == -1 && errno != EEXIST) {
-		free(record->link);
-		record->link = NULL;
-	}
+		return NULL;
+	path = xasprintf("%s/" RECORD_LINK "%s", state.path, digits);
 	fd_close(state.dir);
+	return path;
+}
+
+static void
+record_make_link(struct ctl_record *record)
+{
+	char folder[PATH_MAX];
+
+	snprintf(folder, sizeof(folder), "%.*s",
+		(int)(strrchr(record->path, '/') - record->path), record->path);
+	(void)!symlink(folder, record->link);
 }
 
 /* Returns true if @fd is locked and has a name: a sweep removes a file that it finds
@@ -115,31 +122,81 @@ record_create(const char *path)
 	return -1;
 }
 
-int
-ctl_record_make(struct ctl_record *record, const struct ctl_root *root,
-	uint64_t number, struct span text)
+/* Links the file of @fd, which has no name, to @path. */
+static bool
+record_link(int fd, const char *path)
 {
-	char digits[20];
+	char own[32];
+
+	if (linkat(fd, "", AT_FDCWD, path, AT_EMPTY_PATH) == 0)
+		return true; /* old kernels ask for a capability */
+	snprintf(own, sizeof(own), "/proc/self/fd/%d", fd);
+	return linkat(AT_FDCWD, own, AT_FDCWD, path, AT_SYMLINK_FOLLOW) == 0;
+}
+
+static bool
+record_make_unnamed(struct ctl_record *record, int dir, struct span text)
+{
+	record->fd = openat(dir, ".", O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
+	if (record->fd != -1 && flock(record->fd, LOCK_EX) == 0 &&
+		fd_write_all(record->fd, text.at, text.len) == 0)
+		return true;
+	fd_close(record->fd);
+	record->fd = -1;
+	return false;
+}
+
+static bool
+record_make_named(struct ctl_record *record, struct span text)
+{
 	int sys;
 
-	record_digits(number, digits);
-	*record = CTL_RECORD_NONE;
-	record->number = number;
-	record->path = xasprintf("%s/" RECORD_PREFIX "%s", root->path, digits);
 	record->fd = record_create(record->path);
-	if (record->fd != -1 &&
-		fd_write_all(record->fd, text.at, text.len) == 0) {
-		record_make_link(record, root, digits);
-		return 0;
-	}
+	record->is_named = record->fd != -1;
+	if (record->is_named &&
+		fd_write_all(record->fd, text.at, text.len) == 0)
+		return true;
 	sys = errno;
-	if (record->fd != -1)
+	if (record->is_named)
 		unlink(record->path);
 	fd_close(record->fd);
 	ctl_record_free(record);
 	*record = CTL_RECORD_NONE;
 	errno = sys;
-	return -1;
+	return false;
+}
+
+int
+ctl_record_make(struct ctl_record *record, const struct ctl_root *root,
+	uint64_t number, struct span text)
+{
+	char digits[20];
+
+	record_digits(number, digits);
+	*record = CTL_RECORD_NONE;
+	record->number = number;
+	record->path = xasprintf("%s/" RECORD_PREFIX "%s", root->path, digits);
+	record->link = record_link_path(root, digits);
+	return record_make_unnamed(record, root->dir, text) ||
+			record_make_named(record, text) ?
+		0 :
+		-1;
+}
+
+int
+ctl_record_name(struct ctl_record *record, struct span text)
+{
+	if (!record->is_named) {
+		record->is_named = record_link(record->fd, record->path);
+		if (!record->is_named) {
+			fd_close(record->fd);
+			if (!record_make_named(record, text))
+				return -1;
+		}
+	}
+	if (record->link != NULL)
+		record_make_link(record);
+	return 0;
 }
 
 void

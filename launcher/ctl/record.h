@@ -24,6 +24,7 @@
 struct ctl_record {
 	int fd; /* holds the lock; -1: there is no file */
 	uint64_t number;
+	bool is_named;
 	char *path; /* NULL: there is no file */
 	char *link; /* to its folder; NULL: not needed */
 };
@@ -31,13 +32,18 @@ struct ctl_record {
 #define CTL_RECORD_NONE ((struct ctl_record){ .fd = -1 })
 
 /*
- * ctl_record_make() - makes a record in @root, and locks it.
+ * ctl_record_make() - makes a file for a record in @root, and locks it. If the file
+ * system can do that, the file has no name yet and so goes with its last process.
  *
  * @number:  makes its name, unique among all jobs
  * Returns   0; -1 with errno, and no record. ctl_record_free() frees its paths.
  */
 int ctl_record_make(struct ctl_record *record, const struct ctl_root *root,
 	uint64_t number, struct span text);
+
+/* ctl_record_name() - gives the file its name, unless it has it. Returns 0; -1 with errno,
+ * and no record. */
+int ctl_record_name(struct ctl_record *record, struct span text);
 
 /* ctl_record_others() - returns true if any folder has a record of another job. */
 bool ctl_record_others(const struct ctl_record *own);

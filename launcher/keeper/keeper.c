@@ -597,6 +597,7 @@ be_supervisor(struct job *job, keeper_fn *job_fn)
 	prctl(PR_SET_NAME, KEEPER_SUPER_NAME);
 	prctl(PR_SET_PDEATHSIG, SIGCONT); /* stopped or not: it has to know */
 	record_mark(job);
+	record_begin(job);
 	fault(FAULT_SUPER_START, FAULT_ANY);
 	status = job_fn(job);
 	keeper_all_started(job->page);

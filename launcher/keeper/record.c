@@ -137,22 +137,29 @@ record_span(const struct job *job)
 }
 
 static void
+record_warn_none(const struct job *job, int sys)
+{
+	char where[CTL_WHERE_MAX];
+	struct ctl_root root;
+
+	if (job->opt.quiet || !ctl_root_open(&root, false, NULL))
+		return;
+	words_line(
+		"%s: no record of this job could be made: %s: should xrun be killed, nothing ends its processes",
+		ctl_root_where(&root, where), strerror(sys));
+	fd_close(root.dir);
+}
+
+static void
 record_make(struct job *job, const struct ctl_root *root)
 {
 	struct record *r = &job->page->record;
-	char where[CTL_WHERE_MAX];
-	int sys = ENOMEM;
 
-	if (job->record_text != NULL) {
-		if (ctl_record_make(&r->file, root, r->lineage,
-			    record_span(job)) == 0)
-			return;
-		sys = errno;
-	}
-	if (!job->opt.quiet)
-		words_line(
-			"%s: no record of this job could be made: %s: should xrun be killed, nothing ends its processes",
-			ctl_root_where(root, where), strerror(sys));
+	if (job->record_text == NULL)
+		record_warn_none(job, ENOMEM);
+	else if (ctl_record_make(&r->file, root, r->lineage,
+			 record_span(job)) == -1)
+		record_warn_none(job, errno);
 }
 
 enum xr_status
@@ -170,6 +177,16 @@ record_open(struct job *job, const struct ctl_root *root,
 	if (status == XR_OK && root->dir != -1)
 		record_make(job, root);
 	return status;
+}
+
+void
+record_begin(struct job *job)
+{
+	struct ctl_record *file = &job->page->record.file;
+
+	if (file->fd != -1 && !file->is_named &&
+		ctl_record_name(file, record_span(job)) == -1)
+		record_warn_none(job, errno);
 }
 
 void

@@ -27,7 +27,7 @@ struct record {
 };
 
 /*
- * record_open() - makes the record of a job that is about to start, in @root.
+ * record_open() - makes the file for the record of a job that is about to start, in @root.
  *
  * The launcher does this, because the supervisor would take three times as long: the
  * first use of each page of the program is a fault in a new process. A record that cannot
@@ -37,6 +37,10 @@ struct record {
  */
 enum xr_status record_open(struct job *job, const struct ctl_root *root,
 	const struct xr_error *trouble, struct xr_error *err);
+
+/* record_begin() - gives the record its name before the first rank starts. The supervisor
+ * does this, so that a keeper that is killed earlier leaves none. */
+void record_begin(struct job *job);
 
 /* record_search() - notes in the state of @job whether there are records of other jobs.
  * Called by the supervisor while the ranks start. */

@@ -59,6 +59,9 @@ record_make(uint64_t number)
 	cr_assert_eq(ctl_record_make(&record, &root, number,
 			     (struct span){ "{}", 2 }),
 		0);
+	cr_assert_eq(access(record.path, F_OK), record.is_named ? 0 : -1);
+	cr_assert_eq(ctl_record_name(&record, (struct span){ "{}", 2 }), 0);
+	cr_assert(record.is_named);
 	fd_close(root.dir);
 	return record;
 }

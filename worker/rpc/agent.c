@@ -659,19 +659,15 @@ agent_come(void)
 enum xr_status
 agent_timeout(int64_t timeout, int64_t *ns, struct xr_error *err)
 {
-	*ns = timeout;
-	return timeout >= 0 ?
-		XR_OK :
-		timeout_argument(ns, atomic_load(&a.timeout), err);
+	*ns = timeout == XR_TIMEOUT_DEFAULT ? atomic_load(&a.timeout) : timeout;
+	return *ns >= 0 ? XR_OK : timeout_check(timeout, err);
 }
 
 enum xr_status
 agent_timeout_field(int64_t timeout, int64_t *ns, struct xr_error *err)
 {
-	if (timeout != 0)
-		return agent_timeout(timeout, ns, err);
-	*ns = atomic_load_explicit(&a.timeout, memory_order_relaxed);
-	return XR_OK;
+	return agent_timeout(timeout == 0 ? XR_TIMEOUT_DEFAULT : timeout, ns,
+		err);
 }
 
 XR_EXPORT enum xr_status
