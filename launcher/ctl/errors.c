@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* errors.c - see errors.h. */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -37,30 +38,39 @@ errors_is_one(const char *file, const char *name)
 	return strncmp(file, name, len) == 0 && file[len] == '-';
 }
 
-void
+static bool
+errors_remove_one(int dir, const char *name)
+{
+	return unlinkat(dir, name, 0) == 0 ||
+		unlinkat(dir, name, AT_REMOVEDIR) == 0;
+}
+
+bool
 errors_remove(const char *prefix)
 {
 	const char *slash = prefix == NULL ? NULL : strrchr(prefix, '/');
 	struct dents names;
 	const struct dent *d;
+	bool gone = true;
 	char *folder;
 	int dir;
 
 	/* The record may come from another program of the user. */
 	if (slash == NULL ||
 		strncmp(slash + 1, ERRORS_NAME, strlen(ERRORS_NAME)) != 0)
-		return;
+		return true;
 	folder = xasprintf("%.*s", (int)(slash - prefix), prefix);
 	dir = open(folder, ERRORS_FOLDER);
 	free(folder);
 	if (dir == -1)
-		return;
+		return errno == ENOENT;
 	do {
 		dents_read(&names, dir);
 		while ((d = dents_next(&names)) != NULL)
-			if (errors_is_one(d->name, slash + 1) &&
-				unlinkat(dir, d->name, 0) == -1)
-				unlinkat(dir, d->name, AT_REMOVEDIR);
+			gone = (!errors_is_one(d->name, slash + 1) ||
+				       errors_remove_one(dir, d->name)) &&
+				gone;
 	} while (names.len > 0);
 	fd_close(dir);
+	return gone && names.len == 0;
 }

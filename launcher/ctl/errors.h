@@ -11,13 +11,16 @@
 #ifndef LAUNCHER_CTL_ERRORS_H
 #define LAUNCHER_CTL_ERRORS_H
 
+#include <stdbool.h>
+
 struct ctl_root;
 
 /* errors_prefix_new() - returns the absolute path prefix of the files in @root, without
  * the last hyphen. The caller frees it. Returns NULL with errno. */
 char *errors_prefix_new(const struct ctl_root *root);
 
-/* errors_remove() - removes all files with that prefix. NULL is fine. Uses the heap. */
-void errors_remove(const char *prefix);
+/* errors_remove() - removes all files with that prefix. NULL is fine. Returns false if one
+ * of them is still there. Uses the heap. */
+bool errors_remove(const char *prefix);
 
 #endif /* LAUNCHER_CTL_ERRORS_H */

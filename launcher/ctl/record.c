@@ -206,13 +206,18 @@ ctl_record_write(const struct ctl_record *record, struct span text)
 		(void)!pwrite(record->fd, text.at, text.len, 0);
 }
 
-void
+static bool
+record_unlink(const char *path)
+{
+	return path == NULL || unlink(path) == 0 || errno == ENOENT;
+}
+
+bool
 ctl_record_remove(const struct ctl_record *record)
 {
-	if (record->path != NULL)
-		unlink(record->path);
-	if (record->link != NULL)
-		unlink(record->link);
+	bool record_gone = record_unlink(record->path);
+
+	return record_unlink(record->link) && record_gone;
 }
 
 void

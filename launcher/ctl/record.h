@@ -51,8 +51,9 @@ bool ctl_record_others(const struct ctl_record *own);
 /* ctl_record_write() - replaces the text by one that is not shorter. */
 void ctl_record_write(const struct ctl_record *record, struct span text);
 
-/* ctl_record_remove() - removes the file and its link; the lock stays. Uses no heap. */
-void ctl_record_remove(const struct ctl_record *record);
+/* ctl_record_remove() - removes the file and its link; the lock stays. Returns false if
+ * one of them is still there. Uses no heap. */
+bool ctl_record_remove(const struct ctl_record *record);
 
 /* ctl_record_free() - frees the paths; the file and its lock stay. */
 void ctl_record_free(struct ctl_record *record);

@@ -565,7 +565,7 @@ watch_over(struct keeper *k)
 	while (!over)
 		over = actions[wait_for_event(k)](k);
 	own_tty_restore(&k->job->page->own);
-	if (!k->job->page->done) {
+	if (!k->job->page->cleaned) {
 		errors_remove(k->job->errors);
 		record_remove(k->job);
 	}
@@ -614,8 +614,8 @@ be_supervisor(struct job *job, keeper_fn *job_fn)
 		remove_silent(job, status, outcome_of(job).reason);
 		if (!again) {
 			record_note(job, status, outcome_of(job).reason);
-			errors_remove(job->errors);
-			record_remove(job);
+			job->page->cleaned = errors_remove(job->errors) &&
+				record_remove(job);
 			__atomic_store_n(&job->page->done, 1, __ATOMIC_SEQ_CST);
 			timerfd_settime(job->page->overdue, 0, &at_once, NULL);
 		}

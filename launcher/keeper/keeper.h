@@ -47,6 +47,7 @@ struct keeper_page {
 	int32_t kept;    /* it stays all the same */
 	int32_t removed; /* it is gone */
 	int32_t done;    /* the supervisor only exits */
+	int32_t cleaned; /* it has removed error files and record */
 	struct record record;
 	struct own_tty own;
 	struct again again;   /* sup/next.c, and of all attempts */

@@ -228,10 +228,10 @@ record_complete(void *ctx)
 	buf_fini(&text);
 }
 
-void
+bool
 record_remove(const struct job *job)
 {
-	ctl_record_remove(&job->page->record.file);
+	return ctl_record_remove(&job->page->record.file);
 }
 
 void

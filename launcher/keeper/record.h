@@ -54,8 +54,9 @@ void record_mark(const struct job *job);
  * out. For a job that lasts. */
 void record_complete(void *job);
 
-/* record_remove() - the job is over and nothing of it runs. Uses no heap. */
-void record_remove(const struct job *job);
+/* record_remove() - the job is over and nothing of it runs. Returns false if the record is
+ * still there. Uses no heap. */
+bool record_remove(const struct job *job);
 
 /* record_free() - frees the texts of the record. The file stays; see
  * record_remove(). */
