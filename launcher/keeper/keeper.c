@@ -446,27 +446,33 @@ arm(const struct job *job, int seconds)
 	timerfd_settime(job->page->overdue, 0, &in, NULL);
 }
 
-/* The supervisor has done all and only exits. To close the last descriptor of a removed
- * folder frees its blocks; the keeper does so while the kernel frees the memory of the
- * supervisor, instead of after that. */
+/* Returns true if nothing is left to do but to wait for the exit of the supervisor. */
+static bool
+keeper_has_all(const struct keeper *k)
+{
+	const struct keeper_page *page = k->job->page;
+
+	return page->cleaned && page->again.restarts == 0 &&
+		page->ctl.dir == -1 && !page->leaves.on &&
+		k->job->share->left == 0;
+}
+
+/* The supervisor has done all and only exits. The keeper closes their descriptors, of which
+ * there are dozens, while the kernel frees the memory of the supervisor, instead of after
+ * that: it frees the blocks of a removed folder, sockets and pipes. */
 static bool
 keeper_release(struct keeper *k)
 {
-	struct state *st = &k->job->state;
+	const struct keeper_page *page = k->job->page;
+	const int keep[] = { k->signals, k->pidfd, page->overdue, page->keeper,
+		k->job->report_fd };
 
-	if (k->released ||
-		!__atomic_load_n(&k->job->page->done, __ATOMIC_SEQ_CST))
+	if (k->released || !__atomic_load_n(&page->done, __ATOMIC_SEQ_CST))
 		return false;
 	k->released = true;
-	fd_close(k->job->page->record.file.fd);
-	k->job->page->record.file.fd = -1;
-	/* A supervisor that began again has other descriptors. */
-	if (k->job->page->removed && k->job->page->again.restarts == 0) {
-		fd_close(st->attempt_fd);
-		fd_close(st->dir_fd);
-		fd_close(st->lock_fd);
-		st->attempt_fd = st->dir_fd = st->lock_fd = -1;
-	}
+	if (keeper_has_all(k))
+		fd_close_but(STDERR_FILENO + 1, keep,
+			sizeof(keep) / sizeof(keep[0]));
 	return true;
 }
 

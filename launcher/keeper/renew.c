@@ -61,32 +61,18 @@ is_handed_on(const struct keeper_page *page, int fd)
 		fd == page->http || fd == page->record.file.fd;
 }
 
-/* Those of one range, both ends among them. */
-static void
-close_between(unsigned first, unsigned last)
-{
-	if (first > last || syscall(SYS_close_range, first, last, 0) == 0)
-		return;
-	for (unsigned fd = first; fd <= last && fd < TABLE_MOST; fd++)
-		close((int)fd);
-}
-
 /* All from @from on but what is handed on. */
 static void
 close_beyond(const struct keeper_page *page, unsigned from)
 {
 	const int keep[] = { page->ctl.dir, page->next, page->listen,
 		page->http, page->record.file.fd };
-	unsigned next;
 
-	do {
-		next = UINT_MAX;
-		for (unsigned i = 0; i < sizeof(keep) / sizeof(keep[0]); i++)
-			if (keep[i] >= (int)from && (unsigned)keep[i] < next)
-				next = (unsigned)keep[i];
-		close_between(from, next - (next != UINT_MAX));
-		from = next + 1;
-	} while (next != UINT_MAX);
+	if (fd_close_but(from, keep, sizeof(keep) / sizeof(keep[0])))
+		return;
+	for (; from < TABLE_MOST; from++)
+		if (!is_handed_on(page, (int)from))
+			close((int)from);
 }
 
 static int

@@ -12,6 +12,7 @@
 
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 
 #include "base/fd.h"
 #include "base/status.h"
@@ -214,4 +215,23 @@ fd_read_file(const char *path, size_t max, char **text, size_t *len,
 	status = fd_read_text(&file, text, len, err);
 	fd_close(file.fd);
 	return status;
+}
+
+bool
+fd_close_but(unsigned from, const int *keep, unsigned count)
+{
+	unsigned next;
+
+	do {
+		next = UINT_MAX;
+		for (unsigned i = 0; i < count; i++)
+			if (keep[i] >= (int)from && (unsigned)keep[i] < next)
+				next = (unsigned)keep[i];
+		if (from < next &&
+			syscall(SYS_close_range, from,
+				next - (next != UINT_MAX), 0) == -1)
+			return false;
+		from = next + 1;
+	} while (next != UINT_MAX);
+	return true;
 }

@@ -62,6 +62,10 @@ bool fd_reader_gone(int sys);
  */
 void fd_tell(int fd, const void *data, size_t len);
 
+/* fd_close_but() - closes all descriptors from @from on but the @count ones in @keep, where
+ * -1 stands for none. Returns false with errno before Linux 5.9. */
+bool fd_close_but(unsigned from, const int *keep, unsigned count);
+
 /* fd_read_some() - up to @cap bytes until EOF, through EINTR.
  * Returns the count, or -1 with errno. */
 ssize_t fd_read_some(int fd, void *data, size_t cap);

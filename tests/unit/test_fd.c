@@ -449,3 +449,17 @@ Test(fd, nobody_is_told_where_nobody_is)
 	fd_tell(fd[1], "word", 4);
 	fd_tell(-1, "word", 4);
 }
+
+Test(fd, all_but_some_are_closed)
+{
+	int fd[6], keep[] = { -1, 0, 0 };
+
+	for (int i = 0; i < 6; i++)
+		fd[i] = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 500 + 10 * i);
+	keep[1] = fd[4];
+	keep[2] = fd[2];
+	fd_close_but(505, keep, 3);
+	for (int i = 0; i < 6; i++)
+		cr_expect_eq(fcntl(fd[i], F_GETFD) != -1,
+			i == 0 || i == 2 || i == 4, "descriptor %d", fd[i]);
+}
