@@ -245,7 +245,8 @@ await_exit()
 }
 
 # wait_for SECONDS COMMAND... - until COMMAND succeeds; for states of the
-# system that tell nobody when they change, such as /proc.
+# system that tell nobody when they change, such as /proc. Only the messages of the
+# last try are printed.
 wait_for()
 {
 	local end quiet
@@ -253,8 +254,9 @@ wait_for()
 	end=$(($(now_ms) + $1 * 1000))
 	shift
 	exec {quiet}<> <(:)
-	until "$@"; do
+	until "$@" 2>/dev/null; do
 		if [ "$(now_ms)" -ge "$end" ]; then
+			"$@" && break # once more, with its messages
 			echo "wait_for: still false: $*" >&2
 			return 1
 		fi
@@ -529,4 +531,95 @@ assert_has()
 	grep -qE -e "$2" <<<"$1" && return 0
 	printf "no '%s' in:\n%s\n" "$2" "$1" >&2
 	return 1
+}
+
+# refute_has TEXT PATTERN - the extended regular expression fits no line.
+refute_has()
+{
+	local status=0
+
+	grep -qE -e "$2" <<<"$1" || status=$?
+	[ "$status" -ne 1 ] || return 0
+	printf "'%s' in:\n%s\n" "$2" "$1" >&2
+	return 1
+}
+
+# assert_fails COMMAND... - it ends with a status other than 0. A command that is not found
+# or cannot be executed has not failed. bats ignores the status of "! COMMAND", except at the
+# end of a function.
+assert_fails()
+{
+	local status=0
+
+	"$@" || status=$?
+	case $status in
+	0) printf 'it succeeds: %s\n' "$*" >&2 ;;
+	126 | 127) printf 'it does not run (status %s): %s\n' "$status" "$*" >&2 ;;
+	*) return 0 ;;
+	esac
+	return 1
+}
+
+# --- JSON ------------------------------------------------------------------
+
+# json_holds [OPTION]... FILTER [FILE]... - true if each result of the filter of jq(1) is
+# neither false nor null, for all JSON values of the files, or of standard input. False if
+# there is no result, if an input is empty or is not JSON, and if a file is missing; then the
+# reason and the inputs are on standard error. OPTION is -s, --arg NAME VALUE or --argjson
+# NAME VALUE. jq 1.6 -e alone returns 0 for empty input, and judges the last result only.
+json_holds()
+{
+	local options=() filter stdin='' file status=0
+
+	while [[ ${1-} == -* ]]; do
+		case $1 in
+		-s) options+=("$1") && shift ;;
+		--arg | --argjson) options+=("${@:1:3}") && shift 3 ;;
+		*) echo "json_holds: no option: $1" >&2 && return 2 ;;
+		esac
+	done
+	filter=$1
+	shift
+	if [ $# -eq 0 ]; then
+		stdin=$(mktemp "$BATS_TEST_TMPDIR/.json.XXXXXX") || return 2
+		cat >"$stdin"
+		set -- "$stdin"
+	fi
+	json_check "$@" || status=1
+	if [ "$status" -ne 0 ]; then
+		printf 'filter: %s\n' "$filter" >&2
+		for file in "$@"; do
+			printf 'read from %s:\n' "${stdin:+standard input}${file#"$stdin"}" >&2
+			head -c 4000 -- "$file" >&2
+		done
+	fi
+	[ -z "$stdin" ] || rm -f "$stdin"
+	return "$status"
+}
+
+# json_check FILE... - does the work of json_holds, whose $options and $filter it uses.
+json_check()
+{
+	local file results
+
+	for file in "$@"; do
+		if ! grep -qa '[^[:space:]]' -- "$file"; then
+			echo "json_holds: no input" >&2
+			return 1
+		elif grep -qaP '\x00' -- "$file"; then
+			echo "json_holds: a zero byte is not JSON" >&2
+			return 1
+		fi
+	done
+	if ! results=$(jq -c "${options[@]}" "$filter" "$@"); then
+		echo "json_holds: jq failed" >&2
+		return 1
+	elif [ -z "$results" ]; then
+		echo "json_holds: no result" >&2
+		return 1
+	elif grep -qxE 'false|null' <<<"$results"; then
+		printf 'json_holds: false or null among the results: %s\n' \
+			"$(head -c 400 <<<"$results" | paste -sd' ')" >&2
+		return 1
+	fi
 }

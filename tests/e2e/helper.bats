@@ -83,6 +83,115 @@ load helper
 	nothing_left
 }
 
+@test "wait_for prints the messages of the last try only" {
+	run wait_for 1 ls not-there
+	[ "$status" -eq 1 ]
+	assert_eq "$(grep -c 'cannot access' <<<"$output")" 1
+	assert_has "$output" '^wait_for: still false: ls not-there$'
+}
+
+# holds WANT TEXT [ARG]... - json_holds ARG... ends with WANT when TEXT is its input; its
+# messages are in $stderr.
+holds()
+{
+	printf '%b' "$2" >input
+	status=0
+	json_holds "${@:3}" <input >out 2>err || status=$?
+	stderr=$(cat err)
+	[ "$status" -eq "$1" ] || { echo "$*: $status: $stderr" >&2 && return 1; }
+	assert_eq "$(cat out)" ''
+}
+
+@test "json_holds is true if all results are neither false nor null" {
+	need jq
+	holds 0 '{"a":1}' '.a == 1'
+	assert_eq "$stderr" ''
+	holds 0 '0' .
+	holds 0 '{"a":1}\n{"a":2}\n' '.a > 0'
+	holds 0 '1\n2\n' -s '. == [1, 2]'
+	holds 0 '"x y"' --arg want 'x y' '. == $want'
+	holds 0 '3' --argjson want 3 --arg more x '. == $want and $more == "x"'
+	echo '[1]' >one
+	echo '[1, 2]' >two
+	json_holds '.[0] == 1' one two
+	# It leaves no file.
+	assert_eq "$(ls -A)" "$(printf '%s\n' config err home input one out run state two)"
+}
+
+@test "json_holds is false for each value that is false or null, not the last only" {
+	need jq
+	holds 1 'false' .
+	holds 1 'null' .
+	holds 1 '{"a":2}\n{"a":1}\n' '.a == 1'
+	holds 1 '{"a":1}\n{"a":2}\n' '.a == 1'
+	assert_has "$stderr" '^json_holds: false or null among the results: true false$'
+	assert_has "$stderr" '^filter: \.a == 1$'
+	assert_has "$stderr" '^read from standard input:$'
+	assert_has "$stderr" '^\{"a":2\}$'
+	holds 1 '{"a":1}' '.b, .a'
+}
+
+@test "json_holds is false without input, without a result and for what is not JSON" {
+	need jq
+	holds 1 '' .
+	assert_has "$stderr" '^json_holds: no input$'
+	holds 1 '' -s '. == []'
+	holds 1 ' \n' true
+	holds 1 '1' 'select(. == 2)'
+	assert_has "$stderr" '^json_holds: no result$'
+	holds 1 '{"a":' .
+	assert_has "$stderr" '^json_holds: jq failed$'
+	assert_has "$stderr" '^\{"a":$'
+	holds 1 '1\n{' .
+	holds 1 '1\n\0' .
+	assert_has "$stderr" '^json_holds: a zero byte is not JSON$'
+	holds 1 '1' '. =='
+	echo 1 >one
+	: >none
+	run json_holds . one none
+	[ "$status" -eq 1 ]
+	assert_has "$output" '^read from none:$'
+	run json_holds . not-there
+	[ "$status" -eq 1 ]
+	holds 2 '1' -e .
+	holds 2 '1' -n true
+}
+
+@test "json_holds in a condition and in a pipe does not hide a failure" {
+	need jq
+	if : | json_holds true 2>/dev/null; then
+		return 1
+	fi
+	run bash -c 'source "$1/helper.bash"; set -e; json_holds . <<<null; echo more' - \
+		"$BATS_TEST_DIRNAME"
+	[ "$status" -eq 1 ]
+	assert_has "$output" 'among the results: null$'
+	refute_has "$output" '^more$'
+}
+
+@test "refute_has fails if a line fits, and if the pattern is none" {
+	refute_has $'one\ntwo' '^three$'
+	refute_has '' .
+	run refute_has $'one\ntwo' '^two$'
+	[ "$status" -eq 1 ]
+	assert_has "$output" "^'\\^two\\\$' in:$"
+	run refute_has one '('
+	[ "$status" -eq 1 ]
+}
+
+@test "assert_fails fails if the command succeeds, and if it does not run" {
+	assert_fails false
+	assert_fails grep -q x /dev/null
+	run assert_fails true
+	[ "$status" -eq 1 ]
+	assert_has "$output" '^it succeeds: true$'
+	run assert_fails no-such-command
+	[ "$status" -eq 1 ]
+	assert_has "$output" '^it does not run \(status 127\): no-such-command$'
+	run assert_fails /
+	[ "$status" -eq 1 ]
+}
+
 @test "golden tells a difference and hides what may differ" {
 	local here=$BATS_TEST_TMPDIR
 
@@ -101,8 +210,9 @@ load helper
 }
 
 @test "pty: Ctrl-C is typed when the text was seen, and the status comes back" {
+	# A signal just before read(2) does not interrupt it: bash runs the trap when it returns.
 	run in_pty -w ready -s '\003' -w 'got it' -- bash -c \
-		'trap "echo got it; exit 9" INT; echo ready; while :; do read -r _; done'
+		'trap "echo got it; exit 9" INT; echo ready; while :; do read -r -t 0.1 _; done'
 	[ "$status" -eq 9 ]
 }
 
