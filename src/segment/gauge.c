@@ -144,7 +144,7 @@ read_tasks(int fd, const struct gauge_row *row, int64_t now, struct hands *h)
 			if (phase != GAUGE_TASK_RUNNING)
 				continue;
 			h->running++;
-			if (place < row->parts)
+			if (place < row->parts && since[place] > 0)
 				h->ns = plus(h->ns, minus(now, since[place]));
 		}
 	}

@@ -157,6 +157,23 @@ ledger(void)
 	return memory(words, 7 * 8);
 }
 
+/* The time is written, and read, before the task. */
+Test(gauge, a_task_whose_worker_had_no_time_yet_adds_none)
+{
+	struct segment_gauges *g = create();
+	struct gauge_row *row = row_of(g, 3, GAUGE_PROCESSES);
+	uint64_t words[7 * 8] = { 0 };
+	struct gauges_view view;
+
+	words[3 * 8] = UINT64_C(2) << 61 | 1 << 20;
+	refer(row, memory(words, 7 * 8));
+	atomic_store(&row->busy, 500);
+	atomic_store(&row->open, 1);
+	view = read_all();
+	cr_expect_eq(view.row[0].running, 1);
+	cr_expect_eq(view.row[0].busy, 500);
+}
+
 Test(gauge, what_workers_have_in_hand_is_seen_in_the_pools_memory)
 {
 	struct segment_gauges *g = create();
