@@ -140,7 +140,7 @@ blames()
 		assert_has "$stderr" ' \(pid [0-9]+, core: none, ulimit -c is 0\)$'
 		assert_has "$stderr" "^  \| after $after\$"
 		assert_has "$stderr" '^  ranks 0, 1, 3 were stopped by xrun \(TERM, '
-		jq -e --argjson after "$after" '.rank[2].signal == "SIGSEGV" and
+		json_holds --argjson after "$after" '.rank[2].signal == "SIGSEGV" and
 			.rank[2].seconds >= $after / 1000 and
 			.rank[2].seconds < $after / 1000 + 5' report
 	done
@@ -232,11 +232,11 @@ blames()
 	need jq
 	job -n 3 --report report sh -c 'echo out; echo error >&2'
 	assert_eq "$status" 0
-	jq -e '.v == 1 and .exit == 0 and .reason == "ok" and .ranks == 3 and
+	json_holds '.v == 1 and .exit == 0 and .reason == "ok" and .ranks == 3 and
 		.failed == 0 and .left_behind == 0 and .bytes == 30 and
 		has("culprit") == false and .argv[0] == "sh" and
-		.start < .end and (.rank | length) == 3' report
-	jq -e '[.rank[] | .exit == 0 and .stopped == false and .death > 0 and
+		(.start | length) > 0 and .start < .end and (.rank | length) == 3' report
+	json_holds '[.rank[] | .exit == 0 and .stopped == false and .death > 0 and
 		.stdout_bytes == 4 and .stderr_bytes == 6 and .pid > 0 and
 		.device == "cpu" and .seconds > 0 and .rss_peak_bytes > 0] | all' \
 		report
@@ -247,11 +247,11 @@ blames()
 	need jq
 	job -n 3 --report report "$PROG/die" --rank 1 --signal SEGV
 	assert_eq "$(jq .exit report)" "$status"
-	jq -e '.exit == 139 and .reason == "failure" and .culprit == 1 and
+	json_holds '.exit == 139 and .reason == "failure" and .culprit == 1 and
 		.failed == 1' report
-	jq -e '.rank[1] | .exit == 139 and .signal == "SIGSEGV" and
+	json_holds '.rank[1] | .exit == 139 and .signal == "SIGSEGV" and
 		.stopped == false and .death == 1' report
-	jq -e '.rank[0] | .exit == 143 and .signal == "SIGTERM" and .stopped' report
+	json_holds '.rank[0] | .exit == 143 and .signal == "SIGTERM" and .stopped' report
 }
 
 @test "--report of a program that cannot be run" {
@@ -263,7 +263,7 @@ blames()
 	exec {writer}>&-
 	assert_eq "$status" 126
 	assert_eq "$(jq .exit report)" 126
-	jq -e '.rank[0] | .step == "exec" and .error == "Text file busy"' report
+	json_holds '.rank[0] | .step == "exec" and .error == "Text file busy"' report
 }
 
 @test "--events: every start, end and stop, in order" {
@@ -275,10 +275,10 @@ blames()
 	assert_eq "$(jq -rs 'map(.event) | .[0], .[-1]' events | paste -sd' ')" \
 		'job.start job.end'
 	assert_eq "$(jq -s 'map(select(.event == "rank.exit")) | length' events)" 3
-	jq -es 'map(select(.event == "rank.exit" and .rank == 1))[0] |
+	json_holds -s 'map(select(.event == "rank.exit" and .rank == 1))[0] |
 		.exit == 5 and .stopped == false' events
-	jq -es 'map(select(.event == "job.stop"))[0].reason == "failure"' events
-	jq -es '.[-1] | .exit == 5 and .reason == "failure" and .culprit == 1' events
+	json_holds -s 'map(select(.event == "job.stop"))[0].reason == "failure"' events
+	json_holds -s '.[-1] | .exit == 5 and .reason == "failure" and .culprit == 1' events
 	job --events events true
 	assert_eq "$(grep -c '"job.end"' events)" 2
 }
@@ -288,8 +288,8 @@ blames()
 	job --report report --events events -n 1 "$PROG/argshow" \
 		$'\xff"\\\n' '$(x)' ''
 	assert_eq "$status" 0
-	jq -e '.argv | length == 4' report
-	jq -es '.[0].argv | length == 4' events
+	json_holds '.argv | length == 4' report
+	json_holds -s '.[0].argv | length == 4' events
 }
 
 @test "--events: two jobs may append to one file, and no line is lost" {
@@ -350,7 +350,7 @@ blames()
 	status=0
 	wait "$launched" || status=$?
 	assert_eq "$status" 125
-	jq -e '.exit == 125 and .reason == "refused" and (.error | length) > 0' \
+	json_holds '.exit == 125 and .reason == "refused" and (.error | length) > 0' \
 		report
 }
 

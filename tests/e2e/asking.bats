@@ -109,13 +109,15 @@ removed()
 @test "--dry-run --json is the same for a program" {
 	need jq
 	job --dry-run --json -n 3 "$PROG/argshow" $'\xff' ''
-	jq -e '.v == 1 and .size == 3 and .why == "given" and
+	assert_eq "$status: $stderr" '0: '
+	json_holds '.v == 1 and .size == 3 and .why == "given" and
 		.platform == "cpu" and (.argv | length) == 3 and
 		[.ranks[].rank] == [0, 1, 2] and .ranks[2].device == "cpu"' \
 		<<<"$output"
 	XRT_LOCAL_WORKER=w:1 XRT_SHARD_WORLD_SIZE=2 TPU_NUM_DEVICES=4 \
 		job --dry-run --json true
-	jq -e '.why == "worker list" and .size == 8 and
+	assert_eq "$status: $stderr" '0: '
+	json_holds '.why == "worker list" and .size == 8 and
 		[.ranks[].rank] == [4, 5, 6, 7] and .ranks[0].node == 1' <<<"$output"
 }
 

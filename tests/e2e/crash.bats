@@ -77,7 +77,7 @@ dies()
 	need jq
 	job --job one -n 1 "$PROG/member" report crash segv
 	file=$XDG_STATE_HOME/xrun/one/0/rank-0000.error.json
-	jq -e '.message.message == "SIGSEGV: nothing is at address 0x10" and
+	json_holds '.message.message == "SIGSEGV: nothing is at address 0x10" and
 		(.message.extraInfo | .signal == "SIGSEGV" and .pid == .thread and
 			(.timestamp | tonumber > 1000000000) and
 			(.backtrace | length >= 2 and (.[0] | startswith("crash+"))))' "$file"

@@ -32,7 +32,7 @@ gone()
 ended()
 {
 	wait_for 20 gone "$(pid_of "$1")"
-	jq -e 'has("exit")' "$(folder "$1")/job.json" >/dev/null
+	json_holds 'has("exit")' "$(folder "$1")/job.json"
 }
 
 exit_of()
@@ -54,7 +54,7 @@ exit_of()
 	assert_eq "$end" 1
 	assert_eq "$(xruns | wc -l)" 2
 	[[ $id =~ ^[a-z0-9]{4}$ ]]
-	jq -e '.ranks == 2 and (has("exit") | not)' "$(folder "$id")/job.json"
+	json_holds '.ranks == 2 and (has("exit") | not)' "$(folder "$id")/job.json"
 	await_line "$(folder "$id")/0/rank-0001/stdout" 'out 1' 10
 	# A byte each: a shell reads byte by byte, and the other one between.
 	printf '\n\n' >&"$go"
@@ -244,7 +244,7 @@ none_runs()
 	kill -KILL "$(pid_of "$id")"
 	wait_for 10 none_runs
 	assert_has "$(words "$id")" 'the process that was started as xrun was killed'
-	jq -e '.exit == 125' "$(folder "$id")/job.json"
+	json_holds '.exit == 125' "$(folder "$id")/job.json"
 }
 
 @test "-d: what needs whoever called it is refused" {
@@ -262,7 +262,7 @@ none_runs()
 	assert_has "$stderr" '^xrun: XRUN_DETACH: '
 	assert_eq "$(ls "$XDG_STATE_HOME")" ''
 	job -d --report run.json ./no-such-program
-	jq -e '.reason == "refused" and .exit == 127' run.json
+	json_holds '.reason == "refused" and .exit == 127' run.json
 	job -d --dry-run true
 	assert_eq "$status" 0
 	assert_has "$output" 'nothing was started'
@@ -274,7 +274,7 @@ none_runs()
 	id=$("$XRUN" -d --report r.json --events e.jsonl --log-dir logs --pty \
 		--stdin none --show all -n 2 sh -c 'tty; read -r x || echo end')
 	wait_for 10 none_runs
-	jq -e ".job == \"$id\" and .exit == 0" r.json
+	json_holds --arg id "$id" '.job == $id and .exit == 0' r.json
 	assert_eq "$(jq -r 'select(.event == "job.start") | .job' e.jsonl)" "$id"
 	assert_eq "$(sed 1d logs/0/rank-0001/stdout)" end
 	assert_eq "$(cat logs/0/xrun.log)" ''

@@ -86,9 +86,9 @@ load helper
 	assert_eq "$status" 0
 	assert_eq "$stderr" ''
 	assert_eq "$(grep -c '5$' <<<"$output")" 2
-	jq -e '[.rank[].seconds | . >= 0.5 and . < 10] | all' report
+	json_holds '.rank | length == 2 and all(.seconds >= 0.5 and .seconds < 10)' report
 	# The stamps alone are wild.
-	jq -e '(.end[0:10]) != (now | todate)[0:10]' report
+	json_holds '.end[0:10] | test("^[0-9-]{10}$") and . != (now | todate)[0:10]' report
 	LD_PRELOAD=$PWD/jump.so try "$TWIN" -n 2 --timeout 500ms --grace 300ms \
 		"$PROG/deaf"
 	assert_eq "$status" 124

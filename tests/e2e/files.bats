@@ -70,7 +70,7 @@ modes()
 	assert_eq "$(jq -r .boot "$dir/job.json")" \
 		"$(cat /proc/sys/kernel/random/boot_id)"
 	# One object a line, numbered, in the order of time.
-	jq -es 'map(.seq) == [range(length)] and (map(.mono_ns) | . == sort)' \
+	json_holds -s 'map(.seq) == [range(length)] and (map(.mono_ns) | . == sort)' \
 		"$dir/events.jsonl"
 	assert_eq "$(jq -r .event "$dir/events.jsonl" | sed -n '1p;$p' | paste -sd' ')" \
 		'job.start job.end'

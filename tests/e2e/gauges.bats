@@ -19,11 +19,9 @@ rests()
 	wait_for 30 is_ready
 }
 
-# Of no input at all jq says nothing, and 0.
 is_ready()
 {
-	"$XRUN" ps --json told 2>/dev/null |
-		jq -es '.[0].rank[0].ready == true' >/dev/null
+	"$XRUN" ps --json told | json_holds '.rank[0].ready == true'
 }
 
 # ends - it is stopped, and left no process.
@@ -77,7 +75,7 @@ metric()
 			[.name, .kind, .workers, .done, .failed, .timed, .waiting, .running]'
 		says 19 '[.pools[0].times[].tasks] | add'
 		says false 'has("queues")' # those of the pool are its own
-		says true '.pools[0] | .p50 <= .p99'
+		says true '.pools[0] | .p50 > 0 and .p50 <= .p99'
 		says true '.pools[0] | .task_seconds > 0.02'
 		says true '.pools[0] | .task_seconds == .busy_seconds'
 		says true '.pools[0] | .worker_seconds > .busy_seconds'
@@ -121,15 +119,15 @@ metric()
 
 	for kind in processes threads; do
 		rests traced "$kind"
-		jq -e '[.traceEvents[] | select(.ph == "X")] | length == 19 and
+		json_holds '[.traceEvents[] | select(.ph == "X")] | length == 19 and
 			all(.name == "pool#work: nap" and .dur >= 0) and
 			([.[].tid] | unique | length) <= 3 and
 			([.[] | select(.dur >= 1000)] | length) >= 14' trace
 		# Nobody does two things at a time.
-		jq -e '[.traceEvents[] | select(.ph == "X")] | group_by(.tid) |
+		json_holds '[.traceEvents[] | select(.ph == "X")] | group_by(.tid) |
 			all(sort_by(.ts) | [., .[1:]] | transpose | all(.[1] == null or
 				.[0].ts + .[0].dur <= .[1].ts + 2))' trace
-		jq -e '[.traceEvents[] | select(.ph == "C")] | length == 19 and
+		json_holds '[.traceEvents[] | select(.ph == "C")] | length == 19 and
 			all(.name == "pool#work" and .args.open >= 0) and
 			(map(.args.open) | max) >= 2' trace
 		ends
@@ -155,12 +153,12 @@ metric()
 
 @test "a profile has how many items were in a queue, of whatever goes through it" {
 	rests moved
-	jq -e '[.traceEvents[] | select(.ph == "C" and .name == "queue#queue")] |
+	json_holds '[.traceEvents[] | select(.ph == "C" and .name == "queue#queue")] |
 		sort_by(.ts) | .[0].args.items == 6 and .[-1].args.items == 2' trace
-	jq -e '[.traceEvents[] | select(.ph == "C" and .name == "queue#queue-2")] |
-		length > 10 and length < 300000 and all(.args.items <= 1) and
+	json_holds '[.traceEvents[] | select(.ph == "C" and .name == "queue#queue-2")] |
+		length > 10 and length < 300000 and all(.args.items | . == 0 or . == 1) and
 		.[-1].args.items == 0' trace
-	jq -e '[.traceEvents[] | select(.ph == "X")] | length == 0' trace
+	json_holds '[.traceEvents[] | select(.ph == "X")] | length == 0' trace
 	ends
 }
 
@@ -312,7 +310,7 @@ switches()
 
 is_plain()
 {
-	"$XRUN" ps --json plain 2>/dev/null | jq -es '.[0].rank | length == 1 and
+	"$XRUN" ps --json plain | json_holds '.rank | length == 1 and
 		all(.state == "running" and (has("pools") or has("queues") or
-			has("unlisted") | not))' >/dev/null
+			has("unlisted") | not))'
 }

@@ -21,7 +21,7 @@ up()
 # rank_has RANK JQ - does `ps --json` say so of the rank?
 rank_has()
 {
-	"$XRUN" ps --json "$id" | jq -es ".[0] | select(.) | .rank[$1] | $2" >/dev/null
+	"$XRUN" ps --json "$id" | json_holds ".rank[$1] | $2"
 }
 
 down()

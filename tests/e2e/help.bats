@@ -133,7 +133,10 @@ said()
 	assert_has "$output" '^inherited +HOME='
 	[ ! -e ran ]
 	run -0 --separate-stderr "$XRUN" -n 4 --show-env=3 --json true
-	jq -e . <<<"$output" >/dev/null
+	json_holds '.v == 1 and .rank == 3 and (.variables |
+		any(. == {"name": "XRUN_RANK", "value": "3", "source": "xrun"}) and
+		any(. == {"name": "WORLD_SIZE", "value": "4", "source": "profile torch"}) and
+		any(.name == "HOME" and .source == "inherited"))' <<<"$output"
 }
 
 # What differs between any two jobs.

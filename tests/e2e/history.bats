@@ -116,7 +116,7 @@ newest()
 	"$XRUN" --no-logs echo "$(printf 'x%.0s' {1..5000})" >out
 	[ -e "$XDG_STATE_HOME/xrun/.history.1" ]
 	assert_eq "$(wc -l <"$XDG_STATE_HOME/xrun/.history")" 1
-	jq -e '.exit == 0 and .argv == ["echo", "..."]' \
+	json_holds '.exit == 0 and .argv == ["echo", "..."]' \
 		"$XDG_STATE_HOME/xrun/.history"
 	assert_eq "$("$XRUN" ps -aq | wc -l)" 2
 }

@@ -19,8 +19,7 @@ up()
 # answers - the job says where it does, and the process is there.
 answers()
 {
-	"$XRUN" ps --json web >ps.json 2>/dev/null &&
-		jq -es '.[0] | select(.) | has("http")' ps.json >/dev/null && find_aide
+	"$XRUN" ps --json web >ps.json && json_holds 'has("http")' ps.json && find_aide
 }
 
 # find_aide - who answers is $aide.

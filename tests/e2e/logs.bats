@@ -233,7 +233,7 @@ folder()
 	local id
 
 	id=$("$XRUN" -d -n 2 sh -c 'echo out; exit 3')
-	wait_for 10 jq -e 'has("exit")' "$XDG_STATE_HOME/xrun/$id/job.json"
+	wait_for 10 json_holds 'has("exit")' "$XDG_STATE_HOME/xrun/$id/job.json"
 	[ -s "$XDG_STATE_HOME/xrun/$id/0/xrun.log" ]
 	listed "$id"
 	assert_has "$output" '^\[[01]\] out$'

@@ -13,14 +13,14 @@ load helper
 		assert_eq "$status" 0
 		assert_eq "$(cat "$XDG_STATE_HOME/xrun/train/$i/rank-0001/stdout")" \
 			"train $i"
-		jq -e ".job == \"train\" and .attempt == $i and .exit == 0" \
+		json_holds --argjson i "$i" '.job == "train" and .attempt == $i and .exit == 0' \
 			"$XDG_STATE_HOME/xrun/train/job.json"
 	done
 	assert_eq "$(readlink "$XDG_STATE_HOME/xrun/latest")" train
 	assert_eq "$(jq -c 'select(.event == "job.start") | .attempt' \
 		"$XDG_STATE_HOME/xrun/train/events.jsonl" | xargs)" '0 1 2'
 	# What the attempts before wrote is room that is taken, too.
-	jq -e '.bytes == 16 and .bytes_before == 32' \
+	json_holds '.bytes == 16 and .bytes_before == 32' \
 		"$XDG_STATE_HOME/xrun/train/job.json"
 }
 
@@ -69,7 +69,7 @@ refused()
 	job --job quiet echo out
 	job --job quiet -n 2 false
 	assert_eq "$status" 1
-	jq -e '.attempt == 1 and .exit == 1' "$XDG_STATE_HOME/xrun/quiet/job.json"
+	json_holds '.attempt == 1 and .exit == 1' "$XDG_STATE_HOME/xrun/quiet/job.json"
 	job --job quiet ./no-such-program
 	[ ! -e "$XDG_STATE_HOME/xrun/quiet/2" ]
 }

@@ -118,11 +118,11 @@ all_wait()
 	done
 	for file in report "$XDG_STATE_HOME"/xrun/latest/job.json; do
 		iconv -f UTF-8 -t UTF-8 "$file" >/dev/null
-		jq -e '.argv | length == 4' "$file"
+		json_holds '.argv | length == 4' "$file"
 	done
 	for file in events "$XDG_STATE_HOME"/xrun/latest/events.jsonl; do
 		iconv -f UTF-8 -t UTF-8 "$file" >/dev/null
-		jq -es '.[-1].event == "job.end"' "$file"
+		json_holds -s '.[-1].event == "job.end"' "$file"
 	done
 }
 

@@ -48,7 +48,7 @@ said()
 	assert_eq "$(cat err)" ''
 	wait_for 10 test -s logs/0/rank-0000/stdout
 	assert_eq "$(cat logs/0/rank-0000/stdout)" end
-	wait_for 10 jq -e .exit logs/job.json
+	wait_for 10 json_holds '.exit == 0' logs/job.json
 }
 
 @test "a file of settings is named with line and column" {

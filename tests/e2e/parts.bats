@@ -131,7 +131,7 @@ load helper
 	assert_has "$output" "^part     1, rank 2, in $PWD/there\$"
 	assert_has "$output" '^agent    none \(--buffer full\)$'
 	job --dry-run --json -n 2 echo a : --chdir there echo b
-	jq -e --arg dir "$PWD/there" '[.ranks[].part] == [0, 0, 1] and
+	json_holds --arg dir "$PWD/there" '[.ranks[].part] == [0, 0, 1] and
 		.parts[1] == {program: .parts[0].program, argv: ["echo", "b"],
 			preload: .parts[0].preload, first: 2, ranks: 1, cwd: $dir}' \
 		<<<"$output"
@@ -140,15 +140,15 @@ load helper
 	assert_has "$output" '^xrun +XRUN_PART=1$'
 	job --report report --events events -n 2 echo a : --chdir there echo b
 	assert_eq "$status" 0
-	jq -e --arg here "$PWD" '.ranks == 3 and .cwd == $here and
+	json_holds --arg here "$PWD" '.ranks == 3 and .cwd == $here and
 		.argv == ["echo", "a", ":", "echo", "b"] and
 		.parts == [{first: 0, ranks: 2, argv: ["echo", "a"]},
 			{first: 2, ranks: 1, argv: ["echo", "b"],
 				cwd: ($here + "/there")}] and
 		[.rank[].part] == [0, 0, 1]' report
-	jq -es '.[0].event == "job.start" and (.[0].parts | length) == 2' events
+	json_holds -s '.[0].event == "job.start" and (.[0].parts | length) == 2' events
 	job --report report --chdir there true
-	jq -e --arg dir "$PWD/there" '.cwd == $dir and (has("parts") | not)' \
+	json_holds --arg dir "$PWD/there" '.cwd == $dir and (has("parts") | not)' \
 		report
 }
 
@@ -240,7 +240,7 @@ load helper
 	dir=$(echo "$XDG_STATE_HOME"/xrun/????)
 	[ -s "$dir/0/rank-0000.error.json" ]
 	[ -s "$dir/lock" ]
-	jq -e '.exit == 0 and .end != null and .reason != null' "$dir/job.json"
+	json_holds '.exit == 0 and .end != null and .reason != null' "$dir/job.json"
 }
 
 @test "a thousand programs are started" {

@@ -38,7 +38,7 @@ out()
 	assert_eq "$(out 0 | od -c)" "$(printf 'one\ntwo\nthree\r\n' | od -c)"
 	assert_eq "$(out 1 | od -c)" "$(printf 'one\ntwo\nthree\r\n' | od -c)"
 	[ -z "$(find "$XDG_STATE_HOME" -name stderr)" ]
-	jq -e '.rank[0].stdout_bytes == 15 and .rank[0].stderr_bytes == 0' \
+	json_holds '.rank[0].stdout_bytes == 15 and .rank[0].stderr_bytes == 0' \
 		"$XDG_STATE_HOME"/xrun/latest/job.json
 }
 

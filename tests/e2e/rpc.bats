@@ -84,7 +84,7 @@ echoes()
 # rank_is RANK JQ - does `ps --json` say so of the rank?
 rank_is()
 {
-	"$XRUN" ps --json calls | jq -es ".[0] | select(.) | .rank[$1] | $2" >/dev/null
+	"$XRUN" ps --json calls | json_holds ".rank[$1] | $2"
 }
 
 @test "over shared memory: a rank that is killed is named by who waits for it" {

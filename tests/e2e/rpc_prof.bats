@@ -38,18 +38,18 @@ counts()
 
 is_ready()
 {
-	"$XRUN" ps --json counts 2>/dev/null | jq -es '.[0] | select(.) | .rank[0].ready' >/dev/null
+	"$XRUN" ps --json counts | json_holds '.rank[0].ready'
 }
 
 # are - do the ranks of the object on standard input say so?
 are()
 {
-	jq -e "[.rank[].rpc] | (.[0].calls == 1000 and .[0].errors == 2 and
+	json_holds '[.rank[].rpc] | (.[0].calls == 1000 and .[0].errors == 2 and
 		.[0].timeouts == 0 and .[1].served == 1000 and
 		.[0].bytes_out >= 8000 and .[0].bytes_out == .[1].bytes_in and
 		.[1].bytes_out == .[0].bytes_in and
 		([.[0].latency[].calls] | add) == 1000 and
-		.[0].p50 <= .[0].p99 and .[0].seconds > 0)" >/dev/null
+		.[0].p50 > 0 and .[0].p50 <= .[0].p99 and .[0].seconds > 0)'
 }
 
 # A call is counted as served behind its answer.
@@ -109,8 +109,8 @@ told()
 
 is_plain()
 {
-	"$XRUN" ps --json plain 2>/dev/null | jq -es '.[0] | select(.) | .rank | length == 2 and
-		all(.state == "running" and has("rpc") == false)' >/dev/null
+	"$XRUN" ps --json plain | json_holds '.rank | length == 2 and
+		all(.state == "running" and has("rpc") == false)'
 }
 
 @test "whom others were calling when it was killed is the culprit, and none of them" {
@@ -138,12 +138,12 @@ is_plain()
 @test "AC-P4 a trace is JSON, and has both sides of each call" {
 	need jq
 	tries record 3
-	jq -e '.traceEvents | map(select(.ph == "X")) | length == 17 and
+	json_holds '.traceEvents | map(select(.ph == "X")) | length == 17 and
 		all(.ts > 0 and .dur >= 0 and (.name | length) > 0) and
 		(map(.pid) | unique == [0, 1, 2]) and
 		any(.name == "rpc_sync#hop(worker0 -> worker1)" and .pid == 0) and
 		any(.name == "rpc_sync#hop(worker0 -> worker1)#remote_op: hop" and .pid == 1)' trace
-	jq -e '[.traceEvents[] | select(.ph == "M") | .args.name] |
+	json_holds '[.traceEvents[] | select(.ph == "M") | .args.name] |
 		. == ["worker 0", "worker 1", "worker 2"]' trace
 }
 

@@ -404,9 +404,9 @@ for line in sys.stdin:
 		tail -n 1 | jq .status >now.json
 	fits status now.json
 	"$XRUN" ps --json -a >all.json
-	jq -e 'length == 2' all.json
+	json_holds 'length == 2' all.json
 	"$XRUN" ps --json runs >one.json
-	jq -e '.rank[1].progress.metrics.a == 1.5 and .rank[1].processes == 1' one.json
+	json_holds '.rank[1].progress.metrics.a == 1.5 and .rank[1].processes == 1' one.json
 	"$XRUN" stop
 	wait "$pid" || true
 	"$XRUN" ps --json runs >ended.json
@@ -418,6 +418,6 @@ for line in sys.stdin:
 
 told()
 {
-	"$XRUN" ps --json runs | jq -es '.[0] | select(.) | .rank[1].progress.step == 1 and
+	"$XRUN" ps --json runs | json_holds '.rank[1].progress.step == 1 and
 		.rank[0].state == "done"'
 }

@@ -15,7 +15,7 @@ up()
 # rank_has RANK JQ - does `ps --json` say so of the rank?
 rank_has()
 {
-	"$XRUN" ps --json "$id" | jq -es ".[0] | select(.) | .rank[$1] | $2" >/dev/null
+	"$XRUN" ps --json "$id" | json_holds ".rank[$1] | $2"
 }
 
 down()
@@ -49,7 +49,8 @@ down()
 	need jq
 	up -n 1 "$PROG/member" beat 1000 say on rest
 	await_line one.out '^on$' 5
-	rank_has 0 '.progress.seconds_ago < 60 and .progress.step == null'
+	rank_has 0 '.progress | has("seconds_ago") and .seconds_ago >= 0 and
+		.seconds_ago < 60 and (has("step") | not)'
 	down
 }
 
@@ -129,8 +130,8 @@ down()
 	[[ ! $(cat one.out) =~ shorter|longer ]]
 	for _ in 1 2 3; do
 		"$XRUN" ps --json "$id" |
-			jq -e '.rank | length == 4 and all(.progress.seconds_ago == null or
-				.progress.seconds_ago >= 0)' >/dev/null
+			json_holds '.rank | length == 4 and all(.progress.seconds_ago == null or
+				.progress.seconds_ago >= 0)'
 		"$XRUN" ps "$id" >/dev/null
 	done
 	down

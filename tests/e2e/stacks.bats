@@ -101,7 +101,7 @@ stacks()
 	assert_has "$output" '^  wait_for_the_lock  stand$'
 	assert_has "$output" '^  in the kernel: futex$'
 	try "$XRUN" stacks --json
-	jq -e '.job == "stands" and .group[0].ranks == "2" and .group[0].main and
+	json_holds '.job == "stands" and .group[0].ranks == "2" and .group[0].main and
 		(.group[0].stack | endswith("pthread_mutex_lock")) and
 		(.rank | length == 4) and (.rank[2].process[0] |
 			.by == "eu-stack" and .depth == 0 and
@@ -120,7 +120,7 @@ stacks()
 	assert_has "$output" '^rank 1: ended$'
 	[[ $output != *' sh '* ]]
 	try "$XRUN" stacks --json
-	jq -e '.rank[1].ended and .rank[0].process[0].depth == 1' <<<"$output"
+	json_holds '.rank[1].ended and .rank[0].process[0].depth == 1' <<<"$output"
 	try "$XRUN" stacks -r 1
 	assert_eq "$status: ${output#*$'\n'}" '0: rank 1: ended'
 	try "$XRUN" stacks -r 7
@@ -255,7 +255,7 @@ gone_socket()
 	one=$(rank_pids | sed -n 2p)
 	wait_for 5 stands_still "$one"
 	try "$XRUN" stacks --json
-	jq -e '.rank[1].process[0].stopped and .group[0].ranks == "0"' <<<"$output"
+	json_holds '.rank[1].process[0].stopped and .group[0].ranks == "0"' <<<"$output"
 	assert_has "$(jq -r '.group[].stack' <<<"$output")" 'wait_for_the_lock'
 	stands_still "$one"
 	cp "$PROG/hold" bin/eu-stack
@@ -359,7 +359,7 @@ python_up()
 	EOF
 	rm bin/gdb
 	stacks --json
-	jq -e '.rank[0].process[0] | .by == "/proc" and .python_by == "py-spy" and
+	json_holds '.rank[0].process[0] | .by == "/proc" and .python_by == "py-spy" and
 		.thread[0].python[1].file == "wait.py"' <<<"$output"
 	assert_has "$(jq -r '.group[0].stack' <<<"$output")" '^<module> > wait'
 	down
@@ -388,12 +388,12 @@ python_up()
 	wait_for 5 standing 2
 	for _ in 1 2 3; do
 		stacks --json
-		jq -e 'all(.rank[].process[]; .by == "/proc" and
-			.python_by == "faulthandler")' <<<"$output"
-		jq -e '[.group[] | select(.stack |
+		json_holds '[.rank[].process[]] | length == 4 and
+			all(.by == "/proc" and .python_by == "faulthandler")' <<<"$output"
+		json_holds '[.group[] | select(.stack |
 			startswith("<module> > wait_for_ever"))] |
 			length == 1 and .[0].ranks == "0-1" and .[0].main' <<<"$output"
-		jq -e '[.group[] | select(.stack | startswith("<module> > wait > "))] |
+		json_holds '[.group[] | select(.stack | startswith("<module> > wait > "))] |
 			length == 1 and .[0].ranks == "0-1"' <<<"$output"
 	done
 	stacks
@@ -455,7 +455,7 @@ fits_both()
 	assert_has "$stderr" '^xrun: --timeout reached after'
 	assert_has "$(head -n 1 "$file")" '^2.*Z --timeout: 4 ranks in'
 	assert_has "$(cat "$file")" '^  wait_for_the_lock  stand$'
-	jq -se --arg file "$file" 'map(select(.event == "job.stacks")) | length == 1
+	json_holds -s --arg file "$file" 'map(select(.event == "job.stacks")) | length == 1
 		and .[0].why == "--timeout" and .[0].ranks == 4
 		and .[0].path == $file' e.jsonl
 	fits_both
@@ -478,7 +478,7 @@ fits_both()
 	job --timeout 300ms --stacks-on timeout --report r.json -n 1 sleep 100
 	assert_eq "$status" 124
 	assert_has "$(cat "$(jq -r .stacks r.json)")" '^0 +1  sleep '
-	jq -e '.exit == 124 and .stacks != null' "$(dirname "$(jq -r .stacks r.json)")/../job.json"
+	json_holds '.exit == 124 and .stacks != null' "$(dirname "$(jq -r .stacks r.json)")/../job.json"
 }
 
 # slow_tool - an eu-stack that says it is there, in the file asked, and stays.

@@ -155,7 +155,7 @@ is_ended()
 	done
 	try "$XRUN" signal SIGUSR1 "$id" -r 1 --json
 	assert_eq "$status" 0
-	jq -e --arg id "$id" '. == {"job": $id, "count": 1}' <<<"$output"
+	json_holds --arg id "$id" '. == {"job": $id, "count": 1}' <<<"$output"
 	over
 	assert_eq "$status" 4
 	assert_eq "$(grep -c heard "$BATS_TEST_TMPDIR/one.out")" 1
@@ -171,7 +171,7 @@ is_ended()
 	assert_has "$stderr" "^xrun: no rank of $id takes it"
 	try "$XRUN" signal USR1 -r 0 --json "$id"
 	assert_eq "$status" 125
-	jq -e --arg id "$id" '. == {"job": $id, "count": 0}' <<<"$output"
+	json_holds --arg id "$id" '. == {"job": $id, "count": 0}' <<<"$output"
 	assert_has "$stderr" "^xrun: no rank of $id takes it"
 	kill "$pid"
 	over
@@ -213,7 +213,7 @@ is_ended()
 	status=0
 	wait "$waits" || status=$?
 	assert_eq "$status" 9
-	jq -e '.exit == 9 and .reason == "failure"' "$BATS_TEST_TMPDIR/waits.out"
+	json_holds '.exit == 9 and .reason == "failure"' "$BATS_TEST_TMPDIR/waits.out"
 	# Of one that has ended, at once, by what it left.
 	job sh -c 'echo; exit 3'
 	try "$XRUN" wait "$(readlink "$XDG_STATE_HOME/xrun/latest")"
@@ -317,10 +317,10 @@ modes()
 	need socat
 	up one -n 2 sleep 60
 	talk '{"type":"status","id":5}' >answer
-	jq -e '.type == "job" and .id == 5 and .status.ranks == 2' answer
+	json_holds '.type == "job" and .id == 5 and .status.ranks == 2' answer
 	talk '{"type":"stopp","id":1}' '{' '[]' '{"type":"signal","id":2}' \
 		'{"type":"ready"}' >answer
-	jq -se 'map(.type) == ["error", "error", "error", "error", "error"] and
+	json_holds -s 'map(.type) == ["error", "error", "error", "error", "error"] and
 		map(.code) == ["XR_E_NOTFOUND", "XR_E_DECODE", "XR_E_PROTO",
 		"XR_E_PROTO", "XR_E_NOTFOUND"] and .[0].id == 1 and .[3].id == 2' \
 		answer
@@ -365,7 +365,7 @@ modes()
 	await_line crowd.out here 10
 	for i in 1 2 3; do
 		try timeout 2 "$XRUN" ps "$id" --json
-		jq -e '.phase == "running"' <<<"$output"
+		json_holds '.phase == "running"' <<<"$output"
 	done
 	kill "$crowd"
 	wait "$crowd" || true
@@ -550,10 +550,10 @@ awaits_lock()
 		"0: xrun: $id: the supervisor does not answer   try: xrun stop $id"
 	assert_has "$output" "^$id +1 +stuck +"
 	try timeout 20 "$XRUN" ps --json
-	jq -e '.[0].running and .[0].stuck' <<<"$output"
+	json_holds '.[0].running and .[0].stuck' <<<"$output"
 	kill -CONT "$(supervisor)"
 	try "$XRUN" ps --json
-	jq -e '.[0].running and (.[0] | has("stuck") | not)' <<<"$output"
+	json_holds '.[0].running and (.[0] | has("stuck") | not)' <<<"$output"
 	"$XRUN" stop "$id"
 	over
 }
@@ -578,7 +578,7 @@ awaits_lock()
 	assert_eq "$status: $stderr" '0: '
 	assert_has "$output" "^$id +1 +suspended +"
 	try timeout 20 "$XRUN" ps --json
-	jq -e '.[0].running and .[0].suspended and (.[0] | has("stuck") | not)' \
+	json_holds '.[0].running and .[0].suspended and (.[0] | has("stuck") | not)' \
 		<<<"$output"
 	kill -CONT "$pid" "$(supervisor)"
 	"$XRUN" stop "$id"

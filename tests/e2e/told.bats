@@ -171,7 +171,7 @@ posts()
 /a job.stop
 /a job.end'
 	assert_eq "$(posts | grep '^/b')" '/b job.end'
-	sed -n 's,^/a ,,p' sink.log | jq -se --arg host "$(hostname)" \
+	sed -n 's,^/a ,,p' sink.log | json_holds -s --arg host "$(hostname)" \
 		'all(.[]; .job == "web" and .host == $host) and .[4].exit == 4'
 }
 
