@@ -21,7 +21,7 @@ dies()
 {
 	job --on-failure continue -n 2 "$CALLS" "$@"
 	[ "$status" -ne 0 ]
-	! grep -q 'rank 0: line' <<<"$stderr"
+	refute_has "$stderr" 'rank 0: line'
 }
 
 @test "AC-R1 AC-R2 the next worker, by name, id and what was found" {

@@ -192,7 +192,7 @@ late_ranks()
 		# shellcheck disable=SC2086 # none, or one word
 		late_ranks dead-close $how
 		[ "$(grep -cE 'rank [02]: lost rank1 \(1\): [^;]+$' <<<"$output")" -eq 2 ]
-		! grep -q 'did not come in time' <<<"$output"
+		refute_has "$output" 'did not come in time'
 	done
 }
 

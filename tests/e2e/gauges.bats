@@ -303,7 +303,9 @@ switches()
 	spawn one "$XRUN" --job plain sleep 60
 	wait_for 20 is_plain
 	try "$XRUN" ps plain
-	[[ $output != *POOL* && $output != *QUEUE* ]]
+	assert_eq "$status" 0
+	assert_has "$output" '^job plain: running'
+	refute_has "$output" 'POOL|QUEUE'
 	"$XRUN" stop plain
 	wait "$pid" || true
 }

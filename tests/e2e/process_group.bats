@@ -181,7 +181,7 @@ tries()
 		# shellcheck disable=SC2086
 		job --on-failure continue -n 3 "$WAY" lost $how
 		[ "$(grep -c 'lost worker2 (2): ' <<<"$output")" -eq 2 ]
-		! grep -q 'rank [01]: line' <<<"$stderr"
+		refute_has "$stderr" 'rank [01]: line'
 	done
 }
 

@@ -233,7 +233,7 @@ full_for_a_while()
 	read -rt 0.3 _ <> <(:) || :
 	mount -o remount,size=8m disk
 	wait "$pid"
-	! grep -q 'not complete' err
+	[ "$(grep -c 'not complete' err)" = 0 ]
 	[ "$(wc -l <disk/job/0/rank-0000/stdout)" = 20000 ]
 	[ "$(jq -r .event disk/job/events.jsonl | sort | uniq -c | tr -s ' \n' ' ')" = \
 		' 1 job.end 1 job.start 1 log.full 1 log.room 2 rank.exit 2 rank.start ' ]

@@ -102,7 +102,9 @@ told()
 	spawn one "$XRUN" --job plain -n 2 sleep 60
 	wait_for 20 is_plain
 	try "$XRUN" ps plain
-	[[ $output != *CALLS* ]]
+	assert_eq "$status" 0
+	assert_has "$output" '^job plain: running'
+	refute_has "$output" CALLS
 	"$XRUN" stop plain
 	wait "$pid" || true
 }

@@ -51,7 +51,7 @@ killed()
 		job --on-failure continue -n 2 "$BUILD/tests/rref/$program" "$1"
 		assert_eq "$status" 137
 		assert_has "$output" "$2"
-		! grep -q 'rank 0:' <<<"$stderr"
+		refute_has "$stderr" 'rank 0:'
 	done
 }
 

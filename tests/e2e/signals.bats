@@ -230,7 +230,7 @@ nobody_left()
 	ended
 	assert_eq "$status" 125
 	assert_has "$(cat err)" '^xrun: the supervisor ended \(SIGKILL\)'
-	! pgrep -f '^./deaf' -u root >/dev/null || return 1
+	assert_fails pgrep -f '^./deaf' -u root
 }
 
 @test "rel-24 a set-user-id rank is stopped, and its exit code is kept" {

@@ -23,7 +23,7 @@ over()
 {
 	status=0
 	wait "$pid" || status=$?
-	! any_socket
+	assert_fails any_socket
 	[ -z "$(ls "$XDG_RUNTIME_DIR/xrun")" ]
 }
 
