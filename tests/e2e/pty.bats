@@ -137,10 +137,16 @@ out()
 
 @test "rel-21 --pty: the keeper is killed: the supervisor restores the terminal" {
 	need ps
-	at_terminal -w restored -- bash -c '
-		"$0" --pty -n 1 sh -c "echo up
-			kill -KILL \$(ps -o ppid= -p \$PPID); exec sleep 60"
-		until stty -a | grep -qw icanon; do sleep 0.05; done
+	# The keeper is killed when the terminal has no line editing any more.
+	cat >rank <<-'END'
+		until stty -a -F "$1" | grep -q -e '-icanon'; do sleep 0.05; done
+		echo changed
+		kill -KILL $(ps -o ppid= -p $PPID)
+		exec sleep 60
+	END
+	at_terminal -w changed -w restored -- bash -c '
+		"$0" --pty -n 1 sh rank "$(tty)"
+		until stty -a | grep -qE "(^| )icanon"; do sleep 0.05; done
 		echo restored' "$XRUN"
 	assert_eq "$status" 0
 	wait_for 10 no_xrun

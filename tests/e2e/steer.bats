@@ -27,12 +27,14 @@ over()
 	[ -z "$(ls "$XDG_RUNTIME_DIR/xrun")" ]
 }
 
-# talk LINE... - what the job answers to them, without its greeting.
+# talk LINE... - what the job answers to them, behind its greeting; fails without that.
 talk()
 {
 	printf '%s\n' "$@" |
-		socat -t 2 - "UNIX-CONNECT:$XDG_RUNTIME_DIR/xrun/$id/control" |
-		tail -n +2
+		socat -t 2 - "UNIX-CONNECT:$XDG_RUNTIME_DIR/xrun/$id/control" | {
+		IFS= read -r line
+		json_holds '.type == "welcome"' <<<"$line" && cat
+	}
 }
 
 @test "ps tells what runs, and with -a what ran" {
@@ -51,7 +53,7 @@ talk()
 	try "$XRUN" ps -q
 	assert_eq "$output" "$id"
 	try "$XRUN" ps --json -a
-	jq -e --arg id "$id" 'length == 2 and .[1].job == $id and .[1].running
+	json_holds --arg id "$id" 'length == 2 and .[1].job == $id and .[1].running
 		and (.[0].running | not) and .[0].exit == 1' <<<"$output"
 	kill "$pid"
 	over
@@ -85,7 +87,7 @@ talk()
 	assert_has "$output" '^ +0 +[0-9]+ running +[0-9]+ s +[0-9]+% .* 5B +cpu$'
 	assert_has "$output" '^ +1 +[0-9]+ exit 0 '
 	try "$XRUN" ps --json "$id"
-	jq -e '.phase == "running" and .running and .ranks == 2 and
+	json_holds '.phase == "running" and .running and .ranks == 2 and
 		(.rank[0] | .state == "running" and .stdout_bytes == 5 and
 		.rss_bytes > 100000 and .processes == 1) and
 		.rank[1].exit == 0' <<<"$output"
@@ -96,7 +98,7 @@ talk()
 	assert_has "$output" "^job $id: ended with 143 \(signal\), [0-9]+ s, 2 ranks on "
 	assert_has "$output" '^ +0 +[0-9]+ SIGTERM +'
 	try "$XRUN" ps "$id" --json
-	jq -e '.exit == 143 and (.running | not)' <<<"$output"
+	json_holds '.exit == 143 and (.running | not)' <<<"$output"
 }
 
 @test "ps JOB shows a rank that a signal stopped as stopped" {
