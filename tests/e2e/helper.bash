@@ -120,6 +120,24 @@ spawn()
 	pid=$!
 }
 
+# for_user UID - opens the places of this test to that user, and makes the user the owner of
+# the runtime directory: without one, a job uses /tmp/xrun-UID, and leaves that behind. Skips
+# the test if processes of another user are not possible.
+for_user()
+{
+	local place=$BATS_TEST_TMPDIR
+
+	need setpriv
+	[ "$(id -u)" -eq 0 ] || skip 'only root becomes another user'
+	while chmod go+x "$place" && [ "$place" != "$BATS_RUN_TMPDIR" ]; do
+		place=$(dirname "$place")
+	done
+	chmod 777 "$XDG_STATE_HOME"
+	chown "$1" "$XDG_RUNTIME_DIR"
+	setpriv --reuid="$1" --clear-groups test -x "$XRUN" ||
+		skip "another user does not reach $XRUN"
+}
+
 # need_schemas - skips the test where no JSON can be checked.
 need_schemas()
 {

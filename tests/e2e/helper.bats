@@ -192,6 +192,19 @@ holds()
 	[ "$status" -eq 1 ]
 }
 
+@test "for_user: a job of another user has a runtime directory, and none in /tmp" {
+	local uid=$((61000 + $$ % 1000))
+
+	for_user "$uid"
+	rm -rf "/tmp/xrun-$uid"
+	setpriv --reuid="$uid" --clear-groups "$XRUN" --job one sleep 60 3>&- &
+	pid=$!
+	wait_for 10 [ -e "$XDG_RUNTIME_DIR/xrun/one/control" ]
+	kill "$pid"
+	wait "$pid" || true
+	[ ! -e "/tmp/xrun-$uid" ]
+}
+
 @test "golden tells a difference and hides what may differ" {
 	local here=$BATS_TEST_TMPDIR
 

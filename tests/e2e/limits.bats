@@ -23,7 +23,8 @@ teardown()
 {
 	release
 	remove_cgroups
-	rm -rf "$place"
+	# Jobs of the stranger have no runtime directory.
+	rm -rf "$place" "/tmp/xrun-$stranger" "/var/tmp/xrun-$stranger"
 	nothing_left
 }
 
@@ -534,7 +535,6 @@ nobody()
 	assert_eq "$(sort job.out)" $'[0] line 0\n[1] line 0'
 	assert_eq "$(stat -c '%a %u' /var/tmp/xrun-$stranger)" "700 $stranger"
 	assert_eq "$(cat /var/tmp/xrun-$stranger/latest/0/rank-0001/stdout)" 'line 0'
-	rm -r /var/tmp/xrun-$stranger
 }
 
 # in_namespace COMMAND - a shell with mounts of its own.

@@ -76,14 +76,6 @@ make_listener()
 	chmod +x listen
 }
 
-# for_others - the places of this test are open to other users.
-for_others()
-{
-	[ "$(id -u)" = 0 ] || skip 'another user is needed'
-	chmod go+x "$BATS_RUN_TMPDIR" "$BATS_TEST_TMPDIR/.." "$BATS_TEST_TMPDIR"
-	chmod 777 "$XDG_STATE_HOME" "$XDG_RUNTIME_DIR"
-}
-
 nobody_left()
 {
 	[ -z "$(left_behind '.*' && xruns)" ]
@@ -218,7 +210,7 @@ nobody_left()
 }
 
 @test "rel-24 a set-user-id rank ends with the supervisor, too" {
-	for_others
+	for_user 65534
 	install -m 4755 "$PROG/deaf" deaf
 	mkfifo pipe
 	setpriv --reuid=65534 --clear-groups "$XRUN" -n 2 ./deaf >pipe 2>err 3>&- &
@@ -234,7 +226,7 @@ nobody_left()
 }
 
 @test "rel-24 a set-user-id rank is stopped, and its exit code is kept" {
-	for_others
+	for_user 65534
 	install -m 4755 "$PROG/die" die
 	try setpriv --reuid=65534 --clear-groups "$XRUN" -n 3 --grace 5s \
 		./die --rank 1 --exit 7
@@ -244,7 +236,7 @@ nobody_left()
 
 # A program that became somebody else wholly: nothing we send reaches it.
 @test "rel-24 a rank that may not be signalled: said once, and waited for" {
-	for_others
+	for_user 65534
 	install -m 4755 "$(command -v setpriv)" become
 	try setpriv --reuid=65534 --clear-groups "$XRUN" -n 2 --timeout 300ms \
 		--grace 300ms sh -c '[ "$RANK" = 0 ] || exec "$@"

@@ -294,6 +294,13 @@ modes()
 	over
 }
 
+# made: a folder in /tmp that this test has made.
+teardown()
+{
+	[ -z "${made:-}" ] || rmdir "$made"
+	nothing_left
+}
+
 @test "where the runtime folder is not ours alone, it is below /tmp" {
 	local fallback
 	fallback=/tmp/xrun-$(id -u)
@@ -302,6 +309,7 @@ modes()
 	[ ! -d "/run/user/$(id -u)" ] || skip 'there is a /run/user of ours'
 	[ ! -e "$fallback" ] || [ "$(modes "$fallback")" = 700 ] ||
 		skip "$fallback is not ours"
+	[ -e "$fallback" ] || made=$fallback
 	spawn one "$XRUN" --job "below-tmp-$$" sleep 60
 	wait_for 5 [ -e "$fallback/below-tmp-$$/control" ]
 	assert_eq "$(modes "$fallback")" 700

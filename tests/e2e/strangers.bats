@@ -32,7 +32,7 @@ as_other()
 {
 	[ "$(id -u)" = 0 ] || skip 'needs root, to be another user'
 	need setpriv
-	env -u XDG_RUNTIME_DIR -u XDG_STATE_HOME XDG_CONFIG_HOME="$other" \
+	env -u XDG_STATE_HOME XDG_RUNTIME_DIR="$other" XDG_CONFIG_HOME="$other" \
 		HOME="$other" setpriv --reuid 1001 --regid 1001 --clear-groups "$@"
 }
 
