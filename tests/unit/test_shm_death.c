@@ -309,6 +309,67 @@ FORKED_TEST(shm_death, who_was_about_to_sleep)
 	die_at(MARK_ARMED, false);
 }
 
+/* --- what a death costs ---------------------------------------------------- */
+
+static unsigned looks; /* at all slots */
+
+void __real_alive_look(const struct segment_map *map);
+void __wrap_alive_look(const struct segment_map *map);
+
+void
+__wrap_alive_look(const struct segment_map *map)
+{
+	looks++;
+	__real_alive_look(map);
+}
+
+static void
+killed(uint32_t rank)
+{
+	rig_open(rank, 1);
+	rig_connect(SURVIVOR);
+	atomic_store(&notes->ready[VICTIM], 1);
+	for (;;)
+		pause();
+}
+
+/* If a thousand ranks end at once, each look costs a thousand loads. */
+static void
+polls_on(uint32_t rank)
+{
+	struct rig_peer *p;
+	unsigned before;
+
+	rig_open(rank, 1);
+	p = rig_connect(VICTIM);
+	atomic_store(&notes->ready[SURVIVOR], 1);
+	while (!p->lost)
+		shm_poll(rig.shm);
+	shm_busy(rig.shm);
+	before = looks;
+	EXPECT(before > 0);
+	for (int i = 0; i < 100; i++)
+		shm_busy(rig.shm);
+	EXPECT_EQ(looks, before);
+	rig_disconnect(p);
+}
+
+FORKED_TEST(shm_death, a_process_looks_at_all_slots_once_for_each_death)
+{
+	pid_t pid, other;
+	int status;
+
+	rig_make();
+	pid = rig_rank(SURVIVOR, polls_on);
+	other = rig_rank(VICTIM, killed);
+	await(&notes->ready[VICTIM], 1, VISIT_NS);
+	await(&notes->ready[SURVIVOR], 1, VISIT_NS);
+	kill(other, SIGKILL);
+	NEED(waitpid(other, NULL, 0) == other);
+	NEED(waitpid(pid, &status, 0) == pid);
+	EXPECT(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
 /* --- who lets go when everybody has swept --------------------------------- */
 
 /* Lends something, and is killed. */

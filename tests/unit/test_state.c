@@ -101,6 +101,24 @@ Test(state, folders_that_are_there_keep_their_mode)
 	let_go();
 }
 
+Test(state, parents_are_made_and_the_last_name_is_not)
+{
+	static const char *const ends[] = { "", "/", "///" };
+	char path[PATH_MAX + 32];
+
+	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+		snprintf(path, sizeof(path), "%s/%zu/a/b%s", folder, i,
+			ends[i]);
+		cr_assert_eq(state_make_parents(path), 0, "%s: %s", path,
+			strerror(errno));
+		snprintf(path, sizeof(path), "%s/%zu/a", folder, i);
+		expect_mode(path, S_IFDIR | 0700);
+		snprintf(path, sizeof(path), "%s/%zu/a/b", folder, i);
+		cr_expect_eq(access(path, F_OK), -1, "%s", path);
+	}
+	cr_expect_eq(state_make_parents("/"), 0);
+}
+
 Test(state, no_descriptor_is_inherited)
 {
 	begin(NULL);
