@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # mutants.sh - every acceptance check of spec.ids has a mutant, and every mutant
-# is of one; tests/mutants/run tries them.
+# is of one; tests/mutants/run tries them. The operators, tables and limits of
+# tests/mutants/sample pass their own tests.
 . "$(dirname "$0")/common.bash"
 
 # The bugs of fuzz targets are of no check.
@@ -42,4 +43,6 @@ END
 while read -r _ file; do
 	[ -f "$file" ] || problem "tests/mutants: $file is gone; where is the text now?"
 done < <(grep -h '^file ' tests/mutants/*.mut)
+
+problems_from < <(tests/mutants/check 2>&1 || echo "tests/mutants/check fails")
 finish
