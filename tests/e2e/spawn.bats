@@ -163,9 +163,22 @@ ranks()
 		memory=1
 		[ "$method" != fork ] || memory=2
 		assert_eq "$status: $(grep "^[0-9]" <<<"$output")" "0: ${want//N/$memory}"
+		ranks show_all "$method" 3
+		grep "^[345]: " <<<"$output" |
+			sed 's/\(MESH_SERVICE_ADDRESS=localhost:\).*/\1PORT/' >"all.$method"
+		assert_eq "$(grep -c '^[345]: TEST_LATE=of the caller$' "all.$method")" 3
+		diff all.zygote "all.$method"
 		ranks exit_one "$method" 3 4
 		assert_has "$output" 'returned XR_E_WORKER_LOST .*exit code 5'
+		assert_eq "$status" 3
+		for how in exit_one:5:0 fail_one:17:0 crash_one:-1:2; do
+			IFS=: read -r what code signal <<<"$how"
+			ranks "joined-$what" "$method" 3 4
+			assert_eq "$(grep -c "index 1, pid fits, code $code, signal $signal" \
+				<<<"$output")" 2
+		done
 	done
+	assert_eq "$(cut -d: -f1 all.spawn | sort -u | xargs)" '3 4 5'
 	ranks show thread 0
 	assert_has "$output" "returned XR_E_INVAL method 'thread' is not one of"
 	ranks show zygote 2

@@ -63,6 +63,23 @@ show(uint32_t ordinal, struct xr_value *arg, void *ctx, struct xr_error *why)
 	return XR_OK;
 }
 
+/* Each variable, in a line, by one write: newlines are spaces. */
+static enum xr_status
+show_all(uint32_t ordinal, struct xr_value *arg, void *ctx,
+	struct xr_error *why)
+{
+	for (char **v = environ; *v != NULL; v++) {
+		char *text = strdup(*v);
+
+		for (char *c = text; *c != '\0'; c++)
+			if (*c == '\n')
+				*c = ' ';
+		printf("%u: %s\n", ordinal, text);
+		free(text);
+	}
+	return XR_OK;
+}
+
 static enum xr_status
 show_pid(uint32_t ordinal, struct xr_value *arg, void *ctx,
 	struct xr_error *why)
@@ -308,6 +325,7 @@ static const struct {
 	xr_proc_fn *fn;
 } functions[] = {
 	{ "show", show },
+	{ "show_all", show_all },
 	{ "show_pid", show_pid },
 	{ "fail_one", fail_one },
 	{ "exit_one", exit_one },
@@ -451,6 +469,7 @@ main(int argc, char **argv)
 	opts.nprocs = (uint32_t)strtoul(argv[3], NULL, 10);
 	opts.grace = XR_SECONDS(1);
 	shared = 2;
+	setenv("TEST_LATE", "of the caller", 1);
 	if (strncmp(name, "job-", 4) == 0)
 		return xr_main(in_job, argv[1]);
 	if (strcmp(name, "handle") == 0)

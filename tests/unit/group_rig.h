@@ -36,6 +36,7 @@
 static struct shared {
 	_Atomic uint32_t stage; /* a futex */
 	_Atomic uint32_t count; /* the test's */
+	_Atomic uint32_t entered[3][MEMBERS_MAX]; /* the test's */
 	_Atomic uint32_t noted;
 	char notes[8192];
 	char text_of[MEMBERS_MAX][256];

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_decode.c - messages that are cut, wrong, or meant to hurt. */
+#include <sys/mman.h>
+
 #include "tests/unit/codec_rig.h"
 #include "tests/unit/value_golden.h"
 
@@ -61,6 +63,15 @@ Test(decode, AC_K6_a_message_that_is_cut_anywhere_is_refused)
 	}
 }
 
+/* The header has the length of what is left. */
+static void
+shorten(uint8_t *data, size_t len)
+{
+	format_put64(data + FORMAT_AT_TOTAL, len);
+	if (len < format_get32(data + FORMAT_AT_HEAD))
+		format_put32(data + FORMAT_AT_HEAD, (uint32_t)len);
+}
+
 /* Whoever cuts may say so in the header. */
 static enum xr_status
 read_cut_well(struct message m, size_t len)
@@ -69,9 +80,7 @@ read_cut_well(struct message m, size_t len)
 
 	cr_assert(m.len <= sizeof(data));
 	memcpy(data, m.data, m.len);
-	format_put64(data + FORMAT_AT_TOTAL, len);
-	if (len < format_get32(data + FORMAT_AT_HEAD))
-		format_put32(data + FORMAT_AT_HEAD, (uint32_t)len);
+	shorten(data, len);
 	return read_cut((struct message){ data, m.len }, len);
 }
 
@@ -89,6 +98,72 @@ Test(decode, AC_K6_a_value_that_is_cut_anywhere_is_refused)
 			cr_assert_eq(read_cut_well(m, len), XR_E_DECODE,
 				"%s %zu", xr_kind_name(k), len);
 	}
+}
+
+/* Ends at a page that may not be read, so that a byte behind it is a crash; begins at
+ * a multiple of 16 as memory of malloc() does, up to 15 bytes before the data. */
+static uint8_t *
+before_the_end(uint8_t *end, size_t len)
+{
+	return end - (len + 15) / 16 * 16;
+}
+
+/* Up to four bytes of @data are others. Returns false if it is as it was. */
+static bool
+damage(uint8_t *data, size_t len)
+{
+	long count = random() % 5;
+
+	for (long i = 0; i < count; i++)
+		data[(size_t)random() % len] ^= (uint8_t)(1 + random() % 255);
+	return count > 0;
+}
+
+/* Half of the headers fit the length, so that more of the message is read. */
+static void
+read_damaged(struct message whole, uint8_t *end)
+{
+	bool well = random() % 2 == 0;
+	size_t len =
+		random() % 2 == 0 ? (size_t)random() % whole.len : whole.len;
+	struct message m = { before_the_end(end, len), len };
+	struct xr_value *v = NULL;
+	uint8_t data[8192];
+	enum xr_status status;
+	bool damaged;
+
+	memcpy(data, whole.data, whole.len);
+	damaged = damage(data, whole.len);
+	if (well)
+		shorten(data, len);
+	memcpy(m.data, data, len);
+	status = read_in_call(m, &v);
+	cr_assert_eq(v == NULL, status != XR_OK);
+	cr_assert(status == XR_OK || err.text[0] != '\0');
+	if (!damaged)
+		cr_assert_eq(status, len < whole.len ? XR_E_DECODE : XR_OK);
+	xr_value_unref(v);
+}
+
+Test(decode, AC_K6_a_million_damaged_messages_are_read_or_refused,
+	.timeout = 120)
+{
+	struct message of[KINDS + 1] = { [KINDS] = long_message() };
+	uint8_t *memory = mmap(NULL, 3 * 4096, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	cr_assert_neq(memory, MAP_FAILED);
+	cr_assert_eq(mprotect(memory + 2 * 4096, 4096, PROT_NONE), 0);
+	for (int k = 0; k < KINDS; k++)
+		of[k] = (struct message){ (uint8_t *)golden[k].data,
+			golden[k].len };
+	for (int k = 0; k <= KINDS; k++)
+		cr_assert_leq(of[k].len, 8192);
+	srandom(20261127);
+	for (int n = 0; n < 1000000; n++)
+		read_damaged(of[n % (KINDS + 1)], memory + 2 * 4096);
+	munmap(memory, 3 * 4096);
+	free(of[KINDS].data);
 }
 
 Test(decode, AC_K6_bytes_behind_a_message_are_refused)

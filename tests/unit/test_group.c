@@ -221,13 +221,29 @@ Test(group, AC_M2_each_who_is_there_hears_who_is_not_D_M1)
 	}
 }
 
+enum { OF_ALL, OF_HALF, ALONE, WAYS };
+
+/* A barrier of a way, which a thread enters 20 times. */
 struct meeter {
 	pthread_t thread;
 	const char *who[6];
+	int member[6];
 	size_t count;
+	int way;
 	enum xr_status status;
 };
 
+/* What this process has left, by way. */
+static _Atomic uint32_t left[WAYS];
+
+static void
+adds(struct meeter *m, int member)
+{
+	m->who[m->count] = names[member];
+	m->member[m->count++] = member;
+}
+
+/* Each barrier that this process has left, all others of it have entered. */
 static void *
 meets(void *arg)
 {
@@ -240,36 +256,67 @@ meets(void *arg)
 	};
 
 	m->status = XR_OK;
-	for (int k = 0; k < 20 && m->status == XR_OK; k++)
+	for (int k = 0; k < 20 && m->status == XR_OK; k++) {
+		uint32_t n;
+
+		atomic_fetch_add(&shared->entered[m->way][self_index], 1);
 		m->status = xr_rpc_barrier(&meeting, NULL);
+		n = atomic_fetch_add(&left[m->way], 1) + 1;
+		for (size_t i = 0; i < m->count; i++)
+			EXPECT(atomic_load(&shared->entered[m->way]
+							   [m->member[i]]) >=
+				n);
+	}
 	return NULL;
 }
 
-/* Three threads at once: of all, of its half, alone. */
+/* At once: @each threads of all, as many of its half, as many alone. */
 static void
-meets_three_ways(int i)
+meets_three_ways(int i, int each)
 {
-	struct meeter m[3] = { { .count = 0 } };
+	struct meeter m[3 * WAYS] = { { .count = 0 } };
 
 	NEED(join(names[i], i, 6) == XR_OK);
-	for (int k = 0; k < 6; k++) {
-		m[0].who[m[0].count++] = names[5 - k];
-		if (k % 2 == i % 2)
-			m[1].who[m[1].count++] = names[k];
+	for (int t = 0; t < each * WAYS; t++) {
+		m[t].way = t % WAYS;
+		/* Each names them in another order. */
+		for (int j = 0; j < 6; j++) {
+			int k = (i + j) % 6;
+
+			if (m[t].way == OF_ALL || k == i ||
+				(m[t].way == OF_HALF && k % 2 == i % 2))
+				adds(&m[t], k);
+		}
+		NEED(pthread_create(&m[t].thread, NULL, meets, &m[t]) == 0);
 	}
-	m[2].who[m[2].count++] = names[i];
-	for (int k = 0; k < 3; k++)
-		NEED(pthread_create(&m[k].thread, NULL, meets, &m[k]) == 0);
-	for (int k = 0; k < 3; k++) {
-		pthread_join(m[k].thread, NULL);
-		EXPECT(m[k].status == XR_OK);
+	for (int t = 0; t < each * WAYS; t++) {
+		pthread_join(m[t].thread, NULL);
+		EXPECT(m[t].status == XR_OK);
 	}
+	EXPECT(atomic_load(&left[OF_ALL]) == 20 * (uint32_t)each);
 	EXPECT(leave() == XR_OK);
+}
+
+static void
+meets_by_one_thread(int i)
+{
+	meets_three_ways(i, 1);
+}
+
+static void
+meets_by_three_threads(int i)
+{
+	meets_three_ways(i, 3);
 }
 
 Test(group, AC_M3_all_halves_and_one_alone_meet_at_once)
 {
-	together(6, meets_three_ways);
+	together(6, meets_by_one_thread);
+}
+
+Test(group, AC_M3_three_threads_of_each_member_meet_at_once)
+{
+	together(6, meets_by_three_threads);
 }
 
 /* Once with a link to it, and once without. */
