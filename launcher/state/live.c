@@ -82,8 +82,10 @@ live_enter(struct state *st)
 
 	if (folder == -1)
 		return;
-	st->live = linkat(st->dir_fd, "lock", folder, st->id, 0) == 0 ||
-		errno == EEXIST;
+	st->live = linkat(st->dir_fd, "lock", folder, st->id, 0) == 0;
+	/* Of an attempt that was lost; its lock may have been replaced. */
+	if (!st->live && errno == EEXIST && unlinkat(folder, st->id, 0) == 0)
+		st->live = linkat(st->dir_fd, "lock", folder, st->id, 0) == 0;
 	st->others = has_others(folder, st->id);
 	fd_close(folder);
 }

@@ -28,10 +28,8 @@ drop_left(int dir, const char *name)
 	return gone;
 }
 
-/* Is what bears the name what we hold? While we came to it, somebody may have
- * taken our temporary name for a leftover. */
-static bool
-is_lock(const struct state *st)
+bool
+state_is_lock(const struct state *st)
 {
 	struct stat named, held;
 
@@ -61,7 +59,8 @@ state_take_lock(struct state *st)
 	if (flock(st->lock_fd, LOCK_EX | LOCK_NB) == 0)
 		st->made_lock =
 			linkat(st->dir_fd, temp, st->dir_fd, "lock", 0) == 0 &&
-			is_lock(st);
+			/* Somebody may have taken the name for a leftover. */
+			state_is_lock(st);
 	unlinkat(st->dir_fd, temp, 0);
 	if (st->made_lock)
 		return 0;

@@ -31,6 +31,7 @@
 #define TRY_MS     10
 #define RUNS_TRIES 300 /* who only looks after it holds a lock for seconds */
 #define ASK_EVERY  5
+#define SHARED_TRY 20 /* a process that waited for its end holds it no longer */
 
 enum take {
 	TAKEN,
@@ -88,7 +89,6 @@ static enum take
 take(struct state *st, bool last)
 {
 	const char *name;
-	struct stat lock;
 	int place;
 
 	st->made = named_make(st);
@@ -107,9 +107,52 @@ take(struct state *st, bool last)
 		return errno == ENOENT ? take_unlocked(st, last) : BROKEN;
 	if (flock(st->lock_fd, LOCK_EX | LOCK_NB) == -1)
 		return errno == EWOULDBLOCK ? RUNS : BROKEN;
-	if (fstat(st->lock_fd, &lock) == -1)
-		return BROKEN;
-	return lock.st_nlink == 0 ? AGAIN : TAKEN;
+	return state_is_lock(st) ? TAKEN : AGAIN;
+}
+
+/* A new lock in place of the one whose shared lock is held here, with its size. */
+static bool
+put_lock(struct state *st)
+{
+	int flags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
+	const char *temp = ".lock.new";
+	struct stat old;
+	int fd;
+
+	unlinkat(st->dir_fd, temp, 0); /* of an xrun that was killed here */
+	fd = openat(st->dir_fd, temp, flags, 0600);
+	if (fd != -1 && fstat(st->lock_fd, &old) == 0 &&
+		ftruncate(fd, old.st_size) == 0 &&
+		flock(fd, LOCK_EX | LOCK_NB) == 0 &&
+		renameat(st->dir_fd, temp, st->dir_fd, "lock") == 0) {
+		fd_close(st->lock_fd);
+		st->lock_fd = fd;
+		return true;
+	}
+	fd_close(fd);
+	unlinkat(st->dir_fd, temp, 0);
+	return false;
+}
+
+/* A process that waits for the end of a job gets its lock, shared, when the job ends. One
+ * that is stopped at this moment keeps it. No job runs then, so that the lock can be
+ * replaced, by one xrun at a time: that which has locked the folder. */
+static enum take
+take_shared(struct state *st)
+{
+	int place = openat(st->dir_fd, ".", O_DIRECTORY | O_CLOEXEC);
+	enum take what = RUNS;
+
+	if (place != -1 && flock(place, LOCK_EX | LOCK_NB) == 0) {
+		st->lock_fd = openat(st->dir_fd, "lock",
+			O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+		if (st->lock_fd != -1 &&
+			flock(st->lock_fd, LOCK_SH | LOCK_NB) == 0 &&
+			state_is_lock(st) && put_lock(st))
+			what = TAKEN;
+	}
+	fd_close(place);
+	return what;
 }
 
 /* By the kernel's own list; 0 where it is another machine's. */
@@ -282,6 +325,11 @@ state_open_named(struct state *st, const struct state_wish *wish,
 	snprintf(st->id, sizeof(st->id), "%s", wish->name);
 	for (int i = 0; i < (what == RUNS ? RUNS_TRIES : TRIES); i++) {
 		what = take(st, i + 1 >= TRIES);
+		if (what == RUNS && i >= SHARED_TRY) {
+			fd_close(st->lock_fd);
+			st->lock_fd = -1;
+			what = take_shared(st);
+		}
 		if (what == TAKEN)
 			return begin_attempt(st, wish, err);
 		let_go(st);

@@ -70,6 +70,8 @@ enum xr_status state_open_named(struct state *state,
 
 /* lock.c: a lock where there is none: 0, or -1 with errno, EEXIST if there is. */
 int state_take_lock(struct state *state);
+/* True if the file lock of the folder is the one that is open here. */
+bool state_is_lock(const struct state *state);
 
 /* live.c */
 /* A lock that has a name among the open jobs as well; its descriptor, or -1 where

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_named.c - jobs that have a name, and the attempts of each. */
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -100,6 +102,93 @@ Test(named, who_only_looks_after_a_job_is_waited_for_and_not_named)
 	cr_expect_eq(waitpid(pid, NULL, 0), pid);
 	st = other;
 	let_go();
+}
+
+/* A process that waited for the end of job train, and is stopped. */
+static int
+shared_lock(void)
+{
+	int fd = open(in_folder("state/xrun/train/lock"), O_RDWR | O_CLOEXEC);
+
+	cr_assert_eq(flock(fd, LOCK_SH | LOCK_NB), 0);
+	return fd;
+}
+
+static uint32_t unclosed;
+
+static void
+count_unclosed(const struct state *state)
+{
+	unclosed++;
+}
+
+static enum xr_status
+open_and_count(struct state *state)
+{
+	struct state_wish wish = { .name = "train",
+		.logs = true,
+		.lost = count_unclosed };
+
+	return state_open(state, &wish, &err);
+}
+
+Test(named, a_process_that_was_stopped_while_it_waited_for_the_end_is_no_obstacle)
+{
+	struct state other;
+	int fd, again;
+
+	cr_assert_eq(open_named(&st, "train", NULL), XR_OK);
+	state_close(&st);
+	let_go();
+	fd = shared_lock();
+	cr_assert_eq(open_and_count(&st), XR_OK, "%s", err.text);
+	cr_expect_eq(st.number, 1);
+	cr_expect_eq(unclosed, 0);
+	/* It runs now, for those that look again. */
+	again = open(in_folder("state/xrun/train/lock"), O_RDWR | O_CLOEXEC);
+	cr_expect_eq(flock(again, LOCK_SH | LOCK_NB), -1);
+	cr_expect_eq(open_named(&other, "train", NULL), XR_E_EXISTS);
+	close(again);
+	let_go(); /* its xrun is killed */
+	again = shared_lock();
+	cr_expect_eq(open_and_count(&st), XR_OK, "%s", err.text);
+	cr_expect_eq(unclosed, 1);
+	state_close(&st);
+	let_go();
+	close(fd);
+	close(again);
+}
+
+Test(named, one_of_many_replaces_a_lock_that_is_shared)
+{
+	int fd, status, won = 0;
+	pid_t pid[8];
+
+	cr_assert_eq(open_named(&st, "train", NULL), XR_OK);
+	state_close(&st);
+	let_go();
+	fd = shared_lock();
+	for (unsigned i = 0; i < 8; i++) {
+		pid[i] = fork();
+		if (pid[i] == 0) {
+			status = open_named(&st, "train", NULL) == XR_OK;
+			if (status == 1)
+				pause();
+			_exit(0);
+		}
+	}
+	/* Those that were refused exit; the last runs until it is killed. */
+	for (unsigned i = 0; i < 7; i++)
+		cr_expect_neq(wait(&status), -1);
+	for (unsigned i = 0; i < 8; i++) {
+		if (waitpid(pid[i], NULL, WNOHANG) != 0)
+			continue;
+		won++;
+		kill(pid[i], SIGKILL);
+		waitpid(pid[i], NULL, 0);
+	}
+	cr_expect_eq(won, 1);
+	close(fd);
 }
 
 Test(named, what_a_killed_one_left_on_the_way_is_no_obstacle)
