@@ -108,6 +108,8 @@ removed()
 
 @test "--dry-run --json is the same for a program" {
 	need jq
+	job --dry-run --json true
+	assert_has "$output" '"why":"'
 	job --dry-run --json -n 3 "$PROG/argshow" $'\xff' ''
 	assert_eq "$status: $stderr" '0: '
 	json_holds '.v == 1 and .size == 3 and .why == "given" and

@@ -100,13 +100,16 @@ both()
 }
 
 @test "what is scattered is the same where no memory of others can be read" {
-	try "$PROG/deny" process_vm_readv=EPERM -- "$XRUN" -n 3 "$COLL" scatter
+	try "$PROG/deny" process_vm_readv=EPERM -- "$XRUN" --report report -n 3 \
+		"$COLL" scatter
 	assert_eq "$status: $stderr" '0: '
+	ranks_exited_0 3
 }
 
 @test "what is scattered among more than 64 is each one's own" {
-	job -n 66 "$COLL" scatter-wide
+	job --report report -n 66 "$COLL" scatter-wide
 	[ "$status" -eq 0 ]
+	ranks_exited_0 66
 }
 
 @test "AC-C11 nobody leaves a barrier before the last has entered" {
@@ -158,8 +161,9 @@ both()
 	local n
 
 	for n in 2 3 5 8; do
-		job -n "$n" "$BUILD/tests/prog/coll_root" mixed "$RANDOM"
+		job --report report -n "$n" "$BUILD/tests/prog/coll_root" mixed "$RANDOM"
 		assert_eq "$status: $stderr" '0: '
+		ranks_exited_0 "$n"
 	done
 }
 
@@ -252,15 +256,23 @@ late_ranks()
 }
 
 @test "AC-C20 nothing is gathered, reduced and sent as well" {
-	runs allgather 2
 	runs types 2
+	COLL=$BUILD/tests/prog/coll_empty
+	for what in messages collectives; do
+		runs "$what" 3
+		both "^.0. rank 0 of 3: $what of every type\$" 1
+		both "^.2. rank 2 of 3: $what of every type\$" 1
+	done
+	runs other-length 2
+	both 'rank 0 sends 0 i32, and rank 1 awaits 1 i32' 2
 }
 
 @test "AC-C21 more than 2 GiB at once" {
 	[ "$(awk '/MemAvailable/ { print int($2 / 1048576) }' /proc/meminfo)" -ge 12 ] ||
 		skip "less than 12 GiB of memory"
-	job -n 2 "$COLL" huge
+	job --report report -n 2 "$COLL" huge
 	[ "$status" -eq 0 ]
+	ranks_exited_0 2
 }
 
 @test "two machines do together what there is, over TCP" {

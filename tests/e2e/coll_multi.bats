@@ -16,11 +16,13 @@ setup()
 # within itself gets the job's segment where it is watched.
 runs()
 {
-	job --hang-timeout 100s -n "$2" "$COLL" "$1"
+	job --hang-timeout 100s --report report -n "$2" "$COLL" "$1"
 	assert_eq "$status: $stderr" '0: '
+	ranks_exited_0 "$2"
 	by_shm=$output
-	job -n "$2" "$COLL" "$1" tcp
+	job --report report -n "$2" "$COLL" "$1" tcp
 	assert_eq "$status: $stderr" '0: '
+	ranks_exited_0 "$2"
 }
 
 # both PATTERN COUNT - so many lines of each say that.

@@ -344,6 +344,7 @@ setting()
 @test "what config show prints can be a file again" {
 	user_file <<<'{ "env": ["A=1", "B=x y"], "show": "0,2", "prefix": false }'
 	try env XRUN_GRACE=2s "$XRUN" config show --json -n 3 --timeout 90s
+	assert_has "$output" '"name":"timeout","value":'
 	jq '[.settings[] | select(.value != null) | {key: .name, value}] |
 		from_entries' <<<"$output" >again.json
 	jq -c '[.settings[] | {name, value}]' <<<"$output" >before

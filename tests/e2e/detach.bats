@@ -103,6 +103,7 @@ exit_of()
 		assert_eq "$output" ''
 		assert_eq "$(printf '%s\n' "$status" "$stderr")" "$(cat plain)"
 		[ "$status" -ne 0 ]
+		assert_has "$stderr" '^xrun: '
 	done
 	assert_eq "$(find "$XDG_STATE_HOME" -mindepth 2 -type d ! -name .live ! -name '.run-*')" ''
 }

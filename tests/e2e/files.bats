@@ -166,6 +166,7 @@ modes()
 @test "--log-dir: {job} and {host} stand for themselves" {
 	job --log-dir 'logs/{host}/{job}-x' "$PROG/envshow" XRUN_JOB
 	assert_eq "$status" 0
+	assert_has "$(cat out)" '^XRUN_JOB=.'
 	assert_eq "$(cat "logs/$(hostname)/$(sed 's/.*=//' out)-x/0/rank-0000/stdout")" \
 		"$(cat out)"
 }
@@ -197,8 +198,9 @@ modes()
 
 @test "--log-dir: a run that wrote no byte leaves a given folder as it was" {
 	mkdir given
-	job --log-dir given true
+	job --log-dir given --report report true
 	assert_eq "$status" 0
+	ranks_exited_0 1
 	assert_eq "$(ls -A given 2>&1)" ''
 	touch given/mine
 	job --log-dir given true

@@ -112,10 +112,11 @@ starred_rows()
 }
 
 @test "--hang-timeout: who works without a word does not hang" {
-	try "$XRUN" --hang-timeout 700ms --heartbeat 100ms -n 2 bash -c '
+	try "$XRUN" --hang-timeout 700ms --heartbeat 100ms --report report -n 2 bash -c '
 		end=$((SECONDS + 3)); while ((SECONDS < end)); do :; done'
 	assert_eq "$status" 0
 	assert_eq "$stderr" ''
+	ranks_exited_0 2
 }
 
 # one_stopped RANKS - a job of ranks that do nothing, of which one is stopped for
@@ -200,6 +201,7 @@ import time
 end = time.monotonic() + 3
 while time.monotonic() < end: pass'
 	assert_eq "$status" 0
+	ranks_exited_0 1
 }
 
 @test "--hang-timeout: so it is where that child rests most of the time" {
@@ -210,6 +212,7 @@ for n in range(30):
     while time.monotonic() < now + .03: pass
     time.sleep(.07)'
 	assert_eq "$status" 0
+	ranks_exited_0 1
 }
 
 @test "--hang-timeout: who has threads and children that wait hangs" {
@@ -223,10 +226,12 @@ time.sleep(60)'
 }
 
 @test "--hang-timeout: to be ready is no progress that must go on" {
-	try "$XRUN" --hang-timeout 500ms --heartbeat 100ms --stacks-on none -n 2 bash -c '
+	try "$XRUN" --hang-timeout 500ms --heartbeat 100ms --stacks-on none --report report \
+		-n 2 bash -c '
 		echo "{\"type\":\"ready\"}" >&97
 		end=$((SECONDS + 3)); while ((SECONDS < end)); do :; done'
 	assert_eq "$status" 0
+	ranks_exited_0 2
 }
 
 @test "--hang-timeout: with --no-logs, whoever waits for the reader does not hang" {

@@ -268,13 +268,13 @@ True True 0'
 	need python3
 	job bash -c '
 		exec 97>file
-		python3 -c "import xrun; xrun.ready(); xrun.progress(3)"'
-	assert_eq "$status" 0
+		python3 -c "import xrun; xrun.ready(); xrun.progress(3)" && echo done'
+	assert_eq "$status: $output" '0: done'
 	assert_eq "$(cat file)" ''
 	job bash -c '
 		exec 97>&-
-		python3 -c "import xrun; xrun.ready(); xrun.progress(3)"'
-	assert_eq "$status: $stderr" '0: '
+		python3 -c "import xrun; xrun.ready(); xrun.progress(3)" && echo done'
+	assert_eq "$status: $output$stderr" '0: done'
 }
 
 @test "python: on_stop saves what there is, and the job ends as told" {

@@ -54,6 +54,8 @@ said()
 }
 
 @test "help fits a screen of 80 columns" {
+	assert_has "$("$XRUN" help)" '^ +--timeout'
+	assert_has "$("$XRUN" -h)" '^ +-n'
 	run ! grep -nE '^.{81}' <("$XRUN" help)
 	run ! grep -nE '^.{81}' <("$XRUN" -h)
 }
@@ -149,6 +151,7 @@ changing+='|TORCHELASTIC_(RUN_ID|ERROR_FILE))='
 		grep -zvE "$changing" | sort -z >promised
 	"$XRUN" -n 1 cp /proc/self/environ environ
 	grep -zvE "$changing" environ | sort -z >got
+	grep -qzx XRUN_RANK=0 got
 	diff -u <(tr '\0' '\n' <promised) <(tr '\0' '\n' <got)
 }
 

@@ -100,6 +100,7 @@ named()
 	begun=$(now_ms)
 	job "$PROG/fork_away" --relay --setsid --close --ignore-term --pids pids
 	assert_eq "$status" 0
+	[ -s pids ]
 	assert_eq "$(left_behind '.*')" ''
 	[ $(($(now_ms) - begun)) -lt 1900 ]
 }
@@ -165,6 +166,7 @@ named()
 @test "a process that ended before its rank is not a leftover" {
 	job -n 2 bash -c '(exec true) & (exit 3) & wait; echo done'
 	assert_eq "$status" 0
+	assert_eq "$(sort out)" $'[0] done\n[1] done'
 	assert_eq "$(cat err)" ''
 }
 

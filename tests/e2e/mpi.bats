@@ -163,10 +163,12 @@ hidden_mpi_program()
 @test "a process that mpiexec starts within a rank may initialise MPI" {
 	needs_agent
 	hidden_mpi_program
-	job -n 2 env PMI_RANK=0 ./d
+	job --report report -n 2 env PMI_RANK=0 ./d
 	assert_eq "$status" 0
-	job -n 2 env PMIX_RANK=0 ./d
+	ranks_exited_0 2
+	job --report report -n 2 env PMIX_RANK=0 ./d
 	assert_eq "$status" 0
+	ranks_exited_0 2
 }
 
 @test "a program that looks for MPI and has none gets an error from MPI_Init" {

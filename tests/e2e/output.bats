@@ -450,7 +450,7 @@ over()
 
 	for kind in unix tcp; do
 		run --separate-stderr over "$kind" \
-			's.shutdown(socket.SHUT_WR); n = len(s.makefile().read())' \
+			's.shutdown(socket.SHUT_WR); assert len(s.makefile().read()) == 300000' \
 			-n 1 "$PROG/spew" --lines 3000
 		assert_eq "$output" 0
 	done
@@ -460,10 +460,11 @@ over()
 	local codes
 
 	# shellcheck disable=SC2016,SC2216 # for the ranks; it does not read
-	timeout 60 "$XRUN" -q -n 2 sh -c \
+	timeout 60 "$XRUN" -q --report report -n 2 sh -c \
 		'head -c 20000000 /dev/zero | tr "\0" a' | sleep 1
 	codes=("${PIPESTATUS[@]}")
 	assert_has "${codes[0]}" '^(0|141)$'
+	assert_has "$(cat report)" '"stdout_bytes":[1-9]'
 }
 
 @test "the reader of stdout exits after all ranks: their status stays" {
@@ -561,11 +562,12 @@ left_in_files()
 	mkfifo said
 	exec {said}<>said
 	head -c 65536 /dev/zero >said
-	"$XRUN" --timeout 500ms --grace 300ms "$PROG/spew" --lines 3000 \
+	"$XRUN" --timeout 500ms --grace 300ms "$PROG/spew" --lines 3000 --copy ref \
 		>job.out 2>said &
 	pid=$!
 	await_exit "$pid" 15
 	wait "$pid"
+	cmp "$(raw 0 stdout)" ref.0.out
 }
 
 @test "a reader who does not read does not stop TERM" {

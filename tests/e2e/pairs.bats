@@ -29,15 +29,21 @@ said()
 }
 
 @test "a profile that the command line takes back is no noise" {
-	export XRUN_LOG_DIR=$PWD/kept XRUN_MERGE_STDERR=1 XRUN_REPORT=$PWD/r
+	export XRUN_LOG_DIR=$PWD/kept XRUN_MERGE_STDERR=1 XRUN_REPORT=$PWD/report
 	for args in --no-logs --pty --dry-run; do
 		job $args true
 		assert_eq "$status" 0
 		assert_eq "$stderr" ''
+		if [ "$args" = --dry-run ]; then
+			assert_has "$output" true
+		else
+			ranks_exited_0 1
+		fi
 	done
 	[ ! -e kept ]
 	XRUN_JSON=1 job true
 	assert_eq "$stderr" ''
+	ranks_exited_0 1
 }
 
 @test "-d: a variable's --stdin is not heard, and no obstacle" {

@@ -16,11 +16,13 @@ setup()
 # by_both RANKS PROGRAM ARG... - by shared memory, and by TCP.
 by_both()
 {
-	job -n "$1" "${@:2}"
+	job --report report -n "$1" "${@:2}"
 	[ "$status" -eq 0 ]
+	ranks_exited_0 "$1"
 	by_shm=$output
-	job -n "$1" "${@:2}" tcp
+	job --report report -n "$1" "${@:2}" tcp
 	[ "$status" -eq 0 ]
+	ranks_exited_0 "$1"
 }
 
 # both PATTERN COUNT - so many lines of each say that.

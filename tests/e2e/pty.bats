@@ -72,6 +72,7 @@ out()
 @test "--pty: a process left behind that holds the terminal is ended" {
 	job --pty -n 2 sh -c 'echo out; trap "" HUP; sleep 60 & exit 0'
 	assert_eq "$status" 0
+	assert_eq "$(out 0)$(out 1)" outout
 	assert_eq "$(left_behind '.*')" ''
 }
 

@@ -121,6 +121,7 @@ rank_is()
 		run --separate-stderr "$BUILD/tests/prog/deny" process_vm_readv=EPERM -- \
 			"$XRUN" -n 2 "$BUILD/tests/bench/rpcecho" --bytes "$bytes" --calls 30 --private
 		[ "$status" -eq 0 ]
+		assert_has "$output" "\"bytes\":$bytes,"
 	done
 }
 

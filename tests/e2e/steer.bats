@@ -225,6 +225,7 @@ is_ended()
 @test "wait: who waited for a job finds it gone" {
 	for _ in {1..10}; do
 		id=$("$XRUN" -d sh -c 'echo; sleep 0.05')
+		[ -n "$id" ]
 		"$XRUN" wait "$id"
 		assert_eq "$("$XRUN" ps -q)" ''
 	done
@@ -279,7 +280,8 @@ modes()
 }
 
 @test "a job that is over at once never made a socket" {
-	job -n 4 true
+	job --report report -n 4 true
+	ranks_exited_0 4
 	[ -z "$(ls -A "$XDG_RUNTIME_DIR/xrun")" ]
 }
 

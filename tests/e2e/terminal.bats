@@ -41,8 +41,9 @@ load helper
 }
 
 @test "-q: no header" {
-	screen -- -q -n 2 true
-	assert_eq "$output" ''
+	screen -- -q -n 2 echo ran
+	assert_has "$output" ' ran$'
+	assert_eq "$(grep -v ' ran$' <<<"$output")" ''
 }
 
 @test "more than 16 ranks: rank 0's stdout, everybody's stderr, and a word" {
@@ -67,10 +68,13 @@ load helper
 
 @test "NO_COLOR, TERM=dumb and --color never: none" {
 	NO_COLOR=1 screen -- -n 2 echo text
+	assert_has "$output" ' text$'
 	assert_eq "$(grep -cE $'\x1b\\[[0-9;]*m' <<<"$raw")" 0
 	screen -T dumb -- -n 2 echo text
+	assert_has "$output" ' text$'
 	assert_eq "$(grep -c $'\x1b' <<<"$raw")" 0
 	screen -- --color never -n 2 printf '\r50%%\r100%%\n'
+	assert_has "$output" '100%$'
 	assert_eq "$(grep -cE $'\x1b\\[[0-9;]*m' <<<"$raw")" 0
 }
 
