@@ -355,9 +355,8 @@ nothing_left()
 {
 	local left
 
-	# Nearly always there is no process at all with our state directory. This grep
-	# has another one.
-	XDG_STATE_HOME='' grep -lqzsxF -e "XDG_STATE_HOME=$XDG_STATE_HOME" \
+	# Nearly always there is no process at all with our state directory.
+	env -u XDG_STATE_HOME grep -qzsxF -e "XDG_STATE_HOME=$XDG_STATE_HOME" \
 		/proc/[0-9]*/environ || return 0
 	left=$(left_behind '.*' && xruns)
 	[ -n "$left" ] || return 0

@@ -34,8 +34,8 @@
 #define PATIENCE_S  100
 
 static struct shared {
-	_Atomic uint32_t stage; /* a futex */
-	_Atomic uint32_t count; /* the test's */
+	_Atomic uint32_t stage;                   /* a futex */
+	_Atomic uint32_t count;                   /* the test's */
 	_Atomic uint32_t entered[3][MEMBERS_MAX]; /* the test's */
 	_Atomic uint32_t noted;
 	char notes[8192];

@@ -234,7 +234,7 @@ struct meeter {
 };
 
 /* What this process has left, by way. */
-static _Atomic uint32_t left[WAYS];
+static _Atomic uint32_t barriers_left[WAYS];
 
 static void
 adds(struct meeter *m, int member)
@@ -261,7 +261,7 @@ meets(void *arg)
 
 		atomic_fetch_add(&shared->entered[m->way][self_index], 1);
 		m->status = xr_rpc_barrier(&meeting, NULL);
-		n = atomic_fetch_add(&left[m->way], 1) + 1;
+		n = atomic_fetch_add(&barriers_left[m->way], 1) + 1;
 		for (size_t i = 0; i < m->count; i++)
 			EXPECT(atomic_load(&shared->entered[m->way]
 							   [m->member[i]]) >=
@@ -293,7 +293,7 @@ meets_three_ways(int i, int each)
 		pthread_join(m[t].thread, NULL);
 		EXPECT(m[t].status == XR_OK);
 	}
-	EXPECT(atomic_load(&left[OF_ALL]) == 20 * (uint32_t)each);
+	EXPECT(atomic_load(&barriers_left[OF_ALL]) == 20 * (uint32_t)each);
 	EXPECT(leave() == XR_OK);
 }
 

@@ -132,7 +132,8 @@ open_and_count(struct state *state)
 	return state_open(state, &wish, &err);
 }
 
-Test(named, a_process_that_was_stopped_while_it_waited_for_the_end_is_no_obstacle)
+Test(named,
+	a_process_that_was_stopped_while_it_waited_for_the_end_is_no_obstacle)
 {
 	struct state other;
 	int fd, again;
