@@ -54,6 +54,7 @@ run_path(const char *path)
 		return 1;
 	}
 	n = scandir(path, &entries, is_visible, alphasort);
+	HOLDS(n >= 0);
 	for (int i = 0; i < n; i++) {
 		char *name = xasprintf("%s/%s", path, entries[i]->d_name);
 

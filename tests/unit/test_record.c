@@ -42,7 +42,9 @@ record_see(void *ctx, const struct ctl_record_found *found)
 {
 	struct record_seen *seen = ctx;
 
-	cr_expect_str_eq(found->text, "{}");
+	/* Jobs of this user have records, too. */
+	if (strcmp(found->text, "{}") != 0)
+		return false;
 	seen->held += found->held;
 	seen->free += !found->held;
 	return seen->remove;
