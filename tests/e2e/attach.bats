@@ -434,17 +434,19 @@ untyped()
 # --- left alone ----------------------------------------------------------------
 
 @test "a detached job goes on when the terminal that started it dies" {
-	local fd
+	local fd status=0
 
 	mkfifo go
 	exec {fd}<>go
 	in_pty -d 30 -w started -h \
 		sh -c 'id=$("$1" -d -n 2 sh -c '\''echo up $$; read -r x <go; echo on$x; read -r x <go'\'')
-			echo "$id" >id; echo started; sleep 60' - "$XRUN" >/dev/null || true
+			echo "$id" >id; echo started; sleep 60' - "$XRUN" >/dev/null || status=$?
+	assert_eq "$status" 129
 	id=$(cat id)
 	"$XRUN" ps "$id" | grep -q running
 	# From another terminal.
-	screen -w 'up [0-9]' -s '\003' -- attach "$id" || true
+	screen -w 'up ' -s '\003' -- attach "$id"
+	assert_eq "$status" 130
 	spawn at "$PTY" -d 30 "$XRUN" attach "$id"
 	await_line at.out 'up [0-9]' 10
 	printf '\n\n' >&"$fd"
