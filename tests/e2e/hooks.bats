@@ -188,19 +188,33 @@ agrees()
 }
 
 # Everything stands still for longer than --grace, as in a suspended machine.
-@test "rel-34 who stood still with xrun has his --grace all the same" {
-	local super
+# is_stopped PID
+is_stopped()
+{
+	grep -q '^State:.T' "/proc/$1/status"
+}
 
+# The rank stops its supervisor and itself when it receives SIGTERM. The supervisor, which is
+# continued 3 s after the end of --grace, continues the rank. The answer to ps shows that its
+# timer has fired: the rank has another 3 s.
+@test "rel-34 who stood still with xrun has his --grace all the same" {
+	local super rank go
+
+	mkfifo go
+	exec {go}<>go
 	spawn job "$XRUN" --grace 2s -n 1 bash -c \
-		'trap "echo told; read -rt 1 _ <>fifo; echo saved; exit 0" TERM
+		'trap "kill -STOP $PPID; kill -STOP $$; read -r _ <go; echo saved; exit 0" TERM
 		mkfifo fifo; echo ready; while :; do read -rt 60 _ <>fifo; done'
 	await_line job.out ready 10
-	super=$(pgrep -P "$pid" -x xrun-super)
+	super=$(supervisor)
+	rank=$(pgrep -P "$super")
 	kill -TERM "$pid"
-	await_line job.out told 10
-	kill -STOP "$super" "-$(pgrep -P "$super")"
-	read -rt 3.5 _ <> <(:) || true
-	kill -CONT "$super" "-$(pgrep -P "$super")"
+	wait_for 10 is_stopped "$rank"
+	is_stopped "$super"
+	pass 5
+	kill -CONT "$super"
+	"$XRUN" ps >/dev/null
+	echo >&"$go"
 	await_exit "$pid" 15
 	assert_has "$(cat job.out)" '^saved$'
 }

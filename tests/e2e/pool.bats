@@ -258,7 +258,8 @@ processes()
 }
 
 @test "AC-X29 a thousand pools leave nothing behind" {
-	everywhere cycles
+	runs cycles base thread
+	runs cycles-some pool p2p ctx ctx-thread
 }
 
 @test "a child of fork() has no pool" {
