@@ -204,7 +204,7 @@ is_stopped()
 
 	mkfifo go
 	exec {go}<>go
-	spawn job "$XRUN" --grace 2s -n 1 bash -c \
+	spawn job "$XRUN" --grace 4s -n 1 bash -c \
 		'trap "kill -STOP $PPID; kill -STOP $$; read -r _ <go; echo saved; exit 0" TERM
 		mkfifo fifo; echo ready; while :; do read -rt 60 _ <>fifo; done'
 	await_line job.out ready 10
@@ -213,7 +213,7 @@ is_stopped()
 	kill -TERM "$pid"
 	wait_for 10 is_stopped "$rank"
 	is_stopped "$super"
-	pass 5
+	pass 7
 	kill -CONT "$super"
 	"$XRUN" ps >/dev/null
 	echo >&"$go"
