@@ -100,7 +100,7 @@ root_ends(void)
 
 /* --- one after the other --------------------------------------------------------------- */
 
-#define STEPS 1500
+#define STEPS 600
 #define MOST  150000 /* elements */
 #define RANKS 16
 
