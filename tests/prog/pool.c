@@ -336,7 +336,7 @@ forked_and_freed(void)
 
 /* --- many submit --------------------------------------------------------------------------- */
 
-#define EACH 10000
+#define EACH 2500
 
 struct submitter {
 	struct xr_pool *pool;

@@ -197,7 +197,7 @@ free_it(struct xr_value *value, void *ctx)
 static void
 freed_by_callback(void)
 {
-	for (uint32_t i = 0; i < rig_many(100); i++) {
+	for (uint32_t i = 0; i < rig_many(40); i++) {
 		struct xr_pool_task t = rig_task("weigh", rig_one(i));
 		struct xr_pool *pool = rig_pool();
 		struct xr_future *future = NULL;
