@@ -471,7 +471,7 @@ late_race(void)
 static void
 stopped_race(void)
 {
-	race(rig_many(160000), 3);
+	race(rig_many(80000), 3);
 }
 
 /* --- what is not memory of both -------------------------------------------------------------- */

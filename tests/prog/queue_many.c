@@ -89,7 +89,7 @@ all_once(void)
 static void
 all_sizes(void)
 {
-	items = 5000;
+	items = 2000;
 	many(QUEUE(.items = 100, .bytes = 64 << 10), 4, 4);
 }
 

@@ -34,8 +34,8 @@ _Noreturn void rig_fail(const char *what, const char *file, int line);
 
 int64_t rig_now(void); /* ns */
 
-/* rig_many() - so many rounds, or an eighth of them where each takes longer: under sanitizers,
- * and with queues of another machine (queue_far.h). */
+/* rig_many() - so many rounds, or fewer where each takes longer: an eighth of them under
+ * sanitizers, a twentieth with queues of another machine (queue_far.h). */
 uint32_t rig_many(uint32_t rounds);
 
 /* rig_memory() - @bytes bytes that are 0, of file @fd; -1: that children have, too. */
