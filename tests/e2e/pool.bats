@@ -233,7 +233,8 @@ processes()
 }
 
 @test "AC-X24 D-X17 many submit, and each has its own results" {
-	everywhere submitters
+	runs submitters base thread
+	runs submitters-some pool p2p ctx ctx-thread
 }
 
 @test "AC-X25 a pool does not travel" {

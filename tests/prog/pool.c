@@ -336,11 +336,9 @@ forked_and_freed(void)
 
 /* --- many submit --------------------------------------------------------------------------- */
 
-#define EACH 2500
-
 struct submitter {
 	struct xr_pool *pool;
-	int64_t first;
+	int64_t first, count;
 	pthread_t thread;
 };
 
@@ -348,30 +346,42 @@ static void *
 submit(void *ctx)
 {
 	struct submitter *s = ctx;
-	struct xr_future **futures = calloc(EACH, sizeof(*futures));
+	struct xr_future **futures = calloc((size_t)s->count, sizeof(*futures));
 
-	for (int64_t i = 0; i < EACH; i++)
+	for (int64_t i = 0; i < s->count; i++)
 		futures[i] = rig_async(s->pool, "weigh", s->first + i);
-	for (int64_t i = 0; i < EACH; i++)
+	for (int64_t i = 0; i < s->count; i++)
 		EXPECT(rig_get(futures[i]) == 20 * (s->first + i));
 	free(futures);
 	return NULL;
 }
 
 static void
-submitters(void)
+submitters_of(int64_t count)
 {
 	struct xr_pool *pool = rig_pool();
 	struct submitter all[8];
 
 	for (int i = 0; i < 8; i++) {
-		all[i] = (struct submitter){ pool, i * 100000, 0 };
+		all[i] = (struct submitter){ pool, i * 100000, count, 0 };
 		EXPECT(pthread_create(&all[i].thread, NULL, submit, &all[i]) ==
 			0);
 	}
 	for (int i = 0; i < 8; i++)
 		pthread_join(all[i].thread, NULL);
 	rig_end(pool);
+}
+
+static void
+submitters(void)
+{
+	submitters_of(10000);
+}
+
+static void
+submitters_some(void)
+{
+	submitters_of(2500);
 }
 
 /* --- resources --------------------------------------------------------------------------------- */
@@ -513,6 +523,7 @@ static const struct rig_case cases[] = {
 	{ "forked", forked },
 	{ "forked-and-freed", forked_and_freed },
 	{ "submitters", submitters },
+	{ "submitters-some", submitters_some },
 	{ "cycles", cycles },
 	{ "cycles-some", cycles_some },
 	{ "cycles-short", cycles_short },
