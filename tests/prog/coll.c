@@ -340,16 +340,16 @@ reduce_all(enum xr_dtype d, enum xr_redop op, size_t count)
 	free(was);
 }
 
+static const size_t reduced[] = { 0, 1, 37, 40007 };
+
 static void
 every_type(void)
 {
-	static const size_t counts[] = { 0, 1, 37, 40007 };
-
 	for (int d = XR_DT_BOOL; d <= XR_DT_C128; d++)
 		for (int op = XR_SUM; op <= XR_AVG; op++)
 			for (size_t i = 0; i < 4; i++) {
 				if (ref_can(d, op))
-					reduce_all(d, op, counts[i]);
+					reduce_all(d, op, reduced[i]);
 				else
 					EXPECT(xr_coll_allreduce(all,
 						       OP(.dtype = d, .op = op),
@@ -362,13 +362,9 @@ every_type(void)
 static void
 floats(void)
 {
-	static const enum xr_dtype types[] = { XR_DT_F16, XR_DT_BF16, XR_DT_F32,
-		XR_DT_F64, XR_DT_C64, XR_DT_C128 };
-	static const size_t counts[] = { 1, 37, 40007 };
-
-	for (size_t t = 0; t < sizeof(types) / sizeof(types[0]); t++)
-		for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
-			reduce_all(types[t], XR_SUM, counts[i]);
+	for (int d = XR_DT_BOOL; d <= XR_DT_C128; d++)
+		for (size_t i = 1; i < 4 && ref_can(d, XR_AVG); i++)
+			reduce_all(d, XR_SUM, reduced[i]);
 	printf("rank %u of %u: every float\n", rank, size);
 }
 
@@ -621,8 +617,7 @@ two_groups(void)
 	free(y);
 }
 
-/* More than 2 GiB, of which each 1021st number is not 0: those are enough to see each page
- * that does not come, or comes to another place. */
+/* More than 2 GiB, of which each 1021st number is not 0. */
 static void
 huge(void)
 {
