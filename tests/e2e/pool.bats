@@ -259,7 +259,11 @@ processes()
 }
 
 @test "AC-X29 a thousand pools leave nothing behind" {
-	runs cycles base thread
+	runs cycles base
+}
+
+@test "AC-X29 pools of the other kinds leave nothing behind" {
+	runs cycles thread
 	runs cycles-some pool p2p ctx ctx-thread
 }
 
