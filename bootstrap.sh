@@ -16,8 +16,8 @@ cd "$(dirname "$0")"
 
 build_needs='gcc libc6-dev meson ninja-build pkg-config libevent-dev libcjson-dev scdoc'
 archive_needs='patch xz-utils'
-test_needs='libcriterion-dev bats jq procps iproute2 socat valgrind g++ clang-format-14 shellcheck locales'
-welcome_needs='clang-14 zsh fish mandoc python3-jsonschema elfutils curl libcurl4-openssl-dev libpython3.11-testsuite'
+test_needs='libcriterion-dev bats jq procps iproute2 socat valgrind g++ clang-format-19 shellcheck locales gdb strace'
+welcome_needs='clang-19 zsh fish mandoc python3-jsonschema elfutils curl libcurl4-openssl-dev gcc-multilib libpython3.11-testsuite'
 all_needs='python3-torch'
 
 started=$(date +%s)

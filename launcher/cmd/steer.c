@@ -33,10 +33,11 @@ struct settings {
 
 #define AT(field) .offset = offsetof(struct settings, field)
 #define JSON \
-	{ \
-		.name = "json", .type = OPT_FLAG, VERB_ROW, AT(json), \
-		.help = "as JSON, one object a job" \
-	}
+	{ .name = "json", \
+		.type = OPT_FLAG, \
+		VERB_ROW, \
+		AT(json), \
+		.help = "as JSON, one object a job" }
 
 const struct opt signal_options[] = {
 	{ .name = "rank",

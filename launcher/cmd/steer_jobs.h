@@ -19,10 +19,11 @@ struct steer_jobs {
 
 /* For option tables: every job that runs. */
 #define STEER_JOBS_ALL(field) \
-	{ \
-		.name = "all", .type = OPT_FLAG, VERB_ROW, AT(field), \
-		.help = "every job that runs" \
-	}
+	{ .name = "all", \
+		.type = OPT_FLAG, \
+		VERB_ROW, \
+		AT(field), \
+		.help = "every job that runs" }
 
 /*
  * steer_jobs_find() - the jobs that the operands of @args from @from on name, each

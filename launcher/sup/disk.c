@@ -156,7 +156,7 @@ disk_room(struct job *job, uint32_t stream)
 	struct rank *rank = &job->rank[stream / RAW_STREAMS];
 	bool waited = disk_is_waited_for(job);
 
-	rank->full &= (uint8_t) ~(1u << stream % RAW_STREAMS);
+	rank->full &= (uint8_t)~(1u << stream % RAW_STREAMS);
 	disk_report(job, waited);
 	if (rank->state == RANK_ENDED)
 		step_drain(job, rank);

@@ -24,7 +24,7 @@ run(struct step *s)
 			list :
 			NULL,
 	};
-	enum xr_status (*const calls[])(struct xr_coll * coll,
+	enum xr_status (*const calls[])(struct xr_coll *coll,
 		const struct xr_coll_op *op, struct xr_error *err) = {
 		[BARRIER] = xr_coll_barrier,
 		[ALLREDUCE] = xr_coll_allreduce,

@@ -87,7 +87,7 @@ with()
 	done >all.c
 	# shellcheck disable=SC2086 # the flags are words
 	cc -std=c11 -Wall -Wextra -Werror $flags -fsyntax-only all.c
-	for compiler in c++ g++ clang++-14; do
+	for compiler in c++ g++ clang++-19; do
 		command -v "$compiler" >/dev/null || continue
 		# shellcheck disable=SC2086
 		"$compiler" -x c++ -std=c++17 -Wall -Wextra -Werror $flags \

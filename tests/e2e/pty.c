@@ -282,7 +282,8 @@ copy_typing(struct pty *p)
 		p->typing = false;
 }
 
-static void __attribute__((noreturn)) late(struct pty *p)
+static void __attribute__((noreturn))
+late(struct pty *p)
 {
 	kill(-p->pid, SIGKILL);
 	kill(p->pid, SIGKILL);

@@ -42,7 +42,7 @@ static struct page {
 	_Atomic pid_t pid[RANKS_MAX];
 	_Atomic uint32_t
 		stopped; /* the last round, from 1, whose rank is stopped */
-} * page;
+} *page;
 
 static struct xr_world *world;
 static uint32_t rank, size, round_now;

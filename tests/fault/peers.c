@@ -59,7 +59,8 @@ pause_ns(int64_t ns)
 	nanosleep(&(struct timespec){ .tv_nsec = ns }, NULL);
 }
 
-static void __attribute__((format(printf, 1, 2))) wrong(const char *fmt, ...)
+static void __attribute__((format(printf, 1, 2)))
+wrong(const char *fmt, ...)
 {
 	uint32_t at = atomic_fetch_add(&board->wrong, 1);
 	va_list ap;

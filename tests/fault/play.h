@@ -29,9 +29,7 @@ static _Thread_local struct xr_error err;
 #define PLAY_OPTIONS \
 	{ "rounds", PROG_NUM, &rounds, "of it" }, \
 		{ "seed", PROG_NUM, &seed, "of chance" }, \
-	{ \
-		"one", PROG_NUM, &one, "this round alone" \
-	}
+		{ "one", PROG_NUM, &one, "this round alone" }
 
 #define EXPECT(x) \
 	do { \

@@ -85,10 +85,7 @@ static const struct {
 	const char *name;
 	int call;
 } names[] = {
-#define N(name) \
-	{ \
-#name, SYS_##name \
-	}
+#define N(name) { #name, SYS_##name }
 	N(read),
 	N(write),
 	N(close),

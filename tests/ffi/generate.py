@@ -4,7 +4,7 @@
 
     generate.py >table.py
 
-clang 14 reads the headers, so that nothing is guessed from their text; numbers
+clang 19 reads the headers, so that nothing is guessed from their text; numbers
 of macros, and where the members of each struct lie, a program of its own tells.
 The table is not printed if ctypes would lay a struct out in another way.
 """
@@ -19,7 +19,7 @@ import tempfile
 
 HERE = os.path.dirname(os.path.realpath(__file__))
 INCLUDE = os.path.join(os.path.dirname(os.path.dirname(HERE)), "src", "include")
-CLANG = ["clang-14", "-x", "c", "-std=gnu17", "-I", INCLUDE]
+CLANG = ["clang-19", "-x", "c", "-std=gnu17", "-I", INCLUDE]
 
 PLAIN = {
     "void": "None", "_Bool": "c_bool", "bool": "c_bool", "char": "c_char",

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# ffi.sh - tests/ffi/table.py says what the public headers say, as clang 14 reads
+# ffi.sh - tests/ffi/table.py says what the public headers say, as clang 19 reads
 # them, and lays structs out as it does.
 . "$(dirname "$0")/common.bash"
 
-for tool in clang-14 python3; do
+for tool in clang-19 python3; do
 	command -v "$tool" >/dev/null || cannot "ffi.sh: needs $tool"
 done
 

@@ -52,15 +52,15 @@ uncommented()
 		}' "$1"
 }
 
-have gcc clang-14 || cannot "headers.sh: needs gcc or clang-14"
-have g++ clang++-14 || cannot "headers.sh: needs g++ or clang++-14"
+have gcc clang-19 || cannot "headers.sh: needs gcc or clang-19"
+have g++ clang++-19 || cannot "headers.sh: needs g++ or clang++-19"
 
 for file in src/include/xrun/*.h; do
 	header=${file#src/include/}
-	for tool in gcc clang-14; do
+	for tool in gcc clang-19; do
 		compile "$header" c c11 "$tool"
 	done
-	for tool in g++ clang++-14; do
+	for tool in g++ clang++-19; do
 		compile "$header" c++ c++17 "$tool"
 	done
 	grep -q 'extern "C"' "$file" || problem "$file: nothing for C++"

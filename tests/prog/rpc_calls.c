@@ -213,10 +213,11 @@ average(struct xr_call *call, struct xr_value *args, void *ctx)
 }
 
 #define FUNC(n, s, f, fl) \
-	{ \
-		.size = sizeof(struct xr_func), .name = n, .schema = s, \
-		.flags = fl, .fn = f \
-	}
+	{ .size = sizeof(struct xr_func), \
+		.name = n, \
+		.schema = s, \
+		.flags = fl, \
+		.fn = f }
 
 static const struct xr_func functions[] = {
 	FUNC("add", "ii", add, XR_FN_SHORT),

@@ -71,10 +71,7 @@ give(struct xr_call *call, struct xr_value *args, void *ctx)
 }
 
 #define FUNC(n, s, f) \
-	{ \
-		.size = sizeof(struct xr_func), .name = n, .schema = s, \
-		.fn = f \
-	}
+	{ .size = sizeof(struct xr_func), .name = n, .schema = s, .fn = f }
 
 static const struct xr_func functions[] = {
 	FUNC("add_one", "i", add_one),

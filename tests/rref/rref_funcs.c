@@ -554,11 +554,12 @@ m_then(struct xr_call *c, void *self, struct xr_value *args, void *ctx)
 }
 
 #define METHOD(a_name, a_schema, a_flags, is_static_, f) \
-	{ \
-		.size = sizeof(struct xr_method), .name = (a_name), \
-		.schema = (a_schema), .flags = (a_flags), \
-		.is_static = (is_static_), .fn = (f) \
-	}
+	{ .size = sizeof(struct xr_method), \
+		.name = (a_name), \
+		.schema = (a_schema), \
+		.flags = (a_flags), \
+		.is_static = (is_static_), \
+		.fn = (f) }
 
 static const struct xr_method methods[] = {
 	METHOD("plus", "i", 0, false, m_plus),
@@ -580,10 +581,11 @@ static const struct xr_type thing_type = {
 /* --- all of them --------------------------------------------------------------------- */
 
 #define FUNC(a_name, a_schema, a_flags, f) \
-	{ \
-		.size = sizeof(struct xr_func), .name = (a_name), \
-		.schema = (a_schema), .flags = (a_flags), .fn = (f) \
-	}
+	{ .size = sizeof(struct xr_func), \
+		.name = (a_name), \
+		.schema = (a_schema), \
+		.flags = (a_flags), \
+		.fn = (f) }
 
 static const struct xr_func functions[] = {
 	FUNC("add", "ii", 0, f_add),

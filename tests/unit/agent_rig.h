@@ -75,10 +75,11 @@ offer(const struct xr_func *funcs, size_t count)
 
 /* A row of a table of functions. */
 #define FUNC(n, s, f, fl) \
-	{ \
-		.size = sizeof(struct xr_func), .name = n, .schema = s, \
-		.flags = fl, .fn = f \
-	}
+	{ .size = sizeof(struct xr_func), \
+		.name = n, \
+		.schema = s, \
+		.flags = fl, \
+		.fn = f }
 
 /* --- asking ---------------------------------------------------------------- */
 

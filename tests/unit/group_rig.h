@@ -41,7 +41,7 @@ static struct shared {
 	char notes[8192];
 	char text_of[MEMBERS_MAX][256];
 	_Atomic pid_t pid[MEMBERS_MAX];
-} * shared;
+} *shared;
 
 static char place[64], store_address[128];
 static struct xr_error err;

@@ -69,7 +69,8 @@ expect_extinct(void)
 	close(family[0]);
 }
 
-static void __attribute__((noreturn)) sleep_for_ever(void)
+static void __attribute__((noreturn))
+sleep_for_ever(void)
 {
 	report();
 	for (;;)

@@ -16,7 +16,8 @@ static struct xr_error err;
 /* A member without a list. */
 #define MEMBER(text, devices_there, ...) \
 	{ \
-		.size = sizeof(struct xr_device_info), .name = (text), \
+		.size = sizeof(struct xr_device_info), \
+		.name = (text), \
 		.count = (devices_there), \
 		.pairs = (const struct xr_device_pair[]){ __VA_ARGS__ }, \
 		.pair_count = \
@@ -27,8 +28,10 @@ static struct xr_error err;
 /* The same with the list @list. */
 #define LISTED(text, devices_there, list, ...) \
 	{ \
-		.size = sizeof(struct xr_device_info), .name = (text), \
-		.count = (devices_there), .devices = (list), \
+		.size = sizeof(struct xr_device_info), \
+		.name = (text), \
+		.count = (devices_there), \
+		.devices = (list), \
 		.device_count = sizeof(list) / sizeof((list)[0]), \
 		.pairs = (const struct xr_device_pair[]){ __VA_ARGS__ }, \
 		.pair_count = \

@@ -83,10 +83,7 @@ expect_out(const char *text)
 
 /* Bytes that programs do write. */
 static const struct span samples[] = {
-#define SAMPLE(text) \
-	{ \
-		text, sizeof(text) - 1 \
-	}
+#define SAMPLE(text) { text, sizeof(text) - 1 }
 	SAMPLE(""),
 	SAMPLE("\n"),
 	SAMPLE("one"),

@@ -197,7 +197,7 @@ Test(port, a_second_holder_cannot_have_it)
 	cr_assert(port_hold(&first, &limits, &err) == XR_OK);
 	left = first.number;
 	memset(limits.reserved, 0xff, sizeof(limits.reserved));
-	limits.reserved[left / 8] &= (uint8_t) ~(1u << left % 8);
+	limits.reserved[left / 8] &= (uint8_t)~(1u << left % 8);
 	cr_assert(port_hold(&second, &limits, &err) == XR_E_NOTFOUND);
 	cr_assert(eq(str, err.text, "no TCP port is free on this machine"));
 	port_release(&first);

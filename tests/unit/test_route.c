@@ -7,8 +7,8 @@
 
 #include "launcher/log/route.h"
 
-#define OUT(rank) ((rank)*RAW_STREAMS + RAW_OUT)
-#define ERR(rank) ((rank)*RAW_STREAMS + RAW_ERR)
+#define OUT(rank) ((rank) * RAW_STREAMS + RAW_OUT)
+#define ERR(rank) ((rank) * RAW_STREAMS + RAW_ERR)
 
 static struct route route;
 static struct route_config config;

@@ -7,8 +7,7 @@
 
 #include "base/status.h"
 
-Test(status, every_row_has_a_name_and_a_text_of_its_own)
-{
+Test(status, every_row_has_a_name_and_a_text_of_its_own){
 #define S(name, number, retry, text) \
 	cr_assert_str_eq(xr_status_name(XR_##name), "XR_" #name); \
 	cr_assert_str_eq(xr_status_text(XR_##name), text); \

@@ -627,7 +627,7 @@ FORKED_TEST(sweep, an_alarm_wakes_all_who_sleep)
 	for (int i = 0; i < 2; i++) {
 		pid[i] = sleeper(1 + (uint32_t)i * RANKS);
 		while (atomic_load(&segment_slot(&map, 1 + (uint32_t)i * RANKS)
-					    ->bell.asleep) == 0)
+				       ->bell.asleep) == 0)
 			sched_yield();
 	}
 	segment_alarm(fd, SLOTS);

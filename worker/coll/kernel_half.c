@@ -13,7 +13,7 @@
 
 #define FIRST     XR_DT_F16
 #define LAST      XR_DT_BF16
-#define AT(dtype) ((dtype)-FIRST)
+#define AT(dtype) ((dtype) - FIRST)
 
 #define F32_BIAS  127
 #define F32_SHIFT 23 /* bits below the exponent */
@@ -148,8 +148,10 @@ CLOSE(close_f16, to_f16)
 
 #define HALF_ROW(op, name) \
 	{ \
-		.fold = op##_##name, .more = more_##op##_##name, \
-		.close = close_##name, .size = sizeof(uint16_t), \
+		.fold = op##_##name, \
+		.more = more_##op##_##name, \
+		.close = close_##name, \
+		.size = sizeof(uint16_t), \
 		.wide = sizeof(float), \
 	}
 

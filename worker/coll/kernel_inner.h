@@ -76,7 +76,9 @@ struct kernel_row {
 /* KERNEL_ROW() - of a type that is its own wide one. */
 #define KERNEL_ROW(function, type) \
 	{ \
-		.fold = function, .size = sizeof(type), .wide = sizeof(type), \
+		.fold = function, \
+		.size = sizeof(type), \
+		.wide = sizeof(type), \
 	}
 
 /*

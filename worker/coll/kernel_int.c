@@ -9,10 +9,10 @@
 
 #define FIRST     XR_DT_BOOL
 #define LAST      XR_DT_I64
-#define AT(dtype) ((dtype)-FIRST)
+#define AT(dtype) ((dtype) - FIRST)
 
 #define SUM(x, y)  ((x) + (y))
-#define PROD(x, y) ((x)*1U * (y)) /* u16: an int would overflow */
+#define PROD(x, y) ((x) * 1U * (y)) /* u16: an int would overflow */
 #define MIN(x, y)  ((x) < (y) ? (x) : (y))
 #define MAX(x, y)  ((x) > (y) ? (x) : (y))
 #define BAND(x, y) ((x) & (y))

@@ -5,7 +5,7 @@
 
 #define FIRST     XR_DT_F32
 #define LAST      XR_DT_C128
-#define AT(dtype) ((dtype)-FIRST)
+#define AT(dtype) ((dtype) - FIRST)
 
 /* One NaN after each step, though the last would do: a step is bound by memory. */
 #define SUM_F32(x, y)  kernel_quiet_f32((x) + (y))
@@ -67,8 +67,10 @@ COMPLEX_PROD(prod_c128, double, kernel_quiet_f64)
 
 #define AVG_ROW(name, type) \
 	{ \
-		.fold = sum_##name, .close = close_##name, \
-		.size = sizeof(type), .wide = sizeof(type), \
+		.fold = sum_##name, \
+		.close = close_##name, \
+		.size = sizeof(type), \
+		.wide = sizeof(type), \
 	}
 
 static const struct kernel_row rows[KERNEL_OPS][AT(LAST) + 1] = {

@@ -31,10 +31,10 @@ stdio_call_do(const struct stdio_call *s)
 	long result;
 
 	__asm__ volatile("syscall"
-			 : "=a"(result)
-			 : "a"(s->n), "D"(s->a), "S"(s->b), "d"(s->c), "r"(r10),
-			 "r"(r8), "r"(r9)
-			 : "rcx", "r11", "memory");
+		: "=a"(result)
+		: "a"(s->n), "D"(s->a), "S"(s->b), "d"(s->c), "r"(r10), "r"(r8),
+		"r"(r9)
+		: "rcx", "r11", "memory");
 	return result;
 }
 

@@ -82,7 +82,8 @@ clean_at_exit(void)
 
 /* Of stdio only what is written here is left: its parent's was flushed. What
  * exit(3) calls belongs to who registered it, which was the parent. */
-static void __attribute__((noreturn)) leave_with(int code, bool executed)
+static void __attribute__((noreturn))
+leave_with(int code, bool executed)
 {
 	if (executed)
 		exit(code);

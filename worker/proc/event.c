@@ -100,7 +100,7 @@ count_plain(struct xr_event *const *events, size_t count, size_t *plain)
 	return true;
 }
 
-static struct xr_event *new (enum event_kind kind,
+static struct xr_event *new(enum event_kind kind,
 	struct xr_event *const *events, size_t count)
 {
 	struct xr_event *e;

@@ -393,8 +393,9 @@ fill_card(struct card *card, const struct xr_proc_opts *o,
 	card->arg = o->arg;
 }
 
-static void __attribute__((noreturn)) be_child(pid_t parent,
-	const struct card *card, int fd, const struct proc_more *more)
+static void __attribute__((noreturn))
+be_child(pid_t parent, const struct card *card, int fd,
+	const struct proc_more *more)
 {
 	body_bind(parent);
 	if (more->place != -1)
@@ -467,7 +468,7 @@ start_by_zygote(struct xr_proc *p, const struct xr_proc_opts *o,
 	return XR_OK;
 }
 
-static struct xr_proc *new (const struct xr_proc_opts *o)
+static struct xr_proc *new(const struct xr_proc_opts *o)
 {
 	const char *name = o->name != NULL ? o->name : o->func;
 	struct xr_proc *p = calloc(1, sizeof(*p) + strlen(name) + 1);

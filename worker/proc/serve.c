@@ -212,7 +212,8 @@ reap(void)
 }
 
 /* The parent is gone, or wants no more: nobody stays. */
-static void __attribute__((noreturn)) leave(void)
+static void __attribute__((noreturn))
+leave(void)
 {
 	const struct descend all = { 0 };
 

@@ -322,7 +322,7 @@ hold_port(struct rank_job *job, struct port *port, struct xr_error *err)
 	return status;
 }
 
-static struct xr_procset *new (const struct plan *plan)
+static struct xr_procset *new(const struct plan *plan)
 {
 	uint32_t count = plan->job.count;
 	struct xr_procset *set =

@@ -73,7 +73,7 @@ release(struct xr_thread *t)
 	free(t);
 }
 
-static struct xr_thread *new (const struct xr_thread_opts *o)
+static struct xr_thread *new(const struct xr_thread_opts *o)
 {
 	const char *name = o->name != NULL ? o->name : "thread";
 	struct xr_thread *t = calloc(1, sizeof(*t) + strlen(name) + 1);

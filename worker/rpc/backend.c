@@ -140,8 +140,10 @@ check_own(const struct xr_rpc_opts *opts, void *ctx, struct xr_error *err)
 
 #define BUILT_IN(text, own) \
 	{ \
-		.size = sizeof(struct xr_backend), .name = (text), \
-		.check = check_own, .ctx = (void *)(own), \
+		.size = sizeof(struct xr_backend), \
+		.name = (text), \
+		.check = check_own, \
+		.ctx = (void *)(own), \
 	}
 
 static const struct xr_backend built_in[] = {

@@ -572,7 +572,7 @@ xr_call_cancelled(const struct xr_call *call)
 		return !atomic_load(&call->answered) &&
 			call->desk->is_cancelled(call);
 	return atomic_load(&(call->kept != NULL ? call->kept : call)
-				    ->cancelled);
+			->cancelled);
 }
 
 XR_EXPORT struct xr_call *

@@ -157,7 +157,7 @@ cpus_count(const struct segment_shared *shared)
 	for (unsigned i = 0; i < SEGMENT_CPUS / 64; i++)
 		count += (uint32_t)
 			__builtin_popcountll(atomic_load_explicit(&shared->cpus
-									   [i],
+									  [i],
 				memory_order_relaxed));
 	if (count == 0)
 		return 1;

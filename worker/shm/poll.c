@@ -543,7 +543,7 @@ has_news(const struct out *out)
 		(out->loans.feeding != 0 && out->window != NULL &&
 			out->feed.at -
 					atomic_load_explicit(&out->window
-								      ->taken,
+								     ->taken,
 						memory_order_relaxed) <
 				WINDOW_COUNT);
 }
@@ -578,6 +578,6 @@ link_busy(const struct xr_link *link)
 		return can_fetch(link);
 	return (uint32_t)atomic_load_explicit(&ring_line(in->head, in->at,
 						      in->lines)
-						       ->word,
+						      ->word,
 		       memory_order_relaxed) != 0;
 }

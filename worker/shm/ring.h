@@ -269,7 +269,7 @@ ring_peek(const struct ring_in *in, struct ring_word *w, uint32_t *lines)
 {
 	uint64_t word =
 		atomic_load_explicit(&ring_line(in->head, in->at, in->lines)
-					      ->word,
+					     ->word,
 			memory_order_acquire);
 
 	if (__builtin_expect((uint32_t)word == 0, true))

@@ -167,10 +167,7 @@ struct xr_group_call {
 };
 
 #define XR_GROUP_CALL \
-	{ \
-		sizeof(struct xr_group_call), NULL, NULL, NULL, \
-			XR_TIMEOUT_DEFAULT \
-	}
+	{ sizeof(struct xr_group_call), NULL, NULL, NULL, XR_TIMEOUT_DEFAULT }
 
 /*
  * xr_group_call_sync() - call a service, wherever it is.

@@ -37,11 +37,11 @@ extern "C" {
 /* One accelerator of this machine, or one slice of one. */
 struct xr_device {
 	uint32_t size;
-	uint32_t index;  /* as the vendor counts, from 0; UINT32_MAX unknown */
-	uint64_t memory; /* bytes; 0 unknown */
-	char id[64];   /* what the mask calls it: "3", "GPU-1b5c", "MIG-…" */
-	char uuid[64]; /* "" while no driver was asked */
-	char address[24];  /* PCI address, "" unknown */
+	uint32_t index;   /* as the vendor counts, from 0; UINT32_MAX unknown */
+	uint64_t memory;  /* bytes; 0 unknown */
+	char id[64];      /* what the mask calls it: "3", "GPU-1b5c", "MIG-…" */
+	char uuid[64];    /* "" while no driver was asked */
+	char address[24]; /* PCI address, "" unknown */
 	char platform[16]; /* name of the plug-in: "cuda" */
 };
 

@@ -222,10 +222,8 @@ enum xr_rpc_flags {
 };
 
 #define XR_RPC_CALL \
-	{ \
-		sizeof(struct xr_rpc_call), NULL, 0, NULL, NULL, NULL, NULL, \
-			XR_TIMEOUT_DEFAULT, 0 \
-	}
+	{ sizeof(struct xr_rpc_call), NULL, 0, NULL, NULL, NULL, NULL, \
+		XR_TIMEOUT_DEFAULT, 0 }
 
 /*
  * xr_rpc_sync() - call, and wait for what it gives.

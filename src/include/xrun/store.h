@@ -57,10 +57,8 @@ struct xr_store_options {
 };
 
 #define XR_STORE_OPTIONS \
-	{ \
-		sizeof(struct xr_store_options), false, NULL, XR_STORE_UNSAID, \
-			XR_STORE_UNSAID, XR_TIMEOUT_DEFAULT \
-	}
+	{ sizeof(struct xr_store_options), false, NULL, XR_STORE_UNSAID, \
+		XR_STORE_UNSAID, XR_TIMEOUT_DEFAULT }
 
 /*
  * xr_store_open() - find the store, and rank 0 where it is with that.

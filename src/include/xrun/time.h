@@ -24,7 +24,7 @@ extern "C" {
 #endif
 
 /* XR_SECONDS() - 1.5 s is XR_SECONDS(1.5). */
-#define XR_SECONDS(s) ((int64_t)((s)*1e9))
+#define XR_SECONDS(s) ((int64_t)((s) * 1e9))
 
 #define XR_TIMEOUT_DEFAULT INT64_C(-1) /* the default of the object */
 #define XR_TIMEOUT_NEVER   INT64_MAX   /* no limit */

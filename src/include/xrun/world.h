@@ -36,10 +36,7 @@ struct xr_world_opts {
 };
 
 #define XR_WORLD_OPTS \
-	{ \
-		sizeof(struct xr_world_opts), NULL, -1, -1, NULL, \
-			XR_TIMEOUT_DEFAULT \
-	}
+	{ sizeof(struct xr_world_opts), NULL, -1, -1, NULL, XR_TIMEOUT_DEFAULT }
 
 /*
  * xr_world_new() - join, with all others; the agent runs afterwards.
