@@ -62,6 +62,8 @@ private_place()
 	mkdir -p "$HOME" "$XDG_STATE_HOME" "$XDG_CONFIG_HOME"
 	mkdir -m 0700 "$XDG_RUNTIME_DIR"
 	cd "$BATS_TEST_TMPDIR" || return 1
+	# shellcheck source=/dev/null # tests/e2e/edges measures what each test reaches
+	[ -z "${TEST_EDGES:-}" ] || . "$TEST_EDGES"
 }
 
 setup()
