@@ -175,6 +175,7 @@ start(struct pty *p)
 	if (openpty(&p->master, &slave, NULL, NULL, &p->size) == -1)
 		die(2, "openpty: %s", strerror(errno));
 	fcntl(p->master, F_SETFD, FD_CLOEXEC);
+	memset(&p->before, 0, sizeof(p->before));
 	tcgetattr(slave, &p->before);
 	setenv("TERM", p->term, 1);
 	p->pid = fork();
@@ -337,6 +338,8 @@ modes_kept(struct pty *p)
 {
 	struct termios after;
 
+	/* Its padding is compared, too. */
+	memset(&after, 0, sizeof(after));
 	/* The master answers for the slave, also when nobody holds that. */
 	if (p->master == -1 || tcgetattr(p->master, &after) == -1)
 		return true;
