@@ -91,6 +91,7 @@ blames()
 	assert_eq "$stderr$output" ''
 }
 
+# bats test_tags=sanitize
 @test "a single rank that needs a terminal: the report suggests --pty" {
 	local fails text
 
@@ -146,6 +147,7 @@ blames()
 	done
 }
 
+# bats test_tags=sanitize
 @test "rel-1 a core file that was written is named" {
 	[ "$(cat /proc/sys/kernel/core_pattern)" = core ] ||
 		skip "core files go elsewhere here"
@@ -354,6 +356,7 @@ blames()
 		report
 }
 
+# bats test_tags=sanitize
 @test "--report and --events that are lost: said once, 125 if the job was well" {
 	need jq
 	[ -c /dev/full ] || skip 'no /dev/full'
@@ -372,6 +375,7 @@ blames()
 	assert_eq "$(grep -c 'not complete' <<<"$stderr")" 2
 }
 
+# bats test_tags=sanitize
 @test "--report that nobody takes: given up after 5 s, and said" {
 	local full
 
@@ -397,6 +401,7 @@ ends_by()
 	[ $(($(now_ms) - at)) -lt 4500 ]
 }
 
+# bats test_tags=sanitize
 @test "--report and --events that nobody takes end with --grace after TERM" {
 	local full option status
 
@@ -418,6 +423,7 @@ ends_by()
 	done
 }
 
+# bats test_tags=sanitize
 @test "--exec-on: a command that hangs ends with --grace after TERM" {
 	spawn job "$XRUN" --grace 1s --exec-on 'job.end:exec sleep 60' -n 1 \
 		sh -c 'echo up; exec sleep 60'
@@ -494,6 +500,7 @@ ends_by()
 	assert_has "$stderr" '^  rank [23] failed after it'
 }
 
+# bats test_tags=sanitize
 @test "progress that was written over: the account has its last state" {
 	job -n 2 sh -c '[ "$RANK" = 1 ] || exec sleep 60
 		printf "\r10%%\r20%%\r30%%\n\r40%%" >&2; exit 3'

@@ -21,6 +21,7 @@ removed()
 
 # --- short answers -----------------------------------------------------------
 
+# bats test_tags=sanitize
 @test "xrun alone: on stderr, 125, and the last line is live" {
 	job
 	assert_eq "$status" 125
@@ -37,6 +38,7 @@ removed()
 	assert_has "$(tail -n 1 <<<"$stderr")" ' 1 job running: [a-z0-9]{4} \(([0-9]+ ranks?, )?[0-9]+ s\)\.$'
 }
 
+# bats test_tags=sanitize
 @test "-h fits 24 lines of 80 columns" {
 	job -h
 	assert_eq "$status" 0
@@ -63,6 +65,7 @@ removed()
 	assert_has "$output" '^xrun [0-9]+\.[0-9]+\.[0-9]+'
 }
 
+# bats test_tags=sanitize
 @test "an answer that cannot be written is 125" {
 	status=0
 	"$XRUN" help >/dev/full 2>err || status=$?
@@ -106,6 +109,7 @@ removed()
 	[ ! -e "$XDG_STATE_HOME/xrun" ]
 }
 
+# bats test_tags=sanitize
 @test "--dry-run --json is the same for a program" {
 	need jq
 	job --dry-run --json true
@@ -144,6 +148,7 @@ removed()
 	[ ! -e events ]
 }
 
+# bats test_tags=sanitize
 @test "--json without anything that was asked says so" {
 	job --json echo hi
 	assert_eq "$output" hi
@@ -197,6 +202,7 @@ removed()
 	assert_eq "$stderr" "xrun: --env-pass: 'A=1' is not a GLOB"
 }
 
+# bats test_tags=sanitize
 @test "--show-env as text has the same" {
 	export PMI_RANK=3 MASTER_PORT=4711
 	job --show-env -n 2 true

@@ -115,6 +115,7 @@ has_said()
 	"$XRUN" wait "$id"
 }
 
+# bats test_tags=sanitize
 @test "attach: a terminal shows progress and equal lines as a direct run does" {
 	id=$("$XRUN" -d -n 2 bash -c 'echo whole; printf "\rrow 1\rrow $RANK$RANK"
 		until [ -e over ]; do sleep 0.01; done')
@@ -136,6 +137,7 @@ has_said()
 	"$XRUN" wait "$id"
 }
 
+# bats test_tags=sanitize
 @test "attach: a job that has ended, none, one that keeps no output" {
 	"$XRUN" --job over echo text
 	try "$XRUN" attach over
@@ -154,6 +156,7 @@ has_said()
 	wait "$pid" || true
 }
 
+# bats test_tags=sanitize
 @test "attach: who reads no more ends it, and the job goes on" {
 	talker
 	tell 0 first
@@ -173,6 +176,7 @@ in_write()
 	grep -q '^[0-9]* 0x1 ' "/proc/$1/syscall"
 }
 
+# bats test_tags=sanitize
 @test "attach: a signal ends it though nobody takes its output" {
 	local hold
 
@@ -211,6 +215,7 @@ at()
 	screen -m -c 100x30 -w 'leaves it running' "$@" -- attach "$id"
 }
 
+# bats test_tags=sanitize
 @test "attach: a shell at a terminal is typed at, left, and come back to" {
 	shell
 	at -s 'x=4; stty size; echo $((x + 38))\n' -w '30 100' -w 42 -s '\020\021'
@@ -227,6 +232,7 @@ at()
 	assert_has "$output" '^xrun: rank 0 failed: exit status 7 '
 }
 
+# bats test_tags=sanitize
 @test "attach: the keyboard goes on with the next attempt" {
 	id=$("$XRUN" -d --pty --restarts 2 -n 1 sh -c '
 		echo "attempt $XRUN_ATTEMPT"
@@ -278,6 +284,7 @@ typist()
 	client=$(cat "$name.pid")
 }
 
+# bats test_tags=sanitize
 @test "attach: who missed an attempt sees its lines, and types in the next" {
 	: >quick
 	words 3
@@ -294,6 +301,7 @@ typist()
 	"$XRUN" stop "$id"
 }
 
+# bats test_tags=sanitize
 @test "attach: where another one types, a resize is nobody's business" {
 	words 2
 	typist at -w 'output alone' -w 'attempt 1' -r 90x20 -w 'told later' -s '\003' -w left
@@ -319,6 +327,7 @@ sized()
 	[ "$(stty size -F "/proc/$1/fd/0" 2>/dev/null)" = "$2" ]
 }
 
+# bats test_tags=sanitize
 @test "attach: what begins like the keys that leave is typed" {
 	shell
 	at -s 'cat -v\n' -s '\020' -w '^P' -s 'x\020y\n' -w '^Px^Py' \
@@ -332,6 +341,7 @@ alone()
 	[ "$(xruns | wc -l)" -eq 2 ]
 }
 
+# bats test_tags=sanitize
 @test "attach: one keyboard a rank; a second one sees, and is told so" {
 	shell
 	spawn first "$PTY" -d 30 -w 'leaves it' -s 'echo first\n' -w 'first' \
@@ -392,6 +402,7 @@ untyped()
 	[ "$(modes_of 2)" = '-opost -icanon -echo' ]
 }
 
+# bats test_tags=sanitize
 @test "attach: a rank that ends before its job takes no more keys" {
 	local go0 go1
 
@@ -491,6 +502,7 @@ if answer["type"] == "done" and kind == "stream":
 EOF
 }
 
+# bats test_tags=sanitize
 @test "attach over the socket: what is refused, and what a program can do" {
 	need python3
 	shell

@@ -97,6 +97,7 @@ wherever()
 	[ ! -e "$XDG_STATE_HOME/xrun" ] || [ -z "$(ls "$XDG_STATE_HOME/xrun")" ]
 }
 
+# bats test_tags=sanitize
 @test "--bind auto binds ranks of libxrun, but not one alone, nor with threads" {
 	need_cpus 2
 	need jq
@@ -114,6 +115,7 @@ wherever()
 	assert_has "$output" "^ +1 .* cpu +${cpus[0]} +true$"
 }
 
+# bats test_tags=sanitize
 @test "two jobs do not take the same processors; a third shares, and says so" {
 	local n=${#cpus[@]}
 
@@ -142,6 +144,7 @@ free_again()
 	[ -z "$stderr" ]
 }
 
+# bats test_tags=sanitize
 @test "a binding that the kernel refuses fails the job that asked for it" {
 	job --report report.json --bind "${cpus[0]}" true
 	assert_eq "$(jq -r '.rank[0].cpus' report.json)" "${cpus[0]}"

@@ -78,6 +78,7 @@ dies()
 	[ "$(awk '/idle/ { n += $(NF - 1) } END { print n }' <<<"$output")" -lt 100000 ]
 }
 
+# bats test_tags=sanitize
 @test "what a call gave outlives the agent" {
 	runs outlive 2
 	for r in 0 1; do
@@ -86,6 +87,7 @@ dies()
 	done
 }
 
+# bats test_tags=sanitize,keep
 @test "sixty-four threads of each call and cancel, and each call ends once" {
 	runs storm 2
 	[ "$(grep -c 'each ended once' <<<"$by_shm"$'\n'"$output")" -eq 4 ]
@@ -100,6 +102,7 @@ unruly()
 	[ "$status" -eq 0 ]
 }
 
+# bats test_tags=sanitize
 @test "a function that ends its thread fails, and its process goes on" {
 	mkfifo gate
 	export GATE=$PWD/gate
@@ -110,12 +113,14 @@ unruly()
 	done
 }
 
+# bats test_tags=sanitize
 @test "an answer that could not be made is no value, and is told so" {
 	unruly null
 	assert_has "$by_shm" 'nothing answered with NULL'
 	[ "$(grep -c 'nothing answered with NULL' <<<"$output")" -eq 2 ]
 }
 
+# bats test_tags=sanitize
 @test "a function that keeps its process from leaving is named" {
 	local job
 
@@ -127,6 +132,7 @@ unruly()
 	wait "$job"
 }
 
+# bats test_tags=sanitize
 @test "calls that nobody answers wait for room at a rank that is stopped" {
 	unruly stopped
 	assert_has "$by_shm" 'worker1 \(1\) takes nothing more'
@@ -140,6 +146,7 @@ unruly()
 	done
 }
 
+# bats test_tags=sanitize
 @test "a rank that is stopped before it is called is not lost, by either transport" {
 	for how in '' tcp; do
 		rm -f pid

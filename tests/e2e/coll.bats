@@ -31,28 +31,34 @@ both()
 	[ "$(grep -cE "$1" <<<"$output")" -eq "$2" ]
 }
 
+# bats test_tags=sanitize
 @test "AC-C1 a message of one rank, and the receiver knows whose" {
 	runs send 3
 }
 
+# bats test_tags=sanitize
 @test "AC-C2 the same without waiting" {
 	runs isend 3
 }
 
+# bats test_tags=sanitize
 @test "AC-C3 two messages are received in the other order, by their tags" {
 	runs tags 2
 }
 
+# bats test_tags=sanitize
 @test "a message of another length is refused to both" {
 	runs other-length 2
 	both 'rank 0 sends 4 i32, and rank 1 awaits 5 i32' 2
 }
 
+# bats test_tags=sanitize
 @test "a message that does not come is late, and nothing else is" {
 	runs nothing 2
 	both 'no message with tag 3 of rank . came in time' 2
 }
 
+# bats test_tags=sanitize
 @test "AC-C4 what each rank broadcasts all have" {
 	runs bcast 3
 	# Many more than processors have another way.
@@ -86,6 +92,7 @@ both()
 	runs allgather 3
 }
 
+# bats test_tags=sanitize
 @test "AC-C9 a list is the gatherer's, and nobody else's" {
 	runs gather 3
 	both 'gather: there is no list' 1
@@ -99,6 +106,7 @@ both()
 	both 'scatter: rank . has a list' 2
 }
 
+# bats test_tags=sanitize
 @test "what is scattered is the same where no memory of others can be read" {
 	try "$PROG/deny" process_vm_readv=EPERM -- "$XRUN" --report report -n 3 \
 		"$COLL" scatter
@@ -106,6 +114,7 @@ both()
 	ranks_exited_0 3
 }
 
+# bats test_tags=sanitize
 @test "what is scattered among more than 64 is each one's own" {
 	job --report report -n 66 "$COLL" scatter-wide
 	[ "$status" -eq 0 ]
@@ -125,10 +134,12 @@ both()
 	runs some 4
 }
 
+# bats test_tags=sanitize
 @test "AC-C14 what does not wait is waited for once, twice, and for a while" {
 	runs handles 3
 }
 
+# bats test_tags=sanitize
 @test "AC-C15 another count is refused to all, who hear of whom" {
 	runs other-count 3
 	both 'do not call the same: rank . calls all_reduce of [45] i32, sum; rank . calls all_reduce of [45] i32, sum$' 3
@@ -136,6 +147,7 @@ both()
 	both 'ranks . and . do not call the same: rank . calls (barrier|broadcast of 8 i32, rank .), with a future; rank . calls (barrier|broadcast of 8 i32, rank .), with a future$' 3
 }
 
+# bats test_tags=sanitize
 @test "a conflict states both calls, also of long data and of forms that differ" {
 	local sum='all_reduce of 30000[01] i32, sum'
 
@@ -146,6 +158,7 @@ both()
 	both "ranks (1 and [02]|[02] and 1) do not call the same: rank . calls $sum(; rank 1 calls $sum, with a future|, with a future; rank [02] calls $sum)\$" 3
 }
 
+# bats test_tags=sanitize
 @test "a root that broadcasts waits for nobody, and is told by what it calls next" {
 	COLL=$BUILD/tests/prog/coll_root
 	job -n 3 "$COLL" other-broadcast
@@ -200,6 +213,7 @@ late_ranks()
 	done
 }
 
+# bats test_tags=sanitize
 @test "xr_world_close names the rank that did not call in time" {
 	for how in '' tcp; do
 		# shellcheck disable=SC2086 # none, or one word
@@ -209,6 +223,7 @@ late_ranks()
 	done
 }
 
+# bats test_tags=sanitize
 @test "a rank that was stopped while another rank called does not name that rank" {
 	for how in '' tcp; do
 		# shellcheck disable=SC2086 # none, or one word
@@ -222,6 +237,7 @@ late_ranks()
 	done
 }
 
+# bats test_tags=sanitize
 @test "the error of the form with a future states the call of a root that has returned" {
 	late_ranks form
 	assert_eq "$status: $stderr" '0: '
@@ -229,6 +245,7 @@ late_ranks()
 }
 
 # tests/fault/run late does so ten thousand times on a loaded machine.
+# bats test_tags=sanitize
 @test "of many groups with one late rank, each error names that rank only" {
 	for how in '' tcp; do
 		# shellcheck disable=SC2086 # none, or one word
@@ -238,6 +255,7 @@ late_ranks()
 	done
 }
 
+# bats test_tags=sanitize,keep
 @test "AC-C16 one that dies is named to all" {
 	for how in '' tcp; do
 		# shellcheck disable=SC2086 # none, or one word
@@ -251,6 +269,7 @@ late_ranks()
 }
 
 # some_of_all() closes its group twice.
+# bats test_tags=sanitize
 @test "AC-C19 a group is closed twice, and then it is closed" {
 	runs some 3
 }
@@ -296,6 +315,7 @@ late_ranks()
 	both 'barrier: 4096 operations of the group, with 0 bytes, have not ended in time' 1
 }
 
+# bats test_tags=sanitize
 @test "a thread waits for its turn no longer than it may" {
 	job -n 2 "$BUILD/tests/prog/coll_bound" turn
 	[ "$status" -eq 0 ]

@@ -36,6 +36,7 @@ both()
 	runs gather 3
 }
 
+# bats test_tags=sanitize
 @test "what a tensor of a rank broadcasts is on all devices of all" {
 	runs bcast 3
 }
@@ -47,6 +48,7 @@ both()
 	runs types 1
 }
 
+# bats test_tags=sanitize
 @test "the host is a device among others" {
 	runs host 3
 }
@@ -55,10 +57,12 @@ both()
 	runs pieces 3
 }
 
+# bats test_tags=sanitize
 @test "a group of some has the world's ranks" {
 	runs some 3
 }
 
+# bats test_tags=sanitize
 @test "two tensors of one device are refused, and what is not alike" {
 	runs refused 3
 }
@@ -75,6 +79,7 @@ both()
 	both 'do not call the same: rank . calls all_reduce' 3
 }
 
+# bats test_tags=sanitize
 @test "a device that fails is named to all" {
 	runs broken-read 3
 	both 'rank 1: all_reduce_multi of 2 x 4 f64, sum: fake:1: it fell off' 3
@@ -84,6 +89,7 @@ both()
 	both 'rank 1: .*fake:1: it fell off' 3
 }
 
+# bats test_tags=sanitize
 @test "one that is late is named to all" {
 	runs late 3
 	both 'broadcast_multi of .*: these ranks did not come in time: 2' 3

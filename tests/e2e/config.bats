@@ -126,6 +126,7 @@ refused()
 	assert_eq "$status" 0
 }
 
+# bats test_tags=sanitize
 @test "a file that others may write, or own, is refused" {
 	local file=$XDG_CONFIG_HOME/xrun/config.json
 
@@ -218,6 +219,7 @@ forms()
 	assert_eq "$status" 0
 }
 
+# bats test_tags=sanitize
 @test "what is found out about a value later names its place, too" {
 	user_file <<<'{ "show": "9", "quiet": true }'
 	job -n 2 touch ran
@@ -266,6 +268,7 @@ forms()
 	END
 }
 
+# bats test_tags=sanitize,keep
 @test "rel-69 deep nesting and many numbers are refused" {
 	printf '[%.0s' {1..100000} >f
 	job --config f touch ran
@@ -276,6 +279,7 @@ forms()
 	assert_has "$stderr" "^xrun: f:1:12: ranks: '\[\?1,.*' is not a number"
 }
 
+# bats test_tags=sanitize
 @test "a job that is refused for its file has that in its report" {
 	echo '{ "rank": 2 }' >f
 	job --report report.json --config f true
@@ -292,6 +296,7 @@ setting()
 		<<<"$output"
 }
 
+# bats test_tags=sanitize
 @test "config show tells every setting, and where it comes from" {
 	local file=$XDG_CONFIG_HOME/xrun/config.json
 
@@ -315,6 +320,7 @@ setting()
 	assert_has "$output" '^grace +1500ms$'
 }
 
+# bats test_tags=sanitize
 @test "--show-env says where a variable of --env was said" {
 	echo '{ "env": { "A": "file" } }' >f
 	job --config f --show-env true
@@ -341,6 +347,7 @@ setting()
 	assert_eq "$(jq -c '.files[].source' <<<"$output")" '"user"'
 }
 
+# bats test_tags=sanitize
 @test "what config show prints can be a file again" {
 	user_file <<<'{ "env": ["A=1", "B=x y"], "show": "0,2", "prefix": false }'
 	try env XRUN_GRACE=2s "$XRUN" config show --json -n 3 --timeout 90s
@@ -355,6 +362,7 @@ setting()
 	jq -c '[.settings[] | {name, value}]' <<<"$output" | diff before -
 }
 
+# bats test_tags=sanitize
 @test "config show says what is wrong instead" {
 	user_file <<<'{ "rank": 1, "grace": 1 }'
 	job config show
@@ -366,6 +374,7 @@ setting()
 	assert_eq "$stderr" "xrun: config show: takes options, not './train'"
 }
 
+# bats test_tags=sanitize
 @test "config check reads a file and nothing else" {
 	user_file <<<'rubbish'
 	echo '{ "ranks": 2, "$schema": "x" }' >good.json
@@ -384,6 +393,7 @@ xrun: missing.json: No such file or directory"
 	assert_eq "$status" 125
 }
 
+# bats test_tags=sanitize
 @test "config alone, or with another word, says what there is" {
 	for word in '' set; do
 		job config $word
@@ -402,6 +412,7 @@ xrun: missing.json: No such file or directory"
 	assert_has "$output" '^  xrun config show\|check\|schema$'
 }
 
+# bats test_tags=sanitize
 @test "config schema has every key, with its kind and limits" {
 	job config schema
 	assert_eq "$status" 0

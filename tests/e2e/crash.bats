@@ -31,12 +31,14 @@ dies()
 	dies fpe 136 'SIGFPE: an integer was divided by zero'
 }
 
+# bats test_tags=sanitize
 @test "what calls nothing is named by its caller" {
 	dies call 139 'SIGSEGV: nothing is at address 0x0'
 	assert_has "$stderr" '^    #0 \? \(\? 0x0\)$'
 	assert_has "$stderr" '^    #1 crash\+'
 }
 
+# bats test_tags=sanitize
 @test "a stack that cannot be walked: the first signal is what ends it" {
 	job -n 1 "$PROG/member" report crash mess
 	assert_eq "$status" 134
@@ -63,6 +65,7 @@ dies()
 	[[ $stderr != *error.json* ]]
 }
 
+# bats test_tags=sanitize
 @test "after a signal that a handler took, the one that ends it is told, too" {
 	job -n 1 "$PROG/member" outlive report crash segv crash abort
 	assert_eq "$status" 134
@@ -90,6 +93,7 @@ dies()
 	assert_has "$stderr" '^  \|   #0  crash\+'
 }
 
+# bats test_tags=sanitize
 @test "a crash is reported in the error file with --no-logs, and on stderr without that file" {
 	job --no-logs -n 2 sh -c 'exec "$0" report crash segv' "$PROG/member"
 	assert_eq "$status" 139
@@ -119,6 +123,7 @@ dies()
 	assert_has "$stderr" 'core: [^ ]*core'
 }
 
+# bats test_tags=sanitize
 @test "--stacks-on crash: an unmodified program tells, whatever its depth and buffers" {
 	job --stacks-on crash -n 2 "$PROG/member" crash segv
 	assert_eq "$status" 139

@@ -87,6 +87,7 @@ exit_of()
 	ended "$id"
 }
 
+# bats test_tags=sanitize
 @test "-d: what keeps a job from starting is told as ever, with its status" {
 	local args
 
@@ -108,6 +109,7 @@ exit_of()
 	assert_eq "$(find "$XDG_STATE_HOME" -mindepth 2 -type d ! -name .live ! -name '.run-*')" ''
 }
 
+# bats test_tags=sanitize
 @test "-d: a job that cannot start all of its ranks is none" {
 	export XRUN_FAULT='spawn.pipe:fail=EMFILE;rank=1'
 
@@ -178,6 +180,7 @@ exit_of()
 	assert_has "$(words "$id")" 'bytes logged'
 }
 
+# bats test_tags=sanitize
 @test "-d: whoever waits for the start takes the job with him" {
 	local id
 
@@ -248,6 +251,7 @@ none_runs()
 	json_holds '.exit == 125' "$(folder "$id")/job.json"
 }
 
+# bats test_tags=sanitize
 @test "-d: what needs whoever called it is refused" {
 	local args
 

@@ -204,6 +204,7 @@ displayed_while_full()
 	on_disk 16 displayed_while_full --pty
 }
 
+# bats test_tags=sanitize
 @test "a full disk, --log-rotate: lines are displayed when they are written" {
 	mkfifo go
 	on_disk 16 rotated_while_full
@@ -241,6 +242,7 @@ dropped_is_displayed()
 		all(.dropped_bytes > 0 and .stdout_bytes + .dropped_bytes == 200000)' report.json
 }
 
+# bats test_tags=sanitize
 @test "--log-full drop: what is dropped is displayed" {
 	need jq
 	on_disk 16 dropped_is_displayed
@@ -260,6 +262,7 @@ ended_while_full()
 	assert_has "$(cat job.err)" '^xrun: 30 bytes found no room on the disk and are lost$'
 }
 
+# bats test_tags=sanitize
 @test "a full disk: what is lost at the end of the job was displayed" {
 	on_disk 16 ended_while_full
 }
@@ -309,6 +312,7 @@ waits_for_disk()
 }
 
 # Each move of rank 1 fails at the point, so each counts as the next limit.
+# bats test_tags=sanitize
 @test "large output: one warning for each limit names the rank that wrote most" {
 	local go
 
@@ -374,6 +378,7 @@ inodes_are_freed()
 	[ ! -e disk/xrun/old ]
 }
 
+# bats test_tags=sanitize
 @test "no inodes: an ended job goes before a job starts" {
 	export -f no_inodes
 	on_disk 16 inodes_are_freed
@@ -392,6 +397,7 @@ no_inodes_are_left()
 	assert_eq "$status" 125
 }
 
+# bats test_tags=sanitize
 @test "no inodes: a job displays its output" {
 	export -f no_inodes
 	on_disk 16 no_inodes_are_left

@@ -54,6 +54,7 @@ left()
 		[.ended > 0, .closed, .socket]' cleaned.json)" '[true,true,true]'
 }
 
+# bats test_tags=sanitize
 @test "doctor: settings that would keep a job from starting are bad" {
 	need jq
 	mkdir -p "$XDG_CONFIG_HOME/xrun"
@@ -84,6 +85,7 @@ left()
 	assert_eq "$(row runtime)" "ok xrun in \$XDG_RUNTIME_DIR"
 }
 
+# bats test_tags=sanitize
 @test "doctor: another xrun comes first in PATH" {
 	need jq
 	mkdir first
@@ -98,6 +100,7 @@ left()
 		"note $PWD/last/xrun; behind it in PATH is $PWD/first/xrun"
 }
 
+# bats test_tags=sanitize
 @test "doctor: a program without its agent is told" {
 	need jq
 	mkdir alone
@@ -126,6 +129,7 @@ left()
 	EOF
 }
 
+# bats test_tags=sanitize
 @test "doctor: what other launchers left in the shell is named" {
 	need jq
 	assert_eq "$(row variables)" 'ok none'

@@ -75,6 +75,7 @@ may_mount()
 	says 125 'top comes with a later version   try: xrun ps'
 }
 
+# bats test_tags=sanitize
 @test "--version and -V print what the verb prints; -np2 is two ranks" {
 	local option
 
@@ -152,6 +153,7 @@ may_mount()
 	says_like 126 '\./busy: Text file busy'
 }
 
+# bats test_tags=sanitize
 @test "rel-81 arguments near ARG_MAX: 126, explained with sizes" {
 	local fill
 
@@ -276,6 +278,7 @@ may_mount()
 	says 125 'unknown option --doctor (did you mean xrun doctor?)'
 }
 
+# bats test_tags=sanitize
 @test "rel-66 a value that is missing or wrong names option, text and what would do" {
 	job --chdir
 	says 125 '--chdir needs a DIR'
@@ -367,6 +370,7 @@ may_mount()
 	assert_eq "$status" 0
 }
 
+# bats test_tags=sanitize
 @test "options and verbs in a place that is not theirs are told the right one" {
 	job true : -n 2
 	says 125 "program 2 is missing: behind the last ':' are options, beginning with '-n', and no program   try: the program behind them"
@@ -464,6 +468,7 @@ devices()
 	says_like 125 '--platform tpu: no device here'
 }
 
+# bats test_tags=sanitize
 @test "rel-76 a TPU shape that does not add up is refused with the sum" {
 	export TPU_ACCELERATOR_TYPE=v4-16 TPU_CHIPS_PER_HOST_BOUNDS=2,2,1 \
 		TPU_WORKER_ID=0
@@ -672,6 +677,7 @@ log_dir()
 	[ ! -e absent ]
 }
 
+# bats test_tags=sanitize
 @test "--log-dir that is no directory is refused" {
 	echo >file
 	job --log-dir file "$PROG/stamp" ran
@@ -748,6 +754,7 @@ homeless()
 	rm -rf "$shared"
 }
 
+# bats test_tags=sanitize
 @test "without a HOME a folder that somebody else laid in /var/tmp is refused" {
 	for_user 64997
 	shared=/var/tmp/xrun-64997
@@ -801,6 +808,7 @@ homeless()
 	assert_eq "$stderr" 'xrun: ./no?]0;title???2J: not found   try: build it first'
 }
 
+# bats test_tags=sanitize
 @test "--report and --events of one file are refused before the first rank" {
 	ln -s one link
 	: >one
@@ -814,6 +822,7 @@ homeless()
 	assert_eq "$(jq -c 'has("exit")' <<<"$output" | tail -n 1)" true
 }
 
+# bats test_tags=sanitize
 @test "too few descriptors for xrun itself: the limit is named" {
 	try bash -c 'ulimit -n 8; exec "$@"' - "$XRUN" "$PROG/stamp" ran
 	says_like 125 'ulimit -n is 8: too few descriptors for xrun itself   try: ulimit -n 1024$'
@@ -827,6 +836,7 @@ steers()
 		'[\x00-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]' || true
 }
 
+# bats test_tags=sanitize
 @test "rel-16 the account of a failure is tame, whatever ranks called themselves and wrote" {
 	local name=$'./pro\e]0;pwned\a\nxrun: gram'
 

@@ -97,6 +97,7 @@ load helper
 
 # --- programs ----------------------------------------------------------------
 
+# bats test_tags=sanitize
 @test "rel-59 the program xrun is replaced while it runs" {
 	local xrun=$BATS_TEST_TMPDIR/xrun status=0 go
 
@@ -197,6 +198,7 @@ no_threads()
 	XRUN_FAULT=thread.start:fail=$1 exec "$XRUN" --debug-faults "${@:2}"
 }
 
+# bats test_tags=sanitize
 @test "without threads what ranks wrote is saved at the end, and said" {
 	local files=$XDG_STATE_HOME/xrun/latest/0
 

@@ -207,6 +207,7 @@ modes()
 	assert_eq "$(ls -A given)" mine
 }
 
+# bats test_tags=sanitize
 @test "a folder that cannot be written is an error before any rank" {
 	touch file
 	job --log-dir file/x "$PROG/stamp" ran
@@ -374,6 +375,7 @@ look()
 	assert_eq "$(kept)" 'aaaa cccc dddd'
 }
 
+# bats test_tags=sanitize,keep
 @test "rel-57 a state file that is garbage is never half-trusted: its job stays" {
 	local here id
 

@@ -109,6 +109,7 @@ no_ranks()
 	! pgrep -P "$super" >/dev/null
 }
 
+# bats test_tags=sanitize
 @test "a frozen disk: xrun hears TERM at once, ends the ranks, and itself" {
 	export -f waits_for_disk no_ranks
 	on_disk told_to_end
@@ -168,6 +169,7 @@ told_to_begin_again()
 	thaw
 }
 
+# bats test_tags=sanitize
 @test "a frozen disk: a job that is told to begin again cannot, and says so" {
 	on_disk told_to_begin_again
 }

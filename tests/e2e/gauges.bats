@@ -114,6 +114,7 @@ metric()
 	done
 }
 
+# bats test_tags=sanitize
 @test "a profile has the tasks of pools, each where it ran, and how many are open" {
 	local kind
 
@@ -134,6 +135,7 @@ metric()
 	done
 }
 
+# bats test_tags=sanitize
 @test "parts of a loop are tasks of its pool" {
 	local timed brief
 
@@ -151,6 +153,7 @@ metric()
 	ends
 }
 
+# bats test_tags=sanitize
 @test "a profile has how many items were in a queue, of whatever goes through it" {
 	rests moved
 	json_holds '[.traceEvents[] | select(.ph == "C" and .name == "queue#queue")] |
@@ -203,6 +206,7 @@ switches()
 	ends
 }
 
+# bats test_tags=sanitize
 @test "what a rank counted that was killed is there" {
 	local kind
 
@@ -217,6 +221,7 @@ switches()
 	done
 }
 
+# bats test_tags=sanitize
 @test "a rank without a segment tells the same" {
 	# shellcheck disable=SC2016 # its arguments, not ours
 	spawn one "$XRUN" --job told --report report --metrics-file told.prom \
@@ -235,6 +240,7 @@ switches()
 	[ "$(jq -c '.rank[0].pools[0] | [.name, .done]' report)" = '["work",19]' ]
 }
 
+# bats test_tags=sanitize
 @test "memory of any kind that is sent, and whatever stands there, harms nobody" {
 	need python3
 	cat >sends.py <<-'EOF'
@@ -289,6 +295,7 @@ switches()
 	fits job report
 }
 
+# bats test_tags=sanitize
 @test "queues for which there is no room are said to be" {
 	rests many
 	says '[20,5]' '[(.queues | length), .unlisted]'

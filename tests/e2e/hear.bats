@@ -63,6 +63,7 @@ down()
 	down
 }
 
+# bats test_tags=sanitize
 @test "what is no message is said once, with -v, and harms nobody" {
 	need jq
 	up -n 1 -v bash -c '
@@ -79,6 +80,7 @@ down()
 	assert_eq "$(grep -c 'that is no message' "$BATS_TEST_TMPDIR/one.err")" 1
 }
 
+# bats test_tags=sanitize
 @test "python: progress, metrics and readiness arrive" {
 	need python3 jq
 	cat >train.py <<-'EOS'
@@ -325,6 +327,7 @@ main()"'
 	assert_has "$stderr" '^  error.json: first$'
 }
 
+# bats test_tags=sanitize
 @test "a rank that sends a socket along has a connection with answers" {
 	need python3 jq
 	cat >talk.py <<-'EOS'
@@ -395,6 +398,7 @@ main()"'
 	assert_has "$(cat one.err)" '^xrun: rank [01] asks for 30 s more to end$'
 }
 
+# bats test_tags=sanitize
 @test "nobody is waited for who asks before, or for nothing" {
 	need python3
 	up -n 1 --grace 200ms python3 -c 'if True:
@@ -415,6 +419,7 @@ main()"'
 	assert_eq "$(grep -c 'asks for' one.err)" 0
 }
 
+# bats test_tags=sanitize
 @test "C: the example tells how far it is, and is waited for when it saves" {
 	need jq
 	up -n 2 --grace 100ms "$BUILD/examples/progress" 100000

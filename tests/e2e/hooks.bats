@@ -32,6 +32,7 @@ broken()
 	assert_eq "$output$stderr" ran
 }
 
+# bats test_tags=sanitize
 @test "a fault that is none is refused with its word" {
 	broken 'end:kill,nowhere:kill' true
 	assert_eq "$status" 125
@@ -102,6 +103,7 @@ agrees()
 	fits job late/job.json
 }
 
+# bats test_tags=sanitize
 @test "xrun-super is killed amid the report: the keeper writes the rest" {
 	local first
 
@@ -123,6 +125,7 @@ agrees()
 	assert_eq "$(jq '.argv[-1] | length' report)" 100000
 }
 
+# bats test_tags=sanitize
 @test "a report that is appended to a file is whole as well" {
 	need jq
 	echo '{"exit":"before"}' >log
@@ -144,6 +147,7 @@ agrees()
 	assert_has "$stderr" '^xrun: rank 1 failed first: exit status 3'
 }
 
+# bats test_tags=sanitize
 @test "a rank that cannot be watched is not left alone" {
 	broken 'spawn.watch:fail=ENOSPC;rank=1' --grace 300ms -n 2 \
 		"$PROG/deaf"
@@ -151,6 +155,7 @@ agrees()
 	assert_has "$stderr" 'rank 1 cannot be watched: No space left on device'
 }
 
+# bats test_tags=sanitize,keep
 @test "rel-43 processes refused for a while are asked for again" {
 	broken 'spawn.before:fail=EAGAIN;rank=1;nth=1' -n 2 echo hi
 	assert_eq "$status" 0
@@ -170,6 +175,7 @@ agrees()
 	assert_eq "$(sort <<<"$output")" $'[0] hi\n[1] hi'
 }
 
+# bats test_tags=sanitize
 @test "files that find no room for a second are whole" {
 	broken 'move.before:fail=ENOSPC;nth=1' -n 1 echo hi
 	assert_eq "$status" 0
@@ -178,6 +184,7 @@ agrees()
 }
 
 # The supervisor sleeps until the newborn is a program; who wakes that one?
+# bats test_tags=sanitize
 @test "a rank that is stopped before its program runs is waited for no longer than needed" {
 	local call
 
@@ -238,6 +245,7 @@ sandboxed()
 	nothing_left
 }
 
+# bats test_tags=sanitize
 @test "rel-60 a call that the sandbox refuses: it goes another way, or says so" {
 	local call error
 

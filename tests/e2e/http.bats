@@ -99,6 +99,7 @@ over()
 	over
 }
 
+# bats test_tags=sanitize
 @test "a port that is taken is a refusal, before any rank" {
 	need curl jq
 	up --http 127.0.0.1:0 -n 1 sleep 60
@@ -109,6 +110,7 @@ over()
 	over
 }
 
+# bats test_tags=sanitize
 @test "--http unix:PATH: its own place, taken while somebody listens there" {
 	need curl jq
 	up --http unix:web.sock -n 1 sleep 60
@@ -132,6 +134,7 @@ over()
 	assert_eq "$(cat web.sock)" mine
 }
 
+# bats test_tags=sanitize
 @test "an address that is none is refused with what would be one" {
 	local address
 
@@ -145,6 +148,7 @@ over()
 	[ ! -e started ]
 }
 
+# bats test_tags=sanitize
 @test "--http-token: a file for Prometheus, which nobody else may read" {
 	need curl jq
 	printf 'a token of one line\nand another\n' >token
@@ -175,6 +179,7 @@ over()
 	assert_eq "$stderr" 'xrun: --http-token: nowhere: No such file or directory'
 }
 
+# bats test_tags=sanitize
 @test "a token that is no text any more is nobody's: no part of it opens" {
 	need curl jq
 	echo 'sixteen and more of a token' >token
@@ -187,6 +192,7 @@ over()
 	over
 }
 
+# bats test_tags=sanitize
 @test "rel-95 what is no request is answered by 4xx, and nothing else happens" {
 	need curl jq python3
 	up --http auto -n 1 sleep 60
@@ -212,6 +218,7 @@ noise: 400'
 	over
 }
 
+# bats test_tags=sanitize
 @test "rel-91 300 connections that say nothing shut nobody out, nor do the deaf" {
 	need curl jq python3
 	up --http auto -n 1 sleep 60
@@ -224,6 +231,7 @@ noise: 400'
 	over
 }
 
+# bats test_tags=sanitize
 @test "rel-87 a request that comes byte by byte has ten seconds" {
 	need curl jq python3
 	up --http auto -n 1 sleep 60

@@ -56,6 +56,7 @@ threads()
 	await_exit "$pid" 10
 }
 
+# bats test_tags=sanitize
 @test "--no-logs: the same" {
 	local before
 

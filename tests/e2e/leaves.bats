@@ -112,6 +112,7 @@ empty()
 	no_groups
 }
 
+# bats test_tags=sanitize
 @test "delegated: both are killed, and the next job ends what is in the groups" {
 	local super
 
@@ -134,6 +135,7 @@ empty()
 	no_groups
 }
 
+# bats test_tags=sanitize
 @test "delegated: a later group of the same name is another job's" {
 	delegated
 	spawn one bash -c 'echo $$ >"$0/cgroup.procs" && exec "$@"' "$group" \

@@ -315,6 +315,7 @@ remove_cgroups()
 	assert_eq "$(left_behind '.*')" ''
 }
 
+# bats test_tags=sanitize
 @test "rel-43 who is limited in processes is told of how many he has" {
 	need_stranger
 	hold 18
@@ -468,6 +469,7 @@ same()
 	sed -E 's/^(pid|parent|group|session): .*/\1/; s/[0-9]{3,}/N/g'
 }
 
+# bats test_tags=sanitize
 @test "rel-60 clone and close_range refused: nobody is left, whoever is killed" {
 	spawn job "$PROG/deny" vfork=EPERM close_range=ENOSYS -- "$XRUN" -n 4 \
 		"$PROG/deaf" --last 60000
@@ -503,6 +505,7 @@ nobody()
 	done
 }
 
+# bats test_tags=sanitize
 @test "rel-60 pidfd_open refused: works, or names what is missing" {
 	run "$PROG/deny" pidfd_open=ENOSYS -- "$XRUN" -n 2 "$PROG/talk"
 	if [ "$status" -eq 0 ]; then
@@ -529,6 +532,7 @@ nobody()
 	assert_has "$output" '^latest$'
 }
 
+# bats test_tags=sanitize
 @test "rel-61 no HOME and no passwd entry: a folder in /var/tmp" {
 	need_stranger
 	spawn job setpriv --reuid=$stranger --regid=$stranger --clear-groups \

@@ -53,6 +53,7 @@ folder()
 	readlink -f "$XDG_STATE_HOME/xrun/latest"
 }
 
+# bats test_tags=sanitize
 @test "logs: the lines of all ranks in the order in which they came" {
 	local want at
 
@@ -157,6 +158,7 @@ folder()
 	"$XRUN" logs --tail 5000 | cmp - <(tail -n 5000 got)
 }
 
+# bats test_tags=sanitize
 @test "logs: of attempts the last, or the one that is named" {
 	job --job night -n 2 echo first
 	job --job night -n 3 echo second
@@ -173,6 +175,7 @@ folder()
 	assert_eq "$stderr" 'xrun: night has no attempt 7   try: --attempt 1, its last'
 }
 
+# bats test_tags=sanitize
 @test "logs: where no attempt wrote anything, the last is meant" {
 	job --job mute -n 2 true
 	job --job mute -n 4 true
@@ -240,6 +243,7 @@ folder()
 	assert_eq "$(grep -c 'failed first' <<<"$output$stderr")" 0
 }
 
+# bats test_tags=sanitize
 @test "logs: refusals say what to do" {
 	listed
 	assert_eq "$status" 125
@@ -260,6 +264,7 @@ folder()
 	wait "$pid" || true
 }
 
+# bats test_tags=sanitize
 @test "logs: files that cannot be opened are named, and none is left out" {
 	job -n 30 sh -c 'echo out; echo err >&2'
 	status=0
@@ -274,6 +279,7 @@ folder()
 	assert_has "$(cat err)" 'Too many open files   try: -r RANKS'
 }
 
+# bats test_tags=sanitize
 @test "logs: a reader that has enough ends it without a word" {
 	local statuses
 
@@ -304,6 +310,7 @@ folder()
 	assert_has "$output" $'^\033\\[1;32m\\[1\\]!\033\\[0m100%$'
 }
 
+# bats test_tags=sanitize
 @test "logs: equal lines of several ranks are one on a terminal, and with --collapse on" {
 	local r
 
@@ -333,6 +340,7 @@ folder()
 	assert_eq "$(grep -c '"all"' <<<"$output")" 4
 }
 
+# bats test_tags=sanitize
 @test "logs: more than 16 ranks on a terminal: rank 0's stdout, everybody's stderr" {
 	job --job many -n 20 sh -c 'echo "out $RANK"; [ "$RANK" != 9 ] || echo error >&2'
 	screen -- logs --color never many
@@ -466,6 +474,7 @@ file()
 	assert_eq "$status: $(sort <<<"$output")" "0: $(sort reader.out)"
 }
 
+# bats test_tags=sanitize
 @test "logs -f: --tail, --since and --grep say where it begins" {
 	mkfifo go
 	exec 8<>go
@@ -541,6 +550,7 @@ rows()
 	assert_has "$("$VT" -c 80x24 <raw)" '^0│ name\?'
 }
 
+# bats test_tags=sanitize
 @test "logs -f in a pipe: the latest state of progress, as a line a second" {
 	rows 2
 	follow reader rows
@@ -726,6 +736,7 @@ what()
 	sed -E '2,$s/^[0-9]{4}-[0-9]{2}-[0-9]{2} ..:..:..\.... {2}//; 1s/^TIME +//'
 }
 
+# bats test_tags=sanitize
 @test "events: what happened, a row each" {
 	job --job one -n 2 sh -c 'echo x; [ "$RANK" = 1 ] && exit 3
 		exec sleep 60'
@@ -742,6 +753,7 @@ what()
 	assert_eq "$stderr" "xrun: there is no job 'two'   try: xrun ps -a"
 }
 
+# bats test_tags=sanitize
 @test "events: one that is not known here is told as it stands" {
 	job --job one true
 	printf '%s\n' '{"v":1,"time":"2026-11-21T12:00:00.5Z","event":"rank.late","rank":7,"seconds":1.5,"where":"in\u001b[2J a \n lock"}' \
@@ -751,6 +763,7 @@ what()
 	assert_eq "$(tail -n 1 <<<"$output" | sed 's/ *$//')" '-                        ?'
 }
 
+# bats test_tags=sanitize
 @test "events -f: until the job is over" {
 	mkfifo go
 	exec 8<>go

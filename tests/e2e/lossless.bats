@@ -274,6 +274,7 @@ make_room()
 	assert_has "$(cat job.err)" '[0-9]+ bytes found no room on the disk and are lost'
 }
 
+# bats test_tags=sanitize,keep
 @test "rel-46 a full disk and the supervisor killed: with room all is complete" {
 	local status=0
 
@@ -350,6 +351,7 @@ says_more()
 	fits job report.json
 }
 
+# bats test_tags=sanitize
 @test "ulimit -f: a file that cannot grow ends the job at once, by name" {
 	says_more
 	assert_eq "$status" 125
@@ -398,6 +400,7 @@ said_by()
 	[ "$(grep -c 'ready$' job.out)" -eq "$1" ]
 }
 
+# bats test_tags=sanitize
 @test "the folder of the job is removed: it goes on, is shown, and says so once" {
 	local ranks=4
 
@@ -423,6 +426,7 @@ said_by()
 }
 
 # The sink opens most files when it reads them, and it comes to this one late.
+# bats test_tags=sanitize
 @test "a file that is removed before it is shown: said with the bytes, and it ends" {
 	local cat reader status=0
 

@@ -88,6 +88,7 @@ next_ends()
 	wait_for 10 none_of "$id"
 }
 
+# bats test_tags=sanitize
 @test "lost: a process that has only the variables of the job lives" {
 	local claimant
 
@@ -128,6 +129,7 @@ gone()
 	! kill -0 "$1" 2>/dev/null
 }
 
+# bats test_tags=sanitize
 @test "lost: a job without job.json is recorded, listed and shown" {
 	need jq
 	lost
@@ -195,6 +197,7 @@ with_errors()
 	[ ! -e "$file" ]
 }
 
+# bats test_tags=sanitize
 @test "lost: the next job removes the error files of a lost one, and none that is in use" {
 	local file first
 

@@ -67,6 +67,7 @@ refused()
 	assert_eq "$status" 0
 }
 
+# bats test_tags=sanitize
 @test "--mpi singletons runs each rank of an MPI program by itself" {
 	mpi_program ring libmpi.so.40
 	job --mpi singletons -n 2 ./ring
@@ -77,6 +78,7 @@ refused()
 	assert_eq "$status" 0
 }
 
+# bats test_tags=sanitize
 @test "the interpreter of a script is an MPI program, too, and python3 -m mpi4py is" {
 	mpi_program ring libmpi.so.40
 	printf '#!%s\n' "$PWD/ring" >script

@@ -17,6 +17,7 @@ steps='for i in {1..10}; do
 	read -rt 0.0$((RANK == 2 ? 9 : 3)) _ <> <(:)
 done; echo over'
 
+# bats test_tags=sanitize
 @test "--metrics-file: how a job ended, as Prometheus reads it" {
 	job --metrics-file job.prom -n 2 sh -c 'echo hello; exit $RANK'
 	assert_eq "$status" 1
@@ -67,6 +68,7 @@ published()
 	[ "$(value job.prom "xrun_rank_step{job=\"one\",rank=\"$1\"}")" = 10 ]
 }
 
+# bats test_tags=sanitize
 @test "the rank whose steps take long is named" {
 	need jq
 	job -v --report report -n 4 bash -c "$steps"
@@ -92,6 +94,7 @@ published()
 	await_exit "$pid" 10
 }
 
+# bats test_tags=sanitize
 @test "--metrics-file that cannot be written: refused at the start, one word later" {
 	job --metrics-file nowhere/job.prom true
 	assert_eq "$status" 125

@@ -98,6 +98,7 @@ all_wait()
 	"$PROG/verify" merged --ranks 64 --lines 500 out
 }
 
+# bats test_tags=sanitize,keep
 @test "rel-15 wild bytes in wild pieces: files to the byte, lines whole" {
 	job -n 8 "$PROG/spew" --wild 7 --lines 300 --both --copy ref
 	assert_eq "$status" 0
@@ -243,6 +244,7 @@ all_wait()
 }
 
 # Bytes that are on their way to the file are no silence, however slow that is.
+# bats test_tags=sanitize
 @test "a line is not cut because its file is slow" {
 	XRUN_FAULT='move.before:delay=6s;nth=2' job --debug-faults -n 2 bash -c \
 		'[ "$RANK" = 1 ] || { printf half; read -rt .05 _ <> <(:); echo " more"; }'
@@ -499,6 +501,7 @@ over()
 	"$PROG/verify" merged --ranks 4 --lines 20000 --streams 2 --skip xrun: err
 }
 
+# bats test_tags=sanitize
 @test "--on-stdout-close continue --no-logs: the job continues without output" {
 	local codes
 
@@ -555,6 +558,7 @@ left_in_files()
 	cmp "$(raw 0 stdout)" ref.0.out
 }
 
+# bats test_tags=sanitize
 @test "readers of stdout and of stderr who do not read do not stop --timeout" {
 	local said
 
@@ -616,6 +620,7 @@ left_in_files()
 	[ "$(left_in_files job.err)" -gt 0 ]
 }
 
+# bats test_tags=sanitize
 @test "--no-logs: stop waits for the end of a job whose reader does not read" {
 	local status=0
 
@@ -630,6 +635,7 @@ left_in_files()
 	[ "$status" != 0 ]
 }
 
+# bats test_tags=sanitize
 @test "stop fails if the job does not end in time" {
 	local super
 
@@ -705,6 +711,7 @@ sockets()
 	assert_eq "$(stat -c %s out)" 10000000
 }
 
+# bats test_tags=sanitize
 @test "--no-logs: a stdout that is closed ends the job with 141" {
 	local codes
 

@@ -28,6 +28,7 @@ said()
 	[ ! -e r ] && [ ! -e e ]
 }
 
+# bats test_tags=sanitize
 @test "a profile that the command line takes back is no noise" {
 	export XRUN_LOG_DIR=$PWD/kept XRUN_MERGE_STDERR=1 XRUN_REPORT=$PWD/report
 	for args in --no-logs --pty --dry-run; do
@@ -57,6 +58,7 @@ said()
 	wait_for 10 json_holds '.exit == 0' logs/job.json
 }
 
+# bats test_tags=sanitize
 @test "a file of settings is named with line and column" {
 	printf '{\n  "logs": false,\n  "log-dir": "x",\n}\n' >c.json
 	job --config c.json true

@@ -38,6 +38,7 @@ load helper
 [1] $PWD/two no 2"
 }
 
+# bats test_tags=sanitize
 @test "a program is looked for in its own directory" {
 	mkdir one two
 	printf '#!/bin/sh\necho one\n' >one/prog
@@ -93,6 +94,7 @@ load helper
 	assert_eq "$status" 0
 }
 
+# bats test_tags=sanitize
 @test "the program that failed first is named" {
 	job --grace 300ms -n 2 "$PROG/deaf" : "$PROG/die" --exit 3
 	assert_eq "$status" 3
@@ -100,6 +102,7 @@ load helper
 	assert_has "$stderr" '^  ranks 0, 1 were stopped by xrun '
 }
 
+# bats test_tags=sanitize
 @test "on a terminal the header counts the programs, and Ctrl-C names them" {
 	status=0
 	in_pty -d 20 -w begun -s '\003' -- "$XRUN" -n 1 sh -c 'exec sleep 60' : \
@@ -121,6 +124,7 @@ load helper
 2 cuda:2 echo'
 }
 
+# bats test_tags=sanitize
 @test "--dry-run, --show-env and the report know the programs" {
 	need jq
 	mkdir there
@@ -203,6 +207,7 @@ load helper
 	done
 }
 
+# bats test_tags=sanitize
 @test "an error file of an attempt with --no-logs is not read in the next" {
 	job --no-logs --restarts 1 -n 1 sh -c '
 		[ "$XRUN_ATTEMPT" = 1 ] ||
@@ -285,6 +290,7 @@ load helper
 	assert_eq "$output" '{rnak}'
 }
 
+# bats test_tags=sanitize
 @test "--dry-run shows the arguments of each rank" {
 	job --dry-run -n 2 --template echo 'out.{rank}'
 	assert_has "$output" '^ +0 .* echo out\.0$'

@@ -62,6 +62,7 @@ processes()
 	everywhere all-calls many
 }
 
+# bats test_tags=sanitize
 @test "pools of processes that are executed anew give the same" {
 	export POOL_METHOD=spawn
 	processes all-calls killed
@@ -78,18 +79,22 @@ processes()
 	everywhere chunks
 }
 
+# bats test_tags=sanitize
 @test "AC-X30 AC-X33 each of the eight operations can be replaced alone" {
 	everywhere each-op no-room
 }
 
+# bats test_tags=sanitize
 @test "AC-X31 AC-X33 D-X14 results are out of time, or over, and nobody spins" {
 	everywhere op-closed
 }
 
+# bats test_tags=sanitize
 @test "AC-X32 AC-X33 the end of a worker is that of the pool, or is made up for" {
 	everywhere on-worker-error
 }
 
+# bats test_tags=sanitize
 @test "AC-X3 D-X8 a chunk of none, and other tasks that are none, are refused" {
 	everywhere refused-tasks
 }
@@ -102,14 +107,17 @@ processes()
 	everywhere bad-callbacks
 }
 
+# bats test_tags=sanitize,keep
 @test "a pool is freed while a callback of its is at work, and others go on" {
 	everywhere freed-meanwhile freed-and-ended freed-beside
 }
 
+# bats test_tags=sanitize,keep
 @test "a callback frees its pool while others wait for the result" {
 	everywhere freed-by-callback
 }
 
+# bats test_tags=sanitize
 @test "AC-X2 AC-X12 D-X7 what has no items is done at once" {
 	everywhere empty
 }
@@ -118,6 +126,7 @@ processes()
 	everywhere errors map-errors
 }
 
+# bats test_tags=sanitize
 @test "AC-X6 D-X10 whether it went well is known when it has ended" {
 	everywhere successful
 }
@@ -126,10 +135,12 @@ processes()
 	everywhere late
 }
 
+# bats test_tags=sanitize,keep
 @test "AC-X8 D-X1 D-X22 one that is killed loses its task, and no other" {
 	processes killed killed-idle
 }
 
+# bats test_tags=sanitize
 @test "when the zygote is killed others are made of another one" {
 	processes killed-zygote
 }
@@ -157,19 +168,23 @@ processes()
 	everywhere followed
 }
 
+# bats test_tags=sanitize
 @test "AC-X10 D-X3 an initializer that fails is the end of the pool" {
 	everywhere bad-initializer
 }
 
+# bats test_tags=sanitize
 @test "each worker calls the initializer" {
 	runs initializer base pool p2p thread
 }
 
+# bats test_tags=sanitize
 @test "AC-X11 an exit in a task, or a crash, is told by its code or signal" {
 	processes exits answered
 	runs lent base p2p
 }
 
+# bats test_tags=sanitize
 @test "a task that may run twice does, when its worker is killed" {
 	processes idempotent
 }
@@ -183,6 +198,7 @@ processes()
 	runs places ctx ctx-thread
 }
 
+# bats test_tags=sanitize
 @test "AC-X14 wrong numbers, and what else is no pool, are refused" {
 	everywhere refusals sizes
 }
@@ -195,11 +211,13 @@ processes()
 	processes terminate
 }
 
+# bats test_tags=sanitize
 @test "AC-X18 threads are told that they are not wanted, and what waits is dropped" {
 	runs terminate thread ctx-thread
 	runs deaf-thread thread ctx-thread
 }
 
+# bats test_tags=sanitize
 @test "what is canceled does not run, or is told" {
 	everywhere cancel
 }
@@ -212,6 +230,7 @@ processes()
 	processes orphans
 }
 
+# bats test_tags=sanitize
 @test "D-X21 a normal exit ends a pool, or waits until all is done" {
 	everywhere leaves
 }
@@ -228,6 +247,7 @@ processes()
 	everywhere half-taken
 }
 
+# bats test_tags=sanitize
 @test "AC-X23 D-X11 what a worker writes is seen where values are shared" {
 	everywhere modes
 }
@@ -237,10 +257,12 @@ processes()
 	runs submitters-some pool p2p ctx ctx-thread
 }
 
+# bats test_tags=sanitize
 @test "AC-X25 a pool does not travel" {
 	everywhere no-travel
 }
 
+# bats test_tags=sanitize
 @test "AC-X26 AC-X34 D-X18 what a function is bound to is read once by each worker" {
 	everywhere bound-once many-bound
 }
@@ -249,10 +271,12 @@ processes()
 	everywhere full
 }
 
+# bats test_tags=sanitize
 @test "who waits for room hears of it where workers take only what was canceled" {
 	processes stale
 }
 
+# bats test_tags=sanitize
 @test "AC-X28 D-X12 D-X13 a pool that is made says nothing" {
 	try timeout 60 "$POOL" states
 	assert_eq "$status: $output$stderr" '0: '
@@ -267,10 +291,12 @@ processes()
 	runs cycles-some pool p2p ctx ctx-thread
 }
 
+# bats test_tags=sanitize
 @test "a child of fork() has no pool" {
 	everywhere forked forked-and-freed
 }
 
+# bats test_tags=sanitize
 @test "the example throws darts" {
 	[ -x "$BUILD/examples/pool_map" ] || skip 'examples are not built'
 	try timeout 60 "$BUILD/examples/pool_map" 2000000

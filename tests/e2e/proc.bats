@@ -57,6 +57,7 @@ marked_is()
 	END
 }
 
+# bats test_tags=sanitize
 @test "AC-H2 function and cleaner both fail: two reports" {
 	every cleaner <<-END
 		cleaned
@@ -95,6 +96,7 @@ marked_is()
 	END
 }
 
+# bats test_tags=sanitize
 @test "AC-H9 D-H5 finalisers: once, by priority, at exit, and in no forked child" {
 	every final <<-END
 		final early
@@ -107,6 +109,7 @@ marked_is()
 	END
 }
 
+# bats test_tags=sanitize
 @test "AC-H10 a report names process, pid and start time" {
 	every report <<-END
 		named
@@ -132,6 +135,7 @@ marked_is()
 	done
 }
 
+# bats test_tags=sanitize
 @test "a program that ends waits for its processes, and ends daemons" {
 	local method
 
@@ -165,6 +169,7 @@ marked_is()
 	done
 }
 
+# bats test_tags=sanitize
 @test "the zygote is killed: so are its children, and the next start has another" {
 	try timeout 20 "$PROC" zygote zygote
 	assert_eq "$status: $stderr" '0: '
@@ -192,6 +197,7 @@ marked_is()
 	done
 }
 
+# bats test_tags=sanitize
 @test "what cannot be started is refused, and says why" {
 	try timeout 20 "$PROC" refused zygote
 	assert_eq "$output" "$(printf '%s\n' XR_E_INVAL \
@@ -205,6 +211,7 @@ marked_is()
 		'method fork: this process has threads')"
 }
 
+# bats test_tags=sanitize
 @test "a program that does not get to its xr_init(), or has threads there, is told of" {
 	try timeout 20 "$PROC" absent zygote
 	assert_has "$output" 'process [0-9]* ended before it got to its xr_init'
@@ -220,6 +227,7 @@ marked_is()
 	assert_eq "$status: $stderr: $output" '0: : code 5, XR_E_TIMEOUT'
 }
 
+# bats test_tags=sanitize
 @test "what a program does with its own children does not matter" {
 	try timeout 20 "$PROC" deaf zygote
 	assert_eq "$status: $stderr: $output" '0: : code 5'
@@ -227,6 +235,7 @@ marked_is()
 	assert_eq "$status: $stderr: $output" '0: : signal 15'
 }
 
+# bats test_tags=sanitize
 @test "a module takes the place of a program" {
 	local method
 

@@ -133,6 +133,7 @@ tries()
 	done
 }
 
+# bats test_tags=sanitize,keep
 @test "bytes and values of any length come back as they were sent, with process_group" {
 	local bytes how
 
@@ -192,6 +193,7 @@ tries()
 	both 'in either order' 3
 }
 
+# bats test_tags=sanitize
 @test "B28 device maps and groups that change are refused before anything is done" {
 	job -n 1 "$WAY" refused
 	[ "$status" -eq 0 ]
@@ -200,6 +202,7 @@ tries()
 	assert_has "$output" 'world_size 0: the backend process_group has no groups'
 }
 
+# bats test_tags=sanitize
 @test "all ranks have process_group, or none: whoever differs is named to all" {
 	by_both 3 "$WAY" mixed
 	both 'worker0 \(0\) has the backend process_group, and worker2 \(2\) has not' 3

@@ -90,6 +90,7 @@ out()
 	out 0 | grep -q $'>>> print(6\\*7)\r$'
 }
 
+# bats test_tags=sanitize
 @test "--pty at a terminal: the size, and another one" {
 	at_terminal -w 'size 30 100' -r 120x40 -w 'size 40 120' -- \
 		"$XRUN" --pty -n 1 bash -c 'say() { echo "size $(stty size)"; }
@@ -105,6 +106,7 @@ out()
 	assert_has "$output" 'xrun: Ctrl-C: ranks 0, 1 were stopped by xrun'
 }
 
+# bats test_tags=sanitize
 @test "--pty: of several ranks one has the lines that are typed, and ^D" {
 	at_terminal -w 'eof' -s 'hello\n' -w '0│' -w 'got hello' -s 'to\004' \
 		-s 'gether\n' -w 'got together' -s '\004' -- "$XRUN" --pty -n 2 \
@@ -115,6 +117,7 @@ out()
 	assert_eq "$(out 1)" eof
 }
 
+# bats test_tags=sanitize
 @test "--pty at a terminal: three times Ctrl-] is the way out" {
 	at_terminal -w 'ready' -s '\035\035\035' -w 'Ctrl-] three times again' -- \
 		"$XRUN" --pty -n 1 "$PROG/deaf" --linger 0
@@ -240,6 +243,7 @@ termios.tcflow(os.open(sys.argv[1], os.O_RDWR | os.O_NOCTTY), termios.TCOOFF)
 	assert_eq "$status" 7
 }
 
+# bats test_tags=sanitize
 @test "--pty: ^Z stops no program that nobody could continue; a line job is xrun's" {
 	at_terminal -w up -s '\032more\n' -w 'got more' -s '\004' -- "$XRUN" \
 		--pty -n 1 bash -c 'echo up; while read -r x; do echo "got $x"; done'
@@ -252,6 +256,7 @@ termios.tcflow(os.open(sys.argv[1], os.O_RDWR | os.O_NOCTTY), termios.TCOOFF)
 	assert_eq "$status" 5
 }
 
+# bats test_tags=sanitize
 @test "--pty in the background leaves the terminal alone, and goes on in front" {
 	PS1='B# ' at_terminal -w 'B# ' \
 		-s "'$XRUN' --pty -n 1 sh -c 'touch job; read -r x; echo got\$x; cat' & until [ -e job ]; do sleep 0.02; done\\n" \

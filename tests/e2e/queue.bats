@@ -50,6 +50,7 @@ queue_kill()
 	runs late-beside
 }
 
+# bats test_tags=sanitize,keep
 @test "AC-U4 D-U2 who is killed at any moment is in nobody's way" {
 	queue_kill --rounds 60 any
 	queue_kill --rounds 30 p2p
@@ -69,6 +70,7 @@ queue_kill()
 	runs last-writer last-writer-killed
 }
 
+# bats test_tags=sanitize,keep
 @test "AC-U6 D-U4 an item that was half put by one who was killed is not there" {
 	runs half-put half-got
 }
@@ -85,6 +87,7 @@ queue_kill()
 	runs close-wakes
 }
 
+# bats test_tags=sanitize,keep
 @test "what is put while another closes it is got, or was not put" {
 	try timeout 60 "$BUILD/tests/fault/fault_queueplay" --closes --rounds 200
 	assert_eq "$status $stderr" '0 '
@@ -112,6 +115,7 @@ queue_kill()
 	[[ $output =~ ^'one way: median '[0-9]+' ns' ]]
 }
 
+# bats test_tags=sanitize
 @test "D-U8 one handle that is freed takes nothing from others" {
 	runs handed lanes-freed
 }
@@ -120,6 +124,7 @@ queue_kill()
 	runs one-reader
 }
 
+# bats test_tags=sanitize
 @test "values, bytes, and what does not fit" {
 	runs values room roles
 }
@@ -132,6 +137,7 @@ queue_kill()
 	runs threads
 }
 
+# bats test_tags=sanitize
 @test "ranks find a queue by its name" {
 	job -n 3 "$QUEUE" ranks
 	[ "$status" -eq 0 ]

@@ -62,6 +62,7 @@ runs()
 	as_here p2p-once p2p-sizes
 }
 
+# bats test_tags=sanitize
 @test "AC-U2 AC-U3 AC-U7 elsewhere: a time is over when it is over" {
 	as_here empty-now late-beside full
 }
@@ -74,6 +75,7 @@ runs()
 	as_here half-put half-got lost-with-reader again-with-reader
 }
 
+# bats test_tags=sanitize
 @test "AC-U5 AC-U9 elsewhere: who is the last writer, and who closes" {
 	as_here last-writer last-writer-killed close-wakes
 }
@@ -91,10 +93,12 @@ runs()
 	runs idle
 }
 
+# bats test_tags=sanitize
 @test "AC-U13 elsewhere: a queue can be polled" {
 	as_here pollable
 }
 
+# bats test_tags=sanitize
 @test "elsewhere: an end of one to one has one process at a time, which is named" {
 	runs one-reader
 	assert_has "$output" '^worker child[0-9]+ has this end of the queue already'
@@ -104,15 +108,18 @@ runs()
 	as_here values room roles threads too-small no-memory
 }
 
+# bats test_tags=sanitize
 @test "whose server is killed is told so at once, and who that was" {
 	runs server-killed
 	assert_has "$output" '^lost server '
 }
 
+# bats test_tags=sanitize
 @test "what comes too late is the next one's, or another's" {
 	runs server-stopped
 }
 
+# bats test_tags=sanitize
 @test "D-U5 a put to one who says nothing is late in time, and not put" {
 	runs server-takes-nothing many-in-time late-is-over
 }
@@ -129,10 +136,12 @@ runs()
 	runs late-race stopped-race
 }
 
+# bats test_tags=sanitize
 @test "what was put by reference is a copy elsewhere" {
 	runs by-reference
 }
 
+# bats test_tags=sanitize
 @test "without an agent both sides say what is to be done" {
 	runs no-agent
 	assert_has "$output" 'xr_rpc_init\(\) comes before xr_queue_text'

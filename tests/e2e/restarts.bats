@@ -105,6 +105,7 @@ events()
 	assert_has "$stderr" 'is used up'
 }
 
+# bats test_tags=sanitize
 @test "--restart-window: what is older is not counted" {
 	try "$XRUN" --restarts 1 --restart-window 1ms sh -c '
 		read -r up _ </proc/uptime
@@ -114,6 +115,7 @@ events()
 	assert_eq "$(grep -c '^xrun: restart 1 of 1: attempt . begins' <<<"$stderr")" 3
 }
 
+# bats test_tags=sanitize
 @test "--restarts: who tells the job to end in the pause is heard at once" {
 	need jq
 	up --restarts 9 sh -c 'echo "here $XRUN_ATTEMPT"; exit 3'
@@ -134,6 +136,7 @@ pauses()
 	[ "$("$XRUN" ps --json again | jq -r '.phase + " " + .rank[0].state')" = 'waiting new' ]
 }
 
+# bats test_tags=sanitize
 @test "restart: the job begins again, on the socket that it has" {
 	need jq
 	up --report report -n 2 sh -c 'trap "echo saved; exit 0" TERM; echo "up $XRUN_ATTEMPT"; sleep 60 & wait'
@@ -355,6 +358,7 @@ ended_as()
 	[ ! -e "$XDG_STATE_HOME/xrun/again/2" ]
 }
 
+# bats test_tags=sanitize
 @test "restart: a stop tells how the job ends that cannot begin again, too" {
 	need jq
 	need python3
@@ -397,6 +401,7 @@ ended_as()
 	assert_has "$(cat one.out)" '^up 3$'
 }
 
+# bats test_tags=sanitize
 @test "--restarts: --stdin all goes on where the attempt before ended" {
 	mkfifo in
 	exec {w}<>in
@@ -428,6 +433,7 @@ ended_as()
 	assert_has "$stderr" 'restart 2 of 2'
 }
 
+# bats test_tags=sanitize
 @test "restart: what the dead left in /dev/shm is removed, what others have is not" {
 	other=/dev/shm/torch_$$_1_0
 	: >"$other"

@@ -50,6 +50,7 @@ echoes()
 	assert_has "$output" '1 \+ 1 \+ 1 = 3'
 }
 
+# bats test_tags=sanitize,keep
 @test "bytes of any length come back as they were sent" {
 	for bytes in 0 1 8 40 41 488 489 2047 2048 8192 8193 65536 1048576; do
 		echoes "$bytes" 50
@@ -101,6 +102,7 @@ rank_is()
 }
 
 # Whoever lost patience unmaps what it lent, and the callee reads on.
+# bats test_tags=sanitize
 @test "memory is taken back from a call that nobody answered" {
 	for transport in shm tcp; do
 		job -n 2 "$BUILD/tests/prog/rpc_lend" --transport "$transport"
@@ -109,6 +111,7 @@ rank_is()
 	done
 }
 
+# bats test_tags=sanitize
 @test "so it is where nobody may read another's memory" {
 	run --separate-stderr "$BUILD/tests/prog/deny" process_vm_readv=EPERM -- \
 		"$XRUN" -n 2 "$BUILD/tests/prog/rpc_lend"
@@ -125,6 +128,7 @@ rank_is()
 	done
 }
 
+# bats test_tags=sanitize
 @test "two machines call each other over TCP, by the interface that reaches the store" {
 	two_machines
 	on_machines "$BUILD/examples/rpc_echo"

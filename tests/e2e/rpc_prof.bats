@@ -18,6 +18,7 @@ tries()
 	[ "$status" -eq 0 ]
 }
 
+# bats test_tags=sanitize
 @test "AC-R18 all metric keys exist, nothing is active when idle, threads are as the option says" {
 	tries metrics 2 --transport shm
 	tries metrics 2 --transport tcp --threads 2
@@ -127,11 +128,13 @@ is_plain()
 
 # --- profiles -----------------------------------------------------------------
 
+# bats test_tags=sanitize
 @test "AC-P2 without a profile nothing of it is sent" {
 	tries quiet 3 --transport shm
 	tries quiet 3 --transport tcp
 }
 
+# bats test_tags=sanitize
 @test "AC-P3 a call of two hops has two prefixes, and the ids of who ran it" {
 	tries record 3 --transport shm
 	tries record 3 --transport tcp
@@ -205,6 +208,7 @@ refused()
 	assert_has "$stderr" "XR_E_INVAL: messages_to_delay: 'CALL:-1s'"
 }
 
+# bats test_tags=sanitize
 @test "AC-P9 calls are delayed by 1.5 s: a timeout of 1 s fails, the default and NEVER succeed" {
 	tries delayed 2 --backend FAULTY_TENSORPIPE --fault delay:CALL:1.5 --transport shm
 	tries delayed 2 --backend faulty --extra messages_to_delay=PYTHON_CALL:1.5s --transport tcp
@@ -218,6 +222,7 @@ refused()
 	done
 }
 
+# bats test_tags=sanitize,keep
 @test "messages come twice, late, and in another order" {
 	for transport in shm tcp; do
 		tries odd 2 --backend faulty --fault dup:REQUEST:1 --transport "$transport"

@@ -55,11 +55,13 @@ killed()
 	done
 }
 
+# bats test_tags=sanitize
 @test "AC-Q1 what remote calls of the next and of oneself make is fetched" {
 	ranks 1 fetch
 	ranks 3 fetch
 }
 
+# bats test_tags=sanitize
 @test "AC-Q2 a user has no local value: the error names both workers" {
 	ranks 2 local-on-user local
 }
@@ -81,6 +83,7 @@ killed()
 	ranks 2 chain
 }
 
+# bats test_tags=sanitize
 @test "AC-Q7 a function that is given another's reference sees it confirmed" {
 	ranks 3 confirmed
 }
@@ -97,6 +100,7 @@ faulty()
 	well "${@:2}"
 }
 
+# bats test_tags=sanitize,keep
 @test "AC-P8 references live through three failures of each message, and through others" {
 	local kind faults=''
 
@@ -112,6 +116,7 @@ faulty()
 	[ "$status" -ne 0 ]
 }
 
+# bats test_tags=sanitize,keep
 @test "AC-Q9 messages come in any order, and twice" {
 	inside 3 share-mixed
 }
@@ -124,6 +129,7 @@ faulty()
 	inside 4 child-first
 }
 
+# bats test_tags=sanitize
 @test "AC-Q12 a function that fails is what fetching gives, each time" {
 	ranks 2 fails
 }
@@ -137,6 +143,7 @@ faulty()
 	RREF_LATE=1 ranks 3 limit
 }
 
+# bats test_tags=sanitize
 @test "AC-Q14 a fetch that takes too long leaves the reference as it was" {
 	ranks 2 slow
 }
@@ -145,6 +152,7 @@ faulty()
 	ranks 2 slow-here
 }
 
+# bats test_tags=sanitize
 @test "AC-Q16 methods of objects: of an instance, static, missing, three times" {
 	ranks 2 methods
 }
@@ -153,10 +161,12 @@ faulty()
 	ranks 2 slow-method
 }
 
+# bats test_tags=sanitize
 @test "AC-Q18 D-Q2 a user that is killed has no handles any more" {
 	killed user-killed 'its handle is gone'
 }
 
+# bats test_tags=sanitize
 @test "AC-Q19 D-Q6 after leaving, references are closed, in the next life, too" {
 	job -n 3 "$BUILD/tests/rref/rref" closed
 	assert_eq "$status" 0
@@ -175,6 +185,7 @@ faulty()
 	assert_has "$output" 'leaked \(0, 0\) by fork \(0, 1\)'
 }
 
+# bats test_tags=sanitize
 @test "AC-Q21 twenty references to pairs of references" {
 	ranks 3 pairs
 }
@@ -194,14 +205,17 @@ faulty()
 	well many
 }
 
+# bats test_tags=sanitize
 @test "D-Q7 a fetch of what nobody makes leaves nothing at the owner" {
 	inside 3 unknown never-made
 }
 
+# bats test_tags=sanitize
 @test "what is told while it is looked for keeps nobody from leaving" {
 	inside 2 told-last
 }
 
+# bats test_tags=sanitize
 @test "a reference that comes when its owner is known to be lost is not waited for" {
 	job --on-failure continue -n 2 "$BUILD/tests/rref/rref_inside" taken-dead
 	assert_eq "$status" 137
@@ -209,6 +223,7 @@ faulty()
 	assert_eq "$(grep -c 'rank 0:' <<<"$stderr")" 0
 }
 
+# bats test_tags=sanitize
 @test "ids begin at 0, two a remote call, and stand in its text" {
 	ranks 2 ids
 }
@@ -225,11 +240,13 @@ faulty()
 	ranks 2 outside
 }
 
+# bats test_tags=sanitize
 @test "a remote call's limit is of the owner's word, or of the function on request" {
 	ranks 3 limit
 	RREF_LATE=1 ranks 3 limit
 }
 
+# bats test_tags=sanitize
 @test "trainers share parameters that rank 0 has" {
 	job -n 4 "$BUILD/examples/rpc_params"
 	assert_eq "$status" 0

@@ -37,6 +37,7 @@ says()
 	says 'group all is of a world that was closed' 3
 }
 
+# bats test_tags=sanitize
 @test "AC-W4 a late member is waited for, and one that never comes is named" {
 	runs late 3
 	says 'rank [01]: group absent: these did not come in time: 2$' 2
@@ -47,6 +48,7 @@ says()
 	says 'rank 2: 2 is no member of group some$' 1
 }
 
+# bats test_tags=sanitize
 @test "AC-W6 a process has one group of a name" {
 	runs refused 3
 	says 'rank (.): \1 has a group all already' 3
@@ -56,20 +58,24 @@ says()
 	runs calls-only 3
 }
 
+# bats test_tags=sanitize
 @test "AC-W10 names come back sorted" {
 	runs sorted 3
 	runs closed-twice 3
 }
 
+# bats test_tags=sanitize
 @test "AC-G1 a member is called in three ways" {
 	runs call 3
 }
 
+# bats test_tags=sanitize
 @test "AC-G2 who is no member is not called, and nothing is sent" {
 	runs call-outsider 3
 	says 'rank [01]: 2 is no member of group some, and is not called by it' 2
 }
 
+# bats test_tags=sanitize
 @test "AC-G3 a key is paired once, of all members" {
 	runs pair-twice 3
 	says "key 'k' of group all is held by 1" 3
@@ -93,6 +99,7 @@ says()
 	runs service 3
 }
 
+# bats test_tags=sanitize
 @test "a service answers with what a future will end with" {
 	runs later 3
 }
@@ -101,11 +108,13 @@ says()
 	runs both 3
 }
 
+# bats test_tags=sanitize
 @test "AC-G9 who is no member calls a service, and registers none" {
 	runs outside-caller 3
 	says 'rank 2: 2 is no member of group two, and cannot register' 1
 }
 
+# bats test_tags=sanitize
 @test "AC-G10 a service that is not where it was is nowhere, or found again" {
 	runs stale 3
 	says "nobody in group all has registered 'moves'" 3
@@ -145,6 +154,7 @@ says()
 	[ "${BASH_REMATCH[1]}" -lt 2000 ]
 }
 
+# bats test_tags=sanitize
 @test "AC-G16 how a service failed arrives as it was" {
 	runs fails 3
 	says "^.[012]. rank .: 'fails' of group all: .*that is too much" 3
@@ -161,6 +171,7 @@ says()
 	says 'rank [02]: the keys of 1 are free' 2
 }
 
+# bats test_tags=sanitize
 @test "AC-G19 a group is sent to another worker, and works there" {
 	runs by-value 3
 }

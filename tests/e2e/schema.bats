@@ -307,6 +307,7 @@ for line in sys.stdin:
 '
 }
 
+# bats test_tags=sanitize
 @test "files of settings: the schema and xrun agree about the form of values" {
 	local n=1000 key
 

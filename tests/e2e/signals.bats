@@ -96,6 +96,7 @@ nobody_left()
 	done
 }
 
+# bats test_tags=sanitize
 @test "rel-2 each signal that ends a rank becomes 128 and its number" {
 	local signal status
 
@@ -172,6 +173,7 @@ nobody_left()
 }
 
 # The screen of the first Ctrl-C, while rank 0 stands still.
+# bats test_tags=sanitize
 @test "rel-7 a stopped rank is shown as stopped" {
 	local rank
 
@@ -235,6 +237,7 @@ nobody_left()
 }
 
 # A program that became somebody else wholly: nothing we send reaches it.
+# bats test_tags=sanitize
 @test "rel-24 a rank that may not be signalled: said once, and waited for" {
 	for_user 65534
 	install -m 4755 "$(command -v setpriv)" become
@@ -308,6 +311,7 @@ sleeps_below_unshare()
 	assert_eq "$(cat saved)" saved
 }
 
+# bats test_tags=sanitize
 @test "stop: PID 1 in a session of its own ends before --grace" {
 	unshare -pf true 2>/dev/null || skip "PID namespaces are not allowed here"
 	mkfifo up
@@ -324,6 +328,7 @@ sleeps_below_unshare()
 }
 
 # The worker has lost its parent: it is no descendant of the rank's process.
+# bats test_tags=sanitize
 @test "stop: an orphan of the session with a handler has all of --grace" {
 	unshare -pf true 2>/dev/null || skip "PID namespaces are not allowed here"
 	mkfifo up go
@@ -386,6 +391,7 @@ sleeps_below_unshare()
 	assert_eq "$(cat err)" ''
 }
 
+# bats test_tags=sanitize
 @test "rel-35 under nohup a SIGHUP is not heard" {
 	mkfifo pipe
 	nohup "$XRUN" -n 2 "$PROG/sigshow" --until USR1 >pipe 2>err 3>&- &
@@ -484,6 +490,7 @@ ctrl_c()
 	assert_eq "$status" 130
 }
 
+# bats test_tags=sanitize
 @test "rel-36 Ctrl-C three times: INT, TERM, KILL, each announced; 130" {
 	ctrl_c ctrl-c-3 -s '\003' -w 'terminate now' -s '\003' -w 'kill now' \
 		-s '\003'
@@ -549,6 +556,7 @@ after_one_ctrl_c() # STEP... -- OPTION...
 	after_one_ctrl_c -S 15 --
 }
 
+# bats test_tags=sanitize
 @test "after one Ctrl-C: a hang-up is heard" {
 	after_one_ctrl_c -h --
 	wait_for 5 nobody_left
@@ -640,6 +648,7 @@ after_one_ctrl_c() # STEP... -- OPTION...
 	assert_eq "$(jq .exit report)" 129
 }
 
+# bats test_tags=sanitize
 @test "rel-35 the terminal is closed where SIGHUP is ignored: the job goes on" {
 	# What ranks print then has nowhere to go; that must not stop them either.
 	try in_pty -d 20 -w ready -w ready -h -- bash -c '

@@ -66,6 +66,7 @@ down()
 	assert_has "$output" '^same$'
 }
 
+# bats test_tags=sanitize
 @test "a second process of a rank learns which one it is" {
 	try "$XRUN" -n 1 "$PROG/member" attach fork attach
 	assert_eq "$status" 0
@@ -97,6 +98,7 @@ down()
 	assert_has "$output" 'has no segment here'
 }
 
+# bats test_tags=sanitize
 @test "a rank whose limit leaves no room for the descriptor has none" {
 	need jq
 	ulimit -n 90
@@ -138,6 +140,7 @@ down()
 	assert_eq "$status" 143
 }
 
+# bats test_tags=sanitize
 @test "a rank that asked is told to stop, and ends by itself" {
 	spawn one "$XRUN" --job slots -n 1 "$PROG/member" on-stop say saved
 	await_line one.out '^waiting$' 5
@@ -148,6 +151,7 @@ down()
 	assert_eq "$(cat one.out)" $'waiting\ntold 1\nsaved'
 }
 
+# bats test_tags=sanitize
 @test "each attempt has a segment of its own, which tells which one it is" {
 	# shellcheck disable=SC2016
 	job --restarts 1 --hang-timeout 60s --no-prefix -n 1 bash -c '
@@ -162,6 +166,7 @@ down()
 	assert_eq "$(grep '^  *[0-9]' <<<"$output" | tr -s ' \n' ' ')" ' 0 0 1 0 '
 }
 
+# bats test_tags=sanitize
 @test "a rank that beats does not hang, one that only sleeps does" {
 	job --hang-timeout 400ms --heartbeat 100ms --stacks-on none -n 1 "$PROG/member" pulse 24
 	assert_eq "$status" 0

@@ -84,6 +84,7 @@ wrong_runtime()
 	assert_has "$("$XRUN" doctor || true)" '/tmp/xrun-0 belongs to user 64997'
 }
 
+# bats test_tags=sanitize
 @test "sockets: a runtime folder with a wrong owner or mode, and a link, are reported at the start" {
 	with_tmp_taken wrong_runtime
 }
@@ -103,6 +104,7 @@ detached()
 	XDG_RUNTIME_DIR=$PWD/own "$XRUN" stop gone
 }
 
+# bats test_tags=sanitize
 @test "sockets: -d is refused while the folder is taken" {
 	with_tmp_taken detached
 }

@@ -39,6 +39,7 @@ ranks()
 	output=$(sort <<<"$output")
 }
 
+# bats test_tags=sanitize
 @test "AC-L22 one rank, without a worker list: the caller's process, which exits" {
 	try "$RANKS" show_pid zygote 0
 	assert_eq "$status: $stderr" '0: '
@@ -185,6 +186,7 @@ ranks()
 	assert_has "$output" 'returned XR_E_INVAL 2 processes: .* 3 devices a host, so 1 or 3'
 }
 
+# bats test_tags=sanitize
 @test "rank 0 of the job alone sees the list, and all the local worker of its first entry" {
 	export XRT_TPU_CONFIG=$list XRT_SHARD_WORLD_SIZE=2 TPU_NUM_DEVICES=2
 	ranks show zygote 0
@@ -200,6 +202,7 @@ ranks()
 	assert_has "$output" 'returned XR_OK'
 }
 
+# bats test_tags=sanitize
 @test "D-L7 what ranks have started is ended with them, when one fails" {
 	try timeout 60 "$RANKS" joined-leave_some zygote 3 1
 	assert_has "$output" '^XR_E_REMOTE index 1'
@@ -226,6 +229,7 @@ ranks()
 	marked_is 0
 }
 
+# bats test_tags=sanitize
 @test "AC-L30 a rendezvous gives all payloads to all, and names who is missing" {
 	for method in zygote spawn fork; do
 		ranks meet "$method" 5
@@ -240,11 +244,13 @@ ranks()
 	done)"
 }
 
+# bats test_tags=sanitize
 @test "a rendezvous of a job names a rank that was killed, long before its timeout" {
 	job --on-failure continue -n 3 "$RANKS" job-die zygote 0 1
 	assert_eq "$(grep -c 'XR_E_PEER_LOST: rendezvous gate: rank 1 ended before it came' <<<"$output")" 2
 }
 
+# bats test_tags=sanitize
 @test "AC-L30 a rendezvous of a job's ranks goes by its store" {
 	job --no-prefix -n 4 "$RANKS" job-meet zygote 0
 	assert_eq "$status" 0

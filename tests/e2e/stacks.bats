@@ -110,6 +110,7 @@ stacks()
 	down
 }
 
+# bats test_tags=sanitize
 @test "stacks: shells are passed over, a rank that ended is named" {
 	need eu-stack jq
 	up -n 3 sh -c '[ $RANK = 1 ] && exit 0; "$0" 0; :' "$PROG/stand"
@@ -141,6 +142,7 @@ stacks()
 	down
 }
 
+# bats test_tags=sanitize
 @test "stacks: without a tool there is what the kernel says" {
 	need jq
 	mkfifo fifo
@@ -248,6 +250,7 @@ gone_socket()
 	[ ! -e "$XDG_RUNTIME_DIR/xrun/stands/control" ] && [ -z "$(xruns)" ]
 }
 
+# bats test_tags=sanitize
 @test "stacks: who stood still before is looked at, and stays so" {
 	need eu-stack jq
 	stand_up 2 1
@@ -271,6 +274,7 @@ stands_still()
 	[ "$(state_of "$1")" = T ]
 }
 
+# bats test_tags=sanitize
 @test "stacks: another user's ranks are named, and what may be seen is" {
 	need eu-stack setpriv
 	[ "$(id -u)" = 0 ] || skip 'takes root'
@@ -285,6 +289,7 @@ stands_still()
 	down
 }
 
+# bats test_tags=sanitize
 @test "stacks: who is traced already, and who ends meanwhile, is named" {
 	need jq
 	stand_up 3 1
@@ -335,6 +340,7 @@ python_up()
 	wait_for 5 standing 1
 }
 
+# bats test_tags=sanitize
 @test "stacks: a Python rank is told by py-spy, or by gdb's extension" {
 	need python3 jq
 	python_up
@@ -365,6 +371,7 @@ python_up()
 	down
 }
 
+# bats test_tags=sanitize
 @test "stacks: a rank that imported xrun.py tells of Python without any tool" {
 	need python3 jq
 	cat >wait.py <<-'EOF'
@@ -403,6 +410,7 @@ python_up()
 	down
 }
 
+# bats test_tags=sanitize
 @test "stacks: a real Python rank, by the tools of this machine" {
 	need python3 eu-stack
 	python_up
@@ -441,6 +449,7 @@ fits_both()
 	fits event e.jsonl
 }
 
+# bats test_tags=sanitize
 @test "--stacks-on timeout: they are taken, kept and named before the end" {
 	need eu-stack jq
 	job --timeout 500ms --stacks-on hang,timeout --report r.json \
@@ -508,6 +517,7 @@ ended()
 	assert_eq "$(pgrep -f "$BATS_TEST_TMPDIR/bin/")" ''
 }
 
+# bats test_tags=sanitize
 @test "--stacks-on: who stops the job meanwhile does not wait for a tool" {
 	ask_slowly -n 2 "$PROG/stand" 1
 	kill "$pid"
@@ -539,6 +549,7 @@ ended()
 	assert_has "$(cat one.err)" '^xrun: rank 1 failed first: exit status 3'
 }
 
+# bats test_tags=sanitize
 @test "--stacks-on: Ctrl-C meanwhile is heard by the ranks, and then is the end" {
 	slow_tool
 	export PATH="$BATS_TEST_TMPDIR/bin:$PATH"

@@ -59,6 +59,7 @@ talk()
 	over
 }
 
+# bats test_tags=sanitize
 @test "ps: a row is a line, whatever the command, and fits the terminal" {
 	job -n 1 --job odd sh -c $'echo\t\e[31m\r\n: \u009b\u00e9'
 	try "$XRUN" ps -a
@@ -119,6 +120,7 @@ rank_is()
 	"$XRUN" ps "$id" | grep -Eq "^ +$1 +[0-9]+ $2 "
 }
 
+# bats test_tags=sanitize
 @test "a job is found by the beginning of its id, if no other begins so" {
 	up one --job alpha1 sleep 60
 	spawn two "$XRUN" --job alpha2 sleep 60
@@ -164,6 +166,7 @@ is_ended()
 	assert_has "$(cat "$BATS_TEST_TMPDIR/one.out")" '^\[1\] heard$'
 }
 
+# bats test_tags=sanitize
 @test "signal: a rank that ended takes none, and that is said" {
 	need jq
 	up one -n 2 sh -c '[ "$XRUN_RANK" = 0 ] || exec sleep 60'
@@ -179,6 +182,7 @@ is_ended()
 	over
 }
 
+# bats test_tags=sanitize
 @test "signal: what is no signal, no rank, no job is said" {
 	up one -n 2 sleep 60
 	try "$XRUN" signal
@@ -285,6 +289,7 @@ modes()
 	[ -z "$(ls -A "$XDG_RUNTIME_DIR/xrun")" ]
 }
 
+# bats test_tags=sanitize
 @test "jobs without files or elsewhere are found, too; --no-logs, --log-dir" {
 	up one --no-logs sleep 60
 	assert_has "$("$XRUN" ps)" "^$id .*sleep 60"
@@ -357,6 +362,7 @@ teardown()
 	over
 }
 
+# bats test_tags=sanitize
 @test "a crowd that says nothing keeps nobody from asking" {
 	need python3 jq
 	up one -n 2 sleep 60
@@ -489,6 +495,7 @@ fake()
 	wait_for 20 [ -e "$XDG_RUNTIME_DIR/xrun/$1/control" ]
 }
 
+# bats test_tags=sanitize
 @test "an answer to something else, and another version, are said" {
 	fake odd '{"type":"done"}' '{"type":"over","exit":0,"reason":"ok"}' \
 		'{"type":"job","status":[]}' '{"type":"job","status":[1]}' \
@@ -513,6 +520,7 @@ fake()
 	wait "$pretended"
 }
 
+# bats test_tags=sanitize
 @test "stop of a job that ends meanwhile: it has ended, in one wording" {
 	fake ending drop
 	try "$XRUN" stop ending
@@ -526,6 +534,7 @@ fake()
 	wait "$pretended"
 }
 
+# bats test_tags=sanitize
 @test "wait of a job without a folder: until it ends, whoever drops it" {
 	fake bare drop drop '{"type":"over","exit":7,"reason":"failure"}'
 	try timeout 30 "$XRUN" wait bare
@@ -550,6 +559,7 @@ awaits_lock()
 	grep -q "> FLOCK .* $1 " /proc/locks
 }
 
+# bats test_tags=sanitize
 @test "ps reports a supervisor that does not answer, and no table of nothing" {
 	need jq
 	up one sleep 60
@@ -638,6 +648,7 @@ awaits_lock()
 	assert_eq "$status" 143
 }
 
+# bats test_tags=sanitize
 @test "stop ends a job whose supervisor is held by a debugger" {
 	need gdb
 	up one sleep 60
@@ -654,6 +665,7 @@ awaits_lock()
 	assert_has "$(cat one.err)" '^xrun: the supervisor ended \(SIGKILL\): all ranks were ended with it'
 }
 
+# bats test_tags=sanitize
 @test "stop ends a job that has no control socket" {
 	mkfifo out.fifo
 	exec {reader}<>out.fifo
@@ -666,6 +678,7 @@ awaits_lock()
 	assert_eq "$("$XRUN" ps -q)" ''
 }
 
+# bats test_tags=sanitize
 @test "a job that lets nobody in keeps no verb for ever" {
 	need python3
 	(umask 077 && mkdir -p "$XDG_RUNTIME_DIR/xrun/full")
@@ -752,6 +765,7 @@ three()
 	wait "${pids[@]}" || true
 }
 
+# bats test_tags=sanitize
 @test "stop, signal and wait --all: every job that runs" {
 	three
 	try "$XRUN" signal --all USR1

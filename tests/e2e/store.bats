@@ -85,6 +85,7 @@ exec(sys.stdin.read())"
 	down
 }
 
+# bats test_tags=sanitize,keep
 @test "each operation answers as the protocol says" {
 	need python3
 	up -n 1 sleep 60
@@ -131,6 +132,7 @@ store: a value beyond 32768 bytes is sent along as a memfd"
 	down
 }
 
+# bats test_tags=sanitize
 @test "a large value travels as sealed memory, and anything else is refused" {
 	need python3 jq
 	up -n 1 sleep 60
@@ -183,6 +185,7 @@ descriptors()
 	find "/proc/$(supervisor)/fd" -mindepth 1 | wc -l
 }
 
+# bats test_tags=sanitize
 @test "what nobody asked for, or nobody waits for any more, is not kept" {
 	need python3
 	up -n 1 sleep 60
@@ -302,6 +305,7 @@ done"
 [1] rank 0 rank 1"
 }
 
+# bats test_tags=sanitize
 @test "a thousand who wait for one key are all answered, and ranks go on" {
 	need python3
 	up -n 1 sleep 60
@@ -351,6 +355,7 @@ done"
 	assert_eq "$status: $output" '0: closed'
 }
 
+# bats test_tags=sanitize
 @test "ranks are told where the store is" {
 	job -n 1 sh -c 'echo "$XRUN_STORE"'
 	assert_eq "$output" control:
@@ -370,6 +375,7 @@ in_c()
 	assert_has "$stderr$output" 'Tested: [1-9].*Failing: 0 .*Crashing: 0'
 }
 
+# bats test_tags=sanitize
 @test "AC-S1 in C: a get waits, and names its key when its time is over" {
 	in_c AC_S1_
 }

@@ -71,6 +71,7 @@ answered'
 	wait "$first"
 }
 
+# bats test_tags=sanitize
 @test "env:// on the loopback: what a killed rank 0 left is not seen by the next" {
 	local r run pids
 
@@ -96,6 +97,7 @@ rank 1 of 2 reads: rank 0 is here"
 	[ ! -e "$XDG_RUNTIME_DIR/xrun/store-$MASTER_PORT.lock" ]
 }
 
+# bats test_tags=sanitize
 @test "env:// on the loopback: another user's /tmp/xrun-UID keeps no rank from its store" {
 	local r pids=() fake
 
@@ -119,6 +121,7 @@ rank 1 of 2 reads: rank 0 is here"
 	assert_eq "$(stat -c %a "$other"/.local/state/xrun/.run-*)" 700
 }
 
+# bats test_tags=sanitize
 @test "tcp:// is open to processes with the same secret only" {
 	target zero "$store" 0
 	local first=$pid
@@ -143,6 +146,7 @@ answered'
 called by 1'
 }
 
+# bats test_tags=sanitize
 @test "a secret that others can read, a short one and none are refused by name" {
 	echo 'a secret, long enough' >secret
 	chmod 640 secret
@@ -159,6 +163,7 @@ called by 1'
 	assert_has "$stderr" 'XR_E_SYS: .*secret: No such file'
 }
 
+# bats test_tags=sanitize
 @test "a group refuses a store with auth=none, unless that is asked for by name" {
 	try timeout 30 "$PROG/rpc_target" "$store?auth=none" 0 1
 	assert_eq "$status" 1
@@ -167,6 +172,7 @@ called by 1'
 	assert_eq "$status: $output" '0: ready'
 }
 
+# bats test_tags=sanitize,keep
 @test "another user calls no function and reads no key, with the secret as well" {
 	local address first
 
@@ -200,6 +206,7 @@ answered'
 	done
 }
 
+# bats test_tags=sanitize
 @test "connections without a proof leave the descriptors of rank 0 alone" {
 	need python3
 	local first kind hold fds

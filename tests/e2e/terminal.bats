@@ -118,6 +118,7 @@ load helper
 
 # --- input -------------------------------------------------------------------
 
+# bats test_tags=sanitize
 @test "rel-20 what is typed reaches rank 0 only, and ^D ends it" {
 	screen -w 'foreground' -w 'foreground' -s 'hello\n' -w 'read: hello' \
 		-s '\004' -- --collapse off -n 2 "$PROG/tty"

@@ -48,6 +48,7 @@ ends()
 		golden screen-train
 }
 
+# bats test_tags=sanitize
 @test "the header says where the number of ranks comes from" {
 	mkdir -p root/dev
 	touch root/dev/nvidia0 root/dev/nvidia1 root/dev/nvidiactl

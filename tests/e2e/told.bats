@@ -23,6 +23,7 @@ XRUN_EVENT_STOPPED=false
 XRUN_JOB=one'
 }
 
+# bats test_tags=sanitize
 @test "commands run in the order of events, also that of the end, and of --no-logs" {
 	job --no-logs --exec-on 'all:echo "$XRUN_EVENT" >>told' -n 2 true
 	assert_eq "$status" 0
@@ -45,6 +46,7 @@ job.end'
 	assert_has "$stderr" '^last$'
 }
 
+# bats test_tags=sanitize
 @test "rel-148 a command that hangs is ended and named, with what it started" {
 	job --exec-on 'job.start:trap "" TERM; sleep 70 & sleep 71' -n 1 true
 	assert_eq "$status" 0
@@ -59,11 +61,13 @@ job.end'
 	grep -q '"left_behind": *0' r.json
 }
 
+# bats test_tags=sanitize
 @test "xrun in a command of --exec-on takes nothing of its event for a setting" {
 	job --exec-on "job.end:'$XRUN' --no-logs sh -c 'env | grep -c ^XRUN_EVENT >&2; :'" -n 1 true
 	assert_eq "$status: $stderr" '0: 0'
 }
 
+# bats test_tags=sanitize
 @test "-d does not wait for what a command leaves behind" {
 	need jq
 	SECONDS=0
@@ -87,6 +91,7 @@ is_gone()
 	assert_has "$stderr" '^END-TOLD$'
 }
 
+# bats test_tags=sanitize
 @test "a command that fails, or cannot be run, changes nothing" {
 	job --exec-on 'job.start:exit 7' -n 1 true
 	assert_eq "$status: $stderr" '0: '
@@ -95,6 +100,7 @@ is_gone()
 	assert_has "$stderr" "^xrun: --exec-on job.start: 'exit 7' ended with status 7\$"
 }
 
+# bats test_tags=sanitize
 @test "more events than a slow command can take: some are left out, and it is said" {
 	job --exec-on 'all:sleep 0.2' -n 40 true
 	assert_eq "$status" 0
@@ -112,6 +118,7 @@ is_gone()
 	assert_eq "$(grep outlived one.err)" ''
 }
 
+# bats test_tags=sanitize
 @test "what is no event or has no command is refused with what would be one" {
 	job --exec-on 'job.ends:true' true
 	assert_eq "$status" 125
@@ -186,6 +193,7 @@ posts()
 	assert_eq "$(posts | tail -n 1)" '/a job.end'
 }
 
+# bats test_tags=sanitize
 @test "who is told to end, twice, does not wait for a web hook" {
 	sink hang
 	spawn one "$XRUN" --on-event "job.end:$url/x" -n 1 true
@@ -215,6 +223,7 @@ posts()
 	assert_eq "$(posts | wc -l)" 4
 }
 
+# bats test_tags=sanitize
 @test "rel-149 redirects are not followed" {
 	sink 302
 	job --on-event "job.end:$url/x" -n 1 true
@@ -232,6 +241,7 @@ posts()
 	assert_eq "$(posts)" '/x job.end'
 }
 
+# bats test_tags=sanitize
 @test "rel-149 a web hook that never answers holds xrun for ten seconds at most" {
 	local begun
 
@@ -244,6 +254,7 @@ posts()
 	assert_has "$stderr" '^xrun: --on-event: not all web hooks were told within 10 s$'
 }
 
+# bats test_tags=sanitize
 @test "nobody listens: it is said, and the job is as it was" {
 	sink
 	unsink
@@ -264,6 +275,7 @@ posts()
 	unsink
 }
 
+# bats test_tags=sanitize
 @test "--on-event: an address that answers late keeps no other waiting" {
 	need python3
 	python3 - "$BUILD/launcher/xrun-notify" <<-'END'

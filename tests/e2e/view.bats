@@ -104,6 +104,7 @@ moves()
 	assert_eq "$("$VT" <raw | grep -c '│ half of')" 2
 }
 
+# bats test_tags=sanitize
 @test "a dumb terminal, and one that tee writes to, too: no cursor moves" {
 	bars
 	in_pty -d 20 -T dumb -- "$XRUN" -n 2 sh bars >raw </dev/null
@@ -115,6 +116,7 @@ moves()
 	assert_eq "$(grep -c '20 of 20' raw)" 2
 }
 
+# bats test_tags=sanitize
 @test "a job in the background leaves the cursor where it is" {
 	bars
 	in_pty -d 20 -- bash --norc -c 'set -m
@@ -136,6 +138,7 @@ moves()
 	assert_eq "$(grep -c '1│ half' <<<"$output")" 1
 }
 
+# bats test_tags=sanitize
 @test "stopped and continued: what the shell wrote meanwhile stays" {
 	status=0
 	mkfifo never

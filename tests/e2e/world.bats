@@ -34,6 +34,7 @@ two_jobs()
 	done
 }
 
+# bats test_tags=sanitize
 @test "AC-W7 a worker of another job, who is called by mistake, is not called" {
 	wrapped=(env) # so that they come together in the store, which has their addresses
 	two_jobs found stray 2 tcp
@@ -41,6 +42,7 @@ two_jobs()
 	assert_has "$(cat two.out)" 'lost rank1 .*it could not prove to be of this job'
 }
 
+# bats test_tags=sanitize
 @test "AC-W8 keys are found, taken and given up when rank 0 was killed" {
 	for how in '' tcp; do
 		# shellcheck disable=SC2086 # none, or one word
@@ -50,6 +52,7 @@ two_jobs()
 	done
 }
 
+# bats test_tags=sanitize
 @test "AC-W8 where rank 0 had the store, too, all are told at once" {
 	local r pids=()
 
@@ -69,6 +72,7 @@ two_jobs()
 	assert_eq "$(grep -hc 'told at once' out.1 out.2 | xargs)" '1 1'
 }
 
+# bats test_tags=sanitize
 @test "who died at a barrier has not come to it: nobody waits for those who know" {
 	for how in '' tcp; do
 		# shellcheck disable=SC2086 # none, or one word
@@ -78,6 +82,7 @@ two_jobs()
 	done
 }
 
+# bats test_tags=sanitize
 @test "who died before speaking to anybody is not waited for" {
 	for how in '' tcp; do
 		# shellcheck disable=SC2086 # none, or one word
