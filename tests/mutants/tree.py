@@ -18,12 +18,13 @@ def sh(command, **more):
 
 def listed():
     """The files of the project, from git or from the disk."""
-    got = subprocess.run(["git", "-C", ROOT, "ls-files",
-                          "-co", "--exclude-standard"], text=True,
-                         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-    if got.returncode == 0:
-        return [f for f in got.stdout.splitlines()
-                if os.path.lexists(os.path.join(ROOT, f))]
+    if shutil.which("git"):
+        got = subprocess.run(["git", "-C", ROOT, "ls-files",
+                              "-co", "--exclude-standard"], text=True,
+                             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        if got.returncode == 0:
+            return [f for f in got.stdout.splitlines()
+                    if os.path.lexists(os.path.join(ROOT, f))]
     return [os.path.relpath(os.path.join(d, f), ROOT)
             for d, _, names in os.walk(ROOT) for f in names
             if not os.path.relpath(d, ROOT).startswith(("build", ".git"))]
