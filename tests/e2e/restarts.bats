@@ -127,8 +127,9 @@ events()
 	[ "$SECONDS" -lt 5 ]
 	[ ! -e "$XDG_RUNTIME_DIR/xrun/again" ]
 	try "$XRUN" logs again
-	assert_eq "$status: $output" '0: here 1'
-	assert_eq "$stderr" 'xrun: attempt 2 wrote nothing; this is attempt 1'
+	assert_eq "$status" 0
+	assert_has "$output" '^here [1-9]$'
+	assert_eq "$stderr" "xrun: attempt $((${output#here } + 1)) wrote nothing; this is attempt ${output#here }"
 }
 
 pauses()
