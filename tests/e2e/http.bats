@@ -324,7 +324,9 @@ another()
 
 @test "it is no leftover of the ranks, and does not outlive xrun" {
 	need curl jq
-	up -v --http auto -n 1 sleep 1
+	mkfifo go
+	up -v --http auto -n 1 sh -c 'read -r x <go'
+	echo >go
 	await_exit "$pid" 10
 	assert_eq "$(grep outlived web.err)" ''
 	[ ! -e "/proc/$aide" ]
