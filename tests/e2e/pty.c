@@ -183,7 +183,9 @@ start(struct pty *p)
 		die(2, "fork: %s", strerror(errno));
 	if (p->pid == 0) {
 		login_tty(slave);
-		signal(SIGHUP, SIG_DFL); /* nohup(1) ignores it */
+		/* nohup(1) ignores it. */
+		sigaction(SIGHUP, &(struct sigaction){ .sa_handler = SIG_DFL },
+			NULL);
 		execvp(p->argv[0], p->argv);
 		fprintf(stderr, "pty: %s: %s\n", p->argv[0], strerror(errno));
 		_exit(errno == ENOENT ? 127 : 126);
