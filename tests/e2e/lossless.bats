@@ -462,9 +462,12 @@ blocks()
 @test "rel-47 a disk that is full from the start: the job runs, and its output is displayed" {
 	local status=0
 
+	mkfifo both # a rank that fails ends the others
 	on_small_disk 1 bash -c \
 		'mount -o remount,nr_inodes=3 "$XDG_STATE_HOME"; exec "$@"' - \
-		"$XRUN" -n 2 sh -c 'echo "rank $RANK"; exit "$RANK"'
+		"$XRUN" -n 2 sh -c 'echo "rank $RANK"
+			[ "$RANK" = 1 ] && : <both || : >both
+			exit "$RANK"'
 	wait "$pid" || status=$?
 	assert_eq "$status" 1
 	assert_eq "$(sort job.out)" $'[0] rank 0\n[1] rank 1'

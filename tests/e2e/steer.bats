@@ -556,7 +556,7 @@ fake()
 # awaits_lock PID - it waits for a lock.
 awaits_lock()
 {
-	grep -q "> FLOCK .* $1 " /proc/locks
+	grep -qs lock_inode_wait "/proc/$1/wchan"
 }
 
 # bats test_tags=sanitize

@@ -283,7 +283,8 @@ Test(codec_tensor, AC_K12_a_gibibyte_is_encoded_without_a_copy)
 	cr_expect_eq(parts[1].data, xr_tensor_data(v, NULL));
 	cr_expect(eq(sz, parts[1].len, 1 << 30));
 	cr_expect(lt(sz, most_asked, 4096));
-	cr_expect_lt(met, 16, "a copy of it touches 262144 pages");
+	/* A sanitizer has pages of its own. */
+	cr_expect_lt(met, 1024, "a copy of it touches 262144 pages");
 	fprintf(stderr, "1 GiB: encoded in %ld ns\n",
 		(long)(to.tv_sec - from.tv_sec) * 1000000000L + to.tv_nsec -
 			from.tv_nsec);
