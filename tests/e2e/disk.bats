@@ -22,7 +22,7 @@ on_disk()
 	local flags=-m
 
 	[ "$(id -u)" -eq 0 ] || flags=-rm
-	unshare $flags true 2>/dev/null || skip "mount namespaces are not allowed here"
+	need_mounts "$flags"
 	# shellcheck disable=SC2163 # the function that the argument names
 	export -f "$2" wait_for await_line await_fifo await_growing await_exit now_ms \
 		assert_eq assert_has left_behind spawn free_kib no_room fits no_ranks \

@@ -25,12 +25,6 @@ says_like()
 	[ ! -e ran ]
 }
 
-# may_mount - or the test is skipped.
-may_mount()
-{
-	unshare -m true 2>/dev/null || skip 'mounting needs root'
-}
-
 # --- programs ----------------------------------------------------------------
 
 @test "rel-22 a missing program: 127, and once for all ranks" {
@@ -562,7 +556,7 @@ devices()
 }
 
 @test "rel-47 a read-only state directory: 125, and --no-logs runs" {
-	may_mount
+	need_mounts
 	mkdir ro
 	try unshare -m sh -c 'mount -t tmpfs -o ro none ro &&
 		XDG_STATE_HOME=$PWD/ro exec "$@"' sh "$XRUN" "$PROG/stamp" ran
@@ -584,7 +578,7 @@ devices()
 # which there are 3 already.
 full_disk()
 {
-	may_mount
+	need_mounts
 	mkdir disk
 	cat >script <<-'END'
 		mount -t tmpfs -o size=4m none disk

@@ -10,8 +10,7 @@ load helper
 # Rank 0 has ended, and a stranger bears its number, as process, group and
 # session, when the rest of the job is stopped.
 @test "rel-40 a stranger who got the number of a rank that ended is left alone" {
-	unshare -fp --mount-proc true 2>/dev/null ||
-		skip 'a pid namespace needs root'
+	need_pids
 	[ -w /proc/sys/kernel/ns_last_pid ] || skip 'no ns_last_pid here'
 	cat >script <<-'END'
 		. "$1/helper.bash"

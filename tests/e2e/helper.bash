@@ -86,6 +86,23 @@ need()
 	done
 }
 
+# need_mounts [FLAG...] - skips the test unless a mount namespace can be made by unshare, with
+# these flags. A chroot does not allow it, nor does a container without rights.
+need_mounts()
+{
+	need unshare
+	unshare "${@:--m}" true 2>/dev/null || skip 'mount namespaces are refused here'
+}
+
+# need_pids [FLAG...] - the same for a namespace of process ids; with a /proc of its own,
+# without flags.
+need_pids()
+{
+	need unshare
+	[ $# -gt 0 ] || set -- -fp --mount-proc
+	unshare "$@" true 2>/dev/null || skip 'PID namespaces are refused here'
+}
+
 # unsanitized WHY - skips the test where tests/run runs it under sanitizers, for
 # what they themselves cannot do without: memory to reserve, /proc, a process.
 unsanitized()
@@ -470,7 +487,8 @@ two_machines()
 	if [ "$(id -u)" -ne 0 ] || ! command -v ip >/dev/null; then
 		skip 'needs root and ip(8)'
 	fi
-	ip netns add "xrun-$$-0" 2>/dev/null || skip 'network namespaces are refused'
+	need_mounts # of which ip(8) has one for a name
+	ip netns add "xrun-$$-0" 2>/dev/null || skip 'network namespaces are refused here'
 	apart=xrun-$$
 	ip netns add "$apart-1"
 	ip link add veth0 netns "$apart-0" type veth peer name veth1 netns "$apart-1"

@@ -11,9 +11,7 @@ setup()
 {
 	private_place
 	QUEUE=$BUILD/tests/prog/queue
-	if ! unshare --pid --fork true 2>/dev/null; then
-		skip 'spaces of process ids are refused'
-	fi
+	need_pids
 }
 
 teardown()

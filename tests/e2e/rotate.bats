@@ -205,13 +205,14 @@ full_disk()
 }
 
 @test "--log-full drop: the rank goes on, and its lost bytes are counted" {
-	need jq unshare
+	need jq
 	[ "$(id -u)" = 0 ] || skip "only root mounts"
+	need_mounts
 	mkdir disk
 	export -f full_disk wait_for now_ms
 	status=0
 	unshare -m --propagation private bash -c 'set -eE; full_disk' || status=$?
-	[ "$status" != 77 ] || skip "a tmpfs cannot be mounted here"
+	[ "$status" != 77 ] || skip "mount namespaces are refused here"
 	[ "$status" = 0 ]
 	fits job report.json
 }
@@ -244,14 +245,15 @@ full_for_a_while()
 }
 
 @test "a disk that is full for a while: events and job.json are complete in the end" {
-	need jq unshare
+	need jq
 	[ "$(id -u)" = 0 ] || skip "only root mounts"
+	need_mounts
 	mkdir disk
 	export -f full_for_a_while wait_for now_ms
 	status=0
 	unshare -m --propagation private bash -c 'set -eE; full_for_a_while' ||
 		status=$?
-	[ "$status" != 77 ] || skip "a tmpfs cannot be mounted here"
+	[ "$status" != 77 ] || skip "mount namespaces are refused here"
 	cat err >&2
 	[ "$status" = 0 ]
 }

@@ -185,7 +185,7 @@ reason()
 
 @test "events of a full disk" {
 	need_schemas
-	unshare -m true 2>/dev/null || skip 'mounting needs root'
+	need_mounts
 	mkdir disk
 	cat >script <<-'END'
 		mount -t tmpfs -o size=2m none disk

@@ -278,7 +278,7 @@ sleeps_below_unshare()
 }
 
 @test "stop: PID 1 of a PID namespace without a handler ends before --grace" {
-	unshare -pf true 2>/dev/null || skip "PID namespaces are not allowed here"
+	need_pids -fp
 	mkfifo up
 	"$XRUN" --grace 1000s -n 1 sh -c 'echo >up
 		exec unshare -pf --kill-child sleep 1000' 2>err 3>&- &
@@ -293,7 +293,7 @@ sleeps_below_unshare()
 }
 
 @test "stop: PID 1 of a PID namespace with a handler has all of --grace" {
-	unshare -pf true 2>/dev/null || skip "PID namespaces are not allowed here"
+	need_pids -fp
 	mkfifo up go
 	exec {up}<>up
 	"$XRUN" --grace 1000s -n 1 unshare -pf --kill-child sh -c '
@@ -313,7 +313,7 @@ sleeps_below_unshare()
 
 # bats test_tags=sanitize
 @test "stop: PID 1 in a session of its own ends before --grace" {
-	unshare -pf true 2>/dev/null || skip "PID namespaces are not allowed here"
+	need_pids -fp
 	mkfifo up
 	"$XRUN" --grace 1000s -n 1 sh -c 'echo >up
 		exec unshare -pf --kill-child setsid -w sleep 1000' 2>err 3>&- &
@@ -330,7 +330,7 @@ sleeps_below_unshare()
 # The worker has lost its parent: it is no descendant of the rank's process.
 # bats test_tags=sanitize
 @test "stop: an orphan of the session with a handler has all of --grace" {
-	unshare -pf true 2>/dev/null || skip "PID namespaces are not allowed here"
+	need_pids -fp
 	mkfifo up go
 	exec {up}<>up
 	"$XRUN" --grace 1000s -n 1 bash -c '
@@ -744,8 +744,7 @@ descriptors()
 # may_be_init - or the test is skipped.
 may_be_init()
 {
-	unshare -fp --mount-proc true 2>/dev/null ||
-		skip 'a pid namespace needs root'
+	need_pids
 }
 
 @test "rel-62 as process 1: orphans are reaped, codes right, nothing left" {

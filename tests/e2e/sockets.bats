@@ -9,8 +9,9 @@ load helper
 setup()
 {
 	private_place
-	need unshare setpriv
+	need setpriv
 	[ "$(id -u)" = 0 ] || skip 'only root mounts'
+	need_mounts
 }
 
 # with_tmp_taken FUNCTION - runs it where /tmp/xrun-0 belongs to another user and
@@ -33,7 +34,7 @@ with_tmp_taken()
 		set -eE
 		'"$1" || {
 		status=$?
-		[ "$status" != 77 ] || skip "mounts are refused"
+		[ "$status" != 77 ] || skip "mount namespaces are refused here"
 		return "$status"
 	}
 }

@@ -21,6 +21,7 @@
 #include "worker/rpc/meet.h"
 #include "worker/rpc/parcel.h"
 #include "worker/rpc/rref.h"
+#include "worker/rpc/settle.h"
 
 #define SHUTDOWN_FLAGS (XR_SHUTDOWN_IMMEDIATE | XR_SHUTDOWN_STRICT)
 
@@ -30,16 +31,16 @@ own_calls(void)
 {
 	struct xr_value *items[2];
 
-	/* In this order: one that begins meanwhile is among the second. */
-	items[0] = xr_value_new_u64(ask_active());
+	/* In this order: see settle.h. */
 	items[1] = xr_value_new_u64(ask_begun());
+	items[0] = xr_value_new_u64(ask_active());
 	return xr_value_new_list_of(items, 2);
 }
 
-static void
-sum_calls(const struct xr_value *all, uint64_t sum[2])
+static struct call_sums
+sum_calls(const struct xr_value *all)
 {
-	uint64_t n;
+	uint64_t n, sum[2] = { 0 };
 
 	for (size_t i = 0; i < xr_value_count(all); i++)
 		for (size_t k = 0; k < 2; k++)
@@ -47,16 +48,14 @@ sum_calls(const struct xr_value *all, uint64_t sum[2])
 						     k),
 				    &n) == XR_OK)
 				sum[k] += n;
+	return (struct call_sums){ .active = sum[0], .begun = sum[1] };
 }
 
-/* Until nobody of the group calls any more: a call of each server is some client's.
- * One may begin, to serve another's, behind the back of a meeting: on a member that
- * said that it had none, while the other's caller had not said so yet. If nobody has
- * begun any from one meeting to the next, there was none between the two. */
+/* Until no member of the group calls any more. */
 static enum xr_status
 settle_calls(int64_t deadline, struct xr_error *err)
 {
-	uint64_t before = UINT64_MAX, sum[2] = { 1, 0 };
+	struct call_sums before = { .active = 1 }, now;
 	enum xr_status status = XR_OK;
 	struct xr_value *mine, *all;
 	const char **names;
@@ -65,8 +64,7 @@ settle_calls(int64_t deadline, struct xr_error *err)
 	names = gather_names(&count);
 	if (names == NULL)
 		return fail(err, XR_E_NOMEM, "out of memory");
-	while ((sum[0] > 0 || sum[1] != before) && status == XR_OK) {
-		before = sum[1];
+	for (bool over = false; !over && status == XR_OK; before = now) {
 		status = ask_await_idle(deadline, err);
 		mine = own_calls();
 		all = NULL;
@@ -78,8 +76,8 @@ settle_calls(int64_t deadline, struct xr_error *err)
 					     .count = count,
 					     .timeout = future_left(deadline) },
 					MEET_LEAVING, mine, &all, err);
-		sum[0] = sum[1] = 0;
-		sum_calls(all, sum);
+		now = sum_calls(all);
+		over = call_sums_settled(&before, &now);
 		xr_value_unref(mine);
 		xr_value_unref(all);
 	}
