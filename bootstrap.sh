@@ -17,7 +17,7 @@ cd "$(dirname "$0")"
 build_needs='gcc libc6-dev meson ninja-build pkg-config libevent-dev libcjson-dev scdoc'
 archive_needs='patch xz-utils'
 test_needs='libcriterion-dev bats jq procps iproute2 socat valgrind g++ clang-format-19 shellcheck locales gdb strace'
-welcome_needs='clang-19 zsh fish mandoc python3-jsonschema elfutils curl libcurl4-openssl-dev gcc-multilib libpython3.11-testsuite'
+welcome_needs='clang-19 zsh fish mandoc python3-jsonschema elfutils curl libcurl4-openssl-dev gcc-multilib'
 all_needs='python3-torch'
 
 started=$(date +%s)
@@ -257,12 +257,18 @@ demo()
 	say "$installed$built, $((now - begun)) s to run: $((now - started)) s in all"
 }
 
+# python_tests - the package with the tests of the system's Python, which meson needs.
+python_tests()
+{
+	/usr/bin/python3 -c 'import sys; print("libpython%d.%d-testsuite" % sys.version_info[:2])'
+}
+
 # The last line belongs to the tests: how many passed, failed, were skipped.
 test_all()
 {
 	need $build_needs $test_needs
 	archives
-	welcome "$@"
+	welcome "$@" "$(python_tests)"
 	say "${installed:-nothing to install, }now tests/run"
 	rm -f "$log"
 	exec tests/run

@@ -741,14 +741,8 @@ descriptors()
 
 # --- alone in the world ------------------------------------------------------
 
-# may_be_init - or the test is skipped.
-may_be_init()
-{
-	need_pids
-}
-
 @test "rel-62 as process 1: orphans are reaped, codes right, nothing left" {
-	may_be_init
+	need_pids
 	try unshare -fp --mount-proc "$XRUN" -n 2 "$PROG/fork_away" --depth 2 \
 		--width 2 --orphan --setsid --ignore-term --close
 	assert_eq "$status" 0
@@ -758,7 +752,7 @@ may_be_init()
 }
 
 @test "rel-62 as process 1: TERM stops the job" {
-	may_be_init
+	need_pids
 	mkfifo pipe
 	unshare -fp --mount-proc "$XRUN" -n 2 "$PROG/sigshow" --until TERM \
 		>pipe 2>err 3>&- &

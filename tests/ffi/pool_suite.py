@@ -9,8 +9,9 @@
     pool_suite.py --check             does the list have each of them once?
 
 A name is the way in which the tests start processes, the class, and the test. The
-tests are those of test.test_multiprocessing_fork and its like, which Debian has in
-libpython3.11-testsuite. A process imports them and forks: a process a test. --jobs is
+tests are those of test.test_multiprocessing_fork and its like, which Debian 12 has in
+libpython3.11-testsuite; of another version of Python those run that the list has, too,
+and --check cannot look. A process imports them and forks: a process a test. --jobs is
 how many run at a time, --log FOLDER has what each wrote. Workers of pools are forked
 where the tests say "fork", are this program, executed anew, where they say "spawn", and
 children of one that was, where they say "forkserver".
@@ -29,7 +30,9 @@ sys.path.insert(0, HERE)
 import suite  # noqa: E402
 
 LIST = os.path.join(HERE, "pool_suite.list")
+LISTED = (3, 11)    # the version of Python that the list is of
 METHODS = ("fork", "spawn", "forkserver")
+PARTS = (".test_misc", ".test_processes", ".test_threads")
 # Those of a class that have a queue; None: all.
 CLASSES = {
     "WithProcessesTestQueue": None,
@@ -48,6 +51,21 @@ CLASSES = {
 ONCE = ("WithThreadsTestPool", "TestPoolNotLeakOnFailure")
 
 
+def module_of(method):
+    """Classes by name. Since Python 3.12 it is a package, and they are in its modules."""
+    name = f"test.test_multiprocessing_{method}"
+    found = {}
+    try:
+        for part in ("", *PARTS):
+            module = importlib.import_module(name + part)
+            found.update(vars(module))
+            if not hasattr(module, "__path__") and part == "":
+                break
+    except ImportError as e:
+        raise suite.Cannot(f"no {name}: {e}") from None
+    return found
+
+
 def cases():
     """A function that makes the case, by name, with ours in their place."""
     import mp_pool
@@ -59,15 +77,11 @@ def cases():
         [HERE] + os.environ.get("PYTHONPATH", "").split(os.pathsep))
     found = {}
     for method in METHODS:
-        name = f"test.test_multiprocessing_{method}"
-        try:
-            module = importlib.import_module(name)
-        except ImportError as e:
-            raise suite.Cannot(f"no {name}: {e}") from None
+        module = module_of(method)
         for kind in CLASSES:
             if kind in ONCE and method != METHODS[0]:
                 continue
-            found[f"{method}.{kind}"] = getattr(module, kind)
+            found[f"{method}.{kind}"] = module[kind]
     every = unittest.defaultTestLoader.getTestCaseNames
     all_of_it = {f"{name}.{test}": lambda k=kind, n=test: k(n)
              for name, kind in found.items()
@@ -94,6 +108,11 @@ class Pools(suite.Suite):
 
     def is_one(self, name):
         return not name.startswith("machin.") or "MACHIN_SOURCE" in os.environ
+
+    def check_list(self, everything):
+        if sys.version_info[:2] != LISTED:
+            raise suite.Cannot("the list is of Python %d.%d" % LISTED)
+        return super().check_list(everything)
 
     def passing(self, options, everything):
         return [name for name in super().passing(options, everything)

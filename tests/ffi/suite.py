@@ -208,6 +208,17 @@ def parser_of(doc):
     return parser
 
 
+def check(suite, everything):
+    """The exit status: 0, 1, or 77 where it cannot look."""
+    try:
+        wrong = suite.check_list(everything)
+    except Cannot as e:
+        print(e)
+        return 77
+    print("\n".join(wrong))
+    return 1 if wrong else 0
+
+
 def main(suite, options):
     try:
         everything = suite.begin()
@@ -218,9 +229,7 @@ def main(suite, options):
         print("\n".join(everything))
         return 0
     if options.check:
-        wrong = suite.check_list(everything)
-        print("\n".join(wrong))
-        return 1 if wrong else 0
+        return check(suite, everything)
     names = suite.chosen(options, everything)
     print(f"1..{len(names)}", flush=True)
     with tempfile.TemporaryDirectory() as folder:

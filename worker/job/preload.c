@@ -99,7 +99,7 @@ meet(void)
 	const char *text = getenv("XRUN_SEGMENT_FD");
 	const char *number = getenv("XRUN_LOCAL_RANK");
 	uint64_t rank, size, end;
-	int fd;
+	int fd = -1;
 
 	if (text == NULL || number == NULL)
 		return;
