@@ -6,11 +6,13 @@
 bats_require_minimum_version 1.5.0
 load helper
 
-# fish_offers LINE - what fish would complete LINE with, a word a line.
+# fish_offers LINE - what fish would complete LINE with, a word a line. fish 4 also offers
+# words that have the last one of LINE elsewhere.
 fish_offers()
 {
 	fish -c 'source (echo $argv[1] | psub); complete -C $argv[2]' \
-		"$("$XRUN" completion fish)" "$1" | cut -f1 | sort
+		"$("$XRUN" completion fish)" "$1" | cut -f1 | sort |
+		awk -v begin="${1##* }" 'index($0, begin) == 1'
 }
 
 # with_zsh - a home whose zsh has the completion; xrun there prints its words.

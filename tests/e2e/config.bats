@@ -54,7 +54,7 @@ refused()
 }
 
 @test "the machine's file is the weakest" {
-	need_mounts
+	need_mounts -m
 	mkdir -p etc/xrun
 	cp /etc/passwd /etc/group /etc/ld.so.cache etc/
 	echo '{ "ranks": 3, "env": { "A": "machine" }, "prefix": false }' \

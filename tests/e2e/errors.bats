@@ -556,7 +556,7 @@ devices()
 }
 
 @test "rel-47 a read-only state directory: 125, and --no-logs runs" {
-	need_mounts
+	need_mounts -m
 	mkdir ro
 	try unshare -m sh -c 'mount -t tmpfs -o ro none ro &&
 		XDG_STATE_HOME=$PWD/ro exec "$@"' sh "$XRUN" "$PROG/stamp" ran
@@ -578,7 +578,7 @@ devices()
 # which there are 3 already.
 full_disk()
 {
-	need_mounts
+	need_mounts -m
 	mkdir disk
 	cat >script <<-'END'
 		mount -t tmpfs -o size=4m none disk

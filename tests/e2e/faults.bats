@@ -10,7 +10,7 @@ load helper
 # Rank 0 has ended, and a stranger bears its number, as process, group and
 # session, when the rest of the job is stopped.
 @test "rel-40 a stranger who got the number of a rank that ended is left alone" {
-	need_pids
+	need_pids -fp --mount-proc
 	[ -w /proc/sys/kernel/ns_last_pid ] || skip 'no ns_last_pid here'
 	cat >script <<-'END'
 		. "$1/helper.bash"

@@ -22,7 +22,7 @@ setup()
 	private_place
 	need mkfs.ext4 fsfreeze losetup unshare
 	[ "$(id -u)" = 0 ] || skip "only root mounts and freezes"
-	need_mounts
+	need_mounts -m
 	disk=$BATS_TEST_TMPDIR/disk
 	mkdir "$disk"
 	truncate -s 24M image

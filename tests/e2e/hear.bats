@@ -124,7 +124,8 @@ down()
 	await_line one.out '^on$' 10
 	wait_for 10 rank_has 0 '.progress.step > 9007199254740000 and
 		.progress.total == .progress.step and
-		.progress.metrics == {"huge": 1152921504606846976, "rate": 3}'
+		(.progress.metrics | .huge + 0 == 1152921504606846976 + 0 and
+			del(.huge) == {"rate": 3})' # sums are doubles in each jq
 	down
 }
 
@@ -176,7 +177,7 @@ down()
 		thread.join()
 		print(ours.recv(999))
 	EOS
-	PYTHONPATH=$root/plugins/python try python3 midst.py
+	PYTHONPATH=$root/plugins/python try python3 -W ignore::DeprecationWarning midst.py
 	assert_eq "$status: $stderr" '0: '
 	assert_eq "$output" "b'{\"type\": \"grace\", \"seconds\": 5.0, \"rank\": 5}' b'{\"type\": \"progress\", \"step\": 1, \"rank\": 5}' True
 0 b'{\"type\": \"grace\", \"seconds\": 6.0, \"rank\": 5}'

@@ -86,20 +86,18 @@ need()
 	done
 }
 
-# need_mounts [FLAG...] - skips the test unless a mount namespace can be made by unshare, with
+# need_mounts FLAG... - skips the test unless a mount namespace can be made by unshare, with
 # these flags. A chroot does not allow it, nor does a container without rights.
 need_mounts()
 {
 	need unshare
-	unshare "${@:--m}" true 2>/dev/null || skip 'mount namespaces are refused here'
+	unshare "$@" true 2>/dev/null || skip 'mount namespaces are refused here'
 }
 
-# need_pids [FLAG...] - the same for a namespace of process ids; with a /proc of its own,
-# without flags.
+# need_pids FLAG... - the same for a namespace of process ids.
 need_pids()
 {
 	need unshare
-	[ $# -gt 0 ] || set -- -fp --mount-proc
 	unshare "$@" true 2>/dev/null || skip 'PID namespaces are refused here'
 }
 
@@ -261,8 +259,10 @@ await_growing()
 		status=1
 	kill "$tail" 2>/dev/null || true
 	exec {fd}<&-
-	[ "$status" -eq 0 ] ||
-		echo "await_line: no '$pattern' in $file for $3 s" >&2
+	[ "$status" -eq 0 ] || {
+		echo "await_line: no '$pattern' in $file for $3 s; it has:"
+		tail -n 20 "$file" "${file%.out}.err" 2>&1
+	} >&2
 	return "$status"
 }
 
@@ -487,7 +487,7 @@ two_machines()
 	if [ "$(id -u)" -ne 0 ] || ! command -v ip >/dev/null; then
 		skip 'needs root and ip(8)'
 	fi
-	need_mounts # of which ip(8) has one for a name
+	need_mounts -m # of which ip(8) has one for a name
 	ip netns add "xrun-$$-0" 2>/dev/null || skip 'network namespaces are refused here'
 	apart=xrun-$$
 	ip netns add "$apart-1"

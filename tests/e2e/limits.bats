@@ -131,7 +131,7 @@ ends()
 	limited -n 16 "$PROG/deaf" --last 60000
 	wait_for 10 full
 	release
-	await_line job.out '^\[15\] ready$' 10
+	await_line job.out '^\[15\] ready$' 30
 	assert_eq "$(grep -c ready job.out)" 16
 	kill -KILL $(pgrep -U $stranger -x deaf)
 	ends 137 20
@@ -521,7 +521,7 @@ nobody()
 @test "rel-61 no HOME: the folder of the passwd entry" {
 	need setpriv unshare
 	[ "$(id -u)" -eq 0 ] || skip "only root can hide root's home"
-	need_mounts
+	need_mounts -m
 	run unshare -m bash -c 'mount -t tmpfs none ~root &&
 		env -u HOME -u XDG_STATE_HOME "$1" echo hello && ls ~root/.local/state/xrun' \
 		- "$XRUN"

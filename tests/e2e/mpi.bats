@@ -107,6 +107,8 @@ refused()
 # libmpi.so.40, and prints "ran".
 hidden_mpi_program()
 {
+	local call=${1:-MPI_Init(0, 0)}
+
 	need cc
 	mkdir -p lib
 	printf '%s\n' 'int MPI_Init(int *c, char ***v) { return c != v; }' \
@@ -114,7 +116,7 @@ hidden_mpi_program()
 		'int MPI_Init_thread(int *c, char ***v, int w, int *p) { *p = w; return c != v; }' \
 		'void mpi_init_(int *e) { *e = 0; }' >mpi.c
 	cc -w -shared -fPIC -Wl,-soname,libmpi.so.40 mpi.c -o lib/libmpi.so.40
-	printf 'int solver(void) { int p[1]; %s; return 0; }\n' "${1:-MPI_Init(0, 0)}" >solver.c
+	printf 'int %s(); int solver(void) { int p[1]; %s; return 0; }\n' "${call%%(*}" "$call" >solver.c
 	cc -w -shared -fPIC -Wl,-soname,libsolver.so solver.c -o lib/libsolver.so lib/libmpi.so.40
 	printf '#include <stdio.h>\nint solver(void);\nint main(void) { int e = solver(); e || puts("ran"); return e; }\n' >d.c
 	cc d.c -o d lib/libsolver.so -Wl,-rpath-link,lib

@@ -79,6 +79,7 @@ out()
 # --- one rank, and a person ---------------------------------------------------
 
 @test "--pty at a terminal: keys are the program's, Ctrl-C as well" {
+	export PYTHON_BASIC_REPL=1 # that of Python 3.13 writes each line many times
 	at_terminal -w '>>> ' -s 'import time\n' -w '>>> ' \
 		-s 'print("as"+"leep"), time.sleep(50)\n' -w asleep \
 		-s '\003' -w KeyboardInterrupt -w '>>> ' \

@@ -11,7 +11,7 @@ setup()
 {
 	private_place
 	QUEUE=$BUILD/tests/prog/queue
-	need_pids
+	need_pids -fp --mount-proc
 }
 
 teardown()

@@ -207,7 +207,7 @@ full_disk()
 @test "--log-full drop: the rank goes on, and its lost bytes are counted" {
 	need jq
 	[ "$(id -u)" = 0 ] || skip "only root mounts"
-	need_mounts
+	need_mounts -m
 	mkdir disk
 	export -f full_disk wait_for now_ms
 	status=0
@@ -247,7 +247,7 @@ full_for_a_while()
 @test "a disk that is full for a while: events and job.json are complete in the end" {
 	need jq
 	[ "$(id -u)" = 0 ] || skip "only root mounts"
-	need_mounts
+	need_mounts -m
 	mkdir disk
 	export -f full_for_a_while wait_for now_ms
 	status=0

@@ -185,7 +185,7 @@ reason()
 
 @test "events of a full disk" {
 	need_schemas
-	need_mounts
+	need_mounts -m
 	mkdir disk
 	cat >script <<-'END'
 		mount -t tmpfs -o size=2m none disk

@@ -742,7 +742,7 @@ descriptors()
 # --- alone in the world ------------------------------------------------------
 
 @test "rel-62 as process 1: orphans are reaped, codes right, nothing left" {
-	need_pids
+	need_pids -fp --mount-proc
 	try unshare -fp --mount-proc "$XRUN" -n 2 "$PROG/fork_away" --depth 2 \
 		--width 2 --orphan --setsid --ignore-term --close
 	assert_eq "$status" 0
@@ -752,7 +752,7 @@ descriptors()
 }
 
 @test "rel-62 as process 1: TERM stops the job" {
-	need_pids
+	need_pids -fp --mount-proc
 	mkfifo pipe
 	unshare -fp --mount-proc "$XRUN" -n 2 "$PROG/sigshow" --until TERM \
 		>pipe 2>err 3>&- &

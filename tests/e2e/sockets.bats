@@ -11,7 +11,7 @@ setup()
 	private_place
 	need setpriv
 	[ "$(id -u)" = 0 ] || skip 'only root mounts'
-	need_mounts
+	need_mounts -m
 }
 
 # with_tmp_taken FUNCTION - runs it where /tmp/xrun-0 belongs to another user and

@@ -416,7 +416,7 @@ python_up()
 	need python3 eu-stack
 	python_up
 	try "$XRUN" stacks
-	assert_has "$output" '^0 +1  python3? +(\[python\]|main|<module>) > '
+	assert_has "$output" '^0 +1  python3? +(\[python\]|main|<module>)( > |$)'
 	unharmed 1
 	try "$XRUN" stacks --pids
 	assert_eq "$status: $stderr" '125: xrun: stacks: --pids: standard input has no line'

@@ -5,7 +5,8 @@
 #include "worker/rpc/settle.h"
 
 static bool
-settled(uint64_t active, uint64_t begun, uint64_t active_now, uint64_t begun_now)
+settled(uint64_t active, uint64_t begun, uint64_t active_now,
+	uint64_t begun_now)
 {
 	struct call_sums before = { active, begun };
 	struct call_sums now = { active_now, begun_now };
