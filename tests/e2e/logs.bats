@@ -175,6 +175,21 @@ folder()
 	assert_eq "$stderr" 'xrun: night has no attempt 7   try: --attempt 1, its last'
 }
 
+@test "logs: a time without a date is of the last day of the job" {
+	local file
+
+	need jq
+	job -n 1 echo over
+	file=$(folder)/job.json
+	jq --arg at "$(date -ud '-2 days' +%FT%T.000000Z)" \
+		'.start = $at | .end = $at' "$file" >changed
+	cat changed >"$file"
+	listed --since "$(date +%T)"
+	assert_eq "$status: $output$stderr" '0: over'
+	listed --until "$(date +%T)"
+	assert_eq "$status: $output$stderr" '0: '
+}
+
 # bats test_tags=sanitize
 @test "logs: where no attempt wrote anything, the last is meant" {
 	job --job mute -n 2 true
