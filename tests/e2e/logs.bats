@@ -774,6 +774,7 @@ what()
 	printf '%s\n' '{"v":1,"time":"2026-11-21T12:00:00.5Z","event":"rank.late","rank":7,"seconds":1.5,"where":"in\u001b[2J a \n lock"}' \
 		'no JSON' '{"v":1}' >>"$XDG_STATE_HOME/xrun/one/events.jsonl"
 	try "$XRUN" events one
+	assert_has "$output" ' job.start .*one, attempt 0: 1 rank on '
 	assert_has "$output" '^2026-11-21 12:00:00.500  rank.late     7  seconds 1.5, where in \[2J a   lock$'
 	assert_eq "$(tail -n 1 <<<"$output" | sed 's/ *$//')" '-                        ?'
 }
