@@ -20,9 +20,10 @@ expect_order(struct lifelines *l, const uint32_t want[RANKS])
 
 Test(lifeline, ranks_are_in_the_order_in_which_they_closed)
 {
-	struct lifelines *l = lifelines_open(RANKS);
+	static struct lifelines *l;
 	int fd[RANKS];
 
+	l = lifelines_open(RANKS);
 	cr_assert_not_null(l);
 	for (uint32_t i = 0; i < RANKS; i++)
 		fd[i] = lifelines_add(l, i);
@@ -39,9 +40,10 @@ Test(lifeline, ranks_are_in_the_order_in_which_they_closed)
 
 Test(lifeline, a_rank_that_is_started_again_has_a_new_one)
 {
-	struct lifelines *l = lifelines_open(RANKS);
+	static struct lifelines *l;
 	int first, second;
 
+	l = lifelines_open(RANKS);
 	cr_assert_not_null(l);
 	first = lifelines_add(l, 1);
 	second = lifelines_add(l, 1);
