@@ -31,6 +31,8 @@
 #define REPLY_MAX  (64 << 10)
 #define READ_SIZE  (16 << 10)
 #define POLL_MS    1000
+#define HOST_MAX \
+	253 /* bytes of a host that are shown: the longest name of DNS */
 
 struct event {
 	STAILQ_ENTRY(event) list;
@@ -71,6 +73,8 @@ say(struct hook *h, const char *what)
 		len -= (size_t)(at + 1 - host);
 		host = at + 1;
 	}
+	if (len > HOST_MAX)
+		len = HOST_MAX;
 	if (h->told)
 		return;
 	h->told = true;

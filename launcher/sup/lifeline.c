@@ -44,6 +44,7 @@ lifelines_add(struct lifelines *l, uint32_t rank)
 	struct epoll_event e = { .events = 0, .data.u32 = rank };
 	int fd[2];
 
+	lifelines_drop(l, rank);
 	if (pipe2(fd, O_CLOEXEC) == -1)
 		return -1;
 	if (epoll_ctl(l->epoll, EPOLL_CTL_ADD, fd[0], &e) == -1) {

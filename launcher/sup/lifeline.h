@@ -26,7 +26,7 @@ struct lifelines;
 struct lifelines *lifelines_open(uint32_t ranks);
 
 /* lifelines_add() - make the pipe of @rank; gives the end the rank is to hold
- * (the caller closes its copy), or -1. */
+ * (the caller closes its copy), or -1. A pipe of an earlier try is dropped. */
 int lifelines_add(struct lifelines *l, uint32_t rank);
 
 /* lifelines_order() - 1 for the rank whose end closed first, and so on; 0

@@ -158,7 +158,6 @@ give_lifeline(struct job *job, uint32_t r, struct spawn *s)
 	s->life_at = limit > LIFELINE_FD ? LIFELINE_FD : (int)limit - 1;
 	if (job->sup->lifelines == NULL || s->life_at < SPAWN_SLOTS)
 		return;
-	lifelines_drop(job->sup->lifelines, r);
 	fd = lifelines_add(job->sup->lifelines, r);
 	if (fd == -1)
 		return;

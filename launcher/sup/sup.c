@@ -189,14 +189,16 @@ end_by_timeout(struct job *job)
 		stop_job(job, CAUSE_TIMEOUT);
 }
 
-/* Who pressed Ctrl-C meanwhile has the ranks hear of that first. */
+/* If Ctrl-C was pressed meanwhile, which cancels the stacks, the ranks have the grace to
+ * react to it. */
 static void
 on_timeout_stacks(struct job *job, bool taken, const char *path,
 	const char *summary)
 {
+	(void)taken;
 	(void)path;
 	(void)summary;
-	if (!taken && job->ending == ENDING_INTERRUPTED)
+	if (job->ending == ENDING_INTERRUPTED)
 		timer_arm(job->sup->timeout, job->opt.grace);
 	else
 		end_by_timeout(job);

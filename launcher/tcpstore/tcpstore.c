@@ -137,6 +137,13 @@ tcpstore_put_value(struct tcpstore_client *c, const struct store_value *value)
 				(struct span){ value->data, value->len });
 }
 
+static enum tcpstore_verdict
+tcpstore_no_memory(struct xr_error *err)
+{
+	fail(err, XR_E_NOMEM, "out of memory");
+	return TCPSTORE_BAD;
+}
+
 /* --- waiting ---------------------------------------------------------------- */
 
 /* What it waits for exists, or the wait was cancelled. */
@@ -200,6 +207,7 @@ tcpstore_wait(struct tcpstore_client *c, const struct span *keys, size_t count,
 	struct xr_error *err)
 {
 	struct store_ask ask = { .owner = &c->owner };
+	char *key = NULL;
 
 	/* A client that waits again has given up its last wait. */
 	tcpstore_cancel(c);
@@ -207,15 +215,21 @@ tcpstore_wait(struct tcpstore_client *c, const struct span *keys, size_t count,
 		tcpstore_put_byte(c, STOP_WAITING);
 		return TCPSTORE_DONE;
 	}
-	if (store_wait(c->store->keys, keys, count, &ask, err) != XR_OK)
+	/* A queue wakes a client that waits for it alone. */
+	if (count == 1) {
+		key = malloc(keys[0].len + 1);
+		if (key == NULL)
+			return tcpstore_no_memory(err);
+		memcpy(key, keys[0].at, keys[0].len);
+	}
+	if (store_wait(c->store->keys, keys, count, &ask, err) != XR_OK) {
+		free(key);
 		return TCPSTORE_BAD;
+	}
 	c->waiter = ask.waiter;
 	TAILQ_INSERT_TAIL(&c->store->waiting, c, list);
-	/* A queue wakes a client that waits for it alone. */
 	c->wait_len = keys[0].len;
-	c->wait_key = count == 1 ? malloc(keys[0].len + 1) : NULL;
-	if (c->wait_key != NULL)
-		memcpy(c->wait_key, keys[0].at, keys[0].len);
+	c->wait_key = key;
 	return TCPSTORE_DONE;
 }
 
@@ -228,10 +242,8 @@ tcpstore_store(struct tcpstore_client *c, struct span key, struct span bytes,
 	struct store_value *value = store_value_new(bytes.at, bytes.len);
 	enum xr_status status;
 
-	if (value == NULL) {
-		fail(err, XR_E_NOMEM, "out of memory");
-		return TCPSTORE_BAD;
-	}
+	if (value == NULL)
+		return tcpstore_no_memory(err);
 	status = store_set(c->store->keys, key, value, err);
 	store_value_unref(value);
 	return status == XR_OK ? TCPSTORE_DONE : TCPSTORE_BAD;
@@ -409,9 +421,11 @@ tcpstore_on_append(struct tcpstore_client *c, struct tcpstore_reader *r,
 	if (old != NULL)
 		buf_put(&all, old->data, old->len);
 	buf_put(&all, more.at, more.len);
-	verdict = all.bad != XR_OK ?
-		TCPSTORE_BAD :
-		tcpstore_store(c, key, (struct span){ all.data, all.len }, err);
+	if (all.bad == XR_OK)
+		verdict = tcpstore_store(c, key,
+			(struct span){ all.data, all.len }, err);
+	else
+		verdict = tcpstore_no_memory(err);
 	buf_fini(&all);
 	store_value_unref(old);
 	return verdict;
@@ -531,10 +545,8 @@ tcpstore_take(struct tcpstore_client *c, struct span in, size_t *used,
 	verdict = request(c, &r, err);
 	if (r.is_bad)
 		fail(err, XR_E_RANGE, "a key or a value is too long");
-	if (c->out.bad != XR_OK) {
-		fail(err, c->out.bad, "out of memory");
-		return TCPSTORE_BAD;
-	}
+	if (c->out.bad != XR_OK)
+		return tcpstore_no_memory(err);
 	*used = (size_t)(r.at - in.at);
 	return verdict;
 }

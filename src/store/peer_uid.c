@@ -120,7 +120,6 @@ peer_ask_kernel(struct peer_end source, struct peer_end target, uid_t *uid)
 	struct {
 		struct nlmsghdr head;
 		struct inet_diag_msg msg;
-		char more[512];
 	} reply = { 0 };
 	ssize_t n = -1;
 	int diag = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK,
@@ -128,7 +127,7 @@ peer_ask_kernel(struct peer_end source, struct peer_end target, uid_t *uid)
 
 	if (diag == -1)
 		return PEER_ABSENT;
-	/* The kernel answers before send() returns. */
+	/* The kernel answers before send() returns. Attributes that follow are cut off. */
 	if (send(diag, &q, sizeof(q), 0) == sizeof(q))
 		n = recv(diag, &reply, sizeof(reply), 0);
 	fd_close(diag);

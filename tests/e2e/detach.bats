@@ -196,6 +196,26 @@ exit_of()
 	assert_eq "$(jq .exit "$(folder "$id")/job.json")" 125
 }
 
+# bats test_tags=sanitize
+@test "-d: an xrun that was killed before the job has a folder leaves none" {
+	local caller child
+
+	# The parent of the caller is stopped: it does not reap the caller, whose pid stays.
+	export XRUN_FAULT='state.open:stop'
+	# shellcheck disable=SC2016 # for the inner shell
+	spawn parent sh -c '"$0" --debug-faults -d sleep 60 & echo $!; kill -STOP $$' "$XRUN"
+	await_line parent.out '^[0-9]+$' 10
+	caller=$line
+	wait_for 10 pgrep -P "$caller" >/dev/null
+	child=$(pgrep -P "$caller")
+	wait_for 10 grep -q '^State:.*stopped' "/proc/$child/status"
+	kill -KILL "$caller"
+	kill -CONT "$child"
+	wait_for 10 gone "$child"
+	kill -KILL "$pid"
+	assert_eq "$(compgen -G "$XDG_STATE_HOME/xrun/*/lock" || true)" ''
+}
+
 any_words()
 {
 	compgen -G "$XDG_STATE_HOME/xrun/*/0/xrun.log" >/dev/null

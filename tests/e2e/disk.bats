@@ -395,6 +395,11 @@ no_inodes_are_left()
 	assert_has "$(cat err)" '^xrun: warning: .*: No space left on device; the output of this job is not stored$'
 	timeout 60 "$XRUN" --job named echo shown >out 2>err || status=$?
 	assert_eq "$status" 125
+	status=0
+	timeout 60 "$XRUN" -d echo shown >out 2>err || status=$?
+	assert_eq "$status" 125
+	assert_has "$(cat err)" '^xrun: .*: No space left on device'
+	assert_eq "$(grep -c 'is not stored' err || true)" 0
 }
 
 # bats test_tags=sanitize

@@ -175,6 +175,21 @@ folder()
 	assert_eq "$stderr" 'xrun: night has no attempt 7   try: --attempt 1, its last'
 }
 
+@test "logs: a time without a date is of the last day of the job" {
+	local file
+
+	need jq
+	job -n 1 echo over
+	file=$(folder)/job.json
+	jq --arg at "$(date -ud '-2 days' +%FT%T.000000Z)" \
+		'.start = $at | .end = $at' "$file" >changed
+	cat changed >"$file"
+	listed --since "$(date +%T)"
+	assert_eq "$status: $output$stderr" '0: over'
+	listed --until "$(date +%T)"
+	assert_eq "$status: $output$stderr" '0: '
+}
+
 # bats test_tags=sanitize
 @test "logs: where no attempt wrote anything, the last is meant" {
 	job --job mute -n 2 true
@@ -759,6 +774,7 @@ what()
 	printf '%s\n' '{"v":1,"time":"2026-11-21T12:00:00.5Z","event":"rank.late","rank":7,"seconds":1.5,"where":"in\u001b[2J a \n lock"}' \
 		'no JSON' '{"v":1}' >>"$XDG_STATE_HOME/xrun/one/events.jsonl"
 	try "$XRUN" events one
+	assert_has "$output" ' job.start .*one, attempt 0: 1 rank on '
 	assert_has "$output" '^2026-11-21 12:00:00.500  rank.late     7  seconds 1.5, where in \[2J a   lock$'
 	assert_eq "$(tail -n 1 <<<"$output" | sed 's/ *$//')" '-                        ?'
 }

@@ -124,8 +124,8 @@ out()
 		"$XRUN" --pty -n 1 "$PROG/deaf" --linger 0
 	assert_eq "$status" 130
 	assert_has "$output" '^xrun: stopping 1 rank; Ctrl-\] three times again: terminate now$'
-	at_terminal -w 'xrun: job' -s '\035\035a\035\n' -w 'a^]' -s '\004' -- \
-		"$XRUN" --pty -n 1 cat
+	at_terminal -w 'xrun: job' -s 'aa\035a' -w 'aa^]a' -s '\035\035' \
+		-w '^]^]' -s 'a\035\n' -w 'a^]' -s '\004' -- "$XRUN" --pty -n 1 cat
 	assert_eq "$status" 0
 }
 

@@ -359,6 +359,18 @@ ended_as()
 	[ ! -e "$XDG_STATE_HOME/xrun/again/2" ]
 }
 
+@test "restart: without memory for the next attempt, xrun has failed" {
+	need jq
+	need prlimit
+	up --report report sh -c 'echo up; exec sleep 60'
+	await_line one.out up 5
+	prlimit --pid "$pid" --as=1:1
+	"$XRUN" restart again
+	over
+	assert_eq "$status" 125
+	assert_has "$(cat one.err)" '^xrun: the job cannot begin again: memory: Cannot allocate memory$'
+}
+
 # bats test_tags=sanitize
 @test "restart: a stop tells how the job ends that cannot begin again, too" {
 	need jq

@@ -258,9 +258,11 @@ posts()
 @test "nobody listens: it is said, and the job is as it was" {
 	sink
 	unsink
-	job --on-event "job.start:$url" -n 1 echo hi
+	job --on-event "job.start:$url" --on-event "job.start:http://$(printf 'a%.0s' {1..3000})/" \
+		-n 1 echo hi
 	assert_eq "$status: $output" '0: hi'
 	assert_has "$stderr" "^xrun: --on-event: $url: Could(n't| not) connect to server\$"
+	assert_has "$stderr" '^xrun: --on-event: http://a{253}: [A-Z]'
 }
 
 @test "xrun-notify is killed: the next event has another" {

@@ -32,6 +32,18 @@ echo(struct xr_call *call, struct xr_value *args, void *ctx)
 	return xr_reply(call, xr_value_ref(args));
 }
 
+/* [arguments, named arguments] */
+static enum xr_status
+echo_all(struct xr_call *call, struct xr_value *args, void *ctx)
+{
+	struct xr_value *list = xr_value_new_list();
+
+	(void)ctx;
+	xr_value_append(list, xr_value_ref(args));
+	xr_value_append(list, xr_value_ref(xr_call_named(call)));
+	return xr_reply(call, list);
+}
+
 /* What was asked for, it fails with. */
 static const char *words;
 
@@ -139,6 +151,7 @@ static const struct xr_func functions[] = {
 	FUNC("add", "ii", add, XR_FN_SHORT),
 	FUNC("add.long", "ii", add, 0),
 	FUNC("echo", NULL, echo, 0),
+	FUNC("echo_all", NULL, echo_all, 0),
 	FUNC("fail.words", NULL, fail_with_words, 0),
 	FUNC("fail.status", NULL, fail_with_status, 0),
 	FUNC("block", NULL, block, 0),
@@ -388,6 +401,35 @@ call_often(void *failed)
 			int_of(value) != i + 1)
 			atomic_fetch_add((_Atomic int *)failed, 1);
 	return NULL;
+}
+
+Test(call, bound_and_named_arguments_arrive_as_such)
+{
+	struct xr_rpc_call call = XR_RPC_CALL;
+	struct xr_value *value = NULL, *args;
+	struct xr_error err = { 0 };
+
+	begin_with(0);
+	call.to = "self";
+	call.func = NULL;
+	call.bound = xr_fn_bind("echo_all", xr_value_new_i64(7));
+	call.args = INTS(8);
+	call.named = xr_value_new_dict();
+	cr_assert_eq(xr_value_put(call.named, "n", 1, xr_value_new_i64(9)),
+		XR_OK);
+	cr_assert_eq(xr_rpc_sync(&call, &value, &err), XR_OK, "%s", err.text);
+	args = xr_value_at(value, 0);
+	cr_expect_eq(xr_value_count(args), 2);
+	cr_expect_eq(int_at(args, 0), 7);
+	cr_expect_eq(int_at(args, 1), 8);
+	cr_expect_eq(int_of(xr_value_ref(xr_value_find(xr_value_at(value, 1),
+			     "n", 1))),
+		9);
+	xr_value_unref(value);
+	xr_value_unref(call.bound);
+	xr_value_unref(call.args);
+	xr_value_unref(call.named);
+	leave();
 }
 
 Test(call, sixty_four_threads_call_at_once)

@@ -8,6 +8,7 @@
 #include <xrun/future.h>
 
 #include "base/clock.h"
+#include "tests/unit/short_memory.h"
 
 static struct xr_value *
 number(int64_t n)
@@ -44,6 +45,16 @@ Test(future, AC_F1_it_ends_once)
 	cr_expect_eq(xr_future_set(f, number(2)), XR_E_STATE);
 	cr_expect_eq(xr_future_wait(f, 0, NULL, NULL), XR_E_RANGE);
 	xr_future_unref(f);
+}
+
+Test(future, without_memory_there_is_none)
+{
+	const struct xr_future_opts opts = { .size = sizeof(opts) };
+
+	until_short = 1;
+	cr_expect_null(xr_future_new(&opts));
+	until_short = 1;
+	cr_expect_null(xr_future_new(NULL));
 }
 
 Test(future, what_is_no_value_or_error_is_refused)

@@ -363,6 +363,59 @@ Test(group, AC_M4_a_barrier_with_the_dead_is_an_error_D_M4)
 	told();
 }
 
+static void *
+meet_all(void *error)
+{
+	const struct xr_rpc_meeting meeting = {
+		.size = sizeof(meeting),
+		.names = names,
+		.count = 3,
+		.timeout = XR_SECONDS(60),
+	};
+
+	return (void *)(intptr_t)xr_rpc_barrier(&meeting, error);
+}
+
+/* The collector is stopped when the other is lost, so it does not report that. */
+static void
+loses_two(int i)
+{
+	struct xr_error why = { 0 };
+	void *status = NULL;
+	pthread_t thread;
+
+	offer();
+	NEED(join(names[i], i, 3) == XR_OK);
+	stage_add();
+	stage_await(3);
+	if (i != 1)
+		pause();
+	EXPECT(call("ann") == XR_OK && call("cat") == XR_OK);
+	kill(atomic_load(&shared->pid[0]), SIGSTOP);
+	NEED(pthread_create(&thread, NULL, meet_all, &why) == 0);
+	kill(atomic_load(&shared->pid[2]), SIGKILL);
+	while (call("cat") == XR_OK)
+		;
+	kill(atomic_load(&shared->pid[0]), SIGKILL);
+	pthread_join(thread, &status);
+	EXPECT((int)(intptr_t)status == XR_E_PEER_LOST);
+	if (strstr(why.text, "cat") == NULL)
+		note(__LINE__, "%s", why.text);
+	EXPECT(xr_rpc_shutdown(XR_SHUTDOWN_IMMEDIATE, 0, &err) == XR_OK);
+}
+
+Test(group, a_barrier_whose_collector_is_lost_names_the_member_lost_before)
+{
+	pid_t pid[3];
+
+	for (int i = 0; i < 3; i++)
+		pid[i] = start(i, loses_two);
+	ended(1, pid[1]);
+	waitpid(pid[0], NULL, 0);
+	waitpid(pid[2], NULL, 0);
+	told();
+}
+
 static const char *const alike[] = { "a", "b", "b1" };
 
 /* What the members of {"a", @other} brought in their round @k. */

@@ -2,6 +2,8 @@
 /* test_home.c - where a user's jobs are, whose folders are believed, and how
  * paths are shown. */
 #include <errno.h>
+#include <pwd.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -40,6 +42,36 @@ Test(home, the_root_is_where_the_XDG_says)
 	expect_home("", "/h", "/h/.local/state/xrun");
 	expect_home("relative", "/h", "/h/.local/state/xrun");
 	unsetenv("XDG_STATE_HOME");
+}
+
+/* The folder of this user in /etc/passwd, a copy; NULL if it has no row. */
+static char *
+home_in_passwd(void)
+{
+	FILE *users = fopen("/etc/passwd", "re");
+	struct passwd *pw;
+	char *found = NULL;
+
+	while (users != NULL && found == NULL &&
+		(pw = fgetpwent(users)) != NULL)
+		if (pw->pw_uid == getuid())
+			found = strdup(pw->pw_dir);
+	if (users != NULL)
+		fclose(users);
+	return found;
+}
+
+Test(home, without_a_HOME_the_folder_is_that_of_etc_passwd)
+{
+	char *want = home_in_passwd();
+	const char *got;
+
+	unsetenv("HOME");
+	got = state_user_home();
+	cr_expect_eq(got == NULL, want == NULL);
+	cr_expect(want == NULL || got == NULL || strcmp(got, want) == 0,
+		"%s, not %s", got, want);
+	free(want);
 }
 
 Test(home, without_a_HOME_the_root_is_absolute_all_the_same)

@@ -393,6 +393,23 @@ Test(net_wire, an_outbox_has_an_end_and_one_message_may_be_beyond_it)
 	free((void *)part.data);
 }
 
+Test(net_wire, an_outbox_keeps_one_small_piece)
+{
+	struct outbox_piece *small = calloc(1, sizeof(*small) + OUTBOX_PIECE);
+	struct outbox_piece *large =
+		calloc(1, sizeof(*large) + 2 * OUTBOX_PIECE);
+	struct outbox o;
+
+	outbox_init(&o);
+	large->cap = 2 * OUTBOX_PIECE;
+	outbox_forget(&o, large);
+	cr_expect_null(o.spare);
+	small->cap = OUTBOX_PIECE;
+	outbox_forget(&o, small);
+	cr_expect_eq(o.spare, small);
+	outbox_fini(&o);
+}
+
 Test(net_wire, a_message_of_more_parts_than_the_kernel_takes_at_once)
 {
 	enum { PARTS = 4096 };

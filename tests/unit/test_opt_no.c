@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_opt_no.c - a text that may be refused with its --no- form. */
+/* test_opt_no.c - a text that may be refused with its --no- form, and which values a shell
+ * completes. */
 #include <stdio.h>
 
 #include <criterion/criterion.h>
 
 #include "base/opt.h"
+#include "base/opt_shell.h"
 
 static struct opts opts;
 static struct xr_error err;
@@ -71,4 +73,35 @@ Test(opt, a_text_and_its_no_form_must_agree)
 	cr_expect_null(begin_with(NULL, NULL, "--no-prefix=1"));
 	cr_expect_null(begin_with(NULL, NULL, "--prefix"));
 	cr_expect_str_eq(err.text, "--prefix needs a FORMAT");
+}
+
+static const char *const modes[] = { "line", "full", "none", NULL };
+
+static const struct opt shown[] = {
+	{ .name = "buffer",
+		.letter = 'b',
+		.type = OPT_CHOICE,
+		.choices = modes },
+	{ .name = "prefix", .letter = 'p', .type = OPT_TEXT, .arg = "FORMAT" },
+	{ .name = "quiet", .letter = 'q', .type = OPT_FLAG },
+	{ .name = "show", .type = OPT_TEXT, .arg = "RANK", .maybe = true },
+	{ 0 },
+};
+
+Test(opt, a_shell_completes_the_value_of_an_option_that_takes_one)
+{
+	static const char *const none[] = { "-q", "--quiet", "--show",
+		"--nothing", "-", "p" };
+	struct buf b = { 0 };
+
+	cr_expect(opt_shell_values(shown, "--buffer", &b));
+	cr_expect(opt_shell_values(shown, "-b", &b));
+	cr_expect_str_eq(buf_text(&b), "line\nfull\nnone\nline\nfull\nnone\n");
+	buf_clear(&b);
+	cr_expect(opt_shell_values(shown, "-p", &b));
+	for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++)
+		cr_expect_not(opt_shell_values(shown, none[i], &b), "%s",
+			none[i]);
+	cr_expect_str_eq(buf_text(&b), "");
+	buf_fini(&b);
 }

@@ -7,6 +7,7 @@
 #include "tests/unit/agent_rig.h"
 #include "worker/rpc/agent.h"
 #include "worker/rpc/due.h"
+#include "worker/rpc/guest.h"
 #include "worker/rpc/lead.h"
 #include "worker/rpc/message.h"
 #include "worker/rpc/peer.h"
@@ -95,6 +96,44 @@ Test(peer, whose_time_is_over_does_not_wait_for_the_cause)
 	cr_expect_lt(clock_now() - begun, XR_SECONDS(1) / 2);
 }
 
+Test(peer, each_function_that_it_knows_is_counted_by_itself)
+{
+	struct peer p = { .id = 1 };
+
+	for (uint32_t i = 0; i < PEER_METHODS; i += 67) {
+		peer_learns(&p, i);
+		for (uint32_t k = 0; k < PEER_METHODS; k++)
+			cr_expect_eq(peer_knows(&p, k), k % 67 == 0 && k <= i,
+				"%u of %u", k, i);
+	}
+	peer_learns(&p, PEER_METHODS);
+	cr_expect_not(peer_knows(&p, PEER_METHODS));
+}
+
+static unsigned losses;
+
+static void
+count_loss(struct peer *p)
+{
+	(void)p;
+	losses++;
+}
+
+Test(peer, a_guest_that_is_set_twice_is_called_once)
+{
+	static const struct guest one = { .lost = count_loss },
+				  other = { .lost = count_loss };
+
+	guest_set(&one);
+	guest_set(&one);
+	guest_lost(NULL);
+	cr_expect_eq(losses, 1);
+	guest_set(&other);
+	guest_set(&one);
+	guest_lost(NULL);
+	cr_expect_eq(losses, 3);
+}
+
 /* --- messages that wait for room ----------------------------------------------------- */
 
 static _Atomic uint32_t bells;
@@ -175,6 +214,25 @@ begin_full(void)
 {
 	begin_broken();
 	broken.send = refuse_for_now;
+}
+
+Test(peer, a_queue_that_ends_keeps_copies_only_if_senders_are_meant)
+{
+	const struct xr_part part = { "x", 1 };
+	const struct xr_message m = { .record.kind = MESSAGE_ONEWAY,
+		.parts = &part,
+		.count = 1 };
+	struct send_queue q;
+
+	send_queue_init(&q);
+	for (int i = 0; i < 2; i++)
+		cr_assert_eq(send_queue_put(&q, &m, NULL), XR_OK);
+	send_queue_end_all(&q, XR_E_CLOSED, true);
+	cr_expect_not_null(send_queue_first(&q));
+	cr_expect(send_queue_is_filled(&q));
+	send_queue_end_all(&q, XR_E_CLOSED, false);
+	cr_expect_null(send_queue_first(&q));
+	cr_expect_not(send_queue_is_filled(&q));
 }
 
 Test(peer, a_message_that_a_delivering_thread_queues_rings_the_bell)

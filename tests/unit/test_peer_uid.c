@@ -10,7 +10,13 @@
 
 #define OTHER 1001
 
-enum pair_client { PAIR_PLAIN, PAIR_BOUND, PAIR_CLOSED, PAIR_RESET };
+enum pair_client {
+	PAIR_PLAIN,
+	PAIR_BOUND,
+	PAIR_CLOSED,
+	PAIR_RESET,
+	PAIR_SECOND
+};
 
 struct pair {
 	int server, client;
@@ -63,6 +69,16 @@ pair_spoil(struct pair *p, enum pair_client kind)
 	p->client = -1;
 }
 
+/* 127.0.0.2 instead of the address of the server. */
+static void
+pair_bind_second(int fd)
+{
+	struct sockaddr_in in = { .sin_family = AF_INET,
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK + 1) };
+
+	NEED(bind(fd, (struct sockaddr *)&in, sizeof(in)) == 0);
+}
+
 /* A connection over the loopback; the client is ready before it is accepted. */
 static struct pair
 pair_make(int family, enum pair_client kind)
@@ -78,6 +94,8 @@ pair_make(int family, enum pair_client kind)
 	if (kind == PAIR_BOUND)
 		NEED(setsockopt(p.client, SOL_SOCKET, SO_BINDTODEVICE, "lo",
 			     3) == 0);
+	if (kind == PAIR_SECOND)
+		pair_bind_second(p.client);
 	NEED(connect(p.client, (struct sockaddr *)&at, len) == 0);
 	pair_spoil(&p, kind);
 	p.server = accept4(door, NULL, NULL, SOCK_CLOEXEC);
@@ -127,6 +145,7 @@ expect_all(void)
 	expect_ours(AF_INET, PAIR_BOUND);
 	expect_unknown(PAIR_CLOSED);
 	expect_unknown(PAIR_RESET);
+	expect_unknown(PAIR_SECOND);
 }
 
 FORKED_TEST(peer_uid, a_socket_of_this_user_is_found_also_if_it_is_bound_to_lo)

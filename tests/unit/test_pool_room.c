@@ -51,6 +51,35 @@ FORKED_TEST(pool_room, a_map_begins_behind_calls)
 	}
 }
 
+static enum xr_status
+holds_counted(struct xr_call *c, struct xr_value *args, void *ctx)
+{
+	atomic_fetch_add(&ran, 1);
+	return holds(c, args, ctx);
+}
+
+FORKED_TEST(pool_room, an_iterator_that_is_freed_cancels_the_rest_of_its_items)
+{
+	struct xr_pool_task t = { .size = sizeof(t),
+		.name = "holds-counted",
+		.flags = XR_POOL_CHUNK,
+		.chunk = 1 };
+	struct xr_pool_iter *iter = NULL;
+	int64_t from = clock_now();
+
+	known("holds-counted", holds_counted);
+	begin(1, TASKS);
+	t.args = numbers(0, CALLS);
+	EXPECT_EQ(xr_pool_imap(pool, &t, &iter, NULL), XR_OK);
+	while (atomic_load(&ran) == 0 && clock_now() - from < SOON)
+		sched_yield();
+	xr_pool_iter_free(iter);
+	atomic_store(&stage, 1);
+	xr_value_unref(t.args);
+	end();
+	EXPECT_EQ(ran, 1);
+}
+
 /* --- of functions of the pool ------------------------------------------------------------ */
 
 static _Atomic uint32_t told;

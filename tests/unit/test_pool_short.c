@@ -11,6 +11,8 @@
 #include "base/clock.h"
 #include "tests/unit/forked.h"
 #include "tests/unit/short_memory.h"
+#include "worker/pool/book.h"
+#include "worker/pool/page.h"
 
 TestSuite(pool_short, .timeout = 120);
 
@@ -290,4 +292,114 @@ FORKED_TEST(pool_short, of_processes_each_allocation_may_fail)
 {
 	kind = XR_POOL_PROCESSES;
 	fail_each();
+}
+
+/* --- what a worker reads ---------------------------------------------------------------- */
+
+static enum xr_status
+read_page(int book, const struct task_head *task)
+{
+	struct pages pages = { .book = book };
+	const struct page *page = pages_find(&pages, task);
+	enum xr_status status = page == NULL ? XR_E_NOMEM : page->status;
+
+	EXPECT(status != XR_OK || page->func != NULL);
+	pages_fini(&pages);
+	return status;
+}
+
+FORKED_TEST(pool_short, a_worker_reads_a_function_or_has_no_memory)
+{
+	const struct xr_func func = { .size = sizeof(func),
+		.name = "add_one",
+		.fn = add_one };
+	struct entry *entry;
+	struct book book;
+	struct task_head task;
+	unsigned n = 1;
+
+	NEED(xr_fn_register(&func, NULL) == XR_OK);
+	NEED(book_init(&book, NULL) == XR_OK);
+	NEED(book_find(&book, "add_one", NULL, &entry, NULL) == XR_OK);
+	task = (struct task_head){ .at = entry->at,
+		.len = entry->len,
+		.entry = entry->index,
+		.serial = entry->serial };
+	EXPECT_EQ(read_page(book.fd, &task), XR_OK);
+	do {
+		was_short = false;
+		until_short = n++;
+		EXPECT_EQ(read_page(book.fd, &task),
+			was_short ? XR_E_NOMEM : XR_OK);
+		until_short = 0;
+	} while (was_short && n < ALLOCATIONS);
+	EXPECT(n > 3);
+	EXPECT_EQ(ftruncate(book.fd, (off_t)(entry->at + entry->len - 1)), 0);
+	EXPECT_EQ(read_page(book.fd, &task), XR_E_PROTO);
+	book_release(entry);
+	book_fini(&book);
+}
+
+/* --- what a call costs ------------------------------------------------------------------ */
+
+static _Atomic bool is_held, holds;
+
+static enum xr_status
+hold(struct xr_call *call, struct xr_value *args, void *ctx)
+{
+	int64_t until = clock_now() + SOON;
+
+	(void)args;
+	(void)ctx;
+	atomic_store(&holds, true);
+	while (atomic_load(&is_held) && clock_now() < until)
+		sched_yield();
+	return xr_reply(call, xr_value_new_nil());
+}
+
+/* Of a call that waits, while no thread of the pool does anything. */
+static unsigned
+allocations_of(struct xr_pool *pool, xr_pool_fn *callback)
+{
+	struct xr_pool_task t = { .size = sizeof(t),
+		.name = "hold",
+		.callback = callback };
+	struct xr_future *held, *next;
+	int64_t until = clock_now() + SOON;
+	unsigned n;
+
+	atomic_store(&is_held, true);
+	atomic_store(&holds, false);
+	NEED(xr_pool_apply_async(pool, &t, &held, &error) == XR_OK);
+	while (!atomic_load(&holds) && clock_now() < until)
+		sched_yield();
+	until_short = ALLOCATIONS;
+	NEED(xr_pool_apply_async(pool, &t, &next, &error) == XR_OK);
+	n = ALLOCATIONS - until_short;
+	until_short = 0;
+	atomic_store(&is_held, false);
+	EXPECT_EQ(xr_future_wait(held, SOON, NULL, &error), XR_OK);
+	EXPECT_EQ(xr_future_wait(next, SOON, NULL, &error), XR_OK);
+	xr_future_unref(held);
+	xr_future_unref(next);
+	return n;
+}
+
+FORKED_TEST(pool_short, a_call_without_callbacks_allocates_a_future_only)
+{
+	const struct xr_func func = { .size = sizeof(func),
+		.name = "hold",
+		.fn = hold };
+	const struct xr_pool_opts opts = { .size = sizeof(opts),
+		.kind = XR_POOL_THREADS,
+		.workers = 1 };
+	struct xr_pool *pool;
+
+	NEED(xr_fn_register(&func, NULL) == XR_OK);
+	NEED(xr_pool_new(&opts, &pool, &error) == XR_OK);
+	EXPECT_EQ(allocations_of(pool, NULL), 1);
+	EXPECT(allocations_of(pool, hear) > 1);
+	xr_pool_close(pool);
+	EXPECT_EQ(xr_pool_join(pool, SOON, &error), XR_OK);
+	xr_pool_free(pool);
 }

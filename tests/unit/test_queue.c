@@ -12,6 +12,7 @@
 #include "tests/unit/short_memory.h"
 #include "worker/queue/queue_inner.h"
 #include "worker/queue/user.h"
+#include "worker/queue/wake.h"
 
 TestSuite(queue, .timeout = 60);
 
@@ -79,6 +80,22 @@ FORKED_TEST(queue, a_thousand_leave_no_descriptor_thread_or_mapping)
 	EXPECT_EQ(entries("/proc/self/fd"), fds);
 	EXPECT_EQ(entries("/proc/self/task"), threads);
 	EXPECT_EQ(mappings(), 0);
+}
+
+/* --- how it wakes ------------------------------------------------------------------------ */
+
+/* Each later ring then costs no system call. */
+FORKED_TEST(queue, a_ring_without_a_sleeper_disarms)
+{
+	struct wake w = { 0 };
+
+	EXPECT_EQ(wake_arm(&w), 0);
+	EXPECT(w.armed & WAKE_ARMED);
+	wake_ring(&w, 1);
+	EXPECT_EQ(w.rung, 1);
+	EXPECT(!(w.armed & WAKE_ARMED));
+	wake_ring(&w, 1);
+	EXPECT_EQ(w.rung, 1);
 }
 
 /* --- memory ----------------------------------------------------------------------------- */

@@ -3,6 +3,7 @@
  * test_queue_far.c - calls of a client of a queue to the process that serves it (far.h).
  * The test is both: its agent calls itself.
  */
+#include <errno.h>
 #include <poll.h>
 
 #include <xrun/call.h>
@@ -66,6 +67,7 @@ Test(queue_far, empty_gets_share_one_watch)
 {
 	struct xr_queue *q, handle = { .count = 1 };
 	struct far *far = NULL;
+	uint64_t count;
 	int fd = -1;
 
 	join(0);
@@ -83,12 +85,45 @@ Test(queue_far, empty_gets_share_one_watch)
 	cr_expect_eq(poll_for(fd, 30000), POLLIN);
 	cr_expect_eq(atomic_load(&watches), 2);
 
-	/* Both calls are complete, so the next empty get makes one. */
+	/* Both calls are complete, so the next empty get makes one; also if the descriptor
+	 * is not readable, which is no error. */
+	cr_assert_eq(read(fd, &count, sizeof(count)), (ssize_t)sizeof(count));
+	errno = 0;
 	far_darken(far, false);
+	cr_expect_eq(errno, 0);
 	cr_expect_eq(atomic_load(&watches), 3);
 	cr_expect_eq(poll_for(fd, 30000), POLLIN);
 	far_go(far);
 	far_unref(far);
 	xr_queue_free(q);
 	leave();
+}
+
+static void *
+make_text(void *queue)
+{
+	char text[XR_QUEUE_TEXT_MAX];
+	struct xr_error why = { 0 };
+
+	cr_expect_eq(xr_queue_text(queue, text, sizeof(text), &why), XR_OK,
+		"%s", why.text);
+	gate_pass();
+	return NULL;
+}
+
+/* The agent waits for threads that are inside of it. */
+Test(queue_far, a_thread_that_made_a_text_is_outside_the_agent)
+{
+	const struct xr_queue_opts opts = { .size = sizeof(opts) };
+	struct xr_queue *q = NULL;
+	pthread_t thread;
+
+	join(0);
+	cr_assert_eq(xr_queue_new(&opts, &q, &err), XR_OK, "%s", err.text);
+	cr_assert_eq(pthread_create(&thread, NULL, make_text, q), 0);
+	gate_await(1);
+	xr_queue_free(q);
+	leave();
+	gate_open();
+	pthread_join(thread, NULL);
 }

@@ -225,3 +225,84 @@ FORKED_TEST(shm_alive, a_sleep_ends_in_time)
 	EXPECT_EQ(bell_sleep(&bell, NULL, 0, INT64_MAX), 0);
 	EXPECT(bell_disarm(&bell) > 0);
 }
+
+/* --- links of several openings ---------------------------------------------------------- */
+
+static struct rig_peer later; /* the opening of rank 1 that comes next */
+
+/* As if it had opened the segment again: what is accepted is of the opening before. */
+static void *
+connect_to_next(void *ctx, uint32_t id, uint64_t incarnation,
+	struct xr_link *link)
+{
+	char text[XR_ADDRESS_MAX + 16], *plane;
+
+	snprintf(text, sizeof(text), "%s", notes->address[1]);
+	plane = strrchr(text, ':') + 1;
+	snprintf(plane, 16, "%lu", strtoul(plane, NULL, 10) + 1);
+	EXPECT_EQ(shm_carrier.connect(rig.self, text, 1, incarnation + 1,
+			  &later, &later.link, NULL),
+		XR_OK);
+	EXPECT(later.link != NULL && later.link != link);
+	return rig_accepted(ctx, id, incarnation, link);
+}
+
+static void
+accept_one(uint32_t rank)
+{
+	struct xr_carrier_host host = rig_host;
+	const struct xr_carrier_opts opts = {
+		.size = sizeof(opts),
+		.id = rank,
+		.incarnation = 1,
+	};
+	int64_t until = clock_now() + 20 * NS_PER_S;
+
+	host.accepted = connect_to_next;
+	NEED(shm_open_segment(&rig.shm, NULL) == XR_OK);
+	NEED(shm_alive(rig.shm));
+	NEED(shm_carrier.open(&host, &opts, &rig.self, NULL) == XR_OK);
+	NEED(shm_carrier.address(rig.self, notes->address[rank],
+		     XR_ADDRESS_MAX + 1) > 0);
+	atomic_store(&notes->incarnation[rank], 1);
+	while (atomic_load(&notes->delivered[rank]) == 0 &&
+		clock_now() < until) {
+		shm_carrier.progress(rig.self, 16);
+		sched_yield();
+	}
+	EXPECT_EQ(notes->delivered[rank], 1);
+	atomic_store(&notes->stop, 1);
+	rig_disconnect(&later);
+	rig_close();
+}
+
+static void
+send_one(uint32_t rank)
+{
+	int64_t until = clock_now() + 20 * NS_PER_S;
+	struct rig_peer *p;
+
+	rig_open(rank, 1);
+	p = rig_connect(0);
+	while (rig_send(p, RIG_SHORT) == XR_E_AGAIN)
+		shm_carrier.progress(rig.self, 16);
+	while (atomic_load(&notes->stop) == 0 && clock_now() < until) {
+		shm_carrier.progress(rig.self, 16);
+		sched_yield();
+	}
+	rig_close();
+}
+
+FORKED_TEST(shm_alive, a_link_that_is_accepted_is_of_one_opening)
+{
+	pid_t pid[2];
+	int status;
+
+	rig_make();
+	pid[0] = rig_rank(0, accept_one);
+	pid[1] = rig_rank(1, send_one);
+	for (int i = 0; i < 2; i++) {
+		NEED(waitpid(pid[i], &status, 0) == pid[i]);
+		EXPECT_EQ(status, 0);
+	}
+}

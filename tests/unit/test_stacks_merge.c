@@ -143,6 +143,31 @@ Test(stacks_merge, nothing_is_merged_of_nothing)
 	stacks_fini(&s);
 }
 
+Test(stacks_merge, a_full_stack_has_a_line_for_each_function)
+{
+	struct stacks s = { 0 };
+	struct buf out = { 0 };
+
+	for (uint32_t r = 0; r < 3; r++)
+		add(&s, r, 0, r == 2 ? "lock main" : "pause main");
+	snprintf(s.process[2].thread[0].call,
+		sizeof(s.process[2].thread[0].call), "futex");
+	parse_add(&s.process[2].thread[0].python, span_of("<module>"),
+		span_of("/x/a.py"), 9);
+	merge_stacks(&s);
+	put_full(&out, &s);
+	cr_expect_str_eq(buf_text(&out),
+		"\nrank 2, 1 thread of train\n"
+		"  python <module>  a.py:9\n"
+		"  lock  m\n  main  m\n"
+		"  in the kernel: futex\n"
+		"\nranks 0-1, 2 threads of train\n"
+		"  pause  m\n  main  m\n",
+		"%s", buf_text(&out));
+	buf_fini(&out);
+	stacks_fini(&s);
+}
+
 Test(stacks_merge, where_no_stack_is_known_the_kernel_tells_them_apart)
 {
 	struct stacks s = { 0 };

@@ -10,6 +10,10 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22 /* Linux 5.14 */
+#endif
+
 #include "segment/member.h"
 #include "segment/owner.h"
 #include "segment/sweep.h"
@@ -583,6 +587,54 @@ FORKED_TEST(sweep, the_supervisor_gives_back_what_ranks_and_others_had)
 	EXPECT(blocks() - before < (after - before) / 6 + 4 * 8);
 	EXPECT_EQ(segment_reclaim(fd, RANKS, SLOTS), 0);
 	EXPECT_EQ(segment_reclaim(-1, RANKS, SLOTS), 0);
+}
+
+/* The page at this offset of a segment cannot be had; 0: each can. */
+static uint64_t missing;
+
+int __real_madvise(void *at, size_t len, int advice);
+int __wrap_madvise(void *at, size_t len, int advice);
+
+int
+__wrap_madvise(void *at, size_t len, int advice)
+{
+	static char *base; /* of what segment_reclaim() maps */
+
+	if (advice == MADV_DONTDUMP)
+		base = at;
+	if (advice == MADV_POPULATE_READ && missing != 0 &&
+		(char *)at <= base + missing &&
+		base + missing < (char *)at + len) {
+		errno = ENOMEM;
+		return -1;
+	}
+	return __real_madvise(at, len, advice);
+}
+
+FORKED_TEST(sweep, the_supervisor_reads_no_page_that_cannot_be_had)
+{
+	const uint64_t row = SLOTS * 8, holds = SEGMENT_HOLDS * 8;
+	const uint32_t slot = RANKS + 1;
+	uint64_t read_at[6] = { 1 };
+	uint32_t gen;
+
+	make_segment();
+	gen = dead_with(slot);
+	take(0, 3, slot, gen);
+	atomic_store(&segment_slot(&map, slot)->holds, gen);
+	read_at[1] = map.plan.dir - 1;
+	read_at[2] = map.plan.map;
+	read_at[3] = map.plan.dir + slot * row;
+	read_at[4] = map.plan.holds + slot * holds;
+	read_at[5] = map.plan.holds + slot * holds + holds - 1;
+	for (size_t i = 0; i < sizeof(read_at) / sizeof(read_at[0]); i++) {
+		missing = read_at[i];
+		if (segment_reclaim(fd, RANKS, SLOTS) != 0)
+			forked_note(__LINE__, "offset %zu is read", i);
+	}
+	/* This slot had no holds. */
+	missing = map.plan.holds + OTHER * holds;
+	EXPECT_EQ(segment_reclaim(fd, RANKS, SLOTS), 3);
 }
 
 FORKED_TEST(sweep, it_sees_who_shared_and_who_had_links)

@@ -6,6 +6,7 @@
 #include <criterion/criterion.h>
 
 #include "launcher/tcpstore/tcpstore.h"
+#include "tests/unit/short_memory.h"
 
 /* The numbers of requests since version 2.2, and of some before. */
 enum {
@@ -490,4 +491,51 @@ Test(tcpstore, what_exceeds_a_limit_ends_the_connection)
 	put_byte(QUEUE_LEN + 1);
 	cr_expect_eq(take(c), TCPSTORE_BAD);
 	tcpstore_leave(c);
+}
+
+/* Some of each kind that allocates; the last one waits. */
+static void
+put_many(void)
+{
+	static const uint8_t lists[] = { MULTI_SET, MULTI_GET, CHECK };
+
+	REQUEST(SET, TEXTS "a", "1");
+	REQUEST(APPEND, TEXTS "a", "2");
+	REQUEST(COMPARE_SET, TEXTS "a", "12", "3");
+	REQUEST(GET, TEXTS "a");
+	put_byte(ADD);
+	put_text("n");
+	put_number(1);
+	for (size_t i = 0; i < sizeof(lists); i++) {
+		put_byte(lists[i]);
+		put_number(1);
+		put_text("a");
+		if (lists[i] == MULTI_SET)
+			put_text("4");
+	}
+	REQUEST(QUEUE_PUSH, TEXTS "q", "5");
+	REQUEST(QUEUE_POP, TEXTS "q");
+	put_wait(WAIT, "none", NULL);
+}
+
+Test(tcpstore, a_request_without_memory_ends_the_connection)
+{
+	enum tcpstore_verdict verdict;
+	struct tcpstore_client *c;
+	unsigned n = 1;
+
+	do {
+		enter(&c);
+		put_many();
+		was_short = false;
+		until_short = n++;
+		verdict = take(c);
+		until_short = 0;
+		cr_expect_eq(verdict, was_short ? TCPSTORE_BAD : TCPSTORE_DONE,
+			"allocation %u", n - 1);
+		tcpstore_leave(c);
+		end();
+		begin();
+	} while (was_short);
+	cr_expect_gt(n, 15);
 }

@@ -515,6 +515,10 @@ Test(worker_job, a_segment_that_is_none_is_as_if_it_were_not_there)
 		cr_expect_eq(xr_job_progress(&p), XR_OK);
 		cr_expect_eq(xr_job_attach(&err), XR_E_NOTFOUND);
 	}
+	setenv("XRUN_LOCAL_RANK", "99999999999999999999", 1);
+	errno = EDOM;
+	slot_init();
+	cr_expect_eq(errno, EDOM);
 	cr_expect_str_eq(err.text, "job k7m2 has no segment here");
 	unsetenv("XRUN_JOB");
 	cr_expect_eq(xr_job_attach(&err), XR_OK);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_worker_symbol.c - naming a function from a file's symbol table. */
+#include <dlfcn.h>
 #include <elf.h>
 #include <fcntl.h>
 #include <link.h>
@@ -88,6 +89,44 @@ Test(symbol, an_address_outside_every_function_has_no_name)
 
 	cr_assert_not(symbol_find(f.fd, 1, &s));
 	cr_assert_not(symbol_find(f.fd, UINT64_MAX, &s));
+	drop(&f);
+}
+
+/* A copy of the C library whose table of all symbols is hidden, as strip(1) removes it. */
+static struct file
+stripped_copy(const char *path)
+{
+	struct file f = { 0 };
+	ElfW(Ehdr) head;
+	ElfW(Shdr) * section;
+
+	cr_assert_eq(fd_read_file(path, 256u << 20, &f.data, &f.len, NULL),
+		XR_OK);
+	memcpy(&head, f.data, sizeof(head));
+	for (unsigned i = 0; i < head.e_shnum; i++) {
+		section =
+			(void *)(f.data + head.e_shoff + i * sizeof(*section));
+		if (section->sh_type == SHT_SYMTAB)
+			section->sh_type = SHT_NULL;
+	}
+	f.fd = memfd_create("stripped", MFD_CLOEXEC);
+	cr_assert_neq(f.fd, -1);
+	cr_assert_eq(fd_write_all(f.fd, f.data, f.len), 0);
+	return f;
+}
+
+Test(symbol, a_stripped_library_names_what_it_exports)
+{
+	Dl_info info;
+	struct file f;
+	struct symbol s;
+
+	cr_assert_neq(dladdr((void *)(uintptr_t)bsearch, &info), 0);
+	f = stripped_copy(info.dli_fname);
+	cr_assert(symbol_find(f.fd,
+		(uintptr_t)bsearch - (uintptr_t)info.dli_fbase, &s));
+	cr_expect_str_eq(s.name, "bsearch");
+	cr_expect_eq(s.offset, 0);
 	drop(&f);
 }
 

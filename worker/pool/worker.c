@@ -302,7 +302,7 @@ reply_put(struct reply *r, struct xr_error *err)
 			status = xr_value_append(r->list,
 				xr_value_ref(r->error));
 	}
-	if (status == XR_OK && r->failed != NULL)
+	if (r->failed != NULL)
 		status = put_flags(r);
 	if (status == XR_OK && shares(r->w))
 		return put_shared(r, err);

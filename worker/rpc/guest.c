@@ -15,8 +15,7 @@ guest_set(const struct guest *g)
 	for (int i = 0; i < GUESTS; i++) {
 		const struct guest *none = NULL;
 
-		if (atomic_load(&guests[i]) == g ||
-			atomic_compare_exchange_strong(&guests[i], &none, g) ||
+		if (atomic_compare_exchange_strong(&guests[i], &none, g) ||
 			none == g)
 			return;
 	}
