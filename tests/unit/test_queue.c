@@ -87,7 +87,7 @@ FORKED_TEST(queue, a_thousand_leave_no_descriptor_thread_or_mapping)
 /* Each later ring then costs no system call. */
 FORKED_TEST(queue, a_ring_without_a_sleeper_disarms)
 {
-	struct wake w = { 0 };
+	static struct wake w; /* aligned */
 
 	EXPECT_EQ(wake_arm(&w), 0);
 	EXPECT(w.armed & WAKE_ARMED);
