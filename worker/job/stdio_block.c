@@ -221,13 +221,15 @@ block_holds(void)
 	return __atomic_load_n(&l->owner, __ATOMIC_RELAXED) == block_self();
 }
 
-/* Of a thread that has taken the lock once. */
+/* Of a thread that has taken the lock once. The count is then 1 in glibc 2.36, and 0 in 2.41,
+ * which counts only how often a thread has taken it again (sysdeps/nptl/stdio-lock.h). */
 static bool
 block_knows_lock(void)
 {
 	const struct block_lock *l = (const void *)block.file->_lock;
 
-	return l != NULL && l->lock != 0 && l->count == 1 && block_holds();
+	return l != NULL && l->lock != 0 &&
+		(l->count == 0 || l->count == 1) && block_holds();
 }
 
 /* Written by whole lines, as the agent set it, and not turned elsewhere since. */
