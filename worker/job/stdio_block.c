@@ -228,8 +228,8 @@ block_knows_lock(void)
 {
 	const struct block_lock *l = (const void *)block.file->_lock;
 
-	return l != NULL && l->lock != 0 &&
-		(l->count == 0 || l->count == 1) && block_holds();
+	return l != NULL && l->lock != 0 && (l->count == 0 || l->count == 1) &&
+		block_holds();
 }
 
 /* Written by whole lines, as the agent set it, and not turned elsewhere since. */
