@@ -124,8 +124,13 @@ check()
 	esac
 }
 
+before= has_rule=
 while IFS=: read -r file line text; do
-	if ! rule_of "$file"; then
+	if [ "$file" != "$before" ]; then
+		before=$file
+		rule_of "$file" && has_rule=yes || has_rule=
+	fi
+	if [ -z "$has_rule" ]; then
 		case $file in
 		src/* | launcher/* | worker/* | plugins/*)
 			problem "$file:$line: no rule says what its folder may include"

@@ -15,7 +15,8 @@ pages()
 		sed -E 's,man/(.*)\.([0-9])\.scd(\.in)?$,\1(\2),'
 }
 
-for page in $(pages); do
+all=$(pages)
+for page in $all; do
 	name=${page%(*}.${page//[!0-9]/}
 	[ "${page%(*}" = "${name%.*}" ] || name=${page%(*}.$(grep -o '([0-9])' <<<"$page" | tr -d '()')
 	grep -q "'$name'" man/meson.build || problem "man/meson.build: $name is missing"
@@ -23,14 +24,15 @@ done
 
 # Our own pages begin with xr.
 while IFS=: read -r file page; do
-	pages | grep -qxF "$page" || problem "$file: there is no $page"
+	grep -qxF "$page" <<<"$all" || problem "$file: there is no $page"
 done < <(tracked 'man/*.scd' 'man/*.scd.in' 'README.md' |
 	xargs grep -oE '\b(xr[a-z_-]*)\*?\([1-8]\)' | tr -d '*' | sort -u)
 
 # What libxrun shows is in a page of section 3.
 while read -r name; do
-	grep -qE "\b$name\b" man/*.3.scd || problem "no page of section 3 has $name()"
-done < <(sed -n 's/^\(xr_[a-z0-9_]*\)@@.*/\1/p' tests/lint/abi.list)
+	problem "no page of section 3 has $name()"
+done < <(comm -23 <(sed -n 's/^\(xr_[a-z0-9_]*\)@@.*/\1/p' tests/lint/abi.list | sort -u) \
+	<(grep -ohE '\bxr_[a-z0-9_]*\b' man/*.3.scd | sort -u))
 
 # What the tables say need not stand in the prose.
 while IFS=: read -r file name; do
