@@ -16,10 +16,11 @@
 #include "launcher/log/sink.h"
 #include "launcher/log/thread.h"
 
-#define BATCH      MOVER_PEEK
-#define RETRY_MS   1000
-#define REFUSED_MS 1
-#define DROPS      UINT64_MAX /* the event of @drops */
+#define BATCH           MOVER_PEEK
+#define RETRY_MS        1000
+#define REFUSED_MS      1
+#define THREAD_RETRY_MS 100
+#define DROPS           UINT64_MAX /* the event of @drops */
 
 struct mover *
 mover_open(const struct mover_config *config)
@@ -175,6 +176,19 @@ go_round(struct mover *m, int n)
 	m->owed = n < BATCH ? 0 : m->owed - n;
 }
 
+/* The time until there is something to try again, in ms; -1: nothing. Output waits in a
+ * sink whose thread was refused, and its rank may write nothing more. */
+static int
+until_retry(struct mover *m)
+{
+	int ms = m->stalled > 0 ? RETRY_MS : -1;
+
+	for (uint32_t i = 0; i < RAW_STREAMS; i++)
+		if (m->config.sink[i] != NULL && sink_retry(m->config.sink[i]))
+			ms = THREAD_RETRY_MS;
+	return ms;
+}
+
 static int
 await(struct mover *m, struct epoll_event events[static BATCH])
 {
@@ -185,8 +199,7 @@ await(struct mover *m, struct epoll_event events[static BATCH])
 		poll(NULL, 0, REFUSED_MS);
 	if (n == 0) {
 		tell_swept(m, SINK_SWEPT_ALL);
-		n = epoll_wait(m->epoll, events, BATCH,
-			m->stalled > 0 ? RETRY_MS : -1);
+		n = epoll_wait(m->epoll, events, BATCH, until_retry(m));
 		m->round = clock_now();
 		m->owed = 0;
 	}

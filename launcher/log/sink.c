@@ -128,8 +128,15 @@ has_thread(const struct sink *s)
 	return __atomic_load_n(&s->started, __ATOMIC_ACQUIRE);
 }
 
-/* First use: the thread. Where it is refused, what is queued waits for a later
- * try, at last for sink_finish(). */
+bool
+sink_retry(struct sink *s)
+{
+	return __atomic_load_n(&s->refused, __ATOMIC_RELAXED) != 0 &&
+		!has_thread(s) && sink_start(s) != 0;
+}
+
+/* First use: the thread. Where it is refused, what is queued waits for sink_retry(), at
+ * last for sink_finish(). */
 static void
 wake_up(struct sink *s)
 {

@@ -76,6 +76,10 @@ void sink_swept(struct sink *sink, int64_t when);
  * then it may be tried again. */
 int sink_start(struct sink *sink);
 
+/* sink_retry() - tries again to start a thread that was refused when the sink first had
+ * something to do. Returns true if it is refused still. */
+bool sink_retry(struct sink *sink);
+
 /* sink_add() - read @pipe for @stream; it is the sink's now. Loop thread, for
  * a sink without files; it is read once the sink is started. */
 bool sink_add(struct sink *sink, uint32_t stream, int pipe);
