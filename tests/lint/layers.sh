@@ -124,7 +124,7 @@ check()
 	esac
 }
 
-before= has_rule=
+before='' has_rule=''
 while IFS=: read -r file line text; do
 	if [ "$file" != "$before" ]; then
 		before=$file

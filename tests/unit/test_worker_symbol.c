@@ -123,8 +123,8 @@ Test(symbol, a_stripped_library_names_what_it_exports)
 
 	cr_assert_neq(dladdr((void *)(uintptr_t)a64l, &info), 0);
 	f = stripped_copy(info.dli_fname);
-	cr_assert(symbol_find(f.fd,
-		(uintptr_t)a64l - (uintptr_t)info.dli_fbase, &s));
+	cr_assert(symbol_find(f.fd, (uintptr_t)a64l - (uintptr_t)info.dli_fbase,
+		&s));
 	cr_expect_str_eq(s.name, "a64l");
 	cr_expect_eq(s.offset, 0);
 	drop(&f);
