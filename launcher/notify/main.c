@@ -160,7 +160,7 @@ forget_first(struct hook *h)
 	h->next_ns = 0;
 }
 
-/* Is it of use to try the same again? */
+/* Returns true if the same request may succeed later. */
 static bool
 may_pass(CURLcode code, long status)
 {
@@ -200,7 +200,7 @@ on_over(struct hook *h, CURLcode code)
 	forget_first(h);
 }
 
-/* Was any over? */
+/* Returns true if a transfer has ended. */
 static bool
 reap(void)
 {

@@ -31,7 +31,7 @@ raw()
 		"$1" "$2"
 }
 
-# files_of COUNT - are there so many files of output?
+# files_of COUNT - true if there are COUNT files of output.
 files_of()
 {
 	[ "$(compgen -G "${VIEW:-}$XDG_STATE_HOME/xrun/????/0/*/std???" |
@@ -453,7 +453,7 @@ said_by()
 		'^xrun: 13 bytes of output could not be shown \(No such file or directory\); it was removed from .*/0$'
 }
 
-# blocks PID - does a thread of it sleep in a write to a full pipe?
+# blocks PID - true if a thread of the process sleeps in a write to a full pipe.
 blocks()
 {
 	grep -qs pipe_write "/proc/$1"/task/*/wchan
