@@ -307,6 +307,8 @@ deliver_feed(struct sink *s, struct feed *f)
 		idle = false;
 	note_skipped(s, f);
 	s->lines.now = clock_now();
+	if (s->lines.view != NULL && f->came != 0)
+		view_came(s->lines.view, f->came);
 	used = put_bytes(s, f, data, idle);
 	if (!feed_took(f, data, used))
 		used = data.len; /* out of memory: the rest of a line is lost */
@@ -354,6 +356,17 @@ drop_feeds(struct sink *s, const struct buf *drops)
 		if (s->feed[stream].dropped)
 			make_ready(s, &s->feed[stream]);
 	}
+}
+
+/* Until when all that ranks wrote has been told: a slow disk may keep the mover
+ * from it for as long as it likes. */
+static int64_t
+known(const struct sink *s)
+{
+	int64_t now = clock_now(); /* before what is known by then */
+	int64_t swept = __atomic_load_n(&s->swept, __ATOMIC_SEQ_CST);
+
+	return swept < now ? swept : now;
 }
 
 static void
@@ -410,6 +423,7 @@ take_grown(struct sink *s)
 		f->file = f->new_file;
 		f->end = f->new_end;
 		f->eof = f->new_eof;
+		f->came = f->new_came;
 		if (f->unstored != NULL)
 			unstored_take(f->unstored);
 		/* It grew: its silence begins again. */
@@ -439,17 +453,6 @@ deliver_ready(struct sink *s)
 		if (s->out.len >= FLUSH_AT)
 			flush(s);
 	}
-}
-
-/* Until when all that ranks wrote has been told: a slow disk may keep the mover
- * from it for as long as it likes. */
-static int64_t
-known(const struct sink *s)
-{
-	int64_t now = clock_now(); /* before what is known by then */
-	int64_t swept = __atomic_load_n(&s->swept, __ATOMIC_SEQ_CST);
-
-	return swept < now ? swept : now;
 }
 
 /* When the first unfinished line is to be given up. 0: when the mover has told
@@ -539,10 +542,23 @@ put_last(struct sink *s)
 	flush(s);
 }
 
+/* What came before @told has been taken, and is put unless a stream has more of it. */
+static void
+paint_view(struct sink *s, int64_t told)
+{
+	if (s->lines.view == NULL)
+		return;
+	if (TAILQ_EMPTY(&s->ready))
+		view_known(s->lines.view, told);
+	if (s->lines.holder == NULL)
+		view_paint(s->lines.view);
+}
+
 /* @busy receives whether the thread may not sleep yet. */
 static bool
 turn(struct sink *s, bool *busy)
 {
+	int64_t told = known(s);
 	bool finishing;
 
 	begin_view(s);
@@ -550,8 +566,7 @@ turn(struct sink *s, bool *busy)
 	ready_overdue(s);
 	*busy = take_grown(s) && s->config.dir >= 0;
 	deliver_ready(s);
-	if (s->lines.view != NULL && s->lines.holder == NULL)
-		view_paint(s->lines.view);
+	paint_view(s, told);
 	flush(s);
 	return finishing;
 }

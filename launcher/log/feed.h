@@ -33,6 +33,7 @@ struct feed {
 	/* Shared: set by the mover, taken over by the sink. */
 	int new_file;
 	uint64_t new_end;
+	int64_t new_came; /* see sink_round() */
 	bool new_eof, queued;
 	TAILQ_ENTRY(feed) queue;
 	struct feed_mark *mark; /* [FEED_MARKS] once one is set, or NULL */
@@ -46,6 +47,7 @@ struct feed {
 	uint64_t at;                   /* next byte to deliver */
 	uint64_t end;                  /* bytes that exist */
 	bool eof;                      /* and no more will */
+	int64_t came;                  /* the last of them; 0: in this turn */
 	const struct raw_share *share; /* its pieces; NULL: it has none */
 	struct piece_at piece;         /* where @at is */
 	struct unstored *unstored;     /* NULL: its file never lacked room */

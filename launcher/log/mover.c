@@ -163,6 +163,15 @@ tell_swept(struct mover *m, int64_t when)
 			sink_swept(m->config.sink[i], when);
 }
 
+static void
+begin_round(struct mover *m)
+{
+	m->round = clock_now();
+	for (uint32_t i = 0; i < RAW_STREAMS; i++)
+		if (m->config.sink[i] != NULL)
+			sink_round(m->config.sink[i], m->round);
+}
+
 /* @n streams have their turn. Where that is all that epoll can give at once
  * others may be ready, too: it gives those first the next time. */
 static void
@@ -170,7 +179,7 @@ go_round(struct mover *m, int n)
 {
 	if (m->owed <= 0) {
 		tell_swept(m, m->round);
-		m->round = clock_now();
+		begin_round(m);
 		m->owed = m->config.share->streams;
 	}
 	m->owed = n < BATCH ? 0 : m->owed - n;
@@ -200,7 +209,7 @@ await(struct mover *m, struct epoll_event events[static BATCH])
 	if (n == 0) {
 		tell_swept(m, SINK_SWEPT_ALL);
 		n = epoll_wait(m->epoll, events, BATCH, until_retry(m));
-		m->round = clock_now();
+		begin_round(m);
 		m->owed = 0;
 	}
 	go_round(m, n);

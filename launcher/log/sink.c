@@ -176,6 +176,12 @@ sink_announce(struct sink *s, const struct feed *f, uint64_t end)
 }
 
 void
+sink_round(struct sink *s, int64_t when)
+{
+	s->round = when;
+}
+
+void
 sink_grew(struct sink *s, uint32_t stream, int fd, uint64_t end, bool eof)
 {
 	struct feed *f = &s->feed[stream];
@@ -192,6 +198,7 @@ sink_grew(struct sink *s, uint32_t stream, int fd, uint64_t end, bool eof)
 	f->new_file = fd;
 	f->new_end = end;
 	f->new_eof = eof;
+	f->new_came = s->round;
 	if (s->config.times)
 		feed_mark(f, end, clock_wall());
 	asleep = sink_queue(s, f, idle);
@@ -217,6 +224,7 @@ sink_unstored(struct sink *s, uint32_t stream, uint64_t at, struct span data,
 		n = unstored_add(f->unstored, at, data, dropped);
 	if (n > 0) {
 		__atomic_fetch_add(&s->announced, n, __ATOMIC_RELAXED);
+		f->new_came = s->round;
 		asleep = sink_queue(s, f, false);
 	}
 	pthread_mutex_unlock(&s->grow_lock);

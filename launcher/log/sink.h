@@ -55,6 +55,11 @@ struct sink_config {
 /* sink_open() - NULL with errno. */
 struct sink *sink_open(const struct sink_config *config);
 
+/* sink_round() - what is told from here on came at the clock_now() @when. Ranks that write
+ * together do so at one time, however late it is told. 0, as it is at first: when it is
+ * shown. Mover thread. */
+void sink_round(struct sink *sink, int64_t when);
+
 /* sink_grew() - @stream has @end bytes in its file @fd (-1: open it by name),
  * and no more will come if @eof. Mover thread. */
 void sink_grew(struct sink *sink, uint32_t stream, int fd, uint64_t end,

@@ -29,7 +29,8 @@ struct sink {
 	pthread_mutex_t grow_lock; /* mover and sink; held for a few stores */
 	struct feed_list grown;
 	bool asleep;
-	bool settled; /* asleep, and no line is unfinished */
+	bool settled;  /* asleep, and no line is unfinished */
+	int64_t round; /* the mover's own; see sink_round() */
 
 	pthread_mutex_t say_lock; /* loop and sink; held for a few stores */
 	struct buf words;

@@ -34,6 +34,7 @@ struct view {
 	uint32_t painted; /* live rows; the cursor is at the end of the last */
 	int64_t painted_ns, now;
 	int64_t came;    /* of the line at hand, by the clock of bursts */
+	int64_t known;   /* see view_known() */
 	struct buf text; /* the line at hand */
 	struct prefix_clock clock;
 };
@@ -114,11 +115,12 @@ view_alone(int fd)
 			(S_ISCHR(st.st_mode) && !isatty(other)));
 }
 
-/* Whether no line can join one that came at @ns. Wall time may be set back. */
+/* Whether no line can join one that came at @ns. The wall time of files may be set back. */
 static bool
 view_is_old(const struct view *v, int64_t ns)
 {
-	return v->came - ns >= BURST_NS || ns - v->came >= BURST_NS;
+	return v->known - ns >= BURST_NS ||
+		(v->config.stored && ns - v->known >= BURST_NS);
 }
 
 /* A job in the background shares its terminal with the shell. A terminal that
@@ -214,6 +216,14 @@ void
 view_came(struct view *v, int64_t ns)
 {
 	v->came = ns;
+	if (v->config.stored)
+		v->known = ns;
+}
+
+void
+view_known(struct view *v, int64_t ns)
+{
+	v->known = ns;
 }
 
 bool
@@ -550,7 +560,7 @@ view_due(const struct view *v)
 	if (holds(v))
 		return b->count == 0 ?
 			0 :
-			v->now + b->line[b->head].ns + BURST_NS - v->came;
+			v->now + b->line[b->head].ns + BURST_NS - v->known;
 	return v->moves && v->changed ? v->painted_ns + VIEW_LIVE_NS : 0;
 }
 

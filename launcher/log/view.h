@@ -52,10 +52,14 @@ void view_free(struct view *view);
 /* view_begin() - a turn begins at @now: how large is the screen, is it ours? */
 void view_begin(struct view *view, int64_t now);
 
-/* view_came() - the lines that follow came at @ns, a time of any one clock: lines
- * that came within BURST_NS are joined. With `stored` only; elsewhere they come in
- * the turn in which they are put. */
+/* view_came() - the lines that follow came at @ns, by the clock of view_begin(), or of the
+ * files with `stored`: lines that came within BURST_NS are joined. Unless it is called, they
+ * came when the turn began. */
 void view_came(struct view *view, int64_t ns);
+
+/* view_known() - all lines that came before @ns have been put: those that none can join any
+ * more are final. With `stored` view_came() tells that. */
+void view_known(struct view *view, int64_t ns);
 
 /* view_lost() - others wrote meanwhile: nobody knows where the cursor is. What
  * stands is left as it is. Before view_begin(). */

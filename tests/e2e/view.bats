@@ -39,6 +39,33 @@ bars()
 	END
 }
 
+# at_once - a script for ranks of sh: the commands in $1 print for each rank. Rank 0 runs them
+# all, so that their output arrives at one time, however slow the machine is.
+at_once()
+{
+	rm -f pid.* over
+	cat >at_once <<-'END'
+		commands=$1
+		shift
+		echo $$ >"pid.$RANK.new"
+		mv "pid.$RANK.new" "pid.$RANK"
+		if [ "$RANK" != 0 ]; then
+			until [ -e over ]; do sleep 0.01; done
+			exit
+		fi
+		until [ "$(find . -name 'pid.*[0-9]' | wc -l)" -eq "$WORLD_SIZE" ]; do
+			sleep 0.01
+		done
+		pids=$(cat pid.*)
+		RANK=0
+		for pid in $pids; do
+			eval "$commands" >"/proc/$pid/fd/1" 2>"/proc/$pid/fd/2"
+			RANK=$((RANK + 1))
+		done
+		: >over
+	END
+}
+
 # moves - how many sequences move the cursor of who reads raw.
 moves()
 {
@@ -53,8 +80,9 @@ moves()
 	assert_eq "$status" 0
 	assert_eq "$(sort <<<"$output" | sed '/^$/d')" \
 		"$(printf '[%d]!20 of 20\n' 0 1 2 3)"
-	screen -q -n 4 sh bars
-	assert_has "$output" '0.*3┃ 20 of 20$'
+	at_once
+	screen -q -n 4 sh at_once '. ./bars'
+	assert_has "$output" '^0-3┃ 20 of 20$'
 }
 
 @test "progress and whole lines, wider than the screen: every line is whole" {
@@ -167,16 +195,19 @@ moves()
 # --- lines in common ---------------------------------------------------------
 
 @test "equal lines of several ranks are one, with all of them before it" {
-	screen -q -n 8 sh -c 'echo all; echo "rank $RANK"'
+	at_once
+	screen -q -n 8 sh at_once 'echo all; echo "rank $RANK"'
 	assert_eq "$(grep -c 'all$' <<<"$output")" 1
 	assert_has "$output" '^0-7│ all$'
 	assert_eq "$(grep -c '│ rank' <<<"$output")" 8
-	screen -q --color never --prefix '<{rank}> ' -n 8 echo all
+	at_once
+	screen -q --color never --prefix '<{rank}> ' -n 8 sh at_once 'echo all'
 	assert_eq "$(sed '/^$/d' <<<"$output")" '<0-7> all'
 }
 
 @test "standard error has its own bar, and its own lines" {
-	screen -q -n 4 sh -c 'echo same; echo same >&2'
+	at_once
+	screen -q -n 4 sh at_once 'echo same; echo same >&2'
 	assert_has "$output" '^0-3│ same$'
 	assert_has "$output" '^0-3┃ same$'
 }
@@ -200,7 +231,8 @@ moves()
 
 	pipe=$("$XRUN" -n 4 echo all | sort)
 	assert_eq "$pipe" "$(printf '[%d] all\n' 0 1 2 3)"
-	pipe=$("$XRUN" --collapse on -n 4 echo all | cat)
+	at_once
+	pipe=$("$XRUN" --collapse on -n 4 sh at_once 'echo all' | cat)
 	assert_eq "$pipe" '[0-3] all'
 	"$XRUN" --collapse=on -n 4 "$PROG/spew" --lines 3000 >out
 	"$PROG/verify" merged --ranks 4 --lines 3000 out

@@ -289,7 +289,8 @@ open_view(struct run *r, bool collapse)
 		r->side[n].line.number = n;
 	r->sink.view = view_new(&config);
 	HOLDS(r->sink.view != NULL);
-	view_begin(r->sink.view, r->now = 1000000000);
+	r->now = 1000000000;
+	view_begin(r->sink.view, r->now);
 }
 
 static void
@@ -329,7 +330,9 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		if (r->sink.view == NULL)
 			continue;
 		view_paint(r->sink.view);
-		view_begin(r->sink.view, r->now += 30000000);
+		r->now += 30000000;
+		view_known(r->sink.view, r->now);
+		view_begin(r->sink.view, r->now);
 	}
 	line_give_up(&r->sink);
 	for (uint32_t n = 0; n < STREAMS; n++)

@@ -16,7 +16,9 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/fd.h"
+#include "launcher/log/burst.h"
 #include "launcher/log/raw.h"
+#include "launcher/log/route.h"
 #include "launcher/log/sink.h"
 #include "tests/unit/folder.h"
 #include "tests/unit/seccomp.h"
@@ -29,6 +31,8 @@ static struct notes notes;
 static struct sink *sink;
 static int dir = -1, screen = -1;
 static int64_t idle_ns = LINE_IDLE_TTY_NS;
+static struct route
+	route; /* of ranks whose equal lines are one; or not compiled */
 
 static void
 begin(void)
@@ -55,6 +59,12 @@ open_sink(int files)
 		.notes = &notes,
 	};
 	int fd[2];
+
+	if (route.prefix != NULL) {
+		config.prefix = route.prefix;
+		config.view = &route;
+		config.collapse = true;
+	}
 
 	cr_assert_eq(pipe2(fd, O_CLOEXEC), 0);
 	screen = fd[0];
@@ -323,5 +333,66 @@ Test(sink, a_closed_reader_ends_an_unfinished_line_and_all_streams_end)
 	fd_close(end[1]);
 	expect_note(NOTE_EOF, 2, 0);
 	finish();
+	expect_note(NOTE_SINK_DONE, 7, 0);
+}
+
+/* --- equal lines --- */
+
+static void
+collapse_lines(void)
+{
+	struct route_config config = {
+		.ranks = STREAMS / RAW_STREAMS,
+		.size = STREAMS / RAW_STREAMS,
+		.show = "all",
+		.prefix = "auto",
+		.collapse = true,
+		.everywhere = true,
+	};
+
+	cr_assert_eq(route_compile(&route, &config, NULL), XR_OK);
+}
+
+/* The stdout of @rank gets a line in the round of the mover that began at @round, and the
+ * thread takes it. */
+static void
+line_of_round(int64_t round, uint32_t rank)
+{
+	uint32_t number = rank * RAW_STREAMS;
+
+	sink_swept(sink, round);
+	sink_round(sink, round);
+	moved(number, "all\n");
+	sink_grew(sink, number, -1, 4, true);
+	while (sink_backlog(sink) > 0)
+		poll(NULL, 0, 1);
+}
+
+Test(sink, equal_lines_of_one_round_are_one_however_late_they_are_taken)
+{
+	int64_t round = clock_now();
+
+	collapse_lines();
+	open_sink(dir);
+	line_of_round(round, 0);
+	poll(NULL, 0, 2 * BURST_NS / NS_PER_MS);
+	line_of_round(round, 1);
+	sink_swept(sink, SINK_SWEPT_ALL);
+	finish();
+	expect_screen("[0-1] all\n");
+	expect_note(NOTE_SINK_DONE, 7, 0);
+}
+
+Test(sink, equal_lines_of_rounds_far_apart_are_two_however_late_they_are_taken)
+{
+	int64_t round = clock_now() - 2 * BURST_NS;
+
+	collapse_lines();
+	open_sink(dir);
+	line_of_round(round, 0);
+	line_of_round(round + BURST_NS, 1);
+	sink_swept(sink, SINK_SWEPT_ALL);
+	finish();
+	expect_screen("[0] all\n[1] all\n");
 	expect_note(NOTE_SINK_DONE, 7, 0);
 }

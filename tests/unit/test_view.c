@@ -11,6 +11,7 @@
 #include <criterion/criterion.h>
 
 #include "base/fd.h"
+#include "launcher/log/burst.h"
 #include "launcher/log/live.h"
 #include "launcher/log/view.h"
 
@@ -102,6 +103,7 @@ turn(int64_t ms)
 {
 	now += ms * MS;
 	buf_clear(&out);
+	view_known(sink.view, now);
 	view_begin(sink.view, now);
 }
 
@@ -571,6 +573,28 @@ Test(view, a_clock_that_was_set_back_keeps_no_stored_line)
 	expect(" 0:a\n");
 	view_came(sink.view, 1100 * MS);
 	expect(" 0:a\n 1:a\n");
+}
+
+Test(view, lines_that_came_together_are_one_however_late_they_are_put)
+{
+	int64_t came;
+
+	open_view(false, false, true);
+	turn(0);
+	came = now;
+	say(0, "a\n");
+	expect("");
+	for (uint32_t rank = 1; rank < 4; rank++) {
+		now += 2 * BURST_NS;
+		view_begin(sink.view, now);
+		view_came(sink.view, came);
+		say(rank, "a\n");
+		view_known(sink.view, came + BURST_NS - 1);
+		expect("");
+		cr_expect_eq(view_due(sink.view), now + 1);
+	}
+	view_known(sink.view, came + BURST_NS);
+	expect("0-3:a\n");
 }
 
 /* Longer than what the heap has to give; what malloc() asks the kernel for is
