@@ -16,7 +16,7 @@ cd "$(dirname "$0")"
 
 build_needs='gcc libc6-dev meson ninja-build pkg-config libevent-dev libcjson-dev scdoc'
 archive_needs='patch xz-utils'
-test_needs='libcriterion-dev bats jq procps iproute2 socat e2fsprogs valgrind g++ clang-format-19 shellcheck locales gdb strace'
+test_needs='libcriterion-dev bats jq gojq procps iproute2 socat e2fsprogs valgrind g++ clang-format-19 shellcheck locales gdb strace'
 welcome_needs='clang-19 zsh fish mandoc python3-jsonschema elfutils curl libcurl4-openssl-dev gcc-multilib'
 all_needs='python3-torch'
 

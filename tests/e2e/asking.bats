@@ -9,7 +9,7 @@ load helper
 # variable NAME - its object in the JSON of --show-env.
 variable()
 {
-	jq -c --arg name "$1" '.variables[] | select(.name == $name)' <<<"$output"
+	jq_sorted --arg name "$1" '.variables[] | select(.name == $name)' <<<"$output"
 }
 
 # removed NAME - why ranks do not get it.
@@ -165,7 +165,7 @@ removed()
 	job --show-env=1 --json -n 2 --env ADDED=x true
 	assert_eq "$status" 0
 	assert_eq "$(variable MINE)" \
-		'{"name":"MINE","value":"1","source":"inherited"}'
+		'{"name":"MINE","source":"inherited","value":"1"}'
 	assert_eq "$(variable ADDED | jq -r .source)" --env
 	assert_eq "$(variable RANK | jq -r '.value, .source' | paste -sd,)" \
 		'1,profile torch'
@@ -186,7 +186,7 @@ removed()
 	export NCCL_A=1 NCCL_B=2 MINE=3 OTHER=4
 	job --show-env --json --env-pass 'NCCL_*' --env-pass MINE,YOURS true
 	assert_eq "$(variable NCCL_A)" \
-		'{"name":"NCCL_A","value":"1","source":"inherited"}'
+		'{"name":"NCCL_A","source":"inherited","value":"1"}'
 	assert_eq "$(variable MINE | jq -r .source)" inherited
 	assert_eq "$(variable HOME | jq -r .source)" inherited
 	assert_eq "$(variable XRUN_RANK | jq -r .source)" xrun

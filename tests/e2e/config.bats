@@ -291,7 +291,7 @@ forms()
 # setting NAME - its object in the JSON of config show.
 setting()
 {
-	jq -c --arg name "$1" '.settings[] | select(.name == $name) | del(.name)' \
+	jq_sorted --arg name "$1" '.settings[] | select(.name == $name) | del(.name)' \
 		<<<"$output"
 }
 
@@ -336,13 +336,13 @@ setting()
 	user_file <<<'{ "env": { "A": "1" }, "logs": false }'
 	try env XRUN_GRACE=2s "$XRUN" config show --json -n 3
 	assert_eq "$status" 0
-	assert_eq "$(setting ranks)" '{"value":3,"source":"command line"}'
+	assert_eq "$(setting ranks)" '{"source":"command line","value":3}'
 	assert_eq "$(setting grace)" \
-		'{"value":"2s","source":"environment","variable":"XRUN_GRACE"}'
+		'{"source":"environment","value":"2s","variable":"XRUN_GRACE"}'
 	assert_eq "$(setting logs)" \
-		"{\"value\":false,\"source\":\"user\",\"file\":\"$XDG_CONFIG_HOME/xrun/config.json\",\"line\":1,\"column\":32}"
+		"{\"column\":32,\"file\":\"$XDG_CONFIG_HOME/xrun/config.json\",\"line\":1,\"source\":\"user\",\"value\":false}"
 	assert_eq "$(setting env | jq -c .value)" '["A=1"]'
-	assert_eq "$(setting report)" '{"value":null,"source":"default"}'
+	assert_eq "$(setting report)" '{"source":"default","value":null}'
 	assert_eq "$(jq -c '.files[].source' <<<"$output")" '"user"'
 }
 
