@@ -174,18 +174,18 @@ ctl_place_put_token(const struct ctl_place *p, const char *text)
 	return status == 0;
 }
 
-void
+bool
 ctl_place_remove(const struct ctl_place *p)
 {
 	char name[CTL_ID_MAX + 4];
 
 	if (p->dir == -1)
-		return;
+		return true;
 	unlinkat(p->dir, CTL_PLACE_HTTP, 0);
 	unlinkat(p->dir, CTL_PLACE_TOKEN, 0);
 	unlinkat(p->dir, SOCKET, 0);
 	snprintf(name, sizeof(name), "../%s", p->id);
-	unlinkat(p->dir, name, AT_REMOVEDIR);
+	return unlinkat(p->dir, name, AT_REMOVEDIR) == 0 || errno == ENOENT;
 }
 
 void

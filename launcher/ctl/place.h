@@ -53,9 +53,10 @@ bool ctl_place_put_token(const struct ctl_place *p, const char *text);
 /* ctl_place_stat() - of the folder of job @id. Returns false if there is none. */
 bool ctl_place_stat(const char *id, struct stat *out);
 
-/* ctl_place_remove() - socket and folder, by whoever shares our descriptors.
- * No heap. The descriptors stay open. */
-void ctl_place_remove(const struct ctl_place *p);
+/* ctl_place_remove() - removes socket and folder. Each process that shares the
+ * descriptors may call it. Returns true if the folder does not exist any more. No heap.
+ * The descriptors stay open. */
+bool ctl_place_remove(const struct ctl_place *p);
 
 /* ctl_place_forget() - the folder of job @id if nothing is in it: of one that
  * was killed while it made it. No heap. */

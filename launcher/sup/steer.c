@@ -429,10 +429,9 @@ steer_end(struct job *job)
 	ctl_close(job->sup->ctl);
 	job->sup->ctl = NULL;
 	keys_close(job);
-	if (job->page->listen == -1) {
-		ctl_place_remove(&job->page->ctl);
-		job->page->ctl.dir = -1; /* nothing is left for the keeper */
-	}
+	/* The keeper removes the folder if the supervisor cannot. */
+	if (job->page->listen == -1 && ctl_place_remove(&job->page->ctl))
+		job->page->ctl.dir = -1;
 	for (uint32_t i = 0; i < job_size(job); i++) {
 		free(job->rank[i].metrics);
 		job->rank[i].metrics = NULL;

@@ -197,6 +197,8 @@ faulty()
 @test "AC-Q23 D-Q8 a reference is confirmed while its function runs, or later on request" {
 	ranks 2 confirmed-early
 	RREF_LATE=1 ranks 2 confirmed-early
+	# The owner cannot send the confirmation at once: a reply arrives before it.
+	faulty fail:RREF_CONFIRM:3 confirmed-early
 }
 
 @test "AC-Q24 references come and go, ids are never used again, and memory stays" {

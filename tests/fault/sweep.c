@@ -4,7 +4,7 @@
  * refused with each of six errors.
  *
  *   sweep [--role R] [--call NAME] [--action A] [--most N]
- *         [--every N --first I] [--refuse] XRUN SPEW DIR [ARG]...
+ *         [--every N --first I] [--refuse] [--long] XRUN SPEW DIR [ARG]...
  *
  * As strace's inject= does, by ptrace(2), but by role: keeper, super (its main
  * thread), thread (its others) or child (a rank before exec), and counted for
@@ -16,6 +16,8 @@
  *
  * With --refuse there is a round for each kind of call instead, in which all
  * processes are refused it, always, with ENOSYS or EPERM, as a sandbox would.
+ *
+ * With --long the ranks write when the control socket exists.
  *
  * Not counted are calls before the loader is done (its first munmap; or the
  * first mprotect, where no library was opened), and what libc cannot do
@@ -474,9 +476,8 @@ end_all(void)
 struct settings {
 	const char *role, *call, *action;
 	int64_t most, every, first;
-	bool refuse;
+	bool refuse, is_long, logs, report;
 	char *argv[32];
-	bool logs, report;
 };
 
 static void
@@ -502,13 +503,12 @@ run(struct scene *s, const struct settings *set)
 }
 
 static void
-judge_status(struct scene *s, const struct settings *set)
+judge_status(struct scene *s)
 {
 	int code = WIFEXITED(first_status) ? WEXITSTATUS(first_status) : -1;
 	uint32_t out = scene_count(s, "out", "["),
 		 err = scene_count(s, "err", "[");
 
-	(void)set;
 	if (crash[0] != '\0')
 		scene_broken(s, "%s", crash);
 	if (WIFSIGNALED(first_status)) {
@@ -547,7 +547,7 @@ judge(struct scene *s, const struct settings *set)
 	char path[600];
 
 	if (!late)
-		judge_status(s, set);
+		judge_status(s);
 	scene_check(s, &end);
 	if (s->broken == before)
 		return;
@@ -668,6 +668,7 @@ main(int argc, char **argv)
 		{ "every", PROG_NUM, &set.every, "each N-th round only" },
 		{ "first", PROG_NUM, &set.first, "from this one on" },
 		{ "refuse", PROG_FLAG, &set.refuse, "as a sandbox does" },
+		{ "long", PROG_FLAG, &set.is_long, "has a control socket" },
 		{ 0 },
 	};
 	struct sigaction on = { .sa_handler = on_alarm };
@@ -689,6 +690,8 @@ main(int argc, char **argv)
 	set.argv[n++] = "--both";
 	set.argv[n++] = "--copy=ref";
 	set.argv[n++] = "--lines=20";
+	if (set.is_long)
+		set.argv[n++] = "--await=run/xrun/*/control";
 	sigaction(SIGALRM, &on, NULL);
 	scene_init(&s, argv[at + 2]);
 	sweep(&s, &set);

@@ -10,6 +10,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,6 +24,8 @@
 #include "tests/prog/prog.h"
 
 #define CHUNK_MAX 70000 /* wild writes: above the 64 KiB of a pipe, too */
+#define AWAIT_MS  1000
+#define LOOK_MS   2
 
 struct out {
 	int fd;
@@ -35,9 +38,25 @@ struct out {
 
 struct settings {
 	int64_t lines, size, batch, wild;
-	const char *copy;
+	const char *copy, *await;
 	bool err, both, endless, torn, joined;
 };
+
+/* Returns when a file matches @pattern, or after AWAIT_MS. */
+static void
+await_file(const char *pattern)
+{
+	glob_t found;
+	int status = GLOB_NOMATCH;
+
+	for (int ms = 0; status != 0 && ms < AWAIT_MS; ms += LOOK_MS) {
+		status = glob(pattern, 0, NULL, &found);
+		if (status == 0)
+			globfree(&found);
+		else
+			poll(NULL, 0, LOOK_MS);
+	}
+}
 
 static void
 open_copy(struct out *out, const char *prefix, int64_t rank)
@@ -174,6 +193,7 @@ main(int argc, char **argv)
 		{ "batch", PROG_NUM, &set.batch, "lines a write(2)" },
 		{ "wild", PROG_NUM, &set.wild, "seed: wild lines and chunks" },
 		{ "copy", PROG_TEXT, &set.copy, "prefix of reference files" },
+		{ "await", PROG_TEXT, &set.await, "a file, by its pattern" },
 		{ "err", PROG_FLAG, &set.err, "to stderr, not stdout" },
 		{ "both", PROG_FLAG, &set.both, "to stdout and stderr" },
 		{ "endless", PROG_FLAG, &set.endless, "never stop" },
@@ -191,6 +211,8 @@ main(int argc, char **argv)
 		out_init(&outs[count++], STDOUT_FILENO, &set);
 	if (set.err || set.both)
 		out_init(&outs[count++], STDERR_FILENO, &set);
+	if (set.await != NULL)
+		await_file(set.await);
 	run(outs, count, &set);
 	while (count-- > 0) {
 		line_fini(&outs[count].maker);

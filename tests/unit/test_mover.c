@@ -16,8 +16,10 @@
 
 #include <criterion/criterion.h>
 
+#include "base/fault.h"
 #include "base/fd.h"
 #include "launcher/log/mover.h"
+#include "launcher/log/sink.h"
 #include "tests/unit/folder.h"
 #include "tests/unit/seccomp.h"
 
@@ -272,6 +274,54 @@ Test(mover, without_a_thread_the_loop_leaves_what_is_in_pipes_to_the_keeper)
 	folder_expect("rank-0000/stdout", "text");
 	for (int i = 0; i < 2; i++)
 		fd_close(w[i]);
+}
+
+/* A sink of all streams of @share, which writes to @fd. */
+static struct sink *
+sink_of_share(int fd)
+{
+	static struct line_prefix prefix[6];
+	static const bool shown[6] = { true, true, true, true, true, true };
+	const struct sink_config config = {
+		.fd = fd,
+		.lines = true,
+		.idle_ns = LINE_IDLE_NS,
+		.dir = dir,
+		.streams = 6,
+		.prefix = prefix,
+		.shown = shown,
+		.notes = &notes,
+	};
+	struct sink *sink = sink_open(&config);
+
+	cr_assert_not_null(sink);
+	return sink;
+}
+
+/* The first thread is the mover's, the second one the sink's. The rank writes nothing more. */
+Test(mover, a_sink_whose_thread_was_refused_gets_it_while_its_stream_is_silent)
+{
+	struct mover_config config = { .share = share, .notes = &notes };
+	struct pollfd p = { .events = POLLIN };
+	char text[64] = "";
+	int fd[2], w, sys;
+
+	cr_assert_eq(pipe2(fd, O_CLOEXEC), 0);
+	p.fd = fd[0];
+	config.sink[0] = sink_of_share(fd[1]);
+	mover = mover_open(&config);
+	cr_assert_not_null(mover);
+	cr_assert_eq(fault_arm("thread.start:fail=EAGAIN;nth=2", NULL), XR_OK);
+	w = add(0);
+	say(w, "line\n");
+	cr_assert_eq(mover_start(mover), 0);
+	cr_assert_eq(poll(&p, 1, 20000), 1, "nothing is shown");
+	cr_expect_eq(read(fd[0], text, sizeof(text) - 1), 5);
+	cr_expect_str_eq(text, "line\n");
+	fd_close(w);
+	expect_note(NOTE_EOF, 0);
+	cr_expect_eq(sink_finish(config.sink[0], &sys), SINK_LATER);
+	expect_note(NOTE_SINK_DONE, 0);
 }
 
 /* It reads the notes itself. */

@@ -179,9 +179,29 @@ Test(sink, without_a_thread_no_file_is_read)
 	cr_assert_eq(seccomp_refuse(SYS_clone3, ENOSYS), 0);
 	cr_assert_eq(seccomp_refuse_flag(SYS_clone, CLONE_THREAD, EPERM), 0);
 	sink_grew(sink, 0, -1, 5, true);
+	cr_expect(sink_retry(sink), "the thread is refused again");
 	cr_expect_eq(sink_finish(sink, &sys), SINK_OVER);
 	cr_expect_eq(sys, EPERM);
 	cr_expect_eq(sink_backlog(sink), 5);
+}
+
+Test(sink, a_retry_starts_a_thread_that_was_refused)
+{
+	struct pollfd p = { .events = POLLIN };
+
+	open_sink(dir);
+	p.fd = screen;
+	moved(0, "line\n");
+	cr_expect_not(sink_retry(sink), "no thread was refused");
+	cr_assert_eq(fault_arm("thread.start:fail=EAGAIN;nth=1", NULL), XR_OK);
+	sink_grew(sink, 0, -1, 5, false);
+	cr_expect_eq(poll(&p, 1, 0), 0);
+	cr_expect_not(sink_retry(sink), "the thread runs");
+	expect_screen("line\n");
+	cr_expect_not(sink_retry(sink));
+	sink_grew(sink, 0, -1, 5, true);
+	finish();
+	expect_note(NOTE_SINK_DONE, 7, 0);
 }
 
 Test(sink, a_file_that_is_gone_is_told_and_the_others_go_on)
