@@ -20,20 +20,42 @@
 
 /* --- times ------------------------------------------------------------------------------ */
 
+/* Returns the time in ns that an operation takes which is to end with XR_E_TIMEOUT: to get,
+ * or to put @bytes. */
+static int64_t
+time_of(struct xr_queue *q, size_t bytes, int64_t timeout)
+{
+	static const uint8_t x[4096];
+	struct xr_queue_buf buf = { 0 };
+	int64_t at = rig_now();
+
+	EXPECT((bytes > 0 ? xr_queue_put_bytes(q, x, bytes, timeout, &rig_err) :
+			    xr_queue_get_bytes(q, &buf, timeout, &rig_err)) ==
+		XR_E_TIMEOUT);
+	at = rig_now() - at;
+	EXPECT(at >= timeout);
+	return at;
+}
+
+/* An operation with @timeout ends with XR_E_TIMEOUT, and within 50 ms after that in one of
+ * several tries: a loaded machine may keep some of them for longer. */
+static void
+ends_in_time(struct xr_queue *q, size_t bytes, int64_t timeout)
+{
+	for (int i = 0; i < 50; i++)
+		if (time_of(q, bytes, timeout) < timeout + XR_SECONDS(0.05))
+			return;
+	EXPECT(!"an operation ends in time");
+}
+
 static void
 empty_now(void)
 {
 	struct xr_queue *q = QUEUE(0);
 	struct xr_queue_buf buf = { 0 };
-	int64_t at = rig_now();
 
-	EXPECT(xr_queue_get_bytes(q, &buf, 0, &rig_err) == XR_E_TIMEOUT);
-	EXPECT(rig_now() - at < XR_SECONDS(0.05));
-	at = rig_now();
-	EXPECT(xr_queue_get_bytes(q, &buf, XR_SECONDS(0.1), &rig_err) ==
-		XR_E_TIMEOUT);
-	at = rig_now() - at;
-	EXPECT(at >= XR_SECONDS(0.1) && at < XR_SECONDS(1));
+	ends_in_time(q, 0, 0);
+	ends_in_time(q, 0, XR_SECONDS(0.1));
 	EXPECT(xr_queue_get_bytes(q, &buf, -2, &rig_err) == XR_E_INVAL);
 	EXPECT(xr_queue_put_bytes(q, "", 0, -7, &rig_err) == XR_E_INVAL);
 	EXPECT(xr_queue_empty(q) && xr_queue_count(q) == 0);
@@ -50,16 +72,17 @@ fill(struct xr_queue *q, uint32_t items, size_t bytes)
 static void
 refuses(struct xr_queue *q, size_t bytes)
 {
-	static const uint8_t x[4096];
-	int64_t at = rig_now();
+	ends_in_time(q, bytes, 0);
+	ends_in_time(q, bytes, XR_SECONDS(0.1));
+}
 
-	EXPECT(xr_queue_put_bytes(q, x, bytes, 0, &rig_err) == XR_E_TIMEOUT);
-	EXPECT(rig_now() - at < XR_SECONDS(0.05));
-	at = rig_now();
-	EXPECT(xr_queue_put_bytes(q, x, bytes, XR_SECONDS(0.1), &rig_err) ==
-		XR_E_TIMEOUT);
-	at = rig_now() - at;
-	EXPECT(at >= XR_SECONDS(0.1) && at < XR_SECONDS(1));
+/* What a process elsewhere put too late is counted until a reader has passed it. */
+static void
+holds(struct xr_queue *q, size_t items)
+{
+	size_t count = xr_queue_count(q);
+
+	EXPECT(count == items || (far_is_on() && count > items));
 }
 
 static void
@@ -86,9 +109,9 @@ full(void)
 
 	for (int turn = 0; turn < 3; turn++) {
 		fill(q, 5, 8);
-		EXPECT(xr_queue_count(q) == 5);
+		holds(q, 5);
 		refuses(q, 8);
-		EXPECT(xr_queue_count(q) == 5);
+		holds(q, 5);
 		drain(q, 5, 8);
 	}
 	fill(q, 3, 8);
@@ -102,12 +125,13 @@ full(void)
 	for (int turn = 0; turn < 3; turn++) {
 		fill(q, 8, 1000);
 		refuses(q, 1000);
-		EXPECT(xr_queue_count(q) == 8);
+		holds(q, 8);
 		drain(q, 8, 1000);
 	}
+	/* Not at once: what was refused elsewhere may have room for a moment. */
 	for (int i = 0; i < 17; i++)
-		EXPECT(xr_queue_put_bytes(q, block, sizeof(block), 0,
-			       &rig_err) == XR_OK);
+		EXPECT(xr_queue_put_bytes(q, block, sizeof(block),
+			       XR_SECONDS(20), &rig_err) == XR_OK);
 	refuses(q, sizeof(block));
 	xr_queue_free(q);
 }
