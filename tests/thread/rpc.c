@@ -22,10 +22,11 @@
 #include <xrun/rpc.h>
 
 #define THREADS 8
-#define ROUNDS  120 /* of each thread */
-#define CYCLES  40  /* of an agent's life */
+#define ROUNDS  42 /* of each thread, unless OPERATIONS says how many */
 #define KEPT    64
 
+static unsigned rounds = ROUNDS;
+static int cycles; /* of an agent: a third of that; 14 have each length twice */
 static _Atomic int failures;
 static int side, size = 1; /* which of how many processes this is */
 static char method[64];
@@ -397,7 +398,7 @@ work(void *ctx)
 	unsigned seed = (unsigned)(uintptr_t)ctx;
 
 	for (unsigned i = 0;
-		atomic_load(&unsteady) ? !atomic_load(&stop) : i < ROUNDS; i++)
+		atomic_load(&unsteady) ? !atomic_load(&stop) : i < rounds; i++)
 		do_one(seed + i);
 	look_back(NULL, NULL);
 	return NULL;
@@ -409,7 +410,7 @@ wait_apart(void *ctx)
 {
 	struct xr_future **now = ctx;
 
-	for (int i = 0; i < CYCLES; i++) {
+	for (int i = 0; i < cycles; i++) {
 		check(xr_future_wait(now[i], XR_TIMEOUT_NEVER, NULL, NULL) ==
 				XR_OK,
 			"a future of our own");
@@ -467,19 +468,19 @@ be_steady(void)
 static void
 come_and_go(void)
 {
-	struct xr_future *apart[CYCLES];
+	struct xr_future **apart = calloc((size_t)cycles, sizeof(*apart));
 	pthread_t thread[THREADS], answerer, waiter;
 
 	atomic_store(&unsteady, true);
 	atomic_store(&stop, false);
 	atomic_store(&stop_answering, false);
-	for (int i = 0; i < CYCLES; i++)
+	for (int i = 0; i < cycles; i++)
 		apart[i] = xr_future_ref(xr_future_new(NULL));
 	pthread_create(&waiter, NULL, wait_apart, apart);
 	pthread_create(&answerer, NULL, answer, NULL);
 	for (uintptr_t t = 0; t < THREADS; t++)
 		pthread_create(&thread[t], NULL, work, (void *)(t * 1000));
-	for (int i = 0; i < CYCLES; i++) {
+	for (int i = 0; i < cycles; i++) {
 		begin();
 		for (int k = i % 7 * 20; k > 0; k--)
 			sched_yield();
@@ -494,6 +495,7 @@ come_and_go(void)
 	atomic_store(&stop_answering, true);
 	pthread_join(answerer, NULL);
 	drop_kept();
+	free(apart);
 }
 
 static void
@@ -546,9 +548,13 @@ leave_place(void)
 int
 main(int argc, char **argv)
 {
+	const char *operations = getenv("OPERATIONS");
 	pid_t other;
 	int how = 0;
 
+	if (operations != NULL)
+		rounds = (unsigned)strtoul(operations, NULL, 10);
+	cycles = (int)rounds / 3;
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	check(xr_module_static(functions,
 		      sizeof(functions) / sizeof(functions[0]), NULL) == XR_OK,

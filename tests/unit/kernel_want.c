@@ -48,9 +48,8 @@ inf_of(const struct type *type)
 	return ((UINT64_C(1) << type->exp) - 1) << type->frac;
 }
 
-/* Of bits without sign; infinity is what would follow the greatest number. */
 static double
-size_of_bits(const struct type *type, uint64_t bits)
+work_out_size(const struct type *type, uint64_t bits)
 {
 	uint64_t hidden = UINT64_C(1) << type->frac;
 	int exp = (int)(bits >> type->frac);
@@ -59,6 +58,24 @@ size_of_bits(const struct type *type, uint64_t bits)
 	bits &= hidden - 1;
 	return exp == 0 ? ldexp((double)bits, 1 - bias) :
 			  ldexp((double)(bits + hidden), exp - bias);
+}
+
+#define HALVES 32768 /* without sign */
+
+/* Of bits without sign; infinity is what would follow the greatest number. What nearest()
+ * looks for is in a table: it asks for some 16 of each number. */
+static double
+size_of_bits(const struct type *type, uint64_t bits)
+{
+	static double halves[2][HALVES];
+	double *sizes = halves[type == &types[XR_DT_BF16]];
+
+	if (type->size > 2)
+		return work_out_size(type, bits);
+	if (sizes[1] == 0)
+		for (uint64_t i = 0; i < HALVES; i++)
+			sizes[i] = work_out_size(type, i);
+	return sizes[bits];
 }
 
 static double

@@ -54,6 +54,7 @@ struct rig_notes {
 	_Atomic uint32_t go, stop;          /* rounds */
 	_Atomic uint32_t ready[RIG_RANKS];  /* the round that it has begun */
 	_Atomic uint32_t idle[RIG_RANKS];   /* .. that it has ended */
+	_Atomic uint32_t turns;             /* of a rank that repeats itself */
 };
 
 static struct rig_notes *notes;
@@ -192,11 +193,17 @@ rig_byte(uint64_t number, uint64_t at)
 	return (unsigned char)(number * 7 + at + at / 251);
 }
 
+/* Rows of 251 bytes, each of which counts on from where the pattern has it. */
 static inline void
 rig_fill(unsigned char *to, uint64_t number, size_t len)
 {
-	for (size_t i = 0; i < len; i++)
-		to[i] = rig_byte(number, i);
+	unsigned char count[256 + 251];
+
+	for (size_t i = 0; i < sizeof(count); i++)
+		count[i] = (unsigned char)i;
+	for (size_t at = 0; at < len; at += 251)
+		memcpy(to + at, count + rig_byte(number, at),
+			len - at < 251 ? len - at : 251);
 }
 
 /* Some bytes of all, the first and the last among them. */

@@ -136,6 +136,8 @@ same(const struct kernel_job *job, const char *version, const char *right)
 	size_t size = element_size(job->dtype);
 	const char *got = job->dst;
 
+	if (memcmp(got, right, job->n * size) == 0)
+		return;
 	for (size_t i = 0; i < job->n * size; i++)
 		cr_assert(got[i] == right[i],
 			"%s %s of %u x %zu: element %zu: byte %02x, not %02x",
@@ -244,12 +246,18 @@ Test(coll_kernel, what_a_type_cannot_do_is_refused)
 				"dtype %d, op %d", dtype, op);
 }
 
+/* Vectors have 2 to 64 elements: just below them, as many, just beyond, with all rests of
+ * the short ones. */
+static const size_t sizes[] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 15,
+	16, 17, 23, 31, 32, 33, 47, 63, 64, 65, 67 };
+#define SIZES (sizeof(sizes) / sizeof(sizes[0]))
+
 static void
 agree_when_short(enum xr_dtype dtype, enum xr_redop op)
 {
 	for (uint32_t count = 1; count <= SOURCES; count++)
-		for (size_t n = 0; n <= 67; n++)
-			agree_at_random(dtype, op, count, n);
+		for (size_t i = 0; i < SIZES; i++)
+			agree_at_random(dtype, op, count, sizes[i]);
 }
 
 Test(coll_kernel, every_result_is_what_it_should_be)
@@ -257,12 +265,21 @@ Test(coll_kernel, every_result_is_what_it_should_be)
 	each_pair(agree_when_short);
 }
 
+/* Blocks of kernel.c have so many elements, or half as many where those are wider there. */
+static size_t
+block_of(enum xr_dtype dtype)
+{
+	return 8192 / types[dtype].size;
+}
+
 static void
 agree_when_long(enum xr_dtype dtype, enum xr_redop op)
 {
-	agree_at_random(dtype, op, 2, 20011);
-	agree_at_random(dtype, op, 3, 8192);
-	agree_at_random(dtype, op, 5, 2047);
+	size_t block = block_of(dtype);
+
+	agree_at_random(dtype, op, 2, 2 * block + block / 2 - 1);
+	agree_at_random(dtype, op, 3, block);
+	agree_at_random(dtype, op, 5, block - 1);
 }
 
 Test(coll_kernel, long_arrays_are_cut_where_nobody_sees_it)
@@ -324,10 +341,10 @@ static void
 agree_in_any_steps(enum xr_dtype dtype, enum xr_redop op)
 {
 	for (uint32_t count = 1; count <= SOURCES; count++)
-		for (size_t n = 0; n <= 40; n++)
-			agree_in_steps(dtype, op, count, n);
-	agree_in_steps(dtype, op, 3, 8192);
-	agree_in_steps(dtype, op, 5, 2047);
+		for (size_t i = 0; i < SIZES && sizes[i] <= 33; i++)
+			agree_in_steps(dtype, op, count, sizes[i]);
+	agree_in_steps(dtype, op, 3, block_of(dtype));
+	agree_in_steps(dtype, op, 5, block_of(dtype) - 1);
 }
 
 Test(coll_kernel, what_is_done_in_steps_is_what_is_done_at_once)

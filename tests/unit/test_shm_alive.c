@@ -306,3 +306,62 @@ FORKED_TEST(shm_alive, a_link_that_is_accepted_is_of_one_opening)
 		EXPECT_EQ(status, 0);
 	}
 }
+
+/* --- words of earlier lives ------------------------------------------------------------- */
+
+static uint64_t
+await_word(_Atomic uint64_t *at)
+{
+	uint64_t word;
+
+	while ((word = atomic_load(at)) == 0)
+		sched_yield();
+	return word;
+}
+
+/* The ring was made anew in the place where the other life had one. */
+static void
+refuse(_Atomic uint64_t *at, uint64_t word)
+{
+	atomic_store(at, word);
+	atomic_fetch_add(&rig.shm->mine->arrivals, 1);
+	while (atomic_load(at) != 0 && notes->delivered[0] == 0)
+		shm_poll(rig.shm);
+	EXPECT_EQ(notes->delivered[0], 0);
+	EXPECT_EQ(rig.shm->carrier->count, 0);
+}
+
+static void
+accept_the_third(uint32_t rank)
+{
+	_Atomic uint64_t *at;
+	uint64_t word;
+
+	rig_open(rank, 1);
+	at = segment_dir(&rig_map, rank, 1);
+	word = await_word(at);
+	refuse(at, word ^ 1);
+	refuse(at, word ^ 1 << 16);
+	atomic_store(at, word);
+	atomic_fetch_add(&rig.shm->mine->arrivals, 1);
+	while (atomic_load(&notes->delivered[rank]) == 0)
+		shm_poll(rig.shm);
+	EXPECT_EQ(notes->delivered[rank], 1);
+	EXPECT_EQ(atomic_load(at), word);
+	atomic_store(&notes->stop, 1);
+	rig_close();
+}
+
+FORKED_TEST(shm_alive, a_ring_is_refused_by_the_word_of_an_earlier_life)
+{
+	pid_t pid[2];
+	int status;
+
+	rig_make();
+	pid[0] = rig_rank(0, accept_the_third);
+	pid[1] = rig_rank(1, send_one);
+	for (int i = 0; i < 2; i++) {
+		NEED(waitpid(pid[i], &status, 0) == pid[i]);
+		EXPECT_EQ(status, 0);
+	}
+}

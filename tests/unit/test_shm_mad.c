@@ -11,20 +11,22 @@
 #define SURVIVOR 0
 #define HONEST   1
 #define MAD      2
-#define PATIENCE (60 * NS_PER_S)
-#define LYING_US 100000
+/* What hangs is ended, with a word of what was waited for, before the alarm does that. */
+#define PATIENCE ((FORKED_PATIENCE_S - 10) * NS_PER_S)
 
 #define NONSENSE "it wrote what is no record"
 
 static struct {
 	void (*lie)(struct xr_link *link);
-	const char *why; /* NULL: whatever becomes of it */
+	const char *why; /* NULL: whatever becomes of it, in so many turns */
+	uint32_t turns;
 	bool windows;
 } plan;
 
 /* --- lies ----------------------------------------------------------------- */
 
 static uint64_t mad_at; /* memory of who lies */
+static uint32_t heard;  /* messages of its slot before its process began */
 
 static struct ring_out *
 ring_of(struct xr_link *link)
@@ -327,6 +329,36 @@ lie_of_windows_that_are_empty(struct xr_link *link)
 	}
 }
 
+/* The survivor turns to others, with nothing from us left to read. */
+static void
+be_passed(void)
+{
+	uint32_t from = atomic_load(&notes->from[HONEST]);
+
+	while (atomic_load(&notes->from[HONEST]) - from < 4)
+		continue;
+}
+
+/* When all are full their writer waits, and looks at nothing else of ours. */
+static void
+lie_of_windows_while_their_writer_waits(struct xr_link *link)
+{
+	const struct fetch *f = &link->fetch;
+	struct window *w;
+
+	while (!f->active || f->len - f->done <= 2 * sizeof(w->data))
+		shm_poll(rig.shm);
+	while (atomic_load(&link->in.head->window) == 0)
+		continue;
+	w = (void *)(rig_map.base + atomic_load(&link->in.head->window));
+	while (atomic_load(&w->fed) - atomic_load(&w->taken) < WINDOW_COUNT)
+		continue;
+	while (atomic_load(&notes->from[MAD]) - heard != rig.sent)
+		continue;
+	be_passed();
+	atomic_store(&w->taken, 77777);
+}
+
 static void
 lie_of_windows_that_are_full(struct xr_link *link)
 {
@@ -343,6 +375,24 @@ lie_of_windows_that_are_full(struct xr_link *link)
 		shm_poll(rig.shm);
 		atomic_store(&w->fed, 77777);
 	}
+}
+
+/* Nor does a reader that waits for the next one. */
+static void
+lie_of_windows_that_were_not_filled(struct xr_link *link)
+{
+	struct out *out;
+
+	do {
+		rig_send(&rig.peer[SURVIVOR], RIG_A_BULK);
+		shm_poll(rig.shm);
+		out = atomic_load(&link->out);
+	} while (out->window == NULL || out->loans.feeding == 0 ||
+		atomic_load(&out->window->taken) == 0);
+	while (atomic_load(&out->window->taken) != out->feed.at)
+		continue;
+	be_passed();
+	atomic_store(&out->window->fed, 0);
 }
 
 static void
@@ -390,7 +440,9 @@ static const struct {
 	{ lie_of_having_read, NONSENSE, false },
 	{ lie_of_not_having_read, NONSENSE, false },
 	{ lie_of_windows_that_are_empty, NONSENSE, true },
+	{ lie_of_windows_while_their_writer_waits, NONSENSE, true },
 	{ lie_of_windows_that_are_full, NONSENSE, true },
+	{ lie_of_windows_that_were_not_filled, NONSENSE, true },
 	{ lie_of_a_second_ring, NONSENSE, false },
 };
 
@@ -404,6 +456,7 @@ mad(uint32_t rank)
 	struct rig_peer *p;
 	void *own;
 
+	heard = atomic_load(&notes->from[rank]);
 	cma_forbid(plan.windows);
 	rig_open(rank, atomic_load(&notes->go));
 	mad_at = (uint64_t)((char *)shm_alloc(rig.shm, 4096, &own) -
@@ -414,6 +467,10 @@ mad(uint32_t rank)
 		p->link->in.head == NULL) {
 		rig_send(p, RIG_SHORT);
 		shm_poll(rig.shm);
+		if (!p->lost)
+			continue;
+		forked_note(__LINE__, "lost the survivor: %s", notes->why[MAD]);
+		_exit(1);
 	}
 	atomic_store(&notes->ready[rank], atomic_load(&notes->go));
 	plan.lie(p->link);
@@ -499,20 +556,55 @@ survivor(uint32_t rank)
 
 /* --- the supervisor ------------------------------------------------------- */
 
-static bool
-await_more(const _Atomic uint32_t *word, uint32_t than)
-{
-	int64_t end = clock_now() + PATIENCE;
+static int64_t deadline;
+static pid_t one, other; /* who survives, and who is honest */
 
-	while (atomic_load(word) <= than && clock_now() < end)
-		usleep(100);
-	return atomic_load(word) > than;
+static void
+begin(void)
+{
+	deadline = clock_now() + PATIENCE;
+	rig_make();
+	one = rig_rank(SURVIVOR, survivor);
+	other = rig_rank(HONEST, honest);
 }
+
+/* All ranks end when they are told to. One that ended before ends the test, too, and so
+ * does a rank that hangs: others would be waited for in vain. */
+static void
+check_ranks(void)
+{
+	siginfo_t info = { 0 };
+
+	if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+		info.si_pid != 0) {
+		forked_note(__LINE__, "a rank ended too early: %s %d",
+			info.si_code == CLD_EXITED ? "status" : "signal",
+			info.si_status);
+		_exit(1);
+	}
+	if (clock_now() > deadline) {
+		forked_note(__LINE__, "a rank hangs");
+		_exit(1);
+	}
+}
+
+static void
+await_more(const _Atomic uint32_t *word, uint32_t than, int line)
+{
+	while (atomic_load(word) <= than) {
+		if (clock_now() > deadline)
+			forked_note(line, "waits for more than %u", than);
+		check_ranks();
+		usleep(100);
+	}
+}
+
+#define AWAIT_MORE(word, than) await_more(word, than, __LINE__)
 
 static void
 expect_lost(uint32_t lost)
 {
-	EXPECT(await_more(&notes->lost[SURVIVOR], lost));
+	AWAIT_MORE(&notes->lost[SURVIVOR], lost);
 	EXPECT_EQ(atomic_load(&notes->lost[SURVIVOR]), lost + 1);
 	EXPECT_STR(notes->why[SURVIVOR], plan.why);
 }
@@ -527,50 +619,56 @@ play(uint32_t round)
 
 	atomic_store(&notes->stop, 0);
 	atomic_store(&notes->delivered[MAD], 0);
+	atomic_store(&notes->turns, 0);
 	atomic_store(&notes->go, round);
 	pid = rig_rank(MAD, mad);
-	EXPECT(await_more(&notes->ready[MAD], round - 1));
+	AWAIT_MORE(&notes->ready[MAD], round - 1);
 	if (plan.why != NULL)
 		expect_lost(lost);
 	else
-		usleep(LYING_US);
+		AWAIT_MORE(&notes->turns, plan.turns);
 	/* Others go on. */
-	EXPECT(await_more(&notes->from[HONEST], from + 10));
+	AWAIT_MORE(&notes->from[HONEST], from + 10);
 	atomic_store(&notes->stop, 1);
 	atomic_store(&notes->idle[MAD], round);
 	NEED(waitpid(pid, &status, 0) == pid);
 	EXPECT(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-	EXPECT(await_more(&notes->idle[SURVIVOR], round - 1));
+	AWAIT_MORE(&notes->idle[SURVIVOR], round - 1);
 	rig_bury(MAD);
 }
 
 static void
-end_well(pid_t pid)
+end_well(void)
 {
+	const pid_t pid[] = { other, one };
 	int status;
 
-	NEED(waitpid(pid, &status, 0) == pid);
-	EXPECT_EQ(status, 0);
+	atomic_store(&notes->go, UINT32_MAX);
+	for (size_t i = 0; i < 2; i++) {
+		NEED(waitpid(pid[i], &status, 0) == pid[i]);
+		EXPECT_EQ(status, 0);
+	}
 }
 
 /* A sanitizer ends a process that asks for more memory than there is. */
 static bool
 is_too_much(size_t i)
 {
-	return lies[i].lie == lie_of_more_than_there_is_memory &&
-		getenv("SANITIZED") != NULL;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+	return lies[i].lie == lie_of_more_than_there_is_memory;
+#else
+	(void)i;
+	return false;
+#endif
 }
 
 static void
 play_all(bool windows)
 {
 	uint32_t round = 0;
-	pid_t one, other;
 
-	rig_make();
 	plan.windows = windows;
-	one = rig_rank(SURVIVOR, survivor);
-	other = rig_rank(HONEST, honest);
+	begin();
 	for (size_t i = 0; i < LIES; i++) {
 		unsigned before = forked_wrong;
 
@@ -583,9 +681,7 @@ play_all(bool windows)
 			forked_note(__LINE__, "lie %zu", i);
 	}
 	EXPECT_EQ(atomic_load(&notes->wrong[SURVIVOR]), 0);
-	atomic_store(&notes->go, UINT32_MAX);
-	end_well(other);
-	end_well(one);
+	end_well();
 }
 
 FORKED_TEST(shm_mad, who_lies_is_lost_for_a_reason_and_nobody_else)
@@ -599,6 +695,19 @@ FORKED_TEST(shm_mad, so_is_who_lies_about_windows)
 }
 
 /* --- anything ------------------------------------------------------------- */
+
+/* Each with another seed; ROUNDS in the environment: so many. */
+static void
+play_rounds(uint32_t rounds)
+{
+	const char *text = getenv("ROUNDS");
+
+	if (text != NULL)
+		rounds = (uint32_t)strtoul(text, NULL, 10);
+	begin();
+	for (uint32_t round = 1; round <= rounds; round++)
+		play(round);
+}
 
 static uint64_t
 any(unsigned *seed)
@@ -639,22 +748,16 @@ scribble(struct xr_link *link)
 		atomic_fetch_add(&link->in.head->done, 1);
 		atomic_fetch_add(&link->in.head->asks, 1);
 		shm_ring_slot(rig.shm, SURVIVOR);
+		atomic_fetch_add(&notes->turns, 1);
 	}
 }
 
 FORKED_TEST(shm_mad, whatever_one_writes_others_go_on)
 {
-	pid_t one, other;
-
-	rig_make();
 	plan.lie = scribble;
-	one = rig_rank(SURVIVOR, survivor);
-	other = rig_rank(HONEST, honest);
-	for (uint32_t round = 1; round <= 30; round++)
-		play(round);
-	atomic_store(&notes->go, UINT32_MAX);
-	end_well(other);
-	end_well(one);
+	plan.turns = 3000;
+	play_rounds(30);
+	end_well();
 }
 
 /* Any word in the directory, and any head behind it. */
@@ -683,22 +786,16 @@ scribble_directory(struct xr_link *link)
 					link->plane >> 8));
 		atomic_fetch_add(&link->peer->arrivals, 1);
 		shm_ring_slot(rig.shm, SURVIVOR);
+		atomic_fetch_add(&notes->turns, 1);
 		usleep(50);
 	}
 }
 
 FORKED_TEST(shm_mad, no_word_of_the_directory_leads_out_of_the_arena)
 {
-	pid_t one, other;
-
-	rig_make();
 	plan.lie = scribble_directory;
-	one = rig_rank(SURVIVOR, survivor);
-	other = rig_rank(HONEST, honest);
-	for (uint32_t round = 1; round <= 10; round++)
-		play(round);
+	plan.turns = 100;
+	play_rounds(20);
 	EXPECT_EQ(atomic_load(&notes->wrong[SURVIVOR]), 0);
-	atomic_store(&notes->go, UINT32_MAX);
-	end_well(other);
-	end_well(one);
+	end_well();
 }

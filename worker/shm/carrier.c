@@ -84,7 +84,8 @@ take_fresh(struct carrier *c)
 
 /* --- rings that came ------------------------------------------------------ */
 
-/* What its writer says of a ring, copied and checked. */
+/* Copies and checks the head of a ring. The word of an earlier life may lead to it, too:
+ * such a ring was freed, and this one was made in its place since the word was read. */
 static bool
 read_head(const struct carrier *c, uint32_t writer, uint64_t word,
 	struct ring_head *copy)
@@ -108,7 +109,10 @@ read_head(const struct carrier *c, uint32_t writer, uint64_t word,
 		ring_bytes(copy->lines) <= map->plan.size - at &&
 		segment_owns(map, writer, copy->writer_plane >> 8, at,
 			ring_bytes(copy->lines)) &&
-		copy->writer == writer && copy->reader == c->shm->slot;
+		copy->writer == writer && copy->reader == c->shm->slot &&
+		word ==
+		segment_ring_word(at, copy->writer_plane >> 8,
+			copy->reader_plane >> 8);
 }
 
 static bool

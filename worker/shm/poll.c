@@ -529,6 +529,7 @@ link_poll(struct xr_link *link, uint32_t budget)
 	return count + told + 1;
 }
 
+/* A count of windows that cannot be is news, too: the link is lost. */
 static bool
 has_news(const struct out *out)
 {
@@ -544,7 +545,7 @@ has_news(const struct out *out)
 			out->feed.at -
 					atomic_load_explicit(&out->window
 								     ->taken,
-						memory_order_relaxed) <
+						memory_order_relaxed) !=
 				WINDOW_COUNT);
 }
 
@@ -557,7 +558,7 @@ can_fetch(const struct xr_link *link)
 		return atomic_load_explicit(&link->in.head->window,
 			       memory_order_relaxed) != 0;
 	return atomic_load_explicit(&link->take.window->fed,
-		       memory_order_relaxed) > link->take.at;
+		       memory_order_relaxed) != link->take.at;
 }
 
 bool
