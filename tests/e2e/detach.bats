@@ -210,6 +210,7 @@ exit_of()
 	child=$(pgrep -P "$caller")
 	wait_for 10 grep -q '^State:.*stopped' "/proc/$child/status"
 	kill -KILL "$caller"
+	wait_for 10 grep -q '^State:.*zombie' "/proc/$caller/status"
 	kill -CONT "$child"
 	wait_for 10 gone "$child"
 	kill -KILL "$pid"
