@@ -26,9 +26,13 @@ wait_event(struct xr_call *call, struct xr_value *args, void *ctx)
 	return xr_wait_any(&pool_event, 1, XR_TIMEOUT_NEVER, NULL, NULL);
 }
 
-/* The hook that takes results, and its first status that is not XR_E_TIMEOUT. */
+/* The hook that takes results, and its first status that is not XR_E_TIMEOUT. Where the
+ * pool's own thread only looks, with a timeout of 0, it leaves a result to the thread that
+ * awaits one with the timeout that is tested. It may not wait itself: it does nothing else
+ * meanwhile. */
 static _Atomic int64_t hook_timeout;
 static _Atomic enum xr_status hook_status;
+static _Atomic bool hook_is_awaited;
 
 static enum xr_status
 hook_get(struct xr_pool *pool, int64_t timeout, struct xr_pool_item **item,
@@ -37,6 +41,10 @@ hook_get(struct xr_pool *pool, int64_t timeout, struct xr_pool_item **item,
 	enum xr_status status, late = XR_E_TIMEOUT;
 
 	(void)ctx;
+	if (timeout == 0)
+		return hook_is_awaited ?
+			XR_E_TIMEOUT :
+			xr_pool_outqueue_get(pool, 0, item, error);
 	status = xr_pool_outqueue_get(pool,
 		hook_timeout != 0 ? hook_timeout : timeout, item, error);
 	if (status != XR_E_TIMEOUT)
@@ -282,6 +290,7 @@ pool_outqueue_get(enum state state, int64_t timeout)
 
 	hook_timeout = timeout;
 	hook_status = XR_E_TIMEOUT;
+	hook_is_awaited = state != ABSENT;
 	pool = one_worker(0, &status);
 	cr_assert_eq(xr_pool_apply_async(pool, &pool_task, &future, &err),
 		XR_OK);
@@ -292,6 +301,7 @@ pool_outqueue_get(enum state state, int64_t timeout)
 		hook_status = xr_pool_outqueue_get(pool, timeout, &item, &err);
 	} else {
 		xr_future_wait(future, XR_SECONDS(20), NULL, NULL);
+		hook_is_awaited = false;
 	}
 	status = hook_status;
 	hook_timeout = 0;
