@@ -228,6 +228,9 @@ repeated()
 	lines_are 'no stack'
 	burst leak
 	assert_eq "$(tail -n 1 out)" 'no leak'
+	# If the main thread prints nothing before, each thread in turn gets the signal stack.
+	job "$PROG/burst" 0 leak
+	assert_eq "$(tail -n 1 out)" 'no leak'
 }
 
 @test "output without the lock of stdout is complete" {

@@ -219,6 +219,11 @@ folder()
 	gone=$(sed -nE 's/^xrun: ([0-9]+) bytes were rotated away$/\1/p' <<<"$stderr")
 	assert_eq "$(wc -l <<<"$stderr")" 1
 	cmp <(tail -c "+$((gone + 1))" copy.1.out) <(printf '%s\n' "$output")
+	# One line has the sum of the bytes of both ranks.
+	listed --no-prefix -r 0-1
+	gone=$(sed -nE 's/^xrun: ([0-9]+) bytes were rotated away$/\1/p' <<<"$stderr")
+	assert_eq "$(wc -l <<<"$stderr")" 1
+	assert_eq "$((gone + $(wc -c <<<"$output")))" "$(cat copy.[01].out | wc -c)"
 	listed --tail 10
 	assert_eq "$stderr" ''
 }
