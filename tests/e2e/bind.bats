@@ -51,7 +51,7 @@ where()
 }
 
 @test "--bind LIST: equal shares in its order, then one each, round robin" {
-	local a b
+	local a b both
 
 	need_cpus 2
 	a=${cpus[0]} b=${cpus[1]}
@@ -59,6 +59,9 @@ where()
 	assert_eq "$(where --bind "$a,$b" -n 3)" "$a:1;$b:1;$a:1;"
 	assert_eq "$(where --bind "$a" -n 2)" "$a:1;$a:1;"
 	assert_eq "$(XRUN_BIND=$b where -n 1)" "$b:-;"
+	both=$a,$b
+	[ "$b" -ne $((a + 1)) ] || both=$a-$b
+	assert_eq "$(where --bind "$b,$a" -n 1)" "$both:-;"
 }
 
 @test "--bind core: a core a rank; other programs are left alone by auto" {

@@ -531,10 +531,13 @@ Test(state, doubled_braces_are_part_of_a_name)
 
 Test(state, a_log_dir_has_no_link_to_the_latest)
 {
+	cr_assert_eq(mkdir("state", 0700), 0);
+	cr_assert_eq(mkdir("state/xrun", 0700), 0);
 	begin("logs");
 	state_latest(&st);
 	cr_expect_eq(folder_entries("logs"), 2, "lock and 0");
-	cr_expect_eq(folder_entries(folder), 1);
+	cr_expect_eq(folder_entries(folder), 2);
+	cr_expect_eq(folder_entries("state/xrun"), 0);
 	let_go();
 }
 
