@@ -391,15 +391,23 @@ handed(void)
 
 /* --- threads --------------------------------------------------------------------------------- */
 
+#define THREADS 3
+
+struct putter {
+	struct xr_queue *q;
+	uint32_t writer;
+};
+
 static void *
 put_some(void *arg)
 {
+	const struct putter *p = arg;
 	const uint32_t count = rig_many(20000);
 
 	for (uint32_t i = 0; i < count; i++) {
-		struct rig_item item = { 0, i };
+		struct rig_item item = { p->writer, i };
 
-		EXPECT(xr_queue_put_bytes(arg, &item, sizeof(item),
+		EXPECT(xr_queue_put_bytes(p->q, &item, sizeof(item),
 			       XR_TIMEOUT_NEVER, &rig_err) == XR_OK);
 	}
 	return NULL;
@@ -408,6 +416,8 @@ put_some(void *arg)
 static void *
 get_all(void *arg)
 {
+	const uint32_t most = rig_many(20000);
+	uint32_t next[THREADS] = { 0 };
 	struct xr_error err = { 0 };
 	size_t count = 0;
 
@@ -420,7 +430,13 @@ get_all(void *arg)
 
 		if (status == XR_E_CLOSED)
 			break;
-		EXPECT(status == XR_OK);
+		EXPECT(status == XR_OK && buf.len == sizeof(item));
+		EXPECT(item.writer < THREADS && item.seq < most);
+		/* A reader gets the items of each writer in order. */
+		EXPECT(item.seq >= next[item.writer]);
+		next[item.writer] = item.seq + 1;
+		EXPECT(atomic_fetch_add(&rig_board->seen[item.writer][item.seq],
+			       1) == 0);
 		count++;
 	}
 	atomic_fetch_add(&rig_board->got, count);
@@ -431,18 +447,21 @@ static void
 threads(void)
 {
 	struct xr_queue *q = QUEUE(.items = 32);
-	pthread_t put[3], get[3];
+	pthread_t put[THREADS], get[THREADS];
+	struct putter putter[THREADS];
 
-	for (int i = 0; i < 3; i++) {
+	for (uint32_t i = 0; i < THREADS; i++) {
+		putter[i] = (struct putter){ q, i };
 		EXPECT(pthread_create(&get[i], NULL, get_all, q) == 0);
-		EXPECT(pthread_create(&put[i], NULL, put_some, q) == 0);
+		EXPECT(pthread_create(&put[i], NULL, put_some, &putter[i]) ==
+			0);
 	}
-	for (int i = 0; i < 3; i++)
+	for (uint32_t i = 0; i < THREADS; i++)
 		pthread_join(put[i], NULL);
 	xr_queue_close(q);
-	for (int i = 0; i < 3; i++)
+	for (uint32_t i = 0; i < THREADS; i++)
 		pthread_join(get[i], NULL);
-	EXPECT(atomic_load(&rig_board->got) == 3 * rig_many(20000));
+	EXPECT(atomic_load(&rig_board->got) == THREADS * rig_many(20000));
 	xr_queue_free(q);
 }
 

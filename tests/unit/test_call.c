@@ -134,16 +134,20 @@ descend(struct xr_call *call, struct xr_value *args, void *ctx)
 		xr_reply_fail(call, status, err.text);
 }
 
-static enum xr_status short_waited;
+/* Results of a call and of a wait for a future inside a short function. */
+static enum xr_status short_waited, short_waited_future;
 
 static enum xr_status
 wait_though_short(struct xr_call *call, struct xr_value *args, void *ctx)
 {
+	struct xr_future *never = xr_future_new(NULL);
 	struct xr_value *value = NULL;
 
 	(void)args;
 	(void)ctx;
 	short_waited = ask("add", INTS(1, 1), &value, NULL);
+	short_waited_future = xr_future_wait(never, XR_SECONDS(10), NULL, NULL);
+	xr_future_unref(never);
 	return xr_reply(call, xr_value_new_nil());
 }
 
@@ -772,6 +776,7 @@ Test(call, a_short_function_that_would_wait_is_refused)
 	begin_with(1);
 	cr_expect_eq(ask("short.waits", NULL, NULL, NULL), XR_OK);
 	cr_expect_eq(short_waited, XR_E_STATE);
+	cr_expect_eq(short_waited_future, XR_E_STATE);
 	leave();
 }
 

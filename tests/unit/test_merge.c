@@ -191,7 +191,9 @@ Test(merge, the_last_lines_end_at_a_time_and_begin_at_one)
 		reader[i].over = false;
 	cr_expect_not(tail(1, INT64_MIN));
 	read_merged(true);
+	cr_assert_gt(got.len, 0);
 	cr_expect_eq(strncmp(to - got.len, got.data, got.len), 0);
+	cr_expect_eq(memchr(got.data, '\n', got.len), got.data + got.len - 1);
 }
 
 static bool
