@@ -1,6 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 # calls.bats - calls between ranks, by the acceptance checks.
+#
+# Takes long, so it begins early.
 
 load helper
 

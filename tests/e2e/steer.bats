@@ -1,6 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 # steer.bats - the control socket, and the verbs that speak through it.
+#
+# Takes long, so it begins early.
 
 load helper
 

@@ -1,6 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 # strangers.bats - stores and groups outside xrun, and clients that are not theirs.
+#
+# Takes long, so it begins early.
 
 load helper
 
