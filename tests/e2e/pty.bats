@@ -165,13 +165,12 @@ no_xrun()
 @test "rel-37 --pty: stopped and continued, the terminal is the shell's meanwhile" {
 	need ps
 	cat >stop_us <<-'END'
-		trap 'echo interrupted' INT
+		trap 'echo interrupted; exit 6' INT # before it waits, too
 		kill -TSTP "$(ps -o ppid= -p "$PPID" | tr -d ' ')"
 		read -r x
 		echo "got $x"
 		sleep 50 &
 		wait
-		exit 6
 	END
 	PS1='B# ' at_terminal -w 'B# ' -s "'$XRUN' -q --pty -n 1 sh stop_us\\n" \
 		-w Stopped -w 'B# ' \
