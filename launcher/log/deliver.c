@@ -226,7 +226,7 @@ put_bytes(struct sink *s, struct feed *f, struct span data, bool idle)
 		end_of(f, data, idle));
 }
 
-/* When @f has its next turn: is there more, an unfinished line, or the end? */
+/* Chooses when @f has its next turn. */
 static void
 schedule(struct sink *s, struct feed *f, struct span data, size_t used)
 {
@@ -455,14 +455,12 @@ deliver_ready(struct sink *s)
 	}
 }
 
-/* When the first unfinished line is to be given up. 0: when the mover has told
- * what came until then, which is an event. */
+/* The same time. 0: it is over, but the mover has yet to tell what came until then, which
+ * is an event. */
 static int64_t
-line_due(struct sink *s, const struct feed *f)
+due_once_known(struct sink *s, int64_t due)
 {
-	int64_t due = f->due;
-
-	if (s->known >= due || clock_now() < due)
+	if (due == 0 || s->known >= due || clock_now() < due)
 		return due;
 	__atomic_store_n(&s->asks, true, __ATOMIC_SEQ_CST);
 	return known(s) >= due ? due : 0;
@@ -473,10 +471,12 @@ static int64_t
 next_deadline(struct sink *s)
 {
 	const struct feed *f = TAILQ_FIRST(&s->waiting);
-	int64_t due = f != NULL ? line_due(s, f) : 0, view = 0;
+	int64_t due = f != NULL ? due_once_known(s, f->due) : 0, view = 0;
 
 	if (s->lines.view != NULL && s->lines.holder == NULL)
 		view = view_due(s->lines.view);
+	if (view != 0 && view_holds(s->lines.view))
+		view = due_once_known(s, view);
 	return due == 0 || (view != 0 && view < due) ? view : due;
 }
 

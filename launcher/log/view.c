@@ -85,8 +85,8 @@ view_free(struct view *v)
 	free(v);
 }
 
-static bool
-holds(const struct view *v)
+bool
+view_holds(const struct view *v)
 {
 	return v->config.collapse &&
 		(!v->config.tty || (v->config.stored && !v->config.screen));
@@ -351,7 +351,7 @@ make_room(struct view *v)
 {
 	if (v->burst.count < BURST_LINES)
 		return;
-	if (holds(v))
+	if (view_holds(v))
 		release(v, true);
 	else
 		lines_out(v);
@@ -424,7 +424,7 @@ view_line(struct view *v, struct line_stream *st, struct span text,
 	if (!kept)
 		return;
 	whole = (struct span){ buf_text(&v->text), v->text.len };
-	if (v->config.collapse && (v->moves || holds(v)) &&
+	if (v->config.collapse && (v->moves || view_holds(v)) &&
 		burst_join(&v->burst, st->number, whole, v->came))
 		return;
 	make_room(v);
@@ -529,7 +529,7 @@ live_out(struct view *v)
 void
 view_break(struct view *v)
 {
-	if (holds(v))
+	if (view_holds(v))
 		release(v, true);
 	else
 		lines_out(v);
@@ -543,7 +543,7 @@ view_paint(struct view *v)
 {
 	bool fresh = false;
 
-	if (holds(v))
+	if (view_holds(v))
 		release(v, false);
 	else
 		fresh = lines_out(v);
@@ -557,10 +557,11 @@ view_due(const struct view *v)
 {
 	const struct burst *b = &v->burst;
 
-	if (holds(v))
-		return b->count == 0 ?
-			0 :
-			v->now + b->line[b->head].ns + BURST_NS - v->known;
+	if (view_holds(v) && b->count > 0)
+		return b->line[b->head].ns + BURST_NS +
+			(v->config.stored ? v->now - v->known : 0);
+	if (view_holds(v))
+		return 0;
 	return v->moves && v->changed ? v->painted_ns + VIEW_LIVE_NS : 0;
 }
 

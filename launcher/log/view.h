@@ -49,7 +49,8 @@ struct view_config {
 struct view *view_new(const struct view_config *config);
 void view_free(struct view *view);
 
-/* view_begin() - a turn begins at @now: how large is the screen, is it ours? */
+/* view_begin() - a turn begins at @now. Looks at the size of the screen, and whether xrun is
+ * in the foreground of its terminal. */
 void view_begin(struct view *view, int64_t now);
 
 /* view_came() - the lines that follow came at @ns, by the clock of view_begin(), or of the
@@ -65,7 +66,7 @@ void view_known(struct view *view, int64_t ns);
  * stands is left as it is. Before view_begin(). */
 void view_lost(struct view *view);
 
-/* view_moves() - is it a screen, in this turn? */
+/* view_moves() - returns true if it is a screen in this turn. */
 bool view_moves(const struct view *view);
 
 /* view_line() - a line of @stream, without newline and carriage returns; it
@@ -77,7 +78,7 @@ void view_line(struct view *view, struct line_stream *stream, struct span text,
 void view_live(struct view *view, struct line_stream *stream, struct span text,
 	int64_t wall);
 
-/* view_sample() - elsewhere: is it time for a line of progress? */
+/* view_sample() - returns true if it is time for a line of progress where it is no screen. */
 bool view_sample(struct view *view, struct line_stream *stream);
 
 /* view_break() - all lines go out and change no more, no live line stands: the
@@ -87,7 +88,11 @@ void view_break(struct view *view);
 /* view_paint() - the turn ends: what is new goes out. */
 void view_paint(struct view *view);
 
-/* view_due() - when it has to be painted without anything new; 0: never. */
+/* view_holds() - returns true if lines wait for others that are equal (see above). */
+bool view_holds(const struct view *view);
+
+/* view_due() - when it has to be painted without anything new; 0: never. A line that waits
+ * goes out once view_known() tells that time. */
 int64_t view_due(const struct view *view);
 
 /* view_end() - all goes out as it is. */

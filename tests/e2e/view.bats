@@ -221,6 +221,14 @@ moves()
 	assert_has "$("$VT" <raw)" '^0│ hello$'
 }
 
+@test "--collapse on: in a pipe a line is shown while its ranks still run" {
+	mkfifo lines
+	spawn job sh -c '"$0" --collapse on -n 2 sh -c "echo all; exec sleep 60" >lines' "$XRUN"
+	await_line lines ' all$' 10
+	"$XRUN" stop
+	wait "$pid" || true
+}
+
 @test "--collapse off: each line of each rank" {
 	screen -q --collapse off -n 8 echo all
 	assert_eq "$(grep -c '│ all$' <<<"$output")" 8

@@ -591,7 +591,7 @@ Test(view, lines_that_came_together_are_one_however_late_they_are_put)
 		say(rank, "a\n");
 		view_known(sink.view, came + BURST_NS - 1);
 		expect("");
-		cr_expect_eq(view_due(sink.view), now + 1);
+		cr_expect_eq(view_due(sink.view), came + BURST_NS);
 	}
 	view_known(sink.view, came + BURST_NS);
 	expect("0-3:a\n");
