@@ -138,7 +138,7 @@ do_step(struct run *r, const uint8_t *at, size_t left)
 	return took;
 }
 
-/* Whose line is it? Without the filter each begins with \1 and a digit. */
+/* Returns the reader of the line. Without the filter each begins with \1 and a digit. */
 static struct side *
 reader_of(struct run *r, const char **line, const char *nl)
 {
@@ -192,7 +192,7 @@ check_streams(struct run *r)
 }
 
 /* A byte from 80 to 9f is a control character of its own, but in a letter of
- * UTF-8, be it cut. Is this one, behind the @before bytes before it, in one? */
+ * UTF-8, be it cut. Returns true if this one, behind the @before bytes before it, is in one. */
 static bool
 in_letter(const char *p, size_t before)
 {
@@ -217,7 +217,7 @@ in_letter(const char *p, size_t before)
 	}
 }
 
-/* The 80 of "…", which xrun puts itself? */
+/* Returns true at the byte 80 of "…", which xrun puts itself. */
 static bool
 is_mark(const char *p, size_t before)
 {

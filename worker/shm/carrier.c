@@ -158,7 +158,7 @@ begin_accept(struct carrier *c, struct xr_link *link)
 	return link->accepting;
 }
 
-/* @ctx: who the host says it is; NULL: nobody. Is the link somebody's? */
+/* @ctx: who the host says it is; NULL: nobody. Returns true if the link has an owner. */
 static bool
 end_accept(struct carrier *c, struct xr_link *link, void *ctx)
 {
