@@ -86,6 +86,7 @@ class Build:
         self.make(["build.ninja"])  # as the copy of the tree has them now
         return [os.path.relpath(t["filename"][0], self.path)
                 for t in self.introspect("--targets")
-                if t["type"] in ("executable", "shared library", "custom")
+                if t["type"] in ("executable", "shared library", "shared module",
+                                  "custom")
                 and not re.search(r"/tests/(unit|fuzz|thread|bench)/|/man/|/share/",
                                   t["filename"][0])]
