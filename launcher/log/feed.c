@@ -289,16 +289,17 @@ feed_peek(struct feed *f, int dir, char *scratch, struct span *out)
 	return peek_file(f, dir, scratch, out);
 }
 
-void
+bool
 feed_drop(struct feed *f)
 {
 	int waiting = 0;
 
-	if (f->pipe < 0 || f->dropped)
-		return;
+	if (f->pipe < 0 || f->dropped || !fd_has_writer(f->pipe))
+		return false;
 	ioctl(f->pipe, FIONREAD, &waiting);
 	f->dropped = true;
 	f->left = (uint32_t)waiting;
+	return true;
 }
 
 /* Twice as coarse: a line is never told to have come too soon. */

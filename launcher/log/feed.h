@@ -86,8 +86,9 @@ bool feed_peek(struct feed *f, int dir, char *scratch, struct span *out);
 /* feed_left() - bytes behind @at that can be read or are unstored. */
 uint64_t feed_left(const struct feed *f);
 
-/* feed_drop() - what the pipe holds now is all that will be read of it. */
-void feed_drop(struct feed *f);
+/* feed_drop() - what the pipe holds now is all that will be read of it. Returns true if a
+ * process has it open, once a pipe. If not, the pipe is read to its end. */
+bool feed_drop(struct feed *f);
 
 /* feed_mark() - the bytes up to @end are there since @wall; shared. */
 void feed_mark(struct feed *f, uint64_t end, int64_t wall);

@@ -26,6 +26,12 @@ source_of(const struct raw_slot *slot)
 }
 
 bool
+move_has_writer(const struct mover *m, uint32_t stream)
+{
+	return fd_has_writer(source_of(&m->config.share->slot[stream]));
+}
+
+bool
 move_listen(struct mover *m, uint32_t stream)
 {
 	struct epoll_event e = { .events = EPOLLIN, .data.u64 = stream };
@@ -395,8 +401,8 @@ silent_end(struct mover *m, uint32_t stream, uint32_t events)
 			raw_waiting(slot->pipe) == 0);
 }
 
-/* Its writers outlived their rank: what is there is taken, and no more. A full
- * disk is waited for all the same. */
+/* The stream is given up: what is there is taken, and no more. A full disk is
+ * waited for all the same. */
 static void
 serve_dropped(struct mover *m, uint32_t stream)
 {
@@ -489,5 +495,7 @@ move_drop(struct mover *m, uint32_t stream)
 		return;
 	}
 	m->stream[stream].dropped = true;
+	if (move_has_writer(m, stream))
+		tell(m, NOTE_LEFT_OPEN, stream, 0);
 	serve_dropped(m, stream);
 }

@@ -206,10 +206,27 @@ Test(feed, a_dropped_pipe_ends_when_it_is_empty)
 {
 	make_pipe();
 	say("rest");
-	feed_drop(&feed);
+	cr_expect(feed_drop(&feed));
+	cr_expect_not(feed_drop(&feed), "once");
 	cr_assert(peek());
 	expect("rest", 4);
 	cr_expect_not(feed.eof);
+	cr_assert(feed_took(&feed, data, 4));
+	cr_assert(peek());
+	cr_expect(feed.eof);
+	cr_expect_eq(data.len, 0);
+}
+
+Test(feed, a_dropped_pipe_without_a_writer_is_read_to_its_end)
+{
+	make_pipe();
+	say("rest");
+	fd_close(writer);
+	writer = -1;
+	cr_expect_not(feed_drop(&feed));
+	cr_expect_not(feed.dropped);
+	cr_assert(peek());
+	expect("rest", 4);
 	cr_assert(feed_took(&feed, data, 4));
 	cr_assert(peek());
 	cr_expect(feed.eof);
