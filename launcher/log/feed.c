@@ -292,11 +292,12 @@ feed_peek(struct feed *f, int dir, char *scratch, struct span *out)
 bool
 feed_drop(struct feed *f)
 {
-	int waiting = 0;
+	int waiting = FEED_TTY_MAX;
 
 	if (f->pipe < 0 || f->dropped || !fd_has_writer(f->pipe))
 		return false;
-	ioctl(f->pipe, FIONREAD, &waiting);
+	if (!isatty(f->pipe))
+		ioctl(f->pipe, FIONREAD, &waiting);
 	f->dropped = true;
 	f->left = (uint32_t)waiting;
 	return true;

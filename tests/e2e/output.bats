@@ -878,6 +878,17 @@ slowly()
 		"$(seq 100000 | head -c 60000 | cksum)"
 }
 
+# A terminal holds more bytes than FIONREAD counts.
+@test "rel-13 --pty --no-logs: what a rank wrote before a slow reader reads is kept" {
+	slowly --pty --no-logs sh -c 'seq 100000 | head -c 72000'
+	assert_eq "$(cat err)" ''
+	assert_eq "$(cksum <out)" "$(seq 100000 | head -c 72000 | cksum)"
+	rm never
+	slowly --pty --no-logs sh -c 'trap "" HUP; seq 100000 | head -c 70000; sleep 60 & exit 0'
+	assert_has "$(cat err)" '^xrun: 1 process outlived its rank and was ended: sleep '
+	assert_eq "$(cksum <out)" "$(seq 100000 | head -c 70000 | cksum)"
+}
+
 # Rank 0 holds the output for 3.5 s with a line that is longer than 32 KiB.
 @test "rel-13 --no-logs: of ranks that wait for the line of another, one left a process behind" {
 	mkfifo never
