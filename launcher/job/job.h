@@ -62,6 +62,7 @@ struct rank {
 	bool lost;        /* stop.c: could not be ended; given up */
 	bool foreign;     /* step.c: another user's: takes no signal of ours */
 	int64_t drain_ns; /* step.c: when its pipes are given up; 0 */
+	bool dropped;     /* step.c: they were given up */
 	bool left_open;   /* step.c: what it left behind held its output */
 	/* steer.c: what it told of itself */
 	bool ready;

@@ -352,7 +352,8 @@ drop_feeds(struct sink *s, const struct buf *drops)
 
 	for (size_t at = 0; at < drops->len; at += sizeof(stream)) {
 		memcpy(&stream, drops->data + at, sizeof(stream));
-		feed_drop(&s->feed[stream]);
+		if (feed_drop(&s->feed[stream]))
+			sink_note(s, NOTE_LEFT_OPEN, stream, 0);
 		if (s->feed[stream].dropped)
 			make_ready(s, &s->feed[stream]);
 	}

@@ -289,16 +289,18 @@ feed_peek(struct feed *f, int dir, char *scratch, struct span *out)
 	return peek_file(f, dir, scratch, out);
 }
 
-void
+bool
 feed_drop(struct feed *f)
 {
-	int waiting = 0;
+	int waiting = FEED_TTY_MAX;
 
-	if (f->pipe < 0 || f->dropped)
-		return;
-	ioctl(f->pipe, FIONREAD, &waiting);
+	if (f->pipe < 0 || f->dropped || !fd_has_writer(f->pipe))
+		return false;
+	if (!isatty(f->pipe))
+		ioctl(f->pipe, FIONREAD, &waiting);
 	f->dropped = true;
 	f->left = (uint32_t)waiting;
+	return true;
 }
 
 /* Twice as coarse: a line is never told to have come too soon. */

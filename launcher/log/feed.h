@@ -18,9 +18,10 @@
 #include "launcher/log/piece.h"
 #include "launcher/log/unstored.h"
 
-#define FEED_CHUNK (64 * 1024)
-#define FEED_TAIL  2048 /* of a pipe, kept for the account */
-#define FEED_MARKS 32
+#define FEED_CHUNK   (64 * 1024)
+#define FEED_TAIL    2048 /* of a pipe, kept for the account */
+#define FEED_MARKS   32
+#define FEED_TTY_MAX (128 * 1024) /* more than a terminal holds */
 
 /* When which bytes of a file arrived: those before @end, and behind the end of
  * the mark before, at @wall. A reader that is far behind finds coarser ones. */
@@ -61,7 +62,7 @@ struct feed {
 	struct line_stream line;
 
 	/* Pipes only. */
-	bool dropped; /* its end is after @left more bytes */
+	bool dropped; /* its end is after at most @left more bytes */
 	uint32_t left;
 	char *held; /* an unfinished line, at most LINE_HOLD bytes */
 	uint32_t held_len;
@@ -86,8 +87,10 @@ bool feed_peek(struct feed *f, int dir, char *scratch, struct span *out);
 /* feed_left() - bytes behind @at that can be read or are unstored. */
 uint64_t feed_left(const struct feed *f);
 
-/* feed_drop() - what the pipe holds now is all that will be read of it. */
-void feed_drop(struct feed *f);
+/* feed_drop() - nothing is read behind the bytes that the pipe holds now. Returns true if a
+ * process has it open, once a pipe. If not, the pipe is read to its end. FIONREAD counts
+ * only a part of what a terminal holds: one is read until it is empty, FEED_TTY_MAX at most. */
+bool feed_drop(struct feed *f);
 
 /* feed_mark() - the bytes up to @end are there since @wall; shared. */
 void feed_mark(struct feed *f, uint64_t end, int64_t wall);

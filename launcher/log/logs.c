@@ -189,7 +189,7 @@ logs_reclaimed(struct logs *l, bool freed)
 		mover_reclaimed(l->mover, freed);
 }
 
-bool
+enum drop_end
 logs_drop(struct logs *l, uint32_t stream)
 {
 	if (l->mover != NULL)

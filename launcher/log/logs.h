@@ -66,9 +66,8 @@ void logs_tell_first(struct logs *logs);
 /* logs_reclaimed() - see mover_reclaimed(). */
 void logs_reclaimed(struct logs *logs, bool freed);
 
-/* logs_drop() - give a stream up whose writers outlived their rank. True if it
- * is over at once, and no NOTE_EOF comes: there is no thread. */
-bool logs_drop(struct logs *logs, uint32_t stream);
+/* logs_drop() - see mover_drop() and sink_drop(). */
+enum drop_end logs_drop(struct logs *logs, uint32_t stream);
 
 /* logs_say() - xrun's own words, whole lines, to stderr between other lines. */
 void logs_say(struct logs *logs, const char *fmt, ...)

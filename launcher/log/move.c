@@ -15,6 +15,7 @@
 #include "launcher/log/sink.h"
 
 #define THROW_MAX (1 << 20)       /* a turn */
+#define TTY_MAX   (128 * 1024)    /* more than a terminal holds */
 #define TELL_NS   (60 * NS_PER_S) /* between two notes about the same trouble */
 #define AGAIN_NS  (10 * NS_PER_S) /* between two requests that freed nothing */
 
@@ -23,6 +24,12 @@ static int
 source_of(const struct raw_slot *slot)
 {
 	return slot->tty >= 0 ? slot->tty : slot->pipe;
+}
+
+bool
+move_has_writer(const struct mover *m, uint32_t stream)
+{
+	return fd_has_writer(source_of(&m->config.share->slot[stream]));
 }
 
 bool
@@ -395,18 +402,29 @@ silent_end(struct mover *m, uint32_t stream, uint32_t events)
 			raw_waiting(slot->pipe) == 0);
 }
 
-/* Its writers outlived their rank: what is there is taken, and no more. A full
- * disk is waited for all the same. */
+/* Moves the bytes that the pipe holds now. Returns their number, or -1 with errno. */
+static long
+move_waiting(struct mover *m, uint32_t stream)
+{
+	struct raw_slot *slot = &m->config.share->slot[stream];
+	long left, all, n = 1;
+
+	raw_fill(slot);
+	left = all = (long)raw_waiting(slot->pipe);
+	for (; n > 0 && left > 0; left -= n)
+		n = move(m, stream);
+	return n > 0 ? all : n;
+}
+
+/* The stream is given up: what is there is taken, and no more. A full disk is
+ * waited for all the same. A terminal may hold more than the pipe behind it. */
 static void
 serve_dropped(struct mover *m, uint32_t stream)
 {
-	struct raw_slot *slot = &m->config.share->slot[stream];
-	long left, n = 1;
+	long left = m->config.share->slot[stream].tty >= 0 ? TTY_MAX : 1, n = 1;
 
-	raw_fill(slot);
-	left = (long)raw_waiting(slot->pipe);
 	for (; n > 0 && left > 0; left -= n)
-		n = move(m, stream);
+		n = move_waiting(m, stream);
 	if (n == -1 && errno != EAGAIN && errno != EINTR) {
 		stall(m, stream, errno);
 		if (m->stream[stream].stalled)
@@ -489,5 +507,7 @@ move_drop(struct mover *m, uint32_t stream)
 		return;
 	}
 	m->stream[stream].dropped = true;
+	if (move_has_writer(m, stream))
+		tell(m, NOTE_LEFT_OPEN, stream, 0);
 	serve_dropped(m, stream);
 }

@@ -262,24 +262,26 @@ mover_reclaimed(struct mover *m, bool freed)
 	fd_tell(m->drops, &one, sizeof(one));
 }
 
-/* As move_drop(), where there is no thread to do it. True the first time. */
-static bool
+/* As move_drop(), where there is no thread to do it. DROP_LATER except for the first call. */
+static enum drop_end
 leave(struct mover *m, uint32_t stream)
 {
 	struct raw_share *share = m->config.share;
 	struct raw_slot *slot = &share->slot[stream];
 	struct stream *st = &m->stream[stream];
+	enum drop_end end;
 
 	if (slot->pipe < 0 || st->left)
-		return false;
+		return DROP_LATER;
+	end = move_has_writer(m, stream) ? DROP_LEFT_OPEN : DROP_OVER;
 	st->left = true;
 	move_deaf(m, stream);
 	if (!raw_leave(share, stream))
 		move_close(m, stream);
-	return true;
+	return end;
 }
 
-bool
+enum drop_end
 mover_drop(struct mover *m, uint32_t stream)
 {
 	uint8_t *drops = &m->stream[stream].drops;
@@ -292,5 +294,5 @@ mover_drop(struct mover *m, uint32_t stream)
 	if (__atomic_load_n(drops, __ATOMIC_ACQUIRE) < 2)
 		__atomic_fetch_add(drops, 1, __ATOMIC_ACQ_REL);
 	fd_tell(m->drops, &one, sizeof(one));
-	return false;
+	return DROP_LATER;
 }

@@ -76,14 +76,15 @@ int mover_start(struct mover *mover);
 void mover_tell_first(struct mover *mover);
 
 /* mover_drop() - stop reading a pipe that somebody holds open for ever; what
- * it holds now is still moved, when there is room for it. NOTE_EOF follows.
+ * it holds now is still moved, when there is room for it. NOTE_EOF follows, and
+ * NOTE_LEFT_OPEN comes before it if a process has the pipe open.
  * Said twice, a stream without room is given up: its bytes are lost, and
  * counted in the share. Loop thread.
  *
- * True if it is over at once and no NOTE_EOF comes: there is no thread, not even
- * now, and the loop waits for no file. What the pipe holds stays there, for the
- * keeper to move at the end; see raw_leave(). */
-bool mover_drop(struct mover *mover, uint32_t stream);
+ * Not DROP_LATER if there is no thread, not even now: the loop waits for no file.
+ * What the pipe holds stays there, for the keeper to move at the end; see
+ * raw_leave(). */
+enum drop_end mover_drop(struct mover *mover, uint32_t stream);
 
 /* mover_reclaimed() - answers NOTE_RECLAIM; @freed: there may be room now. Until
  * then no byte is dropped and no NOTE_FULL is sent. Any thread. */

@@ -69,6 +69,10 @@ bool move_listen(struct mover *m, uint32_t stream);
 /* move_deaf() - no more. Loop, too, while there is no thread. */
 void move_deaf(struct mover *m, uint32_t stream);
 
+/* move_has_writer() - returns true if a process has the pipe or terminal of @stream open.
+ * Loop, too, while there is no thread. */
+bool move_has_writer(const struct mover *m, uint32_t stream);
+
 /* move_close() - @stream is at its end; its sink is told, the loop is not: it
  * may be who calls, while there is no thread. */
 void move_close(struct mover *m, uint32_t stream);

@@ -11,7 +11,9 @@
 #include <stdint.h>
 
 enum note_kind {
-	NOTE_EOF,   /* @value: stream: its pipe ended, all bytes are moved */
+	NOTE_EOF, /* @value: stream: its pipe ended, all bytes are moved */
+	NOTE_LEFT_OPEN, /* @value: stream: it is given up, and a process has its
+			 * pipe open; its NOTE_EOF follows */
 	NOTE_FIRST, /* the first byte of any came, as mover_tell_first() asked */
 	NOTE_FULL,  /* @value: stream: no room for its file (@sys) */
 	NOTE_ROOM,  /* @value: stream: there is room again */
@@ -41,6 +43,13 @@ struct note {
 struct notes_held {
 	struct note note[NOTES_HELD];
 	uint32_t count;
+};
+
+/* Result of giving a stream up. */
+enum drop_end {
+	DROP_LATER,     /* NOTE_EOF tells */
+	DROP_OVER,      /* now; no note comes */
+	DROP_LEFT_OPEN, /* the same, and a process has its pipe open */
 };
 
 struct notes {

@@ -293,30 +293,32 @@ sink_look(struct sink *s, bool lost)
 }
 
 /* There is no thread that shows what the pipe holds. */
-static bool
+static enum drop_end
 leave(struct sink *s, uint32_t stream)
 {
 	struct feed *f = &s->feed[stream];
+	enum drop_end end;
 	int waiting = 0;
 
 	if (f->pipe < 0)
-		return false;
+		return DROP_LATER;
+	end = fd_has_writer(f->pipe) ? DROP_LEFT_OPEN : DROP_OVER;
 	ioctl(f->pipe, FIONREAD, &waiting);
 	s->left += waiting > 0;
 	epoll_ctl(s->epoll, EPOLL_CTL_DEL, f->pipe, NULL);
 	fd_close(f->pipe);
 	f->pipe = -1;
 	f->over = true;
-	return true;
+	return end;
 }
 
-bool
+enum drop_end
 sink_drop(struct sink *s, uint32_t stream)
 {
 	if (sink_start(s) != 0)
 		return leave(s, stream);
 	to_thread(s, &s->drops, &stream, sizeof(stream));
-	return false;
+	return DROP_LATER;
 }
 
 void

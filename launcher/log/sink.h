@@ -91,7 +91,7 @@ bool sink_add(struct sink *sink, uint32_t stream, int pipe);
 
 /* sink_drop() - as mover_drop(), for a sink without files; without a thread what
  * the pipe holds is not read, see sink_left(). */
-bool sink_drop(struct sink *sink, uint32_t stream);
+enum drop_end sink_drop(struct sink *sink, uint32_t stream);
 
 /* What puts words of xrun on a sink. */
 typedef void sink_words_fn(struct sink *sink, const char *text, size_t len);

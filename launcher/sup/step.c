@@ -68,10 +68,9 @@ act(struct job *job, uint32_t r, unsigned what)
 	if (what & RANK_DO_DRAIN)
 		step_drain(job, rank);
 	if (what & RANK_DO_CLOSE) {
-		rank->left_open = true;
+		rank->dropped = true;
 		for (uint32_t k = 0; k < RAW_STREAMS; k++)
-			if (logs_drop(job->sup->logs, r * RAW_STREAMS + k))
-				step_eof(job, r * RAW_STREAMS + k);
+			step_drop(job, r * RAW_STREAMS + k);
 	}
 	if (what & RANK_DO_SETTLE) {
 		job->settled++;
@@ -98,6 +97,23 @@ step_rank(struct job *job, uint32_t r, enum rank_event event)
 	/* Dead, and the pipes were at their end before. */
 	if (to == RANK_ENDED && event == RANK_EV_EXITED && rank->open == 0)
 		step_rank(job, r, RANK_EV_CLOSED);
+}
+
+void
+step_left_open(struct job *job, uint32_t stream)
+{
+	job->rank[stream / RAW_STREAMS].left_open = true;
+}
+
+void
+step_drop(struct job *job, uint32_t stream)
+{
+	enum drop_end end = logs_drop(job->sup->logs, stream);
+
+	if (end == DROP_LEFT_OPEN)
+		step_left_open(job, stream);
+	if (end != DROP_LATER)
+		step_eof(job, stream);
 }
 
 void

@@ -332,10 +332,7 @@ stop_output(struct job *job)
 			step_rank(job, i, RANK_EV_LOST);
 		}
 		for (uint32_t k = 0; k < 2 * RAW_STREAMS && files; k++)
-			if (logs_drop(sup->logs,
-				    i * RAW_STREAMS + k % RAW_STREAMS))
-				step_eof(job,
-					i * RAW_STREAMS + k % RAW_STREAMS);
+			step_drop(job, i * RAW_STREAMS + k % RAW_STREAMS);
 	}
 	if (!sup->output_dropped && files)
 		timer_arm(sup->patience, stop_within(job, FILES_PATIENCE));

@@ -65,7 +65,7 @@ on_drain(void *ctx)
 
 		if (r->drain_ns != 0)
 			r->drain_ns += pause;
-		if (r->state != RANK_ENDED || r->left_open || r->full != 0)
+		if (r->state != RANK_ENDED || r->dropped || r->full != 0)
 			continue;
 		if (r->drain_ns <= now)
 			step_rank(job, i, RANK_EV_TIMEOUT);
@@ -108,6 +108,9 @@ on_notes(int fd, void *ctx)
 		case NOTE_EOF:
 			step_eof(job, note[i].value);
 			finish_if_over(job);
+			break;
+		case NOTE_LEFT_OPEN:
+			step_left_open(job, note[i].value);
 			break;
 		case NOTE_FIRST:
 			report_latest(job);

@@ -51,6 +51,10 @@ void step_signal_all(struct job *job, int sig);
 void step_drain(struct job *job, struct rank *rank);
 /* @event happened to rank @r: its state, and what follows. */
 void step_rank(struct job *job, uint32_t r, enum rank_event event);
+/* NOTE_LEFT_OPEN */
+void step_left_open(struct job *job, uint32_t stream);
+/* Gives a stream up. The caller calls finish_if_over() afterwards. */
+void step_drop(struct job *job, uint32_t stream);
 /* A stream is at its end. Whoever tells calls finish_if_over() afterwards. */
 void step_eof(struct job *job, uint32_t stream);
 

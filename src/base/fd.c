@@ -218,6 +218,14 @@ fd_read_file(const char *path, size_t max, char **text, size_t *len,
 }
 
 bool
+fd_has_writer(int fd)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+
+	return poll(&p, 1, 0) != 1 || (p.revents & POLLHUP) == 0;
+}
+
+bool
 fd_close_but(unsigned from, const int *keep, unsigned count)
 {
 	unsigned next;

@@ -62,6 +62,13 @@ bool fd_reader_gone(int sys);
  */
 void fd_tell(int fd, const void *data, size_t len);
 
+/*
+ * fd_has_writer() - returns true if a process has the other side of @fd open: of a pipe's
+ * read end, or of the master of a terminal. If not, no more bytes come than @fd holds.
+ * Returns true if the kernel refuses to tell.
+ */
+bool fd_has_writer(int fd);
+
 /* fd_close_but() - closes all descriptors from @from on but the @count ones in @keep, where
  * -1 stands for none. Returns false with errno before Linux 5.9. */
 bool fd_close_but(unsigned from, const int *keep, unsigned count);

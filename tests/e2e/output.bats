@@ -861,6 +861,71 @@ holds_bytes()
 	assert_eq "$(cat err)" ''
 }
 
+# slowly ARG... - xrun with a reader that takes nothing for 3.5 s: into the files out and err.
+slowly()
+{
+	mkfifo never
+	"$XRUN" "$@" 2>err | {
+		read -r -t 3.5 _ <>never || true
+		cat
+	} >out
+}
+
+@test "rel-13 --no-logs: a rank that ended before a slow reader reads left no process behind" {
+	slowly --no-logs -n 2 sh -c 'seq 100000 | head -c 60000'
+	assert_eq "$(cat err)" ''
+	assert_eq "$(grep -a '^\[1\]' out | sed 's/^\[1\] //' | head -c 60000 | cksum)" \
+		"$(seq 100000 | head -c 60000 | cksum)"
+}
+
+# A terminal holds more bytes than FIONREAD counts.
+@test "rel-13 --pty --no-logs: what a rank wrote before a slow reader reads is kept" {
+	slowly --pty --no-logs sh -c 'seq 100000 | head -c 72000'
+	assert_eq "$(cat err)" ''
+	assert_eq "$(cksum <out)" "$(seq 100000 | head -c 72000 | cksum)"
+	rm never
+	slowly --pty --no-logs sh -c 'trap "" HUP; seq 100000 | head -c 70000; sleep 60 & exit 0'
+	assert_has "$(cat err)" '^xrun: 1 process outlived its rank and was ended: sleep '
+	assert_eq "$(cksum <out)" "$(seq 100000 | head -c 70000 | cksum)"
+}
+
+# Rank 0 holds the output for 3.5 s with a line that is longer than 32 KiB.
+@test "rel-13 --no-logs: of ranks that wait for the line of another, one left a process behind" {
+	mkfifo never
+	job --no-logs -n 3 bash -c 'case $XRUN_RANK in
+		0) printf %040000d 0; read -r -t 3.5 _ <>never; echo end ;;
+		1) read -r -t 0.3 _ <>never; seq 9000; sleep 60 & exit 0 ;;
+		2) read -r -t 0.3 _ <>never; seq 9000 ;;
+		esac'
+	assert_eq "$status" 0
+	assert_has "$(cat err)" \
+		'^xrun: rank 1: a process left behind kept the output open; what it wrote after 2 s is not kept$'
+	assert_eq "$(sed -n 's/^\[1\] //p' out | cksum)" "$(seq 9000 | cksum)"
+	assert_eq "$(sed -n 's/^\[2\] //p' out | cksum)" "$(seq 9000 | cksum)"
+	assert_eq "$(grep -c '^\[0\] 0*end$' out)" 1
+}
+
+@test "rel-13 a rank whose output waits 3 s for the disk left no process behind" {
+	XRUN_FAULT='move.before:delay=3s;nth=1' job --debug-faults -n 2 seq 9000
+	assert_eq "$status" 0
+	assert_eq "$(cat err)" ''
+	assert_eq "$(sed -n 's/^\[1\] //p' out | cksum)" "$(seq 9000 | cksum)"
+}
+
+# The mover stops for 4 s after the first line and finds no room twice. Each rank is given up
+# meanwhile, 2 s after its end.
+@test "rel-13 a rank that was given up is not given up again when the next one is" {
+	mkfifo never
+	XRUN_FAULT='move.after:delay=4s;nth=1,move.before:fail=ENOSPC;nth=2,move.before:fail=ENOSPC;nth=2' \
+		job --debug-faults -n 2 bash -c '
+			[ "$XRUN_RANK" = 1 ] || echo first
+			read -r -t "$XRUN_RANK.3" _ <>never
+			[ "$XRUN_RANK" = 1 ] || echo last'
+	assert_eq "$status" 0
+	assert_eq "$(cat out)" $'[0] first\n[0] last'
+	assert_eq "$(cat "$(raw 0 stdout)")" $'first\nlast'
+}
+
 @test "the preloaded agent causes no error under valgrind" {
 	unsanitized 'valgrind does not run a program of theirs'
 	need valgrind

@@ -450,6 +450,33 @@ Test(fd, nobody_is_told_where_nobody_is)
 	fd_tell(-1, "word", 4);
 }
 
+Test(fd, a_pipe_has_a_writer_until_all_have_closed_it)
+{
+	int fd[2], other;
+
+	cr_assert_eq(pipe2(fd, O_CLOEXEC), 0);
+	other = dup(fd[1]);
+	close(fd[1]);
+	cr_expect(fd_has_writer(fd[0]));
+	cr_assert_eq(fd_write_all(other, "text", 4), 0);
+	cr_expect(fd_has_writer(fd[0]));
+	close(other);
+	cr_expect_not(fd_has_writer(fd[0]), "bytes are left");
+	close(fd[0]);
+}
+
+Test(fd, a_terminal_has_a_writer_until_all_have_closed_it)
+{
+	int master, slave;
+
+	cr_assert_eq(openpty(&master, &slave, NULL, NULL, NULL), 0);
+	cr_assert_eq(fd_write_all(slave, "text", 4), 0);
+	cr_expect(fd_has_writer(master));
+	close(slave);
+	cr_expect_not(fd_has_writer(master), "bytes are left");
+	close(master);
+}
+
 Test(fd, all_but_some_are_closed)
 {
 	int fd[6], keep[] = { -1, 0, 0 };

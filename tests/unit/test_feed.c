@@ -2,8 +2,10 @@
 /* test_feed.c - one stream as a sink sees it: a file at an offset, a pipe. */
 #include <errno.h>
 #include <fcntl.h>
+#include <pty.h>
 #include <stdlib.h>
 #include <string.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include <criterion/criterion.h>
@@ -206,7 +208,8 @@ Test(feed, a_dropped_pipe_ends_when_it_is_empty)
 {
 	make_pipe();
 	say("rest");
-	feed_drop(&feed);
+	cr_expect(feed_drop(&feed));
+	cr_expect_not(feed_drop(&feed), "once");
 	cr_assert(peek());
 	expect("rest", 4);
 	cr_expect_not(feed.eof);
@@ -214,6 +217,59 @@ Test(feed, a_dropped_pipe_ends_when_it_is_empty)
 	cr_assert(peek());
 	cr_expect(feed.eof);
 	cr_expect_eq(data.len, 0);
+}
+
+Test(feed, a_dropped_pipe_without_a_writer_is_read_to_its_end)
+{
+	make_pipe();
+	say("rest");
+	fd_close(writer);
+	writer = -1;
+	cr_expect_not(feed_drop(&feed));
+	cr_expect_not(feed.dropped);
+	cr_assert(peek());
+	expect("rest", 4);
+	cr_assert(feed_took(&feed, data, 4));
+	cr_assert(peek());
+	cr_expect(feed.eof);
+	cr_expect_eq(data.len, 0);
+}
+
+/* FIONREAD counts less than a terminal holds. */
+static void
+read_dropped_tty(bool open)
+{
+	struct termios modes;
+	size_t len = 0;
+
+	cr_assert_eq(openpty(&feed.pipe, &writer, NULL, NULL, NULL), 0);
+	cr_assert_eq(tcgetattr(writer, &modes), 0);
+	cfmakeraw(&modes);
+	cr_assert_eq(tcsetattr(writer, TCSANOW, &modes), 0);
+	cr_assert_eq(fcntl(feed.pipe, F_SETFL, O_NONBLOCK), 0);
+	cr_assert_eq(fd_write_all(writer, big, 6000), 0);
+	if (!open) {
+		fd_close(writer);
+		writer = -1;
+	}
+	cr_expect_eq(feed_drop(&feed), open);
+	while (!feed.eof) {
+		cr_assert(peek());
+		expect(big + len, data.len);
+		len += data.len;
+		cr_assert(feed_took(&feed, data, data.len));
+	}
+	cr_expect_eq(len, 6000);
+}
+
+Test(feed, a_dropped_terminal_gives_all_that_it_holds)
+{
+	read_dropped_tty(true);
+}
+
+Test(feed, a_dropped_terminal_without_a_writer_is_read_to_its_end)
+{
+	read_dropped_tty(false);
 }
 
 /* Somebody who goes on writing would otherwise keep it open for ever. */

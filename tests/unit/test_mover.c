@@ -18,7 +18,7 @@
 
 #include "base/fault.h"
 #include "base/fd.h"
-#include "launcher/log/mover.h"
+#include "launcher/log/mover_inner.h"
 #include "launcher/log/sink.h"
 #include "tests/unit/folder.h"
 #include "tests/unit/seccomp.h"
@@ -197,6 +197,7 @@ Test(mover, a_stream_whose_file_was_removed_is_counted)
 		for (int k = 0; k < 100; k++)
 			say(w[0], "all of these forty bytes are lost, too.\n");
 	mover_drop(mover, 2);
+	expect_note(NOTE_LEFT_OPEN, 2);
 	expect_note(NOTE_EOF, 2);
 	fd_close(w[0]);
 	expect_note(NOTE_EOF, 0);
@@ -241,6 +242,7 @@ Test(mover, what_is_given_up_is_counted_with_its_reason)
 	expect_note(NOTE_FULL, 0);
 	mover_drop(mover, 0);
 	mover_drop(mover, 0);
+	expect_note(NOTE_LEFT_OPEN, 0);
 	expect_note(NOTE_ROOM, 0);
 	expect_note(NOTE_EOF, 0);
 	cr_expect_eq(raw_lost(share, &sys), 4);
@@ -257,16 +259,18 @@ refuse_threads(void)
 
 Test(mover, without_a_thread_the_loop_leaves_what_is_in_pipes_to_the_keeper)
 {
-	int w[2];
+	int w[3];
 
 	open_mover(1);
-	w[0] = add(0);
-	w[1] = add(1);
+	for (uint32_t i = 0; i < 3; i++)
+		w[i] = add(i);
 	say(w[0], "text");
+	fd_close(w[2]);
 	refuse_threads();
-	cr_expect(mover_drop(mover, 0), "over at once");
-	cr_expect_not(mover_drop(mover, 0), "once");
-	cr_expect(mover_drop(mover, 1), "nothing is in it");
+	cr_expect_eq(mover_drop(mover, 0), DROP_LEFT_OPEN);
+	cr_expect_eq(mover_drop(mover, 0), DROP_LATER, "once");
+	cr_expect_eq(mover_drop(mover, 1), DROP_LEFT_OPEN, "nothing is in it");
+	cr_expect_eq(mover_drop(mover, 2), DROP_OVER, "nor has it a writer");
 	cr_expect_eq(share->left, 1);
 	cr_expect_eq(share->slot[1].pipe, -1);
 	cr_expect_eq(access("rank-0000", F_OK), -1, "no file was touched");
@@ -351,12 +355,72 @@ Test(mover, what_the_thread_has_the_loop_does_not_end)
 	open_mover(1);
 	w[0] = add(0);
 	w[1] = add(1);
-	cr_expect_not(mover_drop(mover, 0), "there is a thread");
+	cr_expect_eq(mover_drop(mover, 0), DROP_LATER, "there is a thread");
+	expect_note(NOTE_LEFT_OPEN, 0);
 	expect_note(NOTE_EOF, 0);
 	cr_expect(mover_peek(mover, ended, &n), "the loop need not ask again");
 	cr_expect_eq(n, 0);
 	for (int i = 0; i < 2; i++)
 		fd_close(w[i]);
+}
+
+/* The writer of stream 0 exited, and its bytes were not moved before it is given up. This
+ * thread is the mover's. */
+Test(mover, a_stream_without_a_writer_is_moved_and_not_left_open)
+{
+	struct note note;
+	int w[2];
+
+	open_mover(1);
+	for (uint32_t i = 0; i < 2; i++) {
+		w[i] = add(i);
+		say(w[i], "text");
+	}
+	fd_close(w[0]);
+	for (uint32_t i = 0; i < 2; i++)
+		move_drop(mover, i);
+	expect_note(NOTE_LEFT_OPEN, 1);
+	cr_expect_eq(notes_take(&notes, &note, 1), 0);
+	notes_flush(&notes, &mover->ended);
+	for (uint32_t i = 0; i < 2; i++)
+		expect_note(NOTE_EOF, i);
+	folder_expect("rank-0000/stdout", "text");
+	folder_expect("rank-0000/stderr", "text");
+	fd_close(w[1]);
+}
+
+/* Its pipe holds less than the terminal. This thread is the mover's. */
+Test(mover, a_terminal_that_is_given_up_is_moved_whole)
+{
+	static char text[6001];
+	int master, slave;
+	struct termios modes;
+
+	memset(text, 'x', 6000);
+	for (int open = 0; open < 2; open++) {
+		open_mover(1);
+		cr_assert_eq(openpty(&master, &slave, NULL, NULL, NULL), 0);
+		cr_assert_eq(tcgetattr(slave, &modes), 0);
+		cfmakeraw(&modes);
+		cr_assert_eq(tcsetattr(slave, TCSANOW, &modes), 0);
+		cr_assert_eq(fcntl(master, F_SETFL, O_NONBLOCK), 0);
+		cr_assert(mover_add_tty(mover, 0, master));
+		cr_assert_eq(fcntl(share->slot[0].pipe, F_SETPIPE_SZ, 4096),
+			4096);
+		say(slave, text);
+		if (open == 0)
+			fd_close(slave);
+		move_drop(mover, 0);
+		if (open == 1)
+			expect_note(NOTE_LEFT_OPEN, 0);
+		notes_flush(&notes, &mover->ended);
+		expect_note(NOTE_EOF, 0);
+		cr_expect_eq(mover_bytes(mover, 0),
+			(uint64_t)6000 * (open + 1));
+		share->slot[0].tty = share->slot[0].fill = -1;
+		fd_close(master);
+	}
+	fd_close(slave);
 }
 
 /* More than the pipe behind it holds; the last of it when nobody has it open

@@ -83,14 +83,22 @@ moved(uint32_t named, const char *text)
 	fd_close(fd);
 }
 
-static void
-expect_note(enum note_kind kind, uint32_t value, int sys)
+static struct note
+next_note(void)
 {
 	struct pollfd p = { .fd = notes.rd, .events = POLLIN };
 	struct note note = { 0 };
 
-	cr_assert_eq(poll(&p, 1, 20000), 1, "note %d did not come", kind);
+	cr_assert_eq(poll(&p, 1, 20000), 1, "no note came");
 	cr_assert_eq(notes_take(&notes, &note, 1), 1);
+	return note;
+}
+
+static void
+expect_note(enum note_kind kind, uint32_t value, int sys)
+{
+	struct note note = next_note();
+
 	cr_expect_eq(note.kind, kind, "got %d, not %d", note.kind, kind);
 	cr_expect_eq(note.value, value);
 	cr_expect_eq(note.sys, sys, "%s", strerror(note.sys));
@@ -140,7 +148,7 @@ Test(sink, a_pipe_that_cannot_be_watched_stays_its_callers)
 Test(sink, without_a_thread_the_loop_waits_for_no_reader)
 {
 	static char words[32 * 1024], got[sizeof(words)];
-	int fd[2], sys = -1, again = 0;
+	int fd[2], empty[2], sys = -1, again = 0;
 	size_t len = 0;
 
 	open_sink(-1);
@@ -150,8 +158,13 @@ Test(sink, without_a_thread_the_loop_waits_for_no_reader)
 	cr_expect(sink_add(sink, 1, fd[0]));
 	cr_expect_eq(sink_start(sink), EPERM);
 	cr_assert_eq(fd_write_all(fd[1], "whole\nhalf", 10), 0);
-	cr_expect(sink_drop(sink, 1), "over at once");
-	cr_expect_not(sink_drop(sink, 1), "once");
+	cr_expect_eq(sink_drop(sink, 1), DROP_LEFT_OPEN);
+	cr_expect_eq(sink_drop(sink, 1), DROP_LATER, "once");
+	cr_expect_eq(sink_left(sink), 1);
+	cr_assert_eq(pipe2(empty, O_CLOEXEC), 0);
+	cr_expect(sink_add(sink, 2, empty[0]));
+	fd_close(empty[1]);
+	cr_expect_eq(sink_drop(sink, 2), DROP_OVER);
 	cr_expect_eq(sink_left(sink), 1);
 	memset(words, 'w', sizeof(words));
 	sink_say(sink, words, sizeof(words));
@@ -332,6 +345,57 @@ add_endless(uint32_t stream)
 	cr_assert(sink_add(sink, stream, fd[0]));
 	cr_assert_eq(fd_write_all(fd[1], text, sizeof(text)), 0);
 	return fd[1];
+}
+
+/* Reads @len bytes of the screen, of which the last are @last. */
+static void
+expect_last(size_t len, const char *last)
+{
+	static char got[4 * LINE_HOLD];
+	struct pollfd p = { .fd = screen, .events = POLLIN };
+	size_t have = 0;
+
+	while (have < len) {
+		cr_assert_eq(poll(&p, 1, 20000), 1, "only %zu bytes", have);
+		have += (size_t)read(screen, got + have, len - have);
+	}
+	cr_expect_eq(memcmp(got + len - strlen(last), last, strlen(last)), 0);
+	cr_expect_eq(poll(&p, 1, 0), 0);
+}
+
+/* Stream 0 holds the sink with its long line. The pipe of 1 still has a writer, that of 2
+ * has none; both are given up while their bytes wait. */
+Test(sink, of_streams_that_wait_for_a_line_only_one_with_a_writer_is_left_open)
+{
+	int held, fd[2][2];
+
+	idle_ns = 60 * NS_PER_S;
+	open_sink(-1);
+	held = add_endless(0);
+	cr_assert_eq(sink_start(sink), 0);
+	cr_assert_eq(heard_within(20000), 1);
+	for (uint32_t i = 0; i < 2; i++) {
+		cr_assert_eq(pipe2(fd[i], O_CLOEXEC), 0);
+		cr_assert_eq(fd_write_all(fd[i][1], "one\ntwo\n", 8), 0);
+		cr_assert(sink_add(sink, 1 + i, fd[i][0]));
+	}
+	fd_close(fd[1][1]);
+	cr_expect_eq(sink_drop(sink, 2), DROP_LATER);
+	cr_expect_eq(sink_drop(sink, 1), DROP_LATER);
+	expect_note(NOTE_LEFT_OPEN, 1, 0);
+	cr_assert_eq(fd_write_all(fd[0][1], "more\n", 5), 0);
+	cr_assert_eq(fd_write_all(held, "\n", 1), 0);
+	fd_close(held);
+	expect_last(2 * LINE_HOLD + 1 + 16, "\none\ntwo\none\ntwo\n");
+	for (uint32_t ended = 0; ended != 7;) {
+		struct note note = next_note();
+
+		cr_assert_eq(note.kind, NOTE_EOF);
+		ended |= 1u << note.value;
+	}
+	finish();
+	expect_note(NOTE_SINK_DONE, 7, 0);
+	fd_close(fd[0][1]);
 }
 
 Test(sink, a_closed_reader_ends_an_unfinished_line_and_all_streams_end)
