@@ -58,7 +58,7 @@ all_go()
 # unharmed COUNT - so many ranks live, and go on.
 unharmed()
 {
-	wait_for 2 all_go
+	wait_for 10 all_go
 	assert_eq "$(rank_pids | wc -l)" "$1"
 }
 
@@ -186,7 +186,7 @@ stacks()
 	assert_has "$output" '^ranks 0-1: no stack: eu-stack had no answer$'
 	assert_eq "$(wc -l <sleeps)" 2
 	while read -r one; do
-		wait_for 2 gone "$one"
+		wait_for 10 gone "$one"
 	done <sleeps
 	unharmed 2
 	down
@@ -266,7 +266,7 @@ gone_socket()
 	stands_still "$one"
 	cp "$PROG/hold" bin/eu-stack
 	HOLD=blind stacks --patience 400ms
-	wait_for 2 stands_still "$one"
+	wait_for 10 stands_still "$one"
 	"$XRUN" signal CONT stands
 	wait_for 5 all_go
 	down
