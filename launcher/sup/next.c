@@ -225,14 +225,35 @@ arm_timeout(struct job *job)
 			ran < job->opt.timeout ? job->opt.timeout - ran : 0);
 }
 
+static bool
+pauses(const struct again *a)
+{
+	return a->restarts > 0 && a->pause_ns > 0;
+}
+
+/* The keys are the first rank's. */
+static void
+take_keys(struct job *job)
+{
+	if (job->interactive && job->started == 0 && job->stop_ns == 0)
+		own_tty_raw(&job->page->own);
+}
+
+void
+next_ready(struct job *job)
+{
+	const struct again *a = &job->page->again;
+
+	if (a->told == 0 && !pauses(a))
+		take_keys(job);
+}
+
 void
 next_start(void *ctx)
 {
 	struct job *job = ctx;
 
-	/* Who sees the header may type; in a pause the keys are xrun's. */
-	if (job->interactive && job->started == 0 && job->stop_ns == 0)
-		own_tty_raw(&job->page->own);
+	take_keys(job);
 	start_turn(job);
 }
 
@@ -250,7 +271,7 @@ next_begin(struct job *job)
 	if (a->restarts > 0)
 		errors_remove(job->errors);
 	arm_timeout(job);
-	if (a->restarts > 0 && a->pause_ns > 0 && told == 0)
+	if (pauses(a) && told == 0)
 		timer_arm(job->sup->start, a->pause_ns);
 	else if (told == 0)
 		next_start(job);

@@ -30,6 +30,11 @@ bool next_restart(struct job *job);
 /* next_start() - timer_fn: start_turn(), of the first rank. */
 void next_start(void *job);
 
+/* next_ready() - puts the terminal of an interactive job in raw mode. Called before the
+ * header is written: keys that are typed after the header reach the rank unchanged. Does
+ * nothing before a pause: Ctrl-C is xrun's until next_start(). */
+void next_ready(struct job *job);
+
 /* next_begin() - this is an attempt: the pause before its first rank, and what
  * is left of --timeout. Calls start_turn() in time. */
 void next_begin(struct job *job);

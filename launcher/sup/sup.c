@@ -401,6 +401,7 @@ begin(struct job *job)
 
 	if (leaf_look())
 		leaf_open(&job->page->leaves, job->state.id);
+	next_ready(job);
 	screen_header(job);
 	hook_begin(job);
 	bus_tell(s->bus, BUS_JOB_START, 0);

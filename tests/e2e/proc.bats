@@ -165,7 +165,7 @@ marked_is()
 		[ "$method" != fork ] || processes=4
 		wait_for 10 marked_is "$processes"
 		kill -KILL "$pid"
-		wait_for 1 marked_is 0
+		wait_for 10 marked_is 0
 	done
 }
 
@@ -189,11 +189,11 @@ marked_is()
 		wait_for 10 marked_is "$processes"
 		echo on >&"$go"
 		await_line "$method.out" '^signal 9$' 10
-		wait_for 1 marked_is $((processes - 3))
+		wait_for 10 marked_is $((processes - 3))
 		echo on >&"$go"
 		exec {go}>&-
 		wait $!
-		wait_for 1 marked_is 0
+		wait_for 10 marked_is 0
 	done
 }
 

@@ -129,6 +129,18 @@ out()
 	assert_eq "$status" 0
 }
 
+@test "--pty at a terminal: keys typed after the header reach the rank unchanged" {
+	need strace
+	unsanitized 'a leak cannot be looked for under strace'
+	# Each call that looks at the modes, or sets them, takes long: the header is not
+	# written before they are set.
+	at_terminal -w 'xrun: job' -s 'a\035\n\004' -- strace -f -o /dev/null \
+		-e trace=ioctl -e inject=ioctl:delay_enter=50000 \
+		"$XRUN" --pty -n 1 cat
+	assert_eq "$status" 0
+	assert_eq "$(out 0)" $'a^]\r\na\035\r'
+}
+
 @test "rel-21 --pty: the terminal's modes are kept, whoever is killed" {
 	at_terminal -w up -- "$XRUN" --pty -n 1 sh -c 'echo up; exit 4'
 	assert_eq "$status" 4

@@ -111,7 +111,7 @@ ranks()
 		fi
 		wait_for 10 deaf_is 3
 		kill -KILL "$pid"
-		wait_for 1 marked_is 0
+		wait_for 10 marked_is 0
 	done
 }
 
@@ -147,7 +147,7 @@ ranks()
 				wait_for 10 marked_is 5
 			fi
 			kill -KILL "$pid"
-			wait_for 1 marked_is 0
+			wait_for 10 marked_is 0
 		done
 	done
 }

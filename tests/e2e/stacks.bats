@@ -58,7 +58,7 @@ all_go()
 # unharmed COUNT - so many ranks live, and go on.
 unharmed()
 {
-	wait_for 2 all_go
+	wait_for 10 all_go
 	assert_eq "$(rank_pids | wc -l)" "$1"
 }
 
@@ -186,7 +186,7 @@ stacks()
 	assert_has "$output" '^ranks 0-1: no stack: eu-stack had no answer$'
 	assert_eq "$(wc -l <sleeps)" 2
 	while read -r one; do
-		wait_for 2 gone "$one"
+		wait_for 10 gone "$one"
 	done <sleeps
 	unharmed 2
 	down
@@ -236,11 +236,14 @@ gone()
 	wait_for 5 gone_socket
 }
 
+# held - there are two ranks, and a tool holds both.
 held()
 {
-	local one
+	local one pids
 
-	for one in $(rank_pids); do
+	mapfile -t pids < <(rank_pids)
+	[ "${#pids[@]}" -eq 2 ] || return 1
+	for one in "${pids[@]}"; do
 		[ "$(state_of "$one")" = t ] || return 1
 	done
 }
@@ -263,7 +266,7 @@ gone_socket()
 	stands_still "$one"
 	cp "$PROG/hold" bin/eu-stack
 	HOLD=blind stacks --patience 400ms
-	wait_for 2 stands_still "$one"
+	wait_for 10 stands_still "$one"
 	"$XRUN" signal CONT stands
 	wait_for 5 all_go
 	down
@@ -491,23 +494,33 @@ fits_both()
 	json_holds '.exit == 124 and .stacks != null' "$(dirname "$(jq -r .stacks r.json)")/../job.json"
 }
 
-# slow_tool - an eu-stack that says it is there, in the file asked, and stays.
+# slow_tool [COMMAND] - an eu-stack that writes a line to the file asked, and stays. The first
+# one runs COMMAND, which may name the pids $super and $keeper. What is to happen while xrun
+# waits for the tool is done there: xrun waits for 2.5 s only.
 slow_tool()
 {
 	tool eu-stack <<-EOF
 		#!/bin/sh
+		up() { read -r _ _ _ up _ <"/proc/\$1/stat"; }
+		up \$PPID
+		super=\$up
+		up "\$super"
+		keeper=\$up
 		echo here >>$BATS_TEST_TMPDIR/asked
+		if /bin/mkdir $BATS_TEST_TMPDIR/first 2>/dev/null; then
+			${1:-:}
+		fi
 		/bin/sleep 1000
 	EOF
 }
 
-# ask_slowly ARG... - a job whose time is over, with that tool.
+# ask_slowly COMMAND ARG... - a job whose time is over, with that tool.
 ask_slowly()
 {
-	slow_tool
+	slow_tool "$1"
+	shift
 	spawn one env PATH="$BATS_TEST_TMPDIR/bin" "$XRUN" --timeout 300ms \
 		--stacks-on timeout --job stands "$@"
-	await_file asked 10
 }
 
 ended()
@@ -520,8 +533,8 @@ ended()
 
 # bats test_tags=sanitize
 @test "--stacks-on: who stops the job meanwhile does not wait for a tool" {
-	ask_slowly -n 2 "$PROG/stand" 1
-	kill "$pid"
+	# shellcheck disable=SC2016 # the tool expands it
+	ask_slowly 'kill "$keeper"' -n 2 "$PROG/stand" 1
 	ended
 	assert_eq "$status" 143
 	assert_has "$(cat one.err)" '^xrun: SIGTERM: ranks 0, 1 were stopped by xrun'
@@ -542,9 +555,9 @@ ended()
 
 @test "--stacks-on: a rank that fails meanwhile is the culprit, and nobody waits" {
 	mkfifo go
-	ask_slowly --grace 5s -n 2 /bin/sh -c '[ $RANK = 1 ] || exec /bin/sleep 100
+	ask_slowly "echo >'$PWD/go'" --grace 5s -n 2 /bin/sh -c '
+		[ $RANK = 1 ] || exec /bin/sleep 100
 		read -r line <go; exit 3'
-	echo >go
 	ended
 	assert_eq "$status" 3
 	assert_has "$(cat one.err)" '^xrun: rank 1 failed first: exit status 3'
@@ -578,8 +591,8 @@ ended()
 }
 
 @test "--stacks-on: nothing is left when the supervisor is killed meanwhile" {
-	ask_slowly -n 2 "$PROG/stand" 1
-	kill -KILL "$(supervisor)"
+	# shellcheck disable=SC2016 # the tool expands it
+	ask_slowly 'kill -KILL "$super"' -n 2 "$PROG/stand" 1
 	ended
 	assert_eq "$status" 125
 	wait_for 5 no_tool

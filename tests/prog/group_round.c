@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* group_round.c - cases of group.c: barriers. */
+#include <errno.h>
+#include <fcntl.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -7,7 +9,12 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <sys/stat.h>
+
 #include "tests/prog/group_case.h"
+
+#define PLAIN_MAX 8
+#define SAMPLES   101 /* medians are of so many */
 
 /* Now and then a member comes late, or leaves late. */
 static void
@@ -98,20 +105,86 @@ compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
+/* A barrier without xrun, to compare with: rank 0 reads a byte from each other rank,
+ * then writes one to each. */
+static struct plain {
+	int in;             /* pipe to rank 0 */
+	int out[PLAIN_MAX]; /* by rank, the pipe to it; 0: not open in this process */
+} plain;
+
+static int
+plain_pipe(uint32_t to)
+{
+	char name[16];
+	int fd;
+
+	snprintf(name, sizeof(name), "pipe.%u", to);
+	EXPECT(mkfifo(name, 0600) == 0 || errno == EEXIST);
+	fd = open(name, O_RDWR | O_CLOEXEC);
+	EXPECT(fd != -1);
+	return fd;
+}
+
+static void
+plain_open(void)
+{
+	EXPECT(size <= PLAIN_MAX);
+	plain.in = plain_pipe(0);
+	for (uint32_t r = 1; r < size; r++)
+		if (rank == 0 || rank == r)
+			plain.out[r] = plain_pipe(r);
+}
+
+static void
+plain_barrier(void)
+{
+	char byte = 0;
+
+	if (rank != 0) {
+		EXPECT(write(plain.in, &byte, 1) == 1);
+		EXPECT(read(plain.out[rank], &byte, 1) == 1);
+		return;
+	}
+	for (uint32_t r = 1; r < size; r++)
+		EXPECT(read(plain.in, &byte, 1) == 1);
+	for (uint32_t r = 1; r < size; r++)
+		EXPECT(write(plain.out[r], &byte, 1) == 1);
+}
+
+static void
+group_barrier(void)
+{
+	EXPECT(xr_group_barrier(all, XR_SECONDS(20), &err) == XR_OK);
+}
+
+/* ns of one of ten barriers in a row. */
+static int64_t
+time_of(void (*barrier)(void))
+{
+	int64_t begun = now();
+
+	for (int i = 0; i < 10; i++)
+		barrier();
+	return (now() - begun) / 10;
+}
+
+/* Both kinds in turn: other load on the machine slows both. */
 static void
 how_long(void)
 {
-	int64_t took[501];
+	int64_t ours[SAMPLES], pipes[SAMPLES];
 
-	for (int i = 0; i < 501; i++) {
-		int64_t begun = now();
-
-		EXPECT(xr_group_barrier(all, XR_SECONDS(20), &err) == XR_OK);
-		took[i] = now() - begun;
+	plain_open();
+	for (int i = 0; i < SAMPLES; i++) {
+		pipes[i] = time_of(plain_barrier);
+		ours[i] = time_of(group_barrier);
 	}
-	qsort(took, 501, sizeof(took[0]), compare);
+	qsort(ours, SAMPLES, sizeof(ours[0]), compare);
+	qsort(pipes, SAMPLES, sizeof(pipes[0]), compare);
 	if (rank == 0)
-		printf("median %lld us\n", (long long)took[250] / 1000);
+		printf("median %lld us, by pipes %lld us\n",
+			(long long)ours[SAMPLES / 2] / 1000,
+			(long long)pipes[SAMPLES / 2] / 1000);
 }
 
 /* Barriers of two groups of the same members do not meet. */
