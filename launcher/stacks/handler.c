@@ -22,7 +22,8 @@
 #define FILE_NAME "/memfd:xrun-stacks (deleted)"
 #define TEXT_MAX  (64 << 10)
 #define PATIENCE  (100 * NS_PER_MS)
-#define QUIET_MS  5 /* that a text which is there does not grow */
+#define BUSY      (2 * NS_PER_S) /* the same, of a thread that waits for a CPU */
+#define QUIET_MS  5              /* that a text which is there does not grow */
 
 struct asked {
 	struct process *p;
@@ -74,6 +75,19 @@ ask(struct asked *a, struct process *p)
 	return false;
 }
 
+/* The signal handler itself writes the text, and a thread that has a CPU runs the handler
+ * before anything else: one that is runnable may not have had a CPU since the signal. */
+static bool
+may_answer(const struct asked *a, int64_t until)
+{
+	struct thread main = { .tid = a->p->pid };
+	int64_t now = clock_now();
+
+	return now < until ||
+		(now < until + BUSY && threads_state(a->p->pid, &main) &&
+			main.state == 'R');
+}
+
 /* All of what it wrote; or what there is at the end of patience. */
 static void
 take(struct asked *a, int64_t until)
@@ -87,7 +101,7 @@ take(struct asked *a, int64_t until)
 		if (n > 0 && n == before && text[n - 1] == '\n')
 			break;
 		poll(NULL, 0, n > 0 ? QUIET_MS : 1);
-	} while (clock_now() < until);
+	} while (may_answer(a, until));
 	if (n > 0 && parse_faulthandler((struct span){ text, (size_t)n }, a->p))
 		a->p->python_by = "faulthandler";
 	free(text);

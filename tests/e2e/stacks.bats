@@ -414,6 +414,31 @@ python_up()
 	down
 }
 
+@test "stacks: a Python rank that is runnable is given time to answer" {
+	need python3 jq
+	# As if the rank had a CPU twice a second only: the signal is delivered that often.
+	cat >wait.py <<-'EOF'
+		import signal, time
+		import xrun
+
+		print("ready", flush=True)
+		while True:
+		    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGURG])
+		    until = time.monotonic() + 0.5
+		    while time.monotonic() < until:
+		        pass
+		    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGURG])
+	EOF
+	export PYTHONDONTWRITEBYTECODE=1
+	up -n 1 python3 wait.py
+	wait_for 30 standing 1
+	for _ in 1 2 3 4; do
+		stacks --json
+		json_holds '.rank[0].process[0].python_by == "faulthandler"' <<<"$output"
+	done
+	down
+}
+
 # bats test_tags=sanitize
 @test "stacks: a real Python rank, by the tools of this machine" {
 	need python3 eu-stack

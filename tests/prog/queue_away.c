@@ -86,13 +86,14 @@ stop(bool is_stopped)
 			WIFSTOPPED(status));
 }
 
-/* A call that began @at, and had @timeout, has waited so long and hardly longer. */
+/* A call that began @at, and had @timeout, has waited so long, and does not
+ * wait for the server, which would be for ever. */
 static void
 in_time(int64_t at, int64_t timeout)
 {
 	int64_t took = rig_now() - at;
 
-	EXPECT(took >= timeout && took < timeout + XR_SECONDS(0.8));
+	EXPECT(took >= timeout && took < timeout + XR_SECONDS(5));
 }
 
 static void
@@ -220,12 +221,13 @@ stop_in_between(void *arg)
 	return NULL;
 }
 
-/* Until the bytes come, the server may be late. */
-static void
-get_slowly(struct xr_queue *q, size_t len, int64_t timeout)
+/* Returns the status of a get during whose call the server was stopped, while bytes came.
+ * Until then the server may be late. */
+static enum xr_status
+get_while_stopped(struct xr_queue *q, struct xr_queue_buf *buf, size_t len,
+	int64_t timeout)
 {
 	const uint64_t size = own_size() + len / 4;
-	struct xr_queue_buf buf = { 0 };
 	enum xr_status status;
 	pthread_t thread;
 	bool was_stopped;
@@ -236,12 +238,25 @@ get_slowly(struct xr_queue *q, size_t len, int64_t timeout)
 		0);
 	do {
 		was_stopped = atomic_load(&is_stopped);
-		status = xr_queue_get_bytes(q, &buf, timeout, &rig_err);
+		status = xr_queue_get_bytes(q, buf, timeout, &rig_err);
 	} while (status == XR_E_TIMEOUT && !was_stopped &&
 		!atomic_load(&is_stopped));
 	atomic_store(&is_got, true);
-	EXPECT(status == XR_OK && buf.len == len);
 	pthread_join(thread, NULL);
+	return status;
+}
+
+/* The bytes may be those of a get before, to which the server answered too late: then this
+ * one is out of time, and the next is looked at. */
+static void
+get_slowly(struct xr_queue *q, size_t len, int64_t timeout)
+{
+	struct xr_queue_buf buf = { 0 };
+	enum xr_status status = XR_E_TIMEOUT;
+
+	for (int i = 0; i < 10 && status == XR_E_TIMEOUT; i++)
+		status = get_while_stopped(q, &buf, len, timeout);
+	EXPECT(status == XR_OK && buf.len == len);
 	free(buf.data);
 }
 
