@@ -26,17 +26,16 @@ words_of(const struct opt *o)
 	return o->choices != NULL ? o->choices : o->words;
 }
 
-/* "auto none", or what kind_of() says. */
+/* "auto none", or what kind_of() says, which is not NULL then. */
 static void
 put_values(const struct opt *o, struct buf *out)
 {
 	const char *const *words = words_of(o);
-	const char *kind = kind_of(o);
 
 	for (int i = 0; words != NULL && words[i] != NULL; i++)
 		buf_fmt(out, "%s%s", i == 0 ? "" : " ", words[i]);
-	if (words == NULL && kind != NULL)
-		buf_put_text(out, kind);
+	if (words == NULL)
+		buf_put_text(out, kind_of(o));
 }
 
 static bool
@@ -315,9 +314,9 @@ opt_shell_values(const struct opt *table, const char *word, struct buf *out)
 	const struct opt *o = table;
 	const char *const *words;
 
-	while (o->name != NULL && !is_written(o, word))
+	while (o->name != NULL && !(takes_word(o) && is_written(o, word)))
 		o++;
-	if (o->name == NULL || !takes_word(o))
+	if (o->name == NULL)
 		return false;
 	words = words_of(o);
 	for (int i = 0; words != NULL && words[i] != NULL; i++)

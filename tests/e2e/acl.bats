@@ -319,6 +319,35 @@ listen_1000_times()
 	wait "$first" || true
 }
 
+# with_free_ports RESERVED COMMAND... - runs COMMAND where the kernel reserves these ports.
+with_free_ports()
+{
+	try unshare -n sh -c '
+		echo 40000 40999 >/proc/sys/net/ipv4/ip_local_port_range &&
+			echo "$1" >/proc/sys/net/ipv4/ip_local_reserved_ports && shift && exec "$@"' \
+		sh "$@"
+}
+
+@test "AC-L9 no port is taken that the kernel reserves" {
+	local one=1-29999,30001-65535 two=1-29999,30002-65535 all=1-65535
+	local show='echo "${MASTER_PORT-none} ${XRT_MESH_SERVICE_ADDRESS-none}"'
+
+	need unshare
+	unshare -n true 2>/dev/null || skip 'network namespaces are refused here'
+	export TPU_NUM_DEVICES=1
+	with_free_ports "$one" "$XRUN" -n 1 sh -c "$show"
+	assert_eq "$status: $output" '0: 30000 none'
+	export XRT_LOCAL_WORKER=w:0
+	with_free_ports "$one" "$XRUN" --env-profile xrt sh -c "$show"
+	assert_eq "$status: $output" '0: none localhost:30000'
+	with_free_ports "$two" "$XRUN" sh -c "$show"
+	assert_has "$output" '^(30000 localhost:30001|30001 localhost:30000)$'
+	with_free_ports "$one" "$XRUN" sh -c "$show"
+	assert_eq "$status: $stderr" '125: xrun: no TCP port is free on this machine'
+	with_free_ports "$all" "$XRUN" --env-profile none sh -c "$show"
+	assert_eq "$status: $output" '0: none none'
+}
+
 # --- failing -----------------------------------------------------------------
 
 # fails_at RANK COMMAND... - that rank is it, the others wait for ever.

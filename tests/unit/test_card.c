@@ -2,11 +2,14 @@
 /* test_card.c - what a process is told and reports, and where ranks meet: whole, cut
  * anywhere, with lies in it, and without memory. */
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include "base/clock.h"
@@ -148,10 +151,16 @@ Test(card, without_memory_it_says_so)
 	struct card card;
 	int fd = -1;
 
-	for (unsigned n = 1; fd == -1; n++) {
+	/* The first allocation is the argument's: without it the card has none. */
+	was_short = true;
+	for (unsigned n = 1; was_short; n++) {
+		close(fd);
+		was_short = false;
 		until_short = n;
 		fd = written();
 		until_short = 0;
+		cr_assert_eq(fd == -1, was_short && n > 1, "%u: %s", n,
+			err.text);
 	}
 	was_short = true;
 	for (unsigned n = 1; was_short; n++) {
@@ -166,6 +175,41 @@ Test(card, without_memory_it_says_so)
 		cr_assert(was_short || status == XR_OK, "%s", err.text);
 	}
 	close(fd);
+}
+
+/* Writes a card while the soft limit @what is @max, and checks that no descriptor is
+ * returned or left open. */
+static void
+write_with_limit(__rlimit_resource_t what, rlim_t max, int sys,
+	const char *text)
+{
+	static const char *const env[] = { NULL };
+	struct card card = { .text = { "a", "b", "", "" }, .env = env };
+	int before = dup(0), fd = -1, after;
+	struct rlimit usual, tight;
+	enum xr_status status;
+
+	close(before);
+	cr_assert_eq(getrlimit(what, &usual), 0);
+	tight = (struct rlimit){ max, usual.rlim_max };
+	cr_assert_eq(setrlimit(what, &tight), 0);
+	status = card_write(&card, &fd, &err);
+	cr_assert_eq(setrlimit(what, &usual), 0);
+	cr_expect_eq(status, XR_E_SYS);
+	cr_expect_eq(err.sys, sys);
+	cr_expect_str_eq(err.text, text);
+	cr_expect_eq(fd, -1);
+	after = dup(0);
+	cr_expect_eq(after, before);
+	close(after);
+}
+
+Test(card, a_card_that_cannot_be_written_is_an_error)
+{
+	signal(SIGXFSZ, SIG_IGN);
+	write_with_limit(RLIMIT_FSIZE, 16, EFBIG, "write: File too large");
+	write_with_limit(RLIMIT_NOFILE, 0, EMFILE,
+		"memfd_create: Too many open files");
 }
 
 /* --- meeting ---------------------------------------------------------------- */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_guild.c - which names a group may have; see xrun/group.h. */
+/* test_guild.c - names, locks and values of groups; see xrun/group.h. */
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -133,4 +134,185 @@ Test(guild, a_group_is_opened_and_closed_under_its_locks)
 	xr_world_free(world);
 	cr_expect_eq(held, 0);
 	cr_expect_eq(atomic_load(&unmatched), 0);
+}
+
+/* --- groups of values ------------------------------------------------------------------ */
+
+/* What a group is read from. NULL: the entry is absent. */
+struct parts {
+	const char *name, *tag, *member[4];
+	bool no_members, is_number; /* the entry "members" */
+	bool ends_in_number;        /* the list of members */
+};
+
+static struct xr_value *
+text_of(const char *text)
+{
+	return xr_value_new_text(text, strlen(text));
+}
+
+static struct xr_value *
+value_of(const struct parts *p)
+{
+	struct xr_value *v = xr_value_new_dict(), *list = xr_value_new_list();
+
+	if (p->name != NULL)
+		xr_value_put(v, "group", 5, text_of(p->name));
+	if (p->tag != NULL)
+		xr_value_put(v, "tag", 3, text_of(p->tag));
+	for (int i = 0; i < 4 && p->member[i] != NULL; i++)
+		xr_value_append(list, text_of(p->member[i]));
+	if (p->ends_in_number)
+		xr_value_append(list, xr_value_new_i64(1));
+	if (!p->no_members)
+		xr_value_put(v, "members", 7,
+			p->is_number ? xr_value_new_i64(1) :
+				       xr_value_ref(list));
+	xr_value_unref(list);
+	return v;
+}
+
+static void
+expect_no_group(struct xr_value *v, const char *what)
+{
+	struct xr_group *group = NULL;
+
+	cr_expect_eq(xr_group_of_value(v, &group, &err), XR_E_SCHEMA, "%s",
+		what);
+	cr_expect_str_eq(err.text, "that value is no group");
+	cr_expect_null(group);
+	xr_value_unref(v);
+}
+
+static void
+expect_no_group_of(const char *what, struct parts p)
+{
+	expect_no_group(value_of(&p), what);
+}
+
+static void
+expect_group_of(struct parts p)
+{
+	struct xr_value *v = value_of(&p);
+	struct xr_group *group = NULL;
+	const char *name[4] = { NULL };
+
+	cr_assert_eq(xr_group_of_value(v, &group, &err), XR_OK, "%s: %s", p.tag,
+		err.text);
+	xr_value_unref(v);
+	cr_expect_str_eq(xr_group_name(group), p.name);
+	cr_expect_str_eq(group->tag, p.tag);
+	cr_expect(group->is_received);
+	for (int i = 0; i < 4 && p.member[i] != NULL; i++) {
+		cr_assert_eq(xr_group_members(group, name, 4), group->count);
+		cr_assert_lt((uint32_t)i, group->count);
+		cr_expect_str_eq(name[i], p.member[i]);
+	}
+	xr_group_free(group);
+}
+
+/* A text of @len bytes: @begin, then 'x'. */
+static const char *
+padded(char *text, const char *begin, size_t len)
+{
+	memset(text, 'x', len);
+	memcpy(text, begin, strlen(begin));
+	text[len] = '\0';
+	return text;
+}
+
+Test(guild, a_value_of_another_form_is_no_group)
+{
+	struct xr_value *v;
+	char tag[GUILD_TAG_MAX + 2], name[XR_WORKER_NAME_MAX + 2];
+
+	expect_no_group(NULL, "NULL");
+	expect_no_group(xr_value_new_list(), "a list");
+	expect_no_group_of("no name", (struct parts){ NULL, "a/1", { "w" } });
+	expect_no_group_of("a bad name",
+		(struct parts){ "a b", "a b/1", { "w" } });
+	expect_no_group_of("no tag", (struct parts){ "a", NULL, { "w" } });
+	expect_no_group_of("another name's tag",
+		(struct parts){ "a", "b/1", { "w" } });
+	expect_no_group_of("a longer name's tag",
+		(struct parts){ "a", "ab/1", { "w" } });
+	expect_no_group_of("no slash", (struct parts){ "a", "a", { "w" } });
+	expect_no_group_of("a long tag",
+		(struct parts){ "a", padded(tag, "a/", GUILD_TAG_MAX + 1),
+			{ "w" } });
+	expect_no_group_of("no members",
+		(struct parts){ "a", "a/1", { "w" }, .no_members = true });
+	expect_no_group_of("members that are no list",
+		(struct parts){ "a", "a/1", { "w" }, .is_number = true });
+	expect_no_group_of("a member that is no text",
+		(struct parts){ "a", "a/1", { "w" }, .ends_in_number = true });
+	expect_no_group_of("none in members", (struct parts){ "a", "a/1" });
+	expect_no_group_of("a member twice",
+		(struct parts){ "a", "a/1", { "v", "v" } });
+	expect_no_group_of("not sorted",
+		(struct parts){ "a", "a/1", { "w", "v" } });
+	expect_no_group_of("an empty name",
+		(struct parts){ "a", "a/1", { "" } });
+	expect_no_group_of("a long name of a member",
+		(struct parts){ "a", "a/1",
+			{ padded(name, "", XR_WORKER_NAME_MAX + 1) } });
+	v = value_of(&(struct parts){ "a", "a/1" });
+	xr_value_put(v, "members", 7,
+		value_of(&(struct parts){ "v", .no_members = true }));
+	expect_no_group(v, "members in a dict");
+	v = value_of(&(struct parts){ "a", NULL, { "w" } });
+	xr_value_put(v, "tag", 3, xr_value_new_bytes("a/1", 4));
+	expect_no_group(v, "a tag that is no text");
+}
+
+Test(guild, a_value_of_the_form_is_a_group)
+{
+	struct xr_world *world = new_world();
+	char tag[GUILD_TAG_MAX + 1], name[XR_WORKER_NAME_MAX + 1];
+
+	expect_group_of((struct parts){ "a", "a/", { "w" } });
+	expect_group_of((struct parts){ "ab", "ab/1/2", { "u", "v", "w" } });
+	expect_group_of((struct parts){ "a", padded(tag, "a/", GUILD_TAG_MAX),
+		{ padded(name, "", XR_WORKER_NAME_MAX) } });
+	cr_expect_eq(xr_world_close(world, XR_SHUTDOWN_GRACEFUL, XR_SECONDS(30),
+			     &err),
+		XR_OK, "%s", err.text);
+	xr_world_free(world);
+}
+
+/* --- threads that are in the agent ----------------------------------------------------- */
+
+static sem_t has_read, has_closed;
+
+static void *
+read_group(void *arg)
+{
+	struct xr_value *v = value_of(&(struct parts){ "a", "a/1", { "w" } });
+	struct xr_group *group = NULL;
+
+	(void)arg;
+	cr_expect_eq(xr_group_of_value(v, &group, NULL), XR_OK);
+	xr_value_unref(v);
+	xr_group_free(group);
+	sem_post(&has_read);
+	sem_wait(&has_closed);
+	return NULL;
+}
+
+/* xr_world_close() waits for the threads that are in it. */
+Test(guild, a_thread_that_has_read_a_group_has_left_the_agent)
+{
+	struct xr_world *world = new_world();
+	pthread_t thread;
+
+	sem_init(&has_read, 0, 0);
+	sem_init(&has_closed, 0, 0);
+	cr_assert_eq(pthread_create(&thread, NULL, read_group, NULL), 0);
+	sem_wait(&has_read);
+	cr_expect_eq(xr_world_close(world, XR_SHUTDOWN_GRACEFUL, XR_SECONDS(30),
+			     &err),
+		XR_OK, "%s", err.text);
+	xr_world_free(world);
+	sem_post(&has_closed);
+	pthread_join(thread, NULL);
 }

@@ -83,6 +83,7 @@ static const struct opt shown[] = {
 		.type = OPT_CHOICE,
 		.choices = modes },
 	{ .name = "prefix", .letter = 'p', .type = OPT_TEXT, .arg = "FORMAT" },
+	{ .name = "report", .type = OPT_TEXT, .arg = "FILE" },
 	{ .name = "quiet", .letter = 'q', .type = OPT_FLAG },
 	{ .name = "show", .type = OPT_TEXT, .arg = "RANK", .maybe = true },
 	{ 0 },
@@ -90,8 +91,9 @@ static const struct opt shown[] = {
 
 Test(opt, a_shell_completes_the_value_of_an_option_that_takes_one)
 {
+	/* "-" has no letter, and neither has --report. */
 	static const char *const none[] = { "-q", "--quiet", "--show",
-		"--nothing", "-", "p" };
+		"--nothing", "-\0", "p", "xb", "-bx" };
 	struct buf b = { 0 };
 
 	cr_expect(opt_shell_values(shown, "--buffer", &b));

@@ -89,9 +89,7 @@ text_in(const struct xr_value *dict, const char *key)
 	const struct xr_value *v = xr_value_find(dict, key, strlen(key));
 	size_t len;
 
-	return v != NULL && xr_value_kind(v) == XR_TEXT ?
-		xr_value_data(v, &len) :
-		NULL;
+	return xr_value_kind(v) == XR_TEXT ? xr_value_data(v, &len) : NULL;
 }
 
 /* Sorted, each once. */
@@ -101,8 +99,7 @@ are_members(const struct xr_value *list)
 	const char *name, *last = "";
 	size_t len;
 
-	if (list == NULL || xr_value_kind(list) != XR_LIST ||
-		xr_value_count(list) == 0)
+	if (xr_value_kind(list) != XR_LIST || xr_value_count(list) == 0)
 		return false;
 	for (size_t i = 0; i < xr_value_count(list); i++) {
 		if (xr_value_kind(xr_value_at(list, i)) != XR_TEXT)
@@ -139,11 +136,9 @@ XR_EXPORT enum xr_status
 xr_group_of_value(const struct xr_value *value, struct xr_group **group,
 	struct xr_error *err)
 {
-	const bool is_dict = value != NULL && xr_value_kind(value) == XR_DICT;
-	const char *name = is_dict ? text_in(value, "group") : NULL;
-	const char *tag = is_dict ? text_in(value, "tag") : NULL;
-	const struct xr_value *members =
-		is_dict ? xr_value_find(value, "members", 7) : NULL;
+	const char *name = text_in(value, "group"),
+		   *tag = text_in(value, "tag");
+	const struct xr_value *members = xr_value_find(value, "members", 7);
 	size_t len = name != NULL ? strlen(name) : 0;
 	enum xr_status status;
 

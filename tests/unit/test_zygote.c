@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_zygote.c - zygotes that cannot be started. */
+#include <dirent.h>
+
+#include <xrun/proc.h>
+
+#include "tests/unit/forked.h"
+#include "tests/unit/seccomp.h"
+#include "worker/proc/zygote.h"
+
+TestSuite(zygote, .timeout = 150);
+
+static struct xr_error error;
+
+static int
+descriptors(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	int n = 0;
+
+	NEED(dir != NULL);
+	while (readdir(dir) != NULL)
+		n++;
+	closedir(dir);
+	return n;
+}
+
+/* Returns the status of a start by a zygote of this program, or of @module. Expects that
+ * a start that fails leaves no descriptor. */
+static enum xr_status
+start(const char *module)
+{
+	struct zygote_start s = {
+		.module = module,
+		.card = -1,
+		.place = -1,
+		.life = -1,
+	};
+	int before = descriptors();
+	enum xr_status status;
+
+	errno = 0;
+	status = zygote_start(&s, &error);
+	EXPECT_EQ(descriptors(), before);
+	EXPECT_EQ(s.life, -1);
+	return status;
+}
+
+FORKED_TEST(zygote, a_program_that_did_not_call_xr_init_has_none)
+{
+	EXPECT_EQ(start(NULL), XR_E_STATE);
+	EXPECT_STR(error.text,
+		"xr_init() comes first, or a module, or method fork");
+}
+
+FORKED_TEST(zygote, without_xrun_worker_a_module_has_none)
+{
+	EXPECT_EQ(start("module.so"), XR_E_NOTFOUND);
+	EXPECT(strstr(error.text, "xrun/xrun-worker is not there") != NULL);
+}
+
+FORKED_TEST(zygote, an_error_of_socketpair_is_reported)
+{
+	NEED(seccomp_refuse(SYS_socketpair, ENFILE) == 0);
+	EXPECT_EQ(start("module.so"), XR_E_SYS);
+	EXPECT_EQ(error.sys, ENFILE);
+	EXPECT_STR(error.text, "socketpair: Too many open files in system");
+}
+
+/* Expects that the program is not executed because of @sys. */
+static void
+expect_none_because_of(int sys)
+{
+	char path[4096], text[sizeof(path) + 64];
+	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
+
+	NEED(n > 0);
+	path[n] = '\0';
+	EXPECT_EQ(start(NULL), XR_E_SYS);
+	EXPECT_EQ(error.sys, sys);
+	snprintf(text, sizeof(text), "%.160s: %s", path, strerror(sys));
+	EXPECT_STR(error.text, text);
+}
+
+FORKED_TEST(zygote, an_error_of_execve_is_reported)
+{
+	NEED(xr_init(&error) == XR_OK);
+	NEED(seccomp_refuse(SYS_execve, E2BIG) == 0);
+	expect_none_because_of(E2BIG);
+}
+
+FORKED_TEST(zygote, an_error_of_clone_is_reported)
+{
+	NEED(xr_init(&error) == XR_OK);
+	NEED(seccomp_refuse(SYS_clone3, EAGAIN) == 0);
+	NEED(seccomp_refuse(SYS_clone, EAGAIN) == 0);
+	NEED(seccomp_refuse(SYS_vfork, EAGAIN) == 0);
+	expect_none_because_of(EAGAIN);
+}
