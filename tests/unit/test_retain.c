@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_retain.c - which folders of ended jobs go, and that only those do. */
+/*
+ * test_retain.c - which folders of ended jobs go, and that only those do.
+ *
+ * A run may take 100 ms. The clock that it reads stands still unless a test lets it go on:
+ * else a loaded machine ends a run before its work is done.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -20,6 +25,17 @@
 #define DAY_NS (24 * 3600 * NS_PER_S)
 #define GIB    (1LL << 30)
 #define NOW    (1000 * DAY_NS)
+
+static int64_t clock_ns = NS_PER_S, clock_step_ns;
+
+int64_t __wrap_clock_now(void);
+
+/* What is tested reads the clock with this. Each call moves it by clock_step_ns. */
+int64_t
+__wrap_clock_now(void)
+{
+	return clock_ns += clock_step_ns;
+}
 
 static struct retain_job
 job(const char *id, int64_t days_ago, int64_t bytes, bool failed)
@@ -494,6 +510,40 @@ Test(retain, a_job_whose_removal_was_begun_is_as_old_as_it_was)
 	set_end("aaaa/job.json", 8);
 	run();
 	cr_expect_not(is_there("aaaa"));
+}
+
+Test(retain, a_run_without_time_to_look_removes_nothing)
+{
+	make_job("aaaa", ended(0, 6), 8);
+	clock_step_ns = RETAIN_LOOK_NS;
+	run();
+	cr_expect(is_there("aaaa/0/rank-0000/stdout"));
+	cr_expect(is_there(".retained"), "the next job does not look at once");
+}
+
+/* The look reads the clock three times, and the removal of a job several times. */
+Test(retain, the_next_run_removes_what_a_run_had_no_time_for)
+{
+	make_job("aaaa", ended(0, 6), 9);
+	make_job("bbbb", ended(0, 6), 8);
+	clock_step_ns = RETAIN_LOOK_NS / 3;
+	run();
+	cr_expect(is_there("aaaa/job.json"));
+	cr_expect(is_there("bbbb/job.json"));
+	cr_expect_not(is_there(".retained"), "the next job looks at once");
+	clock_step_ns = 0;
+	run();
+	cr_expect_not(is_there("aaaa"));
+	cr_expect_not(is_there("bbbb"));
+}
+
+Test(retain, a_full_disk_has_its_time_as_well)
+{
+	make_job("aaaa", ended(0, 6), 1);
+	clock_step_ns = RETAIN_FREE_NS;
+	not_enough = 9;
+	cr_expect_eq(retain_free(folder, enough, NULL).jobs, 0);
+	cr_expect(is_there("aaaa/0/rank-0000/stdout"));
 }
 
 Test(retain, a_root_that_is_not_there_is_no_work)
