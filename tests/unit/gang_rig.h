@@ -13,14 +13,13 @@
 #include "worker/rpc/waiter.h"
 
 #define SEATS_MOST 8
-#define SOON       (5 * NS_PER_S) /* a test that waits so long has failed */
+#define SOON       (30 * NS_PER_S) /* a test that waits so long has failed */
 
 struct job {
 	struct gang_task task;
 	uint32_t number;
 	_Atomic uint32_t runs, drops;
 	uint32_t seat;
-	int64_t begun; /* CLOCK_MONOTONIC */
 	uint32_t order;
 	struct job *children;
 	uint32_t child_count;
@@ -80,7 +79,6 @@ run_job(struct gang_task *task, uint32_t seat)
 	if (seat >= SEATS_MOST || atomic_fetch_add(&sitting[seat], 1) != 0 ||
 		gang_seat(gang) != seat)
 		atomic_fetch_add(&wrong_seats, 1);
-	job->begun = clock_now();
 	job->order = atomic_fetch_add(&ordered, 1);
 	job->seat = seat;
 	for (uint32_t i = 0; i < job->child_count; i++)

@@ -192,11 +192,10 @@ FORKED_TEST(gang, tasks_that_wait_for_each_other_have_a_seat_each)
 }
 
 /* Short ones before have taught it that nobody need be woken. */
-FORKED_TEST(gang, what_is_posted_behind_a_long_task_begins_soon)
+FORKED_TEST(gang, what_is_posted_behind_a_long_task_begins_before_its_end)
 {
 	struct job *brief = jobs_of(3000, run_job);
 	struct job *wait = jobs_of(1, run_wait);
-	int64_t posted;
 
 	gang = gang_of(2);
 	for (uint32_t i = 0; i < 2998; i++)
@@ -206,10 +205,8 @@ FORKED_TEST(gang, what_is_posted_behind_a_long_task_begins_soon)
 	EXPECT(gang_post(gang, &brief[2998].task));
 	EXPECT(await(&at_door, 1));
 	EXPECT(all_sleep(1));
-	posted = clock_now();
 	EXPECT(gang_post(gang, &brief[2999].task));
 	EXPECT(await(&done, 3000));
-	EXPECT(brief[2999].begun - posted < NS_PER_S / 2);
 	word_is(&door, 1);
 	EXPECT(await(&done, 3001));
 	gang_free(gang);
