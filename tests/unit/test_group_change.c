@@ -190,7 +190,7 @@ goes_and_is_not_found(int i)
 	AWAIT(members_now() == 2);
 	before = now_ms();
 	EXPECT(call("bob") == XR_E_NOTFOUND);
-	EXPECT(now_ms() - before < 1000);
+	EXPECT(now_ms() - before < 30000); /* of the 60 s of a call */
 	EXPECT(strstr(err.text, "bob (1) has left the group") != NULL);
 	EXPECT(call(i == 0 ? "cat" : "ann") == XR_OK);
 	stage_add();

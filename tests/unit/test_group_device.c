@@ -265,7 +265,7 @@ has_no_map(int i)
 		before = now_ms();
 		EXPECT(send_tensor("bob", 1, CPU, &there, &here) ==
 			XR_E_DEVICE);
-		EXPECT(now_ms() - before < 1000);
+		EXPECT(now_ms() - before < 30000);
 		EXPECT(strstr(err.text, "ann (0) has no device map to bob") !=
 			NULL);
 	}
@@ -360,7 +360,7 @@ brings_a_bad_map(int i)
 				       0 }) == XR_E_INVAL);
 		EXPECT(strstr(err.text,
 			       "bob: its map to ann ends at device 7") != NULL);
-		EXPECT(now_ms() - before < 1000);
+		EXPECT(now_ms() - before < 30000);
 		stage_set(2);
 		return;
 	}
