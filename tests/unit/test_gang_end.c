@@ -51,7 +51,8 @@ turns_of_others(long *turns)
 	NEED(dir != NULL);
 	*turns = 0;
 	while ((d = readdir(dir)) != NULL)
-		if (d->d_name[0] != '.' && atoi(d->d_name) != getpid())
+		if (d->d_name[0] != '.' &&
+			strtol(d->d_name, NULL, 10) != getpid())
 			quiet = add_turns(d->d_name, turns) && quiet;
 	closedir(dir);
 	return quiet;
