@@ -221,17 +221,6 @@ block_holds(void)
 	return __atomic_load_n(&l->owner, __ATOMIC_RELAXED) == block_self();
 }
 
-/* Of a thread that has taken the lock once. The count is then 1 in glibc 2.36, and 0 in 2.41,
- * which counts only how often a thread has taken it again (sysdeps/nptl/stdio-lock.h). */
-static bool
-block_knows_lock(void)
-{
-	const struct block_lock *l = (const void *)block.file->_lock;
-
-	return l != NULL && l->lock != 0 && (l->count == 0 || l->count == 1) &&
-		block_holds();
-}
-
 /* Written by whole lines, as the agent set it, and not turned elsewhere since. */
 static bool
 block_fits(void)
@@ -386,7 +375,8 @@ block_begin(void)
 
 	if (!block_lock(block_now() + BLOCK_WAIT_NS))
 		return false;
-	if (!block_knows_lock())
+	/* This thread has the lock: another owner means another layout. */
+	if (!block_holds())
 		block.allowed = false;
 	fits = block.allowed && block_fits() && block_get(&block.forks) == 0;
 	if (fits) {
