@@ -149,10 +149,14 @@ tcpstore_conn_serve(struct tcpstore_conn *c)
 		tcpstore_conn_close(c);
 		return;
 	}
-	if (verdict == TCPSTORE_MORE)
+	if (verdict == TCPSTORE_MORE) {
 		watch_resume(c->readable);
-	else
-		watch_pause(c->readable); /* until the client has read */
+		return;
+	}
+	/* Until the replies are sent. If the socket has taken all of them, the
+	 * remaining requests are handled in the next turn. */
+	watch_pause(c->readable);
+	watch_resume(c->writable);
 }
 
 static void

@@ -239,6 +239,8 @@ frame_put_reply(struct buf *out, const struct store_reply *r)
 enum xr_status
 frame_reply(const struct frame *f, struct store_reply *r, struct xr_error *err)
 {
+	struct span text = { "", 0 };
+
 	if (f->type != FRAME_REPLY || f->count > 1 || f->status > 0)
 		return fail(err, XR_E_PROTO, "store: that is no reply");
 	*r = (struct store_reply){
@@ -246,13 +248,14 @@ frame_reply(const struct frame *f, struct store_reply *r, struct xr_error *err)
 		.status = (enum xr_status)f->status,
 		.number = f->number,
 	};
-	if (f->status != XR_OK)
-		fail(&r->err, r->status, "%.*s",
-			f->count == 1 && f->part[0].len < 231 ?
-				(int)f->part[0].len :
-				0,
-			f->count == 1 ? f->part[0].at : "");
-	else if (f->count == 1)
+	if (f->status != XR_OK) {
+		if (f->count == 1)
+			text = f->part[0];
+		if (text.len > sizeof(r->err.text))
+			text.len = sizeof(r->err.text);
+		fail(&r->err, r->status, "%.*s", (int)text.len, text.at);
+	}
+	if (f->status == XR_OK && f->count == 1)
 		return take_value(f->part[0], &r->value, err);
 	return XR_OK;
 }

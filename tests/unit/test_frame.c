@@ -6,6 +6,7 @@
 
 #include "store/frame.h"
 #include "store/record.h"
+#include "tests/unit/short_memory.h"
 
 static struct span part[FRAME_PARTS];
 static struct frame f;
@@ -211,6 +212,150 @@ Test(frame, what_does_not_add_up_is_refused)
 	f.count = 1;
 	f.number = -1;
 	cr_expect_eq(frame_request(&f, &q, &err), XR_E_PROTO);
+}
+
+/* The counts of a message, and the bytes of its only part. */
+static enum xr_status
+read_counts(uint32_t count, size_t length, size_t len)
+{
+	char message[FRAME_HEAD + 4 + 8] = { 0 };
+
+	message[0] = (char)(FRAME_HEAD - 4 + len);
+	message[6] = (char)(count & 0xff);
+	message[7] = (char)(count >> 8);
+	message[FRAME_HEAD] = (char)length;
+	return frame_read((struct span){ message, FRAME_HEAD + len }, &f, &err);
+}
+
+Test(frame, the_parts_of_a_message_fill_it)
+{
+	cr_expect_eq(read_counts(1, 8, 12), XR_OK, "%s", err.text);
+	cr_expect_eq(f.part[0].len, 8);
+	cr_expect_eq(read_counts(1, 7, 12), XR_E_PROTO);
+	cr_expect_str_eq(err.text, "store: a message is longer than its parts");
+	cr_expect_eq(read_counts(1, 9, 12), XR_E_PROTO);
+	cr_expect_str_eq(err.text,
+		"store: a message is shorter than its parts");
+	cr_expect_eq(read_counts(0, 0, 0), XR_OK, "%s", err.text);
+	cr_expect_eq(read_counts(0, 0, 1), XR_E_PROTO);
+	cr_expect_eq(read_counts(1, 0, 4), XR_OK, "%s", err.text);
+	cr_expect_eq(read_counts(2, 0, 4), XR_E_PROTO);
+	cr_expect_str_eq(err.text, "store: a message of 2 parts");
+}
+
+/* All lengths are 0, and there are as many as the count says. */
+Test(frame, a_message_has_at_most_so_many_parts)
+{
+	static const size_t most = FRAME_HEAD + 4 * (FRAME_PARTS + 1);
+	char *message = calloc(1, most);
+
+	for (uint32_t count = FRAME_PARTS; count <= FRAME_PARTS + 1; count++) {
+		size_t len = FRAME_HEAD + 4 * (size_t)count;
+
+		for (int i = 0; i < 4; i++)
+			message[i] = (char)((len - 4) >> (8 * i));
+		message[6] = (char)(count & 0xff);
+		message[7] = (char)(count >> 8);
+		cr_expect_eq(frame_read((struct span){ message, len }, &f,
+				     &err),
+			count == FRAME_PARTS ? XR_OK : XR_E_PROTO, "%u: %s",
+			count, err.text);
+	}
+	free(message);
+}
+
+Test(frame, each_field_of_a_hello_is_checked)
+{
+	static const struct {
+		struct frame f;
+		enum xr_status status;
+		const char *magic;
+	} rows[] = {
+		{ { .type = FRAME_HELLO, .count = 1 }, XR_OK, FRAME_MAGIC },
+		{ { .type = FRAME_HELLO, .count = 3 }, XR_OK, FRAME_MAGIC },
+		{ { .type = FRAME_HELLO, .count = 0 }, XR_E_PROTO,
+			FRAME_MAGIC },
+		{ { .type = FRAME_HELLO, .count = 4 }, XR_E_PROTO,
+			FRAME_MAGIC },
+		{ { .type = FRAME_HELLO, .count = 1 }, XR_E_PROTO, "xrun" },
+		{ { .type = FRAME_PROOF, .count = 1 }, XR_E_PROTO,
+			FRAME_MAGIC },
+		{ { .type = FRAME_HELLO, .count = 1, .id = 1 }, XR_E_PROTO,
+			FRAME_MAGIC },
+	};
+	struct frame_hello hello;
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		f = rows[i].f;
+		f.part = part;
+		f.number = FRAME_VERSION;
+		part[0] = span_of(rows[i].magic);
+		cr_expect_eq(frame_read_hello(&f, false, &hello, &err),
+			rows[i].status, "%zu", i);
+	}
+	cr_expect_str_eq(err.text, "store: another program listens there");
+}
+
+Test(frame, each_field_of_a_reply_is_checked)
+{
+	static const struct frame rows[] = {
+		{ .type = FRAME_REPLY, .count = 2 },
+		{ .type = FRAME_REPLY, .status = 1 },
+		{ .type = FRAME_PROOF },
+	};
+	struct store_reply r;
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		f = rows[i];
+		f.part = part;
+		part[0] = part[1] = (struct span){ "", 0 };
+		cr_expect_eq(frame_reply(&f, &r, &err), XR_E_PROTO, "%zu", i);
+		cr_expect_str_eq(err.text, "store: that is no reply");
+	}
+}
+
+/* Of a server that says why, in a text that fits, and of one that does not. */
+Test(frame, a_reply_has_the_text_of_its_error_as_far_as_it_fits)
+{
+	char text[sizeof(err.text) + 1];
+	struct store_reply r;
+
+	memset(text, 'x', sizeof(text));
+	f.type = FRAME_REPLY;
+	f.status = XR_E_RANGE;
+	cr_assert_eq(frame_reply(&f, &r, &err), XR_OK);
+	cr_expect_eq(r.status, XR_E_RANGE);
+	cr_expect_str_eq(r.err.text, "");
+	f.count = 1;
+	for (size_t len = 1; len <= sizeof(text); len++) {
+		part[0] = (struct span){ text, len };
+		cr_assert_eq(frame_reply(&f, &r, &err), XR_OK);
+		cr_expect_eq(r.status, XR_E_RANGE);
+		cr_expect_eq(strlen(r.err.text),
+			len < sizeof(err.text) ? len : sizeof(err.text) - 1,
+			"%zu", len);
+	}
+}
+
+Test(frame, a_value_without_memory_is_told)
+{
+	struct store_request q;
+	struct store_reply r;
+
+	part[0] = span_of("key");
+	part[1] = span_of("value");
+	f = (struct frame){ .type = STORE_SET, .count = 2, .part = part };
+	until_short = 1;
+	cr_expect_eq(frame_request(&f, &q, &err), XR_E_NOMEM);
+	cr_expect_str_eq(err.text, "store: out of memory");
+	cr_expect_null(q.value);
+	f = (struct frame){ .type = FRAME_REPLY, .count = 1, .part = part };
+	until_short = 1;
+	cr_expect_eq(frame_reply(&f, &r, &err), XR_E_NOMEM);
+	cr_expect_null(r.value);
+	cr_expect_eq(frame_reply(&f, &r, &err), XR_OK);
+	cr_expect_str_eq(r.value->data, "key");
+	store_value_unref(r.value);
 }
 
 Test(frame, a_hello_of_one_side_is_none_of_the_other)

@@ -106,14 +106,20 @@ Test(store_address, what_is_missing_in_tcp_is_named)
 
 Test(store_address, a_host_is_a_name_or_an_address)
 {
-	static const char *const bad[] = { "tcp://a b:1", "tcp://a%20b:1",
-		"tcp://user@h:1", "tcp://h%:1", "tcp://h%0:1", "tcp://h%0g:1",
-		"tcp://%00:1", "tcp://a%3ab:1", "tcp://[h]:1", "tcp://[::1:1",
-		"tcp://[::1]", "tcp://[::1]1", "tcp://[::1]x:1", "tcp://[]:1",
-		"tcp://[::g]:1", "tcp://[::1%25]:1", "tcp://[::1%25a/b]:1",
+	static const char *const bad[] = {
+		"tcp://a b:1", "tcp://a%20b:1", "tcp://user@h:1", "tcp://h%:1",
+		"tcp://h%0:1", "tcp://h%0g:1", "tcp://%00:1", "tcp://a%3ab:1",
+		"tcp://[h]:1", "tcp://[::1:1", "tcp://[::1]", "tcp://[::1]1",
+		"tcp://[::1]x:1", "tcp://[]:1", "tcp://[::g]:1",
+		"tcp://[::1%25]:1", "tcp://[::1%25a/b]:1",
 		"tcp://[fe80::1%eth0]:1", "tcp://\xc3\xa4:1", "tcp://",
 		"tcp:", "tcp:h:1", "tcp:/h:1", "tcp://h:1/x",
-		"tcp://h:", "tcp://[" };
+		"tcp://h:", "tcp://[", "tcp:x", "tcp:x//h:1",
+		"tcp://[::1%25a^]:1", "tcp://[::1%25a%20]:1", "tcp://h%/0:1",
+		"tcp://h%0/:1", "tcp://h%0@:1", "tcp://h%0G:1", "tcp://h%g0:1",
+		"tcp://h%0%60:1",
+		"tcp://[1111:2222:3333:4444:5555:6666:7777:8888:9999:aaaa:b]:1"
+	};
 	char text[128];
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
@@ -122,6 +128,52 @@ Test(store_address, a_host_is_a_name_or_an_address)
 	}
 	cr_expect(parse("tcp://a%2Db_%2e9:1?rank=0&world_size=1") == XR_OK);
 	GOT(host, "a-b_.9");
+}
+
+Test(store_address, a_zone_has_letters_digits_and_four_signs)
+{
+	cr_assert(parse("tcp://[fe80::1%25Az09._-~]:1?rank=0&world_size=1") ==
+		XR_OK);
+	GOT(host, "fe80::1%Az09._-~");
+}
+
+/* An address of control: that a path says has no numbers of xrun's. */
+Test(store_address, control_has_a_path_or_nothing)
+{
+	static const struct {
+		const char *text, *words;
+	} bad[] = {
+		{ "control:x",
+			"store address 'control:x': 'x' is no path that begins with /" },
+		{ "control://",
+			"store address 'control://': not set or empty: XRUN_RANK, XRUN_SIZE\tset them, or start the program with xrun" },
+		{ "control://x",
+			"store address 'control://x': nothing stands behind control:" },
+		{ "control:///x",
+			"store address 'control:///x': nothing stands behind control:" },
+		{ "control:/%zz",
+			"store address 'control:/%zz': byte 9, a %, is not followed by two hex digits, 01 to FF" },
+		{ "env:x",
+			"store address 'env:x': nothing stands behind env:" },
+		{ "env:///",
+			"store address 'env:///': nothing stands behind env:" },
+	};
+
+	cr_assert(parse("control:/run/a%20b?rank=1&world_size=2") == XR_OK);
+	cr_expect_eq(got.place, STORE_AT_CONTROL);
+	GOT(path, "/run/a b");
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		cr_expect(parse(bad[i].text) == XR_E_INVAL, "%s", bad[i].text);
+		SAYS(bad[i].words);
+	}
+}
+
+/* Nothing but the first error counts. */
+Test(store_address, the_first_wrong_parameter_is_named)
+{
+	cr_expect(parse("tcp://h:1?rank=x&world_size=y") == XR_E_INVAL);
+	SAYS("store address 'tcp://h:1?rank=x&world_size=y': rank 'x' is not a number");
+	cr_expect(parse("tcp://h:1?no=1&rank=0&world_size=1") == XR_E_INVAL);
 }
 
 Test(store_address, a_host_fits_or_is_refused)
@@ -234,6 +286,15 @@ Test(store_address, rank_and_size_may_stand_beside_the_address)
 	what.rank = -2;
 	cr_expect(ask(&what) == XR_E_RANGE);
 	SAYS("rank -2 is not 0 to 2147483647");
+	what.rank = INT32_MAX;
+	what.size = INT64_C(1) << 31;
+	cr_expect(ask(&what) == XR_E_RANGE);
+	SAYS("world_size 2147483648 is not 0 to 2147483647");
+	what.text = "tcp://h:1";
+	what.rank = INT32_MAX - 1;
+	what.size = INT32_MAX;
+	cr_assert(ask(&what) == XR_OK, "%s", error.text);
+	cr_expect(eq(i64, got.size, INT32_MAX));
 }
 
 Test(store_address, AC_S8_rank_in_both_places_is_refused)
@@ -406,6 +467,41 @@ Test(store_address, a_variable_that_is_wrong_is_named)
 	SAYS("store address 'env://': rank 1 is not 0 to 0, of world_size 1");
 }
 
+/* MASTER_ADDR is a host of at most 255 bytes; brackets are taken off in pairs. */
+Test(store_address, the_master_is_a_host_that_fits)
+{
+	static const char *const bad[] = { "[::1", "::1]", "[]", "[", "]",
+		"a b", "[h" };
+	char text[300];
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		snprintf(text, sizeof(text), "MASTER_ADDR=%s", bad[i]);
+		cr_expect(from_env(NULL,
+				  VARS("RANK=0", "WORLD_SIZE=1", text,
+					  "MASTER_PORT=1")) == XR_E_INVAL,
+			"%s", text);
+		cr_expect_not_null(strstr(error.text, "is no host"), "%s",
+			error.text);
+	}
+	for (int n = 254; n <= 257; n++) {
+		snprintf(text, sizeof(text), "MASTER_ADDR=%0*d", n, 0);
+		cr_expect(from_env(NULL,
+				  VARS("RANK=0", "WORLD_SIZE=1", text,
+					  "MASTER_PORT=1")) ==
+				(n < 256 ? XR_OK : XR_E_INVAL),
+			"%d", n);
+	}
+}
+
+Test(store_address, without_variables_env_says_nothing)
+{
+	struct store_address_ask what = { NULL, STORE_UNSAID, STORE_UNSAID,
+		false, NULL, NULL };
+
+	cr_expect(ask(&what) == XR_E_INVAL);
+	SAYS("store address 'env://': not set or empty: RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT\tset them, or start the program with xrun");
+}
+
 Test(store_address, the_master_may_be_an_ipv6_address)
 {
 	cr_assert(from_env(NULL,
@@ -460,6 +556,9 @@ Test(store_address, the_store_of_the_job_needs_what_xrun_says)
 	cr_expect(from_env("env://", VARS("XRUN_STORE=control://x")) ==
 		XR_E_INVAL);
 	SAYS("XRUN_STORE 'control://x': nothing stands behind control:");
+	cr_expect(from_env("env://", VARS("XRUN_STORE=nothing")) == XR_E_INVAL);
+	cr_expect_not_null(strstr(error.text,
+		"XRUN_STORE 'nothing': there is no scheme"));
 	cr_expect(from_env("env://", VARS("XRUN_STORE=tcp://h:65536")) ==
 		XR_E_RANGE);
 	SAYS("XRUN_STORE 'tcp://h:65536': port 65536 is not 0 to 65535");

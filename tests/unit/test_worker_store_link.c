@@ -217,6 +217,48 @@ Test(worker_store_link, who_does_not_take_his_answers_is_asked_nothing_more)
 	xr_store_free(s);
 }
 
+static size_t
+hear_some(int fd, size_t len)
+{
+	static char data[1 << 16];
+	size_t all = 0;
+	ssize_t n = 1;
+
+	while (all < len && n > 0) {
+		n = recv(fd, data,
+			len - all < sizeof(data) ? len - all : sizeof(data), 0);
+		all += n > 0 ? (size_t)n : 0;
+	}
+	return all;
+}
+
+/* The requests come at once; the replies do not fit into the socket. */
+Test(worker_store_link, all_requests_that_came_together_are_answered)
+{
+	static char big[8 << 20];
+	static const char get[] =
+		"\x1e\0\0\0\x02\0\x01\0\x01\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"
+		"\x02\0\0\0/k";
+	char bytes[3 * 34 + HELLO_LEN];
+	struct xr_store *s = NULL;
+	int fd;
+
+	bound();
+	cr_assert_eq(open_as(0, 20, &s), XR_OK, "%s", err.text);
+	cr_assert_eq(xr_store_set(s, "k", big, sizeof(big), &err), XR_OK);
+	memcpy(bytes, HELLO, HELLO_LEN);
+	for (int i = 0; i < 3; i++)
+		memcpy(bytes + HELLO_LEN + 34 * i, get, 34);
+	fd = dialled();
+	say(fd, bytes, sizeof(bytes));
+	cr_expect_eq(hear_some(fd, HELLO_LEN), HELLO_LEN);
+	for (int i = 0; i < 3; i++)
+		cr_expect_eq(hear_some(fd, 32 + sizeof(big)), 32 + sizeof(big),
+			"%d", i);
+	close(fd);
+	xr_store_free(s);
+}
+
 Test(worker_store_link, handles_and_processes_share_a_port)
 {
 	struct xr_store *a = NULL, *b = NULL, *c = NULL;

@@ -164,7 +164,9 @@ put_request(struct buf *out, const struct store_request *q, int *fd,
 		q->number);
 	if (q->count > 0)
 		put_keys(&p.keys, q);
-	if (q->value != NULL)
+	if (p.keys.bad != XR_OK)
+		status = fail(err, p.keys.bad, "store: out of memory");
+	if (status == XR_OK && q->value != NULL)
 		status = put_value(q->value, &p.value, fd, err);
 	if (status == XR_OK && expected.len > 0)
 		status = put_value(&expected, &p.expected, fd, err);

@@ -314,6 +314,7 @@ serve(struct conn *c)
 {
 	struct store_reply r;
 	unsigned done = 0;
+	bool was_choked;
 
 	while (done < TURN && !is_choked(c) && desk_take(&c->guest, &r)) {
 		put_reply(c, &r);
@@ -325,8 +326,10 @@ serve(struct conn *c)
 		if (is_choked(c))
 			flush(c);
 	}
+	was_choked = is_choked(c);
 	flush(c);
-	if (done == TURN)
+	/* Requests that have arrived wait for room, and no event tells of them. */
+	if (done == TURN || (was_choked && !is_choked(c)))
 		c->host->again = true;
 	watch(c);
 }
