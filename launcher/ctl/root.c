@@ -165,7 +165,7 @@ ctl_root_open(struct ctl_root *root, bool make, struct xr_error *trouble)
 			root->dir = root_make(root->path,
 				kind == CTL_ROOT_STATE, trouble);
 		else if (root->dir == -1 && errno != ENOENT)
-			root_open_own(root->path, trouble);
+			root->dir = root_open_own(root->path, trouble);
 		else if (root->dir == -1 && errno == ENOENT)
 			return false; /* a job would make it */
 		if (root->dir != -1)

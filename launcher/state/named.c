@@ -42,12 +42,22 @@ enum take {
 	BROKEN,  /* errno */
 };
 
+/* Ends a try. A folder that it made and that is empty is removed; errno survives. */
 static void
 let_go(struct state *st)
 {
+	int sys = errno, place;
+	const char *name;
+
 	fd_close(st->lock_fd);
 	fd_close(st->dir_fd);
 	st->lock_fd = st->dir_fd = -1;
+	if (st->made) {
+		place = state_place(st, &name);
+		unlinkat(place, name, AT_REMOVEDIR);
+	}
+	st->made = false;
+	errno = sys;
 }
 
 /* No lock: it is being made, or it never will be. */
@@ -333,7 +343,6 @@ state_open_named(struct state *st, const struct state_wish *wish,
 		if (what == TAKEN)
 			return begin_attempt(st, wish, err);
 		let_go(st);
-		st->made = false;
 		if (what == RUNS && i % ASK_EVERY == 0)
 			pid = holder_of(st->dir);
 		if (what == STRANGE || what == OTHERS || what == BROKEN ||

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_state_sys.c - the folder of a job if a system call fails (launcher/state). */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#include "tests/unit/state_folder.h"
+#include "tests/unit/sys_hook.h"
+
+TestSuite(state_sys, .init = state_folder_make, .fini = folder_remove);
+
+static const int failures[] = { EIO, ENOENT, EEXIST, EACCES };
+
+/* What makes, opens, locks and names files. */
+static void
+trap_files(void)
+{
+	static const int calls[] = {
+#ifdef SYS_mkdir /* not on all architectures */
+		SYS_mkdir, SYS_rename, SYS_symlink, SYS_chmod,
+#endif
+		SYS_openat, SYS_mkdirat, SYS_fstat, SYS_newfstatat, SYS_flock,
+		SYS_linkat, SYS_renameat, SYS_ftruncate, SYS_getdents64,
+		SYS_readlinkat, SYS_write, SYS_pwrite64, SYS_read, SYS_symlinkat
+	};
+
+	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
+		sys_trap(calls[i]);
+}
+
+/* If a lock cannot be compared with its name, which is two calls, it stays: those do
+ * not fail. */
+static long
+fail_file_call(int nr, const long arg[5])
+{
+	static bool compares;
+	bool compared = compares;
+
+	compares = nr == SYS_newfstatat &&
+		strcmp((const char *)arg[1], "lock") == 0;
+	return compares || compared ? 0 : sys_fail_one(nr, arg);
+}
+
+/* Returns true if the job of the open folder holds the lock @path. */
+static bool
+holds(const char *path)
+{
+	int fd = open(path, O_RDWR | O_CLOEXEC);
+	bool held = fd != -1 && flock(fd, LOCK_EX | LOCK_NB) == -1;
+
+	if (fd != -1)
+		close(fd);
+	return held;
+}
+
+static bool
+is_one_file(const char *a, const char *b)
+{
+	struct stat one, other;
+
+	return stat(a, &one) == 0 && stat(b, &other) == 0 &&
+		one.st_ino == other.st_ino;
+}
+
+/* The job has all that its folder promises. */
+static void
+expect_whole(unsigned n, int sys)
+{
+	char lock[2 * PATH_MAX], live[2 * PATH_MAX];
+	bool whole;
+
+	snprintf(lock, sizeof(lock), "%s/lock", st.dir);
+	whole = st.dir_fd != -1 && st.attempt_fd != -1 && st.lock_fd != -1 &&
+		access(st.attempt, F_OK) == 0 && holds(lock);
+	if (st.root != NULL) {
+		snprintf(live, sizeof(live), "%s/.live/%s", st.root, st.id);
+		whole = whole && is_one_file(lock, live) == st.live;
+	}
+	if (!whole)
+		forked_note(__LINE__, "call %u (%d) failed with %d: %s", n,
+			sys_fail.nr, sys, "the folder is not whole");
+}
+
+struct way {
+	const char *title;
+	struct state_wish wish;
+	const char *folder; /* that the job's is made in, or is */
+	int before;         /* entries of it without the job */
+};
+
+/* Opens a job, with the @n-th call failing. Returns false if there are fewer calls. */
+static bool
+open_failing(const struct way *way, unsigned n, int sys, unsigned *opened)
+{
+	int fds = folder_entries("/proc/self/fd"), left;
+	enum xr_status status;
+	bool failed;
+
+	err = (struct xr_error){ 0 };
+	sys_fail_begin(n, sys);
+	sys_hook = fail_file_call;
+	status = state_open(&st, &way->wish, &err);
+	failed = sys_fail_end();
+	if (status == XR_OK) {
+		expect_whole(n, sys);
+		state_close(&st);
+		EXPECT(state_remove(&st));
+		let_go();
+		*opened += failed;
+	} else if (!failed || err.text[0] == '\0' || st.dir != NULL ||
+		st.dir_fd != -1 || st.lock_fd != -1) {
+		forked_note(__LINE__, "%s: call %u (%d), %d: '%s'", way->title,
+			n, sys_fail.nr, sys, err.text);
+	}
+	left = folder_entries(way->folder);
+	if (folder_entries("/proc/self/fd") != fds ||
+		(left != -1 && left != way->before) ||
+		folder_entries("state/xrun/.live") > 0)
+		forked_note(__LINE__, "%s: call %u (%d), %d: %d fds, %d left",
+			way->title, n, sys_fail.nr, sys,
+			folder_entries("/proc/self/fd") - fds, left);
+	return failed;
+}
+
+static void
+open_failing_all(const struct way *way)
+{
+	unsigned opened = 0, calls = 0, n;
+
+	for (size_t i = 0; i < sizeof(failures) / sizeof(failures[0]); i++) {
+		for (n = 1; open_failing(way, n, failures[i], &opened); n++)
+			NEED(n < 1000);
+		calls += n - 1;
+	}
+	EXPECT(calls > 20);
+	EXPECT(opened > 0 && opened < calls);
+}
+
+FORKED_TEST(state_sys, an_open_that_fails_leaves_nothing)
+{
+	const struct way ways[] = {
+		{ "state folder", { .logs = true }, "state/xrun", 1 },
+		{ "named", { .logs = true, .name = "n" }, "state/xrun", 1 },
+		{ "named there",
+			{ .logs = true, .name = "n", .log_dir = "d/e" }, "d/e",
+			0 },
+		{ "named here",
+			{ .logs = true, .name = "n", .log_dir = "{job}" }, "n",
+			0 },
+		{ "absent", { .logs = true, .log_dir = "absent" }, "absent",
+			0 },
+		{ "below", { .logs = true, .log_dir = "a/b/c" }, "a/b/c", 0 },
+		{ "empty", { .logs = true, .log_dir = "empty" }, "empty", 0 },
+		{ "used", { .logs = true, .log_dir = "used" }, "used", 1 },
+	};
+
+	NEED(state_make_parents("state/xrun/.live/x") == 0);
+	NEED(mkdir("empty", 0700) == 0 && mkdir("used", 0700) == 0);
+	NEED(mkdir("used/file", 0700) == 0);
+	trap_files();
+	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++)
+		open_failing_all(&ways[i]);
+}
+
+/* --- the next attempt of a named job ------------------------------------------ */
+
+static const struct state_wish again = { .logs = true, .name = "n" };
+
+/* A job that has written something, and has ended. */
+static void
+end_attempt(void)
+{
+	NEED(state_open(&st, &again, &err) == XR_OK);
+	NEED(close(openat(st.attempt_fd, "file", O_CREAT | O_CLOEXEC, 0600)) ==
+		0);
+	state_close(&st);
+	let_go();
+}
+
+FORKED_TEST(state_sys, an_attempt_that_fails_leaves_the_one_before)
+{
+	struct stat lock;
+	unsigned n = 0;
+	bool failed;
+
+	end_attempt();
+	trap_files();
+	do {
+		err = (struct xr_error){ 0 };
+		sys_fail_begin(++n, EIO);
+		sys_hook = fail_file_call;
+		failed = state_open(&st, &again, &err) != XR_OK;
+		EXPECT_EQ(failed && !sys_fail_end(), false);
+		sys_hook = NULL;
+		if (!failed) {
+			EXPECT(st.number == 1 ||
+				sys_fail.nr !=
+					-1); /* the number was not read */
+			EXPECT(holds("state/xrun/n/lock"));
+			EXPECT(state_remove(&st));
+			let_go();
+		} else {
+			EXPECT(strstr(err.text, "/state/xrun/n") != NULL);
+		}
+		EXPECT_EQ(folder_entries("state/xrun/n"), 2);
+		EXPECT_EQ(folder_entries("state/xrun/n/0"), 1);
+		EXPECT(!holds("state/xrun/n/lock"));
+		NEED(stat("state/xrun/n/lock", &lock) == 0);
+		if (lock.st_size != 1)
+			forked_note(__LINE__, "call %u (%d): lock open", n,
+				sys_fail.nr);
+	} while (sys_fail.nr != -1);
+	EXPECT(n > 10);
+}
