@@ -101,6 +101,7 @@ enum what {
 static void
 refuse(enum what what)
 {
+	const struct sigaction ignore = { .sa_handler = SIG_IGN };
 	struct rlimit none = { 0, 0 };
 
 	switch (what) {
@@ -108,7 +109,7 @@ refuse(enum what what)
 		NEED(seccomp_refuse(SYS_memfd_create, EMFILE) == 0);
 		break;
 	case SIZE_LIMIT:
-		signal(SIGXFSZ, SIG_IGN);
+		sigaction(SIGXFSZ, &ignore, NULL);
 		NEED(setrlimit(RLIMIT_FSIZE, &none) == 0);
 		break;
 	case SEALS:

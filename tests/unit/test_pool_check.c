@@ -130,13 +130,16 @@ FORKED_TEST(pool_check, each_number_of_the_options_has_a_limit)
 FORKED_TEST(pool_check, contexts_are_a_list_of_one_for_each_worker)
 {
 	struct xr_value *one = list_of(1), *two = list_of(2),
-			*nil = xr_value_new_nil();
+			*nil = xr_value_new_nil(), *dict = xr_value_new_dict();
 	const struct opts_row row[] = {
 		{ { .workers = 2, .contexts = two }, XR_E_INVAL,
 			"contexts, and no function takes them: XR_POOL_CONTEXT" },
 		{ { .workers = 2, .flags = XR_POOL_CONTEXT, .contexts = nil },
 			XR_E_INVAL,
 			"0 contexts for 2 workers: a list of one for each" },
+		{ { .workers = 1, .flags = XR_POOL_CONTEXT, .contexts = dict },
+			XR_E_INVAL,
+			"1 contexts for 1 workers: a list of one for each" },
 		{ { .workers = 2, .flags = XR_POOL_CONTEXT, .contexts = one },
 			XR_E_INVAL,
 			"1 contexts for 2 workers: a list of one for each" },
@@ -144,7 +147,9 @@ FORKED_TEST(pool_check, contexts_are_a_list_of_one_for_each_worker)
 			XR_OK, NULL },
 	};
 
+	NEED(xr_value_put(dict, "key", 3, xr_value_new_nil()) == XR_OK);
 	check_opts(row, COUNT(row));
+	xr_value_unref(dict);
 	xr_value_unref(one);
 	xr_value_unref(two);
 	xr_value_unref(nil);
@@ -461,6 +466,22 @@ FORKED_TEST(pool_check, a_task_is_rejected_for_each_field_that_is_wrong)
 			XR_E_INVAL, "a chunk of 0: it has one item at least" },
 		{ APPLY, { .name = "nothing", .timeout = -2 }, XR_E_INVAL,
 			"timeout: -2 ns is negative and not XR_TIMEOUT_DEFAULT" },
+	};
+
+	register_both();
+	func = xr_fn_bind("nothing", NULL);
+	NEED(func != NULL && dict != NULL);
+	check_tasks(row, COUNT(row));
+	xr_value_unref(func);
+	xr_value_unref(dict);
+	xr_value_unref(list);
+	xr_value_unref(nil);
+}
+
+FORKED_TEST(pool_check, items_callbacks_and_functions_of_a_task_are_checked)
+{
+	struct xr_value *list = list_of(1);
+	const struct task_row row[] = {
 		{ STARMAP, { .name = "nothing", .args = list }, XR_E_INVAL,
 			"item 0 is of kind i64, and not a list of arguments" },
 		{ IMAP, { .name = "nothing", .args = list, .callback = hear },
@@ -481,13 +502,8 @@ FORKED_TEST(pool_check, a_task_is_rejected_for_each_field_that_is_wrong)
 	};
 
 	register_both();
-	func = xr_fn_bind("nothing", NULL);
-	NEED(func != NULL && dict != NULL);
 	check_tasks(row, COUNT(row));
-	xr_value_unref(func);
-	xr_value_unref(dict);
 	xr_value_unref(list);
-	xr_value_unref(nil);
 }
 
 /* --- pools ----------------------------------------------------------------------------- */

@@ -42,6 +42,7 @@ start_none(struct xr_pool *p, void *ctx, struct xr_error *err)
 
 /* What came last. */
 static struct xr_pool_item_info last = { .size = sizeof(last) };
+static _Atomic uint32_t gets;
 
 static enum xr_status
 get_item(struct xr_pool *p, int64_t timeout, struct xr_pool_item **item,
@@ -52,6 +53,7 @@ get_item(struct xr_pool *p, int64_t timeout, struct xr_pool_item **item,
 	(void)ctx;
 	if (status == XR_OK)
 		EXPECT_EQ(xr_pool_item_info(*item, &last), XR_OK);
+	atomic_fetch_add(&gets, status == XR_OK);
 	return status;
 }
 
@@ -261,6 +263,29 @@ FORKED_TEST(pool_reply, the_result_of_a_map_is_rejected_if_it_is_wrong)
 	end();
 }
 
+/* Both of row @number. */
+static void
+check_items(struct xr_pool_iter *iter, const struct row *row, size_t number)
+{
+	for (int64_t k = 0; k < 2; k++) {
+		struct xr_value *value = NULL;
+		int64_t n = k;
+		enum xr_status status;
+
+		status = xr_pool_iter_next(iter, SOON, &value, &error);
+		if (status != row->status ||
+			(status != XR_OK && strcmp(error.text, row->text)))
+			forked_note(__LINE__, "row %zu: %s: %s", number,
+				xr_status_name(status), error.text);
+		if (status == XR_OK)
+			xr_value_get_i64(value, &n);
+		else
+			EXPECT_EQ(xr_value_kind(value), XR_ERROR);
+		EXPECT_EQ(n, k);
+		xr_value_unref(value);
+	}
+}
+
 /* Of a task of two: which of them are errors stands before the values. */
 FORKED_TEST(pool_reply, the_result_of_an_iterator_is_rejected_if_it_is_wrong)
 {
@@ -301,24 +326,7 @@ FORKED_TEST(pool_reply, the_result_of_an_iterator_is_rejected_if_it_is_wrong)
 		NEED(xr_pool_imap(pool, &t, &iter, NULL) == XR_OK);
 		task = take();
 		answer(&task, row[i].count, row[i].flags, row[i].list);
-		for (int64_t k = 0; k < 2; k++) {
-			struct xr_value *value = NULL;
-			int64_t n = k;
-			enum xr_status status;
-
-			status = xr_pool_iter_next(iter, SOON, &value, &error);
-			if (status != row[i].status ||
-				(status != XR_OK &&
-					strcmp(error.text, row[i].text)))
-				forked_note(__LINE__, "row %zu: %s: %s", i,
-					xr_status_name(status), error.text);
-			if (status == XR_OK)
-				xr_value_get_i64(value, &n);
-			else
-				EXPECT_EQ(xr_value_kind(value), XR_ERROR);
-			EXPECT_EQ(n, k);
-			xr_value_unref(value);
-		}
+		check_items(iter, &row[i], i);
 		EXPECT_EQ(xr_pool_iter_next(iter, SOON, NULL, &error),
 			XR_E_END);
 		xr_pool_iter_free(iter);
@@ -375,6 +383,7 @@ FORKED_TEST(pool_reply, the_program_sees_of_which_task_a_result_is)
 {
 	struct xr_future *f;
 	struct task_head task;
+	uint32_t before;
 
 	ops.outqueue_get = get_item;
 	ignore_strays();
@@ -385,8 +394,14 @@ FORKED_TEST(pool_reply, the_program_sees_of_which_task_a_result_is)
 	f = post_map(2, XR_OK);
 	task = take();
 	task.gen++;
+	before = atomic_load(&gets);
 	answer(&task, 2, 0, numbers(2));
-	EXPECT_EQ(xr_future_wait(f, 0, NULL, &error), XR_E_TIMEOUT);
+	while (atomic_load(&gets) == before)
+		EXPECT_EQ(xr_future_wait(f, 0, NULL, &error), XR_E_TIMEOUT);
+	EXPECT_EQ(last.worker, 3);
+	EXPECT_EQ(last.count, 0);
+	EXPECT_EQ(last.job, 0);
+	EXPECT(last.func == NULL);
 	task.gen--;
 	answer(&task, 2, 0, numbers(2));
 	EXPECT_EQ(outcome(f, NULL), XR_OK);
