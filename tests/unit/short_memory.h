@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "base/stock.h"
 
@@ -27,6 +28,7 @@ void *__wrap_calloc(size_t n, size_t size);
 void *__wrap_realloc(void *p, size_t size);
 void *__wrap_reallocarray(void *p, size_t n, size_t size);
 void *__wrap_aligned_alloc(size_t align, size_t size);
+char *__wrap_strdup(const char *text);
 
 /* Before anything is made: what is small is asked for as all else is. */
 __attribute__((constructor(101))) static void
@@ -78,6 +80,16 @@ void *
 __wrap_aligned_alloc(size_t align, size_t size)
 {
 	return is_short(1, size) ? NULL : __real_aligned_alloc(align, size);
+}
+
+/* libc's own calls of malloc() are not replaced. */
+char *
+__wrap_strdup(const char *text)
+{
+	size_t size = strlen(text) + 1;
+	char *copy = __wrap_malloc(size);
+
+	return copy != NULL ? memcpy(copy, text, size) : NULL;
 }
 
 #endif /* TESTS_UNIT_SHORT_MEMORY_H */

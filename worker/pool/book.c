@@ -56,7 +56,7 @@ book_fini(struct book *b)
 static bool
 is_it(const struct entry *e, const char *name, const struct xr_value *func)
 {
-	if (e->serial == 0 || e->given != func)
+	if (e->given != func)
 		return false;
 	return func != NULL || strcmp(e->name, name) == 0;
 }
@@ -97,13 +97,12 @@ line_remove(struct book *b, struct entry *e)
 {
 	struct entry **at = &b->line[e->hash & (b->lines - 1)];
 
-	while (*at != NULL && *at != e)
+	while (*at != e)
 		at = &(*at)->next;
-	if (*at != NULL)
-		*at = e->next;
+	*at = e->next;
 }
 
-/* Lines for one more, as many as entries at least. */
+/* Lines for one more, as many as entries at least. None of these is empty. */
 static bool
 make_lines(struct book *b)
 {
@@ -119,14 +118,14 @@ make_lines(struct book *b)
 	b->line = more;
 	b->lines = lines;
 	for (uint32_t i = 0; i < b->count; i++)
-		if (b->entry[i]->serial != 0)
-			line_add(b, b->entry[i]);
+		line_add(b, b->entry[i]);
 	return true;
 }
 
 /* --- making room ------------------------------------------------------------------ */
 
-/* Whole pages of it. */
+/* Whole pages of it. There is another one that nobody uses, and was used since: so it is
+ * not the last that was found. */
 static void
 forget(struct book *b, struct entry *e)
 {
@@ -136,8 +135,6 @@ forget(struct book *b, struct entry *e)
 	if (to > from)
 		fallocate(b->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
 			(off_t)from, (off_t)(to - from));
-	if (b->last == e)
-		b->last = NULL;
 	line_remove(b, e);
 	entry_fini(e);
 }

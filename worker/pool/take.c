@@ -41,8 +41,6 @@ note(struct reading *r, size_t i, struct xr_value *value, bool failed)
 	struct job *job = r->job;
 	size_t at = r->part.task->first + i;
 
-	if (job->value[at] != NULL)
-		xr_value_unref(job->value[at]);
 	job->value[at] = value;
 	if (job->item != NULL)
 		job->item[at] = failed ? JOB_ERROR : JOB_VALUE;
@@ -85,7 +83,9 @@ read_values(struct reading *r, struct xr_error *err)
 	if ((r->head->flags & ITEM_FAILED) == 0 &&
 		r->part.done < r->part.task->count)
 		return fail(err, XR_E_PROTO, "a result that is cut short");
-	if (r->part.error != NULL && xr_value_kind(r->part.error) != XR_ERROR)
+	if ((r->head->flags & ITEM_FAILED) != 0 &&
+		(r->part.error == NULL ||
+			xr_value_kind(r->part.error) != XR_ERROR))
 		return fail(err, XR_E_PROTO, "an error that is none");
 	return XR_OK;
 }
