@@ -450,7 +450,7 @@ Test(rref_call, a_remote_call_that_is_not_sent_makes_its_handle_fail)
 		struct xr_rref *h = NULL;
 
 		if (i == 0)
-			wire_refuse(XR_E_NOMEM);
+			wire_refuse(XR_E_NOMEM, UINT_MAX);
 		else
 			agent_lose(wire_peer[1], "on purpose");
 		cr_expect_eq(try_remote(1, &h, HOUR), XR_OK);

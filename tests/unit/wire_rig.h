@@ -10,6 +10,7 @@
 #define TESTS_UNIT_WIRE_RIG_H
 
 #include <criterion/criterion.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -26,6 +27,7 @@
 #include "worker/rpc/message.h"
 
 #define WIRE_PEERS    4 /* with this process */
+#define WIRE_LINKS    64 /* with peers that a test adds */
 #define WIRE_SENT     2048
 #define WIRE_BODY     1024
 #define WIRE_PEER_AGE 70 /* incarnation of peer i: WIRE_PEER_AGE + i */
@@ -49,9 +51,10 @@ static struct {
 	struct wire_message sent[WIRE_SENT];
 	unsigned count;
 	enum xr_status answer; /* of send() */
+	unsigned refusals;     /* that are left; UINT_MAX: any number */
 } played = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-static char wire_link[WIRE_PEERS], wire_self;
+static char wire_link[WIRE_LINKS], wire_self;
 static struct peer *wire_peer[WIRE_PEERS];
 
 /* --- the carrier ------------------------------------------------------------ */
@@ -97,7 +100,9 @@ wire_send(struct xr_link *link, const struct xr_message *m, bool *pending)
 	if (pending != NULL)
 		*pending = false;
 	pthread_mutex_lock(&played.lock);
-	status = played.answer;
+	status = played.refusals > 0 ? played.answer : XR_OK;
+	if (played.refusals > 0 && played.refusals < UINT_MAX)
+		played.refusals--;
 	if (status == XR_OK && played.count < WIRE_SENT) {
 		w = &played.sent[played.count++];
 		*w = (struct wire_message){
@@ -195,7 +200,7 @@ wire_begin(void)
 	struct xr_error err = { 0 };
 
 	played.count = 0;
-	played.answer = XR_OK;
+	played.refusals = 0;
 	cr_assert_eq(agent_open(&wish, &err), XR_OK, "%s", err.text);
 	agent_begin();
 	wire_peer[0] = agent_self();
@@ -212,12 +217,13 @@ wire_end(void)
 	agent_close(NULL, NULL);
 }
 
-/* wire_refuse() - from now on every send() returns @status. */
+/* wire_refuse() - the next @count calls of send() return @status. */
 static inline void
-wire_refuse(enum xr_status status)
+wire_refuse(enum xr_status status, unsigned count)
 {
 	pthread_mutex_lock(&played.lock);
 	played.answer = status;
+	played.refusals = count;
 	pthread_mutex_unlock(&played.lock);
 }
 
@@ -237,6 +243,44 @@ wire_sent(enum message_kind kind, uint32_t to)
 		w->seen = true;
 	pthread_mutex_unlock(&played.lock);
 	return w;
+}
+
+/* wire_answer() - the value that question @corr of peer @to was answered, an ERROR or
+ * another; NULL if it was not answered. A reference. */
+static inline struct xr_value *
+wire_answer(uint32_t to, uint64_t corr)
+{
+	const struct wire_message *m = wire_sent(MESSAGE_REPLY, to);
+	struct xr_value *v = NULL;
+	struct xr_part part;
+
+	if (m == NULL)
+		m = wire_sent(MESSAGE_ERROR, to);
+	if (m == NULL)
+		return NULL;
+	cr_expect_eq(m->record.corr, corr);
+	cr_assert_eq(m->record.flags, MESSAGE_VALUE);
+	part = (struct xr_part){ m->data, m->len };
+	cr_assert_eq(xr_decode(&part, 1, NULL, &v, NULL), XR_OK);
+	cr_expect_eq(m->record.kind == MESSAGE_ERROR,
+		xr_value_kind(v) == XR_ERROR);
+	return v;
+}
+
+/* wire_failed() - was it answered with an ERROR of @status, which has these words? */
+static inline bool
+wire_failed(uint32_t to, uint64_t corr, enum xr_status status,
+	const char *words)
+{
+	struct xr_value *v = wire_answer(to, corr);
+	struct xr_failure f = { .size = sizeof(f) };
+	bool is = v != NULL && xr_value_failure(v, &f) == XR_OK &&
+		f.status == status && strstr(f.text, words) != NULL;
+
+	if (!is && v != NULL && f.text != NULL)
+		cr_log_error("%u: %s", to, f.text);
+	xr_value_unref(v);
+	return is;
 }
 
 /* wire_left() - messages that wire_sent() has not returned. */
