@@ -29,7 +29,7 @@
 #define WIRE_PEERS    4 /* with this process */
 #define WIRE_LINKS    64 /* with peers that a test adds */
 #define WIRE_SENT     2048
-#define WIRE_BODY     1024
+#define WIRE_BODY     8192
 #define WIRE_PEER_AGE 70 /* incarnation of peer i: WIRE_PEER_AGE + i */
 
 struct xr_body_buffer {
