@@ -4,6 +4,7 @@
  *
  * For programs that are linked with short_memory (meson.build): the linker gives
  * what they are linked to, and themselves, these in place of libc's (--wrap).
+ * With SHORT_MEMORY_THREAD only the thread that sets @until_short is short of memory.
  */
 #ifndef TESTS_UNIT_SHORT_MEMORY_H
 #define TESTS_UNIT_SHORT_MEMORY_H
@@ -14,9 +15,15 @@
 
 #include "base/stock.h"
 
-static unsigned until_short; /* allocations; 0: there is enough */
-static bool was_short;
-static size_t most_asked; /* bytes, at once */
+#ifdef SHORT_MEMORY_THREAD
+#define SHORT_MEMORY_OF __thread
+#else
+#define SHORT_MEMORY_OF
+#endif
+
+static SHORT_MEMORY_OF unsigned until_short; /* allocations; 0: there is enough */
+static SHORT_MEMORY_OF bool was_short;
+static SHORT_MEMORY_OF size_t most_asked; /* bytes, at once */
 
 void *__real_malloc(size_t size);
 void *__real_calloc(size_t n, size_t size);

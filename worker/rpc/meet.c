@@ -345,7 +345,7 @@ note(struct meeting *mt, struct peer *peer, uint64_t corr,
 	struct report *r = place_of(mt, peer);
 	int64_t now = clock_now();
 
-	if (r == NULL)
+	if (r == NULL || in->count != mt->count)
 		return "the meeting is of others";
 	if (r->from != NULL)
 		return "reported twice to one meeting";
@@ -406,14 +406,21 @@ meet_on_report(struct peer *peer, const struct xr_record *record,
 		xr_value_unref(v);
 		return;
 	}
-	out = calloc(in.count, sizeof(*out));
 	pthread_mutex_lock(&m.lock);
 	/* Since the lock is held, meet_lost() has been, or will be. */
 	why = is_gone(peer) ? "it is lost" : "out of memory";
-	if (out != NULL && !is_gone(peer))
+	if (!is_gone(peer))
 		mt = find(&in, &is_new);
+	/* Of a meeting that is known, not of the report: a faulty one names others. */
 	if (mt != NULL)
+		out = calloc(mt->count, sizeof(*out));
+	if (out != NULL)
 		why = note(mt, peer, record->corr, &in);
+	if (mt != NULL && why != NULL && is_new)
+		forget(mt);
+	if (why != NULL && (is_new || out == NULL))
+		mt = NULL;
+	is_new = is_new && mt != NULL;
 	if (mt != NULL && mt->error == NULL && lacks_one(mt))
 		mt->error = lost_error(mt);
 	if (mt != NULL && mt->error != NULL) {

@@ -219,8 +219,9 @@ rpc_remote(const struct xr_rpc_call *call, struct xr_rref *target,
 		p.q.timeout = INT64_MAX;
 		p.q.limit = timeout > 0 ? timeout : 1; /* 0: none */
 		status = ask_future(&p.q, read_value, &future, err);
-		if (status == XR_OK)
-			status = rref_asked(p.made, future, timeout);
+		if (status == XR_OK &&
+			rref_asked(p.made, future, timeout) != XR_OK)
+			status = fail(err, XR_E_NOMEM, "out of memory");
 		if (status != XR_OK)
 			rref_unborn(p.made);
 	}

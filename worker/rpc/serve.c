@@ -384,7 +384,8 @@ find_function(struct xr_call *call, const struct xr_record *record,
 				memcmp(f->f.name, name.at, name.len) != 0)))
 		return fail(err, XR_E_NO_FUNCTION,
 			"%s (%u) has no function %.*s: it registers what others may call",
-			agent_self()->name, agent_self()->id, (int)name.len,
+			agent_self()->name, agent_self()->id,
+			name.at != NULL ? (int)name.len : -1,
 			name.at != NULL ? name.at : "of that name");
 	if (call->values != (f->f.fn != NULL))
 		return fail(err, XR_E_SCHEMA, "%s takes %s", f->f.name,
