@@ -389,20 +389,19 @@ Test(stacks_put, a_table_is_as_wide_as_the_terminal)
 		uint32_t cols;
 		const char *stack;
 	} rows[] = {
-		{ 0, "main > one_function > another_function > wait_for_it" },
-		{ 84, "main > one_function > another_function > wait_for_it" },
-		{ 83, "main > ... > another_function > wait_for_it" },
-		{ 65, "main > ... > wait_for_it" },
+		{ 0, "main > one > two > three > four > wait" },
+		{ 70, "main > one > two > three > four > wait" },
+		{ 69, "main > ... > three > four > wait" },
+		{ 63, "main > ... > four > wait" },
 		/* a chain has 30 columns at least */
-		{ 40, "main > ... > wait_for_it" },
-		{ 1, "main > ... > wait_for_it" },
+		{ 40, "main > ... > four > wait" },
+		{ 1, "main > ... > four > wait" },
 	};
 	struct stacks s = { 0 };
 	struct buf out = { 0 };
 	char want[256];
 
-	add(&s, 0, true,
-		"wait_for_it@m another_function@m one_function@m main@m");
+	add(&s, 0, true, "wait@m four@m three@m two@m one@m main@m");
 	merge_stacks(&s);
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		put_table(&out, &s, rows[i].cols, 0);
