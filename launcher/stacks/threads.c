@@ -47,8 +47,8 @@ threads_state(pid_t pid, struct thread *t)
 	return true;
 }
 
-/* Puts nothing if @fd is no descriptor of the process. "pipe:[12]", "socket:[13]", "anon_inode:[eventpoll]", "/data/x": without what
- * is another in each process. */
+/* "pipe:[12]", "socket:[13]", "anon_inode:[eventpoll]", "/data/x": without what
+ * is another in each process. Nothing, if @fd is no descriptor of the process. */
 static void
 put_file(pid_t pid, int64_t fd, char *out, size_t cap)
 {
