@@ -11,9 +11,10 @@
 #define LINK   " > "
 #define ELLIPS "... > "
 
-/* Words of a chain, the caller's to free. */
+/* Words of a chain, the caller's to free: at most one for each frame, of which either kind
+ * has STACKS_FRAMES_MAX; or one for the kernel. */
 struct words {
-	char *at[2 * STACKS_FRAMES_MAX + 1];
+	char *at[2 * STACKS_FRAMES_MAX];
 	uint32_t count;
 };
 
@@ -24,7 +25,7 @@ add_word(struct words *w, char *word)
 	bool twice = w->count > 0 && word[0] == '[' &&
 		strcmp(w->at[w->count - 1], word) == 0;
 
-	if (twice || w->count == sizeof(w->at) / sizeof(w->at[0]))
+	if (twice)
 		free(word);
 	else
 		w->at[w->count++] = word;
@@ -55,12 +56,12 @@ add_native(struct words *w, const struct frame *f, bool python)
 			xasprintf("[%s]", f->file[0] != '\0' ? f->file : "?"));
 }
 
-/* In a program without names _start has none, either. */
+/* In a program without names _start has none, either. @i is not the innermost frame. */
 static bool
 is_start(const struct frames *f, uint32_t i)
 {
 	return name_is_start(f->at[i].function) ||
-		(f->at[i].function[0] == '\0' && i > 0 &&
+		(f->at[i].function[0] == '\0' &&
 			strcmp(f->at[i - 1].function, "libc_start_main") == 0);
 }
 

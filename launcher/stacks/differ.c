@@ -73,17 +73,16 @@ differ_place(const struct thread *t)
 	return place;
 }
 
+/* @group is a majority: of more than one rank. */
 static void
 differ_put_place(struct buf *out, const struct stacks *s, uint32_t group)
 {
 	const struct thread *t = s->group[group].thread;
 	const char *place = differ_place(t);
-	bool one = s->group[group].ranks == 1;
 
 	buf_put_text(out, "; ");
 	differ_put_ranks(out, s, group);
-	buf_fmt(out, " %s%s in ", t->state == 'R' ? "run" : "wait",
-		one ? "s" : "");
+	buf_fmt(out, " %s in ", t->state == 'R' ? "run" : "wait");
 	if (place[0] != '\0')
 		buf_put_text(out, place);
 	else

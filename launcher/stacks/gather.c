@@ -155,7 +155,7 @@ note_words(struct process *p, const char *name, struct span text)
 	stacks_tame(p->why);
 }
 
-/* Of gdb, where the rest is known. */
+/* Of gdb, where the rest is known. No tool before gdb tells functions of Python. */
 static void
 take_python(struct process *p, struct span text)
 {
@@ -166,7 +166,7 @@ take_python(struct process *p, struct span text)
 	parse_gdb(text, told);
 	for (uint32_t i = 0; i < told->threads; i++) {
 		t = stacks_thread(p, told->thread[i].tid);
-		if (t == NULL || t->python.count > 0)
+		if (t == NULL)
 			continue;
 		t->python = told->thread[i].python;
 		told->thread[i].python = (struct frames){ 0 };
@@ -229,8 +229,7 @@ hear_signal(struct work *w)
 {
 	struct signalfd_siginfo info;
 
-	if (w->settings->signals != -1 &&
-		read(w->settings->signals, &info, sizeof(info)) == sizeof(info))
+	if (read(w->settings->signals, &info, sizeof(info)) == sizeof(info))
 		w->told = (int)info.ssi_signo;
 }
 

@@ -142,7 +142,7 @@ merge_stacks(struct stacks *s)
 void
 merge_ranks(const struct stacks *s, uint32_t group, struct buf *out)
 {
-	uint32_t size = s->ranks == 0 ? 1 : s->rank[s->ranks - 1].rank + 1;
+	uint32_t size = 1;
 	struct ranks set = { 0 };
 
 	for (uint32_t i = 0; i < s->ranks; i++)

@@ -20,17 +20,20 @@
 static struct span
 read_place(struct span text, int64_t *line)
 {
-	struct span file = { "", 0 }, rest = text, number;
+	struct span file, number;
+	int64_t found;
 	size_t i = text.len;
 
-	*line = 0;
 	while (i > 0 && text.at[i - 1] != ':')
 		i--;
 	if (i == 0)
 		return text;
 	file = (struct span){ text.at, i - 1 };
 	number = (struct span){ text.at + i, text.len - i };
-	return parse_number(&number, line) && number.len == 0 ? file : rest;
+	if (!parse_number(&number, &found) || number.len > 0)
+		return text;
+	*line = found;
+	return file;
 }
 
 /* Behind the last ") at " or ") from ": values of arguments may hold anything. */
@@ -44,7 +47,7 @@ find_last(struct span text, const char *mark)
 	return found;
 }
 
-/* Behind "#N ". */
+/* Behind "#N ". "<signal handler called>" has no arguments and is no frame. */
 static void
 read_frame(struct span line, struct thread *t)
 {
@@ -62,11 +65,8 @@ read_frame(struct span line, struct thread *t)
 		place = find_last(line, ") from ");
 	if (place.at == NULL)
 		place = (struct span){ "", 0 };
-	if (!parse_split(&line, " (", &function))
-		return;
-	if (span_is(function, "<signal handler called>"))
-		return;
-	parse_add(&t->native, function, place, at);
+	if (parse_split(&line, " (", &function))
+		parse_add(&t->native, function, place, at);
 }
 
 /* Behind "  File ". */

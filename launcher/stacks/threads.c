@@ -48,7 +48,7 @@ threads_state(pid_t pid, struct thread *t)
 }
 
 /* "pipe:[12]", "socket:[13]", "anon_inode:[eventpoll]", "/data/x": without what
- * is another in each process. */
+ * is another in each process. Nothing, if @fd is no descriptor of the process. */
 static void
 put_file(pid_t pid, int64_t fd, char *out, size_t cap)
 {
@@ -91,7 +91,7 @@ read_call(pid_t pid, struct thread *t)
 	else
 		snprintf(t->call, sizeof(t->call), "%s", name);
 	len = strlen(t->call);
-	if (on_file && first >= 0 && first <= INT_MAX)
+	if (on_file)
 		put_file(pid, first, t->call + len, sizeof(t->call) - len);
 	stacks_tame(t->call);
 }

@@ -135,6 +135,66 @@ Test(stacks_parse, what_is_no_frame_is_passed_over)
 	reads(parse_py_spy, "    a (b:1)\nThread x\n    a (b:1)\n", "");
 }
 
+/* In each row one part of a line is missing, or is something else. */
+Test(stacks_parse, a_line_with_one_wrong_part_is_no_frame)
+{
+	static const struct {
+		parse_fn *parse;
+		const char *text, *want;
+	} rows[] = {
+		{ parse_eu, "TID 1:\n#0  0x1   a - /m\n", "1 a/m; " },
+		{ parse_eu, "TID 1:\n#0  0x1 - 1   a - /m\n", "1 a/m; " },
+		{ parse_eu, "TID 1:\n#0  0x1 - 1\n", "1 /; " },
+		{ parse_gdb, "Thread 1 (LWP 7):\n#0  a () at c:1x\n",
+			"7 a/c:1x; " },
+		{ parse_gdb,
+			"Thread 1 (LWP 7):\n#0  a () at c:123456789012345\n",
+			"7 a/c:123456789012345; " },
+		{ parse_gdb, "Thread 1 (LWP 7):\n#0  <signal handler called>\n",
+			"7; " },
+		{ parse_gdb, "Thread 1 (LWP 7):\n#  a () at c:1\n", "7; " },
+		{ parse_gdb, "Thread 1 (process 7):\n#0  a () at c:1\n",
+			"7 a/c:1; " },
+		{ parse_gdb, "Thread 1 (LWP x):\n#0  a () at c:1\n", "" },
+		{ parse_gdb, "Thread 1 (LWP 7):\n  File \"a\", line 1, in b\n",
+			"7 py b/a:1; " },
+		{ parse_gdb, "Thread 1 (LWP 7):\n  File a\", line 1, in b\n",
+			"7; " },
+		{ parse_gdb, "Thread 1 (LWP 7):\n  File \"a\", line 1 in b\n",
+			"7; " },
+		{ parse_py_spy, "Thread 1\n    a (b:1)\n", "1 py a/b:1; " },
+		{ parse_py_spy, "Thread 1\n    a ()\n    a (\n", "1; " },
+		{ parse_py_spy, "Thread 1\n  a (b:1)\n", "1; " },
+		{ parse_faulthandler, "  File \"a\", line 1 in b\n",
+			"1 py b/a:1; " },
+		{ parse_faulthandler, "  File \"a, line 1 in b\n", "1; " },
+		{ parse_faulthandler, "  File \"a\", line x in b\n", "1; " },
+		{ parse_faulthandler, "  File \"a\", line 1, in b\n", "1; " },
+		{ parse_faulthandler, "  File \"a\", line 1 in \n", "1; " },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		reads(rows[i].parse, rows[i].text, rows[i].want);
+}
+
+/* The parsers return true if they read a frame. */
+Test(stacks_parse, a_process_with_too_many_threads_has_no_more)
+{
+	struct stacks s = { 0 };
+	struct process *p = stacks_add_process(&s, 0, 1);
+	struct span text = span_of(FAULTHANDLER_TEXT);
+
+	for (int i = 0; i < STACKS_THREADS_MAX; i++)
+		cr_assert_not_null(stacks_thread(p, 2 + i));
+	cr_expect_null(stacks_thread(p, 1));
+	cr_expect_not_null(stacks_thread(p, 2));
+	cr_expect_not(parse_faulthandler(text, p));
+	p->thread[0].tid = 1;
+	cr_expect(parse_faulthandler(text, p));
+	cr_expect_eq(p->thread[0].python.count, 2);
+	stacks_fini(&s);
+}
+
 Test(stacks_parse, a_stack_without_end_is_cut)
 {
 	struct stacks s = { 0 };
@@ -168,7 +228,7 @@ Test(stacks_parse, names_are_as_a_person_knows_them)
 		{ "work.isra.0.cold", "work" }, { "f.part.3 [clone .x]", "f" },
 		{ "_PyEval_EvalFrameDefault", "_PyEval_EvalFrameDefault" },
 		{ "__gnu_cxx::f(int)", "__gnu_cxx::f(int)" },
-		{ "a\033[31m\nb", "a?[31m?b" } };
+		{ "a\033[31m\nb", "a?[31m?b" }, { "a\177b", "a?b" } };
 	char *name;
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -179,6 +239,9 @@ Test(stacks_parse, names_are_as_a_person_knows_them)
 		free(name);
 	}
 	name = name_file(span_of("[vdso: 4711]"));
+	cr_expect_str_eq(name, "[vdso]");
+	free(name);
+	name = name_file(span_of("[vdso"));
 	cr_expect_str_eq(name, "[vdso]");
 	free(name);
 	name = name_file(span_of("./a/b.c"));
@@ -196,7 +259,12 @@ Test(stacks_parse, a_system_call_is_read_from_proc)
 		{ "0 0x3 0x1", 0, 3 }, { "running", -1, -1 }, { "", -1, -1 },
 		{ "-1 0x7ffe 0x7f", -1, -1 }, { "7", 7, -1 }, { "7 ", 7, -1 },
 		{ "7 0x5", 7, -1 }, { "7 zz 0x1", 7, -1 },
-		{ "99999999999 0x1 0x1", -1, -1 } };
+		{ "99999999999 0x1 0x1", -1, -1 }, { "7  0x1", 7, -1 },
+		/* 31 digits, and 32 */
+		{ "7 0000000000000000000000000000005 0x1", 7, 5 },
+		{ "7 00000000000000000000000000000005 0x1", 7, -1 },
+		{ "2147483647 0x1 0x1", INT32_MAX, 1 },
+		{ "2147483648 0x1 0x1", -1, -1 } };
 	int64_t first;
 	bool file;
 
