@@ -277,6 +277,12 @@ FORKED_TEST(queue_fail, many_items_need_memory_and_are_put_and_got_in_order)
 	EXPECT(bufs[MANY - 1].data == NULL);
 	for (size_t i = 0; i < count; i++)
 		free(bufs[i].data);
+	count = MANY - 1;
+	until_short = 1;
+	EXPECT_EQ(xr_queue_get_many_bytes(q, bufs, &count, 0, &err),
+		XR_E_TIMEOUT);
+	EXPECT_EQ(until_short, 1);
+	until_short = 0;
 	memset(bufs, 0, sizeof(bufs));
 	count = MANY;
 	EXPECT_EQ(xr_queue_put_many_bytes(q, parts, &count, 0, &err), XR_OK);

@@ -56,14 +56,27 @@ set_len(struct xr_queue *q, uint64_t len)
 	atomic_store(&lane_cell(q->hall, q->hall->lane, at, &lap)->len, len);
 }
 
+/* With it, bytes that the most descriptors of an item would need. */
+static struct xr_value *
+list_of(struct xr_value *tensor)
+{
+	static const char bytes[1025 * 16];
+	struct xr_value *list = xr_value_new_list();
+
+	NEED(xr_value_append(list, tensor) == XR_OK);
+	NEED(xr_value_append(list, xr_value_new_bytes(bytes, sizeof(bytes))) ==
+		XR_OK);
+	return list;
+}
+
 enum damage {
 	OTHER_START,
 	OTHER_INODE,
 	NO_FD,
 	TWO_FDS, /* the second one is nonsense */
-	LAST_LOST = TWO_FDS,
+	MOST_FDS,
+	LAST_LOST = MOST_FDS,
 	MANY_FDS, /* more than the item has room for */
-	MOST_FDS, /* 1024: more than the item has room for */
 	TOO_MANY_FDS,
 	NO_HEAD,
 	DAMAGES,
@@ -86,7 +99,7 @@ damage(struct xr_queue *q, struct shared_head *s, enum damage d)
 		s->count = 2;
 		break;
 	case MANY_FDS:
-		s->count = 100;
+		s->count = 5000;
 		break;
 	case MOST_FDS:
 		s->count = 1024;
@@ -105,7 +118,7 @@ damage(struct xr_queue *q, struct shared_head *s, enum damage d)
 FORKED_TEST(queue_share, a_damaged_item_by_reference_opens_nothing)
 {
 	struct xr_queue *q = QUEUE(.mode = XR_ENC_SHARE);
-	struct xr_value *v = tensor_of(4096), *got = NULL;
+	struct xr_value *v = list_of(tensor_of(4096)), *got = NULL;
 	static const char lost[] = "who put the item by reference is gone";
 	static const char bad[] = "an item cannot be read";
 	struct shared_head *s;
@@ -115,7 +128,7 @@ FORKED_TEST(queue_share, a_damaged_item_by_reference_opens_nothing)
 	EXPECT_EQ(s->count, 1);
 	EXPECT_EQ(s->pid, getpid());
 	EXPECT_EQ(xr_queue_get(q, &got, 0, &err), XR_OK);
-	EXPECT_EQ(*(float *)xr_tensor_data(got, NULL), 7);
+	EXPECT_EQ(*(float *)xr_tensor_data(xr_value_at(got, 0), NULL), 7);
 	xr_value_unref(got);
 	EXPECT(xr_queue_empty(q)); /* and nothing is kept */
 	fd = lowest_fd();
