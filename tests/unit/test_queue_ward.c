@@ -243,6 +243,8 @@ Test(queue_ward, items_that_do_not_fill_the_message_are_rejected)
 		{ 2, { CELL_BYTES, 0, 0 }, 15, XR_E_PROTO, NOTHING },
 		{ UINT32_MAX, { CELL_BYTES, 0, 0 }, 15, XR_E_PROTO, NOTHING },
 	};
+	const struct far_item wrapped[] = { { CELL_BYTES, 0, 1 },
+		{ CELL_BYTES, 0, UINT64_MAX } };
 	struct {
 		struct far_item item;
 		char body[16];
@@ -261,6 +263,13 @@ Test(queue_ward, items_that_do_not_fill_the_message_are_rejected)
 		}
 	}
 	cr_expect_eq(xr_queue_count(queue), 4, "two puts and two offers");
+	/* Lengths that only together are what there is. */
+	cr_expect_eq(send_ask((struct far_ask){ .op = FAR_PUT,
+				      .lanes = 1,
+				      .count = 2 },
+			     &wrapped, sizeof(wrapped)),
+		XR_E_PROTO);
+	cr_expect_str_eq(words, ITEMS);
 	cr_expect_eq(ASK(FAR_GET, .count = 1), XR_E_PROTO);
 	cr_expect_str_eq(words, NOTHING);
 	end();
@@ -270,7 +279,8 @@ Test(queue_ward, items_that_do_not_fill_the_message_are_rejected)
 
 static char big[60000];
 
-Test(queue_ward, an_item_without_room_or_time_stays_and_its_length_is_told)
+static void
+expect_lengths(enum xr_queue_kind kind)
 {
 	static const struct {
 		size_t len;
@@ -290,7 +300,7 @@ Test(queue_ward, an_item_without_room_or_time_stays_and_its_length_is_told)
 		{ 50000, 50000, 50000, XR_OK },
 	};
 
-	BEGIN(0);
+	BEGIN(.kind = kind);
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		put(big, rows[i].len);
 		cr_expect_eq(get(1, rows[i].room, rows[i].bytes),
@@ -306,6 +316,16 @@ Test(queue_ward, an_item_without_room_or_time_stays_and_its_length_is_told)
 		cr_expect_eq(ASK(FAR_ACK, .number = answer.number), XR_OK);
 	}
 	end();
+}
+
+Test(queue_ward, an_item_without_room_or_time_stays_and_its_length_is_told)
+{
+	expect_lengths(XR_QUEUE_ANY);
+}
+
+Test(queue_ward, an_item_of_one_to_one_stays_and_its_length_is_told)
+{
+	expect_lengths(XR_QUEUE_P2P);
 }
 
 /* The second one is too long for what the first one leaves. */
