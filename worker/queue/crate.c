@@ -5,8 +5,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <sys/resource.h>
-
 #include "worker/queue/crate.h"
 #include "worker/queue/wake.h"
 #include "worker/shm/seen.h"
@@ -176,16 +174,6 @@ lot_at(const struct hall *h, uint32_t lot)
 	return h->plan.lots_at + lot * h->plan.lot;
 }
 
-/* Beyond its limit a write would end the process. */
-static bool
-may_write(uint64_t end)
-{
-	struct rlimit most;
-
-	return getrlimit(RLIMIT_FSIZE, &most) == -1 ||
-		most.rlim_cur == RLIM_INFINITY || end <= most.rlim_cur;
-}
-
 static enum xr_status
 write_part(int fd, const struct xr_part *part, uint64_t at)
 {
@@ -208,7 +196,8 @@ fill_lot(struct hall *h, uint32_t lot, const struct crate_load *load)
 	enum xr_status status = XR_OK;
 	uint64_t at = lot_at(h, lot);
 
-	if (!may_write(at + load->len)) {
+	/* Beyond the limit a write would end the process. */
+	if (at + load->len > hall_file_limit()) {
 		errno = EFBIG;
 		return XR_E_SYS;
 	}

@@ -254,30 +254,43 @@ map(struct hall *h, struct xr_error *err)
 	return XR_OK;
 }
 
+/* RLIM_INFINITY, which no size exceeds, if there is none. */
+uint64_t
+hall_file_limit(void)
+{
+	struct rlimit most;
+
+	return getrlimit(RLIMIT_FSIZE, &most) == 0 ? most.rlim_cur :
+						     RLIM_INFINITY;
+}
+
 /* What a file may have here, for what is too long for a lane. */
 static void
 fit_lots(struct hall_plan *p)
 {
-	struct rlimit most;
+	uint64_t most = hall_file_limit();
+	uint64_t rest = most > p->mapped ? most - p->mapped : 0;
+	uint64_t lot = rest / HALL_LOTS / HALL_PAGE * HALL_PAGE;
 
-	p->lot = HALL_LOT;
-	if (getrlimit(RLIMIT_FSIZE, &most) == -1 ||
-		most.rlim_cur == RLIM_INFINITY ||
-		most.rlim_cur >= p->mapped + HALL_LOTS * HALL_LOT)
-		p->lot = HALL_LOT;
-	else if (most.rlim_cur <= p->mapped)
-		p->lot = 0;
-	else
-		p->lot = (most.rlim_cur - p->mapped) / HALL_LOTS / HALL_PAGE *
-			HALL_PAGE;
+	p->lot = lot < HALL_LOT ? lot : HALL_LOT;
 	hall_plan_of(p);
+}
+
+/* Beyond the limit, ftruncate() would end the process: SIGXFSZ. */
+static int
+set_size(int fd, uint64_t size)
+{
+	if (size <= hall_file_limit())
+		return ftruncate(fd, (off_t)size);
+	errno = EFBIG;
+	return -1;
 }
 
 static enum xr_status
 make_memory(struct hall *h, struct xr_error *err)
 {
 	h->fd = memfd_create("xrun-queue", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	if (h->fd == -1 || ftruncate(h->fd, (off_t)h->plan.size) == -1 ||
+	if (h->fd == -1 || set_size(h->fd, h->plan.size) == -1 ||
 		fcntl(h->fd, F_ADD_SEALS,
 			F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == -1)
 		return fail(err, XR_E_SYS, "memory of a queue: %s",

@@ -118,6 +118,10 @@ bool lent_is_any(struct hall *h);
  * long: @fn of each. */
 void hall_each(void (*fn)(struct hall *h, void *ctx), void *ctx);
 
+/* hall_file_limit() - how many bytes a file may have: RLIMIT_FSIZE. The kernel sends SIGXFSZ to
+ * a process that exceeds it. */
+uint64_t hall_file_limit(void);
+
 /* hall_space() - which process ids are numbers here; of each machine others. */
 uint64_t hall_space(void);
 

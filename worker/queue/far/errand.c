@@ -198,7 +198,8 @@ basket_take(struct errand *e, struct basket *b, uint64_t limit, int64_t timeout)
 	return status;
 }
 
-/* The first item, and others that are there and that the client has time for. */
+/* The first item, and others that are there and that the client has time for. Each has fewer
+ * bytes than are left of the limit, so that there is always one left. */
 static enum xr_status
 basket_fill(struct errand *e, struct basket *b, int64_t timeout)
 {
@@ -210,7 +211,7 @@ basket_fill(struct errand *e, struct basket *b, int64_t timeout)
 		return take_some(e->queue, b->takers, &b->count, timeout,
 			&e->err);
 	}
-	while (b->count < b->room && len < limit && status == XR_OK) {
+	while (b->count < b->room && status == XR_OK) {
 		status = basket_take(e, b, limit - len, timeout);
 		if (status == XR_OK)
 			len += b->gots[b->count++].buf.len;

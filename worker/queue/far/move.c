@@ -446,8 +446,9 @@ hand_out(struct taking *t, struct far_call *c, struct xr_error *err)
 		acknowledge(t->q->far, c);
 	else if (head_of(c).number != 0)
 		late_return(t->q, c, t->until);
-	if (c->next < head_of(c).count && status != XR_E_PROTO &&
-		(c->is_kept || head_of(c).number == 0))
+	/* What has no number is not held where it was got. */
+	c->is_kept |= head_of(c).number == 0;
+	if (c->next < head_of(c).count && status != XR_E_PROTO && c->is_kept)
 		late_push(t->q, c);
 	else
 		far_call_unref(c);
