@@ -47,7 +47,7 @@ read_pieces(struct feed *f, char *scratch)
 		n = piece_read(f->share, f->stream, &f->piece, scratch,
 			left < FEED_CHUNK ? (size_t)left : FEED_CHUNK);
 		/* At the end of one whose follower is gone, too. */
-		if (n == 0 && f->at < f->end && skip_removed(f))
+		if (n == 0 && skip_removed(f))
 			n = -1;
 		else if (n == -1 && (errno != ENOENT || !skip_removed(f)))
 			break;
@@ -123,20 +123,27 @@ struct feed_cursor {
 	size_t unstored; /* dropped bytes that were passed */
 };
 
-/* From the file, which may be in pieces. */
+/* From the file, which may be in pieces. Returns -1 with EAGAIN if bytes were
+ * removed, and the feed continues behind them; ENODATA as feed_peek(). */
 static ssize_t
 feed_read_stored(struct feed *f, int dir, uint64_t at, struct feed_room to)
 {
 	struct piece_at piece = { .offset = at, .border = PIECE_NONE };
 	ssize_t n;
 
-	if (f->share == NULL)
-		return read_file(f, dir, at, to);
-	piece.start = piece_of(f->share, f->stream, at);
-	n = piece_read(f->share, f->stream, &piece, to.at, to.len);
-	if (n == -1 && errno == ENOENT && at == f->at && skip_removed(f))
-		errno = EAGAIN; /* removed; it goes on behind that */
-	return n;
+	if (f->share == NULL) {
+		n = read_file(f, dir, at, to);
+	} else {
+		piece.start = piece_of(f->share, f->stream, at);
+		n = piece_read(f->share, f->stream, &piece, to.at, to.len);
+	}
+	if (n == 0)
+		errno = ENODATA;
+	if (n > 0 || (errno != ENODATA && errno != ENOENT))
+		return n;
+	if (f->share != NULL && at == f->at && skip_removed(f))
+		errno = EAGAIN;
+	return -1;
 }
 
 /* The next bytes of memory, if they are next. */
@@ -144,9 +151,10 @@ static size_t
 feed_copy_unstored(const struct unstored *u, struct feed_cursor *c,
 	struct feed_room to)
 {
+	/* Beyond all of them if c->at is before them: the number wraps. */
 	uint64_t from = u->dropped ? c->unstored : c->at - u->at;
 
-	if ((!u->dropped && c->at < u->at) || from >= u->data.len)
+	if (from >= u->data.len)
 		return 0;
 	if (to.len > u->data.len - from)
 		to.len = (size_t)(u->data.len - from);
@@ -169,7 +177,7 @@ feed_read_part(struct feed *f, int dir, struct feed_cursor *c,
 	uint64_t limit = f->end;
 	ssize_t n;
 
-	if (dropped && c->at <= u->at && u->at < limit)
+	if (dropped && u->at < limit)
 		limit = u->at;
 	if (c->at >= limit)
 		return (ssize_t)feed_copy_unstored(u, c, to);

@@ -17,6 +17,10 @@ enum state {
 
 /* Switched by CSI h and CSI l: @number behind @private, of which @on is not as
  * terminals begin. */
+/* Either ends a sequence that is not whole. */
+#define CAN '\030'
+#define SUB '\032'
+
 struct row {
 	char private;
 	uint16_t number;
@@ -125,7 +129,7 @@ set_color(struct modes *m)
 {
 	if (m->private == 0)
 		set(m, COLOR, m->count > 1 || m->param[0] != 0);
-	else if (m->private == '>' && m->count > 0 && m->param[0] == 4)
+	else if (m->private == '>' && m->param[0] == 4)
 		set(m, KEYS, m->count > 1 && m->param[1] != 0);
 }
 
@@ -218,6 +222,8 @@ after_escape(struct modes *m, char c)
 static enum state
 step(struct modes *m, char c)
 {
+	if (c == CAN || c == SUB)
+		return TEXT;
 	switch ((enum state)m->state) {
 	case TEXT:
 		if (c == '\016' || c == '\017')

@@ -39,7 +39,7 @@ unstored_room(const struct unstored *u)
 	uint64_t total = __atomic_load_n(u->total, __ATOMIC_RELAXED);
 	size_t left = UNSTORED_MAX - u->fresh.len;
 
-	if (u->fresh.len >= UNSTORED_MAX || total >= UNSTORED_ALL)
+	if (total >= UNSTORED_ALL)
 		return 0;
 	return left < UNSTORED_ALL - total ? left :
 					     (size_t)(UNSTORED_ALL - total);
@@ -73,8 +73,9 @@ unstored_add_pending(struct unstored *u, uint64_t at, struct span data)
 		return 0;
 	data.at += from - at;
 	data.len -= from - at;
-	/* What was not taken over and is not followed by @data is stored. */
-	if (u->fresh_dropped || u->fresh_at + u->fresh.len != from)
+	/* What was not taken over and is not followed by @data is stored.
+	 * Dropped bytes that were not taken over are counted in left. */
+	if (u->fresh_at + u->fresh.len != from)
 		unstored_discard(u, &u->fresh);
 	if (u->fresh.len == 0)
 		u->fresh_at = from;

@@ -14,6 +14,8 @@
 #include "base/fd.h"
 #include "launcher/log/feed.h"
 #include "launcher/log/raw.h"
+#include "tests/unit/folder.h"
+#include "tests/unit/short_memory.h"
 
 #define BIG (3 * FEED_CHUNK + 100)
 
@@ -372,4 +374,239 @@ Test(feed, a_reader_far_behind_finds_later_times_never_earlier_ones)
 		cr_expect_leq(ms, (int64_t)i + 1000 / 8);
 	}
 	cr_expect_eq(when(999), 1000);
+}
+
+/* --- without memory --- */
+
+Test(feed, without_memory_an_unfinished_line_is_not_held)
+{
+	make_pipe();
+	say("one\ntw");
+	until_short = 1;
+	cr_assert(peek());
+	cr_expect_null(feed.tail);
+	cr_expect_eq(feed.tail_len, 0);
+	expect("one\ntw", 6);
+	until_short = 1;
+	cr_expect_not(feed_took(&feed, data, 4));
+	cr_expect_eq(feed.held_len, 0);
+	/* All of it needs none. */
+	until_short = 1;
+	say("three");
+	cr_assert(peek());
+	cr_expect_null(feed.tail);
+	cr_expect(feed_took(&feed, data, 5));
+	say("four");
+	cr_assert(peek());
+	cr_expect_eq(feed.tail_len, 4);
+	cr_expect(feed_took(&feed, data, 0));
+}
+
+Test(feed, without_memory_no_time_is_known)
+{
+	until_short = 1;
+	feed_mark(&feed, 10, 5 * NS_PER_MS);
+	cr_expect_eq(when(0), -1);
+	feed_mark(&feed, 20, 7 * NS_PER_MS);
+	cr_expect_eq(when(0), 7);
+}
+
+Test(feed, a_pipe_that_cannot_be_read_says_so)
+{
+	feed.pipe = open(".", O_DIRECTORY | O_CLOEXEC);
+	cr_expect_not(peek());
+	cr_expect_eq(errno, EISDIR);
+}
+
+/* --- pieces --- */
+
+static struct raw_share *share;
+static uint64_t total;
+
+static void
+begin_pieces(void)
+{
+	folder_make();
+	dir = open(".", O_DIRECTORY | O_CLOEXEC);
+	share = raw_share_new(1, 0, dir);
+	cr_assert_not_null(share);
+	share->slot[0].file = raw_open(dir, 0);
+	for (int i = 0; i < 30; i++) {
+		if (i == 10 || i == 20)
+			cr_assert_eq(piece_cut(share, 0, share->slot[0].file),
+				0);
+		big[i] = (char)('a' + i);
+		cr_assert_eq(fd_write_all(share->slot[0].file, &big[i], 1), 0);
+		share->slot[0].moved++;
+	}
+	feed = (struct feed){ .file = -1, .pipe = -1, .share = share };
+	feed.piece.start = PIECE_NONE;
+	feed.end = 30;
+}
+
+static void
+end_pieces(void)
+{
+	feed_fini(&feed);
+	fd_close(share->slot[0].file);
+	fd_close(dir);
+	folder_remove();
+}
+
+TestSuite(feed_pieces, .init = begin_pieces, .fini = end_pieces);
+
+/* The piece from offset 10 to 20 is away. */
+static void
+forget(void)
+{
+	cr_assert_eq(unlink("rank-0000/stdout.000000000000010"), 0);
+}
+
+/* The next bytes are those of the stream from @from up to @to. */
+static void
+expect_part(uint64_t from, uint64_t to)
+{
+	cr_assert(peek());
+	cr_expect_eq(feed.at, from, "%llu", (unsigned long long)feed.at);
+	expect(big + from, to - from);
+	cr_assert(feed_took(&feed, data, data.len));
+}
+
+Test(feed_pieces, removed_bytes_are_skipped_and_counted)
+{
+	forget();
+	expect_part(0, 10);
+	cr_expect_eq(feed.skipped, 0);
+	expect_part(20, 30);
+	cr_expect_eq(feed.skipped, 10);
+	cr_assert(peek());
+	cr_expect_eq(data.len, 0);
+}
+
+Test(feed_pieces, removed_bytes_at_the_end_are_skipped)
+{
+	forget();
+	feed.at = 10;
+	feed.piece.start = 10;
+	feed.end = 20;
+	cr_assert(peek());
+	cr_expect_eq(data.len, 0);
+	cr_expect_eq(feed.at, 20);
+	cr_expect_eq(feed.skipped, 10);
+}
+
+Test(feed_pieces, bytes_without_a_piece_behind_them_cannot_be_read)
+{
+	forget();
+	feed.at = 12;
+	feed.piece.start = 10;
+	feed.end = 19;
+	cr_expect_not(peek());
+	cr_expect_eq(errno, ENOENT);
+	cr_expect_eq(feed.at, 12);
+	cr_expect_eq(feed.skipped, 0);
+}
+
+Test(feed_pieces, a_piece_that_cannot_be_read_is_not_skipped)
+{
+	forget();
+	cr_assert_eq(symlink("stdout", "rank-0000/stdout.000000000000010"), 0);
+	feed.at = 10;
+	cr_expect_not(peek());
+	cr_expect_eq(errno, ELOOP);
+	cr_expect_eq(feed.at, 10);
+}
+
+Test(feed_pieces, a_newest_piece_that_was_cut_short_says_so)
+{
+	feed.at = 25;
+	cr_assert_eq(ftruncate(share->slot[0].file, 5), 0);
+	cr_expect_not(peek());
+	cr_expect_eq(errno, ENODATA);
+}
+
+static void
+add_unstored(bool dropped)
+{
+	memcpy(big + 30, "12345", 5);
+	feed.unstored = unstored_new(&total);
+	cr_assert_eq(unstored_add(feed.unstored, 30,
+			     (struct span){ big + 30, 5 }, dropped),
+		5);
+	unstored_take(feed.unstored);
+}
+
+Test(feed_pieces, pending_bytes_follow_all_pieces)
+{
+	add_unstored(false);
+	cr_expect_eq(feed_left(&feed), 35);
+	expect_part(0, 35);
+	cr_expect_eq(total, 0);
+}
+
+Test(feed_pieces, before_unstored_bytes_removed_bytes_are_skipped)
+{
+	for (int dropped = 0; dropped < 2; dropped++) {
+		add_unstored(dropped);
+		if (dropped == 0)
+			forget();
+		feed.at = feed.skipped = 0;
+		expect_part(0, 10);
+		expect_part(20, 35);
+		cr_expect_eq(feed.skipped, 10);
+		cr_expect_eq(total, 0);
+		cr_assert(peek());
+		cr_expect_eq(data.len, 0);
+		unstored_free(feed.unstored);
+		feed.unstored = NULL;
+	}
+}
+
+Test(feed_pieces, before_unstored_bytes_a_piece_may_be_unreadable)
+{
+	add_unstored(false);
+	forget();
+	cr_assert_eq(symlink("stdout", "rank-0000/stdout.000000000000010"), 0);
+	expect_part(0, 10);
+	cr_expect_not(peek());
+	cr_expect_eq(errno, ELOOP);
+	cr_expect_eq(data.len, 0);
+	cr_expect_eq(feed.at, 10);
+}
+
+Test(feed_pieces, before_unstored_bytes_the_file_may_be_cut_short)
+{
+	add_unstored(false);
+	feed.at = 20;
+	cr_assert_eq(ftruncate(share->slot[0].file, 5), 0);
+	expect_part(20, 25);
+	cr_expect_not(peek());
+	cr_expect_eq(errno, ENODATA);
+	/* without pieces, too */
+	feed.share = NULL;
+	feed.file = share->slot[0].file;
+	feed.at = 5;
+	cr_expect_not(peek());
+	cr_expect_eq(errno, ENODATA);
+	cr_expect_eq(feed.at, 5);
+}
+
+Test(feed_pieces, before_unstored_bytes_nothing_may_be_there)
+{
+	add_unstored(true);
+	forget();
+	feed.at = 12;
+	feed.end = 19;
+	cr_expect_not(peek());
+	cr_expect_eq(feed.at, 12);
+	cr_expect_eq(feed.skipped, 0);
+	feed.unstored->dropped = false;
+	cr_expect_eq(feed_left(&feed), 23);
+}
+
+Test(feed_pieces, bytes_of_memory_beyond_a_gap_are_not_next)
+{
+	add_unstored(false);
+	feed.end = 28;
+	expect_part(0, 28);
 }

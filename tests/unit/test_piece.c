@@ -244,6 +244,86 @@ Test(piece, a_line_without_an_end_is_cut_somewhere)
 	cr_expect_eq(piece_room(share, 0, newest()), 0);
 }
 
+Test(piece, without_bytes_in_the_pipe_there_is_room_for_one)
+{
+	struct raw_slot *slot = &share->slot[0];
+	int fd[2], unread;
+
+	grow(SIZE);
+	cr_assert_eq(pipe2(fd, O_CLOEXEC | O_NONBLOCK), 0);
+	slot->pipe = fd[0];
+	cr_expect_eq(piece_room(share, 0, newest()), 1, "it is open");
+	cr_assert_eq(fd_write_all(fd[1], "x\n", 2), 0);
+	cr_expect_eq(piece_room(share, 0, newest()), 2);
+	/* Where the last byte cannot be read, it is cut at its size. */
+	unread = open("rank-0000/stdout", O_WRONLY | O_CLOEXEC);
+	cr_expect_eq(piece_room(share, 0, unread), 0);
+	fd_close(unread);
+	cr_assert_eq(read(fd[0], data, 2), 2);
+	fd_close(fd[1]);
+	cr_expect_eq(piece_room(share, 0, newest()), 1, "it is over");
+	fd_close(fd[0]);
+	slot->pipe = -1;
+	cr_expect_eq(piece_room(share, 0, newest()), 0, "it is none");
+}
+
+Test(piece, each_offset_is_found_in_its_piece)
+{
+	for (int i = 0; i < 9; i++) {
+		grow(10);
+		cut();
+	}
+	grow(5);
+	for (uint64_t at = 0; at < 95; at++) {
+		cr_expect_eq(piece_of(share, 0, at), at / 10 * 10);
+		cr_expect_eq(piece_after(share, 0, at),
+			at >= 90 ? PIECE_NONE : at / 10 * 10 + 10);
+	}
+	cr_assert_eq(unlink("rank-0000/stdout.000000000000000"), 0);
+	cr_expect_eq(piece_of(share, 0, 9), PIECE_NONE);
+	cr_expect_eq(piece_after(share, 0, 0), 10);
+}
+
+Test(piece, a_read_ends_before_what_is_not_there)
+{
+	struct piece_at p = { 0 };
+
+	grow(10);
+	cut();
+	grow(10);
+	cut();
+	grow(10);
+	cr_expect_eq(piece_read(share, 0, &p, data, CHUNK), 20);
+	/* A link is not followed. */
+	cr_assert_eq(unlink("rank-0000/stdout.000000000000010"), 0);
+	cr_assert_eq(symlink("stdout", "rank-0000/stdout.000000000000010"), 0);
+	cr_expect_eq(piece_read(share, 0, &p, data, CHUNK), 10);
+	p = (struct piece_at){ .offset = 10, .start = 10 };
+	cr_expect_eq(piece_read(share, 0, &p, data, CHUNK), -1);
+	cr_expect_eq(errno, ELOOP);
+	cr_assert_eq(unlink("rank-0000/stdout.000000000000010"), 0);
+	p = (struct piece_at){ 0 };
+	cr_expect_eq(piece_read(share, 0, &p, data, CHUNK), 10);
+	cr_expect_eq(p.border, PIECE_NONE);
+	p = (struct piece_at){ .offset = 10, .start = 10 };
+	cr_expect_eq(piece_read(share, 0, &p, data, CHUNK), -1);
+	cr_expect_eq(errno, ENOENT);
+}
+
+Test(piece, a_link_in_place_of_the_newest_is_not_followed)
+{
+	struct piece_at p = { 0 };
+
+	grow(10);
+	cr_assert_eq(rename("rank-0000/stdout", "rank-0000/other"), 0);
+	cr_assert_eq(symlink("other", "rank-0000/stdout"), 0);
+	cr_assert_eq(symlink("other", "rank-0000/stdout.000000000000000"), 0);
+	fd_close(share->slot[0].file);
+	share->slot[0].file = -1;
+	cr_expect_eq(piece_read(share, 0, &p, data, CHUNK), -1);
+	cr_expect_eq(errno, ELOOP);
+}
+
 Test(piece, without_a_rule_there_is_room_for_all)
 {
 	share->rule.size = 0;

@@ -191,6 +191,30 @@ Test(track, nothing_but_a_regular_file_is_opened)
 	cr_expect_not(track_more(&track, &at));
 }
 
+Test(track, what_is_not_open_cannot_be_read)
+{
+	uint64_t at = 0;
+
+	memset(text, 0, sizeof(text));
+	cr_expect_eq(track_read(&track, 0, text, 1), 0, "no file");
+	write_text("rank-0000/stdout.000000000000000", "abcde");
+	write_text("rank-0000/stdout", "fgh");
+	cr_assert(track_more(&track, &at));
+	cr_expect_eq(track_read(&track, 5, text, 1), 0, "beyond its end");
+	cr_expect_eq(track_read(&track, 4, text, 9), 1);
+	cr_expect_str_eq(text, "e");
+	at = 5;
+	cr_assert(track_more(&track, &at));
+	cr_expect_eq(track_read(&track, 4, text, 1), 0, "before its start");
+	cr_expect_eq(track_read(&track, 5, text, 1), 1);
+	cr_expect_str_eq(text, "f");
+	cr_expect_eq(track.bytes, 2);
+	/* It was cut short meanwhile. */
+	cr_assert_eq(truncate("rank-0000/stdout", 0), 0);
+	cr_expect_eq(track_read(&track, 5, text, 1), 0);
+	cr_expect_eq(track.bytes, 2);
+}
+
 /* --- times ---------------------------------------------------------------- */
 
 Test(track, without_an_index_the_file_tells_the_time)
@@ -284,6 +308,55 @@ Test(track, a_damaged_index_gives_wrong_times_and_no_wrong_bytes)
 		reader_took(&reader);
 	}
 	cr_expect_str_eq(text, "one\ntwo\nthree\n");
+}
+
+Test(track, an_index_that_is_emptied_tells_no_time)
+{
+	uint64_t at = 0, last;
+
+	write_text("rank-0000/stdout", "one\n");
+	record("rank-0000/stdout.idx", 4, T0);
+	changed("rank-0000/stdout", T0 + MS);
+	cr_assert(track_more(&track, &at));
+	cr_expect_eq(stamps_when(&track.stamps, 0, &last), T0);
+	cr_assert_eq(truncate("rank-0000/stdout.idx", 0), 0);
+	write_text("rank-0000/stdout", "two\n");
+	changed("rank-0000/stdout", T0 + 2 * MS);
+	at = 4;
+	cr_assert(track_more(&track, &at));
+	cr_expect_eq(stamps_when(&track.stamps, 0, &last), T0 + 2 * MS);
+	cr_expect_eq(last, UINT64_MAX);
+}
+
+Test(track, an_index_that_is_a_link_or_a_folder_is_not_used)
+{
+	uint64_t at = 0, last;
+
+	write_text("rank-0000/stdout", "one\n");
+	record("elsewhere", 4, T0);
+	cr_assert_eq(symlink("../elsewhere", "rank-0000/stdout.idx"), 0);
+	changed("rank-0000/stdout", T0 + MS);
+	cr_assert(track_more(&track, &at));
+	cr_expect_eq(stamps_when(&track.stamps, 0, &last), T0 + MS);
+	cr_expect_eq(track.sys, 0, "%d", track.sys);
+	track_fini(&track);
+	cr_assert_eq(unlink("rank-0000/stdout.idx"), 0);
+	cr_assert_eq(mkdir("rank-0000/stdout.idx", 0700), 0);
+	cr_assert(track_more(&track, &at));
+	cr_expect_eq(stamps_when(&track.stamps, 0, &last), T0 + MS);
+	cr_expect_eq(track.sys, 0, "%d", track.sys);
+}
+
+Test(track, a_time_is_found_behind_pieces_that_are_away)
+{
+	write_text("rank-0000/stdout.000000000000000", "a\n");
+	changed("rank-0000/stdout.000000000000000", T0);
+	write_text("rank-0000/stdout.000000000000002", "b\n");
+	changed("rank-0000/stdout.000000000000002", T0 + 10000 * MS);
+	write_text("rank-0000/stdout", "c\n");
+	changed("rank-0000/stdout", T0 + 20000 * MS);
+	cr_expect_eq(track_since(&track, T0 + 9000 * MS), 2);
+	cr_expect_eq(track_since(&track, T0 + 15000 * MS), 4);
 }
 
 /* --- lines ---------------------------------------------------------------- */

@@ -12,6 +12,7 @@
 #include "launcher/log/feed.h"
 #include "launcher/log/raw.h"
 #include "tests/unit/folder.h"
+#include "tests/unit/short_memory.h"
 
 #define STREAM 40000 /* bytes of a round */
 
@@ -161,18 +162,114 @@ Test(unstored, dropped_bytes_of_two_places_are_not_mixed)
 	expect_all();
 }
 
-Test(unstored, memory_is_limited)
-{
-	static char much[UNSTORED_MAX + 1];
+static char much[UNSTORED_MAX + 1];
 
+static size_t
+add(uint64_t at, size_t n, bool dropped)
+{
+	return unstored_add(feed.unstored, at, (struct span){ much, n },
+		dropped);
+}
+
+Test(unstored, a_stream_holds_a_limited_number_of_bytes)
+{
+	for (int dropped = 0; dropped < 2; dropped++) {
+		restart();
+		cr_expect_eq(add(0, UNSTORED_MAX - 10, dropped),
+			UNSTORED_MAX - 10);
+		cr_expect_eq(add(dropped ? 0 : UNSTORED_MAX - 10, 11, dropped),
+			10);
+		cr_expect_eq(add(dropped ? 0 : UNSTORED_MAX, 1, dropped), 0);
+		cr_expect_eq(total, UNSTORED_MAX);
+		cr_expect_eq(feed.unstored->fresh.len, UNSTORED_MAX);
+		cr_expect_eq(feed.unstored->pending,
+			dropped ? 0 : UNSTORED_MAX);
+	}
+	/* Also those that were taken over. */
+	unstored_take(feed.unstored);
+	cr_expect_eq(add(0, 1, true), 0);
+	unstored_delivered(feed.unstored, 5);
+	cr_expect_eq(add(0, 6, true), 5);
+}
+
+Test(unstored, a_sink_holds_a_limited_number_of_bytes)
+{
+	for (int dropped = 0; dropped < 2; dropped++) {
+		restart();
+		total = UNSTORED_ALL;
+		cr_expect_eq(add(0, 20, dropped), 0);
+		total = UNSTORED_ALL - 10;
+		cr_expect_eq(add(0, 20, dropped), 10);
+		cr_expect_eq(total, UNSTORED_ALL);
+		total = 10;
+	}
+}
+
+Test(unstored, pending_bytes_wait_until_dropped_bytes_are_delivered)
+{
 	restart();
-	cr_expect_eq(unstored_add(feed.unstored, 0,
-			     (struct span){ much, sizeof(much) }, false),
-		UNSTORED_MAX);
-	total = UNSTORED_ALL;
-	cr_expect_eq(unstored_add(feed.unstored, 0,
-			     (struct span){ much, sizeof(much) }, true),
-		0);
+	cr_expect_eq(add(0, 20, true), 20);
+	cr_expect_eq(add(0, 10, false), 0);
+	unstored_take(feed.unstored);
+	cr_expect_eq(add(0, 10, false), 0);
+	unstored_delivered(feed.unstored, 20);
+	cr_expect_eq(add(0, 10, false), 10);
+	unstored_take(feed.unstored);
+	cr_expect_not(feed.unstored->dropped);
+	cr_expect_eq(feed.unstored->data.len, 10);
+}
+
+Test(unstored, dropped_bytes_do_not_continue_pending_bytes)
+{
+	restart();
+	cr_expect_eq(add(0, 10, false), 10);
+	cr_expect_eq(add(9, 10, true), 0, "its place was displayed");
+	unstored_take(feed.unstored);
+	cr_expect_eq(add(10, 20, true), 20);
+	unstored_take(feed.unstored);
+	cr_expect(feed.unstored->dropped);
+	cr_expect_eq(feed.unstored->at, 10);
+	cr_expect_eq(feed.unstored->data.len, 20);
+	cr_expect_eq(total, 20);
+	/* Nor if the others were not taken over. */
+	restart();
+	cr_expect_eq(add(0, 10, false), 10);
+	cr_expect_eq(add(10, 20, true), 20);
+	cr_expect_eq(feed.unstored->fresh.len, 20);
+	cr_expect_eq(total, 20);
+}
+
+Test(unstored, without_memory_nothing_is_held_nor_counted)
+{
+	until_short = 1;
+	cr_expect_null(unstored_new(&total));
+	for (int dropped = 0; dropped < 2; dropped++) {
+		restart();
+		until_short = 1;
+		cr_expect_eq(add(0, 10, dropped), 0);
+		cr_expect_eq(feed.unstored->left, 0);
+		/* when it grows */
+		cr_expect_eq(add(0, 10, dropped), 10);
+		until_short = 1;
+		cr_expect_eq(add(dropped ? 0 : 10, 10000, dropped), 0);
+		cr_expect_eq(feed.unstored->fresh.len, 0);
+		cr_expect_eq(feed.unstored->left, 0);
+		cr_expect_eq(total, 0);
+		/* when it is taken over */
+		cr_expect_eq(add(10, 10, dropped), 10);
+		unstored_take(feed.unstored);
+		cr_expect_eq(add(dropped ? 10 : 20, 10000, dropped), 10000);
+		until_short = 1;
+		unstored_take(feed.unstored);
+		cr_expect_eq(until_short, 0, "it was short");
+		cr_expect_eq(feed.unstored->data.len, 0);
+		cr_expect_eq(feed.unstored->left, 0);
+		cr_expect_eq(total, 0);
+		/* and afterwards */
+		cr_expect_eq(add(20000, 10, dropped), 10);
+		unstored_take(feed.unstored);
+		cr_expect_eq(feed.unstored->data.len, 10);
+	}
 }
 
 static void
