@@ -17,8 +17,8 @@ struct awaited {
 	uint64_t number;
 	const struct xr_value *members; /* of whom */
 	char (*key)[EPOCH_KEY_MAX];     /* [count] */
-	const char **keys;
-	size_t *place; /* in members */
+	const char **keys;              /* [count]: those of key */
+	size_t *place;                  /* in members */
 	size_t count;
 	struct dynamic_lease *lease; /* [members] */
 };
@@ -28,7 +28,6 @@ static void
 keep(struct awaited *a, size_t from, size_t to)
 {
 	memmove(a->key[to], a->key[from], EPOCH_KEY_MAX);
-	a->keys[to] = a->key[to];
 	a->place[to] = a->place[from];
 }
 
@@ -46,10 +45,9 @@ drop_done(struct awaited *a)
 {
 	size_t left = 0;
 	struct member m;
-	bool there;
+	bool there = false;
 
 	for (size_t i = 0; i < a->count; i++) {
-		there = false;
 		if (member_read(xr_value_at(a->members, a->place[i]), &m) &&
 			roll_has(&m) &&
 			(xr_store_check(dynamic.store, &a->keys[i], 1, &there,

@@ -151,12 +151,6 @@ figures_lost(uint32_t rank)
 }
 
 bool
-figures_are_read(void)
-{
-	return f.read;
-}
-
-bool
 figures_are_of_job(void)
 {
 	return f.of_job;

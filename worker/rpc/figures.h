@@ -63,9 +63,6 @@ void figures_sum(struct figures_view *view);
  * supervisor does not read this. */
 bool figures_lost(uint32_t rank);
 
-/* figures_are_read() - does the supervisor read them? */
-bool figures_are_read(void);
-
 /* figures_are_of_job() - are they in the segment of the job? */
 bool figures_are_of_job(void);
 

@@ -90,8 +90,7 @@ tell_open(void)
 			xr_job_attempt(), xr_job_rank());
 	/* The slots of a rank's children are read by nobody: they do not tell
 	 * what would be taken for the rank's own. */
-	t.counts = in_job && !figures_are_read() && !figures_are_of_job() &&
-		job_control() != -1;
+	t.counts = in_job && !figures_are_of_job() && job_control() != -1;
 	t.due = t.counts ? clock_now() + FIRST_NS : INT64_MAX;
 	t.every = EVERY_NS;
 }
@@ -113,8 +112,8 @@ tell_rank(const char *place)
 	if (place == NULL || slash == NULL)
 		return 0;
 	len = (size_t)(slash - t.place) + 1;
-	if (strncmp(place, t.place, len) != 0 || place[len] < '0' ||
-		place[len] > '9')
+	/* No sign and no blank, which strtoul() accepts. */
+	if (strncmp(place, t.place, len) != 0 || place[len] < '0')
 		return 0;
 	rank = strtoul(place + len, &end, 10);
 	return *end == '\0' && rank < UINT32_MAX ? (uint32_t)rank + 1 : 0;
