@@ -93,6 +93,31 @@ said()
 	assert_has "$output" "'--yaml' is not --json"
 }
 
+@test "help protocol has the messages of each side, with their fields" {
+	run -0 "$XRUN" help protocol
+	assert_has "$output" '^Asked by a client$'
+	assert_has "$output" '^  signal     a signal to ranks; answered by done$'
+	assert_has "$output" '^    signal     text: TERM, SIGTERM or 15$'
+	assert_has "$output" '^    ranks      text, optional: '
+	assert_has "$output" '^Said by the job$'
+	assert_has "$output" '^  welcome    the first line of every connection$'
+	assert_eq "$(grep -c '^  welcome ' <<<"$output")" 1
+	run -0 "$XRUN" help protocol --man
+	assert_has "$output" '^## Asked by a client$'
+	assert_has "$output" '^\*signal\*$'
+	assert_has "$output" '_signal_: text; TERM, SIGTERM or 15\.$'
+	assert_has "$output" '_ranks_: text, optional; '
+}
+
+@test "help is of one topic, in a form that it has" {
+	run -0 "$XRUN" help stop --man
+	assert_has "$output" '\*'
+	run -125 "$XRUN" help grace exit
+	assert_has "$output" "one topic at a time, not 'exit'"
+	run -125 "$XRUN" help exit --dot
+	assert_has "$output" 'exit cannot be shown that way'
+}
+
 @test "the manual's part of the help is good scdoc" {
 	need scdoc
 	{ printf 'xrun(1)\n\n# OPTIONS\n\n'; "$XRUN" help options --man; } >page.scd

@@ -115,7 +115,7 @@ Test(modes, pushed_keyboards_are_counted)
 	expect_end("\033[>u\033[>u\033[<3u", "");
 	expect_end("\033[<u\033[=1u\033[?u\033[u", "");
 	for (int i = 0; i < 100; i++)
-		strcat(text, "\033[>1u");
+		memcpy(text + i * 5, "\033[>1u", 5);
 	expect_end(text, "\033[<99u");
 	text[99 * 5] = '\0';
 	expect_end(text, "\033[<99u");
