@@ -13,6 +13,7 @@
 #include <xrun/store.h>
 
 #include "base/status.h"
+#include "base/utf8.h"
 #include "worker/group/guild.h"
 #include "worker/rpc/agent.h"
 #include "worker/rpc/group.h"
@@ -59,15 +60,13 @@ enum xr_status
 guild_key_check(const char *key, struct xr_error *err)
 {
 	size_t len = key != NULL ? strnlen(key, XR_GROUP_KEY_MAX + 1) : 0;
-	struct xr_value *text;
+	size_t at = 0, n = 1;
 
-	text = len > 0 && len <= XR_GROUP_KEY_MAX ?
-		xr_value_new_text(key, len) :
-		NULL;
-	if (text == NULL)
+	for (; at < len && n > 0; at += n)
+		n = utf8_step(key + at, len - at);
+	if (len == 0 || len > XR_GROUP_KEY_MAX || n == 0)
 		return fail(err, XR_E_INVAL, "a key is 1 to %d bytes of UTF-8",
 			XR_GROUP_KEY_MAX);
-	xr_value_unref(text);
 	return XR_OK;
 }
 

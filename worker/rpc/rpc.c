@@ -101,9 +101,11 @@ find_callee(const struct xr_rpc_call *call, struct xr_rref *target,
 	if (status != XR_OK)
 		return status;
 	p->q.method = method_get(name);
-	return p->q.method != NULL ?
-		XR_OK :
-		fail(err, XR_E_INVAL, "a function's name is 1 to 255 bytes");
+	if (p->q.method != NULL)
+		return XR_OK;
+	if (name != NULL && name[0] != '\0' && strnlen(name, 256) < 256)
+		return fail(err, XR_E_NOMEM, "out of memory");
+	return fail(err, XR_E_INVAL, "a function's name is 1 to 255 bytes");
 }
 
 static enum xr_status

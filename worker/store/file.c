@@ -222,6 +222,8 @@ write_record(int fd, enum record_op op, struct span key,
 	bool ok;
 
 	record_put(&head, op, key, v == NULL ? 0 : v->len);
+	if (head.bad != XR_OK)
+		errno = ENOMEM;
 	ok = head.bad == XR_OK && write_at(fd, head.data, head.len, at) &&
 		(v == NULL || write_at(fd, v->data, v->len, at));
 	buf_fini(&head);
@@ -240,7 +242,9 @@ append(struct file *f, enum record_op op, struct span key,
 		(at == 0 &&
 			!write_at(f->fd, RECORD_FILE, RECORD_FILE_HEAD, &at)) ||
 		!write_record(f->fd, op, key, v, &at))
-		return fail_sys(f, "not written: ", err);
+		return errno == ENOMEM ?
+			fail(err, XR_E_NOMEM, "store: out of memory") :
+			fail_sys(f, "not written: ", err);
 	f->at = at;
 	f->stale = false;
 	return XR_OK;
