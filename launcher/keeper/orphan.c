@@ -195,9 +195,7 @@ static void
 forget_former(struct orphan *o)
 {
 	const cJSON *n = cJSON_GetObjectItemCaseSensitive(o->json, "attempt");
-	uint32_t next = state_next_number(o->dir);
 
-	o->attempt = next > 0 ? next - 1 : 0;
 	if (!cJSON_IsNumber(n) || n->valuedouble >= o->attempt)
 		return;
 	cJSON_Delete(o->json);
@@ -212,12 +210,15 @@ is_readable(struct orphan *o)
 {
 	char path[PATH_MAX];
 	struct stat st;
+	uint32_t next;
 
 	if (lstat(o->dir, &st) == -1 || !state_is_trusted(&st) ||
 		snprintf(path, sizeof(path), "%s/job.json", o->dir) >=
 			(int)sizeof(path))
 		return false;
 	o->age = st.st_mtim;
+	next = state_next_number(o->dir);
+	o->attempt = next > 0 ? next - 1 : 0;
 	o->json = jobs_read(o->dir);
 	if (o->json != NULL) {
 		forget_former(o);

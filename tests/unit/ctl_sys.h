@@ -11,7 +11,6 @@
 #include <sys/file.h>
 
 #include "base/fd.h"
-#include "launcher/ctl/root.h"
 #include "tests/unit/folder.h"
 #include "tests/unit/sys_hook.h"
 
@@ -101,7 +100,5 @@ is_locked(int dir, const char *name)
 	fd_close(fd);
 	return locked;
 }
-
-static struct ctl_root root;
 
 #endif /* TESTS_UNIT_CTL_SYS_H */

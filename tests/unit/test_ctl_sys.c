@@ -13,9 +13,12 @@
 
 #include "base/clock.h"
 #include "launcher/ctl/place.h"
+#include "launcher/ctl/root.h"
 #include "tests/unit/ctl_sys.h"
 
 TestSuite(ctl_sys, .init = ctl_sys_begin, .fini = folder_remove);
+
+static struct ctl_root root;
 
 /* --- the folder of a job ------------------------------------------------------ */
 

@@ -10,11 +10,14 @@
 
 #include "launcher/ctl/errors.h"
 #include "launcher/ctl/record.h"
+#include "launcher/ctl/root.h"
 #include "tests/unit/ctl_sys.h"
 
 #define TEXT(s) ((struct span){ s, strlen(s) })
 
 TestSuite(record_sys, .init = ctl_sys_begin, .fini = folder_remove);
+
+static struct ctl_root root;
 
 /* --- records --------------------------------------------------------------------- */
 
