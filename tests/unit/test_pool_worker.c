@@ -24,9 +24,6 @@ TestSuite(pool_worker, .timeout = 120);
 #define GIVEN       200  /* the first of the worker's descriptors */
 #define ITEMS       4
 
-/* NULL without AddressSanitizer. */
-int __lsan_do_recoverable_leak_check(void) __attribute__((weak));
-
 static struct xr_pool *pool;
 static struct xr_error error;
 static _Atomic bool takes; /* results may be taken */
@@ -379,8 +376,6 @@ fail_each(enum xr_enc_mode mode, uint64_t flags)
 	EXPECT(!was_short);
 	EXPECT(n > 60);
 	EXPECT_EQ(do_all(mode, flags, 0), XR_OK);
-	EXPECT(__lsan_do_recoverable_leak_check == NULL ||
-		__lsan_do_recoverable_leak_check() == 0);
 }
 
 FORKED_TEST(pool_worker, each_allocation_of_a_worker_may_fail)
