@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_pool_check.c - what pools reject of options, tasks and arguments. */
+#include <dirent.h>
 #include <sched.h>
 
 #include <xrun/func.h>
 #include <xrun/pool.h>
 
 #include "tests/unit/forked.h"
+#include "tests/unit/seccomp.h"
 #include "tests/unit/short_memory.h"
 #include "worker/pool/conf.h"
 
@@ -319,6 +321,101 @@ FORKED_TEST(pool_check, a_pool_is_not_made_of_what_is_wrong)
 			row[i].text);
 		EXPECT(pool == NULL);
 	}
+}
+
+static enum xr_status
+start_none(struct xr_pool *pool, void *ctx, struct xr_error *err)
+{
+	(void)pool;
+	(void)ctx;
+	(void)err;
+	return XR_OK;
+}
+
+static int refused = -1, refused_with; /* from when there are queues on */
+
+static enum xr_status
+setup(struct xr_pool *pool, struct xr_pool_queues *queues, void *ctx,
+	struct xr_error *err)
+{
+	enum xr_status status = xr_pool_setup_queues(pool, queues, err);
+	int fd;
+
+	(void)ctx;
+	EXPECT_EQ(xr_queue_fd(queues->out, &fd, NULL), XR_OK);
+	if (refused != -1)
+		NEED(seccomp_refuse(refused, refused_with) == 0);
+	return status;
+}
+
+static enum xr_status
+make_pool(struct xr_pool **pool)
+{
+	const struct xr_pool_ops ops = { .size = sizeof(ops),
+		.setup_queues = setup,
+		.repopulate = start_none };
+	const struct xr_pool_opts o = { .size = sizeof(o),
+		.workers = 1,
+		.tasks = 8,
+		.ops = &ops };
+
+	memset(&error, 0, sizeof(error));
+	return xr_pool_new(&o, pool, &error);
+}
+
+static int
+entries(const char *path)
+{
+	DIR *dir = opendir(path);
+	int n = 0;
+
+	NEED(dir != NULL);
+	while (readdir(dir) != NULL)
+		n++;
+	closedir(dir);
+	return n;
+}
+
+/* The thread that looks after pools has gone with the last of them. */
+static void
+without(int nr, int sys, bool is_second, const char *text)
+{
+	int fds = entries("/proc/self/fd"), threads, how = -1;
+	struct xr_pool *first = NULL, *pool = NULL;
+	pid_t pid = fork();
+
+	NEED(pid != -1);
+	if (pid == 0) {
+		threads = entries("/proc/self/task");
+		if (is_second)
+			NEED(make_pool(&first) == XR_OK);
+		refused = nr;
+		refused_with = sys;
+		if (nr == SYS_memfd_create || nr == SYS_ftruncate)
+			NEED(seccomp_refuse(nr, sys) == 0);
+		EXPECT_EQ(make_pool(&pool), XR_E_SYS);
+		EXPECT_STR(error.text, text);
+		EXPECT(pool == NULL);
+		xr_pool_free(first);
+		EXPECT_EQ(entries("/proc/self/task"), threads);
+		EXPECT_EQ(entries("/proc/self/fd"), fds);
+		_exit(forked_wrong > 0);
+	}
+	NEED(waitpid(pid, &how, 0) == pid);
+	EXPECT_EQ(how, 0);
+}
+
+FORKED_TEST(pool_check, a_pool_is_not_made_of_system_calls_that_fail)
+{
+	without(SYS_epoll_create1, EMFILE, false, "epoll: Too many open files");
+	without(SYS_eventfd2, EMFILE, false, "epoll: Too many open files");
+	without(SYS_epoll_ctl, ENOSPC, false, "epoll: No space left on device");
+	without(SYS_epoll_ctl, ENOSPC, true,
+		"epoll_ctl: No space left on device");
+	without(SYS_ftruncate, ENOSPC, false,
+		"ftruncate: No space left on device");
+	without(SYS_memfd_create, EMFILE, true,
+		"memfd_create: Too many open files");
 }
 
 /* --- tasks ----------------------------------------------------------------------------- */

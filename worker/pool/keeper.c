@@ -220,6 +220,7 @@ keeper_come(struct xr_pool *pool, struct xr_error *err)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	enum xr_status status = XR_OK;
+	bool has_come;
 	int fd = -1;
 
 	pthread_once(&once, watch_forks);
@@ -232,7 +233,8 @@ keeper_come(struct xr_pool *pool, struct xr_error *err)
 		pthread_cond_wait(&k.over, &k.lock);
 	if (!k.runs)
 		status = start(err);
-	if (status == XR_OK) {
+	has_come = status == XR_OK;
+	if (has_come) {
 		k.count++;
 		LIST_INSERT_HEAD(&k.pools, pool, list);
 	}
@@ -240,6 +242,8 @@ keeper_come(struct xr_pool *pool, struct xr_error *err)
 		add(fd, EPOLLONESHOT, (uintptr_t)pool | RESULT) != XR_OK)
 		status = fail(err, XR_E_SYS, "epoll_ctl: %s", strerror(errno));
 	pthread_mutex_unlock(&k.lock);
+	if (has_come && status != XR_OK)
+		keeper_leave(pool);
 	return status;
 }
 
