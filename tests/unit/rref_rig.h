@@ -7,8 +7,8 @@
 #include "tests/unit/wire_rig.h"
 #include "worker/rpc/rref_inner.h"
 
-#define HOUR   XR_SECONDS(3600)
-#define MAGIC  0x31525258u
+#define HOUR  XR_SECONDS(3600)
+#define MAGIC 0x31525258u
 
 static inline struct rref_gid
 gid(uint32_t worker, uint64_t local)

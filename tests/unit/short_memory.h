@@ -21,7 +21,8 @@
 #define SHORT_MEMORY_OF
 #endif
 
-static SHORT_MEMORY_OF unsigned until_short; /* allocations; 0: there is enough */
+static SHORT_MEMORY_OF unsigned
+	until_short; /* allocations; 0: there is enough */
 static SHORT_MEMORY_OF bool was_short;
 static SHORT_MEMORY_OF size_t most_asked; /* bytes, at once */
 

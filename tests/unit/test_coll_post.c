@@ -312,8 +312,8 @@ Test(coll_post, a_message_without_memory_is_refused)
 		come(1, at, l);
 		if (until_short > 0)
 			break;
-		cr_expect(wire_failed(1, at, XR_E_NOMEM, "out of memory"),
-			"%u", at);
+		cr_expect(wire_failed(1, at, XR_E_NOMEM, "out of memory"), "%u",
+			at);
 		cr_expect_eq(group->account[1].kept.count, 0);
 	}
 	until_short = 0;

@@ -74,8 +74,7 @@ number_to(uint32_t to, uint64_t corr)
 
 Test(meet, what_is_no_report_is_refused)
 {
-	static const struct report good = { 1, HOUR, false,
-		NAMES("one\0two") };
+	static const struct report good = { 1, HOUR, false, NAMES("one\0two") };
 	struct report bad[] = { good, good, good };
 	struct xr_value *seven[MEET_ITEMS];
 
@@ -108,14 +107,15 @@ Test(meet, what_is_no_report_is_refused)
 
 Test(meet, a_meeting_is_of_those_it_names_and_once)
 {
-	static const struct report two = { 1, HOUR, true,
-		NAMES("one\0two") };
-	static const struct report other = { 1, HOUR, true,
-		NAMES("two") };
+	static const struct report two = { 1, HOUR, true, NAMES("one\0two") };
+	static const struct report other = { 1, HOUR, true, NAMES("two") };
 
 	report(3, 1, &two, 5);
 	cr_expect(wire_failed(3, 1, XR_E_INVAL, "the meeting is of others"));
 	cr_expect_eq(meet_expire(clock_now()), INT64_MAX);
+	/* Nothing is left of it: others may meet. */
+	report(2, 1, &other, 6);
+	cr_expect_eq(number_to(2, 1), 6);
 	report(1, 2, &two, 5);
 	cr_expect_neq(meet_expire(clock_now()), INT64_MAX);
 	report(3, 3, &two, 5);
@@ -194,9 +194,11 @@ static void
 many(struct report *r, char *text)
 {
 	r->names = text;
-	text += sprintf(text, "one") + 1;
+	text += snprintf(text, 4, "one") + 1;
 	for (uint32_t i = 1; i < MANY; i++)
-		text += sprintf(text, "%02u-name-of-thirty-bytes-------", i) + 1;
+		text += snprintf(text, 40, "%02u-name-of-thirty-bytes-------",
+				i) +
+			1;
 	r->names_len = (size_t)(text - r->names);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_rref_call.c - remote calls and fetches of this process, whose answers the test
- * gives; calls to oneself; messages of references that cannot be sent. */
+ * gives; calls to oneself. */
 #include <sched.h>
 
 #include <xrun/error.h>
@@ -466,14 +466,67 @@ Test(rref_call, a_remote_call_that_is_not_sent_makes_its_handle_fail)
 
 /* --- calls to oneself --------------------------------------------------------------- */
 
+struct limited {
+	uint32_t flags;
+	bool begun, made;
+	bool late; /* after its time */
+};
+
+/* The call has ended late; its function may run yet, and its value is dropped. */
+static void
+expect_late(struct xr_rref *h, struct xr_future *f,
+	const struct rref_wire *birth, struct xr_value *value)
+{
+	struct xr_value *v = NULL;
+
+	cr_expect_eq(xr_future_wait(f, 0, NULL, &err), XR_E_TIMEOUT);
+	cr_expect_str_eq(err.text,
+		"a remote call to oneself has not begun in time");
+	cr_expect_eq(xr_rref_local(h, 0, &v, &err), XR_E_TIMEOUT);
+	rref_made(birth, value, false);
+	cr_expect_eq(xr_rref_local(h, 0, &v, &err), XR_E_TIMEOUT);
+}
+
+static void
+expect_limited(const struct limited *row, struct xr_value *value)
+{
+	struct xr_future *f = xr_future_new(NULL);
+	int64_t now = clock_now(), next;
+	struct rref_wire birth;
+	struct xr_rref *h = own_born(&birth);
+
+	birth.flags = row->flags;
+	cr_assert_eq(rref_asked(h, xr_future_ref(f), HOUR), XR_OK);
+	cr_expect_eq(rref.births, 1);
+	pthread_mutex_lock(&rref.lock);
+	owned_limit(h->owned, f, 0);
+	pthread_mutex_unlock(&rref.lock);
+	cr_expect_eq(rref.births, 1, "once");
+	if (row->begun)
+		cr_expect_eq(rref_begin(agent_self(), &birth), XR_OK);
+	if (row->made)
+		rref_made(&birth, value, false);
+	next = rref_expire(now);
+	cr_expect_eq(next != INT64_MAX, row->late);
+	cr_expect(!xr_future_done(f));
+	cr_expect_eq(rref.births, row->late);
+	rref_expire(now + 2 * HOUR);
+	cr_expect_eq(rref.births, 0);
+	cr_expect_eq(xr_future_done(f), row->late);
+	if (row->late) {
+		expect_late(h, f, &birth, value);
+	} else {
+		rref_made(&birth, value, false);
+		xr_future_set(f, xr_value_ref(value));
+	}
+	xr_future_unref(f);
+	xr_rref_unref(h);
+}
+
 /* Until when a call to oneself has to begin. */
 Test(rref_call, a_call_to_oneself_that_begins_late_fails)
 {
-	static const struct {
-		uint32_t flags;
-		bool begun, made;
-		bool late; /* after its time */
-	} row[] = {
+	static const struct limited row[] = {
 		{ 0, false, false, true },
 		{ 0, true, false, false },
 		{ 0, true, true, false },
@@ -481,55 +534,13 @@ Test(rref_call, a_call_to_oneself_that_begins_late_fails)
 		{ RREF_LATE, true, true, false },
 		{ RREF_LATE, false, false, true },
 	};
-	const size_t rows = sizeof(row) / sizeof(row[0]);
 	struct xr_value *seven = xr_value_new_i64(7);
-	struct xr_rref *other, *h;
-	struct rref_wire birth, any;
-	struct xr_future *f;
-	int64_t now = clock_now(), next;
+	struct rref_wire any;
+	struct xr_rref *other = own_born(&any);
 
-	other = own_born(&any);
-	for (size_t i = 0; i < rows; i++) {
-		h = own_born(&birth);
-		birth.flags = row[i].flags;
-		f = xr_future_new(NULL);
-		cr_assert_eq(rref_asked(h, xr_future_ref(f), HOUR), XR_OK);
-		cr_expect_eq(rref.births, 1);
-		pthread_mutex_lock(&rref.lock);
-		owned_limit(h->owned, f, 0);
-		pthread_mutex_unlock(&rref.lock);
-		cr_expect_eq(rref.births, 1, "once");
-		if (row[i].begun)
-			cr_expect_eq(rref_begin(agent_self(), &birth), XR_OK);
-		if (row[i].made)
-			rref_made(&birth, seven, false);
-		next = rref_expire(now);
-		cr_expect_eq(next != INT64_MAX, row[i].late, "row %zu", i);
-		cr_expect(!xr_future_done(f));
-		cr_expect_eq(rref.births, row[i].late, "row %zu", i);
-		rref_expire(now + 2 * HOUR);
-		cr_expect_eq(rref.births, 0);
-		cr_expect_eq(xr_future_done(f), row[i].late, "row %zu", i);
-		if (row[i].late) {
-			cr_expect_eq(xr_future_wait(f, 0, NULL, &err),
-				XR_E_TIMEOUT);
-			cr_expect_str_eq(err.text,
-				"a remote call to oneself has not begun in time");
-			cr_expect_eq(xr_rref_local(h, 0, &(struct xr_value *){
-							  NULL }, &err),
-				XR_E_TIMEOUT);
-			/* Its function may run yet: its value is dropped. */
-			rref_made(&birth, seven, false);
-			cr_expect_eq(xr_rref_local(h, 0, &(struct xr_value *){
-							  NULL }, &err),
-				XR_E_TIMEOUT);
-		} else {
-			rref_made(&birth, seven, false);
-			xr_future_set(f, xr_value_ref(seven));
-		}
-		xr_future_unref(f);
-		xr_rref_unref(h);
-		cr_expect_eq(rref.owned.count, 1);
+	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+		expect_limited(&row[i], seven);
+		cr_expect_eq(rref.owned.count, 1, "row %zu", i);
 	}
 	xr_rref_unref(other);
 	xr_value_unref(seven);
@@ -538,19 +549,19 @@ Test(rref_call, a_call_to_oneself_that_begins_late_fails)
 
 Test(rref_call, the_next_limit_is_the_earliest)
 {
-	static const int64_t hours[] = { 3, 1, 2 };
-	struct xr_future *f[3];
-	struct xr_rref *h[3];
+	static const int64_t limits[] = { 3 * HOUR, HOUR, 2 * HOUR, INT64_MAX };
+	struct xr_future *f[4];
+	struct xr_rref *h[4];
 	struct rref_wire birth;
 	int64_t now = clock_now(), next;
 
-	for (int i = 0; i < 3; i++) {
+	for (int i = 0; i < 4; i++) {
 		h[i] = own_born(&birth);
 		f[i] = xr_future_new(NULL);
-		cr_assert_eq(rref_asked(h[i], xr_future_ref(f[i]),
-				     hours[i] * HOUR),
+		cr_assert_eq(rref_asked(h[i], xr_future_ref(f[i]), limits[i]),
 			XR_OK);
 	}
+	cr_expect_eq(rref.births, 3);
 	next = rref_expire(now);
 	cr_expect(next >= now + HOUR && next < now + 2 * HOUR);
 	/* One that nobody has any more has no limit. */
@@ -558,15 +569,13 @@ Test(rref_call, the_next_limit_is_the_earliest)
 	cr_expect_eq(rref.births, 2);
 	next = rref_expire(now);
 	cr_expect(next >= now + 2 * HOUR && next < now + 3 * HOUR);
-	/* Without a limit there is none. */
-	cr_assert_eq(rref_asked(h[0], xr_future_ref(f[0]), INT64_MAX), XR_OK);
-	cr_expect_eq(rref.births, 2);
-	for (int i = 0; i < 3; i++) {
+	for (int i = 0; i < 4; i++) {
 		future_fail(f[i], XR_E_CANCELLED, "on purpose");
 		xr_future_unref(f[i]);
 	}
 	xr_rref_unref(h[0]);
 	xr_rref_unref(h[2]);
+	xr_rref_unref(h[3]);
 	cr_expect_eq(rref.births, 0);
 	cr_expect_eq(rref_expire(now), INT64_MAX);
 }
@@ -604,103 +613,4 @@ Test(rref_call, a_reference_to_oneself_comes_back)
 	cr_expect(says(MESSAGE_RREF_CHILD_ACCEPT, 2, gone, 0));
 	xr_rref_unref(back);
 	cr_expect_eq(rref.owned.count, 0);
-}
-
-/* --- what cannot be sent -------------------------------------------------------------- */
-
-static struct {
-	enum xr_status status;
-	unsigned count;
-} seam;
-
-static enum xr_status
-seam_send(enum message_kind kind, const struct peer *to,
-	const struct rref_wire *wire)
-{
-	(void)kind;
-	(void)to;
-	(void)wire;
-	seam.count++;
-	return seam.status;
-}
-
-/* No agent runs: nobody else sends again. */
-TestSuite(rref_again, .timeout = 60);
-
-static const struct rref_seam in_the_way = { .send = seam_send };
-
-#define TRIES 12 /* the 8th is the first that waits longest */
-
-/* Its tries wait 1, 2, 4 .. 128, 200, 200 .. ms. */
-Test(rref_again, what_is_not_sent_is_sent_again_and_later_each_time)
-{
-	static struct peer to;
-	const struct rref_wire wire = word(1, 5, 1, 6, 0);
-	int64_t wait = NS_PER_MS, before, due = 0, next;
-
-	rref_seam = &in_the_way;
-	seam.status = XR_E_NOMEM;
-	for (unsigned i = 1; i <= TRIES; i++) {
-		before = clock_now();
-		if (i == 1)
-			rref_tell(MESSAGE_RREF_CONFIRM, &to, &wire);
-		else
-			rref_tell_again(due);
-		next = rref_tell_again(0);
-		cr_expect_eq(seam.count, i);
-		cr_expect_eq(rref_untold(), 1);
-		cr_expect_geq(next, before + wait);
-		cr_expect_leq(next, clock_now() + wait);
-		due = next;
-		cr_expect_eq(rref_tell_again(due - 1), due);
-		wait = 2 * wait < 200 * NS_PER_MS ? 2 * wait : 200 * NS_PER_MS;
-	}
-	seam.status = XR_E_PEER_LOST;
-	cr_expect_eq(rref_tell_again(due), INT64_MAX);
-	cr_expect_eq(seam.count, TRIES + 1);
-	cr_expect_eq(rref_untold(), 0);
-}
-
-/* Who is lost, or was never found, is not told again. */
-Test(rref_again, a_receiver_that_is_gone_is_not_told)
-{
-	static const enum xr_status gone[] = { XR_E_PEER_LOST, XR_E_NOTFOUND };
-	static struct peer to;
-	const struct rref_wire wire = word(1, 5, 1, 6, 0);
-
-	rref_seam = &in_the_way;
-	for (unsigned i = 0; i < 2; i++) {
-		seam.status = gone[i];
-		rref_tell(MESSAGE_RREF_CONFIRM, &to, &wire);
-		cr_expect_eq(rref_untold(), 0);
-		cr_expect_eq(rref_tell_again(0), INT64_MAX);
-	}
-	/* Nor is anybody who cannot be kept in mind. */
-	seam.status = XR_E_NOMEM;
-	until_short = 1;
-	rref_tell(MESSAGE_RREF_CONFIRM, &to, &wire);
-	cr_expect_eq(until_short, 0);
-	cr_expect_eq(rref_untold(), 0);
-	cr_expect_eq(rref_tell_again(0), INT64_MAX);
-}
-
-Test(rref_again, what_is_for_a_lost_peer_is_dropped)
-{
-	static struct peer to, other;
-	const struct rref_wire wire = word(1, 5, 1, 6, 0);
-
-	rref_seam = &in_the_way;
-	seam.status = XR_E_AGAIN;
-	rref_tell(MESSAGE_RREF_CONFIRM, &to, &wire);
-	rref_tell(MESSAGE_RREF_CONFIRM, &other, &wire);
-	rref_tell(MESSAGE_RREF_CHILD_ACCEPT, &to, &wire);
-	cr_expect_eq(rref_untold(), 3);
-	rref_tell_drop(&to);
-	cr_expect_eq(rref_untold(), 1);
-	cr_expect_neq(rref_tell_again(0), INT64_MAX);
-	rref_tell_drop(&to);
-	cr_expect_eq(rref_untold(), 1);
-	rref_tell_drop(NULL);
-	cr_expect_eq(rref_untold(), 0);
-	cr_expect_eq(rref_tell_again(0), INT64_MAX);
 }

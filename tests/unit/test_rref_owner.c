@@ -281,8 +281,7 @@ Test(rref_owner, a_value_that_is_gone_is_not_found)
 	ANSWERED(2, 1, 7);
 	xr_rref_unref(h);
 	fetch(2, 2, wire);
-	FAILED(2, 2, XR_E_NOTFOUND,
-		"self (0) has no such reference, any more");
+	FAILED(2, 2, XR_E_NOTFOUND, "self (0) has no such reference, any more");
 	cr_expect_eq(rref.owned.count, 0);
 	/* Of another life, and of another worker, it may come yet. */
 	before = wire;
@@ -387,7 +386,7 @@ Test(rref_owner, an_answer_without_memory_says_so)
 		whole = !was_short;
 		if (status == XR_E_NOMEM)
 			errors++;
-		cr_expect(status == XR_E_NOMEM ? text[0] != '\0' :
+		cr_expect(status == XR_E_NOMEM  ? text[0] != '\0' :
 				status == XR_OK ? n == 42 :
 						  status == XR_E_AGAIN);
 		cr_expect(!whole || status == XR_OK);
@@ -418,8 +417,8 @@ Test(rref_owner, a_method_without_memory_fails)
 
 Test(rref_owner, a_value_fails_with_the_peer_that_was_to_make_it)
 {
-	struct rref_wire of_one = word(1, 5, 1, 6, 0),
-			 before = of_one, of_two = word(2, 5, 2, 6, 0),
+	struct rref_wire of_one = word(1, 5, 1, 6, 0), before = of_one,
+			 of_two = word(2, 5, 2, 6, 0),
 			 begun = word(1, 7, 1, 8, 0);
 
 	before.id_incarnation--;

@@ -264,8 +264,8 @@ Test(rref_user, a_handle_of_an_owner_that_is_not_known_has_failed)
 
 		cr_expect_eq(xr_rref_fetch(h, HOUR, &value, &err),
 			XR_E_PEER_LOST);
-		cr_expect_not_null(strstr(err.text, i == 0 ? "worker 9" :
-							     "worker 2"),
+		cr_expect_not_null(strstr(err.text,
+					   i == 0 ? "worker 9" : "worker 2"),
 			"%s", err.text);
 		cr_expect_not_null(strstr(err.text, "in the life"));
 		xr_rref_unref(h);
@@ -356,10 +356,10 @@ Test(rref_user, a_fork_keeps_its_parent_until_it_is_accepted)
 
 Test(rref_user, a_fork_ends_with_its_receiver_or_its_owner)
 {
-	struct xr_rref *of_one = handle_from(1, word(1, 5, 1, 6,
-							RREF_CONFIRMED)),
-		       *of_two = handle_from(2, word(2, 5, 2, 6,
-							RREF_CONFIRMED));
+	struct xr_rref *of_one =
+			       handle_from(1, word(1, 5, 1, 6, RREF_CONFIRMED)),
+		       *of_two =
+			       handle_from(2, word(2, 5, 2, 6, RREF_CONFIRMED));
 
 	pass(of_one, 2);
 	pass(of_one, 3);

@@ -160,12 +160,12 @@ Test(serve, a_call_that_is_cut_short_is_refused)
 
 	answer = echo;
 	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
-		request(row[i].func, MESSAGE_REQUEST, row[i].flags,
-			row[i].data, row[i].len);
+		request(row[i].func, MESSAGE_REQUEST, row[i].flags, row[i].data,
+			row[i].len);
 		cr_expect(wire_failed(1, 5, row[i].status, row[i].text),
 			"row %zu", i);
-		request(row[i].func, MESSAGE_ONEWAY, row[i].flags,
-			row[i].data, row[i].len);
+		request(row[i].func, MESSAGE_ONEWAY, row[i].flags, row[i].data,
+			row[i].len);
 		cr_expect_eq(wire_left(), 0, "row %zu", i);
 	}
 	cr_expect_eq(runs, 0);
@@ -185,8 +185,9 @@ Test(serve, a_value_that_is_no_call_is_refused)
 		call_of(xr_value_new_i64(1), xr_value_new_nil(),
 			xr_value_new_nil()));
 	cr_expect(wire_failed(1, 5, XR_E_PROTO, "that is no call"));
-	call("any", call_of(xr_value_new_list(), xr_value_new_i64(1),
-			    xr_value_new_nil()));
+	call("any",
+		call_of(xr_value_new_list(), xr_value_new_i64(1),
+			xr_value_new_nil()));
 	cr_expect(wire_failed(1, 5, XR_E_PROTO, "that is no call"));
 	cr_expect_eq(runs, 0);
 }
@@ -197,8 +198,8 @@ Test(serve, what_is_bound_comes_before_the_arguments)
 	int64_t n[2] = { 0, 0 };
 
 	answer = echo;
-	call("any", call_of(one_int(7), xr_value_new_dict(),
-			    xr_value_new_i64(6)));
+	call("any",
+		call_of(one_int(7), xr_value_new_dict(), xr_value_new_i64(6)));
 	cr_expect_eq(answered, XR_OK);
 	v = wire_answer(1, 5);
 	cr_assert_eq(xr_value_count(v), 2);
@@ -250,8 +251,8 @@ Test(serve, a_function_fails_with_its_own_error)
 		answer = fail_so;
 		call("any", plain());
 		cr_expect_eq(answered, XR_OK);
-		cr_expect(wire_failed(1, 5, row[i].as, "on purpose"),
-			"row %zu", i);
+		cr_expect(wire_failed(1, 5, row[i].as, "on purpose"), "row %zu",
+			i);
 		answer = return_so;
 		call("any", plain());
 		cr_expect(wire_failed(1, 5, row[i].as,
@@ -290,8 +291,7 @@ answer_twice(struct xr_call *call, struct xr_value *args)
 	cr_expect_eq(xr_reply_bytes(call, "abc", 3), XR_E_STATE);
 	cr_expect_eq(xr_reply_fail(call, XR_E_RANGE, "twice"), XR_E_STATE);
 	cr_expect_eq(xr_reply_fail(call, XR_E_SCHEMA, "twice"), XR_E_STATE);
-	cr_expect_eq(xr_reply_error(call, xr_value_new_error(&f)),
-		XR_E_STATE);
+	cr_expect_eq(xr_reply_error(call, xr_value_new_error(&f)), XR_E_STATE);
 	/* It is not marked as one that answers with a future. */
 	cr_expect_eq(xr_reply_future(call, xr_future_new(NULL)), XR_E_STATE);
 	return XR_OK;
@@ -376,8 +376,8 @@ static enum xr_status
 answer_kind(struct xr_call *call, struct xr_value *args)
 {
 	struct xr_value *v = kind == XR_BYTES ? xr_value_new_bytes("xyz", 3) :
-		kind == XR_TEXT		      ? xr_value_new_text("text", 4) :
-		kind == XR_NIL		      ? xr_value_new_nil() :
+		kind == XR_TEXT               ? xr_value_new_text("text", 4) :
+		kind == XR_NIL                ? xr_value_new_nil() :
 						xr_value_new_i64(1);
 
 	(void)args;

@@ -26,7 +26,7 @@
 #include "worker/rpc/agent.h"
 #include "worker/rpc/message.h"
 
-#define WIRE_PEERS    4 /* with this process */
+#define WIRE_PEERS    4  /* with this process */
 #define WIRE_LINKS    64 /* with peers that a test adds */
 #define WIRE_SENT     2048
 #define WIRE_BODY     8192
@@ -236,7 +236,8 @@ wire_sent(enum message_kind kind, uint32_t to)
 
 	pthread_mutex_lock(&played.lock);
 	for (unsigned i = 0; i < played.count && w == NULL; i++)
-		if (!played.sent[i].seen && played.sent[i].record.kind == kind &&
+		if (!played.sent[i].seen &&
+			played.sent[i].record.kind == kind &&
 			played.sent[i].to == to)
 			w = &played.sent[i];
 	if (w != NULL)
