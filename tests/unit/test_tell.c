@@ -10,11 +10,14 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include <cjson/cJSON.h>
+
 #include "base/clock.h"
 #include "base/json.h"
 #include "launcher/job/sup.h"
 #include "launcher/keeper/keeper.h"
 #include "launcher/stat/pace.h"
+#include "launcher/stat/usage.h"
 #include "launcher/sup/counted.h"
 #include "launcher/tell/figures.h"
 #include "launcher/tell/gauges.h"
@@ -347,6 +350,67 @@ Test(tell, gauges_that_cannot_be_seen_are_left_out)
 	is_json(gauges_put, "\"busy\":0.25,");
 	is_json(gauges_put, "\"queues\":[{\"name\":\"x\",\"room\":");
 	drop_gauges(g);
+}
+
+/* --- what /proc adds ------------------------------------------------------ */
+
+static bool
+has_member(const cJSON *status, int rank, const char *name)
+{
+	const cJSON *all = cJSON_GetObjectItem(status, "rank");
+
+	return cJSON_HasObjectItem(cJSON_GetArrayItem(all, rank), name);
+}
+
+static const char *
+state_of(const cJSON *status, int rank)
+{
+	const cJSON *all = cJSON_GetObjectItem(status, "rank");
+
+	return cJSON_GetStringValue(cJSON_GetObjectItem(cJSON_GetArrayItem(all,
+								rank),
+		"state"));
+}
+
+FORKED_TEST(tell, a_running_rank_that_a_signal_stopped_is_stopped)
+{
+	pid_t pid = fork(), ended;
+	char text[1024];
+	cJSON *status;
+
+	while (pid == 0)
+		pause();
+	ended = fork();
+	if (ended == 0)
+		_exit(0);
+	NEED(waitpid(ended, NULL, 0) == ended);
+	NEED(kill(pid, SIGSTOP) == 0);
+	NEED(waitpid(pid, NULL, WUNTRACED) == pid);
+	snprintf(text, sizeof(text),
+		"{\"rank\":[{\"pid\":%d,\"state\":\"running\"},"
+		"{\"pid\":%d,\"state\":\"stopping\"},{\"pid\":%d},"
+		"{\"pid\":%d,\"state\":\"running\",\"exit\":0},"
+		"{\"pid\":%d,\"state\":\"running\"},"
+		"{\"state\":\"running\"},"
+		"{\"pid\":%d,\"state\":\"running\"}]}",
+		pid, pid, pid, pid, ended, getpid());
+	status = cJSON_Parse(text);
+	NEED(status != NULL);
+	usage_add(status);
+	EXPECT_STR(state_of(status, 0), "stopped");
+	EXPECT_STR(state_of(status, 1), "stopping");
+	EXPECT(state_of(status, 2) == NULL);
+	for (int r = 3; r < 7; r++)
+		EXPECT_STR(state_of(status, r), "running");
+	for (int r = 0; r < 7; r++) {
+		EXPECT_EQ(has_member(status, r, "cpu_seconds"),
+			r < 3 || r == 6);
+		EXPECT_EQ(has_member(status, r, "rss_bytes"), r < 3 || r == 6);
+		EXPECT_EQ(has_member(status, r, "processes"), r < 3 || r == 6);
+	}
+	cJSON_Delete(status);
+	kill(pid, SIGKILL);
+	NEED(waitpid(pid, NULL, 0) == pid);
 }
 
 /* --- slow ranks ----------------------------------------------------------- */
