@@ -287,7 +287,7 @@ leads_a_session(int fd)
 FORKED_TEST(stacks_threads, a_process_is_of_the_rank_that_leads_its_session)
 {
 	struct stacks s = { 0 };
-	pid_t pid, left;
+	pid_t pid, left, ended = start(_exit, 0);
 	int fd[2];
 
 	forked_parent = getpid();
@@ -295,7 +295,8 @@ FORKED_TEST(stacks_threads, a_process_is_of_the_rank_that_leads_its_session)
 	pid = start(leads_a_session, fd[1]);
 	NEED(read(fd[0], &left, sizeof(left)) == sizeof(left));
 	stacks_add_rank(&s, 3, pid);
-	stacks_add_rank(&s, 4, left + 1 == pid ? left + 2 : left + 1);
+	EXPECT_EQ(waitpid(ended, NULL, 0), ended);
+	stacks_add_rank(&s, 4, ended);
 	tree_find(&s);
 	EXPECT_EQ(s.count, 2);
 	EXPECT_EQ(s.process[0].pid, pid);
@@ -303,6 +304,7 @@ FORKED_TEST(stacks_threads, a_process_is_of_the_rank_that_leads_its_session)
 	EXPECT_EQ(s.process[1].rank, 3);
 	EXPECT_EQ(s.process[1].depth, 1);
 	EXPECT(!s.rank[0].ended);
+	EXPECT(s.rank[1].ended);
 	stacks_fini(&s);
 	stop(pid);
 	forked_sweep();
