@@ -34,12 +34,10 @@ compare(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Changes their order. */
+/* Changes their order. @n: not 0 */
 static double
 median_of(double *v, uint32_t n)
 {
-	if (n == 0)
-		return NAN;
 	qsort(v, n, sizeof(*v), compare);
 	return n % 2 == 1 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
 }

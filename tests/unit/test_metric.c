@@ -237,3 +237,27 @@ Test(metric, how_long_calls_took_is_a_histogram_that_adds_up)
 		"xrun_rank_call_errors_total{job=\"k7m2\",rank=\"3\"} 2");
 	assert_lacks(RANK("\"state\":\"running\""), CALLS);
 }
+
+Test(metric, only_a_rank_that_waits_for_a_disk_is_counted)
+{
+	static const char job[] =
+		"{\"job\":\"k7m2\",\"ranks\":3,\"rank\":[{\"rank\":0,\"waiting\":\"disk\"},"
+		"{\"rank\":1,\"waiting\":\"tape\"},{\"rank\":2}]}";
+
+	assert_line(job, "xrun_ranks_waiting{job=\"k7m2\",for=\"disk\"} 1");
+}
+
+Test(metric, a_member_that_is_missing_has_no_sample)
+{
+	assert_lacks("{\"job\":\"k7m2\",\"start\":\"yesterday\"}",
+		"xrun_job_start");
+	assert_line("{\"job\":\"k7m2\",\"start\":\"2026-01-02T03:04:05Z\"}",
+		"xrun_job_start_time_seconds{job=\"k7m2\"} 1767323045");
+	assert_lacks(RANK("\"pools\":[{\"name\":\"p\"}]"), "pool=\"p\"");
+	assert_lacks(RANK("\"queues\":[{\"name\":\"q\"}]"), "queue=\"q\"");
+	assert_lacks(RANK("\"queues\":[{\"items\":3,\"put\":4}]"), "queue=");
+	assert_line(RANK("\"queues\":[{\"name\":\"q\",\"items\":3}]"),
+		"xrun_queue_items{job=\"k7m2\",rank=\"3\",queue=\"q\"} 3");
+	assert_lacks(RANK("\"rpc\":{\"calls\":2,\"latency\":[]}"),
+		"_seconds_sum");
+}

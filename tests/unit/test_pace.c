@@ -126,6 +126,16 @@ Test(pace, where_all_differ_nobody_is_slow)
 	cr_assert_eq(compare(m, N, slow).count, 0);
 }
 
+Test(pace, the_slowest_may_be_the_first)
+{
+	const double m[N] = { 0.1, 0.7, 0.1, 0.1, 0.1, 0.5, 0.7, 0.1 };
+	bool slow[N];
+	struct pace_slow s = compare(m, N, slow);
+
+	cr_assert_eq(s.count, 3);
+	cr_assert_eq(s.worst, 1);
+}
+
 Test(pace, of_two_nobody_knows_which_is_slow)
 {
 	const double m[4] = { 0.1, NAN, 0.9, NAN };
