@@ -10,10 +10,7 @@ static struct xr_error err;
 
 #define ROWS(table) (sizeof(table) / sizeof((table)[0]))
 
-#define OPTS(...) \
-	{ \
-		.size = sizeof(struct xr_queue_opts), __VA_ARGS__ \
-	}
+#define OPTS(...) { .size = sizeof(struct xr_queue_opts), __VA_ARGS__ }
 
 static inline struct xr_queue *
 queue_of(const struct xr_queue_opts *opts)

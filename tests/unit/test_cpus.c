@@ -67,6 +67,73 @@ Test(cpus, the_least_limit_of_several_hierarchies_counts)
 	cr_expect_eq(cpus_quota(folder), 2);
 }
 
+/* What is no limit allows all; a part of a CPU is a whole one. */
+Test(cpus, a_quota_and_a_period_make_a_number_of_cpus)
+{
+	static const struct {
+		const char *text;
+		uint32_t want;
+	} rows[] = {
+		{ "200000 100000\n", 2 },
+		{ "200200 100000\n", 3 },
+		{ "100000 100000\n", 1 },
+		{ "1 100000\n", 1 },
+		{ "0 100000\n", UINT32_MAX },
+		{ "-1 100000\n", UINT32_MAX },
+		{ "200000 0\n", UINT32_MAX },
+		{ "200000 -1\n", UINT32_MAX },
+		{ "200000\n", UINT32_MAX },
+		{ "4294967294 1\n", UINT32_MAX - 1 },
+		{ "4294967295 1\n", UINT32_MAX },
+		{ "9e15 1\n", UINT32_MAX },
+	};
+
+	put("proc/self/cgroup", "0::/\n");
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		put(CGROUP "/cpu.max", rows[i].text);
+		cr_expect_eq(cpus_quota(folder), rows[i].want, "%s",
+			rows[i].text);
+	}
+}
+
+Test(cpus, only_number_0_without_controllers_is_version_2)
+{
+	put(CGROUP "/cpu.max", "200000 100000\n");
+	put("proc/self/cgroup", "1::/\n");
+	cr_expect_eq(cpus_quota(folder), UINT32_MAX);
+	put("proc/self/cgroup", "0:memory:/\n");
+	cr_expect_eq(cpus_quota(folder), UINT32_MAX);
+	put("proc/self/cgroup", "0\n");
+	cr_expect_eq(cpus_quota(folder), UINT32_MAX);
+	put("proc/self/cgroup", "0::/\n");
+	cr_expect_eq(cpus_quota(folder), 2);
+}
+
+Test(cpus, the_quota_counts_if_it_is_less_than_the_cpus)
+{
+	static const struct {
+		uint64_t cpus[2];
+		uint32_t quota, want;
+	} rows[] = {
+		{ { 0, 0 }, 0, 1 },
+		{ { 0, 0 }, 5, 1 },
+		{ { 7, 1 }, 0, 4 },
+		{ { 7, 1 }, 3, 3 },
+		{ { 7, 1 }, 4, 4 },
+		{ { 7, 1 }, 5, 4 },
+		{ { 7, 1 }, UINT32_MAX, 4 },
+	};
+	static struct segment_shared shared;
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		atomic_store(&shared.quota, rows[i].quota);
+		atomic_store(&shared.cpus[0], rows[i].cpus[0]);
+		atomic_store(&shared.cpus[SEGMENT_CPUS / 64 - 1],
+			rows[i].cpus[1]);
+		cr_expect_eq(cpus_count(&shared), rows[i].want, "row %zu", i);
+	}
+}
+
 /* How long it yields after the tight loop, in ticks. */
 static int64_t
 yields_for(struct wait_env *env, struct wait_site *site)
