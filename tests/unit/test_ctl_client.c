@@ -54,65 +54,66 @@ serve_begin(void)
 
 #define WELCOME "{\"type\":\"welcome\",\"v\":1,\"job\":\"k7m2\",\"pid\":1}\n"
 
+static const struct {
+	const char *greeting;
+	int call, sys;
+	enum xr_status status;
+	const char *text;
+} dial_rows[] = {
+	{ WELCOME, -1, 0, XR_OK, "" },
+	{ WELCOME, SYS_poll, EINTR, XR_OK, "" },
+	{ WELCOME, SYS_recvfrom, EINTR, XR_OK, "" },
+	{ WELCOME, SYS_recvfrom, EAGAIN, XR_OK, "" },
+	{ WELCOME, SYS_connect, EAGAIN, XR_OK, "" },
+	{ WELCOME, SYS_poll, ENOMEM, XR_E_TIMEOUT,
+		"k7m2 runs, but its supervisor does not answer\txrun stop k7m2" },
+	{ WELCOME, SYS_recvfrom, ECONNRESET, XR_E_CLOSED,
+		"k7m2 has ended\txrun ps k7m2" },
+	{ WELCOME, SYS_recvfrom, EPIPE, XR_E_CLOSED,
+		"k7m2 has ended\txrun ps k7m2" },
+	{ WELCOME, SYS_recvfrom, ENOTCONN, XR_E_CLOSED,
+		"k7m2 has ended\txrun ps k7m2" },
+	{ WELCOME, SYS_recvfrom, EIO, XR_E_SYS,
+		"k7m2: its control socket: Input/output error" },
+	{ WELCOME, SYS_connect, ENOENT, XR_E_NOTFOUND,
+		"k7m2: its control socket: No such file or directory" },
+	{ WELCOME, SYS_connect, ECONNREFUSED, XR_E_NOTFOUND,
+		"k7m2: its control socket: Connection refused" },
+	{ WELCOME, SYS_connect, EACCES, XR_E_SYS,
+		"k7m2: its control socket: Permission denied" },
+	{ WELCOME, SYS_socket, EMFILE, XR_E_SYS,
+		"k7m2: its control socket: Too many open files" },
+	{ "", -1, 0, XR_E_CLOSED, "k7m2 has ended\txrun ps k7m2" },
+	{ "{\"type\":\"welcome\"", -1, 0, XR_E_CLOSED,
+		"k7m2 has ended\txrun ps k7m2" },
+	{ "{\"type\":\"done\"}\n", -1, 0, XR_E_PROTO,
+		"k7m2: it does not greet" },
+	{ "{\"type\":\"welcome\",\"v\":2,\"job\":\"a\",\"pid\":1}\n", -1, 0,
+		XR_E_PROTO,
+		"k7m2: it speaks version 2 of the control protocol, and this xrun 1\tthe xrun that started it" },
+};
+
 FORKED_TEST(ctl_client, a_call_is_what_its_first_line_and_its_failures_say)
 {
-	static const struct {
-		const char *greeting;
-		int call, sys;
-		enum xr_status status;
-		const char *text;
-	} rows[] = {
-		{ WELCOME, -1, 0, XR_OK, "" },
-		{ WELCOME, SYS_poll, EINTR, XR_OK, "" },
-		{ WELCOME, SYS_recvfrom, EINTR, XR_OK, "" },
-		{ WELCOME, SYS_recvfrom, EAGAIN, XR_OK, "" },
-		{ WELCOME, SYS_connect, EAGAIN, XR_OK, "" },
-		{ WELCOME, SYS_poll, ENOMEM, XR_E_TIMEOUT,
-			"k7m2 runs, but its supervisor does not answer\txrun stop k7m2" },
-		{ WELCOME, SYS_recvfrom, ECONNRESET, XR_E_CLOSED,
-			"k7m2 has ended\txrun ps k7m2" },
-		{ WELCOME, SYS_recvfrom, EPIPE, XR_E_CLOSED,
-			"k7m2 has ended\txrun ps k7m2" },
-		{ WELCOME, SYS_recvfrom, ENOTCONN, XR_E_CLOSED,
-			"k7m2 has ended\txrun ps k7m2" },
-		{ WELCOME, SYS_recvfrom, EIO, XR_E_SYS,
-			"k7m2: its control socket: Input/output error" },
-		{ WELCOME, SYS_connect, ENOENT, XR_E_NOTFOUND,
-			"k7m2: its control socket: No such file or directory" },
-		{ WELCOME, SYS_connect, ECONNREFUSED, XR_E_NOTFOUND,
-			"k7m2: its control socket: Connection refused" },
-		{ WELCOME, SYS_connect, EACCES, XR_E_SYS,
-			"k7m2: its control socket: Permission denied" },
-		{ WELCOME, SYS_socket, EMFILE, XR_E_SYS,
-			"k7m2: its control socket: Too many open files" },
-		{ "", -1, 0, XR_E_CLOSED, "k7m2 has ended\txrun ps k7m2" },
-		{ "{\"type\":\"welcome\"", -1, 0, XR_E_CLOSED,
-			"k7m2 has ended\txrun ps k7m2" },
-		{ "{\"type\":\"done\"}\n", -1, 0, XR_E_PROTO,
-			"k7m2: it does not greet" },
-		{ "{\"type\":\"welcome\",\"v\":2,\"job\":\"a\",\"pid\":1}\n",
-			-1, 0, XR_E_PROTO,
-			"k7m2: it speaks version 2 of the control protocol, and this xrun 1\tthe xrun that started it" },
-	};
 	struct ctl_call call;
 	struct xr_error err;
 	enum xr_status status;
 	int before;
 
 	serve_begin();
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < sizeof(dial_rows) / sizeof(dial_rows[0]); i++) {
 		before = fds();
-		greeting = rows[i].greeting;
-		fails = rows[i].call;
-		fails_with = rows[i].sys;
+		greeting = dial_rows[i].greeting;
+		fails = dial_rows[i].call;
+		fails_with = dial_rows[i].sys;
 		failed = 0;
 		err = (struct xr_error){ 0 };
 		status = ctl_dial_within(&call, "k7m2", 100 * NS_PER_S, &err);
-		if (status != rows[i].status ||
-			strcmp(err.text, rows[i].text) != 0)
+		if (status != dial_rows[i].status ||
+			strcmp(err.text, dial_rows[i].text) != 0)
 			forked_note(__LINE__, "row %zu: %d, '%s'", i, status,
 				err.text);
-		EXPECT_EQ(failed, rows[i].call != -1);
+		EXPECT_EQ(failed, dial_rows[i].call != -1);
 		EXPECT_EQ(call.fd != -1, status == XR_OK);
 		ctl_hang_up(&call);
 		if (accepted == -1)

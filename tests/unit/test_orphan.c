@@ -80,7 +80,8 @@ filled(const char *form)
 		else
 			form += skip;
 		if (word != NULL)
-			len += (size_t)sprintf(out + len, "%s", word);
+			len += (size_t)snprintf(out + len, sizeof(out) - len,
+				"%s", word);
 	}
 	out[len] = '\0';
 	return out;
@@ -291,7 +292,7 @@ put_folder(const struct folder_row *row)
 	for (int i = 0; i < row->attempts; i++) {
 		snprintf(path, sizeof(path), ROOT "/a/%d", i);
 		NEED(mkdir(path, 0700) == 0);
-		strcat(path, "/stdout");
+		snprintf(path, sizeof(path), ROOT "/a/%d/stdout", i);
 		folder_write(path, "0123456789", 0600);
 	}
 	if (row->text != NULL)
