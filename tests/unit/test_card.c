@@ -206,7 +206,7 @@ write_with_limit(__rlimit_resource_t what, rlim_t max, int sys,
 
 Test(card, a_card_that_cannot_be_written_is_an_error)
 {
-	signal(SIGXFSZ, SIG_IGN);
+	sigaction(SIGXFSZ, &(struct sigaction){ .sa_handler = SIG_IGN }, NULL);
 	write_with_limit(RLIMIT_FSIZE, 16, EFBIG, "write: File too large");
 	write_with_limit(RLIMIT_NOFILE, 0, EMFILE,
 		"memfd_create: Too many open files");
