@@ -325,7 +325,10 @@ kept()
 
 forget_latest()
 {
-	rm -r "$XDG_STATE_HOME/xrun/$(readlink "$XDG_STATE_HOME/xrun/latest")"
+	local id
+
+	id=$(readlink "$XDG_STATE_HOME/xrun/latest")
+	rm -r "$XDG_STATE_HOME/xrun/$id"
 }
 
 # look WANT - jobs, until those that are kept are WANT: a look ends after 0.05 s, and what it

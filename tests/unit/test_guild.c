@@ -145,6 +145,12 @@ struct parts {
 	bool ends_in_number;        /* the list of members */
 };
 
+#define PARTS(n, t, ...) \
+	(struct parts) \
+	{ \
+		.name = (n), .tag = (t), .member = { __VA_ARGS__ } \
+	}
+
 static struct xr_value *
 text_of(const char *text)
 {
@@ -228,39 +234,40 @@ Test(guild, a_value_of_another_form_is_no_group)
 
 	expect_no_group(NULL, "NULL");
 	expect_no_group(xr_value_new_list(), "a list");
-	expect_no_group_of("no name", (struct parts){ NULL, "a/1", { "w" } });
-	expect_no_group_of("a bad name",
-		(struct parts){ "a b", "a b/1", { "w" } });
-	expect_no_group_of("no tag", (struct parts){ "a", NULL, { "w" } });
-	expect_no_group_of("another name's tag",
-		(struct parts){ "a", "b/1", { "w" } });
-	expect_no_group_of("a longer name's tag",
-		(struct parts){ "a", "ab/1", { "w" } });
-	expect_no_group_of("no slash", (struct parts){ "a", "a", { "w" } });
+	expect_no_group_of("no name", PARTS(NULL, "a/1", "w"));
+	expect_no_group_of("a bad name", PARTS("a b", "a b/1", "w"));
+	expect_no_group_of("no tag", PARTS("a", NULL, "w"));
+	expect_no_group_of("another name's tag", PARTS("a", "b/1", "w"));
+	expect_no_group_of("a longer name's tag", PARTS("a", "ab/1", "w"));
+	expect_no_group_of("no slash", PARTS("a", "a", "w"));
 	expect_no_group_of("a long tag",
-		(struct parts){ "a", padded(tag, "a/", GUILD_TAG_MAX + 1),
-			{ "w" } });
+		PARTS("a", padded(tag, "a/", GUILD_TAG_MAX + 1), "w"));
 	expect_no_group_of("no members",
-		(struct parts){ "a", "a/1", { "w" }, .no_members = true });
+		(struct parts){ .name = "a",
+			.tag = "a/1",
+			.member = { "w" },
+			.no_members = true });
 	expect_no_group_of("members that are no list",
-		(struct parts){ "a", "a/1", { "w" }, .is_number = true });
+		(struct parts){ .name = "a",
+			.tag = "a/1",
+			.member = { "w" },
+			.is_number = true });
 	expect_no_group_of("a member that is no text",
-		(struct parts){ "a", "a/1", { "w" }, .ends_in_number = true });
-	expect_no_group_of("none in members", (struct parts){ "a", "a/1" });
-	expect_no_group_of("a member twice",
-		(struct parts){ "a", "a/1", { "v", "v" } });
-	expect_no_group_of("not sorted",
-		(struct parts){ "a", "a/1", { "w", "v" } });
-	expect_no_group_of("an empty name",
-		(struct parts){ "a", "a/1", { "" } });
+		(struct parts){ .name = "a",
+			.tag = "a/1",
+			.member = { "w" },
+			.ends_in_number = true });
+	expect_no_group_of("none in members", PARTS("a", "a/1", NULL));
+	expect_no_group_of("a member twice", PARTS("a", "a/1", "v", "v"));
+	expect_no_group_of("not sorted", PARTS("a", "a/1", "w", "v"));
+	expect_no_group_of("an empty name", PARTS("a", "a/1", ""));
 	expect_no_group_of("a long name of a member",
-		(struct parts){ "a", "a/1",
-			{ padded(name, "", XR_WORKER_NAME_MAX + 1) } });
-	v = value_of(&(struct parts){ "a", "a/1" });
+		PARTS("a", "a/1", padded(name, "", XR_WORKER_NAME_MAX + 1)));
+	v = value_of(&PARTS("a", "a/1", NULL));
 	xr_value_put(v, "members", 7,
-		value_of(&(struct parts){ "v", .no_members = true }));
+		value_of(&(struct parts){ .name = "v", .no_members = true }));
 	expect_no_group(v, "members in a dict");
-	v = value_of(&(struct parts){ "a", NULL, { "w" } });
+	v = value_of(&PARTS("a", NULL, "w"));
 	xr_value_put(v, "tag", 3, xr_value_new_bytes("a/1", 4));
 	expect_no_group(v, "a tag that is no text");
 }
@@ -270,10 +277,10 @@ Test(guild, a_value_of_the_form_is_a_group)
 	struct xr_world *world = new_world();
 	char tag[GUILD_TAG_MAX + 1], name[XR_WORKER_NAME_MAX + 1];
 
-	expect_group_of((struct parts){ "a", "a/", { "w" } });
-	expect_group_of((struct parts){ "ab", "ab/1/2", { "u", "v", "w" } });
-	expect_group_of((struct parts){ "a", padded(tag, "a/", GUILD_TAG_MAX),
-		{ padded(name, "", XR_WORKER_NAME_MAX) } });
+	expect_group_of(PARTS("a", "a/", "w"));
+	expect_group_of(PARTS("ab", "ab/1/2", "u", "v", "w"));
+	expect_group_of(PARTS("a", padded(tag, "a/", GUILD_TAG_MAX),
+		padded(name, "", XR_WORKER_NAME_MAX)));
 	cr_expect_eq(xr_world_close(world, XR_SHUTDOWN_GRACEFUL, XR_SECONDS(30),
 			     &err),
 		XR_OK, "%s", err.text);
@@ -287,7 +294,7 @@ static sem_t has_read, has_closed;
 static void *
 read_group(void *arg)
 {
-	struct xr_value *v = value_of(&(struct parts){ "a", "a/1", { "w" } });
+	struct xr_value *v = value_of(&PARTS("a", "a/1", "w"));
 	struct xr_group *group = NULL;
 
 	(void)arg;

@@ -390,37 +390,43 @@ Test(mover, a_stream_without_a_writer_is_moved_and_not_left_open)
 }
 
 /* Its pipe holds less than the terminal. This thread is the mover's. */
-Test(mover, a_terminal_that_is_given_up_is_moved_whole)
+static void
+give_up_terminal(bool is_open)
 {
 	static char text[6001];
 	int master, slave;
 	struct termios modes;
 
 	memset(text, 'x', 6000);
-	for (int open = 0; open < 2; open++) {
-		open_mover(1);
-		cr_assert_eq(openpty(&master, &slave, NULL, NULL, NULL), 0);
-		cr_assert_eq(tcgetattr(slave, &modes), 0);
-		cfmakeraw(&modes);
-		cr_assert_eq(tcsetattr(slave, TCSANOW, &modes), 0);
-		cr_assert_eq(fcntl(master, F_SETFL, O_NONBLOCK), 0);
-		cr_assert(mover_add_tty(mover, 0, master));
-		cr_assert_eq(fcntl(share->slot[0].pipe, F_SETPIPE_SZ, 4096),
-			4096);
-		say(slave, text);
-		if (open == 0)
-			fd_close(slave);
-		move_drop(mover, 0);
-		if (open == 1)
-			expect_note(NOTE_LEFT_OPEN, 0);
-		notes_flush(&notes, &mover->ended);
-		expect_note(NOTE_EOF, 0);
-		cr_expect_eq(mover_bytes(mover, 0),
-			(uint64_t)6000 * (open + 1));
-		share->slot[0].tty = share->slot[0].fill = -1;
-		fd_close(master);
-	}
-	fd_close(slave);
+	open_mover(1);
+	cr_assert_eq(openpty(&master, &slave, NULL, NULL, NULL), 0);
+	cr_assert_eq(tcgetattr(slave, &modes), 0);
+	cfmakeraw(&modes);
+	cr_assert_eq(tcsetattr(slave, TCSANOW, &modes), 0);
+	cr_assert_eq(fcntl(master, F_SETFL, O_NONBLOCK), 0);
+	cr_assert(mover_add_tty(mover, 0, master));
+	cr_assert_eq(fcntl(share->slot[0].pipe, F_SETPIPE_SZ, 4096), 4096);
+	say(slave, text);
+	if (!is_open)
+		fd_close(slave);
+	move_drop(mover, 0);
+	if (is_open)
+		expect_note(NOTE_LEFT_OPEN, 0);
+	notes_flush(&notes, &mover->ended);
+	expect_note(NOTE_EOF, 0);
+	cr_expect_eq(mover_bytes(mover, 0), 6000);
+	if (is_open)
+		fd_close(slave);
+}
+
+Test(mover, a_closed_terminal_that_is_given_up_is_moved_whole)
+{
+	give_up_terminal(false);
+}
+
+Test(mover, an_open_terminal_that_is_given_up_is_moved_whole)
+{
+	give_up_terminal(true);
 }
 
 /* More than the pipe behind it holds; the last of it when nobody has it open

@@ -552,7 +552,7 @@ Test(stacks_put, ranks_without_stacks_are_put_with_their_reasons)
 /* A table that lacks memory for a set of ranks lacks one line. */
 Test(stacks_put, a_table_without_memory_is_shorter)
 {
-	static const char *const rows[] = { "rank 0: ended\nrank 0" PY_ADVICE,
+	static const char *const rows[] = { ("rank 0: ended\nrank 0" PY_ADVICE),
 		"rank 0: no stack: no\n",
 		"rank 0: no stack: no\nrank 0: ended\n" };
 	static const char *const head = "1 rank in 0 ms, by /proc\n";
