@@ -492,7 +492,9 @@ post_expire(struct xr_coll *team, int64_t now)
 		pthread_mutex_lock(&team->lock);
 		TAILQ_FOREACH(p, &team->awaited, list)
 		{
-			if (p->future != NULL && p->deadline <= now)
+			if (p->future == NULL)
+				continue; /* its thread looks after its time */
+			if (p->deadline <= now)
 				break;
 			if (p->deadline < next)
 				next = p->deadline;
