@@ -620,7 +620,10 @@ after_one_ctrl_c() # STEP... -- OPTION...
 
 @test "rel-37 a job that was stopped can be ended by kill" {
 	make_listener
+	# In a process group of its own: an orphaned one is not stopped.
+	set -m
 	begin 2 -n 2 ./listen
+	set +m
 	kill -TSTP "$launched"
 	wait_for 5 all_in T
 	kill -TERM "$launched"

@@ -176,6 +176,7 @@ def run(command, limit_s, awaited=None, **more):
     """Runs @command with the limits. A line that matches @awaited interrupts it."""
     watch = Watch(limit_s, awaited)
     with tempfile.TemporaryDirectory(prefix="xs.", ignore_cleanup_errors=True) as place:
+        os.chmod(place, 0o1777)  # for tests that become another user
         env = {**more.pop("env", os.environ), "TMPDIR": place}
         proc = subprocess.Popen(command, stdin=subprocess.DEVNULL,
                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT,

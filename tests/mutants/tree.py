@@ -82,11 +82,19 @@ class Build:
                      if t["name"] == test), {})
 
     def programs(self):
-        """Programs of end-to-end tests: all except those of other suites."""
+        """Programs of end-to-end tests: all except those that only other suites run."""
         self.make(["build.ninja"])  # as the copy of the tree has them now
+        benches = self.benches()
         return [os.path.relpath(t["filename"][0], self.path)
                 for t in self.introspect("--targets")
                 if t["type"] in ("executable", "shared library", "shared module",
                                   "custom")
-                and not re.search(r"/tests/(unit|fuzz|thread|bench)/|/man/|/share/",
-                                  t["filename"][0])]
+                and (not re.search(r"/tests/(unit|fuzz|thread|bench)/|/man/|/share/",
+                                   t["filename"][0])
+                     or os.path.basename(t["filename"][0]) in benches)]
+
+    def benches(self):
+        """Programs of tests/bench that end-to-end tests run."""
+        texts = "".join(read(os.path.join(ROOT, name)).decode(errors="replace")
+                        for name in listed() if name.startswith("tests/e2e/"))
+        return set(re.findall(r"tests/bench/(\w+)", texts))

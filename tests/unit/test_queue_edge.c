@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 
 #include "tests/kit/entries.h"
+#include "tests/unit/big_files.h"
 #include "tests/unit/queue_rig.h"
 
 TestSuite(queue_edge, .timeout = 60);
@@ -34,6 +35,7 @@ FORKED_TEST(queue_edge, an_option_beyond_its_limit_is_rejected)
 	};
 	unsigned fds = entries("/proc/self/fd");
 
+	NEED(allow_big_files());
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		struct xr_queue *q = NULL;
 		enum xr_status status = xr_queue_new(&rows[i].opts, &q, &err);
@@ -250,6 +252,7 @@ FORKED_TEST(queue_edge, a_head_beyond_a_limit_is_no_whole_queue)
 	struct hall_head was, head;
 	uint64_t size = UINT64_C(1) << 43;
 
+	NEED(allow_big_files());
 	memcpy(&was, q->hall->head, sizeof(was));
 #define HEAD(field, value, want, text) \
 	(head = was, head.field = (value), \
