@@ -82,7 +82,7 @@ const struct opt prune_options[] = {
 /* A stored job that has ended. */
 struct remove_job {
 	char id[STATE_ID_MAX + 1];
-	int64_t ended;  /* wall ns; 0: not known, so it is old */
+	int64_t ended;  /* wall ns; -1: not known, so it is old */
 	int64_t bytes;  /* of output in the state directory */
 	bool elsewhere; /* --log-dir, --no-logs or no output */
 };
@@ -110,7 +110,7 @@ remove_describe(struct remove_job *r, const struct which *job,
 	if (ended == -1)
 		ended = clock_parse(jobs_text(json, "start"));
 	*r = (struct remove_job){
-		.ended = ended == -1 ? 0 : ended,
+		.ended = ended,
 		.elsewhere = job->past,
 	};
 	memcpy(r->id, job->id, sizeof(r->id));

@@ -213,6 +213,25 @@ Test(net_greet, a_proof_is_good_once)
 	cr_expect_eq(answers.verdict, GREET_UNPROVED);
 }
 
+Test(net_greet, an_answer_is_good_once)
+{
+	char answer[GREET_ANSWER_SIZE];
+	const uint8_t three[32] = { 3 };
+
+	begin();
+	pass(&dials, &answers, 80);
+	memcpy(answer, answers.out, sizeof(answer));
+	cr_assert_eq(pass(&answers, &dials, 80), GREET_MORE);
+	/* The same words to the same question of later. */
+	greet_dial(&dials, &caller, 9, 90, 77);
+	greet_challenge(&dials, three);
+	dials.out_len = 0;
+	greet_feed(&dials, answer, 8);
+	cr_expect_eq(greet_feed(&dials, answer + 8, sizeof(answer) - 8),
+		GREET_ENDED);
+	cr_expect_eq(dials.status, XR_E_AUTH);
+}
+
 Test(net_greet, what_one_side_proves_is_no_proof_of_the_other)
 {
 	char proof[GREET_PROOF_SIZE];
