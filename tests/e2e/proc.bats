@@ -245,3 +245,14 @@ marked_is()
 		assert_eq "$output" 'module 7: hello'
 	done
 }
+
+@test "xrun-worker says which module cannot be loaded, and serves nobody of itself" {
+	local worker=$BUILD/worker/xrun-worker
+
+	try "$worker"
+	assert_eq "$status: $stderr" '125: xrun-worker: it is executed by libxrun, with a module'
+	try "$worker" ./none.so
+	assert_has "$status: $stderr" '^125: xrun-worker: \./none\.so: .*No such file'
+	try "$worker" "$BUILD/tests/prog/proc_module.so"
+	assert_eq "$status: $stderr" '125: xrun-worker: nobody who would be served'
+}
