@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "worker/rpc/crew.h"
-#include "worker/rpc/lead.h"
+#include "worker/rpc/lead_inner.h"
 
 TestSuite(lead, .timeout = 60);
 
@@ -181,4 +181,79 @@ Test(lead, the_watch_reads_when_it_is_rung)
 		ring();
 	}
 	close_lead();
+}
+
+/* --- without a crew ------------------------------------------------------------------ */
+
+static uint32_t left;       /* messages that the source still has */
+static uint32_t busy_turns; /* looks at busy() that still find something */
+
+static uint32_t
+progress_one(void *self, uint32_t budget)
+{
+	(void)self;
+	(void)budget;
+	atomic_fetch_add(&reads, 1);
+	if (left == 0)
+		return 0;
+	left--;
+	return 1;
+}
+
+static bool
+is_busy(void *ctx)
+{
+	(void)ctx;
+	if (busy_turns == 0)
+		return false;
+	busy_turns--;
+	return true;
+}
+
+/* Returns how often lead_catch_up() reads. */
+static uint32_t
+reads_of_catch_up(bool (*busy)(void *ctx))
+{
+	const struct lead_place place = { .expire = expire, .busy = busy };
+	uint32_t count;
+
+	lead_open(&place);
+	lead_add((struct lead_source){ progress_one, NULL });
+	atomic_store(&reads, 0);
+	lead_catch_up();
+	count = atomic_load(&reads);
+	lead_decline();
+	lead_close();
+	return count;
+}
+
+Test(lead, catching_up_reads_until_a_read_brings_nothing)
+{
+	cr_expect_eq(reads_of_catch_up(NULL), 1);
+	left = 3;
+	cr_expect_eq(reads_of_catch_up(NULL), 4);
+	cr_expect_eq(left, 0);
+}
+
+Test(lead, catching_up_reads_while_the_place_is_busy)
+{
+	cr_expect_eq(reads_of_catch_up(is_busy), 1);
+	busy_turns = 2;
+	cr_expect_eq(reads_of_catch_up(is_busy), 3);
+	left = 2;
+	busy_turns = 1;
+	cr_expect_eq(reads_of_catch_up(is_busy), 4);
+}
+
+Test(lead, a_wait_without_an_agent_yields_before_it_sleeps)
+{
+	struct waiter w = { 0 };
+	struct wait wait;
+
+	cr_expect_not(lead_wait(&w, NULL, clock_now()));
+	cr_assert_not_null(lead.env);
+	wait_begin(&wait, lead.env, NULL, NULL);
+	while (wait.now == 0)
+		wait_turn(&wait);
+	cr_expect_gt(wait.yield_end, wait.pause_end);
 }
