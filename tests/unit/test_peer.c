@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "tests/unit/agent_rig.h"
 #include "worker/rpc/agent.h"
+#include "worker/rpc/devices.h"
 #include "worker/rpc/due.h"
 #include "worker/rpc/guest.h"
 #include "worker/rpc/lead.h"
@@ -276,4 +277,57 @@ Test(peer, a_sender_that_begins_to_wait_as_the_agent_closes_is_refused)
 	atomic_store(&is_refusing, true);
 	cr_expect_eq(peer_send_whole(agent_self(), &m, &due, NULL, &err),
 		XR_E_CLOSED);
+}
+
+/* --- copies ------------------------------------------------------------------------- */
+
+static char taken[64]; /* the parts of the last message, in a row */
+static uint32_t taken_parts;
+
+static enum xr_status
+take_message(struct xr_link *link, const struct xr_message *m, bool *pending)
+{
+	size_t at = 0;
+
+	(void)link;
+	*pending = false;
+	taken_parts = m->count;
+	for (uint32_t i = 0; i < m->count; i++) {
+		cr_assert_leq(at + m->parts[i].len, sizeof(taken));
+		memcpy(taken + at, m->parts[i].data, m->parts[i].len);
+		at += m->parts[i].len;
+	}
+	return at == 5 ? XR_OK : XR_E_PROTO;
+}
+
+Test(peer, a_carrier_that_copies_nothing_gets_the_parts_as_one_copy)
+{
+	const struct xr_part parts[] = { { "ab", 2 }, { NULL, 0 },
+		{ "cde", 3 } };
+	const struct xr_message m = { .record.kind = MESSAGE_ONEWAY,
+		.parts = parts,
+		.count = 3 };
+
+	begin_broken();
+	broken.send = take_message;
+	broken.copies = 0;
+	cr_expect_eq(peer_send_whole(agent_self(), &m, NULL, NULL, &err),
+		XR_OK);
+	cr_expect_eq(taken_parts, 1);
+	cr_expect_arr_eq(taken, "abcde", 5);
+	cr_expect_eq(atomic_load(&agent_self()->copied), 0);
+}
+
+/* The sanitizers find what is not given back. */
+Test(peer, the_end_of_a_peer_gives_back_its_memory)
+{
+	struct peer *p = peer_new("one", 1, 1);
+
+	cr_assert_not_null(p);
+	p->devices = calloc(1, sizeof(*p->devices));
+	p->addresses = strdup("shm:1");
+	cr_expect_not_null(p->devices);
+	cr_expect_not_null(p->addresses);
+	peer_free(p);
+	peer_free(NULL);
 }
