@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_coll_post.c - messages of a group whose other members the test plays, and the
  * arguments of its operations. */
+#include <sched.h>
+
 #include <xrun/coll.h>
 #include <xrun/error.h>
 
@@ -254,6 +256,48 @@ Test(coll_post, a_receive_ends_with_its_time)
 	cr_expect_eq(wire_left(), 0);
 	come(1, 2, letter(3, 2));
 	cr_expect_eq(came_from(f), 1);
+}
+
+static enum xr_status blocked_status;
+
+static void *
+receive_blocked(void *arg)
+{
+	struct xr_error why = { 0 };
+
+	blocked_status = xr_coll_recv(group, arg, NULL, &why);
+	return NULL;
+}
+
+static bool
+anyone_awaits(void)
+{
+	bool any;
+
+	pthread_mutex_lock(&group->lock);
+	any = !TAILQ_EMPTY(&group->awaited);
+	pthread_mutex_unlock(&group->lock);
+	return any;
+}
+
+/* Its own thread looks after its deadline, which the agent does not wait for either. */
+Test(coll_post, a_receive_that_a_thread_waits_for_is_not_ended_by_the_agent)
+{
+	struct xr_coll_op op = two_of(1, 1);
+	int64_t now = clock_now();
+	pthread_t thread;
+
+	cr_assert_eq(pthread_create(&thread, NULL, receive_blocked, &op), 0);
+	while (!anyone_awaits())
+		sched_yield();
+	cr_expect_eq(post_expire(group, now), INT64_MAX);
+	cr_expect_eq(post_expire(group, now + 2 * HOUR), INT64_MAX);
+	cr_expect(anyone_awaits());
+	come(1, 1, letter(1, 2));
+	pthread_join(thread, NULL);
+	cr_expect_eq(blocked_status, XR_OK);
+	cr_expect(taken(1, 1));
+	cr_expect_eq(buffer[0], 10);
 }
 
 Test(coll_post, a_cancelled_receive_takes_nothing)
