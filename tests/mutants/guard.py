@@ -22,6 +22,7 @@ OUTPUT_KEPT = 256 << 10   # bytes of them that the log has, from the beginning
 FILE_MAX = 8 << 30        # bytes of one file
 MEMORY_MIN = 1 << 30      # available bytes of the machine
 DISK_MIN = 4 << 30        # free bytes below the temporary folder
+POLL_MS = 100             # how long a process that has lost its parent stays a zombie
 INTERRUPT_S = 20          # for cleaning up after SIGINT
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 
@@ -73,6 +74,16 @@ def reap():
     with contextlib.suppress(ChildProcessError):
         while os.waitpid(-1, os.WNOHANG)[0] != 0:
             pass
+
+
+def reap_orphans(but):
+    """Children that others have left to this process, as init(1) does; @but is its own."""
+    with contextlib.suppress(ChildProcessError):
+        while True:
+            ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            if ended is None or ended.si_pid == but:
+                return
+            os.waitpid(ended.si_pid, 0)
 
 
 def end_all(patience_s=30):
@@ -146,7 +157,8 @@ def follow(proc, watch):
     events.register(ended, select.POLLIN)
     try:
         while True:
-            ready = {fd for fd, _ in events.poll(500)}
+            ready = {fd for fd, _ in events.poll(POLL_MS)}
+            reap_orphans(proc.pid)
             if out in ready:
                 data = os.read(out, 1 << 16)
                 if data:
