@@ -407,6 +407,7 @@ bytes()
 @test "logs --tail 100 of 10 GB reads the end" {
 	unsanitized 'strace sees their own reads'
 	need strace
+	ulimit -S -f "$(ulimit -H -f)"
 	job -n 2 sh -c 'for i in 1 2 3; do echo "line $i"; done'
 	for r in 0 1; do
 		truncate -s 10G "$(folder)/0/rank-000$r/stdout"

@@ -17,6 +17,7 @@
 #include "launcher/log/index.h"
 #include "launcher/log/merge.h"
 #include "launcher/log/raw.h"
+#include "tests/unit/big_files.h"
 #include "tests/unit/folder.h"
 
 #define T0      (INT64_C(1000000000) * NS_PER_S)
@@ -243,6 +244,7 @@ Test(merge, the_end_of_many_long_streams_costs_their_ends)
 		.last = true };
 	uint64_t bytes = 0;
 
+	cr_assert(allow_big_files());
 	for (uint32_t i = 0; i < STREAMS; i++) {
 		char name[64];
 
