@@ -150,7 +150,8 @@ leaf_reopen(struct leaves *l, const char *group, const char *job,
 
 	name_it(l, job);
 	l->own = open_group(group);
-	l->on = l->own != -1 && open_dir(l) && fstat(l->dir, &st) == 0 &&
+	/* Without a group, openat(2) fails with EBADF. */
+	l->on = open_dir(l) && fstat(l->dir, &st) == 0 &&
 		st.st_uid == geteuid() && strcmp(leaf_id(l, found), id) == 0;
 	if (!l->on)
 		leaf_close(l);

@@ -14,6 +14,7 @@
 
 #include "launcher/state/state.h"
 #include "tests/unit/folder.h"
+#include "tests/unit/sys_hook.h"
 
 static void
 prepare(void)
@@ -72,6 +73,15 @@ Test(home, without_a_HOME_the_folder_is_that_of_etc_passwd)
 	cr_expect(want == NULL || got == NULL || strcmp(got, want) == 0,
 		"%s, not %s", got, want);
 	free(want);
+}
+
+FORKED_TEST(home, without_a_HOME_and_etc_passwd_there_is_no_folder)
+{
+	unsetenv("HOME");
+	sys_trap(SYS_openat);
+	sys_fail_begin(1, EACCES);
+	EXPECT(state_user_home() == NULL);
+	EXPECT(sys_fail_end());
 }
 
 Test(home, without_a_HOME_the_root_is_absolute_all_the_same)

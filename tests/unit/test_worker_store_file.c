@@ -213,6 +213,26 @@ Test(worker_store_file, a_long_log_is_rewritten_and_all_see_the_new_one)
 	xr_store_free(b);
 }
 
+Test(worker_store_file, a_long_log_of_values_that_are_all_current_is_kept)
+{
+	static char value[1 << 20];
+	struct xr_store *s = opened();
+	char key[16];
+	struct stat st;
+	int log = open(path, O_RDONLY | O_CLOEXEC);
+
+	cr_assert_neq(log, -1);
+	for (int i = 0; i < 18; i++) {
+		snprintf(key, sizeof(key), "k%d", i);
+		cr_assert_eq(xr_store_set(s, key, value, sizeof(value), &err),
+			XR_OK, "%s", err.text);
+	}
+	cr_assert_eq(fstat(log, &st), 0);
+	cr_expect_eq(st.st_nlink, 1); /* 0: another file has its place */
+	close(log);
+	xr_store_free(s);
+}
+
 Test(worker_store_file, a_file_that_is_removed_is_an_empty_store)
 {
 	struct xr_store *a = opened(), *b = opened();

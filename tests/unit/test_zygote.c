@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_zygote.c - zygotes that cannot be started. */
+/* test_zygote.c - zygotes that cannot be started, and the arguments of those that
+ * can. */
 #include <dirent.h>
 
 #include <xrun/proc.h>
 
 #include "tests/unit/forked.h"
 #include "tests/unit/seccomp.h"
+#include "worker/proc/serve.h"
 #include "worker/proc/zygote.h"
 
 TestSuite(zygote, .timeout = 150);
@@ -96,4 +98,25 @@ FORKED_TEST(zygote, an_error_of_clone_is_reported)
 	NEED(seccomp_refuse(SYS_clone, EAGAIN) == 0);
 	NEED(seccomp_refuse(SYS_vfork, EAGAIN) == 0);
 	expect_none_because_of(EAGAIN);
+}
+
+Test(zygote, a_program_is_executed_again_with_all_its_arguments)
+{
+	static char line[1 << 16];
+	int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+	ssize_t len = read(fd, line, sizeof(line) - 1);
+	char **argv = serve_argv(), *want = line;
+	size_t n = 0;
+
+	cr_assert_gt(len, 0);
+	cr_assert_not_null(argv);
+	for (; want < line + len && argv[n] != NULL; n++) {
+		cr_expect_str_eq(argv[n], want, "%zu: %s, not %s", n, argv[n],
+			want);
+		want += strlen(want) + 1;
+	}
+	cr_expect_eq(want - line, len, "%zu arguments", n);
+	cr_expect_null(argv[n]);
+	free(argv);
+	close(fd);
 }
