@@ -10,6 +10,9 @@
 
 #define OTHER 1001
 
+/* An address of another machine, for documentation: RFC 5737. */
+#define FAR 0xc0000201
+
 enum pair_client {
 	PAIR_PLAIN,
 	PAIR_BOUND,
@@ -23,9 +26,14 @@ struct pair {
 };
 
 static bool no_netlink;
+static bool is_forwarded; /* see FAR */
 
 int __real_socket(int family, int type, int protocol);
 int __wrap_socket(int family, int type, int protocol);
+int __real_getpeername(int fd, struct sockaddr *at, socklen_t *len);
+int __wrap_getpeername(int fd, struct sockaddr *at, socklen_t *len);
+int __real_connect(int fd, const struct sockaddr *at, socklen_t len);
+int __wrap_connect(int fd, const struct sockaddr *at, socklen_t len);
 
 int
 __wrap_socket(int family, int type, int protocol)
@@ -35,6 +43,30 @@ __wrap_socket(int family, int type, int protocol)
 		return -1;
 	}
 	return __real_socket(family, type, protocol);
+}
+
+/* The other end appears to be FAR. */
+int
+__wrap_getpeername(int fd, struct sockaddr *at, socklen_t *len)
+{
+	int got = __real_getpeername(fd, at, len);
+
+	if (got == 0 && is_forwarded)
+		((struct sockaddr_in *)at)->sin_addr.s_addr = htonl(FAR);
+	return got;
+}
+
+/* This machine sends to FAR from an address of its own: the loopback's will do. */
+int
+__wrap_connect(int fd, const struct sockaddr *at, socklen_t len)
+{
+	struct sockaddr_in in = { .sin_family = AF_INET,
+		.sin_port = htons(9),
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+
+	if (is_forwarded)
+		return __real_connect(fd, (struct sockaddr *)&in, sizeof(in));
+	return __real_connect(fd, at, len);
 }
 
 static int
@@ -157,6 +189,18 @@ FORKED_TEST(peer_uid, without_sock_diag_the_tables_of_proc_are_read)
 {
 	no_netlink = true;
 	expect_all();
+}
+
+/* The kernel can be told to forward connections from elsewhere to 127.0.0.1. */
+FORKED_TEST(peer_uid, what_arrives_at_the_loopback_from_elsewhere_is_foreign)
+{
+	struct pair p = pair_make(AF_INET, PAIR_PLAIN);
+	uid_t uid;
+
+	is_forwarded = true;
+	EXPECT(!peer_uid(p.server, &uid));
+	EXPECT(peer_is_foreign(p.server));
+	pair_end(&p);
 }
 
 FORKED_TEST(peer_uid, ipv6_is_found_both_ways)

@@ -235,6 +235,55 @@ Test(storage, a_handle_is_adopted_if_the_source_knows_it)
 	cr_expect(eq(int, arena_held, 0));
 }
 
+Test(storage, a_source_that_adopts_nothing_refuses_each_handle)
+{
+	const struct storage_source source = {
+		.alloc = arena_alloc,
+		.free = arena_free,
+	};
+	struct storage_handle handle = { 64, 32, ARENA_GEN };
+	struct storage *s = NULL;
+
+	storage_set_source(&source);
+	cr_expect_eq(storage_adopt(&handle, 32, &s, &err), XR_E_DECODE);
+	cr_expect_null(s);
+	storage_set_source(NULL);
+}
+
+static size_t asked_of_source;
+
+static void *
+note_alloc(size_t len, void **own)
+{
+	asked_of_source = len;
+	*own = &arena_held;
+	arena_held++;
+	return arena;
+}
+
+/* One byte more than a value may have: text has a 0 behind it. */
+Test(storage, a_source_is_asked_for_the_longest_text_and_for_no_more)
+{
+	const struct storage_source source = {
+		.alloc = note_alloc,
+		.free = arena_free,
+	};
+	const size_t most = (size_t)XR_VALUE_BYTES_MAX + 1;
+	struct storage *s;
+
+	storage_set_source(&source);
+	s = storage_new(most);
+	cr_assert_not_null(s);
+	cr_expect(eq(sz, s->bytes, most));
+	cr_expect(eq(sz, asked_of_source, most));
+	storage_unref(s);
+	cr_expect(eq(int, arena_held, 0));
+	asked_of_source = 0;
+	cr_expect_null(storage_new(most + 1));
+	cr_expect(eq(sz, asked_of_source, 0));
+	storage_set_source(NULL);
+}
+
 Test(storage, a_source_loses_nothing_when_memory_is_short)
 {
 	struct xr_value *v;

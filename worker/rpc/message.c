@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* message.c - see message.h. */
 #include <stddef.h>
-#include <string.h>
 
 #include "worker/rpc/agent.h"
 #include "worker/rpc/ask.h"
@@ -21,12 +20,6 @@ typedef void handler_fn(struct peer *peer, const struct xr_record *record,
 
 static handler_fn *const handlers[] = {
 #define M(name, number, handler, text) [number] = handler,
-	MESSAGE_TABLE(M)
-#undef M
-};
-
-static const char *const names[] = {
-#define M(name, number, handler, text) [number] = #name,
 	MESSAGE_TABLE(M)
 #undef M
 };
@@ -76,19 +69,4 @@ message_deliver(void *ctx, void *peer, const struct xr_record *record,
 	else
 		message_hand(peer, record, body);
 	lead_deliver_end();
-}
-
-const char *
-message_name(uint8_t kind)
-{
-	return kind < MESSAGE_KINDS && names[kind] != NULL ? names[kind] : "?";
-}
-
-uint8_t
-message_kind(const char *name)
-{
-	for (uint8_t i = 0; i < MESSAGE_KINDS; i++)
-		if (names[i] != NULL && strcmp(names[i], name) == 0)
-			return i;
-	return 0;
 }

@@ -65,10 +65,4 @@ void message_hand(struct peer *peer, const struct xr_record *record,
 /* message_carrier() - the one that delivers at this moment, on this thread. */
 const struct agent_carrier *message_carrier(void);
 
-/* message_name() - "REQUEST"; "?". */
-const char *message_name(uint8_t kind);
-
-/* message_kind() - of its name; 0: none. */
-uint8_t message_kind(const char *name);
-
 #endif /* WORKER_RPC_MESSAGE_H */

@@ -131,8 +131,9 @@ send_error(struct xr_call *call, struct xr_value *error)
 	send_values(call, MESSAGE_ERROR, &out);
 }
 
-/* What the function's own error is the cause of, for the caller. */
-static struct xr_value *
+/* What the function's own error is the cause of, for the caller. Not inlined: so
+ * that the backtrace begins with the same function whatever the compiler does. */
+static __attribute__((noinline)) struct xr_value *
 remote_error(struct xr_call *call, struct xr_value *error)
 {
 	struct xr_failure f = { .size = sizeof(f) },
@@ -150,7 +151,7 @@ remote_error(struct xr_call *call, struct xr_value *error)
 		cause.text != NULL ? cause.text : "");
 	if (cause.backtrace == NULL) {
 		trace_take(&here);
-		trace_text(&here, 0, trace, sizeof(trace) - 1);
+		trace_text(&here, 0, trace, sizeof(trace));
 	}
 	f.status = XR_E_REMOTE;
 	f.type = cause.type;

@@ -42,13 +42,14 @@ struct storage_source {
 	void (*free)(void *data, void *own);
 
 	/* handle() - of [@data, @data + @len); false: it is not of this source.
-	 * Whoever sends it keeps the memory until it was adopted. */
+	 * Whoever sends it keeps the memory until it was adopted. NULL: the
+	 * source has no handles. */
 	bool (*handle)(const void *data, size_t len,
 		struct storage_handle *handle);
 
 	/* adopt() - memory of a handle, which anybody may have written: it lies
 	 * within the source for its whole length, or this fails. To be given
-	 * back with free(). */
+	 * back with free(). NULL: the source has no handles. */
 	enum xr_status (*adopt)(const struct storage_handle *handle,
 		void **data, void **own, struct xr_error *err);
 };
