@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_leaf.c - groups of ranks, in a folder instead of the kernel's. */
+#include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -31,7 +32,9 @@ Test(leaf, a_rank_has_a_folder_and_who_writes_there_enters)
 	char text[4] = "";
 	int fd;
 
-	cr_expect_eq(leaf_make(&l, 3), -1); /* no such file yet */
+	errno = 0;
+	cr_expect_eq(leaf_make(&l, 3), -1);
+	cr_expect_eq(errno, ENOENT); /* no such file yet */
 	cr_expect_eq(access("xrun-k7m2/rank-0003", F_OK), 0);
 	folder_write("xrun-k7m2/rank-0003/cgroup.procs", "", 0644);
 	fd = leaf_make(&l, 3); /* a rank that is tried again */

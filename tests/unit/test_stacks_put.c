@@ -609,6 +609,7 @@ Test(stacks_put, json_has_a_member_only_if_it_is_known)
 	put_json(&out, &s, "j");
 	for (size_t i = 0; i < sizeof(of_all) / sizeof(of_all[0]); i++)
 		has_text(&out, of_all[i]);
+	has_text(&out, "\"main\":true,\"command\":\"train\",\"stack\":");
 	has_text(&out, "\"left_out\":3");
 	has_text(&out, "\"kernel\":[{\"function\":\"io\",\"line\":7}]");
 	buf_fini(&out);
