@@ -21,7 +21,6 @@
 #include "launcher/sup/counted.h"
 #include "launcher/tell/figures.h"
 #include "launcher/tell/gauges.h"
-#include "launcher/tell/hook.h"
 #include "launcher/tell/slow.h"
 #include "launcher/tell/who.h"
 #include "launcher/tell/why.h"
@@ -351,23 +350,6 @@ Test(tell, gauges_that_cannot_be_seen_are_left_out)
 	is_json(gauges_put, "\"busy\":0.25,");
 	is_json(gauges_put, "\"queues\":[{\"name\":\"x\",\"room\":");
 	drop_gauges(g);
-}
-
-/* --- commands of --exec-on ------------------------------------------------ */
-
-/* The event has memory, and the queue of events has none. */
-Test(tell, an_event_is_freed_if_there_is_no_memory_for_the_queue)
-{
-	struct hooks hooks = { 0 };
-
-	job.hooks = &hooks;
-	until_short = 2;
-	was_short = false;
-	hook_exec_tell(&job, "true", BUS_JOB_END, span_of("{}"));
-	until_short = 0;
-	cr_expect(was_short);
-	cr_expect_not(hook_exec_busy(&job));
-	job.hooks = NULL;
 }
 
 /* --- what /proc adds ------------------------------------------------------ */
