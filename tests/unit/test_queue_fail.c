@@ -497,6 +497,9 @@ FORKED_TEST(queue_fail, each_descriptor_may_be_missing)
 		{ poll_one, 2, { WATCHES, WATCHES } },
 	};
 
+	/* No free number is below one that the caller has left open. */
+	while (dup(STDERR_FILENO) < 64)
+		continue;
 	had = QUEUE(0);
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		int fd = lowest_fd(), n = 0;
