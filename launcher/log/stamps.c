@@ -25,12 +25,10 @@ hold(struct stamps *s, uint64_t from)
 }
 
 static struct index_record
-record_of(struct stamps *s, uint64_t number)
+record_of(const struct stamps *s, uint64_t number)
 {
 	struct index_record r = { 0 };
 
-	if (number >= s->first && number - s->first < s->held)
-		return s->record[number - s->first];
 	if (pread(s->fd, &r, SIZE, (off_t)(number * SIZE)) != (ssize_t)SIZE)
 		r = (struct index_record){ 0 };
 	return r;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_hang.c - which ranks hang, by signs of life. */
 #include <stdio.h>
+#include <string.h>
 
 #include <criterion/criterion.h>
 
@@ -154,5 +155,46 @@ Test(hang, ranks_that_are_not_where_most_are_differ)
 		for (unsigned r = 0; r < 5; r++)
 			got |= (unsigned)differs[r] << r;
 		cr_expect_eq(got, places[i].differs, "row %u: %x", i, got);
+	}
+}
+
+/* Lines of a summary of stacks, and which of the ranks 2 to 6 of a job they name. */
+static const struct {
+	const char *summary;
+	bool any;
+	unsigned differs;
+} summaries[] = {
+	{ "", false, 0 },
+	{ "rank 3 differs: main > pause; ranks 2, 4-6 wait in sum", true, 2 },
+	{ "ranks 2-3, 5 differ: main; ranks 4, 6 wait in sum\n", true, 11 },
+	{ "rank 2 differs: main\nranks 4, 6 differ: f\n", true, 21 },
+	{ "rank 3: main > pause\nrank 6 differs: main", true, 16 },
+	{ "rank 1 differs: main; of another machine", true, 0 },
+	{ "rank 3: main > pause", false, 0 },
+	{ "rank", false, 0 },
+	{ "rank differs: main", false, 0 },
+	{ "ran  3 differs: a word that only begins as that", false, 0 },
+	{ "main 3 differs: another word", false, 0 },
+};
+
+Test(hang, ranks_that_a_summary_of_stacks_names_differ)
+{
+	static struct job job;
+	bool differs[5];
+	unsigned got;
+
+	job.plan.first = 2;
+	job.plan.local_size = 5;
+	for (unsigned i = 0; i < sizeof(summaries) / sizeof(summaries[0]);
+		i++) {
+		memset(differs, 1, sizeof(differs));
+		cr_expect_eq(hang_differ_by_stacks(&job, summaries[i].summary,
+				     differs),
+			summaries[i].any, "%s", summaries[i].summary);
+		got = 0;
+		for (unsigned r = 0; r < 5; r++)
+			got |= (unsigned)differs[r] << r;
+		cr_expect_eq(got, summaries[i].differs, "%s: %x",
+			summaries[i].summary, got);
 	}
 }

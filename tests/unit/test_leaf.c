@@ -2,7 +2,11 @@
 /* test_leaf.c - groups of ranks, in a folder instead of the kernel's. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
+
+#include <sys/xattr.h>
 
 #include <criterion/criterion.h>
 
@@ -11,6 +15,68 @@
 #include "tests/unit/folder.h"
 
 static struct leaves l;
+static const char *group; /* of this process; NULL: none */
+static bool marked;       /* as delegated */
+
+/* --- the kernel, whose groups are below the test's folder ------------------- */
+
+char *__wrap_cgroup_path(pid_t pid);
+int __real_access(const char *path, int mode);
+int __wrap_access(const char *path, int mode);
+int __real_open64(const char *path, int flags, ...);
+int __wrap_open64(const char *path, int flags, ...);
+ssize_t __wrap_fgetxattr(int fd, const char *name, void *value, size_t size);
+
+char *
+__wrap_cgroup_path(pid_t pid)
+{
+	cr_expect_eq(pid, 0, "the group of process %d", (int)pid);
+	return group == NULL ? NULL : strdup(group);
+}
+
+/* "./a" for "/sys/fs/cgroup/a"; any other path as it is. */
+static const char *
+here(const char *path, char out[static CGROUP_DIR_MAX])
+{
+	static const char top[] = "/sys/fs/cgroup/";
+	size_t len = sizeof(top) - 1;
+
+	if (strncmp(path, top, len) != 0)
+		return path;
+	snprintf(out, CGROUP_DIR_MAX, "./%s", path + len);
+	return out;
+}
+
+int
+__wrap_access(const char *path, int mode)
+{
+	char out[CGROUP_DIR_MAX];
+
+	return __real_access(here(path, out), mode);
+}
+
+/* What is linked makes no files by it. */
+int
+__wrap_open64(const char *path, int flags, ...)
+{
+	char out[CGROUP_DIR_MAX];
+
+	return __real_open64(here(path, out), flags, 0644);
+}
+
+ssize_t
+__wrap_fgetxattr(int fd, const char *name, void *value, size_t size)
+{
+	cr_expect_neq(fd, STDIN_FILENO);
+	if (marked && strcmp(name, "user.delegate") == 0 && size > 0) {
+		memcpy(value, "1", 1);
+		return 1;
+	}
+	errno = ENODATA;
+	return -1;
+}
+
+/* --- the group of a job ------------------------------------------------------ */
 
 static void
 begin(void)
@@ -99,4 +165,59 @@ Test(leaf, here_nobody_made_one_for_a_job_that_is_not)
 	cr_expect_not(leaf_reopen(&other, "/no/such/group", "k7m2", "1:2"));
 	cr_expect_not(other.on);
 	cr_expect_eq(other.dir, -1);
+}
+
+/* --- the group of this process ----------------------------------------------- */
+
+static void
+join_group(void)
+{
+	group = "/a.service";
+	setenv("INVOCATION_ID", "1", 1);
+	cr_assert_eq(mkdir("a.service", 0755), 0);
+	folder_write("a.service/cgroup.procs", "", 0644);
+}
+
+Test(leaf, a_process_without_a_group_of_version_2_makes_none)
+{
+	struct leaves made;
+
+	setenv("INVOCATION_ID", "1", 1);
+	marked = true;
+	cr_expect_eq(leaf_can(), LEAF_NONE);
+	leaf_open(&made, "k7m2");
+	cr_expect_not(made.on);
+	cr_expect_eq(made.own, -1);
+}
+
+Test(leaf, a_group_that_was_not_delegated_is_left_alone)
+{
+	struct leaves made;
+
+	join_group();
+	cr_expect_eq(leaf_can(), LEAF_NONE);
+	leaf_open(&made, "k7m2");
+	cr_expect_not(made.on);
+	cr_expect_eq(access("a.service/xrun-k7m2", F_OK), -1);
+}
+
+Test(leaf, a_job_has_a_group_in_the_delegated_one_of_its_launcher)
+{
+	char id[LEAF_ID_MAX];
+	struct leaves made, again;
+
+	join_group();
+	marked = true;
+	cr_expect_eq(leaf_can(), LEAF_MAKE);
+	folder_write("a.service/cgroup.kill", "", 0644);
+	cr_expect_eq(leaf_can(), LEAF_KILL);
+	leaf_open(&made, "k7m2");
+	cr_assert(made.on);
+	cr_expect_eq(access("a.service/xrun-k7m2", F_OK), 0);
+	leaf_id(&made, id);
+	cr_expect_not(leaf_reopen(&again, group, "k7m2", "1:2"));
+	cr_expect(leaf_reopen(&again, group, "k7m2", id));
+	leaf_close(&again);
+	cr_expect(leaf_remove(&made));
+	cr_expect_eq(access("a.service/xrun-k7m2", F_OK), -1);
 }

@@ -4,6 +4,7 @@
 #include "tests/unit/forked.h"
 #include "tests/unit/short_memory.h"
 #include "tests/unit/speech_rig.h"
+#include "tests/unit/sys_hook.h"
 
 TestSuite(store_socket, .init = speech_begin, .fini = speech_end,
 	.timeout = 60);
@@ -96,6 +97,20 @@ FORKED_TEST(store_socket, a_socket_of_another_user_is_not_asked)
 	EXPECT_EQ(open_it(address, 20, &s), XR_OK);
 	finish(s);
 	NEED(seteuid(0) == 0);
+}
+
+/* The supervisor's thread ends when the connection is closed. */
+FORKED_TEST(store_socket, a_connection_without_its_eventfd_is_closed)
+{
+	struct xr_store *s;
+
+	sys_trap(SYS_eventfd2);
+	start(WELCOME, NULL);
+	sys_fail_begin(1, EMFILE);
+	EXPECT_EQ(open_it(address, 20, &s), XR_E_SYS);
+	EXPECT(sys_fail_end());
+	EXPECT_STR(err.text, "store: Too many open files");
+	finish(s);
 }
 
 /* --- a rank ---------------------------------------------------------------- */
