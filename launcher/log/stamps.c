@@ -52,8 +52,8 @@ stamps_look(struct stamps *s, int dir, const char *name, int64_t rest)
 	return true;
 }
 
-/* Is the first record that ends behind @offset among those that are held, and
- * not their first, unless there is none before it? */
+/* Returns true if the first record that ends behind @offset is held, and is either not
+ * the first of the held ones or the first of all. */
 static bool
 is_held(const struct stamps *s, uint64_t offset)
 {

@@ -85,7 +85,7 @@ come(uint32_t from, uint64_t corr, struct letter l)
 	come_with(from, corr, &l, sizeof(l.label) + 4 * l.label.count);
 }
 
-/* taken() - was question @corr of peer @to answered with success? */
+/* taken() - true if question @corr of peer @to was answered with success. */
 static bool
 taken(uint32_t to, uint64_t corr)
 {

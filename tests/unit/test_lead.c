@@ -75,7 +75,7 @@ await_armed(void)
 		sched_yield();
 }
 
-/* Has it been asked to read by now? A ring, and the read that it is for. */
+/* Rings, and waits for the read that follows. */
 static void
 ring(void)
 {

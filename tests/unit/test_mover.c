@@ -65,6 +65,22 @@ add(uint32_t stream)
 	return fd[1];
 }
 
+/* A terminal in raw mode as stream 0; gives the end of the program. */
+static int
+add_tty(int *master)
+{
+	struct termios modes;
+	int slave;
+
+	cr_assert_eq(openpty(master, &slave, NULL, NULL, NULL), 0);
+	cr_assert_eq(tcgetattr(slave, &modes), 0);
+	cfmakeraw(&modes);
+	cr_assert_eq(tcsetattr(slave, TCSANOW, &modes), 0);
+	cr_assert_eq(fcntl(*master, F_SETFL, O_NONBLOCK), 0);
+	cr_assert(mover_add_tty(mover, 0, *master));
+	return slave;
+}
+
 static void
 say(int fd, const char *text)
 {
@@ -395,16 +411,10 @@ give_up_terminal(bool is_open)
 {
 	static char text[6001];
 	int master, slave;
-	struct termios modes;
 
 	memset(text, 'x', 6000);
 	open_mover(1);
-	cr_assert_eq(openpty(&master, &slave, NULL, NULL, NULL), 0);
-	cr_assert_eq(tcgetattr(slave, &modes), 0);
-	cfmakeraw(&modes);
-	cr_assert_eq(tcsetattr(slave, TCSANOW, &modes), 0);
-	cr_assert_eq(fcntl(master, F_SETFL, O_NONBLOCK), 0);
-	cr_assert(mover_add_tty(mover, 0, master));
+	slave = add_tty(&master);
 	cr_assert_eq(fcntl(share->slot[0].pipe, F_SETPIPE_SZ, 4096), 4096);
 	say(slave, text);
 	if (!is_open)
@@ -435,17 +445,11 @@ Test(mover, a_terminal_is_moved_to_its_end)
 {
 	char line[101], text[101];
 	int master, slave, fd;
-	struct termios modes;
 
 	memset(line, 'x', 99);
 	line[99] = '\n';
 	open_mover(1);
-	cr_assert_eq(openpty(&master, &slave, NULL, NULL, NULL), 0);
-	cr_assert_eq(tcgetattr(slave, &modes), 0);
-	cfmakeraw(&modes);
-	cr_assert_eq(tcsetattr(slave, TCSANOW, &modes), 0);
-	cr_assert_eq(fcntl(master, F_SETFL, O_NONBLOCK), 0);
-	cr_assert(mover_add_tty(mover, 0, master));
+	slave = add_tty(&master);
 	cr_assert_eq(mover_start(mover), 0);
 	for (int i = 0; i < 2000; i++)
 		cr_assert_eq(fd_write_all(slave, line, 100), 0);
@@ -465,24 +469,20 @@ Test(mover, a_silent_terminal_makes_no_file)
 	int master, slave;
 
 	open_mover(1);
-	cr_assert_eq(openpty(&master, &slave, NULL, NULL, NULL), 0);
-	cr_assert_eq(fcntl(master, F_SETFL, O_NONBLOCK), 0);
-	cr_assert(mover_add_tty(mover, 0, master));
+	slave = add_tty(&master);
 	cr_assert_eq(mover_start(mover), 0);
 	fd_close(slave);
 	expect_note(NOTE_EOF, 0);
 	cr_expect_eq(access("rank-0000", F_OK), -1);
 }
 
-Test(mover, a_terminal_without_room_loses_nothing_till_it_is_given_up)
+Test(mover, a_terminal_without_room_loses_nothing_until_it_is_given_up)
 {
 	int master, slave, sys;
 
 	open_mover(1);
 	cr_assert_eq(symlink("elsewhere", "rank-0000"), 0);
-	cr_assert_eq(openpty(&master, &slave, NULL, NULL, NULL), 0);
-	cr_assert_eq(fcntl(master, F_SETFL, O_NONBLOCK), 0);
-	cr_assert(mover_add_tty(mover, 0, master));
+	slave = add_tty(&master);
 	say(slave, "text");
 	cr_assert_eq(mover_start(mover), 0);
 	expect_note(NOTE_FULL, 0);

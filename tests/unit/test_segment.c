@@ -432,7 +432,7 @@ FORKED_TEST(segment, the_agent_keeps_nobody_out_and_takes_from_nobody)
 	EXPECT(!segment_meet(slot, 2));
 }
 
-/* One that tries when the gate opens, and stays till the second one does. */
+/* A process that tries when the first gate opens, and ends when the second one does. */
 static void
 contend(struct segment_slot *slot, const int gate[2], int said)
 {

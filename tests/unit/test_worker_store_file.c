@@ -270,7 +270,7 @@ Test(worker_store_file, processes_that_add_lose_nothing)
 	xr_store_free(s);
 }
 
-Test(worker_store_file, a_lock_that_somebody_keeps_is_not_waited_for_for_ever)
+Test(worker_store_file, a_wait_for_a_lock_that_another_process_keeps_ends)
 {
 	struct xr_store *s = opened();
 	struct xr_store_options o = XR_STORE_OPTIONS;

@@ -71,7 +71,7 @@ answer(struct peer *to, uint64_t corr, enum xr_status status, const char *why)
 	xr_value_unref(error);
 }
 
-/* What one sends and the other awaits: the same? */
+/* Returns XR_OK if what is sent is what is awaited; else @why tells the difference. */
 static enum xr_status
 compare(const struct xr_coll *team, const struct label *sent,
 	const struct label *awaited, int64_t from, char why[232])
