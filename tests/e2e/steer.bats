@@ -609,6 +609,14 @@ awaits_lock()
 	over
 }
 
+# are_complete COUNT - so many jobs have their sockets and their job.json, which are made
+# after the ranks have been started.
+are_complete()
+{
+	[ "$(compgen -G "$XDG_RUNTIME_DIR/xrun/*/control" | wc -l)" -eq "$1" ] &&
+		[ "$(compgen -G "$XDG_STATE_HOME/xrun/????/job.json" | wc -l)" -eq "$1" ]
+}
+
 @test "ps asks supervisors that do not answer all at once" {
 	local n before supers=() pids=()
 
@@ -618,6 +626,7 @@ awaits_lock()
 		pids+=("$pid")
 		supers+=("$(pgrep -P "$pid")")
 	done
+	wait_for 10 are_complete 4
 	kill -STOP "${supers[@]}"
 	before=$(now_ms)
 	try timeout 20 "$XRUN" ps
