@@ -122,17 +122,26 @@ starred_rows()
 	ranks_exited_0 2
 }
 
-# one_stopped RANKS - a job of ranks that do nothing, of which one is stopped for
-# longer than the time; nothing was said of it. Its pid is in $pid, that of the rank
-# in $rank.
+# one_stopped RANKS - a job of ranks that do nothing, of which rank 0 stops itself for
+# longer than the time; nothing was said of it. Its pid is in $pid, that of rank 0 in
+# $rank. Until rank 0 has stopped, the other uses processor time.
 one_stopped()
 {
+	# shellcheck disable=SC2016 # the ranks' shell
 	spawn one "$XRUN" --hang-timeout 600ms --heartbeat 100ms --stacks-on none --no-prefix \
-		-n "$1" bash -c 'echo "$RANK $$"; read -r _ <> <(:)'
-	await_line one.out "^$(($1 - 1)) [0-9]+$" 5
-	await_line one.out '^0 [0-9]+$' 5
-	rank=${line#0 }
-	kill -STOP "$rank"
+		-n "$1" bash -c '
+		if [ "$RANK" = 0 ]; then
+			echo "$$" >pid.new && mv pid.new pid && kill -STOP "$$"
+		else
+			until [ -e pid ]; do :; done
+			until grep -q "^State:.T" "/proc/$(<pid)/status"; do :; done
+			echo waits
+		fi
+		read -r _ <> <(:)'
+	await_file pid 5
+	rank=$(<pid)
+	wait_for 10 grep -q "^State:.T" "/proc/$rank/status"
+	[ "$1" = 1 ] || await_line one.out '^waits$' 5
 	pass 2
 	kill -0 "$pid"
 	assert_eq "$(cat one.err)" ''
