@@ -18,12 +18,12 @@
 #include "launcher/stacks/handler.h"
 #include "launcher/stacks/parse.h"
 #include "launcher/stacks/threads.h"
+#include "proc/immune.h"
 
 #define FILE_NAME "/memfd:xrun-stacks (deleted)"
 #define TEXT_MAX  (64 << 10)
 #define PATIENCE  (100 * NS_PER_MS)
 #define BUSY      (2 * NS_PER_S) /* the same, of a thread that waits for a CPU */
-#define QUIET_MS  5              /* that a text which is there does not grow */
 
 struct asked {
 	struct process *p;
@@ -75,6 +75,21 @@ ask(struct asked *a, struct process *p)
 	return false;
 }
 
+/* Its signal is not delivered yet, or its handler still writes: the kernel blocks the
+ * signal meanwhile. The same is seen of a thread that blocks the signal itself. */
+static bool
+is_under_way(const struct asked *a)
+{
+	const uint64_t bit = UINT64_C(1) << (SIGURG - 1);
+	char text[8192];
+
+	return threads_file(a->p->pid, a->p->pid, "status", text,
+		       sizeof(text)) > 0 &&
+		((immune_mask(text, "\nSigPnd:") |
+			 immune_mask(text, "\nSigBlk:")) &
+			bit) != 0;
+}
+
 /* The signal handler itself writes the text, and a thread that has a CPU runs the handler
  * before anything else: one that is runnable may not have had a CPU since the signal. */
 static bool
@@ -93,14 +108,15 @@ static void
 take(struct asked *a, int64_t until)
 {
 	char *text = xcalloc(1, TEXT_MAX);
-	ssize_t n = 0, before;
+	bool is_over;
+	ssize_t n;
 
 	do {
-		before = n;
+		is_over = !is_under_way(a);
 		n = pread(a->fd, text, TEXT_MAX, a->from);
-		if (n > 0 && n == before && text[n - 1] == '\n')
+		if (n > 0 && is_over)
 			break;
-		poll(NULL, 0, n > 0 ? QUIET_MS : 1);
+		poll(NULL, 0, 1);
 	} while (may_answer(a, until));
 	if (n > 0 && parse_faulthandler((struct span){ text, (size_t)n }, a->p))
 		a->p->python_by = "faulthandler";

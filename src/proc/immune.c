@@ -19,8 +19,7 @@ struct immune_walk {
 	bool reacts; /* a process that reacts was found */
 };
 
-/* The number in base 16 behind @key. */
-static uint64_t
+uint64_t
 immune_mask(const char *status, const char *key)
 {
 	const char *at = strstr(status, key);

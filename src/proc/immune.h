@@ -11,8 +11,17 @@
 #define PROC_IMMUNE_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include <sys/types.h>
+
+/*
+ * immune_mask() - returns the set of signals behind @key in @status, the text of a
+ * /proc/PID/status: bit N - 1 is signal N. Empty if @key is not there.
+ *
+ * @key: with the newline in front and the colon, such as "\nSigBlk:"
+ */
+uint64_t immune_mask(const char *status, const char *key);
 
 /*
  * immune_session() - returns true if a signal that was sent to a session has no effect.
