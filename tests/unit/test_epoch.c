@@ -116,6 +116,8 @@ is_kept(uint64_t number)
 	return status == XR_OK;
 }
 
+static int64_t author; /* of a record: each one writes its own */
+
 /* As often as @ctx says: one member more. */
 static enum xr_status
 grow(const struct epoch *now, struct epoch *next, void *ctx, struct xr_error *e)
@@ -131,7 +133,7 @@ grow(const struct epoch *now, struct epoch *next, void *ctx, struct xr_error *e)
 	next->asks = true;
 	for (uint64_t n = 0; n <= now->number; n++)
 		cr_assert_eq(xr_value_append(next->members,
-				     xr_value_new_i64((int64_t)n)),
+				     xr_value_new_i64(author)),
 			XR_OK);
 	return XR_OK;
 }
@@ -277,33 +279,41 @@ Test(epoch, a_record_after_the_known_one_is_waited_for)
 	expect_await(1, KEPT + 4, 0);
 }
 
+static int late_left; /* changes of grow_late() to come */
+static bool others_are_done;
+
 /* The first time, others write @ctx records between reading and claiming. */
 static enum xr_status
 grow_late(const struct epoch *now, struct epoch *next, void *ctx,
 	struct xr_error *e)
 {
-	static int left = 2;
 	int *others = ctx;
+	enum xr_status status;
 
-	if (left == 2)
+	if (!others_are_done)
 		change(*others);
-	return grow(now, next, &left, e);
+	others_are_done = true;
+	author = 1;
+	status = grow(now, next, &late_left, e);
+	author = 0;
+	return status;
 }
 
-/* This process claims a record when others have written @others: the number of the
- * last record of its own. */
+/* Changes the group @count times at most, the first time when others have written
+ * @others records since. Gives the number of the last record of its own. */
 static uint64_t
-change_late(int others)
+change_late(int others, int count)
 {
 	struct epoch now = { 0 }, mine = { 0 };
 	uint64_t number;
 
+	late_left = count;
 	cr_assert_eq(epoch_change(store,
 			     &(struct epoch_change){ grow_late, &others }, &now,
 			     &mine, &err),
 		XR_OK, "%s", err.text);
 	number = mine.number;
-	cr_expect_eq(now.number, others + 2);
+	cr_expect_eq(late_left, 0);
 	epoch_fini(&now);
 	epoch_fini(&mine);
 	return number;
@@ -312,7 +322,7 @@ change_late(int others)
 Test(epoch, a_record_that_was_claimed_too_late_is_taken_back)
 {
 	change(1);
-	cr_expect_eq(change_late(KEPT + 9), KEPT + 11);
+	cr_expect_eq(change_late(KEPT + 9, 2), KEPT + 11);
 	cr_expect_not(is_kept(2));
 	cr_expect_str_eq(value_of("rpc/dynamic/head"), "43");
 	expect_newest(KEPT + 11);
@@ -321,13 +331,20 @@ Test(epoch, a_record_that_was_claimed_too_late_is_taken_back)
 Test(epoch, a_change_that_lost_its_claim_is_tried_again)
 {
 	change(1);
-	cr_expect_eq(change_late(1), 3);
+	cr_expect_eq(change_late(1, 2), 3);
 	expect_newest(3);
+}
+
+Test(epoch, a_change_that_lost_its_claim_has_no_record_of_its_own)
+{
+	change(1);
+	cr_expect_eq(change_late(1, 1), 0);
+	expect_newest(2);
 }
 
 Test(epoch, a_change_fails_with_its_store)
 {
-	struct epoch now = { .members = (void *)1 };
+	struct epoch now = { .members = (void *)4096 };
 	int count = 1;
 
 	xr_store_close(store);
