@@ -483,6 +483,8 @@ Test(future, tensors_are_on_declared_devices_or_it_fails)
 		"a tensor is on fake:0, and declared were cpu, cuda:0, fake:1");
 	cr_expect_str_eq(set_to(FAKE1, 1),
 		"a tensor is on fake:1, and declared were cpu, cuda:0");
+	cr_expect_str_eq(set_to(list_of(FAKE0, CPU0), 1),
+		"a tensor is on fake:0, and declared were cpu, cuda:0");
 	cr_expect_str_eq(set_to(list_of(FAKE1, list_of(CPU0, FAKE0)), 2),
 		"a tensor is on fake:0, and declared were cpu, cuda:0, fake:1");
 	cr_expect_eq(device_blocks, 0);
@@ -503,4 +505,29 @@ Test(future, a_stray_tensor_comes_too_late_for_one_that_has_ended)
 	cr_expect_eq(number_of(f), 3);
 	xr_future_unref(f);
 	cr_expect_eq(device_blocks, 0);
+}
+
+Test(future, a_long_list_of_declared_devices_is_cut)
+{
+	struct xr_device_name many[40];
+	const struct xr_future_opts opts = {
+		.size = sizeof(opts),
+		.devices = many,
+		.device_count = 40,
+	};
+	struct xr_future *f;
+	const char *end;
+	struct xr_error err = { 0 };
+
+	for (int i = 0; i < 40; i++)
+		many[i] = (struct xr_device_name){ XR_DEVICE_CUDA, 10 + i };
+	cr_assert_eq(device_set_ops(XR_DEVICE_FAKE, &device_ops), XR_OK);
+	f = xr_future_new(&opts);
+	cr_expect_eq(xr_future_set(f, FAKE0), XR_E_DEVICE);
+	cr_expect_eq(xr_future_wait(f, 0, NULL, &err), XR_E_DEVICE);
+	/* "cpu" and 21 times 9 bytes, then 7 of the next one. */
+	end = strstr(err.text, ", cuda:30");
+	cr_assert_not_null(end);
+	cr_expect_str_eq(end, ", cuda:30, cuda:");
+	xr_future_unref(f);
 }
