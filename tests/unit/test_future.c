@@ -6,9 +6,11 @@
 #include <stdlib.h>
 
 #include <xrun/future.h>
+#include <xrun/tensor.h>
 
 #include "base/clock.h"
 #include "tests/unit/short_memory.h"
+#include "tests/unit/value_device.h"
 
 static struct xr_value *
 number(int64_t n)
@@ -403,4 +405,129 @@ Test(future, a_chain_of_any_length_needs_no_stack)
 	cr_expect_eq(number_of(f), 300000);
 	xr_future_unref(f);
 	xr_future_unref(first);
+}
+
+/* --- devices -------------------------------------------------------------- */
+
+static struct xr_value *
+tensor_on(enum xr_device_kind kind, int32_t index)
+{
+	const struct xr_tensor_desc d = {
+		.size = sizeof(d),
+		.dtype = XR_DT_F32,
+		.device_kind = kind,
+		.device_index = index,
+	};
+	struct xr_value *v = NULL;
+	struct xr_error err = { 0 };
+
+	cr_assert_eq(xr_tensor_new(&d, &v, &err), XR_OK, "%s", err.text);
+	return v;
+}
+
+static struct xr_value *
+list_of(struct xr_value *a, struct xr_value *b)
+{
+	struct xr_value *list = xr_value_new_list();
+
+	cr_assert_eq(xr_value_append(list, a), XR_OK);
+	cr_assert_eq(xr_value_append(list, b), XR_OK);
+	return list;
+}
+
+static const struct xr_device_name some_devices[] = {
+	{ XR_DEVICE_CUDA, 0 },
+	{ XR_DEVICE_FAKE, 1 },
+};
+
+/* What becomes of a future with the first @count of some_devices when it is set to
+ * @v: the message; "" if the value was taken. */
+static const char *
+set_to(struct xr_value *v, uint32_t count)
+{
+	const struct xr_future_opts opts = {
+		.size = sizeof(opts),
+		.devices = some_devices,
+		.device_count = count,
+	};
+	static struct xr_error err;
+	struct xr_future *f = xr_future_new(&opts);
+	struct xr_value *got = NULL;
+	enum xr_status set, status;
+
+	cr_assert_not_null(f);
+	set = xr_future_set(f, v);
+	err = (struct xr_error){ 0 };
+	status = xr_future_wait(f, 0, &got, &err);
+	cr_expect_eq(set, status);
+	cr_expect(status == XR_OK || status == XR_E_DEVICE);
+	cr_expect_eq(status == XR_OK, got == v);
+	xr_value_unref(got);
+	xr_future_unref(f);
+	return status == XR_OK ? "" : err.text;
+}
+
+#define CPU0  tensor_on(XR_DEVICE_CPU, 0)
+#define FAKE0 tensor_on(XR_DEVICE_FAKE, 0)
+#define FAKE1 tensor_on(XR_DEVICE_FAKE, 1)
+
+Test(future, tensors_are_on_declared_devices_or_it_fails)
+{
+	cr_assert_eq(device_set_ops(XR_DEVICE_FAKE, &device_ops), XR_OK);
+	cr_expect_str_eq(set_to(FAKE1, 2), "");
+	cr_expect_str_eq(set_to(CPU0, 2), "");
+	cr_expect_str_eq(set_to(list_of(CPU0, FAKE1), 2), "");
+	cr_expect_str_eq(set_to(list_of(number(1), number(2)), 2), "");
+	cr_expect_str_eq(set_to(FAKE0, 0), "");
+	cr_expect_str_eq(set_to(FAKE0, 2),
+		"a tensor is on fake:0, and declared were cpu, cuda:0, fake:1");
+	cr_expect_str_eq(set_to(FAKE1, 1),
+		"a tensor is on fake:1, and declared were cpu, cuda:0");
+	cr_expect_str_eq(set_to(list_of(FAKE0, CPU0), 1),
+		"a tensor is on fake:0, and declared were cpu, cuda:0");
+	cr_expect_str_eq(set_to(list_of(FAKE1, list_of(CPU0, FAKE0)), 2),
+		"a tensor is on fake:0, and declared were cpu, cuda:0, fake:1");
+	cr_expect_eq(device_blocks, 0);
+}
+
+Test(future, a_stray_tensor_comes_too_late_for_one_that_has_ended)
+{
+	const struct xr_future_opts opts = {
+		.size = sizeof(opts),
+		.devices = some_devices,
+		.device_count = 2,
+	};
+	struct xr_future *f = xr_future_new(&opts);
+
+	cr_assert_eq(device_set_ops(XR_DEVICE_FAKE, &device_ops), XR_OK);
+	cr_expect_eq(xr_future_set(f, number(3)), XR_OK);
+	cr_expect_eq(xr_future_set(f, FAKE0), XR_E_STATE);
+	cr_expect_eq(number_of(f), 3);
+	xr_future_unref(f);
+	cr_expect_eq(device_blocks, 0);
+}
+
+Test(future, a_long_list_of_declared_devices_is_cut)
+{
+	struct xr_device_name many[40];
+	const struct xr_future_opts opts = {
+		.size = sizeof(opts),
+		.devices = many,
+		.device_count = 40,
+	};
+	struct xr_future *f;
+	const char *end;
+	struct xr_error err = { 0 };
+
+	for (int i = 0; i < 40; i++)
+		many[i] = (struct xr_device_name){ XR_DEVICE_CUDA, 10 + i };
+	cr_assert_eq(device_set_ops(XR_DEVICE_FAKE, &device_ops), XR_OK);
+	f = xr_future_new(&opts);
+	cr_expect_eq(xr_future_set(f, FAKE0), XR_E_DEVICE);
+	cr_expect_eq(xr_future_wait(f, 0, NULL, &err), XR_E_DEVICE);
+	/* "cpu" and 21 times 9 bytes, then 7 of the next one. */
+	end = strstr(err.text, ", cuda:30");
+	cr_assert_not_null(end);
+	cr_expect_str_eq(end, ", cuda:30, cuda:");
+	xr_future_unref(f);
 }

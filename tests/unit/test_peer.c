@@ -11,6 +11,7 @@
 #include "worker/rpc/guest.h"
 #include "worker/rpc/lead.h"
 #include "worker/rpc/message.h"
+#include "worker/rpc/parcel.h"
 #include "worker/rpc/peer.h"
 
 static struct xr_error err;
@@ -247,6 +248,73 @@ Test(peer, a_queue_that_ends_keeps_copies_only_if_senders_are_meant)
 	send_queue_end_all(&q, XR_E_CLOSED, false);
 	cr_expect_null(send_queue_first(&q));
 	cr_expect_not(send_queue_is_filled(&q));
+}
+
+static int let_go; /* parcels */
+
+static void
+note_free(void *what)
+{
+	cr_expect_eq(what, &let_go);
+	let_go++;
+}
+
+Test(peer, a_queued_message_keeps_its_parcel_until_it_ends)
+{
+	const struct xr_part parts[] = { { "ab", 2 }, { "cde", 3 } },
+			     loan = { "f", 1 };
+	const struct xr_message m = { .record.kind = MESSAGE_ONEWAY,
+		.parts = parts,
+		.count = 2,
+		.loans = &loan,
+		.loan_count = 1,
+		.lent = true,
+		.more = true };
+	struct parcel *parcel = parcel_new(note_free, &let_go);
+	const struct send_queue_entry *e;
+	struct send_queue q;
+
+	send_queue_init(&q);
+	cr_assert_eq(send_queue_put(&q, &m, parcel), XR_OK);
+	parcel_unref(parcel);
+	cr_expect_eq(let_go, 0);
+	e = send_queue_first(&q);
+	cr_assert_not_null(e);
+	cr_expect(e->message.count == 2 && e->message.loan_count == 1);
+	cr_expect_eq(e->message.parts, e->part);
+	cr_expect_eq(memcmp(e->part, parts, sizeof(parts)), 0);
+	cr_expect_eq(e->message.loans, e->part + 2);
+	cr_expect_eq(memcmp(e->part + 2, &loan, sizeof(loan)), 0);
+	cr_expect(e->message.lent && !e->message.more);
+	send_queue_end_all(&q, XR_E_CLOSED, false);
+	cr_expect_eq(let_go, 1);
+	/* What is lent by no parcel is not copied. */
+	cr_expect_eq(send_queue_put(&q, &m, NULL), XR_E_NOMEM);
+	cr_expect_null(send_queue_first(&q));
+}
+
+Test(peer, a_queued_copy_is_one_part)
+{
+	const struct xr_part parts[] = { { "ab", 2 }, { NULL, 0 },
+		{ "cde", 3 } };
+	const struct xr_message m = { .record.kind = MESSAGE_ONEWAY,
+		.parts = parts,
+		.count = 3,
+		.lent = true,
+		.more = true };
+	const struct send_queue_entry *e;
+	struct send_queue q;
+
+	send_queue_init(&q);
+	cr_assert_eq(send_queue_put(&q, &m, NULL), XR_OK);
+	e = send_queue_first(&q);
+	cr_assert_not_null(e);
+	cr_expect_eq(e->message.count, 1);
+	cr_expect_eq(e->part[0].len, 5);
+	cr_expect_eq(memcmp(e->part[0].data, "abcde", 5), 0);
+	cr_expect(!e->message.lent && !e->message.more);
+	cr_expect_null(e->parcel);
+	send_queue_end_all(&q, XR_E_CLOSED, false);
 }
 
 Test(peer, a_message_that_a_delivering_thread_queues_rings_the_bell)

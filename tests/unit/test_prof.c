@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_prof.c - what profiles record, and what they make of what came back. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -255,4 +256,120 @@ Test(prof, flags_that_there_are_not_are_refused)
 	cr_expect_eq(xr_prof_end(2, NULL, &err), XR_E_INVAL);
 	cr_expect_eq(xr_prof_end(XR_PROF_THREAD, NULL, &err), XR_E_STATE);
 	cr_expect_eq(xr_prof_end(XR_PROF_PROCESS, NULL, &err), XR_E_STATE);
+}
+
+/* --- profiles of a process ------------------------------------------------ */
+
+static int64_t
+number_in(const struct xr_value *events, size_t i, const char *key)
+{
+	int64_t n = -1;
+
+	xr_value_get_i64(xr_value_find(xr_value_at(events, i), key,
+				 strlen(key)),
+		&n);
+	return n;
+}
+
+static int flushes;
+
+static void
+flush(void)
+{
+	flushes++;
+	prof_note_items("late", 9000, 0);
+}
+
+/* Two tasks of a pool and the length of a queue. */
+static struct xr_value *
+events_of_process(void)
+{
+	struct xr_value *events = NULL;
+	struct xr_error err = { 0 };
+
+	cr_assert_eq(xr_prof_begin(XR_PROF_PROCESS, &err), XR_OK);
+	prof_note_task(&(struct prof_event){
+		.key = (char *)"p: f",
+		.start = 4000,
+		.end = 7500,
+		.thread = 22,
+		.open = 4,
+	});
+	prof_note_task(&(struct prof_event){
+		.key = (char *)"g",
+		.start = 1000,
+		.end = 2000,
+	});
+	prof_note_items("queue", 5000, 6);
+	cr_assert_eq(xr_prof_end(XR_PROF_PROCESS, &events, &err), XR_OK);
+	return events;
+}
+
+Test(prof, tasks_and_queues_are_events_of_the_process)
+{
+	struct xr_value *events;
+
+	prof_on_end(flush);
+	events = events_of_process();
+	cr_expect_eq(flushes, 1);
+	cr_assert_eq(xr_value_count(events), 4);
+	expect_key(events, 0, "g");
+	cr_expect_eq(number_in(events, 0, "start"), 1000);
+	cr_expect_eq(number_in(events, 0, "end"), 2000);
+	cr_expect_eq(number_in(events, 0, "worker"), 0);
+	cr_expect_eq(number_in(events, 0, "thread"), prof_thread());
+	cr_expect_eq(number_in(events, 0, "open"), -1);
+	cr_expect_eq(number_in(events, 0, "items"), -1);
+	expect_key(events, 1, "p: f");
+	cr_expect_eq(number_in(events, 1, "thread"), 22);
+	cr_expect_eq(number_in(events, 1, "open"), 3);
+	cr_expect_eq(number_in(events, 1, "items"), -1);
+	expect_key(events, 2, "queue");
+	cr_expect_eq(number_in(events, 2, "start"), 5000);
+	cr_expect_eq(number_in(events, 2, "end"), 5000);
+	cr_expect_eq(number_in(events, 2, "items"), 6);
+	cr_expect_eq(number_in(events, 2, "open"), -1);
+	expect_key(events, 3, "late");
+	cr_expect_eq(number_in(events, 3, "items"), 0);
+	xr_value_unref(events);
+	prof_on_end(NULL);
+}
+
+Test(prof, tasks_and_queues_have_counters_in_a_trace)
+{
+	struct xr_value *events = events_of_process(), *json = NULL;
+	struct xr_error err = { 0 };
+	char want[1024];
+	size_t len;
+
+	cr_assert_eq(xr_prof_trace(events, &json, &err), XR_OK);
+	snprintf(want, sizeof(want),
+		"{\"traceEvents\":["
+		"{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":0,\"args\":{\"name\":\"worker 0\"}},"
+		"{\"name\":\"g\",\"cat\":\"local\",\"ph\":\"X\",\"ts\":1,\"dur\":1,\"pid\":0,\"tid\":%u},"
+		"{\"name\":\"p: f\",\"cat\":\"local\",\"ph\":\"X\",\"ts\":4,\"dur\":3.5,\"pid\":0,\"tid\":22},"
+		"{\"name\":\"p\",\"ph\":\"C\",\"ts\":7.5,\"pid\":0,\"args\":{\"open\":3}},"
+		"{\"name\":\"queue\",\"ph\":\"C\",\"ts\":5,\"pid\":0,\"args\":{\"items\":6}}"
+		"],\"displayTimeUnit\":\"ns\"}",
+		prof_thread());
+	cr_expect_str_eq(xr_value_data(json, &len), want);
+	xr_value_unref(json);
+	xr_value_unref(events);
+}
+
+Test(prof, what_is_no_list_of_events_has_no_trace)
+{
+	struct xr_value *events = events_of_process(), *json = NULL;
+	struct xr_error err = { 0 };
+
+	cr_expect_eq(xr_prof_trace(NULL, &json, &err), XR_E_INVAL);
+	cr_expect_str_eq(err.text, "no events of a profile");
+	cr_expect_eq(xr_prof_trace(xr_value_at(events, 0), &json, &err),
+		XR_E_INVAL);
+	cr_expect_str_eq(err.text, "no events of a profile");
+	cr_assert_eq(xr_value_append(events, xr_value_new_nil()), XR_OK);
+	cr_expect_eq(xr_prof_trace(events, &json, &err), XR_E_INVAL);
+	cr_expect_str_eq(err.text, "item 3 is no event of a profile");
+	cr_expect_null(json);
+	xr_value_unref(events);
 }

@@ -45,8 +45,7 @@ put(const struct device_pair *pair, const struct peer_devices *d,
 		desc->device_index = 0;
 		return;
 	}
-	if (d->kind != XR_DEVICE_CPU)
-		desc->device_kind = d->kind;
+	desc->device_kind = d->kind;
 	desc->device_index = pair->dst;
 }
 

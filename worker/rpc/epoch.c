@@ -74,8 +74,7 @@ from_value(const struct xr_value *d, uint64_t number, struct epoch *e,
 {
 	bool asks = false;
 
-	if (xr_value_kind(d) != XR_DICT ||
-		xr_value_get_bool(xr_value_find(d, "asks", 4), &asks) != XR_OK)
+	if (xr_value_get_bool(xr_value_find(d, "asks", 4), &asks) != XR_OK)
 		return fail(err, XR_E_PROTO, "that is no list of members");
 	*e = (struct epoch){
 		.number = number,
@@ -198,12 +197,11 @@ move_head(struct xr_store *store, uint64_t number, struct xr_error *err)
 	};
 	struct xr_store_value now = { 0 };
 	enum xr_status status;
-	bool there;
+	bool there = false;
 
 	swap.desired_len =
 		(size_t)snprintf(next, sizeof(next), "%" PRIu64, number);
 	for (;;) {
-		there = false;
 		status = xr_store_compare_set(store, &swap, &now, &there, err);
 		if (status != XR_OK || !there)
 			return status;
