@@ -61,6 +61,7 @@ uint32_t __wrap_logs_sinks(const struct logs *logs);
 uint64_t __wrap_logs_backlog(const struct logs *logs, uint32_t sink);
 uint32_t __wrap_logs_left(const struct logs *logs);
 uint64_t __wrap_logs_bytes(const struct logs *logs, uint32_t stream);
+uint64_t __wrap_logs_total(const struct logs *logs);
 uint64_t __wrap_logs_dropped(const struct logs *logs, uint32_t stream);
 uint64_t __wrap_logs_unseen(const struct logs *logs, uint32_t stream);
 uint32_t __wrap_logs_tail(const struct logs *logs, uint32_t stream,
@@ -94,6 +95,17 @@ __wrap_logs_bytes(const struct logs *logs, uint32_t stream)
 {
 	(void)logs;
 	return bytes[stream];
+}
+
+uint64_t
+__wrap_logs_total(const struct logs *logs)
+{
+	uint64_t total = 0;
+
+	(void)logs;
+	for (uint32_t i = 0; i < 2 * RANKS; i++)
+		total += bytes[i];
+	return total;
 }
 
 uint64_t
