@@ -5,6 +5,8 @@
 #include <stdarg.h>
 #include <unistd.h>
 
+#include <sys/resource.h>
+
 #include "event/work.h"
 #include "launcher/job/outcome.h"
 #include "launcher/job/words.h"
@@ -35,10 +37,19 @@ void __wrap_bus_tell(struct bus *bus, enum bus_event event, uint32_t r);
 bool __wrap_bus_flush(struct bus *bus, bool keep);
 bool __wrap_bus_flush_last(struct bus *bus, bool keep);
 
+static bool holds; /* the helper thread does nothing of what it has: */
+static work_fn *held;
+static void *held_for;
+
 bool
 __wrap_work_post(struct work *work, work_fn *fn, void *ctx)
 {
 	(void)work;
+	if (holds) {
+		held = fn;
+		held_for = ctx;
+		return true;
+	}
 	fn(ctx);
 	return true;
 }
@@ -280,6 +291,22 @@ end_job(bool keep)
 	page.closed = 0;
 }
 
+/* report_next() where no descriptor can be had. */
+static bool
+next_without_descriptors(void)
+{
+	struct rlimit before, none;
+	bool over;
+
+	cr_assert_eq(getrlimit(RLIMIT_NOFILE, &before), 0);
+	none = before;
+	none.rlim_cur = 0;
+	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
+	over = report_next(&job);
+	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
+	return over;
+}
+
 /* --report tells @want of the job, and ends with the file's end. */
 static void
 is_report(const char *want)
@@ -295,6 +322,7 @@ is_report(const char *want)
 	cr_expect_eq(page.told, KEEPER_VERDICT | outcome_of(&job).exit_status);
 	cr_expect_eq(page.closed, 1);
 	cr_expect_eq(job.report_sys, 0);
+	cr_expect_not(sup.writing.done);
 	close(job.report_fd);
 }
 
@@ -443,6 +471,80 @@ Test(report, a_slow_file_is_waited_for_and_given_up)
 	cr_expect_eq(job.events_sys, ETIMEDOUT);
 	cr_expect_eq(job.report_sys, 0);
 	cr_expect_eq(pushed, 2);
+}
+
+Test(report, without_events_nothing_but_the_report_is_waited_for)
+{
+	make_job(1, EXITED(3));
+	end_job(false);
+	idle = false;
+	cr_expect_not(report_next(&job));
+	is_said("flush\nevent job.end\nflush last\n");
+	cr_expect_eq(pushed, 1);
+	cr_expect_eq(page.told, KEEPER_VERDICT | 3);
+	cr_expect_neq(page.text, 0);
+	cr_expect_eq(page.closed, 0);
+	/* no copy of the text can be made for the keeper */
+	page.text = 0;
+	end_job(false);
+	cr_expect_not(next_without_descriptors());
+	cr_expect_eq(page.told, KEEPER_VERDICT | 3);
+	cr_expect_eq(page.text, 0);
+	cr_expect_eq(job.report_sys, 0);
+}
+
+Test(report, a_report_that_cannot_be_written_does_not_tell_the_end)
+{
+	make_job(1, EXITED(3));
+	end_job(false);
+	close(job.report_fd);
+	job.report_fd = open("/dev/full", O_WRONLY | O_CLOEXEC);
+	idle = false;
+	cr_expect_not(next_without_descriptors());
+	cr_expect_eq(page.told, 0);
+	cr_expect_eq(job.report_sys, ENOSPC);
+}
+
+Test(report, a_report_that_is_not_there_in_time_is_told)
+{
+	make_job(1, 0);
+	end_job(true);
+	job.state.dir = (char *)"logs/k7m2";
+	holds = true;
+	idle = false;
+	cr_expect_not(report_next(&job));
+	is_said("flush, keep\nevent job.end\nflush last, keep\n");
+	sup.writing.late = true;
+	cr_expect(report_next(&job));
+	is_said("--report: report: not written within 5 s; it is not complete\n"
+		"logs/k7m2: job.json or events.jsonl: not written within 5 s; not complete\n");
+	cr_expect_eq(page.told, KEEPER_VERDICT | 125);
+	held(held_for);
+	cr_expect_eq(job.report_sys, 0);
+}
+
+Test(report, at_its_beginning_a_job_has_no_end)
+{
+	char text[8192];
+
+	make_job(1, 0);
+	page.record.lineage = 0xabc;
+	page.record.ticks = 7;
+	ranks[0].full = 1;
+	job.state.dir_fd = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	report_job(&job);
+	strcpy(text, read_text("job.json"));
+	cr_expect(strncmp(text, "{\"v\":1,\"job\":\"k7m2\",", 20) == 0, "%s",
+		text);
+	cr_expect(
+		strstr(text,
+			"\"lineage\":\"0000000000000abc\",\"ticks\":7,\"waiting\":\"disk\"}\n") !=
+			NULL,
+		"%s", text);
+	cr_expect_eq(page.told, 0);
+	cr_expect_not(sup.writing.done);
+	cr_expect_eq(job.state_sys, 0);
+	cr_expect_neq(fcntl(job.state.dir_fd, F_GETFD), -1);
 }
 
 Test(report, the_patience_with_files_is_less_if_the_job_was_told_to_end)
