@@ -199,7 +199,7 @@ Test(failure, without_files_of_a_job_error_files_are_elsewhere)
 
 Test(failure, a_core_file_is_named)
 {
-	const struct rlimit none = { 0, RLIM_INFINITY }, some = { 4096, 4096 };
+	struct rlimit limit;
 	char here[PATH_MAX], want[PATH_MAX + 128];
 
 	make_ranks(1, SIGSEGV | DUMPED);
@@ -229,14 +229,19 @@ Test(failure, a_core_file_is_named)
 	is_account(true, want);
 	is_account(false,
 		"xrun: rank 20 failed: SIGSEGV after 1.5 s (pid 100)\n");
-	cr_assert_eq(setrlimit(RLIMIT_CORE, &none), 0);
+	cr_assert_eq(getrlimit(RLIMIT_CORE, &limit), 0);
+	limit.rlim_cur = 0;
+	cr_assert_eq(setrlimit(RLIMIT_CORE, &limit), 0);
 	ranks[0].status = SIGSEGV;
 	is_account(true,
 		"xrun: rank 20 failed: SIGSEGV after 1.5 s (pid 100, core: none, ulimit -c is 0)\n");
 	ranks[0].status = SIGTERM;
 	is_account(true,
 		"xrun: rank 20 failed: SIGTERM after 1.5 s (pid 100)\n");
-	cr_assert_eq(setrlimit(RLIMIT_CORE, &some), 0);
+	if (limit.rlim_max == 0)
+		return; /* it cannot be raised */
+	limit.rlim_cur = 1;
+	cr_assert_eq(setrlimit(RLIMIT_CORE, &limit), 0);
 	ranks[0].status = SIGQUIT;
 	is_account(true,
 		"xrun: rank 20 failed: SIGQUIT after 1.5 s (pid 100, core: none)\n");
