@@ -325,4 +325,5 @@ hook_end(struct job *job)
 			"xrun: --exec-on: ended what a command left behind: %s",
 			buf_text(&who));
 	buf_fini(&who);
+	hook_exec_free(job);
 }

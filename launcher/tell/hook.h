@@ -75,6 +75,8 @@ void hook_exec_tell(struct job *job, const char *command, enum bus_event event,
 	struct span line);
 bool hook_exec_busy(const struct job *job);
 void hook_exec_give_up(struct job *job);
+/* hook_exec_free() - after the loop. */
+void hook_exec_free(struct job *job);
 
 /* --- hook_web.c ----------------------------------------------------------- */
 

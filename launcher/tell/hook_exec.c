@@ -287,3 +287,20 @@ hook_exec_give_up(struct job *job)
 	aide_end(e->aide);
 	e->aide = NULL;
 }
+
+void
+hook_exec_free(struct job *job)
+{
+	struct hook_exec *e = job->hooks->running;
+	struct order *o;
+
+	if (e == NULL)
+		return;
+	while ((o = STAILQ_FIRST(&e->queue)) != NULL) {
+		STAILQ_REMOVE_HEAD(&e->queue, list);
+		free(o);
+	}
+	free(e->now);
+	free(e);
+	job->hooks->running = NULL;
+}
