@@ -226,7 +226,7 @@ FORKED_TEST(pool_tell, a_chunk_of_an_iterator_has_failed_with_one_of_its_items)
 {
 	begin_thread();
 	xr_value_unref(iterated("lasts", 4, 2));
-	xr_value_unref(iterated("fails", 3, 3));
+	xr_value_unref(iterated("fails", 1, 1));
 	xr_pool_close(pool);
 	EXPECT_EQ(xr_pool_join(pool, XR_TIMEOUT_NEVER, &error), XR_OK);
 	counted(3, 1);
