@@ -199,6 +199,37 @@ Test(gauge, what_workers_have_in_hand_is_seen_in_the_pools_memory)
 	cr_expect_eq(view.row[0].waiting, 0);
 }
 
+/* A thread has one task, since the time that it tells. */
+Test(gauge, what_threads_have_in_hand_is_what_they_began)
+{
+	struct segment_gauges *g = create();
+	struct gauge_row *row = row_of(g, 3, GAUGE_THREADS);
+	uint64_t words[4 * 8] = { 0 };
+	struct gauges_view view;
+
+	words[1 * 8 + 1] = 1;
+	words[2 * 8 + 1] = NOW - 100;
+	atomic_store(&row->live, 3);
+	atomic_store(&row->parts, 3);
+	refer(row, memory(words, 4 * 8));
+	atomic_store(&row->busy, 500);
+	atomic_store(&row->open, 13);
+	view = read_all();
+	cr_assert_eq(view.count, 1);
+	cr_expect_eq(view.row[0].running, 2);
+	cr_expect_eq(view.row[0].waiting, 11);
+	cr_expect_eq(view.row[0].busy, 500 + 100 + NOW - 1);
+	words[1 * 8 + 1] = (uint64_t)-5;
+	refer(row, memory(words, 4 * 8));
+	view = read_all();
+	cr_expect_eq(view.row[0].running, 1);
+	cr_expect_eq(view.row[0].busy, 600);
+	/* Memory of fewer threads than the row says. */
+	refer(row, memory(words, 3 * 8));
+	view = read_all();
+	cr_expect_eq(view.row[0].busy, 500);
+}
+
 Test(gauge, the_items_of_a_queue_are_those_of_all_lanes)
 {
 	uint64_t words[3 * 32] = { 0 };

@@ -140,3 +140,52 @@ FORKED_TEST(limit, the_limit_that_refused_a_process_is_named)
 	EXPECT_STR(buf_text(&why), " (ulimit -u, or pids.max of the cgroup)");
 	buf_fini(&why);
 }
+
+/* Those of a process are folders. */
+static void
+make_tasks(const char *pid, int count, uid_t user)
+{
+	char path[64];
+
+	for (int i = 0; i < count; i++)
+		machine_file(machine_fmt("proc/%s/task/%d/stat", pid, i), "");
+	snprintf(path, sizeof(path), "sys/proc/%s/task", pid);
+	NEED(chown(path, user, (gid_t)-1) == 0);
+}
+
+static void
+expect_why(rlim_t most, const char *want, int line)
+{
+	const struct rlimit r = { .rlim_cur = most, .rlim_max = 1000 };
+	struct buf why = { 0 };
+
+	NEED(setrlimit(RLIMIT_NPROC, &r) == 0);
+	limit_put_why(&why, "sys");
+	if (strcmp(buf_text(&why), want) != 0)
+		forked_note(line, "'%s'", buf_text(&why));
+	buf_fini(&why);
+}
+
+/* Up to 8 tasks may have ended since. The limit does not bind root. */
+FORKED_TEST(limit, a_user_who_has_reached_the_limit_of_tasks_is_told_so)
+{
+	const char *const any = " (ulimit -u, or pids.max of the cgroup)";
+	uid_t user = geteuid() == 0 ? 12345 : geteuid();
+	struct stat st;
+
+	make_tasks("1", 2, user);
+	make_tasks("98", 3, user);
+	make_tasks("self", 4, user);
+	NEED(stat("sys/proc/98/task", &st) == 0);
+	if (st.st_nlink != 5) /* as in /proc; not of each file system */
+		return;
+	if (geteuid() == 0) {
+		make_tasks("2", 5, 0);
+		make_tasks("3", 5, 0);
+		expect_why(10, any, __LINE__);
+		NEED(chmod(".", 0755) == 0);
+		NEED(setresuid(user, user, user) == 0);
+	}
+	expect_why(14, any, __LINE__);
+	expect_why(13, " (ulimit -u is 13, and this user has 5)", __LINE__);
+}

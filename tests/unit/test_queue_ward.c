@@ -412,6 +412,38 @@ Test(queue_ward, an_acknowledged_item_is_done_if_it_is_not_redelivered)
 	end();
 }
 
+/* --- ends ------------------------------------------------------------------------------- */
+
+Test(queue_ward, a_client_closes_the_queue_of_all)
+{
+	BEGIN(0);
+	put("a", 1);
+	cr_expect_eq(ASK(FAR_CLOSE), XR_OK);
+	cr_expect_eq(xr_queue_put_bytes(queue, "b", 1, 0, &err), XR_E_CLOSED);
+	cr_expect_eq(offer_two(), XR_E_CLOSED);
+	cr_expect_eq(get(2, FAR_ANY_ROOM, 0), XR_OK);
+	cr_expect_eq(answer.count, 1);
+	cr_expect_eq(get(1, FAR_ANY_ROOM, 0), XR_E_CLOSED);
+	end();
+}
+
+/* What it leaves is its own role, not that of the process that serves it. */
+Test(queue_ward, a_client_leaves_its_role_only)
+{
+	BEGIN(0);
+	put("a", 1);
+	cr_expect_eq(ASK(FAR_LEAVE, .count = XR_QUEUE_WRITER), XR_OK);
+	cr_expect_eq(offer_two(), XR_E_STATE);
+	cr_expect_str_eq(words, "this process is no writer of the queue");
+	put("b", 1);
+	cr_expect_eq(get(2, FAR_ANY_ROOM, 0), XR_OK);
+	cr_expect_eq(answer.count, 2);
+	cr_expect_eq(ASK(FAR_LEAVE, .count = XR_QUEUE_READER), XR_OK);
+	cr_expect_eq(get(1, FAR_ANY_ROOM, 0), XR_E_STATE);
+	cr_expect_str_eq(words, "this process is no reader of the queue");
+	end();
+}
+
 /* --- what is offered -------------------------------------------------------------------- */
 
 Test(queue_ward, only_the_offer_of_the_number_is_decided)

@@ -79,6 +79,36 @@ Test(worker_job, outside_of_a_job_it_is_rank_0_of_1)
 	cr_expect_eq(xr_job_extend(1), XR_OK);
 }
 
+Test(worker_job, each_figure_of_a_job_has_its_variable_and_a_default)
+{
+	static const struct {
+		const char *name;
+		uint32_t (*get)(void);
+		uint32_t otherwise;
+	} rows[] = {
+		{ "XRUN_ATTEMPT", xr_job_attempt, 0 },
+		{ "XRUN_RANK", xr_job_rank, 0 },
+		{ "XRUN_SIZE", xr_job_size, 1 },
+		{ "XRUN_LOCAL_RANK", xr_job_local_rank, 0 },
+		{ "XRUN_LOCAL_SIZE", xr_job_local_size, 1 },
+		{ "XRUN_NODE", xr_job_node, 0 },
+		{ "XRUN_NODES", xr_job_nodes, 1 },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		unsetenv(rows[i].name);
+		cr_expect_eq(rows[i].get(), rows[i].otherwise, "%s",
+			rows[i].name);
+	}
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		setenv(rows[i].name, "7", 1);
+		cr_expect_eq(rows[i].get(), 7, "%s", rows[i].name);
+		unsetenv(rows[i].name);
+	}
+	setenv("XRUN_DEVICE", "cuda:1", 1);
+	cr_expect_str_eq(xr_job_device(), "cuda:1");
+}
+
 Test(worker_job, what_is_no_number_is_as_if_it_were_not_there)
 {
 	static const char *const texts[] = { "", "x", "-1", "1x", " 1",
@@ -585,4 +615,35 @@ Test(worker_job, who_is_told_to_stop_has_its_function_called)
 	cr_expect_eq(xr_job_on_stop(NULL, NULL, NULL), XR_OK);
 	raise(SIGTERM);
 	cr_expect_eq(second, 1);
+}
+
+static void
+count_info(int sig, siginfo_t *info, void *context)
+{
+	before += sig == SIGTERM && info->si_pid == getpid() && context != NULL;
+}
+
+Test(worker_job, a_handler_that_was_there_before_is_called_as_it_was_set)
+{
+	static const struct {
+		struct sigaction action;
+		int calls;
+	} rows[] = {
+		{ { .sa_sigaction = count_info, .sa_flags = SA_SIGINFO }, 1 },
+		{ { .sa_handler = SIG_IGN }, 0 },
+		{ { .sa_handler = SIG_DFL }, 0 },
+	};
+	volatile int stops = 0;
+
+	for (int i = 0; i < 3; i++) {
+		before = 0;
+		cr_assert_eq(sigaction(SIGTERM, &rows[i].action, NULL), 0);
+		cr_expect_eq(xr_job_on_stop(count_stop, (void *)&stops, NULL),
+			XR_OK);
+		errno = 77;
+		raise(SIGTERM);
+		cr_expect_eq(errno, 77);
+		cr_expect_eq(stops, i + 1);
+		cr_expect_eq(before, rows[i].calls, "row %d", i);
+	}
 }

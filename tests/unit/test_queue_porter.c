@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * test_queue_porter.c - threads that wait for others (porter.h): how many there are, and
+ * when one is used again.
+ */
+#include <pthread.h>
+#include <semaphore.h>
+#include <time.h>
+
+#include "tests/kit/entries.h"
+#include "tests/unit/forked.h"
+#include "tests/unit/seccomp.h"
+#include "worker/queue/far/porter.h"
+
+TestSuite(queue_porter, .timeout = 60);
+
+/* An idle thread waits until @expired; then its time is over. */
+static _Atomic bool expired;
+
+int __real_pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *lock,
+	const struct timespec *until);
+int __wrap_pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *lock,
+	const struct timespec *until);
+
+int
+__wrap_pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *lock,
+	const struct timespec *until)
+{
+	struct timespec now, later = *until;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	EXPECT(until->tv_sec > 2 && until->tv_sec - 2 <= now.tv_sec);
+	if (expired)
+		return ETIMEDOUT;
+	later.tv_sec += 1000;
+	return __real_pthread_cond_timedwait(cond, lock, &later);
+}
+
+struct errand {
+	struct porter_job job;
+	sem_t begun, may_end;
+	pid_t tid;
+	bool is_signalled; /* signals reach its thread */
+};
+
+static void
+run(struct porter_job *job)
+{
+	struct errand *e = (struct errand *)(void *)job;
+	sigset_t mask;
+
+	pthread_sigmask(SIG_BLOCK, NULL, &mask);
+	e->is_signalled = sigismember(&mask, SIGUSR1) != 1;
+	e->tid = gettid();
+	sem_post(&e->begun);
+	while (sem_wait(&e->may_end) == -1)
+		;
+}
+
+static void
+post(struct errand *e)
+{
+	memset(e, 0, sizeof(*e));
+	e->job.run = run;
+	sem_init(&e->begun, 0, 0);
+	sem_init(&e->may_end, 0, 0);
+	NEED(porter_post(&e->job));
+}
+
+static void
+await_begin(struct errand *e)
+{
+	while (sem_wait(&e->begun) == -1)
+		;
+	EXPECT(!e->is_signalled);
+}
+
+static unsigned
+threads(void)
+{
+	return entries("/proc/self/task") - 2; /* . and .. */
+}
+
+/* Of thread @tid of this process; 0: it is gone. */
+static char
+state_of(pid_t tid)
+{
+	char path[64], text[256], *at;
+	size_t n = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)tid);
+	f = fopen(path, "re");
+	if (f == NULL)
+		return 0;
+	n = fread(text, 1, sizeof(text) - 1, f);
+	fclose(f);
+	text[n] = '\0';
+	at = strrchr(text, ')');
+	return at == NULL ? 0 : at[2];
+}
+
+static void
+await_state(pid_t tid, char state)
+{
+	while (state_of(tid) != state)
+		sched_yield();
+}
+
+/* Its thread is idle, or has ended. */
+static void
+end(struct errand *e, char state)
+{
+	sem_post(&e->may_end);
+	await_state(e->tid, state);
+}
+
+FORKED_TEST(queue_porter, an_idle_thread_runs_the_next_job)
+{
+	struct errand a, b, c;
+	sigset_t mask;
+	pid_t tid;
+
+	post(&a);
+	await_begin(&a);
+	pthread_sigmask(SIG_BLOCK, NULL, &mask);
+	EXPECT_EQ(sigismember(&mask, SIGUSR1), 0);
+	tid = a.tid;
+	EXPECT(tid != gettid());
+	end(&a, 'S');
+	post(&a);
+	await_begin(&a);
+	EXPECT_EQ(a.tid, tid);
+	end(&a, 'S');
+	/* All run at a time, though one thread is idle. */
+	post(&a);
+	post(&b);
+	post(&c);
+	await_begin(&a);
+	await_begin(&b);
+	await_begin(&c);
+	EXPECT_EQ(a.tid, tid);
+	EXPECT(b.tid != tid && c.tid != tid && b.tid != c.tid);
+	EXPECT_EQ(threads(), 4);
+	end(&a, 'S');
+	end(&b, 'S');
+	end(&c, 'S');
+	for (int i = 0; i < 2; i++) {
+		post(&a);
+		post(&b);
+		await_begin(&a);
+		await_begin(&b);
+		end(&a, 'S');
+		end(&b, 'S');
+	}
+	EXPECT_EQ(threads(), 4);
+}
+
+FORKED_TEST(queue_porter, a_thread_that_was_idle_for_long_ends)
+{
+	struct errand e;
+
+	expired = true;
+	post(&e);
+	await_begin(&e);
+	end(&e, 0);
+	EXPECT_EQ(threads(), 1);
+	/* It does not count as idle, so another one is made. */
+	expired = false;
+	post(&e);
+	await_begin(&e);
+	end(&e, 'S');
+}
+
+FORKED_TEST(queue_porter, a_child_makes_threads_of_its_own)
+{
+	struct errand e;
+	int status;
+	pid_t pid;
+
+	post(&e);
+	await_begin(&e);
+	end(&e, 'S');
+	pid = fork();
+	if (pid == 0) {
+		alarm(FORKED_PATIENCE_S);
+		post(&e);
+		await_begin(&e);
+		_exit(threads() != 2);
+	}
+	NEED(pid > 0 && waitpid(pid, &status, 0) == pid);
+	EXPECT_EQ(status, 0);
+}
+
+FORKED_TEST(queue_porter, without_a_thread_a_job_is_refused)
+{
+	struct porter_job job = { .run = run };
+	struct errand e;
+
+	post(&e);
+	await_begin(&e);
+	NEED(seccomp_refuse(SYS_clone3, EAGAIN) == 0);
+	NEED(seccomp_refuse(SYS_clone, EAGAIN) == 0);
+	EXPECT(!porter_post(&job));
+	end(&e, 'S');
+	post(&e);
+	await_begin(&e);
+}
