@@ -447,6 +447,7 @@ Test(doctor_facts, files_of_settings_are_named_and_their_errors_counted)
 	/* Behind that of the system, if there is one. */
 	cr_expect(strstr(f.files, "~/settings/xrun/config.json") != NULL, "%s",
 		f.files);
+	cr_expect_neq(f.files[0], ',');
 	cr_expect_eq(f.settings_wrong, 0, "%s", f.settings);
 	facts_fini(&f);
 	folder_write("settings/xrun/config.json",
