@@ -84,10 +84,7 @@ read_settings(struct facts *f, char *const *vars)
 
 	if (options_read(&in, &opt, &found, &err) != XR_OK) {
 		f->settings_wrong = count_lines(&found.config.errors);
-		first_line(f->settings_wrong > 0 ?
-				buf_text(&found.config.errors) :
-				err.text,
-			f->settings);
+		first_line(err.text, f->settings);
 		if (f->settings_wrong == 0)
 			f->settings_wrong = 1;
 	}

@@ -8,6 +8,7 @@
 #include <criterion/criterion.h>
 
 #include "launcher/job/outcome.h"
+#include "tests/unit/short_memory.h"
 
 #define MOST    4
 #define CODE(n) ((n) << 8) /* of waitpid(2): ended with exit status n */
@@ -186,4 +187,59 @@ Test(outcome, exit_statuses_are_those_of_the_manual)
 	cr_expect_eq(EXIT_CANNOT, 126);
 	cr_expect_eq(EXIT_NOT_FOUND, 127);
 	cr_expect_eq(EXIT_CLOSED, 141);
+}
+
+Test(outcome, a_rank_that_was_never_started_is_unborn)
+{
+	cr_expect(outcome_is_unborn(&(struct rank){ .pid = 0 }));
+	cr_expect(!outcome_is_unborn(&(struct rank){ .pid = 5 }));
+	cr_expect(!outcome_is_unborn(&(struct rank){ NOT_BEGUN(ENOENT) }));
+}
+
+/* Its evidence does not fit into memory. */
+static uint32_t
+culprit_without_memory(struct rank rank[3])
+{
+	struct job job = { .plan.local_size = 3, .rank = rank };
+	uint32_t culprit;
+
+	until_short = 1;
+	was_short = false;
+	culprit = outcome_of(&job).culprit;
+	until_short = 0;
+	cr_expect(was_short);
+	return culprit;
+}
+
+Test(outcome, without_memory_the_first_that_failed_of_itself_is_the_culprit)
+{
+	struct rank rank[3] = { { .death = 3, .status = CODE(1) },
+		{ .death = 2, .status = CODE(1) },
+		{ .death = 1, .status = CODE(1), .after_stop = true } };
+
+	cr_expect_eq(culprit_without_memory(rank), 1);
+	rank[0].death = 2;
+	cr_expect_eq(culprit_without_memory(rank), 0);
+	rank[0].status = 0;
+	cr_expect_eq(culprit_without_memory(rank), 1);
+	rank[1].after_stop = true;
+	cr_expect_eq(culprit_without_memory(rank), OUTCOME_NOBODY);
+}
+
+Test(outcome, a_rank_that_is_lost_is_no_end_of_its_own)
+{
+	struct rank rank[2] = { { .death = 1 }, { .death = 1, .lost = true } };
+	struct job job = { .plan.local_size = 2, .rank = rank };
+
+	cr_expect_eq(outcome_of(&job).exit_status, EXIT_INFRA);
+	job.cause = CAUSE_TIMEOUT;
+	cr_expect_eq(outcome_of(&job).exit_status, EXIT_INFRA);
+	rank[1].lost = false;
+	cr_expect_eq(outcome_of(&job).exit_status, EXIT_TIMEOUT);
+	job.cause = CAUSE_RESTART;
+	cr_expect_str_eq(outcome_of(&job).reason, "restart");
+	cr_expect_eq(outcome_of(&job).exit_status, 0);
+	job.cause = CAUSE_HANG;
+	cr_expect_str_eq(outcome_of(&job).reason, "hang");
+	cr_expect_eq(outcome_of(&job).exit_status, EXIT_HANG);
 }

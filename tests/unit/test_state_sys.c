@@ -10,6 +10,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
+#include "launcher/state/state_inner.h"
 #include "tests/unit/state_folder.h"
 #include "tests/unit/sys_hook.h"
 
@@ -217,4 +218,69 @@ FORKED_TEST(state_sys, an_attempt_that_fails_leaves_the_one_before)
 				sys_fail.nr);
 	} while (sys_fail.nr != -1);
 	EXPECT(n > 10);
+}
+
+/* --- what an xrun left on the way to its lock ----------------------------------- */
+
+/* The lock of the job "a" in the working directory; it is given back. Returns an errno
+ * or 0. */
+static int
+take_lock(void)
+{
+	struct state job = STATE_NONE;
+	int fds = folder_entries("/proc/self/fd"), sys = 0;
+
+	job.dir_fd = open(".", O_DIRECTORY | O_CLOEXEC);
+	snprintf(job.id, sizeof(job.id), "a");
+	errno = EEXIST; /* of a call before */
+	if (state_take_lock(&job) == -1)
+		sys = errno;
+	EXPECT_EQ(job.made_lock, sys == 0);
+	EXPECT_EQ(job.lock_fd == -1, sys != 0);
+	EXPECT_EQ(folder_entries("/proc/self/fd"), fds + (sys == 0 ? 2 : 1));
+	if (sys == 0) {
+		EXPECT(holds("lock"));
+		EXPECT_EQ(access(".lock.a", F_OK), -1);
+		EXPECT_EQ(unlink("lock"), 0);
+		close(job.lock_fd);
+	}
+	close(job.dir_fd);
+	return sys;
+}
+
+static int left_sys; /* with which the name of the leftover cannot be made */
+
+static long
+fail_left(int nr, const long arg[5])
+{
+	(void)nr;
+	return strcmp((const char *)arg[1], ".lock.a") == 0 &&
+			(arg[2] & O_CREAT) != 0 ?
+		-left_sys :
+		0;
+}
+
+FORKED_TEST(state_sys, a_lock_that_was_left_is_dropped_unless_it_is_held)
+{
+	int fd;
+
+	EXPECT_EQ(take_lock(), 0);
+	folder_write(".lock.a", "", 0600);
+	EXPECT_EQ(take_lock(), 0);
+	folder_write(".lock.a", "", 0600);
+	sys_trap(SYS_openat);
+	left_sys = EIO;
+	sys_hook = fail_left;
+	EXPECT_EQ(take_lock(), EIO);
+	sys_hook = NULL;
+	EXPECT_EQ(access(".lock.a", F_OK), 0);
+	fd = open(".lock.a", O_RDWR | O_CLOEXEC);
+	NEED(fd != -1 && flock(fd, LOCK_EX | LOCK_NB) == 0);
+	EXPECT_EQ(take_lock(), EEXIST);
+	EXPECT_EQ(access(".lock.a", F_OK), 0);
+	close(fd);
+	/* One is the job. */
+	folder_write("lock", "", 0600);
+	EXPECT_EQ(take_lock(), EEXIST);
+	EXPECT_EQ(access(".lock.a", F_OK), -1);
 }
