@@ -97,7 +97,7 @@ __wrap_timer_arm(struct timer *timer, int64_t ns)
 	armed++;
 }
 
-static void
+static void __attribute__((format(printf, 2, 0)))
 say(const char *from, const char *fmt, va_list ap)
 {
 	char line[600];

@@ -350,8 +350,8 @@ Test(report, the_end_of_a_job_is_told_with_its_reason)
 	is_report(
 		"\"exit\":121,\"reason\":\"hang\",\"hung\":[20,22],\"failed\":0,");
 	job.cause = CAUSE_XRUN;
-	strcpy(job.cause_text, "no room");
-	strcpy(job.unwritten, "a file");
+	snprintf(job.cause_text, sizeof(job.cause_text), "no room");
+	snprintf(job.unwritten, sizeof(job.unwritten), "a file");
 	is_report(
 		"\"exit\":125,\"reason\":\"xrun\",\"error\":\"no room\",\"failed\":0,");
 	job.cause = CAUSE_NONE;
@@ -395,7 +395,7 @@ Test(report, what_is_kept_of_the_end_is_written_once)
 	end_job(true);
 	cr_expect(report_next(&job));
 	is_said("flush, keep\nevent job.end\nflush last, keep\n");
-	strcpy(report, read_text("report"));
+	snprintf(report, sizeof(report), "%s", read_text("report"));
 	cr_expect_str_eq(read_text("job.json"), report);
 	cr_expect(sup.writing.done);
 	cr_expect(sup.retained);
@@ -533,7 +533,7 @@ Test(report, at_its_beginning_a_job_has_no_end)
 	ranks[0].full = 1;
 	job.state.dir_fd = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	report_job(&job);
-	strcpy(text, read_text("job.json"));
+	snprintf(text, sizeof(text), "%s", read_text("job.json"));
 	cr_expect(strncmp(text, "{\"v\":1,\"job\":\"k7m2\",", 20) == 0, "%s",
 		text);
 	cr_expect(

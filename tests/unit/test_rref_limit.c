@@ -22,7 +22,7 @@ add(int i, int64_t due)
 	owned_limit(&all[i], future[i], due);
 	cr_expect_eq(all[i].asked, future[i]);
 	cr_expect_eq(all[i].due, due);
-	cr_expect_eq(rref.births, i + 1);
+	cr_expect_eq(rref.births, (uint32_t)i + 1);
 }
 
 static void
@@ -54,7 +54,7 @@ expect_late(int count)
 		cr_expect_eq(xr_future_done(future[i]), i < count, "%d", i);
 		cr_expect_eq(all[i].asked == NULL, i < count, "%d", i);
 	}
-	cr_expect_eq(rref.births, COUNT - count);
+	cr_expect_eq(rref.births, (uint32_t)(COUNT - count));
 }
 
 Test(rref_limit, a_call_is_late_when_it_is_due_and_the_next_one_is_told,

@@ -370,7 +370,7 @@ Test(sink_bytes, a_reader_that_is_gone_does_not_keep_the_words)
 {
 	int sys = -1;
 
-	signal(SIGPIPE, SIG_IGN);
+	sigaction(SIGPIPE, &(struct sigaction){ .sa_handler = SIG_IGN }, NULL);
 	open_sink();
 	no_thread();
 	fd_close(screen);

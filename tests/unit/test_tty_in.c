@@ -346,7 +346,7 @@ Test(tty_in, a_rank_that_does_not_read_stops_the_keyboard)
 	cr_expect(input.on);
 	cr_expect_not(room.on);
 	/* nobody reads it any more */
-	signal(SIGPIPE, SIG_IGN);
+	sigaction(SIGPIPE, &(struct sigaction){ .sa_handler = SIG_IGN }, NULL);
 	close(rank_end);
 	type("typed\n");
 	cr_expect_not(input.open);
