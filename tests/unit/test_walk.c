@@ -219,7 +219,7 @@ Test(walk, the_folder_of_a_job_may_be_as_long_as_a_path)
 		job = STATE_NONE;
 		job.place_fd = open("/", O_PATH | O_CLOEXEC);
 		job.dir = strdup(filled(below(""), '/', place + 4));
-		strcpy(job.dir + place, "/job");
+		memcpy(job.dir + place, "/job", sizeof("/job"));
 		snprintf(link_, sizeof(link_), "before");
 		cr_expect_eq(state_walk_place(&job, link_),
 			place < PATH_MAX ? 0 : -1);
