@@ -261,6 +261,9 @@ late_ranks()
 		# shellcheck disable=SC2086 # none, or one word
 		job --on-failure continue -n 3 "$COLL" dead $how
 		[ "$(grep -c 'rank [02]: lost rank1 (1)' <<<"$output")" -eq 2 ]
+		# shellcheck disable=SC2086
+		job --on-failure continue -n 3 "$COLL" dead-barrier $how
+		[ "$(grep -c 'rank [02]: lost rank1 (1)' <<<"$output")" -eq 2 ]
 	done
 }
 

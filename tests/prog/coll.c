@@ -574,6 +574,23 @@ dead(void)
 	_exit(0);
 }
 
+/* The others have sent all that they send. */
+static void
+dead_barrier(void)
+{
+	int64_t begun;
+
+	EXPECT(xr_coll_barrier(all, NULL, &err) == XR_OK);
+	if (rank == 1)
+		kill(getpid(), SIGKILL);
+	begun = now();
+	EXPECT(xr_coll_barrier(all, OP(.timeout = XR_SECONDS(30)), &err) ==
+		XR_E_PEER_LOST);
+	EXPECT(now() - begun < XR_SECONDS(20));
+	printf("rank %u: %s\n", rank, err.text);
+	_exit(0);
+}
+
 /* Rank 2 never comes, and the others wait until the job is stopped. */
 static void
 hang(void)
@@ -663,6 +680,7 @@ static const struct {
 	{ "other-operation", other_operation },
 	{ "late", late },
 	{ "dead", dead },
+	{ "dead-barrier", dead_barrier },
 	{ "hang", hang },
 	{ "two", two_groups },
 	{ "huge", huge },

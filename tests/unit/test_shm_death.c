@@ -493,3 +493,55 @@ FORKED_TEST(shm_death, who_never_looked_at_the_ring_sweeps)
 {
 	outlived_by(never_looks);
 }
+
+/* The kernel marks the end of a thread first; what it had cannot be swept before the whole
+ * process is gone. */
+static void
+sweeps_early(uint32_t rank)
+{
+	rig_open(rank, 1);
+	EXPECT_EQ(plane_sweep(rig.shm), PLANE_CLEAN);
+	atomic_store(&notes->ready[SURVIVOR], 1);
+	await(&notes->go, 1, VISIT_NS);
+	EXPECT_EQ(plane_sweep(rig.shm), PLANE_LATER);
+	EXPECT_EQ(plane_sweep(rig.shm), PLANE_LATER);
+	EXPECT(rig_spans(VICTIM) > 0);
+	atomic_store(&notes->ready[SURVIVOR], 2);
+	await(&notes->go, 2, VISIT_NS);
+	EXPECT_EQ(plane_sweep(rig.shm), PLANE_CLEAN);
+	EXPECT_EQ(rig_spans(VICTIM), 0);
+	rig_close();
+}
+
+static void
+stays(uint32_t rank)
+{
+	void *own;
+
+	rig_open(rank, 1);
+	NEED(shm_alloc(rig.shm, SEGMENT_SPAN, &own) != NULL);
+	atomic_store(&notes->ready[VICTIM], 1);
+	for (;;)
+		pause();
+}
+
+FORKED_TEST(shm_death, what_cannot_be_swept_yet_is_swept_later)
+{
+	pid_t pid, other;
+	int status;
+
+	rig_make();
+	pid = rig_rank(SURVIVOR, sweeps_early);
+	await(&notes->ready[SURVIVOR], 1, VISIT_NS);
+	other = rig_rank(VICTIM, stays);
+	await(&notes->ready[VICTIM], 1, VISIT_NS);
+	atomic_fetch_or(&segment_slot(&rig_map, VICTIM)->alive[0].word,
+		SEGMENT_OWNER_DIED);
+	atomic_store(&notes->go, 1);
+	await(&notes->ready[SURVIVOR], 2, VISIT_NS);
+	kill(other, SIGKILL);
+	NEED(waitpid(other, NULL, 0) == other);
+	atomic_store(&notes->go, 2);
+	NEED(waitpid(pid, &status, 0) == pid);
+	EXPECT(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}

@@ -247,6 +247,105 @@ FORKED_TEST(shm_memory, only_what_was_lent_comes_back_as_it)
 		5));
 }
 
+/* --- loans that nobody waits for any more ---------------------------------- */
+
+static uint64_t
+word_of(int index)
+{
+	return atomic_load(&head->loan[index]);
+}
+
+/* What the reader has not ended yet stays out until it does. */
+FORKED_TEST(shm_memory, what_is_void_is_told_once_and_read_no_more)
+{
+	struct loan_end ends[9];
+	int token[3], index[3];
+	void *data;
+
+	make_all();
+	data = arena_alloc(&arena[LENDER], 64);
+	index[0] = lend(NULL, 5000, &token[0]); /* private memory */
+	index[1] = lend(NULL, 5000, &token[1]);
+	index[2] = lend(data, 64, &token[2]);
+	atomic_store(&head->loan[index[1]], LOAN_WINDOW);
+	EXPECT_EQ(loans_asked(&loans), (uint32_t)index[1] + 1);
+	atomic_store(&loans.feeding, (uint32_t)index[1] + 1);
+	EXPECT(!loans_void(&loans, &ends));
+	EXPECT(loans_void(&loans, &token[0]));
+	EXPECT_EQ(word_of(index[0]), LOAN_VOID);
+	EXPECT_EQ(atomic_load(&loans.feeding), (uint32_t)index[1] + 1);
+	EXPECT_EQ(word_of(index[1]), LOAN_WINDOW);
+	EXPECT(loans_void(&loans, &token[1]));
+	EXPECT_EQ(word_of(index[1]), LOAN_VOID);
+	EXPECT_EQ(atomic_load(&loans.feeding), 0);
+	/* Even if the reader asks for it just now. */
+	atomic_store(&head->loan[index[1]], LOAN_WINDOW);
+	EXPECT_EQ(loans_asked(&loans), 0);
+	EXPECT(loans_void(&loans, &token[2]));
+	EXPECT_EQ(word_of(index[2]), LOAN_LOUD); /* a block of ours */
+	for (int i = 0; i < 3; i++)
+		EXPECT(!loans_void(&loans, &token[i]));
+	EXPECT_EQ(atomic_load(&loans.count), 3);
+	EXPECT_EQ(loans_collect(&loans, ends, 9, LOANS_ALL), 3);
+	for (int i = 0; i < 3; i++)
+		EXPECT(!ends[i].has_token);
+}
+
+/* The reader has ended it, and nobody has looked yet: it is no more out than that. */
+FORKED_TEST(shm_memory, what_has_ended_before_it_is_void_comes_back)
+{
+	struct loan_end ends[9];
+	int token, index;
+
+	make_all();
+	index = lend(NULL, 5000, &token);
+	atomic_store(&head->loan[index], LOAN_NONE);
+	EXPECT(loans_void(&loans, &token));
+	EXPECT_EQ(word_of(index), LOAN_NONE);
+	atomic_fetch_add(&head->done, 1);
+	EXPECT_EQ(loans_collect(&loans, ends, 9, LOANS_ENDED), 1);
+	EXPECT(!ends[0].has_token);
+}
+
+FORKED_TEST(shm_memory, all_that_have_a_token_are_void_one_by_one)
+{
+	void *token = NULL;
+	int tokens[2];
+
+	make_all();
+	EXPECT(!loans_void_any(&loans, &token));
+	lend(NULL, 10, NULL);
+	lend(NULL, 5000, &tokens[0]);
+	lend(NULL, 10, NULL);
+	lend(NULL, 5000, &tokens[1]);
+	for (int i = 0; i < 2; i++) {
+		EXPECT(loans_void_any(&loans, &token));
+		EXPECT(token == &tokens[i]);
+	}
+	EXPECT(!loans_void_any(&loans, &token));
+	EXPECT_EQ(atomic_load(&loans.count), 4);
+	for (int i = 0; i < 4; i++)
+		EXPECT_EQ(word_of(i), i % 2 == 1 ? LOAN_VOID : LOAN_LOUD);
+}
+
+/* A sender waits for room: only what would have ended in silence is to ring. */
+FORKED_TEST(shm_memory, quiet_loans_become_loud_and_no_others)
+{
+	static const enum loan_word was[] = { LOAN_QUIET, LOAN_LOUD, LOAN_NONE,
+		LOAN_WINDOW, LOAN_VOID, LOAN_QUIET };
+	const struct loan loan = { .len = 10 };
+
+	make_all();
+	for (int i = 0; i < 6; i++) {
+		EXPECT_EQ(loans_take(&loans, &loan, LOAN_QUIET), i);
+		atomic_store(&head->loan[i], was[i]);
+	}
+	loans_all_loud(&loans);
+	for (int i = 0; i < 6; i++)
+		EXPECT_EQ(word_of(i),
+			was[i] == LOAN_QUIET ? LOAN_LOUD : was[i]);
+}
+
 /* --- holds ---------------------------------------------------------------- */
 
 static struct ring_ref

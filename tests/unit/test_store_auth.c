@@ -305,3 +305,44 @@ Test(store_auth, every_allocation_may_fail)
 	} while (was_short);
 	cr_expect_gt(n, 1);
 }
+
+/* HMAC-SHA256, with the secret of the file as its message and a label as the key, is the
+ * key of the HMAC-SHA256 of the side, in 16 bytes, and of both nonces. */
+Test(store_auth, a_proof_is_what_other_versions_make_of_the_same)
+{
+	static const uint8_t wanted[2][GREET_PROOF] = {
+		{ 0x2d, 0x7b, 0x07, 0xdb, 0x1c, 0x8d, 0xf4, 0xb5, 0x58, 0xa1,
+			0x80, 0xc5, 0x34, 0x7e, 0xac, 0x6e, 0xa4, 0x83, 0x16,
+			0x97, 0xbf, 0x2c, 0xbb, 0x8e, 0x94, 0x99, 0xf1, 0xe8,
+			0x24, 0xc2, 0x12, 0xc5 },
+		{ 0xe4, 0xba, 0x59, 0x03, 0x96, 0x2d, 0x02, 0x8f, 0x5c, 0x75,
+			0x01, 0x82, 0xbc, 0xb9, 0xdb, 0x30, 0x2f, 0x86, 0xd5,
+			0xb0, 0xb1, 0x82, 0x11, 0xa7, 0xb2, 0x36, 0x2a, 0xd4,
+			0x88, 0x3e, 0x7e, 0xd7 },
+	};
+	struct store_nonces nonces;
+	uint8_t proof[GREET_PROOF];
+
+	for (uint8_t i = 0; i < STORE_NONCE; i++) {
+		nonces.client[i] = i;
+		nonces.server[i] = (uint8_t)(100 + i);
+	}
+	folder_write("s", "0123456789abcdef\n", 0600);
+	setenv("XRUN_STORE_SECRET_FILE", "s", 1);
+	cr_assert_eq(store_auth_open(&auth, &err), XR_OK, "%s", err.text);
+	for (int host = 0; host < 2; host++) {
+		cr_expect(store_auth_prove(&auth, host, &nonces, proof));
+		cr_expect_arr_eq(proof, wanted[host], GREET_PROOF);
+		cr_expect(store_auth_check(&auth, host, &nonces,
+			(struct span){ (const char *)proof, GREET_PROOF }));
+		cr_expect(!store_auth_check(&auth, !host, &nonces,
+			(struct span){ (const char *)proof, GREET_PROOF }));
+		cr_expect(!store_auth_check(&auth, host, &nonces,
+			(struct span){ (const char *)proof, GREET_PROOF - 1 }));
+		proof[GREET_PROOF - 1] ^= 1;
+		cr_expect(!store_auth_check(&auth, host, &nonces,
+			(struct span){ (const char *)proof, GREET_PROOF }));
+	}
+	store_auth_close(&auth);
+	cr_expect_null(auth.secret);
+}

@@ -631,3 +631,34 @@ FORKED_TEST(store_host, nothing_of_a_store_that_is_closed_stays)
 	close(other);
 	EXPECT_EQ(folder_entries("/proc/self/fd"), before);
 }
+
+/* One thread serves an address, whoever opens it, until the last has closed it. */
+FORKED_TEST(store_host, each_address_is_served_by_one_thread)
+{
+	struct store_address address = { .place = STORE_AT_TCP,
+		.serve = true,
+		.open = true,
+		.size = 1,
+		.host = "127.0.0.1" };
+	struct addrinfo at = { .ai_family = AF_INET,
+		.ai_addr = (struct sockaddr *)&place,
+		.ai_addrlen = sizeof(place) };
+	struct host *again, *other;
+	int fd;
+
+	serve(1);
+	address.port = ntohs(place.sin_port);
+	NEED(host_open(&address, &at, &again, &err) == XR_OK);
+	EXPECT(again == host);
+	/* The same port of another address. */
+	snprintf(address.host, sizeof(address.host), "127.0.0.2");
+	place.sin_addr.s_addr = htonl(INADDR_LOOPBACK + 1);
+	NEED(host_open(&address, &at, &other, &err) == XR_OK);
+	EXPECT(other != host);
+	host_close(other);
+	host_close(again);
+	place.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	fd = greeted();
+	close(fd);
+	serve_end();
+}

@@ -22,12 +22,17 @@ static bool
 await(int fd, short events, int64_t until)
 {
 	struct pollfd p = { .fd = fd, .events = events };
-	int64_t left = until - clock_now();
+	int64_t left;
+	int n;
 
-	/* Also if this process was late: what has come by then counts. */
-	if (left < 0)
-		left = 0;
-	return poll(&p, 1, (int)((left + NS_PER_MS - 1) / NS_PER_MS)) == 1;
+	do {
+		left = until - clock_now();
+		/* Also if this process was late: what has come by then counts. */
+		if (left < 0)
+			left = 0;
+		n = poll(&p, 1, (int)((left + NS_PER_MS - 1) / NS_PER_MS));
+	} while (n == -1 && errno == EINTR);
+	return n == 1;
 }
 
 /* -1, and what that means. */
@@ -44,11 +49,8 @@ connect_to(const struct where *where, int64_t until, enum xr_there *means)
 		return -1;
 	if (connect(fd, &where->at.any, where->len) == -1)
 		sys = errno;
-	if (sys == EINPROGRESS) {
-		sys = ETIMEDOUT;
-		if (await(fd, POLLOUT, until))
-			getsockopt(fd, SOL_SOCKET, SO_ERROR, &sys, &len);
-	}
+	if (sys == EINPROGRESS && await(fd, POLLOUT, until))
+		getsockopt(fd, SOL_SOCKET, SO_ERROR, &sys, &len);
 	if (sys == 0)
 		return fd;
 	if (sys == ECONNREFUSED)
@@ -86,7 +88,7 @@ ask(int fd, struct greet *g, int64_t until)
 
 	if (send(fd, g->out, g->out_len, MSG_NOSIGNAL) != (ssize_t)g->out_len)
 		return XR_THERE_NO;
-	while (event == GREET_MORE && g->step == GREET_AT_ANSWER) {
+	while (g->step == GREET_AT_ANSWER) {
 		if (!await(fd, POLLIN, until))
 			return XR_THERE_YES;
 		n = recv(fd, bytes, greet_need(g), 0);

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_net_sleep.c - how long the thread of the TCP carrier sleeps (worker/net/loop.c),
+ * and what it takes for the end of a connection (worker/net/conn.c). The test has the
+ * clock. */
+#include <errno.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include "base/clock.h"
+#include "tests/unit/net_pair.h"
+#include "worker/net/net.h"
+#include "worker/net/where.h"
+
+TestSuite(net_sleep, .timeout = 90);
+
+#define SPINS 1000 /* turns without an event in a row */
+
+/* Later than that of the kernel: a wait by that one does not end in the meantime. */
+static _Atomic int64_t now = INT64_C(1) << 60;
+
+/* The thread of the only carrier, as it sleeps. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t slept = PTHREAD_COND_INITIALIZER;
+static bool sleeps;
+static int ms;         /* for so long */
+static unsigned spins; /* turns that did not wait and brought no event */
+
+static _Atomic unsigned fails; /* recv() that fail ... */
+static _Atomic int fails_with; /* ... with this */
+
+int64_t __wrap_clock_now(void);
+int __wrap_epoll_wait(int fd, struct epoll_event *at, int most, int timeout);
+int __real_epoll_wait(int fd, struct epoll_event *at, int most, int timeout);
+ssize_t __wrap_recv(int fd, void *to, size_t len, int flags);
+ssize_t __real_recv(int fd, void *to, size_t len, int flags);
+
+int64_t
+__wrap_clock_now(void)
+{
+	return atomic_load(&now);
+}
+
+/* A sleep ends with an event only: the clock does not move by itself. */
+int
+__wrap_epoll_wait(int fd, struct epoll_event *at, int most, int timeout)
+{
+	int n;
+
+	pthread_mutex_lock(&lock);
+	sleeps = timeout != 0 || spins > SPINS;
+	ms = timeout;
+	pthread_cond_signal(&slept);
+	pthread_mutex_unlock(&lock);
+	n = __real_epoll_wait(fd, at, most, timeout > 0 ? -1 : timeout);
+	pthread_mutex_lock(&lock);
+	sleeps = sleeps && n <= 0;
+	spins = timeout == 0 && n == 0 ? spins + 1 : 0;
+	pthread_mutex_unlock(&lock);
+	return n;
+}
+
+ssize_t
+__wrap_recv(int fd, void *to, size_t len, int flags)
+{
+	if (atomic_load(&fails) == 0)
+		return __real_recv(fd, to, len, flags);
+	atomic_fetch_sub(&fails, 1);
+	errno = atomic_load(&fails_with);
+	return -1;
+}
+
+/* How long the thread sleeps in ms once it has looked at all there is; -1: until an
+ * event. */
+static int
+sleep_of(struct side *s)
+{
+	int got;
+
+	net_catch_up(s->self);
+	pthread_mutex_lock(&lock);
+	while (!sleeps)
+		pthread_cond_wait(&slept, &lock);
+	got = ms;
+	pthread_mutex_unlock(&lock);
+	return got;
+}
+
+static void
+expect_sleep(struct side *s, int wanted)
+{
+	int got = sleep_of(s);
+
+	cr_expect_eq(got, wanted, "%d ms, and not %d", got, wanted);
+}
+
+/* One that is accepted, and says nothing. */
+static int
+stranger(struct side *s)
+{
+	struct net_carrier *c = s->self;
+	uint32_t before = atomic_load(&c->conns);
+	struct where where;
+	int fd;
+
+	cr_assert_eq(where_parse(s->address, &where, &err), XR_OK);
+	fd = socket(where.at.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	cr_assert_eq(connect(fd, &where.at.any, where.len), 0);
+	while (atomic_load(&c->conns) == before)
+		sched_yield();
+	return fd;
+}
+
+/* 0: it was closed; -1: it is open. */
+static ssize_t
+state_of(int fd)
+{
+	return __real_recv(fd, &(char){ 0 }, 1, MSG_DONTWAIT);
+}
+
+Test(net_sleep, the_thread_sleeps_until_a_stranger_has_had_his_time)
+{
+	struct side *s = side_open(1);
+	int fd, other;
+
+	expect_sleep(s, -1);
+	fd = stranger(s);
+	expect_sleep(s, 2000);
+	atomic_fetch_add(&now, NS_PER_MS / 2);
+	other = stranger(s);
+	expect_sleep(s, 2000);
+	atomic_fetch_add(&now, NET_GREET_NS - NS_PER_MS / 2 - 1);
+	expect_sleep(s, 1);
+	cr_expect_eq(state_of(fd), -1);
+	atomic_fetch_add(&now, 1);
+	expect_sleep(s, 1);
+	cr_expect_eq(state_of(fd), 0);
+	cr_expect_eq(state_of(other), -1);
+	atomic_fetch_add(&now, NS_PER_MS / 2);
+	expect_sleep(s, -1);
+	cr_expect_eq(state_of(other), 0);
+	close(fd);
+	close(other);
+	side_close(s);
+}
+
+static void
+say_with(unsigned n, int sys)
+{
+	atomic_store(&fails_with, sys);
+	atomic_store(&fails, n);
+	mate_say(to_two, 2, "hello");
+	UNTIL(two, two->mates[1].delivered == 2 || two->mates[1].lost == 1);
+	atomic_store(&fails, 0);
+}
+
+static void
+meet(void)
+{
+	pair_up();
+	mate_say(to_two, 1, "the link is up");
+	UNTIL(two, two->mates[1].delivered == 1);
+}
+
+Test(net_sleep, what_is_not_read_yet_is_read_later)
+{
+	static const int sys[] = { EAGAIN, EINTR };
+
+	for (int i = 0; i < 2; i++) {
+		meet();
+		say_with(3, sys[i]);
+		cr_expect_eq(two->mates[1].delivered, 2, "%s",
+			two->mates[1].why);
+		cr_expect_eq(two->mates[1].lost, 0);
+		pair_down();
+	}
+}
+
+Test(net_sleep, what_cannot_be_read_is_lost)
+{
+	meet();
+	say_with(1, ECONNRESET);
+	cr_expect_eq(two->mates[1].delivered, 1);
+	cr_expect_not_null(strstr(two->mates[1].why,
+				   "Connection reset by peer"),
+		"%s", two->mates[1].why);
+	pair_down();
+}
