@@ -25,10 +25,14 @@
 #define HISTORY_FULL  (256 << 10) /* bytes: some 600 jobs */
 #define HISTORY_MAX   (16 << 20)  /* no xrun wrote that */
 
+/* Returns false with errno if the path is too long. */
 static bool
 history_path(char path[static PATH_MAX], const char *root, const char *name)
 {
-	return snprintf(path, PATH_MAX, "%s/%s", root, name) < PATH_MAX;
+	if (snprintf(path, PATH_MAX, "%s/%s", root, name) < PATH_MAX)
+		return true;
+	errno = ENAMETOOLONG;
+	return false;
 }
 
 /* A file of ours with one name; @st receives what it is. -1 with errno. */
@@ -73,10 +77,8 @@ history_add(const char *root, const char *text, size_t len)
 	int fd, done = -1;
 	struct stat st;
 
-	if (!history_path(path, root, HISTORY_FILE)) {
-		errno = ENAMETOOLONG;
+	if (!history_path(path, root, HISTORY_FILE))
 		return -1;
-	}
 	fd = history_open(path, &st);
 	if (fd != -1 && st.st_size >= HISTORY_FULL)
 		fd = history_turn(fd, path, root);
@@ -245,13 +247,16 @@ history_remove(const char *root, history_is_fn *is, void *ctx)
 {
 	struct history_blank b = { .is = is, .ctx = ctx };
 	char path[PATH_MAX];
-	int done = 0;
+	int sys = 0;
 
 	if (!history_path(path, root, HISTORY_FILE) ||
 		history_blank_file(&b, path) == -1)
-		done = -1;
+		sys = errno;
 	if (!history_path(path, root, HISTORY_OLDER) ||
 		history_blank_file(&b, path) == -1)
-		done = -1;
-	return done;
+		sys = sys == 0 ? errno : sys;
+	if (sys == 0)
+		return 0;
+	errno = sys;
+	return -1;
 }

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_history.c - the history of jobs that have no folder. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include <sys/file.h>
 #include <sys/stat.h>
 
 #include <cjson/cJSON.h>
@@ -142,4 +146,138 @@ Test(history, a_link_or_a_missing_folder_is_refused)
 	cr_expect_eq(history_add_line(folder, "{\"job\":\"a\"}"), -1);
 	cr_expect_eq(history_add_line("/nonexistent", "{\"job\":\"a\"}"), -1);
 	cr_expect_str_eq(history_ids(ids), "");
+}
+
+/* Neither adding nor removing touches the file. */
+static void
+expect_refused(int sys)
+{
+	errno = 0;
+	cr_expect_eq(history_add_line(folder, "{\"job\":\"b\"}"), -1);
+	cr_expect_eq(errno, sys);
+	errno = 0;
+	cr_expect_eq(history_remove(folder, history_is, (char[]){ "a" }), -1);
+	cr_expect_eq(errno, sys);
+}
+
+Test(history, a_file_of_two_names_or_of_another_user_is_refused)
+{
+	int fds = folder_entries("/proc/self/fd");
+
+	history_put("{\"job\":\"a\"}");
+	cr_assert_eq(link(".history", "other"), 0);
+	expect_refused(EMLINK);
+	folder_expect("other", "{\"job\":\"a\"}\n");
+	cr_assert_eq(unlink("other"), 0);
+	if (geteuid() == 0) {
+		cr_assert_eq(chown(".history", 12345, -1), 0);
+		expect_refused(EMLINK);
+		folder_expect(".history", "{\"job\":\"a\"}\n");
+		cr_assert_eq(chown(".history", 0, -1), 0);
+	}
+	cr_expect_eq(folder_entries("/proc/self/fd"), fds);
+	history_put("{\"job\":\"b\"}");
+	folder_expect(".history", "{\"job\":\"a\"}\n{\"job\":\"b\"}\n");
+}
+
+Test(history, one_file_that_is_refused_does_not_keep_the_other)
+{
+	cr_expect_eq(history_remove(folder, history_is, (char[]){ "a" }), 0);
+	folder_write(".history.1", "{\"job\":\"a\"}\n", 0600);
+	cr_expect_eq(history_remove(folder, history_is, (char[]){ "a" }), 0);
+	folder_expect(".history.1", "           \n");
+	folder_write(".history.1", "{\"job\":\"a\"}\n", 0600);
+	cr_assert_eq(symlink(".history.1", ".history"), 0);
+	cr_expect_eq(history_remove(folder, history_is, (char[]){ "a" }), -1);
+	cr_expect_eq(errno, ELOOP);
+	folder_expect(".history.1", "           \n");
+	cr_assert_eq(rename(".history.1", "x"), 0);
+	cr_assert_eq(unlink(".history"), 0);
+	history_put("{\"job\":\"a\"}");
+	cr_assert_eq(symlink("x", ".history.1"), 0);
+	errno = 0;
+	cr_expect_eq(history_remove(folder, history_is, (char[]){ "a" }), -1);
+	cr_expect_eq(errno, ELOOP);
+	folder_expect(".history", "           \n");
+}
+
+Test(history, a_path_that_is_too_long_is_refused)
+{
+	char root[PATH_MAX];
+	struct history h;
+
+	for (size_t i = 0; i < sizeof(root); i++)
+		root[i] = i % 2 == 0 ? '/' : 'x';
+	/* With a slash, the name and its end. */
+	root[PATH_MAX - 10] = '\0';
+	cr_expect_eq(history_add_line(root, "{}"), -1);
+	cr_expect_eq(errno, ENOENT);
+	memcpy(root + PATH_MAX - 10, "x", 2);
+	errno = 0;
+	cr_expect_eq(history_add_line(root, "{}"), -1);
+	cr_expect_eq(errno, ENAMETOOLONG);
+	errno = 0;
+	cr_expect_eq(history_remove(root, history_is, (char[]){ "a" }), -1);
+	cr_expect_eq(errno, ENAMETOOLONG);
+	history_read(&h, root);
+	cr_expect_eq(h.count, 0);
+	history_fini(&h);
+}
+
+Test(history, a_fifo_is_refused_and_the_first_error_counts)
+{
+	int fd;
+
+	cr_assert_eq(mkfifo(".history", 0600), 0);
+	fd = open(".history", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	cr_assert_neq(fd, -1);
+	errno = 0;
+	cr_expect_eq(history_add_line(folder, "{}"), -1);
+	cr_expect_eq(errno, EMLINK);
+	folder_write(".history.1", "{}\n", 0600);
+	cr_assert_eq(link(".history.1", "other"), 0);
+	errno = 0;
+	cr_expect_eq(history_remove(folder, history_is, (char[]){ "a" }), -1);
+	cr_expect_eq(errno, EIO);
+	cr_assert_eq(unlink(".history"), 0);
+	errno = 0;
+	cr_expect_eq(history_remove(folder, history_is, (char[]){ "a" }), -1);
+	cr_expect_eq(errno, EMLINK);
+	close(fd);
+}
+
+/* A file that is @size bytes long. */
+static void
+put_size(off_t size)
+{
+	int fd = open(".history", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC,
+		0600);
+
+	cr_assert_neq(fd, -1);
+	cr_assert_eq(ftruncate(fd, size), 0);
+	cr_assert_eq(close(fd), 0);
+}
+
+Test(history, a_file_is_renamed_at_its_limit_unless_another_process_does_it)
+{
+	int fds = folder_entries("/proc/self/fd"), fd;
+	struct stat st;
+
+	put_size((256 << 10) - 1);
+	history_put("{}");
+	cr_expect_eq(access(".history.1", F_OK), -1);
+	put_size(256 << 10);
+	fd = open(".history", O_RDONLY | O_CLOEXEC);
+	cr_assert_eq(flock(fd, LOCK_EX), 0);
+	history_put("{}");
+	cr_expect_eq(access(".history.1", F_OK), -1);
+	cr_assert_eq(stat(".history", &st), 0);
+	cr_expect_eq(st.st_size, (256 << 10) + 3);
+	close(fd);
+	put_size(256 << 10);
+	history_put("{}");
+	folder_expect(".history", "{}\n");
+	cr_assert_eq(stat(".history.1", &st), 0);
+	cr_expect_eq(st.st_size, 256 << 10);
+	cr_expect_eq(folder_entries("/proc/self/fd"), fds);
 }

@@ -429,6 +429,32 @@ FORKED_TEST(orphan, a_folder_that_could_be_anothers_is_left_alone)
 	}
 }
 
+static long
+job_is_unknown(int nr, const long arg[5])
+{
+	const char *path = (const char *)arg[1];
+	size_t len = path == NULL ? 0 : strlen(path);
+
+	if (nr == SYS_newfstatat && len > 9 &&
+		strcmp(path + len - 9, "/job.json") == 0)
+		return -EIO;
+	return nr == SYS_openat ? only_inside(nr, arg) : 0;
+}
+
+FORKED_TEST(orphan, a_job_whose_file_may_exist_is_left_alone)
+{
+	put_folder(&folder_rows[0]);
+	unlink(ROOT "/a/job.json");
+	hide_outside();
+	sys_trap(SYS_newfstatat);
+	sys_hook = job_is_unknown;
+	orphan_run_now();
+	sys_hook = only_inside;
+	EXPECT_EQ(access(ROOT "/a/job.json", F_OK), -1);
+	orphan_run_now();
+	EXPECT_EQ(access(ROOT "/a/job.json", F_OK), 0);
+}
+
 /* --- what a record closes ---------------------------------------------------------- */
 
 static unsigned
@@ -541,4 +567,7 @@ FORKED_TEST(orphan, a_folder_that_is_locked_is_closed_later_unless_it_goes_on)
 	NEED(unlink(ROOT "/a/lock") == 0);
 	NEED(mkdir(ROOT "/a/lock", 0700) == 0);
 	EXPECT(!close_recorded(text)); /* cannot be opened */
+	NEED(rmdir(ROOT "/a/lock") == 0);
+	EXPECT(close_recorded(text)); /* no job has it any more */
+	EXPECT_EQ(access(ROOT "/a/job.json", F_OK), -1);
 }

@@ -387,6 +387,61 @@ Test(platform, the_contract_of_the_built_in_ones)
 	cr_assert(eq(i32, count, 3));
 }
 
+static void
+put_is(const struct xr_device *devices, uint32_t count, const char *want)
+{
+	struct buf out = { 0 };
+
+	buf_put_text(&out, "<");
+	platform_put(&out, devices, count);
+	cr_assert(eq(str, (char *)buf_text(&out) + 1, (char *)want));
+	buf_fini(&out);
+}
+
+Test(platform, devices_in_a_row_are_put_as_a_range)
+{
+	struct xr_device d[] = {
+		{ .index = 2, .id = "2", .platform = "cuda" },
+		{ .index = 3, .id = "3", .platform = "cuda" },
+		{ .index = 4, .id = "4", .platform = "cuda" },
+	};
+
+	put_is(d, 0, "");
+	put_is(d, 1, "cuda:2");
+	put_is(d, 2, "cuda:2-3");
+	put_is(d, 3, "cuda:2-4");
+	d[2].index = 5;
+	put_is(d, 3, "cuda:2,3,4");
+	d[1].index = 1;
+	put_is(d, 2, "cuda:2,3");
+	/* Without numbers there is no range. */
+	d[0].index = d[1].index = d[2].index = UINT32_MAX;
+	put_is(d, 1, "cuda:2");
+	put_is(d, 3, "cuda:2,3,4");
+	d[0].index = UINT32_MAX - 1;
+	put_is(d, 2, "cuda:2,3");
+}
+
+Test(platform, a_plug_in_that_cannot_look_is_passed_over)
+{
+	char none[80];
+
+	put("dev/accel0", "");
+	put_pci("0000:00:04.0", "0x1ae0\n", "0x0027\n");
+	snprintf(none, sizeof(none), "XRUN_CUDA_ROOT=%s/none", root);
+	cr_assert(choose("auto", (char *const[]){ none, tpu_root, NULL }) ==
+		XR_OK);
+	cr_expect(eq(str, (char *)choice.plugin->name, "tpu"));
+	cr_assert(choose("cuda", (char *const[]){ none, tpu_root, NULL }) ==
+		XR_E_SYS);
+	cr_expect(strstr(err.text, "/none/dev: No such file") != NULL, "%s",
+		err.text);
+	nftw(root, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	cr_assert(choose("auto", (char *const[]){ none, tpu_root, NULL }) ==
+		XR_OK);
+	cr_expect(eq(str, chosen(), "cpu"));
+}
+
 Test(platform, an_older_struct_lacks_what_was_appended)
 {
 	struct xr_platform_ops old = {

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_stacks_gather.c - the tools that are asked about the processes of ranks. */
 #include <poll.h>
-#include <sched.h>
 
-#include <sys/mount.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 
@@ -273,45 +271,50 @@ FORKED_TEST(stacks_gather, py_spy_is_asked_about_python_only)
 	stop(python);
 }
 
-#define AUTO_LOAD "/usr/share/gdb/auto-load/usr/bin"
+/* The folder from which gdb loads extensions; NULL: that of this machine. */
+static const char *auto_load;
 
-/* Returns false if this process has no right to mount. */
-static bool
-give_gdb_python(const char *name)
+DIR *__real_opendir(const char *path);
+DIR *__wrap_opendir(const char *path);
+
+DIR *
+__wrap_opendir(const char *path)
 {
-	char path[128], dir[128];
-
-	if (unshare(CLONE_NEWNS) == -1 ||
-		mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == -1 ||
-		mount("tmpfs", "/usr/share", "tmpfs", 0, NULL) == -1)
-		return false;
-	snprintf(path, sizeof(path), "%s/%s/", AUTO_LOAD, name);
-	for (char *p = strchr(path + 11, '/'); p != NULL;
-		p = strchr(p + 1, '/')) {
-		snprintf(dir, sizeof(dir), "%.*s", (int)(p - path), path);
-		mkdir(dir, 0755);
-	}
-	return true;
+	if (auto_load != NULL &&
+		strcmp(path, "/usr/share/gdb/auto-load/usr/bin") == 0)
+		return __real_opendir(auto_load);
+	return __real_opendir(path);
 }
 
 FORKED_TEST(stacks_gather, gdb_with_its_extension_for_python_replaces_py_spy)
 {
 	pid_t pid = start(sleeps, 0), python;
+	int fds;
 
 	prctl(PR_SET_NAME, "python3.11");
 	python = start(sleeps, 0);
 	put_tool("eu-stack", EU_TOOL, "work");
 	put_tool("gdb", GDB_TOOL, "gdb_work", GDB_PY);
-	if (give_gdb_python("python3.11-gdb.py")) {
-		gathers(pid, "eu-stack -: work main; ");
-		gathers(python, "eu-stack gdb: py work work main; ");
-		put_tool("py-spy", PY_TOOL, "train");
-		gathers(python, "eu-stack py-spy: py train work main; ");
-		NEED(remove("py-spy") == 0);
-		NEED(rename(AUTO_LOAD "/python3.11-gdb.py",
-			     AUTO_LOAD "/perl") == 0);
-		gathers(python, "eu-stack -: work main; ");
-	}
+	auto_load = "none";
+	gathers(python, "eu-stack -: work main; ");
+	auto_load = "auto";
+	NEED(mkdir(auto_load, 0700) == 0);
+	fds = folder_entries("/proc/self/fd");
+	gathers(python, "eu-stack -: work main; ");
+	folder_write("auto/python3.11-gdb.py", "", 0600);
+	folder_write("auto/pytho", "", 0600);
+	folder_write("auto/zz", "", 0600);
+	gathers(pid, "eu-stack -: work main; ");
+	gathers(python, "eu-stack gdb: py work work main; ");
+	EXPECT_EQ(folder_entries("/proc/self/fd"), fds);
+	put_tool("gdb", GDB_TOOL, "gdb_work", "");
+	gathers(python, "eu-stack -: work main; ");
+	put_tool("py-spy", PY_TOOL, "train");
+	gathers(python, "eu-stack py-spy: py train work main; ");
+	NEED(remove("py-spy") == 0);
+	put_tool("gdb", GDB_TOOL, "gdb_work", GDB_PY);
+	NEED(rename("auto/python3.11-gdb.py", "auto/perl") == 0);
+	gathers(python, "eu-stack -: work main; ");
 	stop(pid);
 	stop(python);
 }

@@ -10,6 +10,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
+#include "launcher/state/history.h"
 #include "launcher/state/state_inner.h"
 #include "tests/unit/state_folder.h"
 #include "tests/unit/sys_hook.h"
@@ -283,4 +284,135 @@ FORKED_TEST(state_sys, a_lock_that_was_left_is_dropped_unless_it_is_held)
 	folder_write("lock", "", 0600);
 	EXPECT_EQ(take_lock(), EEXIST);
 	EXPECT_EQ(access(".lock.a", F_OK), -1);
+}
+
+/* --- calls that fail again and again --------------------------------------------- */
+
+static unsigned renamed, waits, made;
+static bool may_rename;
+
+/* A lock gets its name only if it may; there is no wait between the tries. */
+static long
+on_rename(int nr, const long arg[5])
+{
+	(void)arg;
+	if (nr != SYS_renameat) {
+		waits++;
+		return -EINTR;
+	}
+	renamed++;
+	return may_rename ? 0 : -EIO;
+}
+
+FORKED_TEST(state_sys, a_shared_lock_that_cannot_be_replaced_stays)
+{
+	struct stat before, after;
+	int fd, fds;
+
+	end_attempt();
+	NEED(stat("state/xrun/n/lock", &before) == 0);
+	fd = open("state/xrun/n/lock", O_RDWR | O_CLOEXEC);
+	NEED(fd != -1 && flock(fd, LOCK_SH | LOCK_NB) == 0);
+	fds = folder_entries("/proc/self/fd");
+	sys_trap(SYS_renameat);
+#ifdef SYS_poll
+	sys_trap(SYS_poll);
+#else
+	sys_trap(SYS_ppoll);
+#endif
+	sys_hook = on_rename;
+	EXPECT_EQ(state_open(&st, &again, &err), XR_E_EXISTS);
+	sys_hook = NULL;
+	EXPECT(strncmp(err.text, "--job: n runs (", 15) == 0);
+	EXPECT_EQ(waits, 300);
+	EXPECT_EQ(renamed, 280);
+	EXPECT_EQ(folder_entries("/proc/self/fd"), fds);
+	EXPECT_EQ(folder_entries("state/xrun/n"), 2);
+	NEED(stat("state/xrun/n/lock", &after) == 0);
+	EXPECT_EQ(after.st_ino, before.st_ino);
+	EXPECT_EQ(after.st_size, 1);
+	/* Of an xrun that was killed. */
+	folder_write("state/xrun/n/.lock.new", "", 0600);
+	may_rename = true;
+	waits = 0;
+	sys_hook = on_rename;
+	NEED(state_open(&st, &again, &err) == XR_OK);
+	sys_hook = NULL;
+	EXPECT_EQ(waits, 20); /* the first try to replace it succeeds */
+	EXPECT_EQ(access("state/xrun/n/.lock.new", F_OK), -1);
+	EXPECT_EQ(st.number, 1);
+	let_go();
+	close(fd);
+}
+
+static long
+no_folder(int nr, const long arg[5])
+{
+	const char *path = (const char *)arg[1];
+	size_t len = strlen(path);
+
+	(void)nr;
+	if (len < 2 || strcmp(path + len - 2, "/b") != 0)
+		return 0;
+	made++;
+	return -ENOENT;
+}
+
+static const struct state_wish batch = { .logs = true, .batch = "b" };
+
+FORKED_TEST(state_sys, the_root_of_a_folder_is_made_once)
+{
+	sys_trap(SYS_mkdirat);
+	sys_hook = no_folder;
+	EXPECT_EQ(state_open(&st, &batch, &err), XR_E_SYS);
+	sys_hook = NULL;
+	EXPECT_EQ(made, 2);
+	EXPECT_EQ(folder_entries("state/xrun"), 0);
+	EXPECT(strstr(err.text, "/state/xrun/b") != NULL);
+}
+
+FORKED_TEST(state_sys, a_batch_job_has_1000_names)
+{
+	char path[64], want[2 * PATH_MAX];
+
+	NEED(state_make_parents("state/xrun/b/x") == 0);
+	for (int i = 2; i <= 1000; i++) {
+		snprintf(path, sizeof(path), "state/xrun/b.%d", i);
+		NEED(mkdir(path, 0700) == 0);
+	}
+	EXPECT_EQ(state_open(&st, &batch, &err), XR_E_EXISTS);
+	snprintf(want, sizeof(want),
+		"%s/state/xrun: no free job id in 1000 tries", folder);
+	EXPECT(strncmp(err.text, want, strlen(want)) == 0);
+	NEED(rmdir(path) == 0);
+	NEED(state_open(&st, &batch, &err) == XR_OK);
+	EXPECT_STR(st.id, "b.1000");
+	EXPECT_EQ(access(path, F_OK), 0);
+	let_go();
+}
+
+/* Another process renames the history first. */
+static long
+rename_first(int nr, const long arg[5])
+{
+	(void)nr;
+	(void)arg;
+	NEED(rename(".history", ".history.1") == 0);
+	folder_write(".history", "{}\n", 0600);
+	return 0;
+}
+
+FORKED_TEST(state_sys, a_history_that_was_renamed_is_not_renamed_again)
+{
+	struct stat old;
+
+	folder_write(".history", "", 0600);
+	NEED(truncate(".history", 256 << 10) == 0);
+	sys_trap(SYS_flock);
+	sys_hook = rename_first;
+	EXPECT_EQ(history_add_line(folder, "{\"job\":\"a\"}"), 0);
+	sys_hook = NULL;
+	folder_expect(".history", "{}\n");
+	NEED(stat(".history.1", &old) == 0);
+	EXPECT_EQ(old.st_size, (256 << 10) + 12);
 }
