@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_pending.c - questions that have no answer yet: who ends which, and when. */
 #include <criterion/criterion.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "worker/rpc/peer.h"
 #include "worker/rpc/pending.h"
+
+#define CHUNK 128 /* places, as in pending.c */
 
 TestSuite(pending, .timeout = 60);
 
@@ -62,7 +65,7 @@ Test(pending, one_is_ended_once_and_by_whom_it_was_asked_of)
 
 	cr_expect_not(end(one, &bob));
 	cr_expect_not(end(one + 1, &ann));
-	cr_expect_not(end(one + 128, &ann));
+	cr_expect_not(end(one + CHUNK, &ann));
 	cr_expect_not(end(one + (UINT64_C(1) << 32), &ann));
 	cr_expect(end(one, &ann));
 	cr_expect_not(end(one, &ann));
@@ -132,6 +135,7 @@ Test(pending, all_of_a_peer_that_is_lost_fail)
 		name[i] = ask(i % 3 == 0 ? &ann : &bob, &call, 1000 + i);
 		for (int k = 0; k < i; k++)
 			cr_assert_neq(name[k], name[i]);
+		cr_expect_lt((uint32_t)name[i], 3 * CHUNK);
 	}
 	cr_expect_eq(pending_count(true), 300);
 	pending_fail_all(&ann, XR_E_PEER_LOST, "it is gone");
@@ -143,4 +147,41 @@ Test(pending, all_of_a_peer_that_is_lost_fail)
 	pending_fail_all(NULL, XR_E_CLOSED, "it is over");
 	cr_expect(failures == 101 && failed == XR_E_CLOSED);
 	cr_expect_eq(pending_count(false), 0);
+}
+
+Test(pending, a_place_is_used_again_under_a_new_name_each_time)
+{
+	uint64_t one = ask(&ann, &call, 1), next;
+	uint32_t two;
+
+	for (int i = 1; i <= 6; i++) {
+		cr_expect_eq(pending_expire(1), INT64_MAX);
+		cr_expect_eq(failures, i);
+		next = ask(&ann, &call, 1);
+		cr_expect_eq(next, one + ((uint64_t)i << 32));
+	}
+	cr_expect_eq(pending_expire(1), INT64_MAX);
+	/* It is kept for this thread, and given out once. */
+	cr_expect_eq((uint32_t)ask(&ann, &call, 1), (uint32_t)one);
+	two = (uint32_t)ask(&ann, &call, 1);
+	cr_expect_neq(two, (uint32_t)one);
+	cr_expect_eq(pending_count(true), 2);
+}
+
+static void *
+ask_and_end(void *unused)
+{
+	cr_expect(end(ask(&ann, &call, 1), &ann));
+	return unused;
+}
+
+Test(pending, a_thread_that_ends_gives_its_place_back)
+{
+	pthread_t thread;
+
+	cr_assert_eq(pthread_create(&thread, NULL, ask_and_end, NULL), 0);
+	cr_assert_eq(pthread_join(thread, NULL), 0);
+	for (uint32_t i = 0; i < CHUNK; i++)
+		cr_expect_lt((uint32_t)ask(&ann, &call, 1), CHUNK);
+	cr_expect_eq((uint32_t)ask(&ann, &call, 1) / CHUNK, 1);
 }
