@@ -531,3 +531,48 @@ Test(future, a_long_list_of_declared_devices_is_cut)
 	cr_expect_str_eq(end, ", cuda:30, cuda:");
 	xr_future_unref(f);
 }
+
+Test(future, all_without_memory_are_none_and_each_ends_by_itself)
+{
+	struct xr_future *f[2], *all = NULL;
+	struct xr_error err = { 0 };
+	struct xr_value *one;
+
+	for (unsigned n = 1; n <= 4; n++) {
+		f[0] = xr_future_new(NULL);
+		f[1] = xr_future_new(NULL);
+		was_short = false;
+		until_short = n;
+		cr_expect_eq(xr_future_wait_all(f, 2, 0, NULL, &err),
+			XR_E_NOMEM, "allocation %u", n);
+		cr_expect(was_short);
+		cr_expect_str_eq(err.text, "out of memory");
+		for (int64_t i = 0; i < 2; i++) {
+			cr_expect_eq(xr_future_set(f[i], number(i)), XR_OK);
+			cr_expect_eq(number_of(f[i]), i);
+			xr_future_unref(f[i]);
+		}
+	}
+	f[0] = xr_future_new(NULL);
+	cr_assert_eq(xr_future_all(f, 1, &all), XR_OK);
+	one = number(1);
+	/* There is none for the list. */
+	until_short = 1;
+	cr_expect_eq(xr_future_set(f[0], one), XR_OK);
+	until_short = 0;
+	cr_expect_eq(xr_future_wait(all, 0, NULL, NULL), XR_E_NOMEM);
+	xr_future_unref(f[0]);
+	xr_future_unref(all);
+}
+
+Test(future, wait_all_says_what_is_wrong)
+{
+	struct xr_future *f[2] = { xr_future_new(NULL), NULL };
+	struct xr_error err = { 0 };
+
+	cr_expect_eq(xr_future_wait_all(f, 2, 0, NULL, &err), XR_E_INVAL);
+	cr_expect_str_eq(err.text, "a future that is NULL");
+	cr_expect_eq(xr_future_wait_all(f, 1, -5, NULL, &err), XR_E_INVAL);
+	cr_expect_eq(xr_future_wait_all(f, 1, 0, NULL, &err), XR_E_TIMEOUT);
+	xr_future_unref(f[0]);
+}

@@ -158,8 +158,6 @@ pending_new(void)
 			return NULL;
 		}
 		pthread_mutex_unlock(&t.growing);
-		if (p == NULL)
-			p = pop();
 	}
 	set_phase(p, PHASE_NEW);
 	return p;
