@@ -168,35 +168,17 @@ static const size_t lengths[] = { 0, 1, 3, 100, 5000, 70000, 600001 };
 
 #define MANY 80 /* ranks */
 
-static int32_t *
-numbers(size_t count, uint32_t seed)
-{
-	int32_t *x = malloc(count * sizeof(*x) + 1);
-
-	EXPECT(x != NULL);
-	for (size_t i = 0; i < count; i++)
-		x[i] = (int32_t)(i * 7919 + seed * 104729);
-	return x;
-}
-
-static void
-expect_numbers(const int32_t *x, size_t count, uint32_t seed)
-{
-	for (size_t i = 0; i < count; i++)
-		EXPECT(x[i] == (int32_t)(i * 7919 + seed * 104729));
-}
-
 static void
 broadcast(void)
 {
 	for (size_t l = 0; l < LENGTHS; l++)
 		for (uint32_t root = 0; root < size; root++) {
-			int32_t *x = numbers(lengths[l], rank + 100);
+			int32_t *x = ref_numbers(lengths[l], rank + 100);
 
 			EXPECT(xr_coll_bcast(all,
 				       OP(I32(x, lengths[l]), .rank = root),
 				       &err) == XR_OK);
-			expect_numbers(x, lengths[l], root + 100);
+			ref_expect(x, lengths[l], root + 100);
 			free(x);
 		}
 }
@@ -215,13 +197,13 @@ all_gather(void)
 
 	for (size_t l = 0; l < LENGTHS; l++) {
 		for (uint32_t r = 0; r < size; r++)
-			list[r] = numbers(lengths[l], 0);
-		x = numbers(lengths[l], rank + 7);
+			list[r] = ref_numbers(lengths[l], 0);
+		x = ref_numbers(lengths[l], rank + 7);
 		EXPECT(xr_coll_allgather(all,
 			       OP(I32(x, lengths[l]), .list = (void **)list),
 			       &err) == XR_OK);
 		for (uint32_t r = 0; r < size; r++)
-			expect_numbers(list[r], lengths[l], r + 7);
+			ref_expect(list[r], lengths[l], r + 7);
 		free_list(list);
 		free(x);
 	}
@@ -236,15 +218,15 @@ gather(void)
 	for (size_t l = 0; l < LENGTHS; l++)
 		for (uint32_t root = 0; root < size; root++) {
 			for (uint32_t r = 0; r < size; r++)
-				list[r] = numbers(lengths[l], 0);
+				list[r] = ref_numbers(lengths[l], 0);
 			mine = rank == root ? (void **)list : NULL;
-			x = numbers(lengths[l], rank + 9);
+			x = ref_numbers(lengths[l], rank + 9);
 			EXPECT(xr_coll_gather(all,
 				       OP(I32(x, lengths[l]), .rank = root,
 					       .list = mine),
 				       &err) == XR_OK);
 			for (uint32_t r = 0; r < size && rank == root; r++)
-				expect_numbers(list[r], lengths[l], r + 9);
+				ref_expect(list[r], lengths[l], r + 9);
 			free_list(list);
 			free(x);
 		}
@@ -266,15 +248,16 @@ scatter(void)
 	for (size_t l = 0; l < LENGTHS; l++)
 		for (uint32_t root = 0; root < size; root++) {
 			for (uint32_t r = 0; r < size; r++)
-				list[r] = numbers(lengths[l], r + 10 * root);
-			x = numbers(lengths[l], 1000);
+				list[r] =
+					ref_numbers(lengths[l], r + 10 * root);
+			x = ref_numbers(lengths[l], 1000);
 			EXPECT(xr_coll_scatter(all,
 				       OP(I32(x, lengths[l]), .rank = root,
 					       .list = rank == root ?
 						       (void **)list :
 						       NULL),
 				       &err) == XR_OK);
-			expect_numbers(x, lengths[l], rank + 10 * root);
+			ref_expect(x, lengths[l], rank + 10 * root);
 			free_list(list);
 			free(x);
 		}
@@ -285,16 +268,16 @@ static void
 scatter_wide(void)
 {
 	size_t count = 20000;
-	int32_t *list[MANY], *x = numbers(count, 1000);
+	int32_t *list[MANY], *x = ref_numbers(count, 1000);
 
 	EXPECT(size > 64 && size <= MANY);
 	for (uint32_t r = 0; r < size; r++)
-		list[r] = rank == 3 ? numbers(count, r) : NULL;
+		list[r] = rank == 3 ? ref_numbers(count, r) : NULL;
 	EXPECT(xr_coll_scatter(all,
 		       OP(I32(x, count), .rank = 3,
 			       .list = rank == 3 ? (void **)list : NULL),
 		       &err) == XR_OK);
-	expect_numbers(x, count, rank);
+	ref_expect(x, count, rank);
 	EXPECT(xr_coll_barrier(all, NULL, &err) == XR_OK);
 	free_list(list);
 	free(x);
@@ -443,7 +426,7 @@ some_of_all(void)
 static void
 handles(void)
 {
-	int32_t *x = numbers(70000, rank), *y = numbers(70000, rank);
+	int32_t *x = ref_numbers(70000, rank), *y = ref_numbers(70000, rank);
 	struct xr_future *a = NULL, *b = NULL;
 
 	EXPECT(xr_coll_iallreduce(all, OP(I32(x, 70000), .op = XR_MAX), &a,
@@ -453,7 +436,7 @@ handles(void)
 	EXPECT(xr_future_wait(b, XR_SECONDS(20), NULL, &err) == XR_OK);
 	EXPECT(xr_future_wait(a, XR_SECONDS(20), NULL, &err) == XR_OK);
 	EXPECT(xr_future_wait(a, 0, NULL, &err) == XR_OK);
-	expect_numbers(y, 70000, 1);
+	ref_expect(y, 70000, 1);
 	xr_future_unref(a);
 	xr_future_unref(b);
 	if (rank == 0) { /* the others come later */
@@ -557,38 +540,47 @@ late(void)
 	printf("rank %u: %s\n", rank, err.text);
 }
 
+/* Rank 1 is killed: @operation of the others fails, and within @limit. */
 static void
-dead(void)
+lose_rank_1(enum xr_status (*operation)(void), int64_t limit)
 {
-	int32_t *x = numbers(70000, rank);
 	int64_t begun;
 
 	EXPECT(xr_coll_barrier(all, NULL, &err) == XR_OK);
 	if (rank == 1)
 		kill(getpid(), SIGKILL);
 	begun = now();
-	EXPECT(xr_coll_allreduce(all, OP(I32(x, 70000), .op = XR_SUM), &err) ==
-		XR_E_PEER_LOST);
-	EXPECT(now() - begun < XR_SECONDS(5));
+	EXPECT(operation() == XR_E_PEER_LOST);
+	EXPECT(now() - begun < limit);
 	printf("rank %u: %s\n", rank, err.text);
 	_exit(0);
+}
+
+static enum xr_status
+sum(void)
+{
+	int32_t *x = ref_numbers(70000, rank);
+
+	return xr_coll_allreduce(all, OP(I32(x, 70000), .op = XR_SUM), &err);
+}
+
+static enum xr_status
+meet(void)
+{
+	return xr_coll_barrier(all, OP(.timeout = XR_SECONDS(30)), &err);
+}
+
+static void
+dead(void)
+{
+	lose_rank_1(sum, XR_SECONDS(5));
 }
 
 /* The others have sent all that they send. */
 static void
 dead_barrier(void)
 {
-	int64_t begun;
-
-	EXPECT(xr_coll_barrier(all, NULL, &err) == XR_OK);
-	if (rank == 1)
-		kill(getpid(), SIGKILL);
-	begun = now();
-	EXPECT(xr_coll_barrier(all, OP(.timeout = XR_SECONDS(30)), &err) ==
-		XR_E_PEER_LOST);
-	EXPECT(now() - begun < XR_SECONDS(20));
-	printf("rank %u: %s\n", rank, err.text);
-	_exit(0);
+	lose_rank_1(meet, XR_SECONDS(20));
 }
 
 /* Rank 2 never comes, and the others wait until the job is stopped. */
@@ -610,7 +602,7 @@ static void
 two_groups(void)
 {
 	struct xr_coll *other = group_of(NULL, 0);
-	int32_t *x = numbers(70000, rank), *y = numbers(70000, rank);
+	int32_t *x = ref_numbers(70000, rank), *y = ref_numbers(70000, rank);
 	struct xr_future *f[2];
 
 	for (int i = 0; i < 20; i++) {
@@ -626,8 +618,8 @@ two_groups(void)
 				       &err) == XR_OK);
 			xr_future_unref(f[k]);
 		}
-		expect_numbers(x, 70000, 0);
-		expect_numbers(y, 70000, 1);
+		ref_expect(x, 70000, 0);
+		ref_expect(y, 70000, 1);
 	}
 	xr_coll_free(other);
 	free(x);

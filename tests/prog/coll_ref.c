@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tests/prog/coll_ref.h"
+#include "tests/prog/expect.h"
 
 static uint64_t
 next(uint64_t *s)
@@ -377,4 +378,22 @@ ref_reduce(void *data, size_t count, enum xr_dtype dtype, enum xr_redop op,
 		reduce_one((uint8_t *)data + i * size, &all, i);
 	for (uint32_t r = 0; r < all.ranks * all.each; r++)
 		free(all.data[r]);
+}
+
+int32_t *
+ref_numbers(size_t count, uint32_t seed)
+{
+	int32_t *x = malloc(count * sizeof(*x) + 1);
+
+	EXPECT(x != NULL);
+	for (size_t i = 0; i < count; i++)
+		x[i] = (int32_t)(i * 7919 + seed * 104729);
+	return x;
+}
+
+void
+ref_expect(const int32_t *x, size_t count, uint32_t seed)
+{
+	for (size_t i = 0; i < count; i++)
+		EXPECT(x[i] == (int32_t)(i * 7919 + seed * 104729));
 }

@@ -26,4 +26,10 @@ void ref_reduce(void *data, size_t count, enum xr_dtype dtype, enum xr_redop op,
 /* ref_can() - is there such a reduction? */
 bool ref_can(enum xr_dtype dtype, enum xr_redop op);
 
+/* ref_numbers() - @count numbers that follow from @seed; the caller frees them. */
+int32_t *ref_numbers(size_t count, uint32_t seed);
+
+/* ref_expect() - ends the process if @x does not hold them. */
+void ref_expect(const int32_t *x, size_t count, uint32_t seed);
+
 #endif /* TESTS_PROG_COLL_REF_H */

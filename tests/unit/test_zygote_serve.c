@@ -30,7 +30,7 @@ expect_told(const char *got, const char *want, const char *folder,
 static void
 ignore_children(void)
 {
-	signal(SIGCHLD, SIG_IGN);
+	sigaction(SIGCHLD, &(struct sigaction){ .sa_handler = SIG_IGN }, NULL);
 }
 
 FORKED_TEST(zygote_serve, a_child_has_only_what_is_ordered)
