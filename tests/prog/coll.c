@@ -178,16 +178,9 @@ broadcast(void)
 			EXPECT(xr_coll_bcast(all,
 				       OP(I32(x, lengths[l]), .rank = root),
 				       &err) == XR_OK);
-			ref_expect(x, lengths[l], root + 100);
+			EXPECT(ref_holds(x, lengths[l], root + 100));
 			free(x);
 		}
-}
-
-static void
-free_list(int32_t **list)
-{
-	for (uint32_t r = 0; r < size; r++)
-		free(list[r]);
 }
 
 static void
@@ -203,8 +196,8 @@ all_gather(void)
 			       OP(I32(x, lengths[l]), .list = (void **)list),
 			       &err) == XR_OK);
 		for (uint32_t r = 0; r < size; r++)
-			ref_expect(list[r], lengths[l], r + 7);
-		free_list(list);
+			EXPECT(ref_holds(list[r], lengths[l], r + 7));
+		ref_free(size, list);
 		free(x);
 	}
 }
@@ -226,8 +219,8 @@ gather(void)
 					       .list = mine),
 				       &err) == XR_OK);
 			for (uint32_t r = 0; r < size && rank == root; r++)
-				ref_expect(list[r], lengths[l], r + 9);
-			free_list(list);
+				EXPECT(ref_holds(list[r], lengths[l], r + 9));
+			ref_free(size, list);
 			free(x);
 		}
 	/* One that is missing, and one that is too much; for both. */
@@ -257,8 +250,8 @@ scatter(void)
 						       (void **)list :
 						       NULL),
 				       &err) == XR_OK);
-			ref_expect(x, lengths[l], rank + 10 * root);
-			free_list(list);
+			EXPECT(ref_holds(x, lengths[l], rank + 10 * root));
+			ref_free(size, list);
 			free(x);
 		}
 }
@@ -277,9 +270,9 @@ scatter_wide(void)
 		       OP(I32(x, count), .rank = 3,
 			       .list = rank == 3 ? (void **)list : NULL),
 		       &err) == XR_OK);
-	ref_expect(x, count, rank);
+	EXPECT(ref_holds(x, count, rank));
 	EXPECT(xr_coll_barrier(all, NULL, &err) == XR_OK);
-	free_list(list);
+	ref_free(size, list);
 	free(x);
 }
 
@@ -436,7 +429,7 @@ handles(void)
 	EXPECT(xr_future_wait(b, XR_SECONDS(20), NULL, &err) == XR_OK);
 	EXPECT(xr_future_wait(a, XR_SECONDS(20), NULL, &err) == XR_OK);
 	EXPECT(xr_future_wait(a, 0, NULL, &err) == XR_OK);
-	ref_expect(y, 70000, 1);
+	EXPECT(ref_holds(y, 70000, 1));
 	xr_future_unref(a);
 	xr_future_unref(b);
 	if (rank == 0) { /* the others come later */
@@ -618,8 +611,8 @@ two_groups(void)
 				       &err) == XR_OK);
 			xr_future_unref(f[k]);
 		}
-		ref_expect(x, 70000, 0);
-		ref_expect(y, 70000, 1);
+		EXPECT(ref_holds(x, 70000, 0));
+		EXPECT(ref_holds(y, 70000, 1));
 	}
 	xr_coll_free(other);
 	free(x);

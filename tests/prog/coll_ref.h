@@ -29,7 +29,10 @@ bool ref_can(enum xr_dtype dtype, enum xr_redop op);
 /* ref_numbers() - @count numbers that follow from @seed; the caller frees them. */
 int32_t *ref_numbers(size_t count, uint32_t seed);
 
-/* ref_expect() - ends the process if @x does not hold them. */
-void ref_expect(const int32_t *x, size_t count, uint32_t seed);
+/* ref_holds() - returns whether @x holds them. */
+bool ref_holds(const int32_t *x, size_t count, uint32_t seed);
+
+/* ref_free() - frees the @count lists of numbers in @list. */
+void ref_free(uint32_t count, int32_t **list);
 
 #endif /* TESTS_PROG_COLL_REF_H */
