@@ -16,6 +16,10 @@ TestSuite(queue_porter, .timeout = 60);
 
 /* An idle thread waits until @expired; then its time is over. */
 static _Atomic bool expired;
+static time_t begun; /* seconds, at the first job of this process */
+
+/* A thread that was woken keeps the lock while @is_stopped, and says so. */
+static _Atomic bool is_stopped, has_stopped;
 
 int __real_pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *lock,
 	const struct timespec *until);
@@ -27,13 +31,19 @@ __wrap_pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *lock,
 	const struct timespec *until)
 {
 	struct timespec now, later = *until;
+	int rc;
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
-	EXPECT(until->tv_sec > 2 && until->tv_sec - 2 <= now.tv_sec);
+	EXPECT(until->tv_sec - 2 >= begun && until->tv_sec - 2 <= now.tv_sec);
 	if (expired)
 		return ETIMEDOUT;
 	later.tv_sec += 1000;
-	return __real_pthread_cond_timedwait(cond, lock, &later);
+	rc = __real_pthread_cond_timedwait(cond, lock, &later);
+	while (is_stopped) {
+		has_stopped = true;
+		sched_yield();
+	}
+	return rc;
 }
 
 struct errand {
@@ -42,6 +52,22 @@ struct errand {
 	pid_t tid;
 	bool is_signalled; /* signals reach its thread */
 };
+
+/* Nobody joins it, and it needs little memory. */
+static void
+expect_attributes(void)
+{
+	pthread_attr_t attr;
+	size_t stack = 0;
+	int detached = 0;
+
+	NEED(pthread_getattr_np(pthread_self(), &attr) == 0);
+	pthread_attr_getdetachstate(&attr, &detached);
+	pthread_attr_getstacksize(&attr, &stack);
+	pthread_attr_destroy(&attr);
+	EXPECT_EQ(detached, PTHREAD_CREATE_DETACHED);
+	EXPECT_EQ(stack, 256 << 10);
+}
 
 static void
 run(struct porter_job *job)
@@ -52,6 +78,7 @@ run(struct porter_job *job)
 	pthread_sigmask(SIG_BLOCK, NULL, &mask);
 	e->is_signalled = sigismember(&mask, SIGUSR1) != 1;
 	e->tid = gettid();
+	expect_attributes();
 	sem_post(&e->begun);
 	while (sem_wait(&e->may_end) == -1)
 		;
@@ -60,6 +87,10 @@ run(struct porter_job *job)
 static void
 post(struct errand *e)
 {
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	begun = begun == 0 ? now.tv_sec : begun;
 	memset(e, 0, sizeof(*e));
 	e->job.run = run;
 	sem_init(&e->begun, 0, 0);
@@ -190,6 +221,38 @@ FORKED_TEST(queue_porter, a_child_makes_threads_of_its_own)
 	}
 	NEED(pid > 0 && waitpid(pid, &status, 0) == pid);
 	EXPECT_EQ(status, 0);
+}
+
+/* The child has the parent's list, and a lock that none of its threads holds. */
+FORKED_TEST(queue_porter, a_child_does_not_run_the_jobs_of_its_parent)
+{
+	struct errand a, b, c;
+	int status;
+	pid_t pid;
+
+	post(&a);
+	await_begin(&a);
+	end(&a, 'S');
+	is_stopped = true;
+	post(&b);
+	while (!has_stopped)
+		sched_yield();
+	pid = fork();
+	if (pid == 0) {
+		alarm(FORKED_PATIENCE_S);
+		is_stopped = false;
+		post(&a);
+		await_begin(&a);
+		end(&a, 'S');
+		post(&c);
+		await_begin(&c);
+		_exit(c.tid != a.tid || threads() != 2);
+	}
+	NEED(pid > 0 && waitpid(pid, &status, 0) == pid);
+	EXPECT_EQ(status, 0);
+	is_stopped = false;
+	await_begin(&b);
+	end(&b, 'S');
 }
 
 FORKED_TEST(queue_porter, without_a_thread_a_job_is_refused)
