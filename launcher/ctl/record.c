@@ -326,7 +326,7 @@ record_walk_root(void *ctx, const struct ctl_root *root)
 	DIR *dir = own == -1 ? NULL : fdopendir(own);
 	const struct dirent *d;
 
-	if (w->count <= CTL_ROOTS && fstat(root->dir, &w->seen[w->count]) == 0)
+	if (fstat(root->dir, &w->seen[w->count]) == 0)
 		w->count++;
 	while (dir != NULL && (d = readdir(dir)) != NULL)
 		if (record_is_name(d->d_name))

@@ -14,8 +14,22 @@
 
 TestSuite(queue_porter, .timeout = 60);
 
+struct errand {
+	struct porter_job job;
+	sem_t begun, may_end;
+	pid_t tid;
+	_Atomic bool is_over; /* its thread is idle */
+	bool is_signalled;    /* signals reach its thread */
+};
+
+static __thread struct errand *mine; /* that this thread has run last */
+
 /* An idle thread waits until @expired; then its time is over. */
 static _Atomic bool expired;
+static time_t begun; /* seconds, at the first job of this process */
+
+/* A thread that was woken keeps the lock while @is_stopped, and says so. */
+static _Atomic bool is_stopped, has_stopped;
 
 int __real_pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *lock,
 	const struct timespec *until);
@@ -27,21 +41,40 @@ __wrap_pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *lock,
 	const struct timespec *until)
 {
 	struct timespec now, later = *until;
+	int rc;
 
+	/* Who posts the next job gets the lock once this thread waits. */
+	if (mine != NULL)
+		mine->is_over = true;
+	mine = NULL;
 	clock_gettime(CLOCK_MONOTONIC, &now);
-	EXPECT(until->tv_sec > 2 && until->tv_sec - 2 <= now.tv_sec);
+	EXPECT(until->tv_sec - 2 >= begun && until->tv_sec - 2 <= now.tv_sec);
 	if (expired)
 		return ETIMEDOUT;
 	later.tv_sec += 1000;
-	return __real_pthread_cond_timedwait(cond, lock, &later);
+	rc = __real_pthread_cond_timedwait(cond, lock, &later);
+	while (is_stopped) {
+		has_stopped = true;
+		sched_yield();
+	}
+	return rc;
 }
 
-struct errand {
-	struct porter_job job;
-	sem_t begun, may_end;
-	pid_t tid;
-	bool is_signalled; /* signals reach its thread */
-};
+/* Nobody joins it, and it needs little memory. */
+static void
+expect_attributes(void)
+{
+	pthread_attr_t attr;
+	size_t stack = 0;
+	int detached = 0;
+
+	NEED(pthread_getattr_np(pthread_self(), &attr) == 0);
+	pthread_attr_getdetachstate(&attr, &detached);
+	pthread_attr_getstacksize(&attr, &stack);
+	pthread_attr_destroy(&attr);
+	EXPECT_EQ(detached, PTHREAD_CREATE_DETACHED);
+	EXPECT_EQ(stack, 256 << 10);
+}
 
 static void
 run(struct porter_job *job)
@@ -52,6 +85,8 @@ run(struct porter_job *job)
 	pthread_sigmask(SIG_BLOCK, NULL, &mask);
 	e->is_signalled = sigismember(&mask, SIGUSR1) != 1;
 	e->tid = gettid();
+	mine = e;
+	expect_attributes();
 	sem_post(&e->begun);
 	while (sem_wait(&e->may_end) == -1)
 		;
@@ -60,6 +95,10 @@ run(struct porter_job *job)
 static void
 post(struct errand *e)
 {
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	begun = begun == 0 ? now.tv_sec : begun;
 	memset(e, 0, sizeof(*e));
 	e->job.run = run;
 	sem_init(&e->begun, 0, 0);
@@ -81,38 +120,13 @@ threads(void)
 	return entries("/proc/self/task") - 2; /* . and .. */
 }
 
-/* Of thread @tid of this process; 0: it is gone. */
-static char
-state_of(pid_t tid)
-{
-	char path[64], text[256], *at;
-	size_t n = 0;
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)tid);
-	f = fopen(path, "re");
-	if (f == NULL)
-		return 0;
-	n = fread(text, 1, sizeof(text) - 1, f);
-	fclose(f);
-	text[n] = '\0';
-	at = strrchr(text, ')');
-	return at == NULL ? 0 : at[2];
-}
-
+/* Its thread is idle, and the next job finds it so. */
 static void
-await_state(pid_t tid, char state)
-{
-	while (state_of(tid) != state)
-		sched_yield();
-}
-
-/* Its thread is idle, or has ended. */
-static void
-end(struct errand *e, char state)
+end(struct errand *e)
 {
 	sem_post(&e->may_end);
-	await_state(e->tid, state);
+	while (!e->is_over)
+		sched_yield();
 }
 
 FORKED_TEST(queue_porter, an_idle_thread_runs_the_next_job)
@@ -127,11 +141,11 @@ FORKED_TEST(queue_porter, an_idle_thread_runs_the_next_job)
 	EXPECT_EQ(sigismember(&mask, SIGUSR1), 0);
 	tid = a.tid;
 	EXPECT(tid != gettid());
-	end(&a, 'S');
+	end(&a);
 	post(&a);
 	await_begin(&a);
 	EXPECT_EQ(a.tid, tid);
-	end(&a, 'S');
+	end(&a);
 	/* All run at a time, though one thread is idle. */
 	post(&a);
 	post(&b);
@@ -142,16 +156,16 @@ FORKED_TEST(queue_porter, an_idle_thread_runs_the_next_job)
 	EXPECT_EQ(a.tid, tid);
 	EXPECT(b.tid != tid && c.tid != tid && b.tid != c.tid);
 	EXPECT_EQ(threads(), 4);
-	end(&a, 'S');
-	end(&b, 'S');
-	end(&c, 'S');
+	end(&a);
+	end(&b);
+	end(&c);
 	for (int i = 0; i < 2; i++) {
 		post(&a);
 		post(&b);
 		await_begin(&a);
 		await_begin(&b);
-		end(&a, 'S');
-		end(&b, 'S');
+		end(&a);
+		end(&b);
 	}
 	EXPECT_EQ(threads(), 4);
 }
@@ -163,13 +177,14 @@ FORKED_TEST(queue_porter, a_thread_that_was_idle_for_long_ends)
 	expired = true;
 	post(&e);
 	await_begin(&e);
-	end(&e, 0);
-	EXPECT_EQ(threads(), 1);
+	end(&e);
+	while (threads() != 1)
+		sched_yield();
 	/* It does not count as idle, so another one is made. */
 	expired = false;
 	post(&e);
 	await_begin(&e);
-	end(&e, 'S');
+	end(&e);
 }
 
 FORKED_TEST(queue_porter, a_child_makes_threads_of_its_own)
@@ -180,7 +195,7 @@ FORKED_TEST(queue_porter, a_child_makes_threads_of_its_own)
 
 	post(&e);
 	await_begin(&e);
-	end(&e, 'S');
+	end(&e);
 	pid = fork();
 	if (pid == 0) {
 		alarm(FORKED_PATIENCE_S);
@@ -190,6 +205,38 @@ FORKED_TEST(queue_porter, a_child_makes_threads_of_its_own)
 	}
 	NEED(pid > 0 && waitpid(pid, &status, 0) == pid);
 	EXPECT_EQ(status, 0);
+}
+
+/* The child has the parent's list, and a lock that none of its threads holds. */
+FORKED_TEST(queue_porter, a_child_does_not_run_the_jobs_of_its_parent)
+{
+	struct errand a, b, c;
+	int status;
+	pid_t pid;
+
+	post(&a);
+	await_begin(&a);
+	end(&a);
+	is_stopped = true;
+	post(&b);
+	while (!has_stopped)
+		sched_yield();
+	pid = fork();
+	if (pid == 0) {
+		alarm(FORKED_PATIENCE_S);
+		is_stopped = false;
+		post(&a);
+		await_begin(&a);
+		end(&a);
+		post(&c);
+		await_begin(&c);
+		_exit(c.tid != a.tid || threads() != 2);
+	}
+	NEED(pid > 0 && waitpid(pid, &status, 0) == pid);
+	EXPECT_EQ(status, 0);
+	is_stopped = false;
+	await_begin(&b);
+	end(&b);
 }
 
 FORKED_TEST(queue_porter, without_a_thread_a_job_is_refused)
@@ -202,7 +249,7 @@ FORKED_TEST(queue_porter, without_a_thread_a_job_is_refused)
 	NEED(seccomp_refuse(SYS_clone3, EAGAIN) == 0);
 	NEED(seccomp_refuse(SYS_clone, EAGAIN) == 0);
 	EXPECT(!porter_post(&job));
-	end(&e, 'S');
+	end(&e);
 	post(&e);
 	await_begin(&e);
 }
