@@ -235,20 +235,25 @@ have_one_pidfd(void)
 static void
 expect_failure(void (*cause)(void), int sys)
 {
-	struct child c = CHILD(.order.flags = 1, .func = "reads");
+	struct child c = CHILD(.order.flags = 3, .func = "reads");
+	int in[2], out[2];
 	char none;
-	int ends[2];
 
 	first_of_all = cause;
 	begin();
-	NEED(pipe2(ends, O_CLOEXEC) == 0);
-	c.stdio[0] = ends[0];
+	NEED(pipe2(in, O_CLOEXEC) == 0);
+	NEED(pipe2(out, O_CLOEXEC) == 0);
+	c.stdio[0] = in[0];
+	c.stdio[1] = out[1];
 	order(&c);
 	expect_answer(0, sys);
+	close(out[1]);
 	EXPECT_EQ(read(c.life, &none, 1), 0);
+	EXPECT_EQ(read(out[0], &none, 1), 0); /* it would wait for input */
 	close(c.life);
-	close(ends[0]);
-	close(ends[1]);
+	close(out[0]);
+	close(in[0]);
+	close(in[1]);
 }
 
 FORKED_TEST(zygote_serve, without_memory_a_child_is_not_made)
@@ -354,6 +359,21 @@ FORKED_TEST(zygote_serve, a_zygote_has_no_stdio_and_blocks_signals)
 	end();
 }
 
+static void
+close_stdio(void)
+{
+	EXPECT_EQ(close_range(0, 2, 0), 0);
+}
+
+FORKED_TEST(zygote_serve, a_zygote_that_has_no_stdio_opens_null)
+{
+	first_of_all = close_stdio;
+	begin();
+	for (int fd = 0; fd < 3; fd++)
+		expect_null(fd);
+	end();
+}
+
 FORKED_TEST(zygote_serve, what_descends_from_a_zygote_ends_with_it)
 {
 	struct child c = CHILD(.order.flags = 1, .func = "reads");
@@ -368,6 +388,37 @@ FORKED_TEST(zygote_serve, what_descends_from_a_zygote_ends_with_it)
 	end();
 	EXPECT_EQ(readable(c.pidfd), 1);
 	EXPECT_EQ(read(c.life, &none, 1), 0);
+}
+
+FORKED_TEST(zygote_serve, what_a_child_has_left_ends_with_the_zygote)
+{
+	struct child c = CHILD(.order.flags = 2, .func = "leaves");
+	int ends[2];
+
+	begin();
+	NEED(pipe2(ends, O_CLOEXEC) == 0);
+	c.stdio[1] = ends[1];
+	start(&c);
+	close(ends[1]);
+	expect_end(&c, CLD_EXITED, 0);
+	end();
+	EXPECT_STR(all_of(ends[0]), "");
+}
+
+FORKED_TEST(zygote_serve, a_child_ends_with_a_zygote_that_is_killed)
+{
+	struct child c = CHILD(.order.flags = 1, .func = "reads");
+	int ends[2], status;
+
+	begin();
+	NEED(pipe2(ends, O_CLOEXEC) == 0);
+	c.stdio[0] = ends[0];
+	start(&c);
+	kill(zygote, SIGKILL);
+	NEED(waitpid(zygote, &status, 0) == zygote);
+	EXPECT_EQ(readable(c.pidfd), 1);
+	NEED(waitpid(c.pid, &status, 0) == c.pid);
+	EXPECT(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 }
 
 static void

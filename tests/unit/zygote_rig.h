@@ -102,11 +102,27 @@ dies(uint32_t ordinal, struct xr_value *arg, void *ctx, struct xr_error *err)
 	return kill(getpid(), SIGTERM) == 0 ? XR_OK : XR_E_SYS;
 }
 
+/* Leaves a process that has its output. */
+static enum xr_status
+leaves(uint32_t ordinal, struct xr_value *arg, void *ctx, struct xr_error *err)
+{
+	pid_t pid = fork();
+
+	(void)ordinal;
+	(void)arg;
+	(void)ctx;
+	(void)err;
+	while (pid == 0)
+		pause();
+	return pid != -1 ? XR_OK : XR_E_SYS;
+}
+
 static void
 register_all(void)
 {
 	NEED(xr_proc_register("tells", tells, NULL, NULL) == XR_OK);
 	NEED(xr_proc_register("reads", reads, NULL, NULL) == XR_OK);
+	NEED(xr_proc_register("leaves", leaves, NULL, NULL) == XR_OK);
 	NEED(xr_proc_register("dies", dies, NULL, NULL) == XR_OK);
 }
 
