@@ -8,6 +8,7 @@
 #include "tests/kit/entries.h"
 #include "tests/unit/big_files.h"
 #include "tests/unit/queue_rig.h"
+#include "worker/queue/wake.h"
 
 TestSuite(queue_edge, .timeout = 60);
 
@@ -299,4 +300,64 @@ FORKED_TEST(queue_edge, a_descriptor_that_is_no_pipe_is_refused)
 		EXPECT_EQ(entries("/proc/self/fd"), fds);
 	}
 	xr_queue_free(q);
+}
+
+/* --- who is woken ----------------------------------------------------------------------- */
+
+static const struct wake *rung; /* by the last call */
+static unsigned rings;
+static uint32_t woken;
+
+void __wrap_wake_slow(struct wake *w, uint32_t count);
+void __real_wake_slow(struct wake *w, uint32_t count);
+
+void
+__wrap_wake_slow(struct wake *w, uint32_t count)
+{
+	rung = w;
+	woken = count;
+	rings++;
+	__real_wake_slow(w, count);
+}
+
+/* What is got of a new queue of @lanes is settled twice, while others sleep. */
+static void
+settle_twice(uint32_t lanes, bool is_back)
+{
+	struct xr_queue *q = QUEUE(.lanes = lanes, .redeliver = true);
+	struct hall_head *head = q->hall->head;
+	struct xr_queue_buf buf = { 0 };
+	struct hall_hand hand;
+
+	EXPECT_EQ(xr_queue_put_bytes(q, "a", 1, 0, &err), XR_OK);
+	EXPECT_EQ(xr_queue_get_bytes(q, &buf, 0, &err), XR_OK);
+	free(buf.data);
+	NEED(q->hall->hand_count == 1);
+	hand = q->hall->hand[0];
+	wake_arm(&head->items_wake);
+	wake_arm(&head->space_wake);
+	rings = 0;
+	hall_settle(q->hall, &hand, is_back);
+	EXPECT_EQ(rings, 1);
+	EXPECT(rung == (is_back ? &head->items_wake : &head->space_wake));
+	EXPECT_EQ(q->hall->hand_count, 0);
+	EXPECT_EQ(xr_queue_count(q), is_back ? 1 : 0);
+	wake_arm(&head->items_wake);
+	wake_arm(&head->space_wake);
+	hall_settle(q->hall, &hand, is_back);
+	EXPECT_EQ(rings, 1);
+	xr_queue_free(q);
+}
+
+/* Of several lanes, whoever is woken may sleep for another one. */
+FORKED_TEST(queue_edge, who_may_want_what_is_settled_is_woken)
+{
+	for (int is_back = 0; is_back < 2; is_back++) {
+		settle_twice(1, is_back);
+		EXPECT_EQ(woken, 1);
+		settle_twice(2, is_back);
+		EXPECT_EQ(woken, UINT32_MAX);
+		settle_twice(3, is_back);
+		EXPECT_EQ(woken, UINT32_MAX);
+	}
 }
