@@ -164,6 +164,8 @@ send(const struct load *l)
 	EXPECT_EQ(xr_queue_put_bytes(pool->out, data, len, SOON, NULL), XR_OK);
 }
 
+static uint64_t took; /* ns, as the worker says */
+
 /* @list is taken: of one that is packed, each item; else all. */
 static void
 answer(const struct task_head *task, uint32_t count, uint32_t flags,
@@ -173,6 +175,7 @@ answer(const struct task_head *task, uint32_t count, uint32_t flags,
 		.gen = task->gen,
 		.place = 3,
 		.count = count,
+		.ns = took,
 		.flags = flags };
 	struct load l;
 
@@ -259,6 +262,46 @@ FORKED_TEST(pool_reply, the_result_of_a_map_is_rejected_if_it_is_wrong)
 		EXPECT(status != XR_OK || xr_value_equal(value, one));
 		xr_value_unref(one);
 		xr_value_unref(value);
+	}
+	end();
+}
+
+/* What an item takes is a moving average: of a task of which none went well, all that it
+ * took. */
+FORKED_TEST(pool_reply, how_long_an_item_takes_is_learned_from_each_task)
+{
+	static const struct {
+		uint64_t ns;
+		uint32_t done; /* of two */
+		double item;   /* ns */
+		uint64_t task;
+	} row[] = {
+		{ 0, 2, 0, 0 },
+		{ 1, 2, 0.5, 1 },
+		{ 64, 0, 0.5 + 63.5 / 4, (7 * 1 + 64) / 8 },
+		{ 16, 1, 16.375 - 0.375 / 4, (7 * 8 + 16) / 8 },
+		{ 0, 2, 16.28125, 7 * 9 / 8 },
+	};
+
+	begin(XR_ENC_COPY);
+	for (size_t i = 0; i < COUNT(row); i++) {
+		struct xr_future *f = post_map(2, XR_OK);
+		struct task_head task = take();
+		const struct entry *func = pool->task[task.index].job->func;
+		struct xr_value *list = xr_value_new_list();
+
+		took = row[i].ns;
+		for (uint32_t k = 0; k < row[i].done; k++)
+			xr_value_append(list, xr_value_new_i64(k));
+		if (row[i].done < 2)
+			xr_value_append(list, failure("why"));
+		answer(&task, row[i].done,
+			row[i].done < 2 ? CODED | FAILED : CODED, list);
+		EXPECT_EQ(outcome(f, NULL),
+			row[i].done < 2 ? XR_E_CLOSED : XR_OK);
+		if (!(func->ns == row[i].item) || pool->task_ns != row[i].task)
+			forked_note(__LINE__, "row %zu: %g, %llu", i, func->ns,
+				(unsigned long long)pool->task_ns);
 	}
 	end();
 }
