@@ -22,6 +22,9 @@ TestSuite(net_sleep, .timeout = 90);
 /* Later than that of the kernel: a wait by that one does not end in the meantime. */
 static _Atomic int64_t now = INT64_C(1) << 60;
 
+/* ns that the next turn takes that does not wait. */
+static _Atomic int64_t interrupts;
+
 /* The thread of the only carrier, as it sleeps. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t slept = PTHREAD_COND_INITIALIZER;
@@ -56,6 +59,8 @@ __wrap_epoll_wait(int fd, struct epoll_event *at, int most, int timeout)
 	pthread_cond_signal(&slept);
 	pthread_mutex_unlock(&lock);
 	n = __real_epoll_wait(fd, at, most, timeout > 0 ? -1 : timeout);
+	if (timeout == 0)
+		atomic_fetch_add(&now, atomic_exchange(&interrupts, 0));
 	pthread_mutex_lock(&lock);
 	sleeps = sleeps && n <= 0;
 	spins = timeout == 0 && n == 0 ? spins + 1 : 0;
@@ -142,6 +147,47 @@ Test(net_sleep, the_thread_sleeps_until_a_stranger_has_had_his_time)
 	atomic_fetch_add(&now, NS_PER_MS / 2);
 	expect_sleep(s, -1);
 	cr_expect_eq(state_of(other), 0);
+	close(fd);
+	close(other);
+	side_close(s);
+}
+
+/* A thread that had no processor closes no connection for it. */
+Test(net_sleep, a_turn_that_was_interrupted_is_no_time_of_a_stranger)
+{
+	struct side *s = side_open(1);
+	int fd;
+
+	expect_sleep(s, -1);
+	fd = stranger(s);
+	expect_sleep(s, 2000);
+	atomic_store(&interrupts, 20 * NS_PER_MS);
+	expect_sleep(s, 1980);
+	atomic_store(&interrupts, 20 * NS_PER_MS + 1);
+	expect_sleep(s, 1980);
+	atomic_store(&interrupts, 2 * NET_GREET_NS);
+	expect_sleep(s, 1980);
+	cr_expect_eq(state_of(fd), -1);
+	close(fd);
+	side_close(s);
+}
+
+/* What it slept longer than it would. */
+Test(net_sleep, a_sleep_that_was_too_long_is_no_time_of_a_stranger)
+{
+	struct side *s = side_open(1);
+	int fd, other;
+
+	expect_sleep(s, -1);
+	fd = stranger(s);
+	expect_sleep(s, 2000);
+	atomic_fetch_add(&now, 100 * NS_PER_MS);
+	other = stranger(s);
+	expect_sleep(s, 1900);
+	atomic_fetch_add(&now, NET_GREET_NS - 100 * NS_PER_MS + NS_PER_S);
+	expect_sleep(s, 100);
+	cr_expect_eq(state_of(fd), 0);
+	cr_expect_eq(state_of(other), -1);
 	close(fd);
 	close(other);
 	side_close(s);
