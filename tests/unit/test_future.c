@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <xrun/future.h>
 #include <xrun/tensor.h>
@@ -11,6 +12,7 @@
 #include "base/clock.h"
 #include "tests/unit/short_memory.h"
 #include "tests/unit/value_device.h"
+#include "worker/rpc/future.h"
 
 static struct xr_value *
 number(int64_t n)
@@ -575,4 +577,90 @@ Test(future, wait_all_says_what_is_wrong)
 	cr_expect_eq(xr_future_wait_all(f, 1, -5, NULL, &err), XR_E_INVAL);
 	cr_expect_eq(xr_future_wait_all(f, 1, 0, NULL, &err), XR_E_TIMEOUT);
 	xr_future_unref(f[0]);
+}
+
+/* --- makers ---------------------------------------------------------------- */
+
+static struct {
+	int cancels, settles, frees;
+} calls;
+static bool cancel_ends;
+
+static bool
+count_cancel(struct xr_future *future, void *ctx)
+{
+	cr_expect_eq(ctx, &calls);
+	calls.cancels++;
+	future_fail(future, XR_E_CANCELLED, "by its maker");
+	return cancel_ends;
+}
+
+static void
+count_settled(void *ctx)
+{
+	cr_expect_eq(ctx, &calls);
+	calls.settles++;
+}
+
+static void
+count_free(void *ctx)
+{
+	cr_expect_eq(ctx, &calls);
+	calls.frees++;
+}
+
+Test(future, a_maker_without_functions_is_asked_nothing)
+{
+	static const struct future_maker none = { 0 };
+	struct xr_future *f = future_new(&none, &calls);
+	struct xr_error err = { 0 };
+
+	future_help(f);
+	cr_expect_eq(xr_future_wait(f, 0, NULL, NULL), XR_E_TIMEOUT);
+	cr_expect_eq(xr_future_cancel(f), XR_OK);
+	cr_expect_eq(xr_future_wait(f, 0, NULL, &err), XR_E_CANCELLED);
+	cr_expect_str_eq(err.text, "canceled");
+	xr_future_unref(f);
+}
+
+Test(future, a_future_that_goes_on_is_not_cancelled)
+{
+	static const struct future_maker maker = { .goes_on = true,
+		.cancel = count_cancel };
+	struct xr_future *f = future_new(&maker, &calls);
+
+	cr_expect_eq(xr_future_cancel(f), XR_E_STATE);
+	cr_expect_not(xr_future_done(f));
+	cr_expect_eq(calls.cancels, 0);
+	cr_expect_eq(xr_future_set(f, number(1)), XR_OK);
+	cr_expect_eq(number_of(f), 1);
+	xr_future_unref(f);
+}
+
+Test(future, a_maker_cancels_and_hears_of_the_end_once)
+{
+	static const struct future_maker maker = { .cancel = count_cancel,
+		.settled = count_settled,
+		.free = count_free };
+
+	for (int i = 0; i < 2; i++) {
+		struct xr_future *f = future_new(&maker, NULL);
+
+		memset(&calls, 0, sizeof(calls));
+		future_bind(f, &calls);
+		cancel_ends = i == 0;
+		cr_expect_eq(calls.settles, 0);
+		cr_expect_eq(xr_future_cancel(f), i == 0 ? XR_OK : XR_E_STATE);
+		cr_expect_eq(calls.cancels, 1);
+		cr_expect_eq(calls.settles, 1);
+		cr_expect_eq(xr_future_cancel(f), XR_E_STATE);
+		cr_expect_eq(xr_future_set(f, number(1)), XR_E_STATE);
+		cr_expect_eq(calls.cancels, 1);
+		cr_expect_eq(calls.settles, 1);
+		xr_future_ref(f);
+		xr_future_unref(f);
+		cr_expect_eq(calls.frees, 0);
+		xr_future_unref(f);
+		cr_expect_eq(calls.frees, 1);
+	}
 }
