@@ -159,6 +159,8 @@ exit_of()
 		id=$(plain <<<"$output" | head -n 1)
 		assert_has "$(plain <<<"$output")" \
 			"^xrun: job $id: 1 rank in the background, output in .*/$id/0; to end it: xrun stop $id\$"
+		# The rank's trap is there.
+		await_line "$(folder "$id")/0/rank-0000/stdout" up 10
 		kill -USR1 "$(pid_of "$id")"
 		await_line "$(folder "$id")/0/rank-0000/stdout" heard 10
 		kill "$(pid_of "$id")"
