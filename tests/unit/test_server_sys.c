@@ -499,9 +499,9 @@ FORKED_TEST(server_sys, half_a_line_is_shorter_than_the_longest_line)
 	open_server(stop_at_once, 2);
 	fd = admit();
 	while (left > 0) {
-		static const char blanks[4096] = { ' ' };
-		ssize_t n = send(fd, blanks,
-			left < sizeof(blanks) ? left : sizeof(blanks),
+		static const char part[4096]; /* whatever it is */
+		ssize_t n = send(fd, part,
+			left < sizeof(part) ? left : sizeof(part),
 			MSG_NOSIGNAL);
 
 		NEED(n > 0);
@@ -519,6 +519,7 @@ FORKED_TEST(server_sys, half_a_line_is_shorter_than_the_longest_line)
 /* --- clients that are late ---------------------------------------------------------- */
 
 #define HALF_NS (10 * NS_PER_S)
+#define SLOW_NS (30 * NS_PER_S)
 
 FORKED_TEST(server_sys, half_a_line_whose_rest_does_not_come_ends_its_client)
 {
@@ -568,5 +569,38 @@ FORKED_TEST(server_sys, each_line_has_time_of_its_own)
 	pass(HALF_NS);
 	EXPECT_EQ(gone, 1);
 	close(fd);
+	close_server();
+}
+
+FORKED_TEST(server_sys, who_takes_nothing_of_what_it_is_told_is_dropped)
+{
+	char text[256];
+	int slow, later, quick;
+
+	sys_trap(SYS_sendmsg);
+	frozen_ns = 1000 * NS_PER_S;
+	open_server(stop_at_once, 3);
+	quick = admit();
+	sys_hook = block_sends;
+	blocked = true;
+	slow = admit(); /* has no greeting */
+	pass(1);
+	later = admit();
+	pass(SLOW_NS - 2);
+	EXPECT_EQ(gone, 0);
+	pass(1);
+	EXPECT_EQ(gone, 1);
+	EXPECT_EQ(read(slow, text, sizeof(text)), 0);
+	blocked = false; /* the other takes all of it in time */
+	pass(0);
+	EXPECT(read(later, text, sizeof(text)) > 0);
+	pass(SLOW_NS);
+	EXPECT_EQ(gone, 1);
+	sys_hook = NULL;
+	EXPECT(read(quick, text, sizeof(text)) > 0);
+	EXPECT_EQ(read(quick, text, sizeof(text)), -1);
+	close(slow);
+	close(later);
+	close(quick);
 	close_server();
 }
