@@ -328,9 +328,7 @@ compact(struct ctl_client *c)
 static void
 note_half(struct ctl_client *c)
 {
-	if (c->in.len == c->in_at)
-		c->half_ns = 0;
-	else if (c->half_ns == 0)
+	if (c->in.len > c->in_at && c->half_ns == 0)
 		c->half_ns = clock_now();
 	if (c->half_ns != 0)
 		come_back(c->ctl, HALF_NS);

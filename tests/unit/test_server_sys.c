@@ -91,6 +91,39 @@ say(int fd, const char *text)
 		(ssize_t)strlen(text));
 }
 
+/* The time as the server and its loop see it, as long as it is not 0. */
+static int64_t frozen_ns;
+
+int64_t __real_clock_now(void);
+int64_t __wrap_clock_now(void);
+
+int64_t
+__wrap_clock_now(void)
+{
+	return frozen_ns != 0 ? frozen_ns : __real_clock_now();
+}
+
+static void
+stop_it(void *ctx)
+{
+	(void)ctx;
+	loop_stop(loop);
+}
+
+/* Time passes, and then all that is due is done: it may stop a turn, too. */
+static void
+pass(int64_t ns)
+{
+	struct timer *t = timer_open(loop, stop_it, NULL);
+
+	frozen_ns += ns;
+	for (int turn = 0; turn < 4; turn++) {
+		timer_arm(t, 0);
+		loop_run(loop);
+	}
+	timer_close(t);
+}
+
 /* --- who comes -------------------------------------------------------------------- */
 
 static struct sockaddr_un name;
@@ -454,5 +487,120 @@ FORKED_TEST(server_sys, a_line_that_is_too_long_ends_its_client)
 	EXPECT_EQ(messages, 0);
 	watch_close(watch);
 	close(fd);
+	close_server();
+}
+
+FORKED_TEST(server_sys, half_a_line_is_shorter_than_the_longest_line)
+{
+	size_t left = CONTROL_LINE_MAX - 1;
+	int fd;
+
+	frozen_ns = NS_PER_S;
+	open_server(stop_at_once, 2);
+	fd = admit();
+	while (left > 0) {
+		static const char part[4096]; /* whatever it is */
+		ssize_t n = send(fd, part,
+			left < sizeof(part) ? left : sizeof(part),
+			MSG_NOSIGNAL);
+
+		NEED(n > 0);
+		left -= (size_t)n;
+		pass(0);
+	}
+	EXPECT_EQ(gone, 0);
+	say(fd, " ");
+	pass(0);
+	EXPECT_EQ(gone, 1);
+	close(fd);
+	close_server();
+}
+
+/* --- clients that are late ---------------------------------------------------------- */
+
+#define HALF_NS (10 * NS_PER_S)
+#define SLOW_NS (30 * NS_PER_S)
+
+FORKED_TEST(server_sys, half_a_line_whose_rest_does_not_come_ends_its_client)
+{
+	int fd;
+
+	frozen_ns = 1000 * NS_PER_S;
+	open_server(stop_at_once, 2);
+	fd = admit();
+	say(fd, "{");
+	pass(0);
+	say(fd, " ");
+	pass(HALF_NS - 1);
+	EXPECT_EQ(gone, 0);
+	pass(1);
+	EXPECT_EQ(gone, 1);
+	EXPECT_EQ(messages, 0);
+	close(fd);
+	close_server();
+}
+
+FORKED_TEST(server_sys, each_line_has_time_of_its_own)
+{
+	int fd;
+
+	frozen_ns = 1000 * NS_PER_S;
+	open_server(stop_at_once, 2);
+	fd = admit();
+	pass(HALF_NS);
+	say(fd, "{");
+	pass(0);
+	say(fd, &STOP[1]);
+	say(fd, "{");
+	pass(HALF_NS - 1);
+	EXPECT_EQ(messages, 1);
+	pass(HALF_NS - 1);
+	EXPECT_EQ(gone, 0);
+	/* Whole ones only: it may be silent as long as it likes. */
+	say(fd, &STOP[1]);
+	pass(0);
+	EXPECT_EQ(messages, 2);
+	pass(HALF_NS);
+	pass(10 * HALF_NS);
+	EXPECT_EQ(gone, 0);
+	say(fd, "{");
+	pass(HALF_NS);
+	EXPECT_EQ(gone, 0);
+	pass(HALF_NS);
+	EXPECT_EQ(gone, 1);
+	close(fd);
+	close_server();
+}
+
+FORKED_TEST(server_sys, who_takes_nothing_of_what_it_is_told_is_dropped)
+{
+	char text[256];
+	int slow, later, quick;
+
+	sys_trap(SYS_sendmsg);
+	frozen_ns = 1000 * NS_PER_S;
+	open_server(stop_at_once, 3);
+	quick = admit();
+	sys_hook = block_sends;
+	blocked = true;
+	slow = admit(); /* has no greeting */
+	pass(1);
+	later = admit();
+	pass(SLOW_NS - 2);
+	EXPECT_EQ(gone, 0);
+	pass(1);
+	EXPECT_EQ(gone, 1);
+	EXPECT_EQ(read(slow, text, sizeof(text)), 0);
+	blocked = false; /* the other takes all of it in time */
+	pass(0);
+	EXPECT(read(later, text, sizeof(text)) > 0);
+	pass(SLOW_NS);
+	EXPECT_EQ(gone, 1);
+	sys_hook = NULL;
+	EXPECT(read(quick, text, sizeof(text)) > 0);
+	EXPECT_EQ(read(quick, text, sizeof(text)), -1);
+	close(slow);
+	close(later);
+	close(quick);
 	close_server();
 }

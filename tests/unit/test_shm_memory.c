@@ -151,6 +151,32 @@ FORKED_TEST(shm_memory, what_the_map_says_is_anothers_is_not_given_away)
 	EXPECT_EQ(at[SEGMENT_SPAN], 'x');
 }
 
+#define NOBODY INT32_MAX /* no process has that number */
+
+/* What stands behind the last slot is none, whatever it looks like. */
+FORKED_TEST(shm_memory, a_sweep_frees_the_slots_of_the_dead_and_nothing_behind)
+{
+	uint64_t claim, free_word;
+	struct segment_swept swept;
+	struct segment_slot *behind;
+	uint32_t span;
+
+	make_all();
+	claim = segment_claim_word(1, SEGMENT_HELD, NOBODY);
+	behind = segment_slot(&map, map.plan.slots);
+	span = span_take(&map, USER, 1, 1);
+	NEED(span != SPAN_NONE);
+	atomic_store(&segment_slot(&map, USER)->claim, claim);
+	atomic_store(&behind->claim, claim);
+	swept = span_sweep(&map, LENDER, 1, UINT32_MAX);
+	EXPECT(atomic_load(&behind->claim) == claim);
+	free_word = atomic_load(&segment_slot(&map, USER)->claim);
+	EXPECT_EQ(segment_state(free_word), SEGMENT_FREE);
+	EXPECT(swept.freed >= 1);
+	EXPECT(atomic_load(&segment_spans(&map)[span]) == 0);
+	EXPECT(segment_has(atomic_load(&segment_slot(&map, LENDER)->claim), 1));
+}
+
 /* --- loans ---------------------------------------------------------------- */
 
 static int

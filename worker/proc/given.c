@@ -44,7 +44,7 @@ given_bequeath(char **entry)
 	for (uint32_t i = 0; i < given_count; i++) {
 		int fd = fcntl(given[i], F_DUPFD, 3); /* not close-on-exec */
 
-		if (fd == -1 || fstat(fd, &st) == -1)
+		if (fstat(fd, &st) == -1)
 			return false;
 		at += (size_t)snprintf(*entry + at, room - at, "%s%d:%llu",
 			i > 0 ? "," : "", fd, (unsigned long long)st.st_ino);
