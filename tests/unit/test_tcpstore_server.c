@@ -16,6 +16,7 @@
 #include "tests/unit/forked.h"
 #include "tests/unit/seccomp.h"
 #include "tests/unit/short_memory.h"
+#include "tests/unit/sys_hook.h"
 
 #define HELLO     "\0\xce\xf7\x85\x3c" /* VALIDATE */
 #define HELLO_LEN 5
@@ -292,6 +293,52 @@ Test(tcpstore_server, a_client_that_does_not_read_is_asked_nothing_more)
 		expect_value(fd, sizeof(value));
 	expect_served(fd);
 	expect_keys(other, 2);
+	close(fd);
+	close(other);
+}
+
+#define OUT_HIGH ((uint64_t)256 << 10) /* bytes unsent */
+
+/* The socket takes no long reply now. */
+static long
+take_short(int nr, const long arg[5])
+{
+	return nr == SYS_sendto && arg[2] >= 1024 ? -EAGAIN : 0;
+}
+
+/* How many keys there are while a reply of @len bytes is not sent, and behind the
+ * request for it there is one that adds a key of @letter. */
+static int
+keys_behind(int fd, int other, uint64_t len, char letter)
+{
+	char ask[] = "\x03\x01\0\0\0\0\0\0\0k"
+		     "\x01\x01\0\0\0\0\0\0\0z\0\0\0\0\0\0\0\0";
+	char keys[8] = "";
+
+	ask[19] = letter;
+	set_value(fd, len - 8);
+	expect_served(fd);
+	sys_hook = take_short;
+	say(fd, ask, sizeof(ask) - 1);
+	expect_served(other);
+	expect_served(other);
+	say(other, "\x07", 1);
+	EXPECT_EQ(receive(other, keys, 8), 8);
+	sys_hook = NULL;
+	expect_value(fd, len - 8);
+	expect_served(fd); /* after the other request */
+	return keys[0];
+}
+
+FORKED_TEST(tcpstore_server, with_256_KiB_unsent_the_next_request_waits)
+{
+	int fd = greeted(), other = greeted();
+
+	sys_trap(SYS_sendto);
+	EXPECT_EQ(keys_behind(fd, other, OUT_HIGH - 1, 'a'), 2);
+	EXPECT_EQ(keys_behind(fd, other, OUT_HIGH, 'b'), 2);
+	EXPECT_EQ(keys_behind(fd, other, OUT_HIGH + 1, 'c'), 3);
+	EXPECT_EQ(keys_behind(fd, other, OUT_HIGH - 1, 'd'), 5);
 	close(fd);
 	close(other);
 }
