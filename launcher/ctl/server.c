@@ -308,9 +308,9 @@ take_lines(struct ctl_client *c)
 static bool
 is_gone(const struct ctl_client *c)
 {
-	struct pollfd p = { .fd = c->fd };
+	struct pollfd p = { .fd = c->fd }; /* of no other event */
 
-	return poll(&p, 1, 0) == 1 && (p.revents & (POLLHUP | POLLERR)) != 0;
+	return poll(&p, 1, 0) == 1;
 }
 
 /* Room at the end of what is not done with yet. */

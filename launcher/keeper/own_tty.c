@@ -8,7 +8,7 @@
 bool
 own_tty_is_stdin(void)
 {
-	return isatty(STDIN_FILENO) && tcgetpgrp(STDIN_FILENO) != -1;
+	return tcgetpgrp(STDIN_FILENO) != -1;
 }
 
 bool

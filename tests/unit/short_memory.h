@@ -25,6 +25,7 @@ static SHORT_MEMORY_OF unsigned
 	until_short; /* allocations; 0: there is enough */
 static SHORT_MEMORY_OF bool was_short;
 static SHORT_MEMORY_OF size_t most_asked; /* bytes, at once */
+static bool zero_is_null;                 /* malloc(0) is NULL, as C allows */
 
 void *__real_malloc(size_t size);
 void *__real_calloc(size_t n, size_t size);
@@ -63,7 +64,9 @@ is_short(size_t n, size_t size)
 void *
 __wrap_malloc(size_t size)
 {
-	return is_short(1, size) ? NULL : __real_malloc(size);
+	if (is_short(1, size) || (zero_is_null && size == 0))
+		return NULL;
+	return __real_malloc(size);
 }
 
 void *

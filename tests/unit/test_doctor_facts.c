@@ -370,6 +370,55 @@ Test(doctor_facts, the_first_xrun_in_PATH_is_told_and_the_first_other)
 	cr_expect_str_eq(f.first, "");
 }
 
+static bool no_exe; /* there is no /proc/self/exe */
+
+/* The path of this program is longer than any, or not known. */
+static long
+long_exe(int nr, const long arg[5])
+{
+	bool is_at = nr == SYS_readlinkat || nr == SYS_newfstatat;
+	const long *a = is_at ? &arg[1] : arg;
+
+	if (strcmp((const char *)a[0], "/proc/self/exe") != 0)
+		return 0;
+	if (no_exe)
+		return -ENOENT;
+	if (nr == SYS_newfstatat)
+		return 0;
+	memset((void *)a[1], '/', (size_t)a[2]);
+	return a[2];
+}
+
+FORKED_TEST(doctor_facts, a_path_of_this_program_that_is_too_long_is_cut)
+{
+	setenv("PATH", "a", 1);
+	NEED(mkdir("a", 0700) == 0);
+	folder_write("a/xrun", "", 0700);
+#ifdef SYS_readlink
+	sys_trap(SYS_readlink);
+#endif
+	sys_trap(SYS_readlinkat);
+	sys_trap(SYS_newfstatat);
+	memset(&f, 0xff, sizeof(f));
+	f.first[0] = f.other[0] = f.agent[0] = '\0';
+	sys_hook = long_exe;
+	facts_programs(&f);
+	EXPECT_EQ(strnlen(f.self, sizeof(f.self)), PATH_MAX - 1);
+	EXPECT_EQ(f.self[PATH_MAX - 2], '/');
+	EXPECT_STR(f.first, "a/xrun");
+	EXPECT(!f.first_is_self);
+	/* Without /proc nothing is known of it. */
+	no_exe = true;
+	memset(&f, 0, sizeof(f));
+	f.self[0] = 'x';
+	facts_programs(&f);
+	sys_hook = NULL;
+	EXPECT_STR(f.self, "");
+	EXPECT_EQ(f.built, 0);
+	EXPECT_STR(f.first, "a/xrun");
+	EXPECT(!f.first_is_self);
+}
+
 /* Ports that are free for MASTER_PORT. */
 static uint32_t
 ports(void)

@@ -363,6 +363,92 @@ FORKED_TEST(server_sys, a_client_that_waits_may_end_its_side_until_it_is_gone)
 	EXPECT_EQ(ctl_unlisten(NULL), -1);
 }
 
+/* Says something, the @nth message of all, and then something more: what others have
+ * done before is seen by then. */
+static void
+let_see(int fd, unsigned nth)
+{
+	for (unsigned next = nth; next <= nth + 1; next++) {
+		say(fd, WAIT);
+		while (messages < next)
+			loop_run(loop);
+	}
+}
+
+static void
+read_greeting(int fd)
+{
+	char text[512];
+
+	EXPECT(read(fd, text, sizeof(text)) > 0);
+}
+
+static void
+wait_and_ask(struct ctl_client *from, const struct control *m, void *ctx)
+{
+	(void)ctx;
+	EXPECT_EQ(m->type, CONTROL_WAIT);
+	ctl_wait(from, m->id);
+	messages++;
+	loop_stop(loop);
+}
+
+/* Its end was read before: only a look at it tells. */
+FORKED_TEST(server_sys, a_client_that_goes_after_its_side_has_ended_is_met)
+{
+	int a, b, c;
+
+	open_server(wait_and_ask, 4);
+	a = admit();
+	b = admit();
+	c = admit();
+	read_greeting(a);
+	read_greeting(b);
+	say(a, WAIT);
+	say(b, WAIT);
+	NEED(shutdown(a, SHUT_WR) == 0 && shutdown(b, SHUT_WR) == 0);
+	let_see(c, 3);
+	EXPECT_EQ(messages, 4);
+	EXPECT_EQ(gone, 0);
+	close(b);
+	while (gone == 0)
+		loop_run(loop);
+	EXPECT_EQ(gone, 1);
+	/* One that is gone as a whole is met at once. */
+	b = admit();
+	read_greeting(b);
+	say(b, WAIT);
+	let_see(c, 6);
+	EXPECT_EQ(messages, 7);
+	close(b);
+	let_see(c, 8);
+	EXPECT_EQ(gone, 2);
+	close(a);
+	close(c);
+	close_server();
+}
+
+/* More messages than a turn takes. */
+FORKED_TEST(server_sys, who_has_said_all_and_goes_is_heard_to_the_end)
+{
+	const unsigned said = 100;
+	int a, fd;
+
+	open_server(stop_at_once, 4);
+	a = admit();
+	fd = admit();
+	read_greeting(a);
+	read_greeting(fd);
+	for (unsigned i = 0; i < said; i++)
+		say(a, STOP);
+	close(a);
+	while (gone == 0)
+		loop_run(loop);
+	EXPECT_EQ(messages, said);
+	close(fd);
+	close_server();
+}
+
 /* --- descriptors and long lines ----------------------------------------------------- */
 
 FORKED_TEST(server_sys, descriptors_that_nobody_takes_are_closed)

@@ -359,25 +359,43 @@ FORKED_TEST(stacks_gather, without_time_the_rest_is_not_looked_at)
 		stop(pid[i]);
 }
 
-FORKED_TEST(stacks_gather, a_signal_ends_the_tools)
+/* Gathers the stacks of @pid till a tool sends SIGTERM. */
+static void
+ends_by_signal(pid_t pid, int signals, const char *why)
 {
-	pid_t pid = start(sleeps, 0);
-	struct gather settings = { .patience = 600 * NS_PER_S };
+	const struct gather settings = { .patience = 600 * NS_PER_S,
+		.signals = signals };
 	struct stacks s = { 0 };
-	sigset_t set;
 
-	sigemptyset(&set);
-	sigaddset(&set, SIGTERM);
-	NEED(sigprocmask(SIG_BLOCK, &set, NULL) == 0);
-	settings.signals = signalfd(-1, &set, SFD_CLOEXEC);
-	NEED(settings.signals != -1);
-	put_tool("eu-stack", "kill -TERM %d; exec sleep 1000", (int)getpid());
-	setenv("PATH", folder, 1);
 	stacks_add_rank(&s, 0, pid);
 	EXPECT_EQ(gather_stacks(&s, &settings), SIGTERM);
 	NEED(s.count == 1);
-	EXPECT_STR(s.process[0].why, "eu-stack had no answer");
+	EXPECT_STR(s.process[0].why, why);
+	EXPECT_EQ(s.process[0].by, STACKS_BY_PROC);
 	stacks_fini(&s);
-	close(settings.signals);
+}
+
+FORKED_TEST(stacks_gather, a_signal_ends_the_tools)
+{
+	pid_t pid = start(sleeps, 0), python;
+	sigset_t set;
+	int signals;
+
+	prctl(PR_SET_NAME, "python3.11");
+	python = start(sleeps, 0);
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	NEED(sigprocmask(SIG_BLOCK, &set, NULL) == 0);
+	signals = signalfd(-1, &set, SFD_CLOEXEC);
+	NEED(signals != -1);
+	setenv("PATH", folder, 1);
+	put_tool("eu-stack", "kill -TERM %d; exec sleep 1000", (int)getpid());
+	ends_by_signal(pid, signals, "eu-stack had no answer");
+	/* That py-spy had none is not why there are no functions of C. */
+	put_tool("eu-stack", "echo no");
+	put_tool("py-spy", "kill -TERM %d; exec sleep 1000", (int)getpid());
+	ends_by_signal(python, signals, "eu-stack: no");
+	close(signals);
 	stop(pid);
+	stop(python);
 }

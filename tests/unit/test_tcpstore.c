@@ -381,6 +381,57 @@ Test(tcpstore, a_queue_wakes_one_client_for_each_item)
 	tcpstore_leave(other);
 }
 
+Test(tcpstore, an_empty_key_is_one_as_any_other)
+{
+	struct tcpstore_client *c, *other;
+
+	enter(&c);
+	enter(&other);
+	zero_is_null = true;
+	put_wait(WAIT, "", NULL);
+	cr_expect_eq(take(c), TCPSTORE_DONE);
+	REQUEST(QUEUE_PUSH, TEXTS "", "item");
+	cr_expect_eq(take(other), TCPSTORE_DONE);
+	expect_byte(c, 0);
+	REQUEST(QUEUE_POP, TEXTS "");
+	cr_expect_eq(take(c), TCPSTORE_DONE);
+	expect_bytes(c, "\1\0\0\0\0\0\0\0\4\0\0\0\0\0\0\0item", 20);
+	put_wait(WAIT, "", NULL);
+	cr_expect_eq(take(c), TCPSTORE_DONE);
+	REQUEST(SET, TEXTS "", "value");
+	REQUEST(GET, TEXTS "");
+	cr_expect_eq(take(other), TCPSTORE_DONE);
+	zero_is_null = false;
+	expect_text(other, "value");
+	expect_byte(c, 0);
+	tcpstore_leave(c);
+	tcpstore_leave(other);
+}
+
+/* Neither who waits for more keys, nor who waits for a longer or another one. */
+Test(tcpstore, a_queue_wakes_only_who_waits_for_it_alone)
+{
+	static const char *const keys[][2] = { { "q", "none" }, { "qq", NULL },
+		{ "", NULL }, { "r", NULL }, { "q", NULL } };
+	struct tcpstore_client *c[5], *other;
+
+	enter(&other);
+	for (int i = 0; i < 5; i++) {
+		enter(&c[i]);
+		put_wait(WAIT, keys[i][0], keys[i][1]);
+		cr_assert_eq(take(c[i]), TCPSTORE_DONE);
+	}
+	REQUEST(QUEUE_PUSH, TEXTS "q", "item");
+	cr_assert_eq(take(other), TCPSTORE_DONE);
+	cr_expect_eq(ready, 1);
+	for (int i = 0; i < 4; i++)
+		expect_bytes(c[i], NULL, 0);
+	expect_byte(c[4], 0);
+	for (int i = 0; i < 5; i++)
+		tcpstore_leave(c[i]);
+	tcpstore_leave(other);
+}
+
 Test(tcpstore, a_ping_returns_its_number)
 {
 	struct tcpstore_client *c;

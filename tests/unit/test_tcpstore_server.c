@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -16,6 +17,7 @@
 #include "tests/unit/forked.h"
 #include "tests/unit/seccomp.h"
 #include "tests/unit/short_memory.h"
+#include "tests/unit/sys_hook.h"
 
 #define HELLO     "\0\xce\xf7\x85\x3c" /* VALIDATE */
 #define HELLO_LEN 5
@@ -80,8 +82,11 @@ TestSuite(tcpstore_server, .init = begin, .fini = end, .timeout = 60);
 static int
 dialled(void)
 {
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
 
+	/* What is said is there, though what was said before has no reply. */
+	cr_assert_eq(setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)),
+		0);
 	cr_assert_eq(connect(fd, (struct sockaddr *)&place, sizeof(place)), 0);
 	return fd;
 }
@@ -292,6 +297,161 @@ Test(tcpstore_server, a_client_that_does_not_read_is_asked_nothing_more)
 		expect_value(fd, sizeof(value));
 	expect_served(fd);
 	expect_keys(other, 2);
+	close(fd);
+	close(other);
+}
+
+#define OUT_HIGH ((uint64_t)256 << 10) /* bytes unsent */
+
+#define ROOM     (16 << 10) /* of a socket, when it has some */
+#define READ_MAX (64 << 10)
+
+static struct {
+	size_t room;    /* bytes that sockets take of long replies */
+	long fd;        /* of the server, that was read last */
+	long of;        /* of which ... */
+	unsigned reads; /* ... reads are counted */
+} kernel;
+
+/* Sockets take no more of long replies than there is room. */
+static long
+take_some(int nr, const long arg[5])
+{
+	long some[5] = { arg[0], arg[1], arg[2], arg[3], arg[4] };
+	long n;
+
+	if (nr == SYS_recvfrom && arg[2] == READ_MAX) {
+		kernel.fd = arg[0];
+		kernel.reads += arg[0] == kernel.of;
+	}
+	if (nr != SYS_sendto || arg[2] < 1024)
+		return 0;
+	if (kernel.room == 0)
+		return -EAGAIN;
+	if ((size_t)arg[2] > kernel.room)
+		some[2] = (long)kernel.room;
+	n = sys_do(nr, some);
+	if (n > 0)
+		kernel.room -= (size_t)n;
+	return n;
+}
+
+/* A request for the value, and one that adds a key of @letter. */
+static void
+ask_and_add(int fd, char letter)
+{
+	char ask[] = "\x03\x01\0\0\0\0\0\0\0k"
+		     "\x01\x01\0\0\0\0\0\0\0z\0\0\0\0\0\0\0\0";
+
+	ask[19] = letter;
+	say(fd, ask, sizeof(ask) - 1);
+}
+
+/* What others have said before was seen when this client has the number of keys. */
+static int
+keys_seen(int other)
+{
+	char keys[8] = "";
+
+	expect_served(other);
+	expect_served(other);
+	say(other, "\x07", 1);
+	EXPECT_EQ(receive(other, keys, 8), 8);
+	return keys[0];
+}
+
+/* How many keys there are while a reply of @len bytes is not sent, and behind the
+ * request for it there is one that adds a key of @letter. */
+static int
+keys_behind(int fd, int other, uint64_t len, char letter)
+{
+	int keys;
+
+	set_value(fd, len - 8);
+	expect_served(fd);
+	sys_hook = take_some;
+	ask_and_add(fd, letter);
+	keys = keys_seen(other);
+	sys_hook = NULL;
+	expect_value(fd, len - 8);
+	expect_served(fd); /* after the other request */
+	return keys;
+}
+
+FORKED_TEST(tcpstore_server, with_256_KiB_unsent_the_next_request_waits)
+{
+	int fd = greeted(), other = greeted();
+
+	sys_trap(SYS_sendto);
+	EXPECT_EQ(keys_behind(fd, other, OUT_HIGH - 1, 'a'), 2);
+	EXPECT_EQ(keys_behind(fd, other, OUT_HIGH, 'b'), 2);
+	EXPECT_EQ(keys_behind(fd, other, OUT_HIGH + 1, 'c'), 3);
+	EXPECT_EQ(keys_behind(fd, other, OUT_HIGH - 1, 'd'), 5);
+	close(fd);
+	close(other);
+}
+
+/* Receives @len bytes of replies, of which the socket has taken no more yet. */
+static void
+expect_some(int fd, size_t len)
+{
+	EXPECT_EQ(receive(fd, got, len), (ssize_t)len);
+	EXPECT_EQ(kernel.room, 0);
+}
+
+FORKED_TEST(tcpstore_server, what_the_socket_has_taken_is_not_unsent)
+{
+	const uint64_t size = (132 << 10) - 8;
+	int fd = greeted(), other = greeted();
+
+	sys_trap(SYS_sendto);
+	set_value(fd, size);
+	expect_served(fd);
+	kernel.room = ROOM;
+	sys_hook = take_some;
+	ask_and_add(fd, 'a');
+	expect_some(fd, ROOM);
+	EXPECT_EQ(keys_seen(other), 2);
+	/* 264 KiB of replies, of which 248 are unsent. */
+	ask_and_add(fd, 'b');
+	EXPECT_EQ(keys_seen(other), 3);
+	/* Nothing more until all of these are sent: some is not enough. */
+	ask_and_add(fd, 'c');
+	EXPECT_EQ(keys_seen(other), 3);
+	kernel.room = 9 * ROOM;
+	expect_some(fd, 9 * ROOM);
+	EXPECT_EQ(keys_seen(other), 3);
+	sys_hook = NULL;
+	EXPECT_EQ(receive(fd, got, 3 * (size + 8) - 10 * ROOM),
+		(ssize_t)(3 * (size + 8) - 10 * ROOM));
+	expect_served(fd);
+	EXPECT_EQ(keys_seen(other), 4);
+	close(fd);
+	close(other);
+}
+
+FORKED_TEST(tcpstore_server, who_is_asked_nothing_more_is_not_read)
+{
+	int fd = greeted(), other = greeted();
+
+	sys_trap(SYS_sendto);
+	sys_trap(SYS_recvfrom);
+	set_value(fd, OUT_HIGH);
+	sys_hook = take_some;
+	expect_served(fd);
+	kernel.of = kernel.fd;
+	kernel.reads = 0;
+	ask_and_add(fd, 'a');
+	EXPECT_EQ(keys_seen(other), 1);
+	EXPECT_EQ(kernel.reads, 1);
+	say(fd, PING, 5);
+	EXPECT_EQ(keys_seen(other), 1);
+	EXPECT_EQ(kernel.reads, 1);
+	sys_hook = NULL;
+	expect_value(fd, OUT_HIGH);
+	EXPECT_EQ(receive(fd, got, 4), 4);
+	expect_served(fd);
+	EXPECT_EQ(keys_seen(other), 2);
 	close(fd);
 	close(other);
 }
