@@ -26,6 +26,7 @@ static unsigned given, created, registered;
 static size_t stack;
 static int detached;
 static sigset_t mask; /* of the thread */
+static void *(*thread_runs)(void *);
 
 static int
 own_clock(clockid_t id, struct timespec *t)
@@ -41,8 +42,8 @@ own_create(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *),
 	void *arg)
 {
 	(void)thread;
-	(void)run;
 	(void)arg;
+	thread_runs = run;
 	created++;
 	pthread_attr_getstacksize(attr, &stack);
 	pthread_attr_getdetachstate(attr, &detached);
@@ -147,6 +148,20 @@ FORKED_TEST(stdio_block, a_thread_is_made_if_calls_come_fast)
 	stdio_block_check(true);
 	EXPECT_EQ(created, 1);
 	EXPECT_EQ(stdio_hook_calls, STDIO_BLOCK_CALLS);
+}
+
+/* The first finds that stdout is no longer what was allowed, and ends. */
+FORKED_TEST(stdio_block, another_is_made_when_it_has_ended)
+{
+	check_twice(0, true);
+	NEED(created == 1);
+	thread_runs(NULL);
+	EXPECT_EQ(stdio_hook_armed, 0);
+	EXPECT_EQ(stdio_hook_calls, STDIO_BLOCK_CALLS);
+	stdio_block_check(true);
+	EXPECT_EQ(created, 2);
+	EXPECT_EQ(given, 2);
+	EXPECT_EQ(registered, 1);
 }
 
 FORKED_TEST(stdio_block, none_is_made_if_calls_come_slowly)
