@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "worker/rpc/future.h"
+#include "worker/rpc/lead.h"
 #include "worker/rpc/waiter.h"
 
 TestSuite(future_maker, .timeout = 60);
@@ -124,7 +125,7 @@ static struct {
 	int64_t deadline;
 	bool ends; /* it ends while it is waited for */
 	int waits, helps;
-	int parts; /* that help() can still do */
+	int parts; /* that help() can still do; 0: the next ends it */
 } await;
 
 static bool
@@ -147,7 +148,9 @@ help_once(const struct xr_future *future, void *ctx)
 	cr_expect_eq(ctx, &await);
 	cr_expect_eq(future, await.future);
 	await.helps++;
-	return await.parts-- > 1;
+	if (await.parts == 0)
+		xr_future_set(await.future, number(3));
+	return await.parts-- != 1 && await.helps < 10;
 }
 
 static const struct future_maker waits = { .wait = wait_once,
@@ -179,5 +182,39 @@ Test(future_maker, a_maker_waits_for_one_that_is_pending_and_is_told_of_its_end)
 	cr_expect_eq(await.deadline, INT64_MAX);
 	cr_expect_eq(number_of(await.future), 3);
 	cr_expect_eq(await.waits, 2);
+	xr_future_unref(await.future);
+}
+
+Test(future_maker, help_that_ends_it_is_not_asked_again)
+{
+	await.future = future_new(&waits, &await);
+	cr_expect_eq(xr_future_wait(await.future, XR_TIMEOUT_NEVER, NULL, NULL),
+		XR_OK);
+	cr_expect_eq(await.helps, 1);
+	cr_expect_eq(await.waits, 0);
+	future_help(await.future);
+	cr_expect_eq(await.helps, 1);
+	xr_future_unref(await.future);
+}
+
+Test(future_maker, who_delivers_neither_helps_nor_waits)
+{
+	struct xr_error err = { 0 };
+
+	await.future = future_new(&waits, &await);
+	lead_deliver_begin();
+	cr_expect_eq(xr_future_wait(await.future, XR_TIMEOUT_NEVER, NULL, &err),
+		XR_E_STATE);
+	cr_expect_str_eq(err.text, "a short function or callback may not wait");
+	cr_expect_eq(xr_future_wait(await.future, 0, NULL, NULL), XR_E_TIMEOUT);
+	future_help(await.future);
+	cr_expect_not(future_may_help());
+	cr_expect_eq(await.helps, 0);
+	cr_expect_eq(await.waits, 0);
+	lead_deliver_end();
+	cr_expect(future_may_help());
+	future_help(await.future);
+	cr_expect_eq(await.helps, 1);
+	cr_expect_eq(number_of(await.future), 3);
 	xr_future_unref(await.future);
 }
