@@ -88,17 +88,20 @@ __wrap_pthread_mutex_unlock(pthread_mutex_t *lock)
 }
 
 static struct xr_error err;
+static char path[64]; /* of the store, whose file comes with the first key */
 
 /* Of one worker, this process. */
 static struct xr_world *
 new_world(void)
 {
-	char path[] = "/tmp/xrun-world-XXXXXX", method[64];
+	char method[96];
 	struct xr_rpc_opts rpc = { .size = sizeof(rpc) };
 	struct xr_world_opts opts = XR_WORLD_OPTS;
 	struct xr_world *world = NULL;
-	int fd = mkstemp(path);
+	int fd;
 
+	snprintf(path, sizeof(path), "/tmp/xrun-world-XXXXXX");
+	fd = mkstemp(path);
 	cr_assert_neq(fd, -1);
 	close(fd);
 	unlink(path);
@@ -254,6 +257,7 @@ Test(guild, a_key_is_held_by_its_kind_and_generation)
 			     &err),
 		XR_OK, "%s", err.text);
 	xr_world_free(world);
+	unlink(path);
 }
 
 /* --- groups of values ------------------------------------------------------------------ */
