@@ -13,6 +13,7 @@
 #include <xrun/rpc.h>
 #include <xrun/world.h>
 
+#include "wire/value/node.h"
 #include "worker/group/guild.h"
 
 TestSuite(guild, .timeout = 60);
@@ -87,17 +88,20 @@ __wrap_pthread_mutex_unlock(pthread_mutex_t *lock)
 }
 
 static struct xr_error err;
+static char path[64]; /* of the store, whose file comes with the first key */
 
 /* Of one worker, this process. */
 static struct xr_world *
 new_world(void)
 {
-	char path[] = "/tmp/xrun-world-XXXXXX", method[64];
+	char method[96];
 	struct xr_rpc_opts rpc = { .size = sizeof(rpc) };
 	struct xr_world_opts opts = XR_WORLD_OPTS;
 	struct xr_world *world = NULL;
-	int fd = mkstemp(path);
+	int fd;
 
+	snprintf(path, sizeof(path), "/tmp/xrun-world-XXXXXX");
+	fd = mkstemp(path);
 	cr_assert_neq(fd, -1);
 	close(fd);
 	unlink(path);
@@ -136,6 +140,126 @@ Test(guild, a_group_is_opened_and_closed_under_its_locks)
 	cr_expect_eq(atomic_load(&unmatched), 0);
 }
 
+/* --- what this process holds ------------------------------------------------------------ */
+
+static struct xr_value *
+text_of(const char *text)
+{
+	return xr_value_new_text(text, strlen(text));
+}
+
+static enum xr_status
+no_service(struct xr_call *call, struct xr_value *args, void *ctx)
+{
+	(void)call;
+	(void)args;
+	(void)ctx;
+	return XR_E_STATE;
+}
+
+/* What the table has of @key. */
+static struct guild_held
+in_table(const struct xr_group *g, enum guild_kind kind, const char *key)
+{
+	const struct guild_held *h;
+
+	LIST_FOREACH(h, &g->held, list)
+	if (h->kind == kind && strcmp(h->key, key) == 0)
+		return (struct guild_held){ .kind = kind,
+			.generation = h->generation };
+	cr_assert(false, "no key '%s'", key);
+	return (struct guild_held){ 0 };
+}
+
+static void
+expect_not_held(const struct xr_group *g, struct guild_held wanted)
+{
+	struct guild_held got = { .ctx = &got };
+	struct guild_held other = wanted;
+
+	other.kind = wanted.kind == GUILD_VALUE ? GUILD_SERVICE : GUILD_VALUE;
+	cr_expect_not(guild_holds(g->tag, &other, "key", &got));
+	other = wanted;
+	other.generation--;
+	cr_expect_not(guild_holds(g->tag, &other, "key", &got));
+	other.generation += 2;
+	cr_expect_not(guild_holds(g->tag, &other, "key", &got));
+	cr_expect_not(guild_holds(g->tag, &wanted, "ke", &got));
+	cr_expect_not(guild_holds(g->tag, &wanted, "key1", &got));
+	cr_expect_not(guild_holds("other/1", &wanted, "key", &got));
+	cr_expect_eq(got.ctx, &got);
+	cr_expect_null(got.value);
+}
+
+/* A value outlives its key with who looked it up. */
+static void
+expect_value(struct xr_group *g)
+{
+	struct xr_value *v = text_of("a text");
+	struct guild_held wanted, got;
+	size_t len;
+
+	cr_assert_eq(xr_group_pair(g, "key", v, &err), XR_OK, "%s", err.text);
+	cr_expect_eq(atomic_load(&v->refs), 2);
+	wanted = in_table(g, GUILD_VALUE, "key");
+	expect_not_held(g, wanted);
+	cr_expect(guild_holds(g->tag, &wanted, "key", NULL));
+	cr_expect_eq(atomic_load(&v->refs), 2);
+	cr_expect(guild_holds(g->tag, &wanted, "key", &got));
+	cr_expect_eq(atomic_load(&v->refs), 3);
+	cr_expect_eq(got.value, v);
+	cr_expect_eq(got.kind, GUILD_VALUE);
+	cr_expect_eq(got.generation, wanted.generation);
+	xr_value_unref(v);
+	cr_expect_eq(xr_group_unpair(g, "key", &err), XR_OK, "%s", err.text);
+	cr_expect_eq(atomic_load(&v->refs), 1);
+	cr_expect_str_eq(xr_value_data(got.value, &len), "a text");
+	xr_value_unref(got.value);
+	cr_expect_not(guild_holds(g->tag, &wanted, "key", NULL));
+}
+
+static void
+expect_service(struct xr_group *g)
+{
+	const struct xr_group_service s = { .size = sizeof(s),
+		.key = "key",
+		.fn = no_service,
+		.ctx = &err,
+		.flags = XR_FN_ASYNC };
+	struct guild_held wanted, got;
+
+	cr_assert_eq(xr_group_register(g, &s, &err), XR_OK, "%s", err.text);
+	wanted = in_table(g, GUILD_SERVICE, "key");
+	expect_not_held(g, wanted);
+	cr_expect(guild_holds(g->tag, &wanted, "key", &got));
+	cr_expect_null(got.value);
+	cr_expect_eq(got.fn, no_service);
+	cr_expect_eq(got.ctx, &err);
+	cr_expect_eq(got.flags, XR_FN_ASYNC);
+	cr_expect_eq(xr_group_deregister(g, "key", &err), XR_OK);
+	cr_expect_not(guild_holds(g->tag, &wanted, "key", NULL));
+}
+
+Test(guild, a_key_is_held_by_its_kind_and_generation)
+{
+	const struct xr_group_opts opts = { .size = sizeof(opts),
+		.name = "all" };
+	struct xr_world *world = new_world();
+	struct xr_group *group = NULL;
+
+	cr_assert_eq(xr_group_new(world, &opts, &group, &err), XR_OK, "%s",
+		err.text);
+	expect_value(group);
+	expect_service(group);
+	cr_expect(LIST_EMPTY(&group->held));
+	xr_group_free(group);
+	cr_expect_eq(xr_world_close(world, XR_SHUTDOWN_GRACEFUL, XR_SECONDS(30),
+			     &err),
+		XR_OK, "%s", err.text);
+	xr_world_free(world);
+	unlink(path);
+}
+
 /* --- groups of values ------------------------------------------------------------------ */
 
 /* What a group is read from. NULL: the entry is absent. */
@@ -150,12 +274,6 @@ struct parts {
 	{ \
 		.name = (n), .tag = (t), .member = { __VA_ARGS__ } \
 	}
-
-static struct xr_value *
-text_of(const char *text)
-{
-	return xr_value_new_text(text, strlen(text));
-}
 
 static struct xr_value *
 value_of(const struct parts *p)

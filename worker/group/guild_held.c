@@ -39,8 +39,7 @@ guild_holds(const char *tag, const struct guild_held *wanted, const char *key,
 	is_there = h != NULL && h->generation == wanted->generation;
 	if (is_there && out != NULL) {
 		*out = *h;
-		if (out->value != NULL)
-			xr_value_ref(out->value);
+		xr_value_ref(out->value);
 	}
 	pthread_mutex_unlock(&g->lock);
 	guild_unref(g);
@@ -112,8 +111,7 @@ put_down(struct xr_group *g, const struct guild_held *from, const char *key,
 	pthread_mutex_lock(&g->lock);
 	is_taken = find(g, h->kind, key) != NULL;
 	if (!is_taken) {
-		if (h->value != NULL)
-			xr_value_ref(h->value);
+		xr_value_ref(h->value);
 		LIST_INSERT_HEAD(&g->held, h, list);
 	}
 	pthread_mutex_unlock(&g->lock);

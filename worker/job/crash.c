@@ -109,7 +109,7 @@ caller_of(const struct registers *r)
 	struct iovec to = { &caller, sizeof(caller) };
 	struct iovec from = { (void *)r->sp, sizeof(caller) };
 
-	if (caller == 0 && r->sp != 0)
+	if (caller == 0)
 		syscall(SYS_process_vm_readv, getpid(), &to, 1, &from, 1, 0);
 	return caller;
 }
