@@ -65,7 +65,7 @@ holds_counted(struct xr_call *c, struct xr_value *args, void *ctx)
 #define MOST_TASKS 12
 
 static _Atomic bool is_noting;
-static uint32_t needs[8], waits;
+static uint32_t needs[2], waits;
 
 bool __real_take_await_in(struct xr_pool *p, struct room_list *list,
 	struct room *r, int64_t deadline);
@@ -78,8 +78,10 @@ __wrap_take_await_in(struct xr_pool *p, struct room_list *list, struct room *r,
 	int64_t deadline)
 {
 	if (atomic_load(&is_noting)) {
-		check(list == &p->rooms && !r->puts && waits < 8);
-		needs[waits++] = r->need;
+		check(list == &p->rooms && !r->puts);
+		if (waits < 2)
+			needs[waits] = r->need;
+		waits++;
 		check(r->need > 1 || deadline == INT64_MAX);
 		atomic_store(&stage, r->need == 1);
 	}

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_pool_submit.c - calls of pools that wait for their results: what they refuse, and how
- * long they wait. */
+/* test_pool_submit.c - calls of pools that wait: what they refuse, and how long they wait. */
 #include <sched.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -158,5 +157,98 @@ FORKED_TEST(pool_submit, who_waits_for_a_call_waits_for_room_no_longer)
 	atomic_store(&may_end, true);
 	EXPECT_EQ(xr_future_wait(held, XR_TIMEOUT_NEVER, NULL, NULL), XR_OK);
 	xr_future_unref(held);
+	xr_pool_free(pool);
+}
+
+/* --- the rest ------------------------------------------------------------------------- */
+
+FORKED_TEST(pool_submit, an_iterator_says_that_the_next_is_not_there_yet)
+{
+	struct xr_pool *pool = pool_of_one_task();
+	struct xr_value *list = xr_value_new_list(), *value = list;
+	struct xr_pool_task t = { .size = sizeof(t), .name = "hold" };
+	struct xr_pool_iter *iter = NULL;
+
+	known("hold", hold);
+	NEED(xr_value_append(list, xr_value_new_nil()) == XR_OK);
+	t.args = list;
+	NEED(xr_pool_imap(pool, &t, &iter, &error) == XR_OK);
+	expect(0, xr_pool_iter_next(iter, -2, &value, &error), XR_E_INVAL,
+		NEGATIVE);
+	EXPECT(value == NULL);
+	for (int64_t timeout = 0; timeout <= 1; timeout++)
+		expect(1, xr_pool_iter_next(iter, timeout, NULL, &error),
+			XR_E_TIMEOUT, "the next one is not there yet");
+	atomic_store(&may_end, true);
+	EXPECT_EQ(xr_pool_iter_next(iter, XR_TIMEOUT_DEFAULT, NULL, &error),
+		XR_OK);
+	xr_pool_iter_free(iter);
+	xr_pool_free(pool);
+	xr_value_unref(list);
+}
+
+FORKED_TEST(pool_submit, a_pool_is_joined_when_it_is_closed)
+{
+	const struct xr_pool_task t = { .size = sizeof(t), .name = "nothing" };
+	struct xr_pool *pool = pool_of_one_task();
+	struct xr_future *f = NULL;
+
+	known("nothing", nothing);
+	expect(0, xr_pool_join(pool, -2, &error), XR_E_INVAL, NEGATIVE);
+	expect(1, xr_pool_terminate(pool, -2, &error), XR_E_INVAL, NEGATIVE);
+	expect(2, xr_pool_join(pool, 0, &error), XR_E_STATE,
+		"a pool is closed, or terminated, and then joined");
+	EXPECT_EQ(xr_pool_state(pool), XR_POOL_RUNNING);
+	EXPECT_EQ(xr_pool_apply(pool, &t, XR_TIMEOUT_NEVER, NULL, &error),
+		XR_OK);
+	xr_pool_close(pool);
+	expect(3, xr_pool_apply_async(pool, &t, &f, &error), XR_E_STATE,
+		"the pool was closed");
+	expect(4, xr_pool_join(pool, -2, &error), XR_E_INVAL, NEGATIVE);
+	EXPECT_EQ(xr_pool_join(pool, XR_TIMEOUT_DEFAULT, &error), XR_OK);
+	EXPECT_EQ(xr_pool_terminate(pool, XR_TIMEOUT_DEFAULT, &error), XR_OK);
+	expect(5, xr_pool_apply_async(pool, &t, &f, &error), XR_E_STATE,
+		"the pool was terminated");
+	EXPECT(f == NULL);
+	xr_pool_free(pool);
+}
+
+static void
+count(uint64_t from, uint64_t to, uint32_t worker, void *ctx)
+{
+	_Atomic uint64_t *sum = ctx;
+
+	(void)worker;
+	atomic_fetch_add(sum, to - from);
+}
+
+#define LOOP "struct xr_pool_loop: its size, and a function"
+
+FORKED_TEST(pool_submit, a_loop_has_its_size_and_a_function)
+{
+	_Atomic uint64_t sum = 0;
+	const struct xr_pool_loop good = { .size = sizeof(good),
+		.count = 10,
+		.fn = count,
+		.ctx = &sum };
+	struct xr_pool_loop loop = good;
+	struct xr_pool *pool = pool_of_one_task();
+
+	loop.size--;
+	expect(0, xr_pool_for(pool, &loop, &error), XR_E_INVAL, LOOP);
+	loop = good;
+	loop.fn = NULL;
+	expect(1, xr_pool_for(pool, &loop, &error), XR_E_INVAL, LOOP);
+	expect(2, xr_pool_for(pool, NULL, &error), XR_E_INVAL, LOOP);
+	expect(3, xr_pool_for(NULL, &good, &error), XR_E_INVAL, "no pool");
+	EXPECT_EQ(sum, 0);
+	loop = good;
+	loop.size++;
+	EXPECT_EQ(xr_pool_for(pool, &loop, &error), XR_OK);
+	EXPECT_EQ(sum, 10);
+	xr_pool_close(pool);
+	expect(4, xr_pool_for(pool, &good, &error), XR_E_STATE,
+		"the pool was closed");
+	EXPECT_EQ(sum, 10);
 	xr_pool_free(pool);
 }
