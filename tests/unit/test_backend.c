@@ -109,16 +109,27 @@ Test(backend, a_backend_has_a_size_and_a_name)
 		"a123456789012345678901234567890123456789012345678901234567890123",
 		NULL };
 	struct xr_backend b = { .size = sizeof(b) };
+	char words[160];
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		b.name = bad[i];
 		cr_expect_eq(xr_backend_register(&b, NULL, &err), XR_E_INVAL,
 			"%s", bad[i] == NULL ? "NULL" : bad[i]);
+		snprintf(words, sizeof(words),
+			"a backend's name is 1 to 63 of A-Z a-z 0-9 _, and not '%s'",
+			bad[i] == NULL ? "" : bad[i]);
+		cr_expect_str_eq(err.text, words);
 	}
 	b.name = "good";
-	b.size = 8;
+	b.size = sizeof(b) - 1;
 	cr_expect_eq(xr_backend_register(&b, NULL, &err), XR_E_INVAL);
+	cr_expect_str_eq(err.text, "a backend without its size");
+	err = (struct xr_error){ 0 };
 	cr_expect_eq(xr_backend_register(NULL, NULL, &err), XR_E_INVAL);
+	cr_expect_str_eq(err.text, "a backend without its size");
+	b.size = sizeof(b) + 1;
+	b.name = bad[4] + 1;
+	cr_expect_eq(xr_backend_register(&b, NULL, &err), XR_OK);
 }
 
 Test(backend, there_is_an_end_to_backends)
@@ -428,23 +439,48 @@ Test(backend, an_older_programs_options_are_made_whole)
 	o.timeout = -2;
 	cr_expect_eq(backend_check(&o, &all, &err), XR_E_INVAL);
 	SAYS("-2 ns");
-	o.size = 4;
+	o.timeout = 0;
+	o.size = offsetof(struct xr_rpc_opts, timeout);
+	cr_expect_eq(backend_check(&o, &all, &err), XR_OK);
+	o.size--;
 	cr_expect_eq(backend_check(&o, &all, &err), XR_E_INVAL);
+	cr_expect_str_eq(err.text, "options without their size");
+	err = (struct xr_error){ 0 };
+	cr_expect_eq(xr_rpc_opts_init(0, &o, &err), XR_E_INVAL);
+	cr_expect_str_eq(err.text, "options without their size");
 	o.size = sizeof(o);
+	cr_expect_eq(xr_rpc_opts_init(77, &o, &err), XR_E_NOTFOUND);
+	cr_expect_str_eq(err.text, "no backend has the number 77");
 	o.backend = 77;
+	err = (struct xr_error){ 0 };
 	cr_expect_eq(backend_check(&o, &all, &err), XR_E_INVAL);
-	SAYS("77");
+	cr_expect_str_eq(err.text, "no backend has the number 77");
 }
 
 Test(backend, lists_of_a_struct_are_checked)
 {
-	const char *const extra[] = { "no_value" };
+	const char *const extra[] = { "no_value" }, *const no_option = NULL;
 	const int32_t devices[] = { 0, -1 };
 	struct xr_rpc_opts o = { .size = sizeof(o) }, all;
 
 	xr_rpc_opts_init(0, &o, NULL);
 	o.extra_count = 1;
 	cr_expect_eq(backend_check(&o, &all, &err), XR_E_INVAL);
+	cr_expect_str_eq(err.text, "options with a list that is NULL");
+	o.extra = &no_option;
+	cr_expect_eq(backend_check(&o, &all, &err), XR_E_INVAL);
+	cr_expect_str_eq(err.text, "an option that is NULL");
+	o.extra_count = 0;
+	for (uint32_t i = 0; i < 3; i++) {
+		err = (struct xr_error){ 0 };
+		o.transport_count = i == 0;
+		o.map_count = i == 1;
+		o.device_count = i == 2;
+		cr_expect_eq(backend_check(&o, &all, &err), XR_E_INVAL);
+		cr_expect_str_eq(err.text, "options with a list that is NULL");
+	}
+	o.device_count = 0;
+	o.extra_count = 1;
 	o.extra = extra;
 	cr_expect_eq(backend_check(&o, &all, &err), XR_E_INVAL);
 	SAYS("'no_value' has no value");
@@ -586,8 +622,12 @@ Test(backend, a_transport_that_does_not_fit_is_refused)
 	mine = tcp_carrier;
 	mine.name = "Mine";
 	cr_expect_eq(xr_carrier_register(&mine, &err), XR_E_INVAL);
+	cr_expect_str_eq(err.text,
+		"a transport's name is 1 to 63 of a-z 0-9 _, and not 'Mine'");
 	mine.name = NULL;
 	cr_expect_eq(xr_carrier_register(&mine, &err), XR_E_INVAL);
+	cr_expect_str_eq(err.text,
+		"a transport's name is 1 to 63 of a-z 0-9 _, and not ''");
 	cr_expect_eq(xr_carrier_register(NULL, &err), XR_E_ABI);
 	cr_expect_null(transport_find("mine"));
 }

@@ -100,6 +100,23 @@ Test(devmap, AC_B9_each_rule_that_is_broken_names_member_and_destination)
 	}
 }
 
+Test(devmap, a_member_has_its_size_and_a_name)
+{
+	struct xr_device_info members[] = { MEMBER("a", 4), MEMBER("b", 4) };
+	const char *words = "devices of a member without size or name";
+
+	members[1].size--;
+	cr_expect_eq(xr_devmap_check(members, 2, true, &err), XR_E_INVAL);
+	cr_expect_str_eq(err.text, words);
+	members[1].size += 2;
+	cr_expect_eq(xr_devmap_check(members, 2, true, &err), XR_OK);
+	members[0].name = NULL;
+	err = (struct xr_error){ 0 };
+	cr_expect_eq(xr_devmap_check(members, 2, true, &err), XR_E_INVAL);
+	cr_expect_str_eq(err.text, words);
+	cr_expect_eq(xr_devmap_check(members, 0, true, &err), XR_OK);
+}
+
 Test(devmap, AC_B9_the_first_rule_counts_and_lists_come_before_maps)
 {
 	const struct xr_device_info members[] = {

@@ -92,36 +92,59 @@ Test(func, thousands_are_found)
 	}
 }
 
+#define REFUSED(words) \
+	do { \
+		memset(&err, 0, sizeof(err)); \
+		cr_expect_eq(xr_fn_register(&f, &err), XR_E_INVAL); \
+		cr_expect_str_eq(err.text, words); \
+	} while (0)
+
 Test(func, what_is_no_function_is_refused_with_words)
 {
-	char long_name[300];
+	static const char *const bad_name =
+		"a function's name is 1 to 255 bytes of UTF-8";
+	char long_name[300], words[64];
 	struct xr_error err = { 0 };
 	struct xr_func f = named("x");
 
 	memset(long_name, 'a', sizeof(long_name));
 	long_name[256] = '\0';
 	f.name = "";
-	cr_expect_eq(xr_fn_register(&f, &err), XR_E_INVAL);
+	REFUSED(bad_name);
+	f.name = NULL;
+	REFUSED(bad_name);
 	f.name = long_name;
-	cr_expect_eq(xr_fn_register(&f, &err), XR_E_INVAL);
+	REFUSED(bad_name);
 	long_name[255] = '\0';
 	cr_expect_eq(xr_fn_register(&f, &err), XR_OK);
 	f.name = "\xff";
-	cr_expect_eq(xr_fn_register(&f, &err), XR_E_INVAL);
+	REFUSED(bad_name);
 	f = named("x");
 	f.raw = nothing_raw;
-	cr_expect_eq(xr_fn_register(&f, &err), XR_E_INVAL);
-	cr_expect(strstr(err.text, "either"), "%s", err.text);
+	REFUSED("x: it takes either fn or raw");
 	f.fn = NULL;
 	f.schema = "i";
-	cr_expect_eq(xr_fn_register(&f, &err), XR_E_INVAL);
+	REFUSED("x: 'i' is no schema of a raw function");
+	f.raw = NULL;
+	REFUSED("x: it takes either fn or raw");
 	f = named("x");
-	f.flags = 64;
-	cr_expect_eq(xr_fn_register(&f, &err), XR_E_INVAL);
+	f.schema = "*";
+	REFUSED("x: '*' is no schema");
 	f = named("x");
-	f.size = 4;
-	cr_expect_eq(xr_fn_register(&f, &err), XR_E_INVAL);
+	f.flags = 64 | XR_FN_SHORT;
+	REFUSED("x: unknown flags 0x40");
+	f = named("x");
+	f.size = sizeof(f) - 1;
+	snprintf(words, sizeof(words), "struct xr_func: its size is %u",
+		f.size);
+	REFUSED(words);
+	cr_expect_eq(xr_fn_register(NULL, &err), XR_E_INVAL);
+	cr_expect_str_eq(err.text, "struct xr_func: its size is 0");
 	cr_expect_null(func_find(func_hash("x", 1)));
+	f = named("x");
+	f.size++;
+	f.flags = XR_FN_ASYNC | XR_FN_SHARE;
+	cr_expect_eq(xr_fn_register(&f, &err), XR_OK);
 }
 
 Test(func, a_schema_is_letters_and_a_star_at_the_end)

@@ -386,6 +386,75 @@ Test(peer, a_carrier_that_copies_nothing_gets_the_parts_as_one_copy)
 	cr_expect_eq(atomic_load(&agent_self()->copied), 0);
 }
 
+static size_t taken_len;
+
+static enum xr_status
+take_length(struct xr_link *link, const struct xr_message *m, bool *pending)
+{
+	(void)link;
+	*pending = false;
+	for (uint32_t i = 0; i < m->count; i++)
+		taken_len += m->parts[i].len;
+	return XR_OK;
+}
+
+#define COPIES (UINT32_C(64) << 20) /* bytes that wait for a peer at most */
+
+/* With so many bytes that the carrier has kept. Returns true if it went at once. */
+static bool
+goes(const void *data, size_t len, size_t kept)
+{
+	const struct xr_part part = { data, len };
+	const struct xr_message m = { .record.kind = MESSAGE_ONEWAY,
+		.parts = &part,
+		.count = 1 };
+	struct peer *p = agent_self();
+	bool is_queued;
+
+	taken_len = 0;
+	atomic_store(&p->copied, kept);
+	cr_assert_eq(peer_send_whole(p, &m, NULL, NULL, &err), XR_OK);
+	cr_expect_eq(atomic_load(&p->copied), kept);
+	pthread_mutex_lock(&p->lock);
+	is_queued = send_queue_first(&p->queue) != NULL;
+	cr_expect_eq(taken_len, is_queued ? 0 : len);
+	send_queue_end_all(&p->queue, XR_E_CLOSED, false);
+	pthread_mutex_unlock(&p->lock);
+	atomic_store(&p->copied, 0);
+	return !is_queued;
+}
+
+/* Who delivers queues what does not go. */
+Test(peer, copies_for_a_peer_are_64_MiB_at_most_or_one_message)
+{
+	const struct {
+		size_t kept, len;
+		bool goes;
+	} row[] = {
+		{ 0, COPIES + 1, true },
+		{ 1, COPIES + 1, false },
+		{ 1, COPIES, false },
+		{ 0, COPIES, true },
+		{ 1, COPIES - 1, true },
+		{ COPIES - 5, 5, true },
+		{ COPIES - 4, 5, false },
+		{ COPIES, 1, false },
+		{ COPIES + 1, 1, false },
+	};
+	char *data = calloc(1, COPIES + 1);
+
+	cr_assert_not_null(data);
+	begin_broken();
+	broken.send = take_length;
+	broken.copies = 0;
+	lead_deliver_begin();
+	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++)
+		cr_expect_eq(goes(data, row[i].len, row[i].kept), row[i].goes,
+			"row %zu", i);
+	lead_deliver_end();
+	free(data);
+}
+
 /* The sanitizers find what is not given back. */
 Test(peer, the_end_of_a_peer_gives_back_its_memory)
 {

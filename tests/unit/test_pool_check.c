@@ -15,6 +15,7 @@ TestSuite(pool_check, .timeout = 60);
 
 #define ALLOCATIONS 100 /* there are less */
 #define COUNT(a)    (sizeof(a) / sizeof((a)[0]))
+#define NEGATIVE    "timeout: -2 ns is negative and not XR_TIMEOUT_DEFAULT"
 
 static struct xr_error error;
 
@@ -116,8 +117,7 @@ FORKED_TEST(pool_check, each_number_of_the_options_has_a_limit)
 		{ { .flags = XR_POOL_CONTEXT | XR_POOL_DRAINS }, XR_OK, NULL },
 		{ { .flags = 4 }, XR_E_INVAL, "unknown flags 0x4" },
 		{ { .start_window = XR_TIMEOUT_DEFAULT }, XR_OK, NULL },
-		{ { .start_window = -2 }, XR_E_INVAL,
-			"timeout: -2 ns is negative and not XR_TIMEOUT_DEFAULT" },
+		{ { .start_window = -2 }, XR_E_INVAL, NEGATIVE },
 		{ { .workers = XR_POOL_WORKERS_MAX }, XR_OK, NULL },
 		{ { .workers = XR_POOL_WORKERS_MAX + 1 }, XR_E_RANGE,
 			"1001 workers, and 1000 are the most" },
@@ -562,7 +562,7 @@ FORKED_TEST(pool_check, a_task_is_rejected_for_each_field_that_is_wrong)
 				.flags = XR_POOL_CHUNK },
 			XR_E_INVAL, "a chunk of 0: it has one item at least" },
 		{ APPLY, { .name = "nothing", .timeout = -2 }, XR_E_INVAL,
-			"timeout: -2 ns is negative and not XR_TIMEOUT_DEFAULT" },
+			NEGATIVE },
 	};
 
 	register_both();

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_pool_room.c - pools of threads with more to do than they have tasks. */
+#include "worker/pool/pool.h"
+
 #include "tests/unit/pool_rig.h"
 
 TestSuite(pool_room, .timeout = 60);
@@ -56,6 +58,66 @@ holds_counted(struct xr_call *c, struct xr_value *args, void *ctx)
 {
 	atomic_fetch_add(&ran, 1);
 	return holds(c, args, ctx);
+}
+
+/* --- how many are waited for ------------------------------------------------------------- */
+
+#define MOST_TASKS 12
+
+static _Atomic bool is_noting;
+static uint32_t needs[2], waits;
+
+bool __real_take_await_in(struct xr_pool *p, struct room_list *list,
+	struct room *r, int64_t deadline);
+bool __wrap_take_await_in(struct xr_pool *p, struct room_list *list,
+	struct room *r, int64_t deadline);
+
+/* The calls end as soon as one spare task is enough. */
+bool
+__wrap_take_await_in(struct xr_pool *p, struct room_list *list, struct room *r,
+	int64_t deadline)
+{
+	if (atomic_load(&is_noting)) {
+		check(list == &p->rooms && !r->puts);
+		if (waits < 2)
+			needs[waits] = r->need;
+		waits++;
+		check(r->need > 1 || deadline == INT64_MAX);
+		atomic_store(&stage, r->need == 1);
+	}
+	return __real_take_await_in(p, list, r, deadline);
+}
+
+/* At first for a fourth of all, if that is more than one; and then for one. */
+FORKED_TEST(pool_room, who_has_no_room_waits_for_a_fourth_of_all_at_first)
+{
+	const struct {
+		uint32_t tasks, needs[2], waits;
+	} row[] = {
+		{ 4, { 1 }, 1 },
+		{ 7, { 1 }, 1 },
+		{ 8, { 2, 1 }, 2 },
+		{ 11, { 2, 1 }, 2 },
+		{ 12, { 3, 1 }, 2 },
+	};
+	struct xr_future *f[MOST_TASKS + 1];
+
+	known("holds", holds);
+	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+		begin(1, row[i].tasks);
+		atomic_store(&stage, 0);
+		for (uint32_t k = 0; k < row[i].tasks; k++)
+			f[k] = post("holds", k);
+		waits = 0;
+		atomic_store(&is_noting, true);
+		f[row[i].tasks] = post("holds", 0);
+		atomic_store(&is_noting, false);
+		EXPECT_EQ(waits, row[i].waits);
+		for (uint32_t k = 0; k < waits && k < 2; k++)
+			EXPECT_EQ(needs[k], row[i].needs[k]);
+		get_all(f, row[i].tasks + 1);
+		end();
+	}
 }
 
 FORKED_TEST(pool_room, an_iterator_that_is_freed_cancels_the_rest_of_its_items)

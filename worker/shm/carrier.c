@@ -450,13 +450,12 @@ parse(const struct carrier *c, const char *text, uint32_t *slot,
 	if (strncmp(text, c->near, n) != 0 || text[n] < '0' || text[n] > '9')
 		return false;
 	s = strtoul(text + n, &end, 10);
-	if (*end != ':' || end[1] < '0' || end[1] > '9')
+	if (*end != ':' || end[1] < '1' || end[1] > '9')
 		return false;
 	p = strtoul(end + 1, &end, 10);
 	*slot = (uint32_t)s;
 	*plane = (uint32_t)p;
-	return *end == '\0' && s < c->shm->map.plan.slots && p > 0 &&
-		p <= UINT32_MAX;
+	return *end == '\0' && s < c->shm->map.plan.slots && p <= UINT32_MAX;
 }
 
 static enum xr_status
