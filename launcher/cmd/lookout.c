@@ -24,7 +24,8 @@
 static bool
 is_told_of(int inotify, const int pipe[2], int file)
 {
-	char path[32], event[sizeof(struct inotify_event) + NAME_MAX + 1];
+	struct inotify_event event; /* of a file: without a name */
+	char path[32];
 	int wd;
 	bool told;
 
@@ -32,10 +33,10 @@ is_told_of(int inotify, const int pipe[2], int file)
 	wd = inotify_add_watch(inotify, path, IN_MODIFY);
 	told = wd != -1 && write(pipe[1], "", 1) == 1 &&
 		splice(pipe[0], NULL, file, NULL, 1, 0) == 1 &&
-		read(inotify, event, sizeof(event)) > 0;
+		read(inotify, &event, sizeof(event)) > 0;
 	if (wd != -1)
 		inotify_rm_watch(inotify, wd);
-	while (read(inotify, event, sizeof(event)) > 0)
+	while (read(inotify, &event, sizeof(event)) > 0)
 		continue;
 	return told;
 }

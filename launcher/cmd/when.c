@@ -139,12 +139,14 @@ static int64_t
 of_the_job(const struct typed *t, const struct when_facts *f)
 {
 	int64_t best = 0, ns;
-	struct tm day;
-	time_t end;
+	time_t end = (time_t)(f->end / NS_PER_S);
+	struct tm day, last;
 
+	localtime_r(&end, &last);
 	for (int back = 1; back >= -1; back--) {
-		end = (time_t)(f->end / NS_PER_S) - back * 24 * 3600;
-		localtime_r(&end, &day);
+		/* Not 24 hours each: a day may have 23 or 25. */
+		day = last;
+		day.tm_mday -= back;
 		ns = ns_of(t, &day);
 		if (back == 1 || away(ns, f) <= away(best, f))
 			best = ns;

@@ -15,41 +15,46 @@ enum state {
 	STRING_ESC, /* ESC inside of it */
 };
 
-/* Switched by CSI h and CSI l: @number behind @private, of which @on is not as
- * terminals begin. */
 /* Either ends a sequence that is not whole. */
 #define CAN '\030'
 #define SUB '\032'
 
+/* Switched by CSI h and CSI l: @number behind @private, of which @on is not as
+ * terminals begin. */
 struct row {
 	char private;
 	uint16_t number;
 	char on;
 	const char *off;
+	bool kept; /* by DECSTR */
 };
 
 /* The order is that of modes_end(): first the screen, for what follows belongs
  * to each of the two in some terminals. */
 static const struct row rows[] = {
-	{ '?', 2026, 'h', "\033[?2026l" }, /* synchronized output */
-	{ '?', 1049, 'h', "\033[?1049l" }, /* alternate screen, and cursor */
-	{ '?', 1047, 'h', "\033[?1047l" }, { '?', 47, 'h', "\033[?47l" },
-	{ '?', 1, 'h', "\033[?1l" },   /* cursor keys of applications */
-	{ '?', 5, 'h', "\033[?5l" },   /* reverse screen */
-	{ '?', 6, 'h', "\033[?6l" },   /* origin at the region */
-	{ '?', 7, 'l', "\033[?7h" },   /* wrap */
-	{ '?', 25, 'l', "\033[?25h" }, /* cursor */
-	{ '?', 66, 'h', "\033>" },     /* keypad of applications */
-	{ '?', 9, 'h', "\033[?9l" },   /* mouse, in six ways */
-	{ '?', 1000, 'h', "\033[?1000l" }, { '?', 1001, 'h', "\033[?1001l" },
-	{ '?', 1002, 'h', "\033[?1002l" }, { '?', 1003, 'h', "\033[?1003l" },
-	{ '?', 1004, 'h', "\033[?1004l" }, /* focus */
-	{ '?', 1005, 'h', "\033[?1005l" }, /* forms of the mouse's words */
-	{ '?', 1006, 'h', "\033[?1006l" }, { '?', 1015, 'h', "\033[?1015l" },
-	{ '?', 1016, 'h', "\033[?1016l" },
-	{ '?', 2004, 'h', "\033[?2004l" }, /* bracketed paste */
-	{ 0, 4, 'h', "\033[4l" },          /* insert */
-	{ 0, 20, 'h', "\033[20l" },        /* Return is two characters */
+	{ '?', 2026, 'h', "\033[?2026l", true }, /* synchronized output */
+	{ '?', 1049, 'h', "\033[?1049l", true }, /* the other screen */
+	{ '?', 1047, 'h', "\033[?1047l", true },
+	{ '?', 47, 'h', "\033[?47l", true },
+	{ '?', 1, 'h', "\033[?1l", false },   /* cursor keys of applications */
+	{ '?', 5, 'h', "\033[?5l", true },    /* reverse screen */
+	{ '?', 6, 'h', "\033[?6l", false },   /* origin at the region */
+	{ '?', 7, 'l', "\033[?7h", false },   /* wrap */
+	{ '?', 25, 'l', "\033[?25h", false }, /* cursor */
+	{ '?', 66, 'h', "\033>", false },     /* keypad of applications */
+	{ '?', 9, 'h', "\033[?9l", true },    /* mouse, in six ways */
+	{ '?', 1000, 'h', "\033[?1000l", true },
+	{ '?', 1001, 'h', "\033[?1001l", true },
+	{ '?', 1002, 'h', "\033[?1002l", true },
+	{ '?', 1003, 'h', "\033[?1003l", true },
+	{ '?', 1004, 'h', "\033[?1004l", true }, /* focus */
+	{ '?', 1005, 'h', "\033[?1005l", true }, /* forms of its words */
+	{ '?', 1006, 'h', "\033[?1006l", true },
+	{ '?', 1015, 'h', "\033[?1015l", true },
+	{ '?', 1016, 'h', "\033[?1016l", true },
+	{ '?', 2004, 'h', "\033[?2004l", true }, /* bracketed paste */
+	{ 0, 4, 'h', "\033[4l", false },         /* insert */
+	{ 0, 20, 'h', "\033[20l", false },       /* Return is two characters */
 };
 
 #define ROWS (sizeof(rows) / sizeof(rows[0]))
@@ -100,14 +105,11 @@ switch_modes(struct modes *m, char final)
 static void
 soft_reset(struct modes *m)
 {
-	static const uint16_t kept[] = { 1049, 1047, 47, 5, 9, 1000, 1001, 1002,
-		1003, 1004, 1005, 1006, 1015, 1016, 2004, 2026 };
 	uint32_t on = 0;
 
 	for (uint32_t i = 0; i < ROWS; i++)
-		for (size_t k = 0; k < sizeof(kept) / sizeof(kept[0]); k++)
-			if (rows[i].number == kept[k])
-				on |= m->on & 1u << i;
+		if (rows[i].kept)
+			on |= m->on & 1u << i;
 	m->on = on;
 }
 

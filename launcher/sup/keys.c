@@ -113,7 +113,7 @@ out:
 	return v;
 }
 
-/* Base64 of at most KEYS_INLINE bytes, to @out. */
+/* Base64 of at most KEYS_INLINE bytes, to @out; NULL is of none. */
 static bool
 read_bytes(const char *text, char *out, size_t *len, struct xr_error *err)
 {
@@ -237,8 +237,7 @@ read_swap(struct asked *a, const struct control *m)
 
 	a->q.key = span_of(m->store_compare_set.key);
 	a->q.expected.at = a->expected;
-	if (text != NULL &&
-		!read_bytes(text, a->expected, &a->q.expected.len, &a->err))
+	if (!read_bytes(text, a->expected, &a->q.expected.len, &a->err))
 		return false;
 	a->q.value = value_of(a, m->store_compare_set.value);
 	return a->q.value != NULL;

@@ -11,6 +11,7 @@
 
 #include "launcher/state/state.h"
 #include "tests/unit/folder.h"
+#include "tests/unit/sys_hook.h"
 
 static void
 prepare(void)
@@ -77,4 +78,27 @@ Test(live, who_is_open_is_known_without_a_look_at_all)
 	cr_expect_eq(folder_entries("state/xrun/.live"), 0);
 	let_go(&other);
 	let_go(&st);
+}
+
+/* None of them takes a job for closed, or asks about one without its folder. */
+FORKED_TEST(live, where_a_folder_cannot_be_opened_no_job_is_told_of)
+{
+	struct open_jobs jobs = { .close = true };
+	bool failed;
+	unsigned n = 1;
+
+	NEED(mkdir("state", 0700) == 0 && mkdir("state/xrun", 0700) == 0);
+	NEED(mkdir("state/xrun/.live", 0700) == 0);
+	NEED(close(open("state/xrun/.live/k7m2", O_CREAT, 0600)) == 0);
+	sys_trap(SYS_openat);
+	do {
+		sys_fail_begin(n++, EMFILE);
+		state_look_open("state/xrun", note_open, &jobs);
+		failed = sys_fail_end();
+		EXPECT_EQ(jobs.count, failed ? 0 : 1);
+		NEED(n < 10);
+	} while (failed);
+	EXPECT(n > 3); /* one that tells of it, and two that were refused */
+	EXPECT_STR(jobs.met[0], "k7m2");
+	EXPECT_EQ(folder_entries("state/xrun/.live"), 0);
 }

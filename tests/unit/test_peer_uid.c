@@ -10,8 +10,9 @@
 
 #define OTHER 1001
 
-/* An address of another machine, for documentation: RFC 5737. */
-#define FAR 0xc0000201
+/* Addresses of other machines, for documentation: RFC 5737. */
+#define FAR  0xc0000201
+#define NEAR 0xc0000202
 
 enum pair_client {
 	PAIR_PLAIN,
@@ -27,11 +28,25 @@ struct pair {
 
 static bool no_netlink;
 static bool is_forwarded; /* see FAR */
+static uint32_t ours;     /* instead of the address of this end; 0: none */
+
+/* Of the socket that finds out from which address this machine sends. */
+enum probe {
+	PROBE_LOOPBACK,
+	PROBE_SAME, /* from the address of the other end itself */
+	PROBE_NO_SOCKET,
+	PROBE_NO_ROUTE,
+	PROBE_NO_NAME,
+};
+static enum probe probe;
+static int probed; /* the sockets that were made for it */
 
 int __real_socket(int family, int type, int protocol);
 int __wrap_socket(int family, int type, int protocol);
 int __real_getpeername(int fd, struct sockaddr *at, socklen_t *len);
 int __wrap_getpeername(int fd, struct sockaddr *at, socklen_t *len);
+int __real_getsockname(int fd, struct sockaddr *at, socklen_t *len);
+int __wrap_getsockname(int fd, struct sockaddr *at, socklen_t *len);
 int __real_connect(int fd, const struct sockaddr *at, socklen_t len);
 int __wrap_connect(int fd, const struct sockaddr *at, socklen_t len);
 
@@ -42,7 +57,38 @@ __wrap_socket(int family, int type, int protocol)
 		errno = EPROTONOSUPPORT;
 		return -1;
 	}
+	if (type == (SOCK_DGRAM | SOCK_CLOEXEC) && ++probed > 0 &&
+		probe == PROBE_NO_SOCKET) {
+		errno = EMFILE;
+		return -1;
+	}
 	return __real_socket(family, type, protocol);
+}
+
+static bool
+is_probe(int fd)
+{
+	int type = 0;
+	socklen_t len = sizeof(type);
+
+	return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) == 0 &&
+		type == SOCK_DGRAM;
+}
+
+int
+__wrap_getsockname(int fd, struct sockaddr *at, socklen_t *len)
+{
+	int got = __real_getsockname(fd, at, len);
+	struct sockaddr_in *in = (struct sockaddr_in *)at;
+
+	if (is_probe(fd)) {
+		if (probe == PROBE_SAME)
+			in->sin_addr.s_addr = htonl(FAR);
+		return probe == PROBE_NO_NAME ? -1 : got;
+	}
+	if (got == 0 && ours != 0)
+		in->sin_addr.s_addr = htonl(ours);
+	return got;
 }
 
 /* The other end appears to be FAR. */
@@ -64,6 +110,10 @@ __wrap_connect(int fd, const struct sockaddr *at, socklen_t len)
 		.sin_port = htons(9),
 		.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 
+	if (probe == PROBE_NO_ROUTE && is_probe(fd)) {
+		errno = ENETUNREACH;
+		return -1;
+	}
 	if (is_forwarded)
 		return __real_connect(fd, (struct sockaddr *)&in, sizeof(in));
 	return __real_connect(fd, at, len);
@@ -201,6 +251,74 @@ FORKED_TEST(peer_uid, what_arrives_at_the_loopback_from_elsewhere_is_foreign)
 	EXPECT(!peer_uid(p.server, &uid));
 	EXPECT(peer_is_foreign(p.server));
 	pair_end(&p);
+}
+
+/* The number of the first descriptor that is free. */
+static int
+first_free(void)
+{
+	int fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
+
+	NEED(fd != -1);
+	close(fd);
+	return fd;
+}
+
+static void
+expect_far(enum probe kind, uint32_t here, bool foreign)
+{
+	struct pair p = pair_make(AF_INET, PAIR_PLAIN);
+	int before = first_free();
+
+	is_forwarded = true;
+	ours = here;
+	probe = kind;
+	probed = 0;
+	if (peer_is_foreign(p.server) != foreign)
+		forked_note(__LINE__, "probe %d, %x: not %d", kind, here,
+			foreign);
+	EXPECT_EQ(probed, here == NEAR);
+	EXPECT_EQ(first_free(), before);
+	is_forwarded = false;
+	ours = 0;
+	pair_end(&p);
+}
+
+FORKED_TEST(peer_uid, a_connection_from_another_machine_is_not_foreign)
+{
+	expect_far(PROBE_LOOPBACK, NEAR, false);
+}
+
+FORKED_TEST(peer_uid, an_unknown_end_that_may_be_of_this_machine_is_foreign)
+{
+	expect_far(PROBE_SAME, NEAR, true);
+	expect_far(PROBE_NO_SOCKET, NEAR, true);
+	expect_far(PROBE_NO_ROUTE, NEAR, true);
+	expect_far(PROBE_NO_NAME, NEAR, true);
+	/* The same address at both ends; any of the loopback's at ours. */
+	expect_far(PROBE_LOOPBACK, FAR, true);
+	expect_far(PROBE_LOOPBACK, INADDR_LOOPBACK, true);
+	expect_far(PROBE_LOOPBACK, INADDR_LOOPBACK + 0xfffffd, true);
+}
+
+FORKED_TEST(peer_uid, what_is_no_connection_by_tcp_is_of_no_user)
+{
+	int fd[2], door = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	uid_t uid = 77;
+
+	NEED(door != -1);
+	NEED(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd) == 0);
+	EXPECT(!peer_uid(fd[0], &uid));
+	EXPECT(!peer_is_foreign(fd[0]));
+	EXPECT(!peer_uid(-1, &uid));
+	EXPECT(!peer_is_foreign(-1));
+	/* Not connected, or no more: it may have been anybody's. */
+	EXPECT(!peer_uid(door, &uid));
+	EXPECT(peer_is_foreign(door));
+	EXPECT_EQ(uid, 77);
+	close(fd[0]);
+	close(fd[1]);
+	close(door);
 }
 
 FORKED_TEST(peer_uid, ipv6_is_found_both_ways)

@@ -94,6 +94,87 @@ Test(when, a_time_of_day_is_of_the_job)
 	cr_expect_eq(parse("12:00", NOON - DAY, NOON + DAY).ns, NOON + DAY);
 }
 
+/* Nearest to the job, at its beginning and its end no less. */
+Test(when, a_time_of_day_beside_the_job_is_of_the_nearest_day)
+{
+	int64_t start = NOON - HOUR;
+
+	cr_expect_eq(parse("11:00", start, NOON).ns, start);
+	cr_expect_eq(parse("12:00", start, NOON).ns, NOON);
+	/* 00:00 is 11 hours before, 12 hours behind. */
+	cr_expect_eq(parse("00:00", start, NOON).ns, NOON - 12 * HOUR);
+	/* 23:00 of the day before is as far away as that of the same day. */
+	cr_expect_eq(parse("23:00", NOON - HOUR, NOON - HOUR).ns,
+		NOON + 11 * HOUR);
+	cr_expect_eq(parse("23:00", NOON - 2 * HOUR, NOON - HOUR).ns,
+		NOON - 13 * HOUR);
+	/* From 00:30 to 01:00: yesterday is nearer. */
+	cr_expect_eq(parse("23:59", NOON - 23 * HOUR / 2, NOON - 11 * HOUR).ns,
+		NOON - 12 * HOUR - 60 * NS_PER_S);
+	/* From 23:00 to 23:30: tomorrow is. */
+	cr_expect_eq(parse("00:10", NOON + 11 * HOUR, NOON + 23 * HOUR / 2).ns,
+		NOON + 12 * HOUR + 600 * NS_PER_S);
+}
+
+/* The clock of a machine may begin with 1970. */
+Test(when, a_time_of_day_may_be_before_1970)
+{
+	cr_expect_eq(parse("23:00", HOUR, HOUR).ns, -HOUR);
+	cr_expect_eq(parse("00:30", HOUR, HOUR).ns, HOUR / 2);
+}
+
+/* 2026-10-25 has 25 hours there, 2026-03-29 has 23. */
+Test(when, a_time_of_day_is_found_where_a_day_has_23_or_25_hours)
+{
+	/* 2026-10-24 23:00 to 2026-10-25 23:30 */
+	int64_t start = INT64_C(1792875600) * NS_PER_S;
+	int64_t end = INT64_C(1792967400) * NS_PER_S;
+
+	setenv("TZ", "CET-1CEST,M3.5.0,M10.5.0/3", 1);
+	tzset();
+	cr_expect_eq(parse("2026-10-24 23:00", NOON, NOON).ns, start);
+	cr_expect_eq(parse("2026-10-25 23:30", NOON, NOON).ns, end);
+	cr_expect_eq(parse("23:45", start, end).ns, start + 3 * HOUR / 4);
+	/* 2026-03-29 12:00 to 2026-03-30 00:10 */
+	start = INT64_C(1774778400) * NS_PER_S;
+	end = INT64_C(1774822200) * NS_PER_S;
+	cr_expect_eq(parse("2026-03-29 12:00", NOON, NOON).ns, start);
+	cr_expect_eq(parse("2026-03-30 00:10", NOON, NOON).ns, end);
+	cr_expect_eq(parse("13:00", start, end).ns, start + HOUR);
+}
+
+Test(when, each_number_has_its_bounds)
+{
+	static const char *const good[] = { "00:00", "23:59", "12:34:60",
+		"0000-01-01", "9999-12-31", "2026-01-31T23:59:60.9Z",
+		"12:00:00.123456789012" };
+	static const char *const bad[] = { "24:00", "12:60", "12:34:61",
+		"2026-13-01", "2026-00-01", "2026-11-32", "2026-11-00",
+		"2026-11-21 24:00", "2026-11-21T12:60", "2026-11-21x12:00",
+		"2026/11/21", "2026-11/21", "12:34:56,7", "12:34:5", "a2:34" };
+
+	for (unsigned i = 0; i < sizeof(good) / sizeof(good[0]); i++)
+		cr_expect_eq(when_check(good[i], NULL), XR_OK, "'%s'", good[i]);
+	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		cr_expect_eq(when_check(bad[i], NULL), XR_E_INVAL, "'%s'",
+			bad[i]);
+}
+
+/* A line's stamp has six digits at most; what is finer than a ns is dropped. */
+Test(when, parts_of_a_second_are_as_fine_as_they_were_typed)
+{
+	struct when w = parse("2026-11-21T12:00:00.9Z", NOON, NOON);
+
+	cr_expect_eq(w.ns, NOON + 900 * NS_PER_MS);
+	cr_expect_eq(w.last, NOON + NS_PER_S - 1);
+	w = parse("2026-11-21T12:00:00.123456789Z", NOON, NOON);
+	cr_expect_eq(w.ns, NOON + 123456789);
+	cr_expect_eq(w.last, w.ns);
+	w = parse("2026-11-21T12:00:00.1234567891Z", NOON, NOON);
+	cr_expect_eq(w.ns, NOON + 123456789);
+	cr_expect_eq(w.last, w.ns);
+}
+
 Test(when, local_time_is_meant_but_behind_a_z)
 {
 	setenv("TZ", "XXX-2", 1);
