@@ -410,8 +410,12 @@ lock_is_others(void)
 
 /* --- who has the lock ------------------------------------------------------------ */
 
+/* This process; a child of it that is gone; this one, but /proc/locks cannot be read. */
+enum holder { HERE, GONE, HIDDEN };
+
 static int held = -1; /* the lock */
 static unsigned pauses;
+static bool hidden;    /* /proc/locks */
 static int64_t frozen; /* not 0: what time it is, which passes in pauses only */
 
 /* The linker gives what is tested this one for its own (--wrap). */
@@ -428,6 +432,9 @@ __wrap_clock_now(void)
 static long
 let_go(int nr, const long arg[5])
 {
+	if (nr == SYS_openat &&
+		strcmp((const char *)arg[1], "/proc/locks") == 0)
+		return hidden ? -EACCES : 0;
 	if (nr == SYS_openat)
 		return only_inside(nr, arg);
 	pauses++;
@@ -460,20 +467,22 @@ FORKED_TEST(orphan, a_lock_of_who_is_gone_is_waited_for)
 {
 	static const struct {
 		const char *text; /* of job.json; NULL: there is none */
-		bool gone;        /* who took the lock */
+		enum holder holder;
 		bool waits;
 	} rows[] = {
-		{ NULL, true, true },
-		{ NULL, false, false },
-		{ "{\"attempt\":0}", true, true },
-		{ "{\"attempt\":0,\"pid\":0}", true, true },
-		{ "{\"attempt\":0,\"pid\":4194305}", true, true },
-		{ "{\"attempt\":0,\"pid\":4194305}", false, false },
-		{ "{\"attempt\":0,\"pid\":OWN}", true, false },
-		{ "{\"attempt\":0,\"pid\":OWN}", false, false },
-		{ "{\"attempt\":0,\"lineage\":\"5eed1\"}", true,
+		{ NULL, GONE, true },
+		{ NULL, HERE, false },
+		{ NULL, HIDDEN, true },
+		{ "{\"attempt\":0,\"pid\":OWN}", HIDDEN, false },
+		{ "{\"attempt\":0}", GONE, true },
+		{ "{\"attempt\":0,\"pid\":0}", GONE, true },
+		{ "{\"attempt\":0,\"pid\":4194305}", GONE, true },
+		{ "{\"attempt\":0,\"pid\":4194305}", HERE, false },
+		{ "{\"attempt\":0,\"pid\":OWN}", GONE, false },
+		{ "{\"attempt\":0,\"pid\":OWN}", HERE, false },
+		{ "{\"attempt\":0,\"lineage\":\"5eed1\"}", GONE,
 			false }, /* its own */
-		{ "{\"attempt\":0,\"lineage\":\"5eed2\"}", true, true },
+		{ "{\"attempt\":0,\"lineage\":\"5eed2\"}", GONE, true },
 	};
 	struct folder_row row = { .attempts = 1 };
 	struct stat st;
@@ -486,8 +495,9 @@ FORKED_TEST(orphan, a_lock_of_who_is_gone_is_waited_for)
 		row.text = rows[i].text;
 		put_folder(&row);
 		held = open(ROOT "/a/lock", O_RDWR | O_CLOEXEC);
-		hold_lock(rows[i].gone);
+		hold_lock(rows[i].holder == GONE);
 		pauses = 0;
+		hidden = rows[i].holder == HIDDEN;
 		frozen = NS_PER_S;
 		sys_hook = let_go;
 		orphan_run_now();
