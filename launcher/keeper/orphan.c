@@ -281,6 +281,7 @@ end_orphan(struct orphan *o, uint32_t before)
 	cJSON_Delete(o->json);
 }
 
+/* 0 is nobody. */
 static bool
 lives(pid_t pid)
 {
@@ -298,14 +299,13 @@ is_dying(const struct orphan *o, ino_t lock)
 {
 	cJSON *json = jobs_read(o->dir);
 	bool own = lost_is_own(json);
-	pid_t keeper = (pid_t)jobs_number(json, "pid", 0), taker;
+	pid_t keeper = (pid_t)jobs_number(json, "pid", 0);
 
 	cJSON_Delete(json);
-	if (own || (keeper > 0 && lives(keeper)))
+	if (own || lives(keeper))
 		return false;
 	/* Last: a read of /proc/locks waits up to 20 ms for all processors. */
-	taker = locks_owner(lock);
-	return taker == 0 || !lives(taker);
+	return !lives(locks_owner(lock));
 }
 
 /* True if it is closed: now, or it was. */

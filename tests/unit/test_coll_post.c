@@ -344,6 +344,37 @@ Test(coll_post, a_failed_group_ends_all)
 	xr_future_unref(f);
 }
 
+/* Of each member: first what counts as sent, then those that wait for room. */
+Test(coll_post, what_a_failed_group_has_not_sent_ends_with_it)
+{
+	struct load *out[] = { &group->account[1].out, &group->account[3].out };
+	struct xr_future *f[3];
+
+	for (uint32_t i = 0; i < 2; i++)
+		load_add(out[i], LETTER_BYTES);
+	for (uint32_t i = 0; i < 3; i++) {
+		struct xr_coll_op op = two_of(i < 2 ? 1 : 3, 1);
+
+		cr_assert_eq(xr_coll_isend(group, &op, &f[i], &err), XR_OK,
+			"%s", err.text);
+	}
+	team_fail(group, XR_E_CONFLICT, "on purpose", false);
+	for (uint32_t i = 0; i < 3; i++) {
+		cr_expect_eq(xr_future_wait(f[i], 0, NULL, &err),
+			XR_E_CONFLICT);
+		cr_expect_str_eq(err.text, "on purpose");
+		xr_future_unref(f[i]);
+	}
+	for (uint32_t i = 0; i < 2; i++) {
+		cr_expect_eq(out[i]->count, 1);
+		cr_expect_eq(out[i]->bytes, LETTER_BYTES);
+		load_drop(out[i], LETTER_BYTES);
+	}
+	cr_expect(TAILQ_EMPTY(&group->account[1].waiting));
+	cr_expect(TAILQ_EMPTY(&group->account[3].waiting));
+	cr_expect_eq(wire_left(), 0);
+}
+
 /* --- no memory --------------------------------------------------------------------------- */
 
 Test(coll_post, a_message_without_memory_is_refused)

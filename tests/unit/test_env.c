@@ -600,6 +600,30 @@ Test(env, an_agent_goes_behind_the_users_libraries)
 	cr_assert(eq(str, of(0, "LD_PRELOAD"), "/opt/mine.so:/lib/agent.so"));
 }
 
+/* Only the very same item of the user's list is the agent. */
+Test(env, an_agent_is_in_the_users_list_once)
+{
+	static const struct {
+		const char *before, *after;
+	} rows[] = {
+		{ "LD_PRELOAD=/lib/agent.so", "/lib/agent.so" },
+		{ "LD_PRELOAD=/lib/agent.so:/a", "/lib/agent.so:/a" },
+		{ "LD_PRELOAD=/a::/lib/agent.so", "/a::/lib/agent.so" },
+		{ "LD_PRELOAD=/lib/other.so", "/lib/other.so:/lib/agent.so" },
+		{ "LD_PRELOAD=/lib/agent.s", "/lib/agent.s:/lib/agent.so" },
+		{ "LD_PRELOAD=/lib/agent.so2", "/lib/agent.so2:/lib/agent.so" },
+		{ "LD_PRELOAD=//lib/agent.so", "//lib/agent.so:/lib/agent.so" },
+		{ "LD_PRELOAD=", "/lib/agent.so" },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		begin(VARS((char *)rows[i].before), 1);
+		facts.preload = "/lib/agent.so";
+		cr_assert(build() == XR_OK);
+		cr_expect(eq(str, of(0, "LD_PRELOAD"), (char *)rows[i].after));
+	}
+}
+
 Test(env, the_python_module_goes_behind_the_users_folders)
 {
 	static const char *const mine = "PYTHONPATH=/opt/mine:/lib/python";

@@ -11,12 +11,14 @@
 
 #include <cjson/cJSON.h>
 
+#include "base/clock.h"
 #include "base/host.h"
 #include "base/mem.h"
 #include "launcher/keeper/lost.h"
 #include "launcher/keeper/orphan.h"
 #include "launcher/state/jobs.h"
 #include "launcher/state/state.h"
+#include "proc/lineage.h"
 #include "tests/unit/ctl_sys.h"
 
 #define ROOT "state/xrun"
@@ -404,6 +406,112 @@ static void
 lock_is_others(void)
 {
 	NEED(geteuid() != 0 || chown(ROOT "/a/lock", 12345, -1) == 0);
+}
+
+/* --- who has the lock ------------------------------------------------------------ */
+
+/* This process; a child of it that is gone; this one, but /proc/locks cannot be read. */
+enum holder { HERE, GONE, HIDDEN };
+
+static int held = -1; /* the lock */
+static unsigned pauses;
+static bool hidden;    /* /proc/locks */
+static int64_t frozen; /* not 0: what time it is, which passes in pauses only */
+
+/* The linker gives what is tested this one for its own (--wrap). */
+int64_t __real_clock_now(void);
+int64_t __wrap_clock_now(void);
+
+int64_t
+__wrap_clock_now(void)
+{
+	return frozen != 0 ? frozen : __real_clock_now();
+}
+
+/* The lock becomes free during the first pause; there is no other call to wait. */
+static long
+let_go(int nr, const long arg[5])
+{
+	if (nr == SYS_openat &&
+		strcmp((const char *)arg[1], "/proc/locks") == 0)
+		return hidden ? -EACCES : 0;
+	if (nr == SYS_openat)
+		return only_inside(nr, arg);
+	pauses++;
+	frozen += NS_PER_S / 16;
+	close(held);
+	held = -1;
+	return -EINTR;
+}
+
+/* The lock of the folder; this process has it, or a child of it that is gone. */
+static void
+hold_lock(bool gone)
+{
+	pid_t pid = gone ? fork() : 0;
+	int status = 0;
+
+	if (gone && pid > 0) {
+		NEED(waitpid(pid, &status, 0) == pid);
+		EXPECT_EQ(status, 0);
+		return;
+	}
+	status = flock(held, LOCK_EX | LOCK_NB) == 0 ? 0 : 1;
+	if (gone)
+		_exit(status);
+	EXPECT_EQ(status, 0);
+}
+
+/* It is waited for as long as it can only be that of an xrun that was killed. */
+FORKED_TEST(orphan, a_lock_of_who_is_gone_is_waited_for)
+{
+	static const struct {
+		const char *text; /* of job.json; NULL: there is none */
+		enum holder holder;
+		bool waits;
+	} rows[] = {
+		{ NULL, GONE, true },
+		{ NULL, HERE, false },
+		{ NULL, HIDDEN, true },
+		{ "{\"attempt\":0,\"pid\":OWN}", HIDDEN, false },
+		{ "{\"attempt\":0}", GONE, true },
+		{ "{\"attempt\":0,\"pid\":0}", GONE, true },
+		{ "{\"attempt\":0,\"pid\":4194305}", GONE, true },
+		{ "{\"attempt\":0,\"pid\":4194305}", HERE, false },
+		{ "{\"attempt\":0,\"pid\":OWN}", GONE, false },
+		{ "{\"attempt\":0,\"pid\":OWN}", HERE, false },
+		{ "{\"attempt\":0,\"lineage\":\"5eed1\"}", GONE,
+			false }, /* its own */
+		{ "{\"attempt\":0,\"lineage\":\"5eed2\"}", GONE, true },
+	};
+	struct folder_row row = { .attempts = 1 };
+	struct stat st;
+
+	NEED(lineage_set(0x5eed1));
+	hide_outside();
+	sys_trap(SYS_clock_nanosleep);
+	snprintf(own, sizeof(own), "%d", getpid());
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		row.text = rows[i].text;
+		put_folder(&row);
+		held = open(ROOT "/a/lock", O_RDWR | O_CLOEXEC);
+		hold_lock(rows[i].holder == GONE);
+		pauses = 0;
+		hidden = rows[i].holder == HIDDEN;
+		frozen = NS_PER_S;
+		sys_hook = let_go;
+		orphan_run_now();
+		sys_hook = only_inside;
+		frozen = 0;
+		NEED(stat(ROOT "/a/lock", &st) == 0);
+		if ((pauses > 0) != rows[i].waits ||
+			(st.st_size != 0) != rows[i].waits)
+			forked_note(__LINE__, "row %zu: %u, %lld", i, pauses,
+				(long long)st.st_size);
+		if (held != -1)
+			close(held);
+		remove_folder();
+	}
 }
 
 FORKED_TEST(orphan, a_folder_that_could_be_anothers_is_left_alone)

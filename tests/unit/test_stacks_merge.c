@@ -190,6 +190,44 @@ Test(stacks_merge, where_no_stack_is_known_the_kernel_tells_them_apart)
 	stacks_fini(&s);
 }
 
+/* Either is enough. */
+Test(stacks_merge, threads_differ_by_their_call_and_by_where_they_wait)
+{
+	static const char *const call[] = { "read", "futex", "read", "futex",
+		"read", "write" };
+	static const char *const wchan[] = { "pipe", "pipe", "sock", "pipe",
+		"pipe", "pipe" };
+	struct stacks s = { 0 };
+	struct thread *t;
+
+	for (uint32_t r = 0; r < 6; r++) {
+		t = add(&s, r, 0, "");
+		t->state = 'S';
+		snprintf(t->call, sizeof(t->call), "%s", call[r]);
+		snprintf(t->wchan, sizeof(t->wchan), "%s", wchan[r]);
+	}
+	groups_are(&s,
+		"2/1: [read, sock]; 5/1: [write, pipe]; "
+		"0,4/2: [read, pipe]; 1,3/2: [futex, pipe]; ");
+	stacks_fini(&s);
+}
+
+Test(stacks_merge, threads_of_unknown_stacks_differ_by_their_program)
+{
+	struct stacks s = { 0 };
+	struct thread *t;
+
+	for (uint32_t r = 0; r < 4; r++) {
+		t = add(&s, r, 0, r == 3 ? "read" : "");
+		t->state = 'S';
+		snprintf(t->call, sizeof(t->call), "read");
+		if (r == 1)
+			memcpy(s.process[r].comm, "serve", 6);
+	}
+	groups_are(&s, "1/1: [read]; 3/1: read; 0,2/2: [read]; ");
+	stacks_fini(&s);
+}
+
 Test(stacks_merge, a_chain_leaves_out_how_all_begin_and_wait)
 {
 	struct stacks s = { 0 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_store.c - the rendezvous store: keys, values, limits. */
+#include <errno.h>
 #include <stdlib.h>
 
 #include "tests/unit/short_memory.h"
@@ -187,6 +188,7 @@ count_free(struct store_value *value)
 {
 	cr_assert_eq(value->ctx, &freed);
 	freed++;
+	errno = EIO;
 }
 
 Test(store, a_value_is_not_copied_and_lasts_for_who_has_it)
@@ -201,8 +203,10 @@ Test(store, a_value_is_not_copied_and_lasts_for_who_has_it)
 	cr_assert_eq(got->data, bytes);
 	cr_assert(store_delete(store, span_of("k")));
 	cr_assert(zero(u32, freed));
+	errno = EAGAIN;
 	store_value_unref(got);
 	cr_assert(eq(u32, freed, 1));
+	cr_expect(eq(int, errno, EAGAIN));
 }
 
 Test(store, a_value_may_be_put_in_its_own_place)
