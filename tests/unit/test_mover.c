@@ -405,6 +405,26 @@ Test(mover, a_stream_without_a_writer_is_moved_and_not_left_open)
 	fd_close(w[1]);
 }
 
+/* As where xrun was begun without an input. This thread is the mover's. */
+Test(mover, a_file_may_be_descriptor_0)
+{
+	int w, file = open("plain", O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+
+	open_mover(1);
+	w = add(0);
+	say(w, "text");
+	cr_assert_eq(dup2(file, STDIN_FILENO), STDIN_FILENO);
+	share->slot[0].file = STDIN_FILENO;
+	fd_close(w);
+	move_drop(mover, 0);
+	notes_flush(&notes, &mover->ended);
+	expect_note(NOTE_EOF, 0);
+	cr_expect_eq(mover_bytes(mover, 0), 4);
+	folder_expect("plain", "text");
+	cr_expect_eq(access("rank-0000", F_OK), -1);
+	fd_close(file);
+}
+
 /* Its pipe holds less than the terminal. This thread is the mover's. */
 static void
 give_up_terminal(bool is_open)

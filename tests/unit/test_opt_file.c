@@ -12,7 +12,7 @@
 struct settings {
 	int64_t count, size, time, maybe;
 	bool given, quiet, logs;
-	const char *file, *prefix;
+	const char *file, *prefix, *platform, *show, *bind;
 	int mode, sig;
 	struct opt_list env, tags;
 };
@@ -20,6 +20,7 @@ struct settings {
 #define AT(field) offsetof(struct settings, field)
 
 static const char *const modes[] = { "line", "full", "none", NULL };
+static const char *const platforms[] = { "cpu", "gpu", NULL };
 
 static bool
 has_equals(const char *value)
@@ -44,6 +45,10 @@ static const struct opt table[] = {
 		.offset = AT(file) },
 	{ .name = "prefix", .type = OPT_TEXT, .arg = "FORMAT", .no = "none",
 		.offset = AT(prefix) },
+	{ .name = "platform", .type = OPT_TEXT, .choices = platforms,
+		.offset = AT(platform) },
+	{ .name = "show", .type = OPT_TEXT, .arg = "RANKS", .offset = AT(show) },
+	{ .name = "bind", .type = OPT_TEXT, .arg = "LIST", .offset = AT(bind) },
 	{ .name = "buffer", .type = OPT_CHOICE, .dflt = "line",
 		.choices = modes, .offset = AT(mode) },
 	{ .name = "stop-signal", .type = OPT_SIGNAL, .arg = "SIGNAL",
@@ -233,6 +238,19 @@ static const char *const wrong[][2] = {
 		"f:1:12: report: '' is empty, where FILE should stand" },
 	{ "{\"report\": false}", "f:1:12: report: 'false' is not a FILE" },
 	{ "{\"prefix\": true}", "f:1:12: prefix: 'true' is not a FORMAT" },
+	{ "{\"report\": [\"x\"]}", "f:1:12: report: '[\"x\"]' is not a FILE" },
+	{ "{\"platform\": \"x\"}",
+		"f:1:14: platform: 'x' is not one of cpu|gpu" },
+	{ "{\"platform\": [\"cpu\"]}",
+		"f:1:14: platform: '[\"cpu\"]' is not one of cpu|gpu" },
+	{ "{\"show\": [0, 1]}",
+		"f:1:10: show: expected one text, with commas in it, and no list" },
+	{ "{\"bind\": [0, 1]}",
+		"f:1:10: bind: expected one text, with commas in it, and no list" },
+	{ "{\"bind\": {\"a\": 1}}",
+		"f:1:10: bind: '{\"a\": 1}' is not a LIST" },
+	{ "{\"ranks\": [1, 2]}",
+		"f:1:11: ranks: '[1, 2]' is not a number; 1 to 1000000" },
 	{ "{\"env\": \"A=b\"}",
 		"f:1:9: env: expected a list, [\"NAME=VALUE\"], or an object, {\"NAME\": \"VALUE\"}" },
 	{ "{\"tag\": {\"a\": 1}}", "f:1:9: tag: expected a list, [\"TAG\"]" },

@@ -11,6 +11,7 @@
 
 #include "tests/unit/forked.h"
 #include "tests/unit/short_memory.h"
+#include "wire/value/node.h"
 #include "worker/pool/job.h"
 #include "worker/pool/take.h"
 #include "worker/pool/told.h"
@@ -66,6 +67,18 @@ counts(struct xr_call *call, struct xr_value *args, void *ctx)
 			xr_value_count(xr_call_named(call)))));
 }
 
+static struct xr_value *kept[2];
+
+/* Its arguments and the named ones stay with the test. */
+static enum xr_status
+keeps(struct xr_call *call, struct xr_value *args, void *ctx)
+{
+	(void)ctx;
+	kept[0] = xr_value_ref(args);
+	kept[1] = xr_value_ref(xr_call_named(call));
+	return reply(call, xr_value_new_nil());
+}
+
 static struct xr_future *of_looks;
 static int seen[3];
 
@@ -91,9 +104,10 @@ register_all(void)
 		{ .size = sizeof(funcs[0]), .name = "mixed", .fn = mixed },
 		{ .size = sizeof(funcs[0]), .name = "counts", .fn = counts },
 		{ .size = sizeof(funcs[0]), .name = "looks", .fn = looks },
+		{ .size = sizeof(funcs[0]), .name = "keeps", .fn = keeps },
 	};
 
-	NEED(xr_module_static(funcs, 3, NULL) == XR_OK);
+	NEED(xr_module_static(funcs, 4, NULL) == XR_OK);
 	for (int i = 0; i < TOLD_FDS; i++)
 		given_add(GIVEN + i);
 }
@@ -446,6 +460,36 @@ FORKED_TEST(pool_worker, a_function_sees_that_nobody_waits_for_it)
 		xr_future_unref(f);
 		xr_pool_free(pool);
 	}
+}
+
+/* Nobody else has the arguments of a call once its worker is done. */
+static void
+expect_kept_alone(enum xr_enc_mode mode, uint64_t flags)
+{
+	struct xr_value *named = xr_value_new_dict();
+
+	NEED(xr_value_put(named, "key", 3, xr_value_new_i64(1)) == XR_OK);
+	begin(mode);
+	submit(NAMED, "keeps", numbers(0, 2), named);
+	EXPECT_EQ(work(told(flags, 1, "pool", NULL)), XR_OK);
+	EXPECT_EQ(xr_value_count(kept[0]), flags == TOLD_CONTEXTS ? 3 : 2);
+	EXPECT_EQ(xr_value_count(kept[1]), 1);
+	for (int i = 0; i < 2; i++) {
+		EXPECT(!node_several(kept[i]));
+		xr_value_unref(kept[i]);
+	}
+	atomic_store(&takes, true);
+	EXPECT_EQ(xr_future_wait(future[NAMED], SOON, NULL, &error), XR_OK);
+	xr_future_unref(future[NAMED]);
+	xr_pool_free(pool);
+}
+
+FORKED_TEST(pool_worker, a_worker_gives_up_the_arguments_of_a_call)
+{
+	register_all();
+	expect_kept_alone(XR_ENC_COPY, 0);
+	expect_kept_alone(XR_ENC_COPY, TOLD_CONTEXTS);
+	expect_kept_alone(XR_ENC_SHARE, TOLD_SHARES);
 }
 
 /* Bytes that are no task, and tasks that are not there. */

@@ -100,6 +100,44 @@ FORKED_TEST(zygote, an_error_of_clone_is_reported)
 	expect_none_because_of(EAGAIN);
 }
 
+/* By a zygote that was forked for @of. */
+static enum xr_status
+start_of(const void *of, int card)
+{
+	struct zygote_start s = { .of = of, .card = card, .place = -1 };
+
+	memset(&error, 0, sizeof(error));
+	errno = 0;
+	return zygote_start(&s, &error);
+}
+
+FORKED_TEST(zygote, one_that_was_killed_is_gone_and_one_that_is_there_stays)
+{
+	static const char of;
+	char want[64];
+	siginfo_t info;
+	int pid = 0, card = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+	NEED(zygote_fork(&of, &error) == XR_OK);
+	for (int i = 0; i < 2; i++) {
+		EXPECT_EQ(start_of(&of, -1), XR_E_SYS);
+		EXPECT_EQ(error.sys, EBADF);
+		NEED(sscanf(error.text, "process %d, ", &pid) == 1);
+		snprintf(want, sizeof(want),
+			"process %d, which makes others: %s", pid,
+			strerror(EBADF));
+		EXPECT_STR(error.text, want);
+	}
+	NEED(pid > 0 && kill(pid, SIGKILL) == 0);
+	NEED(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT) == 0);
+	for (int i = 0; i < 2; i++) {
+		EXPECT_EQ(start_of(&of, card), XR_E_STATE);
+		EXPECT_STR(error.text,
+			"the process that made others by fork is gone");
+		EXPECT(forked_childless());
+	}
+}
+
 Test(zygote, a_program_is_executed_again_with_all_its_arguments)
 {
 	static char line[1 << 16];
