@@ -438,22 +438,22 @@ Test(net_sleep, another_error_is_told_at_once)
 Test(net_sleep, the_pause_between_tries_doubles_and_tries_have_an_end)
 {
 	struct side *s = side_open(1);
-	int ms = 10, past = 0, fd = stranger(s);
+	int pause = 10, past = 0, fd = stranger(s);
 	struct mate *m = dial_in_vain(s, ETIMEDOUT);
 	unsigned count = 1;
 
-	while (past + ms < 10000) {
+	while (past + pause < 10000) {
 		int other = stranger(s);
 
 		close(fd);
 		fd = other;
-		expect_sleep(s, ms);
+		expect_sleep(s, pause);
 		cr_expect_eq(atomic_load(&dials), count);
 		cr_assert_eq(lost(m), 0);
-		atomic_fetch_add(&now, ms * NS_PER_MS);
-		past += ms;
+		atomic_fetch_add(&now, pause * NS_PER_MS);
+		past += pause;
 		count++;
-		ms = ms * 2 < 500 ? ms * 2 : 500;
+		pause = pause * 2 < 500 ? pause * 2 : 500;
 	}
 	net_catch_up(s->self);
 	UNTIL(s, m->lost == 1);
