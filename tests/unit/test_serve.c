@@ -516,3 +516,59 @@ Test(serve, a_call_without_memory_is_answered)
 	answer = answer_ended;
 	fail_each("later", MESSAGE_VALUE, plain());
 }
+
+/* --- calls that go on ----------------------------------------------------------- */
+
+static struct xr_call *open_call;
+
+static enum xr_status
+keep_open(struct xr_call *call, struct xr_value *args)
+{
+	(void)args;
+	open_call = xr_call_defer(call);
+	return XR_OK;
+}
+
+static void
+begin_call(void)
+{
+	answer = keep_open;
+	open_call = NULL;
+	call("later", plain());
+	cr_assert_not_null(open_call);
+}
+
+Test(serve, a_call_is_cancelled_by_its_caller_only)
+{
+	uint32_t id = 9;
+
+	begin_call();
+	cr_expect_str_eq(xr_call_func(open_call), "later");
+	cr_expect_str_eq(xr_call_caller(open_call, NULL), "one");
+	cr_expect_str_eq(xr_call_caller(open_call, &id), "one");
+	cr_expect_eq(id, 1);
+	wire_say(2, MESSAGE_CANCEL, 5, NULL, 0);
+	wire_say(1, MESSAGE_CANCEL, 4, NULL, 0);
+	wire_say(1, MESSAGE_CANCEL, 6, NULL, 0);
+	cr_expect_not(xr_call_cancelled(open_call));
+	serve_lost(wire_peer[2]);
+	cr_expect_not(xr_call_cancelled(open_call));
+	wire_say(1, MESSAGE_CANCEL, 5, NULL, 0);
+	cr_expect(xr_call_cancelled(open_call));
+	xr_call_drop(open_call);
+	/* Or when it is lost. */
+	begin_call();
+	cr_expect_not(xr_call_cancelled(open_call));
+	serve_lost(wire_peer[1]);
+	cr_expect(xr_call_cancelled(open_call));
+	cr_expect_str_eq(xr_call_caller(open_call, NULL), "one");
+	xr_call_drop(open_call);
+	/* At the end of the agent the caller is not known any more. */
+	begin_call();
+	serve_forget_all();
+	cr_expect(xr_call_cancelled(open_call));
+	id = 9;
+	cr_expect_str_eq(xr_call_caller(open_call, &id), "");
+	cr_expect_eq(id, 9);
+	xr_call_drop(open_call);
+}
