@@ -9,8 +9,7 @@
 #include "worker/rpc/dynamic_inner.h"
 #include "worker/rpc/join.h"
 
-#define DEADLINE (INT64_MAX - 5)
-#define SECRET   "rpc/dynamic/secret"
+#define SECRET "rpc/dynamic/secret"
 
 static struct xr_error err;
 static struct xr_store *store;
@@ -22,6 +21,7 @@ static unsigned opened, asked, acked;
 static enum xr_status open_status, ack_status;
 static enum xr_there there; /* of each member that is asked for */
 static struct epoch awaited;
+static int64_t until = INT64_MAX - 5; /* joining */
 
 enum xr_status __wrap_member_open(const struct member *m,
 	const struct xr_rpc_opts *opts, const struct member_begin *how,
@@ -30,6 +30,18 @@ enum xr_there __wrap_agent_there(const char *addresses, uint32_t id,
 	uint64_t incarnation);
 enum xr_status __wrap_acks_await(const struct epoch *mine, int64_t deadline,
 	struct xr_error *e);
+
+int64_t __wrap_clock_now(void);
+int64_t __real_clock_now(void);
+
+static _Atomic int64_t jump; /* ns, beyond the clock */
+static int64_t look_time;    /* ns, of each look at a member */
+
+int64_t
+__wrap_clock_now(void)
+{
+	return __real_clock_now() + jump;
+}
 
 enum xr_status
 __wrap_member_open(const struct member *m, const struct xr_rpc_opts *opts,
@@ -63,6 +75,7 @@ enum xr_there
 __wrap_agent_there(const char *addresses, uint32_t id, uint64_t incarnation)
 {
 	asked++;
+	jump += look_time;
 	cr_expect_str_eq(addresses, "wire:there");
 	cr_expect_eq(incarnation, 100 + id);
 	return there;
@@ -73,7 +86,7 @@ __wrap_acks_await(const struct epoch *mine, int64_t deadline,
 	struct xr_error *e)
 {
 	acked++;
-	cr_expect_eq(deadline, DEADLINE);
+	cr_expect_eq(deadline, until);
 	awaited.number = mine->number;
 	awaited.asks = mine->asks;
 	cr_expect(dynamic.watched);
@@ -150,7 +163,7 @@ join_as(const char *name, uint32_t id)
 		.incarnation = 900 };
 
 	err.text[0] = '\0';
-	return dynamic_join(store, &me, &opts, DEADLINE, &err);
+	return dynamic_join(store, &me, &opts, until, &err);
 }
 
 /* The newest record has that number, and that many members and lost ones. */
@@ -178,6 +191,9 @@ expect_out(void)
 	cr_expect_not(dynamic.watched);
 	cr_expect_eq(dynamic.self.id, 0);
 	cr_expect_eq(dynamic.self.incarnation, 0);
+	/* Another agent may begin. */
+	wire_begin();
+	wire_end();
 }
 
 static unsigned looked;
@@ -224,7 +240,7 @@ Test(dynamic_join, who_comes_in_is_on_the_list_behind_the_others)
 	cr_assert_eq(v.len, JOIN_SECRET);
 	cr_expect_arr_eq(v.data, shared, JOIN_SECRET);
 	xr_store_value_free(&v);
-	dynamic_leave(false, DEADLINE);
+	dynamic_leave(false, until);
 	e = newest(3, 2, 0);
 	epoch_fini(&e);
 	dynamic_end(look, &looked);
@@ -267,11 +283,11 @@ Test(dynamic_join, without_an_agent_nobody_hears_of_it)
 
 /* The agent's end closes the store: so each is a test of its own. */
 static void
-refused(const char *name, uint32_t id, const char *why)
+refused(const char *name, uint32_t id, const char *why, unsigned looks)
 {
 	cr_expect_eq(join_as(name, id), XR_E_EXISTS);
 	cr_expect_str_eq(err.text, why);
-	cr_expect_eq(asked, 1);
+	cr_expect_eq(asked, looks);
 	cr_expect_eq(acked, 0);
 	expect_out();
 }
@@ -279,13 +295,13 @@ refused(const char *name, uint32_t id, const char *why)
 Test(dynamic_join, a_name_that_a_member_has_is_refused)
 {
 	there = XR_THERE_YES;
-	refused("one", 9, "ranks 1 and 9 both have the name one");
+	refused("one", 9, "ranks 1 and 9 both have the name one", 1);
 }
 
 Test(dynamic_join, a_number_that_a_member_has_is_refused)
 {
 	there = XR_THERE_UNKNOWN;
-	refused("new", 2, "two and new both say that they are rank 2");
+	refused("new", 2, "two and new both say that they are rank 2", 1);
 }
 
 Test(dynamic_join, the_dead_make_way)
@@ -304,6 +320,30 @@ Test(dynamic_join, the_dead_make_way)
 	epoch_fini(&e);
 	cr_expect_eq(dynamic.count, 0);
 	dynamic_end(NULL, NULL);
+}
+
+/* It is taken for dead after ten seconds, of which each look counts for three at
+ * most. */
+Test(dynamic_join, who_answers_nothing_makes_way_after_a_while)
+{
+	struct epoch e;
+
+	there = XR_THERE_SILENT;
+	look_time = 5 * NS_PER_S;
+	cr_assert_eq(join_as("new", 2), XR_OK, "%s", err.text);
+	cr_expect_eq(asked, 5);
+	e = newest(2, 2, 1);
+	cr_expect_eq(roll_place(e.members, 2, 900), 1);
+	epoch_fini(&e);
+	dynamic_end(NULL, NULL);
+}
+
+Test(dynamic_join, who_answers_nothing_is_there_at_the_deadline)
+{
+	there = XR_THERE_SILENT;
+	look_time = 300 * NS_PER_S;
+	until = clock_now() + 500 * NS_PER_S;
+	refused("one", 9, "ranks 1 and 9 both have the name one", 2);
 }
 
 /* Who is not known to all in time goes again. */

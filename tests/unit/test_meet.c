@@ -156,6 +156,42 @@ Test(meet, the_least_number_is_the_answer)
 	cr_expect_eq(number_to(3, 3), 0);
 }
 
+/* all_to() - the answer is what each brought, by his name. */
+static void
+all_to(uint32_t to, uint64_t corr)
+{
+	static const char *const names[] = { "one", "two", "three" };
+	struct xr_value *v = wire_answer(to, corr);
+	uint64_t n = 0;
+
+	cr_assert_not_null(v);
+	cr_assert_eq(xr_value_kind(v), XR_DICT);
+	cr_expect_eq(xr_value_count(v), 3);
+	for (uint64_t i = 0; i < 3; i++) {
+		cr_expect_eq(xr_value_get_u64(xr_value_find(v, names[i],
+						      strlen(names[i])),
+				     &n),
+			XR_OK);
+		cr_expect_eq(n, 10 + i);
+	}
+	xr_value_unref(v);
+}
+
+Test(meet, what_all_brought_is_the_answer)
+{
+	static const struct report r = { 1, HOUR, false,
+		NAMES("one\0two\0three") };
+
+	report(2, 2, &r, 11);
+	report(3, 3, &r, 12);
+	cr_expect_eq(wire_left(), 0);
+	report(1, 1, &r, 10);
+	for (uint32_t i = 1; i <= 3; i++)
+		all_to(i, i);
+	cr_expect_eq(wire_left(), 0);
+	cr_expect_eq(meet_expire(INT64_MAX - 1), INT64_MAX);
+}
+
 /* --- who does not come ------------------------------------------------------------- */
 
 Test(meet, who_is_late_is_named)

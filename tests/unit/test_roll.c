@@ -521,6 +521,8 @@ Test(roll, a_burial_notes_the_loss)
 	epoch_fini(&list);
 }
 
+static bool left_before;
+
 /* look_at() - the link to member 11 is lost; a thread of the crew has looked. */
 static void
 look_at(enum xr_there there)
@@ -532,6 +534,8 @@ look_at(enum xr_there there)
 	apply(e, true);
 	p = agent_find_id(11);
 	answer_there = there;
+	if (left_before)
+		peer_gone(p, false);
 	dead_lost(p);
 	/* The crew ends when all that was posted has run. */
 	wire_end();
@@ -558,6 +562,13 @@ Test(roll, a_peer_whose_link_is_lost_is_buried_unless_it_is_there)
 	dynamic.count = 0;
 	dynamic.applied = 0;
 	atomic_store(&dynamic.leaving, true);
+	look_at(XR_THERE_NO);
+	cr_expect_eq(looks, 3);
+	cr_expect_eq(changes, 2);
+	dynamic.count = 0;
+	dynamic.applied = 0;
+	atomic_store(&dynamic.leaving, false);
+	left_before = true;
 	look_at(XR_THERE_NO);
 	cr_expect_eq(looks, 3);
 	cr_expect_eq(changes, 2);

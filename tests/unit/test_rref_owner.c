@@ -190,6 +190,66 @@ Test(rref_owner, a_call_that_a_test_holds_back_makes_nothing)
 	rref_seam = NULL;
 }
 
+static unsigned arrivals;
+
+static bool
+arrive(enum message_kind kind, struct peer *from, const struct rref_wire *wire)
+{
+	arrivals++;
+	cr_expect_eq(kind, MESSAGE_RREF_FORK_REQUEST);
+	cr_expect_eq(from, wire_peer[1]);
+	cr_expect_eq(wire->fork_local, 6);
+	return comes;
+}
+
+Test(rref_owner, a_message_that_a_test_takes_does_nothing)
+{
+	static const struct rref_seam seam = { .arrive = arrive };
+	struct rref_wire fork = word(2, 5, 2, 6, 0);
+
+	rref_seam = &seam;
+	say(1, MESSAGE_RREF_FORK_REQUEST, fork);
+	cr_expect_eq(arrivals, 1);
+	cr_expect_eq(FIGURE(FORKS), 0);
+	comes = true;
+	say(1, MESSAGE_RREF_FORK_REQUEST, fork);
+	cr_expect_eq(arrivals, 2);
+	cr_expect_eq(FIGURE(FORKS), 1);
+	rref_seam = NULL;
+	comes = false;
+}
+
+static unsigned objects_freed;
+
+static void
+free_object(void *object, void *ctx)
+{
+	(void)object;
+	(void)ctx;
+	objects_freed++;
+}
+
+Test(rref_owner, a_value_goes_with_its_last_handle)
+{
+	static const struct xr_type type = { .size = sizeof(type),
+		.name = "owner.Thing",
+		.free = free_object };
+	struct rref_wire birth = word(1, 5, 1, 6, 0);
+	struct xr_value *v;
+	static int thing;
+
+	cr_assert_eq(xr_type_register(&type, &err), XR_OK);
+	cr_expect_eq(rref_begin(wire_peer[1], &birth), XR_OK);
+	v = xr_value_new_opaque("owner.Thing", &thing);
+	cr_assert_not_null(v);
+	rref_made(&birth, v, false);
+	xr_value_unref(v);
+	cr_expect_eq(objects_freed, 0);
+	say(1, MESSAGE_RREF_USER_DELETE, birth);
+	cr_expect_eq(rref.owned.count, 0);
+	cr_expect_eq(objects_freed, 1);
+}
+
 /* As long as its function has not answered it stays. */
 Test(rref_owner, a_value_that_is_being_made_stays)
 {

@@ -572,3 +572,103 @@ Test(serve, a_call_is_cancelled_by_its_caller_only)
 	cr_expect_eq(id, 9);
 	xr_call_drop(open_call);
 }
+
+/* An answer that nobody is there for goes nowhere, and the call has ended by it. */
+Test(serve, a_call_whose_agent_ended_is_answered_in_vain)
+{
+	begin_call();
+	serve_forget_all();
+	cr_expect_eq(xr_reply(open_call, xr_value_new_i64(1)), XR_OK);
+	cr_expect_eq(xr_reply(open_call, xr_value_new_i64(1)), XR_E_STATE);
+	cr_expect_eq(wire_left(), 0);
+	xr_call_drop(open_call);
+	begin_call();
+	serve_forget_all();
+	cr_expect_eq(xr_reply_fail(open_call, XR_E_REMOTE, "in vain"), XR_OK);
+	cr_expect_eq(wire_left(), 0);
+	xr_call_drop(open_call);
+}
+
+/* --- answers that come from elsewhere ------------------------------------------ */
+
+static struct xr_future *promised;
+
+static enum xr_status
+promise(struct xr_call *call, struct xr_value *args)
+{
+	(void)args;
+	promised = xr_future_new(NULL);
+	answered = xr_reply_future(call, xr_future_ref(promised));
+	return XR_OK;
+}
+
+Test(serve, what_a_future_ends_with_is_the_answer)
+{
+	struct xr_failure f = { .size = sizeof(f) },
+			  cause = { .size = sizeof(cause) };
+	struct xr_value *v;
+	int64_t n = 0;
+
+	answer = promise;
+	call("later", plain());
+	cr_expect_eq(answered, XR_OK);
+	cr_expect_eq(wire_left(), 0);
+	cr_expect_eq(xr_future_set(promised, xr_value_new_i64(8)), XR_OK);
+	v = wire_answer(1, 5);
+	cr_expect_eq(xr_value_get_i64(v, &n), XR_OK);
+	cr_expect_eq(n, 8);
+	xr_value_unref(v);
+	xr_future_unref(promised);
+	call("later", plain());
+	cr_expect_eq(xr_future_fail_with(promised, XR_E_CANCELLED,
+			     "not any more"),
+		XR_OK);
+	v = wire_answer(1, 5);
+	cr_expect_eq(xr_value_failure(v, &f), XR_OK);
+	cr_expect_eq(f.status, XR_E_REMOTE);
+	cr_expect_str_eq(f.text,
+		"later on self (0): XR_E_CANCELLED: not any more");
+	cr_expect_str_eq(f.func, "later");
+	cr_expect_str_eq(f.worker, "self");
+	cr_expect_eq(f.worker_id, 0);
+	cr_expect_null(f.type);
+	cr_expect_not_null(f.backtrace);
+	cr_expect_eq(xr_value_failure(f.cause, &cause), XR_OK);
+	cr_expect_eq(cause.status, XR_E_CANCELLED);
+	cr_expect_str_eq(cause.text, "not any more");
+	xr_value_unref(v);
+	cr_expect_eq(wire_left(), 0);
+	xr_future_unref(promised);
+}
+
+/* --- references in answers -------------------------------------------------------- */
+
+static struct xr_rref *kept;
+
+static enum xr_status
+answer_reference(struct xr_call *call, struct xr_value *args)
+{
+	(void)args;
+	answered = xr_reply(call, xr_value_new_rref(kept));
+	return XR_OK;
+}
+
+/* The caller has a fork of it, but not if the answer does not go. */
+Test(serve, a_reference_goes_with_its_answer_only)
+{
+	answer = answer_reference;
+	cr_assert_eq(xr_rref_from_value(xr_value_new_i64(7), &kept, NULL),
+		XR_OK);
+	wire_refuse(XR_E_PEER_LOST, 1);
+	call("any", plain());
+	cr_expect_eq(rref_figure(RREF_FORKS), 0);
+	cr_expect_eq(wire_left(), 0);
+	wire_refuse(XR_E_NOMEM, 1);
+	call("any", plain());
+	cr_expect_eq(rref_figure(RREF_FORKS), 0);
+	cr_expect_eq(status_to(1), XR_E_NOMEM);
+	call("any", plain());
+	cr_expect_eq(rref_figure(RREF_FORKS), 1);
+	cr_expect_not_null(wire_sent(MESSAGE_REPLY, 1));
+	xr_rref_unref(kept);
+}
