@@ -8,7 +8,7 @@
 #define SHORT_MEMORY_THREAD
 #include "tests/unit/short_memory.h"
 
-#include "tests/unit/wire_rig.h"
+#include "tests/unit/rref_rig.h"
 #include "worker/rpc/func.h"
 #include "worker/rpc/rref.h"
 #include "worker/rpc/serve.h"
@@ -671,4 +671,96 @@ Test(serve, a_reference_goes_with_its_answer_only)
 	cr_expect_eq(rref_figure(RREF_FORKS), 1);
 	cr_expect_not_null(wire_sent(MESSAGE_REPLY, 1));
 	xr_rref_unref(kept);
+}
+
+/* --- methods ------------------------------------------------------------------------ */
+
+/* What a peer sends to call @name of the value of @target. */
+static void
+call_method(const char *name, const struct rref_wire *target)
+{
+	const struct xr_record record = { .kind = MESSAGE_REQUEST,
+		.flags = MESSAGE_VALUE | MESSAGE_METHOD | MESSAGE_NAMED,
+		.corr = 5 };
+	uint8_t data[WIRE_BODY] = { 0 };
+	const uint32_t head[3] = { MAGIC, 2, 0 };
+	uint16_t len = (uint16_t)strlen(name);
+	size_t at = (sizeof(len) + len + 7u) / 8 * 8;
+
+	memcpy(data, &len, sizeof(len));
+	memcpy(data + sizeof(len), name, len);
+	if (target != NULL) {
+		memcpy(data + at, head, sizeof(head));
+		memcpy(data + at + 64, target, sizeof(*target));
+		at += 128;
+	}
+	at += wire_encode(plain(), data + at, sizeof(data) - at);
+	wire_deliver(1, &record, data, at);
+}
+
+static enum xr_status
+twice(struct xr_call *call, void *self, struct xr_value *args, void *ctx)
+{
+	int64_t n = 0;
+
+	(void)ctx;
+	xr_value_get_i64(xr_value_at(args, 0), &n);
+	return xr_reply(call, xr_value_new_i64(2 * n + *(int *)self));
+}
+
+static const struct xr_method methods[] = {
+	{ .size = sizeof(struct xr_method), .name = "twice", .fn = twice },
+};
+
+static const struct xr_type thing_type = { .size = sizeof(thing_type),
+	.name = "serve.Thing",
+	.methods = methods,
+	.method_count = 1 };
+
+static void
+make_thing(const struct rref_wire *birth)
+{
+	static int thing = 3;
+	struct xr_value *v;
+
+	cr_assert_eq(xr_type_register(&thing_type, NULL), XR_OK);
+	v = xr_value_new_opaque("serve.Thing", &thing);
+	cr_assert_not_null(v);
+	cr_expect_eq(rref_begin(wire_peer[1], birth), XR_OK);
+	rref_made(birth, v, false);
+	xr_value_unref(v);
+	wire_forget();
+}
+
+TestSuite(serve_method, .timeout = 60, .init = begin);
+
+Test(serve_method, a_method_runs_with_its_object)
+{
+	const struct rref_wire birth = word(1, 5, 1, 6, 0);
+	struct xr_value *v;
+	int64_t n = 0;
+
+	make_thing(&birth);
+	call_method("twice", &birth);
+	/* It is run, and answers, before the agent has ended. */
+	wire_end();
+	v = wire_answer(1, 5);
+	cr_assert_not_null(v);
+	cr_expect_eq(xr_value_get_i64(v, &n), XR_OK);
+	cr_expect_eq(n, 17);
+	xr_value_unref(v);
+}
+
+Test(serve_method, what_is_no_call_of_a_method_is_refused)
+{
+	const struct rref_wire birth = word(1, 5, 1, 6, 0);
+
+	make_thing(&birth);
+	call_method("thrice", &birth);
+	cr_expect(wire_failed(1, 5, XR_E_NO_FUNCTION,
+		"type serve.Thing has no method thrice"));
+	call_method("twice", NULL);
+	cr_expect(wire_failed(1, 5, XR_E_PROTO, "that is no call of a method"));
+	wire_end();
+	cr_expect_null(wire_answer(1, 5));
 }
