@@ -104,6 +104,10 @@ Test(gather, who_is_named_meets)
 	m.count = 3;
 	cr_expect_eq(xr_rpc_barrier(&m, &err), XR_E_INVAL);
 	cr_expect_str_eq(err.text, "name 2 of a meeting is NULL");
+	m.names = &names[2];
+	m.count = 1;
+	cr_expect_eq(xr_rpc_barrier(&m, &err), XR_E_INVAL);
+	cr_expect_str_eq(err.text, "name 0 of a meeting is NULL");
 	m.count = 0;
 	cr_expect_eq(xr_rpc_barrier(&m, &err), XR_OK);
 	cr_expect_eq(met.names, 0);
