@@ -156,6 +156,42 @@ Test(meet, the_least_number_is_the_answer)
 	cr_expect_eq(number_to(3, 3), 0);
 }
 
+/* all_to() - the answer is what each brought, by his name. */
+static void
+all_to(uint32_t to, uint64_t corr)
+{
+	static const char *const names[] = { "one", "two", "three" };
+	struct xr_value *v = wire_answer(to, corr);
+	uint64_t n = 0;
+
+	cr_assert_not_null(v);
+	cr_assert_eq(xr_value_kind(v), XR_DICT);
+	cr_expect_eq(xr_value_count(v), 3);
+	for (uint64_t i = 0; i < 3; i++) {
+		cr_expect_eq(xr_value_get_u64(xr_value_find(v, names[i],
+						      strlen(names[i])),
+				     &n),
+			XR_OK);
+		cr_expect_eq(n, 10 + i);
+	}
+	xr_value_unref(v);
+}
+
+Test(meet, what_all_brought_is_the_answer)
+{
+	static const struct report r = { 1, HOUR, false,
+		NAMES("one\0two\0three") };
+
+	report(2, 2, &r, 11);
+	report(3, 3, &r, 12);
+	cr_expect_eq(wire_left(), 0);
+	report(1, 1, &r, 10);
+	for (uint32_t i = 1; i <= 3; i++)
+		all_to(i, i);
+	cr_expect_eq(wire_left(), 0);
+	cr_expect_eq(meet_expire(INT64_MAX - 1), INT64_MAX);
+}
+
 /* --- who does not come ------------------------------------------------------------- */
 
 Test(meet, who_is_late_is_named)
@@ -273,6 +309,87 @@ Test(meet, who_has_left_is_not_awaited)
 	/* Who is lost reports in vain. */
 	report(2, 7, &next, 1);
 	cr_expect_eq(wire_left(), 0);
+}
+
+/* Who is waited for is spoken to, so that his end is heard of; of a report that is
+ * refused nobody is. */
+Test(meet, all_who_are_named_are_reached)
+{
+	static const struct report r = { 1, HOUR, false,
+		NAMES("one\0two\0three") };
+	static const struct report two = { 2, HOUR, false, NAMES("one\0two") };
+
+	report(3, 1, &two, 5);
+	cr_expect(wire_failed(3, 1, XR_E_INVAL, "the meeting is of others"));
+	cr_expect_eq(atomic_load(&wire_peer[1]->state), PEER_NEW);
+	cr_expect_eq(atomic_load(&wire_peer[2]->state), PEER_NEW);
+	report(3, 2, &r, 5);
+	cr_expect_eq(wire_left(), 0);
+	cr_expect_eq(atomic_load(&wire_peer[1]->state), PEER_UP);
+	cr_expect_eq(atomic_load(&wire_peer[2]->state), PEER_UP);
+}
+
+/* However many are lost later. */
+Test(meet, a_meeting_fails_for_one_reason)
+{
+	static const struct report r = { 1, HOUR, false,
+		NAMES("one\0two\0three") };
+
+	report(1, 1, &r, 5);
+	cr_expect_eq(meet_expire(clock_now() + 2 * HOUR), INT64_MAX);
+	cr_expect(wire_failed(1, 1, XR_E_TIMEOUT,
+		"these did not come in time: two, three"));
+	agent_lose(wire_peer[2], "on purpose");
+	cr_expect_eq(wire_left(), 0);
+	report(3, 2, &r, 5);
+	cr_expect(wire_failed(3, 2, XR_E_TIMEOUT,
+		"these did not come in time: two, three"));
+}
+
+/* names_of() - "one" and two others, of @a and @b bytes. */
+static void
+names_of(struct report *r, char text[512], size_t a, size_t b)
+{
+	memset(text, 'x', 512);
+	memcpy(text, "one", 4);
+	text[4 + a] = '\0';
+	text[4 + a + 1] = 'y';
+	text[4 + a + 1 + b] = '\0';
+	r->names = text;
+	r->names_len = 4 + a + 1 + b + 1;
+}
+
+/* last_words() - the error that "one" has ends with @words. */
+static bool
+last_words(const char *words)
+{
+	struct xr_value *v = wire_answer(1, 1);
+	struct xr_failure f = { .size = sizeof(f) };
+	size_t len = strlen(words);
+	bool is;
+
+	cr_assert_eq(xr_value_failure(v, &f), XR_OK);
+	is = strlen(f.text) >= len &&
+		strcmp(f.text + strlen(f.text) - len, words) == 0;
+	xr_value_unref(v);
+	return is;
+}
+
+/* The text has room for 400 bytes, of which 40 are for how many more there are. */
+Test(meet, a_text_names_as_many_as_it_has_room_for)
+{
+	static const char tail[] = " is no member of the group";
+	const size_t half = 180 - (sizeof(tail) - 1);
+	struct report r = { 1, HOUR, false, NULL, 0 };
+	char text[512];
+
+	names_of(&r, text, half, half);
+	report(1, 1, &r, 1);
+	cr_expect(last_words(tail));
+	names_of(&r, text, half, half + 1);
+	r.number = 2;
+	report(1, 1, &r, 1);
+	cr_expect(last_words(" and 1 more"));
 }
 
 /* A report with other names, while others wait: it ends nothing. */

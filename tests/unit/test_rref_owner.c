@@ -317,6 +317,42 @@ Test(rref_owner, a_fetch_ends_with_its_time)
 	FAILED(2, 3, XR_E_TIMEOUT, "not there yet");
 	cr_expect_eq(rref.owned.count, 0);
 	cr_expect_eq(rref_expire(now), INT64_MAX);
+	/* One alone ends, too. */
+	fetch(1, 4, wire);
+	next = rref_expire(now);
+	cr_expect(next >= now + HOUR && next < now + 2 * HOUR);
+	cr_expect_eq(rref_expire(next - 1), next);
+	NOT_ANSWERED(1);
+	cr_expect_eq(rref_expire(next), INT64_MAX);
+	FAILED(1, 4, XR_E_TIMEOUT, "the value is not there yet");
+	cr_expect_eq(rref.owned.count, 0);
+}
+
+/* A limit goes with the value that it was for. */
+Test(rref_owner, a_value_that_goes_takes_its_limit_along)
+{
+	struct rref_gid id = gid(1, 5);
+	struct xr_future *asked = xr_future_new(NULL);
+	struct rref_todo todo;
+	struct owned *o;
+
+	cr_assert_not_null(asked);
+	rref_todo_init(&todo);
+	pthread_mutex_lock(&rref.lock);
+	o = owned_new(&id);
+	cr_assert_not_null(o);
+	o->handles = 1;
+	owned_limit(o, asked, INT64_MAX);
+	cr_expect_eq(rref.births, 1);
+	owned_look(o, &todo);
+	cr_expect_eq(owned_find(&id), o);
+	o->handles = 0;
+	owned_look(o, &todo);
+	cr_expect_eq(rref.births, 0);
+	cr_expect_null(owned_find(&id));
+	pthread_mutex_unlock(&rref.lock);
+	rref_do(&todo);
+	xr_future_unref(asked);
 }
 
 static void

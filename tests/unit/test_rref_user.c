@@ -250,6 +250,28 @@ Test(rref_user, a_call_waits_for_all_of_its_references)
 	cr_expect_eq(FIGURE(USERS), 0);
 }
 
+/* Two calls may wait for one handle: neither is forgotten. */
+Test(rref_user, all_calls_that_wait_for_a_handle_hear_of_it)
+{
+	struct rref_wire wire = word(1, 1, 2, 1, 0);
+	struct refs_in *refs[3];
+
+	for (int i = 0; i < 3; i++) {
+		refs[i] = refs_from(2, &wire, 1);
+		cr_expect(!refs_known(refs[i]));
+		cr_expect(awaits(refs[i]));
+		cr_expect_eq(ready.count, 0);
+	}
+	say(1, MESSAGE_RREF_CONFIRM, wire);
+	cr_expect_eq(ready.count, 3);
+	cr_expect_eq(ready.status, XR_OK);
+	for (int i = 0; i < 3; i++) {
+		cr_expect(refs_known(refs[i]));
+		refs_free(refs[i]);
+	}
+	cr_expect_eq(FIGURE(USERS), 0);
+}
+
 /* --- owners that are lost ------------------------------------------------------ */
 
 Test(rref_user, a_handle_of_an_owner_that_is_not_known_has_failed)

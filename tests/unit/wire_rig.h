@@ -52,7 +52,9 @@ static struct {
 	unsigned count;
 	enum xr_status answer; /* of send() */
 	unsigned refusals;     /* that are left; UINT_MAX: any number */
-} played = { .lock = PTHREAD_MUTEX_INITIALIZER };
+	pthread_cond_t more;   /* than @count there was */
+} played = { .lock = PTHREAD_MUTEX_INITIALIZER,
+	.more = PTHREAD_COND_INITIALIZER };
 
 static char wire_link[WIRE_LINKS], wire_self;
 static struct peer *wire_peer[WIRE_PEERS];
@@ -118,6 +120,7 @@ wire_send(struct xr_link *link, const struct xr_message *m, bool *pending)
 					room);
 			w->len += m->parts[i].len;
 		}
+		pthread_cond_broadcast(&played.more);
 	}
 	pthread_mutex_unlock(&played.lock);
 	return status;
@@ -282,6 +285,16 @@ wire_failed(uint32_t to, uint64_t corr, enum xr_status status,
 		cr_log_error("%u: %s", to, f.text);
 	xr_value_unref(v);
 	return is;
+}
+
+/* wire_await() - until @count messages were sent, since wire_forget(). */
+static inline void
+wire_await(unsigned count)
+{
+	pthread_mutex_lock(&played.lock);
+	while (played.count < count)
+		pthread_cond_wait(&played.more, &played.lock);
+	pthread_mutex_unlock(&played.lock);
 }
 
 /* wire_left() - messages that wire_sent() has not returned. */

@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_serve_on.c - calls of a peer that go on: deferred, cancelled, answered by futures,
+ * with what stays here, and methods of that. */
+#include <xrun/error.h>
+
+#define SHORT_MEMORY_THREAD
+#include "tests/unit/short_memory.h"
+
+#include "tests/unit/serve_rig.h"
+
+TestSuite(serve_on, .timeout = 60, .init = begin, .fini = wire_end);
+
+/* --- calls that go on ----------------------------------------------------------- */
+
+static struct xr_call *open_call;
+
+static enum xr_status
+keep_open(struct xr_call *call, struct xr_value *args)
+{
+	(void)args;
+	open_call = xr_call_defer(call);
+	return XR_OK;
+}
+
+static void
+begin_call(void)
+{
+	answer = keep_open;
+	open_call = NULL;
+	call("later", plain());
+	cr_assert_not_null(open_call);
+}
+
+Test(serve_on, a_call_is_cancelled_by_its_caller_only)
+{
+	uint32_t id = 9;
+
+	begin_call();
+	cr_expect_str_eq(xr_call_func(open_call), "later");
+	cr_expect_str_eq(xr_call_caller(open_call, NULL), "one");
+	cr_expect_str_eq(xr_call_caller(open_call, &id), "one");
+	cr_expect_eq(id, 1);
+	wire_say(2, MESSAGE_CANCEL, 5, NULL, 0);
+	wire_say(1, MESSAGE_CANCEL, 4, NULL, 0);
+	wire_say(1, MESSAGE_CANCEL, 6, NULL, 0);
+	cr_expect_not(xr_call_cancelled(open_call));
+	serve_lost(wire_peer[2]);
+	cr_expect_not(xr_call_cancelled(open_call));
+	wire_say(1, MESSAGE_CANCEL, 5, NULL, 0);
+	cr_expect(xr_call_cancelled(open_call));
+	xr_call_drop(open_call);
+	/* Or when it is lost. */
+	begin_call();
+	cr_expect_not(xr_call_cancelled(open_call));
+	serve_lost(wire_peer[1]);
+	cr_expect(xr_call_cancelled(open_call));
+	cr_expect_str_eq(xr_call_caller(open_call, NULL), "one");
+	xr_call_drop(open_call);
+	/* At the end of the agent the caller is not known any more. */
+	begin_call();
+	serve_forget_all();
+	cr_expect(xr_call_cancelled(open_call));
+	id = 9;
+	cr_expect_str_eq(xr_call_caller(open_call, &id), "");
+	cr_expect_eq(id, 9);
+	xr_call_drop(open_call);
+}
+
+/* An answer that nobody is there for goes nowhere, and the call has ended by it. */
+Test(serve_on, a_call_whose_agent_ended_is_answered_in_vain)
+{
+	begin_call();
+	serve_forget_all();
+	cr_expect_eq(xr_reply(open_call, xr_value_new_i64(1)), XR_OK);
+	cr_expect_eq(xr_reply(open_call, xr_value_new_i64(1)), XR_E_STATE);
+	cr_expect_eq(wire_left(), 0);
+	xr_call_drop(open_call);
+	begin_call();
+	serve_forget_all();
+	cr_expect_eq(xr_reply_fail(open_call, XR_E_REMOTE, "in vain"), XR_OK);
+	cr_expect_eq(wire_left(), 0);
+	xr_call_drop(open_call);
+}
+
+/* --- answers that come from elsewhere ------------------------------------------ */
+
+static struct xr_future *promised;
+
+static enum xr_status
+promise(struct xr_call *call, struct xr_value *args)
+{
+	(void)args;
+	promised = xr_future_new(NULL);
+	answered = xr_reply_future(call, xr_future_ref(promised));
+	return XR_OK;
+}
+
+Test(serve_on, what_a_future_ends_with_is_the_answer)
+{
+	struct xr_failure f = { .size = sizeof(f) },
+			  cause = { .size = sizeof(cause) };
+	struct xr_value *v;
+	int64_t n = 0;
+
+	answer = promise;
+	call("later", plain());
+	cr_expect_eq(answered, XR_OK);
+	cr_expect_eq(wire_left(), 0);
+	cr_expect_eq(xr_future_set(promised, xr_value_new_i64(8)), XR_OK);
+	v = wire_answer(1, 5);
+	cr_expect_eq(xr_value_get_i64(v, &n), XR_OK);
+	cr_expect_eq(n, 8);
+	xr_value_unref(v);
+	xr_future_unref(promised);
+	call("later", plain());
+	cr_expect_eq(xr_future_fail_with(promised, XR_E_CANCELLED,
+			     "not any more"),
+		XR_OK);
+	v = wire_answer(1, 5);
+	cr_expect_eq(xr_value_failure(v, &f), XR_OK);
+	cr_expect_eq(f.status, XR_E_REMOTE);
+	cr_expect_str_eq(f.text,
+		"later on self (0): XR_E_CANCELLED: not any more");
+	cr_expect_str_eq(f.func, "later");
+	cr_expect_str_eq(f.worker, "self");
+	cr_expect_eq(f.worker_id, 0);
+	cr_expect_null(f.type);
+	cr_expect_not_null(f.backtrace);
+	cr_expect_eq(xr_value_failure(f.cause, &cause), XR_OK);
+	cr_expect_eq(cause.status, XR_E_CANCELLED);
+	cr_expect_str_eq(cause.text, "not any more");
+	xr_value_unref(v);
+	cr_expect_eq(wire_left(), 0);
+	xr_future_unref(promised);
+}
+
+/* --- references in answers -------------------------------------------------------- */
+
+static struct xr_rref *kept;
+
+static enum xr_status
+answer_reference(struct xr_call *call, struct xr_value *args)
+{
+	(void)args;
+	answered = xr_reply(call, xr_value_new_rref(kept));
+	return XR_OK;
+}
+
+/* The caller has a fork of it, but not if the answer does not go. */
+Test(serve_on, a_reference_goes_with_its_answer_only)
+{
+	answer = answer_reference;
+	cr_assert_eq(xr_rref_from_value(xr_value_new_i64(7), &kept, NULL),
+		XR_OK);
+	wire_refuse(XR_E_PEER_LOST, 1);
+	call("any", plain());
+	cr_expect_eq(rref_figure(RREF_FORKS), 0);
+	cr_expect_eq(wire_left(), 0);
+	wire_refuse(XR_E_NOMEM, 1);
+	call("any", plain());
+	cr_expect_eq(rref_figure(RREF_FORKS), 0);
+	cr_expect_eq(status_to(1), XR_E_NOMEM);
+	call("any", plain());
+	cr_expect_eq(rref_figure(RREF_FORKS), 1);
+	cr_expect_not_null(wire_sent(MESSAGE_REPLY, 1));
+	xr_rref_unref(kept);
+}
+
+/* --- methods ------------------------------------------------------------------------ */
+
+/* What a peer sends to call @name of the value of @target. */
+static void
+call_method(const char *name, const struct rref_wire *target)
+{
+	const struct xr_record record = { .kind = MESSAGE_REQUEST,
+		.flags = MESSAGE_VALUE | MESSAGE_METHOD | MESSAGE_NAMED,
+		.corr = 5 };
+	uint8_t data[WIRE_BODY] = { 0 };
+	const uint32_t head[3] = { MAGIC, 2, 0 };
+	uint16_t len = (uint16_t)strlen(name);
+	size_t at = (sizeof(len) + len + 7u) / 8 * 8;
+
+	memcpy(data, &len, sizeof(len));
+	memcpy(data + sizeof(len), name, len);
+	if (target != NULL) {
+		memcpy(data + at, head, sizeof(head));
+		memcpy(data + at + 64, target, sizeof(*target));
+		at += 128;
+	}
+	at += wire_encode(plain(), data + at, sizeof(data) - at);
+	wire_deliver(1, &record, data, at);
+}
+
+static enum xr_status
+twice(struct xr_call *call, void *self, struct xr_value *args, void *ctx)
+{
+	int64_t n = 0;
+
+	(void)ctx;
+	xr_value_get_i64(xr_value_at(args, 0), &n);
+	return xr_reply(call, xr_value_new_i64(2 * n + *(int *)self));
+}
+
+static const struct xr_method methods[] = {
+	{ .size = sizeof(struct xr_method), .name = "twice", .fn = twice },
+};
+
+static const struct xr_type thing_type = { .size = sizeof(thing_type),
+	.name = "serve.Thing",
+	.methods = methods,
+	.method_count = 1 };
+
+static void
+make_thing(const struct rref_wire *birth)
+{
+	static int thing = 3;
+	struct xr_value *v;
+
+	cr_assert_eq(xr_type_register(&thing_type, NULL), XR_OK);
+	v = xr_value_new_opaque("serve.Thing", &thing);
+	cr_assert_not_null(v);
+	cr_expect_eq(rref_begin(wire_peer[1], birth), XR_OK);
+	rref_made(birth, v, false);
+	xr_value_unref(v);
+	wire_forget();
+}
+
+/* A remote call, whose answer stays here as @birth. */
+static void
+call_remote(const char *func, const struct rref_wire *birth)
+{
+	const uint32_t head[3] = { MAGIC, 1, 0 };
+	uint8_t data[WIRE_BODY] = { 0 };
+	size_t len = 128;
+
+	memcpy(data, head, sizeof(head));
+	memcpy(data + 64, birth, sizeof(*birth));
+	len += wire_encode(plain(), data + len, sizeof(data) - len);
+	request(func, MESSAGE_REQUEST, MESSAGE_VALUE | MESSAGE_REMOTE, data,
+		len);
+}
+
+/* The caller hears that it is there, and fetches it; once. */
+Test(serve_on, the_answer_of_a_remote_call_stays_here)
+{
+	const struct rref_wire birth = word(1, 5, 1, 6, 0),
+			       other = word(1, 7, 1, 8, 0);
+	struct xr_value *v;
+
+	answer = echo;
+	call_remote("any", &birth);
+	cr_expect_eq(answered, XR_OK);
+	v = wire_answer(1, 5);
+	cr_assert_not_null(v);
+	cr_expect_eq(xr_value_kind(v), XR_NIL);
+	xr_value_unref(v);
+	wire_forget();
+	call_remote("any", &birth);
+	cr_expect_eq(runs, 1);
+	cr_expect_eq(wire_left(), 0);
+	wire_say(1, MESSAGE_RREF_FETCH, 9, &birth, sizeof(birth));
+	v = wire_answer(1, 9);
+	cr_assert_not_null(v);
+	cr_expect_eq(xr_value_kind(v), XR_LIST);
+	cr_expect_eq(xr_value_count(v), 1);
+	xr_value_unref(v);
+	/* One that fails makes its value fail. */
+	call_remote("none", &other);
+	cr_expect(wire_failed(1, 5, XR_E_NO_FUNCTION, "has no function"));
+	wire_say(1, MESSAGE_RREF_FETCH, 9, &other, sizeof(other));
+	cr_expect(wire_failed(1, 9, XR_E_NO_FUNCTION, "has no function"));
+	/* One that says not what it makes is none. */
+	request("any", MESSAGE_REQUEST, MESSAGE_VALUE | MESSAGE_REMOTE, "x", 1);
+	cr_expect(wire_failed(1, 5, XR_E_PROTO, ""));
+	cr_expect_eq(runs, 1);
+}
+
+TestSuite(serve_method, .timeout = 20, .init = begin);
+
+Test(serve_method, a_method_runs_with_its_object)
+{
+	const struct rref_wire birth = word(1, 5, 1, 6, 0);
+	struct xr_value *v;
+	int64_t n = 0;
+
+	make_thing(&birth);
+	call_method("twice", &birth);
+	wire_await(1); /* of another thread */
+	v = wire_answer(1, 5);
+	cr_assert_not_null(v);
+	cr_expect_eq(xr_value_get_i64(v, &n), XR_OK);
+	cr_expect_eq(n, 17);
+	xr_value_unref(v);
+	wire_end();
+}
+
+Test(serve_method, what_is_no_call_of_a_method_is_refused)
+{
+	const struct rref_wire birth = word(1, 5, 1, 6, 0);
+
+	make_thing(&birth);
+	call_method("thrice", &birth);
+	cr_expect(wire_failed(1, 5, XR_E_NO_FUNCTION,
+		"type serve.Thing has no method thrice"));
+	call_method("twice", NULL);
+	cr_expect(wire_failed(1, 5, XR_E_PROTO, "that is no call of a method"));
+	wire_end();
+	cr_expect_null(wire_answer(1, 5));
+}
