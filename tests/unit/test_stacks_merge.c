@@ -112,6 +112,19 @@ Test(stacks_merge, a_few_ranks_differ_from_a_majority)
 	differ_is(&s, "");
 }
 
+Test(stacks_merge, a_group_with_a_main_thread_is_one_whatever_joins_it)
+{
+	struct stacks s = { 0 };
+
+	add(&s, 0, 1, "a");
+	add(&s, 0, 0, "z");
+	add(&s, 0, 1001, "z");
+	groups_are(&s, "0/2: z; 0/1: a; ");
+	cr_expect(s.group[0].main);
+	cr_expect_not(s.group[1].main);
+	stacks_fini(&s);
+}
+
 Test(stacks_merge, of_as_many_ranks_main_threads_are_first)
 {
 	struct stacks s = { 0 };
