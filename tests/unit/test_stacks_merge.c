@@ -230,6 +230,55 @@ Test(stacks_merge, a_group_with_a_main_thread_is_one_whatever_joins_it)
 	stacks_fini(&s);
 }
 
+/* A majority waits in function @inner of @file, which @outer called, and this main(). */
+static void
+waits_in(const char *inner, const char *file, const char *outer,
+	const char *place)
+{
+	struct stacks s = { 0 };
+	char want[128];
+
+	for (uint32_t r = 0; r < 3; r++) {
+		struct thread *t = add(&s, r, 0, r == 1 ? "odd main" : "");
+
+		if (r == 1)
+			continue;
+		parse_add(&t->native, span_of(inner), span_of(file), 0);
+		parse_add(&t->native, span_of(outer), span_of("app"), 0);
+	}
+	snprintf(want, sizeof(want),
+		"rank 1 differs: main > odd; ranks 0, 2 wait in %s\n", place);
+	differ_is(&s, want);
+}
+
+Test(stacks_merge, a_majority_waits_in_a_function_of_its_program)
+{
+	waits_in("inner", "libc.so.6", "main", "main");
+	waits_in("inner", "libc-2.31.so", "main", "main");
+	waits_in("inner", "libpthread.so.0", "main", "main");
+	waits_in("inner", "ld-linux.so.2", "main", "main");
+	waits_in("inner", "[vdso]", "main", "main");
+	waits_in("inner", "libcuda.so.1", "main", "inner");
+	waits_in("inner", "libptx.so", "main", "inner");
+	waits_in("inner", "ldx", "main", "inner");
+	waits_in("inner", "app", "xr_barrier", "xr_barrier");
+	waits_in("inner", "app", "xrun", "inner");
+	waits_in("xr_barrier", "libxrun.so", "main", "xr_barrier");
+	waits_in("read", "libc.so.6", "_start", "read");
+	waits_in("read", "libc.so.6", "", "read");
+}
+
+Test(stacks_merge, a_majority_without_functions_waits_where_its_chain_says)
+{
+	struct stacks s = { 0 };
+
+	add_unknown(&s, 0, "read", "pipe_read");
+	add(&s, 1, 0, "odd main");
+	add_unknown(&s, 2, "read", "pipe_read");
+	differ_is(&s,
+		"rank 1 differs: main > odd; ranks 0, 2 wait in [read, pipe_read]\n");
+}
+
 Test(stacks_merge, of_as_many_ranks_main_threads_are_first)
 {
 	struct stacks s = { 0 };
