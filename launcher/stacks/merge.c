@@ -40,8 +40,6 @@ compare_threads(const struct item *x, const struct item *y)
 	const struct thread *a = x->thread, *b = y->thread;
 	int order = strcmp(x->process->comm, y->process->comm);
 
-	if (order == 0 && is_known(a) != is_known(b))
-		order = is_known(a) ? -1 : 1;
 	if (order == 0)
 		order = compare_frames(&a->python, &b->python);
 	if (order == 0)
@@ -118,8 +116,7 @@ merge_stacks(struct stacks *s)
 	free(s->group);
 	s->group = xcalloc(n + 1, sizeof(*s->group));
 	s->groups = 0;
-	if (n > 1)
-		qsort(item, n, sizeof(*item), by_stack);
+	qsort(item, n, sizeof(*item), by_stack);
 	for (uint32_t i = 0; i < n; i++) {
 		if (i == 0 || compare_threads(&item[i - 1], &item[i]) != 0)
 			s->group[s->groups++] = (struct group){
@@ -129,10 +126,8 @@ merge_stacks(struct stacks *s)
 			};
 		g = &s->group[s->groups - 1];
 		join(g, &item[i], i == 0 ? 0 : item[i - 1].process->rank);
-		item[i].thread->group = s->groups - 1;
 	}
-	if (s->groups > 1)
-		qsort(s->group, s->groups, sizeof(*s->group), by_oddity);
+	qsort(s->group, s->groups, sizeof(*s->group), by_oddity);
 	for (uint32_t k = 0; k < s->groups; k++)
 		for (uint32_t i = 0; i < s->group[k].threads; i++)
 			item[s->group[k].first + i].thread->group = k;

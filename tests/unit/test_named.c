@@ -378,6 +378,26 @@ Test(named, of_many_that_want_one_name_at_once_one_has_it, .timeout = 60)
 	cr_expect_eq(race(8), 1);
 }
 
+Test(named, the_next_number_is_behind_the_last_of_those_that_are_numbers)
+{
+	static const char *const strange[] = { "+5", " 7", "-0", "9x", "x9",
+		"8.5", ":", "1000000000", "99999999999999999999999" };
+
+	cr_expect_eq(state_next_number(folder), 0);
+	cr_expect_eq(state_next_number(in_folder("none")), 0);
+	for (unsigned i = 0; i < sizeof(strange) / sizeof(strange[0]); i++)
+		cr_assert_eq(mkdir(in_folder(strange[i]), 0700), 0);
+	cr_expect_eq(state_next_number(folder), 0);
+	cr_assert_eq(mkdir(in_folder("0"), 0700), 0);
+	cr_expect_eq(state_next_number(folder), 1);
+	cr_assert_eq(mkdir(in_folder("9"), 0700), 0);
+	cr_expect_eq(state_next_number(folder), 10);
+	cr_assert_eq(mkdir(in_folder("1"), 0700), 0);
+	cr_expect_eq(state_next_number(folder), 10);
+	cr_assert_eq(mkdir(in_folder("999999999"), 0700), 0);
+	cr_expect_eq(state_next_number(folder), 1000000000);
+}
+
 Test(named, in_a_batch_job_each_job_has_its_id_and_a_number)
 {
 	struct state_wish wish = { .batch = "4711", .logs = true };

@@ -537,6 +537,63 @@ Test(retain, the_next_run_removes_what_a_run_had_no_time_for)
 	cr_expect_not(is_there("bbbb"));
 }
 
+Test(retain, removal_has_the_time_of_a_turn_and_not_that_of_a_look)
+{
+	int64_t reads = clock_ns;
+
+	make_job("aaaa", ended(0, 6), 9);
+	clock_step_ns = 1;
+	run();
+	cr_assert_not(is_there("aaaa"));
+	reads = clock_ns - reads;
+	retain_soon(folder);
+	make_job("bbbb", ended(0, 6), 9);
+	clock_step_ns = RETAIN_TURN_NS / reads;
+	run();
+	cr_expect_not(is_there("bbbb"));
+	cr_expect(is_there(".retained"), "there was time enough");
+	retain_soon(folder);
+	make_job("cccc", ended(0, 6), 9);
+	clock_step_ns = RETAIN_TURN_NS / (reads - 1) + 1;
+	run();
+	cr_expect_not(is_there(".retained"), "the last look was too late");
+}
+
+/* The number that the next descriptor has. */
+static int
+next_fd(void)
+{
+	int fd = dup(STDIN_FILENO);
+
+	close(fd);
+	return fd;
+}
+
+Test(retain, no_folder_stays_open)
+{
+	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC), before;
+
+	dup2(fd, STDIN_FILENO);
+	close(fd);
+	before = next_fd();
+	make_job("aaaa", ended(0, 6), 8);
+	make_job("bbbb", "{}", 1);
+	run();
+	cr_expect_eq(next_fd(), before);
+	not_enough = 9;
+	retain_free(folder, enough, NULL);
+	cr_expect_eq(next_fd(), before);
+	cr_expect_eq(retain_bytes("/nowhere", INT64_MAX), 0);
+	make_job("cccc", ended(0, 6), 1);
+	cr_expect_eq(retain_bytes("cccc", INT64_MAX),
+		6 + (int64_t)strlen(ended(0, 6)));
+	cr_expect_eq(next_fd(), before);
+	cr_expect(retain_remove(folder, "cccc"));
+	cr_expect_not(is_there("cccc"));
+	cr_expect(retain_remove("/nowhere", "cccc"));
+	cr_expect_eq(next_fd(), before);
+}
+
 Test(retain, a_full_disk_has_its_time_as_well)
 {
 	make_job("aaaa", ended(0, 6), 1);

@@ -71,6 +71,111 @@ Test(stacks_merge, the_odd_one_out_is_first)
 	stacks_fini(&s);
 }
 
+Test(stacks_merge, threads_of_any_order_are_counted_by_ranks)
+{
+	struct stacks s = { 0 };
+
+	add(&s, 3, 5, "a");
+	add(&s, 3, 7, "a");
+	add(&s, 1, 6, "a");
+	groups_are(&s, "1,3/3: a; ");
+	cr_expect_eq(s.group[0].ranks, 2);
+	cr_expect_eq(s.group[0].process->rank, 1);
+	cr_expect_eq(s.group[0].thread->tid, 6);
+	stacks_fini(&s);
+}
+
+Test(stacks_merge, a_stack_that_is_the_beginning_of_another_is_another)
+{
+	static const char *const text[] = { "a", "a b", "a b c" };
+	struct stacks s = { 0 };
+
+	for (uint32_t r = 0; r < 3; r++)
+		add(&s, r, 0, text[r]);
+	groups_are(&s, "0/1: a; 1/1: b > a; 2/1: c > b > a; ");
+	stacks_fini(&s);
+	s = (struct stacks){ 0 };
+	for (uint32_t r = 0; r < 3; r++)
+		add(&s, r, 0, text[2 - r]);
+	groups_are(&s, "0/1: c > b > a; 1/1: b > a; 2/1: a; ");
+	stacks_fini(&s);
+}
+
+/* A thread without frames, which is in system call @call and waits in @wchan. */
+static void
+add_unknown(struct stacks *s, uint32_t rank, const char *call,
+	const char *wchan)
+{
+	struct thread *t = add(s, rank, 0, "");
+
+	snprintf(t->call, sizeof(t->call), "%s", call);
+	snprintf(t->wchan, sizeof(t->wchan), "%s", wchan);
+}
+
+Test(stacks_merge, threads_without_frames_are_told_apart_by_their_calls)
+{
+	struct stacks s = { 0 };
+
+	add_unknown(&s, 0, "read", "pipe_read");
+	add_unknown(&s, 1, "read", "pipe_read");
+	add_unknown(&s, 2, "poll", "pipe_read");
+	add_unknown(&s, 3, "read", "unix_read");
+	add(&s, 4, 0, "main");
+	add_unknown(&s, 5, "read", "pipe_read");
+	merge_stacks(&s);
+	cr_assert_eq(s.groups, 4);
+	for (uint32_t i = 0; i < s.count; i++)
+		cr_expect_eq(s.process[i].thread[0].group,
+			i == 2         ? 0 :
+				i == 3 ? 1 :
+				i == 4 ? 2 :
+					 3,
+			"%u", i);
+	stacks_fini(&s);
+	/* Those with frames are told apart by nothing else. */
+	s = (struct stacks){ 0 };
+	snprintf(add(&s, 0, 0, "main")->call, 5, "read");
+	snprintf(add(&s, 1, 0, "main")->call, 5, "poll");
+	groups_are(&s, "0-1/2: main; ");
+	stacks_fini(&s);
+}
+
+Test(stacks_merge, of_threads_of_a_rank_the_lowest_number_stands_for_all)
+{
+	struct stacks s = { 0 };
+
+	add(&s, 0, 7, "a")->group = 9;
+	add(&s, 0, 5, "a")->group = 9;
+	add(&s, 0, 6, "a")->group = 9;
+	groups_are(&s, "0/3: a; ");
+	cr_expect_eq(s.group[0].thread->tid, 5);
+	for (uint32_t k = 0; k < 3; k++)
+		cr_expect_eq(s.process[0].thread[k].group, 0);
+	stacks_fini(&s);
+}
+
+Test(stacks_merge, programs_and_frames_of_python_are_told_apart)
+{
+	struct stacks s = { 0 };
+
+	add(&s, 0, 0, "");
+	add(&s, 1, 0, "");
+	memcpy(s.process[1].comm, "other", 6);
+	merge_stacks(&s);
+	cr_expect_eq(s.groups, 2);
+	stacks_fini(&s);
+	s = (struct stacks){ 0 };
+	for (uint32_t r = 0; r < 3; r++)
+		parse_add(&add(&s, r, 0, "main")->python,
+			span_of(r == 1 ? "load" : "step"), span_of("a.py"), 0);
+	merge_stacks(&s);
+	cr_assert_eq(s.groups, 2);
+	cr_expect_eq(s.group[0].process->rank, 1);
+	cr_expect_eq(s.group[0].threads, 1);
+	cr_expect_eq(s.group[1].threads, 2);
+	stacks_fini(&s);
+}
+
 /* The lines that name those that differ, as `put_first()` begins with them. */
 static void
 differ_is(struct stacks *s, const char *want)
@@ -110,6 +215,68 @@ Test(stacks_merge, a_few_ranks_differ_from_a_majority)
 	for (uint32_t r = 0; r < 4; r++)
 		add(&s, r, 0, "mesh_sum main");
 	differ_is(&s, "");
+}
+
+Test(stacks_merge, a_group_with_a_main_thread_is_one_whatever_joins_it)
+{
+	struct stacks s = { 0 };
+
+	add(&s, 0, 1, "a");
+	add(&s, 0, 0, "z");
+	add(&s, 0, 1001, "z");
+	groups_are(&s, "0/2: z; 0/1: a; ");
+	cr_expect(s.group[0].main);
+	cr_expect_not(s.group[1].main);
+	stacks_fini(&s);
+}
+
+/* A majority waits in function @inner of @file, which @outer called, and this main(). */
+static void
+waits_in(const char *inner, const char *file, const char *outer,
+	const char *place)
+{
+	struct stacks s = { 0 };
+	char want[128];
+
+	for (uint32_t r = 0; r < 3; r++) {
+		struct thread *t = add(&s, r, 0, r == 1 ? "odd main" : "");
+
+		if (r == 1)
+			continue;
+		parse_add(&t->native, span_of(inner), span_of(file), 0);
+		parse_add(&t->native, span_of(outer), span_of("app"), 0);
+	}
+	snprintf(want, sizeof(want),
+		"rank 1 differs: main > odd; ranks 0, 2 wait in %s\n", place);
+	differ_is(&s, want);
+}
+
+Test(stacks_merge, a_majority_waits_in_a_function_of_its_program)
+{
+	waits_in("inner", "libc.so.6", "main", "main");
+	waits_in("inner", "libc-2.31.so", "main", "main");
+	waits_in("inner", "libpthread.so.0", "main", "main");
+	waits_in("inner", "ld-linux.so.2", "main", "main");
+	waits_in("inner", "[vdso]", "main", "main");
+	waits_in("inner", "libcuda.so.1", "main", "inner");
+	waits_in("inner", "libptx.so", "main", "inner");
+	waits_in("inner", "ldx", "main", "inner");
+	waits_in("inner", "app", "xr_barrier", "xr_barrier");
+	waits_in("inner", "app", "xrun", "inner");
+	waits_in("xr_barrier", "libxrun.so", "main", "xr_barrier");
+	waits_in("read", "libc.so.6", "_start", "read");
+	waits_in("read", "libc.so.6", "", "read");
+}
+
+Test(stacks_merge, a_majority_without_functions_waits_where_its_chain_says)
+{
+	struct stacks s = { 0 };
+
+	add_unknown(&s, 0, "read", "pipe_read");
+	add(&s, 1, 0, "odd main");
+	add_unknown(&s, 2, "read", "pipe_read");
+	differ_is(&s,
+		"rank 1 differs: main > odd; ranks 0, 2 wait in [read, pipe_read]\n");
 }
 
 Test(stacks_merge, of_as_many_ranks_main_threads_are_first)

@@ -666,6 +666,25 @@ Test(state, latest_points_to_the_last_job_that_said_so)
 	let_go();
 }
 
+Test(state, a_job_without_folder_is_not_the_latest)
+{
+	char link[2];
+
+	st.root = folder;
+	state_latest(&st);
+	st.root = NULL;
+	cr_expect_eq(readlink(in_folder("latest"), link, sizeof(link)), -1);
+}
+
+Test(state, why_a_file_was_not_made_is_known)
+{
+	begin(NULL);
+	cr_assert_eq(mkdirat(st.dir_fd, ".a.new", 0700), 0);
+	cr_expect_eq(state_write(&st, "a", "1", 1), -1);
+	cr_expect_eq(errno, EEXIST);
+	let_go();
+}
+
 Test(state, a_folder_named_latest_is_left_alone)
 {
 	begin(NULL);

@@ -15,7 +15,7 @@
 #include "launcher/log/live.h"
 #include "launcher/log/view.h"
 
-#define RANKS 12
+#define RANKS 20
 #define MS    1000000LL
 
 static struct route route;
@@ -166,7 +166,7 @@ Test(view, what_comes_in_one_turn_is_written_once)
 	turn(0);
 	for (uint32_t r = 0; r < RANKS; r++)
 		say(r, "a\nb\n");
-	expect("0-11:a\n0-11:b\n");
+	expect("0-19:a\n0-19:b\n");
 }
 
 Test(view, lines_below_are_written_again_as_high_as_they_are)
@@ -205,19 +205,91 @@ Test(view, what_scrolled_away_changes_no_more)
 	expect("\r\033[2A\033[J0,2:8\n 1:4\n");
 }
 
-Test(view, a_long_list_of_ranks_is_their_number)
+Test(view, a_list_of_ranks_above_20_characters_is_their_number)
+{
+	static const uint32_t fits[] = { 0, 2, 4, 6, 7, 9, 10, 12, 14 };
+
+	open_view(true, true, true);
+	turn(0);
+	for (size_t i = 0; i < sizeof(fits) / sizeof(fits[0]); i++)
+		say(fits[i], "fits\n");
+	expect("0,2,4,6-7,9-10,12,14:fits\n");
+	turn(1);
+	for (uint32_t r = 0; r <= 16; r += 2)
+		say(r, "even\n");
+	expect("9 ranks:even\n");
+}
+
+Test(view, lines_that_fill_the_screen_above_live_rows_change_no_more)
+{
+	char high[82];
+
+	memset(high, 'x', sizeof(high));
+	high[77] = '\n';
+	high[78] = '\0';
+	open_view(true, true, true);
+	turn(0);
+	say(0, "first\n");
+	say(0, high); /* 4 rows, as many as are in reach */
+	view_paint(sink.view);
+	turn(1);
+	say(1, "first\n");
+	expect(" 1:first\n");
+	view_free(sink.view);
+	open_view(true, true, true);
+	turn(0);
+	say(0, high);
+	view_paint(sink.view);
+	turn(1);
+	say(1, high);
+	view_paint(sink.view);
+	cr_expect_eq(strncmp(buf_text(&out), "\r\033[4A\033[J0-1:xxx", 15), 0);
+	high[77] = 'x';
+	high[78] = '\n';
+	high[79] = '\0';
+	turn(1000);
+	say(0, "second\n");
+	say(0, high); /* 5 rows */
+	view_paint(sink.view);
+	turn(1);
+	say(1, "second\n");
+	expect(" 1:second\n");
+	turn(1);
+	say(1, high);
+	view_paint(sink.view);
+	cr_expect_eq(strncmp(buf_text(&out), " 1:xxx", 6), 0);
+}
+
+Test(view, a_single_live_row_that_was_lost_is_painted_again)
 {
 	open_view(true, true, true);
 	turn(0);
-	for (uint32_t r = 0; r < RANKS; r += 2)
-		say(r, "even\n");
-	expect("0,2,4,6,8,10:even\n");
-	turn(1);
-	for (uint32_t r = 0; r < RANKS; r += 2)
-		say(r, "again\n");
-	say(9, "again\n");
-	say(11, "again\n");
-	expect("0,2,4,6,8-11:again\n");
+	say(1, "\r1");
+	view_paint(sink.view);
+	turn(100);
+	expect("");
+	view_lost(sink.view);
+	cr_expect_not(view_moves(sink.view));
+	turn(0);
+	expect(LIVE(" 1:1"));
+}
+
+Test(view, without_room_for_output_no_time_is_put)
+{
+	struct route_config config = route.config;
+	struct xr_error err;
+
+	route_fini(&route);
+	config.prefix = "{rank} {time}:";
+	cr_assert_eq(route_compile(&route, &config, &err), XR_OK);
+	open_view(true, true, true);
+	turn(0);
+	say(0, "a\n");
+	buf_fini(&out);
+	out.bad = XR_E_NOMEM;
+	view_paint(sink.view);
+	cr_expect_eq(out.bad, XR_E_NOMEM);
+	cr_expect_eq(out.len, 0);
 }
 
 Test(view, without_collapse_all_lines_are_there)
