@@ -116,14 +116,19 @@ begin(void)
 	due = -1;
 }
 
-/* Nothing of a letter is left. */
+/* Of a letter; each test ends so. What fails after a test, in end(), is not its failure. */
 static void
-end(void)
+expect_nothing_left(void)
 {
 	cr_expect_eq(atomic_load(&group->refs), 1, "%u references",
 		atomic_load(&group->refs));
 	cr_expect(alone, "two could send");
 	cr_expect(parcel == NULL || atomic_load(&parcel->refs) == 1);
+}
+
+static void
+end(void)
+{
 	parcel_unref(parcel);
 	team_unref(group);
 	wire_end();
@@ -226,6 +231,7 @@ Test(coll_letter, what_is_sent_has_a_label_and_the_data)
 	expect_out(0, 0);
 	cr_expect_eq(end_of(empty), XR_OK);
 	cr_expect_eq(wire_left(), 0);
+	expect_nothing_left();
 }
 
 Test(coll_letter, what_has_no_end_is_not_due)
@@ -239,6 +245,7 @@ Test(coll_letter, what_has_no_end_is_not_due)
 	cr_expect_eq(due, -1);
 	receive(sent(1, 1));
 	cr_expect_eq(end_of(f), XR_OK);
+	expect_nothing_left();
 }
 
 Test(coll_letter, what_is_long_is_lent)
@@ -252,6 +259,7 @@ Test(coll_letter, what_is_long_is_lent)
 	cr_expect(asked.parcel != NULL && asked.parcel == parcel && asked.lent);
 	receive(sent(PARCEL_MIN / 4 + 1, 2));
 	cr_expect_eq(end_of(f), XR_OK);
+	expect_nothing_left();
 }
 
 /* --- the order ----------------------------------------------------------------------- */
@@ -275,6 +283,7 @@ Test(coll_letter, so_many_are_out_and_the_others_wait_in_their_order)
 	}
 	expect_out(LETTERS_MAX - 1, 0);
 	cr_expect_eq(wire_left(), 0);
+	expect_nothing_left();
 }
 
 Test(coll_letter, so_many_bytes_are_out)
@@ -299,6 +308,7 @@ Test(coll_letter, so_many_bytes_are_out)
 	cr_expect_eq(end_of(more), XR_E_CANCELLED);
 	expect_out(1, LETTER_BYTES - 7);
 	cr_expect_eq(wire_left(), 0);
+	expect_nothing_left();
 }
 
 Test(coll_letter, who_waits_can_be_cancelled)
@@ -320,6 +330,7 @@ Test(coll_letter, who_waits_can_be_cancelled)
 	cr_expect_eq(end_of(last), XR_OK);
 	expect_out(LETTERS_MAX - 1, 0);
 	cr_expect_eq(wire_left(), 0);
+	expect_nothing_left();
 }
 
 /* Also where there is room: nothing goes past what waits. */
@@ -344,6 +355,7 @@ Test(coll_letter, one_at_a_time_sends)
 	cr_expect_eq(end_of(a), XR_OK);
 	cr_expect_eq(end_of(c), XR_OK);
 	expect_out(0, 0);
+	expect_nothing_left();
 }
 
 Test(coll_letter, what_is_over_before_it_is_sent_is_not_sent)
@@ -357,6 +369,7 @@ Test(coll_letter, what_is_over_before_it_is_sent_is_not_sent)
 	cr_expect(TAILQ_EMPTY(&one->waiting));
 	expect_out(0, 0);
 	cr_expect_eq(wire_left(), 0);
+	expect_nothing_left();
 }
 
 /* --- failures ------------------------------------------------------------------------ */
@@ -391,6 +404,7 @@ Test(coll_letter, a_failed_group_sends_nothing)
 	cr_expect_str_eq(err.text, "on purpose");
 	expect_out(LETTERS_MAX - 1, 0);
 	cr_expect_eq(wire_left(), 0);
+	expect_nothing_left();
 }
 
 Test(coll_letter, without_memory_nothing_is_sent)
@@ -423,6 +437,7 @@ Test(coll_letter, without_memory_nothing_is_sent)
 	until_short = 0;
 	receive(sent(1024, 1));
 	cr_expect_eq(end_of(f), XR_OK);
+	expect_nothing_left();
 }
 
 /* --- who waits ----------------------------------------------------------------------- */
@@ -478,6 +493,7 @@ Test(coll_letter, who_waits_sends_at_once_where_there_is_room)
 	cr_expect_eq(status_of, XR_E_CONFLICT);
 	cr_expect_not_null(strstr(why_of.text, "not so"), "%s", why_of.text);
 	expect_out(0, 0);
+	expect_nothing_left();
 }
 
 static bool
@@ -513,6 +529,7 @@ Test(coll_letter, who_waits_behind_others_sends_in_turn)
 	cr_expect_eq(status_of, XR_E_CONFLICT);
 	cr_expect_str_eq(why_of.text, "not so");
 	expect_out(LETTERS_MAX - 1, 0);
+	expect_nothing_left();
 }
 
 Test(coll_letter, a_short_function_may_not_wait)
@@ -531,4 +548,5 @@ Test(coll_letter, a_short_function_may_not_wait)
 	}
 	lead_deliver_end();
 	cr_expect_eq(wire_left(), 0);
+	expect_nothing_left();
 }

@@ -79,6 +79,16 @@ Test(shm_window, a_long_body_goes_in_pieces_four_at_most)
 	cr_expect_eq(got[LONG], 0xee);
 }
 
+Test(shm_window, a_part_may_be_one_byte)
+{
+	const struct xr_part parts[] = { { body, 5 }, { body + 5, 1 } };
+
+	cr_expect_eq(window_feed(&feeder, parts, 2, 6), WINDOW_MOVED);
+	cr_expect_eq(window_take(&taker, got, 6), WINDOW_MOVED);
+	cr_expect_eq(memcmp(got, body, 6), 0);
+	cr_expect_eq(got[6], 0xee);
+}
+
 /* The next body goes on in the next window, also where a part is longer than the body. */
 Test(shm_window, a_further_body_begins_in_the_next_window)
 {
