@@ -276,6 +276,7 @@ Test(coll_letter, so_many_are_out_and_the_others_wait_in_their_order)
 	cr_expect_eq(wire_left(), 0);
 	for (uint32_t i = 0; i < 3; i++) {
 		expect_out(LETTERS_MAX, 4);
+		cr_expect_eq(atomic_load(&group->refs), 4 - i, "of letters");
 		receive(corr);
 		cr_expect_eq(end_of(f[i]), XR_OK);
 		corr = sent(1, i + 1);
