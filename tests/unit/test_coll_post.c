@@ -205,6 +205,7 @@ Test(coll_post, a_message_of_another_shape_is_a_conflict)
 	struct xr_future *f = await(1, 1);
 	struct letter l = letter(1, 3);
 
+	buffer[0] = buffer[2] = -1;
 	come(1, 1, l);
 	cr_expect(wire_failed(1, 1, XR_E_CONFLICT,
 		"rank 1 sends 3 i32, and rank 0 awaits 2 i32"));
@@ -218,6 +219,24 @@ Test(coll_post, a_message_of_another_shape_is_a_conflict)
 		"rank 1 sends 2 f32, and rank 0 awaits 2 i32"));
 	cr_expect_eq(xr_future_wait(f, 0, NULL, &err), XR_E_CONFLICT);
 	xr_future_unref(f);
+	cr_expect_eq(buffer[0], -1, "nothing is written");
+	cr_expect_eq(buffer[2], -1);
+}
+
+Test(coll_post, a_message_can_be_one_byte)
+{
+	struct xr_coll_op op = two_of(1, 1);
+	struct letter l = letter(1, 1);
+	struct xr_future *f = NULL;
+
+	op.dtype = l.label.dtype = XR_DT_I8;
+	op.count = 1;
+	cr_assert_eq(xr_coll_irecv(group, &op, &f, &err), XR_OK);
+	buffer[0] = -1;
+	come_with(1, 1, &l, sizeof(l.label) + 1);
+	cr_expect(taken(1, 1));
+	cr_expect_eq(came_from(f), 1);
+	cr_expect_eq(memcmp(buffer, "\012\377\377\377", 4), 0);
 }
 
 /* --- the end of a wait ------------------------------------------------------------------ */
