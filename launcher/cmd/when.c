@@ -112,18 +112,27 @@ read_all(const char *text, struct typed *t)
 	return *p == '\0';
 }
 
+/* A day may follow. */
+#define LAST_S (INT64_MAX / NS_PER_S - 24 * 60 * 60)
+
+/* A time before 1678 or after 2262 is the first or last one that fits. */
 static int64_t
 ns_of(const struct typed *t, const struct tm *day)
 {
 	struct tm tm = t->tm;
+	int64_t s;
 
 	if (day != NULL) {
 		tm.tm_year = day->tm_year;
 		tm.tm_mon = day->tm_mon;
 		tm.tm_mday = day->tm_mday;
 	}
-	return (int64_t)(t->utc ? timegm(&tm) : mktime(&tm)) * NS_PER_S +
-		t->part;
+	s = t->utc ? timegm(&tm) : mktime(&tm);
+	if (s <= INT64_MIN / NS_PER_S)
+		return INT64_MIN / NS_PER_S * NS_PER_S;
+	if (s >= LAST_S)
+		return LAST_S * NS_PER_S;
+	return s * NS_PER_S + t->part;
 }
 
 static int64_t

@@ -399,8 +399,7 @@ FORKED_TEST(doctor_facts, a_path_of_this_program_that_is_too_long_is_cut)
 #endif
 	sys_trap(SYS_readlinkat);
 	sys_trap(SYS_newfstatat);
-	memset(&f, 0xff, sizeof(f));
-	f.first[0] = f.other[0] = f.agent[0] = '\0';
+	memset(f.self, 0xff, sizeof(f.self));
 	sys_hook = long_exe;
 	facts_programs(&f);
 	EXPECT_EQ(strnlen(f.self, sizeof(f.self)), PATH_MAX - 1);

@@ -389,17 +389,19 @@ open_made_up(struct lookout *w)
 
 FORKED_TEST(lookout_news, each_event_of_a_read_is_told_and_lost_ones_may_be_any)
 {
-	struct {
-		struct inotify_event e;
-		char name[16];
-		struct inotify_event lost;
-	} data = { .e = { .wd = 3, .mask = IN_MODIFY, .len = 16 },
-		.name = "stdout",
-		.lost = { .wd = 4, .mask = IN_Q_OVERFLOW | IN_MODIFY } };
+	const struct inotify_event modified = { .wd = 3,
+		.mask = IN_MODIFY,
+		.len = 16 };
+	const struct inotify_event lost = { .wd = 4,
+		.mask = IN_Q_OVERFLOW | IN_MODIFY };
+	char data[sizeof(modified) + 16 + sizeof(lost)] = { 0 };
 	struct lookout w;
 	int to = open_made_up(&w);
 
-	EXPECT_EQ(write(to, &data, sizeof(data)), (int)sizeof(data));
+	memcpy(data, &modified, sizeof(modified));
+	memcpy(data + sizeof(modified), "stdout", 6);
+	memcpy(data + sizeof(modified) + 16, &lost, sizeof(lost));
+	EXPECT_EQ(write(to, data, sizeof(data)), (int)sizeof(data));
 	EXPECT_EQ(wait_for(&w, true), LOOKOUT_CHANGED);
 	EXPECT_EQ(told_count, 2);
 	EXPECT_EQ(told[0].folder, 3);

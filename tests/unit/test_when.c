@@ -160,6 +160,18 @@ Test(when, each_number_has_its_bounds)
 			bad[i]);
 }
 
+Test(when, a_time_that_does_not_fit_is_the_first_or_the_last_one)
+{
+	struct when w = parse("0000-01-01 00:00", NOON, NOON);
+
+	cr_expect_eq(w.ns, INT64_MIN / NS_PER_S * NS_PER_S);
+	w = parse("9999-12-31", NOON, NOON);
+	cr_expect_eq(w.ns, (INT64_MAX / NS_PER_S - 24 * 60 * 60) * NS_PER_S);
+	cr_expect_eq(w.last, w.ns + 24 * 60 * 60 * NS_PER_S - 1);
+	w = parse("2262-04-10T00:00:00Z", NOON, NOON);
+	cr_expect_eq(w.ns, INT64_C(9223200000) * NS_PER_S);
+}
+
 /* A line's stamp has six digits at most; what is finer than a ns is dropped. */
 Test(when, parts_of_a_second_are_as_fine_as_they_were_typed)
 {

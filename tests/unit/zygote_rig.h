@@ -27,7 +27,7 @@ static struct xr_error error;
 
 static char text[4096]; /* what a function has to say */
 
-static void
+static void __attribute__((format(printf, 1, 2)))
 say(const char *fmt, ...)
 {
 	size_t at = strlen(text);
