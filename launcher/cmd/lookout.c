@@ -20,7 +20,8 @@
 
 #define EVENTS (IN_MODIFY | IN_CREATE | IN_MOVED_TO)
 
-/* Of a byte that is spliced from @pipe to @file, which is watched? */
+/* Returns true if the kernel tells of a byte that is spliced from @pipe to @file, which
+ * is the only thing that @inotify watches. */
 static bool
 is_told_of(int inotify, const int pipe[2], int file)
 {

@@ -516,6 +516,9 @@ live_out(struct view *v)
 		buf_put_text(v->config.out, NO_WRAP);
 		put_live_rows(v);
 		buf_put_text(v->config.out, WRAP ERASE);
+	} else if (v->painted > 0) {
+		buf_put_text(v->config.out, ERASE);
+		v->painted = 0;
 	}
 	v->painted_ns = v->now;
 	v->changed = v->gone = false;

@@ -51,8 +51,8 @@ void hook_free(struct job *job); /* after the last process */
 /* hook_begin() - the bus is there. */
 void hook_begin(struct job *job);
 
-/* hook_wait() - there will be no event any more: is something still to be done?
- * Then finish_written() is called when it is, or when its time is over. */
+/* hook_wait() - called after the last event; returns true if something is still to be
+ * done. Then finish_written() is called when it is done, or when its time is over. */
 bool hook_wait(struct job *job);
 
 /* hook_bound() - told to end: what is waited for by hook_wait() has the deadline of
@@ -63,7 +63,7 @@ void hook_bound(struct job *job);
  * up. */
 void hook_hurry(struct job *job);
 
-/* hook_left() - did a command leave this child behind, and not a rank? */
+/* hook_left() - returns true if a command left this child behind, and not a rank. */
 bool hook_left(const struct job *job, pid_t pid);
 
 /* hook_end() - after the loop: what commands left behind is ended, and named. */

@@ -23,7 +23,7 @@ struct ref_ranks {
 void ref_reduce(void *data, size_t count, enum xr_dtype dtype, enum xr_redop op,
 	struct ref_ranks ranks);
 
-/* ref_can() - is there such a reduction? */
+/* ref_can() - returns true if there is such a reduction. */
 bool ref_can(enum xr_dtype dtype, enum xr_redop op);
 
 /* ref_numbers() - @count numbers that follow from @seed; the caller frees them. */

@@ -9,28 +9,19 @@
 #include <xrun/rpc.h>
 
 #include "worker/rpc/dynamic_inner.h"
+#include "tests/unit/file_store.h"
 
 TestSuite(acks, .timeout = 60);
 
 #define NUMBER 7 /* of the record */
 
 static struct xr_error err;
-static char path[] = "/tmp/xrun-acks-XXXXXX"; /* of the store */
 static struct epoch record = { .number = NUMBER };
 
 static void
 begin(void)
 {
-	char address[80];
-	int fd = mkstemp(path);
-
-	cr_assert_neq(fd, -1);
-	close(fd);
-	unlink(path);
-	snprintf(address, sizeof(address), "file://%s?rank=0&world_size=1",
-		path);
-	cr_assert_eq(xr_store_open(address, NULL, &dynamic.store, &err), XR_OK,
-		"%s", err.text);
+	dynamic.store = file_store_open();
 	record.members = xr_value_new_list();
 	dynamic.self.incarnation = 100;
 }
@@ -39,8 +30,7 @@ static void
 end(void)
 {
 	epoch_fini(&record);
-	xr_store_free(dynamic.store);
-	unlink(path);
+	file_store_close(dynamic.store);
 }
 
 /* Appends member @id. This process is member 0. */

@@ -170,7 +170,8 @@ end_of(struct xr_future *f)
 	return status;
 }
 
-/* Was the one with this tag sent next? Gives the number of its question, from 1, or 0. */
+/* Expects the letter with this tag to be sent next; returns the number of its request, from
+ * 1, or 0 if another one was sent. */
 static uint64_t
 sent(size_t count, uint32_t tag)
 {

@@ -9,12 +9,12 @@
 
 #include "worker/rpc/dynamic.h"
 #include "worker/rpc/dynamic_inner.h"
+#include "tests/unit/file_store.h"
 
 #define SELF     7
 #define LEAVE_NS (2 * NS_PER_S) /* as in dynamic.c */
 
 static struct xr_error err;
-static char path[] = "/tmp/xrun-dynamic-XXXXXX"; /* of the store */
 
 static int waits;            /* for the others */
 static int64_t until;        /* the last one of them */
@@ -70,16 +70,8 @@ static void
 begin(void)
 {
 	struct epoch now = { 0 };
-	char address[80];
-	int fd = mkstemp(path);
 
-	cr_assert_neq(fd, -1);
-	close(fd);
-	unlink(path);
-	snprintf(address, sizeof(address), "file://%s?rank=0&world_size=1",
-		path);
-	cr_assert_eq(xr_store_open(address, NULL, &dynamic.store, &err), XR_OK,
-		"%s", err.text);
+	dynamic.store = file_store_open();
 	cr_assert_eq(epoch_change(dynamic.store,
 			     &(struct epoch_change){ put_two, NULL }, &now,
 			     NULL, &err),
@@ -93,8 +85,7 @@ begin(void)
 static void
 end(void)
 {
-	xr_store_free(dynamic.store);
-	unlink(path);
+	file_store_close(dynamic.store);
 }
 
 TestSuite(dynamic, .timeout = 60, .init = begin, .fini = end);

@@ -8,35 +8,25 @@
 
 #include "worker/rpc/epoch.h"
 #include "worker/rpc/shelf.h"
+#include "tests/unit/file_store.h"
 
 #define KEPT 32 /* records, as in epoch.c */
 
 static struct xr_error err;
 static struct xr_store *store;
-static char path[] = "/tmp/xrun-epoch-XXXXXX"; /* of the store */
 static bool head_is_lost; /* there is none when it is to be moved */
 static int moves;         /* of a head that is lost */
 
 static void
 begin(void)
 {
-	char address[80];
-	int fd = mkstemp(path);
-
-	cr_assert_neq(fd, -1);
-	close(fd);
-	unlink(path);
-	snprintf(address, sizeof(address), "file://%s?rank=0&world_size=1",
-		path);
-	cr_assert_eq(xr_store_open(address, NULL, &store, &err), XR_OK, "%s",
-		err.text);
+	store = file_store_open();
 }
 
 static void
 end(void)
 {
-	xr_store_free(store);
-	unlink(path);
+	file_store_close(store);
 }
 
 TestSuite(epoch, .timeout = 60, .init = begin, .fini = end);
@@ -354,7 +344,7 @@ Test(epoch, a_change_fails_with_its_store)
 	cr_expect(now.members == NULL && count == 1);
 }
 
-/* Record 1 is @v: what is told about it? */
+/* Record 1 is @v, and is refused. */
 static void
 expect_no_record(struct xr_value *v)
 {

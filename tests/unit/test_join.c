@@ -9,6 +9,7 @@
 #include <sys/random.h>
 
 #include "base/clock.h"
+#include "tests/unit/file_store.h"
 #include "tests/unit/short_memory.h"
 #include "base/status.h"
 #include "worker/rpc/future.h"
@@ -22,11 +23,10 @@
 
 static struct xr_error err;
 static struct xr_store *store;
-static char path[] = "/tmp/xrun-join-XXXXXX"; /* of the store */
-static bool fixed;                            /* it is NOW */
-static ssize_t random_bytes = JOIN_SECRET;    /* that there are */
-static bool is_lost;                          /* the store, for checks */
-static int64_t asked[MAX_GETS];               /* how long each get may take */
+static bool fixed;                         /* it is NOW */
+static ssize_t random_bytes = JOIN_SECRET; /* that there are */
+static bool is_lost;                       /* the store, for checks */
+static int64_t asked[MAX_GETS];            /* how long each get may take */
 static int gets;
 
 int64_t __real_clock_now(void);
@@ -79,16 +79,7 @@ __wrap_xr_store_check(struct xr_store *s, const char *const *keys, size_t count,
 static void
 begin(void)
 {
-	char address[80];
-	int fd = mkstemp(path);
-
-	cr_assert_neq(fd, -1);
-	close(fd);
-	unlink(path);
-	snprintf(address, sizeof(address), "file://%s?rank=0&world_size=1",
-		path);
-	cr_assert_eq(xr_store_open(address, NULL, &store, &err), XR_OK, "%s",
-		err.text);
+	store = file_store_open();
 	fixed = true;
 }
 
@@ -96,8 +87,7 @@ static void
 end(void)
 {
 	fixed = false;
-	xr_store_free(store);
-	unlink(path);
+	file_store_close(store);
 }
 
 TestSuite(join, .timeout = 60, .init = begin, .fini = end);

@@ -346,7 +346,7 @@ compete(int go, int said, int over)
 	_exit(0);
 }
 
-/* Each tries to be the job; how many were? */
+/* Each tries to be the job; returns how many were. */
 static int
 race(int many)
 {
