@@ -19,6 +19,7 @@
 #include "launcher/sup/sup.h"
 #include "launcher/tell/report.h"
 #include "tests/unit/folder.h"
+#include "tests/unit/noted.h"
 
 #define BEGIN (100 * NS_PER_S) /* of the clock */
 #define MIB   (1ULL << 20)
@@ -39,24 +40,12 @@ static struct job job = {
 /* --- what is done ----------------------------------------------------------- */
 
 static int64_t now = BEGIN;
-static char done[2000]; /* one word for each action */
 static uint64_t keeps, above, bytes[6];
 static bool posts = true, no_home;
 static work_fn *posted;
 static void *posted_ctx;
 static struct retain_freed freed;
 static const char *freed_root;
-
-static void __attribute__((format(printf, 1, 2)))
-note(const char *fmt, ...)
-{
-	size_t len = strlen(done);
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(done + len, sizeof(done) - len, fmt, ap);
-	va_end(ap);
-}
 
 int64_t __wrap_clock_now(void);
 void __wrap_logs_say(struct logs *logs, const char *fmt, ...)

@@ -20,6 +20,7 @@
 #include "launcher/tell/account.h"
 #include "launcher/tell/hook.h"
 #include "launcher/tell/report.h"
+#include "tests/unit/noted.h"
 
 #define S     NS_PER_S
 #define MS    NS_PER_MS
@@ -49,24 +50,12 @@ static struct job job = {
 
 /* --- what is done ----------------------------------------------------------- */
 
-static char done[2000]; /* one word for each action */
 static bool due, leftovers, needs_files, posts = true, unknown, waits;
 static uint32_t sinks = 2, left, asked_sink;
 static uint64_t total, backlog;
 static enum sink_end end;
 static int end_sys;
 static work_fn *posted;
-
-static void __attribute__((format(printf, 1, 2)))
-note(const char *fmt, ...)
-{
-	size_t len = strlen(done);
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(done + len, sizeof(done) - len, fmt, ap);
-	va_end(ap);
-}
 
 int64_t __wrap_clock_now(void);
 void __wrap_timer_arm(struct timer *timer, int64_t ns);

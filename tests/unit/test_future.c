@@ -13,27 +13,7 @@
 #include "tests/unit/short_memory.h"
 #include "tests/unit/value_device.h"
 #include "worker/rpc/future.h"
-
-static struct xr_value *
-number(int64_t n)
-{
-	struct xr_value *v = xr_value_new_i64(n);
-
-	cr_assert_not_null(v);
-	return v;
-}
-
-static int64_t
-number_of(struct xr_future *f)
-{
-	struct xr_value *v = NULL;
-	int64_t n = -1;
-
-	cr_assert_eq(xr_future_wait(f, XR_SECONDS(10), &v, NULL), XR_OK);
-	cr_assert_eq(xr_value_get_i64(v, &n), XR_OK);
-	xr_value_unref(v);
-	return n;
-}
+#include "tests/unit/future_rig.h"
 
 Test(future, AC_F1_it_ends_once)
 {

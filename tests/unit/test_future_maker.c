@@ -10,29 +10,9 @@
 #include "worker/rpc/future.h"
 #include "worker/rpc/lead.h"
 #include "worker/rpc/waiter.h"
+#include "tests/unit/future_rig.h"
 
 TestSuite(future_maker, .timeout = 60);
-
-static struct xr_value *
-number(int64_t n)
-{
-	struct xr_value *v = xr_value_new_i64(n);
-
-	cr_assert_not_null(v);
-	return v;
-}
-
-static int64_t
-number_of(struct xr_future *f)
-{
-	struct xr_value *v = NULL;
-	int64_t n = -1;
-
-	cr_assert_eq(xr_future_wait(f, XR_SECONDS(10), &v, NULL), XR_OK);
-	cr_assert_eq(xr_value_get_i64(v, &n), XR_OK);
-	xr_value_unref(v);
-	return n;
-}
 
 static struct {
 	int cancels, settles, frees;

@@ -16,6 +16,7 @@
 #include "launcher/tell/stacks.h"
 #include "proc/descend.h"
 #include "proc/immune.h"
+#include "tests/unit/noted.h"
 
 #define S     NS_PER_S
 #define MS    NS_PER_MS
@@ -42,20 +43,8 @@ static struct job job = {
 /* --- what is done ----------------------------------------------------------- */
 
 static int64_t now;
-static char done[2000]; /* one word for each action */
 static bool ranks_gone;
 static pid_t immune_pid;
-
-static void __attribute__((format(printf, 1, 2)))
-note(const char *fmt, ...)
-{
-	size_t len = strlen(done);
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(done + len, sizeof(done) - len, fmt, ap);
-	va_end(ap);
-}
 
 int64_t __wrap_clock_now(void);
 void __wrap_timer_arm(struct timer *timer, int64_t ns);
