@@ -352,6 +352,16 @@ not_there(struct xr_error *err)
 	return fail(err, XR_E_NOTFOUND, "who had the queue is gone");
 }
 
+/* @error: errno of what looked at its process. */
+static enum xr_status
+not_opened(const struct where_queue *w, int error, struct xr_error *err)
+{
+	if (error == 0 || error == ENOENT || error == ESRCH || error == ENXIO)
+		return not_there(err);
+	return fail(err, XR_E_SYS, "the queue of process %u: %s", w->pid,
+		strerror(error));
+}
+
 static int
 open_of(const struct where_queue *w, int fd, int flags)
 {
@@ -373,17 +383,21 @@ static enum xr_status
 open_where(const struct where_queue *w, struct xr_queue **queue,
 	struct xr_error *err)
 {
+	int fds[XR_QUEUE_FDS] = { -1, -1 };
+	uint64_t start = user_start(w->pid);
 	enum xr_status status;
-	int fds[XR_QUEUE_FDS];
 
-	if (user_start(w->pid) != w->start)
+	if (start == 0)
+		return not_opened(w, errno, err);
+	if (start != w->start)
 		return not_there(err);
 	fds[0] = open_of(w, w->memory, O_RDWR);
-	fds[1] = open_of(w, w->pipe, O_RDONLY);
-	if (is_it(w, fds[0]) && fds[1] != -1)
-		status = xr_queue_adopt(fds, queue, err);
-	else
-		status = not_there(err);
+	if (fds[0] != -1 && is_it(w, fds[0]))
+		fds[1] = open_of(w, w->pipe, O_RDONLY);
+	else if (fds[0] != -1)
+		errno = 0; /* it is something else */
+	status = fds[1] == -1 ? not_opened(w, errno, err) :
+				xr_queue_adopt(fds, queue, err);
 	fd_close(fds[0]);
 	fd_close(fds[1]);
 	return status;
