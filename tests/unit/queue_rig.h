@@ -36,12 +36,12 @@ lowest_fd(void)
 }
 
 static inline void
-limit_descriptors(int count)
+limit_descriptors(rlim_t most)
 {
 	struct rlimit limit;
 
 	NEED(getrlimit(RLIMIT_NOFILE, &limit) == 0);
-	limit.rlim_cur = (rlim_t)count;
+	limit.rlim_cur = most;
 	NEED(setrlimit(RLIMIT_NOFILE, &limit) == 0);
 }
 

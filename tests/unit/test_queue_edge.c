@@ -153,7 +153,7 @@ FORKED_TEST(queue_edge,
 	snprintf(why, sizeof(why), "the queue of process %d: %s", getpid(),
 		strerror(EMFILE));
 	while (status != XR_OK && left < 20) {
-		limit_descriptors(fd + ++left);
+		limit_descriptors((rlim_t)(fd + ++left));
 		status = xr_queue_open(text, &other, &err);
 		limit_descriptors(1000);
 		if (status == XR_OK)

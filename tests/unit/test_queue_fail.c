@@ -469,16 +469,6 @@ FORKED_TEST(queue_fail,
 	}
 }
 
-static void
-limit_descriptors(rlim_t most)
-{
-	struct rlimit limit;
-
-	NEED(getrlimit(RLIMIT_NOFILE, &limit) == 0);
-	limit.rlim_cur = most;
-	NEED(setrlimit(RLIMIT_NOFILE, &limit) == 0);
-}
-
 /* No number below @most is free afterwards. */
 static void
 fill_descriptors(int most)

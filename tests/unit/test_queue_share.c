@@ -219,7 +219,7 @@ FORKED_TEST(queue_share, descriptors_that_are_short_are_named)
 	while (status != XR_OK && left < 9) {
 		EXPECT_EQ(xr_queue_put(q, v, 0, &err), XR_OK);
 		got = NULL;
-		limit_descriptors(fd + ++left);
+		limit_descriptors((rlim_t)(fd + ++left));
 		status = xr_queue_get(q, &got, 0, &err);
 		limit_descriptors(1000);
 		if (left < 2) {
