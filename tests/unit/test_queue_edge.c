@@ -141,37 +141,6 @@ expect_gone(const struct said *s, bool own, int line)
 	EXPECT_EQ(entries("/proc/self/fd"), fds);
 }
 
-FORKED_TEST(queue_edge,
-	a_queue_that_is_there_is_not_gone_if_descriptors_are_short)
-{
-	struct xr_queue *q = QUEUE(0), *other = NULL;
-	enum xr_status status = XR_E_SYS;
-	char text[XR_QUEUE_TEXT_MAX], why[100];
-	int fd = lowest_fd(), left = -1;
-
-	EXPECT_EQ(xr_queue_text(q, text, sizeof(text), &err), XR_OK);
-	snprintf(why, sizeof(why), "the queue of process %d: %s", getpid(),
-		strerror(EMFILE));
-	while (status != XR_OK && left < 20) {
-		limit_descriptors((rlim_t)(fd + ++left));
-		status = xr_queue_open(text, &other, &err);
-		limit_descriptors(1000);
-		if (status == XR_OK)
-			continue;
-		EXPECT_EQ(status, XR_E_SYS);
-		EXPECT(other == NULL);
-		EXPECT(strstr(err.text, strerror(EMFILE)) != NULL);
-		if (left < 2)
-			EXPECT_STR(err.text, why);
-		EXPECT_EQ(lowest_fd(), fd);
-	}
-	EXPECT_EQ(status, XR_OK);
-	EXPECT(left > 2);
-	xr_queue_free(other);
-	EXPECT_EQ(lowest_fd(), fd);
-	xr_queue_free(q);
-}
-
 /* Each number but one is right. */
 FORKED_TEST(queue_edge,
 	a_text_whose_process_or_descriptor_is_another_opens_nothing)

@@ -314,13 +314,14 @@ static int
 write_text(const struct hall *h, int worker, char *text, size_t room)
 {
 	uint32_t pid = (uint32_t)getpid();
+	uint64_t space = hall_space(), start = user_start(pid);
 	struct stat st;
 
-	if (fstat(h->fd, &st) == -1)
+	if (space == 0 || start == 0 || fstat(h->fd, &st) == -1)
 		return -1;
 	return snprintf(text, room, "%u:%llu:%d:%d:%llu:%llu:%d", pid,
-		(unsigned long long)user_start(pid), h->fd, h->ear,
-		(unsigned long long)st.st_ino, (unsigned long long)hall_space(),
+		(unsigned long long)start, h->fd, h->ear,
+		(unsigned long long)st.st_ino, (unsigned long long)space,
 		worker);
 }
 
@@ -340,7 +341,8 @@ xr_queue_text(const struct xr_queue *queue, char *text, size_t room,
 		n = write_text(queue->hall, worker, text, room);
 	}
 	if (n < 0)
-		return fail(err, XR_E_SYS, "fstat: %s", strerror(errno));
+		return fail(err, XR_E_SYS, "a queue's text: %s",
+			strerror(errno));
 	if ((size_t)n >= room)
 		return fail(err, XR_E_RANGE, "no room for a queue's text");
 	return XR_OK;
@@ -452,11 +454,15 @@ xr_queue_open(const char *text, struct xr_queue **queue, struct xr_error *err)
 {
 	struct where_queue w;
 	enum xr_status status = read_text(text, &w, err);
+	uint64_t space;
 
 	if (status != XR_OK)
 		return status;
-	return w.space == hall_space() ? open_where(&w, queue, err) :
-					 open_far(text, &w, queue, err);
+	space = hall_space();
+	if (space == 0)
+		return not_opened(&w, errno, err);
+	return w.space == space ? open_where(&w, queue, err) :
+				  open_far(text, &w, queue, err);
 }
 
 static enum xr_status
