@@ -401,6 +401,16 @@ Test(meet_ask, a_member_that_was_lost_before_the_collector_is_named)
 	end_collecting();
 }
 
+/* The carrier has found it lost, and nobody has been told. */
+Test(meet_ask, a_collector_whose_loss_nobody_told_of_is_named)
+{
+	wire_refuse(XR_E_PEER_LOST, UINT_MAX);
+	step_ns = XR_SECONDS(1) / 4;
+	cr_expect_eq(come_three(&err), XR_E_PEER_LOST);
+	step_ns = 0;
+	cr_expect_str_eq(err.text, "lost one (1)");
+}
+
 /* The collector may take a second longer than the meeting. */
 Test(meet_ask, a_collector_that_is_silent_is_awaited_for_a_second_more)
 {
