@@ -160,6 +160,38 @@ Test(serve, a_function_fails_with_its_own_error)
 	cr_expect_eq(wire_left(), 0);
 }
 
+static const char *because;
+
+static enum xr_status
+fail_because(struct xr_call *call, struct xr_value *args)
+{
+	(void)args;
+	answered = xr_reply_fail(call, XR_E_RANGE, because);
+	return XR_OK;
+}
+
+Test(serve, a_failure_has_as_many_words_as_the_function_gave)
+{
+	static const char *const row[][2] = { { NULL, "" }, { "", "" },
+		{ "x", ": x" }, { "xy", ": xy" } };
+	struct xr_failure f;
+	struct xr_value *v;
+	char text[80];
+
+	answer = fail_because;
+	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+		because = row[i][0];
+		call("any", plain());
+		v = wire_answer(1, 5);
+		f = (struct xr_failure){ .size = sizeof(f) };
+		cr_assert_eq(xr_value_failure(v, &f), XR_OK);
+		snprintf(text, sizeof(text), "any on self (0): XR_E_RANGE%s",
+			row[i][1]);
+		cr_expect_str_eq(f.text, text);
+		xr_value_unref(v);
+	}
+}
+
 /* None of them is an answer: the function goes on. */
 static enum xr_status
 answer_wrongly(struct xr_call *call, struct xr_value *args)

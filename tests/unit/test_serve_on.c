@@ -147,6 +147,67 @@ Test(serve_on, a_call_that_is_deferred_is_answered_with_a_value)
 	cr_expect_eq(serve_count(false), 0);
 }
 
+static enum xr_status
+answer_as_called(struct xr_call *call, struct xr_value *args)
+{
+	deferred[0] = xr_call_defer(call);
+	answered = xr_reply(call, xr_value_ref(args));
+	cr_expect_eq(xr_reply(call, xr_value_ref(args)), XR_E_STATE);
+	cr_expect_eq(xr_reply(deferred[0], xr_value_ref(args)), XR_E_STATE);
+	return XR_OK;
+}
+
+Test(serve_on, a_call_that_is_deferred_is_answered_once)
+{
+	answer = answer_as_called;
+	call("any", plain());
+	cr_expect_eq(answered, XR_OK);
+	cr_expect_not_null(wire_sent(MESSAGE_REPLY, 1));
+	xr_call_drop(deferred[0]);
+	cr_expect_eq(wire_left(), 0);
+}
+
+/* Its arguments are its own, with the names. */
+Test(serve_on, a_call_that_is_deferred_keeps_its_named_arguments)
+{
+	struct xr_value *named = xr_value_new_dict();
+	int64_t n = 0;
+
+	cr_assert_eq(xr_value_put(named, "base", 4, xr_value_new_i64(8)),
+		XR_OK);
+	answer = keep_open;
+	open_call = NULL;
+	call("later", call_of(one_int(7), named, xr_value_new_nil()));
+	cr_assert_not_null(open_call);
+	named = xr_call_named(open_call);
+	cr_assert_not_null(named);
+	cr_expect_eq(xr_value_get_i64(xr_value_find(named, "base", 4), &n),
+		XR_OK);
+	cr_expect_eq(n, 8);
+	xr_call_drop(open_call);
+}
+
+static pthread_t runner;
+
+static enum xr_status
+note_runner(struct xr_call *call, struct xr_value *args)
+{
+	(void)call;
+	(void)args;
+	runner = pthread_self();
+	return XR_OK;
+}
+
+Test(serve_on, only_a_short_function_runs_where_its_call_is_read)
+{
+	answer = note_runner;
+	call("any", plain());
+	cr_expect(pthread_equal(runner, pthread_self()));
+	call("slow", plain());
+	wire_await(2);
+	cr_expect_not(pthread_equal(runner, pthread_self()));
+}
+
 /* --- functions that run yet ----------------------------------------------------- */
 
 static char said[4096]; /* by serve_tell_running() */
