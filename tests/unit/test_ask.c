@@ -474,8 +474,14 @@ Test(ask, one_that_is_answered_gives_back_what_was_lent)
 	cr_expect_eq(wire_left(), 0);
 }
 
+/* Its place is given back. */
 Test(ask, one_that_cannot_be_sent_fails)
 {
+	uint64_t place = (uint32_t)begin_future()->record.corr;
+
+	xr_future_cancel(f);
+	xr_future_unref(f);
+	wire_forget();
 	lend();
 	wire_refuse(XR_E_PROTO, 1);
 	cr_expect_eq(ask_future(&q, NULL, &f, &err), XR_OK);
@@ -485,6 +491,12 @@ Test(ask, one_that_cannot_be_sent_fails)
 	expect_back();
 	cr_expect_eq(wire_left(), 0);
 	cr_expect_eq(pending_count(false), 0);
+	q.lent = false;
+	q.parcel = NULL;
+	q.ended = NULL;
+	cr_expect_eq((uint32_t)begin_future()->record.corr, place);
+	xr_future_cancel(f);
+	xr_future_unref(f);
 }
 
 /* Also if the whole call may take longer. */
@@ -734,6 +746,51 @@ Test(ask, one_that_is_waited_for_in_vain_is_cancelled)
 	cr_expect_eq(ask_active(), 0);
 	cr_expect_null(a.error);
 	say_abcde(m);
+	cr_expect_eq(wire_left(), 0);
+}
+
+static bool is_claimed; /* by another thread, when its time is over */
+static pthread_t claimer;
+
+void __real_lead_catch_up(void);
+void __wrap_lead_catch_up(void);
+
+static void *
+answer_claimed(void *arg)
+{
+	struct pending *p = arg;
+
+	p->ops->answer(p, &(struct xr_record){ .kind = MESSAGE_REPLY },
+		&(struct xr_body){ .data = "abcde", .len = 5 });
+	pending_put(p);
+	return NULL;
+}
+
+void
+__wrap_lead_catch_up(void)
+{
+	struct pending *p;
+
+	__real_lead_catch_up();
+	if (!is_claimed)
+		return;
+	p = pending_claim(wire_sent(MESSAGE_REQUEST, 1)->record.corr, NULL);
+	cr_assert_not_null(p);
+	cr_assert_eq(pthread_create(&claimer, NULL, answer_claimed, p), 0);
+}
+
+/* An answer that another thread reads then came in time. */
+Test(ask, one_whose_answer_is_read_when_its_time_is_over_is_answered)
+{
+	char into[8] = "";
+	struct ask_sync a = { .into = into, .cap = sizeof(into) };
+
+	is_claimed = true;
+	q.timeout = NS_PER_MS;
+	cr_expect_eq(ask_wait(&q, &a, &err), XR_OK);
+	cr_expect_eq(a.len, 5);
+	cr_expect_str_eq(into, "abcde");
+	pthread_join(claimer, NULL);
 	cr_expect_eq(wire_left(), 0);
 }
 
