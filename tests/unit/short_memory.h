@@ -38,6 +38,7 @@ void *__wrap_realloc(void *p, size_t size);
 void *__wrap_reallocarray(void *p, size_t n, size_t size);
 void *__wrap_aligned_alloc(size_t align, size_t size);
 char *__wrap_strdup(const char *text);
+char *__wrap_strndup(const char *text, size_t len);
 
 /* Before anything is made: what is small is asked for as all else is. */
 __attribute__((constructor(101))) static void
@@ -101,6 +102,18 @@ __wrap_strdup(const char *text)
 	char *copy = __wrap_malloc(size);
 
 	return copy != NULL ? memcpy(copy, text, size) : NULL;
+}
+
+char *
+__wrap_strndup(const char *text, size_t len)
+{
+	size_t size = strnlen(text, len);
+	char *copy = __wrap_malloc(size + 1);
+
+	if (copy == NULL)
+		return NULL;
+	copy[size] = '\0';
+	return memcpy(copy, text, size);
 }
 
 #endif /* TESTS_UNIT_SHORT_MEMORY_H */
