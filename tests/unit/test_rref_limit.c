@@ -98,6 +98,13 @@ Test(rref_limit, a_call_that_has_begun_or_ended_needs_no_limit, .fini = end)
 	}
 	owned_limit(&all[2], future[2], 70);
 	cr_expect_eq(all[2].due, 100);
+	/* One that is confirmed late gets one yet, even if it has begun. */
+	xr_future_unref(all[2].asked);
+	all[2].asked = NULL;
+	rref.births--;
+	owned_limit(&all[2], future[2], 90);
+	cr_expect_eq(all[2].asked, future[2]);
+	cr_expect_eq(all[2].due, 90);
 	cr_expect_eq(rref.births, 2);
 	cr_expect_eq(births_expire(100), INT64_MAX);
 	cr_expect(xr_future_done(future[2]) && xr_future_done(future[3]));
