@@ -202,7 +202,7 @@ open_with(const struct lead_place *place)
 	real_time = false;
 }
 
-static void
+static inline void
 open_place(void)
 {
 	open_with(&whole_place);
@@ -210,7 +210,7 @@ open_place(void)
 }
 
 /* follow_as() - @w waits in the row of those that follow. */
-static void
+static inline void
 follow_as(struct waiter *w)
 {
 	w->follows = true;
@@ -219,7 +219,7 @@ follow_as(struct waiter *w)
 }
 
 /* nobody_leads() - nor is anything left of who did. */
-static void
+static inline void
 nobody_leads(void)
 {
 	cr_expect_not(lead_me.leads);

@@ -726,6 +726,25 @@ Test(lead_alone, who_follows_and_has_its_answer_reads_nothing)
 }
 
 static void
+gets_its_answer_from_who_leads_on(void)
+{
+	waiter_done(&waited);
+}
+
+Test(lead_alone, who_follows_looks_no_longer_than_until_its_answer)
+{
+	open_place();
+	atomic_store(&lead.taken, 1);
+	on_yield = gets_its_answer_from_who_leads_on;
+	cr_expect(lead_wait(&waited, NULL, INT64_MAX));
+	cr_expect_eq(yields, 1);
+	cr_expect_eq(sleeps, 0);
+	cr_expect_eq(source.reads, 0);
+	atomic_store(&lead.taken, 0);
+	nobody_leads();
+}
+
+static void
 time_of_looking_passes(void)
 {
 	now += 25 * NS_PER_US;
@@ -788,6 +807,7 @@ Test(lead_alone, who_asks_says_so_in_the_nap_that_others_read)
 		{ UINT32_MAX, 1, 1 },
 		{ 0x80000000u, 1, 0x80000000u },
 		{ 0x80000001u, 1, 1 },
+		{ 0x80000001u, 0, 0x80000001u },
 	};
 
 	open_place();
