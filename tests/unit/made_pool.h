@@ -166,21 +166,27 @@ made_list(size_t count)
 	return list;
 }
 
-/* In no list, with a function, and so many items a task. */
+/* In no list, with a function, and so many items a task; takes @items. */
 static inline struct job *
-made_job(enum job_kind kind, size_t count, size_t chunk)
+made_job_of(enum job_kind kind, struct xr_value *items, size_t chunk)
 {
-	struct xr_pool_task t = { .size = sizeof(t),
+	const struct xr_pool_task t = { .size = sizeof(t),
 		.name = "made",
-		.args = made_list(count) };
+		.args = items };
 	const struct job_ask ask = { &t, kind, ITEM_MAP, false };
 	struct job *job = NULL;
 
 	NEED(job_new(&made, &ask, &job, NULL) == XR_OK);
-	xr_value_unref(t.args);
+	xr_value_unref(items);
 	job->func = &made_entry;
 	job->chunk = chunk;
 	return job;
+}
+
+static inline struct job *
+made_job(enum job_kind kind, size_t count, size_t chunk)
+{
+	return made_job_of(kind, made_list(count), chunk);
 }
 
 /* The next items of a job, as a task. */
