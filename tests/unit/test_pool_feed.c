@@ -16,7 +16,7 @@ TestSuite(pool_feed, .timeout = 60);
 static struct xr_pool_item_info info[PUTS];
 static enum xr_status says[PUTS]; /* of each, in turn */
 static unsigned puts_made;
-static bool starved[PUTS]; /* when it was put */
+static bool starved[PUTS], hungry[PUTS]; /* when it was put */
 
 static enum xr_status
 put(struct xr_pool *pool, struct xr_pool_item *item, void *ctx,
@@ -32,6 +32,7 @@ put(struct xr_pool *pool, struct xr_pool_item *item, void *ctx,
 		LEDGER_WAITING);
 	EXPECT(!made.starves || made.ledger.head->starved == 1);
 	starved[n] = made.starves;
+	hungry[n] = made.hungry;
 	return says[n] == XR_OK ? XR_OK : fail(err, says[n], "put %u", n);
 }
 
@@ -156,6 +157,46 @@ FORKED_TEST(pool_feed, what_finds_no_room_is_put_again_once_and_then_waits)
 	EXPECT(!t->is_again && TAILQ_EMPTY(&made.again) && !made.hungry);
 	EXPECT_EQ(nudges, 1);
 	abandon(job);
+	unmake_pool();
+}
+
+/* That somebody else looks, too. */
+FORKED_TEST(pool_feed, there_is_something_to_be_put_until_all_is)
+{
+	struct task *t[2];
+	struct job *call, *map;
+
+	begin();
+	map = listed(JOB_MAP, 3, 1);
+	call = listed(JOB_APPLY, 0, 1);
+	for (int i = 0; i < 2; i++) {
+		t[i] = made_take(map);
+		t[i]->is_again = true;
+		TAILQ_INSERT_TAIL(&made.again, t[i], list);
+	}
+	made.spare_count = 0;
+	__real_feed(&made);
+	EXPECT_EQ(puts_made, 2);
+	EXPECT(made.hungry && call->is_waiting && map->is_waiting);
+	made.spare_count = 1;
+	__real_feed(&made);
+	EXPECT_EQ(puts_made, 3);
+	EXPECT_EQ(info[2].job, 2);
+	EXPECT(made.hungry && !call->is_waiting && map->is_waiting);
+	TAILQ_REMOVE(&made.waiting, map, waits);
+	map->is_waiting = false;
+	for (int i = 0; i < 2; i++) {
+		t[i]->is_again = true;
+		TAILQ_INSERT_TAIL(&made.again, t[i], list);
+	}
+	__real_feed(&made);
+	EXPECT_EQ(puts_made, 5);
+	EXPECT(hungry[3] && !hungry[4] && !made.hungry);
+	made.unfed = 0;
+	made_row.open -= 1;
+	made.spare_count = MADE_TASKS - 3;
+	abandon(map);
+	abandon(call);
 	unmake_pool();
 }
 
@@ -332,6 +373,7 @@ FORKED_TEST(pool_feed, a_task_says_of_which_function_it_is_and_has_its_values)
 	put_and_see(map, queue[0], 0, 2);
 	put_and_see(map, queue[1], 0, 1);
 	made.in_count = 1;
+	made_task[4].place = 1; /* of an earlier one */
 	put_and_see(iter, queue[0], ITEM_EACH, 2);
 	feed_give_back(&made, 4);
 	made.in_count = 2;
@@ -427,9 +469,10 @@ FORKED_TEST(pool_feed, a_shared_task_has_a_head_and_its_values)
 	made.conf.mode = XR_ENC_SHARE;
 	job = made_job(JOB_MAP, 3, 2);
 	job->next = 1;
+	made_place[0].tasks = 1;
 	made_take(job);
 	EXPECT_EQ(feed_one(&made, 0, &error), XR_OK);
-	NEED(xr_queue_get(queue[0], &item, 0, NULL) == XR_OK);
+	NEED(xr_queue_get(queue[1], &item, 0, NULL) == XR_OK);
 	NEED(share_head(item, &head, sizeof(head), &list));
 	expect_head(&head, 0, 2, ITEM_MAP, 0);
 	EXPECT_EQ(xr_value_count(list), 2);
@@ -441,7 +484,7 @@ FORKED_TEST(pool_feed, a_shared_task_has_a_head_and_its_values)
 		EXPECT_STR(error.text, "out of memory");
 	}
 	feed_give_back(&made, 0);
-	job->next = 0;
+	made_place[0].tasks = 0;
 	job_give_up(job);
 	end_queues();
 }
