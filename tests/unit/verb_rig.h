@@ -164,4 +164,16 @@ job_end(const char *id)
 			close(verb_rig_job[i].lock);
 }
 
+/* One more line of the history. */
+static inline void
+past_make(const char *line)
+{
+	FILE *f = fopen(ROOT "/.history", "a");
+
+	cr_assert_not_null(f);
+	fprintf(f, "%s\n", line);
+	cr_assert_eq(fclose(f), 0);
+	cr_assert_eq(chmod(ROOT "/.history", 0600), 0);
+}
+
 #endif /* TESTS_UNIT_VERB_RIG_H */
