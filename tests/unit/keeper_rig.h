@@ -86,7 +86,7 @@ note(const char *fmt, ...)
 int __real_poll(struct pollfd *p, nfds_t count, int timeout);
 int __wrap_poll(struct pollfd *p, nfds_t count, int timeout);
 long __real_syscall(long nr, ...);
-long __wrap_syscall(long nr, long a, long b, long c, long d, long e, long f);
+long __wrap_syscall(long nr, ...);
 int __real_timerfd_settime(int fd, int flags, const struct itimerspec *in,
 	struct itimerspec *old);
 int __wrap_timerfd_settime(int fd, int flags, const struct itimerspec *in,
@@ -180,6 +180,21 @@ await_ready(void)
 	NEED(read(ready[0], &byte, 1) == 1);
 }
 
+/* Returns the event that follows. */
+static inline char
+before_event(char event)
+{
+	while (event == 'P') { /* nobody has read it when the next happens */
+		send_self(signal_of(*script++), SI_KERNEL);
+		event = *script++;
+	}
+	if (event == 'G') { /* the supervisor goes on */
+		NEED(write(go[1], "", 1) == 1);
+		event = *script++;
+	}
+	return event;
+}
+
 int
 __wrap_poll(struct pollfd *p, nfds_t count, int timeout)
 {
@@ -198,14 +213,7 @@ __wrap_poll(struct pollfd *p, nfds_t count, int timeout)
 		script++;
 	}
 	event = *script++;
-	while (event == 'P') { /* nobody has read it when the next happens */
-		send_self(signal_of(*script++), SI_KERNEL);
-		event = *script++;
-	}
-	if (event == 'G') { /* the supervisor goes on */
-		NEED(write(go[1], "", 1) == 1);
-		event = *script++;
-	}
+	event = before_event(event);
 	if (event == '!' || event == 'D')
 		NEED(__real_poll(&p[1], 1, -1) == 1 && p[1].revents == POLLIN);
 	if (event == '!') {
@@ -247,18 +255,26 @@ __wrap_poll(struct pollfd *p, nfds_t count, int timeout)
 }
 
 long
-__wrap_syscall(long nr, long a, long b, long c, long d, long e, long f)
+__wrap_syscall(long nr, ...)
 {
-	const siginfo_t *info = (const siginfo_t *)c;
+	const siginfo_t *info;
+	long arg[6];
+	va_list ap;
 
+	va_start(ap, nr);
+	for (int i = 0; i < 6; i++)
+		arg[i] = va_arg(ap, long);
+	va_end(ap);
+	info = (const siginfo_t *)arg[2];
 	if (nr == SYS_pidfd_send_signal)
-		note("send:%d,%d,%ld ", (int)b,
-			info != NULL ? info->si_code : 0, d);
+		note("send:%d,%d,%ld ", (int)arg[1],
+			info != NULL ? info->si_code : 0, arg[3]);
 	if (nr == SYS_pidfd_open && played.no_pidfd) {
 		errno = ENOSYS;
 		return -1;
 	}
-	return __real_syscall(nr, a, b, c, d, e, f);
+	return __real_syscall(nr, arg[0], arg[1], arg[2], arg[3], arg[4],
+		arg[5]);
 }
 
 int
