@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * proc_rig.h - functions that processes run, and starting those by fork or by a zygote
- * that was forked here. The clock stands still; a wait of up to 9 s ends at once, and is
- * noted. For programs with short_memory, own_clock and their own poll() (meson.build).
+ * that was forked here. Time passes by waits only, of which those up to 9 s are over at
+ * once, and are noted. For programs with short_memory, own_clock and their own poll() (meson.build).
  */
 #ifndef TESTS_UNIT_PROC_RIG_H
 #define TESTS_UNIT_PROC_RIG_H
@@ -37,24 +37,30 @@ int64_t __wrap_clock_now(void);
 int __real_poll(struct pollfd *on, nfds_t n, int ms);
 int __wrap_poll(struct pollfd *on, nfds_t n, int ms);
 
-static int asked_ms[4]; /* of waits that are to end in time */
+static int64_t passed;     /* since then */
+static int most_ms = 9000; /* waits of up to that are over at once */
+static int asked_ms[4];
 static unsigned asked;
 
 int64_t
 __wrap_clock_now(void)
 {
-	return NOW;
+	return NOW + passed;
 }
 
-/* Time is up at once. */
 int
 __wrap_poll(struct pollfd *on, nfds_t n, int ms)
 {
-	if (ms <= 0 || ms > 9000)
+	int ready;
+
+	if (ms <= 0 || ms > most_ms)
 		return __real_poll(on, n, ms);
 	if (asked < 4)
 		asked_ms[asked++] = ms;
-	return 0;
+	ready = __real_poll(on, n, 0);
+	if (ready == 0)
+		passed += ms * NS_PER_MS;
+	return ready;
 }
 
 /* --- functions -------------------------------------------------------------------- */
@@ -171,7 +177,7 @@ have_enough(void)
 	until_short = 0;
 }
 
-static void
+static inline void
 register_all(void)
 {
 	static const struct {
@@ -213,7 +219,7 @@ run_card_if_any(void)
 
 static bool by_zygote; /* else by fork */
 
-static struct xr_proc *
+static inline struct xr_proc *
 start_with(struct xr_proc_opts o, struct proc_more more)
 {
 	struct xr_proc *proc = NULL;
@@ -231,7 +237,7 @@ start_with(struct xr_proc_opts o, struct proc_more more)
 	return proc;
 }
 
-static struct xr_proc *
+static inline struct xr_proc *
 start(const char *func, uint32_t ordinal)
 {
 	return start_with((struct xr_proc_opts){ .func = func,
@@ -240,7 +246,7 @@ start(const char *func, uint32_t ordinal)
 }
 
 /* Runs @body with processes of both kinds. */
-static void
+static inline void
 of_both(void (*body)(void))
 {
 	register_all();
@@ -251,7 +257,7 @@ of_both(void (*body)(void))
 	zygote_end(&of);
 }
 
-static void
+static inline void
 expect_end(struct xr_proc *proc, int code, int sig)
 {
 	struct xr_proc_end how = { .size = sizeof(how), -2, -2 };
@@ -263,7 +269,7 @@ expect_end(struct xr_proc *proc, int code, int sig)
 }
 
 /* Expects @status of xr_proc_watch(), and "NAME (process PID)@text". */
-static void
+static inline void
 expect_watched(struct xr_proc *proc, enum xr_status status, const char *text)
 {
 	char want[300] = "";
@@ -279,13 +285,14 @@ expect_watched(struct xr_proc *proc, enum xr_status status, const char *text)
 	}
 }
 
-static int
-lowest_fd(void)
+static inline unsigned
+descriptors(void)
 {
-	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	unsigned n = 0;
 
-	close(fd);
-	return fd;
+	for (int fd = 0; fd < 1024; fd++)
+		n += fcntl(fd, F_GETFD) != -1;
+	return n;
 }
 
 #endif /* TESTS_UNIT_PROC_RIG_H */

@@ -36,7 +36,7 @@ ends_of_all_kinds(void)
 		{ "fails", 0, XR_EXIT_RANK_FAILED, 0, XR_E_REMOTE,
 			": it failed" },
 	};
-	int lowest = lowest_fd();
+	unsigned open = descriptors();
 
 	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
 		struct xr_proc *proc = start(row[i].func, row[i].ordinal);
@@ -52,7 +52,7 @@ ends_of_all_kinds(void)
 		EXPECT_EQ(poll(&on, 1, 0), 1);
 		EXPECT_EQ(xr_proc_wait(proc, 0, NULL, NULL), XR_OK);
 		xr_proc_free(proc);
-		EXPECT_EQ(lowest_fd(), lowest);
+		EXPECT_EQ(descriptors(), open);
 	}
 }
 
@@ -440,11 +440,11 @@ FORKED_TEST(proc_end, a_daemon_that_does_not_end_is_killed_after_5_s)
 
 /* A fork of the starter, which has processes of its own. */
 static void __attribute__((noreturn))
-be_other(struct xr_proc *parents, int lowest)
+be_other(struct xr_proc *parents, unsigned open)
 {
 	struct xr_proc *own;
 
-	EXPECT_EQ(lowest_fd(), lowest); /* no zygote has its descriptors */
+	EXPECT_EQ(descriptors(), open); /* no zygote has its descriptors */
 	by_zygote = false;
 	own = start("exits", 6);
 	final_run_all();
@@ -458,18 +458,19 @@ be_other(struct xr_proc *parents, int lowest)
 FORKED_TEST(proc_end, a_fork_of_the_starter_does_not_end_its_processes)
 {
 	struct xr_proc *daemon, *other;
-	int ends[2], lowest, status = -1;
+	int ends[2], status = -1;
+	unsigned open;
 	pid_t pid;
 
 	register_all();
-	lowest = lowest_fd();
+	open = descriptors();
 	NEED(zygote_fork(&of, &error) == XR_OK);
 	NEED(pipe2(ends, O_CLOEXEC) == 0);
 	daemon = start_daemon("reads", ends[0]);
 	other = start("reads", (uint32_t)ends[0]);
 	pid = fork();
 	if (pid == 0)
-		be_other(daemon, lowest);
+		be_other(daemon, open + 6);
 	NEED(waitpid(pid, &status, 0) == pid);
 	EXPECT_EQ(status, 0);
 	EXPECT_EQ(xr_proc_wait(daemon, 0, NULL, NULL), XR_E_TIMEOUT);
@@ -487,5 +488,5 @@ FORKED_TEST(proc_end, a_fork_of_the_starter_does_not_end_its_processes)
 	EXPECT(forked_childless());
 	close(ends[0]);
 	close(ends[1]);
-	EXPECT_EQ(lowest_fd(), lowest);
+	EXPECT_EQ(descriptors(), open);
 }
