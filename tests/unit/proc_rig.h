@@ -39,6 +39,7 @@ int __wrap_poll(struct pollfd *on, nfds_t n, int ms);
 
 static int64_t passed;     /* since then */
 static int most_ms = 9000; /* waits of up to that are over at once */
+static bool patient;       /* no wait ends by its time */
 static int asked_ms[4];
 static unsigned asked;
 
@@ -53,6 +54,8 @@ __wrap_poll(struct pollfd *on, nfds_t n, int ms)
 {
 	int ready;
 
+	if (patient && ms > 0)
+		ms = -1;
 	if (ms <= 0 || ms > most_ms)
 		return __real_poll(on, n, ms);
 	if (asked < 4)
@@ -255,6 +258,8 @@ of_both(void (*body)(void))
 	by_zygote = true;
 	body();
 	zygote_end(&of);
+	zygote_end(&of); /* there is none any more */
+	zygote_end_all();
 }
 
 static inline void

@@ -404,6 +404,7 @@ FORKED_TEST(proc_end, daemons_are_told_to_end_and_the_others_are_waited_for)
 	second = start("exits", 3);
 	EXPECT_EQ(xr_proc_wait(daemon, 0, NULL, NULL), XR_E_TIMEOUT);
 	EXPECT_EQ(xr_proc_wait(first, 0, NULL, NULL), XR_E_TIMEOUT);
+	patient = true;
 	final_run_all();
 	EXPECT(forked_childless());
 	expect_end(daemon, -1, SIGTERM);

@@ -279,6 +279,7 @@ FORKED_TEST(proc_spawn_end, daemons_are_ended_and_others_waited_for)
 			  &daemons),
 		XR_OK);
 	EXPECT_EQ(write(ready[1], "\0", 2), 2);
+	patient = true;
 	final_run_all();
 	EXPECT(forked_childless());
 	EXPECT_EQ(xr_procset_join(set, 0, NULL, &error), XR_OK);
