@@ -120,6 +120,11 @@ leaves(uint32_t ordinal, struct xr_value *arg, void *ctx, struct xr_error *err)
 static void
 register_all(void)
 {
+	static bool once;
+
+	if (once)
+		return;
+	once = true;
 	NEED(xr_proc_register("tells", tells, NULL, NULL) == XR_OK);
 	NEED(xr_proc_register("reads", reads, NULL, NULL) == XR_OK);
 	NEED(xr_proc_register("leaves", leaves, NULL, NULL) == XR_OK);

@@ -254,8 +254,7 @@ sleep_until(uint32_t seen, int64_t deadline)
 	};
 
 	syscall(SYS_futex, &here.place->bell, FUTEX_WAIT_BITSET, seen,
-		deadline == INT64_MAX ? NULL : &at, NULL,
-		FUTEX_BITSET_MATCH_ANY);
+		&at, NULL, FUTEX_BITSET_MATCH_ANY);
 }
 
 /* Of the first few of them that are not there. */
