@@ -191,6 +191,7 @@ read_memory(struct link_in *in, int64_t size, struct store_reply *r,
 {
 	int fd = in->fds.count > 0 ? in->fds.fd[0] : -1;
 	size_t got = 0;
+	ssize_t n;
 
 	if (fd == -1 || size < 0 || size > STORE_VALUE_MAX)
 		return fail(err, XR_E_PROTO,
@@ -199,14 +200,10 @@ read_memory(struct link_in *in, int64_t size, struct store_reply *r,
 	memmove(in->fds.fd, in->fds.fd + 1,
 		in->fds.count * sizeof(in->fds.fd[0]));
 	r->value = store_value_new(NULL, (size_t)size);
-	while (r->value != NULL && got < r->value->len) {
-		ssize_t n = pread(fd, r->value->data + got, r->value->len - got,
-			(off_t)got);
-
-		if (n <= 0)
-			break;
+	while (r->value != NULL &&
+		(n = pread(fd, r->value->data + got, r->value->len - got,
+			 (off_t)got)) > 0)
 		got += (size_t)n;
-	}
 	fd_close(fd);
 	if (r->value == NULL)
 		reply_fail(r, XR_E_NOMEM, "store: out of memory");
