@@ -83,6 +83,92 @@ of(uint32_t rank, const char *name)
 	return value == NULL ? "(none)" : (char *)value;
 }
 
+/* --- room ------------------------------------------------------------------ */
+
+/* What was allocated while the environment was made. */
+static struct {
+	const void *at;
+	size_t size;
+} rooms[1000];
+static unsigned room_count;
+static bool watches;
+
+void *__real_calloc(size_t n, size_t size);
+void *__wrap_calloc(size_t n, size_t size);
+
+void *
+__wrap_calloc(size_t n, size_t size)
+{
+	void *p = __real_calloc(n, size);
+
+	if (watches && room_count < sizeof(rooms) / sizeof(rooms[0])) {
+		rooms[room_count].at = p;
+		rooms[room_count++].size = n * size;
+	}
+	return p;
+}
+
+static void
+build_watched(void)
+{
+	enum xr_status status;
+
+	room_count = 0;
+	watches = true;
+	status = build();
+	watches = false;
+	cr_assert(status == XR_OK, "%s", err.text);
+}
+
+/* The texts of @rank are not longer than their rooms; returns how many have one. */
+static unsigned
+texts_in_rooms(const struct env_rank *rank)
+{
+	char *const *vars = env_of_rank(env, rank);
+	unsigned n = 0;
+
+	for (; *vars != NULL; vars++)
+		for (unsigned i = 0; i < room_count; i++)
+			if (rooms[i].at == *vars) {
+				cr_expect(lt(sz, strlen(*vars), rooms[i].size),
+					"%s", *vars);
+				n++;
+			}
+	return n;
+}
+
+Test(env, every_text_has_the_room_that_it_takes_at_most)
+{
+	char stdio[STDIO_TAG_MAX], segment[ENV_SEGMENT_MAX];
+	char folder[40] = "/tmp/k7m2/0";
+	struct env_rank rank = { .attempt = UINT32_MAX,
+		.stdio = stdio,
+		.segment = segment };
+
+	memset(stdio, '9', sizeof(stdio));
+	stdio[sizeof(stdio) - 1] = '\0';
+	memset(segment, '9', sizeof(segment));
+	segment[sizeof(segment) - 1] = '\0';
+	begin(VARS(LIST), 8);
+	facts.attempt_dir = folder;
+	facts.join = "/";
+	facts.segment = true;
+	facts.control = "97:4711";
+	build_watched();
+	snprintf(folder, sizeof(folder), "/tmp/k7m2/4294967295");
+	for (rank.local_rank = 0; rank.local_rank < 8; rank.local_rank++)
+		cr_expect(gt(u32, texts_in_rooms(&rank), 40));
+	rank.local_rank = 0;
+	cr_assert(eq(str, of(0, "XRUN_STORE"), "control:"));
+	cr_assert(eq(str, of(0, "XRUN_CONTROL_FD"), "97:4711"));
+	cr_assert(eq(str, of(0, "XRUN_SEGMENT_FD"), "(none)"));
+	cr_assert(eq(str,
+		(char *)environ_get(env_of_rank(env, &rank), "XRUN_SEGMENT_FD"),
+		segment));
+}
+
+/* --- what a rank is told --------------------------------------------------- */
+
 Test(env, a_rank_knows_its_place)
 {
 	begin(VARS("HOME=/root"), 4);
@@ -491,6 +577,11 @@ Test(env, ranks_get_what_the_platform_gives_to_their_deal)
 		cr_assert(eq(str, of(r, "XRUN_DEVICE"),
 			r % 2 == 0 ? "cuda:0" : "cuda:11"));
 	}
+	build_watched();
+	for (uint32_t r = 0; r < 2; r++)
+		cr_expect(gt(u32,
+			texts_in_rooms(&(struct env_rank){ .local_rank = r }),
+			20));
 }
 
 Test(env, a_program_of_several_is_told_its_place_among_all_hosts)
@@ -576,6 +667,9 @@ Test(env, pjrt_rows_of_four_chips)
 		"localhost:8476,localhost:8477,localhost:8478,localhost:8479"));
 	cr_assert(eq(str, of(3, "TPU_PROCESS_PORT"), "8479"));
 	cr_assert(eq(str, of(3, "CLOUD_TPU_TASK_ID"), "3"));
+	build_watched();
+	cr_expect(gt(u32, texts_in_rooms(&(struct env_rank){ .local_rank = 3 }),
+		20));
 	pjrt_fini(&pjrt);
 }
 
