@@ -20,7 +20,7 @@ width_of(uint32_t count)
 {
 	int width = 1;
 
-	for (uint32_t last = count - 1; last >= 10; last /= 10)
+	for (uint32_t last = count - 1; last >= 10 && width < 10; last /= 10)
 		width++;
 	return width;
 }
