@@ -790,6 +790,9 @@ Test(init, a_member_of_a_group_that_changes_joins_by_its_list)
 	cr_assert_eq(join(-1, 0), XR_OK, "%s", err.text);
 	cr_expect_eq(me.id, 1);
 	group.store = NULL;
+	cr_assert_eq(join(0, 0), XR_OK, "%s", err.text);
+	cr_expect_eq(me.id, 0);
+	group.store = NULL;
 	/* An address with a place for the rank has it. */
 	opts.init_method = "tcp://h:1";
 	cr_assert_eq(join(5, 0), XR_OK, "%s", err.text);
