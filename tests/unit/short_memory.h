@@ -24,6 +24,7 @@
 static SHORT_MEMORY_OF unsigned
 	until_short; /* allocations; 0: there is enough */
 static SHORT_MEMORY_OF bool was_short;
+static SHORT_MEMORY_OF bool stays_short;  /* those that follow fail, too */
 static SHORT_MEMORY_OF size_t most_asked; /* bytes, at once */
 static bool zero_is_null;                 /* malloc(0) is NULL, as C allows */
 
@@ -58,6 +59,8 @@ is_short(size_t n, size_t size)
 		most_asked = bytes;
 	if (until_short == 0 || --until_short > 0)
 		return false;
+	if (stays_short)
+		until_short = 1;
 	was_short = true;
 	return true;
 }

@@ -3,10 +3,15 @@
  * them, its beginning and its end. */
 #include <criterion/criterion.h>
 #include <pthread.h>
+#include <semaphore.h>
+#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+#include <sys/wait.h>
 
 #include <xrun/error.h>
 #include <xrun/future.h>
@@ -17,6 +22,7 @@
 
 #include "base/timeout.h"
 #include "worker/rpc/agent.h"
+#include "worker/rpc/crew.h"
 #include "worker/rpc/devices.h"
 #include "worker/rpc/lead.h"
 #include "worker/rpc/parcel.h"
@@ -549,9 +555,11 @@ Test(agent, a_link_that_was_accepted_is_the_peers_first)
 	cr_expect_eq(p->carrier_self, &fake[1]);
 	cr_expect_eq(h->accepted(h->ctx, 1, 71, link_of(16)), p);
 	cr_expect_eq(p->link, link_of(15));
+	p = add("last", XR_WORKER_ID_MAX, 72, "a:1");
+	cr_expect_eq(h->accepted(h->ctx, XR_WORKER_ID_MAX, 72, link_of(17)), p);
 	logged("O0 O1 ");
 	agent_close(NULL, NULL);
-	logged("L15 F1 F0 ");
+	logged("L17 L15 F1 F0 ");
 }
 
 static struct peer *lost[4];
@@ -742,6 +750,108 @@ Test(agent, a_program_calls_when_it_has_begun)
 	}
 	cr_expect_not(may_enter());
 	cr_expect_not(may_come());
+}
+
+static sem_t began, over;
+static _Atomic bool entered;
+
+/* By one of the crew. */
+static void
+enter(struct work *work)
+{
+	(void)work;
+	cr_expect(crew_is_member());
+	sem_post(&began);
+	atomic_store(&entered, may_enter());
+	sem_post(&over);
+}
+
+Test(agent, a_function_calls_at_once_if_all_know_this_process)
+{
+	struct agent_wish wish = wish_of(1);
+	struct work work = { .run = enter };
+
+	sem_init(&began, 0, 0);
+	sem_init(&over, 0, 0);
+	cr_assert_eq(agent_open(&wish, &err), XR_OK);
+	cr_expect(crew_post(&work));
+	sem_wait(&over);
+	cr_expect(atomic_load(&entered));
+	agent_close(NULL, NULL);
+}
+
+Test(agent, a_function_of_a_new_member_calls_when_it_has_begun)
+{
+	struct agent_wish wish = wish_of(1);
+	struct work work = { .run = enter };
+
+	wish.is_new = true;
+	sem_init(&began, 0, 0);
+	sem_init(&over, 0, 0);
+	cr_assert_eq(agent_open(&wish, &err), XR_OK);
+	cr_expect(crew_post(&work));
+	sem_wait(&began);
+	cr_expect_not(atomic_load(&entered));
+	agent_begin();
+	sem_wait(&over);
+	cr_expect(atomic_load(&entered));
+	agent_close(NULL, NULL);
+}
+
+/* Nobody is in the agent when they have returned. */
+static void *
+set_and_get(void *unused)
+{
+	int64_t ns;
+
+	cr_expect_eq(xr_rpc_set_timeout(1, &err), XR_OK);
+	cr_expect_eq(xr_rpc_get_timeout(&ns, &err), XR_OK);
+	cr_expect_eq(xr_rpc_set_timeout(-2, &err), XR_E_INVAL);
+	sem_post(&began);
+	sem_wait(&over);
+	return unused;
+}
+
+Test(agent, an_end_does_not_wait_for_a_thread_that_has_left)
+{
+	pthread_t thread;
+
+	sem_init(&began, 0, 0);
+	sem_init(&over, 0, 0);
+	begin(1);
+	cr_assert_eq(pthread_create(&thread, NULL, set_and_get, NULL), 0);
+	sem_wait(&began);
+	agent_close(NULL, NULL);
+	sem_post(&over);
+	pthread_join(thread, NULL);
+}
+
+Test(agent, a_forked_process_has_none)
+{
+	struct work work = { .run = enter };
+	int status = -1;
+	pid_t pid;
+
+	begin(1);
+	pid = fork();
+	cr_assert_neq(pid, -1);
+	if (pid == 0) {
+		alarm(20);
+		_exit((agent_state() == AGENT_FORKED ? 1 : 0) |
+			(agent_enter(&err) == XR_E_STATE ? 2 : 0) |
+			(!agent_come() ? 4 : 0) | (!crew_post(&work) ? 8 : 0));
+	}
+	cr_assert_eq(waitpid(pid, &status, 0), pid);
+	cr_expect(WIFEXITED(status));
+	cr_expect_eq(WEXITSTATUS(status), 15);
+	cr_expect_eq(agent_state(), AGENT_RUNS);
+	agent_close(NULL, NULL);
+	/* Without one there is nothing to give up. */
+	pid = fork();
+	if (pid == 0)
+		_exit(agent_state() == AGENT_NONE ? 7 : 1);
+	cr_assert_eq(waitpid(pid, &status, 0), pid);
+	cr_expect_eq(WEXITSTATUS(status), 7);
 }
 
 Test(agent, a_timeout_is_its_own_or_the_agents)
