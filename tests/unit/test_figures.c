@@ -126,6 +126,42 @@ Test(figures, a_thread_whose_end_is_not_heard_of_shares_a_lane)
 	cr_expect_eq(figures_introduce(), lane - SHARED);
 }
 
+static struct segment_lane *lane_at_end;
+
+static void
+count_at_end(void *arg)
+{
+	(void)arg;
+	figures_add(FIGURE_ONEWAY, 1);
+	lane_at_end = figures_mine;
+}
+
+static void *
+count_and_end(void *key)
+{
+	cr_assert_eq(pthread_setspecific(*(pthread_key_t *)key, key), 0);
+	figures_add(FIGURE_ONEWAY, 1);
+	return NULL;
+}
+
+/* Its lane may be another's by then. */
+Test(figures, what_ends_with_a_thread_counts_in_the_shared_lane)
+{
+	struct segment_lane *first = figures_lane();
+	pthread_key_t key;
+	pthread_t thread;
+
+	/* Of two keys the older one ends first. */
+	cr_assert_eq(pthread_key_create(&key, count_at_end), 0);
+	cr_assert_eq(pthread_create(&thread, NULL, count_and_end, &key), 0);
+	pthread_join(thread, NULL);
+	cr_expect_eq(lane_at_end, &first[SHARED]);
+	cr_expect_eq(first[SHARED].count[FIGURE_ONEWAY], 1);
+	cr_expect_eq(first[1].count[FIGURE_ONEWAY], 1);
+	cr_expect_eq(sum_of(FIGURE_ONEWAY), 2);
+	pthread_key_delete(key);
+}
+
 Test(figures, a_shared_lane_counts_as_others_do)
 {
 	struct segment_lane lane = { .shared = 1 };

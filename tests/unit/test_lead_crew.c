@@ -199,6 +199,24 @@ Test(lead_crew, one_that_is_not_needed_sleeps_beside_the_watch)
 	cr_expect_eq(atomic_load(&lead.sleepers), 0);
 }
 
+static void
+the_watch_goes(void)
+{
+	if (atomic_load(&bell.asleep) != 0)
+		atomic_store(&lead.watched, 0);
+}
+
+/* The watch has gone since: who would sleep beside it looks again. */
+Test(lead_crew, nobody_sleeps_beside_a_watch_that_is_gone)
+{
+	open_place();
+	atomic_store(&lead.watched, 1);
+	source.on_read = the_watch_goes;
+	lead_crew();
+	cr_expect_eq(sleeps, 0);
+	nobody_watches();
+}
+
 /* --- something to do ------------------------------------------------------------------- */
 
 Test(lead_crew, work_ends_the_idleness_of_the_crew)
