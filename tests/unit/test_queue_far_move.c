@@ -82,6 +82,15 @@ FORKED_TEST(queue_far_move, who_takes_says_how_much_room_there_is)
 	EXPECT_EQ(step[0].limit, INT64_MAX);
 	EXPECT_EQ(tellings, 0);
 	EXPECT_EQ(far.acked, 5);
+	/* No more than that. */
+	begin_takers();
+	step[0] = three;
+	step[0].item[0].len = 1;
+	buf[0].room = 1;
+	EXPECT_EQ(take(1, TIME), XR_OK);
+	EXPECT_EQ(buf[0].len, 1);
+	EXPECT(room[0][0] == 'a' && room[0][1] == 0);
+	far_call_unref(pushed);
 	begin_takers();
 	EXPECT_EQ(take(0, TIME), XR_OK);
 	EXPECT_EQ(sent, 0);
