@@ -266,13 +266,16 @@ wait_for_theirs(void *unused)
 	return NULL;
 }
 
+/* By one who sleeps. */
 static bool
 is_followed(void)
 {
+	const struct waiter *w;
 	bool is;
 
 	pthread_mutex_lock(&pool->lock);
-	is = !TAILQ_EMPTY(&pool->followers);
+	w = TAILQ_FIRST(&pool->followers);
+	is = w != NULL && atomic_load(&w->state) == WAITER_ASLEEP;
 	pthread_mutex_unlock(&pool->lock);
 	return is;
 }
