@@ -340,8 +340,12 @@ Test(deliver, what_came_meanwhile_is_not_idle)
 	ready(0);
 	run();
 	TOLD("wait -1 peek0 took 0 of 2 wait 5001 ");
-	is.now += IDLE;
 	feeds[0].held_len = 2;
+	is.now += NS_PER_S;
+	ready(0); /* for nothing, and not idle yet */
+	run();
+	TOLD("wait 4001 peek0 took 0 of 2 wait 5001 ");
+	is.now += IDLE;
 	has(0, "c");
 	run();
 	TOLD("peek0 took 0 of 3 wait 5001 ");
@@ -415,6 +419,10 @@ Test(deliver, bytes_pass_as_they_are)
 	run();
 	TOLD("peek1 follow 6 took 6 write[three\n] wait -1 ");
 	cr_expect_not(s.torn);
+	grew(2, "", true);
+	run();
+	TOLD("peek2 follow 0 took 0 wait -1 ");
+	cr_expect_not(s.torn);
 	say(&s.words, "xrun: more\n");
 	say(&s.last, "xrun: last\n");
 	s.finishing = true;
@@ -424,6 +432,27 @@ Test(deliver, bytes_pass_as_they_are)
 	say(&s.hint, "");
 	run();
 	TOLD("write[<off>\nxrun: last\n] DONE 3 0 ");
+}
+
+Test(deliver, a_turn_is_written_when_it_has_128_KiB)
+{
+	s.config.lines = false;
+	src[0].len = 65535;
+	src[1].len = src[2].len = 65536;
+	for (uint32_t i = 0; i < 4; i++)
+		grew(i, i == 3 ? "x" : "", true);
+	for (int i = 0; i < 3; i++)
+		feeds[i].new_end = src[i].len;
+	run();
+	TOLD("peek0 took 65535 peek1 took 65536 peek2 took 65536 write 196607 peek3 took 1 write[x] wait -1 ");
+	scene();
+	s.config.lines = false;
+	src[0].len = src[1].len = 65536;
+	for (uint32_t i = 0; i < 3; i++)
+		grew(i, i == 2 ? "x" : "", true);
+	feeds[0].new_end = feeds[1].new_end = 65536;
+	run();
+	TOLD("peek0 took 65536 peek1 took 65536 write 131072 peek2 took 1 write[x] wait -1 ");
 }
 
 /* --- words --------------------------------------------------------------------- */
@@ -495,7 +524,7 @@ Test(deliver, a_reader_that_is_gone_is_told_once)
 	cr_expect_null(s.lines.holder);
 	cr_expect_eq(s.out.len, 0);
 	cr_expect_eq(s.delivered, LINE_HOLD + 11);
-	grew(0, "abc", true);
+	grew(0, "abc", false);
 	say(&s.words, "xrun: words\n");
 	s.finishing = true;
 	run();
