@@ -402,6 +402,9 @@ Test(track_sys, reads_that_are_interrupted_or_fail)
 	cr_expect_eq(track_read(&track, 1, out, 1), 0);
 	cr_expect_eq(track_read(&track, 5, out, 1), 0);
 	cr_expect_eq(track_read(&track, 6, out, 1), 0);
+	make(2, "grown");
+	cr_expect_eq(track_read(&track, 5, out, 1), 0, "not looked at");
+	cr_expect_eq(track_read(&track, 6, out, 1), 0);
 }
 
 /* --- times ----------------------------------------------------------------------- */
