@@ -8,6 +8,7 @@
 #include "launcher/log/modes.h"
 #include "tests/unit/folder.h"
 #include "tests/unit/logs_rig.h"
+#include "tests/unit/short_memory.h"
 
 static struct raw_share *share;
 static struct logs_config config;
@@ -396,6 +397,10 @@ Test(logs, the_last_lines_of_what_a_sink_keeps)
 	expect_tail("one\n\n", 2, 2, "one\n\n");
 	expect_tail("one\n\n", 1, 0, "");
 	expect_tail("\n", 2, 0, "");
+	expect_tail("\nx", 1, 1, "x\n");
+	expect_tail("\nx", 2, 2, "\nx\n");
+	expect_tail("\nx\n", 3, 2, "\nx\n");
+	expect_tail("a\n\nx", 3, 3, "a\n\nx\n");
 	expect_tail("one\n", 0, 0, "");
 	told[0] = '\0';
 	told_len = 0;
@@ -464,4 +469,15 @@ Test(logs, a_tail_gives_its_memory_and_descriptors_back)
 	}
 	cr_expect_eq(mallinfo2().uordblks, before);
 	cr_expect_eq(dup(STDOUT_FILENO), next);
+}
+
+Test(logs, without_memory_there_is_none)
+{
+	until_short = 1;
+	cr_expect_null(logs_open(&config));
+	cr_expect(was_short);
+	open_logs();
+	until_short = 1;
+	cr_expect_eq(logs_tail(l, 1, 1, &out), 0);
+	cr_expect_eq(until_short, 0);
 }
