@@ -79,6 +79,10 @@ tell(const char *fmt, ...)
 	errno = saved;
 }
 
+int __real_pthread_mutex_lock(pthread_mutex_t *lock);
+int __wrap_pthread_mutex_lock(pthread_mutex_t *lock);
+int __real_pthread_mutex_unlock(pthread_mutex_t *lock);
+int __wrap_pthread_mutex_unlock(pthread_mutex_t *lock);
 ssize_t __wrap_write(int fd, const void *data, size_t len);
 int __wrap_poll(struct pollfd *p, nfds_t n, int ms);
 int __wrap_epoll_wait(int epoll, struct epoll_event *e, int most, int ms);
@@ -110,6 +114,25 @@ void __wrap_view_paint(struct view *view);
 bool __wrap_view_holds(const struct view *view);
 int64_t __wrap_view_due(const struct view *view);
 void __wrap_view_end(struct view *view);
+
+/* No lock is taken under another, and each is given back. */
+static pthread_mutex_t *locked;
+
+int
+__wrap_pthread_mutex_lock(pthread_mutex_t *lock)
+{
+	cr_assert_null(locked);
+	locked = lock;
+	return __real_pthread_mutex_lock(lock);
+}
+
+int
+__wrap_pthread_mutex_unlock(pthread_mutex_t *lock)
+{
+	cr_assert_eq(locked, lock);
+	locked = NULL;
+	return __real_pthread_mutex_unlock(lock);
+}
 
 ssize_t
 __wrap_write(int fd, const void *data, size_t len)

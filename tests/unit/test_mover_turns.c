@@ -20,6 +20,7 @@
 #include "launcher/log/mover_inner.h"
 #include "launcher/log/sink.h"
 #include "launcher/log/thread.h"
+#include "tests/unit/short_memory.h"
 
 #define DROPS  UINT64_MAX
 #define ALL    SINK_SWEPT_ALL
@@ -416,6 +417,20 @@ Test(mover_turns, streams_without_room_are_tried_once_a_second)
 	waits[0].from = 3;
 	run();
 	expect_told("wait 0 serve 3 0 flush wait 0 wait -1 ");
+}
+
+Test(mover_turns, without_memory_there_is_none)
+{
+	size_t before = 0;
+
+	for (int i = 0; i < 40; i++) {
+		until_short = i % 2 == 0 ? 1 : 2;
+		cr_expect_null(mover_open(&config));
+		cr_expect_eq(until_short, 0);
+		if (i == 20)
+			before = mallinfo2().uordblks;
+	}
+	cr_expect_eq(mallinfo2().uordblks, before);
 }
 
 /* --- what the loop has for it ------------------------------------------------- */

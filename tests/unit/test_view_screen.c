@@ -201,15 +201,15 @@ Test(view_screen, live_rows_are_painted_each_50_ms)
 	say_as(0, "1", LINE_IDLE);
 	expect(LIVE(" 0:1"));
 	turn(49);
-	say(0, "2");
+	say(0, "12");
 	cr_expect_eq(view_due(sink.view), now + MS);
 	expect("");
 	turn(1);
-	expect("\r" LIVE(" 0:2"));
+	expect("\r" LIVE(" 0:12"));
 	/* A new line does not wait, nor what it erased. */
 	turn(1);
 	say(1, "line\n");
-	expect("\r\033[J 1:line\n" LIVE(" 0:2"));
+	expect("\r\033[J 1:line\n" LIVE(" 0:12"));
 	view_break(sink.view);
 	view_end(sink.view);
 	cr_expect_eq(out.bad, XR_OK);
