@@ -333,7 +333,12 @@ Test(raw_sys, a_look_at_what_waits_leaves_it_there)
 	expect_told("");
 	expect_failure(raw_peek(slot->pipe, out), EAGAIN);
 	expect_told("tee 65536 2 ");
-	say("abc");
+	say("a");
+	out[0] = 'z';
+	cr_expect_eq(raw_peek(slot->pipe, out), 1);
+	cr_expect_eq(out[0], 'a');
+	say("bc");
+	buf_clear(&told);
 	for (int i = 0; i < 2; i++) {
 		cr_expect_eq(raw_peek(slot->pipe, out), 3);
 		cr_expect_eq(memcmp(out, "abc", 3), 0);
@@ -614,4 +619,23 @@ Test(raw_sys, a_file_that_was_opened_for_a_drain_is_closed)
 	share->dir = -1;
 	cr_expect_eq(raw_drain(share, 100), 3);
 	cr_expect_eq(slot->moved, 0);
+}
+
+/* As where xrun was begun without an input. */
+Test(raw_sys, descriptor_0_is_a_pipe_or_a_file_like_any_other)
+{
+	say("abc");
+	cr_assert_eq(dup2(file, STDIN_FILENO), STDIN_FILENO);
+	slot->file = STDIN_FILENO;
+	cr_expect_eq(raw_drain(share, NS_PER_S), 0);
+	expect_file(file, "abc");
+	slot->pipe = a_pipe(&writer);
+	say("def");
+	cr_assert_eq(dup2(slot->pipe, STDIN_FILENO), STDIN_FILENO);
+	slot->pipe = STDIN_FILENO;
+	slot->file = file;
+	tick = 1;
+	cr_expect_eq(raw_drain(share, NS_PER_S), 0);
+	cr_expect_eq(slot->moved, 6);
+	cr_expect_eq(slot->pipe, -1);
 }
