@@ -180,6 +180,8 @@ Test(steer, a_signal_stands_first_and_has_no_dash)
 	/* What it may be, the job says. */
 	CALL("signal", "nonsense");
 	EXPECT_SEEN("k7m2: signal nonsense to all; ");
+	CALL("signal", "nonsense", "k7m2");
+	EXPECT_SEEN("k7m2: signal nonsense to all; ");
 	CALL("signal", "USR1", "--", "-9");
 	EXPECT_SAID(125, "", "xrun: there is no job '-9'   try: xrun ps -a\n");
 	CALL("signal", "USR1", "15");
@@ -207,6 +209,17 @@ Test(steer, one_after_the_other_and_each_once)
 	cr_expect_eq(strlen(seen->text),
 		strlen("a: signal USR1 to all; b: signal USR1 to all; "), "%s",
 		seen->text);
+}
+
+Test(steer, a_name_that_several_have_is_that_of_none)
+{
+	job_make("a1", true, NULL);
+	job_make("a2", true, NULL);
+	CALL("signal", "USR1", "a");
+	cr_expect_eq(said.status, 125);
+	cr_expect(strstr(said.err, "xrun: 'a' may be any of 2 jobs: a") != NULL,
+		"%s", said.err);
+	EXPECT_SEEN("");
 }
 
 Test(steer, restart_is_for_one_job)

@@ -60,6 +60,7 @@ static const char *super_name = KEEPER_SUPER_NAME;
 static pid_t super_parent = KEEPER;
 static pid_t folder_owner, socket_owner;
 static bool no_pidfd;
+static bool ends_meanwhile; /* before the keeper is told */
 static int open_fds;
 
 static char done[4096];
@@ -78,6 +79,7 @@ note(const char *fmt, ...)
 #define EXPECT_DONE(text) \
 	do { \
 		cr_expect_str_eq(done, (text)); \
+		cr_expect_eq(open_fds, 0); \
 		done[0] = '\0'; \
 	} while (0)
 
@@ -133,13 +135,13 @@ __wrap_proc_stat_read(pid_t pid, struct proc_stat *st)
 	if (pid == SUPER) {
 		st->ppid = super_parent;
 		snprintf(st->comm, sizeof(st->comm), "%s", super_name);
-	} else if (pid == KEEPER) {
+	} else if (pid == KEEPER || pid == 1) {
 		st->state = keeper_state;
 	} else if (pid == OTHER) {
 		st->ppid = KEEPER;
 		snprintf(st->comm, sizeof(st->comm), "xrun-other");
 	}
-	return pid != 1;
+	return true;
 }
 
 pid_t
@@ -185,6 +187,9 @@ __wrap_syscall(long number, ...)
 	if (number == SYS_pidfd_open) {
 		if (no_pidfd)
 			return -1;
+		cr_expect_eq(second, 0);
+		if (ends_meanwhile)
+			ends = now;
 		open_fds++;
 		note("open %d; ", first);
 		return KEYS;
@@ -221,14 +226,7 @@ begin(void)
 	record = "{\"pid\":4711}";
 }
 
-static void
-end(void)
-{
-	cr_expect_eq(open_fds, 0);
-	folder_remove();
-}
-
-TestSuite(steer_stop, .init = begin, .fini = end, .timeout = 60);
+TestSuite(steer_stop, .init = begin, .fini = folder_remove, .timeout = 60);
 
 static enum xr_status
 stop(void)
@@ -322,6 +320,8 @@ Test(steer_stop, a_keeper_that_was_stopped_goes_on)
 	cr_expect_eq(stop(), XR_OK);
 	EXPECT_DONE("ask at 1000000; ");
 	record = "{\"pid\":1}";
+	keeper_state = 'T';
+	super_parent = 1;
 	now = 1000 * NS_PER_S;
 	cr_expect_eq(stop(), XR_OK);
 	EXPECT_DONE("ask at 1000000; ");
@@ -421,8 +421,20 @@ Test(steer_stop, a_job_without_a_socket_has_a_keeper)
 	no_pidfd = true;
 	super_name = KEEPER_SUPER_NAME;
 	cr_expect_eq(stop(), XR_E_NOTFOUND);
-	/* Another error is no reason to do so. */
 	no_pidfd = false;
+	super_parent = 1;
+	record = "{\"pid\":1}";
+	snprintf(job.dir, sizeof(job.dir), "job");
+	cr_expect_eq(stop(), XR_E_NOTFOUND);
+	EXPECT_DONE("ask at 1000000; ");
+	super_parent = KEEPER;
+	/* It ends meanwhile. */
+	ends_meanwhile = true;
+	cr_expect_eq(stop(), XR_E_NOTFOUND);
+	EXPECT_DONE("ask at 1000000; open 4711; ");
+	ends = INT64_MAX;
+	ends_meanwhile = false;
+	/* Another error is no reason to do so. */
 	answers[0].status = XR_E_CLOSED;
 	cr_expect_eq(stop(), XR_E_CLOSED);
 	EXPECT_DONE("ask at 1000000; ");

@@ -144,17 +144,19 @@ Test(which, of_many_three_are_named)
 	sockets[0] = "a1";
 	sockets[1] = "a2";
 	sockets[2] = "a3";
-	EXPECT_NONE("a", WHICH_RUNNING, XR_E_INVAL,
-		"'a' may be any of 3 jobs: a1, a2, a3\tmore of its id");
 	EXPECT_NONE(NULL, WHICH_RUNNING, XR_E_INVAL,
 		"which job? 3 run: a1, a2, a3\txrun ps");
+	EXPECT_NONE("a", WHICH_RUNNING, XR_E_INVAL,
+		"'a' may be any of 3 jobs: a1, a2, a3\tmore of its id");
 	records[0].id = "a4";
 	EXPECT_NONE("a", WHICH_RUNNING, XR_E_INVAL,
 		"'a' may be any of 4 jobs: a1, a2, a3, ...\tmore of its id");
+	sockets[0] = "b1";
 	EXPECT_NONE(NULL, WHICH_LATEST, XR_E_INVAL,
-		"which job? 4 run: a1, a2, a3, ...\txrun ps");
+		"which job? 4 run: b1, a2, a3, ...\txrun ps");
 	/* Those that do not run are not meant then. */
 	job_make("a5", false, NULL);
+	sockets[0] = "a1";
 	EXPECT_NONE("a", WHICH_RUNNING, XR_E_INVAL,
 		"'a' may be any of 4 jobs: a1, a2, a3, ...\tmore of its id");
 }
@@ -249,6 +251,7 @@ past_in(const char *start, const char *rest)
 Test(which, a_later_run_of_the_history_hides_the_folder)
 {
 	char rest[PATH_MAX + 32], dir[PATH_MAX + 16];
+	cJSON *json;
 
 	job_make("a", false, "{\"start\":" AT("10:00") "}");
 	past_in("10:00", "");
@@ -281,6 +284,10 @@ Test(which, a_later_run_of_the_history_hides_the_folder)
 	past_in("10:01", rest);
 	EXPECT_FOUND("a", WHICH_RUNNING, "a", "");
 	cr_expect_str_eq(job.dir, dir);
+	folder_write("b/job.json", "{\"exit\":5}", 0600);
+	json = which_said(&job);
+	cr_expect_eq(cJSON_GetObjectItem(json, "exit")->valueint, 5);
+	cJSON_Delete(json);
 	/* One that runs is not past. */
 	sockets[0] = "a";
 	EXPECT_FOUND("a", WHICH_RUNNING, "a", "");
