@@ -75,6 +75,7 @@ Test(config_show, each_setting_has_a_line)
 	EXPECT_LINES("timeout          5s\n");
 	EXPECT_LINES("chdir            -\n");
 	EXPECT_LINES("report           -\n");
+	EXPECT_LINES("show-env         -\n");
 	EXPECT_LINES("grace            10s\n");
 }
 

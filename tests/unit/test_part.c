@@ -349,6 +349,8 @@ Test(part, python_may_run_a_module_of_mpi)
 		{ { "-um", "mpi4py.run", "x" }, true },
 		{ { "-ummpi4py" }, true },
 		{ { "-m", "mpi4pyx" }, false },
+		{ { "-m", "torch2" }, false },
+		{ { "-m", "pytest.x" }, false },
 		{ { "-m", "mpi" }, false },
 		{ { "-m", "x", "-m", "mpi4py" }, false },
 		{ { "-c", "mpi4py", "-m", "mpi4py" }, false },
