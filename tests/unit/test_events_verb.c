@@ -175,4 +175,7 @@ Test(events_verb, no_name_steers_the_terminal)
 	tty = true;
 	CALL("events", "k7m2", "--json");
 	cr_expect(strstr(said.out, "\"??x\"") != NULL, "%s", said.out);
+	folder_write(job_path("k7m2", "events.jsonl"), "", 0600);
+	CALL("events", "k7m2", "--json");
+	EXPECT_SAID(0, "", "");
 }

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_verb.c - verbs of xrun: their words, help, completion and version. */
+#include "base/opt.h"
 #include "base/signo.h"
+#include "base/status.h"
 #include "launcher/cmd/help.h"
+#include "launcher/cmd/say.h"
 #include "launcher/cmd/terminal.h"
 #include "launcher/cmd/verb.h"
 #include "launcher/job/options.h"
@@ -120,6 +123,14 @@ Test(verb, those_that_are_not_built)
 		"xrun: node comes with a later version   try: xrun -- node, for the program of that name\n");
 }
 
+Test(verb, a_word_that_is_nearly_one)
+{
+	cr_expect_str_eq(verb_suggest("versoin"), "version");
+	cr_expect_str_eq(verb_suggest("pss"), "ps");
+	cr_expect_null(verb_suggest("train"));
+	cr_expect_null(verb_suggest("ndoe"));
+}
+
 Test(verb, operands_and_options_in_any_order)
 {
 	CALL("ps", "-q", "--", "-x", "y");
@@ -127,8 +138,7 @@ Test(verb, operands_and_options_in_any_order)
 		"xrun: ps: 'y' is one word too many   try: xrun ps -h\n");
 	CALL("ps", "a", "-x");
 	cr_expect_eq(said.status, 125);
-	cr_expect_eq(strncmp(said.err, "xrun: ps: unknown option -x", 27), 0,
-		"%s", said.err);
+	cr_expect_str_eq(said.err, "xrun: ps: unknown option -x\n");
 	CALL("ps", "--");
 	EXPECT_SAID(0, "", "");
 	CALL("ps", "--", "-q");
@@ -160,6 +170,7 @@ Test(verb, version)
 	EXPECT_BEGINS("{\"xrun\":\"" XRUN_VERSION "\",\"compiler\":\"");
 	EXPECT_OUT("\",\"libevent\":\"");
 	EXPECT_OUT("\",\"cjson\":\"");
+	cr_expect_str_eq(said.out + strlen(said.out) - 3, "\"}\n");
 	CALL("version", "x");
 	EXPECT_SAID(125, "", "xrun: version: 'x' is not --json\n");
 	CALL("version", "--json", "y");
@@ -167,6 +178,23 @@ Test(verb, version)
 	CALL("-V");
 	cr_expect_eq(said.status, 0);
 	EXPECT_BEGINS("xrun " XRUN_VERSION "\n");
+}
+
+static void
+say_without_memory(void)
+{
+	_exit(say(&(struct buf){ .bad = XR_E_NOMEM }));
+}
+
+Test(verb, answers_that_there_is_no_memory_for)
+{
+	verb_rig_first = say_without_memory;
+	CALL("version");
+	EXPECT_SAID(125, "", "xrun: out of memory\n");
+	verb_rig_first = NULL;
+	tty = true;
+	CALL("ps");
+	EXPECT_SAID(0, "", "");
 }
 
 Test(verb, answers_that_cannot_be_written)
@@ -196,6 +224,8 @@ Test(verb, terminals_that_have_colours)
 	setenv("TERM", "dumb", 1);
 	cr_expect_not(terminal_takes_escapes());
 	cr_expect(terminal_wants_color(COLOR_ALWAYS, false));
+	setenv("TERM", "x", 1);
+	cr_expect(terminal_takes_escapes());
 	setenv("TERM", "xterm", 1);
 	cr_expect(terminal_takes_escapes());
 	cr_expect(terminal_wants_color(COLOR_AUTO, true));
@@ -401,6 +431,16 @@ expect_pair(const char *name, const char *text, const char *more)
 	EXPECT_OUT(line);
 }
 
+static void
+expect_no_variable(const char *option)
+{
+	char name[80], line[100];
+
+	opt_env_name(option, name, sizeof(name));
+	snprintf(line, sizeof(line), "\n  %s ", name);
+	cr_expect_not(said_has(line), "%s", name);
+}
+
 Test(verb, help_of_variables)
 {
 	CALL("help", "environ");
@@ -431,6 +471,10 @@ Test(verb, help_of_variables)
 	EXPECT_OUT("\n  XRUN_QUIET  ");
 	cr_expect_not(said_has("XRUN_LOGS "));
 	cr_expect_not(said_has("XRUN_DEBUG_FAULTS"));
+	for (const struct opt *o = run_options; o->name != NULL; o++)
+		/* XRUN_JOB is a rank's. */
+		if (o->no_variable && strcmp(o->name, "job") != 0)
+			expect_no_variable(o->name);
 	CALL("help", "environ", "--man");
 	EXPECT_BEGINS("## Profile xrun, always\n\n```\n  XRUN_JOB  ");
 	EXPECT_OUT(
