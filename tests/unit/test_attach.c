@@ -222,6 +222,9 @@ Test(attach, lines_and_then_the_end_of_the_job)
 	CALL("attach", "k7m2");
 	cr_expect_eq(said.status, 42);
 	cr_expect_str_eq(said.err, "said\n");
+	words_grow = ".";
+	CALL("attach", "k7m2");
+	cr_expect_str_eq(said.err, ".");
 	/* Of another attempt, all that it said. */
 	attempts = 2;
 	CALL("attach", "k7m2");

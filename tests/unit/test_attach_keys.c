@@ -43,7 +43,7 @@ static int tty;       /* the other side of our terminal */
 static int peer = -1; /* the job's end of the socket */
 static bool over, no_lookout;
 static enum xr_status dial_status_, ask_status;
-static char done[4096];
+static char done[32768];
 
 static void __attribute__((format(printf, 1, 2)))
 note(const char *fmt, ...)
@@ -430,6 +430,19 @@ FORKED_TEST(attach_keys, keys_go_to_the_rank_and_two_of_them_leave)
 	EXPECT_STR(shown(), ALL "\r\n");
 }
 
+FORKED_TEST(attach_keys, a_key_that_may_leave_is_kept_while_output_comes)
+{
+	static const struct step what[] = {
+		{ .typed = "\020", .written = "x" },
+		{ .typed = "\021" },
+	};
+
+	begin();
+	EXPECT_EQ(run(what), ATTACHED_LEFT);
+	EXPECT_STR(keys, "");
+	EXPECT_STR(shown(), ALL "x\r\n");
+}
+
 FORKED_TEST(attach_keys, signals_end_it_or_tell_of_a_size)
 {
 	static const struct step what[] = {
@@ -493,7 +506,7 @@ FORKED_TEST(attach_keys, keys_that_are_not_read_wait_and_too_many_are_dropped)
 	*s++ = (struct step){ .typed = "end" };
 	*s++ = (struct step){ .signal = SIGTERM };
 	EXPECT_EQ(run(what), ATTACHED_LEFT);
-	EXPECT(strstr(done, "wait room; ") != NULL);
+	EXPECT(strstr(done, "wait room; wait; wait; wait; closed") != NULL);
 	n = (int)strlen(keys);
 	EXPECT(n >= 3 && strcmp(keys + n - 3, "end") == 0);
 	EXPECT_EQ(strspn(keys, "k"), n - 3);
