@@ -380,3 +380,35 @@ Test(logs, a_job_without_output)
 	CALL("logs", "b");
 	EXPECT_SAID(125, "", "xrun: there is no job 'b'   try: xrun ps -a\n");
 }
+
+Test(logs, a_job_of_the_history)
+{
+	char line[2 * PATH_MAX];
+
+	past_make("{\"job\":\"gone\",\"dir\":\"/nowhere/gone\"}");
+	past_make("{\"job\":\"silent\"}");
+	past_make("{\"job\":\"empty\",\"dir\":\"/nowhere/x\",\"bytes\":0}");
+	past_make("{\"job\":\"off\",\"no_logs\":true}");
+	CALL("logs", "gone");
+	EXPECT_SAID(125, "",
+		"xrun: gone: its output was removed from /nowhere/gone\n");
+	CALL("logs", "silent");
+	EXPECT_SAID(0, "",
+		"xrun: silent kept no output: its ranks wrote nothing\n");
+	CALL("logs", "empty");
+	EXPECT_SAID(0, "",
+		"xrun: empty kept no output: its ranks wrote nothing\n");
+	CALL("logs", "off");
+	EXPECT_SAID(125, "",
+		"xrun: off kept no output: it was started with --no-logs   try: start it without that, or with --log-dir DIR\n");
+	/* One whose output is elsewhere. */
+	make_two();
+	cr_assert_eq(rename(job_path("k7m2", ""), "k7m2"), 0);
+	snprintf(line, sizeof(line), "{\"job\":\"far\",\"dir\":\"%s/k7m2\"}",
+		folder);
+	past_make(line);
+	CALL("logs", "far", "-n", "1");
+	EXPECT_SAID(0, "[1] b5\n", "");
+	CALL("logs", "./k7m2", "-n", "1");
+	EXPECT_SAID(0, "[1] b5\n", "");
+}

@@ -66,7 +66,7 @@ bool
 __wrap_proc_stat_read(pid_t pid, struct proc_stat *st)
 {
 	st->state = keeper_state;
-	return pid == 4711;
+	return pid <= 1 || pid == 4711;
 }
 
 void
@@ -225,9 +225,22 @@ Test(ps, a_job_that_was_suspended)
 	cr_expect(strstr(said.out, "\"running\":true,\"suspended\":true}]") !=
 			NULL,
 		"%s", said.out);
-	keeper_state = 'S';
+	folder_write(job_path("k7m2", "job.json"), "{\"pid\":1}", 0600);
 	CALL("ps");
 	cr_expect(strstr(said.out, " stuck ") != NULL, "%s", said.out);
+	folder_write(job_path("k7m2", "job.json"), "{\"pid\":4711}", 0600);
+	keeper_state = 'S';
+	CALL("ps");
+	EXPECT_SAID(0, HEAD "k7m2         -  stuck    -\n",
+		"xrun: k7m2: the supervisor does not answer   try: xrun stop k7m2\n");
+}
+
+Test(ps, of_a_name_that_runs_again_the_history_is_not_meant)
+{
+	job_make("k7m2", true, NULL);
+	past_make("{\"job\":\"k7m2\",\"ranks\":3,\"start\":" AT("10:00") "}");
+	CALL("ps", "-a");
+	EXPECT_SAID(0, HEAD "k7m2         -  running  -\n", "");
 }
 
 Test(ps, a_job_that_waits_for_the_disk_makes_the_column_wider)
