@@ -178,7 +178,7 @@ hear(struct zygote *z, struct zygote_answer *a, int *pidfd,
 				"process %d did not get to its xr_init() in 60 s",
 				(int)z->pid);
 	}
-	for (unsigned i = !(n == sizeof(*a)) ? 1 : 0; i < got.count && n >= 0; i++)
+	for (unsigned i = n == sizeof(*a) ? 1 : 0; i < got.count && n >= 0; i++)
 		close(got.fd[i]);
 	if (n != sizeof(*a))
 		return fail(err, XR_E_STATE,
