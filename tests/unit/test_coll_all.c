@@ -173,17 +173,19 @@ reduce(int rank, size_t count, int turn)
 static void
 gather(int rank, size_t count, int turn)
 {
+	int32_t *own = count > 0 ? data : NULL;
+
 	for (int root = 0; root < RANKS; root++) {
 		fill(data, count, rank, turn);
 		clear_lists(count);
-		EXPECT(RUN(gather, .data = data, .count = count, .rank = root,
+		EXPECT(RUN(gather, .data = own, .count = count, .rank = root,
 			       .list = rank == root ? at : NULL) == XR_OK);
 		for (int r = 0; r < RANKS && rank == root; r++)
 			EXPECT(is(lists[r], count, r, turn));
 		EXPECT(is(data, count, rank, turn));
 	}
 	clear_lists(count);
-	EXPECT(RUN(allgather, .data = data, .count = count, .list = at) ==
+	EXPECT(RUN(allgather, .data = own, .count = count, .list = at) ==
 		XR_OK);
 	for (int r = 0; r < RANKS; r++)
 		EXPECT(is(lists[r], count, r, turn));
@@ -235,6 +237,29 @@ barrier(void)
 	return run(xr_coll_barrier, xr_coll_ibarrier, NULL);
 }
 
+/* Of 0 to 9 bytes. */
+static void
+bytes(int rank)
+{
+	uint8_t own[10], all[RANKS][10];
+	void *to[RANKS] = { all[0], all[1], all[2] };
+	struct xr_coll_op op = { .size = sizeof(op),
+		.dtype = XR_DT_U8,
+		.data = own,
+		.list = to };
+
+	for (op.count = 0; op.count < 10; op.count++) {
+		memset(own, rank + 1, sizeof(own));
+		memset(all, 0x55, sizeof(all));
+		EXPECT(run(xr_coll_allgather, xr_coll_iallgather, &op) ==
+			XR_OK);
+		for (size_t r = 0; r < RANKS; r++)
+			for (size_t i = 0; i < sizeof(own); i++)
+				EXPECT(all[r][i] ==
+					(i < op.count ? r + 1 : 0x55));
+	}
+}
+
 static void
 all_of_all(int rank)
 {
@@ -253,6 +278,8 @@ all_of_all(int rank)
 			scatter(rank, counts[i], ++turn);
 			messages(rank, counts[i], ++turn);
 			EXPECT(barrier() == XR_OK);
+			if (i == 0)
+				bytes(rank);
 		}
 	end_group();
 }
@@ -266,6 +293,77 @@ Test(coll_all, each_gives_what_it_is_to_give_in_shared_memory)
 Test(coll_all, each_gives_what_it_is_to_give_by_messages)
 {
 	together(RANKS, all_of_all);
+}
+
+/* --- texts -------------------------------------------------------------------------------- */
+
+static void
+expect_text(const struct plan *plan, enum xr_redop op, const char *want)
+{
+	const struct xr_coll_op call = { .dtype = XR_DT_F32,
+		.count = 4,
+		.op = op,
+		.rank = 7 };
+	char text[64];
+
+	plan_text(plan, &call, text, sizeof(text));
+	cr_expect_str_eq(text, want);
+	for (size_t cap = 1; cap <= strlen(want); cap++) {
+		plan_text(plan, &call, text, cap);
+		cr_expect_eq(strlen(text), cap - 1);
+		cr_expect_eq(strncmp(text, want, cap - 1), 0);
+	}
+	cr_expect_eq(plan_find(plan->code), plan);
+}
+
+Test(coll_all, a_call_has_a_text)
+{
+	static const char *const names[] = { "?", "sum", "product", "min",
+		"max", "band", "bor", "bxor", "average", "?" };
+	const struct xr_coll_op call = { .count = 1 };
+	struct plan told = plan_bcast;
+	char text[64];
+
+	expect_text(&plan_barrier, XR_SUM, "barrier");
+	expect_text(&plan_bcast, XR_SUM, "broadcast of 4 f32, rank 7");
+	expect_text(&plan_allreduce, XR_MIN, "all_reduce of 4 f32, min");
+	expect_text(&plan_reduce, XR_AVG, "reduce of 4 f32, average, rank 7");
+	expect_text(&plan_allgather, XR_SUM, "all_gather of 4 f32");
+	expect_text(&plan_gather, XR_SUM, "gather of 4 f32, rank 7");
+	expect_text(&plan_scatter, XR_SUM, "scatter of 4 f32, rank 7");
+	for (int i = 0; i < 10; i++)
+		cr_expect_str_eq(plan_redop_name((enum xr_redop)i), names[i]);
+	cr_expect_null(plan_find(0));
+	cr_expect_null(plan_find(8));
+	told.code |= PLAN_TOLD;
+	plan_text(&told, &call, text, sizeof(text));
+	cr_expect_str_eq(text, "broadcast");
+}
+
+Test(coll_all, slices_have_all_and_begin_where_they_may)
+{
+	for (size_t count = 0; count < 200; count++)
+		for (uint32_t members = 1; members < 6; members++) {
+			size_t next = 0;
+
+			for (uint32_t i = 0; i < members; i++) {
+				struct slice s =
+					plan_slice(count, 4, members, i);
+
+				cr_assert_eq(s.first, next);
+				cr_assert(s.count == 0 || s.first % 16 == 0);
+				cr_assert_eq(s.at, 4 * s.first);
+				cr_assert_eq(s.len, 4 * s.count);
+				cr_assert(s.count <= count / members + 16);
+				next = s.first + s.count;
+			}
+			cr_assert_eq(next, count);
+		}
+	cr_expect_eq(plan_slice(10, 64, 2, 0).count, 6);
+	cr_expect_eq(plan_slice(10, 128, 2, 0).count, 6);
+	cr_expect_eq(plan_slice(10, 128, 2, 1).at, 6 * 128);
+	cr_expect_eq(plan_slice(32, 2, 2, 0).count, 32);
+	cr_expect_eq(plan_slice(31, 1, 1, 0).count, 31);
 }
 
 /* --- who leaves, and when ---------------------------------------------------------------- */

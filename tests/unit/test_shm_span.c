@@ -6,6 +6,7 @@
 
 #include "segment/owner.h"
 #include "tests/unit/forked.h"
+#include "tests/unit/seccomp.h"
 #include "worker/shm/mark.h"
 #include "worker/shm/span.h"
 
@@ -198,6 +199,17 @@ FORKED_TEST(shm_span, what_is_given_back_is_empty_and_others_memory_stays)
 	EXPECT_EQ(span_data(&map, 3)[-1], 0);
 	EXPECT_EQ(span_data(&map, 3)[0], 'x');
 	EXPECT(word(0) != 0 && word(1) == 0 && word(2) == 0 && word(3) != 0);
+}
+
+FORKED_TEST(shm_span, what_cannot_be_emptied_is_given_back_too)
+{
+	make_map();
+	EXPECT_EQ(take(2), 0);
+	NEED(seccomp_refuse(SYS_madvise, EINVAL) == 0);
+	errno = ENOTTY;
+	give(0, 2);
+	EXPECT_EQ(errno, ENOTTY);
+	EXPECT(word(0) == 0 && word(1) == 0);
 }
 
 /* Expects that @first is not given back, as the map says another thing of it. */
