@@ -174,6 +174,20 @@ tells(uint32_t ordinal, struct xr_value *arg, void *ctx, struct xr_error *err)
 	return XR_OK;
 }
 
+/* Has it no standard input, output and error? */
+static enum xr_status
+lacks_stdio(uint32_t ordinal, struct xr_value *arg, void *ctx,
+	struct xr_error *err)
+{
+	(void)ordinal;
+	(void)arg;
+	(void)ctx;
+	for (int fd = 0; fd < 3; fd++)
+		if (fcntl(fd, F_GETFD) != -1)
+			return xr_error_set(err, XR_E_EXISTS, "one is there");
+	return XR_OK;
+}
+
 static void
 have_enough(void)
 {
@@ -195,6 +209,7 @@ register_all(void)
 		{ "stays", stays },
 		{ "descends", descends },
 		{ "tells", tells },
+		{ "lacks stdio", lacks_stdio },
 	};
 	static char name[128];
 

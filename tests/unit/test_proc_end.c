@@ -292,6 +292,33 @@ FORKED_TEST(proc_end, method_spawn_executes_and_others_fork)
 	EXPECT_EQ(proc_method("spawn2", &error), XR_E_INVAL);
 }
 
+static void
+without_stdio(void)
+{
+	struct xr_proc *proc[2];
+	struct proc_more more = { .place = -1 };
+
+	NEED(close_range(0, 2, 0) == 0);
+	NEED(meet_make(2, &more.place, &error) == XR_OK);
+	for (int i = 0; i < 2; i++)
+		proc[i] = start_with(
+			(struct xr_proc_opts){ .func = "lacks stdio" }, more);
+	for (int i = 0; i < 2; i++) {
+		expect_watched(proc[i], XR_OK, "");
+		xr_proc_free(proc[i]);
+	}
+	proc[0] = start("fails", 0);
+	expect_watched(proc[0], XR_E_REMOTE, ": it failed");
+	xr_proc_free(proc[0]);
+	close(more.place);
+}
+
+FORKED_TEST(proc_end, what_its_starter_has_not_open_a_process_has_not_either)
+{
+	NEED(close_range(0, 2, 0) == 0);
+	of_both(without_stdio);
+}
+
 FORKED_TEST(proc_end, what_stdio_holds_is_written_once)
 {
 	char text[32] = "";

@@ -209,6 +209,39 @@ FORKED_TEST(zygote_serve, each_allocation_of_a_child_that_executes_may_fail)
 	EXPECT(short_at > 6);
 }
 
+/* Expects that a child without a function @name reports that, and runs nothing. */
+static void
+expect_unknown(const char *name, const char *func, const char *cleaner)
+{
+	struct child c =
+		CHILD(.order.flags = 2, .func = func, .cleaner = cleaner);
+	struct xr_failure f = { .size = sizeof(f) };
+	struct xr_value *reports[2];
+	int card = write_card(&c);
+
+	c.card = dup(card);
+	EXPECT_STR(output_of(&c, CLD_EXITED, XR_EXIT_RANK_FAILED), "");
+	NEED(card_reports(card, reports, 2) == 1);
+	EXPECT_EQ(xr_value_failure(reports[0], &f), XR_OK);
+	EXPECT_EQ(f.status, XR_E_NO_FUNCTION);
+	EXPECT_STR(f.text, "no function of that name is registered there");
+	EXPECT_STR(f.func, name);
+	EXPECT_STR(f.worker, "name");
+	EXPECT_EQ(f.worker_id, c.pid);
+	xr_value_unref(reports[0]);
+	close(card);
+}
+
+FORKED_TEST(zygote_serve, a_function_that_is_not_there_is_reported)
+{
+	begin();
+	expect_unknown("none", "none", "");
+	expect_unknown("", "", "");
+	expect_unknown("none", "tells", "none");
+	expect_unknown("none", "none", "neither");
+	end();
+}
+
 #define MANY 130 /* more than two reservations of places */
 
 FORKED_TEST(zygote_serve, many_children_end_each_with_its_own_code)
