@@ -397,7 +397,7 @@ Test(opt_file, what_is_shown_of_a_value_has_a_limit)
 	memcpy(text, "{\"report\": [\"", 13);
 	memcpy(text + sizeof(text) - 4, "\"]}", 4);
 	cr_expect_eq(read_text(text), XR_E_INVAL);
-	snprintf(want, sizeof(want), "f:1:12: report: '%.60s...' is not a FILE",
+	snprintf(want, sizeof(want), "f:1:12: report: '%.56s...' is not a FILE",
 		text + 11);
 	cr_expect_str_eq(err.text, want);
 }
