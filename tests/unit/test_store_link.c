@@ -111,7 +111,10 @@ __wrap_along_send(int fd, const void *data, size_t len, int with)
 
 	cr_expect_eq(fd, OURS);
 	cr_expect_not_null(data);
-	note("send-%zu%s ", len, with == ALONG ? "-fd" : "");
+	note("send-%zu%s ", len,
+		with == ALONG      ? "-fd" :
+			with == -1 ? "" :
+				     "-odd");
 	if (what >= 0)
 		return what == 0 ? (ssize_t)len : what;
 	errno = -what;
