@@ -475,12 +475,18 @@ Test(store_asks, values_are_checked)
 		XR_E_RANGE);
 	cr_expect_str_eq(err.text,
 		"store: a value of 67108865 bytes, at most 67108864");
+	bytes[0] = 'b';
+	most_asked = 0;
+	until_short = 1; /* the longest is asked for */
+	cr_expect_eq(xr_store_set(store, "k", bytes, STORE_VALUE_MAX, &err),
+		XR_E_NOMEM);
+	cr_expect_gt(most_asked, STORE_VALUE_MAX);
+	until_short = 0;
 	cr_expect_eq(xr_store_compare_set(store, &swap, NULL, NULL, &err),
 		XR_E_RANGE);
 	cr_expect_str_eq(err.text,
 		"store: 32769 bytes are expected, at most 32768");
 	swap.expected_len--;
-	bytes[0] = 'b';
 	expect_asked("");
 	cr_expect_eq(xr_store_compare_set(store, &swap, NULL, NULL, &err),
 		XR_OK);
