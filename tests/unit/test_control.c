@@ -308,6 +308,29 @@ Test(control, a_line_has_a_limit)
 	}
 }
 
+/* Also where the next field is set. */
+Test(control, a_flag_that_is_false_is_not_written)
+{
+	for (int i = 0; i < CONTROL_TYPES; i++) {
+		const struct control_row *row = &control_rows[i];
+		const struct control_field *f = row->fields();
+		struct buf text = { 0 }, again = { 0 };
+		struct control m;
+
+		while (f->name != NULL && f->kind != CONTROL_KIND_flag)
+			f++;
+		if (f->name == NULL)
+			continue;
+		put_sample(&text, row, f);
+		cr_assert_eq(read_text(&m, text.data, row->by), XR_OK);
+		control_put(&again, &m);
+		buf_put_char(&text, '\n');
+		cr_expect_str_eq(buf_text(&again), buf_text(&text));
+		buf_fini(&text);
+		buf_fini(&again);
+	}
+}
+
 Test(control, what_must_be_there_is_asked_for_by_name)
 {
 	for (int i = 0; i < CONTROL_TYPES; i++) {

@@ -95,17 +95,62 @@ static bool watches;
 
 void *__real_calloc(size_t n, size_t size);
 void *__wrap_calloc(size_t n, size_t size);
+void __real_free(void *p);
+void __wrap_free(void *p);
+char *__wrap_xasprintf(const char *fmt, ...);
+
+#define TAIL 64 /* bytes behind each room that are to stay as they are */
 
 void *
 __wrap_calloc(size_t n, size_t size)
 {
-	void *p = __real_calloc(n, size);
+	char *p = __real_calloc(1, n * size + TAIL);
 
+	memset(p + n * size, 0x55, TAIL);
 	if (watches && room_count < sizeof(rooms) / sizeof(rooms[0])) {
 		rooms[room_count].at = p;
 		rooms[room_count++].size = n * size;
 	}
 	return p;
+}
+
+void
+__wrap_free(void *p)
+{
+	for (unsigned i = 0; p != NULL && i < room_count; i++)
+		if (rooms[i].at == p)
+			rooms[i].at = NULL;
+	__real_free(p);
+}
+
+char *
+__wrap_xasprintf(const char *fmt, ...)
+{
+	char *text = NULL, *copy;
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = vasprintf(&text, fmt, ap);
+	va_end(ap);
+	cr_assert(n >= 0);
+	copy = __wrap_calloc(1, (size_t)n + 1);
+	memcpy(copy, text, (size_t)n);
+	__real_free(text);
+	return copy;
+}
+
+static void
+expect_tails(void)
+{
+	static const char tail[TAIL] = { [0 ... TAIL - 1] = 0x55 };
+
+	for (unsigned i = 0; i < room_count; i++)
+		cr_expect(rooms[i].at == NULL ||
+				memcmp((const char *)rooms[i].at +
+						rooms[i].size,
+					tail, TAIL) == 0,
+			"room %u of %zu bytes", i, rooms[i].size);
 }
 
 static void
@@ -118,6 +163,7 @@ build_watched(void)
 	status = build();
 	watches = false;
 	cr_assert(status == XR_OK, "%s", err.text);
+	expect_tails();
 }
 
 /* The texts of @rank are not longer than their rooms; returns how many have one. */
@@ -258,6 +304,21 @@ Test(env, rows_without_a_value_are_left_out)
 	cr_assert(eq(str, of(0, "MASTER_ADDR"), "stale"));
 	cr_assert(eq(str, of(0, "MASTER_PORT"), "(none)"));
 	cr_assert(eq(str, of(0, "TORCHELASTIC_ERROR_FILE"), "(none)"));
+}
+
+Test(env, a_port_of_0_is_none)
+{
+	begin(VARS(LIST), 8);
+	facts.mesh_port = 0;
+	facts.master_port = 0;
+	cr_assert(build() == XR_OK);
+	cr_assert(eq(str, of(0, "XRT_MESH_SERVICE_ADDRESS"), "(none)"));
+	cr_assert(eq(str, of(0, "MASTER_PORT"), "(none)"));
+	facts.mesh_port = 1;
+	facts.master_port = 1;
+	cr_assert(build() == XR_OK);
+	cr_assert(eq(str, of(0, "XRT_MESH_SERVICE_ADDRESS"), "localhost:1"));
+	cr_assert(eq(str, of(0, "MASTER_PORT"), "1"));
 }
 
 Test(env, a_restarted_rank_knows_its_attempt)
@@ -582,6 +643,54 @@ Test(env, ranks_get_what_the_platform_gives_to_their_deal)
 		cr_expect(gt(u32,
 			texts_in_rooms(&(struct env_rank){ .local_rank = r }),
 			20));
+}
+
+/* As many variables as there are, and more than all others together. */
+Test(env, there_is_room_for_all_that_a_platform_gives)
+{
+	static struct env_var vars[1000];
+	static char names[1000][8], values[1000][8];
+	const struct env_given all = { vars, 1000 };
+
+	for (int i = 0; i < 1000; i++) {
+		snprintf(names[i], sizeof(names[i]), "V%d", i);
+		snprintf(values[i], sizeof(values[i]), "%d", 1000 - i);
+		vars[i] = (struct env_var){ names[i], values[i] };
+	}
+	begin(VARS("A=b"), 2);
+	cr_assert(eq(u32, plan.deal_count, 1));
+	facts.given = &all;
+	build_watched();
+	for (int i = 0; i < 1000; i++)
+		cr_assert(eq(str, of(0, names[i]), values[i]));
+}
+
+static void
+expect_no_room_left(void)
+{
+	build_watched();
+	cr_expect(gt(u32, room_count, 30));
+	env_free(env);
+	env = NULL;
+	for (unsigned i = 0; i < room_count; i++)
+		cr_expect(eq(ptr, (void *)rooms[i].at, NULL),
+			"%zu bytes are left", rooms[i].size);
+}
+
+Test(env, all_memory_is_given_back)
+{
+	static const char *const mine = "B=1";
+
+	begin(VARS("A=1", "PMI_FD=5"), 2);
+	facts.user = &mine;
+	facts.user_count = 1;
+	cr_assert(eq(u32, plan.deal_count, 1));
+	facts.given = given;
+	facts.preload = "/agent.so";
+	facts.python = "/lib/python";
+	expect_no_room_left();
+	begin(VARS(LIST), 8);
+	expect_no_room_left();
 }
 
 Test(env, a_program_of_several_is_told_its_place_among_all_hosts)

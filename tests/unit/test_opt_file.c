@@ -8,6 +8,7 @@
 #include <criterion/criterion.h>
 
 #include "base/opt.h"
+#include "tests/unit/short_memory.h"
 
 struct settings {
 	int64_t count, size, time, maybe;
@@ -352,6 +353,32 @@ Test(opt_file, all_errors_are_told_at_once_and_the_rest_is_set)
 	cr_expect_eq(s.time, 10000000000);
 }
 
+Test(opt_file, without_memory_nothing_is_read)
+{
+	enum xr_status status;
+	unsigned n = 0;
+
+	cr_assert_eq(read_text("{\"ranks\": 1}"), XR_OK);
+	do {
+		free(file.values);
+		file.values = NULL;
+		buf_clear(&errors);
+		s.count = 7;
+		was_short = false;
+		until_short = ++n;
+		status = opt_file(&opts, &file, &err);
+		until_short = 0;
+		cr_expect_eq(status, was_short ? XR_E_NOMEM : XR_OK);
+		cr_expect_eq(s.count, was_short ? 7 : 1);
+		if (was_short) {
+			cr_expect_str_eq(err.text, "f: out of memory");
+			cr_expect_str_eq(buf_text(&errors),
+				"f: out of memory\n");
+		}
+	} while (was_short);
+	cr_expect_gt(n, 2);
+}
+
 Test(opt_file, the_first_error_is_that_of_the_file)
 {
 	cr_expect_eq(read_text("{\"ranks\": 0, \"rank\": 1}"), XR_E_RANGE);
@@ -397,7 +424,7 @@ Test(opt_file, what_is_shown_of_a_value_has_a_limit)
 	memcpy(text, "{\"report\": [\"", 13);
 	memcpy(text + sizeof(text) - 4, "\"]}", 4);
 	cr_expect_eq(read_text(text), XR_E_INVAL);
-	snprintf(want, sizeof(want), "f:1:12: report: '%.60s...' is not a FILE",
+	snprintf(want, sizeof(want), "f:1:12: report: '%.56s...' is not a FILE",
 		text + 11);
 	cr_expect_str_eq(err.text, want);
 }
