@@ -9,6 +9,7 @@
 #include "tests/unit/short_memory.h"
 
 #include "tests/unit/serve_rig.h"
+#include "worker/rpc/serve_inner.h"
 
 TestSuite(serve_on, .timeout = 20, .init = begin, .fini = wire_end);
 
@@ -287,6 +288,107 @@ Test(serve_on, functions_that_run_are_told)
 	memcpy(all + 1023, "\n", 2);
 	cr_assert_eq(strncmp(said, RUNNING, strlen(RUNNING)), 0);
 	cr_expect_str_eq(said + strlen(RUNNING), all);
+}
+
+/* --- calls that no peer has made ------------------------------------------------------- */
+
+static struct xr_value *desk_value;
+static bool desk_failed, desk_cancels;
+static unsigned desk_answers;
+
+static void
+take_answer(struct xr_call *of, struct xr_value *value, bool is_error)
+{
+	cr_expect_eq(of->ctx, &desk_answers);
+	desk_answers++;
+	desk_value = value;
+	desk_failed = is_error;
+}
+
+static bool
+is_cancelled(const struct xr_call *of)
+{
+	cr_expect_eq(of->ctx, &desk_answers);
+	return desk_cancels;
+}
+
+static const struct call_desk desk = { take_answer, is_cancelled };
+
+/* The desk was given an ERROR, or a number; it is let go. */
+static void
+given(enum xr_status status, const char *text, int64_t number)
+{
+	struct xr_failure f = { .size = sizeof(f) };
+	int64_t n = 0;
+
+	cr_expect_eq(desk_answers, 1);
+	cr_expect_eq(desk_failed, status != XR_OK);
+	if (status != XR_OK) {
+		cr_assert_eq(xr_value_failure(desk_value, &f), XR_OK);
+		cr_expect_eq(f.status, status);
+		cr_expect_str_eq(f.text, text);
+	} else {
+		cr_expect_eq(xr_value_get_i64(desk_value, &n), XR_OK);
+		cr_expect_eq(n, number);
+	}
+	xr_value_unref(desk_value);
+	desk_value = NULL;
+	desk_answers = 0;
+}
+
+#define OF_DESK \
+	((struct xr_call){ .desk = &desk, \
+		.ctx = &desk_answers, \
+		.values = true })
+
+Test(serve_on, a_call_of_a_desk_is_answered_there)
+{
+	struct xr_call at = OF_DESK;
+	uint32_t id = 9;
+
+	cr_expect_str_eq(xr_call_caller(&at, &id), "");
+	cr_expect_eq(id, 9);
+	cr_expect_not(xr_call_cancelled(&at));
+	desk_cancels = true;
+	cr_expect(xr_call_cancelled(&at));
+	cr_expect_eq(xr_reply(&at, xr_value_new_i64(8)), XR_OK);
+	given(XR_OK, NULL, 8);
+	cr_expect_not(xr_call_cancelled(&at));
+	cr_expect_eq(xr_reply(&at, xr_value_new_i64(8)), XR_E_STATE);
+	cr_expect_eq(xr_reply_fail(&at, XR_E_RANGE, "no"), XR_E_STATE);
+	cr_expect_eq(desk_answers, 0);
+	at = OF_DESK;
+	cr_expect_eq(xr_reply_fail(&at, XR_E_RANGE, "no"), XR_OK);
+	given(XR_E_RANGE, "no", 0);
+	at = OF_DESK;
+	cr_expect_eq(xr_reply_fail(&at, XR_E_SCHEMA, "none"), XR_OK);
+	given(XR_E_SCHEMA, "none", 0);
+	cr_expect_eq(wire_left(), 0);
+	cr_expect_eq(serve_count(false), 0);
+}
+
+/* It is none of those that peers cancel, or that an agent's end does. */
+Test(serve_on, a_call_of_a_desk_is_not_the_agents)
+{
+	struct xr_call at = OF_DESK, *defer;
+
+	defer = xr_call_defer(&at);
+	cr_assert_not_null(defer);
+	atomic_store(&defer->runs, true);
+	cr_expect_eq(serve_count(false), 0);
+	cr_expect_eq(serve_count(true), 0);
+	wire_say(1, MESSAGE_CANCEL, 0, NULL, 0);
+	serve_lost(NULL);
+	serve_forget_all();
+	cr_expect_not(xr_call_cancelled(defer));
+	cr_expect_not(atomic_load(&defer->cancelled));
+	cr_expect_not(atomic_load(&defer->orphan));
+	hear_running();
+	cr_expect_str_eq(said, "");
+	/* The stack's reference, and that of the one who deferred it. */
+	xr_call_drop(defer);
+	xr_call_drop(defer);
+	given(XR_E_CANCELLED, "the call was dropped without an answer", 0);
 }
 
 /* --- answers that come from elsewhere ------------------------------------------ */
