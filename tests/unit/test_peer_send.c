@@ -61,6 +61,17 @@ __wrap_agent_state(void)
 	return state;
 }
 
+static uint32_t lost_ranks[4]; /* that the job was told of */
+static unsigned lost_count;
+
+void __wrap_tell_lost(uint32_t rank);
+
+void
+__wrap_tell_lost(uint32_t rank)
+{
+	lost_ranks[lost_count++ % 4] = rank;
+}
+
 static unsigned connects;
 static enum peer_state becomes; /* by agent_connect() */
 
@@ -290,6 +301,7 @@ Test(peer_send, a_peer_is_lost_once)
 {
 	char why[200], words[200];
 
+	p->rank = 6;
 	memset(why, 'w', sizeof(why));
 	why[sizeof(why) - 1] = '\0';
 	snprintf(words, sizeof(words), "lost one (1): %.127s", why);
@@ -299,6 +311,8 @@ Test(peer_send, a_peer_is_lost_once)
 	cr_expect_not(peer_is_gone(p));
 	peer_lose(p, PEER_LEFT, "again");
 	is(PEER_LOST, XR_E_PEER_LOST, words);
+	cr_expect_eq(lost_count, 1);
+	cr_expect_eq(lost_ranks[0], 6);
 }
 
 Test(peer_send, a_peer_may_be_lost_before_it_was_met)
@@ -315,6 +329,7 @@ Test(peer_send, a_peer_that_says_so_has_left)
 	peer_lose(p, PEER_LEFT, "it said so");
 	is(PEER_LEFT, XR_E_NOTFOUND, LEFT);
 	cr_expect_eq(atomic_load(&p->loss), 0);
+	cr_expect_eq(lost_count, 0);
 }
 
 /* It may answer what it was asked yet. */
