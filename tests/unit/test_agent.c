@@ -416,6 +416,13 @@ Test(agent, the_newest_bears_a_name_or_a_number)
 	cr_expect_eq(found, last);
 	cr_expect_eq(agent_peer(NULL, 5, &found, &err), XR_OK);
 	cr_expect_eq(found, agent_self());
+	for (size_t i = 0; i < 4; i++)
+		cr_expect_eq(agent_peer(NULL,
+				     ((const int64_t[]){ -1, INT64_MIN,
+					     XR_WORKER_ID_MAX + 1,
+					     INT64_MAX })[i],
+				     &found, &err),
+			XR_E_NOTFOUND);
 	/* Who has left is not to be found, whoever it was before. */
 	peer_gone(again, false);
 	found = NULL;
@@ -695,6 +702,64 @@ Test(agent, its_addresses_are_those_of_its_carriers)
 		XR_OK);
 	cr_expect_eq(agent_addresses(text, sizeof(text)), 7);
 	cr_expect_str_eq(text, "a:1 c:3");
+	agent_close(NULL, NULL);
+	/* Not of those that were there before. */
+	begin(1);
+	cr_expect_eq(agent_addresses(text, sizeof(text)), 3);
+	cr_expect_str_eq(text, "a:1");
+	agent_close(NULL, NULL);
+}
+
+/* --- what is due ------------------------------------------------------------------------------ */
+
+static int64_t (*expire)(void *ctx, int64_t now);
+/* What each part of the agent says; of the thread that asks so. */
+static _Thread_local int64_t dues[7];
+static _Thread_local bool is_told;
+static _Thread_local unsigned asked;
+
+void __real_lead_open(const struct lead_place *place);
+void __wrap_lead_open(const struct lead_place *place);
+
+void
+__wrap_lead_open(const struct lead_place *place)
+{
+	expire = place->expire;
+	__real_lead_open(place);
+}
+
+#define DUE(i, name) \
+	int64_t __real_##name(int64_t now); \
+	int64_t __wrap_##name(int64_t now); \
+	int64_t __wrap_##name(int64_t now) \
+	{ \
+		if (!is_told) \
+			return __real_##name(now); \
+		cr_expect_eq(now, 5); \
+		asked |= 1u << i; \
+		return dues[i]; \
+	}
+
+DUE(0, meet_expire)
+DUE(1, pending_expire)
+DUE(2, tell_figures)
+DUE(3, fault_expire)
+DUE(4, rref_expire)
+DUE(5, guest_expire)
+DUE(6, local_retire)
+
+Test(agent, the_first_that_is_due_counts)
+{
+	begin(1);
+	is_told = true;
+	for (int i = 0; i < 7; i++) {
+		for (int k = 0; k < 7; k++)
+			dues[k] = k == i ? 6 : 7 + k;
+		asked = 0;
+		cr_expect_eq(expire(NULL, 5), 6, "%d", i);
+		cr_expect_eq(asked, 0x7f);
+	}
+	is_told = false;
 	agent_close(NULL, NULL);
 }
 

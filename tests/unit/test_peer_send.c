@@ -707,6 +707,9 @@ start(struct sender *s)
 	cr_assert_eq(pthread_create(&s->thread, NULL, wait_for_room, s), 0);
 	while (!send_queue_is_filled(&p->queue))
 		sched_yield();
+	/* It has given the lock back. */
+	pthread_mutex_lock(&p->lock);
+	pthread_mutex_unlock(&p->lock);
 }
 
 static enum xr_status
