@@ -379,45 +379,6 @@ Test(backend, a_backends_own_options_are_its_own)
 	end();
 }
 
-Test(backend, options_without_a_backend_are_of_the_default_one)
-{
-	const int32_t devices[] = { 0, 1, 2 };
-	int32_t bad[3];
-	struct xr_rpc_opts o = { .size = sizeof(o) }, all;
-
-	xr_rpc_opts_init(0, &o, NULL);
-	o.backend = 0;
-	o.devices = devices;
-	o.device_count = 3;
-	cr_assert_eq(backend_check(&o, &all, &err), XR_OK, "%s", err.text);
-	cr_expect_eq(all.backend, xr_backend_find("auto"));
-	cr_expect_eq(all.devices, devices);
-	cr_expect_eq(all.device_count, 3);
-	/* Each of the list is looked at. */
-	o.devices = bad;
-	for (int i = 0; i < 3; i++) {
-		memcpy(bad, devices, sizeof(bad));
-		bad[i] = -1;
-		cr_expect_eq(backend_check(&o, &all, &err), XR_E_INVAL, "%d",
-			i);
-		SAYS("devices: -1 is no accelerator");
-	}
-}
-
-/* Only the option that is for them says how many threads there are. */
-Test(backend, a_number_of_another_option_is_no_number_of_threads)
-{
-	const char *extra[] = { "num_fail_sends=7", "messages_to_fail=REPLY" };
-	struct xr_rpc_opts o = { .size = sizeof(o) }, all;
-
-	xr_rpc_opts_init(xr_backend_find("faulty"), &o, NULL);
-	o.extra = extra;
-	o.extra_count = 2;
-	o.threads = 5;
-	cr_assert_eq(backend_check(&o, &all, &err), XR_OK, "%s", err.text);
-	cr_expect_eq(all.threads, 5);
-}
-
 static enum xr_status
 check_mine(const struct xr_rpc_opts *o, void *ctx, struct xr_error *e)
 {
