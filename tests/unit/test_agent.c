@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_agent.c - an agent with carriers that the test makes up: its members, the ways to
- * them, its beginning and its end. */
+/* test_agent.c - an agent with carriers that the test makes up: its beginning, its members,
+ * who may call, and its end. */
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <semaphore.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,224 +20,15 @@
 #include "tests/unit/short_memory.h"
 
 #include "base/timeout.h"
+#include "tests/unit/carriers_rig.h"
 #include "worker/rpc/agent.h"
 #include "worker/rpc/crew.h"
 #include "worker/rpc/devices.h"
 #include "worker/rpc/lead.h"
-#include "worker/rpc/parcel.h"
 
 TestSuite(agent, .timeout = 20);
 
-static struct xr_error err;
-
-/* --- carriers ------------------------------------------------------------------------ */
-
-#define FAKES 8
-
-/* What happened, a letter and the number of a carrier each: Open, Connect to the address,
- * Link closed, Freed. */
-static char log_text[4096];
-
-static void __attribute__((format(printf, 1, 2)))
-note(const char *format, ...)
-{
-	size_t n = strlen(log_text);
-	va_list ap;
-
-	va_start(ap, format);
-	vsnprintf(log_text + n, sizeof(log_text) - n, format, ap);
-	va_end(ap);
-}
-
-static struct fake {
-	int no;
-	const char *address;
-	enum xr_status opens, connects;
-	enum xr_there there;
-	struct xr_carrier_host host;
-	struct xr_carrier_opts opts;
-	uint8_t secret[AGENT_SECRET];
-	uint32_t id; /* of the last connect() or there() */
-	uint64_t incarnation;
-	void *peer;
-} fake[FAKES];
-
-/* A link is a number: 10 times its carrier's, and how many that has made. */
-static struct xr_link *
-link_of(int number)
-{
-	return (struct xr_link *)(intptr_t)number;
-}
-
-static enum xr_status
-open_fake(int no, const struct xr_carrier_host *host,
-	const struct xr_carrier_opts *opts, void **self, struct xr_error *e)
-{
-	struct fake *f = &fake[no];
-
-	note("O%d ", no);
-	f->no = no;
-	f->host = *host;
-	f->opts = *opts;
-	if (opts->secret != NULL)
-		memcpy(f->secret, opts->secret, sizeof(f->secret));
-	*self = f;
-	if (f->opens != XR_OK)
-		snprintf(e->text, sizeof(e->text), "open %d", no);
-	return f->opens;
-}
-
-#define OPEN(no) \
-	static enum xr_status open_##no(const struct xr_carrier_host *host, \
-		const struct xr_carrier_opts *opts, void **self, \
-		struct xr_error *e) \
-	{ \
-		return open_fake(no, host, opts, self, e); \
-	}
-
-OPEN(0)
-OPEN(1)
-OPEN(2)
-OPEN(3)
-OPEN(4)
-OPEN(5)
-OPEN(6)
-OPEN(7)
-
-static size_t
-address(void *self, char *text, size_t cap)
-{
-	struct fake *f = self;
-
-	return (size_t)snprintf(text, cap, "%s", f->address);
-}
-
-static enum xr_status
-connect_to(void *self, const char *to, uint32_t id, uint64_t incarnation,
-	void *peer, struct xr_link **link, struct xr_error *e)
-{
-	struct fake *f = self;
-
-	note("C%d %s ", f->no, to);
-	f->id = id;
-	f->incarnation = incarnation;
-	f->peer = peer;
-	*link = link_of(10 * f->no + 1);
-	if (f->connects != XR_OK)
-		snprintf(e->text, sizeof(e->text), "connect %d", f->no);
-	return f->connects;
-}
-
-static enum xr_status
-send_nothing(struct xr_link *link, const struct xr_message *m, bool *pending)
-{
-	(void)link;
-	(void)m;
-	*pending = false;
-	return XR_OK;
-}
-
-static void
-close_link(struct xr_link *link)
-{
-	note("L%d ", (int)(intptr_t)link);
-}
-
-static void
-free_fake(void *self)
-{
-	struct fake *f = self;
-
-	note("F%d ", f->no);
-}
-
-static enum xr_there
-there(void *self, const char *at, uint32_t id, uint64_t incarnation)
-{
-	struct fake *f = self;
-
-	note("T%d %s ", f->no, at);
-	f->id = id;
-	f->incarnation = incarnation;
-	return f->there;
-}
-
-#define CARRIER(n, no, ...) \
-	{ .size = sizeof(struct xr_carrier), \
-		.api = XR_CARRIER_API, \
-		.name = n, \
-		.open = open_##no, \
-		.address = address, \
-		.connect = connect_to, \
-		.send = send_nothing, \
-		.link_close = close_link, \
-		.free = free_fake, \
-		__VA_ARGS__ }
-
-static const struct xr_carrier carrier[FAKES] = {
-	CARRIER("a", 0, .there = there),
-	CARRIER("ab", 1, .there = there),
-	CARRIER("c", 2, .there = there),
-	CARRIER("d", 3, .there = NULL),
-	CARRIER("e", 4, .there = NULL),
-	CARRIER("f", 5, .there = NULL),
-	CARRIER("g", 6, .there = NULL),
-	CARRIER("h", 7, .there = NULL),
-};
-
-static const struct xr_carrier *const carriers[FAKES] = { &carrier[0],
-	&carrier[1], &carrier[2], &carrier[3], &carrier[4], &carrier[5],
-	&carrier[6], &carrier[7] };
-
 /* --- beginning ------------------------------------------------------------------------- */
-
-static struct agent_wish
-wish_of(uint32_t count)
-{
-	static const char *const addresses[FAKES] = { "a:1", "ab:2", "c:3",
-		"d:4", "e:5", "f:6", "g:7", "h:8" };
-
-	for (int i = 0; i < FAKES; i++) {
-		fake[i].no = i;
-		fake[i].address = addresses[i];
-	}
-	return (struct agent_wish){
-		.name = "self",
-		.id = 5,
-		.incarnation = 70,
-		.threads = 1,
-		.timeout = XR_SECONDS(7),
-		.carriers = carriers,
-		.carrier_count = count,
-	};
-}
-
-static void
-begin(uint32_t count)
-{
-	struct agent_wish wish = wish_of(count);
-
-	cr_assert_eq(agent_open(&wish, &err), XR_OK, "%s", err.text);
-	agent_begin();
-}
-
-/* What was logged since the last call. */
-static void
-logged(const char *text)
-{
-	cr_expect_str_eq(log_text, text);
-	log_text[0] = '\0';
-}
-
-static struct peer *
-add(const char *name, uint32_t id, uint64_t incarnation, const char *addresses)
-{
-	struct peer *p = agent_add(&(struct agent_member){ name, id,
-		incarnation, addresses, NULL, 3 });
-
-	cr_assert_not_null(p);
-	return p;
-}
 
 Test(agent, its_carriers_are_opened_in_order_with_what_it_is)
 {
@@ -416,6 +206,13 @@ Test(agent, the_newest_bears_a_name_or_a_number)
 	cr_expect_eq(found, last);
 	cr_expect_eq(agent_peer(NULL, 5, &found, &err), XR_OK);
 	cr_expect_eq(found, agent_self());
+	for (size_t i = 0; i < 4; i++)
+		cr_expect_eq(agent_peer(NULL,
+				     ((const int64_t[]){ -1, INT64_MIN,
+					     XR_WORKER_ID_MAX + 1,
+					     INT64_MAX })[i],
+				     &found, &err),
+			XR_E_NOTFOUND);
 	/* Who has left is not to be found, whoever it was before. */
 	peer_gone(again, false);
 	found = NULL;
@@ -459,242 +256,56 @@ Test(agent, a_member_without_memory_is_not_added)
 	agent_close(NULL, NULL);
 }
 
-/* --- ways --------------------------------------------------------------------------------- */
+/* --- what is due ------------------------------------------------------------------------------ */
 
-/* The first carrier that has an address there, and a link. */
-Test(agent, the_first_way_that_works_is_taken)
+static int64_t (*expire)(void *ctx, int64_t now);
+/* What each part of the agent says; of the thread that asks so. */
+static _Thread_local int64_t dues[7];
+static _Thread_local bool is_told;
+static _Thread_local unsigned asked;
+
+void __real_lead_open(const struct lead_place *place);
+void __wrap_lead_open(const struct lead_place *place);
+
+void
+__wrap_lead_open(const struct lead_place *place)
 {
-	struct peer *p;
-
-	begin(3);
-	logged("O0 O1 O2 ");
-	p = add("one", 1, 71, "c:9 ab:8 a:7 a:6");
-	peer_reach(p);
-	logged("C0 a:7 ");
-	cr_expect_eq(fake[0].id, 1);
-	cr_expect_eq(fake[0].incarnation, 71);
-	cr_expect_eq(fake[0].peer, p);
-	cr_expect_eq(p->link, link_of(1));
-	cr_expect_eq(p->carrier, &carrier[0]);
-	cr_expect_eq(p->carrier_self, &fake[0]);
-	cr_expect_eq(atomic_load(&p->state), PEER_UP);
-	peer_reach(p);
-	logged("");
-	fake[0].connects = XR_E_NODEV;
-	p = add("two", 2, 72, "c:9 a:7 ab:8");
-	peer_reach(p);
-	logged("C0 a:7 C1 ab:8 ");
-	cr_expect_eq(p->link, link_of(11));
-	cr_expect_eq(p->carrier, &carrier[1]);
-	fake[1].connects = XR_E_FENCED;
-	p = add("three", 3, 73, "ab:8 a:7");
-	peer_reach(p);
-	logged("C0 a:7 C1 ab:8 ");
-	cr_expect_eq(atomic_load(&p->state), PEER_LOST);
-	cr_expect_str_eq(p->why, "connect 1");
-	cr_expect_null(p->link);
-	cr_expect_neq(atomic_load(&p->loss), 0);
-	/* Only by the loop to oneself. */
-	peer_reach(agent_self());
-	logged("");
-	cr_expect_eq(atomic_load(&agent_self()->state), PEER_UP);
-	agent_close(NULL, NULL);
-	logged("L11 L1 F2 F1 F0 ");
+	expire = place->expire;
+	__real_lead_open(place);
 }
 
-Test(agent, what_is_no_address_leads_nowhere)
-{
-	static const char *const row[] = { "", "a", "a ", "b:1", "xa:1", "ab",
-		"a;1 ab;1", "abc:1" };
-	char longest[XR_ADDRESS_MAX + 2], text[XR_ADDRESS_MAX + 12];
-	struct peer *p;
-	char name[8];
-
-	begin(2);
-	logged("O0 O1 ");
-	for (uint32_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
-		snprintf(name, sizeof(name), "n%u", i);
-		p = add(name, i, 1, row[i]);
-		peer_reach(p);
-		logged("");
-		cr_expect_eq(atomic_load(&p->state), PEER_LOST, "%s", row[i]);
-		cr_expect_str_eq(p->why, "no way to reach it");
+#define DUE(i, name) \
+	int64_t __real_##name(int64_t now); \
+	int64_t __wrap_##name(int64_t now); \
+	int64_t __wrap_##name(int64_t now) \
+	{ \
+		if (!is_told) \
+			return __real_##name(now); \
+		cr_expect_eq(now, 5); \
+		asked |= 1u << i; \
+		return dues[i]; \
 	}
-	/* As long as an address may be, and a byte longer. */
-	memset(longest, 'x', sizeof(longest));
-	memcpy(longest, "ab:", 3);
-	longest[XR_ADDRESS_MAX + 1] = '\0';
-	p = add("longer", 20, 1, longest);
-	peer_reach(p);
-	logged("");
-	longest[XR_ADDRESS_MAX] = '\0';
-	p = add("longest", 21, 1, longest);
-	peer_reach(p);
-	snprintf(text, sizeof(text), "C1 %s ", longest);
-	logged(text);
-	agent_close(NULL, NULL);
-}
 
-Test(agent, a_link_that_was_accepted_is_the_peers_first)
+DUE(0, meet_expire)
+DUE(1, pending_expire)
+DUE(2, tell_figures)
+DUE(3, fault_expire)
+DUE(4, rref_expire)
+DUE(5, guest_expire)
+DUE(6, local_retire)
+
+Test(agent, the_first_that_is_due_counts)
 {
-	struct xr_carrier_host *h = &fake[1].host;
-	struct peer *p;
-
-	begin(2);
-	p = add("one", 1, 71, "a:1");
-	cr_expect_null(h->accepted(h->ctx, 1, 70, link_of(15)));
-	cr_expect_null(h->accepted(h->ctx, 2, 71, link_of(15)));
-	cr_expect_null(h->accepted(h->ctx, XR_WORKER_ID_MAX, 71, link_of(15)));
-	cr_expect_null(h->accepted(h->ctx, XR_WORKER_ID_MAX + 1, 71,
-		link_of(15)));
-	cr_expect_eq(atomic_load(&p->state), PEER_NEW);
-	cr_expect_eq(h->accepted(h->ctx, 1, 71, link_of(15)), p);
-	cr_expect_eq(atomic_load(&p->state), PEER_UP);
-	cr_expect_eq(p->link, link_of(15));
-	cr_expect_eq(p->carrier, &carrier[1]);
-	cr_expect_eq(p->carrier_self, &fake[1]);
-	cr_expect_eq(h->accepted(h->ctx, 1, 71, link_of(16)), p);
-	cr_expect_eq(p->link, link_of(15));
-	p = add("last", XR_WORKER_ID_MAX, 72, "a:1");
-	cr_expect_eq(h->accepted(h->ctx, XR_WORKER_ID_MAX, 72, link_of(17)), p);
-	logged("O0 O1 ");
-	agent_close(NULL, NULL);
-	logged("L17 L15 F1 F0 ");
-}
-
-static struct peer *lost[4];
-static unsigned losses;
-
-static void
-note_loss(struct peer *p)
-{
-	cr_expect(lead_delivers());
-	lost[losses++] = p;
-}
-
-Test(agent, a_link_that_is_lost_is_closed_and_its_peer_told_of)
-{
-	struct agent_wish wish = wish_of(1);
-	struct xr_carrier_host *h = &fake[0].host;
-	struct peer *one, *two;
-
-	wish.lost = note_loss;
-	cr_assert_eq(agent_open(&wish, &err), XR_OK);
-	one = add("one", 1, 71, "a:1");
-	two = add("two", 2, 72, "a:2");
-	peer_reach(one);
-	peer_reach(two);
-	log_text[0] = '\0';
-	/* Not its own link. */
-	h->lost(h->ctx, one, link_of(7), "cut off");
-	logged("");
-	cr_expect_eq(one->link, link_of(1));
-	cr_expect_eq(atomic_load(&one->state), PEER_LOST);
-	cr_expect_str_eq(one->why, "cut off");
-	h->lost(h->ctx, one, link_of(1), "again");
-	logged("L1 ");
-	cr_expect_null(one->link);
-	cr_expect_str_eq(one->why, "cut off");
-	cr_expect_eq(losses, 2);
-	cr_expect_eq(lost[0], one);
-	/* That was expected. */
-	peer_gone(two, false);
-	h->lost(h->ctx, two, link_of(1), "it left");
-	cr_expect_eq(losses, 2);
-	cr_expect_eq(atomic_load(&two->state), PEER_LEFT);
-	agent_close(NULL, NULL);
-}
-
-static unsigned sent;
-
-static void
-count_sent(struct token *t)
-{
-	(void)t;
-	sent++;
-}
-
-Test(agent, what_a_carrier_has_sent_is_told_of_by_its_token)
-{
-	struct token token = { count_sent };
-	struct xr_carrier_host *h = &fake[0].host;
-
 	begin(1);
-	h->sent(h->ctx, NULL);
-	cr_expect_eq(sent, 0);
-	h->sent(h->ctx, &token);
-	cr_expect_eq(sent, 1);
-	agent_close(NULL, NULL);
-}
-
-/* NO is the last word; YES says more than that nothing answers. */
-Test(agent, whether_one_is_there_is_asked_of_all_ways)
-{
-	static const struct {
-		enum xr_there is[3], all;
-		const char *log;
-	} row[] = {
-		{ { XR_THERE_UNKNOWN, XR_THERE_UNKNOWN, XR_THERE_UNKNOWN },
-			XR_THERE_UNKNOWN, "T0 a:1 T1 ab:2 T2 c:3 " },
-		{ { XR_THERE_YES, XR_THERE_UNKNOWN, XR_THERE_SILENT },
-			XR_THERE_YES, "T0 a:1 T1 ab:2 T2 c:3 " },
-		{ { XR_THERE_SILENT, XR_THERE_YES, XR_THERE_UNKNOWN },
-			XR_THERE_YES, "T0 a:1 T1 ab:2 T2 c:3 " },
-		{ { XR_THERE_SILENT, XR_THERE_UNKNOWN, XR_THERE_SILENT },
-			XR_THERE_SILENT, "T0 a:1 T1 ab:2 T2 c:3 " },
-		{ { XR_THERE_UNKNOWN, XR_THERE_SILENT, XR_THERE_UNKNOWN },
-			XR_THERE_SILENT, "T0 a:1 T1 ab:2 T2 c:3 " },
-		{ { XR_THERE_YES, XR_THERE_NO, XR_THERE_YES }, XR_THERE_NO,
-			"T0 a:1 T1 ab:2 " },
-		{ { XR_THERE_NO, XR_THERE_YES, XR_THERE_YES }, XR_THERE_NO,
-			"T0 a:1 " },
-	};
-
-	begin(4);
-	log_text[0] = '\0';
-	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
-		for (int k = 0; k < 3; k++)
-			fake[k].there = row[i].is[k];
-		cr_expect_eq(agent_there("d:4 c:3 ab:2 a:1", 9, 99), row[i].all,
-			"row %zu", i);
-		logged(row[i].log);
-		cr_expect_eq(fake[0].id, 9);
-		cr_expect_eq(fake[0].incarnation, 99);
+	is_told = true;
+	for (int i = 0; i < 7; i++) {
+		for (int k = 0; k < 7; k++)
+			dues[k] = k == i ? 6 : 7 + k;
+		asked = 0;
+		cr_expect_eq(expire(NULL, 5), 6, "%d", i);
+		cr_expect_eq(asked, 0x7f);
 	}
-	fake[1].there = XR_THERE_YES;
-	cr_expect_eq(agent_there("ab:2", 9, 99), XR_THERE_YES);
-	logged("T1 ab:2 ");
-	cr_expect_eq(agent_there("", 9, 99), XR_THERE_UNKNOWN);
-	logged("");
-	agent_close(NULL, NULL);
-}
-
-Test(agent, its_addresses_are_those_of_its_carriers)
-{
-	char text[16];
-
-	begin(3);
-	cr_expect_eq(agent_addresses(text, sizeof(text)), 12);
-	cr_expect_str_eq(text, "a:1 ab:2 c:3");
-	/* What has no room is cut off. */
-	for (size_t cap = 1; cap <= 13; cap++) {
-		memset(text, '-', sizeof(text));
-		agent_addresses(text, cap);
-		cr_expect_eq(strlen(text), cap - 1);
-		cr_expect_eq(strncmp(text, "a:1 ab:2 c:3", cap - 1), 0);
-		cr_expect_eq(text[cap], '-');
-	}
-	agent_close(NULL, NULL);
-	fake[1].address = "";
-	cr_assert_eq(agent_open(&(struct agent_wish){ .name = "self",
-					.carriers = carriers,
-					.carrier_count = 3,
-					.threads = 1,
-					.timeout = 1 },
-			     &err),
-		XR_OK);
-	cr_expect_eq(agent_addresses(text, sizeof(text)), 7);
-	cr_expect_str_eq(text, "a:1 c:3");
+	is_told = false;
 	agent_close(NULL, NULL);
 }
 

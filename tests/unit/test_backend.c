@@ -379,20 +379,6 @@ Test(backend, a_backends_own_options_are_its_own)
 	end();
 }
 
-/* Only the option that is for them says how many threads there are. */
-Test(backend, a_number_of_another_option_is_no_number_of_threads)
-{
-	const char *extra[] = { "num_fail_sends=7", "messages_to_fail=REPLY" };
-	struct xr_rpc_opts o = { .size = sizeof(o) }, all;
-
-	xr_rpc_opts_init(xr_backend_find("faulty"), &o, NULL);
-	o.extra = extra;
-	o.extra_count = 2;
-	o.threads = 5;
-	cr_assert_eq(backend_check(&o, &all, &err), XR_OK, "%s", err.text);
-	cr_expect_eq(all.threads, 5);
-}
-
 static enum xr_status
 check_mine(const struct xr_rpc_opts *o, void *ctx, struct xr_error *e)
 {

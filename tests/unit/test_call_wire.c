@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_call_wire.c - calls with bytes to a peer that the test plays. */
+#include <sched.h>
 #include <semaphore.h>
 
 #include <xrun/call.h>
@@ -11,6 +12,7 @@
 #include "base/clock.h"
 #include "tests/unit/wire_rig.h"
 #include "worker/rpc/ask.h"
+#include "worker/rpc/lead.h"
 #include "worker/rpc/method.h"
 #include "worker/rpc/parcel.h"
 #include "worker/rpc/pending.h"
@@ -134,8 +136,22 @@ Test(call_wire, what_is_long_is_lent)
 	}
 }
 
+/* For who waits in the queue, when it has looked in vain. */
+static void *
+make_room(void *unused)
+{
+	while (!send_queue_is_filled(&wire_peer[1]->queue))
+		sched_yield();
+	for (int i = 0; i < 100; i++)
+		sched_yield();
+	wire_refuse(XR_OK, 0);
+	lead_bell();
+	return unused;
+}
+
 Test(call_wire, room_is_awaited_for_as_long_as_it_is_said)
 {
+	pthread_t thread;
 	struct xr_future *f = NULL;
 
 	wire_refuse(XR_E_AGAIN, UINT_MAX);
@@ -144,7 +160,14 @@ Test(call_wire, room_is_awaited_for_as_long_as_it_is_said)
 	call.timeout = NS_PER_MS;
 	cr_expect_eq(xr_call_async(&call, &f, &err), XR_E_TIMEOUT);
 	cr_expect_null(f);
-	wire_refuse(XR_OK, 0);
+	/* As long as the call may take, if nothing else is said. */
+	call.timeout = XR_SECONDS(60);
+	cr_assert_eq(pthread_create(&thread, NULL, make_room, NULL), 0);
+	f = ask();
+	pthread_join(thread, NULL);
+	sent(MESSAGE_REQUEST);
+	xr_future_cancel(f);
+	xr_future_unref(f);
 }
 
 /* --- who waits --------------------------------------------------------------------------------- */

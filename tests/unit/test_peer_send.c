@@ -1,213 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_peer_send.c - one peer without an agent, over a carrier of the test: what is sent,
- * copied and queued, and how it is lost. */
-#include <criterion/criterion.h>
-#include <pthread.h>
-#include <sched.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
+/* test_peer_send.c - one peer without an agent: what is sent, copied and queued, and how it
+ * is lost. */
 #include <xrun/error.h>
 
 #define SHORT_MEMORY_THREAD
 #include "tests/unit/short_memory.h"
 
-#include "base/clock.h"
-#include "base/status.h"
-#include "worker/rpc/agent.h"
-#include "worker/rpc/due.h"
-#include "worker/rpc/figures.h"
-#include "worker/rpc/message.h"
-#include "worker/rpc/parcel.h"
-#include "worker/rpc/peer.h"
-
-static struct xr_error err;
-static struct peer *p; /* "one" (1), the only one */
-static _Atomic unsigned bells;
-static enum agent_state state;
-
-/* --- what is called instead ------------------------------------------------------------ */
-
-void __wrap_lead_bell(void);
-struct peer *__wrap_agent_first(void);
-struct peer *__wrap_agent_next(const struct peer *of);
-enum agent_state __wrap_agent_state(void);
-void __wrap_agent_connect(struct peer *of);
-
-void
-__wrap_lead_bell(void)
-{
-	atomic_fetch_add(&bells, 1);
-}
-
-struct peer *
-__wrap_agent_first(void)
-{
-	return p;
-}
-
-struct peer *
-__wrap_agent_next(const struct peer *of)
-{
-	cr_expect_eq(of, p);
-	return NULL;
-}
-
-enum agent_state
-__wrap_agent_state(void)
-{
-	return state;
-}
-
-static unsigned connects;
-static enum peer_state becomes; /* by agent_connect() */
-
-void
-__wrap_agent_connect(struct peer *of)
-{
-	cr_expect_eq(of, p);
-	connects++;
-	atomic_store(&of->state, becomes);
-}
-
-/* --- the carrier ----------------------------------------------------------------------- */
-
-/* What it does with a message, and the last one that it took. */
-static struct {
-	_Atomic enum xr_status status;
-	bool keeps; /* the message is pending */
-	unsigned tries, count;
-	size_t len;
-	char data[64];
-	uint32_t parts;
-	struct token *token;
-	bool more, lent;
-	unsigned closed;
-} out;
-
-static enum xr_status
-send_it(struct xr_link *link, const struct xr_message *m, bool *pending)
-{
-	(void)link;
-	out.tries++;
-	*pending = false;
-	if (out.status != XR_OK)
-		return out.status;
-	*pending = out.keeps && m->token != NULL;
-	out.count++;
-	out.parts = m->count;
-	out.len = 0;
-	for (uint32_t i = 0; i < m->count; i++) {
-		if (out.len + m->parts[i].len <= sizeof(out.data))
-			memcpy(out.data + out.len, m->parts[i].data,
-				m->parts[i].len);
-		out.len += m->parts[i].len;
-	}
-	out.token = m->token;
-	out.more = m->more;
-	out.lent = m->lent;
-	return XR_OK;
-}
-
-static void
-close_link(struct xr_link *link)
-{
-	cr_expect_eq(link, (struct xr_link *)&out);
-	out.closed++;
-}
-
-static bool can, unsent;
-
-static bool
-can_lend(struct xr_link *link, const struct xr_part *part)
-{
-	cr_expect_eq(link, (struct xr_link *)&out);
-	return can && part->len == 3;
-}
-
-static bool
-unsend(struct xr_link *link, void *token)
-{
-	cr_expect_eq(link, (struct xr_link *)&out);
-	return unsent && token == &out;
-}
-
-static struct xr_carrier carrier;
-
-static void
-begin(void)
-{
-	carrier = (struct xr_carrier){ .copies = 4,
-		.send = send_it,
-		.link_close = close_link,
-		.caps = XR_CARRIER_LENDS,
-		.can_lend = can_lend,
-		.unsend = unsend };
-	out.status = XR_OK;
-	p = peer_new("one", 1, 71);
-	cr_assert_not_null(p);
-	p->carrier = &carrier;
-	p->link = (struct xr_link *)&out;
-	atomic_store(&p->state, PEER_UP);
-}
-
-static void
-end(void)
-{
-	peer_free(p);
-}
+#include "tests/unit/peer_rig.h"
 
 TestSuite(peer_send, .timeout = 20, .init = begin, .fini = end);
-
-/* A message of @text, in two parts. */
-static struct xr_message
-message(const char *text)
-{
-	static struct xr_part part[2];
-	size_t len = strlen(text);
-
-	part[0] = (struct xr_part){ text, len > 0 };
-	part[1] = (struct xr_part){ text + (len > 0), len - (len > 0) };
-	return (struct xr_message){ .record.kind = MESSAGE_REQUEST,
-		.parts = part,
-		.count = 2,
-		.more = true };
-}
-
-static enum xr_status
-send_text(const char *text)
-{
-	const struct xr_message m = message(text);
-
-	err.text[0] = '\0';
-	return peer_send(p, &m, NULL, NULL, &err);
-}
-
-/* Of a thread that may not wait. */
-static enum xr_status
-post(const char *text)
-{
-	const struct xr_message m = message(text);
-
-	return peer_post(p, &m);
-}
-
-static bool
-sent(const char *text)
-{
-	return out.len == strlen(text) && memcmp(out.data, text, out.len) == 0;
-}
-
-static int64_t
-figure(enum figure which)
-{
-	struct figures_view view;
-
-	figures_sum(&view);
-	return view.count[which];
-}
 
 /* --- peers ----------------------------------------------------------------------------- */
 
@@ -290,6 +91,7 @@ Test(peer_send, a_peer_is_lost_once)
 {
 	char why[200], words[200];
 
+	p->rank = 6;
 	memset(why, 'w', sizeof(why));
 	why[sizeof(why) - 1] = '\0';
 	snprintf(words, sizeof(words), "lost one (1): %.127s", why);
@@ -299,6 +101,8 @@ Test(peer_send, a_peer_is_lost_once)
 	cr_expect_not(peer_is_gone(p));
 	peer_lose(p, PEER_LEFT, "again");
 	is(PEER_LOST, XR_E_PEER_LOST, words);
+	cr_expect_eq(lost_count, 1);
+	cr_expect_eq(lost_ranks[0], 6);
 }
 
 Test(peer_send, a_peer_may_be_lost_before_it_was_met)
@@ -315,6 +119,7 @@ Test(peer_send, a_peer_that_says_so_has_left)
 	peer_lose(p, PEER_LEFT, "it said so");
 	is(PEER_LEFT, XR_E_NOTFOUND, LEFT);
 	cr_expect_eq(atomic_load(&p->loss), 0);
+	cr_expect_eq(lost_count, 0);
 }
 
 /* It may answer what it was asked yet. */
@@ -692,6 +497,9 @@ start(struct sender *s)
 	cr_assert_eq(pthread_create(&s->thread, NULL, wait_for_room, s), 0);
 	while (!send_queue_is_filled(&p->queue))
 		sched_yield();
+	/* It has given the lock back. */
+	pthread_mutex_lock(&p->lock);
+	pthread_mutex_unlock(&p->lock);
 }
 
 static enum xr_status

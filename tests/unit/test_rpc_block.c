@@ -100,6 +100,11 @@ Test(rpc_block, the_first_error_is_told)
 	BEGIN();
 	add_ended(XR_E_RANGE, "the first");
 	cr_expect_eq(xr_rpc_wait_end(0, NULL), XR_E_RANGE);
+	/* Without one nothing is told. */
+	BEGIN();
+	add_ended(XR_OK, NULL);
+	cr_expect_eq(xr_rpc_wait_end(0, &err), XR_OK);
+	cr_expect_str_eq(err.text, "the first");
 }
 
 Test(rpc_block, one_that_has_not_ended_is_not_waited_for_longer)

@@ -6,6 +6,7 @@
 
 #include <xrun/error.h>
 
+#include "worker/rpc/backend.h"
 #include "worker/rpc/options.h"
 
 TestSuite(rpc_options, .timeout = 20);
@@ -140,4 +141,44 @@ Test(rpc_options, devices_are_accelerators)
 		"devices: -1 is no accelerator: those are 0 and more; the CPU needs no list");
 	SAYS(options_device_check(-2, &err),
 		"devices: -2 is no accelerator: those are 0 and more");
+}
+
+/* --- all of them ------------------------------------------------------------------------ */
+
+Test(rpc_options, options_without_a_backend_are_of_the_default_one)
+{
+	const int32_t devices[] = { 0, 1, 2 };
+	int32_t bad[3];
+	struct xr_rpc_opts o = { .size = sizeof(o) }, all;
+
+	xr_rpc_opts_init(0, &o, NULL);
+	o.backend = 0;
+	o.devices = devices;
+	o.device_count = 3;
+	cr_assert_eq(backend_check(&o, &all, &err), XR_OK, "%s", err.text);
+	cr_expect_eq(all.backend, xr_backend_find("auto"));
+	cr_expect_eq(all.devices, devices);
+	cr_expect_eq(all.device_count, 3);
+	/* Each of the list is looked at. */
+	o.devices = bad;
+	for (int i = 0; i < 3; i++) {
+		memcpy(bad, devices, sizeof(bad));
+		bad[i] = -1;
+		cr_expect_eq(backend_check(&o, &all, &err), XR_E_INVAL, "%d",
+			i);
+	}
+}
+
+/* Only the option that is for them says how many threads there are. */
+Test(rpc_options, a_number_of_another_option_is_no_number_of_threads)
+{
+	const char *extra[] = { "num_fail_sends=7", "messages_to_fail=REPLY" };
+	struct xr_rpc_opts o = { .size = sizeof(o) }, all;
+
+	xr_rpc_opts_init(xr_backend_find("faulty"), &o, NULL);
+	o.extra = extra;
+	o.extra_count = 2;
+	o.threads = 5;
+	cr_assert_eq(backend_check(&o, &all, &err), XR_OK, "%s", err.text);
+	cr_expect_eq(all.threads, 5);
 }

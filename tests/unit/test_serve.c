@@ -192,6 +192,39 @@ Test(serve, a_failure_has_as_many_words_as_the_function_gave)
 	}
 }
 
+static enum xr_status
+fail_with_type(struct xr_call *call, struct xr_value *args)
+{
+	const struct xr_failure f = { .size = sizeof(f),
+		.status = XR_E_RANGE,
+		.type = "ValueError",
+		.text = "no such",
+		.backtrace = "  line 7\n" };
+	struct xr_value *error = xr_value_new_error(&f);
+
+	(void)args;
+	answered = xr_reply_error(call, error);
+	return XR_OK;
+}
+
+Test(serve, a_failure_has_the_type_and_the_trace_of_its_cause)
+{
+	struct xr_failure f = { .size = sizeof(f) };
+	struct xr_value *v;
+
+	answer = fail_with_type;
+	call("any", plain());
+	cr_expect_eq(answered, XR_OK);
+	v = wire_answer(1, 5);
+	cr_assert_eq(xr_value_failure(v, &f), XR_OK);
+	cr_expect_eq(f.status, XR_E_REMOTE);
+	cr_expect_str_eq(f.type, "ValueError");
+	cr_expect_str_eq(f.text, "any on self (0): ValueError: no such");
+	cr_expect_str_eq(f.backtrace, "  line 7\n");
+	cr_expect_not_null(f.cause);
+	xr_value_unref(v);
+}
+
 /* None of them is an answer: the function goes on. */
 static enum xr_status
 answer_wrongly(struct xr_call *call, struct xr_value *args)
@@ -364,10 +397,13 @@ give_bytes(struct xr_call *call, const void *data, size_t len, void *ctx)
 	return XR_OK;
 }
 
-static const struct xr_func give_bytes_func = { .size = sizeof(give_bytes_func),
-	.name = "give.bytes",
-	.flags = XR_FN_SHORT,
-	.raw = give_bytes };
+static const struct xr_func give_bytes_funcs[] = {
+	ROW("give.bytes", 0, .raw = give_bytes),
+	/* By another thread: the body is kept. */
+	{ .size = sizeof(struct xr_func),
+		.name = "give.slowly",
+		.raw = give_bytes },
+};
 
 /* What a call came with goes back as it is if that is worth it; nothing else does. */
 Test(serve, the_bytes_of_a_call_are_lent_to_its_answer)
@@ -387,20 +423,24 @@ Test(serve, the_bytes_of_a_call_are_lent_to_its_answer)
 	};
 	const struct wire_message *m;
 
-	cr_assert_eq(xr_module_static(&give_bytes_func, 1, NULL), XR_OK);
+	cr_assert_eq(xr_module_static(give_bytes_funcs, 2, NULL), XR_OK);
 	for (size_t i = 0; i < sizeof(data); i++)
 		data[i] = low[i] = other[i] = (char)i;
-	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
-		bytes = row[i].bytes;
-		bytes_len = row[i].len;
-		bytes_skip = row[i].skip;
-		request("give.bytes", MESSAGE_REQUEST, 0, data, sizeof(data));
-		cr_expect_eq(answered, XR_OK);
+	for (size_t i = 0; i < 2 * sizeof(row) / sizeof(row[0]); i++) {
+		const size_t k = i / 2;
+
+		bytes = row[k].bytes;
+		bytes_len = row[k].len;
+		bytes_skip = row[k].skip;
+		wire_forget();
+		request(give_bytes_funcs[i % 2].name, MESSAGE_REQUEST, 0, data,
+			sizeof(data));
+		wire_await(1);
 		m = wire_sent(MESSAGE_REPLY, 1);
 		cr_assert_not_null(m);
-		cr_expect_eq(m->len, row[i].len, "row %zu", i);
-		cr_expect_eq(m->lent, row[i].lent, "row %zu", i);
-		cr_expect_eq(memcmp(m->data, data + row[i].skip, m->len), 0,
+		cr_expect_eq(m->len, row[k].len, "row %zu", i);
+		cr_expect_eq(m->lent, row[k].lent, "row %zu", i);
+		cr_expect_eq(memcmp(m->data, data + row[k].skip, m->len), 0,
 			"row %zu", i);
 	}
 }
