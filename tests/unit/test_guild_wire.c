@@ -235,6 +235,22 @@ Test(guild_wire, what_this_process_holds_stands_in_the_store)
 	xr_value_unref(v);
 }
 
+/* By then the store may be another one. */
+Test(guild_wire, a_group_of_another_world_leaves_the_store_alone)
+{
+	struct xr_value *v = xr_value_new_i64(7);
+	char want[64];
+
+	cr_assert_eq(xr_group_pair(g, "k", v, &err), XR_OK);
+	snprintf(want, sizeof(want), "0 70 %" PRIu64, generation_of("k"));
+	g->world++;
+	xr_group_close(g);
+	cr_expect(LIST_EMPTY(&g->held));
+	cr_expect_str_eq(entry(GUILD_VALUE, "k"), want);
+	cr_expect_null(guild_find(tag));
+	xr_value_unref(v);
+}
+
 Test(guild_wire, what_another_holds_cannot_be_taken_while_it_is_there)
 {
 	static const char *const free_ones[] = { "1 70 5", "9 79 5", "junk",

@@ -184,7 +184,6 @@ fault_hold(struct peer *p, const struct xr_message *m)
 	h->message.count = 1;
 	h->message.lent = false;
 	h->message.token = NULL;
-	h->message.lent = false;
 	pthread_mutex_lock(&f.lock);
 	while (*last != NULL)
 		last = &(*last)->next;
