@@ -11,6 +11,7 @@
 #include "worker/rpc/agent.h"
 #include "worker/rpc/dynamic_inner.h"
 #include "tests/unit/file_store.h"
+#include "tests/unit/short_memory.h"
 
 TestSuite(acks, .timeout = 60);
 
@@ -333,4 +334,40 @@ Test(acks, who_has_taken_note_meanwhile_is_not_looked_at, .init = begin,
 	cr_expect_eq(waited[1], AGAIN_NS);
 	plays = false;
 	cr_expect_not(has_acknowledged(2));
+}
+
+static void
+two_has_taken_note(void)
+{
+	acknowledge(2);
+}
+
+/* The look after the last wait counts. */
+Test(acks, who_takes_note_at_the_deadline_is_not_late, .init = begin,
+	.fini = end)
+{
+	add(2, "two");
+	cr_assert(roll_learn(&record));
+	plays = true;
+	on_wait = two_has_taken_note;
+	cr_expect_eq(acks_await(&record, 1000, &err), XR_OK);
+	cr_expect_eq(waits, 1);
+	cr_expect_eq(waited[0], 0);
+	cr_expect_eq(looks[2], 0);
+	plays = false;
+}
+
+Test(acks, without_memory_nobody_is_waited_for, .init = begin, .fini = end)
+{
+	add(2, "two");
+	cr_assert(roll_learn(&record));
+	plays = true;
+	for (unsigned at = 1; at <= 4; at++) {
+		until_short = at;
+		cr_expect_eq(acks_await(&record, INT64_MAX, &err), XR_E_NOMEM);
+		cr_expect_eq(until_short, 0);
+		cr_expect_str_eq(err.text, "out of memory");
+	}
+	cr_expect_eq(waits, 0);
+	plays = false;
 }
