@@ -19,6 +19,7 @@
 #include "tests/unit/short_memory.h"
 
 #include "tests/unit/file_store.h"
+#include "tests/unit/lock_watch.h"
 #include "tests/unit/rref_rig.h"
 #include "worker/group/guild.h"
 #include "worker/rpc/func.h"

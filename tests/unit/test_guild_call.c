@@ -356,6 +356,7 @@ Test(guild_call, a_value_is_referred_to_where_it_is)
 Test(guild_call, a_remote_call_of_a_service_is_looked_up_each_time)
 {
 	const struct xr_group_call call = of_key();
+	const struct guild_known *known;
 	struct xr_rref *made = NULL;
 	uint64_t corr;
 
@@ -369,4 +370,11 @@ Test(guild_call, a_remote_call_of_a_service_is_looked_up_each_time)
 		wire_reply(to, MESSAGE_REPLY, corr, xr_value_new_nil());
 		xr_rref_unref(made);
 	}
+	/* What was found last is remembered. */
+	known = LIST_FIRST(&g->known);
+	cr_assert_not_null(known);
+	cr_expect_str_eq(known->key, "k");
+	cr_expect_eq(known->place.id, 2);
+	cr_expect_eq(known->place.generation, 7);
+	cr_expect_null(LIST_NEXT(known, list));
 }

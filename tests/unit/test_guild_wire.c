@@ -235,6 +235,52 @@ Test(guild_wire, what_this_process_holds_stands_in_the_store)
 	xr_value_unref(v);
 }
 
+Test(guild_wire, each_holding_has_a_generation_of_its_own)
+{
+	struct xr_value *v = xr_value_new_i64(7);
+	uint64_t first;
+
+	cr_assert_eq(xr_group_pair(g, "k", v, &err), XR_OK);
+	first = generation_of("k");
+	cr_expect_gt(first, 0);
+	cr_assert_eq(xr_group_pair(g, "l", v, &err), XR_OK);
+	cr_expect_eq(generation_of("l"), first + 1);
+	cr_assert_eq(xr_group_unpair(g, "k", &err), XR_OK);
+	cr_assert_eq(xr_group_pair(g, "k", v, &err), XR_OK);
+	cr_expect_eq(generation_of("k"), first + 2);
+	xr_value_unref(v);
+}
+
+/* There is no agent any more. */
+Test(guild_wire, a_group_may_be_closed_after_its_world)
+{
+	struct xr_value *v = xr_value_new_i64(7);
+
+	cr_assert_eq(xr_group_pair(g, "k", v, &err), XR_OK);
+	wire_end();
+	xr_group_close(g);
+	cr_expect(LIST_EMPTY(&g->held));
+	cr_expect_null(guild_find(tag));
+	xr_value_unref(v);
+	wire_begin();
+}
+
+/* By then the store may be another one. */
+Test(guild_wire, a_group_of_another_world_leaves_the_store_alone)
+{
+	struct xr_value *v = xr_value_new_i64(7);
+	char want[64];
+
+	cr_assert_eq(xr_group_pair(g, "k", v, &err), XR_OK);
+	snprintf(want, sizeof(want), "0 70 %" PRIu64, generation_of("k"));
+	g->world++;
+	xr_group_close(g);
+	cr_expect(LIST_EMPTY(&g->held));
+	cr_expect_str_eq(entry(GUILD_VALUE, "k"), want);
+	cr_expect_null(guild_find(tag));
+	xr_value_unref(v);
+}
+
 Test(guild_wire, what_another_holds_cannot_be_taken_while_it_is_there)
 {
 	static const char *const free_ones[] = { "1 70 5", "9 79 5", "junk",

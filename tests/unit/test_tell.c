@@ -19,6 +19,15 @@ ssize_t __wrap_send(int fd, const void *data, size_t len, int flags);
 int __real_poll(struct pollfd *fds, nfds_t count, int ms);
 int __wrap_poll(struct pollfd *fds, nfds_t count, int ms);
 void __wrap_slot_lost(void);
+bool __wrap_figures_are_of_job(void);
+
+static bool of_job;
+
+bool
+__wrap_figures_are_of_job(void)
+{
+	return of_job;
+}
 
 static const int *answers; /* errno of each send() to come; 0: it is sent */
 static unsigned sends, polls, slots_lost;
@@ -165,6 +174,19 @@ FORKED_TEST(tell, ranks_of_this_attempt_are_known)
 	EXPECT_EQ(tell_rank("k7q2/3/1x"), 0);
 	EXPECT_EQ(tell_rank("k7q2/4/1"), 0);
 	EXPECT_EQ(tell_rank("k7q3/3/1"), 0);
+}
+
+/* The supervisor reads them itself where they are in the segment. */
+FORKED_TEST(tell, figures_of_the_segment_are_not_told)
+{
+	be_rank("12");
+	of_job = true;
+	open_agent();
+	figures_add(FIGURE_ERRORS, 2);
+	EXPECT_EQ(tell_figures(INT64_MAX - 1), INT64_MAX);
+	tell_last();
+	EXPECT_STR(message(), "");
+	EXPECT_STR(tell_place(), "k7q2/3/12");
 }
 
 #define COUNTED(errors, served) \
