@@ -6,6 +6,7 @@
 #include <criterion/criterion.h>
 
 #include "launcher/log/burst.h"
+#include "tests/unit/short_memory.h"
 
 #define STREAMS 2 /* a rank: 2 * rank is its stdout */
 
@@ -198,4 +199,19 @@ Test(burst, much_memory_of_a_line_is_given_back)
 	burst_drop(&burst, 1);
 	cr_expect_null(burst.line[1].text.data);
 	cr_expect_eq(burst.line[1].text.cap, 0);
+}
+
+Test(burst, without_memory_for_a_set_a_line_is_not_joined)
+{
+	say(0, "a", 0);
+	until_short = 1;
+	cr_expect_not(burst_join(&burst, 2, (struct span){ "a", 1 }, 0));
+	cr_expect(was_short);
+	cr_expect_eq(burst_at(&burst, 0)->members, 1);
+	cr_expect_eq(burst.said[2], 0);
+	cr_expect(burst_join(&burst, 2, (struct span){ "a", 1 }, 0));
+	expect_set(0, "0-1");
+	burst_fini(&burst);
+	until_short = 1;
+	cr_expect_not(burst_init(&burst, 0, 8, STREAMS));
 }
