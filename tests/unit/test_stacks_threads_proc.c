@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_stacks_threads_proc.c - threads as files of /proc tell of them, which the test makes up. */
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,6 +53,8 @@ ssize_t
 __wrap_readlink(const char *path, char *out, size_t cap)
 {
 	size_t len = file.fd == NULL ? 0 : strlen(file.fd);
+
+	cr_expect_eq(cap, PATH_MAX - 1);
 
 	if (strcmp(path, "/proc/10/fd/255") != 0 || file.fd == NULL) {
 		errno = ENOENT;
