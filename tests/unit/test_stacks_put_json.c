@@ -46,9 +46,11 @@ expect_json(int at, const char *job, const char *want)
 
 Test(stacks_put_json, without_ranks)
 {
-	JSON(NULL, "{\"v\":1,\"time\":\"2001-09-09T01:46:40.005000Z\",\"seconds\":0,\"group\":[],\"rank\":[]}\n");
+	JSON(NULL,
+		"{\"v\":1,\"time\":\"2001-09-09T01:46:40.005000Z\",\"seconds\":0,\"group\":[],\"rank\":[]}\n");
 	s.took_ns = 1500 * NS_PER_MS;
-	JSON("job", "{\"v\":1,\"job\":\"job\",\"time\":\"2001-09-09T01:46:40.005000Z\",\"seconds\":1.5,\"group\":[],\"rank\":[]}\n");
+	JSON("job",
+		"{\"v\":1,\"job\":\"job\",\"time\":\"2001-09-09T01:46:40.005000Z\",\"seconds\":1.5,\"group\":[],\"rank\":[]}\n");
 }
 
 Test(stacks_put_json, all_that_may_be_known)
@@ -80,7 +82,8 @@ Test(stacks_put_json, all_that_may_be_known)
 	p->depth = 1;
 	snprintf(p->why, sizeof(p->why), "no \"way\"");
 	merge_stacks(&s);
-	JSON("j", "{\"v\":1,\"job\":\"j\",\"time\":\"2001-09-09T01:46:40.005000Z\",\"seconds\":0,\"group\":[{\"ranks\":\"3\",\"count\":1,\"threads\":1,\"main\":true,\"command\":\"train\",\"stack\":\"step > [m] > read\"},{\"ranks\":\"3\",\"count\":1,\"threads\":1,\"main\":false,\"command\":\"train\",\"stack\":\"[running]\"}],\"rank\":[{\"rank\":3,\"pid\":30,\"left_out\":2,\"process\":[{\"pid\":30,\"command\":\"train\",\"depth\":0,\"by\":\"eu-stack\",\"python_by\":\"py-spy\",\"stopped\":true,\"thread\":[{\"tid\":30,\"name\":\"main\",\"state\":\"S\",\"call\":\"read pipe\",\"wchan\":\"pipe_read\",\"group\":0,\"python\":[{\"function\":\"step\",\"file\":\"a.py\",\"line\":7}],\"native\":[{\"function\":\"read\",\"file\":\"libc.so.6\"},{\"file\":\"m\",\"line\":1}],\"kernel\":[{\"function\":\"pipe_read\"}]},{\"tid\":31,\"state\":\"R\",\"group\":1}]},{\"pid\":33,\"depth\":1,\"by\":\"/proc\",\"error\":\"no \\\"way\\\"\",\"thread\":[]}]},{\"rank\":4,\"pid\":40,\"ended\":true,\"process\":[]}]}\n");
+	JSON("j",
+		"{\"v\":1,\"job\":\"j\",\"time\":\"2001-09-09T01:46:40.005000Z\",\"seconds\":0,\"group\":[{\"ranks\":\"3\",\"count\":1,\"threads\":1,\"main\":true,\"command\":\"train\",\"stack\":\"step > [m] > read\"},{\"ranks\":\"3\",\"count\":1,\"threads\":1,\"main\":false,\"command\":\"train\",\"stack\":\"[running]\"}],\"rank\":[{\"rank\":3,\"pid\":30,\"left_out\":2,\"process\":[{\"pid\":30,\"command\":\"train\",\"depth\":0,\"by\":\"eu-stack\",\"python_by\":\"py-spy\",\"stopped\":true,\"thread\":[{\"tid\":30,\"name\":\"main\",\"state\":\"S\",\"call\":\"read pipe\",\"wchan\":\"pipe_read\",\"group\":0,\"python\":[{\"function\":\"step\",\"file\":\"a.py\",\"line\":7}],\"native\":[{\"function\":\"read\",\"file\":\"libc.so.6\"},{\"file\":\"m\",\"line\":1}],\"kernel\":[{\"function\":\"pipe_read\"}]},{\"tid\":31,\"state\":\"R\",\"group\":1}]},{\"pid\":33,\"depth\":1,\"by\":\"/proc\",\"error\":\"no \\\"way\\\"\",\"thread\":[]}]},{\"rank\":4,\"pid\":40,\"ended\":true,\"process\":[]}]}\n");
 }
 
 Test(stacks_put_json, its_memory_is_given_back)
