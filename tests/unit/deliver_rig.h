@@ -496,7 +496,7 @@ grew(uint32_t stream, const char *text, bool eof)
 }
 
 /* The feeds that wait for a time, in order, with that in ms from now: "0:5000 ". */
-static const char *
+static inline const char *
 waiting(void)
 {
 	static char text[200];

@@ -56,10 +56,15 @@ Test(stacks_name, what_glibc_adds_is_off)
 
 Test(stacks_name, one_that_is_not_known_has_none)
 {
+	char *name;
+
 	expect_function("??", "");
 	expect_function("?? ()", "");
 	expect_function("?", "?");
 	expect_function("?f", "?f");
+	name = name_function((struct span){ "??", 1 });
+	cr_expect_str_eq(name, "?");
+	free(name);
 }
 
 static void
