@@ -26,9 +26,6 @@
 
 int xrun_main(int argc, char **argv);
 
-/* Of the sanitizers, where the program is built with them. */
-int __lsan_do_recoverable_leak_check(void) __attribute__((weak));
-
 static struct {
 	int status;
 	char out[65536], err[8192];
@@ -89,8 +86,6 @@ verb_rig_child(char **argv)
 		argc++;
 	status = xrun_main(argc, argv);
 	fflush(NULL);
-	if (__lsan_do_recoverable_leak_check != NULL)
-		__lsan_do_recoverable_leak_check();
 	_exit(status);
 }
 
