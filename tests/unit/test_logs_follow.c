@@ -54,11 +54,15 @@ __wrap_isatty(int fd)
 	return fd == STDERR_FILENO && tty_errors;
 }
 
+/* A kernel that tells of all changes. */
 bool
 __wrap_lookout_open(struct lookout *w)
 {
 	errno = EMFILE;
-	return !blind && __real_lookout_open(w);
+	if (blind || !__real_lookout_open(w))
+		return false;
+	w->blind = false;
+	return true;
 }
 
 static void
@@ -136,6 +140,14 @@ do_step(const struct step *s)
 	}
 }
 
+static const char *
+patience_of(const struct lookout *w)
+{
+	if (w->also_ms == -1)
+		return "-";
+	return w->also_ms >= 0 && w->also_ms <= 1001 ? "due" : "?";
+}
+
 /* What the kernel tells is there at once. */
 enum lookout_news
 __wrap_lookout_wait(struct lookout *w, bool patient, lookout_fn *fn, void *ctx)
@@ -146,10 +158,7 @@ __wrap_lookout_wait(struct lookout *w, bool patient, lookout_fn *fn, void *ctx)
 	if (!patient)
 		return __real_lookout_wait(w, false, fn, ctx);
 	if (say_waits)
-		dprintf(STDERR_FILENO, "%s ",
-			w->also_ms == -1                             ? "-" :
-				w->also_ms <= 101 && w->also_ms >= 0 ? "100" :
-								       "long");
+		dprintf(STDERR_FILENO, "%s ", patience_of(w));
 	step++;
 	do_step(s);
 	news = __real_lookout_wait(w, false, fn, ctx);
@@ -287,4 +296,17 @@ Test(logs_follow, waits_are_as_long_as_lines_may_wait)
 	say_waits = true;
 	CALL("logs", "-f", "k7m2");
 	EXPECT_SAID(0, "[0] a\n", "- - - ");
+}
+
+Test(logs_follow, progress_is_a_row_now_and_then)
+{
+	STEPS(OUT(0, 0, "10%\r"), OUT(0, 0, "20%\r"), { 0 }, OUT(0, 0, "30%\r"),
+		OUT(0, 0, "done\n"), { .ends = true });
+	say_waits = true;
+	CALL("logs", "-f", "k7m2");
+	/* A row may be there before, if this takes a second. */
+	cr_expect_eq(said.status, 0);
+	cr_expect_str_eq(said.out + strlen(said.out) - 9, "[0] done\n");
+	cr_expect_eq(strncmp(said.err, "- due ", 6), 0, "%s", said.err);
+	cr_expect_str_eq(said.err + strlen(said.err) - 3, " - ");
 }

@@ -216,6 +216,14 @@ expect_refused(const char *text)
 	cr_expect_str_eq(said.err, text);
 }
 
+/* The report in the file @name says @text. */
+static void
+expect_reported(const char *name, const char *text)
+{
+	verb_rig_read(name, facts, sizeof(facts));
+	cr_expect(strstr(facts, text) != NULL, "%s: %s", text, facts);
+}
+
 Test(run, a_job_without_options)
 {
 	CALL("true");
@@ -301,14 +309,8 @@ Test(run, too_few_descriptors_are_named)
 	CALL("--report", "r", "true");
 	expect_refused(
 		"xrun: ulimit -n is 5: too few descriptors for xrun itself   try: ulimit -n 1024\n");
-	/* It is told in the file all the same. */
-	cr_expect(folder_entries(".") > 0);
-	verb_rig_read("r", said.out, sizeof(said.out));
-	cr_expect(
-		strstr(said.out,
-			"\"exit\":125,\"reason\":\"refused\",\"error\":\"ulimit -n is 5: too few descriptors for xrun itself\"}") !=
-			NULL,
-		"%s", said.out);
+	expect_reported("r",
+		"\"exit\":125,\"reason\":\"refused\",\"error\":\"ulimit -n is 5: too few descriptors for xrun itself\"}");
 }
 
 Test(run, report_and_events_are_files_apart)
@@ -534,7 +536,7 @@ Test(run, hints_are_shown_where_lines_can_be_erased)
 	EXPECT_HAS("tty=01 color=00 utf8=00 escapes=0");
 }
 
-Test(run, the_route_is_that_of_the_options)
+Test(run, output_goes_where_the_options_say)
 {
 	setenv("LC_ALL", "C.UTF-8", 1);
 	CALL("-n", "3", "--show", "1", "--prefix", "{rank}:", "--timestamps",
@@ -546,10 +548,12 @@ Test(run, the_route_is_that_of_the_options)
 	EXPECT_HAS("collapse=00 errors_are_tty=0 on_tty=0");
 	CALL("-n", "3", "--show", "7", "true");
 	cr_expect_eq(said.status, 125);
+	CALL("--log-rotate", "2M,3", "--log-reserve", "5M", "true");
+	EXPECT_HAS("fresh=1 rotate=2097152,3 reserve=5242880 where=1");
 	CALL("-n", "2", "true", ":", "-n", "1", "true");
 	EXPECT_HAS("interactive=0 hints=0 parts=001");
 	/* Nothing is left of a job that was refused. */
-	cr_expect_eq(folders(), 3, "%d", folders());
+	cr_expect_eq(folders(), 4, "%d", folders());
 }
 
 Test(run, errors_that_go_where_output_does_are_shown_with_it)
@@ -637,63 +641,37 @@ Test(run, where_there_is_no_room_output_is_shown_and_not_stored)
 	expect_refused("xrun: there is no room   try: make some\n");
 }
 
-Test(run, output_is_rotated_and_room_left_as_the_options_say)
-{
-	CALL("--log-rotate", "2M,3", "--log-reserve", "5M", "true");
-	EXPECT_HAS("fresh=1 rotate=2097152,3 reserve=5242880 where=1");
-}
-
 Test(run, a_refusal_is_told_in_the_report)
 {
-	char *text = said.out;
-
 	CALL("--report", "r", "--stdin", "4", "true");
 	expect_refused("xrun: --stdin: '4' is not all, none or a rank, 0\n");
-	verb_rig_read("r", text, sizeof(said.out));
-	cr_expect(
-		strstr(text,
-			"\"exit\":125,\"reason\":\"refused\",\"error\":\"--stdin: '4' is not all, none or a rank, 0\"}\n") !=
-			NULL,
-		"%s", text);
+	expect_reported("r",
+		"\"exit\":125,\"reason\":\"refused\",\"error\":\"--stdin: '4' is not all, none or a rank, 0\"}\n");
 	/* The status is that of a program that is not there. */
 	CALL("--report", "r", "no-such-program");
 	cr_expect_eq(said.status, 127);
-	verb_rig_read("r", text, sizeof(said.out));
-	cr_expect(strstr(text, "\"exit\":127,\"reason\":\"refused\"") != NULL,
-		"%s", text);
+	expect_reported("r", "\"exit\":127,\"reason\":\"refused\"");
 	/* Of options that are not read to their end, too. */
 	CALL("--report", "r2", "--no-such-option", "true");
 	cr_expect_eq(said.status, 125);
-	verb_rig_read("r2", text, sizeof(said.out));
-	cr_expect(strstr(text, "\"exit\":125,\"reason\":\"refused\"") != NULL,
-		"%s", text);
-	cr_expect(strstr(text, "\"start\":\"20") != NULL, "%s", text);
+	expect_reported("r2", "\"exit\":125,\"reason\":\"refused\"");
+	expect_reported("r2", "\"start\":\"20");
 }
 
 Test(run, a_supervisor_without_last_words_is_told_in_the_report)
 {
-	char *text = said.out;
-
 	closes = false;
 	CALL("true");
-	cr_expect_eq(said.status, 77);
 	cr_expect_str_eq(said.err, "");
 	CALL("--report", "r", "true");
-	cr_expect_eq(said.status, 77);
-	verb_rig_read("r", text, sizeof(said.out));
-	cr_expect(
-		strstr(text,
-			"\"exit\":77,\"reason\":\"refused\",\"error\":\"xrun itself could not go on; its words on stderr say why\"}\n") !=
-			NULL,
-		"%s", text);
+	expect_reported("r",
+		"\"exit\":77,\"reason\":\"refused\",\"error\":\"xrun itself could not go on; its words on stderr say why\"}\n");
 }
 
 static void
 ignore_hup(void)
 {
-	const struct sigaction ignore = { .sa_handler = SIG_IGN };
-
-	sigaction(SIGHUP, &ignore, NULL);
+	sigaction(SIGHUP, &(struct sigaction){ .sa_handler = SIG_IGN }, NULL);
 }
 
 Test(run, nohup_is_seen)

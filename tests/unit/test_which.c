@@ -21,7 +21,8 @@ int64_t __wrap_clock_wall(void);
 struct cJSON *__wrap_dial_status_now(const struct which *job);
 void __wrap_ctl_place_each(ctl_place_fn *fn, void *ctx);
 void __wrap_lost_each_held(lost_fn *fn, void *ctx);
-void __wrap_words_line(const char *fmt, ...);
+void __wrap_words_line(const char *fmt, ...)
+	__attribute__((format(printf, 1, 2)));
 
 static const char *status_now;
 static const char *sockets[4]; /* ids of jobs that have one */

@@ -33,11 +33,25 @@ static struct {
 
 static void (*verb_rig_first)(void); /* called in the child; or NULL */
 
+/* All variables that are options of xrun. */
+static inline void
+verb_rig_unset(void)
+{
+	char name[80];
+
+	for (char **v = environ; *v != NULL;) {
+		snprintf(name, sizeof(name), "%.*s", (int)strcspn(*v, "="), *v);
+		if (strncmp(name, "XRUN_", 5) == 0 && unsetenv(name) == 0)
+			v = environ;
+		else
+			v++;
+	}
+}
+
 static inline void
 verb_rig_make(void)
 {
-	static const char *const unset[] = { "XRUN_JOB", "XRUN_RANK",
-		"XRUN_CONTROL_FD", "SLURM_JOB_ID", "NO_COLOR", "TERM",
+	static const char *const unset[] = { "SLURM_JOB_ID", "NO_COLOR", "TERM",
 		"OMP_NUM_THREADS", "LC_ALL", "LC_CTYPE", "LANG" };
 	char path[PATH_MAX + 16];
 
@@ -48,6 +62,9 @@ verb_rig_make(void)
 	cr_assert_eq(mkdir("run", 0700), 0);
 	for (size_t i = 0; i < sizeof(unset) / sizeof(unset[0]); i++)
 		unsetenv(unset[i]);
+	verb_rig_unset();
+	/* One rank where nothing is said, whatever there is on this machine. */
+	setenv("XRUN_PLATFORM", "cpu", 1);
 	setenv("HOME", folder, 1);
 	snprintf(path, sizeof(path), "%s/state", folder);
 	setenv("XDG_STATE_HOME", path, 1);
