@@ -11,11 +11,13 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
+#include "tests/unit/folder.h"
 #include "tests/unit/forked.h"
 #include "worker/job/stdio_exec.h"
 #include "worker/job/stdio_hook.h"
 
-TestSuite(stdio_exec, .timeout = 60);
+TestSuite(stdio_exec, .init = folder_make, .fini = folder_remove,
+	.timeout = 60);
 
 #define GONE     "/there/is/none/libxrun-agent.so" /* where no file is */
 #define AGENT    "LD_PRELOAD=" GONE
@@ -444,18 +446,14 @@ FORKED_TEST(stdio_exec, the_interpreter_of_a_script_counts)
 /* A path of the interpreter whose bytes are above 127. */
 FORKED_TEST(stdio_exec, an_interpreter_may_have_any_bytes_in_its_path)
 {
-	char folder[] = "/tmp/xrun-\xc3\xa4-XXXXXX", path[64];
-	int fd;
+	const char path[] = "\xc3\xa4\xff";
+	int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0700);
 
 	be_here();
-	NEED(mkdtemp(folder) != NULL);
-	snprintf(path, sizeof(path), "%s/\xff", folder);
-	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0700);
-	if (fd != -1 && write(fd, of_32_bits, sizeof(of_32_bits)) == EI_NIDENT)
-		EXPECT(runs(script_of("@", path).path));
+	NEED(fd != -1);
+	NEED(write(fd, of_32_bits, sizeof(of_32_bits)) == EI_NIDENT);
+	EXPECT(runs(script_of("@", path).path));
 	close(fd);
-	unlink(path);
-	rmdir(folder);
 }
 
 FORKED_TEST(stdio_exec, a_script_longer_than_the_kernel_reads_is_cut)
