@@ -501,3 +501,192 @@ Test(coll_all, who_is_late_is_named_by_messages)
 {
 	expect_late();
 }
+
+/* --- groups of some ---------------------------------------------------------------------------- */
+
+static void
+expect_no_group(const struct xr_coll_opts *opts, enum xr_status status,
+	const char *text)
+{
+	struct xr_coll *none = NULL;
+
+	err = (struct xr_error){ 0 };
+	EXPECT(xr_coll_new(world, opts, &none, &err) == status);
+	EXPECT(strcmp(err.text, text) == 0);
+	EXPECT(none == NULL);
+}
+
+#define OF(...) \
+	&(const struct xr_coll_opts) \
+	{ \
+		.size = sizeof(struct xr_coll_opts), __VA_ARGS__ \
+	}
+#define RANKS_OF(...) \
+	.ranks = (const uint32_t[]){ __VA_ARGS__ }, \
+	.count = sizeof((uint32_t[]){ __VA_ARGS__ }) / sizeof(uint32_t)
+
+static void
+refuse_groups(void)
+{
+	struct xr_coll *none = NULL;
+	char text[96];
+
+	expect_no_group(OF(RANKS_OF(0, 2, 0)), XR_E_INVAL,
+		"rank 0 stands twice");
+	expect_no_group(OF(RANKS_OF(2, 2)), XR_E_INVAL, "rank 2 stands twice");
+	expect_no_group(OF(RANKS_OF(0, 1, 3)), XR_E_INVAL,
+		"the world has no rank 3");
+	expect_no_group(OF(RANKS_OF(0, 1, 2, 3)), XR_E_INVAL, "4 ranks of 3");
+	expect_no_group(OF(.ranks = (uint32_t[]){ 0 }), XR_E_INVAL,
+		"0 ranks of 3");
+	snprintf(text, sizeof(text),
+		"struct xr_coll_opts: size %zu, timeout -2",
+		sizeof(struct xr_coll_opts));
+	expect_no_group(OF(.timeout = -2), XR_E_INVAL, text);
+	snprintf(text, sizeof(text), "struct xr_coll_opts: size %zu, timeout 5",
+		sizeof(struct xr_coll_opts) - 1);
+	expect_no_group(
+		&(struct xr_coll_opts){ .size = sizeof(struct xr_coll_opts) - 1,
+			.timeout = 5 },
+		XR_E_INVAL, text);
+	EXPECT(xr_coll_new(NULL, NULL, &none, &err) == XR_E_STATE);
+	EXPECT(strcmp(err.text, "that is not this process's world") == 0);
+	xr_coll_free(NULL);
+}
+
+static enum xr_status
+sum_of(struct xr_coll *coll, int32_t *sum, int rank)
+{
+	*sum = 1 << rank;
+	err = (struct xr_error){ 0 };
+	return xr_coll_allreduce(coll,
+		&(const struct xr_coll_op){ .size = sizeof(struct xr_coll_op),
+			.dtype = XR_DT_I32,
+			.data = sum,
+			.count = 1,
+			.op = XR_SUM },
+		&err);
+}
+
+static void
+some_of_all(int rank)
+{
+	struct xr_coll *pair, *again, *alone;
+	const bool in = rank != 1;
+	int32_t sum;
+
+	begin_group(rank);
+	refuse_groups();
+	NEED(xr_coll_new(world, OF(RANKS_OF(2, 0)), &pair, &err) == XR_OK);
+	NEED(xr_coll_new(world, OF(RANKS_OF(0, 2)), &again, &err) == XR_OK);
+	NEED(xr_coll_new(world, OF(RANKS_OF(1)), &alone, &err) == XR_OK);
+	EXPECT(xr_coll_size(pair) == 2 && xr_coll_size(alone) == 1);
+	EXPECT(xr_coll_index(pair) == (in ? rank / 2 : -1));
+	EXPECT(xr_coll_index(alone) == (in ? -1 : 0));
+	if (in)
+		EXPECT(pair->id != again->id && pair->id != group->id);
+	for (int i = 0; i < 3; i++) {
+		EXPECT(sum_of(i == 1 ? again : pair, &sum, rank) ==
+			(in ? XR_OK : XR_E_NOTMEMBER));
+		EXPECT(sum == (in ? 5 : 2));
+		if (!in)
+			EXPECT(strcmp(err.text,
+				       "this rank is no member of the group") ==
+				0);
+	}
+	EXPECT(sum_of(group, &sum, rank) == XR_OK && sum == 7);
+	EXPECT(sum_of(alone, &sum, rank) == (in ? XR_E_NOTMEMBER : XR_OK));
+	xr_coll_close(pair);
+	xr_coll_close(pair);
+	EXPECT(sum_of(pair, &sum, rank) == (in ? XR_E_CLOSED : XR_E_NOTMEMBER));
+	if (in)
+		EXPECT(strcmp(err.text, "the group was closed") == 0);
+	EXPECT(sum_of(again, &sum, rank) == (in ? XR_OK : XR_E_NOTMEMBER));
+	xr_coll_free(pair);
+	xr_coll_free(again);
+	xr_coll_free(alone);
+	end_group();
+}
+
+Test(coll_all, groups_of_some_ranks_do_not_mix)
+{
+	together(RANKS, some_of_all);
+	rig_fresh();
+	rig_segment(RANKS, 0);
+	together(RANKS, some_of_all);
+}
+
+/* --- what cannot be called -------------------------------------------------------------------------- */
+
+static void
+expect_refused(op_fn *fn, begin_fn *begin, struct xr_coll_op op,
+	const char *text)
+{
+	struct xr_future *future = NULL;
+
+	op.size = op.size == 0 ? sizeof(op) : op.size;
+	err = (struct xr_error){ 0 };
+	EXPECT(fn(group, &op, &err) == XR_E_INVAL);
+	EXPECT(strcmp(err.text, text) == 0);
+	err = (struct xr_error){ 0 };
+	EXPECT(begin(group, &op, &future, &err) == XR_E_INVAL);
+	EXPECT(strcmp(err.text, text) == 0);
+	EXPECT(future == NULL);
+}
+
+#define REFUSED(name, text, ...) \
+	expect_refused(xr_coll_##name, xr_coll_i##name, \
+		(struct xr_coll_op){ __VA_ARGS__ }, text)
+
+static void
+refuse_all(int rank)
+{
+	void *hole[RANKS] = { lists[0], NULL, lists[2] };
+	char text[96];
+
+	begin_group(rank);
+	snprintf(text, sizeof(text), "struct xr_coll_op: its size is %zu",
+		sizeof(struct xr_coll_op) - 1);
+	REFUSED(bcast, text, .size = sizeof(struct xr_coll_op) - 1,
+		.dtype = XR_DT_I32);
+	REFUSED(bcast, "a timeout of -2 ns", .dtype = XR_DT_I32, .timeout = -2);
+	REFUSED(bcast, "dtype 0: there is none", .dtype = 0);
+	REFUSED(bcast, "data is NULL, and count 1", .dtype = XR_DT_I32,
+		.count = 1);
+	REFUSED(bcast, "rank 3 is no member of the group", .dtype = XR_DT_I32,
+		.rank = 3);
+	REFUSED(scatter, "rank -1 is no member of the group",
+		.dtype = XR_DT_I32, .rank = XR_COLL_ANY);
+	REFUSED(allgather, "all_gather: there is no list", .dtype = XR_DT_I32);
+	REFUSED(allgather, "all_gather: list[1] is NULL", .dtype = XR_DT_I32,
+		.data = data, .count = 1, .list = hole);
+	REFUSED(gather, "gather: there is no list", .dtype = XR_DT_I32,
+		.rank = rank);
+	REFUSED(scatter, "scatter: there is no list", .dtype = XR_DT_I32,
+		.rank = rank);
+	snprintf(text, sizeof(text),
+		"gather: rank %d has a list, and is not to have one", rank);
+	REFUSED(gather, text, .dtype = XR_DT_I32, .rank = (rank + 1) % RANKS,
+		.list = at);
+	snprintf(text, sizeof(text),
+		"all_reduce: rank %d has a list, and is not to have one", rank);
+	REFUSED(allreduce, text, .dtype = XR_DT_I32, .op = XR_SUM, .list = at);
+	REFUSED(allreduce, "all_reduce: there is no average of i32",
+		.dtype = XR_DT_I32, .op = XR_AVG);
+	REFUSED(reduce, "reduce: there is no band of f32", .dtype = XR_DT_F32,
+		.op = XR_BAND);
+	REFUSED(reduce, "reduce: there is no ? of f32", .dtype = XR_DT_F32);
+	EXPECT(xr_coll_bcast(group, NULL, &err) == XR_E_INVAL);
+	EXPECT(strcmp(err.text, "struct xr_coll_op: its size is 0") == 0);
+	EXPECT(RUN(bcast, .timeout = XR_TIMEOUT_DEFAULT) == XR_OK);
+	expect_refused(xr_coll_send, xr_coll_isend,
+		(struct xr_coll_op){ .dtype = XR_DT_I32, .rank = -1 },
+		"rank -1 is no member of the group");
+	EXPECT(barrier() == XR_OK); /* it is as good as before */
+	end_group();
+}
+
+Test(coll_all, what_makes_no_sense_is_refused_and_harms_nobody)
+{
+	together(RANKS, refuse_all);
+}

@@ -353,3 +353,57 @@ Test(event, a_thread_that_runs_is_not_waited_for_longer_than_asked)
 	o.fn = NULL;
 	cr_assert_eq(xr_thread_start(&o, &t, &err), XR_E_INVAL);
 }
+
+static char seen_name[3][16]; /* of the threads, by their ordinals */
+static unsigned cleaned;
+
+static enum xr_status
+tell_name(uint32_t ordinal, struct xr_value *arg, void *ctx,
+	struct xr_error *why)
+{
+	pthread_getname_np(pthread_self(), seen_name[ordinal], 16);
+	if (ordinal == 2)
+		return xr_wait_any(&e[1], 1, XR_SECONDS(20), NULL, why);
+	return XR_OK;
+}
+
+static enum xr_status
+clean_well(uint32_t ordinal, struct xr_value *arg, void *ctx,
+	struct xr_error *why)
+{
+	cleaned += ordinal + 1;
+	return XR_OK;
+}
+
+Test(event, a_thread_has_a_name_and_says_nothing_if_it_went_well)
+{
+	static char name[151];
+	struct xr_thread_opts o = { .size = sizeof(o),
+		.fn = tell_name,
+		.cleaner = clean_well };
+	struct xr_thread *t = NULL;
+	char want[200];
+
+	memset(name, 'n', sizeof(name) - 1);
+	snprintf(err.text, sizeof(err.text), "as it was");
+	for (; o.ordinal < 2; o.ordinal++) {
+		cr_assert_eq(xr_thread_start(&o, &t, &err), XR_OK);
+		cr_expect_eq(xr_thread_watch(t, XR_TIMEOUT_NEVER, &err), XR_OK);
+		cr_expect_eq(xr_thread_watch(t, 0, NULL), XR_OK);
+		cr_expect_str_eq(err.text, "as it was");
+		cr_expect_null(xr_thread_report(t, 0));
+		xr_thread_free(t);
+		o.name = name;
+	}
+	cr_expect_eq(cleaned, 3);
+	cr_expect_str_eq(seen_name[0], "thread");
+	cr_expect_str_eq(seen_name[1], "nnnnnnnnnnnnnnn");
+	cr_assert_eq(xr_thread_start(&o, &t, &err), XR_OK);
+	cr_expect_eq(xr_thread_wait(t, 0, &err), XR_E_TIMEOUT);
+	snprintf(want, sizeof(want), "%.100s runs still", name);
+	cr_expect_str_eq(err.text, want);
+	cr_expect_eq(xr_thread_watch(t, 0, &err), XR_E_TIMEOUT);
+	xr_event_set(e[1]);
+	xr_thread_free(t); /* which waits for it */
+	cr_expect_eq(cleaned, 6);
+}

@@ -350,6 +350,68 @@ FORKED_TEST(proc_end, what_stdio_holds_is_written_once)
 	fclose(f);
 }
 
+static FILE *printed;
+
+static enum xr_status
+prints(uint32_t ordinal, struct xr_value *arg, void *ctx, struct xr_error *err)
+{
+	(void)ordinal;
+	(void)arg;
+	(void)ctx;
+	(void)err;
+	return fputs("printed;", printed) >= 0 ? XR_OK : XR_E_SYS;
+}
+
+/* As a cleaner it leaves within the end of the process. */
+static enum xr_status
+prints_and_leaves(uint32_t ordinal, struct xr_value *arg, void *ctx,
+	struct xr_error *err)
+{
+	prints(ordinal, arg, ctx, err);
+	exit(5);
+}
+
+/* Runs @func and @cleaner, and expects @text in the file once it has ended. */
+static void
+expect_printed(const char *func, const char *cleaner, int code,
+	const char *text)
+{
+	char got[64] = "";
+	struct xr_proc *proc = start_with((struct xr_proc_opts){ .func = func,
+						  .cleaner = cleaner },
+		(struct proc_more){ .place = -1 });
+
+	expect_end(proc, code, 0);
+	xr_proc_free(proc);
+	EXPECT(pread(fileno(printed), got, sizeof(got) - 1, 0) >= 0);
+	EXPECT_STR(got, text);
+	NEED(ftruncate(fileno(printed), 0) == 0);
+	NEED(lseek(fileno(printed), 0, SEEK_SET) == 0);
+}
+
+static void
+what_is_printed(void)
+{
+	expect_printed("prints", NULL, 0, "printed;");
+	expect_printed("prints", "prints", 0, "printed;printed;");
+	expect_printed("leaves", "prints", 0, "printed;");
+	expect_printed("fails", "prints", XR_EXIT_RANK_FAILED, "printed;");
+	expect_printed("exits", "prints", 0, "");
+	expect_printed("prints", "prints and leaves", 5, "printed;printed;");
+	expect_printed("prints and leaves", "prints and leaves", 5,
+		"printed;printed;");
+}
+
+FORKED_TEST(proc_end, what_functions_print_is_written_and_cleaners_run_once)
+{
+	printed = fdopen(memfd_create("printed", MFD_CLOEXEC), "w+e");
+	NEED(printed != NULL);
+	NEED(xr_proc_register("prints", prints, NULL, NULL) == XR_OK);
+	NEED(xr_proc_register("prints and leaves", prints_and_leaves, NULL,
+		     NULL) == XR_OK);
+	of_both(what_is_printed);
+}
+
 /* --- those that are left -------------------------------------------------------------------- */
 
 /* A process with a child; both have the other end of the pipe that is returned. */

@@ -159,6 +159,7 @@ FORKED_TEST(shm_arena, a_block_lives_as_long_as_it_has_references)
 	EXPECT(!arena_ref(&arena, at, 129));
 	EXPECT(!arena_ref(&arena, at + 1, 128));
 	EXPECT(arena_ref(&arena, at + 127, 1));
+	EXPECT(!arena_ref(&arena, at + 1, UINT64_MAX));
 	EXPECT(!arena_ref(&arena, next + 128, 1)); /* never given */
 	EXPECT(!arena_ref(&arena, map.base + map.plan.arena - 1, 1));
 	EXPECT(!arena_ref(&arena, map.base + map.plan.size, 0));

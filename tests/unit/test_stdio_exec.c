@@ -11,11 +11,13 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
+#include "tests/unit/folder.h"
 #include "tests/unit/forked.h"
 #include "worker/job/stdio_exec.h"
 #include "worker/job/stdio_hook.h"
 
-TestSuite(stdio_exec, .timeout = 60);
+TestSuite(stdio_exec, .init = folder_make, .fini = folder_remove,
+	.timeout = 60);
 
 #define GONE     "/there/is/none/libxrun-agent.so" /* where no file is */
 #define AGENT    "LD_PRELOAD=" GONE
@@ -95,15 +97,14 @@ set_arg(size_t i, const void *value)
 }
 
 static void
-set_args(const void *a, const void *b, const void *c, const void *d,
-	const void *e, const void *f)
+set_all(const void *const all[6])
 {
-	const void *all[] = { a, b, c, d, e, f };
-
 	memset(&call, 0, sizeof(call));
 	for (size_t i = 0; i < 6; i++)
 		set_arg(i, all[i]);
 }
+
+#define SET_ARGS(...) set_all((const void *const[6]){ __VA_ARGS__ })
 
 static bool
 execs(enum stdio_exec_way way, int env)
@@ -127,15 +128,14 @@ execs(enum stdio_exec_way way, int env)
 }
 
 static void
-expect_called(uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e,
-	uint64_t f)
+expect_all(const uint64_t want[6])
 {
-	const uint64_t want[] = { a, b, c, d, e, f };
-
 	for (int i = 0; i < 6; i++)
 		if (i != env_at && i != list_at)
 			EXPECT_EQ(called_with[i], want[i]);
 }
+
+#define EXPECT_CALLED(...) expect_all((const uint64_t[6]){ __VA_ARGS__ })
 
 static void
 expect_unmapped(void)
@@ -184,7 +184,7 @@ FORKED_TEST(stdio_exec, agents_are_taken_out_and_nothing_else)
 	list_at = 1;
 	for (size_t i = 0; i < COUNT(row); i++) {
 		snprintf(entry, sizeof(entry), "LD_PRELOAD=%s", row[i].from);
-		set_args("/no/file", argv, env, NULL, NULL, NULL);
+		SET_ARGS("/no/file", argv, env, NULL, NULL, NULL);
 		if (execs(STDIO_EXEC_PATH, 2) != (row[i].to != NULL))
 			forked_note(__LINE__, "row %zu", i);
 		/* Four entries, a NULL, and all of the variable. */
@@ -209,15 +209,15 @@ FORKED_TEST(stdio_exec, without_an_agent_or_its_path_nothing_is_done)
 	char *none[] = { "A=1", NULL }, *agent[] = { AGENT, NULL };
 
 	env_at = list_at = -1;
-	set_args("/no/file", NULL, none, NULL, NULL, NULL);
+	SET_ARGS("/no/file", NULL, none, NULL, NULL, NULL);
 	EXPECT(!execs(STDIO_EXEC_PATH, 2));
-	set_args("/no/file", NULL, NULL, NULL, NULL, NULL);
+	SET_ARGS("/no/file", NULL, NULL, NULL, NULL, NULL);
 	EXPECT(!execs(STDIO_EXEC_PATH, 2));
 	EXPECT(run.map == NULL);
-	set_args("/no/file", NULL, agent, NULL, NULL, NULL);
+	SET_ARGS("/no/file", NULL, agent, NULL, NULL, NULL);
 	EXPECT(execs(STDIO_EXEC_PATH, 2));
 	self = "";
-	set_args("/no/file", NULL, agent, NULL, NULL, NULL);
+	SET_ARGS("/no/file", NULL, agent, NULL, NULL, NULL);
 	EXPECT(!execs(STDIO_EXEC_PATH, 2));
 	self = "there/is/none/libxrun-agent.so";
 	EXPECT(!execs(STDIO_EXEC_PATH, 2));
@@ -230,7 +230,7 @@ FORKED_TEST(stdio_exec, without_memory_nothing_is_done)
 	const struct rlimit none = { 0, 0 };
 
 	env_at = list_at = -1;
-	set_args("/no/file", NULL, agent, NULL, NULL, NULL);
+	SET_ARGS("/no/file", NULL, agent, NULL, NULL, NULL);
 	NEED(setrlimit(RLIMIT_AS, &none) == 0);
 	EXPECT(!execs(STDIO_EXEC_PATH, 2));
 	EXPECT(run.map == NULL);
@@ -247,29 +247,29 @@ FORKED_TEST(stdio_exec, each_function_has_its_arguments_and_the_environment)
 
 	list_at = -1;
 	env_at = 2; /* execve() */
-	set_args("/f", list, env, ARG(3), ARG(4), ARG(5));
+	SET_ARGS("/f", list, env, ARG(3), ARG(4), ARG(5));
 	EXPECT(execs(STDIO_EXEC_PATH, 2));
-	expect_called((uint64_t)"/f", (uint64_t)list, 0, 0, 0, 0);
+	EXPECT_CALLED((uint64_t)"/f", (uint64_t)list, 0, 0, 0, 0);
 	EXPECT_STR(env_text, "LD_PRELOAD=|B=2|");
 	env_at = 3; /* execveat() */
-	set_args(ARG(9), "/f", list, env, ARG(4), ARG(5));
+	SET_ARGS(ARG(9), "/f", list, env, ARG(4), ARG(5));
 	EXPECT(execs(STDIO_EXEC_AT, 3));
-	expect_called(9, (uint64_t)"/f", (uint64_t)list, 0, 4, 0);
+	EXPECT_CALLED(9, (uint64_t)"/f", (uint64_t)list, 0, 4, 0);
 	EXPECT_STR(env_text, "LD_PRELOAD=|B=2|");
 	env_at = 5; /* posix_spawn() */
-	set_args(ARG(1), "/f", ARG(2), ARG(3), list, env);
+	SET_ARGS(ARG(1), "/f", ARG(2), ARG(3), list, env);
 	EXPECT(execs(STDIO_EXEC_PATH, 5));
-	expect_called(1, (uint64_t)"/f", 2, 3, (uint64_t)list, 0);
+	EXPECT_CALLED(1, (uint64_t)"/f", 2, 3, (uint64_t)list, 0);
 	EXPECT_STR(env_text, "LD_PRELOAD=|B=2|");
 	EXPECT(looked_for == NULL);
 	environ = env;
 	env_at = 2; /* execv(), execvp() */
-	set_args("/f", list, ARG(2), ARG(3), ARG(4), ARG(5));
+	SET_ARGS("/f", list, ARG(2), ARG(3), ARG(4), ARG(5));
 	EXPECT(execs(STDIO_EXEC_PATH, HOOK_ENVIRON));
-	expect_called((uint64_t)"/f", (uint64_t)list, 0, 0, 0, 0);
+	EXPECT_CALLED((uint64_t)"/f", (uint64_t)list, 0, 0, 0, 0);
 	EXPECT_STR(env_text, "LD_PRELOAD=|B=2|");
 	EXPECT_STR(looked_for, "execve");
-	set_args("/f", list, ARG(2), ARG(3), ARG(4), ARG(5));
+	SET_ARGS("/f", list, ARG(2), ARG(3), ARG(4), ARG(5));
 	EXPECT(execs(STDIO_EXEC_NAME, HOOK_ENVIRON));
 	EXPECT_STR(looked_for, "execvpe");
 	EXPECT(environ == env);
@@ -295,7 +295,7 @@ expect_list(enum stdio_exec_way way, size_t count, char **env)
 	if (env != NULL)
 		set_arg(2 + count, env);
 	EXPECT(execs(way, env != NULL ? HOOK_LIST_ENV : HOOK_LIST));
-	expect_called((uint64_t)"/f", 0, 0, 0, 0, 0);
+	EXPECT_CALLED((uint64_t)"/f", 0, 0, 0, 0, 0);
 	EXPECT_STR(list_text, want);
 	EXPECT_STR(env_text, "LD_PRELOAD=|B=2|");
 	EXPECT_STR(looked_for, way == STDIO_EXEC_NAME ? "execvpe" : "execve");
@@ -328,9 +328,9 @@ FORKED_TEST(stdio_exec, a_shell_has_another_environ_while_it_is_called)
 
 	list_at = env_at = -1;
 	environ = env;
-	set_args(ARG(1), ARG(2), ARG(3), ARG(4), ARG(5), ARG(6));
+	SET_ARGS(ARG(1), ARG(2), ARG(3), ARG(4), ARG(5), ARG(6));
 	EXPECT(execs(STDIO_EXEC_SHELL, HOOK_ENVIRON));
-	expect_called(1, 2, 3, 4, 5, 6);
+	EXPECT_CALLED(1, 2, 3, 4, 5, 6);
 	EXPECT_STR(environ_text, "LD_PRELOAD=|B=2|");
 	EXPECT(environ == env);
 	environ_after = other; /* as it may have been changed meanwhile */
@@ -392,7 +392,7 @@ be_here(void)
 static bool
 runs(const char *path)
 {
-	set_args(path, NULL, agent_here, NULL, NULL, NULL);
+	SET_ARGS(path, NULL, agent_here, NULL, NULL, NULL);
 	return execs(STDIO_EXEC_PATH, 2);
 }
 
@@ -446,18 +446,14 @@ FORKED_TEST(stdio_exec, the_interpreter_of_a_script_counts)
 /* A path of the interpreter whose bytes are above 127. */
 FORKED_TEST(stdio_exec, an_interpreter_may_have_any_bytes_in_its_path)
 {
-	char folder[] = "/tmp/xrun-\xc3\xa4-XXXXXX", path[64];
-	int fd;
+	const char path[] = "\xc3\xa4\xff";
+	int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0700);
 
 	be_here();
-	NEED(mkdtemp(folder) != NULL);
-	snprintf(path, sizeof(path), "%s/\xff", folder);
-	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0700);
-	if (fd != -1 && write(fd, of_32_bits, sizeof(of_32_bits)) == EI_NIDENT)
-		EXPECT(runs(script_of("@", path).path));
+	NEED(fd != -1);
+	NEED(write(fd, of_32_bits, sizeof(of_32_bits)) == EI_NIDENT);
+	EXPECT(runs(script_of("@", path).path));
 	close(fd);
-	unlink(path);
-	rmdir(folder);
 }
 
 FORKED_TEST(stdio_exec, a_script_longer_than_the_kernel_reads_is_cut)
@@ -485,24 +481,24 @@ FORKED_TEST(stdio_exec, descriptors_and_folders_name_programs_too)
 	for (int i = 0; i < 2; i++) {
 		struct file *f = i == 0 ? &ours : &foreign;
 
-		set_args(ARG(f->fd), NULL, agent_here, NULL, NULL, NULL);
+		SET_ARGS(ARG(f->fd), NULL, agent_here, NULL, NULL, NULL);
 		EXPECT_EQ(execs(STDIO_EXEC_FD, 2), i); /* fexecve() */
-		set_args(ARG(f->fd), "", NULL, agent_here, NULL, NULL);
+		SET_ARGS(ARG(f->fd), "", NULL, agent_here, NULL, NULL);
 		EXPECT_EQ(execs(STDIO_EXEC_AT, 3), i);
-		set_args(ARG(-1), f->path, NULL, agent_here, NULL, NULL);
+		SET_ARGS(ARG(-1), f->path, NULL, agent_here, NULL, NULL);
 		EXPECT_EQ(execs(STDIO_EXEC_AT, 3), i);
-		set_args(ARG(folder), strrchr(f->path, '/') + 1, NULL,
+		SET_ARGS(ARG(folder), strrchr(f->path, '/') + 1, NULL,
 			agent_here, NULL, NULL);
 		EXPECT_EQ(execs(STDIO_EXEC_AT, 3), i);
-		set_args(NULL, f->path, NULL, NULL, NULL, agent_here);
+		SET_ARGS(NULL, f->path, NULL, NULL, NULL, agent_here);
 		EXPECT_EQ(execs(STDIO_EXEC_PATH, 5), i); /* posix_spawn() */
 	}
-	set_args(ARG(-1), NULL, agent_here, NULL, NULL, NULL);
+	SET_ARGS(ARG(-1), NULL, agent_here, NULL, NULL, NULL);
 	EXPECT(!execs(STDIO_EXEC_FD, 2));
-	set_args(ARG(-1), NULL, NULL, agent_here, NULL, NULL);
+	SET_ARGS(ARG(-1), NULL, NULL, agent_here, NULL, NULL);
 	EXPECT(!execs(STDIO_EXEC_AT, 3));
 	environ = agent_here;
-	set_args(foreign.path, foreign.path, NULL, NULL, NULL, NULL);
+	SET_ARGS(foreign.path, foreign.path, NULL, NULL, NULL, NULL);
 	EXPECT(!execs(STDIO_EXEC_SHELL, HOOK_ENVIRON));
 }
 
@@ -515,7 +511,7 @@ finds(const char *name, const char *path)
 
 	snprintf(entry, sizeof(entry), "PATH=%s", path);
 	environ = path != NULL ? env : NULL;
-	set_args(name, NULL, agent_here, NULL, NULL, NULL);
+	SET_ARGS(name, NULL, agent_here, NULL, NULL, NULL);
 	return execs(STDIO_EXEC_NAME, 2);
 }
 

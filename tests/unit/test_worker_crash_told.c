@@ -138,9 +138,10 @@ read_all(int fd, char *out, size_t cap)
 static void __attribute__((noreturn))
 be_child(const struct crash *c, int error)
 {
+	const stack_t no_stack = { .ss_flags = SS_DISABLE };
 	const struct rlimit no_core = { 0, 0 };
 
-	alarm(15);
+	sigaltstack(&no_stack, NULL); /* a sanitizer has one */
 	if (!c->is_in_session)
 		setsid();
 	setrlimit(RLIMIT_CORE, &no_core);
