@@ -653,13 +653,13 @@ Test(loop, a_watch_that_cannot_be_resumed_is_tried_again)
 
 static struct {
 	int kept, number;
-} again;
+} refused;
 
 static void
 put_back(void *ctx)
 {
 	(void)ctx;
-	cr_assert_eq(dup2(again.kept, again.number), again.number);
+	cr_assert_eq(dup2(refused.kept, refused.number), refused.number);
 }
 
 /* Its number has a file when it was tried several times. */
@@ -674,8 +674,8 @@ Test(loop, a_watch_that_cannot_be_resumed_is_tried_until_it_can)
 	cr_assert_eq(write(p[1], "x", 1), 1);
 	w = watch_open(loop, p[0], false, hear_and_stop, &heard);
 	watch_pause(w);
-	again.number = p[0];
-	again.kept = fcntl(p[0], F_DUPFD_CLOEXEC, 0);
+	refused.number = p[0];
+	refused.kept = fcntl(p[0], F_DUPFD_CLOEXEC, 0);
 	close(p[0]);
 	watch_resume(w);
 	timer_arm(late, NS_PER_S / 4);
@@ -683,7 +683,7 @@ Test(loop, a_watch_that_cannot_be_resumed_is_tried_until_it_can)
 	cr_expect(heard);
 	watch_close(w);
 	timer_close(late);
-	close(again.kept);
+	close(refused.kept);
 	close(p[0]);
 	close(p[1]);
 }
