@@ -959,6 +959,11 @@ Test(env, names_that_xrun_gives_out_are_listed_once)
 			cr_expect(ne(str, (char *)env_output_names[i],
 				(char *)env_output_names[count]));
 	cr_assert(gt(i32, count, 50));
+	/* Those of an outer xrun are none of the ranks'. */
+	for (int i = 0; i < count; i++)
+		if (strncmp(env_output_names[i], "XRUN_", 5) == 0)
+			cr_expect_not_null(env_scrub_find(
+				span_of(env_output_names[i]), false));
 }
 
 Test(env, fields_of_all_rows_exist)

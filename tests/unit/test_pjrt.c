@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "place/pjrt.h"
+#include "tests/unit/leaks.h"
 
 #define VARS(...) \
 	(char *const[]) \
@@ -23,6 +24,7 @@ finish(void)
 {
 	pjrt_fini(&pjrt);
 	tpu_facts_fini(&facts);
+	leaks_none();
 }
 
 TestSuite(pjrt, .fini = finish);
@@ -339,6 +341,20 @@ Test(pjrt, tpu_env_gives_the_same_facts_as_variables)
 	expect("2,2,2",
 		"10.130.0.31:8476,10.130.0.31:8477,10.130.0.31:8478,10.130.0.31:8479,10.130.0.30:8476,10.130.0.30:8477,10.130.0.30:8478,10.130.0.30:8479",
 		4);
+}
+
+/* The entries, their end, and the text. */
+Test(pjrt, tpu_env_takes_one_block)
+{
+	static const char text[] = "ZONE: 'a'\nWORKER_ID: '1'";
+	size_t size = 0;
+
+	cr_assert(read_metadata(text, NULL) == XR_OK, "%s", err.text);
+	cr_assert(eq(u32, facts.worker, 1));
+	for (unsigned i = 0; i < leaks.count; i++)
+		if (leaks.at[i] == facts.owned)
+			size = leaks.size[i];
+	cr_assert(eq(sz, size, 3 * sizeof(char *) + sizeof(text)));
 }
 
 Test(pjrt, tpu_env_is_read_as_people_and_tools_write_it)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "place/plan.h"
+#include "tests/unit/leaks.h"
 
 #define VARS(...) \
 	(char *const[]) \
@@ -48,6 +49,7 @@ static void
 finish(void)
 {
 	plan_fini(&plan);
+	leaks_none();
 }
 
 TestSuite(plan, .init = setup, .fini = finish);

@@ -464,3 +464,46 @@ Test(store, a_table_that_cannot_grow_goes_on)
 		VALUE(key, key);
 	}
 }
+
+/* --- its end --------------------------------------------------------------- */
+
+void __real_free(void *p);
+void __wrap_free(void *p);
+static const void *watched;
+static bool was_freed;
+
+void
+__wrap_free(void *p)
+{
+	was_freed = was_freed || (p != NULL && p == watched);
+	__real_free(p);
+}
+
+static void
+free_it(const struct store_answer *answer)
+{
+	(void)answer;
+	store_free(store);
+	cr_expect_not(was_freed, "it is in use");
+}
+
+/* Whoever is called by it may end it. */
+Test(store, a_store_that_is_freed_in_an_answer_lasts_until_that_is_over)
+{
+	blocked(&owner, 1, "k");
+	watched = store;
+	in_answer = free_it;
+	cr_expect(set("k", "v") == XR_OK);
+	HEARD("1=v ");
+	cr_expect(was_freed);
+	in_answer = NULL;
+	store = NULL;
+	watched = NULL;
+	was_freed = false;
+	begin();
+	watched = store;
+	store_free(store);
+	cr_expect(was_freed);
+	store = NULL;
+	watched = NULL;
+}
