@@ -361,3 +361,48 @@ Test(future_maker, who_delivers_neither_helps_nor_waits)
 	cr_expect_eq(number_of(await.future), 3);
 	xr_future_unref(await.future);
 }
+
+static struct xr_future *pair[2];
+static unsigned pair_helps;
+
+/* Ends the first one that is pending. */
+static bool
+help_pair(const struct xr_future *future, void *ctx)
+{
+	cr_expect_eq(ctx, &pair_helps);
+	pair_helps++;
+	for (int i = 0; i < 2; i++)
+		if (future == pair[i])
+			xr_future_set(pair[i], number(i));
+	return true;
+}
+
+/* Each of them, until all have ended. */
+Test(future_maker, who_waits_for_several_helps_with_each)
+{
+	static const struct future_maker maker = { .help = help_pair };
+	struct xr_value *values = NULL;
+
+	for (int i = 0; i < 2; i++)
+		pair[i] = future_new(&maker, &pair_helps);
+	cr_expect_eq(xr_future_wait_all(pair, 2, XR_TIMEOUT_NEVER, &values,
+			     NULL),
+		XR_OK);
+	cr_expect_eq(pair_helps, 2);
+	cr_expect_eq(xr_value_count(values), 2);
+	xr_value_unref(values);
+	/* Not where there is a limit. */
+	for (int i = 0; i < 2; i++) {
+		xr_future_unref(pair[i]);
+		pair[i] = future_new(&maker, &pair_helps);
+	}
+	cr_expect_eq(xr_future_wait_all(pair, 2, 0, NULL, NULL), XR_E_TIMEOUT);
+	cr_expect_eq(pair_helps, 2);
+	/* With an error among them it is over. */
+	future_fail(pair[0], XR_E_REMOTE, "on purpose");
+	cr_expect_eq(xr_future_wait_all(pair, 2, XR_TIMEOUT_NEVER, NULL, NULL),
+		XR_E_REMOTE);
+	cr_expect_eq(pair_helps, 2);
+	for (int i = 0; i < 2; i++)
+		xr_future_unref(pair[i]);
+}

@@ -10,6 +10,7 @@
 
 #include "base/status.h"
 #include "segment/member.h"
+#include "tests/unit/lock_watch.h"
 #include "wire/value/storage.h"
 #include "worker/rpc/lead.h"
 #include "worker/rpc/local.h"

@@ -249,6 +249,45 @@ Test(rref_call, a_value_here_is_waited_for)
 	cr_expect_eq(rref.owned.count, 0);
 }
 
+static struct rref_wire born;
+
+/* Makes the value when somebody waits for it. */
+static void *
+make_seven(void *unused)
+{
+	struct xr_value *seven = xr_value_new_i64(7);
+
+	(void)unused;
+	while (FIGURE(PENDING_FUTURES) == 0)
+		sched_yield();
+	rref_made(&born, seven, false);
+	xr_value_unref(seven);
+	return NULL;
+}
+
+Test(rref_call, who_waits_for_a_value_here_gets_it)
+{
+	for (int i = 0; i < 2; i++) {
+		struct xr_rref *h = own_born(&born);
+		struct xr_value *v = NULL;
+		pthread_t thread;
+		int64_t n = 0;
+
+		cr_assert_eq(pthread_create(&thread, NULL, make_seven, NULL),
+			0);
+		cr_expect_eq(i == 0 ?
+				xr_rref_local(h, HOUR, &v, &err) :
+				xr_rref_fetch(h, XR_TIMEOUT_NEVER, &v, &err),
+			XR_OK);
+		pthread_join(thread, NULL);
+		cr_assert_not_null(v);
+		xr_value_get_i64(v, &n);
+		cr_expect_eq(n, 7);
+		xr_value_unref(v);
+		xr_rref_unref(h);
+	}
+}
+
 /* --- remote calls ------------------------------------------------------------------ */
 
 /* remote() - a call to "one" that makes a value; its message. */
