@@ -153,18 +153,17 @@ enum lookout_news
 __wrap_lookout_wait(struct lookout *w, bool patient, lookout_fn *fn, void *ctx)
 {
 	const struct step *s = &steps[step];
-	enum lookout_news news;
-
 	if (!patient)
 		return __real_lookout_wait(w, false, fn, ctx);
 	if (say_waits)
 		dprintf(STDERR_FILENO, "%s ", patience_of(w));
 	step++;
 	do_step(s);
-	news = __real_lookout_wait(w, false, fn, ctx);
-	if (s->closed)
-		return LOOKOUT_CLOSED;
-	return s->ends ? LOOKOUT_OVER : news;
+	/* What was written at last is not told of. */
+	if (s->ends)
+		return LOOKOUT_OVER;
+	return s->closed ? LOOKOUT_CLOSED :
+			   __real_lookout_wait(w, false, fn, ctx);
 }
 
 static void

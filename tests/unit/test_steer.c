@@ -6,6 +6,7 @@
 
 #include "base/status.h"
 #include "launcher/cmd/dial.h"
+#include "launcher/cmd/steer_jobs.h"
 #include "launcher/cmd/stop.h"
 #include "launcher/ctl/place.h"
 #include "tests/unit/verb_rig.h"
@@ -16,6 +17,8 @@ enum xr_status __wrap_dial_ask(struct ctl_call *call, struct which *job,
 bool __wrap_dial_await_gone(struct which *job);
 enum xr_status __wrap_stop_and_wait(struct which *job,
 	struct control_done *answer, struct xr_error *err);
+pid_t __real_fork(void);
+pid_t __wrap_fork(void);
 void __wrap_ctl_await(const char *id);
 void __wrap_ctl_place_each(ctl_place_fn *fn, void *ctx);
 
@@ -113,6 +116,14 @@ __wrap_ctl_place_each(ctl_place_fn *fn, void *ctx)
 {
 	if (seen->socket != NULL)
 		fn(ctx, seen->socket);
+}
+
+static bool no_fork;
+
+pid_t
+__wrap_fork(void)
+{
+	return no_fork ? -1 : __real_fork();
 }
 
 static void
@@ -348,4 +359,72 @@ Test(steer, one_that_does_not_answer_is_waited_for_by_its_lock)
 	CALL("wait", "k7m2");
 	EXPECT_SAID(9, "", "");
 	cr_assert_eq(waitpid(seen->wake, NULL, 0), seen->wake);
+}
+
+/* --- several jobs --------------------------------------------------------------- */
+
+static pid_t *callers; /* of the jobs a, b and c, in shared memory */
+
+/* Its exit status is in the folder's name; K: it is killed. */
+static int
+call_one(struct which *job, void *ctx)
+{
+	cr_expect_eq(ctx, &no_fork);
+	callers[job->id[0] - 'a'] = getpid();
+	if (job->dir[0] == 'K')
+		kill(getpid(), SIGKILL);
+	return (int)strtol(job->dir, NULL, 10);
+}
+
+static int
+call_each(bool together, const char *a, const char *b, const char *c)
+{
+	struct which job[3] = { 0 };
+	const char *dirs[] = { a, b, c };
+	struct steer_jobs jobs = { .job = job };
+
+	for (; jobs.count < 3 && dirs[jobs.count] != NULL; jobs.count++) {
+		callers[jobs.count] = 0;
+		/* "-": it was not found. */
+		if (dirs[jobs.count][0] != '-')
+			job[jobs.count].id[0] = (char)('a' + jobs.count);
+		snprintf(job[jobs.count].dir, sizeof(job[0].dir), "%s",
+			dirs[jobs.count]);
+	}
+	return steer_jobs_each(&jobs, together, call_one, &no_fork);
+}
+
+Test(steer, the_first_status_that_is_not_0)
+{
+	callers = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
+		MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	for (int together = 0; together < 2; together++) {
+		cr_expect_eq(call_each(together, "0", "5", "7"), 5);
+		cr_expect_eq(callers[0] == getpid(), !together);
+		cr_expect_eq(callers[2] == getpid(), !together);
+		cr_expect_eq(callers[0] == callers[1], !together);
+		cr_expect_eq(call_each(together, "9", "0", "7"), 9);
+		cr_expect_eq(call_each(together, "0", "0", "0"), 0);
+		cr_expect_eq(call_each(together, "0", "-", "3"), 125);
+		cr_expect_eq(callers[1], 0);
+		cr_expect_neq(callers[2], 0);
+	}
+	/* One is no reason for another process. */
+	cr_expect_eq(call_each(true, "4", NULL, NULL), 4);
+	cr_expect_eq(callers[0], getpid());
+	cr_expect_eq(call_each(true, "K", "4", NULL), 128 + SIGKILL);
+	no_fork = true;
+	cr_expect_eq(call_each(true, "0", "4", "5"), 4);
+	cr_expect_eq(callers[0], getpid());
+	cr_expect_eq(callers[2], getpid());
+}
+
+Test(steer, jobs_without_a_folder_are_several)
+{
+	seen->bad = XR_E_STATE;
+	past_make("{\"job\":\"d\",\"exit\":0}");
+	past_make("{\"job\":\"e\",\"exit\":3}");
+	CALL("wait", "d", "e", "d");
+	EXPECT_SAID(3, "", "");
+	EXPECT_SEEN("d: wait; d: awaited; e: wait; e: awaited; ");
 }
