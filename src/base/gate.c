@@ -166,7 +166,7 @@ number(struct gate *g)
 		if (!exponent(g, &d))
 			return bad_here(g, "expected a digit in the exponent");
 	}
-	if (whole && (d.digits > EXACT_MAX || d.exponent > 0))
+	if (whole && d.digits > EXACT_MAX)
 		return bad(g, XR_E_DECODE, from, "an integer beyond 2^53");
 	if (!whole && beyond_real(d))
 		return bad(g, XR_E_DECODE, from, "a number beyond 1.8e308");

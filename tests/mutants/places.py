@@ -328,7 +328,11 @@ class Body:
                              t.text + self.text[a.end:t.start] + a.text)
 
     def are_flags(self, a, b):
-        """Both are operands of one chain of |, which means the same in any order."""
+        """Both are operands of one chain of |, or labels of one statement, which mean the
+        same in any order."""
+        if self.between(a, b).split()[1:2] == ["case"] and \
+                self.tokens[a - 1].text == "case":
+            return self.tokens[b + 1].text == ":" and b == a + 3
         signs = {self.tokens[i].text for i in range(a + 1, b, 2)}
         return signs == {"|"} and self.tokens[a - 1].text in ENDS | {"|"} and \
             self.tokens[b + 1].text in ENDS | {"|"}

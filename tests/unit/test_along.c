@@ -56,3 +56,59 @@ Test(along, neither_waits_nor_dies)
 	cr_expect_eq(errno, EPIPE);
 	cr_expect_eq(along_receive(a, data, sizeof(data), &got), 0);
 }
+
+/* Who receives may have asked for more about who sends. */
+Test(along, what_else_comes_with_the_bytes_is_no_descriptor)
+{
+	struct along got = { .count = 7 };
+	int on = 1;
+
+	cr_assert_eq(setsockopt(b, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)),
+		0);
+	cr_assert_eq(along_send(a, "x", 1, -1), 1);
+	cr_expect_eq(along_receive(b, data, sizeof(data), &got), 1);
+	cr_expect_eq(got.count, 0);
+	cr_assert_eq(along_send(a, "y", 1, STDERR_FILENO), 1);
+	cr_expect_eq(along_receive(b, data, sizeof(data), &got), 1);
+	cr_assert_eq(got.count, 1);
+	cr_expect_eq(fcntl(got.fd[0], F_GETFD), FD_CLOEXEC);
+	close(got.fd[0]);
+}
+
+/* @count descriptors with one byte. */
+static void
+send_many(int count)
+{
+	union {
+		struct cmsghdr head;
+		char room[CMSG_SPACE(20 * sizeof(int))];
+	} control = { .head = { .cmsg_len =
+					CMSG_LEN((size_t)count * sizeof(int)),
+			      .cmsg_level = SOL_SOCKET,
+			      .cmsg_type = SCM_RIGHTS } };
+	struct iovec part = { "z", 1 };
+	struct msghdr m = { .msg_iov = &part,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = CMSG_SPACE((size_t)count * sizeof(int)) };
+	int err = STDERR_FILENO;
+
+	for (int i = 0; i < count; i++)
+		memcpy(CMSG_DATA(&control.head) + (size_t)i * sizeof(int), &err,
+			sizeof(err));
+	cr_assert_eq(sendmsg(a, &m, 0), 1);
+}
+
+Test(along, sixteen_descriptors_may_come_at_once)
+{
+	static const int counts[] = { 2, 15, 16, 17 };
+	struct along got;
+
+	for (int i = 0; i < 4; i++) {
+		send_many(counts[i]);
+		cr_expect_eq(along_receive(b, data, sizeof(data), &got), 1);
+		cr_assert_eq(got.count, counts[i] > 16 ? 16 : counts[i]);
+		for (unsigned k = 0; k < got.count; k++)
+			cr_expect_eq(close(got.fd[k]), 0);
+	}
+}

@@ -129,3 +129,36 @@ Test(clock, a_rough_time_has_one_unit)
 					 sizeof(out)),
 			rows[i].text);
 }
+
+Test(clock, a_stamp_is_read_back)
+{
+	static const struct {
+		const char *stamp;
+		int64_t ns;
+	} rows[] = {
+		{ NULL, -1 },
+		{ "", -1 },
+		{ "1970-01-01T00:00:00Z", 0 },
+		{ "1970-01-01T00:00:00.000000Z", 0 },
+		{ "1970-01-01T00:00:01.5Z", 1500 * NS_PER_MS },
+		{ "1970-01-02T03:04:05.000250Z",
+			97445 * NS_PER_S + 250 * NS_PER_US },
+		{ "1969-12-31T23:59:58Z", -2 * NS_PER_S },
+		{ "2026-11-21T02:14:21Z", 1795227261 * NS_PER_S },
+		{ "2026-11-21T02:14:21", -1 },
+		{ "2026-11-21T02:14:21.5", -1 },
+		{ "2026-11-21T02:14:21Zx", -1 },
+		{ "2026-11-21T02:14:21.Z", -1 },
+		{ "2026-11-21T02:14:21+01:00", -1 },
+		{ "2026-11-21 02:14:21Z", -1 },
+		{ "2026-13-21T02:14:21Z", -1 },
+		{ "yesterday", -1 },
+	};
+	char text[32];
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		cr_expect_eq(clock_parse(rows[i].stamp), rows[i].ns, "%s: %lld",
+			rows[i].stamp, (long long)clock_parse(rows[i].stamp));
+	clock_stamp(1795227261 * NS_PER_S + NS_PER_S / 4, text, sizeof(text));
+	cr_expect_eq(clock_parse(text), 1795227261 * NS_PER_S + NS_PER_S / 4);
+}

@@ -173,6 +173,36 @@ Test(gate, a_million_brackets_and_a_large_text_are_refused)
 	free(text);
 }
 
+Test(gate, a_text_of_the_largest_size_is_read)
+{
+	cr_expect_eq(gate_check("f", "[1] ", 4, 4, &err), XR_OK);
+	cr_expect_eq(gate_check("f", "[1] ", 4, 3, &err), XR_E_RANGE);
+	cr_expect_str_eq(err.text, "f: larger than 3 bytes");
+	cr_expect_eq(gate_check("f", "[9007199254740992]", 18, 18, &err),
+		XR_OK);
+	cr_expect_eq(gate_check("f", "[9007199254740993]", 18, 18, &err),
+		XR_E_DECODE);
+	cr_expect_eq(gate_check("f", "[90071992547409920]", 19, 19, &err),
+		XR_E_DECODE);
+	cr_expect_str_eq(err.text, "f:1:2: an integer beyond 2^53");
+}
+
+Test(gate, sixty_bytes_of_a_key_are_shown)
+{
+	char key[62], text[200], want[200];
+
+	for (int len = 59; len <= 61; len++) {
+		memset(key, 'k', (size_t)len);
+		key[len] = '\0';
+		snprintf(text, sizeof(text), "{\"%s\":1,\"%s\":2}", key, key);
+		cr_expect_eq(check(text), XR_E_DECODE);
+		snprintf(want, sizeof(want),
+			"f:1:%d: the key \"%.60s%s\" again", len + 7, key,
+			len > 60 ? "..." : "");
+		cr_expect_str_eq(err.text, want);
+	}
+}
+
 Test(gate, doubles_are_found_among_many_keys)
 {
 	struct buf b = { 0 };
@@ -378,6 +408,7 @@ Test(gate, kinds_are_told_by_the_first_character)
 {
 	cr_expect_eq(gate_kind(whole_span("-1")), GATE_NUMBER);
 	cr_expect_eq(gate_kind(whole_span("9")), GATE_NUMBER);
+	cr_expect_eq(gate_kind(whole_span("0")), GATE_NUMBER);
 	cr_expect_eq(gate_kind(whole_span("true")), GATE_TRUE);
 	cr_expect_eq(gate_kind(whole_span("false")), GATE_FALSE);
 	cr_expect_eq(gate_kind(whole_span("null")), GATE_NULL);
@@ -396,4 +427,41 @@ Test(gate, places_count_characters)
 	p = gate_place(text, strchr(text, 'b'));
 	cr_expect_eq(p.line, 2);
 	cr_expect_eq(p.column, 1);
+}
+
+Test(gate, a_comment_may_be_the_end_of_a_text)
+{
+	static const struct {
+		const char *text;
+		bool whole;
+	} rows[] = {
+		{ "{}/**/", true },
+		{ "{}/***/", true },
+		{ "{}//", true },
+		{ "{}// x", true },
+		{ "{}//\n", true },
+		{ "{}/* x *//**/", true },
+		{ "/**/{}", true },
+		{ "{}/", false },
+		{ "{}/x", false },
+		{ "{}/x\n", false },
+		{ "/x {}", false },
+		{ "{}/*", false },
+		{ "{}/*/", false },
+		{ "{}/* x *", false },
+		{ "{}/* x * /", false },
+	};
+	char text[32];
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		size_t len = strlen(rows[i].text);
+		char *copy = malloc(len);
+
+		memcpy(copy, rows[i].text, len);
+		snprintf(text, sizeof(text), "%s", rows[i].text);
+		cr_expect_eq(gate_check_commented("f", copy, len, MIB, &err) ==
+				XR_OK,
+			rows[i].whole, "%s", text);
+		free(copy);
+	}
 }
