@@ -438,6 +438,7 @@ Test(meet, a_report_without_memory_is_refused_and_may_come_again)
 		const struct xr_record record = { .kind = MESSAGE_MEET,
 			.flags = MESSAGE_VALUE,
 			.corr = ++at };
+		struct xr_failure f = { .size = sizeof(f) };
 		struct xr_body body = { .data = data };
 		struct xr_value *v;
 
@@ -451,7 +452,9 @@ Test(meet, a_report_without_memory_is_refused_and_may_come_again)
 		whole = !was_short;
 		v = wire_answer(1, at);
 		if (v != NULL) {
-			cr_expect_eq(xr_value_kind(v), XR_ERROR);
+			cr_expect_eq(xr_value_failure(v, &f), XR_OK);
+			cr_expect_eq(f.status, XR_E_NOMEM, "%u: %d %s", at,
+				f.status, f.text);
 			xr_value_unref(v);
 			refused++;
 			report(1, at, &r, 5);

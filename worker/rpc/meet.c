@@ -328,10 +328,14 @@ place_of(struct meeting *mt, const struct peer *from)
 	return NULL;
 }
 
+static const char no_memory[] = "out of memory";
+
 static void
 refuse(struct peer *peer, uint64_t corr, const char *why)
 {
-	struct xr_value *error = failure_new(XR_E_INVAL, "%s", why);
+	struct xr_value *error =
+		failure_new(why == no_memory ? XR_E_NOMEM : XR_E_INVAL, "%s",
+			why);
 
 	send_result(&(struct reply){ peer, corr }, 1, MESSAGE_ERROR, error);
 	xr_value_unref(error);
@@ -396,19 +400,22 @@ meet_on_report(struct peer *peer, const struct xr_record *record,
 	struct xr_value *v = NULL, *all = NULL, *error = NULL;
 	struct reply *out = NULL;
 	struct meeting *mt = NULL;
-	const char *why = "that is no report";
+	enum xr_status status;
+	const char *why;
 	struct incoming in;
 	bool is_new = false;
 	size_t n = 0;
 
-	if (values_unpack(body, peer, &v, NULL) != XR_OK || !parse(v, &in)) {
-		refuse(peer, record->corr, why);
+	status = values_unpack(body, peer, &v, NULL);
+	if (status != XR_OK || !parse(v, &in)) {
+		refuse(peer, record->corr,
+			status == XR_E_NOMEM ? no_memory : "that is no report");
 		xr_value_unref(v);
 		return;
 	}
 	pthread_mutex_lock(&m.lock);
 	/* Since the lock is held, meet_lost() has been, or will be. */
-	why = is_gone(peer) ? "it is lost" : "out of memory";
+	why = is_gone(peer) ? "it is lost" : no_memory;
 	if (!is_gone(peer))
 		mt = find(&in, &is_new);
 	/* Of a meeting that is known, not of the report: a faulty one names others. */
