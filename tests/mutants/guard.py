@@ -14,6 +14,7 @@ import resource
 import select
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import time
@@ -28,9 +29,14 @@ POLL_MS = 100             # how long a process that has lost its parent stays a 
 INTERRUPT_S = 20          # for cleaning up after SIGINT
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 
+PID_RANGES, SPREAD = 64, 13  # ranges of process ids; those of the first few are far apart
+
 NAMESPACE = ["unshare", "--fork", "--pid", "--mount-proc", "--kill-child"]
+# The first process of a namespace: process ids begin behind the first argument.
+FIRST = 'echo "$1" >/proc/sys/kernel/ns_last_pid; shift; "$@"; exit $?'
 
 libc = ctypes.CDLL(None, use_errno=True)
+sockets = []  # that say which range of process ids is whose
 
 
 @dataclass
@@ -63,11 +69,28 @@ def has_namespaces():
                           stderr=subprocess.DEVNULL).returncode == 0
 
 
+@functools.cache
+def first_pid(_pid):
+    """Where process ids begin in the namespaces of this process: no other one has that range,
+    because names of Criterion's sockets and memory contain a process id. The range is taken
+    by an abstract socket, which ends with the process."""
+    with open("/proc/sys/kernel/pid_max", encoding="ascii") as file:
+        size = int(file.read()) // PID_RANGES
+    for number in range(1, PID_RANGES):
+        taken = socket.socket(socket.AF_UNIX)
+        with contextlib.suppress(OSError):
+            taken.bind(f"\0xrun-mutants-pids-{number}")
+            sockets.append(taken)
+            return number * SPREAD % PID_RANGES * size
+        taken.close()
+    return 0
+
+
 def confined(command):
     """@command for run(): kill(-1, SIGKILL) there reaches no process of another one."""
     if not has_namespaces():
         return command
-    return [*NAMESPACE, "bash", "-c", '"$@"; exit $?', "bash", *command]
+    return [*NAMESPACE, "bash", "-c", FIRST, "bash", str(first_pid(os.getpid())), *command]
 
 
 def descendants():
