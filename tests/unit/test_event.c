@@ -2,6 +2,7 @@
 /* test_event.c - events, and threads that wait for them. */
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -149,6 +150,38 @@ Test(event, those_that_are_made_of_others_are_set_as_those_are)
 	cr_assert_eq(xr_wait_any(&all, 1, 0, &which, &err), XR_E_TIMEOUT);
 	xr_event_unref(all);
 	xr_event_unref(any);
+}
+
+Test(event, a_part_lives_as_long_as_what_is_made_of_it)
+{
+	struct xr_event *part = xr_event_new(), *all, *any;
+
+	cr_assert_not_null(part);
+	mallopt(M_PERTURB, 0x55); /* what is free is no event */
+	all = xr_event_new_all(&part, 1);
+	any = xr_event_new_any(&all, 1);
+	xr_event_set(part);
+	xr_event_unref(part);
+	xr_event_unref(all);
+	cr_expect(xr_event_is_set(any));
+	cr_expect_eq(xr_wait_all(&any, 1, 0, &err), XR_OK);
+	xr_event_clear(part);
+	cr_expect_not(xr_event_is_set(any));
+	cr_expect_eq(xr_wait_any(&any, 1, 0, NULL, &err), XR_E_TIMEOUT);
+	xr_event_unref(any);
+}
+
+/* Each part has room for a link. */
+Test(event, so_many_parts_can_be_waited_for)
+{
+	static struct xr_event *many[XR_EVENT_PARTS_MAX];
+
+	for (size_t i = 0; i < XR_EVENT_PARTS_MAX; i++)
+		many[i] = xr_event_new();
+	cr_expect_eq(xr_wait_all(many, XR_EVENT_PARTS_MAX, 1, &err),
+		XR_E_TIMEOUT);
+	for (size_t i = 0; i < XR_EVENT_PARTS_MAX; i++)
+		xr_event_unref(many[i]);
 }
 
 Test(event, what_cannot_be_waited_for_is_refused)
@@ -319,4 +352,58 @@ Test(event, a_thread_that_runs_is_not_waited_for_longer_than_asked)
 	xr_thread_free(t);
 	o.fn = NULL;
 	cr_assert_eq(xr_thread_start(&o, &t, &err), XR_E_INVAL);
+}
+
+static char seen_name[3][16]; /* of the threads, by their ordinals */
+static unsigned cleaned;
+
+static enum xr_status
+tell_name(uint32_t ordinal, struct xr_value *arg, void *ctx,
+	struct xr_error *why)
+{
+	pthread_getname_np(pthread_self(), seen_name[ordinal], 16);
+	if (ordinal == 2)
+		return xr_wait_any(&e[1], 1, XR_SECONDS(20), NULL, why);
+	return XR_OK;
+}
+
+static enum xr_status
+clean_well(uint32_t ordinal, struct xr_value *arg, void *ctx,
+	struct xr_error *why)
+{
+	cleaned += ordinal + 1;
+	return XR_OK;
+}
+
+Test(event, a_thread_has_a_name_and_says_nothing_if_it_went_well)
+{
+	static char name[151];
+	struct xr_thread_opts o = { .size = sizeof(o),
+		.fn = tell_name,
+		.cleaner = clean_well };
+	struct xr_thread *t = NULL;
+	char want[200];
+
+	memset(name, 'n', sizeof(name) - 1);
+	snprintf(err.text, sizeof(err.text), "as it was");
+	for (; o.ordinal < 2; o.ordinal++) {
+		cr_assert_eq(xr_thread_start(&o, &t, &err), XR_OK);
+		cr_expect_eq(xr_thread_watch(t, XR_TIMEOUT_NEVER, &err), XR_OK);
+		cr_expect_eq(xr_thread_watch(t, 0, NULL), XR_OK);
+		cr_expect_str_eq(err.text, "as it was");
+		cr_expect_null(xr_thread_report(t, 0));
+		xr_thread_free(t);
+		o.name = name;
+	}
+	cr_expect_eq(cleaned, 3);
+	cr_expect_str_eq(seen_name[0], "thread");
+	cr_expect_str_eq(seen_name[1], "nnnnnnnnnnnnnnn");
+	cr_assert_eq(xr_thread_start(&o, &t, &err), XR_OK);
+	cr_expect_eq(xr_thread_wait(t, 0, &err), XR_E_TIMEOUT);
+	snprintf(want, sizeof(want), "%.100s runs still", name);
+	cr_expect_str_eq(err.text, want);
+	cr_expect_eq(xr_thread_watch(t, 0, &err), XR_E_TIMEOUT);
+	xr_event_set(e[1]);
+	xr_thread_free(t); /* which waits for it */
+	cr_expect_eq(cleaned, 6);
 }

@@ -517,3 +517,69 @@ FORKED_TEST(shm_memory, what_an_earlier_life_held_is_written_over)
 	EXPECT_EQ(table(), SEGMENT_HOLDS - 1);
 	lender_unref(lender);
 }
+
+FORKED_TEST(shm_memory, a_reader_is_there_for_its_link_and_its_holds)
+{
+	struct ring_ref ref[2];
+	struct hold *h[2];
+	uint64_t next;
+	void *data[2];
+
+	read_ring();
+	next = ring_word() + RING_ALIGN;
+	EXPECT_EQ(lender->refs, 1);
+	for (int i = 0; i < 2; i++) {
+		ref[i] = borrow(&data[i]);
+		h[i] = hold_new(lender, &ref[i]);
+		EXPECT_EQ(lender->refs, 2 + i);
+	}
+	EXPECT(hold_find(lender, data[0], 1000) == h[0]);
+	EXPECT(hold_find(lender, data[0], 1001) == NULL);
+	EXPECT_EQ(lender->refs, 3);
+	hold_unref(h[0]);
+	EXPECT_EQ(lender->refs, 3);
+	hold_unref(h[0]);
+	EXPECT_EQ(lender->refs, 2);
+	EXPECT(hold_find(lender, data[1], 1) == h[1]);
+	hold_unref(h[1]);
+	hold_unref(h[1]);
+	EXPECT_EQ(lender->refs, 1);
+	/* The link is open, so the ring stays, without any hold. */
+	EXPECT(attached == ring_word());
+	EXPECT(atomic_load(segment_dir(&map, USER, LENDER)) == ring_word());
+	EXPECT_EQ(atomic_load(&head->gone), 0);
+	EXPECT_EQ(atomic_load(&head->done), 2);
+	ref[0] = borrow(&data[0]);
+	h[0] = hold_new(lender, &ref[0]);
+	lender_close(lender, true);
+	EXPECT(lender->moved && lender->over && lender->head == NULL);
+	EXPECT_EQ(attached, 0);
+	/* Another ring comes in its place. */
+	attached = next;
+	atomic_store(segment_dir(&map, USER, LENDER), next);
+	lender_return(lender, (uint32_t)ref[0].loan);
+	EXPECT_EQ(atomic_load(&head->loan[ref[0].loan]), LOAN_LOUD);
+	hold_unref(h[0]);
+	EXPECT_EQ(table(), 0);
+	EXPECT(attached == next);
+	EXPECT(atomic_load(segment_dir(&map, USER, LENDER)) == next);
+	EXPECT_EQ(lender->refs, 1);
+	lender_unref(lender);
+}
+
+FORKED_TEST(shm_memory, a_loan_without_a_hold_is_given_back_by_its_number)
+{
+	struct ring_ref ref[2];
+	void *data[2];
+
+	read_ring();
+	for (int i = 0; i < 2; i++)
+		ref[i] = borrow(&data[i]);
+	lender_return(lender, (uint32_t)ref[1].loan);
+	EXPECT_EQ(atomic_load(&head->loan[ref[0].loan]), LOAN_LOUD);
+	EXPECT_EQ(atomic_load(&head->loan[ref[1].loan]), LOAN_NONE);
+	EXPECT_EQ(atomic_load(&head->done), 1);
+	EXPECT(!lender_close(lender, false));
+	EXPECT_EQ(atomic_load(segment_dir(&map, USER, LENDER)), 0);
+	lender_unref(lender);
+}
