@@ -10,24 +10,42 @@
 #include "tests/unit/short_memory.h"
 
 #include "base/clock.h"
+#include "tests/unit/lock_watch.h"
 #include "tests/unit/wire_rig.h"
+#include "wire/value/node.h"
 #include "worker/coll/letter.h"
 #include "worker/coll/mail.h"
 #include "worker/coll/post.h"
 #include "worker/coll/team.h"
+#include "worker/rpc/values.h"
 
 #define HOUR XR_SECONDS(3600)
 
 static struct xr_coll *group; /* of this process and the three peers */
 static struct xr_error err;
 
-/* The linker gives the library this one for its own (--wrap). */
+static struct xr_value *refusal; /* the last one; a reference */
+
+/* The linker gives the library these for its own (--wrap). */
 struct xr_coll *__wrap_team_find(uint64_t id);
+enum xr_status __real_values_pack(struct xr_value *value, struct peer *to,
+	struct values_out *out, struct xr_error *why);
+enum xr_status __wrap_values_pack(struct xr_value *value, struct peer *to,
+	struct values_out *out, struct xr_error *why);
 
 struct xr_coll *
 __wrap_team_find(uint64_t id)
 {
 	return group != NULL && group->id == id ? team_ref(group) : NULL;
+}
+
+enum xr_status
+__wrap_values_pack(struct xr_value *value, struct peer *to,
+	struct values_out *out, struct xr_error *why)
+{
+	xr_value_unref(refusal);
+	refusal = xr_value_ref(value);
+	return __real_values_pack(value, to, out, why);
 }
 
 static void
@@ -44,6 +62,8 @@ end(void)
 	team_unref(group);
 	group = NULL;
 	wire_end();
+	xr_value_unref(refusal);
+	refusal = NULL;
 }
 
 TestSuite(coll_post, .timeout = 60, .init = begin, .fini = end);
@@ -156,6 +176,19 @@ Test(coll_post, what_is_no_message_is_refused)
 	cr_expect(wire_failed(1, 6, XR_E_CLOSED,
 		"the receiver's group was closed"));
 	cr_expect(TAILQ_EMPTY(&group->sent));
+	cr_expect_eq(wire_left(), 0);
+	cr_assert_not_null(refusal);
+	cr_expect_eq(atomic_load(&refusal->refs), 1, "the last is the test's");
+}
+
+Test(coll_post, this_process_sends_to_itself)
+{
+	struct xr_future *own = await(0, 1);
+
+	come(0, 1, letter(1, 2));
+	cr_expect_eq(came_from(own), 0);
+	cr_expect_eq(buffer[1], 11);
+	cr_expect_eq(wire_left(), 0);
 }
 
 Test(coll_post, a_message_of_no_member_is_refused)
@@ -223,6 +256,24 @@ Test(coll_post, a_message_of_another_shape_is_a_conflict)
 	cr_expect_eq(buffer[2], -1);
 }
 
+Test(coll_post, who_waits_hears_from_whom_it_is)
+{
+	struct xr_coll_op op = two_of(XR_COLL_ANY, 5);
+	int64_t from = -1;
+
+	come(3, 1, letter(5, 3));
+	cr_expect_eq(xr_coll_recv(group, &op, &from, &err), XR_E_CONFLICT);
+	cr_expect_str_eq(err.text,
+		"rank 3 sends 3 i32, and rank 0 awaits 2 i32");
+	cr_expect_eq(from, -1);
+	cr_expect(wire_failed(3, 1, XR_E_CONFLICT, err.text));
+	come(3, 2, letter(5, 2));
+	cr_expect_eq(xr_coll_recv(group, &op, &from, &err), XR_OK);
+	cr_expect_eq(from, 3);
+	cr_expect_eq(buffer[1], 51);
+	cr_expect(taken(3, 2));
+}
+
 Test(coll_post, a_message_can_be_one_byte)
 {
 	struct xr_coll_op op = two_of(1, 1);
@@ -253,6 +304,10 @@ Test(coll_post, a_receive_ends_with_its_time)
 	next = post_expire(group, now);
 	cr_expect(next >= now + HOUR && next < now + 2 * HOUR);
 	cr_expect(!xr_future_done(one));
+	cr_expect_eq(post_expire(group, next - 1), next);
+	cr_expect(!xr_future_done(one));
+	post_expire(group, next);
+	cr_expect(xr_future_done(one), "the time that it has is over");
 	cr_expect_eq(post_expire(group, now + 2 * HOUR), INT64_MAX);
 	cr_expect_eq(xr_future_wait(one, 0, NULL, &err), XR_E_TIMEOUT);
 	cr_expect_str_eq(err.text,

@@ -276,8 +276,9 @@ post_arrived(struct peer *peer, const struct xr_record *record,
 		return;
 	}
 	team = team_find(came.label.team);
-	came.from = team != NULL ? team_place(team, peer) : -1;
-	if (came.from < 0)
+	if (team != NULL)
+		came.from = team_place(team, peer);
+	if (team == NULL || came.from < 0)
 		answer(peer, record->corr, XR_E_CLOSED,
 			"the receiver's group was closed");
 	else
