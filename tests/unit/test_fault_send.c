@@ -443,6 +443,16 @@ Test(fault_send, options_say_which_messages_fail_or_are_late)
 	opts.extra_count = 1;
 	cr_expect_eq(fault_read_opts(&r, &opts, &err), XR_E_INVAL);
 	cr_expect_str_eq(err.text, "num_fail_sends: '-1'");
+	opts.extra = (const char *const[]){ "num_fail_sends=4294967295" };
+	cr_expect_eq(fault_read_opts(&r, &opts, &err), XR_E_INVAL);
+	opts.extra = (const char *const[]){ "num_fail_sends=4294967294" };
+	cr_expect_eq(fault_read_opts(&r, &opts, &err), XR_OK);
+	/* What was in force stays. */
+	rules("drop:REPLY");
+	opts.backend = xr_backend_find("faulty");
+	opts.extra = bad;
+	cr_expect_eq(fault_open(&opts, &err), XR_E_INVAL);
+	cr_expect_eq(becomes(MESSAGE_REPLY, 0, 0, "", "a"), FAULT_DROP);
 	/* Where nobody says how many, none fail, whatever they are. */
 	r.count = 0;
 	opts.extra = none;

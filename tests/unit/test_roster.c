@@ -476,6 +476,16 @@ Test(roster, what_is_no_card_or_verdict_is_refused)
 	cr_expect_eq(meet(&j, info_of("bob", 1)), XR_E_PROTO);
 	cr_expect_str_eq(err.text, "that is no card");
 	cr_expect_null(infos);
+	/* One that says why it cannot be. */
+	r->state = COMING;
+	r->come = 1;
+	card->len = (uint32_t)shelf_pack_into(stale, card->data,
+		sizeof(card->data));
+	cr_expect_eq(meet(&j, info_of("bob", 1)), XR_E_PEER_LOST);
+	cr_expect_str_eq(err.text,
+		"rank 0 could not join: XR_E_STALE: not ours");
+	cr_expect_eq(r->state, REFUSED);
+	cr_expect_eq(judged, 0);
 	r->len = (uint32_t)shelf_pack_into(stale, r->verdict, SEGMENT_VERDICT);
 	cr_expect_eq(meet(&j, info_of("bob", 1)), XR_E_PROTO);
 	cr_expect_str_eq(err.text, "a verdict without an error");
