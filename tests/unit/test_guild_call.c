@@ -241,6 +241,27 @@ Test(guild_call, other_failures_are_the_callers)
 	cr_expect_str_eq(entry(GUILD_SERVICE, "k"), "1 71 5");
 }
 
+/* By then another may be known. */
+Test(guild_call, what_is_known_of_another_stays)
+{
+	const struct xr_group_call call = of_key();
+	struct xr_rref *made = NULL;
+	struct xr_future *f;
+	uint64_t corr;
+
+	put_holder(GUILD_SERVICE, "k", 1, 5);
+	f = ask();
+	put_holder(GUILD_SERVICE, "k", 2, 7);
+	cr_assert_eq(xr_group_call_remote(g, &call, &made, &err), XR_OK);
+	agent_lose(wire_peer[1], "on purpose");
+	fails(f, XR_E_PEER_LOST, "one");
+	cr_assert(!LIST_EMPTY(&g->known));
+	cr_expect_eq(LIST_FIRST(&g->known)->place.generation, 7);
+	xr_value_unref(request(2, 2, &corr, GUILD_FUNC_CALL));
+	wire_reply(2, MESSAGE_REPLY, corr, xr_value_new_nil());
+	xr_rref_unref(made);
+}
+
 /* A group that is closed meanwhile asks nobody else. */
 Test(guild_call, a_group_that_is_closed_looks_up_nothing)
 {

@@ -68,9 +68,10 @@ Test(guild_wire, members_are_known_and_named_once)
 	cr_expect_str_eq(err.text, "self has a group g already");
 	cr_expect_null(h);
 	cr_expect_eq(met.count, 1);
-	/* Of a name that is free it can be made. */
+	/* Of a name that is free it can be made. How many there are is known of all. */
 	xr_group_close(g);
-	cr_expect_eq(try_group("g", NULL, 0, &h), XR_OK);
+	cr_expect_eq(try_group("g", NULL, 3, &h), XR_OK);
+	cr_expect_eq(h->count, 4);
 	cr_expect_eq(met.count, 2);
 	xr_group_free(h);
 }

@@ -461,6 +461,7 @@ Test(lead_alone, the_lead_goes_to_the_follower_that_came_first)
 	cr_expect_eq(atomic_load(&lead.follower_count), 2);
 	cr_expect_eq(wakes, 1);
 	cr_expect_eq(woken.word, &asleep.state);
+	cr_expect_eq(woken.value, 1);
 	cr_expect(lead_pass_baton());
 	cr_expect_eq(atomic_load(&awake.state), WAITER_BATON);
 	cr_expect_eq(wakes, 1);

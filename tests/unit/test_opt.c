@@ -788,9 +788,11 @@ Test(opt, a_list_of_the_environment_ends_at_its_first_error)
 	cr_expect_eq(env_of("XRUN_ENV=A=1\n\nbad\nB=2"), XR_E_INVAL);
 	cr_expect_str_eq(err.text, "XRUN_ENV: 'bad' is not a NAME=VALUE");
 	cr_expect_eq(s.list.n, 1);
+	opt_fini(&opts);
 	begin();
 	cr_expect_eq(env_of("XRUN_ENV=A=1\n\nB=2\n"), XR_OK);
 	cr_assert_eq(s.list.n, 2);
 	cr_expect_str_eq(s.list.items[0], "A=1");
 	cr_expect_str_eq(s.list.items[1], "B=2");
+	opt_fini(&opts);
 }

@@ -388,7 +388,7 @@ FORKED_TEST(pool_feed, a_task_says_of_which_function_it_is_and_has_its_values)
 /* With named arguments, or in more bytes than are packed. */
 FORKED_TEST(pool_feed, what_is_not_plain_is_coded)
 {
-	static char data[(1 << 17) + 1];
+	static char data[(1 << 17) + 2];
 	struct xr_value *items[4];
 	struct xr_queue_buf buf = { 0 };
 	struct task_head head;
@@ -408,7 +408,7 @@ FORKED_TEST(pool_feed, what_is_not_plain_is_coded)
 	job_give_up(job);
 	/* The second and third of four. */
 	for (size_t i = 0; i < COUNT(items); i++)
-		items[i] = xr_value_new_bytes(data, sizeof(data) + 1 - i);
+		items[i] = xr_value_new_bytes(data, sizeof(data) - i);
 	job = made_job_of(JOB_MAP, xr_value_new_list_of(items, COUNT(items)),
 		2);
 	job->next = 1;
@@ -419,7 +419,7 @@ FORKED_TEST(pool_feed, what_is_not_plain_is_coded)
 	for (size_t i = 0; i < 2; i++) {
 		v = unload_next(&u);
 		EXPECT(xr_value_data(v, &len) != NULL);
-		EXPECT_EQ(len, sizeof(data) - i);
+		EXPECT_EQ(len, sizeof(data) - 1 - i);
 		xr_value_unref(v);
 	}
 	EXPECT(unload_next(&u) == NULL);

@@ -442,6 +442,7 @@ Test(rpc_local, a_rank_has_its_own_slot_of_the_job, .fini = close_plane)
 	cr_expect_null(local_job_map(5, &slot));
 	job_size = 5;
 	cr_expect_null(local_job_map(4, &slot));
+	cr_expect_null(local_job_map(5, &slot));
 	job_size = 4;
 	job_rank = 2;
 	cr_expect_null(local_job_map(4, &slot));
