@@ -437,3 +437,25 @@ Test(value, without_memory_there_is_no_value_and_nothing_is_lost)
 	} while (was_short);
 	cr_expect(gt(u32, n, 20));
 }
+
+Test(value, a_long_value_without_memory_is_none)
+{
+	static char data[5000];
+	struct xr_value *v;
+	unsigned n = 0;
+	size_t len = 0;
+
+	memset(data, 'x', sizeof(data));
+	do {
+		was_short = false;
+		until_short = ++n;
+		v = xr_value_new_bytes(data, sizeof(data));
+		until_short = 0;
+		cr_assert_eq(v == NULL, was_short, "%u", n);
+	} while (was_short);
+	cr_expect(gt(u32, n, 2));
+	cr_expect_eq(memcmp(xr_value_data(v, &len), data, sizeof(data)), 0);
+	cr_expect_eq(len, sizeof(data));
+	cr_expect_eq(((const char *)xr_value_data(v, &len))[len], '\0');
+	xr_value_unref(v);
+}
