@@ -5,6 +5,8 @@
  * For programs that are linked with short_memory (meson.build): the linker gives
  * what they are linked to, and themselves, these in place of libc's (--wrap).
  * With SHORT_MEMORY_THREAD only the thread that sets @until_short is short of memory.
+ * With counted_memory in place of short_memory, @blocks are those that were allocated and
+ * not freed.
  */
 #ifndef TESTS_UNIT_SHORT_MEMORY_H
 #define TESTS_UNIT_SHORT_MEMORY_H
@@ -27,6 +29,20 @@ static SHORT_MEMORY_OF bool was_short;
 static SHORT_MEMORY_OF bool stays_short;  /* those that follow fail, too */
 static SHORT_MEMORY_OF size_t most_asked; /* bytes, at once */
 static bool zero_is_null;                 /* malloc(0) is NULL, as C allows */
+
+#ifdef SHORT_MEMORY_COUNTS
+static long blocks;
+
+void __real_free(void *p);
+void __wrap_free(void *p);
+
+void
+__wrap_free(void *p)
+{
+	__atomic_fetch_sub(&blocks, p != NULL, __ATOMIC_RELAXED);
+	__real_free(p);
+}
+#endif
 
 void *__real_malloc(size_t size);
 void *__real_calloc(size_t n, size_t size);
@@ -65,36 +81,54 @@ is_short(size_t n, size_t size)
 	return true;
 }
 
+/* @more: it takes the place of none. */
+static void *
+count_block(void *p, bool more)
+{
+#ifdef SHORT_MEMORY_COUNTS
+	__atomic_fetch_add(&blocks, more && p != NULL, __ATOMIC_RELAXED);
+#endif
+	(void)more;
+	return p;
+}
+
 void *
 __wrap_malloc(size_t size)
 {
 	if (is_short(1, size) || (zero_is_null && size == 0))
 		return NULL;
-	return __real_malloc(size);
+	return count_block(__real_malloc(size), true);
 }
 
 void *
 __wrap_calloc(size_t n, size_t size)
 {
-	return is_short(n, size) ? NULL : __real_calloc(n, size);
+	return is_short(n, size) ? NULL :
+				   count_block(__real_calloc(n, size), true);
 }
 
 void *
 __wrap_realloc(void *p, size_t size)
 {
-	return is_short(1, size) ? NULL : __real_realloc(p, size);
+	return is_short(1, size) ?
+		NULL :
+		count_block(__real_realloc(p, size), p == NULL);
 }
 
 void *
 __wrap_reallocarray(void *p, size_t n, size_t size)
 {
-	return is_short(n, size) ? NULL : __real_reallocarray(p, n, size);
+	return is_short(n, size) ?
+		NULL :
+		count_block(__real_reallocarray(p, n, size), p == NULL);
 }
 
 void *
 __wrap_aligned_alloc(size_t align, size_t size)
 {
-	return is_short(1, size) ? NULL : __real_aligned_alloc(align, size);
+	return is_short(1, size) ?
+		NULL :
+		count_block(__real_aligned_alloc(align, size), true);
 }
 
 /* libc's own calls of malloc() are not replaced. */

@@ -140,6 +140,9 @@ Test(config, what_belongs_to_others_is_refused)
 	cr_expect_eq(open_all(NULL), XR_E_INVAL);
 	cr_expect(strstr(err.text, "belongs to user 12345"), "%s", err.text);
 	cr_expect(strstr(err.text, "\tchown root "), "%s", err.text);
+	cr_assert_eq(chown("xrun/config.json", 1, (gid_t)-1), 0);
+	cr_expect_eq(open_all(NULL), XR_E_INVAL);
+	cr_expect(strstr(err.text, "belongs to user 1,"), "%s", err.text);
 }
 
 static enum xr_status

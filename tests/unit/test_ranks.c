@@ -183,3 +183,35 @@ Test(ranks, a_list_is_checked_whatever_ranks_there_are)
 			text);
 	}
 }
+
+/* The first of a word, alone in it, and the last. */
+Test(ranks, members_are_found_wherever_a_word_begins_or_ends)
+{
+	static const uint32_t members[] = { 0, 63, 64, 127, 128, 191, 192,
+		199 };
+	struct xr_error err;
+
+	for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
+		struct ranks set;
+
+		cr_assert_eq(ranks_init(&set, 200), XR_OK);
+		cr_expect_eq(ranks_next(&set, 0), 200);
+		ranks_add(&set, members[i]);
+		cr_expect_eq(ranks_count(&set), 1);
+		for (uint32_t r = 0; r < 200; r++) {
+			cr_expect_eq(ranks_next(&set, r),
+				r <= members[i] ? members[i] : 200, "%u", r);
+			cr_expect_eq(ranks_has(&set, r), r == members[i]);
+		}
+		cr_expect_eq(ranks_next(&set, 200), 200);
+		cr_expect_eq(ranks_next(&set, 201), 200);
+		cr_expect_not(ranks_has(&set, 200));
+		ranks_fini(&set);
+	}
+	/* From the first to the last, whatever that is. */
+	cr_expect_eq(ranks_check("0--1", &err), XR_OK);
+	cr_expect_eq(ranks_check("1--1", &err), XR_OK);
+	cr_expect_eq(ranks_check("-1-0", &err), XR_OK);
+	cr_expect_eq(ranks_check("1-0", &err), XR_E_INVAL);
+	cr_expect_eq(ranks_check("-1--2", &err), XR_E_INVAL);
+}

@@ -121,3 +121,49 @@ FORKED_TEST(stock, a_child_of_fork_has_memory)
 	EXPECT(waitpid(pid, &status, 0) == pid && status == 0);
 	EXPECT(pthread_join(thread, NULL) == 0);
 }
+
+#ifndef __SANITIZE_ADDRESS__
+static uint32_t
+shelf_length(size_t place)
+{
+	uint32_t n = 0;
+
+	for (const struct stock_block *b = stock_mine->shelf[place].first;
+		b != NULL && n < 1000; b = b->next)
+		n++;
+	return n;
+}
+
+/* The batch that it takes has 64 blocks, of which one is given out. */
+FORKED_TEST(stock, a_thread_takes_blocks_by_batches)
+{
+	static void *taken[3 * STOCK_BATCH];
+	const size_t place = stock_place(40);
+
+	for (uint32_t i = 0; i < STOCK_BATCH; i++) {
+		taken[i] = stock_get(40);
+		EXPECT_EQ(shelf_length(place), STOCK_BATCH - 1 - i);
+		EXPECT_EQ(stock_mine->shelf[place].count, STOCK_BATCH - 1 - i);
+		EXPECT(stock_mine->shelf[place].batch == NULL);
+	}
+	for (uint32_t i = STOCK_BATCH; i < 3 * STOCK_BATCH; i++)
+		taken[i] = stock_get(40);
+	EXPECT_EQ(shelf_length(place), 0);
+	/* Of those that come back a whole batch is kept beside less than one. */
+	for (uint32_t i = 0; i < STOCK_BATCH - 1; i++)
+		stock_put(taken[i], 40);
+	EXPECT_EQ(shelf_length(place), STOCK_BATCH - 1);
+	EXPECT(stock_mine->shelf[place].batch == NULL);
+	stock_put(taken[STOCK_BATCH - 1], 40);
+	EXPECT_EQ(shelf_length(place), 0);
+	EXPECT_EQ(stock_mine->shelf[place].count, 0);
+	EXPECT(stock_mine->shelf[place].batch == taken[STOCK_BATCH - 1]);
+	for (uint32_t i = STOCK_BATCH; i < 3 * STOCK_BATCH; i++)
+		stock_put(taken[i], 40);
+	EXPECT(stock_mine->shelf[place].batch == taken[3 * STOCK_BATCH - 1]);
+	/* The last batch first, and of others the one that was put back last. */
+	for (uint32_t i = 3 * STOCK_BATCH; i-- > 0;)
+		EXPECT(stock_get(40) == taken[i]);
+	EXPECT_EQ(shelf_length(place), 0);
+}
+#endif

@@ -9,6 +9,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
+#include "tests/kit/entries.h"
 #include "tests/unit/short_memory.h"
 #include "tests/unit/value_arena.h"
 #include "tests/unit/value_device.h"
@@ -123,6 +124,74 @@ Test(storage, a_descriptor_is_mapped_from_any_byte_on)
 	cr_assert_eq(storage_map(fd, 0, (uint64_t)3 * 4096, &s, &err), XR_OK);
 	storage_unref(s);
 	close(fd);
+}
+
+/* Those that one may hold: 32 of 64. */
+static int
+shares_left(void)
+{
+	struct rlimit limit = { 64, 64 };
+	struct storage *s[64];
+	int shared = 0;
+
+	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	for (int i = 0; i < 64; i++) {
+		s[i] = storage_new_shared(4096);
+		cr_assert_not_null(s[i]);
+		shared += s[i]->fd != -1;
+	}
+	for (int i = 0; i < 64; i++)
+		storage_unref(s[i]);
+	return shared;
+}
+
+Test(storage, what_cannot_be_handed_on_is_mapped_all_the_same)
+{
+	int fd = memory_fd(4096, F_SEAL_SHRINK), next = dup(fd);
+	struct storage *s = NULL, *more[32];
+	struct rlimit limit;
+
+	cr_assert_neq(next, -1);
+	close(next);
+	cr_assert_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	limit.rlim_cur = (rlim_t)next;
+	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	for (int i = 0; i < 100; i++) {
+		cr_assert_eq(storage_map(fd, 256, 100, &s, &err), XR_OK, "%s",
+			err.text);
+		cr_expect_eq(s->fd, -1);
+		cr_expect_eq(*(char *)s->data, 1);
+		storage_unref(s);
+	}
+	cr_expect(eq(int, shares_left(), 32));
+	/* Nor is it when others have them all. */
+	for (int i = 0; i < 32; i++)
+		more[i] = storage_new_shared(4096);
+	cr_assert_eq(storage_map(fd, 512, 100, &s, &err), XR_OK);
+	cr_expect_eq(s->fd, -1);
+	cr_expect_eq(*(char *)s->data, 2);
+	storage_unref(s);
+	for (int i = 0; i < 32; i++)
+		storage_unref(more[i]);
+	cr_expect(eq(int, shares_left(), 32));
+	close(fd);
+}
+
+Test(storage, one_of_nothing_has_no_descriptor)
+{
+	unsigned before = entries("/proc/self/fd");
+	struct storage *s = storage_new_shared(0);
+
+	cr_assert_not_null(s);
+	cr_expect_eq(s->fd, -1);
+	storage_unref(s);
+	errno = EINVAL; /* of something else */
+	s = storage_new_shared(4096);
+	cr_assert_not_null(s);
+	cr_expect_neq(s->fd, -1);
+	cr_expect(eq(u32, entries("/proc/self/fd"), before + 1));
+	storage_unref(s);
+	cr_expect(eq(u32, entries("/proc/self/fd"), before));
 }
 
 Test(storage, what_could_make_us_fault_is_not_mapped)

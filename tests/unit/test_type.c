@@ -246,3 +246,44 @@ Test(type, a_type_that_finds_no_memory_is_not_registered)
 	cr_expect_null(value_type_find("geo.Line", 8));
 	cr_expect_eq(xr_type_register(&type, NULL), XR_OK);
 }
+
+/* @len bytes of a name, as that of a worker and of a function. */
+static void
+expect_names(size_t len, bool of_worker, bool of_func)
+{
+	char name[300];
+	struct xr_value *v;
+
+	memset(name, 'n', sizeof(name));
+	name[len] = '\0';
+	v = xr_value_new_worker(name, 5);
+	cr_expect_eq(v != NULL, of_worker, "%zu", len);
+	if (v != NULL)
+		cr_expect_str_eq(xr_value_worker(v, NULL), name);
+	xr_value_unref(v);
+	v = xr_fn_bind(name, NULL);
+	cr_expect_eq(v != NULL, of_func, "%zu", len);
+	if (v != NULL)
+		cr_expect_str_eq(xr_value_func(v, NULL), name);
+	xr_value_unref(v);
+}
+
+Test(type, names_have_a_limit)
+{
+	expect_names(0, false, false);
+	expect_names(1, true, true);
+	expect_names(127, true, true);
+	expect_names(128, false, true);
+	expect_names(255, false, true);
+	expect_names(256, false, false);
+	cr_expect_null(xr_value_new_worker(NULL, 1));
+	cr_expect_null(xr_value_new_worker("\xff", 1));
+	cr_expect_null(xr_fn_bind(NULL, NULL));
+	cr_expect_null(xr_fn_bind("\xff", NULL));
+	for (int i = 0; i < 2; i++) {
+		until_short = 1;
+		cr_expect_null(i == 0 ? xr_value_new_worker("w", 1) :
+					xr_fn_bind("f", NULL));
+		cr_expect_eq(until_short, 0);
+	}
+}

@@ -111,3 +111,54 @@ Test(utf8, every_truncation_is_tamed)
 		cr_expect_null(strstr(cut, "\xc2\x9d"));
 	}
 }
+
+/* The first and the last of each length, and of what is none. */
+static const struct {
+	const char *bytes;
+	size_t len; /* of the character; 0: it is none */
+	uint32_t code;
+} characters[] = {
+	{ "\x01", 1, 1 },
+	{ "\x7f", 1, 0x7f },
+	{ "\x80", 0, 0 },
+	{ "\xc1\xbf", 0, 0 },
+	{ "\xc2\x80", 2, 0x80 },
+	{ "\xdf\xbf", 2, 0x7ff },
+	{ "\xc2\x7f", 0, 0 },
+	{ "\xc2\xc0", 0, 0 },
+	{ "\xe0\x9f\xbf", 0, 0 },
+	{ "\xe0\xa0\x80", 3, 0x800 },
+	{ "\xe2\x82\xac", 3, 0x20ac },
+	{ "\xed\x9f\xbf", 3, 0xd7ff },
+	{ "\xed\xa0\x80", 0, 0 },
+	{ "\xed\xbf\xbf", 0, 0 },
+	{ "\xee\x80\x80", 3, 0xe000 },
+	{ "\xef\xbf\xbf", 3, 0xffff },
+	{ "\xe2\x28\xa1", 0, 0 },
+	{ "\xe2\x82\x28", 0, 0 },
+	{ "\xf0\x8f\xbf\xbf", 0, 0 },
+	{ "\xf0\x90\x80\x80", 4, 0x10000 },
+	{ "\xf0\x9f\x98\x80", 4, 0x1f600 },
+	{ "\xf4\x8f\xbf\xbf", 4, 0x10ffff },
+	{ "\xf4\x90\x80\x80", 0, 0 },
+	{ "\xf5\x80\x80\x80", 0, 0 },
+};
+
+Test(utf8, each_length_has_its_first_and_last_character)
+{
+	for (size_t i = 0; i < sizeof(characters) / sizeof(characters[0]);
+		i++) {
+		const char *bytes = characters[i].bytes;
+		size_t len = characters[i].len;
+		char out[4] = "...";
+
+		cr_expect_eq(utf8_step(bytes, strlen(bytes)), len, "%zu", i);
+		if (len == 0)
+			continue;
+		cr_expect_eq(utf8_step(bytes, len), len, "%zu", i);
+		for (size_t cut = 1; cut < len; cut++)
+			cr_expect_eq(utf8_step(bytes, cut), 0, "%zu", i);
+		cr_expect_eq(utf8_put(characters[i].code, out), len, "%zu", i);
+		cr_expect_eq(memcmp(out, bytes, len), 0, "%zu", i);
+	}
+}

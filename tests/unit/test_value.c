@@ -5,6 +5,7 @@
 
 #include "tests/unit/short_memory.h"
 #include "tests/unit/value_rig.h"
+#include "wire/value/seen.h"
 
 TestSuite(value, .init = begin, .fini = end);
 
@@ -436,4 +437,109 @@ Test(value, without_memory_there_is_no_value_and_nothing_is_lost)
 		cr_assert_eq(rref_seven.handles, 0, "%u", n);
 	} while (was_short);
 	cr_expect(gt(u32, n, 20));
+}
+
+Test(value, a_long_value_without_memory_is_none)
+{
+	static char data[5000];
+	struct xr_value *v;
+	unsigned n = 0;
+	size_t len = 0;
+
+	memset(data, 'x', sizeof(data));
+	do {
+		was_short = false;
+		until_short = ++n;
+		v = xr_value_new_bytes(data, sizeof(data));
+		until_short = 0;
+		cr_assert_eq(v == NULL, was_short, "%u", n);
+	} while (was_short);
+	cr_expect(gt(u32, n, 2));
+	cr_expect_eq(memcmp(xr_value_data(v, &len), data, sizeof(data)), 0);
+	cr_expect_eq(len, sizeof(data));
+	cr_expect_eq(((const char *)xr_value_data(v, &len))[len], '\0');
+	xr_value_unref(v);
+}
+
+Test(value, a_failure_is_what_it_was_made_of)
+{
+	struct xr_failure first = { .size = sizeof(first),
+		.status = XR_E_RANGE,
+		.type = "ValueError",
+		.text = "too much",
+		.func = "f",
+		.worker = "w0",
+		.worker_id = 9,
+		.backtrace = "a\nb\n" };
+	struct xr_failure got = { .size = sizeof(got) };
+	struct xr_value *v = xr_value_new_error(&first), *outer;
+
+	cr_assert_not_null(v);
+	cr_assert_eq(xr_value_failure(v, &got), XR_OK);
+	cr_expect_eq(got.status, XR_E_RANGE);
+	cr_expect_str_eq(got.type, "ValueError");
+	cr_expect_str_eq(got.text, "too much");
+	cr_expect_str_eq(got.func, "f");
+	cr_expect_str_eq(got.worker, "w0");
+	cr_expect_eq(got.worker_id, 9);
+	cr_expect_str_eq(got.backtrace, "a\nb\n");
+	cr_expect_null(got.cause);
+	first = (struct xr_failure){ .size = sizeof(first),
+		.text = "",
+		.cause = v };
+	outer = xr_value_new_error(&first);
+	xr_value_unref(v);
+	cr_assert_eq(xr_value_failure(outer, &got), XR_OK);
+	cr_expect_eq(got.status, XR_OK);
+	cr_expect_null(got.type);
+	cr_expect_str_eq(got.text, "");
+	cr_expect_null(got.func);
+	cr_expect_null(got.worker);
+	cr_expect_eq(got.worker_id, 0);
+	cr_expect_null(got.backtrace);
+	cr_expect_eq(got.cause, v);
+	got.size--;
+	cr_expect_eq(xr_value_failure(outer, &got), XR_E_INVAL);
+	got.size += 2; /* of a newer version */
+	cr_expect_eq(xr_value_failure(outer, &got), XR_OK);
+	xr_value_unref(outer);
+}
+
+/* --- what was met before (wire/value/seen.h) -------------------------------- */
+
+Test(value, each_address_has_the_number_that_it_was_given)
+{
+	struct seen seen = { 0 };
+	uint32_t number = 77;
+	size_t slots = 0;
+
+	cr_expect_not(seen_find(&seen, &seen, &number));
+	for (uintptr_t i = 1; i <= 1000; i++) {
+		const void *at = (const void *)(i * 16);
+
+		cr_expect_not(seen_find(&seen, at, &number));
+		if (slots == 0)
+			slots = 16;
+		else if (2 * (i - 1) >= slots)
+			slots *= 2;
+		cr_assert(seen_add(&seen, at, (uint32_t)i + 5));
+		cr_assert_eq(seen.count, i);
+		cr_assert_eq(seen.slots, slots);
+	}
+	cr_expect_eq(number, 77);
+	/* Without memory what is there stays. */
+	while (2 * seen.count < seen.slots)
+		cr_assert(seen_add(&seen, (const void *)((seen.count + 1) * 16),
+			0));
+	until_short = 1;
+	cr_expect_not(seen_add(&seen, &seen, 1));
+	until_short = 0;
+	for (uintptr_t i = 1; i <= 1000; i++) {
+		cr_assert(seen_find(&seen, (const void *)(i * 16), &number));
+		cr_assert_eq(number, i + 5);
+	}
+	cr_expect_not(seen_find(&seen, &seen, &number));
+	seen_fini(&seen);
+	cr_expect_null(seen.rows);
+	cr_expect_eq(seen.slots, 0);
 }

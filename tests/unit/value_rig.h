@@ -116,11 +116,16 @@ register_point(void)
 
 /* --- the beginning and the end of a test ------------------------------------ */
 
+static long blocks_before; /* the test */
+
 static inline void
 begin(void)
 {
 	value_set_rref_ops(&rref_ops);
 	register_point();
+#ifdef SHORT_MEMORY_COUNTS
+	blocks_before = blocks;
+#endif
 }
 
 /* Nobody has anything any more. */
@@ -129,6 +134,11 @@ end(void)
 {
 	cr_expect(eq(int, points, 0));
 	cr_expect(eq(int, rref_seven.handles, 0));
+#ifdef SHORT_MEMORY_COUNTS
+	cr_expect_eq(blocks, blocks_before, "%ld blocks are left",
+		blocks - blocks_before);
+#endif
+	(void)blocks_before;
 }
 
 /* --- values ---------------------------------------------------------------- */
