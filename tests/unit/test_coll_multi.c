@@ -557,6 +557,10 @@ Test(coll_multi, what_makes_no_sense_is_refused)
 	REFUSED(reduce, index, 2, "reduce_multi: tensor 2 of 2: there is none");
 	REFUSED(allreduce, op, XR_AVG,
 		"all_reduce_multi: there is no average of i32");
+	multi.count = 1;
+	REFUSED(allreduce, op, XR_AVG,
+		"all_reduce_multi: there is no average of i32");
+	multi.count = 2;
 	multi.lists = lists;
 	lists[1] = list;
 	expect_refused(xr_coll_allgather_multi, multi, XR_E_INVAL,
