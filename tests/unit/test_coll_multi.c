@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "worker/coll/board.h"
+#include "worker/coll/spot.h"
 #include "worker/rpc/lead.h"
 
 #define HOUR XR_SECONDS(3600)
@@ -589,4 +590,67 @@ Test(coll_multi, tensors_that_are_not_alike_are_refused)
 	multi.count = 3;
 	expect_refused(xr_coll_bcast_multi, multi, XR_E_INVAL,
 		"broadcast_multi: tensors 0 and 2 lie on one device, fake:0");
+}
+
+/* --- where tensors lie --------------------------------------------------------------- */
+
+/* Of a view of the host's memory, with these lengths and strides. */
+static enum xr_status
+look_at(const int64_t shape[2], const int64_t strides[2], uint64_t offset,
+	struct spot *spot)
+{
+	struct xr_tensor_desc d = { .size = sizeof(d),
+		.dtype = XR_DT_I32,
+		.ndim = 2,
+		.device_kind = XR_DEVICE_CPU,
+		.shape = { shape[0], shape[1] },
+		.strides = { strides[0], strides[1] },
+		.offset = offset };
+	struct xr_value *of = tensor(HOST, 64, XR_DT_I32), *view = NULL;
+	enum xr_status status;
+
+	cr_assert_eq(xr_tensor_view(of, &d, &view, &err), XR_OK, "%s",
+		err.text);
+	status = spot_init(spot, view, &err);
+	if (status == XR_OK)
+		cr_expect_eq(spot->all.data, (char *)numbers(of) + offset);
+	xr_value_unref(view);
+	xr_value_unref(of);
+	return status;
+}
+
+#define LOOK(a, b, c, d) \
+	look_at((const int64_t[]){ a, b }, (const int64_t[]){ c, d }, 8, &spot)
+
+Test(coll_multi, elements_follow_each_other)
+{
+	struct spot spot;
+
+	cr_expect_eq(LOOK(2, 3, 3, 1), XR_OK);
+	cr_expect_eq(spot.elements, 6);
+	cr_expect_eq(spot.all.len, 24);
+	cr_expect_eq(LOOK(2, 3, 4, 1), XR_E_INVAL);
+	cr_expect_str_eq(err.text,
+		"has gaps, or is not row-major: its elements are to follow each other");
+	cr_expect_eq(LOOK(3, 2, 1, 3), XR_E_INVAL);
+	cr_expect_eq(LOOK(3, 2, 2, 2), XR_E_INVAL);
+	cr_expect_eq(LOOK(1, 3, 7, 1), XR_OK);
+	cr_expect_eq(LOOK(3, 1, 1, 7), XR_OK);
+	cr_expect_eq(LOOK(0, 3, 4, 2), XR_OK);
+	cr_expect_eq(spot.elements, 0);
+}
+
+Test(coll_multi, the_host_is_one_device_among_others)
+{
+	struct spot a = { .kind = XR_DEVICE_CPU }, b = a;
+
+	b.all.index = 1;
+	cr_expect(spot_is_near(&a, &b));
+	a.kind = XR_DEVICE_FAKE;
+	cr_expect(!spot_is_near(&a, &b));
+	cr_expect(!spot_is_near(&b, &a));
+	b.kind = XR_DEVICE_FAKE;
+	cr_expect(!spot_is_near(&a, &b));
+	a.all.index = 1;
+	cr_expect(spot_is_near(&a, &b));
 }
