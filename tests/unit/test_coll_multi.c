@@ -398,6 +398,21 @@ Test(coll_multi, tensors_of_nothing_meet)
 	xr_value_unref(list[0]);
 }
 
+Test(coll_multi, a_tensor_can_be_one_byte)
+{
+	struct xr_value *list[2] = { tensor(0, 1, XR_DT_U8),
+		tensor(1, 1, XR_DT_U8) };
+
+	*(uint8_t *)numbers(list[0]) = 0;
+	*(uint8_t *)numbers(list[1]) = 200;
+	multi.tensors = list;
+	cr_expect_eq(xr_coll_bcast_multi(group, &multi, &err), XR_OK);
+	cr_expect_eq(*(uint8_t *)numbers(list[0]), 200);
+	cr_expect_eq(seen[0].data[0], 200);
+	xr_value_unref(list[0]);
+	xr_value_unref(list[1]);
+}
+
 Test(coll_multi, all_pieces_have_one_time)
 {
 	multi.timeout = HOUR;
