@@ -141,6 +141,24 @@ Test(coll_conflict, the_others_hear_of_the_difference)
 	cr_expect_eq(wire_left(), 0);
 }
 
+Test(coll_conflict, a_text_can_be_one_character)
+{
+	struct conflict c = { .status = XR_E_CONFLICT, .why = "two" };
+	struct plan short_one = pair;
+	struct op *op = coll_op(5);
+
+	snprintf(group->differs, sizeof(group->differs), "1");
+	c.from = 2;
+	conflict_settle(group, &c);
+	cr_expect_str_eq(group->differs, "1");
+	short_one.name = "p";
+	op->plan = &short_one;
+	group->next = 6;
+	conflict_arrived(group, 2, 5, "b");
+	cr_expect_str_eq(group->why, PAIR "p; rank 12 calls b");
+	op->plan = &pair;
+}
+
 Test(coll_conflict, who_asks_for_what_has_ended_is_told)
 {
 	group->next = 6;

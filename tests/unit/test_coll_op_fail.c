@@ -98,6 +98,10 @@ Test(coll_op_fail, who_calls_something_else_is_no_late_one)
 	expect_late(op, XR_E_TIMEOUT, LATE "11, 12");
 	shows = 0;
 	expect_late(op, XR_E_TIMEOUT, LATE "11, 12");
+	group->me = 3;
+	expect_late(op, XR_E_CONFLICT,
+		"ranks 10 and 13 do not call the same: rank 13 calls pair; rank 10 calls barrier");
+	group->me = 0;
 	shows = 1;
 	op->seq = OP_SHOWN;
 	expect_late(op, XR_E_TIMEOUT, LATE "11, 12");
@@ -122,9 +126,9 @@ Test(coll_op_fail, what_is_over_its_time_is_found)
 	cr_expect_null(op_overdue(group, 199, &next));
 	cr_expect_eq(next, 200);
 	b->is_over = false;
-	b->stage = 2;
+	b->stages = b->stage = 1;
 	cr_expect_null(op_overdue(group, 199, &next));
-	b->stage = 1;
+	b->stages = 2;
 	cr_expect_eq(op_overdue(group, 199, &next), b);
 	b->missing[1] = 0;
 	cr_expect_null(op_overdue(group, 199, &next));
