@@ -267,6 +267,8 @@ FORKED_TEST(pool_callback, a_child_has_no_thread_and_no_pools)
 	job = begin_job();
 	job_empty(job);
 	expect_end(job, XR_OK);
+	while (__atomic_load_n(&made.callbacks, __ATOMIC_ACQUIRE) != 0)
+		sched_yield();
 	if (fork() == 0) {
 		alarm(20);
 		callback_forked();
