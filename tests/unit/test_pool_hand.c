@@ -153,7 +153,7 @@ __wrap_syscall(long nr, ...)
 
 /* --- a hand --------------------------------------------------------------------------------- */
 
-static struct xr_value *args;
+static struct xr_value *args, *fitting;
 
 static bool
 run(int what)
@@ -164,6 +164,8 @@ run(int what)
 	runs = sleeps = wakes = 0;
 	result = NULL;
 	args = xr_value_new_list();
+	if (func.f.schema != NULL)
+		EXPECT_EQ(xr_value_append(args, fitting), XR_OK);
 	ok = hand_run(&h, &func, args, NULL, &result);
 	xr_value_unref(args);
 	EXPECT(h.args == NULL);
@@ -209,7 +211,10 @@ FORKED_TEST(pool_hand, a_function_has_one_answer)
 	EXPECT(was_cancelled);
 	EXPECT_EQ(runs, 1);
 	EXPECT_EQ(sleeps + wakes, 0);
-	func.f.schema = "i64";
+	func.f.schema = "i";
+	fitting = xr_value_new_i64(1);
+	expect_number(run(ANSWERS), 5);
+	fitting = xr_value_new_nil();
 	EXPECT(!run(ANSWERS));
 	EXPECT_EQ(failure_status(result, &error), XR_E_SCHEMA);
 	EXPECT_EQ(runs, 0);

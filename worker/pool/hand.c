@@ -139,7 +139,7 @@ hand_run(struct hand *h, const struct func *func, struct xr_value *args,
 void
 hand_let_go(struct hand *h)
 {
-	if (h->args != NULL && h->lent > 0)
+	if (h->lent > 0)
 		many_return(h->args, h->lent - 1);
 	xr_value_unref(h->args);
 	h->args = NULL;
