@@ -27,7 +27,7 @@ static struct call made_call[MADE_TASKS + 1];
 static uint32_t made_spare[MADE_TASKS];
 static struct gauge_row made_row;
 static struct entry made_entry;
-static struct xr_error error;
+static struct xr_error error __attribute__((unused));
 static unsigned nudges, closings, feedings, tidyings;
 
 void __wrap_take_nudge(struct xr_pool *pool);

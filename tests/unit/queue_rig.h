@@ -8,7 +8,7 @@
 #include "tests/unit/forked.h"
 #include "worker/queue/queue_inner.h"
 
-static struct xr_error err;
+static struct xr_error err __attribute__((unused));
 
 #define ROWS(table) (sizeof(table) / sizeof((table)[0]))
 

@@ -252,3 +252,158 @@ FORKED_TEST(pool_submit, a_loop_has_its_size_and_a_function)
 	EXPECT_EQ(sum, 10);
 	xr_pool_free(pool);
 }
+
+/* --- what it asks for ------------------------------------------------------------------- */
+
+static _Atomic unsigned begun, asked;
+static int64_t asked_for[4];
+
+void __real_take_begun(struct xr_pool *pool);
+void __wrap_take_begun(struct xr_pool *pool);
+bool __real_future_deadline(int64_t timeout, int64_t *deadline);
+bool __wrap_future_deadline(int64_t timeout, int64_t *deadline);
+
+void
+__wrap_take_begun(struct xr_pool *pool)
+{
+	atomic_fetch_add(&begun, 1);
+	__real_take_begun(pool);
+}
+
+bool
+__wrap_future_deadline(int64_t timeout, int64_t *deadline)
+{
+	unsigned i = atomic_fetch_add(&asked, 1);
+
+	if (i < COUNT(asked_for))
+		asked_for[i] = timeout;
+	return __real_future_deadline(timeout, deadline);
+}
+
+#define LONG XR_SECONDS(3600)
+
+/* Of both: for its result, and for room; 0: there is no end of that. */
+FORKED_TEST(pool_submit, a_call_asks_for_its_time_and_that_of_its_room)
+{
+	const struct {
+		int64_t own, timeout, room;
+	} row[] = {
+		{ 0, 0, 1 },
+		{ XR_TIMEOUT_DEFAULT, 0, 1 },
+		{ 0, LONG, LONG },
+		{ XR_TIMEOUT_DEFAULT, LONG + 1, LONG + 1 },
+		{ LONG + 2, LONG + 3, LONG + 2 },
+		{ 0, XR_TIMEOUT_NEVER, 0 },
+		{ LONG, XR_TIMEOUT_NEVER, LONG },
+		{ XR_TIMEOUT_NEVER, LONG, XR_TIMEOUT_NEVER },
+	};
+	struct xr_pool *pool = pool_of_one_task();
+	struct xr_pool_task t = { .size = sizeof(t), .name = "nothing" };
+
+	known("nothing", nothing);
+	for (size_t i = 0; i < COUNT(row); i++) {
+		t.timeout = row[i].own;
+		atomic_store(&asked, 0);
+		submit_and_wait(pool, SYNC_APPLY, &t, row[i].timeout);
+		EXPECT_EQ(asked, row[i].room == 0 ? 1 : 2);
+		EXPECT_EQ(asked_for[0], row[i].timeout);
+		if (row[i].room != 0)
+			EXPECT_EQ(asked_for[1], row[i].room);
+	}
+	xr_pool_free(pool);
+}
+
+/* Who waits looks for results itself, for as long as it waits. */
+FORKED_TEST(pool_submit, what_nobody_waits_for_is_looked_for)
+{
+	struct xr_pool *pool = pool_of_one_task();
+	struct xr_pool_task t = { .size = sizeof(t), .name = "nothing" };
+	struct xr_pool_iter *iter;
+	struct xr_future *f;
+
+	known("nothing", nothing);
+	known("hold", hold);
+	EXPECT_EQ(submit_and_wait(pool, SYNC_APPLY, &t, LONG), XR_OK);
+	EXPECT_EQ(begun, 0);
+	EXPECT_EQ(xr_pool_apply_async(pool, &t, &f, &error), XR_OK);
+	EXPECT_EQ(begun, 1);
+	EXPECT_EQ(xr_future_wait(f, LONG, NULL, &error), XR_OK);
+	xr_future_unref(f);
+	t.args = xr_value_new_list();
+	EXPECT_EQ(xr_pool_imap(pool, &t, &iter, &error), XR_OK);
+	EXPECT_EQ(begun, 2);
+	xr_pool_iter_free(iter);
+	xr_value_unref(t.args);
+	t.args = NULL;
+	t.name = "unknown";
+	f = NULL;
+	expect(0, xr_pool_apply_async(pool, &t, &f, &error), XR_E_NO_FUNCTION,
+		"unknown is not registered, or takes bytes");
+	EXPECT(f == NULL);
+	EXPECT_EQ(begun, 2);
+	t.name = "hold";
+	EXPECT_EQ(submit_and_wait(pool, SYNC_APPLY, &t, 1), XR_E_TIMEOUT);
+	EXPECT_EQ(begun, 3);
+	atomic_store(&may_end, true);
+	xr_pool_free(pool);
+}
+
+/* --- in a function of the pool ------------------------------------------------------------ */
+
+static struct xr_pool *whose;
+static _Atomic uint32_t wrong;
+
+static void
+check(bool is)
+{
+	if (!is)
+		atomic_fetch_add(&wrong, 1);
+}
+
+static bool
+is_refused(const struct xr_pool_task *t, enum xr_status want, const char *text)
+{
+	struct xr_error err = { 0 };
+	struct xr_value *value = NULL;
+	enum xr_status status =
+		xr_pool_apply(whose, t, XR_TIMEOUT_NEVER, &value, &err);
+
+	return status == want && strcmp(err.text, text) == 0 && value == NULL;
+}
+
+static enum xr_status
+calls_what_is_wrong(struct xr_call *call, struct xr_value *args, void *ctx)
+{
+	struct xr_pool_task t = { .size = sizeof(t), .name = "unknown" };
+	struct xr_value *value = NULL;
+
+	(void)args;
+	(void)ctx;
+	check(is_refused(&t, XR_E_NO_FUNCTION,
+		"unknown is not registered, or takes bytes"));
+	check(is_refused(NULL, XR_E_INVAL, "the task is NULL"));
+	t.timeout = -2;
+	check(is_refused(&t, XR_E_INVAL, NEGATIVE));
+	t.timeout = 0;
+	t.name = "nothing";
+	check(xr_pool_apply(whose, &t, XR_TIMEOUT_NEVER, &value, NULL) ==
+		XR_OK);
+	check(xr_value_kind(value) == XR_NIL);
+	xr_value_unref(value);
+	xr_pool_close(whose);
+	check(is_refused(&t, XR_E_STATE, "the pool was closed"));
+	return xr_reply(call, xr_value_new_nil());
+}
+
+FORKED_TEST(pool_submit, a_call_in_a_function_is_refused_as_any_other)
+{
+	const struct xr_pool_task t = { .size = sizeof(t), .name = "calls" };
+
+	whose = pool_of_one_task();
+	known("nothing", nothing);
+	known("calls", calls_what_is_wrong);
+	EXPECT_EQ(submit_and_wait(whose, SYNC_APPLY, &t, LONG), XR_OK);
+	EXPECT_EQ(wrong, 0);
+	EXPECT_EQ(xr_pool_join(whose, LONG, &error), XR_OK);
+	xr_pool_free(whose);
+}

@@ -13,6 +13,7 @@
 #include "segment/member.h"
 #include "segment/owner.h"
 #include "worker/pool/job.h"
+#include "worker/pool/tell.h"
 #include "worker/rpc/prof.h"
 
 #include "tests/unit/pool_rig.h" /* after those with a parameter `pool` */
@@ -232,6 +233,38 @@ FORKED_TEST(pool_tell, a_chunk_of_an_iterator_has_failed_with_one_of_its_items)
 	counted(3, 1);
 	EXPECT_EQ(timed(), 3);
 	EXPECT_EQ(atomic_load(&row->busy) / XR_SECONDS(600), 4);
+	end();
+}
+
+/* Not with one of another chunk. */
+FORKED_TEST(pool_tell, a_chunk_has_its_own_items_only)
+{
+	uint8_t items[] = { JOB_ERROR, JOB_VALUE, JOB_VALUE, JOB_ERROR };
+	struct job job = { .item = items };
+	struct task t = { .job = &job, .first = 1 };
+	struct job_part part = { .task = &t, .done = 2 };
+
+	begin_thread();
+	tell_over(pool, &part);
+	counted(1, 0);
+	part.done = 3;
+	tell_over(pool, &part);
+	counted(2, 1);
+	t.first = 0;
+	part.done = 1;
+	tell_over(pool, &part);
+	counted(3, 2);
+	EXPECT_EQ(timed(), 3);
+	part.error = numbers(0, 0);
+	part.done = 0;
+	tell_over(pool, &part);
+	counted(4, 3);
+	EXPECT_EQ(timed(), 3);
+	part.ns = 1;
+	tell_over(pool, &part);
+	counted(5, 4);
+	EXPECT_EQ(timed(), 4);
+	xr_value_unref(part.error);
 	end();
 }
 

@@ -439,6 +439,18 @@ FORKED_TEST(pool_worker, what_is_told_to_no_worker_is_rejected)
 	xr_pool_free(pool);
 }
 
+FORKED_TEST(pool_worker, a_worker_that_has_come_has_nothing_in_hand)
+{
+	register_all();
+	begin(XR_ENC_COPY);
+	atomic_store(&pool->ledger.place[0].since, 7);
+	xr_queue_close(pool->in[0]);
+	EXPECT_EQ(work(told(0, 1, "pool", NULL)), XR_OK);
+	EXPECT_EQ(atomic_load(&pool->ledger.place[0].ready), 2);
+	EXPECT_EQ(atomic_load(&pool->ledger.place[0].since), 0);
+	xr_pool_free(pool);
+}
+
 /* --- tasks ---------------------------------------------------------------------------------- */
 
 FORKED_TEST(pool_worker, a_function_sees_that_nobody_waits_for_it)

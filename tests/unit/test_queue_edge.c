@@ -361,3 +361,38 @@ FORKED_TEST(queue_edge, who_may_want_what_is_settled_is_woken)
 		EXPECT_EQ(woken, UINT32_MAX);
 	}
 }
+
+FORKED_TEST(queue_edge, who_adopts_a_queue_has_it_as_it_was_made)
+{
+	const struct xr_queue_opts row[] = {
+		OPTS(.items = 5, .lanes = 3, .kind = XR_QUEUE_P2P,
+			.mode = XR_ENC_SHARE),
+		OPTS(.items = 8, .redeliver = true),
+		OPTS(.items = 1),
+	};
+
+	for (size_t i = 0; i < ROWS(row); i++) {
+		struct xr_queue *q = queue_of(&row[i]), *its = NULL;
+		const struct hall_plan *a = &q->hall->plan, *b;
+		int fds[XR_QUEUE_FDS];
+
+		xr_queue_fds(q, fds);
+		NEED(xr_queue_adopt(fds, &its, &err) == XR_OK);
+		b = &its->hall->plan;
+		EXPECT(b->kind == row[i].kind && b->mode == row[i].mode);
+		EXPECT_EQ(b->redeliver, row[i].redeliver);
+		EXPECT_EQ(its->hall->keeps, row[i].redeliver);
+		EXPECT_EQ(b->items, row[i].items);
+		EXPECT_EQ(b->lanes, row[i].lanes > 0 ? row[i].lanes : 1);
+		EXPECT(a->blocks == b->blocks && a->block == b->block);
+		EXPECT(a->lot == b->lot && a->size == b->size);
+		EXPECT(a->cells_at == b->cells_at && a->next_at == b->next_at);
+		EXPECT(a->owners_at == b->owners_at &&
+			a->data_at == b->data_at);
+		EXPECT(a->lane_size == b->lane_size && a->mapped == b->mapped);
+		EXPECT_EQ(its->hall->shift, q->hall->shift);
+		EXPECT_EQ(its->hall->shift, i == 1 ? 3 : 0);
+		xr_queue_free(its);
+		xr_queue_free(q);
+	}
+}

@@ -34,6 +34,9 @@ FORKED_TEST(queue_far_late, what_is_late_is_the_next_gets_of_the_same_lanes)
 	/* Of one to one it is nobody else's. */
 	end_with(0, answer(XR_OK, 1, 6, ""));
 	EXPECT_EQ(sents, 3);
+	EXPECT(late_pop(&q[0]) == c[0]);
+	late_push(&q[0], c[0]);
+	EXPECT_EQ(sents, 3);
 	EXPECT_EQ(far->handles, 1);
 	for (size_t i = 0; i < COUNT(q); i++) {
 		EXPECT(late_pop(&q[i]) == c[i]);
@@ -148,6 +151,7 @@ FORKED_TEST(queue_far_late, who_gives_back_says_of_which_lanes)
 	c.answer = answer(XR_OK, 1, 8, "");
 	late_return(&queue, &c, 0);
 	expect_sent(0, FAR_RETURN, 1, 2);
+	EXPECT_EQ(sent[0].len, 0);
 	EXPECT_EQ(sent[0].ask.number, 8);
 	EXPECT(xr_future_done(sent[0].future));
 	xr_value_unref(c.answer);

@@ -236,3 +236,35 @@ FORKED_TEST(queue_share, descriptors_that_are_short_are_named)
 	xr_value_unref(v);
 	xr_queue_free(q);
 }
+
+/* --- what is kept ------------------------------------------------------------------------ */
+
+static bool
+lent_by(const struct xr_queue *q)
+{
+	return !LIST_EMPTY(&q->hall->lent);
+}
+
+/* Until it was got, by somebody who is done with it. */
+FORKED_TEST(queue_share, what_is_lent_is_kept_until_it_was_got)
+{
+	struct xr_queue *q = QUEUE(.mode = XR_ENC_SHARE, .redeliver = true);
+	struct xr_value *v = tensor_of(4096), *got = NULL;
+
+	EXPECT(!lent_is_any(q->hall));
+	EXPECT_EQ(xr_queue_put(q, v, 0, &err), XR_OK);
+	EXPECT(lent_is_any(q->hall));
+	EXPECT_EQ(xr_queue_get(q, &got, 0, &err), XR_OK);
+	EXPECT(lent_is_any(q->hall));
+	xr_queue_done(q);
+	EXPECT(lent_by(q));
+	EXPECT(!lent_is_any(q->hall));
+	EXPECT(!lent_by(q));
+	xr_value_unref(got);
+	EXPECT_EQ(xr_queue_put(q, v, 0, &err), XR_OK);
+	EXPECT(lent_is_any(q->hall));
+	lent_reap(q->hall, true);
+	EXPECT(!lent_by(q));
+	xr_value_unref(v);
+	xr_queue_free(q);
+}

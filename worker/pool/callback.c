@@ -99,7 +99,7 @@ ended(void *work)
 	pthread_mutex_lock(&c.lock);
 	pthread_detach(c.thread);
 	stop(false);
-	if (c.pools > 0 || !TAILQ_EMPTY(&c.list))
+	if (!TAILQ_EMPTY(&c.list)) /* else who adds something does */
 		start();
 	pthread_mutex_unlock(&c.lock);
 }

@@ -74,15 +74,13 @@ static const struct call_desk desk = {
 static void
 await(struct hand *h)
 {
-	uint32_t seen = 0;
+	uint32_t none = 0;
 
-	while (seen != 1) {
-		if (seen == 0 &&
-			!atomic_compare_exchange_strong(&h->answered, &seen, 2))
-			continue;
+	if (!atomic_compare_exchange_strong(&h->answered, &none, 2))
+		return;
+	do
 		word_sleep(&h->answered, 2, INT64_MAX);
-		seen = atomic_load(&h->answered);
-	}
+	while (atomic_load(&h->answered) != 1);
 }
 
 /* Its function has returned. */
@@ -94,8 +92,8 @@ finish(struct hand *h, struct xr_call *call, enum xr_status status)
 	if (call->kept == NULL)
 		return;
 	atomic_store(&call->kept->runs, false);
+	call_unref(call->kept); /* by the last one it has an answer */
 	await(h);
-	call_unref(call->kept);
 	call->desk = NULL;
 }
 
@@ -141,7 +139,7 @@ hand_run(struct hand *h, const struct func *func, struct xr_value *args,
 void
 hand_let_go(struct hand *h)
 {
-	if (h->args != NULL && h->lent > 0)
+	if (h->lent > 0)
 		many_return(h->args, h->lent - 1);
 	xr_value_unref(h->args);
 	h->args = NULL;

@@ -101,7 +101,7 @@ xr_pool_iter_next(struct xr_pool_iter *iter, int64_t timeout,
 {
 	struct job *job = iter->job;
 	struct xr_pool *pool = job->pool;
-	struct room r = { 0 };
+	struct room r;
 	enum xr_status status =
 		timeout_argument(&timeout, XR_TIMEOUT_NEVER, err);
 	int64_t deadline;

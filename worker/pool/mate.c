@@ -201,7 +201,7 @@ mate_work(struct xr_pool *pool, uint32_t i, struct xr_error *err)
 	if (status != XR_OK)
 		return status;
 	atomic_store(&pool->ledger.place[i].ready, pool->place[i].life + 1);
-	do {
+	for (;;) {
 		status = next(m, err);
 		if (status != XR_OK)
 			break;
@@ -213,6 +213,8 @@ mate_work(struct xr_pool *pool, uint32_t i, struct xr_error *err)
 		}
 		seat_run(pool, m->task.index, i);
 		status = answer(m, err);
-	} while (status == XR_OK && (tasks_left == 0 || --tasks_left > 0));
+		if (status != XR_OK || (tasks_left > 0 && --tasks_left == 0))
+			break;
+	}
 	return status == XR_E_CLOSED ? XR_OK : status;
 }

@@ -186,7 +186,7 @@ tell_came(struct xr_pool *pool, const struct task *t,
 	e.start = (now / 1000 -
 			  (uint32_t)((uint32_t)(now / 1000) - head->began)) *
 		1000;
-	if (ns / 1000 >= UINT32_MAX || e.start + ns > now)
+	if (ns > now - e.start)
 		e.start = now - ns;
 	e.end = e.start + ns;
 	note(pool, t, &e);

@@ -44,18 +44,19 @@ sweep_lots(struct hall *h, uint32_t who)
 }
 
 static void
+free_end(_Atomic uint32_t *end, uint32_t who)
+{
+	atomic_compare_exchange_strong(end, &who, 0);
+}
+
+static void
 sweep_lane(struct hall *h, struct lane *lane, uint32_t who)
 {
 	for (uint32_t i = 0; i < h->plan.items; i++)
 		lane_void(h, lane, i, who);
 	sweep_blocks(h, lane, who);
-	for (int role = 0; role < 2; role++) {
-		uint32_t its = who;
-
-		atomic_compare_exchange_strong(role == 0 ? &lane->ends->writer :
-							   &lane->ends->reader,
-			&its, 0);
-	}
+	free_end(&lane->ends->writer, who);
+	free_end(&lane->ends->reader, who);
 }
 
 void
