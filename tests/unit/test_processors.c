@@ -126,7 +126,8 @@ __wrap_bind(int fd, const struct sockaddr *name, socklen_t len)
 	cr_expect_eq(un->sun_path[0], '\0');
 	note("%.*s ", (int)len - at - 1, un->sun_path + 1);
 	errno = EADDRINUSE;
-	return played.taken >= 0 && atoi(un->sun_path + 1 + 9) == played.taken ?
+	return played.taken >= 0 &&
+			strtol(un->sun_path + 1 + 9, NULL, 10) == played.taken ?
 		-1 :
 		0;
 }
