@@ -27,6 +27,18 @@ fd_close(int fd)
 	errno = saved;
 }
 
+int
+fd_above_stdio(int fd)
+{
+	int own;
+
+	if (fd == -1 || fd > STDERR_FILENO)
+		return fd;
+	own = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+	fd_close(fd);
+	return own;
+}
+
 void
 fd_reserve(unsigned int count)
 {

@@ -15,6 +15,13 @@
 void fd_close(int fd);
 
 /*
+ * fd_above_stdio() - @fd, which is close-on-exec, or in place of 0, 1 and 2 a copy
+ * above these: what a program has as standard input, output and error is its own.
+ * Takes @fd. Returns -1, with errno, where @fd is -1 or there is none free.
+ */
+int fd_above_stdio(int fd);
+
+/*
  * fd_reserve() - make room for descriptors 0 to @count - 1 in the table.
  *
  * Where threads or processes share a table (CLONE_FILES), the kernel waits

@@ -44,13 +44,15 @@ static const struct xr_func functions[] = {
 	ROW("raw", 0, .raw = any_raw),
 	ROW("later", XR_FN_ASYNC, .fn = any),
 	ROW("raw.later", XR_FN_ASYNC, .raw = any_raw),
+	/* By another thread. */
+	{ .size = sizeof(struct xr_func), .name = "slow", .fn = any },
 };
 
 static inline void
 begin(void)
 {
 	wire_begin();
-	cr_assert_eq(xr_module_static(functions, 4, NULL), XR_OK);
+	cr_assert_eq(xr_module_static(functions, 5, NULL), XR_OK);
 	runs = 0;
 }
 

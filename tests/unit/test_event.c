@@ -2,6 +2,7 @@
 /* test_event.c - events, and threads that wait for them. */
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -149,6 +150,38 @@ Test(event, those_that_are_made_of_others_are_set_as_those_are)
 	cr_assert_eq(xr_wait_any(&all, 1, 0, &which, &err), XR_E_TIMEOUT);
 	xr_event_unref(all);
 	xr_event_unref(any);
+}
+
+Test(event, a_part_lives_as_long_as_what_is_made_of_it)
+{
+	struct xr_event *part = xr_event_new(), *all, *any;
+
+	cr_assert_not_null(part);
+	mallopt(M_PERTURB, 0x55); /* what is free is no event */
+	all = xr_event_new_all(&part, 1);
+	any = xr_event_new_any(&all, 1);
+	xr_event_set(part);
+	xr_event_unref(part);
+	xr_event_unref(all);
+	cr_expect(xr_event_is_set(any));
+	cr_expect_eq(xr_wait_all(&any, 1, 0, &err), XR_OK);
+	xr_event_clear(part);
+	cr_expect_not(xr_event_is_set(any));
+	cr_expect_eq(xr_wait_any(&any, 1, 0, NULL, &err), XR_E_TIMEOUT);
+	xr_event_unref(any);
+}
+
+/* Each part has room for a link. */
+Test(event, so_many_parts_can_be_waited_for)
+{
+	static struct xr_event *many[XR_EVENT_PARTS_MAX];
+
+	for (size_t i = 0; i < XR_EVENT_PARTS_MAX; i++)
+		many[i] = xr_event_new();
+	cr_expect_eq(xr_wait_all(many, XR_EVENT_PARTS_MAX, 1, &err),
+		XR_E_TIMEOUT);
+	for (size_t i = 0; i < XR_EVENT_PARTS_MAX; i++)
+		xr_event_unref(many[i]);
 }
 
 Test(event, what_cannot_be_waited_for_is_refused)

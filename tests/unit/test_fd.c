@@ -61,6 +61,38 @@ fill_now(int fd, int reader)
 	cr_expect_gt(fd_write_now(fd, data, 1), 0);
 }
 
+Test(fd, what_is_not_of_stdio_stays_where_it_is)
+{
+	const struct rlimit none = { 3, 3 };
+	struct stat was, now;
+	int null = open("/dev/null", O_RDONLY | O_CLOEXEC), own;
+
+	cr_assert_gt(null, 2);
+	cr_assert_eq(fstat(null, &was), 0);
+	cr_expect_eq(fd_above_stdio(-1), -1);
+	cr_expect_eq(fd_above_stdio(null), null);
+	for (int fd = 0; fd < 3; fd++) {
+		int saved = fcntl(fd, F_DUPFD_CLOEXEC, 20);
+
+		cr_assert_neq(dup2(null, fd), -1);
+		own = fd_above_stdio(fd);
+		cr_expect_gt(own, 2);
+		cr_expect_eq(fcntl(own, F_GETFD), FD_CLOEXEC);
+		cr_expect_eq(fstat(own, &now), 0);
+		cr_expect_eq(now.st_ino, was.st_ino);
+		cr_expect_eq(fcntl(fd, F_GETFD), -1);
+		cr_expect_eq(dup2(saved, fd), fd);
+		close(saved);
+		close(own);
+	}
+	cr_assert_eq(dup2(null, STDIN_FILENO), STDIN_FILENO);
+	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
+	errno = 0;
+	cr_expect_eq(fd_above_stdio(STDIN_FILENO), -1);
+	cr_expect_eq(errno, EINVAL); /* of a number above the limit */
+	cr_expect_eq(fcntl(STDIN_FILENO, F_GETFD), -1);
+}
+
 Test(fd, what_would_wait_is_not_written_now)
 {
 	struct termios raw;

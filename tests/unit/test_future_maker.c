@@ -56,6 +56,38 @@ Test(future_maker, a_maker_without_functions_is_asked_nothing)
 	xr_future_unref(f);
 }
 
+static unsigned callbacks;
+
+static void
+count_callback(struct xr_future *future, void *ctx)
+{
+	cr_expect_eq(ctx, &callbacks);
+	cr_expect(xr_future_done(future));
+	cr_expect_eq(calls.settles, 0);
+	callbacks++;
+}
+
+Test(future_maker, a_maker_hears_when_all_callbacks_have_run)
+{
+	static const struct future_maker maker = { .settled = count_settled };
+
+	for (unsigned count = 0; count <= 3; count++) {
+		struct xr_future *f = future_new(&maker, &calls);
+
+		calls.settles = 0;
+		callbacks = 0;
+		for (unsigned i = 0; i < count; i++)
+			cr_assert_eq(xr_future_on_done(f, count_callback,
+					     &callbacks),
+				XR_OK);
+		cr_expect_eq(calls.settles, 0);
+		cr_expect_eq(xr_future_set(f, number(1)), XR_OK);
+		cr_expect_eq(callbacks, count);
+		cr_expect_eq(calls.settles, 1, "%u", count);
+		xr_future_unref(f);
+	}
+}
+
 Test(future_maker, a_future_that_goes_on_is_not_cancelled)
 {
 	static const struct future_maker maker = { .goes_on = true,

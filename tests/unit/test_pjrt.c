@@ -410,3 +410,16 @@ Test(pjrt, every_truncation_of_tpu_env_is_read_or_refused)
 	}
 	cr_assert(gt(sz, good, 50));
 }
+
+/* Half a shape is none. */
+Test(pjrt, both_bounds_are_needed)
+{
+	cr_assert(run(VARS("TPU_PROCESS_BOUNDS=1,1,1"), 4) == XR_OK, "%s",
+		err.text);
+	cr_expect_null(pjrt.process_bounds);
+	cr_expect_null(pjrt.ports);
+	cr_assert(run(VARS("TPU_CHIPS_PER_PROCESS_BOUNDS=2,2,1"), 4) == XR_OK,
+		"%s", err.text);
+	cr_expect_null(pjrt.process_bounds);
+	cr_expect_null(pjrt.ports);
+}

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_serve_on.c - calls of a peer that go on: deferred, cancelled, answered by futures,
  * with what stays here, and methods of that. */
+#include <sys/mman.h>
+
 #include <xrun/error.h>
 
 #define SHORT_MEMORY_THREAD
@@ -8,7 +10,7 @@
 
 #include "tests/unit/serve_rig.h"
 
-TestSuite(serve_on, .timeout = 60, .init = begin, .fini = wire_end);
+TestSuite(serve_on, .timeout = 20, .init = begin, .fini = wire_end);
 
 /* --- calls that go on ----------------------------------------------------------- */
 
@@ -80,6 +82,211 @@ Test(serve_on, a_call_whose_agent_ended_is_answered_in_vain)
 	cr_expect_eq(xr_reply_fail(open_call, XR_E_REMOTE, "in vain"), XR_OK);
 	cr_expect_eq(wire_left(), 0);
 	xr_call_drop(open_call);
+}
+
+static struct xr_call *deferred[64];
+static unsigned depth, most;
+
+/* Each of them is a reference. */
+static enum xr_status
+defer_thrice(struct xr_call *call, struct xr_value *args)
+{
+	(void)args;
+	deferred[0] = xr_call_defer(call);
+	deferred[1] = xr_call_defer(call);
+	deferred[2] = xr_call_defer(deferred[0]);
+	return XR_OK;
+}
+
+Test(serve_on, a_call_that_all_have_dropped_is_answered_for)
+{
+	answer = defer_thrice;
+	call("later", plain());
+	cr_assert_not_null(deferred[0]);
+	cr_expect_eq(deferred[1], deferred[0]);
+	cr_expect_eq(deferred[2], deferred[0]);
+	cr_expect_eq(serve_count(false), 1);
+	cr_expect_eq(serve_count(true), 1);
+	xr_call_drop(NULL);
+	xr_call_drop(deferred[0]);
+	xr_call_drop(deferred[1]);
+	cr_expect_eq(wire_left(), 0);
+	cr_expect_eq(serve_count(false), 1);
+	xr_call_drop(deferred[2]);
+	cr_expect(wire_failed(1, 5, XR_E_CANCELLED,
+		"the call was dropped without an answer"));
+	cr_expect_eq(serve_count(false), 0);
+	cr_expect_eq(wire_left(), 0);
+}
+
+static enum xr_status
+answer_deferred(struct xr_call *call, struct xr_value *args)
+{
+	deferred[0] = xr_call_defer(call);
+	cr_expect_eq(serve_count(false), 1);
+	cr_expect_eq(serve_count(true), 0);
+	answered = xr_reply(deferred[0], xr_value_ref(args));
+	cr_expect_eq(xr_reply(call, xr_value_ref(args)), XR_E_STATE);
+	return XR_OK;
+}
+
+/* Whoever deferred it may give a value, also while the function runs. */
+Test(serve_on, a_call_that_is_deferred_is_answered_with_a_value)
+{
+	struct xr_value *v;
+
+	answer = answer_deferred;
+	call("later", plain());
+	cr_expect_eq(answered, XR_OK);
+	v = wire_answer(1, 5);
+	cr_assert_not_null(v);
+	cr_expect_eq(xr_value_kind(v), XR_LIST);
+	xr_value_unref(v);
+	xr_call_drop(deferred[0]);
+	cr_expect_eq(wire_left(), 0);
+	cr_expect_eq(serve_count(false), 0);
+}
+
+static enum xr_status
+answer_as_called(struct xr_call *call, struct xr_value *args)
+{
+	deferred[0] = xr_call_defer(call);
+	answered = xr_reply(call, xr_value_ref(args));
+	cr_expect_eq(xr_reply(call, xr_value_ref(args)), XR_E_STATE);
+	cr_expect_eq(xr_reply(deferred[0], xr_value_ref(args)), XR_E_STATE);
+	return XR_OK;
+}
+
+Test(serve_on, a_call_that_is_deferred_is_answered_once)
+{
+	answer = answer_as_called;
+	call("any", plain());
+	cr_expect_eq(answered, XR_OK);
+	cr_expect_not_null(wire_sent(MESSAGE_REPLY, 1));
+	xr_call_drop(deferred[0]);
+	cr_expect_eq(wire_left(), 0);
+}
+
+/* Its arguments are its own, with the names. */
+Test(serve_on, a_call_that_is_deferred_keeps_its_named_arguments)
+{
+	struct xr_value *named = xr_value_new_dict();
+	int64_t n = 0;
+
+	cr_assert_eq(xr_value_put(named, "base", 4, xr_value_new_i64(8)),
+		XR_OK);
+	answer = keep_open;
+	open_call = NULL;
+	call("later", call_of(one_int(7), named, xr_value_new_nil()));
+	cr_assert_not_null(open_call);
+	named = xr_call_named(open_call);
+	cr_assert_not_null(named);
+	cr_expect_eq(xr_value_get_i64(xr_value_find(named, "base", 4), &n),
+		XR_OK);
+	cr_expect_eq(n, 8);
+	xr_call_drop(open_call);
+}
+
+static pthread_t runner;
+
+static enum xr_status
+note_runner(struct xr_call *call, struct xr_value *args)
+{
+	(void)call;
+	(void)args;
+	runner = pthread_self();
+	return XR_OK;
+}
+
+Test(serve_on, only_a_short_function_runs_where_its_call_is_read)
+{
+	answer = note_runner;
+	call("any", plain());
+	cr_expect(pthread_equal(runner, pthread_self()));
+	call("slow", plain());
+	wire_await(2);
+	cr_expect_not(pthread_equal(runner, pthread_self()));
+}
+
+/* --- functions that run yet ----------------------------------------------------- */
+
+static char said[4096]; /* by serve_tell_running() */
+
+static void
+hear_running(void)
+{
+	int was = dup(STDERR_FILENO), fd = memfd_create("said", MFD_CLOEXEC);
+	ssize_t len;
+
+	cr_assert(was != -1 && fd != -1);
+	dup2(fd, STDERR_FILENO);
+	serve_tell_running();
+	dup2(was, STDERR_FILENO);
+	close(was);
+	len = pread(fd, said, sizeof(said) - 1, 0);
+	close(fd);
+	cr_assert_geq(len, 0);
+	said[len] = '\0';
+}
+
+/* So many calls within calls. */
+static enum xr_status
+nest(struct xr_call *outer, struct xr_value *args)
+{
+	(void)args;
+	deferred[depth] = xr_call_defer(outer);
+	cr_assert_not_null(deferred[depth]);
+	if (++depth < most)
+		call("later", plain());
+	else
+		hear_running();
+	return XR_OK;
+}
+
+static void
+run_nested(unsigned count)
+{
+	answer = nest;
+	depth = 0;
+	most = count;
+	call("any", plain());
+	cr_assert_eq(depth, count);
+}
+
+static void
+drop_nested(void)
+{
+	for (unsigned i = 0; i < most; i++)
+		xr_call_drop(deferred[i]);
+}
+
+#define RUNNING \
+	"xrun: self (0) cannot leave: these functions have not returned: "
+
+Test(serve_on, functions_that_run_are_told)
+{
+	char all[60 * 26 + 1] = "";
+
+	hear_running();
+	cr_expect_str_eq(said, "");
+	run_nested(1);
+	cr_expect_str_eq(said, RUNNING "any, called by one (1)\n");
+	/* It has returned, and is not answered. */
+	hear_running();
+	cr_expect_str_eq(said, "");
+	drop_nested();
+	run_nested(2);
+	cr_expect_str_eq(said,
+		RUNNING "later, called by one (1); any, called by one (1)\n");
+	drop_nested();
+	/* As many as 1023 bytes have room for. */
+	run_nested(60);
+	drop_nested();
+	for (size_t i = 0; i < 60; i++)
+		memcpy(all + 26 * i, "later, called by one (1); ", 27);
+	memcpy(all + 1023, "\n", 2);
+	cr_assert_eq(strncmp(said, RUNNING, strlen(RUNNING)), 0);
+	cr_expect_str_eq(said + strlen(RUNNING), all);
 }
 
 /* --- answers that come from elsewhere ------------------------------------------ */
@@ -168,14 +375,15 @@ Test(serve_on, a_reference_goes_with_its_answer_only)
 
 /* --- methods ------------------------------------------------------------------------ */
 
-/* What a peer sends to call @name of the value of @target. */
-static void
-call_method(const char *name, const struct rref_wire *target)
+static const struct xr_record method_record = { .kind = MESSAGE_REQUEST,
+	.flags = MESSAGE_VALUE | MESSAGE_METHOD | MESSAGE_NAMED,
+	.corr = 5 };
+
+/* What a peer sends to call @name of the value of @target; its length. */
+static size_t
+method_call(uint8_t data[WIRE_BODY], const char *name,
+	const struct rref_wire *target)
 {
-	const struct xr_record record = { .kind = MESSAGE_REQUEST,
-		.flags = MESSAGE_VALUE | MESSAGE_METHOD | MESSAGE_NAMED,
-		.corr = 5 };
-	uint8_t data[WIRE_BODY] = { 0 };
 	const uint32_t head[3] = { MAGIC, 2, 0 };
 	uint16_t len = (uint16_t)strlen(name);
 	size_t at = (sizeof(len) + len + 7u) / 8 * 8;
@@ -187,8 +395,15 @@ call_method(const char *name, const struct rref_wire *target)
 		memcpy(data + at + 64, target, sizeof(*target));
 		at += 128;
 	}
-	at += wire_encode(plain(), data + at, sizeof(data) - at);
-	wire_deliver(1, &record, data, at);
+	return at + wire_encode(plain(), data + at, WIRE_BODY - at);
+}
+
+static void
+call_method(const char *name, const struct rref_wire *target)
+{
+	uint8_t data[WIRE_BODY] = { 0 };
+
+	wire_deliver(1, &method_record, data, method_call(data, name, target));
 }
 
 static enum xr_status
@@ -211,7 +426,7 @@ static const struct xr_type thing_type = { .size = sizeof(thing_type),
 	.method_count = 1 };
 
 static void
-make_thing(const struct rref_wire *birth)
+bear_thing(const struct rref_wire *birth)
 {
 	static int thing = 3;
 	struct xr_value *v;
@@ -222,6 +437,12 @@ make_thing(const struct rref_wire *birth)
 	cr_expect_eq(rref_begin(wire_peer[1], birth), XR_OK);
 	rref_made(birth, v, false);
 	xr_value_unref(v);
+}
+
+static void
+make_thing(const struct rref_wire *birth)
+{
+	bear_thing(birth);
 	wire_forget();
 }
 
@@ -306,4 +527,113 @@ Test(serve_method, what_is_no_call_of_a_method_is_refused)
 	cr_expect(wire_failed(1, 5, XR_E_PROTO, "that is no call of a method"));
 	wire_end();
 	cr_expect_null(wire_answer(1, 5));
+}
+
+static struct xr_value *
+await_answer(void)
+{
+	struct xr_value *v = wire_answer(1, 5);
+
+	for (unsigned i = 1; v == NULL; i++) {
+		wire_await(i);
+		v = wire_answer(1, 5);
+	}
+	return v;
+}
+
+/* The value of its object is made later. */
+Test(serve_method, a_method_whose_object_is_missing_has_not_returned)
+{
+	const struct rref_wire birth = word(1, 5, 1, 6, 0);
+
+	call_method("twice", &birth);
+	hear_running();
+	cr_expect_str_eq(said, RUNNING "a method, called by one (1)\n");
+	cr_expect_eq(serve_count(false), 1);
+	bear_thing(&birth);
+	xr_value_unref(await_answer());
+	cr_expect_eq(serve_count(false), 0);
+	wire_end();
+}
+
+/* Each allocation fails once: it is answered all the same, and once. */
+Test(serve_method, a_method_without_memory_is_answered)
+{
+	const struct rref_wire birth = word(1, 5, 1, 6, 0);
+	uint8_t data[WIRE_BODY] = { 0 };
+	struct xr_body body = { .data = data };
+	unsigned at, count;
+	bool whole = false;
+
+	make_thing(&birth);
+	body.len = method_call(data, "twice", &birth);
+	for (at = 1; !whole && at < 60; at++) {
+		wire_forget();
+		was_short = false;
+		until_short = at;
+		played.host.deliver(played.host.ctx, wire_peer[1],
+			&method_record, &body);
+		until_short = 0;
+		whole = !was_short;
+		wire_await(1);
+		count = (wire_sent(MESSAGE_REPLY, 1) != NULL) +
+			(wire_sent(MESSAGE_ERROR, 1) != NULL);
+		cr_expect_eq(count, 1, "%u", at);
+		cr_expect_eq(wire_left(), 0, "%u", at);
+		cr_expect_eq(serve_count(false), 0);
+	}
+	cr_expect(at > 5 && at < 60, "%u", at);
+	wire_end();
+}
+
+/* --- references among the arguments ------------------------------------------------- */
+
+/* A call with a reference among its arguments. */
+static void
+call_with(const char *func, const struct rref_wire *wire)
+{
+	const uint32_t head[3] = { MAGIC, 0, 1 };
+	uint8_t data[WIRE_BODY] = { 0 };
+	size_t len = 128;
+
+	memcpy(data, head, sizeof(head));
+	memcpy(data + 64, wire, sizeof(*wire));
+	len += wire_encode(plain(), data + len, sizeof(data) - len);
+	request(func, MESSAGE_REQUEST, MESSAGE_VALUE, data, len);
+}
+
+TestSuite(serve_refs, .timeout = 20, .init = begin);
+
+/* Also a short function, which then runs in another thread. */
+Test(serve_refs, a_call_waits_until_the_owners_know_of_its_references)
+{
+	const struct rref_wire wire = word(2, 5, 1, 6, 0);
+	struct xr_value *v;
+
+	answer = echo;
+	call_with("any", &wire);
+	cr_expect_eq(serve_count(false), 1);
+	cr_expect_eq(serve_count(true), 0);
+	cr_expect_null(wire_answer(1, 5));
+	say(2, MESSAGE_RREF_CONFIRM, wire);
+	v = await_answer();
+	cr_expect_eq(runs, 1);
+	cr_expect_eq(xr_value_kind(v), XR_LIST);
+	xr_value_unref(v);
+	wire_end();
+}
+
+/* What it has of the message is given back once. */
+Test(serve_refs, a_call_with_references_is_deferred)
+{
+	const struct rref_wire wire = word(1, 5, 1, 6, RREF_CONFIRMED);
+
+	answer = keep_open;
+	open_call = NULL;
+	call_with("later", &wire);
+	cr_assert_not_null(open_call);
+	cr_expect_eq(xr_reply(open_call, xr_value_new_nil()), XR_OK);
+	xr_value_unref(await_answer());
+	xr_call_drop(open_call);
+	wire_end();
 }

@@ -138,6 +138,24 @@ FORKED_TEST(zygote, one_that_was_killed_is_gone_and_one_that_is_there_stays)
 	}
 }
 
+FORKED_TEST(zygote, each_has_one_of_its_own_until_it_is_ended)
+{
+	static const char of[3];
+
+	for (int i = 0; i < 3; i++)
+		NEED(zygote_fork(&of[i], &error) == XR_OK);
+	for (int i = 0; i < 3; i++)
+		EXPECT_EQ(start_of(&of[i], -1), XR_E_SYS);
+	zygote_end(&of[1]);
+	for (int i = 0; i < 3; i++)
+		EXPECT_EQ(start_of(&of[i], -1), i == 1 ? XR_E_STATE : XR_E_SYS);
+	EXPECT(!forked_childless());
+	zygote_end_all();
+	EXPECT(forked_childless());
+	for (int i = 0; i < 3; i++)
+		EXPECT_EQ(start_of(&of[i], -1), XR_E_STATE);
+}
+
 Test(zygote, a_program_is_executed_again_with_all_its_arguments)
 {
 	static char line[1 << 16];

@@ -125,6 +125,123 @@ FORKED_TEST(zygote_serve, a_child_that_a_signal_ends_is_reported_so)
 	end();
 }
 
+static void
+have_no_dup2(void)
+{
+	NEED(seccomp_refuse(
+#ifdef SYS_dup2
+		     SYS_dup2,
+#else
+		     SYS_dup3,
+#endif
+		     EMFILE) == 0);
+}
+
+FORKED_TEST(zygote_serve, a_child_that_cannot_have_its_output_ends_with_125)
+{
+	struct child c = CHILD(.order.flags = 2, .func = "tells");
+
+	first_of_all = have_no_dup2;
+	begin();
+	EXPECT_STR(output_of(&c, CLD_EXITED, 125), "");
+	end();
+}
+
+static void
+have_no_execve(void)
+{
+	NEED(seccomp_refuse(SYS_execve, EACCES) == 0);
+}
+
+FORKED_TEST(zygote_serve, a_child_that_cannot_execute_ends_with_127)
+{
+	struct child c =
+		CHILD(.order.flags = 2 | ZYGOTE_EXECUTES, .func = "tells");
+
+	first_of_all = have_no_execve;
+	begin();
+	EXPECT_STR(output_of(&c, CLD_EXITED, 127), "");
+	end();
+}
+
+static unsigned short_at;
+
+static void
+be_short(void)
+{
+	until_short = short_at;
+}
+
+/* How a child that executes ends when allocation @short_at of its zygote fails. */
+static int
+code_when_short(void)
+{
+	struct child c =
+		CHILD(.order = { 2 | ZYGOTE_EXECUTES, 1 }, .func = "tells");
+	struct zygote_end how = { -1, -1 };
+	int ends[2];
+
+	NEED(pipe2(ends, O_CLOEXEC) == 0);
+	begin();
+	c.stdio[1] = ends[1];
+	c.give[0] = ends[1];
+	start(&c);
+	close(ends[1]);
+	EXPECT_EQ(recv(c.life, &how, sizeof(how), MSG_WAITALL), sizeof(how));
+	EXPECT_EQ(how.code, CLD_EXITED);
+	EXPECT_EQ(*all_of(ends[0]) != '\0', how.status == 0);
+	close(c.life);
+	close(c.pidfd);
+	end();
+	return how.status;
+}
+
+FORKED_TEST(zygote_serve, each_allocation_of_a_child_that_executes_may_fail)
+{
+	int code = 125;
+
+	register_all();
+	first_of_all = be_short;
+	/* The first one is the zygote's own. */
+	for (short_at = 2; code == 125 && short_at < 50; short_at++)
+		code = code_when_short();
+	EXPECT_EQ(code, 0);
+	EXPECT(short_at > 6);
+}
+
+/* Expects that a child without a function @name reports that, and runs nothing. */
+static void
+expect_unknown(const char *name, const char *func, const char *cleaner)
+{
+	struct child c =
+		CHILD(.order.flags = 2, .func = func, .cleaner = cleaner);
+	struct xr_failure f = { .size = sizeof(f) };
+	struct xr_value *reports[2];
+	int card = write_card(&c);
+
+	c.card = dup(card);
+	EXPECT_STR(output_of(&c, CLD_EXITED, XR_EXIT_RANK_FAILED), "");
+	NEED(card_reports(card, reports, 2) == 1);
+	EXPECT_EQ(xr_value_failure(reports[0], &f), XR_OK);
+	EXPECT_EQ(f.status, XR_E_NO_FUNCTION);
+	EXPECT_STR(f.text, "no function of that name is registered there");
+	EXPECT_STR(f.func, name);
+	EXPECT_STR(f.worker, "name");
+	EXPECT_EQ(f.worker_id, c.pid);
+	xr_value_unref(reports[0]);
+	close(card);
+}
+
+FORKED_TEST(zygote_serve, a_function_that_is_not_there_is_reported)
+{
+	begin();
+	expect_unknown("none", "none", "");
+	expect_unknown("", "", "");
+	expect_unknown("none", "tells", "none");
+	expect_unknown("none", "none", "neither");
+	end();
+}
+
 #define MANY 130 /* more than two reservations of places */
 
 FORKED_TEST(zygote_serve, many_children_end_each_with_its_own_code)
@@ -368,6 +485,21 @@ close_stdio(void)
 FORKED_TEST(zygote_serve, a_zygote_that_has_no_stdio_opens_null)
 {
 	first_of_all = close_stdio;
+	begin();
+	for (int fd = 0; fd < 3; fd++)
+		expect_null(fd);
+	end();
+}
+
+static void
+close_stderr(void)
+{
+	EXPECT_EQ(close(STDERR_FILENO), 0);
+}
+
+FORKED_TEST(zygote_serve, a_zygote_that_has_no_standard_error_opens_null)
+{
+	first_of_all = close_stderr;
 	begin();
 	for (int fd = 0; fd < 3; fd++)
 		expect_null(fd);

@@ -120,6 +120,11 @@ leaves(uint32_t ordinal, struct xr_value *arg, void *ctx, struct xr_error *err)
 static void
 register_all(void)
 {
+	static bool once;
+
+	if (once)
+		return;
+	once = true;
 	NEED(xr_proc_register("tells", tells, NULL, NULL) == XR_OK);
 	NEED(xr_proc_register("reads", reads, NULL, NULL) == XR_OK);
 	NEED(xr_proc_register("leaves", leaves, NULL, NULL) == XR_OK);
@@ -252,7 +257,7 @@ send_bytes(const void *order, size_t len, const int *fds, size_t count)
 /* A child that the test has ordered. */
 struct child {
 	struct zygote_order order;
-	const char *func, *folder;
+	const char *func, *cleaner, *folder;
 	int stdio[3];
 	int card; /* -1: it is written */
 	int give[2];
@@ -268,7 +273,7 @@ write_card(const struct child *c)
 	static const char *const env[] = { "TOLD=by the card", NULL };
 	const struct card card = {
 		.ordinal = 5,
-		.text = { "name", c->func, "",
+		.text = { "name", c->func, c->cleaner != NULL ? c->cleaner : "",
 			c->folder != NULL ? c->folder : "" },
 		.env = env,
 	};

@@ -80,7 +80,7 @@ put_file(const struct buf *b, int *fd, struct xr_error *err)
 
 	if (b->bad != XR_OK)
 		return fail(err, XR_E_NOMEM, "out of memory");
-	made = memfd_create("xrun-card", MFD_CLOEXEC);
+	made = fd_above_stdio(memfd_create("xrun-card", MFD_CLOEXEC));
 	if (made == -1)
 		return fail(err, XR_E_SYS, "memfd_create: %s", strerror(errno));
 	if (fd_write_all(made, b->data, b->len) == -1) {

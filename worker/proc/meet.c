@@ -64,7 +64,7 @@ meet_make(uint32_t count, int *fd, struct xr_error *err)
 		.count = count,
 		.end = place_size(count),
 	};
-	int made = memfd_create("xrun-meet", MFD_CLOEXEC);
+	int made = fd_above_stdio(memfd_create("xrun-meet", MFD_CLOEXEC));
 
 	if (made != -1 && ftruncate(made, (off_t)place_size(count)) == 0 &&
 		fd_write_all(made, &head, sizeof(head)) == 0) {
@@ -82,12 +82,13 @@ meet_take(int fd, uint32_t index)
 	struct place *p;
 	struct stat st;
 
-	if (fstat(fd, &st) == -1 || (size_t)st.st_size < sizeof(*p))
+	if (fstat(fd, &st) == -1)
 		return;
 	p = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_SHARED,
 		fd, 0);
 	if (p == MAP_FAILED)
 		return;
+	/* Behind the end of the file, in its page, there are zeros. */
 	if (p->magic != MAGIC || place_size(p->count) > (size_t)st.st_size ||
 		index >= p->count) {
 		munmap(p, (size_t)st.st_size);
@@ -186,9 +187,8 @@ meet_leave(struct meet *m, struct xr_value *payload, struct xr_error *err)
 void
 meet_drop(struct meet_spot spot)
 {
-	if (spot.len > 0)
-		fallocate(here.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-			(off_t)spot.at, (off_t)spot.len);
+	fallocate(here.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+		(off_t)spot.at, (off_t)spot.len); /* of 0 bytes: nothing */
 }
 
 /* --- collecting ------------------------------------------------------------- */
@@ -253,9 +253,8 @@ sleep_until(uint32_t seen, int64_t deadline)
 		.tv_nsec = deadline % NS_PER_S,
 	};
 
-	syscall(SYS_futex, &here.place->bell, FUTEX_WAIT_BITSET, seen,
-		deadline == INT64_MAX ? NULL : &at, NULL,
-		FUTEX_BITSET_MATCH_ANY);
+	syscall(SYS_futex, &here.place->bell, FUTEX_WAIT_BITSET, seen, &at,
+		NULL, FUTEX_BITSET_MATCH_ANY);
 }
 
 /* Of the first few of them that are not there. */

@@ -431,7 +431,7 @@ start_by_fork(struct xr_proc *p, struct card *card,
 		be_child(self, card, p->card, more);
 	if (p->pid == -1)
 		return fail(err, XR_E_SYS, "fork: %s", strerror(errno));
-	p->pidfd = (int)syscall(SYS_pidfd_open, p->pid, 0);
+	p->pidfd = fd_above_stdio((int)syscall(SYS_pidfd_open, p->pid, 0));
 	if (p->pidfd != -1)
 		return XR_OK;
 	fail(err, XR_E_SYS, "pidfd_open: %s", strerror(errno));

@@ -380,7 +380,7 @@ serve(int socket)
 	on[1] = (struct pollfd){ .fd = z.signals, .events = POLLIN };
 	on[2] = (struct pollfd){ .fd = z.parent, .events = POLLIN };
 	for (;;) {
-		if (poll(on, 3, -1) == -1 && errno != EINTR)
+		if (poll(on, 3, -1) == -1) /* no signal interrupts it */
 			leave();
 		if (on[2].revents != 0)
 			leave();

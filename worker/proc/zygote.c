@@ -184,7 +184,7 @@ hear(struct zygote *z, struct zygote_answer *a, int *pidfd,
 		return fail(err, XR_E_STATE,
 			"process %d ended before it got to its xr_init()",
 			(int)z->pid);
-	*pidfd = got.count > 0 ? got.fd[0] : -1;
+	*pidfd = got.count > 0 ? fd_above_stdio(got.fd[0]) : -1;
 	return XR_OK;
 }
 
@@ -205,13 +205,28 @@ greet(struct zygote *z, struct xr_error *err)
 	return status;
 }
 
+/* Others have standard input, output and error, also those that are closed. */
+static bool
+make_pair(int type, int pair[2])
+{
+	if (socketpair(AF_UNIX, type | SOCK_CLOEXEC, 0, pair) == -1)
+		return false;
+	pair[0] = fd_above_stdio(pair[0]);
+	pair[1] = fd_above_stdio(pair[1]);
+	if (pair[0] != -1 && pair[1] != -1)
+		return true;
+	fd_close(pair[0]);
+	fd_close(pair[1]);
+	return false;
+}
+
 static enum xr_status
 begin(struct zygote *z, struct xr_error *err)
 {
 	enum xr_status status;
 	int pair[2];
 
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == -1)
+	if (!make_pair(SOCK_SEQPACKET, pair))
 		return fail(err, XR_E_SYS, "socketpair: %s", strerror(errno));
 	z->socket = pair[0];
 	status = z->module == NULL ? execute_program(z, pair[1], err) :
@@ -219,7 +234,7 @@ begin(struct zygote *z, struct xr_error *err)
 	close(pair[1]);
 	if (status != XR_OK)
 		return status;
-	z->pidfd = (int)syscall(SYS_pidfd_open, z->pid, 0);
+	z->pidfd = fd_above_stdio((int)syscall(SYS_pidfd_open, z->pid, 0));
 	status = greet(z, err);
 	if (status != XR_OK)
 		kill(z->pid, SIGKILL); /* it is not reaped yet */
@@ -370,7 +385,7 @@ zygote_start(struct zygote_start *s, struct xr_error *err)
 	if (s->module == NULL && s->of == NULL && !serve_is_known())
 		return fail(err, XR_E_STATE,
 			"xr_init() comes first, or a module, or method fork");
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == -1)
+	if (!make_pair(SOCK_STREAM, ends))
 		return fail(err, XR_E_SYS, "socketpair: %s", strerror(errno));
 	pthread_mutex_lock(&lock);
 	status = ask_one(s, ends[1], err);
@@ -389,7 +404,7 @@ begin_by_fork(struct zygote *z, struct xr_error *err)
 {
 	int pair[2];
 
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == -1)
+	if (!make_pair(SOCK_SEQPACKET, pair))
 		return fail(err, XR_E_SYS, "socketpair: %s", strerror(errno));
 	z->socket = pair[0];
 	fflush(NULL); /* what stdio holds would be written by both */
@@ -401,7 +416,7 @@ begin_by_fork(struct zygote *z, struct xr_error *err)
 	close(pair[1]);
 	if (z->pid == -1)
 		return fail(err, XR_E_SYS, "fork: %s", strerror(errno));
-	z->pidfd = (int)syscall(SYS_pidfd_open, z->pid, 0);
+	z->pidfd = fd_above_stdio((int)syscall(SYS_pidfd_open, z->pid, 0));
 	return greet(z, err);
 }
 

@@ -93,7 +93,7 @@ span_take(const struct segment_map *map, uint32_t slot, uint32_t gen,
 	uint32_t low = atomic_load_explicit(&shared->low, memory_order_relaxed);
 	uint32_t first = SPAN_NONE;
 
-	if (run == 0 || run > map->plan.spans)
+	if (run == 0)
 		return SPAN_NONE;
 	if (low < map->plan.spans)
 		first = take_from(map, low, word, run);
