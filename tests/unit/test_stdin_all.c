@@ -57,6 +57,26 @@ __wrap_own_tty_is_ours(void)
 	return asked < 8 && is_ours[asked++];
 }
 
+static _Atomic bool wrong; /* ranks that lack nothing are waited for */
+static _Atomic int waited; /* poll's last patience that was not for ever */
+
+int __real_poll(struct pollfd *p, nfds_t count, int timeout);
+int __wrap_poll(struct pollfd *p, nfds_t count, int timeout);
+
+int
+__wrap_poll(struct pollfd *p, nfds_t count, int timeout)
+{
+	bool reads = p[count - 1].fd == in;
+
+	for (nfds_t i = 0; i + 1 < count; i++)
+		wrong = wrong || (reads && p[i].events != 0);
+	if (count != 4 || p[3].events != POLLIN)
+		wrong = true;
+	if (timeout != -1)
+		waited = timeout;
+	return __real_poll(p, count, timeout != -1 ? 1 : timeout);
+}
+
 /* Of three ranks, the first @count are added. */
 static void
 begin(uint32_t count)
@@ -116,6 +136,7 @@ static void
 await_over(void)
 {
 	cr_assert_eq(pthread_join(reader, NULL), 0);
+	cr_expect_not(wrong);
 }
 
 /* Is what xrun reads still what it was? If not, it is /dev/null, and who writes
@@ -127,7 +148,7 @@ is_kept(void)
 	struct stat st;
 
 	cr_assert_eq(fstat(in, &st), 0);
-	cr_expect_eq(poll(&p, 1, 0), S_ISFIFO(st.st_mode) ? 0 : 1);
+	cr_expect_eq(__real_poll(&p, 1, 0), S_ISFIFO(st.st_mode) ? 0 : 1);
 	return S_ISFIFO(st.st_mode);
 }
 
@@ -141,6 +162,12 @@ Test(stdin_all, all_ranks_have_all_bytes_and_the_end)
 	put("second");
 	for (uint32_t r = 3; r > 0; r--)
 		expect(r - 1, "second");
+	put("3"); /* no more than a byte */
+	for (uint32_t r = 0; r < 3; r++)
+		expect(r, "3");
+	put("fourth");
+	for (uint32_t r = 0; r < 3; r++)
+		expect(r, "fourth");
 	close(feed);
 	for (uint32_t r = 0; r < 3; r++)
 		expect_end(rank[r]);
@@ -177,7 +204,7 @@ Test(stdin_all, of_the_last_rank_that_closes_the_input_is_told)
 	cr_expect_neq(fcntl(in, F_GETFL) & O_ACCMODE, O_WRONLY);
 }
 
-/* Puts @bytes, and the first @readers ranks read until each has @want in @got. */
+/* Puts @bytes, and the last @readers ranks read until each has @want in @got. */
 static void
 pump(size_t bytes, uint32_t readers, size_t want, size_t got[3])
 {
@@ -190,16 +217,16 @@ pump(size_t bytes, uint32_t readers, size_t want, size_t got[3])
 
 		for (uint32_t r = 0; r < 3; r++)
 			p[r + 1] = (struct pollfd){ -1, POLLIN, 0 };
-		for (uint32_t r = 0; r < readers; r++)
+		for (uint32_t r = 3 - readers; r < 3; r++)
 			p[r + 1].fd = got[r] < want ? rank[r] : -1;
-		cr_assert_gt(poll(p, 4, -1), 0);
+		cr_assert_gt(__real_poll(p, 4, -1), 0);
 		if (p[0].revents != 0) {
 			ssize_t n = write(feed, block, bytes);
 
 			bytes -= n > 0 ? (size_t)n : 0;
 		}
 		more = bytes > 0;
-		for (uint32_t r = 0; r < readers; r++) {
+		for (uint32_t r = 3 - readers; r < 3; r++) {
 			if (p[r + 1].revents != 0) {
 				char text[MOST];
 				ssize_t n = read(rank[r], text, sizeof(text));
@@ -220,8 +247,8 @@ Test(stdin_all, the_slowest_rank_is_waited_for)
 	begin(3);
 	fcntl(feed, F_SETFL, O_NONBLOCK);
 	cr_assert_eq(stdin_all_start(all, false), 0);
-	pump(MOST, 2, MOST, got); /* rank 2 has room for this */
-	pump(MOST, 0, 0, got);
+	pump(MOST, 2, MOST, got);             /* rank 0 has room for this .. */
+	pump(MOST, 2, 2 * (size_t)MOST, got); /* .. and not for this */
 	close(feed);
 	pump(0, 3, 2 * (size_t)MOST, got);
 	for (uint32_t r = 0; r < 3; r++)
@@ -273,6 +300,7 @@ Test(stdin_all, a_terminal_is_read_in_the_foreground)
 	cr_assert_eq(stdin_all_start(all, false), 0);
 	expect(0, "x");
 	cr_expect_geq(asked, 2);
+	cr_expect_eq(waited, 1000);
 	close(rank[0]);
 	await_over();
 	cr_expect(is_kept());

@@ -15,7 +15,13 @@
 #define MOST 8
 #define S    NS_PER_S
 
-static struct rank ranks[MOST];
+static struct rank ranks[MOST + 1] = {
+	/* is none of the job */
+	[MOST] = { .hung = true,
+		.after_stop = true,
+		.status = SIGKILL,
+		.ended_ns = 99 * S },
+};
 static struct sup sup;
 static struct job job = {
 	.sup = &sup,
