@@ -207,6 +207,10 @@ Test(lost, a_keeper_that_was_killed_is_dying_until_it_is_gone)
 	record("\"pid\":123," NOW_ON "," MARK);
 	EXPECT_END(false, false, false, "");
 	cr_expect_eq(played.asked, 123);
+	record(MARK);
+	EXPECT_END(false, false, false, "");
+	cr_expect_eq(played.asked, 0);
+	record("\"pid\":123," NOW_ON "," MARK);
 	played.exits = true;
 	EXPECT_END(false, true, false, "");
 	played.exits = false;
