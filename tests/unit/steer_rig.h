@@ -67,6 +67,9 @@ static struct {
 	int no_kill;     /* the process group that is no more */
 	unsigned opened;
 	int64_t now, step; /* of the clock, and how it goes on */
+	bool makes;        /* the thread that makes the socket is run */
+	bool no_place;     /* ctl_place_open() */
+	int listens;       /* ctl_place_listen() */
 	int notes;         /* that come before the one that counts */
 } played;
 
@@ -107,6 +110,13 @@ void __wrap_keys_close(struct job *job_);
 void __wrap_report_put_now(struct job *job_, struct buf *out);
 void __wrap_http_begin(struct job *job_, const char *why);
 struct outcome __wrap_outcome_of(const struct job *job_);
+void __wrap_ctl_place_sweep(void);
+enum xr_status __wrap_ctl_place_open(struct ctl_place *place, const char *id,
+	struct xr_error *err);
+int __wrap_ctl_place_listen(const struct ctl_place *place);
+void __wrap_http_make(struct job *job_);
+void __wrap_notes_send(const struct notes *notes, enum note_kind kind,
+	uint32_t value, int sys);
 int __wrap_poll(struct pollfd *p, nfds_t count, int timeout);
 
 int
@@ -142,7 +152,7 @@ __wrap_thread_start(pthread_t *thread, void *(*run)(void *), void *arg)
 	if (played.no_thread)
 		return EAGAIN;
 	note("thread ");
-	if (arg != &job) /* that which makes the socket only is not run */
+	if (arg != &job || played.makes)
 		run(arg);
 	return 0;
 }
@@ -265,8 +275,11 @@ __wrap_notes_take(const struct notes *notes, struct note *out, uint32_t cap)
 	cr_expect_eq(cap, 64);
 	note("take ");
 	out[0] = (struct note){ .kind = NOTE_STEER + 1, .value = 99 };
-	out[1] = (struct note){ .kind = NOTE_STEER, .value = (uint32_t)-1 };
-	return played.notes-- > 0 ? 1 : 2;
+	out[1] = out[0];
+	if (played.notes-- > 0)
+		return 2;
+	out[0] = (struct note){ .kind = NOTE_STEER, .value = (uint32_t)-1 };
+	return 2;
 }
 
 void
@@ -380,6 +393,47 @@ __wrap_outcome_of(const struct job *job_)
 {
 	cr_expect_eq(job_, &job);
 	return (struct outcome){ .exit_status = 5, .reason = "failure" };
+}
+
+void
+__wrap_ctl_place_sweep(void)
+{
+	note("sweep ");
+}
+
+enum xr_status
+__wrap_ctl_place_open(struct ctl_place *place, const char *id,
+	struct xr_error *err)
+{
+	cr_expect_str_eq(id, "train");
+	cr_expect_eq(place->dir, -1);
+	place->dir = 66;
+	return played.no_place ? fail(err, XR_E_SYS, "no place") : XR_OK;
+}
+
+int
+__wrap_ctl_place_listen(const struct ctl_place *place)
+{
+	cr_expect_eq(place->dir, 66);
+	errno = ENOSPC;
+	return played.listens;
+}
+
+void
+__wrap_http_make(struct job *job_)
+{
+	cr_expect_eq(job_, &job);
+	note("http make ");
+}
+
+void
+__wrap_notes_send(const struct notes *notes, enum note_kind kind,
+	uint32_t value, int sys)
+{
+	cr_expect_eq(notes->rd, -1);
+	cr_expect_eq(kind, NOTE_STEER);
+	cr_expect_eq(sys, 0);
+	note("note:%d ", (int)value);
 }
 
 /* --- the rig ----------------------------------------------------------------- */

@@ -234,6 +234,29 @@ Test(steer_job, the_socket_is_made_beside_the_loop)
 	cr_expect_str_eq(done, "listen:45 http:- ");
 }
 
+Test(steer_job, whether_it_could_be_made_is_noted)
+{
+	played.makes = true;
+	played.no_place = true;
+	steer_begin(&job);
+	cr_expect_str_eq(done, "thread sweep note:-1 ");
+	cr_expect_str_eq(sup.no_ctl, "no place");
+	cr_expect_eq(page.ctl.dir, 88);
+	played.no_place = false;
+	played.listens = -1;
+	done[0] = '\0';
+	steer_begin(&job);
+	cr_expect_str_eq(done, "thread sweep note:-1 ");
+	cr_expect_str_eq(sup.no_ctl, "No space left on device");
+	cr_expect_eq(page.ctl.dir, 66);
+	sup.no_ctl[0] = '\0';
+	played.listens = 47;
+	done[0] = '\0';
+	steer_begin(&job);
+	cr_expect_str_eq(done, "thread sweep http make note:47 ");
+	cr_expect_str_eq(sup.no_ctl, "");
+}
+
 Test(steer_job, the_next_attempt_has_the_socket_of_the_last)
 {
 	steer_resume(&job);
@@ -285,10 +308,10 @@ Test(steer_job, a_socket_that_is_being_made_is_waited_for)
 {
 	sup.making = true;
 	played.notes = 1;
-	played.step = 1;
+	played.step = NS_PER_MS * 100;
 	steer_end(&job);
 	cr_expect_str_eq(done,
-		"1000 ms take 1000 ms take http: end:1,5,failure close:1 keys close remove ");
+		"901 ms take 801 ms take http: end:1,5,failure close:1 keys close remove ");
 	cr_expect_not(sup.making);
 	done[0] = '\0';
 	sup.making = true;
