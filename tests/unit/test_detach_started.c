@@ -3,6 +3,7 @@
  * has of the other until the ranks run. */
 #include <stdarg.h>
 
+#include <sys/resource.h>
 #include <sys/syscall.h>
 
 #include "base/status.h"
@@ -212,6 +213,7 @@ FORKED_TEST(detach_started, so_it_does_if_nobody_was_told_of_the_death_yet)
 FORKED_TEST(detach_started, what_it_cannot_begin_with_is_told)
 {
 	struct xr_error err = { 0 };
+	struct rlimit files;
 
 	EXPECT(detach_watch(&job));
 	detach_started(&job); /* no --detach */
@@ -222,6 +224,11 @@ FORKED_TEST(detach_started, what_it_cannot_begin_with_is_told)
 	EXPECT_EQ(detach_open(&job, &err), XR_E_STATE);
 	EXPECT_STR(err.text, "the xrun that was called is gone");
 	job.detach->caller = -1; /* nobody */
+	EXPECT_EQ(detach_open(&job, &err), XR_E_STATE);
+	job.detach->caller = getppid(); /* and no descriptor is left */
+	getrlimit(RLIMIT_NOFILE, &files);
+	files.rlim_cur = 0;
+	NEED(setrlimit(RLIMIT_NOFILE, &files) == 0);
 	EXPECT_EQ(detach_open(&job, &err), XR_E_STATE);
 	played.no_words = true;
 	EXPECT_EQ(detach_open(&job, &err), XR_E_SYS);

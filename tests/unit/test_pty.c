@@ -37,20 +37,20 @@ void __wrap_typist_over(struct job *job_, uint32_t r);
 bool __wrap_tty_in_is_for(const struct tty_in *in, int tty);
 void __wrap_tty_in_close(struct tty_in *in);
 
-static int typed = -1; /* the terminal that xrun's own keyboard is for */
+static int keyboard = -1; /* the terminal that xrun's own keyboard is for */
 static unsigned closed;
 
 bool
 __wrap_tty_in_is_for(const struct tty_in *in, int tty)
 {
-	cr_expect_eq((const void *)in, &typed);
-	return tty == typed;
+	cr_expect_eq((const void *)in, &keyboard);
+	return tty == keyboard;
 }
 
 void
 __wrap_tty_in_close(struct tty_in *in)
 {
-	cr_expect_eq((void *)in, &typed);
+	cr_expect_eq((void *)in, &keyboard);
 	closed++;
 }
 
@@ -76,6 +76,7 @@ __wrap_typist_over(struct job *job_, uint32_t r)
 {
 	cr_expect_eq(job_, &job);
 	cr_expect_lt(r, 2);
+	cr_expect_neq(job.rank[r].tty, -1);
 }
 
 static void
@@ -319,10 +320,10 @@ Test(pty, the_keyboard_goes_with_the_terminal_that_it_is_for)
 {
 	int slave[2] = { pty_open(&job, 0, false), pty_open(&job, 1, false) };
 
-	typed = rank[1].tty;
-	sup.tty_in = (struct tty_in *)&typed;
+	keyboard = rank[1].tty;
+	sup.tty_in = (struct tty_in *)&keyboard;
 	pty_close(&job, 0);
-	cr_expect_eq((void *)sup.tty_in, &typed);
+	cr_expect_eq((void *)sup.tty_in, &keyboard);
 	cr_expect_eq(closed, 0);
 	pty_close(&job, 1);
 	cr_expect_null(sup.tty_in);
