@@ -254,6 +254,7 @@ Test(stdin_all, the_slowest_rank_is_waited_for)
 	for (uint32_t r = 0; r < 3; r++)
 		expect_end(rank[r]);
 	await_over();
+	cr_expect_eq(stdin_all_sys(all), 0);
 }
 
 Test(stdin_all, with_keep_the_input_stays)
