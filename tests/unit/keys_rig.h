@@ -14,6 +14,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <sys/random.h>
+
 #include <criterion/criterion.h>
 
 #include "base/buf.h"
@@ -55,6 +57,12 @@ static int closed;          /* the descriptor of the last steer_close() */
 static void *watched;       /* an address, and how often it was freed */
 static unsigned freed;
 
+static struct hash_seed seed; /* of the store */
+static bool no_random;        /* the kernel gives none now */
+
+ssize_t __wrap_getrandom(void *out, size_t len, unsigned flags);
+struct desk *__real_desk_new(const struct desk_setup *setup);
+struct desk *__wrap_desk_new(const struct desk_setup *setup);
 void __real_free(void *p);
 void __wrap_free(void *p);
 int64_t __wrap_clock_now(void);
@@ -96,6 +104,23 @@ ssize_t
 __wrap_pread64(int fd, void *data, size_t len, off_t at)
 {
 	return got == 1 ? __real_pread64(fd, data, len, at) : got;
+}
+
+ssize_t
+__wrap_getrandom(void *out, size_t len, unsigned flags)
+{
+	cr_expect_eq(flags, GRND_NONBLOCK);
+	if (no_random)
+		return -1;
+	memset(out, 0xab, len);
+	return (ssize_t)len;
+}
+
+struct desk *
+__wrap_desk_new(const struct desk_setup *setup)
+{
+	seed = setup->seed;
+	return __real_desk_new(setup);
 }
 
 int64_t

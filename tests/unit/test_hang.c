@@ -135,6 +135,8 @@ static const struct {
 	{ { "pause", "poll", "pipe", "pipe", "pipe" }, true, 3 },
 	{ { "pause", "poll", "read", "pipe", "pipe" }, false, 0 },
 	{ { "pause", "pause", "pipe", "pipe", "" }, false, 0 },
+	{ { "pipe", "pipe", "pipe", "pipe", "pause" }, true, 16 },
+	{ { "pause", "poll", "pipe", "pipe", "" }, false, 0 },
 	{ { "pipe", "pipe", "pipe", "pipe", "pipe" }, false, 0 },
 	{ { "", "", "", "", "" }, false, 0 },
 };
@@ -170,6 +172,7 @@ static const struct {
 	{ "rank 2 differs: main\nranks 4, 6 differ: f\n", true, 21 },
 	{ "rank 3: main > pause\nrank 6 differs: main", true, 16 },
 	{ "rank 1 differs: main; of another machine", true, 0 },
+	{ "rank 7 differs: main; there is none", false, 0 },
 	{ "rank 3: main > pause", false, 0 },
 	{ "rank", false, 0 },
 	{ "rank differs: main", false, 0 },

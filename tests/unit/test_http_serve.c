@@ -220,7 +220,7 @@ heard(int fd, bool over)
 #define REFUSED(why, length) HEAD(why, TEXT, length, "") why "\n"
 
 static void
-expect_get(int line, const char *request, const char *answer)
+answers(int line, const char *request, const char *answer)
 {
 	int fd = call();
 	const char *got;
@@ -234,7 +234,7 @@ expect_get(int line, const char *request, const char *answer)
 	pass(0);
 }
 
-#define GETS(request, answer) expect_get(__LINE__, request, answer)
+#define GETS(request, answer) answers(__LINE__, request, answer)
 
 static void
 test_pages(void)

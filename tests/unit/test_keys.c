@@ -147,6 +147,37 @@ Test(keys, who_waits_is_held_and_has_the_value_when_it_comes)
 	cr_expect_null(guests[2].of);
 }
 
+Test(keys, so_many_may_be_open_of_one_connection)
+{
+	char text[100];
+
+	for (int i = 0; i < KEYS_A_GUEST; i++) {
+		snprintf(text, sizeof(text),
+			"{'type':'store_get','id':%d,'key':'/a'}", i + 1);
+		ask(0, text);
+		cr_expect_str_eq(said, "", "%d: %s", i, said);
+	}
+	ask(0, "{'type':'store_get','id':65,'key':'/a'}");
+	cr_expect_str_eq(said,
+		"65: XR_E_AGAIN: store: 64 gets and waits are open here, at most 64\n");
+	ask(1, "{'type':'store_get','id':1,'key':'/a'}");
+	cr_expect_str_eq(said, "");
+}
+
+Test(keys, its_seed_is_the_kernels_or_of_time_and_place)
+{
+	now = 0x1234567;
+	ask(0, "{'type':'store_get','id':1,'key':'/a'}");
+	cr_expect_eq(seed.word[0], 0xababababababababULL);
+	cr_expect_eq(seed.word[1], 0xababababababababULL);
+	keys_gone(&job, &guests[0]);
+	keys_close(&job);
+	no_random = true;
+	ask(1, "{'type':'store_get','id':1,'key':'/a'}");
+	cr_expect_eq(seed.word[0], 0x1234567);
+	cr_expect_eq(seed.word[1], (uintptr_t)sup.keys);
+}
+
 Test(keys, patience_ends_when_the_timer_fires)
 {
 	ask(0, "{'type':'store_get','id':1,'key':'/a','seconds':2}");

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_pty.c - the terminals of ranks: their size and their modes. */
+#include <fcntl.h>
 #include <string.h>
 #include <termios.h>
 #include <unistd.h>
 
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 
 #include <criterion/criterion.h>
 
@@ -12,9 +14,10 @@
 #include "launcher/keeper/keeper.h"
 #include "launcher/keeper/own_tty.h"
 #include "launcher/sup/sup.h"
+#include "launcher/sup/sup.h"
 
 static struct line_prefix prefix[2 * RAW_STREAMS];
-static struct rank rank[2];
+static struct rank rank[3]; /* the last is none of the job */
 static struct sup sup;
 static struct keeper_page page;
 static struct job job = {
@@ -31,6 +34,25 @@ static bool there = true; /* xrun's own terminal */
 void __wrap_own_tty_size(struct winsize *size);
 bool __wrap_own_tty_modes(const struct own_tty *tty, struct termios *modes);
 void __wrap_typist_over(struct job *job_, uint32_t r);
+bool __wrap_tty_in_is_for(const struct tty_in *in, int tty);
+void __wrap_tty_in_close(struct tty_in *in);
+
+static int keyboard = -1; /* the terminal that xrun's own keyboard is for */
+static unsigned closed;
+
+bool
+__wrap_tty_in_is_for(const struct tty_in *in, int tty)
+{
+	cr_expect_eq((const void *)in, &keyboard);
+	return tty == keyboard;
+}
+
+void
+__wrap_tty_in_close(struct tty_in *in)
+{
+	cr_expect_eq((void *)in, &keyboard);
+	closed++;
+}
 
 void
 __wrap_own_tty_size(struct winsize *size)
@@ -54,6 +76,7 @@ __wrap_typist_over(struct job *job_, uint32_t r)
 {
 	cr_expect_eq(job_, &job);
 	cr_expect_lt(r, 2);
+	cr_expect_neq(job.rank[r].tty, -1);
 }
 
 static void
@@ -291,4 +314,53 @@ Test(pty, it_is_closed_when_the_rank_and_its_output_are_over)
 	pty_close_if_over(&job, 0);
 	cr_expect_eq(rank[0].tty, -1);
 	fd_close(slave);
+}
+
+Test(pty, the_keyboard_goes_with_the_terminal_that_it_is_for)
+{
+	int slave[2] = { pty_open(&job, 0, false), pty_open(&job, 1, false) };
+
+	keyboard = rank[1].tty;
+	sup.tty_in = (struct tty_in *)&keyboard;
+	pty_close(&job, 0);
+	cr_expect_eq((void *)sup.tty_in, &keyboard);
+	cr_expect_eq(closed, 0);
+	pty_close(&job, 1);
+	cr_expect_null(sup.tty_in);
+	cr_expect_eq(closed, 1);
+	fd_close(slave[0]);
+	fd_close(slave[1]);
+}
+
+Test(pty, terminals_of_others_keep_their_size)
+{
+	struct winsize size = { .ws_row = 10, .ws_col = 11 };
+
+	rank[2].tty = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC);
+	cr_assert_neq(rank[2].tty, -1);
+	cr_assert_eq(ioctl(rank[2].tty, TIOCSWINSZ, &size), 0);
+	pty_resize(&job);
+	size = (struct winsize){ 0 };
+	cr_assert_eq(ioctl(rank[2].tty, TIOCGWINSZ, &size), 0);
+	cr_expect_eq(size.ws_row, 10);
+	cr_expect_eq(size.ws_col, 11);
+	fd_close(rank[2].tty);
+}
+
+Test(pty, without_descriptors_there_is_none)
+{
+	struct rlimit all, few;
+	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+	cr_assert_eq(getrlimit(RLIMIT_NOFILE, &all), 0);
+	for (int more = 0; more < 2; more++) { /* none, and one of the two */
+		few = all;
+		few.rlim_cur = (rlim_t)fd + 1 + (rlim_t)more;
+		cr_assert_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
+		cr_expect_eq(pty_open(&job, 0, false), -1, "%d", more);
+		cr_expect_eq(rank[0].tty, -1, "%d", more);
+		cr_assert_eq(setrlimit(RLIMIT_NOFILE, &all), 0);
+		cr_expect_eq(fcntl(fd + 1, F_GETFD), -1, "%d", more);
+	}
+	fd_close(fd);
 }

@@ -99,6 +99,19 @@ FORKED_TEST(slots, the_death_of_a_rank_with_links_wakes_the_others)
 	EXPECT(alarms() != before);
 }
 
+static unsigned posted; /* to the helper thread */
+
+bool __real_work_post(struct work *work, work_fn *fn, void *ctx);
+bool __wrap_work_post(struct work *work, work_fn *fn, void *ctx);
+
+bool
+__wrap_work_post(struct work *work, work_fn *fn, void *ctx)
+{
+	EXPECT(work == sup.work);
+	posted++;
+	return __real_work_post(work, fn, ctx);
+}
+
 static pid_t
 start_stranger(void)
 {
@@ -130,9 +143,11 @@ FORKED_TEST(slots, the_slot_is_free_after_the_process_that_kept_it_has_ended)
 	EXPECT_EQ(job.slots_left, 1);
 	kill(pid, SIGKILL);
 	NEED(waitpid(pid, NULL, 0) == pid);
+	EXPECT_EQ(posted, 0);
 	slots_strangers(&job);
 	EXPECT_EQ(holder(), 0);
 	EXPECT_EQ(job.slots_left, 0);
+	EXPECT_EQ(posted, 1);
 	EXPECT(work_wait(sup.work, 20 * NS_PER_S));
 }
 

@@ -44,6 +44,9 @@ static bool due, stacks, no_output, is_tty;
 static uint64_t total;
 static int64_t now = BEGIN;
 static stacks_fn *on_stacks;
+static enum { PART_NONE, PART_LOOP, PART_WORK, PART_LOGS, PART_BUS } lacks;
+static uint32_t lacks_timer; /* the one of this number; 0: none */
+static bool asked_signals, asked_bus;
 
 static void
 note(const char *word)
@@ -105,20 +108,20 @@ int64_t __wrap_clock_now(void);
 struct loop *
 __wrap_loop_new(void)
 {
-	return (struct loop *)&now;
+	return lacks == PART_LOOP ? NULL : (struct loop *)&now;
 }
 
 struct work *
 __wrap_work_new(void)
 {
-	return (struct work *)&now;
+	return lacks == PART_WORK ? NULL : (struct work *)&now;
 }
 
 struct logs *
 __wrap_logs_open(const struct logs_config *config)
 {
 	cr_expect_eq(config->ranks, 3);
-	return (struct logs *)&total;
+	return lacks == PART_LOGS ? NULL : (struct logs *)&total;
 }
 
 struct bus *
@@ -127,7 +130,8 @@ __wrap_bus_new(struct job *j, struct loop *loop, struct work *work, int file)
 	(void)loop;
 	(void)work;
 	cr_expect_eq(file, -1);
-	return (struct bus *)j;
+	asked_bus = true;
+	return lacks == PART_BUS ? NULL : (struct bus *)j;
 }
 
 struct timer *
@@ -137,7 +141,7 @@ __wrap_timer_open(struct loop *loop, timer_fn *fn, void *ctx)
 
 	(void)loop;
 	*timer = (struct timer){ fn, ctx, -1, 0 };
-	return timer;
+	return timers_open == lacks_timer ? NULL : timer;
 }
 
 void
@@ -155,6 +159,7 @@ __wrap_timer_late(const struct timer *timer)
 int
 __wrap_signals_open(void)
 {
+	asked_signals = true;
 	errno = EMFILE;
 	return -1;
 }
@@ -273,6 +278,36 @@ static void
 fire(struct timer *timer)
 {
 	timer->fn(timer->ctx);
+}
+
+static void
+expect_no_start(void)
+{
+	timers_open = 0;
+	asked_signals = asked_bus = false;
+	done[0] = '\0';
+	cr_expect_eq(supervise(&job), EXIT_XRUN);
+	expect_done("state_remove");
+}
+
+Test(sup, nothing_begins_without_a_part_of_it)
+{
+	cr_expect(asked_signals);
+	cr_expect_eq(timers_open, 11);
+	for (lacks = PART_LOOP; lacks <= PART_BUS; lacks++) {
+		expect_no_start();
+		cr_expect_eq(timers_open, 0, "part %d", lacks);
+		cr_expect_eq(asked_bus, lacks == PART_BUS, "part %d", lacks);
+		cr_expect_not(asked_signals, "part %d", lacks);
+	}
+	lacks = PART_NONE;
+	for (lacks_timer = 1; lacks_timer <= 11; lacks_timer++) {
+		expect_no_start();
+		cr_expect_not(asked_signals, "timer %u", lacks_timer);
+	}
+	lacks_timer = 0;
+	expect_no_start();
+	cr_expect(asked_signals);
 }
 
 static void
