@@ -123,6 +123,10 @@ Test(worker_life, what_is_not_the_socket_of_the_job_is_told_nothing)
 	char name[64];
 
 	join_job("3");
+	unsetenv("XRUN_CONTROL_FD");
+	life_init();
+	beat();
+	expect_told(NULL);
 	cr_assert_eq(fstat(teller, &st), 0);
 	snprintf(name, sizeof(name), "%d:%llu", teller,
 		(unsigned long long)st.st_ino + 1);
@@ -205,6 +209,20 @@ expect_slot(const char *rank, uint32_t index)
 	close(fd);
 }
 
+Test(worker_life, who_has_a_slot_tells_nothing)
+{
+	struct segment_view view;
+	int fd;
+
+	join_job("5");
+	fd = join_segment("1");
+	beat();
+	expect_told(NULL);
+	cr_assert(segment_look(fd, 1, INT64_MAX, &view));
+	cr_expect_eq(view.tick, 1);
+	close(fd);
+}
+
 Test(worker_life, a_slot_is_that_of_the_local_rank)
 {
 	now = 1234567 * SECOND + 890;
@@ -220,17 +238,19 @@ Test(worker_life, a_slot_is_that_of_the_local_rank)
 	expect_slot("", 20);
 }
 
-Test(worker_life, who_holds_a_slot_is_told_with_its_name)
+static void
+expect_holder(const char *name)
 {
 	int fd = join_segment("1"), status = -1;
 	struct xr_error err = { 0 };
 	char want[96];
 	pid_t pid;
 
-	cr_assert_eq(prctl(PR_SET_NAME, "the holder"), 0);
+	cr_assert_eq(prctl(PR_SET_NAME, name), 0);
 	cr_assert_eq(xr_job_attach(&err), XR_OK);
-	snprintf(want, sizeof(want),
-		"rank 5 is held by process %d (the holder)", (int)getpid());
+	snprintf(want, sizeof(want), "rank 5 is held by process %d%s%s%s",
+		(int)getpid(), name[0] != '\0' ? " (" : "", name,
+		name[0] != '\0' ? ")" : "");
 	pid = fork();
 	if (pid == 0)
 		_exit(xr_job_attach(&err) == XR_E_EXISTS &&
@@ -241,6 +261,13 @@ Test(worker_life, who_holds_a_slot_is_told_with_its_name)
 	cr_expect_eq(status, 0);
 	xr_job_detach();
 	close(fd);
+}
+
+Test(worker_life, who_holds_a_slot_is_told_with_its_name)
+{
+	expect_holder("the holder");
+	expect_holder("h");
+	expect_holder("");
 }
 
 Test(worker_life, a_name_may_have_one_letter)
