@@ -66,7 +66,7 @@ put_operands(struct buf *out, const char *operands)
 	struct buf words = { 0 };
 	struct span word;
 
-	for (const char *p = operands; p != NULL && *p != '\0' && *p != ' ';) {
+	for (const char *p = operands; *p != '\0' && *p != ' ';) {
 		word = (struct span){ .at = p, .len = strcspn(p, "[]| ") };
 		if (word.len > 0)
 			put_operand(&words, word);

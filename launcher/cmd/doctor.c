@@ -6,6 +6,7 @@
 
 #include "base/host.h"
 #include "base/json.h"
+#include "base/utf8.h"
 #include "launcher/cmd/doctor.h"
 #include "launcher/cmd/say.h"
 #include "launcher/cmd/table.h"
@@ -47,6 +48,7 @@ struct visit {
 	struct remains before; /* what --clean met */
 	uint32_t count[VERDICTS];
 	bool clean;
+	bool tty, color, narrow; /* of standard output */
 };
 
 static struct finding
@@ -153,7 +155,7 @@ put_leftovers(struct buf *out, const struct visit *v)
 }
 
 static void
-put_check(struct buf *out, struct visit *v, const struct check *c, bool color)
+put_check(struct buf *out, struct visit *v, const struct check *c)
 {
 	static const char *const colors[VERDICTS] = {
 		[VERDICT_OK] = "\x1b[32m",
@@ -162,10 +164,12 @@ put_check(struct buf *out, struct visit *v, const struct check *c, bool color)
 		[VERDICT_BAD] = "\x1b[1;31m",
 	};
 	const struct finding found = judge(v, c);
-	const char *on = color ? colors[found.verdict] : "";
+	const char *on = v->color ? colors[found.verdict] : "";
+	size_t at;
 
 	buf_fmt(out, "%s%-4s%s  %-10s  ", on, verdict_name(found.verdict),
 		on[0] == '\0' ? "" : "\x1b[0m", c->name);
+	at = out->len;
 	table_put_word(out, found.what);
 	buf_put_char(out, '\n');
 	if (strcmp(c->name, "leftovers") == 0)
@@ -175,16 +179,21 @@ put_check(struct buf *out, struct visit *v, const struct check *c, bool color)
 		table_put_word(out, found.todo);
 		buf_put_char(out, '\n');
 	}
+	/* Not the colour. */
+	if (v->tty && out->bad == XR_OK)
+		utf8_tame(out->data + at, v->narrow);
 }
 
 static void
 put_text(struct buf *out, struct visit *v)
 {
-	bool color = terminal_wants_color(COLOR_AUTO, isatty(STDOUT_FILENO));
 	uint32_t bad, warned;
 
+	v->tty = isatty(STDOUT_FILENO);
+	v->color = terminal_wants_color(COLOR_AUTO, v->tty);
+	v->narrow = v->tty && utf8_narrow(STDOUT_FILENO);
 	for (const struct check *c = checks; c->name != NULL; c++)
-		put_check(out, v, c, color);
+		put_check(out, v, c);
 	bad = v->count[VERDICT_BAD];
 	warned = v->count[VERDICT_WARN];
 	if (bad > 0)
@@ -312,6 +321,6 @@ cmd_doctor(int argc, char **argv)
 		put_text(&out, &v);
 	facts_fini(&v.facts);
 	remains_fini(&v.before);
-	status = say(&out);
+	status = s.json ? say(&out) : say_tame(&out);
 	return status != 0 ? status : v.count[VERDICT_BAD] > 0 ? EXIT_BAD : 0;
 }

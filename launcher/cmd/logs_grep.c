@@ -59,5 +59,5 @@ logs_grep_fits(const struct logs_grep *g, struct span line)
 bool
 logs_grep_may(const struct logs_grep *g, struct span lines)
 {
-	return g->text == NULL || !g->plain || logs_grep_has(g, lines);
+	return !g->plain || logs_grep_has(g, lines);
 }

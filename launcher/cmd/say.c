@@ -32,26 +32,26 @@ say_error(const struct xr_error *err)
 	return 125;
 }
 
-/* A terminal shows names and values of anybody's; programs get each byte. */
-static int
-write_out(struct buf *out)
-{
-	if (out->len > 0 && isatty(STDOUT_FILENO))
-		utf8_tame(out->data, utf8_narrow(STDOUT_FILENO));
-	return fd_write_all(STDOUT_FILENO, buf_text(out), out->len);
-}
-
 int
-say(struct buf *out)
+say_tame(struct buf *out)
 {
 	int status = 0;
 
 	if (out->bad != XR_OK)
 		status = say_no("%s", xr_status_text(out->bad));
-	else if (write_out(out) == -1)
+	else if (fd_write_all(STDOUT_FILENO, buf_text(out), out->len) == -1)
 		status = say_no("standard output: %s", strerror(errno));
 	buf_fini(out);
 	return status;
+}
+
+/* A terminal shows names and values of anybody's; programs get each byte. */
+int
+say(struct buf *out)
+{
+	if (out->bad == XR_OK && out->len > 0 && isatty(STDOUT_FILENO))
+		utf8_tame(out->data, utf8_narrow(STDOUT_FILENO));
+	return say_tame(out);
 }
 
 int

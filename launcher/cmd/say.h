@@ -10,6 +10,9 @@
  * 125 with one line on stderr if it could not be written. */
 int say(struct buf *out);
 
+/* say_tame() - the same of text in which a terminal may obey each byte, such as colour. */
+int say_tame(struct buf *out);
+
 /* say_no() - "xrun: ..." on stderr; gives 125. */
 int say_no(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 

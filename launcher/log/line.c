@@ -66,7 +66,7 @@ view_whole(struct line_sink *sink, struct line_stream *st, struct span line)
 		st->resumed = false;
 	if (seen.len > 0 || !st->shown)
 		view_line(sink->view, st, seen, sink->wall);
-	st->carriage = st->shown = st->quiet = false;
+	st->carriage = st->shown = st->quiet = st->resumed = false;
 }
 
 static size_t
@@ -91,14 +91,17 @@ view_lines(struct line_sink *sink, struct line_stream *st, struct span data)
 static size_t
 held_end(struct line_stream *st, struct span data, size_t at, bool last)
 {
-	if (data.at[at] == '\n')
-		return at + 1;
-	if (at + 1 == data.len && !last)
-		return SIZE_MAX;
-	if (at + 1 < data.len && data.at[at + 1] == '\n')
-		return at + 2;
-	st->carriage = st->shown = true;
-	return at + 1;
+	bool carriage = false;
+	size_t end = at + 1;
+
+	if (data.at[at] == '\r') {
+		if (end == data.len && !last)
+			return SIZE_MAX;
+		carriage = end == data.len || data.at[end] != '\n';
+		end += carriage ? 0 : 1;
+	}
+	st->carriage = st->shown = carriage;
+	return end;
 }
 
 /* As put_held(). What is written over stays as far as it is out. */
@@ -197,6 +200,7 @@ put_held(struct line_sink *sink, struct line_stream *st, struct span data)
 	if (nl == NULL)
 		return len;
 	put_newline(sink, st);
+	st->carriage = st->shown = false;
 	sink->holder = NULL;
 	return len + 1;
 }

@@ -420,12 +420,9 @@ logs_tail(const struct logs *l, uint32_t stream, uint32_t lines,
 	len = read_tail(l, stream, data, TAIL_BYTES);
 	if (len > 0 && data[len - 1] == '\n')
 		len--; /* the newline ends the last line, it begins none */
-	at = len;
-	while (at > 0 && got < lines) {
+	for (at = len; got < lines && (got == 0 || at > 0); got++) {
+		at -= got > 0; /* the newline of the line before */
 		while (at > 0 && data[at - 1] != '\n')
-			at--;
-		got++;
-		if (at > 0 && got < lines)
 			at--;
 	}
 	if (len > at) {

@@ -141,6 +141,7 @@ open_in_folder(int dir, char *name)
 		}
 		*slash = '/';
 	}
+	errno = ENOENT;
 	return -1;
 }
 
@@ -225,7 +226,7 @@ copy(int pipe, int file, uint64_t max)
 	if (fallocate(file, FALLOC_FL_KEEP_SIZE, at, n) == -1 &&
 		errno != EOPNOTSUPP && errno != ENOSYS)
 		return -1;
-	n = fd_read_some(pipe, held.data, (size_t)n);
+	n = read(pipe, held.data, (size_t)n);
 	if (n <= 0)
 		return n;
 	held.len = (size_t)n;

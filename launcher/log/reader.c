@@ -46,7 +46,7 @@ make_room(struct reader *r)
 {
 	size_t kept = r->len - r->at;
 
-	if (kept > 0 && r->at > 0)
+	if (r->at > 0)
 		memmove(r->data, r->data + r->at, kept);
 	r->at = 0;
 	r->len = kept;
@@ -263,7 +263,7 @@ back_init(struct back *b, struct track *track, uint64_t offset, bool whole)
 		.at = offset,
 		.when = INT64_MAX,
 	};
-	if (!whole && offset > b->first)
+	if (!whole)
 		b->at = line_start(b, offset);
 }
 

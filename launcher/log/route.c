@@ -14,14 +14,20 @@
 /* ANSI foregrounds; red is xrun's own. */
 static const unsigned char colors[] = { 36, 32, 33, 35, 34, 96 };
 
-/* @number, as wide as the largest of @count. */
-static const char *
-put_number(char out[16], uint32_t number, uint32_t count)
+/* Of the largest of @count numbers from 0 on. */
+static int
+width_of(uint32_t count)
 {
 	int width = 1;
 
 	for (uint32_t last = count - 1; last >= 10 && width < 10; last /= 10)
 		width++;
+	return width;
+}
+
+static const char *
+put_number(char out[16], uint32_t number, int width)
+{
 	snprintf(out, 16, "%*u", width, number);
 	return out;
 }
@@ -79,13 +85,13 @@ route_prefix(const struct route *r, uint32_t stream, const char *ranks,
 	};
 
 	if (ranks != NULL) {
-		snprintf(set, sizeof(set), "%*s",
-			(int)strlen(put_number(number[1], 0, c->size)), ranks);
+		snprintf(set, sizeof(set), "%*s", width_of(c->size), ranks);
 		values[PREFIX_RANK] = set;
 	} else {
-		values[PREFIX_RANK] = put_number(number[1], rank, c->size);
+		values[PREFIX_RANK] =
+			put_number(number[1], rank, width_of(c->size));
 		values[PREFIX_LOCAL_RANK] =
-			put_number(number[2], local, c->ranks);
+			put_number(number[2], local, width_of(c->ranks));
 	}
 	snprintf(color, sizeof(color), "%s%u", kind == RAW_ERR ? "1;" : "",
 		colors[rank % sizeof(colors)]);
@@ -139,7 +145,7 @@ route_compile(struct route *r, const struct route_config *c,
 	struct xr_error *err)
 {
 	uint32_t streams = c->ranks * RAW_STREAMS;
-	struct xr_error why = { 0 };
+	struct xr_error why = { .text = "" };
 	enum xr_status status;
 
 	*r = (struct route){ .config = *c };

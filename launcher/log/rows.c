@@ -59,7 +59,7 @@ sequence(const char *p, size_t len)
 {
 	size_t i = 2;
 
-	if (len < 3 || p[0] != '\033' || p[1] != '[')
+	if (len < 2 || p[0] != '\033' || p[1] != '[')
 		return 0;
 	while (i < len && p[i] >= '0' && p[i] <= ';')
 		i++;

@@ -132,7 +132,7 @@ bool
 sink_retry(struct sink *s)
 {
 	return __atomic_load_n(&s->refused, __ATOMIC_RELAXED) != 0 &&
-		!has_thread(s) && sink_start(s) != 0;
+		sink_start(s) != 0;
 }
 
 /* First use: the thread. Where it is refused, what is queued waits for sink_retry(), at

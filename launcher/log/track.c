@@ -116,7 +116,7 @@ list(struct track *t)
 	char name[PIECE_NAME];
 	uint64_t start;
 	bool sure;
-	int fd = -1;
+	int fd;
 
 	t->listed = true;
 	for (int i = 0; i < TRIES; i++) {
@@ -134,9 +134,8 @@ list(struct track *t)
 			return fd;
 		}
 		fd_close(fd);
-		fd = -1;
 	}
-	return fd;
+	return -1;
 }
 
 /* --- the piece that is open ----------------------------------------------- */
@@ -273,7 +272,7 @@ track_read(struct track *t, uint64_t offset, char *out, size_t cap)
 {
 	ssize_t n;
 
-	if (t->fd == -1 || offset < t->start || offset >= t->end)
+	if (offset < t->start || offset >= t->end)
 		return 0;
 	if (cap > t->end - offset)
 		cap = (size_t)(t->end - offset);

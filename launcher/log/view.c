@@ -507,6 +507,8 @@ put_live_rows(struct view *v)
 	v->painted = n;
 }
 
+/* No row is left of a stream whose row has ended: the line that ended it is in the burst, and
+ * lines_out() erases the rows before it puts that. */
 static void
 live_out(struct view *v)
 {
@@ -516,9 +518,6 @@ live_out(struct view *v)
 		buf_put_text(v->config.out, NO_WRAP);
 		put_live_rows(v);
 		buf_put_text(v->config.out, WRAP ERASE);
-	} else if (v->painted > 0) {
-		buf_put_text(v->config.out, ERASE);
-		v->painted = 0;
 	}
 	v->painted_ns = v->now;
 	v->changed = v->gone = false;

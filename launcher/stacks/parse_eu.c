@@ -30,7 +30,7 @@ read_frame(struct span line, struct thread *t)
 	}
 	while (parse_skip(&line, " "))
 		continue;
-	if (parse_skip(&line, "- 1 ") || parse_skip(&line, "- 1"))
+	if (parse_skip(&line, "- 1"))
 		while (parse_skip(&line, " "))
 			continue;
 	if (parse_skip(&line, "- ")) {

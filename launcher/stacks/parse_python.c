@@ -21,7 +21,7 @@ read_frame(struct span line, struct thread *t)
 	struct span function, file, none, number = line;
 	int64_t at;
 
-	if (!parse_split(&line, " (", &function) || line.len < 2 ||
+	if (!parse_split(&line, " (", &function) || line.len == 0 ||
 		line.at[line.len - 1] != ')')
 		return;
 	line.len--;
@@ -29,7 +29,8 @@ read_frame(struct span line, struct thread *t)
 	while (parse_split(&number, ":", &none))
 		file = (struct span){ line.at,
 			(size_t)(number.at - 1 - line.at) };
-	if (number.at == line.at || !parse_number(&number, &at))
+	if (number.at == line.at || !parse_number(&number, &at) ||
+		number.len > 0)
 		return;
 	parse_add(&t->python, function, file, at);
 }

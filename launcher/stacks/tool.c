@@ -92,7 +92,6 @@ tool_start(struct tool *t, char *const *argv)
 	}
 	if (t->pidfd != -1 && fcntl(t->out, F_SETFL, O_NONBLOCK) == 0)
 		return true;
-	t->pid = t->pid == -1 ? 0 : t->pid;
 	tool_end(t);
 	return false;
 }
@@ -120,7 +119,7 @@ tool_end(struct tool *t)
 	int status;
 	struct pollfd end = { .fd = t->pidfd, .events = POLLIN };
 
-	if (t->pid != 0) {
+	if (t->pid > 0) {
 		kill(-t->pid, SIGKILL);
 		poll(&end, t->pidfd != -1, t->pidfd != -1 ? END_MS : 1);
 		exited = waitpid(t->pid, &status, WNOHANG) == t->pid &&

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/mem.h"
 #include "base/status.h"
 #include "place/env_inner.h"
@@ -11,21 +12,13 @@
 static const struct env_scrub twice = { "*",
 	"a second one of that name; getenv() finds the first", false };
 
-static uint32_t
-hash(struct span name)
-{
-	uint32_t h = 2166136261u; /* FNV-1a */
-
-	for (size_t i = 0; i < name.len; i++)
-		h = (h ^ (unsigned char)name.at[i]) * 16777619u;
-	return h;
-}
-
 /* The cell of @name: its entry + 1, or 0 where it would go. */
 static uint32_t *
 cell_of(struct env *env, struct span name)
 {
-	uint32_t at = hash(name) & env->index_mask;
+	static const struct hash_seed seed; /* they are the user's own names */
+	uint32_t at = (uint32_t)hash_bytes(&seed, name.at, name.len) &
+		env->index_mask;
 
 	while (env->index[at] != 0) {
 		const struct entry *e = &env->entries[env->index[at] - 1];

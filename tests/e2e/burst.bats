@@ -195,6 +195,12 @@ repeated()
 	repeated 21 | cmp - out
 }
 
+@test "a timer between two instructions of printf() does not stop a program" {
+	burst between --timeout 100s
+	assert_eq "$status" 0
+	repeated $(($(wc -l <out) / N)) | cmp - out
+}
+
 # The kernel kills a confined program that makes another system call.
 @test "a confined program prints, before and after many lines" {
 	local count

@@ -3,10 +3,12 @@
 
 A program runs in a session of its own. It has limits of time, output, file size, memory
 and disk. This process is a subreaper: whatever the program started remains a descendant,
-and is killed when the program ends or is ended.
+and is killed when the program ends or is ended. Programs that may kill any process, as
+those with a mutant may, run in a PID namespace of their own, which takes root rights.
 """
 import contextlib
 import ctypes
+import functools
 import os
 import resource
 import select
@@ -25,6 +27,8 @@ DISK_MIN = 4 << 30        # free bytes below the temporary folder
 POLL_MS = 100             # how long a process that has lost its parent stays a zombie
 INTERRUPT_S = 20          # for cleaning up after SIGINT
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
+
+NAMESPACE = ["unshare", "--fork", "--pid", "--mount-proc", "--kill-child"]
 
 libc = ctypes.CDLL(None, use_errno=True)
 
@@ -50,6 +54,20 @@ def limit_child():
         if hard != resource.RLIM_INFINITY:
             size = min(size, hard)
         resource.setrlimit(what, (size, hard))
+
+
+@functools.cache
+def has_namespaces():
+    """Returns True if this process can make PID namespaces."""
+    return subprocess.run([*NAMESPACE, "true"], stdout=subprocess.DEVNULL,
+                          stderr=subprocess.DEVNULL).returncode == 0
+
+
+def confined(command):
+    """@command for run(): kill(-1, SIGKILL) there reaches no process of another one."""
+    if not has_namespaces():
+        return command
+    return [*NAMESPACE, "bash", "-c", '"$@"; exit $?', "bash", *command]
 
 
 def descendants():

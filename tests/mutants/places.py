@@ -305,7 +305,7 @@ class Body:
                              self.tokens[last].end, ";")
 
     def swap(self):
-        """Two neighbours: numbers, or names of one family."""
+        """Two neighbours: numbers, or names of one family. Not flags in another order."""
         last = {}
         for i in self.indexes():
             t = self.tokens[i]
@@ -316,13 +316,22 @@ class Body:
                 family = t.text.split("_")[0]
             else:
                 continue
-            a = last.get(family)
-            last[family] = t
-            if a is None or a.text == t.text or \
-                    self.text.count("\n", a.end, t.start) > 2:
+            at = last.get(family)
+            last[family] = i
+            if at is None:
+                continue
+            a = self.tokens[at]
+            if a.text == t.text or self.text.count("\n", a.end, t.start) > 2 or \
+                    self.are_flags(at, i):
                 continue
             yield self.place("swap", a.start, t.end,
                              t.text + self.text[a.end:t.start] + a.text)
+
+    def are_flags(self, a, b):
+        """Both are operands of one chain of |, which means the same in any order."""
+        signs = {self.tokens[i].text for i in range(a + 1, b, 2)}
+        return signs == {"|"} and self.tokens[a - 1].text in ENDS | {"|"} and \
+            self.tokens[b + 1].text in ENDS | {"|"}
 
     def places(self):
         for operator in (self.negate, self.logic, self.off_by_one, self.drop,

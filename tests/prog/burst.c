@@ -16,6 +16,7 @@
 #include <spawn.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdio_ext.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -357,6 +358,37 @@ do_timer(void)
 	setitimer(ITIMER_REAL, &never, NULL);
 }
 
+/* The timer's signals come while the lock of stdout is taken and nobody is noted as its owner,
+ * as between two instructions of printf(). */
+static void
+do_between(void)
+{
+	const struct itimerval often = { { 0, 2000 }, { 0, 2000 } },
+			       never = { { 0, 0 }, { 0, 0 } };
+	struct sigaction action = { .sa_handler = on_alarm,
+		.sa_flags = SA_RESTART };
+	int *lock = (int *)stdout->_lock,
+	    free = 0; /* of glibc: see _IO_lock_t */
+
+	sigaction(SIGALRM, &action, NULL);
+	/* Until block mode has begun again. */
+	for (;;) {
+		print_lines();
+		while (!__atomic_compare_exchange_n(lock, &free, 1, false,
+			__ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+			free = 0;
+		if (!__flbf(stdout))
+			break;
+		__atomic_store_n(lock, 0, __ATOMIC_SEQ_CST);
+	}
+	setitimer(ITIMER_REAL, &often, NULL);
+	for (volatile int i = 0; i < 50000000; i++)
+		continue;
+	setitimer(ITIMER_REAL, &never, NULL);
+	__atomic_store_n(lock, 0, __ATOMIC_SEQ_CST);
+	print_lines();
+}
+
 /* Only read(2), write(2) and exit(2) are allowed from then on. */
 static void
 do_strict(void)
@@ -558,6 +590,7 @@ static const struct {
 	{ "thread-count", do_thread_count },
 	{ "threads", do_threads },
 	{ "timer", do_timer },
+	{ "between", do_between },
 	{ "unbuffered", do_unbuffered },
 	{ "unlocked", do_unlocked },
 	{ "unshare", do_unshare },

@@ -8,19 +8,18 @@
  */
 #include <sched.h>
 #include <signal.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <xrun/coll.h>
 #include <xrun/job.h>
 
-#include "tests/prog/expect.h"
 #include "tests/kit/backend.h"
 #include "tests/prog/coll_ref.h"
+#include "tests/prog/expect.h"
+#include "tests/prog/late.h"
 
 static struct xr_world *world;
 static struct xr_coll *all;
@@ -456,13 +455,14 @@ handles(void)
 static void
 other_count(void)
 {
+	struct late late;
 	int32_t x[8] = { 0 };
-	int64_t begun = now();
 
+	late_begin(&late);
 	EXPECT(xr_coll_allreduce(all,
 		       OP(I32(x, rank == 1 ? 5 : 4), .op = XR_SUM),
 		       &err) == XR_E_CONFLICT);
-	EXPECT(now() - begun < XR_SECONDS(1));
+	EXPECT(late_end(&late) < XR_SECONDS(1));
 	printf("rank %u: %s\n", rank, err.text);
 	EXPECT(xr_coll_barrier(all, NULL, &err) == XR_E_CONFLICT);
 }

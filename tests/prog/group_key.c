@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "tests/prog/group_case.h"
+#include "tests/prog/late.h"
 
 /* --- members ------------------------------------------------------------------- */
 
@@ -503,15 +504,15 @@ service_fails(void)
 static void
 call_timeout(void)
 {
-	int64_t begun;
+	struct late late;
 
 	if (rank == 1)
 		EXPECT(serve(all, "waits", waits) == XR_OK);
 	meet_all();
-	begun = now();
+	late_begin(&late);
 	EXPECT(xr_group_call_sync(all, CALL("waits", XR_SECONDS(0.2)), NULL,
 		       &err) == XR_E_TIMEOUT);
-	EXPECT(now() - begun < XR_SECONDS(1.5));
+	EXPECT(late_end(&late) < XR_SECONDS(1.5));
 	printf("rank %u: %s\n", rank, err.text);
 	meet_all();
 }

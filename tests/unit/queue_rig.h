@@ -3,6 +3,8 @@
 #ifndef TESTS_UNIT_QUEUE_RIG_H
 #define TESTS_UNIT_QUEUE_RIG_H
 
+#include <sys/resource.h>
+
 #include "tests/unit/forked.h"
 #include "worker/queue/queue_inner.h"
 
@@ -31,6 +33,16 @@ lowest_fd(void)
 
 	close(fd);
 	return fd;
+}
+
+static inline void
+limit_descriptors(rlim_t most)
+{
+	struct rlimit limit;
+
+	NEED(getrlimit(RLIMIT_NOFILE, &limit) == 0);
+	limit.rlim_cur = most;
+	NEED(setrlimit(RLIMIT_NOFILE, &limit) == 0);
 }
 
 #endif /* TESTS_UNIT_QUEUE_RIG_H */

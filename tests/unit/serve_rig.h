@@ -3,6 +3,10 @@
 #ifndef TESTS_UNIT_SERVE_RIG_H
 #define TESTS_UNIT_SERVE_RIG_H
 
+#include <unistd.h>
+
+#include <sys/mman.h>
+
 #include "tests/unit/rref_rig.h"
 #include "worker/rpc/func.h"
 #include "worker/rpc/rref.h"
@@ -44,13 +48,15 @@ static const struct xr_func functions[] = {
 	ROW("raw", 0, .raw = any_raw),
 	ROW("later", XR_FN_ASYNC, .fn = any),
 	ROW("raw.later", XR_FN_ASYNC, .raw = any_raw),
+	/* By another thread. */
+	{ .size = sizeof(struct xr_func), .name = "slow", .fn = any },
 };
 
 static inline void
 begin(void)
 {
 	wire_begin();
-	cr_assert_eq(xr_module_static(functions, 4, NULL), XR_OK);
+	cr_assert_eq(xr_module_static(functions, 5, NULL), XR_OK);
 	runs = 0;
 }
 
@@ -120,6 +126,42 @@ status_to(uint32_t to)
 	cr_expect_eq(m->record.flags, 0);
 	memcpy(&status, m->data, sizeof(status));
 	return status;
+}
+
+/* --- calls that go on ------------------------------------------------------------------ */
+
+static struct xr_call *open_call;
+
+static inline enum xr_status
+keep_open(struct xr_call *call, struct xr_value *args)
+{
+	(void)args;
+	open_call = xr_call_defer(call);
+	return XR_OK;
+}
+
+/* --- functions that run yet -------------------------------------------------------------- */
+
+#define RUNNING \
+	"xrun: self (0) cannot leave: these functions have not returned: "
+
+static char said[4096]; /* by serve_tell_running() */
+
+static inline void
+hear_running(void)
+{
+	int was = dup(STDERR_FILENO), fd = memfd_create("said", MFD_CLOEXEC);
+	ssize_t len;
+
+	cr_assert(was != -1 && fd != -1);
+	dup2(fd, STDERR_FILENO);
+	serve_tell_running();
+	dup2(was, STDERR_FILENO);
+	close(was);
+	len = pread(fd, said, sizeof(said) - 1, 0);
+	close(fd);
+	cr_assert_geq(len, 0);
+	said[len] = '\0';
 }
 
 #endif /* TESTS_UNIT_SERVE_RIG_H */

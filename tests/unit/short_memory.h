@@ -24,6 +24,7 @@
 static SHORT_MEMORY_OF unsigned
 	until_short; /* allocations; 0: there is enough */
 static SHORT_MEMORY_OF bool was_short;
+static SHORT_MEMORY_OF bool stays_short;  /* those that follow fail, too */
 static SHORT_MEMORY_OF size_t most_asked; /* bytes, at once */
 static bool zero_is_null;                 /* malloc(0) is NULL, as C allows */
 
@@ -38,6 +39,7 @@ void *__wrap_realloc(void *p, size_t size);
 void *__wrap_reallocarray(void *p, size_t n, size_t size);
 void *__wrap_aligned_alloc(size_t align, size_t size);
 char *__wrap_strdup(const char *text);
+char *__wrap_strndup(const char *text, size_t len);
 
 /* Before anything is made: what is small is asked for as all else is. */
 __attribute__((constructor(101))) static void
@@ -57,6 +59,8 @@ is_short(size_t n, size_t size)
 		most_asked = bytes;
 	if (until_short == 0 || --until_short > 0)
 		return false;
+	if (stays_short)
+		until_short = 1;
 	was_short = true;
 	return true;
 }
@@ -101,6 +105,18 @@ __wrap_strdup(const char *text)
 	char *copy = __wrap_malloc(size);
 
 	return copy != NULL ? memcpy(copy, text, size) : NULL;
+}
+
+char *
+__wrap_strndup(const char *text, size_t len)
+{
+	size_t size = strnlen(text, len);
+	char *copy = __wrap_malloc(size + 1);
+
+	if (copy == NULL)
+		return NULL;
+	copy[size] = '\0';
+	return memcpy(copy, text, size);
 }
 
 #endif /* TESTS_UNIT_SHORT_MEMORY_H */

@@ -8,14 +8,80 @@
 
 #include <xrun/rpc.h>
 
+#include "worker/rpc/agent.h"
 #include "worker/rpc/dynamic_inner.h"
 #include "tests/unit/file_store.h"
+#include "tests/unit/short_memory.h"
 
 TestSuite(acks, .timeout = 60);
 
 #define NUMBER 7 /* of the record */
+/* As in acks.c. */
+#define FIRST_NS (100 * NS_PER_MS)
+#define AGAIN_NS NS_PER_S
 
 static struct xr_error err;
+
+/* --- what is called instead ---------------------------------------------------- */
+
+int64_t __real_clock_now(void);
+int64_t __wrap_clock_now(void);
+enum xr_there __wrap_agent_there(const char *addresses, uint32_t id,
+	uint64_t incarnation);
+void __wrap_dead_bury(uint32_t id, uint64_t incarnation);
+enum xr_status __real_xr_store_wait(struct xr_store *s, const char *const *keys,
+	size_t count, int64_t timeout, struct xr_error *e);
+enum xr_status __wrap_xr_store_wait(struct xr_store *s, const char *const *keys,
+	size_t count, int64_t timeout, struct xr_error *e);
+
+static int64_t jump;                 /* ns, beyond the clock */
+static bool plays;                   /* nothing comes, and no time passes */
+static enum xr_there state_of[4];    /* of members 1 to 3 */
+static unsigned looks[4], buried[4]; /* of each */
+static unsigned waits, looks_when_buried; /* of the first */
+static int64_t waited[64];
+static void (*on_wait)(void);
+
+int64_t
+__wrap_clock_now(void)
+{
+	return plays ? 1000 + jump : __real_clock_now();
+}
+
+enum xr_there
+__wrap_agent_there(const char *addresses, uint32_t id, uint64_t incarnation)
+{
+	cr_expect_str_eq(addresses, "");
+	cr_expect_eq(incarnation, 100 + id);
+	if (!plays)
+		return XR_THERE_UNKNOWN;
+	cr_assert_lt(id, 4);
+	looks[id]++;
+	return state_of[id];
+}
+
+void
+__wrap_dead_bury(uint32_t id, uint64_t incarnation)
+{
+	cr_expect_eq(incarnation, 100 + id);
+	cr_assert_lt(id, 4);
+	if (buried[id]++ == 0)
+		looks_when_buried = looks[id];
+}
+
+enum xr_status
+__wrap_xr_store_wait(struct xr_store *s, const char *const *keys, size_t count,
+	int64_t timeout, struct xr_error *e)
+{
+	if (!plays)
+		return __real_xr_store_wait(s, keys, count, timeout, e);
+	cr_assert_lt(waits, 64);
+	waited[waits++] = timeout;
+	jump += timeout;
+	if (on_wait != NULL)
+		on_wait();
+	return XR_E_TIMEOUT;
+}
 static struct epoch record = { .number = NUMBER };
 
 static void
@@ -187,4 +253,121 @@ Test(acks, more_members_are_awaited_than_the_store_waits_for_at_a_time,
 	acknowledge(count - 2);
 	acknowledge(count);
 	cr_expect_eq(await_now(), XR_OK);
+}
+
+/* --- the dead -------------------------------------------------------------------- */
+
+/* One that answers nothing counts as dead after a while, and one that answers begins
+ * anew. */
+Test(acks, the_dead_are_buried, .init = begin, .fini = end)
+{
+	static const char *const names[] = { "", "one", "two", "three" };
+
+	for (uint32_t i = 1; i <= 3; i++)
+		add(i, names[i]);
+	cr_assert(roll_learn(&record));
+	state_of[1] = XR_THERE_NO;
+	state_of[2] = XR_THERE_SILENT;
+	state_of[3] = XR_THERE_YES;
+	plays = true;
+	cr_expect_eq(acks_await(&record, 1000 + 6 * NS_PER_S, &err),
+		XR_E_TIMEOUT);
+	cr_expect_str_eq(err.text,
+		"3 members have not taken note in time: one, two, three");
+	cr_expect_gt(waits, 3);
+	cr_expect_eq(waited[0], FIRST_NS);
+	cr_expect_eq(waited[1], AGAIN_NS);
+	cr_expect_eq(jump, 6 * NS_PER_S);
+	cr_expect_eq(waited[waits - 1], 0);
+	cr_expect_eq(buried[1], looks[1]);
+	cr_expect_gt(buried[1], 0);
+	cr_expect_eq(buried[2], 0);
+	cr_expect_eq(buried[3], 0);
+	/* After 10 s. */
+	waits = 0;
+	jump = 0;
+	cr_expect_eq(acks_await(&record, 1000 + 20 * NS_PER_S, &err),
+		XR_E_TIMEOUT);
+	cr_expect_gt(buried[2], 0);
+	cr_expect_lt(buried[2], looks[2]);
+	cr_expect_eq(buried[3], 0);
+	plays = false;
+}
+
+static void
+two_answers(void)
+{
+	state_of[2] = waits % 6 == 5 ? XR_THERE_UNKNOWN : XR_THERE_SILENT;
+}
+
+Test(acks, one_that_answers_now_and_then_is_alive, .init = begin, .fini = end)
+{
+	add(2, "two");
+	cr_assert(roll_learn(&record));
+	plays = true;
+	on_wait = two_answers;
+	cr_expect_eq(acks_await(&record, 1000 + 40 * NS_PER_S, &err),
+		XR_E_TIMEOUT);
+	cr_expect_eq(buried[2], 0);
+	cr_expect_gt(looks[2], 30);
+	plays = false;
+}
+
+static void
+all_answer(void)
+{
+	if (waits == 2)
+		acknowledge(2);
+}
+
+Test(acks, who_has_taken_note_meanwhile_is_not_looked_at, .init = begin,
+	.fini = end)
+{
+	add(2, "two");
+	cr_assert(roll_learn(&record));
+	plays = true;
+	state_of[2] = XR_THERE_YES;
+	on_wait = all_answer;
+	cr_expect_eq(acks_await(&record, INT64_MAX, &err), XR_OK);
+	cr_expect_eq(looks[2], 1);
+	cr_expect_eq(waits, 2);
+	cr_expect_eq(waited[1], AGAIN_NS);
+	plays = false;
+	cr_expect_not(has_acknowledged(2));
+}
+
+static void
+two_has_taken_note(void)
+{
+	acknowledge(2);
+}
+
+/* The look after the last wait counts. */
+Test(acks, who_takes_note_at_the_deadline_is_not_late, .init = begin,
+	.fini = end)
+{
+	add(2, "two");
+	cr_assert(roll_learn(&record));
+	plays = true;
+	on_wait = two_has_taken_note;
+	cr_expect_eq(acks_await(&record, 1000, &err), XR_OK);
+	cr_expect_eq(waits, 1);
+	cr_expect_eq(waited[0], 0);
+	cr_expect_eq(looks[2], 0);
+	plays = false;
+}
+
+Test(acks, without_memory_nobody_is_waited_for, .init = begin, .fini = end)
+{
+	add(2, "two");
+	cr_assert(roll_learn(&record));
+	plays = true;
+	for (unsigned at = 1; at <= 4; at++) {
+		until_short = at;
+		cr_expect_eq(acks_await(&record, INT64_MAX, &err), XR_E_NOMEM);
+		cr_expect_eq(until_short, 0);
+		cr_expect_str_eq(err.text, "out of memory");
+	}
+	cr_expect_eq(waits, 0);
+	plays = false;
 }

@@ -222,3 +222,42 @@ Test(attempt, silent_attempts_are_gone_back_behind)
 	cr_expect_not(attempt_back(&a), "0 is gone");
 	cr_expect_eq(a.number, 2);
 }
+
+static void
+expect_no_job(const char *text, enum xr_status status, const char *words)
+{
+	struct attempt other = ATTEMPT_NONE;
+	struct xr_error err = { 0 };
+
+	cr_expect_eq(attempt_find_job(text, "output", &other, &err), status);
+	cr_expect_str_eq(err.text, words);
+	attempt_close(&other);
+}
+
+Test(attempt, a_path_is_that_of_a_folder_of_a_job)
+{
+	struct attempt other = ATTEMPT_NONE;
+	struct xr_error err = { 0 };
+	char path[PATH_MAX + 8];
+
+	snprintf(path, sizeof(path), "%s/job", folder);
+	cr_expect_str_eq(a.job.dir, path);
+	cr_expect_str_eq(a.job.id, "job");
+	cr_expect_not(a.job.running);
+	expect_no_job("./none", XR_E_NOTFOUND,
+		"./none: No such file or directory");
+	expect_no_job("./job/0", XR_E_INVAL,
+		"./job/0: is not the folder of a job: it has no lock");
+	other.job = a.job;
+	snprintf(other.job.dir, sizeof(other.job.dir), "/none/job");
+	cr_expect_eq(attempt_open(&other, 0, &err), XR_E_SYS);
+	cr_expect_str_eq(err.text, "/none/job: No such file or directory");
+	attempt_close(&other);
+	other.job = a.job;
+	cr_expect_eq(attempt_open(&other, 2, &err), XR_E_NOTFOUND);
+	cr_expect_str_eq(err.text,
+		"job has no attempt 2\t--attempt 1, its last");
+	attempt_close(&other);
+	cr_expect_eq(other.folder, -1);
+	cr_expect_eq(other.dir, -1);
+}

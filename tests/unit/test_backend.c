@@ -107,6 +107,7 @@ Test(backend, a_backend_has_a_size_and_a_name)
 {
 	static const char *const bad[] = { "", " ", "a-b", "a b",
 		"a123456789012345678901234567890123456789012345678901234567890123",
+		"a12345678901234567890123456789012345678901234567890123456789012-",
 		NULL };
 	struct xr_backend b = { .size = sizeof(b) };
 	char words[160];
@@ -129,6 +130,8 @@ Test(backend, a_backend_has_a_size_and_a_name)
 	cr_expect_str_eq(err.text, "a backend without its size");
 	b.size = sizeof(b) + 1;
 	b.name = bad[4] + 1;
+	cr_expect_eq(xr_backend_register(&b, NULL, &err), XR_OK);
+	b.name = "x";
 	cr_expect_eq(xr_backend_register(&b, NULL, &err), XR_OK);
 }
 
@@ -359,6 +362,18 @@ Test(backend, a_backends_own_options_are_its_own)
 	cr_expect_eq(set("messages_to_fail", "a pigeon"), XR_E_INVAL);
 	cr_expect_eq(set("messages_to_delay", "REQUEST:1.5s,REPLY:20ms"), XR_OK,
 		"%s", err.text);
+	cr_expect_eq(set("messages_to_delay", "REQUEST:0"), XR_OK);
+	cr_expect_eq(set("messages_to_delay", "REQUEST:"), XR_E_INVAL);
+	cr_expect_eq(set("messages_to_delay", "NONE:1"), XR_E_INVAL);
+	/* 31 bytes are a time, and 32 are none. */
+	cr_expect_eq(set("messages_to_delay",
+			     "REPLY:000000000000000000000000000001s"),
+		XR_OK);
+	cr_expect_eq(set("messages_to_delay",
+			     "REPLY:0000000000000000000000000000001s"),
+		XR_E_INVAL);
+	cr_expect_str_eq(err.text,
+		"messages_to_delay: 'REPLY:0000000000000000000000000000001s' is not kinds and times, as REQUEST:1.5s,REPLY:20ms");
 	cr_expect_eq(set("messages_to_delay", "REQUEST:-1s"), XR_E_INVAL);
 	cr_expect_eq(set("messages_to_delay", "REQUEST"), XR_E_INVAL);
 	end();
@@ -552,6 +567,26 @@ Test(backend, AC_B9_the_same_of_a_struct)
 	maps[3].from = -4;
 	cr_expect_eq(backend_check(&o, &all, &err), XR_E_INVAL);
 	SAYS("-4 is no device");
+	/* Each of them, and each two. */
+	for (size_t i = 0; i < 3; i++) {
+		maps[i].from = -4;
+		o.map_count = 3;
+		cr_expect_eq(backend_check(&o, &all, &err), XR_E_INVAL,
+			"map %zu", i);
+		maps[i].from = 0;
+	}
+	maps[2].to = "d";
+	for (size_t i = 0; i < 3; i++)
+		for (size_t k = 0; k < i; k++) {
+			const struct xr_device_pair was = maps[i];
+
+			maps[i].to = maps[k].to;
+			maps[i].dst = 9;
+			cr_expect_eq(backend_check(&o, &all, &err), XR_E_INVAL,
+				"%zu and %zu", k, i);
+			maps[i] = was;
+			cr_expect_eq(backend_check(&o, &all, &err), XR_OK);
+		}
 }
 
 Test(backend, AC_B9_the_cpu_is_in_no_list_of_devices)

@@ -7,6 +7,7 @@
 #include <criterion/criterion.h>
 
 #include "place/bind.h"
+#include "tests/unit/leaks.h"
 
 static struct topology t;
 static struct bind b;
@@ -34,6 +35,7 @@ finish(void)
 {
 	bind_fini(&b);
 	topology_fini(&t);
+	leaks_none();
 }
 
 TestSuite(bind, .fini = finish);

@@ -226,3 +226,51 @@ Test(desk, a_value_it_cannot_see_is_no_number_and_equals_nothing)
 	forget();
 	store_value_unref(q.value);
 }
+
+/* Of @count keys that @names has, one character each. */
+static enum xr_status
+ask_of(enum store_op op, const char *names, size_t count)
+{
+	struct span keys[8];
+	struct store_request q = { .op = op, .keys = keys, .count = count };
+
+	for (size_t i = 0; names[i] != '\0'; i++)
+		keys[i] = (struct span){ names + i, 1 };
+	forget();
+	cr_assert(desk_ask(desk, &ann, &q, 0, &reply));
+	return reply.status;
+}
+
+Test(desk, each_key_is_looked_at_and_no_other)
+{
+	static const struct {
+		const char *names; /* one more than are asked for, perhaps */
+		size_t count;
+		int64_t there;
+	} rows[] = {
+		{ "x", 0, 0 },
+		{ "a", 1, 1 },
+		{ "x", 1, 0 },
+		{ "ac", 2, 2 },
+		{ "acx", 2, 2 },
+		{ "xac", 2, 1 },
+		{ "axc", 3, 2 },
+		{ "acx", 3, 2 },
+		{ "xac", 3, 2 },
+	};
+
+	cr_assert(set(&ann, "a", "1") == XR_OK);
+	cr_assert(set(&ann, "c", "2") == XR_OK);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		bool all = rows[i].there == (int64_t)rows[i].count;
+
+		cr_expect_eq(ask_of(STORE_CHECK, rows[i].names, rows[i].count),
+			XR_OK);
+		cr_expect_eq(reply.number, rows[i].there, "%zu", i);
+		cr_expect_eq(ask_of(STORE_WAIT, rows[i].names, rows[i].count),
+			all ? XR_OK : XR_E_NOTFOUND, "%zu", i);
+		cr_expect(all || strstr(reply.err.text, "'x'") != NULL, "%s",
+			reply.err.text);
+		cr_expect_null(reply.value);
+	}
+}

@@ -286,6 +286,19 @@ Test(devmap, AC_B13_a_list_comes_out_in_order)
 	cr_expect_arr_eq(devices, want, sizeof(want));
 }
 
+/* Whatever maps say beside it. */
+Test(devmap, a_list_is_all_of_a_members_devices)
+{
+	const struct xr_device_info members[] = {
+		MEMBER("b", 4, { "a", 0, 1 }, { "a", 1, 3 }),
+		LISTED("a", 4, LIST(2), { "b", 0, 1 }),
+	};
+	int32_t devices[4] = { 0 };
+
+	cr_assert_eq(xr_devmap_devices(members, 2, "a", devices, 4), 1);
+	cr_expect_eq(devices[0], 2);
+}
+
 Test(devmap, many_members_that_map_to_each_other_take_no_hour)
 {
 	enum { MEMBERS = 300, DEVICES = 8 };

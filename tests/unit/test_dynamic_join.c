@@ -23,6 +23,18 @@ static enum xr_there there; /* of each member that is asked for */
 static struct epoch awaited;
 static int64_t until = INT64_MAX - 5; /* joining */
 
+int __real_pthread_join(pthread_t thread, void **value);
+int __wrap_pthread_join(pthread_t thread, void **value);
+
+static unsigned watched, joined; /* threads that follow the list */
+
+int
+__wrap_pthread_join(pthread_t thread, void **value)
+{
+	joined += dynamic.watched && pthread_equal(thread, dynamic.watch);
+	return __real_pthread_join(thread, value);
+}
+
 enum xr_status __wrap_member_open(const struct member *m,
 	const struct xr_rpc_opts *opts, const struct member_begin *how,
 	struct xr_error *e);
@@ -86,6 +98,7 @@ __wrap_acks_await(const struct epoch *mine, int64_t deadline,
 	struct xr_error *e)
 {
 	acked++;
+	watched++;
 	cr_expect_eq(deadline, until);
 	awaited.number = mine->number;
 	awaited.asks = mine->asks;
@@ -189,6 +202,7 @@ expect_out(void)
 	cr_expect_eq(dynamic.cap, 0);
 	cr_expect_eq(dynamic.applied, 0);
 	cr_expect_not(dynamic.watched);
+	cr_expect_eq(joined, watched);
 	cr_expect_eq(dynamic.self.id, 0);
 	cr_expect_eq(dynamic.self.incarnation, 0);
 	/* Another agent may begin. */

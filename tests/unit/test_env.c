@@ -83,6 +83,138 @@ of(uint32_t rank, const char *name)
 	return value == NULL ? "(none)" : (char *)value;
 }
 
+/* --- room ------------------------------------------------------------------ */
+
+/* What was allocated while the environment was made. */
+static struct {
+	const void *at;
+	size_t size;
+} rooms[1000];
+static unsigned room_count;
+static bool watches;
+
+void *__real_calloc(size_t n, size_t size);
+void *__wrap_calloc(size_t n, size_t size);
+void __real_free(void *p);
+void __wrap_free(void *p);
+char *__wrap_xasprintf(const char *fmt, ...);
+
+#define TAIL 64 /* bytes behind each room that are to stay as they are */
+
+void *
+__wrap_calloc(size_t n, size_t size)
+{
+	char *p = __real_calloc(1, n * size + TAIL);
+
+	memset(p + n * size, 0x55, TAIL);
+	if (watches && room_count < sizeof(rooms) / sizeof(rooms[0])) {
+		rooms[room_count].at = p;
+		rooms[room_count++].size = n * size;
+	}
+	return p;
+}
+
+void
+__wrap_free(void *p)
+{
+	for (unsigned i = 0; p != NULL && i < room_count; i++)
+		if (rooms[i].at == p)
+			rooms[i].at = NULL;
+	__real_free(p);
+}
+
+char *
+__wrap_xasprintf(const char *fmt, ...)
+{
+	char *text = NULL, *copy;
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = vasprintf(&text, fmt, ap);
+	va_end(ap);
+	cr_assert(n >= 0);
+	copy = __wrap_calloc(1, (size_t)n + 1);
+	memcpy(copy, text, (size_t)n);
+	__real_free(text);
+	return copy;
+}
+
+static void
+expect_tails(void)
+{
+	static const char tail[TAIL] = { [0 ... TAIL - 1] = 0x55 };
+
+	for (unsigned i = 0; i < room_count; i++)
+		cr_expect(rooms[i].at == NULL ||
+				memcmp((const char *)rooms[i].at +
+						rooms[i].size,
+					tail, TAIL) == 0,
+			"room %u of %zu bytes", i, rooms[i].size);
+}
+
+static void
+build_watched(void)
+{
+	enum xr_status status;
+
+	room_count = 0;
+	watches = true;
+	status = build();
+	watches = false;
+	cr_assert(status == XR_OK, "%s", err.text);
+	expect_tails();
+}
+
+/* The texts of @rank are not longer than their rooms; returns how many have one. */
+static unsigned
+texts_in_rooms(const struct env_rank *rank)
+{
+	char *const *vars = env_of_rank(env, rank);
+	unsigned n = 0;
+
+	for (; *vars != NULL; vars++)
+		for (unsigned i = 0; i < room_count; i++)
+			if (rooms[i].at == *vars) {
+				cr_expect(lt(sz, strlen(*vars), rooms[i].size),
+					"%s", *vars);
+				n++;
+			}
+	return n;
+}
+
+Test(env, every_text_has_the_room_that_it_takes_at_most)
+{
+	char stdio[STDIO_TAG_MAX], segment[ENV_SEGMENT_MAX];
+	char folder[40] = "/tmp/k7m2/0";
+	struct env_rank rank = { .attempt = UINT32_MAX,
+		.stdio = stdio,
+		.segment = segment };
+
+	memset(stdio, '9', sizeof(stdio));
+	stdio[sizeof(stdio) - 1] = '\0';
+	memset(segment, '9', sizeof(segment));
+	segment[sizeof(segment) - 1] = '\0';
+	begin(VARS(LIST), 8);
+	facts.attempt_dir = folder;
+	facts.join = "/";
+	facts.segment = true;
+	facts.control = "97:4711";
+	build_watched();
+	snprintf(folder, sizeof(folder), "/tmp/k7m2/4294967295");
+	for (rank.local_rank = 0; rank.local_rank < 8; rank.local_rank++)
+		cr_expect(gt(u32, texts_in_rooms(&rank), 40));
+	rank.local_rank = 0;
+	cr_assert(eq(str, of(0, "XRUN_STORE"), "control:"));
+	cr_assert(eq(str, of(0, "XRUN_CONTROL_FD"), "97:4711"));
+	cr_assert(eq(str, of(0, "XRUN_SEGMENT_FD"), "(none)"));
+	cr_assert(eq(str,
+		(char *)environ_get(env_of_rank(env, &rank), "XRUN_SEGMENT_FD"),
+		segment));
+}
+
+/* --- what a rank is told --------------------------------------------------- */
+
 Test(env, a_rank_knows_its_place)
 {
 	begin(VARS("HOME=/root"), 4);
@@ -172,6 +304,21 @@ Test(env, rows_without_a_value_are_left_out)
 	cr_assert(eq(str, of(0, "MASTER_ADDR"), "stale"));
 	cr_assert(eq(str, of(0, "MASTER_PORT"), "(none)"));
 	cr_assert(eq(str, of(0, "TORCHELASTIC_ERROR_FILE"), "(none)"));
+}
+
+Test(env, a_port_of_0_is_none)
+{
+	begin(VARS(LIST), 8);
+	facts.mesh_port = 0;
+	facts.master_port = 0;
+	cr_assert(build() == XR_OK);
+	cr_assert(eq(str, of(0, "XRT_MESH_SERVICE_ADDRESS"), "(none)"));
+	cr_assert(eq(str, of(0, "MASTER_PORT"), "(none)"));
+	facts.mesh_port = 1;
+	facts.master_port = 1;
+	cr_assert(build() == XR_OK);
+	cr_assert(eq(str, of(0, "XRT_MESH_SERVICE_ADDRESS"), "localhost:1"));
+	cr_assert(eq(str, of(0, "MASTER_PORT"), "1"));
 }
 
 Test(env, a_restarted_rank_knows_its_attempt)
@@ -491,6 +638,59 @@ Test(env, ranks_get_what_the_platform_gives_to_their_deal)
 		cr_assert(eq(str, of(r, "XRUN_DEVICE"),
 			r % 2 == 0 ? "cuda:0" : "cuda:11"));
 	}
+	build_watched();
+	for (uint32_t r = 0; r < 2; r++)
+		cr_expect(gt(u32,
+			texts_in_rooms(&(struct env_rank){ .local_rank = r }),
+			20));
+}
+
+/* As many variables as there are, and more than all others together. */
+Test(env, there_is_room_for_all_that_a_platform_gives)
+{
+	static struct env_var vars[1000];
+	static char names[1000][8], values[1000][8];
+	const struct env_given all = { vars, 1000 };
+
+	for (int i = 0; i < 1000; i++) {
+		snprintf(names[i], sizeof(names[i]), "V%d", i);
+		snprintf(values[i], sizeof(values[i]), "%d", 1000 - i);
+		vars[i] = (struct env_var){ names[i], values[i] };
+	}
+	begin(VARS("A=b"), 2);
+	cr_assert(eq(u32, plan.deal_count, 1));
+	facts.given = &all;
+	build_watched();
+	for (int i = 0; i < 1000; i++)
+		cr_assert(eq(str, of(0, names[i]), values[i]));
+}
+
+static void
+expect_no_room_left(void)
+{
+	build_watched();
+	cr_expect(gt(u32, room_count, 30));
+	env_free(env);
+	env = NULL;
+	for (unsigned i = 0; i < room_count; i++)
+		cr_expect(eq(ptr, (void *)rooms[i].at, NULL),
+			"%zu bytes are left", rooms[i].size);
+}
+
+Test(env, all_memory_is_given_back)
+{
+	static const char *const mine = "B=1";
+
+	begin(VARS("A=1", "PMI_FD=5"), 2);
+	facts.user = &mine;
+	facts.user_count = 1;
+	cr_assert(eq(u32, plan.deal_count, 1));
+	facts.given = given;
+	facts.preload = "/agent.so";
+	facts.python = "/lib/python";
+	expect_no_room_left();
+	begin(VARS(LIST), 8);
+	expect_no_room_left();
 }
 
 Test(env, a_program_of_several_is_told_its_place_among_all_hosts)
@@ -576,6 +776,9 @@ Test(env, pjrt_rows_of_four_chips)
 		"localhost:8476,localhost:8477,localhost:8478,localhost:8479"));
 	cr_assert(eq(str, of(3, "TPU_PROCESS_PORT"), "8479"));
 	cr_assert(eq(str, of(3, "CLOUD_TPU_TASK_ID"), "3"));
+	build_watched();
+	cr_expect(gt(u32, texts_in_rooms(&(struct env_rank){ .local_rank = 3 }),
+		20));
 	pjrt_fini(&pjrt);
 }
 
@@ -756,6 +959,11 @@ Test(env, names_that_xrun_gives_out_are_listed_once)
 			cr_expect(ne(str, (char *)env_output_names[i],
 				(char *)env_output_names[count]));
 	cr_assert(gt(i32, count, 50));
+	/* Those of an outer xrun are none of the ranks'. */
+	for (int i = 0; i < count; i++)
+		if (strncmp(env_output_names[i], "XRUN_", 5) == 0)
+			cr_expect_not_null(env_scrub_find(
+				span_of(env_output_names[i]), false));
 }
 
 Test(env, fields_of_all_rows_exist)

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tests/unit/short_memory.h"
 #include "worker/rpc/epoch.h"
 #include "worker/rpc/shelf.h"
 #include "tests/unit/file_store.h"
@@ -168,6 +169,27 @@ Test(epoch, before_the_first_record_the_lists_are_empty)
 	expect_newest(0);
 	cr_expect_eq(change(0), 0);
 	cr_expect_str_eq(value_of("rpc/dynamic/head"), "");
+}
+
+/* Neither of both lists is left. */
+Test(epoch, without_memory_there_are_no_lists)
+{
+	enum xr_status status = XR_E_NOMEM;
+	unsigned at = 0;
+
+	while (status != XR_OK && at < 40) {
+		struct epoch e = { 0 };
+
+		until_short = ++at;
+		status = epoch_newest(store, &e, &err);
+		until_short = 0;
+		cr_expect(status == XR_OK || status == XR_E_NOMEM, "%u: %s", at,
+			err.text);
+		cr_expect_eq(e.members != NULL, status == XR_OK);
+		cr_expect_eq(e.lost != NULL, status == XR_OK);
+		epoch_fini(&e);
+	}
+	cr_expect(at > 2 && at < 40, "%u", at);
 }
 
 Test(epoch, a_change_writes_the_next_record_and_moves_the_head)

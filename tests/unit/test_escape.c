@@ -348,3 +348,28 @@ Test(escape, no_bytes_in_any_pieces_make_it_let_a_sequence_through)
 		check_harmless();
 	}
 }
+
+/* The lowest and highest letters that begin with e0 and f0, byte by byte. */
+Test(escape, letters_at_the_limits_of_their_length)
+{
+	static const char *const texts[][2] = {
+		{ "\xe0\xa0\x80", "\xe0\xa0\x80" },
+		{ "\xe0\x9f\x80", "\xe0" },
+		{ "\xf0\x90\x80\x80", "\xf0\x90\x80\x80" },
+		{ "\xf0\x8f\x80\x80", "\xf0" },
+		{ "\xf4\x8f\x80\x80", "\xf4\x8f\x80\x80" },
+		{ "\xf5\x8f\x80\x80", "\xf5" },
+		{ "\xc3\x80\x80", "\xc3\x80" },
+		{ "\xdf\x80\x80", "\xdf\x80" },
+		{ "\xef\x80\x80\x80", "\xef\x80\x80" },
+		{ "\xc1\x80", "\xc1" },
+	};
+
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		begin();
+		for (const char *p = texts[i][0]; *p != '\0'; p++)
+			put(p, 1);
+		escape_end(&out, &state);
+		cr_expect_str_eq(buf_text(&out), texts[i][1], "%zu", i);
+	}
+}

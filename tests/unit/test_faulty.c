@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_faulty.c - which messages fail on purpose, as XRUN_FAULT and options say. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,6 +38,140 @@ Test(faulty, what_is_said_is_a_rule_each)
 	cr_expect_eq(rules.rule[2].count, FAULT_ALWAYS);
 	cr_expect_eq(rules.rule[3].what, FAULT_DUP);
 	cr_expect_eq(rules.rule[4].delay, 20000000);
+}
+
+Test(faulty, a_kind_has_its_number_and_flags)
+{
+	static const struct {
+		const char *name;
+		uint8_t kind, flags, flags_are;
+	} row[] = {
+		{ "REQUEST", MESSAGE_REQUEST, 0, 0 },
+		{ "ONEWAY", MESSAGE_ONEWAY, 0, 0 },
+		{ "GUEST", MESSAGE_GUEST, 0, 0 },
+		{ "RREF_CONFIRM", MESSAGE_RREF_CONFIRM, 0, 0 },
+		{ "CALL", MESSAGE_REQUEST, 0, 0 },
+		{ "PYTHON_CALL", MESSAGE_REQUEST, MESSAGE_REMOTE, 0 },
+		{ "SCRIPT_CALL", MESSAGE_REQUEST, MESSAGE_REMOTE, 0 },
+		{ "PYTHON_REMOTE_CALL", MESSAGE_REQUEST, MESSAGE_REMOTE,
+			MESSAGE_REMOTE },
+		{ "SCRIPT_REMOTE_CALL", MESSAGE_REQUEST, MESSAGE_REMOTE,
+			MESSAGE_REMOTE },
+		{ "PYTHON_RREF_FETCH_CALL", MESSAGE_RREF_FETCH, 0, 0 },
+		{ "SCRIPT_RREF_FETCH_CALL", MESSAGE_RREF_FETCH, 0, 0 },
+		{ "RREF_FORK_REQUEST", MESSAGE_RREF_FORK_REQUEST, 0, 0 },
+		{ "RREF_CHILD_ACCEPT", MESSAGE_RREF_CHILD_ACCEPT, 0, 0 },
+		{ "RREF_USER_DELETE", MESSAGE_RREF_USER_DELETE, 0, 0 },
+		{ "CLEANUP_AUTOGRAD_CONTEXT_REQ", 0, 0, 0 },
+	};
+	char text[80];
+
+	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+		snprintf(text, sizeof(text), "drop:%s:%zu", row[i].name, i);
+		cr_assert_eq(say(text), XR_OK, "%s: %s", text, err.text);
+		cr_expect_eq(rules.count, 1);
+		cr_expect_eq(rules.rule[0].what, FAULT_DROP);
+		cr_expect_eq(rules.rule[0].kind, row[i].kind, "%s", text);
+		cr_expect_eq(rules.rule[0].flags, row[i].flags, "%s", text);
+		cr_expect_eq(rules.rule[0].flags_are, row[i].flags_are, "%s",
+			text);
+		cr_expect_eq(rules.rule[0].count, i);
+		cr_expect_eq(rules.rule[0].delay, 0);
+	}
+	cr_expect_eq(say("reorder:REPLY"), XR_OK);
+	cr_expect_eq(rules.rule[0].what, FAULT_REORDER);
+}
+
+Test(faulty, what_is_wrong_is_said)
+{
+	static const char *const row[][2] = {
+		{ "fail",
+			"fault 'fail': it is fail, drop, dup, reorder or delay, as in fail:REQUEST:3" },
+		{ "brk:REQUEST",
+			"fault 'brk:REQUEST': it is fail, drop, dup, reorder or delay, as in fail:REQUEST:3" },
+		{ "dup:REPLY,fail:CAT:1",
+			"fault 'fail:CAT:1': no message is of kind 'CAT'" },
+		{ "dup:REPLY:x", "fault 'dup:REPLY:x': 'x' is not a number" },
+		{ "dup:REPLY:4294967295",
+			"fault 'dup:REPLY:4294967295': '4294967295' is not a number" },
+		{ "delay:REPLY:x",
+			"fault 'delay:REPLY:x': 'x' is not a time of 0 and more, as 1.5 or 20ms" },
+	};
+
+	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+		cr_expect_eq(say(row[i][0]), XR_E_INVAL);
+		cr_expect_str_eq(err.text, row[i][1]);
+	}
+	cr_expect_eq(say("dup:REPLY:4294967294"), XR_OK);
+	cr_expect_eq(rules.rule[0].count, 4294967294u);
+}
+
+/* 30 bytes, to which a unit may be added. */
+Test(faulty, a_delay_has_30_bytes_at_most)
+{
+	cr_expect_eq(say("delay:REPLY:000000000000000000000000000001"), XR_OK);
+	cr_expect_eq(rules.rule[0].delay, INT64_C(1000000000));
+	cr_expect_eq(say("delay:REPLY:0000000000000000000000000001ms"), XR_OK);
+	cr_expect_eq(rules.rule[0].delay, 1000000);
+	cr_expect_eq(say("delay:REPLY:00000000000000000000000000001ms"),
+		XR_E_INVAL);
+	cr_expect_eq(say("delay:REPLY:0000000000000000000000000000001"),
+		XR_E_INVAL);
+}
+
+static enum xr_status
+say_opts(uint32_t count, const char *const *extra)
+{
+	const struct xr_rpc_opts opts = { .size = sizeof(opts),
+		.extra = extra,
+		.extra_count = count };
+
+	rules.count = 0;
+	err.text[0] = '\0';
+	return fault_read_opts(&rules, &opts, &err);
+}
+
+Test(faulty, options_are_rules_and_the_last_of_a_name_counts)
+{
+	static const char *const extra[] = { "messages_to_fail=MEET",
+		"num_fail_sends=7", "messages_to_fail=REPLY,CALL",
+		"messages_to_delay=ERROR:1.5,CANCEL:20ms", "num_fail_sends=2" };
+	static const char *const wrong[][2] = {
+		{ "num_fail_sends=4294967295", "num_fail_sends: '4294967295'" },
+		{ "num_fail_sends=", "num_fail_sends: ''" },
+		{ "messages_to_delay=ERROR",
+			"fault 'delay:ERROR': '' is not a time of 0 and more, as 1.5 or 20ms" },
+	};
+	const char *two[2] = { "messages_to_fail=CAT", "num_fail_sends=1" };
+
+	cr_expect_eq(say_opts(0, NULL), XR_OK);
+	cr_expect_eq(rules.count, 0);
+	cr_assert_eq(say_opts(5, extra), XR_OK, "%s", err.text);
+	cr_assert_eq(rules.count, 4);
+	for (int i = 0; i < 2; i++) {
+		cr_expect_eq(rules.rule[i].what, FAULT_FAIL);
+		cr_expect_eq(rules.rule[i].count, 2);
+		cr_expect_eq(rules.rule[2 + i].what, FAULT_DELAY);
+	}
+	cr_expect_eq(rules.rule[0].kind, MESSAGE_REPLY);
+	cr_expect_eq(rules.rule[1].kind, MESSAGE_REQUEST);
+	cr_expect_eq(rules.rule[2].kind, MESSAGE_ERROR);
+	cr_expect_eq(rules.rule[2].delay, INT64_C(1500000000));
+	cr_expect_eq(rules.rule[3].kind, MESSAGE_CANCEL);
+	cr_expect_eq(rules.rule[3].delay, 20000000);
+	/* How many is said to fail; without, none do. */
+	cr_expect_eq(say_opts(1, extra), XR_OK);
+	cr_expect_eq(rules.count, 0);
+	cr_expect_eq(say_opts(2, extra), XR_OK);
+	cr_expect_eq(rules.count, 1);
+	cr_expect_eq(rules.rule[0].count, 7);
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		cr_expect_eq(say_opts(1, &wrong[i][0]), XR_E_INVAL);
+		cr_expect_str_eq(err.text, wrong[i][1]);
+	}
+	cr_expect_eq(say_opts(2, two), XR_E_INVAL);
+	cr_expect_str_eq(err.text,
+		"fault 'fail:CAT:1': no message is of kind 'CAT'");
 }
 
 Test(faulty, AC_P6_a_kind_that_there_is_not_is_refused_and_named)

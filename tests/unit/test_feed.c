@@ -119,6 +119,18 @@ Test(feed, bytes_beyond_what_was_announced_are_not_read)
 	fd_close(feed.file);
 }
 
+Test(feed, what_is_left_of_a_file)
+{
+	feed.end = 9;
+	cr_expect_eq(feed_left(&feed), 9);
+	feed.at = 8;
+	cr_expect_eq(feed_left(&feed), 1);
+	feed.at = 9;
+	cr_expect_eq(feed_left(&feed), 0);
+	feed.at = 10; /* displayed before it was stored */
+	cr_expect_eq(feed_left(&feed), 0);
+}
+
 Test(feed, a_file_that_is_gone_says_so)
 {
 	feed.end = 5;
@@ -187,6 +199,25 @@ Test(feed, what_was_not_taken_from_a_pipe_comes_again)
 	cr_expect_eq(feed.held_len, 0);
 	cr_expect_eq(feed.end, 8);
 	cr_expect_eq(feed.at, 8);
+}
+
+Test(feed, a_pipe_whose_lines_are_whole_holds_no_memory)
+{
+	int fd[2];
+
+	cr_assert_eq(pipe2(fd, O_CLOEXEC | O_NONBLOCK), 0);
+	feed.pipe = fd[0];
+	writer = fd[1];
+	cr_assert_eq(write(writer, "one\n", 4), 4);
+	cr_assert(peek());
+	cr_assert(feed_took(&feed, data, 4));
+	cr_expect_null(feed.held);
+	cr_expect_eq(feed.held_len, 0);
+	cr_assert_eq(write(writer, "two", 3), 3);
+	cr_assert(peek());
+	cr_assert(feed_took(&feed, data, 2));
+	cr_expect_not_null(feed.held);
+	cr_expect_eq(feed.held_len, 1);
 }
 
 Test(feed, a_closed_pipe_ends_with_what_was_held)

@@ -6,6 +6,8 @@
 
 #include <xrun/func.h>
 
+#include "tests/unit/short_memory.h"
+
 #include "worker/rpc/func.h"
 
 static enum xr_status
@@ -195,4 +197,193 @@ Test(func, arguments_fit_their_schema_or_are_told_apart)
 	cr_expect_eq(fit("i*", 9, 1, &err), XR_E_SCHEMA);
 	cr_expect_eq(fit("iT*", 1, 4, &err), XR_OK);
 	cr_expect_eq(fit("??", 1, 1, &err), XR_OK);
+}
+
+/* Peers of other versions count on it. */
+Test(func, a_hash_is_fnv_1a_of_64_bits_folded)
+{
+	cr_expect_eq(func_hash("", 0), 0x4fd0bfc1);
+	cr_expect_eq(func_hash("a", 1), 0x296230c0);
+	cr_expect_eq(func_hash("foobar", 6), 0x72ad2699);
+	cr_expect_eq(func_hash("\xff", 1), 0x29669922);
+	cr_expect_eq(func_hash("foobarx", 6), func_hash("foobar", 6));
+}
+
+#define KINDS 16
+
+/* One of each kind that needs nothing else. */
+static struct xr_value *
+value_of_kind(enum xr_kind kind)
+{
+	switch (kind) {
+	case XR_NIL:
+		return xr_value_new_nil();
+	case XR_BOOL:
+		return xr_value_new_bool(true);
+	case XR_I64:
+		return xr_value_new_i64(-1);
+	case XR_U64:
+		return xr_value_new_u64(UINT64_C(1) << 63);
+	case XR_F64:
+		return xr_value_new_f64(0.5);
+	case XR_BYTES:
+		return xr_value_new_bytes("b", 1);
+	case XR_TEXT:
+		return xr_value_new_text("t", 1);
+	case XR_LIST:
+		return xr_value_new_list();
+	case XR_DICT:
+		return xr_value_new_dict();
+	default:
+		return NULL;
+	}
+}
+
+/* What is no number fits its own letter only. */
+Test(func, each_letter_takes_its_kind)
+{
+	static const struct {
+		char letter;
+		enum xr_kind kind;
+	} row[] = {
+		{ 'n', XR_NIL },
+		{ 'b', XR_BOOL },
+		{ 'i', XR_I64 },
+		{ 'u', XR_U64 },
+		{ 'f', XR_F64 },
+		{ 'B', XR_BYTES },
+		{ 'T', XR_TEXT },
+		{ 'L', XR_LIST },
+		{ 'D', XR_DICT },
+	};
+	static const char others[] = "ctrweoF";
+	struct xr_error err = { 0 };
+	char schema[2] = "", words[96];
+
+	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+		struct xr_value *v = value_of_kind(row[i].kind), *args;
+
+		args = xr_value_new_list_of(&v, 1);
+		for (size_t k = 0; k < sizeof(row) / sizeof(row[0]); k++) {
+			bool fits = i == k ||
+				(row[k].letter == 'f' &&
+					(row[i].letter == 'i' ||
+						row[i].letter == 'u'));
+
+			schema[0] = row[k].letter;
+			cr_expect_eq(func_check(schema, args, &err),
+				fits ? XR_OK : XR_E_SCHEMA, "%c of %c",
+				row[i].letter, row[k].letter);
+			if (fits)
+				continue;
+			snprintf(words, sizeof(words),
+				"argument 0 is of kind %s, and it takes %s",
+				xr_kind_name(row[i].kind),
+				xr_kind_name(row[k].kind));
+			cr_expect_str_eq(err.text, words);
+		}
+		for (size_t k = 0; others[k] != '\0'; k++) {
+			schema[0] = others[k];
+			cr_expect_eq(func_check(schema, args, &err),
+				XR_E_SCHEMA);
+		}
+		cr_expect_eq(func_check("?", args, &err), XR_OK);
+		xr_value_unref(args);
+	}
+}
+
+Test(func, too_few_arguments_are_told_with_how_many_it_takes)
+{
+	struct xr_error err = { 0 };
+
+	cr_expect_eq(fit("iiT", 1, 0, &err), XR_E_SCHEMA);
+	cr_expect_str_eq(err.text, "1 arguments, and it takes 3");
+	cr_expect_eq(fit("iiT*", 1, 0, &err), XR_E_SCHEMA);
+	cr_expect_str_eq(err.text, "1 arguments, and it takes 2 and more");
+	cr_expect_eq(fit("iiT*", 2, 0, &err), XR_OK);
+	cr_expect_eq(fit("i", 3, 0, &err), XR_E_SCHEMA);
+	cr_expect_str_eq(err.text, "3 arguments, and it takes 1");
+	cr_expect_eq(fit("i*", 1, 2, &err), XR_E_SCHEMA);
+	cr_expect_str_eq(err.text,
+		"argument 1 is of kind text, and it takes i64");
+	cr_expect_eq(fit("iT", 1, 0, &err), XR_E_SCHEMA);
+	cr_expect_eq(fit("", 0, 0, NULL), XR_OK);
+}
+
+/* In one call, and from one call to the next; names whose hashes share a place. */
+Test(func, a_table_grows_before_it_is_half_full)
+{
+	char name[128][16];
+	struct xr_func f[128];
+
+	for (int i = 0; i < 128; i++) {
+		snprintf(name[i], sizeof(name[i]), "f%d", i);
+		f[i] = named(name[i]);
+	}
+	cr_expect_eq(xr_module_static(f, 0, NULL), XR_OK);
+	cr_expect_null(func_find(func_hash("f0", 2)));
+	for (int n = 0; n < 128; n++) {
+		cr_expect_eq(xr_module_static(&f[n], 1, NULL), XR_OK);
+		for (int i = 0; i < 128; i++) {
+			const struct func *found =
+				func_find(func_hash(name[i], strlen(name[i])));
+
+			cr_expect_eq(found != NULL, i <= n);
+			if (found != NULL)
+				cr_expect_str_eq(found->f.name, name[i]);
+		}
+	}
+}
+
+/* Each allocation of it fails once: nothing is registered. */
+Test(func, without_memory_none_is_registered)
+{
+	struct xr_func f[] = { named("a"), named("b") };
+	enum xr_status status = XR_E_NOMEM;
+	struct xr_error err = { 0 };
+	const struct func *a;
+	unsigned at = 0;
+
+	f[0].schema = "iT*";
+	f[0].ctx = &err;
+	f[0].flags = XR_FN_SHORT;
+	while (status != XR_OK && at < 20) {
+		until_short = ++at;
+		status = xr_module_static(f, 2, &err);
+		until_short = 0;
+		if (status == XR_OK)
+			continue;
+		cr_expect_eq(status, XR_E_NOMEM);
+		cr_expect(at == 1 || strcmp(err.text, "out of memory") == 0);
+		cr_expect_null(func_find(func_hash("a", 1)));
+		cr_expect_null(func_find(func_hash("b", 1)));
+	}
+	/* The table of both, the copies with their texts, and the table of all. */
+	cr_expect_eq(at, 1 + 3 + 2 + 1 + 1);
+	a = func_find(func_hash("a", 1));
+	cr_assert_not_null(a);
+	cr_expect_str_eq(a->f.schema, "iT*");
+	cr_expect_neq(a->f.schema, f[0].schema);
+	cr_expect_eq(a->f.ctx, &err);
+	cr_expect_eq(a->f.flags, XR_FN_SHORT);
+	cr_expect_eq(a->name_len, 1);
+	cr_expect_eq(a->hash, func_hash("a", 1));
+	cr_expect_eq(xr_module_static(f, 1, &err), XR_E_EXISTS);
+	cr_expect_str_eq(err.text, "a is registered already");
+}
+
+Test(func, two_names_with_one_hash_are_not_both_registered)
+{
+	struct xr_func f[] = { named("f49418"), named("f54048") };
+	struct xr_error err = { 0 };
+
+	cr_assert_eq(func_hash(f[0].name, strlen(f[0].name)),
+		func_hash(f[1].name, strlen(f[1].name)));
+	cr_expect_eq(xr_module_static(f, 2, &err), XR_E_EXISTS);
+	cr_expect_str_eq(err.text,
+		"f54048 cannot be told from f49418, which is registered: take another name");
+	cr_expect_eq(xr_fn_register(&f[0], &err), XR_OK);
+	cr_expect_eq(xr_fn_register(&f[1], &err), XR_E_EXISTS);
+	cr_expect_str_eq(err.text,
+		"f54048 cannot be told from f49418, which is registered: take another name");
 }

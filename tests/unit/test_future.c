@@ -41,6 +41,55 @@ Test(future, without_memory_there_is_none)
 	cr_expect_null(xr_future_new(NULL));
 }
 
+/* Also where there is none for the error that says so. */
+Test(future, without_memory_it_ends_with_that)
+{
+	struct xr_future *f[3];
+	struct xr_error err;
+	struct xr_value *v;
+
+	for (int i = 0; i < 3; i++) {
+		f[i] = xr_future_new(NULL);
+		cr_assert_not_null(f[i]);
+	}
+	for (int i = 0; i < 3; i++) {
+		until_short = 1;
+		stays_short = i == 0;
+		cr_expect_eq(xr_future_fail_with(f[i], XR_E_RANGE, "no"),
+			XR_OK);
+		until_short = 0;
+		err = (struct xr_error){ 0 };
+		cr_expect_eq(xr_future_wait(f[i], 0, NULL, &err), XR_E_NOMEM);
+		v = xr_future_error(f[i]);
+		if (i > 0)
+			cr_expect_str_eq(err.text, "out of memory");
+		if (i > 0)
+			cr_expect_eq(xr_value_kind(v), XR_ERROR);
+		xr_value_unref(v);
+		xr_future_unref(f[i]);
+	}
+}
+
+/* In bytes that are asked for. */
+Test(future, each_declared_device_has_its_place)
+{
+	static const struct xr_device_name devices[3] = { { XR_DEVICE_FAKE, 0 },
+		{ XR_DEVICE_FAKE, 1 }, { XR_DEVICE_FAKE, 2 } };
+	size_t asked[4];
+
+	for (uint32_t i = 0; i <= 3; i++) {
+		const struct xr_future_opts opts = { .size = sizeof(opts),
+			.devices = devices,
+			.device_count = i };
+
+		most_asked = 0;
+		xr_future_unref(xr_future_new(&opts));
+		asked[i] = most_asked;
+	}
+	for (uint32_t i = 1; i <= 3; i++)
+		cr_expect_eq(asked[i], asked[0] + i * sizeof(devices[0]));
+}
+
 Test(future, what_is_no_value_or_error_is_refused)
 {
 	struct xr_future *f = xr_future_new(NULL);

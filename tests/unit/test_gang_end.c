@@ -9,10 +9,14 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <sys/syscall.h>
+
 #include "base/fd.h"
 #include "tests/kit/entries.h"
 #include "tests/unit/gang_rig.h"
+#include "tests/unit/seccomp.h"
 #include "tests/unit/short_memory.h"
+#include "worker/gang/deque.h"
 #include "worker/gang/inner.h"
 #include "worker/gang/rest.h"
 
@@ -288,6 +292,7 @@ end_hand(void *ctx, uint32_t seat)
 {
 	(void)ctx;
 	atomic_fetch_add(&ended, 1U << (4 * seat));
+	word_wake(&ended, INT32_MAX);
 }
 
 FORKED_TEST(gang_end, each_thread_begins_and_ends_once)
@@ -353,4 +358,163 @@ FORKED_TEST(gang_end, memory_that_is_short_costs_no_task)
 	gang_free(gang);
 	free(parent);
 	free(child);
+}
+
+/* --- tasks that end their threads ------------------------------------------ */
+
+static _Atomic uint32_t lefts, losses;
+static _Atomic int loss;
+
+static void
+note_left(void *ctx, uint32_t seat)
+{
+	if (ctx != &begun || seat >= SEATS_MOST)
+		atomic_fetch_add(&odd, 1);
+	atomic_fetch_add(&lefts, 1);
+}
+
+static void
+note_lost(void *ctx, int sys)
+{
+	if (ctx != &begun)
+		atomic_fetch_add(&odd, 1);
+	atomic_store(&loss, sys);
+	atomic_fetch_add(&losses, 1);
+}
+
+static void
+run_exit(struct gang_task *task, uint32_t seat)
+{
+	(void)task;
+	(void)seat;
+	pthread_exit(NULL);
+}
+
+/* From now on this thread starts no other. */
+static void
+run_exit_alone(struct gang_task *task, uint32_t seat)
+{
+	NEED(seccomp_refuse(SYS_clone3, EAGAIN) == 0);
+	NEED(seccomp_refuse(SYS_clone, EAGAIN) == 0);
+	run_exit(task, seat);
+}
+
+static struct gang_opts watched = { .seats = 1,
+	.name = "test",
+	.begin = begin_hand,
+	.end = end_hand,
+	.left = note_left,
+	.lost = note_lost,
+	.ctx = &begun };
+
+FORKED_TEST(gang_end, a_thread_that_a_task_has_ended_is_replaced)
+{
+	struct job *exit = jobs_of(3, run_exit), *job = jobs_of(1, run_job);
+
+	NEED(gang_new(&watched, &gang) == 0);
+	for (int i = 0; i < 3; i++)
+		EXPECT(gang_post(gang, &exit[i].task));
+	EXPECT(gang_post(gang, &job->task));
+	EXPECT(await(&done, 1));
+	EXPECT(all_sleep(1));
+	gang_close(gang);
+	EXPECT(gang_join(gang, clock_now() + SOON));
+	EXPECT_EQ(lefts, 3);
+	EXPECT_EQ(losses, 0);
+	EXPECT_EQ(begun, 4);
+	EXPECT_EQ(ended, 4);
+	EXPECT_EQ(odd, 0);
+	EXPECT_EQ(atomic_load(&gang->counts) / REST_LOOKS & REST_MOST, 0);
+	gang_free(gang);
+	free(exit);
+	free(job);
+}
+
+FORKED_TEST(gang_end, a_thread_that_cannot_be_replaced_is_told_of)
+{
+	struct job *exit = jobs_of(1, run_exit_alone);
+
+	NEED(gang_new(&watched, &gang) == 0);
+	EXPECT(gang_post(gang, &exit->task));
+	EXPECT(await(&ended, 1));
+	EXPECT_EQ(lefts, 1);
+	EXPECT_EQ(losses, 1);
+	EXPECT_EQ(loss, EAGAIN);
+	EXPECT_EQ(odd, 0);
+	gang_close(gang);
+	EXPECT(gang_join(gang, clock_now() + SOON));
+	EXPECT_EQ(atomic_load(&gang->counts) / REST_LOOKS & REST_MOST, 0);
+	gang_free(gang);
+	free(exit);
+}
+
+static void
+begin_and_exit(void *ctx, uint32_t seat)
+{
+	begin_hand(ctx, seat);
+	pthread_exit(NULL);
+}
+
+/* Another would end in the same way. */
+FORKED_TEST(gang_end, a_thread_that_ends_before_it_has_begun_is_not_replaced)
+{
+	watched.begin = begin_and_exit;
+	NEED(gang_new(&watched, &gang) == 0);
+	EXPECT(await(&ended, 1));
+	EXPECT_EQ(begun, 1);
+	EXPECT_EQ(losses, 0);
+	gang_close(gang);
+	EXPECT(gang_join(gang, clock_now() + SOON));
+	EXPECT_EQ(ended, 1);
+	EXPECT_EQ(atomic_load(&gang->counts) / REST_LOOKS & REST_MOST, 0);
+	gang_free(gang);
+}
+
+/* --- where tasks wait ------------------------------------------------------ */
+
+void __real_free(void *p);
+void __wrap_free(void *p);
+static const void *rings[4];
+static _Atomic uint32_t rings_freed;
+
+void
+__wrap_free(void *p)
+{
+	for (int i = 0; p != NULL && i < 4; i++)
+		if (rings[i] == p)
+			atomic_fetch_add(&rings_freed, 1U << (4 * i));
+	__real_free(p);
+}
+
+/* Somebody may be about to take a task from a former ring. */
+FORKED_TEST(gang_end, a_deque_keeps_its_former_rings_until_its_end)
+{
+	static struct deque d;
+	static struct gang_task tasks[2];
+
+	until_short = 1;
+	EXPECT(!deque_init(&d));
+	until_short = 0;
+	EXPECT(deque_init(&d));
+	rings[0] = atomic_load(&d.ring);
+	EXPECT_EQ(atomic_load(&d.ring)->mask, 255);
+	EXPECT(atomic_load(&d.ring)->older == NULL);
+	for (int i = 0; i < 2; i++)
+		EXPECT(deque_push(&d, &tasks[i]));
+	until_short = 1;
+	EXPECT(!deque_grow(&d));
+	until_short = 0;
+	EXPECT(atomic_load(&d.ring) == rings[0]);
+	for (int i = 1; i < 3; i++) {
+		EXPECT(deque_grow(&d));
+		rings[i] = atomic_load(&d.ring);
+		EXPECT_EQ(atomic_load(&d.ring)->mask, (256 << i) - 1);
+		EXPECT(atomic_load(&d.ring)->older == rings[i - 1]);
+		for (int k = 0; k < 2; k++)
+			EXPECT(atomic_load(&atomic_load(&d.ring)->task[k]) ==
+				&tasks[k]);
+	}
+	EXPECT_EQ(rings_freed, 0);
+	deque_fini(&d);
+	EXPECT_EQ(rings_freed, 0x111);
 }

@@ -137,6 +137,7 @@ Test(gauge, a_slot_that_told_nothing_has_none)
 	row_of(g, 0, GAUGE_THREADS);
 	cr_expect_not(segment_gauge(fd, at, 0, NOW, &view));
 	cr_expect_not(segment_gauge(fd, 0, 1, NOW, &view));
+	cr_expect_not(segment_gauge(fd, 0, 0, NOW, &view));
 	cr_assert(segment_gauge(fd, at, 1, NOW, &view));
 	cr_expect_eq(view.count, 1);
 	segment_ungauge(fd, at, 1);
@@ -232,7 +233,7 @@ Test(gauge, what_threads_have_in_hand_is_what_they_began)
 
 Test(gauge, the_items_of_a_queue_are_those_of_all_lanes)
 {
-	uint64_t words[3 * 32] = { 0 };
+	uint64_t words[4 * 32] = { 0 };
 	struct segment_gauges *g = create();
 	struct gauge_row *row = row_of(g, 0, GAUGE_QUEUE);
 	struct gauges_view view;
@@ -242,7 +243,9 @@ Test(gauge, the_items_of_a_queue_are_those_of_all_lanes)
 	/* More were got than put, as it seems. */
 	words[64] = 5;
 	words[64 + 16] = 6;
-	refer(row, memory(words, 3 * 32));
+	words[96] = 50; /* behind the last one */
+	words[96 + 16] = 3;
+	refer(row, memory(words, 4 * 32));
 	atomic_store(&row->at, 256);
 	atomic_store(&row->stride, 256);
 	atomic_store(&row->put, 100);

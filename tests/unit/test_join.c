@@ -51,6 +51,8 @@ __wrap_clock_now(void)
 ssize_t
 __wrap_getrandom(void *data, size_t len, unsigned flags)
 {
+	cr_expect_eq(len, JOIN_SECRET);
+	cr_expect_eq(flags, 0);
 	return random_bytes == JOIN_SECRET ?
 		__real_getrandom(data, len, flags) :
 		random_bytes;
@@ -439,6 +441,7 @@ Test(join, rank_0_without_memory_has_no_list)
 Test(join, whoever_is_ready_last_lets_all_go)
 {
 	struct join j = of(1, 3);
+	struct xr_store_value go = { 0 };
 
 	EXPECT_FAILED(join_ready(&j, &err), XR_E_TIMEOUT,
 		"2 of 3 were not ready in time");
@@ -449,6 +452,11 @@ Test(join, whoever_is_ready_last_lets_all_go)
 	cr_expect_eq(join_ready(&j, &err), XR_OK);
 	cr_expect_eq(gets, 2);
 	cr_expect(is_there("rpc/3/ready") && is_there("rpc/3/go"));
+	cr_assert_eq(__real_xr_store_get(store, "rpc/3/go", 0, &go, &err),
+		XR_OK);
+	cr_expect_eq(go.len, 1);
+	cr_expect_eq(*(const char *)go.data, '1');
+	xr_store_value_free(&go);
 	/* The others had waited. */
 	cr_expect_eq(join_ready(&j, &err), XR_OK);
 	cr_expect_eq(gets, 3);

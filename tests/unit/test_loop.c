@@ -651,6 +651,43 @@ Test(loop, a_watch_that_cannot_be_resumed_is_tried_again)
 	close(p[1]);
 }
 
+static struct {
+	int kept, number;
+} refused;
+
+static void
+put_back(void *ctx)
+{
+	(void)ctx;
+	cr_assert_eq(dup2(refused.kept, refused.number), refused.number);
+}
+
+/* Its number has a file when it was tried several times. */
+Test(loop, a_watch_that_cannot_be_resumed_is_tried_until_it_can)
+{
+	struct timer *late = timer_open(loop, put_back, NULL);
+	bool heard = false;
+	struct watch *w;
+	int p[2];
+
+	cr_assert_eq(pipe2(p, O_CLOEXEC), 0);
+	cr_assert_eq(write(p[1], "x", 1), 1);
+	w = watch_open(loop, p[0], false, hear_and_stop, &heard);
+	watch_pause(w);
+	refused.number = p[0];
+	refused.kept = fcntl(p[0], F_DUPFD_CLOEXEC, 0);
+	close(p[0]);
+	watch_resume(w);
+	timer_arm(late, NS_PER_S / 4);
+	run();
+	cr_expect(heard);
+	watch_close(w);
+	timer_close(late);
+	close(refused.kept);
+	close(p[0]);
+	close(p[1]);
+}
+
 /* A process of its own: the filter stays. */
 Test(loop, a_kernel_that_does_not_let_it_wait_ends_it)
 {

@@ -329,6 +329,18 @@ Test(meet, all_who_are_named_are_reached)
 	cr_expect_eq(atomic_load(&wire_peer[2]->state), PEER_UP);
 }
 
+Test(meet, who_is_not_named_is_not_missed)
+{
+	static const struct report r = { 1, HOUR, true, NAMES("one\0two") };
+
+	report(1, 1, &r, 5);
+	agent_lose(wire_peer[3], "on purpose");
+	cr_expect_eq(wire_left(), 0);
+	report(2, 2, &r, 4);
+	cr_expect_eq(number_to(1, 1), 4);
+	cr_expect_eq(number_to(2, 2), 4);
+}
+
 /* However many are lost later. */
 Test(meet, a_meeting_fails_for_one_reason)
 {
@@ -451,4 +463,21 @@ Test(meet, a_report_without_memory_is_refused_and_may_come_again)
 	}
 	cr_expect(at > 3 && at < 60, "%u", at);
 	cr_expect_gt(refused, 2);
+}
+
+/* It is told by the next look, which has memory. */
+Test(meet, who_is_late_is_told_when_there_is_memory)
+{
+	static const struct report r = { 1, HOUR, true, NAMES("one\0two") };
+	int64_t late = clock_now() + 2 * HOUR;
+
+	report(1, 1, &r, 5);
+	until_short = 1;
+	meet_expire(late);
+	cr_expect_eq(until_short, 0);
+	cr_expect_eq(wire_left(), 0);
+	cr_expect_eq(meet_expire(late), INT64_MAX);
+	cr_expect(wire_failed(1, 1, XR_E_TIMEOUT,
+		"these did not come in time: two"));
+	cr_expect_eq(wire_left(), 0);
 }

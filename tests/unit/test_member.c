@@ -4,12 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/status.h"
 #include "tests/unit/short_memory.h"
+#include "worker/net/tcp.h"
 #include "worker/rpc/agent.h"
 #include "worker/rpc/devices.h"
 #include "worker/rpc/member.h"
 #include "worker/rpc/peer.h"
 #include "worker/rpc/tell.h"
+#include "worker/shm/shm.h"
 
 TestSuite(member, .timeout = 60);
 
@@ -428,4 +431,109 @@ Test(member, a_tensor_without_a_map_is_refused_except_on_the_cpu_and_at_home)
 	d = on(XR_DEVICE_FAKE, 3);
 	cr_expect_eq(devices_to(&me, &d, &err), XR_OK);
 	EXPECT_ON(d, XR_DEVICE_FAKE, 3);
+}
+
+/* --- beginning ------------------------------------------------------------- */
+
+enum xr_status __wrap_agent_open(const struct agent_wish *wish,
+	struct xr_error *e);
+
+static struct agent_wish wished;
+static const struct xr_carrier *wished_carriers[8];
+static unsigned opened;
+
+enum xr_status
+__wrap_agent_open(const struct agent_wish *wish, struct xr_error *e)
+{
+	opened++;
+	wished = *wish;
+	for (uint32_t i = 0; i < wish->carrier_count; i++)
+		wished_carriers[i] = wish->carriers[i];
+	return fail(e, XR_E_NODEV, "on purpose");
+}
+
+static void
+lost(struct peer *p)
+{
+	(void)p;
+}
+
+Test(member, its_agent_is_as_its_options_say)
+{
+	static const uint8_t secret[AGENT_SECRET];
+	const struct member_begin how = { .secret = secret,
+		.store_host = "host",
+		.is_new = true,
+		.lost = lost };
+	const struct member_begin near = { .is_near = true };
+	struct xr_rpc_opts opts = all_lists();
+	struct xr_device_pair own[] = { { "ann", 1, 3 }, { "bob", 2, 4 } };
+
+	opts.threads = 6;
+	opts.timeout = 77;
+	opts.maps = own;
+	opts.map_count = 2;
+	setenv("TP_SOCKET_IFNAME", "eth7", 1);
+	cr_expect_eq(member_open(&ann, &opts, &how, &err), XR_E_NODEV);
+	cr_expect_str_eq(err.text, "on purpose");
+	cr_expect_str_eq(wished.name, "ann");
+	cr_expect_eq(wished.id, 4);
+	cr_expect_eq(wished.incarnation, 0x123456789abcdef0);
+	cr_expect_eq(wished.threads, 6);
+	cr_expect_eq(wished.timeout, 77);
+	cr_expect_eq(wished.secret, secret);
+	cr_expect_str_eq(wished.store_host, "host");
+	cr_expect_str_eq(wished.interface, "eth7");
+	cr_expect(wished.is_new);
+	cr_expect_eq(wished.lost, lost);
+	cr_expect_eq(wished.carrier_count, 2);
+	cr_expect_eq(wished_carriers[0], &shm_carrier);
+	cr_expect_eq(wished_carriers[1], &tcp_carrier);
+	cr_assert_not_null(wished.devices);
+	cr_expect_eq(wished.devices->kind, XR_DEVICE_FAKE);
+	cr_expect_eq(wished.devices->there, 1);
+	cr_expect_eq(wished.devices->back, 1);
+	cr_expect_eq(wished.devices->pair[0].from, 1);
+	cr_expect_eq(wished.devices->pair[0].dst, 3);
+	cr_expect_eq(wished.devices->pair[1].from, 3);
+	cr_expect_eq(wished.devices->pair[1].dst, 1);
+	free(wished.devices);
+	/* Where all have the segment the network is not opened. */
+	setenv("TP_SOCKET_IFNAME", "", 1);
+	cr_expect_eq(member_open(&ann, &opts, &near, &err), XR_E_NODEV);
+	cr_expect_null(wished.interface);
+	cr_expect_not(wished.is_new);
+	cr_expect_eq(wished.carrier_count, 1);
+	cr_expect_eq(wished_carriers[0], &shm_carrier);
+	free(wished.devices);
+	unsetenv("TP_SOCKET_IFNAME");
+	opts.transports = (const char *const[]){ "tcp" };
+	opts.transport_count = 1;
+	cr_expect_eq(member_open(&ann, &opts, &near, &err), XR_E_NODEV);
+	cr_expect_null(wished.interface);
+	cr_expect_eq(wished.carrier_count, 1);
+	cr_expect_eq(wished_carriers[0], &tcp_carrier);
+	free(wished.devices);
+	cr_expect_eq(opened, 3);
+}
+
+Test(member, without_memory_no_agent_is_opened)
+{
+	const struct member_begin how = { .is_near = true };
+	const struct xr_rpc_opts opts = all_lists();
+	unsigned at = 0;
+
+	while (opened == 0 && at < 20) {
+		enum xr_status status;
+
+		until_short = ++at;
+		status = member_open(&ann, &opts, &how, &err);
+		until_short = 0;
+		if (opened > 0)
+			continue;
+		cr_expect_eq(status, XR_E_NOMEM);
+		cr_expect_str_eq(err.text, "out of memory");
+	}
+	cr_expect(at > 1 && at < 20, "%u", at);
+	free(wished.devices);
 }

@@ -111,6 +111,8 @@ read_merged(bool last)
 		merge_took(&m, last);
 	}
 	merge_fini(&m);
+	cr_expect_null(m.reader);
+	cr_expect_eq(m.cap, 0);
 	return buf_text(&got);
 }
 

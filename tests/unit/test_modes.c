@@ -147,8 +147,17 @@ Test(modes, a_soft_reset_keeps_the_screen_the_mouse_and_the_paste)
 	expect_end("\033[?25l\033[!q", "\033[?25h");
 }
 
+Test(modes, plain_is_0_alone)
+{
+	expect_end("\033[31m\033[0m", "");
+	expect_end("\033[31m\033[m", "");
+	expect_end("\033[0;0m", "\033[0m");
+	expect_end("\033[31m\033[1m", "\033[0m");
+}
+
 Test(modes, other_sequences_switch_nothing)
 {
+	expect_end("\033[?25/l\033[?25 l\033[?25.l", "");
 	/* with an intermediate byte, or a private one */
 	expect_end("\033[?25$l\033[4 h\033[4!h\033[31 m\033[1$r", "");
 	expect_end("\033[?5;10r\033[?4h\033[25l\033[>25l", "");

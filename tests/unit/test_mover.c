@@ -140,7 +140,7 @@ Test(mover, a_pipe_that_cannot_be_watched_stays_its_callers)
 Test(mover, a_mover_that_cannot_be_made_leaves_no_descriptor)
 {
 	struct mover_config config = { .share = share, .notes = &notes };
-	int next = next_descriptor(), open = open_descriptors();
+	int next = next_descriptor(), open = open_descriptors(), sys;
 	struct rlimit files, few;
 
 	cr_assert_eq(getrlimit(RLIMIT_NOFILE, &files), 0);
@@ -149,9 +149,12 @@ Test(mover, a_mover_that_cannot_be_made_leaves_no_descriptor)
 		few.rlim_cur = (rlim_t)next + room;
 		cr_assert_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
 		mover = mover_open(&config);
+		sys = errno;
 		cr_assert_eq(setrlimit(RLIMIT_NOFILE, &files), 0);
-		if (mover == NULL)
+		if (mover == NULL) {
+			cr_expect_eq(sys, EMFILE);
 			cr_expect_eq(open_descriptors(), open);
+		}
 	}
 	cr_expect_not_null(mover);
 }

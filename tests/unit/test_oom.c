@@ -128,6 +128,7 @@ Test(oom, a_counter_is_found_on_any_page_of_vmstat)
 	machine_file("proc/vmstat", text);
 	oom_begin(&oom, "sys");
 	cr_expect_eq(oom.machine.known, 1);
+	cr_expect_eq(oom.ready, 1);
 }
 
 static const char *

@@ -8,11 +8,12 @@
 #include <criterion/criterion.h>
 
 #include "base/opt.h"
+#include "tests/unit/short_memory.h"
 
 struct settings {
 	int64_t count, size, time, maybe;
 	bool given, quiet, logs;
-	const char *file, *prefix, *platform, *show, *bind;
+	const char *file, *prefix, *platform, *show, *bind, *devices, *place;
 	int mode, sig;
 	struct opt_list env, tags;
 };
@@ -49,6 +50,10 @@ static const struct opt table[] = {
 		.offset = AT(platform) },
 	{ .name = "show", .type = OPT_TEXT, .arg = "RANKS", .offset = AT(show) },
 	{ .name = "bind", .type = OPT_TEXT, .arg = "LIST", .offset = AT(bind) },
+	{ .name = "devices", .type = OPT_TEXT, .arg = "DEVICES",
+		.pattern = "[0-9,]+", .max = 64, .offset = AT(devices) },
+	{ .name = "place", .type = OPT_TEXT, .arg = "PLACE",
+		.pattern = "[a-z]+", .offset = AT(place) },
 	{ .name = "buffer", .type = OPT_CHOICE, .dflt = "line",
 		.choices = modes, .offset = AT(mode) },
 	{ .name = "stop-signal", .type = OPT_SIGNAL, .arg = "SIGNAL",
@@ -216,7 +221,50 @@ Test(opt_file, stronger_sources_win_and_their_lists_replace)
 	free(second.values);
 }
 
+/* Where a text has a form that numbers may have, too. */
+Test(opt_file, a_number_may_stand_for_a_text_that_is_one)
+{
+	static const char *const rows[][2] = {
+		{ "4", "4" },
+		{ "4.0", "4" },
+		{ "-5.0", "-5" },
+		{ "10e0", "10" },
+		{ "1E1", "10" },
+		{ "1e3", "1e3" }, /* shorter than its digits */
+		{ "1.000000000000000000000", "1" },
+		{ "9007199254740992", "9007199254740992" },
+		{ "\"2,3\"", "2,3" },
+		{ "\"4.0\"", "4.0" },
+	};
+	char text[100];
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		snprintf(text, sizeof(text), "{\"devices\": %s}", rows[i][0]);
+		cr_assert_eq(read_text(text), XR_OK, "%s", err.text);
+		cr_expect_str_eq(s.devices, rows[i][1]);
+	}
+	cr_assert_eq(read_text("{\"place\": \"here\"}"), XR_OK);
+	cr_expect_str_eq(s.place, "here");
+}
+
 static const char *const wrong[][2] = {
+	{ "{\"devices\": 4.5}",
+		"f:1:13: devices: '4.5' is no whole number; a text stands in quotes" },
+	{ "{\"devices\": 1e300}",
+		"f:1:13: devices: '1e300' is no whole number; a text stands in quotes" },
+	{ "{\"devices\": 1.0000000000000000000000}",
+		"f:1:13: devices: '1.0000000000000000000000' is no whole number; a text stands in quotes" },
+	{ "{\"devices\": 1.00000000000000000000001}",
+		"f:1:13: devices: '1.0000000000000000000000' is no whole number; a text stands in quotes" },
+	{ "{\"place\": 3}", "f:1:11: place: expected a text, in quotes" },
+	{ "{\"ranks\": 1e15}",
+		"f:1:11: ranks: '1000000000000000' is too large; 1 to 1000000" },
+	{ "{\"ranks\": -1e15}",
+		"f:1:11: ranks: '-1000000000000000' is too small; 1 to 1000000" },
+	{ "{\"ranks\": 1.000000000000001e15}",
+		"f:1:11: ranks: '1.000000000000001e15' is not a number; 1 to 1000000" },
+	{ "{\"ranks\": -1.000000000000001e15}",
+		"f:1:11: ranks: '-1.000000000000001e15' is not a number; 1 to 1000000" },
 	{ "{\"ranks\": 0}", "f:1:11: ranks: '0' is too small; 1 to 1000000" },
 	{ "{\"ranks\": 1.5}",
 		"f:1:11: ranks: '1.5' is not a number; 1 to 1000000" },
@@ -303,6 +351,82 @@ Test(opt_file, all_errors_are_told_at_once_and_the_rest_is_set)
 		"f:3:22: env: 'C' is not a NAME=VALUE\n");
 	cr_expect_eq(s.count, 3);
 	cr_expect_eq(s.time, 10000000000);
+}
+
+Test(opt_file, without_memory_nothing_is_read)
+{
+	enum xr_status status;
+	unsigned n = 0;
+
+	cr_assert_eq(read_text("{\"ranks\": 1}"), XR_OK);
+	do {
+		free(file.values);
+		file.values = NULL;
+		buf_clear(&errors);
+		s.count = 7;
+		was_short = false;
+		until_short = ++n;
+		status = opt_file(&opts, &file, &err);
+		until_short = 0;
+		cr_expect_eq(status, was_short ? XR_E_NOMEM : XR_OK);
+		cr_expect_eq(s.count, was_short ? 7 : 1);
+		if (was_short) {
+			cr_expect_str_eq(err.text, "f: out of memory");
+			cr_expect_str_eq(buf_text(&errors),
+				"f: out of memory\n");
+		}
+	} while (was_short);
+	cr_expect_gt(n, 2);
+}
+
+Test(opt_file, the_first_error_is_that_of_the_file)
+{
+	cr_expect_eq(read_text("{\"ranks\": 0, \"rank\": 1}"), XR_E_RANGE);
+	cr_expect_str_eq(err.text,
+		"f:1:11: ranks: '0' is too small; 1 to 1000000");
+	cr_expect_eq(err.status, XR_E_RANGE);
+	/* Nobody may want to know the others. */
+	file.errors = NULL;
+	cr_expect_eq(opt_file(&opts, &file, &err), XR_E_RANGE);
+	cr_expect_str_eq(err.text,
+		"f:1:11: ranks: '0' is too small; 1 to 1000000");
+	file.text[0] = ']';
+	cr_expect_neq(opt_file(&opts, &file, &err), XR_OK);
+}
+
+Test(opt_file, twenty_errors_are_told_one_by_one)
+{
+	struct buf text = { 0 };
+
+	for (int n = 20; n <= 21; n++) {
+		buf_clear(&text);
+		buf_put_text(&text, "{");
+		for (int i = 0; i < n; i++)
+			buf_fmt(&text, "%s\"zz%d\":0", i == 0 ? "" : ",", i);
+		buf_put_text(&text, "}");
+		cr_expect_eq(read_text(buf_text(&text)), XR_E_NOTFOUND);
+		cr_expect_not_null(strstr(buf_text(&errors), "\"zz19\"\n"));
+		cr_expect_null(strstr(buf_text(&errors), "\"zz20\"\n"));
+		cr_expect_eq(strstr(buf_text(&errors),
+				     "f: and 1 more errors\n") != NULL,
+			n == 21);
+		cr_expect_eq(strstr(buf_text(&errors), "more errors") != NULL,
+			n == 21);
+	}
+	buf_fini(&text);
+}
+
+Test(opt_file, what_is_shown_of_a_value_has_a_limit)
+{
+	char text[200], want[200];
+
+	memset(text, 'x', sizeof(text));
+	memcpy(text, "{\"report\": [\"", 13);
+	memcpy(text + sizeof(text) - 4, "\"]}", 4);
+	cr_expect_eq(read_text(text), XR_E_INVAL);
+	snprintf(want, sizeof(want), "f:1:12: report: '%.56s...' is not a FILE",
+		text + 11);
+	cr_expect_str_eq(err.text, want);
 }
 
 Test(opt_file, a_thousand_errors_are_counted_after_the_first_twenty)

@@ -41,6 +41,11 @@ enum probe {
 static enum probe probe;
 static int probed; /* the sockets that were made for it */
 
+static bool no_tables;
+static int tables; /* of /proc that were opened */
+
+FILE *__real_fopen64(const char *path, const char *mode);
+FILE *__wrap_fopen64(const char *path, const char *mode);
 int __real_socket(int family, int type, int protocol);
 int __wrap_socket(int family, int type, int protocol);
 int __real_getpeername(int fd, struct sockaddr *at, socklen_t *len);
@@ -49,6 +54,13 @@ int __real_getsockname(int fd, struct sockaddr *at, socklen_t *len);
 int __wrap_getsockname(int fd, struct sockaddr *at, socklen_t *len);
 int __real_connect(int fd, const struct sockaddr *at, socklen_t len);
 int __wrap_connect(int fd, const struct sockaddr *at, socklen_t len);
+
+FILE *
+__wrap_fopen64(const char *path, const char *mode)
+{
+	tables++;
+	return no_tables ? NULL : __real_fopen64(path, mode);
+}
 
 int
 __wrap_socket(int family, int type, int protocol)
@@ -239,6 +251,27 @@ FORKED_TEST(peer_uid, without_sock_diag_the_tables_of_proc_are_read)
 {
 	no_netlink = true;
 	expect_all();
+	EXPECT(tables > 0);
+}
+
+FORKED_TEST(peer_uid, with_sock_diag_no_table_is_read)
+{
+	no_tables = true;
+	expect_ours(AF_INET, PAIR_PLAIN);
+	expect_ours(AF_INET, PAIR_BOUND);
+	expect_unknown(PAIR_CLOSED);
+	EXPECT_EQ(tables, 0);
+}
+
+FORKED_TEST(peer_uid, without_either_nobody_is_known)
+{
+	struct pair p = pair_make(AF_INET, PAIR_PLAIN);
+	uid_t uid;
+
+	no_netlink = no_tables = true;
+	EXPECT(!peer_uid(p.server, &uid));
+	EXPECT(peer_is_foreign(p.server));
+	pair_end(&p);
 }
 
 /* The kernel can be told to forward connections from elsewhere to 127.0.0.1. */
@@ -316,6 +349,12 @@ FORKED_TEST(peer_uid, what_is_no_connection_by_tcp_is_of_no_user)
 	EXPECT(!peer_uid(door, &uid));
 	EXPECT(peer_is_foreign(door));
 	EXPECT_EQ(uid, 77);
+	/* And nothing is asked about it. */
+	ours = NEAR;
+	probed = tables = 0;
+	EXPECT(peer_is_foreign(door));
+	EXPECT_EQ(probed, 0);
+	EXPECT_EQ(tables, 0);
 	close(fd[0]);
 	close(fd[1]);
 	close(door);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "place/pjrt.h"
+#include "tests/unit/leaks.h"
 
 #define VARS(...) \
 	(char *const[]) \
@@ -23,6 +24,7 @@ finish(void)
 {
 	pjrt_fini(&pjrt);
 	tpu_facts_fini(&facts);
+	leaks_none();
 }
 
 TestSuite(pjrt, .fini = finish);
@@ -341,6 +343,20 @@ Test(pjrt, tpu_env_gives_the_same_facts_as_variables)
 		4);
 }
 
+/* The entries, their end, and the text. */
+Test(pjrt, tpu_env_takes_one_block)
+{
+	static const char text[] = "ZONE: 'a'\nWORKER_ID: '1'";
+	size_t size = 0;
+
+	cr_assert(read_metadata(text, NULL) == XR_OK, "%s", err.text);
+	cr_assert(eq(u32, facts.worker, 1));
+	for (unsigned i = 0; i < leaks.count; i++)
+		if (leaks.at[i] == facts.owned)
+			size = leaks.size[i];
+	cr_assert(eq(sz, size, 3 * sizeof(char *) + sizeof(text)));
+}
+
 Test(pjrt, tpu_env_is_read_as_people_and_tools_write_it)
 {
 	cr_assert(read_metadata("# comment\r\n"
@@ -409,4 +425,17 @@ Test(pjrt, every_truncation_of_tpu_env_is_read_or_refused)
 		free(cut);
 	}
 	cr_assert(gt(sz, good, 50));
+}
+
+/* Half a shape is none. */
+Test(pjrt, both_bounds_are_needed)
+{
+	cr_assert(run(VARS("TPU_PROCESS_BOUNDS=1,1,1"), 4) == XR_OK, "%s",
+		err.text);
+	cr_expect_null(pjrt.process_bounds);
+	cr_expect_null(pjrt.ports);
+	cr_assert(run(VARS("TPU_CHIPS_PER_PROCESS_BOUNDS=2,2,1"), 4) == XR_OK,
+		"%s", err.text);
+	cr_expect_null(pjrt.process_bounds);
+	cr_expect_null(pjrt.ports);
 }

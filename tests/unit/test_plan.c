@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "place/plan.h"
+#include "tests/unit/leaks.h"
 
 #define VARS(...) \
 	(char *const[]) \
@@ -48,6 +49,7 @@ static void
 finish(void)
 {
 	plan_fini(&plan);
+	leaks_none();
 }
 
 TestSuite(plan, .init = setup, .fini = finish);
@@ -209,6 +211,9 @@ Test(plan, too_many_ranks_are_refused)
 {
 	cr_assert(MAKE(.ranks = -1) == XR_E_RANGE);
 	cr_assert(MAKE(.ranks = INT64_MAX) == XR_E_RANGE);
+	cr_assert(MAKE(.ranks = PLAN_RANKS_MAX + 1) == XR_E_RANGE);
+	cr_assert(eq(str, err.text, "-n 10000001: ranks can be 1 to 10000000"));
+	cr_assert(MAKE(.ranks = PLAN_RANKS_MAX) == XR_OK, "%s", err.text);
 	cr_assert(MAKE(.vars = VARS("XRT_LOCAL_WORKER=w:0",
 			       "XRT_SHARD_WORLD_SIZE=65536",
 			       "TPU_NUM_DEVICES=65536")) == XR_E_RANGE);

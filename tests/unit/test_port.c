@@ -335,3 +335,19 @@ Test(port, seeds_are_spread_over_all_that_are_best)
 	cr_expect(distinct > 800, "%d", distinct);
 	cr_expect(low_half > 400 && low_half < 600, "%d", low_half);
 }
+
+/* The best first: private, then registered, then the kernel's own. */
+Test(port, each_candidate_is_chosen_once)
+{
+	static const uint16_t free_ones[] = { 60000, 30000, 15000 };
+	struct port_limits limits = { .low = 10500, .high = 20000 };
+
+	memset(limits.reserved, 0xff, sizeof(limits.reserved));
+	for (int i = 0; i < 3; i++)
+		limits.reserved[free_ones[i] / 8] &=
+			(uint8_t)~(1u << free_ones[i] % 8);
+	for (uint32_t i = 0; i < 3; i++)
+		cr_expect(eq(u16, port_choose(&limits, 77, i), free_ones[i]));
+	for (uint32_t i = 3; i < 6; i++)
+		cr_expect(eq(u16, port_choose(&limits, 77, i), 0));
+}

@@ -408,7 +408,8 @@ static const struct refusal {
 	{ adopt_one, SYS_fcntl, 0, false, XR_E_INVAL, "it is no queue" },
 	{ adopt_one, SYS_pread64, 0, false, XR_E_INVAL, "it is no queue" },
 	{ adopt_one, SYS_mmap, 0, false, XR_E_NOMEM, "mmap of a queue: " },
-	{ text_one, SYS_newfstatat, SYS_fstat, false, XR_E_SYS, "fstat: " },
+	{ text_one, SYS_newfstatat, SYS_fstat, false, XR_E_SYS,
+		"a queue's text: " },
 	{ wait_for_one, SYS_epoll_create1, 0, false, XR_E_SYS, WATCHES },
 	{ wait_for_one, SYS_eventfd2, 0, false, XR_E_SYS, WATCHES },
 	{ wait_for_one, SYS_epoll_ctl, 0, false, XR_E_SYS, WATCHES },
@@ -469,16 +470,6 @@ FORKED_TEST(queue_fail,
 	}
 }
 
-static void
-limit_descriptors(rlim_t most)
-{
-	struct rlimit limit;
-
-	NEED(getrlimit(RLIMIT_NOFILE, &limit) == 0);
-	limit.rlim_cur = most;
-	NEED(setrlimit(RLIMIT_NOFILE, &limit) == 0);
-}
-
 /* No number below @most is free afterwards. */
 static void
 fill_descriptors(int most)
@@ -491,20 +482,36 @@ fill_descriptors(int most)
 	} while (fd < most);
 }
 
-/* One more at a time, until it succeeds. Without any, /proc cannot be read, and the queue
- * looks like one of another machine. */
+#define BOOT "the machine's boot_id: "
+
+static char where[XR_QUEUE_TEXT_MAX];
+
+static enum xr_status
+open_one(void)
+{
+	struct xr_queue *q = NULL;
+	enum xr_status status = xr_queue_open(where, &q, &err);
+
+	xr_queue_free(q);
+	return status;
+}
+
+/* One more at a time, until it succeeds. */
 FORKED_TEST(queue_fail, each_descriptor_may_be_missing)
 {
 	static const struct {
 		enum xr_status (*call)(void);
 		int needs;
-		const char *text[3];
+		const char *text[5];
 	} rows[] = {
 		{ make_one, 3,
-			{ "memory of a queue: ", "pipe of a queue: ",
-				"pipe of a queue: " } },
+			{ BOOT, "pipe of a queue: ", "pipe of a queue: " } },
 		{ adopt_one, 3,
-			{ "a queue of other process ids than ours",
+			{ BOOT, "pipe of a queue: ", "pipe of a queue: " } },
+		{ text_one, 1, { "a queue's text: " } },
+		{ open_one, 5,
+			{ "the queue of process ", "the queue of process ",
+				BOOT,
 				"pipe of a queue: ", "pipe of a queue: " } },
 		{ poll_one, 2, { WATCHES, WATCHES } },
 	};
@@ -513,12 +520,14 @@ FORKED_TEST(queue_fail, each_descriptor_may_be_missing)
 	limit_descriptors(300);
 	fill_descriptors(200);
 	had = QUEUE(0);
+	NEED(xr_queue_text(had, where, sizeof(where), &err) == XR_OK);
 	for (size_t i = 0; i < ROWS(rows); i++) {
 		int fd = lowest_fd(), n = 0;
 
 		for (; n < rows[i].needs; n++) {
 			limit_descriptors((rlim_t)(fd + n));
-			EXPECT(rows[i].call() != XR_OK);
+			EXPECT_EQ(rows[i].call(), XR_E_SYS);
+			EXPECT(strstr(err.text, strerror(EMFILE)) != NULL);
 			if (strncmp(err.text, rows[i].text[n],
 				    strlen(rows[i].text[n])) != 0)
 				forked_note(__LINE__, "row %zu, %d: '%s'", i, n,

@@ -201,3 +201,38 @@ FORKED_TEST(queue_share, each_allocation_for_an_item_by_reference_may_fail)
 	xr_value_unref(v);
 	xr_queue_free(q);
 }
+
+FORKED_TEST(queue_share, descriptors_that_are_short_are_named)
+{
+	static const char why[] =
+		"an item that was put by reference: Too many open files";
+	struct xr_queue *q = QUEUE(.mode = XR_ENC_SHARE);
+	struct xr_value *v = list_of(tensor_of(4096)), *got = NULL;
+	enum xr_status status = XR_E_SYS;
+	int fd, left = -1;
+
+	NEED(xr_value_append(v, tensor_of(4096)) == XR_OK);
+	EXPECT_EQ(put_shared(q, v)->count, 2);
+	EXPECT_EQ(xr_queue_get(q, &got, 0, &err), XR_OK);
+	xr_value_unref(got);
+	fd = lowest_fd();
+	while (status != XR_OK && left < 9) {
+		EXPECT_EQ(xr_queue_put(q, v, 0, &err), XR_OK);
+		got = NULL;
+		limit_descriptors((rlim_t)(fd + ++left));
+		status = xr_queue_get(q, &got, 0, &err);
+		limit_descriptors(1000);
+		if (left < 2) {
+			EXPECT_EQ(status, XR_E_SYS);
+			EXPECT_STR(err.text, why);
+		}
+		EXPECT_EQ(lowest_fd(), fd);
+		EXPECT(xr_queue_empty(q));
+	}
+	EXPECT_EQ(status, XR_OK);
+	EXPECT_EQ(left, 2);
+	xr_value_unref(got);
+	EXPECT_EQ(lowest_fd(), fd);
+	xr_value_unref(v);
+	xr_queue_free(q);
+}

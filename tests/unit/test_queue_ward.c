@@ -6,6 +6,7 @@
 #include <xrun/call.h>
 
 #include "tests/unit/agent_rig.h"
+#include "tests/unit/short_memory.h"
 #include "worker/queue/far/wire.h"
 #include "worker/queue/queue_inner.h"
 
@@ -410,6 +411,118 @@ Test(queue_ward, an_acknowledged_item_is_done_if_it_is_not_redelivered)
 	cr_expect_eq(ASK(FAR_ACK, .number = answer.number), XR_OK);
 	cr_expect_not(lane_has(queue->hall, lane, 0));
 	end();
+}
+
+/* --- without memory ----------------------------------------------------------------------- */
+
+static bool was_sent; /* an answer with items */
+
+enum xr_status __real_xr_reply_bytes(struct xr_call *call, const void *data,
+	size_t len);
+enum xr_status __wrap_xr_reply_bytes(struct xr_call *call, const void *data,
+	size_t len);
+
+enum xr_status
+__wrap_xr_reply_bytes(struct xr_call *call, const void *data, size_t len)
+{
+	enum xr_status status = __real_xr_reply_bytes(call, data, len);
+	struct far_answer a = { .status = XR_E_PROTO };
+
+	if (len >= sizeof(a))
+		memcpy(&a, data, sizeof(a));
+	was_sent = status == XR_OK && a.status == XR_OK;
+	return status;
+}
+
+/* What comes of at most two items: @sum gets their lengths. */
+static enum xr_status
+try_get_two(int64_t timeout, uint64_t *sum)
+{
+	const struct {
+		struct far_ask ask;
+		uint64_t rooms[2];
+	} whole = { { .op = FAR_GET,
+			    .token = token,
+			    .lanes = 1,
+			    .count = 2,
+			    .timeout = timeout },
+		{ FAR_ANY_ROOM, FAR_ANY_ROOM } };
+	const struct xr_raw_call call = { .size = sizeof(call),
+		.to = self,
+		.method = method,
+		.data = &whole,
+		.len = sizeof(whole) };
+	struct xr_raw_reply r = { 0 };
+	enum xr_status status = xr_call_sync(&call, &r, NULL);
+
+	if (status != XR_OK)
+		return status;
+	memcpy(&answer, r.data, sizeof(answer));
+	for (size_t i = 0; answer.status == XR_OK && i < answer.count; i++) {
+		memcpy(&item,
+			(const char *)r.data + sizeof(answer) +
+				i * sizeof(item),
+			sizeof(item));
+		*sum += item.len;
+	}
+	xr_raw_reply_free(&r);
+	return (enum xr_status)answer.status;
+}
+
+static void
+accept_items(void)
+{
+	cr_expect_eq(ASK(FAR_ACK, .number = answer.number), XR_OK);
+	cr_expect_eq(ASK(FAR_DONE), XR_OK);
+}
+
+/* The allocation that fails is the first, the second, and so on, until none does. */
+static void
+expect_back_without_memory(int64_t timeout)
+{
+	unsigned failed = 0;
+	enum xr_status status;
+	uint64_t sum;
+
+	BEGIN(.redeliver = timeout == INT64_MAX);
+	do {
+		sum = 0;
+		put(big, 11);
+		put(big, 12);
+		until_short = failed + 1;
+		was_short = was_sent = false;
+		status = try_get_two(timeout, &sum);
+		until_short = 0;
+		if (status == XR_OK)
+			accept_items();
+		else
+			cr_expect_eq(status, XR_E_NOMEM, "%u: %d", failed,
+				status);
+		/* Here, too, an answer may find no memory: its items are gone. */
+		if (status == XR_E_NOMEM && was_sent)
+			sum = 11 + 12;
+		if (sum < 11 + 12) {
+			cr_assert_eq(try_get_two(0, &sum), XR_OK, "%u", failed);
+			accept_items();
+		}
+		cr_expect_eq(sum, 11 + 12, "%u: %llu", failed,
+			(unsigned long long)sum);
+		accept_items();
+		cr_expect_eq(xr_queue_count(queue), 0);
+		failed++;
+	} while (was_short);
+	cr_expect_gt(failed, 5);
+	end();
+}
+
+Test(queue_ward, what_finds_no_memory_for_its_answer_goes_back)
+{
+	expect_back_without_memory(0);
+}
+
+Test(queue_ward, what_a_client_waits_for_goes_back_if_there_is_no_memory)
+{
+	expect_back_without_memory(INT64_MAX);
 }
 
 /* --- ends ------------------------------------------------------------------------------- */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_reserve.c - free space that output leaves on its file system. */
+#include <errno.h>
 #include <fcntl.h>
 
 #include <sys/statvfs.h>
@@ -12,6 +13,30 @@
 
 static int dir = -1;
 static struct statvfs fs;
+
+/* What the disk says instead, if @blocks is not 0. */
+static struct {
+	uint64_t blocks, avail, size;
+	bool fails;
+} disk;
+
+int __real_fstatvfs64(int fd, struct statvfs *out);
+int __wrap_fstatvfs64(int fd, struct statvfs *out);
+
+int
+__wrap_fstatvfs64(int fd, struct statvfs *out)
+{
+	if (disk.blocks == 0)
+		return __real_fstatvfs64(fd, out);
+	cr_expect_eq(fd, 80);
+	*out = (struct statvfs){ .f_blocks = disk.blocks,
+		.f_bavail = disk.avail,
+		.f_bfree = 2 * disk.avail,
+		.f_bsize = 7,
+		.f_frsize = disk.size };
+	errno = EIO;
+	return disk.fails ? -1 : 0;
+}
 
 static void
 begin(void)
@@ -94,5 +119,89 @@ Test(reserve, a_credit_is_used_up_by_bytes_and_by_time)
 	cr_expect_eq(r.credit, 0);
 	r = (struct reserve){ .credit = 1000 };
 	reserve_spend(&r, 2000, NS);
+	cr_expect_eq(r.credit, 0);
+}
+
+Test(reserve, sizes_up_to_the_largest_offset)
+{
+	uint64_t size;
+
+	cr_expect(reserve_parse("9223372036854775807", &size));
+	cr_expect_eq(size, INT64_MAX);
+	cr_expect_not(reserve_parse("9223372036854775808", &size));
+	cr_expect_not(reserve_parse("5x", &size));
+}
+
+Test(reserve, what_a_disk_leaves_free)
+{
+	disk.blocks = 199;
+	disk.avail = 50;
+	disk.size = 1000;
+	errno = 9;
+	cr_expect_eq(reserve_size(80, RESERVE_AUTO), 5000);
+	cr_expect_eq(reserve_size(80, 1), 1);
+	cr_expect_eq(reserve_above(80, RESERVE_AUTO), 45000);
+	cr_expect_eq(reserve_above(80, 49999), 1);
+	cr_expect_eq(reserve_above(80, 50000), 0);
+	cr_expect_eq(reserve_above(80, 50001), 0);
+	cr_expect_eq(reserve_above(80, 0), 50000);
+	cr_expect_eq(errno, 9);
+	disk.blocks = 4096 * 100;
+	disk.size = RESERVE_MOST / 5 / 4096 - 1;
+	cr_expect_eq(reserve_size(80, RESERVE_AUTO), 5ull * 4096 * disk.size);
+	disk.size = 1 << 20;
+	cr_expect_eq(reserve_size(80, RESERVE_AUTO), RESERVE_MOST);
+	disk.fails = true;
+	cr_expect_eq(reserve_size(80, 5), 0);
+	cr_expect_eq(reserve_above(80, 5), UINT64_MAX);
+	cr_expect_eq(errno, 9);
+}
+
+Test(reserve, a_credit_of_each_rest)
+{
+	static const struct {
+		uint64_t rest, credit;
+	} of[] = {
+		{ 1, 1 },
+		{ (1 << 20) - 1, (1 << 20) - 1 },
+		{ 1 << 20, 1 << 18 },
+		{ (256 << 20) - 4, (64 << 20) - 1 },
+		{ 256 << 20, 64 << 20 },
+		{ 1 << 30, 64 << 20 },
+	};
+
+	disk.blocks = 1;
+	disk.size = 1;
+	for (size_t i = 0; i < sizeof(of) / sizeof(of[0]); i++) {
+		struct reserve r = { .size = 10, .since = 5 };
+
+		disk.avail = of[i].rest + 10;
+		cr_expect_eq(reserve_room(&r, 80), of[i].credit, "%zu", i);
+		cr_expect_eq(r.credit, of[i].credit);
+		cr_expect_eq(r.since, 0);
+		r.since = 5;
+		disk.avail = 0;
+		cr_expect_eq(reserve_room(&r, 80), of[i].credit);
+		cr_expect_eq(r.since, 5, "it is not asked again");
+	}
+}
+
+Test(reserve, how_long_a_credit_lives)
+{
+	struct reserve r = { .credit = 1000 };
+
+	reserve_spend(&r, 1, 5 * NS);
+	cr_expect_eq(r.since, 5 * NS);
+	reserve_spend(&r, 1, 6 * NS - 1);
+	cr_expect_eq(r.credit, 998);
+	cr_expect_eq(r.since, 5 * NS);
+	reserve_spend(&r, 1, 5 * NS);
+	cr_expect_eq(r.credit, 997);
+	reserve_spend(&r, 1, 5 * NS - 1);
+	cr_expect_eq(r.credit, 0, "the clock was set back");
+	r = (struct reserve){ .credit = 10 };
+	reserve_spend(&r, 9, 1);
+	cr_expect_eq(r.credit, 1);
+	reserve_spend(&r, 1, 1);
 	cr_expect_eq(r.credit, 0);
 }

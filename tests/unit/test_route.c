@@ -3,9 +3,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <malloc.h>
+
 #include <criterion/criterion.h>
 
 #include "launcher/log/route.h"
+#include "tests/unit/short_memory.h"
 
 #define OUT(rank) ((rank) * RAW_STREAMS + RAW_OUT)
 #define ERR(rank) ((rank) * RAW_STREAMS + RAW_ERR)
@@ -341,4 +344,48 @@ Test(route, who_asks_for_all_gets_all)
 	compile();
 	cr_expect_not(route.reduced);
 	cr_expect(route.shown[OUT(16)]);
+}
+
+/* --- memory --- */
+
+Test(route, what_was_compiled_is_freed)
+{
+	size_t before = 0;
+
+	for (int i = 0; i < 20; i++) {
+		compile();
+		route_fini(&route);
+		if (i == 10)
+			before = mallinfo2().uordblks;
+		route = (struct route){ 0 };
+	}
+	cr_expect_eq(mallinfo2().uordblks, before);
+}
+
+Test(route, without_memory_for_the_set_of_shown_ranks_it_is_refused)
+{
+	until_short = 3;
+	cr_expect_eq(route_compile(&route, &config, &err), XR_E_NOMEM);
+	cr_expect(was_short);
+	cr_expect_str_eq(err.text, "--show: ");
+}
+
+Test(route, numbers_without_width_and_ranks_as_wide_as_the_largest)
+{
+	struct line_prefix some;
+
+	ranks(1);
+	config.size = 100001;
+	config.first = 7;
+	config.show = "none";
+	config.prefix = "{rank}/{local_rank}/{part}/{size}/";
+	compile();
+	expect_prefix(OUT(0), "     7/0/0/100001/");
+	config.size = 100000;
+	compile();
+	expect_prefix(OUT(0), "    7/0/0/100000/");
+	cr_expect_eq(route_prefix(&route, OUT(0), "7-8", &some, &err), XR_OK);
+	cr_expect_eq(some.len, 19);
+	cr_expect_eq(memcmp(some.text, "  7-8/7-8/0/100000/", 19), 0, "%.*s",
+		some.len, some.text);
 }

@@ -82,3 +82,82 @@ Test(rows, a_clip_counts_characters_and_no_sequences)
 	cr_expect_eq(clip("\xff\xff\xff", 2), 2);
 	cr_expect_eq(clip("ab\033[0m", 2), 6);
 }
+
+/* Rows of five such letters on 8 columns: 1 if they are narrow, 2 if wide. */
+static uint32_t
+rows_of_five(uint32_t code)
+{
+	char line[20];
+	size_t n = 0;
+
+	for (int i = 0; i < 5; i++) {
+		if (code < 0x800) {
+			line[n++] = (char)(0xc0 | code >> 6);
+		} else {
+			line[n++] = (char)(0xe0 | code >> 12);
+			line[n++] = (char)(0x80 | (code >> 6 & 0x3f));
+		}
+		line[n++] = (char)(0x80 | (code & 0x3f));
+	}
+	return rows_of((struct span){ line, n }, 8);
+}
+
+Test(rows, where_blocks_of_letters_begin_and_end)
+{
+	static const uint32_t blocks[][3] = {
+		{ 0xa1, 0xac, 1 },
+		{ 0xae, 0x2ff, 1 },
+		{ 0x370, 0x482, 1 },
+		{ 0x48a, 0x52f, 1 },
+		{ 0x2010, 0x2027, 1 },
+		{ 0x2030, 0x205e, 1 },
+		{ 0x20a0, 0x20bf, 1 },
+		{ 0x2190, 0x2199, 1 },
+		{ 0x2200, 0x22ff, 1 },
+		{ 0x2500, 0x25a0, 1 },
+		{ 0x3041, 0x3096, 2 },
+		{ 0x30a1, 0x30fa, 2 },
+		{ 0x4e00, 0x9fff, 2 },
+		{ 0xac00, 0xd7a3, 2 },
+		{ 0xff01, 0xff60, 2 },
+	};
+
+	for (size_t i = 0; i < sizeof(blocks) / sizeof(blocks[0]); i++) {
+		cr_expect_eq(rows_of_five(blocks[i][0] - 1), 0, "%zu", i);
+		cr_expect_eq(rows_of_five(blocks[i][0]), blocks[i][2]);
+		cr_expect_eq(rows_of_five(blocks[i][1]), blocks[i][2]);
+		cr_expect_eq(rows_of_five(blocks[i][1] + 1), 0, "%zu", i);
+	}
+}
+
+Test(rows, tabs_go_to_the_next_eighth_column)
+{
+	cr_expect_eq(rows("\tab", 10), 1);
+	cr_expect_eq(rows("\tabc", 10), 2);
+	cr_expect_eq(rows("1234567\tab", 10), 1);
+	cr_expect_eq(rows("1234567\tabc", 10), 2);
+	cr_expect_eq(rows("12345678\tab", 18), 1);
+	cr_expect_eq(rows("12345678\tabc", 18), 2);
+	cr_expect_eq(rows("\t", 8), 0);
+	cr_expect_eq(rows("\t", 9), 1);
+	cr_expect_eq(rows("12345678\t", 16), 0);
+	cr_expect_eq(rows("12345678\t", 17), 1);
+}
+
+Test(rows, what_is_a_whole_colour)
+{
+	cr_expect_eq(rows("\033[m", 1), 1);
+	cr_expect_eq(rows("\033[0;1:2m", 1), 1);
+	cr_expect_eq(rows("\033[<m", 9), 0);
+	cr_expect_eq(rows("\033[/m", 9), 0);
+	cr_expect_eq(rows("\033m", 9), 0);
+	cr_expect_eq(rows("\033[1", 9), 0);
+	cr_expect_eq(rows(" ~", 1), 2);
+	cr_expect_eq(rows("\x7f", 9), 0);
+	cr_expect_eq(rows("\x1f", 9), 0);
+	cr_expect_eq(rows("世", 1), 0);
+	cr_expect_eq(rows("世", 2), 1);
+	cr_expect_eq(clip("\033[1", 9), 3);
+	cr_expect_eq(clip("\033[1", 2), 2);
+	cr_expect_eq(clip("\033[ma", 0), 3);
+}

@@ -6,6 +6,7 @@
 #define SHORT_MEMORY_THREAD
 #include "tests/unit/short_memory.h"
 
+#include "tests/unit/lock_watch.h"
 #include "tests/unit/rref_rig.h"
 
 TestSuite(rref_again, .timeout = 60);

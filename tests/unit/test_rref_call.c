@@ -8,6 +8,7 @@
 #define SHORT_MEMORY_THREAD
 #include "tests/unit/short_memory.h"
 
+#include "tests/unit/lock_watch.h"
 #include "tests/unit/rref_rig.h"
 #include "worker/rpc/future.h"
 
@@ -162,6 +163,7 @@ fail_fetch(void *unused)
 	(void)unused;
 	while ((m = wire_sent(MESSAGE_RREF_FETCH, 1)) == NULL)
 		sched_yield();
+	cr_expect_eq(((const struct rref_wire *)m->data)->flags, 0);
 	say(1, MESSAGE_RREF_CONFIRM, word(1, 5, 2, 6, RREF_UNMADE));
 	wire_reply(1, MESSAGE_ERROR, m->record.corr, xr_value_new_nil());
 	return NULL;
@@ -234,6 +236,14 @@ Test(rref_call, a_value_here_is_waited_for)
 	cr_expect_eq(xr_value_kind(v), XR_NIL);
 	xr_value_unref(v);
 	xr_future_unref(created);
+	/* What is there needs no memory. */
+	until_short = 1;
+	cr_expect_eq(xr_rref_local(h, HOUR, &v, &err), XR_OK);
+	cr_expect_eq(xr_rref_fetch(h, HOUR, &v, &err), XR_OK);
+	cr_expect_eq(until_short, 1);
+	until_short = 0;
+	xr_value_unref(v);
+	xr_value_unref(v);
 	xr_rref_unref(h);
 	xr_value_unref(seven);
 	cr_expect_eq(rref.owned.count, 0);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_rref_limit.c - when remote calls to oneself that have a limit are over. */
+/* test_rref_limit.c - when remote calls to oneself that have a limit are over; the tables
+ * of references. */
 #include <criterion/criterion.h>
 
 #include "worker/rpc/future.h"
@@ -97,7 +98,93 @@ Test(rref_limit, a_call_that_has_begun_or_ended_needs_no_limit, .fini = end)
 	}
 	owned_limit(&all[2], future[2], 70);
 	cr_expect_eq(all[2].due, 100);
+	/* One that is confirmed late gets one yet, even if it has begun. */
+	xr_future_unref(all[2].asked);
+	all[2].asked = NULL;
+	rref.births--;
+	owned_limit(&all[2], future[2], 90);
+	cr_expect_eq(all[2].asked, future[2]);
+	cr_expect_eq(all[2].due, 90);
 	cr_expect_eq(rref.births, 2);
 	cr_expect_eq(births_expire(100), INT64_MAX);
 	cr_expect(xr_future_done(future[2]) && xr_future_done(future[3]));
+}
+
+/* --- tables ---------------------------------------------------------------------- */
+
+#define WORKERS 4
+#define EACH    256
+
+static struct gid_map map;
+static struct gid_node node[WORKERS][EACH];
+
+static uint32_t
+longest_chain(void)
+{
+	uint32_t longest = 0, length;
+
+	for (uint32_t i = 0; i < map.buckets; i++) {
+		length = 0;
+		for (struct gid_node *n = map.bucket[i]; n != NULL; n = n->next)
+			length++;
+		longest = length > longest ? length : longest;
+	}
+	return longest;
+}
+
+TestSuite(rref_table, .timeout = 60);
+
+/* Numbers follow each other, for several workers. */
+Test(rref_table, ids_are_spread)
+{
+	uint32_t count = 0;
+
+	for (uint32_t w = 0; w < WORKERS; w++)
+		for (uint32_t i = 0; i < EACH; i++) {
+			node[w][i].id = (struct rref_gid){ .worker = w,
+				.incarnation = UINT64_C(0x123456789abcdef),
+				.local = i };
+			gid_add(&map, &node[w][i]);
+		}
+	cr_expect_eq(map.count, WORKERS * EACH);
+	cr_expect_eq(map.buckets, 512);
+	cr_expect_leq(longest_chain(), 8);
+	for (struct gid_node *n = gid_first(&map); n != NULL;
+		n = gid_next(&map, n))
+		count++;
+	cr_expect_eq(count, WORKERS * EACH);
+	for (uint32_t w = 0; w < WORKERS; w++)
+		for (uint32_t i = 0; i < EACH; i++) {
+			cr_expect_eq(gid_find(&map, &node[w][i].id),
+				&node[w][i]);
+			gid_remove(&map, &node[w][i]);
+			cr_expect_null(gid_find(&map, &node[w][i].id));
+		}
+	cr_expect_eq(map.count, 0);
+	cr_expect_null(gid_first(&map));
+	gid_free(&map);
+	cr_expect_eq(map.buckets, 0);
+}
+
+/* Each part of an id tells two apart. */
+Test(rref_table, ids_that_differ_in_one_part_are_two)
+{
+	static const struct rref_gid id = { .worker = 1,
+		.incarnation = 2,
+		.local = 3 };
+	struct rref_gid other[3] = { id, id, id };
+
+	other[0].worker++;
+	other[1].incarnation++;
+	other[2].local++;
+	cr_expect_null(gid_first(&map));
+	node[0][0].id = id;
+	gid_add(&map, &node[0][0]);
+	cr_expect_eq(gid_find(&map, &id), &node[0][0]);
+	for (int i = 0; i < 3; i++)
+		cr_expect_null(gid_find(&map, &other[i]));
+	cr_expect_eq(gid_first(&map), &node[0][0]);
+	cr_expect_null(gid_next(&map, &node[0][0]));
+	gid_remove(&map, &node[0][0]);
+	cr_expect_null(gid_first(&map));
 }

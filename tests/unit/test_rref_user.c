@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_rref_user.c - handles of values of other processes, in messages of peers. */
+#include <unistd.h>
+
+#include <sys/wait.h>
+
 #include <xrun/error.h>
 
 #define SHORT_MEMORY_THREAD
 #include "tests/unit/short_memory.h"
 
+#include "tests/unit/lock_watch.h"
 #include "tests/unit/rref_rig.h"
 
 TestSuite(rref_user, .timeout = 60, .init = wire_begin, .fini = wire_end);
@@ -339,6 +344,43 @@ Test(rref_user, a_released_handle_goes_with_its_owner)
 	cr_expect_eq(FIGURE(PENDING_USERS), 0);
 }
 
+/* What was given back, and is confirmed once more, has ended as it was. */
+Test(rref_user, a_handle_that_was_given_back_has_ended)
+{
+	struct rref_wire wire = word(1, 5, 1, 6, RREF_CONFIRMED), end = wire;
+	struct xr_rref *h = handle_from(1, wire);
+
+	cr_expect_eq(rref_settle(false, 0, &err), XR_OK);
+	cr_expect(says(MESSAGE_RREF_USER_DELETE, 1, wire, 0));
+	end.flags = 0;
+	say(1, MESSAGE_RREF_CONFIRM, end);
+	cr_expect(says(MESSAGE_RREF_USER_DELETE, 1, wire, 0));
+	cr_expect_eq(wire_left(), 0);
+	xr_rref_unref(h);
+	cr_expect_eq(wire_left(), 0);
+	cr_expect_eq(FIGURE(USERS), 0);
+}
+
+/* There the lock may be anybody's. */
+Test(rref_user, a_handle_is_left_alone_after_a_fork)
+{
+	struct xr_rref *h = handle_from(1, word(1, 5, 1, 6, RREF_CONFIRMED));
+	int status = 0;
+	pid_t pid;
+
+	pthread_mutex_lock(&rref.lock);
+	pid = fork();
+	if (pid == 0) {
+		alarm(10);
+		xr_rref_unref(h);
+		_exit(atomic_load(&h->refs) != 1);
+	}
+	pthread_mutex_unlock(&rref.lock);
+	cr_assert_eq(waitpid(pid, &status, 0), pid);
+	cr_expect_eq(status, 0);
+	xr_rref_unref(h);
+}
+
 /* --- forks that are passed on ---------------------------------------------------- */
 
 /* pass() - a fork of @h goes to @to; its wire. */
@@ -395,6 +437,45 @@ Test(rref_user, a_fork_ends_with_its_receiver_or_its_owner)
 	xr_rref_unref(of_one);
 	xr_rref_unref(of_two);
 	cr_expect_eq(FIGURE(USERS), 0);
+}
+
+/* A head, and a block for each. */
+Test(rref_user, the_references_of_a_message_follow_each_other)
+{
+	struct xr_rref *h = handle_from(1, word(1, 5, 1, 6, RREF_CONFIRMED));
+	struct rref_wire birth = word(0, 1, 0, 2, 0), wire[6];
+	struct refs_out out = { .has_birth = true,
+		.birth = birth,
+		.target = h };
+	struct xr_part part;
+	uint32_t head[16];
+
+	cr_assert_eq(refs_out_begin(&out, wire_peer[2], &err), XR_OK);
+	part = refs_out_part(&out);
+	cr_expect_eq(part.len, 3 * 64);
+	for (unsigned i = 0; i < 6; i++) {
+		cr_assert_eq(refs_out_add(&out, h, (uint8_t *)&wire[i], &err),
+			XR_OK);
+		part = refs_out_part(&out);
+		cr_expect_eq(part.len, (4 + i) * 64);
+		memcpy(head, part.data, sizeof(head));
+		cr_expect_eq(head[2], i + 1);
+	}
+	cr_expect_eq(head[0], MAGIC);
+	cr_expect_eq(head[1], 3);
+	for (unsigned i = 3; i < 16; i++)
+		cr_expect_eq(head[i], 0);
+	cr_expect_eq(memcmp((const char *)part.data + 64, &birth, 64), 0);
+	cr_expect_eq(memcmp((const char *)part.data + 3 * 64, wire, 6 * 64), 0);
+	refs_out_undo(&out);
+	refs_out_fini(&out);
+	cr_expect_null(out.wire);
+	/* Without any there is nothing in front of the value. */
+	cr_assert_eq(refs_out_begin(&out, wire_peer[2], &err), XR_OK);
+	cr_expect_eq(refs_out_part(&out).len, 0);
+	refs_out_fini(&out);
+	xr_rref_unref(h);
+	cr_expect_eq(FIGURE(PENDING_CHILDREN), 0);
 }
 
 Test(rref_user, a_message_that_is_not_sent_takes_its_forks_back)

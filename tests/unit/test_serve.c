@@ -9,8 +9,9 @@
 #include "tests/unit/short_memory.h"
 
 #include "tests/unit/serve_rig.h"
+#include "worker/rpc/parcel.h"
 
-TestSuite(serve, .timeout = 60, .init = begin, .fini = wire_end);
+TestSuite(serve, .timeout = 20, .init = begin, .fini = wire_end);
 
 static void
 call_raw(const char *func)
@@ -157,6 +158,71 @@ Test(serve, a_function_fails_with_its_own_error)
 			"row %zu", i);
 	}
 	cr_expect_eq(wire_left(), 0);
+}
+
+static const char *because;
+
+static enum xr_status
+fail_because(struct xr_call *call, struct xr_value *args)
+{
+	(void)args;
+	answered = xr_reply_fail(call, XR_E_RANGE, because);
+	return XR_OK;
+}
+
+Test(serve, a_failure_has_as_many_words_as_the_function_gave)
+{
+	static const char *const row[][2] = { { NULL, "" }, { "", "" },
+		{ "x", ": x" }, { "xy", ": xy" } };
+	struct xr_failure f;
+	struct xr_value *v;
+	char text[80];
+
+	answer = fail_because;
+	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+		because = row[i][0];
+		call("any", plain());
+		v = wire_answer(1, 5);
+		f = (struct xr_failure){ .size = sizeof(f) };
+		cr_assert_eq(xr_value_failure(v, &f), XR_OK);
+		snprintf(text, sizeof(text), "any on self (0): XR_E_RANGE%s",
+			row[i][1]);
+		cr_expect_str_eq(f.text, text);
+		xr_value_unref(v);
+	}
+}
+
+static enum xr_status
+fail_with_type(struct xr_call *call, struct xr_value *args)
+{
+	const struct xr_failure f = { .size = sizeof(f),
+		.status = XR_E_RANGE,
+		.type = "ValueError",
+		.text = "no such",
+		.backtrace = "  line 7\n" };
+	struct xr_value *error = xr_value_new_error(&f);
+
+	(void)args;
+	answered = xr_reply_error(call, error);
+	return XR_OK;
+}
+
+Test(serve, a_failure_has_the_type_and_the_trace_of_its_cause)
+{
+	struct xr_failure f = { .size = sizeof(f) };
+	struct xr_value *v;
+
+	answer = fail_with_type;
+	call("any", plain());
+	cr_expect_eq(answered, XR_OK);
+	v = wire_answer(1, 5);
+	cr_assert_eq(xr_value_failure(v, &f), XR_OK);
+	cr_expect_eq(f.status, XR_E_REMOTE);
+	cr_expect_str_eq(f.type, "ValueError");
+	cr_expect_str_eq(f.text, "any on self (0): ValueError: no such");
+	cr_expect_str_eq(f.backtrace, "  line 7\n");
+	cr_expect_not_null(f.cause);
+	xr_value_unref(v);
 }
 
 /* None of them is an answer: the function goes on. */
@@ -314,6 +380,71 @@ Test(serve, bytes_are_answered_with_bytes)
 		"raw was called with bytes, and answered with a value of kind i64"));
 }
 
+static const void *bytes;
+static size_t bytes_len, bytes_skip;
+
+/* With @bytes, or with what it was called with. */
+static enum xr_status
+give_bytes(struct xr_call *call, const void *data, size_t len, void *ctx)
+{
+	(void)ctx;
+	if (bytes == NULL) {
+		data = (const char *)data + bytes_skip;
+		len -= bytes_skip;
+	}
+	answered = xr_reply_bytes(call, bytes != NULL ? bytes : data,
+		bytes != NULL ? bytes_len : len);
+	return XR_OK;
+}
+
+static const struct xr_func give_bytes_funcs[] = {
+	ROW("give.bytes", 0, .raw = give_bytes),
+	/* By another thread: the body is kept. */
+	{ .size = sizeof(struct xr_func),
+		.name = "give.slowly",
+		.raw = give_bytes },
+};
+
+/* What a call came with goes back as it is if that is worth it; nothing else does. */
+Test(serve, the_bytes_of_a_call_are_lent_to_its_answer)
+{
+	static char low[PARCEL_MIN + 8];
+	char data[PARCEL_MIN + 8], other[PARCEL_MIN + 8];
+	const struct {
+		const void *bytes;
+		size_t skip, len;
+		bool lent;
+	} row[] = {
+		{ NULL, 0, PARCEL_MIN + 8, true },
+		{ NULL, 7, PARCEL_MIN + 1, true },
+		{ NULL, 8, PARCEL_MIN, false },
+		{ low, 0, PARCEL_MIN + 8, false },
+		{ other, 0, PARCEL_MIN + 8, false },
+	};
+	const struct wire_message *m;
+
+	cr_assert_eq(xr_module_static(give_bytes_funcs, 2, NULL), XR_OK);
+	for (size_t i = 0; i < sizeof(data); i++)
+		data[i] = low[i] = other[i] = (char)i;
+	for (size_t i = 0; i < 2 * sizeof(row) / sizeof(row[0]); i++) {
+		const size_t k = i / 2;
+
+		bytes = row[k].bytes;
+		bytes_len = row[k].len;
+		bytes_skip = row[k].skip;
+		wire_forget();
+		request(give_bytes_funcs[i % 2].name, MESSAGE_REQUEST, 0, data,
+			sizeof(data));
+		wire_await(1);
+		m = wire_sent(MESSAGE_REPLY, 1);
+		cr_assert_not_null(m);
+		cr_expect_eq(m->len, row[k].len, "row %zu", i);
+		cr_expect_eq(m->lent, row[k].lent, "row %zu", i);
+		cr_expect_eq(memcmp(m->data, data + row[k].skip, m->len), 0,
+			"row %zu", i);
+	}
+}
+
 /* --- what cannot be sent ------------------------------------------------------------------- */
 
 Test(serve, an_answer_that_cannot_be_sent_is_a_status)
@@ -349,8 +480,10 @@ fail_each(const char *func, uint8_t flags, struct xr_value *v)
 		wire_forget();
 		was_short = false;
 		until_short = at;
-		serve_request(wire_peer[1], &record, &body);
+		played.host.deliver(played.host.ctx, wire_peer[1], &record,
+			&body);
 		until_short = 0;
+		wire_await(1);
 		whole = !was_short;
 		count = (wire_sent(MESSAGE_REPLY, 1) != NULL) +
 			(wire_sent(MESSAGE_ERROR, 1) != NULL);
@@ -382,6 +515,27 @@ answer_ended(struct xr_call *call, struct xr_value *args)
 	return XR_OK;
 }
 
+static enum xr_status
+answer_short(struct xr_call *call, struct xr_value *args)
+{
+	(void)args;
+	until_short = 1;
+	cr_expect_eq(xr_reply_bytes(call, "xyz", 3), XR_E_NOMEM);
+	cr_expect_eq(until_short, 0);
+	until_short = 1;
+	cr_expect_eq(xr_reply_bytes(call, "xyz", 3), XR_E_STATE);
+	cr_expect_eq(until_short, 0);
+	return XR_OK;
+}
+
+Test(serve, an_answer_without_memory_says_so_once)
+{
+	answer = answer_short;
+	call("any", plain());
+	cr_expect(wire_failed(1, 5, XR_E_NOMEM, "out of memory"));
+	cr_expect_eq(wire_left(), 0);
+}
+
 Test(serve, a_call_without_memory_is_answered)
 {
 	failing = XR_E_RANGE;
@@ -389,6 +543,7 @@ Test(serve, a_call_without_memory_is_answered)
 	fail_each("any", MESSAGE_VALUE, plain());
 	fail_each("any", MESSAGE_VALUE,
 		call_of(one_int(7), xr_value_new_dict(), xr_value_new_i64(6)));
+	fail_each("slow", MESSAGE_VALUE, plain());
 	answer = answer_bytes;
 	fail_each("any", MESSAGE_VALUE, plain());
 	answer = say_nothing;

@@ -154,6 +154,19 @@ Test(stacks_merge, of_threads_of_a_rank_the_lowest_number_stands_for_all)
 	stacks_fini(&s);
 }
 
+Test(stacks_merge, groups_as_odd_as_others_are_in_the_order_of_ranks)
+{
+	struct stacks s = { 0 };
+
+	add(&s, 0, 9, "d");
+	add(&s, 1, 8, "c");
+	add(&s, 2, 7, "b");
+	add(&s, 2, 6, "a");
+	add(&s, 2, 5, "e");
+	groups_are(&s, "0/1: d; 1/1: c; 2/1: e; 2/1: a; 2/1: b; ");
+	stacks_fini(&s);
+}
+
 Test(stacks_merge, programs_and_frames_of_python_are_told_apart)
 {
 	struct stacks s = { 0 };

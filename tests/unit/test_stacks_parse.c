@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_stacks_parse.c - what tools print of a process. */
+#include <malloc.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -133,6 +135,103 @@ Test(stacks_parse, what_is_no_frame_is_passed_over)
 		"    a (:1)\n",
 		"1 py a/:1; ");
 	reads(parse_py_spy, "    a (b:1)\nThread x\n    a (b:1)\n", "");
+}
+
+/* The only frame of @text, of gdb; by its fields. */
+static void
+frame_is(const char *text, const char *function, const char *file, int64_t line)
+{
+	struct stacks s = { 0 };
+	struct process *p = stacks_add_process(&s, 0, 7);
+	char all[200];
+
+	snprintf(all, sizeof(all), "Thread 1 (LWP 7):\n#0  %s\n", text);
+	cr_expect(parse_gdb(span_of(all), p), "%s", text);
+	cr_assert_eq(p->threads, 1);
+	cr_assert_eq(p->thread[0].native.count, 1, "%s", text);
+	cr_expect_str_eq(p->thread[0].native.at[0].function, function);
+	cr_expect_str_eq(p->thread[0].native.at[0].file, file, "%s", text);
+	cr_expect_eq(p->thread[0].native.at[0].line, line, "%s", text);
+	stacks_fini(&s);
+}
+
+Test(stacks_parse, where_a_frame_of_gdb_is)
+{
+	frame_is("a () at c:1", "a", "c", 1);
+	frame_is("a () at /x/c.c:12", "a", "c.c", 12);
+	frame_is("a () at c:d:3", "a", "c:d", 3);
+	frame_is("a () at c:x", "a", "c:x", 0);
+	frame_is("a () at c:1x", "a", "c:1x", 0);
+	frame_is("a () at c:", "a", "c:", 0);
+	frame_is("a () at :5", "a", "", 5);
+	frame_is("a () at 12", "a", "12", 0);
+	frame_is("a () at c", "a", "c", 0);
+	frame_is("a () from /lib/m.so:1", "a", "m.so:1", 0);
+	frame_is("a (x=\") at b:1\") at c:2", "a", "c", 2);
+	frame_is("0x12 in a ()", "a", "", 0);
+}
+
+Test(stacks_parse, one_frame_is_some_and_none_is_not)
+{
+	struct stacks s = { 0 };
+	struct process *p = stacks_add_process(&s, 0, 7);
+
+	cr_expect_not(parse_gdb(span_of("Thread 1 (LWP 7):\n#0  a\n"), p));
+	cr_expect_not(parse_eu(span_of("TID 7:\n#0  zz\n"), p));
+	cr_expect(parse_eu(span_of("TID 7:\n#0  0x1 a - /m\nTID 8:\n"), p));
+	cr_expect_eq(p->threads, 2);
+	cr_expect_not(parse_py_spy(span_of("Thread 7\n    a\n"), p));
+	cr_expect(parse_py_spy(span_of("Thread 7\n    a (b:1)\nThread 8\n"),
+		p));
+	cr_expect_not(parse_faulthandler(span_of(""), &(struct process){ 0 }));
+	stacks_fini(&s);
+}
+
+Test(stacks_parse, a_frame_of_py_spy_ends_with_its_line)
+{
+	reads(parse_py_spy,
+		"Thread 1\n    a (b:1x)\n    a (b:1))\n    a (b:c:2)\n    a )\n"
+		"    a (b:3\n    a (:)\n    a b (c d:4)\n",
+		"1 py a/b:c:2 a b/c d:4; ");
+}
+
+Test(stacks_parse, numbers_end_with_their_text)
+{
+	struct span text = { "123x", 2 };
+	int64_t number;
+
+	cr_expect(parse_number(&text, &number));
+	cr_expect_eq(number, 12);
+	cr_expect_eq(text.len, 0);
+	cr_expect_not(parse_number(&text, &number));
+	text = span_of("99999999999999x");
+	cr_expect(parse_number(&text, &number));
+	cr_expect_eq(number, 99999999999999);
+	cr_expect_eq(text.len, 1);
+	text = span_of("999999999999999");
+	cr_expect_not(parse_number(&text, &number), "15 digits");
+}
+
+Test(stacks_parse, names_are_words_and_are_given_back)
+{
+	struct frames f = { 0 };
+	size_t before = 0;
+
+	for (int i = 0; i < 40; i++) {
+		f.count = 0;
+		parse_add(&f, span_of("a\nb"), span_of("c\td"), 3);
+		cr_assert_eq(f.count, 1);
+		cr_expect_str_eq(f.at[0].function, "a?b");
+		cr_expect_str_eq(f.at[0].file, "c?d");
+		cr_expect_eq(f.at[0].line, 3);
+		free(f.at[0].function);
+		free(f.at[0].file);
+		free(f.at);
+		f = (struct frames){ 0 };
+		if (i == 20)
+			before = mallinfo2().uordblks;
+	}
+	cr_expect_eq(mallinfo2().uordblks, before);
 }
 
 /* In each row one part of a line is missing, or is something else. */

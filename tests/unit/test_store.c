@@ -209,6 +209,68 @@ Test(store, a_value_is_not_copied_and_lasts_for_who_has_it)
 	cr_expect(eq(int, errno, EAGAIN));
 }
 
+Test(store, a_new_value_has_its_bytes_and_a_zero)
+{
+	struct store_value *v;
+
+	most_asked = 0;
+	v = store_value_new("abcdef", 3);
+	cr_assert_not_null(v);
+	cr_expect_eq(most_asked, sizeof(*v) + 4);
+	cr_expect_eq(v->len, 3);
+	cr_expect_eq(v->refs, 1);
+	cr_expect_null(v->free);
+	cr_expect_null(v->ctx);
+	cr_expect_str_eq(v->data, "abc");
+	cr_expect_eq(v->data, (char *)(v + 1));
+	store_value_unref(v);
+	v = store_value_new(NULL, 3);
+	cr_assert_not_null(v);
+	cr_expect_eq(v->len, 3);
+	cr_expect_eq(v->data[3], '\0');
+	store_value_unref(v);
+	v = store_value_new("abc", 0);
+	cr_assert_not_null(v);
+	cr_expect_eq(v->len, 0);
+	cr_expect_str_eq(v->data, "");
+	store_value_unref(v);
+	/* The longest that can be asked for, and one byte more. */
+	until_short = 1;
+	cr_expect_null(store_value_new(NULL, SIZE_MAX - sizeof(*v) - 1));
+	cr_expect_eq(most_asked, SIZE_MAX);
+	until_short = 1;
+	cr_expect_null(store_value_new(NULL, SIZE_MAX - sizeof(*v)));
+	cr_expect_eq(until_short, 1, "it is not asked for");
+	until_short = 0;
+}
+
+Test(store, a_wrapped_value_is_freed_with_its_last_reference)
+{
+	char bytes[] = "abc";
+	struct store_value *v = store_value_wrap(bytes, 2, count_free, &freed);
+
+	cr_assert_not_null(v);
+	cr_expect_eq(v->data, bytes);
+	cr_expect_eq(v->len, 2);
+	cr_expect_eq(v->refs, 1);
+	cr_expect_eq(v->ctx, &freed);
+	cr_expect_eq(store_value_ref(v), v);
+	cr_expect_eq(v->refs, 2);
+	store_value_unref(v);
+	cr_expect_eq(v->refs, 1);
+	cr_expect_eq(freed, 0);
+	errno = ENOTTY;
+	store_value_unref(v);
+	cr_expect_eq(errno, ENOTTY);
+	cr_expect_eq(freed, 1);
+	errno = ENOTTY;
+	store_value_unref(NULL);
+	cr_expect_eq(errno, ENOTTY);
+	until_short = 1;
+	cr_expect_null(store_value_wrap(bytes, 2, count_free, &freed));
+	cr_expect_eq(freed, 1);
+}
+
 Test(store, a_value_may_be_put_in_its_own_place)
 {
 	struct store_value *v = NULL;
@@ -401,4 +463,47 @@ Test(store, a_table_that_cannot_grow_goes_on)
 		snprintf(key, sizeof(key), "%d", i);
 		VALUE(key, key);
 	}
+}
+
+/* --- its end --------------------------------------------------------------- */
+
+void __real_free(void *p);
+void __wrap_free(void *p);
+static const void *watched;
+static bool was_freed;
+
+void
+__wrap_free(void *p)
+{
+	was_freed = was_freed || (p != NULL && p == watched);
+	__real_free(p);
+}
+
+static void
+free_it(const struct store_answer *answer)
+{
+	(void)answer;
+	store_free(store);
+	cr_expect_not(was_freed, "it is in use");
+}
+
+/* Whoever is called by it may end it. */
+Test(store, a_store_that_is_freed_in_an_answer_lasts_until_that_is_over)
+{
+	blocked(&owner, 1, "k");
+	watched = store;
+	in_answer = free_it;
+	cr_expect(set("k", "v") == XR_OK);
+	HEARD("1=v ");
+	cr_expect(was_freed);
+	in_answer = NULL;
+	store = NULL;
+	watched = NULL;
+	was_freed = false;
+	begin();
+	watched = store;
+	store_free(store);
+	cr_expect(was_freed);
+	store = NULL;
+	watched = NULL;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_store_auth.c - the secret of tcp:// stores and its file (worker/store/auth.h). */
+#include <malloc.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -10,6 +11,7 @@
 #include "tests/unit/forked.h"
 #include "tests/unit/seccomp.h"
 #include "tests/unit/short_memory.h"
+#include "tests/unit/sys_hook.h"
 #include "worker/store/auth.h"
 
 #define SECRET_FILE "cfg/xrun/store.secret"
@@ -206,6 +208,34 @@ Test(store_auth, a_file_of_another_user_is_refused)
 	cr_assert_eq(chown("s", 1001, 0), 0);
 	cr_expect_eq(open_it(), XR_E_AUTH);
 	expect_words("other users can read or change it");
+	cr_assert_eq(chown("s", 1, 0), 0);
+	cr_expect_eq(open_it(), XR_E_AUTH);
+}
+
+void __real_free(void *p);
+void __wrap_free(void *p);
+static unsigned secrets_left;
+
+void
+__wrap_free(void *p)
+{
+	if (p != NULL &&
+		memmem(p, malloc_usable_size(p), "secret of 24 characters!",
+			24) != NULL)
+		secrets_left++;
+	__real_free(p);
+}
+
+Test(store_auth, a_secret_is_erased_from_memory_that_is_given_back)
+{
+	char *text = strdup("secret of 24 characters!");
+
+	free(text);
+	cr_expect_eq(secrets_left, 1);
+	setenv("XRUN_STORE_SECRET_FILE", "s", 1);
+	folder_write("s", "secret of 24 characters!", 0600);
+	cr_expect_eq(open_it(), XR_OK, "%s", err.text);
+	cr_expect_eq(secrets_left, 1);
 }
 
 /* --- kernels that fail ----------------------------------------------------- */
@@ -264,6 +294,24 @@ FORKED_TEST(store_auth, a_file_that_cannot_be_made_leaves_nothing)
 	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
 		expect_no_file(i);
 	EXPECT_EQ(open_it(), XR_OK);
+}
+
+/* The name of the draft is random, too. */
+FORKED_TEST(store_auth, the_first_failure_is_the_one_that_is_told)
+{
+	NEED(open_it() == XR_OK);
+	NEED(unlink(SECRET_FILE) == 0);
+	sys_trap(SYS_getrandom);
+	sys_trap(SYS_openat);
+	for (unsigned n = 2; n <= 4; n++) {
+		/* The file, the name, the draft, what is in it. */
+		sys_fail_begin(n, EDQUOT);
+		EXPECT_EQ(open_it(), XR_E_SYS);
+		EXPECT(sys_fail_end());
+		EXPECT(strstr(err.text, strerror(EDQUOT)) != NULL);
+		EXPECT_EQ(sys_fail.nr, n == 3 ? SYS_openat : SYS_getrandom);
+		EXPECT_EQ(folder_entries("cfg/xrun"), 0);
+	}
 }
 
 /* Another process makes the file at the same time: it is that one's. */

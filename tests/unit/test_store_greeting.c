@@ -108,6 +108,30 @@ Test(store_greeting, without_a_secret_the_status_of_the_server_counts)
 	begin();
 }
 
+/* The last byte of the length, or of the frame, does not come. */
+Test(store_greeting, an_answer_that_lacks_a_byte_is_not_taken)
+{
+	const struct frame_hello hello = { .host = true };
+	struct buf bytes = { 0 };
+	size_t all;
+
+	frame_put_hello(&bytes, &hello);
+	all = bytes.len;
+	for (int i = 0; i < 2; i++) {
+		bytes.len = i == 0 ? 3 : all - 1;
+		answer(&bytes);
+		expect(greeting_client(pair[0], NULL,
+			       clock_now() + 5 * NS_PER_MS, &err),
+			XR_E_AGAIN,
+			i == 0 ? SILENT :
+				 "store: the server did not answer in time");
+		end();
+		begin();
+	}
+	bytes.len = all;
+	buf_fini(&bytes);
+}
+
 /* Bytes that are no answer; the connection is closed behind them, if @closed. */
 Test(store_greeting, an_answer_that_is_no_frame_is_refused)
 {
@@ -343,6 +367,41 @@ Test(store_greeting, a_proof_that_libcrypto_does_not_make_proves_nothing)
 	auth.crypto = &broken;
 	cr_expect_not(store_auth_prove(&auth, true, &nonces, proof));
 	cr_expect_not(store_auth_check(&auth, true, &nonces, as_span));
+	store_auth_close(&auth);
+}
+
+/* Of the server only. */
+static bool
+mac_of_server(const uint8_t *secret, const void *data, size_t len,
+	uint8_t out[GREET_PROOF])
+{
+	(void)secret;
+	(void)len;
+	memset(out, 7, GREET_PROOF);
+	return memcmp(data, "store server", 12) == 0;
+}
+
+Test(store_greeting, a_proof_that_cannot_be_made_is_not_sent)
+{
+	struct store_auth auth = auth_make(1);
+	struct greet_crypto broken = *auth.crypto;
+	uint8_t nonce[STORE_NONCE] = { 1 }, proof[GREET_PROOF];
+	const struct frame_hello hello = { .host = true,
+		.nonce = { (char *)nonce, sizeof(nonce) },
+		.proof = { (char *)proof, sizeof(proof) } };
+	struct buf bytes = { 0 };
+	char taken[4096];
+
+	memset(proof, 7, sizeof(proof));
+	broken.mac = mac_of_server;
+	auth.crypto = &broken;
+	frame_put_hello(&bytes, &hello);
+	answer(&bytes);
+	expect(greet(&auth), XR_E_NODEV, "store: libcrypto has failed");
+	cr_expect_gt(recv(pair[1], taken, sizeof(taken), MSG_DONTWAIT), 0);
+	cr_expect_eq(recv(pair[1], taken, sizeof(taken), MSG_DONTWAIT), -1,
+		"only the first message was sent");
+	buf_fini(&bytes);
 	store_auth_close(&auth);
 }
 

@@ -16,6 +16,7 @@
 #include "tests/unit/forked.h"
 #include "tests/unit/seccomp.h"
 #include "tests/unit/short_memory.h"
+#include "tests/unit/sys_hook.h"
 #include "worker/store/driver.h"
 
 #define UID 41234 /* nobody's: its folder in /tmp is this test's */
@@ -253,6 +254,68 @@ FORKED_TEST(store_local, a_lock_that_cannot_be_had_is_reported)
 	EXPECT_EQ(open_local(true, 0, &d), XR_E_SYS);
 	EXPECT(strstr(err.text, strerror(EAGAIN)) != NULL);
 	EXPECT_EQ(folder_entries("/proc/self/fd"), before);
+}
+
+FORKED_TEST(store_local, a_store_that_is_closed_answers_nothing)
+{
+	struct driver *d;
+
+	begin_here();
+	NEED(open_local(true, 0, &d) == XR_OK);
+	EXPECT_EQ(ask_get(d), XR_E_NOTFOUND);
+	d->ops->close(d);
+	EXPECT_EQ(ask_get(d), XR_E_CLOSED);
+	d->ops->free(d);
+}
+
+/* Another process, whose store is over, has removed the lock, and a third has made it. */
+static unsigned replaced;
+
+static long
+replace_lock(int nr, const long arg[5])
+{
+	(void)nr;
+	if (arg[1] != F_SETLK || replaced++ > 0)
+		return 0;
+	unlink("run/xrun/store-7.lock");
+	folder_write("run/xrun/store-7.lock", "", 0600);
+	return 0;
+}
+
+/* True if a child sees that the file that has the name is locked for reading. */
+static bool
+is_locked(void)
+{
+	int status;
+	pid_t pid = fork();
+
+	NEED(pid != -1);
+	if (pid == 0) {
+		struct flock fl = { .l_type = F_WRLCK };
+		int fd = open("run/xrun/store-7.lock", O_RDWR | O_CLOEXEC);
+
+		_exit(fd == -1 || fcntl(fd, F_GETLK, &fl) == -1 ||
+			fl.l_type != F_RDLCK);
+	}
+	NEED(waitpid(pid, &status, 0) == pid);
+	return status == 0;
+}
+
+FORKED_TEST(store_local, the_lock_is_that_of_the_file_that_has_the_name)
+{
+	struct driver *d;
+
+	begin_here();
+	NEED(mkdir("run/xrun", 0700) == 0);
+	sys_trap(SYS_fcntl);
+	sys_hook = replace_lock;
+	EXPECT_EQ(open_local(true, 20 * NS_PER_S, &d), XR_OK);
+	sys_hook = NULL;
+	EXPECT(replaced > 1);
+	EXPECT(is_locked());
+	if (d != NULL)
+		d->ops->free(d);
+	EXPECT_EQ(folder_entries("run/xrun"), 0);
 }
 
 FORKED_TEST(store_local, without_memory_no_lock_is_kept)

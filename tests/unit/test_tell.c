@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_tell.c - what the agent of a rank reports on the control socket. */
+#include <poll.h>
+
 #include <sys/socket.h>
 #include <sys/stat.h>
 
@@ -9,6 +11,55 @@
 #include "worker/rpc/tell.h"
 
 TestSuite(tell, .timeout = 150);
+
+/* --- system calls that a test answers ------------------------------------------- */
+
+ssize_t __real_send(int fd, const void *data, size_t len, int flags);
+ssize_t __wrap_send(int fd, const void *data, size_t len, int flags);
+int __real_poll(struct pollfd *fds, nfds_t count, int ms);
+int __wrap_poll(struct pollfd *fds, nfds_t count, int ms);
+void __wrap_slot_lost(void);
+bool __wrap_figures_are_of_job(void);
+
+static bool of_job;
+
+bool
+__wrap_figures_are_of_job(void)
+{
+	return of_job;
+}
+
+static const int *answers; /* errno of each send() to come; 0: it is sent */
+static unsigned sends, polls, slots_lost;
+static int polled_ms;
+
+ssize_t
+__wrap_send(int fd, const void *data, size_t len, int flags)
+{
+	if (answers == NULL)
+		return __real_send(fd, data, len, flags);
+	EXPECT_EQ(flags, MSG_DONTWAIT | MSG_NOSIGNAL);
+	errno = answers[sends++];
+	return errno == 0 ? (ssize_t)len : -1;
+}
+
+int
+__wrap_poll(struct pollfd *fds, nfds_t count, int ms)
+{
+	if (answers == NULL)
+		return __real_poll(fds, count, ms);
+	EXPECT_EQ(count, 1);
+	EXPECT_EQ(fds->events, POLLOUT);
+	polls++;
+	polled_ms = ms;
+	return 0;
+}
+
+void
+__wrap_slot_lost(void)
+{
+	slots_lost++;
+}
 
 static int supervisor = -1; /* its end of the control socket */
 
@@ -125,6 +176,19 @@ FORKED_TEST(tell, ranks_of_this_attempt_are_known)
 	EXPECT_EQ(tell_rank("k7q3/3/1"), 0);
 }
 
+/* The supervisor reads them itself where they are in the segment. */
+FORKED_TEST(tell, figures_of_the_segment_are_not_told)
+{
+	be_rank("12");
+	of_job = true;
+	open_agent();
+	figures_add(FIGURE_ERRORS, 2);
+	EXPECT_EQ(tell_figures(INT64_MAX - 1), INT64_MAX);
+	tell_last();
+	EXPECT_STR(message(), "");
+	EXPECT_STR(tell_place(), "k7q2/3/12");
+}
+
 #define COUNTED(errors, served) \
 	"{\"type\":\"rpc\",\"rank\":12,\"errors\":" errors \
 	",\"timeouts\":0,\"oneway\":0,\"served\":" served \
@@ -220,4 +284,48 @@ FORKED_TEST(tell, calls_are_reported_by_their_time)
 	text = message();
 	EXPECT(strstr(text, "\"errors\":1,\"timeouts\":1,") != NULL);
 	EXPECT(strstr(text, "\"latency\":[[0,2],[111,1]]}") != NULL);
+}
+
+/* One that finds no room is tried once more; then its loss is noted. */
+FORKED_TEST(tell, a_report_is_tried_twice)
+{
+	static const struct {
+		int answers[2];
+		unsigned sends, polls, lost;
+	} row[] = {
+		{ { 0, 0 }, 1, 0, 0 },
+		{ { EAGAIN, 0 }, 2, 1, 0 },
+		{ { EINTR, 0 }, 2, 1, 0 },
+		{ { EPIPE, 0 }, 1, 0, 0 },
+		{ { EAGAIN, EPIPE }, 2, 1, 0 },
+		{ { EAGAIN, EAGAIN }, 2, 1, 1 },
+		{ { EINTR, EINTR }, 2, 1, 1 },
+	};
+
+	be_rank("12");
+	open_agent();
+	for (unsigned i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+		sends = polls = slots_lost = 0;
+		polled_ms = 0;
+		answers = row[i].answers;
+		errno = EDOM;
+		tell_lost(4);
+		EXPECT_EQ(errno, EDOM);
+		EXPECT_EQ(sends, row[i].sends);
+		EXPECT_EQ(polls, row[i].polls);
+		EXPECT_EQ(polled_ms, 0);
+		EXPECT_EQ(slots_lost, row[i].lost);
+	}
+	/* Figures do not wait, but for the last ones. */
+	sends = 0;
+	figures_add(FIGURE_ERRORS, 1);
+	polled_ms = -1;
+	tell_figures(INT64_MAX - 1);
+	EXPECT_EQ(sends, 2);
+	EXPECT_EQ(polled_ms, 0);
+	sends = 0;
+	figures_add(FIGURE_ERRORS, 1);
+	tell_last();
+	EXPECT_EQ(sends, 2);
+	EXPECT_EQ(polled_ms, 100);
 }

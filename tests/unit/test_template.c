@@ -39,6 +39,21 @@ make(char *const *argv)
 	return args_new(&args, &facts, &err);
 }
 
+/* What was allocated last. */
+static char *block;
+static size_t block_size;
+
+void *__real_calloc(size_t n, size_t size);
+void *__wrap_calloc(size_t n, size_t size);
+
+void *
+__wrap_calloc(size_t n, size_t size)
+{
+	block_size = n * size;
+	block = __real_calloc(1, block_size + 64);
+	return block;
+}
+
 #define MAKE(...) make((char *const[]){ "./{rank}", __VA_ARGS__, NULL })
 
 static void
@@ -130,4 +145,17 @@ Test(template, whatever_is_cut_off_is_whole_or_refused)
 				!(n >= 14 && n < 24),
 			"%s", text);
 	}
+}
+
+Test(template, there_is_just_room_for_the_longest_texts)
+{
+	char *const *argv;
+
+	cr_assert_eq(MAKE("a{job}b", "plain", "{{{host}"), XR_OK);
+	argv = args_of_rank(args, 9, 0);
+	cr_assert(eq(str, argv[1], "ak7m2b"));
+	cr_assert(eq(str, argv[3], "{node7"));
+	cr_expect_null(argv[4]);
+	cr_expect_eq(args, (struct args *)block);
+	cr_expect_eq(argv[3] + strlen(argv[3]) + 1, block + block_size);
 }

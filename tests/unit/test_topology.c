@@ -6,6 +6,7 @@
 
 #include "place/topology.h"
 #include "tests/unit/folder.h"
+#include "tests/unit/leaks.h"
 #include "tests/unit/machine.h"
 
 static struct topology t;
@@ -15,6 +16,7 @@ finish(void)
 {
 	topology_fini(&t);
 	folder_remove();
+	leaks_none();
 }
 
 TestSuite(topology, .init = folder_make, .fini = finish);

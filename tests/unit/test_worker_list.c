@@ -7,6 +7,9 @@
 #include <string.h>
 
 #include "place/worker_list.h"
+#include "tests/unit/leaks.h"
+
+TestSuite(worker_list, .fini = leaks_none);
 
 #define VARS(...) \
 	(char *const[]) \

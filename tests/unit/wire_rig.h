@@ -41,6 +41,7 @@ struct wire_message {
 	struct xr_record record;
 	uint32_t to;
 	bool seen; /* by wire_sent() */
+	bool lent; /* as the agent said */
 	size_t len;
 	uint8_t data[WIRE_BODY]; /* its beginning */
 };
@@ -110,6 +111,7 @@ wire_send(struct xr_link *link, const struct xr_message *m, bool *pending)
 		*w = (struct wire_message){
 			.record = m->record,
 			.to = (uint32_t)((char *)link - wire_link),
+			.lent = m->lent,
 		};
 		for (uint32_t i = 0; i < m->count; i++) {
 			room = w->len < WIRE_BODY ? WIRE_BODY - w->len : 0;

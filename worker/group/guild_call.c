@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/status.h"
 #include "worker/group/guild.h"
 #include "worker/rpc/agent.h"
@@ -273,8 +272,7 @@ begin(struct errand *e, struct xr_group *g, const struct xr_group_call *call,
 		.named = call->named,
 		.timeout = call->timeout,
 	};
-	e->deadline =
-		ns > INT64_MAX - clock_now() ? INT64_MAX : clock_now() + ns;
+	future_deadline(ns, &e->deadline);
 	return XR_OK;
 }
 

@@ -38,6 +38,7 @@
 #define BLOCK_WAIT_NS    100000000LL /* for a lock that another thread holds */
 #define BLOCK_SIGNAL_NS  1000000000LL /* until a signal ends the process */
 #define BLOCK_GONE_NS    1000000000LL /* until the kernel forgets a thread */
+#define BLOCK_AGAIN_NS   20000000LL   /* a signal follows another at once */
 #define BLOCK_POLL_NS    200000LL     /* between tries of the lock */
 #define BLOCK_STACK      (256 << 10)
 #define BLOCK_CALLS_MAX  (1 << 20)
@@ -88,6 +89,8 @@ static struct {
 	int32_t deferred; /* a signal that the thread will send; 0 */
 	long thread;      /* its number */
 	long last; /* number of a thread that the kernel may still know; 0 */
+	long vain; /* thread that waited for one between two instructions */
+	int64_t vain_end; /* of its wait; of block_now() */
 } block;
 
 static siginfo_t block_info; /* before block.deferred is set */
@@ -221,6 +224,21 @@ block_holds(void)
 	return __atomic_load_n(&l->owner, __ATOMIC_RELAXED) == block_self();
 }
 
+/* Returns true if @thread itself, which a signal interrupted, is between taking the lock of
+ * stdout and noting that, or between the two of releasing it: it has just waited in vain for
+ * whoever is. If it waited again, a timer would let it execute no instruction any more. */
+static bool
+block_is_between(long thread, int64_t now)
+{
+	const struct block_lock *l = (const void *)block.file->_lock;
+
+	return __atomic_load_n(&block.vain, __ATOMIC_SEQ_CST) == thread &&
+		now - __atomic_load_n(&block.vain_end, __ATOMIC_SEQ_CST) <
+		BLOCK_AGAIN_NS &&
+		__atomic_load_n(&l->lock, __ATOMIC_RELAXED) != 0 &&
+		__atomic_load_n(&l->owner, __ATOMIC_RELAXED) == NULL;
+}
+
 /* Written by whole lines, as the agent set it, and not turned elsewhere since. */
 static bool
 block_fits(void)
@@ -268,8 +286,12 @@ static bool
 block_ask(int64_t ns, bool bounded)
 {
 	int64_t begin = block_now(), past = 0;
+	long self = STDIO_CALL(SYS_gettid);
+	bool between = block_is_between(self, begin), ended;
 
-	if (block_holds()) {
+	if (between)
+		__atomic_store_n(&block.vain_end, begin, __ATOMIC_SEQ_CST);
+	if (between || block_holds()) {
 		block_set(&block.asked, BLOCK_FUTILE);
 		block_wake(&block.asked);
 		return block_get(&stdio_hook_armed) == 0;
@@ -285,7 +307,10 @@ block_ask(int64_t ns, bool bounded)
 			break;
 		block_wait(&stdio_hook_armed, 1, 5000000);
 	}
-	return block_get(&stdio_hook_armed) == 0;
+	ended = block_get(&stdio_hook_armed) == 0;
+	__atomic_store_n(&block.vain_end, begin + past, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&block.vain, ended ? 0 : self, __ATOMIC_SEQ_CST);
+	return ended;
 }
 
 /* Without the lock: its owner is this thread, which does not continue. */

@@ -58,7 +58,7 @@ cancel(struct xr_future *future, void *ctx)
 	struct job *job = ctx;
 	struct xr_pool *pool = job->pool;
 	struct xr_value *error = failure_new(XR_E_CANCELLED, "canceled");
-	struct call_rest rest = { 0 };
+	struct call_rest rest = { NULL };
 	struct xr_future *mine = NULL;
 
 	if (error == NULL)
@@ -194,7 +194,7 @@ void
 call_abort_all(struct xr_pool *pool, struct xr_value *error)
 {
 	for (uint32_t i = 0; i < pool->conf.tasks; i++) {
-		struct call_rest rest = { 0 };
+		struct call_rest rest = { NULL };
 		struct xr_future *future = NULL;
 		struct job *job;
 

@@ -559,7 +559,7 @@ void
 job_part_dropped(struct xr_pool *pool, struct task *task)
 {
 	struct job *job = task->job->is_own ? NULL : task->job;
-	struct call_rest rest = { 0 };
+	struct call_rest rest = { NULL };
 
 	if (job == NULL)
 		rest = call_take(task->job);
@@ -649,7 +649,7 @@ job_abort(struct job *job, struct xr_value *error)
 	bool ends;
 
 	pthread_mutex_lock(&pool->lock);
-	ends = !job->ended && job->is_listed;
+	ends = job->is_listed;
 	if (ends) {
 		job->ended = true;
 		unlist(job);

@@ -312,17 +312,14 @@ take_end(struct xr_pool *pool)
 static bool
 lead_by_hook(struct xr_pool *pool, const struct waiter *w, int64_t deadline)
 {
-	bool done;
-
 	lead_deliver_begin();
-	do {
+	do
 		hook_take(pool, future_left(deadline));
-		done = waiter_is_done(w);
-	} while (!done && !lead_has_later() && future_left(deadline) > 0 &&
-		!atomic_load(&pool->out_is_over));
+	while (!waiter_is_done(w) && !lead_has_later() &&
+		future_left(deadline) > 0 && !atomic_load(&pool->out_is_over));
 	lead_leave(pool);
 	lead_deliver_end();
-	return done || waiter_is_done(w) || future_left(deadline) > 0;
+	return future_left(deadline) > 0;
 }
 
 /* --- naps --------------------------------------------------------------------------------- */
@@ -378,7 +375,6 @@ static bool
 lead(struct xr_pool *pool, const struct waiter *w, int64_t deadline)
 {
 	struct spell s;
-	bool done;
 
 	lead_deliver_begin();
 	spell_init(&s, pool->out->hall, &pool->out->hall->head->items_wake,
@@ -387,8 +383,8 @@ lead(struct xr_pool *pool, const struct waiter *w, int64_t deadline)
 		size_t count = take_batch(pool);
 
 		feed_told(pool);
-		done = waiter_is_done(w);
-		if (done || lead_has_later() || atomic_load(&pool->out_is_over))
+		if (waiter_is_done(w) || lead_has_later() ||
+			atomic_load(&pool->out_is_over))
 			break;
 		if (count > 0 && s.begun)
 			wait_again(&s.wait);
@@ -404,7 +400,7 @@ lead(struct xr_pool *pool, const struct waiter *w, int64_t deadline)
 	spell_end(&s);
 	lead_leave(pool);
 	lead_deliver_end();
-	return done || waiter_is_done(w) || future_left(deadline) > 0;
+	return future_left(deadline) > 0;
 }
 
 /* --- following ---------------------------------------------------------------------------- */
@@ -478,9 +474,8 @@ take_await(struct xr_pool *pool, struct waiter *w, int64_t deadline)
 				continue;
 		} else {
 			leads = follow(pool, w, deadline);
-			if (!leads && !waiter_is_done(w) &&
-				future_left(deadline) == 0)
-				return false;
+			if (!leads && future_left(deadline) == 0)
+				return waiter_is_done(w);
 			continue;
 		}
 		if (!(pool->ops.outqueue_get != NULL ?

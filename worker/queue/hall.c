@@ -79,7 +79,7 @@ read_plan(const struct hall_head *head, struct hall_plan *p)
 }
 
 static void
-write_head(struct hall_head *head, const struct hall_plan *p)
+write_head(struct hall_head *head, const struct hall_plan *p, uint64_t space)
 {
 	head->version = HALL_VERSION;
 	head->kind = p->kind;
@@ -91,11 +91,18 @@ write_head(struct hall_head *head, const struct hall_plan *p)
 	head->block = p->block;
 	head->lot = p->lot;
 	head->size = p->size;
-	head->space = hall_space();
+	head->space = space;
 	head->magic = HALL_MAGIC;
 }
 
-/* The first one of each machine has the same number: so that of its boot, too. */
+static bool
+are_short(int error)
+{
+	return error == EMFILE || error == ENFILE || error == ENOMEM;
+}
+
+/* The first one of each machine has the same number: so that of its boot, too. Where there is
+ * no /proc, all are one. */
 uint64_t
 hall_space(void)
 {
@@ -106,10 +113,19 @@ hall_space(void)
 	} of = { 0 };
 	struct stat st;
 
-	host_boot(of.boot, sizeof(of.boot));
+	errno = 0;
+	if (host_boot(of.boot, sizeof(of.boot))[0] == '\0' && are_short(errno))
+		return 0;
 	if (stat("/proc/self/ns/pid", &st) == 0)
 		of.inode = st.st_ino;
 	return hash_bytes(&seed, &of, sizeof(of));
+}
+
+static enum xr_status
+no_space(struct xr_error *err)
+{
+	return fail(err, XR_E_SYS, "the machine's boot_id: %s",
+		strerror(errno));
 }
 
 /* --- all that this process has -------------------------------------------------------- */
@@ -315,11 +331,14 @@ enum xr_status
 hall_new(const struct hall_plan *plan, struct hall **hall, struct xr_error *err)
 {
 	struct hall_plan whole = *plan;
+	uint64_t space = hall_space();
 	enum xr_status status;
 	struct hall *h;
 
 	if (!hall_plan_of(&whole))
 		return fail(err, XR_E_RANGE, "no queue is that large");
+	if (space == 0)
+		return no_space(err);
 	fit_lots(&whole);
 	h = hall_empty(&whole);
 	if (h == NULL)
@@ -331,7 +350,7 @@ hall_new(const struct hall_plan *plan, struct hall **hall, struct xr_error *err)
 		hall_discard(h);
 		return status;
 	}
-	write_head(h->head, &h->plan);
+	write_head(h->head, &h->plan, space);
 	enlist(h);
 	*hall = h;
 	return XR_OK;
@@ -345,6 +364,7 @@ check(int fd, struct hall_plan *plan, struct xr_error *err)
 {
 	int seals = fcntl(fd, F_GET_SEALS);
 	struct hall_head head;
+	uint64_t space;
 	struct stat st;
 
 	if (seals == -1 || (seals & F_SEAL_SHRINK) == 0 ||
@@ -359,7 +379,10 @@ check(int fd, struct hall_plan *plan, struct xr_error *err)
 	read_plan(&head, plan);
 	if (!hall_plan_of(plan) || (uint64_t)st.st_size < plan->size)
 		return fail(err, XR_E_INVAL, "it is no whole queue");
-	if (head.space != hall_space())
+	space = hall_space();
+	if (space == 0)
+		return no_space(err);
+	if (head.space != space)
 		return fail(err, XR_E_NOTFOUND,
 			"a queue of other process ids than ours");
 	return XR_OK;

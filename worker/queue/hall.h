@@ -122,7 +122,8 @@ void hall_each(void (*fn)(struct hall *h, void *ctx), void *ctx);
  * a process that exceeds it. */
 uint64_t hall_file_limit(void);
 
-/* hall_space() - which process ids are numbers here; of each machine others. */
+/* hall_space() - which process ids are numbers here; of each machine others. 0: descriptors are
+ * short, or the kernel's memory, as errno says. */
 uint64_t hall_space(void);
 
 /* hall_mute() - this process is no writer any more. */

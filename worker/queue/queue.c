@@ -314,13 +314,14 @@ static int
 write_text(const struct hall *h, int worker, char *text, size_t room)
 {
 	uint32_t pid = (uint32_t)getpid();
+	uint64_t space = hall_space(), start = user_start(pid);
 	struct stat st;
 
-	if (fstat(h->fd, &st) == -1)
+	if (space == 0 || start == 0 || fstat(h->fd, &st) == -1)
 		return -1;
 	return snprintf(text, room, "%u:%llu:%d:%d:%llu:%llu:%d", pid,
-		(unsigned long long)user_start(pid), h->fd, h->ear,
-		(unsigned long long)st.st_ino, (unsigned long long)hall_space(),
+		(unsigned long long)start, h->fd, h->ear,
+		(unsigned long long)st.st_ino, (unsigned long long)space,
 		worker);
 }
 
@@ -340,7 +341,8 @@ xr_queue_text(const struct xr_queue *queue, char *text, size_t room,
 		n = write_text(queue->hall, worker, text, room);
 	}
 	if (n < 0)
-		return fail(err, XR_E_SYS, "fstat: %s", strerror(errno));
+		return fail(err, XR_E_SYS, "a queue's text: %s",
+			strerror(errno));
 	if ((size_t)n >= room)
 		return fail(err, XR_E_RANGE, "no room for a queue's text");
 	return XR_OK;
@@ -350,6 +352,16 @@ static enum xr_status
 not_there(struct xr_error *err)
 {
 	return fail(err, XR_E_NOTFOUND, "who had the queue is gone");
+}
+
+/* @error: errno of what looked at its process. */
+static enum xr_status
+not_opened(const struct where_queue *w, int error, struct xr_error *err)
+{
+	if (error == 0 || error == ENOENT || error == ESRCH || error == ENXIO)
+		return not_there(err);
+	return fail(err, XR_E_SYS, "the queue of process %u: %s", w->pid,
+		strerror(error));
 }
 
 static int
@@ -373,17 +385,21 @@ static enum xr_status
 open_where(const struct where_queue *w, struct xr_queue **queue,
 	struct xr_error *err)
 {
+	int fds[XR_QUEUE_FDS] = { -1, -1 };
+	uint64_t start = user_start(w->pid);
 	enum xr_status status;
-	int fds[XR_QUEUE_FDS];
 
-	if (user_start(w->pid) != w->start)
+	if (start == 0)
+		return not_opened(w, errno, err);
+	if (start != w->start)
 		return not_there(err);
 	fds[0] = open_of(w, w->memory, O_RDWR);
-	fds[1] = open_of(w, w->pipe, O_RDONLY);
-	if (is_it(w, fds[0]) && fds[1] != -1)
-		status = xr_queue_adopt(fds, queue, err);
-	else
-		status = not_there(err);
+	if (fds[0] != -1 && is_it(w, fds[0]))
+		fds[1] = open_of(w, w->pipe, O_RDONLY);
+	else if (fds[0] != -1)
+		errno = 0; /* it is something else */
+	status = fds[1] == -1 ? not_opened(w, errno, err) :
+				xr_queue_adopt(fds, queue, err);
 	fd_close(fds[0]);
 	fd_close(fds[1]);
 	return status;
@@ -438,11 +454,15 @@ xr_queue_open(const char *text, struct xr_queue **queue, struct xr_error *err)
 {
 	struct where_queue w;
 	enum xr_status status = read_text(text, &w, err);
+	uint64_t space;
 
 	if (status != XR_OK)
 		return status;
-	return w.space == hall_space() ? open_where(&w, queue, err) :
-					 open_far(text, &w, queue, err);
+	space = hall_space();
+	if (space == 0)
+		return not_opened(&w, errno, err);
+	return w.space == space ? open_where(&w, queue, err) :
+				  open_far(text, &w, queue, err);
 }
 
 static enum xr_status

@@ -76,6 +76,7 @@ struct got {
 	int *fds; /* [count] */
 	size_t count, head;
 	enum xr_status status; /* of opening them */
+	int error;             /* errno of XR_E_SYS */
 };
 
 /* got_prepare() - @taker takes what @got is to be made of. */

@@ -46,6 +46,7 @@ user_start(uint32_t pid)
 	uint64_t start = 0;
 
 	snprintf(path, sizeof(path), "/proc/%u/stat", pid);
+	errno = 0;
 	fd_read_small(path, text, sizeof(text));
 	at = strrchr(text, ')'); /* a name may have one, too */
 	for (int i = 0; at != NULL && i < START_FIELD; i++) {

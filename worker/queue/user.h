@@ -46,7 +46,7 @@ void user_text(const struct hall *h, uint32_t who, char text[USER_TEXT]);
  * false, and it cannot be known. */
 int user_open(const struct user_id *id, bool *is_dead);
 
-/* user_start() - when process @pid began; 0: nobody says. */
+/* user_start() - when process @pid began; 0: nobody says, and errno why, or 0. */
 uint64_t user_start(uint32_t pid);
 
 /* user_check() - sweep after @who, if that is dead. */

@@ -255,24 +255,42 @@ open_shared(const struct shared *s, const struct shared_fd *which)
 
 	snprintf(path, sizeof(path), "/proc/%u/fd/%d", s->pid, which->fd);
 	fd = open(path, O_RDWR | O_CLOEXEC);
-	if (fd != -1 && fstat(fd, &st) == 0 && st.st_ino == which->inode)
+	if (fd == -1)
+		return -1;
+	if (fstat(fd, &st) == 0 && st.st_ino == which->inode)
 		return fd;
-	fd_close(fd);
+	close(fd);
+	errno = 0;
 	return -1;
+}
+
+/* errno: 0, where there is something else. */
+static enum xr_status
+not_opened(struct got *g)
+{
+	if (errno == 0 || errno == ENOENT || errno == ESRCH || errno == ENXIO)
+		return XR_E_PEER_LOST;
+	g->error = errno;
+	return XR_E_SYS;
 }
 
 static enum xr_status
 open_all(struct got *g, const struct shared *s)
 {
+	uint64_t start;
+
 	g->fds = calloc(s->count + 1, sizeof(*g->fds));
 	if (g->fds == NULL)
 		return XR_E_NOMEM;
-	if (user_start(s->pid) != s->start)
+	start = user_start(s->pid);
+	if (start == 0)
+		return not_opened(g);
+	if (start != s->start)
 		return XR_E_PEER_LOST;
 	for (; g->count < s->count; g->count++) {
 		g->fds[g->count] = open_shared(s, &s->fd[g->count]);
 		if (g->fds[g->count] == -1)
-			return XR_E_PEER_LOST;
+			return not_opened(g);
 	}
 	return XR_OK;
 }
@@ -324,6 +342,10 @@ decode(const struct got *g, const void *data, struct xr_value **value,
 	if (g->status == XR_E_PEER_LOST)
 		return fail(err, g->status,
 			"who put the item by reference is gone");
+	if (g->status == XR_E_SYS)
+		return fail(err, g->status,
+			"an item that was put by reference: %s",
+			strerror(g->error));
 	if (g->status != XR_OK)
 		return fail(err, g->status, "an item cannot be read");
 	return xr_decode(&part, 1, &opts, value, err);

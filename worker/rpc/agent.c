@@ -606,7 +606,7 @@ may_call(void)
 static void
 await_begin(void)
 {
-	if (!a.is_new || !crew_is_member() || lead_delivers())
+	if (!crew_is_member() || lead_delivers())
 		return;
 	crew_wait_begin();
 	while (atomic_load(&a.state) == AGENT_JOINING)
@@ -623,7 +623,7 @@ agent_enter(struct xr_error *err)
 	if (may_call())
 		return XR_OK;
 	inside_leave();
-	if (atomic_load(&a.state) == AGENT_JOINING && a.is_new) {
+	if (atomic_load(&a.state) == AGENT_JOINING) {
 		await_begin();
 		inside_enter();
 		if (atomic_load(&a.state) == AGENT_RUNS)

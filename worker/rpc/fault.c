@@ -179,12 +179,13 @@ fault_hold(struct peer *p, const struct xr_message *m)
 		.part = { h->data, len } };
 	len = 0;
 	for (uint32_t i = 0; i < m->count; len += m->parts[i++].len)
-		memcpy(h->data + len, m->parts[i].data, m->parts[i].len);
+		if (m->parts[i].len > 0)
+			memcpy(h->data + len, m->parts[i].data,
+				m->parts[i].len);
 	h->message.parts = &h->part;
 	h->message.count = 1;
 	h->message.lent = false;
 	h->message.token = NULL;
-	h->message.lent = false;
 	pthread_mutex_lock(&f.lock);
 	while (*last != NULL)
 		last = &(*last)->next;

@@ -133,6 +133,7 @@ func_check(const char *schema, const struct xr_value *args,
 {
 	size_t count = xr_value_count(args), i = 0;
 	const char *s = schema;
+	bool more;
 
 	if (schema == NULL)
 		return XR_OK;
@@ -152,11 +153,12 @@ func_check(const char *schema, const struct xr_value *args,
 	}
 	if (*s != '\0' && s[1] == '*')
 		return XR_OK;
+	/* Of what a star stands behind there may be none. */
+	more = strchr(schema, '*') != NULL;
 	if (*s != '\0')
 		return fail(err, XR_E_SCHEMA,
 			"%zu arguments, and it takes %zu%s", count,
-			strcspn(schema, "*"),
-			strchr(schema, '*') != NULL ? " and more" : "");
+			strcspn(schema, "*") - more, more ? " and more" : "");
 	return XR_OK;
 }
 

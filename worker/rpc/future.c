@@ -197,7 +197,6 @@ settle(struct xr_future *f, struct xr_value *result, bool failed)
 		memory_order_release);
 	first = f->first;
 	f->first = NULL;
-	f->last = &f->first;
 	wake_all(f);
 	future_unlock(f);
 	then_dispatch_all(f, first);

@@ -91,7 +91,8 @@ loop_send(struct xr_link *l, const struct xr_message *m, bool *pending)
 	b->record = m->record;
 	b->len = len;
 	for (uint32_t i = 0; i < m->count; i++) {
-		memcpy(b->data + at, m->parts[i].data, m->parts[i].len);
+		if (m->parts[i].len > 0)
+			memcpy(b->data + at, m->parts[i].data, m->parts[i].len);
 		at += m->parts[i].len;
 	}
 	pthread_mutex_lock(&l->lock);

@@ -21,63 +21,28 @@
 
 /* --- of the agent --------------------------------------------------------- */
 
-static int64_t
-threads(const struct figures_view *v)
-{
-	(void)v;
-	return crew_limit();
-}
-
-static int64_t
-idle_threads(const struct figures_view *v)
-{
-	(void)v;
-	return crew_idle();
-}
-
-static int64_t
-client_calls(const struct figures_view *v)
-{
-	(void)v;
-	return ask_active();
-}
-
-static int64_t
-server_calls(const struct figures_view *v)
-{
-	(void)v;
-	return serve_count(false);
-}
-
-static int64_t
-server_async_calls(const struct figures_view *v)
-{
-	(void)v;
-	return serve_count(true);
-}
-
-static int64_t
-pending_requests(const struct figures_view *v)
-{
-	(void)v;
-	return pending_count(false);
-}
-
-/* --- of references --------------------------------------------------------- */
-
-#define R(name, which) \
+#define A(name, figure) \
 	static int64_t name(const struct figures_view *v) \
 	{ \
 		(void)v; \
-		return rref_figure(which); \
+		return figure; \
 	}
-R(forks, RREF_FORKS)
-R(owners, RREF_OWNERS)
-R(pending_children, RREF_PENDING_CHILDREN)
-R(pending_futures, RREF_PENDING_FUTURES)
-R(pending_users, RREF_PENDING_USERS)
-R(users, RREF_USERS)
-#undef R
+A(threads, crew_limit())
+A(idle_threads, crew_idle())
+A(client_calls, ask_active())
+A(server_calls, serve_count(false))
+A(server_async_calls, serve_count(true))
+A(pending_requests, pending_count(false))
+
+/* --- of references --------------------------------------------------------- */
+
+A(forks, rref_figure(RREF_FORKS))
+A(owners, rref_figure(RREF_OWNERS))
+A(pending_children, rref_figure(RREF_PENDING_CHILDREN))
+A(pending_futures, rref_figure(RREF_PENDING_FUTURES))
+A(pending_users, rref_figure(RREF_PENDING_USERS))
+A(users, rref_figure(RREF_USERS))
+#undef A
 
 /* --- of the process ------------------------------------------------------- */
 
@@ -181,8 +146,8 @@ find_peer(const char *name, int64_t *value)
 
 	if (strncmp(name, head, strlen(head)) != 0 || dot < name + strlen(head))
 		return XR_E_NOTFOUND;
-	who = (struct span){ name + strlen(head), 0 };
-	who.len = (size_t)(dot - who.at);
+	name += strlen(head);
+	who = (struct span){ name, (size_t)(dot - name) };
 	for (size_t i = 0; i < PEER_ROWS; i++)
 		if (strcmp(peer_rows[i].name, dot + 1) == 0 &&
 			read_peer(&peer_rows[i], who, value))

@@ -331,9 +331,10 @@ parcel_of_body(struct xr_call *call, struct xr_part *part)
 	return parcel;
 }
 
-static void
+static enum xr_status
 send_bytes(struct xr_call *call, const void *data, size_t len)
 {
+	enum xr_status status;
 	struct xr_part part = { data, len };
 	struct answer a = {
 		.kind = MESSAGE_REPLY,
@@ -343,8 +344,9 @@ send_bytes(struct xr_call *call, const void *data, size_t len)
 	};
 
 	a.lent = a.parcel != NULL;
-	send_answer(call, &a);
+	status = send_answer(call, &a);
 	parcel_unref(a.parcel);
+	return status;
 }
 
 /* What a function with bytes answers with. */
@@ -465,9 +467,11 @@ xr_reply(struct xr_call *call, struct xr_value *value)
 	return status;
 }
 
+/* A caller that is gone is no error. */
 XR_EXPORT enum xr_status
 xr_reply_bytes(struct xr_call *call, const void *data, size_t len)
 {
+	enum xr_status status = XR_OK;
 	struct xr_value *v;
 
 	if (call->values) {
@@ -479,10 +483,10 @@ xr_reply_bytes(struct xr_call *call, const void *data, size_t len)
 	if (!call_take_answer(call))
 		return XR_E_STATE;
 	if (reach(call)) {
-		send_bytes(call, data, len);
+		status = send_bytes(call, data, len);
 		agent_leave();
 	}
-	return XR_OK;
+	return status == XR_E_NOMEM || status == XR_E_RANGE ? status : XR_OK;
 }
 
 /* --- futures -------------------------------------------------------------- */

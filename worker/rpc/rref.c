@@ -76,7 +76,7 @@ xr_rref_confirmed(const struct xr_rref *h)
 	bool confirmed;
 
 	pthread_mutex_lock(&rref.lock);
-	confirmed = h->is_owner || h->state == USER_CONFIRMED;
+	confirmed = h->state == USER_CONFIRMED;
 	pthread_mutex_unlock(&rref.lock);
 	return confirmed;
 }
@@ -234,6 +234,7 @@ begin_want(struct xr_rref *h, bool only_created, int64_t timeout,
 	enum xr_status status;
 	struct rref_todo todo;
 	struct fetch f;
+	int64_t due;
 
 	if (!h->is_owner) {
 		prepare(&f, h, only_created ? RREF_ONLY_CREATED : 0, timeout);
@@ -244,12 +245,8 @@ begin_want(struct xr_rref *h, bool only_created, int64_t timeout,
 	status = want_here(h, only_created, timeout, future, &todo);
 	pthread_mutex_unlock(&rref.lock);
 	rref_do(&todo);
-	if (status == XR_OK && timeout != INT64_MAX) {
-		int64_t due;
-
-		future_deadline(timeout, &due);
-		lead_due(due);
-	}
+	future_deadline(timeout, &due);
+	lead_due(due);
 	return status == XR_OK ? XR_OK : fail(err, status, "out of memory");
 }
 

@@ -303,6 +303,15 @@ take_all(struct refs_in *refs, const uint8_t *at, struct peer *from,
 		       fail(err, XR_E_NOMEM, "no memory for references");
 }
 
+static const uint8_t *
+take_block(bool has, struct rref_wire *wire, const uint8_t *at)
+{
+	if (!has)
+		return at;
+	memcpy(wire, at, sizeof(*wire));
+	return at + sizeof(*wire);
+}
+
 enum xr_status
 refs_take(struct xr_body *body, struct peer *from, struct refs_in **refs,
 	struct xr_error *err)
@@ -323,17 +332,15 @@ refs_take(struct xr_body *body, struct peer *from, struct refs_in **refs,
 		((head.flags & HEAD_TARGET) != 0);
 	if (blocks > body->len / sizeof(head))
 		return fail(err, XR_E_PROTO, "references are cut short");
-	in = calloc(1, sizeof(*in) + head.count * sizeof(in->one[0]));
+	in = calloc(1, sizeof(*in) + head.count * sizeof(struct one));
 	if (in == NULL)
 		return fail(err, XR_E_NOMEM, "no memory for references");
 	in->count = head.count;
 	in->has_birth = (head.flags & HEAD_BIRTH) != 0;
 	in->has_target = (head.flags & HEAD_TARGET) != 0;
 	at += sizeof(head);
-	memcpy(&in->birth, at, in->has_birth ? sizeof(in->birth) : 0);
-	at += in->has_birth ? sizeof(in->birth) : 0;
-	memcpy(&in->target, at, in->has_target ? sizeof(in->target) : 0);
-	at += in->has_target ? sizeof(in->target) : 0;
+	at = take_block(in->has_birth, &in->birth, at);
+	at = take_block(in->has_target, &in->target, at);
 	status = take_all(in, at, from, err);
 	body->data = (const uint8_t *)body->data + blocks * sizeof(head);
 	body->len -= blocks * sizeof(head);
@@ -412,7 +419,7 @@ refs_known(const struct refs_in *refs)
 {
 	bool known = true;
 
-	if (refs == NULL || refs->count == 0)
+	if (refs == NULL)
 		return true;
 	pthread_mutex_lock(&rref.lock);
 	for (uint32_t i = 0; i < refs->count; i++)
@@ -427,7 +434,7 @@ refs_await(struct refs_in *refs, refs_ready_fn *fn, void *ctx)
 	uint32_t left = 0;
 	bool failed = false;
 
-	if (refs == NULL || refs->count == 0)
+	if (refs == NULL)
 		return false;
 	pthread_mutex_lock(&rref.lock);
 	refs->fn = fn;

@@ -263,14 +263,18 @@ rref_birth(struct peer *to, struct rref_wire *birth, struct xr_rref **out,
 	bool self = to == agent_self();
 	struct xr_rref *h = NULL;
 	struct rref_gid id, fork;
+	struct rref_todo todo;
 	struct owned *o;
 
+	rref_todo_init(&todo);
 	pthread_mutex_lock(&rref.lock);
 	id = rref_new_gid();
 	fork = self ? id : rref_new_gid();
 	if (self) {
 		o = owned_new(&id);
 		h = o != NULL ? handle_of_owned(o) : NULL;
+		if (h == NULL && o != NULL)
+			owned_look(o, &todo);
 	} else {
 		h = user_new(&id, &fork, to, to->id);
 		if (h != NULL)
@@ -279,6 +283,7 @@ rref_birth(struct peer *to, struct rref_wire *birth, struct xr_rref **out,
 	*birth = rref_wire_of(&id, &fork,
 		(rref.flags & XR_RREF_ACK_ON_DONE) != 0 ? RREF_LATE : 0);
 	pthread_mutex_unlock(&rref.lock);
+	rref_do(&todo);
 	if (h == NULL)
 		return fail(err, XR_E_NOMEM, "out of memory");
 	*out = h;
@@ -325,7 +330,7 @@ born(const struct birth *b, struct xr_value *error, bool theirs,
 	struct owned *o = owned_find(&b->id);
 
 	if (rref_same(&b->id, &b->fork)) {
-		if (o != NULL && error != NULL && !theirs)
+		if (o != NULL && !theirs)
 			owned_set(o, error, true, todo);
 	} else if (h != NULL && theirs) {
 		user_confirm(h, todo);

@@ -199,8 +199,7 @@ rref_tell_drop(const struct peer *to)
 		dropped++;
 	}
 	pthread_mutex_unlock(&untold.lock);
-	if (dropped > 0)
-		told(dropped);
+	told(dropped);
 }
 
 /* --- what comes ------------------------------------------------------------- */

@@ -202,7 +202,6 @@ static void
 give_up(struct xr_call *call, enum xr_status status, const char *why)
 {
 	call_refuse(call, status, why);
-	call->runs = false;
 	call_unref(call);
 }
 
@@ -316,7 +315,6 @@ object_there(void *ctx, struct xr_value *object, struct xr_value *error)
 	call->object = object;
 	if (error != NULL) {
 		xr_reply_error(call, error);
-		call->runs = false;
 		call_unref(call);
 		return;
 	}

@@ -71,6 +71,7 @@ auth_create(const char *path)
 {
 	char draft[PATH_BYTES + 32];
 	unsigned random = 0;
+	int sys;
 	bool ok;
 
 	if (getrandom(&random, sizeof(random), 0) != sizeof(random))
@@ -78,7 +79,9 @@ auth_create(const char *path)
 	snprintf(draft, sizeof(draft), "%s.%d.%08x", path, (int)getpid(),
 		random);
 	ok = auth_write(draft) && (link(draft, path) == 0 || errno == EEXIST);
+	sys = errno;
 	unlink(draft);
+	errno = sys;
 	return ok;
 }
 

@@ -191,7 +191,7 @@ read_memory(struct link_in *in, int64_t size, struct store_reply *r,
 {
 	int fd = in->fds.count > 0 ? in->fds.fd[0] : -1;
 	size_t got = 0;
-	ssize_t n = 1;
+	ssize_t n;
 
 	if (fd == -1 || size < 0 || size > STORE_VALUE_MAX)
 		return fail(err, XR_E_PROTO,
@@ -200,11 +200,10 @@ read_memory(struct link_in *in, int64_t size, struct store_reply *r,
 	memmove(in->fds.fd, in->fds.fd + 1,
 		in->fds.count * sizeof(in->fds.fd[0]));
 	r->value = store_value_new(NULL, (size_t)size);
-	while (r->value != NULL && got < r->value->len && n > 0) {
-		n = pread(fd, r->value->data + got, r->value->len - got,
-			(off_t)got);
-		got += n > 0 ? (size_t)n : 0;
-	}
+	while (r->value != NULL &&
+		(n = pread(fd, r->value->data + got, r->value->len - got,
+			 (off_t)got)) > 0)
+		got += (size_t)n;
 	fd_close(fd);
 	if (r->value == NULL)
 		reply_fail(r, XR_E_NOMEM, "store: out of memory");
@@ -499,14 +498,13 @@ control_open(const struct store_address *address, int64_t until,
 	struct driver **driver, struct xr_error *err)
 {
 	bool named = address->path[0] != '\0';
-	bool rank = !named && job_control() != -1;
 	enum xr_status status;
 	int fd;
 
-	if (rank)
-		fd = say_hello(until);
-	else if (named)
+	if (named)
 		fd = connect_to(address->path, until);
+	else if (job_control() != -1)
+		fd = say_hello(until);
 	else
 		fd = connect_to_job(until);
 	if (fd == -1 && !named && errno == ENOENT)
@@ -516,7 +514,7 @@ control_open(const struct store_address *address, int64_t until,
 		return fail(err, errno == ENOENT ? XR_E_NOTFOUND : XR_E_SYS,
 			"store: %s: %s",
 			named ? address->path : "control:", strerror(errno));
-	if (!rank && !is_ours(fd))
+	if (!is_ours(fd))
 		status = fail(err, XR_E_AUTH,
 			"store: that control socket is another user's");
 	else

@@ -525,6 +525,7 @@ say_late(const struct store_request *q, struct store_reply *r)
 	char time[32];
 
 	r->status = XR_E_TIMEOUT;
+	r->err.status = XR_E_TIMEOUT;
 	snprintf(r->err.text + strlen(r->err.text),
 		sizeof(r->err.text) - strlen(r->err.text), " within %s",
 		clock_text(q->patience, time, sizeof(time)));

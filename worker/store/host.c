@@ -612,8 +612,6 @@ host_set_limits(struct host *h)
 		members = (size_t)h->address.size * A_MEMBER + SPARE;
 	h->most = host_least(host_least(members, MOST), rl.rlim_cur / 2);
 	h->most_strangers = host_least(STRANGERS, rl.rlim_cur / 8);
-	if (h->most_strangers == 0)
-		h->most_strangers = 1;
 }
 
 static enum xr_status

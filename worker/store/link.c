@@ -55,7 +55,6 @@ finish(struct link *l, struct call *c)
 	TAILQ_REMOVE(&l->all, c, all);
 	if (c->queued)
 		TAILQ_REMOVE(&l->sending, c, sending);
-	c->queued = false;
 	c->done = true;
 	pthread_cond_signal(&c->wake);
 }
@@ -223,7 +222,8 @@ take_all(struct link *l)
 	}
 }
 
-/* Until something came, or @until, or the bell. Without the lock. */
+/* Until something came, or @until, or the bell. Without the lock. If poll() fails, there
+ * are no events. */
 static void
 read_turn(struct link *l, bool unsent, int64_t until)
 {
@@ -239,8 +239,7 @@ read_turn(struct link *l, bool unsent, int64_t until)
 		return;
 	if (left > 3600 * NS_PER_S)
 		left = 3600 * NS_PER_S;
-	if (poll(p, 2, (int)((left + NS_PER_MS - 1) / NS_PER_MS)) <= 0)
-		return;
+	poll(p, 2, (int)((left + NS_PER_MS - 1) / NS_PER_MS));
 	if (p[1].revents != 0 && read(l->bell, &bell, sizeof(bell)) < 0)
 		return;
 	if ((p[0].revents & ~POLLOUT) == 0)

@@ -130,7 +130,10 @@ struct basket {
 	struct taker *takers; /* [room] */
 	struct got *gots;     /* [room] */
 	size_t room, count;
+	size_t taken; /* from the queue; sort_out() may leave some out of @count */
 	uint64_t number; /* struct far_answer's */
+	uint8_t *whole;  /* the answer, of @len bytes */
+	size_t len;
 };
 
 static void
@@ -138,6 +141,7 @@ basket_free(struct basket *b)
 {
 	for (size_t i = 0; b->takers != NULL && i < b->room; i++)
 		free(b->takers[i].made);
+	free(b->whole);
 	free(b->takers);
 	free(b->gots);
 }
@@ -269,7 +273,7 @@ copy_shared(struct errand *e, struct taker *t, struct got *g)
 			"what was put by reference has no room as a copy");
 }
 
-/* What cannot be had is left out, unless there is nothing else. */
+/* What cannot be had is left out, unless there is nothing else. Without memory all fail. */
 static enum xr_status
 sort_out(struct errand *e, struct basket *b)
 {
@@ -282,6 +286,8 @@ sort_out(struct errand *e, struct basket *b)
 		status = t->kind == CELL_SHARED ?
 			copy_shared(e, t, &b->gots[i]) :
 			XR_OK;
+		if (status == XR_E_NOMEM)
+			return status;
 		if (status != XR_OK) {
 			first = first == XR_OK ? status : first;
 			continue;
@@ -299,36 +305,33 @@ sort_out(struct errand *e, struct basket *b)
 	return n > 0 ? XR_OK : first;
 }
 
-static void
-answer_items(const struct errand *e, const struct basket *b)
+static enum xr_status
+pack_items(struct errand *e, struct basket *b)
 {
 	size_t head =
 		sizeof(struct far_answer) + b->count * sizeof(struct far_item);
 	struct far_answer a = { .count = (uint32_t)b->count,
 		.number = b->number };
-	size_t len = head + basket_len(b);
-	uint8_t *whole, *at;
+	uint8_t *at;
 
-	whole = malloc(len);
-	if (whole == NULL) {
-		xr_reply_fail(e->call, XR_E_NOMEM, "out of memory");
-		return;
-	}
-	memcpy(whole, &a, sizeof(a));
-	at = whole + head;
+	b->len = head + basket_len(b);
+	b->whole = malloc(b->len);
+	if (b->whole == NULL)
+		return fail(&e->err, XR_E_NOMEM, "out of memory");
+	memcpy(b->whole, &a, sizeof(a));
+	at = b->whole + head;
 	for (size_t i = 0; i < b->count; i++) {
 		const struct far_item item = {
 			.kind = (uint32_t)b->takers[i].kind,
 			.len = b->gots[i].buf.len,
 		};
 
-		memcpy(whole + sizeof(a) + i * sizeof(item), &item,
+		memcpy(b->whole + sizeof(a) + i * sizeof(item), &item,
 			sizeof(item));
 		memcpy(at, b->takers[i].made, item.len);
 		at += item.len;
 	}
-	xr_reply_bytes(e->call, whole, len);
-	free(whole);
+	return XR_OK;
 }
 
 /* One that does not fit, or that the client has no time for: how long it is. */
@@ -345,16 +348,42 @@ answer_length(const struct errand *e, enum xr_status status, uint64_t len)
 	xr_reply_bytes(e->call, &whole, sizeof(whole.a) + words);
 }
 
-/* A client without a timeout still waits or is dead. Another may have timed out. */
-static void
-hold(const struct errand *e, struct basket *b)
+/* A client without a timeout still waits or is dead: what it is given is its. Another may have
+ * timed out. */
+static enum xr_status
+hold(struct errand *e, struct basket *b)
 {
-	if (e->ask.timeout != INT64_MAX && e->queue->hall->keeps) {
-		b->number = ward_hold(e->ward, b->takers, b->count);
-		return;
-	}
-	for (size_t i = 0; i < b->count; i++)
-		ward_pass(e->ward, &b->takers[i]);
+	b->taken = b->count;
+	if (e->ask.timeout == INT64_MAX || !e->queue->hall->keeps)
+		return XR_OK;
+	b->number = ward_hold(e->ward, b->takers, b->count);
+	return b->number != 0 ? XR_OK :
+				fail(&e->err, XR_E_NOMEM, "out of memory");
+}
+
+/* The last first, as ward_settle() does. */
+static void
+give_back(const struct errand *e, const struct basket *b)
+{
+	struct hall *h = e->queue->hall;
+
+	if (b->number != 0)
+		ward_settle(e->ward, b->number, true);
+	for (size_t i = b->number == 0 && h->keeps ? b->taken : 0; i > 0; i--)
+		hall_settle(h, &b->takers[i - 1].hand, true);
+}
+
+/* What was taken is not the queue's any more; or, without memory for the answer, is. */
+static void
+part_with(const struct errand *e, const struct basket *b, enum xr_status status)
+{
+	if (status == XR_E_NOMEM)
+		give_back(e, b);
+	else if (b->number == 0)
+		for (size_t i = 0; i < b->taken; i++)
+			ward_pass(e->ward, &b->takers[i]);
+	else if (status != XR_OK)
+		ward_settle(e->ward, b->number, false);
 }
 
 /* Values that were put by reference may be longer as copies, for which the client has no
@@ -387,19 +416,25 @@ get(struct errand *e, int64_t timeout)
 {
 	struct basket b = { 0 };
 	enum xr_status status = XR_E_NOMEM;
+	bool is_long;
 
 	if (basket_new(e, &b))
 		status = basket_fill(e, &b, timeout);
 	else
 		fail(&e->err, status, "out of memory");
-	if (status == XR_OK) {
-		hold(e, &b);
+	if (status == XR_OK)
+		status = hold(e, &b);
+	if (status == XR_OK)
 		status = sort_out(e, &b);
-		if (status != XR_OK && b.number != 0)
-			ward_settle(e->ward, b.number, false);
-	}
-	if (status == XR_OK && !put_back(e, &b))
-		answer_items(e, &b);
+	is_long = status == XR_OK && put_back(e, &b);
+	if (status == XR_OK && !is_long)
+		status = pack_items(e, &b);
+	part_with(e, &b, status);
+	if (b.whole != NULL &&
+		xr_reply_bytes(e->call, b.whole, b.len) == XR_E_NOMEM)
+		give_back(e, &b);
+	if (b.whole != NULL || is_long)
+		;
 	else if (status == XR_E_RANGE && b.gots != NULL && b.count == 0)
 		answer_too_long(e, &b);
 	else if (status != XR_E_TIMEOUT)

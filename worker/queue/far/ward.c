@@ -150,11 +150,8 @@ ward_hold(struct ward *w, const struct taker *takers, size_t count)
 	struct ward_held *held =
 		malloc(sizeof(*held) + count * sizeof(held->hand[0]));
 
-	if (held == NULL) {
-		for (size_t i = 0; i < count; i++)
-			ward_pass(w, &takers[i]);
+	if (held == NULL)
 		return 0;
-	}
 	held->count = count;
 	for (size_t i = 0; i < count; i++)
 		held->hand[i] = takers[i].hand;

@@ -65,7 +65,7 @@ ward_lane(const struct ward *w, const struct far_ask *ask)
 }
 
 /* ward_hold() - what @takers got is the far handle's once it says that it has come;
- * gives the number by which it does; 0: no memory, and it is so now. */
+ * gives the number by which it does; 0: no memory, and nothing has changed. */
 uint64_t ward_hold(struct ward *w, const struct taker *takers, size_t count);
 
 /* ward_settle() - @number has come; or, with @is_back, came too late. */
