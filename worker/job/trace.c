@@ -56,7 +56,7 @@ trace_text(const struct trace *trace, uint32_t skip, char *out, size_t cap)
 	place_find(places, count);
 	for (uint32_t i = 0; i < count; i++) {
 		n = put_place(out + len, cap - len, i, &places[i]);
-		if (n < 0 || (size_t)n >= cap - len)
+		if ((size_t)n >= cap - len)
 			break;
 		len += (size_t)n;
 	}
