@@ -288,3 +288,23 @@ FORKED_TEST(last_trace, last_words_come_after_what_was_printed)
 	EXPECT_EQ(full.err.text[sizeof(full.err.text) - 1], 0);
 	EXPECT_EQ(full.behind[0], 'b');
 }
+
+FORKED_TEST(last_trace, last_words_begin_with_the_device)
+{
+	struct xr_error err = { .text = "x" };
+
+	last_keep(true);
+	unsetenv("XRUN_DEVICE");
+	setenv("XRT_MULTI_PROCESSING_DEVICE", "", 1);
+	setvbuf(stdout, NULL, _IOFBF, 1024);
+	expect_words(XR_E_STATE, &err, "cpu: rank 7: x\n");
+	setenv("XRT_MULTI_PROCESSING_DEVICE", "T", 1);
+	expect_words(XR_E_STATE, &err, "T: rank 7: x\n");
+	setenv("XRUN_DEVICE", "", 1);
+	expect_words(XR_E_STATE, &err, "T: rank 7: x\n");
+	setenv("XRUN_DEVICE", "d", 1);
+	expect_words(XR_E_STATE, &err, "d: rank 7: x\n");
+	unsetenv("XRUN_DEVICE");
+	unsetenv("XRT_MULTI_PROCESSING_DEVICE");
+	expect_words(XR_E_STATE, &err, "cpu: rank 7: x\n");
+}

@@ -21,7 +21,7 @@ trace_take(struct trace *trace)
 		first++;
 	if (first >= n)
 		first = 0;
-	trace->count = n > 0 ? (uint32_t)(n - first) : 0;
+	trace->count = (uint32_t)(n - first);
 	memmove(trace->at, trace->at + first,
 		trace->count * sizeof(trace->at[0]));
 	errno = saved;
