@@ -259,9 +259,17 @@ expect_words(enum xr_status status, struct xr_error *err, const char *want)
 	close(fd);
 }
 
-FORKED_TEST(last_trace, last_words_come_after_what_was_printed)
+static void
+have_buffers(void)
 {
 	static char room[1024];
+
+	setvbuf(stdout, NULL, _IOFBF, 1024);
+	setvbuf(stderr, room, _IOFBF, sizeof(room));
+}
+
+FORKED_TEST(last_trace, last_words_come_after_what_was_printed)
+{
 	struct xr_error err = { .text = "x" };
 	struct {
 		struct xr_error err;
@@ -269,8 +277,7 @@ FORKED_TEST(last_trace, last_words_come_after_what_was_printed)
 	} full;
 	char want[sizeof(full) + 64];
 
-	setvbuf(stdout, NULL, _IOFBF, 1024);
-	setvbuf(stderr, room, _IOFBF, sizeof(room));
+	have_buffers();
 	setenv("XRUN_DEVICE", "d:1", 1);
 	last_keep(true);
 	expect_words(XR_E_STATE, &err, "d:1: rank 7: x\n");
@@ -296,7 +303,7 @@ FORKED_TEST(last_trace, last_words_begin_with_the_device)
 	last_keep(true);
 	unsetenv("XRUN_DEVICE");
 	setenv("XRT_MULTI_PROCESSING_DEVICE", "", 1);
-	setvbuf(stdout, NULL, _IOFBF, 1024);
+	have_buffers();
 	expect_words(XR_E_STATE, &err, "cpu: rank 7: x\n");
 	setenv("XRT_MULTI_PROCESSING_DEVICE", "T", 1);
 	expect_words(XR_E_STATE, &err, "T: rank 7: x\n");
