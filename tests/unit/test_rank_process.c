@@ -41,7 +41,8 @@ join_segment(pid_t own, pid_t zombie)
 {
 	const struct segment_wish wish = { .job = "k7m2",
 		.first = 10,
-		.ranks = 4 };
+		.ranks = 4,
+		.spare = 1 };
 	int fd = segment_create(&wish);
 	struct stat st;
 	char name[64];
@@ -50,6 +51,7 @@ join_segment(pid_t own, pid_t zombie)
 	segment_name(fd, 0, ended_child(true));
 	segment_name(fd, 2, own);
 	segment_name(fd, 3, zombie);
+	segment_name(fd, 4, zombie); /* of no rank */
 	snprintf(name, sizeof(name), "%d:%llu", fd,
 		(unsigned long long)st.st_ino);
 	setenv("XRUN_SEGMENT_FD", name, 1);
