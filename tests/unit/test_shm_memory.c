@@ -583,3 +583,33 @@ FORKED_TEST(shm_memory, a_loan_without_a_hold_is_given_back_by_its_number)
 	EXPECT_EQ(atomic_load(segment_dir(&map, USER, LENDER)), 0);
 	lender_unref(lender);
 }
+
+/* The writer sleeps, and is woken for what is not quiet. */
+FORKED_TEST(shm_memory, the_end_of_a_loan_wakes_its_lender_unless_it_is_quiet)
+{
+	struct segment_bell *bell;
+	struct ring_ref ref;
+	uint32_t rung;
+	void *data;
+
+	read_ring();
+	bell = &segment_slot(&map, LENDER)->bell;
+	atomic_store(&bell->asleep, 1);
+	for (int i = 0; i < 4; i++) {
+		bool quiet = i % 2 == 0;
+
+		ref = borrow(&data);
+		if (quiet)
+			atomic_store(&head->loan[ref.loan], LOAN_QUIET);
+		rung = atomic_load(&bell->rung);
+		if (i < 2)
+			hold_unref(hold_new(lender, &ref));
+		else
+			lender_return(lender, (uint32_t)ref.loan);
+		EXPECT_EQ(atomic_load(&bell->rung) != rung, !quiet);
+	}
+	rung = atomic_load(&bell->rung);
+	lender_close(lender, false);
+	EXPECT(atomic_load(&bell->rung) != rung);
+	lender_unref(lender);
+}

@@ -474,9 +474,9 @@ FORKED_TEST(stdio_exec, descriptors_and_folders_name_programs_too)
 {
 	struct file foreign = file_of(of_32_bits, sizeof(of_32_bits));
 	struct file ours = file_of(of_64_bits, sizeof(of_64_bits));
-	int folder = open("/proc/self/fd", O_RDONLY | O_CLOEXEC | O_DIRECTORY);
+	int dir = open("/proc/self/fd", O_RDONLY | O_CLOEXEC | O_DIRECTORY);
 
-	NEED(folder != -1);
+	NEED(dir != -1);
 	be_here();
 	for (int i = 0; i < 2; i++) {
 		struct file *f = i == 0 ? &ours : &foreign;
@@ -487,8 +487,8 @@ FORKED_TEST(stdio_exec, descriptors_and_folders_name_programs_too)
 		EXPECT_EQ(execs(STDIO_EXEC_AT, 3), i);
 		SET_ARGS(ARG(-1), f->path, NULL, agent_here, NULL, NULL);
 		EXPECT_EQ(execs(STDIO_EXEC_AT, 3), i);
-		SET_ARGS(ARG(folder), strrchr(f->path, '/') + 1, NULL,
-			agent_here, NULL, NULL);
+		SET_ARGS(ARG(dir), strrchr(f->path, '/') + 1, NULL, agent_here,
+			NULL, NULL);
 		EXPECT_EQ(execs(STDIO_EXEC_AT, 3), i);
 		SET_ARGS(NULL, f->path, NULL, NULL, NULL, agent_here);
 		EXPECT_EQ(execs(STDIO_EXEC_PATH, 5), i); /* posix_spawn() */

@@ -647,3 +647,50 @@ Test(worker_job, a_handler_that_was_there_before_is_called_as_it_was_set)
 		cr_expect_eq(before, rows[i].calls, "row %d", i);
 	}
 }
+
+/* --- how often ------------------------------------------------------------ */
+
+/* Expects that progress is told after @ns, and not before. */
+static void
+expect_interval(struct xr_progress *p, int64_t ns)
+{
+	p->step++;
+	cr_expect_eq(xr_job_progress(p), XR_OK);
+	drained();
+	frozen_ns += ns - 1;
+	cr_expect_eq(xr_job_progress(p), XR_OK);
+	cr_expect_eq(drained(), 0);
+	frozen_ns++;
+	cr_expect_eq(xr_job_progress(p), XR_OK);
+	cr_expect_eq(drained(), 1);
+	frozen_ns += 10000000000;
+}
+
+Test(worker_job, what_a_slot_has_is_told_less_often)
+{
+	struct xr_metric metric = { .name = "loss", .value = 1 };
+	struct xr_progress p = { .size = sizeof(p) };
+	char name[67];
+
+	join_job();
+	frozen_ns = 5000000000;
+	expect_interval(&p, 100000000);
+	join_segment();
+	expect_interval(&p, 1000000000);
+	p.metrics = &metric;
+	p.metric_count = 1;
+	expect_interval(&p, 100000000);
+	p.step = p.total = 1;
+	for (int i = 0; i < 3; i++)
+		cr_expect_eq(xr_job_progress(&p), XR_OK);
+	cr_expect_eq(drained(), 3); /* the last one is told always */
+	/* A metric has a name of 1 to 64 bytes. */
+	for (size_t len = 0; len < sizeof(name); len++) {
+		memset(name, 'n', len);
+		name[len] = '\0';
+		metric.name = name;
+		cr_expect_eq(xr_job_progress(&p),
+			len > 0 && len <= 64 ? XR_OK : XR_E_INVAL);
+		cr_expect_eq(drained(), len > 0 && len <= 64);
+	}
+}

@@ -186,6 +186,8 @@ Test(xr_main, the_ordinal_is_xruns_then_torchs_then_xrts)
 	cr_assert_str_eq(run("ordinal", rest).out, "6\n");
 	cr_assert_str_eq(run("ordinal", env + 2).out, "5\n");
 	cr_assert_str_eq(run("ordinal", none).out, "0\n");
+	env[0] = (char[]){ "XRUN_RANK=100" };
+	cr_assert_str_eq(run("ordinal", env).out, "100\n");
 }
 
 Test(xr_main, an_ordinal_that_is_no_number_is_named)
@@ -208,6 +210,17 @@ Test(xr_main, an_ordinal_that_is_no_number_is_named)
 	}
 	snprintf(value, sizeof(value), "XRUN_RANK=4294967295");
 	cr_assert_str_eq(run("ordinal", env).out, "4294967295\n");
+}
+
+Test(xr_main, a_process_that_cannot_begin_has_failed)
+{
+	char *env[] = { "XRUN_CARD_FD=none", NULL };
+	struct outcome o = run("ordinal", env);
+
+	cr_assert_eq(o.status, 17);
+	cr_assert_str_eq(o.err[0],
+		"cpu: XRUN_CARD_FD names no card: it is for children of a program's zygote\n");
+	cr_assert_str_empty(o.out);
 }
 
 Test(xr_main, no_function_is_a_failure)

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <sys/mman.h>
+#include <sys/stat.h>
 
 #include <criterion/criterion.h>
 
@@ -206,6 +207,108 @@ Test(place, an_address_is_of_a_function_in_a_file)
 		cr_expect_eq(p[i].base, 0);
 		cr_expect_str_eq(place_file(&p[i]), "?");
 		cr_expect_str_eq(p[i].symbol.name, "");
+	}
+}
+
+/* A page of the file @fd with pages of no file before and behind it. */
+static char *
+map_between(int fd)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	char *map = mmap(NULL, 3 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS,
+		-1, 0);
+
+	cr_assert_neq(map, MAP_FAILED);
+	map = mmap(map + page, page, PROT_READ, MAP_PRIVATE | MAP_FIXED, fd, 0);
+	cr_assert_neq(map, MAP_FAILED);
+	return map;
+}
+
+Test(place, a_file_is_from_its_first_byte_to_its_last)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	int fd = memfd_create("page", MFD_CLOEXEC);
+	struct place p[4] = { 0 };
+	struct stat st;
+	char *map;
+
+	cr_assert_eq(ftruncate(fd, (off_t)page), 0);
+	cr_assert_eq(fstat(fd, &st), 0);
+	map = map_between(fd);
+	p[0].address = (uintptr_t)map - 1;
+	p[1].address = (uintptr_t)map;
+	p[2].address = (uintptr_t)map + page - 1;
+	p[3].address = (uintptr_t)map + page;
+	for (int i = 0; i < 4; i++)
+		snprintf(p[i].symbol.name, sizeof(p[i].symbol.name), "old");
+	place_find(p, 4);
+	for (int i = 0; i < 4; i++) {
+		cr_expect_str_eq(p[i].symbol.name, "");
+		cr_expect_eq(p[i].base, i % 3 == 0 ? 0 : (uintptr_t)map);
+		cr_expect_eq(p[i].inode, i % 3 == 0 ? 0 : st.st_ino);
+	}
+	cr_expect_eq(p[1].in_file, 0);
+	cr_expect_eq(p[2].in_file, page - 1);
+	cr_expect_str_eq(p[1].path, "/memfd:page (deleted)");
+	cr_expect_str_eq(place_file(&p[0]), "?");
+	munmap(map - page, 3 * page);
+	close(fd);
+}
+
+/* A file in a folder, whose path has @len characters and goes through @path. */
+static int
+make_deep(char *path, size_t len)
+{
+	size_t n = strlen(path);
+	int fd;
+
+	while (len - n > 100) {
+		memset(path + n, 'd', 60);
+		path[n] = '/';
+		n += 60;
+		path[n] = '\0';
+		cr_assert_eq(mkdir(path, 0700), 0);
+	}
+	memset(path + n, 'f', len - n);
+	path[n] = '/';
+	path[len] = '\0';
+	fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	cr_assert_neq(fd, -1);
+	cr_assert_eq(ftruncate(fd, 1), 0);
+	return fd;
+}
+
+static void
+remove_deep(char *path, size_t root)
+{
+	for (unlink(path); strlen(path) > root; rmdir(path))
+		*strrchr(path, '/') = '\0';
+}
+
+Test(place, a_path_of_256_characters_or_more_is_none)
+{
+	static const size_t lens[] = { 254, 255, 256, 257, 437, 438, 439, 600 };
+
+	for (size_t i = 0; i < sizeof(lens) / sizeof(lens[0]); i++) {
+		char path[1024] = "/tmp/xrun-place-XXXXXX";
+		size_t root = strlen(path);
+		struct place p = { 0 };
+		int fd;
+		char *map;
+
+		cr_assert_not_null(mkdtemp(path));
+		fd = make_deep(path, lens[i]);
+		map = map_between(fd);
+		p.address = (uintptr_t)map;
+		place_find(&p, 1);
+		cr_expect_eq(p.base, (uintptr_t)map);
+		cr_expect_str_eq(p.path, lens[i] < 256 ? path : "");
+		cr_expect_str_eq(place_file(&p),
+			lens[i] < 256 ? strrchr(path, '/') + 1 : "?");
+		cr_expect_str_eq(p.symbol.name, "");
+		remove_deep(path, root);
+		close(fd);
+		munmap(map, 1);
 	}
 }
 

@@ -22,12 +22,12 @@ static bool
 try_send(int control, const struct msghdr *m)
 {
 	struct pollfd room = { .fd = control, .events = POLLOUT };
-	bool sent = sendmsg(control, m, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0;
+	bool sent = sendmsg(control, m, MSG_DONTWAIT | MSG_NOSIGNAL) > 0;
 
-	if (sent || (errno != EAGAIN && errno != EINTR))
+	if (sent || errno != EAGAIN)
 		return sent;
 	poll(&room, 1, PATIENCE_MS);
-	return sendmsg(control, m, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0;
+	return sendmsg(control, m, MSG_DONTWAIT | MSG_NOSIGNAL) > 0;
 }
 
 static bool

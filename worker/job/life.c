@@ -80,8 +80,8 @@ xr_heartbeat(void)
 
 	if (slot_beat() || beat.len == 0 || !is_due())
 		return;
-	if (fstat(beat.socket.fd, &st) == 0 && S_ISSOCK(st.st_mode) &&
-		st.st_ino == beat.socket.inode)
+	/* To what is no socket nothing can be sent. */
+	if (fstat(beat.socket.fd, &st) == 0 && st.st_ino == beat.socket.inode)
 		send(beat.socket.fd, beat.text, beat.len,
 			MSG_DONTWAIT | MSG_NOSIGNAL);
 	errno = saved;

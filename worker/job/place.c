@@ -10,7 +10,8 @@
 
 #include "worker/job/place.h"
 
-#define LINE_MAX_ 512 /* longer ones are cut, and have no path then */
+#define LINE_MAX_ \
+	512 /* longer ones are cut, in a path that is too long anyway */
 
 /* A line of /proc/self/maps: proc(5). */
 struct mapping {
@@ -81,12 +82,11 @@ struct lines {
 
 /* The next line without its end, cut to the room there is. */
 static bool
-next_line(struct lines *l, char *line, size_t cap, bool *cut)
+next_line(struct lines *l, char *line, size_t cap)
 {
 	size_t n = 0;
 	ssize_t got;
 
-	*cut = false;
 	for (;;) {
 		if (l->at == l->len) {
 			got = read(l->fd, l->piece, sizeof(l->piece));
@@ -99,8 +99,6 @@ next_line(struct lines *l, char *line, size_t cap, bool *cut)
 			break;
 		if (n + 1 < cap)
 			line[n++] = l->piece[l->at];
-		else
-			*cut = true;
 		l->at++;
 	}
 	l->at++;
@@ -123,15 +121,14 @@ copy_path(char *out, const char *path)
 }
 
 static void
-note(struct place *p, const struct mapping *m, uintptr_t base, bool cut)
+note(struct place *p, const struct mapping *m, uintptr_t base)
 {
 	if (p->address < m->from || p->address >= m->to || m->inode == 0)
 		return;
 	p->base = base;
 	p->inode = m->inode;
 	p->in_file = p->address - base;
-	if (!cut)
-		copy_path(p->path, m->path);
+	copy_path(p->path, m->path);
 }
 
 static void
@@ -143,9 +140,8 @@ find_files(struct place *places, size_t count)
 	uintptr_t base = 0;
 	uint64_t of = 0; /* the file that begins there */
 	char line[LINE_MAX_];
-	bool cut;
 
-	while (l.fd != -1 && next_line(&l, line, sizeof(line), &cut)) {
+	while (l.fd != -1 && next_line(&l, line, sizeof(line))) {
 		if (!read_mapping(line, &m))
 			continue;
 		if (m.offset == 0 || m.inode != of) {
@@ -153,7 +149,7 @@ find_files(struct place *places, size_t count)
 			of = m.inode;
 		}
 		for (size_t i = 0; i < count; i++)
-			note(&places[i], &m, base, cut);
+			note(&places[i], &m, base);
 	}
 	if (l.fd != -1)
 		close(l.fd);
@@ -165,11 +161,12 @@ find_symbol(struct place *p)
 {
 	ElfW(Ehdr) head;
 	struct stat st;
-	int fd = -1;
+	int fd;
 
 	p->symbol.name[0] = '\0';
-	if (p->path[0] == '/')
-		fd = open(p->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (p->path[0] != '/')
+		return;
+	fd = open(p->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd == -1)
 		return;
 	if (fstat(fd, &st) == 0 && st.st_ino == p->inode &&

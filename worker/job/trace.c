@@ -21,7 +21,7 @@ trace_take(struct trace *trace)
 		first++;
 	if (first >= n)
 		first = 0;
-	trace->count = n > 0 ? (uint32_t)(n - first) : 0;
+	trace->count = (uint32_t)(n - first);
 	memmove(trace->at, trace->at + first,
 		trace->count * sizeof(trace->at[0]));
 	errno = saved;
@@ -56,7 +56,7 @@ trace_text(const struct trace *trace, uint32_t skip, char *out, size_t cap)
 	place_find(places, count);
 	for (uint32_t i = 0; i < count; i++) {
 		n = put_place(out + len, cap - len, i, &places[i]);
-		if (n < 0 || (size_t)n >= cap - len)
+		if ((size_t)n >= cap - len)
 			break;
 		len += (size_t)n;
 	}

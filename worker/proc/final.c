@@ -78,7 +78,7 @@ xr_final_new(xr_final_fn *fn, void *ctx, int32_t priority,
 	return XR_OK;
 }
 
-/* Take it out; false: another process's, or somebody has. */
+/* Take it out; false: another process's, somebody has, or it is NULL. */
 static bool
 take(struct xr_final *final)
 {
@@ -99,7 +99,7 @@ xr_final_run(struct xr_final *final)
 {
 	bool ours;
 
-	if (final == NULL || !take(final))
+	if (!take(final))
 		return false;
 	ours = final->owner == getpid();
 	if (ours)
@@ -111,7 +111,7 @@ xr_final_run(struct xr_final *final)
 XR_EXPORT void
 xr_final_drop(struct xr_final *final)
 {
-	if (final != NULL && take(final))
+	if (take(final))
 		free(final);
 }
 

@@ -63,8 +63,8 @@ rank_process_died(uint32_t rank)
 	pid_t pid;
 
 	pthread_once(&once, rank_process_map);
-	if (slots == NULL || rank < first ||
-		rank - first >= xr_job_local_size())
+	/* Of one before the first the difference is above any size. */
+	if (slots == NULL || rank - first >= xr_job_local_size())
 		return false;
 	slot = rank_process_slot(rank - first);
 	pid = atomic_load(&slot->pid);

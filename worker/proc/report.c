@@ -27,7 +27,7 @@ xr_proc_raise(struct xr_value *error, struct xr_error *err)
 	}
 	xr_value_unref(raised);
 	raised = error;
-	return fail(err, f.status, "%.*s", 4096, f.text != NULL ? f.text : "");
+	return fail(err, f.status, "%s", f.text != NULL ? f.text : "");
 }
 
 /* "load-3, process 4711, since 2026-11-22T16:00:00.123456Z" */
