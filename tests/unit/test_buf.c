@@ -134,3 +134,22 @@ Test(buf, what_cannot_be_printed_is_bad)
 	cr_expect_eq(b.len, 0);
 	buf_fini(&b);
 }
+
+Test(buf, what_is_larger_than_all_memory_is_refused)
+{
+	struct buf b = { 0 };
+
+	cr_expect_null(buf_room(&b, SIZE_MAX / 2 + 1));
+	cr_expect_eq(b.bad, XR_E_NOMEM);
+	buf_clear(&b);
+	cr_expect_null(buf_room(&b, SIZE_MAX - 1));
+	cr_expect_eq(b.bad, XR_E_NOMEM);
+	buf_clear(&b);
+	/* A text without bytes is one. */
+	buf_fmt(&b, "%s", "");
+	cr_expect_eq(b.bad, XR_OK);
+	cr_expect_eq(b.len, 0);
+	cr_assert_not_null(b.data);
+	cr_expect_str_eq(b.data, "");
+	buf_fini(&b);
+}
