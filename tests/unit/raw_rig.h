@@ -54,6 +54,7 @@ int __real_fallocate64(int fd, int mode, off64_t at, off64_t len);
 int __wrap_fallocate64(int fd, int mode, off64_t at, off64_t len);
 ssize_t __real_read(int fd, void *data, size_t cap);
 ssize_t __wrap_read(int fd, void *data, size_t cap);
+ssize_t __wrap___read_chk(int fd, void *data, size_t cap, size_t room);
 off64_t __real_lseek64(int fd, off64_t at, int from);
 off64_t __wrap_lseek64(int fd, off64_t at, int from);
 int __real_mkdirat(int dir, const char *name, mode_t mode);
@@ -165,6 +166,14 @@ __wrap_read(int fd, void *data, size_t cap)
 	if (answered(&not_done.read, &value))
 		return value;
 	return __real_read(fd, data, cap);
+}
+
+/* What read() is where libc checks the size of the buffer. */
+ssize_t
+__wrap___read_chk(int fd, void *data, size_t cap, size_t room)
+{
+	cr_assert_leq(cap, room);
+	return __wrap_read(fd, data, cap);
 }
 
 off64_t

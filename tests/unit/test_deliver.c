@@ -445,6 +445,7 @@ Test(deliver, a_turn_is_written_when_it_has_128_KiB)
 		feeds[i].new_end = src[i].len;
 	run();
 	TOLD("peek0 took 65535 peek1 took 65536 peek2 took 65536 write 196607 peek3 took 1 write[x] wait -1 ");
+	buf_fini(&s.out);
 	scene();
 	s.config.lines = false;
 	src[0].len = src[1].len = 65536;

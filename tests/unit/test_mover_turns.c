@@ -237,9 +237,13 @@ __wrap_raw_leave(struct raw_share *of, uint32_t stream)
 
 /* --- the scene -------------------------------------------------------------- */
 
+/* Each stays until the test ends: its thread is none. */
 static void
 open_mover(uint32_t ranks)
 {
+	static void *kept[8];
+	static size_t count;
+
 	share = raw_share_new(ranks, 0, 80);
 	cr_assert_not_null(share);
 	share->reserve = 44;
@@ -249,6 +253,9 @@ open_mover(uint32_t ranks)
 		.sink = { (struct sink *)&the_sink[0], NULL } };
 	m = mover_open(&config);
 	cr_assert_not_null(m);
+	cr_assert_leq(count + 2, sizeof(kept) / sizeof(kept[0]));
+	kept[count++] = m;
+	kept[count++] = share;
 }
 
 static void

@@ -216,9 +216,9 @@ Test(raw_sys, what_cannot_be_spliced_is_copied)
 		not_done.splice = fails(1, refusals[i]);
 		cr_expect_eq(raw_move(slot->pipe, file), 3, "%d", i);
 	}
-	expect_told("splice 1048576 room 0+3 write 3 "
-		    "splice 1048576 room 3+3 write 3 "
-		    "splice 1048576 room 6+3 write 3 ");
+	expect_told("splice 1048576 room 0+3 read 3 write 3 "
+		    "splice 1048576 room 3+3 read 3 write 3 "
+		    "splice 1048576 room 6+3 read 3 write 3 ");
 	expect_file(file, "abcabcabc");
 	say("abc");
 	not_done.splice = fails(1, EIO);
@@ -226,7 +226,7 @@ Test(raw_sys, what_cannot_be_spliced_is_copied)
 	expect_told("splice 1048576 ");
 	not_done.splice = einval;
 	cr_expect_eq(raw_move_some(slot->pipe, file, 2), 2);
-	expect_told("splice 2 room 9+2 write 2 ");
+	expect_told("splice 2 room 9+2 read 2 write 2 ");
 	cr_expect_eq(raw_waiting(slot->pipe), 1);
 }
 
@@ -257,7 +257,7 @@ Test(raw_sys, a_copy_takes_what_is_said_to_wait)
 	say("abc");
 	not_done.ioctl = fails(2, EPERM);
 	cr_expect_eq(raw_move(slot->pipe, file), 3);
-	expect_told("splice 1048576 poll 1 0 room 0+65536 write 3 ");
+	expect_told("splice 1048576 poll 1 0 room 0+65536 read 65536 write 3 ");
 	expect_failure(raw_move(slot->pipe, file), EAGAIN);
 	buf_clear(&told);
 	not_done.poll = (struct answer){ 1, 1, 0 };

@@ -174,7 +174,7 @@ Test(stacks_parse, where_a_frame_of_gdb_is)
 Test(stacks_parse, one_frame_is_some_and_none_is_not)
 {
 	struct stacks s = { 0 };
-	struct process *p = stacks_add_process(&s, 0, 7);
+	struct process *p = stacks_add_process(&s, 0, 7), none = { 0 };
 
 	cr_expect_not(parse_gdb(span_of("Thread 1 (LWP 7):\n#0  a\n"), p));
 	cr_expect_not(parse_eu(span_of("TID 7:\n#0  zz\n"), p));
@@ -183,7 +183,8 @@ Test(stacks_parse, one_frame_is_some_and_none_is_not)
 	cr_expect_not(parse_py_spy(span_of("Thread 7\n    a\n"), p));
 	cr_expect(parse_py_spy(span_of("Thread 7\n    a (b:1)\nThread 8\n"),
 		p));
-	cr_expect_not(parse_faulthandler(span_of(""), &(struct process){ 0 }));
+	cr_expect_not(parse_faulthandler(span_of(""), &none));
+	free(none.thread);
 	stacks_fini(&s);
 }
 

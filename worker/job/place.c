@@ -10,8 +10,8 @@
 
 #include "worker/job/place.h"
 
-#define LINE_MAX_ \
-	512 /* longer ones are cut, in a path that is too long anyway */
+/* Longer ones are cut, in a path that is too long anyway. */
+#define LINE_MAX_ 512
 
 /* A line of /proc/self/maps: proc(5). */
 struct mapping {
