@@ -611,3 +611,14 @@ Test(store_file, a_request_without_memory_changes_nothing)
 	finish(d);
 	finish(b);
 }
+
+Test(store_file, a_reply_that_is_a_failure_has_words)
+{
+	struct store_reply r = { .id = 3 };
+
+	reply_fail(&r, XR_E_RANGE, "no %d", 7);
+	cr_expect_eq(r.id, 3);
+	cr_expect_eq(r.status, XR_E_RANGE);
+	cr_expect_eq(r.err.status, XR_E_RANGE);
+	cr_expect_str_eq(r.err.text, "no 7");
+}

@@ -102,9 +102,7 @@ Test(store_speech, each_request_is_a_line_with_what_was_asked)
 		"{\"type\":\"done\",\"id\":7}\n",
 		"{\"type\":\"done\",\"id\":8,\"count\":2}\n",
 		"{\"type\":\"done\",\"id\":9,\"count\":1}\n",
-		"{\"type\":\"done\",\"id\":10}\n",
-		"{\"type\":\"store_value\",\"id\":11,\"value\":\"bmV3\"}\n",
-		"{\"type\":\"store_value\",\"id\":12,\"value\":\"bmV3\"}\n"));
+		"{\"type\":\"done\",\"id\":10}\n"));
 	static const char *const want[] = {
 		"{\"type\":\"store_set\",\"id\":1,\"key\":\"/a\",\"value\":\"dmFsdWU=\"}",
 		"{\"type\":\"store_get\",\"id\":2,\"key\":\"/a\",\"seconds\":0.5}",
@@ -116,10 +114,9 @@ Test(store_speech, each_request_is_a_line_with_what_was_asked)
 		"{\"type\":\"store_check\",\"id\":8,\"keys\":[\"/a\",\"/b\"]}",
 		"{\"type\":\"store_delete\",\"id\":9,\"key\":\"/a\"}",
 		"{\"type\":\"store_delete\",\"id\":10,\"key\":\"/a\"}",
-		"{\"type\":\"store_compare_set\",\"id\":11,\"key\":\"/a\",\"expected\":\"bw==\",\"value\":\"bmV3\"}",
-		"{\"type\":\"store_compare_set\",\"id\":12,\"key\":\"/a\",\"value\":\"bmV3\"}",
 	};
-	struct xr_store_swap swap = { sizeof(swap), "a", "old", 3, "new", 3 };
+	const struct xr_store_swap swap = { sizeof(swap), "a", "old", 3, "new",
+		3 };
 	const char *keys[] = { "a", "b" };
 	struct xr_store_value v;
 	bool there = false, was = false;
@@ -147,18 +144,33 @@ Test(store_speech, each_request_is_a_line_with_what_was_asked)
 	cr_expect(was);
 	cr_expect_eq(xr_store_delete(s, "a", &was, &err), XR_OK);
 	cr_expect_not(was);
-	for (size_t len = 2; len-- > 0;) {
-		swap.expected_len = len;
-		cr_expect_eq(xr_store_compare_set(s, &swap, &v, &there, &err),
-			XR_OK, "%s", err.text);
-		xr_store_value_free(&v);
-	}
 	finish(s);
-	cr_assert_eq(talk.lines, 12);
-	for (int i = 0; i < 12; i++) {
+	cr_assert_eq(talk.lines, 10);
+	for (int i = 0; i < 10; i++) {
 		cr_expect_str_eq(talk.heard[i], want[i]);
 		cr_expect_eq(talk.memory[i], -1);
 	}
+}
+
+/* An empty value is expected where none is named. */
+Test(store_speech, what_is_expected_is_said_if_it_has_a_byte)
+{
+	struct xr_store *s = opened(LINES_OF(
+		"{\"type\":\"store_value\",\"id\":1,\"value\":\"bmV3\"}\n",
+		"{\"type\":\"store_value\",\"id\":2,\"value\":\"bmV3\"}\n"));
+	struct xr_store_swap swap = { sizeof(swap), "a", "o", 1, "new", 3 };
+
+	cr_expect_eq(xr_store_compare_set(s, &swap, NULL, NULL, &err), XR_OK,
+		"%s", err.text);
+	swap.expected_len = 0;
+	cr_expect_eq(xr_store_compare_set(s, &swap, NULL, NULL, &err), XR_OK,
+		"%s", err.text);
+	finish(s);
+	cr_assert_eq(talk.lines, 2);
+	cr_expect_str_eq(talk.heard[0],
+		"{\"type\":\"store_compare_set\",\"id\":1,\"key\":\"/a\",\"expected\":\"bw==\",\"value\":\"bmV3\"}");
+	cr_expect_str_eq(talk.heard[1],
+		"{\"type\":\"store_compare_set\",\"id\":2,\"key\":\"/a\",\"value\":\"bmV3\"}");
 }
 
 /* The largest value in a line has 32 KiB. */

@@ -694,14 +694,3 @@ Test(store_tcp, a_pause_has_whole_milliseconds_and_an_end)
 		cr_expect_str_eq(done, rows[i].polls, "%zu: %s", i, done);
 	}
 }
-
-Test(store_tcp, a_reply_that_is_a_failure_has_words)
-{
-	struct store_reply r = { .id = 3 };
-
-	reply_fail(&r, XR_E_RANGE, "no %d", 7);
-	cr_expect_eq(r.id, 3);
-	cr_expect_eq(r.status, XR_E_RANGE);
-	cr_expect_eq(r.err.status, XR_E_RANGE);
-	cr_expect_str_eq(r.err.text, "no 7");
-}
