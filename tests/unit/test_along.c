@@ -107,7 +107,7 @@ Test(along, sixteen_descriptors_may_come_at_once)
 	for (int i = 0; i < 4; i++) {
 		send_many(counts[i]);
 		cr_expect_eq(along_receive(b, data, sizeof(data), &got), 1);
-		cr_assert_eq(got.count, counts[i] > 16 ? 16 : counts[i]);
+		cr_assert_eq((int)got.count, counts[i] > 16 ? 16 : counts[i]);
 		for (unsigned k = 0; k < got.count; k++)
 			cr_expect_eq(close(got.fd[k]), 0);
 	}

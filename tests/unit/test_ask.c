@@ -92,7 +92,7 @@ Test(ask, parts_that_are_more_than_64_need_memory)
 	const struct wire_message *m;
 
 	for (size_t i = 0; i <= QUESTION_PARTS; i++)
-		many[i] = (struct xr_part){ "0123456789" + i % 10, 1 };
+		many[i] = (struct xr_part){ &"0123456789"[i % 10], 1 };
 	q.parts = many;
 	for (uint32_t i = QUESTION_PARTS - 1; i <= QUESTION_PARTS + 1; i++) {
 		q.count = i;

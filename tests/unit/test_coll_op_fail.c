@@ -79,7 +79,7 @@ Test(coll_op_fail, a_long_name_leaves_room_for_ranks)
 	name[127] = '\0';
 	long_one.name = name;
 	op->plan = &long_one;
-	snprintf(want, sizeof(want), "%.100s%s11, 12, 13", name, LATE + 4);
+	snprintf(want, sizeof(want), "%.100s%s11, 12, 13", name, &LATE[4]);
 	expect_late(op, XR_E_TIMEOUT, want);
 	op->plan = &pair;
 }

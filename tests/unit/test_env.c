@@ -123,7 +123,7 @@ __wrap_free(void *p)
 	__real_free(p);
 }
 
-char *
+__attribute__((format(printf, 1, 2))) char *
 __wrap_xasprintf(const char *fmt, ...)
 {
 	char *text = NULL, *copy;

@@ -92,6 +92,8 @@ Test(lead_follow, who_follows_leads_when_it_is_handed_the_lead)
 	cr_expect_eq(source.reads, 2);
 	cr_expect_neq(atomic_load(&bell.asleep), 0);
 	nobody_leads();
+	on_yield = NULL;
+	lead_close();
 }
 
 Test(lead_follow, who_follows_and_has_its_answer_reads_nothing)

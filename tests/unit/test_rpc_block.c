@@ -182,7 +182,7 @@ Test(rpc_block, one_that_was_not_kept_is_told_of)
 		cr_expect_eq(wait_end(0), XR_E_NOMEM);
 		cr_expect_str_eq(err.text,
 			"some calls were not waited for: out of memory");
-		cr_expect_eq(freed, count + 2);
+		cr_expect_eq(freed, (unsigned)count + 2);
 	}
 	/* An error goes before that. */
 	BEGIN();

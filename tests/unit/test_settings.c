@@ -337,18 +337,20 @@ Test(settings, without_memory_an_option_says_so)
 
 	settings = xr_rpc_settings_new(xr_backend_find("faulty"));
 	for (unsigned at = 1; at <= 3; at++) {
-		const enum xr_status status[] = {
-			(fails_at = at, asked = 0,
-				set("init_method", "tcp://a:1")),
-			(asked = 0, set("transports", "tcp,shm")),
-			(asked = 0, set("num_fail_sends", "3")),
-			(asked = 0,
-				xr_rpc_opts_map_device(settings, "b", at, 1,
-					&words)),
-			(asked = 0,
-				xr_rpc_opts_devices(settings, &device, 1,
-					&words)),
-		};
+		enum xr_status status[5];
+
+		fails_at = at;
+		asked = 0;
+		status[0] = set("init_method", "tcp://a:1");
+		asked = 0;
+		status[1] = set("transports", "tcp,shm");
+		asked = 0;
+		status[2] = set("num_fail_sends", "3");
+		asked = 0;
+		status[3] =
+			xr_rpc_opts_map_device(settings, "b", at, 1, &words);
+		asked = 0;
+		status[4] = xr_rpc_opts_devices(settings, &device, 1, &words);
 
 		fails_at = 0;
 		for (int i = 0; i < 5; i++) {

@@ -249,7 +249,7 @@ Test(worker_crash_told, each_signal_has_its_reason, .init = begin)
 			.address = row[i].address });
 		expect_ended_by(row[i].sig);
 		expect_line(row[i].want);
-		cr_expect_eq(shared->loads, i + 1);
+		cr_expect_eq((size_t)shared->loads, i + 1);
 	}
 }
 
