@@ -146,7 +146,7 @@ offered()
 	run --separate-stderr -125 "$XRUN" completion tcsh
 	assert_eq "$stderr" "xrun: completion: 'tcsh' is not one of bash|zsh|fish"
 	run --separate-stderr -125 "$XRUN" completion
-	assert_eq "$stderr" 'xrun: completion: for which shell? (bash, zsh, fish)'
+	assert_eq "$stderr" 'xrun: completion: the shell is missing: bash, zsh or fish'
 }
 
 # --- jobs --------------------------------------------------------------------

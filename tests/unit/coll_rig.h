@@ -13,6 +13,7 @@
 #include <xrun/coll.h>
 #include <xrun/error.h>
 
+#include "tests/unit/at_end.h"
 #include "tests/unit/wire_rig.h"
 #include "worker/coll/op.h"
 #include "worker/coll/plan.h"
@@ -39,7 +40,7 @@ coll_end(void)
 		TAILQ_REMOVE(&group->ops, op, list);
 		op_free(op);
 	}
-	cr_expect_eq(atomic_load(&group->refs), 1);
+	AT_END(atomic_load(&group->refs) == 1);
 	team_unref(group);
 	group = NULL;
 	wire_end();

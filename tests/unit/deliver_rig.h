@@ -26,6 +26,7 @@
 #include "launcher/log/modes.h"
 #include "launcher/log/sink_inner.h"
 #include "launcher/log/view.h"
+#include "tests/unit/told.h"
 
 #define STREAMS 4
 
@@ -58,26 +59,7 @@ static struct line_prefix prefixes[STREAMS];
 static bool shown[STREAMS];
 static struct raw_share *share;
 static char a_view, a_modes, unstored_one;
-static char told[4000];
-static size_t told_len;
-static bool quiet; /* nothing is told */
 static jmp_buf at_wait;
-
-static void __attribute__((format(printf, 1, 2)))
-tell(const char *fmt, ...)
-{
-	int saved = errno;
-	va_list ap;
-
-	if (quiet)
-		return;
-	va_start(ap, fmt);
-	told_len += (size_t)vsnprintf(told + told_len, sizeof(told) - told_len,
-		fmt, ap);
-	va_end(ap);
-	cr_assert_lt(told_len, sizeof(told) - 300, "without end: %s", told);
-	errno = saved;
-}
 
 int __real_pthread_mutex_lock(pthread_mutex_t *lock);
 int __wrap_pthread_mutex_lock(pthread_mutex_t *lock);
@@ -508,6 +490,23 @@ waiting(void)
 	at += snprintf(text + at, sizeof(text) - (size_t)at, "%u:%lld ",
 		f->stream, (long long)(f->due - is.now) / NS_PER_MS);
 	return text;
+}
+
+static inline void
+expect_told(int at, const char *want)
+{
+	cr_expect_str_eq(told, want, "line %d: %s", at, told);
+	told[0] = '\0';
+	told_len = 0;
+}
+
+#define TOLD(want) expect_told(__LINE__, want)
+
+/* As sink_say() and its like do. */
+static inline void
+say(struct buf *where, const char *text)
+{
+	buf_put_text(where, text);
 }
 
 #endif /* TESTS_UNIT_DELIVER_RIG_H */

@@ -25,6 +25,7 @@
 #include "launcher/sup/keys.h"
 #include "launcher/sup/steer.h"
 #include "store/desk.h"
+#include "tests/unit/at_end.h"
 #include "tests/unit/short_memory.h"
 
 #define GUESTS 3
@@ -254,8 +255,8 @@ end(void)
 	for (int i = 0; i < GUESTS; i++)
 		keys_gone(&job, &guests[i]);
 	keys_close(&job);
-	cr_expect_null(sup.keys);
-	cr_expect_eq(timers, 0);
+	AT_END(sup.keys == NULL);
+	AT_END(timers == 0);
 }
 
 /* --- asking ----------------------------------------------------------------- */

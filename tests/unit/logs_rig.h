@@ -22,6 +22,7 @@
 #include "launcher/log/mover.h"
 #include "launcher/log/piece.h"
 #include "launcher/log/view.h"
+#include "tests/unit/told.h"
 
 static struct {
 	bool one_file; /* stdout and stderr are that */
@@ -38,22 +39,6 @@ static struct {
 static struct sink_config sink_config[2];
 static struct mover_config mover_config;
 static char the_sink[2], the_mover;
-static char told[3000];
-static size_t told_len;
-
-static void __attribute__((format(printf, 1, 2)))
-tell(const char *fmt, ...)
-{
-	int saved = errno;
-	va_list ap;
-
-	va_start(ap, fmt);
-	told_len += (size_t)vsnprintf(told + told_len, sizeof(told) - told_len,
-		fmt, ap);
-	va_end(ap);
-	cr_assert_lt(told_len, sizeof(told) - 100, "without end: %s", told);
-	errno = saved;
-}
 
 /* "0" or "1": which sink it is. */
 static int

@@ -24,6 +24,7 @@
 #include "launcher/log/mover_inner.h"
 #include "launcher/log/piece.h"
 #include "launcher/log/sink.h"
+#include "tests/unit/told.h"
 
 /* What the functions return; where @sys is not 0, the call fails with it. */
 static struct {
@@ -40,31 +41,12 @@ static struct {
 	int fault; /* the point that fails; -1: none */
 } is;
 
-static char told[2000];
-static size_t told_len;
-static bool quiet; /* nothing is told */
 static struct raw_share *share;
 static struct raw_slot *slot;
 static struct stream streams[4];
 static struct mover m;
 static struct notes the_notes = { 98, 99 };
 static char a_sink;
-
-static void __attribute__((format(printf, 1, 2)))
-tell(const char *fmt, ...)
-{
-	va_list ap;
-	int saved = errno;
-
-	if (quiet)
-		return;
-	va_start(ap, fmt);
-	told_len += (size_t)vsnprintf(told + told_len, sizeof(told) - told_len,
-		fmt, ap);
-	va_end(ap);
-	cr_assert_lt(told_len, sizeof(told) - 100, "without end: %s", told);
-	errno = saved;
-}
 
 int __wrap_epoll_ctl(int epoll, int op, int fd, struct epoll_event *e);
 bool __wrap_fd_has_writer(int fd);

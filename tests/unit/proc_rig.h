@@ -174,7 +174,7 @@ tells(uint32_t ordinal, struct xr_value *arg, void *ctx, struct xr_error *err)
 	return XR_OK;
 }
 
-/* Has it no standard input, output and error? */
+/* Fails if it has standard input, output or error. */
 static enum xr_status
 lacks_stdio(uint32_t ordinal, struct xr_value *arg, void *ctx,
 	struct xr_error *err)

@@ -21,6 +21,7 @@
 #include "launcher/log/sink_inner.h"
 #include "launcher/log/thread.h"
 #include "launcher/log/view.h"
+#include "tests/unit/told.h"
 
 static struct {
 	int sys_thread, sys_epoll, sys_wake, sys_watch;
@@ -36,8 +37,7 @@ static struct sink_config config;
 static struct notes the_notes = { 98, 99 };
 static bool shown[4] = { true, true, false, true };
 static struct raw_share *share;
-static char a_view, told[3000];
-static size_t told_len;
+static char a_view;
 static struct view_config view_config;
 static struct unstored an_unstored;
 
@@ -64,20 +64,6 @@ int __real_pthread_mutex_unlock(pthread_mutex_t *lock);
 int __wrap_pthread_mutex_unlock(pthread_mutex_t *lock);
 void __wrap_notes_send(const struct notes *notes, enum note_kind kind,
 	uint32_t value, int sys);
-
-static void __attribute__((format(printf, 1, 2)))
-tell(const char *fmt, ...)
-{
-	int saved = errno;
-	va_list ap;
-
-	va_start(ap, fmt);
-	told_len += (size_t)vsnprintf(told + told_len, sizeof(told) - told_len,
-		fmt, ap);
-	va_end(ap);
-	cr_assert_lt(told_len, sizeof(told) - 200, "without end: %s", told);
-	errno = saved;
-}
 
 int
 __wrap_thread_start(pthread_t *t, void *(*fn)(void *), void *arg)

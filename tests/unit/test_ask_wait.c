@@ -149,7 +149,7 @@ Test(ask_wait, one_that_is_waited_for_ends_with_its_error)
 	cr_expect_eq(figure(FIGURE_ERRORS), 2);
 }
 
-Test(ask_wait, one_that_is_waited_for_in_vain_is_cancelled)
+Test(ask_wait, one_whose_wait_ends_without_an_answer_is_cancelled)
 {
 	struct ask_sync a = { 0 };
 	const struct wire_message *m;

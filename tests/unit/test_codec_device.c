@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_codec_device.c - tensors of devices in messages: by way of the host. */
+#include "tests/unit/at_end.h"
 #include "tests/unit/codec_rig.h"
 #include "tests/unit/value_device.h"
 
@@ -14,7 +15,7 @@ static void
 end_device(void)
 {
 	end();
-	cr_expect(eq(int, device_blocks, 0));
+	AT_END(device_blocks == 0);
 }
 
 TestSuite(codec_device, .init = begin_device, .fini = end_device);

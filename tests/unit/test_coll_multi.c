@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_coll_multi.c - operations of members that have several tensors each: what they
  * ask of the group, and what comes of it; the group's own operations are the test's. */
+#include "tests/unit/at_end.h"
 #include "tests/unit/coll_rig.h"
 
 #define SHORT_MEMORY_THREAD
@@ -170,7 +171,7 @@ end(void)
 {
 	for (int j = 0; j < 3; j++)
 		xr_value_unref(tensors[j]);
-	cr_expect_eq(device_blocks, 0);
+	AT_END(device_blocks == 0);
 	coll_end();
 }
 

@@ -17,23 +17,6 @@ end(void)
 TestSuite(deliver, .init = scene, .fini = end);
 
 static void
-expect_told(int at, const char *want)
-{
-	cr_expect_str_eq(told, want, "line %d: %s", at, told);
-	told[0] = '\0';
-	told_len = 0;
-}
-
-#define TOLD(want) expect_told(__LINE__, want)
-
-/* As sink_say() and its like do. */
-static void
-say(struct buf *where, const char *text)
-{
-	buf_put_text(where, text);
-}
-
-static void
 pipes(void)
 {
 	s.config.dir = -1;

@@ -14,23 +14,6 @@ end(void)
 TestSuite(deliver_view, .init = scene, .fini = end);
 
 static void
-expect_told(int at, const char *want)
-{
-	cr_expect_str_eq(told, want, "line %d: %s", at, told);
-	told[0] = '\0';
-	told_len = 0;
-}
-
-#define TOLD(want) expect_told(__LINE__, want)
-
-/* As sink_say() does. */
-static void
-say(struct buf *where, const char *text)
-{
-	buf_put_text(where, text);
-}
-
-static void
 long_line(uint32_t stream)
 {
 	static char text[LINE_HOLD + 1];

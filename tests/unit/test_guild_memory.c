@@ -12,6 +12,7 @@
 #include <xrun/world.h>
 
 #include "base/status.h"
+#include "tests/unit/at_end.h"
 #include "tests/unit/folder.h"
 #include "tests/unit/short_memory.h"
 
@@ -55,9 +56,8 @@ static void
 end(void)
 {
 	xr_group_free(group);
-	cr_expect_eq(xr_world_close(world, XR_SHUTDOWN_GRACEFUL, XR_SECONDS(30),
-			     &err),
-		XR_OK, "%s", err.text);
+	AT_END(xr_world_close(world, XR_SHUTDOWN_GRACEFUL, XR_SECONDS(30),
+		       &err) == XR_OK);
 	xr_world_free(world);
 	folder_remove();
 }

@@ -21,6 +21,7 @@
 #include "launcher/log/sink.h"
 #include "launcher/log/thread.h"
 #include "tests/unit/short_memory.h"
+#include "tests/unit/told.h"
 
 #define DROPS  UINT64_MAX
 #define ALL    SINK_SWEPT_ALL
@@ -49,8 +50,6 @@ static struct notes the_notes = { 98, 99 };
 static char the_sink[2];
 static void *(*thread)(void *);
 static void *thread_arg;
-static char told[4000];
-static size_t told_len;
 static jmp_buf at_wait;
 
 int __wrap_thread_start(pthread_t *t, void *(*fn)(void *), void *arg);
@@ -70,20 +69,6 @@ void __wrap_sink_swept(struct sink *sink, int64_t when);
 void __wrap_sink_round(struct sink *sink, int64_t when);
 bool __wrap_sink_retry(struct sink *sink);
 bool __wrap_raw_leave(struct raw_share *of, uint32_t stream);
-
-static void __attribute__((format(printf, 1, 2)))
-tell(const char *fmt, ...)
-{
-	int saved = errno;
-	va_list ap;
-
-	va_start(ap, fmt);
-	told_len += (size_t)vsnprintf(told + told_len, sizeof(told) - told_len,
-		fmt, ap);
-	va_end(ap);
-	cr_assert_lt(told_len, sizeof(told) - 200, "without end: %s", told);
-	errno = saved;
-}
 
 int
 __wrap_thread_start(pthread_t *t, void *(*fn)(void *), void *arg)

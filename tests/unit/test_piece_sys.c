@@ -14,14 +14,13 @@
 #include "base/fd.h"
 #include "launcher/log/piece.h"
 #include "tests/unit/folder.h"
+#define TOLD_QUIET true
+#include "tests/unit/told.h"
 
 #define SIZE PIECE_SIZE_MIN
 
 static struct raw_share *share;
 static struct raw_slot *slot;
-static char told[3000];
-static size_t told_len;
-static bool telling;
 
 /* The calls that fail, or of what happens before one. */
 static struct {
@@ -49,22 +48,6 @@ int __wrap_closedir(DIR *dir);
 long __wrap_raw_peek(int pipe, char out[static RAW_PEEK]);
 int __real_dup3(int fd, int to, int flags);
 int __wrap_dup3(int fd, int to, int flags);
-
-static void __attribute__((format(printf, 1, 2)))
-tell(const char *fmt, ...)
-{
-	int saved = errno;
-	va_list ap;
-
-	if (!telling)
-		return;
-	va_start(ap, fmt);
-	told_len += (size_t)vsnprintf(told + told_len, sizeof(told) - told_len,
-		fmt, ap);
-	va_end(ap);
-	cr_assert_lt(told_len, sizeof(told) - 200, "without end: %s", told);
-	errno = saved;
-}
 
 /* Without the folder. */
 static const char *
@@ -184,13 +167,13 @@ begin(void)
 	slot->pipe = 77;
 	is.peek = -1;
 	is.sys_peek = EAGAIN;
-	telling = true;
+	quiet = false;
 }
 
 static void
 end(void)
 {
-	telling = false;
+	quiet = true;
 	folder_remove();
 }
 
@@ -431,7 +414,7 @@ Test(piece_sys, no_more_than_sixteen_are_removed_at_once)
 	share->rule.count = 2;
 	slot->start = slot->moved = 20;
 	forget();
-	telling = false;
+	quiet = true;
 	cr_expect_eq(piece_cut(share, 0, slot->file), 0);
 	for (uint32_t i = 0; i <= 20; i++)
 		left += access(piece_name(0, i, name, sizeof(name)), F_OK) == 0;

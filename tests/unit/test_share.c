@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 
 #include "base/along.h"
+#include "tests/unit/at_end.h"
 #include "tests/unit/codec_rig.h"
 #include "tests/unit/value_arena.h"
 
@@ -18,7 +19,7 @@ end_share(void)
 {
 	storage_set_source(NULL);
 	end();
-	cr_expect(eq(int, arena_held, 0));
+	AT_END(arena_held == 0);
 }
 
 TestSuite(share, .init = begin, .fini = end_share);

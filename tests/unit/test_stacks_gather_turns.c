@@ -20,6 +20,7 @@
 #include "launcher/stacks/threads.h"
 #include "launcher/stacks/tool.h"
 #include "launcher/stacks/tree.h"
+#include "tests/unit/told.h"
 
 #define EU   "eu-stack"
 #define GDB  "gdb"
@@ -54,9 +55,6 @@ static struct stacks s;
 static const struct gather settings = { .patience = 80 * NS_PER_MS,
 	.signals = 77 };
 
-static char told[4000];
-static size_t told_len;
-
 /* The tools that run, by their descriptors: 100 and on, and 200 and on. */
 static const struct answer *run[40];
 static int runs;
@@ -74,20 +72,6 @@ int64_t __wrap_clock_now(void);
 int __wrap_poll(struct pollfd *p, nfds_t n, int ms);
 int __wrap_sched_getaffinity(pid_t pid, size_t size, cpu_set_t *set);
 DIR *__wrap_opendir(const char *path);
-
-static void __attribute__((format(printf, 1, 2)))
-tell(const char *fmt, ...)
-{
-	int saved = errno;
-	va_list ap;
-
-	va_start(ap, fmt);
-	told_len += (size_t)vsnprintf(told + told_len, sizeof(told) - told_len,
-		fmt, ap);
-	va_end(ap);
-	cr_assert_lt(told_len, sizeof(told) - 200, "without end: %s", told);
-	errno = saved;
-}
 
 char *
 __wrap_tool_find(const char *name)

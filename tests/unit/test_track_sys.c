@@ -17,14 +17,13 @@
 #include "launcher/log/piece.h"
 #include "launcher/log/track.h"
 #include "tests/unit/folder.h"
+#define TOLD_QUIET true
+#include "tests/unit/told.h"
 
 #define T0 (INT64_C(1000000000) * NS_PER_S)
 
 static int dir;
 static struct track track;
-static char told[4000];
-static size_t told_len;
-static bool telling;
 
 static struct {
 	int sys_open, opens; /* so many opens fail */
@@ -40,22 +39,6 @@ ssize_t __wrap_pread64(int fd, void *out, size_t cap, off64_t at);
 bool __real_piece_each(int at, uint32_t named, piece_fn *fn, void *ctx);
 bool __wrap_piece_each(int at, uint32_t named, piece_fn *fn, void *ctx);
 
-static void __attribute__((format(printf, 1, 2)))
-tell(const char *fmt, ...)
-{
-	int saved = errno;
-	va_list ap;
-
-	if (!telling)
-		return;
-	va_start(ap, fmt);
-	told_len += (size_t)vsnprintf(told + told_len, sizeof(told) - told_len,
-		fmt, ap);
-	va_end(ap);
-	cr_assert_lt(told_len, sizeof(told) - 200, "without end: %s", told);
-	errno = saved;
-}
-
 /* Only files of the stream, not their indices. */
 int
 __wrap_openat64(int at, const char *name, int flags, ...)
@@ -68,7 +51,7 @@ __wrap_openat64(int at, const char *name, int flags, ...)
 		mode = va_arg(ap, mode_t);
 		va_end(ap);
 	}
-	if (telling && strstr(name, ".idx") == NULL &&
+	if (!quiet && strstr(name, ".idx") == NULL &&
 		strchr(name, '/') != NULL) {
 		cr_expect_eq(flags & ~O_LARGEFILE,
 			(O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK) &
@@ -118,13 +101,13 @@ begin(void)
 	cr_assert_eq(mkdir("rank-0000", 0700), 0);
 	dir = open(".", O_DIRECTORY | O_CLOEXEC);
 	track_init(&track, dir, 0);
-	telling = true;
+	quiet = false;
 }
 
 static void
 end(void)
 {
-	telling = false;
+	quiet = true;
 	track_fini(&track);
 	fd_close(dir);
 	folder_remove();
@@ -153,16 +136,16 @@ name_of(int64_t start)
 static void
 make(int64_t start, const char *text)
 {
-	bool were = telling;
+	bool was = quiet;
 	int fd;
 
-	telling = false;
+	quiet = true;
 	fd = open(name_of(start), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC,
 		0600);
 	cr_assert_neq(fd, -1);
 	cr_assert_eq(fd_write_all(fd, text, strlen(text)), 0);
 	fd_close(fd);
-	telling = were;
+	quiet = was;
 }
 
 static bool
@@ -444,7 +427,7 @@ Test(track_sys, all_is_given_back)
 {
 	size_t before = 0;
 
-	telling = false;
+	quiet = true;
 	for (int i = 0; i < 5; i++)
 		make(i, "a");
 	make(-1, "a");

@@ -15,6 +15,7 @@
 #include "launcher/keeper/keeper.h"
 #include "launcher/keeper/own_tty.h"
 #include "launcher/sup/sup.h"
+#include "tests/unit/at_end.h"
 
 static struct sup sup;
 static struct keeper_page page;
@@ -204,7 +205,7 @@ static void
 fini(void)
 {
 	tty_in_close(in);
-	cr_expect_not(input.open || room.open || timer_is_open);
+	AT_END(!input.open && !room.open && !timer_is_open);
 }
 
 TestSuite(tty_in, .fini = fini);

@@ -287,7 +287,7 @@ Test(verb, completion_of_other_words)
 {
 	CALL("completion");
 	EXPECT_SAID(125, "",
-		"xrun: completion: for which shell? (bash, zsh, fish)\n");
+		"xrun: completion: the shell is missing: bash, zsh or fish\n");
 	CALL("completion", "ksh");
 	EXPECT_SAID(125, "",
 		"xrun: completion: 'ksh' is not one of bash|zsh|fish\n");
