@@ -446,7 +446,7 @@ drain_one(struct raw_share *share, uint32_t stream)
 	return sys;
 }
 
-/* May another try go better, in a while or after other streams? */
+/* Returns true if another try may go better, in a while or after other streams. */
 static bool
 passes(int sys)
 {

@@ -58,7 +58,7 @@ open_file(struct track *t, const char *name)
 	return -1;
 }
 
-/* Does @fd still bear the stream's own name? */
+/* Returns true if @fd still bears the stream's own name. */
 static bool
 is_newest(const struct track *t, int fd)
 {
@@ -285,8 +285,8 @@ track_read(struct track *t, uint64_t offset, char *out, size_t cap)
 
 /* --- time ----------------------------------------------------------------- */
 
-/* Was all of the piece written before @ns? One that is away was; of the newest
- * nobody knows. */
+/* Returns true if all of the piece was written before @ns. One that is away was; of the
+ * newest nobody knows. */
 static bool
 is_before(const struct track *t, size_t place, int64_t ns)
 {

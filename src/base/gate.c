@@ -125,7 +125,7 @@ exponent(struct gate *g, struct decimal *d)
 	return true;
 }
 
-/* More than a double holds? Its 17 first digits decide. */
+/* Returns true if it is more than a double holds; its 17 first digits decide. */
 static bool
 beyond_real(struct decimal d)
 {

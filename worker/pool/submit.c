@@ -405,7 +405,7 @@ unref(void *future)
 	xr_future_unref(future);
 }
 
-/* What it does, on a seat of the pool, may end the thread. */
+/* On a seat, with callbacks. What it is may end the thread. */
 static void
 help(struct xr_future *future)
 {
@@ -441,7 +441,7 @@ synchronous(struct xr_pool *pool, const struct job_ask *ask, int64_t timeout,
 	status = submit_async(pool, &timed, &future, err);
 	if (status != XR_OK)
 		return status;
-	if (deadline == INT64_MAX)
+	if (deadline == INT64_MAX && seat_is_ours(pool))
 		help(future);
 	status = xr_future_wait(future, future_left(deadline), value, err);
 	if (status == XR_E_TIMEOUT)

@@ -414,7 +414,8 @@ adopt_pipe(struct hall *h, int pipe, struct xr_error *err)
 	if (!is_pipe(pipe))
 		return fail(err, XR_E_INVAL, "it is no pipe of a queue");
 	h->ear = reopen(pipe, O_RDONLY);
-	atomic_store(&h->mouth, reopen(h->ear, O_WRONLY));
+	if (h->ear != -1)
+		atomic_store(&h->mouth, reopen(h->ear, O_WRONLY));
 	if (atomic_load(&h->mouth) == -1)
 		return fail(err, XR_E_SYS, "pipe of a queue: %s",
 			strerror(errno));

@@ -24,7 +24,7 @@ say(struct hall *h)
 	int saved = errno, mouth = atomic_load(&h->mouth);
 	char path[64];
 
-	if (write(mouth, "", 1) == 1)
+	if (mouth != -1 && write(mouth, "", 1) == 1)
 		return;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", h->ear);
 	mouth = open(path, O_WRONLY | O_CLOEXEC | O_NONBLOCK);

@@ -358,7 +358,7 @@ not_there(struct xr_error *err)
 static enum xr_status
 not_opened(const struct where_queue *w, int error, struct xr_error *err)
 {
-	if (error == 0 || error == ENOENT || error == ESRCH || error == ENXIO)
+	if (user_is_gone(error))
 		return not_there(err);
 	return fail(err, XR_E_SYS, "the queue of process %u: %s", w->pid,
 		strerror(error));

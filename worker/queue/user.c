@@ -58,6 +58,13 @@ user_start(uint32_t pid)
 	return start;
 }
 
+bool
+user_is_gone(int error)
+{
+	return error == 0 || error == ENOENT || error == ESRCH ||
+		error == ENXIO;
+}
+
 /* --- who is there ------------------------------------------------------------------- */
 
 bool

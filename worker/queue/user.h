@@ -49,6 +49,10 @@ int user_open(const struct user_id *id, bool *is_dead);
 /* user_start() - when process @pid began; 0: nobody says, and errno why, or 0. */
 uint64_t user_start(uint32_t pid);
 
+/* user_is_gone() - returns true if @error, errno of what looked at a process or opened a
+ * descriptor of it, or 0, says that it is not there, and not that the look failed. */
+bool user_is_gone(int error);
+
 /* user_check() - sweep after @who, if that is dead. */
 void user_check(struct hall *h, uint32_t who);
 

@@ -268,7 +268,7 @@ open_shared(const struct shared *s, const struct shared_fd *which)
 static enum xr_status
 not_opened(struct got *g)
 {
-	if (errno == 0 || errno == ENOENT || errno == ESRCH || errno == ENXIO)
+	if (user_is_gone(errno))
 		return XR_E_PEER_LOST;
 	g->error = errno;
 	return XR_E_SYS;
