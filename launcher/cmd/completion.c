@@ -216,7 +216,8 @@ cmd_completion(int argc, char **argv)
 	struct buf out = { 0 };
 
 	if (argc < 2)
-		return say_no("completion: the shell is missing: bash, zsh or fish");
+		return say_no(
+			"completion: the shell is missing: bash, zsh or fish");
 	if (argc >= 3 && strcmp(argv[1], "words") == 0)
 		return put_words(argv[2], argc > 3 ? argv[3] : "");
 	for (size_t i = 0; i < sizeof(shells) / sizeof(shells[0]); i++)
