@@ -6,6 +6,7 @@ A line of the list has a name, a state, and why.
 """
 import argparse
 import fnmatch
+import gc
 import os
 import shutil
 import signal
@@ -150,6 +151,7 @@ def report(running, status):
 def run_all(tests, jobs, folder):
     """@tests: names and cases. How many failed."""
     waiting = list(enumerate(tests, 1))[::-1]
+    gc.freeze()  # a collection in a child would copy all of the memory
     now, failed = [], 0
     while waiting or now:
         while waiting and len(now) < jobs:

@@ -70,6 +70,8 @@ def prepare():
         expecttest.TestCase = unittest.TestCase
         expecttest.ACCEPT = False
         sys.modules["expecttest"] = expecttest
+    # Else each rank imports it, with 200 modules that it needs.
+    importlib.import_module("torch.testing._internal.common_device_type")
     import modules
     modules.install()
 
