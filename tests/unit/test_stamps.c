@@ -141,6 +141,8 @@ Test(stamps, the_first_byte_since_a_time)
 
 Test(stamps, one_that_is_not_there_or_no_file)
 {
+	int fd;
+
 	cr_expect(stamps_look(&s, dir, "none", 5));
 	cr_expect_eq(s.fd, -1);
 	expect_when(0, 5, UINT64_MAX);
@@ -153,7 +155,9 @@ Test(stamps, one_that_is_not_there_or_no_file)
 	cr_expect(stamps_look(&s, dir, "fifo", 5));
 	cr_expect_neq(s.fd, -1);
 	cr_expect_eq(s.count, 0);
+	fd = s.fd;
 	stamps_close(&s);
+	cr_expect_eq(fcntl(fd, F_GETFD), -1);
 	cr_expect_eq(s.fd, -1);
 	cr_expect_eq(s.rest, 0);
 }
