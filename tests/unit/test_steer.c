@@ -31,6 +31,7 @@ static struct seen {
 	int closed;         /* questions that get no answer first */
 	int timeouts;       /* and then those that are not answered in time */
 	enum xr_status bad; /* of all questions; XR_OK */
+	bool wrong;         /* noted by processes that run side by side */
 	pid_t wake;         /* is told of a question by SIGUSR1; 0: nobody */
 	const char *socket; /* the id of a job that has one, and no folder */
 } *seen;
@@ -94,7 +95,8 @@ enum xr_status
 __wrap_stop_and_wait(struct which *job, struct control_done *answer,
 	struct xr_error *err)
 {
-	cr_expect_eq(answer->count, CONTROL_NONE);
+	/* Several at a time: they must not talk to Criterion. */
+	seen->wrong |= answer->count != CONTROL_NONE;
 	if (seen->bad != XR_OK)
 		return fail(err, seen->bad, "%s is bad", job->id);
 	answer->count = seen->count;
@@ -270,6 +272,7 @@ Test(steer, jobs_are_stopped_together)
 	seen->bad = XR_E_TIMEOUT;
 	CALL("stop", "b");
 	EXPECT_SAID(125, "", "xrun: b is bad\n");
+	cr_expect_not(seen->wrong);
 	CALL("stop", "b", "--all");
 	EXPECT_SAID(125, "",
 		"xrun: stop: --all takes no job   try: xrun stop --all\n");
@@ -330,7 +333,7 @@ Test(steer, how_a_job_ended_is_in_its_folder)
 static void
 let_go_later(void)
 {
-	int fd = open(job_path("k7m2", "lock"), O_RDWR | O_CLOEXEC), sig;
+	int fd = open(job_path("k7m2", "lock"), O_RDWR | O_CLOEXEC), sig, json;
 	sigset_t set;
 	pid_t pid;
 
@@ -346,8 +349,8 @@ let_go_later(void)
 	}
 	alarm(VERB_RIG_S);
 	sigwait(&set, &sig);
-	folder_write(job_path("k7m2", "job.json"),
-		"{\"exit\":9,\"reason\":\"failure\"}", 0600);
+	json = open(job_path("k7m2", "job.json"), O_WRONLY | O_CREAT, 0600);
+	dprintf(json, "{\"exit\":9,\"reason\":\"failure\"}");
 	_exit(0);
 }
 
@@ -369,7 +372,7 @@ static pid_t *callers; /* of the jobs a, b and c, in shared memory */
 static int
 call_one(struct which *job, void *ctx)
 {
-	cr_expect_eq(ctx, &no_fork);
+	seen->wrong |= ctx != &no_fork;
 	callers[job->id[0] - 'a'] = getpid();
 	if (job->dir[0] == 'K')
 		kill(getpid(), SIGKILL);
@@ -417,6 +420,7 @@ Test(steer, the_first_status_that_is_not_0)
 	cr_expect_eq(call_each(true, "0", "4", "5"), 4);
 	cr_expect_eq(callers[0], getpid());
 	cr_expect_eq(callers[2], getpid());
+	cr_expect_not(seen->wrong);
 }
 
 Test(steer, jobs_without_a_folder_are_several)

@@ -7,6 +7,9 @@
  * wrote are in @said. The folder of the test is its home, and has its state (ROOT), its
  * settings and its sockets. job_make() makes the folder of a job, which runs as long as
  * job_end() was not called for it.
+ *
+ * What the test puts in the place of functions of xrun may assert, but not in several
+ * processes at a time: they share one connection to Criterion.
  */
 #ifndef TESTS_UNIT_VERB_RIG_H
 #define TESTS_UNIT_VERB_RIG_H
