@@ -65,7 +65,7 @@ main(int argc, char **argv)
 	struct serve_config config = { .fd = STDIN_FILENO };
 
 	if (argc != 3) {
-		fputs("xrun-http: started by xrun --http, and by nobody else\n",
+		fputs("xrun-http: only xrun --http starts this program\n",
 			stderr);
 		return EXIT_FAILURE;
 	}

@@ -389,3 +389,10 @@ restarted()
 	answers && [ "$(jq .restarts ps.json)" = 1 ] &&
 		[ "$(jq -r .phase ps.json)" = running ]
 }
+
+@test "xrun-http, started by hand, says who starts it" {
+	run "$BUILD/launcher/xrun-http" web
+	assert_eq "$status:$output" '1:xrun-http: only xrun --http starts this program'
+	run "$BUILD/launcher/xrun-http" web - more
+	assert_eq "$status:$output" '1:xrun-http: only xrun --http starts this program'
+}

@@ -47,6 +47,25 @@ Test(check, too_many_ranks_are_told_what_would_do)
 	cr_expect_str_eq(check(&l, 31991), "");
 }
 
+Test(check, what_would_do_is_half_of_it_in_one_digit)
+{
+	static const struct {
+		uint64_t fit;
+		const char *less;
+	} row[] = { { 1, "-n 1" }, { 3, "-n 1" }, { 4, "-n 2 or less" },
+		{ 19, "-n 9 or less" }, { 20, "-n 10 or less" },
+		{ 39, "-n 10 or less" }, { 199, "-n 90 or less" },
+		{ 200, "-n 100 or less" } };
+	struct limits l = plenty;
+
+	l.processes_by = "ulimit -u";
+	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+		l.processes = row[i].fit + 8;
+		cr_expect_str_eq(strchr(check(&l, 1000), '\t') + 1,
+			row[i].less);
+	}
+}
+
 Test(check, no_limit_on_processes_is_not_told)
 {
 	struct limits l = plenty;

@@ -318,6 +318,36 @@ FORKED_TEST(store_local, the_lock_is_that_of_the_file_that_has_the_name)
 	EXPECT_EQ(folder_entries("run/xrun"), 0);
 }
 
+/* What has the name is on another file system, where it has the same number. */
+static bool is_elsewhere;
+
+int __real_lstat64(const char *path, struct stat *s);
+int __wrap_lstat64(const char *path, struct stat *s);
+
+int
+__wrap_lstat64(const char *path, struct stat *s)
+{
+	int got = __real_lstat64(path, s);
+
+	if (got == 0 && is_elsewhere)
+		s->st_dev++;
+	return got;
+}
+
+FORKED_TEST(store_local, a_file_of_another_file_system_is_not_the_lock)
+{
+	struct driver *d;
+
+	begin_here();
+	is_elsewhere = true;
+	EXPECT_EQ(open_local(true, 0, &d), XR_E_SYS);
+	EXPECT(strstr(err.text, strerror(EAGAIN)) != NULL);
+	is_elsewhere = false;
+	NEED(open_local(true, 0, &d) == XR_OK);
+	d->ops->free(d);
+	EXPECT_EQ(folder_entries("run/xrun"), 0);
+}
+
 FORKED_TEST(store_local, without_memory_no_lock_is_kept)
 {
 	enum xr_status status;

@@ -156,7 +156,20 @@ FORKED_TEST(zygote, each_has_one_of_its_own_until_it_is_ended)
 		EXPECT_EQ(start_of(&of[i], -1), XR_E_STATE);
 }
 
-Test(zygote, a_program_is_executed_again_with_all_its_arguments)
+/* How many bytes at most are read at a time. */
+static size_t at_a_time = SIZE_MAX;
+
+ssize_t __real_fd_read_some(int fd, void *data, size_t len);
+ssize_t __wrap_fd_read_some(int fd, void *data, size_t len);
+
+ssize_t
+__wrap_fd_read_some(int fd, void *data, size_t len)
+{
+	return __real_fd_read_some(fd, data, len < at_a_time ? len : at_a_time);
+}
+
+static void
+expect_own_arguments(void)
 {
 	static char line[1 << 16];
 	int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
@@ -175,4 +188,11 @@ Test(zygote, a_program_is_executed_again_with_all_its_arguments)
 	cr_expect_null(argv[n]);
 	free(argv);
 	close(fd);
+}
+
+Test(zygote, a_program_is_executed_again_with_all_its_arguments)
+{
+	expect_own_arguments();
+	at_a_time = 1;
+	expect_own_arguments();
 }
