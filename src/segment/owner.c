@@ -73,7 +73,7 @@ size_of(uint32_t slots, uint64_t most)
 		size = file;
 	if (most > 0 && most < size)
 		size = most;
-	if (map != RLIM_INFINITY && map / 4 < size)
+	if (map / 4 < size)
 		size = map / 4; /* others want to map things, too */
 	size -= size % SEGMENT_PAGE;
 	if (file < segment_slot_at(slots))

@@ -54,7 +54,18 @@ __wrap_sched_getaffinity(pid_t pid, size_t size, cpu_set_t *set)
 	return cpus > 0 ? 0 : -1;
 }
 
-TestSuite(segment_owner, .timeout = 60);
+/* The segments are as large as the limits that the test makes up. */
+static void
+allow_large_files(void)
+{
+	struct rlimit limit;
+
+	cr_assert_eq(prlimit(0, RLIMIT_FSIZE, NULL, &limit), 0);
+	limit.rlim_cur = limit.rlim_max;
+	cr_assert_eq(prlimit(0, RLIMIT_FSIZE, &limit, NULL), 0);
+}
+
+TestSuite(segment_owner, .init = allow_large_files, .timeout = 60);
 
 #define SLOTS 6
 

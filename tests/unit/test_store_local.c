@@ -19,11 +19,13 @@
 #include "tests/unit/sys_hook.h"
 #include "worker/store/driver.h"
 
-#define UID 41234 /* nobody's: its folder in /tmp is this test's */
-#define TMP "/tmp/xrun-41234"
 
 static struct xr_error err;
 static char run[PATH_MAX + 16], state[PATH_MAX + 16];
+
+/* Nobody's, not even another run's of this test: its folder in /tmp is this test's. */
+static uid_t uid;
+static char tmp[32];
 
 TestSuite(store_local, .init = folder_make, .fini = folder_remove,
 	.timeout = 60);
@@ -77,7 +79,7 @@ become_other(void)
 	snprintf(run, sizeof(run), "%s/run", folder);
 	snprintf(state, sizeof(state), "%s/state", folder);
 	NEED(chmod(folder, 0777) == 0);
-	NEED(seteuid(UID) == 0);
+	NEED(seteuid(uid) == 0);
 	NEED(mkdir(run, 0700) == 0);
 	unsetenv("XDG_RUNTIME_DIR");
 	unsetenv("XDG_STATE_HOME");
@@ -89,30 +91,30 @@ runtime_rows(void)
 {
 	char inner[PATH_MAX + 32];
 
-	EXPECT_IN(TMP);
+	EXPECT_IN(tmp);
 	setenv("XDG_RUNTIME_DIR", "run", 1);
-	EXPECT_IN(TMP);
+	EXPECT_IN(tmp);
 	setenv("XDG_RUNTIME_DIR", run, 1);
 	snprintf(inner, sizeof(inner), "%s/xrun", run);
 	EXPECT_IN(inner);
 	EXPECT_IN(inner); /* it exists */
 	/* Others can write it, or it is another user's, or no folder. */
 	NEED(chmod(inner, 0720) == 0);
-	EXPECT_IN(TMP);
+	EXPECT_IN(tmp);
 	NEED(rmdir(inner) == 0);
 	folder_write(inner, "", 0600);
-	EXPECT_IN(TMP);
+	EXPECT_IN(tmp);
 	NEED(unlink(inner) == 0);
 	NEED(chmod(run, 0702) == 0);
-	EXPECT_IN(TMP);
+	EXPECT_IN(tmp);
 	NEED(chmod(run, 0755) == 0);
 	EXPECT_IN(inner);
 	NEED(chmod(run, 0500) == 0 && rmdir(inner) == -1);
 	NEED(chmod(run, 0700) == 0 && rmdir(inner) == 0);
 	NEED(chmod(run, 0500) == 0);
-	EXPECT_IN(TMP);
+	EXPECT_IN(tmp);
 	setenv("XDG_RUNTIME_DIR", "/", 1);
-	EXPECT_IN(TMP);
+	EXPECT_IN(tmp);
 }
 
 static void
@@ -142,17 +144,18 @@ FORKED_TEST(store_local, the_folder_is_the_first_that_is_this_users_alone)
 {
 	if (geteuid() != 0)
 		return;
-	rmdir(TMP);
+	uid = 1u << 30 | (uid_t)getpid();
+	snprintf(tmp, sizeof(tmp), "/tmp/xrun-%u", uid);
 	become_other();
 	runtime_rows();
-	NEED(chmod(TMP, 0777) == 0);
+	NEED(chmod(tmp, 0777) == 0);
 	state_rows();
-	NEED(rmdir(TMP) == 0);
-	folder_write(TMP, "", 0600);
+	NEED(rmdir(tmp) == 0);
+	folder_write(tmp, "", 0600);
 	unsetenv("XDG_STATE_HOME");
 	unsetenv("HOME");
 	EXPECT_IN("");
-	NEED(unlink(TMP) == 0);
+	NEED(unlink(tmp) == 0);
 	NEED(seteuid(0) == 0);
 }
 
@@ -459,7 +462,7 @@ FORKED_TEST(store_local, a_file_of_another_user_is_refused)
 		return;
 	NEED(open_file(&s) == XR_OK);
 	xr_store_free(s);
-	NEED(chown("store", UID, 0) == 0);
+	NEED(chown("store", 41234, 0) == 0);
 	EXPECT_EQ(open_file(&s), XR_E_AUTH);
 	EXPECT(strstr(err.text, "is another user's") != NULL);
 }
