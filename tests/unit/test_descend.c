@@ -456,6 +456,38 @@ FORKED_TEST(descend, orphans_that_end_are_reaped)
 	expect_extinct();
 }
 
+static unsigned met;
+
+static bool
+leaves_another(pid_t pid, void *ctx)
+{
+	pid_t next = fork();
+
+	(void)pid;
+	(void)ctx;
+	if (next == 0)
+		_exit(0);
+	NEED(next != -1);
+	NEED(waitid(P_PID, (id_t)next, &(siginfo_t){ 0 }, WEXITED | WNOWAIT) ==
+		0);
+	met++;
+	return false;
+}
+
+/* Whatever ends meanwhile: it looks four times. */
+FORKED_TEST(descend, who_goes_on_ending_holds_nobody_up)
+{
+	const struct descend everybody = { 0 }, d = { .keep = leaves_another };
+
+	begin_family();
+	leaves_another(0, NULL);
+	met = 0;
+	EXPECT_EQ(descend_reap(&d), 0);
+	EXPECT_EQ(met, 4);
+	EXPECT_EQ(descend_reap(&everybody), 0);
+	expect_extinct();
+}
+
 static bool
 is_another(pid_t pid, void *ctx)
 {

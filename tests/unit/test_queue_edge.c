@@ -3,6 +3,8 @@
  * test_queue_edge.c - limits of a queue; texts and descriptors that are none of a queue.
  */
 
+#include <poll.h>
+
 #include <sys/mman.h>
 
 #include "tests/kit/entries.h"
@@ -328,10 +330,14 @@ settle_twice(uint32_t lanes, bool is_back)
 	struct hall_head *head = q->hall->head;
 	struct xr_queue_buf buf = { 0 };
 	struct hall_hand hand;
+	struct pollfd poller = { .events = POLLIN };
 
+	EXPECT_EQ(xr_queue_fd(q, &poller.fd, &err), XR_OK);
 	EXPECT_EQ(xr_queue_put_bytes(q, "a", 1, 0, &err), XR_OK);
 	EXPECT_EQ(xr_queue_get_bytes(q, &buf, 0, &err), XR_OK);
 	free(buf.data);
+	EXPECT_EQ(xr_queue_get_bytes(q, &buf, 0, &err), XR_E_TIMEOUT);
+	EXPECT_EQ(poll(&poller, 1, 0), 0);
 	NEED(q->hall->hand_count == 1);
 	hand = q->hall->hand[0];
 	wake_arm(&head->items_wake);
@@ -342,6 +348,7 @@ settle_twice(uint32_t lanes, bool is_back)
 	EXPECT(rung == (is_back ? &head->items_wake : &head->space_wake));
 	EXPECT_EQ(q->hall->hand_count, 0);
 	EXPECT_EQ(xr_queue_count(q), is_back ? 1 : 0);
+	EXPECT_EQ(poll(&poller, 1, 0), is_back ? 1 : 0);
 	wake_arm(&head->items_wake);
 	wake_arm(&head->space_wake);
 	hall_settle(q->hall, &hand, is_back);
