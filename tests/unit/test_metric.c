@@ -238,6 +238,28 @@ Test(metric, how_long_calls_took_is_a_histogram_that_adds_up)
 	assert_lacks(RANK("\"state\":\"running\""), CALLS);
 }
 
+#define TASKS "xrun_pool_task_seconds"
+
+Test(metric, how_long_tasks_took_is_one_of_each_pool)
+{
+	static const char json[] = RANK(
+		"\"pools\":[{\"name\":\"p\",\"timed\":3,\"task_seconds\":1.5,\"times\":"
+		"[{\"below\":1.024e-06,\"tasks\":2},{\"tasks\":1}]},"
+		"{\"name\":\"q\",\"timed\":1,\"task_seconds\":0.25,\"times\":[]}]");
+
+	assert_line(json,
+		TASKS
+		"_bucket{job=\"k7m2\",rank=\"3\",pool=\"p\",le=\"0.000001024\"} 2");
+	assert_line(json,
+		TASKS
+		"_bucket{job=\"k7m2\",rank=\"3\",pool=\"p\",le=\"+Inf\"} 3\n" TASKS
+		"_count{job=\"k7m2\",rank=\"3\",pool=\"p\"} 3\n" TASKS
+		"_sum{job=\"k7m2\",rank=\"3\",pool=\"p\"} 1.5");
+	assert_line(json,
+		TASKS "_count{job=\"k7m2\",rank=\"3\",pool=\"q\"} 1\n" TASKS
+		      "_sum{job=\"k7m2\",rank=\"3\",pool=\"q\"} 0.25");
+}
+
 Test(metric, only_a_rank_that_waits_for_a_disk_is_counted)
 {
 	static const char job[] =

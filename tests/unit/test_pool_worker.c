@@ -9,6 +9,7 @@
 #include <xrun/pool.h>
 #include <xrun/proc.h>
 
+#include "tests/kit/entries.h"
 #include "tests/unit/forked.h"
 #include "tests/unit/short_memory.h"
 #include "wire/value/node.h"
@@ -381,15 +382,17 @@ do_all(enum xr_enc_mode mode, uint64_t flags, unsigned n)
 static void
 fail_each(enum xr_enc_mode mode, uint64_t flags)
 {
-	unsigned n = 0;
+	unsigned n = 0, fds;
 
 	register_all();
+	EXPECT_EQ(do_all(mode, flags, 0), XR_OK);
+	fds = entries("/proc/self/fd");
 	do
 		do_all(mode, flags, ++n);
 	while (was_short && n < ALLOCATIONS && forked_wrong < 10);
 	EXPECT(!was_short);
 	EXPECT(n > 60);
-	EXPECT_EQ(do_all(mode, flags, 0), XR_OK);
+	EXPECT_EQ(entries("/proc/self/fd"), fds);
 }
 
 FORKED_TEST(pool_worker, each_allocation_of_a_worker_may_fail)

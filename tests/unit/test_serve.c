@@ -283,6 +283,41 @@ answer_null(struct xr_call *call, struct xr_value *args)
 	return XR_OK;
 }
 
+static void *
+decode_nothing(const void *data, size_t len, void *ctx)
+{
+	(void)data;
+	(void)len;
+	return ctx;
+}
+
+/* A type that can only be decoded. */
+static enum xr_status
+answer_object(struct xr_call *call, struct xr_value *args)
+{
+	const struct xr_type type = { .size = sizeof(type),
+		.name = "only.decode",
+		.decode = decode_nothing };
+
+	(void)args;
+	cr_assert_eq(xr_type_register(&type, NULL), XR_OK);
+	answered = xr_reply(call, xr_value_new_opaque("only.decode", "object"));
+	return XR_OK;
+}
+
+/* There is no memory for what is sent. */
+static enum xr_status
+answer_unsent(struct xr_call *call, struct xr_value *args)
+{
+	struct xr_value *v = xr_value_new_text("text", 4);
+
+	(void)args;
+	until_short = 1;
+	answered = xr_reply(call, v);
+	cr_expect_eq(until_short, 0);
+	return XR_OK;
+}
+
 static enum xr_status
 answer_future(struct xr_call *call, struct xr_value *args)
 {
@@ -309,6 +344,9 @@ Test(serve, an_answer_is_of_the_kind_that_was_promised)
 	} row[] = {
 		{ "any", answer_null, XR_E_ENCODE, XR_E_ENCODE,
 			"any answered with NULL, which is no value" },
+		{ "any", answer_object, XR_E_ENCODE, XR_E_ENCODE,
+			"value: type only.decode has no encoder" },
+		{ "any", answer_unsent, XR_E_NOMEM, XR_E_NOMEM, "" },
 		{ "any", answer_future, XR_E_INVAL, XR_E_REMOTE,
 			"any is not marked XR_FN_ASYNC, and answered with a future" },
 		{ "later", echo, XR_E_INVAL, XR_E_REMOTE,

@@ -86,6 +86,37 @@ Test(shm, what_somebody_has_open_stays)
 	cr_assert_eq(shm_sweep(folder, 0, NULL, NULL), 1);
 }
 
+/* A rank of root's may have become another user, who has it open. */
+Test(shm, what_another_user_has_open_stays)
+{
+	int fd, ready[2], over[2];
+	pid_t pid;
+	char c;
+
+	if (geteuid() != 0)
+		return;
+	fd = make("nccl-theirs");
+	cr_assert_eq(pipe(ready), 0);
+	cr_assert_eq(pipe(over), 0);
+	pid = fork();
+	if (pid == 0) {
+		close(over[1]);
+		if (setuid(41234) == 0 && write(ready[1], "", 1) == 1)
+			_exit(read(over[0], &c, 1) != 0);
+		_exit(1);
+	}
+	close(fd);
+	close(over[0]);
+	cr_assert_eq(read(ready[0], &c, 1), 1);
+	cr_expect_eq(shm_sweep(folder, 0, NULL, NULL), 0);
+	cr_expect(is_there("nccl-theirs"));
+	close(over[1]);
+	cr_expect_eq(waitpid(pid, NULL, 0), pid);
+	cr_expect_eq(shm_sweep(folder, 0, NULL, NULL), 1);
+	close(ready[0]);
+	close(ready[1]);
+}
+
 Test(shm, what_somebody_has_mapped_stays)
 {
 	int fd = make("nccl-mapped");
