@@ -156,6 +156,7 @@ Test(queue_ward, a_short_or_unknown_message_is_rejected)
 	ask.token = token;
 	send_raw(&ask, sizeof(ask) - 1);
 	cr_expect_eq(answer.status, XR_E_PROTO);
+	cr_expect_eq(answer.count, 0);
 	cr_expect_str_eq(words, NOTHING);
 	send_raw(&ask, sizeof(ask));
 	cr_expect_eq(answer.status, XR_OK);
@@ -181,6 +182,7 @@ Test(queue_ward, a_text_that_is_none_attaches_nobody)
 	token = 1;
 	cr_expect_eq(send_ask((struct far_ask){ .op = FAR_ATTACH }, "x", 1),
 		XR_E_INVAL);
+	cr_expect_eq(answer.count, 0);
 	cr_expect_str_eq(words, "that is no queue's text");
 	len = strlen(text);
 	memset(padded, ' ', sizeof(padded));
