@@ -137,7 +137,7 @@ note_mapped(struct round *r, const char *pid)
 	fclose(maps);
 }
 
-/* Of processes of another user only root is told. False: nobody could be asked. */
+/* Only root can read another user's processes. Returns false if /proc cannot be read. */
 static bool
 note_all(struct round *r)
 {

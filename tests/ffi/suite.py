@@ -151,7 +151,7 @@ def report(running, status):
 def run_all(tests, jobs, folder):
     """@tests: names and cases. How many failed."""
     waiting = list(enumerate(tests, 1))[::-1]
-    gc.freeze()  # a collection in a child would copy all of the memory
+    gc.freeze()  # a collection in a child would copy all pages
     now, failed = [], 0
     while waiting or now:
         while waiting and len(now) < jobs:

@@ -70,7 +70,7 @@ def prepare():
         expecttest.TestCase = unittest.TestCase
         expecttest.ACCEPT = False
         sys.modules["expecttest"] = expecttest
-    # Else each rank imports it, with 200 modules that it needs.
+    # Imported here once; each rank would import it and its 200 dependencies.
     importlib.import_module("torch.testing._internal.common_device_type")
     import modules
     modules.install()

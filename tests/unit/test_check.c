@@ -47,7 +47,7 @@ Test(check, too_many_ranks_are_told_what_would_do)
 	cr_expect_str_eq(check(&l, 31991), "");
 }
 
-Test(check, what_would_do_is_half_of_it_in_one_digit)
+Test(check, the_suggestion_is_half_of_the_maximum_in_one_digit)
 {
 	static const struct {
 		uint64_t fit;

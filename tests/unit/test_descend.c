@@ -474,8 +474,8 @@ leaves_another(pid_t pid, void *ctx)
 	return false;
 }
 
-/* Whatever ends meanwhile: it looks four times. */
-FORKED_TEST(descend, who_goes_on_ending_holds_nobody_up)
+/* It scans at most four times. */
+FORKED_TEST(descend, a_scan_that_always_finds_another_dead_child_ends)
 {
 	const struct descend everybody = { 0 }, d = { .keep = leaves_another };
 

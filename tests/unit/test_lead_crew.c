@@ -79,9 +79,9 @@ nobody_watches(void)
 	cr_expect_eq(atomic_load(&lead.sleepers), 0);
 }
 
-/* How often who reads looks around until it sleeps: before the first read, and then, of all
- * reads but the last, which is done with the bell armed, after each 64th and after what is
- * left. How many there are is the time's affair. */
+/* Returns the number of looks of a reader until it sleeps: one before the first read, one
+ * after each 64 reads, and one after the remainder. The last read does not count: the bell is
+ * armed then. The number of reads depends on time. */
 static unsigned
 looks_of_one(void)
 {

@@ -240,7 +240,7 @@ Test(metric, how_long_calls_took_is_a_histogram_that_adds_up)
 
 #define TASKS "xrun_pool_task_seconds"
 
-Test(metric, how_long_tasks_took_is_one_of_each_pool)
+Test(metric, each_pool_has_a_histogram_of_its_tasks)
 {
 	static const char json[] = RANK(
 		"\"pools\":[{\"name\":\"p\",\"timed\":3,\"task_seconds\":1.5,\"times\":"

@@ -54,7 +54,7 @@ __wrap_sched_getaffinity(pid_t pid, size_t size, cpu_set_t *set)
 	return cpus > 0 ? 0 : -1;
 }
 
-/* The segments are as large as the limits that the test makes up. */
+/* The real limit must not be below the limits that the test sets. */
 static void
 allow_large_files(void)
 {

@@ -291,7 +291,7 @@ decode_nothing(const void *data, size_t len, void *ctx)
 	return ctx;
 }
 
-/* A type that can only be decoded. */
+/* The type has no encoder. */
 static enum xr_status
 answer_object(struct xr_call *call, struct xr_value *args)
 {
@@ -305,7 +305,7 @@ answer_object(struct xr_call *call, struct xr_value *args)
 	return XR_OK;
 }
 
-/* There is no memory for what is sent. */
+/* No memory for the reply. */
 static enum xr_status
 answer_unsent(struct xr_call *call, struct xr_value *args)
 {

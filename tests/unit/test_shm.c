@@ -86,7 +86,7 @@ Test(shm, what_somebody_has_open_stays)
 	cr_assert_eq(shm_sweep(folder, 0, NULL, NULL), 1);
 }
 
-/* A rank of root's may have become another user, who has it open. */
+/* A rank that root started may have changed its user. */
 Test(shm, what_another_user_has_open_stays)
 {
 	int fd, ready[2], over[2];

@@ -19,11 +19,10 @@
 #include "tests/unit/sys_hook.h"
 #include "worker/store/driver.h"
 
-
 static struct xr_error err;
 static char run[PATH_MAX + 16], state[PATH_MAX + 16];
 
-/* Nobody's, not even another run's of this test: its folder in /tmp is this test's. */
+/* A user without processes; unique, since several runs of this test share /tmp. */
 static uid_t uid;
 static char tmp[32];
 
@@ -321,7 +320,7 @@ FORKED_TEST(store_local, the_lock_is_that_of_the_file_that_has_the_name)
 	EXPECT_EQ(folder_entries("run/xrun"), 0);
 }
 
-/* What has the name is on another file system, where it has the same number. */
+/* lstat() reports the same inode number on another device. */
 static bool is_elsewhere;
 
 int __real_lstat64(const char *path, struct stat *s);

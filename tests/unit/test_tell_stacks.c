@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_tell_stacks.c - stacks of the ranks (launcher/tell/stacks.h): what the aide is given,
- * what it says, and who is told. */
+/* test_tell_stacks.c - stacks of the ranks (launcher/tell/stacks.h): the arguments and the
+ * input of the helper process, its report, and the callback. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -35,7 +35,7 @@ static struct job job = {
 	.state = { .dir_fd = -1 },
 };
 
-/* --- what it calls ------------------------------------------------------------------- */
+/* --- replaced functions ------------------------------------------------------------------- */
 
 struct watch {
 	watch_fn *fn;
@@ -166,7 +166,7 @@ __wrap_bus_tell(struct bus *bus, enum bus_event event, uint32_t arg)
 	note("bus ");
 }
 
-/* --- who is told --------------------------------------------------------------------- */
+/* --- the callback --------------------------------------------------------------------- */
 
 static bool told_taken;
 static char told_path[PATH_MAX], told_summary[2 * SUMMARY_MAX];
@@ -194,7 +194,7 @@ begin(void)
 
 TestSuite(tell_stacks, .init = begin, .timeout = 20);
 
-/* The aide writes @text, and ends with @status. */
+/* The helper process writes @text and ends with @status. */
 static void
 aide_says(const char *text, int status, bool late)
 {
@@ -205,14 +205,14 @@ aide_says(const char *text, int status, bool late)
 	aide.config.fn(status, late, aide.config.ctx);
 }
 
-Test(tell_stacks, living_ranks_are_looked_at_and_what_was_found_is_said)
+Test(tell_stacks, the_helper_gets_the_living_ranks_and_its_report_is_printed)
 {
 	cr_assert(stacks_begin(&job, "--timeout", tell));
 	cr_expect_str_eq(listed, "10 500\n11 501\n13 503\n");
 	cr_expect_str_eq(arguments,
 		"xrun stacks --pids --title --timeout --save /jobs/k7m2/0/stacks.txt ");
 	cr_expect_null(stacks_path(&job));
-	cr_expect_not(stacks_begin(&job, "again", tell)); /* it is being done */
+	cr_expect_not(stacks_begin(&job, "again", tell)); /* one at a time */
 	aide_says("rank 3: main > train\n\nrank 4 differs: main\n", 0, false);
 	cr_expect_str_eq(done, "bus unwatch untime told ");
 	cr_expect_str_eq(said,
@@ -224,7 +224,7 @@ Test(tell_stacks, living_ranks_are_looked_at_and_what_was_found_is_said)
 		"rank 3: main > train\n\nrank 4 differs: main\n");
 	cr_expect_str_eq(stacks_path(&job), "/jobs/k7m2/0/stacks.txt");
 	cr_expect_eq(page.kept, 1);
-	/* The path is found once a job. */
+	/* The path is set once per job. */
 	job.state.attempt = (char *)"/elsewhere";
 	ranks[0].pidfd = ranks[1].pidfd = -1;
 	cr_assert(stacks_begin(&job, "--timeout", tell));
@@ -236,7 +236,7 @@ Test(tell_stacks, living_ranks_are_looked_at_and_what_was_found_is_said)
 	cr_expect_null(sup.stacks_path);
 }
 
-Test(tell_stacks, a_job_without_files_has_them_on_stderr_alone)
+Test(tell_stacks, a_job_without_files_prints_them_only)
 {
 	job.state.attempt = NULL;
 	cr_assert(stacks_begin(&job, "--hang-timeout", tell));
@@ -249,7 +249,7 @@ Test(tell_stacks, a_job_without_files_has_them_on_stderr_alone)
 	cr_expect_eq(page.kept, 0);
 }
 
-Test(tell_stacks, what_fails_or_is_late_was_not_taken)
+Test(tell_stacks, a_helper_that_fails_or_times_out_has_taken_none)
 {
 	static const struct {
 		int status;
@@ -270,7 +270,7 @@ Test(tell_stacks, what_fails_or_is_late_was_not_taken)
 	stacks_close(&job);
 }
 
-Test(tell_stacks, a_job_that_is_quiet_or_ending_says_nothing)
+Test(tell_stacks, a_quiet_or_ending_job_prints_nothing)
 {
 	job.opt.quiet = true;
 	cr_assert(stacks_begin(&job, "--timeout", tell));
@@ -286,7 +286,7 @@ Test(tell_stacks, a_job_that_is_quiet_or_ending_says_nothing)
 	stacks_close(&job);
 }
 
-Test(tell_stacks, what_is_written_meanwhile_is_read_until_it_is_too_much)
+Test(tell_stacks, output_is_read_as_it_comes_and_kept_up_to_the_limit)
 {
 	static char line[16 << 10];
 
@@ -299,7 +299,7 @@ Test(tell_stacks, what_is_written_meanwhile_is_read_until_it_is_too_much)
 		cr_assert_eq(write(aide.out, line, sizeof(line)), sizeof(line));
 		watch.fn(watch.fd, watch.ctx);
 	}
-	/* 64 KiB are kept, not a byte more, and the rest is read all the same. */
+	/* The first 64 KiB are kept, the rest is read and dropped. */
 	cr_assert_eq(write(aide.out, line, sizeof(line)), sizeof(line));
 	watch.fn(watch.fd, watch.ctx);
 	cr_assert_eq(write(aide.out, "y", 1), 1);
@@ -311,7 +311,7 @@ Test(tell_stacks, what_is_written_meanwhile_is_read_until_it_is_too_much)
 	stacks_close(&job);
 }
 
-Test(tell_stacks, an_end_of_the_output_is_watched_once)
+Test(tell_stacks, the_watch_pauses_at_the_end_of_the_output)
 {
 	cr_assert(stacks_begin(&job, "--timeout", tell));
 	close(aide.out);
@@ -321,9 +321,9 @@ Test(tell_stacks, an_end_of_the_output_is_watched_once)
 	stacks_close(&job);
 }
 
-Test(tell_stacks, who_cancels_ends_it_and_hears_in_the_next_turn)
+Test(tell_stacks, cancel_ends_the_helper_and_calls_back_in_the_next_turn)
 {
-	stacks_cancel(&job); /* nothing is being done */
+	stacks_cancel(&job); /* none runs */
 	cr_expect_str_eq(done, "");
 	cr_assert(stacks_begin(&job, "--timeout", tell));
 	done[0] = '\0';
@@ -338,7 +338,7 @@ Test(tell_stacks, who_cancels_ends_it_and_hears_in_the_next_turn)
 	stacks_close(&job);
 }
 
-Test(tell_stacks, the_end_of_the_job_ends_it_and_tells_nobody)
+Test(tell_stacks, close_ends_the_helper_without_a_callback)
 {
 	cr_assert(stacks_begin(&job, "--timeout", tell));
 	done[0] = '\0';
@@ -362,7 +362,7 @@ expect_event(const char *want)
 	buf_fini(&text);
 }
 
-Test(tell_stacks, the_event_has_why_how_many_and_where)
+Test(tell_stacks, the_event_has_reason_count_and_path)
 {
 	cr_assert(stacks_begin(&job, "--timeout", tell));
 	expect_event("{\"why\":\"--timeout\",\"ranks\":3}");
@@ -372,7 +372,7 @@ Test(tell_stacks, the_event_has_why_how_many_and_where)
 	stacks_close(&job);
 }
 
-/* --- where it cannot ----------------------------------------------------------------- */
+/* --- failures ----------------------------------------------------------------- */
 
 static int
 next_fd(void)
@@ -395,7 +395,7 @@ expect_none(void)
 	stacks_close(&job);
 }
 
-Test(tell_stacks, a_job_that_is_over_or_ends_or_has_no_rank_begins_none)
+Test(tell_stacks, a_job_that_ends_or_has_no_living_rank_starts_no_helper)
 {
 	sup.phase = PHASE_DELIVER;
 	expect_none();
@@ -411,7 +411,7 @@ Test(tell_stacks, a_job_that_is_over_or_ends_or_has_no_rank_begins_none)
 	cr_expect_str_eq(arguments, "");
 }
 
-Test(tell_stacks, what_cannot_be_had_leaves_nothing)
+Test(tell_stacks, a_failed_start_leaves_no_descriptor)
 {
 	no_timer = true;
 	expect_none();

@@ -156,7 +156,7 @@ FORKED_TEST(zygote, each_has_one_of_its_own_until_it_is_ended)
 		EXPECT_EQ(start_of(&of[i], -1), XR_E_STATE);
 }
 
-/* How many bytes at most are read at a time. */
+/* The most bytes of one read. */
 static size_t at_a_time = SIZE_MAX;
 
 ssize_t __real_fd_read_some(int fd, void *data, size_t len);

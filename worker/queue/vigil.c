@@ -282,7 +282,7 @@ vigil_forget(struct hall *h, bool is_last)
 
 	pthread_mutex_lock(&lock);
 	v = vigil;
-	if (h->heard) /* so there is one */
+	if (h->heard) /* implies v != NULL */
 		epoll_ctl(v->epoll, EPOLL_CTL_DEL, h->ear, NULL);
 	if (is_last)
 		vigil = NULL;
