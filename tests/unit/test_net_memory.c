@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_net_memory.c - the TCP carrier, each of whose allocations fails once. */
+#include <sys/wait.h>
+
 #include "tests/unit/net_rig.h"
+#include "worker/net/heir.h"
 #include "worker/net/intake.h"
 
 TestSuite(net_memory, .timeout = 120);
@@ -188,4 +191,30 @@ Test(net_memory, a_message_that_is_larger_than_memory_is_told)
 	cr_expect_null(bodies_get(bodies, UINT64_MAX));
 	intake_fini(&in);
 	bodies_close(bodies);
+}
+
+/* A child of fork() makes its own pool of buffers and reuses its buffers. */
+Test(net_memory, a_child_reuses_its_own_buffers)
+{
+	int status = 0, socket;
+	pid_t pid;
+
+	most = 1 << 30;
+	socket = heir_socket(AF_INET); /* registers the handlers of fork() */
+	cr_assert_geq(socket, 0);
+	pid = fork();
+	if (pid == 0) {
+		struct bodies *bodies = bodies_new();
+		struct xr_body_buffer *first, *second;
+
+		if (bodies == NULL || heir_generation() == 0)
+			_exit(1);
+		first = bodies_get(bodies, 100);
+		bodies_unref(first);
+		second = bodies_get(bodies, 100);
+		_exit(first == NULL || second != first ? 2 : 0);
+	}
+	cr_assert_eq(waitpid(pid, &status, 0), pid);
+	cr_expect_eq(status, 0);
+	heir_close(socket);
 }

@@ -361,6 +361,17 @@ Test(rref_user, a_handle_that_was_given_back_has_ended)
 	cr_expect_eq(FIGURE(USERS), 0);
 }
 
+/* Its owner is a peer of the former agent. */
+Test(rref_user, a_handle_of_a_former_agent_is_released_without_a_message)
+{
+	struct xr_rref *h = handle_from(1, word(1, 5, 1, 6, RREF_CONFIRMED));
+
+	h->life++;
+	xr_rref_unref(h);
+	cr_expect_eq(wire_left(), 0);
+	cr_expect_eq(FIGURE(USERS), 0);
+}
+
 /* There the lock may be anybody's. */
 Test(rref_user, a_handle_is_left_alone_after_a_fork)
 {
