@@ -91,7 +91,6 @@ blames()
 	assert_eq "$stderr$output" ''
 }
 
-# bats test_tags=sanitize
 @test "a single rank that needs a terminal: the report suggests --pty" {
 	local fails text
 
@@ -147,7 +146,6 @@ blames()
 	done
 }
 
-# bats test_tags=sanitize
 @test "rel-1 a core file that was written is named" {
 	[ "$(cat /proc/sys/kernel/core_pattern)" = core ] ||
 		skip "core files go elsewhere here"
@@ -375,7 +373,6 @@ blames()
 	assert_eq "$(grep -c 'not complete' <<<"$stderr")" 2
 }
 
-# bats test_tags=sanitize
 @test "--report that nobody takes: given up after 5 s, and said" {
 	local full
 
@@ -401,7 +398,6 @@ ends_by()
 	[ $(($(now_ms) - at)) -lt 4500 ]
 }
 
-# bats test_tags=sanitize
 @test "--report and --events that nobody takes end with --grace after TERM" {
 	local full option status
 
@@ -500,7 +496,6 @@ ends_by()
 	assert_has "$stderr" '^  rank [23] failed after it'
 }
 
-# bats test_tags=sanitize
 @test "progress that was written over: the account has its last state" {
 	job -n 2 sh -c '[ "$RANK" = 1 ] || exec sleep 60
 		printf "\r10%%\r20%%\r30%%\n\r40%%" >&2; exit 3'
@@ -509,6 +504,7 @@ ends_by()
 	assert_has "$stderr" '^  \| 40%$'
 }
 
+# bats test_tags=sanitize
 @test "--stop-signal KILL is one signal, and who was stopped is said once" {
 	job --stop-signal KILL -n 4 --timeout 200ms sleep 60
 	assert_eq "$status" 124

@@ -328,6 +328,7 @@ with_free_ports()
 		sh "$@"
 }
 
+# bats test_tags=sanitize
 @test "AC-L9 no port is taken that the kernel reserves" {
 	local one=1-29999,30001-65535 two=1-29999,30002-65535 all=1-65535
 	local show='echo "${MASTER_PORT-none} ${XRT_MESH_SERVICE_ADDRESS-none}"'
@@ -510,6 +511,7 @@ nobody_left()
 
 # --- what is refused ---------------------------------------------------------
 
+# bats test_tags=sanitize
 @test "AC-L17 --env of what xrun tells its ranks is refused by name" {
 	local name
 

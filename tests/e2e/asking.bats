@@ -21,7 +21,6 @@ removed()
 
 # --- short answers -----------------------------------------------------------
 
-# bats test_tags=sanitize
 @test "xrun alone: on stderr, 125, and the last line is live" {
 	job
 	assert_eq "$status" 125
@@ -65,7 +64,6 @@ removed()
 	assert_has "$output" '^xrun [0-9]+\.[0-9]+\.[0-9]+'
 }
 
-# bats test_tags=sanitize
 @test "an answer that cannot be written is 125" {
 	status=0
 	"$XRUN" help >/dev/full 2>err || status=$?
@@ -148,7 +146,6 @@ removed()
 	[ ! -e events ]
 }
 
-# bats test_tags=sanitize
 @test "--json without anything that was asked says so" {
 	job --json echo hi
 	assert_eq "$output" hi
@@ -202,7 +199,6 @@ removed()
 	assert_eq "$stderr" "xrun: --env-pass: 'A=1' is not a GLOB"
 }
 
-# bats test_tags=sanitize
 @test "--show-env as text has the same" {
 	export PMI_RANK=3 MASTER_PORT=4711
 	job --show-env -n 2 true

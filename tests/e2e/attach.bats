@@ -62,6 +62,7 @@ has_said()
 	grep -qx "$2" "$XDG_STATE_HOME/xrun/$id/0/rank-000$1/stdout"
 }
 
+# bats test_tags=sanitize
 @test "attach: the last lines, then what comes, then the job's exit status" {
 	talker
 	for i in $(seq 12); do
@@ -115,7 +116,6 @@ has_said()
 	"$XRUN" wait "$id"
 }
 
-# bats test_tags=sanitize
 @test "attach: a terminal shows progress and equal lines as a direct run does" {
 	id=$("$XRUN" -d -n 2 bash -c 'echo whole; printf "\rrow 1\rrow $RANK$RANK"
 		until [ -e over ]; do sleep 0.01; done')
@@ -156,7 +156,6 @@ has_said()
 	wait "$pid" || true
 }
 
-# bats test_tags=sanitize
 @test "attach: who reads no more ends it, and the job goes on" {
 	talker
 	tell 0 first
@@ -215,7 +214,6 @@ at()
 	screen -m -c 100x30 -w 'leaves it running' "$@" -- attach "$id"
 }
 
-# bats test_tags=sanitize
 @test "attach: a shell at a terminal is typed at, left, and come back to" {
 	shell
 	at -s 'x=4; stty size; echo $((x + 38))\n' -w '30 100' -w 42 -s '\020\021'
@@ -232,7 +230,6 @@ at()
 	assert_has "$output" '^xrun: rank 0 failed: exit status 7 '
 }
 
-# bats test_tags=sanitize
 @test "attach: the keyboard goes on with the next attempt" {
 	id=$("$XRUN" -d --pty --restarts 2 -n 1 sh -c '
 		echo "attempt $XRUN_ATTEMPT"
@@ -284,7 +281,6 @@ typist()
 	client=$(cat "$name.pid")
 }
 
-# bats test_tags=sanitize
 @test "attach: who missed an attempt sees its lines, and types in the next" {
 	: >quick
 	words 3
@@ -327,7 +323,6 @@ sized()
 	[ "$(stty size -F "/proc/$1/fd/0" 2>/dev/null)" = "$2" ]
 }
 
-# bats test_tags=sanitize
 @test "attach: what begins like the keys that leave is typed" {
 	shell
 	at -s 'cat -v\n' -s '\020' -w '^P' -s 'x\020y\n' -w '^Px^Py' \
@@ -402,7 +397,6 @@ untyped()
 	[ "$(modes_of 2)" = '-opost -icanon -echo' ]
 }
 
-# bats test_tags=sanitize
 @test "attach: a rank that ends before its job takes no more keys" {
 	local go0 go1
 
@@ -502,7 +496,6 @@ if answer["type"] == "done" and kind == "stream":
 EOF
 }
 
-# bats test_tags=sanitize
 @test "attach over the socket: what is refused, and what a program can do" {
 	need python3
 	shell

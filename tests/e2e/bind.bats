@@ -100,7 +100,6 @@ wherever()
 	[ ! -e "$XDG_STATE_HOME/xrun" ] || [ -z "$(ls "$XDG_STATE_HOME/xrun")" ]
 }
 
-# bats test_tags=sanitize
 @test "--bind auto binds ranks of libxrun, but not one alone, nor with threads" {
 	need_cpus 2
 	need jq
@@ -118,7 +117,6 @@ wherever()
 	assert_has "$output" "^ +1 .* cpu +${cpus[0]} +true$"
 }
 
-# bats test_tags=sanitize
 @test "two jobs do not take the same processors; a third shares, and says so" {
 	local n=${#cpus[@]}
 

@@ -115,14 +115,12 @@ unruly()
 	done
 }
 
-# bats test_tags=sanitize
 @test "an answer that could not be made is no value, and is told so" {
 	unruly null
 	assert_has "$by_shm" 'nothing answered with NULL'
 	[ "$(grep -c 'nothing answered with NULL' <<<"$output")" -eq 2 ]
 }
 
-# bats test_tags=sanitize
 @test "a function that keeps its process from leaving is named" {
 	local job
 
@@ -134,13 +132,13 @@ unruly()
 	wait "$job"
 }
 
-# bats test_tags=sanitize
 @test "calls that nobody answers wait for room at a rank that is stopped" {
 	unruly stopped
 	assert_has "$by_shm" 'worker1 \(1\) takes nothing more'
 	assert_has "$output" 'worker1 \(1\) takes nothing more'
 }
 
+# bats test_tags=sanitize
 @test "a caller sleeps while a stopped rank has no room, and XR_E_TIMEOUT is returned" {
 	unruly room
 	for out in "$by_shm" "$output"; do
@@ -148,7 +146,6 @@ unruly()
 	done
 }
 
-# bats test_tags=sanitize
 @test "a rank that is stopped before it is called is not lost, by either transport" {
 	for how in '' tcp; do
 		rm -f pid

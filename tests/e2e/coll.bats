@@ -31,12 +31,10 @@ both()
 	[ "$(grep -cE "$1" <<<"$output")" -eq "$2" ]
 }
 
-# bats test_tags=sanitize
 @test "AC-C1 a message of one rank, and the receiver knows whose" {
 	runs send 3
 }
 
-# bats test_tags=sanitize
 @test "AC-C2 the same without waiting" {
 	runs isend 3
 }
@@ -46,13 +44,11 @@ both()
 	runs tags 2
 }
 
-# bats test_tags=sanitize
 @test "a message of another length is refused to both" {
 	runs other-length 2
 	both 'rank 0 sends 4 i32, and rank 1 awaits 5 i32' 2
 }
 
-# bats test_tags=sanitize
 @test "a message that does not come is late, and nothing else is" {
 	runs nothing 2
 	both 'no message with tag 3 of rank . came in time' 2
@@ -84,6 +80,7 @@ both()
 }
 
 # reduce_all() of tests/prog/coll.c looks at what the others have.
+# bats test_tags=sanitize
 @test "AC-C7 a reduction for one rank leaves the others' as it was" {
 	runs types 2
 }
@@ -92,7 +89,6 @@ both()
 	runs allgather 3
 }
 
-# bats test_tags=sanitize
 @test "AC-C9 a list is the gatherer's, and nobody else's" {
 	runs gather 3
 	both 'gather: there is no list' 1
@@ -139,7 +135,6 @@ both()
 	runs handles 3
 }
 
-# bats test_tags=sanitize
 @test "AC-C15 another count is refused to all, who hear of whom" {
 	runs other-count 3
 	both 'do not call the same: rank . calls all_reduce of [45] i32, sum; rank . calls all_reduce of [45] i32, sum$' 3
@@ -213,7 +208,6 @@ late_ranks()
 	done
 }
 
-# bats test_tags=sanitize
 @test "xr_world_close names the rank that did not call in time" {
 	for how in '' tcp; do
 		# shellcheck disable=SC2086 # none, or one word
@@ -223,7 +217,6 @@ late_ranks()
 	done
 }
 
-# bats test_tags=sanitize
 @test "a rank that was stopped while another rank called does not name that rank" {
 	for how in '' tcp; do
 		# shellcheck disable=SC2086 # none, or one word
@@ -272,7 +265,6 @@ late_ranks()
 }
 
 # some_of_all() closes its group twice.
-# bats test_tags=sanitize
 @test "AC-C19 a group is closed twice, and then it is closed" {
 	runs some 3
 }
@@ -305,6 +297,7 @@ late_ranks()
 	assert_eq "$(cat out.0 out.1 | grep -c 'do not call the same: rank . calls all_reduce')" 2
 }
 
+# bats test_tags=sanitize
 @test "what a member sends ahead of who asks for it has a limit and comes in order" {
 	COLL=$BUILD/tests/prog/coll_bound
 	runs flood 2

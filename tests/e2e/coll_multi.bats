@@ -57,7 +57,6 @@ both()
 	runs pieces 3
 }
 
-# bats test_tags=sanitize
 @test "a group of some has the world's ranks" {
 	runs some 3
 }
@@ -67,6 +66,7 @@ both()
 	runs refused 3
 }
 
+# bats test_tags=sanitize
 @test "lists of other lengths are refused to all, who hear of whom" {
 	runs other-length 3
 	both 'ranks [01] and [01] do not call|ranks [12] and [12] do not call' 3
@@ -89,12 +89,12 @@ both()
 	both 'rank 1: .*fake:1: it fell off' 3
 }
 
-# bats test_tags=sanitize
 @test "one that is late is named to all" {
 	runs late 3
 	both 'broadcast_multi of .*: these ranks did not come in time: 2' 3
 }
 
+# bats test_tags=sanitize
 @test "a member that has no memory keeps nobody waiting" {
 	runs memory 3
 	both 'had no memory' 3

@@ -67,7 +67,6 @@ offered()
 	offered 'xrun completion ' bash fish zsh
 }
 
-# bats test_tags=sanitize
 @test "zsh completes the program and its own words as it would without xrun" {
 	with_zsh
 	mkdir place
@@ -141,7 +140,6 @@ offered()
 	assert_eq "$(fish_offers 'xrun config check sett')" settings.json
 }
 
-# bats test_tags=sanitize
 @test "what is no shell that xrun knows is refused" {
 	run --separate-stderr -125 "$XRUN" completion tcsh
 	assert_eq "$stderr" "xrun: completion: 'tcsh' is not one of bash|zsh|fish"
@@ -170,7 +168,6 @@ bash_offers()
 		printf "%s\n" "${COMPREPLY[@]}"' - "$@"
 }
 
-# bats test_tags=sanitize
 @test "shells complete jobs, signals and a verb's own options" {
 	need fish
 	with_jobs

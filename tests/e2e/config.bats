@@ -109,6 +109,7 @@ refused()
 	refused "$XDG_CONFIG_HOME/xrun/config.json: not a regular file"
 }
 
+# bats test_tags=sanitize
 @test "a file that may not be read is told of, one in another's home is not" {
 	local nobody=(setpriv --reuid 65534 --regid 65534 --clear-groups)
 
@@ -218,7 +219,6 @@ forms()
 	assert_eq "$status" 0
 }
 
-# bats test_tags=sanitize
 @test "what is found out about a value later names its place, too" {
 	user_file <<<'{ "show": "9", "quiet": true }'
 	job -n 2 touch ran
@@ -278,7 +278,6 @@ forms()
 	assert_has "$stderr" "^xrun: f:1:12: ranks: '\[\?1,.*' is not a number"
 }
 
-# bats test_tags=sanitize
 @test "a job that is refused for its file has that in its report" {
 	echo '{ "rank": 2 }' >f
 	job --report report.json --config f true
@@ -319,7 +318,6 @@ setting()
 	assert_has "$output" '^grace +1500ms$'
 }
 
-# bats test_tags=sanitize
 @test "--show-env says where a variable of --env was said" {
 	echo '{ "env": { "A": "file" } }' >f
 	job --config f --show-env true
@@ -346,7 +344,6 @@ setting()
 	assert_eq "$(jq -c '.files[].source' <<<"$output")" '"user"'
 }
 
-# bats test_tags=sanitize
 @test "what config show prints can be a file again" {
 	user_file <<<'{ "env": ["A=1", "B=x y"], "show": "0,2", "prefix": false }'
 	try env XRUN_GRACE=2s "$XRUN" config show --json -n 3 --timeout 90s
@@ -361,7 +358,6 @@ setting()
 	jq -c '[.settings[] | {name, value}]' <<<"$output" | diff before -
 }
 
-# bats test_tags=sanitize
 @test "config show says what is wrong instead" {
 	user_file <<<'{ "rank": 1, "grace": 1 }'
 	job config show
@@ -373,7 +369,6 @@ setting()
 	assert_eq "$stderr" "xrun: config show: takes options, not './train'"
 }
 
-# bats test_tags=sanitize
 @test "config check reads a file and nothing else" {
 	user_file <<<'rubbish'
 	echo '{ "ranks": 2, "$schema": "x" }' >good.json
@@ -392,7 +387,6 @@ xrun: missing.json: No such file or directory"
 	assert_eq "$status" 125
 }
 
-# bats test_tags=sanitize
 @test "config alone, or with another word, says what there is" {
 	for word in '' set; do
 		job config $word

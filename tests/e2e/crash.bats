@@ -135,6 +135,7 @@ dies()
 	assert_has "$stderr" '^  error.json: process [0-9]+: SIGABRT: abort was called$'
 }
 
+# bats test_tags=sanitize
 @test "--stacks-on crash: only where stdout is xrun's, and only if it was asked for" {
 	# shellcheck disable=SC2016
 	job --stacks-on crash -n 1 sh -c '"$0" crash segv | cat; exit 3' "$PROG/member"
@@ -160,6 +161,7 @@ dies()
 	assert_has "$stderr" '^xrun: --stacks-on crash: ./static cannot tell of a crash: it is statically linked$'
 }
 
+# bats test_tags=sanitize
 @test "--stacks-on crash: Python's own traceback comes beside" {
 	need python3
 	export PYTHONDONTWRITEBYTECODE=1

@@ -109,7 +109,6 @@ exit_of()
 	assert_eq "$(find "$XDG_STATE_HOME" -mindepth 2 -type d ! -name .live ! -name '.run-*')" ''
 }
 
-# bats test_tags=sanitize
 @test "-d: a job that cannot start all of its ranks is none" {
 	export XRUN_FAULT='spawn.pipe:fail=EMFILE;rank=1'
 
@@ -182,7 +181,6 @@ exit_of()
 	assert_has "$(words "$id")" 'bytes logged'
 }
 
-# bats test_tags=sanitize
 @test "-d: whoever waits for the start takes the job with him" {
 	local id
 

@@ -199,12 +199,12 @@ displayed_while_full()
 	on_disk 16 displayed_while_full
 }
 
+# bats test_tags=sanitize
 @test "a full disk, --pty: lines are displayed when they are written" {
 	mkfifo go
 	on_disk 16 displayed_while_full --pty
 }
 
-# bats test_tags=sanitize
 @test "a full disk, --log-rotate: lines are displayed when they are written" {
 	mkfifo go
 	on_disk 16 rotated_while_full
@@ -242,7 +242,6 @@ dropped_is_displayed()
 		all(.dropped_bytes > 0 and .stdout_bytes + .dropped_bytes == 200000)' report.json
 }
 
-# bats test_tags=sanitize
 @test "--log-full drop: what is dropped is displayed" {
 	need jq
 	on_disk 16 dropped_is_displayed
@@ -262,7 +261,6 @@ ended_while_full()
 	assert_has "$(cat job.err)" '^xrun: 30 bytes found no room on the disk and are lost$'
 }
 
-# bats test_tags=sanitize
 @test "a full disk: what is lost at the end of the job was displayed" {
 	on_disk 16 ended_while_full
 }
@@ -312,7 +310,6 @@ waits_for_disk()
 }
 
 # Each move of rank 1 fails at the point, so each counts as the next limit.
-# bats test_tags=sanitize
 @test "large output: one warning for each limit names the rank that wrote most" {
 	local go
 
@@ -328,6 +325,7 @@ waits_for_disk()
 xrun: warning: the output of the job has reached 100 GiB (DIR); rank 1 wrote most, 0.0 MiB; --log-rotate SIZE,COUNT limits the files"
 }
 
+# bats test_tags=sanitize
 @test "large output: a further attempt counts on" {
 	XRUN_FAULT='move.large:fail=ENOSPC;rank=0' "$XRUN" --debug-faults -n 1 \
 		--restarts 1 sh -c 'echo x; exit 3' >out 2>err || true

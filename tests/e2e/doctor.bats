@@ -54,7 +54,6 @@ left()
 		[.ended > 0, .closed, .socket]' cleaned.json)" '[true,true,true]'
 }
 
-# bats test_tags=sanitize
 @test "doctor: settings that would keep a job from starting are bad" {
 	need jq
 	mkdir -p "$XDG_CONFIG_HOME/xrun"
@@ -85,7 +84,6 @@ left()
 	assert_eq "$(row runtime)" "ok xrun in \$XDG_RUNTIME_DIR"
 }
 
-# bats test_tags=sanitize
 @test "doctor: another xrun comes first in PATH" {
 	need jq
 	mkdir first
@@ -129,7 +127,6 @@ left()
 	EOF
 }
 
-# bats test_tags=sanitize
 @test "doctor: what other launchers left in the shell is named" {
 	need jq
 	assert_eq "$(row variables)" 'ok none'

@@ -147,7 +147,6 @@ says_like()
 	says_like 126 '\./busy: Text file busy'
 }
 
-# bats test_tags=sanitize
 @test "rel-81 arguments near ARG_MAX: 126, explained with sizes" {
 	local fill
 
@@ -257,6 +256,7 @@ says_like()
 
 # --- options -----------------------------------------------------------------
 
+# bats test_tags=sanitize
 @test "rel-66 an unknown option is answered with the one that was meant" {
 	job --rank 3 "$PROG/stamp" ran
 	says 125 'unknown option --rank (did you mean --ranks?)'
@@ -272,7 +272,6 @@ says_like()
 	says 125 'unknown option --doctor (did you mean xrun doctor?)'
 }
 
-# bats test_tags=sanitize
 @test "rel-66 a value that is missing or wrong names option, text and what would do" {
 	job --chdir
 	says 125 '--chdir needs a DIR'
@@ -438,6 +437,7 @@ devices()
 	says 125 "--devices: '7' (byte 0) is out of range, the 4 devices here are 0 to 3"
 }
 
+# bats test_tags=sanitize
 @test "rel-77 devices are dealt, shared and hidden" {
 	four_gpus
 	job --devices 0-2 -n 2 "$PROG/envshow" CUDA_VISIBLE_DEVICES XRUN_DEVICE
@@ -671,7 +671,6 @@ log_dir()
 	[ ! -e absent ]
 }
 
-# bats test_tags=sanitize
 @test "--log-dir that is no directory is refused" {
 	echo >file
 	job --log-dir file "$PROG/stamp" ran
@@ -802,7 +801,6 @@ homeless()
 	assert_eq "$stderr" 'xrun: ./no?]0;title???2J: not found   try: build it first'
 }
 
-# bats test_tags=sanitize
 @test "--report and --events of one file are refused before the first rank" {
 	ln -s one link
 	: >one
@@ -830,7 +828,6 @@ steers()
 		'[\x00-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]' || true
 }
 
-# bats test_tags=sanitize
 @test "rel-16 the account of a failure is tame, whatever ranks called themselves and wrote" {
 	local name=$'./pro\e]0;pwned\a\nxrun: gram'
 
@@ -863,6 +860,7 @@ steers()
 	assert_eq "$(steers "$stderr")" 0
 }
 
+# bats test_tags=sanitize
 @test "rel-16 a process left behind cannot begin a line by its name" {
 	local name=$'a\nxrun: \e[2Jb'
 

@@ -96,7 +96,6 @@ load helper
 
 # --- programs ----------------------------------------------------------------
 
-# bats test_tags=sanitize
 @test "rel-59 the program xrun is replaced while it runs" {
 	local xrun=$BATS_TEST_TMPDIR/xrun status=0 go
 

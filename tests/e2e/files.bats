@@ -207,7 +207,6 @@ modes()
 	assert_eq "$(ls -A given)" mine
 }
 
-# bats test_tags=sanitize
 @test "a folder that cannot be written is an error before any rank" {
 	touch file
 	job --log-dir file/x "$PROG/stamp" ran

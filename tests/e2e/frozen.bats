@@ -110,7 +110,6 @@ no_ranks()
 	! pgrep -P "$super" >/dev/null
 }
 
-# bats test_tags=sanitize
 @test "a frozen disk: xrun hears TERM at once, ends the ranks, and itself" {
 	export -f waits_for_disk no_ranks
 	on_disk told_to_end

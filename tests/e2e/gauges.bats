@@ -135,7 +135,6 @@ metric()
 	done
 }
 
-# bats test_tags=sanitize
 @test "parts of a loop are tasks of its pool" {
 	local timed brief
 
@@ -186,6 +185,7 @@ switches()
 	awk '/^voluntary/ { n += $2 } END { print n }' /proc/"$1"/task/*/status
 }
 
+# bats test_tags=sanitize
 @test "what a pool did that was freed stays, the next one of that name counts on" {
 	rests again
 	says '["work",0,30,0]' '.pools[0] | [.name, .workers, .done, .open]'
@@ -206,7 +206,6 @@ switches()
 	ends
 }
 
-# bats test_tags=sanitize
 @test "what a rank counted that was killed is there" {
 	local kind
 
@@ -295,7 +294,6 @@ switches()
 	fits job report
 }
 
-# bats test_tags=sanitize
 @test "queues for which there is no room are said to be" {
 	rests many
 	says '[20,5]' '[(.queues | length), .unlisted]'

@@ -27,7 +27,6 @@ all_of()
 	all_of 64
 }
 
-# bats test_tags=sanitize
 @test "AC-M11 ranks come at once, go, and come again, to a group that changes" {
 	job -n 8 "$PROG/rpc_group" --change
 	all_of 8

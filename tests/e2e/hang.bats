@@ -7,7 +7,6 @@ load helper
 
 bats_require_minimum_version 1.5.0
 
-# bats test_tags=sanitize
 @test "--hang-timeout: the rank that stopped is named, and nobody else" {
 	need jq
 	try "$XRUN" --job hung --hang-timeout 1s --stacks-on none --report report -n 3 bash -c '
@@ -105,7 +104,6 @@ starred_rows()
 	assert_has "$stderr" '^  ranks 0-1,3: main > hang > xr_coll_allreduce > '
 }
 
-# bats test_tags=sanitize
 @test "--hang-timeout: without stacks, the rank that sleeps elsewhere in the kernel comes first" {
 	try "$XRUN" --hang-timeout 2s --heartbeat 100ms --stacks-on none -n 4 "$PROG/stand" 3
 	assert_eq "$status" 121
@@ -180,7 +178,6 @@ one_stopped()
 	assert_has "$stderr" '^xrun: ranks 0, 1 hang: nobody told of progress for 1\.[0-9] s$'
 }
 
-# bats test_tags=sanitize
 @test "--hang-timeout: words of ranks keep it away, whatever xrun was stopped for" {
 	spawn one "$XRUN" --hang-timeout 900ms --heartbeat 100ms --stacks-on none bash -c '
 		for n in {1..20}; do echo "tick $n"; read -rt .3 _ <> <(:); done; true'
@@ -217,7 +214,6 @@ while time.monotonic() < end: pass'
 	ranks_exited_0 1
 }
 
-# bats test_tags=sanitize
 @test "--hang-timeout: so it is where that child rests most of the time" {
 	in_thread '
 import time
@@ -255,6 +251,7 @@ time.sleep(60)'
 	assert_eq "$(cat lines)" 20000
 }
 
+# bats test_tags=sanitize
 @test "D-L11 --hang-timeout and --restarts: the job begins again" {
 	try "$XRUN" --hang-timeout 500ms --heartbeat 100ms --stacks-on none --restarts 1 bash -c '
 		[ "$XRUN_ATTEMPT" = 1 ] || read -r _ <> <(:)'

@@ -63,7 +63,6 @@ down()
 	down
 }
 
-# bats test_tags=sanitize
 @test "what is no message is said once, with -v, and harms nobody" {
 	need jq
 	up -n 1 -v bash -c '
@@ -80,7 +79,6 @@ down()
 	assert_eq "$(grep -c 'that is no message' "$BATS_TEST_TMPDIR/one.err")" 1
 }
 
-# bats test_tags=sanitize
 @test "python: progress, metrics and readiness arrive" {
 	need python3 jq
 	cat >train.py <<-'EOS'
@@ -399,7 +397,6 @@ main()"'
 	assert_has "$(cat one.err)" '^xrun: rank [01] asks for 30 s more to end$'
 }
 
-# bats test_tags=sanitize
 @test "nobody is waited for who asks before, or for nothing" {
 	need python3
 	up -n 1 --grace 200ms python3 -c 'if True:

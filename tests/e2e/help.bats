@@ -60,7 +60,6 @@ said()
 	run ! grep -nE '^.{81}' <("$XRUN" -h)
 }
 
-# bats test_tags=sanitize
 @test "help of one option, of a topic, of a verb" {
 	said help-option "$XRUN" help grace
 	run -0 "$XRUN" help exit
@@ -82,7 +81,6 @@ said()
 	said help-wrong "$XRUN" help grac
 }
 
-# bats test_tags=sanitize
 @test "version tells which xrun this is, and a program the same" {
 	run -0 "$XRUN" version
 	assert_has "$output" '^xrun [0-9]+\.[0-9]+\.[0-9]+$'
@@ -93,6 +91,7 @@ said()
 	assert_has "$output" "'--yaml' is not --json"
 }
 
+# bats test_tags=sanitize
 @test "help protocol has the messages of each side, with their fields" {
 	run -0 "$XRUN" help protocol
 	assert_has "$output" '^Asked by a client$'
@@ -172,7 +171,6 @@ said()
 changing='^(XRUN_JOB|XRUN_(CONTROL|SEGMENT|BELL)_FD|XRUN_STDIO|MASTER_PORT'
 changing+='|TORCHELASTIC_(RUN_ID|ERROR_FILE))='
 
-# bats test_tags=sanitize
 @test "what --show-env promises is what a rank gets" {
 	"$XRUN" -n 1 --show-env --json true |
 		jq -j '.variables[] | "\(.name)=\(.value)\u0000"' |
@@ -199,7 +197,6 @@ changing+='|TORCHELASTIC_(RUN_ID|ERROR_FILE))='
 	assert_has "$stderr" '^ *1 .*[0-9]'
 }
 
-# bats test_tags=sanitize
 @test "help environ has what ranks get, what is kept from them, and every option" {
 	run -0 "$XRUN" help environ
 	assert_has "$output" '^  XRUN_RANK +\{rank\}$'

@@ -37,7 +37,6 @@ newest()
 	wait "$pid" || true
 }
 
-# bats test_tags=sanitize
 @test "history: logs after a silent job shows nothing of an older one" {
 	"$XRUN" echo old
 	"$XRUN" true
@@ -72,7 +71,6 @@ newest()
 	assert_has "$stderr" "^xrun: $(newest): its output was removed from $PWD/elsewhere"
 }
 
-# bats test_tags=sanitize
 @test "history: a later run of a named job without files hides the earlier one" {
 	"$XRUN" --job train echo old
 	"$XRUN" --job train --no-logs echo new
@@ -83,7 +81,6 @@ newest()
 	assert_eq "$("$XRUN" logs train)" newer
 }
 
-# bats test_tags=sanitize
 @test "history: ps shows a job without a folder" {
 	need_schemas
 	"$XRUN" --job bare --no-logs true
@@ -125,7 +122,6 @@ newest()
 	assert_eq "$("$XRUN" ps -aq | wc -l)" 2
 }
 
-# bats test_tags=sanitize
 @test "rm: removes the named jobs, and no others" {
 	"$XRUN" --job one echo 1
 	"$XRUN" --job two echo 2
@@ -151,7 +147,6 @@ newest()
 	assert_eq "$("$XRUN" ps -aq)" ''
 }
 
-# bats test_tags=sanitize
 @test "rm: a job that runs stays" {
 	spawn job "$XRUN" --job runs sh -c 'echo ready; sleep 60'
 	await_line job.out ready 10
@@ -185,7 +180,6 @@ aged()
 	cp aged "$json"
 }
 
-# bats test_tags=sanitize
 @test "prune: takes jobs by age and by number" {
 	need jq
 	for job in a b c d; do
@@ -210,7 +204,6 @@ aged()
 	assert_eq "$("$XRUN" ps -aq)" ''
 }
 
-# bats test_tags=sanitize
 @test "prune: without a condition it is an error" {
 	"$XRUN" --job kept echo 1
 	try "$XRUN" prune

@@ -103,7 +103,6 @@ agrees()
 	fits job late/job.json
 }
 
-# bats test_tags=sanitize
 @test "xrun-super is killed amid the report: the keeper writes the rest" {
 	local first
 
@@ -125,7 +124,6 @@ agrees()
 	assert_eq "$(jq '.argv[-1] | length' report)" 100000
 }
 
-# bats test_tags=sanitize
 @test "a report that is appended to a file is whole as well" {
 	need jq
 	echo '{"exit":"before"}' >log
@@ -147,7 +145,6 @@ agrees()
 	assert_has "$stderr" '^xrun: rank 1 failed first: exit status 3'
 }
 
-# bats test_tags=sanitize
 @test "a rank that cannot be watched is not left alone" {
 	broken 'spawn.watch:fail=ENOSPC;rank=1' --grace 300ms -n 2 \
 		"$PROG/deaf"
@@ -175,7 +172,6 @@ agrees()
 	assert_eq "$(sort <<<"$output")" $'[0] hi\n[1] hi'
 }
 
-# bats test_tags=sanitize
 @test "files that find no room for a second are whole" {
 	broken 'move.before:fail=ENOSPC;nth=1' -n 1 echo hi
 	assert_eq "$status" 0
@@ -184,7 +180,6 @@ agrees()
 }
 
 # The supervisor sleeps until the newborn is a program; who wakes that one?
-# bats test_tags=sanitize
 @test "a rank that is stopped before its program runs is waited for no longer than needed" {
 	local call
 

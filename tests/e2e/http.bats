@@ -192,7 +192,6 @@ over()
 	over
 }
 
-# bats test_tags=sanitize
 @test "rel-95 what is no request is answered by 4xx, and nothing else happens" {
 	need curl jq python3
 	up --http auto -n 1 sleep 60
@@ -231,7 +230,6 @@ noise: 400'
 	over
 }
 
-# bats test_tags=sanitize
 @test "rel-87 a request that comes byte by byte has ten seconds" {
 	need curl jq python3
 	up --http auto -n 1 sleep 60
@@ -275,6 +273,7 @@ noise: 400'
 	assert_eq "$(jq .exit "$XDG_STATE_HOME"/xrun/web/job.json)" 143
 }
 
+# bats test_tags=sanitize
 @test "where it died too often nobody is made to wait, in no later attempt either" {
 	need curl jq
 	up -v --http 127.0.0.1:0 -n 1 sleep 60
@@ -322,6 +321,7 @@ another()
 	return 1
 }
 
+# bats test_tags=sanitize
 @test "it is no leftover of the ranks, and does not outlive xrun" {
 	need curl jq
 	mkfifo go
@@ -359,6 +359,7 @@ gone()
 	over
 }
 
+# bats test_tags=sanitize
 @test "a restart has the same address and the same token" {
 	need curl jq
 	up --http 127.0.0.1:0 --restarts 3 -n 1 sh -c 'sleep 60; exit 1'
@@ -390,6 +391,7 @@ restarted()
 		[ "$(jq -r .phase ps.json)" = running ]
 }
 
+# bats test_tags=sanitize
 @test "xrun-http, started by hand, says who starts it" {
 	run "$BUILD/launcher/xrun-http" web
 	assert_eq "$status:$output" '1:xrun-http: only xrun --http starts this program'

@@ -125,6 +125,7 @@ threads()
 		<(cat line && printf '\n\n')
 }
 
+# bats test_tags=sanitize
 @test "rel-18 100 MB that nobody reads: in the files, and in less than 64 MiB" {
 	local reader
 

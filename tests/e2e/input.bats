@@ -35,7 +35,6 @@ load helper
 	assert_has "$(plain <out)" 'stdin: null'
 }
 
-# bats test_tags=sanitize
 @test "--stdin of what is no rank is refused" {
 	local word
 
@@ -62,6 +61,7 @@ load helper
 
 # --- all ----------------------------------------------------------------------
 
+# bats test_tags=sanitize
 @test "--stdin all: every rank has every byte, from a pipe, a file, a FIFO" {
 	local sum
 
@@ -80,7 +80,6 @@ load helper
 	diff want out
 }
 
-# bats test_tags=sanitize
 @test "--stdin all: the end is passed on, also at once" {
 	try timeout 20 "$XRUN" --stdin all -n 2 cat
 	assert_eq "$status $output$stderr" '0 '
@@ -92,7 +91,6 @@ load helper
 	assert_eq "$(cat err)" 'xrun: standard input cannot be read (Is a directory): the ranks saw its end'
 }
 
-# bats test_tags=sanitize
 @test "--stdin all: a rank that ends or closes its input holds nobody up" {
 	seq 100000 >lines
 	"$XRUN" --stdin all --on-failure continue -n 4 sh -c 'case $RANK in
@@ -128,7 +126,6 @@ load helper
 [1] 2999999'
 }
 
-# bats test_tags=sanitize
 @test "--stdin all: who writes learns that nobody reads" {
 	local -a ends
 

@@ -61,7 +61,6 @@ all()
 	all same-name 'ranks 0 and 1 both have the name rank0$' 3
 }
 
-# bats test_tags=sanitize
 @test "one that cannot begin is named to all" {
 	all broken 'nowhere0' 3
 	assert_eq "$(grep -c 'rank 1 could not join: XR_E_NOTFOUND: rank1: tcp: ' <<<"$output")" 2

@@ -83,6 +83,7 @@ empty()
 	no_groups
 }
 
+# bats test_tags=sanitize
 @test "delegated: who came into the group and is no child of anybody goes, too" {
 	local guest status=0
 
@@ -163,6 +164,7 @@ empty()
 	assert_eq "$status" 143
 }
 
+# bats test_tags=sanitize
 @test "delegated: no room for groups is no reason not to run" {
 	delegated
 	echo 1 >"$group/cgroup.max.descendants"

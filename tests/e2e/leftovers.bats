@@ -168,6 +168,7 @@ yardstick()
 	gone 2
 }
 
+# bats test_tags=sanitize
 @test "they are in the report, and -q keeps quiet about them" {
 	need jq
 	job --report report -n 2 "$PROG/fork_away" --setsid --close --pids pids

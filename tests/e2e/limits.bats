@@ -315,7 +315,6 @@ remove_cgroups()
 	assert_eq "$(left_behind '.*')" ''
 }
 
-# bats test_tags=sanitize
 @test "rel-43 who is limited in processes is told of how many he has" {
 	need_stranger
 	hold 18
@@ -505,7 +504,6 @@ nobody()
 	done
 }
 
-# bats test_tags=sanitize
 @test "rel-60 pidfd_open refused: works, or names what is missing" {
 	run "$PROG/deny" pidfd_open=ENOSYS -- "$XRUN" -n 2 "$PROG/talk"
 	if [ "$status" -eq 0 ]; then

@@ -53,7 +53,6 @@ folder()
 	readlink -f "$XDG_STATE_HOME/xrun/latest"
 }
 
-# bats test_tags=sanitize
 @test "logs: the lines of all ranks in the order in which they came" {
 	local want at
 
@@ -158,7 +157,6 @@ folder()
 	"$XRUN" logs --tail 5000 | cmp - <(tail -n 5000 got)
 }
 
-# bats test_tags=sanitize
 @test "logs: of attempts the last, or the one that is named" {
 	job --job night -n 2 echo first
 	job --job night -n 3 echo second
@@ -190,7 +188,6 @@ folder()
 	assert_eq "$status: $output$stderr" '0: '
 }
 
-# bats test_tags=sanitize
 @test "logs: where no attempt wrote anything, the last is meant" {
 	job --job mute -n 2 true
 	job --job mute -n 4 true
@@ -263,7 +260,6 @@ folder()
 	assert_eq "$(grep -c 'failed first' <<<"$output$stderr")" 0
 }
 
-# bats test_tags=sanitize
 @test "logs: refusals say what to do" {
 	listed
 	assert_eq "$status" 125
@@ -330,7 +326,6 @@ folder()
 	assert_has "$output" $'^\033\\[1;32m\\[1\\]!\033\\[0m100%$'
 }
 
-# bats test_tags=sanitize
 @test "logs: equal lines of several ranks are one on a terminal, and with --collapse on" {
 	local r
 
@@ -360,7 +355,6 @@ folder()
 	assert_eq "$(grep -c '"all"' <<<"$output")" 4
 }
 
-# bats test_tags=sanitize
 @test "logs: more than 16 ranks on a terminal: rank 0's stdout, everybody's stderr" {
 	job --job many -n 20 sh -c 'echo "out $RANK"; [ "$RANK" != 9 ] || echo error >&2'
 	screen -- logs --color never many
@@ -652,6 +646,7 @@ rows()
 	"$XRUN" logs --no-prefix -r 0 --stderr one | cmp - copy.0.err
 }
 
+# bats test_tags=sanitize
 @test "logs -f: many ranks that write at full speed, over pieces: all of it" {
 	local r
 
@@ -757,7 +752,6 @@ what()
 	sed -E '2,$s/^[0-9]{4}-[0-9]{2}-[0-9]{2} ..:..:..\.... {2}//; 1s/^TIME +//'
 }
 
-# bats test_tags=sanitize
 @test "events: what happened, a row each" {
 	job --job one -n 2 sh -c 'echo x; [ "$RANK" = 1 ] && exit 3
 		exec sleep 60'
@@ -774,7 +768,6 @@ what()
 	assert_eq "$stderr" "xrun: there is no job 'two'   try: xrun ps -a"
 }
 
-# bats test_tags=sanitize
 @test "events: one that is not known here is told as it stands" {
 	job --job one true
 	printf '%s\n' '{"v":1,"time":"2026-11-21T12:00:00.5Z","event":"rank.late","rank":7,"seconds":1.5,"where":"in\u001b[2J a \n lock"}' \
@@ -785,7 +778,6 @@ what()
 	assert_eq "$(tail -n 1 <<<"$output" | sed 's/ *$//')" '-                        ?'
 }
 
-# bats test_tags=sanitize
 @test "events -f: until the job is over" {
 	mkfifo go
 	exec 8<>go

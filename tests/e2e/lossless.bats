@@ -351,7 +351,6 @@ says_more()
 	fits job report.json
 }
 
-# bats test_tags=sanitize
 @test "ulimit -f: a file that cannot grow ends the job at once, by name" {
 	says_more
 	assert_eq "$status" 125

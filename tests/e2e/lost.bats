@@ -129,7 +129,6 @@ gone()
 	! kill -0 "$1" 2>/dev/null
 }
 
-# bats test_tags=sanitize
 @test "lost: a job without job.json is recorded, listed and shown" {
 	need jq
 	lost
@@ -197,7 +196,6 @@ with_errors()
 	[ ! -e "$file" ]
 }
 
-# bats test_tags=sanitize
 @test "lost: the next job removes the error files of a lost one, and none that is in use" {
 	local file first
 

@@ -78,7 +78,6 @@ refused()
 	assert_eq "$status" 0
 }
 
-# bats test_tags=sanitize
 @test "the interpreter of a script is an MPI program, too, and python3 -m mpi4py is" {
 	mpi_program ring libmpi.so.40
 	printf '#!%s\n' "$PWD/ring" >script

@@ -96,7 +96,6 @@ refused()
 	assert_eq "$status" 0
 }
 
-# bats test_tags=sanitize
 @test "--job: no variable; an xrun inside of a rank is another job" {
 	job --job outer -n 1 "$XRUN" -n 1 sh -c 'echo "$XRUN_JOB"'
 	assert_eq "$status" 0
@@ -125,7 +124,6 @@ refused()
 	assert_has "$stderr" 'is there, and not the folder of a job'
 }
 
-# bats test_tags=sanitize
 @test "inside of Slurm a job has its id, and a number beside others" {
 	export SLURM_JOB_ID=4711
 	job -n 1 sh -c 'echo "$XRUN_JOB"'

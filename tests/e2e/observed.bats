@@ -17,7 +17,6 @@ steps='for i in {1..10}; do
 	read -rt 0.0$((RANK == 2 ? 9 : 3)) _ <> <(:)
 done; echo over'
 
-# bats test_tags=sanitize
 @test "--metrics-file: how a job ended, as Prometheus reads it" {
 	job --metrics-file job.prom -n 2 sh -c 'echo hello; exit $RANK'
 	assert_eq "$status" 1
@@ -94,7 +93,6 @@ published()
 	await_exit "$pid" 10
 }
 
-# bats test_tags=sanitize
 @test "--metrics-file that cannot be written: refused at the start, one word later" {
 	job --metrics-file nowhere/job.prom true
 	assert_eq "$status" 125
@@ -119,6 +117,7 @@ published()
 	assert_eq "$(cat mine)" mine
 }
 
+# bats test_tags=sanitize
 @test "xrun help metrics names every metric" {
 	local all
 

@@ -189,6 +189,7 @@ only_deaf()
 	[ "$(left_behind "$id" | cut -d' ' -f2 | sort -u)" = deaf ]
 }
 
+# bats test_tags=sanitize
 @test "both killed: a nested xrun ends its job in order" {
 	need jq
 	# Its output has a reader that stays.
@@ -222,6 +223,7 @@ attempt_is()
 	[ "$(jq .attempt "$XDG_STATE_HOME/xrun/train/job.json")" = "$1" ]
 }
 
+# bats test_tags=sanitize
 @test "both killed: the next attempt of a named job ends what is left" {
 	local left
 

@@ -244,7 +244,6 @@ all_wait()
 }
 
 # Bytes that are on their way to the file are no silence, however slow that is.
-# bats test_tags=sanitize
 @test "a line is not cut because its file is slow" {
 	XRUN_FAULT='move.before:delay=6s;nth=2' job --debug-faults -n 2 bash -c \
 		'[ "$RANK" = 1 ] || { printf half; read -rt .05 _ <> <(:); echo " more"; }'
@@ -426,6 +425,7 @@ over()
 	cat err >&2
 }
 
+# bats test_tags=sanitize
 @test "the peer of a socket exits and leaves output unread: 141" {
 	local kind
 
@@ -501,7 +501,6 @@ over()
 	"$PROG/verify" merged --ranks 4 --lines 20000 --streams 2 --skip xrun: err
 }
 
-# bats test_tags=sanitize
 @test "--on-stdout-close continue --no-logs: the job continues without output" {
 	local codes
 
@@ -558,7 +557,6 @@ left_in_files()
 	cmp "$(raw 0 stdout)" ref.0.out
 }
 
-# bats test_tags=sanitize
 @test "readers of stdout and of stderr who do not read do not stop --timeout" {
 	local said
 
@@ -620,7 +618,6 @@ left_in_files()
 	[ "$(left_in_files job.err)" -gt 0 ]
 }
 
-# bats test_tags=sanitize
 @test "--no-logs: stop waits for the end of a job whose reader does not read" {
 	local status=0
 
@@ -635,7 +632,6 @@ left_in_files()
 	[ "$status" != 0 ]
 }
 
-# bats test_tags=sanitize
 @test "stop fails if the job does not end in time" {
 	local super
 
@@ -711,7 +707,6 @@ sockets()
 	assert_eq "$(stat -c %s out)" 10000000
 }
 
-# bats test_tags=sanitize
 @test "--no-logs: a stdout that is closed ends the job with 141" {
 	local codes
 

@@ -28,7 +28,6 @@ said()
 	[ ! -e r ] && [ ! -e e ]
 }
 
-# bats test_tags=sanitize
 @test "a profile that the command line takes back is no noise" {
 	export XRUN_LOG_DIR=$PWD/kept XRUN_MERGE_STDERR=1 XRUN_REPORT=$PWD/report
 	for args in --no-logs --pty --dry-run; do

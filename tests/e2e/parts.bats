@@ -94,7 +94,6 @@ load helper
 	assert_eq "$status" 0
 }
 
-# bats test_tags=sanitize
 @test "the program that failed first is named" {
 	job --grace 300ms -n 2 "$PROG/deaf" : "$PROG/die" --exit 3
 	assert_eq "$status" 3
@@ -102,7 +101,6 @@ load helper
 	assert_has "$stderr" '^  ranks 0, 1 were stopped by xrun '
 }
 
-# bats test_tags=sanitize
 @test "on a terminal the header counts the programs, and Ctrl-C names them" {
 	status=0
 	in_pty -d 20 -w begun -s '\003' -- "$XRUN" -n 1 sh -c 'exec sleep 60' : \
@@ -124,7 +122,6 @@ load helper
 2 cuda:2 echo'
 }
 
-# bats test_tags=sanitize
 @test "--dry-run, --show-env and the report know the programs" {
 	need jq
 	mkdir there
@@ -290,7 +287,6 @@ load helper
 	assert_eq "$output" '{rnak}'
 }
 
-# bats test_tags=sanitize
 @test "--dry-run shows the arguments of each rank" {
 	job --dry-run -n 2 --template echo 'out.{rank}'
 	assert_has "$output" '^ +0 .* echo out\.0$'

@@ -79,7 +79,6 @@ processes()
 	everywhere chunks
 }
 
-# bats test_tags=sanitize
 @test "AC-X30 AC-X33 each of the eight operations can be replaced alone" {
 	everywhere each-op no-room
 }
@@ -89,12 +88,10 @@ processes()
 	everywhere op-closed
 }
 
-# bats test_tags=sanitize
 @test "AC-X32 AC-X33 the end of a worker is that of the pool, or is made up for" {
 	everywhere on-worker-error
 }
 
-# bats test_tags=sanitize
 @test "AC-X3 D-X8 a chunk of none, and other tasks that are none, are refused" {
 	everywhere refused-tasks
 }
@@ -117,7 +114,6 @@ processes()
 	everywhere freed-by-callback
 }
 
-# bats test_tags=sanitize
 @test "AC-X2 AC-X12 D-X7 what has no items is done at once" {
 	everywhere empty
 }
@@ -140,7 +136,6 @@ processes()
 	processes killed killed-idle
 }
 
-# bats test_tags=sanitize
 @test "when the zygote is killed others are made of another one" {
 	processes killed-zygote
 }
@@ -158,6 +153,7 @@ processes()
 	processes naps in-time
 }
 
+# bats test_tags=sanitize
 @test "a worker whose function ends its thread ends, and is replaced" {
 	# What the thread had is nobody's when the process ends with it.
 	export ASAN_OPTIONS=${ASAN_OPTIONS:-}:detect_leaks=0
@@ -173,7 +169,6 @@ processes()
 	everywhere bad-initializer
 }
 
-# bats test_tags=sanitize
 @test "each worker calls the initializer" {
 	runs initializer base pool p2p thread
 }
@@ -184,7 +179,6 @@ processes()
 	runs lent base p2p
 }
 
-# bats test_tags=sanitize
 @test "a task that may run twice does, when its worker is killed" {
 	processes idempotent
 }
@@ -198,7 +192,6 @@ processes()
 	runs places ctx ctx-thread
 }
 
-# bats test_tags=sanitize
 @test "AC-X14 wrong numbers, and what else is no pool, are refused" {
 	everywhere refusals sizes
 }
@@ -211,13 +204,11 @@ processes()
 	processes terminate
 }
 
-# bats test_tags=sanitize
 @test "AC-X18 threads are told that they are not wanted, and what waits is dropped" {
 	runs terminate thread ctx-thread
 	runs deaf-thread thread ctx-thread
 }
 
-# bats test_tags=sanitize
 @test "what is canceled does not run, or is told" {
 	everywhere cancel
 }
@@ -247,22 +238,20 @@ processes()
 	everywhere half-taken
 }
 
-# bats test_tags=sanitize
 @test "AC-X23 D-X11 what a worker writes is seen where values are shared" {
 	everywhere modes
 }
 
+# bats test_tags=sanitize
 @test "AC-X24 D-X17 many submit, and each has its own results" {
 	runs submitters base thread
 	runs submitters-some pool p2p ctx ctx-thread
 }
 
-# bats test_tags=sanitize
 @test "AC-X25 a pool does not travel" {
 	everywhere no-travel
 }
 
-# bats test_tags=sanitize
 @test "AC-X26 AC-X34 D-X18 what a function is bound to is read once by each worker" {
 	everywhere bound-once many-bound
 }
@@ -296,7 +285,6 @@ processes()
 	everywhere forked forked-and-freed
 }
 
-# bats test_tags=sanitize
 @test "the example throws darts" {
 	[ -x "$BUILD/examples/pool_map" ] || skip 'examples are not built'
 	try timeout 60 "$BUILD/examples/pool_map" 2000000

@@ -57,7 +57,6 @@ marked_is()
 	END
 }
 
-# bats test_tags=sanitize
 @test "AC-H2 function and cleaner both fail: two reports" {
 	every cleaner <<-END
 		cleaned
@@ -96,7 +95,6 @@ marked_is()
 	END
 }
 
-# bats test_tags=sanitize
 @test "AC-H9 D-H5 finalisers: once, by priority, at exit, and in no forked child" {
 	every final <<-END
 		final early
@@ -109,7 +107,6 @@ marked_is()
 	END
 }
 
-# bats test_tags=sanitize
 @test "AC-H10 a report names process, pid and start time" {
 	every report <<-END
 		named
@@ -135,7 +132,6 @@ marked_is()
 	done
 }
 
-# bats test_tags=sanitize
 @test "a program that ends waits for its processes, and ends daemons" {
 	local method
 
@@ -169,13 +165,13 @@ marked_is()
 	done
 }
 
-# bats test_tags=sanitize
 @test "the zygote is killed: so are its children, and the next start has another" {
 	try timeout 20 "$PROC" zygote zygote
 	assert_eq "$status: $stderr" '0: '
 	assert_eq "$output" 'signal 9, then 0'
 }
 
+# bats test_tags=sanitize
 @test "a process is killed with all that descend from it, and no other" {
 	local method processes
 
@@ -211,7 +207,6 @@ marked_is()
 		'method fork: this process has threads')"
 }
 
-# bats test_tags=sanitize
 @test "a program that does not get to its xr_init(), or has threads there, is told of" {
 	try timeout 20 "$PROC" absent zygote
 	assert_has "$output" 'process [0-9]* ended before it got to its xr_init'
@@ -235,7 +230,6 @@ marked_is()
 	assert_eq "$status: $stderr: $output" '0: : signal 15'
 }
 
-# bats test_tags=sanitize
 @test "a module takes the place of a program" {
 	local method
 
@@ -246,6 +240,7 @@ marked_is()
 	done
 }
 
+# bats test_tags=sanitize
 @test "xrun-worker says which module cannot be loaded, and serves nobody of itself" {
 	local worker=$BUILD/worker/xrun-worker
 

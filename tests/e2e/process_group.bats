@@ -109,6 +109,7 @@ tries()
 	[ "$(awk '/idle/ { n += $(NF - 1) } END { print n }' <<<"$output")" -lt 100000 ]
 }
 
+# bats test_tags=sanitize
 @test "AC-B17 sixty-four ranks with one thread each join, with process_group" {
 	job -n 64 "$PROG/rpc_group" --threads 1
 	[ "$status" -eq 0 ]
@@ -164,6 +165,7 @@ tries()
 	assert_has "$output" 'its handle is gone'
 }
 
+# bats test_tags=sanitize
 @test "groups of ranks and of names stand on process_group" {
 	by_both 3 "$PROG/coll" send
 	by_both 3 "$PROG/group" world
@@ -193,7 +195,6 @@ tries()
 	both 'in either order' 3
 }
 
-# bats test_tags=sanitize
 @test "B28 device maps and groups that change are refused before anything is done" {
 	job -n 1 "$WAY" refused
 	[ "$status" -eq 0 ]
@@ -202,7 +203,6 @@ tries()
 	assert_has "$output" 'world_size 0: the backend process_group has no groups'
 }
 
-# bats test_tags=sanitize
 @test "all ranks have process_group, or none: whoever differs is named to all" {
 	by_both 3 "$WAY" mixed
 	both 'worker0 \(0\) has the backend process_group, and worker2 \(2\) has not' 3

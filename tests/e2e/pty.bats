@@ -69,6 +69,7 @@ out()
 		"$(seq 30000 | cksum)"
 }
 
+# bats test_tags=sanitize
 @test "--pty: a process left behind that holds the terminal is ended" {
 	job --pty -n 2 sh -c 'echo out; trap "" HUP; sleep 60 & exit 0'
 	assert_eq "$status" 0
@@ -78,6 +79,7 @@ out()
 
 # --- one rank, and a person ---------------------------------------------------
 
+# bats test_tags=sanitize
 @test "--pty at a terminal: keys are the program's, Ctrl-C as well" {
 	export PYTHON_BASIC_REPL=1 # that of Python 3.13 writes each line many times
 	at_terminal -w '>>> ' -s 'import time\n' -w '>>> ' \
@@ -91,7 +93,6 @@ out()
 	out 0 | grep -q $'>>> print(6\\*7)\r$'
 }
 
-# bats test_tags=sanitize
 @test "--pty at a terminal: the size, and another one" {
 	at_terminal -w 'size 30 100' -r 120x40 -w 'size 40 120' -- \
 		"$XRUN" --pty -n 1 bash -c 'say() { echo "size $(stty size)"; }
@@ -107,7 +108,6 @@ out()
 	assert_has "$output" 'xrun: Ctrl-C: ranks 0, 1 were stopped by xrun'
 }
 
-# bats test_tags=sanitize
 @test "--pty: of several ranks one has the lines that are typed, and ^D" {
 	at_terminal -w 'eof' -s 'hello\n' -w '0│' -w 'got hello' -s 'to\004' \
 		-s 'gether\n' -w 'got together' -s '\004' -- "$XRUN" --pty -n 2 \
@@ -118,7 +118,6 @@ out()
 	assert_eq "$(out 1)" eof
 }
 
-# bats test_tags=sanitize
 @test "--pty at a terminal: three times Ctrl-] is the way out" {
 	at_terminal -w 'ready' -s '\035\035\035' -w 'Ctrl-] three times again' -- \
 		"$XRUN" --pty -n 1 "$PROG/deaf" --linger 0
@@ -152,6 +151,7 @@ out()
 	assert_eq "$status" 127
 }
 
+# bats test_tags=sanitize
 @test "rel-21 --pty: the keeper is killed: the supervisor restores the terminal" {
 	need ps
 	# The keeper is killed when the terminal has no line editing any more.
@@ -269,7 +269,6 @@ termios.tcflow(os.open(sys.argv[1], os.O_RDWR | os.O_NOCTTY), termios.TCOOFF)
 }
 
 # dash loses a SIGINT that comes between its fork and the exec: cat answers before it is sent.
-# bats test_tags=sanitize
 @test "--pty in the background leaves the terminal alone, and goes on in front" {
 	PS1='B# ' at_terminal -w 'B# ' \
 		-s "'$XRUN' --pty -n 1 sh -c 'touch job; read -r x; echo got\$x; cat' & until [ -e job ]; do sleep 0.02; done\\n" \

@@ -115,7 +115,6 @@ queue_kill()
 	[[ $output =~ ^'one way: median '[0-9]+' ns' ]]
 }
 
-# bats test_tags=sanitize
 @test "D-U8 one handle that is freed takes nothing from others" {
 	runs handed lanes-freed
 }
@@ -124,7 +123,6 @@ queue_kill()
 	runs one-reader
 }
 
-# bats test_tags=sanitize
 @test "values, bytes, and what does not fit" {
 	runs values room roles
 }

@@ -60,7 +60,6 @@ runs()
 	as_here p2p-once p2p-sizes
 }
 
-# bats test_tags=sanitize
 @test "AC-U2 AC-U3 AC-U7 elsewhere: a time is over when it is over" {
 	as_here empty-now late-beside full
 }
@@ -73,7 +72,6 @@ runs()
 	as_here half-put half-got lost-with-reader again-with-reader
 }
 
-# bats test_tags=sanitize
 @test "AC-U5 AC-U9 elsewhere: who is the last writer, and who closes" {
 	as_here last-writer last-writer-killed close-wakes
 }
@@ -83,6 +81,7 @@ runs()
 	assert_eq "$output" ''
 }
 
+# bats test_tags=sanitize
 @test "AC-U10 elsewhere: lanes" {
 	as_here flooded lanes lanes-freed
 }
@@ -91,12 +90,10 @@ runs()
 	runs idle
 }
 
-# bats test_tags=sanitize
 @test "AC-U13 elsewhere: a queue can be polled" {
 	as_here pollable
 }
 
-# bats test_tags=sanitize
 @test "elsewhere: an end of one to one has one process at a time, which is named" {
 	runs one-reader
 	assert_has "$output" '^worker child[0-9]+ has this end of the queue already'
@@ -112,7 +109,6 @@ runs()
 	assert_has "$output" '^lost server '
 }
 
-# bats test_tags=sanitize
 @test "what comes too late is the next one's, or another's" {
 	runs server-stopped
 }
@@ -130,6 +126,7 @@ runs()
 	runs long-get-is-slow
 }
 
+# bats test_tags=sanitize
 @test "times that are over as an item comes: none is lost, none is there twice" {
 	runs late-race stopped-race
 }
@@ -139,13 +136,13 @@ runs()
 	runs by-reference
 }
 
-# bats test_tags=sanitize
 @test "without an agent both sides say what is to be done" {
 	runs no-agent
 	assert_has "$output" 'xr_rpc_init\(\) comes before xr_queue_text'
 	assert_has "$output" 'on another machine: xr_rpc_init\(\) comes first'
 }
 
+# bats test_tags=sanitize
 @test "between two networks a queue is what it is on one machine" {
 	local port=29513
 

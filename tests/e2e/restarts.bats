@@ -105,7 +105,6 @@ events()
 	assert_has "$stderr" 'is used up'
 }
 
-# bats test_tags=sanitize
 @test "--restart-window: what is older is not counted" {
 	try "$XRUN" --restarts 1 --restart-window 1ms sh -c '
 		read -r up _ </proc/uptime
@@ -115,7 +114,6 @@ events()
 	assert_eq "$(grep -c '^xrun: restart 1 of 1: attempt . begins' <<<"$stderr")" 3
 }
 
-# bats test_tags=sanitize
 @test "--restarts: who tells the job to end in the pause is heard at once" {
 	need jq
 	up --restarts 9 sh -c 'echo "here $XRUN_ATTEMPT"; exit 3'
@@ -371,7 +369,6 @@ ended_as()
 	assert_has "$(cat one.err)" '^xrun: the job cannot begin again: memory: Cannot allocate memory$'
 }
 
-# bats test_tags=sanitize
 @test "restart: a stop tells how the job ends that cannot begin again, too" {
 	need jq
 	need python3
@@ -414,7 +411,6 @@ ended_as()
 	assert_has "$(cat one.out)" '^up 3$'
 }
 
-# bats test_tags=sanitize
 @test "--restarts: --stdin all goes on where the attempt before ended" {
 	mkfifo in
 	exec {w}<>in
@@ -446,7 +442,6 @@ ended_as()
 	assert_has "$stderr" 'restart 2 of 2'
 }
 
-# bats test_tags=sanitize
 @test "restart: what the dead left in /dev/shm is removed, what others have is not" {
 	other=/dev/shm/torch_$$_1_0
 	: >"$other"

@@ -85,7 +85,6 @@ lines_late()
 	assert_eq "$(cat err)" ''
 }
 
-# bats test_tags=sanitize
 @test "--log-rotate SIZE,COUNT: what was removed before it was shown is said" {
 	local said
 	lines_late 64k,3
@@ -99,7 +98,6 @@ lines_late()
 	[ "$(sort shown | comm -13 <(sort copy.0.out) - | wc -l)" -le 1 ]
 }
 
-# bats test_tags=sanitize
 @test "--log-rotate: the last lines of a failure reach over a border" {
 	job --log-dir logs --log-rotate 64k -n 1 bash -c '
 		for ((i = 0; i < 6670; i++)); do echo "line $i"; done; exit 3'

@@ -74,6 +74,7 @@ echoes()
 	[ "$(grep -c 'hello from' <<<"$output")" -eq 16 ]
 }
 
+# bats test_tags=sanitize
 @test "over TCP: a process that is killed is named by who waits for it" {
 	job --on-failure continue -n 2 bash -c '
 		[ "$RANK" = 1 ] && { "$0" --bytes 8 --calls 1 & p=$!; sleep 0.3; kill -9 $p; wait $p; exit 9; }
@@ -128,7 +129,6 @@ rank_is()
 	done
 }
 
-# bats test_tags=sanitize
 @test "two machines call each other over TCP, by the interface that reaches the store" {
 	two_machines
 	on_machines "$BUILD/examples/rpc_echo"
@@ -138,6 +138,7 @@ rank 1: 42 from 0
 rank 1: hello from 0"
 }
 
+# bats test_tags=sanitize
 @test "TCP listens on the interface of TP_SOCKET_IFNAME, and says when there is none" {
 	two_machines
 	export RANK=0 WORLD_SIZE=1 XRUN_RANK=0 XRUN_SIZE=1 MASTER_ADDR=10.77.31.1

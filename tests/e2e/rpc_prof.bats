@@ -18,7 +18,6 @@ tries()
 	[ "$status" -eq 0 ]
 }
 
-# bats test_tags=sanitize
 @test "AC-R18 all metric keys exist, nothing is active when idle, threads are as the option says" {
 	tries metrics 2 --transport shm
 	tries metrics 2 --transport tcp --threads 2
@@ -116,6 +115,7 @@ is_plain()
 		all(.state == "running" and has("rpc") == false)'
 }
 
+# bats test_tags=sanitize
 @test "whom others were calling when it was killed is the culprit, and none of them" {
 	job -n 4 "$PROG/rpc_prof" lost 700M
 	[ "$status" -eq 137 ]
@@ -128,7 +128,6 @@ is_plain()
 
 # --- profiles -----------------------------------------------------------------
 
-# bats test_tags=sanitize
 @test "AC-P2 without a profile nothing of it is sent" {
 	tries quiet 3 --transport shm
 	tries quiet 3 --transport tcp
@@ -208,7 +207,6 @@ refused()
 	assert_has "$stderr" "XR_E_INVAL: messages_to_delay: 'CALL:-1s'"
 }
 
-# bats test_tags=sanitize
 @test "AC-P9 calls are delayed by 1.5 s: a timeout of 1 s fails, the default and NEVER succeed" {
 	tries delayed 2 --backend FAULTY_TENSORPIPE --fault delay:CALL:1.5 --transport shm
 	tries delayed 2 --backend faulty --extra messages_to_delay=PYTHON_CALL:1.5s --transport tcp

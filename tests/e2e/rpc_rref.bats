@@ -55,13 +55,11 @@ killed()
 	done
 }
 
-# bats test_tags=sanitize
 @test "AC-Q1 what remote calls of the next and of oneself make is fetched" {
 	ranks 1 fetch
 	ranks 3 fetch
 }
 
-# bats test_tags=sanitize
 @test "AC-Q2 a user has no local value: the error names both workers" {
 	ranks 2 local-on-user local
 }
@@ -83,7 +81,6 @@ killed()
 	ranks 2 chain
 }
 
-# bats test_tags=sanitize
 @test "AC-Q7 a function that is given another's reference sees it confirmed" {
 	ranks 3 confirmed
 }
@@ -129,7 +126,6 @@ faulty()
 	inside 4 child-first
 }
 
-# bats test_tags=sanitize
 @test "AC-Q12 a function that fails is what fetching gives, each time" {
 	ranks 2 fails
 }
@@ -143,7 +139,6 @@ faulty()
 	RREF_LATE=1 ranks 3 limit
 }
 
-# bats test_tags=sanitize
 @test "AC-Q14 a fetch that takes too long leaves the reference as it was" {
 	ranks 2 slow
 }
@@ -152,7 +147,6 @@ faulty()
 	ranks 2 slow-here
 }
 
-# bats test_tags=sanitize
 @test "AC-Q16 methods of objects: of an instance, static, missing, three times" {
 	ranks 2 methods
 }
@@ -161,12 +155,10 @@ faulty()
 	ranks 2 slow-method
 }
 
-# bats test_tags=sanitize
 @test "AC-Q18 D-Q2 a user that is killed has no handles any more" {
 	killed user-killed 'its handle is gone'
 }
 
-# bats test_tags=sanitize
 @test "AC-Q19 D-Q6 after leaving, references are closed, in the next life, too" {
 	job -n 3 "$BUILD/tests/rref/rref" closed
 	assert_eq "$status" 0
@@ -185,7 +177,6 @@ faulty()
 	assert_has "$output" 'leaked \(0, 0\) by fork \(0, 1\)'
 }
 
-# bats test_tags=sanitize
 @test "AC-Q21 twenty references to pairs of references" {
 	ranks 3 pairs
 }
@@ -212,12 +203,10 @@ faulty()
 	inside 3 unknown never-made
 }
 
-# bats test_tags=sanitize
 @test "what is told while it is looked for keeps nobody from leaving" {
 	inside 2 told-last
 }
 
-# bats test_tags=sanitize
 @test "a reference that comes when its owner is known to be lost is not waited for" {
 	job --on-failure continue -n 2 "$BUILD/tests/rref/rref_inside" taken-dead
 	assert_eq "$status" 137
@@ -238,17 +227,16 @@ faulty()
 	ranks 3 later-method
 }
 
+# bats test_tags=sanitize
 @test "a reference is nothing outside of a call" {
 	ranks 2 outside
 }
 
-# bats test_tags=sanitize
 @test "a remote call's limit is of the owner's word, or of the function on request" {
 	ranks 3 limit
 	RREF_LATE=1 ranks 3 limit
 }
 
-# bats test_tags=sanitize
 @test "trainers share parameters that rank 0 has" {
 	job -n 4 "$BUILD/examples/rpc_params"
 	assert_eq "$status" 0

@@ -48,7 +48,6 @@ says()
 	says 'rank 2: 2 is no member of group some$' 1
 }
 
-# bats test_tags=sanitize
 @test "AC-W6 a process has one group of a name" {
 	runs refused 3
 	says 'rank (.): \1 has a group all already' 3
@@ -64,18 +63,15 @@ says()
 	runs closed-twice 3
 }
 
-# bats test_tags=sanitize
 @test "AC-G1 a member is called in three ways" {
 	runs call 3
 }
 
-# bats test_tags=sanitize
 @test "AC-G2 who is no member is not called, and nothing is sent" {
 	runs call-outsider 3
 	says 'rank [01]: 2 is no member of group some, and is not called by it' 2
 }
 
-# bats test_tags=sanitize
 @test "AC-G3 a key is paired once, of all members" {
 	runs pair-twice 3
 	says "key 'k' of group all is held by 1" 3
@@ -166,7 +162,6 @@ a_cpu()
 	sed -n 's/^Cpus_allowed_list:\t\([0-9]*\).*/\1/p' /proc/$$/status
 }
 
-# bats test_tags=sanitize
 @test "AC-G16 how a service failed arrives as it was" {
 	runs fails 3
 	says "^.[012]. rank .: 'fails' of group all: .*that is too much" 3
@@ -176,6 +171,7 @@ a_cpu()
 	runs one-wins 3
 }
 
+# bats test_tags=sanitize
 @test "AC-G18 the keys of a member that died are free" {
 	job --on-failure continue -n 3 "$GROUP" dies
 	by_shm=$output
@@ -193,6 +189,7 @@ a_cpu()
 	says "'waits' of group all: .*1 \(1\) within 200 ms" 3
 }
 
+# bats test_tags=sanitize
 @test "after fork the group is the parent's" {
 	runs fork 2
 }

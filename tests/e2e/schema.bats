@@ -128,6 +128,7 @@ reason()
 	fits job ./*.report
 }
 
+# bats test_tags=sanitize
 @test "accounts and events of jobs whose ranks could not be started" {
 	need_schemas
 	for point in spawn.before spawn.child spawn.watch spawn.pipe; do
@@ -210,6 +211,7 @@ reason()
 		length' full.jsonl)" = 2 ]
 }
 
+# bats test_tags=sanitize
 @test "answers: --dry-run, --show-env, config show, version" {
 	need_schemas
 	"$XRUN" --dry-run --json -n 3 true >dry.1

@@ -173,7 +173,6 @@ nobody_left()
 }
 
 # The screen of the first Ctrl-C, while rank 0 stands still.
-# bats test_tags=sanitize
 @test "rel-7 a stopped rank is shown as stopped" {
 	local rank
 
@@ -391,7 +390,6 @@ sleeps_below_unshare()
 	assert_eq "$(cat err)" ''
 }
 
-# bats test_tags=sanitize
 @test "rel-35 under nohup a SIGHUP is not heard" {
 	mkfifo pipe
 	nohup "$XRUN" -n 2 "$PROG/sigshow" --until USR1 >pipe 2>err 3>&- &
@@ -433,6 +431,7 @@ zombies()
 	[ "$(ps -o state= --ppid "$1" | tr -cd Z | wc -c)" -eq "$2" ]
 }
 
+# bats test_tags=sanitize
 @test "a signal to the group of xrun ends no rank that is being started" {
 	mkfifo first
 	setsid "$XRUN" -n 150 bash -c 'echo up' >first 2>job.err 3>&- &
@@ -490,7 +489,6 @@ ctrl_c()
 	assert_eq "$status" 130
 }
 
-# bats test_tags=sanitize
 @test "rel-36 Ctrl-C three times: INT, TERM, KILL, each announced; 130" {
 	ctrl_c ctrl-c-3 -s '\003' -w 'terminate now' -s '\003' -w 'kill now' \
 		-s '\003'
@@ -556,7 +554,6 @@ after_one_ctrl_c() # STEP... -- OPTION...
 	after_one_ctrl_c -S 15 --
 }
 
-# bats test_tags=sanitize
 @test "after one Ctrl-C: a hang-up is heard" {
 	after_one_ctrl_c -h --
 	wait_for 5 nobody_left
@@ -651,7 +648,6 @@ after_one_ctrl_c() # STEP... -- OPTION...
 	assert_eq "$(jq .exit report)" 129
 }
 
-# bats test_tags=sanitize
 @test "rel-35 the terminal is closed where SIGHUP is ignored: the job goes on" {
 	# What ranks print then has nowhere to go; that must not stop them either.
 	try in_pty -d 20 -w ready -w ready -h -- bash -c '

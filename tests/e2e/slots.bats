@@ -116,6 +116,7 @@ down()
 	assert_has "$output" 'has no segment here'
 }
 
+# bats test_tags=sanitize
 @test "whatever ranks write there, xrun goes on and says what can be" {
 	need jq
 	up -n 2 "$PROG/member" say on rest : -n 2 bash -c '
@@ -151,7 +152,6 @@ down()
 	assert_eq "$(cat one.out)" $'waiting\ntold 1\nsaved'
 }
 
-# bats test_tags=sanitize
 @test "each attempt has a segment of its own, which tells which one it is" {
 	# shellcheck disable=SC2016
 	job --restarts 1 --hang-timeout 60s --no-prefix -n 1 bash -c '

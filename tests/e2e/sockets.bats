@@ -85,7 +85,6 @@ wrong_runtime()
 	assert_has "$("$XRUN" doctor || true)" '/tmp/xrun-0 belongs to user 64997'
 }
 
-# bats test_tags=sanitize
 @test "sockets: a runtime folder with a wrong owner or mode, and a link, are reported at the start" {
 	with_tmp_taken wrong_runtime
 }
@@ -105,7 +104,6 @@ detached()
 	XDG_RUNTIME_DIR=$PWD/own "$XRUN" stop gone
 }
 
-# bats test_tags=sanitize
 @test "sockets: -d is refused while the folder is taken" {
 	with_tmp_taken detached
 }

@@ -39,7 +39,6 @@ ranks()
 	output=$(sort <<<"$output")
 }
 
-# bats test_tags=sanitize
 @test "AC-L22 one rank, without a worker list: the caller's process, which exits" {
 	try "$RANKS" show_pid zygote 0
 	assert_eq "$status: $stderr" '0: '
@@ -186,7 +185,6 @@ ranks()
 	assert_has "$output" 'returned XR_E_INVAL 2 processes: .* 3 devices a host, so 1 or 3'
 }
 
-# bats test_tags=sanitize
 @test "rank 0 of the job alone sees the list, and all the local worker of its first entry" {
 	export XRT_TPU_CONFIG=$list XRT_SHARD_WORLD_SIZE=2 TPU_NUM_DEVICES=2
 	ranks show zygote 0
@@ -202,7 +200,6 @@ ranks()
 	assert_has "$output" 'returned XR_OK'
 }
 
-# bats test_tags=sanitize
 @test "D-L7 what ranks have started is ended with them, when one fails" {
 	try timeout 60 "$RANKS" joined-leave_some zygote 3 1
 	assert_has "$output" '^XR_E_REMOTE index 1'

@@ -142,7 +142,6 @@ stacks()
 	down
 }
 
-# bats test_tags=sanitize
 @test "stacks: without a tool there is what the kernel says" {
 	need jq
 	mkfifo fifo
@@ -343,7 +342,6 @@ python_up()
 	wait_for 5 standing 1
 }
 
-# bats test_tags=sanitize
 @test "stacks: a Python rank is told by py-spy, or by gdb's extension" {
 	need python3 jq
 	python_up
@@ -439,7 +437,6 @@ python_up()
 	down
 }
 
-# bats test_tags=sanitize
 @test "stacks: a real Python rank, by the tools of this machine" {
 	need python3 eu-stack
 	python_up
@@ -556,7 +553,6 @@ ended()
 	assert_eq "$(pgrep -f "$BATS_TEST_TMPDIR/bin/")" ''
 }
 
-# bats test_tags=sanitize
 @test "--stacks-on: who stops the job meanwhile does not wait for a tool" {
 	# shellcheck disable=SC2016 # the tool expands it
 	ask_slowly 'kill "$keeper"' -n 2 "$PROG/stand" 1

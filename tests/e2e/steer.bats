@@ -61,7 +61,6 @@ talk()
 	over
 }
 
-# bats test_tags=sanitize
 @test "ps: a row is a line, whatever the command, and fits the terminal" {
 	job -n 1 --job odd sh -c $'echo\t\e[31m\r\n: \u009b\u00e9'
 	try "$XRUN" ps -a
@@ -122,7 +121,6 @@ rank_is()
 	"$XRUN" ps "$id" | grep -Eq "^ +$1 +[0-9]+ $2 "
 }
 
-# bats test_tags=sanitize
 @test "a job is found by the beginning of its id, if no other begins so" {
 	up one --job alpha1 sleep 60
 	spawn two "$XRUN" --job alpha2 sleep 60
@@ -168,7 +166,6 @@ is_ended()
 	assert_has "$(cat "$BATS_TEST_TMPDIR/one.out")" '^\[1\] heard$'
 }
 
-# bats test_tags=sanitize
 @test "signal: a rank that ended takes none, and that is said" {
 	need jq
 	up one -n 2 sh -c '[ "$XRUN_RANK" = 0 ] || exec sleep 60'
@@ -184,7 +181,6 @@ is_ended()
 	over
 }
 
-# bats test_tags=sanitize
 @test "signal: what is no signal, no rank, no job is said" {
 	up one -n 2 sleep 60
 	try "$XRUN" signal
@@ -364,7 +360,6 @@ teardown()
 	over
 }
 
-# bats test_tags=sanitize
 @test "a crowd that says nothing keeps nobody from asking" {
 	need python3 jq
 	up one -n 2 sleep 60
@@ -497,7 +492,6 @@ fake()
 	wait_for 20 [ -e "$XDG_RUNTIME_DIR/xrun/$1/control" ]
 }
 
-# bats test_tags=sanitize
 @test "an answer to something else, and another version, are said" {
 	fake odd '{"type":"done"}' '{"type":"over","exit":0,"reason":"ok"}' \
 		'{"type":"job","status":[]}' '{"type":"job","status":[1]}' \
@@ -522,7 +516,6 @@ fake()
 	wait "$pretended"
 }
 
-# bats test_tags=sanitize
 @test "stop of a job that ends meanwhile: it has ended, in one wording" {
 	fake ending drop
 	try "$XRUN" stop ending
@@ -561,7 +554,6 @@ awaits_lock()
 	grep -qs lock_inode_wait "/proc/$1/wchan"
 }
 
-# bats test_tags=sanitize
 @test "ps reports a supervisor that does not answer, and no table of nothing" {
 	need jq
 	up one sleep 60
@@ -659,7 +651,6 @@ are_complete()
 	assert_eq "$status" 143
 }
 
-# bats test_tags=sanitize
 @test "stop ends a job whose supervisor is held by a debugger" {
 	need gdb
 	up one sleep 60
@@ -676,7 +667,6 @@ are_complete()
 	assert_has "$(cat one.err)" '^xrun: the supervisor ended \(SIGKILL\): all ranks were ended with it'
 }
 
-# bats test_tags=sanitize
 @test "stop ends a job that has no control socket" {
 	mkfifo out.fifo
 	exec {reader}<>out.fifo
@@ -689,7 +679,6 @@ are_complete()
 	assert_eq "$("$XRUN" ps -q)" ''
 }
 
-# bats test_tags=sanitize
 @test "a job that lets nobody in keeps no verb for ever" {
 	need python3
 	(umask 077 && mkdir -p "$XDG_RUNTIME_DIR/xrun/full")

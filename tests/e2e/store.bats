@@ -132,7 +132,6 @@ store: a value beyond 32768 bytes is sent along as a memfd"
 	down
 }
 
-# bats test_tags=sanitize
 @test "a large value travels as sealed memory, and anything else is refused" {
 	need python3 jq
 	up -n 1 sleep 60
@@ -355,7 +354,6 @@ done"
 	assert_eq "$status: $output" '0: closed'
 }
 
-# bats test_tags=sanitize
 @test "ranks are told where the store is" {
 	job -n 1 sh -c 'echo "$XRUN_STORE"'
 	assert_eq "$output" control:
@@ -375,7 +373,6 @@ in_c()
 	assert_has "$stderr$output" 'Tested: [1-9].*Failing: 0 .*Crashing: 0'
 }
 
-# bats test_tags=sanitize
 @test "AC-S1 in C: a get waits, and names its key when its time is over" {
 	in_c AC_S1_
 }

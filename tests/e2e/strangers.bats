@@ -99,7 +99,6 @@ rank 1 of 2 reads: rank 0 is here"
 	[ ! -e "$XDG_RUNTIME_DIR/xrun/store-$MASTER_PORT.lock" ]
 }
 
-# bats test_tags=sanitize
 @test "env:// on the loopback: another user's /tmp/xrun-UID keeps no rank from its store" {
 	local r pids=() fake
 
@@ -123,7 +122,6 @@ rank 1 of 2 reads: rank 0 is here"
 	assert_eq "$(stat -c %a "$other"/.local/state/xrun/.run-*)" 700
 }
 
-# bats test_tags=sanitize
 @test "tcp:// is open to processes with the same secret only" {
 	target zero "$store" 0
 	local first=$pid
@@ -165,7 +163,6 @@ called by 1'
 	assert_has "$stderr" 'XR_E_SYS: .*secret: No such file'
 }
 
-# bats test_tags=sanitize
 @test "a group refuses a store with auth=none, unless that is asked for by name" {
 	try timeout 30 "$PROG/rpc_target" "$store?auth=none" 0 1
 	assert_eq "$status" 1

@@ -31,7 +31,6 @@ store()
 	assert_eq "$output" '[1] own 1'
 }
 
-# bats test_tags=sanitize
 @test "tcpstore: a rank waits for a key and for an item of a queue" {
 	store -- get=second queue=q:item -- set=second:2 pop=q
 	assert_eq "$status" 0
@@ -39,7 +38,6 @@ store()
 	assert_has "$output" '^\[1\] q item$'
 }
 
-# bats test_tags=sanitize
 @test "tcpstore: it is served for Python, and as --port-hold says" {
 	local agent='import os; print(os.environ["TORCHELASTIC_USE_AGENT_STORE"])'
 
@@ -82,7 +80,6 @@ sys.exit(1 - attempt)'
 	assert_eq "$(grep -c '^xrun: the store at MASTER_PORT closed a connection of a rank: unknown request 99$' <<<"$stderr")" 1
 }
 
-# bats test_tags=sanitize
 @test "tcpstore: another user is refused" {
 	[ "$(id -u)" -eq 0 ] || skip 'needs another user'
 	store -- set=key:1 -- uid=12345 get=key

@@ -118,7 +118,6 @@ load helper
 
 # --- input -------------------------------------------------------------------
 
-# bats test_tags=sanitize
 @test "rel-20 what is typed reaches rank 0 only, and ^D ends it" {
 	screen -w 'foreground' -w 'foreground' -s 'hello\n' -w 'read: hello' \
 		-s '\004' -- --collapse off -n 2 "$PROG/tty"
@@ -184,6 +183,7 @@ holds()
 	[ "$(wc -l <"$1" 2>/dev/null)" = "$2" ]
 }
 
+# bats test_tags=sanitize
 @test "rel-18 a terminal paused by ^S: the ranks go on, and it gets all at ^Q" {
 	local keys
 

@@ -48,7 +48,6 @@ ends()
 		golden screen-train
 }
 
-# bats test_tags=sanitize
 @test "the header says where the number of ranks comes from" {
 	mkdir -p root/dev
 	touch root/dev/nvidia0 root/dev/nvidia1 root/dev/nvidiactl

@@ -23,7 +23,6 @@ XRUN_EVENT_STOPPED=false
 XRUN_JOB=one'
 }
 
-# bats test_tags=sanitize
 @test "commands run in the order of events, also that of the end, and of --no-logs" {
 	job --no-logs --exec-on 'all:echo "$XRUN_EVENT" >>told' -n 2 true
 	assert_eq "$status" 0
@@ -67,7 +66,6 @@ job.end'
 	assert_eq "$status: $stderr" '0: 0'
 }
 
-# bats test_tags=sanitize
 @test "-d does not wait for what a command leaves behind" {
 	need jq
 	SECONDS=0
@@ -91,7 +89,6 @@ is_gone()
 	assert_has "$stderr" '^END-TOLD$'
 }
 
-# bats test_tags=sanitize
 @test "a command that fails, or cannot be run, changes nothing" {
 	job --exec-on 'job.start:exit 7' -n 1 true
 	assert_eq "$status: $stderr" '0: '
@@ -100,7 +97,6 @@ is_gone()
 	assert_has "$stderr" "^xrun: --exec-on job.start: 'exit 7' ended with status 7\$"
 }
 
-# bats test_tags=sanitize
 @test "more events than a slow command can take: some are left out, and it is said" {
 	job --exec-on 'all:sleep 0.2' -n 40 true
 	assert_eq "$status" 0
@@ -118,7 +114,6 @@ is_gone()
 	assert_eq "$(grep outlived one.err)" ''
 }
 
-# bats test_tags=sanitize
 @test "what is no event or has no command is refused with what would be one" {
 	job --exec-on 'job.ends:true' true
 	assert_eq "$status" 125
@@ -193,7 +188,6 @@ posts()
 	assert_eq "$(posts | tail -n 1)" '/a job.end'
 }
 
-# bats test_tags=sanitize
 @test "who is told to end, twice, does not wait for a web hook" {
 	sink hang
 	spawn one "$XRUN" --on-event "job.end:$url/x" -n 1 true
@@ -233,6 +227,7 @@ posts()
 	assert_eq "$(posts)" '/x job.end'
 }
 
+# bats test_tags=sanitize
 @test "no proxy is asked, whatever variables say" {
 	sink
 	http_proxy=http://127.0.0.1:1 HTTP_PROXY=http://127.0.0.1:1 all_proxy=http://127.0.0.1:1 \
@@ -241,7 +236,6 @@ posts()
 	assert_eq "$(posts)" '/x job.end'
 }
 
-# bats test_tags=sanitize
 @test "rel-149 a web hook that never answers holds xrun for ten seconds at most" {
 	local begun
 

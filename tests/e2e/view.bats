@@ -132,7 +132,6 @@ moves()
 	assert_eq "$("$VT" <raw | grep -c '│ half of')" 2
 }
 
-# bats test_tags=sanitize
 @test "a dumb terminal, and one that tee writes to, too: no cursor moves" {
 	bars
 	in_pty -d 20 -T dumb -- "$XRUN" -n 2 sh bars >raw </dev/null

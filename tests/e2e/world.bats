@@ -42,7 +42,6 @@ two_jobs()
 	assert_has "$(cat two.out)" 'lost rank1 .*it could not prove to be of this job'
 }
 
-# bats test_tags=sanitize
 @test "AC-W8 keys are found, taken and given up when rank 0 was killed" {
 	for how in '' tcp; do
 		# shellcheck disable=SC2086 # none, or one word
@@ -52,7 +51,6 @@ two_jobs()
 	done
 }
 
-# bats test_tags=sanitize
 @test "AC-W8 where rank 0 had the store, too, all are told at once" {
 	local r pids=()
 
@@ -82,7 +80,6 @@ two_jobs()
 	done
 }
 
-# bats test_tags=sanitize
 @test "who died before speaking to anybody is not waited for" {
 	for how in '' tcp; do
 		# shellcheck disable=SC2086 # none, or one word
