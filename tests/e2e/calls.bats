@@ -125,7 +125,7 @@ unruly()
 	local job
 
 	mkfifo gate
-	GATE=$PWD/gate "$XRUN" --no-logs -n 2 "$BUILD/tests/prog/rpc_unruly" stay 2>err >out &
+	GATE=$PWD/gate "$XRUN" --no-logs -n 2 "$BUILD/tests/prog/rpc_unruly" stay 2>err >out 3>&- &
 	job=$!
 	await_line err 'worker1 \(1\) cannot leave: these functions have not returned: stays, called by worker0 \(0\)' 20
 	echo >gate

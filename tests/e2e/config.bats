@@ -93,6 +93,7 @@ refused()
 @test "rel-71 a pipe, a device, a folder, a loop of links, a huge file" {
 	mkfifo pipe
 	ln -s loop loop
+	ulimit -S -f "$(ulimit -H -f)"
 	truncate -s 1T huge
 	for name in pipe /dev/zero .; do
 		job --config "$name" touch ran

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -23,6 +24,7 @@
 #include <xrun/job.h>
 #include <xrun/rpc.h>
 #include <xrun/rref.h>
+#include <xrun/store.h>
 
 #include "tests/prog/expect.h"
 #include "tests/kit/backend.h"
@@ -88,15 +90,19 @@ empty(struct xr_call *call, struct xr_value *args, void *ctx)
 	return xr_reply(call, xr_value_new_nil());
 }
 
+static sem_t stays_begun;
+
 /* Until somebody writes to $GATE. */
 static enum xr_status
 stays(struct xr_call *call, struct xr_value *args, void *ctx)
 {
-	int fd = open(getenv("GATE"), O_RDONLY);
+	int fd;
 	char c;
 
 	(void)args;
 	(void)ctx;
+	EXPECT(sem_post(&stays_begun) == 0);
+	fd = open(getenv("GATE"), O_RDONLY);
 	EXPECT(fd != -1 && read(fd, &c, 1) == 1);
 	close(fd);
 	return xr_reply(call, xr_value_new_nil());
@@ -181,19 +187,27 @@ null(void)
 	xr_rref_unref(rref);
 }
 
+/* Both ranks leave while the function runs. A member that leaves sends no more replies,
+ * so rank 1 reports the begin of the function by the store. */
 static void
 stay(void)
 {
+	static const char *const key = "stays";
 	struct xr_rpc_call call = call_of("stays");
 	struct xr_future *future = NULL;
+	struct xr_store *store;
 
+	EXPECT(xr_store_open(NULL, NULL, &store, &err) == XR_OK);
 	if (rank == 0) {
 		EXPECT(xr_rpc_async(&call, &future, &err) == XR_OK);
-		EXPECT(ask("pid") > 0);
+		EXPECT(xr_store_wait(store, &key, 1, XR_SECONDS(60), &err) ==
+			XR_OK);
 		xr_future_unref(future);
+	} else {
+		EXPECT(sem_wait(&stays_begun) == 0);
+		EXPECT(xr_store_set(store, key, "", 0, &err) == XR_OK);
 	}
-	while (rank == 1 && atomic_load(&asked) == 0)
-		sched_yield();
+	xr_store_free(store);
 }
 
 /* Nothing of what is sent goes into memory without end. */
@@ -435,6 +449,7 @@ main(int argc, char **argv)
 	rank = xr_job_rank();
 	snprintf(name, sizeof(name), "worker%u", rank);
 	setvbuf(stdout, NULL, _IOLBF, 0);
+	EXPECT(sem_init(&stays_begun, 0, 0) == 0);
 	while (argc < 2 || strcmp(argv[1], cases[i].name) != 0)
 		EXPECT(++i < sizeof(cases) / sizeof(cases[0]));
 	EXPECT(xr_module_static(functions,

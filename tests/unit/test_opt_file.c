@@ -208,6 +208,7 @@ Test(opt_file, stronger_sources_win_and_their_lists_replace)
 	cr_assert_eq(s.env.n, 1);
 	cr_expect_str_eq(s.env.items[0], "Z=1");
 	cr_expect_eq(s.tags.n, 0);
+	cr_expect_eq(opt_source(&opts, "tag"), OPT_FILE);
 	cr_expect_eq(s.count, 2);
 	cr_expect_eq(s.time, 1000000000);
 	cr_assert_eq(opt_env(&opts, "XRUN_RANKS=3", &known, &err), XR_OK);

@@ -165,6 +165,9 @@ Test(opt_keys, keys_are_listed_in_the_form_of_a_file)
 	buf_clear(&out);
 	opt_print_keys_man(table, &out);
 	cr_expect(strstr(buf_text(&out), "*\"ranks\"*: _N_\n\thow many\n\n"));
+	cr_expect(strstr(buf_text(&out),
+		"*\"buffer\"*: \"_line|full_\"\n"
+		"\tmode; \"line\" unless it is said\n\n"));
 	cr_expect_null(strstr(buf_text(&out), "config"));
 }
 

@@ -145,6 +145,20 @@ Test(elf, a_sanitizer_is_named)
 	}
 }
 
+Test(elf, an_mpi_library_is_named)
+{
+	struct program p = load("/bin/true");
+	struct elf_facts facts;
+
+	cr_assert_eq(probe_bytes(p.data, p.len, &facts), ELF_FITS);
+	cr_assert_str_empty(facts.mpi);
+	replace(&p, "libc.so.6", "libmpi.so");
+	cr_assert_eq(probe_bytes(p.data, p.len, &facts), ELF_FITS);
+	cr_assert_str_eq(facts.mpi, "libmpi.so");
+	cr_assert_str_empty(facts.what);
+	free(p.data);
+}
+
 Test(elf, another_word_size_byte_order_or_processor_is_another_machine)
 {
 	static const size_t places[] = { EI_CLASS, EI_DATA,
