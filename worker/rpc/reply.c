@@ -25,8 +25,8 @@ struct answer {
 	uint32_t count, loan_count;
 };
 
-/* Whoever answers may do so while this agent ends, or when the next one runs. False:
- * there is nobody to be answered. Else agent_leave() follows. */
+/* Enters the agent; agent_leave() follows. Returns false if the agent ends or has ended, or if
+ * the caller is lost: then a reply is dropped, and the caller receives XR_E_PEER_LOST. */
 static bool
 reach(struct xr_call *call)
 {
