@@ -156,3 +156,35 @@ Test(cpus, a_wait_for_what_lasts_does_not_yield_first)
 	cr_expect_gt(yields_for(&env, &fresh), 0);
 	cr_expect_eq(yields_for(&env, &is_long), 0);
 }
+
+/* Until it looks at the clock the first time; of @cpus CPUs. */
+static struct wait
+begin_short(struct wait_env *env, uint32_t cpus)
+{
+	struct wait w;
+
+	atomic_store(&env->cpus, cpus);
+	wait_begin_short(&w, env);
+	for (int i = 0; i < WAIT_LOOKS && w.now == 0; i++)
+		wait_turn(&w);
+	return w;
+}
+
+Test(cpus, a_short_wait_pauses_for_a_quarter_of_its_time)
+{
+	struct wait_env env;
+	struct wait w;
+
+	cr_assert_neq(cpus_here(), 0);
+	wait_env_init(&env, NULL, 0);
+	env.pause_ticks = INT64_C(1) << 40;
+	w = begin_short(&env, 2);
+	cr_expect_eq(w.phase, WAIT_PAUSES);
+	cr_expect_eq(w.pause_end - w.begun, env.pause_ticks / 4);
+	cr_expect_eq(w.yield_end - w.begun, env.pause_ticks);
+	/* Without a CPU for each it only yields. */
+	w = begin_short(&env, 1);
+	cr_expect_eq(w.phase, WAIT_YIELDS);
+	cr_expect_eq(w.pause_end, w.begun);
+	cr_expect_eq(w.yield_end - w.begun, env.pause_ticks);
+}
