@@ -21,7 +21,7 @@ table_put_word(struct buf *out, const char *word)
 	size_t at = out->len;
 
 	buf_put_text(out, word);
-	if (out->bad != XR_OK || out->len == at)
+	if (out->bad != XR_OK)
 		return;
 	utf8_tame(out->data + at, false);
 	for (; at < out->len; at++)

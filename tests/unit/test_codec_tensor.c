@@ -231,6 +231,26 @@ Test(codec_tensor, views_that_share_a_storage_share_what_is_sent_of_it)
 	xr_value_unref(of);
 }
 
+Test(codec_tensor, each_storage_is_packed_by_its_own_view)
+{
+	struct xr_value *of[] = { numbers(512, 512), numbers(512, 512) };
+	struct xr_value *items[] = {
+		view(of[0], PAIR(1, 4), PAIR(1, 60000), 0),
+		view(of[1], PAIR(1, 10), PAIR(1, 25000), 4),
+	};
+	struct xr_value *v = xr_value_new_list_of(items, 2), *got;
+	size_t bytes;
+
+	cr_expect(lt(sz, size_of(v, &got), 1024));
+	xr_tensor_data(xr_value_at(got, 0), &bytes);
+	cr_expect(eq(sz, bytes, 4 * sizeof(float)));
+	xr_tensor_data(xr_value_at(got, 1), &bytes);
+	cr_expect(eq(sz, bytes, 10 * sizeof(float)));
+	xr_value_unref(got);
+	xr_value_unref(of[0]);
+	xr_value_unref(of[1]);
+}
+
 Test(codec_tensor, AC_K3_what_changes_after_the_copy_is_not_seen)
 {
 	struct xr_value *v = numbers(100, 100), *got = NULL;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_cpus.c - CPUs that the control group of a process allows (worker/shm/cpus.h), and how
  * long a wait looks before it sleeps (worker/shm/wait.h). */
+#include "segment/owner.h"
 #include "tests/unit/folder.h"
 #include "worker/shm/cpus.h"
 #include "worker/shm/wait.h"
@@ -155,4 +156,87 @@ Test(cpus, a_wait_for_what_lasts_does_not_yield_first)
 	cr_expect_gt(yields_for(&env, NULL), 0);
 	cr_expect_gt(yields_for(&env, &fresh), 0);
 	cr_expect_eq(yields_for(&env, &is_long), 0);
+}
+
+Test(cpus, a_wait_for_what_lasts_sleeps_in_its_first_turn_on_one_cpu)
+{
+	struct wait_site is_long = { .is_long = true };
+	struct wait_env env;
+	struct wait w;
+
+	wait_env_init(&env, NULL, 0);
+	atomic_store(&env.cpus, 1);
+	wait_begin(&w, &env, NULL, &is_long);
+	cr_expect_eq(wait_turn(&w), WAIT_SLEEP);
+	cr_expect_neq(w.begun, 0);
+	cr_expect_eq(w.now, w.begun);
+}
+
+/* Until it looks at the clock the first time; of @cpus CPUs. */
+static struct wait
+begin_short(struct wait_env *env, uint32_t cpus)
+{
+	struct wait w;
+
+	atomic_store(&env->cpus, cpus);
+	wait_begin_short(&w, env);
+	for (int i = 0; i < WAIT_LOOKS && w.now == 0; i++)
+		wait_turn(&w);
+	return w;
+}
+
+Test(cpus, a_short_wait_pauses_for_a_quarter_of_its_time)
+{
+	struct wait_env env;
+	struct wait w;
+
+	cr_assert_neq(cpus_here(), 0);
+	wait_env_init(&env, NULL, 0);
+	env.pause_ticks = INT64_C(1) << 40;
+	w = begin_short(&env, 2);
+	cr_expect_eq(w.phase, WAIT_PAUSES);
+	cr_expect_eq(w.pause_end - w.begun, env.pause_ticks / 4);
+	cr_expect_eq(w.yield_end - w.begun, env.pause_ticks);
+	/* Without a CPU for each it only yields. */
+	w = begin_short(&env, 1);
+	cr_expect_eq(w.phase, WAIT_YIELDS);
+	cr_expect_eq(w.pause_end, w.begun);
+	cr_expect_eq(w.yield_end - w.begun, env.pause_ticks);
+}
+
+Test(cpus, processes_that_are_awake_are_counted_once_an_interval)
+{
+	const struct segment_wish wish = {
+		.job = "k7m2",
+		.ranks = 2,
+		.most = UINT64_C(64) << 20,
+	};
+	struct segment_tag tag = { .fd = segment_create(&wish) };
+	struct segment_map map;
+	struct wait_env env;
+	struct wait w;
+	struct stat st;
+
+	cr_assert_eq(fstat(tag.fd, &st), 0);
+	tag.inode = st.st_ino;
+	cr_assert(segment_map(&tag, &map));
+	for (uint32_t i = 0; i < 2; i++)
+		atomic_store(&segment_slot(&map, i)->plane, 1);
+	wait_env_init(&env, &map, 0);
+	/* The last count is not in the past: the clock went back. */
+	atomic_store(&env.counted, INT64_MAX);
+	w = begin_short(&env, 9);
+	cr_expect_eq(atomic_load(&env.running), 2);
+	cr_expect_eq(atomic_load(&env.counted), w.begun);
+	atomic_store(&segment_slot(&map, 1)->bell.asleep, 1);
+	atomic_store(&env.counted, 1);
+	env.count_ticks = INT64_MAX;
+	begin_short(&env, 9);
+	cr_expect_eq(atomic_load(&env.running), 2);
+	cr_expect_eq(atomic_load(&env.counted), 1);
+	env.count_ticks = 0;
+	w = begin_short(&env, 9);
+	cr_expect_eq(atomic_load(&env.running), 1);
+	cr_expect_eq(atomic_load(&env.counted), w.begun);
+	close(tag.fd);
 }

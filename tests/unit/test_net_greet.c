@@ -74,9 +74,11 @@ agree(size_t step)
 	cr_expect_eq(answers.id, 4);
 	cr_expect_eq(answers.incarnation, 40);
 	cr_expect_eq(answers.dial, 77);
-	greet_decide(&answers, GREET_OK, 1234);
+	greet_decide(&answers, GREET_OK, UINT64_C(0x1122334455667788));
 	cr_assert_eq(pass(&answers, &dials, step), GREET_AGREED);
-	cr_expect_eq(dials.number, 1234);
+	cr_expect_eq(dials.number, UINT64_C(0x1122334455667788));
+	cr_expect_eq(dials.least, GREET_LEAST);
+	cr_expect_eq(dials.most, GREET_MOST);
 	cr_expect_eq(greet_need(&dials) + greet_need(&answers), 0);
 }
 

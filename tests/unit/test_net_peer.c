@@ -10,6 +10,8 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
+#include <xrun/rpc.h>
+
 #include "base/clock.h"
 #include "tests/unit/net_rig.h"
 #include "worker/net/greet.h"
@@ -266,6 +268,35 @@ Test(net_peer, who_has_another_secret_is_told_so_and_nothing_else)
 	cr_expect_eq(hear_all(fd), 0);
 	close(fd);
 	cr_expect_eq(two->mates[1].accepted, 0);
+	finish();
+}
+
+/* The carrier refuses worker @id, whose proof is valid. */
+static void
+is_unknown(uint32_t id)
+{
+	int fd = dialled();
+
+	hand.id = id;
+	begin(1);
+	put(fd, say);
+	cr_assert_eq(hear(fd), GREET_MORE);
+	put(fd, say);
+	cr_expect_eq(hear(fd), GREET_ENDED);
+	cr_expect_eq(greet.verdict, GREET_UNKNOWN);
+	cr_expect_eq(greet.status, XR_E_NOTFOUND);
+	cr_expect_eq(greet.number, 0);
+	cr_expect_eq(hear_all(fd), 0);
+	close(fd);
+	hand.id = 1;
+}
+
+Test(net_peer, the_verdict_on_an_unknown_worker_has_no_number)
+{
+	two = side_open(2);
+	is_unknown(XR_WORKER_ID_MAX + 1);
+	is_unknown(MATES); /* rig_accepted() rejects it */
+	is_well();
 	finish();
 }
 

@@ -486,6 +486,10 @@ Test(ps, a_word_of_a_row_is_tame)
 	table_end_row(&out, 0, 1);
 	cr_expect_eq(out.len, 8);
 	buf_fini(&out);
+	out = (struct buf){ .bad = XR_E_NOMEM };
+	table_put_word(&out, "e");
+	cr_expect_null(out.data);
+	cr_expect_eq(out.len, 0);
 }
 
 Test(ps, what_is_no_terminal_has_no_columns)

@@ -268,3 +268,24 @@ FORKED_TEST(queue_share, what_is_lent_is_kept_until_it_was_got)
 	xr_value_unref(v);
 	xr_queue_free(q);
 }
+
+/* Only what it allocates the first time stays. */
+FORKED_TEST(queue_share, an_item_by_reference_leaves_no_memory)
+{
+	struct xr_queue *q = QUEUE(.mode = XR_ENC_SHARE);
+	struct xr_value *v = tensor_of(4096), *got = NULL;
+	long before = 0;
+
+	for (int i = 0; i < 3; i++) {
+		EXPECT_EQ(pass_shared(q, v), XR_OK);
+		EXPECT_EQ(xr_queue_put(q, v, 0, &err), XR_OK);
+		EXPECT_EQ(xr_queue_get(q, &got, 0, &err), XR_OK);
+		xr_value_unref(got);
+		EXPECT(!lent_is_any(q->hall));
+		if (i == 0)
+			before = blocks;
+		EXPECT_EQ(blocks, before);
+	}
+	xr_value_unref(v);
+	xr_queue_free(q);
+}

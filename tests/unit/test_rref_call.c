@@ -99,9 +99,9 @@ Test(rref_call, the_value_of_another_is_not_here)
 
 /* --- fetches ---------------------------------------------------------------------- */
 
-/* fetch_flags() - of the next fetch that was sent to "one". */
+/* fetch_sent() - the next fetch that was sent to "one", with @flags and @timeout in ns. */
 static const struct wire_message *
-fetch_sent(uint32_t flags)
+fetch_sent(uint32_t flags, int64_t timeout)
 {
 	const struct wire_message *m = wire_sent(MESSAGE_RREF_FETCH, 1);
 	struct rref_wire sent;
@@ -110,6 +110,7 @@ fetch_sent(uint32_t flags)
 	cr_assert_eq(m->len, sizeof(sent));
 	memcpy(&sent, m->data, sizeof(sent));
 	cr_expect_eq(sent.flags, flags);
+	cr_expect_eq(sent.timeout, (uint64_t)timeout);
 	return m;
 }
 
@@ -122,7 +123,7 @@ Test(rref_call, a_fetch_ends_with_its_answer)
 	int64_t n = 0;
 
 	cr_assert_eq(xr_rref_fetch_async(h, HOUR, &f, &err), XR_OK);
-	m = fetch_sent(0);
+	m = fetch_sent(0, HOUR);
 	wire_reply(1, MESSAGE_REPLY, m->record.corr, xr_value_new_i64(42));
 	cr_expect_eq(xr_future_wait(f, 0, &v, &err), XR_OK);
 	xr_value_get_i64(v, &n);
@@ -131,13 +132,13 @@ Test(rref_call, a_fetch_ends_with_its_answer)
 	xr_future_unref(f);
 	/* Bytes are no value, nor is what cannot be read. */
 	cr_assert_eq(xr_rref_fetch_async(h, HOUR, &f, &err), XR_OK);
-	m = fetch_sent(0);
+	m = fetch_sent(0, HOUR);
 	wire_say(1, MESSAGE_REPLY, m->record.corr, "x", 1);
 	cr_expect_eq(xr_future_wait(f, 0, &v, &err), XR_E_PROTO);
 	cr_expect_str_eq(err.text, "one (1) answered with bytes");
 	xr_future_unref(f);
 	cr_assert_eq(xr_rref_fetch_async(h, HOUR, &f, &err), XR_OK);
-	m = fetch_sent(0);
+	m = fetch_sent(0, HOUR);
 	wire_deliver(1,
 		&(struct xr_record){ .kind = MESSAGE_REPLY,
 			.flags = MESSAGE_VALUE,
@@ -147,7 +148,7 @@ Test(rref_call, a_fetch_ends_with_its_answer)
 	xr_future_unref(f);
 	/* Is it there? of a value that no call here makes. */
 	cr_assert_eq(xr_rref_created(h, &f), XR_OK);
-	m = fetch_sent(RREF_ONLY_CREATED);
+	m = fetch_sent(RREF_ONLY_CREATED, XR_TIMEOUT_NEVER);
 	wire_reply(1, MESSAGE_REPLY, m->record.corr, xr_value_new_nil());
 	cr_expect_eq(xr_future_wait(f, 0, NULL, &err), XR_OK);
 	xr_future_unref(f);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_shm.c - what is taken for left in a folder of shared memory, and what
  * not. */
+#include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,6 +67,48 @@ Test(shm, what_the_dead_made_goes_and_what_the_living_made_stays)
 	cr_expect(!is_there("nccl-AbCdEf"));
 	cr_expect(is_there(alive));
 	cr_expect_not_null(strstr(told, dead));
+}
+
+#define PROBED 4711 /* the process id whose kill() the test plays */
+
+static int probe_rc, probe_errno;
+
+int __real_kill(pid_t pid, int sig);
+int __wrap_kill(pid_t pid, int sig);
+
+int
+__wrap_kill(pid_t pid, int sig)
+{
+	if (pid != PROBED)
+		return __real_kill(pid, sig);
+	cr_expect_eq(sig, 0);
+	errno = probe_errno;
+	return probe_rc;
+}
+
+/* A success leaves errno as the call before set it. */
+Test(shm, only_a_process_that_does_not_exist_is_dead)
+{
+	static const struct {
+		int rc, error;
+		uint32_t swept;
+	} rows[] = {
+		{ 0, ESRCH, 0 },
+		{ 0, 0, 0 },
+		{ -1, EPERM, 0 },
+		{ -1, ESRCH, 1 },
+	};
+	char name[64];
+
+	snprintf(name, sizeof(name), "torch_%d_12345_0", PROBED);
+	close(make(name));
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		probe_rc = rows[i].rc;
+		probe_errno = rows[i].error;
+		cr_expect_eq(shm_sweep(folder, 0, NULL, NULL), rows[i].swept,
+			"row %zu", i);
+	}
+	cr_expect(!is_there(name));
 }
 
 Test(shm, what_somebody_has_open_stays)

@@ -230,20 +230,37 @@ FORKED_TEST(shm_alive, a_sleep_ends_in_time)
 
 static struct rig_peer later; /* the opening of rank 1 that comes next */
 
-/* As if it had opened the segment again: what is accepted is of the opening before. */
-static void *
-connect_to_next(void *ctx, uint32_t id, uint64_t incarnation,
-	struct xr_link *link)
+static uint64_t
+await_word(_Atomic uint64_t *at)
+{
+	uint64_t word;
+
+	while ((word = atomic_load(at)) == 0)
+		sched_yield();
+	return word;
+}
+
+static void
+connect_later(uint64_t incarnation)
 {
 	char text[XR_ADDRESS_MAX + 16], *plane;
 
 	snprintf(text, sizeof(text), "%s", notes->address[1]);
 	plane = strrchr(text, ':') + 1;
 	snprintf(plane, 16, "%lu", strtoul(plane, NULL, 10) + 1);
-	EXPECT_EQ(shm_carrier.connect(rig.self, text, 1, incarnation + 1,
-			  &later, &later.link, NULL),
+	EXPECT_EQ(shm_carrier.connect(rig.self, text, 1, incarnation, &later,
+			  &later.link, NULL),
 		XR_OK);
-	EXPECT(later.link != NULL && later.link != link);
+	EXPECT(later.link != NULL);
+}
+
+/* As if it had opened the segment again: what is accepted is of the opening before. */
+static void *
+connect_to_next(void *ctx, uint32_t id, uint64_t incarnation,
+	struct xr_link *link)
+{
+	connect_later(incarnation + 1);
+	EXPECT(later.link != link);
 	return rig_accepted(ctx, id, incarnation, link);
 }
 
@@ -293,13 +310,15 @@ send_one(uint32_t rank)
 	rig_close();
 }
 
-FORKED_TEST(shm_alive, a_link_that_is_accepted_is_of_one_opening)
+/* Rank 1 sends one message to rank 0, which runs @receiver. */
+static void
+run_both(void (*receiver)(uint32_t rank))
 {
 	pid_t pid[2];
 	int status;
 
 	rig_make();
-	pid[0] = rig_rank(0, accept_one);
+	pid[0] = rig_rank(0, receiver);
 	pid[1] = rig_rank(1, send_one);
 	for (int i = 0; i < 2; i++) {
 		NEED(waitpid(pid[i], &status, 0) == pid[i]);
@@ -307,17 +326,40 @@ FORKED_TEST(shm_alive, a_link_that_is_accepted_is_of_one_opening)
 	}
 }
 
-/* --- words of earlier lives ------------------------------------------------------------- */
-
-static uint64_t
-await_word(_Atomic uint64_t *at)
+FORKED_TEST(shm_alive, a_link_that_is_accepted_is_of_one_opening)
 {
-	uint64_t word;
-
-	while ((word = atomic_load(at)) == 0)
-		sched_yield();
-	return word;
+	run_both(accept_one);
 }
+
+/* The link to the next opening has no ring yet when the ring of this opening comes. */
+static void
+accept_beside(uint32_t rank)
+{
+	const struct rig_peer *p = &rig.peer[1];
+
+	alarm(20);
+	rig_open(rank, 1);
+	await_word(segment_dir(&rig_map, rank, 1));
+	connect_later(2);
+	while (atomic_load(&notes->delivered[rank]) == 0 || !later.lost) {
+		shm_carrier.progress(rig.self, 16);
+		sched_yield();
+	}
+	EXPECT(p->link != NULL && p->link != later.link);
+	EXPECT(!p->lost);
+	EXPECT_EQ(notes->delivered[rank], 1);
+	EXPECT_EQ(notes->lost[rank], 1);
+	atomic_store(&notes->stop, 1);
+	rig_disconnect(&later);
+	rig_close();
+}
+
+FORKED_TEST(shm_alive, a_ring_is_not_read_by_the_link_to_another_opening)
+{
+	run_both(accept_beside);
+}
+
+/* --- words of earlier lives ------------------------------------------------------------- */
 
 /* The ring was made anew in the place where the other life had one. */
 static void
@@ -354,14 +396,5 @@ accept_the_third(uint32_t rank)
 
 FORKED_TEST(shm_alive, a_ring_is_refused_by_the_word_of_an_earlier_life)
 {
-	pid_t pid[2];
-	int status;
-
-	rig_make();
-	pid[0] = rig_rank(0, accept_the_third);
-	pid[1] = rig_rank(1, send_one);
-	for (int i = 0; i < 2; i++) {
-		NEED(waitpid(pid[i], &status, 0) == pid[i]);
-		EXPECT_EQ(status, 0);
-	}
+	run_both(accept_the_third);
 }

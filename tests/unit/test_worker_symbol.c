@@ -27,6 +27,14 @@ some_function(int x)
 	return x + 1;
 }
 
+/* Its name has 71 characters. */
+__attribute__((noinline)) static int
+a_function_whose_name_is_longer_than_the_64_bytes_that_a_symbol_keeps__(int x)
+{
+	__asm__ volatile("" ::: "memory");
+	return x + 2;
+}
+
 struct file {
 	char *data;
 	size_t len;
@@ -80,6 +88,21 @@ Test(symbol, a_static_function_is_named)
 	cr_assert(symbol_find(f.fd, address_of(some_function) + 1, &s));
 	cr_assert_str_eq(s.name, "some_function");
 	cr_assert_eq(s.offset, 1u);
+	drop(&f);
+}
+
+Test(symbol, a_name_is_cut_after_63_characters)
+{
+	int (*fn)(int) =
+		a_function_whose_name_is_longer_than_the_64_bytes_that_a_symbol_keeps__;
+	struct file f = copy_of_self();
+	struct symbol s;
+
+	cr_assert_eq(fn(1), 3);
+	cr_assert(symbol_find(f.fd, address_of(fn) + 1, &s));
+	cr_expect_str_eq(s.name,
+		"a_function_whose_name_is_longer_than_the_64_bytes_that_a_symbol");
+	cr_expect_eq(s.offset, 1);
 	drop(&f);
 }
 

@@ -341,12 +341,14 @@ check_maps(const struct xr_rpc_opts *o, struct xr_error *err)
 
 	for (uint32_t i = 0; i < o->map_count && status == XR_OK; i++)
 		status = options_pair_check(&o->maps[i], err);
-	for (uint32_t i = 1; i < o->map_count && status == XR_OK; i++)
-		for (uint32_t k = 0; k < i && status == XR_OK; k++)
+	if (status != XR_OK)
+		return status;
+	for (uint32_t i = 1; i < o->map_count; i++)
+		for (uint32_t k = 0; k < i; k++)
 			if (options_clash(&o->maps[k], &o->maps[i]))
-				status = options_clash_error(&o->maps[k],
+				return options_clash_error(&o->maps[k],
 					&o->maps[i], err);
-	return status;
+	return XR_OK;
 }
 
 /* Those of SPEC.md, B28. */
