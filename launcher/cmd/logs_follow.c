@@ -51,8 +51,28 @@ struct follow {
 
 enum { ALSO_STOP, ALSO_TERMINAL };
 
-/* Another size of the terminal, and the shell that used it while we were stopped.
- * Returns a signalfd; -1 */
+static void
+logs_follow_mask(int how)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTSTP);
+	sigprocmask(how, &set, NULL);
+}
+
+/* Ctrl-Z between two turns. A stop within a turn would leave the output of the turn to be
+ * written over the output of the shell. */
+static void
+logs_follow_stop(void)
+{
+	raise(SIGTSTP);
+	logs_follow_mask(SIG_UNBLOCK);
+	logs_follow_mask(SIG_BLOCK);
+}
+
+/* Returns a signalfd of the terminal's size, Ctrl-Z and the continuation after a stop; -1 if
+ * standard output is no terminal. */
 static int
 watch_terminal(void)
 {
@@ -63,6 +83,7 @@ watch_terminal(void)
 	sigemptyset(&set);
 	sigaddset(&set, SIGWINCH);
 	sigaddset(&set, SIGCONT);
+	sigaddset(&set, SIGTSTP);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
@@ -73,9 +94,12 @@ hear_terminal(struct follow *f)
 	struct signalfd_siginfo info;
 	int fd = f->lookout.also[ALSO_TERMINAL].fd;
 
-	while (fd != -1 && read(fd, &info, sizeof(info)) == sizeof(info))
-		if (info.ssi_signo == SIGCONT)
+	while (fd != -1 && read(fd, &info, sizeof(info)) == sizeof(info)) {
+		if (info.ssi_signo == SIGTSTP)
+			logs_follow_stop();
+		if (info.ssi_signo != SIGWINCH)
 			f->reading->put.lost = true;
+	}
 }
 
 /* Until there is news, or something changed. */

@@ -31,7 +31,7 @@ gone()
 # ended JOB - waits for its end; false if job.json then has no exit status.
 ended()
 {
-	wait_for 20 gone "$(pid_of "$1")"
+	wait_for 60 gone "$(pid_of "$1")"
 	json_holds 'has("exit")' "$(folder "$1")/job.json"
 }
 
@@ -151,17 +151,19 @@ exit_of()
 
 	for step in "-s \003" -h; do
 		rm -rf "${XDG_STATE_HOME:?}/xrun"
+		# The whole line: on Ctrl-C, the terminal drops output that was not read, and
+		# may display ^C before the newline.
 		# shellcheck disable=SC2086 # an option and its argument
-		try in_pty -w 'to end it' $step sh -c \
+		try in_pty -w 'to end it' -w $'\n' $step sh -c \
 			'"$XRUN" -d sh -c "trap \"echo heard\" USR1; while :; do echo up; sleep 0.05; done"; exec sleep 60'
 		[ "$status" -gt 128 ]
 		id=$(plain <<<"$output" | head -n 1)
 		assert_has "$(plain <<<"$output")" \
 			"^xrun: job $id: 1 rank in the background, output in .*/$id/0; to end it: xrun stop $id\$"
 		# The rank's trap is there.
-		await_line "$(folder "$id")/0/rank-0000/stdout" up 10
+		await_line "$(folder "$id")/0/rank-0000/stdout" up 60
 		kill -USR1 "$(pid_of "$id")"
-		await_line "$(folder "$id")/0/rank-0000/stdout" heard 10
+		await_line "$(folder "$id")/0/rank-0000/stdout" heard 60
 		kill "$(pid_of "$id")"
 		ended "$id"
 	done

@@ -451,7 +451,7 @@ begin()
 {
 	spawn "$1" "$XRUN" --job "$1" "${@:2}"
 	ranks=$pid
-	wait_for 10 test -e "$XDG_STATE_HOME/xrun/$1/job.json"
+	wait_for 60 test -e "$XDG_STATE_HOME/xrun/$1/job.json"
 }
 
 # file NAME RANK STREAM - of what it wrote.
@@ -525,11 +525,17 @@ asleep()
 }
 
 # rows RANKS - a job "rows" whose ranks show progress that stands still until the
-# file "over" is there.
+# file "over" is there. It returns when all of that is in their files: a reader then
+# displays it at once.
 rows()
 {
+	local r
+
 	begin rows -n "$1" bash -c 'echo whole; printf "\rrow 1\rrow $RANK$RANK"
 		until [ -e over ]; do sleep 0.01; done; printf "\rdone $RANK\n"'
+	for ((r = 0; r < $1; r++)); do
+		wait_for 60 grep -qs "row $r$r" "$(file rows "$r" stdout)"
+	done
 }
 
 @test "logs -f on a terminal shows progress while it is written over" {
@@ -581,7 +587,7 @@ rows()
 @test "logs -f on a terminal, stopped and continued: what the shell wrote stays" {
 	rows 2
 	status=0
-	PS1='B# ' in_pty -d 20 -w 'B# ' -s "'$XRUN' logs -f --color never rows\n" \
+	PS1='B# ' in_pty -w 'B# ' -s "'$XRUN' logs -f --color never rows\n" \
 		-w 'row 11' -s '\032' -w Stopped -w 'B# ' -s 'fg\n' \
 		-w 'row 00' -w 'row 11' -s '\003' -w 'B# ' -s 'exit 5\n' -- \
 		bash --norc --noediting >raw </dev/null || status=$?

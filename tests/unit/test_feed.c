@@ -575,6 +575,18 @@ Test(feed_pieces, pending_bytes_follow_all_pieces)
 	cr_expect_eq(total, 0);
 }
 
+Test(feed_pieces, a_pending_byte_counts_once_also_if_the_file_has_it_by_now)
+{
+	add_unstored(false);
+	for (feed.end = 30; feed.end <= 37; feed.end++)
+		cr_expect_eq(feed_left(&feed), feed.end < 35 ? 35 : feed.end);
+	feed.at = 37;
+	feed.end = 36;
+	cr_expect_eq(feed_left(&feed), 0);
+	feed.unstored->dropped = true;
+	cr_expect_eq(feed_left(&feed), 5);
+}
+
 Test(feed_pieces, before_unstored_bytes_removed_bytes_are_skipped)
 {
 	for (int dropped = 0; dropped < 2; dropped++) {

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_logs_follow.c - xrun logs -f: what comes, in which order, and when it ends. */
+#include <signal.h>
+#include <stdarg.h>
 #include <stdint.h>
+
+#include <sys/ioctl.h>
 
 #include <cjson/cJSON.h>
 
@@ -22,6 +26,9 @@ enum lookout_news __real_lookout_wait(struct lookout *w, bool patient,
 enum lookout_news __wrap_lookout_wait(struct lookout *w, bool patient,
 	lookout_fn *fn, void *ctx);
 int __wrap_isatty(int fd);
+int __wrap_raise(int sig);
+int __real_ioctl(int fd, unsigned long request, ...);
+int __wrap_ioctl(int fd, unsigned long request, ...);
 
 /* What the job does at the next wait. */
 struct step {
@@ -33,12 +40,14 @@ struct step {
 	bool closed;      /* nobody reads any more */
 	const char *cut;  /* the piece that the stream is from now on */
 	const char *gone; /* a piece that is removed */
+	bool stops;       /* Ctrl-Z is typed */
+	bool waits;       /* until a row is due */
 };
 
 static struct step steps[12];
 static unsigned step;
 static int64_t came;
-static bool blind, tty_errors;
+static bool blind, tty_errors, tty_out;
 static bool say_waits; /* how long they may be */
 
 struct cJSON *
@@ -51,7 +60,35 @@ __wrap_dial_status_now(const struct which *job)
 int
 __wrap_isatty(int fd)
 {
-	return fd == STDERR_FILENO && tty_errors;
+	return (fd == STDERR_FILENO && tty_errors) ||
+		(fd == STDOUT_FILENO && tty_out);
+}
+
+int
+__wrap_ioctl(int fd, unsigned long request, ...)
+{
+	va_list ap;
+	void *arg;
+
+	va_start(ap, request);
+	arg = va_arg(ap, void *);
+	va_end(ap);
+	if (request != TIOCGWINSZ || fd != STDOUT_FILENO || !tty_out)
+		return __real_ioctl(fd, request, arg);
+	*(struct winsize *)arg = (struct winsize){ .ws_col = 80, .ws_row = 24 };
+	return 0;
+}
+
+/* The process stops, and the shell writes until it continues. */
+int
+__wrap_raise(int sig)
+{
+	sigset_t blocked;
+
+	sigprocmask(SIG_BLOCK, NULL, &blocked);
+	dprintf(STDOUT_FILENO, "<%s%s>\n", sig == SIGTSTP ? "TSTP" : "?",
+		sigismember(&blocked, SIGTSTP) ? "" : " not blocked");
+	return 0;
 }
 
 /* A kernel that tells of all changes. */
@@ -133,6 +170,8 @@ do_step(const struct step *s)
 		folder_write(job_path("k7m2", "job.json"), s->json, 0600);
 	if (s->stream != NULL)
 		put(s);
+	if (s->stops)
+		kill(getpid(), SIGTSTP);
 	if (s->ends) {
 		/* Another file: the test holds the lock of this one. */
 		cr_assert_eq(rename(job_path("k7m2", "lock"), "old"), 0);
@@ -162,8 +201,9 @@ __wrap_lookout_wait(struct lookout *w, bool patient, lookout_fn *fn, void *ctx)
 	/* What was written at last is not told of. */
 	if (s->ends)
 		return LOOKOUT_OVER;
-	return s->closed ? LOOKOUT_CLOSED :
-			   __real_lookout_wait(w, false, fn, ctx);
+	return s->closed ?
+		LOOKOUT_CLOSED :
+		__real_lookout_wait(w, s->waits && w->also_ms > 0, fn, ctx);
 }
 
 static void
@@ -308,4 +348,24 @@ Test(logs_follow, progress_is_a_row_now_and_then)
 	cr_expect_str_eq(said.out + strlen(said.out) - 9, "[0] done\n");
 	cr_expect_eq(strncmp(said.err, "- due ", 6), 0, "%s", said.err);
 	cr_expect_str_eq(said.err + strlen(said.err) - 3, " - ");
+}
+
+/* After a stop the reader draws the row at the cursor. It does not return to the row before
+ * the stop. */
+Test(logs_follow, ctrl_z_stops_between_two_turns)
+{
+	const struct sigaction ignore = { .sa_handler = SIG_IGN };
+	struct step stop = OUT(0, 0, "\r20%"), again = OUT(0, 0, "\rb\n");
+
+	stop.stops = again.stops = true;
+	sigaction(SIGTSTP, &ignore, NULL); /* one that is not blocked */
+	tty_out = true;
+	STEPS(OUT(0, 0, "a\n\r10%"), stop, { .waits = true }, again,
+		{ .ends = true });
+	setenv("TERM", "xterm", 1);
+	CALL("logs", "-f", "--color", "never", "k7m2");
+	EXPECT_SAID(0,
+		"[0] a\n\033[?7l[0] 10%\033[?7h\033[J<TSTP>\n"
+		"\033[?7l[0] 20%\033[?7h\033[J<TSTP>\n[0] b\n",
+		"");
 }

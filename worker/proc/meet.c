@@ -229,12 +229,11 @@ find(const struct meet *m, uint32_t index, struct xr_value **value,
 	struct xr_error *err)
 {
 	uint64_t at = atomic_load(&here.place->rank[index].latest), former;
-	char tag[128];
+	char tag[MEET_TAG_MAX];
 	struct record r;
 
 	while (at != 0 && get(&r, sizeof(r), at)) {
 		if (r.round == m->round && r.tag_len == strlen(m->tag) &&
-			r.tag_len < sizeof(tag) &&
 			get(tag, r.tag_len, at + sizeof(r)) &&
 			memcmp(tag, m->tag, r.tag_len) == 0)
 			return get_value(&r, at + sizeof(r) + r.tag_len, value,

@@ -26,13 +26,15 @@ void meet_take(int fd, uint32_t index);
 /* meet_is_here() - has this process such a place? */
 bool meet_is_here(void);
 
+#define MEET_TAG_MAX 127 /* bytes of a tag without the NUL */
+
 /* Where a payload is. */
 struct meet_spot {
 	uint64_t at, len;
 };
 
 struct meet {
-	const char *tag;
+	const char *tag; /* at most MEET_TAG_MAX bytes */
 	uint32_t round;
 	int64_t deadline;      /* clock_now */
 	struct meet_spot left; /* by meet_leave() */

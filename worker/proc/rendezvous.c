@@ -16,7 +16,6 @@
 #include "worker/proc/rank_process.h"
 #include "worker/proc/report.h"
 
-#define TAG_MAX    127
 #define TIMEOUT_NS (60 * NS_PER_S) /* the default, as that of stores */
 
 /* How often this process was at a rendezvous of a tag, and what it has left there. */
@@ -252,17 +251,17 @@ XR_EXPORT enum xr_status
 xr_rendezvous(const char *tag, struct xr_value *payload, int64_t timeout,
 	struct xr_value **all, struct xr_error *err)
 {
-	size_t len = tag != NULL ? strnlen(tag, TAG_MAX + 1) : 0;
+	size_t len = tag != NULL ? strnlen(tag, MEET_TAG_MAX + 1) : 0;
 	struct meet m = { .tag = tag };
 	enum xr_status status = timeout_argument(&timeout, TIMEOUT_NS, err);
 	struct tag *t;
 
 	if (status != XR_OK)
 		return status;
-	if (len == 0 || len > TAG_MAX)
+	if (len == 0 || len > MEET_TAG_MAX)
 		return fail(err, XR_E_INVAL,
 			"xr_rendezvous: the tag has %zu bytes or more, not 1 to %d",
-			len, TAG_MAX);
+			len, MEET_TAG_MAX);
 	run_deadline(timeout, &m.deadline, NULL);
 	t = find_tag(tag);
 	payload = payload != NULL ? xr_value_ref(payload) : xr_value_new_nil();
