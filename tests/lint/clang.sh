@@ -12,7 +12,7 @@ flags=(-std=gnu17 -D_GNU_SOURCE -fsyntax-only -I. -Isrc -Isrc/include
 	-Wall -Wextra -Wimplicit-fallthrough -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla
 	-Winitializer-overrides -Wformat=2 -Wno-unused-parameter
 	-Wno-missing-field-initializers
-	'-DFAKE_NVML=""' '-DXRUN_VERSION=""' '-DXRUN_LIBDIR=""' '-DXRUN_LIBDIR_FROM_BIN=""'
+	'-DFAKE_NVML=""' '-DREAL_GIT2=""' '-DXRUN_VERSION=""' '-DXRUN_LIBDIR=""' '-DXRUN_LIBDIR_FROM_BIN=""'
 	-DXR_BUILTIN)
 
 # The compiler itself, without the driver, takes many files a process; to start

@@ -44,6 +44,17 @@ __wrap_free(void *p)
 }
 #endif
 
+/* Returns the number of blocks that were allocated and not freed; 0 without counted_memory. */
+static inline long
+short_memory_blocks(void)
+{
+#ifdef SHORT_MEMORY_COUNTS
+	return blocks;
+#else
+	return 0;
+#endif
+}
+
 void *__real_malloc(size_t size);
 void *__real_calloc(size_t n, size_t size);
 void *__real_realloc(void *p, size_t size);
