@@ -199,7 +199,8 @@ is_stopped()
 	grep -q '^State:.T' "/proc/$1/status"
 }
 
-# The rank stops its supervisor and itself when it receives SIGTERM. The supervisor, which is
+# The rank stops its supervisor and then itself when it receives SIGTERM. It waits until the
+# supervisor has stopped, which sends SIGCONT after SIGTERM. The supervisor, which is
 # continued 3 s after the end of --grace, continues the rank. The answer to ps shows that its
 # timer has fired: the rank has another 3 s.
 @test "rel-34 who stood still with xrun has his --grace all the same" {
@@ -208,7 +209,9 @@ is_stopped()
 	mkfifo go
 	exec {go}<>go
 	spawn job "$XRUN" --grace 4s -n 1 bash -c \
-		'trap "kill -STOP $PPID; kill -STOP $$; read -r _ <go; echo saved; exit 0" TERM
+		'trap "kill -STOP $PPID
+			while ! grep -q ^State:.T /proc/$PPID/status; do :; done
+			kill -STOP $$; read -r _ <go; echo saved; exit 0" TERM
 		mkfifo fifo; echo ready; while :; do read -rt 60 _ <>fifo; done'
 	await_line job.out ready 10
 	super=$(supervisor)

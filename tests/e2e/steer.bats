@@ -245,6 +245,12 @@ is_ended()
 	[ -z "$(ls "$XDG_RUNTIME_DIR/xrun")" ]
 }
 
+# is_connected PID - the process has a socket.
+is_connected()
+{
+	[ -n "$(find "/proc/$1/fd" -lname 'socket:*')" ]
+}
+
 # A socket to a client: more than those of standard streams and the listener.
 has_client()
 {
@@ -777,6 +783,7 @@ three()
 	assert_eq "$status" 125
 	assert_has "$stderr" '--all takes no job'
 	spawn waits "$XRUN" wait --all
+	wait_for 10 is_connected "$pid" # it lists the jobs first
 	try "$XRUN" stop --all
 	assert_eq "$status: $stderr" '0: '
 	assert_eq "$("$XRUN" ps -q)" ''

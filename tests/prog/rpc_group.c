@@ -156,6 +156,7 @@ come_and_go(struct xr_store *store)
 		join();
 		call_all();
 	}
+	together(store, "came"); /* no call is under way when a rank dies */
 }
 
 static void
