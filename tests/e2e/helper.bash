@@ -22,7 +22,8 @@ TWIN=$BUILD/launcher/xrun-dynamic
 [ -x "$TWIN" ] || TWIN=$XRUN
 PROG=$BUILD/tests/prog
 PTY=$BUILD/tests/e2e/pty
-export BUILD XRUN TWIN PROG PTY
+PATH=$PATH:/usr/sbin:/sbin # mkfs.ext4, ip; not in the PATH of other users than root
+export BUILD XRUN TWIN PROG PTY PATH
 
 # clean_environment - no setting of whoever runs the tests reaches them.
 clean_environment()

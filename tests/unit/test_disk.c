@@ -291,7 +291,7 @@ Test(disk, or_what_it_does_not_take_is_dropped_and_that_is_said_once)
 
 	cr_assert_eq(getrlimit(RLIMIT_FSIZE, &limit), 0);
 	if (limit.rlim_cur != RLIM_INFINITY)
-		cr_skip_test("ulimit -f is set");
+		folder_skip("ulimit -f is set");
 	job.opt.log_full = LOG_FULL_DROP;
 	disk_full(&job, 5, EFBIG);
 	is_done("full:5 [xrun: rank 12: log file cannot grow any more (File too large): what such ranks write is dropped] ");

@@ -314,7 +314,7 @@ Test(named, a_folder_that_others_may_write_is_not_taken)
 	state_remove(&st);
 	let_go();
 	if (geteuid() != 0)
-		cr_skip_test("another user's folder needs root");
+		folder_skip("another user's folder needs root");
 	cr_assert_eq(chown(dir, 12345, 12345), 0);
 	expect_others(dir);
 	/* A link to what is ours is no folder. */

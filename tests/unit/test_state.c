@@ -475,7 +475,7 @@ Test(state, a_log_dir_that_others_may_write_gets_a_folder_a_job)
 	cr_assert_eq(mkdir("open", 0777), 0);
 	expect_folder_in("open");
 	if (geteuid() != 0)
-		cr_skip_test("another user's folder needs root");
+		folder_skip("another user's folder needs root");
 	cr_assert_eq(mkdir("foreign", 0755), 0);
 	cr_assert_eq(chown("foreign", 12345, 12345), 0);
 	expect_folder_in("foreign");
@@ -562,7 +562,7 @@ expect_refused(const char *log_dir, const char *text)
 Test(state, a_link_of_another_user_in_place_of_the_folder_is_refused)
 {
 	if (geteuid() != 0)
-		cr_skip_test("only root can make such a link");
+		folder_skip("only root can make such a link");
 	cr_assert_eq(mkdir("target", 0755), 0);
 	cr_assert_eq(symlink("target", "link"), 0);
 	cr_assert_eq(lchown("link", 12345, 12345), 0);
