@@ -72,11 +72,12 @@ logs_follow_stop(void)
 }
 
 /* Returns a signalfd of the terminal's size, Ctrl-Z and the continuation after a stop; -1 if
- * standard output is no terminal. */
+ * standard output is no terminal, or descriptors are short: then the signals act as usual. */
 static int
 watch_terminal(void)
 {
 	sigset_t set;
+	int fd;
 
 	if (!isatty(STDOUT_FILENO))
 		return -1;
@@ -85,7 +86,10 @@ watch_terminal(void)
 	sigaddset(&set, SIGCONT);
 	sigaddset(&set, SIGTSTP);
 	sigprocmask(SIG_BLOCK, &set, NULL);
-	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (fd == -1)
+		sigprocmask(SIG_UNBLOCK, &set, NULL);
+	return fd;
 }
 
 static void

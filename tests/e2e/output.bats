@@ -53,25 +53,25 @@ rank_named()
 	pgrep -P "$(supervisor)" -x "$1" 2>/dev/null
 }
 
-# no_ranks - have all of them ended?
+# no_ranks - true if all ranks have ended.
 no_ranks()
 {
 	[ -z "$(left_behind '.*')" ]
 }
 
-# reads PID - is it asleep in a read of an empty pipe?
+# reads PID - true if the process sleeps in a read of an empty pipe.
 reads()
 {
 	grep -qs pipe_read "/proc/$1/wchan"
 }
 
-# writes_wait PID - is it asleep in a write to a full pipe?
+# writes_wait PID - true if the process sleeps in a write to a full pipe.
 writes_wait()
 {
 	grep -qs pipe_write "/proc/$1"/task/*/wchan
 }
 
-# all_wait PID... - are all of them?
+# all_wait PID... - true if all processes sleep in a write to a full pipe.
 all_wait()
 {
 	local one
@@ -663,7 +663,7 @@ left_in_files()
 	await_exit "$pid" 10
 }
 
-# sockets - does a job have a control socket?
+# sockets - true if a job has a control socket.
 sockets()
 {
 	compgen -G "$XDG_RUNTIME_DIR/xrun/*/control" >/dev/null

@@ -83,7 +83,7 @@ echoes()
 	assert_has "$stderr" 'XR_E_PEER_LOST: lost worker1 \(1\)'
 }
 
-# rank_is RANK JQ - does `ps --json` say so of the rank?
+# rank_is RANK JQ - true if JQ holds for the rank in `ps --json`.
 rank_is()
 {
 	"$XRUN" ps --json calls | json_holds ".rank[$1] | $2"

@@ -41,7 +41,7 @@ is_ready()
 	"$XRUN" ps --json counts | json_holds '.rank[0].ready'
 }
 
-# are - do the ranks of the object on standard input say so?
+# are - true if the object on standard input has the expected counters of the ranks.
 are()
 {
 	json_holds '[.rank[].rpc] | (.[0].calls == 1000 and .[0].errors == 2 and

@@ -12,7 +12,7 @@ up()
 	wait_for 5 [ -e "$XDG_RUNTIME_DIR/xrun/$id/control" ]
 }
 
-# rank_has RANK JQ - does `ps --json` say so of the rank?
+# rank_has RANK JQ - true if JQ holds for the rank in `ps --json`.
 rank_has()
 {
 	"$XRUN" ps --json "$id" | json_holds ".rank[$1] | $2"

@@ -7,6 +7,7 @@
 #include <xrun/prof.h>
 
 #define SHORT_MEMORY_THREAD
+#include "tests/unit/prof_number.h"
 #include "tests/unit/short_memory.h"
 
 #include "tests/unit/wire_rig.h"
@@ -53,17 +54,6 @@ end_of(uint32_t flags, size_t count)
 	cr_assert_eq(xr_prof_end(flags, &events, &err), XR_OK, "%s", err.text);
 	cr_expect_eq(xr_value_count(events), count);
 	return events;
-}
-
-static inline int64_t
-number(const struct xr_value *events, size_t i, const char *key)
-{
-	int64_t n = -1;
-
-	xr_value_get_i64(xr_value_find(xr_value_at(events, i), key,
-				 strlen(key)),
-		&n);
-	return n;
 }
 
 static inline void

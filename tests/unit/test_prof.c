@@ -8,6 +8,7 @@
 
 #include <xrun/prof.h>
 
+#include "tests/unit/prof_number.h"
 #include "worker/rpc/agent.h"
 #include "worker/rpc/ask.h"
 #include "worker/rpc/method.h"
@@ -260,17 +261,6 @@ Test(prof, flags_that_there_are_not_are_refused)
 
 /* --- profiles of a process ------------------------------------------------ */
 
-static int64_t
-number_in(const struct xr_value *events, size_t i, const char *key)
-{
-	int64_t n = -1;
-
-	xr_value_get_i64(xr_value_find(xr_value_at(events, i), key,
-				 strlen(key)),
-		&n);
-	return n;
-}
-
 static int flushes;
 
 static void
@@ -314,23 +304,23 @@ Test(prof, tasks_and_queues_are_events_of_the_process)
 	cr_expect_eq(flushes, 1);
 	cr_assert_eq(xr_value_count(events), 4);
 	expect_key(events, 0, "g");
-	cr_expect_eq(number_in(events, 0, "start"), 1000);
-	cr_expect_eq(number_in(events, 0, "end"), 2000);
-	cr_expect_eq(number_in(events, 0, "worker"), 0);
-	cr_expect_eq(number_in(events, 0, "thread"), prof_thread());
-	cr_expect_eq(number_in(events, 0, "open"), -1);
-	cr_expect_eq(number_in(events, 0, "items"), -1);
+	cr_expect_eq(prof_number(events, 0, "start"), 1000);
+	cr_expect_eq(prof_number(events, 0, "end"), 2000);
+	cr_expect_eq(prof_number(events, 0, "worker"), 0);
+	cr_expect_eq(prof_number(events, 0, "thread"), prof_thread());
+	cr_expect_eq(prof_number(events, 0, "open"), -1);
+	cr_expect_eq(prof_number(events, 0, "items"), -1);
 	expect_key(events, 1, "p: f");
-	cr_expect_eq(number_in(events, 1, "thread"), 22);
-	cr_expect_eq(number_in(events, 1, "open"), 3);
-	cr_expect_eq(number_in(events, 1, "items"), -1);
+	cr_expect_eq(prof_number(events, 1, "thread"), 22);
+	cr_expect_eq(prof_number(events, 1, "open"), 3);
+	cr_expect_eq(prof_number(events, 1, "items"), -1);
 	expect_key(events, 2, "queue");
-	cr_expect_eq(number_in(events, 2, "start"), 5000);
-	cr_expect_eq(number_in(events, 2, "end"), 5000);
-	cr_expect_eq(number_in(events, 2, "items"), 6);
-	cr_expect_eq(number_in(events, 2, "open"), -1);
+	cr_expect_eq(prof_number(events, 2, "start"), 5000);
+	cr_expect_eq(prof_number(events, 2, "end"), 5000);
+	cr_expect_eq(prof_number(events, 2, "items"), 6);
+	cr_expect_eq(prof_number(events, 2, "open"), -1);
 	expect_key(events, 3, "late");
-	cr_expect_eq(number_in(events, 3, "items"), 0);
+	cr_expect_eq(prof_number(events, 3, "items"), 0);
 	xr_value_unref(events);
 	prof_on_end(NULL);
 }

@@ -45,9 +45,9 @@ Test(prof_answer_calls, what_a_function_records_is_not_the_threads)
 	xr_value_unref(end_of(XR_PROF_THREAD, 0));
 	events = end_of(XR_PROF_PROCESS, 1);
 	is_key(events, 0, "served");
-	cr_expect_eq(number(events, 0, "start"), 3000);
-	cr_expect_eq(number(events, 0, "end"), 4000);
-	cr_expect_eq(number(events, 0, "thread"), prof_thread());
+	cr_expect_eq(prof_number(events, 0, "start"), 3000);
+	cr_expect_eq(prof_number(events, 0, "end"), 4000);
+	cr_expect_eq(prof_number(events, 0, "thread"), prof_thread());
 	xr_value_unref(events);
 	/* Without a copy of the call. */
 	call.kept = NULL;

@@ -143,12 +143,12 @@ Test(prof_events, an_event_goes_to_the_thread_the_call_and_the_process)
 	is_key(outer, 0, "first");
 	is_key(outer, 1, "second");
 	is_key(outer, 2, "third");
-	cr_expect_eq(number(outer, 0, "start"), 10);
-	cr_expect_eq(number(outer, 0, "end"), 20);
-	cr_expect_eq(number(outer, 0, "worker"), 0);
-	cr_expect_eq(number(outer, 0, "thread"), 77);
-	cr_expect_eq(number(outer, 1, "thread"), prof_thread());
-	cr_expect_eq(number(outer, 2, "thread"), 5);
+	cr_expect_eq(prof_number(outer, 0, "start"), 10);
+	cr_expect_eq(prof_number(outer, 0, "end"), 20);
+	cr_expect_eq(prof_number(outer, 0, "worker"), 0);
+	cr_expect_eq(prof_number(outer, 0, "thread"), 77);
+	cr_expect_eq(prof_number(outer, 1, "thread"), prof_thread());
+	cr_expect_eq(prof_number(outer, 2, "thread"), 5);
 	prof_note(&into, "fourth", 70, 80);
 	for (int i = 0; i < 2; i++) {
 		e = prof_sort(i == 0 ? own : serving, &count);
@@ -328,9 +328,9 @@ Test(prof_calls, a_call_is_of_the_thread_that_began_it)
 	cr_expect(prof_call_travels(c));
 	prof_call_close(c);
 	events = end_of(XR_PROF_THREAD, 2);
-	cr_expect_eq(number(events, 0, "thread"), prof_thread());
-	cr_expect_eq(number(events, 0, "start"), 1000);
-	cr_expect_eq(number(events, 0, "end"), 1500);
+	cr_expect_eq(prof_number(events, 0, "thread"), prof_thread());
+	cr_expect_eq(prof_number(events, 0, "start"), 1000);
+	cr_expect_eq(prof_number(events, 0, "end"), 1500);
 	xr_value_unref(events);
 	prof_close(serving);
 	e = prof_sort(serving, &count);
@@ -388,10 +388,10 @@ Test(prof_calls, what_came_back_is_of_its_call_and_no_other)
 	is_key(events, 2, "rpc_sync#f(self -> one)#remote_op: v");
 	is_key(events, 3, "rpc_sync#f(self -> one)");
 	is_key(events, 4, "rpc_sync#f(self -> one)#remote_op: y");
-	cr_expect_eq(number(events, 1, "start"), 10);
-	cr_expect_eq(number(events, 1, "end"), 15);
-	cr_expect_eq(number(events, 1, "worker"), 8);
-	cr_expect_eq(number(events, 1, "thread"), 99);
+	cr_expect_eq(prof_number(events, 1, "start"), 10);
+	cr_expect_eq(prof_number(events, 1, "end"), 15);
+	cr_expect_eq(prof_number(events, 1, "worker"), 8);
+	cr_expect_eq(prof_number(events, 1, "thread"), 99);
 	xr_value_unref(events);
 	prof_close(serving);
 	e = prof_sort(serving, &count);
