@@ -83,17 +83,22 @@ drain(void)
 {
 	int64_t end = clock_now() + CLEAN_NS;
 
-	/* What was lent to the dead comes back when he is gone. */
-	while ((rig.bulk_out || rig.shm->limbo != NULL) && clock_now() < end) {
+	/* Blocks that were lent to the dead process return when its death is noticed. A poll may
+	 * still deliver messages of it. */
+	while ((rig.bulk_out || rig.shm->limbo != NULL || rig_used() > 0) &&
+		clock_now() < end) {
 		shm_look_everywhere(rig.shm);
 		shm_poll(rig.shm);
+		rig_drop_all();
 		sched_yield();
 	}
 	EXPECT(!rig.bulk_out);
 	EXPECT(rig.shm->limbo == NULL);
 	EXPECT_EQ(rig_used(), 0);
-	while (shm_busy(rig.shm))
+	while (shm_busy(rig.shm)) {
 		shm_poll(rig.shm);
+		rig_drop_all();
+	}
 }
 
 /* As long as the other lives, or until it is told to close. */
