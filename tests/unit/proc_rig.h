@@ -42,10 +42,13 @@ static int most_ms = 9000; /* waits of up to that are over at once */
 static bool patient;       /* no wait ends by its time */
 static int asked_ms[4];
 static unsigned asked;
+static void (*at_clock)(bool waits); /* at readings of the clock and waits */
 
 int64_t
 __wrap_clock_now(void)
 {
+	if (at_clock != NULL)
+		at_clock(false);
 	return NOW + passed;
 }
 
@@ -54,6 +57,8 @@ __wrap_poll(struct pollfd *on, nfds_t n, int ms)
 {
 	int ready;
 
+	if (at_clock != NULL && ms != 0)
+		at_clock(true);
 	if (patient && ms > 0)
 		ms = -1;
 	if (ms <= 0 || ms > most_ms)

@@ -256,6 +256,47 @@ FORKED_TEST(proc_spawn_end, a_join_in_time_says_how_many_run)
 	xr_procset_free(set);
 }
 
+static int32_t victim;    /* process of rank 1 */
+static unsigned readings; /* until rank 1 ends; 0: it has ended */
+static bool waited;       /* the join waited before that */
+
+static void
+end_rank_1(bool waits)
+{
+	siginfo_t info;
+
+	if (readings == 0 || (--readings > 0 && !waits))
+		return;
+	waited = waits;
+	readings = 0;
+	NEED(kill(victim, SIGKILL) == 0);
+	NEED(waitid(P_PID, (id_t)victim, &info, WEXITED | WNOWAIT) == 0);
+}
+
+FORKED_TEST(proc_spawn_end, a_join_notices_a_failure_at_any_moment)
+{
+	struct xr_procset *set;
+	int32_t pids[2];
+	unsigned n;
+
+	register_ranks();
+	for (n = 1; !waited && n < 100; n++) {
+		NEED(spawn("waits", OPTS(2, .flags = XR_SPAWN_NO_JOIN), &set) ==
+			XR_OK);
+		xr_procset_pids(set, pids, 2);
+		victim = pids[1];
+		readings = n;
+		at_clock = end_rank_1;
+		EXPECT_EQ(xr_procset_join(set, XR_TIMEOUT_NEVER, NULL, &error),
+			XR_E_WORKER_LOST);
+		at_clock = NULL;
+		EXPECT(strstr(error.text, "was ended by SIGKILL") != NULL);
+		xr_procset_free(set);
+	}
+	EXPECT(waited);
+	EXPECT(n > 2);
+}
+
 FORKED_TEST(proc_spawn_end, a_set_that_is_released_is_killed)
 {
 	struct xr_procset *set;

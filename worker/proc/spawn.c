@@ -46,9 +46,13 @@ has_ended(struct xr_proc *p)
 	return xr_proc_wait(p, 0, NULL, NULL) != XR_E_TIMEOUT;
 }
 
-/* Until one more has ended, or the time is up. False: no memory to wait for many. */
+/*
+ * Waits until fewer than @running ranks run, or until @deadline. Ranks may end between the
+ * count and the wait: the ranks to wait for are counted again, so that no end is missed.
+ * Returns false if memory is exhausted.
+ */
 static bool
-await_one(const struct xr_procset *set, int64_t deadline)
+await_one(const struct xr_procset *set, uint32_t running, int64_t deadline)
 {
 	struct pollfd *on = calloc(set->started + 1, sizeof(*on));
 	nfds_t n = 0;
@@ -61,7 +65,7 @@ await_one(const struct xr_procset *set, int64_t deadline)
 				.fd = xr_proc_fd(set->procs[i]),
 				.events = POLLIN,
 			};
-	if (n > 0)
+	if (n > 0 && n == running)
 		poll(on, n, run_ms(deadline));
 	free(on);
 	return true;
@@ -90,12 +94,14 @@ static void
 end_all(const struct xr_procset *set)
 {
 	int64_t deadline;
+	uint32_t running;
 
 	run_deadline(set->grace, &deadline, NULL);
 	signal_all(set, SIGTERM);
-	while (count_running(set) > 0 && clock_now() < deadline &&
-		await_one(set, deadline))
-		continue;
+	do
+		running = count_running(set);
+	while (running > 0 && clock_now() < deadline &&
+		await_one(set, running, deadline));
 	signal_all(set, SIGKILL);
 	for (uint32_t i = 0; i < set->started; i++)
 		xr_proc_wait(set->procs[i], XR_TIMEOUT_NEVER, NULL, NULL);
@@ -125,24 +131,23 @@ settle_by(struct xr_procset *set, uint32_t i, enum xr_status status)
 	settle(set, status);
 }
 
-/* Has one failed, or have all ended? */
+/* Returns true if a rank has failed or all have ended; else @running ranks run. */
 static bool
-look(struct xr_procset *set)
+look(struct xr_procset *set, uint32_t *running)
 {
 	enum xr_status status;
-	uint32_t well = 0;
 
+	*running = 0;
 	for (uint32_t i = 0; i < set->started; i++) {
 		status = xr_proc_watch(set->procs[i], 0, &set->err);
-		if (status == XR_E_TIMEOUT)
-			continue;
-		if (status != XR_OK) {
+		if (status == XR_E_TIMEOUT) {
+			++*running;
+		} else if (status != XR_OK) {
 			settle_by(set, i, status);
 			return true;
 		}
-		well++;
 	}
-	if (well < set->started)
+	if (*running > 0)
 		return false;
 	settle(set, XR_OK);
 	return true;
@@ -153,6 +158,7 @@ xr_procset_join(struct xr_procset *set, int64_t timeout,
 	struct xr_spawn_end *end, struct xr_error *err)
 {
 	int64_t deadline;
+	uint32_t running;
 	enum xr_status status = run_deadline(timeout, &deadline, err);
 
 	if (status != XR_OK)
@@ -161,11 +167,11 @@ xr_procset_join(struct xr_procset *set, int64_t timeout,
 		return fail(err, XR_E_INVAL,
 			"struct xr_spawn_end: size is %u, at least %zu",
 			end->size, sizeof(*end));
-	while (!set->is_settled && !look(set)) {
+	while (!set->is_settled && !look(set, &running)) {
 		if (clock_now() >= deadline)
 			return fail(err, XR_E_TIMEOUT, "%u of %u run still",
 				count_running(set), set->count);
-		if (!await_one(set, deadline))
+		if (!await_one(set, running, deadline))
 			return fail(err, XR_E_NOMEM, "out of memory");
 	}
 	if (end != NULL) {
