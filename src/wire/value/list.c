@@ -51,11 +51,21 @@ list_of(const struct xr_value *value)
 	return node_is(value, XR_LIST) ? (struct value_list *)value : NULL;
 }
 
+/* Items for FIRST values are a block of the stock; list_fini() knows them by that number. A
+ * list that grows past another number never gets there. */
+static size_t
+next_cap(size_t cap)
+{
+	if (cap == 0)
+		return FIRST;
+	return cap < FIRST ? 2 * FIRST : 2 * cap;
+}
+
 /* Room for one more. */
 static enum xr_status
 make_room(struct value_list *l)
 {
-	size_t cap = l->cap == 0 ? FIRST : l->cap * 2;
+	size_t cap = next_cap(l->cap);
 	struct xr_value **more;
 
 	if (l->count < l->cap)
