@@ -11,6 +11,7 @@
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
@@ -54,23 +55,37 @@ seccomp_kill(int nr)
 	return seccomp_answer(nr, SECCOMP_RET_KILL_PROCESS);
 }
 
-/* seccomp_refuse_flag() - only where @flag, of the low half of the first
- * argument, is set. */
+/* seccomp_refuse_where() - only if @flag, of the low half of argument @arg, is set. */
 static inline int
-seccomp_refuse_flag(int nr, unsigned flag, int sys)
+seccomp_refuse_where(int nr, unsigned arg, unsigned flag, int sys)
 {
 	struct sock_filter filter[] = {
 		SECCOMP_LOAD(nr),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)nr, 0, 3),
-		SECCOMP_LOAD(args[0]), /* little-endian */
+		SECCOMP_LOAD(args[arg]), /* little-endian */
 		BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, flag, 0, 1),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (unsigned)sys),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};
 
 	_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
-		"the low half of args[0] comes first");
+		"the low half of args[arg] comes first");
 	return seccomp_install(filter, sizeof(filter) / sizeof(filter[0]));
+}
+
+/* seccomp_refuse_flag() - the same of the first argument. */
+static inline int
+seccomp_refuse_flag(int nr, unsigned flag, int sys)
+{
+	return seccomp_refuse_where(nr, 0, flag, sys);
+}
+
+/* seccomp_refuse_shared_maps() - mmap(2) of shared memory fails with @sys; that of memory
+ * which an allocator needs succeeds. */
+static inline int
+seccomp_refuse_shared_maps(int sys)
+{
+	return seccomp_refuse_where(SYS_mmap, 3, MAP_SHARED, sys);
 }
 
 #endif /* TESTS_UNIT_SECCOMP_H */

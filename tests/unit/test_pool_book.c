@@ -116,7 +116,7 @@ refuse(enum what what)
 		NEED(seccomp_refuse(SYS_fcntl, EPERM) == 0);
 		break;
 	case MAPPING:
-		NEED(seccomp_refuse(SYS_mmap, ENOMEM) == 0);
+		NEED(seccomp_refuse_shared_maps(ENOMEM) == 0);
 		break;
 	case DESCRIPTORS:
 		none.rlim_cur = none.rlim_max = (rlim_t)lowest_fd();

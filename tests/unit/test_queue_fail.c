@@ -363,22 +363,6 @@ text_one(void)
 	return xr_queue_text(had, text, sizeof(text), &err);
 }
 
-/* Not of memory that an allocator needs. */
-static void
-refuse_shared_maps(int sys)
-{
-	struct sock_filter filter[] = {
-		SECCOMP_LOAD(nr),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mmap, 0, 3),
-		SECCOMP_LOAD(args[3]), /* little-endian */
-		BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, MAP_SHARED, 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (unsigned)sys),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-	};
-
-	NEED(seccomp_install(filter, ROWS(filter)) == 0);
-}
-
 /* Another user, who lives: its parent. */
 static void
 add_user(struct hall *h)
@@ -434,7 +418,7 @@ refuse_one(const struct refusal *r)
 		add_user(had->hall);
 	fd = lowest_fd();
 	if (r->nr == SYS_mmap)
-		refuse_shared_maps(EAGAIN);
+		NEED(seccomp_refuse_shared_maps(EAGAIN) == 0);
 	else
 		refuse(r->nr, EAGAIN);
 	if (r->also != 0)
