@@ -588,7 +588,7 @@ ended()
 @test "--stacks-on: Ctrl-C meanwhile is heard by the ranks, and then is the end" {
 	slow_tool
 	export PATH="$BATS_TEST_TMPDIR/bin:$PATH"
-	screen -w here -s '\003' -- --grace 300ms --timeout 500ms --stacks-on timeout \
+	screen -w here -s '\003' -- --grace 2s --timeout 500ms --stacks-on timeout \
 		-n 2 /bin/sh -c 'trap "echo heard" INT
 		[ $RANK = 1 ] || { tail -F asked 2>/dev/null & }
 		while :; do sleep 0.05; done'
