@@ -232,7 +232,8 @@ say_gone(struct follow *f)
 	f->gone = gone;
 }
 
-/* Is all of it written? Whatever is still to be read is there then. */
+/* Checks whether the attempt is over. If it is, its files have everything that is still to be
+ * read. */
 static void
 look_for_end(struct follow *f, enum lookout_news news)
 {

@@ -42,7 +42,7 @@ static int most_ms = 9000; /* waits of up to that are over at once */
 static bool patient;       /* no wait ends by its time */
 static int asked_ms[4];
 static unsigned asked;
-static void (*at_clock)(bool waits); /* at readings of the clock and waits */
+static void (*at_clock)(bool waits); /* at clock readings and waits */
 
 int64_t
 __wrap_clock_now(void)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * seccomp.h - system calls that fail, in this process and its children, as in
- * a sandbox. For forked tests: a filter stays for ever.
+ * a sandbox. For forked tests only, as no filter can be removed.
  */
 #ifndef TESTS_UNIT_SECCOMP_H
 #define TESTS_UNIT_SECCOMP_H

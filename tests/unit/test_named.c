@@ -244,7 +244,8 @@ note_lost(const struct state *state)
 	lost++;
 }
 
-Test(named, a_former_attempt_that_nobody_closed_is_told_and_each_is_open_anew)
+Test(named,
+	a_previous_attempt_without_an_end_is_reported_and_each_attempt_is_open)
 {
 	struct state_wish wish = { .name = "train",
 		.logs = true,
@@ -332,7 +333,7 @@ Test(named, under_log_dir_a_named_job_has_the_folder_of_its_name)
 	let_go();
 }
 
-/* Holds what it has till all have said. */
+/* Keeps what it has until all competitors have reported. */
 static void
 compete(int go, int said, int over)
 {

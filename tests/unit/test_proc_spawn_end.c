@@ -14,7 +14,8 @@ TestSuite(proc_spawn_end, .timeout = 150);
 
 static int ready[2]; /* a pipe: a byte of each rank that waits */
 
-/* Rank 0 waits, in vain if it can; the other one ends as @ctx says once it does. */
+/* Rank 0 waits until it is killed, and ignores SIGTERM if @ctx is "i". Rank 1 ends as @ctx
+ * says once rank 0 waits. */
 static enum xr_status
 last_ends(uint32_t ordinal, struct xr_value *arg, void *ctx,
 	struct xr_error *err)
